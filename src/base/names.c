@@ -1,0 +1,71 @@
+/* Text slices, hashing, interned names. */
+#include "base.h"
+
+Str str_of(const char *text) { return (Str){text, (int)strlen(text)}; }
+
+bool str_eq(Str a, Str b) { return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, (size_t)a.len) == 0); }
+
+bool str_starts(Str s, const char *prefix) {
+    size_t n = strlen(prefix);
+    return (size_t)s.len >= n && memcmp(s.at, prefix, n) == 0;
+}
+
+bool str_ends(Str s, const char *suffix) {
+    size_t n = strlen(suffix);
+    return (size_t)s.len >= n && memcmp(s.at + s.len - n, suffix, n) == 0;
+}
+
+uint64_t hash_mix(uint64_t a, uint64_t b) {
+    uint64_t h = (a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdu;
+    return h ^ (h >> 32);
+}
+
+/* FNV-1a, eight bytes at a time where there are eight. */
+uint64_t hash_bytes(const void *data, size_t size, uint64_t seed) {
+    const unsigned char *p = data;
+    uint64_t h = 0xcbf29ce484222325u ^ seed;
+    for (; size >= 8; size -= 8, p += 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        h = (h ^ word) * 0x100000001b3u;
+        h ^= h >> 29;
+    }
+    for (; size; size--, p++) h = (h ^ *p) * 0x100000001b3u;
+    return h ^ (h >> 32);
+}
+
+void names_init(Names *names, Arena *arena) { *names = (Names){.arena = arena}; }
+
+static void names_rehash(Names *names) {
+    int room = names->room ? names->room * 2 : 1024;
+    NameText **slots = arena_array(names->arena, NameText *, room);
+    for (int i = 0; i < names->room; i++) {
+        NameText *name = names->slots[i];
+        if (!name) continue;
+        int at = (int)(name->hash & (uint64_t)(room - 1));
+        while (slots[at]) at = (at + 1) & (room - 1);
+        slots[at] = name;
+    }
+    names->slots = slots;
+    names->room = room;
+}
+
+Name name_of(Names *names, Str text) {
+    if (names->count * 2 >= names->room) names_rehash(names);
+    uint64_t hash = hash_bytes(text.at, (size_t)text.len, 0);
+    int at = (int)(hash & (uint64_t)(names->room - 1));
+    for (; names->slots[at]; at = (at + 1) & (names->room - 1)) {
+        NameText *name = names->slots[at];
+        if (name->hash == hash && name->len == text.len && memcmp(name->text, text.at, (size_t)text.len) == 0)
+            return name;
+    }
+    NameText *name = arena_take(names->arena, sizeof(NameText) + (size_t)text.len + 1);
+    name->hash = hash;
+    name->len = text.len;
+    memcpy(name->text, text.at, (size_t)text.len);
+    names->slots[at] = name;
+    names->count++;
+    return name;
+}
+
+Name name_from(Names *names, const char *text) { return name_of(names, str_of(text)); }

@@ -1,0 +1,70 @@
+/* diag: every message that Slope can give, and how it is shown.
+ *
+ * A message is a row of diag.def; `diag_report` fills in its text and hands it to the sink, `diag_note` adds a note
+ * to the message reported last. One cause, one message: a second report of the same row at the same place is
+ * dropped, and so is every error after the limit. Nothing here prints: the sink belongs to the driver. */
+#ifndef SLOPE_DIAG_H
+#define SLOPE_DIAG_H
+
+#include "base/base.h"
+
+typedef enum Severity { SEVERITY_note, SEVERITY_warning, SEVERITY_error } Severity;
+
+typedef enum DiagId {
+#define DIAG(name, severity, code, text) DIAG_##name,
+#include "diag/diag.def"
+#undef DIAG
+    DIAG_COUNT
+} DiagId;
+
+/* One message with its notes, complete, as the sink gets it. Valid during the call. */
+typedef struct DiagNote {
+    const char *message;
+    Position at; /* path NULL: no place */
+} DiagNote;
+typedef struct Diagnostic {
+    Severity severity;
+    int code;         /* 1234 of E1234 or W1234 */
+    const char *name; /* row of diag.def */
+    const char *message;
+    Position at;
+    const DiagNote *notes;
+    int nnotes;
+} Diagnostic;
+
+typedef struct Diags {
+    Arena *arena;
+    Sources *sources;
+    void (*sink)(void *user, const Diagnostic *diagnostic);
+    void *user;
+    int errors, warnings; /* so far */
+    int limit;            /* errors shown at most; 0: all */
+    int muted;            /* > 0: nothing is reported or counted (trial runs of the checker) */
+    int swallowed;        /* errors that were not reported because of `muted` */
+    bool warnings_as_errors, no_warnings;
+    Map seen;
+    Diagnostic pending; /* reported last, still open for notes */
+    bool has_pending, pending_dropped;
+    VEC(DiagNote) notes;
+} Diags;
+
+/* report.c */
+void diags_init(Diags *diags, Arena *arena, Sources *sources);
+/* The arguments are those of the row's text, as for printf. */
+void diag_report(Diags *diags, DiagId id, Loc at, ...);
+void diag_note(Diags *diags, DiagId id, Loc at, ...);
+void diags_flush(Diags *diags); /* hands over the pending message; call at the end of every stage */
+
+/* render.c */
+typedef struct RenderStyle {
+    bool colour;
+} RenderStyle;
+/* `path:line:col: error E1234: message`, the source line, a caret, then the notes likewise. */
+void diag_render_text(Text *out, const Diagnostic *diagnostic, RenderStyle style);
+void diag_render_json(Text *out, const Diagnostic *diagnostic); /* one object, one line */
+
+/* nearest.c: "did you mean" */
+/* The candidate nearest to `name` by edit distance, or NULL if none is near enough. */
+Name diag_nearest(Name name, const Name *candidates, int count);
+
+#endif

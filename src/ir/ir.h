@@ -1,0 +1,393 @@
+/* ir: the program as typed SSA values with structured control flow.
+ *
+ * Control flow is held as nested regions: `if`, `switch` and `loop` are instructions that own regions and yield
+ * values; there are no blocks and no jumps, so a pass is a recursion. Values are scalars, vectors, pointers, buffers
+ * and tapes. Structs and arrays live in memory and are handled by address: `var` makes one, `field` and `elem` reach
+ * into it. (Matrices are arrays of row vectors.)
+ *
+ * Two states, both verified:
+ *   free    break, continue and return may stand anywhere; lowering makes it, and code that is never differentiated
+ *           stays so;
+ *   normal  one return, at the end of the body; no break or continue; a loop is "while condition, body". Autodiff
+ *           takes and gives this.
+ *
+ * Functions. A parameter is passed by value, or by address. As lowered: `in` scalars, vectors, pointers, buffers by
+ * value; `in` structs and arrays, and everything out or inout, by address. An `in` address is not written by anyone
+ * during the call; addresses of out and inout parameters overlap with nothing else the function can reach. A result that is
+ * a struct or array is returned through an `out` parameter that comes first (PARAM_RESULT). A function can have any
+ * number of results; lowered ones have none or one, functions made by autodiff have many.
+ *
+ * Memory is in the module's arena. There are no use lists: a pass that replaces a value sets its `forward` and lets
+ * every later operand be resolved, see ir_resolve. */
+#ifndef SLOPE_IR_H
+#define SLOPE_IR_H
+
+#include "diag/diag.h"
+#include "type/type.h"
+
+typedef struct Val Val;
+typedef struct Inst Inst;
+typedef struct Region Region;
+typedef struct Func Func;
+typedef struct Global Global;
+typedef struct Module Module;
+
+typedef VEC(Val *) ValVec;
+typedef VEC(Inst *) InstVec;
+
+/* ---- operations */
+
+typedef enum Op {
+#define OP(name, args, results, properties, cost, float_value, int_value, partials, meaning) OP_##name,
+#include "ir/ops.def"
+#undef OP
+    OP_COUNT
+} Op;
+
+typedef enum OpProperties {
+    OP_NONE_ = 0,
+    OP_PURE = 1 << 0,        /* result depends on operands alone; may be removed, moved, merged */
+    OP_ELEMENTWISE = 1 << 1, /* lane by lane on vectors */
+    OP_COMMUTES = 1 << 2,
+    OP_COMPARES = 1 << 3, /* result is bool in the shape of the operands */
+    OP_READS = 1 << 4,    /* memory */
+    OP_WRITES = 1 << 5,
+    OP_EFFECT = 1 << 6, /* something else that must stay, once, in order */
+    OP_TAPE = 1 << 7,   /* reads or changes a tape */
+    OP_CALLS = 1 << 8,
+    OP_REGIONS = 1 << 9,
+    OP_ENDS = 1 << 10,   /* ends a region */
+    OP_LEAVES = 1 << 11, /* ... and control goes elsewhere than to the owner's end */
+} OpProperties;
+
+typedef struct OpInfo {
+    const char *name;
+    int nargs, nresults; /* -1: any */
+    uint32_t properties;
+    int cost;
+} OpInfo;
+extern const OpInfo op_info[OP_COUNT];
+
+/* ---- values */
+
+typedef enum ValKind { VAL_inst, VAL_param, VAL_const } ValKind;
+typedef enum ValFlags {
+    VAL_DIFF = 1, /* autodiff: a differential; only between linearize and extract */
+} ValFlags;
+
+struct Val {
+    uint8_t kind; /* ValKind */
+    uint8_t flags;
+    uint16_t index; /* which result of `inst`, which parameter of `region` */
+    uint32_t id;    /* dense within the function; constants: 0 */
+    const Type *type;
+    Name name; /* for dumps; may be NULL */
+    union {
+        Inst *inst;     /* VAL_inst */
+        Region *region; /* VAL_param: also the parameters of a function, which are those of its body */
+        union {         /* VAL_const: of scalar type; pointers and vectors only as all zero */
+            int64_t integer; /* integers (sign- or zero-extended as the type says) and bool */
+            double real;
+        };
+    };
+    Val *forward; /* replaced by this; see ir_resolve */
+};
+
+/* ---- instructions and regions */
+
+typedef struct SwitchCase {
+    int64_t *values;
+    int nvalues;
+} SwitchCase;
+
+typedef enum AtomicKind { ATOMIC_add, ATOMIC_min, ATOMIC_max, ATOMIC_and, ATOMIC_or, ATOMIC_xor, ATOMIC_exchange } AtomicKind;
+
+/* What the source says about a loop. */
+typedef struct LoopHints {
+    int64_t max_iters;  /* [MaxIters(n)]; 0: unknown */
+    int64_t unroll;     /* [ForceUnroll(n)]; -1: [ForceUnroll]; 0: no */
+    int64_t checkpoint; /* [Checkpoint(budget)]; 0: no */
+} LoopHints;
+
+/* A linearized instruction is one of these; only between linearize and extract. */
+typedef enum InstTag { TAG_primal, TAG_diff, TAG_mixed } InstTag;
+
+struct Inst {
+    uint16_t op; /* Op */
+    uint8_t tag; /* InstTag */
+    bool flag;   /* var: raw; elem, buffer_elem, buffer_bytes: unchecked; buffer_elem, buffer_bytes: see `writes` */
+    bool writes; /* buffer_elem, buffer_bytes: some store goes through it */
+    uint8_t nregions;
+    int nargs, nresults;
+    Loc loc;
+    Inst *prev, *next;
+    Region *parent;
+    Val **args;
+    Val **results;
+    Region **regions;
+    /* attributes */
+    const Type *type;  /* var: of the memory; tape_grow, tape_shrink: element */
+    int index;         /* field, barrier, thread_id; atomic: AtomicKind */
+    union {
+        Func *callee;    /* call */
+        Global *global;  /* global */
+        Inst *target;    /* break, continue */
+        Str text;        /* printf, abort */
+        uint8_t lanes[4];/* shuffle: as many as the result has */
+        struct {         /* switch */
+            SwitchCase *cases;
+            int ncases;
+        };
+        LoopHints hints; /* loop */
+    };
+    void *note; /* of the pass at work */
+};
+
+struct Region {
+    Inst *owner; /* NULL: body of a function */
+    Func *func;
+    Val **params;
+    int nparams;
+    Inst *first, *last; /* the last one ends the region, once it is complete */
+    void *note;
+};
+
+/* ---- functions */
+
+typedef enum Dir { DIR_in, DIR_out, DIR_inout, DIR_ref } Dir; /* ref: __ref, any address */
+
+typedef enum ParamFlags {
+    PARAM_BY_ADDRESS = 1, /* the value is the address */
+    PARAM_DIFF = 2,       /* differentiable: its type is, and nothing says no_diff */
+    PARAM_PTR_DIFF = 4,   /* of a type that is IDifferentiablePtrType */
+    PARAM_RESULT = 8,     /* the result, through memory */
+    PARAM_THIS = 16,
+} ParamFlags;
+
+typedef struct Param {
+    Name name;
+    const Type *type; /* of the object, also where the value is its address */
+    uint8_t dir;      /* Dir */
+    uint8_t flags;    /* ParamFlags */
+} Param;
+
+typedef enum FuncFlags {
+    FUNC_FWD = 1 << 0, /* may be differentiated forward ... */
+    FUNC_BWD = 1 << 1, /* ... and backward */
+    FUNC_INLINE = 1 << 2,   /* [ForceInline] */
+    FUNC_NOINLINE = 1 << 3,
+    FUNC_TREAT_AS_DIFF = 1 << 4,
+    FUNC_RECOMPUTE = 1 << 5,  /* [PreferRecompute] */
+    FUNC_CHECKPOINT = 1 << 6, /* [PreferCheckpoint] */
+    FUNC_RECOMPUTE_EFFECTS = 1 << 7, /* [PreferRecompute(SideEffectBehavior.Allow)] */
+    FUNC_RESULT_DIFF = 1 << 8,       /* a result by value is differentiable */
+    FUNC_NORMAL = 1 << 9,            /* in normal state */
+    FUNC_GENERATED = 1 << 10,        /* made by autodiff */
+    FUNC_TRANSPOSABLE = 1 << 11,     /* a forward derivative that also serves, transposed, as the backward one */
+    FUNC_EXPORT = 1 << 12,           /* reachable from outside: entry points, functions asked for by the API */
+    FUNC_PURE = 1 << 13,             /* known: reads and writes nothing but its own variables and parameters */
+    FUNC_LOWERED = 1 << 14,          /* the body is there */
+} FuncFlags;
+
+/* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is
+ * the one that users see, with pairs. */
+typedef struct Derivation {
+    Func *of;
+    int mode; /* DiffMode of syntax: 1 forward, 2 backward */
+} Derivation;
+
+/* Derivatives and the like that the source provides; filled in by the hook `complete_diff`. */
+typedef struct Custom {
+    bool complete;
+    Func *fwd, *bwd;    /* custom derivatives, with the signatures that users write */
+    Func *substitute;   /* primal substitute */
+    Func *primal;       /* custom derivative with state: the forward pass that fills the state */
+} Custom;
+
+struct Func {
+    Name name;   /* unique in the module: a mangled form of the source name, readable */
+    Loc loc;
+    uint32_t flags;
+    Param *params;
+    int nparams;
+    const Type **results; /* types of the results by value */
+    int nresults;
+    Region *body; /* NULL: not there (yet); its params are the function's */
+    uint32_t nvals; /* ids handed out */
+    Module *module;
+    Derivation derivation;
+    Custom custom;
+    int group_size[3];  /* entry points: [numthreads]; 0: not one */
+    const void *source; /* lowering's own */
+    void *note;
+};
+
+/* ---- globals */
+
+typedef enum GlobalKind {
+    GLOBAL_const,      /* never written; `data`, or filled by `init` before anything runs */
+    GLOBAL_static,     /* one per thread of a dispatch, filled by `init` when the thread starts */
+    GLOBAL_shared,     /* groupshared */
+    GLOBAL_uniform,    /* set from outside, not written */
+} GlobalKind;
+
+struct Global {
+    Name name; /* unique, as users write it for uniforms */
+    uint8_t kind;
+    const Type *type;
+    Val **data;  /* constants, one per scalar in order of the layout, or NULL */
+    int ndata;
+    Func *init;  /* no parameters; stores to the global; or NULL */
+    uint8_t layout; /* LayoutRules of what a uniform holds */
+    Loc loc;
+    const void *source;
+    void *note;
+};
+
+/* ---- modules */
+
+/* What autodiff needs and only lowering knows; each may be called any number of times. */
+typedef struct IrHooks {
+    void *user;
+    void (*complete)(void *user, Func *func);        /* give it a body, if the source has one */
+    void (*complete_diff)(void *user, Func *func);   /* fill in func->custom */
+    void (*complete_record)(void *user, Record *record); /* fill in record->diff */
+} IrHooks;
+
+struct Module {
+    Arena *arena;
+    Types *types;
+    Names *names;
+    Diags *diags;
+    VEC(Func *) funcs;
+    VEC(Global *) globals;
+    VEC(Record *) records; /* in order of creation, for dumps */
+    Map func_names;        /* Name -> Func */
+    IrHooks hooks;
+};
+
+/* ---- ir.c: making and walking */
+
+Module *module_new(Arena *arena, Types *types, Names *names, Diags *diags);
+Func *func_new(Module *module, const char *name); /* the name is made unique */
+Func *module_find(const Module *module, Name name);
+Global *global_new(Module *module, GlobalKind kind, const char *name, const Type *type);
+void func_set_params(Func *func, const Param *params, int nparams);
+void func_set_results(Func *func, const Type *const *results, int nresults);
+Region *func_begin(Func *func); /* an empty body whose params are the function's */
+const Type *param_value_type(Module *module, const Param *param); /* the type, or a pointer to it */
+
+Region *region_new(Func *func, Inst *owner);
+Val *region_add_param(Region *region, const Type *type, Name name);
+Inst *inst_new(Func *func, Op op, int nargs, int nresults, int nregions);
+void inst_append(Region *region, Inst *inst);
+void inst_insert_before(Inst *at, Inst *inst);
+void inst_remove(Inst *inst); /* from its region; it can be inserted elsewhere */
+Val *inst_add_result(Inst *inst, const Type *type, Name name); /* one more than it had */
+void inst_add_arg(Inst *inst, Val *arg);
+Val *inst_result(const Inst *inst); /* the only one */
+
+static inline bool op_has(unsigned op, uint32_t properties) { return (op_info[op].properties & properties) != 0; }
+static inline bool val_is_const(const Val *v) { return v->kind == VAL_const; }
+bool val_is_zero(const Val *v); /* the constant zero, of any type */
+bool val_is_one(const Val *v);
+bool val_is_int(const Val *v, int64_t *value); /* an integer or bool constant */
+
+Val *ir_const_int(Module *module, const Type *type, int64_t value); /* wrapped to the type; bool too */
+Val *ir_const_real(Module *module, const Type *type, double value); /* rounded to the type */
+Val *ir_const_zero(Module *module, const Type *type);               /* any value type */
+
+/* The value that now stands for v. Passes call it on every operand they read. */
+static inline Val *ir_resolve(Val *v) {
+    while (v->forward) v = v->forward;
+    return v;
+}
+void ir_resolve_func(Func *func); /* all operands, so that no forward is left in use */
+
+typedef void (*InstVisitor)(void *user, Inst *inst);
+void region_walk(Region *region, InstVisitor visit, void *user); /* every instruction, owners before their regions */
+
+/* ---- build.c: building folds, so that producers stay naive */
+
+typedef struct Builder {
+    Func *func;
+    Region *region;
+    Inst *before; /* insert here; NULL: append to the region */
+    Loc loc;
+    bool no_fold;
+} Builder;
+
+Builder build_at_end(Region *region);
+Builder build_before(Inst *inst);
+
+Inst *build_inst(Builder *b, Op op, Val *const *args, int nargs, int nresults, int nregions); /* inserted, no fold */
+/* Any op with one result and no attributes; `type` is the result's. Folds, and simplifies what is local. */
+Val *build_op(Builder *b, Op op, const Type *type, Val *const *args, int nargs);
+Val *build_unary(Builder *b, Op op, Val *a);              /* result has the type of a (bool for COMPARES) */
+Val *build_binary(Builder *b, Op op, Val *x, Val *y);     /* result has the type of x (bool for COMPARES) */
+Val *build_fma(Builder *b, Val *x, Val *y, Val *z);
+Val *build_select(Builder *b, Val *condition, Val *x, Val *y);
+Val *build_convert(Builder *b, Val *x, const Type *to);   /* scalar or vector; nothing if it has the type */
+Val *build_bitcast(Builder *b, Val *x, const Type *to);
+Val *build_not(Builder *b, Val *x);
+Val *build_vec(Builder *b, const Type *type, Val *const *lanes);
+Val *build_splat(Builder *b, const Type *vector, Val *x);
+Val *build_extract(Builder *b, Val *vector, Val *index);
+Val *build_extract_lane(Builder *b, Val *vector, int lane);
+Val *build_insert(Builder *b, Val *vector, Val *index, Val *x);
+Val *build_shuffle(Builder *b, Val *vector, const uint8_t *lanes, int nlanes);
+
+Val *build_var(Builder *b, const Type *type, Name name, bool raw);
+Val *build_global(Builder *b, Global *global);
+Val *build_field(Builder *b, Val *address, int field);
+Val *build_elem(Builder *b, Val *address, Val *index, bool unchecked);
+Val *build_offset(Builder *b, Val *pointer, Val *count);
+Val *build_load(Builder *b, Val *address);
+void build_store(Builder *b, Val *address, Val *value);
+void build_copy(Builder *b, Val *to, Val *from);
+void build_zero(Builder *b, Val *address);
+Val *build_buffer_elem(Builder *b, Val *buffer, Val *index, bool writes);
+Val *build_buffer_bytes(Builder *b, Val *buffer, Val *offset, const Type *type, bool writes);
+Inst *build_call(Builder *b, Func *callee, Val *const *args, int nargs);
+
+/* Control flow: the regions are made empty; fill them and end each with a terminator. */
+Inst *build_if(Builder *b, Val *condition, const Type *const *results, int nresults);
+Inst *build_switch(Builder *b, Val *value, const SwitchCase *cases, int ncases, const Type *const *results, int nresults);
+Inst *build_loop(Builder *b, Val *const *initial, int ncarried, bool with_step);
+Inst *build_block(Builder *b);
+void build_yield(Builder *b, Val *const *args, int nargs);
+void build_break(Builder *b, Inst *target, Val *const *args, int nargs);
+void build_continue(Builder *b, Inst *target, Val *const *args, int nargs);
+void build_return(Builder *b, Val *const *args, int nargs);
+void build_unreachable(Builder *b);
+
+/* ---- fold.c: constants and local identities; NULL: nothing to do. Used by build and by opt/simplify. */
+Val *ir_fold(Module *module, Op op, const Type *type, Val *const *args, int nargs);
+
+/* ---- clone.c */
+typedef struct CloneMap {
+    Module *module;
+    Func *func;   /* where the copies go */
+    Map vals;     /* old Val -> new Val; what is absent stays itself */
+    Map insts;    /* old Inst -> new Inst, for the targets of break and continue */
+    const Type *(*map_type)(void *user, const Type *type); /* NULL: types stay */
+    void *user;
+} CloneMap;
+Val *clone_val(CloneMap *map, Val *v);
+void clone_map_val(CloneMap *map, Val *old, Val *new_val);
+Inst *clone_inst(CloneMap *map, Inst *inst);                /* with its regions; not inserted */
+void clone_region_into(CloneMap *map, const Region *from, Region *into); /* appends copies of the instructions */
+Region *clone_region(CloneMap *map, const Region *region, Inst *owner);
+Func *clone_func(Func *func, const char *name); /* same signature and flags */
+
+/* ---- verify.c: NULL if well-formed in its state (FUNC_NORMAL or free), else what is wrong, in the arena */
+const char *ir_verify(Arena *arena, const Func *func);
+
+/* ---- print.c, parse.c: text that reads back exactly */
+void ir_print_module(Text *out, const Module *module);
+void ir_print_func(Text *out, const Func *func);
+void ir_print_inst(Text *out, const Inst *inst); /* one line, for messages and debugging */
+/* Reads what ir_print_module wrote. Returns false after reporting an error. */
+bool ir_parse(Module *module, SourceFile *file);
+
+#endif

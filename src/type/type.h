@@ -1,0 +1,186 @@
+/* type: interned types. Two types are equal exactly if they are the same pointer.
+ *
+ * Every type is one node: a kind, and depending on it a declaration, a number and arguments. This makes interning,
+ * printing, hashing and substitution one function each. Numbers that occur in types (array sizes, generic value
+ * arguments) are nodes too, so that a list of generic arguments is a list of types.
+ *
+ * Front end types (structs of a declaration with arguments, generic parameters, ...) end with lowering. The IR knows
+ * only: void, scalars, vectors, arrays, pointers, buffers, tapes and records. A record is nominal and carries its
+ * own fields, so that the IR and all that comes after it never sees a declaration. */
+#ifndef SLOPE_TYPE_H
+#define SLOPE_TYPE_H
+
+#include "base/base.h"
+
+struct Func; /* ir */
+
+typedef enum TypeKind {
+    TYPE_error, /* silences whatever it meets */
+    TYPE_void,
+    /* Scalars, in the order in which operands of different types join. */
+    TYPE_bool,
+    TYPE_int8,
+    TYPE_uint8,
+    TYPE_int16,
+    TYPE_uint16,
+    TYPE_int,
+    TYPE_uint,
+    TYPE_int64,
+    TYPE_uint64,
+    TYPE_half,
+    TYPE_float,
+    TYPE_double,
+    /* Built from others. */
+    TYPE_vector,   /* element, count */
+    TYPE_matrix,   /* element, rows, columns */
+    TYPE_array,    /* element, count; without count: unsized */
+    TYPE_pointer,  /* target */
+    TYPE_buffer,   /* element (void for byte buffers); number: BufferKind */
+    TYPE_tuple,    /* elements */
+    TYPE_optional, /* value */
+    TYPE_pair,     /* DifferentialPair: primal; its differential follows from it */
+    TYPE_ptr_pair, /* DifferentialPtrPair */
+    TYPE_function, /* result, parameters... */
+    TYPE_string,
+    TYPE_none, /* of the literal `none` */
+    TYPE_null, /* of the literal `nullptr` */
+    TYPE_list, /* of an initialiser list that has no type yet */
+    /* Declared; arguments are the generic arguments of the declaration and of those around it, outermost first. */
+    TYPE_struct,
+    TYPE_enum,
+    TYPE_interface, /* as a type: a value of some type that conforms */
+    /* Abstract: only inside generic declarations. */
+    TYPE_param,  /* decl: the generic declaration; number: index (0 of an interface is This) */
+    TYPE_assoc,  /* decl: the associated type required; args: base type, then arguments of the interface */
+    TYPE_pack,   /* elements of a pack that is known */
+    TYPE_expand, /* pattern, mentioning packs through TYPE_each */
+    TYPE_each,   /* a parameter that is a pack */
+    /* Numbers. */
+    TYPE_number, /* number */
+    TYPE_sum,    /* number: constant term; args: products */
+    TYPE_product,/* number: factor; args: parameters or opaque terms, sorted */
+    TYPE_apply,  /* number: an operator code of the front end; args: operands; opaque to arithmetic */
+    /* IR only. */
+    TYPE_record,
+    TYPE_tape, /* storage of a reverse pass */
+    TYPE_KIND_COUNT
+} TypeKind;
+
+typedef enum BufferKind {
+    BUFFER_structured,
+    BUFFER_rw_structured,
+    BUFFER_append,
+    BUFFER_consume,
+    BUFFER_bytes,
+    BUFFER_rw_bytes,
+    BUFFER_constant, /* ConstantBuffer and ParameterBlock: one element */
+} BufferKind;
+
+typedef enum TypeFlags {
+    TYPE_HAS_PARAM = 1, /* something generic inside: not concrete */
+    TYPE_HAS_ERROR = 2,
+    TYPE_HAS_PACK = 4,
+    TYPE_COLUMN_MAJOR = 8, /* matrices only; part of the identity */
+    TYPE_HANDLE = 16,      /* buffers only: written as `.Handle`; part of the identity */
+    TYPE_IS_PACK_PARAM = 32, /* TYPE_param only */
+    TYPE_IS_VALUE_PARAM = 64, /* TYPE_param only: a number, not a type */
+} TypeFlags;
+
+typedef struct Type Type;
+typedef struct Record Record;
+
+struct Type {
+    TypeKind kind;
+    uint32_t flags;
+    uint32_t id;    /* dense, in order of creation */
+    const void *decl; /* Decl of the front end, or Record */
+    Name name;      /* of decl, for printing */
+    int64_t number;
+    int nargs;
+    const Type *args[];
+};
+
+typedef struct Types {
+    Arena *arena;
+    Names *names;
+    InternTable table;
+    uint32_t count;
+    const Type *basic[TYPE_KIND_COUNT]; /* kinds without arguments, ready */
+} Types;
+
+/* ---- type.c */
+void types_init(Types *types, Arena *arena, Names *names);
+/* The one node with this content. `args` is copied. Flags are computed, apart from those that are identity. */
+const Type *type_make(Types *types, TypeKind kind, uint32_t identity_flags, const void *decl, Name name,
+                      int64_t number, const Type *const *args, int nargs);
+const Type *type_basic(const Types *types, TypeKind kind);
+const Type *type_number(Types *types, int64_t number);
+const Type *type_vector(Types *types, const Type *element, int count);
+const Type *type_matrix(Types *types, const Type *element, int rows, int columns);
+const Type *type_array(Types *types, const Type *element, int64_t count);
+const Type *type_unsized_array(Types *types, const Type *element);
+const Type *type_pointer(Types *types, const Type *target);
+const Type *type_buffer(Types *types, BufferKind kind, const Type *element);
+const Type *type_wrap(Types *types, TypeKind kind, const Type *inner); /* optional, pair, ptr_pair */
+
+/* Numbers in types, kept in a normal form, so that N+1 and 1+N are one node. */
+const Type *type_add(Types *types, const Type *a, const Type *b);
+const Type *type_multiply(Types *types, const Type *a, const Type *b);
+
+static inline bool type_is_scalar(const Type *t) { return t->kind >= TYPE_bool && t->kind <= TYPE_double; }
+static inline bool type_is_float(const Type *t) { return t->kind >= TYPE_half && t->kind <= TYPE_double; }
+static inline bool type_is_integer(const Type *t) { return t->kind >= TYPE_int8 && t->kind <= TYPE_uint64; }
+bool type_is_signed(const Type *t);             /* int8, int16, int, int64, floats */
+int type_bits(const Type *t);                   /* of a scalar; bool has 1 */
+const Type *type_element(const Type *t);        /* of vector, matrix, array; a scalar is its own element */
+int type_count(const Type *t);                  /* lanes of a vector with known size; 1 for a scalar */
+int64_t type_length(const Type *t);             /* of an array with known size; -1: unsized or generic */
+bool type_is_number(const Type *t, int64_t *number); /* is it a TYPE_number, and which */
+
+/* ---- print.c: as a user would write it */
+void type_print(Text *out, const Type *type);
+const char *type_text(Arena *arena, const Type *type);
+
+/* ---- record.c: structs of the IR */
+typedef struct Field {
+    Name name;
+    const Type *type;
+} Field;
+
+/* How values of a record are differentiated; `differential` NULL: not at all. */
+typedef struct RecordDiff {
+    const Type *differential;
+    const int *field_map;      /* field -> field of the differential, or -1 */
+    struct Func *zero, *add;   /* written by the user; NULL: by component */
+    bool opaque;               /* values must stay whole while being differentiated */
+} RecordDiff;
+
+struct Record {
+    Name name;
+    const Type *type; /* the TYPE_record that stands for it */
+    Field *fields;
+    int nfields;
+    bool has_diff;    /* `diff` is filled in */
+    RecordDiff diff;
+    void *user;       /* lowering's own */
+};
+
+/* A new record type, different from all others. The fields may be filled in later, once. */
+Record *record_new(Types *types, Name name);
+static inline Record *type_record(const Type *t) { return (Record *)(uintptr_t)t->decl; }
+
+/* ---- layout.c: sizes and offsets of IR types */
+typedef enum LayoutRules {
+    LAYOUT_scalar, /* as C with scalar alignment: buffers and locals */
+    LAYOUT_std140, /* constant buffers */
+} LayoutRules;
+typedef struct Layout {
+    int64_t size;   /* without padding at the end */
+    int64_t align;
+    int64_t stride; /* of an element in an array */
+} Layout;
+Layout type_layout(const Type *type, LayoutRules rules);
+int64_t type_field_offset(const Type *record, int field, LayoutRules rules);
+int64_t type_element_stride(const Type *array_or_vector, LayoutRules rules);
+
+#endif
