@@ -1,0 +1,106 @@
+/* Reporting: from a row of diag.def and its arguments to a complete message in the sink.
+ *
+ * A message stays pending until the next one (or diags_flush) so that notes can be added to it. What is dropped (a
+ * repetition, a silenced warning, anything past the limit) takes its notes with it. The first error past the limit
+ * gives the sink one last message without a place that says so; it and those after it still count. */
+#include "diag.h"
+
+typedef struct Row {
+    const char *name;
+    Severity severity;
+    int code;
+    const char *text;
+} Row;
+
+static const Row rows[] = {
+#define DIAG(name, severity, code, text) {#name, SEVERITY_##severity, code, text},
+#include "diag/diag.def"
+#undef DIAG
+};
+
+void diags_init(Diags *diags, Arena *arena, Sources *sources) {
+    *diags = (Diags){.arena = arena, .sources = sources};
+}
+
+void diags_flush(Diags *diags) {
+    if (!diags->has_pending) return;
+    diags->has_pending = false;
+    diags->pending.notes = diags->notes.at;
+    diags->pending.nnotes = diags->notes.count;
+    if (diags->sink) diags->sink(diags->user, &diags->pending);
+    diags->notes.count = 0;
+}
+
+static const char *fill_in(Diags *diags, const char *format, va_list args) {
+    Text text = {.arena = diags->arena};
+    text_vprintf(&text, format, args);
+    return text.at ? text.at : "";
+}
+
+/* The same row at the same place; where there is no place, with the same words. */
+static bool is_repetition(Diags *diags, DiagId id, Loc at, const char *message) {
+    uint64_t place = at ? at : (hash_bytes(message, strlen(message), 0) & UINT32_MAX) | (uint64_t)1 << 32;
+    uint64_t key = ((uint64_t)id + 1) << 33 | place; /* exact: two messages must never be taken for one */
+    if (map_has(&diags->seen, key)) return true;
+    map_put(diags->arena, &diags->seen, key, diags);
+    return false;
+}
+
+static void open_message(Diags *diags, DiagId id, Severity severity, Loc at, const char *message) {
+    const Row *row = &rows[id];
+    diags->pending = (Diagnostic){.severity = severity,
+                                  .code = row->code,
+                                  .name = row->name,
+                                  .message = message,
+                                  .at = source_position(diags->sources, at)};
+    diags->has_pending = true;
+}
+
+static void say_limit(Diags *diags) {
+    const char *message = format_text(diags->arena, rows[DIAG_error_limit].text, diags->limit);
+    open_message(diags, DIAG_error_limit, SEVERITY_note, 0, message);
+    diags_flush(diags);
+}
+
+/* Counts the message; true if it is to be shown. */
+static bool count_message(Diags *diags, Severity severity) {
+    bool past_limit = diags->limit && diags->errors > diags->limit;
+    if (severity == SEVERITY_error) {
+        diags->errors++;
+        if (!diags->limit || diags->errors <= diags->limit) return true;
+        if (!past_limit) say_limit(diags);
+        return false;
+    }
+    if (!past_limit) diags->warnings++;
+    return !past_limit;
+}
+
+void diag_report(Diags *diags, DiagId id, Loc at, ...) {
+    Severity severity = rows[id].severity;
+    assert(severity != SEVERITY_note);
+    if (diags->muted) {
+        diags->swallowed += severity == SEVERITY_error;
+        return;
+    }
+    diags_flush(diags);
+    diags->pending_dropped = true;
+    if (severity == SEVERITY_warning && diags->no_warnings) return;
+    if (severity == SEVERITY_warning && diags->warnings_as_errors) severity = SEVERITY_error;
+    va_list args;
+    va_start(args, at);
+    const char *message = fill_in(diags, rows[id].text, args);
+    va_end(args);
+    if (is_repetition(diags, id, at, message) || !count_message(diags, severity)) return;
+    diags->pending_dropped = false;
+    open_message(diags, id, severity, at, message);
+}
+
+void diag_note(Diags *diags, DiagId id, Loc at, ...) {
+    assert(rows[id].severity == SEVERITY_note);
+    if (diags->muted || !diags->has_pending || diags->pending_dropped) return;
+    va_list args;
+    va_start(args, at);
+    DiagNote note = {fill_in(diags, rows[id].text, args), source_position(diags->sources, at)};
+    va_end(args);
+    vec_push(diags->arena, &diags->notes, note);
+}
