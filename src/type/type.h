@@ -56,10 +56,10 @@ typedef enum TypeKind {
     TYPE_expand, /* pattern, mentioning packs through TYPE_each */
     TYPE_each,   /* a parameter that is a pack */
     /* Numbers. */
-    TYPE_number, /* number */
-    TYPE_sum,    /* number: constant term; args: products */
-    TYPE_product,/* number: factor; args: parameters or opaque terms, sorted */
-    TYPE_apply,  /* number: an operator code of the front end; args: operands; opaque to arithmetic */
+    TYPE_number,  /* number */
+    TYPE_sum,     /* number: constant term; args: products */
+    TYPE_product, /* number: factor; args: parameters or opaque terms, sorted */
+    TYPE_apply,   /* number: an operator code of the front end; args: operands; opaque to arithmetic */
     /* IR only. */
     TYPE_record,
     TYPE_tape, /* storage of a reverse pass */
@@ -80,9 +80,9 @@ typedef enum TypeFlags {
     TYPE_HAS_PARAM = 1, /* something generic inside: not concrete */
     TYPE_HAS_ERROR = 2,
     TYPE_HAS_PACK = 4,
-    TYPE_COLUMN_MAJOR = 8, /* matrices only; part of the identity */
-    TYPE_HANDLE = 16,      /* buffers only: written as `.Handle`; part of the identity */
-    TYPE_IS_PACK_PARAM = 32, /* TYPE_param only */
+    TYPE_COLUMN_MAJOR = 8,    /* matrices only; part of the identity */
+    TYPE_HANDLE = 16,         /* buffers only: written as `.Handle`; part of the identity */
+    TYPE_IS_PACK_PARAM = 32,  /* TYPE_param only */
     TYPE_IS_VALUE_PARAM = 64, /* TYPE_param only: a number, not a type */
 } TypeFlags;
 
@@ -92,9 +92,9 @@ typedef struct Record Record;
 struct Type {
     TypeKind kind;
     uint32_t flags;
-    uint32_t id;    /* dense, in order of creation */
+    uint32_t id;      /* dense, in order of creation */
     const void *decl; /* Decl of the front end, or Record */
-    Name name;      /* of decl, for printing */
+    Name name;        /* of decl, for printing */
     int64_t number;
     int nargs;
     const Type *args[];
@@ -130,18 +130,30 @@ const Type *type_multiply(Types *types, const Type *a, const Type *b);
 static inline bool type_is_scalar(const Type *t) { return t->kind >= TYPE_bool && t->kind <= TYPE_double; }
 static inline bool type_is_float(const Type *t) { return t->kind >= TYPE_half && t->kind <= TYPE_double; }
 static inline bool type_is_integer(const Type *t) { return t->kind >= TYPE_int8 && t->kind <= TYPE_uint64; }
-bool type_is_signed(const Type *t);             /* int8, int16, int, int64, floats */
-int type_bits(const Type *t);                   /* of a scalar; bool has 1 */
-const Type *type_element(const Type *t);        /* of vector, matrix, array; a scalar is its own element */
-int type_count(const Type *t);                  /* lanes of a vector with known size; 1 for a scalar */
-int64_t type_length(const Type *t);             /* of an array with known size; -1: unsized or generic */
+bool type_is_signed(const Type *t);      /* int8, int16, int, int64, floats */
+int type_bits(const Type *t);            /* of a scalar; bool has 1 */
+const Type *type_element(const Type *t); /* of vector, matrix, array; a scalar is its own element */
+int type_count(const Type *t);           /* lanes of a vector with known size; 1 for a scalar */
+int64_t type_length(const Type *t);      /* of an array with known size; -1: unsized or generic */
 bool type_is_number(const Type *t, int64_t *number); /* is it a TYPE_number, and which */
 
 /* ---- print.c: as a user would write it */
 void type_print(Text *out, const Type *type);
 const char *type_text(Arena *arena, const Type *type);
+const char *type_buffer_name(BufferKind kind); /* RWStructuredBuffer and so on, without the element */
 
 /* ---- record.c: structs of the IR */
+
+typedef enum LayoutRules {
+    LAYOUT_scalar, /* as C with scalar alignment: buffers and locals */
+    LAYOUT_std140, /* constant buffers */
+} LayoutRules;
+typedef struct Layout {
+    int64_t size; /* without padding at the end */
+    int64_t align;
+    int64_t stride; /* of an element in an array */
+} Layout;
+
 typedef struct Field {
     Name name;
     const Type *type;
@@ -150,9 +162,9 @@ typedef struct Field {
 /* How values of a record are differentiated; `differential` NULL: not at all. */
 typedef struct RecordDiff {
     const Type *differential;
-    const int *field_map;      /* field -> field of the differential, or -1 */
-    struct Func *zero, *add;   /* written by the user; NULL: by component */
-    bool opaque;               /* values must stay whole while being differentiated */
+    const int *field_map;    /* field -> field of the differential, or -1 */
+    struct Func *zero, *add; /* written by the user; NULL: by component */
+    bool opaque;             /* values must stay whole while being differentiated */
 } RecordDiff;
 
 struct Record {
@@ -160,9 +172,13 @@ struct Record {
     const Type *type; /* the TYPE_record that stands for it */
     Field *fields;
     int nfields;
-    bool has_diff;    /* `diff` is filled in */
+    bool has_diff; /* `diff` is filled in */
     RecordDiff diff;
-    void *user;       /* lowering's own */
+    void *user; /* lowering's own */
+    /* layout.c: by LayoutRules, made when first asked for */
+    Arena *arena;
+    Layout layouts[2];
+    int64_t *offsets[2]; /* of the fields; NULL: not made yet */
 };
 
 /* A new record type, different from all others. The fields may be filled in later, once. */
@@ -170,15 +186,6 @@ Record *record_new(Types *types, Name name);
 static inline Record *type_record(const Type *t) { return (Record *)(uintptr_t)t->decl; }
 
 /* ---- layout.c: sizes and offsets of IR types */
-typedef enum LayoutRules {
-    LAYOUT_scalar, /* as C with scalar alignment: buffers and locals */
-    LAYOUT_std140, /* constant buffers */
-} LayoutRules;
-typedef struct Layout {
-    int64_t size;   /* without padding at the end */
-    int64_t align;
-    int64_t stride; /* of an element in an array */
-} Layout;
 Layout type_layout(const Type *type, LayoutRules rules);
 int64_t type_field_offset(const Type *record, int field, LayoutRules rules);
 int64_t type_element_stride(const Type *array_or_vector, LayoutRules rules);
