@@ -47,25 +47,28 @@ typedef enum ExprFlags {
     EXPR_NO_DIFF = 64,  /* modified_type; check: a call under no_diff */
     EXPR_CONST = 128,   /* modified_type */
     /* check */
-    EXPR_PLACE = 256,        /* can be assigned to */
-    EXPR_READONLY = 512,     /* a place, but not to be written */
+    EXPR_PLACE = 256,    /* can be assigned to */
+    EXPR_READONLY = 512, /* a place, but not to be written */
     EXPR_CHECKED = 1024,
     EXPR_IMPLICIT = 2048,    /* not in the source: implied `this`, inserted conversion */
     EXPR_MEMBER_FORM = 4096, /* fwd_diff, bwd_diff written as f.fwd_diff */
     EXPR_OPENED = 8192,      /* invoke: some argument is an interface value that is opened by the call */
     EXPR_TYPE_CONTEXT = 16384,
+    /* parser again */
+    EXPR_ROW_MAJOR = 32768,    /* modified_type */
+    EXPR_COLUMN_MAJOR = 65536, /* modified_type */
 } ExprFlags;
 
 typedef enum LiteralSuffix {
     SUFFIX_none,
-    SUFFIX_u,   /* u */
-    SUFFIX_l,   /* l, L: does not make 64 bits */
+    SUFFIX_u, /* u */
+    SUFFIX_l, /* l, L: does not make 64 bits */
     SUFFIX_ul,
     SUFFIX_ll,
     SUFFIX_ull,
     SUFFIX_z,
     SUFFIX_uz,
-    SUFFIX_f,   /* floats: f, h/hf, l/lf */
+    SUFFIX_f, /* floats: f, h/hf, l/lf */
     SUFFIX_h,
     SUFFIX_lf,
 } LiteralSuffix;
@@ -75,9 +78,9 @@ typedef enum LiteralSuffix {
 typedef enum DiffMode { DIFF_none, DIFF_fwd, DIFF_bwd } DiffMode;
 
 struct Expr {
-    uint8_t kind;   /* ExprKind */
-    uint8_t op;     /* Operator */
-    uint8_t suffix; /* LiteralSuffix */
+    uint8_t kind;       /* ExprKind */
+    uint8_t op;         /* Operator */
+    uint8_t suffix;     /* LiteralSuffix */
     uint8_t conversion; /* check: kind of an EXPR_convert */
     uint32_t flags;
     Loc loc;
@@ -90,17 +93,17 @@ struct Expr {
         uint64_t number; /* int, bool */
         double real;
         Str text;
-        struct {                    /* check: decl, invoke, overload */
-            const Subst *subst;     /* of decl */
+        struct {                /* check: decl, invoke, overload */
+            const Subst *subst; /* of decl */
             struct Candidates *candidates;
-            uint8_t modes[8];       /* DiffMode: innermost first */
+            uint8_t modes[8]; /* DiffMode: innermost first */
             int nmodes;
         };
-        struct {                    /* check: type, type_is */
+        struct { /* check: type, type_is */
             const Type *type_value, *type_other;
         };
-        struct {                    /* check: swizzle */
-            uint8_t lanes[16];      /* matrices: row * 4 + column */
+        struct {               /* check: swizzle */
+            uint8_t lanes[16]; /* matrices: row * 4 + column */
             int nlanes;
         };
     };
@@ -118,29 +121,29 @@ typedef VEC(Attribute *) AttributeVec;
 
 struct Attribute {
     Loc loc;
-    Name name;    /* without brackets; `a::b` is the name "a::b" */
+    Name name; /* without brackets; `a::b` is the name "a::b" */
     ExprVec args;
-    bool used;    /* check */
+    bool used; /* check */
 };
 
 struct Stmt {
     uint8_t kind; /* StmtKind */
     Loc loc;
-    Loc end;      /* block: its closing brace */
-    Name label;   /* break, label */
-    Expr *expr;   /* expr, return; condition of if, switch, while, do, for */
-    Expr *step;   /* for; static_for: the end of the range */
-    Stmt *init;   /* for */
-    Stmt *then;   /* if, loops, defer, label */
-    Stmt *other;  /* else */
-    StmtVec body; /* block */
-    DeclVec decls;/* decl; the one variable of `if (let ..)` and `$for` */
-    ExprVec values; /* case; none: default */
-    Str text;     /* static_assert */
+    Loc end;        /* block: its closing brace */
+    Name label;     /* break, label */
+    Expr *expr;     /* expr, return; condition of if, switch, while, do, for */
+    Expr *step;     /* for; static_for: the end of the range */
+    Stmt *init;     /* for */
+    Stmt *then;     /* if, loops, defer, label */
+    Stmt *other;    /* else */
+    StmtVec body;   /* block */
+    DeclVec decls;  /* decl; the one variable of `if (let ..)` and `$for` */
+    ExprVec values; /* case; besides `is_default` */
+    Str text;       /* static_assert */
     AttributeVec attributes;
     struct Scope *scope; /* check */
     Stmt *target;        /* check: what break and continue leave */
-    bool is_default;     /* case: `default:` */
+    bool is_default;     /* case: `default:` is among the labels */
 };
 
 /* ---- declarations */
@@ -156,9 +159,9 @@ typedef enum Modifiers {
     MODIFIER_uniform = 1 << 2,
     MODIFIER_groupshared = 1 << 3,
     MODIFIER_in = 1 << 4,
-    MODIFIER_out = 1 << 5,     /* inout: both */
-    MODIFIER_ref = 1 << 6,     /* __ref */
-    MODIFIER_constref = 1 << 7,/* __constref */
+    MODIFIER_out = 1 << 5,      /* inout: both */
+    MODIFIER_ref = 1 << 6,      /* __ref */
+    MODIFIER_constref = 1 << 7, /* __constref */
     MODIFIER_no_diff = 1 << 8,
     MODIFIER_public = 1 << 9,
     MODIFIER_internal = 1 << 10,
@@ -172,12 +175,13 @@ typedef enum Modifiers {
     MODIFIER_postfix = 1 << 18, /* __postfix */
     MODIFIER_row_major = 1 << 19,
     MODIFIER_column_major = 1 << 20,
-    MODIFIER_let = 1 << 21,    /* declared by `let` */
-    MODIFIER_var = 1 << 22,    /* declared by `var` */
-    MODIFIER_pack = 1 << 23,   /* each T; expand-typed parameter */
+    MODIFIER_let = 1 << 21,      /* declared by `let` */
+    MODIFIER_var = 1 << 22,      /* declared by `var` */
+    MODIFIER_pack = 1 << 23,     /* each T; expand-typed parameter */
     MODIFIER_implicit = 1 << 24, /* __implicit_conversion(cost): `number` */
-    MODIFIER_precise = 1 << 25,  /* precise, volatile, globallycoherent, nointerpolation ...: accepted, no effect */
-    MODIFIER_optional = 1 << 26, /* constraint: where optional */
+    MODIFIER_precise =
+        1 << 25, /* precise, volatile, globallycoherent, nointerpolation ...: accepted, no effect */
+    MODIFIER_optional = 1 << 26,    /* constraint: where optional */
     MODIFIER_synthesized = 1 << 27, /* check: not in the source */
 } Modifiers;
 
@@ -185,8 +189,8 @@ typedef enum FuncFlavour {
     FUNC_plain, /* free function or method; `operator+` included */
     FUNC_init,  /* __init */
     FUNC_get,
-    FUNC_set,   /* parameter newValue, unless it names another */
-    FUNC_ref,   /* accessor `ref` */
+    FUNC_set, /* parameter newValue, not in params, unless it names another */
+    FUNC_ref, /* accessor `ref` */
     FUNC_lambda,
 } FuncFlavour;
 
@@ -197,7 +201,7 @@ typedef struct Constraint {
     Loc loc;
     Expr *subject;
     Expr *bound;
-    bool equal;    /* == instead of : */
+    bool equal; /* == instead of : */
     bool optional;
     const Type *subject_type, *bound_type; /* check */
 } Constraint;
@@ -214,19 +218,19 @@ typedef struct TokenRange {
 } TokenRange;
 
 struct Decl {
-    uint8_t kind;    /* DeclKind */
-    uint8_t flavour; /* FuncFlavour, VarFlavour */
-    uint8_t state;   /* check */
+    uint8_t kind;       /* DeclKind */
+    uint8_t flavour;    /* FuncFlavour, VarFlavour */
+    uint8_t state;      /* check */
     uint8_t visibility; /* check */
     uint32_t modifiers;
-    uint32_t flags; /* check */
-    Loc loc, end; /* end: closing brace of a body, for messages */
-    Name name;    /* NULL: anonymous */
-    Decl *parent; /* the declaration it stands in */
+    uint32_t flags;     /* check */
+    Loc loc, end;       /* end: closing brace of a body, for messages */
+    Name name;          /* NULL: anonymous */
+    Decl *parent;       /* the declaration it stands in */
     Generics *generics; /* NULL: not generic */
     AttributeVec attributes;
-    Name semantic;      /* `: SV_DispatchThreadID` */
-    Str doc;            /* documentation comment, `///` or a block comment with two stars, before it */
+    Name semantic; /* `: SV_DispatchThreadID` */
+    Str doc;       /* documentation comment, `///` or a block comment with two stars, before it */
 
     Expr *type_expr; /* var, property, subscript, alias, value_param; result of func (NULL: void) */
     Expr *init;      /* var, case, type_param, value_param */
@@ -241,14 +245,15 @@ struct Decl {
     Stmt *body;
     Expr *body_expr; /* lambda: => expr */
     TokenRange lazy;
-    struct Syntax *syntax; /* to parse it with */
+    struct ParseFile *file; /* to parse it with */
 
-    Str path;        /* import, include */
+    Str path;         /* import, include */
     Name *path_parts; /* import a.b.c; NULL if a string */
     int npath_parts;
 
     /* check: what the checker finds out; see check.h */
-    const Type *type; /* var, property, alias, case, value_param: its type; struct ...: itself, unspecialised */
+    const Type
+        *type; /* var, property, alias, case, value_param: its type; struct ...: itself, unspecialised */
     struct Scope *scope;
     struct Sema *sema;
 };
@@ -269,13 +274,20 @@ typedef enum TokenKind {
     TOKEN_KIND_COUNT
 } TokenKind;
 
+typedef enum TokenFlags {
+    TOKEN_HEX = 1,     /* int: written in hex, binary or octal */
+    TOKEN_PAINTED = 2, /* name: of a macro, but not to be expanded any more */
+    TOKEN_BAD = 4,     /* literal: with a mistake in it, already reported */
+} TokenFlags;
+
 typedef struct Token {
     uint8_t kind;
-    uint8_t suffix;    /* LiteralSuffix */
-    bool line_start;   /* first on its line */
+    uint8_t suffix;  /* LiteralSuffix */
+    bool line_start; /* first on its line */
     bool space_before;
-    Loc loc;           /* where it came from; of a macro's token: where the macro was used */
-    int len;           /* of the text in the source */
+    Loc loc;       /* where it came from; of a macro's token: where the macro was used */
+    int len;       /* of the text in the source */
+    uint8_t flags; /* TokenFlags */
     union {
         Name name;
         uint64_t number;

@@ -1,0 +1,150 @@
+/* Types with members: struct, class, enum, interface, extension, cbuffer.
+ *
+ *   struct    = ( "struct" | "class" ) [ name ] [ parameters ] [ ":" bases ] [ where ] ( "{" { declaration } "}" | ";" )
+ *   enum      = "enum" [ "class" ] [ name ] [ ":" type ] "{" [ case { "," case } [ "," ] ] "}"
+ *   interface = "interface" name [ parameters ] [ ":" bases ] [ where ] "{" { declaration } "}"
+ *   extension = "extension" [ parameters ] type [ ":" bases ] [ where ] "{" { declaration } "}" */
+#include "syntax/parser.h"
+
+/* A name for a declaration that stands where its name could: `struct { int x; } s;`. */
+static Expr *reference(Parser *p, Decl *decl) {
+    Expr *expr = expr_new(p->arena, EXPR_name, decl->loc);
+    expr->name = decl->name;
+    expr->decl = decl;
+    return expr;
+}
+
+static void parse_head(Parser *p, Decl *decl) {
+    if (parser_at(p, TOKEN_less)) decl->generics = parse_generic_parameters(p, decl->generics);
+    if (!p->panic && parser_take(p, TOKEN_colon)) parse_bases(p, &decl->bases);
+    decl->generics = parse_where(p, decl->generics);
+}
+
+/* A broken head need not cost the members. */
+static void parse_braces(Parser *p, Decl *decl) {
+    for (int i = 0; p->panic && i < 64 && !parser_at(p, TOKEN_end); i++) {
+        if (parser_at(p, TOKEN_brace_open)) p->panic = false;
+        else if (parser_at(p, TOKEN_semicolon) || parser_at(p, TOKEN_brace_close)) return;
+        else parser_advance(p);
+    }
+    if (!p->panic) parse_members(p, decl);
+}
+
+/* `struct S;` says nothing: the order of declarations never matters. */
+static void make_forward(Decl *decl) {
+    decl->kind = DECL_empty;
+    decl->name = NULL;
+}
+
+/* ---- struct */
+
+static bool is_attribute_class(const Decl *decl) {
+    for (int i = 0; i < decl->attributes.count; i++)
+        if (strcmp(decl->attributes.at[i]->name->text, "__AttributeUsage") == 0) return true;
+    return false;
+}
+
+static Expr *parse_struct(Parser *p, const Prefix *prefix, DeclVec *out) {
+    Decl *decl = parse_new_decl(p, DECL_struct, p->token->loc, NULL, prefix);
+    parser_advance(p);
+    if (token_is_identifier(p->token)) {
+        decl->loc = p->token->loc;
+        decl->name = p->token->name;
+        parser_advance(p);
+    }
+    parse_head(p, decl);
+    if (!p->panic && decl->name && parser_at(p, TOKEN_semicolon)) make_forward(decl);
+    else if (p->panic || parser_at(p, TOKEN_brace_open)) parse_braces(p, decl);
+    else parser_expected(p, decl->name ? "'{'" : "a name or '{'");
+    if (decl->kind == DECL_struct && is_attribute_class(decl)) decl->kind = DECL_attribute;
+    parse_add_decl(out, p, decl);
+    return reference(p, decl);
+}
+
+/* ---- enum */
+
+static void parse_case(Parser *p, Decl *owner) {
+    Prefix prefix = {.doc = parse_doc(p, p->token)};
+    parse_attributes(p, &prefix.attributes);
+    Loc loc = p->token->loc;
+    Name name = parser_expect_name(p, "the name of a case");
+    if (!name) return;
+    Decl *decl = parse_new_decl(p, DECL_case, loc, name, &prefix);
+    if (parser_take(p, TOKEN_equal)) decl->init = parse_condition(p);
+    vec_push(p->arena, &owner->members, decl);
+}
+
+static void parse_cases(Parser *p, Decl *decl) {
+    Decl *parent = p->parent;
+    int open = parser_open_bracket(p, TOKEN_brace_open, "'{'");
+    p->parent = decl;
+    while (open >= 0 && !p->panic && !parser_at(p, TOKEN_brace_close)) {
+        parse_case(p, decl);
+        if (!parser_take(p, TOKEN_comma)) break;
+    }
+    if (open >= 0 && !p->panic && !parser_at(p, TOKEN_brace_close) && !parser_at(p, TOKEN_end))
+        parser_expected(p, "',' or '}' after a case");
+    parser_close_bracket(p, open);
+    if (open >= 0) decl->end = parser_previous(p)->loc;
+    p->parent = parent;
+}
+
+static Expr *parse_enum(Parser *p, const Prefix *prefix, DeclVec *out) {
+    Decl *decl = parse_new_decl(p, DECL_enum, p->token->loc, NULL, prefix);
+    parser_advance(p);
+    if (!parser_take_word(p, KEYWORD_class)) parser_take_word(p, KEYWORD_struct);
+    if (token_is_identifier(p->token)) {
+        decl->loc = p->token->loc;
+        decl->name = p->token->name;
+        parser_advance(p);
+    }
+    if (parser_take(p, TOKEN_colon)) parse_bases(p, &decl->bases);
+    if (!p->panic && decl->name && parser_at(p, TOKEN_semicolon)) make_forward(decl);
+    else if (!p->panic) parse_cases(p, decl);
+    parse_add_decl(out, p, decl);
+    return reference(p, decl);
+}
+
+Expr *parse_aggregate(Parser *p, const Prefix *prefix, DeclVec *out) {
+    return parser_at_word(p, KEYWORD_enum) ? parse_enum(p, prefix, out) : parse_struct(p, prefix, out);
+}
+
+/* ---- the others */
+
+void parse_interface(Parser *p, const Prefix *prefix, DeclVec *out) {
+    parser_advance(p);
+    Loc loc = p->token->loc;
+    Name name = parser_expect_name(p, "the name of an interface");
+    if (!name) return;
+    Decl *decl = parse_new_decl(p, DECL_interface, loc, name, prefix);
+    parse_head(p, decl);
+    parse_braces(p, decl);
+    if (!p->panic) parser_take(p, TOKEN_semicolon);
+    parse_add_decl(out, p, decl);
+}
+
+void parse_extension(Parser *p, const Prefix *prefix, DeclVec *out) {
+    Decl *decl = parse_new_decl(p, DECL_extension, p->token->loc, NULL, prefix);
+    parser_advance(p);
+    if (parser_at(p, TOKEN_less)) decl->generics = parse_generic_parameters(p, decl->generics);
+    if (!p->panic) decl->target = parse_type(p);
+    if (!p->panic && parser_take(p, TOKEN_colon)) parse_bases(p, &decl->bases);
+    decl->generics = parse_where(p, decl->generics);
+    parse_braces(p, decl);
+    if (!p->panic) parser_take(p, TOKEN_semicolon);
+    parse_add_decl(out, p, decl);
+}
+
+void parse_buffer_block(Parser *p, const Prefix *prefix, DeclVec *out) {
+    Decl *decl = parse_new_decl(p, DECL_buffer_block, p->token->loc, NULL, prefix);
+    parser_advance(p);
+    if (token_is_identifier(p->token)) {
+        decl->loc = p->token->loc;
+        decl->name = p->token->name;
+        parser_advance(p);
+    }
+    parse_semantics(p, decl, false);
+    parse_braces(p, decl);
+    if (!p->panic) parser_take(p, TOKEN_semicolon);
+    parse_add_decl(out, p, decl);
+}

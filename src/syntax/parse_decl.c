@@ -1,0 +1,228 @@
+/* Declarations: which kind is it? The kinds themselves are in parse_func.c, parse_var.c, parse_aggregate.c and
+ * parse_module.c.
+ *
+ *   declaration = prefix ( ";" | struct | enum | interface | extension | typedef | alias | assoc | func | let | init
+ *                        | property | subscript | buffer-block | module-declaration | typed ) */
+#include "syntax/parser.h"
+
+Decl *parse_new_decl(Parser *p, DeclKind kind, Loc loc, Name name, const Prefix *prefix) {
+    Decl *decl = decl_new(p->arena, kind, loc, name);
+    decl->parent = p->parent;
+    decl->file = p->file;
+    if (!prefix) return decl;
+    decl->modifiers = prefix->modifiers;
+    decl->number = prefix->number;
+    decl->attributes = prefix->attributes;
+    decl->generics = prefix->generics;
+    decl->doc = prefix->doc;
+    return decl;
+}
+
+/* Done with a declaration: its generic parameters belong to it. */
+void parse_add_decl(DeclVec *out, Parser *p, Decl *decl) {
+    for (int i = 0; decl->generics && i < decl->generics->params.count; i++)
+        decl->generics->params.at[i]->parent = decl;
+    vec_push(p->arena, out, decl);
+}
+
+void parse_members(Parser *p, Decl *decl) {
+    Decl *parent = p->parent;
+    Place place = decl->kind == DECL_namespace ? PLACE_global : PLACE_member;
+    bool entered = parser_enter(p);
+    int open = parser_open_bracket(p, TOKEN_brace_open, "'{'");
+    p->parent = decl;
+    while (entered && open >= 0 && !parser_at(p, TOKEN_brace_close) && !parser_at(p, TOKEN_end))
+        parse_declaration(p, place, &decl->members);
+    parser_close_bracket(p, open);
+    if (open >= 0) decl->end = parser_previous(p)->loc;
+    p->parent = parent;
+    parser_leave(p);
+}
+
+/* ---- small kinds */
+
+/* typealias V<T> = vector<T, 3>; */
+static void parse_alias(Parser *p, const Prefix *prefix, DeclVec *out) {
+    parser_advance(p);
+    Loc loc = p->token->loc;
+    Name name = parser_expect_name(p, "the name of the new type");
+    if (!name) return;
+    Decl *decl = parse_new_decl(p, DECL_alias, loc, name, prefix);
+    if (parser_at(p, TOKEN_less)) decl->generics = parse_generic_parameters(p, decl->generics);
+    decl->generics = parse_where(p, decl->generics);
+    if (parser_expect(p, TOKEN_equal)) decl->type_expr = parse_type(p);
+    decl->generics = parse_where(p, decl->generics);
+    parser_expect_semicolon(p, "the type");
+    parse_add_decl(out, p, decl);
+}
+
+/* associatedtype D : I where D.D == D; some write the clause after the semicolon */
+static void parse_assoc(Parser *p, const Prefix *prefix, DeclVec *out) {
+    parser_advance(p);
+    Loc loc = p->token->loc;
+    Name name = parser_expect_name(p, "the name of the associated type");
+    if (!name) return;
+    Decl *decl = parse_new_decl(p, DECL_assoc, loc, name, prefix);
+    if (parser_at(p, TOKEN_less)) decl->generics = parse_generic_parameters(p, decl->generics);
+    if (parser_take(p, TOKEN_colon)) parse_bases(p, &decl->bases);
+    decl->generics = parse_where(p, decl->generics);
+    parser_expect_semicolon(p, "the associated type");
+    if (!p->panic && parser_at_word(p, KEYWORD_where) && parser_previous(p)->kind == TOKEN_semicolon) {
+        decl->generics = parse_where(p, decl->generics);
+        parser_expect_semicolon(p, "the 'where' clause");
+    }
+    parse_add_decl(out, p, decl);
+}
+
+static void parse_empty(Parser *p, const Prefix *prefix, DeclVec *out) {
+    Decl *decl = parse_new_decl(p, DECL_empty, p->token->loc, NULL, prefix);
+    bool dangling = prefix->modifiers || prefix->attributes.count || prefix->generics;
+    if (dangling) parser_expected(p, "a declaration");
+    p->panic = false;
+    parser_advance(p);
+    parse_add_decl(out, p, decl);
+}
+
+/* struct and enum: variables may follow, `struct { int x; } s;`, on the same line. */
+static void parse_aggregate_and_variables(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
+    Expr *type = parse_aggregate(p, prefix, out);
+    if (p->panic || !type || parser_take(p, TOKEN_semicolon)) return;
+    if (p->token->line_start || parser_at(p, TOKEN_brace_close) || parser_at(p, TOKEN_end)) return;
+    if (!token_is_identifier(p->token) && !parser_at(p, TOKEN_star)) {
+        if (parser_complain(p))
+            diag_report(p->syntax->diags, DIAG_after_aggregate, p->token->loc,
+                        token_describe(p->arena, p->token));
+        p->panic = false;
+        return;
+    }
+    const uint32_t visibility = MODIFIER_public | MODIFIER_internal | MODIFIER_private;
+    Prefix rest = {.modifiers = prefix->modifiers, .loc = prefix->loc};
+    type->decl->modifiers &= visibility;
+    parse_variables(p, place, &rest, type, out);
+}
+
+/* ---- which one */
+
+/* `struct S x`: the word says what is known anyway. */
+static bool is_elaborated(const Parser *p) {
+    return token_is_identifier(parser_peek(p, 1)) &&
+           (token_is_identifier(parser_peek(p, 2)) || parser_peek(p, 2)->kind == TOKEN_star);
+}
+
+static bool starts_type(const Parser *p) {
+    return token_is_identifier(p->token) || parser_at_word(p, KEYWORD_this_type);
+}
+
+static void parse_other(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
+    if (starts_type(p)) parse_typed_declaration(p, place, prefix, out);
+    else parser_expected(p, "a declaration");
+}
+
+static bool refuse_local(Parser *p, Place place) {
+    if (place != PLACE_local) return false;
+    if (parser_complain(p))
+        diag_report(p->syntax->diags, DIAG_word_in_function, p->token->loc,
+                    token_describe(p->arena, p->token));
+    return true;
+}
+
+bool parse_starts_let(const Parser *p) {
+    switch ((TokenKind)parser_peek(p, 1)->kind) {
+    case TOKEN_name:
+    case TOKEN_int:
+    case TOKEN_float:
+    case TOKEN_string:
+    case TOKEN_paren_open: return !parser_is_local(p, p->token->name);
+    default: return false;
+    }
+}
+
+/* Words that start a declaration only if a name (or the like) follows; true if it was one. */
+static bool parse_contextual(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
+    const Token *next = parser_peek(p, 1);
+    TokenKind kind = (TokenKind)next->kind;
+    bool name = token_is_identifier(next);
+    Keyword word = token_word(p->token);
+    switch (word) {
+    case KEYWORD_let:
+    case KEYWORD_var:
+        name = parse_starts_let(p);
+        if (name) parse_let(p, place, prefix, out);
+        return name;
+    case KEYWORD_alias:
+        if (name) parse_alias(p, prefix, out);
+        return name;
+    case KEYWORD_assoc:
+        if (name && !refuse_local(p, place)) parse_assoc(p, prefix, out);
+        return name;
+    case KEYWORD_func:
+        name |= token_word(next) == KEYWORD_operator;
+        if (name && !refuse_local(p, place)) parse_modern_function(p, prefix, out);
+        return name;
+    case KEYWORD_extension:
+        name = kind == TOKEN_name || kind == TOKEN_less || (kind == TOKEN_brace_open && place != PLACE_local);
+        if (name && !refuse_local(p, place)) parse_extension(p, prefix, out);
+        return name;
+    case KEYWORD_property:
+        name = kind == TOKEN_name;
+        if (name && !refuse_local(p, place)) parse_property(p, prefix, out);
+        return name;
+    case KEYWORD_cbuffer:
+    case KEYWORD_tbuffer:
+        name |= kind == TOKEN_brace_open || kind == TOKEN_colon;
+        if (name && !refuse_local(p, place)) parse_buffer_block(p, prefix, out);
+        return name;
+    case KEYWORD_static_assert:
+        if (kind != TOKEN_paren_open) return false;
+        if (parser_complain(p)) diag_report(p->syntax->diags, DIAG_static_assert_place, p->token->loc);
+        return true;
+    default: return false;
+    }
+}
+
+static bool is_module_word(Keyword word) {
+    return word == KEYWORD_import || word == KEYWORD_include || word == KEYWORD_implementing ||
+           word == KEYWORD_module || word == KEYWORD_namespace;
+}
+
+void parse_declaration_after(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
+    Keyword word = token_word(p->token);
+    if (p->panic) return;
+    if (parser_at(p, TOKEN_semicolon)) {
+        parse_empty(p, prefix, out);
+        return;
+    }
+    switch (word) {
+    case KEYWORD_struct:
+    case KEYWORD_class:
+    case KEYWORD_enum:
+        if (is_elaborated(p)) parse_typed_declaration(p, place, prefix, out);
+        else parse_aggregate_and_variables(p, place, prefix, out);
+        return;
+    case KEYWORD_interface:
+        if (!refuse_local(p, place)) parse_interface(p, prefix, out);
+        return;
+    case KEYWORD_typedef: parse_typedef(p, prefix, out); return;
+    case KEYWORD_init:
+        if (!refuse_local(p, place)) parse_init(p, prefix, out);
+        return;
+    case KEYWORD_subscript:
+        if (!refuse_local(p, place)) parse_subscript(p, prefix, out);
+        return;
+    default: break;
+    }
+    if (parse_contextual(p, place, prefix, out)) return;
+    bool names_something = parser_peek(p, 1)->kind == TOKEN_name || parser_peek(p, 1)->kind == TOKEN_string;
+    if (is_module_word(word) && names_something && refuse_local(p, place)) return;
+    if (parse_module_declaration(p, prefix, out)) return;
+    parse_other(p, place, prefix, out);
+}
+
+void parse_declaration(Parser *p, Place place, DeclVec *out) {
+    int before = p->at;
+    Prefix prefix = {.doc = parse_doc(p, p->token)};
+    parse_prefix(p, &prefix);
+    parse_declaration_after(p, place, &prefix, out);
+    if (p->panic) parser_skip_declaration(p);
+    if (p->at == before && !parser_at(p, TOKEN_brace_close)) parser_advance(p);
+}

@@ -1,0 +1,202 @@
+/* Primary expressions: literals, names, parentheses, lists, and words that look like calls (`fwd_diff(f)`). */
+#include "syntax/parser.h"
+
+/* ---- literals */
+
+static Expr *leaf(Parser *p, ExprKind kind) {
+    Expr *expr = expr_new(p->arena, kind, p->token->loc);
+    p->height = 1;
+    return expr;
+}
+
+static Expr *take_leaf(Parser *p, ExprKind kind) {
+    Expr *expr = leaf(p, kind);
+    parser_advance(p);
+    return expr;
+}
+
+static Expr *number(Parser *p) {
+    const Token *token = p->token;
+    Expr *expr = leaf(p, token->kind == TOKEN_float ? EXPR_float : EXPR_int);
+    expr->suffix = token->suffix;
+    if (token->kind == TOKEN_float) expr->real = token->real;
+    else expr->number = token->number;
+    if (token->kind == TOKEN_char) expr->flags |= EXPR_CHAR;
+    if (token->flags & TOKEN_HEX) expr->flags |= EXPR_HEX;
+    parser_advance(p);
+    return expr;
+}
+
+/* Strings that stand side by side are one. */
+static Expr *string(Parser *p) {
+    Expr *expr = leaf(p, EXPR_string);
+    expr->text = p->token->text;
+    parser_advance(p);
+    if (!parser_at(p, TOKEN_string)) return expr;
+    Text joined = {.arena = p->arena};
+    text_add(&joined, expr->text);
+    for (; parser_at(p, TOKEN_string); parser_advance(p)) text_add(&joined, p->token->text);
+    expr->text = text_str(&joined);
+    return expr;
+}
+
+/* ---- names */
+
+static bool is_overloadable(TokenKind kind) {
+    return kind >= TOKEN_plus || kind == TOKEN_comma || kind == TOKEN_arrow;
+}
+
+Name parse_operator_name(Parser *p) {
+    TokenKind kind = (TokenKind)p->token->kind, next = (TokenKind)parser_peek(p, 1)->kind;
+    const char *text = token_kind_text(kind);
+    bool pair = true;
+    if (kind == TOKEN_paren_open && next == TOKEN_paren_close) text = "()";
+    else if (kind == TOKEN_bracket_open && next == TOKEN_bracket_close) text = "[]";
+    else if (kind == TOKEN_question && next == TOKEN_colon) text = "?:";
+    else pair = false;
+    if (!pair && !is_overloadable(kind)) {
+        parser_expected(p, "an operator after 'operator'");
+        return NULL;
+    }
+    parser_advance(p);
+    if (pair) parser_advance(p);
+    return name_from(p->syntax->names, format_text(p->arena, "operator%s", text));
+}
+
+static Expr *plain_name(Parser *p) {
+    Expr *expr = leaf(p, EXPR_name);
+    expr->name = p->token->name;
+    parser_advance(p);
+    return expr;
+}
+
+static Expr *operator_name(Parser *p) {
+    Expr *expr = take_leaf(p, EXPR_name);
+    expr->name = parse_operator_name(p);
+    return expr->name ? expr : parse_error_expr(p);
+}
+
+/* ---- brackets */
+
+/* Under #language slang 2026: (a, b) is a tuple. */
+static void tuple_items(Parser *p, Expr *expr) {
+    ExprVec items = {0};
+    int height = p->height;
+    vec_push(p->arena, &items, expr->a);
+    while (!p->panic && parser_take(p, TOKEN_comma)) {
+        Expr *item = parse_assignment(p);
+        vec_push(p->arena, &items, item);
+        if (p->height > height) height = p->height;
+    }
+    p->height = height;
+    if (items.count == 1) return;
+    expr->kind = EXPR_tuple;
+    expr->a = NULL;
+    expr->args = items;
+}
+
+static Expr *parenthesized(Parser *p) {
+    Expr *expr = expr_new(p->arena, EXPR_paren, p->token->loc);
+    int open = parser_open_bracket(p, TOKEN_paren_open, "'('"), angle = p->angle;
+    bool tuples = p->file->language >= 2026;
+    p->angle = 0;
+    expr->a = tuples ? parse_assignment(p) : parse_expression(p);
+    if (tuples) tuple_items(p, expr);
+    int height = p->height;
+    parser_close_bracket(p, open);
+    p->angle = angle;
+    p->height = height + 1;
+    return expr;
+}
+
+/* { a, b, } */
+Expr *parse_list(Parser *p) {
+    Expr *expr = expr_new(p->arena, EXPR_list, p->token->loc);
+    bool entered = parser_enter(p);
+    int open = parser_open_bracket(p, TOKEN_brace_open, "'{'"), angle = p->angle, height = 0;
+    p->angle = 0;
+    while (entered && !p->panic && !parser_at(p, TOKEN_brace_close)) {
+        Expr *item = parse_initializer(p);
+        vec_push(p->arena, &expr->args, item);
+        if (p->height > height) height = p->height;
+        if (!parser_take(p, TOKEN_comma)) break;
+    }
+    if (!p->panic && !parser_at(p, TOKEN_brace_close) && !parser_at(p, TOKEN_end))
+        parser_expected(p, "',' or '}'");
+    parser_close_bracket(p, open);
+    p->angle = angle;
+    parser_leave(p);
+    p->height = height + 1;
+    return expr;
+}
+
+/* ---- words */
+
+/* word(a) */
+static Expr *operand_in_parentheses(Parser *p, ExprKind kind, uint32_t flags) {
+    Expr *expr = take_leaf(p, kind);
+    int open = parser_open_bracket(p, TOKEN_paren_open, "'('"), angle = p->angle;
+    expr->flags = flags;
+    p->angle = 0;
+    expr->a = parse_type_or_expression(p);
+    int height = p->height;
+    parser_close_bracket(p, open);
+    p->angle = angle;
+    p->height = height + 1;
+    return expr;
+}
+
+static Expr *boolean(Parser *p, bool value) {
+    Expr *expr = take_leaf(p, EXPR_bool);
+    expr->number = value;
+    return expr;
+}
+
+/* Words that are operators only before a parenthesis, and unless a variable has their name. */
+static Expr *word_operator(Parser *p) {
+    if (parser_peek(p, 1)->kind != TOKEN_paren_open || parser_is_local(p, p->token->name))
+        return plain_name(p);
+    switch (token_word(p->token)) {
+    case KEYWORD_fwd_diff: return operand_in_parentheses(p, EXPR_fwd_diff, 0);
+    case KEYWORD_bwd_diff: return operand_in_parentheses(p, EXPR_bwd_diff, 0);
+    case KEYWORD_old_fwd_diff: return operand_in_parentheses(p, EXPR_fwd_diff, EXPR_OLD_NAME);
+    case KEYWORD_old_bwd_diff: return operand_in_parentheses(p, EXPR_bwd_diff, EXPR_OLD_NAME);
+    case KEYWORD_sizeof: return operand_in_parentheses(p, EXPR_sizeof, 0);
+    case KEYWORD_alignof: return operand_in_parentheses(p, EXPR_alignof, 0);
+    case KEYWORD_countof: return operand_in_parentheses(p, EXPR_countof, 0);
+    case KEYWORD_functype: return parse_type(p);
+    default: return plain_name(p);
+    }
+}
+
+static Expr *missing(Parser *p) {
+    parser_expected(p, "an expression");
+    return parse_error_expr(p);
+}
+
+static Expr *name_or_word(Parser *p) {
+    switch (token_word(p->token)) {
+    case KEYWORD_true: return boolean(p, true);
+    case KEYWORD_false: return boolean(p, false);
+    case KEYWORD_nullptr: return take_leaf(p, EXPR_null);
+    case KEYWORD_this: return take_leaf(p, EXPR_this);
+    case KEYWORD_this_type: return take_leaf(p, EXPR_this_type);
+    case KEYWORD_operator: return operator_name(p);
+    case KEYWORD_unsigned: return parse_base_type(p);
+    case KEYWORD_none_literal:
+        return parser_is_local(p, p->token->name) ? plain_name(p) : take_leaf(p, EXPR_none);
+    default: return token_is_identifier(p->token) ? word_operator(p) : missing(p);
+    }
+}
+
+Expr *parse_primary(Parser *p) {
+    switch ((TokenKind)p->token->kind) {
+    case TOKEN_name: return name_or_word(p);
+    case TOKEN_int:
+    case TOKEN_float:
+    case TOKEN_char: return number(p);
+    case TOKEN_string: return string(p);
+    case TOKEN_paren_open: return parenthesized(p);
+    default: return missing(p);
+    }
+}

@@ -1,0 +1,398 @@
+/* Types, generic arguments and parameters, constraints. A type is written as an expression: `float[3]` is an index,
+ * `A.B<int>` is generic arguments for a member; only what no expression looks like has nodes of its own.
+ *
+ *   type       = { modifier } base { "*" | "[" [ size ] "]" }
+ *   base       = name { "." name | "::" name | generic-arguments | "[" [ size ] "]" } | "This" | function-type
+ *              | "expand" type | "each" type
+ *   parameters = "<" parameter { "," parameter } ">"
+ *   parameter  = [ "typename" | "each" ] name [ ":" bounds ] [ "=" type ] | "let" name ":" type [ "=" value ]
+ *              | type name [ "=" value ]
+ *   where      = { "where" [ "optional" ] type ( ":" bounds | "==" type ) { "," ... } } */
+#include "syntax/parser.h"
+
+/* ---- the parts of a type */
+
+static uint32_t type_modifier(const Parser *p) {
+    bool name_follows = parser_peek(p, 1)->kind == TOKEN_name;
+    switch (token_word(p->token)) {
+    case KEYWORD_no_diff: return EXPR_NO_DIFF;
+    case KEYWORD_const: return EXPR_CONST;
+    case KEYWORD_row_major: return name_follows ? EXPR_ROW_MAJOR : 0;
+    case KEYWORD_column_major: return name_follows ? EXPR_COLUMN_MAJOR : 0;
+    default: return 0;
+    }
+}
+
+static int max_int(int a, int b) { return a > b ? a : b; }
+
+static Expr *named(Parser *p, Name name) {
+    Expr *expr = expr_new(p->arena, EXPR_name, p->token->loc);
+    p->height = 1;
+    expr->name = name;
+    return expr;
+}
+
+/* `unsigned int` and `unsigned` are uint. */
+static Expr *unsigned_type(Parser *p) {
+    Expr *expr = named(p, name_from(p->syntax->names, "uint"));
+    parser_advance(p);
+    if (parser_at_word(p, KEYWORD_type) && strcmp(p->token->name->text, "int") == 0) parser_advance(p);
+    return expr;
+}
+
+/* functype (A, B) -> R */
+static Expr *function_type(Parser *p) {
+    Expr *expr = expr_new(p->arena, EXPR_function_type, p->token->loc);
+    int angle = p->angle, height = 0;
+    parser_advance(p);
+    int open = parser_open_bracket(p, TOKEN_paren_open, "'(' after 'functype'");
+    p->angle = 0;
+    while (!p->panic && !parser_at(p, TOKEN_paren_close)) {
+        Expr *type = parse_type(p);
+        vec_push(p->arena, &expr->args, type);
+        height = max_int(height, p->height);
+        if (!parser_take(p, TOKEN_comma)) break;
+    }
+    parser_close_bracket(p, open);
+    p->angle = angle;
+    if (parser_expect(p, TOKEN_arrow)) expr->a = parse_type(p);
+    return parse_grown(p, expr, max_int(height, p->height));
+}
+
+static Expr *pack_type(Parser *p, ExprKind kind) {
+    Expr *expr = expr_new(p->arena, kind, p->token->loc);
+    parser_advance(p);
+    expr->a = parse_type(p);
+    return parse_grown(p, expr, p->height);
+}
+
+static Expr *type_name(Parser *p) {
+    Keyword word = token_word(p->token);
+    bool name_follows = parser_peek(p, 1)->kind == TOKEN_name;
+    switch (word) {
+    case KEYWORD_functype:
+        if (parser_peek(p, 1)->kind == TOKEN_paren_open) return function_type(p);
+        break;
+    case KEYWORD_unsigned: return unsigned_type(p);
+    case KEYWORD_expand:
+    case KEYWORD_each:
+        if (name_follows) return pack_type(p, word == KEYWORD_each ? EXPR_each : EXPR_expand);
+        break;
+    case KEYWORD_struct:
+    case KEYWORD_class:
+    case KEYWORD_enum: parser_advance(p); break;
+    case KEYWORD_this_type: {
+        Expr *this_type = expr_new(p->arena, EXPR_this_type, p->token->loc);
+        p->height = 1;
+        parser_advance(p);
+        return this_type;
+    }
+    default: break;
+    }
+    if (!token_is_identifier(p->token)) {
+        parser_expected(p, "a type");
+        return parse_error_expr(p);
+    }
+    Expr *expr = named(p, p->token->name);
+    parser_advance(p);
+    return expr;
+}
+
+static Expr *member_type(Parser *p, Expr *base) {
+    bool scope = parser_at(p, TOKEN_scope);
+    int height = p->height;
+    parser_advance(p);
+    Expr *expr = expr_new(p->arena, EXPR_member, p->token->loc);
+    expr->a = base;
+    expr->flags = scope ? EXPR_SCOPE : 0;
+    expr->name = parser_at(p, TOKEN_name) ? p->token->name : NULL;
+    if (expr->name) parser_advance(p);
+    else parser_expected(p, "the name of a type");
+    return expr->name ? parse_grown(p, expr, height) : parse_error_expr(p);
+}
+
+static Expr *array_type(Parser *p, Expr *element) {
+    Expr *expr = expr_new(p->arena, EXPR_index, p->token->loc);
+    int open = parser_open_bracket(p, TOKEN_bracket_open, "'['"), angle = p->angle, height = p->height;
+    p->angle = 0;
+    expr->a = element;
+    if (!parser_at(p, TOKEN_bracket_close)) {
+        Expr *size = parse_expression(p);
+        vec_push(p->arena, &expr->args, size);
+        height = max_int(height, p->height);
+    }
+    parser_close_bracket(p, open);
+    p->angle = angle;
+    return parse_grown(p, expr, height);
+}
+
+static Expr *apply_type(Parser *p, Expr *base) {
+    Expr *expr = expr_new(p->arena, EXPR_apply, base->loc);
+    int height = p->height;
+    expr->a = base;
+    expr->args = parse_generic_arguments(p);
+    return parse_grown(p, expr, max_int(height, p->height));
+}
+
+static Expr *type_suffix(Parser *p, Expr *base) {
+    while (!p->panic) {
+        if (parser_at(p, TOKEN_dot) || parser_at(p, TOKEN_scope)) base = member_type(p, base);
+        else if (parser_at(p, TOKEN_bracket_open)) base = array_type(p, base);
+        else if (parser_at(p, TOKEN_less) && base->kind != EXPR_apply) base = apply_type(p, base);
+        else break;
+    }
+    return base;
+}
+
+/* ---- types */
+
+static Expr *with_modifiers(Parser *p, Expr *type, uint32_t flags, Loc loc) {
+    if (!flags) return type;
+    Expr *expr = expr_new(p->arena, EXPR_modified_type, loc);
+    expr->a = type;
+    expr->flags = flags;
+    return parse_grown(p, expr, p->height);
+}
+
+Expr *parse_base_type(Parser *p) {
+    uint32_t flags = 0, flag;
+    Loc loc = p->token->loc;
+    for (; (flag = type_modifier(p)); parser_advance(p)) flags |= flag;
+    if (!parser_enter(p)) {
+        parser_leave(p);
+        return parse_error_expr(p);
+    }
+    Expr *type = type_suffix(p, type_name(p));
+    parser_leave(p);
+    return with_modifiers(p, type, flags, loc);
+}
+
+Expr *parse_pointer_suffix(Parser *p, Expr *type) {
+    while (!p->panic && parser_at(p, TOKEN_star)) {
+        Expr *expr = expr_new(p->arena, EXPR_pointer_type, p->token->loc);
+        expr->a = type;
+        type = parse_grown(p, expr, p->height);
+        parser_advance(p);
+        parser_take_word(p, KEYWORD_const);
+    }
+    return type;
+}
+
+Expr *parse_type_after(Parser *p, Expr *base) {
+    while (!p->panic && parser_at(p, TOKEN_star)) base = type_suffix(p, parse_pointer_suffix(p, base));
+    return base;
+}
+
+Expr *parse_type(Parser *p) { return parse_type_after(p, parse_base_type(p)); }
+
+/* `int a[2][3]`: two rows of three, so the last dimension is the innermost. */
+Expr *parse_array_suffix(Parser *p, Expr *type) {
+    if (p->panic || !parser_at(p, TOKEN_bracket_open)) return type;
+    if (!parser_enter(p)) {
+        parser_leave(p);
+        return parse_error_expr(p);
+    }
+    Expr *outer = array_type(p, NULL);
+    if (outer->kind == EXPR_index) outer->a = parse_array_suffix(p, type);
+    parser_leave(p);
+    return outer;
+}
+
+/* ---- generic arguments */
+
+/* The > that closes a list, also if it is the first half of a longer token. */
+static void close_angle(Parser *p, const Token *open) {
+    TokenKind rest = TOKEN_end;
+    switch ((TokenKind)p->token->kind) {
+    case TOKEN_greater: parser_advance(p); return;
+    case TOKEN_shift_right: rest = TOKEN_greater; break;
+    case TOKEN_greater_equal: rest = TOKEN_equal; break;
+    case TOKEN_shift_right_equal: rest = TOKEN_greater_equal; break;
+    default:
+        if (parser_complain(p)) {
+            diag_report(p->syntax->diags, DIAG_expected_token, p->token->loc, "'>'",
+                        token_describe(p->arena, p->token));
+            diag_note(p->syntax->diags, DIAG_match_angle, open->loc);
+        }
+        return;
+    }
+    p->part = *p->token;
+    p->part.kind = (uint8_t)rest;
+    p->part.line_start = p->part.space_before = false;
+    p->part.loc++;
+    p->part.len--;
+    p->token = &p->part;
+}
+
+static bool closes_angle(const Parser *p) {
+    TokenKind kind = (TokenKind)p->token->kind;
+    return kind == TOKEN_greater || kind == TOKEN_shift_right || kind == TOKEN_greater_equal ||
+           kind == TOKEN_shift_right_equal;
+}
+
+static Expr *generic_argument(Parser *p) {
+    switch (token_word(p->token)) {
+    case KEYWORD_no_diff:
+    case KEYWORD_const:
+    case KEYWORD_struct:
+    case KEYWORD_row_major:
+    case KEYWORD_column_major:
+    case KEYWORD_expand:
+    case KEYWORD_each: return parse_type(p);
+    default: return parse_term(p);
+    }
+}
+
+ExprVec parse_generic_arguments(Parser *p) {
+    const Token *open = &p->file->tokens[p->at];
+    int angle = p->angle, height = 0;
+    ExprVec args = {0};
+    parser_expect(p, TOKEN_less);
+    p->angle = 1;
+    while (!p->panic && !closes_angle(p)) {
+        Expr *arg = generic_argument(p);
+        vec_push(p->arena, &args, arg);
+        if (p->height > height) height = p->height;
+        if (!parser_take(p, TOKEN_comma)) break;
+    }
+    close_angle(p, open);
+    p->angle = angle;
+    p->height = height;
+    return args;
+}
+
+/* ---- constraints */
+
+static void add_constraint(Parser *p, Generics *generics, Constraint constraint) {
+    vec_push(p->arena, &generics->constraints, constraint);
+}
+
+/* I & J: one constraint for each. */
+static void add_bounds(Parser *p, Generics *generics, Expr *subject, bool optional) {
+    do {
+        Constraint constraint = {.loc = p->token->loc, .subject = subject, .optional = optional};
+        constraint.bound = parse_type(p);
+        add_constraint(p, generics, constraint);
+        subject = expr_copy(p->arena, subject);
+    } while (!p->panic && parser_take(p, TOKEN_amp));
+}
+
+static void where_equal(Parser *p, Generics *generics, Expr *subject, bool optional) {
+    Constraint constraint = {.loc = p->token->loc, .subject = subject, .equal = true, .optional = optional};
+    parser_advance(p);
+    constraint.bound = parse_type(p);
+    add_constraint(p, generics, constraint);
+}
+
+/* After a comma: another constraint, or another bound of the last one? */
+static bool subject_follows(const Parser *p) {
+    if (parser_at_word(p, KEYWORD_optional) && parser_peek(p, 1)->kind == TOKEN_name) return true;
+    int end = scan_type(p, p->at);
+    if (end < 0) return false;
+    TokenKind kind = (TokenKind)parser_peek(p, end - p->at)->kind;
+    return kind == TOKEN_colon || kind == TOKEN_equal_equal;
+}
+
+static void where_clause(Parser *p, Generics *generics) {
+    do {
+        bool optional = parser_at_word(p, KEYWORD_optional) && parser_peek(p, 1)->kind == TOKEN_name;
+        if (optional) parser_advance(p);
+        Expr *subject = parse_type(p);
+        if (parser_at(p, TOKEN_equal_equal)) where_equal(p, generics, subject, optional);
+        else if (parser_take(p, TOKEN_colon)) {
+            add_bounds(p, generics, subject, optional);
+            while (!p->panic && parser_at(p, TOKEN_comma)) {
+                parser_advance(p);
+                if (subject_follows(p)) break;
+                add_bounds(p, generics, expr_copy(p->arena, subject), optional);
+            }
+            if (!p->panic && parser_previous(p)->kind == TOKEN_comma) continue;
+            return;
+        } else parser_expected(p, "':' or '==' in a 'where' clause");
+        if (!parser_take(p, TOKEN_comma)) return;
+    } while (!p->panic);
+}
+
+Generics *parse_where(Parser *p, Generics *generics) {
+    while (!p->panic && parser_take_word(p, KEYWORD_where)) {
+        if (!generics) generics = arena_new(p->arena, Generics);
+        where_clause(p, generics);
+    }
+    return generics;
+}
+
+void parse_bases(Parser *p, ExprVec *bases) {
+    do {
+        Expr *base = parse_type(p);
+        vec_push(p->arena, bases, base);
+    } while (!p->panic && (parser_take(p, TOKEN_comma) || parser_take(p, TOKEN_amp)));
+}
+
+/* ---- generic parameters */
+
+static void type_parameter(Parser *p, Generics *generics) {
+    bool pack = parser_at_word(p, KEYWORD_each) && token_is_identifier(parser_peek(p, 1));
+    if (pack || parser_at_word(p, KEYWORD_typename)) parser_advance(p);
+    Loc loc = p->token->loc;
+    Name name = parser_expect_name(p, "the name of a generic parameter");
+    if (!name) return;
+    Decl *param = decl_new(p->arena, DECL_type_param, loc, name);
+    if (pack) param->modifiers |= MODIFIER_pack;
+    vec_push(p->arena, &generics->params, param);
+    Expr *subject = expr_new(p->arena, EXPR_name, loc);
+    subject->name = name;
+    if (parser_take(p, TOKEN_colon)) add_bounds(p, generics, subject, false);
+    if (parser_take(p, TOKEN_equal)) param->init = parse_type(p);
+}
+
+static void add_value_parameter(Parser *p, Generics *generics, Expr *type, Name name, Loc loc) {
+    Decl *param = decl_new(p->arena, DECL_value_param, loc, name);
+    param->type_expr = type;
+    vec_push(p->arena, &generics->params, param);
+    if (parser_take(p, TOKEN_equal)) param->init = parse_term(p);
+}
+
+/* let N : int */
+static void let_parameter(Parser *p, Generics *generics) {
+    parser_advance(p);
+    Loc loc = p->token->loc;
+    Name name = parser_expect_name(p, "the name of a generic parameter");
+    if (!name || !parser_expect(p, TOKEN_colon)) return;
+    add_value_parameter(p, generics, parse_type(p), name, loc);
+}
+
+/* int N */
+static void typed_parameter(Parser *p, Generics *generics) {
+    Expr *type = parse_type(p);
+    Loc loc = p->token->loc;
+    Name name = parser_expect_name(p, "the name of a generic parameter");
+    if (name) add_value_parameter(p, generics, type, name, loc);
+}
+
+/* Is it `int N`, a type and a name? */
+static bool is_typed_parameter(const Parser *p) {
+    if (parser_at_word(p, KEYWORD_typename) || parser_at_word(p, KEYWORD_each)) return false;
+    int at = p->at;
+    while (parser_peek(p, at + 1 - p->at)->kind == TOKEN_dot ||
+           parser_peek(p, at + 1 - p->at)->kind == TOKEN_scope)
+        at += 2;
+    return token_is_identifier(p->token) && token_is_identifier(parser_peek(p, at + 1 - p->at));
+}
+
+Generics *parse_generic_parameters(Parser *p, Generics *generics) {
+    const Token *open = p->token;
+    int angle = p->angle;
+    if (!generics) generics = arena_new(p->arena, Generics);
+    parser_expect(p, TOKEN_less);
+    p->angle = 1;
+    while (!p->panic && !closes_angle(p)) {
+        if (parser_at_word(p, KEYWORD_let) && token_is_identifier(parser_peek(p, 1)))
+            let_parameter(p, generics);
+        else if (is_typed_parameter(p)) typed_parameter(p, generics);
+        else type_parameter(p, generics);
+        if (!parser_take(p, TOKEN_comma)) break;
+    }
+    close_angle(p, open);
+    p->angle = angle;
+    return generics;
+}

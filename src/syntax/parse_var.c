@@ -1,0 +1,180 @@
+/* Variables, and what is declared in the way of C: a type, then names with stars and brackets around them.
+ *
+ *   typed      = base-type declarator { "," declarator } ";" | base-type { "*" } name function-rest
+ *   declarator = { "*" } name { "[" [ size ] "]" } { ":" semantic } [ "=" initializer ]
+ *   let        = ( "let" | "var" ) name [ ":" type ] [ "=" initializer ] { "," ... } ";"
+ *   typedef    = "typedef" ( aggregate | base-type ) declarator { "," declarator } ";" */
+#include "syntax/parser.h"
+
+static VarFlavour flavour_at(Place place) {
+    switch (place) {
+    case PLACE_global: return VAR_global;
+    case PLACE_member: return VAR_field;
+    case PLACE_local: return VAR_local;
+    }
+    return VAR_global;
+}
+
+/* ---- semantics */
+
+static void skip_parentheses(Parser *p) {
+    int open = parser_open_bracket(p, TOKEN_paren_open, "'('");
+    while (open >= 0 && !parser_at(p, TOKEN_end) && p->at != p->file->match[open]) {
+        if (p->file->match[open] < 0 && (parser_at(p, TOKEN_semicolon) || parser_at(p, TOKEN_brace_close)))
+            break;
+        parser_advance(p);
+    }
+    parser_close_bracket(p, open);
+}
+
+/* `: SV_X`, `: register(b0)` (no effect), and of fields `: 4`, the width in bits. */
+void parse_semantics(Parser *p, Decl *decl, bool bits) {
+    while (!p->panic && parser_take(p, TOKEN_colon)) {
+        bool placed = parser_at_word(p, KEYWORD_register) || parser_at_word(p, KEYWORD_packoffset);
+        if (placed && parser_peek(p, 1)->kind == TOKEN_paren_open) {
+            parser_advance(p);
+            skip_parentheses(p);
+        } else if (token_is_identifier(p->token)) {
+            decl->semantic = p->token->name;
+            parser_advance(p);
+        } else if (bits) decl->bits = parse_condition(p);
+        else parser_expected(p, "a semantic after ':'");
+    }
+}
+
+/* ---- variables */
+
+static void finish_variable(Parser *p, Decl *decl, DeclVec *out) {
+    if (!p->panic && parser_take(p, TOKEN_equal)) decl->init = parse_initializer(p);
+    if (decl->flavour == VAR_local) parser_add_local(p, decl->name);
+    parse_add_decl(out, p, decl);
+}
+
+static void parse_variable(Parser *p, Place place, const Prefix *prefix, Expr *type, DeclVec *out) {
+    Loc loc = p->token->loc;
+    Name name = parser_expect_name(p, "a name");
+    if (!name) return;
+    Decl *decl = parse_new_decl(p, DECL_var, loc, name, prefix);
+    decl->flavour = (uint8_t)flavour_at(place);
+    decl->type_expr = parse_array_suffix(p, type);
+    parse_move_modifiers(decl);
+    parse_semantics(p, decl, place == PLACE_member);
+    finish_variable(p, decl, out);
+}
+
+void parse_variables(Parser *p, Place place, const Prefix *prefix, Expr *base, DeclVec *out) {
+    bool first = true;
+    do {
+        Expr *type = parse_pointer_suffix(p, first ? base : expr_copy(p->arena, base));
+        parse_variable(p, place, prefix, type, out);
+        first = false;
+    } while (!p->panic && parser_take(p, TOKEN_comma));
+    parser_expect_semicolon(p, "the declaration");
+}
+
+/* ---- functions and variables */
+
+static void parse_function(Parser *p, const Prefix *prefix, Expr *result, DeclVec *out) {
+    Loc loc = p->token->loc;
+    Name name;
+    if (parser_take_word(p, KEYWORD_operator)) name = parse_operator_name(p);
+    else name = parser_expect_name(p, "a name");
+    if (!name) return;
+    Decl *decl = parse_new_decl(p, DECL_func, loc, name, prefix);
+    decl->type_expr = result;
+    parse_move_modifiers(decl);
+    parse_function_rest(p, decl);
+    parse_add_decl(out, p, decl);
+}
+
+/* After the type and `stars` stars: the name of a function? */
+static bool is_function(const Parser *p, int stars) {
+    const Token *name = parser_peek(p, stars);
+    TokenKind next = (TokenKind)parser_peek(p, stars + 1)->kind;
+    if (token_word(name) == KEYWORD_operator) return true;
+    return token_is_identifier(name) && (next == TOKEN_paren_open || next == TOKEN_less);
+}
+
+/* No name after the type: `S(int x) { }` inside S, a constructor as C++ writes it, or `f(x);`, a statement. */
+static bool complain_of_call(Parser *p, Place place, const Expr *type) {
+    if (place == PLACE_local || !parser_at(p, TOKEN_paren_open)) return false;
+    bool constructor = type->kind == EXPR_name && p->parent && type->name == p->parent->name;
+    if (!parser_complain(p)) return true;
+    if (constructor) diag_report(p->syntax->diags, DIAG_constructor_syntax, type->loc, type->name->text);
+    else diag_report(p->syntax->diags, DIAG_statement_outside, type->loc);
+    return true;
+}
+
+static int count_stars(const Parser *p) {
+    int stars = 0;
+    while (parser_peek(p, stars)->kind == TOKEN_star) stars++;
+    return stars;
+}
+
+void parse_typed_declaration(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
+    Expr *base = parse_base_type(p);
+    Prefix all = *prefix;
+    if (parser_take_word(p, KEYWORD_const)) all.modifiers |= MODIFIER_const;
+    int stars = count_stars(p);
+    if (stars && parser_peek(p, stars)->kind == TOKEN_bracket_open) { /* float*[4] x */
+        base = parse_type_after(p, base);
+        stars = count_stars(p);
+    }
+    if (p->panic || complain_of_call(p, place, base)) return;
+    if (!is_function(p, stars)) {
+        parse_variables(p, place, &all, base, out);
+        return;
+    }
+    if (place != PLACE_local) {
+        parse_function(p, &all, parse_pointer_suffix(p, base), out);
+        return;
+    }
+    const Token *name = parser_peek(p, stars);
+    if (parser_complain(p)) diag_report(p->syntax->diags, DIAG_local_function, name->loc, name->name->text);
+}
+
+/* ---- let, typedef */
+
+void parse_let(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
+    uint32_t modifier = parser_at_word(p, KEYWORD_let) ? MODIFIER_let : MODIFIER_var;
+    parser_advance(p);
+    do {
+        Loc loc = p->token->loc;
+        Name name = parser_expect_name(p, "the name of a variable");
+        if (!name) break;
+        Decl *decl = parse_new_decl(p, DECL_var, loc, name, prefix);
+        decl->flavour = (uint8_t)flavour_at(place);
+        decl->modifiers |= modifier;
+        if (parser_take(p, TOKEN_colon)) decl->type_expr = parse_type(p);
+        parse_move_modifiers(decl);
+        finish_variable(p, decl, out);
+    } while (!p->panic && parser_take(p, TOKEN_comma));
+    parser_expect_semicolon(p, "the declaration");
+}
+
+static bool defines_aggregate(const Parser *p) {
+    Keyword word = token_word(p->token);
+    if (word != KEYWORD_struct && word != KEYWORD_class && word != KEYWORD_enum) return false;
+    int ahead = token_is_identifier(parser_peek(p, 1)) ? 2 : 1;
+    TokenKind kind = (TokenKind)parser_peek(p, ahead)->kind;
+    return kind == TOKEN_brace_open || kind == TOKEN_colon;
+}
+
+void parse_typedef(Parser *p, const Prefix *prefix, DeclVec *out) {
+    Prefix none = {.loc = prefix->loc};
+    bool first = true;
+    parser_advance(p);
+    Expr *base = defines_aggregate(p) ? parse_aggregate(p, &none, out) : parse_base_type(p);
+    if (!base) return;
+    do {
+        Expr *type = parse_pointer_suffix(p, first ? base : expr_copy(p->arena, base));
+        Loc loc = p->token->loc;
+        Name name = parser_expect_name(p, "the name of the new type");
+        if (!name) break;
+        Decl *decl = parse_new_decl(p, DECL_alias, loc, name, prefix);
+        decl->type_expr = parse_array_suffix(p, type);
+        parse_add_decl(out, p, decl);
+        first = false;
+    } while (!p->panic && parser_take(p, TOKEN_comma));
+    parser_expect_semicolon(p, "the type");
+}

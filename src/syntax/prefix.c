@@ -1,0 +1,170 @@
+/* What stands before a declaration: documentation, attributes, modifiers, __generic.
+ *
+ * Comments leave no tokens; the documentation of a declaration is found by looking back in the text from its first
+ * token, which costs nothing where there is none. */
+#include "syntax/parser.h"
+
+/* ---- documentation comments */
+
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+static Str trim(Str s) {
+    while (s.len && is_blank(s.at[0])) s.at++, s.len--;
+    while (s.len && is_blank(s.at[s.len - 1])) s.len--;
+    return s;
+}
+
+/* The line that ends before `end`, without its blanks. */
+static Str line_before(const char *text, const char *end) {
+    const char *start = end;
+    while (start > text && start[-1] != '\n') start--;
+    return trim((Str){start, (int)(end - start)});
+}
+
+static bool is_doc_line(Str line) { return str_starts(line, "///") && !str_starts(line, "////"); }
+
+/* A paragraph, its lines joined, until a sentence ends; false once it does. */
+static bool add_sentence(Text *out, Str line) {
+    line = trim(line);
+    if (line.len == 0) return out->len == 0;
+    if (out->len) text_char(out, ' ');
+    for (int i = 0; i < line.len; i++) {
+        bool last = i + 1 == line.len || is_blank(line.at[i + 1]);
+        if (last && strchr(".!?", line.at[i])) {
+            text_add(out, (Str){line.at, i + 1});
+            return false;
+        }
+    }
+    text_add(out, line);
+    return true;
+}
+
+static Str doc_from_lines(Parser *p, const char *text, const char *end) {
+    Text out = {.arena = p->arena};
+    const char *first = line_before(text, end).at;
+    while (first > text) {
+        const char *before = first;
+        while (before > text && before[-1] != '\n') before--;
+        Str line = before > text ? line_before(text, before - 1) : (Str){text, 0};
+        if (!is_doc_line(line)) break;
+        first = line.at;
+    }
+    for (const char *at = first; at < end;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop) stop = end;
+        Str line = trim((Str){at, (int)(stop - at)});
+        if (!add_sentence(&out, (Str){line.at + 3, line.len - 3})) break;
+        at = stop + 1;
+    }
+    return text_str(&out);
+}
+
+/* `end` is where the comment ends. */
+static Str doc_from_block(Parser *p, const char *text, const char *end) {
+    const char *start = end - 4;
+    while (start > text && !(start[0] == '/' && start[1] == '*')) start--;
+    bool is_doc = start >= text && end - start > 4 && memcmp(start, "/**", 3) == 0 && start[3] != '*';
+    for (const char *at = start + 2; is_doc && at < end - 2; at++)
+        if (at[0] == '*' && at[1] == '/') is_doc = false;
+    Text out = {.arena = p->arena};
+    for (const char *at = start + 3; is_doc && at < end - 2;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - 2 - at));
+        if (!stop) stop = end - 2;
+        Str line = trim((Str){at, (int)(stop - at)});
+        if (line.len && line.at[0] == '*') line.at++, line.len--;
+        if (!add_sentence(&out, line)) break;
+        at = stop + 1;
+    }
+    return text_str(&out);
+}
+
+Str parse_doc(Parser *p, const Token *token) {
+    const SourceFile *file = source_of(p->syntax->sources, token->loc);
+    if (!file) return (Str){NULL, 0};
+    const char *text = file->text.at, *end = text + (token->loc - file->base);
+    while (end > text && is_blank(end[-1])) end--;
+    if (end - text >= 5 && end[-1] == '/' && end[-2] == '*') return doc_from_block(p, text, end);
+    if (end - text >= 3 && is_doc_line(line_before(text, end))) return doc_from_lines(p, text, end);
+    return (Str){NULL, 0};
+}
+
+/* ---- attributes */
+
+/* name, or space::name */
+static Name attribute_name(Parser *p) {
+    if (!parser_at(p, TOKEN_name)) {
+        parser_expected(p, "the name of an attribute");
+        return NULL;
+    }
+    Name name = p->token->name;
+    parser_advance(p);
+    while (!p->panic && parser_take(p, TOKEN_scope)) {
+        if (!parser_at(p, TOKEN_name)) {
+            parser_expected(p, "the name of an attribute after '::'");
+            return NULL;
+        }
+        name = name_from(p->syntax->names, format_text(p->arena, "%s::%s", name->text, p->token->name->text));
+        parser_advance(p);
+    }
+    return name;
+}
+
+static void attribute_list(Parser *p, AttributeVec *out) {
+    do {
+        if (parser_at(p, TOKEN_bracket_close)) return;
+        Attribute *attribute = arena_new(p->arena, Attribute);
+        attribute->loc = p->token->loc;
+        attribute->name = attribute_name(p);
+        if (!attribute->name) return;
+        if (parser_at(p, TOKEN_paren_open)) attribute->args = parse_arguments(p);
+        vec_push(p->arena, out, attribute);
+    } while (!p->panic && parser_take(p, TOKEN_comma));
+}
+
+void parse_attributes(Parser *p, AttributeVec *out) {
+    while (!p->panic && parser_at(p, TOKEN_bracket_open)) {
+        int open = parser_open_bracket(p, TOKEN_bracket_open, "'['"), inner = -1;
+        if (parser_at(p, TOKEN_bracket_open)) inner = parser_open_bracket(p, TOKEN_bracket_open, "'['");
+        attribute_list(p, out);
+        parser_close_bracket(p, inner);
+        parser_close_bracket(p, open);
+    }
+}
+
+/* ---- modifiers */
+
+/* The number in __implicit_conversion(80). */
+static int64_t conversion_cost(Parser *p) {
+    int64_t cost = 0;
+    int open = parser_open_bracket(p, TOKEN_paren_open, "'(' after '__implicit_conversion'");
+    if (parser_at(p, TOKEN_int)) {
+        cost = (int64_t)p->token->number;
+        parser_advance(p);
+    } else parser_expected(p, "a number");
+    parser_close_bracket(p, open);
+    return cost;
+}
+
+/* Contextual words are modifiers only in front of something that goes on. */
+static uint32_t modifier_here(const Parser *p) {
+    uint32_t bits = keyword_modifiers(token_word(p->token));
+    if (!bits || !token_is_identifier(p->token)) return bits;
+    const Token *next = parser_peek(p, 1);
+    bool goes_on = next->kind == TOKEN_name && !map_has(&p->file->types, PTR_KEY(p->token->name));
+    return goes_on ? bits : 0;
+}
+
+void parse_prefix(Parser *p, Prefix *prefix) {
+    prefix->loc = p->token->loc;
+    while (!p->panic) {
+        uint32_t bits = modifier_here(p);
+        if (bits) {
+            parser_advance(p);
+            prefix->modifiers |= bits;
+            if (bits & MODIFIER_implicit) prefix->number = conversion_cost(p);
+        } else if (parser_at(p, TOKEN_bracket_open)) parse_attributes(p, &prefix->attributes);
+        else if (parser_take_word(p, KEYWORD_generic))
+            prefix->generics = parse_generic_parameters(p, prefix->generics);
+        else break;
+    }
+}

@@ -1,0 +1,3 @@
+/* Mistakes in a file that is included. */
+int broken = ;
+#if 1

@@ -1,0 +1,3 @@
+/* Includes itself, twice. */
+#include "self.h"
+#include "self.h"

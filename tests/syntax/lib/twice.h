@@ -1,0 +1,2 @@
+/* Included each time. */
+int twice;
