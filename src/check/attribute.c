@@ -1,0 +1,271 @@
+/* Attributes: which are known, what they do to the declaration they stand on. */
+#include "check/checker.h"
+
+#include <stdlib.h>
+
+Attribute *find_attribute(const Decl *decl, const char *name) {
+    for (int i = 0; i < decl->attributes.count; i++)
+        if (strcmp(decl->attributes.at[i]->name->text, name) == 0) return decl->attributes.at[i];
+    return NULL;
+}
+
+/* ---- arguments */
+
+static bool constant_arg(Checker *c, Decl *decl, Attribute *attribute, int index, int64_t *value) {
+    Env env = env_for_decl(c, decl->parent ? decl->parent : decl);
+    env.in_attribute = true;
+    Expr *e = check_value(&env, attribute->args.at[index]);
+    if (e->kind == EXPR_error) return false;
+    if (eval_number(&env, e, value)) return true;
+    report(c, DIAG_not_constant, e->loc);
+    return false;
+}
+
+static bool needs_args(Checker *c, Attribute *attribute, int least, int most) {
+    if (attribute->args.count >= least && attribute->args.count <= most) return true;
+    report(c, DIAG_attribute_args, attribute->loc, attribute->name->text, least, attribute->args.count);
+    return false;
+}
+
+/* ---- what they do */
+
+static void attr_flag(Checker *c, Decl *decl, Attribute *attribute, uint32_t flags) {
+    (void)c, (void)attribute;
+    decl->flags |= flags;
+}
+
+static void attr_numthreads(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    Sema *sema = decl_sema(c, decl);
+    if (!needs_args(c, attribute, 1, 3)) return;
+    for (int i = 0; i < 3; i++) {
+        int64_t n = 1;
+        if (i < attribute->args.count && !constant_arg(c, decl, attribute, i, &n)) n = 1;
+        if (n < 1 || n > 1024) {
+            report(c, DIAG_numthreads_range, attribute->args.at[i]->loc);
+            n = 1;
+        }
+        sema->group_size[i] = (int)n;
+    }
+    decl->flags |= DECL_ENTRY;
+}
+
+static void attr_shader(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    if (!needs_args(c, attribute, 1, 1)) return;
+    Expr *stage = attribute->args.at[0];
+    if (stage->kind != EXPR_string || !str_eq(stage->text, STR("compute"))) {
+        report(c, DIAG_shader_stage, attribute->loc);
+        return;
+    }
+    decl->flags |= DECL_ENTRY;
+}
+
+static void attr_rank(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    int64_t rank;
+    if (needs_args(c, attribute, 1, 1) && constant_arg(c, decl, attribute, 0, &rank))
+        decl_sema(c, decl)->overload_rank = (int)rank;
+}
+
+static void attr_any_value_size(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    int64_t size;
+    if (needs_args(c, attribute, 1, 1) && constant_arg(c, decl, attribute, 0, &size))
+        decl_sema(c, decl)->any_value_size = size;
+}
+
+static void attr_op(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    if (attribute->args.count == 1) decl_sema(c, decl)->op = attribute->args.at[0]->name;
+}
+
+static void attr_recompute(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused, (void)c;
+    decl->flags |= DECL_RECOMPUTE;
+    if (attribute->args.count == 1 && attribute->args.at[0]->kind == EXPR_member &&
+        strcmp(attribute->args.at[0]->name->text, "Allow") == 0)
+        decl->flags |= DECL_RECOMPUTE_EFFECTS;
+}
+
+static void attr_fwd(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    if (needs_args(c, attribute, 1, 1)) decl_sema(c, decl)->fwd_attr = attribute;
+}
+
+static void attr_bwd(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    if (!needs_args(c, attribute, 1, 1)) return;
+    Sema *sema = decl_sema(c, decl);
+    if (!sema->bwd_attr) sema->bwd_attr = attribute;
+    else
+        sema->bwd_attr2 = attribute; /* seed 004 writes both under one name; the signatures tell them apart */
+}
+
+static void attr_substitute(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    if (needs_args(c, attribute, 1, 1)) decl_sema(c, decl)->substitute_attr = attribute;
+}
+
+static void attr_primal(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    if (needs_args(c, attribute, 1, 1)) decl_sema(c, decl)->primal_attr = attribute;
+}
+
+static void attr_member(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    if (needs_args(c, attribute, 1, 1)) decl_sema(c, decl)->derivative_member = attribute->args.at[0];
+}
+
+static void attr_one_arg(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused, (void)decl;
+    needs_args(c, attribute, 1, 1);
+}
+
+enum { ON_FUNC = 1, ON_TYPE = 2, ON_VAR = 4, ON_STMT = 8, ON_ANY = 15 };
+
+static const struct {
+    const char *name;
+    int targets;
+    void (*act)(Checker *c, Decl *decl, Attribute *attribute, uint32_t flags);
+    uint32_t flags;
+} known_attributes[] = {
+    {"shader", ON_FUNC, attr_shader, 0},
+    {"numthreads", ON_FUNC, attr_numthreads, 0},
+    {"mutating", ON_FUNC, attr_flag, DECL_MUTATING},
+    {"nonmutating", ON_FUNC, attr_flag, DECL_NONMUTATING},
+    {"Differentiable", ON_FUNC, attr_flag, DECL_FWD | DECL_BWD},
+    {"BackwardDifferentiable", ON_FUNC, attr_flag, DECL_FWD | DECL_BWD},
+    {"ForwardDifferentiable", ON_FUNC, attr_flag, DECL_FWD},
+    {"ForwardDerivative", ON_FUNC, attr_fwd, 0},
+    {"BackwardDerivative", ON_FUNC, attr_bwd, 0},
+    {"ForwardDerivativeOf", ON_FUNC, attr_one_arg, 0},
+    {"BackwardDerivativeOf", ON_FUNC, attr_one_arg, 0},
+    {"PrimalSubstitute", ON_FUNC, attr_substitute, 0},
+    {"PrimalSubstituteOf", ON_FUNC, attr_one_arg, 0},
+    {"ForwardPass", ON_FUNC, attr_primal, 0},
+    {"TreatAsDifferentiable", ON_FUNC, attr_flag, DECL_TREAT_AS_DIFF},
+    {"NoDiffThis", ON_FUNC, attr_flag, DECL_NO_DIFF_THIS},
+    {"DerivativeMember", ON_VAR, attr_member, 0},
+    {"deriv_method", ON_FUNC, attr_flag, DECL_DERIV_METHOD},
+    {"PreferRecompute", ON_FUNC, attr_recompute, 0},
+    {"PreferCheckpoint", ON_FUNC, attr_flag, DECL_CHECKPOINT},
+    {"ForceInline", ON_FUNC, attr_flag, DECL_FORCE_INLINE},
+    {"__unsafeForceInlineEarly", ON_FUNC, attr_flag, DECL_FORCE_INLINE},
+    {"noinline", ON_FUNC, attr_flag, DECL_NO_INLINE},
+    {"NoInline", ON_FUNC, attr_flag, DECL_NO_INLINE},
+    {"OverloadRank", ON_FUNC, attr_rank, 0},
+    {"anyValueSize", ON_TYPE, attr_any_value_size, 0},
+    {"UnscopedEnum", ON_TYPE, attr_flag, DECL_UNSCOPED},
+    {"Flags", ON_TYPE, attr_flag, DECL_FLAGS_ENUM},
+    {"deprecated", ON_ANY, attr_flag, DECL_DEPRECATED},
+    {"__op", ON_FUNC, attr_op, 0},
+    {"__transposable", ON_FUNC, attr_flag, DECL_TRANSPOSABLE},
+    {"__builtin_type", ON_TYPE, NULL, 0},
+    {"__AttributeUsage", ON_TYPE, NULL, 0},
+    {"MaxIters", ON_STMT, NULL, 0},
+    {"ForceUnroll", ON_STMT, NULL, 0},
+    {"Checkpoint", ON_STMT, NULL, 0},
+    {"unroll", ON_STMT, NULL, 0},
+    {"loop", ON_STMT, NULL, 0},
+    {"fastopt", ON_STMT, NULL, 0},
+    {"allow_uav_condition", ON_STMT, NULL, 0},
+    {"branch", ON_STMT, NULL, 0},
+    {"flatten", ON_STMT, NULL, 0},
+    {"forcecase", ON_STMT, NULL, 0},
+    {"call", ON_STMT, NULL, 0},
+    /* accepted, without effect on the CPU */
+    {"require", ON_ANY, NULL, 0},
+    {"sealed", ON_ANY, NULL, 0},
+    {"open", ON_ANY, NULL, 0},
+    {"COM", ON_ANY, NULL, 0},
+    {"DllExport", ON_ANY, NULL, 0},
+    {"DllImport", ON_ANY, NULL, 0},
+    {"CudaKernel", ON_ANY, NULL, 0},
+    {"CUDAKernel", ON_ANY, NULL, 0},
+    {"CudaDeviceExport", ON_ANY, NULL, 0},
+    {"CUDADeviceExport", ON_ANY, NULL, 0},
+    {"CudaHost", ON_ANY, NULL, 0},
+    {"CUDAHost", ON_ANY, NULL, 0},
+    {"AutoPyBindCUDA", ON_ANY, NULL, 0},
+    {"PyExport", ON_ANY, NULL, 0},
+    {"TorchEntryPoint", ON_ANY, NULL, 0},
+    {"format", ON_ANY, NULL, 0},
+    {"vk::binding", ON_ANY, NULL, 0},
+    {"vk_binding", ON_ANY, NULL, 0},
+    {"vk::push_constant", ON_ANY, NULL, 0},
+    {"vk::image_format", ON_ANY, NULL, 0},
+    {"allow", ON_ANY, NULL, 0},
+    {"Specialize", ON_ANY, NULL, 0},
+    {"RequiresNVAPI", ON_ANY, NULL, 0},
+    {"NonUniformReturn", ON_ANY, NULL, 0},
+    {"__readNone", ON_ANY, NULL, 0},
+    {"KnownBuiltin", ON_ANY, NULL, 0},
+};
+
+static int find_known(Name name) {
+    for (int i = 0; i < (int)(sizeof known_attributes / sizeof known_attributes[0]); i++)
+        if (strcmp(known_attributes[i].name, name->text) == 0) return i;
+    return -1;
+}
+
+/* A struct `FooAttribute` marked [__AttributeUsage] defines [Foo]. */
+static bool is_user_attribute(Env *env, Name name) {
+    Checker *c = env->c;
+    Candidates found = {0};
+    Name full = name_from(c->names, format_text(c->arena, "%sAttribute", name->text));
+    if (!lookup_name(env, full, &found)) return false;
+    return find_attribute(found.at[0].decl, "__AttributeUsage") != NULL;
+}
+
+static void unknown_attribute(Checker *c, Attribute *attribute) {
+    report(c, DIAG_unknown_attribute, attribute->loc, attribute->name->text);
+    VEC(Name) names = {0};
+    for (size_t i = 0; i < sizeof known_attributes / sizeof known_attributes[0]; i++)
+        vec_push(c->arena, &names, name_from(c->names, known_attributes[i].name));
+    Name nearest = diag_nearest(attribute->name, names.at, names.count);
+    if (nearest) note(c, DIAG_did_you_mean, 0, nearest->text);
+}
+
+static int target_of(const Decl *decl) {
+    if (decl->kind == DECL_func) return ON_FUNC;
+    if (decl->kind == DECL_property || decl->kind == DECL_subscript) return ON_FUNC;
+    if (decl->kind == DECL_var) return ON_VAR;
+    return ON_TYPE;
+}
+
+void check_attributes(Checker *c, Decl *decl) {
+    for (int i = 0; i < decl->attributes.count; i++) {
+        Attribute *attribute = decl->attributes.at[i];
+        if (attribute->used) continue;
+        attribute->used = true;
+        int k = find_known(attribute->name);
+        if (k < 0) {
+            Env env = env_for_decl(c, decl);
+            if (!is_user_attribute(&env, attribute->name)) unknown_attribute(c, attribute);
+        } else if (!(known_attributes[k].targets & target_of(decl))) {
+            report(c, DIAG_attribute_misplaced, attribute->loc, attribute->name->text);
+        } else if (known_attributes[k].act) {
+            known_attributes[k].act(c, decl, attribute, known_attributes[k].flags);
+        }
+    }
+}
+
+void check_stmt_attributes(Env *env, Stmt *stmt) {
+    Checker *c = env->c;
+    for (int i = 0; i < stmt->attributes.count; i++) {
+        Attribute *attribute = stmt->attributes.at[i];
+        int k = find_known(attribute->name);
+        if (k < 0) unknown_attribute(c, attribute);
+        else if (!(known_attributes[k].targets & ON_STMT))
+            report(c, DIAG_attribute_misplaced, attribute->loc, attribute->name->text);
+        for (int j = 0; j < attribute->args.count && k >= 0; j++) {
+            Expr *e = attribute->args.at[j] = check_value(env, attribute->args.at[j]);
+            int64_t value;
+            bool generic = e->kind == EXPR_decl && e->decl->kind == DECL_value_param;
+            if (e->kind != EXPR_error && !generic && !eval_number(env, e, &value) &&
+                !number_is_generic(env, e))
+                report(c, DIAG_not_constant, e->loc);
+        }
+    }
+}

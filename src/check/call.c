@@ -1,0 +1,625 @@
+/* Calls: choosing among overloaded functions.
+ *
+ * Every candidate is tried: arguments are paired with parameters, generic arguments inferred, constraints tested, and the
+ * costs of the conversions added up. The cheapest wins; ties are broken by the rules in `compare`. Trying changes
+ * nothing; only the winner's arguments are converted. A candidate set can carry derivative operators: then the
+ * translated signatures are what the arguments are matched with. */
+#include "check/checker.h"
+
+typedef enum Failure {
+    FAIL_none,
+    FAIL_few,
+    FAIL_many,
+    FAIL_infer,
+    FAIL_constraint,
+    FAIL_convert,
+    FAIL_place,
+    FAIL_exact
+} Failure;
+
+typedef struct Attempt {
+    const Candidate *candidate;
+    FuncSig sig;        /* with derivative operators applied, not yet specialised */
+    const Subst *subst; /* complete */
+    int cost;
+    Failure failure;
+    int arg; /* that failed */
+    const Type *wanted;
+} Attempt;
+
+/* ---- signatures */
+
+static FuncSig subscript_signature(Checker *c, Decl *decl) {
+    FuncSig sig = {.result = decl_value_type(c, decl), .has_this = !decl_is_static(decl)};
+    sig.nparams = decl->params.count;
+    sig.params = arena_array(c->arena, ParamSig, sig.nparams ? sig.nparams : 1);
+    for (int i = 0; i < sig.nparams; i++) {
+        Decl *param = decl->params.at[i];
+        sig.params[i] =
+            (ParamSig){.name = param->name, .type = param->type ? param->type : ERROR_TYPE(c), .decl = param};
+    }
+    Decl *type = decl_type_around(decl);
+    sig.this_type = type ? this_type_of(c, type) : NULL;
+    return sig;
+}
+
+/* A method named through its type has `this` as its first parameter once it is differentiated. */
+static FuncSig with_explicit_this(Checker *c, const FuncSig *sig) {
+    FuncSig result = *sig;
+    result.params = arena_array(c->arena, ParamSig, sig->nparams + 1);
+    result.params[0] = (ParamSig){
+        .name = c->known._this, .type = sig->this_type, .pass = sig->this_pass, .no_diff = sig->this_no_diff};
+    if (sig->nparams) memcpy(result.params + 1, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
+    result.nparams = sig->nparams + 1;
+    result.has_this = false;
+    return result;
+}
+
+FuncSig derived_signature(Checker *c, Decl *decl, bool bound_this, const uint8_t *modes, int nmodes) {
+    FuncSig sig = decl->kind == DECL_subscript ? subscript_signature(c, decl) : *signature_of(c, decl);
+    if (nmodes == 0) return sig;
+    if (sig.has_this && !bound_this) sig = with_explicit_this(c, &sig);
+    const Decl *context = c->context;
+    c->context = decl;
+    for (int i = 0; i < nmodes; i++) sig = diff_signature(c, &sig, (DiffMode)modes[i]);
+    c->context = context;
+    return sig;
+}
+
+FuncSig check_generic_signature(Checker *c, Decl *decl, const uint8_t *modes, int nmodes, bool bound_this) {
+    return derived_signature(c, decl, bound_this, modes, nmodes);
+}
+
+FuncSig check_signature_of(Checker *c, Decl *decl, const Subst *subst, const uint8_t *modes, int nmodes,
+                           bool bound_this) {
+    FuncSig sig = derived_signature(c, decl, bound_this, modes, nmodes), result = sig;
+    result.params = arena_array(c->arena, ParamSig, sig.nparams ? sig.nparams : 1);
+    for (int i = 0; i < sig.nparams; i++) {
+        result.params[i] = sig.params[i];
+        result.params[i].type = check_subst(c, sig.params[i].type, subst);
+    }
+    result.result = check_subst(c, sig.result, subst);
+    if (sig.this_type) result.this_type = check_subst(c, sig.this_type, subst);
+    return result;
+}
+
+/* ---- pairing arguments with parameters */
+
+static int pack_index(const FuncSig *sig) {
+    for (int i = 0; i < sig->nparams; i++)
+        if (sig->params[i].is_pack) return i;
+    return -1;
+}
+
+static int param_of_arg(const FuncSig *sig, int nargs, int arg) {
+    int pack = pack_index(sig);
+    if (pack < 0 || arg < pack) return arg;
+    int length = nargs - (sig->nparams - 1);
+    return arg < pack + length ? pack : arg - length + 1;
+}
+
+static int required_args(const FuncSig *sig) {
+    int n = sig->nparams;
+    if (pack_index(sig) >= 0) return n - 1;
+    while (n > 0 && sig->params[n - 1].decl && sig->params[n - 1].decl->init) n--;
+    return n;
+}
+
+/* The specialised type of the parameter that argument `arg` goes to. */
+static const Type *arg_type(Checker *c, const Attempt *attempt, int nargs, int arg) {
+    int index = param_of_arg(&attempt->sig, nargs, arg);
+    const ParamSig *param = &attempt->sig.params[index];
+    if (!param->is_pack) return check_subst(c, param->type, attempt->subst);
+    const Type *pack = check_subst(c, param->type, attempt->subst);
+    int element = arg - index;
+    return pack->kind == TYPE_pack && element < pack->nargs ? pack->args[element] : ERROR_TYPE(c);
+}
+
+/* ---- inference */
+
+static const Type *inferable_type(const Expr *arg) {
+    if (arg->kind == EXPR_list || arg->kind == EXPR_overload || !arg->type) return NULL;
+    return arg->type;
+}
+
+static void infer_from_pack(Checker *c, Inference *inference, const ParamSig *param, const Subst *outer,
+                            ExprVec *args, int first, int count) {
+    const Type **types = arena_array(c->arena, const Type *, count ? count : 1);
+    for (int i = 0; i < count; i++) {
+        const Type *type = inferable_type(args->at[first + i]);
+        types[i] = type ? type : ERROR_TYPE(c);
+    }
+    const Type *pack = type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, types, count);
+    infer_match(inference, check_subst(c, param->type, outer), pack);
+}
+
+/* A function name for a function-typed parameter: its own signature tells the types. */
+static void infer_from_function(Env *env, Inference *inference, const Type *pattern, const Expr *arg) {
+    Checker *c = env->c;
+    if (pattern->kind != TYPE_function || arg->candidates->count != 1 ||
+        arg->candidates->at[0].decl->generics)
+        return;
+    FuncSig *sig = signature_of(c, arg->candidates->at[0].decl);
+    TypeVec parts = {0};
+    vec_push(c->arena, &parts, sig->result);
+    for (int i = 0; i < sig->nparams; i++) vec_push(c->arena, &parts, sig->params[i].type);
+    infer_match(inference, pattern,
+                type_make(c->types, TYPE_function, 0, NULL, NULL, 0, parts.at, parts.count));
+}
+
+static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
+    Checker *c = env->c;
+    const Candidate *candidate = attempt->candidate;
+    Decl *decl = candidate->decl;
+    int n = generic_count(decl);
+    attempt->subst = candidate->subst;
+    if (n == 0 || decl->kind == DECL_subscript) return true;
+    Inference inference = {c, decl, arena_array(c->arena, const Type *, n), n, false};
+    for (int i = 0; i < candidate->nargs; i++) {
+        const Decl *param = i < n ? generic_param(decl, i) : NULL;
+        if (!param) return false;
+        if (param->modifiers & MODIFIER_pack) {
+            bool whole = candidate->nargs == i + 1 &&
+                         (candidate->args[i]->kind == TYPE_pack || candidate->args[i]->kind == TYPE_expand);
+            inference.args[i] = whole ? candidate->args[i]
+                                      : type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, candidate->args + i,
+                                                  candidate->nargs - i);
+            break;
+        }
+        inference.args[i] = candidate->args[i];
+    }
+    int given = candidate->nargs, pack = pack_index(&attempt->sig);
+    for (int i = 0; i < args->count; i++) {
+        const ParamSig *param = &attempt->sig.params[param_of_arg(&attempt->sig, args->count, i)];
+        if (param->is_pack) continue;
+        const Type *pattern = check_subst(c, param->type, candidate->subst);
+        if (pattern->kind == TYPE_param && pattern->decl == decl && (int)pattern->number < given) continue;
+        const Type *actual = inferable_type(args->at[i]);
+        if (actual) infer_match(&inference, pattern, actual);
+        else if (args->at[i]->kind == EXPR_overload)
+            infer_from_function(env, &inference, pattern, args->at[i]);
+    }
+    if (pack >= 0)
+        infer_from_pack(c, &inference, &attempt->sig.params[pack], candidate->subst, args, pack,
+                        args->count - (attempt->sig.nparams - 1));
+    return infer_finish(&inference, candidate->subst, &attempt->subst);
+}
+
+/* ---- costs */
+
+static bool differ_in_sign_only(const Type *a, const Type *b) {
+    if (a->kind == TYPE_vector && b->kind == TYPE_vector)
+        return a->args[1] == b->args[1] && differ_in_sign_only(a->args[0], b->args[0]);
+    return type_is_integer(a) && type_is_integer(b) && type_bits(a) == type_bits(b);
+}
+
+static bool is_upcast(Env *env, const Type *from, const Type *to) {
+    return from->kind == TYPE_struct && to->kind == TYPE_struct && type_conversion_cost(env, from, to) >= 0;
+}
+
+static int place_cost(Env *env, Attempt *attempt, const Expr *arg, const Type *type) {
+    if (arg->kind == EXPR_error) return 0;
+    if (!(arg->flags & EXPR_PLACE)) {
+        attempt->failure = FAIL_place;
+        return COST_none;
+    }
+    if (arg->type == type) return 0;
+    if (differ_in_sign_only(arg->type, type)) return 250;
+    if (is_upcast(env, arg->type, type)) return 100;
+    attempt->failure = FAIL_exact;
+    return COST_none;
+}
+
+static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
+    const ParamSig *param = &attempt->sig.params[param_of_arg(&attempt->sig, args->count, i)];
+    const Expr *arg = args->at[i];
+    if (arg->kind == EXPR_expand) return 0;
+    const Type *type = attempt->wanted = arg_type(env->c, attempt, args->count, i);
+    bool by_place = param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
+    if (by_place) return place_cost(env, attempt, arg, type);
+    int cost = conversion_cost(env, arg, type);
+    if (cost < 0) {
+        attempt->failure = FAIL_convert;
+        return cost;
+    }
+    bool bare = param->type->kind == TYPE_param && param->type->decl == attempt->candidate->decl;
+    if (bare && arg->type && arg->type->kind == TYPE_interface && type == arg->type) cost = 0;
+    return cost + (bare ? COST_generic : 0);
+}
+
+static void attempt_candidate(Env *env, Attempt *attempt, ExprVec *args) {
+    const FuncSig *sig = &attempt->sig;
+    if (args->count < required_args(sig)) attempt->failure = FAIL_few;
+    else if (args->count > sig->nparams && pack_index(sig) < 0) attempt->failure = FAIL_many;
+    else if (!infer_args(env, attempt, args)) attempt->failure = FAIL_infer;
+    else if (!constraints_hold(env->c, attempt->candidate->decl, attempt->subst, 0))
+        attempt->failure = FAIL_constraint;
+    for (int i = 0; i < args->count && !attempt->failure; i++) {
+        attempt->arg = i;
+        int cost = arg_cost(env, attempt, args, i);
+        if (cost >= 0) attempt->cost += cost;
+    }
+}
+
+/* ---- ranking */
+
+static int visible_generics(const Decl *decl) {
+    int n = 0;
+    for (int i = 0; decl->generics && i < decl->generics->params.count; i++)
+        n += !(decl->generics->params.at[i]->modifiers & MODIFIER_synthesized);
+    return n;
+}
+
+static void all_bounds(Checker *c, const Decl *decl, TypeVec *out) {
+    for (int i = 0; decl->generics && i < decl->generics->constraints.count; i++) {
+        const Constraint *constraint = &decl->generics->constraints.at[i];
+        if (!constraint->equal && constraint->bound_type && constraint->bound_type->kind == TYPE_interface)
+            vec_push(c->arena, out, constraint->bound_type);
+    }
+}
+
+static bool implies(Checker *c, const TypeVec *a, const TypeVec *b) {
+    for (int i = 0; i < b->count; i++) {
+        bool found = false;
+        for (int j = 0; j < a->count && !found; j++) found = interface_inherits(c, a->at[j], b->at[i]);
+        if (!found) return false;
+    }
+    return true;
+}
+
+static int compare_constraints(Checker *c, const Decl *a, const Decl *b) {
+    TypeVec of_a = {0}, of_b = {0};
+    all_bounds(c, a, &of_a);
+    all_bounds(c, b, &of_b);
+    bool a_implies = implies(c, &of_a, &of_b), b_implies = implies(c, &of_b, &of_a);
+    return a_implies == b_implies ? 0 : a_implies ? -1 : 1;
+}
+
+static bool has_body(const Decl *decl) { return decl->body || decl->lazy.count || decl->body_expr; }
+
+/* Negative: a is better. */
+static int compare(Checker *c, const Attempt *a, const Attempt *b) {
+    const Decl *da = a->candidate->decl, *db = b->candidate->decl;
+    if (a->cost != b->cost) return a->cost - b->cost;
+    int ga = visible_generics(da), gb = visible_generics(db);
+    if ((ga == 0) != (gb == 0)) return ga == 0 ? -1 : 1;
+    int constraints = ga ? compare_constraints(c, da, db) : 0;
+    if (constraints) return constraints;
+    if (ga != gb) return ga - gb;
+    if (a->candidate->distance != b->candidate->distance)
+        return a->candidate->distance - b->candidate->distance;
+    int ra = da->sema ? da->sema->overload_rank : 0, rb = db->sema ? db->sema->overload_rank : 0;
+    if (ra != rb) return rb - ra;
+    if (has_body(da) != has_body(db)) return has_body(da) ? -1 : 1;
+    return 0;
+}
+
+/* ---- messages */
+
+static const char *arg_types_text(Checker *c, ExprVec *args) {
+    Text text = {.arena = c->arena};
+    for (int i = 0; i < args->count; i++) {
+        const Expr *arg = args->at[i];
+        if (i) text_add(&text, STR(", "));
+        if (arg->kind == EXPR_list) text_add(&text, STR("{...}"));
+        else if (arg->kind == EXPR_overload) text_add(&text, STR("function"));
+        else if (arg->type) type_print(&text, arg->type);
+    }
+    return text.at ? text.at : "";
+}
+
+static const char *display_name(Checker *c, const Candidates *list) {
+    const char *name = list->name ? list->name->text : "[]";
+    if (list->at[0].decl->kind == DECL_func && list->at[0].decl->flavour == FUNC_init) {
+        Decl *type = decl_type_around(list->at[0].decl);
+        name = type && type->name ? type->name->text : "__init";
+    }
+    for (int i = 0; i < list->nmodes; i++)
+        name = format_text(c->arena, "%s(%s)", list->modes[i] == DIFF_fwd ? "fwd_diff" : "bwd_diff", name);
+    return name;
+}
+
+static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args, const char *name) {
+    Checker *c = env->c;
+    const Expr *arg = attempt->arg < args->count ? args->at[attempt->arg] : NULL;
+    int position = attempt->arg + 1;
+    switch (attempt->failure) {
+    case FAIL_none: return;
+    case FAIL_few:
+    case FAIL_many:
+        report(c, DIAG_argument_count, loc, name, required_args(&attempt->sig), args->count);
+        break;
+    case FAIL_infer: report(c, DIAG_cannot_infer, loc, name, name); break;
+    case FAIL_constraint: constraints_hold(c, attempt->candidate->decl, attempt->subst, loc); break;
+    case FAIL_place: report(c, DIAG_argument_not_place, arg->loc, position, name); break;
+    case FAIL_convert:
+    case FAIL_exact:
+        if (arg->kind == EXPR_list)
+            report(c, DIAG_argument_list, arg->loc, position, name, type_str(c, attempt->wanted));
+        else if (arg->kind == EXPR_overload)
+            report(c, DIAG_function_mismatch, arg->loc, arg->name ? arg->name->text : "?",
+                   type_str(c, attempt->wanted));
+        else
+            report(c, DIAG_argument_type, arg->loc, position, name, type_str(c, attempt->wanted),
+                   type_str(c, arg->type));
+        break;
+    }
+    note(c, DIAG_note_signature, attempt->candidate->decl->loc, signature_text(c, name, &attempt->sig));
+}
+
+static Expr *report_no_match(Env *env, Loc loc, const Candidates *list, const Attempt *attempts,
+                             ExprVec *args) {
+    Checker *c = env->c;
+    const char *name = display_name(c, list);
+    if (list->count == 1) {
+        report_arg(env, loc, &attempts[0], args, name);
+        return error_expr(c, loc);
+    }
+    report(c, DIAG_no_overload, loc, name, arg_types_text(c, args));
+    for (int i = 0; i < list->count && i < 6; i++)
+        note(c, DIAG_note_candidate, list->at[i].decl->loc, signature_text(c, name, &attempts[i].sig));
+    if (list->count > 6) note(c, DIAG_note_more_candidates, 0, list->count - 6);
+    return error_expr(c, loc);
+}
+
+static Expr *report_tie(Env *env, Loc loc, const Candidates *list, const Attempt *a, const Attempt *b,
+                        ExprVec *args) {
+    Checker *c = env->c;
+    const char *name = display_name(c, list);
+    report(c, DIAG_ambiguous_call, loc, name, arg_types_text(c, args));
+    note(c, DIAG_note_candidate, a->candidate->decl->loc, signature_text(c, name, &a->sig));
+    note(c, DIAG_note_candidate, b->candidate->decl->loc, signature_text(c, name, &b->sig));
+    return error_expr(c, loc);
+}
+
+/* ---- performing the call that was chosen */
+
+static Expr *place_arg(Env *env, Expr *arg, const ParamSig *param, const Type *type) {
+    Checker *c = env->c;
+    if (!require_writable(env, arg, arg->loc)) return error_expr(c, arg->loc);
+    if (arg->type == type) return arg;
+    Expr *node =
+        convert_node(c, arg, type, differ_in_sign_only(arg->type, type) ? CONVERT_same_bits : CONVERT_upcast);
+    node->flags |= EXPR_PLACE;
+    (void)param;
+    return node;
+}
+
+static Expr *this_arg(Env *env, Loc loc, const Attempt *attempt) {
+    Checker *c = env->c;
+    Expr *base = attempt->candidate->base;
+    Decl *decl = attempt->candidate->decl;
+    if (!base) {
+        report(c, DIAG_needs_object, loc, decl->name ? decl->name->text : "[]");
+        return error_expr(c, loc);
+    }
+    if (base->kind == EXPR_this && !base->type) {
+        base->loc = loc;
+        base = check_term(env, base);
+    }
+    if (base->kind == EXPR_error) return base;
+    const Type *type = check_subst(c, attempt->sig.this_type, attempt->subst);
+    bool writes = attempt->sig.this_pass == PASS_inout && decl->kind != DECL_subscript;
+    if (writes && (!(base->flags & EXPR_PLACE) || (base->flags & EXPR_READONLY))) {
+        report(c, DIAG_mutating_readonly, loc, decl->name ? decl->name->text : "[]");
+        if (base->kind == EXPR_this) note(c, DIAG_note_not_mutating, env->decl->loc);
+        return error_expr(c, loc);
+    }
+    if (writes) mark_assigned(base);
+    if (base->type != type && is_upcast(env, base->type, type)) {
+        Expr *node = convert_node(c, base, type, CONVERT_upcast);
+        node->flags |= base->flags & (EXPR_PLACE | EXPR_READONLY);
+        return node;
+    }
+    return base;
+}
+
+void check_default_argument(Checker *c, Decl *param) {
+    if (!param->init || (param->init->flags & EXPR_CHECKED) || !param->type) return;
+    Decl *func = param->parent;
+    Env env = env_for_decl(c, func);
+    env.scope = func->generics ? scope_inside(c, func) : scope_inside(c, func->parent);
+    env.this_type = NULL;
+    const Decl *context = c->context;
+    c->context = func;
+    param->init = check_value_of(&env, param->init, param->type);
+    param->init->flags |= EXPR_CHECKED;
+    c->context = context;
+}
+
+void check_default_argument_of(Checker *c, Decl *param) { check_default_argument(c, param); }
+
+static bool opens_interface(const Subst *subst) {
+    for (; subst; subst = subst->outer)
+        for (int i = 0; i < subst->nargs; i++)
+            if (subst->args[i]->kind == TYPE_interface) return true;
+    return false;
+}
+
+static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *attempt, ExprVec *args) {
+    Checker *c = env->c;
+    Decl *decl = attempt->candidate->decl;
+    bool is_subscript = decl->kind == DECL_subscript;
+    Expr *e = expr_new(c->arena, is_subscript ? EXPR_decl : EXPR_invoke, loc);
+    e->decl = decl;
+    e->name = decl->name;
+    e->subst = attempt->subst;
+    e->type = check_subst(c, attempt->sig.result, attempt->subst);
+    e->flags = EXPR_CHECKED;
+    memcpy(e->modes, list->modes, sizeof e->modes);
+    e->nmodes = list->nmodes;
+    bool failed = false;
+    if (attempt->sig.has_this) e->a = this_arg(env, loc, attempt);
+    else if (attempt->candidate->base && attempt->candidate->base->type &&
+             attempt->candidate->base->type->kind == TYPE_interface)
+        e->a = attempt->candidate->base;
+    if (e->a && e->a->kind == EXPR_error) failed = true;
+    for (int i = 0; i < args->count; i++) {
+        const ParamSig *param = &attempt->sig.params[param_of_arg(&attempt->sig, args->count, i)];
+        const Type *type = arg_type(c, attempt, args->count, i);
+        bool by_place = param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
+        Expr *arg = args->at[i];
+        if (arg->kind != EXPR_expand)
+            arg = by_place ? place_arg(env, arg, param, type) : coerce(env, arg, type);
+        failed |= arg->kind == EXPR_error;
+        vec_push(c->arena, &e->args, arg);
+    }
+    for (int i = args->count; i < attempt->sig.nparams && pack_index(&attempt->sig) < 0; i++) {
+        check_default_argument(c, attempt->sig.params[i].decl);
+        vec_push(c->arena, &e->args, NULL);
+    }
+    if (failed) return error_expr(c, loc);
+    if (is_subscript) e->flags |= decl_place_flags(decl, e->a);
+    if (opens_interface(e->subst)) e->flags |= EXPR_OPENED;
+    decl->flags |= DECL_USED;
+    if (decl->flags & DECL_DEPRECATED) report(c, DIAG_deprecated, loc, decl->name->text);
+    if ((decl->flags & DECL_DERIV_METHOD) && !env->in_attribute) {
+        report(c, DIAG_deriv_method_call, loc, decl->name->text);
+        return error_expr(c, loc);
+    }
+    return e;
+}
+
+/* ---- entry */
+
+static bool has_bad_arg(ExprVec *args) {
+    for (int i = 0; i < args->count; i++) {
+        const Expr *arg = args->at[i];
+        if (arg->kind == EXPR_error || (arg->type && has_error(arg->type))) return true;
+    }
+    return false;
+}
+
+#define MAX_CANDIDATES 4000
+
+Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quiet) {
+    Checker *c = env->c;
+    for (int i = 0; i < args->count; i++) {
+        Expr *arg = args->at[i] = check_term(env, args->at[i]);
+        if (arg->kind == EXPR_type || arg->kind == EXPR_space) args->at[i] = check_value(env, arg);
+    }
+    if (has_bad_arg(args)) return error_expr(c, loc);
+    if (list->count > MAX_CANDIDATES) {
+        report(c, DIAG_too_many_overloads, loc, list->name ? list->name->text : "?");
+        return error_expr(c, loc);
+    }
+    Attempt *attempts = arena_array(c->arena, Attempt, list->count), *best = NULL, *tied = NULL;
+    for (int i = 0; i < list->count; i++) {
+        Attempt *attempt = &attempts[i];
+        attempt->candidate = &list->at[i];
+        attempt->sig =
+            derived_signature(c, list->at[i].decl, list->at[i].base != NULL, list->modes, list->nmodes);
+        attempt_candidate(env, attempt, args);
+        if (attempt->failure) continue;
+        int order = best ? compare(c, attempt, best) : -1;
+        if (order < 0) best = attempt, tied = NULL;
+        else if (order == 0) tied = attempt;
+    }
+    if (!best) return quiet ? NULL : report_no_match(env, loc, list, attempts, args);
+    if (tied) return report_tie(env, loc, list, best, tied, args);
+    return invoke(env, loc, list, best, args);
+}
+
+Expr *call_named(Env *env, Loc loc, Name name, Expr **args, int nargs, bool quiet) {
+    Checker *c = env->c;
+    Candidates *list = arena_new(c->arena, Candidates);
+    if (!lookup_name(env, name, list) || !decl_is_function(list->at[0].decl)) return NULL;
+    Candidates *fitting = arena_new(c->arena, Candidates); /* members named operator+ do not count */
+    fitting->name = name;
+    for (int i = 0; i < list->count; i++)
+        if (!decl_type_around(list->at[i].decl)) candidates_add(c, fitting, list->at[i]);
+    ExprVec vec = {0};
+    for (int i = 0; i < nargs; i++) vec_push(c->arena, &vec, args[i]);
+    return fitting->count ? resolve_call(env, loc, fitting, &vec, quiet) : NULL;
+}
+
+/* ---- calling values: operator(), function-typed parameters */
+
+static Expr *call_function_value(Env *env, Expr *e, Expr *callee) {
+    Checker *c = env->c;
+    const Type *result, *const *params;
+    int nparams;
+    function_type_parts(callee->type, &result, &params, &nparams);
+    if (e->args.count != nparams) {
+        report(c, DIAG_argument_count, e->loc, "the function", nparams, e->args.count);
+        return error_expr(c, e->loc);
+    }
+    bool failed = false;
+    for (int i = 0; i < nparams; i++) {
+        e->args.at[i] = check_value_of(env, e->args.at[i], params[i]);
+        failed |= e->args.at[i]->kind == EXPR_error;
+    }
+    if (failed) return error_expr(c, e->loc);
+    Expr *node = expr_new(c->arena, EXPR_invoke, e->loc);
+    node->decl = callee->decl; /* the parameter */
+    node->a = callee;
+    node->args = e->args;
+    node->type = result;
+    node->flags = EXPR_CHECKED;
+    return node;
+}
+
+static Expr *call_value(Env *env, Expr *e, Expr *callee) {
+    Checker *c = env->c;
+    if (callee->type->kind == TYPE_function) return call_function_value(env, e, callee);
+    Candidates *list = arena_new(c->arena, Candidates);
+    list->name = c->known.call;
+    if (!lookup_member(c, callee->type, c->known.call, list)) {
+        report(c, DIAG_not_callable, e->loc, type_str(c, callee->type));
+        return error_expr(c, e->loc);
+    }
+    for (int i = 0; i < list->count; i++) {
+        list->at[i].base = callee;
+        list->at[i].base_type = callee->type;
+    }
+    return resolve_call(env, e->loc, list, &e->args, false);
+}
+
+static Expr *check_args_only(Env *env, Expr *e) {
+    for (int i = 0; i < e->args.count; i++) check_term(env, e->args.at[i]);
+    return error_expr(env->c, e->loc);
+}
+
+Expr *check_call(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *callee = check_term(env, e->a);
+    if (callee->kind == EXPR_error) return check_args_only(env, e);
+    if (callee->kind == EXPR_type) {
+        const Type *type = callee->type_value ? callee->type_value : resolve_type(env, callee);
+        return is_error(type) ? check_args_only(env, e) : check_construct(env, e->loc, type, &e->args);
+    }
+    if (callee->kind == EXPR_overload) return resolve_call(env, e->loc, callee->candidates, &e->args, false);
+    callee = check_value(env, callee);
+    if (callee->kind == EXPR_error || has_error(callee->type)) return check_args_only(env, e);
+    (void)c;
+    return call_value(env, e, callee);
+}
+
+/* ---- functions as values */
+
+bool function_matches_subst(Env *env, const Candidate *candidate, const Type *type, const Subst **subst) {
+    Checker *c = env->c;
+    const Type *result, *const *params;
+    int nparams;
+    function_type_parts(type, &result, &params, &nparams);
+    FuncSig sig = derived_signature(c, candidate->decl, false, NULL, 0);
+    if (sig.has_this || sig.nparams != nparams) return false;
+    *subst = candidate->subst;
+    if (candidate->decl->generics) {
+        int n = generic_count(candidate->decl);
+        Inference inference = {c, candidate->decl, arena_array(c->arena, const Type *, n), n, false};
+        for (int i = 0; i < candidate->nargs && i < n; i++) inference.args[i] = candidate->args[i];
+        for (int i = 0; i < nparams; i++)
+            infer_match(&inference, check_subst(c, sig.params[i].type, candidate->subst), params[i]);
+        if (!infer_finish(&inference, candidate->subst, subst)) return false;
+    }
+    for (int i = 0; i < nparams; i++)
+        if (sig.params[i].pass != PASS_in || check_subst(c, sig.params[i].type, *subst) != params[i])
+            return false;
+    return check_subst(c, sig.result, *subst) == result;
+}
+
+bool function_matches(Env *env, const Candidate *candidate, const Type *type) {
+    const Subst *subst;
+    return function_matches_subst(env, candidate, type, &subst);
+}

@@ -1,0 +1,365 @@
+/* The checker as a whole: setting it up, and checking everything that a module declares. */
+#include "check/checker.h"
+
+/* ---- setting up */
+
+static void init_names(Checker *c) {
+#define X(name) c->known.name = name_from(c->names, #name);
+    KNOWN_NAMES(X)
+#undef X
+    c->known.call = name_from(c->names, "operator()");
+    c->known.subscript = name_from(c->names, "operator[]");
+    for (int op = 1; op < OPERATOR_COUNT; op++)
+        c->known.operators[op] =
+            name_from(c->names, format_text(c->arena, "operator%s", operator_text((Operator)op)));
+}
+
+Checker *checker_new(Arena *arena, const CheckerConfig *config) {
+    Checker *c = arena_new(arena, Checker);
+    c->arena = arena;
+    c->config = *config;
+    c->types = config->types;
+    c->names = config->syntax->names;
+    c->sources = config->syntax->sources;
+    c->diags = config->syntax->diags;
+    init_names(c);
+    load_prelude(c);
+    return c;
+}
+
+Types *check_types(Checker *c) { return c->types; }
+Decl *check_prelude(Checker *c) { return c->prelude; }
+
+Decl *check_prelude_decl(Checker *c, const char *name) {
+    DeclVec *found = c->prelude ? scope_find(scope_inside(c, c->prelude), name_from(c->names, name)) : NULL;
+    return found ? found->at[0] : NULL;
+}
+
+/* ---- redeclarations */
+
+static bool same_parameters(Checker *c, Decl *a, Decl *b) {
+    if (a->flavour != b->flavour || generic_count(a) != generic_count(b)) return false;
+    if (decl_is_static(a) != decl_is_static(b)) return false;
+    FuncSig *sa = signature_of(c, a), *sb = signature_of(c, b);
+    if (sa->nparams != sb->nparams) return false;
+    const Subst *subst = NULL;
+    int n = generic_count(b);
+    if (n) {
+        const Type **args = arena_array(c->arena, const Type *, n);
+        for (int i = 0; i < n; i++) args[i] = param_type(c, a, i);
+        subst = subst_new(c, NULL, b, args, n);
+    }
+    for (int i = 0; i < sa->nparams; i++)
+        if (sa->params[i].type != check_subst(c, sb->params[i].type, subst) ||
+            sa->params[i].pass != sb->params[i].pass)
+            return false;
+    uint32_t fix = MODIFIER_prefix | MODIFIER_postfix;
+    if ((a->modifiers & fix) != (b->modifiers & fix)) return false;
+    if (!n) return true;
+    return a->generics->constraints.count == b->generics->constraints.count;
+}
+
+static bool has_body(const Decl *decl) { return decl->body || decl->lazy.count; }
+
+static bool clash(Checker *c, Decl *a, Decl *b) {
+    bool functions = a->kind == DECL_func && b->kind == DECL_func;
+    if (!functions) {
+        bool harmless = a->kind == DECL_namespace || a->kind == DECL_extension || a->kind == DECL_subscript ||
+                        a->kind == DECL_import || a->kind == DECL_using || a->kind == DECL_empty ||
+                        a->kind == DECL_include || a->kind == DECL_module_name ||
+                        a->kind == DECL_implementing;
+        return !harmless;
+    }
+    if (!same_parameters(c, a, b)) return false;
+    bool differ_in_result = signature_of(c, a)->result != signature_of(c, b)->result && generic_count(a) == 0;
+    return differ_in_result || (has_body(a) && has_body(b)) ||
+           (!has_body(a) && !has_body(b) && decl_type_around(a));
+}
+
+static void check_redeclarations(Checker *c, Decl *decl) {
+    const Scope *scope = scope_inside(c, decl);
+    if (scope->decl != decl || scope->is_params || scope->is_generics) return;
+    for (int i = 0; i < scope->names.count; i++) {
+        DeclVec *list = scope->names.entries[i].value;
+        if (list->count > 200) continue; /* generated overload sets: pairs would be too many */
+        for (int a = 1; a < list->count; a++)
+            for (int b = 0; b < a; b++) {
+                if (!list->at[a]->name || !clash(c, list->at[b], list->at[a])) continue;
+                report(c, DIAG_redeclared, list->at[a]->loc, list->at[a]->name->text);
+                note(c, DIAG_note_declared_here, list->at[b]->loc, list->at[b]->name->text);
+                b = a;
+            }
+    }
+}
+
+/* ---- structs that contain themselves */
+
+static bool contains(Checker *c, const Type *type, const Decl *wanted, int depth) {
+    if (depth > 64) return true;
+    switch (type->kind) {
+    case TYPE_array:
+    case TYPE_optional:
+    case TYPE_pair: return contains(c, type->args[0], wanted, depth + 1);
+    case TYPE_tuple:
+        for (int i = 0; i < type->nargs; i++)
+            if (contains(c, type->args[i], wanted, depth + 1)) return true;
+        return false;
+    case TYPE_struct: {
+        if (type->decl == wanted) return true;
+        DeclVec fields = check_all_fields(c, type);
+        for (int i = 0; i < fields.count; i++)
+            if (contains(c, check_field_type(c, type, fields.at[i]), wanted, depth + 1)) return true;
+        return false;
+    }
+    default: return false;
+    }
+}
+
+static void check_containment(Checker *c, Decl *decl) {
+    ensure_members(c, decl);
+    Sema *sema = decl_sema(c, decl);
+    for (int i = 0; i < sema->fields.count; i++) {
+        const Type *type = decl_value_type(c, sema->fields.at[i]);
+        if (has_error(type) || !contains(c, type, decl, 0)) continue;
+        report(c, DIAG_recursive_struct, sema->fields.at[i]->loc, decl->name ? decl->name->text : "?");
+        sema->fields.at[i]->type = ERROR_TYPE(c);
+    }
+}
+
+/* ---- visibility */
+
+static void check_visibility(Checker *c, Decl *decl) {
+    if (!(decl_module(decl)->flags & DECL_MODERN) || !decl->name) return;
+    if (decl->kind == DECL_struct && (decl->modifiers & MODIFIER_private))
+        report(c, DIAG_private_struct, decl->loc, decl->name->text);
+    Decl *parent = decl_type_around(decl);
+    if (parent && parent->kind != DECL_extension && (decl->modifiers & MODIFIER_public) &&
+        decl_visibility(c, parent) != VISIBLE_public)
+        report(c, DIAG_more_visible, decl->loc, decl->name->text, parent->name ? parent->name->text : "?");
+    if (decl->kind != DECL_func || decl_visibility(c, decl) != VISIBLE_public) return;
+    FuncSig *sig = signature_of(c, decl);
+    for (int i = -1; i < sig->nparams; i++) {
+        const Type *type = i < 0 ? sig->result : sig->params[i].type;
+        const Decl *head = type->kind == TYPE_struct || type->kind == TYPE_enum ? type->decl : NULL;
+        if (head && decl_visibility(c, head) != VISIBLE_public && !(head->flags & DECL_PRELUDE) &&
+            !(head->modifiers & MODIFIER_synthesized))
+            report(c, DIAG_signature_visibility, decl->loc, decl->name->text, type_str(c, type));
+    }
+}
+
+/* ---- everything about one declaration */
+
+static void check_members(Checker *c, Decl *decl) {
+    for (int i = 0; i < decl->members.count; i++) check_declaration(c, decl->members.at[i]);
+}
+
+static void check_type_decl(Checker *c, Decl *decl) {
+    ensure_header(c, decl);
+    ensure_generics(c, decl);
+    ensure_bases(c, decl);
+    check_members(c, decl);
+    check_redeclarations(c, decl);
+    if (decl->kind == DECL_struct) check_containment(c, decl);
+    if (decl->kind == DECL_struct || decl->kind == DECL_extension) check_conformances(c, decl);
+}
+
+static void check_global(Checker *c, Decl *decl) {
+    check_attributes(c, decl);
+    bool global = decl->flavour == VAR_global;
+    if (global && (decl->modifiers & MODIFIER_const) && !(decl->modifiers & MODIFIER_static))
+        report(c, DIAG_const_without_static, decl->loc, decl->name->text);
+    if ((decl->modifiers & MODIFIER_groupshared) && decl->init)
+        report(c, DIAG_groupshared_init, decl->loc, decl->name->text);
+    check_decl_body(c, decl);
+}
+
+void check_declaration(Checker *c, Decl *decl) {
+    switch ((DeclKind)decl->kind) {
+    case DECL_module:
+    case DECL_namespace:
+        check_members(c, decl);
+        check_redeclarations(c, decl);
+        break;
+    case DECL_struct:
+    case DECL_enum:
+    case DECL_interface:
+    case DECL_extension:
+    case DECL_attribute: check_type_decl(c, decl); break;
+    case DECL_func:
+        check_decl_body(c, decl);
+        check_diff_attributes(c, decl);
+        check_entry_point(c, decl);
+        break;
+    case DECL_var: check_global(c, decl); break;
+    case DECL_property:
+    case DECL_subscript:
+        ensure_header(c, decl);
+        check_members(c, decl);
+        break;
+    case DECL_buffer_block: check_members(c, decl); break;
+    case DECL_alias:
+    case DECL_assoc:
+        ensure_header(c, decl);
+        if (decl->kind == DECL_assoc) ensure_bases(c, decl);
+        break;
+    case DECL_case: ensure_header(c, decl); break;
+    default: break;
+    }
+    check_visibility(c, decl);
+}
+
+void check_module(Checker *c, Decl *module) {
+    const Decl *context = c->context;
+    c->context = module;
+    check_declaration(c, module);
+    c->context = context;
+    diags_flush(c->diags);
+}
+
+void check_imported(Checker *c) {
+    for (int i = 0; i < c->modules.count; i++)
+        if (c->modules.at[i] != c->prelude) check_module(c, c->modules.at[i]);
+}
+
+/* ---- entry points */
+
+static const char *const semantics[] = {"SV_DispatchThreadID", "SV_GroupID", "SV_GroupThreadID",
+                                        "SV_GroupIndex"};
+
+static bool same_ignoring_case(const char *a, const char *b) {
+    for (; *a && *b; a++, b++)
+        if ((*a | 32) != (*b | 32)) return false;
+    return *a == *b;
+}
+
+int check_semantic(Name name) {
+    for (int i = 0; i < 4; i++)
+        if (same_ignoring_case(name->text, semantics[i])) return i;
+    return -1;
+}
+
+void check_entry_point(Checker *c, Decl *func) {
+    if (!(func->flags & DECL_ENTRY)) return;
+    for (int i = 0; i < func->params.count; i++) {
+        Decl *param = func->params.at[i];
+        if (!param->semantic || has_error(param->type)) continue;
+        if (check_semantic(param->semantic) < 0) {
+            if (same_ignoring_case(format_text(c->arena, "%.3s", param->semantic->text), "SV_"))
+                report(c, DIAG_unknown_semantic, param->loc, param->semantic->text);
+            continue;
+        }
+        const Type *element = param->type->kind == TYPE_vector ? param->type->args[0] : param->type;
+        if (!type_is_integer(element))
+            report(c, DIAG_semantic_type, param->loc, param->semantic->text, type_str(c, param->type));
+    }
+}
+
+/* ---- lookup from outside */
+
+Expr *check_lookup(Checker *c, Decl *module, Expr *expr) {
+    Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
+    Expr *e = check_term(&env, expr);
+    diags_flush(c->diags);
+    return e->kind == EXPR_error ? NULL : e;
+}
+
+const DeclVec *check_modules(Checker *c) { return &c->modules; }
+
+/* Explicit generic arguments must be all there are. */
+static bool complete_candidate(Checker *c, const Candidate *candidate, const Subst **subst) {
+    Decl *decl = candidate->decl;
+    ensure_header(c, decl);
+    *subst = candidate->subst;
+    int n = generic_count(decl);
+    if (n == 0) return true;
+    Inference inference = {c, decl, arena_array(c->arena, const Type *, n), n, false};
+    for (int i = 0; i < candidate->nargs && i < n; i++) inference.args[i] = candidate->args[i];
+    return infer_finish(&inference, candidate->subst, subst) && constraints_hold(c, decl, *subst, 0);
+}
+
+bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) {
+    Loc loc = expr->loc;
+    Expr *e = check_lookup(c, module, expr);
+    if (!e) return false;
+    if (e->kind != EXPR_overload) {
+        report(c, DIAG_not_a_function, loc);
+        return false;
+    }
+    const Candidates *list = e->candidates;
+    const Candidate *found = NULL;
+    int fitting = 0;
+    for (int i = 0; i < list->count; i++) {
+        const Subst *subst;
+        if (!complete_candidate(c, &list->at[i], &subst)) continue;
+        bool declared_only = !list->at[i].decl->body && !list->at[i].decl->lazy.count && found;
+        if (declared_only) continue;
+        if (!found || found->decl->body || found->decl->lazy.count) fitting++;
+        found = &list->at[i];
+        *out = (CheckedFunction){.decl = found->decl, .subst = subst, .nmodes = list->nmodes};
+        memcpy(out->modes, list->modes, sizeof out->modes);
+    }
+    if (fitting == 1) return true;
+    const char *name = list->name ? list->name->text : "?";
+    if (!found) report(c, DIAG_cannot_infer, loc, name, name);
+    else {
+        report(c, DIAG_which_overload, loc, name);
+        for (int i = 0; i < list->count && i < 6; i++)
+            note(c, DIAG_note_candidate, list->at[i].decl->loc,
+                 signature_text(c, name, signature_of(c, list->at[i].decl)));
+    }
+    return false;
+}
+
+/* ---- -conformance T:I=ID */
+
+static const Type *type_from_text(Checker *c, Str text) {
+    char *copy = format_text(c->arena, "%.*s", STR_ARG(text));
+    SourceFile *file = source_add(c->sources, name_from(c->names, "-conformance"), str_of(copy));
+    Expr *expr = syntax_parse_expr(c->config.syntax, file);
+    Decl *module = c->modules.count ? vec_last(&c->modules) : NULL;
+    for (int i = 0; i < c->modules.count; i++)
+        if (c->modules.at[i] != c->prelude) {
+            module = c->modules.at[i]; /* the first that was loaded by name sees all it imports */
+            break;
+        }
+    if (!expr || !module) return NULL;
+    Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
+    const Type *type = resolve_type(&env, expr);
+    return is_error(type) ? NULL : type;
+}
+
+static bool split_conformance(const char *text, Str *type, Str *interface, int64_t *id) {
+    const char *colon = strchr(text, ':'), *equal = strrchr(text, '=');
+    if (!colon) return false;
+    *type = (Str){text, (int)(colon - text)};
+    *interface = (Str){colon + 1, equal && equal > colon ? (int)(equal - colon - 1) : (int)strlen(colon + 1)};
+    *id = equal && equal > colon ? (int64_t)number_parse(equal + 1, NULL) : -1;
+    return true;
+}
+
+int64_t conformance_id(Checker *c, const Type *interface, const Type *type) {
+    for (int i = 0; i < c->config.nconformances; i++) {
+        Str type_text_, interface_text;
+        int64_t id;
+        if (!split_conformance(c->config.conformances[i], &type_text_, &interface_text, &id)) continue;
+        if (type_from_text(c, type_text_) == type && type_from_text(c, interface_text) == interface)
+            return id;
+    }
+    return -1;
+}
+
+void check_add_conformances(Checker *c) {
+    for (int i = 0; i < c->config.nconformances; i++) {
+        Str type_name, interface_name;
+        int64_t id;
+        if (!split_conformance(c->config.conformances[i], &type_name, &interface_name, &id)) {
+            report(c, DIAG_bad_conformance_option, 0, c->config.conformances[i]);
+            continue;
+        }
+        const Type *type = type_from_text(c, type_name), *interface = type_from_text(c, interface_name);
+        if (!type || !interface) continue;
+        if (interface->kind != TYPE_interface || !check_conforms(c, type, interface, NULL))
+            report(c, DIAG_constraint_not_met, 0, type_str(c, type), type_str(c, interface));
+        else check_add_conformer(c, interface, type);
+    }
+}

@@ -1,0 +1,316 @@
+/* check: names, types, overloads, conversions, generics, conformance, modules, attributes, derivative signatures.
+ *
+ * The checker fills in the tree that syntax made. It is driven by demand: a declaration is checked when somebody needs
+ * to know about it, so that the order of declarations never matters and an unused part of the prelude costs nothing.
+ * A generic declaration is checked once, in its generic form; lowering specialises it by substitution.
+ *
+ * After checking, expressions are of the kinds listed as "checked" in nodes.def, literals, and a few that keep their
+ * form (select, assign, lambda, is, as, sizeof ...). */
+#ifndef SLOPE_CHECK_H
+#define SLOPE_CHECK_H
+
+#include "syntax/syntax.h"
+
+typedef struct Checker Checker;
+
+/* ---- generic arguments */
+
+/* Arguments for the parameters of `owner` (a generic declaration, or an interface, whose argument 0 is This), and
+ * through `outer` for the generic declarations around it. Interned: equal substitutions are one pointer. NULL: none. */
+struct Subst {
+    const Subst *outer;
+    const Decl *owner;
+    int nargs;
+    const Type *args[];
+};
+
+/* ---- signatures */
+
+typedef enum PassMode { PASS_in, PASS_out, PASS_inout, PASS_ref, PASS_constref } PassMode;
+
+typedef struct ParamSig {
+    Name name;
+    const Type *type;
+    uint8_t pass; /* PassMode */
+    bool no_diff;
+    bool is_pack; /* stands for any number of arguments */
+    Decl *decl;   /* NULL in derivative signatures */
+} ParamSig;
+
+typedef struct FuncSig {
+    ParamSig *params;
+    int nparams;
+    const Type *result;
+    bool result_no_diff;
+    /* `this`, unless static: */
+    bool has_this, this_no_diff;
+    uint8_t this_pass;
+    const Type *this_type;
+    bool is_init; /* constructor: `this` is the result */
+} FuncSig;
+
+/* ---- conformance */
+
+typedef enum SatisfyKind {
+    SATISFY_none,
+    SATISFY_decl,    /* by the declaration `decl` with `subst` */
+    SATISFY_type,    /* associated type: `type` */
+    SATISFY_default, /* by the interface's own default implementation */
+    SATISFY_field,   /* a property by a field: `decl` */
+} SatisfyKind;
+
+typedef struct Satisfaction {
+    uint8_t kind;
+    Decl *requirement;
+    Decl *decl;
+    const Subst *subst; /* in terms of the parameters of the conformance's declaration */
+    const Type *type;
+} Satisfaction;
+
+/* That `type` (in generic form: of the struct or the extension's target) conforms to `interface`. */
+typedef struct Conformance {
+    Decl *decl;            /* struct, or extension */
+    const Type *type;      /* in terms of decl's own parameters */
+    const Type *interface; /* TYPE_interface, likewise */
+    Loc loc;
+    bool checked;
+    Map satisfied; /* requirement Decl -> Satisfaction */
+} Conformance;
+
+/* A conformance of a particular type: the generic one, with arguments for decl's parameters. */
+typedef struct Witness {
+    const Conformance *conformance; /* NULL: by a constraint, or an interface value itself */
+    const Subst *subst;
+} Witness;
+
+/* ---- what the checker knows about a declaration */
+
+typedef enum DeclState { STATE_new, STATE_busy, STATE_header, STATE_body_busy, STATE_body } DeclState;
+
+typedef enum DeclFlags {
+    DECL_MUTATING = 1 << 0,
+    DECL_NONMUTATING = 1 << 1,
+    DECL_FWD = 1 << 2, /* differentiable forward ... */
+    DECL_BWD = 1 << 3, /* ... and backward, by its own body */
+    DECL_TREAT_AS_DIFF = 1 << 4,
+    DECL_NO_DIFF_THIS = 1 << 5,
+    DECL_FORCE_INLINE = 1 << 6,
+    DECL_NO_INLINE = 1 << 7,
+    DECL_RECOMPUTE = 1 << 8,
+    DECL_RECOMPUTE_EFFECTS = 1 << 9,
+    DECL_CHECKPOINT = 1 << 10,
+    DECL_DERIV_METHOD = 1 << 11, /* [deriv_method]: this is a pair */
+    DECL_TRANSPOSABLE = 1 << 12, /* forward derivative whose transpose is the backward one */
+    DECL_UNSCOPED = 1 << 13,     /* enum */
+    DECL_FLAGS_ENUM = 1 << 14,
+    DECL_PRELUDE = 1 << 15,
+    DECL_ENTRY = 1 << 16,
+    DECL_REQUIREMENT = 1 << 17, /* a member of an interface that types must provide */
+    DECL_HAS_DEFAULT = 1 << 18, /* ... with a default implementation */
+    DECL_ASSIGNED = 1 << 19,    /* parameter: written to in the body */
+    DECL_USED = 1 << 20,
+    DECL_BUSY_CONST = 1 << 21, /* its value is being computed */
+    DECL_MODERN = 1 << 22,     /* module: visibility is spelled out */
+    DECL_LEGACY_THIS = 1 << 23,
+    DECL_DEPRECATED = 1 << 24,
+    DECL_CAPTURED = 1 << 25,
+    DECL_SELF_DIFF = 1 << 26, /* struct: its synthesized Differential is itself */
+    DECL_BODY_ERRORS = 1 << 27,
+} DeclFlags;
+
+typedef enum Visibility { VISIBLE_default, VISIBLE_public, VISIBLE_internal, VISIBLE_private } Visibility;
+
+/* A reference to a function in an attribute: a declaration with arguments. */
+typedef struct FuncRef {
+    Decl *decl;
+    const Subst *subst; /* in terms of the parameters of the function that has the attribute */
+} FuncRef;
+
+typedef struct Sema {
+    FuncSig *sig;                 /* func */
+    const Type *base;             /* struct: the struct it inherits from */
+    VEC(const Type *) interfaces; /* struct, extension, interface, assoc, type_param: TYPE_interface each */
+    bool bases_done, bases_busy;
+    VEC(Conformance *) conformances; /* struct, extension */
+    DeclVec fields;                  /* struct: own instance fields, in order */
+    DeclVec inits;                   /* struct: constructors, of extensions not included */
+    bool members_done;
+    const Type *target;     /* extension */
+    const Type *underlying; /* enum */
+    int64_t value;          /* enum case; constant integer variable */
+    int builtin_kind;       /* prelude struct that stands for a built-in type: its TypeKind */
+    int64_t builtin_number; /* ... BufferKind */
+    Name op;                /* prelude function: [__op(name)] or [__intrinsic(name)] */
+    int group_size[3];      /* entry point */
+    int overload_rank;
+    /* derivatives */
+    Decl *differential;                   /* struct: synthesized Differential, or NULL */
+    FuncRef fwd, bwd, substitute, primal; /* resolved attributes; decl NULL: none */
+    bool derivatives_done, derivatives_busy;
+    Attribute *fwd_attr, *bwd_attr, *bwd_attr2, *substitute_attr, *primal_attr;
+    Expr *derivative_member; /* field: argument of [DerivativeMember] */
+    DeclVec captures;        /* lambda: captured variables; fields of its struct in the same order */
+    Decl *lambda_struct;
+    int64_t any_value_size; /* interface */
+    /* module */
+    DeclVec imports;  /* modules, directly imported or re-exported to here */
+    DeclVec exported; /* modules that importers see too */
+    Name module_name;
+    Name file; /* path */
+    bool is_prelude;
+    DeclVec usings;     /* module, namespace: namespaces used */
+    DeclVec extensions; /* module: all extensions in it */
+    VEC(Name) parts;    /* files joined by __include */
+} Sema;
+
+/* ---- conversions: Expr.conversion of EXPR_convert */
+
+typedef enum ConversionKind {
+    CONVERT_none,
+    CONVERT_numeric,        /* scalar, vector or matrix, element by element; bool too */
+    CONVERT_splat,          /* scalar to vector or matrix; the element is converted first */
+    CONVERT_single,         /* vector of one lane to or from scalar */
+    CONVERT_enum,           /* between an enum and an integer */
+    CONVERT_bool,           /* anything to bool, for conditions */
+    CONVERT_to_interface,   /* concrete value into an interface value */
+    CONVERT_interface,      /* interface value to another interface that its own inherits */
+    CONVERT_upcast,         /* struct to its base */
+    CONVERT_optional,       /* T to Optional<T> */
+    CONVERT_optional_map,   /* Optional<T> to Optional<U> */
+    CONVERT_null,           /* none to Optional<T>, nullptr to a pointer */
+    CONVERT_unsized,        /* sized array to unsized array parameter */
+    CONVERT_pointer,        /* between pointer types */
+    CONVERT_pair,           /* DifferentialPair<A> to DifferentialPair<I> */
+    CONVERT_same_bits,      /* int and uint of one size; a place stays a place */
+    CONVERT_truncate,       /* matrix to a smaller one */
+    CONVERT_same,           /* same representation: equal types written differently */
+    CONVERT_interface_diff, /* Differential of an interface, from or to a concrete Differential */
+} ConversionKind;
+
+/* ---- the session's checker */
+
+typedef struct CheckerConfig {
+    Syntax *syntax;
+    Types *types;
+    /* Source text of a module. `from`: the importing file; NULL: the command line. */
+    bool (*find_module)(void *user, Str path, Name from, Str *text, Name *found);
+    void *user;
+    const struct PreludeFile {
+        const char *name, *text;
+        int len;
+    } * prelude;
+    int nprelude;
+    const char **conformances; /* -conformance T:I=ID */
+    int nconformances;
+} CheckerConfig;
+
+/* check.c */
+Checker *checker_new(Arena *arena, const CheckerConfig *config);
+/* Loads a file as a module, with everything it imports. NULL: it cannot be read (reported). Checks nothing yet. */
+Decl *check_load(Checker *checker, Str path);
+Decl *check_load_text(Checker *checker, Name path, Str text);
+void check_module(Checker *checker, Decl *module); /* everything in it, called or not */
+void check_imported(Checker *checker);             /* bodies of imported modules, all but the prelude */
+Types *check_types(Checker *checker);
+Decl *check_prelude(Checker *checker);
+
+/* Looks up an expression as a user would write it at the end of `module`, e.g. "Camera.project" or "bwd_diff(f<float>)".
+ * The result is an EXPR_decl, EXPR_type or EXPR_overload with one candidate and modes; NULL after an error. */
+Expr *check_lookup(Checker *checker, Decl *module, Expr *expr);
+
+/* One function, with arguments and derivative operators, from such an expression. False after an error. */
+typedef struct CheckedFunction {
+    Decl *decl;
+    const Subst *subst;
+    uint8_t modes[8];
+    int nmodes;
+} CheckedFunction;
+bool check_function(Checker *checker, Decl *module, Expr *expr, CheckedFunction *out);
+const DeclVec *check_modules(Checker *checker); /* the prelude first */
+
+void check_add_conformances(Checker *checker); /* of -conformance; after the program is loaded */
+int check_semantic(
+    Name name); /* 0 dispatch thread id, 1 group id, 2 group thread id, 3 group index; -1: none of them */
+
+/* The prelude declaration of that name. */
+Decl *check_prelude_decl(Checker *checker, const char *name);
+
+/* header.c and friends, for lowering: everything below works on checked declarations. */
+void check_decl_header(Checker *checker, Decl *decl); /* types and signature */
+void check_decl_body(Checker *checker, Decl *decl);   /* of a function; initialiser of a variable */
+Sema *decl_sema(Checker *checker, Decl *decl);
+const FuncSig *check_signature(Checker *checker, Decl *func);
+/* Signature with everything substituted, derivative operators applied. */
+FuncSig check_signature_of(Checker *checker, Decl *func, const Subst *subst, const uint8_t *modes, int nmodes,
+                           bool bound_this);
+FuncSig check_generic_signature(Checker *checker, Decl *func, const uint8_t *modes, int nmodes,
+                                bool bound_this);
+/* Is a type, as it stands in the generic declaration `context`, differentiable? */
+bool check_is_diff_type(Checker *checker, const Type *type, const Decl *context);
+bool check_is_ptr_diff_type(Checker *checker, const Type *type, const Decl *context);
+const Type *check_self_type(Checker *checker, const Decl *type_decl);
+
+/* subst.c */
+const Subst *subst_new(Checker *checker, const Subst *outer, const Decl *owner, const Type *const *args,
+                       int nargs);
+const Type *check_subst(Checker *checker, const Type *type, const Subst *subst);
+int check_pack_length(Checker *checker, const Type *type,
+                      const Subst *subst); /* of the packs it mentions; -1: none */
+const Subst *check_subst_subst(Checker *checker, const Subst *inner,
+                               const Subst *subst); /* args of inner substituted */
+const Subst *subst_for_decl(Checker *checker, const Decl *decl,
+                            const Subst *subst); /* only what decl can mention */
+const Subst *subst_of_type(Checker *checker,
+                           const Type *type); /* of a TYPE_struct etc.: for its declaration */
+const Type *check_subst_element(Checker *checker, const Type *type, const Subst *subst,
+                                int element); /* inside expand */
+const Type *subst_find(const Subst *subst, const Decl *owner, int index);
+
+/* conform.c */
+bool check_conforms(Checker *checker, const Type *type, const Type *interface, Witness *witness);
+/* How `type` provides a requirement of an interface it conforms to. `interface_subst` has the interface's arguments
+ * and This. The subst of the result is complete. */
+Satisfaction check_witness(Checker *checker, const Type *type, Decl *requirement,
+                           const Subst *interface_subst);
+/* Concrete types that can stand behind an interface in the loaded modules, in a fixed order; generic types only as far
+ * as somebody mentioned an instance with check_add_conformer. */
+typedef VEC(const Type *) TypeVec;
+const TypeVec *check_conformers(Checker *checker, const Type *interface);
+int check_add_conformer(Checker *checker, const Type *interface, const Type *type); /* its index */
+int64_t check_conformer_id(Checker *checker, const Type *interface,
+                           int index); /* as -conformance says, or the index */
+
+int64_t check_any_value_size(Checker *checker, const Type *interface); /* of [anyValueSize]; 0: none */
+const Type *check_enum_underlying(Checker *checker, const Type *type);
+/* How a type provides a method of IDifferentiable; kind SATISFY_none: by structure. */
+Satisfaction check_differentiable_witness(Checker *checker, const Type *type, const char *method,
+                                          Decl **requirement);
+
+/* diff.c */
+/* The Differential of a type, NULL if it is not IDifferentiable. */
+const Type *check_differential(Checker *checker, const Type *type);
+const Type *check_ptr_differential(Checker *checker,
+                                   const Type *type); /* of an IDifferentiablePtrType, else NULL */
+/* Field of the differential that holds the derivative of a field of a struct; NULL: none. */
+Decl *check_differential_field(Checker *checker, const Type *type, Decl *field);
+void check_derivatives(Checker *checker, Decl *func); /* resolves its derivative attributes */
+bool check_is_differentiable(Checker *checker, Decl *func, DiffMode mode); /* in whatever way */
+
+void check_default_argument_of(Checker *checker, Decl *param);
+
+/* construct.c */
+Expr *check_default_value(Checker *checker, Loc loc, const Type *type);
+bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a constructor without arguments */
+DeclVec check_all_fields(Checker *checker, const Type *type); /* of a struct, those of its base first */
+const Type *check_field_type(Checker *checker, const Type *type, Decl *field);
+
+/* const.c */
+bool check_constant(Checker *checker, Expr *expr, const Subst *subst,
+                    int64_t *value); /* integer, bool, enum */
+
+/* print.c */
+void check_print(Text *out, Checker *checker, const Decl *module); /* `slope dump --after check` */
+const char *check_decl_text(Checker *checker, const Decl *decl,
+                            const Subst *subst); /* signature, for messages */
+
+#endif

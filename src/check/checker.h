@@ -1,0 +1,313 @@
+/* Inside of check: the checker's state and what its files offer each other. */
+#ifndef SLOPE_CHECKER_H
+#define SLOPE_CHECKER_H
+
+#include "check/check.h"
+
+/* ---- state */
+
+typedef struct Scope Scope;
+
+/* Names visible at a place. A scope with `decl` holds the members of that declaration; others are blocks. */
+struct Scope {
+    Scope *outer;
+    Decl *decl;
+    Map names;        /* Name -> DeclVec * */
+    bool is_generics; /* generic parameters of decl */
+    bool is_params;   /* parameters of decl */
+    DeclVec usings;   /* namespaces made visible by `using` in a block */
+};
+
+/* Names the checker itself looks for, interned once. */
+#define KNOWN_NAMES(X)                                                                                       \
+    X(Differential)                                                                                          \
+    X(dzero) X(dadd) X(dmul) X(IDifferentiable) X(IDifferentiablePtrType) X(p) X(d) X(v) X(newValue)         \
+        X(hasValue) X(value) X(fwd_diff) X(bwd_diff) X(use) X(Handle) X(This) X(IFunc) X(IMutatingFunc)      \
+            X(getCount) X(length) X(diffPair) X(Range) X(IDefaultInitializable) X(IArithmetic)               \
+                X(IComparable) X(ILogical) X(IInteger) X(IFloat) X(main) X(__BuiltinType)                    \
+                    X(__BuiltinArithmeticType) X(__BuiltinLogicalType) X(__BuiltinIntegerType)               \
+                        X(__BuiltinRealType) X(__BuiltinFloatingPointType) X(__BuiltinSignedArithmeticType)  \
+                            X(IArray) X(IRWArray) X(__init) X(__EnumType) X(first) X(second)                 \
+                                X(ISelfDifferentiableValueType) X(IDifferentiableValueType)                  \
+                                    X(ConstantBuffer) X(_this) X(elements)
+
+typedef struct Known {
+#define X(name) Name name;
+    KNOWN_NAMES(X)
+#undef X
+    Name call, subscript;           /* operator(), operator[] */
+    Name operators[OPERATOR_COUNT]; /* "operator+" ... */
+} Known;
+
+struct Checker {
+    Arena *arena;
+    Types *types;
+    Names *names;
+    Sources *sources;
+    Diags *diags;
+    CheckerConfig config;
+    Known known;
+    Decl *prelude;
+    DeclVec modules;   /* in order of loading, the prelude first */
+    Map by_path;       /* Name -> module */
+    VEC(Name) loading; /* paths being loaded, for cycles */
+    InternTable substs;
+    Decl *builtin[TYPE_KIND_COUNT]; /* prelude declarations of built-in types */
+    Decl *buffers[8];
+    /* extensions by the declaration of what they extend; key 1: of a bare parameter */
+    Map extensions;        /* Decl -> DeclVec * */
+    int extension_modules; /* how many of `modules` are in it */
+    Map conform_cache;     /* hash of (type, interface) -> CachedWitness */
+    Map conformers;        /* interface Type -> struct ConformerSet */
+    Map derivative_of;     /* Name -> DeclVec of functions that say they are a derivative of it */
+    int derivative_modules;
+    const Decl *context; /* the declaration whose constraints are in force */
+    int depth;           /* of nested checks, against endless generics */
+    int subst_depth, expr_depth;
+    bool too_deep;        /* reported */
+    Map *optional_bounds; /* Constraint -> itself: optional ones known to hold here */
+};
+
+/* What is known at a place in a body. */
+typedef struct LambdaState LambdaState;
+typedef struct LabelList {
+    struct LabelList *outer;
+    Name label;
+    Stmt *stmt;
+} LabelList;
+typedef struct Env {
+    Checker *c;
+    Scope *scope;
+    Decl *decl;            /* the function (or other declaration) being checked */
+    const FuncSig *sig;    /* of decl, if it is a function */
+    const Type *this_type; /* NULL: no `this` */
+    bool this_writable;
+    bool is_static; /* inside a type, but without `this` */
+    Stmt *breakable, *loop;
+    LambdaState *lambda;
+    LabelList *labels;
+    int in_switch;
+    bool in_step; /* the step of a for: comma is no surprise */
+    bool in_attribute;
+    bool want_function; /* the term may stay a function: operand of fwd_diff, attribute argument */
+} Env;
+
+/* ---- candidates of an overloaded name */
+
+typedef struct Candidate {
+    Decl *decl;
+    const Subst *subst;      /* arguments for what is around decl, and for decl itself if `complete` */
+    Expr *base;              /* object, for an instance member */
+    const Type *base_type;   /* type through which a member was named: S.m */
+    int distance;            /* scopes between the use and the declaration */
+    const Type *const *args; /* explicit generic arguments */
+    int nargs;
+} Candidate;
+
+struct Candidates {
+    Candidate *at;
+    int count, room;
+    Name name;
+    uint8_t modes[8];
+    int nmodes;
+};
+typedef struct Candidates Candidates;
+
+/* ---- scope.c */
+Scope *scope_new(Checker *c, Scope *outer, Decl *decl);
+Scope *scope_inside(Checker *c, Decl *decl); /* what is visible in its body */
+void scope_add(Checker *c, Scope *scope, Decl *decl);
+DeclVec *scope_find(const Scope *scope, Name name);
+Decl *decl_module(const Decl *decl);
+Decl *decl_type_around(const Decl *decl); /* nearest struct, enum, interface or extension, itself excluded */
+bool decl_is_static(const Decl *decl);
+bool decl_is_type(const Decl *decl);
+bool decl_is_function(const Decl *decl);
+Visibility decl_visibility(Checker *c, const Decl *decl);
+bool decl_visible_from(Checker *c, const Decl *decl, const Decl *from);
+Env env_for_decl(Checker *c, Decl *decl); /* for checking headers and bodies of decl */
+
+/* ---- lookup.c */
+bool lookup_name(Env *env, Name name, Candidates *out);
+bool lookup_in_space(Checker *c, Decl *space, Name name, Candidates *out); /* namespace or module */
+bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out);
+bool lookup_own_member(Checker *c, const Type *type, Name name, Candidates *out); /* without interfaces */
+void candidates_add(Checker *c, Candidates *list, Candidate candidate);
+void report_unknown_name(Env *env, Expr *expr, Name name);
+void report_unknown_member(Env *env, Loc loc, const Type *type, Name name);
+
+/* ---- subst.c */
+const Type *param_type(Checker *c, const Decl *owner, int index);
+const Type *this_type_of(Checker *c,
+                         Decl *decl); /* of struct, enum, interface (its This), extension (its target) */
+const Type *type_of_type_decl(Checker *c, Decl *decl); /* unspecialised: its own parameters as arguments */
+const Type *type_with_subst(Checker *c, Decl *decl, const Subst *subst);
+int generic_count(const Decl *decl); /* its own parameters; interfaces: This included */
+Decl *generic_param(const Decl *owner, int index);
+const Decl *type_head(Checker *c, const Type *type); /* declaration that holds its members, NULL: none */
+bool type_is_abstract(const Type *type);             /* TYPE_param or an associated type of one */
+const Subst *subst_identity(Checker *c, const Decl *decl); /* its own parameters as arguments */
+const Type *assoc_of(Checker *c, const Type *base, Decl *assoc, const Subst *interface_subst);
+const Subst *interface_subst(Checker *c, const Type *interface, const Type *self);
+
+/* ---- generics.c */
+void ensure_generics(Checker *c, Decl *decl);
+/* Is every constraint of decl satisfied under subst? If not, and `loc` is given, says so. */
+bool constraints_hold(Checker *c, const Decl *decl, const Subst *subst, Loc loc);
+/* Interfaces that an abstract type is known to conform to. */
+void bounds_of(Checker *c, const Type *type, TypeVec *out);
+/* What an associated type of an abstract type is known to equal, or NULL. */
+const Type *known_equal(Checker *c, const Type *assoc);
+
+/* infer.c */
+typedef struct Inference {
+    Checker *c;
+    const Decl *owner;
+    const Type **args; /* found so far, NULL: not yet */
+    int nargs;
+    bool failed;
+} Inference;
+void infer_match(Inference *inference, const Type *pattern, const Type *actual);
+bool infer_extension(Checker *c, Decl *extension, const Type *type, const Subst **subst);
+const Type *join_types(Checker *c, const Type *a, const Type *b); /* of operands; NULL: none */
+bool infer_finish(Inference *inference, const Subst *outer, const Subst **subst);
+
+/* ---- typeexpr.c */
+const Type *resolve_type(Env *env, Expr *expr);   /* TYPE_error after a message */
+const Type *resolve_number(Env *env, Expr *expr); /* constant or generic integer expression */
+const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer, const Type *const *args,
+                               int nargs);
+const Type *builtin_named_type(Checker *c, Name name); /* float3, int2x4, ...; NULL */
+const Type *resolve_generic_arg(Env *env, Decl *param, Expr *expr);
+const char *type_str(Checker *c, const Type *type);
+
+/* ---- header.c */
+void ensure_header(Checker *c, Decl *decl);
+void ensure_bases(Checker *c, Decl *decl);
+void ensure_members(Checker *c, Decl *decl);         /* fields and constructors of a struct are listed */
+const Type *decl_value_type(Checker *c, Decl *decl); /* of a variable, field, property, case ... */
+FuncSig *signature_of(Checker *c, Decl *func);
+
+/* ---- attribute.c */
+Attribute *find_attribute(const Decl *decl, const char *name);
+void check_attributes(Checker *c, Decl *decl); /* known ones take effect, unknown ones are warned about */
+void check_stmt_attributes(Env *env, Stmt *stmt);
+
+/* ---- expr.c */
+Expr *check_term(Env *env, Expr *expr);  /* value, type, namespace or overloaded function */
+Expr *check_value(Env *env, Expr *expr); /* a value; EXPR_error after a message */
+Expr *check_value_of(Env *env, Expr *expr, const Type *type); /* converted */
+Expr *check_condition(Env *env, Expr *expr);
+Expr *error_expr(Checker *c, Loc loc);
+Expr *type_expr(Checker *c, Loc loc, const Type *type);
+Expr *decl_expr(Checker *c, Loc loc, Decl *decl, const Subst *subst, Expr *base);
+Expr *expr_from_candidates(Env *env, Expr *expr, Candidates *list);
+uint32_t decl_place_flags(const Decl *decl, const Expr *base);
+bool expr_is_place(const Expr *expr);
+bool require_writable(Env *env, Expr *expr, Loc loc); /* reports why it is not */
+void mark_assigned(Expr *expr);
+
+/* ---- operator.c */
+Expr *check_unary(Env *env, Expr *expr);
+Expr *check_postfix(Env *env, Expr *expr);
+Expr *check_binary(Env *env, Expr *expr);
+Expr *check_assign(Env *env, Expr *expr);
+Expr *check_select(Env *env, Expr *expr);
+bool is_builtin_operand(Checker *c, const Type *type);
+const Type *bool_shape(Checker *c, const Type *type);
+
+/* ---- member.c */
+Expr *check_member(Env *env, Expr *expr);
+Expr *check_index(Env *env, Expr *expr);
+Expr *check_apply(Env *env, Expr *expr);
+Expr *auto_deref(Env *env, Expr *expr);
+
+/* ---- call.c */
+Expr *check_call(Env *env, Expr *expr);
+Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quiet);
+Expr *call_named(Env *env, Loc loc, Name name, Expr **args, int nargs, bool quiet); /* a global function */
+FuncSig derived_signature(Checker *c, Decl *decl, bool bound_this, const uint8_t *modes, int nmodes);
+void check_default_argument(Checker *c, Decl *param);
+bool function_matches(Env *env, const Candidate *candidate, const Type *function_type);
+bool function_matches_subst(Env *env, const Candidate *candidate, const Type *function_type,
+                            const Subst **subst);
+
+/* ---- convert.c */
+enum { COST_none = -1, COST_splat = 2, COST_generic = 10, COST_interface = 50 };
+int conversion_cost(Env *env, const Expr *from, const Type *to); /* implicit; COST_none: impossible */
+int type_conversion_cost(Env *env, const Type *from, const Type *to);
+Expr *coerce(Env *env, Expr *expr, const Type *to); /* reports if impossible */
+Expr *convert_explicit(Env *env, Expr *expr, const Type *to, Loc loc);
+Expr *convert_node(Checker *c, Expr *expr, const Type *to, ConversionKind kind);
+bool types_match(Checker *c, const Type *a, const Type *b);
+bool interface_inherits(Checker *c, const Type *sub, const Type *super);
+
+/* ---- construct.c */
+Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args); /* T(args) */
+Expr *coerce_list(Env *env, Expr *list, const Type *type);
+int list_cost(Env *env, const Expr *list, const Type *type);
+Expr *default_value(Env *env, Loc loc, const Type *type); /* what `= {}` gives */
+
+/* ---- stmt.c */
+void check_declaration(Checker *c, Decl *decl); /* check.c: everything about it and in it */
+void check_stmt(Env *env, Stmt *stmt);
+void check_local(Env *env, Decl *decl);
+bool always_leaves(const Stmt *stmt);
+
+/* ---- lambda.c */
+Expr *check_lambda(Env *env, Expr *expr);
+Expr *lambda_capture(Env *env, Expr *expr, Decl *decl); /* a variable named inside a lambda */
+void lambda_return(Env *env, Stmt *stmt);
+int lambda_cost(Env *env, const Expr *from, const Type *to); /* a lambda without captures as a function */
+bool lambda_this(Env *env, Expr *expr, Expr **out);
+void function_type_parts(const Type *type, const Type **result, const Type *const **params, int *nparams);
+
+/* ---- pack.c */
+bool pack_element_types(Checker *c, const Type *type, TypeVec *out);
+
+/* ---- conform.c */
+void check_conformances(Checker *c, Decl *decl);    /* of a struct or extension: reports what is missing */
+const Type *interface_named(Checker *c, Name name); /* of the prelude, without arguments */
+bool conforms_to(Checker *c, const Type *type, Name prelude_interface);
+/* The interface type of that declaration that `type` conforms to, if any (its arguments may be wanted). */
+const Type *check_find_conformance(Checker *c, const Type *type, const Decl *interface);
+void index_extensions(Checker *c);
+DeclVec *extensions_of(Checker *c, const Decl *head);
+int64_t conformance_id(Checker *c, const Type *interface,
+                       const Type *type); /* of -conformance; -1: none given */
+bool satisfies_public_requirement(Checker *c, const Decl *decl);
+const Type *synthesize_assoc(Checker *c, const Type *type, Decl *assoc);
+
+/* ---- const.c */
+bool eval_operator(Operator op, int64_t a, int64_t b, int64_t *value);
+const Type *number_node(Env *env, Expr *checked);             /* constant or generic number, NULL: neither */
+bool check_layout(Checker *c, const Type *type, Layout *out); /* of a concrete type; false: none */
+bool number_is_generic(Env *env, Expr *checked);              /* constant once specialised */
+bool eval_number(Env *env, Expr *checked, int64_t *value);    /* of a checked expression */
+
+/* ---- diff.c */
+void check_requirement_diff(Checker *c, Decl *requirement, Decl *implementation);
+void check_differentiable_struct(Checker *c, Conformance *conformance);
+FuncSig diff_signature(Checker *c, const FuncSig *sig, DiffMode mode);
+Expr *check_diff_operator(Env *env, Expr *expr);
+void check_diff_attributes(Checker *c, Decl *func);
+void check_differentiable_body(Checker *c, Decl *func); /* diffflow.c */
+bool is_differentiable_type(Checker *c, const Type *type);
+bool is_ptr_differentiable_type(Checker *c, const Type *type);
+Expr *check_detach(Env *env, Expr *expr);
+const char *signature_text(Checker *c, const char *name, const FuncSig *sig);
+
+/* ---- module.c */
+Decl *load_module(Checker *c, Str path, Name from, Loc loc);
+void load_prelude(Checker *c);
+void check_entry_point(Checker *c, Decl *func);
+void add_using(Env *env, DeclVec *usings, Decl *decl);
+void finish_module(Checker *c, Decl *module);
+
+#define ERROR_TYPE(c) type_basic((c)->types, TYPE_error)
+static inline bool is_error(const Type *t) { return t->kind == TYPE_error; }
+static inline bool has_error(const Type *t) { return (t->flags & TYPE_HAS_ERROR) != 0; }
+#define report(c, ...) diag_report((c)->diags, __VA_ARGS__)
+#define note(c, ...)   diag_note((c)->diags, __VA_ARGS__)
+
+#endif

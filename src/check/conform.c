@@ -1,0 +1,728 @@
+/* Conformance: which types conform to which interfaces, and by which of their members.
+ *
+ * A struct or extension declares conformances in its generic form; a query for a particular type finds the declaration and the
+ * arguments that specialise it. How a requirement is met is found when first asked for. A requirement is met by anything
+ * that can be called in its place: where the signatures differ, a wrapper is made. IDifferentiable is met by built-in types
+ * without any declaration, see diff.c. */
+#include "check/checker.h"
+
+/* ---- extensions */
+
+static void index_extension(Checker *c, Decl *decl) {
+    ensure_header(c, decl);
+    const Type *target = decl_sema(c, decl)->target;
+    if (has_error(target)) return;
+    const Decl *head = target->kind == TYPE_param ? NULL : type_head(c, target);
+    if (!head && target->kind != TYPE_param) return;
+    uint64_t key = head ? PTR_KEY(head) : 1;
+    DeclVec *list = map_get(&c->extensions, key);
+    if (!list) {
+        list = arena_new(c->arena, DeclVec);
+        map_put(c->arena, &c->extensions, key, list);
+    }
+    vec_push(c->arena, list, decl);
+}
+
+static void index_members(Checker *c, Decl *decl) {
+    for (int i = 0; i < decl->members.count; i++) {
+        Decl *member = decl->members.at[i];
+        if (member->kind == DECL_extension) index_extension(c, member);
+        else if (member->kind == DECL_namespace) index_members(c, member);
+    }
+}
+
+void index_extensions(Checker *c) {
+    while (c->extension_modules < c->modules.count) index_members(c, c->modules.at[c->extension_modules++]);
+}
+
+DeclVec *extensions_of(Checker *c, const Decl *head) {
+    index_extensions(c);
+    return map_get(&c->extensions, head ? PTR_KEY(head) : 1);
+}
+
+/* ---- what a type declares */
+
+typedef struct Declared {
+    Decl *source;          /* struct or extension */
+    const Type *interface; /* in terms of source's parameters */
+    const Subst *subst;    /* arguments for them */
+} Declared;
+
+/* Called with each declared interface, inherited ones included; true: stop. */
+typedef bool (*DeclaredVisitor)(Checker *c, void *user, const Declared *declared);
+
+static bool visit_closure(Checker *c, const Declared *declared, const Type *self, DeclaredVisitor visit,
+                          void *user, int depth) {
+    if (visit(c, user, declared)) return true;
+    if (depth > 50) return false;
+    Decl *interface = (Decl *)(uintptr_t)declared->interface->decl;
+    ensure_bases(c, interface);
+    Sema *sema = decl_sema(c, interface);
+    const Subst *subst = interface_subst(c, declared->interface, self);
+    for (int i = 0; i < sema->interfaces.count; i++) {
+        Declared inherited = {declared->source, check_subst(c, sema->interfaces.at[i], subst),
+                              declared->subst};
+        if (visit_closure(c, &inherited, self, visit, user, depth + 1)) return true;
+    }
+    return false;
+}
+
+static bool visit_source(Checker *c, Decl *source, const Subst *subst, DeclaredVisitor visit, void *user) {
+    ensure_bases(c, source);
+    Sema *sema = decl_sema(c, source);
+    for (int i = 0; i < sema->interfaces.count; i++) {
+        Declared declared = {source, sema->interfaces.at[i], subst};
+        if (visit_closure(c, &declared, this_type_of(c, source), visit, user, 0)) return true;
+    }
+    return false;
+}
+
+/* `wanted`: only sources that lead to this interface declaration are looked into any further (NULL: all). */
+static bool leads_to(Checker *c, Decl *source, const Decl *wanted);
+
+static bool visit_extensions(Checker *c, const Decl *head, const Type *type, const Decl *wanted,
+                             DeclaredVisitor visit, void *user) {
+    const DeclVec *list = extensions_of(c, head);
+    for (int i = 0; list && i < list->count; i++) {
+        Decl *extension = list->at[i];
+        const Subst *subst;
+        if (extension->bases.count == 0 || !leads_to(c, extension, wanted)) continue;
+        if (infer_extension(c, extension, type, &subst) && visit_source(c, extension, subst, visit, user))
+            return true;
+    }
+    return false;
+}
+
+static bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVisitor visit,
+                           void *user) {
+    Decl *head = (Decl *)(uintptr_t)type_head(c, type);
+    if (head && type->kind != TYPE_interface &&
+        head->bases.count + (head->sema ? head->sema->interfaces.count : 0) > 0)
+        if (visit_source(c, head, subst_of_type(c, type), visit, user)) return true;
+    if (head && visit_extensions(c, head, type, wanted, visit, user)) return true;
+    return visit_extensions(c, NULL, type, wanted, visit, user);
+}
+
+static bool is_wanted(Checker *c, void *user, const Declared *declared) {
+    (void)c;
+    return declared->interface->decl == user;
+}
+
+static bool leads_to(Checker *c, Decl *source, const Decl *wanted) {
+    return !wanted || visit_source(c, source, NULL, is_wanted, (void *)(uintptr_t)wanted);
+}
+
+/* ---- queries */
+
+typedef struct Query {
+    const Type *interface;
+    Witness witness;
+    const Type *found;
+} Query;
+
+static Conformance *conformance_for(Checker *c, const Declared *declared) {
+    Sema *sema = decl_sema(c, declared->source);
+    for (int i = 0; i < sema->conformances.count; i++)
+        if (sema->conformances.at[i]->interface == declared->interface) return sema->conformances.at[i];
+    Conformance *conformance = arena_new(c->arena, Conformance);
+    conformance->decl = declared->source;
+    conformance->type = this_type_of(c, declared->source);
+    conformance->interface = declared->interface;
+    conformance->loc = declared->source->loc;
+    vec_push(c->arena, &sema->conformances, conformance);
+    return conformance;
+}
+
+static bool match_query(Checker *c, void *user, const Declared *declared) {
+    Query *query = user;
+    if (declared->interface->decl != query->interface->decl) return false;
+    if (check_subst(c, declared->interface, declared->subst) != query->interface) return false;
+    query->witness = (Witness){conformance_for(c, declared), declared->subst};
+    return true;
+}
+
+static bool match_decl(Checker *c, void *user, const Declared *declared) {
+    Query *query = user;
+    if (declared->interface->decl != query->interface) return false;
+    query->found = check_subst(c, declared->interface, declared->subst);
+    return true;
+}
+
+static bool abstract_conforms(Checker *c, const Type *type, const Type *interface) {
+    TypeVec bounds = {0};
+    bounds_of(c, type, &bounds);
+    for (int i = 0; i < bounds.count; i++)
+        if (interface_inherits(c, bounds.at[i], interface)) return true;
+    Query query = {.interface = interface};
+    return visit_extensions(c, NULL, type, interface->decl, match_query, &query);
+}
+
+static bool is_native_differentiable(Checker *c, const Type *type, const Type *interface) {
+    if (interface->name != c->known.IDifferentiable ||
+        !(((const Decl *)interface->decl)->flags & DECL_PRELUDE))
+        return false;
+    return type->kind != TYPE_struct && type->kind != TYPE_enum && is_differentiable_type(c, type);
+}
+
+typedef struct CachedWitness {
+    bool holds, busy;
+    Witness witness;
+} CachedWitness;
+
+/* Builtin facts that no declaration states. */
+static bool holds_natively(Checker *c, const Type *type, const Type *interface) {
+    if (interface->name == c->known.__EnumType) return type->kind == TYPE_enum;
+    return is_native_differentiable(c, type, interface);
+}
+
+bool check_conforms(Checker *c, const Type *type, const Type *interface, Witness *witness) {
+    if (witness) *witness = (Witness){0};
+    if (has_error(type) || has_error(interface)) return true;
+    if (interface->kind != TYPE_interface) return false;
+    if (type->kind == TYPE_interface) return interface_inherits(c, type, interface);
+    if (type->kind == TYPE_expand) return check_conforms(c, type->args[0], interface, witness);
+    if (type_is_abstract(type)) return abstract_conforms(c, type, interface);
+    if (holds_natively(c, type, interface)) return true;
+    bool generic = ((type->flags | interface->flags) & TYPE_HAS_PARAM) != 0;
+    uint64_t key = ((uint64_t)type->id << 32) | interface->id;
+    CachedWitness *cached = generic ? NULL : map_get(&c->conform_cache, key);
+    if (cached) {
+        if (witness) *witness = cached->witness;
+        return cached->holds;
+    }
+    if (!generic) {
+        cached = arena_new(c->arena, CachedWitness);
+        cached->busy = true;
+        map_put(c->arena, &c->conform_cache, key, cached);
+    }
+    Decl *head = (Decl *)(uintptr_t)type_head(c, type);
+    bool uncertain = head && head->sema && head->sema->bases_busy;
+    Query query = {.interface = interface};
+    bool holds = visit_declared(c, type, interface->decl, match_query, &query);
+    if (cached) *cached = (CachedWitness){holds, false, query.witness};
+    if (uncertain && !holds) { /* asked for while its own bases are being resolved: judged later */
+        if (cached) map_put(c->arena, &c->conform_cache, key, NULL);
+        return true;
+    }
+    if (witness) *witness = query.witness;
+    return holds;
+}
+
+const Type *check_find_conformance(Checker *c, const Type *type, const Decl *interface) {
+    Query query = {.interface = (const Type *)(const void *)interface};
+    if (type->kind == TYPE_interface || type_is_abstract(type)) {
+        TypeVec bounds = {0};
+        if (type->kind == TYPE_interface) vec_push(c->arena, &bounds, type);
+        else bounds_of(c, type, &bounds);
+        for (int i = 0; i < bounds.count; i++) {
+            Declared declared = {NULL, bounds.at[i], NULL};
+            if (visit_closure(c, &declared, type, match_decl, &query, 0)) return query.found;
+        }
+        return NULL;
+    }
+    return visit_declared(c, type, interface, match_decl, &query) ? query.found : NULL;
+}
+
+const Type *interface_named(Checker *c, Name name) {
+    DeclVec *found = c->prelude ? scope_find(scope_inside(c, c->prelude), name) : NULL;
+    if (!found || found->at[0]->kind != DECL_interface) return ERROR_TYPE(c);
+    return type_with_subst(c, found->at[0], NULL);
+}
+
+bool conforms_to(Checker *c, const Type *type, Name name) {
+    const Type *interface = interface_named(c, name);
+    return !is_error(interface) && check_conforms(c, type, interface, NULL);
+}
+
+/* ---- how requirements are met */
+
+typedef struct FlatParams {
+    TypeVec types;
+    VEC(uint8_t) passes;
+} FlatParams;
+
+/* The parameters with everything substituted; a pack stands for each of its elements. */
+static FlatParams flat_params(Checker *c, const FuncSig *sig, const Subst *subst) {
+    FlatParams flat = {0};
+    for (int i = 0; i < sig->nparams; i++) {
+        const Type *type = check_subst(c, sig->params[i].type, subst);
+        int n = type->kind == TYPE_pack ? type->nargs : 1;
+        for (int k = 0; k < n; k++) {
+            vec_push(c->arena, &flat.types, type->kind == TYPE_pack ? type->args[k] : type);
+            vec_push(c->arena, &flat.passes, sig->params[i].pass);
+        }
+    }
+    return flat;
+}
+
+static bool same_signature(Checker *c, const FuncSig *wanted, const FuncSig *have, const Subst *wanted_subst,
+                           const Subst *have_subst) {
+    if (wanted->has_this != have->has_this || wanted->is_init != have->is_init) return false;
+    if (wanted->has_this && have->this_pass == PASS_inout && wanted->this_pass != PASS_inout) return false;
+    if (check_subst(c, wanted->result, wanted_subst) != check_subst(c, have->result, have_subst))
+        return false;
+    FlatParams w = flat_params(c, wanted, wanted_subst), h = flat_params(c, have, have_subst);
+    if (w.types.count != h.types.count) return false;
+    for (int i = 0; i < w.types.count; i++)
+        if (w.types.at[i] != h.types.at[i] || w.passes.at[i] != h.passes.at[i]) return false;
+    return true;
+}
+
+/* The implementation's own generic parameters, replaced by the requirement's. */
+static bool align_generics(Checker *c, Decl *requirement, Decl *decl, const Subst **subst) {
+    int wanted = generic_count(requirement), have = generic_count(decl);
+    if (wanted != have) return false;
+    if (wanted == 0) return true;
+    const Type **args = arena_array(c->arena, const Type *, wanted);
+    for (int i = 0; i < wanted; i++) args[i] = param_type(c, requirement, i);
+    *subst = subst_new(c, *subst, decl, args, wanted);
+    return true;
+}
+
+static Expr *name_node(Checker *c, Loc loc, Name name) {
+    Expr *e = expr_new(c->arena, EXPR_name, loc);
+    e->name = name;
+    return e;
+}
+
+/* R name(P0 p0, ...) { return this.name(p0, ...); } in the conforming declaration */
+static Decl *make_wrapper(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst) {
+    FuncSig *sig = signature_of(c, requirement);
+    Loc loc = conformance->decl->loc;
+    Decl *func = decl_new(c->arena, DECL_func, loc, requirement->name);
+    func->parent = conformance->decl;
+    func->flavour = requirement->flavour == FUNC_init ? FUNC_plain : requirement->flavour;
+    func->modifiers = MODIFIER_synthesized | (sig->has_this ? 0 : MODIFIER_static);
+    func->flags = requirement->flags & (DECL_MUTATING | DECL_FWD | DECL_BWD | DECL_NO_DIFF_THIS);
+    func->type_expr = type_expr(c, loc, check_subst(c, sig->result, subst));
+    Expr *callee;
+    if (requirement->flavour == FUNC_init) callee = type_expr(c, loc, conformance->type);
+    else {
+        callee = expr_new(c->arena, EXPR_member, loc);
+        callee->a = sig->has_this ? expr_new(c->arena, EXPR_this, loc) : type_expr(c, loc, conformance->type);
+        callee->name = requirement->name;
+    }
+    Expr *call = expr_new(c->arena, EXPR_call, loc);
+    call->a = callee;
+    for (int i = 0; i < sig->nparams; i++) {
+        Decl *param =
+            decl_new(c->arena, DECL_var, loc, name_from(c->names, format_text(c->arena, "__p%d", i)));
+        param->flavour = VAR_param;
+        param->parent = func;
+        param->type_expr = type_expr(c, loc, check_subst(c, sig->params[i].type, subst));
+        uint32_t dirs[] = {0, MODIFIER_out, MODIFIER_in | MODIFIER_out, MODIFIER_ref, MODIFIER_constref};
+        param->modifiers = dirs[sig->params[i].pass] | (sig->params[i].no_diff ? MODIFIER_no_diff : 0);
+        vec_push(c->arena, &func->params, param);
+        vec_push(c->arena, &call->args, name_node(c, loc, param->name));
+    }
+    Stmt *statement = stmt_new(c->arena, sig->result->kind == TYPE_void ? STMT_expr : STMT_return, loc);
+    statement->expr = call;
+    func->body = stmt_new(c->arena, STMT_block, loc);
+    vec_push(c->arena, &func->body->body, statement);
+    return func;
+}
+
+/* Can one of the candidates be called with arguments of the requirement's types, and its result be used? */
+static bool is_callable(Checker *c, Conformance *conformance, Decl *requirement, Candidates *list,
+                        const Subst *subst) {
+    FuncSig *sig = signature_of(c, requirement);
+    Env env = env_for_decl(c, conformance->decl);
+    ExprVec args = {0};
+    for (int i = 0; i < sig->nparams; i++) {
+        Expr *arg = expr_new(c->arena, EXPR_default, conformance->loc);
+        arg->type = check_subst(c, sig->params[i].type, subst);
+        arg->flags = EXPR_CHECKED | EXPR_PLACE;
+        vec_push(c->arena, &args, arg);
+    }
+    Expr *self = expr_new(c->arena, EXPR_default, conformance->loc);
+    self->type = conformance->type;
+    self->flags = EXPR_CHECKED | EXPR_PLACE | (sig->this_pass == PASS_inout ? 0 : EXPR_READONLY);
+    Candidates fitting = {.name = list->name};
+    for (int i = 0; i < list->count; i++) {
+        Candidate candidate = list->at[i];
+        if (!decl_is_function(candidate.decl)) continue;
+        FuncSig *have = signature_of(c, candidate.decl);
+        if (have->has_this && !sig->has_this) continue;
+        if (have->has_this) candidate.base = self;
+        candidates_add(c, &fitting, candidate);
+    }
+    if (fitting.count == 0) return false;
+    c->diags->muted++;
+    Expr *call = resolve_call(&env, conformance->loc, &fitting, &args, true);
+    const Type *result = check_subst(c, sig->result, subst);
+    bool fine = call && call->kind != EXPR_error &&
+                (result->kind == TYPE_void || type_conversion_cost(&env, call->type, result) >= 0);
+    c->diags->muted--;
+    return fine;
+}
+
+static bool implements(const Decl *decl, const Decl *requirement) {
+    return decl->kind == DECL_func && decl->flavour == requirement->flavour &&
+           !(decl->flags & DECL_REQUIREMENT);
+}
+
+static void find_method(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst,
+                        Satisfaction *out) {
+    Candidates list = {0};
+    Name name = requirement->flavour == FUNC_init ? c->known.__init : requirement->name;
+    list.name = name;
+    lookup_own_member(c, conformance->type, name, &list);
+    FuncSig *wanted = signature_of(c, requirement);
+    for (int i = 0; i < list.count; i++) {
+        Decl *decl = list.at[i].decl;
+        if (!implements(decl, requirement)) continue;
+        const Subst *have_subst = list.at[i].subst;
+        FuncSig *have = signature_of(c, decl);
+        if (!align_generics(c, requirement, decl, &have_subst)) continue;
+        if (!same_signature(c, wanted, have, subst, have_subst)) continue;
+        *out = (Satisfaction){
+            .kind = SATISFY_decl, .requirement = requirement, .decl = decl, .subst = list.at[i].subst};
+        return;
+    }
+    if (!generic_count(requirement) && list.count && is_callable(c, conformance, requirement, &list, subst)) {
+        Decl *wrapper = make_wrapper(c, conformance, requirement, subst);
+        *out = (Satisfaction){.kind = SATISFY_decl,
+                              .requirement = requirement,
+                              .decl = wrapper,
+                              .subst = subst_identity(c, conformance->decl)};
+        return;
+    }
+    if (requirement->flavour == FUNC_init && wanted->nparams == 0 &&
+        list.count == 0) { /* the default value will do */
+        *out = (Satisfaction){.kind = SATISFY_none, .requirement = requirement};
+        out->type = conformance->type;
+        return;
+    }
+    if (requirement->flags & DECL_HAS_DEFAULT)
+        *out = (Satisfaction){.kind = SATISFY_default, .requirement = requirement, .decl = requirement};
+}
+
+static void find_assoc(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst,
+                       Satisfaction *out) {
+    Candidates list = {.name = requirement->name};
+    lookup_own_member(c, conformance->type, requirement->name, &list);
+    for (int i = 0; i < list.count; i++) {
+        Decl *decl = list.at[i].decl;
+        if (!decl_is_type(decl) || decl->kind == DECL_assoc) continue;
+        const Type *type;
+        if (decl->kind == DECL_alias) {
+            ensure_header(c, decl);
+            type = check_subst(c, decl->type ? decl->type : ERROR_TYPE(c), list.at[i].subst);
+        } else type = type_with_subst(c, decl, list.at[i].subst);
+        *out = (Satisfaction){.kind = SATISFY_type, .requirement = requirement, .type = type};
+        return;
+    }
+    const Type *made = synthesize_assoc(c, conformance->type, requirement);
+    (void)subst;
+    if (made) *out = (Satisfaction){.kind = SATISFY_type, .requirement = requirement, .type = made};
+}
+
+static bool has_setter(const Decl *decl) {
+    for (int i = 0; i < decl->members.count; i++)
+        if (decl->members.at[i]->flavour == FUNC_set) return true;
+    return false;
+}
+
+static void find_property(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst,
+                          Satisfaction *out) {
+    Candidates list = {.name = requirement->name};
+    lookup_own_member(c, conformance->type, requirement->name, &list);
+    const Type *wanted = check_subst(c, decl_value_type(c, requirement), subst);
+    for (int i = 0; i < list.count; i++) {
+        Decl *decl = list.at[i].decl;
+        if (decl->parent && decl->parent->kind == DECL_interface) continue;
+        bool is_field = decl->kind == DECL_var;
+        if (!is_field && decl->kind != DECL_property) continue;
+        if (check_subst(c, decl_value_type(c, decl), list.at[i].subst) != wanted) continue;
+        if (!is_field && has_setter(requirement) && !has_setter(decl)) continue;
+        if (is_field && has_setter(requirement) && (decl->modifiers & (MODIFIER_const | MODIFIER_let)))
+            continue;
+        *out = (Satisfaction){.kind = is_field ? SATISFY_field : SATISFY_decl,
+                              .requirement = requirement,
+                              .decl = decl,
+                              .subst = list.at[i].subst};
+        return;
+    }
+    bool defaulted = requirement->members.count > 0;
+    for (int i = 0; i < requirement->members.count; i++)
+        defaulted &= requirement->members.at[i]->body || requirement->members.at[i]->lazy.count;
+    if (defaulted)
+        *out = (Satisfaction){.kind = SATISFY_default, .requirement = requirement, .decl = requirement};
+}
+
+static void find_subscript(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst,
+                           Satisfaction *out) {
+    Candidates list = {.name = c->known.subscript};
+    lookup_own_member(c, conformance->type, c->known.subscript, &list);
+    ensure_header(c, requirement);
+    for (int i = 0; i < list.count; i++) {
+        Decl *decl = list.at[i].decl;
+        ensure_header(c, decl);
+        if (decl->kind != DECL_subscript || decl->params.count != requirement->params.count ||
+            decl->parent->kind == DECL_interface)
+            continue;
+        bool same = check_subst(c, decl->type, list.at[i].subst) == check_subst(c, requirement->type, subst);
+        for (int k = 0; k < decl->params.count && same; k++)
+            same = check_subst(c, decl->params.at[k]->type, list.at[i].subst) ==
+                   check_subst(c, requirement->params.at[k]->type, subst);
+        if (!same || (has_setter(requirement) && !has_setter(decl))) continue;
+        *out = (Satisfaction){
+            .kind = SATISFY_decl, .requirement = requirement, .decl = decl, .subst = list.at[i].subst};
+        return;
+    }
+}
+
+static void find_constant(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst,
+                          Satisfaction *out) {
+    Candidates list = {.name = requirement->name};
+    lookup_own_member(c, conformance->type, requirement->name, &list);
+    const Type *wanted = check_subst(c, decl_value_type(c, requirement), subst);
+    for (int i = 0; i < list.count; i++) {
+        Decl *decl = list.at[i].decl;
+        if (decl->kind != DECL_var || decl->parent->kind == DECL_interface ||
+            check_subst(c, decl_value_type(c, decl), list.at[i].subst) != wanted)
+            continue;
+        *out = (Satisfaction){
+            .kind = SATISFY_decl, .requirement = requirement, .decl = decl, .subst = list.at[i].subst};
+        return;
+    }
+    if (requirement->init)
+        *out = (Satisfaction){.kind = SATISFY_default, .requirement = requirement, .decl = requirement};
+}
+
+static Satisfaction *satisfaction(Checker *c, Conformance *conformance, Decl *requirement) {
+    Satisfaction *found = map_get(&conformance->satisfied, PTR_KEY(requirement));
+    if (found) return found;
+    found = arena_new(c->arena, Satisfaction);
+    found->requirement = requirement;
+    map_put(c->arena, &conformance->satisfied, PTR_KEY(requirement), found);
+    const Subst *subst = interface_subst(c, conformance->interface, conformance->type);
+    const Decl *context = c->context;
+    c->context = conformance->decl;
+    ensure_header(c, requirement);
+    switch ((DeclKind)requirement->kind) {
+    case DECL_func: find_method(c, conformance, requirement, subst, found); break;
+    case DECL_assoc: find_assoc(c, conformance, requirement, subst, found); break;
+    case DECL_property: find_property(c, conformance, requirement, subst, found); break;
+    case DECL_subscript: find_subscript(c, conformance, requirement, subst, found); break;
+    case DECL_var: find_constant(c, conformance, requirement, subst, found); break;
+    default: break;
+    }
+    c->context = context;
+    return found;
+}
+
+Satisfaction check_witness(Checker *c, const Type *type, Decl *requirement, const Subst *subst) {
+    Satisfaction none = {.requirement = requirement};
+    Decl *owner = requirement->parent;
+    if (owner && (owner->kind == DECL_property || owner->kind == DECL_subscript)) owner = owner->parent;
+    const Type *interface = type_with_subst(c, owner, subst);
+    if (requirement->kind == DECL_assoc && requirement->name == c->known.Differential &&
+        is_native_differentiable(c, type, interface)) {
+        const Type *differential = check_differential(c, type);
+        if (differential)
+            return (Satisfaction){.kind = SATISFY_type, .requirement = requirement, .type = differential};
+    }
+    Witness witness;
+    if (!check_conforms(c, type, interface, &witness) || !witness.conformance) return none;
+    Satisfaction found = *satisfaction(c, (Conformance *)(uintptr_t)witness.conformance, requirement);
+    if (found.type) found.type = check_subst(c, found.type, witness.subst);
+    if (found.kind == SATISFY_default) found.subst = interface_subst(c, interface, type);
+    else if (found.subst) found.subst = check_subst_subst(c, found.subst, witness.subst);
+    return found;
+}
+
+bool satisfies_public_requirement(Checker *c, const Decl *decl) {
+    Decl *owner = decl_type_around(decl);
+    if (!owner || owner->kind == DECL_enum || !decl->name || owner->kind == DECL_interface) return false;
+    ensure_bases(c, owner);
+    Sema *sema = decl_sema(c, owner);
+    for (int i = 0; i < sema->interfaces.count; i++) {
+        Decl *interface = (Decl *)(uintptr_t)sema->interfaces.at[i]->decl;
+        if (scope_find(scope_inside(c, interface), decl->name) &&
+            decl_visibility(c, interface) == VISIBLE_public)
+            return true;
+    }
+    return false;
+}
+
+/* ---- checking what is declared */
+
+static const char *requirement_text(Checker *c, Decl *requirement, const Subst *subst) {
+    if (requirement->kind == DECL_func) {
+        FuncSig sig = check_signature_of(c, requirement, subst, NULL, 0, true);
+        return signature_text(c, requirement->name ? requirement->name->text : "__init", &sig);
+    }
+    if (requirement->kind == DECL_assoc)
+        return format_text(c->arena, "associatedtype %s", requirement->name->text);
+    const Type *type = check_subst(c, decl_value_type(c, requirement), subst);
+    if (requirement->kind == DECL_subscript)
+        return format_text(c->arena, "__subscript -> %s", type_str(c, type));
+    return format_text(c->arena, "%s %s", type_str(c, type), requirement->name->text);
+}
+
+static void report_missing(Checker *c, Conformance *conformance, Decl *requirement) {
+    const Subst *subst = interface_subst(c, conformance->interface, conformance->type);
+    report(c, DIAG_requirement_missing, conformance->loc, type_str(c, conformance->type),
+           type_str(c, conformance->interface), requirement_text(c, requirement, subst));
+    note(c, DIAG_note_required_here, requirement->loc);
+    Candidates list = {0};
+    Name name = requirement->name ? requirement->name : c->known.subscript;
+    lookup_own_member(c, conformance->type, name, &list);
+    for (int i = 0; i < list.count && i < 3; i++) {
+        Decl *decl = list.at[i].decl;
+        if (decl->parent && decl->parent->kind == DECL_interface) continue;
+        if (decl->kind == DECL_func)
+            note(c, DIAG_note_nearest, decl->loc, signature_text(c, decl->name->text, signature_of(c, decl)));
+        else note(c, DIAG_note_declared_here, decl->loc, name->text);
+    }
+}
+
+static void check_assoc_bounds(Checker *c, Conformance *conformance, Decl *requirement, const Type *type) {
+    ensure_bases(c, requirement);
+    const Subst *subst = interface_subst(c, conformance->interface, conformance->type);
+    Sema *sema = decl_sema(c, requirement);
+    for (int i = 0; i < sema->interfaces.count; i++) {
+        const Type *bound = check_subst(c, sema->interfaces.at[i], subst);
+        if (check_conforms(c, type, bound, NULL)) continue;
+        report(c, DIAG_assoc_bound, conformance->loc, requirement->name->text, type_str(c, type),
+               type_str(c, bound));
+        note(c, DIAG_note_required_here, requirement->loc);
+    }
+    for (int i = 0; requirement->generics && i < requirement->generics->constraints.count; i++)
+        constraints_hold(c, requirement, subst, conformance->loc);
+}
+
+static void check_override(Checker *c, Decl *requirement, const Satisfaction *found) {
+    if (!(requirement->flags & DECL_HAS_DEFAULT) || found->kind != SATISFY_decl) return;
+    if (found->decl->modifiers & (MODIFIER_override | MODIFIER_synthesized)) return;
+    report(c, DIAG_needs_override, found->decl->loc, found->decl->name ? found->decl->name->text : "?");
+    note(c, DIAG_note_required_here, requirement->loc);
+}
+
+static void check_requirement(Checker *c, Conformance *conformance, Decl *requirement) {
+    bool is_required = requirement->kind == DECL_func || requirement->kind == DECL_assoc ||
+                       requirement->kind == DECL_property || requirement->kind == DECL_subscript ||
+                       (requirement->kind == DECL_var && (requirement->modifiers & MODIFIER_static));
+    if (!is_required) return;
+    Satisfaction *found = satisfaction(c, conformance, requirement);
+    bool native = found->kind == SATISFY_none && found->type; /* __init() by the default value */
+    if (found->kind == SATISFY_none && !native) {
+        report_missing(c, conformance, requirement);
+        return;
+    }
+    if (found->kind == SATISFY_type) check_assoc_bounds(c, conformance, requirement, found->type);
+    check_override(c, requirement, found);
+    if (requirement->kind == DECL_func && found->kind == SATISFY_decl)
+        check_requirement_diff(c, requirement, found->decl);
+}
+
+static bool check_one(Checker *c, void *user, const Declared *declared) {
+    (void)user;
+    Conformance *conformance = conformance_for(c, declared);
+    if (conformance->checked) return false;
+    conformance->checked = true;
+    Decl *interface = (Decl *)(uintptr_t)declared->interface->decl;
+    bool native = (interface->flags & DECL_PRELUDE) && (interface->name == c->known.IDifferentiable ||
+                                                        strncmp(interface->name->text, "__Builtin", 9) == 0);
+    if (native) {
+        if (interface->name == c->known.IDifferentiable) check_differentiable_struct(c, conformance);
+        else if (!(declared->source->flags & DECL_PRELUDE))
+            report(c, DIAG_builtin_interface, declared->source->loc, interface->name->text);
+        return false;
+    }
+    const Decl *context = c->context;
+    c->context = conformance->decl;
+    for (int i = 0; i < interface->members.count; i++)
+        check_requirement(c, conformance, interface->members.at[i]);
+    c->context = context;
+    return false;
+}
+
+void check_conformances(Checker *c, Decl *decl) {
+    if (decl->kind == DECL_extension && has_error(this_type_of(c, decl))) return;
+    visit_source(c, decl, NULL, check_one, NULL);
+}
+
+/* ---- types behind an interface */
+
+typedef struct ConformerSet {
+    TypeVec types;
+    VEC(int64_t) ids;
+} ConformerSet;
+
+static void add_conformer(Checker *c, ConformerSet *set, const Type *interface, const Type *type) {
+    if ((type->flags & (TYPE_HAS_PARAM | TYPE_HAS_ERROR)) || type->kind == TYPE_interface) return;
+    for (int i = 0; i < set->types.count; i++)
+        if (set->types.at[i] == type) return;
+    vec_push(c->arena, &set->types, type);
+    vec_push(c->arena, &set->ids, conformance_id(c, interface, type));
+}
+
+static void collect_conformers(Checker *c, Decl *decl, const Type *interface, ConformerSet *set) {
+    for (int i = 0; i < decl->members.count; i++) {
+        Decl *member = decl->members.at[i];
+        bool is_type = member->kind == DECL_struct || member->kind == DECL_enum;
+        if (is_type && !member->generics && check_conforms(c, type_of_type_decl(c, member), interface, NULL))
+            add_conformer(c, set, interface, type_of_type_decl(c, member));
+        if (member->kind == DECL_extension && !member->generics && member->bases.count) {
+            const Type *target = this_type_of(c, member);
+            if (!has_error(target) && check_conforms(c, target, interface, NULL))
+                add_conformer(c, set, interface, target);
+        }
+        if ((is_type && !member->generics) || member->kind == DECL_namespace)
+            collect_conformers(c, member, interface, set);
+    }
+}
+
+static ConformerSet *conformer_set(Checker *c, const Type *interface) {
+    ConformerSet *set = map_get(&c->conformers, PTR_KEY(interface));
+    if (set) return set;
+    set = arena_new(c->arena, ConformerSet);
+    map_put(c->arena, &c->conformers, PTR_KEY(interface), set);
+    bool of_prelude = (((const Decl *)interface->decl)->flags & DECL_PRELUDE) != 0;
+    for (int i = 0; i < c->modules.count && !of_prelude; i++)
+        if (c->modules.at[i] != c->prelude) collect_conformers(c, c->modules.at[i], interface, set);
+    return set;
+}
+
+const TypeVec *check_conformers(Checker *c, const Type *interface) {
+    return &conformer_set(c, interface)->types;
+}
+
+int check_add_conformer(Checker *c, const Type *interface, const Type *type) {
+    ConformerSet *set = conformer_set(c, interface);
+    add_conformer(c, set, interface, type);
+    for (int i = 0; i < set->types.count; i++)
+        if (set->types.at[i] == type) return i;
+    return -1;
+}
+
+int64_t check_conformer_id(Checker *c, const Type *interface, int index) {
+    ConformerSet *set = conformer_set(c, interface);
+    int64_t id = index < set->ids.count ? set->ids.at[index] : -1;
+    return id >= 0 ? id : index;
+}
+
+int64_t check_any_value_size(Checker *c, const Type *interface) {
+    Decl *decl = (Decl *)(uintptr_t)interface->decl;
+    ensure_header(c, decl);
+    return decl_sema(c, decl)->any_value_size;
+}
+
+const Type *check_enum_underlying(Checker *c, const Type *type) {
+    Decl *decl = (Decl *)(uintptr_t)type->decl;
+    ensure_header(c, decl);
+    return decl_sema(c, decl)->underlying;
+}
+
+Satisfaction check_differentiable_witness(Checker *c, const Type *type, const char *method,
+                                          Decl **requirement) {
+    const Type *interface = interface_named(c, c->known.IDifferentiable);
+    DeclVec *found = is_error(interface) ? NULL
+                                         : scope_find(scope_inside(c, (Decl *)(uintptr_t)interface->decl),
+                                                      name_from(c->names, method));
+    if (!found) return (Satisfaction){0};
+    *requirement = found->at[0];
+    return check_witness(c, type, found->at[0], interface_subst(c, interface, type));
+}

@@ -1,0 +1,292 @@
+/* Values known at compile time: array sizes, enum cases, labels, attribute arguments. */
+#include "check/checker.h"
+
+#include <math.h>
+
+typedef struct Constant {
+    bool is_real;
+    int64_t integer;
+    double real;
+} Constant;
+
+bool eval_operator(Operator op, int64_t a, int64_t b, int64_t *value) {
+    switch (op) {
+    case OPERATOR_add: *value = (int64_t)((uint64_t)a + (uint64_t)b); return true;
+    case OPERATOR_sub: *value = (int64_t)((uint64_t)a - (uint64_t)b); return true;
+    case OPERATOR_mul: *value = (int64_t)((uint64_t)a * (uint64_t)b); return true;
+    case OPERATOR_div:
+    case OPERATOR_mod:
+        if (b == 0 || (a == INT64_MIN && b == -1)) return false;
+        *value = op == OPERATOR_div ? a / b : a % b;
+        return true;
+    case OPERATOR_bit_and: *value = a & b; return true;
+    case OPERATOR_bit_or: *value = a | b; return true;
+    case OPERATOR_bit_xor: *value = a ^ b; return true;
+    case OPERATOR_shl: *value = (int64_t)((uint64_t)a << (b & 63)); return true;
+    case OPERATOR_shr: *value = a >> (b & 63); return true;
+    case OPERATOR_and: *value = a && b; return true;
+    case OPERATOR_or: *value = a || b; return true;
+    case OPERATOR_less: *value = a < b; return true;
+    case OPERATOR_greater: *value = a > b; return true;
+    case OPERATOR_less_equal: *value = a <= b; return true;
+    case OPERATOR_greater_equal: *value = a >= b; return true;
+    case OPERATOR_equal: *value = a == b; return true;
+    case OPERATOR_not_equal: *value = a != b; return true;
+    case OPERATOR_comma: *value = b; return true;
+    default: return false;
+    }
+}
+
+static int64_t wrap(int64_t value, const Type *type) {
+    int bits = type_bits(type);
+    if (type->kind == TYPE_bool) return value != 0;
+    if (bits >= 64) return value;
+    uint64_t low = (uint64_t)value & (((uint64_t)1 << bits) - 1);
+    bool negative = type_is_signed(type) && (low >> (bits - 1) & 1);
+    return negative ? (int64_t)(low | ~(((uint64_t)1 << bits) - 1)) : (int64_t)low;
+}
+
+static bool eval(Env *env, Expr *e, Constant *out);
+
+static bool eval_convert(Env *env, Expr *e, Constant *out) {
+    Constant from;
+    if (!type_is_scalar(e->type) && e->type->kind != TYPE_enum) return false;
+    if (!eval(env, e->a, &from)) return false;
+    *out = from;
+    if (e->type->kind == TYPE_enum) return !from.is_real;
+    if (type_is_float(e->type)) {
+        if (!from.is_real) out->real = (double)from.integer;
+        out->is_real = true;
+        if (e->type->kind == TYPE_float) out->real = (double)(float)out->real;
+        return true;
+    }
+    if (from.is_real) {
+        if (!(fabs(from.real) < 9e18)) return false;
+        out->integer = e->type->kind == TYPE_bool ? from.real != 0 : (int64_t)from.real;
+    }
+    out->is_real = false;
+    out->integer = wrap(out->integer, e->type);
+    return true;
+}
+
+static bool eval_real(Operator op, double a, double b, Constant *out) {
+    out->is_real = true;
+    switch (op) {
+    case OPERATOR_add: out->real = a + b; return true;
+    case OPERATOR_sub: out->real = a - b; return true;
+    case OPERATOR_mul: out->real = a * b; return true;
+    case OPERATOR_div: out->real = a / b; return true;
+    default: break;
+    }
+    out->is_real = false;
+    switch (op) {
+    case OPERATOR_less: out->integer = a < b; return true;
+    case OPERATOR_greater: out->integer = a > b; return true;
+    case OPERATOR_less_equal: out->integer = a <= b; return true;
+    case OPERATOR_greater_equal: out->integer = a >= b; return true;
+    case OPERATOR_equal: out->integer = a == b; return true;
+    case OPERATOR_not_equal: out->integer = a != b; return true;
+    default: return false;
+    }
+}
+
+static bool eval_unary(Env *env, Expr *e, Constant *out) {
+    if (!eval(env, e->args.at[0], out)) return false;
+    switch ((Operator)e->op) {
+    case OPERATOR_sub:
+        out->real = -out->real;
+        out->integer = out->is_real ? 0 : wrap((int64_t)(0 - (uint64_t)out->integer), e->type);
+        return true;
+    case OPERATOR_not: out->integer = !out->integer; return !out->is_real;
+    case OPERATOR_bit_not: out->integer = wrap(~out->integer, e->type); return !out->is_real;
+    default: return false;
+    }
+}
+
+static bool eval_binary(Env *env, Expr *e, Constant *out) {
+    Constant a, b;
+    if (!type_is_scalar(e->type) || !eval(env, e->args.at[0], &a)) return false;
+    bool lazy = e->op == OPERATOR_and || e->op == OPERATOR_or;
+    if (lazy && !a.is_real && (a.integer != 0) == (e->op == OPERATOR_or)) {
+        *out = a;
+        return true;
+    }
+    if (!eval(env, e->args.at[1], &b)) return false;
+    if (a.is_real || b.is_real)
+        return eval_real((Operator)e->op, a.is_real ? a.real : (double)a.integer,
+                         b.is_real ? b.real : (double)b.integer, out);
+    out->is_real = false;
+    bool is_unsigned = e->args.at[0]->type->kind == TYPE_uint64;
+    if (is_unsigned && (e->op == OPERATOR_div || e->op == OPERATOR_mod)) {
+        if (b.integer == 0) return false;
+        uint64_t x = (uint64_t)a.integer, y = (uint64_t)b.integer;
+        out->integer = (int64_t)(e->op == OPERATOR_div ? x / y : x % y);
+        return true;
+    }
+    if (!eval_operator((Operator)e->op, a.integer, b.integer, &out->integer)) return false;
+    out->integer = wrap(out->integer, e->type);
+    return true;
+}
+
+static bool eval_decl(Env *env, Expr *e, Constant *out) {
+    Decl *decl = e->decl;
+    Checker *c = env->c;
+    if (decl->kind == DECL_case) {
+        ensure_header(c, decl);
+        out->is_real = false;
+        out->integer = decl_sema(c, decl)->value;
+        return true;
+    }
+    bool constant = decl->kind == DECL_var && decl->init &&
+                    (decl->modifiers & (MODIFIER_const | MODIFIER_let)) && decl->flavour != VAR_param;
+    bool local_const = decl->flavour == VAR_local || (decl->modifiers & MODIFIER_static);
+    if (!constant || !local_const || (decl->flags & DECL_BUSY_CONST)) return false;
+    check_decl_body(c, decl);
+    decl->flags |= DECL_BUSY_CONST;
+    bool known = eval(env, decl->init, out);
+    decl->flags &= ~(uint32_t)DECL_BUSY_CONST;
+    return known;
+}
+
+static bool eval_call(Env *env, Expr *e, Constant *out) {
+    if (!(e->decl->flags & DECL_PRELUDE) || e->args.count == 0 || e->args.count > 3 || e->nmodes)
+        return false;
+    Constant args[3];
+    for (int i = 0; i < e->args.count; i++)
+        if (!e->args.at[i] || !type_is_scalar(e->args.at[i]->type) || !eval(env, e->args.at[i], &args[i]) ||
+            args[i].is_real)
+            return false;
+    const char *name = e->decl->name->text;
+    int64_t a = args[0].integer, b = args[1].integer;
+    out->is_real = false;
+    if (strcmp(name, "max") == 0 && e->args.count == 2) out->integer = a > b ? a : b;
+    else if (strcmp(name, "min") == 0 && e->args.count == 2) out->integer = a < b ? a : b;
+    else if (strcmp(name, "abs") == 0) out->integer = a < 0 ? -a : a;
+    else return false;
+    return true;
+}
+
+static bool eval_size(Env *env, Expr *e, Constant *out) {
+    const Type *type = e->a->kind == EXPR_type ? e->a->type_value : e->a->type;
+    Layout layout;
+    out->is_real = false;
+    if (e->kind == EXPR_countof) {
+        if (type->kind == TYPE_tuple || type->kind == TYPE_pack) {
+            for (int i = 0; i < type->nargs; i++)
+                if (type->args[i]->kind == TYPE_expand) return false;
+            out->integer = type->nargs;
+            return true;
+        }
+        return (type->kind == TYPE_array || type->kind == TYPE_vector) && type->nargs > 1 &&
+               type_is_number(type->args[1], &out->integer);
+    }
+    if ((type->flags & TYPE_HAS_PARAM) || !check_layout(env->c, type, &layout)) return false;
+    out->integer = e->kind == EXPR_sizeof ? layout.size : layout.align;
+    return true;
+}
+
+static bool eval(Env *env, Expr *e, Constant *out) {
+    switch ((ExprKind)e->kind) {
+    case EXPR_int:
+    case EXPR_bool: *out = (Constant){.integer = (int64_t)e->number}; return true;
+    case EXPR_float: *out = (Constant){.is_real = true, .real = e->real}; return true;
+    case EXPR_paren: return eval(env, e->a, out);
+    case EXPR_default: *out = (Constant){0}; return type_is_integer(e->type) || e->type->kind == TYPE_bool;
+    case EXPR_decl: return eval_decl(env, e, out);
+    case EXPR_convert: return eval_convert(env, e, out);
+    case EXPR_builtin: return e->args.count == 1 ? eval_unary(env, e, out) : eval_binary(env, e, out);
+    case EXPR_select: {
+        Constant condition;
+        if (!eval(env, e->a, &condition) || condition.is_real) return false;
+        return eval(env, condition.integer ? e->b : e->c, out);
+    }
+    case EXPR_sizeof:
+    case EXPR_alignof:
+    case EXPR_countof: return eval_size(env, e, out);
+    case EXPR_invoke: return eval_call(env, e, out);
+    default: return false;
+    }
+}
+
+bool eval_number(Env *env, Expr *checked, int64_t *value) {
+    Constant constant;
+    if (!checked->type || has_error(checked->type) || !eval(env, checked, &constant) || constant.is_real)
+        return false;
+    *value = constant.integer;
+    return true;
+}
+
+bool check_constant(Checker *c, Expr *expr, const Subst *subst, int64_t *value) {
+    Env env = {.c = c};
+    if (eval_number(&env, expr, value)) return true;
+    const Type *number = number_node(&env, expr);
+    return number && type_is_number(check_subst(c, number, subst), value);
+}
+
+/* ---- sizes of front end types, by the rules of type/layout.c for buffers */
+
+static int64_t round_up(int64_t n, int64_t align) { return (n + align - 1) / align * align; }
+
+static bool add_part(Checker *c, const Type *type, Layout *sum) {
+    Layout part;
+    if (!check_layout(c, type, &part)) return false;
+    sum->size = round_up(sum->size, part.align) + part.size;
+    if (part.align > sum->align) sum->align = part.align;
+    sum->stride = round_up(sum->size, sum->align);
+    return true;
+}
+
+bool check_layout(Checker *c, const Type *type, Layout *out) {
+    *out = (Layout){0, 1, 0};
+    int64_t rows, columns;
+    switch (type->kind) {
+    case TYPE_struct: {
+        DeclVec fields = check_all_fields(c, type);
+        if (c->subst_depth++ > 100) return false;
+        bool known = true;
+        for (int i = 0; i < fields.count && known; i++)
+            known = add_part(c, check_field_type(c, type, fields.at[i]), out);
+        c->subst_depth--;
+        return known;
+    }
+    case TYPE_tuple:
+        for (int i = 0; i < type->nargs; i++)
+            if (!add_part(c, type->args[i], out)) return false;
+        return true;
+    case TYPE_array: {
+        Layout element;
+        if (type_length(type) < 0 || !check_layout(c, type->args[0], &element)) return false;
+        *out =
+            (Layout){type_length(type) * element.stride, element.align, type_length(type) * element.stride};
+        return true;
+    }
+    case TYPE_matrix: {
+        Layout element;
+        if (!type_is_number(type->args[1], &rows) || !type_is_number(type->args[2], &columns)) return false;
+        if (!check_layout(c, type->args[0], &element)) return false;
+        *out = (Layout){rows * columns * element.size, element.align, rows * columns * element.size};
+        return true;
+    }
+    case TYPE_vector:
+        if (type->args[1]->kind != TYPE_number || !type_is_scalar(type->args[0])) return false;
+        *out = type_layout(type, LAYOUT_scalar);
+        return true;
+    case TYPE_enum:
+        ensure_header(c, (Decl *)(uintptr_t)type->decl);
+        return check_layout(c, decl_sema(c, (Decl *)(uintptr_t)type->decl)->underlying, out);
+    case TYPE_optional: {
+        const Type *flag = type_basic(c->types, TYPE_bool);
+        return add_part(c, type->args[0], out) && add_part(c, flag, out);
+    }
+    case TYPE_pair: {
+        const Type *d = check_differential(c, type->args[0]);
+        return d && add_part(c, type->args[0], out) && add_part(c, d, out);
+    }
+    case TYPE_pointer:
+    case TYPE_buffer: *out = type_layout(type, LAYOUT_scalar); return true;
+    default:
+        if (!type_is_scalar(type)) return false;
+        *out = type_layout(type, LAYOUT_scalar);
+        return true;
+    }
+}

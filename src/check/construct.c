@@ -1,0 +1,509 @@
+/* Making values: T(args), initialiser lists, default values.
+ *
+ * The result is an EXPR_construct with one argument per part (component, field, element; NULL: the default of that part),
+ * a call of a constructor, or a conversion. A list without braces inside is read flat: a nested aggregate takes one value of its
+ * type or as many items as it has parts. */
+#include "check/checker.h"
+
+static Expr *construct_node(Checker *c, Loc loc, const Type *type) {
+    Expr *e = expr_new(c->arena, EXPR_construct, loc);
+    e->type = type;
+    e->flags = EXPR_CHECKED;
+    return e;
+}
+
+static Expr *default_node(Checker *c, Loc loc, const Type *type) {
+    Expr *e = expr_new(c->arena, EXPR_default, loc);
+    e->type = type;
+    e->flags = EXPR_CHECKED;
+    return e;
+}
+
+static bool any_error(const Expr *e) {
+    for (int i = 0; i < e->args.count; i++)
+        if (e->args.at[i] && e->args.at[i]->kind == EXPR_error) return true;
+    return false;
+}
+
+static Expr *done(Checker *c, Expr *e) { return any_error(e) ? error_expr(c, e->loc) : e; }
+
+/* ---- constructors of structs */
+
+static bool user_inits(Checker *c, const Type *type, Candidates *out) {
+    out->name = c->known.__init;
+    if (type->kind != TYPE_struct) return false;
+    return lookup_own_member(c, type, c->known.__init, out);
+}
+
+bool has_default_init(Checker *c, const Type *type, Decl **init) {
+    Candidates list = {0};
+    if (!user_inits(c, type, &list)) return false;
+    for (int i = 0; i < list.count; i++) {
+        Decl *decl = list.at[i].decl;
+        FuncSig *sig = signature_of(c, decl);
+        bool callable = sig->nparams == 0 || (sig->params[0].decl && sig->params[0].decl->init);
+        if (!callable) continue;
+        *init = decl;
+        return true;
+    }
+    return false;
+}
+
+Expr *default_value(Env *env, Loc loc, const Type *type) {
+    Checker *c = env->c;
+    Candidates *list = arena_new(c->arena, Candidates);
+    Decl *init;
+    if (user_inits(c, type, list) && !has_default_init(c, type, &init)) {
+        ExprVec none = {0};
+        return resolve_call(env, loc, list, &none, false); /* reports */
+    }
+    return default_node(c, loc, type);
+}
+
+Expr *check_default_value(Checker *c, Loc loc, const Type *type) {
+    Env env = {.c = c, .scope = scope_inside(c, c->prelude), .decl = c->prelude};
+    return default_value(&env, loc, type);
+}
+
+static Expr *fill_fields(Env *env, Loc loc, const Type *type, ExprVec *args) {
+    Checker *c = env->c;
+    Expr *e = construct_node(c, loc, type);
+    DeclVec fields = check_all_fields(c, type);
+    int used = 0;
+    for (int i = 0; i < fields.count; i++) {
+        Decl *field = fields.at[i];
+        bool hidden = !decl_visible_from(c, field, env->decl);
+        if (hidden || used >= args->count) {
+            vec_push(c->arena, &e->args, NULL);
+            continue;
+        }
+        vec_push(c->arena, &e->args, check_value_of(env, args->at[used++], check_field_type(c, type, field)));
+    }
+    if (used < args->count) {
+        report(c, DIAG_too_many_initialisers, loc, type_str(c, type), used, args->count);
+        return error_expr(c, loc);
+    }
+    return done(c, e);
+}
+
+static Expr *construct_struct(Env *env, Loc loc, const Type *type, ExprVec *args) {
+    Checker *c = env->c;
+    Candidates *inits = arena_new(c->arena, Candidates);
+    if (args->count == 0) return default_value(env, loc, type);
+    if (user_inits(c, type, inits)) {
+        if (args->count == 1 && args->at[0]->kind != EXPR_list) {
+            args->at[0] = check_term(env, args->at[0]);
+            if (args->at[0]->type == type) return args->at[0];
+        }
+        return resolve_call(env, loc, inits, args, false);
+    }
+    if (args->count == 1 && args->at[0]->kind != EXPR_list) {
+        Expr *only = args->at[0] = check_value(env, args->at[0]);
+        if (only->kind == EXPR_error) return only;
+        if (type_conversion_cost(env, only->type, type) >= 0) return coerce(env, only, type);
+    }
+    return fill_fields(env, loc, type, args);
+}
+
+/* ---- vectors and matrices */
+
+static int known_lanes(const Type *type) {
+    if (type->kind == TYPE_vector)
+        return type->args[1]->kind == TYPE_number ? (int)type->args[1]->number : -1;
+    if (type->kind == TYPE_matrix) {
+        bool known = type->args[1]->kind == TYPE_number && type->args[2]->kind == TYPE_number;
+        return known ? (int)(type->args[1]->number * type->args[2]->number) : -1;
+    }
+    return 1;
+}
+
+static const Type *shape_with(Checker *c, const Type *shape, const Type *element) {
+    if (shape->kind != TYPE_vector && shape->kind != TYPE_matrix) return element;
+    const Type *args[3] = {element, shape->args[1], shape->kind == TYPE_matrix ? shape->args[2] : NULL};
+    return type_make(c->types, shape->kind, 0, NULL, NULL, 0, args, shape->nargs);
+}
+
+static bool is_component(Checker *c, const Type *type) {
+    return is_builtin_operand(c, type) || type->kind == TYPE_enum;
+}
+
+static Expr *convert_component(Env *env, Expr *arg, const Type *element) {
+    return convert_explicit(env, arg, shape_with(env->c, arg->type, element), arg->loc);
+}
+
+static bool check_components(Env *env, ExprVec *args, int *total) {
+    Checker *c = env->c;
+    *total = 0;
+    for (int i = 0; i < args->count; i++) {
+        Expr *arg = args->at[i] = check_value(env, args->at[i]);
+        if (arg->kind == EXPR_error || has_error(arg->type)) return false;
+        if (!is_component(c, arg->type)) {
+            report(c, DIAG_bad_component, arg->loc, type_str(c, arg->type));
+            return false;
+        }
+        int n = known_lanes(arg->type);
+        *total = n < 0 || *total < 0 ? -1 : *total + n;
+    }
+    return true;
+}
+
+static Expr *wrong_components(Env *env, Loc loc, const Type *type, int total) {
+    report(env->c, DIAG_component_count, loc, type_str(env->c, type), known_lanes(type), total);
+    return error_expr(env->c, loc);
+}
+
+static Expr *construct_vector(Env *env, Loc loc, const Type *type, ExprVec *args) {
+    Checker *c = env->c;
+    int total, wanted = known_lanes(type);
+    if (!check_components(env, args, &total)) return error_expr(c, loc);
+    if (args->count == 1) {
+        Expr *only = args->at[0];
+        bool scalar = only->type->kind != TYPE_vector && only->type->kind != TYPE_matrix;
+        if (scalar || (only->type->kind == TYPE_vector && only->type->args[1] == type->args[1])) {
+            if (only->type->kind == TYPE_enum) only = convert_explicit(env, only, type->args[0], loc);
+            return convert_explicit(env, only, type, loc);
+        }
+        return wrong_components(env, loc, type, total);
+    }
+    Expr *e = construct_node(c, loc, type);
+    int repeat = -1; /* float4(v2, s): the scalar fills up */
+    if (args->count == 2 && total >= 0 && total < wanted)
+        for (int i = 0; i < 2; i++)
+            if (known_lanes(args->at[i]->type) == 1 && known_lanes(args->at[1 - i]->type) > 1) repeat = i;
+    if (total != wanted && repeat < 0 && wanted >= 0 && total >= 0)
+        return wrong_components(env, loc, type, total);
+    for (int i = 0; i < args->count; i++) {
+        int times = i == repeat ? wanted - total + 1 : 1;
+        for (int k = 0; k < times; k++)
+            vec_push(c->arena, &e->args, convert_component(env, args->at[i], type->args[0]));
+    }
+    return done(c, e);
+}
+
+static Expr *construct_matrix(Env *env, Loc loc, const Type *type, ExprVec *args) {
+    Checker *c = env->c;
+    int total, wanted = known_lanes(type);
+    if (!check_components(env, args, &total)) return error_expr(c, loc);
+    if (args->count == 1) {
+        Expr *only = args->at[0];
+        bool scalar = only->type->kind != TYPE_vector && only->type->kind != TYPE_matrix;
+        if (scalar || only->type->kind == TYPE_matrix) {
+            if (only->type->kind == TYPE_matrix && only->type->args[0] != type->args[0])
+                only = convert_component(env, only, type->args[0]);
+            return convert_explicit(env, only, type, loc);
+        }
+    }
+    if (wanted >= 0 && total != wanted) return wrong_components(env, loc, type, total);
+    bool rows = true, scalars = true;
+    for (int i = 0; i < args->count; i++) {
+        const Type *t = args->at[i]->type;
+        rows &= t->kind == TYPE_vector && t->args[1] == type->args[2];
+        scalars &= t->kind != TYPE_vector && t->kind != TYPE_matrix;
+    }
+    bool flat_vector = args->count == 1 && args->at[0]->type->kind == TYPE_vector;
+    if (!rows && !scalars && !flat_vector) return wrong_components(env, loc, type, total);
+    Expr *e = construct_node(c, loc, type);
+    for (int i = 0; i < args->count; i++)
+        vec_push(c->arena, &e->args, convert_component(env, args->at[i], type->args[0]));
+    return done(c, e);
+}
+
+/* ---- the rest */
+
+static Expr *one_argument(Env *env, Loc loc, const Type *type, ExprVec *args) {
+    Checker *c = env->c;
+    if (args->count != 1) {
+        report(c, DIAG_argument_count, loc, type_str(c, type), 1, args->count);
+        return error_expr(c, loc);
+    }
+    if (args->at[0]->kind == EXPR_list) return coerce_list(env, args->at[0], type);
+    Expr *arg = check_value(env, args->at[0]);
+    return arg->kind == EXPR_error ? arg : convert_explicit(env, arg, type, loc);
+}
+
+static Expr *parts_from_args(Env *env, Loc loc, const Type *type, const Type *const *parts, int nparts,
+                             ExprVec *args) {
+    Checker *c = env->c;
+    if (args->count != nparts) {
+        report(c, DIAG_argument_count, loc, type_str(c, type), nparts, args->count);
+        return error_expr(c, loc);
+    }
+    Expr *e = construct_node(c, loc, type);
+    for (int i = 0; i < nparts; i++) vec_push(c->arena, &e->args, check_value_of(env, args->at[i], parts[i]));
+    return done(c, e);
+}
+
+static Expr *construct_pair(Env *env, Loc loc, const Type *type, ExprVec *args) {
+    Checker *c = env->c;
+    const Type *primal = type->args[0];
+    const Type *d =
+        type->kind == TYPE_pair ? check_differential(c, primal) : check_ptr_differential(c, primal);
+    const Type *parts[2] = {primal, d ? d : ERROR_TYPE(c)};
+    return parts_from_args(env, loc, type, parts, 2, args);
+}
+
+/* A generic parameter: through the constructors its constraints promise. */
+static Expr *construct_abstract(Env *env, Loc loc, const Type *type, ExprVec *args) {
+    Checker *c = env->c;
+    if (args->count == 1) {
+        Expr *only = args->at[0] = check_term(env, args->at[0]);
+        if (only->type == type) return only;
+    }
+    Candidates *inits = arena_new(c->arena, Candidates);
+    inits->name = c->known.__init;
+    if (!lookup_member(c, type, c->known.__init, inits)) {
+        report(c, DIAG_no_constructor, loc, type_str(c, type));
+        note(c, DIAG_note_constraint_missing, 0, type_str(c, type), type_str(c, type));
+        return error_expr(c, loc);
+    }
+    return resolve_call(env, loc, inits, args, false);
+}
+
+Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args) {
+    Checker *c = env->c;
+    switch (type->kind) {
+    case TYPE_vector:
+        return args->count ? construct_vector(env, loc, type, args) : one_argument(env, loc, type, args);
+    case TYPE_matrix:
+        return args->count ? construct_matrix(env, loc, type, args) : one_argument(env, loc, type, args);
+    case TYPE_struct: return construct_struct(env, loc, type, args);
+    case TYPE_param:
+    case TYPE_assoc: return construct_abstract(env, loc, type, args);
+    case TYPE_tuple: {
+        bool expands = type->nargs == 1 && type->args[0]->kind == TYPE_expand;
+        if (!expands) return parts_from_args(env, loc, type, type->args, type->nargs, args);
+        Expr *e = construct_node(c, loc, type);
+        for (int i = 0; i < args->count; i++) vec_push(c->arena, &e->args, check_value(env, args->at[i]));
+        return done(c, e);
+    }
+    case TYPE_pair:
+    case TYPE_ptr_pair: return construct_pair(env, loc, type, args);
+    case TYPE_optional: return args->count ? one_argument(env, loc, type, args) : default_node(c, loc, type);
+    case TYPE_array: {
+        if (args->count == 0) return default_value(env, loc, type);
+        Expr *list = expr_new(c->arena, EXPR_list, loc);
+        list->args = *args;
+        return coerce_list(env, list, type);
+    }
+    case TYPE_interface:
+    case TYPE_void:
+    case TYPE_function: report(c, DIAG_no_constructor, loc, type_str(c, type)); return error_expr(c, loc);
+    default: return one_argument(env, loc, type, args);
+    }
+}
+
+/* ---- lists */
+
+typedef struct Items {
+    Env *env;
+    ExprVec *items;
+    int next;
+} Items;
+
+static Expr *take_flat(Items *items, Loc loc, const Type *type);
+
+static bool takes_flat_items(Checker *c, const Type *type) {
+    Candidates inits = {0};
+    switch (type->kind) {
+    case TYPE_vector:
+    case TYPE_matrix:
+    case TYPE_array:
+    case TYPE_tuple: return true;
+    case TYPE_struct: return !user_inits(c, type, &inits);
+    default: return false;
+    }
+}
+
+static bool is_lane_value(const Type *item, const Type *type) {
+    bool numeric = type->kind == TYPE_vector || type->kind == TYPE_matrix;
+    return numeric && item->kind != TYPE_vector && item->kind != TYPE_matrix;
+}
+
+/* The value for a part of that type, from one item or from several. */
+static Expr *take(Items *items, Loc loc, const Type *type) {
+    Checker *c = items->env->c;
+    if (items->next >= items->items->count) return NULL;
+    Expr *item = items->items->at[items->next];
+    if (item->kind == EXPR_list) {
+        items->next++;
+        return coerce_list(items->env, item, type);
+    }
+    item = items->items->at[items->next] = check_term(items->env, item);
+    bool flat = takes_flat_items(c, type);
+    bool fits = conversion_cost(items->env, item, type) >= 0;
+    if (item->kind != EXPR_error && item->type && flat && (!fits || is_lane_value(item->type, type)))
+        return take_flat(items, loc, type);
+    items->next++;
+    return coerce(items->env, item, type);
+}
+
+/* A vector inside a flat list: scalars and shorter vectors until it is full. */
+static Expr *take_lanes(Items *items, Loc loc, const Type *type) {
+    Checker *c = items->env->c;
+    Expr *e = construct_node(c, loc, type);
+    int wanted = known_lanes(type), have = 0;
+    while (have < wanted && items->next < items->items->count) {
+        Expr *item = items->items->at[items->next] = check_value(items->env, items->items->at[items->next]);
+        items->next++;
+        if (item->kind == EXPR_error) return item;
+        int n = known_lanes(item->type);
+        if (!is_component(c, item->type) || n < 0 || have + n > wanted) {
+            report(c, DIAG_cannot_convert, item->loc, type_str(c, item->type), type_str(c, type));
+            return error_expr(c, item->loc);
+        }
+        have += n;
+        Expr *converted = coerce(items->env, item, shape_with(c, item->type, type->args[0]));
+        vec_push(c->arena, &e->args, converted);
+    }
+    for (; have < wanted; have++) vec_push(c->arena, &e->args, default_node(c, loc, type->args[0]));
+    return done(c, e);
+}
+
+static Expr *take_flat(Items *items, Loc loc, const Type *type) {
+    Checker *c = items->env->c;
+    if (type->kind == TYPE_vector || type->kind == TYPE_matrix) return take_lanes(items, loc, type);
+    Expr *e = construct_node(c, loc, type);
+    if (type->kind == TYPE_array) {
+        int64_t n = type_length(type);
+        for (int64_t i = 0; i < n && items->next < items->items->count; i++)
+            vec_push(c->arena, &e->args, take(items, loc, type->args[0]));
+    } else if (type->kind == TYPE_tuple) {
+        for (int i = 0; i < type->nargs; i++) vec_push(c->arena, &e->args, take(items, loc, type->args[i]));
+    } else {
+        DeclVec fields = check_all_fields(c, type);
+        for (int i = 0; i < fields.count; i++) {
+            bool hidden = !decl_visible_from(c, fields.at[i], items->env->decl);
+            vec_push(c->arena, &e->args,
+                     hidden ? NULL : take(items, loc, check_field_type(c, type, fields.at[i])));
+        }
+    }
+    return done(c, e);
+}
+
+static Expr *finish_items(Items *items, Expr *e, const Type *type) {
+    Checker *c = items->env->c;
+    if (e->kind == EXPR_error || items->next >= items->items->count) return e;
+    Loc loc = items->items->at[items->next]->loc;
+    report(c, DIAG_too_many_initialisers, loc, type_str(c, type), items->next, items->items->count);
+    return error_expr(c, loc);
+}
+
+static Expr *matrix_list(Env *env, Expr *list, const Type *type) {
+    Checker *c = env->c;
+    int64_t rows;
+    Items items = {env, &list->args, 0};
+    if (!type_is_number(type->args[1], &rows) || list->args.count != rows)
+        return finish_items(&items, take_lanes(&items, list->loc, type), type);
+    Expr *e = construct_node(c, list->loc, type);
+    const Type *row[2] = {type->args[0], type->args[2]};
+    const Type *row_type = type_make(c->types, TYPE_vector, 0, NULL, NULL, 0, row, 2);
+    for (int i = 0; i < list->args.count; i++)
+        vec_push(c->arena, &e->args, check_value_of(env, list->args.at[i], row_type));
+    return done(c, e);
+}
+
+static Expr *array_list(Env *env, Expr *list, const Type *type) {
+    Checker *c = env->c;
+    if (type->nargs == 1) type = type_array(c->types, type->args[0], list->args.count);
+    int64_t length = type_length(type);
+    if (length < 0) { /* size still generic */
+        Expr *e = construct_node(c, list->loc, type);
+        for (int i = 0; i < list->args.count; i++)
+            vec_push(c->arena, &e->args, check_value_of(env, list->args.at[i], type->args[0]));
+        return done(c, e);
+    }
+    Items items = {env, &list->args, 0};
+    return finish_items(&items, take_flat(&items, list->loc, type), type);
+}
+
+static Expr *struct_list(Env *env, Expr *list, const Type *type) {
+    Checker *c = env->c;
+    Candidates *inits = arena_new(c->arena, Candidates);
+    if (user_inits(c, type, inits)) return resolve_call(env, list->loc, inits, &list->args, false);
+    Items items = {env, &list->args, 0};
+    return finish_items(&items, take_flat(&items, list->loc, type), type);
+}
+
+Expr *coerce_list(Env *env, Expr *list, const Type *type) {
+    Checker *c = env->c;
+    if (has_error(type)) {
+        for (int i = 0; i < list->args.count; i++) check_term(env, list->args.at[i]);
+        return error_expr(c, list->loc);
+    }
+    if (list->args.count == 0)
+        return default_value(
+            env, list->loc,
+            type->kind == TYPE_array && type->nargs == 1 ? type_array(c->types, type->args[0], 0) : type);
+    bool one = list->args.count == 1;
+    switch (type->kind) {
+    case TYPE_struct: return struct_list(env, list, type);
+    case TYPE_array: return array_list(env, list, type);
+    case TYPE_matrix:
+        if (one && list->args.at[0]->kind != EXPR_list) return check_value_of(env, list->args.at[0], type);
+        return matrix_list(env, list, type);
+    case TYPE_vector: {
+        if (one) return check_value_of(env, list->args.at[0], type);
+        Items items = {env, &list->args, 0};
+        return finish_items(&items, take_lanes(&items, list->loc, type), type);
+    }
+    case TYPE_tuple: {
+        Items items = {env, &list->args, 0};
+        return finish_items(&items, take_flat(&items, list->loc, type), type);
+    }
+    case TYPE_pair:
+    case TYPE_ptr_pair: return construct_pair(env, list->loc, type, &list->args);
+    default: break;
+    }
+    if (one)
+        return type_is_abstract(type) ? construct_abstract(env, list->loc, type, &list->args)
+                                      : check_value_of(env, list->args.at[0], type);
+    if (type_is_abstract(type)) return construct_abstract(env, list->loc, type, &list->args);
+    report(c, DIAG_too_many_initialisers, list->loc, type_str(c, type), 1, list->args.count);
+    return error_expr(c, list->loc);
+}
+
+/* Leaves are checked aloud first; then trying out the list in silence loses no message. */
+static void check_items(Env *env, const Expr *list) {
+    for (int i = 0; i < list->args.count; i++) {
+        if (list->args.at[i]->kind == EXPR_list) check_items(env, list->args.at[i]);
+        else list->args.at[i] = check_term(env, list->args.at[i]);
+    }
+}
+
+int list_cost(Env *env, const Expr *list, const Type *type) {
+    Checker *c = env->c;
+    check_items(env, list);
+    Expr *copy = expr_new(c->arena, EXPR_list, list->loc);
+    *copy = *list;
+    c->diags->muted++;
+    Expr *e = coerce_list(env, copy, type);
+    c->diags->muted--;
+    return e->kind == EXPR_error ? COST_none : 0;
+}
+
+/* ---- fields */
+
+static void add_fields(Checker *c, const Type *type, DeclVec *out) {
+    Decl *decl = (Decl *)(uintptr_t)type->decl;
+    ensure_bases(c, decl);
+    ensure_members(c, decl);
+    Sema *sema = decl_sema(c, decl);
+    if (sema->base) add_fields(c, check_subst(c, sema->base, subst_of_type(c, type)), out);
+    for (int i = 0; i < sema->fields.count; i++) vec_push(c->arena, out, sema->fields.at[i]);
+}
+
+DeclVec check_all_fields(Checker *c, const Type *type) {
+    DeclVec fields = {0};
+    if (type->kind == TYPE_struct) add_fields(c, type, &fields);
+    return fields;
+}
+
+const Type *check_field_type(Checker *c, const Type *type, Decl *field) {
+    const Type *owner = type;
+    while (owner->kind == TYPE_struct && owner->decl != field->parent) {
+        const Type *base = decl_sema(c, (Decl *)(uintptr_t)owner->decl)->base;
+        if (!base) break;
+        owner = check_subst(c, base, subst_of_type(c, owner));
+    }
+    return check_subst(c, decl_value_type(c, field), subst_of_type(c, owner));
+}

@@ -1,0 +1,419 @@
+/* Conversions: which are implicit, what each costs in overload resolution, and the nodes that perform them.
+ *
+ * The costs reproduce the rankings of the language: splatting is almost free, widening beats changing signedness, that
+ * beats going to floating point, and everything that may lose information comes last. */
+#include "check/checker.h"
+
+enum {
+    COST_literal = 23,
+    COST_literal_unsigned = 32,
+    COST_literal_signed = 81,
+    COST_enum = 20,
+    COST_unsized = 10,
+    COST_bool_int = 120,
+    COST_widen = 150,
+    COST_widen_mixed = 200,
+    COST_unsigned = 250,
+    COST_signed = 300,
+    COST_real = 400,
+    COST_half = 500,
+    COST_lossy = 900,
+};
+
+/* ---- numbers */
+
+static int scalar_cost(const Type *from, const Type *to) {
+    if (from == to) return 0;
+    if (to->kind == TYPE_bool) return COST_lossy;
+    if (from->kind == TYPE_bool) {
+        if (to->kind == TYPE_int) return COST_bool_int;
+        if (!type_is_integer(to)) return COST_lossy;
+        return type_is_signed(to) ? COST_widen_mixed : COST_widen;
+    }
+    int from_bits = type_bits(from), to_bits = type_bits(to);
+    if (type_is_float(from)) return type_is_float(to) && to_bits > from_bits ? COST_widen : COST_lossy;
+    if (type_is_float(to)) return to->kind == TYPE_half ? COST_half : COST_real;
+    bool from_signed = type_is_signed(from), to_signed = type_is_signed(to);
+    if (from_signed == to_signed) return to_bits > from_bits ? COST_widen : COST_lossy;
+    if (to_signed)
+        return to_bits > from_bits ? COST_widen_mixed : to_bits == from_bits ? COST_signed : COST_lossy;
+    return to_bits >= from_bits ? COST_unsigned : COST_lossy;
+}
+
+static bool is_negative(const Expr *e) {
+    return e->kind == EXPR_builtin && e->op == OPERATOR_sub && e->args.count == 1;
+}
+
+/* The value of an integer literal, with its sign. */
+static bool literal_value(const Expr *e, int64_t *value) {
+    bool negative = is_negative(e);
+    const Expr *digits = negative ? e->args.at[0] : e;
+    if (digits->kind != EXPR_int || digits->number > INT64_MAX) return false;
+    *value = negative ? -(int64_t)digits->number : (int64_t)digits->number;
+    return true;
+}
+
+static bool fits(int64_t value, const Type *to) {
+    int bits = type_bits(to);
+    if (!type_is_signed(to)) return value >= 0 && (bits == 64 || value < (int64_t)1 << bits);
+    return bits == 64 || (value >= -((int64_t)1 << (bits - 1)) && value < (int64_t)1 << (bits - 1));
+}
+
+static int literal_cost(const Expr *e, const Type *to) {
+    int64_t value;
+    if (!type_is_integer(to) || !literal_value(e, &value) || !fits(value, to)) return COST_none;
+    bool from_signed = type_is_signed(e->type), to_signed = type_is_signed(to);
+    if (e->type == to) return 0;
+    return from_signed == to_signed ? COST_literal
+           : from_signed            ? COST_literal_unsigned
+                                    : COST_literal_signed;
+}
+
+static bool is_shape(const Type *t) { return t->kind == TYPE_vector || t->kind == TYPE_matrix; }
+
+static bool same_shape(const Type *a, const Type *b) {
+    return a->kind == b->kind && a->args[1] == b->args[1] &&
+           (a->kind == TYPE_vector || a->args[2] == b->args[2]);
+}
+
+static bool is_one_lane(const Type *t) { return t->kind == TYPE_vector && type_count(t) == 1; }
+
+/* Between scalars, vectors and matrices; elements may be generic, then only equal ones convert. */
+static int element_cost(const Type *from, const Type *to) {
+    if (from == to) return 0;
+    return type_is_scalar(from) && type_is_scalar(to) ? scalar_cost(from, to) : COST_none;
+}
+
+static int numeric_cost(const Type *from, const Type *to) {
+    if (type_is_scalar(from) && type_is_scalar(to)) return scalar_cost(from, to);
+    if (is_shape(from) && is_shape(to))
+        return same_shape(from, to) ? element_cost(from->args[0], to->args[0]) : COST_none;
+    if (is_shape(to) && (type_is_scalar(from) || type_is_abstract(from))) {
+        int cost = element_cost(from, to->args[0]);
+        return cost < 0 ? cost : cost + COST_splat;
+    }
+    if (is_one_lane(from) && type_is_scalar(to)) return element_cost(from->args[0], to);
+    return COST_none;
+}
+
+/* ---- the other types */
+
+bool interface_inherits(Checker *c, const Type *sub, const Type *super) {
+    if (sub == super) return true;
+    Decl *decl = (Decl *)(uintptr_t)sub->decl;
+    ensure_bases(c, decl);
+    Sema *sema = decl_sema(c, decl);
+    const Subst *subst = interface_subst(c, sub, sub);
+    for (int i = 0; i < sema->interfaces.count; i++)
+        if (interface_inherits(c, check_subst(c, sema->interfaces.at[i], subst), super)) return true;
+    return false;
+}
+
+bool types_match(Checker *c, const Type *a, const Type *b) {
+    (void)c;
+    return a == b || has_error(a) || has_error(b);
+}
+
+static const Type *base_of(Checker *c, const Type *type) {
+    if (type->kind != TYPE_struct) return NULL;
+    Decl *decl = (Decl *)(uintptr_t)type->decl;
+    ensure_bases(c, decl);
+    const Type *base = decl_sema(c, decl)->base;
+    return base ? check_subst(c, base, subst_of_type(c, type)) : NULL;
+}
+
+static int upcast_cost(Checker *c, const Type *from, const Type *to) {
+    int cost = 0;
+    for (const Type *t = from; t; t = base_of(c, t), cost += 100)
+        if (t == to) return cost;
+    return COST_none;
+}
+
+static bool is_interface_diff(Checker *c, const Type *type) {
+    return type->kind == TYPE_assoc && type->name == c->known.Differential &&
+           type->args[0]->kind == TYPE_interface;
+}
+
+static int struct_like_cost(Env *env, const Type *from, const Type *to) {
+    Checker *c = env->c;
+    if (to->kind == TYPE_interface) {
+        if (from->kind == TYPE_interface) return interface_inherits(c, from, to) ? COST_interface : COST_none;
+        if (is_interface_diff(c, from))
+            return to->name == c->known.IDifferentiable ? COST_interface : COST_none;
+        return check_conforms(c, from, to, NULL) ? COST_interface : COST_none;
+    }
+    if (to->kind == TYPE_optional) {
+        if (from->kind == TYPE_none) return 0;
+        int inner =
+            type_conversion_cost(env, from->kind == TYPE_optional ? from->args[0] : from, to->args[0]);
+        return inner < 0 ? inner : inner + COST_widen;
+    }
+    if (to->kind == TYPE_pair && from->kind == TYPE_pair) {
+        const Type *a = from->args[0], *b = to->args[0];
+        if (type_is_float(a) && type_is_float(b) && type_bits(b) > type_bits(a)) return COST_widen;
+        if (b->kind == TYPE_interface) return check_conforms(c, a, b, NULL) ? COST_interface : COST_none;
+        return COST_none;
+    }
+    if (is_interface_diff(c, to)) {
+        if (from->kind == TYPE_interface && from->name == c->known.IDifferentiable) return COST_interface;
+        return check_conforms(c, from, interface_named(c, c->known.IDifferentiable), NULL) ? COST_interface
+                                                                                           : COST_none;
+    }
+    if (from->kind == TYPE_enum) {
+        ensure_header(c, (Decl *)(uintptr_t)from->decl);
+        return decl_sema(c, (Decl *)(uintptr_t)from->decl)->underlying == to ? COST_enum : COST_none;
+    }
+    if (from->kind == TYPE_struct && to->kind == TYPE_struct) return upcast_cost(c, from, to);
+    if (from->kind == TYPE_array && to->kind == TYPE_array && to->nargs == 1)
+        return from->args[0] == to->args[0] ? COST_unsized : COST_none;
+    if (from->kind == TYPE_null && to->kind == TYPE_pointer) return 0;
+    return COST_none;
+}
+
+int type_conversion_cost(Env *env, const Type *from, const Type *to) {
+    if (from == to || has_error(from) || has_error(to)) return 0;
+    int cost = numeric_cost(from, to);
+    return cost >= 0 ? cost : struct_like_cost(env, from, to);
+}
+
+/* A constructor marked __implicit_conversion(cost) that makes `to` from `from`. */
+static int user_conversion(Env *env, const Type *from, const Type *to, Candidate *found) {
+    Checker *c = env->c;
+    if (to->kind != TYPE_struct) return COST_none;
+    Decl *decl = (Decl *)(uintptr_t)to->decl;
+    ensure_members(c, decl);
+    Sema *sema = decl_sema(c, decl);
+    const Subst *subst = subst_of_type(c, to);
+    for (int i = 0; i < sema->inits.count; i++) {
+        Decl *init = sema->inits.at[i];
+        if (!(init->modifiers & MODIFIER_implicit) || init->generics) continue;
+        FuncSig *sig = signature_of(c, init);
+        if (sig->nparams != 1) continue;
+        if (type_conversion_cost(env, from, check_subst(c, sig->params[0].type, subst)) < 0) continue;
+        *found = (Candidate){.decl = init, .subst = subst};
+        return (int)init->number;
+    }
+    return COST_none;
+}
+
+static int function_cost(Env *env, const Expr *from, const Type *to) {
+    Checker *c = env->c;
+    for (int i = 0; i < from->candidates->count; i++)
+        if (function_matches(env, &from->candidates->at[i], to)) return 0;
+    (void)c;
+    return COST_none;
+}
+
+int conversion_cost(Env *env, const Expr *from, const Type *to) {
+    if (from->kind == EXPR_error || has_error(to)) return 0;
+    if (from->kind == EXPR_list) return list_cost(env, from, to);
+    if (from->kind == EXPR_overload)
+        return to->kind == TYPE_function ? function_cost(env, from, to) : COST_none;
+    if (!from->type) return COST_none;
+    if (to->kind == TYPE_function && from->type != to) return lambda_cost(env, from, to);
+    if (from->type->kind == TYPE_interface && from->type == to) return COST_interface;
+    int literal = literal_cost(from, to);
+    if (literal >= 0) return literal;
+    if (to->kind == TYPE_vector && type_is_scalar(to->args[0])) { /* a literal splats cheaply, too */
+        literal = literal_cost(from, to->args[0]);
+        if (literal >= 0) return literal + COST_splat;
+    }
+    int cost = type_conversion_cost(env, from->type, to);
+    Candidate user;
+    return cost >= 0 ? cost : user_conversion(env, from->type, to, &user);
+}
+
+/* ---- nodes */
+
+Expr *convert_node(Checker *c, Expr *e, const Type *to, ConversionKind kind) {
+    Expr *node = expr_new(c->arena, EXPR_convert, e->loc);
+    node->a = e;
+    node->type = to;
+    node->conversion = (uint8_t)kind;
+    node->flags = EXPR_CHECKED | EXPR_IMPLICIT;
+    return node;
+}
+
+static Expr *convert_numeric(Checker *c, Expr *e, const Type *to) {
+    const Type *from = e->type;
+    if (is_shape(to) && !is_shape(from)) {
+        if (from != to->args[0]) e = convert_node(c, e, to->args[0], CONVERT_numeric);
+        return convert_node(c, e, to, CONVERT_splat);
+    }
+    if (is_one_lane(from) && !is_shape(to)) {
+        e = convert_node(c, e, from->args[0], CONVERT_single);
+        return from->args[0] == to ? e : convert_node(c, e, to, CONVERT_numeric);
+    }
+    return convert_node(c, e, to, CONVERT_numeric);
+}
+
+static void warn_numeric(Env *env, const Expr *e, const Type *to) {
+    Checker *c = env->c;
+    const Type *from = is_shape(e->type) ? e->type->args[0] : e->type,
+               *target = is_shape(to) ? to->args[0] : to;
+    if (from == target || !type_is_scalar(from) || !type_is_scalar(target)) return;
+    int64_t value;
+    bool literal = literal_value(e, &value) || e->kind == EXPR_float ||
+                   (is_negative(e) && e->args.at[0]->kind == EXPR_float);
+    if (type_is_integer(from) && type_is_integer(target)) {
+        if (literal_value(e, &value)) {
+            bool wraps_silently = type_bits(from) == type_bits(target) && !is_negative(e);
+            if (!fits(value, target) && !wraps_silently)
+                report(c, DIAG_constant_wraps, e->loc, type_str(c, target));
+            return;
+        }
+        int64_t constant;
+        if (eval_number(env, (Expr *)(uintptr_t)e, &constant) && fits(constant, target)) return;
+        if (type_bits(target) < type_bits(from))
+            report(c, DIAG_narrowing, e->loc, type_str(c, e->type), type_str(c, to));
+        return;
+    }
+    bool lossy = target->kind == TYPE_bool || from->kind == TYPE_bool
+                     ? type_is_float(target) || target->kind == TYPE_bool
+                 : type_is_float(from) ? !type_is_float(target) || type_bits(target) < type_bits(from)
+                                       : target->kind == TYPE_half;
+    if (lossy && !(literal && type_is_float(target)))
+        report(c, DIAG_narrowing, e->loc, type_str(c, e->type), type_str(c, to));
+    else if (!lossy && type_is_float(from) && target->kind == TYPE_double && !literal)
+        report(c, DIAG_float_to_double, e->loc);
+}
+
+static Expr *convert_struct_like(Env *env, Expr *e, const Type *to) {
+    Checker *c = env->c;
+    const Type *from = e->type;
+    if (to->kind == TYPE_interface) {
+        if (is_interface_diff(c, from)) return convert_node(c, e, to, CONVERT_interface_diff);
+        return convert_node(c, e, to,
+                            from->kind == TYPE_interface ? CONVERT_interface : CONVERT_to_interface);
+    }
+    if (to->kind == TYPE_optional) {
+        if (from->kind == TYPE_none) return convert_node(c, e, to, CONVERT_null);
+        if (from->kind == TYPE_optional) return convert_node(c, e, to, CONVERT_optional_map);
+        return convert_node(c, coerce(env, e, to->args[0]), to, CONVERT_optional);
+    }
+    if (to->kind == TYPE_pair) return convert_node(c, e, to, CONVERT_pair);
+    if (is_interface_diff(c, to)) return convert_node(c, e, to, CONVERT_interface_diff);
+    if (from->kind == TYPE_enum) return convert_node(c, e, to, CONVERT_enum);
+    if (from->kind == TYPE_struct) {
+        Expr *node = convert_node(c, e, to, CONVERT_upcast);
+        node->flags |= e->flags & (EXPR_PLACE | EXPR_READONLY);
+        return node;
+    }
+    if (from->kind == TYPE_null) return convert_node(c, e, to, CONVERT_null);
+    return convert_node(c, e, to, CONVERT_unsized);
+}
+
+static Expr *cannot_convert(Env *env, Expr *e, const Type *to) {
+    Checker *c = env->c;
+    const Type *from = e->type;
+    report(c, DIAG_cannot_convert, e->loc, type_str(c, from), type_str(c, to));
+    if (from->kind == TYPE_vector && to->kind == TYPE_vector && type_count(from) > type_count(to))
+        note(c, DIAG_note_use_swizzle, 0, type_count(to) == 1 ? "x" : type_count(to) == 2 ? "xy" : "xyz");
+    else if (to->kind == TYPE_enum && type_is_scalar(from)) note(c, DIAG_note_write_cast, 0, type_str(c, to));
+    else if (to->kind == TYPE_struct && type_is_scalar(from))
+        note(c, DIAG_note_write_constructor, 0, type_str(c, to));
+    else if (to->kind == TYPE_interface)
+        note(c, DIAG_note_does_not_conform, 0, type_str(c, from), type_str(c, to));
+    else if (type_is_abstract(to) && type_is_scalar(from))
+        note(c, DIAG_note_write_constructor, 0, type_str(c, to));
+    return error_expr(c, e->loc);
+}
+
+static Expr *coerce_function(Env *env, Expr *e, const Type *to) {
+    Checker *c = env->c;
+    if (e->kind == EXPR_overload) {
+        for (int i = 0; i < e->candidates->count; i++) {
+            Candidate *candidate = &e->candidates->at[i];
+            const Subst *subst = candidate->subst;
+            if (!function_matches_subst(env, candidate, to, &subst)) continue;
+            Expr *node = decl_expr(c, e->loc, candidate->decl, subst, NULL);
+            node->type = to;
+            memcpy(node->modes, e->candidates->modes, sizeof node->modes);
+            node->nmodes = e->candidates->nmodes;
+            return node;
+        }
+        report(c, DIAG_function_mismatch, e->loc, e->name ? e->name->text : "?", type_str(c, to));
+        return error_expr(c, e->loc);
+    }
+    if (e->type == to) return e;
+    if (lambda_cost(env, e, to) >= 0) return convert_node(c, e, to, CONVERT_same);
+    return cannot_convert(env, e, to);
+}
+
+Expr *coerce(Env *env, Expr *e, const Type *to) {
+    Checker *c = env->c;
+    if (e->kind == EXPR_list) return coerce_list(env, e, to);
+    if (to->kind == TYPE_function)
+        return e->kind == EXPR_error || has_error(to) ? error_expr(c, e->loc) : coerce_function(env, e, to);
+    e = check_value(env, e);
+    if (e->kind == EXPR_error || has_error(e->type) || has_error(to))
+        return e->kind == EXPR_error ? e : error_expr(c, e->loc);
+    if (e->type == to) return e;
+    if (numeric_cost(e->type, to) >= 0) {
+        warn_numeric(env, e, to);
+        return convert_numeric(c, e, to);
+    }
+    if (struct_like_cost(env, e->type, to) >= 0) return convert_struct_like(env, e, to);
+    Candidate user;
+    if (user_conversion(env, e->type, to, &user) >= 0) {
+        ExprVec args = {0};
+        vec_push(c->arena, &args, e);
+        Candidates list = {0};
+        candidates_add(c, &list, user);
+        return resolve_call(env, e->loc, &list, &args, false);
+    }
+    return cannot_convert(env, e, to);
+}
+
+/* ---- explicit */
+
+static bool is_integral(const Type *t) { return type_is_integer(t) || t->kind == TYPE_bool; }
+
+static bool is_smaller_matrix(const Type *from, const Type *to) {
+    int64_t fr, fc, tr, tc;
+    if (from->kind != TYPE_matrix || to->kind != TYPE_matrix) return false;
+    if (!type_is_number(from->args[1], &fr) || !type_is_number(from->args[2], &fc)) return false;
+    if (!type_is_number(to->args[1], &tr) || !type_is_number(to->args[2], &tc)) return false;
+    return tr <= fr && tc <= fc;
+}
+
+static Expr *convert_enum(Env *env, Expr *e, const Type *to) {
+    Checker *c = env->c;
+    if (e->type->kind == TYPE_enum) {
+        Decl *decl = (Decl *)(uintptr_t)e->type->decl;
+        ensure_header(c, decl);
+        e = convert_node(c, e, decl_sema(c, decl)->underlying, CONVERT_enum);
+    }
+    if (to->kind != TYPE_enum) return e->type == to ? e : convert_numeric(c, e, to);
+    Decl *decl = (Decl *)(uintptr_t)to->decl;
+    ensure_header(c, decl);
+    const Type *underlying = decl_sema(c, decl)->underlying;
+    if (e->type != underlying) e = convert_numeric(c, e, underlying);
+    return convert_node(c, e, to, CONVERT_enum);
+}
+
+Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
+    Checker *c = env->c;
+    const Type *from = e->type;
+    if (has_error(from) || has_error(to)) return error_expr(c, loc);
+    if (from == to) return e;
+    if (numeric_cost(from, to) >= 0) return convert_numeric(c, e, to);
+    bool enums = (from->kind == TYPE_enum || is_integral(from) || type_is_float(from)) &&
+                 (to->kind == TYPE_enum || type_is_scalar(to));
+    if (enums) return convert_enum(env, e, to);
+    if (is_smaller_matrix(from, to)) return convert_node(c, e, to, CONVERT_truncate);
+    bool pointers = (from->kind == TYPE_pointer || from->kind == TYPE_null || is_integral(from)) &&
+                    to->kind == TYPE_pointer;
+    if (pointers || (from->kind == TYPE_pointer && is_integral(to)))
+        return convert_node(c, e, to, CONVERT_pointer);
+    if (from->kind == TYPE_buffer && to->kind == TYPE_buffer && from->number == to->number &&
+        from->args[0] == to->args[0])
+        return convert_node(c, e, to, CONVERT_same);
+    if (struct_like_cost(env, from, to) >= 0) return convert_struct_like(env, e, to);
+    ExprVec args = {0};
+    vec_push(c->arena, &args, e);
+    bool zero = e->kind == EXPR_int && e->number == 0;
+    if (zero && to->kind != TYPE_pointer) return default_value(env, loc, to);
+    if (to->kind == TYPE_struct || type_is_abstract(to)) return check_construct(env, loc, to, &args);
+    return cannot_convert(env, e, to);
+}

@@ -1,0 +1,407 @@
+/* Derivatives of functions: their signatures, the operators that name them, the attributes that provide them. */
+#include "check/checker.h"
+
+/* ---- signatures */
+
+static bool is_diff(Checker *c, const Type *type, bool no_diff) {
+    return !no_diff && is_differentiable_type(c, type);
+}
+
+static const Type *pair_of(Checker *c, const Type *type) { return type_wrap(c->types, TYPE_pair, type); }
+
+static ParamSig plain(const ParamSig *param) {
+    ParamSig result = *param;
+    result.decl = NULL; /* defaults do not carry over */
+    return result;
+}
+
+static FuncSig forward_signature(Checker *c, const FuncSig *sig) {
+    FuncSig result = *sig;
+    result.params = arena_array(c->arena, ParamSig, sig->nparams ? sig->nparams : 1);
+    for (int i = 0; i < sig->nparams; i++) {
+        ParamSig param = plain(&sig->params[i]);
+        if (is_diff(c, param.type, param.no_diff)) param.type = pair_of(c, param.type);
+        else if (!param.no_diff && is_ptr_differentiable_type(c, param.type))
+            param.type = type_wrap(c->types, TYPE_ptr_pair, param.type);
+        result.params[i] = param;
+    }
+    if (is_diff(c, sig->result, sig->result_no_diff)) result.result = pair_of(c, sig->result);
+    result.is_init = false;
+    return result;
+}
+
+static void backward_param(Checker *c, const ParamSig *param, FuncSig *out) {
+    ParamSig result = plain(param);
+    if (is_diff(c, param->type, param->no_diff)) {
+        if (param->pass == PASS_out) {
+            result.type = check_differential(c, param->type);
+            result.pass = PASS_in;
+        } else {
+            result.type = pair_of(c, param->type);
+            result.pass = PASS_inout;
+        }
+    } else if (!param->no_diff && is_ptr_differentiable_type(c, param->type)) {
+        result.type = type_wrap(c->types, TYPE_ptr_pair, param->type);
+        result.pass = PASS_in;
+    } else {
+        if (param->pass == PASS_out) return;
+        if (param->pass == PASS_inout) result.pass = PASS_in;
+    }
+    out->params[out->nparams++] = result;
+}
+
+static FuncSig backward_signature(Checker *c, const FuncSig *sig) {
+    FuncSig result = {
+        .result = type_basic(c->types, TYPE_void), .has_this = sig->has_this, .this_type = sig->this_type};
+    result.this_no_diff = sig->this_no_diff;
+    result.params = arena_array(c->arena, ParamSig, sig->nparams + 1);
+    for (int i = 0; i < sig->nparams; i++) backward_param(c, &sig->params[i], &result);
+    if (is_diff(c, sig->result, sig->result_no_diff))
+        result.params[result.nparams++] =
+            (ParamSig){.name = name_from(c->names, "dResult"), .type = check_differential(c, sig->result)};
+    return result;
+}
+
+FuncSig diff_signature(Checker *c, const FuncSig *sig, DiffMode mode) {
+    return mode == DIFF_fwd ? forward_signature(c, sig) : backward_signature(c, sig);
+}
+
+const char *signature_text(Checker *c, const char *name, const FuncSig *sig) {
+    Text text = {.arena = c->arena};
+    if (!sig->is_init) {
+        type_print(&text, sig->result);
+        text_char(&text, ' ');
+    }
+    text_printf(&text, "%s(", name);
+    static const char *const directions[] = {"", "out ", "inout ", "__ref ", "__constref "};
+    for (int i = 0; i < sig->nparams; i++) {
+        const ParamSig *param = &sig->params[i];
+        text_printf(&text, "%s%s%s", i ? ", " : "", param->no_diff ? "no_diff " : "",
+                    directions[param->pass]);
+        type_print(&text, param->type);
+        if (param->name) text_printf(&text, " %s", param->name->text);
+    }
+    text_char(&text, ')');
+    return text.at;
+}
+
+/* ---- finding derivatives */
+
+static const char *const of_attributes[] = {"ForwardDerivativeOf", "BackwardDerivativeOf",
+                                            "PrimalSubstituteOf"};
+
+static Name last_name(const Expr *e) {
+    while (e && e->kind == EXPR_apply) e = e->a;
+    return e ? e->name : NULL;
+}
+
+static void index_derivatives_in(Checker *c, Decl *decl) {
+    for (int i = 0; i < decl->members.count; i++) {
+        Decl *member = decl->members.at[i];
+        for (int k = 0; k < 3 && member->kind == DECL_func; k++) {
+            Attribute *attribute = find_attribute(member, of_attributes[k]);
+            Name name = attribute && attribute->args.count ? last_name(attribute->args.at[0]) : NULL;
+            if (!name) continue;
+            DeclVec *list = map_get(&c->derivative_of, PTR_KEY(name));
+            if (!list) {
+                list = arena_new(c->arena, DeclVec);
+                map_put(c->arena, &c->derivative_of, PTR_KEY(name), list);
+            }
+            vec_push(c->arena, list, member);
+        }
+        index_derivatives_in(c, member);
+    }
+}
+
+static DeclVec *derivatives_named(Checker *c, Name name) {
+    while (c->derivative_modules < c->modules.count)
+        index_derivatives_in(c, c->modules.at[c->derivative_modules++]);
+    return name ? map_get(&c->derivative_of, PTR_KEY(name)) : NULL;
+}
+
+typedef enum LinkKind { LINK_fwd, LINK_bwd, LINK_substitute } LinkKind;
+
+/* `this` first, unless it stays an ordinary object. */
+static FuncSig flat_signature(Checker *c, const FuncSig *sig) {
+    if (!sig->has_this) return *sig;
+    FuncSig flat = *sig;
+    flat.params = arena_array(c->arena, ParamSig, sig->nparams + 1);
+    flat.params[0] = (ParamSig){
+        .name = c->known._this, .type = sig->this_type, .pass = sig->this_pass, .no_diff = sig->this_no_diff};
+    if (sig->nparams) memcpy(flat.params + 1, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
+    flat.nparams++;
+    flat.has_this = false;
+    return flat;
+}
+
+static FuncSig wanted_signature(Checker *c, Decl *primal, LinkKind kind) {
+    FuncSig flat = flat_signature(c, signature_of(c, primal));
+    const Decl *context = c->context;
+    c->context = primal;
+    FuncSig wanted = flat;
+    if (kind == LINK_fwd) wanted = diff_signature(c, &flat, DIFF_fwd);
+    if (kind == LINK_bwd) wanted = diff_signature(c, &flat, DIFF_bwd);
+    c->context = context;
+    return wanted;
+}
+
+static bool signatures_agree(Checker *c, const FuncSig *wanted, const FuncSig *have, const Subst *subst,
+                             bool method) {
+    if (wanted->nparams != have->nparams) return false;
+    if (wanted->result != check_subst(c, have->result, subst)) return false;
+    for (int i = 0; i < wanted->nparams; i++) {
+        const ParamSig *w = &wanted->params[i], *h = &have->params[i];
+        bool is_this = method && i == 0; /* deriv_method: direction follows from [mutating] */
+        if (w->pass != h->pass && !is_this && !(w->pass == PASS_in && h->pass == PASS_constref)) return false;
+        if (w->type != check_subst(c, h->type, subst)) return false;
+    }
+    return true;
+}
+
+/* Arguments for `derivative` in terms of the parameters of `primal`; false: their generics do not correspond. */
+static bool align(Checker *c, Decl *primal, Decl *derivative, const Subst *outer, const Subst **subst) {
+    int n = generic_count(derivative);
+    *subst = outer;
+    if (n != generic_count(primal)) return false;
+    if (n == 0) return true;
+    const Type **args = arena_array(c->arena, const Type *, n);
+    for (int i = 0; i < n; i++) args[i] = param_type(c, primal, i);
+    *subst = subst_new(c, outer, derivative, args, n);
+    return true;
+}
+
+static bool same_constraints(Checker *c, Decl *primal, Decl *derivative, const Subst *subst) {
+    ensure_generics(c, primal);
+    ensure_generics(c, derivative);
+    const Decl *context = c->context;
+    c->context = primal;
+    bool holds = constraints_hold(c, derivative, subst, 0);
+    c->context = context;
+    return holds;
+}
+
+static bool matches(Checker *c, Decl *primal, Decl *derivative, const Subst *outer, LinkKind kind,
+                    FuncRef *out) {
+    const Subst *subst;
+    if (!align(c, primal, derivative, outer, &subst)) return false;
+    FuncSig wanted = wanted_signature(c, primal, kind), have = flat_signature(c, signature_of(c, derivative));
+    bool method = (derivative->flags & DECL_DERIV_METHOD) != 0;
+    const Decl *context = c->context;
+    c->context = primal;
+    bool agree = signatures_agree(c, &wanted, &have, subst, method);
+    c->context = context;
+    if (!agree || !same_constraints(c, primal, derivative, subst)) return false;
+    *out = (FuncRef){derivative, subst};
+    return true;
+}
+
+static void report_signature(Checker *c, Decl *primal, LinkKind kind, Loc loc, Decl *found) {
+    static const char *const what[] = {"forward derivative", "backward derivative", "primal substitute"};
+    FuncSig wanted = wanted_signature(c, primal, kind);
+    const char *name = primal->name ? primal->name->text : "?";
+    report(c, DIAG_derivative_signature, loc, what[kind], name,
+           signature_text(c, found && found->name ? found->name->text : "derivative", &wanted));
+    if (found && found->kind == DECL_func)
+        note(c, DIAG_note_signature, found->loc,
+             signature_text(c, found->name->text, signature_of(c, found)));
+}
+
+static Candidates *candidates_of(Checker *c, Decl *from, Expr *expr) {
+    Env env = env_for_decl(c, from);
+    env.in_attribute = true;
+    env.this_type = NULL;
+    Decl *type = decl_type_around(from);
+    if (type) env.is_static = true;
+    Expr *e = check_term(&env, expr);
+    if (e->kind == EXPR_error) return NULL;
+    if (e->kind != EXPR_overload) {
+        report(c, DIAG_not_a_function, expr->loc);
+        return NULL;
+    }
+    return e->candidates;
+}
+
+/* [ForwardDerivative(f)] and the like, on the primal */
+static void resolve_own(Checker *c, Decl *primal, Attribute *attribute, LinkKind kind, FuncRef *out) {
+    if (!attribute || out->decl) return;
+    Candidates *list = candidates_of(c, primal, attribute->args.at[0]);
+    if (!list) return;
+    for (int i = 0; i < list->count; i++)
+        if (matches(c, primal, list->at[i].decl, list->at[i].subst, kind, out)) return;
+    report_signature(c, primal, kind, attribute->loc, list->at[0].decl);
+}
+
+/* Arguments that the derivative's own surroundings need, in terms of the primal's. */
+static const Subst *outer_for(Checker *c, Decl *derivative, Decl *primal) {
+    Decl *around = decl_type_around(derivative), *home = decl_type_around(primal);
+    if (!around) return NULL;
+    if (around == home || !home) return subst_identity(c, around);
+    const Subst *subst;
+    if (around->kind == DECL_extension && infer_extension(c, around, this_type_of(c, home), &subst))
+        return subst;
+    return subst_identity(c, around);
+}
+
+static void link(Checker *c, Decl *primal, LinkKind kind, FuncRef ref, FuncRef *out) {
+    if (out->decl && out->decl != ref.decl) {
+        bool from_prelude = (out->decl->flags & DECL_PRELUDE) != 0; /* a user's own replaces the library's */
+        if (!from_prelude && !(ref.decl->flags & DECL_PRELUDE)) {
+            report(c, DIAG_two_derivatives, ref.decl->loc, primal->name->text);
+            note(c, DIAG_note_declared_here, out->decl->loc, out->decl->name->text);
+            return;
+        }
+        if (!from_prelude) return;
+    }
+    (void)kind;
+    *out = ref;
+}
+
+/* [ForwardDerivativeOf(f)] and the like, on the derivative */
+static void resolve_others(Checker *c, Decl *primal) {
+    Sema *sema = decl_sema(c, primal);
+    FuncRef *slots[3] = {&sema->fwd, &sema->bwd, &sema->substitute};
+    DeclVec *list = derivatives_named(c, primal->name);
+    for (int i = 0; list && i < list->count; i++) {
+        Decl *derivative = list->at[i];
+        if (derivative == primal) continue;
+        ensure_header(c, derivative);
+        for (int k = 0; k < 3; k++) {
+            Attribute *attribute = find_attribute(derivative, of_attributes[k]);
+            if (!attribute || last_name(attribute->args.at[0]) != primal->name) continue;
+            Candidates *targets = candidates_of(c, derivative, attribute->args.at[0]);
+            bool names_primal = false;
+            for (int t = 0; targets && t < targets->count; t++) names_primal |= targets->at[t].decl == primal;
+            FuncRef ref;
+            if (names_primal &&
+                matches(c, primal, derivative, outer_for(c, derivative, primal), (LinkKind)k, &ref))
+                link(c, primal, (LinkKind)k, ref, slots[k]);
+        }
+    }
+}
+
+void check_derivatives(Checker *c, Decl *func) {
+    ensure_header(c, func);
+    Sema *sema = decl_sema(c, func);
+    if (sema->derivatives_done || sema->derivatives_busy) return;
+    sema->derivatives_busy = true;
+    int muted = c->diags->muted;
+    c->diags->muted = 0;
+    resolve_own(c, func, sema->fwd_attr, LINK_fwd, &sema->fwd);
+    resolve_own(c, func, sema->substitute_attr, LINK_substitute, &sema->substitute);
+    Attribute *backward[2] = {sema->bwd_attr, sema->bwd_attr2};
+    for (int i = 0; i < 2 && backward[i]; i++) {
+        Candidates *list = sema->bwd_attr2 ? candidates_of(c, func, backward[i]->args.at[0]) : NULL;
+        bool forward = false; /* seed 004 writes [BackwardDerivative(get_fwd)]: the signature tells */
+        for (int k = 0; list && k < list->count && !forward; k++)
+            forward = matches(c, func, list->at[k].decl, list->at[k].subst, LINK_fwd, &sema->fwd);
+        if (!forward) resolve_own(c, func, backward[i], LINK_bwd, &sema->bwd);
+    }
+    resolve_others(c, func);
+    c->diags->muted = muted;
+    sema->derivatives_busy = false;
+    sema->derivatives_done = true;
+}
+
+bool check_is_differentiable(Checker *c, Decl *func, DiffMode mode) {
+    ensure_header(c, func);
+    if (func->flags & DECL_TREAT_AS_DIFF) return true;
+    uint32_t flag = mode == DIFF_fwd ? DECL_FWD : DECL_BWD;
+    if (func->flags & flag) return true;
+    check_derivatives(c, func);
+    Sema *sema = decl_sema(c, func);
+    if (sema->derivatives_busy) return false;
+    if (sema->substitute.decl && check_is_differentiable(c, sema->substitute.decl, mode)) return true;
+    if (mode == DIFF_fwd) return sema->fwd.decl != NULL;
+    return sema->bwd.decl != NULL || (sema->fwd.decl && (sema->fwd.decl->flags & DECL_TRANSPOSABLE));
+}
+
+/* ---- checking attributes of a function on its own account */
+
+void check_diff_attributes(Checker *c, Decl *func) {
+    Sema *sema = decl_sema(c, func);
+    if (sema->fwd_attr || sema->bwd_attr || sema->substitute_attr) check_derivatives(c, func);
+    for (int k = 0; k < 3; k++) {
+        Attribute *attribute = find_attribute(func, of_attributes[k]);
+        if (!attribute || attribute->args.count != 1) continue;
+        Candidates *targets = candidates_of(c, func, attribute->args.at[0]);
+        bool found = false;
+        for (int t = 0; targets && t < targets->count && !found; t++) {
+            FuncRef ref;
+            Decl *primal = targets->at[t].decl;
+            found = matches(c, primal, func, outer_for(c, func, primal), (LinkKind)k, &ref);
+            if (found) check_derivatives(c, primal); /* two of a kind are told there */
+        }
+        if (targets && !found) report_signature(c, targets->at[0].decl, (LinkKind)k, attribute->loc, func);
+    }
+    if (!(func->flags & (DECL_FWD | DECL_BWD))) return;
+    FuncSig *sig = sema->sig;
+    for (int i = 0; i < sig->nparams; i++) {
+        const ParamSig *param = &sig->params[i];
+        if (param->no_diff || param->pass == PASS_in || param->pass == PASS_constref ||
+            has_error(param->type))
+            continue;
+        if (is_ptr_differentiable_type(c, param->type))
+            report(c, DIAG_ptr_type_direction, param->decl ? param->decl->loc : func->loc,
+                   type_str(c, param->type));
+    }
+    if (!sig->result_no_diff && is_ptr_differentiable_type(c, sig->result))
+        report(c, DIAG_ptr_type_result, func->loc, type_str(c, sig->result));
+}
+
+void check_requirement_diff(Checker *c, Decl *requirement, Decl *implementation) {
+    for (int mode = DIFF_fwd; mode <= DIFF_bwd; mode++) {
+        uint32_t flag = mode == DIFF_fwd ? DECL_FWD : DECL_BWD;
+        if (!(requirement->flags & flag) || check_is_differentiable(c, implementation, (DiffMode)mode))
+            continue;
+        report(c, DIAG_requirement_not_differentiable, implementation->loc,
+               implementation->name ? implementation->name->text : "?",
+               mode == DIFF_fwd ? "forward" : "backward");
+        note(c, DIAG_note_required_here, requirement->loc);
+        return;
+    }
+}
+
+/* ---- fwd_diff(f), bwd_diff(f) */
+
+static void report_not_differentiable(Env *env, Expr *e, DiffMode mode, const Candidates *list) {
+    Checker *c = env->c;
+    Decl *decl = list->at[0].decl;
+    report(c, DIAG_not_differentiable, e->loc, list->name ? list->name->text : "?",
+           mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
+    Sema *sema = decl_sema(c, decl);
+    if (mode == DIFF_fwd && sema->bwd.decl) note(c, DIAG_note_only_backward, decl->loc, decl->name->text);
+    else if (mode == DIFF_bwd && (sema->fwd.decl || (decl->flags & DECL_FWD)))
+        note(c, DIAG_note_only_forward, decl->loc, decl->name->text);
+    else note(c, DIAG_note_mark_differentiable, decl->loc, decl->name ? decl->name->text : "?");
+}
+
+Expr *check_diff_operator(Env *env, Expr *e) {
+    Checker *c = env->c;
+    DiffMode mode = e->kind == EXPR_fwd_diff ? DIFF_fwd : DIFF_bwd;
+    Expr *a = check_term(env, e->a);
+    if (a->kind == EXPR_error) return a;
+    if (a->kind != EXPR_overload) {
+        report(c, DIAG_diff_needs_function, e->loc, mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
+        return error_expr(c, e->loc);
+    }
+    Candidates *list = arena_new(c->arena, Candidates);
+    *list = (Candidates){.name = a->candidates->name, .nmodes = a->candidates->nmodes};
+    memcpy(list->modes, a->candidates->modes, sizeof list->modes);
+    for (int i = 0; i < a->candidates->count; i++)
+        if (check_is_differentiable(c, a->candidates->at[i].decl, mode))
+            candidates_add(c, list, a->candidates->at[i]);
+    if (list->count == 0) {
+        report_not_differentiable(env, e, mode, a->candidates);
+        return error_expr(c, e->loc);
+    }
+    if (list->nmodes == (int)sizeof list->modes) {
+        report(c, DIAG_too_many_modes, e->loc);
+        return error_expr(c, e->loc);
+    }
+    list->modes[list->nmodes++] = (uint8_t)mode;
+    Expr *node = expr_new(c->arena, EXPR_overload, e->loc);
+    node->name = a->name;
+    node->decl = list->at[0].decl;
+    node->candidates = list;
+    return node;
+}

@@ -1,0 +1,249 @@
+/* Differentiable types: which they are, and what their Differential is.
+ *
+ * Built-in types are differentiable by structure. A struct says so; its Differential is the one it names, or is made here:
+ * a struct nested in it with a field of the same name for each differentiable field. If that would have just the same
+ * fields with the same types, the struct is its own Differential. Generic structs are treated once, in generic form. */
+#include "check/checker.h"
+
+static bool all_differentiable(Checker *c, const Type *type) {
+    for (int i = 0; i < type->nargs; i++) {
+        const Type *part = type->args[i]->kind == TYPE_expand ? type->args[i]->args[0] : type->args[i];
+        if (!is_differentiable_type(c, part)) return false;
+    }
+    return true;
+}
+
+bool is_differentiable_type(Checker *c, const Type *type) {
+    switch (type->kind) {
+    case TYPE_half:
+    case TYPE_float:
+    case TYPE_double:
+    case TYPE_pair: return true;
+    case TYPE_vector:
+    case TYPE_matrix:
+    case TYPE_array:
+    case TYPE_optional: return is_differentiable_type(c, type->args[0]);
+    case TYPE_tuple: return all_differentiable(c, type);
+    case TYPE_expand: return is_differentiable_type(c, type->args[0]);
+    case TYPE_struct:
+    case TYPE_interface:
+    case TYPE_param:
+    case TYPE_each: return conforms_to(c, type, c->known.IDifferentiable);
+    case TYPE_assoc:
+        if (type->name == c->known.Differential && type->args[0]->kind == TYPE_interface) return true;
+        return conforms_to(c, type, c->known.IDifferentiable);
+    default: return false;
+    }
+}
+
+bool is_ptr_differentiable_type(Checker *c, const Type *type) {
+    if (type->kind == TYPE_array) return is_ptr_differentiable_type(c, type->args[0]);
+    bool may = type->kind == TYPE_struct || type->kind == TYPE_param || type->kind == TYPE_assoc;
+    return may && conforms_to(c, type, c->known.IDifferentiablePtrType);
+}
+
+static Decl *assoc_named(Checker *c, Name interface) {
+    const Type *type = interface_named(c, interface);
+    if (is_error(type)) return NULL;
+    DeclVec *found = scope_find(scope_inside(c, (Decl *)(uintptr_t)type->decl), c->known.Differential);
+    return found ? found->at[0] : NULL;
+}
+
+static const Type *assoc_differential(Checker *c, const Type *type, Name interface) {
+    Decl *assoc = assoc_named(c, interface);
+    if (!assoc) return NULL;
+    const Subst *subst = subst_new(c, NULL, assoc->parent, &type, 1);
+    const Type *found = assoc_of(c, type, assoc, subst);
+    return is_error(found) ? NULL : found;
+}
+
+static const Type *map_parts(Checker *c, const Type *type) {
+    TypeVec parts = {0};
+    for (int i = 0; i < type->nargs; i++) {
+        const Type *part = type->args[i];
+        bool expands = part->kind == TYPE_expand;
+        const Type *d = check_differential(c, expands ? part->args[0] : part);
+        if (!d) return NULL;
+        if (expands) d = type_make(c->types, TYPE_expand, 0, NULL, NULL, 0, &d, 1);
+        vec_push(c->arena, &parts, d);
+    }
+    return type_make(c->types, type->kind, 0, NULL, NULL, 0, parts.at, parts.count);
+}
+
+static const Type *map_first(Checker *c, const Type *type, const Type *first) {
+    const Type *args[3] = {first, type->nargs > 1 ? type->args[1] : NULL,
+                           type->nargs > 2 ? type->args[2] : NULL};
+    return first ? type_make(c->types, type->kind, 0, NULL, NULL, 0, args, type->nargs) : NULL;
+}
+
+const Type *check_differential(Checker *c, const Type *type) {
+    if (has_error(type)) return ERROR_TYPE(c);
+    if (!is_differentiable_type(c, type)) return NULL;
+    switch (type->kind) {
+    case TYPE_half:
+    case TYPE_float:
+    case TYPE_double: return type;
+    case TYPE_vector:
+    case TYPE_matrix:
+        if (type_is_float(type->args[0])) return type;
+        return map_first(c, type, check_differential(c, type->args[0]));
+    case TYPE_array:
+    case TYPE_optional:
+    case TYPE_pair: return map_first(c, type, check_differential(c, type->args[0]));
+    case TYPE_tuple: return map_parts(c, type);
+    default: return assoc_differential(c, type, c->known.IDifferentiable);
+    }
+}
+
+const Type *check_ptr_differential(Checker *c, const Type *type) {
+    if (!is_ptr_differentiable_type(c, type)) return NULL;
+    if (type->kind == TYPE_array) return map_first(c, type, check_ptr_differential(c, type->args[0]));
+    return assoc_differential(c, type, c->known.IDifferentiablePtrType);
+}
+
+/* ---- synthesis */
+
+static bool counts(Checker *c, const Type *type, Decl *field) {
+    if (field->modifiers & MODIFIER_no_diff) return false;
+    if (field->type_expr && field->type_expr->kind == EXPR_modified_type &&
+        (field->type_expr->flags & EXPR_NO_DIFF))
+        return false;
+    return is_differentiable_type(c, check_field_type(c, type, field));
+}
+
+static bool is_own_differential(Checker *c, const Type *type, const DeclVec *fields) {
+    for (int i = 0; i < fields->count; i++) {
+        if (!counts(c, type, fields->at[i])) return false;
+        const Type *t = check_field_type(c, type, fields->at[i]);
+        if (check_differential(c, t) != t) return false;
+    }
+    return fields->count > 0;
+}
+
+static void add_field(Checker *c, Decl *owner, const Decl *like, const Type *type) {
+    Decl *field = decl_new(c->arena, DECL_var, like->loc, like->name);
+    field->flavour = VAR_field;
+    field->parent = owner;
+    field->type = type;
+    field->state = STATE_body;
+    field->modifiers =
+        MODIFIER_synthesized | (like->modifiers & (MODIFIER_public | MODIFIER_internal | MODIFIER_private));
+    vec_push(c->arena, &owner->members, field);
+}
+
+static void make_self_differential(Checker *c, Decl *decl) {
+    Sema *sema = decl_sema(c, decl);
+    sema->bases_done = true;
+    vec_push(c->arena, &sema->interfaces, interface_named(c, c->known.IDifferentiable));
+    decl->flags |= DECL_SELF_DIFF;
+    decl->state = STATE_header;
+}
+
+static Decl *make_differential(Checker *c, Decl *decl, const Type *type) {
+    Decl *made = decl_new(c->arena, DECL_struct, decl->loc, c->known.Differential);
+    made->parent = decl;
+    made->modifiers =
+        MODIFIER_synthesized | (decl->modifiers & (MODIFIER_public | MODIFIER_internal | MODIFIER_private));
+    make_self_differential(c, made);
+    decl_sema(c, decl)->differential = made; /* before its fields: a field may refer back to it */
+    DeclVec fields = check_all_fields(c, type);
+    for (int i = 0; i < fields.count; i++) {
+        if (!counts(c, type, fields.at[i])) continue;
+        const Type *d = check_differential(c, check_field_type(c, type, fields.at[i]));
+        if (d) add_field(c, made, fields.at[i], d);
+    }
+    return made;
+}
+
+const Type *synthesize_assoc(Checker *c, const Type *type, Decl *assoc) {
+    bool wanted = assoc->name == c->known.Differential && assoc->parent->name == c->known.IDifferentiable &&
+                  (assoc->parent->flags & DECL_PRELUDE);
+    if (!wanted || type->kind != TYPE_struct) return NULL;
+    Decl *decl = (Decl *)(uintptr_t)type->decl;
+    if (decl->flags & DECL_SELF_DIFF) return type;
+    Sema *sema = decl_sema(c, decl);
+    if (!sema->differential) {
+        DeclVec fields = check_all_fields(c, type);
+        if (is_own_differential(c, type, &fields)) {
+            decl->flags |= DECL_SELF_DIFF;
+            return type;
+        }
+        make_differential(c, decl, type);
+    }
+    return type_with_subst(c, sema->differential, subst_of_type(c, type));
+}
+
+/* ---- fields */
+
+/* [DerivativeMember(Type.field)] */
+static Decl *named_member(Checker *c, const Type *differential, Decl *field) {
+    Expr *e = field->sema ? field->sema->derivative_member : NULL;
+    if (!e) return NULL;
+    Name name = e->name;
+    DeclVec fields = check_all_fields(c, differential);
+    for (int i = 0; i < fields.count; i++)
+        if (fields.at[i]->name == name) return fields.at[i];
+    report(c, DIAG_derivative_member, e->loc, type_str(c, differential), name ? name->text : "?");
+    return NULL;
+}
+
+Decl *check_differential_field(Checker *c, const Type *type, Decl *field) {
+    if (type->kind != TYPE_struct) return NULL;
+    bool pointer = is_ptr_differentiable_type(c, type);
+    const Type *differential = pointer ? check_ptr_differential(c, type) : check_differential(c, type);
+    if (!differential || differential->kind != TYPE_struct) return NULL;
+    ensure_header(c, field);
+    check_attributes(c, field);
+    Decl *named = named_member(c, differential, field);
+    if (named) return named;
+    if (field->sema && field->sema->derivative_member) return NULL;
+    Decl *decl = (Decl *)(uintptr_t)type->decl;
+    bool made = (decl->flags & DECL_SELF_DIFF) ||
+                (decl_sema(c, decl)->differential && differential->decl == decl_sema(c, decl)->differential);
+    if (!made && !pointer)
+        return NULL; /* a Differential written by hand holds what is mapped to it, nothing else */
+    if (!pointer && !counts(c, type, field)) return NULL;
+    DeclVec fields = check_all_fields(c, differential);
+    for (int i = 0; i < fields.count; i++)
+        if (fields.at[i]->name == field->name) return fields.at[i];
+    return NULL;
+}
+
+/* ---- checks */
+
+void check_differentiable_struct(Checker *c, Conformance *conformance) {
+    const Type *type = conformance->type;
+    if (conforms_to(c, type, c->known.IDifferentiablePtrType)) {
+        report(c, DIAG_both_differentiable, conformance->loc, type_str(c, type));
+        return;
+    }
+    const Type *differential = check_differential(c, type);
+    if (!differential) return;
+    if (!is_differentiable_type(c, differential)) {
+        report(c, DIAG_differential_not_differentiable, conformance->loc, type_str(c, differential));
+        note(c, DIAG_note_make_differentiable, 0, type_str(c, differential));
+        return;
+    }
+    const Type *second = check_differential(c, differential);
+    if (second && second != differential)
+        report(c, DIAG_differential_of_differential, conformance->loc, type_str(c, type),
+               type_str(c, differential), type_str(c, second));
+    DeclVec fields = check_all_fields(c, type);
+    for (int i = 0; i < fields.count; i++) check_differential_field(c, type, fields.at[i]);
+}
+
+bool check_is_diff_type(Checker *c, const Type *type, const Decl *context) {
+    const Decl *before = c->context;
+    c->context = context;
+    bool result = is_differentiable_type(c, type);
+    c->context = before;
+    return result;
+}
+
+bool check_is_ptr_diff_type(Checker *c, const Type *type, const Decl *context) {
+    const Decl *before = c->context;
+    c->context = context;
+    bool result = is_ptr_differentiable_type(c, type);
+    c->context = before;
+    return result;
+}

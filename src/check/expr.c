@@ -1,0 +1,515 @@
+/* Expressions. check_term turns what the parser built into checked nodes (see nodes.def): a value, a type, a namespace or
+ * an overloaded function; operators, members, calls, conversions and constructors have files of their own. */
+#include "check/checker.h"
+
+Expr *error_expr(Checker *c, Loc loc) {
+    Expr *e = expr_new(c->arena, EXPR_error, loc);
+    e->type = ERROR_TYPE(c);
+    e->flags = EXPR_CHECKED;
+    return e;
+}
+
+Expr *type_expr(Checker *c, Loc loc, const Type *type) {
+    Expr *e = expr_new(c->arena, EXPR_type, loc);
+    e->type_value = type;
+    e->flags = EXPR_CHECKED;
+    return e;
+}
+
+Expr *decl_expr(Checker *c, Loc loc, Decl *decl, const Subst *subst, Expr *base) {
+    Expr *e = expr_new(c->arena, EXPR_decl, loc);
+    e->decl = decl;
+    e->name = decl->name;
+    e->subst = subst;
+    e->a = base;
+    e->flags = EXPR_CHECKED;
+    e->type = check_subst(c, decl_value_type(c, decl), subst);
+    return e;
+}
+
+bool expr_is_place(const Expr *e) { return (e->flags & EXPR_PLACE) != 0; }
+
+/* ---- literals */
+
+static TypeKind int_literal_kind(const Expr *e, bool *too_big) {
+    uint64_t v = e->number;
+    bool any_sign = (e->flags & EXPR_HEX) != 0;
+    *too_big = false;
+    switch ((LiteralSuffix)e->suffix) {
+    case SUFFIX_ll: return v > INT64_MAX ? TYPE_uint64 : TYPE_int64;
+    case SUFFIX_z: return TYPE_int64;
+    case SUFFIX_ull:
+    case SUFFIX_uz: return TYPE_uint64;
+    case SUFFIX_u:
+    case SUFFIX_ul: return v > UINT32_MAX ? TYPE_uint64 : TYPE_uint;
+    default: break;
+    }
+    if (e->flags & EXPR_CHAR) return TYPE_uint;
+    if (v <= INT32_MAX) return TYPE_int;
+    if (any_sign && v <= UINT32_MAX) return TYPE_uint;
+    if (v <= INT64_MAX) return TYPE_int64;
+    *too_big = !any_sign;
+    return TYPE_uint64;
+}
+
+static Expr *check_int(Env *env, Expr *e) {
+    bool too_big;
+    e->type = type_basic(env->c->types, int_literal_kind(e, &too_big));
+    if (too_big) report(env->c, DIAG_literal_too_big, e->loc);
+    return e;
+}
+
+static Expr *check_float(Env *env, Expr *e) {
+    TypeKind kind = e->suffix == SUFFIX_h                             ? TYPE_half
+                    : e->suffix == SUFFIX_lf || e->suffix == SUFFIX_l ? TYPE_double
+                                                                      : TYPE_float;
+    e->type = type_basic(env->c->types, kind);
+    return e;
+}
+
+/* ---- names */
+
+static bool is_readonly_var(const Decl *decl) {
+    if (decl->modifiers & (MODIFIER_const | MODIFIER_let | MODIFIER_constref)) return true;
+    if (decl->flavour != VAR_global) return false;
+    return !(decl->modifiers & (MODIFIER_static | MODIFIER_groupshared)); /* a shader parameter */
+}
+
+static bool has_accessor(const Decl *decl, FuncFlavour flavour) {
+    for (int i = 0; i < decl->members.count; i++)
+        if (decl->members.at[i]->kind == DECL_func && decl->members.at[i]->flavour == flavour) return true;
+    return false;
+}
+
+static uint32_t place_flags(const Decl *decl, const Expr *base) {
+    uint32_t of_base = base ? base->flags & (EXPR_PLACE | EXPR_READONLY) : EXPR_PLACE;
+    switch ((DeclKind)decl->kind) {
+    case DECL_var:
+        if (decl->flavour == VAR_field && !(decl->modifiers & MODIFIER_static))
+            return of_base | (is_readonly_var(decl) ? EXPR_READONLY : 0);
+        return EXPR_PLACE | (is_readonly_var(decl) ? EXPR_READONLY : 0);
+    case DECL_property:
+    case DECL_subscript:
+        if (has_accessor(decl, FUNC_ref)) return EXPR_PLACE;
+        if (!has_accessor(decl, FUNC_set)) return EXPR_PLACE | EXPR_READONLY;
+        return EXPR_PLACE;
+    default: return 0;
+    }
+}
+
+uint32_t decl_place_flags(const Decl *decl, const Expr *base) { return place_flags(decl, base); }
+
+static bool needs_object(const Decl *decl) { return decl_type_around(decl) && !decl_is_static(decl); }
+
+static Expr *value_of_decl(Env *env, Loc loc, const Candidate *found) {
+    Checker *c = env->c;
+    Decl *decl = found->decl;
+    if (decl->kind == DECL_var && decl->flavour == VAR_local && !decl->type) {
+        report(c, DIAG_used_before_declared, loc, decl->name->text);
+        return error_expr(c, loc);
+    }
+    Expr *base = found->base;
+    if (base && base->kind == EXPR_this && !base->type) base = check_term(env, base);
+    if (needs_object(decl) && !base) {
+        report(c, DIAG_needs_object, loc, decl->name ? decl->name->text : "[]");
+        return error_expr(c, loc);
+    }
+    Expr *e = decl_expr(c, loc, decl, found->subst, base);
+    e->flags |= place_flags(decl, base);
+    decl->flags |= DECL_USED;
+    if (decl->flags & DECL_DEPRECATED) report(c, DIAG_deprecated, loc, decl->name->text);
+    if (env->lambda && decl->kind == DECL_var && !e->a) return lambda_capture(env, e, decl);
+    return e;
+}
+
+static const Type *type_of_candidate(Env *env, const Candidate *found) {
+    Checker *c = env->c;
+    Decl *decl = found->decl;
+    switch ((DeclKind)decl->kind) {
+    case DECL_type_param:
+        for (int i = 0; i < generic_count(decl->parent); i++)
+            if (generic_param(decl->parent, i) == decl) return param_type(c, decl->parent, i);
+        return ERROR_TYPE(c);
+    case DECL_assoc: {
+        const Type *base = subst_find(found->subst, decl->parent, 0);
+        return assoc_of(c, base ? base : param_type(c, decl->parent, 0), decl, found->subst);
+    }
+    case DECL_alias:
+        ensure_header(c, decl);
+        return check_subst(c, decl->type ? decl->type : ERROR_TYPE(c), found->subst);
+    default: ensure_header(c, decl); return type_with_subst(c, decl, found->subst);
+    }
+}
+
+static Expr *type_of_decl(Env *env, Loc loc, const Candidate *found) {
+    Checker *c = env->c;
+    Decl *decl = found->decl;
+    bool unapplied = decl->generics && decl->generics->params.count;
+    Expr *e = type_expr(c, loc, unapplied ? NULL : type_of_candidate(env, found));
+    e->decl = decl;
+    e->name = decl->name;
+    if (unapplied) {
+        e->candidates = arena_new(c->arena, Candidates);
+        candidates_add(c, e->candidates, *found);
+    } else if (e->type_value->kind == TYPE_error) return error_expr(c, loc);
+    return e;
+}
+
+static bool report_ambiguous(Env *env, Expr *expr, const Candidates *list) {
+    const Candidate *first = &list->at[0], *second = NULL;
+    for (int i = 1; i < list->count && !second; i++)
+        if (list->at[i].distance == first->distance) second = &list->at[i];
+    if (!second) return false;
+    report(env->c, DIAG_ambiguous_name, expr->loc, list->name->text);
+    note(env->c, DIAG_note_declared_here, first->decl->loc, list->name->text);
+    note(env->c, DIAG_note_declared_here, second->decl->loc, list->name->text);
+    return true;
+}
+
+Expr *expr_from_candidates(Env *env, Expr *expr, Candidates *list) {
+    Checker *c = env->c;
+    bool functions = true, spaces = true, subscripts = true;
+    for (int i = 0; i < list->count; i++) {
+        functions &= decl_is_function(list->at[i].decl);
+        spaces &= list->at[i].decl->kind == DECL_namespace;
+        subscripts &= list->at[i].decl->kind == DECL_subscript;
+    }
+    if (functions || subscripts || spaces) {
+        Expr *e = expr_new(c->arena, spaces ? EXPR_space : EXPR_overload, expr->loc);
+        e->name = list->name;
+        e->decl = list->at[0].decl;
+        e->candidates = list;
+        e->flags = EXPR_CHECKED;
+        return e;
+    }
+    if (report_ambiguous(env, expr, list)) return error_expr(c, expr->loc);
+    const Candidate *found = &list->at[0];
+    if (decl_is_type(found->decl)) return type_of_decl(env, expr->loc, found);
+    if (found->decl->kind == DECL_import || found->decl->kind == DECL_using) return error_expr(c, expr->loc);
+    return value_of_decl(env, expr->loc, found);
+}
+
+/* Tries the type of that name that is built in and not in the prelude: float3, int2x2. */
+static Expr *builtin_or_unknown(Env *env, Expr *expr) {
+    Checker *c = env->c;
+    const Type *builtin = builtin_named_type(c, expr->name);
+    if (builtin) return type_expr(c, expr->loc, builtin);
+    report_unknown_name(env, expr, expr->name);
+    return error_expr(c, expr->loc);
+}
+
+static bool report_invisible(Env *env, Expr *expr, const Candidate *found) {
+    if (decl_visible_from(env->c, found->decl, env->decl)) return false;
+    report(env->c, DIAG_not_visible, expr->loc, found->decl->name ? found->decl->name->text : "[]");
+    note(env->c, DIAG_note_declared_here, found->decl->loc,
+         found->decl->name ? found->decl->name->text : "[]");
+    return true;
+}
+
+static Expr *check_name(Env *env, Expr *expr) {
+    Candidates *list = arena_new(env->c->arena, Candidates);
+    if (!lookup_name(env, expr->name, list)) return builtin_or_unknown(env, expr);
+    if (report_invisible(env, expr, &list->at[0])) return error_expr(env->c, expr->loc);
+    return expr_from_candidates(env, expr, list);
+}
+
+static Expr *check_this(Env *env, Expr *e) {
+    Expr *captured;
+    if (env->lambda && lambda_this(env, e, &captured)) return captured;
+    if (!env->this_type) {
+        report(env->c, DIAG_no_this, e->loc);
+        return error_expr(env->c, e->loc);
+    }
+    e->type = env->this_type;
+    if (env->sig && env->sig->has_this) e->type = env->sig->this_type;
+    e->flags |= EXPR_PLACE | (env->this_writable ? 0 : EXPR_READONLY);
+    return e;
+}
+
+static Expr *check_this_type(Env *env, Expr *e) {
+    Decl *type = env->decl;
+    while (type && type->kind != DECL_struct && type->kind != DECL_interface &&
+           type->kind != DECL_extension && type->kind != DECL_enum)
+        type = type->parent;
+    if (!type) {
+        report(env->c, DIAG_no_this_type, e->loc);
+        return error_expr(env->c, e->loc);
+    }
+    return type_expr(env->c, e->loc, this_type_of(env->c, type));
+}
+
+/* ---- types spelled with operators */
+
+static Expr *check_function_type(Env *env, Expr *e) {
+    Checker *c = env->c;
+    TypeVec parts = {0};
+    vec_push(c->arena, &parts, e->a ? resolve_type(env, e->a) : type_basic(c->types, TYPE_void));
+    for (int i = 0; i < e->args.count; i++) vec_push(c->arena, &parts, resolve_type(env, e->args.at[i]));
+    return type_expr(c, e->loc, type_make(c->types, TYPE_function, 0, NULL, NULL, 0, parts.at, parts.count));
+}
+
+static Expr *check_pointer_type(Env *env, Expr *e) {
+    const Type *target = resolve_type(env, e->a);
+    return is_error(target) ? error_expr(env->c, e->loc)
+                            : type_expr(env->c, e->loc, type_pointer(env->c->types, target));
+}
+
+static Expr *check_modified_type(Env *env, Expr *e) {
+    const Type *type = resolve_type(env, e->a);
+    return is_error(type) ? error_expr(env->c, e->loc) : type_expr(env->c, e->loc, type);
+}
+
+/* ---- packs */
+
+static Expr *check_each(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *a = check_term(env, e->a);
+    if (a->kind == EXPR_error) return a;
+    if (a->kind == EXPR_type) {
+        const Type *type = a->type_value;
+        if (!type || !(type->flags & TYPE_IS_PACK_PARAM)) {
+            report(c, DIAG_each_needs_pack, e->loc);
+            return error_expr(c, e->loc);
+        }
+        return type_expr(c, e->loc, type_make(c->types, TYPE_each, 0, NULL, NULL, 0, &type, 1));
+    }
+    const Type *type = a->type;
+    if (type->kind == TYPE_tuple && type->nargs == 1 && type->args[0]->kind == TYPE_expand)
+        type = type->args[0];
+    if (type->kind != TYPE_expand) {
+        report(c, DIAG_each_needs_pack, e->loc);
+        return error_expr(c, e->loc);
+    }
+    e->a = a;
+    e->type = type->args[0];
+    return e;
+}
+
+static Expr *check_expand(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *a = check_term(env, e->a);
+    if (a->kind == EXPR_error) return a;
+    const Type *pattern = a->kind == EXPR_type ? a->type_value : a->type;
+    if (!pattern || a->kind == EXPR_overload || a->kind == EXPR_space) {
+        report(c, DIAG_each_needs_pack, e->loc);
+        return error_expr(c, e->loc);
+    }
+    const Type *type = type_make(c->types, TYPE_expand, 0, NULL, NULL, 0, &pattern, 1);
+    if (a->kind == EXPR_type) return type_expr(c, e->loc, type);
+    e->a = a;
+    e->type = type;
+    return e;
+}
+
+/* ---- casts, tests and the like */
+
+static Expr *check_cast(Env *env, Expr *e) {
+    const Type *type = resolve_type(env, e->b);
+    if (is_error(type)) {
+        check_value(env, e->a);
+        return error_expr(env->c, e->loc);
+    }
+    if (e->a->kind == EXPR_list) return coerce_list(env, e->a, type);
+    Expr *a = check_term(env, e->a);
+    if (a->kind == EXPR_overload && type->kind == TYPE_function) return coerce(env, a, type);
+    a = check_value(env, a);
+    return a->kind == EXPR_error ? a : convert_explicit(env, a, type, e->loc);
+}
+
+static Expr *check_is(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *a = check_term(env, e->a);
+    const Type *type = resolve_type(env, e->b);
+    if (a->kind == EXPR_error || is_error(type)) return error_expr(c, e->loc);
+    bool names_type = a->kind == EXPR_type;
+    if (!names_type) a = check_value(env, a);
+    const Type *from = names_type ? a->type_value : a->type;
+    if (!from || is_error(from)) return error_expr(c, e->loc);
+    if (type->kind == TYPE_interface && !(type_is_abstract(from) && names_type)) {
+        report(c, DIAG_is_interface, e->loc, type_str(c, type));
+        return error_expr(c, e->loc);
+    }
+    e->a = a;
+    e->b = type_expr(c, e->b->loc, type);
+    const Type *result = type_basic(c->types, TYPE_bool);
+    if (e->kind == EXPR_as) result = type_wrap(c->types, TYPE_optional, type);
+    e->type = result;
+    return e;
+}
+
+static Expr *check_sizeof(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *a = check_term(env, e->a);
+    if (a->kind == EXPR_error) return a;
+    if (a->kind != EXPR_type) a = check_value(env, a);
+    if (a->kind == EXPR_type && !a->type_value) a = type_expr(c, a->loc, resolve_type(env, a));
+    if (a->kind == EXPR_error || (a->kind == EXPR_type && is_error(a->type_value)))
+        return error_expr(c, e->loc);
+    e->a = a;
+    e->type = type_basic(c->types, TYPE_int);
+    return e;
+}
+
+/* no_diff stands before an expression whose last step is a call, a subscript or a constructor. */
+static bool ends_in_call(const Expr *e) {
+    while (e->kind == EXPR_paren) e = e->a;
+    return e->kind == EXPR_call || e->kind == EXPR_index || e->kind == EXPR_no_diff || e->kind == EXPR_cast;
+}
+
+static Expr *check_no_diff(Env *env, Expr *e) {
+    bool call = ends_in_call(e->a);
+    Expr *a = check_value(env, e->a);
+    if (a->kind == EXPR_error) return a;
+    if (!call) {
+        report(env->c, DIAG_no_diff_needs_call, e->loc);
+        return error_expr(env->c, e->loc);
+    }
+    e->a = a;
+    e->type = a->type;
+    return e;
+}
+
+static Expr *check_tuple(Env *env, Expr *e) {
+    Checker *c = env->c;
+    TypeVec types = {0};
+    for (int i = 0; i < e->args.count; i++) {
+        e->args.at[i] = check_value(env, e->args.at[i]);
+        if (e->args.at[i]->kind == EXPR_error) return e->args.at[i];
+        vec_push(c->arena, &types, e->args.at[i]->type);
+    }
+    e->kind = EXPR_construct;
+    e->type = type_make(c->types, TYPE_tuple, 0, NULL, NULL, 0, types.at, types.count);
+    return e;
+}
+
+/* ---- entries */
+
+static Expr *check_kind(Env *env, Expr *e) {
+    Checker *c = env->c;
+    switch ((ExprKind)e->kind) {
+    case EXPR_error: e->type = ERROR_TYPE(c); return e;
+    case EXPR_int: return check_int(env, e);
+    case EXPR_float: return check_float(env, e);
+    case EXPR_bool: e->type = type_basic(c->types, TYPE_bool); return e;
+    case EXPR_string: e->type = type_basic(c->types, TYPE_string); return e;
+    case EXPR_null: e->type = type_basic(c->types, TYPE_null); return e;
+    case EXPR_none: e->type = type_basic(c->types, TYPE_none); return e;
+    case EXPR_list: e->type = type_basic(c->types, TYPE_list); return e;
+    case EXPR_name: return check_name(env, e);
+    case EXPR_this: return check_this(env, e);
+    case EXPR_this_type: return check_this_type(env, e);
+    case EXPR_member: return check_member(env, e);
+    case EXPR_apply: return check_apply(env, e);
+    case EXPR_call: return check_call(env, e);
+    case EXPR_index: return check_index(env, e);
+    case EXPR_unary: return check_unary(env, e);
+    case EXPR_postfix: return check_postfix(env, e);
+    case EXPR_binary: return check_binary(env, e);
+    case EXPR_assign: return check_assign(env, e);
+    case EXPR_select: return check_select(env, e);
+    case EXPR_cast: return check_cast(env, e);
+    case EXPR_paren: return check_term(env, e->a);
+    case EXPR_tuple: return check_tuple(env, e);
+    case EXPR_sizeof:
+    case EXPR_alignof:
+    case EXPR_countof: return check_sizeof(env, e);
+    case EXPR_is:
+    case EXPR_as: return check_is(env, e);
+    case EXPR_lambda: return check_lambda(env, e);
+    case EXPR_no_diff: return check_no_diff(env, e);
+    case EXPR_fwd_diff:
+    case EXPR_bwd_diff: return check_diff_operator(env, e);
+    case EXPR_each: return check_each(env, e);
+    case EXPR_expand: return check_expand(env, e);
+    case EXPR_pointer_type: return check_pointer_type(env, e);
+    case EXPR_function_type: return check_function_type(env, e);
+    case EXPR_modified_type: return check_modified_type(env, e);
+    default: return e; /* already checked */
+    }
+}
+
+#define MAX_EXPR_DEPTH 5000
+
+Expr *check_term(Env *env, Expr *e) {
+    if (e->flags & EXPR_CHECKED) return e;
+    Checker *c = env->c;
+    if (c->expr_depth > MAX_EXPR_DEPTH) {
+        if (!c->too_deep) report(c, DIAG_too_deep, e->loc);
+        c->too_deep = true;
+        return error_expr(c, e->loc);
+    }
+    c->expr_depth++;
+    e = check_kind(env, e);
+    e->flags |= EXPR_CHECKED;
+    c->expr_depth--;
+    return e;
+}
+
+Expr *check_value(Env *env, Expr *expr) {
+    Checker *c = env->c;
+    Expr *e = check_term(env, expr);
+    switch ((ExprKind)e->kind) {
+    case EXPR_type: report(c, DIAG_type_as_value, e->loc); return error_expr(c, e->loc);
+    case EXPR_space: report(c, DIAG_space_as_value, e->loc); return error_expr(c, e->loc);
+    case EXPR_overload:
+        report(c, DIAG_function_as_value, e->loc, e->name ? e->name->text : "?");
+        return error_expr(c, e->loc);
+    default: break;
+    }
+    if (!e->type) e->type = ERROR_TYPE(c);
+    return e;
+}
+
+Expr *check_value_of(Env *env, Expr *expr, const Type *type) {
+    if (expr->kind == EXPR_list && !has_error(type)) return coerce_list(env, expr, type);
+    Expr *e = type->kind == TYPE_function ? check_term(env, expr) : check_value(env, expr);
+    return coerce(env, e, type);
+}
+
+/* ---- places */
+
+void mark_assigned(Expr *e) {
+    while (e) {
+        if (e->kind == EXPR_decl && e->decl->kind == DECL_var) e->decl->flags |= DECL_ASSIGNED;
+        if (e->kind == EXPR_this) return;
+        bool through = e->kind == EXPR_decl || e->kind == EXPR_swizzle || e->kind == EXPR_element ||
+                       e->kind == EXPR_part || e->kind == EXPR_convert;
+        if (!through) return;
+        e = e->a;
+    }
+}
+
+static void why_readonly(Env *env, const Expr *e) {
+    Checker *c = env->c;
+    const Expr *root = e;
+    while ((root->kind == EXPR_swizzle || root->kind == EXPR_element || root->kind == EXPR_part ||
+            (root->kind == EXPR_decl && root->a)) &&
+           root->a)
+        root = root->a;
+    if (root->kind == EXPR_this) note(c, DIAG_note_not_mutating, env->decl->loc);
+    else if (root->kind == EXPR_decl)
+        note(c, DIAG_note_declared_here, root->decl->loc, root->decl->name ? root->decl->name->text : "?");
+}
+
+bool require_writable(Env *env, Expr *e, Loc loc) {
+    Checker *c = env->c;
+    if (e->kind == EXPR_error || (e->type && has_error(e->type))) return false;
+    if (!(e->flags & EXPR_PLACE)) {
+        report(c, DIAG_not_a_place, loc);
+        return false;
+    }
+    if (e->flags & EXPR_READONLY) {
+        report(c, DIAG_readonly, loc);
+        why_readonly(env, e);
+        return false;
+    }
+    if (e->kind == EXPR_swizzle)
+        for (int i = 0; i < e->nlanes; i++)
+            for (int j = 0; j < i; j++)
+                if (e->lanes[i] == e->lanes[j]) {
+                    report(c, DIAG_swizzle_repeats, loc);
+                    return false;
+                }
+    mark_assigned(e);
+    return true;
+}

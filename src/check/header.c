@@ -1,0 +1,411 @@
+/* Headers: what must be known about a declaration before it can be used. Bodies come later, see stmt.c.
+ *
+ * Everything here is computed when first asked for. A declaration that needs itself for its own header (an alias of
+ * itself, a variable whose inferred type depends on it) is found `busy` and reported. */
+#include "check/checker.h"
+
+Sema *decl_sema(Checker *c, Decl *decl) {
+    if (!decl->sema) decl->sema = arena_new(c->arena, Sema);
+    return decl->sema;
+}
+
+/* ---- bases */
+
+static void add_base(Env *env, Decl *decl, Sema *sema, Expr *expr) {
+    Checker *c = env->c;
+    const Type *type = resolve_type(env, expr);
+    if (has_error(type)) return;
+    if (decl->kind == DECL_enum) {
+        if (type_is_integer(type) || type->kind == TYPE_bool) sema->underlying = type;
+        else if (type->kind != TYPE_interface) report(c, DIAG_enum_underlying, expr->loc, type_str(c, type));
+        return;
+    }
+    if (type->kind == TYPE_interface) {
+        vec_push(c->arena, &sema->interfaces, type);
+        return;
+    }
+    if (decl->kind == DECL_struct && type->kind == TYPE_struct && !sema->base) {
+        sema->base = type;
+        report(c, DIAG_struct_inheritance, expr->loc);
+        return;
+    }
+    if (decl->kind == DECL_assoc && type->kind == TYPE_param) { /* `associatedtype D : This`: equal to it */
+        sema->underlying = type;
+        return;
+    }
+    report(c, DIAG_bad_base, expr->loc, type_str(c, type));
+}
+
+/* A struct must not inherit from itself, whatever the way. */
+static void check_base_cycle(Checker *c, Decl *decl) {
+    int steps = 0;
+    for (const Type *base = decl_sema(c, decl)->base; base;
+         base = decl_sema(c, (Decl *)(uintptr_t)base->decl)->base) {
+        ensure_bases(c, (Decl *)(uintptr_t)base->decl);
+        if (base->decl != decl && steps++ < 100) continue;
+        report(c, DIAG_circular, decl->loc, decl->name->text);
+        decl_sema(c, decl)->base = NULL;
+        return;
+    }
+}
+
+static bool inherits_from(Checker *c, const Type *interface, const Decl *decl, int depth) {
+    if (interface->decl == decl || depth > 100) return true;
+    Decl *other = (Decl *)(uintptr_t)interface->decl;
+    Sema *sema = decl_sema(c, other);
+    for (int i = 0; i < sema->interfaces.count; i++)
+        if (inherits_from(c, sema->interfaces.at[i], decl, depth + 1)) return true;
+    return false;
+}
+
+static void check_interface_cycle(Checker *c, Decl *decl) {
+    Sema *sema = decl_sema(c, decl);
+    for (int i = 0; i < sema->interfaces.count; i++) {
+        if (!inherits_from(c, sema->interfaces.at[i], decl, 0)) continue;
+        report(c, DIAG_circular, decl->loc, decl->name->text);
+        sema->interfaces.count = 0;
+    }
+}
+
+void ensure_bases(Checker *c, Decl *decl) {
+    Sema *sema = decl_sema(c, decl);
+    if (sema->bases_done || sema->bases_busy) return;
+    sema->bases_busy = true;
+    const Decl *context = c->context;
+    c->context = decl;
+    Env env = env_for_decl(c, decl);
+    for (int i = 0; i < decl->bases.count; i++) add_base(&env, decl, sema, decl->bases.at[i]);
+    c->context = context;
+    sema->bases_busy = false;
+    sema->bases_done = true;
+    if (sema->base) check_base_cycle(c, decl);
+    if (decl->kind == DECL_interface) check_interface_cycle(c, decl);
+}
+
+/* ---- members of structs */
+
+void ensure_members(Checker *c, Decl *decl) {
+    Sema *sema = decl_sema(c, decl);
+    if (sema->members_done) return;
+    sema->members_done = true;
+    for (int i = 0; i < decl->members.count; i++) {
+        Decl *member = decl->members.at[i];
+        bool is_field = member->kind == DECL_var && member->flavour == VAR_field;
+        if (is_field && !(member->modifiers & MODIFIER_static)) vec_push(c->arena, &sema->fields, member);
+        if (member->kind == DECL_func && member->flavour == FUNC_init)
+            vec_push(c->arena, &sema->inits, member);
+    }
+}
+
+/* ---- variables */
+
+static const Type *sized_by_initialiser(Checker *c, const Type *type, Expr *init) {
+    if (type->kind != TYPE_array || type->nargs != 1 || !init || init->kind != EXPR_list) return type;
+    return type_array(c->types, type->args[0], init->args.count);
+}
+
+static void header_of_var(Checker *c, Decl *decl) {
+    Env env = env_for_decl(c, decl->parent ? decl->parent : decl);
+    env.decl = decl->parent ? decl->parent : decl;
+    if (decl->type_expr) {
+        decl->type = sized_by_initialiser(c, resolve_type(&env, decl->type_expr), decl->init);
+    } else if (decl->init) {
+        Env inside = env_for_decl(c, decl);
+        decl->init = check_value(&inside, decl->init);
+        decl->type = decl->init->type ? decl->init->type : ERROR_TYPE(c);
+        if (decl->type->kind == TYPE_list) {
+            report(c, DIAG_list_needs_type, decl->loc);
+            decl->type = ERROR_TYPE(c);
+        }
+    } else {
+        report(c, DIAG_var_needs_type, decl->loc, decl->name ? decl->name->text : "?");
+        decl->type = ERROR_TYPE(c);
+    }
+    if (decl->type->kind == TYPE_void) {
+        report(c, DIAG_void_variable, decl->loc, decl->name ? decl->name->text : "?");
+        decl->type = ERROR_TYPE(c);
+    }
+}
+
+/* ---- functions */
+
+static uint8_t pass_mode(const Decl *param) {
+    if (param->modifiers & MODIFIER_ref) return PASS_ref;
+    if (param->modifiers & MODIFIER_constref) return PASS_constref;
+    if (!(param->modifiers & MODIFIER_out)) return PASS_in;
+    return param->modifiers & MODIFIER_in ? PASS_inout : PASS_out;
+}
+
+/* `int a[]` accepts any size and knows it inside: the function becomes generic over the size. */
+static const Type *unsized_param(Checker *c, Decl *func, const Type *type) {
+    if (type->kind != TYPE_array || type->nargs != 1) return type;
+    if (!func->generics) func->generics = arena_new(c->arena, Generics);
+    Name name = name_from(c->names, format_text(c->arena, "__size%d", func->generics->params.count));
+    Decl *size = decl_new(c->arena, DECL_value_param, func->loc, name);
+    size->parent = func;
+    size->type = type_basic(c->types, TYPE_int);
+    size->state = STATE_header;
+    size->modifiers |= MODIFIER_synthesized;
+    vec_push(c->arena, &func->generics->params, size);
+    const Type *args[2] = {type->args[0], param_type(c, func, generic_count(func) - 1)};
+    return type_make(c->types, TYPE_array, 0, NULL, NULL, 0, args, 2);
+}
+
+static ParamSig param_signature(Checker *c, Env *env, Decl *func, Decl *param) {
+    param->parent = func;
+    if (!param->type) {
+        const Type *type = param->type_expr ? resolve_type(env, param->type_expr) : ERROR_TYPE(c);
+        if (!param->type_expr)
+            report(c, DIAG_var_needs_type, param->loc, param->name ? param->name->text : "?");
+        if (type->kind == TYPE_void) {
+            report(c, DIAG_void_variable, param->loc, param->name ? param->name->text : "?");
+            type = ERROR_TYPE(c);
+        }
+        param->type = unsized_param(c, func, type);
+        param->state = STATE_header;
+        check_attributes(c, param);
+    }
+    bool modified = param->type_expr && param->type_expr->kind == EXPR_modified_type &&
+                    (param->type_expr->flags & EXPR_NO_DIFF);
+    return (ParamSig){.name = param->name,
+                      .type = param->type,
+                      .pass = pass_mode(param),
+                      .no_diff = (param->modifiers & MODIFIER_no_diff) || modified,
+                      .is_pack = param->type->kind == TYPE_expand,
+                      .decl = param};
+}
+
+static Decl *new_value_param(Checker *c, Decl *setter, const Type *type) {
+    Decl *param = decl_new(c->arena, DECL_var, setter->loc, c->known.newValue);
+    param->flavour = VAR_param;
+    param->parent = setter;
+    param->type = type;
+    param->state = STATE_header;
+    param->modifiers |= MODIFIER_synthesized;
+    return param;
+}
+
+/* Accessors take the parameters of their subscript, and a setter the new value. */
+static void accessor_params(Checker *c, Decl *func, DeclVec *params) {
+    Decl *owner = func->parent;
+    ensure_header(c, owner);
+    for (int i = 0; i < owner->params.count; i++) vec_push(c->arena, params, owner->params.at[i]);
+    if (func->flavour != FUNC_set) return;
+    if (func->params.count == 0) {
+        vec_push(c->arena, &func->params, new_value_param(c, func, owner->type));
+        func->scope = NULL; /* it has a name to show now */
+    }
+    Decl *value = func->params.at[0];
+    if (!value->type && !value->type_expr) value->type = owner->type;
+    vec_push(c->arena, params, value);
+}
+
+static const Type *result_of(Checker *c, Env *env, Decl *func, FuncSig *sig) {
+    const Type *none = type_basic(c->types, TYPE_void);
+    switch ((FuncFlavour)func->flavour) {
+    case FUNC_init: return this_type_of(c, decl_type_around(func));
+    case FUNC_get: return func->parent->type;
+    case FUNC_ref: return func->parent->type;
+    case FUNC_set: return none;
+    case FUNC_plain:
+    case FUNC_lambda: break;
+    }
+    if (func->type_expr && func->type_expr->kind == EXPR_modified_type &&
+        (func->type_expr->flags & EXPR_NO_DIFF))
+        sig->result_no_diff = true;
+    return func->type_expr ? resolve_type(env, func->type_expr) : none;
+}
+
+static void this_signature(Checker *c, Decl *func, FuncSig *sig) {
+    Decl *type = decl_type_around(func);
+    if (!type || decl_is_static(func)) return;
+    sig->has_this = true;
+    sig->this_type = this_type_of(c, type);
+    bool setter = func->flavour == FUNC_set || func->flavour == FUNC_ref;
+    bool writes = setter ? !(func->flags & DECL_NONMUTATING) : (func->flags & DECL_MUTATING) != 0;
+    sig->this_pass = writes ? PASS_inout : PASS_in;
+    sig->this_no_diff = (func->flags & DECL_NO_DIFF_THIS) != 0;
+    if (func->flags & DECL_DERIV_METHOD) {
+        bool pointer = is_ptr_differentiable_type(c, sig->this_type);
+        sig->this_type = type_wrap(c->types, pointer ? TYPE_ptr_pair : TYPE_pair, sig->this_type);
+    }
+}
+
+static void mark_requirement(Decl *func) {
+    Decl *owner = func->parent;
+    if (owner && (owner->kind == DECL_property || owner->kind == DECL_subscript)) owner = owner->parent;
+    if (!owner || owner->kind != DECL_interface) return;
+    func->flags |= DECL_REQUIREMENT;
+    if (func->body || func->lazy.count) func->flags |= DECL_HAS_DEFAULT;
+}
+
+FuncSig *signature_of(Checker *c, Decl *func) {
+    ensure_header(c, func);
+    return decl_sema(c, func)->sig;
+}
+
+static void header_of_func(Checker *c, Decl *func) {
+    Sema *sema = decl_sema(c, func);
+    FuncSig *sig = sema->sig = arena_new(c->arena, FuncSig);
+    sig->result = ERROR_TYPE(c); /* until known: silences whoever asks in between */
+    mark_requirement(func);
+    check_attributes(c, func);
+    ensure_generics(c, func);
+    DeclVec params = {0};
+    bool accessor = func->flavour == FUNC_get || func->flavour == FUNC_set || func->flavour == FUNC_ref;
+    if (accessor) accessor_params(c, func, &params);
+    else params = func->params;
+    Env env = env_for_decl(c, func);
+    sig->params = arena_array(c->arena, ParamSig, params.count ? params.count : 1);
+    for (int i = 0; i < params.count; i++) {
+        sig->params[i] = param_signature(
+            c, &env, accessor && params.at[i]->parent != func ? func->parent : func, params.at[i]);
+        sig->nparams = i + 1;
+        bool no_default =
+            i > 0 && params.at[i - 1]->init && !params.at[i]->init && !sig->params[i].is_pack && !accessor;
+        if (no_default)
+            report(c, DIAG_default_order, params.at[i]->loc,
+                   params.at[i]->name ? params.at[i]->name->text : "?");
+    }
+    sig->result_no_diff = (func->modifiers & MODIFIER_no_diff) != 0;
+    sig->is_init = func->flavour == FUNC_init;
+    sig->result = result_of(c, &env, func, sig);
+    this_signature(c, func, sig);
+}
+
+/* ---- enums */
+
+static void case_value(Checker *c, Decl *owner, int index) {
+    Decl *decl = owner->members.at[index];
+    if (decl->state != STATE_new) return;
+    decl->state = STATE_busy;
+    Sema *sema = decl_sema(c, decl);
+    if (decl->init) {
+        Env env = env_for_decl(c, owner);
+        decl->init = check_value(&env, decl->init);
+        if (decl->init->kind != EXPR_error && !eval_number(&env, decl->init, &sema->value))
+            report(c, DIAG_not_constant, decl->init->loc);
+    } else if (index == 0) {
+        sema->value = owner->flags & DECL_FLAGS_ENUM ? 1 : 0;
+    } else {
+        case_value(c, owner, index - 1);
+        int64_t before = decl_sema(c, owner->members.at[index - 1])->value;
+        sema->value = owner->flags & DECL_FLAGS_ENUM ? before * 2 : before + 1;
+    }
+    decl->state = STATE_header;
+}
+
+static void header_of_case(Checker *c, Decl *decl) {
+    Decl *owner = decl->parent;
+    decl->type = type_of_type_decl(c, owner);
+    decl->state = STATE_new;
+    for (int i = 0; i < owner->members.count; i++)
+        if (owner->members.at[i] == decl) case_value(c, owner, i);
+}
+
+static void header_of_enum(Checker *c, Decl *decl) {
+    check_attributes(c, decl);
+    Sema *sema = decl_sema(c, decl);
+    sema->underlying = type_basic(c->types, TYPE_int);
+    ensure_bases(c, decl);
+}
+
+/* ---- the rest */
+
+static void header_of_alias(Checker *c, Decl *decl) {
+    ensure_generics(c, decl);
+    Env env = env_for_decl(c, decl);
+    const Decl *context = c->context;
+    c->context = decl;
+    decl->type = decl->type_expr ? resolve_type(&env, decl->type_expr) : ERROR_TYPE(c);
+    c->context = context;
+}
+
+static void header_of_extension(Checker *c, Decl *decl) {
+    Sema *sema = decl_sema(c, decl);
+    sema->target = ERROR_TYPE(c);
+    Env env = {.c = c, .scope = scope_inside(c, decl), .decl = decl};
+    if (env.scope->decl == decl && !env.scope->is_generics)
+        env.scope = env.scope->outer; /* not its own members */
+    const Type *target = resolve_type(&env, decl->target);
+    if (target->kind == TYPE_interface) {
+        report(c, DIAG_extend_interface, decl->target->loc, type_str(c, target), type_str(c, target));
+        target = ERROR_TYPE(c);
+    }
+    sema->target = target;
+}
+
+static void header_of_property(Checker *c, Decl *decl) {
+    Env env = env_for_decl(c, decl);
+    decl->type = decl->type_expr ? resolve_type(&env, decl->type_expr) : ERROR_TYPE(c);
+    for (int i = 0; i < decl->params.count; i++) param_signature(c, &env, decl, decl->params.at[i]);
+    check_attributes(c, decl);
+    if (decl->members.count) return;
+    Decl *getter =
+        decl_new(c->arena, DECL_func, decl->loc, NULL); /* `property int p;` in an interface: a getter */
+    getter->flavour = FUNC_get;
+    getter->parent = decl;
+    vec_push(c->arena, &decl->members, getter);
+}
+
+static void header_of(Checker *c, Decl *decl) {
+    switch ((DeclKind)decl->kind) {
+    case DECL_var: header_of_var(c, decl); break;
+    case DECL_func: header_of_func(c, decl); break;
+    case DECL_alias: header_of_alias(c, decl); break;
+    case DECL_extension: header_of_extension(c, decl); break;
+    case DECL_enum: header_of_enum(c, decl); break;
+    case DECL_case: header_of_case(c, decl); break;
+    case DECL_property:
+    case DECL_subscript: header_of_property(c, decl); break;
+    case DECL_value_param: {
+        Env env = env_for_decl(c, decl->parent);
+        decl->type = decl->type_expr ? resolve_type(&env, decl->type_expr) : type_basic(c->types, TYPE_int);
+        break;
+    }
+    case DECL_struct:
+    case DECL_interface: check_attributes(c, decl); break;
+    default: break;
+    }
+}
+
+static void report_circular(Checker *c, Decl *decl) {
+    if (decl->kind == DECL_func || decl->kind == DECL_extension || decl->kind == DECL_property ||
+        decl->kind == DECL_subscript)
+        return; /* half of it is known, which is enough for whoever asks */
+    if (decl->type) return;
+    report(c, DIAG_circular, decl->loc, decl->name ? decl->name->text : "?");
+    decl->type = ERROR_TYPE(c);
+}
+
+#define MAX_DEPTH 400
+
+void ensure_header(Checker *c, Decl *decl) {
+    if (decl->state == STATE_busy) report_circular(c, decl);
+    if (decl->state != STATE_new) return;
+    if (c->depth > MAX_DEPTH) {
+        if (!c->too_deep) report(c, DIAG_too_deep, decl->loc);
+        c->too_deep = true;
+        if (!decl->type) decl->type = ERROR_TYPE(c);
+        return;
+    }
+    c->depth++;
+    decl->state = STATE_busy;
+    const Decl *context = c->context;
+    if (decl->kind != DECL_var || decl->flavour != VAR_local) c->context = decl;
+    int muted = c->diags->muted; /* what is found out here is said here, even during a trial */
+    c->diags->muted = 0;
+    header_of(c, decl);
+    c->diags->muted = muted;
+    c->context = context;
+    if (decl->state == STATE_busy) decl->state = STATE_header;
+    c->depth--;
+}
+
+const Type *decl_value_type(Checker *c, Decl *decl) {
+    ensure_header(c, decl);
+    return decl->type ? decl->type : ERROR_TYPE(c);
+}
+
+void check_decl_header(Checker *c, Decl *decl) { ensure_header(c, decl); }
+const FuncSig *check_signature(Checker *c, Decl *func) { return signature_of(c, func); }

@@ -1,0 +1,248 @@
+/* Inferring generic arguments from the types of arguments.
+ *
+ * A pattern (the type of a parameter) is matched against an actual type; parameters of `owner` that it meets are bound.
+ * Several arguments for one parameter are joined like the operands of an operator. What does not match structurally is
+ * left to the conversions, which are tried once the arguments are known. */
+#include "check/checker.h"
+
+/* ---- joining */
+
+static const Type *join_shapes(Checker *c, const Type *a, const Type *b, const Type *element) {
+    const Type *shape = a->kind == TYPE_vector || a->kind == TYPE_matrix ? a : b;
+    const Type *other = shape == a ? b : a;
+    bool other_scalar = type_is_scalar(other) || type_is_abstract(other);
+    if (!other_scalar) {
+        if (other->kind != shape->kind || other->args[1] != shape->args[1]) return NULL;
+        if (shape->kind == TYPE_matrix && other->args[2] != shape->args[2]) return NULL;
+    }
+    const Type *args[3] = {element, shape->args[1], shape->kind == TYPE_matrix ? shape->args[2] : NULL};
+    return type_make(c->types, shape->kind, shape->flags & TYPE_COLUMN_MAJOR, NULL, NULL, 0, args,
+                     shape->nargs);
+}
+
+static bool is_shape(const Type *t) { return t->kind == TYPE_vector || t->kind == TYPE_matrix; }
+
+const Type *join_types(Checker *c, const Type *a, const Type *b) {
+    if (a == b) return a;
+    if (is_error(a) || is_error(b)) return ERROR_TYPE(c);
+    if (type_is_scalar(a) && type_is_scalar(b)) return a->kind > b->kind ? a : b;
+    if (is_shape(a) || is_shape(b)) {
+        const Type *ea = is_shape(a) ? a->args[0] : a, *eb = is_shape(b) ? b->args[0] : b;
+        const Type *element = join_types(c, ea, eb);
+        return element ? join_shapes(c, a, b, element) : NULL;
+    }
+    if (a->kind == TYPE_null || a->kind == TYPE_none) return b;
+    if (b->kind == TYPE_null || b->kind == TYPE_none) return a;
+    if (a->kind == TYPE_enum && type_is_scalar(b))
+        return join_types(c, decl_sema(c, (Decl *)(uintptr_t)a->decl)->underlying, b);
+    if (b->kind == TYPE_enum && type_is_scalar(a)) return join_types(c, b, a);
+    return NULL;
+}
+
+/* ---- matching */
+
+static void bind(Inference *inference, int index, const Type *actual) {
+    const Type *old = inference->args[index];
+    if (!old || is_error(old)) {
+        inference->args[index] = actual;
+        return;
+    }
+    if (old == actual) return;
+    const Type *joined = NULL;
+    const Decl *param = generic_param(inference->owner, index);
+    if (!param || param->kind != DECL_value_param) joined = join_types(inference->c, old, actual);
+    if (joined) inference->args[index] = joined;
+    else inference->failed = true;
+}
+
+static void match_args(Inference *inference, const Type *pattern, const Type *actual) {
+    int n = pattern->nargs < actual->nargs ? pattern->nargs : actual->nargs;
+    for (int i = 0; i < n; i++) infer_match(inference, pattern->args[i], actual->args[i]);
+}
+
+/* N + 1 against 4. */
+static void match_sum(Inference *inference, const Type *pattern, const Type *actual) {
+    int64_t number;
+    if (!type_is_number(actual, &number) || pattern->nargs != 1) return;
+    const Type *term = pattern->args[0];
+    if (term->kind == TYPE_product && (term->number != 1 || term->nargs != 1)) return;
+    const Type *param = term->kind == TYPE_product ? term->args[0] : term;
+    infer_match(inference, param, type_number(inference->c->types, number - pattern->number));
+}
+
+/* IFoo<T> against a type that conforms to some IFoo. */
+static void match_interface(Inference *inference, const Type *pattern, const Type *actual) {
+    const Type *found = check_find_conformance(inference->c, actual, pattern->decl);
+    if (found) match_args(inference, pattern, found);
+}
+
+static void match_pack(Inference *inference, const Type *pattern, const Type *actual) {
+    /* expand P against a list of types: element by element, collecting what each pack parameter was matched with */
+    Checker *c = inference->c;
+    Inference each = *inference;
+    TypeVec *collected = arena_array(c->arena, TypeVec, inference->nargs);
+    bool *seen = arena_array(c->arena, bool, inference->nargs);
+    for (int k = 0; k < actual->nargs; k++) {
+        each.args = arena_array(c->arena, const Type *, inference->nargs);
+        infer_match(&each, pattern->args[0], actual->args[k]);
+        for (int i = 0; i < inference->nargs; i++) {
+            if (!each.args[i]) continue;
+            seen[i] = true;
+            vec_push(c->arena, &collected[i], each.args[i]);
+        }
+    }
+    for (int i = 0; i < inference->nargs; i++) {
+        const Decl *param = generic_param(inference->owner, i);
+        bool is_pack = param && (param->modifiers & MODIFIER_pack);
+        if (is_pack && (seen[i] || (actual->nargs == 0 && !inference->args[i])))
+            inference->args[i] =
+                type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, collected[i].at, collected[i].count);
+        else if (!is_pack && seen[i] && collected[i].count) bind(inference, i, collected[i].at[0]);
+    }
+}
+
+void infer_match(Inference *inference, const Type *pattern, const Type *actual) {
+    if (!(pattern->flags & TYPE_HAS_PARAM) || pattern == actual) return;
+    Checker *c = inference->c;
+    switch (pattern->kind) {
+    case TYPE_param:
+        if (pattern->decl == inference->owner) bind(inference, (int)pattern->number, actual);
+        return;
+    case TYPE_each:
+        if (pattern->args[0]->decl == inference->owner)
+            bind(inference, (int)pattern->args[0]->number, actual);
+        return;
+    case TYPE_expand:
+        if (actual->kind == TYPE_pack) match_pack(inference, pattern, actual);
+        return;
+    case TYPE_sum: match_sum(inference, pattern, actual); return;
+    case TYPE_vector:
+    case TYPE_matrix:
+        if (actual->kind == pattern->kind) match_args(inference, pattern, actual);
+        else if (type_is_scalar(actual) || type_is_abstract(actual))
+            infer_match(inference, pattern->args[0], actual);
+        return;
+    case TYPE_interface:
+        if (actual->kind == TYPE_interface && actual->decl == pattern->decl)
+            match_args(inference, pattern, actual);
+        else match_interface(inference, pattern, actual);
+        return;
+    case TYPE_tuple:
+        if (actual->kind != TYPE_tuple) return;
+        if (pattern->nargs == 1 && pattern->args[0]->kind == TYPE_expand) {
+            const Type *pack = type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, actual->args, actual->nargs);
+            match_pack(inference, pattern->args[0], pack);
+        } else match_args(inference, pattern, actual);
+        return;
+    case TYPE_assoc: return;
+    default: break;
+    }
+    if (actual->kind == pattern->kind && actual->decl == pattern->decl && actual->number == pattern->number) {
+        match_args(inference, pattern, actual);
+    } else if (pattern->kind == TYPE_struct && actual->kind == TYPE_struct) {
+        Decl *decl = (Decl *)(uintptr_t)actual->decl;
+        ensure_bases(c, decl);
+        const Type *base = decl_sema(c, decl)->base;
+        if (base) infer_match(inference, pattern, check_subst(c, base, subst_of_type(c, actual)));
+    }
+}
+
+/* ---- completing */
+
+static bool all_known(const Inference *inference) {
+    for (int i = 0; i < inference->nargs; i++)
+        if (!inference->args[i]) return false;
+    return true;
+}
+
+/* With unknown ones left as themselves, so that constraints can be looked at half way. */
+static const Subst *partial_subst(Inference *inference, const Subst *outer) {
+    const Type **args = arena_array(inference->c->arena, const Type *, inference->nargs);
+    for (int i = 0; i < inference->nargs; i++)
+        args[i] = inference->args[i] ? inference->args[i] : param_type(inference->c, inference->owner, i);
+    return subst_new(inference->c, outer, inference->owner, args, inference->nargs);
+}
+
+/* U : IC<T> finds T from U; A.X == T finds T from A. */
+static void infer_from_constraints(Inference *inference, const Subst *outer) {
+    Checker *c = inference->c;
+    const Generics *generics = inference->owner->generics;
+    for (int i = 0; generics && i < generics->constraints.count; i++) {
+        const Constraint *constraint = &generics->constraints.at[i];
+        if (!constraint->subject_type || all_known(inference)) continue;
+        const Subst *subst = partial_subst(inference, outer);
+        const Type *subject = check_subst(c, constraint->subject_type, subst);
+        if (subject->kind == TYPE_param && subject->decl == inference->owner) continue;
+        const Type *bound = check_subst(c, constraint->bound_type, subst);
+        if (constraint->equal) infer_match(inference, bound, subject);
+        else if (bound->kind == TYPE_interface && bound->nargs) match_interface(inference, bound, subject);
+    }
+}
+
+/* An integer where only floating types will do becomes a float. */
+static const Type *promote(Checker *c, const Type *type) {
+    const Type *to = type_basic(c->types, TYPE_float);
+    if (type_is_integer(type) || type->kind == TYPE_bool) return to;
+    if (!is_shape(type) || !type_is_integer(type->args[0])) return NULL;
+    const Type *args[3] = {to, type->args[1], type->kind == TYPE_matrix ? type->args[2] : NULL};
+    return type_make(c->types, type->kind, 0, NULL, NULL, 0, args, type->nargs);
+}
+
+static void promote_args(Inference *inference, const Subst *outer) {
+    Checker *c = inference->c;
+    const Generics *generics = inference->owner->generics;
+    for (int i = 0; generics && i < generics->constraints.count; i++) {
+        const Constraint *constraint = &generics->constraints.at[i];
+        const Type *subject = constraint->subject_type;
+        if (!subject || constraint->equal || subject->kind != TYPE_param || subject->decl != inference->owner)
+            continue;
+        const Type *arg = inference->args[subject->number], *promoted = arg ? promote(c, arg) : NULL;
+        if (!promoted) continue;
+        const Type *bound = check_subst(c, constraint->bound_type, partial_subst(inference, outer));
+        if (!check_conforms(c, arg, bound, NULL) && check_conforms(c, promoted, bound, NULL))
+            inference->args[subject->number] = promoted;
+    }
+}
+
+static void infer_defaults(Inference *inference, const Subst *outer) {
+    Checker *c = inference->c;
+    for (int i = 0; i < inference->nargs; i++) {
+        Decl *param = generic_param(inference->owner, i);
+        if (inference->args[i] || !param) continue;
+        if (param->modifiers & MODIFIER_pack) {
+            inference->args[i] = type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, NULL, 0);
+        } else if (param->init) {
+            Env env = env_for_decl(c, (Decl *)(uintptr_t)inference->owner);
+            const Type *value = resolve_generic_arg(&env, param, param->init);
+            inference->args[i] = check_subst(c, value, partial_subst(inference, outer));
+        }
+    }
+}
+
+bool infer_finish(Inference *inference, const Subst *outer, const Subst **subst) {
+    ensure_generics(inference->c, (Decl *)(uintptr_t)inference->owner);
+    if (inference->failed) return false;
+    promote_args(inference, outer);
+    infer_from_constraints(inference, outer);
+    if (!all_known(inference)) infer_defaults(inference, outer);
+    if (inference->failed || !all_known(inference)) return false;
+    *subst = subst_new(inference->c, outer, inference->owner, inference->args, inference->nargs);
+    return true;
+}
+
+bool infer_extension(Checker *c, Decl *extension, const Type *type, const Subst **subst) {
+    ensure_header(c, extension);
+    const Type *target = decl_sema(c, extension)->target;
+    if (has_error(target)) return false;
+    int n = generic_count(extension);
+    if (n == 0) {
+        *subst = NULL;
+        return target == type;
+    }
+    if (target->kind != TYPE_param && target->kind != type->kind) return false;
+    Inference inference = {c, extension, arena_array(c->arena, const Type *, n), n, false};
+    infer_match(&inference, target, type);
+    if (!infer_finish(&inference, NULL, subst)) return false;
+    if (check_subst(c, target, *subst) != type) return false;
+    return constraints_hold(c, extension, *subst, 0);
+}

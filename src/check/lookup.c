@@ -1,0 +1,260 @@
+/* Finding declarations by name: from a place outwards, in a namespace, in a type.
+ *
+ * Functions of all enclosing scopes are candidates together; anything else hides what is farther out. Members of a type come
+ * from its declaration, its base struct, its extensions and, last, from the interfaces it conforms to. */
+#include "check/checker.h"
+
+void candidates_add(Checker *c, Candidates *list, Candidate candidate) {
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i].decl == candidate.decl && list->at[i].subst == candidate.subst) return;
+    if (list->count == list->room)
+        list->at = vec_grow(c->arena, list->at, list->count, &list->room, sizeof *list->at);
+    list->at[list->count++] = candidate;
+}
+
+static void add_all(Checker *c, Candidates *out, const DeclVec *found, const Subst *subst, int distance) {
+    for (int i = 0; found && i < found->count; i++)
+        candidates_add(c, out, (Candidate){.decl = found->at[i], .subst = subst, .distance = distance});
+}
+
+/* ---- in types */
+
+static void from_interface(Checker *c, const Type *interface, const Type *self, Name name, int distance,
+                           Candidates *out) {
+    Decl *decl = (Decl *)(uintptr_t)interface->decl;
+    const Subst *subst = interface_subst(c, interface, self);
+    DeclVec *found = scope_find(scope_inside(c, decl), name);
+    add_all(c, out, found, subst, distance);
+    if (found) return; /* a redeclared requirement hides the inherited one */
+    ensure_bases(c, decl);
+    Sema *sema = decl_sema(c, decl);
+    for (int i = 0; i < sema->interfaces.count; i++)
+        from_interface(c, check_subst(c, sema->interfaces.at[i], subst), self, name, distance + 1, out);
+}
+
+static void from_extensions(Checker *c, const Type *type, Name name, Candidates *out) {
+    const DeclVec *lists[2] = {extensions_of(c, type_head(c, type)), extensions_of(c, NULL)};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; lists[k] && i < lists[k]->count; i++) {
+            Decl *extension = lists[k]->at[i];
+            DeclVec *found = scope_find(scope_inside(c, extension), name);
+            const Subst *subst;
+            if (found && infer_extension(c, extension, type, &subst)) add_all(c, out, found, subst, 1);
+        }
+    }
+}
+
+static void from_declaration(Checker *c, const Type *type, Name name, int distance, Candidates *out) {
+    Decl *decl = (Decl *)(uintptr_t)type_head(c, type);
+    if (!decl || type->kind == TYPE_interface) return;
+    const Subst *subst = subst_of_type(c, type);
+    add_all(c, out, scope_find(scope_inside(c, decl), name), subst, distance);
+    if (decl->kind != DECL_struct || decl->bases.count == 0) return;
+    ensure_bases(c, decl);
+    const Type *base = decl_sema(c, decl)->base;
+    if (base && out->count == 0) from_declaration(c, check_subst(c, base, subst), name, distance, out);
+}
+
+bool lookup_own_member(Checker *c, const Type *type, Name name, Candidates *out) {
+    int before = out->count;
+    from_declaration(c, type, name, 0, out);
+    if (type->kind != TYPE_interface) from_extensions(c, type, name, out);
+    return out->count > before;
+}
+
+static void from_bounds(Checker *c, const Type *type, Name name, Candidates *out) {
+    TypeVec bounds = {0};
+    bounds_of(c, type, &bounds);
+    for (int i = 0; i < bounds.count; i++) from_interface(c, bounds.at[i], type, name, 2, out);
+}
+
+/* What a concrete type inherits from the interfaces it names: default implementations and static constants. */
+static void from_conformances(Checker *c, const Type *type, Name name, Candidates *out) {
+    Decl *decl = (Decl *)(uintptr_t)type_head(c, type);
+    if (!decl) return;
+    const Subst *subst = subst_of_type(c, type);
+    ensure_bases(c, decl);
+    Sema *sema = decl_sema(c, decl);
+    for (int i = 0; i < sema->interfaces.count; i++)
+        from_interface(c, check_subst(c, sema->interfaces.at[i], subst), type, name, 3, out);
+    const DeclVec *lists[2] = {extensions_of(c, decl), extensions_of(c, NULL)};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; lists[k] && i < lists[k]->count; i++) {
+            Decl *extension = lists[k]->at[i];
+            const Subst *args;
+            if (extension->bases.count == 0 || !infer_extension(c, extension, type, &args)) continue;
+            ensure_bases(c, extension);
+            Sema *more = decl_sema(c, extension);
+            for (int j = 0; j < more->interfaces.count; j++)
+                from_interface(c, check_subst(c, more->interfaces.at[j], args), type, name, 3, out);
+        }
+    }
+}
+
+bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out) {
+    int before = out->count;
+    if (type->kind == TYPE_interface) {
+        from_interface(c, type, type, name, 2, out);
+        if (out->count == before) from_extensions(c, type, name, out);
+        return out->count > before;
+    }
+    if (type_is_abstract(type)) {
+        from_bounds(c, type, name, out);
+        from_extensions(c, type, name, out);
+        return out->count > before;
+    }
+    if (!lookup_own_member(c, type, name, out)) from_conformances(c, type, name, out);
+    return out->count > before;
+}
+
+/* ---- in namespaces and modules */
+
+static void from_space(Checker *c, Decl *space, Name name, const Decl *from, int distance, Candidates *out) {
+    DeclVec *found = scope_find(scope_inside(c, space), name);
+    for (int i = 0; found && i < found->count; i++)
+        if (decl_visible_from(c, found->at[i], from))
+            candidates_add(c, out, (Candidate){.decl = found->at[i], .distance = distance});
+}
+
+bool lookup_in_space(Checker *c, Decl *space, Name name, Candidates *out) {
+    int before = out->count;
+    from_space(c, space, name, NULL, 0, out);
+    return out->count > before;
+}
+
+static void from_imports(Checker *c, Decl *module, Name name, int distance, Candidates *out) {
+    Sema *sema = decl_sema(c, module);
+    for (int i = 0; i < sema->imports.count; i++)
+        from_space(c, sema->imports.at[i], name, module, distance, out);
+}
+
+static void from_usings(Checker *c, const DeclVec *usings, Name name, const Decl *from, int distance,
+                        Candidates *out) {
+    for (int i = 0; i < usings->count; i++) from_space(c, usings->at[i], name, from, distance, out);
+}
+
+/* ---- from a place outwards */
+
+static bool is_member_scope(const Scope *scope) {
+    if (!scope->decl || scope->is_generics || scope->is_params) return false;
+    switch ((DeclKind)scope->decl->kind) {
+    case DECL_struct:
+    case DECL_enum:
+    case DECL_interface:
+    case DECL_extension: return true;
+    default: return false;
+    }
+}
+
+static Expr *implicit_this(Env *env) {
+    Expr *this_expr = expr_new(env->c->arena, EXPR_this, 0);
+    this_expr->flags |= EXPR_IMPLICIT;
+    return this_expr;
+}
+
+/* Members named without an object belong to `this`. Static members and types need none. */
+static void from_type_scope(Env *env, const Scope *scope, Name name, int distance, Candidates *out) {
+    Candidates members = {.name = name};
+    const Type *self = this_type_of(env->c, scope->decl);
+    lookup_member(env->c, self, name, &members);
+    for (int i = 0; i < members.count; i++) {
+        Candidate found = members.at[i];
+        found.distance += distance;
+        if (!decl_is_static(found.decl) && decl_type_around(found.decl)) {
+            found.base_type = self;
+            if (env->this_type) found.base = implicit_this(env);
+        }
+        candidates_add(env->c, out, found);
+    }
+}
+
+static void from_container(Env *env, const Scope *scope, Name name, int distance, Candidates *out) {
+    Checker *c = env->c;
+    Decl *decl = scope->decl;
+    from_space(c, decl, name, env->decl, distance, out);
+    Sema *sema = decl_sema(c, decl);
+    if (out->count == 0 || decl_is_function(out->at[0].decl))
+        from_usings(c, &sema->usings, name, env->decl, distance, out);
+    if (decl->kind != DECL_module) return;
+    if (out->count == 0 || decl_is_function(out->at[0].decl))
+        from_imports(c, decl, name, distance + 100, out);
+}
+
+static void from_one_scope(Env *env, Scope *scope, Name name, int distance, Candidates *out) {
+    if (is_member_scope(scope)) from_type_scope(env, scope, name, distance, out);
+    else if (scope->decl && !scope->is_generics && !scope->is_params)
+        from_container(env, scope, name, distance, out);
+    else {
+        add_all(env->c, out, scope_find(scope, name), subst_identity(env->c, scope->decl), distance);
+        from_usings(env->c, &scope->usings, name, env->decl, distance, out);
+    }
+}
+
+static bool all_functions(const Candidates *list) {
+    for (int i = 0; i < list->count; i++)
+        if (!decl_is_function(list->at[i].decl)) return false;
+    return true;
+}
+
+/* Keeps what was found in scopes farther in when something farther out is no function. */
+static void add_outer(Checker *c, Candidates *out, const Candidates *found) {
+    if (out->count && !all_functions(found)) return;
+    for (int i = 0; i < found->count; i++) candidates_add(c, out, found->at[i]);
+}
+
+bool lookup_name(Env *env, Name name, Candidates *out) {
+    Checker *c = env->c;
+    out->name = name;
+    int distance = 0;
+    for (Scope *scope = env->scope; scope; scope = scope->outer, distance += 10) {
+        Candidates found = {.name = name};
+        from_one_scope(env, scope, name, distance, &found);
+        add_outer(c, out, &found);
+        if (out->count && !all_functions(out)) return true;
+    }
+    if (c->prelude && decl_module(env->decl) != c->prelude) {
+        Candidates found = {.name = name};
+        from_space(c, c->prelude, name, NULL, distance + 1000, &found);
+        add_outer(c, out, &found);
+    }
+    return out->count > 0;
+}
+
+/* ---- messages */
+
+typedef VEC(Name) NameVec;
+
+static void collect_scope(Checker *c, const Scope *scope, NameVec *out) {
+    for (int i = 0; i < scope->names.count; i++)
+        vec_push(c->arena, out, (Name)(uintptr_t)scope->names.entries[i].key);
+}
+
+void report_unknown_name(Env *env, Expr *expr, Name name) {
+    Checker *c = env->c;
+    report(c, DIAG_unknown_name, expr->loc, name->text);
+    NameVec names = {0};
+    for (Scope *scope = env->scope; scope; scope = scope->outer) collect_scope(c, scope, &names);
+    Sema *module = decl_sema(c, decl_module(env->decl));
+    for (int i = 0; i < module->imports.count; i++)
+        collect_scope(c, scope_inside(c, module->imports.at[i]), &names);
+    if (c->prelude) collect_scope(c, scope_inside(c, c->prelude), &names);
+    Name nearest = diag_nearest(name, names.at, names.count);
+    if (nearest) note(c, DIAG_did_you_mean, 0, nearest->text);
+}
+
+void report_unknown_member(Env *env, Loc loc, const Type *type, Name name) {
+    Checker *c = env->c;
+    if (has_error(type)) return;
+    report(c, DIAG_unknown_member, loc, type_str(c, type), name->text);
+    NameVec names = {0};
+    Decl *decl = (Decl *)(uintptr_t)type_head(c, type);
+    if (decl) collect_scope(c, scope_inside(c, decl), &names);
+    TypeVec bounds = {0};
+    if (type_is_abstract(type)) bounds_of(c, type, &bounds);
+    for (int i = 0; i < bounds.count; i++)
+        collect_scope(c, scope_inside(c, (Decl *)(uintptr_t)bounds.at[i]->decl), &names);
+    Name nearest = diag_nearest(name, names.at, names.count);
+    if (nearest) note(c, DIAG_did_you_mean, 0, nearest->text);
+    else if (type_is_abstract(type))
+        note(c, DIAG_note_constraint_missing, 0, type_str(c, type), type_str(c, type));
+}

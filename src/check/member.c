@@ -1,0 +1,440 @@
+/* a.name, a[i], a<args>. */
+#include "check/checker.h"
+
+/* ---- swizzles */
+
+static int lane_index(char letter) {
+    switch (letter) {
+    case 'x':
+    case 'r': return 0;
+    case 'y':
+    case 'g': return 1;
+    case 'z':
+    case 'b': return 2;
+    case 'w':
+    case 'a': return 3;
+    default: return -1;
+    }
+}
+
+static bool vector_lanes(Name name, int lanes, Expr *out) {
+    if (name->len < 1 || name->len > 4) return false;
+    for (int i = 0; i < name->len; i++) {
+        int lane = lane_index(name->text[i]);
+        if (lane < 0 || lane >= lanes) return false;
+        out->lanes[i] = (uint8_t)lane;
+    }
+    out->nlanes = name->len;
+    return true;
+}
+
+/* _m00_m11 counts from 0, _11_22 from 1. */
+static bool matrix_lanes(Name name, int rows, int columns, Expr *out) {
+    const char *p = name->text;
+    int n = 0;
+    while (*p == '_' && n < 4) {
+        int base = p[1] == 'm' ? '0' : '1', skip = p[1] == 'm' ? 2 : 1;
+        if (!p[skip] || !p[skip + 1]) return false;
+        int row = p[skip] - base, column = p[skip + 1] - base;
+        if (row < 0 || row >= rows || column < 0 || column >= columns) return false;
+        out->lanes[n++] = (uint8_t)(row * 4 + column);
+        p += skip + 2;
+    }
+    out->nlanes = n;
+    return n > 0 && *p == 0;
+}
+
+static Expr *swizzle(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    Expr *node = expr_new(c->arena, EXPR_swizzle, e->loc);
+    const Type *type = a->type,
+               *element = type->kind == TYPE_vector || type->kind == TYPE_matrix ? type->args[0] : type;
+    bool is_vector = type->kind == TYPE_vector && (type->args[1]->kind == TYPE_number);
+    bool found = false;
+    if (is_vector) found = vector_lanes(e->name, type_count(type), node);
+    else if (type->kind == TYPE_matrix && type->args[1]->kind == TYPE_number &&
+             type->args[2]->kind == TYPE_number)
+        found = matrix_lanes(e->name, (int)type->args[1]->number, (int)type->args[2]->number, node);
+    else if (type_is_scalar(type)) found = vector_lanes(e->name, 1, node);
+    else if (type->kind == TYPE_vector) found = vector_lanes(e->name, 4, node); /* size not known yet */
+    if (!found) return NULL;
+    node->a = a;
+    node->type = node->nlanes == 1 ? element : type_vector(c->types, element, node->nlanes);
+    node->flags = EXPR_CHECKED | (a->flags & (EXPR_PLACE | EXPR_READONLY));
+    return node;
+}
+
+/* ---- parts of built-in aggregates */
+
+static Expr *part(Env *env, Expr *e, Expr *a, int index, const Type *type, bool writable) {
+    Expr *node = expr_new(env->c->arena, EXPR_part, e->loc);
+    node->a = a;
+    node->number = (uint64_t)index;
+    node->type = type;
+    node->name = e->name;
+    node->flags =
+        EXPR_CHECKED | (a->flags & EXPR_PLACE) | (writable ? a->flags & EXPR_READONLY : EXPR_READONLY);
+    return node;
+}
+
+static bool tuple_index(const char **p, int count, int *index) {
+    if (**p != '_' || (*p)[1] < '0' || (*p)[1] > '9') return false;
+    int n = 0;
+    for ((*p)++; **p >= '0' && **p <= '9'; (*p)++) n = n * 10 + (**p - '0');
+    *index = n;
+    return n < count;
+}
+
+/* t._0, and t._1_0 for a tuple of several parts */
+static Expr *tuple_part(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    const char *p = e->name->text;
+    int indices[16], n = 0;
+    while (*p && n < 16 && tuple_index(&p, a->type->nargs, &indices[n])) n++;
+    if (n == 0 || *p) return NULL;
+    if (n == 1) return part(env, e, a, indices[0], a->type->args[indices[0]], true);
+    Expr *node = expr_new(c->arena, EXPR_construct, e->loc);
+    TypeVec types = {0};
+    for (int i = 0; i < n; i++) {
+        Expr *one = part(env, e, a, indices[i], a->type->args[indices[i]], true);
+        vec_push(c->arena, &node->args, one);
+        vec_push(c->arena, &types, one->type);
+    }
+    node->type = type_make(c->types, TYPE_tuple, 0, NULL, NULL, 0, types.at, types.count);
+    node->flags = EXPR_CHECKED;
+    return node;
+}
+
+static Expr *builtin_part(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    const Type *type = a->type;
+    Name name = e->name;
+    switch (type->kind) {
+    case TYPE_tuple: return tuple_part(env, e, a);
+    case TYPE_optional:
+        if (name == c->known.hasValue) return part(env, e, a, 0, type_basic(c->types, TYPE_bool), false);
+        if (name == c->known.value) return part(env, e, a, 1, type->args[0], false);
+        return NULL;
+    case TYPE_pair:
+    case TYPE_ptr_pair: {
+        const Type *primal = type->args[0];
+        if (name == c->known.p || name == c->known.v) return part(env, e, a, 0, primal, false);
+        if (name != c->known.d) return NULL;
+        const Type *d =
+            type->kind == TYPE_pair ? check_differential(c, primal) : check_ptr_differential(c, primal);
+        return part(env, e, a, 1, d ? d : ERROR_TYPE(c), false);
+    }
+    default: return NULL;
+    }
+}
+
+/* ---- members of values */
+
+Expr *auto_deref(Env *env, Expr *a) {
+    Checker *c = env->c;
+    const Type *type = a->type;
+    bool block = type->kind == TYPE_buffer && type->number == BUFFER_constant;
+    if (type->kind != TYPE_pointer && !block) return a;
+    Expr *node = expr_new(c->arena, EXPR_deref, a->loc);
+    node->a = a;
+    node->type = type->args[0];
+    node->flags = EXPR_CHECKED | EXPR_PLACE | EXPR_IMPLICIT | (block ? EXPR_READONLY : 0);
+    return node;
+}
+
+static bool report_hidden(Env *env, Loc loc, const Candidates *list) {
+    Checker *c = env->c;
+    for (int i = 0; i < list->count; i++) {
+        Decl *decl = list->at[i].decl;
+        if (decl_visible_from(c, decl, env->decl)) return false;
+        if (satisfies_public_requirement(c, decl)) return false;
+    }
+    Decl *decl = list->at[0].decl;
+    report(c, DIAG_not_visible, loc, decl->name ? decl->name->text : "[]");
+    note(c, DIAG_note_declared_here, decl->loc, decl->name ? decl->name->text : "[]");
+    return true;
+}
+
+static Expr *member_of_value(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    Expr *node = builtin_part(env, e, a);
+    if (node) return node;
+    const Type *type = a->type;
+    bool numeric = type->kind == TYPE_vector || type->kind == TYPE_matrix || type_is_scalar(type);
+    if (numeric && (node = swizzle(env, e, a))) return node;
+    Expr *inner = auto_deref(env, a);
+    if (inner != a && type_head(c, type)) { /* a pointer has members of its own, too */
+        Candidates own = {.name = e->name};
+        if (!lookup_own_member(c, type, e->name, &own)) return member_of_value(env, e, inner);
+    } else if (inner != a) return member_of_value(env, e, inner);
+    Candidates *list = arena_new(c->arena, Candidates);
+    list->name = e->name;
+    if (!lookup_member(c, type, e->name, list)) {
+        report_unknown_member(env, e->loc, type, e->name);
+        return error_expr(c, e->loc);
+    }
+    if (report_hidden(env, e->loc, list)) return error_expr(c, e->loc);
+    for (int i = 0; i < list->count; i++) {
+        list->at[i].base_type = type;
+        if (!decl_is_static(list->at[i].decl)) list->at[i].base = a;
+        else if (type->kind == TYPE_interface) list->at[i].base = a; /* a static method of the stored type */
+    }
+    return expr_from_candidates(env, e, list);
+}
+
+/* ---- members of types and namespaces */
+
+/* S.p names the accessors of a property: fwd_diff(S.p.get). */
+static Candidates *accessors_of(Env *env, const Candidates *properties) {
+    Checker *c = env->c;
+    Candidates *list = arena_new(c->arena, Candidates);
+    list->name = properties->name;
+    for (int i = 0; i < properties->count; i++) {
+        Candidate candidate = properties->at[i];
+        Decl *property = candidate.decl;
+        ensure_header(c, property);
+        for (int k = 0; k < property->members.count; k++) {
+            candidate.decl = property->members.at[k];
+            candidates_add(c, list, candidate);
+        }
+    }
+    return list;
+}
+
+static Expr *accessor_named(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    bool get = strcmp(e->name->text, "get") == 0, set = strcmp(e->name->text, "set") == 0;
+    Candidates *list = arena_new(c->arena, Candidates);
+    list->name = a->candidates->name;
+    for (int i = 0; (get || set) && i < a->candidates->count; i++)
+        if (a->candidates->at[i].decl->flavour == (get ? FUNC_get : FUNC_set))
+            candidates_add(c, list, a->candidates->at[i]);
+    return list->count ? expr_from_candidates(env, e, list) : NULL;
+}
+
+static Expr *member_of_type(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    const Type *type = a->type_value ? a->type_value : resolve_type(env, a);
+    if (is_error(type)) return error_expr(c, e->loc);
+    if (type->kind == TYPE_buffer && e->name == c->known.Handle) return type_expr(c, e->loc, type);
+    Candidates *list = arena_new(c->arena, Candidates);
+    list->name = e->name;
+    if (e->name == c->known.Differential) {
+        const Type *differential = check_differential(c, type);
+        if (!differential) differential = check_ptr_differential(c, type);
+        if (differential) return type_expr(c, e->loc, differential);
+    }
+    if (!lookup_member(c, type, e->name, list)) {
+        report_unknown_member(env, e->loc, type, e->name);
+        return error_expr(c, e->loc);
+    }
+    if (report_hidden(env, e->loc, list)) return error_expr(c, e->loc);
+    for (int i = 0; i < list->count; i++) list->at[i].base_type = type;
+    Decl *first = list->at[0].decl;
+    bool accessors =
+        (first->kind == DECL_property || first->kind == DECL_subscript) && !decl_is_static(first);
+    return expr_from_candidates(env, e, accessors ? accessors_of(env, list) : list);
+}
+
+static Expr *member_of_space(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    Candidates *list = arena_new(c->arena, Candidates);
+    list->name = e->name;
+    for (int i = 0; i < a->candidates->count; i++)
+        lookup_in_space(c, a->candidates->at[i].decl, e->name, list);
+    if (list->count == 0) {
+        report(c, DIAG_unknown_in_space, e->loc, a->name->text, e->name->text);
+        return error_expr(c, e->loc);
+    }
+    if (report_hidden(env, e->loc, list)) return error_expr(c, e->loc);
+    return expr_from_candidates(env, e, list);
+}
+
+Expr *check_member(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *a = check_term(env, e->a);
+    if (!e->name) return error_expr(c, e->loc);
+    switch ((ExprKind)a->kind) {
+    case EXPR_error: return a;
+    case EXPR_space: return member_of_space(env, e, a);
+    case EXPR_type: return member_of_type(env, e, a);
+    case EXPR_overload:
+        if (e->name == c->known.fwd_diff || e->name == c->known.bwd_diff) {
+            Expr *op =
+                expr_new(c->arena, e->name == c->known.fwd_diff ? EXPR_fwd_diff : EXPR_bwd_diff, e->loc);
+            op->a = a;
+            op->flags |= EXPR_MEMBER_FORM;
+            return check_term(env, op);
+        }
+        if (accessor_named(env, e, a)) return accessor_named(env, e, a);
+        break;
+    default: break;
+    }
+    a = check_value(env, a);
+    if (a->kind == EXPR_error || has_error(a->type)) return error_expr(c, e->loc);
+    if (a->kind == EXPR_list || a->type->kind == TYPE_list) {
+        report(c, DIAG_list_needs_type, a->loc);
+        return error_expr(c, e->loc);
+    }
+    return member_of_value(env, e, a);
+}
+
+/* ---- a[i] */
+
+static Expr *array_type(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    const Type *element = a->type_value ? a->type_value : resolve_type(env, a);
+    if (is_error(element)) return error_expr(c, e->loc);
+    if (element->kind == TYPE_void) {
+        report(c, DIAG_void_variable, e->loc, "array element");
+        return error_expr(c, e->loc);
+    }
+    if (e->args.count == 0) return type_expr(c, e->loc, type_unsized_array(c->types, element));
+    const Type *count = resolve_number(env, e->args.at[0]);
+    int64_t n;
+    if (is_error(count)) return error_expr(c, e->loc);
+    if (type_is_number(count, &n) && (n < 0 || n > INT32_MAX)) {
+        report(c, DIAG_array_size, e->args.at[0]->loc);
+        return error_expr(c, e->loc);
+    }
+    const Type *args[2] = {element, count};
+    return type_expr(c, e->loc, type_make(c->types, TYPE_array, 0, NULL, NULL, 0, args, 2));
+}
+
+static bool has_elements(const Type *type) {
+    switch (type->kind) {
+    case TYPE_vector:
+    case TYPE_matrix:
+    case TYPE_array:
+    case TYPE_pointer: return true;
+    case TYPE_buffer: return type->number == BUFFER_structured || type->number == BUFFER_rw_structured;
+    default: return false;
+    }
+}
+
+static uint32_t element_flags(const Expr *a) {
+    if (a->type->kind == TYPE_pointer) return EXPR_PLACE;
+    if (a->type->kind == TYPE_buffer)
+        return EXPR_PLACE | (a->type->number == BUFFER_rw_structured ? 0 : EXPR_READONLY);
+    return a->flags & (EXPR_PLACE | EXPR_READONLY);
+}
+
+static const Type *element_type(Checker *c, const Type *type) {
+    if (type->kind != TYPE_matrix) return type->args[0];
+    const Type *row[2] = {type->args[0], type->args[2]};
+    return type_make(c->types, TYPE_vector, 0, NULL, NULL, 0, row, 2);
+}
+
+static Expr *check_index_value(Env *env, Expr *index) {
+    Checker *c = env->c;
+    Expr *i = check_value(env, index);
+    if (i->kind == EXPR_error || has_error(i->type)) return i;
+    if (i->type->kind == TYPE_enum) i = convert_explicit(env, i, type_basic(c->types, TYPE_int), i->loc);
+    bool generic = type_is_abstract(i->type) && conforms_to(c, i->type, c->known.__BuiltinIntegerType);
+    if (type_is_integer(i->type) || generic) return i;
+    return coerce(env, i, type_basic(c->types, i->type->kind == TYPE_bool ? TYPE_int : TYPE_uint));
+}
+
+static void check_bounds(Env *env, const Type *type, Expr *index) {
+    int64_t i, n = type_length(type);
+    if (type->kind != TYPE_array || n < 0 || !eval_number(env, index, &i)) return;
+    if (i < 0 || i >= n) report(env->c, DIAG_index_range, index->loc, (int)i, (int)n);
+}
+
+static Expr *element(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    if (e->args.count != 1) {
+        report(c, DIAG_index_count, e->loc, e->args.count);
+        return error_expr(c, e->loc);
+    }
+    Expr *index = check_index_value(env, e->args.at[0]);
+    if (index->kind == EXPR_error) return index;
+    check_bounds(env, a->type, index);
+    Expr *node = expr_new(c->arena, EXPR_element, e->loc);
+    node->a = a;
+    node->b = index;
+    node->type = element_type(c, a->type);
+    node->flags = EXPR_CHECKED | element_flags(a);
+    return node;
+}
+
+static Expr *subscript(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    Candidates *list = arena_new(c->arena, Candidates);
+    list->name = c->known.subscript;
+    if (!lookup_member(c, a->type, c->known.subscript, list)) {
+        Expr *inner = auto_deref(env, a);
+        if (inner != a) return has_elements(inner->type) ? element(env, e, inner) : subscript(env, e, inner);
+        report(c, DIAG_not_indexable, e->loc, type_str(c, a->type));
+        return error_expr(c, e->loc);
+    }
+    for (int i = 0; i < list->count; i++) {
+        list->at[i].base_type = a->type;
+        if (!decl_is_static(list->at[i].decl)) list->at[i].base = a;
+    }
+    for (int i = 0; i < e->args.count; i++) e->args.at[i] = check_term(env, e->args.at[i]);
+    return resolve_call(env, e->loc, list, &e->args, false);
+}
+
+Expr *check_index(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *a = check_term(env, e->a);
+    if (a->kind == EXPR_error) {
+        for (int i = 0; i < e->args.count; i++) check_value(env, e->args.at[i]);
+        return a;
+    }
+    if (a->kind == EXPR_type) return array_type(env, e, a);
+    a = check_value(env, a);
+    if (a->kind == EXPR_error || has_error(a->type)) return error_expr(c, e->loc);
+    return has_elements(a->type) ? element(env, e, a) : subscript(env, e, a);
+}
+
+/* ---- a<args> */
+
+static const Type *argument(Env *env, Expr *expr) {
+    Checker *c = env->c;
+    Expr *e = check_term(env, expr);
+    if (e->kind == EXPR_error) return ERROR_TYPE(c);
+    if (e->kind == EXPR_type) return e->type_value ? e->type_value : resolve_type(env, e);
+    return resolve_number(env, e);
+}
+
+Expr *check_apply(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *a = check_term(env, e->a);
+    const Type **args = arena_array(c->arena, const Type *, e->args.count ? e->args.count : 1);
+    bool failed = a->kind == EXPR_error;
+    for (int i = 0; i < e->args.count; i++) {
+        args[i] = argument(env, e->args.at[i]);
+        failed |= is_error(args[i]);
+    }
+    if (failed) return error_expr(c, e->loc);
+    if (a->kind == EXPR_type && !a->type_value) {
+        const Subst *outer = a->candidates->at[0].subst;
+        const Type *type = apply_generic_type(env, e->loc, a->decl, outer, args, e->args.count);
+        return is_error(type) ? error_expr(c, e->loc) : type_expr(c, e->loc, type);
+    }
+    if (a->kind != EXPR_overload) {
+        report(c, DIAG_not_generic, e->loc);
+        return error_expr(c, e->loc);
+    }
+    Candidates *list = arena_new(c->arena, Candidates);
+    *list = (Candidates){.name = a->candidates->name};
+    for (int i = 0; i < a->candidates->count; i++) {
+        Candidate candidate = a->candidates->at[i];
+        ensure_header(c, candidate.decl);
+        if (!candidate.decl->generics) continue;
+        candidate.args = args;
+        candidate.nargs = e->args.count;
+        candidates_add(c, list, candidate);
+    }
+    if (list->count == 0) {
+        report(c, DIAG_not_generic, e->loc);
+        return error_expr(c, e->loc);
+    }
+    Expr *node = expr_new(c->arena, EXPR_overload, e->loc);
+    node->name = a->name;
+    node->decl = list->at[0].decl;
+    node->candidates = list;
+    return node;
+}

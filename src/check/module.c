@@ -1,0 +1,276 @@
+/* Modules: loading files, import, __include, namespaces, visibility mode, the prelude. */
+#include "check/checker.h"
+
+/* ---- names to paths */
+
+static Str replace_char(Checker *c, Str s, char from, char to) {
+    char *copy = arena_copy(c->arena, s.at, (size_t)s.len);
+    for (int i = 0; i < s.len; i++)
+        if (copy[i] == from) copy[i] = to;
+    return (Str){copy, s.len};
+}
+
+static Str with_extension(Checker *c, Str path) {
+    if (str_ends(path, ".slang") || str_ends(path, ".hlsl") || str_ends(path, ".slangh")) return path;
+    return str_of(format_text(c->arena, "%.*s.slang", STR_ARG(path)));
+}
+
+static Str import_path(Checker *c, const Decl *decl) {
+    if (!decl->path_parts) return decl->path;
+    Text text = {.arena = c->arena};
+    for (int i = 0; i < decl->npath_parts; i++)
+        text_printf(&text, "%s%s", i ? "/" : "", decl->path_parts[i]->text);
+    return text_str(&text);
+}
+
+static bool find_file(Checker *c, Str path, Name from, Str *text, Name *found) {
+    if (c->config.find_module(c->config.user, with_extension(c, path), from, text, found)) return true;
+    Str dashed = replace_char(c, path, '_', '-');
+    if (c->config.find_module(c->config.user, with_extension(c, dashed), from, text, found)) return true;
+    return c->config.find_module(c->config.user, path, from, text, found);
+}
+
+/* ---- joining what belongs together */
+
+/* Namespaces reopen: the members of a second one of the same name move to the first. */
+static void merge_namespaces(Checker *c, Decl *decl) {
+    DeclVec kept = {0};
+    for (int i = 0; i < decl->members.count; i++) {
+        Decl *member = decl->members.at[i], *first = NULL;
+        for (int k = 0; member->kind == DECL_namespace && k < kept.count && !first; k++)
+            if (kept.at[k]->kind == DECL_namespace && kept.at[k]->name == member->name) first = kept.at[k];
+        if (!first) {
+            vec_push(c->arena, &kept, member);
+            continue;
+        }
+        for (int k = 0; k < member->members.count; k++) {
+            member->members.at[k]->parent = first;
+            vec_push(c->arena, &first->members, member->members.at[k]);
+        }
+    }
+    decl->members = kept;
+    for (int i = 0; i < kept.count; i++)
+        if (kept.at[i]->kind == DECL_namespace) merge_namespaces(c, kept.at[i]);
+}
+
+static bool spells_visibility(const Decl *decl) {
+    if (decl->kind == DECL_module_name || decl->kind == DECL_include || decl->kind == DECL_implementing)
+        return true;
+    if (decl->modifiers & (MODIFIER_public | MODIFIER_internal | MODIFIER_private)) return true;
+    for (int i = 0; i < decl->members.count; i++)
+        if (spells_visibility(decl->members.at[i])) return true;
+    return false;
+}
+
+static void adopt_members(Checker *c, Decl *module, Decl *part) {
+    for (int i = 0; i < part->members.count; i++) {
+        part->members.at[i]->parent = module;
+        vec_push(c->arena, &module->members, part->members.at[i]);
+    }
+}
+
+static void mark_prelude(Decl *decl) {
+    decl->flags |= DECL_PRELUDE;
+    for (int i = 0; i < decl->members.count; i++) mark_prelude(decl->members.at[i]);
+}
+
+/* ---- loading */
+
+static bool was_included(Checker *c, Sema *sema, Name path) {
+    for (int i = 0; i < sema->parts.count; i++)
+        if (sema->parts.at[i] == path) return true;
+    vec_push(c->arena, &sema->parts, path);
+    return false;
+}
+
+static const Decl *find_kind(const Decl *module, DeclKind kind) {
+    for (int i = 0; i < module->members.count; i++)
+        if (module->members.at[i]->kind == kind) return module->members.at[i];
+    return NULL;
+}
+
+static void include_part(Checker *c, Decl *module, Decl *include) {
+    Sema *sema = decl_sema(c, module);
+    Str path = import_path(c, include), text;
+    Name found;
+    if (!find_file(c, path, sema->file, &text, &found)) {
+        report(c, DIAG_module_not_found, include->loc, format_text(c->arena, "%.*s", STR_ARG(path)));
+        return;
+    }
+    if (was_included(c, sema, found)) return;
+    Decl *part = syntax_parse(c->config.syntax, source_add(c->sources, found, text), false);
+    const Decl *implementing = find_kind(part, DECL_implementing);
+    if (!implementing) report(c, DIAG_part_not_implementing, include->loc, found->text);
+    adopt_members(c, module, part);
+    for (int i = 0; i < part->members.count; i++)
+        if (part->members.at[i]->kind == DECL_include) include_part(c, module, part->members.at[i]);
+}
+
+static void add_import(Checker *c, DeclVec *list, Decl *module) {
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i] == module) return;
+    vec_push(c->arena, list, module);
+}
+
+static void import_module(Checker *c, Decl *module, Decl *decl) {
+    Sema *sema = decl_sema(c, module);
+    Decl *imported = load_module(c, import_path(c, decl), sema->file, decl->loc);
+    if (!imported || imported == module) return;
+    add_import(c, &sema->imports, imported);
+    Sema *theirs = decl_sema(c, imported);
+    for (int i = 0; i < theirs->exported.count; i++) add_import(c, &sema->imports, theirs->exported.at[i]);
+    if (!(decl->modifiers & MODIFIER_exported)) return;
+    add_import(c, &sema->exported, imported);
+    for (int i = 0; i < theirs->exported.count; i++) add_import(c, &sema->exported, theirs->exported.at[i]);
+}
+
+void finish_module(Checker *c, Decl *module) {
+    Sema *sema = decl_sema(c, module);
+    int own = module->members.count;
+    for (int i = 0; i < own; i++)
+        if (module->members.at[i]->kind == DECL_include) include_part(c, module, module->members.at[i]);
+    if (spells_visibility(module)) module->flags |= DECL_MODERN;
+    merge_namespaces(c, module);
+    for (int i = 0; i < module->members.count; i++) module->members.at[i]->parent = module;
+    const Decl *name = find_kind(module, DECL_module_name);
+    if (name) sema->module_name = name->name;
+    vec_push(c->arena, &c->modules, module);
+    for (int i = 0; i < module->members.count; i++)
+        if (module->members.at[i]->kind == DECL_import) import_module(c, module, module->members.at[i]);
+    Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
+    for (int i = 0; i < module->members.count; i++)
+        if (module->members.at[i]->kind == DECL_using) add_using(&env, &sema->usings, module->members.at[i]);
+}
+
+void add_using(Env *env, DeclVec *usings, Decl *decl) {
+    Checker *c = env->c;
+    Expr *e = check_term(env, decl->target);
+    if (e->kind == EXPR_error) return;
+    if (e->kind != EXPR_space) {
+        report(c, DIAG_using_needs_namespace, decl->loc);
+        return;
+    }
+    for (int i = 0; i < e->candidates->count; i++) vec_push(c->arena, usings, e->candidates->at[i].decl);
+}
+
+static Decl *parse_module(Checker *c, Name path, Str text) {
+    Decl *module = syntax_parse(c->config.syntax, source_add(c->sources, path, text), false);
+    decl_sema(c, module)->file = path;
+    map_put(c->arena, &c->by_path, PTR_KEY(path), module);
+    vec_push(c->arena, &c->loading, path);
+    finish_module(c, module);
+    c->loading.count--;
+    return module;
+}
+
+static bool is_loading(const Checker *c, Name path) {
+    for (int i = 0; i < c->loading.count; i++)
+        if (c->loading.at[i] == path) return true;
+    return false;
+}
+
+Decl *load_module(Checker *c, Str path, Name from, Loc loc) {
+    Str text;
+    Name found;
+    if (!find_file(c, path, from, &text, &found)) {
+        report(c, DIAG_module_not_found, loc, format_text(c->arena, "%.*s", STR_ARG(path)));
+        return NULL;
+    }
+    if (is_loading(c, found)) {
+        report(c, DIAG_import_cycle, loc, found->text);
+        return NULL;
+    }
+    Decl *known = map_get(&c->by_path, PTR_KEY(found));
+    if (known) return known;
+    Decl *module = parse_module(c, found, text);
+    if (find_kind(module, DECL_implementing) && loc) report(c, DIAG_import_part, loc, found->text);
+    return module;
+}
+
+Decl *check_load(Checker *c, Str path) {
+    Str text;
+    Name found;
+    if (!c->config.find_module(c->config.user, path, NULL, &text, &found)) {
+        report(c, DIAG_file_not_found, 0, format_text(c->arena, "%.*s", STR_ARG(path)));
+        return NULL;
+    }
+    Decl *known = map_get(&c->by_path, PTR_KEY(found));
+    return known ? known : parse_module(c, found, text);
+}
+
+Decl *check_load_text(Checker *c, Name path, Str text) { return parse_module(c, path, text); }
+
+/* ---- the prelude */
+
+static const struct {
+    const char *name;
+    TypeKind kind;
+    int64_t number;
+} builtin_types[] = {
+    {"void", TYPE_void, 0},
+    {"bool", TYPE_bool, 0},
+    {"int8_t", TYPE_int8, 0},
+    {"uint8_t", TYPE_uint8, 0},
+    {"int16_t", TYPE_int16, 0},
+    {"uint16_t", TYPE_uint16, 0},
+    {"int", TYPE_int, 0},
+    {"uint", TYPE_uint, 0},
+    {"int64_t", TYPE_int64, 0},
+    {"uint64_t", TYPE_uint64, 0},
+    {"half", TYPE_half, 0},
+    {"float", TYPE_float, 0},
+    {"double", TYPE_double, 0},
+    {"vector", TYPE_vector, 0},
+    {"matrix", TYPE_matrix, 0},
+    {"Array", TYPE_array, 0},
+    {"Ptr", TYPE_pointer, 0},
+    {"Optional", TYPE_optional, 0},
+    {"Tuple", TYPE_tuple, 0},
+    {"DifferentialPair", TYPE_pair, 0},
+    {"DifferentialPtrPair", TYPE_ptr_pair, 0},
+    {"String", TYPE_string, 0},
+    {"StructuredBuffer", TYPE_buffer, BUFFER_structured},
+    {"RWStructuredBuffer", TYPE_buffer, BUFFER_rw_structured},
+    {"AppendStructuredBuffer", TYPE_buffer, BUFFER_append},
+    {"ConsumeStructuredBuffer", TYPE_buffer, BUFFER_consume},
+    {"ByteAddressBuffer", TYPE_buffer, BUFFER_bytes},
+    {"RWByteAddressBuffer", TYPE_buffer, BUFFER_rw_bytes},
+    {"ConstantBuffer", TYPE_buffer, BUFFER_constant},
+    {"ParameterBlock", TYPE_buffer, BUFFER_constant},
+};
+
+static void register_builtin(Checker *c, Decl *decl) {
+    for (size_t i = 0; i < sizeof builtin_types / sizeof builtin_types[0]; i++) {
+        if (strcmp(builtin_types[i].name, decl->name->text) != 0) continue;
+        Sema *sema = decl_sema(c, decl);
+        sema->builtin_kind = builtin_types[i].kind;
+        sema->builtin_number = builtin_types[i].number;
+        if (builtin_types[i].kind == TYPE_buffer) {
+            if (!c->buffers[builtin_types[i].number]) c->buffers[builtin_types[i].number] = decl;
+        } else c->builtin[builtin_types[i].kind] = decl;
+    }
+}
+
+void load_prelude(Checker *c) {
+    if (c->config.nprelude == 0) return;
+    Decl *prelude = NULL;
+    for (int i = 0; i < c->config.nprelude; i++) {
+        const struct PreludeFile *file = &c->config.prelude[i];
+        Name path = name_from(c->names, format_text(c->arena, "prelude/%s", file->name));
+        Decl *part =
+            syntax_parse(c->config.syntax, source_add(c->sources, path, (Str){file->text, file->len}), true);
+        if (!prelude) prelude = part;
+        else adopt_members(c, prelude, part);
+    }
+    decl_sema(c, prelude)->is_prelude = true;
+    decl_sema(c, prelude)->file = name_from(c->names, "prelude");
+    c->prelude = prelude;
+    mark_prelude(prelude);
+    for (int i = 0; i < prelude->members.count; i++) {
+        Decl *decl = prelude->members.at[i];
+        decl->parent = prelude;
+        if (decl->kind == DECL_struct && decl->name && find_attribute(decl, "__builtin_type"))
+            register_builtin(c, decl);
+    }
+    vec_push(c->arena, &c->modules, prelude);
+}

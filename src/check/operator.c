@@ -1,0 +1,552 @@
+/* Operators. Built-in types (and generic parameters that can only be built-in) are handled here directly, as EXPR_builtin
+ * and EXPR_update; everything else is a call of a global function named `operator+` and so on. */
+#include "check/checker.h"
+
+static bool is_shape(const Type *t) { return t->kind == TYPE_vector || t->kind == TYPE_matrix; }
+static const Type *element_of(const Type *t) { return is_shape(t) ? t->args[0] : t; }
+
+bool is_builtin_operand(Checker *c, const Type *type) {
+    const Type *element = element_of(type);
+    return type_is_scalar(element) ||
+           (type_is_abstract(element) && conforms_to(c, element, c->known.__BuiltinType));
+}
+
+static const Type *with_element(Checker *c, const Type *shape, const Type *element) {
+    if (!is_shape(shape)) return element;
+    const Type *args[3] = {element, shape->args[1], shape->kind == TYPE_matrix ? shape->args[2] : NULL};
+    return type_make(c->types, shape->kind, shape->flags & TYPE_COLUMN_MAJOR, NULL, NULL, 0, args,
+                     shape->nargs);
+}
+
+const Type *bool_shape(Checker *c, const Type *type) {
+    return with_element(c, type, type_basic(c->types, TYPE_bool));
+}
+
+static const Type *underlying_of(Checker *c, const Type *type) {
+    if (type->kind != TYPE_enum) return type;
+    Decl *decl = (Decl *)(uintptr_t)type->decl;
+    ensure_header(c, decl);
+    return decl_sema(c, decl)->underlying;
+}
+
+static Expr *from_enum(Env *env, Expr *e) {
+    if (e->type->kind != TYPE_enum) return e;
+    return convert_node(env->c, e, underlying_of(env->c, e->type), CONVERT_enum);
+}
+
+static Expr *builtin(Env *env, Loc loc, Operator op, const Type *type, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    Expr *e = expr_new(c->arena, EXPR_builtin, loc);
+    e->op = (uint8_t)op;
+    e->type = type;
+    vec_push(c->arena, &e->args, a);
+    if (b) vec_push(c->arena, &e->args, b);
+    e->flags = EXPR_CHECKED;
+    return e;
+}
+
+/* Conversions that operators make are never worth a warning. */
+static Expr *silently(Env *env, Expr *e, const Type *to) {
+    if (e->type == to) return e;
+    return convert_explicit(env, e, to, e->loc);
+}
+
+static Expr *no_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    if (b)
+        report(c, DIAG_no_binary_operator, loc, operator_text(op), type_str(c, a->type),
+               type_str(c, b->type));
+    else report(c, DIAG_no_unary_operator, loc, operator_text(op), type_str(c, a->type));
+    const Type *generic = type_is_abstract(a->type)        ? a->type
+                          : b && type_is_abstract(b->type) ? b->type
+                                                           : NULL;
+    if (generic && b && a->type != b->type) note(c, DIAG_note_write_constructor, 0, type_str(c, generic));
+    else if (generic) note(c, DIAG_note_constraint_missing, 0, type_str(c, generic), type_str(c, generic));
+    else if (b && is_shape(a->type) && is_shape(b->type)) note(c, DIAG_note_shapes_differ, 0);
+    return error_expr(c, loc);
+}
+
+static Expr *user_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
+    Expr *args[2] = {a, b};
+    Expr *call = call_named(env, loc, env->c->known.operators[op], args, b ? 2 : 1, true);
+    return call ? call : no_operator(env, loc, op, a, b);
+}
+
+static bool is_comparison(Operator op) {
+    return op == OPERATOR_less || op == OPERATOR_greater || op == OPERATOR_less_equal ||
+           op == OPERATOR_greater_equal || op == OPERATOR_equal || op == OPERATOR_not_equal;
+}
+static bool is_bitwise(Operator op) {
+    return op == OPERATOR_bit_and || op == OPERATOR_bit_or || op == OPERATOR_bit_xor;
+}
+static bool is_shift(Operator op) { return op == OPERATOR_shl || op == OPERATOR_shr; }
+
+static bool is_generic_element(const Type *t) { return type_is_abstract(element_of(t)); }
+
+/* May `op` be applied to elements of this type? */
+static bool element_allows(Checker *c, Operator op, const Type *type) {
+    const Type *element = element_of(type);
+    if (is_bitwise(op) || is_shift(op) || op == OPERATOR_bit_not) {
+        if (type_is_abstract(element))
+            return conforms_to(c, element, c->known.__BuiltinIntegerType) ||
+                   conforms_to(c, element, c->known.__BuiltinLogicalType);
+        return type_is_integer(element) || (element->kind == TYPE_bool && !is_shift(op));
+    }
+    if (type_is_abstract(element) && !is_comparison(op))
+        return conforms_to(c, element, c->known.__BuiltinArithmeticType);
+    return true;
+}
+
+static Expr *shift(Env *env, Expr *e, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    const Type *type = a->type;
+    if (is_shape(b->type) && !is_shape(type)) {
+        type = with_element(c, b->type, type);
+        a = silently(env, a, type);
+    } else if (is_shape(type) && !is_shape(b->type)) {
+        b = silently(env, b, with_element(c, type, b->type));
+    }
+    bool lanes_differ = is_shape(type) && is_shape(b->type) &&
+                        (type->kind != b->type->kind || type->args[1] != b->type->args[1]);
+    if (lanes_differ || !element_allows(c, OPERATOR_bit_and, b->type))
+        return no_operator(env, e->loc, (Operator)e->op, a, b);
+    return builtin(env, e->loc, (Operator)e->op, type, a, b);
+}
+
+static Expr *builtin_binary(Env *env, Expr *e, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    Operator op = (Operator)e->op;
+    if (!element_allows(c, op, a->type) || !element_allows(c, op, b->type))
+        return no_operator(env, e->loc, op, a, b);
+    if (is_shift(op)) return shift(env, e, a, b);
+    const Type *joined = join_types(c, a->type, b->type);
+    if (!joined) return no_operator(env, e->loc, op, a, b);
+    bool arithmetic = !is_comparison(op) && !is_bitwise(op);
+    if (arithmetic && element_of(joined)->kind == TYPE_bool)
+        joined = with_element(c, joined, type_basic(c->types, TYPE_int));
+    const Type *result = is_comparison(op) ? bool_shape(c, joined) : joined;
+    return builtin(env, e->loc, op, result, silently(env, a, joined), silently(env, b, joined));
+}
+
+/* ---- && and || */
+
+static Expr *logical(Env *env, Expr *e, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    const Type *flag = type_basic(c->types, TYPE_bool);
+    bool shapes = is_shape(a->type) || is_shape(b->type);
+    a = from_enum(env, a);
+    b = from_enum(env, b);
+    if (!is_builtin_operand(c, a->type) || !is_builtin_operand(c, b->type)) {
+        bool pointers = (type_is_scalar(a->type) || a->type->kind == TYPE_pointer) &&
+                        (type_is_scalar(b->type) || b->type->kind == TYPE_pointer);
+        if (!pointers) return user_operator(env, e->loc, (Operator)e->op, a, b);
+        return builtin(env, e->loc, (Operator)e->op, flag, convert_node(c, a, flag, CONVERT_bool),
+                       convert_node(c, b, flag, CONVERT_bool));
+    }
+    if (!shapes) {
+        a = a->type == flag ? a : convert_node(c, a, flag, CONVERT_bool);
+        b = b->type == flag ? b : convert_node(c, b, flag, CONVERT_bool);
+        return builtin(env, e->loc, (Operator)e->op, flag, a, b);
+    }
+    const Type *joined = join_types(c, a->type, b->type);
+    if (!joined) return no_operator(env, e->loc, (Operator)e->op, a, b);
+    const Type *flags = bool_shape(c, joined);
+    Expr *both = builtin(env, e->loc, (Operator)e->op, flags, silently(env, silently(env, a, joined), flags),
+                         silently(env, silently(env, b, joined), flags));
+    return type_is_float(element_of(joined)) ? both : silently(env, both, joined);
+}
+
+/* ---- pointers, enums, optionals, tuples */
+
+static Expr *pointer_binary(Env *env, Expr *e, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    Operator op = (Operator)e->op;
+    bool a_ptr = a->type->kind == TYPE_pointer, b_ptr = b->type->kind == TYPE_pointer;
+    if (is_comparison(op)) {
+        const Type *type = a_ptr ? a->type : b->type;
+        if (conversion_cost(env, a, type) < 0 || conversion_cost(env, b, type) < 0)
+            return no_operator(env, e->loc, op, a, b);
+        return builtin(env, e->loc, op, type_basic(c->types, TYPE_bool), coerce(env, a, type),
+                       coerce(env, b, type));
+    }
+    if (a_ptr && type_is_integer(b->type) && (op == OPERATOR_add || op == OPERATOR_sub))
+        return builtin(env, e->loc, op, a->type, a, b);
+    if (b_ptr && type_is_integer(a->type) && op == OPERATOR_add)
+        return builtin(env, e->loc, op, b->type, b, a);
+    if (a->type == b->type && op == OPERATOR_sub)
+        return builtin(env, e->loc, op, type_basic(c->types, TYPE_int64), a, b);
+    return no_operator(env, e->loc, op, a, b);
+}
+
+static Expr *enum_binary(Env *env, Expr *e, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    Operator op = (Operator)e->op;
+    bool same = a->type == b->type;
+    if (same && is_comparison(op))
+        return builtin(env, e->loc, op, type_basic(c->types, TYPE_bool), from_enum(env, a),
+                       from_enum(env, b));
+    Expr *x = from_enum(env, a), *y = from_enum(env, b);
+    if (same && is_bitwise(op)) {
+        Expr *bits = builtin(env, e->loc, op, x->type, x, y);
+        return convert_node(c, bits, a->type, CONVERT_enum);
+    }
+    return is_builtin_operand(c, x->type) && is_builtin_operand(c, y->type)
+               ? builtin_binary(env, e, x, y)
+               : user_operator(env, e->loc, op, a, b);
+}
+
+static Expr *optional_part(Env *env, Expr *e, int part) {
+    Checker *c = env->c;
+    Expr *node = expr_new(c->arena, EXPR_part, e->loc);
+    node->a = e;
+    node->number = (uint64_t)part;
+    node->type = part == 0 ? type_basic(c->types, TYPE_bool) : e->type->args[0];
+    node->flags = EXPR_CHECKED;
+    return node;
+}
+
+/* opt == none, opt != none */
+static Expr *none_comparison(Env *env, Expr *e, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    Expr *optional = a->type->kind == TYPE_optional ? a : b;
+    Expr *has = optional_part(env, optional, 0);
+    return e->op == OPERATOR_not_equal
+               ? has
+               : builtin(env, e->loc, OPERATOR_not, type_basic(c->types, TYPE_bool), has, NULL);
+}
+
+static bool is_none_comparison(const Expr *e, const Expr *a, const Expr *b) {
+    if (e->op != OPERATOR_equal && e->op != OPERATOR_not_equal) return false;
+    return (a->type->kind == TYPE_optional && b->type->kind == TYPE_none) ||
+           (b->type->kind == TYPE_optional && a->type->kind == TYPE_none);
+}
+
+static bool tuple_compares(Checker *c, const Type *type) {
+    if (type->kind != TYPE_tuple) return false;
+    for (int i = 0; i < type->nargs; i++) {
+        bool nested = tuple_compares(c, type->args[i]);
+        if (!nested && (!is_builtin_operand(c, type->args[i]) || is_shape(type->args[i]))) return false;
+    }
+    return true;
+}
+
+/* ---- binary */
+
+static Expr *binary_checked(Env *env, Expr *e, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    Operator op = (Operator)e->op;
+    if (op == OPERATOR_and || op == OPERATOR_or) return logical(env, e, a, b);
+    if (is_builtin_operand(c, a->type) && is_builtin_operand(c, b->type)) {
+        bool mixed = (is_generic_element(a->type) || is_generic_element(b->type)) &&
+                     !join_types(c, a->type, b->type) && !is_shift(op);
+        return mixed ? user_operator(env, e->loc, op, a, b) : builtin_binary(env, e, a, b);
+    }
+    if (a->type->kind == TYPE_pointer || b->type->kind == TYPE_pointer) return pointer_binary(env, e, a, b);
+    if (is_none_comparison(e, a, b)) return none_comparison(env, e, a, b);
+    bool enums = (a->type->kind == TYPE_enum || b->type->kind == TYPE_enum) &&
+                 (a->type->kind == TYPE_enum || is_builtin_operand(c, a->type)) &&
+                 (b->type->kind == TYPE_enum || is_builtin_operand(c, b->type));
+    if (enums) {
+        Expr *args[2] = {a, b};
+        Expr *own = call_named(env, e->loc, c->known.operators[op], args, 2,
+                               true); /* a user may define | for an enum */
+        return own ? own : enum_binary(env, e, a, b);
+    }
+    if (is_comparison(op) && a->type == b->type && tuple_compares(c, a->type))
+        return builtin(env, e->loc, op, type_basic(c->types, TYPE_bool), a, b);
+    return user_operator(env, e->loc, op, a, b);
+}
+
+/* Long chains `a + b + c ...` lean left; going down them in a loop keeps the stack flat. */
+static Expr *check_comma(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *a = check_value(env, e->a), *b = check_value(env, e->b);
+    if (a->kind == EXPR_error || b->kind == EXPR_error) return error_expr(c, e->loc);
+    if (!env->in_step) report(c, DIAG_comma_operator, e->loc);
+    return builtin(env, e->loc, OPERATOR_comma, b->type, a, b);
+}
+
+static Expr *check_operand(Env *env, Expr *e) {
+    if (e->kind == EXPR_list) {
+        report(env->c, DIAG_list_needs_type, e->loc);
+        return error_expr(env->c, e->loc);
+    }
+    return check_value(env, e);
+}
+
+static Expr *binary_step(Env *env, Expr *e, Expr *a) {
+    if (e->op == OPERATOR_comma) return check_comma(env, e);
+    Expr *b = check_operand(env, e->b);
+    if (a->kind == EXPR_error || b->kind == EXPR_error || has_error(a->type) || has_error(b->type))
+        return error_expr(env->c, e->loc);
+    Expr *result = binary_checked(env, e, a, b);
+    result->flags |= EXPR_CHECKED;
+    return result;
+}
+
+Expr *check_binary(Env *env, Expr *e) {
+    VEC(Expr *) chain = {0};
+    Expr *left = e;
+    while (left->kind == EXPR_binary && !(left->flags & EXPR_CHECKED) && left->op != OPERATOR_comma) {
+        vec_push(env->c->arena, &chain, left);
+        left = left->a;
+    }
+    if (chain.count == 0) return check_comma(env, e);
+    Expr *result = check_operand(env, left);
+    for (int i = chain.count - 1; i >= 0; i--) result = binary_step(env, chain.at[i], result);
+    return result;
+}
+
+/* ---- unary */
+
+static Expr *deref(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    if (a->type->kind != TYPE_pointer) return user_operator(env, e->loc, OPERATOR_mul, a, NULL);
+    Expr *node = expr_new(c->arena, EXPR_deref, e->loc);
+    node->a = a;
+    node->type = a->type->args[0];
+    node->flags = EXPR_CHECKED | EXPR_PLACE;
+    return node;
+}
+
+static Expr *address(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    if (!(a->flags & EXPR_PLACE) || a->kind == EXPR_swizzle ||
+        (a->kind == EXPR_decl && (a->decl->kind == DECL_property || a->decl->kind == DECL_subscript))) {
+        report(c, DIAG_no_address, e->loc);
+        return error_expr(c, e->loc);
+    }
+    mark_assigned(a);
+    Expr *node = expr_new(c->arena, EXPR_address, e->loc);
+    node->a = a;
+    node->type = type_pointer(c->types, a->type);
+    node->flags = EXPR_CHECKED;
+    return node;
+}
+
+static Expr *logical_not(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    if (a->type->kind == TYPE_pointer || a->type->kind == TYPE_enum) {
+        const Type *flag = type_basic(c->types, TYPE_bool);
+        return builtin(env, e->loc, OPERATOR_not, flag, convert_node(c, a, flag, CONVERT_bool), NULL);
+    }
+    if (!is_builtin_operand(c, a->type)) return user_operator(env, e->loc, OPERATOR_not, a, NULL);
+    const Type *flags = bool_shape(c, a->type);
+    Expr *as_flag = a->type == flags ? a : convert_node(c, a, flags, CONVERT_numeric);
+    Expr *negated = builtin(env, e->loc, OPERATOR_not, flags, as_flag, NULL);
+    return type_is_integer(element_of(a->type)) ? silently(env, negated, a->type) : negated;
+}
+
+static bool can_step(Checker *c, const Type *type) {
+    if (type->kind == TYPE_pointer) return true;
+    return is_builtin_operand(c, type) && element_of(type)->kind != TYPE_bool;
+}
+
+static Expr *step(Env *env, Expr *e, Expr *a, bool postfix) {
+    Checker *c = env->c;
+    if (!can_step(c, a->type)) {
+        Candidates list = {0};
+        ExprVec args = {0};
+        vec_push(c->arena, &args, a);
+        if (lookup_name(env, c->known.operators[e->op], &list)) {
+            uint32_t wanted = postfix ? MODIFIER_postfix : MODIFIER_prefix;
+            Candidates fitting = {.name = list.name};
+            for (int i = 0; i < list.count; i++)
+                if (list.at[i].decl->modifiers & wanted) candidates_add(c, &fitting, list.at[i]);
+            Expr *call = fitting.count ? resolve_call(env, e->loc, &fitting, &args, true) : NULL;
+            if (call) return call;
+        }
+        return no_operator(env, e->loc, (Operator)e->op, a, NULL);
+    }
+    if (!require_writable(env, a, e->loc)) return error_expr(c, e->loc);
+    Expr *node = expr_new(c->arena, EXPR_update, e->loc);
+    node->op = e->op == OPERATOR_increment ? OPERATOR_add : OPERATOR_sub;
+    node->a = a;
+    node->type = a->type;
+    node->flags = EXPR_CHECKED | (postfix ? EXPR_POSTFIX : 0);
+    return node;
+}
+
+Expr *check_unary(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *a = check_operand(env, e->a);
+    if (a->kind == EXPR_error || has_error(a->type)) return error_expr(c, e->loc);
+    Operator op = (Operator)e->op;
+    switch (op) {
+    case OPERATOR_mul: return deref(env, e, a);
+    case OPERATOR_bit_and: return address(env, e, a);
+    case OPERATOR_not: return logical_not(env, e, a);
+    case OPERATOR_increment:
+    case OPERATOR_decrement: return step(env, e, a, false);
+    default: break;
+    }
+    if (a->type->kind == TYPE_enum && op == OPERATOR_bit_not) {
+        Expr *bits = from_enum(env, a);
+        return convert_node(c, builtin(env, e->loc, op, bits->type, bits, NULL), a->type, CONVERT_enum);
+    }
+    a = op == OPERATOR_sub || op == OPERATOR_add ? from_enum(env, a) : a;
+    if (!is_builtin_operand(c, a->type)) return user_operator(env, e->loc, op, a, NULL);
+    if (!element_allows(c, op, a->type)) return no_operator(env, e->loc, op, a, NULL);
+    if (op != OPERATOR_bit_not && element_of(a->type)->kind == TYPE_bool)
+        a = silently(env, a, with_element(c, a->type, type_basic(c->types, TYPE_int)));
+    return op == OPERATOR_add ? a : builtin(env, e->loc, op, a->type, a, NULL);
+}
+
+Expr *check_postfix(Env *env, Expr *e) {
+    Expr *a = check_operand(env, e->a);
+    if (a->kind == EXPR_error || has_error(a->type)) return error_expr(env->c, e->loc);
+    return step(env, e, a, true);
+}
+
+/* ---- assignment */
+
+static Expr *assign_node(Env *env, Expr *e, Expr *a, Expr *b) {
+    e->kind = EXPR_assign;
+    e->op = OPERATOR_none;
+    e->a = a;
+    e->b = b;
+    e->type = a->type;
+    (void)env;
+    return e;
+}
+
+static Expr *plain_assign(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *a = check_value(env, e->a);
+    bool writable = require_writable(env, a, e->a->loc);
+    Expr *b = a->kind == EXPR_error ? check_term(env, e->b) : check_value_of(env, e->b, a->type);
+    if (!writable || b->kind == EXPR_error) return error_expr(c, e->loc);
+    return assign_node(env, e, a, b);
+}
+
+/* Evaluated twice without a difference. */
+static bool is_simple_place(const Expr *e) {
+    if (e->kind == EXPR_this) return true;
+    if (e->kind == EXPR_decl) return e->decl->kind == DECL_var && (!e->a || is_simple_place(e->a));
+    if (e->kind == EXPR_swizzle || e->kind == EXPR_part) return is_simple_place(e->a);
+    return e->kind == EXPR_element && is_simple_place(e->a) &&
+           (e->b->kind == EXPR_int || (e->b->kind == EXPR_decl && !e->b->a));
+}
+
+static Name assign_operator_name(Checker *c, Operator op) {
+    return name_from(c->names, format_text(c->arena, "operator%s=", operator_text(op)));
+}
+
+static Expr *user_update(Env *env, Expr *e, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    Expr *args[2] = {a, b};
+    Expr *call = call_named(env, e->loc, assign_operator_name(c, (Operator)e->op), args, 2, true);
+    if (call) return call;
+    if (type_is_abstract(a->type) && is_simple_place(a)) { /* a generic type with +: a = a + b */
+        Expr *sum = call_named(env, e->loc, c->known.operators[e->op], args, 2, true);
+        if (sum && require_writable(env, a, e->loc)) return assign_node(env, e, a, coerce(env, sum, a->type));
+    }
+    if (a->type->kind == TYPE_enum && a->type == b->type && is_bitwise((Operator)e->op) &&
+        is_simple_place(a)) {
+        Expr *bits = enum_binary(env, e, a, b);
+        if (require_writable(env, a, e->loc)) return assign_node(env, e, a, bits);
+    }
+    report(c, DIAG_no_binary_operator, e->loc,
+           assign_operator_name(c, (Operator)e->op)->text + strlen("operator"), type_str(c, a->type),
+           type_str(c, b->type));
+    note(c, DIAG_note_define_assign, 0, operator_text((Operator)e->op), operator_text((Operator)e->op));
+    return error_expr(c, e->loc);
+}
+
+static Expr *builtin_update(Env *env, Expr *e, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    Operator op = (Operator)e->op;
+    bool pointer = a->type->kind == TYPE_pointer;
+    if (pointer ? op != OPERATOR_add && op != OPERATOR_sub : !element_allows(c, op, a->type))
+        return no_operator(env, e->loc, op, a, b);
+    if (!pointer && !is_shift(op)) b = coerce(env, b, a->type);
+    else if (is_shift(op) && is_shape(a->type) && !is_shape(b->type))
+        b = silently(env, b, with_element(c, a->type, b->type));
+    if (b->kind == EXPR_error || !require_writable(env, a, e->loc)) return error_expr(c, e->loc);
+    Expr *node = expr_new(c->arena, EXPR_update, e->loc);
+    node->op = e->op;
+    node->a = a;
+    node->b = b;
+    node->type = a->type;
+    node->flags = EXPR_CHECKED;
+    return node;
+}
+
+Expr *check_assign(Env *env, Expr *e) {
+    Checker *c = env->c;
+    if (e->op == OPERATOR_none) return plain_assign(env, e);
+    Expr *a = check_operand(env, e->a), *b = check_operand(env, e->b);
+    if (a->kind == EXPR_error || b->kind == EXPR_error || has_error(a->type) || has_error(b->type))
+        return error_expr(c, e->loc);
+    bool builtin_left =
+        is_builtin_operand(c, a->type) || (a->type->kind == TYPE_pointer && type_is_integer(b->type));
+    bool convertible = builtin_left && (a->type->kind == TYPE_pointer || is_shift((Operator)e->op) ||
+                                        conversion_cost(env, b, a->type) >= 0);
+    return convertible ? builtin_update(env, e, a, b) : user_update(env, e, a, b);
+}
+
+/* ---- ?: */
+
+static const Type *join_branches(Env *env, Expr *b, Expr *a) {
+    const Type *joined = join_types(env->c, a->type, b->type);
+    if (joined) return joined;
+    if (conversion_cost(env, a, b->type) >= 0) return b->type;
+    if (conversion_cost(env, b, a->type) >= 0) return a->type;
+    return NULL;
+}
+
+Expr *check_select(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *condition = check_value(env, e->a), *a = check_term(env, e->b), *b = check_term(env, e->c);
+    if (a->kind == EXPR_list && b->kind != EXPR_list && b->type) a = coerce_list(env, a, b->type);
+    if (b->kind == EXPR_list && a->kind != EXPR_list && a->type) b = coerce_list(env, b, a->type);
+    a = check_operand(env, a);
+    b = check_operand(env, b);
+    if (condition->kind == EXPR_error || a->kind == EXPR_error || b->kind == EXPR_error)
+        return error_expr(c, e->loc);
+    const Type *type = join_branches(env, a, b);
+    if (!type || type->kind == TYPE_none || type->kind == TYPE_null) {
+        report(c, DIAG_branches_differ, e->loc, type_str(c, a->type), type_str(c, b->type));
+        return error_expr(c, e->loc);
+    }
+    if (is_shape(condition->type) && is_builtin_operand(c, condition->type)) {
+        if (!is_shape(type)) type = with_element(c, condition->type, type);
+        bool fits = is_shape(type) && type->kind == condition->type->kind &&
+                    type->args[1] == condition->type->args[1];
+        if (!fits) {
+            report(c, DIAG_select_lanes, e->loc, type_str(c, condition->type), type_str(c, type));
+            return error_expr(c, e->loc);
+        }
+        report(c, DIAG_vector_select, e->loc);
+        e->a = silently(env, condition, bool_shape(c, condition->type));
+    } else {
+        e->a = check_condition(env, condition);
+    }
+    if (e->a->kind == EXPR_error) return e->a;
+    e->b = coerce(env, a, type);
+    e->c = coerce(env, b, type);
+    e->type = type;
+    return e;
+}
+
+Expr *check_condition(Env *env, Expr *expr) {
+    Checker *c = env->c;
+    if (expr->kind == EXPR_assign && !(expr->flags & EXPR_CHECKED)) {
+        report(c, DIAG_assign_in_condition, expr->loc);
+        check_term(env, expr);
+        return error_expr(c, expr->loc);
+    }
+    Expr *e = check_operand(env, expr);
+    if (e->kind == EXPR_error || has_error(e->type)) return error_expr(c, expr->loc);
+    const Type *flag = type_basic(c->types, TYPE_bool);
+    if (e->type == flag) return e;
+    bool scalar = type_is_scalar(e->type) || e->type->kind == TYPE_enum || e->type->kind == TYPE_pointer;
+    if (!scalar && !(type_is_abstract(e->type) && is_builtin_operand(c, e->type))) {
+        report(c, DIAG_bad_condition, e->loc, type_str(c, e->type));
+        if (e->type->kind == TYPE_optional) note(c, DIAG_note_optional_condition, 0);
+        else if (is_shape(e->type)) note(c, DIAG_note_any_all, 0);
+        return error_expr(c, expr->loc);
+    }
+    if (type_is_float(e->type)) report(c, DIAG_narrowing, e->loc, type_str(c, e->type), "bool");
+    return convert_node(c, e, flag, CONVERT_bool);
+}

@@ -1,0 +1,469 @@
+/* Statements and bodies. */
+#include "check/checker.h"
+
+/* ---- scopes and locals */
+
+static Scope *push_scope(Env *env) { return env->scope = scope_new(env->c, env->scope, NULL); }
+
+static void declare(Env *env, Decl *decl) {
+    Checker *c = env->c;
+    DeclVec *others = decl->name ? scope_find(env->scope, decl->name) : NULL;
+    if (others) {
+        report(c, DIAG_redeclared, decl->loc, decl->name->text);
+        note(c, DIAG_note_declared_here, others->at[0]->loc, decl->name->text);
+    }
+    scope_add(c, env->scope, decl);
+}
+
+/* A struct inside a function sees what the place sees, not only what the function's parameters are. */
+static void declare_local_type(Env *env, Decl *decl) {
+    Checker *c = env->c;
+    decl->parent = env->decl;
+    declare(env, decl);
+    if (decl->kind == DECL_struct || decl->kind == DECL_enum) {
+        decl->scope = scope_new(c, env->scope, decl);
+        for (int i = 0; i < decl->members.count; i++) scope_add(c, decl->scope, decl->members.at[i]);
+    }
+    check_declaration(c, decl);
+}
+
+static const Type *local_type(Env *env, Decl *decl) {
+    Checker *c = env->c;
+    if (decl->type_expr) {
+        const Type *type = resolve_type(env, decl->type_expr);
+        if (type->kind == TYPE_array && type->nargs == 1) {
+            if (decl->init && decl->init->kind == EXPR_list)
+                return type_array(c->types, type->args[0], decl->init->args.count);
+            if (decl->init) return NULL; /* that of the initialiser */
+            report(c, DIAG_unsized_local, decl->loc, decl->name->text);
+            return ERROR_TYPE(c);
+        }
+        return type;
+    }
+    return NULL;
+}
+
+static void infer_local(Env *env, Decl *decl) {
+    Checker *c = env->c;
+    if (!decl->init) {
+        report(c, DIAG_var_needs_type, decl->loc, decl->name->text);
+        decl->type = ERROR_TYPE(c);
+        return;
+    }
+    if (decl->init->kind == EXPR_list) {
+        report(c, DIAG_list_needs_type, decl->init->loc);
+        decl->type = ERROR_TYPE(c);
+        return;
+    }
+    decl->init = check_value(env, decl->init);
+    decl->type = decl->init->type;
+    if (decl->type->kind == TYPE_none || decl->type->kind == TYPE_null) {
+        report(c, DIAG_var_needs_type, decl->loc, decl->name->text);
+        decl->type = ERROR_TYPE(c);
+    }
+}
+
+void check_local(Env *env, Decl *decl) {
+    Checker *c = env->c;
+    decl->parent = env->decl;
+    decl->flavour = VAR_local;
+    check_attributes(c, decl);
+    const Type *type = local_type(env, decl);
+    if (type && type->kind == TYPE_void) {
+        report(c, DIAG_void_variable, decl->loc, decl->name->text);
+        type = ERROR_TYPE(c);
+    }
+    bool constant = (decl->modifiers & (MODIFIER_let | MODIFIER_const)) != 0;
+    if (!type) infer_local(env, decl);
+    else if (decl->init) {
+        decl->init = check_value_of(env, decl->init, type);
+        decl->type = type;
+    } else {
+        decl->type = type;
+        Decl *init;
+        if (constant && !has_error(type)) report(c, DIAG_constant_needs_value, decl->loc, decl->name->text);
+        else if (!has_error(type) && has_default_init(c, type, &init))
+            decl->init = default_value(env, decl->loc, type);
+    }
+    decl->state = STATE_body;
+    declare(env, decl);
+}
+
+/* ---- control flow facts */
+
+static bool breaks_out(const Stmt *stmt, const Stmt *target) {
+    if (!stmt) return false;
+    if (stmt->kind == STMT_break) return stmt->target == target;
+    for (int i = 0; i < stmt->body.count; i++)
+        if (breaks_out(stmt->body.at[i], target)) return true;
+    return breaks_out(stmt->then, target) || breaks_out(stmt->other, target);
+}
+
+static bool is_true(const Expr *e) {
+    return !e || (e->kind == EXPR_bool && e->number) ||
+           (e->kind == EXPR_convert && is_true(e->a) && e->a->kind == EXPR_int && e->a->number);
+}
+
+static bool switch_leaves(const Stmt *stmt) {
+    bool has_default = false, leaves = false;
+    const Stmt *body = stmt->then;
+    if (!body || breaks_out(body, stmt)) return false;
+    for (int i = 0; i < body->body.count; i++) {
+        const Stmt *s = body->body.at[i];
+        if (s->kind == STMT_case) has_default |= s->is_default;
+        else leaves = always_leaves(s);
+    }
+    return has_default && leaves;
+}
+
+/* Does control never come to the end of this statement? */
+bool always_leaves(const Stmt *stmt) {
+    if (!stmt) return false;
+    switch ((StmtKind)stmt->kind) {
+    case STMT_return:
+    case STMT_break:
+    case STMT_continue:
+    case STMT_discard: return true;
+    case STMT_block:
+        for (int i = 0; i < stmt->body.count; i++)
+            if (always_leaves(stmt->body.at[i])) return true;
+        return false;
+    case STMT_if: return stmt->other && always_leaves(stmt->then) && always_leaves(stmt->other);
+    case STMT_label: return always_leaves(stmt->then);
+    case STMT_switch: return switch_leaves(stmt);
+    case STMT_for:
+    case STMT_while: return is_true(stmt->expr) && !breaks_out(stmt->then, stmt);
+    case STMT_do: return is_true(stmt->expr) && !breaks_out(stmt->then, stmt);
+    default: return false;
+    }
+}
+
+/* ---- statements */
+
+static void check_block(Env *env, Stmt *stmt) {
+    Checker *c = env->c;
+    Scope *outer = env->scope;
+    push_scope(env);
+    bool left = false, told = false;
+    for (int i = 0; i < stmt->body.count; i++) {
+        Stmt *s = stmt->body.at[i];
+        if (s->kind == STMT_case) left = false;
+        if (left && !told && s->kind != STMT_empty) {
+            report(c, DIAG_unreachable, s->loc);
+            told = true;
+        }
+        check_stmt(env, s);
+        left |= always_leaves(s);
+    }
+    env->scope = outer;
+}
+
+static void check_nested(Env *env, Stmt *stmt) {
+    Scope *outer = env->scope;
+    push_scope(env);
+    if (stmt) check_stmt(env, stmt);
+    env->scope = outer;
+}
+
+/* if (let x = optional) */
+static void check_if_let(Env *env, Stmt *stmt) {
+    Checker *c = env->c;
+    Decl *decl = stmt->decls.at[0];
+    Expr *value = check_value(env, decl->init ? decl->init : stmt->expr);
+    decl->init = stmt->expr = value;
+    decl->parent = env->decl;
+    decl->flavour = VAR_local;
+    decl->modifiers |= MODIFIER_let;
+    decl->state = STATE_body;
+    decl->type = ERROR_TYPE(c);
+    if (value->type->kind == TYPE_optional) decl->type = value->type->args[0];
+    else if (!has_error(value->type)) report(c, DIAG_if_let_optional, value->loc, type_str(c, value->type));
+    Scope *outer = env->scope;
+    push_scope(env);
+    declare(env, decl);
+    check_nested(env, stmt->then);
+    env->scope = outer;
+    if (stmt->other) check_nested(env, stmt->other);
+}
+
+/* if (T is I): inside, a constraint `where optional T : I` counts. */
+static const Constraint *optional_constraint(Env *env, const Expr *e) {
+    if (e->kind != EXPR_is || e->a->kind != EXPR_type || e->b->kind != EXPR_type) return NULL;
+    for (const Decl *d = env->decl; d; d = d->parent)
+        for (int i = 0; d->generics && i < d->generics->constraints.count; i++) {
+            const Constraint *constraint = &d->generics->constraints.at[i];
+            if (constraint->optional && constraint->subject_type == e->a->type_value &&
+                constraint->bound_type == e->b->type_value)
+                return constraint;
+        }
+    return NULL;
+}
+
+static void check_if(Env *env, Stmt *stmt) {
+    Checker *c = env->c;
+    if (stmt->decls.count) {
+        check_if_let(env, stmt);
+        return;
+    }
+    stmt->expr = check_condition(env, stmt->expr);
+    const Constraint *constraint = optional_constraint(env, stmt->expr);
+    Map *before = c->optional_bounds, now = {0};
+    if (constraint) {
+        for (int i = 0; before && i < before->count; i++)
+            map_put(c->arena, &now, before->entries[i].key, before->entries[i].value);
+        map_put(c->arena, &now, PTR_KEY(constraint), c);
+        c->optional_bounds = &now;
+    }
+    if (stmt->then && stmt->then->kind == STMT_empty) report(c, DIAG_empty_if, stmt->then->loc);
+    check_nested(env, stmt->then);
+    c->optional_bounds = before;
+    if (stmt->other) check_nested(env, stmt->other);
+}
+
+static void check_loop_body(Env *env, Stmt *stmt) {
+    Stmt *breakable = env->breakable, *loop = env->loop;
+    env->breakable = env->loop = stmt;
+    check_nested(env, stmt->then);
+    env->breakable = breakable;
+    env->loop = loop;
+}
+
+static void check_for(Env *env, Stmt *stmt) {
+    Scope *outer = env->scope;
+    push_scope(env);
+    if (stmt->init) check_stmt(env, stmt->init);
+    if (stmt->expr) stmt->expr = check_condition(env, stmt->expr);
+    env->in_step = true;
+    if (stmt->step) stmt->step = check_value(env, stmt->step);
+    env->in_step = false;
+    check_loop_body(env, stmt);
+    env->scope = outer;
+}
+
+static void check_static_for(Env *env, Stmt *stmt) {
+    Checker *c = env->c;
+    const Type *type = type_basic(c->types, TYPE_int);
+    if (stmt->expr) stmt->expr = check_value_of(env, stmt->expr, type);
+    if (stmt->step) stmt->step = check_value_of(env, stmt->step, type);
+    Scope *outer = env->scope;
+    push_scope(env);
+    Decl *decl = stmt->decls.at[0];
+    decl->parent = env->decl;
+    decl->flavour = VAR_local;
+    decl->modifiers |= MODIFIER_let;
+    decl->type = type;
+    decl->state = STATE_body;
+    declare(env, decl);
+    check_loop_body(env, stmt);
+    env->scope = outer;
+}
+
+static void check_case(Env *env, Stmt *stmt, const Type *type, Map *seen) {
+    Checker *c = env->c;
+    for (int i = 0; i < stmt->values.count; i++) {
+        Expr *value = stmt->values.at[i] = check_value_of(env, stmt->values.at[i], type);
+        int64_t number;
+        if (value->kind == EXPR_error) continue;
+        if (!eval_number(env, value, &number)) {
+            if (!number_is_generic(env, value)) report(c, DIAG_not_constant, value->loc);
+            continue;
+        }
+        uint64_t key = (uint64_t)number * 2 + 1; /* never 0 */
+        if (map_has(seen, key)) report(c, DIAG_duplicate_case, value->loc);
+        map_put(c->arena, seen, key, stmt);
+    }
+}
+
+static void check_switch(Env *env, Stmt *stmt) {
+    Checker *c = env->c;
+    Expr *e = stmt->expr = check_value(env, stmt->expr);
+    const Type *type = e->type;
+    bool fine = has_error(type) || type_is_integer(type) || type->kind == TYPE_bool ||
+                type->kind == TYPE_enum ||
+                (type_is_abstract(type) && conforms_to(c, type, c->known.__BuiltinIntegerType));
+    if (!fine) {
+        report(c, DIAG_bad_switch, e->loc, type_str(c, type));
+        type = ERROR_TYPE(c);
+    }
+    Map seen = {0};
+    bool has_default = false;
+    for (int i = 0; stmt->then && i < stmt->then->body.count; i++) {
+        Stmt *s = stmt->then->body.at[i];
+        if (s->kind != STMT_case) continue;
+        if (s->is_default && has_default) report(c, DIAG_duplicate_case, s->loc);
+        has_default |= s->is_default;
+        check_case(env, s, type, &seen);
+    }
+    Stmt *breakable = env->breakable;
+    env->breakable = stmt;
+    int in_switch = env->in_switch;
+    env->in_switch = 1;
+    if (stmt->then) check_stmt(env, stmt->then);
+    env->in_switch = in_switch;
+    env->breakable = breakable;
+}
+
+/* ---- jumps */
+
+static Stmt *labelled(Env *env, Name label) {
+    for (LabelList *l = env->labels; l; l = l->outer)
+        if (l->label == label) return l->stmt;
+    return NULL;
+}
+
+static void check_break(Env *env, Stmt *stmt) {
+    Checker *c = env->c;
+    if (stmt->label) {
+        stmt->target = labelled(env, stmt->label);
+        if (!stmt->target) report(c, DIAG_unknown_label, stmt->loc, stmt->label->text);
+        return;
+    }
+    stmt->target = env->breakable;
+    if (!stmt->target) report(c, DIAG_break_outside, stmt->loc, "break");
+}
+
+static void check_continue(Env *env, Stmt *stmt) {
+    stmt->target = env->loop;
+    if (!stmt->target) report(env->c, DIAG_break_outside, stmt->loc, "continue");
+}
+
+static void check_label(Env *env, Stmt *stmt) {
+    Stmt *inner = stmt->then;
+    bool fine = inner && (inner->kind == STMT_for || inner->kind == STMT_while || inner->kind == STMT_do ||
+                          inner->kind == STMT_switch);
+    if (!fine) report(env->c, DIAG_label_misplaced, stmt->loc);
+    LabelList here = {env->labels, stmt->label, inner};
+    env->labels = &here;
+    if (inner) check_stmt(env, inner);
+    env->labels = here.outer;
+}
+
+static void check_return(Env *env, Stmt *stmt) {
+    Checker *c = env->c;
+    if (env->lambda) {
+        lambda_return(env, stmt);
+        return;
+    }
+    const Type *result = env->sig ? env->sig->result : ERROR_TYPE(c);
+    bool no_value = result->kind == TYPE_void || (env->sig && env->sig->is_init);
+    if (!stmt->expr) {
+        if (!no_value && !has_error(result))
+            report(c, DIAG_return_needs_value, stmt->loc, type_str(c, result));
+        return;
+    }
+    if (no_value) {
+        stmt->expr = check_value(env, stmt->expr);
+        if (stmt->expr->type->kind != TYPE_void && !has_error(stmt->expr->type))
+            report(c, DIAG_return_no_value, stmt->loc);
+        return;
+    }
+    stmt->expr = check_value_of(env, stmt->expr, result);
+}
+
+static void check_static_assert(Env *env, Stmt *stmt) {
+    Checker *c = env->c;
+    int64_t value;
+    stmt->expr = check_condition(env, stmt->expr);
+    if (stmt->expr->kind == EXPR_error) return;
+    if (eval_number(env, stmt->expr, &value)) {
+        if (!value)
+            report(c, DIAG_static_assert, stmt->loc, format_text(c->arena, "%.*s", STR_ARG(stmt->text)));
+    } else if (!number_is_generic(env, stmt->expr)) report(c, DIAG_not_constant, stmt->expr->loc);
+}
+
+static void check_decl_stmt(Env *env, Stmt *stmt) {
+    for (int i = 0; i < stmt->decls.count; i++) {
+        Decl *decl = stmt->decls.at[i];
+        switch ((DeclKind)decl->kind) {
+        case DECL_var: check_local(env, decl); break;
+        case DECL_struct:
+        case DECL_enum:
+        case DECL_alias: declare_local_type(env, decl); break;
+        case DECL_using: add_using(env, &env->scope->usings, decl); break;
+        case DECL_empty: break;
+        default: report(env->c, DIAG_not_in_function, decl->loc); break;
+        }
+    }
+}
+
+void check_stmt(Env *env, Stmt *stmt) {
+    Checker *c = env->c;
+    if (stmt->attributes.count) check_stmt_attributes(env, stmt);
+    switch ((StmtKind)stmt->kind) {
+    case STMT_empty: break;
+    case STMT_expr: {
+        Expr *e = check_term(env, stmt->expr);
+        stmt->expr = e->kind == EXPR_list ? error_expr(c, e->loc) : check_value(env, e);
+        break;
+    }
+    case STMT_decl: check_decl_stmt(env, stmt); break;
+    case STMT_block: check_block(env, stmt); break;
+    case STMT_if: check_if(env, stmt); break;
+    case STMT_switch: check_switch(env, stmt); break;
+    case STMT_case:
+        if (!env->in_switch) report(c, DIAG_break_outside, stmt->loc, "case");
+        break;
+    case STMT_for: check_for(env, stmt); break;
+    case STMT_while:
+    case STMT_do:
+        stmt->expr = check_condition(env, stmt->expr);
+        check_loop_body(env, stmt);
+        break;
+    case STMT_break: check_break(env, stmt); break;
+    case STMT_continue: check_continue(env, stmt); break;
+    case STMT_return: check_return(env, stmt); break;
+    case STMT_defer: check_nested(env, stmt->then); break;
+    case STMT_label: check_label(env, stmt); break;
+    case STMT_static_for: check_static_for(env, stmt); break;
+    case STMT_static_assert: check_static_assert(env, stmt); break;
+    case STMT_discard: report(c, DIAG_discard, stmt->loc); break;
+    }
+}
+
+/* ---- bodies */
+
+static void check_function_body(Checker *c, Decl *func) {
+    Stmt *body = syntax_body(func);
+    if (!body) return;
+    Env env = env_for_decl(c, func);
+    env.sig = decl_sema(c, func)->sig;
+    for (int i = 0; i < env.sig->nparams; i++)
+        if (env.sig->params[i].decl) check_default_argument(c, env.sig->params[i].decl);
+    check_stmt(&env, body);
+    bool needs_value = env.sig->result->kind != TYPE_void && !env.sig->is_init && !has_error(env.sig->result);
+    if (needs_value && !always_leaves(body))
+        report(c, DIAG_missing_return, func->loc, func->name ? func->name->text : "get");
+}
+
+static void check_variable_value(Checker *c, Decl *decl) {
+    if (!decl->init || (decl->init->flags & EXPR_CHECKED) || !decl->type) return;
+    Env env = env_for_decl(c, decl->parent ? decl->parent : decl);
+    env.decl = decl;
+    env.this_type = NULL;
+    decl->init = check_value_of(&env, decl->init, decl->type);
+    decl->init->flags |= EXPR_CHECKED;
+}
+
+/* Functions: the body. Variables: the initialiser. */
+void check_decl_body(Checker *c, Decl *decl) {
+    ensure_header(c, decl);
+    if (decl->state != STATE_header) return;
+    decl->state = STATE_body_busy;
+    const Decl *context = c->context;
+    c->context = decl;
+    int muted = c->diags->muted, errors = c->diags->errors, depth = c->expr_depth;
+    c->diags->muted = 0;
+    c->expr_depth = 0;
+    Map *optional = c->optional_bounds;
+    c->optional_bounds = NULL;
+    if (decl->kind == DECL_func) {
+        check_function_body(c, decl);
+        if (c->diags->errors > errors) decl->flags |= DECL_BODY_ERRORS;
+        else check_differentiable_body(c, decl);
+    } else if (decl->kind == DECL_var) check_variable_value(c, decl);
+    c->optional_bounds = optional;
+    c->diags->muted = muted;
+    c->expr_depth = depth;
+    c->context = context;
+    decl->state = STATE_body;
+}

@@ -1,0 +1,331 @@
+/* Substitution: generic arguments for parameters.
+ *
+ * A substitution is an interned chain, one link per generic declaration, innermost first. Substituting rebuilds a type
+ * from its parts; an associated type is looked up anew once its base becomes concrete, and a pattern with packs is
+ * expanded once they are known. */
+#include "check/checker.h"
+
+/* ---- interning */
+
+static bool same_subst(const void *stored, const void *candidate) {
+    const Subst *a = stored, *b = candidate;
+    if (a->outer != b->outer || a->owner != b->owner || a->nargs != b->nargs) return false;
+    return a->nargs == 0 || memcmp(a->args, b->args, sizeof a->args[0] * (size_t)a->nargs) == 0;
+}
+
+const Subst *subst_new(Checker *c, const Subst *outer, const Decl *owner, const Type *const *args,
+                       int nargs) {
+    uint64_t hash = hash_mix(PTR_KEY(outer), PTR_KEY(owner));
+    for (int i = 0; i < nargs; i++) hash = hash_mix(hash, args[i]->id);
+    size_t size = sizeof(Subst) + sizeof args[0] * (size_t)nargs;
+    Subst *candidate = arena_take(c->arena, size); /* kept only if new; substitutions are small */
+    candidate->outer = outer;
+    candidate->owner = owner;
+    candidate->nargs = nargs;
+    if (nargs) memcpy(candidate->args, args, sizeof args[0] * (size_t)nargs);
+    Subst *found = intern_find(&c->substs, hash, candidate, same_subst);
+    if (found) return found;
+    intern_add(c->arena, &c->substs, hash, candidate);
+    return candidate;
+}
+
+const Type *subst_find(const Subst *subst, const Decl *owner, int index) {
+    for (; subst; subst = subst->outer)
+        if (subst->owner == owner) return index < subst->nargs ? subst->args[index] : NULL;
+    return NULL;
+}
+
+/* ---- generic declarations */
+
+int generic_count(const Decl *decl) {
+    int own = decl->generics ? decl->generics->params.count : 0;
+    return decl->kind == DECL_interface ? own + 1 : own;
+}
+
+Decl *generic_param(const Decl *owner, int index) {
+    if (owner->kind == DECL_interface) index--;
+    return index < 0 || !owner->generics ? NULL : owner->generics->params.at[index];
+}
+
+const Type *param_type(Checker *c, const Decl *owner, int index) {
+    const Decl *param = generic_param(owner, index);
+    uint32_t flags = 0;
+    if (param && param->kind == DECL_value_param) flags |= TYPE_IS_VALUE_PARAM;
+    if (param && (param->modifiers & MODIFIER_pack)) flags |= TYPE_IS_PACK_PARAM;
+    return type_make(c->types, TYPE_param, flags, owner, param ? param->name : c->known.This, index, NULL, 0);
+}
+
+const Subst *subst_identity(Checker *c, const Decl *decl) {
+    if (!decl || decl->kind == DECL_module) return NULL;
+    const Subst *outer = subst_identity(c, decl->parent);
+    int n = generic_count(decl);
+    if (n == 0) return outer;
+    const Type **args = arena_array(c->arena, const Type *, n);
+    for (int i = 0; i < n; i++) args[i] = param_type(c, decl, i);
+    return subst_new(c, outer, decl, args, n);
+}
+
+const Subst *subst_for_decl(Checker *c, const Decl *decl, const Subst *subst) {
+    if (!decl || decl->kind == DECL_module || !subst) return NULL;
+    const Subst *outer = subst_for_decl(c, decl->parent, subst);
+    int n = generic_count(decl);
+    if (n == 0) return outer;
+    for (const Subst *s = subst; s; s = s->outer)
+        if (s->owner == decl) return subst_new(c, outer, decl, s->args, s->nargs);
+    return outer;
+}
+
+/* ---- declared types */
+
+static void collect_args(Checker *c, const Decl *decl, const Subst *subst, TypeVec *out) {
+    if (!decl || decl->kind == DECL_module) return;
+    collect_args(c, decl->parent, subst, out);
+    if (decl->kind == DECL_interface) return; /* This is no argument of a nested type */
+    for (int i = 0; i < generic_count(decl); i++) {
+        const Type *arg = subst_find(subst, decl, i);
+        vec_push(c->arena, out, arg ? arg : param_type(c, decl, i));
+    }
+}
+
+static const Type *builtin_type(Checker *c, const Decl *decl, const TypeVec *args) {
+    Sema *sema = decl->sema;
+    TypeKind kind = (TypeKind)sema->builtin_kind;
+    if (args->count == 0 && kind != TYPE_buffer) return type_basic(c->types, kind);
+    if (kind == TYPE_tuple && args->at[0]->kind == TYPE_pack)
+        return type_make(c->types, kind, 0, NULL, NULL, 0, args->at[0]->args, args->at[0]->nargs);
+    const Type *bytes[1] = {type_basic(c->types, TYPE_void)};
+    bool is_bytes = kind == TYPE_buffer && args->count == 0;
+    return type_make(c->types, kind, 0, NULL, NULL, sema->builtin_number, is_bytes ? bytes : args->at,
+                     is_bytes ? 1 : args->count);
+}
+
+const Type *type_with_subst(Checker *c, Decl *decl, const Subst *subst) {
+    TypeVec args = {0};
+    if (decl->kind == DECL_interface) {
+        for (int i = 1; i < generic_count(decl); i++) {
+            const Type *arg = subst_find(subst, decl, i);
+            vec_push(c->arena, &args, arg ? arg : param_type(c, decl, i));
+        }
+        return type_make(c->types, TYPE_interface, 0, decl, decl->name, 0, args.at, args.count);
+    }
+    collect_args(c, decl, subst, &args);
+    if (decl->sema && decl->sema->builtin_kind) return builtin_type(c, decl, &args);
+    TypeKind kind = decl->kind == DECL_enum ? TYPE_enum : TYPE_struct;
+    return type_make(c->types, kind, 0, decl, decl->name, 0, args.at, args.count);
+}
+
+const Type *type_of_type_decl(Checker *c, Decl *decl) {
+    if (!decl->type) decl->type = type_with_subst(c, decl, NULL);
+    return decl->type;
+}
+
+const Type *this_type_of(Checker *c, Decl *decl) {
+    if (decl->kind == DECL_interface) return param_type(c, decl, 0);
+    if (decl->kind == DECL_extension) {
+        ensure_header(c, decl);
+        return decl_sema(c, decl)->target;
+    }
+    return type_of_type_decl(c, decl);
+}
+
+const Decl *type_head(Checker *c, const Type *type) {
+    switch (type->kind) {
+    case TYPE_struct:
+    case TYPE_enum:
+    case TYPE_interface: return type->decl;
+    case TYPE_buffer: return c->buffers[type->number];
+    case TYPE_param:
+    case TYPE_assoc: return NULL;
+    default: return c->builtin[type->kind];
+    }
+}
+
+static const Subst *split_args(Checker *c, const Decl *decl, const Type *const **args) {
+    if (!decl || decl->kind == DECL_module) return NULL;
+    const Subst *outer = split_args(c, decl->parent, args);
+    int n = decl->kind == DECL_interface ? 0 : generic_count(decl);
+    if (n == 0) return outer;
+    const Subst *subst = subst_new(c, outer, decl, *args, n);
+    *args += n;
+    return subst;
+}
+
+const Subst *subst_of_type(Checker *c, const Type *type) {
+    const Decl *decl = type_head(c, type);
+    if (!decl) return NULL;
+    if (type->kind == TYPE_interface) return interface_subst(c, type, type);
+    if (type->kind == TYPE_tuple) {
+        const Type *pack = type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, type->args, type->nargs);
+        return subst_new(c, NULL, decl, &pack, 1);
+    }
+    if (type->nargs < generic_count(decl) && type->kind != TYPE_struct && type->kind != TYPE_enum)
+        return NULL;
+    const Type *const *args = type->args;
+    return type->nargs ? split_args(c, decl, &args) : NULL;
+}
+
+const Subst *interface_subst(Checker *c, const Type *interface, const Type *self) {
+    const Decl *decl = interface->decl;
+    const Type **args = arena_array(c->arena, const Type *, interface->nargs + 1);
+    args[0] = self;
+    for (int i = 0; i < interface->nargs; i++) args[i + 1] = interface->args[i];
+    return subst_new(c, NULL, decl, args, interface->nargs + 1);
+}
+
+bool type_is_abstract(const Type *type) {
+    while (type->kind == TYPE_assoc) type = type->args[0];
+    return type->kind == TYPE_param || type->kind == TYPE_each;
+}
+
+/* ---- associated types */
+
+static bool is_differential(Checker *c, const Decl *assoc) {
+    return assoc->name == c->known.Differential && (assoc->parent->flags & DECL_PRELUDE);
+}
+
+static const Type *assoc_node(Checker *c, const Type *base, Decl *assoc, const Subst *subst) {
+    TypeVec args = {0};
+    vec_push(c->arena, &args, base);
+    for (int i = 1; subst && i < subst->nargs; i++) vec_push(c->arena, &args, subst->args[i]);
+    return type_make(c->types, TYPE_assoc, 0, assoc, assoc->name, 0, args.at, args.count);
+}
+
+/* Of an interface value nothing more is known than the bound: an interface value again. */
+static const Type *assoc_of_existential(Checker *c, const Type *base, Decl *assoc, const Subst *subst) {
+    if (is_differential(c, assoc)) return assoc_node(c, base, assoc, subst);
+    ensure_bases(c, assoc);
+    Sema *sema = decl_sema(c, assoc);
+    return sema->interfaces.count ? check_subst(c, sema->interfaces.at[0], subst) : ERROR_TYPE(c);
+}
+
+const Type *assoc_of(Checker *c, const Type *base, Decl *assoc, const Subst *subst) {
+    if (has_error(base)) return ERROR_TYPE(c);
+    if (is_differential(c, assoc) && base->kind == TYPE_assoc && is_differential(c, base->decl)) return base;
+    if (type_is_abstract(base)) {
+        const Type *node = assoc_node(c, base, assoc, subst), *equal = known_equal(c, node);
+        return equal ? equal : node;
+    }
+    if (base->kind == TYPE_interface) return assoc_of_existential(c, base, assoc, subst);
+    Satisfaction found = check_witness(c, base, assoc, subst);
+    return found.kind == SATISFY_type ? found.type : ERROR_TYPE(c);
+}
+
+/* ---- substitution */
+
+static const Type *substitute(Checker *c, const Type *type, const Subst *subst, int element);
+
+static int pack_length(Checker *c, const Type *type, const Subst *subst) {
+    if (type->kind == TYPE_each) {
+        const Type *pack = substitute(c, type->args[0], subst, -1);
+        return pack->kind == TYPE_pack ? pack->nargs : -1;
+    }
+    if (type->kind == TYPE_expand) return -1; /* its own packs */
+    for (int i = 0; i < type->nargs; i++) {
+        int n = pack_length(c, type->args[i], subst);
+        if (n >= 0) return n;
+    }
+    return -1;
+}
+
+static const Type *substitute_expand(Checker *c, const Type *type, const Subst *subst) {
+    int n = pack_length(c, type->args[0], subst);
+    if (n < 0) {
+        const Type *pattern = substitute(c, type->args[0], subst, -1);
+        return type_make(c->types, TYPE_expand, 0, NULL, NULL, 0, &pattern, 1);
+    }
+    const Type **elements = arena_array(c->arena, const Type *, n);
+    for (int i = 0; i < n; i++) elements[i] = substitute(c, type->args[0], subst, i);
+    return type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, elements, n);
+}
+
+static const Type *substitute_each(Checker *c, const Type *type, const Subst *subst, int element) {
+    const Type *pack = substitute(c, type->args[0], subst, -1);
+    if (pack->kind == TYPE_pack && element >= 0 && element < pack->nargs) return pack->args[element];
+    return type_make(c->types, TYPE_each, 0, NULL, NULL, 0, &pack, 1);
+}
+
+/* Arguments that became packs are spliced into lists that take any number. */
+static void substitute_args(Checker *c, const Type *type, const Subst *subst, int element, TypeVec *out) {
+    bool splices = type->kind == TYPE_tuple || type->kind == TYPE_function || type->kind == TYPE_pack;
+    for (int i = 0; i < type->nargs; i++) {
+        const Type *arg = substitute(c, type->args[i], subst, element);
+        if (!splices || arg->kind != TYPE_pack) {
+            vec_push(c->arena, out, arg);
+            continue;
+        }
+        for (int j = 0; j < arg->nargs; j++) vec_push(c->arena, out, arg->args[j]);
+    }
+}
+
+static const Type *substitute_number(Checker *c, const Type *type, const TypeVec *args) {
+    const Type *result = type_number(c->types, type->number);
+    for (int i = 0; i < args->count; i++)
+        result = type->kind == TYPE_sum ? type_add(c->types, result, args->at[i])
+                                        : type_multiply(c->types, result, args->at[i]);
+    return result;
+}
+
+static const Type *substitute_apply(Checker *c, const Type *type, const TypeVec *args) {
+    int64_t a, b;
+    if (args->count == 2 && type_is_number(args->at[0], &a) && type_is_number(args->at[1], &b)) {
+        int64_t value;
+        if (eval_operator((Operator)type->number, a, b, &value)) return type_number(c->types, value);
+    }
+    return type_make(c->types, TYPE_apply, 0, NULL, NULL, type->number, args->at, args->count);
+}
+
+#define MAX_SUBST_DEPTH 200
+
+static const Type *substitute(Checker *c, const Type *type, const Subst *subst, int element) {
+    if (!(type->flags & TYPE_HAS_PARAM)) return type;
+    if (type->kind == TYPE_param) {
+        const Type *found = subst_find(subst, type->decl, (int)type->number);
+        return found ? found : type;
+    }
+    if (type->kind == TYPE_expand) return substitute_expand(c, type, subst);
+    if (type->kind == TYPE_each) return substitute_each(c, type, subst, element);
+    if (c->subst_depth > MAX_SUBST_DEPTH) return ERROR_TYPE(c);
+    c->subst_depth++;
+    TypeVec args = {0};
+    substitute_args(c, type, subst, element, &args);
+    const Type *result;
+    switch (type->kind) {
+    case TYPE_assoc: {
+        const Decl *interface = ((const Decl *)type->decl)->parent;
+        const Subst *interface_args = subst_new(c, NULL, interface, args.at, args.count);
+        result = assoc_of(c, args.at[0], (Decl *)(uintptr_t)type->decl, interface_args);
+        break;
+    }
+    case TYPE_sum:
+    case TYPE_product: result = substitute_number(c, type, &args); break;
+    case TYPE_apply: result = substitute_apply(c, type, &args); break;
+    default: {
+        uint32_t identity = type->flags & (TYPE_COLUMN_MAJOR | TYPE_HANDLE);
+        result = type_make(c->types, type->kind, identity, type->decl, type->name, type->number, args.at,
+                           args.count);
+    }
+    }
+    c->subst_depth--;
+    return result;
+}
+
+const Type *check_subst(Checker *c, const Type *type, const Subst *subst) {
+    return subst ? substitute(c, type, subst, -1) : type;
+}
+
+const Type *check_subst_element(Checker *c, const Type *type, const Subst *subst, int element) {
+    return substitute(c, type, subst, element);
+}
+
+const Subst *check_subst_subst(Checker *c, const Subst *inner, const Subst *subst) {
+    if (!inner || !subst) return inner;
+    const Type **args = arena_array(c->arena, const Type *, inner->nargs);
+    for (int i = 0; i < inner->nargs; i++) args[i] = check_subst(c, inner->args[i], subst);
+    return subst_new(c, check_subst_subst(c, inner->outer, subst), inner->owner, args, inner->nargs);
+}
+
+const Type *check_self_type(Checker *c, const Decl *decl) { return this_type_of(c, (Decl *)(uintptr_t)decl); }
+
+int check_pack_length(Checker *c, const Type *type, const Subst *subst) {
+    return type->flags & TYPE_HAS_PARAM ? pack_length(c, type, subst) : -1;
+}

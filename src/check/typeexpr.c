@@ -1,0 +1,217 @@
+/* Types and the numbers in them, from the expressions that spell them. */
+#include "check/checker.h"
+
+const char *type_str(Checker *c, const Type *type) { return type_text(c->arena, type); }
+
+/* ---- names of built-in scalars, vectors and matrices */
+
+static const struct {
+    const char *name;
+    TypeKind kind;
+} scalar_names[] = {
+    {"void", TYPE_void},       {"bool", TYPE_bool},        {"int8_t", TYPE_int8},
+    {"uint8_t", TYPE_uint8},   {"int16_t", TYPE_int16},    {"uint16_t", TYPE_uint16},
+    {"int", TYPE_int},         {"uint", TYPE_uint},        {"int64_t", TYPE_int64},
+    {"uint64_t", TYPE_uint64}, {"half", TYPE_half},        {"float", TYPE_float},
+    {"double", TYPE_double},   {"int32_t", TYPE_int},      {"uint32_t", TYPE_uint},
+    {"float16_t", TYPE_half},  {"float32_t", TYPE_float},  {"float64_t", TYPE_double},
+    {"size_t", TYPE_uint64},   {"usize_t", TYPE_uint64},   {"ssize_t", TYPE_int64},
+    {"intptr_t", TYPE_int64},  {"uintptr_t", TYPE_uint64}, {"ptrdiff_t", TYPE_int64},
+    {"uint64", TYPE_uint64},   {"int64", TYPE_int64},      {"uint32", TYPE_uint},
+    {"int32", TYPE_int},       {"uint16", TYPE_uint16},    {"int16", TYPE_int16},
+    {"uint8", TYPE_uint8},     {"int8", TYPE_int8},        {"min16float", TYPE_half},
+    {"min16int", TYPE_int16},  {"min16uint", TYPE_uint16}, {"dword", TYPE_uint},
+    {"unsigned", TYPE_uint},
+};
+
+static bool is_lane_count(char digit) { return digit >= '1' && digit <= '4'; }
+
+/* Splits `float3x4` into `float`, 3, 4; counts are 0 where absent. */
+static Str split_shape(Name name, int *rows, int *columns) {
+    Str s = {name->text, name->len};
+    *rows = *columns = 0;
+    if (s.len >= 4 && is_lane_count(s.at[s.len - 1]) && s.at[s.len - 2] == 'x' &&
+        is_lane_count(s.at[s.len - 3])) {
+        *columns = s.at[s.len - 1] - '0';
+        *rows = s.at[s.len - 3] - '0';
+        s.len -= 3;
+    } else if (s.len >= 2 && is_lane_count(s.at[s.len - 1])) {
+        *rows = s.at[s.len - 1] - '0';
+        s.len -= 1;
+    }
+    return s;
+}
+
+static const Type *scalar_named(Checker *c, Str s) {
+    for (size_t i = 0; i < sizeof scalar_names / sizeof scalar_names[0]; i++)
+        if (str_eq(s, str_of(scalar_names[i].name))) return type_basic(c->types, scalar_names[i].kind);
+    return NULL;
+}
+
+const Type *builtin_named_type(Checker *c, Name name) {
+    const Type *scalar = scalar_named(c, (Str){name->text, name->len});
+    if (scalar) return scalar;
+    int rows, columns;
+    Str base = split_shape(name, &rows, &columns);
+    scalar = rows ? scalar_named(c, base) : NULL;
+    if (!scalar || scalar->kind == TYPE_void) return NULL;
+    return columns ? type_matrix(c->types, scalar, rows, columns) : type_vector(c->types, scalar, rows);
+}
+
+/* ---- numbers */
+
+static const Type *number_of(Env *env, Expr *e);
+
+static const Type *number_of_operator(Env *env, Expr *e) {
+    Types *types = env->c->types;
+    const Type *a = number_of(env, e->args.at[0]);
+    if (!a) return NULL;
+    if (e->args.count == 1) {
+        if (e->op == OPERATOR_sub) return type_multiply(types, type_number(types, -1), a);
+        return e->op == OPERATOR_add ? a : NULL;
+    }
+    const Type *b = number_of(env, e->args.at[1]);
+    if (!b) return NULL;
+    switch ((Operator)e->op) {
+    case OPERATOR_add: return type_add(types, a, b);
+    case OPERATOR_sub: return type_add(types, a, type_multiply(types, type_number(types, -1), b));
+    case OPERATOR_mul: return type_multiply(types, a, b);
+    default: {
+        const Type *args[2] = {a, b};
+        return type_make(types, TYPE_apply, 0, NULL, NULL, e->op, args, 2);
+    }
+    }
+}
+
+static const Type *number_of_decl(Env *env, Expr *e) {
+    Decl *decl = e->decl;
+    if (decl->kind == DECL_value_param) {
+        Decl *owner = decl->parent;
+        for (int i = 0; i < generic_count(owner); i++)
+            if (generic_param(owner, i) == decl) return param_type(env->c, owner, i);
+    }
+    bool constant = decl->kind == DECL_var && (decl->modifiers & MODIFIER_const) && decl->init &&
+                    decl->flavour != VAR_param;
+    if (constant && !(decl->flags & DECL_BUSY_CONST)) {
+        check_decl_body(env->c, decl);
+        decl->flags |= DECL_BUSY_CONST;
+        const Type *value = number_of(env, decl->init);
+        decl->flags &= ~(uint32_t)DECL_BUSY_CONST;
+        return value && e->subst ? check_subst(env->c, value, e->subst) : value;
+    }
+    return NULL;
+}
+
+static const Type *count_of(Checker *c, const Type *type) {
+    int64_t n;
+    if (type->kind == TYPE_pack || type->kind == TYPE_tuple) return type_number(c->types, type->nargs);
+    if (type->kind == TYPE_array || type->kind == TYPE_vector) return type->nargs > 1 ? type->args[1] : NULL;
+    if (type->kind == TYPE_expand || type->kind == TYPE_each || (type->flags & TYPE_IS_PACK_PARAM))
+        return type_make(c->types, TYPE_apply, 0, NULL, NULL, OPERATOR_COUNT, &type, 1);
+    return type_is_number(type, &n) ? type : NULL;
+}
+
+/* A checked expression as a node of the type language; NULL: it is not constant. */
+static const Type *number_of(Env *env, Expr *e) {
+    Checker *c = env->c;
+    int64_t value;
+    if (eval_number(env, e, &value)) return type_number(c->types, value);
+    switch ((ExprKind)e->kind) {
+    case EXPR_decl: return number_of_decl(env, e);
+    case EXPR_builtin: return number_of_operator(env, e);
+    case EXPR_paren: return number_of(env, e->a);
+    case EXPR_convert: return type_is_integer(e->type) ? number_of(env, e->a) : NULL;
+    case EXPR_countof:
+        return e->a->kind == EXPR_type ? count_of(c, e->a->type_value) : count_of(c, e->a->type);
+    default: return NULL;
+    }
+}
+
+const Type *resolve_number(Env *env, Expr *expr) {
+    Checker *c = env->c;
+    Expr *e = check_value(env, expr);
+    if (e->kind == EXPR_error || has_error(e->type)) return ERROR_TYPE(c);
+    const Type *number = number_of(env, e);
+    if (!number) {
+        report(c, DIAG_not_constant, e->loc);
+        return ERROR_TYPE(c);
+    }
+    return number;
+}
+
+/* ---- generic application */
+
+const Type *resolve_generic_arg(Env *env, Decl *param, Expr *expr) {
+    if (param->kind == DECL_value_param) return resolve_number(env, expr);
+    return resolve_type(env, expr);
+}
+
+static const Type *alias_target(Checker *c, Decl *decl, const Subst *subst) {
+    ensure_header(c, decl);
+    return check_subst(c, decl->type, subst);
+}
+
+const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer, const Type *const *args,
+                               int nargs) {
+    Checker *c = env->c;
+    int n = generic_count(decl), first = decl->kind == DECL_interface ? 1 : 0;
+    Inference inference = {c, decl, arena_array(c->arena, const Type *, n ? n : 1), n, false};
+    if (first) inference.args[0] = param_type(c, decl, 0);
+    int given = 0;
+    for (int i = first; i < n && given < nargs; i++) {
+        const Decl *param = generic_param(decl, i);
+        if (!(param->modifiers & MODIFIER_pack)) {
+            inference.args[i] = args[given++];
+            continue;
+        }
+        bool is_pack =
+            nargs - given == 1 && (args[given]->kind == TYPE_pack || args[given]->kind == TYPE_expand);
+        inference.args[i] =
+            is_pack ? args[given]
+                    : type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, args + given, nargs - given);
+        given = nargs;
+    }
+    if (given < nargs) {
+        report(c, DIAG_too_many_generic_args, loc, decl->name->text, n - first, nargs);
+        return ERROR_TYPE(c);
+    }
+    for (int i = 0; i < n; i++)
+        if (inference.args[i] && is_error(inference.args[i])) return ERROR_TYPE(c);
+    const Subst *subst;
+    if (n == 0) subst = outer;
+    else if (!infer_finish(&inference, outer, &subst)) {
+        report(c, DIAG_too_few_generic_args, loc, decl->name->text, n - first, nargs);
+        return ERROR_TYPE(c);
+    }
+    if (decl->generics && !constraints_hold(c, decl, subst, loc)) return ERROR_TYPE(c);
+    return decl->kind == DECL_alias ? alias_target(c, decl, subst) : type_with_subst(c, decl, subst);
+}
+
+/* ---- entry */
+
+const Type *resolve_type(Env *env, Expr *expr) {
+    Checker *c = env->c;
+    if (expr->kind == EXPR_type) return expr->type_value;
+    uint32_t context = expr->flags & EXPR_TYPE_CONTEXT;
+    expr->flags |= EXPR_TYPE_CONTEXT;
+    Loc loc = expr->loc;
+    Expr *e = check_term(env, expr);
+    (void)context;
+    if (e->kind == EXPR_error) return ERROR_TYPE(c);
+    if (e->kind != EXPR_type) {
+        report(c, DIAG_not_a_type, loc);
+        return ERROR_TYPE(c);
+    }
+    if (!e->type_value) { /* a generic type without its arguments */
+        const Type *type =
+            apply_generic_type(env, loc, e->decl, e->candidates ? e->candidates->at[0].subst : NULL, NULL, 0);
+        *expr = *type_expr(c, loc, type);
+        return type;
+    }
+    if (e != expr) *expr = *e;
+    return e->type_value;
+}
+
+bool number_is_generic(Env *env, Expr *checked) { return number_of(env, checked) != NULL; }
+
+const Type *number_node(Env *env, Expr *checked) { return number_of(env, checked); }
