@@ -79,13 +79,13 @@ struct Val {
     uint8_t kind; /* ValKind */
     uint8_t flags;
     uint16_t index; /* which result of `inst`, which parameter of `region` */
-    uint32_t id;    /* dense within the function; constants: 0 */
+    uint32_t id;    /* dense within the function, from 1; constants: 0 */
     const Type *type;
     Name name; /* for dumps; may be NULL */
     union {
-        Inst *inst;     /* VAL_inst */
-        Region *region; /* VAL_param: also the parameters of a function, which are those of its body */
-        union {         /* VAL_const: of scalar type; pointers and vectors only as all zero */
+        Inst *inst;          /* VAL_inst */
+        Region *region;      /* VAL_param: also the parameters of a function, which are those of its body */
+        union {              /* VAL_const: of scalar type; pointers and vectors only as all zero */
             int64_t integer; /* integers (sign- or zero-extended as the type says) and bool */
             double real;
         };
@@ -100,7 +100,15 @@ typedef struct SwitchCase {
     int nvalues;
 } SwitchCase;
 
-typedef enum AtomicKind { ATOMIC_add, ATOMIC_min, ATOMIC_max, ATOMIC_and, ATOMIC_or, ATOMIC_xor, ATOMIC_exchange } AtomicKind;
+typedef enum AtomicKind {
+    ATOMIC_add,
+    ATOMIC_min,
+    ATOMIC_max,
+    ATOMIC_and,
+    ATOMIC_or,
+    ATOMIC_xor,
+    ATOMIC_exchange
+} AtomicKind;
 
 /* What the source says about a loop. */
 typedef struct LoopHints {
@@ -115,26 +123,27 @@ typedef enum InstTag { TAG_primal, TAG_diff, TAG_mixed } InstTag;
 struct Inst {
     uint16_t op; /* Op */
     uint8_t tag; /* InstTag */
-    bool flag;   /* var: raw; elem, buffer_elem, buffer_bytes: unchecked; buffer_elem, buffer_bytes: see `writes` */
+    bool flag;   /* var: raw; elem, buffer_elem, buffer_bytes: unchecked; copy, call: no derivative goes through */
     bool writes; /* buffer_elem, buffer_bytes: some store goes through it */
-    uint8_t nregions;
+    uint16_t nregions;
     int nargs, nresults;
     Loc loc;
     Inst *prev, *next;
-    Region *parent;
+    Region *parent; /* NULL: not inserted */
+    Func *func;
     Val **args;
     Val **results;
     Region **regions;
     /* attributes */
-    const Type *type;  /* var: of the memory; tape_grow, tape_shrink: element */
-    int index;         /* field, barrier, thread_id; atomic: AtomicKind */
+    const Type *type; /* var: of the memory; tape_grow, tape_shrink: element */
+    int index;        /* field, barrier, thread_id; atomic: AtomicKind */
     union {
-        Func *callee;    /* call */
-        Global *global;  /* global */
-        Inst *target;    /* break, continue */
-        Str text;        /* printf, abort */
-        uint8_t lanes[4];/* shuffle: as many as the result has */
-        struct {         /* switch */
+        Func *callee;     /* call */
+        Global *global;   /* global */
+        Inst *target;     /* break, continue */
+        Str text;         /* printf, abort */
+        uint8_t lanes[4]; /* shuffle: as many as the result has */
+        struct {          /* switch */
             SwitchCase *cases;
             int ncases;
         };
@@ -172,21 +181,21 @@ typedef struct Param {
 } Param;
 
 typedef enum FuncFlags {
-    FUNC_FWD = 1 << 0, /* may be differentiated forward ... */
-    FUNC_BWD = 1 << 1, /* ... and backward */
-    FUNC_INLINE = 1 << 2,   /* [ForceInline] */
+    FUNC_FWD = 1 << 0,    /* may be differentiated forward ... */
+    FUNC_BWD = 1 << 1,    /* ... and backward */
+    FUNC_INLINE = 1 << 2, /* [ForceInline] */
     FUNC_NOINLINE = 1 << 3,
     FUNC_TREAT_AS_DIFF = 1 << 4,
-    FUNC_RECOMPUTE = 1 << 5,  /* [PreferRecompute] */
-    FUNC_CHECKPOINT = 1 << 6, /* [PreferCheckpoint] */
+    FUNC_RECOMPUTE = 1 << 5,         /* [PreferRecompute] */
+    FUNC_CHECKPOINT = 1 << 6,        /* [PreferCheckpoint] */
     FUNC_RECOMPUTE_EFFECTS = 1 << 7, /* [PreferRecompute(SideEffectBehavior.Allow)] */
     FUNC_RESULT_DIFF = 1 << 8,       /* a result by value is differentiable */
     FUNC_NORMAL = 1 << 9,            /* in normal state */
     FUNC_GENERATED = 1 << 10,        /* made by autodiff */
-    FUNC_TRANSPOSABLE = 1 << 11,     /* a forward derivative that also serves, transposed, as the backward one */
-    FUNC_EXPORT = 1 << 12,           /* reachable from outside: entry points, functions asked for by the API */
-    FUNC_PURE = 1 << 13,             /* known: reads and writes nothing but its own variables and parameters */
-    FUNC_LOWERED = 1 << 14,          /* the body is there */
+    FUNC_TRANSPOSABLE = 1 << 11, /* a forward derivative that also serves, transposed, as the backward one */
+    FUNC_EXPORT = 1 << 12,       /* reachable from outside: entry points, functions asked for by the API */
+    FUNC_PURE = 1 << 13,         /* known: reads and writes nothing but its own variables and parameters */
+    FUNC_LOWERED = 1 << 14,      /* the body is there */
 } FuncFlags;
 
 /* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is
@@ -199,21 +208,21 @@ typedef struct Derivation {
 /* Derivatives and the like that the source provides; filled in by the hook `complete_diff`. */
 typedef struct Custom {
     bool complete;
-    Func *fwd, *bwd;    /* custom derivatives, with the signatures that users write */
-    Func *substitute;   /* primal substitute */
-    Func *primal;       /* custom derivative with state: the forward pass that fills the state */
+    Func *fwd, *bwd;  /* custom derivatives, with the signatures that users write */
+    Func *substitute; /* primal substitute */
+    Func *primal;     /* custom derivative with state: the forward pass that fills the state */
 } Custom;
 
 struct Func {
-    Name name;   /* unique in the module: a mangled form of the source name, readable */
+    Name name; /* unique in the module: a mangled form of the source name, readable */
     Loc loc;
     uint32_t flags;
     Param *params;
     int nparams;
     const Type **results; /* types of the results by value */
     int nresults;
-    Region *body; /* NULL: not there (yet); its params are the function's */
-    uint32_t nvals; /* ids handed out */
+    Region *body;   /* NULL: not there (yet); its params are the function's */
+    uint32_t nvals; /* every id is less; a table by id has this size */
     Module *module;
     Derivation derivation;
     Custom custom;
@@ -225,19 +234,19 @@ struct Func {
 /* ---- globals */
 
 typedef enum GlobalKind {
-    GLOBAL_const,      /* never written; `data`, or filled by `init` before anything runs */
-    GLOBAL_static,     /* one per thread of a dispatch, filled by `init` when the thread starts */
-    GLOBAL_shared,     /* groupshared */
-    GLOBAL_uniform,    /* set from outside, not written */
+    GLOBAL_const,   /* never written; `data`, or filled by `init` before anything runs */
+    GLOBAL_static,  /* one per thread of a dispatch, filled by `init` when the thread starts */
+    GLOBAL_shared,  /* groupshared */
+    GLOBAL_uniform, /* set from outside, not written */
 } GlobalKind;
 
 struct Global {
     Name name; /* unique, as users write it for uniforms */
     uint8_t kind;
     const Type *type;
-    Val **data;  /* constants, one per scalar in order of the layout, or NULL */
+    Val **data; /* constants, one per scalar in order of the layout, or NULL */
     int ndata;
-    Func *init;  /* no parameters; stores to the global; or NULL */
+    Func *init;     /* no parameters; stores to the global; or NULL */
     uint8_t layout; /* LayoutRules of what a uniform holds */
     Loc loc;
     const void *source;
@@ -249,9 +258,11 @@ struct Global {
 /* What autodiff needs and only lowering knows; each may be called any number of times. */
 typedef struct IrHooks {
     void *user;
-    void (*complete)(void *user, Func *func);        /* give it a body, if the source has one */
-    void (*complete_diff)(void *user, Func *func);   /* fill in func->custom */
+    void (*complete)(void *user, Func *func);            /* give it a body, if the source has one */
+    void (*complete_diff)(void *user, Func *func);       /* fill in func->custom */
     void (*complete_record)(void *user, Record *record); /* fill in record->diff */
+    /* The derivative of an elementary operation on scalars of that type, a function of pairs; NULL: there is none. */
+    Func *(*op_rule)(void *user, int op, const Type *type);
 } IrHooks;
 
 struct Module {
@@ -266,6 +277,10 @@ struct Module {
     IrHooks hooks;
 };
 
+/* ---- ops.c */
+/* The type of the only result, where it follows from operands and attributes; NULL: it does not. */
+const Type *ir_result_type(Module *module, const Inst *inst);
+
 /* ---- ir.c: making and walking */
 
 Module *module_new(Arena *arena, Types *types, Names *names, Diags *diags);
@@ -276,9 +291,11 @@ void func_set_params(Func *func, const Param *params, int nparams);
 void func_set_results(Func *func, const Type *const *results, int nresults);
 Region *func_begin(Func *func); /* an empty body whose params are the function's */
 const Type *param_value_type(Module *module, const Param *param); /* the type, or a pointer to it */
+bool param_goes_by_address(unsigned dir, const Type *type);       /* as lowered; autodiff may differ */
 
 Region *region_new(Func *func, Inst *owner);
 Val *region_add_param(Region *region, const Type *type, Name name);
+/* With room for operands (NULL), fresh results (types NULL) and empty regions, all to be filled in; not inserted. */
 Inst *inst_new(Func *func, Op op, int nargs, int nresults, int nregions);
 void inst_append(Region *region, Inst *inst);
 void inst_insert_before(Inst *at, Inst *inst);
@@ -287,7 +304,9 @@ Val *inst_add_result(Inst *inst, const Type *type, Name name); /* one more than 
 void inst_add_arg(Inst *inst, Val *arg);
 Val *inst_result(const Inst *inst); /* the only one */
 
-static inline bool op_has(unsigned op, uint32_t properties) { return (op_info[op].properties & properties) != 0; }
+static inline bool op_has(unsigned op, uint32_t properties) {
+    return (op_info[op].properties & properties) != 0;
+}
 static inline bool val_is_const(const Val *v) { return v->kind == VAL_const; }
 bool val_is_zero(const Val *v); /* the constant zero, of any type */
 bool val_is_one(const Val *v);
@@ -305,7 +324,8 @@ static inline Val *ir_resolve(Val *v) {
 void ir_resolve_func(Func *func); /* all operands, so that no forward is left in use */
 
 typedef void (*InstVisitor)(void *user, Inst *inst);
-void region_walk(Region *region, InstVisitor visit, void *user); /* every instruction, owners before their regions */
+void region_walk(Region *region, InstVisitor visit,
+                 void *user); /* every instruction, owners before their regions */
 
 /* ---- build.c: building folds, so that producers stay naive */
 
@@ -320,14 +340,15 @@ typedef struct Builder {
 Builder build_at_end(Region *region);
 Builder build_before(Inst *inst);
 
-Inst *build_inst(Builder *b, Op op, Val *const *args, int nargs, int nresults, int nregions); /* inserted, no fold */
+Inst *build_inst(Builder *b, Op op, Val *const *args, int nargs, int nresults,
+                 int nregions); /* inserted, no fold */
 /* Any op with one result and no attributes; `type` is the result's. Folds, and simplifies what is local. */
 Val *build_op(Builder *b, Op op, const Type *type, Val *const *args, int nargs);
-Val *build_unary(Builder *b, Op op, Val *a);              /* result has the type of a (bool for COMPARES) */
-Val *build_binary(Builder *b, Op op, Val *x, Val *y);     /* result has the type of x (bool for COMPARES) */
+Val *build_unary(Builder *b, Op op, Val *a);          /* result has the type of a (bool for COMPARES) */
+Val *build_binary(Builder *b, Op op, Val *x, Val *y); /* result has the type of x (bool for COMPARES) */
 Val *build_fma(Builder *b, Val *x, Val *y, Val *z);
 Val *build_select(Builder *b, Val *condition, Val *x, Val *y);
-Val *build_convert(Builder *b, Val *x, const Type *to);   /* scalar or vector; nothing if it has the type */
+Val *build_convert(Builder *b, Val *x, const Type *to); /* scalar or vector; nothing if it has the type */
 Val *build_bitcast(Builder *b, Val *x, const Type *to);
 Val *build_not(Builder *b, Val *x);
 Val *build_vec(Builder *b, const Type *type, Val *const *lanes);
@@ -352,7 +373,8 @@ Inst *build_call(Builder *b, Func *callee, Val *const *args, int nargs);
 
 /* Control flow: the regions are made empty; fill them and end each with a terminator. */
 Inst *build_if(Builder *b, Val *condition, const Type *const *results, int nresults);
-Inst *build_switch(Builder *b, Val *value, const SwitchCase *cases, int ncases, const Type *const *results, int nresults);
+Inst *build_switch(Builder *b, Val *value, const SwitchCase *cases, int ncases, const Type *const *results,
+                   int nresults);
 Inst *build_loop(Builder *b, Val *const *initial, int ncarried, bool with_step);
 Inst *build_block(Builder *b);
 void build_yield(Builder *b, Val *const *args, int nargs);
@@ -361,33 +383,44 @@ void build_continue(Builder *b, Inst *target, Val *const *args, int nargs);
 void build_return(Builder *b, Val *const *args, int nargs);
 void build_unreachable(Builder *b);
 
+/* ---- rewrite.c: local identities that need new instructions; NULL: nothing to do. build_op uses it. */
+Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int nargs);
+/* What a pure instruction of one result can be replaced with, its operands having changed; NULL: nothing. New
+ * instructions go to the builder. May exchange the operands in place. */
+Val *build_again(Builder *b, Inst *inst);
+
 /* ---- fold.c: constants and local identities; NULL: nothing to do. Used by build and by opt/simplify. */
 Val *ir_fold(Module *module, Op op, const Type *type, Val *const *args, int nargs);
+/* Where lane `*lane` of a vector comes from: a scalar, then *lane becomes -1; or a lane of the vector returned. */
+Val *ir_trace_lane(Val *vector, int *lane);
 
 /* ---- clone.c */
 typedef struct CloneMap {
     Module *module;
-    Func *func;   /* where the copies go */
-    Map vals;     /* old Val -> new Val; what is absent stays itself */
-    Map insts;    /* old Inst -> new Inst, for the targets of break and continue */
+    Func *func; /* where the copies go */
+    Map vals;   /* old Val -> new Val; what is absent stays itself */
+    Map insts;  /* old Inst -> new Inst, for the targets of break and continue */
     const Type *(*map_type)(void *user, const Type *type); /* NULL: types stay */
     void *user;
 } CloneMap;
 Val *clone_val(CloneMap *map, Val *v);
 void clone_map_val(CloneMap *map, Val *old, Val *new_val);
-Inst *clone_inst(CloneMap *map, Inst *inst);                /* with its regions; not inserted */
-void clone_region_into(CloneMap *map, const Region *from, Region *into); /* appends copies of the instructions */
+Inst *clone_inst(CloneMap *map, Inst *inst); /* with its regions; not inserted */
+void clone_region_into(CloneMap *map, const Region *from,
+                       Region *into); /* appends copies of the instructions */
 Region *clone_region(CloneMap *map, const Region *region, Inst *owner);
 Func *clone_func(Func *func, const char *name); /* same signature and flags */
 
 /* ---- verify.c: NULL if well-formed in its state (FUNC_NORMAL or free), else what is wrong, in the arena */
 const char *ir_verify(Arena *arena, const Func *func);
 
-/* ---- print.c, parse.c: text that reads back exactly */
+/* ---- print.c, parse.c: text that reads back exactly; print.c describes it */
 void ir_print_module(Text *out, const Module *module);
 void ir_print_func(Text *out, const Func *func);
 void ir_print_inst(Text *out, const Inst *inst); /* one line, for messages and debugging */
 /* Reads what ir_print_module wrote. Returns false after reporting an error. */
 bool ir_parse(Module *module, SourceFile *file);
+const Type *ir_type_from_name(Types *types,
+                              Str name); /* void, a scalar, a vector, tape; NULL: not built in */
 
 #endif

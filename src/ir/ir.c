@@ -1,0 +1,257 @@
+/* Making and walking modules, functions, regions, instructions and constants.
+ *
+ * Arrays of operands, results and parameters have room for the next power of two, so that appending one at a time is
+ * linear without a field for the room: see `grow`. */
+#include "ir.h"
+
+#include <math.h>
+
+/* ---- arrays */
+
+static int room_for(int count) {
+    int room = 1;
+    while (room < count) room *= 2;
+    return count ? room : 0;
+}
+
+/* An array of `count` pointers that can take one more. */
+static void *grow(Arena *arena, void *old, int count) {
+    if (count != room_for(count)) return old;
+    void *grown = arena_array(arena, void *, room_for(count + 1));
+    if (count) memcpy(grown, old, sizeof(void *) * (size_t)count);
+    return grown;
+}
+
+/* ---- modules */
+
+Module *module_new(Arena *arena, Types *types, Names *names, Diags *diags) {
+    Module *module = arena_new(arena, Module);
+    module->arena = arena;
+    module->types = types;
+    module->names = names;
+    module->diags = diags;
+    return module;
+}
+
+static bool global_exists(const Module *module, Name name) {
+    for (int i = 0; i < module->globals.count; i++)
+        if (module->globals.at[i]->name == name) return true;
+    return false;
+}
+
+static Name unique_func_name(Module *module, const char *name) {
+    Name unique = name_from(module->names, name);
+    for (int n = 1; map_has(&module->func_names, PTR_KEY(unique)); n++)
+        unique = name_from(module->names, format_text(module->arena, "%s.%d", name, n));
+    return unique;
+}
+
+Func *func_new(Module *module, const char *name) {
+    Func *func = arena_new(module->arena, Func);
+    func->name = unique_func_name(module, name);
+    func->module = module;
+    func->nvals = 1; /* id 0 is that of constants */
+    vec_push(module->arena, &module->funcs, func);
+    map_put(module->arena, &module->func_names, PTR_KEY(func->name), func);
+    return func;
+}
+
+Func *module_find(const Module *module, Name name) { return map_get(&module->func_names, PTR_KEY(name)); }
+
+Global *global_new(Module *module, GlobalKind kind, const char *name, const Type *type) {
+    Global *global = arena_new(module->arena, Global);
+    global->name = name_from(module->names, name);
+    for (int n = 1; global_exists(module, global->name); n++)
+        global->name = name_from(module->names, format_text(module->arena, "%s.%d", name, n));
+    global->kind = (uint8_t)kind;
+    global->type = type;
+    vec_push(module->arena, &module->globals, global);
+    return global;
+}
+
+/* ---- functions */
+
+void func_set_params(Func *func, const Param *params, int nparams) {
+    func->params = arena_copy(func->module->arena, params, sizeof *params * (size_t)nparams);
+    func->nparams = nparams;
+}
+
+void func_set_results(Func *func, const Type *const *results, int nresults) {
+    func->results = arena_copy(func->module->arena, results, sizeof *results * (size_t)nresults);
+    func->nresults = nresults;
+}
+
+const Type *param_value_type(Module *module, const Param *param) {
+    bool by_address = param->flags & PARAM_BY_ADDRESS;
+    return by_address ? type_pointer(module->types, param->type) : param->type;
+}
+
+bool param_goes_by_address(unsigned dir, const Type *type) {
+    return dir != DIR_in || type->kind == TYPE_record || type->kind == TYPE_array;
+}
+
+Region *func_begin(Func *func) {
+    func->body = region_new(func, NULL);
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        region_add_param(func->body, param_value_type(func->module, param), param->name);
+    }
+    return func->body;
+}
+
+/* ---- values, regions, instructions */
+
+static Val *val_new(Func *func, ValKind kind, int index, const Type *type, Name name) {
+    Val *v = arena_new(func->module->arena, Val);
+    v->kind = (uint8_t)kind;
+    v->index = (uint16_t)index;
+    v->id = func->nvals++;
+    v->type = type;
+    v->name = name;
+    return v;
+}
+
+Region *region_new(Func *func, Inst *owner) {
+    Region *region = arena_new(func->module->arena, Region);
+    region->owner = owner;
+    region->func = func;
+    return region;
+}
+
+Val *region_add_param(Region *region, const Type *type, Name name) {
+    Val *v = val_new(region->func, VAL_param, region->nparams, type, name);
+    v->region = region;
+    region->params = grow(region->func->module->arena, region->params, region->nparams);
+    return region->params[region->nparams++] = v;
+}
+
+Inst *inst_new(Func *func, Op op, int nargs, int nresults, int nregions) {
+    Arena *arena = func->module->arena;
+    Inst *inst = arena_new(arena, Inst);
+    inst->op = (uint16_t)op;
+    inst->func = func;
+    inst->nargs = nargs;
+    if (nargs) inst->args = arena_array(arena, Val *, room_for(nargs));
+    if (nresults) inst->results = arena_array(arena, Val *, room_for(nresults));
+    for (int i = 0; i < nresults; i++) {
+        inst->results[i] = val_new(func, VAL_inst, i, NULL, NULL);
+        inst->results[i]->inst = inst;
+    }
+    inst->nresults = nresults;
+    if (nregions) inst->regions = arena_array(arena, Region *, nregions);
+    for (int i = 0; i < nregions; i++) inst->regions[i] = region_new(func, inst);
+    inst->nregions = (uint16_t)nregions;
+    return inst;
+}
+
+Val *inst_add_result(Inst *inst, const Type *type, Name name) {
+    Val *v = val_new(inst->func, VAL_inst, inst->nresults, type, name);
+    v->inst = inst;
+    inst->results = grow(inst->func->module->arena, inst->results, inst->nresults);
+    return inst->results[inst->nresults++] = v;
+}
+
+void inst_add_arg(Inst *inst, Val *arg) {
+    inst->args = grow(inst->func->module->arena, inst->args, inst->nargs);
+    inst->args[inst->nargs++] = arg;
+}
+
+Val *inst_result(const Inst *inst) {
+    assert(inst->nresults == 1);
+    return inst->results[0];
+}
+
+static void link_between(Region *region, Inst *prev, Inst *inst, Inst *next) {
+    assert(!inst->parent && "inserted twice");
+    inst->parent = region;
+    inst->func = region->func;
+    inst->prev = prev;
+    inst->next = next;
+    *(prev ? &prev->next : &region->first) = inst;
+    *(next ? &next->prev : &region->last) = inst;
+}
+
+void inst_append(Region *region, Inst *inst) { link_between(region, region->last, inst, NULL); }
+
+void inst_insert_before(Inst *at, Inst *inst) { link_between(at->parent, at->prev, inst, at); }
+
+void inst_remove(Inst *inst) {
+    Region *region = inst->parent;
+    *(inst->prev ? &inst->prev->next : &region->first) = inst->next;
+    *(inst->next ? &inst->next->prev : &region->last) = inst->prev;
+    inst->prev = inst->next = NULL;
+    inst->parent = NULL;
+}
+
+void region_walk(Region *region, InstVisitor visit, void *user) {
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next; /* the visitor may remove the instruction */
+        visit(user, inst);
+        for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], visit, user);
+    }
+}
+
+static void resolve_operands(void *user, Inst *inst) {
+    (void)user;
+    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+}
+
+void ir_resolve_func(Func *func) {
+    if (func->body) region_walk(func->body, resolve_operands, NULL);
+}
+
+/* ---- constants */
+
+bool val_is_zero(const Val *v) {
+    if (v->kind != VAL_const) return false;
+    if (type_is_float(v->type)) return v->real == 0 && !signbit(v->real);
+    return !type_is_scalar(v->type) || v->integer == 0;
+}
+
+bool val_is_one(const Val *v) {
+    if (v->kind != VAL_const || !type_is_scalar(v->type)) return false;
+    return type_is_float(v->type) ? v->real == 1 : v->integer == 1;
+}
+
+bool val_is_int(const Val *v, int64_t *value) {
+    if (v->kind != VAL_const || !type_is_scalar(v->type) || type_is_float(v->type)) return false;
+    *value = v->integer;
+    return true;
+}
+
+static Val *const_new(Module *module, const Type *type) {
+    Val *v = arena_new(module->arena, Val);
+    v->kind = VAL_const;
+    v->type = type;
+    return v;
+}
+
+static int64_t wrap_integer(const Type *type, int64_t value) {
+    int bits = type_bits(type);
+    if (bits == 64) return value;
+    uint64_t mask = ((uint64_t)1 << bits) - 1, low = (uint64_t)value & mask;
+    bool negative = type_is_signed(type) && low >> (bits - 1);
+    return (int64_t)(negative ? low | ~mask : low);
+}
+
+Val *ir_const_int(Module *module, const Type *type, int64_t value) {
+    assert(type_is_scalar(type) && !type_is_float(type));
+    Val *v = const_new(module, type);
+    v->integer = wrap_integer(type, value);
+    return v;
+}
+
+static double round_real(const Type *type, double value) {
+    if (isnan(value)) return (double)NAN; /* one NaN: the sign of a computed one means nothing */
+    if (type->kind == TYPE_float) return (double)(float)value;
+    return type->kind == TYPE_half ? (double)half_to_float(half_from_double(value)) : value;
+}
+
+Val *ir_const_real(Module *module, const Type *type, double value) {
+    assert(type_is_float(type));
+    Val *v = const_new(module, type);
+    v->real = round_real(type, value);
+    return v;
+}
+
+Val *ir_const_zero(Module *module, const Type *type) { return const_new(module, type); }

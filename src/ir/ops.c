@@ -1,0 +1,75 @@
+/* The table of operations, from ops.def. */
+#include "ir.h"
+
+#define V           (-1)
+#define NONE_       OP_NONE_
+#define PURE        OP_PURE
+#define ELEMENTWISE OP_ELEMENTWISE
+#define COMMUTES    OP_COMMUTES
+#define COMPARES    OP_COMPARES
+#define READS       OP_READS
+#define WRITES      OP_WRITES
+#define EFFECT      OP_EFFECT
+#define TAPE        OP_TAPE
+#define CALLS       OP_CALLS
+#define REGIONS     OP_REGIONS
+#define ENDS        OP_ENDS
+#define LEAVES      OP_LEAVES
+
+const OpInfo op_info[OP_COUNT] = {
+#define OP(name, args, results, properties, cost, float_value, int_value, partials, meaning)                 \
+    {#name, args, results, properties, cost},
+#include "ir/ops.def"
+#undef OP
+};
+
+static const Type *shaped_like(Types *types, TypeKind kind, const Type *like) {
+    const Type *scalar = type_basic(types, kind);
+    return like->kind == TYPE_vector ? type_vector(types, scalar, type_count(like)) : scalar;
+}
+
+static const Type *address_in(Types *types, const Inst *inst, const Type *outer) {
+    if (inst->op == OP_elem) return type_pointer(types, type_element(outer));
+    const Record *record = outer->kind == TYPE_record ? type_record(outer) : NULL;
+    bool exists = record && inst->index >= 0 && inst->index < record->nfields;
+    return exists ? type_pointer(types, record->fields[inst->index].type) : NULL;
+}
+
+const Type *ir_result_type(Module *module, const Inst *inst) {
+    Types *types = module->types;
+    const Type *first = inst->nargs && inst->args[0] ? inst->args[0]->type : NULL;
+    const Type *target = first && first->kind == TYPE_pointer ? first->args[0] : NULL;
+    if (op_has(inst->op, OP_ELEMENTWISE) && !first) return NULL;
+    if (op_has(inst->op, OP_COMPARES)) return shaped_like(types, TYPE_bool, first);
+    switch ((Op)inst->op) {
+    case OP_countbits:
+    case OP_firstbithigh:
+    case OP_firstbitlow: return shaped_like(types, TYPE_uint, first);
+    case OP_any:
+    case OP_all: return type_basic(types, TYPE_bool);
+    case OP_select: return inst->nargs > 1 ? inst->args[1]->type : NULL;
+    case OP_vec: return first ? type_vector(types, first, inst->nargs) : NULL;
+    case OP_extract: return first ? type_element(first) : NULL;
+    case OP_insert:
+    case OP_offset: return first;
+    case OP_var: return inst->type ? type_pointer(types, inst->type) : NULL;
+    case OP_global: return inst->global ? type_pointer(types, inst->global->type) : NULL;
+    case OP_field:
+    case OP_elem: return target ? address_in(types, inst, target) : NULL;
+    case OP_load: return target;
+    case OP_buffer_elem:
+    case OP_buffer_pointer:
+        return first && first->kind == TYPE_buffer ? type_pointer(types, first->args[0]) : NULL;
+    case OP_buffer_length: return type_basic(types, TYPE_uint);
+    case OP_buffer_counter: return type_pointer(types, type_basic(types, TYPE_uint));
+    case OP_atomic:
+    case OP_atomic_cas: return inst->nargs > 1 ? inst->args[1]->type : NULL;
+    case OP_thread_id:
+        return inst->index == 3 ? type_basic(types, TYPE_uint)
+                                : type_vector(types, type_basic(types, TYPE_uint), 3);
+    case OP_tape_open: return type_basic(types, TYPE_tape);
+    case OP_tape_grow: return type_basic(types, TYPE_int64);
+    case OP_convert: return NULL;
+    default: return op_has(inst->op, OP_ELEMENTWISE) ? first : NULL;
+    }
+}

@@ -1,0 +1,140 @@
+/* Calls are replaced by copies of the bodies of their callees.
+ *
+ * Parameters are values, addresses included, so that a copy uses the operands of the call directly. A body with one
+ * return, at its end, takes the place of the call; any other becomes a block, and its returns leave that block
+ * (simplify makes plain control flow of most of these). Calls in the copy are looked at in turn; a function is never
+ * copied into itself, so that recursion stays a call. A function in normal form takes only what keeps it so. */
+#include "opt.h"
+
+#define MAX_GROWTH 50000 /* instructions added to one function, beyond which only [ForceInline] counts */
+
+/* The functions whose copies are around. */
+typedef struct Chain {
+    const Func *func;
+    const struct Chain *outer;
+} Chain;
+
+typedef struct Inliner {
+    Func *func;
+    InlinePolicy policy;
+    int growth;
+    bool changed;
+} Inliner;
+
+/* ---- what may be inlined */
+
+typedef struct Shape {
+    int size, returns;
+    bool has_jumps; /* or something else that normal form has not */
+} Shape;
+
+static void add_to_shape(void *user, Inst *inst) {
+    Shape *shape = user;
+    shape->size++;
+    shape->returns += inst->op == OP_return;
+    shape->has_jumps |= inst->op == OP_break || inst->op == OP_continue || inst->op == OP_block ||
+                        (inst->op == OP_loop && inst->nregions == 3);
+}
+
+static Shape shape_of(const Func *func) {
+    Shape shape = {0};
+    region_walk(func->body, add_to_shape, &shape);
+    return shape;
+}
+
+static bool returns_at_end(const Func *func, Shape shape) {
+    return shape.returns == 1 && func->body->last->op == OP_return;
+}
+
+static bool is_in(const Chain *chain, const Func *func) {
+    for (; chain; chain = chain->outer)
+        if (chain->func == func) return true;
+    return false;
+}
+
+static bool may_inline(const Inliner *n, const Inst *call, Shape shape) {
+    const Func *callee = call->callee;
+    bool normal = n->func->flags & FUNC_NORMAL;
+    if (normal && (shape.has_jumps || !returns_at_end(callee, shape))) return false;
+    bool small = shape.size <= n->policy.max_size && n->growth < MAX_GROWTH;
+    if (!(callee->flags & FUNC_INLINE) && !small) return false;
+    return !n->policy.may || n->policy.may(n->policy.user, callee, call);
+}
+
+/* ---- copying */
+
+static CloneMap map_params(const Inst *call) {
+    CloneMap map = {.module = call->func->module, .func = call->func};
+    for (int i = 0; i < call->nargs; i++)
+        clone_map_val(&map, call->callee->body->params[i], ir_resolve(call->args[i]));
+    return map;
+}
+
+static void replace(Val *old, Val *with) {
+    if (!with->name && with->kind != VAL_const) with->name = old->name;
+    old->forward = with;
+}
+
+static void copy_straight(Inst *call) {
+    const Region *body = call->callee->body;
+    CloneMap map = map_params(call);
+    for (Inst *inst = body->first; inst != body->last; inst = inst->next)
+        inst_insert_before(call, clone_inst(&map, inst));
+    for (int i = 0; i < call->nresults; i++) replace(call->results[i], clone_val(&map, body->last->args[i]));
+}
+
+static void leave_block(void *user, Inst *inst) {
+    if (inst->op != OP_return) return;
+    Inst *block = user;
+    bool at_end = inst->parent->owner == block;
+    inst->op = at_end ? OP_yield : OP_break;
+    if (!at_end) inst->target = block;
+}
+
+static void copy_as_block(Inst *call) {
+    CloneMap map = map_params(call);
+    Builder b = build_before(call);
+    Inst *block = build_block(&b);
+    for (int i = 0; i < call->nresults; i++)
+        replace(call->results[i], inst_add_result(block, call->results[i]->type, call->results[i]->name));
+    clone_region_into(&map, call->callee->body, block->regions[0]);
+    region_walk(block->regions[0], leave_block, block);
+}
+
+/* ---- the walk */
+
+static void inline_range(Inliner *n, Inst *first, const Inst *stop, const Chain *chain);
+
+static void inline_call(Inliner *n, Inst *call, const Chain *chain) {
+    const Func *callee = call->callee;
+    if (!callee || !callee->body || (callee->flags & FUNC_NOINLINE) || is_in(chain, callee)) return;
+    Shape shape = shape_of(callee);
+    if (!may_inline(n, call, shape)) return;
+    Inst *before = call->prev, *after = call->next;
+    Region *region = call->parent;
+    if (returns_at_end(callee, shape)) copy_straight(call);
+    else copy_as_block(call);
+    inst_remove(call);
+    n->changed = true;
+    n->growth += shape.size;
+    Chain inner = {callee, chain};
+    inline_range(n, before ? before->next : region->first, after, &inner);
+}
+
+static void inline_range(Inliner *n, Inst *first, const Inst *stop, const Chain *chain) {
+    for (Inst *inst = first, *next; inst != stop; inst = next) {
+        next = inst->next;
+        for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+        for (int i = 0; i < inst->nregions; i++) inline_range(n, inst->regions[i]->first, NULL, chain);
+        if (inst->op == OP_call) inline_call(n, inst, chain);
+    }
+}
+
+bool opt_inline(Func *func, InlinePolicy policy) {
+    if (!func->body) return false;
+    Inliner n = {.func = func, .policy = policy};
+    Chain chain = {func, NULL};
+    inline_range(&n, func->body->first, NULL, &chain);
+    ir_resolve_func(func);
+    return n.changed;
+}

@@ -1,0 +1,108 @@
+/* Loop-invariant code motion: what a loop computes anew in each iteration, from operands that do not change in it, is
+ * computed once before it.
+ *
+ * Operations never fault, so that computing one whose result is not needed is safe; it may still cost. From the
+ * condition and the top of the body everything pure moves; from constructs inside only what is cheap and is no
+ * floating arithmetic (addresses, integers). Loads move from the condition and the top of the body, if they read
+ * a variable or an `in` parameter that the loop does not write.
+ *
+ * Inner loops come first, so that code can move out of several. This pass is for code that will not be
+ * differentiated: an operation that moves in front of a loop with no iterations would have a derivative there. */
+#include "opt.h"
+
+typedef struct Licm {
+    Func *func;
+    Arena *scratch;
+    Memory memory;
+    Inst *loop;  /* at work */
+    Map written; /* keys of private objects that the loop writes */
+    bool changed;
+} Licm;
+
+/* Regions know how deep they are. */
+static intptr_t depth_of(const Region *region) { return (intptr_t)region->note; }
+
+static bool is_from_outside(const Licm *l, const Val *v) {
+    if (v->kind == VAL_const) return true;
+    const Region *region = v->kind == VAL_param ? v->region : v->inst->parent;
+    return depth_of(region) <= depth_of(l->loop->parent);
+}
+
+static bool has_outside_operands(const Licm *l, const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++)
+        if (!is_from_outside(l, inst->args[i])) return false;
+    return true;
+}
+
+/* ---- what the loop writes */
+
+static void note_written(Licm *l, const Val *address) {
+    Object object = opt_memory_object(&l->memory, address);
+    if (object.key) map_put(l->scratch, &l->written, PTR_KEY(object.key), l->loop);
+}
+
+static void find_written(void *user, Inst *inst) {
+    Licm *l = user;
+    if (op_has(inst->op, OP_WRITES)) note_written(l, inst->args[0]);
+    for (int i = 0; inst->op == OP_call && i < inst->nargs; i++) {
+        const Param *param = &inst->callee->params[i];
+        if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in) note_written(l, inst->args[i]);
+    }
+}
+
+static bool reads_unchanged(const Licm *l, const Inst *load) {
+    Object object = opt_memory_object(&l->memory, load->args[0]);
+    if (!object.key || !(object.is_private || object.is_constant)) return false;
+    return map_get(&l->written, PTR_KEY(object.key)) != l->loop;
+}
+
+/* ---- moving */
+
+static bool is_cheap(const Inst *inst) {
+    const Type *type = inst->results[0]->type;
+    return op_info[inst->op].cost <= 1 && !type_is_float(type_element(type));
+}
+
+static bool can_move(const Licm *l, const Inst *inst, bool on_top) {
+    if (inst->nresults != 1 || !has_outside_operands(l, inst)) return false;
+    if (inst->op == OP_load) return on_top && reads_unchanged(l, inst);
+    return op_has(inst->op, OP_PURE) && (on_top || is_cheap(inst));
+}
+
+static void move_out_of(Licm *l, Region *region, bool on_top) {
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        if (can_move(l, inst, on_top)) {
+            inst_remove(inst);
+            inst_insert_before(l->loop, inst);
+            l->changed = true;
+        }
+        for (int i = 0; i < inst->nregions; i++) move_out_of(l, inst->regions[i], false);
+    }
+}
+
+static void visit_region(Licm *l, Region *region);
+
+static void visit_inst(Licm *l, Inst *inst) {
+    for (int i = 0; i < inst->nregions; i++) visit_region(l, inst->regions[i]);
+    if (inst->op != OP_loop) return;
+    l->loop = inst;
+    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], find_written, l);
+    for (int i = 0; i < inst->nregions; i++) move_out_of(l, inst->regions[i], true);
+}
+
+static void visit_region(Licm *l, Region *region) {
+    intptr_t depth = region->owner ? depth_of(region->owner->parent) + 1 : 0;
+    region->note = (void *)depth;
+    for (Inst *inst = region->first; inst; inst = inst->next) visit_inst(l, inst);
+}
+
+bool opt_licm(Func *func) {
+    if (!func->body) return false;
+    Licm l = {.func = func, .scratch = arena_scratch(func->module->arena)};
+    ir_resolve_func(func);
+    opt_memory_init(&l.memory, l.scratch, func);
+    visit_region(&l, func->body);
+    arena_free(l.scratch);
+    return l.changed;
+}

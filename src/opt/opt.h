@@ -1,0 +1,62 @@
+/* opt: passes that make a function smaller or faster and leave its meaning alone.
+ *
+ * One file, one pass, one function; it returns whether it changed anything. Every pass takes free and normal form and
+ * keeps the form, leaves the function verified, keeps positions and names where there is a choice, and is linear in
+ * the size of the function, up to a logarithm. What a pass leaves unused, dce removes: passes do not clean up after
+ * themselves. */
+#ifndef SLOPE_OPT_H
+#define SLOPE_OPT_H
+
+#include "ir/ir.h"
+
+/* ---- inline.c */
+typedef struct InlinePolicy {
+    int max_size; /* instructions of a callee; functions that say [ForceInline] may be of any size */
+    /* Asked last, about every callee that could be inlined, [ForceInline] included: what has a derivative of its own
+     * must not be inlined before it is differentiated. NULL: all may be. [noinline] is never asked about. */
+    bool (*may)(void *user, const Func *callee, const Inst *call);
+    void *user;
+} InlinePolicy;
+bool opt_inline(Func *func, InlinePolicy policy);
+
+/* ---- sroa.c: variables of record and small array type become one variable per part */
+typedef struct SroaOptions {
+    bool keep_opaque; /* records with diff.opaque stay whole */
+} SroaOptions;
+bool opt_sroa(Func *func);
+bool opt_sroa_func(Func *func, SroaOptions options);
+
+bool opt_ssa(Func *func);      /* ssa.c: variables become values */
+bool opt_simplify(Func *func); /* simplify.c: folding, constant and trivial control flow */
+bool opt_cse(Func *func);      /* cse.c: one computation, one load for the same thing */
+bool opt_licm(Func *func);     /* licm.c: what a loop computes anew is computed before it */
+bool opt_unroll(Func *func);   /* unroll.c: loops that ask for it */
+bool opt_dce(Func *func);      /* dce.c: what nobody needs */
+
+/* ---- flatten.c */
+/* Makes plain control flow of all breaks out of a block, or all continues of a loop, if that copies no code. Returns
+ * whether none is left. */
+bool opt_flatten_jumps(Inst *target, Op op);
+
+/* ---- memory.c */
+typedef struct Memory {
+    const Func *func;
+    bool *given_away; /* by id of a variable or parameter */
+    uint32_t nids;
+} Memory;
+typedef struct Object {
+    const void *key;  /* NULL: unknown, may be anything that is not private */
+    bool is_private;  /* reached through no other object, nor by a call that it is not given to */
+    bool is_constant; /* nobody but this function itself could write it while it runs */
+} Object;
+void opt_memory_init(Memory *memory, Arena *arena, Func *func);
+Object opt_memory_object(const Memory *memory, const Val *address);
+bool opt_memory_are_apart(const Val *a, const Val *b); /* addresses in the same object */
+/* The constants at an address in a global that is known, one per scalar; NULL: it is not. */
+Val *const *opt_memory_constants(const Val *address);
+
+/* ---- loop.c */
+/* Does the condition fail after finitely many iterations, whatever the values? `jumps`: all that target the loop. */
+bool opt_loop_is_finite(const Inst *loop, Inst *const *jumps, int njumps);
+
+#endif

@@ -1,0 +1,264 @@
+/* Scalar replacement of aggregates: a variable of record or small array type becomes one variable for each part.
+ *
+ * A variable is looked at as a tree: a record has a node per field, an array one per element. A node is split if its
+ * type allows and its address is used only to reach into it, with constant indices, and in whole copies: a node whose
+ * address goes anywhere else (a call, a store of the address, an index known at run time only) stays one variable, but
+ * the nodes above it can still be split. The leaves become variables; what worked on a split node as a whole (copy,
+ * zero, acc) is done part by part, whatever the other side is. */
+#include "opt.h"
+
+#define MAX_ELEMENTS 16  /* of an array that is split */
+#define MAX_LEAVES   256 /* of one variable */
+#define MAX_ROUNDS   8   /* a part that only copies need split is found in the next round */
+
+typedef struct Node Node;
+struct Node {
+    const Type *type;
+    Name name;
+    bool stays, raw;
+    bool is_split;
+    Node **children; /* NULL: not reached into so far */
+    Val *address;    /* of the variable, for a leaf */
+};
+
+typedef struct Sroa {
+    Func *func;
+    Arena *scratch;
+    SroaOptions options;
+    Node **node_of; /* by id of the address */
+    uint32_t nids;
+    bool changed;
+} Sroa;
+
+/* One side of a copy: a node, or an address. */
+typedef struct Place {
+    Node *node; /* NULL: `address` */
+    Val *address;
+} Place;
+
+static Node *node_at(const Sroa *s, const Val *v) {
+    return v->kind == VAL_inst && v->id < s->nids ? s->node_of[v->id] : NULL;
+}
+
+/* ---- types */
+
+static int child_count(const Type *type) {
+    if (type->kind == TYPE_record) return type_record(type)->nfields;
+    return type->kind == TYPE_array ? (int)type_length(type) : 0;
+}
+
+static const Type *child_type(const Type *type, int index) {
+    return type->kind == TYPE_record ? type_record(type)->fields[index].type : type_element(type);
+}
+
+static bool can_be_split(const Sroa *s, const Type *type) {
+    if (type->kind == TYPE_array) return type_length(type) > 0 && type_length(type) <= MAX_ELEMENTS;
+    if (type->kind != TYPE_record || type_record(type)->nfields == 0) return false;
+    const Record *record = type_record(type);
+    return !(s->options.keep_opaque && record->has_diff && record->diff.opaque);
+}
+
+/* ---- the trees */
+
+static Name child_name(const Sroa *s, const Node *node, int index) {
+    Module *module = s->func->module;
+    if (!node->name) return NULL;
+    const char *base = node->name->text;
+    if (node->type->kind == TYPE_array)
+        return name_from(module->names, format_text(s->scratch, "%s_%d", base, index));
+    Name field = type_record(node->type)->fields[index].name;
+    return field ? name_from(module->names, format_text(s->scratch, "%s.%s", base, field->text)) : node->name;
+}
+
+static Node *node_new(const Sroa *s, const Type *type, Name name, bool raw) {
+    Node *node = arena_new(s->scratch, Node);
+    node->type = type;
+    node->name = name;
+    node->raw = raw;
+    node->stays = !can_be_split(s, type);
+    return node;
+}
+
+static Node *child_of(const Sroa *s, Node *node, int index) {
+    int count = child_count(node->type);
+    if (!node->children) node->children = arena_array(s->scratch, Node *, count);
+    if (!node->children[index])
+        node->children[index] =
+            node_new(s, child_type(node->type, index), child_name(s, node, index), node->raw);
+    return node->children[index];
+}
+
+/* Which child a field or elem reaches; -1: known at run time only. */
+static int child_index(const Inst *inst, const Type *type) {
+    int64_t index;
+    if (inst->op == OP_field) return inst->index;
+    if (type->kind != TYPE_array || !val_is_int(ir_resolve(inst->args[1]), &index)) return -1;
+    int64_t last = type_length(type) - 1;
+    return (int)(index < 0 || index > last ? last : index);
+}
+
+static void note_use(Sroa *s, Inst *inst, int operand) {
+    Node *node = node_at(s, inst->args[operand]);
+    if (!node) return;
+    switch ((Op)inst->op) {
+    case OP_copy:
+    case OP_acc:
+    case OP_zero:
+    case OP_load: return;
+    case OP_store:
+        if (operand == 1) node->stays = true;
+        return;
+    case OP_field:
+    case OP_elem: {
+        if (node->stays) return; /* by its type, or by an earlier use: reached into as it is */
+        int index = operand == 0 ? child_index(inst, node->type) : -1;
+        if (index < 0) node->stays = true;
+        else s->node_of[inst->results[0]->id] = child_of(s, node, index);
+        return;
+    }
+    default: node->stays = true;
+    }
+}
+
+static void note_inst(void *user, Inst *inst) {
+    Sroa *s = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        inst->args[i] = ir_resolve(inst->args[i]);
+        note_use(s, inst, i);
+    }
+    if (inst->op != OP_var || !can_be_split(s, inst->type)) return;
+    s->node_of[inst->results[0]->id] = node_new(s, inst->type, inst->results[0]->name, inst->flag);
+}
+
+/* Leaves, if everything is split that can be; stops counting when there are too many. */
+static int count_leaves(const Node *node) {
+    if (node->stays) return 1;
+    int leaves = 0, count = child_count(node->type);
+    for (int i = 0; i < count && leaves <= MAX_LEAVES; i++) {
+        const Node *child = node->children ? node->children[i] : NULL;
+        leaves += child ? count_leaves(child) : 1;
+    }
+    return leaves;
+}
+
+/* Children that nobody reached into are leaves. Where a copy has a split part on its other side, they are reached into
+ * by that copy, and the next round splits them too. */
+static void make_leaves(Sroa *s, Builder *b, Node *node) {
+    if (node->stays) {
+        node->address = build_var(b, node->type, node->name, node->raw);
+        return;
+    }
+    node->is_split = true;
+    for (int i = 0; i < child_count(node->type); i++) {
+        Node *child = child_of(s, node, i);
+        if (!child->children) child->stays = true;
+        make_leaves(s, b, child);
+    }
+}
+
+/* ---- whole objects, part by part */
+
+static bool is_whole(Place place) { return !place.node || !place.node->is_split; }
+static Val *address_of(Place place) { return place.node ? place.node->address : place.address; }
+
+static Place part_of(Sroa *s, Builder *b, Place place, const Type *type, int index) {
+    if (!is_whole(place)) return (Place){.node = child_of(s, place.node, index)};
+    Val *address = address_of(place);
+    if (type->kind == TYPE_record) return (Place){.address = build_field(b, address, index)};
+    Val *at = ir_const_int(s->func->module, type_basic(s->func->module->types, TYPE_int), index);
+    return (Place){.address = build_elem(b, address, at, true)};
+}
+
+static bool is_value_type(const Type *type) { return type->kind != TYPE_record && type->kind != TYPE_array; }
+
+static void zero_place(Sroa *s, Builder *b, Place place, const Type *type) {
+    if (is_whole(place) && is_value_type(type)) {
+        build_store(b, address_of(place), ir_const_zero(s->func->module, type));
+    } else if (is_whole(place)) build_zero(b, address_of(place));
+    else
+        for (int i = 0; i < child_count(type); i++)
+            zero_place(s, b, part_of(s, b, place, type, i), child_type(type, i));
+}
+
+static void add_into(Builder *b, Val *to, Val *from, const Type *type) {
+    bool adds = is_value_type(type) && type_is_float(type_element(type));
+    Val *args[] = {to, from};
+    if (!adds) build_inst(b, OP_acc, args, 2, 0, 0);
+    else build_store(b, to, build_binary(b, OP_add, build_load(b, to), build_load(b, from)));
+}
+
+static void copy_places(Sroa *s, Builder *b, Op op, Place to, Place from) {
+    const Type *type = to.node ? to.node->type : to.address->type->args[0];
+    if (!is_whole(to) || !is_whole(from)) {
+        for (int i = 0; i < child_count(type); i++)
+            copy_places(s, b, op, part_of(s, b, to, type, i), part_of(s, b, from, type, i));
+    } else if (op == OP_acc) add_into(b, address_of(to), address_of(from), type);
+    else if (is_value_type(type)) build_store(b, address_of(to), build_load(b, address_of(from)));
+    else build_copy(b, address_of(to), address_of(from));
+}
+
+/* ---- rewriting */
+
+/* Only what is split is a node: the address of a leaf has been replaced by that of its variable. */
+static Place place_at(const Sroa *s, Val *v) {
+    Node *node = node_at(s, v);
+    return node && node->is_split ? (Place){.node = node} : (Place){.address = v};
+}
+
+static bool touches_split(const Sroa *s, const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++)
+        if (node_at(s, inst->args[i]) && node_at(s, inst->args[i])->is_split) return true;
+    return false;
+}
+
+static void split_var(Sroa *s, Inst *inst) {
+    Node *node = node_at(s, inst->results[0]);
+    if (!node || node->stays || count_leaves(node) > MAX_LEAVES) return;
+    Builder b = build_before(inst);
+    make_leaves(s, &b, node);
+    inst_remove(inst);
+    s->changed = true;
+}
+
+static void rewrite_inst(void *user, Inst *inst) {
+    Sroa *s = user;
+    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+    if (inst->op == OP_var) {
+        split_var(s, inst);
+        return;
+    }
+    if (!touches_split(s, inst)) return;
+    Builder b = build_before(inst);
+    switch ((Op)inst->op) {
+    case OP_field:
+    case OP_elem: inst->results[0]->forward = node_at(s, inst->results[0])->address; break;
+    case OP_zero: zero_place(s, &b, place_at(s, inst->args[0]), inst->args[0]->type->args[0]); break;
+    case OP_copy:
+    case OP_acc:
+        copy_places(s, &b, (Op)inst->op, place_at(s, inst->args[0]), place_at(s, inst->args[1]));
+        break;
+    default: assert(false && "a split variable is used as a whole");
+    }
+    inst_remove(inst);
+}
+
+static bool split_once(Func *func, SroaOptions options) {
+    Sroa s = {.func = func, .scratch = arena_scratch(func->module->arena), .options = options};
+    s.nids = func->nvals;
+    s.node_of = arena_array(s.scratch, Node *, s.nids);
+    region_walk(func->body, note_inst, &s);
+    region_walk(func->body, rewrite_inst, &s);
+    arena_free(s.scratch);
+    return s.changed;
+}
+
+bool opt_sroa_func(Func *func, SroaOptions options) {
+    bool changed = false;
+    for (int round = 0; func->body && round < MAX_ROUNDS; round++) {
+        if (!split_once(func, options)) break;
+        changed = true;
+    }
+    return changed;
+}
+
+bool opt_sroa(Func *func) { return opt_sroa_func(func, (SroaOptions){0}); }

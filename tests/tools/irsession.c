@@ -1,0 +1,48 @@
+/* See irtool.h. */
+#include "irtool.h"
+#include "opt/opt.h"
+
+void tool_begin(ToolSession *session) {
+    *session = (ToolSession){0};
+    arena_init(&session->arena, allocator_system, NULL);
+    names_init(&session->names, &session->arena);
+    types_init(&session->types, &session->arena, &session->names);
+    sources_init(&session->sources, &session->arena);
+    diags_init(&session->diags, &session->arena, &session->sources);
+    session->module = module_new(&session->arena, &session->types, &session->names, &session->diags);
+}
+
+bool tool_parse(ToolSession *session, const char *path, Str text) {
+    SourceFile *file = source_add(&session->sources, name_from(&session->names, path), text);
+    return ir_parse(session->module, file);
+}
+
+/* ---- passes by name */
+
+typedef bool (*Pass)(Func *func);
+
+static bool inline_all(Func *func) { return opt_inline(func, (InlinePolicy){.max_size = 200}); }
+static bool sroa_keep(Func *func) { return opt_sroa_func(func, (SroaOptions){.keep_opaque = true}); }
+
+static const struct {
+    const char *name;
+    Pass pass;
+} table[] = {
+    {"inline", inline_all}, {"sroa", opt_sroa}, {"sroa_keep", sroa_keep},
+    {"ssa", opt_ssa},       {"dce", opt_dce},   {"simplify", opt_simplify},
+    {"cse", opt_cse},       {"licm", opt_licm}, {"unroll", opt_unroll},
+};
+
+bool tool_run_pass(Func *func, const char *name, bool *changed) {
+    for (int i = 0; i < (int)(sizeof table / sizeof *table); i++) {
+        if (strcmp(table[i].name, name) != 0) continue;
+        bool did = table[i].pass(func);
+        if (changed) *changed = did;
+        return true;
+    }
+    return false;
+}
+
+const char *tool_pass_name(int index) {
+    return index < (int)(sizeof table / sizeof *table) ? table[index].name : NULL;
+}

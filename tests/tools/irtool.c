@@ -1,0 +1,91 @@
+/* irtool FILE [PASS,...]: reads IR text, runs passes, prints the result.
+ *
+ * The passes come from the command line, or from a line `; RUN-PASSES: ssa,dce` of the file; none: the text is only
+ * read and printed. Every function is verified after reading and after each pass; a pass that breaks one is named.
+ * `print` in the list is no pass: it prints what there is so far. Exit status: 0 fine, 1 not. */
+#include "irtool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void show_diagnostic(void *user, const Diagnostic *diagnostic) {
+    Text text = {.arena = user};
+    diag_render_text(&text, diagnostic, (RenderStyle){0});
+    fputs(text.at, stderr);
+}
+
+static Str read_file(Arena *arena, FILE *file) {
+    Text text = {.arena = arena};
+    char chunk[4096];
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;) text_add(&text, (Str){chunk, (int)n});
+    return text_str(&text);
+}
+
+static Str passes_in_text(Str text) {
+    static const char key[] = "; RUN-PASSES:";
+    for (int i = 0; i + (int)sizeof key < text.len; i++) {
+        if (strncmp(text.at + i, key, sizeof key - 1) != 0) continue;
+        const char *start = text.at + i + sizeof key - 1, *end = start;
+        while (*end && *end != '\n') end++;
+        return (Str){start, (int)(end - start)};
+    }
+    return STR("");
+}
+
+static bool verify_all(Arena *arena, const Module *module, const char *after) {
+    for (int i = 0; i < module->funcs.count; i++) {
+        const char *wrong = ir_verify(arena, module->funcs.at[i]);
+        if (!wrong) continue;
+        fprintf(stderr, "after %s: %s\n", after, wrong);
+        return false;
+    }
+    return true;
+}
+
+static void print_module(Arena *arena, const Module *module) {
+    Text text = {.arena = arena};
+    ir_print_module(&text, module);
+    fputs(text.at ? text.at : "", stdout);
+}
+
+static bool run_pass(Arena *arena, Module *module, const char *name) {
+    if (strcmp(name, "print") == 0) return print_module(arena, module), true;
+    int count = module->funcs.count; /* not those that a pass adds */
+    for (int i = 0; i < count; i++) {
+        if (!module->funcs.at[i]->body) continue;
+        if (!tool_run_pass(module->funcs.at[i], name, NULL)) {
+            fprintf(stderr, "there is no pass '%s'\n", name);
+            return false;
+        }
+    }
+    return verify_all(arena, module, name);
+}
+
+static bool run_passes(Arena *arena, Module *module, Str list) {
+    for (int i = 0; i < list.len;) {
+        int start = i;
+        while (i < list.len && list.at[i] != ',' && list.at[i] != ' ') i++;
+        char *name = format_text(arena, "%.*s", i - start, list.at + start);
+        if (i > start && !run_pass(arena, module, name)) return false;
+        i++;
+    }
+    return true;
+}
+
+int main(int argc, char **argv) {
+    FILE *file = argc < 2 || strcmp(argv[1], "-") == 0 ? stdin : fopen(argv[1], "rb");
+    if (!file) return fprintf(stderr, "cannot read '%s'\n", argv[1]), EXIT_FAILURE;
+    ToolSession session;
+    tool_begin(&session);
+    session.diags.sink = show_diagnostic;
+    session.diags.user = &session.arena;
+    Str text = read_file(&session.arena, file);
+    fclose(file);
+    bool fine = tool_parse(&session, argc > 1 ? argv[1] : "-", text) &&
+                verify_all(&session.arena, session.module, "reading") &&
+                run_passes(&session.arena, session.module, argc > 2 ? str_of(argv[2]) : passes_in_text(text));
+    diags_flush(&session.diags);
+    if (fine) print_module(&session.arena, session.module);
+    arena_free(&session.arena);
+    return fine ? EXIT_SUCCESS : EXIT_FAILURE;
+}
