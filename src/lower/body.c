@@ -1,0 +1,551 @@
+/* Bodies and statements. Locals are memory; control flow is free: break, continue and return stand where they are written. */
+#include "lower/lowerer.h"
+
+/* ---- locals */
+
+void bind_local(Fn *f, Decl *decl, Local local) {
+    map_put(f->l->arena, &f->locals, PTR_KEY(decl), arena_copy(f->l->arena, &local, sizeof local));
+}
+
+Local *find_local(Fn *f, const Decl *decl) { return map_get(&f->locals, PTR_KEY(decl)); }
+
+/* ---- regions */
+
+/* Lowers a statement into a region and ends it. */
+static void lower_region(Fn *f, Region *region, Stmt *stmt) {
+    Builder outer = f->b;
+    bool dead = f->dead;
+    f->b = build_at_end(region);
+    f->b.loc = outer.loc;
+    f->dead = false;
+    if (stmt) lower_stmt(f, stmt);
+    if (!f->dead) build_yield(&f->b, NULL, 0);
+    f->dead = dead;
+    f->b = outer;
+}
+
+static bool ends_dead(const Region *region) {
+    return region->last && op_has(region->last->op, OP_LEAVES | OP_ENDS) && region->last->op != OP_yield;
+}
+
+/* ---- defer */
+
+void run_defers(Fn *f, Defer *until) {
+    Defer *saved = f->defers;
+    while (f->defers != until && !f->dead) {
+        Defer *defer = f->defers;
+        f->defers = defer->outer;
+        lower_stmt(f, defer->stmt);
+    }
+    f->defers = saved;
+}
+
+/* ---- declarations */
+
+static void lower_local(Fn *f, Decl *decl) {
+    if (decl->modifiers & MODIFIER_static) return; /* a global, made when first used */
+    const Type *front = concrete(f, decl->type);
+    if (front->kind == TYPE_function) return;
+    f->b.loc = decl->loc;
+    const Type *ir = lower_type(f->l, front);
+    bool constant = (decl->modifiers & (MODIFIER_let | MODIFIER_const)) && is_simple(ir) && decl->init;
+    if (constant && !(decl->flags & DECL_ASSIGNED)) {
+        Val *value = lower_value(f, decl->init);
+        if (!value->name && value->kind == VAL_inst) value->name = decl->name;
+        bind_local(f, decl, (Local){.value = value});
+        return;
+    }
+    bool whole = decl->init && is_simple(ir);
+    Val *value = whole ? lower_value(f, decl->init) : NULL;
+    Val *address = build_var(&f->b, ir, decl->name, whole);
+    if (value) build_store(&f->b, address, value);
+    else if (decl->init) lower_into(f, decl->init, address);
+    bind_local(f, decl, (Local){.address = address});
+}
+
+static void lower_decls(Fn *f, Stmt *stmt) {
+    for (int i = 0; i < stmt->decls.count && !f->dead; i++)
+        if (stmt->decls.at[i]->kind == DECL_var) lower_local(f, stmt->decls.at[i]);
+}
+
+/* ---- if */
+
+static void after_if(Fn *f, const Inst *inst) {
+    bool all = true;
+    for (int i = 0; i < inst->nregions; i++) all &= ends_dead(inst->regions[i]);
+    if (!all) return;
+    build_unreachable(&f->b);
+    f->dead = true;
+}
+
+static void lower_if_let(Fn *f, Stmt *stmt) {
+    Decl *decl = stmt->decls.at[0];
+    Val *optional = lower_address(f, stmt->expr);
+    Val *has = build_load(&f->b, build_field(&f->b, optional, 1));
+    Local local = {.address = build_field(&f->b, optional, 0)};
+    if (is_simple(ir_type(f, decl->type))) local = (Local){.value = build_load(&f->b, local.address)};
+    bind_local(f, decl, local);
+    Inst *inst = build_if(&f->b, has, NULL, 0);
+    lower_region(f, inst->regions[0], stmt->then);
+    lower_region(f, inst->regions[1], stmt->other);
+    after_if(f, inst);
+}
+
+static void lower_if(Fn *f, Stmt *stmt) {
+    if (stmt->decls.count) {
+        lower_if_let(f, stmt);
+        return;
+    }
+    Val *condition = lower_condition(f, stmt->expr);
+    int64_t known;
+    if (val_is_int(condition,
+                   &known)) { /* also keeps code out that a specialisation cannot lower: if (T is I) */
+        if (known) lower_stmt(f, stmt->then);
+        else if (stmt->other) lower_stmt(f, stmt->other);
+        return;
+    }
+    Inst *inst = build_if(&f->b, condition, NULL, 0);
+    lower_region(f, inst->regions[0], stmt->then);
+    lower_region(f, inst->regions[1], stmt->other);
+    after_if(f, inst);
+}
+
+/* ---- loops */
+
+static int64_t attribute_number(Fn *f, const Attribute *attribute, int64_t none) {
+    int64_t value;
+    if (attribute->args.count == 0) return none;
+    return expr_constant(f, attribute->args.at[0], &value) ? value : none;
+}
+
+static LoopHints hints_of(Fn *f, const Stmt *stmt) {
+    LoopHints hints = {0};
+    for (int i = 0; i < stmt->attributes.count; i++) {
+        const Attribute *attribute = stmt->attributes.at[i];
+        const char *name = attribute->name->text;
+        if (strcmp(name, "MaxIters") == 0) hints.max_iters = attribute_number(f, attribute, 0);
+        else if (strcmp(name, "ForceUnroll") == 0) hints.unroll = attribute_number(f, attribute, -1);
+        else if (strcmp(name, "Checkpoint") == 0) hints.checkpoint = attribute_number(f, attribute, 0);
+    }
+    return hints;
+}
+
+static void fill_condition(Fn *f, Region *region, Expr *condition, Val *address) {
+    Builder outer = f->b;
+    f->b = build_at_end(region);
+    f->b.loc = outer.loc;
+    Val *value = address     ? build_load(&f->b, address)
+                 : condition ? lower_condition(f, condition)
+                             : const_int(f, TYPE_bool, 1);
+    build_yield(&f->b, &value, 1);
+    f->b = outer;
+}
+
+static void fill_body(Fn *f, Region *region, Stmt *stmt, Inst *loop) {
+    Target target = {.outer = f->targets, .stmt = stmt, .inst = loop, .defers = f->defers};
+    f->targets = &target;
+    lower_region(f, region, stmt->then);
+    f->targets = target.outer;
+}
+
+static void fill_step(Fn *f, Region *region, Expr *step, Expr *condition, Val *address) {
+    Builder outer = f->b;
+    f->b = build_at_end(region);
+    f->b.loc = outer.loc;
+    if (step) lower_effect(f, step);
+    if (address) build_store(&f->b, address, lower_condition(f, condition));
+    build_yield(&f->b, NULL, 0);
+    f->b = outer;
+}
+
+static void lower_loop(Fn *f, Stmt *stmt) {
+    bool checks_after = stmt->kind == STMT_do;
+    Val *go = NULL;
+    if (stmt->init) lower_stmt(f, stmt->init);
+    f->b.loc = stmt->loc;
+    if (checks_after) {
+        go = build_var(&f->b, type_basic(f->l->types, TYPE_bool), name_from(f->l->m->names, "go"), true);
+        build_store(&f->b, go, const_int(f, TYPE_bool, 1));
+    }
+    Inst *loop = build_loop(&f->b, NULL, 0, true);
+    loop->hints = hints_of(f, stmt);
+    fill_condition(f, loop->regions[0], checks_after ? NULL : stmt->expr, go);
+    fill_body(f, loop->regions[1], stmt, loop);
+    fill_step(f, loop->regions[2], stmt->step, stmt->expr, go);
+}
+
+/* $for: one copy of the body per number. */
+static void lower_static_for(Fn *f, Stmt *stmt) {
+    int64_t first = 0, end = 0;
+    if (!expr_constant(f, stmt->expr, &first) || !expr_constant(f, stmt->step, &end)) {
+        lower_report(f, DIAG_not_constant, stmt->loc);
+        return;
+    }
+    if (end - first > 4096) {
+        lower_report(f, DIAG_static_for_long, stmt->loc, (int)(end - first));
+        return;
+    }
+    Inst *outside = build_block(&f->b);
+    Builder outer = f->b;
+    f->b = build_at_end(outside->regions[0]);
+    Target target = {.outer = f->targets, .stmt = stmt, .inst = outside, .defers = f->defers};
+    f->targets = &target;
+    for (int64_t i = first; i < end && !f->dead; i++) {
+        bind_local(f, stmt->decls.at[0], (Local){.value = const_int(f, TYPE_int, i)});
+        Inst *inside = build_block(&f->b); /* what continue leaves */
+        target.step = inside;
+        lower_region(f, inside->regions[0], stmt->then);
+    }
+    build_yield(&f->b, NULL, 0);
+    f->targets = target.outer;
+    f->b = outer;
+}
+
+/* ---- switch */
+
+typedef struct Section {
+    int64_t *values;
+    int nvalues;
+    bool is_default;
+    int first, end; /* statements of the body */
+} Section;
+typedef VEC(Section) SectionVec;
+
+static SectionVec sections_of(Fn *f, const Stmt *body) {
+    SectionVec sections = {0};
+    bool open = false;
+    for (int i = 0; i < body->body.count; i++) {
+        Stmt *s = body->body.at[i];
+        if (s->kind != STMT_case) {
+            open = false;
+            if (sections.count) vec_last(&sections).end = i + 1;
+            continue;
+        }
+        if (!open) vec_push(f->l->arena, &sections, ((Section){.first = i + 1, .end = i + 1}));
+        open = true;
+        Section *section = &vec_last(&sections);
+        section->first = section->end = i + 1;
+        section->is_default |= s->is_default;
+        int64_t *values = arena_array(f->l->arena, int64_t, section->nvalues + s->values.count + 1);
+        if (section->nvalues) memcpy(values, section->values, sizeof *values * (size_t)section->nvalues);
+        for (int k = 0; k < s->values.count; k++)
+            if (expr_constant(f, s->values.at[k], &values[section->nvalues])) section->nvalues++;
+        section->values = values;
+    }
+    return sections;
+}
+
+static bool leaves(const Stmt *stmt) {
+    if (stmt->kind == STMT_break || stmt->kind == STMT_return || stmt->kind == STMT_continue) return true;
+    if (stmt->kind != STMT_block) return false;
+    return stmt->body.count && leaves(stmt->body.at[stmt->body.count - 1]);
+}
+
+static bool falls_through(const Stmt *body, const SectionVec *sections) {
+    for (int i = 0; i + 1 < sections->count; i++) {
+        const Section *section = &sections->at[i];
+        if (section->end == section->first || !leaves(body->body.at[section->end - 1])) return true;
+    }
+    return false;
+}
+
+static void lower_section(Fn *f, const Stmt *body, const Section *section) {
+    Defer *defers = f->defers;
+    for (int i = section->first; i < section->end && !f->dead; i++) lower_stmt(f, body->body.at[i]);
+    run_defers(f, defers);
+    f->defers = defers;
+}
+
+static void fill_section(Fn *f, Region *region, const Stmt *body, const Section *section) {
+    Builder outer = f->b;
+    f->b = build_at_end(region);
+    f->b.loc = outer.loc;
+    f->dead = false;
+    if (section) lower_section(f, body, section);
+    if (!f->dead) build_yield(&f->b, NULL, 0);
+    f->dead = false;
+    f->b = outer;
+}
+
+static void plain_switch(Fn *f, Val *value, const Stmt *body, const SectionVec *sections) {
+    SwitchCase *cases = arena_array(f->l->arena, SwitchCase, sections->count + 1);
+    const Section *fallback = NULL;
+    int n = 0;
+    for (int i = 0; i < sections->count; i++) {
+        if (sections->at[i].is_default) fallback = &sections->at[i];
+        else cases[n++] = (SwitchCase){sections->at[i].values, sections->at[i].nvalues};
+    }
+    Inst *inst = build_switch(&f->b, value, cases, n, NULL, 0);
+    int k = 0;
+    for (int i = 0; i < sections->count; i++)
+        if (!sections->at[i].is_default) fill_section(f, inst->regions[k++], body, &sections->at[i]);
+    fill_section(f, inst->regions[n], body, fallback);
+}
+
+/* With fall-through: the number of the section to start with, then the sections in order, each under its condition. */
+static void chained_switch(Fn *f, Val *value, const Stmt *body, const SectionVec *sections) {
+    const Type *number = type_basic(f->l->types, TYPE_int);
+    SwitchCase *cases = arena_array(f->l->arena, SwitchCase, sections->count + 1);
+    int fallback = sections->count;
+    for (int i = 0; i < sections->count; i++) {
+        cases[i] = (SwitchCase){sections->at[i].values, sections->at[i].nvalues};
+        if (sections->at[i].is_default) fallback = i;
+    }
+    Inst *choice = build_switch(&f->b, value, cases, sections->count, &number, 1);
+    for (int i = 0; i <= sections->count; i++) {
+        Builder b = build_at_end(choice->regions[i]);
+        Val *which = const_int(f, TYPE_int, i == sections->count ? fallback : i);
+        build_yield(&b, &which, 1);
+    }
+    Val *start = inst_result(choice);
+    for (int i = 0; i < sections->count; i++) {
+        Val *reached = build_binary(&f->b, OP_le, start, const_int(f, TYPE_int, i));
+        Inst *inst = build_if(&f->b, reached, NULL, 0);
+        fill_section(f, inst->regions[0], body, &sections->at[i]);
+        Builder b = build_at_end(inst->regions[1]);
+        build_yield(&b, NULL, 0);
+    }
+}
+
+static void lower_switch(Fn *f, Stmt *stmt) {
+    Val *value = lower_value(f, stmt->expr);
+    if (value->type->kind == TYPE_bool)
+        value = build_convert(&f->b, value, type_basic(f->l->types, TYPE_int));
+    if (!stmt->then) return;
+    SectionVec sections = sections_of(f, stmt->then);
+    Inst *block = build_block(&f->b);
+    Builder outer = f->b;
+    f->b = build_at_end(block->regions[0]);
+    f->b.loc = outer.loc;
+    Target target = {.outer = f->targets, .stmt = stmt, .inst = block, .defers = f->defers};
+    f->targets = &target;
+    if (falls_through(stmt->then, &sections)) chained_switch(f, value, stmt->then, &sections);
+    else plain_switch(f, value, stmt->then, &sections);
+    build_yield(&f->b, NULL, 0);
+    f->dead = false;
+    f->targets = target.outer;
+    f->b = outer;
+}
+
+/* ---- jumps */
+
+static Target *find_target(Fn *f, const Stmt *stmt) {
+    for (Target *t = f->targets; t; t = t->outer)
+        if (t->stmt == stmt) return t;
+    arena_fault(f->l->arena, "a jump has no target");
+}
+
+static void lower_break(Fn *f, Stmt *stmt) {
+    Target *target = find_target(f, stmt->target);
+    run_defers(f, target->defers);
+    build_break(&f->b, target->inst, NULL, 0);
+    f->dead = true;
+}
+
+static void lower_continue(Fn *f, Stmt *stmt) {
+    Target *target = find_target(f, stmt->target);
+    run_defers(f, target->defers);
+    if (target->step) build_break(&f->b, target->step, NULL, 0);
+    else build_continue(&f->b, target->inst, NULL, 0);
+    f->dead = true;
+}
+
+static void lower_return(Fn *f, Stmt *stmt) {
+    Val *value = NULL;
+    const Type *result = lower_type(f->l, f->sig->result);
+    if (stmt->expr) {
+        if (f->sig->is_init || result->kind == TYPE_void) lower_effect(f, stmt->expr);
+        else if (is_simple(result)) value = lower_value(f, stmt->expr);
+        else lower_into(f, stmt->expr, f->result);
+    }
+    run_defers(f, NULL);
+    if (f->sig->is_init && !f->result) value = build_load(&f->b, f->self.address);
+    build_return(&f->b, &value, value ? 1 : 0);
+    f->dead = true;
+}
+
+static void lower_block(Fn *f, Stmt *stmt) {
+    Defer *defers = f->defers;
+    for (int i = 0; i < stmt->body.count && !f->dead; i++) lower_stmt(f, stmt->body.at[i]);
+    if (!f->dead) run_defers(f, defers);
+    f->defers = defers;
+}
+
+static void lower_static_assert(Fn *f, Stmt *stmt) {
+    int64_t value;
+    if (expr_constant(f, stmt->expr, &value) && !value)
+        lower_report(f, DIAG_static_assert, stmt->loc, format_text(f->l->arena, "%.*s", STR_ARG(stmt->text)));
+}
+
+void lower_stmt(Fn *f, Stmt *stmt) {
+    if (f->dead) return;
+    f->b.loc = stmt->loc;
+    switch ((StmtKind)stmt->kind) {
+    case STMT_expr: lower_effect(f, stmt->expr); break;
+    case STMT_decl: lower_decls(f, stmt); break;
+    case STMT_block: lower_block(f, stmt); break;
+    case STMT_if: lower_if(f, stmt); break;
+    case STMT_switch: lower_switch(f, stmt); break;
+    case STMT_for:
+    case STMT_while:
+    case STMT_do: lower_loop(f, stmt); break;
+    case STMT_break: lower_break(f, stmt); break;
+    case STMT_continue: lower_continue(f, stmt); break;
+    case STMT_return: lower_return(f, stmt); break;
+    case STMT_defer: {
+        Defer *defer = arena_new(f->l->arena, Defer);
+        *defer = (Defer){f->defers, stmt->then};
+        f->defers = defer;
+        break;
+    }
+    case STMT_label: lower_stmt(f, stmt->then); break;
+    case STMT_static_for: lower_static_for(f, stmt); break;
+    case STMT_static_assert: lower_static_assert(f, stmt); break;
+    case STMT_empty:
+    case STMT_case:
+    case STMT_discard: break;
+    }
+}
+
+/* ---- functions */
+
+static Local param_local(Fn *f, Val *value, const Param *param, bool assigned) {
+    if (!(param->flags & PARAM_BY_ADDRESS)) {
+        if (!assigned) return (Local){.value = value};
+        Val *address = build_var(&f->b, param->type, param->name, true);
+        build_store(&f->b, address, value);
+        return (Local){.address = address};
+    }
+    if (param->dir != DIR_in || !assigned) return (Local){.address = value};
+    Val *copy = build_var(&f->b, param->type, param->name, true);
+    copy_object(f, copy, value, false);
+    return (Local){.address = copy};
+}
+
+static void bind_pack(Fn *f, Decl *decl, Local local) {
+    Local *pack = find_local(f, decl);
+    if (!pack) {
+        bind_local(f, decl, (Local){0});
+        pack = find_local(f, decl);
+    }
+    Local *elements = arena_array(f->l->arena, Local, pack->nelements + 1);
+    if (pack->nelements) memcpy(elements, pack->elements, sizeof(Local) * (size_t)pack->nelements);
+    elements[pack->nelements++] = local;
+    pack->elements = elements;
+}
+
+static void bind_params(Fn *f) {
+    const Func *func = f->func;
+    int next = 0;
+    Val **values = func->body->params;
+    if (func->nparams && (func->params[0].flags & PARAM_RESULT)) f->result = values[next++];
+    if (f->sig->has_this) {
+        f->self = param_local(f, values[next], &func->params[next], false);
+        next++;
+    }
+    for (int i = 0; i < f->sig->nparams; i++) {
+        const ParamSig *param = &f->sig->params[i];
+        if (param->type->kind == TYPE_function) continue;
+        bool assigned = param->decl && (param->decl->flags & DECL_ASSIGNED);
+        Local local = param_local(f, values[next], &func->params[next], assigned);
+        if (param->is_pack && param->decl) bind_pack(f, param->decl, local);
+        else if (param->decl) bind_local(f, param->decl, local);
+        next++;
+    }
+    for (int i = 0; i < f->request->generic.nparams; i++) { /* a pack of no elements */
+        const ParamSig *param = &f->request->generic.params[i];
+        if (param->is_pack && param->decl && !find_local(f, param->decl))
+            bind_local(f, param->decl, (Local){0});
+    }
+}
+
+Fn fn_begin(Lowerer *l, Request *request) {
+    Fn f = {.l = l,
+            .request = request,
+            .func = request->func,
+            .subst = request->subst,
+            .sig = &request->sig,
+            .pack_element = -1};
+    f.b = build_at_end(func_begin(request->func));
+    f.b.loc = request->func->loc;
+    f.self_type = request->sig.this_type;
+    return f;
+}
+
+/* A body whose end can be reached returns; what a function without a value there returns is zero. */
+void fn_end(Fn *f) {
+    if (!f->dead) {
+        Val *zero = f->func->nresults ? ir_const_zero(f->l->m, f->func->results[0]) : NULL;
+        build_return(&f->b, &zero, zero ? 1 : 0);
+    }
+    f->func->flags |= FUNC_LOWERED;
+}
+
+/* A constructor's `this` is the result. Fields with default values have them before the body runs. */
+static void begin_init(Fn *f) {
+    const Type *front = f->sig->result;
+    f->self_type = front;
+    if (f->result) f->self = (Local){.address = f->result};
+    else f->self = (Local){.address = build_var(&f->b, lower_type(f->l, front), NULL, false)};
+    if (front->kind != TYPE_struct) return;
+    DeclVec fields = check_all_fields(f->l->c, front);
+    for (int i = 0; i < fields.count; i++) {
+        if (!fields.at[i]->init) continue;
+        check_decl_body(f->l->c, fields.at[i]);
+        lower_under(f, fields.at[i]->init, subst_of_type(f->l->c, front),
+                    build_field(&f->b, f->self.address, i));
+    }
+}
+
+static void end_init(Fn *f) {
+    if (f->dead || f->result) return;
+    Val *value = build_load(&f->b, f->self.address);
+    build_return(&f->b, &value, 1);
+    f->dead = true;
+}
+
+/* A prelude function that is one operation: [__op(sin)]. Called as a function only when it is differentiated by name. */
+static void lower_op_body(Fn *f) {
+    Val *value = lower_op(f, f->request->decl, f->request->subst, f->func->body->params + (f->result ? 1 : 0),
+                          f->result);
+    if (value) {
+        build_return(&f->b, &value, 1);
+        f->dead = true;
+    }
+}
+
+static void lower_decl_body(Lowerer *l, Request *request) {
+    Decl *decl = request->decl;
+    check_decl_body(l->c, decl);
+    bool is_op = decl->sema && decl->sema->op;
+    if (!decl->body && !decl->body_expr && !is_op) return; /* declared only */
+    if (decl->flags & DECL_BODY_ERRORS) return;
+    Fn f = fn_begin(l, request);
+    f.diff = (request->func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
+    bind_params(&f);
+    if (is_op) {
+        lower_op_body(&f);
+        fn_end(&f);
+        return;
+    }
+    if (f.sig->is_init) begin_init(&f);
+    if (decl->body_expr) {
+        Stmt statement = {.kind = STMT_return, .expr = decl->body_expr, .loc = decl->body_expr->loc};
+        if (decl->body_expr->type->kind == TYPE_void) lower_effect(&f, decl->body_expr);
+        else lower_return(&f, &statement);
+    } else lower_stmt(&f, decl->body);
+    if (f.sig->is_init) end_init(&f);
+    fn_end(&f);
+}
+
+void lower_body(Lowerer *l, Request *request) {
+    if (request->func->body) return;
+    switch (request->kind) {
+    case REQUEST_decl: lower_decl_body(l, request); break;
+    case REQUEST_dispatch: lower_dispatch_body(l, request); break;
+    case REQUEST_opened: lower_opened_body(l, request); break;
+    case REQUEST_init: lower_global_init(l, request); break;
+    case REQUEST_entry: lower_entry_body(l, request); break;
+    case REQUEST_dadd: lower_dadd_body(l, request); break;
+    }
+}

@@ -1,0 +1,413 @@
+/* Calls: which function is meant once types are known, and how arguments are passed.
+ *
+ * Out and inout arguments of simple type go through a temporary: copied in, copied back in the order of the parameters.
+ * Structs and arrays are passed by the address of where they are, if that is a local variable that no other argument of the
+ * call overlaps; otherwise they are copied, too. So the rules in ir.h about what addresses may overlap always hold. */
+#include "lower/lowerer.h"
+
+/* ---- finding the callee */
+
+static Decl *interface_of(const Decl *decl) {
+    Decl *owner = decl->parent;
+    if (owner && (owner->kind == DECL_property || owner->kind == DECL_subscript)) owner = owner->parent;
+    return owner && owner->kind == DECL_interface ? owner : NULL;
+}
+
+static bool is_interface_diff(const Type *type) {
+    return type->kind == TYPE_assoc && type->args[0]->kind == TYPE_interface;
+}
+
+/* The implementation's generics take the arguments that were given for the requirement's. */
+static const Subst *own_arguments(Lowerer *l, const Subst *found, Decl *implementation,
+                                  const Decl *requirement, const Subst *given) {
+    for (const Subst *s = given; s; s = s->outer)
+        if (s->owner == requirement && implementation->generics && implementation->generics->params.count)
+            return subst_new(l->c, found, implementation, s->args, s->nargs);
+    return found;
+}
+
+Callee resolve_callee(Fn *f, Decl *decl, const Subst *subst) {
+    Lowerer *l = f->l;
+    Callee callee = {.decl = decl, .subst = subst};
+    Decl *interface = interface_of(decl);
+    if (!interface) return callee;
+    callee.requirement = decl;
+    const Type *self = subst_find(subst, interface, 0);
+    if (!self) arena_fault(l->arena, "a requirement is called without a type");
+    if (self->kind == TYPE_interface && !is_interface_diff(self)) {
+        callee.request = request_dispatch(l, decl, subst);
+        return callee;
+    }
+    Satisfaction found = check_witness(l->c, self, decl, subst);
+    switch ((SatisfyKind)found.kind) {
+    case SATISFY_decl:
+        callee.decl = found.decl;
+        callee.subst = own_arguments(l, found.subst, found.decl, decl, subst);
+        break;
+    case SATISFY_default: break;
+    default:
+        callee.native = decl->flavour == FUNC_init ? "__init" : decl->name->text;
+        callee.native_type = self;
+        break;
+    }
+    return callee;
+}
+
+/* ---- arguments */
+
+typedef struct Arg {
+    Expr *expr;         /* NULL: `place` is given */
+    int element;        /* of a pack; -1: none */
+    const Subst *subst; /* set: a default value, under the callee's arguments */
+    Place place;
+    Val *value; /* in, simple */
+    Val *temp;  /* copied here */
+    bool copy_back;
+    bool drop; /* its derivative must not flow */
+} Arg;
+
+typedef VEC(Arg) ArgVec;
+
+static void add_arg_expr(Fn *f, ArgVec *args, Expr *e) {
+    if (e->kind != EXPR_expand) {
+        vec_push(f->l->arena, args, ((Arg){.expr = e, .element = f->pack_element}));
+        return;
+    }
+    int n = pack_length_of(f, e->a);
+    for (int i = 0; i < n; i++) vec_push(f->l->arena, args, ((Arg){.expr = e->a, .element = i}));
+}
+
+static void evaluate(Fn *f, Arg *arg, const ParamSig *param, const Type *ir) {
+    const Subst *subst = f->subst;
+    int element = f->pack_element;
+    if (arg->expr) {
+        f->pack_element = arg->element;
+        if (arg->subst) f->subst = arg->subst;
+        bool by_value = param->pass == PASS_in && is_simple(ir);
+        if (by_value) arg->value = lower_value(f, arg->expr);
+        else arg->place = lower_place(f, arg->expr);
+    } else if (param->pass == PASS_in && is_simple(ir)) arg->value = place_load(f, &arg->place);
+    f->subst = subst;
+    f->pack_element = element;
+}
+
+static bool is_local_memory(const Place *place) {
+    bool memory = place->kind == PLACE_memory || (place->kind == PLACE_value && place->address);
+    return memory && !place->shared && !place->write_back && !place->bit_width;
+}
+
+static bool overlaps(const ArgVec *args, int except, const FuncSig *sig, const void *root, bool before) {
+    for (int i = 0; i < args->count; i++) {
+        const ParamSig *param = &sig->params[i];
+        bool writes = param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
+        if (i == except || !writes || (before && i > except)) continue;
+        if (!args->at[i].value && args->at[i].place.root == root) return true;
+    }
+    return false;
+}
+
+static Val *copy_in(Fn *f, Arg *arg, bool fill) {
+    arg->temp = temp_var(f, arg->place.type, "arg");
+    if (fill) place_load_into(f, &arg->place, arg->temp);
+    return arg->temp;
+}
+
+static Val *pass_in(Fn *f, Arg *arg, const ArgVec *args, int index, const FuncSig *sig) {
+    const Place *place = &arg->place;
+    bool direct = (is_local_memory(place) || (place->kind == PLACE_memory && place->constant)) &&
+                  !(place->no_diff && f->diff) && !arg->drop;
+    if (direct && !(place->root && overlaps(args, index, sig, place->root, false))) return place->address;
+    if (place->kind == PLACE_value && place->value) {
+        arg->temp = temp_var(f, place->type, "arg");
+        build_store(&f->b, arg->temp, place->value);
+        return arg->temp;
+    }
+    if (arg->drop) arg->place.no_diff = true;
+    return copy_in(f, arg, true);
+}
+
+static Val *pass_by_place(Fn *f, Arg *arg, const ArgVec *args, int index, const FuncSig *sig,
+                          const Type *ir) {
+    const ParamSig *param = &sig->params[index];
+    const Place *place = &arg->place;
+    if (param->pass == PASS_ref) return place_address(f, place);
+    bool direct = !is_simple(ir) && is_local_memory(place) && !arg->drop && !(place->no_diff && f->diff);
+    if (direct && place->root && overlaps(args, index, sig, place->root, true)) direct = false;
+    if (direct) return place->address;
+    arg->copy_back = true;
+    return copy_in(f, arg, param->pass == PASS_inout);
+}
+
+static Val *pass(Fn *f, ArgVec *args, int index, const FuncSig *sig) {
+    Arg *arg = &args->at[index];
+    const ParamSig *param = &sig->params[index];
+    const Type *ir = lower_type(f->l, param->type);
+    bool in = param->pass == PASS_in || param->pass == PASS_constref;
+    if (!in) return pass_by_place(f, arg, args, index, sig, ir);
+    if (!is_simple(ir)) return pass_in(f, arg, args, index, sig);
+    Val *value = arg->value ? arg->value : place_load(f, &arg->place);
+    return arg->drop && f->diff ? detached(f, value, true) : value;
+}
+
+static void copy_back(Fn *f, Arg *arg) {
+    if (!arg->copy_back) return;
+    if (is_simple(lower_type(f->l, arg->place.type)))
+        place_store(f, &arg->place, build_load(&f->b, arg->temp));
+    else place_store_from(f, &arg->place, arg->temp);
+}
+
+/* ---- the call */
+
+Val *call_func(Fn *f, Func *func, Val **args, int nargs, const Type *result, Val *into) {
+    ValVec all = {0};
+    bool by_address = !is_simple(result);
+    if (by_address) {
+        if (!into) into = build_var(&f->b, result, name_from(f->l->m->names, "result"), false);
+        vec_push(f->l->arena, &all, into);
+    }
+    for (int i = 0; i < nargs; i++) vec_push(f->l->arena, &all, args[i]);
+    Inst *call = build_call(&f->b, func, all.at, all.count);
+    if (f->no_diff_calls) call->flag = true;
+    return by_address || result->kind == TYPE_void ? NULL : inst_result(call);
+}
+
+/* `sig` lists every parameter, `this` (if any) first. */
+static Val *emit_call(Fn *f, Func *func, const FuncSig *sig, ArgVec *args, Val *into) {
+    Lowerer *l = f->l;
+    ValVec values = {0};
+    for (int i = 0; i < args->count; i++)
+        evaluate(f, &args->at[i], &sig->params[i], lower_type(l, sig->params[i].type));
+    for (int i = 0; i < args->count; i++) {
+        if (sig->params[i].type->kind == TYPE_function) continue;
+        vec_push(l->arena, &values, pass(f, args, i, sig));
+    }
+    Val *value = call_func(f, func, values.at, values.count, lower_type(l, sig->result), into);
+    for (int i = 0; i < args->count; i++) copy_back(f, &args->at[i]);
+    return value;
+}
+
+static FuncSig with_this(Lowerer *l, const FuncSig *sig) {
+    FuncSig all = *sig;
+    if (!sig->has_this) return all;
+    all.params = arena_array(l->arena, ParamSig, sig->nparams + 1);
+    all.params[0] = (ParamSig){.name = name_from(l->m->names, "this"),
+                               .type = sig->this_type,
+                               .pass = sig->this_pass,
+                               .no_diff = sig->this_no_diff};
+    if (sig->nparams) memcpy(all.params + 1, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
+    all.nparams++;
+    return all;
+}
+
+static Decl *param_decl(const Decl *decl, int index) {
+    return index < decl->params.count ? decl->params.at[index] : NULL;
+}
+
+static void collect_args(Fn *f, Expr *e, Decl *decl, const Subst *subst, ArgVec *args) {
+    for (int i = 0; i < e->args.count; i++) {
+        Expr *arg = e->args.at[i];
+        if (arg) {
+            add_arg_expr(f, args, arg);
+            continue;
+        }
+        Decl *param = param_decl(decl, i); /* left out: its default */
+        vec_push(f->l->arena, args, ((Arg){.expr = param->init, .element = -1, .subst = subst}));
+    }
+}
+
+void call_defaults(Fn *f, Request *request, Val *into) {
+    ArgVec args = {0};
+    for (int i = 0; i < request->sig.nparams; i++) {
+        Decl *param = request->sig.params[i].decl;
+        check_default_argument_of(f->l->c, param);
+        vec_push(f->l->arena, &args, ((Arg){.expr = param->init, .element = -1, .subst = request->subst}));
+    }
+    emit_call(f, request->func, &request->sig, &args, into);
+}
+
+/* A derivative that the interface does not promise must not flow, even if the implementation could. */
+static void drop_unpromised(Fn *f, const Callee *callee, const FuncSig *sig, ArgVec *args, bool has_this) {
+    if (!f->diff || !callee->requirement || callee->requirement == callee->decl) return;
+    FuncSig promised = check_generic_signature(f->l->c, callee->requirement, NULL, 0, true);
+    Decl *context = callee->requirement;
+    if (has_this && args->count) {
+        bool differentiable =
+            check_is_diff_type(f->l->c, promised.this_type ? promised.this_type : sig->params[0].type,
+                               context) &&
+            !promised.this_no_diff;
+        args->at[0].drop = !differentiable;
+    }
+    int first = has_this ? 1 : 0;
+    for (int i = 0; i < promised.nparams && i + first < args->count; i++) {
+        if (promised.params[i].is_pack) return;
+        args->at[i + first].drop = promised.params[i].no_diff;
+    }
+}
+
+/* ---- functions as arguments */
+
+static const FuncBinding *find_binding(const Fn *f, const Decl *param) {
+    for (int i = 0; i < f->request->nbindings; i++)
+        if (f->request->bindings[i].param == param) return &f->request->bindings[i];
+    return NULL;
+}
+
+typedef VEC(FuncBinding) BindingVec;
+
+static void bind_function(Fn *f, BindingVec *bindings, Decl *param, Expr *arg) {
+    while (arg->kind == EXPR_paren || arg->kind == EXPR_convert) arg = arg->a;
+    FuncBinding binding = {.param = param};
+    if (arg->kind == EXPR_lambda) {
+        binding.decl = arg->decl;
+        binding.lambda = arg->decl->parent;
+        binding.subst = f->subst;
+    } else if (arg->kind == EXPR_decl && arg->decl->kind == DECL_var) {
+        const FuncBinding *outer = find_binding(f, arg->decl);
+        if (!outer) arena_fault(f->l->arena, "a function value is not known");
+        binding = *outer;
+        binding.param = param;
+    } else {
+        binding.decl = arg->decl;
+        binding.subst = concrete_subst(f, arg->subst);
+    }
+    vec_push(f->l->arena, bindings, binding);
+}
+
+static BindingVec bind_functions(Fn *f, Decl *decl, Expr *e) {
+    BindingVec bindings = {0};
+    for (int i = 0; i < e->args.count && i < decl->params.count; i++) {
+        Expr *arg = e->args.at[i];
+        if (arg && arg->type && arg->type->kind == TYPE_function)
+            bind_function(f, &bindings, decl->params.at[i], arg);
+    }
+    return bindings;
+}
+
+static Val *call_bound(Fn *f, Expr *e, Val *into) {
+    Lowerer *l = f->l;
+    Expr *callee = e->a;
+    while (callee->kind == EXPR_paren) callee = callee->a;
+    const FuncBinding *binding = find_binding(f, callee->decl);
+    if (!binding) arena_fault(l->arena, "a function value is not known");
+    Request *request = request_func(l, binding->decl, binding->subst, false, NULL, 0);
+    ArgVec args = {0};
+    FuncSig sig = with_this(l, &request->sig);
+    if (binding->lambda) { /* an object without fields */
+        Place self = place_of_memory(temp_var(f, request->sig.this_type, "lambda"), request->sig.this_type);
+        vec_push(l->arena, &args, ((Arg){.place = self, .element = -1}));
+    }
+    for (int i = 0; i < e->args.count; i++) add_arg_expr(f, &args, e->args.at[i]);
+    return emit_call(f, request->func, &sig, &args, into);
+}
+
+/* ---- entry */
+
+static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val *into) {
+    Lowerer *l = f->l;
+    Callee callee = resolve_callee(f, decl, subst);
+    bool bound = e->a != NULL;
+    if (bound && !callee.request && concrete(f, e->a->type)->kind != TYPE_interface) bound = true;
+    Request *request =
+        callee.request ? callee.request : request_func(l, callee.decl, callee.subst, bound, NULL, 0);
+    bool was_plain = request->plain_this;
+    request->plain_this = was_plain || bound;
+    Func *func = request_derivative(l, request, e->modes, e->nmodes, NULL);
+    request->plain_this = was_plain;
+    FuncSig declared = check_signature_of(l->c, request->decl, request->subst, e->modes, e->nmodes, bound);
+    FuncSig flat = flatten_signature(l, &declared), sig = with_this(l, &flat);
+    ArgVec args = {0};
+    if (bound && flat.has_this) vec_push(l->arena, &args, ((Arg){.expr = e->a, .element = f->pack_element}));
+    collect_args(f, e, decl, subst, &args);
+    return emit_call(f, func, &sig, &args, into);
+}
+
+Val *lower_call(Fn *f, Expr *e, Val *into) {
+    Lowerer *l = f->l;
+    Decl *decl = e->decl;
+    if (!decl || decl->kind == DECL_var) return call_bound(f, e, into);
+    const Subst *subst = concrete_subst(f, e->subst);
+    if (e->nmodes) return call_derivative(f, e, decl, subst, into);
+    Val *value;
+    if (lower_intrinsic(f, decl, subst, e, into, &value)) return value;
+    Callee callee = resolve_callee(f, decl, subst);
+    if (callee.native) return lower_native(f, &callee, e, into);
+    if (!callee.request && callee.decl != decl &&
+        lower_intrinsic(f, callee.decl, callee.subst, e, into, &value))
+        return value;
+    BindingVec bindings = bind_functions(f, decl, e);
+    Request *request = callee.request;
+    if (!request) request = request_func(l, callee.decl, callee.subst, false, bindings.at, bindings.count);
+    FuncSig sig = with_this(l, &request->sig);
+    ArgVec args = {0};
+    bool has_this = request->sig.has_this;
+    if (has_this) {
+        if (!e->a) arena_fault(l->arena, "a method is called without an object");
+        vec_push(l->arena, &args, ((Arg){.expr = e->a, .element = f->pack_element}));
+    }
+    collect_args(f, e, decl, subst, &args);
+    drop_unpromised(f, &callee, &sig, &args, has_this);
+    return emit_call(f, request->func, &sig, &args, into);
+}
+
+/* ---- properties and subscripts */
+
+static Decl *accessor_of(Decl *property, FuncFlavour flavour) {
+    for (int i = 0; i < property->members.count; i++)
+        if (property->members.at[i]->kind == DECL_func && property->members.at[i]->flavour == flavour)
+            return property->members.at[i];
+    return NULL;
+}
+
+/* A field that stands in for a property of an interface. */
+static Val *access_field(Fn *f, const Satisfaction *found, FuncFlavour flavour, const Place *object,
+                         Val *new_value, Val *into) {
+    Place place = place_field(f, *object, found->decl);
+    bool simple = is_simple(lower_type(f->l, place.type));
+    if (flavour == FUNC_set) {
+        if (simple) place_store(f, &place, new_value);
+        else place_store_from(f, &place, new_value);
+        return NULL;
+    }
+    if (into) {
+        place_load_into(f, &place, into);
+        return NULL;
+    }
+    return place_load(f, &place);
+}
+
+static Arg value_arg(Fn *f, Val *value, const Type *front) {
+    Arg arg = {.element = -1};
+    if (is_simple(lower_type(f->l, front)))
+        arg.place = (Place){.kind = PLACE_value, .value = value, .type = front};
+    else arg.place = (Place){.kind = PLACE_value, .address = value, .type = front};
+    return arg;
+}
+
+Val *call_accessor(Fn *f, Decl *property, const Subst *subst, FuncFlavour flavour, const Place *object,
+                   Val **values, int nvalues, Val *new_value, Val *into) {
+    Lowerer *l = f->l;
+    Decl *interface = property->parent->kind == DECL_interface ? property->parent : NULL;
+    const Type *self = interface ? subst_find(subst, interface, 0) : NULL;
+    Request *request = NULL;
+    if (self && self->kind == TYPE_interface)
+        request = request_dispatch(l, accessor_of(property, flavour), subst);
+    else if (self) {
+        Satisfaction found = check_witness(l->c, self, property, subst);
+        if (found.kind == SATISFY_field) return access_field(f, &found, flavour, object, new_value, into);
+        if (found.kind == SATISFY_decl) property = found.decl, subst = found.subst;
+    }
+    if (!request) {
+        Decl *accessor = accessor_of(property, flavour);
+        if (!accessor && flavour == FUNC_get) accessor = accessor_of(property, FUNC_ref);
+        if (!accessor) arena_fault(l->arena, "a property lacks an accessor");
+        request = request_func(l, accessor, subst, false, NULL, 0);
+    }
+    FuncSig sig = with_this(l, &request->sig);
+    ArgVec args = {0};
+    if (request->sig.has_this) vec_push(l->arena, &args, ((Arg){.place = *object, .element = -1}));
+    for (int i = 0; i < nvalues; i++)
+        vec_push(l->arena, &args, value_arg(f, values[i], request->sig.params[i].type));
+    if (flavour == FUNC_set)
+        vec_push(l->arena, &args, value_arg(f, new_value, request->sig.params[nvalues].type));
+    return emit_call(f, request->func, &sig, &args, into);
+}

@@ -1,0 +1,110 @@
+/* EXPR_construct: a vector from components, or an aggregate from its parts. */
+#include "lower/lowerer.h"
+
+static void add_components(Fn *f, Expr *e, ValVec *out) {
+    const Type *front = concrete(f, e->type);
+    if (front->kind == TYPE_matrix) {
+        Val *matrix = lower_address(f, e);
+        const Type *ir = lower_type(f->l, front);
+        for (int64_t i = 0; i < type_length(ir); i++) {
+            Val *row = build_load(&f->b, build_elem(&f->b, matrix, const_int(f, TYPE_int, i), true));
+            for (int k = 0; k < type_count(row->type); k++)
+                vec_push(f->l->arena, out, build_extract_lane(&f->b, row, k));
+        }
+        return;
+    }
+    Val *value = lower_value(f, e);
+    if (value->type->kind != TYPE_vector) {
+        vec_push(f->l->arena, out, value);
+        return;
+    }
+    for (int i = 0; i < type_count(value->type); i++)
+        vec_push(f->l->arena, out, build_extract_lane(&f->b, value, i));
+}
+
+static ValVec components(Fn *f, Expr *e, const Type *element, int wanted) {
+    ValVec all = {0};
+    for (int i = 0; i < e->args.count; i++) {
+        if (e->args.at[i]) add_components(f, e->args.at[i], &all);
+        else vec_push(f->l->arena, &all, ir_const_zero(f->l->m, element));
+    }
+    while (all.count < wanted) vec_push(f->l->arena, &all, ir_const_zero(f->l->m, element));
+    return all;
+}
+
+Val *lower_construct(Fn *f, Expr *e) {
+    const Type *type = ir_type(f, e->type);
+    if (type->kind != TYPE_vector)
+        return e->args.count && e->args.at[0] ? lower_value(f, e->args.at[0]) : ir_const_zero(f->l->m, type);
+    ValVec all = components(f, e, type->args[0], type_count(type));
+    return build_vec(&f->b, type, all.at);
+}
+
+static void matrix_into(Fn *f, Expr *e, Val *to) {
+    const Type *rows = to->type->args[0], *row_type = rows->args[0];
+    int columns = type_count(row_type);
+    ValVec all = components(f, e, row_type->args[0], columns * (int)type_length(rows));
+    for (int64_t i = 0; i < type_length(rows); i++)
+        build_store(&f->b, build_elem(&f->b, to, const_int(f, TYPE_int, i), true),
+                    build_vec(&f->b, row_type, all.at + i * columns));
+}
+
+static void array_into(Fn *f, Expr *e, const Type *front, Val *to) {
+    int64_t length = type_length(to->type->args[0]);
+    if (e->args.count < length) build_zero(&f->b, to);
+    for (int i = 0; i < e->args.count && i < length; i++) {
+        Val *address = build_elem(&f->b, to, const_int(f, TYPE_int, i), true);
+        if (e->args.at[i]) lower_into(f, e->args.at[i], address);
+        else store_default(f, front->args[0], address);
+    }
+    if (front->args[0]->kind == TYPE_struct) /* elements that are left out have defaults of their own */
+        for (int64_t i = e->args.count; i < length && i < e->args.count + 64; i++)
+            store_default(f, front->args[0], build_elem(&f->b, to, const_int(f, TYPE_int, i), true));
+}
+
+static void struct_into(Fn *f, Expr *e, const Type *front, Val *to) {
+    Lowerer *l = f->l;
+    DeclVec fields = check_all_fields(l->c, front);
+    for (int i = 0; i < fields.count; i++) {
+        Decl *field = fields.at[i];
+        Val *address = build_field(&f->b, to, i);
+        Expr *arg = i < e->args.count ? e->args.at[i] : NULL;
+        if (arg) lower_into(f, arg, address);
+        else if (field->init) {
+            check_decl_body(l->c, field);
+            lower_under(f, field->init, subst_of_type(l->c, front), address);
+        } else store_default(f, check_field_type(l->c, front, field), address);
+    }
+}
+
+/* Tuples and pairs: parts in order; a part may be an expansion of a pack. */
+static void parts_into(Fn *f, Expr *e, Val *to) {
+    int next = 0;
+    for (int i = 0; i < e->args.count; i++) {
+        Expr *arg = e->args.at[i];
+        if (!arg) {
+            build_zero(&f->b, build_field(&f->b, to, next++));
+            continue;
+        }
+        if (arg->kind != EXPR_expand) {
+            lower_into(f, arg, build_field(&f->b, to, next++));
+            continue;
+        }
+        int n = pack_length_of(f, arg->a), outer = f->pack_element;
+        for (int k = 0; k < n; k++) {
+            f->pack_element = k;
+            lower_into(f, arg->a, build_field(&f->b, to, next++));
+        }
+        f->pack_element = outer;
+    }
+}
+
+void lower_construct_into(Fn *f, Expr *e, Val *to) {
+    const Type *front = concrete(f, e->type);
+    switch (front->kind) {
+    case TYPE_matrix: matrix_into(f, e, to); return;
+    case TYPE_array: array_into(f, e, front, to); return;
+    case TYPE_struct: struct_into(f, e, front, to); return;
+    default: parts_into(f, e, to); return;
+    }
+}

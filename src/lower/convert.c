@@ -1,0 +1,168 @@
+/* Conversions. */
+#include "lower/lowerer.h"
+
+Val *convert_numeric(Fn *f, Val *value, const Type *to) {
+    if (to->kind == TYPE_vector && value->type->kind != TYPE_vector) {
+        Val *element = build_convert(&f->b, value, to->args[0]);
+        return build_splat(&f->b, to, element);
+    }
+    return build_convert(&f->b, value, to);
+}
+
+static Val *to_bool(Fn *f, Val *value) {
+    const Type *flag = type_basic(f->l->types, TYPE_bool);
+    if (value->type->kind == TYPE_pointer)
+        value = build_bitcast(&f->b, value, type_basic(f->l->types, TYPE_uint64));
+    return build_convert(&f->b, value, flag);
+}
+
+static Val *pointer_cast(Fn *f, Val *value, const Type *to) {
+    const Type *word = type_basic(f->l->types, TYPE_uint64);
+    if (value->type->kind == TYPE_pointer && to->kind == TYPE_pointer) return build_bitcast(&f->b, value, to);
+    if (value->type->kind == TYPE_pointer) return build_convert(&f->b, build_bitcast(&f->b, value, word), to);
+    return build_bitcast(&f->b, build_convert(&f->b, value, word), to);
+}
+
+static Val *lane_zero(Fn *f, Expr *e) {
+    Val *value = lower_value(f, e->a);
+    if (value->type->kind == TYPE_vector) return build_extract_lane(&f->b, value, 0);
+    return build_vec(&f->b, ir_type(f, e->type), &value);
+}
+
+Val *lower_convert(Fn *f, Expr *e) {
+    const Type *to = ir_type(f, e->type);
+    switch ((ConversionKind)e->conversion) {
+    case CONVERT_splat: return build_splat(&f->b, to, lower_value(f, e->a));
+    case CONVERT_single: return lane_zero(f, e);
+    case CONVERT_bool: return to_bool(f, lower_value(f, e->a));
+    case CONVERT_null: lower_effect(f, e->a); return ir_const_zero(f->l->m, to);
+    case CONVERT_pointer: return pointer_cast(f, lower_value(f, e->a), to);
+    case CONVERT_numeric:
+        if (e->a->kind == EXPR_float && to->kind == TYPE_double)
+            return ir_const_real(f->l->m, to, e->a->real); /* all its digits */
+        return build_convert(&f->b, lower_value(f, e->a), to);
+    case CONVERT_enum: return build_convert(&f->b, lower_value(f, e->a), to);
+    case CONVERT_same_bits: return build_bitcast(&f->b, lower_value(f, e->a), to);
+    default: return lower_value(f, e->a);
+    }
+}
+
+/* ---- matrices */
+
+static void splat_matrix(Fn *f, Expr *e, Val *to) {
+    const Type *rows = to->type->args[0];
+    Val *row = build_splat(&f->b, rows->args[0], lower_value(f, e->a));
+    for (int64_t i = 0; i < type_length(rows); i++)
+        build_store(&f->b, build_elem(&f->b, to, const_int(f, TYPE_int, i), true), row);
+}
+
+static void convert_matrix(Fn *f, Expr *e, Val *to) {
+    const Type *rows = to->type->args[0], *row_type = rows->args[0];
+    Val *from = lower_address(f, e->a);
+    int columns = type_count(row_type);
+    uint8_t lanes[4] = {0, 1, 2, 3};
+    for (int64_t i = 0; i < type_length(rows); i++) {
+        Val *index = const_int(f, TYPE_int, i);
+        Val *row = build_load(&f->b, build_elem(&f->b, from, index, true));
+        if (type_count(row->type) > columns)
+            row = columns == 1 ? build_vec(&f->b, type_vector(f->l->types, row->type->args[0], 1),
+                                           (Val *[]){build_extract_lane(&f->b, row, 0)})
+                               : build_shuffle(&f->b, row, lanes, columns);
+        build_store(&f->b, build_elem(&f->b, to, index, true), build_convert(&f->b, row, row_type));
+    }
+}
+
+/* ---- interfaces, optionals, pairs */
+
+/* A value of a concrete type (at `from`, or simple `value`) into an interface value. */
+void to_interface(Fn *f, const Type *interface, const Type *type, Val *value, Val *from, Val *to) {
+    int field = variant_index(f->l, interface, type);
+    build_zero(&f->b, to);
+    build_store(&f->b, build_field(&f->b, to, 0), const_int(f, TYPE_uint, field));
+    Val *place = build_field(&f->b, to, field);
+    if (value) build_store(&f->b, place, value);
+    else copy_object(f, place, from, false);
+}
+
+static void into_interface(Fn *f, Expr *e, Val *to) {
+    const Type *interface = concrete(f, e->type), *type = concrete(f, e->a->type);
+    if (type->kind == TYPE_interface) {
+        pass_between(f, type, lower_address(f, e->a), interface, to);
+        return;
+    }
+    if (is_simple(lower_type(f->l, type))) {
+        to_interface(f, interface, type, lower_value(f, e->a), NULL, to);
+        return;
+    }
+    to_interface(f, interface, type, NULL, lower_address(f, e->a), to);
+}
+
+static void into_optional(Fn *f, Expr *e, Val *to) {
+    lower_into(f, e->a, build_field(&f->b, to, 0));
+    build_store(&f->b, build_field(&f->b, to, 1), const_int(f, TYPE_bool, 1));
+}
+
+static void convert_part(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to);
+
+static void map_optional(Fn *f, Expr *e, Val *to) {
+    const Type *from = concrete(f, e->a->type), *type = concrete(f, e->type);
+    Val *source = lower_address(f, e->a);
+    build_store(&f->b, build_field(&f->b, to, 1), build_load(&f->b, build_field(&f->b, source, 1)));
+    convert_part(f, from->args[0], build_field(&f->b, source, 0), type->args[0], build_field(&f->b, to, 0));
+}
+
+/* DifferentialPair<A> to DifferentialPair<I>, or between widths of floats. */
+static void map_pair(Fn *f, Expr *e, Val *to) {
+    Checker *c = f->l->c;
+    const Type *from = concrete(f, e->a->type)->args[0], *type = concrete(f, e->type)->args[0];
+    Val *source = lower_address(f, e->a);
+    Val *p = build_field(&f->b, source, 0), *d = build_field(&f->b, source, 1);
+    convert_part(f, from, p, type, build_field(&f->b, to, 0));
+    if (type->kind != TYPE_interface) {
+        convert_part(f, check_differential(c, from), d, check_differential(c, type),
+                     build_field(&f->b, to, 1));
+        return;
+    }
+    Val *sum = build_field(&f->b, to, 1);
+    build_zero(&f->b, sum);
+    int field = variant_index(f->l, type, from) - 1;
+    copy_object(f, build_field(&f->b, sum, field), d, false);
+}
+
+static void convert_part(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to) {
+    const Type *ir = lower_type(f->l, from_type), *target = lower_type(f->l, to_type);
+    if (from_type == to_type) {
+        if (is_simple(ir)) build_store(&f->b, to, build_load(&f->b, from));
+        else copy_object(f, to, from, false);
+    } else if (is_simple(ir) && is_simple(target))
+        build_store(&f->b, to, convert_numeric(f, build_load(&f->b, from), target));
+    else pass_between(f, from_type, from, to_type, to);
+}
+
+void lower_convert_into(Fn *f, Expr *e, Val *to) {
+    switch ((ConversionKind)e->conversion) {
+    case CONVERT_splat: splat_matrix(f, e, to); return;
+    case CONVERT_numeric:
+    case CONVERT_truncate: convert_matrix(f, e, to); return;
+    case CONVERT_to_interface:
+    case CONVERT_interface: into_interface(f, e, to); return;
+    case CONVERT_optional: into_optional(f, e, to); return;
+    case CONVERT_optional_map: map_optional(f, e, to); return;
+    case CONVERT_null: build_zero(&f->b, to); return;
+    case CONVERT_pair: map_pair(f, e, to); return;
+    case CONVERT_interface_diff:
+        pass_between(f, concrete(f, e->a->type), lower_address(f, e->a), concrete(f, e->type), to);
+        return;
+    case CONVERT_upcast: {
+        Val *from = lower_address(f, e->a);
+        int n = type_record(to->type->args[0])->nfields;
+        for (int i = 0; i < n; i++) {
+            Val *a = build_field(&f->b, to, i), *b = build_field(&f->b, from, i);
+            if (is_simple(a->type->args[0])) build_store(&f->b, a, build_load(&f->b, b));
+            else copy_object(f, a, b, false);
+        }
+        return;
+    }
+    default: lower_into(f, e->a, to); return;
+    }
+}

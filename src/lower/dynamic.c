@@ -1,0 +1,396 @@
+/* Interface values: a tag and, for each type that can stand behind the interface, a field.
+ *
+ * A call through an interface is a call of a dispatch function, whose body is a switch on the tag. A generic function that is
+ * called with an interface value for its type parameter is opened in the same way: the switch calls the specialisation for
+ * each type. Where the tag is known, inlining and simplification leave the one call. */
+#include "lower/lowerer.h"
+
+static bool is_interface_diff(const Type *type) {
+    return type->kind == TYPE_assoc && type->args[0]->kind == TYPE_interface;
+}
+
+/* ---- between forms */
+
+static Val *tag_of(Fn *f, Val *interface) { return build_load(&f->b, build_field(&f->b, interface, 0)); }
+
+static void move(Fn *f, const Type *front, Val *from, Val *to) {
+    if (is_simple(lower_type(f->l, front))) build_store(&f->b, to, build_load(&f->b, from));
+    else copy_object(f, to, from, false);
+}
+
+typedef void (*VariantVisitor)(Fn *f, const Type *type, int index, void *user);
+
+/* A switch over the types behind `interface`, each case filled by `visit`. */
+static void switch_variants(Fn *f, const Type *interface, Val *tag, VariantVisitor visit, void *user) {
+    Lowerer *l = f->l;
+    lower_type(l, interface);
+    int n = check_conformers(l->c, interface)->count;
+    SwitchCase *cases = arena_array(l->arena, SwitchCase, n + 1);
+    int64_t *values = arena_array(l->arena, int64_t, n + 1);
+    for (int i = 0; i < n; i++) {
+        values[i] = i + 1;
+        cases[i] = (SwitchCase){&values[i], 1};
+    }
+    Inst *inst = build_switch(&f->b, tag, cases, n, NULL, 0);
+    Builder outer = f->b;
+    for (int i = 0; i <= n; i++) {
+        f->b = build_at_end(inst->regions[i]);
+        f->b.loc = outer.loc;
+        f->dead = false;
+        if (i < n) visit(f, check_conformers(l->c, interface)->at[i], i, user);
+        build_yield(&f->b, NULL, 0);
+    }
+    f->b = outer;
+}
+
+typedef struct Between {
+    const Type *from_type, *to_type;
+    Val *from, *to;
+} Between;
+
+static void widen_variant(Fn *f, const Type *type, int index, void *user) {
+    const Between *between = user;
+    int field = variant_index(f->l, between->to_type, type);
+    build_store(&f->b, build_field(&f->b, between->to, 0), const_int(f, TYPE_uint, field));
+    move(f, type, build_field(&f->b, between->from, index + 1), build_field(&f->b, between->to, field));
+}
+
+/* A differential of one type among those of all types behind an interface. */
+static void through_differential(Fn *f, const Type *sum, Val *sum_at, const Type *type, Val *at,
+                                 bool into_sum) {
+    Checker *c = f->l->c;
+    const TypeVec *types = check_conformers(c, sum->args[0]);
+    if (into_sum) build_zero(&f->b, sum_at);
+    for (int i = 0; i < types->count; i++) {
+        if (check_differential(c, types->at[i]) != type) continue;
+        Val *field = build_field(&f->b, sum_at, i);
+        if (into_sum) move(f, type, at, field);
+        else {
+            move(f, type, field, at);
+            return;
+        }
+    }
+}
+
+void pass_between(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to) {
+    if (from_type == to_type) {
+        move(f, from_type, from, to);
+        return;
+    }
+    if (is_interface_diff(to_type)) {
+        through_differential(f, to_type, to, from_type, from, true);
+        return;
+    }
+    if (is_interface_diff(from_type)) {
+        through_differential(f, from_type, from, to_type, to, false);
+        return;
+    }
+    if (from_type->kind == TYPE_interface && to_type->kind == TYPE_interface) {
+        Between between = {from_type, to_type, from, to};
+        build_zero(&f->b, to);
+        switch_variants(f, from_type, tag_of(f, from), widen_variant, &between);
+    } else if (from_type->kind == TYPE_interface) {
+        move(f, to_type, build_field(&f->b, from, variant_index(f->l, from_type, to_type)), to);
+    } else if (to_type->kind == TYPE_interface) {
+        bool simple = is_simple(lower_type(f->l, from_type));
+        to_interface(f, to_type, from_type, simple ? build_load(&f->b, from) : NULL, simple ? NULL : from,
+                     to);
+    } else move(f, from_type, from, to);
+}
+
+/* ---- calling the implementation for one type */
+
+typedef struct Dispatch {
+    Request *request;
+    const Type *interface;
+    int open;          /* opened: index of the parameter, -1: this */
+    const Decl *owner; /* opened: whose parameter */
+    int owner_index;
+} Dispatch;
+
+/* The value of a parameter as the implementation wants it: a value, or an address. */
+static Val *adapt(Fn *f, const Type *from_type, Val *value, bool by_address, const Type *to_type,
+                  bool to_address) {
+    const Type *to_ir = lower_type(f->l, to_type);
+    if (from_type == to_type && by_address == to_address) return value;
+    Val *at = value;
+    if (!by_address) {
+        at = temp_var(f, from_type, "arg");
+        build_store(&f->b, at, value);
+    }
+    if (from_type->kind == TYPE_interface && to_type->kind != TYPE_interface)
+        at = build_field(&f->b, at, variant_index(f->l, from_type, to_type));
+    else if (from_type != to_type) {
+        Val *converted = temp_var(f, to_type, "arg");
+        pass_between(f, from_type, at, to_type, converted);
+        at = converted;
+    }
+    if (to_address) return at;
+    return is_simple(to_ir) ? build_load(&f->b, at) : at;
+}
+
+static void return_result(Fn *f, const Type *from_type, Val *value, Val *at, const Type *to_type) {
+    const Type *ir = lower_type(f->l, to_type);
+    if (ir->kind == TYPE_void) return;
+    if (from_type == to_type) {
+        if (is_simple(ir)) build_store(&f->b, f->result, value);
+        return; /* else it is there */
+    }
+    if (value) {
+        at = temp_var(f, from_type, "result");
+        build_store(&f->b, at, value);
+    }
+    pass_between(f, from_type, at, to_type, f->result);
+}
+
+static void call_variant(Fn *f, Request *callee) {
+    Lowerer *l = f->l;
+    const FuncSig *have = f->sig, *want = &callee->sig;
+    const Func *func = f->func;
+    ValVec args = {0};
+    int next = func->nparams && (func->params[0].flags & PARAM_RESULT) ? 1 : 0,
+        target = callee->func->nparams && (callee->func->params[0].flags & PARAM_RESULT) ? 1 : 0;
+    if (have->has_this) {
+        bool by_address = (func->params[next].flags & PARAM_BY_ADDRESS) != 0;
+        if (want->has_this) {
+            bool to_address = (callee->func->params[target++].flags & PARAM_BY_ADDRESS) != 0;
+            vec_push(
+                l->arena, &args,
+                adapt(f, have->this_type, func->body->params[next], by_address, want->this_type, to_address));
+        }
+        next++;
+    }
+    for (int i = 0; i < have->nparams && i < want->nparams; i++) {
+        if (have->params[i].type->kind == TYPE_function) continue;
+        bool by_address = (func->params[next].flags & PARAM_BY_ADDRESS) != 0,
+             to_address = (callee->func->params[target].flags & PARAM_BY_ADDRESS) != 0;
+        vec_push(l->arena, &args,
+                 adapt(f, have->params[i].type, func->body->params[next], by_address, want->params[i].type,
+                       to_address));
+        next++;
+        target++;
+    }
+    const Type *result = lower_type(l, want->result);
+    Val *at = NULL;
+    if (!is_simple(result))
+        at = want->result == have->result ? f->result : temp_var(f, want->result, "result");
+    Val *value = call_func(f, callee->func, args.at, args.count, result, at);
+    return_result(f, want->result, value, at, have->result);
+}
+
+/* ---- requirements */
+
+static Decl *accessor_like(Decl *property, const Decl *like) {
+    for (int i = 0; i < property->members.count; i++)
+        if (property->members.at[i]->kind == DECL_func && property->members.at[i]->flavour == like->flavour)
+            return property->members.at[i];
+    return NULL;
+}
+
+/* Same substitution, with another type for This. */
+static const Subst *subst_for_self(Lowerer *l, const Subst *subst, const Decl *interface, const Type *self) {
+    if (!subst) return NULL;
+    const Type **args = arena_copy(l->arena, subst->args, sizeof subst->args[0] * (size_t)subst->nargs);
+    if (subst->owner == interface) args[0] = self;
+    return subst_new(l->c, subst_for_self(l, subst->outer, interface, self), subst->owner, args,
+                     subst->nargs);
+}
+
+static void access_variant_field(Fn *f, const Type *type, int index, Decl *field, const Decl *accessor) {
+    Place object = place_of_memory(build_field(&f->b, f->self.address, index + 1), type);
+    Place place = place_field(f, object, field);
+    bool simple = is_simple(lower_type(f->l, place.type));
+    if (accessor->flavour == FUNC_get) place_load_into(f, &place, f->result);
+    else {
+        Val *value = f->func->body->params[f->func->nparams - 1];
+        if (simple) place_store(f, &place, value);
+        else place_store_from(f, &place, value);
+    }
+}
+
+static void requirement_variant(Fn *f, const Type *type, int index, void *user) {
+    const Dispatch *dispatch = user;
+    Lowerer *l = f->l;
+    Decl *requirement = dispatch->request->decl, *owner = requirement->parent;
+    Decl *interface = owner->kind == DECL_interface ? owner : owner->parent;
+    const Subst *subst = subst_for_self(l, dispatch->request->subst, interface, type);
+    if (owner != interface) { /* accessor of a property */
+        Satisfaction found = check_witness(l->c, type, owner, subst);
+        if (found.kind == SATISFY_field) {
+            access_variant_field(f, type, index, found.decl, requirement);
+            return;
+        }
+        Decl *accessor = found.kind == SATISFY_decl ? accessor_like(found.decl, requirement) : requirement;
+        if (accessor)
+            call_variant(f, request_func(l, accessor, found.kind == SATISFY_decl ? found.subst : subst, false,
+                                         NULL, 0));
+        return;
+    }
+    Callee callee = resolve_callee(f, requirement, subst);
+    if (callee.native) return;
+    call_variant(f, callee.request ? callee.request
+                                   : request_func(l, callee.decl, callee.subst, false, NULL, 0));
+}
+
+static void begin_dispatch(Fn *f) {
+    const Func *func = f->func;
+    int next = 0;
+    if (func->nparams && (func->params[0].flags & PARAM_RESULT)) f->result = func->body->params[next++];
+    else if (f->sig->result->kind != TYPE_void) f->result = temp_var(f, f->sig->result, "result");
+    if (f->sig->has_this) f->self = (Local){.address = func->body->params[next]};
+}
+
+static void end_dispatch(Fn *f) {
+    f->dead = false;
+    if (f->func->nresults) {
+        Val *value = build_load(&f->b, f->result);
+        build_return(&f->b, &value, 1);
+        f->dead = true;
+    }
+    fn_end(f);
+}
+
+void lower_dispatch_body(Lowerer *l, Request *request) {
+    Fn f = fn_begin(l, request);
+    f.diff = (request->func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
+    begin_dispatch(&f);
+    Dispatch dispatch = {.request = request, .interface = request->sig.this_type};
+    switch_variants(&f, request->sig.this_type, tag_of(&f, f.self.address), requirement_variant, &dispatch);
+    end_dispatch(&f);
+}
+
+/* ---- opened generics */
+
+/* The parameter whose declared type is just a generic parameter that is bound to an interface. */
+static bool find_open(Lowerer *l, Decl *decl, const Subst *subst, Dispatch *out) {
+    const FuncSig *sig = check_signature(l->c, decl);
+    for (int i = sig->has_this ? -1 : 0; i < sig->nparams; i++) {
+        const Type *type = i < 0 ? sig->this_type : sig->params[i].type;
+        uint8_t pass = i < 0 ? sig->this_pass : sig->params[i].pass;
+        if (type->kind != TYPE_param || pass != PASS_in) continue;
+        const Decl *owner = type->decl;
+        bool own = owner == decl || owner->kind == DECL_extension;
+        const Type *bound = own ? subst_find(subst, owner, (int)type->number) : NULL;
+        if (!bound || bound->kind != TYPE_interface) continue;
+        *out = (Dispatch){.interface = bound, .open = i, .owner = owner, .owner_index = (int)type->number};
+        return true;
+    }
+    return false;
+}
+
+bool needs_opening(Lowerer *l, Decl *decl, const Subst *subst) {
+    Dispatch unused;
+    for (const Subst *s = subst; s; s = s->outer)
+        for (int i = 0; i < s->nargs; i++)
+            if (s->args[i]->kind == TYPE_interface) return find_open(l, decl, subst, &unused);
+    return false;
+}
+
+static const Subst *subst_with(Lowerer *l, const Subst *subst, const Decl *owner, int index,
+                               const Type *type) {
+    if (!subst) return NULL;
+    const Type **args = arena_copy(l->arena, subst->args, sizeof subst->args[0] * (size_t)subst->nargs);
+    if (subst->owner == owner) args[index] = type;
+    return subst_new(l->c, subst_with(l, subst->outer, owner, index, type), subst->owner, args, subst->nargs);
+}
+
+static void opened_variant(Fn *f, const Type *type, int index, void *user) {
+    const Dispatch *dispatch = user;
+    (void)index;
+    const Request *request = dispatch->request;
+    const Subst *subst = subst_with(f->l, request->subst, dispatch->owner, dispatch->owner_index, type);
+    call_variant(f, request_func(f->l, request->decl, subst, request->plain_this, request->bindings,
+                                 request->nbindings));
+}
+
+void lower_opened_body(Lowerer *l, Request *request) {
+    Dispatch dispatch;
+    if (!find_open(l, request->decl, request->subst, &dispatch)) return;
+    dispatch.request = request;
+    Fn f = fn_begin(l, request);
+    f.diff = (request->func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
+    begin_dispatch(&f);
+    int result = request->func->nparams && (request->func->params[0].flags & PARAM_RESULT) ? 1 : 0;
+    int index = result + (request->sig.has_this ? 1 : 0) + dispatch.open;
+    switch_variants(&f, dispatch.interface, tag_of(&f, request->func->body->params[index]), opened_variant,
+                    &dispatch);
+    end_dispatch(&f);
+}
+
+/* ---- is, as */
+
+static Val *has_type(Fn *f, Expr *e, Val **at) {
+    const Type *type = concrete(f, e->b->type_value);
+    bool names_type = e->a->kind == EXPR_type;
+    const Type *from = concrete(f, names_type ? e->a->type_value : e->a->type);
+    if (from->kind != TYPE_interface || names_type) {
+        bool holds =
+            from == type || (type->kind == TYPE_interface && check_conforms(f->l->c, from, type, NULL));
+        if (is_interface_diff(from)) holds = true;
+        if (at && holds) *at = lower_address(f, e->a);
+        return const_int(f, TYPE_bool, holds);
+    }
+    Val *value = lower_address(f, e->a);
+    int field = variant_index(f->l, from, type);
+    if (at) *at = build_field(&f->b, value, field);
+    return build_binary(&f->b, OP_eq, tag_of(f, value), const_int(f, TYPE_uint, field));
+}
+
+Val *lower_is(Fn *f, Expr *e) { return has_type(f, e, NULL); }
+
+void lower_as(Fn *f, Expr *e, Val *to) {
+    const Type *type = concrete(f, e->b->type_value), *from = concrete(f, e->a->type);
+    Val *at = NULL, *holds = has_type(f, e, &at);
+    build_zero(&f->b, to);
+    if (!at) return;
+    Val *place = build_field(&f->b, to, 0);
+    if (is_interface_diff(from)) pass_between(f, from, at, type, place);
+    else move(f, type, at, place);
+    build_store(&f->b, build_field(&f->b, to, 1), holds);
+}
+
+/* ---- the form in buffers */
+
+static Val *payload_as(Fn *f, Val *stored, const Type *type) {
+    Val *payload = build_field(&f->b, stored, 2);
+    return build_bitcast(&f->b, payload, type_pointer(f->l->types, lower_type(f->l, type)));
+}
+
+void from_external(Fn *f, const Type *interface, Val *from, Val *to) {
+    Lowerer *l = f->l;
+    int n = check_conformers(l->c, interface)->count;
+    build_zero(&f->b, to);
+    SwitchCase *cases = arena_array(l->arena, SwitchCase, n + 1);
+    int64_t *values = arena_array(l->arena, int64_t, n + 1);
+    for (int i = 0; i < n; i++) {
+        values[i] = check_conformer_id(l->c, interface, i);
+        cases[i] = (SwitchCase){&values[i], 1};
+    }
+    Inst *inst = build_switch(&f->b, build_load(&f->b, build_field(&f->b, from, 1)), cases, n, NULL, 0);
+    Builder outer = f->b;
+    for (int i = 0; i <= n; i++) {
+        f->b = build_at_end(inst->regions[i]);
+        f->b.loc = outer.loc;
+        if (i < n) {
+            const Type *type = check_conformers(l->c, interface)->at[i];
+            build_store(&f->b, build_field(&f->b, to, 0), const_int(f, TYPE_uint, i + 1));
+            move(f, type, payload_as(f, from, type), build_field(&f->b, to, i + 1));
+        }
+        build_yield(&f->b, NULL, 0);
+    }
+    f->b = outer;
+}
+
+static void store_variant(Fn *f, const Type *type, int index, void *user) {
+    const Between *between = user;
+    const Type *word = type_basic(f->l->types, TYPE_uint64);
+    int64_t id = check_conformer_id(f->l->c, between->from_type, index);
+    build_store(&f->b, build_field(&f->b, between->to, 0), ir_const_int(f->l->m, word, id));
+    build_store(&f->b, build_field(&f->b, between->to, 1), ir_const_int(f->l->m, word, id));
+    move(f, type, build_field(&f->b, between->from, index + 1), payload_as(f, between->to, type));
+}
+
+void to_external(Fn *f, const Type *interface, Val *from, Val *to) {
+    Between between = {interface, NULL, from, to};
+    switch_variants(f, interface, tag_of(f, from), store_variant, &between);
+}

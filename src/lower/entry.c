@@ -1,0 +1,74 @@
+/* Entry points: thread ids come from the machine, other parameters are set from outside. */
+#include "lower/lowerer.h"
+
+static int semantic_of(const Decl *param) { return param->semantic ? check_semantic(param->semantic) : -1; }
+
+Func *lower_entry(Lowerer *l, Decl *decl) {
+    Request *request = arena_new(l->arena, Request);
+    FuncSig *sig = (FuncSig *)(uintptr_t)check_signature(l->c, decl);
+    *request =
+        (Request){.kind = REQUEST_entry, .decl = decl, .sig = {.result = type_basic(l->types, TYPE_void)}};
+    request->func = func_new(l->m, decl->name->text);
+    request->func->source = request;
+    request->func->loc = decl->loc;
+    request->func->flags |= FUNC_EXPORT;
+    for (int i = 0; i < 3; i++) {
+        int size = decl->sema ? decl->sema->group_size[i] : 0;
+        request->func->group_size[i] = size ? size : 1;
+    }
+    VEC(Param) params = {0};
+    for (int i = 0; i < sig->nparams; i++) {
+        const ParamSig *param = &sig->params[i];
+        if (semantic_of(param->decl) >= 0) continue;
+        const Type *type = lower_type(l, param->type);
+        uint8_t flags = is_simple(type) ? 0 : PARAM_BY_ADDRESS;
+        vec_push(l->arena, &params,
+                 ((Param){.name = param->name, .type = type, .dir = DIR_in, .flags = flags}));
+    }
+    func_set_params(request->func, params.at, params.count);
+    vec_push(l->arena, &l->pending, request);
+    return request->func;
+}
+
+/* Any integer type, 1 to 3 components. */
+static Val *semantic_value(Fn *f, int semantic, const Type *type) {
+    const Type *word = type_basic(f->l->types, TYPE_uint);
+    Inst *inst = build_inst(&f->b, OP_thread_id, NULL, 0, 0, 0);
+    inst->index = semantic;
+    Val *id = inst_add_result(inst, semantic == 3 ? word : type_vector(f->l->types, word, 3), NULL);
+    static const uint8_t lanes[3] = {0, 1, 2};
+    int wanted = type->kind == TYPE_vector ? type_count(type) : 1;
+    if (semantic == 3) return convert_numeric(f, id, type);
+    if (type->kind != TYPE_vector) return build_convert(&f->b, build_extract_lane(&f->b, id, 0), type);
+    if (wanted == 1) {
+        Val *lane = build_extract_lane(&f->b, id, 0);
+        id = build_vec(&f->b, type_vector(f->l->types, word, 1), &lane);
+    } else if (wanted < 3) id = build_shuffle(&f->b, id, lanes, wanted);
+    return build_convert(&f->b, id, type);
+}
+
+void lower_entry_body(Lowerer *l, Request *request) {
+    Decl *decl = request->decl;
+    check_decl_body(l->c, decl);
+    const FuncSig *sig = check_signature(l->c, decl);
+    if (!decl->body || (decl->flags & DECL_BODY_ERRORS)) return;
+    Fn f = fn_begin(l, request);
+    int next = 0;
+    for (int i = 0; i < sig->nparams; i++) {
+        const ParamSig *param = &sig->params[i];
+        int semantic = semantic_of(param->decl);
+        const Type *type = lower_type(l, param->type);
+        Val *value = semantic >= 0 ? semantic_value(&f, semantic, type) : request->func->body->params[next++];
+        bool assigned = (param->decl->flags & DECL_ASSIGNED) != 0;
+        Local local = is_simple(type) ? (Local){.value = value} : (Local){.address = value};
+        if (assigned) {
+            Val *copy = build_var(&f.b, type, param->name, true);
+            if (is_simple(type)) build_store(&f.b, copy, value);
+            else copy_object(&f, copy, value, false);
+            local = (Local){.address = copy};
+        }
+        bind_local(&f, param->decl, local);
+    }
+    lower_stmt(&f, decl->body);
+    fn_end(&f);
+}

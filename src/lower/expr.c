@@ -1,0 +1,560 @@
+/* Expressions. Simple ones give a value; structs and arrays are written into memory that the caller provides. */
+#include "lower/lowerer.h"
+
+Val *const_int(Fn *f, TypeKind kind, int64_t value) {
+    return ir_const_int(f->l->m, type_basic(f->l->types, kind), value);
+}
+
+Val *temp_var(Fn *f, const Type *front, const char *name) {
+    return build_var(&f->b, lower_type(f->l, front), name_from(f->l->m->names, name), false);
+}
+
+const Subst *concrete_subst(Fn *f, const Subst *subst) {
+    if (!subst) return NULL;
+    const Type **args = arena_array(f->l->arena, const Type *, subst->nargs ? subst->nargs : 1);
+    for (int i = 0; i < subst->nargs; i++) args[i] = concrete(f, subst->args[i]);
+    return subst_new(f->l->c, concrete_subst(f, subst->outer), subst->owner, args, subst->nargs);
+}
+
+bool expr_constant(Fn *f, Expr *e, int64_t *value) { return check_constant(f->l->c, e, f->subst, value); }
+
+/* ---- default values */
+
+static void default_fields(Fn *f, const Type *front, Val *to) {
+    DeclVec fields = check_all_fields(f->l->c, front);
+    for (int i = 0; i < fields.count; i++) {
+        Decl *field = fields.at[i];
+        const Type *type = check_field_type(f->l->c, front, field);
+        Val *address = build_field(&f->b, to, i);
+        if (field->init) {
+            check_decl_body(f->l->c, field);
+            lower_under(f, field->init, subst_of_type(f->l->c, front), address);
+        } else store_default(f, type, address);
+    }
+}
+
+/* What `= {}` gives: a constructor without arguments, default values of fields, or zero. */
+void store_default(Fn *f, const Type *front, Val *to) {
+    Lowerer *l = f->l;
+    Decl *init;
+    if (front->kind == TYPE_struct) {
+        if (has_default_init(l->c, front, &init)) {
+            Request *request = request_func(l, init, subst_of_type(l->c, front), false, NULL, 0);
+            call_defaults(f, request, to);
+            return;
+        }
+        default_fields(f, front, to);
+        return;
+    }
+    build_zero(&f->b, to);
+}
+
+/* ---- operators */
+
+static Op arithmetic_op(Operator op) {
+    switch (op) {
+    case OPERATOR_add: return OP_add;
+    case OPERATOR_sub: return OP_sub;
+    case OPERATOR_mul: return OP_mul;
+    case OPERATOR_div: return OP_div;
+    case OPERATOR_mod: return OP_rem;
+    case OPERATOR_bit_and:
+    case OPERATOR_and: return OP_and;
+    case OPERATOR_bit_or:
+    case OPERATOR_or: return OP_or;
+    case OPERATOR_bit_xor: return OP_xor;
+    case OPERATOR_shl: return OP_shl;
+    case OPERATOR_shr: return OP_shr;
+    case OPERATOR_less:
+    case OPERATOR_greater: return OP_lt;
+    case OPERATOR_less_equal:
+    case OPERATOR_greater_equal: return OP_le;
+    case OPERATOR_equal: return OP_eq;
+    case OPERATOR_not_equal: return OP_ne;
+    default: return OP_COUNT;
+    }
+}
+
+static bool swaps(Operator op) { return op == OPERATOR_greater || op == OPERATOR_greater_equal; }
+
+static Val *apply_unary(Fn *f, Operator op, Val *a) {
+    switch (op) {
+    case OPERATOR_sub: return build_unary(&f->b, OP_neg, a);
+    case OPERATOR_not:
+    case OPERATOR_bit_not: return build_unary(&f->b, OP_not, a);
+    default: return a;
+    }
+}
+
+static Val *apply_binary(Fn *f, Operator op, Val *a, Val *b) {
+    if (a->type->kind == TYPE_pointer && (op == OPERATOR_add || op == OPERATOR_sub)) {
+        if (op == OPERATOR_sub)
+            b = build_unary(&f->b, OP_neg, build_convert(&f->b, b, type_basic(f->l->types, TYPE_int64)));
+        return build_offset(&f->b, a, b);
+    }
+    if (a->type->kind == TYPE_pointer) {
+        const Type *word = type_basic(f->l->types, TYPE_uint64);
+        a = build_bitcast(&f->b, a, word);
+        b = build_bitcast(&f->b, b, word);
+    }
+    return swaps(op) ? build_binary(&f->b, arithmetic_op(op), b, a)
+                     : build_binary(&f->b, arithmetic_op(op), a, b);
+}
+
+static Val *pointer_difference(Fn *f, Expr *e) {
+    const Type *word = type_basic(f->l->types, TYPE_int64), *pointer = ir_type(f, e->args.at[0]->type);
+    Val *a = build_bitcast(&f->b, lower_value(f, e->args.at[0]), word),
+        *b = build_bitcast(&f->b, lower_value(f, e->args.at[1]), word);
+    int64_t stride = type_layout(pointer->args[0], LAYOUT_scalar).stride;
+    return build_binary(&f->b, OP_div, build_binary(&f->b, OP_sub, a, b),
+                        ir_const_int(f->l->m, word, stride ? stride : 1));
+}
+
+/* A region of an `if` that computes one value. */
+static void branch_value(Fn *f, Region *region, Expr *e, Val *constant) {
+    Builder outer = f->b;
+    bool dead = f->dead;
+    f->b = build_at_end(region);
+    f->b.loc = outer.loc;
+    Val *value = constant ? constant : lower_value(f, e);
+    if (!f->dead) build_yield(&f->b, &value, 1);
+    f->dead = dead;
+    f->b = outer;
+}
+
+static Val *lower_lazy(Fn *f, Expr *e) {
+    const Type *flag = type_basic(f->l->types, TYPE_bool);
+    bool is_and = e->op == OPERATOR_and;
+    Val *a = lower_value(f, e->args.at[0]);
+    int64_t known;
+    if (val_is_int(a, &known)) return (known != 0) == is_and ? lower_value(f, e->args.at[1]) : a;
+    Inst *inst = build_if(&f->b, a, &flag, 1);
+    Val *other = ir_const_int(f->l->m, flag, !is_and);
+    branch_value(f, inst->regions[0], e->args.at[1], is_and ? NULL : other);
+    branch_value(f, inst->regions[1], e->args.at[1], is_and ? other : NULL);
+    return inst_result(inst);
+}
+
+/* Lexicographic: the first element that differs decides. */
+static Val *compare_tuples(Fn *f, Operator op, const Type *front, Val *a, Val *b) {
+    const Type *flag = type_basic(f->l->types, TYPE_bool);
+    Val *result = ir_const_int(
+        f->l->m, flag, op == OPERATOR_equal || op == OPERATOR_less_equal || op == OPERATOR_greater_equal);
+    for (int i = front->nargs - 1; i >= 0; i--) {
+        const Type *part = front->args[i];
+        Val *x = build_field(&f->b, a, i), *y = build_field(&f->b, b, i);
+        Val *equal, *less;
+        if (part->kind == TYPE_tuple) {
+            equal = compare_tuples(f, OPERATOR_equal, part, x, y);
+            less = compare_tuples(f, swaps(op) ? OPERATOR_greater : OPERATOR_less, part, x, y);
+        } else {
+            Val *u = build_load(&f->b, x), *v = build_load(&f->b, y);
+            equal = build_binary(&f->b, OP_eq, u, v);
+            less = swaps(op) ? build_binary(&f->b, OP_lt, v, u) : build_binary(&f->b, OP_lt, u, v);
+        }
+        if (op == OPERATOR_equal || op == OPERATOR_not_equal)
+            result =
+                build_select(&f->b, equal, result, ir_const_int(f->l->m, flag, op == OPERATOR_not_equal));
+        else result = build_select(&f->b, equal, result, less);
+    }
+    return result;
+}
+
+static Val *lower_builtin(Fn *f, Expr *e) {
+    Operator op = (Operator)e->op;
+    if (e->args.count == 1) return apply_unary(f, op, lower_value(f, e->args.at[0]));
+    const Type *left = concrete(f, e->args.at[0]->type);
+    if ((op == OPERATOR_and || op == OPERATOR_or) && type_is_scalar(left)) return lower_lazy(f, e);
+    if (op == OPERATOR_comma) {
+        lower_effect(f, e->args.at[0]);
+        return lower_value(f, e->args.at[1]);
+    }
+    if (left->kind == TYPE_tuple) {
+        Val *a = lower_address(f, e->args.at[0]), *b = lower_address(f, e->args.at[1]);
+        return op == OPERATOR_not_equal ? build_not(&f->b, compare_tuples(f, OPERATOR_equal, left, a, b))
+                                        : compare_tuples(f, op, left, a, b);
+    }
+    if (left->kind == TYPE_pointer && op == OPERATOR_sub &&
+        concrete(f, e->args.at[1]->type)->kind == TYPE_pointer)
+        return pointer_difference(f, e);
+    Val *a = lower_value(f, e->args.at[0]), *b = lower_value(f, e->args.at[1]);
+    return apply_binary(f, op, a, b);
+}
+
+/* Matrices: row by row. */
+static void builtin_matrix(Fn *f, Expr *e, Val *to) {
+    Operator op = (Operator)e->op;
+    Val *a = lower_address(f, e->args.at[0]), *b = e->args.count > 1 ? lower_address(f, e->args.at[1]) : NULL;
+    int64_t rows = type_length(to->type->args[0]);
+    for (int64_t i = 0; i < rows; i++) {
+        Val *index = const_int(f, TYPE_int, i);
+        Val *x = build_load(&f->b, build_elem(&f->b, a, index, true));
+        Val *y = b ? build_load(&f->b, build_elem(&f->b, b, index, true)) : NULL;
+        build_store(&f->b, build_elem(&f->b, to, index, true),
+                    y ? apply_binary(f, op, x, y) : apply_unary(f, op, x));
+    }
+}
+
+/* ---- assignment */
+
+static Val *one_of(Fn *f, const Type *ir) {
+    const Type *element = ir->kind == TYPE_vector ? ir->args[0] : ir;
+    Val *one =
+        type_is_float(element) ? ir_const_real(f->l->m, element, 1) : ir_const_int(f->l->m, element, 1);
+    return ir->kind == TYPE_vector ? build_splat(&f->b, ir, one) : one;
+}
+
+static Val *lower_update(Fn *f, Expr *e) {
+    Place place = lower_place(f, e->a);
+    const Type *ir = ir_type(f, e->type);
+    Val *operand;
+    if (e->b) operand = lower_value(f, e->b);
+    else operand = ir->kind == TYPE_pointer ? const_int(f, TYPE_int64, 1) : one_of(f, ir);
+    Val *before = place_load(f, &place);
+    Val *after = apply_binary(f, (Operator)e->op, before, operand);
+    place_store(f, &place, after);
+    return e->flags & EXPR_POSTFIX ? before : after;
+}
+
+static void update_matrix(Fn *f, Expr *e, Val *to) {
+    Place place = lower_place(f, e->a);
+    const Type *ir = ir_type(f, e->type);
+    Val *operand = e->b ? lower_address(f, e->b) : NULL;
+    Val *now = temp_var(f, place.type, "matrix");
+    place_load_into(f, &place, now);
+    if (to && (e->flags & EXPR_POSTFIX)) copy_object(f, to, now, false);
+    for (int64_t i = 0; i < type_length(ir); i++) {
+        Val *row = build_elem(&f->b, now, const_int(f, TYPE_int, i), true);
+        Val *other = operand ? build_load(&f->b, build_elem(&f->b, operand, const_int(f, TYPE_int, i), true))
+                             : one_of(f, ir->args[0]);
+        build_store(&f->b, row, apply_binary(f, (Operator)e->op, build_load(&f->b, row), other));
+    }
+    place_store_from(f, &place, now);
+    if (to && !(e->flags & EXPR_POSTFIX)) copy_object(f, to, now, false);
+}
+
+static Val *lower_assign(Fn *f, Expr *e) {
+    Place place = lower_place(f, e->a);
+    Val *value = lower_value(f, e->b);
+    place_store(f, &place, value);
+    return value;
+}
+
+/* The right side is complete before the left is touched: it may read what it replaces. */
+static void assign_object(Fn *f, Expr *e, Val *to) {
+    Place place = lower_place(f, e->a);
+    Val *temp = temp_var(f, place.type, "assigned");
+    lower_into(f, e->b, temp);
+    place_store_from(f, &place, temp);
+    if (to) copy_object(f, to, temp, false);
+}
+
+/* ---- choice */
+
+Val *lower_condition(Fn *f, Expr *e) { return lower_value(f, e); }
+
+static Val *lower_select(Fn *f, Expr *e) {
+    const Type *type = ir_type(f, e->type);
+    Val *condition = lower_value(f, e->a);
+    if (condition->type->kind == TYPE_vector) {
+        Val *a = lower_value(f, e->b), *b = lower_value(f, e->c);
+        return build_select(&f->b, condition, a, b);
+    }
+    int64_t known;
+    if (val_is_int(condition, &known)) return lower_value(f, known ? e->b : e->c);
+    Inst *inst = build_if(&f->b, condition, &type, 1);
+    branch_value(f, inst->regions[0], e->b, NULL);
+    branch_value(f, inst->regions[1], e->c, NULL);
+    return inst_result(inst);
+}
+
+static void branch_into(Fn *f, Region *region, Expr *e, Val *to) {
+    Builder outer = f->b;
+    bool dead = f->dead;
+    f->b = build_at_end(region);
+    f->b.loc = outer.loc;
+    lower_into(f, e, to);
+    if (!f->dead) build_yield(&f->b, NULL, 0);
+    f->dead = dead;
+    f->b = outer;
+}
+
+static void select_into(Fn *f, Expr *e, Val *to) {
+    const Type *condition_type = ir_type(f, e->a->type);
+    if (!is_simple(condition_type)) { /* matrix of bools */
+        Val *condition = lower_address(f, e->a), *a = lower_address(f, e->b), *b = lower_address(f, e->c);
+        for (int64_t i = 0; i < type_length(condition_type); i++) {
+            Val *k = const_int(f, TYPE_int, i);
+            Val *row = build_select(&f->b, build_load(&f->b, build_elem(&f->b, condition, k, true)),
+                                    build_load(&f->b, build_elem(&f->b, a, k, true)),
+                                    build_load(&f->b, build_elem(&f->b, b, k, true)));
+            build_store(&f->b, build_elem(&f->b, to, k, true), row);
+        }
+        return;
+    }
+    Val *condition = lower_value(f, e->a);
+    int64_t known;
+    if (val_is_int(condition, &known)) {
+        lower_into(f, known ? e->b : e->c, to);
+        return;
+    }
+    Inst *inst = build_if(&f->b, condition, NULL, 0);
+    branch_into(f, inst->regions[0], e->b, to);
+    branch_into(f, inst->regions[1], e->c, to);
+}
+
+/* ---- leaves */
+
+static Val *lower_literal(Fn *f, Expr *e) {
+    const Type *type = ir_type(f, e->type);
+    if (e->kind == EXPR_float) return ir_const_real(f->l->m, type, e->real);
+    return ir_const_int(f->l->m, type, (int64_t)e->number);
+}
+
+static Val *lower_name(Fn *f, Expr *e) {
+    Lowerer *l = f->l;
+    Decl *decl = e->decl;
+    const Type *type = ir_type(f, e->type);
+    int64_t value;
+    if (decl->kind == DECL_case) {
+        check_decl_header(l->c, decl);
+        return ir_const_int(l->m, type, decl->sema->value);
+    }
+    if (decl->kind == DECL_value_param) {
+        if (!expr_constant(f, e, &value)) arena_fault(l->arena, "a generic value has no value");
+        return ir_const_int(l->m, type, value);
+    }
+    Place place = lower_place(f, e);
+    return place_load(f, &place);
+}
+
+static Val *lower_size(Fn *f, Expr *e) {
+    const Type *front = concrete(f, e->a->kind == EXPR_type ? e->a->type_value : e->a->type);
+    if (e->kind == EXPR_countof) {
+        if (front->kind == TYPE_pack || front->kind == TYPE_tuple)
+            return const_int(f, TYPE_int, front->nargs);
+        return const_int(f, TYPE_int, front->kind == TYPE_vector ? type_count(front) : type_length(front));
+    }
+    const Type *ir = lower_external_type(f->l, front);
+    Layout layout = type_layout(ir, LAYOUT_scalar);
+    return const_int(f, TYPE_int, e->kind == EXPR_sizeof ? layout.size : layout.align);
+}
+
+/* ---- packs */
+
+/* The local that stands for the current element of a pack. */
+Local *pack_element(Fn *f, Expr *e) {
+    if (e->a->kind != EXPR_decl) return NULL;
+    Local *pack = find_local(f, e->a->decl);
+    if (!pack || f->pack_element < 0 || f->pack_element >= pack->nelements) return NULL;
+    return &pack->elements[f->pack_element];
+}
+
+static Val *each_address(Fn *f, Expr *e) { /* each of a tuple */
+    int element = f->pack_element;
+    f->pack_element = -1;
+    Val *tuple = lower_address(f, e->a);
+    f->pack_element = element;
+    return build_field(&f->b, tuple, element);
+}
+
+int pack_length_of(Fn *f, const Expr *e) {
+    if (e->kind == EXPR_each) {
+        if (e->a->kind == EXPR_decl) {
+            Local *pack = find_local(f, e->a->decl);
+            if (pack && !pack->address && !pack->value) return pack->nelements;
+        }
+        int element = f->pack_element;
+        f->pack_element = -1;
+        const Type *tuple = concrete(f, e->a->type);
+        f->pack_element = element;
+        return tuple->kind == TYPE_tuple || tuple->kind == TYPE_pack ? tuple->nargs : -1;
+    }
+    if (e->kind == EXPR_expand) return -1;
+    const Expr *parts[] = {e->a, e->b, e->c};
+    for (int i = 0; i < 3; i++) {
+        int n = parts[i] ? pack_length_of(f, parts[i]) : -1;
+        if (n >= 0) return n;
+    }
+    for (int i = 0; i < e->args.count; i++) {
+        int n = e->args.at[i] ? pack_length_of(f, e->args.at[i]) : -1;
+        if (n >= 0) return n;
+    }
+    if (e->type && e->kind != EXPR_type) {
+        const Type *types[] = {e->type};
+        int n = check_pack_length(f->l->c, types[0], f->subst);
+        if (n >= 0) return n;
+    }
+    for (const Subst *s = e->kind == EXPR_invoke || e->kind == EXPR_decl ? e->subst : NULL; s; s = s->outer)
+        for (int i = 0; i < s->nargs; i++) {
+            int n = check_pack_length(f->l->c, s->args[i], f->subst);
+            if (n >= 0) return n;
+        }
+    return -1;
+}
+
+static void lower_expand(Fn *f, Expr *e) {
+    int n = pack_length_of(f, e->a), outer = f->pack_element;
+    for (int i = 0; i < n; i++) {
+        f->pack_element = i;
+        lower_effect(f, e->a);
+    }
+    f->pack_element = outer;
+}
+
+/* ---- entries */
+
+Val *lower_value(Fn *f, Expr *e) {
+    Loc outer = f->b.loc;
+    if (e->loc) f->b.loc = e->loc;
+    Val *value = NULL;
+    switch ((ExprKind)e->kind) {
+    case EXPR_int:
+    case EXPR_bool:
+    case EXPR_float: value = lower_literal(f, e); break;
+    case EXPR_string:
+    case EXPR_null:
+    case EXPR_none:
+    case EXPR_default: value = ir_const_zero(f->l->m, ir_type(f, e->type)); break;
+    case EXPR_decl: value = lower_name(f, e); break;
+    case EXPR_paren: value = lower_value(f, e->a); break;
+    case EXPR_builtin: value = lower_builtin(f, e); break;
+    case EXPR_update: value = lower_update(f, e); break;
+    case EXPR_assign: value = lower_assign(f, e); break;
+    case EXPR_select: value = lower_select(f, e); break;
+    case EXPR_convert: value = lower_convert(f, e); break;
+    case EXPR_construct: value = lower_construct(f, e); break;
+    case EXPR_invoke: value = lower_call(f, e, NULL); break;
+    case EXPR_sizeof:
+    case EXPR_alignof:
+    case EXPR_countof: value = lower_size(f, e); break;
+    case EXPR_is: value = lower_is(f, e); break;
+    case EXPR_no_diff:
+        f->no_diff_calls++;
+        value = detached(f, lower_value(f, e->a), true);
+        f->no_diff_calls--;
+        break;
+    case EXPR_address: {
+        Place place = lower_place(f, e->a);
+        value = place.address;
+        break;
+    }
+    case EXPR_each: {
+        Local *element = pack_element(f, e);
+        if (element) value = element->address ? build_load(&f->b, element->address) : element->value;
+        else value = build_load(&f->b, each_address(f, e));
+        break;
+    }
+    case EXPR_this:
+    case EXPR_swizzle:
+    case EXPR_element:
+    case EXPR_part:
+    case EXPR_deref: {
+        Place place = lower_place(f, e);
+        value = place_load(f, &place);
+        break;
+    }
+    default: arena_fault(f->l->arena, format_text(f->l->arena, "cannot lower expression kind %d", e->kind));
+    }
+    f->b.loc = outer;
+    if (!value) value = ir_const_zero(f->l->m, ir_type(f, e->type));
+    return value;
+}
+
+static void lambda_into(Fn *f, Expr *e, Val *to) {
+    for (int i = 0; i < e->args.count; i++) lower_into(f, e->args.at[i], build_field(&f->b, to, i));
+}
+
+static void object_into(Fn *f, Expr *e, Val *to) {
+    switch ((ExprKind)e->kind) {
+    case EXPR_paren: lower_into(f, e->a, to); return;
+    case EXPR_default: store_default(f, concrete(f, e->type), to); return;
+    case EXPR_construct: lower_construct_into(f, e, to); return;
+    case EXPR_convert: lower_convert_into(f, e, to); return;
+    case EXPR_invoke: lower_call(f, e, to); return;
+    case EXPR_select: select_into(f, e, to); return;
+    case EXPR_builtin:
+        if (e->op == OPERATOR_comma) {
+            lower_effect(f, e->args.at[0]);
+            lower_into(f, e->args.at[1], to);
+        } else builtin_matrix(f, e, to);
+        return;
+    case EXPR_update: update_matrix(f, e, to); return;
+    case EXPR_assign: assign_object(f, e, to); return;
+    case EXPR_lambda: lambda_into(f, e, to); return;
+    case EXPR_as: lower_as(f, e, to); return;
+    case EXPR_no_diff: {
+        f->no_diff_calls++;
+        Val *temp = temp_var(f, concrete(f, e->type), "no_diff");
+        lower_into(f, e->a, temp);
+        copy_object(f, to, temp, true);
+        f->no_diff_calls--;
+        return;
+    }
+    case EXPR_each: {
+        Local *element = pack_element(f, e);
+        copy_object(f, to, element ? element->address : each_address(f, e), false);
+        return;
+    }
+    default: {
+        Place place = lower_place(f, e);
+        place_load_into(f, &place, to);
+    }
+    }
+}
+
+void lower_into(Fn *f, Expr *e, Val *to) {
+    Loc outer = f->b.loc;
+    if (e->loc) f->b.loc = e->loc;
+    if (is_simple(ir_type(f, e->type))) build_store(&f->b, to, lower_value(f, e));
+    else object_into(f, e, to);
+    f->b.loc = outer;
+}
+
+Val *lower_address(Fn *f, Expr *e) {
+    Place place = lower_place(f, e);
+    if (place.kind == PLACE_value && place.value) {
+        Val *temp = temp_var(f, place.type, "temp");
+        build_store(&f->b, temp, place.value);
+        return temp;
+    }
+    return place_address(f, &place);
+}
+
+/* An initialiser that belongs to another declaration: its types are in terms of that one's parameters. */
+void lower_under(Fn *f, Expr *e, const Subst *subst, Val *to) {
+    const Subst *outer = f->subst;
+    int element = f->pack_element;
+    f->subst = subst;
+    f->pack_element = -1;
+    lower_into(f, e, to);
+    f->subst = outer;
+    f->pack_element = element;
+}
+
+Val *lower_value_under(Fn *f, Expr *e, const Subst *subst) {
+    const Subst *outer = f->subst;
+    int element = f->pack_element;
+    f->subst = subst;
+    f->pack_element = -1;
+    Val *value = lower_value(f, e);
+    f->subst = outer;
+    f->pack_element = element;
+    return value;
+}
+
+void lower_effect(Fn *f, Expr *e) {
+    const Type *type = e->kind == EXPR_expand ? NULL : concrete(f, e->type);
+    if (e->kind == EXPR_expand) lower_expand(f, e);
+    else if (e->kind == EXPR_invoke && type->kind == TYPE_void) lower_call(f, e, NULL);
+    else if (e->kind == EXPR_assign && !is_simple(lower_type(f->l, type))) assign_object(f, e, NULL);
+    else if (e->kind == EXPR_update && !is_simple(lower_type(f->l, type))) update_matrix(f, e, NULL);
+    else if (e->kind == EXPR_no_diff && type->kind == TYPE_void) {
+        f->no_diff_calls++;
+        lower_effect(f, e->a);
+        f->no_diff_calls--;
+    } else if (type->kind == TYPE_void) {
+        if (e->kind == EXPR_paren) lower_effect(f, e->a);
+    } else if (is_simple(lower_type(f->l, type))) lower_value(f, e);
+    else lower_into(f, e, temp_var(f, type, "unused"));
+}

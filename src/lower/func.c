@@ -1,0 +1,338 @@
+/* Functions of the IR: which were asked for, their names and signatures, and the derivatives that the source provides. */
+#include "lower/lowerer.h"
+
+/* ---- requests */
+
+static uint64_t request_hash(const Request *r) {
+    uint64_t h = hash_mix(PTR_KEY(r->decl), PTR_KEY(r->subst));
+    h = hash_mix(h, (uint64_t)r->kind * 2 + r->plain_this);
+    h = hash_mix(h, PTR_KEY(r->type));
+    h = hash_mix(h, PTR_KEY(r->global));
+    for (int i = 0; i < r->nbindings; i++)
+        h = hash_mix(h, hash_mix(PTR_KEY(r->bindings[i].decl), PTR_KEY(r->bindings[i].subst)));
+    return h | 1;
+}
+
+static bool same_request(const Request *a, const Request *b) {
+    if (a->kind != b->kind || a->decl != b->decl || a->subst != b->subst || a->plain_this != b->plain_this)
+        return false;
+    if (a->type != b->type || a->global != b->global || a->nbindings != b->nbindings) return false;
+    for (int i = 0; i < a->nbindings; i++) {
+        const FuncBinding *x = &a->bindings[i], *y = &b->bindings[i];
+        if (x->param != y->param || x->decl != y->decl || x->subst != y->subst || x->lambda != y->lambda)
+            return false;
+    }
+    return true;
+}
+
+typedef VEC(Request *) RequestVec;
+
+/* The request equal to `wanted`, or a new one, to be declared by the caller (func NULL). */
+static Request *find_request(Lowerer *l, const Request *wanted) {
+    uint64_t hash = request_hash(wanted);
+    RequestVec *list = map_get(&l->requests, hash);
+    if (!list) {
+        list = arena_new(l->arena, RequestVec);
+        map_put(l->arena, &l->requests, hash, list);
+    }
+    for (int i = 0; i < list->count; i++)
+        if (same_request(list->at[i], wanted)) return list->at[i];
+    Request *request = arena_copy(l->arena, wanted, sizeof *wanted);
+    vec_push(l->arena, list, request);
+    vec_push(l->arena, &l->pending, request);
+    return request;
+}
+
+/* ---- names */
+
+static void add_qualified(Lowerer *l, Text *text, const Decl *decl, const Subst *subst) {
+    const Decl *parent = decl->parent;
+    if (parent && parent->kind != DECL_module) {
+        if (parent->kind == DECL_extension) {
+            type_print(text, check_subst(l->c, check_self_type(l->c, parent), subst));
+        } else add_qualified(l, text, parent, subst);
+        text_char(text, '.');
+    }
+    const char *name = decl->name                     ? decl->name->text
+                       : decl->kind == DECL_subscript ? "subscript"
+                                                      : "anonymous";
+    if (decl->kind == DECL_func && decl->flavour == FUNC_get) name = "get";
+    if (decl->kind == DECL_func && decl->flavour == FUNC_set) name = "set";
+    if (decl->kind == DECL_func && decl->flavour == FUNC_ref) name = "ref";
+    text_add(text, str_of(name));
+    for (const Subst *s = subst; s; s = s->outer) {
+        if (s->owner != decl || decl->kind == DECL_interface) continue;
+        text_char(text, '<');
+        for (int i = 0; i < s->nargs; i++) {
+            if (i) text_char(text, ',');
+            type_print(text, s->args[i]);
+        }
+        text_char(text, '>');
+    }
+}
+
+static const char *func_name(Lowerer *l, const Decl *decl, const Subst *subst) {
+    Text text = {.arena = l->arena};
+    add_qualified(l, &text, decl, subst);
+    return text.at;
+}
+
+/* ---- signatures */
+
+/* A pack becomes as many parameters as it has elements. */
+FuncSig flatten_signature(Lowerer *l, const FuncSig *sig) {
+    FuncSig flat = *sig;
+    int n = 0;
+    for (int i = 0; i < sig->nparams; i++)
+        n += sig->params[i].type->kind == TYPE_pack ? sig->params[i].type->nargs : 1;
+    flat.params = arena_array(l->arena, ParamSig, n ? n : 1);
+    flat.nparams = 0;
+    for (int i = 0; i < sig->nparams; i++) {
+        const Type *type = sig->params[i].type;
+        int times = type->kind == TYPE_pack ? type->nargs : 1;
+        for (int k = 0; k < times; k++) {
+            flat.params[flat.nparams] = sig->params[i];
+            if (type->kind == TYPE_pack) flat.params[flat.nparams].type = type->args[k];
+            flat.nparams++;
+        }
+    }
+    return flat;
+}
+
+static uint8_t direction(uint8_t pass) {
+    static const uint8_t directions[] = {DIR_in, DIR_out, DIR_inout, DIR_ref, DIR_in};
+    return directions[pass];
+}
+
+static uint8_t diff_flags(Lowerer *l, const Type *generic, bool no_diff, const Decl *context) {
+    if (no_diff) return 0;
+    if (check_is_diff_type(l->c, generic, context)) return PARAM_DIFF;
+    return check_is_ptr_diff_type(l->c, generic, context) ? PARAM_PTR_DIFF : 0;
+}
+
+typedef VEC(Param) ParamVec;
+
+static void add_param(Lowerer *l, ParamVec *params, Name name, const Type *type, uint8_t dir, uint8_t flags) {
+    Param param = {.name = name, .type = type, .dir = dir, .flags = flags};
+    if (dir != DIR_in || !is_simple(type)) param.flags |= PARAM_BY_ADDRESS;
+    vec_push(l->arena, params, param);
+}
+
+/* Which parameter as declared a flattened one stems from. */
+static int generic_index(const FuncSig *generic, const FuncSig *flat, int index) {
+    int extra = flat->nparams - generic->nparams;
+    for (int i = 0; i < generic->nparams; i++) {
+        if (!generic->params[i].is_pack) continue;
+        if (index < i) return index;
+        return index <= i + extra ? i : index - extra;
+    }
+    return index;
+}
+
+void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic, Decl *context,
+                       bool plain_this) {
+    ParamVec params = {0};
+    const Type *result = lower_type(l, sig->result);
+    bool result_diff = check_is_diff_type(l->c, generic->result, context) && !generic->result_no_diff;
+    if (!is_simple(result))
+        add_param(l, &params, name_from(l->m->names, "result"), result, DIR_out,
+                  (uint8_t)(PARAM_RESULT | (result_diff ? PARAM_DIFF : 0)));
+    if (sig->has_this) {
+        uint8_t flags = diff_flags(l, generic->this_type, sig->this_no_diff || plain_this, context);
+        add_param(l, &params, name_from(l->m->names, "this"), lower_type(l, sig->this_type),
+                  direction(sig->this_pass), (uint8_t)(flags | PARAM_THIS));
+    }
+    for (int i = 0; i < sig->nparams; i++) {
+        const ParamSig *param = &sig->params[i], *declared = &generic->params[generic_index(generic, sig, i)];
+        if (param->type->kind == TYPE_function) continue;
+        uint8_t flags = diff_flags(l, declared->type, param->no_diff, context);
+        add_param(l, &params, param->name, lower_type(l, param->type), direction(param->pass), flags);
+    }
+    func_set_params(func, params.at, params.count);
+    if (is_simple(result) && result->kind != TYPE_void) {
+        func_set_results(func, &result, 1);
+        if (result_diff) func->flags |= FUNC_RESULT_DIFF;
+    }
+}
+
+static void set_flags(Func *func, const Decl *decl) {
+    static const struct {
+        uint32_t from, to;
+    } table[] = {
+        {DECL_FWD, FUNC_FWD},
+        {DECL_BWD, FUNC_FWD | FUNC_BWD},
+        {DECL_FORCE_INLINE, FUNC_INLINE},
+        {DECL_NO_INLINE, FUNC_NOINLINE},
+        {DECL_TREAT_AS_DIFF, FUNC_TREAT_AS_DIFF},
+        {DECL_RECOMPUTE, FUNC_RECOMPUTE},
+        {DECL_RECOMPUTE_EFFECTS, FUNC_RECOMPUTE_EFFECTS},
+        {DECL_CHECKPOINT, FUNC_CHECKPOINT},
+        {DECL_TRANSPOSABLE, FUNC_TRANSPOSABLE},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (decl->flags & table[i].from) func->flags |= table[i].to;
+    func->loc = decl->loc;
+}
+
+/* Endless specialisation, f<T> calling f<Wrap<T>>, is told by the depth of the types. */
+static int type_depth(const Type *type) {
+    int deepest = 0;
+    for (int i = 0; i < type->nargs; i++) {
+        int depth = type_depth(type->args[i]);
+        if (depth > deepest) deepest = depth;
+    }
+    return deepest + 1;
+}
+
+#define MAX_SPECIALISATION 64
+
+static bool endless(Lowerer *l, Decl *decl, const Subst *subst) {
+    for (const Subst *s = subst; s; s = s->outer)
+        for (int i = 0; i < s->nargs; i++) {
+            if (type_depth(s->args[i]) <= MAX_SPECIALISATION) continue;
+            if (!l->too_deep)
+                diag_report(l->m->diags, DIAG_endless_specialisation, decl->loc,
+                            decl->name ? decl->name->text : "?");
+            l->too_deep = true;
+            return true;
+        }
+    return false;
+}
+
+Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
+                      const FuncBinding *bindings, int nbindings) {
+    subst = subst_for_decl(l->c, decl, subst);
+    Request wanted = {
+        .kind = REQUEST_decl, .decl = decl, .subst = subst, .plain_this = plain_this, .nbindings = nbindings};
+    wanted.bindings = nbindings ? arena_copy(l->arena, bindings, sizeof *bindings * (size_t)nbindings) : NULL;
+    if (needs_opening(l, decl, subst)) wanted.kind = REQUEST_opened;
+    Request *request = find_request(l, &wanted);
+    if (request->func) return request;
+    request->func = func_new(l->m, func_name(l, decl, subst));
+    request->func->source = request;
+    request->generic = *check_signature(l->c, decl);
+    if (endless(l, decl, subst)) {
+        request->kind = REQUEST_init; /* no body */
+        request->sig = (FuncSig){.result = type_basic(l->types, TYPE_void)};
+        return request;
+    }
+    FuncSig concrete_sig = check_signature_of(l->c, decl, subst, NULL, 0, true);
+    request->sig = flatten_signature(l, &concrete_sig);
+    declare_signature(l, request->func, &request->sig, &request->generic, decl, plain_this);
+    set_flags(request->func, decl);
+    return request;
+}
+
+Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst) {
+    Request wanted = {.kind = REQUEST_dispatch, .decl = requirement, .subst = subst};
+    Request *request = find_request(l, &wanted);
+    if (request->func) return request;
+    request->func = func_new(l->m, func_name(l, requirement, subst));
+    request->func->source = request;
+    request->generic = *check_signature(l->c, requirement);
+    FuncSig concrete_sig = check_signature_of(l->c, requirement, subst, NULL, 0, true);
+    request->sig = flatten_signature(l, &concrete_sig);
+    Decl *interface =
+        requirement->parent->kind == DECL_interface ? requirement->parent : requirement->parent->parent;
+    if (!request->sig.has_this) { /* a static method, called on a value: its type decides */
+        request->sig.has_this = request->generic.has_this = true;
+        request->sig.this_pass = PASS_in;
+        request->sig.this_type = subst_find(subst, interface, 0);
+        request->generic.this_type = request->sig.this_type;
+        request->sig.this_no_diff = true;
+    }
+    declare_signature(l, request->func, &request->sig, &request->generic, requirement, false);
+    set_flags(request->func, requirement);
+    return request;
+}
+
+Func *request_dadd(Lowerer *l, const Type *differential) {
+    Request wanted = {.kind = REQUEST_dadd, .type = differential};
+    Request *request = find_request(l, &wanted);
+    if (request->func) return request->func;
+    const Type *ir = lower_type(l, differential);
+    request->func = func_new(l->m, format_text(l->arena, "dadd<%s>", type_text(l->arena, differential)));
+    request->func->source = request;
+    Name to = name_from(l->m->names, "to"), from = name_from(l->m->names, "from");
+    Param params[2] = {{.name = to, .type = ir, .dir = DIR_inout, .flags = PARAM_BY_ADDRESS | PARAM_DIFF},
+                       {.name = from, .type = ir, .dir = DIR_in, .flags = PARAM_BY_ADDRESS | PARAM_DIFF}};
+    func_set_params(request->func, params, 2);
+    request->func->flags |= FUNC_FWD | FUNC_BWD;
+    return request->func;
+}
+
+/* ---- derivatives */
+
+static const char *mode_name(uint8_t mode) { return mode == DIFF_fwd ? "fwd_diff" : "bwd_diff"; }
+
+static Func *find_derivative(Lowerer *l, Func *of, uint8_t mode) {
+    for (int i = 0; i < l->m->funcs.count; i++) {
+        Func *func = l->m->funcs.at[i];
+        if (func->derivation.of == of && func->derivation.mode == mode) return func;
+    }
+    return NULL;
+}
+
+Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes,
+                         const FuncSig *unused) {
+    (void)unused;
+    Func *func = request->func;
+    for (int k = 1; k <= nmodes; k++) {
+        uint64_t key = hash_mix(PTR_KEY(func), modes[k - 1]) | 1;
+        Func *derivative = map_get(&l->derivatives, key);
+        if (derivative && derivative->derivation.of != func)
+            derivative = find_derivative(l, func, modes[k - 1]);
+        if (!derivative) {
+            derivative =
+                func_new(l->m, format_text(l->arena, "%s(%s)", mode_name(modes[k - 1]), func->name->text));
+            derivative->derivation = (Derivation){func, modes[k - 1]};
+            derivative->source = request;
+            FuncSig sig =
+                check_signature_of(l->c, request->decl, request->subst, modes, k, request->plain_this);
+            FuncSig generic = check_generic_signature(l->c, request->decl, modes, k, request->plain_this);
+            FuncSig flat = flatten_signature(l, &sig);
+            declare_signature(l, derivative, &flat, &generic, request->decl, request->plain_this);
+            derivative->flags |= FUNC_FWD | FUNC_BWD;
+            map_put(l->arena, &l->derivatives, key, derivative);
+        }
+        func = derivative;
+    }
+    return func;
+}
+
+Func *lower_func(Lowerer *l, Decl *decl, const Subst *subst, const uint8_t *modes, int nmodes) {
+    Request *request = request_func(l, decl, subst, false, NULL, 0);
+    return nmodes ? request_derivative(l, request, modes, nmodes, NULL) : request->func;
+}
+
+static Func *custom_func(Lowerer *l, const Request *request, FuncRef ref) {
+    if (!ref.decl) return NULL;
+    return request_func(l, ref.decl, check_subst_subst(l->c, ref.subst, request->subst), false, NULL, 0)
+        ->func;
+}
+
+/* Fills in what the source says about derivatives of a function. */
+void complete_func_diff(void *user, Func *func) {
+    Lowerer *l = user;
+    const Request *request = func->source;
+    if (func->custom.complete) return;
+    func->custom.complete = true;
+    if (func->derivation.of || !request || request->kind != REQUEST_decl) return;
+    check_derivatives(l->c, request->decl);
+    const Sema *sema = decl_sema(l->c, request->decl);
+    func->custom.fwd = custom_func(l, request, sema->fwd);
+    func->custom.bwd = custom_func(l, request, sema->bwd);
+    func->custom.substitute = custom_func(l, request, sema->substitute);
+    lower_run(l);
+}
+
+/* The rule for an elementary operation: __d_sin for sin. */
+Func *op_rule(void *user, int op, const Type *type) {
+    Lowerer *l = user;
+    Decl *decl = check_prelude_decl(l->c, format_text(l->arena, "__d_%s", op_info[op].name));
+    if (!decl) return NULL;
+    const Subst *subst = decl->generics ? subst_new(l->c, NULL, decl, &type, 1) : NULL;
+    Func *func = request_func(l, decl, subst, false, NULL, 0)->func;
+    lower_run(l);
+    return func;
+}

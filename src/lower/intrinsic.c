@@ -1,0 +1,330 @@
+/* Functions of the prelude that are operations: [__op(name)].
+ *
+ * `name` is an operation of the IR, applied to the arguments as they are, or one of the names in the table here, which
+ * need a little more. Arguments are values, or addresses for structs, arrays and __ref parameters; `this` comes first. */
+#include "lower/lowerer.h"
+
+typedef struct Call {
+    Fn *f;
+    Decl *decl;
+    const Subst *subst;
+    FuncSig sig; /* concrete, flattened */
+    Val **args;
+    const Type *result; /* front end */
+    const Type *result_ir;
+    Val *into;
+} Call;
+
+static Module *module_of(const Call *call) { return call->f->l->m; }
+
+/* ---- bits */
+
+/* Same bytes, read as another type; the shorter of the two sizes counts, the rest is zero. */
+static Val *op_reinterpret(Call *call, int source) {
+    Fn *f = call->f;
+    const Type *from = call->sig.has_this && source == 0
+                           ? call->sig.this_type
+                           : call->sig.params[source - (call->sig.has_this ? 1 : 0)].type;
+    const Type *from_ir = lower_type(f->l, from);
+    Val *value = call->args[source];
+    int64_t from_size = type_layout(from_ir, LAYOUT_scalar).size,
+            to_size = type_layout(call->result_ir, LAYOUT_scalar).size;
+    if (is_simple(from_ir) && is_simple(call->result_ir) && from_size == to_size &&
+        from_ir->kind != TYPE_bool && call->result_ir->kind != TYPE_bool)
+        return build_bitcast(&f->b, value, call->result_ir);
+    const Type *larger = from_size > to_size ? from : call->result;
+    Val *memory = temp_var(f, larger, "bits"); /* zeroed */
+    Val *from_view = build_bitcast(&f->b, memory, type_pointer(f->l->types, from_ir));
+    Val *to_view = build_bitcast(&f->b, memory, type_pointer(f->l->types, call->result_ir));
+    if (is_simple(from_ir)) build_store(&f->b, from_view, value);
+    else copy_object(f, from_view, value, false);
+    if (is_simple(call->result_ir)) return build_load(&f->b, to_view);
+    copy_object(f, call->into, to_view, false);
+    return NULL;
+}
+
+static Val *op_bit_cast(Call *call) { return op_reinterpret(call, 0); }
+
+static Val *op_cast(Call *call) { return convert_numeric(call->f, call->args[0], call->result_ir); }
+
+static Val *op_detach(Call *call) {
+    Fn *f = call->f;
+    if (is_simple(call->result_ir)) {
+        const Type *element =
+            call->result_ir->kind == TYPE_vector ? call->result_ir->args[0] : call->result_ir;
+        return type_is_float(element) ? build_unary(&f->b, OP_detach, call->args[0]) : call->args[0];
+    }
+    build_copy(&f->b, call->into, call->args[0]);
+    Inst *last = f->b.region->last;
+    if (last->op == OP_copy) last->flag = true;
+    return NULL;
+}
+
+/* ---- buffers */
+
+static Val *op_buffer_load(Call *call) {
+    Fn *f = call->f;
+    Place place = {.kind = PLACE_memory, .type = call->result, .shared = true};
+    place.address = build_buffer_elem(&f->b, call->args[0], call->args[1], false);
+    if (call->result->kind == TYPE_interface) place.kind = PLACE_external;
+    if (is_simple(call->result_ir)) return place_load(f, &place);
+    place_load_into(f, &place, call->into);
+    return NULL;
+}
+
+static Val *op_buffer_store(Call *call) {
+    Fn *f = call->f;
+    Place place = {.kind = PLACE_memory, .type = call->sig.params[1].type, .shared = true};
+    place.address = build_buffer_elem(&f->b, call->args[0], call->args[1], true);
+    if (place.type->kind == TYPE_interface) place.kind = PLACE_external;
+    if (is_simple(lower_type(f->l, place.type))) place_store(f, &place, call->args[2]);
+    else place_store_from(f, &place, call->args[2]);
+    return NULL;
+}
+
+static Val *op_bytes_load(Call *call) {
+    Fn *f = call->f;
+    Val *at = build_buffer_bytes(&f->b, call->args[0], call->args[1], call->result_ir, false);
+    if (is_simple(call->result_ir)) return build_load(&f->b, at);
+    copy_object(f, call->into, at, false);
+    return NULL;
+}
+
+static Val *op_bytes_store(Call *call) {
+    Fn *f = call->f;
+    const Type *ir = lower_type(f->l, call->sig.params[1].type);
+    Val *at = build_buffer_bytes(&f->b, call->args[0], call->args[1], ir, true);
+    if (is_simple(ir)) build_store(&f->b, at, call->args[2]);
+    else copy_object(f, at, call->args[2], false);
+    return NULL;
+}
+
+/* The address of a scalar in a byte buffer, for atomics on it. */
+static Val *op_bytes_address(Call *call) {
+    const Type *target = call->result_ir->args[0];
+    return build_buffer_bytes(&call->f->b, call->args[0], call->args[1], target, true);
+}
+
+static Val *emit_plain(Call *call, Op op, Val **args, int nargs, const Type *type) {
+    Inst *inst = build_inst(&call->f->b, op, args, nargs, 0, 0);
+    return type ? inst_add_result(inst, type, NULL) : NULL;
+}
+
+/* Adds to the counter of the buffer; the value before. */
+static Val *op_counter_add(Call *call) {
+    Fn *f = call->f;
+    const Type *word = type_basic(f->l->types, TYPE_uint);
+    Val *counter = emit_plain(call, OP_buffer_counter, call->args, 1, type_pointer(f->l->types, word));
+    Val *args[2] = {counter, build_convert(&f->b, call->args[1], word)};
+    Val *before = emit_plain(call, OP_atomic, args, 2, word);
+    before->inst->index = ATOMIC_add;
+    return before;
+}
+
+static Val *op_stride(Call *call) {
+    const Type *type = subst_find(call->subst, call->decl, 0);
+    if (!type) type = call->sig.this_type->args[0];
+    return ir_const_int(module_of(call), call->result_ir,
+                        type_layout(lower_external_type(call->f->l, type), LAYOUT_scalar).stride);
+}
+
+/* ---- atomics: the first argument is an address */
+
+static Val *atomic(Call *call, AtomicKind kind) {
+    const Type *type = call->args[0]->type->args[0];
+    Val *args[2] = {call->args[0], call->args[1]};
+    if (args[1]->type != type) args[1] = build_bitcast(&call->f->b, args[1], type);
+    Val *before = emit_plain(call, OP_atomic, args, 2, type);
+    before->inst->index = (int)kind;
+    return build_bitcast(&call->f->b, before, call->result_ir);
+}
+
+static Val *op_atomic_add(Call *call) { return atomic(call, ATOMIC_add); }
+static Val *op_atomic_min(Call *call) { return atomic(call, ATOMIC_min); }
+static Val *op_atomic_max(Call *call) { return atomic(call, ATOMIC_max); }
+static Val *op_atomic_and(Call *call) { return atomic(call, ATOMIC_and); }
+static Val *op_atomic_or(Call *call) { return atomic(call, ATOMIC_or); }
+static Val *op_atomic_xor(Call *call) { return atomic(call, ATOMIC_xor); }
+static Val *op_atomic_exchange(Call *call) { return atomic(call, ATOMIC_exchange); }
+
+static Val *op_atomic_cas(Call *call) {
+    const Type *type = call->args[0]->type->args[0];
+    return emit_plain(call, OP_atomic_cas, call->args, 3, type);
+}
+
+/* ---- the machine */
+
+static Val *op_barrier(Call *call) {
+    Inst *inst = build_inst(&call->f->b, OP_barrier, NULL, 0, 0, 0);
+    inst->index = 1;
+    return NULL;
+}
+
+static Val *op_fence(Call *call) {
+    build_inst(&call->f->b, OP_barrier, NULL, 0, 0, 0);
+    return NULL;
+}
+
+static Val *op_create_dynamic(Call *call) {
+    Fn *f = call->f;
+    Lowerer *l = f->l;
+    const Type *interface = call->result, *stored = external_record(l, interface);
+    const Type *word = type_basic(l->types, TYPE_uint64), *value_type = call->sig.params[1].type,
+               *ir = lower_type(l, value_type);
+    Val *memory = build_var(&f->b, stored, NULL, false);
+    Val *id = build_convert(&f->b, call->args[0], word);
+    build_store(&f->b, build_field(&f->b, memory, 0), id);
+    build_store(&f->b, build_field(&f->b, memory, 1), id);
+    int64_t room = type_layout(type_record(stored)->fields[2].type, LAYOUT_scalar).size;
+    if (type_layout(ir, LAYOUT_scalar).size <= room) {
+        Val *payload = build_bitcast(&f->b, build_field(&f->b, memory, 2), type_pointer(l->types, ir));
+        if (is_simple(ir)) build_store(&f->b, payload, call->args[1]);
+        else copy_object(f, payload, call->args[1], false);
+    }
+    from_external(f, interface, memory, call->into);
+    return NULL;
+}
+
+static Val *op_address_value(Call *call) {
+    return build_bitcast(&call->f->b, call->args[0], call->result_ir);
+}
+
+static const struct {
+    const char *name;
+    Val *(*lower)(Call *call);
+} special[] = {
+    {"bit_cast", op_bit_cast},
+    {"cast", op_cast},
+    {"detach", op_detach},
+    {"buffer_load", op_buffer_load},
+    {"buffer_store", op_buffer_store},
+    {"bytes_load", op_bytes_load},
+    {"bytes_store", op_bytes_store},
+    {"bytes_address", op_bytes_address},
+    {"counter_add", op_counter_add},
+    {"stride", op_stride},
+    {"atomic_add", op_atomic_add},
+    {"atomic_min", op_atomic_min},
+    {"atomic_max", op_atomic_max},
+    {"atomic_and", op_atomic_and},
+    {"atomic_or", op_atomic_or},
+    {"atomic_xor", op_atomic_xor},
+    {"atomic_exchange", op_atomic_exchange},
+    {"atomic_cas", op_atomic_cas},
+    {"group_barrier", op_barrier},
+    {"fence", op_fence},
+    {"create_dynamic", op_create_dynamic},
+    {"address_value", op_address_value},
+};
+
+static int find_op(Name name) {
+    for (int i = 0; i < OP_COUNT; i++)
+        if (strcmp(op_info[i].name, name->text) == 0) return i;
+    return -1;
+}
+
+Val *lower_op(Fn *f, Decl *decl, const Subst *subst, Val **args, Val *into) {
+    Lowerer *l = f->l;
+    Call call = {.f = f, .decl = decl, .subst = subst, .args = args, .into = into};
+    FuncSig sig = check_signature_of(l->c, decl, subst, NULL, 0, true);
+    call.sig = flatten_signature(l, &sig);
+    call.result = call.sig.result;
+    call.result_ir = lower_type(l, call.result);
+    if (!is_simple(call.result_ir) && !into) call.into = temp_var(f, call.result, "result");
+    Name name = decl->sema->op;
+    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
+        if (strcmp(special[i].name, name->text) == 0) return special[i].lower(&call);
+    int op = find_op(name), nargs = call.sig.nparams + (call.sig.has_this ? 1 : 0);
+    if (op < 0)
+        arena_fault(l->arena,
+                    format_text(l->arena, "the prelude names an unknown operation '%s'", name->text));
+    return build_op(&f->b, (Op)op, call.result_ir, args, nargs);
+}
+
+/* ---- printf and abort */
+
+static Str literal_text(Expr *e) {
+    while (e->kind == EXPR_paren || e->kind == EXPR_convert) e = e->a;
+    return e->kind == EXPR_string ? e->text : STR("");
+}
+
+static void add_print_arg(Fn *f, Expr *e, ValVec *out) {
+    const Type *front = concrete(f, e->type), *ir = lower_type(f->l, front);
+    if (is_simple(ir)) {
+        vec_push(f->l->arena, out, lower_value(f, e));
+        return;
+    }
+    Val *at = lower_address(f, e);
+    for (int64_t i = 0; ir->kind == TYPE_array && i < type_length(ir) && i < 16; i++) {
+        Val *element = build_elem(&f->b, at, const_int(f, TYPE_int, i), true);
+        if (is_simple(element->type->args[0])) vec_push(f->l->arena, out, build_load(&f->b, element));
+    }
+}
+
+static void lower_printf(Fn *f, Expr *e) {
+    ValVec args = {0};
+    for (int i = 1; i < e->args.count; i++) {
+        Expr *arg = e->args.at[i];
+        if (arg->kind != EXPR_expand) {
+            add_print_arg(f, arg, &args);
+            continue;
+        }
+        int n = pack_length_of(f, arg->a), outer = f->pack_element;
+        for (int k = 0; k < n; k++) {
+            f->pack_element = k;
+            add_print_arg(f, arg->a, &args);
+        }
+        f->pack_element = outer;
+    }
+    Inst *inst = build_inst(&f->b, OP_printf, args.at, args.count, 0, 0);
+    inst->text = literal_text(e->args.at[0]);
+}
+
+/* ---- entry */
+
+/* A user's own derivative of a library function counts: then it stays a call. */
+static bool has_user_derivative(Fn *f, Decl *decl) {
+    if (!f->diff) return false;
+    check_derivatives(f->l->c, decl);
+    const Sema *sema = decl->sema;
+    bool fwd = sema->fwd.decl && !(sema->fwd.decl->flags & DECL_PRELUDE),
+         bwd = sema->bwd.decl && !(sema->bwd.decl->flags & DECL_PRELUDE);
+    return fwd || bwd || sema->substitute.decl;
+}
+
+static Val *intrinsic_arg(Fn *f, Expr *e, uint8_t pass) {
+    if (pass != PASS_in) {
+        Place place = lower_place(f, e);
+        return place_address(f, &place);
+    }
+    return is_simple(ir_type(f, e->type)) ? lower_value(f, e) : lower_address(f, e);
+}
+
+bool lower_intrinsic(Fn *f, Decl *decl, const Subst *subst, Expr *e, Val *into, Val **result) {
+    Lowerer *l = f->l;
+    if (!(decl->flags & DECL_PRELUDE) || decl->kind != DECL_func) return false;
+    check_decl_header(l->c, decl);
+    if (!decl->sema->op || has_user_derivative(f, decl)) return false;
+    *result = NULL;
+    const char *name = decl->sema->op->text;
+    if (strcmp(name, "printf") == 0) {
+        lower_printf(f, e);
+        return true;
+    }
+    if (strcmp(name, "abort") == 0) {
+        Inst *inst = build_inst(&f->b, OP_abort, NULL, 0, 0, 0);
+        inst->text = e->args.count ? literal_text(e->args.at[0]) : STR("the program aborted");
+        return true;
+    }
+    FuncSig sig = check_signature_of(l->c, decl, subst, NULL, 0, true);
+    Val **args = arena_array(l->arena, Val *, e->args.count + 2);
+    int n = 0;
+    if (sig.has_this) args[n++] = intrinsic_arg(f, e->a, sig.this_pass);
+    for (int i = 0; i < e->args.count; i++) {
+        Expr *arg = e->args.at[i];
+        args[n++] = arg ? intrinsic_arg(f, arg, sig.params[i].pass)
+                        : lower_value_under(f, decl->params.at[i]->init, subst);
+    }
+    *result = lower_op(f, decl, subst, args, into);
+    return true;
+}

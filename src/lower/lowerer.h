@@ -1,0 +1,250 @@
+/* Inside of lower: its state, and what its files offer each other. */
+#ifndef SLOPE_LOWERER_H
+#define SLOPE_LOWERER_H
+
+#include "lower/lower.h"
+
+/* A function that was asked for. Equal requests are one Func. */
+typedef enum RequestKind {
+    REQUEST_decl,     /* the body of a declaration */
+    REQUEST_dispatch, /* a requirement, called on a value of an interface: a switch over what can be in it */
+    REQUEST_opened,   /* a generic function, called with an interface value for T: likewise */
+    REQUEST_init,     /* the initialiser of a global */
+    REQUEST_entry,
+    REQUEST_dadd, /* sum of two differentials of a type */
+} RequestKind;
+
+typedef struct FuncBinding { /* a function known at compile time, behind a parameter of function type */
+    Decl *param;
+    Decl *decl;
+    const Subst *subst;
+    Decl *lambda; /* struct of a lambda without captures */
+} FuncBinding;
+
+typedef struct Request {
+    RequestKind kind;
+    Decl *decl;
+    const Subst *subst;
+    bool plain_this; /* `this` is not differentiated, whatever its type */
+    FuncBinding *bindings;
+    int nbindings;
+    const Type *type; /* dadd: the differential */
+    Global *global;   /* init */
+    Expr *init;
+    Func *func;
+    FuncSig sig;     /* concrete; packs flattened */
+    FuncSig generic; /* as declared */
+    int variants;    /* switches: how many types were known behind interfaces */
+} Request;
+
+struct Lowerer {
+    Arena *arena;
+    Checker *c;
+    Module *m;
+    Types *types;
+    Map lowered_types; /* front end Type -> IR Type */
+    Map requests;      /* hash -> Request * chain */
+    VEC(Request *) pending;
+    int done;                     /* of pending */
+    Map derivatives;              /* hash of (Func, mode) -> Func */
+    Map globals;                  /* hash of (Decl, Subst) -> Global */
+    Map external;                 /* interface Type -> IR record of its form in buffers */
+    VEC(const Type *) interfaces; /* whose records are open: fields are added as types turn up */
+    int depth;
+    bool too_deep, running;
+};
+
+/* A place that can be read and written. */
+typedef enum PlaceKind {
+    PLACE_none,
+    PLACE_value,    /* not a place: a value (simple) or memory of a temporary */
+    PLACE_memory,   /* at an address */
+    PLACE_lanes,    /* some lanes of a vector or matrix that is in `base` */
+    PLACE_lane,     /* one lane, chosen at run time */
+    PLACE_accessor, /* property or subscript */
+    PLACE_external, /* interface value in its compact form */
+    PLACE_bits,     /* bit field */
+} PlaceKind;
+
+typedef struct Place Place;
+struct Place {
+    PlaceKind kind;
+    const Type *type; /* front end, concrete */
+    Val *address;     /* memory; value: memory of an aggregate */
+    Val *value;       /* value: simple; lane: the index */
+    Place *base;      /* lanes, lane; accessor: the object */
+    bool shared;      /* memory that others may see: buffers, pointers, globals */
+    bool no_diff;     /* what is read from it carries no derivative */
+    bool constant;    /* memory that nobody writes: uniforms, constants */
+    const void *root; /* variable that it is part of; NULL: unknown */
+    uint8_t lanes[16];
+    int nlanes;
+    Decl *decl; /* accessor */
+    const Subst *subst;
+    Val **args; /* accessor: values of the subscript's arguments (address for aggregates) */
+    int nargs;
+    /* After a write through a temporary, it goes back to where it came from. */
+    Place *write_back;
+    Val *write_back_from;
+    int bit_offset, bit_width;
+};
+
+/* A local variable or parameter. */
+typedef struct Local {
+    Val *address;           /* memory, or NULL */
+    Val *value;             /* simple and never assigned */
+    struct Local *elements; /* pack */
+    int nelements;
+    bool no_diff;
+} Local;
+
+typedef struct Defer {
+    struct Defer *outer;
+    Stmt *stmt;
+} Defer;
+
+typedef struct Target { /* of break and continue */
+    struct Target *outer;
+    Stmt *stmt;
+    Inst *inst;
+    Defer *defers;
+    Inst *step; /* $for: what continue leaves */
+} Target;
+
+/* The function being lowered. */
+typedef struct Fn {
+    Lowerer *l;
+    Request *request;
+    Func *func;
+    Builder b;
+    const Subst *subst;
+    const FuncSig *sig;
+    Map locals; /* Decl -> Local */
+    Local self; /* this */
+    const Type *self_type;
+    Val *result; /* address of a result in memory */
+    bool dead;   /* control does not come here */
+    bool diff;   /* the function may be differentiated: derivatives that must not flow are cut */
+    Target *targets;
+    Defer *defers;
+    int pack_element;  /* inside expand: which element; -1: outside */
+    int no_diff_calls; /* > 0: under no_diff */
+} Fn;
+
+/* ---- lower.c, type.c */
+const Type *concrete(Fn *f, const Type *type); /* front end, substituted */
+const Type *ir_type(Fn *f, const Type *type);  /* of a type in the tree */
+bool is_simple(const Type *ir);                /* held in a value, not in memory */
+void complete_interfaces(Lowerer *l);
+int variant_index(Lowerer *l, const Type *interface, const Type *type); /* field of the record, tag + 1 */
+const Type *lower_external_type(Lowerer *l, const Type *type);
+const Type *external_record(Lowerer *l, const Type *interface);
+void complete_record_diff(void *user, Record *record);
+Record *record_of(Lowerer *l, const Type *front, const char *name);
+
+/* ---- func.c */
+Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
+                      const FuncBinding *bindings, int nbindings);
+Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes, const FuncSig *sig);
+Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst);
+Func *request_dadd(Lowerer *l, const Type *differential);
+void complete_func_diff(void *user, Func *func);
+Func *op_rule(void *user, int op, const Type *type);
+void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic, Decl *context,
+                       bool plain_this);
+FuncSig flatten_signature(Lowerer *l, const FuncSig *sig);
+
+/* ---- entry.c */
+void lower_entry_body(Lowerer *l, Request *request);
+
+/* ---- body.c */
+void lower_body(Lowerer *l, Request *request);
+void lower_stmt(Fn *f, Stmt *stmt);
+void run_defers(Fn *f, Defer *until);
+Fn fn_begin(Lowerer *l, Request *request);
+void fn_end(Fn *f);
+void bind_local(Fn *f, Decl *decl, Local local);
+Local *find_local(Fn *f, const Decl *decl);
+
+/* ---- expr.c */
+Val *lower_value(Fn *f, Expr *e);         /* of simple type */
+void lower_into(Fn *f, Expr *e, Val *to); /* of any type, into memory that nothing else refers to */
+Val *lower_address(Fn *f, Expr *e);       /* memory with the value, to be read only */
+void lower_effect(Fn *f, Expr *e);        /* for its effects */
+Val *temp_var(Fn *f, const Type *front, const char *name);
+Val *lower_condition(Fn *f, Expr *e);
+void store_default(Fn *f, const Type *front, Val *to);
+Val *const_int(Fn *f, TypeKind kind, int64_t value);
+bool expr_constant(Fn *f, Expr *e, int64_t *value);
+Local *pack_element(Fn *f, Expr *e); /* of EXPR_each: the current element; NULL: of a tuple */
+const Subst *concrete_subst(Fn *f, const Subst *subst);
+void lower_under(Fn *f, Expr *e, const Subst *subst, Val *to);
+Val *lower_value_under(Fn *f, Expr *e, const Subst *subst);
+int pack_length_of(Fn *f, const Expr *e);
+
+/* ---- place.c */
+Place lower_place(Fn *f, Expr *e);
+Val *place_load(Fn *f, const Place *place);                  /* simple */
+void place_load_into(Fn *f, const Place *place, Val *to);    /* any */
+void place_store(Fn *f, const Place *place, Val *value);     /* simple */
+void place_store_from(Fn *f, const Place *place, Val *from); /* aggregate at an address */
+Val *place_address(Fn *f, const Place *place);               /* to read from; a copy if it must be */
+Place place_of_memory(Val *address, const Type *front);
+Place place_field(Fn *f, Place base, Decl *field);
+Place place_element(Fn *f, Place base, const Type *type, Val *index);
+void copy_object(Fn *f, Val *to, Val *from, bool no_diff);
+Val *detached(Fn *f, Val *value, bool no_diff);
+
+/* ---- call.c */
+void call_defaults(Fn *f, Request *request, Val *into); /* all arguments are defaults */
+Val *lower_call(Fn *f, Expr *e, Val *into);             /* result: the value, or NULL if it went `into` */
+Val *call_func(Fn *f, Func *func, Val **args, int nargs, const Type *result, Val *into);
+typedef struct Callee {
+    Request *request; /* NULL: native */
+    Decl *decl;
+    const Subst *subst;
+    const char *native; /* dzero, dadd, ... */
+    const Type *native_type;
+    Decl *requirement; /* that it was found for */
+} Callee;
+Callee resolve_callee(Fn *f, Decl *decl, const Subst *subst);
+Val *call_accessor(Fn *f, Decl *property, const Subst *subst, FuncFlavour flavour, const Place *object,
+                   Val **args, int nargs, Val *new_value, Val *into);
+
+/* ---- convert.c, construct.c */
+Val *lower_convert(Fn *f, Expr *e);
+void lower_convert_into(Fn *f, Expr *e, Val *to);
+void to_interface(Fn *f, const Type *interface, const Type *type, Val *value, Val *from, Val *to);
+Val *lower_construct(Fn *f, Expr *e);
+void lower_construct_into(Fn *f, Expr *e, Val *to);
+Val *convert_numeric(Fn *f, Val *value, const Type *to);
+
+/* ---- dynamic.c */
+void lower_dispatch_body(Lowerer *l, Request *request);
+void lower_opened_body(Lowerer *l, Request *request);
+bool needs_opening(Lowerer *l, Decl *decl, const Subst *subst);
+void lower_as(Fn *f, Expr *e, Val *to);
+Val *lower_is(Fn *f, Expr *e);
+void from_external(Fn *f, const Type *interface, Val *from, Val *to);
+void to_external(Fn *f, const Type *interface, Val *from, Val *to);
+void pass_between(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to);
+
+/* ---- intrinsic.c */
+/* One operation of the IR on values (addresses for aggregates); the result, or NULL if it went `into`. */
+Val *lower_op(Fn *f, Decl *decl, const Subst *subst, Val **args, Val *into);
+bool lower_intrinsic(Fn *f, Decl *decl, const Subst *subst, Expr *e, Val *into, Val **result);
+
+/* ---- global.c */
+Place global_place(Fn *f, Decl *decl, const Subst *subst);
+bool is_plain_constant(const Decl *decl);
+void lower_global_init(Lowerer *l, Request *request);
+
+/* ---- native.c: what differentiable types have without a declaration */
+Val *lower_native(Fn *f, const Callee *callee, Expr *e, Val *into);
+void lower_dadd_body(Lowerer *l, Request *request);
+void add_differential(Fn *f, const Type *front, Val *to, Val *from); /* to += from */
+void zero_differential(Fn *f, const Type *front, Val *to);
+
+#define lower_report(f, ...) diag_report((f)->l->m->diags, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,317 @@
+/* Types of the front end as types of the IR; see lower.h for the correspondence. */
+#include "lower/lowerer.h"
+
+#include <stdio.h>
+
+const Type *concrete(Fn *f, const Type *type) {
+    if (f->pack_element >= 0) return check_subst_element(f->l->c, type, f->subst, f->pack_element);
+    return check_subst(f->l->c, type, f->subst);
+}
+
+const Type *ir_type(Fn *f, const Type *type) { return lower_type(f->l, concrete(f, type)); }
+
+bool is_simple(const Type *ir) { return ir->kind != TYPE_record && ir->kind != TYPE_array; }
+
+/* ---- records */
+
+Record *record_of(Lowerer *l, const Type *front, const char *name) {
+    Record *record = record_new(l->types, name_from(l->m->names, name));
+    record->user = (void *)(uintptr_t)front;
+    vec_push(l->arena, &l->m->records, record);
+    map_put(l->arena, &l->lowered_types, PTR_KEY(front), (void *)(uintptr_t)record->type);
+    return record;
+}
+
+static void set_fields(Lowerer *l, Record *record, int n) {
+    record->fields = arena_array(l->arena, Field, n ? n : 1);
+    record->nfields = n;
+}
+
+static Name numbered(Lowerer *l, const char *prefix, int i) {
+    return name_from(l->m->names, format_text(l->arena, "%s%d", prefix, i));
+}
+
+static const Type *lower_struct(Lowerer *l, const Type *type) {
+    Record *record = record_of(l, type, type_text(l->arena, type));
+    DeclVec fields = check_all_fields(l->c, type);
+    set_fields(l, record, fields.count);
+    for (int i = 0; i < fields.count; i++) {
+        const Type *field = lower_type(l, check_field_type(l->c, type, fields.at[i]));
+        record->fields[i] = (Field){fields.at[i]->name ? fields.at[i]->name : numbered(l, "f", i), field};
+    }
+    return record->type;
+}
+
+static const Type *lower_tuple(Lowerer *l, const Type *type) {
+    Record *record = record_of(l, type, type_text(l->arena, type));
+    set_fields(l, record, type->nargs);
+    for (int i = 0; i < type->nargs; i++)
+        record->fields[i] = (Field){numbered(l, "_", i), lower_type(l, type->args[i])};
+    return record->type;
+}
+
+static const Type *two_fields(Lowerer *l, const Type *type, const char *a, const Type *first, const char *b,
+                              const Type *second) {
+    Record *record = record_of(l, type, type_text(l->arena, type));
+    set_fields(l, record, 2);
+    record->fields[0] = (Field){name_from(l->m->names, a), first};
+    record->fields[1] = (Field){name_from(l->m->names, b), second};
+    return record->type;
+}
+
+static const Type *lower_pair(Lowerer *l, const Type *type) {
+    const Type *primal = type->args[0];
+    const Type *d =
+        type->kind == TYPE_pair ? check_differential(l->c, primal) : check_ptr_differential(l->c, primal);
+    return two_fields(l, type, "p", lower_type(l, primal), "d",
+                      d ? lower_type(l, d) : type_basic(l->types, TYPE_void));
+}
+
+/* ---- interfaces */
+
+static bool is_interface_diff(const Type *type) {
+    return type->kind == TYPE_assoc && type->args[0]->kind == TYPE_interface;
+}
+
+static const Type *interface_field(Lowerer *l, const Type *front, const Type *variant) {
+    if (front->kind == TYPE_interface) return lower_type(l, variant);
+    const Type *d = check_differential(l->c, variant);
+    return d ? lower_type(l, d) : NULL;
+}
+
+/* The fields are brought up to date with the types that are known to stand behind the interface. */
+static void refresh_interface(Lowerer *l, const Type *front) {
+    const Type *interface = front->kind == TYPE_interface ? front : front->args[0];
+    Record *record = type_record(lower_type(l, front));
+    const TypeVec *types = check_conformers(l->c, interface);
+    int first = front->kind == TYPE_interface ? 1 : 0, n = types->count + first;
+    if (record->nfields == n) return;
+    Field *fields = arena_array(l->arena, Field, n + 1);
+    if (record->nfields) memcpy(fields, record->fields, sizeof(Field) * (size_t)record->nfields);
+    if (first) fields[0] = (Field){name_from(l->m->names, "tag"), type_basic(l->types, TYPE_uint)};
+    int have = record->nfields > first ? record->nfields : first;
+    record->fields = fields;
+    record->nfields = n;
+    for (int i = have; i < n; i++) {
+        const Type *field = interface_field(l, front, types->at[i - first]);
+        Name name = name_from(l->m->names, type_text(l->arena, types->at[i - first]));
+        fields[i] = (Field){name, field ? field : type_array(l->types, type_basic(l->types, TYPE_uint8), 0)};
+    }
+    record->has_diff = false;
+}
+
+static const Type *lower_interface(Lowerer *l, const Type *type) {
+    Record *record = record_of(l, type, type_text(l->arena, type));
+    vec_push(l->arena, &l->interfaces, type);
+    refresh_interface(l, type);
+    return record->type;
+}
+
+int variant_index(Lowerer *l, const Type *interface, const Type *type) {
+    lower_type(l, interface);
+    int index = check_add_conformer(l->c, interface, type);
+    for (int i = 0; i < l->interfaces.count; i++) {
+        const Type *front = l->interfaces.at[i];
+        if (front == interface || (is_interface_diff(front) && front->args[0] == interface))
+            refresh_interface(l, front);
+    }
+    return index + 1;
+}
+
+void complete_interfaces(Lowerer *l) {
+    for (int i = 0; i < l->interfaces.count; i++) refresh_interface(l, l->interfaces.at[i]);
+}
+
+/* In buffers: 8 bytes of type id, 8 bytes of conformance id, the payload. */
+const Type *external_record(Lowerer *l, const Type *interface) {
+    const Type *known = map_get(&l->external, PTR_KEY(interface));
+    if (known) return known;
+    Record *record = record_new(
+        l->types, name_from(l->m->names, format_text(l->arena, "%s.stored", type_text(l->arena, interface))));
+    map_put(l->arena, &l->external, PTR_KEY(interface), (void *)(uintptr_t)record->type);
+    vec_push(l->arena, &l->m->records, record);
+    const TypeVec *types = check_conformers(l->c, interface);
+    int64_t size = check_any_value_size(l->c, interface), largest = 0;
+    for (int i = 0; i < types->count; i++) {
+        int64_t stride = type_layout(lower_external_type(l, types->at[i]), LAYOUT_scalar).stride;
+        if (stride > largest) largest = stride;
+        if (size && stride > size) {
+            Decl *decl = (Decl *)(uintptr_t)interface->decl;
+            diag_report(l->m->diags, DIAG_any_value_size, decl->loc, type_text(l->arena, types->at[i]),
+                        (int)stride, type_text(l->arena, interface), (int)size);
+        }
+    }
+    if (!size) size = largest;
+    set_fields(l, record, 3);
+    const Type *id = type_basic(l->types, TYPE_uint64);
+    record->fields[0] = (Field){name_from(l->m->names, "type"), id};
+    record->fields[1] = (Field){name_from(l->m->names, "conformance"), id};
+    record->fields[2] = (Field){name_from(l->m->names, "payload"), type_array(l->types, id, (size + 7) / 8)};
+    return record->type;
+}
+
+/* As lower_type, with interfaces in their compact form: what is in buffers and uniforms. */
+const Type *lower_external_type(Lowerer *l, const Type *type) {
+    if (type->kind == TYPE_interface) return external_record(l, type);
+    if (type->kind == TYPE_array && type_length(type) >= 0)
+        return type_array(l->types, lower_external_type(l, type->args[0]), type_length(type));
+    return lower_type(l, type);
+}
+
+/* ---- entry */
+
+static const Type *lower_matrix(Lowerer *l, const Type *type) {
+    int64_t rows = 0, columns = 0;
+    type_is_number(type->args[1], &rows);
+    type_is_number(type->args[2], &columns);
+    return type_array(l->types, type_vector(l->types, type->args[0], (int)columns), rows);
+}
+
+static const Type *lower_buffer(Lowerer *l, const Type *type) {
+    const Type *element = lower_external_type(l, type->args[0]);
+    if (type->number == BUFFER_constant) return type_pointer(l->types, element);
+    return type_buffer(l->types, (BufferKind)type->number, element);
+}
+
+static const Type *lower_new_type(Lowerer *l, const Type *type) {
+    switch (type->kind) {
+    case TYPE_vector: return type;
+    case TYPE_matrix: return lower_matrix(l, type);
+    case TYPE_array:
+        return type_array(l->types, lower_type(l, type->args[0]),
+                          type_length(type) < 0 ? 0 : type_length(type));
+    case TYPE_pointer: return type_pointer(l->types, lower_external_type(l, type->args[0]));
+    case TYPE_buffer: return lower_buffer(l, type);
+    case TYPE_tuple: return lower_tuple(l, type);
+    case TYPE_optional:
+        return two_fields(l, type, "value", lower_type(l, type->args[0]), "hasValue",
+                          type_basic(l->types, TYPE_bool));
+    case TYPE_pair:
+    case TYPE_ptr_pair: return lower_pair(l, type);
+    case TYPE_struct: return lower_struct(l, type);
+    case TYPE_enum: return check_enum_underlying(l->c, type);
+    case TYPE_interface: return lower_interface(l, type);
+    case TYPE_assoc: return lower_interface(l, type);
+    case TYPE_string: return type_pointer(l->types, type_basic(l->types, TYPE_int8));
+    case TYPE_function: return type_basic(l->types, TYPE_void);
+    case TYPE_none:
+    case TYPE_null: return type_pointer(l->types, type_basic(l->types, TYPE_void));
+    default: break;
+    }
+    if (type_is_scalar(type) || type->kind == TYPE_void || type->kind == TYPE_record ||
+        type->kind == TYPE_tape)
+        return type;
+    arena_fault(l->arena, format_text(l->arena, "cannot lower the type '%s'", type_text(l->arena, type)));
+}
+
+#define MAX_TYPE_DEPTH 300
+
+const Type *lower_type(Lowerer *l, const Type *type) {
+    if (type_is_scalar(type) || type->kind == TYPE_vector) return type;
+    const Type *known = map_get(&l->lowered_types, PTR_KEY(type));
+    if (known) return known;
+    if (++l->depth > MAX_TYPE_DEPTH) {
+        if (!l->too_deep) diag_report(l->m->diags, DIAG_too_deep, 0);
+        l->too_deep = true;
+        l->depth--;
+        return type_basic(l->types, TYPE_int);
+    }
+    const Type *ir = lower_new_type(l, type);
+    l->depth--;
+    map_put(l->arena, &l->lowered_types, PTR_KEY(type), (void *)(uintptr_t)ir);
+    return ir;
+}
+
+/* ---- how records are differentiated */
+
+static int *new_map(Lowerer *l, int n) {
+    int *map = arena_array(l->arena, int, n ? n : 1);
+    for (int i = 0; i < n; i++) map[i] = -1;
+    return map;
+}
+
+static int field_number(const Record *record, Name name) {
+    for (int i = 0; i < record->nfields; i++)
+        if (record->fields[i].name == name) return i;
+    return -1;
+}
+
+static Func *user_method(Lowerer *l, const Type *front, const char *name) {
+    Decl *requirement;
+    Satisfaction found = check_differentiable_witness(l->c, front, name, &requirement);
+    return found.kind == SATISFY_decl ? lower_func(l, found.decl, found.subst, NULL, 0) : NULL;
+}
+
+static void struct_diff(Lowerer *l, Record *record, const Type *front) {
+    const Type *d = check_differential(l->c, front);
+    RecordDiff *diff = &record->diff;
+    if (!d) d = check_ptr_differential(l->c, front);
+    if (!d) return;
+    diff->differential = lower_type(l, d);
+    int *map = new_map(l, record->nfields);
+    bool *covered = NULL;
+    int ncovered = 0;
+    Record *target = diff->differential->kind == TYPE_record ? type_record(diff->differential) : NULL;
+    if (target) covered = arena_array(l->arena, bool, target->nfields + 1);
+    DeclVec fields = check_all_fields(l->c, front);
+    for (int i = 0; i < fields.count && target; i++) {
+        Decl *field = check_differential_field(l->c, front, fields.at[i]);
+        int index = field ? field_number(target, field->name) : -1;
+        map[i] = index;
+        if (index >= 0 && !covered[index]) covered[index] = true, ncovered++;
+    }
+    diff->field_map = map;
+    diff->zero = user_method(l, front, "dzero");
+    diff->add = user_method(l, front, "dadd");
+    diff->opaque = diff->zero || diff->add || !target || ncovered < target->nfields;
+}
+
+static void same_diff(Lowerer *l, Record *record, const Type *differential) {
+    int *map = new_map(l, record->nfields);
+    for (int i = 0; i < record->nfields; i++) map[i] = i;
+    record->diff.differential = differential;
+    record->diff.field_map = map;
+}
+
+static void interface_diff(Lowerer *l, Record *record, const Type *front) {
+    const Type *d = check_differential(l->c, front);
+    if (!d) return;
+    Record *target = type_record(lower_type(l, d));
+    int *map = new_map(l, record->nfields);
+    const TypeVec *types = check_conformers(l->c, front);
+    for (int i = 0; i < types->count && i + 1 < record->nfields; i++)
+        if (check_differential(l->c, types->at[i])) map[i + 1] = i;
+    record->diff.differential = target->type;
+    record->diff.field_map = map;
+}
+
+static void optional_diff(Lowerer *l, Record *record, const Type *front) {
+    const Type *d = check_differential(l->c, front);
+    if (!d) return;
+    record->diff.differential = lower_type(l, d);
+    int *map = new_map(l, 2);
+    map[0] = 0;
+    record->diff.field_map = map;
+}
+
+void complete_record_diff(void *user, Record *record) {
+    Lowerer *l = user;
+    if (record->has_diff) return;
+    record->has_diff = true;
+    record->diff = (RecordDiff){0};
+    const Type *front = record->user;
+    if (!front) return;
+    const Type *d;
+    switch (front->kind) {
+    case TYPE_struct: struct_diff(l, record, front); break;
+    case TYPE_interface: interface_diff(l, record, front); break;
+    case TYPE_assoc: same_diff(l, record, record->type); break;
+    case TYPE_optional: optional_diff(l, record, front); break;
+    case TYPE_tuple:
+    case TYPE_pair:
+        d = check_differential(l->c, front);
+        if (d) same_diff(l, record, lower_type(l, d));
+        break;
+    default: break;
+    }
+}
