@@ -1,0 +1,121 @@
+/* abi: what emitted code and the runtime share. Plain C structs, known to both by their offsets; nothing else of the
+ * compiler is needed here, so that the runtime also builds alone (libslope-rt).
+ *
+ * Symbols of an emitted module, for a function `f` that is exported (FUNC_EXPORT):
+ *   f           its native form. `in` scalars and pointers are passed by value as the C type (bool as bool, half as
+ *               uint16_t), everything else by pointer; a scalar or pointer result comes back by value, other results go
+ *               through pointers that follow the parameters. For a kernel: (uint32_t x, y, z: groups; then as above).
+ *   f.call      void (void *const *args): one pointer per parameter, in order, then one per result.
+ *   f.kernel    kernels only: the RtKernel that describes it.
+ *   u           a uniform: its memory.
+ *   slope.init  void (void): fills constants that need code; run it once after loading. Shared libraries and objects run it
+ *               by themselves.
+ * Names that the C library claims, and all names in the JIT, get the prefix `slope.`.
+ *
+ * Objects are laid out as in C with scalar alignment: a float3 is float[3], bool one byte, a buffer an RtBuffer.
+ * Memory of `in` parameters is not written during a call; memory of out and inout parameters overlaps with nothing else
+ * that the function reaches. A call that is ended by `abort` returns zero; the runtime has the message. */
+#ifndef SLOPE_EMIT_ABI_H
+#define SLOPE_EMIT_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct Runtime Runtime;
+typedef struct RtThread RtThread;
+typedef struct RtFiber RtFiber;
+
+/* What every emitted function receives as its first, hidden parameter. One per thread of a dispatch (or per call from
+ * outside), on the stack of the entry function. */
+typedef struct RtContext {
+    uint32_t thread_id[3]; /* SV_DispatchThreadID */
+    uint32_t group_id[3];  /* SV_GroupID */
+    uint32_t local_id[3];  /* SV_GroupThreadID */
+    uint32_t local_index;  /* SV_GroupIndex: x fastest */
+    char *shared;          /* group-shared variables of this group */
+    char *statics;         /* `static` globals of this thread */
+    char *sink; /* takes what is written out of range through an address; zeroed before each such use */
+    void *const *args;  /* kernels: one pointer per parameter */
+    uint32_t groups[3]; /* size of the dispatch */
+    uint32_t unused;    /* keeps the next field aligned */
+    RtThread *
+        owner; /* the thread of the machine: tapes, output, where `abort` goes; may be NULL if none is needed */
+    RtFiber *fiber; /* set if this thread of a group can wait at barriers */
+} RtContext;
+
+/* A stack of a tape. Elements have the size of their scalar type, bool one byte. */
+typedef struct RtStack {
+    char *data;
+    int64_t count; /* elements in use */
+    int64_t room;  /* elements that can be used before rt_tape_more must be asked */
+} RtStack;
+
+enum { RT_STACKS = 12 }; /* one per scalar kind, in the order of TypeKind from TYPE_bool on */
+
+typedef struct RtTape {
+    RtStack stacks[RT_STACKS];
+    /* the rest is the runtime's */
+    int64_t reserved[RT_STACKS]; /* bytes of address space behind each stack */
+    RtThread *owner;
+    struct RtTape *next, *prev; /* among the open, or the free, tapes of the thread */
+    uint64_t serial;            /* order of opening */
+} RtTape;
+
+/* Buffers as the program sees them. Those of append, consume and rw kind have a counter in the 16 bytes before `data`. */
+typedef struct RtBuffer {
+    void *data;
+    uint64_t count; /* elements, or bytes of a byte buffer */
+} RtBuffer;
+
+enum { RT_BUFFER_HEADER = 16 };
+
+typedef struct RtKernel {
+    /* Runs groups first to end - 1 (x fastest) with all their threads, one after another. NULL: `thread` instead. */
+    void (*run)(const RtContext *context, uint64_t first, uint64_t end);
+    /* Runs the one thread that the context describes; for kernels with group barriers. */
+    void (*thread)(const RtContext *context);
+    uint32_t group_size[3];
+    uint32_t shared_align;
+    uint64_t shared_size; /* bytes of group-shared memory */
+} RtKernel;
+
+/* How a value given to printf is held. */
+typedef enum RtPrintKind {
+    RT_PRINT_bool,
+    RT_PRINT_int,  /* sign-extended; as C promotes it */
+    RT_PRINT_uint, /* zero-extended */
+    RT_PRINT_int64,
+    RT_PRINT_uint64,
+    RT_PRINT_double, /* the bits; all floating types */
+} RtPrintKind;
+
+typedef struct RtPrintArg {
+    uint8_t kind, lanes; /* lanes: values that follow each other in the list of values */
+} RtPrintArg;
+
+/* ---- what emitted code calls */
+
+/* Runs body(context, args) where `abort` finds its way back. *slot is the runtime, made on first use if NULL. */
+void rt_call(Runtime **slot, void (*body)(const RtContext *context, void *const *args), void *const *args);
+/* As a native call of a kernel: dispatches over groups[0..2]. */
+void rt_launch(Runtime **slot, const RtKernel *kernel, const uint32_t *groups, void *const *args);
+void rt_close(Runtime **slot); /* frees the runtime, if one was made; when a shared library is unloaded */
+void rt_abort(const RtContext *context, const char *text, int64_t length) __attribute__((noreturn));
+void rt_barrier(const RtContext *context);
+void rt_print(const RtContext *context, const char *format, int64_t length, const RtPrintArg *args,
+              int64_t nargs, const uint64_t *values);
+RtTape *rt_tape_open(const RtContext *context);
+void rt_tape_close(RtTape *tape);
+/* Makes room for `more` elements above count in stack `kind`, or ends the program. */
+void rt_tape_more(RtTape *tape, int64_t kind, int64_t more);
+
+char *rt_memory_take(const RtContext *context, int64_t size); /* zeroed, for statics too large for a stack */
+void rt_memory_give(char *memory);
+
+/* By name, for the JIT. */
+typedef struct RtSymbol {
+    const char *name;
+    void (*address)(void);
+} RtSymbol;
+
+#endif

@@ -1,0 +1,87 @@
+/* emit: from IR to code. One struct of functions per way of making code; the driver knows nothing else of it.
+ *
+ * The LLVM emitter lives in a shared object of its own (libslope-llvm.so), so that LLVM is not even mapped unless code is
+ * made. The driver loads it and asks for the function `slope_llvm_backend`.
+ *
+ * What is emitted: every function with FUNC_EXPORT that has a body, and all that they reach. The functions must be verified and
+ * concrete; both states are taken. Names and calling conventions of what comes out are described in abi.h.
+ *
+ * Errors come back as text in an EmitError; nothing is printed. Different sessions may use a backend at the same time; one
+ * EmitJit, or one Module, is used by one thread at a time. */
+#ifndef SLOPE_EMIT_H
+#define SLOPE_EMIT_H
+
+#include "emit/abi.h"
+#include "ir/ir.h"
+
+typedef struct EmitOptions {
+    int level;       /* 0 to 3, as -O0 to -O3 */
+    bool unchecked;  /* no range checks on buffers and arrays */
+    bool contract;   /* a * b + c may become fma */
+    bool debug;      /* debug info: functions and lines */
+    bool verify;     /* check LLVM's view of the module before it is optimised */
+    const char *cpu; /* for files; NULL: this machine. Its features are all assumed. */
+} EmitOptions;
+
+/* Milliseconds, added to what is there. */
+typedef struct EmitTimes {
+    double translate; /* IR to LLVM IR */
+    double passes;    /* LLVM's optimisations */
+    double machine;   /* machine code and linking */
+} EmitTimes;
+
+typedef struct EmitError {
+    char text[1024]; /* "" if there was none */
+} EmitError;
+
+typedef enum EmitFormat { EMIT_llvm_ir, EMIT_asm, EMIT_obj, EMIT_shared } EmitFormat;
+
+/* What can be asked of a JIT about a name of the IR. */
+typedef enum EmitSymbol {
+    EMIT_native,  /* a function: native form */
+    EMIT_call,    /* a function: void (*)(void *const *args) */
+    EMIT_kernel,  /* a kernel: const RtKernel * */
+    EMIT_uniform, /* a uniform global: its memory */
+} EmitSymbol;
+
+typedef struct EmitJit EmitJit;
+
+typedef struct EmitJitConfig {
+    Runtime *runtime;        /* on which calls run */
+    const RtSymbol *symbols; /* what emitted code needs: runtime_symbols */
+    int nsymbols;
+} EmitJitConfig;
+
+typedef struct EmitFile {
+    EmitFormat format;
+    const char *path;
+    const char *runtime_library; /* libslope-rt.a, for EMIT_shared */
+} EmitFile;
+
+typedef struct EmitBackend {
+    const char *name;    /* "llvm" */
+    const char *version; /* of what is behind it */
+    /* NULL after an error. */
+    EmitJit *(*jit_new)(const EmitJitConfig *config, EmitError *error);
+    /* Releases all code and all memory of uniforms. */
+    void (*jit_free)(EmitJit *jit);
+    /* Translates, optimises, links and initialises. May be called several times: a later module shares the uniforms of the
+     * earlier ones, and functions that were exported before are not exported again. */
+    bool (*jit_add)(EmitJit *jit, Module *module, const EmitOptions *options, EmitTimes *times,
+                    EmitError *error);
+    /* NULL if there is no such thing. */
+    void *(*jit_find)(EmitJit *jit, EmitSymbol what, const char *name);
+    /* Writes a file. */
+    bool (*write)(Module *module, const EmitOptions *options, const EmitFile *file, EmitTimes *times,
+                  EmitError *error);
+    /* The same as bytes in memory (path is not used), with a NUL behind them; to be freed by the caller. NULL after an
+     * error. */
+    char *(*make)(Module *module, const EmitOptions *options, const EmitFile *file, size_t *size,
+                  EmitTimes *times, EmitError *error);
+} EmitBackend;
+
+typedef const EmitBackend *EmitBackendFunction(void);
+#define EMIT_LLVM_FUNCTION "slope_llvm_backend"
+const EmitBackend *slope_llvm_backend(void);
+
+#endif

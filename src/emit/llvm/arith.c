@@ -1,0 +1,286 @@
+/* Arithmetic, bits, comparisons and conversions, on scalars and vectors alike. Where LLVM leaves a result undefined (division
+ * by zero, shifts by too much, float to integer out of range), ops.def defines it, and code is added that makes it so. */
+#include "emit/llvm/llvm.h"
+
+typedef LLVMValueRef (*BuildBinary)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *);
+
+static bool is_float(const Type *type) { return type_is_float(type_element(type)); }
+static bool is_bool(const Type *type) { return type_element(type)->kind == TYPE_bool; }
+static int bits_of(const Type *type) { return type_bits(type_element(type)); }
+
+/* ---- arithmetic */
+
+static LLVMValueRef may_contract(Emitter *e, LLVMValueRef value) {
+    if (e->options->contract && LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value))
+        LLVMSetFastMathFlags(value, LLVMFastMathAllowContract);
+    return value;
+}
+
+static LLVMValueRef binary(Emitter *e, const Inst *inst, BuildBinary on_float, BuildBinary on_int) {
+    LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
+    if (!is_float(inst->args[0]->type)) return on_int(e->builder, a, b, "");
+    return may_contract(e, on_float(e->builder, a, b, ""));
+}
+
+static LLVMValueRef float_remainder(Emitter *e, const Inst *inst) {
+    const Type *type = inst->args[0]->type;
+    LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
+    if (type_element(type)->kind != TYPE_half) return LLVMBuildFRem(e->builder, a, b, "");
+    LLVMTypeRef wide = emit_shaped(e->f32, type);
+    a = LLVMBuildFPExt(e->builder, a, wide, "");
+    b = LLVMBuildFPExt(e->builder, b, wide, "");
+    return LLVMBuildFPTrunc(e->builder, LLVMBuildFRem(e->builder, a, b, ""), emit_type(e, type), "");
+}
+
+static bool is_harmless_divisor(const Val *v) {
+    int64_t value;
+    return val_is_int(v, &value) && value != 0 && value != -1;
+}
+
+/* x / 0 and x % 0 have all bits set; the least integer divided by -1 wraps: both by dividing by 1 instead. */
+static LLVMValueRef integer_division(Emitter *e, const Inst *inst, bool remainder) {
+    LLVMBuilderRef b = e->builder;
+    const Type *type = inst->args[0]->type;
+    bool is_signed = type_is_signed(type);
+    LLVMValueRef x = emit_use(e, inst, 0), y = emit_use(e, inst, 1);
+    BuildBinary build =
+        is_signed ? (remainder ? LLVMBuildSRem : LLVMBuildSDiv) : (remainder ? LLVMBuildURem : LLVMBuildUDiv);
+    if (is_harmless_divisor(ir_resolve(inst->args[1]))) return build(b, x, y, "");
+    LLVMValueRef minus_one = emit_int_like(e, type, -1);
+    LLVMValueRef by_zero = LLVMBuildICmp(b, LLVMIntEQ, y, emit_int_like(e, type, 0), "");
+    LLVMValueRef unsafe = by_zero;
+    if (is_signed) {
+        int64_t least = (int64_t)((uint64_t)1 << (bits_of(type) - 1));
+        LLVMValueRef at_least = LLVMBuildICmp(b, LLVMIntEQ, x, emit_int_like(e, type, least), "");
+        LLVMValueRef by_minus_one = LLVMBuildICmp(b, LLVMIntEQ, y, minus_one, "");
+        unsafe = LLVMBuildOr(b, by_zero, LLVMBuildAnd(b, at_least, by_minus_one, ""), "");
+    }
+    LLVMValueRef divisor = LLVMBuildSelect(b, unsafe, emit_int_like(e, type, 1), y, "");
+    return LLVMBuildSelect(b, by_zero, minus_one, build(b, x, divisor, ""), "");
+}
+
+static LLVMValueRef division(Emitter *e, const Inst *inst, bool remainder) {
+    if (!is_float(inst->args[0]->type)) return integer_division(e, inst, remainder);
+    return remainder ? float_remainder(e, inst) : binary(e, inst, LLVMBuildFDiv, NULL);
+}
+
+static LLVMValueRef negation(Emitter *e, const Inst *inst) {
+    LLVMValueRef a = emit_use(e, inst, 0);
+    return is_float(inst->args[0]->type) ? LLVMBuildFNeg(e->builder, a, "") : LLVMBuildNeg(e->builder, a, "");
+}
+
+static LLVMValueRef magnitude(Emitter *e, const Inst *inst) {
+    const Type *type = inst->args[0]->type;
+    LLVMTypeRef overload = emit_type(e, type);
+    LLVMValueRef args[] = {emit_use(e, inst, 0), LLVMConstInt(e->i1, 0, false)};
+    if (is_float(type)) return emit_intrinsic(e, "llvm.fabs", &overload, 1, args, 1);
+    return type_is_signed(type) ? emit_intrinsic(e, "llvm.abs", &overload, 1, args, 2) : args[0];
+}
+
+static LLVMValueRef extreme(Emitter *e, const Inst *inst, bool greater) {
+    const Type *type = inst->args[0]->type;
+    LLVMTypeRef overload = emit_type(e, type);
+    LLVMValueRef args[] = {emit_use(e, inst, 0), emit_use(e, inst, 1)};
+    const char *name = is_float(type)         ? (greater ? "llvm.maxnum" : "llvm.minnum")
+                       : type_is_signed(type) ? (greater ? "llvm.smax" : "llvm.smin")
+                                              : (greater ? "llvm.umax" : "llvm.umin");
+    return emit_intrinsic(e, name, &overload, 1, args, 2);
+}
+
+/* ---- bits */
+
+static LLVMValueRef resize(Emitter *e, LLVMValueRef value, const Type *from, const Type *to, bool sign) {
+    int have = bits_of(from), want = bits_of(to);
+    LLVMTypeRef type = emit_type(e, to);
+    if (have > want) return LLVMBuildTrunc(e->builder, value, type, "");
+    if (have == want) return value;
+    return sign ? LLVMBuildSExt(e->builder, value, type, "") : LLVMBuildZExt(e->builder, value, type, "");
+}
+
+static LLVMValueRef shift(Emitter *e, const Inst *inst, bool left) {
+    const Type *type = inst->args[0]->type;
+    LLVMValueRef amount = resize(e, emit_use(e, inst, 1), inst->args[1]->type, type, false);
+    amount = LLVMBuildAnd(e->builder, amount, emit_int_like(e, type, bits_of(type) - 1), "");
+    LLVMValueRef value = emit_use(e, inst, 0);
+    if (left) return LLVMBuildShl(e->builder, value, amount, "");
+    return type_is_signed(type) ? LLVMBuildAShr(e->builder, value, amount, "")
+                                : LLVMBuildLShr(e->builder, value, amount, "");
+}
+
+/* A count of bits as the uint of the result. */
+static LLVMValueRef bit_count(Emitter *e, const Inst *inst, const char *name, LLVMValueRef value) {
+    const Type *from = inst->args[0]->type, *to = inst->results[0]->type;
+    LLVMTypeRef overload = emit_type(e, from);
+    LLVMValueRef args[] = {value, LLVMConstInt(e->i1, 0, false)};
+    LLVMValueRef count = emit_intrinsic(e, name, &overload, 1, args, strcmp(name, "llvm.ctpop") == 0 ? 1 : 2);
+    return resize(e, count, from, to, false);
+}
+
+static LLVMValueRef first_bit_high(Emitter *e, const Inst *inst) {
+    const Type *type = inst->args[0]->type;
+    LLVMValueRef value = emit_use(e, inst, 0);
+    if (type_is_signed(type)) {
+        LLVMValueRef sign = LLVMBuildAShr(e->builder, value, emit_int_like(e, type, bits_of(type) - 1), "");
+        value = LLVMBuildXor(e->builder, value, sign, "");
+    }
+    LLVMValueRef zeros = bit_count(e, inst, "llvm.ctlz", value);
+    return LLVMBuildSub(e->builder, emit_int_like(e, inst->results[0]->type, bits_of(type) - 1), zeros, "");
+}
+
+static LLVMValueRef first_bit_low(Emitter *e, const Inst *inst) {
+    const Type *type = inst->args[0]->type, *to = inst->results[0]->type;
+    LLVMValueRef value = emit_use(e, inst, 0);
+    LLVMValueRef none = LLVMBuildICmp(e->builder, LLVMIntEQ, value, emit_int_like(e, type, 0), "");
+    return LLVMBuildSelect(e->builder, none, emit_int_like(e, to, -1), bit_count(e, inst, "llvm.cttz", value),
+                           "");
+}
+
+static LLVMValueRef reverse_bits(Emitter *e, const Inst *inst) {
+    LLVMTypeRef overload = emit_type(e, inst->args[0]->type);
+    LLVMValueRef value = emit_use(e, inst, 0);
+    return emit_intrinsic(e, "llvm.bitreverse", &overload, 1, &value, 1);
+}
+
+/* ---- comparison */
+
+static LLVMValueRef comparison(Emitter *e, const Inst *inst, LLVMRealPredicate real,
+                               LLVMIntPredicate as_signed, LLVMIntPredicate as_unsigned) {
+    const Type *type = inst->args[0]->type;
+    LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
+    if (is_float(type)) return LLVMBuildFCmp(e->builder, real, a, b, "");
+    return LLVMBuildICmp(e->builder, type_is_signed(type) ? as_signed : as_unsigned, a, b, "");
+}
+
+static LLVMValueRef reduction(Emitter *e, const Inst *inst, const char *name) {
+    LLVMValueRef value = emit_use(e, inst, 0);
+    if (inst->args[0]->type->kind != TYPE_vector) return value;
+    LLVMTypeRef overload = LLVMTypeOf(value);
+    return emit_intrinsic(e, name, &overload, 1, &value, 1);
+}
+
+static LLVMValueRef is_nan(Emitter *e, const Inst *inst) {
+    LLVMValueRef value = emit_use(e, inst, 0);
+    return LLVMBuildFCmp(e->builder, LLVMRealUNO, value, value, "");
+}
+
+/* ---- conversion */
+
+/* double to half with one rounding: to float by rounding to odd, which a second rounding to half cannot spoil. */
+static LLVMValueRef double_to_half(Emitter *e, LLVMValueRef value, const Type *shape) {
+    LLVMBuilderRef b = e->builder;
+    LLVMTypeRef f32 = emit_shaped(e->f32, shape), f64 = emit_shaped(e->f64, shape),
+                i32 = emit_shaped(e->i32, shape);
+    LLVMValueRef one = emit_splat(e, emit_i32(e, 1), shape), none = LLVMConstNull(i32);
+    LLVMValueRef near = LLVMBuildFPTrunc(b, value, f32, "");
+    LLVMValueRef back = LLVMBuildFPExt(b, near, f64, "");
+    LLVMValueRef bits = LLVMBuildBitCast(b, near, i32, "");
+    LLVMValueRef inexact = LLVMBuildFCmp(b, LLVMRealONE, back, value, "");
+    LLVMValueRef even = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, bits, one, ""), none, "");
+    LLVMValueRef sizes[2] = {value, back};
+    for (int i = 0; i < 2; i++) sizes[i] = emit_intrinsic(e, "llvm.fabs", &f64, 1, &sizes[i], 1);
+    LLVMValueRef below = LLVMBuildFCmp(b, LLVMRealOGT, sizes[0], sizes[1], "");
+    LLVMValueRef step = LLVMBuildSelect(b, below, one, LLVMConstAllOnes(i32), "");
+    step = LLVMBuildSelect(b, LLVMBuildAnd(b, inexact, even, ""), step, none, "");
+    LLVMValueRef odd = LLVMBuildBitCast(b, LLVMBuildAdd(b, bits, step, ""), f32, "");
+    return LLVMBuildFPTrunc(b, odd, emit_shaped(e->f16, shape), "");
+}
+
+static LLVMValueRef float_to_float(Emitter *e, LLVMValueRef value, const Type *from, const Type *to) {
+    int have = bits_of(from), want = bits_of(to);
+    if (have == want) return value;
+    if (have < want) return LLVMBuildFPExt(e->builder, value, emit_type(e, to), "");
+    if (have == 64 && want == 16) return double_to_half(e, value, to);
+    return LLVMBuildFPTrunc(e->builder, value, emit_type(e, to), "");
+}
+
+static LLVMValueRef float_to_int(Emitter *e, LLVMValueRef value, const Type *from, const Type *to) {
+    if (type_element(from)->kind == TYPE_half)
+        value = LLVMBuildFPExt(e->builder, value, emit_shaped(e->f32, from), "");
+    LLVMTypeRef overloads[] = {emit_type(e, to), LLVMTypeOf(value)};
+    return emit_intrinsic(e, type_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", overloads, 2, &value,
+                          1);
+}
+
+/* To half by way of float, which is exact for every integer that is finite as half. */
+static LLVMValueRef int_to_float(Emitter *e, LLVMValueRef value, const Type *from, const Type *to) {
+    bool half = type_element(to)->kind == TYPE_half;
+    LLVMTypeRef type = half ? emit_shaped(e->f32, to) : emit_type(e, to);
+    value = type_is_signed(from) ? LLVMBuildSIToFP(e->builder, value, type, "")
+                                 : LLVMBuildUIToFP(e->builder, value, type, "");
+    return half ? LLVMBuildFPTrunc(e->builder, value, emit_type(e, to), "") : value;
+}
+
+LLVMValueRef emit_convert(Emitter *e, LLVMValueRef value, const Type *from, const Type *to) {
+    if (from == to) return value;
+    if (is_bool(to)) {
+        if (is_bool(from)) return value;
+        LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(value));
+        return is_float(from) ? LLVMBuildFCmp(e->builder, LLVMRealUNE, value, zero, "")
+                              : LLVMBuildICmp(e->builder, LLVMIntNE, value, zero, "");
+    }
+    if (is_float(from))
+        return is_float(to) ? float_to_float(e, value, from, to) : float_to_int(e, value, from, to);
+    return is_float(to) ? int_to_float(e, value, from, to) : resize(e, value, from, to, type_is_signed(from));
+}
+
+/* ---- bits as another type */
+
+static LLVMValueRef to_bits(Emitter *e, LLVMValueRef value, const Type *type) {
+    if (type->kind == TYPE_pointer) return LLVMBuildPtrToInt(e->builder, value, e->i64, "");
+    return is_bool(type) ? LLVMBuildZExt(e->builder, value, emit_memory_type(e, type, LAYOUT_scalar), "")
+                         : value;
+}
+
+static LLVMValueRef reinterpret(Emitter *e, const Inst *inst) {
+    const Type *from = inst->args[0]->type, *to = inst->results[0]->type;
+    LLVMValueRef value = emit_use(e, inst, 0);
+    if (emit_type(e, from) == emit_type(e, to)) return value;
+    value = to_bits(e, value, from);
+    if (to->kind == TYPE_pointer)
+        return LLVMBuildIntToPtr(e->builder, LLVMBuildBitCast(e->builder, value, e->i64, ""), e->ptr, "");
+    value = LLVMBuildBitCast(e->builder, value, emit_memory_type(e, to, LAYOUT_scalar), "");
+    if (!is_bool(to)) return value;
+    return LLVMBuildICmp(e->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
+}
+
+static LLVMValueRef choice(Emitter *e, const Inst *inst) {
+    LLVMValueRef condition = emit_use(e, inst, 0), a = emit_use(e, inst, 1), b = emit_use(e, inst, 2);
+    return LLVMBuildSelect(e->builder, condition, a, b, "");
+}
+
+LLVMValueRef emit_arith(Emitter *e, const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_add: return binary(e, inst, LLVMBuildFAdd, LLVMBuildAdd);
+    case OP_sub: return binary(e, inst, LLVMBuildFSub, LLVMBuildSub);
+    case OP_mul: return binary(e, inst, LLVMBuildFMul, LLVMBuildMul);
+    case OP_div: return division(e, inst, false);
+    case OP_rem: return division(e, inst, true);
+    case OP_neg: return negation(e, inst);
+    case OP_min: return extreme(e, inst, false);
+    case OP_max: return extreme(e, inst, true);
+    case OP_abs: return magnitude(e, inst);
+    case OP_and: return binary(e, inst, NULL, LLVMBuildAnd);
+    case OP_or: return binary(e, inst, NULL, LLVMBuildOr);
+    case OP_xor: return binary(e, inst, NULL, LLVMBuildXor);
+    case OP_not: return LLVMBuildNot(e->builder, emit_use(e, inst, 0), "");
+    case OP_shl: return shift(e, inst, true);
+    case OP_shr: return shift(e, inst, false);
+    case OP_countbits: return bit_count(e, inst, "llvm.ctpop", emit_use(e, inst, 0));
+    case OP_firstbithigh: return first_bit_high(e, inst);
+    case OP_firstbitlow: return first_bit_low(e, inst);
+    case OP_reversebits: return reverse_bits(e, inst);
+    case OP_eq: return comparison(e, inst, LLVMRealOEQ, LLVMIntEQ, LLVMIntEQ);
+    case OP_ne: return comparison(e, inst, LLVMRealUNE, LLVMIntNE, LLVMIntNE);
+    case OP_lt: return comparison(e, inst, LLVMRealOLT, LLVMIntSLT, LLVMIntULT);
+    case OP_le: return comparison(e, inst, LLVMRealOLE, LLVMIntSLE, LLVMIntULE);
+    case OP_any: return reduction(e, inst, "llvm.vector.reduce.or");
+    case OP_all: return reduction(e, inst, "llvm.vector.reduce.and");
+    case OP_isnan: return is_nan(e, inst);
+    case OP_select: return choice(e, inst);
+    case OP_convert:
+        return emit_convert(e, emit_use(e, inst, 0), inst->args[0]->type, inst->results[0]->type);
+    case OP_bitcast: return reinterpret(e, inst);
+    case OP_detach: return emit_use(e, inst, 0);
+    default: return NULL;
+    }
+}

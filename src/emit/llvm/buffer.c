@@ -1,0 +1,141 @@
+/* Buffers and atomic operations. The range of an access is tested against the count that the buffer carries; the outcome
+ * stays with the address as its guard. */
+#include "emit/llvm/llvm.h"
+
+static LLVMValueRef data_of(Emitter *e, const Inst *inst) {
+    return LLVMBuildExtractValue(e->builder, emit_use(e, inst, 0), 0, "");
+}
+
+static LLVMValueRef count_in(Emitter *e, const Inst *inst) {
+    return LLVMBuildExtractValue(e->builder, emit_use(e, inst, 0), 1, "");
+}
+
+static bool is_checked(const Emitter *e, const Inst *inst) {
+    return !inst->flag && !e->options->unchecked && !emit_is_in_range(e, inst);
+}
+
+static Value in_buffer(Emitter *e, const Inst *inst, LLVMValueRef index, int64_t unit) {
+    Value value = emit_operand(e, inst, 0); /* for the layout rules of its elements */
+    value.origin = ORIGIN_buffer;
+    value.value = LLVMBuildInBoundsGEP2(e->builder, LLVMArrayType2(e->i8, (uint64_t)unit), data_of(e, inst),
+                                        &index, 1, "");
+    return value;
+}
+
+static Value buffer_element(Emitter *e, const Inst *inst) {
+    const Type *element = inst->results[0]->type->args[0];
+    LayoutRules rules = (LayoutRules)emit_operand(e, inst, 0).rules;
+    LLVMValueRef index = emit_index(e, emit_use(e, inst, 1), inst->args[1]->type, -1);
+    Value value = in_buffer(e, inst, index, type_layout(element, rules).stride);
+    if (is_checked(e, inst))
+        value.guard = LLVMBuildICmp(e->builder, LLVMIntULT, index, count_in(e, inst), "");
+    return value;
+}
+
+/* In range: offset + size <= count, tested without overflow. */
+static Value buffer_bytes(Emitter *e, const Inst *inst) {
+    int64_t size = type_layout(inst->results[0]->type->args[0], LAYOUT_scalar).size;
+    LLVMValueRef offset = emit_index(e, emit_use(e, inst, 1), inst->args[1]->type, -1);
+    Value value = in_buffer(e, inst, offset, 1);
+    value.unaligned = true;
+    if (!is_checked(e, inst)) return value;
+    LLVMValueRef args[] = {count_in(e, inst), emit_i64(e, size > 0 ? size - 1 : 0)};
+    LLVMValueRef starts = emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2);
+    value.guard = LLVMBuildICmp(e->builder, LLVMIntULT, offset, starts, "");
+    return value;
+}
+
+/* As uint; a buffer with more elements than that can say has as many as it can. */
+static LLVMValueRef buffer_length(Emitter *e, const Inst *inst) {
+    LLVMValueRef args[] = {count_in(e, inst), emit_i64(e, UINT32_MAX)};
+    LLVMValueRef count = emit_intrinsic(e, "llvm.umin", &e->i64, 1, args, 2);
+    return LLVMBuildIntCast2(e->builder, count, emit_type(e, inst->results[0]->type), false, "");
+}
+
+static Value buffer_counter(Emitter *e, const Inst *inst) {
+    LLVMValueRef data = data_of(e, inst), back = emit_i64(e, -RT_BUFFER_HEADER);
+    Value value = emit_plain_value(LLVMBuildGEP2(e->builder, e->i8, data, &back, 1, ""));
+    value.origin = ORIGIN_buffer;
+    value.guard = LLVMBuildICmp(e->builder, LLVMIntNE, data, LLVMConstNull(e->ptr), "");
+    return value;
+}
+
+bool emit_buffer(Emitter *e, const Inst *inst) {
+    Value value;
+    switch ((Op)inst->op) {
+    case OP_buffer_length: value = emit_plain_value(buffer_length(e, inst)); break;
+    case OP_buffer_elem: value = buffer_element(e, inst); break;
+    case OP_buffer_bytes: value = buffer_bytes(e, inst); break;
+    case OP_buffer_pointer: value = emit_plain_value(data_of(e, inst)); break;
+    case OP_buffer_counter: value = buffer_counter(e, inst); break;
+    default: return false;
+    }
+    emit_set(e, inst->results[0], value);
+    return true;
+}
+
+/* ---- atomics, sequentially consistent */
+
+static LLVMAtomicRMWBinOp operation(const Inst *inst, const Type *type) {
+    bool real = type_is_float(type), is_signed = type_is_signed(type);
+    switch ((AtomicKind)inst->index) {
+    case ATOMIC_add: return real ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
+    case ATOMIC_min:
+        return real ? LLVMAtomicRMWBinOpFMin : is_signed ? LLVMAtomicRMWBinOpMin : LLVMAtomicRMWBinOpUMin;
+    case ATOMIC_max:
+        return real ? LLVMAtomicRMWBinOpFMax : is_signed ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
+    case ATOMIC_and: return LLVMAtomicRMWBinOpAnd;
+    case ATOMIC_or: return LLVMAtomicRMWBinOpOr;
+    case ATOMIC_xor: return LLVMAtomicRMWBinOpXor;
+    case ATOMIC_exchange: return LLVMAtomicRMWBinOpXchg;
+    }
+    return LLVMAtomicRMWBinOpXchg;
+}
+
+static LLVMValueRef to_memory(Emitter *e, LLVMValueRef value, const Type *type) {
+    return type->kind == TYPE_bool ? LLVMBuildZExt(e->builder, value, e->i8, "") : value;
+}
+
+static LLVMValueRef from_memory(Emitter *e, LLVMValueRef value, const Type *type) {
+    return type->kind == TYPE_bool ? LLVMBuildTrunc(e->builder, value, e->i1, "") : value;
+}
+
+static LLVMValueRef modify(Emitter *e, const Inst *inst, LLVMValueRef pointer, const Type *type) {
+    LLVMValueRef operand = to_memory(e, emit_use(e, inst, 1), type);
+    LLVMValueRef old = LLVMBuildAtomicRMW(e->builder, operation(inst, type), pointer, operand,
+                                          LLVMAtomicOrderingSequentiallyConsistent, false);
+    return from_memory(e, old, type);
+}
+
+/* Compares bits: floats as integers of their size. */
+static LLVMValueRef compare_and_swap(Emitter *e, const Inst *inst, LLVMValueRef pointer, const Type *type) {
+    LLVMTypeRef bits =
+        type_is_float(type) ? LLVMIntTypeInContext(e->context, (unsigned)type_bits(type)) : NULL;
+    LLVMValueRef values[2];
+    for (int i = 0; i < 2; i++) {
+        values[i] = to_memory(e, emit_use(e, inst, i + 1), type);
+        if (bits) values[i] = LLVMBuildBitCast(e->builder, values[i], bits, "");
+    }
+    LLVMAtomicOrdering order = LLVMAtomicOrderingSequentiallyConsistent;
+    LLVMValueRef pair =
+        LLVMBuildAtomicCmpXchg(e->builder, pointer, values[0], values[1], order, order, false);
+    LLVMValueRef old = LLVMBuildExtractValue(e->builder, pair, 0, "");
+    return bits ? LLVMBuildBitCast(e->builder, old, emit_type(e, type), "") : from_memory(e, old, type);
+}
+
+LLVMValueRef emit_atomic(Emitter *e, const Inst *inst) {
+    if (inst->op != OP_atomic && inst->op != OP_atomic_cas) return NULL;
+    Value address = emit_operand(e, inst, 0);
+    const Type *type = inst->results[0]->type;
+    Branch branch = {0};
+    if (address.guard) branch = emit_branch_begin(e, address.guard);
+    LLVMValueRef old = inst->op == OP_atomic ? modify(e, inst, address.value, type)
+                                             : compare_and_swap(e, inst, address.value, type);
+    if (!address.guard) return old;
+    LLVMBasicBlockRef end = LLVMGetInsertBlock(e->builder);
+    emit_branch_end(e, &branch);
+    LLVMValueRef phi = LLVMBuildPhi(e->builder, LLVMTypeOf(old), ""), zero = LLVMConstNull(LLVMTypeOf(old));
+    LLVMAddIncoming(phi, &old, &end, 1);
+    LLVMAddIncoming(phi, &zero, &branch.from, 1);
+    return phi;
+}

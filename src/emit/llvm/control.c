@@ -1,0 +1,206 @@
+/* Control flow: from nested regions to blocks. A place where control flows together is a Merge: a block whose phis stand for
+ * the values that come along. A region knows by its Frame where yield, break and continue go. */
+#include "emit/llvm/llvm.h"
+
+/* ---- merges */
+
+static Merge merge_new(Emitter *e, const char *name, Val *const *values, int count) {
+    Merge merge = {.block = emit_block(e, name), .nphis = count};
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+    merge.phis = arena_array(&e->arena, LLVMValueRef, count + 1);
+    LLVMPositionBuilderAtEnd(e->builder, merge.block);
+    for (int i = 0; i < count; i++)
+        merge.phis[i] = LLVMBuildPhi(e->builder, emit_type(e, values[i]->type), "");
+    LLVMPositionBuilderAtEnd(e->builder, here);
+    return merge;
+}
+
+/* Jumps there with these values. */
+static void merge_values(Emitter *e, Merge *merge, LLVMValueRef *values) {
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+    for (int i = 0; i < merge->nphis; i++) LLVMAddIncoming(merge->phis[i], &values[i], &here, 1);
+    merge->incoming++;
+    LLVMBuildBr(e->builder, merge->block);
+}
+
+static void merge_from(Emitter *e, Merge *merge, const Inst *inst) {
+    LLVMValueRef *values = arena_array(&e->arena, LLVMValueRef, merge->nphis + 1);
+    for (int i = 0; i < merge->nphis; i++) values[i] = emit_use(e, inst, i);
+    merge_values(e, merge, values);
+}
+
+/* Goes on in the merge's block. If nothing leads there, what follows is dead, and the phis would be malformed. */
+static void merge_enter(Emitter *e, Merge *merge) {
+    LLVMPositionBuilderAtEnd(e->builder, merge->block);
+    if (merge->incoming > 0) return;
+    for (int i = 0; i < merge->nphis; i++) {
+        LLVMValueRef nothing = LLVMGetPoison(LLVMTypeOf(merge->phis[i]));
+        LLVMReplaceAllUsesWith(merge->phis[i], nothing);
+        LLVMInstructionEraseFromParent(merge->phis[i]);
+        merge->phis[i] = nothing;
+    }
+}
+
+static void set_values(Emitter *e, Val *const *values, int count, const Merge *merge) {
+    for (int i = 0; i < count; i++) emit_set(e, values[i], emit_plain_value(merge->phis[i]));
+}
+
+static void emit_framed(Emitter *e, const Region *region, Frame frame) {
+    frame.up = e->at->frame;
+    e->at->frame = &frame;
+    emit_region(e, region);
+    e->at->frame = frame.up;
+}
+
+/* ---- if, switch, block */
+
+static void emit_arm(Emitter *e, const Inst *inst, int region, LLVMBasicBlockRef block, Merge *merge) {
+    LLVMPositionBuilderAtEnd(e->builder, block);
+    emit_framed(e, inst->regions[region], (Frame){.owner = inst, .on_yield = merge, .on_break = merge});
+}
+
+static void emit_if(Emitter *e, const Inst *inst) {
+    LLVMBasicBlockRef then = emit_block(e, "then"), otherwise = emit_block(e, "else");
+    LLVMBuildCondBr(e->builder, emit_use(e, inst, 0), then, otherwise);
+    Merge merge = merge_new(e, "endif", inst->results, inst->nresults);
+    emit_arm(e, inst, 0, then, &merge);
+    emit_arm(e, inst, 1, otherwise, &merge);
+    merge_enter(e, &merge);
+    set_values(e, inst->results, inst->nresults, &merge);
+}
+
+static void emit_switch(Emitter *e, const Inst *inst) {
+    LLVMValueRef value = emit_use(e, inst, 0);
+    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMBasicBlockRef otherwise = emit_block(e, "default");
+    LLVMValueRef jump = LLVMBuildSwitch(e->builder, value, otherwise, count_of(inst->ncases));
+    Merge merge = merge_new(e, "endswitch", inst->results, inst->nresults);
+    for (int i = 0; i < inst->ncases; i++) {
+        LLVMBasicBlockRef arm = emit_block(e, "case");
+        for (int k = 0; k < inst->cases[i].nvalues; k++)
+            LLVMAddCase(jump, LLVMConstInt(type, (unsigned long long)inst->cases[i].values[k], true), arm);
+        emit_arm(e, inst, i, arm, &merge);
+    }
+    emit_arm(e, inst, inst->ncases, otherwise, &merge);
+    merge_enter(e, &merge);
+    set_values(e, inst->results, inst->nresults, &merge);
+}
+
+static void emit_simple_block(Emitter *e, const Inst *inst) {
+    LLVMBasicBlockRef inside = emit_block(e, "block");
+    LLVMBuildBr(e->builder, inside);
+    Merge merge = merge_new(e, "endblock", inst->results, inst->nresults);
+    emit_arm(e, inst, 0, inside, &merge);
+    merge_enter(e, &merge);
+    set_values(e, inst->results, inst->nresults, &merge);
+}
+
+/* ---- loop: header (condition), body, step, exit */
+
+static void emit_one_loop(Emitter *e, const Inst *inst) {
+    const Region *condition = inst->regions[0], *body = inst->regions[1];
+    const Region *step = inst->nregions > 2 ? inst->regions[2] : NULL;
+    Merge header = merge_new(e, "loop", condition->params, condition->nparams);
+    merge_from(e, &header, inst);
+    Merge exit = merge_new(e, "endloop", inst->results, inst->nresults);
+    Merge next = merge_new(e, "next", body->params, body->nparams);
+    LLVMBasicBlockRef inside = emit_block(e, "body");
+
+    merge_enter(e, &header);
+    set_values(e, condition->params, condition->nparams, &header);
+    emit_framed(e, condition,
+                (Frame){.owner = inst, .on_break = &exit, .if_true = inside, .carried = header.phis});
+
+    LLVMPositionBuilderAtEnd(e->builder, inside);
+    set_values(e, body->params, body->nparams, &header);
+    emit_framed(e, body, (Frame){.owner = inst, .on_yield = &next, .on_break = &exit, .on_continue = &next});
+
+    merge_enter(e, &next);
+    if (step) {
+        set_values(e, step->params, step->nparams, &next);
+        emit_framed(e, step, (Frame){.owner = inst, .on_yield = &header, .on_break = &exit});
+    } else {
+        merge_values(e, &header, next.phis);
+    }
+    merge_enter(e, &exit);
+    set_values(e, inst->results, inst->nresults, &exit);
+}
+
+static void emit_copy_of_loop(Emitter *e, const Inst *inst, LLVMBasicBlockRef block, Merge *after) {
+    LLVMValueRef *results = arena_array(&e->arena, LLVMValueRef, inst->nresults + 1);
+    LLVMPositionBuilderAtEnd(e->builder, block);
+    emit_one_loop(e, inst);
+    for (int i = 0; i < inst->nresults; i++) results[i] = e->at->values[inst->results[i]->id].value;
+    merge_values(e, after, results);
+}
+
+static void emit_loop(Emitter *e, const Inst *inst) {
+    LLVMValueRef safe = emit_range_test(e, inst);
+    if (!safe) {
+        emit_one_loop(e, inst);
+        return;
+    }
+    LLVMBasicBlockRef unchecked = emit_block(e, "in_range"), checked = emit_block(e, "checked");
+    LLVMValueRef jump = LLVMBuildCondBr(e->builder, safe, unchecked, checked);
+    LLVMSetMetadata(jump, e->weight_kind, e->likely);
+    Merge after = merge_new(e, "after", inst->results, inst->nresults);
+    e->at->within_range = true;
+    emit_copy_of_loop(e, inst, unchecked, &after);
+    e->at->within_range = false;
+    emit_copy_of_loop(e, inst, checked, &after);
+    merge_enter(e, &after);
+    set_values(e, inst->results, inst->nresults, &after);
+}
+
+/* The end of a loop's condition: on to the body, or out with the carried values. */
+static void yield_condition(Emitter *e, const Inst *inst, Frame *frame) {
+    Merge *exit = frame->on_break;
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+    for (int i = 0; i < exit->nphis; i++) LLVMAddIncoming(exit->phis[i], &frame->carried[i], &here, 1);
+    exit->incoming++;
+    LLVMBuildCondBr(e->builder, emit_use(e, inst, 0), frame->if_true, exit->block);
+}
+
+/* ---- ends */
+
+static Frame *frame_of(Emitter *e, const Inst *target) {
+    Frame *frame = e->at->frame;
+    while (frame && frame->owner != target) frame = frame->up;
+    if (!frame) emit_fail(e, "a jump leaves a statement that is not around it");
+    return frame;
+}
+
+static void emit_yield(Emitter *e, const Inst *inst) {
+    Frame *frame = e->at->frame;
+    if (frame->if_true) yield_condition(e, inst, frame);
+    else merge_from(e, frame->on_yield, inst);
+}
+
+static void emit_return(Emitter *e, const Inst *inst) {
+    if (inst->nargs == 0) {
+        LLVMBuildRetVoid(e->builder);
+        return;
+    }
+    LLVMValueRef result = emit_use(e, inst, 0);
+    if (inst->nargs > 1) {
+        result = LLVMGetPoison(LLVMGetReturnType(e->at->info->type));
+        for (int i = 0; i < inst->nargs; i++)
+            result = LLVMBuildInsertValue(e->builder, result, emit_use(e, inst, i), count_of(i), "");
+    }
+    LLVMBuildRet(e->builder, result);
+}
+
+void emit_control(Emitter *e, const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_if: emit_if(e, inst); break;
+    case OP_switch: emit_switch(e, inst); break;
+    case OP_loop: emit_loop(e, inst); break;
+    case OP_block: emit_simple_block(e, inst); break;
+    case OP_yield: emit_yield(e, inst); break;
+    case OP_break: merge_from(e, frame_of(e, inst->target)->on_break, inst); break;
+    case OP_continue: merge_from(e, frame_of(e, inst->target)->on_continue, inst); break;
+    case OP_return: emit_return(e, inst); break;
+    case OP_unreachable: LLVMBuildUnreachable(e->builder); break;
+    default: emit_fail(e, "'%s' cannot be emitted", op_info[inst->op].name);
+    }
+}

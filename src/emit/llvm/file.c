@@ -1,0 +1,192 @@
+/* Code as bytes and files: LLVM IR, assembly, objects, and shared libraries, which the system's C compiler links. */
+#include "emit/llvm/llvm.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+typedef struct Bytes {
+    char *at; /* NUL behind the last; NULL: none */
+    size_t size;
+} Bytes;
+
+static Bytes bytes_copy(const char *data, size_t size, EmitError *error) {
+    Bytes bytes = {malloc(size + 1), size};
+    if (!bytes.at) {
+        error_set(error, "out of memory");
+        return bytes;
+    }
+    memcpy(bytes.at, data, size);
+    bytes.at[size] = '\0';
+    return bytes;
+}
+
+/* ---- files */
+
+static bool write_all(int file, const char *data, size_t size) {
+    while (size > 0) {
+        ssize_t written = write(file, data, size);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return false;
+        data += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+static bool write_file(const char *path, int file, Bytes bytes, EmitError *error) {
+    bool fine = file >= 0 && write_all(file, bytes.at, bytes.size);
+    int reason = errno;
+    if (file >= 0 && close(file) != 0) {
+        fine = false;
+        reason = errno;
+    }
+    if (!fine) error_set(error, "cannot write '%s': %s", path, strerror(reason));
+    return fine;
+}
+
+static Bytes read_file(const char *path, EmitError *error) {
+    Bytes bytes = {0};
+    struct stat about;
+    int file = open(path, O_RDONLY);
+    if (file >= 0 && fstat(file, &about) == 0) {
+        bytes.size = (size_t)about.st_size;
+        bytes.at = calloc(1, bytes.size + 1);
+        size_t have = 0;
+        while (bytes.at && have < bytes.size) {
+            ssize_t got = read(file, bytes.at + have, bytes.size - have);
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) break;
+            have += (size_t)got;
+        }
+        if (have < bytes.size) {
+            free(bytes.at);
+            bytes.at = NULL;
+        }
+    }
+    if (!bytes.at) error_set(error, "cannot read '%s': %s", path, strerror(errno));
+    if (file >= 0) close(file);
+    return bytes;
+}
+
+/* ---- machine code */
+
+static Bytes print_module(const Translation *t, EmitError *error) {
+    char *text = LLVMPrintModuleToString(t->llvm);
+    Bytes bytes = bytes_copy(text, strlen(text), error);
+    LLVMDisposeMessage(text);
+    return bytes;
+}
+
+static Bytes machine_code(const Translation *t, LLVMCodeGenFileType type, EmitError *error) {
+    char *message = NULL;
+    LLVMMemoryBufferRef buffer;
+    if (LLVMTargetMachineEmitToMemoryBuffer(t->machine, t->llvm, type, &message, &buffer)) {
+        error_set(error, "no machine code: %s", message);
+        LLVMDisposeMessage(message);
+        return (Bytes){0};
+    }
+    Bytes bytes = bytes_copy(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer), error);
+    LLVMDisposeMemoryBuffer(buffer);
+    return bytes;
+}
+
+/* ---- shared libraries */
+
+static bool run_linker(char *const *command, EmitError *error) {
+    pid_t child;
+    int status = 0;
+    int reason = posix_spawnp(&child, command[0], NULL, NULL, command, environ);
+    if (reason != 0) {
+        error_set(error, "a shared library needs a C compiler to link it, and '%s' cannot be run: %s",
+                  command[0], strerror(reason));
+        return false;
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        error_set(error, "a shared library needs a C compiler to link it, and there is no '%s'", command[0]);
+    else error_set(error, "'%s' could not link the shared library", command[0]);
+    return false;
+}
+
+static bool link_shared(const Translation *t, const char *object, const char *library, const char *result,
+                        EmitError *error) {
+    if (t->uses_runtime && !library) {
+        error_set(error, "the program needs Slope's runtime, and there is no libslope-rt.a to link");
+        return false;
+    }
+    const char *command[10] = {"cc", "-shared", "-o", result, object};
+    int count = 5;
+    if (t->uses_runtime) command[count++] = library;
+    command[count++] = "-lm";
+    command[count] = "-pthread";
+    return run_linker((char *const *)(uintptr_t)command, error);
+}
+
+/* Object and library pass through a folder of their own. */
+static Bytes shared_library(const Translation *t, const char *runtime_library, EmitError *error) {
+    Bytes object = machine_code(t, LLVMObjectFile, error), library = {0};
+    if (!object.at) return library;
+    const char *place = getenv("TMPDIR");
+    char folder[512], object_path[544], library_path[544];
+    snprintf(folder, sizeof folder, "%s/slope-XXXXXX", place && *place ? place : "/tmp");
+    if (!mkdtemp(folder)) {
+        error_set(error, "cannot make a folder '%s': %s", folder, strerror(errno));
+        free(object.at);
+        return library;
+    }
+    snprintf(object_path, sizeof object_path, "%s/program.o", folder);
+    snprintf(library_path, sizeof library_path, "%s/program.so", folder);
+    int file = open(object_path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (write_file(object_path, file, object, error) &&
+        link_shared(t, object_path, runtime_library, library_path, error))
+        library = read_file(library_path, error);
+    unlink(object_path);
+    unlink(library_path);
+    rmdir(folder);
+    free(object.at);
+    return library;
+}
+
+/* ---- entries */
+
+static Bytes make(const Translation *t, const EmitFile *file, EmitError *error) {
+    switch (file->format) {
+    case EMIT_llvm_ir: return print_module(t, error);
+    case EMIT_asm: return machine_code(t, LLVMAssemblyFile, error);
+    case EMIT_obj: return machine_code(t, LLVMObjectFile, error);
+    case EMIT_shared: return shared_library(t, file->runtime_library, error);
+    }
+    return (Bytes){0};
+}
+
+char *file_make(Module *module, const EmitOptions *options, const EmitFile *file, size_t *size,
+                EmitTimes *times, EmitError *error) {
+    Translation t;
+    TranslateWish wish = {0};
+    if (!translate(module, options, &wish, &t, times, error)) return NULL;
+    double start = milliseconds();
+    Bytes bytes = make(&t, file, error);
+    if (times) times->machine += milliseconds() - start;
+    translation_free(&t);
+    *size = bytes.size;
+    return bytes.at;
+}
+
+bool file_write(Module *module, const EmitOptions *options, const EmitFile *file, EmitTimes *times,
+                EmitError *error) {
+    Bytes bytes;
+    bytes.at = file_make(module, options, file, &bytes.size, times, error);
+    if (!bytes.at) return false;
+    mode_t rights = file->format == EMIT_shared ? 0777 : 0666;
+    bool fine = write_file(file->path, open(file->path, O_WRONLY | O_CREAT | O_TRUNC, rights), bytes, error);
+    free(bytes.at);
+    return fine;
+}

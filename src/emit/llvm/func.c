@@ -1,0 +1,221 @@
+/* Functions: signature, attributes, body. The hidden first parameter is the context (RtContext). */
+#include "emit/llvm/llvm.h"
+
+/* ---- values of the function at hand */
+
+LLVMBasicBlockRef emit_block(Emitter *e, const char *name) {
+    return LLVMAppendBasicBlockInContext(e->context, e->at->function, name);
+}
+
+void emit_set(Emitter *e, const Val *v, Value value) {
+    e->at->values[v->id] = value;
+    if (e->options->level > 0 || !v->name || !value.value || LLVMIsConstant(value.value)) return;
+    size_t length;
+    LLVMGetValueName2(value.value, &length);
+    if (length == 0) LLVMSetValueName2(value.value, v->name->text, (size_t)v->name->len);
+}
+
+void emit_result(Emitter *e, const Inst *inst, LLVMValueRef value) {
+    emit_set(e, inst->results[0], emit_plain_value(value));
+}
+
+Value emit_operand(Emitter *e, const Inst *inst, int index) {
+    Val *v = ir_resolve(inst->args[index]);
+    return val_is_const(v) ? emit_plain_value(emit_constant(e, v)) : e->at->values[v->id];
+}
+
+LLVMValueRef emit_use(Emitter *e, const Inst *inst, int index) {
+    Value value = emit_operand(e, inst, index);
+    if (!value.guard) return value.value;
+    return emit_plain_address(e, value, inst->args[index]->type->args[0], false);
+}
+
+/* ---- signature */
+
+static LLVMTypeRef result_type(Emitter *e, const Func *func) {
+    if (func->nresults == 0) return e->void_type;
+    if (func->nresults == 1) return emit_type(e, func->results[0]);
+    LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nresults);
+    for (int i = 0; i < func->nresults; i++) types[i] = emit_type(e, func->results[i]);
+    return LLVMStructTypeInContext(e->context, types, count_of(func->nresults), false);
+}
+
+static LLVMTypeRef func_type(Emitter *e, const Func *func) {
+    LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nparams + 1);
+    types[0] = e->ptr;
+    for (int i = 0; i < func->nparams; i++) {
+        bool by_address = (func->params[i].flags & PARAM_BY_ADDRESS) != 0;
+        types[i + 1] = by_address ? e->ptr : emit_type(e, func->params[i].type);
+    }
+    return LLVMFunctionType(result_type(e, func), types, count_of(func->nparams + 1), false);
+}
+
+static bool *find_escapes(Emitter *e, const Func *func);
+
+static void address_attributes(Emitter *e, LLVMValueRef function, unsigned index, const Param *param,
+                               bool escapes) {
+    if (param->dir == DIR_ref) return;
+    Layout layout = type_layout(param->type, LAYOUT_scalar);
+    emit_attribute(e, function, index, "noalias", 0);
+    emit_attribute(e, function, index, "nonnull", 0);
+    if (layout.size > 0) emit_attribute(e, function, index, "dereferenceable", (uint64_t)layout.size);
+    if (param->dir == DIR_in) emit_attribute(e, function, index, "readonly", 0);
+    if (!escapes) emit_attribute(e, function, index, "nocapture", 0);
+}
+
+static void param_attributes(Emitter *e, const Func *func, LLVMValueRef function) {
+    emit_attribute(e, function, 1, "nonnull", 0);
+    emit_attribute(e, function, 1, "dereferenceable", sizeof(RtContext));
+    emit_attribute(e, function, 1, "align", _Alignof(RtContext));
+    bool *escapes = find_escapes(e, func);
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        if (param->flags & PARAM_BY_ADDRESS)
+            address_attributes(e, function, count_of(i + 2), param, !escapes || escapes[i]);
+    }
+}
+
+void emit_func_declare(Emitter *e, FuncInfo *info) {
+    Func *func = info->func;
+    info->type = func_type(e, func);
+    const char *name = format_text(&e->arena, "%s.body", func->name->text);
+    info->function = LLVMAddFunction(e->llvm, name, info->type);
+    LLVMSetLinkage(info->function, LLVMInternalLinkage);
+    emit_attribute(e, info->function, of_function, "nounwind", 0);
+    emit_string_attribute(e, info->function, "probe-stack", "inline-asm");
+    if (e->options->debug) emit_string_attribute(e, info->function, "frame-pointer", "all");
+    if (func->flags & FUNC_INLINE) emit_attribute(e, info->function, of_function, "alwaysinline", 0);
+    if (func->flags & FUNC_NOINLINE) emit_attribute(e, info->function, of_function, "noinline", 0);
+    param_attributes(e, func, info->function);
+    emit_debug_func(e, info);
+}
+
+/* ---- which by-address parameters escape: their address, or one into them, is used for more than an access. (LLVM follows
+ * calls by itself.) */
+
+typedef struct EscapeSearch {
+    int *origin; /* by Val.id: 1 + parameter, or 0 */
+    bool *escapes;
+} EscapeSearch;
+
+static bool only_accesses(unsigned op, int operand) {
+    switch ((Op)op) {
+    case OP_load:
+    case OP_zero:
+    case OP_copy:
+    case OP_acc: return true;
+    case OP_store:
+    case OP_atomic:
+    case OP_atomic_cas:
+    case OP_field:
+    case OP_elem: return operand == 0;
+    default: return false;
+    }
+}
+
+static void note_escapes(void *user, Inst *inst) {
+    EscapeSearch *search = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *v = ir_resolve(inst->args[i]);
+        int origin = val_is_const(v) ? 0 : search->origin[v->id];
+        if (origin == 0) continue;
+        if (!only_accesses(inst->op, i)) search->escapes[origin - 1] = true;
+        if (inst->op == OP_field || inst->op == OP_elem) search->origin[inst->results[0]->id] = origin;
+    }
+}
+
+static bool *find_escapes(Emitter *e, const Func *func) {
+    bool any = false;
+    for (int i = 0; i < func->nparams; i++) any |= (func->params[i].flags & PARAM_BY_ADDRESS) != 0;
+    if (!any) return NULL;
+    EscapeSearch search = {arena_array(&e->arena, int, func->nvals + 1),
+                           arena_array(&e->arena, bool, func->nparams)};
+    for (int i = 0; i < func->nparams; i++)
+        if (func->params[i].flags & PARAM_BY_ADDRESS) search.origin[func->body->params[i]->id] = i + 1;
+    region_walk(func->body, note_escapes, &search);
+    return search.escapes;
+}
+
+/* ---- calls */
+
+/* Memory with other layout rules is copied into a form that the callee expects. */
+static LLVMValueRef converted_copy(Emitter *e, const Type *type, Value from) {
+    Layout layout = type_layout(type, LAYOUT_scalar);
+    Value to = emit_plain_value(emit_alloca(e, layout.size, layout.align));
+    emit_copy(e, type, to, from);
+    return to.value;
+}
+
+static LLVMValueRef argument(Emitter *e, const Inst *inst, int index) {
+    const Param *param = &inst->callee->params[index];
+    if (!(param->flags & PARAM_BY_ADDRESS)) return emit_use(e, inst, index);
+    Value value = emit_operand(e, inst, index);
+    if (value.rules != LAYOUT_scalar) return converted_copy(e, param->type, value);
+    return emit_plain_address(e, value, param->type, param->dir == DIR_in);
+}
+
+static void emit_call(Emitter *e, const Inst *inst) {
+    FuncInfo *callee = emit_func_info(e, inst->callee);
+    LLVMValueRef *args = arena_array(&e->arena, LLVMValueRef, inst->nargs + 1);
+    args[0] = e->at->context;
+    for (int i = 0; i < inst->nargs; i++) args[i + 1] = argument(e, inst, i);
+    LLVMValueRef call =
+        LLVMBuildCall2(e->builder, callee->type, callee->function, args, count_of(inst->nargs + 1), "");
+    if (inst->nresults == 1) emit_result(e, inst, call);
+    for (int i = 0; inst->nresults > 1 && i < inst->nresults; i++)
+        emit_set(e, inst->results[i],
+                 emit_plain_value(LLVMBuildExtractValue(e->builder, call, count_of(i), "")));
+}
+
+/* ---- body */
+
+void emit_inst(Emitter *e, const Inst *inst) {
+    if (e->debug) emit_debug_at(e, inst->loc);
+    if (inst->op == OP_call) {
+        emit_call(e, inst);
+        return;
+    }
+    if (op_has(inst->op, OP_REGIONS | OP_ENDS)) {
+        emit_control(e, inst);
+        return;
+    }
+    LLVMValueRef value = emit_arith(e, inst);
+    if (!value) value = emit_math(e, inst);
+    if (!value) value = emit_vector(e, inst);
+    if (!value) value = emit_atomic(e, inst);
+    if (value) {
+        emit_result(e, inst, value);
+        return;
+    }
+    if (emit_memory(e, inst) || emit_buffer(e, inst) || emit_machine(e, inst) || emit_tape(e, inst)) return;
+    emit_fail(e, "'%s' cannot be emitted", op_info[inst->op].name);
+}
+
+void emit_region(Emitter *e, const Region *region) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) emit_inst(e, inst);
+}
+
+void emit_begin(Emitter *e, FuncState *state, LLVMValueRef function) {
+    *state = (FuncState){.function = function};
+    e->at = state;
+    state->entry = emit_block(e, "entry");
+    LLVMBasicBlockRef start = emit_block(e, "start");
+    LLVMPositionBuilderAtEnd(e->builder, state->entry);
+    LLVMBuildBr(e->builder, start);
+    LLVMPositionBuilderAtEnd(e->builder, start);
+}
+
+void emit_func_body(Emitter *e, FuncInfo *info) {
+    Func *func = info->func;
+    FuncState state;
+    emit_debug_none(e);
+    emit_begin(e, &state, info->function);
+    state.info = info;
+    state.context = LLVMGetParam(info->function, 0);
+    state.values = arena_array(&e->arena, Value, func->nvals + 1);
+    if (e->debug) emit_debug_at(e, func->loc);
+    for (int i = 0; i < func->nparams; i++)
+        emit_set(e, func->body->params[i], emit_plain_value(LLVMGetParam(info->function, count_of(i + 1))));
+    emit_region(e, func->body);
+    e->at = NULL;
+}

@@ -1,0 +1,214 @@
+/* Ways in for kernels. Without barriers, f.run goes through all threads of a range of groups in loops around the inlined
+ * kernel, which the optimiser can vectorise: the context is on the stack and dissolves into values. With barriers, f.thread
+ * runs one thread, and the runtime switches between them. */
+#include "emit/llvm/llvm.h"
+
+/* A loop from 0 to count - 1, at least once: open while its body is built. */
+typedef struct Counting {
+    LLVMBasicBlockRef before, body;
+    LLVMValueRef index, first;
+} Counting;
+
+static Counting counting_begin(Emitter *e, LLVMValueRef first) {
+    Counting loop = {.before = LLVMGetInsertBlock(e->builder), .body = emit_block(e, "each"), .first = first};
+    LLVMBuildBr(e->builder, loop.body);
+    LLVMPositionBuilderAtEnd(e->builder, loop.body);
+    loop.index = LLVMBuildPhi(e->builder, LLVMTypeOf(first), "");
+    return loop;
+}
+
+static void counting_end(Emitter *e, Counting *loop, LLVMValueRef end) {
+    LLVMValueRef one = LLVMConstInt(LLVMTypeOf(loop->first), 1, false);
+    LLVMValueRef next = LLVMBuildNUWAdd(e->builder, loop->index, one, "");
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder), after = emit_block(e, "after");
+    LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntULT, next, end, ""), loop->body, after);
+    LLVMAddIncoming(loop->index, &loop->first, &loop->before, 1);
+    LLVMAddIncoming(loop->index, &next, &here, 1);
+    LLVMPositionBuilderAtEnd(e->builder, after);
+}
+
+static LLVMValueRef triple(Emitter *e, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z) {
+    LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(e->i32, 3)), parts[] = {x, y, z};
+    for (int i = 0; i < 3; i++)
+        vector = LLVMBuildInsertElement(e->builder, vector, parts[i], emit_i32(e, i), "");
+    return vector;
+}
+
+/* ---- f.run */
+
+typedef struct Run {
+    FuncInfo *info;
+    uint32_t needs;
+    LLVMValueRef context;
+    LLVMValueRef *args; /* loaded once, before all loops */
+    LLVMValueRef group[3];
+    int size[3];
+} Run;
+
+static void store_ids(Emitter *e, const Run *run, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z) {
+    LLVMValueRef local[] = {x, y, z}, global[3];
+    for (int i = 0; i < 3; i++) {
+        LLVMValueRef base = LLVMBuildNUWMul(e->builder, run->group[i], emit_i32(e, run->size[i]), "");
+        global[i] = LLVMBuildNUWAdd(e->builder, base, local[i], "");
+    }
+    LLVMValueRef row = LLVMBuildNUWMul(e->builder, z, emit_i32(e, run->size[1]), "");
+    row = LLVMBuildNUWMul(e->builder, LLVMBuildNUWAdd(e->builder, row, y, ""), emit_i32(e, run->size[0]), "");
+    emit_context_store(e, run->context, triple(e, global[0], global[1], global[2]),
+                       offsetof(RtContext, thread_id));
+    emit_context_store(e, run->context, triple(e, x, y, z), offsetof(RtContext, local_id));
+    emit_context_store(e, run->context, LLVMBuildNUWAdd(e->builder, row, x, ""),
+                       offsetof(RtContext, local_index));
+}
+
+static void run_threads(Emitter *e, const Run *run) {
+    LLVMValueRef zero = emit_i32(e, 0);
+    Counting z = counting_begin(e, zero), y = counting_begin(e, zero), x = counting_begin(e, zero);
+    store_ids(e, run, x.index, y.index, z.index);
+    emit_start_thread(e, run->needs, run->context);
+    emit_call_loaded(e, run->info, run->context, run->args);
+    counting_end(e, &x, emit_i32(e, run->size[0]));
+    counting_end(e, &y, emit_i32(e, run->size[1]));
+    counting_end(e, &z, emit_i32(e, run->size[2]));
+}
+
+static void run_group(Emitter *e, const Run *run) {
+    emit_context_store(e, run->context, triple(e, run->group[0], run->group[1], run->group[2]),
+                       offsetof(RtContext, group_id));
+    if (run->info->needs & NEEDS_SHARED) {
+        LLVMValueRef shared = emit_context_load(e, run->context, e->ptr, offsetof(RtContext, shared));
+        emit_zero(e, shared, e->shared_size, 16);
+    }
+    run_threads(e, run);
+}
+
+/* Groups number, number + 1, ... of one row, as many as there are before the row or the range ends. Returns the first
+ * number after them. */
+static LLVMValueRef run_row(Emitter *e, Run *run, LLVMValueRef number, LLVMValueRef end) {
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef size[2];
+    for (int i = 0; i < 2; i++) {
+        size_t offset = offsetof(RtContext, groups) + sizeof(uint32_t) * (size_t)i;
+        size[i] = LLVMBuildZExt(b, emit_context_load(e, run->context, e->i32, offset), e->i64, "");
+    }
+    LLVMValueRef x = LLVMBuildURem(b, number, size[0], ""), row = LLVMBuildUDiv(b, number, size[0], "");
+    run->group[1] = LLVMBuildTrunc(b, LLVMBuildURem(b, row, size[1], ""), e->i32, "");
+    run->group[2] = LLVMBuildTrunc(b, LLVMBuildUDiv(b, row, size[1], ""), e->i32, "");
+    LLVMValueRef left[] = {LLVMBuildSub(b, end, number, ""), LLVMBuildSub(b, size[0], x, "")};
+    LLVMValueRef count = emit_intrinsic(e, "llvm.umin", &e->i64, 1, left, 2);
+    LLVMValueRef last = LLVMBuildTrunc(b, LLVMBuildAdd(b, x, count, ""), e->i32, "");
+    Counting each = counting_begin(e, LLVMBuildTrunc(b, x, e->i32, ""));
+    run->group[0] = each.index;
+    run_group(e, run);
+    counting_end(e, &each, last);
+    return LLVMBuildAdd(b, number, count, "");
+}
+
+static void run_rows(Emitter *e, Run *run, LLVMValueRef first, LLVMValueRef end) {
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder), body = emit_block(e, "row"),
+                      after = emit_block(e, "done");
+    LLVMBuildBr(e->builder, body);
+    LLVMPositionBuilderAtEnd(e->builder, body);
+    LLVMValueRef number = LLVMBuildPhi(e->builder, e->i64, "");
+    LLVMValueRef next = run_row(e, run, number, end);
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+    LLVMAddIncoming(number, &first, &before, 1);
+    LLVMAddIncoming(number, &next, &here, 1);
+    LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntULT, next, end, ""), body, after);
+    LLVMPositionBuilderAtEnd(e->builder, after);
+}
+
+static LLVMValueRef internal_function(Emitter *e, const FuncInfo *info, const char *suffix,
+                                      LLVMTypeRef *types, int count) {
+    const char *name = format_text(&e->arena, "%s%s", info->func->name->text, suffix);
+    LLVMValueRef function =
+        LLVMAddFunction(e->llvm, name, LLVMFunctionType(e->void_type, types, count_of(count), false));
+    LLVMSetLinkage(function, LLVMInternalLinkage);
+    emit_attribute(e, function, of_function, "nounwind", 0);
+    emit_string_attribute(e, function, "probe-stack", "inline-asm");
+    return function;
+}
+
+/* The block that is shared belongs to the dispatcher. */
+static Run open_run(Emitter *e, FuncInfo *info, FuncState *state, LLVMValueRef function) {
+    Run run = {.info = info, .needs = info->needs & ~(uint32_t)NEEDS_SHARED};
+    for (int i = 0; i < 3; i++) run.size[i] = info->func->group_size[i] > 0 ? info->func->group_size[i] : 1;
+    emit_begin(e, state, function);
+    run.context = emit_make_context(e, run.needs, LLVMGetParam(function, 0));
+    state->context = run.context;
+    LLVMValueRef args = emit_context_load(e, run.context, e->ptr, offsetof(RtContext, args));
+    run.args = emit_load_args(e, info->func, args);
+    return run;
+}
+
+static LLVMValueRef emit_run(Emitter *e, FuncInfo *info) {
+    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64};
+    LLVMValueRef function = internal_function(e, info, ".run", types, 3);
+    FuncState state;
+    Run run = open_run(e, info, &state, function);
+    run_rows(e, &run, LLVMGetParam(function, 1), LLVMGetParam(function, 2));
+    emit_drop_context(e, run.needs, run.context);
+    LLVMBuildRetVoid(e->builder);
+    return function;
+}
+
+/* ---- f.thread */
+
+static LLVMValueRef emit_thread(Emitter *e, FuncInfo *info) {
+    LLVMValueRef function = internal_function(e, info, ".thread", &e->ptr, 1);
+    FuncState state;
+    Run run = open_run(e, info, &state, function);
+    emit_start_thread(e, run.needs, run.context);
+    emit_call_loaded(e, info, run.context, run.args);
+    emit_drop_context(e, run.needs, run.context);
+    LLVMBuildRetVoid(e->builder);
+    return function;
+}
+
+/* ---- f.kernel and f */
+
+static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMValueRef thread) {
+    LLVMTypeRef sizes = LLVMArrayType2(e->i32, 3);
+    LLVMTypeRef types[] = {e->ptr, e->ptr, sizes, e->i32, e->i64};
+    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 5, false);
+    LLVMValueRef size[3];
+    for (int i = 0; i < 3; i++)
+        size[i] = emit_i32(e, info->func->group_size[i] > 0 ? info->func->group_size[i] : 1);
+    bool shares = (info->needs & NEEDS_SHARED) != 0;
+    LLVMValueRef none = LLVMConstNull(e->ptr);
+    LLVMValueRef parts[] = {run ? run : none, thread ? thread : none, LLVMConstArray2(e->i32, size, 3),
+                            emit_i32(e, e->shared_align), emit_i64(e, shares ? e->shared_size : 0)};
+    LLVMValueRef kernel =
+        LLVMAddGlobal(e->llvm, type, emit_symbol_name(e, info->func->name->text, ".kernel"));
+    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 5));
+    LLVMSetGlobalConstant(kernel, true);
+    return kernel;
+}
+
+static void emit_launcher(Emitter *e, FuncInfo *info, LLVMValueRef kernel) {
+    const Func *func = info->func;
+    LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nparams + func->nresults + 4);
+    for (int i = 0; i < 3; i++) types[i] = e->i32;
+    int count = 3 + emit_native_params(e, func, types + 3);
+    const char *name = emit_symbol_name(e, func->name->text, "");
+    LLVMValueRef function =
+        LLVMAddFunction(e->llvm, name, LLVMFunctionType(e->void_type, types, count_of(count), false));
+    FuncState state;
+    emit_begin(e, &state, function);
+    LLVMValueRef groups = emit_alloca(e, 12, 4);
+    for (int i = 0; i < 3; i++) {
+        LLVMValueRef store =
+            LLVMBuildStore(e->builder, LLVMGetParam(function, count_of(i)), emit_at(e, groups, i * 4));
+        LLVMSetAlignment(store, 4);
+    }
+    LLVMTypeRef launch[] = {e->ptr, e->ptr, e->ptr, e->ptr};
+    LLVMValueRef values[] = {emit_runtime_slot(e), kernel, groups, emit_native_args(e, func, function, 3)};
+    emit_call_external(e, emit_external(e, "rt_launch", e->void_type, launch, 4, "nounwind"), values, 4);
+    LLVMBuildRetVoid(e->builder);
+}
+
+void emit_kernel(Emitter *e, FuncInfo *info) {
+    bool waits = (info->needs & NEEDS_FIBER) != 0;
+    LLVMValueRef run = waits ? NULL : emit_run(e, info), thread = waits ? emit_thread(e, info) : NULL;
+    LLVMValueRef kernel = describe(e, info, run, thread);
+    emit_launcher(e, info, kernel);
+}

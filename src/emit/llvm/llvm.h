@@ -1,0 +1,300 @@
+/* What the files of the LLVM emitter share.
+ *
+ * Translation is one walk over each function that is reached from an exported one. A value of the IR becomes one LLVM value;
+ * bool is i1 in values and a byte in memory, a buffer is {ptr, i64}, a tape a pointer. Memory is addressed in bytes by
+ * type/layout; LLVM's own struct layouts are never used.
+ *
+ * An address carries more than its LLVM value, as long as it is not merged with others or handed away (`Value`): a
+ * condition under which it is in range, the layout rules of what it points to, and where the memory comes from. */
+#ifndef SLOPE_EMIT_LLVM_H
+#define SLOPE_EMIT_LLVM_H
+
+#include "emit/emit.h"
+#include <llvm-c/Core.h>
+#include <llvm-c/DebugInfo.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/TargetMachine.h>
+
+/* Kinds of memory that never overlap with each other, except that ORIGIN_memory may be any of those after it up to the gap.
+ * Accesses are tagged with them (type-based alias metadata). */
+typedef enum Origin {
+    ORIGIN_memory, /* locals, parameters, anything through a pointer */
+    ORIGIN_buffer,
+    ORIGIN_uniform,
+    ORIGIN_const,
+    ORIGIN_static,
+    ORIGIN_shared,
+    /* the gap: the program has no pointers to these */
+    ORIGIN_context,
+    ORIGIN_tape, /* headers of tapes */
+    ORIGIN_tape_data,
+    ORIGIN_COUNT
+} Origin;
+
+typedef struct Value {
+    LLVMValueRef value;
+    /* Addresses only: */
+    LLVMValueRef
+        guard;     /* i1: in range; NULL: always is. Out of range, loads give zero and stores are dropped */
+    uint8_t rules; /* LayoutRules of what is there; also of a buffer's elements */
+    uint8_t origin;
+    bool unaligned;
+} Value;
+
+/* What a function needs from its surroundings, itself or through what it calls. */
+typedef enum Needs {
+    NEEDS_RUNTIME = 1, /* an RtThread: tapes, printf, abort */
+    NEEDS_STATICS = 2,
+    NEEDS_SHARED = 4,
+    NEEDS_SINK = 8,
+    NEEDS_FIBER = 16, /* waits at barriers */
+} Needs;
+
+typedef struct FuncInfo {
+    Func *func;
+    LLVMValueRef function;
+    LLVMTypeRef type;
+    uint32_t needs;
+    VEC(struct FuncInfo *) callees; /* and initialisers of static globals it mentions */
+    LLVMMetadataRef scope;          /* debug info */
+} FuncInfo;
+
+typedef struct GlobalInfo {
+    Global *global;
+    LLVMValueRef memory; /* const and uniform */
+    int64_t offset;      /* static and shared: in their block */
+    FuncInfo *init;
+} GlobalInfo;
+
+/* A block where control flows together, with the values that come along. */
+typedef struct Merge {
+    LLVMBasicBlockRef block;
+    LLVMValueRef *phis;
+    int nphis, incoming;
+} Merge;
+
+/* A region being emitted, and where control goes from it. */
+typedef struct Frame {
+    struct Frame *up;
+    const Inst *owner;
+    Merge *on_yield, *on_break, *on_continue;
+    LLVMBasicBlockRef if_true; /* condition of a loop: where a yield of true goes; of false: on_break */
+    LLVMValueRef *carried;     /* ... and with which values */
+} Frame;
+
+/* The function being emitted. */
+typedef struct FuncState {
+    FuncInfo *info;
+    LLVMValueRef function, context;
+    LLVMBasicBlockRef entry; /* variables only; ends in a jump to the code */
+    Value *values;           /* by Val.id */
+    Frame *frame;
+    bool within_range; /* in a copy of a loop whose accesses were tested before it */
+    Map covered;       /* Inst -> not NULL: accesses that such tests cover */
+} FuncState;
+
+typedef struct Emitter {
+    Arena arena;
+    Trap trap;
+    Module *module;
+    const EmitOptions *options;
+    bool for_jit;
+    bool has_round_even;
+    bool (*is_defined)(void *user, const char *symbol); /* by an earlier module of the JIT; may be NULL */
+    void *user;
+    const char *init_symbol; /* "" if nothing needs it */
+
+    LLVMContextRef context;
+    LLVMModuleRef llvm;
+    LLVMBuilderRef builder;
+    LLVMTypeRef void_type, i1, i8, i16, i32, i64, f16, f32, f64, ptr, buffer;
+    LLVMValueRef tags[ORIGIN_COUNT];
+    unsigned tag_kind, invariant_kind, weight_kind;
+    LLVMValueRef invariant, likely;
+
+    Map funcs;   /* Func -> FuncInfo */
+    Map globals; /* Global -> GlobalInfo */
+    VEC(FuncInfo *) order;
+    VEC(GlobalInfo *) global_order; /* in the order of the module */
+    VEC(const char *) defined;      /* symbols this module defines and the JIT must know */
+    int64_t statics_size, shared_size, sink_size, zero_size;
+    int64_t shared_align;
+    LLVMValueRef zero_object, runtime_slot;
+
+    LLVMDIBuilderRef debug;
+    LLVMMetadataRef unit;
+    Map debug_files;   /* Name -> file */
+    bool uses_runtime; /* some function of it is called */
+
+    FuncState *at;
+} Emitter;
+
+static inline unsigned count_of(int count) { return (unsigned)count; }
+
+/* Where attributes of a function itself stand, not of a parameter. */
+static const unsigned of_function = (unsigned)LLVMAttributeFunctionIndex;
+
+/* ---- module.c */
+/* The whole translation; fills e->llvm. Springs the trap on errors. */
+void emit_module(Emitter *e);
+void emit_fail(Emitter *e, const char *format, ...) PRINTF_LIKE(2, 3) NORETURN;
+FuncInfo *emit_func_info(const Emitter *e, const Func *func);
+/* The name in the object of something that others can see; `suffix` is added. */
+const char *emit_symbol_name(Emitter *e, const char *name, const char *suffix);
+LLVMValueRef emit_runtime_slot(Emitter *e);
+void emit_note_defined(Emitter *e, const char *symbol);
+
+/* ---- types.c */
+void emit_types_init(Emitter *e);
+LLVMTypeRef emit_type(Emitter *e, const Type *type); /* of values */
+LLVMTypeRef emit_memory_type(Emitter *e, const Type *type, LayoutRules rules);
+LLVMTypeRef emit_shaped(LLVMTypeRef element,
+                        const Type *shape); /* a vector of that element if shape is one */
+LLVMValueRef emit_constant(Emitter *e, const Val *v);
+LLVMValueRef emit_i32(Emitter *e, int64_t value);
+LLVMValueRef emit_i64(Emitter *e, int64_t value);
+LLVMValueRef emit_splat(Emitter *e, LLVMValueRef scalar, const Type *shape);
+LLVMValueRef emit_int_like(Emitter *e, const Type *type, int64_t value); /* scalar or every lane */
+LLVMValueRef emit_intrinsic(Emitter *e, const char *name, LLVMTypeRef *overloads, int noverloads,
+                            LLVMValueRef *args, int nargs);
+void emit_attribute(Emitter *e, LLVMValueRef function, unsigned index, const char *name, uint64_t value);
+void emit_string_attribute(Emitter *e, LLVMValueRef function, const char *name, const char *value);
+/* A function outside of the module; `properties` are names of attributes, separated by spaces. */
+LLVMValueRef emit_external(Emitter *e, const char *name, LLVMTypeRef result, LLVMTypeRef *params, int nparams,
+                           const char *properties);
+LLVMValueRef emit_call_external(Emitter *e, LLVMValueRef function, LLVMValueRef *args, int nargs);
+LLVMValueRef emit_at(Emitter *e, LLVMValueRef pointer, int64_t bytes);
+void emit_tag(Emitter *e, LLVMValueRef access, Origin origin);
+LLVMValueRef emit_alloca(Emitter *e, int64_t size, int64_t align);
+
+/* ---- func.c */
+void emit_func_declare(Emitter *e, FuncInfo *info);
+void emit_func_body(Emitter *e, FuncInfo *info);
+void emit_region(Emitter *e, const Region *region);
+void emit_inst(Emitter *e, const Inst *inst);
+Value emit_operand(Emitter *e, const Inst *inst, int index);    /* with what is known of it */
+LLVMValueRef emit_use(Emitter *e, const Inst *inst, int index); /* plain */
+void emit_set(Emitter *e, const Val *v, Value value);
+void emit_result(Emitter *e, const Inst *inst, LLVMValueRef value); /* the only result, plain */
+LLVMBasicBlockRef emit_block(Emitter *e, const char *name);
+/* Opens the body of an LLVM function; what is built next is its code. Variables go to a block of their own in front. */
+void emit_begin(Emitter *e, FuncState *state, LLVMValueRef function);
+
+/* ---- control.c */
+void emit_control(Emitter *e, const Inst *inst); /* ops with regions, and those that end one */
+
+/* ---- range.c */
+/* Is everything in the loop in range that the test can cover? NULL: it is not worth a test. To be called before the loop. */
+LLVMValueRef emit_range_test(Emitter *e, const Inst *loop);
+bool emit_is_in_range(const Emitter *e, const Inst *inst); /* of an access: no check is needed here */
+
+/* ---- arith.c: each returns NULL for ops of other files */
+LLVMValueRef emit_arith(Emitter *e, const Inst *inst);
+LLVMValueRef emit_convert(Emitter *e, LLVMValueRef value, const Type *from, const Type *to);
+
+/* ---- math.c */
+LLVMValueRef emit_math(Emitter *e, const Inst *inst);
+
+/* ---- vector.c */
+LLVMValueRef emit_vector(Emitter *e, const Inst *inst);
+/* An index of any integer type as i64, clamped to 0 .. length - 1 unless length < 0. */
+LLVMValueRef emit_index(Emitter *e, LLVMValueRef index, const Type *type, int64_t length);
+
+/* ---- memory.c */
+bool emit_memory(Emitter *e, const Inst *inst); /* false: not an op of this file */
+LLVMValueRef emit_load(Emitter *e, const Type *type, Value address);
+void emit_store(Emitter *e, const Type *type, Value address, LLVMValueRef value);
+void emit_zero(Emitter *e, LLVMValueRef address, int64_t size, int64_t align);
+/* An address that can be given away: out of range it is a place that reads as zero and may be written. */
+LLVMValueRef emit_plain_address(Emitter *e, Value address, const Type *target, bool read_only);
+Value emit_plain_value(LLVMValueRef value);
+
+/* ---- object.c: copies and sums of whole objects */
+void emit_copy(Emitter *e, const Type *type, Value to, Value from);
+void emit_accumulate(Emitter *e, const Type *type, Value to, Value from);
+typedef struct Branch {
+    LLVMBasicBlockRef from, inside, after;
+} Branch;
+/* What follows, up to emit_branch_end, happens only if the condition holds, which is likely ... */
+Branch emit_branch_begin(Emitter *e, LLVMValueRef condition);
+Branch emit_unless_begin(Emitter *e,
+                         LLVMValueRef condition); /* ... or only if it does not, which is unlikely */
+void emit_branch_end(Emitter *e, Branch *branch);
+
+/* ---- buffer.c */
+bool emit_buffer(Emitter *e, const Inst *inst);
+LLVMValueRef emit_atomic(Emitter *e, const Inst *inst);
+
+/* ---- machine.c: threads, printf, abort */
+bool emit_machine(Emitter *e, const Inst *inst);
+LLVMValueRef emit_context_load(Emitter *e, LLVMValueRef context, LLVMTypeRef type, size_t offset);
+void emit_context_store(Emitter *e, LLVMValueRef context, LLVMValueRef value, size_t offset);
+
+/* ---- tape.c */
+bool emit_tape(Emitter *e, const Inst *inst);
+
+/* ---- thunk.c, kernel.c: ways in from outside */
+void emit_thunks(Emitter *e, FuncInfo *info);
+void emit_kernel(Emitter *e, FuncInfo *info);
+/* A context on the stack with all that `needs` says, copied from `outer` where that matters. */
+LLVMValueRef emit_make_context(Emitter *e, uint32_t needs, LLVMValueRef outer);
+void emit_start_thread(Emitter *e, uint32_t needs,
+                       LLVMValueRef context); /* statics are zeroed and initialised */
+void emit_drop_context(Emitter *e, uint32_t needs, LLVMValueRef context); /* gives back what it took */
+/* The arguments of a function from a list of pointers, with a free place in front for the context. */
+LLVMValueRef *emit_load_args(Emitter *e, const Func *func, LLVMValueRef args);
+LLVMValueRef emit_call_loaded(Emitter *e, const FuncInfo *info, LLVMValueRef context, LLVMValueRef *values);
+LLVMValueRef emit_native_args(Emitter *e, const Func *func, LLVMValueRef function, int first);
+int emit_native_params(Emitter *e, const Func *func, LLVMTypeRef *types);
+void emit_init(Emitter *e);
+void emit_close(Emitter *e);
+
+/* ---- debug.c */
+void emit_debug_init(Emitter *e);
+void emit_debug_func(Emitter *e, FuncInfo *info);
+void emit_debug_at(Emitter *e, Loc loc); /* for the instructions that follow */
+void emit_debug_none(Emitter *e);
+void emit_debug_finish(Emitter *e);
+
+/* ---- target.c */
+LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error);
+bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
+                     EmitError *error);
+bool target_has_round_even(LLVMTargetMachineRef machine);
+
+/* ---- translate.c: from an IR module to an optimised LLVM module */
+typedef struct Translation {
+    LLVMContextRef context;
+    LLVMModuleRef llvm;
+    LLVMTargetMachineRef machine;
+    char init_symbol[64];
+    bool uses_runtime;
+    char **defined; /* symbols */
+    int ndefined;
+} Translation;
+typedef struct TranslateWish {
+    bool for_jit;
+    int number; /* of the module in its JIT */
+    bool (*is_defined)(void *user, const char *symbol);
+    void *user;
+} TranslateWish;
+bool translate(Module *module, const EmitOptions *options, const TranslateWish *wish, Translation *result,
+               EmitTimes *times, EmitError *error);
+void translation_free(Translation *translation);
+void error_set(EmitError *error, const char *format, ...) PRINTF_LIKE(2, 3);
+void error_take(EmitError *error, LLVMErrorRef taken); /* LLVM's own */
+double milliseconds(void);
+
+/* ---- file.c */
+bool file_write(Module *module, const EmitOptions *options, const EmitFile *file, EmitTimes *times,
+                EmitError *error);
+char *file_make(Module *module, const EmitOptions *options, const EmitFile *file, size_t *size,
+                EmitTimes *times, EmitError *error);
+
+/* ---- jit.c */
+EmitJit *jit_new(const EmitJitConfig *config, EmitError *error);
+void jit_free(EmitJit *jit);
+bool jit_add(EmitJit *jit, Module *module, const EmitOptions *options, EmitTimes *times, EmitError *error);
+void *jit_find(EmitJit *jit, EmitSymbol what, const char *name);
+
+#endif

@@ -1,0 +1,130 @@
+/* The machine around the program: thread ids, barriers, printf, abort. */
+#include "emit/llvm/llvm.h"
+
+/* ---- the context */
+
+LLVMValueRef emit_context_load(Emitter *e, LLVMValueRef context, LLVMTypeRef type, size_t offset) {
+    LLVMValueRef load = LLVMBuildLoad2(e->builder, type, emit_at(e, context, (int64_t)offset), "");
+    LLVMSetAlignment(load, type == e->ptr || type == e->i64 ? 8 : 4);
+    emit_tag(e, load, ORIGIN_context);
+    return load;
+}
+
+void emit_context_store(Emitter *e, LLVMValueRef context, LLVMValueRef value, size_t offset) {
+    LLVMValueRef store = LLVMBuildStore(e->builder, value, emit_at(e, context, (int64_t)offset));
+    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMSetAlignment(store, type == e->ptr || type == e->i64 ? 8 : 4);
+    emit_tag(e, store, ORIGIN_context);
+}
+
+static LLVMValueRef thread_id(Emitter *e, const Inst *inst) {
+    static const size_t offsets[] = {offsetof(RtContext, thread_id), offsetof(RtContext, group_id),
+                                     offsetof(RtContext, local_id), offsetof(RtContext, local_index)};
+    return emit_context_load(e, e->at->context, emit_type(e, inst->results[0]->type),
+                             offsets[inst->index & 3]);
+}
+
+static void barrier(Emitter *e, const Inst *inst) {
+    if (inst->index != 1) {
+        LLVMBuildFence(e->builder, LLVMAtomicOrderingSequentiallyConsistent, false, "");
+        return;
+    }
+    LLVMValueRef function = emit_external(e, "rt_barrier", e->void_type, &e->ptr, 1, "nounwind");
+    emit_call_external(e, function, &e->at->context, 1);
+}
+
+/* ---- printf and abort */
+
+static LLVMValueRef bytes_of(Emitter *e, const void *data, int length) {
+    LLVMValueRef text = LLVMConstStringInContext2(e->context, data, (size_t)length, true);
+    LLVMValueRef global = LLVMAddGlobal(e->llvm, LLVMTypeOf(text), "text");
+    LLVMSetInitializer(global, text);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMSetGlobalConstant(global, true);
+    LLVMSetUnnamedAddress(global, LLVMGlobalUnnamedAddr);
+    return global;
+}
+
+static RtPrintKind print_kind(const Type *element) {
+    if (type_is_float(element)) return RT_PRINT_double;
+    if (element->kind == TYPE_bool) return RT_PRINT_bool;
+    bool wide = element->kind >= TYPE_int64;
+    /* As C promotes: what fits an int is one. */
+    if (type_is_signed(element) || type_bits(element) < 32) return wide ? RT_PRINT_int64 : RT_PRINT_int;
+    return wide ? RT_PRINT_uint64 : RT_PRINT_uint;
+}
+
+static LLVMValueRef print_bits(Emitter *e, LLVMValueRef lane, const Type *element) {
+    if (!type_is_float(element))
+        return LLVMBuildIntCast2(e->builder, lane, e->i64, type_is_signed(element), "");
+    if (element->kind != TYPE_double) lane = LLVMBuildFPExt(e->builder, lane, e->f64, "");
+    return LLVMBuildBitCast(e->builder, lane, e->i64, "");
+}
+
+/* Pointers and the like print as numbers. */
+static LLVMValueRef printable(Emitter *e, const Inst *inst, int index, const Type **type) {
+    LLVMValueRef value = emit_use(e, inst, index);
+    *type = inst->args[index]->type;
+    if (type_is_scalar(*type) || (*type)->kind == TYPE_vector) return value;
+    if ((*type)->kind == TYPE_buffer) value = LLVMBuildExtractValue(e->builder, value, 0, "");
+    *type = type_basic(e->module->types, TYPE_uint64);
+    return LLVMBuildPtrToInt(e->builder, value, e->i64, "");
+}
+
+static int store_lanes(Emitter *e, LLVMValueRef value, const Type *type, LLVMValueRef values, int first) {
+    int count = type_count(type);
+    for (int lane = 0; lane < count; lane++) {
+        LLVMValueRef scalar = value;
+        if (type->kind == TYPE_vector)
+            scalar = LLVMBuildExtractElement(e->builder, value, emit_i32(e, lane), "");
+        LLVMValueRef bits = print_bits(e, scalar, type_element(type));
+        LLVMSetAlignment(LLVMBuildStore(e->builder, bits, emit_at(e, values, (first + lane) * 8)), 8);
+    }
+    return count;
+}
+
+static int count_lanes(const Inst *inst) {
+    int lanes = 0;
+    for (int i = 0; i < inst->nargs; i++) lanes += type_count(inst->args[i]->type);
+    return lanes;
+}
+
+static void print(Emitter *e, const Inst *inst) {
+    RtPrintArg *kinds = arena_array(&e->arena, RtPrintArg, inst->nargs + 1);
+    LLVMValueRef values = emit_alloca(e, count_lanes(inst) * 8, 8);
+    int next = 0;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Type *type;
+        LLVMValueRef value = printable(e, inst, i, &type);
+        kinds[i] = (RtPrintArg){(uint8_t)print_kind(type_element(type)), (uint8_t)type_count(type)};
+        next += store_lanes(e, value, type, values, next);
+    }
+    LLVMTypeRef types[] = {e->ptr, e->ptr, e->i64, e->ptr, e->i64, e->ptr};
+    LLVMValueRef args[] = {e->at->context,
+                           bytes_of(e, inst->text.at, inst->text.len),
+                           emit_i64(e, inst->text.len),
+                           bytes_of(e, kinds, inst->nargs * (int)sizeof *kinds),
+                           emit_i64(e, inst->nargs),
+                           values};
+    emit_call_external(e, emit_external(e, "rt_print", e->void_type, types, 6, "nounwind"), args, 6);
+}
+
+static void stop(Emitter *e, const Inst *inst) {
+    LLVMTypeRef types[] = {e->ptr, e->ptr, e->i64};
+    LLVMValueRef args[] = {e->at->context, bytes_of(e, inst->text.at, inst->text.len),
+                           emit_i64(e, inst->text.len)};
+    emit_call_external(e, emit_external(e, "rt_abort", e->void_type, types, 3, "nounwind noreturn cold"),
+                       args, 3);
+    LLVMBuildUnreachable(e->builder);
+    LLVMPositionBuilderAtEnd(e->builder, emit_block(e, "after"));
+}
+
+bool emit_machine(Emitter *e, const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_thread_id: emit_result(e, inst, thread_id(e, inst)); return true;
+    case OP_barrier: barrier(e, inst); return true;
+    case OP_printf: print(e, inst); return true;
+    case OP_abort: stop(e, inst); return true;
+    default: return false;
+    }
+}

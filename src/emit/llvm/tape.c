@@ -1,0 +1,119 @@
+/* Tapes. Pushes and pops are done in place on the stack's header; only a stack without room calls the runtime, off the fast
+ * path. Accesses to headers and to data are tagged apart, so that the address of the data stays in a register while data
+ * is written. */
+#include "emit/llvm/llvm.h"
+
+typedef struct Stack {
+    LLVMValueRef tape, header;
+    const Type *type;
+} Stack;
+
+static Stack stack_of(Emitter *e, const Inst *inst, const Type *type) {
+    LLVMValueRef tape = emit_use(e, inst, 0);
+    if (!type_is_scalar(type)) emit_fail(e, "a tape cannot hold a %s", type_text(&e->arena, type));
+    int64_t offset = (int64_t)offsetof(RtTape, stacks) + (int64_t)sizeof(RtStack) * (type->kind - TYPE_bool);
+    return (Stack){tape, emit_at(e, tape, offset), type};
+}
+
+static LLVMValueRef load_header(Emitter *e, Stack stack, LLVMTypeRef type, size_t offset) {
+    LLVMValueRef load = LLVMBuildLoad2(e->builder, type, emit_at(e, stack.header, (int64_t)offset), "");
+    LLVMSetAlignment(load, 8);
+    emit_tag(e, load, ORIGIN_tape);
+    return load;
+}
+
+static LLVMValueRef load_count(Emitter *e, Stack stack) {
+    return load_header(e, stack, e->i64, offsetof(RtStack, count));
+}
+
+static void store_count(Emitter *e, Stack stack, LLVMValueRef count) {
+    LLVMValueRef store =
+        LLVMBuildStore(e->builder, count, emit_at(e, stack.header, offsetof(RtStack, count)));
+    LLVMSetAlignment(store, 8);
+    emit_tag(e, store, ORIGIN_tape);
+}
+
+static int64_t element_size(Stack stack) { return type_layout(stack.type, LAYOUT_scalar).size; }
+
+static Value element(Emitter *e, Stack stack, LLVMValueRef index) {
+    LLVMValueRef data = load_header(e, stack, e->ptr, offsetof(RtStack, data));
+    LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)element_size(stack));
+    LLVMValueRef address = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index, 1, "");
+    return (Value){.value = address, .rules = LAYOUT_scalar, .origin = ORIGIN_tape_data};
+}
+
+/* Sees to it that count + more elements fit; returns the new count, not yet stored. */
+static LLVMValueRef make_room(Emitter *e, Stack stack, LLVMValueRef count, LLVMValueRef more) {
+    LLVMValueRef end = LLVMBuildAdd(e->builder, count, more, "");
+    LLVMValueRef room = load_header(e, stack, e->i64, offsetof(RtStack, room));
+    Branch branch = emit_unless_begin(e, LLVMBuildICmp(e->builder, LLVMIntULE, end, room, ""));
+    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64};
+    LLVMValueRef args[] = {stack.tape, emit_i64(e, stack.type->kind - TYPE_bool), more};
+    LLVMValueRef function =
+        emit_external(e, "rt_tape_more", e->void_type, types, 3, "nounwind cold noinline");
+    emit_call_external(e, function, args, 3);
+    emit_branch_end(e, &branch);
+    return end;
+}
+
+static void push(Emitter *e, const Inst *inst) {
+    Stack stack = stack_of(e, inst, inst->args[1]->type);
+    LLVMValueRef count = load_count(e, stack);
+    LLVMValueRef end = make_room(e, stack, count, emit_i64(e, 1));
+    emit_store(e, stack.type, element(e, stack, count), emit_use(e, inst, 1));
+    store_count(e, stack, end);
+}
+
+static LLVMValueRef pop(Emitter *e, const Inst *inst) {
+    Stack stack = stack_of(e, inst, inst->results[0]->type);
+    LLVMValueRef count = LLVMBuildAdd(e->builder, load_count(e, stack), emit_i64(e, -1), "");
+    LLVMValueRef value = emit_load(e, stack.type, element(e, stack, count));
+    store_count(e, stack, count);
+    return value;
+}
+
+static LLVMValueRef grow(Emitter *e, const Inst *inst) {
+    Stack stack = stack_of(e, inst, inst->type);
+    LLVMValueRef more = emit_use(e, inst, 1), count = load_count(e, stack);
+    LLVMValueRef end = make_room(e, stack, count, more);
+    LLVMValueRef bytes = LLVMBuildMul(e->builder, more, emit_i64(e, element_size(stack)), "");
+    LLVMValueRef fill = LLVMBuildMemSet(e->builder, element(e, stack, count).value,
+                                        LLVMConstInt(e->i8, 0, false), bytes, (unsigned)element_size(stack));
+    emit_tag(e, fill, ORIGIN_tape_data);
+    store_count(e, stack, end);
+    return count;
+}
+
+static void shrink(Emitter *e, const Inst *inst) {
+    Stack stack = stack_of(e, inst, inst->type);
+    store_count(e, stack, LLVMBuildSub(e->builder, load_count(e, stack), emit_use(e, inst, 1), ""));
+}
+
+bool emit_tape(Emitter *e, const Inst *inst) {
+    Stack stack;
+    LLVMValueRef value, tape;
+    switch ((Op)inst->op) {
+    case OP_tape_open:
+        value = emit_external(e, "rt_tape_open", e->ptr, &e->ptr, 1, "nounwind");
+        emit_result(e, inst, emit_call_external(e, value, &e->at->context, 1));
+        return true;
+    case OP_tape_close:
+        value = emit_external(e, "rt_tape_close", e->void_type, &e->ptr, 1, "nounwind");
+        tape = emit_use(e, inst, 0);
+        emit_call_external(e, value, &tape, 1);
+        return true;
+    case OP_tape_push: push(e, inst); return true;
+    case OP_tape_pop: emit_result(e, inst, pop(e, inst)); return true;
+    case OP_tape_grow: emit_result(e, inst, grow(e, inst)); return true;
+    case OP_tape_shrink: shrink(e, inst); return true;
+    case OP_tape_load:
+        stack = stack_of(e, inst, inst->results[0]->type);
+        emit_result(e, inst, emit_load(e, stack.type, element(e, stack, emit_use(e, inst, 1))));
+        return true;
+    case OP_tape_store:
+        stack = stack_of(e, inst, inst->args[2]->type);
+        emit_store(e, stack.type, element(e, stack, emit_use(e, inst, 1)), emit_use(e, inst, 2));
+        return true;
+    default: return false;
+    }
+}

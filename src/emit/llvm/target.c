@@ -1,0 +1,89 @@
+/* The machine that code is made for, and LLVM's optimisations for it. */
+#include "emit/llvm/llvm.h"
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <stdio.h>
+#include <stdlib.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+/* LLVM's registry of targets is its own; this runs once, when the shared object is loaded. */
+__attribute__((constructor)) static void initialise_targets(void) {
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    LLVMInitializeNativeAsmParser();
+}
+
+/* LLVM may name a processor whose scalable vectors the kernel does not let us use. */
+static const char *forbidden_features(void) {
+#if defined(__aarch64__) && defined(__linux__)
+    const unsigned long has_sve = 1UL << 22;
+    if (!(getauxval(AT_HWCAP) & has_sve))
+        return ",-sve,-sve2,-sve2-aes,-sve2-sm4,-sve2-sha3,-sve2-bitperm,-sve2p1,-sme,-sme2";
+#endif
+    return "";
+}
+
+/* To be freed; NULL: no memory. */
+static char *host_features(void) {
+    char *own = LLVMGetHostCPUFeatures();
+    const char *forbidden = forbidden_features();
+    size_t size = strlen(own) + strlen(forbidden) + 1;
+    char *all = malloc(size);
+    if (all) snprintf(all, size, "%s%s", own, forbidden);
+    LLVMDisposeMessage(own);
+    return all;
+}
+
+static LLVMCodeGenOptLevel machine_level(int level) {
+    static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess,
+                                                 LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive};
+    return levels[level < 0 ? 0 : level > 3 ? 3 : level];
+}
+
+LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error) {
+    char *triple = LLVMGetDefaultTargetTriple(), *message = NULL;
+    char *cpu = options->cpu ? LLVMCreateMessage(options->cpu) : LLVMGetHostCPUName();
+    char *features = options->cpu ? strdup("") : host_features();
+    LLVMTargetRef target = NULL;
+    LLVMTargetMachineRef machine = NULL;
+    if (LLVMGetTargetFromTriple(triple, &target, &message))
+        error_set(error, "no code generator: %s", message);
+    else if (!features) error_set(error, "out of memory");
+    else
+        machine = LLVMCreateTargetMachine(target, triple, cpu, features, machine_level(options->level),
+                                          LLVMRelocPIC, LLVMCodeModelDefault);
+    if (target && features && !machine) error_set(error, "no code generator for processor '%s'", cpu);
+    LLVMDisposeMessage(message);
+    free(features);
+    LLVMDisposeMessage(cpu);
+    LLVMDisposeMessage(triple);
+    return machine;
+}
+
+/* Does rounding to even cost one instruction? Otherwise it would be a call to a function that not every C library has. */
+bool target_has_round_even(LLVMTargetMachineRef machine) {
+    char *triple = LLVMGetTargetMachineTriple(machine),
+         *features = LLVMGetTargetMachineFeatureString(machine);
+    bool has = strncmp(triple, "x86_64", 6) != 0 || strstr(features, "+sse4.1") != NULL;
+    LLVMDisposeMessage(features);
+    LLVMDisposeMessage(triple);
+    return has;
+}
+
+bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
+                     EmitError *error) {
+    static const char *const pipelines[] = {"default<O0>", "default<O1>", "default<O2>", "default<O3>"};
+    int level = options->level < 0 ? 0 : options->level > 3 ? 3 : options->level;
+    LLVMPassBuilderOptionsRef tuning = LLVMCreatePassBuilderOptions();
+    LLVMPassBuilderOptionsSetLoopVectorization(tuning, level >= 2);
+    LLVMPassBuilderOptionsSetSLPVectorization(tuning, level >= 2);
+    LLVMPassBuilderOptionsSetLoopInterleaving(tuning, level >= 2);
+    LLVMPassBuilderOptionsSetLoopUnrolling(tuning, level >= 2);
+    LLVMErrorRef failure = LLVMRunPasses(module, pipelines[level], machine, tuning);
+    LLVMDisposePassBuilderOptions(tuning);
+    if (!failure) return true;
+    error_take(error, failure);
+    return false;
+}

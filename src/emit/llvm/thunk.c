@@ -1,0 +1,324 @@
+/* Ways in for functions. All of them lead through one:
+ *   f.inner(outer context, args)   makes the context, unpacks the arguments, calls, stores results
+ *   f.call(args)                   f.inner, through rt_call if the runtime is needed
+ *   f(...)                         the native form: packs its parameters and takes f.call
+ * The optimiser folds them into one another. */
+#include "emit/llvm/llvm.h"
+
+/* Larger blocks are taken from the runtime, not from the stack. */
+enum { STACK_LIMIT = 16 * 1024 };
+
+/* ---- contexts */
+
+static uint32_t all_needs(const Emitter *e, uint32_t needs) {
+    if ((needs & NEEDS_SINK) && e->sink_size == 0) needs &= ~(uint32_t)NEEDS_SINK;
+    if (((needs & NEEDS_STATICS) && e->statics_size > STACK_LIMIT) ||
+        ((needs & NEEDS_SHARED) && e->shared_size > STACK_LIMIT) ||
+        ((needs & NEEDS_SINK) && e->sink_size > STACK_LIMIT))
+        needs |= NEEDS_RUNTIME;
+    return needs;
+}
+
+static void take_block(Emitter *e, LLVMValueRef context, int64_t size, size_t field) {
+    LLVMValueRef memory;
+    if (size > STACK_LIMIT) {
+        LLVMTypeRef types[] = {e->ptr, e->i64};
+        LLVMValueRef args[] = {context, emit_i64(e, size)};
+        memory =
+            emit_call_external(e, emit_external(e, "rt_memory_take", e->ptr, types, 2, "nounwind"), args, 2);
+    } else {
+        memory = emit_alloca(e, size, 64);
+    }
+    emit_context_store(e, context, memory, field);
+}
+
+LLVMValueRef emit_make_context(Emitter *e, uint32_t needs, LLVMValueRef outer) {
+    LLVMValueRef context = emit_alloca(e, sizeof(RtContext), _Alignof(RtContext));
+    if (outer)
+        LLVMBuildMemCpy(e->builder, context, _Alignof(RtContext), outer, _Alignof(RtContext),
+                        emit_i64(e, sizeof(RtContext)));
+    else emit_zero(e, context, sizeof(RtContext), _Alignof(RtContext));
+    if (needs & NEEDS_STATICS) take_block(e, context, e->statics_size, offsetof(RtContext, statics));
+    if ((needs & NEEDS_SINK) && e->sink_size > 0)
+        take_block(e, context, e->sink_size, offsetof(RtContext, sink));
+    if (needs & NEEDS_SHARED) {
+        take_block(e, context, e->shared_size, offsetof(RtContext, shared));
+        LLVMValueRef shared = emit_context_load(e, context, e->ptr, offsetof(RtContext, shared));
+        emit_zero(e, shared, e->shared_size, 16);
+    }
+    return context;
+}
+
+static void give_block(Emitter *e, LLVMValueRef context, int64_t size, size_t field) {
+    if (size <= STACK_LIMIT) return;
+    LLVMValueRef memory = emit_context_load(e, context, e->ptr, field);
+    emit_call_external(e, emit_external(e, "rt_memory_give", e->void_type, &e->ptr, 1, "nounwind"), &memory,
+                       1);
+}
+
+void emit_drop_context(Emitter *e, uint32_t needs, LLVMValueRef context) {
+    if (needs & NEEDS_SHARED) give_block(e, context, e->shared_size, offsetof(RtContext, shared));
+    if (needs & NEEDS_SINK) give_block(e, context, e->sink_size, offsetof(RtContext, sink));
+    if (needs & NEEDS_STATICS) give_block(e, context, e->statics_size, offsetof(RtContext, statics));
+}
+
+void emit_start_thread(Emitter *e, uint32_t needs, LLVMValueRef context) {
+    if (!(needs & NEEDS_STATICS)) return;
+    emit_zero(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, statics)), e->statics_size, 16);
+    for (int i = 0; i < e->global_order.count; i++) {
+        GlobalInfo *info = e->global_order.at[i];
+        if (info->global->kind == GLOBAL_static && info->init)
+            LLVMBuildCall2(e->builder, info->init->type, info->init->function, &context, 1, "");
+    }
+}
+
+/* ---- arguments as a list of pointers: the parameters, then the results */
+
+static LLVMValueRef arg_pointer(Emitter *e, LLVMValueRef args, int index) {
+    LLVMValueRef load = LLVMBuildLoad2(e->builder, e->ptr, emit_at(e, args, index * 8), "");
+    LLVMSetAlignment(load, 8);
+    return load;
+}
+
+static int count_plain_params(const Func *func) {
+    int count = 0;
+    for (int i = 0; i < func->nparams; i++) count += !(func->params[i].flags & PARAM_RESULT);
+    return count;
+}
+
+LLVMValueRef *emit_load_args(Emitter *e, const Func *func, LLVMValueRef args) {
+    LLVMValueRef *values = arena_array(&e->arena, LLVMValueRef, func->nparams + 1);
+    int next = 0, result = count_plain_params(func);
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        LLVMValueRef pointer = arg_pointer(e, args, (param->flags & PARAM_RESULT) ? result++ : next++);
+        bool by_address = (param->flags & PARAM_BY_ADDRESS) != 0;
+        values[i + 1] = by_address ? pointer : emit_load(e, param->type, emit_plain_value(pointer));
+    }
+    return values;
+}
+
+LLVMValueRef emit_call_loaded(Emitter *e, const FuncInfo *info, LLVMValueRef context, LLVMValueRef *values) {
+    values[0] = context;
+    return LLVMBuildCall2(e->builder, info->type, info->function, values, count_of(info->func->nparams + 1),
+                          "");
+}
+
+static void store_results(Emitter *e, const Func *func, LLVMValueRef call, LLVMValueRef args) {
+    int first = func->nparams; /* results through memory come before those by value */
+    for (int i = 0; i < func->nresults; i++) {
+        LLVMValueRef value =
+            func->nresults == 1 ? call : LLVMBuildExtractValue(e->builder, call, count_of(i), "");
+        emit_store(e, func->results[i], emit_plain_value(arg_pointer(e, args, first + i)), value);
+    }
+}
+
+/* ---- the native form */
+
+static bool is_by_value(const Type *type) { return type_is_scalar(type) || type->kind == TYPE_pointer; }
+
+/* As C passes it: what is in memory, floats as themselves, half as its bits. */
+static LLVMTypeRef native_type(Emitter *e, const Type *type) {
+    return type->kind == TYPE_half ? e->i16 : emit_memory_type(e, type, LAYOUT_scalar);
+}
+
+static bool returns_by_value(const Func *func) {
+    return func->nresults == 1 && is_by_value(func->results[0]);
+}
+
+static int count_result_pointers(const Func *func) {
+    int count = returns_by_value(func) ? 0 : func->nresults;
+    return count + func->nparams - count_plain_params(func);
+}
+
+int emit_native_params(Emitter *e, const Func *func, LLVMTypeRef *types) {
+    int count = 0;
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        if (param->flags & PARAM_RESULT) continue;
+        bool by_value = !(param->flags & PARAM_BY_ADDRESS) && is_by_value(param->type);
+        types[count++] = by_value ? native_type(e, param->type) : e->ptr;
+    }
+    for (int i = count_result_pointers(func); i > 0; i--) types[count++] = e->ptr;
+    return count;
+}
+
+static void put_pointer(Emitter *e, LLVMValueRef args, int index, LLVMValueRef pointer) {
+    LLVMSetAlignment(LLVMBuildStore(e->builder, pointer, emit_at(e, args, index * 8)), 8);
+}
+
+static LLVMValueRef spilled(Emitter *e, LLVMValueRef value, const Type *type) {
+    Layout layout = type_layout(type, LAYOUT_scalar);
+    LLVMValueRef slot = emit_alloca(e, layout.size, layout.align);
+    LLVMSetAlignment(LLVMBuildStore(e->builder, value, slot), (unsigned)layout.align);
+    return slot;
+}
+
+LLVMValueRef emit_native_args(Emitter *e, const Func *func, LLVMValueRef function, int first) {
+    int count = 0;
+    LLVMValueRef args = emit_alloca(e, (func->nparams + func->nresults) * 8, 8);
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        if (param->flags & PARAM_RESULT) continue;
+        LLVMValueRef value = LLVMGetParam(function, count_of(first + count));
+        bool by_value = !(param->flags & PARAM_BY_ADDRESS) && is_by_value(param->type);
+        put_pointer(e, args, count++, by_value ? spilled(e, value, param->type) : value);
+    }
+    for (int i = count_result_pointers(func); i > 0; i--, count++)
+        put_pointer(e, args, count, LLVMGetParam(function, count_of(first + count)));
+    if (returns_by_value(func)) {
+        const Type *type = func->results[0];
+        put_pointer(e, args, count, spilled(e, LLVMConstNull(native_type(e, type)), type));
+    }
+    return args;
+}
+
+static void return_native(Emitter *e, const Func *func, LLVMValueRef args) {
+    if (!returns_by_value(func)) {
+        LLVMBuildRetVoid(e->builder);
+        return;
+    }
+    LLVMValueRef slot = arg_pointer(e, args, count_plain_params(func));
+    LLVMValueRef value = LLVMBuildLoad2(e->builder, native_type(e, func->results[0]), slot, "");
+    LLVMSetAlignment(value, (unsigned)type_layout(func->results[0], LAYOUT_scalar).align);
+    LLVMBuildRet(e->builder, value);
+}
+
+/* C expects small integers extended to 32 bits. */
+static void extend_result(Emitter *e, const Func *func, LLVMValueRef function) {
+    if (!returns_by_value(func) || func->results[0]->kind > TYPE_uint16) return;
+    emit_attribute(e, function, LLVMAttributeReturnIndex,
+                   type_is_signed(func->results[0]) ? "signext" : "zeroext", 0);
+}
+
+static void emit_native(Emitter *e, FuncInfo *info, LLVMValueRef uniform) {
+    const Func *func = info->func;
+    LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nparams + func->nresults + 1);
+    int count = emit_native_params(e, func, types);
+    LLVMTypeRef result = returns_by_value(func) ? native_type(e, func->results[0]) : e->void_type;
+    const char *name = emit_symbol_name(e, func->name->text, "");
+    LLVMValueRef function =
+        LLVMAddFunction(e->llvm, name, LLVMFunctionType(result, types, count_of(count), false));
+    emit_attribute(e, function, of_function, "nounwind", 0);
+    extend_result(e, func, function);
+    FuncState state;
+    emit_begin(e, &state, function);
+    LLVMValueRef args = emit_native_args(e, func, function, 0);
+    emit_call_external(e, uniform, &args, 1);
+    return_native(e, func, args);
+}
+
+/* ---- the uniform form */
+
+static LLVMValueRef inner_function(Emitter *e, const char *name) {
+    LLVMTypeRef types[] = {e->ptr, e->ptr};
+    LLVMValueRef inner = LLVMAddFunction(e->llvm, format_text(&e->arena, "%s.inner", name),
+                                         LLVMFunctionType(e->void_type, types, 2, false));
+    LLVMSetLinkage(inner, LLVMInternalLinkage);
+    emit_attribute(e, inner, of_function, "nounwind", 0);
+    return inner;
+}
+
+/* Calls inner(context, args), with a context of the runtime if one is needed. */
+static void call_inner(Emitter *e, uint32_t needs, LLVMValueRef inner, LLVMValueRef args) {
+    if (needs & NEEDS_RUNTIME) {
+        LLVMTypeRef types[] = {e->ptr, e->ptr, e->ptr};
+        LLVMValueRef values[] = {emit_runtime_slot(e), inner, args};
+        emit_call_external(e, emit_external(e, "rt_call", e->void_type, types, 3, "nounwind"), values, 3);
+    } else {
+        LLVMValueRef values[] = {LLVMConstNull(e->ptr), args};
+        emit_call_external(e, inner, values, 2);
+    }
+    LLVMBuildRetVoid(e->builder);
+}
+
+void emit_thunks(Emitter *e, FuncInfo *info) {
+    const Func *func = info->func;
+    uint32_t needs = all_needs(e, info->needs);
+    FuncState state;
+    LLVMValueRef inner = inner_function(e, func->name->text);
+    emit_begin(e, &state, inner);
+    LLVMValueRef context = emit_make_context(e, needs, needs & NEEDS_RUNTIME ? LLVMGetParam(inner, 0) : NULL);
+    state.context = context;
+    emit_start_thread(e, needs, context);
+    LLVMValueRef args = LLVMGetParam(inner, 1);
+    LLVMValueRef call = emit_call_loaded(e, info, context, emit_load_args(e, func, args));
+    store_results(e, func, call, args);
+    emit_drop_context(e, needs, context);
+    LLVMBuildRetVoid(e->builder);
+
+    const char *name = emit_symbol_name(e, func->name->text, ".call");
+    LLVMValueRef uniform = LLVMAddFunction(e->llvm, name, LLVMFunctionType(e->void_type, &e->ptr, 1, false));
+    emit_attribute(e, uniform, of_function, "nounwind", 0);
+    emit_begin(e, &state, uniform);
+    call_inner(e, needs, inner, LLVMGetParam(uniform, 0));
+    emit_native(e, info, uniform);
+}
+
+/* ---- slope.init */
+
+/* `list_name`: llvm.global_ctors or llvm.global_dtors. */
+static void run_at(Emitter *e, const char *list_name, LLVMValueRef function) {
+    LLVMTypeRef types[] = {e->i32, e->ptr, e->ptr};
+    LLVMTypeRef row = LLVMStructTypeInContext(e->context, types, 3, false);
+    LLVMValueRef parts[] = {emit_i32(e, 65535), function, LLVMConstNull(e->ptr)};
+    LLVMValueRef entry = LLVMConstNamedStruct(row, parts, 3);
+    LLVMValueRef list = LLVMAddGlobal(e->llvm, LLVMArrayType2(row, 1), list_name);
+    LLVMSetInitializer(list, LLVMConstArray2(row, &entry, 1));
+    LLVMSetLinkage(list, LLVMAppendingLinkage);
+}
+
+static uint32_t needs_of_init(const Emitter *e, bool *any) {
+    uint32_t needs = 0;
+    for (int i = 0; i < e->global_order.count; i++) {
+        const GlobalInfo *info = e->global_order.at[i];
+        if (info->global->kind != GLOBAL_const || !info->init) continue;
+        needs |= info->init->needs;
+        *any = true;
+    }
+    return all_needs(e, needs);
+}
+
+void emit_init(Emitter *e) {
+    bool any = false;
+    uint32_t needs = needs_of_init(e, &any);
+    if (!any) {
+        e->init_symbol = "";
+        return;
+    }
+    FuncState state;
+    LLVMValueRef inner = inner_function(e, e->init_symbol);
+    emit_begin(e, &state, inner);
+    LLVMValueRef context = emit_make_context(e, needs, needs & NEEDS_RUNTIME ? LLVMGetParam(inner, 0) : NULL);
+    state.context = context;
+    emit_start_thread(e, needs, context);
+    for (int i = 0; i < e->global_order.count; i++) {
+        FuncInfo *init = e->global_order.at[i]->init;
+        if (init && e->global_order.at[i]->global->kind == GLOBAL_const)
+            LLVMBuildCall2(e->builder, init->type, init->function, &context, 1, "");
+    }
+    emit_drop_context(e, needs, context);
+    LLVMBuildRetVoid(e->builder);
+
+    LLVMValueRef outer =
+        LLVMAddFunction(e->llvm, e->init_symbol, LLVMFunctionType(e->void_type, NULL, 0, false));
+    emit_begin(e, &state, outer);
+    call_inner(e, needs, inner, LLVMConstNull(e->ptr));
+    if (e->for_jit) return;
+    LLVMSetLinkage(outer, LLVMInternalLinkage);
+    run_at(e, "llvm.global_ctors", outer);
+}
+
+/* A library that is unloaded takes its runtime along. */
+void emit_close(Emitter *e) {
+    if (e->for_jit || !e->runtime_slot) return;
+    LLVMValueRef close =
+        LLVMAddFunction(e->llvm, "slope.close", LLVMFunctionType(e->void_type, NULL, 0, false));
+    LLVMSetLinkage(close, LLVMInternalLinkage);
+    FuncState state;
+    emit_begin(e, &state, close);
+    LLVMValueRef function = emit_external(e, "rt_close", e->void_type, &e->ptr, 1, "nounwind");
+    emit_call_external(e, function, &e->runtime_slot, 1);
+    LLVMBuildRetVoid(e->builder);
+    run_at(e, "llvm.global_dtors", close);
+}

@@ -1,0 +1,124 @@
+/* From an IR module to an optimised LLVM module, with the time it took. */
+#include "emit/llvm/llvm.h"
+#include <llvm-c/Analysis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+double milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+void error_set(EmitError *error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error->text, sizeof error->text, format, args);
+    va_end(args);
+}
+
+void error_take(EmitError *error, LLVMErrorRef taken) {
+    char *message = LLVMGetErrorMessage(taken);
+    error_set(error, "LLVM: %s", message);
+    LLVMDisposeErrorMessage(message);
+}
+
+static void keep_defined(Translation *result, Emitter *e) {
+    result->defined = calloc((size_t)e->defined.count + 1, sizeof *result->defined);
+    if (!result->defined) trap_spring(&e->trap, TRAP_memory, "out of memory");
+    for (int i = 0; i < e->defined.count; i++) {
+        result->defined[i] = strdup(e->defined.at[i]);
+        if (!result->defined[i]) trap_spring(&e->trap, TRAP_memory, "out of memory");
+        result->ndefined = i + 1;
+    }
+}
+
+static void fill(Emitter *e, Translation *result) {
+    LLVMTargetDataRef data = LLVMCreateTargetDataLayout(result->machine);
+    LLVMSetModuleDataLayout(result->llvm, data);
+    LLVMDisposeTargetData(data);
+    char *triple = LLVMGetTargetMachineTriple(result->machine);
+    LLVMSetTarget(result->llvm, triple);
+    LLVMDisposeMessage(triple);
+    emit_module(e);
+    snprintf(result->init_symbol, sizeof result->init_symbol, "%s", e->init_symbol);
+    result->uses_runtime = e->uses_runtime;
+    keep_defined(result, e);
+}
+
+#ifdef NDEBUG
+static const bool always_verify = false;
+#else
+static const bool always_verify = true;
+#endif
+
+static bool verify(const Translation *result, EmitError *error) {
+    char *message = NULL;
+    bool fine = !LLVMVerifyModule(result->llvm, LLVMReturnStatusAction, &message);
+    if (!fine) error_set(error, "the LLVM module is malformed: %s", message);
+    LLVMDisposeMessage(message);
+    return fine;
+}
+
+static bool run_emitter(Emitter *e, Translation *result, EmitError *error) {
+    arena_init(&e->arena, allocator_system, &e->trap);
+    bool fine = setjmp(e->trap.at) == 0;
+    if (fine) {
+        e->init_symbol =
+            result->init_symbol[0] ? format_text(&e->arena, "%s", result->init_symbol) : "slope.init";
+        fill(e, result);
+    } else {
+        error_set(error, "%s", e->trap.why == TRAP_memory ? "out of memory" : e->trap.what);
+    }
+    if (e->debug) LLVMDisposeDIBuilder(e->debug);
+    LLVMDisposeBuilder(e->builder);
+    arena_free(&e->arena);
+    return fine;
+}
+
+static bool make(Module *module, const EmitOptions *options, const TranslateWish *wish, Translation *result,
+                 EmitTimes *times, EmitError *error) {
+    double start = milliseconds();
+    result->machine = target_machine(options, error);
+    if (!result->machine) return false;
+    result->context = LLVMContextCreate();
+    result->llvm = LLVMModuleCreateWithNameInContext("slope", result->context);
+    if (wish->for_jit)
+        snprintf(result->init_symbol, sizeof result->init_symbol, "slope.init.%d", wish->number);
+    Emitter e = {.module = module,
+                 .options = options,
+                 .for_jit = wish->for_jit,
+                 .has_round_even = target_has_round_even(result->machine),
+                 .is_defined = wish->is_defined,
+                 .user = wish->user,
+                 .context = result->context,
+                 .llvm = result->llvm,
+                 .builder = LLVMCreateBuilderInContext(result->context)};
+    bool fine = run_emitter(&e, result, error);
+    if (fine && (options->verify || always_verify)) fine = verify(result, error);
+    times->translate += milliseconds() - start;
+    start = milliseconds();
+    fine = fine && target_optimise(result->llvm, result->machine, options, error);
+    times->passes += milliseconds() - start;
+    return fine;
+}
+
+bool translate(Module *module, const EmitOptions *options, const TranslateWish *wish, Translation *result,
+               EmitTimes *times, EmitError *error) {
+    EmitTimes unwanted = {0};
+    *result = (Translation){0};
+    error->text[0] = '\0';
+    if (make(module, options, wish, result, times ? times : &unwanted, error)) return true;
+    translation_free(result);
+    return false;
+}
+
+void translation_free(Translation *translation) {
+    if (translation->llvm) LLVMDisposeModule(translation->llvm);
+    if (translation->context) LLVMContextDispose(translation->context);
+    if (translation->machine) LLVMDisposeTargetMachine(translation->machine);
+    for (int i = 0; i < translation->ndefined; i++) free(translation->defined[i]);
+    free(translation->defined);
+    *translation = (Translation){0};
+}

@@ -1,0 +1,201 @@
+/* Kernels over a pool of threads. Groups are numbered x fastest; workers take runs of consecutive groups until none are
+ * left. The calling thread is a worker itself, so with one worker everything happens there, in order. Workers look
+ * between two runs of groups whether the dispatch failed or was told to stop. */
+#include "runtime/thread.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS_PER_WORKER = 16, LONGEST_RUN = 4096 };
+
+/* ---- one worker's part of a job */
+
+static bool fit_shared(RtThread *thread, const RtKernel *kernel) {
+    size_t align = kernel->shared_align < 64 ? 64 : kernel->shared_align;
+    size_t size = (size_t)kernel->shared_size;
+    if (size <= thread->shared_size) return true;
+    size = (size + align - 1) / align * align;
+    free(thread->shared);
+    thread->shared_size = 0;
+    thread->shared = aligned_alloc(align, size);
+    if (!thread->shared) return false;
+    thread->shared_size = size;
+    return true;
+}
+
+static void place_group(RtContext *context, uint64_t number) {
+    context->group_id[0] = (uint32_t)(number % context->groups[0]);
+    context->group_id[1] = (uint32_t)(number / context->groups[0] % context->groups[1]);
+    context->group_id[2] = (uint32_t)(number / context->groups[0] / context->groups[1]);
+}
+
+static bool run_groups(RtThread *thread, const Job *job, RtContext *context, uint64_t first, uint64_t end) {
+    if (job->kernel->run) {
+        job->kernel->run(context, first, end);
+        return true;
+    }
+    for (uint64_t number = first; number < end; number++) {
+        place_group(context, number);
+        if (job->kernel->shared_size) memset(context->shared, 0, (size_t)job->kernel->shared_size);
+        if (!fiber_run_group(thread, job->kernel, context)) return false;
+    }
+    return true;
+}
+
+static bool take_runs(RtThread *thread, Job *job) {
+    RtContext context;
+    memset(&context, 0, sizeof context);
+    memcpy(context.groups, job->groups, sizeof context.groups);
+    context.args = job->args;
+    context.owner = thread;
+    context.shared = thread->shared;
+    while (!atomic_load(&job->failed) && !atomic_load(&thread->runtime->stop)) {
+        uint64_t first = atomic_fetch_add(&job->next, job->chunk);
+        if (first >= job->total) return true;
+        uint64_t end = job->total - first < job->chunk ? job->total : first + job->chunk;
+        if (!run_groups(thread, job, &context, first, end)) return false;
+    }
+    return true;
+}
+
+static void work(Runtime *runtime, Job *job) {
+    RtThread *thread = thread_current(runtime);
+    if (!thread || !fit_shared(thread, job->kernel)) {
+        static const char message[] = "out of memory for a worker of a dispatch";
+        runtime_set_error(runtime, message, sizeof message - 1);
+        atomic_store(&job->failed, true);
+        return;
+    }
+    RtGuard guard;
+    guard.outer = thread->guard;
+    guard.serial = thread->serial;
+    if (_setjmp(guard.at) == 0) {
+        thread->guard = &guard;
+        if (!take_runs(thread, job)) atomic_store(&job->failed, true);
+    } else {
+        atomic_store(&job->failed, true);
+    }
+    thread_reclaim(thread, guard.serial);
+    thread->guard = guard.outer;
+}
+
+/* ---- the pool */
+
+typedef struct WorkerStart {
+    Runtime *runtime;
+    int number;
+} WorkerStart;
+
+static void *worker_main(void *data) {
+    WorkerStart start = *(WorkerStart *)data;
+    free(data);
+    Pool *pool = &start.runtime->pool;
+    uint64_t seen = 0;
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        while (!pool->quit && (pool->generation == seen || start.number >= pool->wanted)) {
+            seen = pool->generation;
+            pthread_cond_wait(&pool->wake, &pool->lock);
+        }
+        if (pool->quit) break;
+        seen = pool->generation;
+        Job *job = pool->job;
+        pthread_mutex_unlock(&pool->lock);
+        work(start.runtime, job);
+        pthread_mutex_lock(&pool->lock);
+        if (--pool->busy == 0) pthread_cond_signal(&pool->idle);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+static bool start_worker(Runtime *runtime) {
+    Pool *pool = &runtime->pool;
+    WorkerStart *start = malloc(sizeof *start);
+    if (!start) return false;
+    *start = (WorkerStart){runtime, pool->count};
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, runtime->config.worker_stack);
+    bool fine = pthread_create(&pool->threads[pool->count], &attributes, worker_main, start) == 0;
+    pthread_attr_destroy(&attributes);
+    if (fine) pool->count++;
+    else free(start);
+    return fine;
+}
+
+/* As many helpers as can be had, up to `count`. */
+static int have_helpers(Runtime *runtime, int count) {
+    Pool *pool = &runtime->pool;
+    if (count > pool->count) {
+        pthread_t *threads = realloc(pool->threads, sizeof *threads * (size_t)count);
+        if (!threads) return pool->count;
+        pool->threads = threads;
+        while (pool->count < count && start_worker(runtime)) {}
+    }
+    return count < pool->count ? count : pool->count;
+}
+
+void pool_init(Pool *pool) {
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->wake, NULL);
+    pthread_cond_init(&pool->idle, NULL);
+}
+
+void pool_free(Pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    pool->quit = true;
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < pool->count; i++) pthread_join(pool->threads[i], NULL);
+    free(pool->threads);
+    pthread_mutex_destroy(&pool->lock);
+    pthread_cond_destroy(&pool->wake);
+    pthread_cond_destroy(&pool->idle);
+}
+
+static void run_with_helpers(Runtime *runtime, Job *job, int helpers) {
+    Pool *pool = &runtime->pool;
+    pthread_mutex_lock(&pool->lock);
+    helpers = have_helpers(runtime, helpers);
+    pool->job = job;
+    pool->wanted = pool->busy = helpers;
+    pool->generation++;
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+    work(runtime, job);
+    pthread_mutex_lock(&pool->lock);
+    while (pool->busy > 0) pthread_cond_wait(&pool->idle, &pool->lock);
+    pool->wanted = 0;
+    pool->job = NULL;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- the entry */
+
+static bool refuse(Runtime *runtime, const char *text) {
+    runtime_set_error(runtime, text, strlen(text));
+    return false;
+}
+
+static uint64_t length_of_runs(uint64_t total, int workers) {
+    if (workers == 1) return total < LONGEST_RUN ? total : LONGEST_RUN;
+    uint64_t length = total / ((uint64_t)workers * RUNS_PER_WORKER);
+    return length < 1 ? 1 : length > LONGEST_RUN ? LONGEST_RUN : length;
+}
+
+bool runtime_dispatch(Runtime *runtime, const RtKernel *kernel, const uint32_t groups[3], void *const *args) {
+    uint64_t plane = (uint64_t)groups[0] * groups[1];
+    if (plane == 0 || groups[2] == 0) return true;
+    if (plane > UINT64_MAX / 2 / groups[2]) return refuse(runtime, "the dispatch has too many groups");
+    Job job = {.kernel = kernel, .groups = groups, .args = args, .total = plane * groups[2]};
+    int workers = runtime_workers(runtime);
+    if ((uint64_t)workers > job.total) workers = (int)job.total;
+    job.chunk = length_of_runs(job.total, workers);
+    pthread_mutex_lock(&runtime->turn);
+    if (workers > 1) run_with_helpers(runtime, &job, workers - 1);
+    else work(runtime, &job);
+    pthread_mutex_unlock(&runtime->turn);
+    if (atomic_load(&runtime->stop)) return refuse(runtime, "the dispatch was stopped");
+    return !atomic_load(&job.failed);
+}

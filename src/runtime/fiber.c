@@ -1,0 +1,244 @@
+/* Groups whose threads wait for each other. Each thread of a group is a fiber with a stack of its own; all fibers of a group
+ * take turns on one thread of the machine and give way at barriers only. When every fiber has run once, either all are
+ * waiting, and the next round begins, or all are done. A mixture means that the barrier was not reached by all threads,
+ * which is an error in the program.
+ *
+ * Fibers are made once and reused: when a fiber's thread of the program ends, the fiber waits for the next group.
+ * After an error the fibers of the group stand somewhere inside the program; they are made anew before their next use. */
+#include "runtime/thread.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_ASAN 1
+#endif
+#endif
+
+typedef enum FiberState { FIBER_none, FIBER_ready, FIBER_waiting, FIBER_done } FiberState;
+
+struct RtFiber {
+    ucontext_t machine;
+    RtContext context;
+    FiberSet *set;
+    char *stack;        /* above its guard page */
+    FiberState state;   /* none: the machine context must be made */
+    void *shadow_stack; /* of the address sanitizer */
+};
+
+struct FiberSet {
+    ucontext_t scheduler;
+    RtFiber **fibers;
+    int count;
+    size_t stack_size;
+    const RtKernel *kernel;
+    RtFiber *running;
+    bool failed;
+    void *shadow_stack;
+    const void *scheduler_stack; /* as the address sanitizer sees it */
+    size_t scheduler_size;
+};
+
+/* ---- switching */
+
+#ifdef WITH_ASAN
+void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
+void __sanitizer_finish_switch_fiber(void *saved, const void **bottom, size_t *size);
+void __asan_unpoison_memory_region(void const volatile *address, size_t size);
+
+static void leave_for(void **save, const void *bottom, size_t size) {
+    __sanitizer_start_switch_fiber(save, bottom, size);
+}
+static void arrived(void *saved, const void **bottom, size_t *size) {
+    __sanitizer_finish_switch_fiber(saved, bottom, size);
+}
+static void forget_frames(char *stack, size_t size) { __asan_unpoison_memory_region(stack, size); }
+#else
+static void leave_for(void **save, const void *bottom, size_t size) { (void)save, (void)bottom, (void)size; }
+static void arrived(void *saved, const void **bottom, size_t *size) { (void)saved, (void)bottom, (void)size; }
+static void forget_frames(char *stack, size_t size) { (void)stack, (void)size; }
+#endif
+
+static void switch_to_fiber(FiberSet *set, RtFiber *fiber) {
+    set->running = fiber;
+    leave_for(&set->shadow_stack, fiber->stack, set->stack_size);
+    swapcontext(&set->scheduler, &fiber->machine);
+    arrived(set->shadow_stack, NULL, NULL);
+    set->running = NULL;
+}
+
+static void switch_to_scheduler(FiberSet *set, RtFiber *fiber) {
+    leave_for(&fiber->shadow_stack, set->scheduler_stack, set->scheduler_size);
+    swapcontext(&fiber->machine, &set->scheduler);
+    arrived(fiber->shadow_stack, &set->scheduler_stack, &set->scheduler_size);
+}
+
+void fiber_abandon(FiberSet *set) {
+    set->failed = true;
+    leave_for(NULL, set->scheduler_stack, set->scheduler_size);
+    setcontext(&set->scheduler);
+    abort(); /* setcontext does not come back */
+}
+
+bool fiber_is_running(const FiberSet *set) { return set && set->running; }
+
+/* ---- the life of a fiber */
+
+static void fiber_main(unsigned high, unsigned low) {
+    RtFiber *fiber = (RtFiber *)(uintptr_t)(((uint64_t)high << 32) | low);
+    FiberSet *set = fiber->set;
+    arrived(NULL, &set->scheduler_stack, &set->scheduler_size);
+    for (;;) {
+        set->kernel->thread(&fiber->context);
+        fiber->state = FIBER_done;
+        switch_to_scheduler(set, fiber);
+    }
+}
+
+void rt_barrier(const RtContext *context) {
+    RtFiber *fiber = context->fiber;
+    if (!fiber) return; /* a group of one thread */
+    fiber->state = FIBER_waiting;
+    switch_to_scheduler(fiber->set, fiber);
+}
+
+static bool make_machine(FiberSet *set, RtFiber *fiber) {
+    if (getcontext(&fiber->machine) != 0) return false;
+    forget_frames(fiber->stack, set->stack_size);
+    fiber->machine.uc_stack.ss_sp = fiber->stack;
+    fiber->machine.uc_stack.ss_size = set->stack_size;
+    fiber->machine.uc_link = NULL;
+    uint64_t bits = (uint64_t)(uintptr_t)fiber;
+    makecontext(&fiber->machine, (void (*)(void))fiber_main, 2, (unsigned)(bits >> 32), (unsigned)bits);
+    return true;
+}
+
+static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+static RtFiber *fiber_new(FiberSet *set) {
+    RtFiber *fiber = calloc(1, sizeof *fiber);
+    if (!fiber) return NULL;
+    size_t guard = page_size();
+    char *memory = mmap(NULL, guard + set->stack_size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory, guard, PROT_NONE) != 0) {
+        if (memory != MAP_FAILED) munmap(memory, guard + set->stack_size);
+        free(fiber);
+        return NULL;
+    }
+    fiber->set = set;
+    fiber->stack = memory + guard;
+    return fiber;
+}
+
+/* ---- sets */
+
+static FiberSet *set_of(RtThread *thread) {
+    if (thread->fibers) return thread->fibers;
+    FiberSet *set = calloc(1, sizeof *set);
+    if (!set) return NULL;
+    size_t page = page_size();
+    set->stack_size = (thread->runtime->config.fiber_stack + page - 1) / page * page;
+    return thread->fibers = set;
+}
+
+static bool set_fit(FiberSet *set, int count) {
+    if (count <= set->count) return true;
+    RtFiber **fibers = realloc(set->fibers, sizeof *fibers * (size_t)count);
+    if (!fibers) return false;
+    set->fibers = fibers;
+    while (set->count < count) {
+        RtFiber *fiber = fiber_new(set);
+        if (!fiber) return false;
+        set->fibers[set->count++] = fiber;
+    }
+    return true;
+}
+
+void fiber_set_free(FiberSet *set) {
+    if (!set) return;
+    size_t guard = page_size();
+    for (int i = 0; i < set->count; i++) {
+        forget_frames(set->fibers[i]->stack, set->stack_size);
+        munmap(set->fibers[i]->stack - guard, guard + set->stack_size);
+        free(set->fibers[i]);
+    }
+    free(set->fibers);
+    free(set);
+}
+
+/* ---- groups */
+
+static void place_thread(RtContext *context, const uint32_t size[3], uint32_t index) {
+    uint32_t at[3] = {index % size[0], index / size[0] % size[1], index / size[0] / size[1]};
+    context->local_index = index;
+    for (int i = 0; i < 3; i++) {
+        context->local_id[i] = at[i];
+        context->thread_id[i] = context->group_id[i] * size[i] + at[i];
+    }
+}
+
+static bool prepare(FiberSet *set, const RtContext *group, int count) {
+    for (int i = 0; i < count; i++) {
+        RtFiber *fiber = set->fibers[i];
+        if (fiber->state == FIBER_none && !make_machine(set, fiber)) return false;
+        fiber->state = FIBER_ready;
+        fiber->context = *group;
+        fiber->context.fiber = count > 1 ? fiber : NULL;
+        place_thread(&fiber->context, set->kernel->group_size, (uint32_t)i);
+    }
+    return true;
+}
+
+/* Every fiber runs until it waits or ends. Returns how many ended, or -1 after an error. */
+static int run_round(FiberSet *set, int count) {
+    int done = 0;
+    for (int i = 0; i < count; i++) {
+        switch_to_fiber(set, set->fibers[i]);
+        if (set->failed) return -1;
+        done += set->fibers[i]->state == FIBER_done;
+    }
+    return done;
+}
+
+static void abandon_all(FiberSet *set, int count) {
+    for (int i = 0; i < count; i++) set->fibers[i]->state = FIBER_none;
+}
+
+static void report_divergence(RtThread *thread, const RtContext *group, int waiting, int count) {
+    char text[200];
+    int length = snprintf(
+        text, sizeof text,
+        "a group barrier was reached by %d of the %d threads of group (%u, %u, %u); the others have ended",
+        waiting, count, group->group_id[0], group->group_id[1], group->group_id[2]);
+    runtime_set_error(thread->runtime, text, (size_t)length);
+}
+
+static bool report_memory(RtThread *thread) {
+    static const char message[] = "out of memory for the threads of a group";
+    runtime_set_error(thread->runtime, message, sizeof message - 1);
+    return false;
+}
+
+bool fiber_run_group(RtThread *thread, const RtKernel *kernel, const RtContext *group) {
+    int count = (int)(kernel->group_size[0] * kernel->group_size[1] * kernel->group_size[2]);
+    FiberSet *set = set_of(thread);
+    if (!set || !set_fit(set, count)) return report_memory(thread);
+    set->kernel = kernel;
+    set->failed = false;
+    if (!prepare(set, group, count)) return report_memory(thread);
+    for (;;) {
+        int done = run_round(set, count);
+        if (done == count) return true;
+        if (done == 0) continue;
+        if (done > 0) report_divergence(thread, group, count - done, count);
+        abandon_all(set, count);
+        return false;
+    }
+}

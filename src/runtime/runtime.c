@@ -1,0 +1,91 @@
+/* The runtime of a session: configuration, the list of its threads, the first error. */
+#include "runtime/thread.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KIB = 1024, MIB = 1024 * 1024, MAX_WORKERS = 1024 };
+
+static uint64_t machine_memory(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : (uint64_t)1 << 32;
+}
+
+static int online_processors(void) {
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count < 1 ? 1 : count > MAX_WORKERS ? MAX_WORKERS : (int)count;
+}
+
+Runtime *runtime_new(const RuntimeConfig *config) {
+    Runtime *runtime = calloc(1, sizeof *runtime);
+    if (!runtime) return NULL;
+    if (pthread_key_create(&runtime->key, thread_destroy) != 0) {
+        free(runtime);
+        return NULL;
+    }
+    if (config) runtime->config = *config;
+    RuntimeConfig *own = &runtime->config;
+    if (own->tape_limit == 0) own->tape_limit = machine_memory() / 4 * 3;
+    if (own->fiber_stack == 0) own->fiber_stack = 256 * KIB;
+    if (own->fiber_stack < 64 * KIB) own->fiber_stack = 64 * KIB;
+    if (own->worker_stack == 0) own->worker_stack = (size_t)64 * MIB;
+    runtime_set_workers(runtime, own->workers);
+    pthread_mutex_init(&runtime->lock, NULL);
+    pthread_mutex_init(&runtime->output, NULL);
+    pthread_mutex_init(&runtime->turn, NULL);
+    pool_init(&runtime->pool);
+    return runtime;
+}
+
+void runtime_free(Runtime *runtime) {
+    if (!runtime) return;
+    pool_free(&runtime->pool); /* its threads end, and with them their RtThreads */
+    pthread_key_delete(runtime->key);
+    while (runtime->threads) thread_destroy(runtime->threads);
+    pthread_mutex_destroy(&runtime->lock);
+    pthread_mutex_destroy(&runtime->output);
+    pthread_mutex_destroy(&runtime->turn);
+    free(runtime->error);
+    free(runtime);
+}
+
+int runtime_workers(const Runtime *runtime) { return atomic_load(&((Runtime *)(uintptr_t)runtime)->workers); }
+
+void runtime_set_workers(Runtime *runtime, int workers) {
+    if (workers <= 0) workers = online_processors();
+    atomic_store(&runtime->workers, workers > MAX_WORKERS ? MAX_WORKERS : workers);
+}
+
+void runtime_stop(Runtime *runtime, bool stop) { atomic_store(&runtime->stop, stop); }
+
+uint64_t runtime_tape_bytes(const Runtime *runtime) {
+    return atomic_load(&((Runtime *)(uintptr_t)runtime)->tape_bytes);
+}
+
+static char *copy_text(const char *text, size_t length) {
+    char *copy = malloc(length + 1);
+    if (!copy) return NULL;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+void runtime_set_error(Runtime *runtime, const char *text, size_t length) {
+    pthread_mutex_lock(&runtime->lock);
+    char *copy = runtime->error ? NULL : copy_text(text, length);
+    if (copy && runtime->config.failed) {
+        runtime->config.failed(runtime->config.user, copy);
+        free(copy);
+    } else if (copy) {
+        runtime->error = copy;
+    }
+    pthread_mutex_unlock(&runtime->lock);
+}
+
+char *runtime_take_error(Runtime *runtime) {
+    pthread_mutex_lock(&runtime->lock);
+    char *error = runtime->error;
+    runtime->error = NULL;
+    pthread_mutex_unlock(&runtime->lock);
+    return error;
+}

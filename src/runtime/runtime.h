@@ -1,0 +1,56 @@
+/* runtime: what emitted programs stand on: threads, kernels over groups, tapes, output, errors, buffers.
+ *
+ * A Runtime belongs to one session (or, in a program linked with libslope-rt, to one module). Threads that run emitted
+ * code get an RtThread each, kept until the thread or the runtime ends; tapes and fiber stacks in it are reused from call
+ * to call. There are no globals: a thread finds its RtThread by a key of its Runtime.
+ *
+ * Errors. `abort`, a tape that grew past the limit and a barrier that not all threads of a group reach end the call or
+ * dispatch at once: control returns to rt_call or runtime_dispatch by longjmp, memory of the thread is reclaimed,
+ * and the message waits in the runtime until runtime_take_error. */
+#ifndef SLOPE_RUNTIME_H
+#define SLOPE_RUNTIME_H
+
+#include "emit/abi.h"
+#include <stdbool.h>
+
+typedef struct RuntimeConfig {
+    int workers;         /* threads that share a dispatch; 0: as many as CPUs are online */
+    uint64_t tape_limit; /* bytes on all tapes together; 0: three quarters of the memory of the machine */
+    size_t fiber_stack;  /* bytes for each thread of a group that waits at barriers; 0: 256 KiB */
+    size_t worker_stack; /* bytes for each worker thread; 0: 64 MiB */
+    void (*write)(void *user, const char *text,
+                  size_t length); /* output of printf; NULL: to file descriptor 1 */
+    /* Takes errors as they happen; NULL: the first is kept for runtime_take_error. */
+    void (*failed)(void *user, const char *text);
+    void *user;
+} RuntimeConfig;
+
+/* ---- runtime.c */
+Runtime *runtime_new(const RuntimeConfig *config); /* NULL config: all defaults; NULL if there is no memory */
+void runtime_free(Runtime *runtime);               /* no call or dispatch may be under way */
+int runtime_workers(const Runtime *runtime);
+void runtime_set_workers(Runtime *runtime, int workers); /* takes effect with the next dispatch */
+void runtime_stop(Runtime *runtime, bool stop);          /* true: dispatches end before their next groups */
+/* The first error since this was last asked, or NULL. The text is the caller's, to be freed. */
+char *runtime_take_error(Runtime *runtime);
+uint64_t runtime_tape_bytes(const Runtime *runtime); /* granted to tapes now, kept ones included */
+
+/* ---- thread.c */
+/* rt_call with a runtime that is there. False: it was ended by an error. */
+bool runtime_call(Runtime *runtime, void (*body)(const RtContext *context, void *const *args),
+                  void *const *args);
+
+/* ---- dispatch.c */
+/* Runs the kernel over groups[0] * groups[1] * groups[2] groups. False: an error ended it. */
+bool runtime_dispatch(Runtime *runtime, const RtKernel *kernel, const uint32_t groups[3], void *const *args);
+
+/* ---- buffer.c */
+/* Zeroed memory for count elements of that many bytes each, with a header; data NULL: no memory. */
+RtBuffer runtime_buffer_new(uint64_t count, uint64_t stride);
+void runtime_buffer_free(RtBuffer buffer);
+uint32_t *runtime_buffer_counter(RtBuffer buffer);
+
+/* ---- symbols.c: what emitted code refers to by name, for the JIT */
+const RtSymbol *runtime_symbols(int *count);
+
+#endif

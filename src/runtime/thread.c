@@ -1,0 +1,154 @@
+/* Threads of the machine that run emitted code, and how they come back from an error.
+ *
+ * A guard is set where the world outside calls in. An error records its message and jumps to the innermost guard; tapes and
+ * blocks that were opened behind that guard are closed there, because the frames that would have closed them are gone. */
+#include "runtime/thread.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void list_thread(Runtime *runtime, RtThread *thread) {
+    pthread_mutex_lock(&runtime->lock);
+    thread->next = runtime->threads;
+    if (thread->next) thread->next->prev = thread;
+    runtime->threads = thread;
+    pthread_mutex_unlock(&runtime->lock);
+}
+
+static void unlist_thread(Runtime *runtime, RtThread *thread) {
+    pthread_mutex_lock(&runtime->lock);
+    if (thread->next) thread->next->prev = thread->prev;
+    if (thread->prev) thread->prev->next = thread->next;
+    else runtime->threads = thread->next;
+    pthread_mutex_unlock(&runtime->lock);
+}
+
+RtThread *thread_current(Runtime *runtime) {
+    RtThread *thread = pthread_getspecific(runtime->key);
+    if (thread) return thread;
+    thread = calloc(1, sizeof *thread);
+    if (!thread) return NULL;
+    thread->runtime = runtime;
+    atomic_flag_clear(&thread->kept_lock);
+    if (pthread_setspecific(runtime->key, thread) != 0) {
+        free(thread);
+        return NULL;
+    }
+    list_thread(runtime, thread);
+    return thread;
+}
+
+void thread_destroy(void *data) {
+    RtThread *thread = data;
+    unlist_thread(thread->runtime, thread);
+    thread_reclaim(thread, 0);
+    tape_release_kept(thread);
+    fiber_set_free(thread->fibers);
+    free(thread->shared);
+    free(thread);
+}
+
+void thread_reclaim(RtThread *thread, uint64_t serial) {
+    while (thread->open && thread->open->serial > serial) rt_tape_close(thread->open);
+    while (thread->blocks && thread->blocks->serial > serial) rt_memory_give((char *)(thread->blocks + 1));
+}
+
+void thread_fail(RtThread *thread, const char *text, size_t length) {
+    runtime_set_error(thread->runtime, text, length);
+    if (fiber_is_running(thread->fibers)) fiber_abandon(thread->fibers);
+    _longjmp(thread->guard->at, 1);
+}
+
+void rt_abort(const RtContext *context, const char *text, int64_t length) {
+    thread_fail(context->owner, text, (size_t)length);
+}
+
+/* ---- calls from outside */
+
+static void run_guarded(RtThread *thread, void (*body)(const RtContext *, void *const *), void *const *args) {
+    RtContext context;
+    memset(&context, 0, sizeof context);
+    context.owner = thread;
+    body(&context, args);
+}
+
+bool runtime_call(Runtime *runtime, void (*body)(const RtContext *, void *const *), void *const *args) {
+    RtThread *thread = thread_current(runtime);
+    if (!thread) {
+        runtime_set_error(runtime, "out of memory", strlen("out of memory"));
+        return false;
+    }
+    RtGuard guard;
+    guard.outer = thread->guard;
+    guard.serial = thread->serial;
+    bool fine = _setjmp(guard.at) == 0;
+    if (fine) {
+        thread->guard = &guard;
+        run_guarded(thread, body, args);
+    } else {
+        thread_reclaim(thread, guard.serial);
+    }
+    thread->guard = guard.outer;
+    return fine;
+}
+
+/* Nobody asks for the errors of such a runtime. */
+static void say_error(void *user, const char *text) {
+    (void)user;
+    char line[1024];
+    int length = snprintf(line, sizeof line, "slope: %s\n", text);
+    size_t size = length < (int)sizeof line ? (size_t)length : sizeof line - 1;
+    if (write(2, line, size) < 0) return;
+}
+
+/* The runtime of a module that no session owns is made when it is first needed, by whichever thread comes first. */
+static Runtime *runtime_of(Runtime **slot) {
+    _Atomic(Runtime *) *shared = (_Atomic(Runtime *) *)(void *)slot;
+    Runtime *runtime = atomic_load(shared);
+    if (runtime) return runtime;
+    RuntimeConfig config = {.failed = say_error};
+    Runtime *made = runtime_new(&config);
+    if (!made) return NULL;
+    if (atomic_compare_exchange_strong(shared, &runtime, made)) return made;
+    runtime_free(made);
+    return runtime;
+}
+
+void rt_call(Runtime **slot, void (*body)(const RtContext *, void *const *), void *const *args) {
+    Runtime *runtime = runtime_of(slot);
+    if (runtime) runtime_call(runtime, body, args);
+}
+
+void rt_launch(Runtime **slot, const RtKernel *kernel, const uint32_t *groups, void *const *args) {
+    Runtime *runtime = runtime_of(slot);
+    if (runtime) runtime_dispatch(runtime, kernel, groups, args);
+}
+
+void rt_close(Runtime **slot) {
+    runtime_free(*slot);
+    *slot = NULL;
+}
+
+/* ---- large statics */
+
+char *rt_memory_take(const RtContext *context, int64_t size) {
+    RtThread *thread = context->owner;
+    RtBlock *block = calloc(1, sizeof *block + (size_t)size);
+    static const char message[] = "out of memory for static variables";
+    if (!block) thread_fail(thread, message, sizeof message - 1);
+    block->owner = thread;
+    block->serial = ++thread->serial;
+    block->next = thread->blocks;
+    if (block->next) block->next->prev = block;
+    thread->blocks = block;
+    return (char *)(block + 1);
+}
+
+void rt_memory_give(char *memory) {
+    RtBlock *block = (RtBlock *)(void *)memory - 1;
+    if (block->next) block->next->prev = block->prev;
+    if (block->prev) block->prev->next = block->next;
+    else block->owner->blocks = block->next;
+    free(block);
+}

@@ -1,0 +1,98 @@
+/* What the files of the runtime share among themselves. */
+#ifndef SLOPE_RUNTIME_THREAD_H
+#define SLOPE_RUNTIME_THREAD_H
+
+#include "runtime/runtime.h"
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+
+/* Where an error goes: the innermost call or dispatch of this thread. */
+typedef struct RtGuard {
+    jmp_buf at;
+    struct RtGuard *outer;
+    uint64_t serial; /* of the thread when the guard was set: what was opened later is reclaimed */
+} RtGuard;
+
+/* Memory for large statics. The data follows. */
+typedef struct RtBlock {
+    struct RtBlock *next, *prev;
+    RtThread *owner;
+    uint64_t serial;
+} RtBlock;
+
+typedef struct FiberSet FiberSet;
+
+struct RtThread {
+    Runtime *runtime;
+    RtThread *next, *prev; /* of the runtime */
+    RtGuard *guard;
+    RtTape *open; /* newest first */
+    RtTape *kept; /* closed, for reuse; under the lock: other threads may empty it */
+    atomic_flag kept_lock;
+    RtBlock *blocks;  /* newest first */
+    uint64_t serial;  /* of the newest tape or block */
+    FiberSet *fibers; /* made when first needed */
+    char *shared;     /* group-shared memory of the group at work */
+    size_t shared_size;
+};
+
+/* A dispatch under way. */
+typedef struct Job {
+    const RtKernel *kernel;
+    const uint32_t *groups;
+    void *const *args;
+    uint64_t total, chunk;     /* groups; groups taken at a time */
+    atomic_uint_fast64_t next; /* first group that nobody has taken */
+    atomic_bool failed;
+} Job;
+
+typedef struct Pool {
+    pthread_mutex_t lock;
+    pthread_cond_t wake, idle;
+    pthread_t *threads;
+    int count;           /* threads that exist */
+    int wanted;          /* threads with a lower number take part in the job at hand */
+    int busy;            /* threads that have not finished it */
+    uint64_t generation; /* counts jobs */
+    Job *job;
+    bool quit;
+} Pool;
+
+struct Runtime {
+    RuntimeConfig config;
+    atomic_int workers;
+    atomic_bool stop;
+    atomic_uint_fast64_t tape_bytes;
+    pthread_key_t key;      /* RtThread of the current thread */
+    pthread_mutex_t lock;   /* threads, error */
+    pthread_mutex_t output; /* one printf at a time */
+    pthread_mutex_t turn;   /* one dispatch at a time */
+    RtThread *threads;
+    char *error;
+    Pool pool;
+};
+
+/* thread.c */
+RtThread *thread_current(Runtime *runtime); /* made if there is none; NULL: no memory */
+void thread_destroy(void *thread);
+void thread_fail(RtThread *thread, const char *text, size_t length) __attribute__((noreturn));
+void thread_reclaim(RtThread *thread, uint64_t serial); /* closes what was opened after that */
+void runtime_set_error(Runtime *runtime, const char *text, size_t length);
+
+/* tape.c */
+void tape_release_kept(RtThread *thread); /* frees the closed tapes that wait for reuse */
+
+/* fiber.c */
+/* Runs one group, each thread as a fiber. False: an error, which is recorded. */
+bool fiber_run_group(RtThread *thread, const RtKernel *kernel, const RtContext *group);
+void fiber_set_free(FiberSet *set);
+bool fiber_is_running(const FiberSet *set);
+void fiber_abandon(FiberSet *set)
+    __attribute__((noreturn)); /* from within a fiber: the group ends in an error */
+
+/* dispatch.c */
+void pool_init(Pool *pool);
+void pool_free(Pool *pool);
+
+#endif
