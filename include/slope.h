@@ -1,0 +1,345 @@
+/* slope.h: Slang programs compiled, run and inspected from C or C++.
+ *
+ *     SlopeConfig config;
+ *     slope_config_init(&config);
+ *     SlopeSession *session;
+ *     SlopeProgram *program;
+ *     SlopeFunction *square;
+ *     slope_session_new(&config, &session);
+ *     if (slope_load_file(session, "square.slang", &program) == SLOPE_STATUS_ok &&
+ *         slope_find_function(program, "square", &square) == SLOPE_STATUS_ok) {
+ *         float x = 3, y;
+ *         slope_call(square, (void *[]){&x, &y});
+ *     }
+ *     slope_session_free(session);
+ *
+ * Handles. A session owns its programs, buffers, blobs and types, a program its functions and kernels: freeing the owner
+ * frees them. Handles are opaque, and texts handed out are NUL-terminated UTF-8 that lives as long as the handle they came
+ * from, unless said otherwise.
+ *
+ * Threads. There is no global state. A session, with all that it owns, is used by one thread at a time; different
+ * sessions are independent. Two things may be done from any thread at any time: calling the address of a function
+ * (slope_function_address), and slope_stop.
+ *
+ * Failure. What can fail returns a SlopeStatus, and has then handed at least one diagnostic to the `report` callback
+ * that says why (after SLOPE_STATUS_memory perhaps none). A result is written to `*out` only with SLOPE_STATUS_ok;
+ * otherwise `*out` is NULL. Every `free` function accepts NULL. */
+#ifndef SLOPE_H
+#define SLOPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SLOPE_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define SLOPE_API __attribute__((visibility("default")))
+#else
+#define SLOPE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct SlopeSession SlopeSession;
+typedef struct SlopeProgram SlopeProgram;
+typedef struct SlopeFunction SlopeFunction;
+typedef struct SlopeKernel SlopeKernel;
+typedef struct SlopeType SlopeType;
+typedef struct SlopeBuffer SlopeBuffer;
+
+typedef enum SlopeStatus {
+    SLOPE_STATUS_ok,
+    SLOPE_STATUS_error,  /* the program is wrong: it does not compile, or it failed while it ran */
+    SLOPE_STATUS_misuse, /* the call is wrong: a name that the program does not have, data of the wrong size */
+    SLOPE_STATUS_stopped, /* slope_stop ended the run */
+    SLOPE_STATUS_memory,  /* out of memory */
+    SLOPE_STATUS_fault,   /* a defect of Slope; the session can only be freed */
+} SlopeStatus;
+
+SLOPE_API const char *slope_version(void);                   /* SLOPE_VERSION of the library */
+SLOPE_API const char *slope_status_name(SlopeStatus status); /* "ok", "error", ... */
+
+/* ---- diagnostics */
+
+typedef enum SlopeSeverity {
+    SLOPE_SEVERITY_note,
+    SLOPE_SEVERITY_warning,
+    SLOPE_SEVERITY_error
+} SlopeSeverity;
+
+typedef struct SlopeNote {
+    const char *message;
+    const char *path; /* NULL: no place */
+    int line, column; /* from 1; columns count characters */
+} SlopeNote;
+
+/* One message, complete. All of it is valid during the callback only. */
+typedef struct SlopeDiagnostic {
+    SlopeSeverity severity;
+    int code; /* 1234 of E1234 or W1234; 0: none */
+    const char *message;
+    const char *path; /* NULL: no place */
+    int line, column;
+    const SlopeNote *notes;
+    int note_count;
+    /* The whole message with its notes, ready to be shown; each ends with a newline. */
+    const char *text;     /* `path:line:col: error E1234: message`, the source line, a caret */
+    const char *coloured; /* the same with terminal colours */
+    const char *json;     /* one object on one line */
+} SlopeDiagnostic;
+
+/* ---- sessions */
+
+typedef struct SlopeDefine {
+    const char *name;
+    const char *value; /* NULL: empty */
+} SlopeDefine;
+
+/* Everything is optional: slope_config_init gives each field the value it has when nobody says otherwise. What the
+ * fields point to is copied. */
+typedef struct SlopeConfig {
+    void *user; /* first argument of every callback */
+
+    /* As realloc: `new_size` 0 frees, `old` NULL allocates; NULL when there is no memory. Default: the C library. */
+    void *(*resize)(void *user, void *old, size_t old_size, size_t new_size);
+
+    /* Reads a whole file. Returns 0, or an errno value (ENOENT makes an import look elsewhere). The bytes need only last
+     * until `release_file`, which may be NULL and is called before the function that needed the file returns.
+     * Default: the file system. */
+    int (*read_file)(void *user, const char *path, const char **bytes, size_t *size);
+    void (*release_file)(void *user, const char *bytes, size_t size);
+
+    /* Receives every message. Default: they are collected for slope_messages. */
+    void (*report)(void *user, const SlopeDiagnostic *diagnostic);
+
+    /* Receives what programs print; calls do not overlap, but may come from any thread. Default: standard output. */
+    void (*write)(void *user, const char *text, size_t size);
+
+    const char *const
+        *include_paths; /* where #include and import look, after the folder of the asking file */
+    int include_path_count;
+    const SlopeDefine *defines; /* macros, as if defined at the start of every file */
+    int define_count;
+    const char *const *conformances; /* "Type:Interface=ID": ids of types behind interface values */
+    int conformance_count;
+
+    int error_limit; /* errors reported at most for a program; 0: all. Default 20 */
+    bool no_warnings, warnings_as_errors;
+
+    int optimization; /* 0 to 3. Default 3 */
+    bool debug_info;  /* positions and names for debuggers in compiled code */
+    bool unchecked;   /* do not test indices into buffers; out of range is then undefined */
+    int threads;      /* that run kernels; 0: one per processor. 1: always the same order */
+} SlopeConfig;
+
+SLOPE_API void slope_config_init(SlopeConfig *config);
+/* `config` NULL: all defaults. */
+SLOPE_API SlopeStatus slope_session_new(const SlopeConfig *config, SlopeSession **out);
+SLOPE_API void slope_session_free(SlopeSession *session);
+/* The text of all messages since the last slope_clear_messages, where no `report` callback takes them; "" if none. */
+SLOPE_API const char *slope_messages(const SlopeSession *session);
+SLOPE_API void slope_clear_messages(SlopeSession *session);
+/* Ends a running slope_dispatch soon. May be called from any thread, and from a signal handler. */
+SLOPE_API void slope_stop(SlopeSession *session);
+
+/* ---- programs */
+
+/* Reads and parses a file; what it declares is checked when it is asked for, and entirely by slope_check. */
+SLOPE_API SlopeStatus slope_load_file(SlopeSession *session, const char *path, SlopeProgram **out);
+/* The same from memory; `path` is used in messages and to resolve imports. */
+SLOPE_API SlopeStatus slope_load_text(SlopeSession *session, const char *path, const char *text, size_t size,
+                                      SlopeProgram **out);
+SLOPE_API void slope_program_free(SlopeProgram *program);
+/* Checks everything in the file, also what nobody calls. */
+SLOPE_API SlopeStatus slope_check(SlopeProgram *program);
+
+/* ---- types
+ *
+ * A type is described as it lies in memory. Sizes, offsets and strides are bytes. A matrix is an array of its rows (or
+ * columns, if it is column_major), an enum its underlying integer; optionals, tuples and interface values are structs. */
+
+typedef enum SlopeTypeKind {
+    SLOPE_TYPE_void,
+    SLOPE_TYPE_bool, /* one byte, 0 or 1 */
+    SLOPE_TYPE_int8,
+    SLOPE_TYPE_uint8,
+    SLOPE_TYPE_int16,
+    SLOPE_TYPE_uint16,
+    SLOPE_TYPE_int32,
+    SLOPE_TYPE_uint32,
+    SLOPE_TYPE_int64,
+    SLOPE_TYPE_uint64,
+    SLOPE_TYPE_half,
+    SLOPE_TYPE_float,
+    SLOPE_TYPE_double,
+    SLOPE_TYPE_vector,  /* element, count */
+    SLOPE_TYPE_array,   /* element, count */
+    SLOPE_TYPE_struct,  /* fields */
+    SLOPE_TYPE_pointer, /* element: its target */
+    SLOPE_TYPE_buffer,  /* element; in memory a SlopeSpan */
+} SlopeTypeKind;
+
+typedef enum SlopeBufferKind {
+    SLOPE_BUFFER_structured, /* StructuredBuffer */
+    SLOPE_BUFFER_rw_structured,
+    SLOPE_BUFFER_append,
+    SLOPE_BUFFER_consume,
+    SLOPE_BUFFER_bytes, /* ByteAddressBuffer: element void, count in bytes */
+    SLOPE_BUFFER_rw_bytes,
+    SLOPE_BUFFER_constant, /* ConstantBuffer, ParameterBlock: one element */
+} SlopeBufferKind;
+
+/* A buffer as compiled code sees it: what a parameter, field or uniform of buffer type holds. */
+typedef struct SlopeSpan {
+    void *data;
+    uint64_t count; /* of elements */
+} SlopeSpan;
+
+typedef struct SlopeField {
+    const char *name;
+    const SlopeType *type;
+    size_t offset;
+} SlopeField;
+
+SLOPE_API SlopeTypeKind slope_type_kind(const SlopeType *type);
+SLOPE_API const char *slope_type_name(const SlopeType *type); /* as written in Slang: "float3", "Camera" */
+SLOPE_API size_t slope_type_size(const SlopeType *type);      /* as sizeof in C */
+SLOPE_API size_t slope_type_align(const SlopeType *type);
+SLOPE_API const SlopeType *slope_type_element(const SlopeType *type); /* NULL: it has none */
+/* Of a vector or array; -1: unsized. 1 for everything else. */
+SLOPE_API int64_t slope_type_count(const SlopeType *type);
+/* From one element to the next, in a vector or array or behind a pointer or buffer. */
+SLOPE_API size_t slope_type_element_stride(const SlopeType *type);
+SLOPE_API int slope_type_field_count(const SlopeType *type);
+SLOPE_API bool slope_type_field(const SlopeType *type, int index, SlopeField *out); /* false: no such field */
+SLOPE_API SlopeBufferKind slope_type_buffer_kind(const SlopeType *type);
+
+/* Text to a scalar in memory and back. Integers are decimal or 0x..., floats also `inf` and `nan`, bool is `true`,
+ * `false`, 1 or 0. Parsing fails with SLOPE_STATUS_misuse, without a diagnostic, where the text is not a number of that
+ * kind or does not fit. Printing gives the shortest text that reads back exactly; it needs at most 32 bytes and returns
+ * the length. */
+SLOPE_API SlopeStatus slope_scalar_parse(SlopeTypeKind kind, const char *text, void *out);
+SLOPE_API int slope_scalar_print(SlopeTypeKind kind, const void *scalar, char *text, size_t room);
+
+/* ---- functions */
+
+typedef enum SlopeDirection {
+    SLOPE_DIRECTION_in,
+    SLOPE_DIRECTION_out,
+    SLOPE_DIRECTION_inout,
+    SLOPE_DIRECTION_ref, /* __ref: an address that may overlap with others */
+} SlopeDirection;
+
+typedef struct SlopeParameter {
+    const char *name; /* "this" for the object of a method; "" if unnamed */
+    const SlopeType *type;
+    SlopeDirection direction;
+} SlopeParameter;
+
+/* Finds a function by the expression a user would write for it: "shade", "Camera.project". */
+SLOPE_API SlopeStatus slope_find_function(SlopeProgram *program, const char *expression, SlopeFunction **out);
+SLOPE_API const char *slope_function_name(const SlopeFunction *function);
+SLOPE_API int slope_function_parameter_count(const SlopeFunction *function);
+SLOPE_API bool slope_function_parameter(const SlopeFunction *function, int index, SlopeParameter *out);
+SLOPE_API const SlopeType *slope_function_result(const SlopeFunction *function); /* SLOPE_TYPE_void if none */
+
+/* Calls it. `args` holds one address per parameter, in order, of a value of the parameter's type, then, if the result
+ * is not void, the address for the result. Compiles the function the first time. */
+SLOPE_API SlopeStatus slope_call(SlopeFunction *function, void *const args[]);
+
+/* The address of its machine code, which lives as long as the program. It is a C function:
+ *   - an `in` parameter of scalar or pointer type is passed by value, as the C type (bool as bool, half as a uint16_t with
+ *     its bits);
+ *   - every other parameter is passed as the address of its value;
+ *   - a scalar or pointer result is returned; any other result is written through one more parameter, the last.
+ * So `float f(float3 p, inout int n)` is `float (*)(const float p[3], int *n)`. */
+SLOPE_API SlopeStatus slope_function_address(SlopeFunction *function, void **out);
+
+/* ---- buffers: memory that kernels work on */
+
+/* Zeroed memory, aligned to 64 bytes. */
+SLOPE_API SlopeStatus slope_buffer_new(SlopeSession *session, size_t size, SlopeBuffer **out);
+/* The caller's own memory, which must outlive the buffer. It has no counter, so that it cannot be bound to an
+ * AppendStructuredBuffer or ConsumeStructuredBuffer, nor may a program count with it. */
+SLOPE_API SlopeStatus slope_buffer_wrap(SlopeSession *session, void *data, size_t size, SlopeBuffer **out);
+SLOPE_API void slope_buffer_free(SlopeBuffer *buffer); /* no program may use it any more */
+SLOPE_API void *slope_buffer_data(SlopeBuffer *buffer);
+SLOPE_API size_t slope_buffer_size(const SlopeBuffer *buffer);
+
+/* ---- uniforms: what a program reads and its host provides
+ *
+ * Global parameters (plain ones and buffers), those of imported modules too, and parameters of entry points that have
+ * no SV_ semantic. Names are as in the source; parts of structs and arrays are reached as there: "scene.lights",
+ * "weights[2]". A parameter of an entry point is "entry.name", or just "name" where nothing else has that name. */
+
+typedef struct SlopeUniform {
+    const char *name;
+    const SlopeType *type;
+} SlopeUniform;
+
+SLOPE_API int slope_uniform_count(SlopeProgram *program);
+SLOPE_API bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out);
+SLOPE_API SlopeStatus slope_find_uniform(SlopeProgram *program, const char *name, SlopeUniform *out);
+/* Sets a uniform that is no buffer or pointer; `size` must be the type's. Unset uniforms are zero. */
+SLOPE_API SlopeStatus slope_set_uniform(SlopeProgram *program, const char *name, const void *data,
+                                        size_t size);
+/* Lets a uniform of buffer or pointer type refer to this memory, whose size must be a whole number of elements (for a
+ * constant buffer: one). Unbound buffers have no elements; NULL unbinds. */
+SLOPE_API SlopeStatus slope_bind_buffer(SlopeProgram *program, const char *name, SlopeBuffer *buffer);
+
+/* ---- kernels: entry points */
+
+/* `name` NULL: the only entry point, else `main`. A function that is not marked as an entry point can be one too, if
+ * it has no parameters but uniforms and SV_ values; its groups are one thread. */
+SLOPE_API SlopeStatus slope_find_kernel(SlopeProgram *program, const char *name, SlopeKernel **out);
+SLOPE_API const char *slope_kernel_name(const SlopeKernel *kernel);
+SLOPE_API void slope_kernel_group_size(const SlopeKernel *kernel, int size[3]); /* [numthreads] */
+/* Compiles it; slope_dispatch would do that at its first call. */
+SLOPE_API SlopeStatus slope_kernel_prepare(SlopeKernel *kernel);
+/* Runs that many groups of threads and returns when all are done. */
+SLOPE_API SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z);
+
+/* ---- output */
+
+typedef struct SlopeBlob {
+    const char *data; /* followed by a NUL byte, which does not count */
+    size_t size;
+} SlopeBlob;
+SLOPE_API void slope_blob_free(SlopeBlob *blob); /* or with the session */
+
+typedef struct SlopeBuildOptions {
+    const char *target;         /* one of slope_target_name */
+    const char *const *entries; /* expressions of functions to compile; none: all entry points */
+    int entry_count;
+} SlopeBuildOptions;
+
+SLOPE_API const char *slope_target_name(int index); /* "obj", ...; NULL after the last */
+SLOPE_API SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options, SlopeBlob **out);
+/* Writes the result to a file; if anything fails, the file is left as it was. */
+SLOPE_API SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *options,
+                                       const char *path);
+
+/* The program as text after a stage of the compiler. `function` NULL: all functions. `stage` NULL: the last. */
+SLOPE_API const char *slope_stage_name(int index); /* "syntax", "check", ...; NULL after the last */
+SLOPE_API SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *stage,
+                                 SlopeBlob **out);
+
+/* ---- where the time went, per stage, in the order in which the stages first ran */
+
+typedef struct SlopeTiming {
+    const char *stage;
+    double milliseconds;
+    size_t peak_memory; /* of the process, when the stage ended, in bytes */
+} SlopeTiming;
+
+SLOPE_API int slope_timing_count(const SlopeSession *session);
+SLOPE_API bool slope_timing(const SlopeSession *session, int index, SlopeTiming *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

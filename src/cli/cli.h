@@ -1,0 +1,91 @@
+/* cli: the command line. It knows the compiler through slope.h alone.
+ *
+ * Exit status: 0 fine, 1 the program has errors, 2 wrong use of the command, 3 a fault of Slope's own. Messages about
+ * the program come from the library; those about the use of the command are one line: `slope: what is wrong`. */
+#ifndef SLOPE_CLI_H
+#define SLOPE_CLI_H
+
+#include "slope.h"
+
+#include <stdio.h>
+
+typedef enum ExitStatus { EXIT_fine, EXIT_errors, EXIT_misuse, EXIT_fault } ExitStatus;
+
+typedef enum Command {
+#define COMMAND(name, capitals, arguments, help) COMMAND_##name,
+#include "cli/commands.def"
+#undef COMMAND
+    COMMAND_COUNT
+} Command;
+
+/* Sets of commands: RUN | BUILD. */
+enum {
+#define COMMAND(name, capitals, arguments, help) capitals = 1 << COMMAND_##name,
+#include "cli/commands.def"
+#undef COMMAND
+    ANY = (1 << COMMAND_COUNT) - 1
+};
+
+typedef enum OptionId {
+#define OPTION(id, spelling, commands, argument, help) OPTION_##id,
+#include "cli/options.def"
+#undef OPTION
+    OPTION_COUNT
+} OptionId;
+
+/* Texts of the command line, in order. */
+typedef struct Texts {
+    const char **at;
+    int count;
+} Texts;
+
+typedef struct Options {
+    Command command;
+    Texts files;
+    Texts values[OPTION_COUNT]; /* of each option; of one without an argument: "" each time it was given */
+} Options;
+
+/* ---- options.c */
+Command options_find_command(const char *name); /* COMMAND_COUNT: no such command */
+/* Reads what follows the command. False: after a message. */
+bool options_parse(Options *options, Command command, char **args, int count);
+void options_free(Options *options);
+bool option_given(const Options *options, OptionId id);
+const char *option_text(const Options *options, OptionId id); /* the last one given, or NULL */
+/* A whole number of at least `least`, or the default. False: after a message. */
+bool option_number(const Options *options, OptionId id, int least, int most, int *number);
+const char *option_file(const Options *options); /* the only file; NULL: after a message */
+
+/* ---- help.c */
+void help_general(FILE *out);
+void help_command(Command command);
+
+/* ---- session.c */
+ExitStatus cli_exit_status(SlopeStatus status);
+ExitStatus cli_worse(ExitStatus a, ExitStatus b);
+/* One line on stderr: `slope: ...`; returns EXIT_misuse. */
+ExitStatus cli_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+ExitStatus cli_open(const Options *options, SlopeSession **session);
+/* Shows the times if asked for, frees the session, makes sure that the output was written. */
+ExitStatus cli_close(const Options *options, SlopeSession *session, ExitStatus status);
+ExitStatus cli_write(const SlopeBlob *blob); /* to standard output */
+
+/* ---- data.c: memory from and to text and files, by type */
+typedef struct Data {
+    char *bytes; /* freed by the user of this */
+    size_t size;
+} Data;
+/* Values for a buffer or pointer of that type: "1,2,3", "zeros:N", "@file"; `name` is for messages. */
+ExitStatus data_for_buffer(const SlopeType *type, const char *name, const char *text, Data *out);
+ExitStatus data_for_value(const SlopeType *type, const char *name, const char *text, Data *out);
+ExitStatus data_can_print(const SlopeType *type, const char *name);
+void data_print(const SlopeType *type, const char *bytes, size_t size);
+ExitStatus data_save(const char *path, const char *bytes, size_t size);
+
+/* ---- one file per command */
+ExitStatus command_run(const Options *options);
+ExitStatus command_check(const Options *options);
+ExitStatus command_build(const Options *options);
+ExitStatus command_dump(const Options *options);
+
+#endif

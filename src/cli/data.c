@@ -1,0 +1,250 @@
+/* Memory from text and back: what --bind, --set, --print and --save do.
+ *
+ * A value of any type is the list of its scalars in the order in which they lie in memory. Text is one scalar after the
+ * other with commas between them; files are the bytes as they are. A byte buffer is read and shown as 32-bit words. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the scalars of a type */
+
+typedef struct Scalars {
+    /* Called for each scalar; false ends the walk. */
+    bool (*visit)(void *user, const SlopeType *type, size_t offset);
+    void *user;
+} Scalars;
+
+static bool is_scalar(const SlopeType *type) {
+    SlopeTypeKind kind = slope_type_kind(type);
+    return kind >= SLOPE_TYPE_bool && kind <= SLOPE_TYPE_double;
+}
+
+/* False: ended early, or there is something that is no data (a pointer, a buffer). */
+static bool walk(const SlopeType *type, size_t offset, const Scalars *scalars) {
+    if (is_scalar(type)) return scalars->visit(scalars->user, type, offset);
+    SlopeTypeKind kind = slope_type_kind(type);
+    if (kind == SLOPE_TYPE_struct) {
+        SlopeField field;
+        for (int i = 0; slope_type_field(type, i, &field); i++)
+            if (!walk(field.type, offset + field.offset, scalars)) return false;
+        return true;
+    }
+    if (kind != SLOPE_TYPE_vector && kind != SLOPE_TYPE_array) return false;
+    const SlopeType *element = slope_type_element(type);
+    size_t stride = slope_type_element_stride(type);
+    for (int64_t i = 0, count = slope_type_count(type); i < count; i++)
+        if (!walk(element, offset + (size_t)i * stride, scalars)) return false;
+    return true;
+}
+
+static bool count_one(void *user, const SlopeType *type, size_t offset) {
+    (void)type, (void)offset;
+    return ++*(long *)user < 1000000000;
+}
+
+/* -1: it holds something that cannot be written as values. */
+static long count_scalars(const SlopeType *type) {
+    long count = 0;
+    return walk(type, 0, &(Scalars){count_one, &count}) ? count : -1;
+}
+
+/* ---- what a buffer holds */
+
+typedef struct Elements {
+    const SlopeType *type; /* NULL: 32-bit words */
+    const char *type_name;
+    size_t stride;
+    long scalars; /* per element; -1: not only scalars */
+    bool single;  /* exactly one element */
+} Elements;
+
+static Elements elements_of(const SlopeType *type) {
+    const SlopeType *element = slope_type_element(type);
+    if (slope_type_kind(element) == SLOPE_TYPE_void) return (Elements){NULL, "uint", 4, 1, false};
+    bool single =
+        slope_type_kind(type) == SLOPE_TYPE_buffer && slope_type_buffer_kind(type) == SLOPE_BUFFER_constant;
+    return (Elements){element, slope_type_name(element), slope_type_element_stride(type),
+                      count_scalars(element), single};
+}
+
+static Elements value_elements(const SlopeType *type) {
+    return (Elements){type, slope_type_name(type), slope_type_size(type), count_scalars(type), true};
+}
+
+static ExitStatus no_memory(void) {
+    cli_misuse("out of memory");
+    return EXIT_fault;
+}
+
+static ExitStatus take_memory(Data *out, size_t count, size_t stride) {
+    *out = (Data){0};
+    if (stride && count > SIZE_MAX / 2 / stride) return no_memory();
+    out->size = count * stride;
+    out->bytes = calloc(out->size + 1, 1);
+    return out->bytes ? EXIT_fine : no_memory();
+}
+
+/* ---- values */
+
+typedef struct Reader {
+    const char *name, *text; /* the text that is left */
+    char *bytes;
+    long index; /* of the value, from 1 */
+    bool failed;
+} Reader;
+
+static bool read_scalar(Reader *reader, SlopeTypeKind kind, const char *type_name, size_t offset) {
+    char word[128];
+    reader->text += strspn(reader->text, " \t\n");
+    size_t length = strcspn(reader->text, ","), used = length;
+    while (used && strchr(" \t\n", reader->text[used - 1])) used--;
+    bool fits = used < sizeof word;
+    if (!fits) used = sizeof word - 1;
+    memcpy(word, reader->text, used);
+    word[used] = 0;
+    reader->text += length + (reader->text[length] == ',');
+    reader->index++;
+    if (fits && slope_scalar_parse(kind, word, reader->bytes + offset) == SLOPE_STATUS_ok) return true;
+    cli_misuse("value %ld of '%s' is not of type %s: '%s'", reader->index, reader->name, type_name, word);
+    reader->failed = true;
+    return false;
+}
+
+static bool read_one(void *user, const SlopeType *type, size_t offset) {
+    return read_scalar(user, slope_type_kind(type), slope_type_name(type), offset);
+}
+
+static size_t count_values(const char *text) {
+    size_t count = 1;
+    for (; *text; text++) count += *text == ',';
+    return count;
+}
+
+static ExitStatus check_count(const Elements *elements, const char *name, size_t count) {
+    if (elements->scalars < 0)
+        return cli_misuse("'%s' holds %s, which cannot be written as values; give its bytes: @FILE", name,
+                          elements->type_name);
+    size_t per_element = (size_t)elements->scalars;
+    if (elements->single && count != per_element)
+        return cli_misuse("'%s' is %s: it takes %zu value%s, not %zu", name, elements->type_name, per_element,
+                          per_element == 1 ? "" : "s", count);
+    if (per_element == 0 || count % per_element)
+        return cli_misuse("'%s' holds %s: %zu values are not a whole number of elements of %zu", name,
+                          elements->type_name, count, per_element);
+    return EXIT_fine;
+}
+
+static ExitStatus read_values(const Elements *elements, const char *name, const char *text, Data *out) {
+    size_t values = count_values(text);
+    ExitStatus status = check_count(elements, name, values);
+    if (status != EXIT_fine) return status;
+    size_t count = values / (size_t)elements->scalars;
+    status = take_memory(out, count, elements->stride);
+    if (status != EXIT_fine) return status;
+    Reader reader = {.name = name, .text = text, .bytes = out->bytes};
+    for (size_t i = 0; i < count && !reader.failed; i++) {
+        size_t offset = i * elements->stride;
+        if (elements->type) walk(elements->type, offset, &(Scalars){read_one, &reader});
+        else read_scalar(&reader, SLOPE_TYPE_uint32, "uint", offset);
+    }
+    return reader.failed ? EXIT_misuse : EXIT_fine;
+}
+
+/* ---- zeros:N and @FILE */
+
+static ExitStatus read_zeros(const Elements *elements, const char *name, const char *number, Data *out) {
+    char *end;
+    errno = 0;
+    unsigned long long count = strtoull(number, &end, 10);
+    if (strspn(number, "0123456789") != strlen(number) || end == number || errno || count > SIZE_MAX / 2)
+        return cli_misuse("how many zeros for '%s'? write zeros:16, not 'zeros:%s'", name, number);
+    if (elements->single && count != 1)
+        return cli_misuse("'%s' is one %s: zeros:1", name, elements->type_name);
+    return take_memory(out, (size_t)count, elements->stride);
+}
+
+static ExitStatus read_stream(FILE *file, Data *out) {
+    size_t room = 1 << 16;
+    *out = (Data){.bytes = malloc(room)};
+    while (out->bytes) {
+        out->size += fread(out->bytes + out->size, 1, room - out->size, file);
+        if (out->size < room) return EXIT_fine;
+        char *grown = realloc(out->bytes, room *= 2);
+        if (!grown) break;
+        out->bytes = grown;
+    }
+    return no_memory();
+}
+
+static ExitStatus read_file(const Elements *elements, const char *name, const char *path, Data *out) {
+    FILE *file = fopen(path, "rb");
+    if (!file) return cli_misuse("cannot read '%s' for '%s': %s", path, name, strerror(errno));
+    ExitStatus status = read_stream(file, out);
+    int error = ferror(file) ? errno : 0;
+    fclose(file);
+    if (status != EXIT_fine) return status;
+    if (error) return cli_misuse("cannot read '%s' for '%s': %s", path, name, strerror(error));
+    if (elements->single ? out->size != elements->stride : out->size % elements->stride != 0)
+        return cli_misuse("'%s' holds %s: the %zu bytes of '%s' are not %s of %zu bytes", name,
+                          elements->type_name, out->size, path,
+                          elements->single ? "one" : "a whole number of elements", elements->stride);
+    return EXIT_fine;
+}
+
+static ExitStatus read_data(const Elements *elements, const char *name, const char *text, Data *out) {
+    *out = (Data){0};
+    if (*text == 0) return cli_misuse("no data for '%s': write 1,2.5,3 or zeros:16 or @FILE", name);
+    if (*text == '@') return read_file(elements, name, text + 1, out);
+    if (strncmp(text, "zeros:", 6) == 0) return read_zeros(elements, name, text + 6, out);
+    return read_values(elements, name, text, out);
+}
+
+/* On failure too the caller frees out->bytes. */
+ExitStatus data_for_buffer(const SlopeType *type, const char *name, const char *text, Data *out) {
+    Elements elements = elements_of(type);
+    return read_data(&elements, name, text, out);
+}
+
+ExitStatus data_for_value(const SlopeType *type, const char *name, const char *text, Data *out) {
+    Elements elements = value_elements(type);
+    return read_data(&elements, name, text, out);
+}
+
+/* ---- output */
+
+ExitStatus data_can_print(const SlopeType *type, const char *name) {
+    Elements elements = elements_of(type);
+    if (elements.scalars >= 0) return EXIT_fine;
+    return cli_misuse("'%s' holds %s, which cannot be printed; write --save %s=@FILE", name,
+                      elements.type_name, name);
+}
+
+static void print_scalar(SlopeTypeKind kind, const char *scalar) {
+    char text[64];
+    slope_scalar_print(kind, scalar, text, sizeof text);
+    puts(text);
+}
+
+static bool print_one(void *user, const SlopeType *type, size_t offset) {
+    print_scalar(slope_type_kind(type), (const char *)user + offset);
+    return true;
+}
+
+void data_print(const SlopeType *type, const char *bytes, size_t size) {
+    Elements elements = elements_of(type);
+    char *start = (char *)(uintptr_t)bytes; /* only read from */
+    for (size_t offset = 0; offset + elements.stride <= size; offset += elements.stride) {
+        if (elements.type) walk(elements.type, offset, &(Scalars){print_one, start});
+        else print_scalar(SLOPE_TYPE_uint32, bytes + offset);
+    }
+}
+
+ExitStatus data_save(const char *path, const char *bytes, size_t size) {
+    FILE *file = fopen(path, "wb");
+    if (!file) return cli_misuse("cannot write '%s': %s", path, strerror(errno));
+    bool written = fwrite(bytes, 1, size, file) == size;
+    if (fclose(file) == 0 && written) return EXIT_fine;
+    return cli_misuse("cannot write '%s': %s", path, strerror(errno));
+}

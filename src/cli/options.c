@@ -1,0 +1,175 @@
+/* Reading the command line, by the rows of options.def.
+ *
+ * An option is written with one dash or two; its argument follows after `=`, or as the next word, or, for an option of
+ * one letter, right after it. `--` ends the options. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Row {
+    const char *spelling;
+    int commands;
+    const char *argument;
+} Row;
+
+static const Row rows[] = {
+#define OPTION(id, spelling, commands, argument, help) {spelling, commands, argument},
+#include "cli/options.def"
+#undef OPTION
+};
+
+static const char *const commands[] = {
+#define COMMAND(name, capitals, arguments, help) #name,
+#include "cli/commands.def"
+#undef COMMAND
+};
+
+Command options_find_command(const char *name) {
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(name, commands[i]) == 0) return (Command)i;
+    return COMMAND_COUNT;
+}
+
+/* ---- one option */
+
+typedef struct Spelled {
+    OptionId id;          /* OPTION_COUNT: unknown */
+    const char *argument; /* attached; NULL: none */
+} Spelled;
+
+static bool takes_attached(const Row *row) { return row->spelling[1] == 0 && row->argument; }
+
+static Spelled read_spelling(const char *word) {
+    size_t length = strcspn(word, "=");
+    const char *after = word[length] ? word + length + 1 : NULL;
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (strlen(rows[i].spelling) == length && strncmp(rows[i].spelling, word, length) == 0)
+            return (Spelled){(OptionId)i, after};
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (takes_attached(&rows[i]) && rows[i].spelling[0] == word[0] && strchr("DIO", word[0]))
+            return (Spelled){(OptionId)i, word + 1};
+    return (Spelled){OPTION_COUNT, NULL};
+}
+
+/* Letters in common at the start, to guess what was meant. */
+static int common_start(const char *a, const char *b) {
+    int n = 0;
+    while (a[n] && a[n] == b[n]) n++;
+    return n;
+}
+
+static const char *dashes(const Row *row) { return row->spelling[1] ? "--" : "-"; }
+
+static void report_unknown(const Options *options, const char *written, const char *word) {
+    int best = 2; /* less in common is no hint */
+    const Row *meant = NULL;
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        int common = common_start(rows[i].spelling, word);
+        if (!(rows[i].commands & 1 << options->command) || common < best) continue;
+        best = common + 1;
+        meant = &rows[i];
+    }
+    if (meant)
+        cli_misuse("there is no option '%s'; did you mean '%s%s'?", written, dashes(meant), meant->spelling);
+    else cli_misuse("there is no option '%s'; see: slope help %s", written, commands[options->command]);
+}
+
+static void add(Texts *texts, const char *text) { texts->at[texts->count++] = text; }
+
+/* Reads the option args[at]; returns the number of words it took, 0 after a message. */
+static int read_option(Options *options, char **args, int at, int count) {
+    const char *word = args[at] + 1 + (args[at][1] == '-');
+    Spelled spelled = read_spelling(word);
+    if (spelled.id == OPTION_COUNT) {
+        report_unknown(options, args[at], word);
+        return 0;
+    }
+    const Row *row = &rows[spelled.id];
+    if (!(row->commands & 1 << options->command)) {
+        cli_misuse("'slope %s' takes no option '%s%s'", commands[options->command], dashes(row),
+                   row->spelling);
+        return 0;
+    }
+    if (!row->argument && spelled.argument) {
+        cli_misuse("the option '%s%s' takes no value", dashes(row), row->spelling);
+        return 0;
+    }
+    if (!row->argument || spelled.argument) {
+        add(&options->values[spelled.id], spelled.argument ? spelled.argument : "");
+        return 1;
+    }
+    bool is_there = at + 1 < count && !(args[at + 1][0] == '-' && args[at + 1][1]);
+    if (!is_there) {
+        cli_misuse("the option '%s%s' needs a value: %s", dashes(row), row->spelling, row->argument);
+        return 0;
+    }
+    add(&options->values[spelled.id], args[at + 1]);
+    return 2;
+}
+
+/* ---- the whole line */
+
+static bool make_room(Options *options, int count) {
+    size_t size = (size_t)(count ? count : 1) * sizeof(const char *);
+    options->files.at = malloc(size);
+    bool done = options->files.at != NULL;
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        options->values[i].at = malloc(size);
+        done = done && options->values[i].at;
+    }
+    if (!done) cli_misuse("out of memory");
+    return done;
+}
+
+bool options_parse(Options *options, Command command, char **args, int count) {
+    *options = (Options){.command = command};
+    if (!make_room(options, count)) return false;
+    bool only_files = false;
+    for (int i = 0, taken; i < count; i += taken) {
+        taken = 1;
+        if (!only_files && strcmp(args[i], "--") == 0) only_files = true;
+        else if (only_files || args[i][0] != '-' || args[i][1] == 0) add(&options->files, args[i]);
+        else if (!(taken = read_option(options, args, i, count))) return false;
+    }
+    return true;
+}
+
+void options_free(Options *options) {
+    free(options->files.at);
+    for (int i = 0; i < OPTION_COUNT; i++) free(options->values[i].at);
+}
+
+/* ---- asking */
+
+bool option_given(const Options *options, OptionId id) { return options->values[id].count > 0; }
+
+const char *option_text(const Options *options, OptionId id) {
+    const Texts *texts = &options->values[id];
+    return texts->count ? texts->at[texts->count - 1] : NULL;
+}
+
+bool option_number(const Options *options, OptionId id, int least, int most, int *number) {
+    const char *text = option_text(options, id);
+    if (!text) return true;
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end || errno || value < least || value > most) {
+        const Row *row = &rows[id];
+        cli_misuse("the option '%s%s' takes a number from %d to %d, not '%s'", dashes(row), row->spelling,
+                   least, most, text);
+        return false;
+    }
+    *number = (int)value;
+    return true;
+}
+
+const char *option_file(const Options *options) {
+    const char *command = commands[options->command];
+    if (options->files.count == 1) return options->files.at[0];
+    if (options->files.count == 0) cli_misuse("which file? see: slope help %s", command);
+    else cli_misuse("'slope %s' takes one file, not also '%s'", command, options->files.at[1]);
+    return NULL;
+}

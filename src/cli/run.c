@@ -1,0 +1,204 @@
+/* slope run: bind, set, dispatch, print, save.
+ *
+ * All that the command line says is checked before anything runs, so that a wrong name after an hour of computing
+ * cannot happen; files are written only after a run without errors. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Binding {
+    char *name;
+    const SlopeType *type;
+    SlopeBuffer *buffer;
+} Binding;
+
+typedef struct Run {
+    const Options *options;
+    SlopeSession *session;
+    SlopeProgram *program;
+    SlopeKernel *kernel;
+    int groups[3];
+    Binding *bindings;
+    int nbindings;
+} Run;
+
+/* "NAME=DATA": a copy of NAME, or NULL after a message. */
+static char *split(const char *text, const char *option, const char *form, const char **data) {
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text) {
+        cli_misuse("the option '--%s' takes %s, not '%s'", option, form, text);
+        return NULL;
+    }
+    *data = equals + 1;
+    return strndup(text, (size_t)(equals - text));
+}
+
+/* ---- before the run */
+
+static ExitStatus read_groups(Run *run) {
+    const char *text = option_text(run->options, OPTION_dispatch), *at = text;
+    for (int i = 0; i < 3; i++) run->groups[i] = 1;
+    for (int i = 0; at && i < 3; i++) {
+        char *end;
+        long count = strtol(at, &end, 10);
+        if (end == at || *at == ' ' || count < 1 || count > 0x7fffffff || (*end && *end != ',')) break;
+        run->groups[i] = (int)count;
+        at = *end ? end + 1 : NULL;
+    }
+    if (!at) return EXIT_fine;
+    return cli_misuse("the option '--dispatch' takes one to three counts, X,Y,Z, not '%s'", text);
+}
+
+static Binding *find_binding(const Run *run, const char *name) {
+    for (int i = 0; i < run->nbindings; i++)
+        if (strcmp(run->bindings[i].name, name) == 0) return &run->bindings[i];
+    return NULL;
+}
+
+static bool holds_data_elsewhere(const SlopeType *type) {
+    SlopeTypeKind kind = slope_type_kind(type);
+    return kind == SLOPE_TYPE_buffer || kind == SLOPE_TYPE_pointer;
+}
+
+/* Memory of the session: it has a counter, if the program wants one. */
+static ExitStatus make_buffer(Run *run, Binding *binding, const Data *data) {
+    SlopeStatus status = slope_buffer_new(run->session, data->size, &binding->buffer);
+    if (status != SLOPE_STATUS_ok) {
+        cli_misuse("out of memory");
+        return cli_exit_status(status);
+    }
+    memcpy(slope_buffer_data(binding->buffer), data->bytes, data->size);
+    return cli_exit_status(slope_bind_buffer(run->program, binding->name, binding->buffer));
+}
+
+static ExitStatus bind(Run *run, const char *text) {
+    const char *values;
+    Binding *binding = &run->bindings[run->nbindings];
+    binding->name = split(text, "bind", "NAME=DATA", &values);
+    if (!binding->name) return EXIT_misuse;
+    if (find_binding(run, binding->name)) {
+        run->nbindings++;
+        return cli_misuse("'%s' is bound twice", binding->name);
+    }
+    run->nbindings++;
+    SlopeUniform uniform;
+    SlopeStatus status = slope_find_uniform(run->program, binding->name, &uniform);
+    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
+    binding->type = uniform.type;
+    if (!holds_data_elsewhere(uniform.type))
+        return cli_misuse("'%s' is %s, not a buffer or pointer: write --set %s", binding->name,
+                          slope_type_name(uniform.type), text);
+    Data data;
+    ExitStatus result = data_for_buffer(uniform.type, binding->name, values, &data);
+    if (result == EXIT_fine) result = make_buffer(run, binding, &data);
+    free(data.bytes);
+    return result;
+}
+
+static ExitStatus set_named(Run *run, const char *name, const char *values) {
+    SlopeUniform uniform;
+    SlopeStatus status = slope_find_uniform(run->program, name, &uniform);
+    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
+    if (holds_data_elsewhere(uniform.type))
+        return cli_misuse("'%s' is %s: write --bind %s=%s", name, slope_type_name(uniform.type), name,
+                          values);
+    Data data;
+    ExitStatus result = data_for_value(uniform.type, name, values, &data);
+    if (result == EXIT_fine)
+        result = cli_exit_status(slope_set_uniform(run->program, name, data.bytes, data.size));
+    free(data.bytes);
+    return result;
+}
+
+static ExitStatus set(Run *run, const char *text) {
+    const char *values;
+    char *name = split(text, "set", "NAME=VALUES", &values);
+    ExitStatus status = name ? set_named(run, name, values) : EXIT_misuse;
+    free(name);
+    return status;
+}
+
+static ExitStatus check_bound(Run *run, const char *name) {
+    if (find_binding(run, name)) return EXIT_fine;
+    SlopeUniform uniform;
+    SlopeStatus status = slope_find_uniform(run->program, name, &uniform);
+    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
+    return cli_misuse("nothing is bound to '%s': write --bind %s=zeros:16, or its data", name, name);
+}
+
+static ExitStatus check_print(Run *run, const char *name) {
+    ExitStatus status = check_bound(run, name);
+    return status == EXIT_fine ? data_can_print(find_binding(run, name)->type, name) : status;
+}
+
+static ExitStatus check_save(Run *run, const char *text) {
+    const char *path;
+    char *name = split(text, "save", "NAME=@FILE", &path);
+    ExitStatus status = !name ? EXIT_misuse
+                        : *path != '@' || !path[1]
+                            ? cli_misuse("the option '--save' takes NAME=@FILE, not '%s'", text)
+                            : check_bound(run, name);
+    free(name);
+    return status;
+}
+
+/* ---- after the run */
+
+static ExitStatus print(Run *run, const char *name) {
+    const Binding *binding = find_binding(run, name);
+    data_print(binding->type, slope_buffer_data(binding->buffer), slope_buffer_size(binding->buffer));
+    return EXIT_fine;
+}
+
+static ExitStatus save(Run *run, const char *text) {
+    const char *path;
+    char *name = split(text, "save", "NAME=@FILE", &path);
+    if (!name) return EXIT_fault;
+    const Binding *binding = find_binding(run, name);
+    free(name);
+    return data_save(path + 1, slope_buffer_data(binding->buffer), slope_buffer_size(binding->buffer));
+}
+
+/* ---- all of it */
+
+static ExitStatus for_each(Run *run, OptionId id, ExitStatus (*act)(Run *run, const char *text)) {
+    const Texts *texts = &run->options->values[id];
+    ExitStatus status = EXIT_fine;
+    for (int i = 0; i < texts->count && status == EXIT_fine; i++) status = act(run, texts->at[i]);
+    return status;
+}
+
+static ExitStatus prepare(Run *run) {
+    ExitStatus status = for_each(run, OPTION_bind, bind);
+    if (status == EXIT_fine) status = for_each(run, OPTION_set, set);
+    if (status == EXIT_fine) status = for_each(run, OPTION_print, check_print);
+    if (status == EXIT_fine) status = for_each(run, OPTION_save, check_save);
+    return status;
+}
+
+static ExitStatus execute(Run *run, const char *file) {
+    SlopeStatus status = slope_load_file(run->session, file, &run->program);
+    if (status == SLOPE_STATUS_ok)
+        status = slope_find_kernel(run->program, option_text(run->options, OPTION_entry), &run->kernel);
+    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
+    ExitStatus result = prepare(run);
+    if (result != EXIT_fine) return result;
+    status = slope_dispatch(run->kernel, run->groups[0], run->groups[1], run->groups[2]);
+    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
+    result = for_each(run, OPTION_print, print);
+    return cli_worse(result, for_each(run, OPTION_save, save));
+}
+
+ExitStatus command_run(const Options *options) {
+    Run run = {.options = options};
+    const char *file = option_file(options);
+    if (!file || read_groups(&run) != EXIT_fine) return EXIT_misuse;
+    run.bindings = calloc((size_t)options->values[OPTION_bind].count + 1, sizeof *run.bindings);
+    if (!run.bindings) return EXIT_fault;
+    ExitStatus status = cli_open(options, &run.session);
+    if (run.session) status = execute(&run, file);
+    for (int i = 0; i < run.nbindings; i++) free(run.bindings[i].name);
+    free(run.bindings);
+    return cli_close(options, run.session, status);
+}

@@ -1,0 +1,148 @@
+/* What the commands have in common: a session made as the options say, messages, the end. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+ExitStatus cli_exit_status(SlopeStatus status) {
+    switch (status) {
+    case SLOPE_STATUS_ok: return EXIT_fine;
+    case SLOPE_STATUS_error: return EXIT_errors;
+    case SLOPE_STATUS_stopped: return EXIT_errors;
+    case SLOPE_STATUS_misuse: return EXIT_misuse;
+    case SLOPE_STATUS_memory: return EXIT_fault;
+    case SLOPE_STATUS_fault: return EXIT_fault;
+    }
+    return EXIT_fault;
+}
+
+ExitStatus cli_worse(ExitStatus a, ExitStatus b) { return a > b ? a : b; }
+
+ExitStatus cli_misuse(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("slope: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return EXIT_misuse;
+}
+
+/* ---- messages */
+
+static void report_json(void *user, const SlopeDiagnostic *diagnostic) {
+    (void)user;
+    fputs(diagnostic->json, stderr);
+}
+
+static void report_text(void *user, const SlopeDiagnostic *diagnostic) {
+    (void)user;
+    fputs(diagnostic->text, stderr);
+}
+
+static void report_coloured(void *user, const SlopeDiagnostic *diagnostic) {
+    (void)user;
+    fputs(diagnostic->coloured, stderr);
+}
+
+static bool is_set(const char *variable) {
+    const char *value = getenv(variable);
+    return value && *value;
+}
+
+static bool terminal_has_colours(void) {
+    const char *terminal = getenv("TERM");
+    return isatty(STDERR_FILENO) && !is_set("NO_COLOR") && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+static bool choose_report(const Options *options, SlopeConfig *config) {
+    const char *when = option_text(options, OPTION_colour);
+    bool always = when && strcmp(when, "always") == 0, never = when && strcmp(when, "never") == 0;
+    if (when && !always && !never && strcmp(when, "auto") != 0) {
+        cli_misuse("the option '--color' takes auto, always or never, not '%s'", when);
+        return false;
+    }
+    bool coloured = always || (!never && terminal_has_colours());
+    config->report = option_given(options, OPTION_json) ? report_json
+                     : coloured                         ? report_coloured
+                                                        : report_text;
+    return true;
+}
+
+/* ---- opening */
+
+/* "NAME=VALUE" in two; the copies are freed by their owner. */
+static SlopeDefine *split_defines(const Texts *texts) {
+    SlopeDefine *defines = calloc((size_t)texts->count + 1, sizeof *defines);
+    for (int i = 0; defines && i < texts->count; i++) {
+        char *name = strdup(texts->at[i]);
+        char *equals = name ? strchr(name, '=') : NULL;
+        if (equals) *equals++ = 0;
+        defines[i] = (SlopeDefine){name, equals ? equals : ""};
+    }
+    return defines;
+}
+
+static void free_defines(SlopeDefine *defines, int count) {
+    for (int i = 0; defines && i < count; i++) free((void *)(uintptr_t)defines[i].name);
+    free(defines);
+}
+
+static bool read_numbers(const Options *options, SlopeConfig *config) {
+    return option_number(options, OPTION_error_limit, 0, 1000000, &config->error_limit) &&
+           option_number(options, OPTION_optimization, 0, 3, &config->optimization) &&
+           option_number(options, OPTION_threads, 1, 4096, &config->threads);
+}
+
+ExitStatus cli_open(const Options *options, SlopeSession **session) {
+    SlopeConfig config;
+    slope_config_init(&config);
+    *session = NULL;
+    if (!read_numbers(options, &config) || !choose_report(options, &config)) return EXIT_misuse;
+    const Texts *defines = &options->values[OPTION_define];
+    SlopeDefine *split = split_defines(defines);
+    config.defines = split;
+    config.define_count = split ? defines->count : 0;
+    config.include_paths = options->values[OPTION_include].at;
+    config.include_path_count = options->values[OPTION_include].count;
+    config.conformances = options->values[OPTION_conformance].at;
+    config.conformance_count = options->values[OPTION_conformance].count;
+    config.no_warnings = option_given(options, OPTION_no_warnings);
+    config.warnings_as_errors = option_given(options, OPTION_werror);
+    config.debug_info = option_given(options, OPTION_debug);
+    config.unchecked = option_given(options, OPTION_unchecked);
+    SlopeStatus status = slope_session_new(&config, session);
+    free_defines(split, defines->count);
+    return cli_exit_status(status);
+}
+
+/* ---- the end */
+
+static void show_times(const SlopeSession *session) {
+    double total = 0;
+    fprintf(stderr, "%-16s %10s %12s\n", "stage", "ms", "peak MiB");
+    SlopeTiming timing;
+    for (int i = 0; slope_timing(session, i, &timing); i++) {
+        total += timing.milliseconds;
+        fprintf(stderr, "%-16s %10.3f %12.1f\n", timing.stage, timing.milliseconds,
+                (double)timing.peak_memory / (1024.0 * 1024.0));
+    }
+    fprintf(stderr, "%-16s %10.3f\n", "total", total);
+}
+
+ExitStatus cli_close(const Options *options, SlopeSession *session, ExitStatus status) {
+    if (session && option_given(options, OPTION_time)) show_times(session);
+    slope_session_free(session);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    return cli_worse(status, cli_misuse("cannot write to standard output: %s", strerror(errno)));
+}
+
+ExitStatus cli_write(const SlopeBlob *blob) {
+    if (isatty(STDOUT_FILENO) && memchr(blob->data, 0, blob->size))
+        return cli_misuse("this is nothing for a terminal; say where to write it: -o FILE");
+    fwrite(blob->data, 1, blob->size, stdout);
+    return EXIT_fine;
+}

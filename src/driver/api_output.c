@@ -1,0 +1,132 @@
+/* Output: compiled code and dumps, as blobs in memory or as files. */
+#include "driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- blobs */
+
+static SlopeStatus make_blob(SlopeSession *session, Str bytes, SlopeBlob **out) {
+    Allocator allocator = session->allocator;
+    size_t total = sizeof(BlobNode) + (size_t)bytes.len + 1;
+    BlobNode *node = allocator.resize(allocator.user, NULL, 0, total);
+    if (!node) return SLOPE_STATUS_memory;
+    char *data = (char *)(node + 1);
+    memcpy(data, bytes.at, (size_t)bytes.len);
+    data[bytes.len] = 0;
+    *node = (BlobNode){
+        .blob = {data, (size_t)bytes.len}, .session = session, .next = session->blobs, .total = total};
+    if (node->next) node->next->prev = node;
+    session->blobs = node;
+    *out = &node->blob;
+    return SLOPE_STATUS_ok;
+}
+
+void slope_blob_free(SlopeBlob *blob) {
+    if (!blob) return;
+    BlobNode *node = (BlobNode *)(void *)blob; /* its first field */
+    SlopeSession *session = node->session;
+    if (node->prev) node->prev->next = node->next;
+    else session->blobs = node->next;
+    if (node->next) node->next->prev = node->prev;
+    session->allocator.resize(session->allocator.user, node, node->total, 0);
+}
+
+void driver_free_blobs(SlopeSession *session) {
+    while (session->blobs) slope_blob_free(&session->blobs->blob);
+}
+
+/* ---- names of targets and stages */
+
+const char *slope_target_name(int index) { return driver_target_name(index); }
+
+const char *slope_stage_name(int index) { return driver_stage_name(index); }
+
+/* Is it one of the names? If not, says which there are. */
+static bool check_name(SlopeSession *session, const char *name, const char *(*name_at)(int), DiagId unknown) {
+    Text all = {.arena = &session->arena};
+    for (int i = 0; name_at(i); i++) {
+        if (name && strcmp(name, name_at(i)) == 0) return true;
+        text_printf(&all, "%s%s", i ? ", " : "", name_at(i));
+    }
+    diag_report(&session->diags, unknown, 0, name ? name : "", all.at ? all.at : "none");
+    return false;
+}
+
+/* ---- code and dumps */
+
+static SlopeStatus build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out) {
+    if (!check_name(program->session, options->target, driver_target_name, DIAG_unknown_target))
+        return SLOPE_STATUS_misuse;
+    return driver_build(program, options, out);
+}
+
+SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options, SlopeBlob **out) {
+    SlopeSession *session = program->session;
+    *out = NULL;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    Text text = {.arena = &program->arena};
+    SlopeStatus status = driver_leave(session, build(program, options, &text));
+    return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&text), out) : status;
+}
+
+SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *stage, SlopeBlob **out) {
+    SlopeSession *session = program->session;
+    *out = NULL;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (stage && !check_name(session, stage, driver_stage_name, DIAG_unknown_stage))
+        return driver_leave(session, SLOPE_STATUS_misuse);
+    Text text = {.arena = &program->arena};
+    SlopeStatus status = driver_leave(session, driver_dump(program, function, stage, &text));
+    return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&text), out) : status;
+}
+
+/* ---- files */
+
+static int write_all(int descriptor, Str bytes) {
+    for (int done = 0; done < bytes.len;) {
+        ssize_t written = write(descriptor, bytes.at + done, (size_t)(bytes.len - done));
+        if (written < 0 && errno != EINTR) return errno;
+        if (written > 0) done += (int)written;
+    }
+    return 0;
+}
+
+static int write_directly(const char *path, int flags, Str bytes) {
+    int descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, 0666);
+    if (descriptor < 0) return errno;
+    int error = write_all(descriptor, bytes);
+    if (close(descriptor) < 0 && !error) error = errno;
+    return error;
+}
+
+/* Beside the file first, so that it is replaced whole or not at all; what is not a plain file is written to. */
+static int write_file(Arena *arena, const char *path, Str bytes) {
+    struct stat about;
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) return EISDIR;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) return write_directly(path, 0, bytes);
+    const char *beside = format_text(arena, "%s.%d.tmp", path, (int)getpid());
+    int error = write_directly(beside, O_CREAT | O_EXCL, bytes);
+    if (error == EEXIST) return error; /* somebody else's */
+    if (!error && rename(beside, path) < 0) error = errno;
+    if (error) unlink(beside);
+    return error;
+}
+
+SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *options, const char *path) {
+    SlopeSession *session = program->session;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    Text text = {.arena = &program->arena};
+    SlopeStatus status = driver_leave(session, build(program, options, &text));
+    if (status != SLOPE_STATUS_ok) return status;
+    int error = path ? write_file(&program->arena, path, text_str(&text)) : EINVAL;
+    if (!error) return SLOPE_STATUS_ok;
+    diag_report(&session->diags, DIAG_file_unwritable, 0, path ? path : "", strerror(error));
+    return driver_leave(session, SLOPE_STATUS_misuse);
+}

@@ -1,0 +1,246 @@
+/* Programs, the functions found in them, and kernels: handles, and calls into compiled code. */
+#include "driver.h"
+
+#include <stdlib.h>
+
+/* ---- loading */
+
+static SlopeProgram *add_program(SlopeSession *session, const char *path) {
+    Allocator allocator = session->allocator;
+    SlopeProgram *program = allocator.resize(allocator.user, NULL, 0, sizeof *program);
+    if (!program) trap_spring(&session->trap, TRAP_memory, "out of memory");
+    *program = (SlopeProgram){.session = session, .next = session->programs};
+    arena_init(&program->arena, allocator, &session->trap);
+    if (program->next) program->next->prev = program;
+    session->programs = program;
+    program->path = name_from(&session->names, path);
+    return program;
+}
+
+static SlopeStatus load(SlopeSession *session, const char *path, Str text, SlopeProgram **out) {
+    SlopeProgram *program = add_program(session, path);
+    session->diags.errors = session->errors = 0; /* the limit is per program */
+    SlopeStatus status = driver_leave(session, driver_load(program, text));
+    if (status == SLOPE_STATUS_ok) *out = program;
+    else slope_program_free(program);
+    return status;
+}
+
+SlopeStatus slope_load_file(SlopeSession *session, const char *path, SlopeProgram **out) {
+    *out = NULL;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!path) return driver_missing(session, "slope_load_file", "path");
+    Str text;
+    int error = driver_read_file(session, path, &text);
+    if (!error) return load(session, path, text, out);
+    diag_report(&session->diags, DIAG_file_unreadable, 0, path, strerror(error));
+    return driver_leave(session, SLOPE_STATUS_error);
+}
+
+static SlopeStatus load_copy(SlopeSession *session, const char *path, const char *text, size_t size,
+                             SlopeProgram **out) {
+    if (size >= INT32_MAX / 2 || size + 2 >= UINT32_MAX - session->sources.next) {
+        diag_report(&session->diags, DIAG_file_unreadable, 0, path, "it is too large");
+        return driver_leave(session, SLOPE_STATUS_error);
+    }
+    char *copy = arena_take(&session->arena, size + 1);
+    memcpy(copy, text, size);
+    return load(session, path, (Str){copy, (int)size}, out);
+}
+
+SlopeStatus slope_load_text(SlopeSession *session, const char *path, const char *text, size_t size,
+                            SlopeProgram **out) {
+    *out = NULL;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!path || !text) return driver_missing(session, "slope_load_text", path ? "text" : "path");
+    return load_copy(session, path, text, size, out);
+}
+
+void slope_program_free(SlopeProgram *program) {
+    if (!program) return;
+    SlopeSession *session = program->session;
+    driver_unload(program);
+    if (program->prev) program->prev->next = program->next;
+    else session->programs = program->next;
+    if (program->next) program->next->prev = program->prev;
+    arena_free(&program->arena);
+    session->allocator.resize(session->allocator.user, program, sizeof *program, 0);
+}
+
+SlopeStatus slope_check(SlopeProgram *program) {
+    SlopeSession *session = program->session;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    return driver_leave(session, driver_check(program));
+}
+
+/* ---- functions */
+
+SlopeStatus slope_find_function(SlopeProgram *program, const char *expression, SlopeFunction **out) {
+    SlopeSession *session = program->session;
+    *out = NULL;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!expression) return driver_missing(session, "slope_find_function", "expression");
+    Func *func = NULL;
+    SlopeStatus status = driver_leave(session, driver_find_function(program, expression, &func));
+    if (status != SLOPE_STATUS_ok) return status;
+    SlopeFunction *function = arena_new(&program->arena, SlopeFunction);
+    *function = (SlopeFunction){
+        .program = program, .name = format_text(&program->arena, "%s", expression), .func = func};
+    *out = function;
+    return SLOPE_STATUS_ok;
+}
+
+const char *slope_function_name(const SlopeFunction *function) { return function->name; }
+
+static bool has_result_parameter(const Func *func) {
+    return func->nparams > 0 && (func->params[0].flags & PARAM_RESULT);
+}
+
+int slope_function_parameter_count(const SlopeFunction *function) {
+    return function->func->nparams - has_result_parameter(function->func);
+}
+
+static SlopeDirection direction_of(const Param *param) {
+    switch ((Dir)param->dir) {
+    case DIR_in: return SLOPE_DIRECTION_in;
+    case DIR_out: return SLOPE_DIRECTION_out;
+    case DIR_inout: return SLOPE_DIRECTION_inout;
+    case DIR_ref: return SLOPE_DIRECTION_ref;
+    }
+    return SLOPE_DIRECTION_in;
+}
+
+bool slope_function_parameter(const SlopeFunction *function, int index, SlopeParameter *out) {
+    SlopeSession *session = function->program->session;
+    if (index < 0 || index >= slope_function_parameter_count(function)) return false;
+    if (setjmp(session->trap.at)) {
+        driver_trapped(session);
+        return false;
+    }
+    if (!driver_enter(session)) return false;
+    const Param *param = &function->func->params[index + has_result_parameter(function->func)];
+    const char *name = param->flags & PARAM_THIS ? "this" : param->name ? param->name->text : "";
+    *out = (SlopeParameter){name, driver_type(session, param->type, LAYOUT_scalar), direction_of(param)};
+    return true;
+}
+
+const SlopeType *slope_function_result(const SlopeFunction *function) {
+    SlopeSession *session = function->program->session;
+    const Func *func = function->func;
+    if (setjmp(session->trap.at)) {
+        driver_trapped(session);
+        return NULL;
+    }
+    if (!driver_enter(session)) return NULL;
+    const Type *type = has_result_parameter(func) ? func->params[0].type
+                       : func->nresults           ? func->results[0]
+                                                  : type_basic(&session->types, TYPE_void);
+    return driver_type(session, type, LAYOUT_scalar);
+}
+
+static SlopeStatus compile(SlopeProgram *program, Func *func) {
+    SlopeStatus status = driver_leave(program->session, driver_compile(program, func));
+    if (status == SLOPE_STATUS_ok) driver_apply_uniforms(program);
+    return status;
+}
+
+SlopeStatus slope_function_address(SlopeFunction *function, void **out) {
+    SlopeSession *session = function->program->session;
+    *out = NULL;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    SlopeStatus status = compile(function->program, function->func);
+    if (status == SLOPE_STATUS_ok) *out = driver_native_address(function->program, function->func);
+    return status;
+}
+
+/* What the runtime has to say after a run. */
+static SlopeStatus report_run(SlopeSession *session, bool finished) {
+    char *error = runtime_take_error(session->runtime);
+    if (!error) return finished ? SLOPE_STATUS_ok : SLOPE_STATUS_stopped;
+    diag_report(&session->diags, DIAG_run_failed, 0, error);
+    free(error);
+    return driver_leave(session, SLOPE_STATUS_error);
+}
+
+SlopeStatus slope_call(SlopeFunction *function, void *const args[]) {
+    SlopeSession *session = function->program->session;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    driver_runtime(session);
+    if (!function->call) {
+        SlopeStatus status = compile(function->program, function->func);
+        if (status != SLOPE_STATUS_ok) return status;
+        void *address = driver_call_address(function->program, function->func);
+        memcpy(&function->call, &address, sizeof address); /* ISO C has no such cast */
+    }
+    function->call(args);
+    return report_run(session, true);
+}
+
+/* ---- kernels */
+
+static SlopeKernel *kernel_of(SlopeProgram *program, Func *func) {
+    for (int i = 0; i < program->kernels.count; i++)
+        if (program->kernels.at[i]->func == func) return program->kernels.at[i];
+    SlopeKernel *kernel = arena_new(&program->arena, SlopeKernel);
+    *kernel = (SlopeKernel){.program = program, .name = func->name->text, .func = func};
+    driver_add_parameters(kernel);
+    vec_push(&program->arena, &program->kernels, kernel);
+    return kernel;
+}
+
+SlopeStatus slope_find_kernel(SlopeProgram *program, const char *name, SlopeKernel **out) {
+    SlopeSession *session = program->session;
+    *out = NULL;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    Func *func = NULL;
+    SlopeStatus status = driver_leave(session, driver_find_entry(program, name, &func));
+    if (status == SLOPE_STATUS_ok) *out = kernel_of(program, func);
+    return status;
+}
+
+const char *slope_kernel_name(const SlopeKernel *kernel) { return kernel->name; }
+
+void slope_kernel_group_size(const SlopeKernel *kernel, int size[3]) {
+    for (int i = 0; i < 3; i++) size[i] = kernel->func->group_size[i] ? kernel->func->group_size[i] : 1;
+}
+
+static SlopeStatus prepare(SlopeKernel *kernel) {
+    if (kernel->compiled) return SLOPE_STATUS_ok;
+    driver_runtime(kernel->program->session);
+    SlopeStatus status = compile(kernel->program, kernel->func);
+    if (status == SLOPE_STATUS_ok) kernel->compiled = driver_kernel(kernel->program, kernel->func);
+    return status;
+}
+
+SlopeStatus slope_kernel_prepare(SlopeKernel *kernel) {
+    SlopeSession *session = kernel->program->session;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    return prepare(kernel);
+}
+
+SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z) {
+    SlopeSession *session = kernel->program->session;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (x < 0 || y < 0 || z < 0) {
+        diag_report(&session->diags, DIAG_bad_dispatch, 0, x, y, z);
+        return driver_leave(session, SLOPE_STATUS_misuse);
+    }
+    SlopeStatus status = prepare(kernel);
+    if (status != SLOPE_STATUS_ok) return status;
+    runtime_stop(session->runtime, false);
+    StageTimer timer;
+    driver_time_begin(session, &timer, "run");
+    bool finished = runtime_dispatch(session->runtime, kernel->compiled,
+                                     (const uint32_t[]){(uint32_t)x, (uint32_t)y, (uint32_t)z}, kernel->args);
+    driver_time_end(&timer);
+    return report_run(session, finished);
+}

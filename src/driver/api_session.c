@@ -1,0 +1,284 @@
+/* Sessions: configuration, messages on their way out, files on their way in, and the trap that all calls share. */
+#include "driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *slope_version(void) { return SLOPE_VERSION; }
+
+const char *slope_status_name(SlopeStatus status) {
+    switch (status) {
+    case SLOPE_STATUS_ok: return "ok";
+    case SLOPE_STATUS_error: return "error";
+    case SLOPE_STATUS_misuse: return "misuse";
+    case SLOPE_STATUS_stopped: return "stopped";
+    case SLOPE_STATUS_memory: return "memory";
+    case SLOPE_STATUS_fault: return "fault";
+    }
+    return "unknown";
+}
+
+/* ---- defaults of the callbacks */
+
+static void *default_resize(void *user, void *old, size_t old_size, size_t new_size) {
+    return allocator_system.resize(user, old, old_size, new_size);
+}
+
+/* Reads to the end, so that pipes work too; `*size` is what was read. */
+static int read_all(int descriptor, char **bytes, size_t *size) {
+    size_t room = 16 * 1024;
+    *size = 0;
+    *bytes = malloc(room);
+    while (*bytes) {
+        ssize_t got = read(descriptor, *bytes + *size, room - *size);
+        if (got == 0) return 0;
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return errno;
+        *size += (size_t)got;
+        if (*size < room) continue;
+        char *grown = realloc(*bytes, room *= 2);
+        if (!grown) break;
+        *bytes = grown;
+    }
+    return ENOMEM;
+}
+
+static int default_read_file(void *user, const char *path, const char **bytes, size_t *size) {
+    (void)user;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return errno;
+    struct stat about;
+    char *read_bytes = NULL;
+    int error = fstat(descriptor, &about) < 0    ? errno
+                : S_ISDIR(about.st_mode)         ? EISDIR
+                : about.st_size > INT32_MAX - 64 ? EFBIG
+                                                 : read_all(descriptor, &read_bytes, size);
+    close(descriptor);
+    *bytes = read_bytes;
+    if (error) free(read_bytes);
+    return error;
+}
+
+static void default_release_file(void *user, const char *bytes, size_t size) {
+    (void)user, (void)size;
+    free((void *)(uintptr_t)bytes);
+}
+
+void slope_config_init(SlopeConfig *config) {
+    *config = (SlopeConfig){
+        .resize = default_resize,
+        .read_file = default_read_file,
+        .release_file = default_release_file,
+        .error_limit = 20,
+        .optimization = 3,
+    };
+}
+
+/* ---- messages */
+
+static SlopeNote public_note(const DiagNote *note) {
+    return (SlopeNote){note->message, note->at.path ? note->at.path->text : NULL, note->at.line,
+                       note->at.column};
+}
+
+static void deliver(SlopeSession *session, const SlopeDiagnostic *diagnostic) {
+    if (session->config.report) session->config.report(session->config.user, diagnostic);
+    else text_add(&session->messages, str_of(diagnostic->text));
+}
+
+/* The sink of Diags. */
+static void report(void *user, const Diagnostic *d) {
+    SlopeSession *session = user;
+    Arena *arena = &session->arena;
+    Text text = {.arena = arena}, coloured = text, json = text;
+    diag_render_text(&text, d, (RenderStyle){.colour = false});
+    diag_render_text(&coloured, d, (RenderStyle){.colour = true});
+    diag_render_json(&json, d);
+    SlopeNote *notes = arena_array(arena, SlopeNote, d->nnotes);
+    for (int i = 0; i < d->nnotes; i++) notes[i] = public_note(&d->notes[i]);
+    SlopeDiagnostic out = {
+        .severity = (SlopeSeverity)d->severity,
+        .code = d->code,
+        .message = d->message,
+        .path = d->at.path ? d->at.path->text : NULL,
+        .line = d->at.line,
+        .column = d->at.column,
+        .notes = notes,
+        .note_count = d->nnotes,
+        .text = text.at,
+        .coloured = coloured.at,
+        .json = json.at,
+    };
+    deliver(session, &out);
+}
+
+const char *slope_messages(const SlopeSession *session) {
+    return session && session->messages.at ? session->messages.at : "";
+}
+
+void slope_clear_messages(SlopeSession *session) { session->messages = (Text){.arena = &session->arena}; }
+
+/* ---- entering and leaving */
+
+bool driver_enter(SlopeSession *session) {
+    session->timer = NULL;
+    session->errors = session->diags.errors;
+    return !session->broken;
+}
+
+SlopeStatus driver_leave(SlopeSession *session, SlopeStatus status) {
+    diags_flush(&session->diags);
+    bool new_errors = session->diags.errors > session->errors;
+    return status == SLOPE_STATUS_ok && new_errors ? SLOPE_STATUS_error : status;
+}
+
+SlopeStatus driver_missing(SlopeSession *session, const char *function, const char *argument) {
+    diag_report(&session->diags, DIAG_argument_missing, 0, function, argument);
+    return driver_leave(session, SLOPE_STATUS_misuse);
+}
+
+/* Says what sprang the trap, in fixed memory: there may be none left. */
+static void report_trap(SlopeSession *session, const char *what, int code) {
+    char text[320], coloured[320], json[480];
+    snprintf(text, sizeof text, "error E%d: %.200s\n", code, what);
+    snprintf(coloured, sizeof coloured, "\033[1;31merror E%d:\033[0m %.200s\n", code, what);
+    snprintf(json, sizeof json,
+             "{\"severity\":\"error\",\"code\":\"E%d\",\"path\":null,\"line\":null,\"column\":null,"
+             "\"message\":\"%.200s\",\"notes\":[]}\n",
+             code, what);
+    SlopeDiagnostic out = {.severity = SLOPE_SEVERITY_error, .code = code, .message = what};
+    out.text = text, out.coloured = coloured, out.json = json;
+    if (!setjmp(session->trap.at)) deliver(session, &out);
+}
+
+SlopeStatus driver_trapped(SlopeSession *session) {
+    TrapReason why = session->trap.why;
+    char what[256];
+    snprintf(what, sizeof what, "this is a fault of Slope's own: %.200s", session->trap.what);
+    for (char *c = what; *c; c++)
+        if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ') *c = '\''; /* it goes into JSON as it is */
+    if (!setjmp(session->trap.at)) diags_flush(&session->diags);
+    session->diags.muted = 0;
+    session->diags.errors++;
+    if (why == TRAP_memory) report_trap(session, "out of memory", 7003);
+    else report_trap(session, what, 7004);
+    session->broken = session->broken || why != TRAP_memory;
+    return why == TRAP_memory ? SLOPE_STATUS_memory : SLOPE_STATUS_fault;
+}
+
+/* ---- files */
+
+int driver_read_file(SlopeSession *session, const char *path, Str *text) {
+    const SlopeConfig *config = &session->config;
+    const char *bytes = NULL;
+    size_t size = 0;
+    int error = config->read_file(config->user, path, &bytes, &size);
+    if (error) return error;
+    bool fits = size < INT32_MAX / 2 && size + 2 < UINT32_MAX - session->sources.next;
+    if (fits) {
+        char *copy = arena_take(&session->arena, size + 1);
+        if (size) memcpy(copy, bytes, size);
+        *text = (Str){copy, (int)size};
+    }
+    if (config->release_file) config->release_file(config->user, bytes, size);
+    return fits ? 0 : EFBIG;
+}
+
+/* ---- sessions */
+
+static const char *copy_text(Arena *arena, const char *text) {
+    return text ? arena_copy(arena, text, strlen(text) + 1) : NULL;
+}
+
+static const char *const *copy_list(Arena *arena, const char *const *list, int count) {
+    const char **copy = arena_array(arena, const char *, count);
+    for (int i = 0; i < count; i++) copy[i] = copy_text(arena, list[i]);
+    return copy;
+}
+
+static void copy_config(SlopeSession *session) {
+    Arena *arena = &session->arena;
+    SlopeConfig *config = &session->config;
+    config->include_paths = copy_list(arena, config->include_paths, config->include_path_count);
+    config->conformances = copy_list(arena, config->conformances, config->conformance_count);
+    SlopeDefine *defines = arena_array(arena, SlopeDefine, config->define_count);
+    for (int i = 0; i < config->define_count; i++)
+        defines[i] =
+            (SlopeDefine){copy_text(arena, config->defines[i].name),
+                          copy_text(arena, config->defines[i].value ? config->defines[i].value : "")};
+    config->defines = defines;
+}
+
+static void fill_in_defaults(SlopeConfig *config) {
+    SlopeConfig defaults;
+    slope_config_init(&defaults);
+    if (!config->resize) config->resize = defaults.resize;
+    if (!config->read_file) {
+        config->read_file = defaults.read_file;
+        config->release_file = defaults.release_file;
+    }
+}
+
+static SlopeStatus open_session(SlopeSession *session) {
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    copy_config(session);
+    names_init(&session->names, &session->arena);
+    types_init(&session->types, &session->arena, &session->names);
+    driver_enter(session);
+    return driver_leave(session, driver_open(session));
+}
+
+SlopeStatus slope_session_new(const SlopeConfig *config, SlopeSession **out) {
+    *out = NULL;
+    SlopeConfig filled;
+    slope_config_init(&filled);
+    if (config) filled = *config;
+    fill_in_defaults(&filled);
+    SlopeSession *session = filled.resize(filled.user, NULL, 0, sizeof *session);
+    if (!session) return SLOPE_STATUS_memory;
+    *session = (SlopeSession){.config = filled, .allocator = {filled.resize, filled.user}};
+    arena_init(&session->arena, session->allocator, &session->trap);
+    session->messages.arena = &session->arena;
+    sources_init(&session->sources, &session->arena);
+    diags_init(&session->diags, &session->arena, &session->sources);
+    session->diags.sink = report;
+    session->diags.user = session;
+    session->diags.limit = filled.error_limit;
+    session->diags.no_warnings = filled.no_warnings;
+    session->diags.warnings_as_errors = filled.warnings_as_errors;
+    SlopeStatus status = open_session(session);
+    if (status == SLOPE_STATUS_ok) *out = session;
+    else slope_session_free(session);
+    return status;
+}
+
+void slope_session_free(SlopeSession *session) {
+    if (!session) return;
+    while (session->programs) slope_program_free(session->programs);
+    driver_close(session);
+    driver_free_buffers(session);
+    driver_free_blobs(session);
+    if (session->runtime) runtime_free(session->runtime);
+    arena_free(&session->arena);
+    Allocator allocator = session->allocator;
+    allocator.resize(allocator.user, session, sizeof *session, 0);
+}
+
+/* ---- running */
+
+Runtime *driver_runtime(SlopeSession *session) {
+    if (session->runtime) return session->runtime;
+    RuntimeConfig config = {
+        .workers = session->config.threads, .write = session->config.write, .user = session->config.user};
+    session->runtime = runtime_new(&config);
+    if (!session->runtime) trap_spring(&session->trap, TRAP_memory, "out of memory");
+    return session->runtime;
+}
+
+void slope_stop(SlopeSession *session) {
+    if (session && session->runtime) runtime_stop(session->runtime, true);
+}

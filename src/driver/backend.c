@@ -1,0 +1,166 @@
+/* The code generator: loaded when code is first made, from beside this library. */
+#define _GNU_SOURCE /* dladdr */
+#include "driver/unit.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#define LIBRARY "libslope-llvm.so"
+
+/* The folder this code was loaded from. */
+static const char *own_folder(Arena *arena) {
+    Dl_info info;
+    void *self;
+    const char *(*function)(void) = slope_version;
+    memcpy(&self, &function, sizeof self); /* ISO C has no such cast */
+    if (!dladdr(self, &info) || !info.dli_fname) return NULL;
+    const char *slash = strrchr(info.dli_fname, '/');
+    return slash ? format_text(arena, "%.*s", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
+}
+
+static void *open_library(Arena *arena) {
+    const char *folder = own_folder(arena);
+    void *library = folder ? dlopen(format_text(arena, "%s/" LIBRARY, folder), RTLD_NOW | RTLD_LOCAL) : NULL;
+    return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
+const EmitBackend *unit_backend(SlopeSession *session) {
+    Pipeline *pipeline = session->stages;
+    if (pipeline->backend) return pipeline->backend;
+    StageTimer timer;
+    driver_time_begin(session, &timer, "load LLVM");
+    pipeline->library = open_library(&session->arena);
+    EmitBackendFunction *function = NULL;
+    void *symbol = pipeline->library ? dlsym(pipeline->library, EMIT_LLVM_FUNCTION) : NULL;
+    memcpy(&function, &symbol, sizeof symbol);
+    if (function) pipeline->backend = function();
+    else diag_report(&session->diags, DIAG_no_backend, 0, dlerror());
+    driver_time_end(&timer);
+    return pipeline->backend;
+}
+
+void driver_close(SlopeSession *session) {
+    (void)session; /* the library stays: LLVM does not like to be unloaded */
+}
+
+void driver_unload(SlopeProgram *program) {
+    Unit *unit = program->unit;
+    if (!unit || !unit->jit) return;
+    Pipeline *pipeline = program->session->stages;
+    pipeline->backend->jit_free(unit->jit);
+    unit->jit = NULL;
+}
+
+/* ---- compiled code */
+
+static EmitOptions options_of(const SlopeSession *session) {
+    return (EmitOptions){.level = session->config.optimization,
+                         .unchecked = session->config.unchecked,
+                         .debug = session->config.debug_info,
+#ifndef NDEBUG
+                         .verify = true
+#endif
+    };
+}
+
+/* LLVM's share of the time goes on record like that of any stage. */
+static void note_times(SlopeSession *session, const EmitTimes *times) {
+    driver_time_add(session, "translate", times->translate);
+    driver_time_add(session, "LLVM passes", times->passes);
+    driver_time_add(session, "machine code", times->machine);
+}
+
+static SlopeStatus emit_failed(SlopeSession *session, const EmitError *error) {
+    diag_report(&session->diags, DIAG_emit_failed, 0, error->text[0] ? error->text : "no reason given");
+    return SLOPE_STATUS_error;
+}
+
+SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
+    SlopeSession *session = program->session;
+    Unit *unit = program->unit;
+    func->flags |= FUNC_EXPORT;
+    SlopeStatus status = unit_prepare(unit, NULL);
+    if (status != SLOPE_STATUS_ok) return status;
+    if (!func->body) {
+        diag_report(&session->diags, DIAG_no_body, func->loc, func->name->text);
+        return SLOPE_STATUS_error;
+    }
+    const EmitBackend *backend = unit_backend(session);
+    if (!backend) return SLOPE_STATUS_error;
+    EmitError error = {""};
+    if (!unit->jit) {
+        int nsymbols;
+        const RtSymbol *symbols = runtime_symbols(&nsymbols);
+        EmitJitConfig config = {driver_runtime(session), symbols, nsymbols};
+        unit->jit = backend->jit_new(&config, &error);
+        if (!unit->jit) return emit_failed(session, &error);
+    }
+    EmitOptions options = options_of(session);
+    EmitTimes times = {0};
+    bool fine = backend->jit_add(unit->jit, unit->ir, &options, &times, &error);
+    note_times(session, &times);
+    return fine ? SLOPE_STATUS_ok : emit_failed(session, &error);
+}
+
+static void *find(SlopeProgram *program, EmitSymbol what, Name name) {
+    Unit *unit = program->unit;
+    Pipeline *pipeline = program->session->stages;
+    return unit->jit ? pipeline->backend->jit_find(unit->jit, what, name->text) : NULL;
+}
+
+void *driver_native_address(SlopeProgram *program, Func *func) {
+    return find(program, EMIT_native, func->name);
+}
+void *driver_call_address(SlopeProgram *program, Func *func) { return find(program, EMIT_call, func->name); }
+const RtKernel *driver_kernel(SlopeProgram *program, Func *func) {
+    return find(program, EMIT_kernel, func->name);
+}
+void *driver_uniform_address(SlopeProgram *program, Global *global) {
+    return find(program, EMIT_uniform, global->name);
+}
+
+/* ---- files */
+
+static const struct {
+    const char *name;
+    EmitFormat format;
+} targets[] = {{"llvm-ir", EMIT_llvm_ir}, {"asm", EMIT_asm}, {"obj", EMIT_obj}, {"shared", EMIT_shared}};
+
+const char *driver_target_name(int index) {
+    return index >= 0 && index < (int)(sizeof targets / sizeof targets[0]) ? targets[index].name : NULL;
+}
+
+static SlopeStatus choose_functions(SlopeProgram *program, const SlopeBuildOptions *options) {
+    Func *func;
+    if (options->entry_count == 0) return driver_all_entries(program);
+    for (int i = 0; i < options->entry_count; i++) {
+        SlopeStatus status = driver_entry_or_function(program, options->entries[i], &func);
+        if (status != SLOPE_STATUS_ok) return status;
+    }
+    return SLOPE_STATUS_ok;
+}
+
+SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out) {
+    SlopeSession *session = program->session;
+    Unit *unit = program->unit;
+    SlopeStatus status = choose_functions(program, options);
+    if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, NULL);
+    if (status != SLOPE_STATUS_ok) return status;
+    const EmitBackend *backend = unit_backend(session);
+    if (!backend) return SLOPE_STATUS_error;
+    EmitFile file = {.format = EMIT_llvm_ir};
+    for (int i = 0; driver_target_name(i); i++)
+        if (strcmp(options->target, targets[i].name) == 0) file.format = targets[i].format;
+    const char *folder = own_folder(&session->arena);
+    if (folder) file.runtime_library = format_text(&session->arena, "%s/libslope-rt.a", folder);
+    EmitOptions emit = options_of(session);
+    EmitTimes times = {0};
+    EmitError error = {""};
+    size_t size;
+    char *bytes = backend->make(unit->ir, &emit, &file, &size, &times, &error);
+    note_times(session, &times);
+    if (!bytes) return emit_failed(session, &error);
+    text_add(out, (Str){bytes, (int)size});
+    free(bytes);
+    return SLOPE_STATUS_ok;
+}

@@ -1,0 +1,177 @@
+/* driver: sessions, programs and the pipeline that takes them through the stages; behind the public API.
+ *
+ * The files with an api_ prefix are the API: they check arguments, keep handles, set the trap and turn results into a
+ * status. What needs the compiler itself they leave to the functions under "pipeline" below.
+ *
+ * A function here that returns a SlopeStatus has reported why, unless it is ok. misuse: a name or value that the caller
+ * gave does not fit the program; error: the program is at fault. All of them run under the session's trap. */
+#ifndef SLOPE_DRIVER_H
+#define SLOPE_DRIVER_H
+
+#include "check/check.h"
+#include "ir/ir.h"
+#include "runtime/runtime.h"
+#include "slope.h"
+
+/* ---- the prelude, embedded by the build: prelude_files, ended by a row with name NULL */
+extern const struct PreludeFile prelude_files[];
+
+/* ---- handles */
+
+/* A type in memory: IR types, laid out by rules. One per session and pair of both. */
+struct SlopeType {
+    SlopeSession *session;
+    const Type *type;
+    LayoutRules rules;
+    const char *name;
+};
+
+struct SlopeFunction {
+    SlopeProgram *program;
+    const char *name; /* the expression it was found by */
+    Func *func;
+    void (*call)(void *const *args); /* NULL: not compiled yet */
+};
+
+struct SlopeKernel {
+    SlopeProgram *program;
+    const char *name;
+    Func *func;
+    const RtKernel *compiled; /* NULL: not yet */
+    void **args;              /* of its parameters, which are uniforms: their `data` */
+};
+
+/* Something that the host sets: a global, or a parameter of an entry point. */
+typedef struct Uniform {
+    Name name; /* "entry.name" for parameters */
+    const Type *type;
+    LayoutRules rules;
+    Global *global; /* NULL: a parameter */
+    char *data;     /* its value; copied to compiled code when that exists and whenever it changes */
+} Uniform;
+
+struct SlopeBuffer {
+    SlopeSession *session;
+    SlopeBuffer *prev, *next;
+    RtBuffer memory; /* count: bytes */
+    bool wrapped;    /* memory of the caller, without a counter */
+};
+
+/* What slope_blob_free gets is the address of `blob`. */
+typedef struct BlobNode BlobNode;
+struct BlobNode {
+    SlopeBlob blob;
+    SlopeSession *session;
+    BlobNode *prev, *next;
+    size_t total; /* bytes of this node */
+};
+
+typedef struct StageTimer StageTimer;
+
+struct SlopeSession {
+    SlopeConfig config; /* lists and texts copied */
+    Allocator allocator;
+    Trap trap;
+    bool broken; /* a fault happened: refuse everything but freeing */
+    int errors;  /* when the API was entered */
+    Arena arena;
+    Names names;
+    Sources sources;
+    Diags diags;
+    Types types;
+    Text messages; /* where no callback takes them */
+    Map type_handles;
+    VEC(SlopeTiming) times;
+    StageTimer *timer; /* the innermost that runs */
+    SlopeProgram *programs;
+    SlopeBuffer *buffers;
+    BlobNode *blobs;
+    Runtime *runtime;        /* see driver_runtime */
+    struct Pipeline *stages; /* the pipeline's own: checker, code generator, ... */
+};
+
+struct SlopeProgram {
+    SlopeSession *session;
+    SlopeProgram *prev, *next;
+    Arena arena; /* tree, IR, handles */
+    Name path;
+    VEC(Uniform *) uniforms; /* globals first found by driver_list_uniforms, then parameters of kernels */
+    bool uniforms_listed;
+    VEC(SlopeKernel *) kernels;
+    struct Unit *unit; /* the pipeline's own: module, IR, compiled code */
+};
+
+/* ---- pipeline: the compiler behind the API (pipeline.c and beside it) */
+
+/* Once per session, when all but `stages` is set up; and before it is freed, also after a failed open. */
+SlopeStatus driver_open(SlopeSession *session);
+void driver_close(SlopeSession *session);
+/* Parses the text as the program's module. The text lives as long as the session. */
+SlopeStatus driver_load(SlopeProgram *program, Str text);
+void driver_unload(SlopeProgram *program); /* compiled code is gone after this */
+SlopeStatus driver_check(SlopeProgram *program);
+
+/* The IR function for an expression, with its signature; marked FUNC_EXPORT. misuse: no such function. */
+SlopeStatus driver_find_function(SlopeProgram *program, const char *expression, Func **out);
+/* The entry point of that name, or by the rules of slope_find_kernel. Its parameters are its uniforms; SV_ values are
+ * not among them. */
+SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **out);
+/* Calls driver_add_uniform for every uniform global of the program and of what it imports, used or not. */
+SlopeStatus driver_list_uniforms(SlopeProgram *program);
+
+/* Makes machine code for the function and all it needs. */
+SlopeStatus driver_compile(SlopeProgram *program, Func *func);
+/* Of a function that is compiled; see emit/abi.h for `f`, `f.call` and `f.kernel`. */
+void *driver_native_address(SlopeProgram *program, Func *func);
+void *driver_call_address(SlopeProgram *program, Func *func);
+const RtKernel *driver_kernel(SlopeProgram *program, Func *func);
+/* Where compiled code keeps a uniform; NULL: none refers to it. */
+void *driver_uniform_address(SlopeProgram *program, Global *global);
+
+/* The output of a target, appended to `out`. The target is one of the names below. */
+SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out);
+const char *driver_target_name(int index); /* NULL after the last */
+/* The program, or one function, after a stage (NULL: the last), appended to `out`. */
+SlopeStatus driver_dump(SlopeProgram *program, const char *function, const char *stage, Text *out);
+const char *driver_stage_name(int index);
+SlopeStatus driver_all_entries(SlopeProgram *program); /* every entry point of the file is compiled */
+SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expression, Func **out);
+
+/* ---- api_session.c */
+/* What every function of the API starts with, after `if (setjmp(session->trap.at)) return driver_trapped(session);`.
+ * False: the session is broken. */
+bool driver_enter(SlopeSession *session);
+SlopeStatus driver_trapped(SlopeSession *session);
+/* What it ends with: hands over pending messages; an error reported since driver_enter makes ok an error. */
+SlopeStatus driver_leave(SlopeSession *session, SlopeStatus status);
+SlopeStatus driver_missing(SlopeSession *session, const char *function, const char *argument); /* misuse */
+/* Reads a file through the session's callback into its arena, NUL-terminated. 0, or an errno value; reports nothing. */
+int driver_read_file(SlopeSession *session, const char *path, Str *text);
+Runtime *driver_runtime(SlopeSession *session); /* made at the first call */
+
+/* ---- api_uniform.c */
+void driver_add_uniform(SlopeProgram *program, Name name, Global *global);
+void driver_add_parameters(SlopeKernel *kernel);   /* uniforms for its parameters, memory for its args */
+void driver_apply_uniforms(SlopeProgram *program); /* copies all values to compiled code */
+
+/* ---- api_type.c */
+const SlopeType *driver_type(SlopeSession *session, const Type *type, LayoutRules rules);
+const SlopeType *driver_element(SlopeSession *session, const Type *type,
+                                LayoutRules rules); /* NULL: it has none */
+
+/* ---- api_buffer.c, api_output.c */
+void driver_free_buffers(SlopeSession *session);
+void driver_free_blobs(SlopeSession *session);
+
+/* ---- timing.c: stages may run any number of times, and nest; time inside an inner stage is not the outer one's */
+struct StageTimer {
+    SlopeSession *session;
+    const char *stage;
+    StageTimer *outer;
+    double started, inner; /* milliseconds */
+};
+void driver_time_begin(SlopeSession *session, StageTimer *timer, const char *stage);
+void driver_time_end(StageTimer *timer);
+void driver_time_add(SlopeSession *session, const char *stage, double milliseconds);
+
+#endif

@@ -1,0 +1,78 @@
+/* slope dump: the program after a stage. */
+#include "driver/unit.h"
+
+static void dump_func(Text *out, const Func *func) {
+    ir_print_func(out, func);
+    text_char(out, '\n');
+}
+
+/* Every function that can be lowered by itself. */
+static void lower_everything(Unit *unit, Decl *decl) {
+    for (int i = 0; i < decl->members.count; i++) {
+        Decl *member = decl->members.at[i];
+        if (member->generics && member->generics->params.count) continue;
+        bool function = member->kind == DECL_func && (member->body || member->lazy.count);
+        if (function && !(member->flags & (DECL_ENTRY | DECL_REQUIREMENT)))
+            lower_func(unit->lowerer, member, NULL, NULL, 0);
+        bool container = member->kind == DECL_namespace || member->kind == DECL_struct;
+        if (container) lower_everything(unit, member);
+    }
+}
+
+SlopeStatus driver_all_entries(SlopeProgram *program) {
+    Unit *unit = program->unit;
+    SlopeStatus status = unit_check(unit);
+    for (int i = 0; i < unit->module->members.count && status == SLOPE_STATUS_ok; i++) {
+        Decl *member = unit->module->members.at[i];
+        Func *func;
+        if (member->kind == DECL_func && (member->flags & DECL_ENTRY))
+            status = driver_find_entry(program, member->name->text, &func);
+    }
+    return status;
+}
+
+/* An entry point of that name, or any function that the expression names. */
+SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expression, Func **out) {
+    Unit *unit = program->unit;
+    SlopeStatus status = unit_check(unit);
+    if (status != SLOPE_STATUS_ok) return status;
+    for (int i = 0; i < unit->module->members.count; i++) {
+        const Decl *member = unit->module->members.at[i];
+        if (member->kind == DECL_func && (member->flags & DECL_ENTRY) &&
+            strcmp(member->name->text, expression) == 0)
+            return driver_find_entry(program, expression, out);
+    }
+    return driver_find_function(program, expression, out);
+}
+
+static SlopeStatus dump_ir(SlopeProgram *program, const char *function, const char *stage, Text *out) {
+    Unit *unit = program->unit;
+    Func *func = NULL;
+    SlopeStatus status = unit_check(unit);
+    if (status != SLOPE_STATUS_ok) return status;
+    if (function) status = driver_entry_or_function(program, function, &func);
+    else {
+        status = driver_all_entries(program);
+        lower_everything(unit, unit->module);
+    }
+    if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, stage);
+    if (status != SLOPE_STATUS_ok) return status;
+    if (func) dump_func(out, func);
+    else ir_print_module(out, unit->ir);
+    return SLOPE_STATUS_ok;
+}
+
+SlopeStatus driver_dump(SlopeProgram *program, const char *function, const char *stage, Text *out) {
+    Unit *unit = program->unit;
+    if (stage && strcmp(stage, "syntax") == 0) {
+        if (program->session->diags.errors) return SLOPE_STATUS_error;
+        syntax_print(out, unit->module);
+        return SLOPE_STATUS_ok;
+    }
+    if (stage && strcmp(stage, "check") == 0) {
+        SlopeStatus status = unit_check(unit);
+        if (status == SLOPE_STATUS_ok) check_print(out, unit->checker, unit->module);
+        return status;
+    }
+    return dump_ir(program, function, stage, out);
+}

@@ -1,0 +1,205 @@
+/* The front end behind the API: loading, checking, finding functions and entry points by name. */
+#include "driver/unit.h"
+
+#include <errno.h>
+
+/* ---- files */
+
+static const char *directory_of(Arena *arena, Name path) {
+    const char *slash = path ? strrchr(path->text, '/') : NULL;
+    return slash ? format_text(arena, "%.*s/", (int)(slash - path->text), path->text) : "";
+}
+
+static bool try_file(SlopeSession *session, const char *path, Str *text, Name *found) {
+    if (driver_read_file(session, path, text)) return false;
+    *found = name_from(&session->names, path);
+    return true;
+}
+
+/* Beside the file that asks, then in the search paths. */
+static bool find_file(void *user, Str path, Name from, Str *text, Name *found) {
+    SlopeSession *session = user;
+    Arena *arena = &session->arena;
+    const char *name = format_text(arena, "%.*s", STR_ARG(path));
+    if (name[0] == '/') return try_file(session, name, text, found);
+    if (try_file(session, format_text(arena, "%s%s", directory_of(arena, from), name), text, found))
+        return true;
+    for (int i = 0; i < session->config.include_path_count; i++) {
+        const char *folder = session->config.include_paths[i];
+        size_t n = strlen(folder);
+        const char *separator = n && folder[n - 1] == '/' ? "" : "/";
+        if (try_file(session, format_text(arena, "%s%s%s", folder, separator, name), text, found))
+            return true;
+    }
+    return false;
+}
+
+/* ---- sessions and programs */
+
+SlopeStatus driver_open(SlopeSession *session) {
+    session->stages = arena_new(&session->arena, Pipeline);
+    syntax_init_names(&session->names);
+    return SLOPE_STATUS_ok;
+}
+
+static Define *defines_of(SlopeSession *session) {
+    int n = session->config.define_count;
+    Define *defines = arena_array(&session->arena, Define, n ? n : 1);
+    for (int i = 0; i < n; i++) {
+        const SlopeDefine *define = &session->config.defines[i];
+        defines[i] = (Define){str_of(define->name), str_of(define->value ? define->value : "")};
+    }
+    return defines;
+}
+
+static int prelude_count(void) {
+    int n = 0;
+    while (prelude_files[n].name) n++;
+    return n;
+}
+
+SlopeStatus driver_load(SlopeProgram *program, Str text) {
+    SlopeSession *session = program->session;
+    StageTimer timer;
+    Unit *unit = program->unit = arena_new(&session->arena, Unit);
+    unit->program = program;
+    unit->syntax = (Syntax){.arena = &session->arena,
+                            .names = &session->names,
+                            .sources = &session->sources,
+                            .diags = &session->diags,
+                            .read = find_file,
+                            .user = session,
+                            .defines = defines_of(session),
+                            .ndefines = session->config.define_count};
+    CheckerConfig config = {.syntax = &unit->syntax,
+                            .types = &session->types,
+                            .find_module = find_file,
+                            .user = session,
+                            .prelude = prelude_files,
+                            .nprelude = prelude_count(),
+                            .conformances = (const char **)(uintptr_t)session->config.conformances,
+                            .nconformances = session->config.conformance_count};
+    driver_time_begin(session, &timer, "prelude");
+    unit->checker = checker_new(&session->arena, &config);
+    driver_time_end(&timer);
+    driver_time_begin(session, &timer, "syntax");
+    unit->module = check_load_text(unit->checker, program->path, text);
+    driver_time_end(&timer);
+    unit->ir = module_new(&session->arena, &session->types, &session->names, &session->diags);
+    unit->lowerer = lower_new(&session->arena, unit->checker, unit->ir);
+    return SLOPE_STATUS_ok; /* errors are those of driver_check */
+}
+
+SlopeStatus unit_check(Unit *unit) {
+    SlopeSession *session = unit->program->session;
+    if (!unit->checked) {
+        StageTimer timer;
+        unit->checked = true;
+        driver_time_begin(session, &timer, "check");
+        check_imported(unit->checker);
+        check_add_conformances(unit->checker);
+        diags_flush(&session->diags);
+        driver_time_end(&timer);
+        unit->errors = session->diags.errors;
+    }
+    return unit->errors ? SLOPE_STATUS_error : SLOPE_STATUS_ok;
+}
+
+SlopeStatus driver_check(SlopeProgram *program) { return unit_check(program->unit); }
+
+/* ---- functions by expression */
+
+SlopeStatus driver_find_function(SlopeProgram *program, const char *expression, Func **out) {
+    Unit *unit = program->unit;
+    SlopeSession *session = program->session;
+    if (unit_check(unit) != SLOPE_STATUS_ok) return SLOPE_STATUS_error;
+    char *copy = format_text(&session->arena, "%s", expression);
+    SourceFile *file = source_add(&session->sources, name_from(&session->names, "expression"), str_of(copy));
+    Expr *expr = syntax_parse_expr(&unit->syntax, file);
+    CheckedFunction found;
+    if (!expr || !check_function(unit->checker, unit->module, expr, &found)) return SLOPE_STATUS_misuse;
+    *out = lower_func(unit->lowerer, found.decl, found.subst, found.modes, found.nmodes);
+    (*out)->flags |= FUNC_EXPORT;
+    return SLOPE_STATUS_ok;
+}
+
+/* ---- entry points */
+
+typedef VEC(Decl *) Decls;
+
+static void collect_entries(SlopeSession *session, Decl *decl, Decls *marked, const char *name,
+                            Decl **named) {
+    for (int i = 0; i < decl->members.count; i++) {
+        Decl *member = decl->members.at[i];
+        if (member->kind == DECL_namespace) collect_entries(session, member, marked, name, named);
+        if (member->kind != DECL_func || !member->name) continue;
+        if (member->flags & DECL_ENTRY) vec_push(&session->arena, marked, member);
+        bool better =
+            !*named || (member->flags & DECL_ENTRY) || ((*named)->body == NULL && (*named)->lazy.count == 0);
+        if (strcmp(member->name->text, name) == 0 && better) *named = member;
+    }
+}
+
+static Func *entry_of(Unit *unit, Decl *decl) {
+    Func *func = map_get(&unit->entries, PTR_KEY(decl));
+    if (func) return func;
+    func = lower_entry(unit->lowerer, decl);
+    map_put(&unit->program->session->arena, &unit->entries, PTR_KEY(decl), func);
+    return func;
+}
+
+SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **out) {
+    Unit *unit = program->unit;
+    SlopeSession *session = program->session;
+    if (unit_check(unit) != SLOPE_STATUS_ok) return SLOPE_STATUS_error;
+    Decls marked = {0};
+    Decl *named = NULL;
+    collect_entries(session, unit->module, &marked, name ? name : "main", &named);
+    Decl *entry = named;
+    if (!name && marked.count == 1) entry = marked.at[0];
+    if (!entry && name) {
+        diag_report(&session->diags, DIAG_unknown_entry, 0, name);
+        return SLOPE_STATUS_misuse;
+    }
+    if (!entry) {
+        diag_report(&session->diags, marked.count ? DIAG_which_entry : DIAG_no_entry, 0);
+        for (int i = 0; i < marked.count; i++)
+            diag_note(&session->diags, DIAG_note_entry, marked.at[i]->loc, marked.at[i]->name->text);
+        return SLOPE_STATUS_misuse;
+    }
+    if (entry->generics && entry->generics->params.count) {
+        diag_report(&session->diags, DIAG_generic_entry, entry->loc, entry->name->text);
+        return SLOPE_STATUS_misuse;
+    }
+    *out = entry_of(unit, entry);
+    return SLOPE_STATUS_ok;
+}
+
+/* ---- uniforms */
+
+static bool is_uniform(const Decl *decl) {
+    uint32_t others = MODIFIER_static | MODIFIER_groupshared | MODIFIER_const;
+    return decl->kind == DECL_var && !(decl->modifiers & others) && decl->type &&
+           !(decl->type->flags & TYPE_HAS_ERROR);
+}
+
+static void list_uniforms(Unit *unit, Decl *decl) {
+    for (int i = 0; i < decl->members.count; i++) {
+        Decl *member = decl->members.at[i];
+        if (member->kind == DECL_namespace || member->kind == DECL_buffer_block) list_uniforms(unit, member);
+        else if (is_uniform(member)) {
+            Global *global = lower_uniform(unit->lowerer, member);
+            driver_add_uniform(unit->program, member->name, global);
+        }
+    }
+}
+
+SlopeStatus driver_list_uniforms(SlopeProgram *program) {
+    Unit *unit = program->unit;
+    SlopeStatus status = unit_check(unit);
+    if (status != SLOPE_STATUS_ok) return status;
+    const DeclVec *modules = check_modules(unit->checker);
+    for (int i = 0; i < modules->count; i++)
+        if (modules->at[i] != check_prelude(unit->checker)) list_uniforms(unit, modules->at[i]);
+    return SLOPE_STATUS_ok;
+}

@@ -1,0 +1,79 @@
+/* The compiler, read from top to bottom: which passes a function goes through, in which order.
+ *
+ * syntax and check come first (front.c), lowering follows demand. Then every function that was lowered goes through the
+ * passes of the table; in debug builds it is verified after each. `slope dump --after NAME` stops behind a pass. */
+#include "driver/unit.h"
+
+#include "opt/opt.h"
+
+static bool pass_inline(Func *func) { return opt_inline(func, (InlinePolicy){.max_size = 40}); }
+
+static const struct {
+    const char *name;
+    bool (*run)(Func *func);
+    int level; /* from this optimisation level on */
+} passes[] = {
+    {"inline", pass_inline, 1}, {"sroa", opt_sroa, 1},
+    {"ssa", opt_ssa, 1},        {"simplify", opt_simplify, 1},
+    {"cse", opt_cse, 1},        {"licm", opt_licm, 1},
+    {"unroll", opt_unroll, 1},  {"simplify-again", opt_simplify, 1},
+    {"dce", opt_dce, 1},
+};
+enum { PASSES = sizeof passes / sizeof passes[0] };
+
+static const char *const early_stages[] = {"syntax", "check", "lower"};
+enum { EARLY = sizeof early_stages / sizeof early_stages[0] };
+
+const char *driver_stage_name(int index) {
+    if (index < EARLY) return early_stages[index];
+    return index < EARLY + PASSES ? passes[index - EARLY].name : NULL;
+}
+
+static bool verify(Unit *unit, const Func *func, const char *pass) {
+#ifdef NDEBUG
+    (void)unit, (void)func, (void)pass;
+    return true;
+#else
+    const char *wrong = ir_verify(unit->ir->arena, func);
+    if (wrong) arena_fault(unit->ir->arena, format_text(unit->ir->arena, "after %s: %s", pass, wrong));
+    return true;
+#endif
+}
+
+static bool is_stop(const char *stop, const char *name) { return stop && strcmp(stop, name) == 0; }
+
+bool unit_run_passes(Unit *unit, const char *stop) {
+    SlopeSession *session = unit->program->session;
+    if (is_stop(stop, "lower")) return true;
+    for (int i = 0; i < PASSES; i++) {
+        StageTimer timer;
+        if (session->config.optimization < passes[i].level) continue;
+        driver_time_begin(session, &timer, passes[i].name);
+        for (int k = unit->passed; k < unit->ir->funcs.count; k++) {
+            Func *func = unit->ir->funcs.at[k];
+            if (!func->body) continue;
+            passes[i].run(func);
+            verify(unit, func, passes[i].name);
+        }
+        driver_time_end(&timer);
+        if (is_stop(stop, passes[i].name)) return true;
+    }
+    unit->passed = unit->ir->funcs.count;
+    return true;
+}
+
+SlopeStatus unit_prepare(Unit *unit, const char *stop) {
+    SlopeSession *session = unit->program->session;
+    SlopeStatus status = unit_check(unit);
+    if (status != SLOPE_STATUS_ok) return status;
+    StageTimer timer;
+    int errors = session->diags.errors;
+    driver_time_begin(session, &timer, "lower");
+    lower_run(unit->lowerer);
+    for (int i = unit->passed; i < unit->ir->funcs.count; i++)
+        if (unit->ir->funcs.at[i]->body) verify(unit, unit->ir->funcs.at[i], "lower");
+    driver_time_end(&timer);
+    if (session->diags.errors > errors) return SLOPE_STATUS_error;
+    unit_run_passes(unit, stop);
+    return session->diags.errors > errors ? SLOPE_STATUS_error : SLOPE_STATUS_ok;
+}

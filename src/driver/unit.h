@@ -1,0 +1,41 @@
+/* The pipeline's own: what a program is while it goes through the stages. */
+#ifndef SLOPE_UNIT_H
+#define SLOPE_UNIT_H
+
+#include "driver/driver.h"
+#include "emit/emit.h"
+#include "lower/lower.h"
+
+typedef struct Pipeline {
+    const EmitBackend *backend; /* NULL: not loaded yet */
+    void *library;
+} Pipeline;
+
+typedef struct Unit {
+    SlopeProgram *program;
+    Syntax syntax;
+    Checker *checker;
+    Decl *module; /* of the program's own file */
+    bool checked;
+    int errors; /* after checking */
+    Module *ir;
+    Lowerer *lowerer;
+    Map entries; /* Decl -> Func */
+    int passed;  /* functions that went through the passes */
+    EmitJit *jit;
+    const char *define_names;
+} Unit;
+
+/* ---- pipeline.c */
+/* Takes all functions that were lowered since the last call through the passes, up to `stop` (NULL: all). */
+bool unit_run_passes(Unit *unit, const char *stop);
+SlopeStatus unit_prepare(Unit *unit,
+                         const char *stop); /* lowered, differentiated, optimised; error: reported */
+
+/* ---- front.c */
+SlopeStatus unit_check(Unit *unit);
+
+/* ---- backend.c */
+const EmitBackend *unit_backend(SlopeSession *session); /* NULL: reported */
+
+#endif
