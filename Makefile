@@ -1,0 +1,47 @@
+# The short way to everything; CMake and Ninja do the work.
+#   make            build/slope and build/libslope
+#   make demo       the examples, run                      make check      format, layering, sizes
+#   make test       all tests, three builds                make format     lays out the source as clang-format has it
+#   make bless      rewrite goldens; read the diff         make bench      speed against C
+#   make fuzz       broken programs, for SECONDS           make install    to PREFIX, under DESTDIR
+BUILD   ?= build
+PREFIX  ?= /usr/local
+SECONDS ?= 60
+
+all:
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
+	@cmake --build $(BUILD)
+
+setup:
+	@scripts/setup.sh
+
+demo: setup all
+	@scripts/demo.sh $(BUILD)
+
+test: setup
+	@python3 scripts/test.py
+
+bless: all
+	@tests/run.py --build $(BUILD) --bless
+
+format:
+	@find src include tests examples bench -name '*.[ch]' -exec clang-format -i {} +
+
+check:
+	@scripts/check.py
+
+bench: all
+	@python3 bench/run.py --build $(BUILD)
+
+fuzz:
+	@cmake -S . -B build-sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSLOPE_SANITIZE=ON > /dev/null
+	@cmake --build build-sanitize --target slope
+	@tests/fuzz.py --build build-sanitize --seconds $(SECONDS)
+
+install: all
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	rm -rf $(BUILD) build-gcc build-clang build-sanitize
+
+.PHONY: all setup demo test bless format check bench fuzz install clean

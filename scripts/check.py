@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Checks of the source that a compiler does not make: format, layering, sizes, habits, and no global state.
+
+    scripts/check.py [--objects BUILD]     BUILD: look for global variables in the objects of that build
+
+Prints one line per problem; the exit status is 1 if there is any.
+"""
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# A folder includes itself and those before it in this list, apart from the exceptions.
+LAYERS = "base diag type syntax check ir lower autodiff opt emit runtime driver cli".split()
+TREE = {"syntax", "check"}  # nothing that works on the IR sees the tree
+FORBIDDEN = {
+    "ir": TREE,
+    "autodiff": TREE | {"lower", "opt", "emit"},
+    "opt": TREE | {"lower", "autodiff", "emit"},
+    "emit": TREE | {"lower", "autodiff", "opt"},
+    "runtime": TREE | {"lower", "autodiff", "opt"},
+    "cli": set(LAYERS) - {"cli"},
+}
+SEES_PUBLIC_HEADER = {"driver", "cli"}
+MAY_PRINT = {"driver", "cli"}
+FILE_LINES = 1000
+FUNCTION_LINES = 100  # unless it is one flat switch
+PRINTING = re.compile(r"\b(v?f?printf|puts|fputs|putchar|fopen|fwrite|perror|exit|_exit)\s*\(")
+UNFINISHED = re.compile(r"\b(TODO|FIXME|not implemented)\b", re.IGNORECASE)
+COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+
+
+def sources(*folders, suffixes=(".c", ".h")):
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in suffixes and path.is_file():
+                yield path
+
+
+def shown(path):
+    return path.relative_to(ROOT)
+
+
+def blank(text):
+    """Without comments and strings, but with the same lines."""
+    return COMMENT_OR_STRING.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+# ---- each check yields lines
+
+def check_format():
+    files = [str(path) for path in sources("src", "include", "tests", "examples", "bench")]
+    if not files:
+        return
+    result = subprocess.run(["clang-format", "--dry-run", "-Werror", *files], capture_output=True, text=True)
+    places = re.findall(r"^(\S+?):(\d+):\d+: error:", result.stderr, re.MULTILINE)
+    for path in dict.fromkeys(path for path, _ in places):
+        line = next(line for where, line in places if where == path)
+        yield f"{shown(Path(path))}:{line}: not formatted; run: make format"
+    if result.returncode and not places:
+        yield f"clang-format: {result.stderr.strip()[:200]}"
+
+
+def folder_of(path):
+    return path.relative_to(ROOT / "src").parts[0]
+
+
+def check_layering():
+    for path in sources("src", suffixes=(".c", ".h", ".def")):
+        folder = folder_of(path)
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if found:
+                problem = include_problem(path, folder, found[1])
+                if problem:
+                    yield f"{shown(path)}:{number}: {problem}"
+
+
+def include_problem(path, folder, name):
+    if name == "slope.h":
+        return None if folder in SEES_PUBLIC_HEADER else f"{folder} does not see slope.h"
+    if "/" not in name:
+        return None if (path.parent / name).exists() else f"'{name}' is not in this folder; write FOLDER/{name}"
+    other = name.split("/")[0]
+    if other not in LAYERS:
+        return f"'{other}' is no folder of src"
+    if LAYERS.index(other) > LAYERS.index(folder) or other in FORBIDDEN.get(folder, ()):
+        return f"{folder} does not see {other}"
+    return None
+
+
+def functions(lines):
+    """(first line, number of lines, lines) of each function, in formatted text."""
+    start = None
+    for number, line in enumerate(lines, 1):
+        if start is None and re.match(r"[A-Za-z_].*\(", line) and not line.rstrip().endswith((";", "}")):
+            start = number
+        elif start is not None and line.rstrip().endswith(";") and not line.startswith(" "):
+            start = None
+        if start is not None and line.startswith("}"):
+            yield start, number - start + 1, lines[start - 1:number]
+            start = None
+
+
+def is_flat_switch(body):
+    starts = [i for i, line in enumerate(body) if line.startswith("    switch (")]
+    if len(starts) != 1:
+        return False
+    end = next((i for i in range(starts[0] + 1, len(body)) if body[i].startswith("    }")), len(body))
+    return end - starts[0] >= 0.7 * len(body)
+
+
+def check_sizes():
+    for path in sources("src", "include"):
+        lines = path.read_text().splitlines()
+        if len(lines) > FILE_LINES:
+            yield f"{shown(path)}: {len(lines)} lines; at most {FILE_LINES}"
+        for start, count, body in functions(lines):
+            if count > FUNCTION_LINES and not is_flat_switch(body):
+                yield f"{shown(path)}:{start}: a function of {count} lines; at most {FUNCTION_LINES}"
+
+
+def check_habits():
+    for path in sources("src", "include", "tests", "examples", suffixes=(".c", ".h", ".def")):
+        text = path.read_text()
+        if not text.startswith("/*"):
+            yield f"{shown(path)}:1: it does not open with what it is"
+        for number, line in enumerate(text.splitlines(), 1):
+            if UNFINISHED.search(line):
+                yield f"{shown(path)}:{number}: unfinished: {line.strip()[:60]}"
+    for path in sources("src"):
+        if folder_of(path) in MAY_PRINT:
+            continue
+        for number, line in enumerate(blank(path.read_text()).splitlines(), 1):
+            found = PRINTING.search(line)
+            if found:
+                yield f"{shown(path)}:{number}: {found[1]} is for driver and cli alone"
+
+
+def check_globals(build):
+    """Variables that are neither constant nor local, in the objects of the libraries and the command."""
+    objects = sorted(Path(build).glob("CMakeFiles/slope*.dir/**/*.o"))
+    if not objects:
+        yield f"{build}: no objects there"
+    for path in objects:
+        table = subprocess.run(["objdump", "-t", str(path)], capture_output=True, text=True, check=True).stdout
+        for line in table.splitlines():
+            found = re.match(r"[0-9a-f]{16} .{6}O (\S+)\t[0-9a-f]+ +(?:\.hidden )?(\S+)", line)
+            if found and re.match(r"\.(data|bss|tbss|tdata)(?!\.rel\.ro)|\*COM\*", found[1]):
+                yield f"{path.name}: '{found[2]}' is a global variable"
+
+
+CHECKS = {"format": check_format, "layering": check_layering, "sizes": check_sizes, "habits": check_habits}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--objects", metavar="BUILD", help="also look for global variables in this build")
+    options = parser.parse_args()
+    problems = [line for check in CHECKS.values() for line in check()]
+    if options.objects:
+        problems += check_globals(options.objects)
+    for line in problems:
+        print(line)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Tests of check.py: that each rule finds what breaks it, and lets pass what does not."""
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+import check
+
+
+class CheckTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.old_root, check.ROOT = check.ROOT, Path(self.folder.name)
+
+    def tearDown(self):
+        check.ROOT = self.old_root
+        self.folder.cleanup()
+
+    def file(self, name, text):
+        path = check.ROOT / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def assert_finds(self, rule, *parts):
+        """One problem per part, in order."""
+        problems = list(rule())
+        self.assertEqual(len(parts), len(problems), problems)
+        for part, problem in zip(parts, problems):
+            self.assertIn(part, problem)
+
+    def test_layering(self):
+        self.file("src/base/base.h", "")
+        self.file("src/base/a.c", '#include "base.h"\n#include "diag/diag.h"\n')
+        self.file("src/ir/a.c", '#include "type/type.h"\n#include "check/check.h"\n')
+        self.file("src/opt/a.c", '#include "ir/ir.h"\n#include "autodiff/ad.h"\n')
+        self.file("src/cli/a.c", '#include "slope.h"\n#include "base/base.h"\n#include "cli/cli.h"\n')
+        self.file("src/lower/a.c", '#include "check/check.h"\n#include "nowhere.h"\n#include "slope.h"\n')
+        self.assert_finds(check.check_layering, "base/a.c:2: base does not see diag", "cli/a.c:2: cli does not see base",
+                          "ir/a.c:2: ir does not see check", "'nowhere.h' is not in this folder",
+                          "lower does not see slope.h", "opt/a.c:2: opt does not see autodiff")
+
+    def test_long_functions(self):
+        long_body = "    work();\n" * 100
+        self.file("src/base/a.c", "/* x */\nstatic int f(int a,\n             int b) {\n" + long_body + "}\n\nint g(void) { return 1; }\n")
+        cases = "    case 1: return 2;\n" * 100
+        self.file("src/base/b.c", "/* x */\nint f(int a) {\n    switch (a) {\n" + cases + "    }\n}\n")
+        self.file("src/base/c.c", "/* x */\nint f(int a);\n" + "int g(void) {\n    return 1;\n}\n" * 60)
+        self.assert_finds(check.check_sizes, "src/base/a.c:2: a function of 103 lines")
+
+    def test_long_files(self):
+        self.file("src/base/a.c", "/* x */\n" * 1001)
+        self.assert_finds(check.check_sizes, "src/base/a.c: 1001 lines")
+
+    def test_habits(self):
+        self.file("src/base/a.c", "/* x */\nvoid f(void) { printf(\"x\"); } /* printf( */\n")
+        self.file("src/base/b.c", "/* x */\nvoid f(void) { snprintf(s, 3, \"exit(\"), text_printf(t, \"x\"); }\n")
+        self.file("src/base/c.c", "int x; /* TO" + "DO */\n")
+        self.file("src/cli/a.c", "/* x */\nvoid f(void) { printf(\"x\"); }\n")
+        self.assert_finds(check.check_habits, "c.c:1: it does not open", "c.c:1: unfinished", "a.c:2: printf is for driver")
+
+    def test_format(self):
+        self.file(".clang-format", "BasedOnStyle: LLVM\n")
+        self.file("src/base/good.c", "int x;\n")
+        self.file("src/base/bad.c", "int   x;\n")
+        self.assert_finds(check.check_format, "src/base/bad.c:1: not formatted")
+
+    def test_globals(self):
+        source = self.file("a.c", "static int counter, start = 2;\nstatic const char *const names[] = {\"a\"};\n"
+                           "int *f(void) { counter++; return &start; }\nconst char *g(int i) { return names[i]; }\n")
+        objects = check.ROOT / "CMakeFiles" / "slope_base.dir"
+        objects.mkdir(parents=True)
+        subprocess.run(["gcc", "-fPIC", "-c", str(source), "-o", str(objects / "a.o")], check=True)
+        problems = sorted(check.check_globals(check.ROOT))
+        self.assertEqual(["a.o: 'counter' is a global variable", "a.o: 'start' is a global variable"], problems)
+
+
+if __name__ == "__main__":
+    unittest.main()

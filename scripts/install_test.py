@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Installs a build into an empty folder and uses it from there, as a stranger would.
+
+Every examples/*.c is compiled against the installed library, once by what pkg-config says and once by a CMake project,
+and run in examples/; what it prints must be what the .out file beside it holds. The header must also be C++.
+
+    scripts/install_test.py BUILD
+"""
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = """cmake_minimum_required(VERSION 3.20)
+project(stranger LANGUAGES C)
+find_package(slope REQUIRED)
+add_executable(stranger {source})
+target_link_libraries(stranger PRIVATE slope::slope)
+"""
+USES = "#include <slope.h>\nint main(void) {{ return slope_version()[0] {test} '0'; }}\n"
+
+
+class Trouble(Exception):
+    pass
+
+
+def execute(command, folder, **environment):
+    result = subprocess.run(command, cwd=folder, env=dict(os.environ, **environment), capture_output=True, text=True,
+                            timeout=120)
+    if result.returncode:
+        raise Trouble(f"{shlex.join(map(str, command))}\nexit status {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+class Installation:
+    def __init__(self, build, folder):
+        self.folder = Path(folder)
+        self.prefix = self.folder / "prefix"
+        execute(["cmake", "--install", build, "--prefix", self.prefix], ROOT)
+        found = list(self.prefix.rglob("slope.pc"))
+        if not found:
+            raise Trouble("no slope.pc was installed")
+        self.package_path = found[0].parent
+        self.libraries = self.package_path.parent
+
+    def by_pkg_config(self, source):
+        flags = execute(["pkg-config", "--cflags", "--libs", "slope"], ROOT, PKG_CONFIG_PATH=str(self.package_path))
+        program = self.folder / f"{source.stem}-pc"
+        execute(["gcc", "-std=c17", "-Wall", "-Wextra", "-Werror", source, "-o", program, *shlex.split(flags), "-lm",
+                 f"-Wl,-rpath,{self.libraries}"], ROOT)
+        return program
+
+    def by_static_library(self, source):
+        flags = execute(["pkg-config", "--static", "--cflags", "--libs", "slope"], ROOT,
+                        PKG_CONFIG_PATH=str(self.package_path))
+        words = [str(self.libraries / "libslope.a") if word == "-lslope" else word for word in shlex.split(flags)]
+        program = self.folder / f"{source.stem}-static"
+        execute(["gcc", "-std=c17", source, "-o", program, *words], ROOT)
+        return program
+
+    def by_cmake(self, source):
+        project = self.folder / f"{source.stem}-cmake"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(PROJECT.format(source=source))
+        execute(["cmake", "-S", project, "-B", project / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={self.prefix}"], ROOT)
+        execute(["cmake", "--build", project / "build"], ROOT)
+        return project / "build" / "stranger"
+
+
+def check_header_is_cpp(installation):
+    source = installation.folder / "header.cc"
+    source.write_text(USES.format(test="!="))
+    execute(["clang", "-x", "c++", "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+             "-I", installation.prefix / "include", source], ROOT)
+
+
+def check_command_runs(installation):
+    version = execute([installation.prefix / "bin" / "slope", "--version"], ROOT)
+    if not version.startswith("slope "):
+        raise Trouble(f"slope --version prints '{version}'")
+
+
+def check_example(installation, source, way):
+    expected = source.with_suffix(".out")
+    if not expected.exists():
+        raise Trouble(f"there is no {expected.name} beside it")
+    printed = execute([way(installation, source)], source.parent)
+    if printed != expected.read_text():
+        raise Trouble(f"expected:\n{expected.read_text()}found:\n{printed}")
+
+
+def all_checks(installation):
+    """(name, function) of each."""
+    yield "the header is C++", lambda: check_header_is_cpp(installation)
+    yield "the command runs", lambda: check_command_runs(installation)
+    plain = installation.folder / "plain.c"
+    plain.write_text(USES.format(test="-"))
+    ways = {"pkg-config": Installation.by_pkg_config, "CMake": Installation.by_cmake,
+            "static": Installation.by_static_library}
+    yield "pkg-config", lambda: execute([installation.by_pkg_config(plain)], ROOT)
+    yield "CMake", lambda: execute([installation.by_cmake(plain)], ROOT)
+    yield "static library", lambda: execute([installation.by_static_library(plain)], ROOT)
+    for source in sorted((ROOT / "examples").glob("*.c")):
+        for name, way in ways.items():
+            yield f"{source.name} by {name}", lambda source=source, way=way: check_example(installation, source, way)
+
+
+def run_all(build):
+    """How many passed, and a list of (name, what went wrong)."""
+    passed, failures = 0, []
+    with tempfile.TemporaryDirectory(prefix="slope-install-") as folder:
+        try:
+            installation = Installation(build, folder)
+        except (Trouble, OSError, subprocess.TimeoutExpired) as trouble:
+            return 0, [("installation", str(trouble))]
+        for name, function in all_checks(installation):
+            try:
+                function()
+                passed += 1
+            except (Trouble, OSError, subprocess.TimeoutExpired) as trouble:
+                failures.append((f"installation: {name}", str(trouble)))
+    return passed, failures
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    passed, failures = run_all(sys.argv[1])
+    for name, what in failures:
+        print(f"FAIL {name}\n    " + what.strip().replace("\n", "\n    "))
+    print(f"{passed} passed, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

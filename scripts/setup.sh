@@ -1,0 +1,34 @@
+#!/bin/sh
+# Installs the Debian packages that building and testing need, if any is missing. As root it installs them and says so;
+# as another user it prints the line to run. On other systems it only looks for the programs.
+set -eu
+
+packages="gcc libc6-dev cmake ninja-build clang clang-format llvm-19-dev llvm-19-tools libcmocka-dev pkg-config python3"
+programs="gcc cmake ninja clang clang-format llvm-config-19 pkg-config python3"
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+    for program in $programs; do
+        command -v "$program" >/dev/null 2>&1 && continue
+        echo "setup: '$program' is missing, and this is no Debian where its package could be named" >&2
+        exit 1
+    done
+    exit 0
+fi
+
+missing=""
+for package in $packages; do
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+    case $status in installed*) ;; *) missing="$missing $package" ;; esac
+done
+[ -z "$missing" ] && exit 0
+
+if [ "$(id -u)" != 0 ]; then
+    echo "setup: packages are missing; run this once, then try again:" >&2
+    echo "    sudo apt-get update && sudo apt-get install -y --no-install-recommends$missing" >&2
+    exit 1
+fi
+
+echo "setup: installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends $missing

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What `make test` does: builds with gcc, with clang and with sanitizers, runs everything, adds it all up.
+
+Steps that are not tests (a build, a check) count as one each. The last line is `N passed, N failed`.
+"""
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
+import check
+import install_test
+import run
+
+
+class Tally:
+    def __init__(self):
+        self.passed, self.failed, self.started = 0, 0, time.monotonic()
+
+    def step(self, name, passed, failures):
+        """One step of the whole: how many passed, and a list of (name, what went wrong)."""
+        run.report(failures)
+        self.passed += passed
+        self.failed += len(failures)
+        spent = time.monotonic() - self.started
+        self.started = time.monotonic()
+        print(f"{name}: {passed} passed, {len(failures)} failed ({spent:.0f} s)", flush=True)
+        return not failures
+
+
+def build(name, compiler, *options):
+    """None, or what went wrong."""
+    folder = ROOT / name
+    commands = [["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", f"-DCMAKE_C_COMPILER={compiler}", *options],
+                ["cmake", "--build", str(folder)]]
+    for command in commands:
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if result.returncode:
+            return "\n".join(result.stdout.splitlines()[-60:])
+    return None
+
+
+def step_build(tally, name, compiler, *options):
+    problem = build(name, compiler, *options)
+    return tally.step(f"{name} ({compiler})", int(problem is None), [(name, problem)] if problem else [])
+
+
+def sanitizing_compiler():
+    """clang if its sanitizer runtime is installed, else gcc."""
+    probe = ["clang", "-fsanitize=address,undefined", "-x", "c", "-", "-o", "/dev/null"]
+    return "clang" if subprocess.run(probe, input=b"int main(void) { return 0; }", capture_output=True).returncode == 0 \
+        else "gcc"
+
+
+def step_checks(tally):
+    failures = [(f"check {name}", "\n".join(problems)) for name, rule in check.CHECKS.items()
+                for problems in [list(rule())] if problems]
+    tally.step("source", len(check.CHECKS) - len(failures), failures)
+
+
+def step_python(tally, path):
+    """A file of Python tests."""
+    result = subprocess.run([sys.executable, str(ROOT / path)], capture_output=True, text=True)
+    found = re.search(r"^Ran (\d+) tests?", result.stderr, re.MULTILINE)
+    total = int(found[1]) if found else 0
+    names = re.findall(r"^(?:FAIL|ERROR): (\S+)", result.stderr, re.MULTILINE)
+    if not names and (result.returncode or not total):
+        names = ["(all)"]
+    failures = [(f"{path}/{name}", result.stderr[-3000:] if name == names[0] else "") for name in names]
+    tally.step(path, total - len(failures) if total else 0, failures)
+
+
+def step_suite(tally, name):
+    suite = run.Suite(ROOT / name)
+    if not suite.slope.exists():
+        tally.step(f"suite, {name}", 0, [(name, "there is no slope in this build")])
+        return
+    tally.step(f"suite, {name}", *run.run_suite(suite))
+
+
+def main():
+    os.chdir(ROOT)
+    tally = Tally()
+    step_checks(tally)
+    step_python(tally, "tests/run_test.py")
+    step_python(tally, "scripts/check_test.py")
+    built = step_build(tally, "build-gcc", "gcc", "-DCMAKE_BUILD_TYPE=Release")
+    if built:
+        problems = list(check.check_globals(ROOT / "build-gcc"))
+        tally.step("globals", int(not problems), [("check globals", "\n".join(problems))] if problems else [])
+        step_suite(tally, "build-gcc")
+        tally.step("installation", *install_test.run_all(ROOT / "build-gcc"))
+    step_build(tally, "build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release")
+    if step_build(tally, "build-sanitize", sanitizing_compiler(), "-DCMAKE_BUILD_TYPE=Debug", "-DSLOPE_SANITIZE=ON"):
+        step_suite(tally, "build-sanitize")
+    print(f"{tally.passed} passed, {tally.failed} failed")
+    return 1 if tally.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
