@@ -278,6 +278,7 @@ SLOPE_API size_t slope_buffer_size(const SlopeBuffer *buffer);
 typedef struct SlopeUniform {
     const char *name;
     const SlopeType *type;
+    bool is_block; /* a ConstantBuffer or ParameterBlock; `type` is the type of what is in it, and that is set */
 } SlopeUniform;
 
 SLOPE_API int slope_uniform_count(SlopeProgram *program);

@@ -210,6 +210,15 @@ static int place_cost(Env *env, Attempt *attempt, const Expr *arg, const Type *t
     return COST_none;
 }
 
+/* Does a parameter of `owner` occur in the type? */
+static bool mentions(const Type *type, const Decl *owner) {
+    if (!(type->flags & TYPE_HAS_PARAM)) return false;
+    if (type->kind == TYPE_param) return type->decl == owner;
+    for (int i = 0; i < type->nargs; i++)
+        if (mentions(type->args[i], owner)) return true;
+    return false;
+}
+
 static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
     const ParamSig *param = &attempt->sig.params[param_of_arg(&attempt->sig, args->count, i)];
     const Expr *arg = args->at[i];
@@ -222,9 +231,9 @@ static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
         attempt->failure = FAIL_convert;
         return cost;
     }
-    bool bare = param->type->kind == TYPE_param && param->type->decl == attempt->candidate->decl;
-    if (bare && arg->type && arg->type->kind == TYPE_interface && type == arg->type) cost = 0;
-    return cost + (bare ? COST_generic : 0);
+    bool generic = mentions(param->type, attempt->candidate->decl);
+    if (generic && arg->type && arg->type->kind == TYPE_interface && type == arg->type) cost = 0;
+    return cost + (generic ? COST_generic : 0);
 }
 
 static void attempt_candidate(Env *env, Attempt *attempt, ExprVec *args) {
@@ -250,28 +259,46 @@ static int visible_generics(const Decl *decl) {
     return n;
 }
 
-static void all_bounds(Checker *c, const Decl *decl, TypeVec *out) {
-    for (int i = 0; decl->generics && i < decl->generics->constraints.count; i++) {
-        const Constraint *constraint = &decl->generics->constraints.at[i];
-        if (!constraint->equal && constraint->bound_type && constraint->bound_type->kind == TYPE_interface)
-            vec_push(c->arena, out, constraint->bound_type);
-    }
+static bool is_bound(const Constraint *constraint) {
+    return !constraint->equal && !constraint->optional && constraint->bound_type &&
+           constraint->bound_type->kind == TYPE_interface;
 }
 
-static bool implies(Checker *c, const TypeVec *a, const TypeVec *b) {
-    for (int i = 0; i < b->count; i++) {
+/* b's parameters, replaced by a's; NULL: the two do not have as many. */
+static const Subst *renaming(Checker *c, const Decl *a, const Decl *b) {
+    int n = generic_count(b);
+    if (n != generic_count(a)) return NULL;
+    const Type **args = arena_array(c->arena, const Type *, n);
+    for (int i = 0; i < n; i++) args[i] = param_type(c, a, i);
+    return subst_new(c, NULL, b, args, n);
+}
+
+/* Do a's constraints say all that b's say? */
+static bool implies(Checker *c, const Decl *a, const Decl *b, const Subst *b_as_a) {
+    for (int i = 0; i < b->generics->constraints.count; i++) {
+        const Constraint *wanted = &b->generics->constraints.at[i];
+        if (!is_bound(wanted)) continue;
+        const Type *subject = check_subst(c, wanted->subject_type, b_as_a),
+                   *bound = check_subst(c, wanted->bound_type, b_as_a);
         bool found = false;
-        for (int j = 0; j < a->count && !found; j++) found = interface_inherits(c, a->at[j], b->at[i]);
+        for (int k = 0; k < a->generics->constraints.count && !found; k++) {
+            const Constraint *have = &a->generics->constraints.at[k];
+            found = is_bound(have) && have->subject_type == subject &&
+                    interface_inherits(c, have->bound_type, bound);
+        }
         if (!found) return false;
     }
     return true;
 }
 
-static int compare_constraints(Checker *c, const Decl *a, const Decl *b) {
-    TypeVec of_a = {0}, of_b = {0};
-    all_bounds(c, a, &of_a);
-    all_bounds(c, b, &of_b);
-    bool a_implies = implies(c, &of_a, &of_b), b_implies = implies(c, &of_b, &of_a);
+/* Only functions whose parameters have the same types, but for the names of the generic ones, can be compared. */
+static int compare_constraints(Checker *c, const Attempt *a, const Attempt *b) {
+    const Decl *da = a->candidate->decl, *db = b->candidate->decl;
+    const Subst *b_as_a = renaming(c, da, db), *a_as_b = renaming(c, db, da);
+    if (!b_as_a || a->sig.nparams != b->sig.nparams) return 0;
+    for (int i = 0; i < a->sig.nparams; i++)
+        if (a->sig.params[i].type != check_subst(c, b->sig.params[i].type, b_as_a)) return 0;
+    bool a_implies = implies(c, da, db, b_as_a), b_implies = implies(c, db, da, a_as_b);
     return a_implies == b_implies ? 0 : a_implies ? -1 : 1;
 }
 
@@ -283,7 +310,7 @@ static int compare(Checker *c, const Attempt *a, const Attempt *b) {
     if (a->cost != b->cost) return a->cost - b->cost;
     int ga = visible_generics(da), gb = visible_generics(db);
     if ((ga == 0) != (gb == 0)) return ga == 0 ? -1 : 1;
-    int constraints = ga ? compare_constraints(c, da, db) : 0;
+    int constraints = ga ? compare_constraints(c, a, b) : 0;
     if (constraints) return constraints;
     if (ga != gb) return ga - gb;
     if (a->candidate->distance != b->candidate->distance)
@@ -449,6 +476,7 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     memcpy(e->modes, list->modes, sizeof e->modes);
     e->nmodes = list->nmodes;
     bool failed = false;
+    ExprVec written = {0};
     if (attempt->sig.has_this) e->a = this_arg(env, loc, attempt);
     else if (attempt->candidate->base && attempt->candidate->base->type &&
              attempt->candidate->base->type->kind == TYPE_interface)
@@ -463,7 +491,11 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
             arg = by_place ? place_arg(env, arg, param, type) : coerce(env, arg, type);
         failed |= arg->kind == EXPR_error;
         vec_push(c->arena, &e->args, arg);
+        if (by_place) vec_push(c->arena, &written, arg);
     }
+    bool changes_object = e->a && attempt->sig.this_pass == PASS_inout && !is_subscript;
+    if (changes_object) vec_push(c->arena, &written, e->a);
+    if (written.count > 1 && !failed) check_aliases(env, written.at, written.count);
     for (int i = args->count; i < attempt->sig.nparams && pack_index(&attempt->sig) < 0; i++) {
         check_default_argument(c, attempt->sig.params[i].decl);
         vec_push(c->arena, &e->args, NULL);

@@ -8,7 +8,7 @@ static void init_names(Checker *c) {
     KNOWN_NAMES(X)
 #undef X
     c->known.call = name_from(c->names, "operator()");
-    c->known.subscript = name_from(c->names, "operator[]");
+    c->known.subscript = name_from(c->names, "__subscript");
     for (int op = 1; op < OPERATOR_COUNT; op++)
         c->known.operators[op] =
             name_from(c->names, format_text(c->arena, "operator%s", operator_text((Operator)op)));
@@ -37,6 +37,17 @@ Decl *check_prelude_decl(Checker *c, const char *name) {
 
 /* ---- redeclarations */
 
+static bool same_constraints(Checker *c, const Decl *a, const Decl *b, const Subst *b_as_a) {
+    if (a->generics->constraints.count != b->generics->constraints.count) return false;
+    for (int i = 0; i < a->generics->constraints.count; i++) {
+        const Constraint *x = &a->generics->constraints.at[i], *y = &b->generics->constraints.at[i];
+        if (!x->bound_type || !y->bound_type || x->equal != y->equal) return false;
+        if (x->subject_type != check_subst(c, y->subject_type, b_as_a)) return false;
+        if (x->bound_type != check_subst(c, y->bound_type, b_as_a)) return false;
+    }
+    return true;
+}
+
 static bool same_parameters(Checker *c, Decl *a, Decl *b) {
     if (a->flavour != b->flavour || generic_count(a) != generic_count(b)) return false;
     if (decl_is_static(a) != decl_is_static(b)) return false;
@@ -55,8 +66,7 @@ static bool same_parameters(Checker *c, Decl *a, Decl *b) {
             return false;
     uint32_t fix = MODIFIER_prefix | MODIFIER_postfix;
     if ((a->modifiers & fix) != (b->modifiers & fix)) return false;
-    if (!n) return true;
-    return a->generics->constraints.count == b->generics->constraints.count;
+    return !n || same_constraints(c, a, b, subst);
 }
 
 static bool has_body(const Decl *decl) { return decl->body || decl->lazy.count; }
@@ -94,22 +104,40 @@ static void check_redeclarations(Checker *c, Decl *decl) {
 
 /* ---- structs that contain themselves */
 
-static bool contains(Checker *c, const Type *type, const Decl *wanted, int depth) {
-    if (depth > 64) return true;
+typedef struct Containment {
+    const Decl *wanted;
+    Map seen; /* types that were looked into */
+} Containment;
+
+static bool contains(Checker *c, const Type *type, Containment *search);
+
+static bool any_contains(Checker *c, const Type *const *types, int count, Containment *search) {
+    for (int i = 0; i < count; i++)
+        if (contains(c, types[i], search)) return true;
+    return false;
+}
+
+static bool struct_contains(Checker *c, const Type *type, Containment *search) {
+    DeclVec fields = check_all_fields(c, type);
+    for (int i = 0; i < fields.count; i++)
+        if (contains(c, check_field_type(c, type, fields.at[i]), search)) return true;
+    return false;
+}
+
+/* Generic types that grow on the way down, S<T> with a field of S<S<T>>, are found by their declaration alone. */
+static bool contains(Checker *c, const Type *type, Containment *search) {
+    if (map_has(&search->seen, PTR_KEY(type))) return false;
+    map_put(c->arena, &search->seen, PTR_KEY(type), c);
+    if (search->seen.count > 10000) return true;
     switch (type->kind) {
     case TYPE_array:
     case TYPE_optional:
-    case TYPE_pair: return contains(c, type->args[0], wanted, depth + 1);
-    case TYPE_tuple:
-        for (int i = 0; i < type->nargs; i++)
-            if (contains(c, type->args[i], wanted, depth + 1)) return true;
-        return false;
-    case TYPE_struct: {
-        if (type->decl == wanted) return true;
-        DeclVec fields = check_all_fields(c, type);
-        for (int i = 0; i < fields.count; i++)
-            if (contains(c, check_field_type(c, type, fields.at[i]), wanted, depth + 1)) return true;
-        return false;
+    case TYPE_pair:
+    case TYPE_tuple: return any_contains(c, type->args, type->nargs, search);
+    case TYPE_struct: return type->decl == search->wanted || struct_contains(c, type, search);
+    case TYPE_interface: { /* by value as well: of every type that can be in it */
+        const TypeVec *types = check_conformers(c, type);
+        return any_contains(c, types->at, types->count, search);
     }
     default: return false;
     }
@@ -120,7 +148,8 @@ static void check_containment(Checker *c, Decl *decl) {
     Sema *sema = decl_sema(c, decl);
     for (int i = 0; i < sema->fields.count; i++) {
         const Type *type = decl_value_type(c, sema->fields.at[i]);
-        if (has_error(type) || !contains(c, type, decl, 0)) continue;
+        Containment search = {.wanted = decl};
+        if (has_error(type) || !contains(c, type, &search)) continue;
         report(c, DIAG_recursive_struct, sema->fields.at[i]->loc, decl->name ? decl->name->text : "?");
         sema->fields.at[i]->type = ERROR_TYPE(c);
     }
@@ -242,7 +271,11 @@ void check_entry_point(Checker *c, Decl *func) {
     if (!(func->flags & DECL_ENTRY)) return;
     for (int i = 0; i < func->params.count; i++) {
         Decl *param = func->params.at[i];
-        if (!param->semantic || has_error(param->type)) continue;
+        if (!param->type || has_error(param->type)) continue;
+        bool refers = param->type->kind == TYPE_buffer || param->type->kind == TYPE_pointer;
+        if (!param->semantic && !refers && !(param->modifiers & MODIFIER_uniform))
+            report(c, DIAG_implied_uniform, param->loc, param->name ? param->name->text : "?");
+        if (!param->semantic) continue;
         if (check_semantic(param->semantic) < 0) {
             if (same_ignoring_case(format_text(c->arena, "%.3s", param->semantic->text), "SV_"))
                 report(c, DIAG_unknown_semantic, param->loc, param->semantic->text);

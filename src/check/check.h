@@ -151,6 +151,7 @@ typedef struct Sema {
     Expr *derivative_member; /* field: argument of [DerivativeMember] */
     DeclVec captures;        /* lambda: captured variables; fields of its struct in the same order */
     Decl *lambda_struct;
+    Decl *ref_accessor; /* get, set: made from this `ref` */
     int64_t any_value_size; /* interface */
     /* module */
     DeclVec imports;  /* modules, directly imported or re-exported to here */
@@ -303,6 +304,12 @@ Expr *check_default_value(Checker *checker, Loc loc, const Type *type);
 bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a constructor without arguments */
 DeclVec check_all_fields(Checker *checker, const Type *type); /* of a struct, those of its base first */
 const Type *check_field_type(Checker *checker, const Type *type, Decl *field);
+/* Where the fields of check_all_fields are: bit fields that follow each other share a member of the record. */
+typedef struct FieldSlot {
+    int member;
+    int bit_offset, bit_width; /* width 0: the member is the field */
+} FieldSlot;
+FieldSlot *check_field_slots(Checker *checker, const Type *type, const DeclVec *fields);
 
 /* const.c */
 bool check_constant(Checker *checker, Expr *expr, const Subst *subst,

@@ -35,7 +35,7 @@ typedef struct Known {
 #define X(name) Name name;
     KNOWN_NAMES(X)
 #undef X
-    Name call, subscript;           /* operator(), operator[] */
+    Name call, subscript;           /* operator(), __subscript */
     Name operators[OPERATOR_COUNT]; /* "operator+" ... */
 } Known;
 
@@ -180,6 +180,9 @@ const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer
 const Type *builtin_named_type(Checker *c, Name name); /* float3, int2x4, ...; NULL */
 const Type *resolve_generic_arg(Env *env, Decl *param, Expr *expr);
 const char *type_str(Checker *c, const Type *type);
+/* The type with its matrices (also in arrays) laid out in that way. Values are always row-major: column-major ones exist only
+ * in memory, as the types of fields, elements and shader parameters. */
+const Type *type_with_major(Checker *c, const Type *type, bool column_major);
 
 /* ---- header.c */
 void ensure_header(Checker *c, Decl *decl);
@@ -253,6 +256,13 @@ void check_declaration(Checker *c, Decl *decl); /* check.c: everything about it 
 void check_stmt(Env *env, Stmt *stmt);
 void check_local(Env *env, Decl *decl);
 bool always_leaves(const Stmt *stmt);
+
+/* ---- assigned.c */
+void check_assigned(Checker *c, Decl *func); /* variables read before they can have a value */
+
+/* ---- alias.c */
+bool places_overlap(Env *env, const Expr *a, const Expr *b); /* certainly */
+void check_aliases(Env *env, Expr *const *places, int count); /* arguments that one call writes */
 
 /* ---- lambda.c */
 Expr *check_lambda(Env *env, Expr *expr);

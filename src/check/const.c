@@ -242,10 +242,12 @@ bool check_layout(Checker *c, const Type *type, Layout *out) {
     switch (type->kind) {
     case TYPE_struct: {
         DeclVec fields = check_all_fields(c, type);
-        if (c->subst_depth++ > 100) return false;
+        if (c->subst_depth > 100) return false;
+        c->subst_depth++;
         bool known = true;
+        const FieldSlot *slots = check_field_slots(c, type, &fields);
         for (int i = 0; i < fields.count && known; i++)
-            known = add_part(c, check_field_type(c, type, fields.at[i]), out);
+            if (slots[i].bit_offset == 0) known = add_part(c, check_field_type(c, type, fields.at[i]), out);
         c->subst_depth--;
         return known;
     }

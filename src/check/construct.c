@@ -131,13 +131,14 @@ static Expr *convert_component(Env *env, Expr *arg, const Type *element) {
     return convert_explicit(env, arg, shape_with(env->c, arg->type, element), arg->loc);
 }
 
-static bool check_components(Env *env, ExprVec *args, int *total) {
+static bool check_components(Env *env, const Type *element, ExprVec *args, int *total) {
     Checker *c = env->c;
     *total = 0;
     for (int i = 0; i < args->count; i++) {
         Expr *arg = args->at[i] = check_value(env, args->at[i]);
         if (arg->kind == EXPR_error || has_error(arg->type)) return false;
-        if (!is_component(c, arg->type)) {
+        bool same = arg->type == element || (arg->type->nargs && arg->type->args[0] == element);
+        if (!same && !is_component(c, arg->type)) {
             report(c, DIAG_bad_component, arg->loc, type_str(c, arg->type));
             return false;
         }
@@ -155,7 +156,7 @@ static Expr *wrong_components(Env *env, Loc loc, const Type *type, int total) {
 static Expr *construct_vector(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
     int total, wanted = known_lanes(type);
-    if (!check_components(env, args, &total)) return error_expr(c, loc);
+    if (!check_components(env, type->args[0], args, &total)) return error_expr(c, loc);
     if (args->count == 1) {
         Expr *only = args->at[0];
         bool scalar = only->type->kind != TYPE_vector && only->type->kind != TYPE_matrix;
@@ -183,7 +184,7 @@ static Expr *construct_vector(Env *env, Loc loc, const Type *type, ExprVec *args
 static Expr *construct_matrix(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
     int total, wanted = known_lanes(type);
-    if (!check_components(env, args, &total)) return error_expr(c, loc);
+    if (!check_components(env, type->args[0], args, &total)) return error_expr(c, loc);
     if (args->count == 1) {
         Expr *only = args->at[0];
         bool scalar = only->type->kind != TYPE_vector && only->type->kind != TYPE_matrix;
@@ -248,6 +249,9 @@ static Expr *construct_abstract(Env *env, Loc loc, const Type *type, ExprVec *ar
     if (args->count == 1) {
         Expr *only = args->at[0] = check_term(env, args->at[0]);
         if (only->type == type) return only;
+        bool numbers = only->type && is_builtin_operand(c, type) && is_builtin_operand(c, only->type);
+        if (numbers && only->type->kind != TYPE_vector && only->type->kind != TYPE_matrix)
+            return convert_explicit(env, only, type, loc);
     }
     Candidates *inits = arena_new(c->arena, Candidates);
     inits->name = c->known.__init;
@@ -506,4 +510,24 @@ const Type *check_field_type(Checker *c, const Type *type, Decl *field) {
         owner = check_subst(c, base, subst_of_type(c, owner));
     }
     return check_subst(c, decl_value_type(c, field), subst_of_type(c, owner));
+}
+
+static int bit_width_of(Checker *c, Decl *field) {
+    if (!field->bits) return 0;
+    ensure_header(c, field);
+    return (int)decl_sema(c, field)->value;
+}
+
+FieldSlot *check_field_slots(Checker *c, const Type *type, const DeclVec *fields) {
+    FieldSlot *slots = arena_array(c->arena, FieldSlot, fields->count ? fields->count : 1);
+    int room = 0, unit = 0, member = -1; /* bits left in a shared member, and all its bits */
+    for (int i = 0; i < fields->count; i++) {
+        int width = bit_width_of(c, fields->at[i]);
+        int bits = width ? type_bits(check_field_type(c, type, fields->at[i])) : 0;
+        bool shares = width && bits == unit && width <= room;
+        if (!shares) member++, room = unit = bits;
+        slots[i] = (FieldSlot){member, unit - room, width};
+        room -= width;
+    }
+    return slots;
 }

@@ -196,6 +196,9 @@ static int user_conversion(Env *env, const Type *from, const Type *to, Candidate
     return COST_none;
 }
 
+/* A ConstantBuffer or ParameterBlock, which stands for what is in it. */
+static bool is_block(const Type *type) { return type->kind == TYPE_buffer && type->number == BUFFER_constant; }
+
 static int function_cost(Env *env, const Expr *from, const Type *to) {
     Checker *c = env->c;
     for (int i = 0; i < from->candidates->count; i++)
@@ -210,6 +213,7 @@ int conversion_cost(Env *env, const Expr *from, const Type *to) {
     if (from->kind == EXPR_overload)
         return to->kind == TYPE_function ? function_cost(env, from, to) : COST_none;
     if (!from->type) return COST_none;
+    if (is_block(from->type) && to != from->type) return type_conversion_cost(env, from->type->args[0], to);
     if (to->kind == TYPE_function && from->type != to) return lambda_cost(env, from, to);
     if (from->type->kind == TYPE_interface && from->type == to) return COST_interface;
     int literal = literal_cost(from, to);
@@ -349,6 +353,7 @@ Expr *coerce(Env *env, Expr *e, const Type *to) {
     if (e->kind == EXPR_error || has_error(e->type) || has_error(to))
         return e->kind == EXPR_error ? e : error_expr(c, e->loc);
     if (e->type == to) return e;
+    if (is_block(e->type)) return coerce(env, auto_deref(env, e), to);
     if (numeric_cost(e->type, to) >= 0) {
         warn_numeric(env, e, to);
         return convert_numeric(c, e, to);
@@ -392,12 +397,19 @@ static Expr *convert_enum(Env *env, Expr *e, const Type *to) {
     return convert_node(c, e, to, CONVERT_enum);
 }
 
+/* Numbers of which some are of a generic type that can only be built in: converted once the types are known. */
+static bool are_generic_numbers(Checker *c, const Type *from, const Type *to) {
+    bool generic = ((from->flags | to->flags) & TYPE_HAS_PARAM) != 0;
+    if (!generic || !is_builtin_operand(c, from) || !is_builtin_operand(c, to)) return false;
+    return !is_shape(from) || (is_shape(to) && same_shape(from, to));
+}
+
 Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
     Checker *c = env->c;
     const Type *from = e->type;
     if (has_error(from) || has_error(to)) return error_expr(c, loc);
     if (from == to) return e;
-    if (numeric_cost(from, to) >= 0) return convert_numeric(c, e, to);
+    if (numeric_cost(from, to) >= 0 || are_generic_numbers(c, from, to)) return convert_numeric(c, e, to);
     bool enums = (from->kind == TYPE_enum || is_integral(from) || type_is_float(from)) &&
                  (to->kind == TYPE_enum || type_is_scalar(to));
     if (enums) return convert_enum(env, e, to);

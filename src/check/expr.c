@@ -114,7 +114,10 @@ static Expr *value_of_decl(Env *env, Loc loc, const Candidate *found) {
         report(c, DIAG_needs_object, loc, decl->name ? decl->name->text : "[]");
         return error_expr(c, loc);
     }
-    Expr *e = decl_expr(c, loc, decl, found->subst, base);
+    const Subst *subst = found->subst;
+    bool local = decl->kind == DECL_var && decl->flavour == VAR_local;
+    if (local && (decl->modifiers & MODIFIER_static)) subst = subst_identity(c, decl->parent); /* one per specialisation of its function */
+    Expr *e = decl_expr(c, loc, decl, subst, base);
     e->flags |= place_flags(decl, base);
     decl->flags |= DECL_USED;
     if (decl->flags & DECL_DEPRECATED) report(c, DIAG_deprecated, loc, decl->name->text);
@@ -206,7 +209,15 @@ static bool report_invisible(Env *env, Expr *expr, const Candidate *found) {
     return true;
 }
 
+/* `struct { ... } x`: the type is declared in this place. */
+static Expr *check_type_in_place(Env *env, Expr *expr) {
+    Decl *decl = expr->decl;
+    const Subst *subst = decl->parent ? subst_identity(env->c, decl->parent) : NULL;
+    return type_of_decl(env, expr->loc, &(Candidate){.decl = decl, .subst = subst});
+}
+
 static Expr *check_name(Env *env, Expr *expr) {
+    if (expr->decl) return check_type_in_place(env, expr);
     Candidates *list = arena_new(env->c->arena, Candidates);
     if (!lookup_name(env, expr->name, list)) return builtin_or_unknown(env, expr);
     if (report_invisible(env, expr, &list->at[0])) return error_expr(env->c, expr->loc);
@@ -256,7 +267,10 @@ static Expr *check_pointer_type(Env *env, Expr *e) {
 
 static Expr *check_modified_type(Env *env, Expr *e) {
     const Type *type = resolve_type(env, e->a);
-    return is_error(type) ? error_expr(env->c, e->loc) : type_expr(env->c, e->loc, type);
+    if (is_error(type)) return error_expr(env->c, e->loc);
+    if (e->flags & (EXPR_COLUMN_MAJOR | EXPR_ROW_MAJOR))
+        type = type_with_major(env->c, type, (e->flags & EXPR_COLUMN_MAJOR) != 0);
+    return type_expr(env->c, e->loc, type);
 }
 
 /* ---- packs */
@@ -441,6 +455,7 @@ Expr *check_term(Env *env, Expr *e) {
     c->expr_depth++;
     e = check_kind(env, e);
     e->flags |= EXPR_CHECKED;
+    if (e->type && e->type->kind == TYPE_matrix) e->type = type_with_major(c, e->type, false);
     c->expr_depth--;
     return e;
 }
@@ -479,16 +494,41 @@ void mark_assigned(Expr *e) {
     }
 }
 
+static void why_decl_readonly(Checker *c, const Decl *decl) {
+    const char *name = decl->name ? decl->name->text : "[]";
+    bool uniform = decl->kind == DECL_var && decl->flavour == VAR_global && !(decl->modifiers & (MODIFIER_static | MODIFIER_const));
+    if (decl->kind != DECL_var) note(c, DIAG_note_no_setter, decl->loc, name);
+    else note(c, uniform ? DIAG_note_shader_parameter : DIAG_note_constant_here, decl->loc, name);
+}
+
+/* The innermost thing that may not be written is the reason. */
 static void why_readonly(Env *env, const Expr *e) {
     Checker *c = env->c;
-    const Expr *root = e;
-    while ((root->kind == EXPR_swizzle || root->kind == EXPR_element || root->kind == EXPR_part ||
-            (root->kind == EXPR_decl && root->a)) &&
-           root->a)
-        root = root->a;
-    if (root->kind == EXPR_this) note(c, DIAG_note_not_mutating, env->decl->loc);
-    else if (root->kind == EXPR_decl)
-        note(c, DIAG_note_declared_here, root->decl->loc, root->decl->name ? root->decl->name->text : "?");
+    for (; e; e = e->a) {
+        bool inside = e->a && (e->a->flags & EXPR_READONLY);
+        switch ((ExprKind)e->kind) {
+        case EXPR_this: note(c, DIAG_note_not_mutating, env->decl->loc); return;
+        case EXPR_decl:
+            if (inside && e->decl->kind == DECL_var && !is_readonly_var(e->decl)) break;
+            why_decl_readonly(c, e->decl);
+            return;
+        case EXPR_element:
+            if (e->a->type->kind != TYPE_buffer) break;
+            note(c, DIAG_note_read_only_buffer, 0, type_str(c, e->a->type));
+            return;
+        case EXPR_deref:
+            if (e->a->type->kind != TYPE_buffer) return;
+            note(c, DIAG_note_read_only_buffer, 0, type_str(c, e->a->type));
+            return;
+        case EXPR_part:
+            if (inside) break;
+            note(c, DIAG_note_read_only_part, 0, e->name ? e->name->text : "?", type_str(c, e->a->type));
+            return;
+        case EXPR_swizzle:
+        case EXPR_convert: break;
+        default: return;
+        }
+    }
 }
 
 bool require_writable(Env *env, Expr *e, Loc loc) {

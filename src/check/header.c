@@ -104,6 +104,19 @@ static const Type *sized_by_initialiser(Checker *c, const Type *type, Expr *init
     return type_array(c->types, type->args[0], init->args.count);
 }
 
+/* The width goes to `value`; 0: none after all. */
+static void header_of_bit_field(Checker *c, Decl *decl) {
+    Env env = env_for_decl(c, decl->parent);
+    Expr *e = decl->bits = check_value(&env, decl->bits);
+    int64_t width;
+    if (e->kind == EXPR_error || has_error(decl->type)) return;
+    if (!type_is_integer(decl->type)) report(c, DIAG_bit_field_type, decl->loc, decl->name->text, type_str(c, decl->type));
+    else if (!eval_number(&env, e, &width)) report(c, DIAG_not_constant, e->loc);
+    else if (width < 1 || width > type_bits(decl->type))
+        report(c, DIAG_bit_field_width, e->loc, type_str(c, decl->type), type_bits(decl->type));
+    else decl_sema(c, decl)->value = width;
+}
+
 static void header_of_var(Checker *c, Decl *decl) {
     Env env = env_for_decl(c, decl->parent ? decl->parent : decl);
     env.decl = decl->parent ? decl->parent : decl;
@@ -125,6 +138,9 @@ static void header_of_var(Checker *c, Decl *decl) {
         report(c, DIAG_void_variable, decl->loc, decl->name ? decl->name->text : "?");
         decl->type = ERROR_TYPE(c);
     }
+    uint32_t major = decl->modifiers & (MODIFIER_column_major | MODIFIER_row_major);
+    if (major) decl->type = type_with_major(c, decl->type, (major & MODIFIER_column_major) != 0);
+    if (decl->bits) header_of_bit_field(c, decl);
 }
 
 /* ---- functions */
@@ -161,7 +177,7 @@ static ParamSig param_signature(Checker *c, Env *env, Decl *func, Decl *param) {
             report(c, DIAG_void_variable, param->loc, param->name ? param->name->text : "?");
             type = ERROR_TYPE(c);
         }
-        param->type = unsized_param(c, func, type);
+        param->type = unsized_param(c, func, type_with_major(c, type, false));
         param->state = STATE_header;
         check_attributes(c, param);
     }
@@ -213,7 +229,7 @@ static const Type *result_of(Checker *c, Env *env, Decl *func, FuncSig *sig) {
     if (func->type_expr && func->type_expr->kind == EXPR_modified_type &&
         (func->type_expr->flags & EXPR_NO_DIFF))
         sig->result_no_diff = true;
-    return func->type_expr ? resolve_type(env, func->type_expr) : none;
+    return func->type_expr ? type_with_major(c, resolve_type(env, func->type_expr), false) : none;
 }
 
 static void this_signature(Checker *c, Decl *func, FuncSig *sig) {
@@ -335,11 +351,28 @@ static void header_of_extension(Checker *c, Decl *decl) {
     sema->target = target;
 }
 
+/* `ref { return place; }` serves as get, which reads the place, and as set, which writes it. */
+static void split_ref_accessor(Checker *c, Decl *owner, Decl *ref) {
+    ensure_header(c, ref);
+    for (FuncFlavour flavour = FUNC_get; flavour <= FUNC_set; flavour++) {
+        Decl *half = decl_new(c->arena, DECL_func, ref->loc, NULL);
+        half->flavour = (uint8_t)flavour;
+        half->parent = owner;
+        half->modifiers = ref->modifiers | MODIFIER_synthesized;
+        half->flags = ref->flags;
+        decl_sema(c, half)->ref_accessor = ref;
+        vec_push(c->arena, &owner->members, half);
+    }
+}
+
 static void header_of_property(Checker *c, Decl *decl) {
     Env env = env_for_decl(c, decl);
     decl->type = decl->type_expr ? resolve_type(&env, decl->type_expr) : ERROR_TYPE(c);
     for (int i = 0; i < decl->params.count; i++) param_signature(c, &env, decl, decl->params.at[i]);
     check_attributes(c, decl);
+    for (int i = 0, n = decl->members.count; i < n; i++)
+        if (decl->members.at[i]->kind == DECL_func && decl->members.at[i]->flavour == FUNC_ref)
+            split_ref_accessor(c, decl, decl->members.at[i]);
     if (decl->members.count) return;
     Decl *getter =
         decl_new(c->arena, DECL_func, decl->loc, NULL); /* `property int p;` in an interface: a getter */

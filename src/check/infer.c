@@ -102,7 +102,7 @@ static void match_pack(Inference *inference, const Type *pattern, const Type *ac
 }
 
 void infer_match(Inference *inference, const Type *pattern, const Type *actual) {
-    if (!(pattern->flags & TYPE_HAS_PARAM) || pattern == actual) return;
+    if (!(pattern->flags & TYPE_HAS_PARAM)) return;
     Checker *c = inference->c;
     switch (pattern->kind) {
     case TYPE_param:

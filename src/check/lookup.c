@@ -168,16 +168,20 @@ static void from_type_scope(Env *env, const Scope *scope, Name name, int distanc
     }
 }
 
+/* Functions overload, namespaces are one wherever they are opened; anything else hides. */
+static bool may_join(const Candidates *found) {
+    return found->count == 0 || decl_is_function(found->at[0].decl) ||
+           found->at[0].decl->kind == DECL_namespace;
+}
+
 static void from_container(Env *env, const Scope *scope, Name name, int distance, Candidates *out) {
     Checker *c = env->c;
     Decl *decl = scope->decl;
     from_space(c, decl, name, env->decl, distance, out);
     Sema *sema = decl_sema(c, decl);
-    if (out->count == 0 || decl_is_function(out->at[0].decl))
-        from_usings(c, &sema->usings, name, env->decl, distance, out);
+    if (may_join(out)) from_usings(c, &sema->usings, name, env->decl, distance, out);
     if (decl->kind != DECL_module) return;
-    if (out->count == 0 || decl_is_function(out->at[0].decl))
-        from_imports(c, decl, name, distance + 100, out);
+    if (may_join(out)) from_imports(c, decl, name, distance + 100, out);
 }
 
 static void from_one_scope(Env *env, Scope *scope, Name name, int distance, Candidates *out) {

@@ -65,6 +65,7 @@ static bool spells_visibility(const Decl *decl) {
 static void adopt_members(Checker *c, Decl *module, Decl *part) {
     for (int i = 0; i < part->members.count; i++) {
         part->members.at[i]->parent = module;
+        if (part->members.at[i]->kind == DECL_implementing) continue; /* that is what happens here */
         vec_push(c->arena, &module->members, part->members.at[i]);
     }
 }
@@ -254,11 +255,13 @@ static void register_builtin(Checker *c, Decl *decl) {
 void load_prelude(Checker *c) {
     if (c->config.nprelude == 0) return;
     Decl *prelude = NULL;
+    Syntax *plain = arena_copy(c->arena, c->config.syntax, sizeof *plain);
+    plain->ndefines = 0; /* the user's macros are none of its business */
     for (int i = 0; i < c->config.nprelude; i++) {
         const struct PreludeFile *file = &c->config.prelude[i];
         Name path = name_from(c->names, format_text(c->arena, "prelude/%s", file->name));
         Decl *part =
-            syntax_parse(c->config.syntax, source_add(c->sources, path, (Str){file->text, file->len}), true);
+            syntax_parse(plain, source_add(c->sources, path, (Str){file->text, file->len}), true);
         if (!prelude) prelude = part;
         else adopt_members(c, prelude, part);
     }

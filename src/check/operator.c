@@ -230,6 +230,21 @@ static bool tuple_compares(Checker *c, const Type *type) {
     return true;
 }
 
+/* A user may define | for an enum; what the prelude has for numbers does not count. */
+static Expr *enum_operator(Env *env, Expr *e, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    Candidates found = {0}, *own = arena_new(c->arena, Candidates);
+    own->name = c->known.operators[e->op];
+    lookup_name(env, own->name, &found);
+    for (int i = 0; i < found.count; i++)
+        if (!(found.at[i].decl->flags & DECL_PRELUDE) && !decl_type_around(found.at[i].decl))
+            candidates_add(c, own, found.at[i]);
+    ExprVec args = {0};
+    vec_push(c->arena, &args, a);
+    vec_push(c->arena, &args, b);
+    return own->count ? resolve_call(env, e->loc, own, &args, true) : NULL;
+}
+
 /* ---- binary */
 
 static Expr *binary_checked(Env *env, Expr *e, Expr *a, Expr *b) {
@@ -247,9 +262,7 @@ static Expr *binary_checked(Env *env, Expr *e, Expr *a, Expr *b) {
                  (a->type->kind == TYPE_enum || is_builtin_operand(c, a->type)) &&
                  (b->type->kind == TYPE_enum || is_builtin_operand(c, b->type));
     if (enums) {
-        Expr *args[2] = {a, b};
-        Expr *own = call_named(env, e->loc, c->known.operators[op], args, 2,
-                               true); /* a user may define | for an enum */
+        Expr *own = enum_operator(env, e, a, b);
         return own ? own : enum_binary(env, e, a, b);
     }
     if (is_comparison(op) && a->type == b->type && tuple_compares(c, a->type))
@@ -271,7 +284,9 @@ static Expr *check_operand(Env *env, Expr *e) {
         report(env->c, DIAG_list_needs_type, e->loc);
         return error_expr(env->c, e->loc);
     }
-    return check_value(env, e);
+    e = check_value(env, e);
+    bool block = e->type->kind == TYPE_buffer && e->type->number == BUFFER_constant;
+    return block ? auto_deref(env, e) : e;
 }
 
 static Expr *binary_step(Env *env, Expr *e, Expr *a) {
@@ -367,8 +382,20 @@ static Expr *step(Env *env, Expr *e, Expr *a, bool postfix) {
     return node;
 }
 
+/* -2147483648 is an int, and so on: the sign is part of the number, as far as its type is concerned. */
+static void type_negated_literal(Checker *c, Expr *a) {
+    bool plain = a->kind == EXPR_int && !(a->flags & (EXPR_HEX | EXPR_CHAR | EXPR_CHECKED)) &&
+                 (a->suffix == SUFFIX_none || a->suffix == SUFFIX_l || a->suffix == SUFFIX_ll);
+    if (!plain) return;
+    if (a->number == (uint64_t)1 << 31 && a->suffix != SUFFIX_ll) a->type = type_basic(c->types, TYPE_int);
+    else if (a->number == (uint64_t)1 << 63) a->type = type_basic(c->types, TYPE_int64);
+    else return;
+    a->flags |= EXPR_CHECKED;
+}
+
 Expr *check_unary(Env *env, Expr *e) {
     Checker *c = env->c;
+    if (e->op == OPERATOR_sub) type_negated_literal(c, e->a);
     Expr *a = check_operand(env, e->a);
     if (a->kind == EXPR_error || has_error(a->type)) return error_expr(c, e->loc);
     Operator op = (Operator)e->op;

@@ -30,7 +30,7 @@ static void declare_local_type(Env *env, Decl *decl) {
 static const Type *local_type(Env *env, Decl *decl) {
     Checker *c = env->c;
     if (decl->type_expr) {
-        const Type *type = resolve_type(env, decl->type_expr);
+        const Type *type = type_with_major(c, resolve_type(env, decl->type_expr), false);
         if (type->kind == TYPE_array && type->nargs == 1) {
             if (decl->init && decl->init->kind == EXPR_list)
                 return type_array(c->types, type->args[0], decl->init->args.count);
@@ -228,6 +228,38 @@ static void check_loop_body(Env *env, Stmt *stmt) {
     env->loop = loop;
 }
 
+/* +1: the step makes the variable greater, -1: smaller, 0: not known. */
+static int direction_of_step(Env *env, const Expr *step, const Decl **variable) {
+    if (step->kind == EXPR_builtin && step->op == OPERATOR_comma) return 0;
+    if (step->kind != EXPR_update || step->a->kind != EXPR_decl || step->a->a) return 0;
+    if (step->op != OPERATOR_add && step->op != OPERATOR_sub) return 0;
+    int64_t by = 1;
+    if (step->b && !eval_number(env, step->b, &by)) return 0;
+    *variable = step->a->decl;
+    return by == 0 ? 0 : (by > 0) == (step->op == OPERATOR_add) ? 1 : -1;
+}
+
+static const Decl *variable_in(const Expr *e) {
+    while (e->kind == EXPR_convert || e->kind == EXPR_paren) e = e->a;
+    return e->kind == EXPR_decl && !e->a ? e->decl : NULL;
+}
+
+/* for (int i = 9; i >= 0; i++): the step leads away from where the loop ends. */
+static void check_direction(Env *env, const Stmt *stmt) {
+    const Expr *condition = stmt->expr;
+    const Decl *variable;
+    if (!condition || !stmt->step || condition->kind != EXPR_builtin || condition->args.count != 2) return;
+    int direction = direction_of_step(env, stmt->step, &variable);
+    bool less = condition->op == OPERATOR_less || condition->op == OPERATOR_less_equal,
+         greater = condition->op == OPERATOR_greater || condition->op == OPERATOR_greater_equal;
+    if (direction == 0 || (!less && !greater)) return;
+    bool on_left = variable_in(condition->args.at[0]) == variable;
+    if (!on_left && variable_in(condition->args.at[1]) != variable) return;
+    int goes_on_below = less == on_left ? 1 : -1; /* the loop goes on while the variable is below a limit */
+    if (goes_on_below != direction)
+        report(env->c, DIAG_loop_direction, stmt->step->loc, variable->name->text, direction > 0 ? "greater" : "smaller");
+}
+
 static void check_for(Env *env, Stmt *stmt) {
     Scope *outer = env->scope;
     push_scope(env);
@@ -236,6 +268,7 @@ static void check_for(Env *env, Stmt *stmt) {
     env->in_step = true;
     if (stmt->step) stmt->step = check_value(env, stmt->step);
     env->in_step = false;
+    check_direction(env, stmt);
     check_loop_body(env, stmt);
     env->scope = outer;
 }
@@ -357,6 +390,12 @@ static void check_return(Env *env, Stmt *stmt) {
             report(c, DIAG_return_no_value, stmt->loc);
         return;
     }
+    if (env->decl->flavour == FUNC_ref) {
+        stmt->expr = check_value(env, stmt->expr);
+        if (require_writable(env, stmt->expr, stmt->expr->loc) && stmt->expr->type != result)
+            report(c, DIAG_cannot_convert, stmt->expr->loc, type_str(c, stmt->expr->type), type_str(c, result));
+        return;
+    }
     stmt->expr = check_value_of(env, stmt->expr, result);
 }
 
@@ -423,6 +462,9 @@ void check_stmt(Env *env, Stmt *stmt) {
 /* ---- bodies */
 
 static void check_function_body(Checker *c, Decl *func) {
+    Decl *ref = decl_sema(c, func)->ref_accessor;
+    if (ref) check_decl_body(c, ref);
+    if (ref) func->flags |= ref->flags & DECL_BODY_ERRORS;
     Stmt *body = syntax_body(func);
     if (!body) return;
     Env env = env_for_decl(c, func);
@@ -459,7 +501,10 @@ void check_decl_body(Checker *c, Decl *decl) {
     if (decl->kind == DECL_func) {
         check_function_body(c, decl);
         if (c->diags->errors > errors) decl->flags |= DECL_BODY_ERRORS;
-        else check_differentiable_body(c, decl);
+        else {
+            check_assigned(c, decl);
+            check_differentiable_body(c, decl);
+        }
     } else if (decl->kind == DECL_var) check_variable_value(c, decl);
     c->optional_bounds = optional;
     c->diags->muted = muted;

@@ -198,15 +198,27 @@ static const Type *assoc_of_existential(Checker *c, const Type *base, Decl *asso
     return sema->interfaces.count ? check_subst(c, sema->interfaces.at[0], subst) : ERROR_TYPE(c);
 }
 
+/* The number that a static constant is, which an interface requires. */
+static const Type *value_of_constant(Checker *c, const Satisfaction *found) {
+    Decl *decl = found->decl;
+    if (!decl || decl->kind != DECL_var) return ERROR_TYPE(c);
+    check_decl_body(c, decl);
+    Env env = {.c = c};
+    const Type *value = decl->init && decl->init->kind != EXPR_error ? number_node(&env, decl->init) : NULL;
+    return value ? check_subst(c, value, found->subst) : ERROR_TYPE(c);
+}
+
 const Type *assoc_of(Checker *c, const Type *base, Decl *assoc, const Subst *subst) {
     if (has_error(base)) return ERROR_TYPE(c);
     if (is_differential(c, assoc) && base->kind == TYPE_assoc && is_differential(c, base->decl)) return base;
     if (type_is_abstract(base)) {
         const Type *node = assoc_node(c, base, assoc, subst), *equal = known_equal(c, node);
-        return equal ? equal : node;
+        if (equal) return equal;
+        return is_differential(c, assoc) && conforms_to(c, base, c->known.__BuiltinFloatingPointType) ? base : node;
     }
     if (base->kind == TYPE_interface) return assoc_of_existential(c, base, assoc, subst);
     Satisfaction found = check_witness(c, base, assoc, subst);
+    if (assoc->kind == DECL_var) return value_of_constant(c, &found);
     return found.kind == SATISFY_type ? found.type : ERROR_TYPE(c);
 }
 
@@ -267,11 +279,13 @@ static const Type *substitute_number(Checker *c, const Type *type, const TypeVec
 
 static const Type *substitute_apply(Checker *c, const Type *type, const TypeVec *args) {
     int64_t a, b;
+    if (type->number == OPERATOR_COUNT && args->at[0]->kind == TYPE_pack) /* countof */
+        return type_number(c->types, args->at[0]->nargs);
     if (args->count == 2 && type_is_number(args->at[0], &a) && type_is_number(args->at[1], &b)) {
         int64_t value;
         if (eval_operator((Operator)type->number, a, b, &value)) return type_number(c->types, value);
     }
-    return type_make(c->types, TYPE_apply, 0, NULL, NULL, type->number, args->at, args->count);
+    return type_make(c->types, TYPE_apply, 0, NULL, type->name, type->number, args->at, args->count);
 }
 
 #define MAX_SUBST_DEPTH 200

@@ -3,6 +3,14 @@
 
 const char *type_str(Checker *c, const Type *type) { return type_text(c->arena, type); }
 
+const Type *type_with_major(Checker *c, const Type *type, bool column_major) {
+    if (type->kind == TYPE_matrix)
+        return type_make(c->types, TYPE_matrix, column_major ? TYPE_COLUMN_MAJOR : 0, NULL, NULL, 0, type->args, type->nargs);
+    if (type->kind != TYPE_array) return type;
+    const Type *args[2] = {type_with_major(c, type->args[0], column_major), type->nargs > 1 ? type->args[1] : NULL};
+    return type_make(c->types, TYPE_array, 0, NULL, NULL, 0, args, type->nargs);
+}
+
 /* ---- names of built-in scalars, vectors and matrices */
 
 static const struct {
@@ -78,7 +86,8 @@ static const Type *number_of_operator(Env *env, Expr *e) {
     case OPERATOR_mul: return type_multiply(types, a, b);
     default: {
         const Type *args[2] = {a, b};
-        return type_make(types, TYPE_apply, 0, NULL, NULL, e->op, args, 2);
+        Name name = name_from(env->c->names, operator_text((Operator)e->op));
+        return type_make(types, TYPE_apply, 0, NULL, name, e->op, args, 2);
     }
     }
 }
@@ -89,6 +98,11 @@ static const Type *number_of_decl(Env *env, Expr *e) {
         Decl *owner = decl->parent;
         for (int i = 0; i < generic_count(owner); i++)
             if (generic_param(owner, i) == decl) return param_type(env->c, owner, i);
+    }
+    if (decl->kind == DECL_var && decl->parent && decl->parent->kind == DECL_interface) {
+        const Type *self = subst_find(e->subst, decl->parent, 0); /* T.size, a constant that an interface requires */
+        bool integral = type_is_integer(e->type) || e->type->kind == TYPE_bool || e->type->kind == TYPE_enum;
+        return self && integral ? assoc_of(env->c, self, decl, e->subst) : NULL;
     }
     bool constant = decl->kind == DECL_var && (decl->modifiers & MODIFIER_const) && decl->init &&
                     decl->flavour != VAR_param;
@@ -107,7 +121,7 @@ static const Type *count_of(Checker *c, const Type *type) {
     if (type->kind == TYPE_pack || type->kind == TYPE_tuple) return type_number(c->types, type->nargs);
     if (type->kind == TYPE_array || type->kind == TYPE_vector) return type->nargs > 1 ? type->args[1] : NULL;
     if (type->kind == TYPE_expand || type->kind == TYPE_each || (type->flags & TYPE_IS_PACK_PARAM))
-        return type_make(c->types, TYPE_apply, 0, NULL, NULL, OPERATOR_COUNT, &type, 1);
+        return type_make(c->types, TYPE_apply, 0, NULL, name_from(c->names, "countof "), OPERATOR_COUNT, &type, 1);
     return type_is_number(type, &n) ? type : NULL;
 }
 

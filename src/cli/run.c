@@ -72,6 +72,21 @@ static ExitStatus make_buffer(Run *run, Binding *binding, const Data *data) {
     return cli_exit_status(slope_bind_buffer(run->program, binding->name, binding->buffer));
 }
 
+static ExitStatus set_named(Run *run, const char *name, const char *values) {
+    SlopeUniform uniform;
+    SlopeStatus status = slope_find_uniform(run->program, name, &uniform);
+    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
+    if (holds_data_elsewhere(uniform.type))
+        return cli_misuse("'%s' is %s: write --bind %s=%s", name, slope_type_name(uniform.type), name,
+                          values);
+    Data data;
+    ExitStatus result = data_for_value(uniform.type, name, values, &data);
+    if (result == EXIT_fine)
+        result = cli_exit_status(slope_set_uniform(run->program, name, data.bytes, data.size));
+    free(data.bytes);
+    return result;
+}
+
 static ExitStatus bind(Run *run, const char *text) {
     const char *values;
     Binding *binding = &run->bindings[run->nbindings];
@@ -86,27 +101,13 @@ static ExitStatus bind(Run *run, const char *text) {
     SlopeStatus status = slope_find_uniform(run->program, binding->name, &uniform);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     binding->type = uniform.type;
+    if (uniform.is_block && !holds_data_elsewhere(uniform.type)) return set_named(run, binding->name, values);
     if (!holds_data_elsewhere(uniform.type))
         return cli_misuse("'%s' is %s, not a buffer or pointer: write --set %s", binding->name,
                           slope_type_name(uniform.type), text);
     Data data;
     ExitStatus result = data_for_buffer(uniform.type, binding->name, values, &data);
     if (result == EXIT_fine) result = make_buffer(run, binding, &data);
-    free(data.bytes);
-    return result;
-}
-
-static ExitStatus set_named(Run *run, const char *name, const char *values) {
-    SlopeUniform uniform;
-    SlopeStatus status = slope_find_uniform(run->program, name, &uniform);
-    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
-    if (holds_data_elsewhere(uniform.type))
-        return cli_misuse("'%s' is %s: write --bind %s=%s", name, slope_type_name(uniform.type), name,
-                          values);
-    Data data;
-    ExitStatus result = data_for_value(uniform.type, name, values, &data);
-    if (result == EXIT_fine)
-        result = cli_exit_status(slope_set_uniform(run->program, name, data.bytes, data.size));
     free(data.bytes);
     return result;
 }

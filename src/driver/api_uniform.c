@@ -212,7 +212,8 @@ bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out) {
     }
     if (!driver_enter(session)) return false;
     const Uniform *uniform = program->uniforms.at[index];
-    *out = (SlopeUniform){uniform->name->text, driver_type(session, uniform->type, uniform->rules)};
+    *out = (SlopeUniform){uniform->name->text, driver_type(session, uniform->type, uniform->rules),
+                          uniform->rules == LAYOUT_std140};
     return true;
 }
 
@@ -227,6 +228,7 @@ SlopeStatus slope_find_uniform(SlopeProgram *program, const char *name, SlopeUni
     if (status != SLOPE_STATUS_ok) return status;
     out->name = format_text(&program->arena, "%s", name);
     out->type = driver_type(session, place.type, place.rules);
+    out->is_block = place.rules == LAYOUT_std140;
     return SLOPE_STATUS_ok;
 }
 

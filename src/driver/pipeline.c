@@ -4,6 +4,7 @@
  * passes of the table; in debug builds it is verified after each. `slope dump --after NAME` stops behind a pass. */
 #include "driver/unit.h"
 
+#include "autodiff/ad.h"
 #include "opt/opt.h"
 
 static bool pass_inline(Func *func) { return opt_inline(func, (InlinePolicy){.max_size = 40}); }
@@ -40,6 +41,47 @@ static bool verify(Unit *unit, const Func *func, const char *pass) {
 #endif
 }
 
+/* ---- differentiation: autodiff does not see the passes, nor they it */
+
+static void inline_for_ad(void *user, Func *func,
+                          bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user) {
+    (void)user;
+    opt_inline(func, (InlinePolicy){.max_size = 60, .may = may, .user = may_user});
+}
+
+static void clean_for_ad(void *user, Func *func) {
+    (void)user;
+    opt_sroa_func(func, (SroaOptions){.keep_opaque = true});
+    opt_ssa(func);
+    opt_simplify(func);
+    opt_unroll(func);
+    opt_simplify(func);
+    opt_dce(func);
+}
+
+static void clean_flat_for_ad(void *user, Func *func) {
+    (void)user;
+    opt_sroa_func(func, (SroaOptions){.keep_opaque = true});
+    opt_ssa(func);
+    opt_simplify(func);
+    opt_cse(func);
+    opt_licm(func);
+    opt_simplify(func);
+    opt_dce(func);
+}
+
+static void differentiate(Unit *unit) {
+    StageTimer timer;
+    driver_time_begin(unit->program->session, &timer, "autodiff");
+    AdConfig config = {.module = unit->ir,
+                       .inline_calls = inline_for_ad,
+                       .clean = clean_for_ad,
+                       .clean_flat = clean_flat_for_ad,
+                       .user = unit};
+    ad_run(&config);
+    driver_time_end(&timer);
+}
+
 static bool is_stop(const char *stop, const char *name) { return stop && strcmp(stop, name) == 0; }
 
 bool unit_run_passes(Unit *unit, const char *stop) {
@@ -70,10 +112,15 @@ SlopeStatus unit_prepare(Unit *unit, const char *stop) {
     int errors = session->diags.errors;
     driver_time_begin(session, &timer, "lower");
     lower_run(unit->lowerer);
+    if (session->diags.errors > errors) { /* what was lowered need not be well-formed */
+        driver_time_end(&timer);
+        return SLOPE_STATUS_error;
+    }
     for (int i = unit->passed; i < unit->ir->funcs.count; i++)
         if (unit->ir->funcs.at[i]->body) verify(unit, unit->ir->funcs.at[i], "lower");
     driver_time_end(&timer);
     if (session->diags.errors > errors) return SLOPE_STATUS_error;
+    if (!is_stop(stop, "lower")) differentiate(unit);
     unit_run_passes(unit, stop);
     return session->diags.errors > errors ? SLOPE_STATUS_error : SLOPE_STATUS_ok;
 }

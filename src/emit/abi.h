@@ -38,9 +38,8 @@ typedef struct RtContext {
     void *const *args;  /* kernels: one pointer per parameter */
     uint32_t groups[3]; /* size of the dispatch */
     uint32_t unused;    /* keeps the next field aligned */
-    RtThread *
-        owner; /* the thread of the machine: tapes, output, where `abort` goes; may be NULL if none is needed */
-    RtFiber *fiber; /* set if this thread of a group can wait at barriers */
+    RtThread *owner; /* the machine's thread: tapes, output, way back from `abort`; NULL if none is needed */
+    RtFiber *fiber;  /* set if this thread of a group can wait at barriers */
 } RtContext;
 
 /* A stack of a tape. Elements have the size of their scalar type, bool one byte. */

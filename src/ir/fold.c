@@ -88,8 +88,9 @@ static Val *fold_float(Fold *f) {
     if (f->op == OP_fma && type->kind == TYPE_float) /* through double it would round twice */
         return ir_const_real(f->module, type, (double)fmaf((float)x[0], (float)x[1], (float)x[2]));
     if (!eval_float(f->op, x[0], x[1], x[2], &value)) return NULL;
-    if ((f->op == OP_min || f->op == OP_max) && x[0] == x[1]) /* of the zeros, C may give either: -0.0 is less */
-        value = !signbit(x[0]) == (f->op == OP_max) ? x[0] : x[1];
+    bool chooses = f->op == OP_min || f->op == OP_max;
+    if (chooses && x[0] == x[1])
+        value = !signbit(x[0]) == (f->op == OP_max) ? x[0] : x[1]; /* -0.0 is less than 0.0 */
     return op_has(f->op, OP_COMPARES) ? make_bool(f, value != 0) : ir_const_real(f->module, type, value);
 }
 

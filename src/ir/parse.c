@@ -33,6 +33,7 @@ typedef struct Parser {
     SourceFile *file;
     int at; /* offset behind the token */
     Token token;
+    Loc before; /* of the token before */
     bool failed;
     Map ops;     /* Name -> op + 1, as pointer */
     Map records; /* Name -> Record */
@@ -52,17 +53,31 @@ static Arena *arena_of(const Parser *p) { return p->module->arena; }
 static Types *types_of(const Parser *p) { return p->module->types; }
 static Name intern(Parser *p, Str text) { return name_of(p->module->names, text); }
 
-static void fail(Parser *p, const char *format, ...) PRINTF_LIKE(2, 3);
-static void fail(Parser *p, const char *format, ...) {
+static void report(Parser *p, Loc at, const char *format, va_list args) {
     if (p->failed) return;
     Text text = {.arena = arena_of(p)};
+    text_vprintf(&text, format, args);
+    diag_report(p->module->diags, DIAG_ir_text, at, text.at);
+    p->failed = true;
+    p->token = (Token){.kind = TOKEN_end, .loc = at, .text = STR("")};
+}
+
+/* At the token. */
+static void fail(Parser *p, const char *format, ...) PRINTF_LIKE(2, 3);
+static void fail(Parser *p, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    text_vprintf(&text, format, args);
+    report(p, p->token.loc, format, args);
     va_end(args);
-    diag_report(p->module->diags, DIAG_ir_text, p->token.loc, text.at);
-    p->failed = true;
-    p->token = (Token){.kind = TOKEN_end, .loc = p->token.loc, .text = STR("")};
+}
+
+/* At the token before, which has been read already. */
+static void fail_before(Parser *p, const char *format, ...) PRINTF_LIKE(2, 3);
+static void fail_before(Parser *p, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    report(p, p->before, format, args);
+    va_end(args);
 }
 
 /* ---- tokens */
@@ -131,6 +146,7 @@ static const char *scan(Token *token, const char *s) {
 static void advance(Parser *p) {
     if (p->failed) return;
     const char *text = p->file->text.at, *s = skip_space(text + p->at);
+    p->before = p->token.loc;
     p->token = (Token){.loc = p->file->base + (Loc)(s - text)};
     p->at = (int)(scan(&p->token, s) - text);
 }
@@ -220,7 +236,7 @@ static int64_t parse_integer(Parser *p) {
 static Func *parse_func_reference(Parser *p) {
     Str text = expect_kind(p, TOKEN_symbol, "a function");
     Func *func = map_get(&p->funcs, PTR_KEY(intern(p, plain_text(p, text))));
-    if (!func) fail(p, "there is no function '%.*s'", STR_ARG(text));
+    if (!func) fail_before(p, "there is no function '%.*s'", STR_ARG(text));
     return func;
 }
 
@@ -275,7 +291,7 @@ static const Type *parse_type(Parser *p) {
     const Record *record = type ? NULL : map_get(&p->records, PTR_KEY(intern(p, name)));
     if (record) type = record->type;
     if (!type) {
-        fail(p, "there is no type '%.*s'", STR_ARG(name));
+        fail_before(p, "there is no type '%.*s'", STR_ARG(name));
         return type_basic(types_of(p), TYPE_int);
     }
     for (;;) {
@@ -510,6 +526,7 @@ static void parse_block(Parser *p, Inst *inst) {
 }
 
 static void parse_call(Parser *p, Inst *inst) {
+    inst->flag = accept(p, "no_diff");
     inst->callee = parse_func_reference(p);
     expect(p, "(");
     if (!is(p, ")")) parse_operands(p, inst);
@@ -520,7 +537,7 @@ static void parse_call(Parser *p, Inst *inst) {
 static void parse_jump(Parser *p, Inst *inst) {
     Str label = expect_kind(p, TOKEN_label, "a label");
     inst->target = map_get(&p->labels, PTR_KEY(intern(p, label)));
-    if (!inst->target) fail(p, "there is no label '%.*s'", STR_ARG(label));
+    if (!inst->target) fail_before(p, "there is no label '%.*s'", STR_ARG(label));
     if (inst->target && inst->target->nresults) parse_operands(p, inst);
 }
 
@@ -543,7 +560,7 @@ static void parse_field(Parser *p, Inst *inst) {
     Name name = intern(p, expect_kind(p, TOKEN_word, "a field"));
     int nfields = record ? record->nfields : 0;
     while (inst->index < nfields && record->fields[inst->index].name != name) inst->index++;
-    if (inst->index == nfields) fail(p, "there is no field '%s'", name->text);
+    if (inst->index == nfields) fail_before(p, "there is no field '%s'", name->text);
 }
 
 static void parse_shuffle(Parser *p, Inst *inst) {
@@ -562,7 +579,7 @@ static void parse_shuffle(Parser *p, Inst *inst) {
         Str letters = expect_kind(p, TOKEN_word, "lanes");
         for (int i = 0; i < letters.len && count < 4; i++) {
             const char *found = memchr("xyzw", letters.at[i], 4);
-            if (!found) fail(p, "there is no lane '%c'", letters.at[i]);
+            if (!found) fail_before(p, "there is no lane '%c'", letters.at[i]);
             else inst->lanes[count++] = (uint8_t)(found - "xyzw");
         }
     }
@@ -577,14 +594,14 @@ static void parse_atomic(Parser *p, Inst *inst) {
     Str word = expect_kind(p, TOKEN_word, "an operation");
     int count = (int)(sizeof names / sizeof *names);
     while (inst->index < count && !str_eq(word, str_of(names[inst->index]))) inst->index++;
-    if (inst->index == count) fail(p, "there is no atomic operation '%.*s'", STR_ARG(word));
+    if (inst->index == count) fail_before(p, "there is no atomic operation '%.*s'", STR_ARG(word));
     else parse_operands(p, inst);
 }
 
 static void parse_global_reference(Parser *p, Inst *inst) {
     Str text = expect_kind(p, TOKEN_symbol, "a global");
     inst->global = map_get(&p->globals, PTR_KEY(intern(p, plain_text(p, text))));
-    if (!inst->global) fail(p, "there is no global '%.*s'", STR_ARG(text));
+    if (!inst->global) fail_before(p, "there is no global '%.*s'", STR_ARG(text));
 }
 
 /* yield, return: operands exist exactly if something is to be given. */
@@ -622,6 +639,10 @@ static void parse_rest(Parser *p, Inst *inst) {
         parse_operands(p, inst);
         break;
     case OP_global: parse_global_reference(p, inst); break;
+    case OP_copy:
+        inst->flag = accept(p, "no_diff");
+        parse_operands(p, inst);
+        break;
     case OP_elem:
     case OP_buffer_elem:
     case OP_buffer_bytes:
@@ -643,7 +664,7 @@ static void finish_results(Parser *p, Inst *inst, ResultVec results) {
         Val *v = inst->results[i];
         if (results.at[i].type) v->type = results.at[i].type;
         if (!v->type) v->type = ir_result_type(p->module, inst);
-        if (!v->type) fail(p, "the result needs a type: %%%.*s: T = ...", STR_ARG(results.at[i].text));
+        if (!v->type) fail_before(p, "the result needs a type: %%%.*s: T = ...", STR_ARG(results.at[i].text));
         bind(p, results.at[i].text, v, results.at[i].prime);
     }
 }
@@ -654,7 +675,7 @@ static void parse_inst(Parser *p, Region *region) {
     Loc loc = p->token.loc;
     Str word = expect_kind(p, TOKEN_word, "an operation");
     int op = (int)(intptr_t)map_get(&p->ops, PTR_KEY(intern(p, word))) - 1;
-    if (op < 0) fail(p, "there is no operation '%.*s'", STR_ARG(word));
+    if (op < 0) fail_before(p, "there is no operation '%.*s'", STR_ARG(word));
     if (p->failed) return;
     if (op_info[op].nresults >= 0 && op_info[op].nresults != results.count)
         fail(p, "'%s' has %d results", op_info[op].name, op_info[op].nresults);
@@ -878,7 +899,7 @@ static void parse_global(Parser *p) {
 
 static void declare_record(Parser *p) {
     Name name = intern(p, parse_name(p));
-    if (map_has(&p->records, PTR_KEY(name))) fail(p, "there are two records '%s'", name->text);
+    if (map_has(&p->records, PTR_KEY(name))) fail_before(p, "there are two records '%s'", name->text);
     Record *record = record_new(types_of(p), name->len ? name : NULL);
     map_put(arena_of(p), &p->records, PTR_KEY(name), record);
     vec_push(arena_of(p), &p->module->records, record);
@@ -887,7 +908,7 @@ static void declare_record(Parser *p) {
 
 static void declare_func(Parser *p) {
     Name name = intern(p, plain_text(p, expect_kind(p, TOKEN_symbol, "a name")));
-    if (map_has(&p->funcs, PTR_KEY(name))) fail(p, "there are two functions '%s'", name->text);
+    if (map_has(&p->funcs, PTR_KEY(name))) fail_before(p, "there are two functions '%s'", name->text);
     Func *func = func_new(p->module, name->text);
     map_put(arena_of(p), &p->funcs, PTR_KEY(name), func);
     vec_push(arena_of(p), &p->new_funcs, func);

@@ -438,7 +438,7 @@ static void print_shuffle(Printer *p, const Inst *inst) {
 }
 
 static void print_call(Printer *p, const Inst *inst) {
-    text_char(p->out, ' ');
+    add(p, inst->flag ? " no_diff " : " ");
     if (inst->callee) add_symbol(p, inst->callee->name);
     text_char(p->out, '(');
     add_args(p, inst, "");
@@ -485,6 +485,10 @@ static void print_body(Printer *p, const Inst *inst) {
     case OP_global:
         text_char(p->out, ' ');
         if (inst->global) add_symbol(p, inst->global->name);
+        break;
+    case OP_copy:
+        if (inst->flag) add(p, " no_diff");
+        add_args(p, inst, " ");
         break;
     case OP_elem:
     case OP_buffer_elem:

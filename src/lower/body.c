@@ -177,7 +177,7 @@ static void lower_loop(Fn *f, Stmt *stmt) {
 /* $for: one copy of the body per number. */
 static void lower_static_for(Fn *f, Stmt *stmt) {
     int64_t first = 0, end = 0;
-    if (!expr_constant(f, stmt->expr, &first) || !expr_constant(f, stmt->step, &end)) {
+    if ((stmt->expr && !expr_constant(f, stmt->expr, &first)) || !expr_constant(f, stmt->step, &end)) {
         lower_report(f, DIAG_not_constant, stmt->loc);
         return;
     }
@@ -350,10 +350,20 @@ static void lower_continue(Fn *f, Stmt *stmt) {
     f->dead = true;
 }
 
+/* The set that a `ref` accessor stands for: the place it returns takes the new value. */
+static void return_into_place(Fn *f, Stmt *stmt) {
+    const Local *value = find_local(f, vec_last(&f->request->decl->params));
+    Place place = lower_place(f, stmt->expr);
+    if (value->value) place_store(f, &place, value->value);
+    else place_store_from(f, &place, value->address);
+}
+
 static void lower_return(Fn *f, Stmt *stmt) {
     Val *value = NULL;
     const Type *result = lower_type(f->l, f->sig->result);
-    if (stmt->expr) {
+    const Decl *decl = f->request->decl;
+    if (decl && decl->sema && decl->sema->ref_accessor && decl->flavour == FUNC_set) return_into_place(f, stmt);
+    else if (stmt->expr) {
         if (f->sig->is_init || result->kind == TYPE_void) lower_effect(f, stmt->expr);
         else if (is_simple(result)) value = lower_value(f, stmt->expr);
         else lower_into(f, stmt->expr, f->result);
@@ -492,8 +502,8 @@ static void begin_init(Fn *f) {
     for (int i = 0; i < fields.count; i++) {
         if (!fields.at[i]->init) continue;
         check_decl_body(f->l->c, fields.at[i]);
-        lower_under(f, fields.at[i]->init, subst_of_type(f->l->c, front),
-                    build_field(&f->b, f->self.address, i));
+        Place place = place_new_field(f, f->self.address, front, fields.at[i]);
+        place_init(f, &place, fields.at[i]->init, subst_of_type(f->l->c, front));
     }
 }
 
@@ -518,7 +528,8 @@ static void lower_decl_body(Lowerer *l, Request *request) {
     Decl *decl = request->decl;
     check_decl_body(l->c, decl);
     bool is_op = decl->sema && decl->sema->op;
-    if (!decl->body && !decl->body_expr && !is_op) return; /* declared only */
+    Decl *ref = decl->sema ? decl->sema->ref_accessor : NULL;
+    if (!ref && !decl->body && !decl->body_expr && !is_op) return; /* declared only */
     if (decl->flags & DECL_BODY_ERRORS) return;
     Fn f = fn_begin(l, request);
     f.diff = (request->func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
@@ -533,7 +544,7 @@ static void lower_decl_body(Lowerer *l, Request *request) {
         Stmt statement = {.kind = STMT_return, .expr = decl->body_expr, .loc = decl->body_expr->loc};
         if (decl->body_expr->type->kind == TYPE_void) lower_effect(&f, decl->body_expr);
         else lower_return(&f, &statement);
-    } else lower_stmt(&f, decl->body);
+    } else lower_stmt(&f, ref ? ref->body : decl->body);
     if (f.sig->is_init) end_init(&f);
     fn_end(&f);
 }
@@ -547,5 +558,6 @@ void lower_body(Lowerer *l, Request *request) {
     case REQUEST_init: lower_global_init(l, request); break;
     case REQUEST_entry: lower_entry_body(l, request); break;
     case REQUEST_dadd: lower_dadd_body(l, request); break;
+    case REQUEST_move: lower_move_body(l, request); break;
     }
 }

@@ -93,7 +93,7 @@ static void evaluate(Fn *f, Arg *arg, const ParamSig *param, const Type *ir) {
 
 static bool is_local_memory(const Place *place) {
     bool memory = place->kind == PLACE_memory || (place->kind == PLACE_value && place->address);
-    return memory && !place->shared && !place->write_back && !place->bit_width;
+    return memory && !place->shared && !place->write_back && !is_transposed(place->type);
 }
 
 static bool overlaps(const ArgVec *args, int except, const FuncSig *sig, const void *root, bool before) {
@@ -114,7 +114,8 @@ static Val *copy_in(Fn *f, Arg *arg, bool fill) {
 
 static Val *pass_in(Fn *f, Arg *arg, const ArgVec *args, int index, const FuncSig *sig) {
     const Place *place = &arg->place;
-    bool direct = (is_local_memory(place) || (place->kind == PLACE_memory && place->constant)) &&
+    bool constant = place->kind == PLACE_memory && place->constant && !is_transposed(place->type);
+    bool direct = (is_local_memory(place) || constant) &&
                   !(place->no_diff && f->diff) && !arg->drop;
     if (direct && !(place->root && overlaps(args, index, sig, place->root, false))) return place->address;
     if (place->kind == PLACE_value && place->value) {
@@ -176,7 +177,8 @@ static Val *emit_call(Fn *f, Func *func, const FuncSig *sig, ArgVec *args, Val *
     Lowerer *l = f->l;
     ValVec values = {0};
     for (int i = 0; i < args->count; i++)
-        evaluate(f, &args->at[i], &sig->params[i], lower_type(l, sig->params[i].type));
+        if (sig->params[i].type->kind != TYPE_function) /* those are known already */
+            evaluate(f, &args->at[i], &sig->params[i], lower_type(l, sig->params[i].type));
     for (int i = 0; i < args->count; i++) {
         if (sig->params[i].type->kind == TYPE_function) continue;
         vec_push(l->arena, &values, pass(f, args, i, sig));

@@ -67,13 +67,11 @@ static void struct_into(Fn *f, Expr *e, const Type *front, Val *to) {
     DeclVec fields = check_all_fields(l->c, front);
     for (int i = 0; i < fields.count; i++) {
         Decl *field = fields.at[i];
-        Val *address = build_field(&f->b, to, i);
+        Place place = place_new_field(f, to, front, field);
         Expr *arg = i < e->args.count ? e->args.at[i] : NULL;
-        if (arg) lower_into(f, arg, address);
-        else if (field->init) {
-            check_decl_body(l->c, field);
-            lower_under(f, field->init, subst_of_type(l->c, front), address);
-        } else store_default(f, check_field_type(l->c, front, field), address);
+        if (!arg && field->init) check_decl_body(l->c, field);
+        if (arg) place_init(f, &place, arg, f->subst);
+        else place_init(f, &place, field->init, subst_of_type(l->c, front));
     }
 }
 

@@ -60,7 +60,6 @@ static void through_differential(Fn *f, const Type *sum, Val *sum_at, const Type
                                  bool into_sum) {
     Checker *c = f->l->c;
     const TypeVec *types = check_conformers(c, sum->args[0]);
-    if (into_sum) build_zero(&f->b, sum_at);
     for (int i = 0; i < types->count; i++) {
         if (check_differential(c, types->at[i]) != type) continue;
         Val *field = build_field(&f->b, sum_at, i);
@@ -73,29 +72,92 @@ static void through_differential(Fn *f, const Type *sum, Val *sum_at, const Type
 }
 
 void pass_between(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to) {
-    if (from_type == to_type) {
-        move(f, from_type, from, to);
-        return;
-    }
-    if (is_interface_diff(to_type)) {
-        through_differential(f, to_type, to, from_type, from, true);
-        return;
-    }
-    if (is_interface_diff(from_type)) {
-        through_differential(f, from_type, from, to_type, to, false);
-        return;
-    }
-    if (from_type->kind == TYPE_interface && to_type->kind == TYPE_interface) {
-        Between between = {from_type, to_type, from, to};
-        build_zero(&f->b, to);
-        switch_variants(f, from_type, tag_of(f, from), widen_variant, &between);
-    } else if (from_type->kind == TYPE_interface) {
+    bool sums = is_interface_diff(to_type) || is_interface_diff(from_type),
+         interfaces = from_type->kind == TYPE_interface && to_type->kind == TYPE_interface;
+    if (from_type == to_type) move(f, from_type, from, to);
+    else if (sums || interfaces) call_move(f, MOVE_between, from_type, to_type, from, to);
+    else if (from_type->kind == TYPE_interface)
         move(f, to_type, build_field(&f->b, from, variant_index(f->l, from_type, to_type)), to);
-    } else if (to_type->kind == TYPE_interface) {
+    else if (to_type->kind == TYPE_interface) {
         bool simple = is_simple(lower_type(f->l, from_type));
         to_interface(f, to_type, from_type, simple ? build_load(&f->b, from) : NULL, simple ? NULL : from,
                      to);
     } else move(f, from_type, from, to);
+}
+
+/* ---- moves that depend on what is behind an interface */
+
+void call_move(Fn *f, MoveKind kind, const Type *from_type, const Type *to_type, Val *from, Val *to) {
+    Val *args[2] = {to, from};
+    if (is_simple(lower_type(f->l, from_type))) args[1] = build_load(&f->b, from);
+    if (is_simple(lower_type(f->l, to_type))) { /* a differential that is a number */
+        args[0] = temp_var(f, to_type, "moved");
+        build_call(&f->b, request_move(f->l, kind, from_type, to_type), args, 2);
+        build_store(&f->b, to, build_load(&f->b, args[0]));
+        return;
+    }
+    build_call(&f->b, request_move(f->l, kind, from_type, to_type), args, 2);
+}
+
+static Val *payload_as(Fn *f, Val *stored, const Type *type) {
+    Val *payload = build_field(&f->b, stored, 2);
+    return build_bitcast(&f->b, payload, type_pointer(f->l->types, lower_external_type(f->l, type)));
+}
+
+static void load_variants(Fn *f, const Type *interface, Val *from, Val *to) {
+    Lowerer *l = f->l;
+    int n = check_conformers(l->c, interface)->count;
+    SwitchCase *cases = arena_array(l->arena, SwitchCase, n + 1);
+    int64_t *values = arena_array(l->arena, int64_t, n + 1);
+    for (int i = 0; i < n; i++) {
+        values[i] = check_conformer_id(l->c, interface, i);
+        cases[i] = (SwitchCase){&values[i], 1};
+    }
+    Inst *inst = build_switch(&f->b, build_load(&f->b, build_field(&f->b, from, 1)), cases, n, NULL, 0);
+    Builder outer = f->b;
+    for (int i = 0; i <= n; i++) {
+        f->b = build_at_end(inst->regions[i]);
+        f->b.loc = outer.loc;
+        const Type *type = i < n ? check_conformers(l->c, interface)->at[i] : NULL;
+        if (type && external_layout(l, type).size <= external_room(l, interface)) {
+            build_store(&f->b, build_field(&f->b, to, 0), const_int(f, TYPE_uint, i + 1));
+            from_external(f, type, payload_as(f, from, type), build_field(&f->b, to, i + 1));
+        }
+        build_yield(&f->b, NULL, 0);
+    }
+    f->b = outer;
+}
+
+static void store_variant(Fn *f, const Type *type, int index, void *user) {
+    const Between *between = user;
+    const Type *word = type_basic(f->l->types, TYPE_uint64);
+    if (!fits_external(f->l, between->from_type, type)) return;
+    int64_t id = check_conformer_id(f->l->c, between->from_type, index);
+    build_store(&f->b, build_field(&f->b, between->to, 0), ir_const_int(f->l->m, word, id));
+    build_store(&f->b, build_field(&f->b, between->to, 1), ir_const_int(f->l->m, word, id));
+    to_external(f, type, build_field(&f->b, between->from, index + 1), payload_as(f, between->to, type));
+}
+
+/* One function per pair of types: by the time it gets its body, all types behind the interface are known. */
+void lower_move_body(Lowerer *l, Request *request) {
+    Fn f = fn_begin(l, request);
+    f.diff = (request->func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
+    Val *to = request->func->body->params[0], *from = request->func->body->params[1];
+    const Type *from_type = request->type, *to_type = request->to;
+    Between between = {from_type, to_type, from, to};
+    if (!(request->func->params[1].flags & PARAM_BY_ADDRESS)) {
+        from = temp_var(&f, from_type, "value");
+        build_store(&f.b, from, request->func->body->params[1]);
+    }
+    if (request->move != MOVE_between) settle_external(l, from_type);
+    if (request->move != MOVE_store) build_zero(&f.b, to);
+    if (request->move == MOVE_load) load_variants(&f, from_type, from, to);
+    else if (request->move == MOVE_store)
+        switch_variants(&f, from_type, tag_of(&f, from), store_variant, &between);
+    else if (is_interface_diff(to_type)) through_differential(&f, to_type, to, from_type, from, true);
+    else if (is_interface_diff(from_type)) through_differential(&f, from_type, from, to_type, to, false);
+    else switch_variants(&f, from_type, tag_of(&f, from), widen_variant, &between);
+    fn_end(&f);
 }
 
 /* ---- calling the implementation for one type */
@@ -331,6 +393,7 @@ static Val *has_type(Fn *f, Expr *e, Val **at) {
         return const_int(f, TYPE_bool, holds);
     }
     Val *value = lower_address(f, e->a);
+    if (!check_conforms(f->l->c, type, from, NULL)) return const_int(f, TYPE_bool, 0);
     int field = variant_index(f->l, from, type);
     if (at) *at = build_field(&f->b, value, field);
     return build_binary(&f->b, OP_eq, tag_of(f, value), const_int(f, TYPE_uint, field));
@@ -349,48 +412,28 @@ void lower_as(Fn *f, Expr *e, Val *to) {
     build_store(&f->b, build_field(&f->b, to, 1), holds);
 }
 
-/* ---- the form in buffers */
+/* ---- static constants, named through a value */
 
-static Val *payload_as(Fn *f, Val *stored, const Type *type) {
-    Val *payload = build_field(&f->b, stored, 2);
-    return build_bitcast(&f->b, payload, type_pointer(f->l->types, lower_type(f->l, type)));
+typedef struct ConstantOf {
+    Decl *requirement;
+    const Subst *subst;
+    Val *to;
+} ConstantOf;
+
+static void constant_variant(Fn *f, const Type *type, int index, void *user) {
+    const ConstantOf *constant = user;
+    (void)index;
+    const Subst *subst = subst_for_self(f->l, constant->subst, constant->requirement->parent, type);
+    Satisfaction found = check_witness(f->l->c, type, constant->requirement, subst);
+    if (!found.decl) return;
+    Place place = global_place(f, found.decl, found.subst);
+    place_load_into(f, &place, constant->to);
 }
 
-void from_external(Fn *f, const Type *interface, Val *from, Val *to) {
-    Lowerer *l = f->l;
-    int n = check_conformers(l->c, interface)->count;
-    build_zero(&f->b, to);
-    SwitchCase *cases = arena_array(l->arena, SwitchCase, n + 1);
-    int64_t *values = arena_array(l->arena, int64_t, n + 1);
-    for (int i = 0; i < n; i++) {
-        values[i] = check_conformer_id(l->c, interface, i);
-        cases[i] = (SwitchCase){&values[i], 1};
-    }
-    Inst *inst = build_switch(&f->b, build_load(&f->b, build_field(&f->b, from, 1)), cases, n, NULL, 0);
-    Builder outer = f->b;
-    for (int i = 0; i <= n; i++) {
-        f->b = build_at_end(inst->regions[i]);
-        f->b.loc = outer.loc;
-        if (i < n) {
-            const Type *type = check_conformers(l->c, interface)->at[i];
-            build_store(&f->b, build_field(&f->b, to, 0), const_int(f, TYPE_uint, i + 1));
-            move(f, type, payload_as(f, from, type), build_field(&f->b, to, i + 1));
-        }
-        build_yield(&f->b, NULL, 0);
-    }
-    f->b = outer;
-}
-
-static void store_variant(Fn *f, const Type *type, int index, void *user) {
-    const Between *between = user;
-    const Type *word = type_basic(f->l->types, TYPE_uint64);
-    int64_t id = check_conformer_id(f->l->c, between->from_type, index);
-    build_store(&f->b, build_field(&f->b, between->to, 0), ir_const_int(f->l->m, word, id));
-    build_store(&f->b, build_field(&f->b, between->to, 1), ir_const_int(f->l->m, word, id));
-    move(f, type, build_field(&f->b, between->from, index + 1), payload_as(f, between->to, type));
-}
-
-void to_external(Fn *f, const Type *interface, Val *from, Val *to) {
-    Between between = {interface, NULL, from, to};
-    switch_variants(f, interface, tag_of(f, from), store_variant, &between);
+Place dispatch_constant(Fn *f, Decl *requirement, const Subst *subst, Expr *object) {
+    const Type *type = check_subst(f->l->c, requirement->type, subst), *interface = concrete(f, object->type);
+    ConstantOf constant = {requirement, subst, temp_var(f, type, "constant")};
+    Val *tag = tag_of(f, lower_address(f, object));
+    switch_variants(f, interface, tag, constant_variant, &constant);
+    return (Place){.kind = PLACE_value, .type = type, .address = constant.to};
 }

@@ -5,7 +5,10 @@ Val *const_int(Fn *f, TypeKind kind, int64_t value) {
     return ir_const_int(f->l->m, type_basic(f->l->types, kind), value);
 }
 
+/* Values are row-major, whatever the memory is that they come from. */
 Val *temp_var(Fn *f, const Type *front, const char *name) {
+    if (is_transposed(front))
+        front = type_matrix(f->l->types, front->args[0], (int)front->args[1]->number, (int)front->args[2]->number);
     return build_var(&f->b, lower_type(f->l, front), name_from(f->l->m->names, name), false);
 }
 
@@ -24,12 +27,9 @@ static void default_fields(Fn *f, const Type *front, Val *to) {
     DeclVec fields = check_all_fields(f->l->c, front);
     for (int i = 0; i < fields.count; i++) {
         Decl *field = fields.at[i];
-        const Type *type = check_field_type(f->l->c, front, field);
-        Val *address = build_field(&f->b, to, i);
-        if (field->init) {
-            check_decl_body(f->l->c, field);
-            lower_under(f, field->init, subst_of_type(f->l->c, front), address);
-        } else store_default(f, type, address);
+        Place place = place_new_field(f, to, front, field);
+        if (field->init) check_decl_body(f->l->c, field);
+        place_init(f, &place, field->init, subst_of_type(f->l->c, front));
     }
 }
 
@@ -335,8 +335,7 @@ static Val *lower_size(Fn *f, Expr *e) {
             return const_int(f, TYPE_int, front->nargs);
         return const_int(f, TYPE_int, front->kind == TYPE_vector ? type_count(front) : type_length(front));
     }
-    const Type *ir = lower_external_type(f->l, front);
-    Layout layout = type_layout(ir, LAYOUT_scalar);
+    Layout layout = external_layout(f->l, front);
     return const_int(f, TYPE_int, e->kind == EXPR_sizeof ? layout.size : layout.align);
 }
 
@@ -371,6 +370,7 @@ int pack_length_of(Fn *f, const Expr *e) {
         return tuple->kind == TYPE_tuple || tuple->kind == TYPE_pack ? tuple->nargs : -1;
     }
     if (e->kind == EXPR_expand) return -1;
+    if (e->kind == EXPR_type) return check_pack_length(f->l->c, e->type_value, f->subst);
     const Expr *parts[] = {e->a, e->b, e->c};
     for (int i = 0; i < 3; i++) {
         int n = parts[i] ? pack_length_of(f, parts[i]) : -1;

@@ -7,6 +7,7 @@ static uint64_t request_hash(const Request *r) {
     uint64_t h = hash_mix(PTR_KEY(r->decl), PTR_KEY(r->subst));
     h = hash_mix(h, (uint64_t)r->kind * 2 + r->plain_this);
     h = hash_mix(h, PTR_KEY(r->type));
+    h = hash_mix(h, hash_mix(PTR_KEY(r->to), (uint64_t)r->move));
     h = hash_mix(h, PTR_KEY(r->global));
     for (int i = 0; i < r->nbindings; i++)
         h = hash_mix(h, hash_mix(PTR_KEY(r->bindings[i].decl), PTR_KEY(r->bindings[i].subst)));
@@ -16,7 +17,8 @@ static uint64_t request_hash(const Request *r) {
 static bool same_request(const Request *a, const Request *b) {
     if (a->kind != b->kind || a->decl != b->decl || a->subst != b->subst || a->plain_this != b->plain_this)
         return false;
-    if (a->type != b->type || a->global != b->global || a->nbindings != b->nbindings) return false;
+    if (a->type != b->type || a->to != b->to || a->move != b->move) return false;
+    if (a->global != b->global || a->nbindings != b->nbindings) return false;
     for (int i = 0; i < a->nbindings; i++) {
         const FuncBinding *x = &a->bindings[i], *y = &b->bindings[i];
         if (x->param != y->param || x->decl != y->decl || x->subst != y->subst || x->lambda != y->lambda)
@@ -258,6 +260,27 @@ Func *request_dadd(Lowerer *l, const Type *differential) {
                        {.name = from, .type = ir, .dir = DIR_in, .flags = PARAM_BY_ADDRESS | PARAM_DIFF}};
     func_set_params(request->func, params, 2);
     request->func->flags |= FUNC_FWD | FUNC_BWD;
+    return request->func;
+}
+
+Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to) {
+    Request wanted = {.kind = REQUEST_move, .move = kind, .type = from, .to = to};
+    Request *request = find_request(l, &wanted);
+    if (request->func) return request->func;
+    static const char *const words[] = {"move", "load", "store"};
+    request->func = func_new(l->m, format_text(l->arena, "%s<%s,%s>", words[kind], type_text(l->arena, from),
+                                               type_text(l->arena, to)));
+    request->func->source = request;
+    const Type *from_ir = kind == MOVE_load ? lower_external_type(l, from) : lower_type(l, from),
+               *to_ir = kind == MOVE_store ? lower_external_type(l, to) : lower_type(l, to);
+    bool diff = kind == MOVE_between && check_is_diff_type(l->c, from, NULL) && check_is_diff_type(l->c, to, NULL);
+    uint8_t flags = diff ? PARAM_DIFF : 0;
+    ParamVec params = {0};
+    add_param(l, &params, name_from(l->m->names, "to"), to_ir, DIR_out, flags);
+    add_param(l, &params, name_from(l->m->names, "from"), from_ir, DIR_in, flags);
+    func_set_params(request->func, params.at, params.count);
+    request->sig = (FuncSig){.result = type_basic(l->types, TYPE_void)};
+    if (diff) request->func->flags |= FUNC_FWD | FUNC_BWD;
     return request->func;
 }
 

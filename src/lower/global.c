@@ -63,7 +63,7 @@ static bool constant_parts(Fn *f, Expr *e, const Type *front, ValVec *out) {
     if (front->kind != TYPE_struct) return false;
     DeclVec fields = check_all_fields(l->c, front);
     for (int i = 0; i < fields.count; i++) {
-        if (i >= e->args.count || !e->args.at[i]) return false;
+        if (i >= e->args.count || !e->args.at[i] || fields.at[i]->bits) return false;
         if (!constant_values(f, e->args.at[i], check_field_type(l->c, front, fields.at[i]), out))
             return false;
     }
@@ -178,7 +178,14 @@ static Global *find_global(Lowerer *l, Decl *decl, const Subst *subst) {
     return global;
 }
 
-Global *lower_uniform(Lowerer *l, Decl *decl) { return find_global(l, decl, NULL); }
+/* The host lays out what it binds, so sizes are final from now on. */
+Global *lower_uniform(Lowerer *l, Decl *decl) {
+    Global *global = find_global(l, decl, NULL);
+    const Type *held = decl->type->kind == TYPE_buffer || decl->type->kind == TYPE_pointer ? decl->type->args[0]
+                                                                                           : decl->type;
+    if (has_external_form(l, held)) external_layout(l, held);
+    return global;
+}
 
 static bool is_uniform(const Decl *decl) { return kind_of(decl) == GLOBAL_uniform; }
 
@@ -196,6 +203,6 @@ Place global_place(Fn *f, Decl *decl, const Subst *subst) {
     bool constant = is_constant(decl) || is_uniform(decl);
     Place place = {
         .kind = PLACE_memory, .type = front, .address = address, .shared = true, .constant = constant};
-    if (front->kind == TYPE_interface && is_uniform(decl)) place.kind = PLACE_external;
+    if (is_uniform(decl) && has_external_form(l, front)) place.kind = PLACE_external;
     return place;
 }

@@ -66,7 +66,7 @@ static Val *op_buffer_load(Call *call) {
     Fn *f = call->f;
     Place place = {.kind = PLACE_memory, .type = call->result, .shared = true};
     place.address = build_buffer_elem(&f->b, call->args[0], call->args[1], false);
-    if (call->result->kind == TYPE_interface) place.kind = PLACE_external;
+    if (has_external_form(f->l, call->result)) place.kind = PLACE_external;
     if (is_simple(call->result_ir)) return place_load(f, &place);
     place_load_into(f, &place, call->into);
     return NULL;
@@ -76,7 +76,7 @@ static Val *op_buffer_store(Call *call) {
     Fn *f = call->f;
     Place place = {.kind = PLACE_memory, .type = call->sig.params[1].type, .shared = true};
     place.address = build_buffer_elem(&f->b, call->args[0], call->args[1], true);
-    if (place.type->kind == TYPE_interface) place.kind = PLACE_external;
+    if (has_external_form(f->l, place.type)) place.kind = PLACE_external;
     if (is_simple(lower_type(f->l, place.type))) place_store(f, &place, call->args[2]);
     else place_store_from(f, &place, call->args[2]);
     return NULL;
@@ -84,17 +84,20 @@ static Val *op_buffer_store(Call *call) {
 
 static Val *op_bytes_load(Call *call) {
     Fn *f = call->f;
-    Val *at = build_buffer_bytes(&f->b, call->args[0], call->args[1], call->result_ir, false);
-    if (is_simple(call->result_ir)) return build_load(&f->b, at);
-    copy_object(f, call->into, at, false);
+    const Type *ir = lower_external_type(f->l, call->result);
+    Val *at = build_buffer_bytes(&f->b, call->args[0], call->args[1], ir, false);
+    if (is_simple(ir)) return build_load(&f->b, at);
+    if (has_external_form(f->l, call->result)) load_external(f, call->result, at, call->into);
+    else copy_object(f, call->into, at, false);
     return NULL;
 }
 
 static Val *op_bytes_store(Call *call) {
     Fn *f = call->f;
-    const Type *ir = lower_type(f->l, call->sig.params[1].type);
+    const Type *front = call->sig.params[1].type, *ir = lower_external_type(f->l, front);
     Val *at = build_buffer_bytes(&f->b, call->args[0], call->args[1], ir, true);
     if (is_simple(ir)) build_store(&f->b, at, call->args[2]);
+    else if (has_external_form(f->l, front)) store_external(f, front, call->args[2], at);
     else copy_object(f, at, call->args[2], false);
     return NULL;
 }
@@ -125,7 +128,7 @@ static Val *op_stride(Call *call) {
     const Type *type = subst_find(call->subst, call->decl, 0);
     if (!type) type = call->sig.this_type->args[0];
     return ir_const_int(module_of(call), call->result_ir,
-                        type_layout(lower_external_type(call->f->l, type), LAYOUT_scalar).stride);
+                        external_layout(call->f->l, type).stride);
 }
 
 /* ---- atomics: the first argument is an address */
@@ -165,22 +168,31 @@ static Val *op_fence(Call *call) {
     return NULL;
 }
 
+/* The bytes of a value, as they would lie in a buffer. */
+static Val *bytes_of(Fn *f, const Type *front, Val *value) {
+    const Type *ir = lower_external_type(f->l, front);
+    if (!is_simple(ir) && !has_external_form(f->l, front)) return value;
+    Val *bytes = build_var(&f->b, ir, name_from(f->l->m->names, "bits"), false);
+    if (is_simple(ir)) build_store(&f->b, bytes, value);
+    else to_external(f, front, value, bytes);
+    return bytes;
+}
+
 static Val *op_create_dynamic(Call *call) {
     Fn *f = call->f;
     Lowerer *l = f->l;
-    const Type *interface = call->result, *stored = external_record(l, interface);
-    const Type *word = type_basic(l->types, TYPE_uint64), *value_type = call->sig.params[1].type,
-               *ir = lower_type(l, value_type);
+    const Type *interface = call->result, *stored = lower_external_type(l, interface);
+    if (interface->kind != TYPE_interface) return NULL;
+    int64_t room = external_room(l, interface), size = external_layout(l, call->sig.params[1].type).size;
     Val *memory = build_var(&f->b, stored, NULL, false);
-    Val *id = build_convert(&f->b, call->args[0], word);
+    Val *id = build_convert(&f->b, call->args[0], type_basic(l->types, TYPE_uint64));
     build_store(&f->b, build_field(&f->b, memory, 0), id);
     build_store(&f->b, build_field(&f->b, memory, 1), id);
-    int64_t room = type_layout(type_record(stored)->fields[2].type, LAYOUT_scalar).size;
-    if (type_layout(ir, LAYOUT_scalar).size <= room) {
-        Val *payload = build_bitcast(&f->b, build_field(&f->b, memory, 2), type_pointer(l->types, ir));
-        if (is_simple(ir)) build_store(&f->b, payload, call->args[1]);
-        else copy_object(f, payload, call->args[1], false);
-    }
+    Val *payload = build_field(&f->b, memory, 2), *bytes = bytes_of(f, call->sig.params[1].type, call->args[1]);
+    if (size <= room) payload = build_bitcast(&f->b, payload, bytes->type);
+    else bytes = build_bitcast(&f->b, bytes, payload->type); /* what fits */
+    if (is_simple(payload->type->args[0])) build_store(&f->b, payload, build_load(&f->b, bytes));
+    else copy_object(f, payload, bytes, false);
     from_external(f, interface, memory, call->into);
     return NULL;
 }
@@ -243,26 +255,105 @@ Val *lower_op(Fn *f, Decl *decl, const Subst *subst, Val **args, Val *into) {
 
 /* ---- printf and abort */
 
-static Str literal_text(Expr *e) {
-    while (e->kind == EXPR_paren || e->kind == EXPR_convert) e = e->a;
-    return e->kind == EXPR_string ? e->text : STR("");
+static Expr *text_literal(Expr *e) {
+    while (e && e->kind != EXPR_string) {
+        bool constant = e->kind == EXPR_decl && e->decl->kind == DECL_var && e->decl->flavour != VAR_param &&
+                        (e->decl->modifiers & (MODIFIER_const | MODIFIER_let));
+        if (e->kind == EXPR_paren || e->kind == EXPR_convert) e = e->a;
+        else e = constant ? e->decl->init : NULL;
+    }
+    return e;
 }
 
-static void add_print_arg(Fn *f, Expr *e, ValVec *out) {
+/* Text exists only while compiling: what a string is must be known. */
+static Str text_of(Fn *f, Expr *e) {
+    const Expr *literal = text_literal(e);
+    if (!literal) lower_report(f, DIAG_text_not_constant, e->loc);
+    return literal ? literal->text : STR("");
+}
+
+/* One argument after another: a value, or text that becomes a part of the format. */
+typedef struct PrintArg {
+    Val *value;
+    Str text;
+} PrintArg;
+typedef VEC(PrintArg) PrintArgs;
+
+static void add_print_arg(Fn *f, Expr *e, PrintArgs *out) {
     const Type *front = concrete(f, e->type), *ir = lower_type(f->l, front);
+    if (front->kind == TYPE_string) {
+        vec_push(f->l->arena, out, ((PrintArg){.text = text_of(f, e)}));
+        return;
+    }
     if (is_simple(ir)) {
-        vec_push(f->l->arena, out, lower_value(f, e));
+        vec_push(f->l->arena, out, ((PrintArg){.value = lower_value(f, e)}));
         return;
     }
     Val *at = lower_address(f, e);
     for (int64_t i = 0; ir->kind == TYPE_array && i < type_length(ir) && i < 16; i++) {
         Val *element = build_elem(&f->b, at, const_int(f, TYPE_int, i), true);
-        if (is_simple(element->type->args[0])) vec_push(f->l->arena, out, build_load(&f->b, element));
+        if (is_simple(element->type->args[0]))
+            vec_push(f->l->arena, out, ((PrintArg){.value = build_load(&f->b, element)}));
     }
 }
 
+static void add_padding(Text *out, int64_t count) {
+    for (; count > 0; count--) text_char(out, ' ');
+}
+
+/* %-10.3s with its text filled in. */
+static void fill_in_text(Text *out, Str conversion, Str text) {
+    bool left = memchr(conversion.at, '-', (size_t)conversion.len) != NULL;
+    int64_t width = 0, precision = -1;
+    for (int i = 1; i < conversion.len; i++) {
+        char c = conversion.at[i];
+        if (c == '.') precision = 0;
+        else if (c >= '0' && c <= '9' && precision >= 0 && precision < 10000) precision = precision * 10 + (c - '0');
+        else if (c >= '0' && c <= '9' && precision < 0 && width < 10000) width = width * 10 + (c - '0');
+    }
+    if (precision >= 0 && precision < text.len) text.len = (int)precision;
+    if (!left) add_padding(out, width - text.len);
+    for (int i = 0; i < text.len; i++) {
+        if (text.at[i] == '%') text_char(out, '%');
+        text_char(out, text.at[i]);
+    }
+    if (left) add_padding(out, width - text.len);
+}
+
+/* The conversion that starts at `at`: up to its letter. Each `*` in it takes an argument before. */
+static int conversion_length(Str format, int at, int *stars) {
+    int i = at + 1;
+    *stars = 0;
+    for (; i < format.len && strchr("-+ #0123456789.*hlLqjzt", format.at[i]); i++)
+        *stars += format.at[i] == '*';
+    return (i < format.len ? i + 1 : i) - at;
+}
+
+static Str fill_in_format(Fn *f, Str format, const PrintArgs *args, ValVec *values) {
+    Text out = {.arena = f->l->arena};
+    int next = 0;
+    for (int i = 0; i < format.len;) {
+        bool percent = format.at[i] == '%' && i + 1 < format.len;
+        if (!percent || format.at[i + 1] == '%') {
+            text_add(&out, (Str){format.at + i, percent ? 2 : 1});
+            i += percent ? 2 : 1;
+            continue;
+        }
+        int stars, length = conversion_length(format, i, &stars);
+        Str conversion = {format.at + i, length};
+        i += length;
+        for (; stars > 0 && next < args->count; stars--, next++)
+            if (args->at[next].value) vec_push(f->l->arena, values, args->at[next].value);
+        const PrintArg *arg = next < args->count ? &args->at[next++] : NULL;
+        if (arg && !arg->value) fill_in_text(&out, conversion, arg->text);
+        else text_add(&out, conversion);
+        if (arg && arg->value) vec_push(f->l->arena, values, arg->value);
+    }
+    return out.at ? text_str(&out) : STR("");
+}
+
 static void lower_printf(Fn *f, Expr *e) {
-    ValVec args = {0};
+    PrintArgs args = {0};
     for (int i = 1; i < e->args.count; i++) {
         Expr *arg = e->args.at[i];
         if (arg->kind != EXPR_expand) {
@@ -276,8 +367,10 @@ static void lower_printf(Fn *f, Expr *e) {
         }
         f->pack_element = outer;
     }
-    Inst *inst = build_inst(&f->b, OP_printf, args.at, args.count, 0, 0);
-    inst->text = literal_text(e->args.at[0]);
+    ValVec values = {0};
+    Str format = fill_in_format(f, text_of(f, e->args.at[0]), &args, &values);
+    Inst *inst = build_inst(&f->b, OP_printf, values.at, values.count, 0, 0);
+    inst->text = format;
 }
 
 /* ---- entry */
@@ -313,7 +406,7 @@ bool lower_intrinsic(Fn *f, Decl *decl, const Subst *subst, Expr *e, Val *into, 
     }
     if (strcmp(name, "abort") == 0) {
         Inst *inst = build_inst(&f->b, OP_abort, NULL, 0, 0, 0);
-        inst->text = e->args.count ? literal_text(e->args.at[0]) : STR("the program aborted");
+        inst->text = e->args.count ? text_of(f, e->args.at[0]) : STR("the program aborted");
         return true;
     }
     FuncSig sig = check_signature_of(l->c, decl, subst, NULL, 0, true);

@@ -23,7 +23,8 @@ Lowerer *lower_new(Arena *arena, Checker *checker, Module *module) {
 }
 
 static bool depends_on_variants(const Request *request) {
-    return request->kind == REQUEST_dispatch || request->kind == REQUEST_opened;
+    return request->kind == REQUEST_dispatch || request->kind == REQUEST_opened ||
+           request->kind == REQUEST_move;
 }
 
 /* Switches over the types behind an interface come last: by then all types that are ever put behind it are known. If one makes

@@ -12,7 +12,15 @@ typedef enum RequestKind {
     REQUEST_init,     /* the initialiser of a global */
     REQUEST_entry,
     REQUEST_dadd, /* sum of two differentials of a type */
+    REQUEST_move, /* an interface value into another form: a switch likewise */
 } RequestKind;
+
+/* How a value changes its form when it is moved; each needs to know all types behind an interface. */
+typedef enum MoveKind {
+    MOVE_between, /* of one interface to another; of a differential to that of an interface, and back */
+    MOVE_load,    /* from the form in buffers */
+    MOVE_store,   /* to the form in buffers */
+} MoveKind;
 
 typedef struct FuncBinding { /* a function known at compile time, behind a parameter of function type */
     Decl *param;
@@ -28,7 +36,9 @@ typedef struct Request {
     bool plain_this; /* `this` is not differentiated, whatever its type */
     FuncBinding *bindings;
     int nbindings;
-    const Type *type; /* dadd: the differential */
+    const Type *type; /* dadd: the differential; move: the value's type before */
+    const Type *to;   /* move: and after */
+    MoveKind move;
     Global *global;   /* init */
     Expr *init;
     Func *func;
@@ -48,7 +58,9 @@ struct Lowerer {
     int done;                     /* of pending */
     Map derivatives;              /* hash of (Func, mode) -> Func */
     Map globals;                  /* hash of (Decl, Subst) -> Global */
-    Map external;                 /* interface Type -> IR record of its form in buffers */
+    Map external;                 /* front end Type -> IR record of its form in buffers */
+    Map has_external;             /* front end Type: those that have one */
+    VEC(const Type *) stored;     /* interfaces whose form in buffers is used */
     VEC(const Type *) interfaces; /* whose records are open: fields are added as types turn up */
     int depth;
     bool too_deep, running;
@@ -62,9 +74,17 @@ typedef enum PlaceKind {
     PLACE_lanes,    /* some lanes of a vector or matrix that is in `base` */
     PLACE_lane,     /* one lane, chosen at run time */
     PLACE_accessor, /* property or subscript */
-    PLACE_external, /* interface value in its compact form */
-    PLACE_bits,     /* bit field */
+    PLACE_external, /* something that holds interface values, in the form that they have in buffers */
+    PLACE_bits,     /* bit field, in the member at `address` */
+    PLACE_row,      /* row `value` of a column-major matrix that is at `address` */
 } PlaceKind;
+
+/* Part of what an accessor gives: read into memory when it is first needed, not before. */
+typedef struct Pending {
+    const struct Place *from;
+    Val *memory;
+    bool done;
+} Pending;
 
 typedef struct Place Place;
 struct Place {
@@ -86,6 +106,7 @@ struct Place {
     /* After a write through a temporary, it goes back to where it came from. */
     Place *write_back;
     Val *write_back_from;
+    Pending *pending;
     int bit_offset, bit_width;
 };
 
@@ -137,8 +158,6 @@ const Type *ir_type(Fn *f, const Type *type);  /* of a type in the tree */
 bool is_simple(const Type *ir);                /* held in a value, not in memory */
 void complete_interfaces(Lowerer *l);
 int variant_index(Lowerer *l, const Type *interface, const Type *type); /* field of the record, tag + 1 */
-const Type *lower_external_type(Lowerer *l, const Type *type);
-const Type *external_record(Lowerer *l, const Type *interface);
 void complete_record_diff(void *user, Record *record);
 Record *record_of(Lowerer *l, const Type *front, const char *name);
 
@@ -148,6 +167,7 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
 Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes, const FuncSig *sig);
 Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst);
 Func *request_dadd(Lowerer *l, const Type *differential);
+Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to);
 void complete_func_diff(void *user, Func *func);
 Func *op_rule(void *user, int op, const Type *type);
 void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic, Decl *context,
@@ -191,6 +211,9 @@ void place_store_from(Fn *f, const Place *place, Val *from); /* aggregate at an 
 Val *place_address(Fn *f, const Place *place);               /* to read from; a copy if it must be */
 Place place_of_memory(Val *address, const Type *front);
 Place place_field(Fn *f, Place base, Decl *field);
+Place place_new_field(Fn *f, Val *object, const Type *type, Decl *field); /* to be initialised, in the order of the fields */
+void place_init(Fn *f, const Place *place, Expr *e, const Subst *subst);  /* of a new field; the expression under subst */
+bool is_transposed(const Type *front);                                    /* column-major */
 Place place_element(Fn *f, Place base, const Type *type, Val *index);
 void copy_object(Fn *f, Val *to, Val *from, bool no_diff);
 Val *detached(Fn *f, Val *value, bool no_diff);
@@ -225,9 +248,22 @@ void lower_opened_body(Lowerer *l, Request *request);
 bool needs_opening(Lowerer *l, Decl *decl, const Subst *subst);
 void lower_as(Fn *f, Expr *e, Val *to);
 Val *lower_is(Fn *f, Expr *e);
-void from_external(Fn *f, const Type *interface, Val *from, Val *to);
-void to_external(Fn *f, const Type *interface, Val *from, Val *to);
+void lower_move_body(Lowerer *l, Request *request);
+void call_move(Fn *f, MoveKind kind, const Type *from_type, const Type *to_type, Val *from, Val *to);
+Place dispatch_constant(Fn *f, Decl *requirement, const Subst *subst, Expr *object);
 void pass_between(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to);
+
+/* ---- external.c */
+bool has_external_form(Lowerer *l, const Type *type);
+const Type *lower_external_type(Lowerer *l, const Type *type); /* as lower_type, in the form of buffers */
+Layout external_layout(Lowerer *l, const Type *type);
+void settle_external(Lowerer *l, const Type *interface); /* its size is final */
+int64_t external_room(Lowerer *l, const Type *interface);
+bool fits_external(Lowerer *l, const Type *interface, const Type *type); /* a value of that type, behind it */
+void from_external(Fn *f, const Type *type, Val *from, Val *to);         /* within local memory */
+void to_external(Fn *f, const Type *type, Val *from, Val *to);
+void load_external(Fn *f, const Type *type, Val *from, Val *to); /* from memory that others see */
+void store_external(Fn *f, const Type *type, Val *from, Val *to);
 
 /* ---- intrinsic.c */
 /* One operation of the IR on values (addresses for aggregates); the result, or NULL if it went `into`. */

@@ -2,7 +2,9 @@
  *
  * Most are memory. Lanes of a vector are read and written as a whole vector, so that local vectors can become values, except in
  * memory that others may see, where just the lane is touched. Properties and subscripts are calls; changing a part of what
- * they give is get, change, set: the place is then in a temporary that is written back. */
+ * they give is get, change, set: the place is then in a temporary that is written back, and that is filled as late as
+ * possible, after everything else in the expression was evaluated. Column-major matrices exist in memory only: they are
+ * transposed when they are read or written as a whole. */
 #include "lower/lowerer.h"
 
 Place place_of_memory(Val *address, const Type *front) {
@@ -22,6 +24,56 @@ void copy_object(Fn *f, Val *to, Val *from, bool no_diff) {
     build_copy(&f->b, to, from);
     Inst *last = f->b.before ? f->b.before->prev : f->b.region->last;
     if (no_diff && f->diff && last && last->op == OP_copy) last->flag = true;
+}
+
+/* ---- column-major matrices */
+
+bool is_transposed(const Type *front) {
+    return front->kind == TYPE_matrix && (front->flags & TYPE_COLUMN_MAJOR) != 0;
+}
+
+static const Type *value_type(Fn *f, const Type *front) {
+    if (!is_transposed(front)) return front;
+    return type_matrix(f->l->types, front->args[0], (int)front->args[1]->number, (int)front->args[2]->number);
+}
+
+/* From rows to columns or back. */
+static void copy_transposed(Fn *f, Val *to, Val *from) {
+    const Type *target = to->type->args[0], *source = from->type->args[0];
+    int lines = (int)type_length(target), lanes = (int)type_length(source);
+    Val *loaded[4], *parts[4];
+    for (int i = 0; i < lanes; i++)
+        loaded[i] = build_load(&f->b, build_elem(&f->b, from, const_int(f, TYPE_int, i), true));
+    for (int i = 0; i < lines; i++) {
+        for (int k = 0; k < lanes; k++) parts[k] = build_extract_lane(&f->b, loaded[k], i);
+        build_store(&f->b, build_elem(&f->b, to, const_int(f, TYPE_int, i), true), build_vec(&f->b, target->args[0], parts));
+    }
+}
+
+static Val *column_element(Fn *f, const Place *row, int column) {
+    Val *at = build_elem(&f->b, row->address, const_int(f, TYPE_int, column), true);
+    return build_elem(&f->b, at, row->value, false);
+}
+
+static Val *load_row(Fn *f, const Place *row) {
+    Val *lanes[4];
+    int n = type_count(row->type);
+    for (int i = 0; i < n; i++) lanes[i] = build_load(&f->b, column_element(f, row, i));
+    return build_vec(&f->b, row->type, lanes);
+}
+
+static void store_row(Fn *f, const Place *row, Val *value) {
+    for (int i = 0; i < type_count(row->type); i++)
+        build_store(&f->b, column_element(f, row, i), build_extract_lane(&f->b, value, i));
+}
+
+/* ---- what accessors give, in memory */
+
+static void fill_pending(Fn *f, const Place *place) {
+    Pending *pending = place->pending;
+    if (!pending || pending->done) return;
+    pending->done = true;
+    place_load_into(f, pending->from, pending->memory);
 }
 
 /* ---- lanes */
@@ -63,14 +115,19 @@ static Val *lane_of(Fn *f, Val *value, int i, int n) {
     return n == 1 ? value : build_extract_lane(&f->b, value, i);
 }
 
+static void write_back(Fn *f, const Place *place);
+
 static void store_lanes(Fn *f, const Place *place, Val *value) {
     const Place *base = place->base;
     int n = place->nlanes;
     if (is_matrix(base->type)) {
+        fill_pending(f, base);
         Val *matrix = base->kind == PLACE_memory ? base->address : place_address(f, base);
+        bool transposed = is_transposed(base->type) && base->kind == PLACE_memory;
         for (int i = 0; i < n; i++) {
-            Val *row = row_address(f, matrix, place->lanes[i] / 4),
-                *index = const_int(f, TYPE_int, place->lanes[i] % 4);
+            int line = transposed ? place->lanes[i] % 4 : place->lanes[i] / 4,
+                lane = transposed ? place->lanes[i] / 4 : place->lanes[i] % 4;
+            Val *row = row_address(f, matrix, line), *index = const_int(f, TYPE_int, lane);
             if (base->shared)
                 build_store(&f->b, build_elem(&f->b, row, index, true), lane_of(f, value, i, n));
             else
@@ -78,6 +135,12 @@ static void store_lanes(Fn *f, const Place *place, Val *value) {
                             build_insert(&f->b, build_load(&f->b, row), index, lane_of(f, value, i, n)));
         }
         if (base->kind != PLACE_memory) place_store_from(f, base, matrix);
+        else write_back(f, base);
+        return;
+    }
+    if (base->kind == PLACE_row) {
+        for (int i = 0; i < n; i++)
+            build_store(&f->b, column_element(f, base, place->lanes[i]), lane_of(f, value, i, n));
         return;
     }
     if (base->kind == PLACE_memory && base->shared && base->type->kind == TYPE_vector) {
@@ -107,15 +170,31 @@ static void store_lane(Fn *f, const Place *place, Val *value) {
 
 /* ---- reading and writing */
 
-static Val *wrap_bits(Fn *f, Val *value, int width) {
-    int shift = width ? type_bits(value->type) - width : 0;
-    if (shift <= 0) return value;
-    Val *count = ir_const_int(f->l->m, value->type, shift);
-    return build_binary(&f->b, OP_shr, build_binary(&f->b, OP_shl, value, count), count);
+/* Up to the top and down again, which extends the sign if there is one. */
+static Val *load_bits(Fn *f, const Place *place) {
+    const Type *type = lower_type(f->l, place->type);
+    Val *unit = build_bitcast(&f->b, build_load(&f->b, place->address), type);
+    int bits = type_bits(type);
+    Val *up = ir_const_int(f->l->m, type, bits - place->bit_offset - place->bit_width),
+        *down = ir_const_int(f->l->m, type, bits - place->bit_width);
+    return build_binary(&f->b, OP_shr, build_binary(&f->b, OP_shl, unit, up), down);
+}
+
+static void store_bits(Fn *f, const Place *place, Val *value) {
+    const Type *type = place->address->type->args[0];
+    uint64_t mask = place->bit_width == 64 ? ~(uint64_t)0 : ((uint64_t)1 << place->bit_width) - 1;
+    Val *kept = build_binary(&f->b, OP_and, build_load(&f->b, place->address),
+                             ir_const_int(f->l->m, type, (int64_t)~(mask << place->bit_offset)));
+    Val *low = build_binary(&f->b, OP_and, build_bitcast(&f->b, value, type), ir_const_int(f->l->m, type, (int64_t)mask));
+    Val *shifted = build_binary(&f->b, OP_shl, low, ir_const_int(f->l->m, type, place->bit_offset));
+    build_store(&f->b, place->address, build_binary(&f->b, OP_or, kept, shifted));
 }
 
 Val *place_load(Fn *f, const Place *place) {
+    fill_pending(f, place);
     switch (place->kind) {
+    case PLACE_bits: return load_bits(f, place);
+    case PLACE_row: return detached(f, load_row(f, place), place->no_diff);
     case PLACE_value: return place->value ? place->value : build_load(&f->b, place->address);
     case PLACE_lanes: return load_lanes(f, place);
     case PLACE_lane: return build_extract(&f->b, place_load(f, place->base), place->value);
@@ -133,10 +212,12 @@ void place_load_into(Fn *f, const Place *place, Val *to) {
         build_store(&f->b, to, place_load(f, place));
         return;
     }
+    fill_pending(f, place);
     if (place->kind == PLACE_accessor)
         call_accessor(f, place->decl, place->subst, FUNC_get, place->base, place->args, place->nargs, NULL,
                       to);
-    else if (place->kind == PLACE_external) from_external(f, place->type, place->address, to);
+    else if (is_transposed(place->type)) copy_transposed(f, to, place->address);
+    else if (place->kind == PLACE_external) load_external(f, place->type, place->address, to);
     else copy_object(f, to, place->address, place->no_diff);
 }
 
@@ -148,29 +229,36 @@ static void write_back(Fn *f, const Place *place) {
 }
 
 void place_store(Fn *f, const Place *place, Val *value) {
+    fill_pending(f, place);
     switch (place->kind) {
+    case PLACE_bits: store_bits(f, place, value); break;
+    case PLACE_row: store_row(f, place, value); break;
     case PLACE_lanes: store_lanes(f, place, value); break;
     case PLACE_lane: store_lane(f, place, value); break;
     case PLACE_accessor:
         call_accessor(f, place->decl, place->subst, FUNC_set, place->base, place->args, place->nargs, value,
                       NULL);
         break;
-    default: build_store(&f->b, place->address, wrap_bits(f, value, place->bit_width)); break;
+    default: build_store(&f->b, place->address, value); break;
     }
     write_back(f, place);
 }
 
 void place_store_from(Fn *f, const Place *place, Val *from) {
+    fill_pending(f, place);
     if (place->kind == PLACE_accessor)
         call_accessor(f, place->decl, place->subst, FUNC_set, place->base, place->args, place->nargs, from,
                       NULL);
-    else if (place->kind == PLACE_external) to_external(f, place->type, from, place->address);
+    else if (place->kind == PLACE_external) store_external(f, place->type, from, place->address);
+    else if (is_transposed(place->type)) copy_transposed(f, place->address, from);
     else copy_object(f, place->address, from, false);
     write_back(f, place);
 }
 
 Val *place_address(Fn *f, const Place *place) {
-    bool in_memory = place->kind == PLACE_memory || (place->kind == PLACE_value && place->address);
+    bool in_memory = (place->kind == PLACE_memory || (place->kind == PLACE_value && place->address)) &&
+                     !is_transposed(place->type);
+    fill_pending(f, place);
     if (in_memory && !(place->no_diff && f->diff)) return place->address;
     Val *copy = temp_var(f, place->type, "copy");
     place_load_into(f, place, copy);
@@ -184,21 +272,46 @@ static Place in_memory(Fn *f, Place place) {
         place.kind = PLACE_memory;
         return place;
     }
-    Place temp = place_of_memory(temp_var(f, place.type, "part"), place.type);
-    place_load_into(f, &place, temp.address);
-    if (place.kind != PLACE_value) temp.write_back = keep(f, place);
-    temp.write_back_from = temp.address;
+    Place temp = place_of_memory(temp_var(f, place.type, "part"), value_type(f, place.type));
     temp.no_diff = place.no_diff;
+    if (place.kind == PLACE_value) {
+        place_load_into(f, &place, temp.address);
+        return temp;
+    }
+    temp.write_back = keep(f, place);
+    temp.write_back_from = temp.address;
+    temp.pending = arena_new(f->l->arena, Pending);
+    *temp.pending = (Pending){temp.write_back, temp.address, false};
     return temp;
+}
+
+/* A base whose parts have addresses; in the form of buffers as well. */
+static Place with_parts(Fn *f, Place place) {
+    return place.kind == PLACE_external && place.type->kind != TYPE_interface ? place : in_memory(f, place);
+}
+
+/* After going to a part: does it still hold interface values? */
+static Place settle_form(Fn *f, Place place) {
+    if (place.kind == PLACE_external && !has_external_form(f->l, place.type)) place.kind = PLACE_memory;
+    return place;
 }
 
 /* ---- parts */
 
-static int field_index(Fn *f, const Type *type, const Decl *field) {
+static FieldSlot slot_of(Fn *f, const Type *type, const Decl *field) {
     DeclVec fields = check_all_fields(f->l->c, type);
+    const FieldSlot *slots = check_field_slots(f->l->c, type, &fields);
     for (int i = 0; i < fields.count; i++)
-        if (fields.at[i] == field) return i;
+        if (fields.at[i] == field) return slots[i];
     arena_fault(f->l->arena, "a field is not in its struct");
+}
+
+static void to_slot(Fn *f, Place *place, FieldSlot slot) {
+    place->address = build_field(&f->b, place->address, slot.member);
+    if (!slot.bit_width) return;
+    place->kind = PLACE_bits;
+    place->bit_offset = slot.bit_offset;
+    place->bit_width = slot.bit_width;
 }
 
 /* Does the derivative of this field exist? Only asked where a derivative would go lost otherwise. */
@@ -211,18 +324,42 @@ static bool field_is_no_diff(Fn *f, const Type *type, Decl *field) {
 
 Place place_field(Fn *f, Place base, Decl *field) {
     const Type *type = base.type;
-    Place place = in_memory(f, base);
-    place.address = build_field(&f->b, place.address, field_index(f, type, field));
+    Place place = with_parts(f, base);
+    to_slot(f, &place, slot_of(f, type, field));
     place.no_diff |= field_is_no_diff(f, type, field);
     place.type = check_field_type(f->l->c, type, field);
-    if (field->bits) {
-        int64_t width;
-        if (check_constant(f->l->c, field->bits, f->subst, &width)) place.bit_width = (int)width;
-    }
+    return settle_form(f, place);
+}
+
+Place place_new_field(Fn *f, Val *object, const Type *type, Decl *field) {
+    Place place = place_of_memory(object, check_field_type(f->l->c, type, field));
+    FieldSlot slot = slot_of(f, type, field);
+    to_slot(f, &place, slot);
+    if (slot.bit_width && !slot.bit_offset) build_zero(&f->b, place.address);
     return place;
 }
 
+void place_init(Fn *f, const Place *place, Expr *e, const Subst *subst) {
+    if (place->kind == PLACE_bits) {
+        if (e) place_store(f, place, lower_value_under(f, e, subst));
+    } else if (is_transposed(place->type)) {
+        Val *rows = temp_var(f, place->type, "rows");
+        if (e) lower_under(f, e, subst, rows);
+        else build_zero(&f->b, rows);
+        place_store_from(f, place, rows);
+    } else if (e) lower_under(f, e, subst, place->address);
+    else store_default(f, place->type, place->address);
+}
+
 Place place_element(Fn *f, Place base, const Type *type, Val *index) {
+    if (base.kind == PLACE_row && !base.pending) { /* an element of a column-major matrix */
+        Place place = base;
+        place.kind = PLACE_memory;
+        place.address = build_elem(&f->b, build_elem(&f->b, base.address, index, false), base.value, false);
+        place.type = type;
+        return place;
+    }
+    if (base.kind == PLACE_accessor) base = in_memory(f, base);
     if (base.type->kind == TYPE_vector) {
         int64_t lane;
         Place place = {
@@ -235,25 +372,32 @@ Place place_element(Fn *f, Place base, const Type *type, Val *index) {
         place.root = base.root;
         return place;
     }
-    Place place = in_memory(f, base);
+    Place place = with_parts(f, base);
+    if (is_transposed(base.type)) {
+        place.kind = PLACE_row;
+        place.type = type;
+        place.value = index;
+        return place;
+    }
     place.address = build_elem(&f->b, place.address, index, false);
     place.type = type;
-    return place;
+    return settle_form(f, place);
 }
 
 static Place place_part(Fn *f, Expr *e) {
     Place base = lower_place(f, e->a);
     const Type *type = base.type;
-    Place place = in_memory(f, base);
+    Place place = with_parts(f, base);
     int index = (int)e->number;
     if (type->kind == TYPE_optional) index = 1 - index;
     place.address = build_field(&f->b, place.address, index);
     place.type = concrete(f, e->type);
-    return place;
+    return settle_form(f, place);
 }
 
 static Place place_swizzle(Fn *f, Expr *e) {
     Place base = lower_place(f, e->a);
+    if (base.kind == PLACE_accessor) base = in_memory(f, base); /* got once, even if it is read and written */
     Place place = {.kind = PLACE_lanes,
                    .type = concrete(f, e->type),
                    .nlanes = e->nlanes,
@@ -269,24 +413,28 @@ static Place place_swizzle(Fn *f, Expr *e) {
     return place;
 }
 
+/* The element as it lies in memory: the expression's type says nothing about the layout of a matrix. */
+static const Type *stored_element(const Type *base, const Type *value) {
+    return base->kind == TYPE_matrix || base->kind == TYPE_vector ? value : base->args[0];
+}
+
 static Place place_indexed(Fn *f, Expr *e) {
-    const Type *base_type = concrete(f, e->a->type), *type = concrete(f, e->type);
+    const Type *base_type = concrete(f, e->a->type), *type = stored_element(base_type, concrete(f, e->type));
     if (base_type->kind == TYPE_buffer) {
         Val *buffer = lower_value(f, e->a), *index = lower_value(f, e->b);
         bool writable = base_type->number == BUFFER_rw_structured;
-        Place place = {.kind = PLACE_memory, .type = type, .shared = true, .constant = !writable};
+        Place place = {.kind = PLACE_external, .type = type, .shared = true, .constant = !writable};
         place.address = build_buffer_elem(&f->b, buffer, index, writable);
-        if (type->kind == TYPE_interface) place.kind = PLACE_external;
-        return place;
+        return settle_form(f, place);
     }
     if (base_type->kind == TYPE_pointer) {
         Val *pointer = lower_value(f, e->a);
-        Place place = {.kind = PLACE_memory, .type = type, .shared = true};
+        Place place = {.kind = PLACE_external, .type = type, .shared = true};
         place.address = build_offset(&f->b, pointer, lower_value(f, e->b));
-        return place;
+        return settle_form(f, place);
     }
     Place base = lower_place(f, e->a);
-    return place_element(f, base, type, lower_value(f, e->b));
+    return place_element(f, base, stored_element(base.type, concrete(f, e->type)), lower_value(f, e->b));
 }
 
 /* ---- declarations */
@@ -318,6 +466,13 @@ static Place place_accessor(Fn *f, Expr *e) {
     return place;
 }
 
+/* A static constant that an interface requires: that of the type which conforms. */
+static Place place_requirement(Fn *f, Decl *requirement, const Subst *subst) {
+    const Type *self = subst_find(subst, requirement->parent, 0);
+    Satisfaction found = check_witness(f->l->c, self, requirement, subst);
+    return found.decl ? global_place(f, found.decl, found.subst) : global_place(f, requirement, subst);
+}
+
 static Place place_decl(Fn *f, Expr *e) {
     Decl *decl = e->decl;
     if (decl->kind == DECL_property || decl->kind == DECL_subscript) return place_accessor(f, e);
@@ -327,7 +482,10 @@ static Place place_decl(Fn *f, Expr *e) {
         return place_field(f, lower_place(f, e->a), decl);
     const Local *local = find_local(f, decl);
     if (local) return place_local(f, local, decl, concrete(f, e->type));
-    return global_place(f, decl, concrete_subst(f, e->subst));
+    const Subst *subst = concrete_subst(f, e->subst);
+    if (decl->parent && decl->parent->kind == DECL_interface)
+        return e->a ? dispatch_constant(f, decl, subst, e->a) : place_requirement(f, decl, subst);
+    return global_place(f, decl, subst);
 }
 
 static Place place_this(Fn *f) {
@@ -338,10 +496,10 @@ static Place place_this(Fn *f) {
 
 static Place place_deref(Fn *f, Expr *e) {
     const Type *pointer = concrete(f, e->a->type);
-    Place place = {.kind = PLACE_memory, .type = concrete(f, e->type), .shared = true};
+    Place place = {.kind = PLACE_external, .type = pointer->args[0], .shared = true};
     place.address = lower_value(f, e->a);
     place.constant = pointer->kind == TYPE_buffer;
-    return place;
+    return settle_form(f, place);
 }
 
 /* Same memory, seen as another type: int as uint, a struct as its base. */

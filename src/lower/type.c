@@ -34,10 +34,13 @@ static Name numbered(Lowerer *l, const char *prefix, int i) {
 static const Type *lower_struct(Lowerer *l, const Type *type) {
     Record *record = record_of(l, type, type_text(l->arena, type));
     DeclVec fields = check_all_fields(l->c, type);
-    set_fields(l, record, fields.count);
+    const FieldSlot *slots = check_field_slots(l->c, type, &fields);
+    set_fields(l, record, fields.count ? slots[fields.count - 1].member + 1 : 0);
     for (int i = 0; i < fields.count; i++) {
+        if (slots[i].bit_offset) continue; /* shares the member of the one before */
         const Type *field = lower_type(l, check_field_type(l->c, type, fields.at[i]));
-        record->fields[i] = (Field){fields.at[i]->name ? fields.at[i]->name : numbered(l, "f", i), field};
+        Name name = fields.at[i]->name ? fields.at[i]->name : numbered(l, "f", i);
+        record->fields[slots[i].member] = (Field){name, field};
     }
     return record->type;
 }
@@ -79,6 +82,16 @@ static const Type *interface_field(Lowerer *l, const Type *front, const Type *va
     return d ? lower_type(l, d) : NULL;
 }
 
+/* Is the record a part of values of this type? */
+static bool holds(const Type *ir, const Record *record) {
+    if (ir->kind == TYPE_array) return holds(ir->args[0], record);
+    if (ir->kind != TYPE_record) return false;
+    if (type_record(ir) == record) return true;
+    for (int i = 0; i < type_record(ir)->nfields; i++)
+        if (type_record(ir)->fields[i].type && holds(type_record(ir)->fields[i].type, record)) return true;
+    return false;
+}
+
 /* The fields are brought up to date with the types that are known to stand behind the interface. */
 static void refresh_interface(Lowerer *l, const Type *front) {
     const Type *interface = front->kind == TYPE_interface ? front : front->args[0];
@@ -94,6 +107,11 @@ static void refresh_interface(Lowerer *l, const Type *front) {
     record->nfields = n;
     for (int i = have; i < n; i++) {
         const Type *field = interface_field(l, front, types->at[i - first]);
+        if (field && holds(field, record)) {
+            const Decl *decl = types->at[i - first]->decl;
+            if (decl) diag_report(l->m->diags, DIAG_recursive_struct, decl->loc, decl->name->text);
+            field = NULL;
+        }
         Name name = name_from(l->m->names, type_text(l->arena, types->at[i - first]));
         fields[i] = (Field){name, field ? field : type_array(l->types, type_basic(l->types, TYPE_uint8), 0)};
     }
@@ -120,42 +138,7 @@ int variant_index(Lowerer *l, const Type *interface, const Type *type) {
 
 void complete_interfaces(Lowerer *l) {
     for (int i = 0; i < l->interfaces.count; i++) refresh_interface(l, l->interfaces.at[i]);
-}
-
-/* In buffers: 8 bytes of type id, 8 bytes of conformance id, the payload. */
-const Type *external_record(Lowerer *l, const Type *interface) {
-    const Type *known = map_get(&l->external, PTR_KEY(interface));
-    if (known) return known;
-    Record *record = record_new(
-        l->types, name_from(l->m->names, format_text(l->arena, "%s.stored", type_text(l->arena, interface))));
-    map_put(l->arena, &l->external, PTR_KEY(interface), (void *)(uintptr_t)record->type);
-    vec_push(l->arena, &l->m->records, record);
-    const TypeVec *types = check_conformers(l->c, interface);
-    int64_t size = check_any_value_size(l->c, interface), largest = 0;
-    for (int i = 0; i < types->count; i++) {
-        int64_t stride = type_layout(lower_external_type(l, types->at[i]), LAYOUT_scalar).stride;
-        if (stride > largest) largest = stride;
-        if (size && stride > size) {
-            Decl *decl = (Decl *)(uintptr_t)interface->decl;
-            diag_report(l->m->diags, DIAG_any_value_size, decl->loc, type_text(l->arena, types->at[i]),
-                        (int)stride, type_text(l->arena, interface), (int)size);
-        }
-    }
-    if (!size) size = largest;
-    set_fields(l, record, 3);
-    const Type *id = type_basic(l->types, TYPE_uint64);
-    record->fields[0] = (Field){name_from(l->m->names, "type"), id};
-    record->fields[1] = (Field){name_from(l->m->names, "conformance"), id};
-    record->fields[2] = (Field){name_from(l->m->names, "payload"), type_array(l->types, id, (size + 7) / 8)};
-    return record->type;
-}
-
-/* As lower_type, with interfaces in their compact form: what is in buffers and uniforms. */
-const Type *lower_external_type(Lowerer *l, const Type *type) {
-    if (type->kind == TYPE_interface) return external_record(l, type);
-    if (type->kind == TYPE_array && type_length(type) >= 0)
-        return type_array(l->types, lower_external_type(l, type->args[0]), type_length(type));
-    return lower_type(l, type);
+    for (int i = 0; i < l->stored.count; i++) settle_external(l, l->stored.at[i]);
 }
 
 /* ---- entry */
@@ -164,6 +147,8 @@ static const Type *lower_matrix(Lowerer *l, const Type *type) {
     int64_t rows = 0, columns = 0;
     type_is_number(type->args[1], &rows);
     type_is_number(type->args[2], &columns);
+    if (type->flags & TYPE_COLUMN_MAJOR)
+        return type_array(l->types, type_vector(l->types, type->args[0], (int)rows), columns);
     return type_array(l->types, type_vector(l->types, type->args[0], (int)columns), rows);
 }
 
@@ -254,10 +239,11 @@ static void struct_diff(Lowerer *l, Record *record, const Type *front) {
     Record *target = diff->differential->kind == TYPE_record ? type_record(diff->differential) : NULL;
     if (target) covered = arena_array(l->arena, bool, target->nfields + 1);
     DeclVec fields = check_all_fields(l->c, front);
+    const FieldSlot *slots = check_field_slots(l->c, front, &fields);
     for (int i = 0; i < fields.count && target; i++) {
         Decl *field = check_differential_field(l->c, front, fields.at[i]);
         int index = field ? field_number(target, field->name) : -1;
-        map[i] = index;
+        map[slots[i].member] = index;
         if (index >= 0 && !covered[index]) covered[index] = true, ncovered++;
     }
     diff->field_map = map;

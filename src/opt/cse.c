@@ -76,7 +76,7 @@ static uint64_t attribute_of(const Inst *inst) {
     uint32_t lanes = 0;
     switch ((Op)inst->op) {
     case OP_global: return PTR_KEY(inst->global);
-    case OP_call: return PTR_KEY(inst->callee);
+    case OP_call: return PTR_KEY(inst->callee) | inst->flag;
     case OP_shuffle: memcpy(&lanes, inst->lanes, (size_t)type_count(inst->results[0]->type)); return lanes;
     default: return (uint64_t)inst->index << 1 | inst->flag;
     }

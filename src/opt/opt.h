@@ -13,7 +13,8 @@
 typedef struct InlinePolicy {
     int max_size; /* instructions of a callee; functions that say [ForceInline] may be of any size */
     /* Asked last, about every callee that could be inlined, [ForceInline] included: what has a derivative of its own
-     * must not be inlined before it is differentiated. NULL: all may be. [noinline] is never asked about. */
+     * must not be inlined before it is differentiated, nor a call under no_diff (its flag). NULL: all may be.
+     * [noinline] is never asked about. */
     bool (*may)(void *user, const Func *callee, const Inst *call);
     void *user;
 } InlinePolicy;

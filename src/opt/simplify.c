@@ -18,6 +18,7 @@
 
 #define MAX_SELECT_COST    8
 #define MAX_CONDITION_SIZE 32
+#define MAX_ROUNDS         3 /* what one round moves, the next may simplify */
 
 enum { UNKNOWN, KNOWN_FALSE, KNOWN_TRUE };
 
@@ -518,12 +519,20 @@ static void simplify_region(Simplify *s, Region *region) {
     for (Inst *inst = region->first; inst;) inst = simplify_inst(s, inst);
 }
 
-bool opt_simplify(Func *func) {
-    if (!func->body) return false;
+static bool simplify_once(Func *func) {
     Simplify s = {.func = func, .scratch = arena_scratch(func->module->arena), .nids = func->nvals};
     s.known = arena_array(s.scratch, uint8_t, s.nids);
     simplify_region(&s, func->body);
     ir_resolve_func(func);
     arena_free(s.scratch);
     return s.changed;
+}
+
+bool opt_simplify(Func *func) {
+    bool changed = false;
+    for (int round = 0; func->body && round < MAX_ROUNDS; round++) {
+        if (!simplify_once(func)) break;
+        changed = true;
+    }
+    return changed;
 }

@@ -3,7 +3,8 @@
  * A variable is looked at as a tree: a record has a node per field, an array one per element. A node is split if its
  * type allows and its address is used only to reach into it, with constant indices, and in whole copies: a node whose
  * address goes anywhere else (a call, a store of the address, an index known at run time only) stays one variable, but
- * the nodes above it can still be split. The leaves become variables; what worked on a split node as a whole (copy,
+ * the nodes above it can still be split. An exception are arrays: from the address of one element a pointer can go to the
+ * others, so an array stays whole if such an address leaves. The leaves become variables; what worked on a split node as a whole (copy,
  * zero, acc) is done part by part, whatever the other side is. */
 #include "opt.h"
 
@@ -17,6 +18,7 @@ struct Node {
     Name name;
     bool stays, raw;
     bool is_split;
+    Node *parent;
     Node **children; /* NULL: not reached into so far */
     Val *address;    /* of the variable, for a leaf */
 };
@@ -82,9 +84,11 @@ static Node *node_new(const Sroa *s, const Type *type, Name name, bool raw) {
 static Node *child_of(const Sroa *s, Node *node, int index) {
     int count = child_count(node->type);
     if (!node->children) node->children = arena_array(s->scratch, Node *, count);
-    if (!node->children[index])
+    if (!node->children[index]) {
         node->children[index] =
             node_new(s, child_type(node->type, index), child_name(s, node, index), node->raw);
+        node->children[index]->parent = node;
+    }
     return node->children[index];
 }
 
@@ -97,6 +101,13 @@ static int child_index(const Inst *inst, const Type *type) {
     return (int)(index < 0 || index > last ? last : index);
 }
 
+/* The address goes elsewhere as a pointer, which may be moved within an array. */
+static void leave(Node *node) {
+    node->stays = true;
+    for (Node *above = node->parent; above && above->type->kind == TYPE_array; above = above->parent)
+        above->stays = true;
+}
+
 static void note_use(Sroa *s, Inst *inst, int operand) {
     Node *node = node_at(s, inst->args[operand]);
     if (!node) return;
@@ -106,8 +117,15 @@ static void note_use(Sroa *s, Inst *inst, int operand) {
     case OP_zero:
     case OP_load: return;
     case OP_store:
-        if (operand == 1) node->stays = true;
+        if (operand == 1) leave(node);
         return;
+    case OP_call: {
+        bool whole =
+            operand < inst->callee->nparams && (inst->callee->params[operand].flags & PARAM_BY_ADDRESS);
+        if (whole) node->stays = true;
+        else leave(node);
+        return;
+    }
     case OP_field:
     case OP_elem: {
         if (node->stays) return; /* by its type, or by an earlier use: reached into as it is */
@@ -116,7 +134,7 @@ static void note_use(Sroa *s, Inst *inst, int operand) {
         else s->node_of[inst->results[0]->id] = child_of(s, node, index);
         return;
     }
-    default: node->stays = true;
+    default: leave(node);
     }
 }
 
@@ -183,18 +201,35 @@ static void zero_place(Sroa *s, Builder *b, Place place, const Type *type) {
 static void add_into(Builder *b, Val *to, Val *from, const Type *type) {
     bool adds = is_value_type(type) && type_is_float(type_element(type));
     Val *args[] = {to, from};
-    if (!adds) build_inst(b, OP_acc, args, 2, 0, 0);
-    else build_store(b, to, build_binary(b, OP_add, build_load(b, to), build_load(b, from)));
+    if (!adds) {
+        build_inst(b, OP_acc, args, 2, 0, 0);
+        return;
+    }
+    Val *old = build_load(b, to), *more = build_load(b, from);
+    build_store(b, to, build_binary(b, OP_add, old, more));
 }
 
-static void copy_places(Sroa *s, Builder *b, Op op, Place to, Place from) {
+/* `like`: the copy or acc of the whole. No derivative goes through a copy with the flag, nor through its parts. */
+static void copy_part(Builder *b, const Inst *like, Val *to, Val *from, const Type *type) {
+    Val *args[] = {to, from};
+    if (like->op == OP_acc) add_into(b, to, from, type);
+    else if (is_value_type(type)) {
+        Val *value = build_load(b, from);
+        bool detaches = like->flag && type_is_float(type_element(type));
+        build_store(b, to, detaches ? build_unary(b, OP_detach, value) : value);
+    } else build_inst(b, OP_copy, args, 2, 0, 0)->flag = like->flag;
+}
+
+static void copy_places(Sroa *s, Builder *b, const Inst *like, Place to, Place from) {
     const Type *type = to.node ? to.node->type : to.address->type->args[0];
-    if (!is_whole(to) || !is_whole(from)) {
-        for (int i = 0; i < child_count(type); i++)
-            copy_places(s, b, op, part_of(s, b, to, type, i), part_of(s, b, from, type, i));
-    } else if (op == OP_acc) add_into(b, address_of(to), address_of(from), type);
-    else if (is_value_type(type)) build_store(b, address_of(to), build_load(b, address_of(from)));
-    else build_copy(b, address_of(to), address_of(from));
+    if (is_whole(to) && is_whole(from)) {
+        copy_part(b, like, address_of(to), address_of(from), type);
+        return;
+    }
+    for (int i = 0; i < child_count(type); i++) {
+        Place part = part_of(s, b, to, type, i), source = part_of(s, b, from, type, i);
+        copy_places(s, b, like, part, source);
+    }
 }
 
 /* ---- rewriting */
@@ -234,9 +269,7 @@ static void rewrite_inst(void *user, Inst *inst) {
     case OP_elem: inst->results[0]->forward = node_at(s, inst->results[0])->address; break;
     case OP_zero: zero_place(s, &b, place_at(s, inst->args[0]), inst->args[0]->type->args[0]); break;
     case OP_copy:
-    case OP_acc:
-        copy_places(s, &b, (Op)inst->op, place_at(s, inst->args[0]), place_at(s, inst->args[1]));
-        break;
+    case OP_acc: copy_places(s, &b, inst, place_at(s, inst->args[0]), place_at(s, inst->args[1])); break;
     default: assert(false && "a split variable is used as a whole");
     }
     inst_remove(inst);

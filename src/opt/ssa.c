@@ -297,6 +297,12 @@ static void write_place(Ssa *s, Builder *b, Val *address, Val *value) {
     else build_store(b, address, value);
 }
 
+/* A copy may be one that no derivative goes through. */
+static Val *detached(Builder *b, const Inst *copy, Val *v) {
+    bool detaches = copy->flag && type_is_float(type_element(v->type));
+    return detaches ? build_unary(b, OP_detach, v) : v;
+}
+
 /* A load, store or the like; does it touch a slot, and is it then replaced? */
 static bool replace_access(Ssa *s, Inst *inst) {
     bool touches = false;
@@ -309,11 +315,12 @@ static bool replace_access(Ssa *s, Inst *inst) {
     case OP_load: inst->results[0]->forward = read_place(s, &b, args[0]); break;
     case OP_store: write_place(s, &b, args[0], args[1]); break;
     case OP_zero: write_place(s, &b, args[0], ir_const_zero(s->func->module, args[0]->type->args[0])); break;
-    case OP_copy: write_place(s, &b, args[0], read_place(s, &b, args[1])); break;
-    case OP_acc:
-        write_place(s, &b, args[0],
-                    build_binary(&b, OP_add, read_place(s, &b, args[0]), read_place(s, &b, args[1])));
+    case OP_copy: write_place(s, &b, args[0], detached(&b, inst, read_place(s, &b, args[1]))); break;
+    case OP_acc: {
+        Val *old = read_place(s, &b, args[0]), *more = read_place(s, &b, args[1]);
+        write_place(s, &b, args[0], build_binary(&b, OP_add, old, more));
         break;
+    }
     case OP_elem: break; /* its uses look at it from outside */
     default: return false;
     }

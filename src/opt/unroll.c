@@ -18,9 +18,16 @@
 #define MAX_CHAIN 200
 #define MAX_TESTS 64 /* copies under a test of their own */
 
+typedef struct Jumps {
+    Arena *arena;
+    const Inst *target;
+    InstVec found;
+} Jumps;
+
 typedef struct Unroll {
     Func *func;
-    Inst *loop;
+    Inst *loop; /* at work */
+    Jumps jumps;
     Arena *scratch;
     Val **known;   /* by id: the constant that a value is in the iteration at work */
     int64_t *when; /* by id: in which iteration `known` was found */
@@ -58,18 +65,9 @@ static Val *evaluate(Unroll *u, Val *v, int depth) {
     return result;
 }
 
-typedef struct Jumps {
-    Arena *arena;
-    const Inst *target;
-    InstVec found;
-    bool breaks, continues;
-} Jumps;
-
 static void find_jump(void *user, Inst *inst) {
     Jumps *jumps = user;
     if ((inst->op != OP_break && inst->op != OP_continue) || inst->target != jumps->target) return;
-    jumps->breaks |= inst->op == OP_break;
-    jumps->continues |= inst->op == OP_continue;
     vec_push(jumps->arena, &jumps->found, inst);
 }
 
@@ -102,25 +100,34 @@ static void advance(Unroll *u, const Jumps *jumps, Val **carried) {
     for (int i = 0; i < count; i++) carried[i] = end->op == OP_yield ? evaluate(u, end->args[i], 0) : NULL;
 }
 
-/* -1: not known, or more than `limit`. */
-static int count_trips(Unroll *u, const Jumps *jumps, int64_t limit) {
-    const Inst *loop = u->loop, *test = loop->regions[0]->last;
-    Val **carried = arena_array(u->scratch, Val *, loop->nargs + 1);
-    if (test->op != OP_yield) return -1;
-    for (int i = 0; i < loop->nargs; i++) {
-        Val *initial = ir_resolve(loop->args[i]);
-        carried[i] = initial->kind == VAL_const ? initial : NULL;
+static Val **initial_constants(Unroll *u) {
+    Val **known = arena_array(u->scratch, Val *, u->loop->nargs + 1);
+    for (int i = 0; i < u->loop->nargs; i++) {
+        Val *initial = ir_resolve(u->loop->args[i]);
+        known[i] = initial->kind == VAL_const ? initial : NULL;
     }
+    return known;
+}
+
+static void begin_iteration(Unroll *u, Val *const *known) {
+    u->now++;
+    for (int i = 0; i < u->loop->nargs; i++) {
+        set_known(u, u->loop->regions[0]->params[i], known[i]);
+        set_known(u, u->loop->regions[1]->params[i], known[i]);
+    }
+}
+
+/* -1: not known, or more than `limit`. */
+static int count_trips(Unroll *u, int64_t limit) {
+    const Inst *test = u->loop->regions[0]->last;
+    Val **known = initial_constants(u);
+    if (test->op != OP_yield) return -1;
     for (int trip = 0; trip <= limit; trip++) {
-        u->now++;
-        for (int i = 0; i < loop->nargs; i++) {
-            set_known(u, loop->regions[0]->params[i], carried[i]);
-            set_known(u, loop->regions[1]->params[i], carried[i]);
-        }
+        begin_iteration(u, known);
         const Val *go = evaluate(u, test->args[0], 0);
         if (!go) return -1;
         if (val_is_zero(go)) return trip;
-        advance(u, jumps, carried);
+        advance(u, &u->jumps, known);
     }
     return -1;
 }
@@ -221,10 +228,17 @@ static Inst *replace_by(Inst *loop, Val *const *values) {
     return next;
 }
 
-static void copy_all(Builder *b, const Inst *loop, Inst *outer, Val **carried, int trips) {
+/* Known values are used as constants: behind a block they would be results of it. */
+static void copy_all(Unroll *u, Builder *b, Inst *outer, Val **carried, int trips) {
+    const Inst *loop = u->loop;
+    Val **known = initial_constants(u);
     for (int i = 0; i < trips; i++) {
+        begin_iteration(u, known);
         copy_region(b, loop->regions[0], carried);
         if (!copy_body(b, loop, outer, carried)) return;
+        advance(u, &u->jumps, known);
+        for (int j = 0; j < loop->nargs; j++)
+            if (known[j]) carried[j] = known[j];
     }
     copy_region(b, loop->regions[0], carried); /* the test that fails */
     if (outer) build_yield(b, carried, loop->nargs);
@@ -269,7 +283,7 @@ static Inst *replace_loop(Unroll *u, Plan plan) {
     Builder b = build_before(loop);
     Inst *outer = plan.in_block ? block_like(&b, loop) : NULL;
     Builder in = outer ? build_at_end(outer->regions[0]) : b;
-    if (plan.trips >= 0) copy_all(&in, loop, outer, carried, plan.trips);
+    if (plan.trips >= 0) copy_all(u, &in, outer, carried, plan.trips);
     else {
         copy_guarded(&in, loop, outer, carried, plan.copies);
         if (outer) build_yield(&in, carried, loop->nargs);
@@ -308,12 +322,12 @@ static void begin_loop(Unroll *u, Inst *loop) {
 /* A loop that says unroll; where to go on. */
 static Inst *unroll_loop(Unroll *u, Inst *loop) {
     begin_loop(u, loop);
-    Jumps jumps = {.arena = u->scratch, .target = loop};
-    region_walk(loop->regions[1], find_jump, &jumps);
+    u->jumps = (Jumps){.arena = u->scratch, .target = loop};
+    region_walk(loop->regions[1], find_jump, &u->jumps);
     int64_t size = size_of(loop), room = (MAX_SIZE - u->growth) / size, wanted = loop->hints.unroll;
-    Plan plan = {.copies = wanted < MAX_TESTS ? wanted : MAX_TESTS, .in_block = needs_block(loop, &jumps)};
+    Plan plan = {.copies = wanted < MAX_TESTS ? wanted : MAX_TESTS, .in_block = needs_block(loop, &u->jumps)};
     if (plan.in_block && (u->func->flags & FUNC_NORMAL)) return loop->next;
-    plan.trips = count_trips(u, &jumps, room < MAX_TRIPS ? room : MAX_TRIPS);
+    plan.trips = count_trips(u, room < MAX_TRIPS ? room : MAX_TRIPS);
     int64_t copies = (plan.trips >= 0 ? plan.trips : plan.copies) + 1;
     if (plan.trips < 0 && wanted < 0) return keep(u, "the number of iterations is not known, or too large");
     if (copies > room) return keep(u, "it would become too large");

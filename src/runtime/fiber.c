@@ -3,8 +3,12 @@
  * waiting, and the next round begins, or all are done. A mixture means that the barrier was not reached by all threads,
  * which is an error in the program.
  *
+ * A fiber is started as a ucontext; after that, switching is by setjmp and longjmp, which unlike swapcontext make no system
+ * call.
+ *
  * Fibers are made once and reused: when a fiber's thread of the program ends, the fiber waits for the next group.
  * After an error the fibers of the group stand somewhere inside the program; they are made anew before their next use. */
+#undef _FORTIFY_SOURCE /* its longjmp refuses to go to another stack */
 #include "runtime/thread.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,16 +28,20 @@
 typedef enum FiberState { FIBER_none, FIBER_ready, FIBER_waiting, FIBER_done } FiberState;
 
 struct RtFiber {
-    ucontext_t machine;
+    ucontext_t start;
+    jmp_buf pause;
     RtContext context;
     FiberSet *set;
-    char *stack;        /* above its guard page */
-    FiberState state;   /* none: the machine context must be made */
+    char *stack;      /* above its guard page */
+    FiberState state; /* none: `start` must be made */
+    bool started;
+    size_t
+        inset; /* of the first frame: stacks that all begin alike in their page would share few lines of the cache */
     void *shadow_stack; /* of the address sanitizer */
 };
 
 struct FiberSet {
-    ucontext_t scheduler;
+    jmp_buf scheduler;
     RtFiber **fibers;
     int count;
     size_t stack_size;
@@ -65,25 +73,30 @@ static void arrived(void *saved, const void **bottom, size_t *size) { (void)save
 static void forget_frames(char *stack, size_t size) { (void)stack, (void)size; }
 #endif
 
+static void resume(RtFiber *fiber) {
+    if (fiber->started) _longjmp(fiber->pause, 1);
+    fiber->started = true;
+    setcontext(&fiber->start);
+}
+
 static void switch_to_fiber(FiberSet *set, RtFiber *fiber) {
     set->running = fiber;
     leave_for(&set->shadow_stack, fiber->stack, set->stack_size);
-    swapcontext(&set->scheduler, &fiber->machine);
+    if (_setjmp(set->scheduler) == 0) resume(fiber);
     arrived(set->shadow_stack, NULL, NULL);
     set->running = NULL;
 }
 
 static void switch_to_scheduler(FiberSet *set, RtFiber *fiber) {
     leave_for(&fiber->shadow_stack, set->scheduler_stack, set->scheduler_size);
-    swapcontext(&fiber->machine, &set->scheduler);
+    if (_setjmp(fiber->pause) == 0) _longjmp(set->scheduler, 1);
     arrived(fiber->shadow_stack, &set->scheduler_stack, &set->scheduler_size);
 }
 
 void fiber_abandon(FiberSet *set) {
     set->failed = true;
     leave_for(NULL, set->scheduler_stack, set->scheduler_size);
-    setcontext(&set->scheduler);
-    abort(); /* setcontext does not come back */
+    _longjmp(set->scheduler, 1);
 }
 
 bool fiber_is_running(const FiberSet *set) { return set && set->running; }
@@ -108,14 +121,15 @@ void rt_barrier(const RtContext *context) {
     switch_to_scheduler(fiber->set, fiber);
 }
 
-static bool make_machine(FiberSet *set, RtFiber *fiber) {
-    if (getcontext(&fiber->machine) != 0) return false;
+static bool make_start(FiberSet *set, RtFiber *fiber) {
+    if (getcontext(&fiber->start) != 0) return false;
     forget_frames(fiber->stack, set->stack_size);
-    fiber->machine.uc_stack.ss_sp = fiber->stack;
-    fiber->machine.uc_stack.ss_size = set->stack_size;
-    fiber->machine.uc_link = NULL;
+    fiber->start.uc_stack.ss_sp = fiber->stack;
+    fiber->start.uc_stack.ss_size = set->stack_size - fiber->inset;
+    fiber->start.uc_link = NULL;
+    fiber->started = false;
     uint64_t bits = (uint64_t)(uintptr_t)fiber;
-    makecontext(&fiber->machine, (void (*)(void))fiber_main, 2, (unsigned)(bits >> 32), (unsigned)bits);
+    makecontext(&fiber->start, (void (*)(void))fiber_main, 2, (unsigned)(bits >> 32), (unsigned)bits);
     return true;
 }
 
@@ -134,6 +148,7 @@ static RtFiber *fiber_new(FiberSet *set) {
     }
     fiber->set = set;
     fiber->stack = memory + guard;
+    fiber->inset = (size_t)(set->count % 32) * 128;
     return fiber;
 }
 
@@ -187,7 +202,7 @@ static void place_thread(RtContext *context, const uint32_t size[3], uint32_t in
 static bool prepare(FiberSet *set, const RtContext *group, int count) {
     for (int i = 0; i < count; i++) {
         RtFiber *fiber = set->fibers[i];
-        if (fiber->state == FIBER_none && !make_machine(set, fiber)) return false;
+        if (fiber->state == FIBER_none && !make_start(set, fiber)) return false;
         fiber->state = FIBER_ready;
         fiber->context = *group;
         fiber->context.fiber = count > 1 ? fiber : NULL;

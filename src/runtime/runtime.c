@@ -26,7 +26,7 @@ Runtime *runtime_new(const RuntimeConfig *config) {
     if (config) runtime->config = *config;
     RuntimeConfig *own = &runtime->config;
     if (own->tape_limit == 0) own->tape_limit = machine_memory() / 4 * 3;
-    if (own->fiber_stack == 0) own->fiber_stack = 256 * KIB;
+    if (own->fiber_stack == 0) own->fiber_stack = MIB;
     if (own->fiber_stack < 64 * KIB) own->fiber_stack = 64 * KIB;
     if (own->worker_stack == 0) own->worker_stack = (size_t)64 * MIB;
     runtime_set_workers(runtime, own->workers);

@@ -16,7 +16,7 @@
 typedef struct RuntimeConfig {
     int workers;         /* threads that share a dispatch; 0: as many as CPUs are online */
     uint64_t tape_limit; /* bytes on all tapes together; 0: three quarters of the memory of the machine */
-    size_t fiber_stack;  /* bytes for each thread of a group that waits at barriers; 0: 256 KiB */
+    size_t fiber_stack;  /* bytes for each thread of a group that waits at barriers; 0: 1 MiB */
     size_t worker_stack; /* bytes for each worker thread; 0: 64 MiB */
     void (*write)(void *user, const char *text,
                   size_t length); /* output of printf; NULL: to file descriptor 1 */

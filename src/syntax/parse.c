@@ -98,26 +98,14 @@ int parser_open_bracket(Parser *p, TokenKind kind, const char *what) {
     return at;
 }
 
-static TokenKind closing_of(TokenKind open) {
-    if (open == TOKEN_paren_open) return TOKEN_paren_close;
-    return open == TOKEN_bracket_open ? TOKEN_bracket_close : TOKEN_brace_close;
-}
-
-static const char *closing_what(TokenKind open) {
-    if (open == TOKEN_paren_open) return "')'";
-    return open == TOKEN_bracket_open ? "']'" : "'}'";
-}
-
 void parser_close_bracket(Parser *p, int open) {
     if (open < 0) return;
     const Token *opened = &p->file->tokens[open];
-    TokenKind kind = (TokenKind)opened->kind;
-    if (!p->panic && parser_take(p, closing_of(kind))) return;
+    TokenKind kind = (TokenKind)opened->kind, closing = token_closing(kind);
+    if (!p->panic && parser_take(p, closing)) return;
     bool reported = !p->panic && !is_reported(p->token);
-    parser_expected(p, closing_what(kind));
-    if (reported && kind == TOKEN_paren_open) diag_note(p->syntax->diags, DIAG_match_paren, opened->loc);
-    if (reported && kind == TOKEN_bracket_open) diag_note(p->syntax->diags, DIAG_match_bracket, opened->loc);
-    if (reported && kind == TOKEN_brace_open) diag_note(p->syntax->diags, DIAG_match_brace, opened->loc);
+    parser_expected(p, format_text(p->arena, "'%s'", token_kind_text(closing)));
+    if (reported) diag_note(p->syntax->diags, DIAG_match_open, opened->loc, token_kind_text(kind));
     int match = p->file->match[open];
     if (match < p->at || match >= p->end) return;
     parser_jump(p, match + 1);

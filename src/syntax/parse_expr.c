@@ -17,8 +17,6 @@ Expr *parse_error_expr(Parser *p) {
     return expr_new(p->arena, EXPR_error, p->token->loc);
 }
 
-static int max_int(int a, int b) { return a > b ? a : b; }
-
 Expr *parse_grown(Parser *p, Expr *expr, int height) {
     p->height = height + 1;
     if (p->height <= MAX_HEIGHT) return expr;

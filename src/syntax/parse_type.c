@@ -23,8 +23,6 @@ static uint32_t type_modifier(const Parser *p) {
     }
 }
 
-static int max_int(int a, int b) { return a > b ? a : b; }
-
 static Expr *named(Parser *p, Name name) {
     Expr *expr = expr_new(p->arena, EXPR_name, p->token->loc);
     p->height = 1;
@@ -212,7 +210,7 @@ static void close_angle(Parser *p, const Token *open) {
         if (parser_complain(p)) {
             diag_report(p->syntax->diags, DIAG_expected_token, p->token->loc, "'>'",
                         token_describe(p->arena, p->token));
-            diag_note(p->syntax->diags, DIAG_match_angle, open->loc);
+            diag_note(p->syntax->diags, DIAG_match_open, open->loc, "<");
         }
         return;
     }

@@ -35,6 +35,7 @@ uint32_t keyword_modifiers(Keyword word);
 /* tree.c */
 const char *token_kind_text(TokenKind kind); /* "<<=", or a description of the kind */
 const char *token_describe(Arena *arena, const Token *token);
+TokenKind token_closing(TokenKind open); /* of an opening bracket; TOKEN_end: it is none */
 Operator
 operator_of_token(TokenKind kind); /* also of the assignments: + for +=; OPERATOR_none: no operator */
 Expr *expr_copy(Arena *arena, const Expr *expr); /* types as written; bodies of lambdas are shared */
@@ -230,6 +231,8 @@ bool scan_is_declaration(const Parser *p);                   /* of a variable, f
 bool scan_is_generic_use(const Parser *p, const Expr *base); /* the current < opens generic arguments */
 bool scan_is_cast(const Parser *p);                          /* the current ( does */
 bool scan_is_lambda(const Parser *p);
+
+static inline int max_int(int a, int b) { return a > b ? a : b; }
 
 /* parse_expr.c */
 Expr *parse_expression(Parser *p);  /* commas included */

@@ -12,22 +12,13 @@ enum { MAX_GENERIC_SCAN = 2000 };
 
 typedef VEC(int) IntVec;
 
-static TokenKind closing_of(TokenKind open) {
-    switch (open) {
-    case TOKEN_paren_open: return TOKEN_paren_close;
-    case TOKEN_bracket_open: return TOKEN_bracket_close;
-    case TOKEN_brace_open: return TOKEN_brace_close;
-    default: return TOKEN_end;
-    }
-}
-
 /* Closes the nearest bracket of its kind; what was opened since then stays open. Parentheses do not reach out of
  * braces. */
 static void close_bracket(ParseFile *file, IntVec *open, int at) {
     TokenKind kind = (TokenKind)file->tokens[at].kind;
     for (int i = open->count - 1; i >= 0; i--) {
         TokenKind opened = (TokenKind)file->tokens[open->at[i]].kind;
-        if (closing_of(opened) == kind) {
+        if (token_closing(opened) == kind) {
             file->match[open->at[i]] = at;
             open->count = i;
             return;
@@ -52,7 +43,7 @@ static void match_brackets(ParseFile *file) {
     for (int i = 0; i < file->count; i++) {
         TokenKind kind = (TokenKind)file->tokens[i].kind;
         file->match[i] = -1;
-        if (closing_of(kind) != TOKEN_end) vec_push(arena, &open, i);
+        if (token_closing(kind) != TOKEN_end) vec_push(arena, &open, i);
         else if (kind == TOKEN_paren_close || kind == TOKEN_bracket_close || kind == TOKEN_brace_close)
             close_bracket(file, &open, i);
         else if (kind == TOKEN_semicolon) drop_open(file, &open);

@@ -317,9 +317,11 @@ typedef struct Syntax {
     int max_depth; /* of nesting; 0: the default */
 } Syntax;
 
+/* keyword.c */
+void syntax_init_names(Names *names); /* marks keywords; once per session */
+
 /* lex.c: raw tokens of a file, comments removed; also used to read numbers elsewhere */
 typedef VEC(Token) TokenVec;
-void syntax_init_names(Names *names); /* marks keywords; once per session */
 void syntax_lex(Syntax *syntax, SourceFile *file, TokenVec *out);
 
 /* preprocess.c: the tokens that the parser sees */

@@ -61,6 +61,12 @@ const char *token_describe(Arena *arena, const Token *token) {
     return format_text(arena, "'%s'", token_kind_text((TokenKind)token->kind));
 }
 
+TokenKind token_closing(TokenKind open) {
+    if (open == TOKEN_paren_open) return TOKEN_paren_close;
+    if (open == TOKEN_bracket_open) return TOKEN_bracket_close;
+    return open == TOKEN_brace_open ? TOKEN_brace_close : TOKEN_end;
+}
+
 Operator operator_of_token(TokenKind kind) {
     static const uint8_t operators[TOKEN_KIND_COUNT] = {
         [TOKEN_plus] = OPERATOR_add,

@@ -25,6 +25,7 @@ typedef struct Gen {
     int depth;
     ValVec vals;     /* in scope */
     ValVec objects;  /* addresses of whole objects: vars and parameters */
+    ValVec places;   /* addresses of values, used before and still in scope */
     InstVec targets; /* loops and blocks around that may be left from here */
     Val *buffer;
     const Record *small, *large;
@@ -143,11 +144,22 @@ static Val *walk_into(Gen *g, Val *address, bool to_value) {
     }
 }
 
-static Val *place(Gen *g) {
-    if (g->objects.count == 0 || chance(g, 8))
+static Val *new_place(Gen *g) {
+    if (g->objects.count == 0 || chance(g, 12))
         return build_buffer_elem(&g->b, g->buffer,
                                  chance(g, 50) ? any_int(g) : constant(g, basic(g, TYPE_int)), true);
     return walk_into(g, g->objects.at[below(g, g->objects.count)], true);
+}
+
+/* Often one that was used before: loads and stores of the same thing are what passes look for. */
+static Val *place(Gen *g) {
+    if (g->places.count && chance(g, 55)) {
+        int window = g->places.count < 6 ? g->places.count : 6;
+        return g->places.at[g->places.count - 1 - below(g, window)];
+    }
+    Val *made = new_place(g);
+    vec_push(g->module->arena, &g->places, made);
+    return made;
 }
 
 static bool is_read_only(const Gen *g, const Val *address) {
@@ -209,6 +221,7 @@ static void gen_comparison(Gen *g) {
     const Type *type = value_type(g);
     if (type_element(type)->kind == TYPE_bool) type = basic(g, TYPE_int);
     Val *result = build_binary(&g->b, ops[below(g, 4)], operand(g, type), operand(g, type));
+    if (chance(g, 25)) result = build_not(&g->b, result);
     named(g, result, "c");
     if (result->type->kind == TYPE_vector)
         named(g, build_op(&g->b, chance(g, 50) ? OP_any : OP_all, basic(g, TYPE_bool), &result, 1), "c");
@@ -220,7 +233,15 @@ static void gen_conversion(Gen *g) {
     if (chance(g, 15)) {
         Val *x = operand(g, basic(g, chance(g, 50) ? TYPE_float : TYPE_int));
         named(g, build_bitcast(&g->b, x, basic(g, TYPE_uint)), "bits");
-    } else named(g, build_convert(&g->b, operand(g, from), to), "to");
+        return;
+    }
+    Val *x = operand(g, from);
+    while (chance(g, 45)) { /* over others */
+        const Type *over = scalar_type(g);
+        if (to->kind == TYPE_vector) over = type_vector(&g->session->types, over, type_count(to));
+        x = build_convert(&g->b, x, over);
+    }
+    named(g, build_convert(&g->b, x, to), "to");
 }
 
 static void gen_vector(Gen *g) {
@@ -229,10 +250,12 @@ static void gen_vector(Gen *g) {
     uint8_t order[4];
     int count = type_count(type);
     switch (below(g, 5)) {
-    case 0:
+    case 0: {
         for (int i = 0; i < count; i++) lanes[i] = operand(g, scalar);
-        named(g, build_vec(&g->b, type, lanes), "vec");
+        Val *made = named(g, build_vec(&g->b, type, lanes), "vec");
+        if (chance(g, 50)) named(g, build_extract_lane(&g->b, made, below(g, 7) - 1), "part");
         break;
+    }
     case 1: named(g, build_insert(&g->b, operand(g, type), any_int(g), operand(g, scalar)), "ins"); break;
     case 2: {
         Val *vector = operand(g, type);
@@ -278,10 +301,18 @@ static void gen_object(Gen *g) {
     }
 }
 
+/* Prints the latest values: what is not seen cannot be wrong. */
+static void gen_print(Gen *g) {
+    Val *args[4];
+    int count = 0;
+    for (int i = g->vals.count - 1; i >= 0 && count < 4; i--)
+        if (chance(g, 60)) args[count++] = g->vals.at[i];
+    build_inst(&g->b, OP_printf, args, count, 0, 0)->text = STR("say");
+}
+
 static void gen_effect(Gen *g) {
-    Val *args[2] = {operand(g, value_type(g)), operand(g, scalar_type(g))};
-    if (chance(g, 70)) {
-        build_inst(&g->b, OP_printf, args, 1 + below(g, 2), 0, 0)->text = STR("say");
+    if (chance(g, 75)) {
+        gen_print(g);
         return;
     }
     Val *address = build_buffer_elem(&g->b, g->buffer, any_int(g), true);
@@ -297,7 +328,23 @@ static void gen_select(Gen *g) {
     named(g, build_select(&g->b, condition(g), operand(g, type), operand(g, type)), "s");
 }
 
-/* Arguments by address are variables of their own, so that nothing overlaps. */
+/* An object that may be given to a call: nothing is given twice. */
+static Val *argument_object(Gen *g, const Param *param, Val *const *args, int nargs) {
+    for (int tries = 0; tries < 8 && g->objects.count; tries++) {
+        Val *object = g->objects.at[below(g, g->objects.count)];
+        bool taken = object->type->args[0] != param->type ||
+                     (object->kind == VAL_inst && object->inst->op == OP_global);
+        for (int i = 0; i < nargs; i++) taken |= args[i] == object;
+        if (!taken && (param->dir == DIR_in || !is_read_only(g, object))) return object;
+    }
+    Val *fresh = build_var(&g->b, param->type, name(g, "arg"), false);
+    for (int i = 0; i < g->objects.count; i++)
+        if (g->objects.at[i]->type == fresh->type && chance(g, 70))
+            build_copy(&g->b, fresh, g->objects.at[i]);
+    vec_push(g->module->arena, &g->objects, fresh);
+    return fresh;
+}
+
 static void gen_call(Gen *g) {
     if (g->callees.count == 0) return;
     Func *callee = g->callees.at[below(g, g->callees.count)];
@@ -306,16 +353,10 @@ static void gen_call(Gen *g) {
         const Param *param = &callee->params[i];
         if (param->type->kind == TYPE_buffer) args[i] = g->buffer;
         else if (!(param->flags & PARAM_BY_ADDRESS)) args[i] = operand(g, param->type);
-        else {
-            args[i] = build_var(&g->b, param->type, name(g, "arg"), false);
-            for (int j = 0; j < g->objects.count && chance(g, 80); j++)
-                if (g->objects.at[j]->type == args[i]->type) build_copy(&g->b, args[i], g->objects.at[j]);
-        }
+        else args[i] = argument_object(g, param, args, i);
     }
     Inst *call = build_call(&g->b, callee, args, callee->nparams);
     for (int i = 0; i < call->nresults; i++) add_val(g, call->results[i]);
-    for (int i = 0; i < callee->nparams; i++)
-        if (callee->params[i].flags & PARAM_BY_ADDRESS) vec_push(g->module->arena, &g->objects, args[i]);
 }
 
 /* ---- regions */
@@ -324,11 +365,11 @@ static void gen_statements(Gen *g, int count);
 
 typedef struct Scope {
     Builder b;
-    int vals, objects, targets;
+    int vals, objects, places, targets;
 } Scope;
 
 static Scope enter(Gen *g, Region *region) {
-    Scope scope = {g->b, g->vals.count, g->objects.count, g->targets.count};
+    Scope scope = {g->b, g->vals.count, g->objects.count, g->places.count, g->targets.count};
     bool no_fold = g->b.no_fold;
     g->b = build_at_end(region);
     g->b.no_fold = no_fold;
@@ -341,6 +382,7 @@ static void leave(Gen *g, Scope scope) {
     g->b = scope.b;
     g->vals.count = scope.vals;
     g->objects.count = scope.objects;
+    g->places.count = scope.places;
     g->targets.count = scope.targets;
     g->ended = false;
     g->depth--;
@@ -358,6 +400,7 @@ static void fill(Gen *g, Inst *owner, Region *region, int statements) {
     Scope scope = enter(g, region);
     for (int i = 0; i < region->nparams; i++) add_val(g, region->params[i]);
     gen_statements(g, statements);
+    if (!g->ended && chance(g, 30)) gen_print(g);
     yield_like(g, owner->results, owner->nresults);
     leave(g, scope);
 }
@@ -372,10 +415,20 @@ static void add_results(Gen *g, const Inst *inst) {
     for (int i = 0; i < inst->nresults; i++) named(g, inst->results[i], "r");
 }
 
+/* At times made of two others, which are then likely to be asked about inside. */
+static Val *made_condition(Gen *g) {
+    if (chance(g, 65)) return condition(g);
+    Val *x = condition(g), *y = condition(g);
+    Val *made = build_binary(&g->b, chance(g, 50) ? OP_and : OP_or, x, y);
+    if (chance(g, 30)) made = build_not(&g->b, made);
+    add_val(g, made), add_val(g, x), add_val(g, y);
+    return made;
+}
+
 static void gen_if(Gen *g) {
     const Type *types[3];
     int count = result_types(g, types);
-    Inst *inst = build_if(&g->b, condition(g), types, count);
+    Inst *inst = build_if(&g->b, made_condition(g), types, count);
     fill(g, inst, inst->regions[0], chance(g, 20) ? 0 : g->options.size / 2);
     fill(g, inst, inst->regions[1], chance(g, 40) ? 0 : g->options.size / 2);
     add_results(g, inst);
@@ -433,7 +486,7 @@ static void gen_carried_loop(Gen *g) {
     Val *initial[4] = {ir_const_int(g->module, basic(g, TYPE_int), below(g, 2))}, *bound = bound_of(g);
     for (int i = 1; i <= extra; i++) initial[i] = operand(g, value_type(g));
     Inst *loop = build_loop(&g->b, initial, extra + 1, with_step);
-    if (chance(g, 20)) loop->hints.unroll = chance(g, 70) ? -1 : 2;
+    if (chance(g, 35)) loop->hints.unroll = chance(g, 70) ? -1 : 2;
     Scope scope = enter(g, loop->regions[0]);
     for (int i = 0; i <= extra; i++) add_val(g, loop->regions[0]->params[i]);
     if (chance(g, 25)) gen_statements(g, 2);
@@ -544,8 +597,8 @@ static void gen_statement(Gen *g) {
     else if (kind < 62) gen_memory(g);
     else if (kind < 68) gen_object(g);
     else if (kind < 75) new_var(g, object_type(g));
-    else if (kind < 78) gen_effect(g);
-    else if (kind < 81) gen_call(g);
+    else if (kind < 79) gen_effect(g);
+    else if (kind < 83) gen_call(g);
     else if (kind < 97) gen_construct(g);
     else gen_jump(g);
 }
@@ -583,25 +636,43 @@ static void gen_signature(Gen *g) {
     func_set_results(g->func, results, below(g, 3));
 }
 
+/* Shows what there is, then returns. */
+static void gen_ending(Gen *g) {
+    for (int i = 0; i < 3; i++) gen_print(g);
+    for (int i = 0; i < g->objects.count && i < 6; i++) {
+        Val *v = build_load(&g->b, walk_into(g, g->objects.at[i], true));
+        build_inst(&g->b, OP_printf, &v, 1, 0, 0)->text = STR("end");
+    }
+    gen_return(g);
+}
+
 static void gen_func(Gen *g, const char *func_name) {
     g->func = func_new(g->module, func_name);
     g->func->flags = FUNC_LOWERED | (chance(g, 40) ? FUNC_NORMAL : 0u) | (chance(g, 20) ? FUNC_INLINE : 0u);
     gen_signature(g);
-    g->vals.count = g->objects.count = g->targets.count = 0;
+    g->vals.count = g->objects.count = g->places.count = g->targets.count = 0;
     g->depth = 0;
     Region *body = func_begin(g->func);
     g->buffer = body->params[7];
     for (int i = 0; i < 4; i++) add_val(g, body->params[i]);
     for (int i = 4; i < 7; i++) vec_push(g->module->arena, &g->objects, body->params[i]);
     Scope scope = enter(g, body);
+    for (int i = 0; i < g->module->globals.count; i++) {
+        Val *address = build_global(&g->b, g->module->globals.at[i]);
+        vec_push(g->module->arena, &g->objects, address);
+    }
     gen_statements(g, g->options.size * 2);
-    if (!g->ended) gen_return(g);
+    if (!g->ended) gen_ending(g);
     leave(g, scope);
 }
 
 Func *gen_program(ToolSession *session, Random *random, GenOptions options) {
     Gen g = {.session = session, .module = session->module, .random = random, .options = options};
     make_records(&g);
+    if (random_chance(random, 50)) {
+        global_new(session->module, GLOBAL_static, "counter", type_basic(&session->types, TYPE_int));
+        global_new(session->module, GLOBAL_static, "state", g.small->type);
+    }
     for (int i = 0; i < options.helpers; i++) {
         gen_func(&g, format_text(&session->arena, "helper%d", i));
         vec_push(session->module->arena, &g.callees, g.func);

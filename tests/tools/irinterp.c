@@ -113,7 +113,7 @@ static double float_op(Op op, const Type *type, double a, double b, double c) {
     case OP_ceil: return ceil(a);
     case OP_round: return rint(a);
     case OP_trunc: return trunc(a);
-    case OP_copysign: return copysign(a, b);
+    case OP_copysign: return copysign(a, isnan(b) ? 1 : b); /* the sign of a NaN means nothing */
     default: return (double)NAN;
     }
 }
@@ -519,6 +519,8 @@ static void print(Frame *f, const Inst *inst) {
 
 static Datum bitcast(const Type *from, const Type *to, Datum d) {
     char bytes[32] = {0};
+    for (int i = 0; type_is_float(type_element(from)) && i < type_count(from); i++)
+        if (isnan(d.real[i])) d.real[i] = (double)NAN; /* which NaN it is means nothing */
     interp_store(from, bytes, d);
     return interp_load(to, bytes);
 }

@@ -183,7 +183,7 @@ static void test_macro_tokens_are_where_used(void **state) {
 
 static void test_defines(void **state) {
     Fixture *f = *state;
-    static const Define defines[] = {{STR("N"), STR("5")}, {STR("E"), STR("")}, {STR("F(x)"), STR("x + x")}};
+    const Define defines[] = {{STR("N"), STR("5")}, {STR("E"), STR("")}, {STR("F(x)"), STR("x + x")}};
     f->syntax.defines = defines;
     f->syntax.ndefines = 3;
     assert_string_equal(parsed(f, "int a = N E; int b = F(1);"), "module\n  var global a : int = 5\n"
@@ -212,6 +212,29 @@ static void test_include_not_found(void **state) {
     f->syntax.read = NULL;
     parsed(f, "int a;\n\n#include \"x.h\"\n");
     assert_string_equal(messages(f), "2:2 1059;3:2 1059;");
+}
+
+/* d3 includes d2 twice, and so on down to d0. */
+static bool read_doubling(void *user, Str path, Name from, Str *text, Name *found) {
+    Fixture *f = user;
+    (void)from;
+    int level = (path.at[1] - '0') * 10 + path.at[2] - '0';
+    const char *once = format_text(&f->arena, "#include \"d%02d\"\n", level - 1);
+    *text = str_of(level ? format_text(&f->arena, "%s%s", once, once) : "int x;\n");
+    *found = name_from(&f->names, format_text(&f->arena, "%.*s", STR_ARG(path)));
+    return true;
+}
+
+static void test_include_limit(void **state) {
+    Fixture *f = *state;
+    f->syntax.read = read_doubling;
+    Decl *module = syntax_parse(&f->syntax, add(f, "#include \"d10\"\n"), false);
+    assert_int_equal(module->members.count, 1024);
+    assert_string_equal(messages(f), "");
+    module = syntax_parse(&f->syntax, add(f, "#include \"d40\"\nint y = ;"), false);
+    assert_int_equal(module->members.count, 0);
+    assert_non_null(strstr(messages(f), " 1061;"));
+    assert_int_equal(f->diags.errors, 1);
 }
 
 static void test_language(void **state) {
@@ -270,6 +293,28 @@ static void test_types_are_not_shared(void **state) {
     assert_ptr_not_equal(x->type_expr->args.at[0], y->type_expr->a->args.at[0]);
     assert_int_equal(g->generics->constraints.count, 2);
     assert_ptr_not_equal(g->generics->constraints.at[0].subject, g->generics->constraints.at[1].subject);
+}
+
+static void test_module_declarations(void **state) {
+    Fixture *f = *state;
+    assert_string_equal(
+        parsed(f, "module my.module; implementing \"other\"; import a; import a.b.c; import \"dir/x y\";\n"
+                  "__exported import d; __include part; __include \"part-two\";"),
+        "module\n  module_name my.module\n  implementing \"other\"\n  import a\n  import a.b.c\n"
+        "  import \"dir/x y\"\n  import exported d\n  include part\n  include \"part-two\"\n");
+    Decl *import = first(f, "import a.b;");
+    assert_int_equal(import->npath_parts, 2);
+    assert_ptr_equal(import->path_parts[1], name(f, "b"));
+    assert_true(str_eq(import->path, STR("a.b")));
+    assert_null(first(f, "import \"a\";")->path_parts);
+    assert_ptr_equal(first(f, "module \"m\";")->name, name(f, "m"));
+}
+
+/* Each `namespace` is a node of its own; to join them is the checker's. */
+static void test_namespaces(void **state) {
+    Fixture *f = *state;
+    assert_string_equal(parsed(f, "namespace A { } namespace A.B { int x; }"),
+                        "module\n  namespace A\n  namespace A\n    namespace B\n      var global x : int\n");
 }
 
 static void test_struct_in_place(void **state) {
@@ -415,10 +460,13 @@ int main(void) {
         TEST(test_macros_end_with_their_file),
         TEST(test_include),
         TEST(test_include_not_found),
+        TEST(test_include_limit),
         TEST(test_language),
         TEST(test_places_of_nodes),
         TEST(test_parents),
         TEST(test_types_are_not_shared),
+        TEST(test_module_declarations),
+        TEST(test_namespaces),
         TEST(test_struct_in_place),
         TEST(test_expressions),
         TEST(test_bad_expressions),

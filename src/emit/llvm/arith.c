@@ -210,7 +210,7 @@ static LLVMValueRef int_to_float(Emitter *e, LLVMValueRef value, const Type *fro
     return half ? LLVMBuildFPTrunc(e->builder, value, emit_type(e, to), "") : value;
 }
 
-LLVMValueRef emit_convert(Emitter *e, LLVMValueRef value, const Type *from, const Type *to) {
+static LLVMValueRef conversion(Emitter *e, LLVMValueRef value, const Type *from, const Type *to) {
     if (from == to) return value;
     if (is_bool(to)) {
         if (is_bool(from)) return value;
@@ -277,8 +277,7 @@ LLVMValueRef emit_arith(Emitter *e, const Inst *inst) {
     case OP_all: return reduction(e, inst, "llvm.vector.reduce.and");
     case OP_isnan: return is_nan(e, inst);
     case OP_select: return choice(e, inst);
-    case OP_convert:
-        return emit_convert(e, emit_use(e, inst, 0), inst->args[0]->type, inst->results[0]->type);
+    case OP_convert: return conversion(e, emit_use(e, inst, 0), inst->args[0]->type, inst->results[0]->type);
     case OP_bitcast: return reinterpret(e, inst);
     case OP_detach: return emit_use(e, inst, 0);
     default: return NULL;

@@ -142,7 +142,6 @@ FuncInfo *emit_func_info(const Emitter *e, const Func *func);
 /* The name in the object of something that others can see; `suffix` is added. */
 const char *emit_symbol_name(Emitter *e, const char *name, const char *suffix);
 LLVMValueRef emit_runtime_slot(Emitter *e);
-void emit_note_defined(Emitter *e, const char *symbol);
 
 /* ---- types.c */
 void emit_types_init(Emitter *e);
@@ -190,7 +189,6 @@ bool emit_is_in_range(const Emitter *e, const Inst *inst); /* of an access: no c
 
 /* ---- arith.c: each returns NULL for ops of other files */
 LLVMValueRef emit_arith(Emitter *e, const Inst *inst);
-LLVMValueRef emit_convert(Emitter *e, LLVMValueRef value, const Type *from, const Type *to);
 
 /* ---- math.c */
 LLVMValueRef emit_math(Emitter *e, const Inst *inst);

@@ -43,7 +43,7 @@ const char *emit_symbol_name(Emitter *e, const char *name, const char *suffix) {
     return format_text(&e->arena, "%s%s%s", prefix ? "slope." : "", name, suffix);
 }
 
-void emit_note_defined(Emitter *e, const char *symbol) { vec_push(&e->arena, &e->defined, symbol); }
+static void note_defined(Emitter *e, const char *symbol) { vec_push(&e->arena, &e->defined, symbol); }
 
 static bool is_defined(const Emitter *e, const char *symbol) {
     return e->is_defined && e->is_defined(e->user, symbol);
@@ -214,7 +214,7 @@ static void declare_memory(Emitter *e, GlobalInfo *info) {
     if (is_uniform && is_defined(e, name)) return; /* the memory is in an earlier module */
     LLVMSetInitializer(info->memory, global_image(e, global, size));
     if (is_uniform) {
-        emit_note_defined(e, name);
+        note_defined(e, name);
         return;
     }
     LLVMSetLinkage(info->memory, LLVMInternalLinkage);
@@ -259,7 +259,7 @@ static void emit_ways_in(Emitter *e, FuncInfo *info) {
     bool is_kernel = info->func->group_size[0] > 0;
     const char *symbol = emit_symbol_name(e, info->func->name->text, is_kernel ? ".kernel" : ".call");
     if (is_defined(e, symbol)) return;
-    emit_note_defined(e, symbol);
+    note_defined(e, symbol);
     if (is_kernel) emit_kernel(e, info);
     else emit_thunks(e, info);
 }

@@ -3,6 +3,8 @@
  * is written. */
 #include "emit/llvm/llvm.h"
 
+_Static_assert(TYPE_double - TYPE_bool + 1 == RT_STACKS, "one stack per scalar type");
+
 typedef struct Stack {
     LLVMValueRef tape, header;
     const Type *type;

@@ -1,0 +1,45 @@
+/* autodiff: derivatives of functions, as functions.
+ *
+ * A request is a Func without a body whose `derivation` says what it is the derivative of; ad_run gives it one. Requests
+ * lead to others: callees, and derivatives of derivatives, innermost first. The stages, one file each:
+ *
+ *   normalize   a copy of the function, lean, in normal form (exits.c), then flat (flat.c): structs and vectors taken
+ *               apart, so that only scalars, arrays and references are left
+ *   activity    which values and memory can carry a derivative
+ *   linearize   beside each primal instruction its differential; this is forward mode
+ *   unzip       primal half, differential half
+ *   transpose   the differential half, backwards
+ *   checkpoint  primal values that the reversed half needs: stored or recomputed
+ *   extract     the two functions of reverse mode: pri fills the context, prop consumes it
+ *
+ * and derive.c puts the signatures that users see (pairs) around the flat functions.
+ *
+ * Flat functions. A parameter is taken apart into leaves: scalars, pointers, buffers by value; arrays (and structs whose
+ * Differential is opaque) by address. An inout scalar is a parameter and a result. Everything made by autodiff is flat, in
+ * normal form and can be differentiated like any other function: nothing here knows about second order. */
+#ifndef SLOPE_AD_H
+#define SLOPE_AD_H
+
+#include "ir/ir.h"
+
+typedef enum AdMode { AD_fwd = 1, AD_bwd = 2 } AdMode;
+
+typedef struct AdConfig {
+    Module *module;
+    /* Passes of opt, which autodiff does not see. `may_inline`: which callees may be inlined before differentiation. */
+    void (*inline_calls)(void *user, Func *func,
+                         bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user);
+    void (*clean)(void *user, Func *func);      /* structured code: sroa, ssa, simplify, unroll, ... */
+    void (*clean_flat)(void *user, Func *func); /* flat code: ssa, simplify, cse, licm, dce */
+    /* After each stage, for dumps; may be NULL. `what` is the function the user wrote. */
+    void (*after)(void *user, const char *stage, const Func *what, const Func *now);
+    void *user;
+    bool report_checkpoints;
+} AdConfig;
+
+/* Gives a body to every function of the module that has a derivation and none yet. */
+void ad_run(const AdConfig *config);
+
+extern const char *const ad_stages[]; /* names, NULL at the end */
+
+#endif

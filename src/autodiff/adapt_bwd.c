@@ -1,0 +1,424 @@
+/* bwd_diff(f) as users see it, and derivatives that users wrote as generated code calls them. */
+#include "autodiff/autodiff.h"
+
+static bool is_result(const Param *param) { return (param->flags & PARAM_RESULT) != 0; }
+
+static void build_copy_object(Builder *b, Val *to, Val *from) {
+    const Type *type = to->type->args[0];
+    if (type->kind == TYPE_array || type->kind == TYPE_record) build_copy(b, to, from);
+    else build_store(b, to, build_load(b, from));
+}
+
+/* ---- sums of objects */
+
+static void add_leaf_at(Builder *b, Val *to, Val *from) {
+    build_store(b, to, build_binary(b, OP_add, build_load(b, to), build_load(b, from)));
+}
+
+/* Does a type inside have its own addition? */
+static bool has_own_add(Ad *ad, const Type *type) {
+    if (type->kind == TYPE_array) return has_own_add(ad, type->args[0]);
+    if (type->kind != TYPE_record) return false;
+    if (ad_record_diff(ad, type)->add) return true;
+    for (int i = 0; i < type_record(type)->nfields; i++)
+        if (has_own_add(ad, type_record(type)->fields[i].type)) return true;
+    return false;
+}
+
+static void accumulate_elements(Ad *ad, Builder *b, Val *to, Val *from) {
+    const Type *word = type_basic(ad->m->types, TYPE_int);
+    Val *start = ir_const_int(ad->m, word, 0);
+    Inst *loop = build_loop(b, &start, 1, false);
+    Builder cond = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
+    Val *go = build_binary(&cond, OP_lt, loop->regions[0]->params[0],
+                           ir_const_int(ad->m, word, type_length(to->type->args[0])));
+    build_yield(&cond, &go, 1);
+    Val *i = loop->regions[1]->params[0];
+    ad_accumulate(ad, &body, build_elem(&body, to, i, true), build_elem(&body, from, i, true));
+    Val *next = build_binary(&body, OP_add, i, ir_const_int(ad->m, word, 1));
+    build_yield(&body, &next, 1);
+}
+
+void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from) {
+    const Type *type = to->type->args[0];
+    if (type_is_float(type) || type->kind == TYPE_vector) {
+        add_leaf_at(b, to, from);
+        return;
+    }
+    if (!has_own_add(ad, type)) {
+        Val *args[2] = {to, from};
+        build_inst(b, OP_acc, args, 2, 0, 0);
+        return;
+    }
+    if (type->kind == TYPE_array) {
+        accumulate_elements(ad, b, to, from);
+        return;
+    }
+    Func *own = ad_record_diff(ad, type)->add;
+    if (own) {
+        Val *sum = build_var(b, type, NULL, false);
+        Val *args[3] = {sum, to, from};
+        build_call(b, own, args, 3);
+        build_copy(b, to, sum);
+        return;
+    }
+    for (int i = 0; i < type_record(type)->nfields; i++)
+        ad_accumulate(ad, b, build_field(b, to, i), build_field(b, from, i));
+}
+
+/* ---- keeping arrays for the reverse */
+
+static void save_object(Ad *ad, Builder *b, Val *tape, Val *at, bool restore);
+
+static void save_loop(Ad *ad, Builder *b, Val *tape, Val *at, bool restore) {
+    const Type *word = type_basic(ad->m->types, TYPE_int);
+    int64_t n = type_length(at->type->args[0]);
+    Val *start = ir_const_int(ad->m, word, 0), *one = ir_const_int(ad->m, word, 1);
+    Inst *loop = build_loop(b, &start, 1, false);
+    Builder cond = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
+    Val *go = build_binary(&cond, OP_lt, loop->regions[0]->params[0], ir_const_int(ad->m, word, n));
+    build_yield(&cond, &go, 1);
+    Val *i = loop->regions[1]->params[0],
+        *index = restore ? build_binary(&body, OP_sub, ir_const_int(ad->m, word, n - 1), i) : i;
+    save_object(ad, &body, tape, build_elem(&body, at, index, true), restore);
+    Val *next = build_binary(&body, OP_add, i, one);
+    build_yield(&body, &next, 1);
+}
+
+/* Pushes an object scalar by scalar; restoring goes the other way round. */
+static void save_object(Ad *ad, Builder *b, Val *tape, Val *at, bool restore) {
+    const Type *type = at->type->args[0];
+    if (type->kind == TYPE_array) {
+        save_loop(ad, b, tape, at, restore);
+        return;
+    }
+    if (type->kind == TYPE_record || type->kind == TYPE_vector) {
+        int n = type->kind == TYPE_record ? type_record(type)->nfields : type_count(type);
+        for (int i = 0; i < n; i++) {
+            int k = restore ? n - 1 - i : i;
+            Val *part =
+                type->kind == TYPE_record
+                    ? build_field(b, at, k)
+                    : build_elem(b, at, ir_const_int(ad->m, type_basic(ad->m->types, TYPE_int), k), true);
+            save_object(ad, b, tape, part, restore);
+        }
+        return;
+    }
+    if (!type_is_scalar(type)) return; /* references stay what they are */
+    if (!restore) {
+        Val *args[2] = {tape, build_load(b, at)};
+        build_inst(b, OP_tape_push, args, 2, 0, 0);
+        return;
+    }
+    Inst *pop = build_inst(b, OP_tape_pop, &tape, 1, 0, 0);
+    build_store(b, at, inst_add_result(pop, type, NULL));
+}
+
+Val *ad_keep_argument(Ad *ad, const TransposeInput *input, Inst *call, const Leaf *leaf, Builder *b) {
+    Val *arg = call->args[leaf->in];
+    if (!leaf->by_ref) return arg;
+    Val *root = ad_root(arg);
+    bool stable = root && root->id < input->nstable && input->stable[root->id];
+    if (stable) return arg;
+    Val *copy = build_var(b, leaf->type, arg->name, false);
+    if (leaf->dir == DIR_out) return copy;
+    Builder before = build_before(call);
+    save_object(ad, &before, input->tape, arg, false);
+    save_object(ad, b, input->reverse_tape, copy, true);
+    return copy;
+}
+
+/* ---- calling a user's backward derivative */
+
+typedef struct Arg {
+    Val *object; /* what is passed: pair, differential or plain object; NULL: no such parameter */
+    Val *p, *d;
+} Arg;
+
+/* Flat: primal leaves, counterparts, seeds, shadows -> adjoints. The user's function gets pairs whose differential is zero (in) or
+ * the adjoint so far (inout); what it leaves there is added. */
+static void fill_bwd_adapter(Ad *ad, AdFunc *f, Func *custom, Func *func) {
+    const Func *source = f->source;
+    Builder b = build_at_end(func_begin(func));
+    Arg *objects = arena_array(ad->arena, Arg, source->nparams + 1), result = {0};
+    int next = 0;
+    for (int i = 0; i < source->nparams; i++) {
+        const Param *param = &source->params[i];
+        bool diff = (param->flags & PARAM_DIFF) != 0;
+        if (is_result(param)) continue;
+        if (param->dir == DIR_out && !diff) continue;
+        const Param *to = &custom->params[next++];
+        Arg *arg = &objects[i];
+        arg->object = build_var(&b, to->type, param->name, false);
+        if (param->dir == DIR_out) arg->d = arg->object;
+        else if (diff || (param->flags & PARAM_PTR_DIFF)) {
+            arg->p = build_field(&b, arg->object, 0);
+            arg->d = build_field(&b, arg->object, 1);
+        } else arg->p = arg->object;
+    }
+    bool result_diff = source->nresults ? (source->flags & FUNC_RESULT_DIFF) != 0
+                                        : source->nparams && is_result(&source->params[0]) &&
+                                              (source->params[0].flags & PARAM_DIFF);
+    if (result_diff && next < custom->nparams)
+        result.object = result.d = build_var(&b, custom->params[next].type, NULL, false);
+    if (source->nparams && is_result(&source->params[0])) objects[0] = result;
+    int at = 0;
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->in < 0) continue;
+        Val *value = func->body->params[at++];
+        const Arg *arg = &objects[leaf->param];
+        if (!arg->p) continue;
+        Val *to = ad_leaf_address(&b, arg->p, leaf->path, leaf->npath);
+        if (leaf->by_ref) build_copy(&b, to, value);
+        else build_store(&b, to, value);
+    }
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (!leaf->dual || leaf->in < 0) continue;
+        Val *value = func->body->params[at++],
+            *to = ad_leaf_address(&b, objects[leaf->param].d, leaf->dpath, leaf->ndpath);
+        if (leaf->by_ref) build_copy(&b, to, value);
+        else build_store(&b, to, value);
+    }
+    for (int i = 0; i < f->leaves.count; i++) { /* seeds */
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->tout < 0) continue;
+        Val *value = func->body->params[at++], *d = leaf->param < 0 ? result.d : objects[leaf->param].d;
+        if (d) ad_leaf_store(&b, d, leaf->dpath, leaf->ndpath, value);
+    }
+    int shadows = at;
+    for (int i = 0; i < f->leaves.count; i++) { /* shadows of out and inout arrays are adjoints that arrive */
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->tin < 0 || !leaf->by_ref) continue;
+        Val *shadow = func->body->params[at++];
+        if (leaf->dir == DIR_in) continue;
+        build_copy(&b, ad_leaf_address(&b, objects[leaf->param].d, leaf->dpath, leaf->ndpath), shadow);
+        build_zero(&b, shadow);
+    }
+    ValVec args = {0};
+    next = 0;
+    for (int i = 0; i < source->nparams; i++) {
+        if (is_result(&source->params[i]) || !objects[i].object) continue;
+        const Param *to = &custom->params[next++];
+        vec_push(ad->arena, &args,
+                 to->flags & PARAM_BY_ADDRESS ? objects[i].object : build_load(&b, objects[i].object));
+    }
+    if (result.object)
+        vec_push(ad->arena, &args,
+                 custom->params[next].flags & PARAM_BY_ADDRESS ? result.object
+                                                               : build_load(&b, result.object));
+    build_call(&b, custom, args.at, args.count);
+    at = shadows;
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->tin < 0 || !leaf->by_ref) continue;
+        Val *shadow = func->body->params[at++];
+        if (leaf->dir == DIR_out) continue;
+        ad_accumulate(ad, &b, shadow, ad_leaf_address(&b, objects[leaf->param].d, leaf->dpath, leaf->ndpath));
+    }
+    ValVec results = {0};
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->tin < 0 || leaf->by_ref) continue;
+        vec_push(ad->arena, &results, ad_leaf_load(&b, objects[leaf->param].d, leaf->dpath, leaf->ndpath));
+    }
+    build_return(&b, results.at, results.count);
+}
+
+Func *ad_bwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
+    if (f->bwd_adapter) return f->bwd_adapter;
+    ad_declare_tangent(ad, f);
+    Func *func = f->bwd_adapter = func_new(ad->m, format_text(ad->arena, "%s.bwd", f->source->name->text));
+    VEC(Param) params = {0};
+    VEC(const Type *) results = {0};
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->in < 0) continue;
+        Param param = f->flat->params[leaf->in];
+        param.dir = DIR_in;
+        vec_push(ad->arena, &params, param);
+    }
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->dual && leaf->in >= 0)
+            vec_push(ad->arena, &params,
+                     ((Param){.type = leaf->dtype, .flags = leaf->by_ref ? PARAM_BY_ADDRESS : 0}));
+    }
+    for (int i = 0; i < f->leaves.count; i++)
+        if (f->leaves.at[i].tout >= 0)
+            vec_push(ad->arena, &params,
+                     ((Param){.name = name_from(ad->m->names, "seed"), .type = f->leaves.at[i].dtype}));
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->tin < 0) continue;
+        uint8_t dir = leaf->dir == DIR_in ? DIR_ref : DIR_inout;
+        if (leaf->by_ref)
+            vec_push(ad->arena, &params,
+                     ((Param){.name = name_from(ad->m->names, "shadow"),
+                              .type = leaf->dtype,
+                              .dir = dir,
+                              .flags = PARAM_BY_ADDRESS}));
+        else vec_push(ad->arena, &results, leaf->dtype);
+    }
+    func_set_params(func, params.at, params.count);
+    func_set_results(func, results.at, results.count);
+    func->flags |= FUNC_GENERATED | FUNC_NORMAL;
+    fill_bwd_adapter(ad, f, custom, func);
+    return func;
+}
+
+/* ---- bwd_diff(f) */
+
+typedef struct Frame {
+    Ad *ad;
+    Func *func;
+    AdFunc *f;
+    const Func *of;
+    Builder b;
+    Val **p; /* by parameter of `of`: memory of the primal object, or its value (plain, by value) */
+    bool *by_value;
+    Val **d;       /* memory of the differential */
+    Val *result_d; /* of a result by value */
+} Frame;
+
+/* A parameter of the derivative that holds a differential: memory of its own to be read, or used up. */
+static Val *differential_memory(Frame *x, const Param *param, Val *value) {
+    Val *copy = build_var(&x->b, param->type, param->name, false);
+    if (param->flags & PARAM_BY_ADDRESS) build_copy(&x->b, copy, value);
+    else build_store(&x->b, copy, value);
+    return copy;
+}
+
+static void bind(Frame *x) {
+    const Func *of = x->of;
+    Func *func = x->func;
+    Builder *b = &x->b;
+    int n = of->nparams, next = 0;
+    x->p = arena_array(x->ad->arena, Val *, n + 1);
+    x->d = arena_array(x->ad->arena, Val *, n + 1);
+    x->by_value = arena_array(x->ad->arena, bool, n + 1);
+    for (int i = 0; i < n; i++) {
+        const Param *param = &of->params[i];
+        bool diff = (param->flags & PARAM_DIFF) != 0, reference = (param->flags & PARAM_PTR_DIFF) != 0;
+        if (is_result(param)) continue; /* the last of the derivative's parameters */
+        if (param->dir == DIR_out) {
+            x->p[i] = build_var(b, param->type, param->name, false);
+            if (diff) x->d[i] = differential_memory(x, &func->params[next], func->body->params[next]), next++;
+            continue;
+        }
+        Val *value = func->body->params[next];
+        const Param *have = &func->params[next++];
+        if (!diff && !reference) {
+            if (param->dir == DIR_inout) { /* the caller's object stays as it is */
+                x->p[i] = differential_memory(x, have, value);
+            } else {
+                x->p[i] = value;
+                x->by_value[i] = !(have->flags & PARAM_BY_ADDRESS);
+            }
+            continue;
+        }
+        Val *p = build_field(b, value, 0);
+        x->d[i] = build_field(b, value, 1);
+        if (param->dir == DIR_inout) {
+            x->p[i] = build_var(b, param->type, param->name, false);
+            build_copy_object(b, x->p[i], p);
+        } else x->p[i] = p;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!is_result(&of->params[i])) continue;
+        x->p[i] = build_var(b, of->params[i].type, NULL, false);
+        if (of->params[i].flags & PARAM_DIFF)
+            x->d[i] = differential_memory(x, &func->params[next], func->body->params[next]), next++;
+    }
+    if (of->nresults && (of->flags & FUNC_RESULT_DIFF))
+        x->result_d = differential_memory(x, &func->params[next], func->body->params[next]);
+}
+
+static Val *primal_leaf(Frame *x, const Leaf *leaf) {
+    Val *object = x->p[leaf->param];
+    if (x->by_value[leaf->param])
+        return leaf->npath ? build_extract_lane(&x->b, object, -1 - leaf->path[0]) : object;
+    Val *address = ad_leaf_address(&x->b, object, leaf->path, leaf->npath);
+    return leaf->by_ref ? address : build_load(&x->b, address);
+}
+
+static Val *diff_leaf(Frame *x, const Leaf *leaf) {
+    Val *object = leaf->param < 0 ? x->result_d : x->d[leaf->param];
+    Val *address = ad_leaf_address(&x->b, object, leaf->dpath, leaf->ndpath);
+    return leaf->by_ref ? address : build_load(&x->b, address);
+}
+
+/* [TreatAsDifferentiable]: adjoints of inputs are zero. */
+static void zero_inputs(Frame *x) {
+    for (int i = 0; i < x->of->nparams; i++) {
+        const Param *param = &x->of->params[i];
+        if ((param->flags & PARAM_DIFF) && param->dir != DIR_out && x->d[i]) build_zero(&x->b, x->d[i]);
+    }
+    build_return(&x->b, NULL, 0);
+}
+
+static bool *all_stable(Frame *x) {
+    const Leaves *leaves = &x->f->leaves;
+    bool *stable = arena_array(x->ad->arena, bool, leaves->count + 1);
+    for (int i = 0; i < leaves->count; i++) stable[i] = leaves->at[i].by_ref && leaves->at[i].dir == DIR_in;
+    return stable;
+}
+
+static void run_reverse(Frame *x, Reverse *r) {
+    Ad *ad = x->ad;
+    Builder *b = &x->b;
+    const Leaves *leaves = &x->f->leaves;
+    for (int i = 0; i < leaves->count; i++) { /* an `in` array's adjoint is overwritten: it starts at zero */
+        const Leaf *leaf = &leaves->at[i];
+        if (leaf->diff && leaf->by_ref && leaf->dir == DIR_in) build_zero(b, diff_leaf(x, leaf));
+    }
+    Val *tape = NULL;
+    if (r->uses_tape)
+        tape = inst_add_result(build_inst(b, OP_tape_open, NULL, 0, 0, 0),
+                               type_basic(ad->m->types, TYPE_tape), name_from(ad->m->names, "tape"));
+    ValVec args = {0}, primal = {0};
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].in >= 0) vec_push(ad->arena, &primal, primal_leaf(x, &leaves->at[i]));
+    for (int i = 0; i < primal.count; i++) vec_push(ad->arena, &args, primal.at[i]);
+    if (tape) vec_push(ad->arena, &args, tape);
+    Inst *pri = build_call(b, r->pri, args.at, args.count);
+    args.count = 0;
+    for (int i = 0; i < r->nprimal; i++) vec_push(ad->arena, &args, primal.at[r->primal_params[i]]);
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].dual && leaves->at[i].in >= 0)
+            vec_push(ad->arena, &args, diff_leaf(x, &leaves->at[i]));
+    for (int i = 0; i < r->nslots; i++) vec_push(ad->arena, &args, pri->results[x->f->flat->nresults + i]);
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].out >= 0 && leaves->at[i].diff)
+            vec_push(ad->arena, &args, diff_leaf(x, &leaves->at[i]));
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].diff && leaves->at[i].in >= 0 && leaves->at[i].by_ref)
+            vec_push(ad->arena, &args, diff_leaf(x, &leaves->at[i]));
+    if (tape) vec_push(ad->arena, &args, tape);
+    Inst *prop = build_call(b, r->prop, args.at, args.count);
+    int next = 0;
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
+        if (!leaf->diff || leaf->in < 0 || leaf->by_ref) continue;
+        ad_leaf_store(b, x->d[leaf->param], leaf->dpath, leaf->ndpath, prop->results[next++]);
+    }
+    if (tape) build_inst(b, OP_tape_close, &tape, 1, 0, 0);
+    build_return(b, NULL, 0);
+}
+
+void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *f) {
+    const Func *of = f->source ? f->source : f->flat;
+    Frame x = {.ad = ad, .func = func, .f = f, .of = of};
+    if (of->flags & FUNC_TREAT_AS_DIFF) {
+        x.b = build_at_end(func_begin(func));
+        bind(&x);
+        zero_inputs(&x);
+        return;
+    }
+    Reverse *r = ad_reverse(ad, f, all_stable(&x));
+    if (!r->pri || !r->pri->body) return;
+    x.b = build_at_end(func_begin(func));
+    bind(&x);
+    run_reverse(&x, r);
+}

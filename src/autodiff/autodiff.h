@@ -1,0 +1,207 @@
+/* Inside of autodiff: its state, and what its files offer each other. */
+#ifndef SLOPE_AUTODIFF_H
+#define SLOPE_AUTODIFF_H
+
+#include "autodiff/ad.h"
+
+/* ---- leaves: how a parameter or result is taken apart */
+
+typedef struct Leaf {
+    int param;       /* of the source function; -1: its result by value */
+    const int *path; /* from the object to the leaf: fields, and -1-i for lane or element i */
+    int npath;
+    const Type *type;
+    bool by_ref; /* array, or record that stays whole: passed by address */
+    uint8_t dir; /* Dir */
+    bool diff;   /* has a differential */
+    bool dual;   /* a part of an IDifferentiablePtrType: accompanied by its counterpart, never transposed */
+    const Type *dtype; /* of the differential, or the counterpart */
+    const int *dpath;  /* in the differential of the parameter */
+    int ndpath;
+    int in, out;                /* index among parameters and results of the flat function; -1: not there */
+    int fin, fdin, fout, fdout; /* ... of its forward derivative: primal and differential */
+    int tin, tout;              /* ... of its tangent */
+} Leaf;
+
+typedef struct Leaves {
+    Leaf *at;
+    int count, room;
+} Leaves;
+
+/* ---- functions */
+
+/* pri and prop of a flat function, for callers that promise that some of the arrays they pass stay as they are. */
+typedef struct Reverse {
+    const bool *stable; /* per leaf */
+    Func *pri, *prop;
+    const Type **slots; /* context values: results of pri after the function's own, then parameters of prop */
+    int nslots;
+    int *primal_params; /* parameters of the flat function that prop takes */
+    int nprimal;
+    bool recursive; /* the context is on the tape */
+    bool uses_tape;
+    bool ready;
+} Reverse;
+
+typedef struct AdFunc {
+    Func *source; /* as lowered; NULL: flat by birth */
+    Func *flat;
+    Leaves leaves; /* of the flat function's parameters and results, in order */
+    bool filled;   /* flat has its body */
+    bool normal;   /* ... in normal form */
+    Func *fwd;
+    bool fwd_ready;
+    Func *bwd_adapter;
+    Func *tangent; /* signature of the linear part, for the time between linearize and transpose */
+    VEC(Reverse *) reverses;
+    int recursive, sources; /* 0: unknown, 1: no, 2: yes, 3: being found out */
+} AdFunc;
+
+typedef struct Ad {
+    Module *m;
+    Arena *arena;
+    AdConfig config;
+    Map funcs; /* source or flat Func -> AdFunc */
+    Map rules; /* (op, type) -> Func: flat, normal; or the Ad itself: there is none */
+    VEC(AdFunc *) unfilled;
+    const Func *what; /* being differentiated, for dumps */
+} Ad;
+
+/* ---- derive.c */
+AdFunc *ad_func(Ad *ad, Func *func); /* for a source function, or one that is flat by birth */
+AdFunc *ad_add_flat(Ad *ad, Func *flat, Leaves leaves);
+void ad_fill(Ad *ad, AdFunc *f, bool normal); /* gives the flat function its body */
+Func *ad_fwd(Ad *ad, AdFunc *f);
+Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable);
+bool ad_is_recursive(Ad *ad, AdFunc *f);
+bool ad_has_sources(Ad *ad,
+                    AdFunc *f); /* does it, or what it calls, have a derivative written by the user? */
+/* Which function's derivative is meant when `func` is differentiated: its primal substitute, if it has one. */
+Func *ad_substitute(Ad *ad, Func *func);
+typedef enum CallKind {
+    CALL_plain,   /* nothing flows through it */
+    CALL_rule,    /* a forward derivative to be put in place: `custom` */
+    CALL_custom,  /* written by the user: `custom` */
+    CALL_derived, /* by this compiler */
+} CallKind;
+typedef struct CallPlan {
+    CallKind kind;
+    AdFunc *callee; /* after substitution */
+    Func *custom;
+} CallPlan;
+CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode);
+void ad_after(Ad *ad, const char *stage, const Func *now);
+
+/* ---- leaf.c */
+const Type *ad_differential(Ad *ad, const Type *type); /* NULL: it has none */
+const RecordDiff *ad_record_diff(Ad *ad, const Type *record);
+void ad_add_leaves(Ad *ad, Leaves *leaves, int param, const Param *like);
+Leaves ad_leaves_of_func(Ad *ad, const Func *source);
+Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves);
+Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath);
+Val *ad_leaf_load(Builder *b, Val *object, const int *path, int npath);
+void ad_leaf_store(Builder *b, Val *object, const int *path, int npath, Val *value);
+
+/* ---- exits.c, flat.c */
+void ad_lower_exits(Ad *ad, Func *func);
+void ad_flatten(Ad *ad, Func *from, AdFunc *to); /* fills to->flat from the structured function `from` */
+
+/* ---- activity.c */
+typedef struct Activity {
+    bool *vals; /* by id */
+    uint32_t nvals;
+} Activity;
+Activity ad_activity(Ad *ad, AdFunc *f, AdMode mode);
+bool ad_call_is_live(Ad *ad, const Activity *a, const Inst *call, const CallPlan *plan);
+Val *ad_root(Val *address); /* the var or parameter that an address points into; NULL: other memory */
+
+/* What belongs to a tangent call; Inst.note. */
+typedef struct CallNote {
+    Inst *primal;
+    CallPlan plan;
+    Val **duals; /* by leaf: counterparts of references */
+} CallNote;
+
+/* ---- linearize.c */
+/* The linearized copy of a flat function. mode fwd: a function that computes both; bwd: calls are split into primal and
+ * tangent, ready for unzip. */
+Func *ad_linearize(Ad *ad, AdFunc *f, AdMode mode, Func *into);
+void ad_declare_fwd(Ad *ad, AdFunc *f);
+void ad_declare_tangent(Ad *ad, AdFunc *f);
+
+/* ---- unzip.c */
+typedef struct Halves {
+    Region *primal, *diff;
+} Halves;
+Halves ad_unzip(Ad *ad, AdFunc *f, Func *linear);
+void ad_count_trips(Ad *ad, const Region *diff); /* of the primal loops that have a twin there */
+
+/* What the later stages know about a primal loop. */
+typedef struct LoopInfo {
+    bool known;    /* its trip count is computed before it starts */
+    Val *trip;     /* int64 */
+    Val *counter;  /* parameter of the body: iterations so far */
+    Inst *reverse; /* the reversed loop, if there is one */
+    Val *it;       /* in it: index of the primal iteration */
+} LoopInfo;
+LoopInfo *ad_loop_info(Ad *ad, Inst *loop);
+bool ad_step_of(const Inst *loop, int index, int64_t *step);
+
+/* ---- transpose.c */
+typedef struct Transposed {
+    Region *reverse;
+    Map mirror;      /* primal Region or Inst -> reversed */
+    ValVec adjoints; /* of the tangent parameters of f, in order: NULL if zero */
+} Transposed;
+typedef struct TransposeInput {
+    AdFunc *f;
+    Func *func; /* that the reversed code belongs to */
+    Halves halves;
+    Val *tape, *reverse_tape; /* of the primal and the reversed half: placeholders */
+    const bool *stable;       /* by id of primal values: memory that nobody writes */
+    uint32_t nstable;
+    ValVec seeds;  /* adjoints of the differential results */
+    ValVec params; /* differential parameters: scalars and shadows */
+} TransposeInput;
+/* A primal argument as it was when the call was made, for use in the reverse: arrays that may have changed are kept in a copy. */
+Val *ad_keep_argument(Ad *ad, const TransposeInput *input, Inst *call, const Leaf *leaf, Builder *b);
+Transposed ad_transpose(Ad *ad, const TransposeInput *input);
+
+/* ---- checkpoint.c */
+typedef struct CheckpointInput {
+    AdFunc *f;
+    Func *func;
+    Region *primal, *reverse;
+    Map *mirror;
+    Val *tape, *reverse_tape;
+    const bool *stable;
+    uint32_t nstable;
+} CheckpointInput;
+typedef struct Checkpoint {
+    ValVec slots; /* primal values that the function hands over */
+    Map stand_in; /* primal Val -> Val in the reverse */
+    bool uses_tape;
+} Checkpoint;
+Checkpoint *ad_checkpoint(Ad *ad, const CheckpointInput *input);
+void ad_restore(Ad *ad, Checkpoint *checkpoint, const CheckpointInput *input);
+
+/* ---- extract.c */
+void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *reverse);
+
+/* ---- adapt.c: between flat functions and signatures with pairs */
+void ad_fill_user_fwd(Ad *ad, Func *func, AdFunc *of);
+void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *of);
+void ad_fill_forwarding(Ad *ad, Func *func, Func *custom);
+void ad_fill_trivial_fwd(Ad *ad, AdFunc *f);
+void ad_flatten_adapter(Ad *ad, Func *fwd);
+void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom); /* body of f->fwd that calls the user's function */
+Func *ad_bwd_adapter(Ad *ad, AdFunc *f,
+                     Func *custom); /* prop of a function with a custom backward derivative */
+void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from); /* to += from, objects of a differential type */
+
+/* ---- a few things used everywhere */
+Val *ad_zero(Ad *ad, const Type *type);
+Val *ad_int64(Ad *ad, int64_t value);
+static inline bool ad_is_float(const Val *v) { return type_is_float(v->type); }
+
+#endif

@@ -1,0 +1,435 @@
+/* Checkpoint: each primal value that the reversed half names is stored by the primal half, or recomputed.
+ *
+ * Both kinds reappear at the head of the reversed region that mirrors the region of the definition: stored ones first, then
+ * recomputed ones in their old order. So each value has one stand-in, which dominates all its uses; a value is stored at most
+ * once, and an instruction recomputed at most once, per execution of the primal.
+ *
+ * Policy. Operands come first, so that a value sees which of them are stored already. The cost of recomputing is that of the
+ * operation plus its operands; constants, parameters and stored values are free, and so is an operation that the primal
+ * would not need at all. Never recomputed: results of control flow and calls, loads from memory that may change, carried values other
+ * than induction variables. What costs more than the limit is stored.
+ *
+ * Homes, innermost region first. An `if` yields what its branches keep, in slots that they share. A loop with a known trip
+ * count reserves one block of that many elements per value; any other loop pushes. A function hands slots over. */
+#include "autodiff/autodiff.h"
+
+enum { RECOMPUTE_LIMIT = 8, NEVER = 1 << 20 };
+
+typedef VEC(Val *) Vals;
+
+typedef struct Def {
+    Region *region;
+    Inst *inst; /* owner of the region, for parameters */
+    int index, order;
+} Def;
+
+typedef struct Policy {
+    Ad *ad;
+    const CheckpointInput *in;
+    Checkpoint *out;
+    Def *defs; /* by id */
+    uint32_t nids;
+    Vals *order; /* all primal values */
+    bool *live, *needed, *stored, *redo;
+    int *costs;    /* memo: 0 unknown, else cost + 1 */
+    Map values_of; /* Region -> Vals */
+    Map heads;     /* reversed Region -> last Inst of its head */
+} Policy;
+
+/* ---- definitions */
+
+static bool is_primal(const Policy *p, const Val *v) {
+    return !val_is_const(v) && v->id < p->nids && p->defs[v->id].region;
+}
+
+static void define(Policy *p, Vals *list, Val *v, Region *region, Inst *inst, int index) {
+    p->defs[v->id] = (Def){region, inst, index, p->order->count};
+    vec_push(p->ad->arena, p->order, v);
+    vec_push(p->ad->arena, list, v);
+}
+
+static void number(Policy *p, Region *region, Inst *owner) {
+    Vals *list = arena_new(p->ad->arena, Vals);
+    map_put(p->ad->arena, &p->values_of, PTR_KEY(region), list);
+    for (int i = 0; i < region->nparams && owner; i++) define(p, list, region->params[i], region, owner, i);
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        for (int i = 0; i < inst->nregions; i++) number(p, inst->regions[i], inst);
+        for (int i = 0; i < inst->nresults; i++) define(p, list, inst->results[i], region, inst, i);
+    }
+}
+
+/* ---- what the primal computes anyway */
+
+static void mark_live(Policy *p, Val *v) {
+    if (val_is_const(v) || v->id >= p->nids || p->live[v->id]) return;
+    p->live[v->id] = true;
+    const Def *def = &p->defs[v->id];
+    if (!def->region) return;
+    Inst *inst = def->inst;
+    if (v->kind == VAL_param) {
+        if (inst && inst->op == OP_loop) {
+            mark_live(p, inst->args[def->index]);
+            mark_live(p, inst->regions[1]->last->args[def->index]);
+        }
+        return;
+    }
+    for (int i = 0; i < inst->nargs && inst->op != OP_loop; i++) mark_live(p, inst->args[i]);
+    for (int k = 0; k < inst->nregions; k++) {
+        Inst *end = inst->regions[k]->last;
+        if (inst->op == OP_loop && k == 0) mark_live(p, end->args[0]);
+        else if (end->op == OP_yield && def->index < end->nargs) mark_live(p, end->args[def->index]);
+    }
+    if (inst->op == OP_loop) mark_live(p, inst->args[def->index]);
+}
+
+static bool has_effect(const Inst *inst) {
+    if (inst->op == OP_call) return true;
+    return op_has(inst->op, OP_WRITES | OP_EFFECT | OP_TAPE);
+}
+
+static void live_roots(Policy *p, Region *region) {
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        bool root = has_effect(inst) || inst->op == OP_return;
+        for (int i = 0; i < inst->nargs && root; i++) mark_live(p, inst->args[i]);
+        bool effects = false;
+        for (int i = 0; i < inst->nregions; i++) {
+            live_roots(p, inst->regions[i]);
+            for (const Inst *inner = inst->regions[i]->first; inner; inner = inner->next)
+                effects |= has_effect(inner) || inner->nregions;
+        }
+        if (effects && inst->op != OP_loop) mark_live(p, inst->args[0]);
+        if (effects && inst->op == OP_loop) mark_live(p, inst->regions[0]->last->args[0]);
+    }
+}
+
+/* ---- costs */
+
+/* Memory that holds the same in the reverse as it did. */
+static bool is_steady(const Policy *p, Val *address) {
+    Val *root = ad_root(address);
+    if (root) return root->id < p->in->nstable && p->in->stable[root->id];
+    while (address->kind == VAL_inst && (address->inst->op == OP_field || address->inst->op == OP_elem))
+        address = address->inst->args[0];
+    if (address->kind != VAL_inst) return false;
+    const Inst *inst = address->inst;
+    if (inst->op == OP_global)
+        return inst->global->kind == GLOBAL_const || inst->global->kind == GLOBAL_uniform;
+    if (inst->op != OP_buffer_elem && inst->op != OP_buffer_bytes) return false;
+    int64_t kind = inst->args[0]->type->number;
+    return kind == BUFFER_structured || kind == BUFFER_bytes;
+}
+
+static bool can_redo(const Policy *p, const Val *v) {
+    const Def *def = &p->defs[v->id];
+    if (v->kind == VAL_param) {
+        int64_t step;
+        if (def->inst->op != OP_loop) return false;
+        const LoopInfo *info = ad_loop_info(p->ad, def->inst);
+        return info && (v == info->counter || ad_step_of(def->inst, def->index, &step));
+    }
+    if (def->inst->op == OP_load) return is_steady(p, def->inst->args[0]);
+    return op_has(def->inst->op, OP_PURE) && def->inst->nregions == 0;
+}
+
+static int cost(Policy *p, Val *v) {
+    if (!is_primal(p, v) || p->stored[v->id]) return 0;
+    if (p->costs[v->id]) return p->costs[v->id] - 1;
+    const Def *def = &p->defs[v->id];
+    int total = 0;
+    if (!can_redo(p, v)) total = NEVER;
+    else if (v->kind == VAL_param) {
+        const LoopInfo *info = ad_loop_info(p->ad, def->inst);
+        total = v == info->counter ? 0 : 1 + cost(p, def->inst->args[def->index]);
+    } else {
+        total = p->live[v->id] ? op_info[def->inst->op].cost : 0;
+        for (int i = 0; i < def->inst->nargs; i++) total += cost(p, def->inst->args[i]);
+    }
+    if (total > NEVER) total = NEVER;
+    p->costs[v->id] = total + 1;
+    return total;
+}
+
+/* ---- decisions */
+
+static void note_needed(Policy *p, const Region *region) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        for (int i = 0; i < inst->nargs; i++)
+            if (is_primal(p, inst->args[i])) p->needed[inst->args[i]->id] = true;
+        for (int i = 0; i < inst->nregions; i++) note_needed(p, inst->regions[i]);
+    }
+}
+
+static void redo(Policy *p, Val *v) {
+    if (!is_primal(p, v) || p->stored[v->id] || p->redo[v->id]) return;
+    p->redo[v->id] = true;
+    const Def *def = &p->defs[v->id];
+    if (v->kind == VAL_param) {
+        const LoopInfo *info = ad_loop_info(p->ad, def->inst);
+        if (v != info->counter) redo(p, def->inst->args[def->index]);
+        return;
+    }
+    for (int i = 0; i < def->inst->nargs; i++) redo(p, def->inst->args[i]);
+}
+
+static bool can_store(const Val *v) {
+    return type_is_scalar(v->type) || v->type->kind == TYPE_pointer || v->type->kind == TYPE_buffer;
+}
+
+static void decide(Policy *p) {
+    note_needed(p, p->in->reverse);
+    for (int i = 0; i < p->order->count; i++) {
+        Val *v = p->order->at[i];
+        if (!p->needed[v->id] || !can_store(v)) continue;
+        int limit =
+            v->type->kind == TYPE_pointer || v->type->kind == TYPE_buffer ? NEVER - 1 : RECOMPUTE_LIMIT;
+        if (cost(p, v) > limit) {
+            p->stored[v->id] = true;
+            p->costs[v->id] = 0;
+        }
+    }
+    for (int i = 0; i < p->order->count; i++)
+        if (p->needed[p->order->at[i]->id]) redo(p, p->order->at[i]);
+}
+
+/* ---- heads of reversed regions */
+
+static Builder head_builder(Policy *p, Region *reverse) {
+    Inst *last = map_get(&p->heads, PTR_KEY(reverse));
+    Inst *next = last ? last->next : reverse->first;
+    Builder b = next ? build_before(next) : build_at_end(reverse);
+    return b;
+}
+
+static void end_head(Policy *p, Region *reverse, const Builder *b) {
+    Inst *last = b->before ? b->before->prev : reverse->last;
+    if (last) map_put(p->ad->arena, &p->heads, PTR_KEY(reverse), last);
+}
+
+static void stand_in(Policy *p, const Val *v, Val *now) {
+    map_put(p->ad->arena, &p->out->stand_in, PTR_KEY(v), now);
+}
+
+/* ---- saving */
+
+static Vals save_region(Policy *p, Region *region);
+
+/* Only one branch runs, so they share slots: the k-th value of a type of either is the k-th that the `if` yields. */
+static void save_branches(Policy *p, Inst *inst, Vals *kept) {
+    Ad *ad = p->ad;
+    int n = inst->nregions;
+    Vals *columns = arena_array(ad->arena, Vals, n);
+    bool **used = arena_array(ad->arena, bool *, n);
+    for (int k = 0; k < n; k++) {
+        columns[k] = save_region(p, inst->regions[k]);
+        used[k] = arena_array(ad->arena, bool, columns[k].count + 1);
+    }
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < columns[k].count; i++) {
+            if (used[k][i]) continue;
+            Val *first = columns[k].at[i],
+                *slot = inst_add_result(inst, first->type,
+                                        first->name ? first->name : name_from(ad->m->names, "kept"));
+            for (int r = 0; r < n; r++) {
+                Val *value = NULL;
+                for (int j = 0; j < columns[r].count && !value && r >= k; j++) {
+                    if (used[r][j] || columns[r].at[j]->type != first->type) continue;
+                    used[r][j] = true;
+                    value = columns[r].at[j];
+                    stand_in(p, value, slot);
+                }
+                inst_add_arg(inst->regions[r]->last, value ? value : ad_zero(ad, first->type));
+            }
+            vec_push(ad->arena, kept, slot);
+        }
+}
+
+static Inst *tape_inst(Builder *b, Op op, Val *const *args, int nargs, const Type *type) {
+    Inst *inst = build_inst(b, op, args, nargs, 0, 0);
+    inst->type = type;
+    return inst;
+}
+
+/* What has no stack on the tape goes there as bits. */
+static const Type *tape_type(Policy *p, const Type *type) {
+    if (type->kind == TYPE_pointer) return type_basic(p->ad->m->types, TYPE_uint64);
+    if (!type_is_scalar(type))
+        arena_fault(p->ad->arena, "a buffer that changes in a loop cannot be kept for the reverse pass");
+    return type;
+}
+
+static Val *to_tape(Policy *p, Builder *b, Val *v) { return build_bitcast(b, v, tape_type(p, v->type)); }
+
+static void push_all(Policy *p, Region *body, Region *reverse, const Vals *mine) {
+    Builder tail = build_before(body->last), head = head_builder(p, reverse);
+    for (int i = 0; i < mine->count; i++) {
+        Val *args[2] = {p->in->tape, to_tape(p, &tail, mine->at[i])};
+        tape_inst(&tail, OP_tape_push, args, 2, NULL);
+    }
+    for (int i = mine->count - 1; i >= 0; i--) {
+        Val *v = mine->at[i], *tape = p->in->reverse_tape;
+        Inst *pop = tape_inst(&head, OP_tape_pop, &tape, 1, NULL);
+        stand_in(p, v, build_bitcast(&head, inst_add_result(pop, tape_type(p, v->type), v->name), v->type));
+    }
+    end_head(p, reverse, &head);
+}
+
+/* One block of `trip` elements per value, in loop order. */
+static void save_blocks(Policy *p, Inst *loop, const Vals *mine, const Type *type, Vals *bases) {
+    Ad *ad = p->ad;
+    LoopInfo *info = ad_loop_info(ad, loop);
+    Region *body = loop->regions[1], *reverse = info->reverse->regions[1];
+    Builder before = build_before(loop), tail = build_before(body->last), head = head_builder(p, reverse);
+    Builder around = build_before(info->reverse), after = info->reverse->next
+                                                              ? build_before(info->reverse->next)
+                                                              : build_at_end(info->reverse->parent);
+    Val *count = build_binary(&before, OP_mul, info->trip, ad_int64(ad, mine->count)),
+        *grow_args[2] = {p->in->tape, count};
+    Val *base = inst_add_result(tape_inst(&before, OP_tape_grow, grow_args, 2, type),
+                                type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "base"));
+    vec_push(ad->arena, bases, base);
+    for (int j = 0; j < mine->count; j++) {
+        Val *v = mine->at[j],
+            *start = build_binary(&before, OP_add, base,
+                                  build_binary(&before, OP_mul, info->trip, ad_int64(ad, j)));
+        Val *store_args[3] = {p->in->tape, build_binary(&tail, OP_add, start, info->counter),
+                              to_tape(p, &tail, v)};
+        tape_inst(&tail, OP_tape_store, store_args, 3, NULL);
+        Val *offset =
+            build_binary(&around, OP_add, base, build_binary(&around, OP_mul, info->trip, ad_int64(ad, j)));
+        Val *load_args[2] = {p->in->reverse_tape, build_binary(&head, OP_add, offset, info->it)};
+        Inst *load = tape_inst(&head, OP_tape_load, load_args, 2, NULL);
+        stand_in(p, v, build_bitcast(&head, inst_add_result(load, type, v->name), v->type));
+    }
+    Val *shrink_args[2] = {p->in->reverse_tape,
+                           build_binary(&after, OP_mul, info->trip, ad_int64(ad, mine->count))};
+    tape_inst(&after, OP_tape_shrink, shrink_args, 2, type);
+    end_head(p, reverse, &head);
+}
+
+static void save_loop(Policy *p, Inst *loop, Vals *kept) {
+    LoopInfo *info = ad_loop_info(p->ad, loop);
+    Region *reverse = info->reverse->regions[1];
+    map_put(p->ad->arena, &p->heads, PTR_KEY(reverse), info->it->inst);
+    Vals mine = save_region(p, loop->regions[1]);
+    if (mine.count == 0) return;
+    p->out->uses_tape = true;
+    if (!info->known) {
+        push_all(p, loop->regions[1], reverse, &mine);
+        return;
+    }
+    for (int kind = TYPE_bool; kind <= TYPE_double; kind++) {
+        Vals same = {0};
+        const Type *type = type_basic(p->ad->m->types, (TypeKind)kind);
+        for (int i = 0; i < mine.count; i++)
+            if (tape_type(p, mine.at[i]->type) == type) vec_push(p->ad->arena, &same, mine.at[i]);
+        if (same.count) save_blocks(p, loop, &same, type, kept);
+    }
+}
+
+/* What the region must keep for its mirror; the owner of the region finds it a home. */
+static Vals save_region(Policy *p, Region *region) {
+    Vals kept = {0}, *values = map_get(&p->values_of, PTR_KEY(region));
+    for (int i = 0; i < values->count; i++)
+        if (p->stored[values->at[i]->id]) vec_push(p->ad->arena, &kept, values->at[i]);
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        if (!map_has(p->in->mirror, PTR_KEY(inst))) continue;
+        if (inst->op == OP_loop) save_loop(p, inst, &kept);
+        else if (inst->op == OP_if || inst->op == OP_switch) save_branches(p, inst, &kept);
+    }
+    return kept;
+}
+
+/* ---- restoring */
+
+static Val *redo_param(Policy *p, Builder *b, const Val *v) {
+    const Def *def = &p->defs[v->id];
+    const LoopInfo *info = ad_loop_info(p->ad, def->inst);
+    if (v == info->counter) return info->it;
+    int64_t step = 0;
+    ad_step_of(def->inst, def->index, &step);
+    Val *it = build_convert(b, info->it, v->type);
+    return build_binary(b, OP_add, def->inst->args[def->index],
+                        build_binary(b, OP_mul, it, ir_const_int(p->ad->m, v->type, step)));
+}
+
+static Val *redo_inst(Builder *b, const Val *v) {
+    Inst *inst = v->inst, *copy = build_inst(b, (Op)inst->op, inst->args, inst->nargs, 0, 0);
+    copy->type = inst->type;
+    copy->index = inst->index;
+    copy->flag = inst->flag;
+    copy->writes = inst->writes;
+    if (inst->op == OP_global) copy->global = inst->global;
+    else memcpy(copy->lanes, inst->lanes, sizeof copy->lanes);
+    return inst_add_result(copy, v->type, v->name);
+}
+
+static void restore_region(Policy *p, Region *region, Region *reverse) {
+    const Vals *values = map_get(&p->values_of, PTR_KEY(region));
+    Builder b = head_builder(p, reverse);
+    for (int i = 0; values && i < values->count; i++) {
+        Val *v = values->at[i];
+        if (v->id >= p->nids || !p->redo[v->id]) continue;
+        b.loc = v->kind == VAL_inst ? v->inst->loc : 0;
+        stand_in(p, v, v->kind == VAL_param ? redo_param(p, &b, v) : redo_inst(&b, v));
+    }
+}
+
+static Val *current(Policy *p, Val *v) {
+    for (int i = 0; i < 64; i++) {
+        Val *now = val_is_const(v) ? NULL : map_get(&p->out->stand_in, PTR_KEY(v));
+        if (!now || now == v) return v;
+        v = now;
+    }
+    return v;
+}
+
+static void substitute(Policy *p, Region *region) {
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        for (int i = 0; i < inst->nargs; i++) inst->args[i] = current(p, inst->args[i]);
+        for (int i = 0; i < inst->nregions; i++) substitute(p, inst->regions[i]);
+    }
+}
+
+/* ---- entries */
+
+typedef struct CheckpointState {
+    Checkpoint public;
+    Policy policy;
+} CheckpointState;
+
+static Policy new_policy(Ad *ad, const CheckpointInput *in, Checkpoint *out) {
+    uint32_t n = in->func->nvals + 1;
+    Policy p = {.ad = ad, .in = in, .out = out, .nids = n};
+    p.defs = arena_array(ad->arena, Def, n);
+    p.live = arena_array(ad->arena, bool, n);
+    p.needed = arena_array(ad->arena, bool, n);
+    p.stored = arena_array(ad->arena, bool, n);
+    p.redo = arena_array(ad->arena, bool, n);
+    p.costs = arena_array(ad->arena, int, n);
+    p.order = arena_new(ad->arena, Vals);
+    return p;
+}
+
+Checkpoint *ad_checkpoint(Ad *ad, const CheckpointInput *in) {
+    CheckpointState *state = arena_new(ad->arena, CheckpointState);
+    state->policy = new_policy(ad, in, &state->public);
+    Policy *p = &state->policy;
+    number(p, in->primal, NULL);
+    live_roots(p, in->primal);
+    decide(p);
+    Vals slots = save_region(p, in->primal);
+    for (int i = 0; i < slots.count; i++) vec_push(ad->arena, &state->public.slots, slots.at[i]);
+    return &state->public;
+}
+
+void ad_restore(Ad *ad, Checkpoint *checkpoint, const CheckpointInput *in) {
+    CheckpointState *state = (CheckpointState *)(void *)checkpoint;
+    Policy *p = &state->policy;
+    (void)ad;
+    for (int i = 0; i < in->mirror->count; i++) {
+        Region *region = (Region *)(uintptr_t)in->mirror->entries[i].key;
+        if (map_has(&p->values_of, PTR_KEY(region))) restore_region(p, region, in->mirror->entries[i].value);
+    }
+    substitute(p, in->reverse);
+}

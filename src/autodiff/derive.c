@@ -1,0 +1,316 @@
+/* Requests: which derivative is asked for, what it needs, and what the source has to say about it. */
+#include "autodiff/autodiff.h"
+
+const char *const ad_stages[] = {"normalize", "activity",   "linearize", "unzip",
+                                 "transpose", "checkpoint", "extract",   NULL};
+
+void ad_after(Ad *ad, const char *stage, const Func *now) {
+    if (ad->config.after && ad->what) ad->config.after(ad->config.user, stage, ad->what, now);
+}
+
+/* ---- the functions that autodiff knows */
+
+static void fill_derivation(Ad *ad, Func *func);
+
+static void complete(Ad *ad, Func *func) {
+    IrHooks *hooks = &ad->m->hooks;
+    if (func->derivation.of && !func->body) fill_derivation(ad, func);
+    if (!func->body && hooks->complete) hooks->complete(hooks->user, func);
+    if (!func->custom.complete && hooks->complete_diff) hooks->complete_diff(hooks->user, func);
+}
+
+AdFunc *ad_add_flat(Ad *ad, Func *flat, Leaves leaves) {
+    AdFunc *f = arena_new(ad->arena, AdFunc);
+    f->flat = flat;
+    f->leaves = leaves;
+    f->filled = f->normal = true;
+    map_put(ad->arena, &ad->funcs, PTR_KEY(flat), f);
+    return f;
+}
+
+/* A function made by autodiff: everything that can be differentiated is. */
+static AdFunc *add_generated(Ad *ad, Func *flat) {
+    Leaves leaves = {0};
+    for (int i = 0; i < flat->nparams; i++) {
+        Param param = flat->params[i];
+        param.flags |= PARAM_DIFF;
+        if (!(param.flags & PARAM_BY_ADDRESS)) param.dir = DIR_in;
+        ad_add_leaves(ad, &leaves, i, &param);
+        Leaf *leaf = &leaves.at[leaves.count - 1];
+        leaf->in = i;
+        leaf->by_ref = (param.flags & PARAM_BY_ADDRESS) != 0;
+    }
+    for (int i = 0; i < flat->nresults; i++) {
+        Param result = {.type = flat->results[i], .dir = DIR_out, .flags = PARAM_DIFF};
+        ad_add_leaves(ad, &leaves, -1, &result);
+        leaves.at[leaves.count - 1].out = i;
+    }
+    return ad_add_flat(ad, flat, leaves);
+}
+
+AdFunc *ad_func(Ad *ad, Func *func) {
+    AdFunc *f = map_get(&ad->funcs, PTR_KEY(func));
+    if (f) return f;
+    if ((func->flags & FUNC_GENERATED) && !func->derivation.of) return add_generated(ad, func);
+    f = arena_new(ad->arena, AdFunc);
+    f->source = func;
+    map_put(ad->arena, &ad->funcs, PTR_KEY(func), f);
+    f->leaves = ad_leaves_of_func(ad, func);
+    f->flat = ad_declare_flat(ad, func, &f->leaves);
+    map_put(ad->arena, &ad->funcs, PTR_KEY(f->flat), f);
+    vec_push(ad->arena, &ad->unfilled, f);
+    return f;
+}
+
+/* ---- normalize */
+
+static bool may_inline(void *user, const Func *callee, const Inst *call) {
+    Ad *ad = user;
+    Func *func = (Func *)(uintptr_t)callee;
+    if (call->flag || (callee->flags & (FUNC_TREAT_AS_DIFF | FUNC_RECOMPUTE | FUNC_CHECKPOINT))) return false;
+    if (!(callee->flags & (FUNC_BWD | FUNC_GENERATED))) return false;
+    if (callee->flags & FUNC_GENERATED) return false;
+    complete(ad, func);
+    return func->body && !func->custom.fwd && !func->custom.bwd && !func->custom.substitute;
+}
+
+/* Callees must have their bodies before they can be inlined. */
+static void complete_callees(void *user, Inst *inst) {
+    if (inst->op == OP_call) complete(user, inst->callee);
+}
+
+void ad_fill(Ad *ad, AdFunc *f, bool normal) {
+    if (!f->source || (f->filled && (f->normal || !normal))) return;
+    complete(ad, f->source);
+    if (!f->source->body) return;
+    f->filled = true;
+    f->normal = normal;
+    Func *copy = clone_func(f->source, format_text(ad->arena, "%s.normal", f->source->name->text));
+    copy->derivation = (Derivation){0};
+    copy->source = NULL;
+    copy->flags &= ~(uint32_t)FUNC_EXPORT;
+    if (normal) {
+        region_walk(copy->body, complete_callees, ad);
+        ad->config.inline_calls(ad->config.user, copy, may_inline, ad);
+        ad_lower_exits(ad, copy);
+    }
+    ad->config.clean(ad->config.user, copy);
+    ad_flatten(ad, copy, f);
+    copy->body = NULL; /* it has served */
+    ad->config.clean_flat(ad->config.user, f->flat);
+    if (ad->what == f->source) {
+        ad_after(ad, "normalize", f->flat);
+        ad_after(ad, "activity", f->flat);
+    }
+}
+
+/* ---- what the source says about calls */
+
+Func *ad_substitute(Ad *ad, Func *func) {
+    for (int i = 0; i < 16; i++) { /* substitutes of substitutes, in a circle at worst */
+        complete(ad, func);
+        if (!func->custom.substitute) return func;
+        func = func->custom.substitute;
+    }
+    return func;
+}
+
+static CallPlan plan(Ad *ad, Func *source, AdMode mode) {
+    Func *func = ad_substitute(ad, source);
+    CallPlan result = {.kind = CALL_plain, .callee = ad_func(ad, func)};
+    const Custom *custom = &func->custom;
+    bool transposable = custom->fwd && (custom->fwd->flags & FUNC_TRANSPOSABLE);
+    if (mode == AD_fwd && custom->fwd) {
+        result.kind = transposable ? CALL_rule : CALL_custom;
+        result.custom = custom->fwd;
+    } else if (mode == AD_bwd && custom->bwd) {
+        result.kind = CALL_custom;
+        result.custom = custom->bwd;
+    } else if (mode == AD_bwd && transposable) {
+        result.kind = CALL_rule;
+        result.custom = custom->fwd;
+    } else if (!(func->flags & FUNC_TREAT_AS_DIFF) && (func->flags & (mode == AD_fwd ? FUNC_FWD : FUNC_BWD)))
+        result.kind = CALL_derived;
+    return result;
+}
+
+CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode) {
+    AdFunc *f = ad_func(ad, call->callee);
+    if (!f->source) return (CallPlan){.kind = call->flag ? CALL_plain : CALL_derived, .callee = f};
+    if (call->flag)
+        return (CallPlan){.kind = CALL_plain, .callee = f}; /* no_diff: as it is, substitutes included */
+    return plan(ad, f->source, mode);
+}
+
+/* ---- facts about functions */
+
+typedef struct Scan {
+    Ad *ad;
+    AdFunc *wanted;
+    Map seen;
+    bool found;
+} Scan;
+
+static void scan_calls(Scan *scan, AdFunc *f);
+
+static void scan_recursion(void *user, Inst *inst) {
+    Scan *scan = user;
+    if (inst->op != OP_call || scan->found) return;
+    AdFunc *callee = ad_func(scan->ad, inst->callee);
+    if (callee == scan->wanted) scan->found = true;
+    else scan_calls(scan, callee);
+}
+
+static void scan_calls(Scan *scan, AdFunc *f) {
+    if (map_has(&scan->seen, PTR_KEY(f))) return;
+    map_put(scan->ad->arena, &scan->seen, PTR_KEY(f), f);
+    if (f->source) ad_fill(scan->ad, f, f->normal);
+    if (f->flat->body) region_walk(f->flat->body, scan_recursion, scan);
+}
+
+bool ad_is_recursive(Ad *ad, AdFunc *f) {
+    if (!f->recursive) {
+        Scan scan = {.ad = ad, .wanted = f};
+        scan_calls(&scan, f);
+        f->recursive = scan.found ? 2 : 1;
+    }
+    return f->recursive == 2;
+}
+
+static void scan_sources(void *user, Inst *inst) {
+    Scan *scan = user;
+    if (inst->op != OP_call || scan->found || inst->flag) return;
+    for (int mode = AD_fwd; mode <= AD_bwd; mode++) {
+        CallPlan planned = ad_plan_call(scan->ad, inst, (AdMode)mode);
+        if (planned.kind == CALL_custom) scan->found = true;
+        else if (planned.kind == CALL_derived) scan->found |= ad_has_sources(scan->ad, planned.callee);
+    }
+}
+
+bool ad_has_sources(Ad *ad, AdFunc *f) {
+    if (f->sources == 3) return false; /* asked from within: decided by the rest */
+    if (!f->sources) {
+        f->sources = 3;
+        ad_fill(ad, f, true);
+        Scan scan = {.ad = ad};
+        if (f->flat->body) region_walk(f->flat->body, scan_sources, &scan);
+        f->sources = scan.found ? 2 : 1;
+    }
+    return f->sources == 2;
+}
+
+/* ---- forward mode of a flat function */
+
+static void check_stage(Ad *ad, const Func *func, const char *stage) {
+#ifdef NDEBUG
+    (void)ad, (void)func, (void)stage;
+#else
+    const char *wrong = ir_verify(ad->arena, func);
+    if (wrong) arena_fault(ad->arena, format_text(ad->arena, "after %s: %s", stage, wrong));
+#endif
+}
+
+static void clear_marks(Region *region) {
+    for (int i = 0; i < region->nparams; i++) region->params[i]->flags &= (uint8_t)~VAL_DIFF;
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        inst->tag = TAG_primal;
+        for (int i = 0; i < inst->nresults; i++) inst->results[i]->flags &= (uint8_t)~VAL_DIFF;
+        for (int i = 0; i < inst->nregions; i++) clear_marks(inst->regions[i]);
+    }
+}
+
+Func *ad_fwd(Ad *ad, AdFunc *f) {
+    ad_declare_fwd(ad, f);
+    if (f->fwd_ready) return f->fwd;
+    f->fwd_ready = true;
+    if (f->source) complete(ad, f->source);
+    Func *custom = f->source ? f->source->custom.fwd : NULL;
+    if (custom) {
+        complete(ad, custom);
+        if (custom->flags & FUNC_TRANSPOSABLE) custom->flags |= FUNC_INLINE;
+        ad_fill_fwd_adapter(ad, f, custom);
+        if (custom->flags & FUNC_TRANSPOSABLE) ad_flatten_adapter(ad, f->fwd);
+        return f->fwd;
+    }
+    if (f->source && (f->source->flags & FUNC_TREAT_AS_DIFF)) {
+        ad_fill_trivial_fwd(ad, f);
+        return f->fwd;
+    }
+    ad_fill(ad, f, true);
+    if (!f->flat->body) return f->fwd;
+    ad_linearize(ad, f, AD_fwd, f->fwd);
+    if (ad->what == f->source) ad_after(ad, "linearize", f->fwd);
+    clear_marks(f->fwd->body);
+    check_stage(ad, f->fwd, "linearize");
+    ad->config.clean_flat(ad->config.user, f->fwd);
+    return f->fwd;
+}
+
+/* ---- requests */
+
+static void fill_derivation(Ad *ad, Func *func) {
+    Func *of = func->derivation.of;
+    if (of->derivation.of && !of->body) fill_derivation(ad, of);
+    const Func *outer = ad->what;
+    complete(ad, of);
+    Func *target = ad_substitute(ad, of);
+    ad->what = target;
+    Func *custom = func->derivation.mode == AD_fwd ? target->custom.fwd : target->custom.bwd;
+    if (custom) ad_fill_forwarding(ad, func, custom);
+    else if (func->derivation.mode == AD_fwd) ad_fill_user_fwd(ad, func, ad_func(ad, target));
+    else ad_fill_user_bwd(ad, func, ad_func(ad, target));
+    if (func->body) check_stage(ad, func, "derive");
+    ad->what = outer;
+}
+
+static bool fill_some(Ad *ad) {
+    bool some = false;
+    for (int i = 0; i < ad->m->funcs.count; i++) {
+        Func *func = ad->m->funcs.at[i];
+        if (!func->derivation.of || func->body || func->note == ad) continue;
+        func->note = ad; /* once, whatever comes of it */
+        fill_derivation(ad, func);
+        some = true;
+    }
+    for (int i = 0; i < ad->unfilled.count; i++) {
+        AdFunc *f = ad->unfilled.at[i];
+        if (f->filled) continue;
+        ad_fill(ad, f, false);
+        some |= f->filled;
+    }
+    return some;
+}
+
+static bool has_requests(const Module *m) {
+    for (int i = 0; i < m->funcs.count; i++)
+        if (m->funcs.at[i]->derivation.of && !m->funcs.at[i]->body) return true;
+    return false;
+}
+
+void ad_run(const AdConfig *config) {
+    if (!has_requests(config->module)) return;
+    Ad *ad = arena_new(config->module->arena, Ad);
+    ad->m = config->module;
+    ad->arena = config->module->arena;
+    ad->config = *config;
+    while (fill_some(ad)) {}
+}
+
+/* ---- reverse mode of a flat function */
+
+static bool same_stable(const AdFunc *f, const bool *a, const bool *b) {
+    for (int i = 0; i < f->leaves.count; i++)
+        if (a[i] != b[i]) return false;
+    return true;
+}
+
+Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable) {
+    for (int i = 0; i < f->reverses.count; i++)
+        if (same_stable(f, f->reverses.at[i]->stable, stable)) return f->reverses.at[i];
+    Reverse *reverse = arena_new(ad->arena, Reverse);
+    reverse->stable = arena_copy(ad->arena, stable, sizeof(bool) * (size_t)(f->leaves.count + 1));
+    vec_push(ad->arena, &f->reverses, reverse);
+    if (f->source) complete(ad, f->source);
+    ad_build_reverse(ad, f, reverse);
+    return reverse;
+}

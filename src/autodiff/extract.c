@@ -1,0 +1,348 @@
+/* Extract: the two functions of reverse mode.
+ *
+ *   pri    parameters of the flat function, tape?  ->  its results, slots of the context
+ *   prop   primal parameters that it needs, counterparts of references, slots, adjoints of the results (seeds), shadows of arrays,
+ *          tape?  ->  adjoints of the scalar parameters
+ *
+ * In prop, the shadow of an `in` array is added to, that of an inout array is transformed in place, that of an out array is
+ * consumed and left zero. The context of a recursive function is on the tape: its size is not known. */
+#include "autodiff/autodiff.h"
+
+typedef struct Build {
+    Ad *ad;
+    AdFunc *f;
+    Reverse *r;
+    Func *linear;
+    Halves halves;
+    Region *extra; /* holds what stands for parameters of prop and the tapes */
+    Val *tape, *reverse_tape;
+    ValVec seeds;
+    Transposed t;
+    Checkpoint *checkpoint;
+    bool *stable;
+    uint32_t nstable;
+} Build;
+
+static bool is_shadow(const Leaf *leaf) {
+    return leaf->diff && leaf->in >= 0 && (leaf->by_ref || leaf->type->kind == TYPE_tape);
+}
+static bool is_scalar_input(const Leaf *leaf) {
+    return leaf->diff && leaf->in >= 0 && !leaf->by_ref && leaf->type->kind != TYPE_tape;
+}
+
+static const char *base_name(const AdFunc *f) {
+    return f->source ? f->source->name->text : f->flat->name->text;
+}
+
+/* ---- which values are used */
+
+static bool uses(const Region *region, const Val *v) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        for (int i = 0; i < inst->nargs; i++)
+            if (inst->args[i] == v) return true;
+        for (int i = 0; i < inst->nregions; i++)
+            if (uses(inst->regions[i], v)) return true;
+    }
+    return false;
+}
+
+static void mark_used(const Region *region, bool *used, uint32_t n) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        for (int i = 0; i < inst->nargs; i++)
+            if (!val_is_const(inst->args[i]) && inst->args[i]->id < n) used[inst->args[i]->id] = true;
+        for (int i = 0; i < inst->nregions; i++) mark_used(inst->regions[i], used, n);
+    }
+}
+
+/* ---- the parts */
+
+static void make_placeholders(Build *x) {
+    Ad *ad = x->ad;
+    const Type *tape = type_basic(ad->m->types, TYPE_tape);
+    x->extra = region_new(x->linear, NULL);
+    x->tape = region_add_param(x->extra, tape, name_from(ad->m->names, "tape"));
+    x->reverse_tape = region_add_param(x->extra, tape, name_from(ad->m->names, "tape"));
+    for (int i = 0; i < x->f->leaves.count; i++) {
+        const Leaf *leaf = &x->f->leaves.at[i];
+        if (leaf->fdout >= 0)
+            vec_push(ad->arena, &x->seeds,
+                     region_add_param(x->extra, leaf->dtype, name_from(ad->m->names, "seed")));
+    }
+}
+
+static void find_stable(Build *x, Val *const *all) {
+    x->nstable = x->linear->nvals;
+    x->stable = arena_array(x->ad->arena, bool, x->nstable + 1);
+    for (int i = 0; i < x->f->leaves.count; i++) {
+        const Leaf *leaf = &x->f->leaves.at[i];
+        if (leaf->in >= 0 && x->r->stable[i]) x->stable[all[leaf->fin]->id] = true;
+    }
+}
+
+/* Parameters of the linear function before unzip takes the differential ones out of its body. */
+static ValVec diff_params(Build *x, Val *const *params) {
+    ValVec list = {0};
+    for (int i = 0; i < x->f->leaves.count; i++)
+        if (is_scalar_input(&x->f->leaves.at[i]))
+            vec_push(x->ad->arena, &list, params[x->f->leaves.at[i].fdin]);
+    return list;
+}
+
+/* ---- signatures */
+
+typedef struct PropParams {
+    VEC(Param) params;
+    ValVec stands_for; /* what each is in the linear function */
+} PropParams;
+
+static void add_param(Build *x, PropParams *list, Name name, const Type *type, uint8_t dir, uint8_t flags,
+                      Val *stands_for) {
+    vec_push(x->ad->arena, &list->params, ((Param){.name = name, .type = type, .dir = dir, .flags = flags}));
+    vec_push(x->ad->arena, &list->stands_for, stands_for);
+}
+
+static PropParams prop_params(Build *x, Val *const *all) {
+    PropParams list = {0};
+    const AdFunc *f = x->f;
+    for (int i = 0; i < x->r->nprimal; i++) {
+        int index = x->r->primal_params[i];
+        for (int k = 0; k < f->leaves.count; k++)
+            if (f->leaves.at[k].in == index) {
+                Param param = f->flat->params[index];
+                add_param(x, &list, param.name, param.type, param.dir, param.flags, all[f->leaves.at[k].fin]);
+            }
+    }
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->dual && leaf->in >= 0)
+            add_param(x, &list, all[leaf->fdin]->name, leaf->dtype, DIR_in,
+                      leaf->by_ref ? PARAM_BY_ADDRESS : 0, all[leaf->fdin]);
+    }
+    for (int i = 0; i < x->r->nslots; i++) {
+        Val *slot = x->checkpoint->slots.at[i];
+        add_param(x, &list, slot->name, slot->type, DIR_in, 0, slot);
+    }
+    for (int i = 0; i < x->seeds.count; i++)
+        add_param(x, &list, x->seeds.at[i]->name, x->seeds.at[i]->type, DIR_in, 0, x->seeds.at[i]);
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (!is_shadow(leaf)) continue;
+        uint8_t dir =
+            leaf->by_ref ? (leaf->dir == DIR_in || leaf->dir == DIR_ref ? DIR_ref : DIR_inout) : DIR_in;
+        add_param(x, &list, all[leaf->fdin]->name, leaf->dtype, dir, leaf->by_ref ? PARAM_BY_ADDRESS : 0,
+                  all[leaf->fdin]);
+    }
+    if (x->r->uses_tape)
+        add_param(x, &list, x->reverse_tape->name, x->reverse_tape->type, DIR_in, 0, x->reverse_tape);
+    return list;
+}
+
+static void declare_pri(Build *x) {
+    Ad *ad = x->ad;
+    const Func *flat = x->f->flat;
+    Reverse *r = x->r;
+    if (!r->pri) r->pri = func_new(ad->m, format_text(ad->arena, "%s.pri", base_name(x->f)));
+    Param *params = arena_array(ad->arena, Param, flat->nparams + 1);
+    if (flat->nparams) memcpy(params, flat->params, sizeof(Param) * (size_t)flat->nparams);
+    int n = flat->nparams;
+    if (r->uses_tape)
+        params[n++] =
+            (Param){.name = name_from(ad->m->names, "tape"), .type = type_basic(ad->m->types, TYPE_tape)};
+    func_set_params(r->pri, params, n);
+    const Type **results = arena_array(ad->arena, const Type *, flat->nresults + r->nslots + 1);
+    for (int i = 0; i < flat->nresults; i++) results[i] = flat->results[i];
+    for (int i = 0; i < r->nslots; i++) results[flat->nresults + i] = r->slots[i];
+    func_set_results(r->pri, results, flat->nresults + r->nslots);
+    r->pri->flags |= FUNC_GENERATED | FUNC_NORMAL;
+    r->pri->loc = flat->loc;
+}
+
+static void declare_prop(Build *x, const PropParams *list) {
+    Ad *ad = x->ad;
+    Reverse *r = x->r;
+    if (!r->prop) r->prop = func_new(ad->m, format_text(ad->arena, "%s.prop", base_name(x->f)));
+    func_set_params(r->prop, list->params.at, list->params.count);
+    VEC(const Type *) results = {0};
+    for (int i = 0; i < x->f->leaves.count; i++)
+        if (is_scalar_input(&x->f->leaves.at[i])) vec_push(ad->arena, &results, x->f->leaves.at[i].dtype);
+    func_set_results(r->prop, results.at, results.count);
+    r->prop->flags |= FUNC_GENERATED | FUNC_NORMAL;
+    r->prop->loc = x->f->flat->loc;
+}
+
+/* ---- bodies */
+
+static void clear_tags(Region *region) {
+    for (int i = 0; i < region->nparams; i++) region->params[i]->flags &= (uint8_t)~VAL_DIFF;
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        inst->tag = TAG_primal;
+        inst->note = NULL;
+        for (int i = 0; i < inst->nresults; i++) inst->results[i]->flags &= (uint8_t)~VAL_DIFF;
+        for (int i = 0; i < inst->nregions; i++) clear_tags(inst->regions[i]);
+    }
+}
+
+static void fill_pri(Build *x, Val *const *all) {
+    Ad *ad = x->ad;
+    Func *pri = x->r->pri;
+    func_begin(pri);
+    CloneMap map = {.module = ad->m, .func = pri};
+    for (int i = 0; i < x->f->leaves.count; i++) {
+        const Leaf *leaf = &x->f->leaves.at[i];
+        if (leaf->in < 0) continue;
+        clone_map_val(&map, all[leaf->fin], pri->body->params[leaf->in]);
+    }
+    if (x->r->uses_tape) clone_map_val(&map, x->tape, pri->body->params[pri->nparams - 1]);
+    Inst *end = x->halves.primal->last;
+    for (int i = 0; i < x->r->nslots; i++) inst_add_arg(end, x->checkpoint->slots.at[i]);
+    clone_region_into(&map, x->halves.primal, pri->body);
+    clear_tags(pri->body);
+}
+
+/* The adjoints of the parameters, returned: an adjoint may be a primal value, which checkpoint must see. */
+static void end_reverse(Build *x) {
+    Ad *ad = x->ad;
+    Builder b = build_at_end(x->t.reverse);
+    ValVec results = {0};
+    int next = 0;
+    for (int i = 0; i < x->f->leaves.count; i++) {
+        if (!is_scalar_input(&x->f->leaves.at[i])) continue;
+        Val *g = x->t.adjoints.at[next++];
+        vec_push(ad->arena, &results, g ? g : ad_zero(ad, x->f->leaves.at[i].dtype));
+    }
+    build_return(&b, results.at, results.count);
+}
+
+static void fill_prop(Build *x, const PropParams *list) {
+    Func *prop = x->r->prop;
+    func_begin(prop);
+    CloneMap map = {.module = x->ad->m, .func = prop};
+    for (int i = 0; i < list->stands_for.count; i++)
+        clone_map_val(&map, list->stands_for.at[i], prop->body->params[i]);
+    clone_region_into(&map, x->t.reverse, prop->body);
+    clear_tags(prop->body);
+}
+
+/* A recursive function keeps its context on the tape. */
+static void push_slots(Build *x) {
+    Ad *ad = x->ad;
+    ValVec *slots = &x->checkpoint->slots;
+    Builder tail = build_before(x->halves.primal->last);
+    Builder head = x->t.reverse->first ? build_before(x->t.reverse->first) : build_at_end(x->t.reverse);
+    for (int i = 0; i < slots->count; i++) {
+        Val *args[2] = {x->tape, slots->at[i]};
+        build_inst(&tail, OP_tape_push, args, 2, 0, 0);
+    }
+    for (int i = slots->count - 1; i >= 0; i--) {
+        Inst *pop = build_inst(&head, OP_tape_pop, &x->reverse_tape, 1, 0, 0);
+        Val *v = inst_add_result(pop, slots->at[i]->type, slots->at[i]->name);
+        map_put(ad->arena, &x->checkpoint->stand_in, PTR_KEY(slots->at[i]), v);
+    }
+    slots->count = 0;
+}
+
+static void choose_primal_params(Build *x, Val *const *all, bool everything) {
+    Ad *ad = x->ad;
+    const AdFunc *f = x->f;
+    uint32_t n = x->linear->nvals;
+    bool *used = arena_array(ad->arena, bool, n + 1);
+    if (!everything) mark_used(x->t.reverse, used, n);
+    x->r->primal_params = arena_array(ad->arena, int, f->flat->nparams + 1);
+    x->r->nprimal = 0;
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->in < 0) continue;
+        bool available = !leaf->by_ref || x->r->stable[i];
+        bool wanted = everything ? available : used[all[leaf->fin]->id];
+        if (wanted && available) x->r->primal_params[x->r->nprimal++] = leaf->in;
+        else if (wanted) arena_fault(ad->arena, "the reverse pass reads an array that may have changed");
+    }
+}
+
+static void check(Ad *ad, const Func *func, const char *stage) {
+#ifdef NDEBUG
+    (void)ad, (void)func, (void)stage;
+#else
+    const char *wrong = ir_verify(ad->arena, func);
+    if (wrong) arena_fault(ad->arena, format_text(ad->arena, "after %s: %s", stage, wrong));
+#endif
+}
+
+/* What callers of a recursive function see before it is done. */
+static void declare_recursive(Build *x) {
+    x->r->recursive = x->r->uses_tape = true;
+    ad_declare_fwd(x->ad, x->f);
+    x->linear = x->f->fwd;
+    Region *shape = region_new(x->linear, NULL);
+    Val **all = arena_array(x->ad->arena, Val *, x->linear->nparams + 1);
+    for (int i = 0; i < x->linear->nparams; i++)
+        all[i] = region_add_param(shape, param_value_type(x->ad->m, &x->linear->params[i]),
+                                  x->linear->params[i].name);
+    make_placeholders(x);
+    choose_primal_params(x, all, true);
+    declare_pri(x);
+    PropParams list = prop_params(x, all);
+    declare_prop(x, &list);
+    x->seeds.count = 0;
+}
+
+void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
+    ad_fill(ad, f, true);
+    if (!f->flat->body) return;
+    Build x = {.ad = ad, .f = f, .r = r};
+    bool recursive = ad_is_recursive(ad, f);
+    if (recursive) declare_recursive(&x);
+    bool shown = ad->what && ad->what == f->source;
+    x.linear = ad_linearize(ad, f, AD_bwd, NULL);
+    if (shown) ad_after(ad, "linearize", x.linear);
+    Val **all =
+        arena_copy(ad->arena, x.linear->body->params, sizeof(Val *) * (size_t)(x.linear->nparams + 1));
+    make_placeholders(&x);
+    x.halves = ad_unzip(ad, f, x.linear);
+    ad_count_trips(ad, x.halves.diff);
+    find_stable(&x, all);
+    TransposeInput input = {.f = f,
+                            .func = x.linear,
+                            .halves = x.halves,
+                            .tape = x.tape,
+                            .reverse_tape = x.reverse_tape,
+                            .stable = x.stable,
+                            .nstable = x.nstable,
+                            .seeds = x.seeds};
+    input.params = diff_params(&x, all);
+    x.t = ad_transpose(ad, &input);
+    CheckpointInput points = {.f = f,
+                              .func = x.linear,
+                              .primal = x.halves.primal,
+                              .reverse = x.t.reverse,
+                              .mirror = &x.t.mirror,
+                              .tape = x.tape,
+                              .reverse_tape = x.reverse_tape,
+                              .stable = x.stable,
+                              .nstable = x.nstable};
+    end_reverse(&x);
+    x.checkpoint = ad_checkpoint(ad, &points);
+    if (recursive) push_slots(&x);
+    ad_restore(ad, x.checkpoint, &points);
+    if (!recursive) {
+        r->nslots = x.checkpoint->slots.count;
+        r->slots = arena_array(ad->arena, const Type *, r->nslots + 1);
+        for (int i = 0; i < r->nslots; i++) r->slots[i] = x.checkpoint->slots.at[i]->type;
+        r->uses_tape = uses(x.halves.primal, x.tape) || uses(x.t.reverse, x.reverse_tape);
+        choose_primal_params(&x, all, false);
+    }
+    declare_pri(&x);
+    PropParams list = prop_params(&x, all);
+    declare_prop(&x, &list);
+    fill_pri(&x, all);
+    fill_prop(&x, &list);
+    x.linear->body = NULL;
+    check(ad, r->pri, "extract (pri)");
+    check(ad, r->prop, "extract (prop)");
+    ad->config.clean_flat(ad->config.user, r->pri);
+    ad->config.clean_flat(ad->config.user, r->prop);
+    if (shown) {
+        ad_after(ad, "extract", r->pri);
+        ad_after(ad, "extract", r->prop);
+    }
+}

@@ -1,0 +1,197 @@
+/* Leaves: how parameters and results are taken apart, and where their differentials are. */
+#include "autodiff/autodiff.h"
+
+/* ---- differentials of types */
+
+const RecordDiff *ad_record_diff(Ad *ad, const Type *type) {
+    Record *record = type_record(type);
+    if (!record->has_diff && ad->m->hooks.complete_record)
+        ad->m->hooks.complete_record(ad->m->hooks.user, record);
+    return &record->diff;
+}
+
+const Type *ad_differential(Ad *ad, const Type *type) {
+    switch (type->kind) {
+    case TYPE_half:
+    case TYPE_float:
+    case TYPE_double:
+    case TYPE_tape: return type;
+    case TYPE_vector: return type_is_float(type->args[0]) ? type : NULL;
+    case TYPE_array: {
+        const Type *element = ad_differential(ad, type->args[0]);
+        return element ? type_array(ad->m->types, element, type_length(type)) : NULL;
+    }
+    case TYPE_record: return ad_record_diff(ad, type)->differential;
+    default: return NULL;
+    }
+}
+
+Val *ad_zero(Ad *ad, const Type *type) { return ir_const_zero(ad->m, type); }
+Val *ad_int64(Ad *ad, int64_t value) {
+    return ir_const_int(ad->m, type_basic(ad->m->types, TYPE_int64), value);
+}
+
+/* ---- taking apart */
+
+typedef struct Walk {
+    Ad *ad;
+    Leaves *leaves;
+    Leaf base;
+    int path[64], npath;
+    int dpath[64], ndpath;
+    bool dual;
+} Walk;
+
+static void add_leaf(Walk *w, const Type *type, const Type *dtype, bool by_ref) {
+    Ad *ad = w->ad;
+    Leaf leaf = w->base;
+    leaf.type = type;
+    leaf.by_ref = by_ref;
+    leaf.dual = w->dual && dtype;
+    leaf.diff = !w->dual && dtype;
+    leaf.dtype = dtype;
+    leaf.path = arena_copy(ad->arena, w->path, sizeof(int) * (size_t)w->npath);
+    leaf.npath = w->npath;
+    leaf.dpath = arena_copy(ad->arena, w->dpath, sizeof(int) * (size_t)w->ndpath);
+    leaf.ndpath = w->ndpath;
+    leaf.in = leaf.out = -1;
+    if (w->leaves->count == w->leaves->room)
+        w->leaves->at = vec_grow(ad->arena, w->leaves->at, w->leaves->count, &w->leaves->room, sizeof(Leaf));
+    w->leaves->at[w->leaves->count++] = leaf;
+}
+
+static void walk_type(Walk *w, const Type *type, const Type *dtype);
+
+static void walk_step(Walk *w, int step, int dstep, const Type *type, const Type *dtype) {
+    if (w->npath >= 60) arena_fault(w->ad->arena, "a type is nested too deeply to be differentiated");
+    w->path[w->npath++] = step;
+    if (dtype) w->dpath[w->ndpath++] = dstep;
+    walk_type(w, type, dtype);
+    w->npath--;
+    if (dtype) w->ndpath--;
+}
+
+static void walk_record(Walk *w, const Type *type, const Type *dtype) {
+    const RecordDiff *diff = ad_record_diff(w->ad, type);
+    Record *record = type_record(type);
+    if (dtype && diff->opaque && !w->dual) {
+        add_leaf(w, type, dtype, true);
+        return;
+    }
+    Record *target = dtype && dtype->kind == TYPE_record ? type_record(dtype) : NULL;
+    for (int i = 0; i < record->nfields; i++) {
+        int to = target && diff->field_map ? diff->field_map[i] : -1;
+        walk_step(w, i, to, record->fields[i].type, to >= 0 ? target->fields[to].type : NULL);
+    }
+}
+
+static void walk_type(Walk *w, const Type *type, const Type *dtype) {
+    switch (type->kind) {
+    case TYPE_void: return;
+    case TYPE_vector:
+        for (int i = 0; i < type_count(type); i++)
+            walk_step(w, -1 - i, -1 - i, type->args[0], dtype ? dtype->args[0] : NULL);
+        return;
+    case TYPE_record: walk_record(w, type, dtype); return;
+    case TYPE_array: add_leaf(w, type, dtype, true); return;
+    default: add_leaf(w, type, dtype, false); return;
+    }
+}
+
+void ad_add_leaves(Ad *ad, Leaves *leaves, int index, const Param *param) {
+    Walk w = {.ad = ad, .leaves = leaves, .base = {.param = index, .dir = param->dir}};
+    const Type *dtype = NULL;
+    if (param->flags & PARAM_DIFF) dtype = ad_differential(ad, param->type);
+    if (param->flags & PARAM_PTR_DIFF) {
+        w.dual = true;
+        dtype = param->type->kind == TYPE_record ? ad_record_diff(ad, param->type)->differential : NULL;
+    }
+    walk_type(&w, param->type, dtype);
+}
+
+/* Every scalar in and out of the flat function gets its number. */
+static void number_leaves(Leaves *leaves, int *nparams, int *nresults) {
+    *nparams = *nresults = 0;
+    for (int i = 0; i < leaves->count; i++) {
+        Leaf *leaf = &leaves->at[i];
+        bool in = leaf->param >= 0 && (leaf->by_ref || leaf->dir != DIR_out);
+        bool out = leaf->param < 0 || (!leaf->by_ref && leaf->dir != DIR_in);
+        leaf->in = in ? (*nparams)++ : -1;
+        leaf->out = out ? (*nresults)++ : -1;
+    }
+}
+
+Leaves ad_leaves_of_func(Ad *ad, const Func *source) {
+    Leaves leaves = {0};
+    for (int i = 0; i < source->nparams; i++) ad_add_leaves(ad, &leaves, i, &source->params[i]);
+    for (int i = 0; i < source->nresults; i++) {
+        Param result = {.type = source->results[i],
+                        .dir = DIR_out,
+                        .flags = source->flags & FUNC_RESULT_DIFF ? PARAM_DIFF : 0};
+        ad_add_leaves(ad, &leaves, -1, &result);
+    }
+    return leaves;
+}
+
+/* ---- signatures */
+
+static Name leaf_name(Ad *ad, const Func *source, const Leaf *leaf) {
+    Text text = {.arena = ad->arena};
+    const Param *param = leaf->param >= 0 ? &source->params[leaf->param] : NULL;
+    text_add(&text, str_of(param && param->name ? param->name->text : "result"));
+    const Type *type = param ? param->type : NULL;
+    for (int i = 0; i < leaf->npath; i++) {
+        int step = leaf->path[i];
+        if (step < 0) text_printf(&text, ".%c", "xyzw"[(-1 - step) & 3]);
+        else if (type && type->kind == TYPE_record)
+            text_printf(&text, ".%s", type_record(type)->fields[step].name->text);
+        if (type && type->kind == TYPE_record) type = type_record(type)->fields[step].type;
+        else type = NULL;
+    }
+    return name_of(ad->m->names, text_str(&text));
+}
+
+Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves) {
+    int nparams, nresults;
+    number_leaves(leaves, &nparams, &nresults);
+    Func *flat = func_new(ad->m, format_text(ad->arena, "%s.flat", source->name->text));
+    Param *params = arena_array(ad->arena, Param, nparams ? nparams : 1);
+    const Type **results = arena_array(ad->arena, const Type *, nresults ? nresults : 1);
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
+        if (leaf->out >= 0) results[leaf->out] = leaf->type;
+        if (leaf->in < 0) continue;
+        uint8_t flags = (uint8_t)((leaf->by_ref ? PARAM_BY_ADDRESS : 0) | (leaf->diff ? PARAM_DIFF : 0));
+        uint8_t dir = leaf->by_ref ? leaf->dir : DIR_in;
+        params[leaf->in] =
+            (Param){.name = leaf_name(ad, source, leaf), .type = leaf->type, .dir = dir, .flags = flags};
+    }
+    func_set_params(flat, params, nparams);
+    func_set_results(flat, results, nresults);
+    flat->loc = source->loc;
+    flat->flags |=
+        FUNC_GENERATED |
+        (source->flags & (FUNC_RECOMPUTE | FUNC_CHECKPOINT | FUNC_RECOMPUTE_EFFECTS | FUNC_NOINLINE));
+    return flat;
+}
+
+/* ---- leaves of objects in memory */
+
+Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath) {
+    Module *m = b->func->module;
+    for (int i = 0; i < npath; i++) {
+        if (path[i] >= 0) object = build_field(b, object, path[i]);
+        else
+            object =
+                build_elem(b, object, ir_const_int(m, type_basic(m->types, TYPE_int), -1 - path[i]), true);
+    }
+    return object;
+}
+
+Val *ad_leaf_load(Builder *b, Val *object, const int *path, int npath) {
+    return build_load(b, ad_leaf_address(b, object, path, npath));
+}
+
+void ad_leaf_store(Builder *b, Val *object, const int *path, int npath, Val *value) {
+    build_store(b, ad_leaf_address(b, object, path, npath), value);
+}

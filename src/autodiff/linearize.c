@@ -1,0 +1,819 @@
+/* Linearize: beside each primal instruction, its differential.
+ *
+ * The copy computes what the function computes and, for each active value, its differential; memory that is active has a shadow
+ * of the Differential's type. This is forward mode. For reverse mode the same code is made, but a call stays a primal call
+ * with a tangent call beside it, so that the two halves can be taken apart.
+ *
+ * A differential reads primal values, a primal value never reads a differential: an instruction is differential exactly if
+ * an operand is. Differentials that are known to be zero are not built at all (NULL in `d`): 0 * inf must not become a NaN.
+ *
+ * Rules. Arithmetic has its partial derivatives in ops.def. Elementary functions have theirs in the prelude, as functions of
+ * pairs that are linear in the differentials; their code is put in place. */
+#include "autodiff/autodiff.h"
+
+typedef struct Lin {
+    Ad *ad;
+    Module *m;
+    AdFunc *f;
+    AdMode mode;
+    Activity a;
+    Builder b;
+    Val **p, **d; /* by id of the old value: its copy, its differential */
+    Func *into;
+} Lin;
+
+/* ---- values */
+
+static Val *primal(Lin *l, Val *old) {
+    if (val_is_const(old)) return old;
+    Val *v = l->p[old->id];
+    if (!v) arena_fault(l->ad->arena, "a value is linearized before it is made");
+    return v;
+}
+
+static Val *diff(Lin *l, const Val *old) { return val_is_const(old) ? NULL : l->d[old->id]; }
+
+static bool is_active(const Lin *l, const Val *old) { return !val_is_const(old) && l->a.vals[old->id]; }
+
+static Val *diff_or_zero(Lin *l, const Val *old) {
+    Val *d = diff(l, old);
+    return d ? d : ad_zero(l->ad, old->type);
+}
+
+static Name diff_name(Lin *l, Name name) {
+    return name ? name_from(l->m->names, format_text(l->ad->arena, "d%s", name->text)) : NULL;
+}
+
+static void set_primal(Lin *l, const Val *old, Val *v) {
+    l->p[old->id] = v;
+    if (old->name && !v->name && v->kind == VAL_inst) v->name = old->name;
+}
+
+static void set_diff(Lin *l, const Val *old, Val *v) {
+    if (v && val_is_const(v) && val_is_zero(v)) v = NULL;
+    l->d[old->id] = v;
+    if (v && old->name && !v->name && v->kind == VAL_inst) v->name = diff_name(l, old->name);
+}
+
+/* ---- tags */
+
+static bool reads_diff(const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++)
+        if (inst->args[i]->flags & VAL_DIFF) return true;
+    return false;
+}
+
+static void tag(Inst *inst) {
+    if (inst->nregions || !reads_diff(inst)) return;
+    inst->tag = TAG_diff;
+    for (int i = 0; i < inst->nresults; i++)
+        if (!val_is_const(inst->results[i])) inst->results[i]->flags |= VAL_DIFF;
+}
+
+/* Everything that was built behind `before` gets its tag. */
+static void tag_from(Lin *l, Inst *before) {
+    for (Inst *inst = before ? before->next : l->b.region->first; inst; inst = inst->next) tag(inst);
+}
+
+/* ---- linear arithmetic; NULL is zero */
+
+static Val *dadd(Lin *l, Val *a, Val *b) { return !a ? b : !b ? a : build_binary(&l->b, OP_add, a, b); }
+static Val *dneg(Lin *l, Val *a) { return a ? build_unary(&l->b, OP_neg, a) : NULL; }
+static Val *dsub(Lin *l, Val *a, Val *b) {
+    return !b ? a : !a ? dneg(l, b) : build_binary(&l->b, OP_sub, a, b);
+}
+
+static bool is_minus_one(const Val *v) {
+    return val_is_const(v) && type_is_float(v->type) && v->real == -1.0;
+}
+
+static Val *dscale(Lin *l, Val *factor, Val *d) {
+    if (!d || val_is_one(factor)) return d;
+    if (is_minus_one(factor)) return dneg(l, d);
+    if (val_is_const(factor) && val_is_zero(factor)) return NULL;
+    return build_binary(&l->b, OP_mul, factor, d);
+}
+
+static Val *dselect(Lin *l, Val *condition, Val *a, Val *b, const Type *type) {
+    if (!a && !b) return NULL;
+    return build_select(&l->b, condition, a ? a : ad_zero(l->ad, type), b ? b : ad_zero(l->ad, type));
+}
+
+/* ---- partial derivatives of ops.def */
+
+static Val *real(Lin *l, const Type *type, double value) { return ir_const_real(l->m, type, value); }
+
+static Val *partials(Lin *l, const Inst *inst, Val *y) {
+    Val *a[3] = {0}, *d[3] = {0}, *sum = NULL;
+    for (int i = 0; i < inst->nargs && i < 3; i++) {
+        a[i] = primal(l, inst->args[i]);
+        d[i] = diff(l, inst->args[i]);
+    }
+    const Type *type = y->type;
+    if (inst->op == OP_div) { /* one division instead of two */
+        Val *top = dsub(l, d[0], dscale(l, y, d[1]));
+        return top ? build_binary(&l->b, OP_div, top, a[1]) : NULL;
+    }
+#define A         a[0]
+#define B         a[1]
+#define C         a[2]
+#define Y         y
+#define ONE       real(l, type, 1)
+#define MINUS_ONE real(l, type, -1)
+#define MUL(u, v) build_binary(&l->b, OP_mul, u, v)
+#define DIV(u, v) build_binary(&l->b, OP_div, u, v)
+#define NEG(u)    build_unary(&l->b, OP_neg, u)
+#define TRUNC(u)  build_unary(&l->b, OP_trunc, u)
+#define TERM(i, factor)                                                                                      \
+    if (d[i]) sum = dadd(l, sum, dscale(l, factor, d[i]));
+#define P1(u)       TERM(0, u)
+#define P2(u, v)    TERM(0, u) TERM(1, v)
+#define P3(u, v, w) TERM(0, u) TERM(1, v) TERM(2, w)
+#define NO_PARTIALS
+#define OP(name, args, results, properties, cost, float_value, int_value, rule, meaning)                     \
+    case OP_##name: {                                                                                        \
+        rule                                                                                                 \
+    } break;
+    switch ((Op)inst->op) {
+#include "ir/ops.def"
+    case OP_COUNT: break;
+    }
+#undef OP
+#undef NO_PARTIALS
+#undef P1
+#undef P2
+#undef P3
+#undef TERM
+#undef TRUNC
+#undef NEG
+#undef DIV
+#undef MUL
+#undef MINUS_ONE
+#undef ONE
+#undef Y
+#undef C
+#undef B
+#undef A
+    return sum;
+}
+
+static bool has_partials(unsigned op) {
+    switch ((Op)op) {
+#define P1(u)       return true;
+#define P2(u, v)    return true;
+#define P3(u, v, w) return true;
+#define NO_PARTIALS return false;
+#define OP(name, args, results, properties, cost, float_value, int_value, rule, meaning)                     \
+    case OP_##name:                                                                                          \
+        rule
+#include "ir/ops.def"
+#undef OP
+#undef NO_PARTIALS
+#undef P1
+#undef P2
+#undef P3
+    case OP_COUNT: break;
+    }
+    return false;
+}
+
+/* ---- rules: code of a flat function put in place */
+
+typedef struct Placed {
+    Val **vals; /* by id of the rule's value; NULL and `zero`: a differential that is zero */
+    bool *zero;
+} Placed;
+
+static Val *placed(Lin *l, const Placed *x, Val *v) {
+    if (val_is_const(v)) return v;
+    return x->zero[v->id] ? ad_zero(l->ad, v->type) : x->vals[v->id];
+}
+
+static bool is_zero(const Placed *x, const Val *v) { return !val_is_const(v) && x->zero[v->id]; }
+
+/* Linear operations on zero are zero. */
+static bool folds_to_zero(const Placed *x, const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_add:
+    case OP_sub: return is_zero(x, inst->args[0]) && is_zero(x, inst->args[1]);
+    case OP_mul: return is_zero(x, inst->args[0]) || is_zero(x, inst->args[1]);
+    case OP_neg:
+    case OP_div:
+    case OP_convert: return is_zero(x, inst->args[0]);
+    case OP_select: return is_zero(x, inst->args[1]) && is_zero(x, inst->args[2]);
+    default: return false;
+    }
+}
+
+static Val *place_inst(Lin *l, Placed *x, Inst *inst) {
+    Val *args[3];
+    for (int i = 0; i < inst->nargs && i < 3; i++) args[i] = placed(l, x, inst->args[i]);
+    if (inst->op == OP_add && is_zero(x, inst->args[0])) return args[1];
+    if ((inst->op == OP_add || inst->op == OP_sub) && is_zero(x, inst->args[1])) return args[0];
+    if (inst->op == OP_sub && is_zero(x, inst->args[0])) return build_unary(&l->b, OP_neg, args[1]);
+    return build_op(&l->b, (Op)inst->op, inst->results[0]->type, args, inst->nargs);
+}
+
+/* Anything else, control flow included, is copied. */
+static void place_call_or_control(Lin *l, Placed *x, CloneMap *map, Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++)
+        if (!val_is_const(inst->args[i])) clone_map_val(map, inst->args[i], placed(l, x, inst->args[i]));
+    Inst *copy = clone_inst(map, inst);
+    inst_append(l->b.region, copy);
+    for (int i = 0; i < inst->nresults; i++) x->vals[inst->results[i]->id] = copy->results[i];
+}
+
+/* Puts the code of a flat function in normal form here. `args` NULL: zero. */
+static void place_rule(Lin *l, Func *rule, Val *const *args, Val **results) {
+    Placed x = {arena_array(l->ad->arena, Val *, rule->nvals + 1),
+                arena_array(l->ad->arena, bool, rule->nvals + 1)};
+    CloneMap map = {.module = l->m, .func = l->into};
+    for (int i = 0; i < rule->nparams; i++) {
+        Val *param = rule->body->params[i];
+        x.vals[param->id] = args[i];
+        x.zero[param->id] = !args[i];
+        clone_map_val(&map, param, args[i] ? args[i] : ad_zero(l->ad, param->type));
+    }
+    for (Inst *inst = rule->body->first; inst; inst = inst->next) {
+        if (inst->op == OP_return) {
+            for (int i = 0; i < inst->nargs; i++)
+                results[i] = is_zero(&x, inst->args[i]) ? NULL : placed(l, &x, inst->args[i]);
+            return;
+        }
+        bool plain = op_has(inst->op, OP_PURE) && inst->nresults == 1 && inst->nargs <= 3 &&
+                     inst->op != OP_global && inst->op != OP_field && inst->op != OP_thread_id;
+        Val *value = NULL;
+        if (plain && folds_to_zero(&x, inst)) x.zero[inst->results[0]->id] = true;
+        else if (plain) value = x.vals[inst->results[0]->id] = place_inst(l, &x, inst);
+        else place_call_or_control(l, &x, &map, inst);
+        if (plain)
+            clone_map_val(&map, inst->results[0], value ? value : ad_zero(l->ad, inst->results[0]->type));
+    }
+}
+
+static Func *op_rule(Lin *l, unsigned op, const Type *type) {
+    Ad *ad = l->ad;
+    uint64_t key = hash_mix(op + 1, PTR_KEY(type)) | 1;
+    void *known = map_get(&ad->rules, key);
+    if (known) return known == ad ? NULL : known;
+    Func *source = ad->m->hooks.op_rule ? ad->m->hooks.op_rule(ad->m->hooks.user, (int)op, type) : NULL;
+    AdFunc *rule = source ? ad_func(ad, source) : NULL;
+    if (rule) ad_fill(ad, rule, true);
+    map_put(ad->arena, &ad->rules, key, rule ? (void *)rule->flat : (void *)ad);
+    return rule ? rule->flat : NULL;
+}
+
+static bool apply_op_rule(Lin *l, Inst *inst) {
+    Func *rule = op_rule(l, inst->op, inst->results[0]->type);
+    if (!rule || rule->nparams != 2 * inst->nargs || rule->nresults != 2) return false;
+    Val *args[6], *results[2];
+    for (int i = 0; i < inst->nargs; i++) {
+        args[2 * i] = primal(l, inst->args[i]);
+        args[2 * i + 1] = diff(l, inst->args[i]);
+    }
+    place_rule(l, rule, args, results);
+    set_primal(l, inst->results[0], results[0] ? results[0] : ad_zero(l->ad, inst->results[0]->type));
+    set_diff(l, inst->results[0], results[1]);
+    return true;
+}
+
+/* ---- pure operations */
+
+static Val *copy_pure(Lin *l, Inst *inst) {
+    bool attributes = inst->op == OP_field || inst->op == OP_elem || inst->op == OP_global ||
+                      inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes || inst->op == OP_thread_id ||
+                      inst->op == OP_shuffle || inst->op == OP_offset || inst->op == OP_buffer_pointer ||
+                      inst->op == OP_buffer_counter;
+    Val *args[8];
+    for (int i = 0; i < inst->nargs && i < 8; i++) args[i] = primal(l, inst->args[i]);
+    if (!attributes) return build_op(&l->b, (Op)inst->op, inst->results[0]->type, args, inst->nargs);
+    Inst *copy = build_inst(&l->b, (Op)inst->op, args, inst->nargs, 0, 0);
+    copy->index = inst->index;
+    copy->flag = inst->flag;
+    copy->writes = inst->writes;
+    if (inst->op == OP_global) copy->global = inst->global;
+    return inst_add_result(copy, inst->results[0]->type, inst->results[0]->name);
+}
+
+/* The address in the shadow that corresponds to an address. */
+static Val *shadow_address(Lin *l, const Inst *inst) {
+    Val *base = diff(l, inst->args[0]);
+    if (!base) return NULL;
+    const Type *type = inst->args[0]->type->args[0];
+    if (inst->op == OP_elem) {
+        if (!ad_differential(l->ad, type)) return NULL;
+        return build_elem(&l->b, base, primal(l, inst->args[1]), inst->flag);
+    }
+    const RecordDiff *rule = ad_record_diff(l->ad, type);
+    int field = rule->field_map ? rule->field_map[inst->index] : -1;
+    return field < 0 || base->type->args[0]->kind != TYPE_record ? NULL : build_field(&l->b, base, field);
+}
+
+static void lin_pure(Lin *l, Inst *inst) {
+    Val *y = inst->results[0];
+    if (inst->op == OP_field || inst->op == OP_elem) {
+        set_primal(l, y, copy_pure(l, inst));
+        l->d[y->id] = shadow_address(l, inst);
+        return;
+    }
+    if (is_active(l, y) && !has_partials(inst->op) && inst->op != OP_select && inst->op != OP_convert &&
+        apply_op_rule(l, inst))
+        return;
+    set_primal(l, y, copy_pure(l, inst));
+    if (inst->op == OP_detach) return;
+    if (inst->op == OP_select) {
+        Val *a = diff(l, inst->args[1]), *b = diff(l, inst->args[2]);
+        if (y->type->kind == TYPE_pointer || y->type->kind == TYPE_buffer ||
+            !type_is_float(y->type)) { /* counterparts follow */
+            if (a && b) l->d[y->id] = build_select(&l->b, primal(l, inst->args[0]), a, b);
+        } else set_diff(l, y, dselect(l, primal(l, inst->args[0]), a, b, y->type));
+        return;
+    }
+    if (!is_active(l, y)) return;
+    if (inst->op == OP_convert) {
+        Val *d = diff(l, inst->args[0]);
+        if (d && type_is_float(inst->args[0]->type)) set_diff(l, y, build_convert(&l->b, d, y->type));
+    } else set_diff(l, y, partials(l, inst, l->p[y->id]));
+}
+
+/* ---- memory: the same act on the shadow */
+
+static Inst *copy_inst(Lin *l, Inst *inst, Val *const *args) {
+    Inst *copy = build_inst(&l->b, (Op)inst->op, args, inst->nargs, 0, 0);
+    copy->type = inst->type;
+    copy->index = inst->index;
+    copy->flag = inst->flag;
+    copy->writes = inst->writes;
+    if (inst->op == OP_printf || inst->op == OP_abort) copy->text = inst->text;
+    for (int i = 0; i < inst->nresults; i++)
+        inst_add_result(copy, inst->results[i]->type, inst->results[i]->name);
+    return copy;
+}
+
+static Inst *lin_primal_inst(Lin *l, Inst *inst) {
+    Val **args = arena_array(l->ad->arena, Val *, inst->nargs ? inst->nargs : 1);
+    for (int i = 0; i < inst->nargs; i++) args[i] = primal(l, inst->args[i]);
+    Inst *copy = copy_inst(l, inst, args);
+    for (int i = 0; i < inst->nresults; i++) set_primal(l, inst->results[i], copy->results[i]);
+    return copy;
+}
+
+static void lin_var(Lin *l, Inst *inst) {
+    lin_primal_inst(l, inst);
+    Val *y = inst->results[0];
+    if (!is_active(l, y)) return;
+    Val *shadow;
+    if (inst->op == OP_var)
+        shadow = build_var(&l->b, ad_differential(l->ad, inst->type), diff_name(l, y->name), false);
+    else {
+        Inst *tape = build_inst(&l->b, OP_tape_open, NULL, 0, 0, 0);
+        shadow = inst_add_result(tape, y->type, diff_name(l, y->name));
+    }
+    shadow->flags |= VAL_DIFF;
+    shadow->inst->tag = TAG_diff;
+    l->d[y->id] = shadow;
+}
+
+static void lin_copy(Lin *l, Inst *inst) {
+    lin_primal_inst(l, inst);
+    Val *to = diff(l, inst->args[0]), *from = diff(l, inst->args[1]);
+    if (!to) return;
+    if (from && !inst->flag) {
+        if (inst->op == OP_copy) build_copy(&l->b, to, from);
+        else build_inst(&l->b, OP_acc, (Val *[]){to, from}, 2, 0, 0);
+    } else if (inst->op == OP_copy) build_zero(&l->b, to);
+}
+
+static void lin_memory(Lin *l, Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_var:
+    case OP_tape_open: lin_var(l, inst); return;
+    case OP_copy:
+    case OP_acc: lin_copy(l, inst); return;
+    default: break;
+    }
+    Inst *copy = lin_primal_inst(l, inst);
+    (void)copy;
+    Val *shadow = inst->nargs ? diff(l, inst->args[0]) : NULL;
+    if (!shadow) return;
+    switch ((Op)inst->op) {
+    case OP_load:
+        if (type_is_float(inst->results[0]->type)) set_diff(l, inst->results[0], build_load(&l->b, shadow));
+        return;
+    case OP_store:
+        if (type_is_float(inst->args[1]->type)) build_store(&l->b, shadow, diff_or_zero(l, inst->args[1]));
+        return;
+    case OP_zero: build_zero(&l->b, shadow); return;
+    case OP_tape_close: build_inst(&l->b, OP_tape_close, &shadow, 1, 0, 0); return;
+    default: break;
+    }
+    const Type *element = inst->op == OP_tape_push    ? inst->args[1]->type
+                          : inst->op == OP_tape_store ? inst->args[2]->type
+                          : inst->nresults            ? inst->results[0]->type
+                                                      : inst->type;
+    if (inst->op == OP_tape_grow) element = inst->type;
+    if (!type_is_float(element)) return;
+    Val *args[3] = {shadow, NULL, NULL};
+    for (int i = 1; i < inst->nargs; i++)
+        args[i] =
+            type_is_float(inst->args[i]->type) ? diff_or_zero(l, inst->args[i]) : primal(l, inst->args[i]);
+    Inst *act = copy_inst(l, inst, args);
+    bool reads = inst->op == OP_tape_pop || inst->op == OP_tape_load;
+    if (reads) set_diff(l, inst->results[0], act->results[0]);
+}
+
+/* ---- calls */
+
+/* The shadows of what a call writes without derivative are zero afterwards. */
+static void zero_written(Lin *l, const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++) {
+        const Param *param = &inst->callee->params[i];
+        if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in && diff(l, inst->args[i]))
+            build_zero(&l->b, diff(l, inst->args[i]));
+    }
+}
+
+static Inst *primal_call(Lin *l, const Inst *inst, Func *callee) {
+    Val **args = arena_array(l->ad->arena, Val *, inst->nargs ? inst->nargs : 1);
+    for (int i = 0; i < inst->nargs; i++) args[i] = primal(l, inst->args[i]);
+    Inst *call = build_call(&l->b, callee, args, inst->nargs);
+    call->flag = inst->flag;
+    for (int i = 0; i < inst->nresults; i++) set_primal(l, inst->results[i], call->results[i]);
+    return call;
+}
+
+/* Shadow of an array that is passed: one of zeros if it has none. */
+static Val *shadow_arg(Lin *l, const Leaf *leaf, Val *old) {
+    Val *d = diff(l, old);
+    if (d || !leaf->by_ref) return d ? d : ad_zero(l->ad, leaf->dtype);
+    Val *zeros = build_var(&l->b, leaf->dtype, NULL, false);
+    zeros->flags |= VAL_DIFF;
+    zeros->inst->tag = TAG_diff;
+    return zeros;
+}
+
+static Val *dual_arg(Lin *l, const Leaf *leaf, Val *old) {
+    Val *dual = diff(l, old);
+    if (dual) return dual;
+    if (val_is_const(old)) return ad_zero(l->ad, leaf->dtype);
+    diag_report(l->m->diags, DIAG_no_counterpart, l->b.loc);
+    return ad_zero(l->ad, leaf->dtype);
+}
+
+static void fwd_args(Lin *l, AdFunc *callee, const Inst *inst, Val **args, bool null_zero) {
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (leaf->in < 0) continue;
+        Val *old = inst->args[leaf->in];
+        args[leaf->fin] = primal(l, old);
+        if (leaf->fdin < 0) continue;
+        if (leaf->dual) args[leaf->fdin] = dual_arg(l, leaf, old);
+        else args[leaf->fdin] = null_zero && !leaf->by_ref ? diff(l, old) : shadow_arg(l, leaf, old);
+    }
+}
+
+static void fwd_results(Lin *l, AdFunc *callee, const Inst *inst, Val *const *results) {
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (leaf->out < 0) continue;
+        const Val *old = inst->results[leaf->out];
+        set_primal(l, old, results[leaf->fout]);
+        if (leaf->fdout >= 0) set_diff(l, old, results[leaf->fdout]);
+    }
+}
+
+static void lin_rule_call(Lin *l, const CallPlan *plan, const Inst *inst) {
+    Func *fwd = ad_fwd(l->ad, plan->callee);
+    Val **args = arena_array(l->ad->arena, Val *, fwd->nparams ? fwd->nparams : 1);
+    Val **results = arena_array(l->ad->arena, Val *, fwd->nresults ? fwd->nresults : 1);
+    fwd_args(l, plan->callee, inst, args, true);
+    place_rule(l, fwd, args, results);
+    for (int i = 0; i < fwd->nresults; i++)
+        if (!results[i]) results[i] = ad_zero(l->ad, fwd->results[i]);
+    fwd_results(l, plan->callee, inst, results);
+}
+
+static void lin_fwd_call(Lin *l, const CallPlan *plan, const Inst *inst) {
+    Func *fwd = ad_fwd(l->ad, plan->callee);
+    Val **args = arena_array(l->ad->arena, Val *, fwd->nparams ? fwd->nparams : 1);
+    fwd_args(l, plan->callee, inst, args, false);
+    Inst *call = build_call(&l->b, fwd, args, fwd->nparams);
+    call->tag = TAG_mixed;
+    fwd_results(l, plan->callee, inst, call->results);
+}
+
+/* Reverse mode: the primal call, and beside it what is linear in the differentials. */
+static void lin_split_call(Lin *l, const CallPlan *plan, Inst *inst) {
+    AdFunc *callee = plan->callee;
+    ad_declare_tangent(l->ad, callee);
+    Inst *call = primal_call(l, inst, callee->flat);
+    CallNote *note = arena_new(l->ad->arena, CallNote);
+    *note = (CallNote){.primal = call, .plan = *plan};
+    note->duals = arena_array(l->ad->arena, Val *, callee->leaves.count + 1);
+    Val **args = arena_array(l->ad->arena, Val *, callee->tangent->nparams ? callee->tangent->nparams : 1);
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (leaf->in < 0) continue;
+        Val *old = inst->args[leaf->in];
+        if (leaf->dual) note->duals[i] = dual_arg(l, leaf, old);
+        if (leaf->tin >= 0) args[leaf->tin] = shadow_arg(l, leaf, old);
+    }
+    Inst *tangent = build_call(&l->b, callee->tangent, args, callee->tangent->nparams);
+    tangent->tag = TAG_diff;
+    tangent->note = note;
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (leaf->out < 0 || leaf->tout < 0) continue;
+        Val *d = tangent->results[leaf->tout];
+        d->flags |= VAL_DIFF;
+        set_diff(l, inst->results[leaf->out], d);
+    }
+}
+
+static void lin_call(Lin *l, Inst *inst) {
+    CallPlan plan = ad_plan_call(l->ad, inst, l->mode);
+    if (!ad_call_is_live(l->ad, &l->a, inst, &plan)) {
+        primal_call(l, inst, plan.callee ? plan.callee->flat : inst->callee);
+        zero_written(l, inst);
+        return;
+    }
+    if (plan.kind == CALL_rule) lin_rule_call(l, &plan, inst);
+    else if (l->mode == AD_fwd) lin_fwd_call(l, &plan, inst);
+    else lin_split_call(l, &plan, inst);
+}
+
+/* ---- control flow */
+
+static void lin_region(Lin *l, Region *from);
+
+typedef VEC(int) IntVec;
+
+/* Results that have a differential: active scalars; counterparts of references on all ways. */
+static bool carries(const Lin *l, const Val *v) { return is_active(l, v) && type_is_float(v->type); }
+
+static void yield_pairs(Lin *l, const Inst *yield, const IntVec *moving) {
+    ValVec out = {0};
+    for (int i = 0; i < yield->nargs; i++) vec_push(l->ad->arena, &out, primal(l, yield->args[i]));
+    for (int i = 0; i < moving->count; i++)
+        vec_push(l->ad->arena, &out, diff_or_zero(l, yield->args[moving->at[i]]));
+    build_yield(&l->b, out.at, out.count);
+}
+
+static bool contains_diff(const Region *region) {
+    for (const Inst *inst = region->first; inst; inst = inst->next)
+        if (inst->tag != TAG_primal) return true;
+    return false;
+}
+
+static void tag_control(Inst *inst, int ndiff) {
+    bool mixed = ndiff > 0;
+    for (int i = 0; i < inst->nregions; i++) mixed |= contains_diff(inst->regions[i]);
+    inst->tag = mixed ? TAG_mixed : TAG_primal;
+}
+
+static void add_diff_results(Lin *l, Inst *copy, const Inst *inst, const IntVec *moving) {
+    for (int i = 0; i < moving->count; i++) {
+        const Val *old = inst->results[moving->at[i]];
+        Val *d = inst_add_result(copy, old->type, diff_name(l, old->name));
+        d->flags |= VAL_DIFF;
+        l->d[old->id] = d;
+    }
+}
+
+/* References that have a counterpart whichever way was taken: the counterparts are results, too. */
+static IntVec paired_references(Lin *l, const Inst *inst) {
+    IntVec paired = {0};
+    for (int i = 0; i < inst->nresults; i++) {
+        bool all = !type_is_float(inst->results[i]->type);
+        for (int k = 0; k < inst->nregions && all; k++)
+            all = diff(l, inst->regions[k]->last->args[i]) != NULL;
+        if (all) vec_push(l->ad->arena, &paired, i);
+    }
+    return paired;
+}
+
+static void lin_branches(Lin *l, Inst *inst) {
+    IntVec moving = {0};
+    for (int i = 0; i < inst->nresults; i++)
+        if (carries(l, inst->results[i])) vec_push(l->ad->arena, &moving, i);
+    Val *condition = primal(l, inst->args[0]);
+    Inst *copy = build_inst(&l->b, (Op)inst->op, &condition, 1, 0, inst->nregions);
+    if (inst->op == OP_switch) {
+        copy->cases = inst->cases;
+        copy->ncases = inst->ncases;
+    }
+    Builder outer = l->b;
+    for (int k = 0; k < inst->nregions; k++) {
+        l->b = build_at_end(copy->regions[k]);
+        lin_region(l, inst->regions[k]);
+    }
+    IntVec paired = paired_references(l, inst);
+    for (int k = 0; k < inst->nregions; k++) {
+        ValVec out = {0};
+        const Inst *yield = inst->regions[k]->last;
+        l->b = build_at_end(copy->regions[k]);
+        for (int i = 0; i < yield->nargs; i++) vec_push(l->ad->arena, &out, primal(l, yield->args[i]));
+        for (int i = 0; i < paired.count; i++)
+            vec_push(l->ad->arena, &out, diff(l, yield->args[paired.at[i]]));
+        for (int i = 0; i < moving.count; i++)
+            vec_push(l->ad->arena, &out, diff_or_zero(l, yield->args[moving.at[i]]));
+        build_yield(&l->b, out.at, out.count);
+    }
+    l->b = outer;
+    for (int i = 0; i < inst->nresults; i++)
+        set_primal(l, inst->results[i],
+                   inst_add_result(copy, inst->results[i]->type, inst->results[i]->name));
+    for (int i = 0; i < paired.count; i++) {
+        const Val *old = inst->results[paired.at[i]];
+        l->d[old->id] = inst_add_result(copy, old->type, diff_name(l, old->name));
+    }
+    add_diff_results(l, copy, inst, &moving);
+    tag_control(copy, moving.count);
+}
+
+/* Values from outside that a region names are those of the copy. */
+static void map_operands(Lin *l, CloneMap *map, const Region *region) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        for (int i = 0; i < inst->nargs; i++) {
+            Val *old = inst->args[i];
+            if (!val_is_const(old) && l->p[old->id] && !map_has(&map->vals, PTR_KEY(old)))
+                clone_map_val(map, old, l->p[old->id]);
+        }
+        for (int i = 0; i < inst->nregions; i++) map_operands(l, map, inst->regions[i]);
+    }
+}
+
+/* A condition is primal code; only its parameters follow the shape of the loop. */
+static void copy_condition(Lin *l, const Region *from, Region *to) {
+    CloneMap map = {.module = l->m, .func = l->into};
+    for (int i = 0; i < from->nparams; i++) clone_map_val(&map, from->params[i], to->params[i]);
+    map_operands(l, &map, from);
+    clone_region_into(&map, from, to);
+}
+
+static void lin_loop(Lin *l, Inst *loop) {
+    Region *cond = loop->regions[0], *body = loop->regions[1];
+    IntVec moving = {0};
+    ValVec args = {0};
+    for (int i = 0; i < loop->nresults; i++)
+        if (carries(l, loop->results[i])) vec_push(l->ad->arena, &moving, i);
+    for (int i = 0; i < loop->nargs; i++) vec_push(l->ad->arena, &args, primal(l, loop->args[i]));
+    for (int i = 0; i < moving.count; i++)
+        vec_push(l->ad->arena, &args, diff_or_zero(l, loop->args[moving.at[i]]));
+    Inst *copy = build_inst(&l->b, OP_loop, args.at, args.count, 0, 2);
+    copy->hints = loop->hints;
+    for (int k = 0; k < 2; k++) {
+        const Region *from = k ? body : cond;
+        for (int i = 0; i < from->nparams; i++) {
+            Val *param = region_add_param(copy->regions[k], from->params[i]->type, from->params[i]->name);
+            if (k) set_primal(l, from->params[i], param);
+        }
+        for (int i = 0; i < moving.count; i++) {
+            const Val *old = from->params[moving.at[i]];
+            Val *param = region_add_param(copy->regions[k], old->type, diff_name(l, old->name));
+            param->flags |= VAL_DIFF;
+            if (k) l->d[old->id] = param;
+        }
+    }
+    copy_condition(l, cond, copy->regions[0]);
+    Builder outer = l->b;
+    l->b = build_at_end(copy->regions[1]);
+    lin_region(l, body);
+    yield_pairs(l, body->last, &moving);
+    l->b = outer;
+    for (int i = 0; i < loop->nresults; i++)
+        set_primal(l, loop->results[i],
+                   inst_add_result(copy, loop->results[i]->type, loop->results[i]->name));
+    add_diff_results(l, copy, loop, &moving);
+    tag_control(copy, moving.count);
+}
+
+static void lin_return(Lin *l, const Inst *inst) {
+    Val **values = arena_array(l->ad->arena, Val *, l->into->nresults ? l->into->nresults : 1);
+    for (int i = 0; i < l->f->leaves.count; i++) {
+        const Leaf *leaf = &l->f->leaves.at[i];
+        if (leaf->out < 0) continue;
+        values[leaf->fout] = primal(l, inst->args[leaf->out]);
+        if (leaf->fdout >= 0) values[leaf->fdout] = diff_or_zero(l, inst->args[leaf->out]);
+    }
+    build_return(&l->b, values, l->into->nresults);
+}
+
+static void lin_inst(Lin *l, Inst *inst) {
+    l->b.loc = inst->loc;
+    Inst *before = l->b.region->last;
+    switch ((Op)inst->op) {
+    case OP_if:
+    case OP_switch: lin_branches(l, inst); break;
+    case OP_loop: lin_loop(l, inst); break;
+    case OP_call: lin_call(l, inst); break;
+    case OP_return: lin_return(l, inst); return;
+    case OP_yield: return; /* by the owner */
+    default:
+        if (op_has(inst->op, OP_PURE) && inst->nresults == 1) lin_pure(l, inst);
+        else lin_memory(l, inst);
+    }
+    tag_from(l, before);
+}
+
+static void lin_region(Lin *l, Region *from) {
+    for (Inst *inst = from->first; inst; inst = inst->next) lin_inst(l, inst);
+}
+
+/* ---- signatures */
+
+static void number_fwd(AdFunc *f, int *nparams, int *nresults) {
+    *nparams = *nresults = 0;
+    Leaves *leaves = &f->leaves;
+    for (int i = 0, end; i < leaves->count;
+         i = end) { /* one parameter of the source after another: primal, then differential */
+        for (end = i + 1;
+             end < leaves->count && leaves->at[end].param == leaves->at[i].param && leaves->at[i].param >= 0;
+             end++) {}
+        for (int k = i; k < end; k++) {
+            leaves->at[k].fin = leaves->at[k].in >= 0 ? (*nparams)++ : -1;
+            leaves->at[k].fout = leaves->at[k].out >= 0 ? (*nresults)++ : -1;
+        }
+        for (int k = i; k < end; k++) {
+            Leaf *leaf = &leaves->at[k];
+            leaf->fdin = leaf->in >= 0 && (leaf->diff || leaf->dual) ? (*nparams)++ : -1;
+            leaf->fdout = leaf->out >= 0 && leaf->diff ? (*nresults)++ : -1;
+        }
+    }
+}
+
+static Func *declare_like_fwd(Ad *ad, AdFunc *f, const char *suffix) {
+    int nparams, nresults;
+    number_fwd(f, &nparams, &nresults);
+    Func *func =
+        func_new(ad->m, format_text(ad->arena, "%s.%s",
+                                    f->source ? f->source->name->text : f->flat->name->text, suffix));
+    Param *params = arena_array(ad->arena, Param, nparams ? nparams : 1);
+    const Type **results = arena_array(ad->arena, const Type *, nresults ? nresults : 1);
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->in >= 0) params[leaf->fin] = f->flat->params[leaf->in];
+        if (leaf->fdin >= 0) {
+            Param param = f->flat->params[leaf->in];
+            param.type = leaf->dtype;
+            param.name =
+                name_from(ad->m->names, format_text(ad->arena, "d%s", param.name ? param.name->text : ""));
+            params[leaf->fdin] = param;
+        }
+        if (leaf->out >= 0) results[leaf->fout] = leaf->type;
+        if (leaf->fdout >= 0) results[leaf->fdout] = leaf->dtype;
+    }
+    func_set_params(func, params, nparams);
+    func_set_results(func, results, nresults);
+    func->flags |= FUNC_GENERATED | FUNC_NORMAL;
+    func->loc = f->flat->loc;
+    return func;
+}
+
+void ad_declare_fwd(Ad *ad, AdFunc *f) {
+    if (!f->fwd) f->fwd = declare_like_fwd(ad, f, "fwd");
+}
+
+void ad_declare_tangent(Ad *ad, AdFunc *f) {
+    if (f->tangent) return;
+    int nparams = 0, nresults = 0;
+    Param *params = arena_array(ad->arena, Param, f->leaves.count + 1);
+    const Type **results = arena_array(ad->arena, const Type *, f->leaves.count + 1);
+    for (int i = 0; i < f->leaves.count; i++) {
+        Leaf *leaf = &f->leaves.at[i];
+        leaf->tin = leaf->tout = -1;
+        if (leaf->in >= 0 && leaf->diff) {
+            leaf->tin = nparams;
+            params[nparams] = f->flat->params[leaf->in];
+            params[nparams++].type = leaf->dtype;
+        }
+        if (leaf->out >= 0 && leaf->diff) {
+            leaf->tout = nresults;
+            results[nresults++] = leaf->dtype;
+        }
+    }
+    f->tangent = func_new(
+        ad->m, format_text(ad->arena, "%s.tangent", f->source ? f->source->name->text : f->flat->name->text));
+    func_set_params(f->tangent, params, nparams);
+    func_set_results(f->tangent, results, nresults);
+}
+
+Func *ad_linearize(Ad *ad, AdFunc *f, AdMode mode, Func *into) {
+    if (!into) into = declare_like_fwd(ad, f, "linear");
+    uint32_t n = f->flat->nvals + 1;
+    Lin l = {.ad = ad, .m = ad->m, .f = f, .mode = mode, .a = ad_activity(ad, f, mode), .into = into};
+    l.p = arena_array(ad->arena, Val *, n);
+    l.d = arena_array(ad->arena, Val *, n);
+    l.b = build_at_end(func_begin(into));
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->in < 0) continue;
+        uint32_t id = f->flat->body->params[leaf->in]->id;
+        l.p[id] = into->body->params[leaf->fin];
+        if (leaf->fdin < 0) continue;
+        l.d[id] = into->body->params[leaf->fdin];
+        if (leaf->diff) l.d[id]->flags |= VAL_DIFF;
+    }
+    lin_region(&l, f->flat->body);
+    return into;
+}

@@ -1,0 +1,465 @@
+/* Transpose: the differential half, backwards.
+ *
+ * Only linear operations occur there. Each is undone in reverse order: the adjoint of its result is handed on to its operands.
+ * The adjoint of a value is the sum of what its uses contributed; a region passes on what it contributed to values from
+ * outside ("captured"): an `if` yields it, a loop carries it as an accumulator. Shadow memory is the same memory, now
+ * holding adjoints: a load adds to it, a store takes from it and leaves zero. A local shadow is needed first in reverse and starts
+ * as zeros, so it is made at the head of the reversed region. */
+#include "autodiff/autodiff.h"
+
+typedef struct Tr {
+    Ad *ad;
+    const TransposeInput *in;
+    Transposed *out;
+} Tr;
+
+/* Adjoints so far, of values in and outside the region at work. */
+typedef struct Adjoints {
+    Map map; /* Val -> Val; NULL once taken */
+} Adjoints;
+
+static Val *take(const Adjoints *adj, const Val *v) { return map_get(&adj->map, PTR_KEY(v)); }
+
+static void put(Tr *t, Adjoints *adj, const Val *v, Val *g) {
+    map_put(t->ad->arena, &adj->map, PTR_KEY(v), g);
+}
+
+static Val *take_out(Tr *t, Adjoints *adj, const Val *v) {
+    Val *g = take(adj, v);
+    if (g) put(t, adj, v, NULL);
+    return g;
+}
+
+static void bump(Tr *t, Builder *b, Adjoints *adj, Val *v, Val *g) {
+    if (!g || val_is_const(v) || (val_is_const(g) && val_is_zero(g))) return;
+    Val *before = take(adj, v);
+    put(t, adj, v, before ? build_binary(b, OP_add, before, g) : g);
+}
+
+static Val *zero(Tr *t, const Type *type) { return ad_zero(t->ad, type); }
+
+static bool is_diff(const Val *v) { return (v->flags & VAL_DIFF) != 0; }
+
+/* ---- regions */
+
+static Region *transpose_region(Tr *t, Region *d, Region *reverse, Builder *b, Adjoints *adj, Region *primal);
+
+/* Local shadows, at the head. */
+static void open_shadows(Tr *t, const Region *d, Builder *b, InstVec *tapes) {
+    for (Inst *inst = d->first, *next; inst; inst = next) {
+        next = inst->next;
+        if (inst->op != OP_var && inst->op != OP_tape_open) continue;
+        inst_remove(inst);
+        inst_append(b->region, inst);
+        if (inst->op == OP_tape_open) vec_push(t->ad->arena, tapes, inst);
+    }
+}
+
+/* ---- linear arithmetic */
+
+static void t_arithmetic(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+    Val *g = take_out(t, adj, inst->results[0]);
+    if (!g) return;
+    Val **a = inst->args;
+    switch ((Op)inst->op) {
+    case OP_add:
+        bump(t, b, adj, a[0], g);
+        bump(t, b, adj, a[1], g);
+        return;
+    case OP_sub:
+        bump(t, b, adj, a[0], g);
+        if (!val_is_const(a[1])) bump(t, b, adj, a[1], build_unary(b, OP_neg, g));
+        return;
+    case OP_neg: bump(t, b, adj, a[0], build_unary(b, OP_neg, g)); return;
+    case OP_mul: {
+        int d = is_diff(a[1]) ? 1 : 0;
+        bump(t, b, adj, a[d], build_binary(b, OP_mul, a[1 - d], g));
+        return;
+    }
+    case OP_div: bump(t, b, adj, a[0], build_binary(b, OP_div, g, a[1])); return;
+    case OP_select:
+        if (!val_is_const(a[1])) bump(t, b, adj, a[1], build_select(b, a[0], g, zero(t, g->type)));
+        if (!val_is_const(a[2])) bump(t, b, adj, a[2], build_select(b, a[0], zero(t, g->type), g));
+        return;
+    case OP_convert: bump(t, b, adj, a[0], build_convert(b, g, a[0]->type)); return;
+    default:
+        arena_fault(t->ad->arena, format_text(t->ad->arena, "'%s' is not linear in a differential",
+                                              op_info[inst->op].name));
+    }
+}
+
+/* ---- shadow memory */
+
+/* The same place, computed anew where the reverse needs it. */
+static Val *address(Builder *b, Val *v) {
+    if (v->kind != VAL_inst || (v->inst->op != OP_field && v->inst->op != OP_elem)) return v;
+    Val *base = address(b, v->inst->args[0]);
+    if (v->inst->op == OP_field) return build_field(b, base, v->inst->index);
+    return build_elem(b, base, v->inst->args[1], v->inst->flag);
+}
+
+static void t_load(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+    Val *g = take_out(t, adj, inst->results[0]);
+    if (!g) return;
+    Val *at = address(b, inst->args[0]);
+    build_store(b, at, build_binary(b, OP_add, build_load(b, at), g));
+}
+
+static void t_store(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+    Val *at = address(b, inst->args[0]);
+    if (!val_is_const(inst->args[1])) bump(t, b, adj, inst->args[1], build_load(b, at));
+    build_store(b, at, zero(t, inst->args[1]->type));
+}
+
+static void t_copy(Tr *t, Builder *b, Inst *inst) {
+    Val *to = address(b, inst->args[0]), *from = address(b, inst->args[1]);
+    if (inst->op == OP_acc) {
+        ad_accumulate(t->ad, b, from, to);
+        return;
+    }
+    if (to == from) return;
+    ad_accumulate(t->ad, b, from, to);
+    build_zero(b, to);
+}
+
+static Inst *tape_inst(Builder *b, Op op, Val *const *args, int nargs, const Type *type) {
+    Inst *inst = build_inst(b, op, args, nargs, 0, 0);
+    inst->type = type;
+    return inst;
+}
+
+static void t_tape(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+    Val **a = inst->args;
+    switch ((Op)inst->op) {
+    case OP_tape_push: {
+        const Type *type = a[1]->type;
+        Inst *pop = tape_inst(b, OP_tape_pop, a, 1, NULL);
+        bump(t, b, adj, a[1], inst_add_result(pop, type, NULL));
+        return;
+    }
+    case OP_tape_pop: {
+        Val *g = take_out(t, adj, inst->results[0]);
+        Val *args[2] = {a[0], g ? g : zero(t, inst->results[0]->type)};
+        tape_inst(b, OP_tape_push, args, 2, NULL);
+        return;
+    }
+    case OP_tape_grow: tape_inst(b, OP_tape_shrink, a, 2, inst->type); return;
+    case OP_tape_shrink: {
+        Inst *grow = tape_inst(b, OP_tape_grow, a, 2, inst->type);
+        inst_add_result(grow, type_basic(t->ad->m->types, TYPE_int64), NULL);
+        return;
+    }
+    case OP_tape_load: {
+        Val *g = take_out(t, adj, inst->results[0]);
+        if (!g) return;
+        Inst *load = tape_inst(b, OP_tape_load, a, 2, NULL);
+        Val *before = inst_add_result(load, g->type, NULL),
+            *args[3] = {a[0], a[1], build_binary(b, OP_add, before, g)};
+        tape_inst(b, OP_tape_store, args, 3, NULL);
+        return;
+    }
+    default: {
+        Inst *load = tape_inst(b, OP_tape_load, a, 2, NULL);
+        Val *g = inst_add_result(load, a[2]->type, NULL), *args[3] = {a[0], a[1], zero(t, a[2]->type)};
+        bump(t, b, adj, a[2], g);
+        tape_inst(b, OP_tape_store, args, 3, NULL);
+        return;
+    }
+    }
+}
+
+/* ---- control flow */
+
+typedef struct Captured {
+    VEC(Val *) vals;
+} Captured;
+
+/* Values from outside that a region contributed to. */
+static void add_captured(Tr *t, Captured *captured, const Adjoints *adj) {
+    for (int i = 0; i < adj->map.count; i++) {
+        Val *v = (Val *)(uintptr_t)adj->map.entries[i].key;
+        if (!adj->map.entries[i].value) continue;
+        bool known = false;
+        for (int k = 0; k < captured->vals.count && !known; k++) known = captured->vals.at[k] == v;
+        if (!known) vec_push(t->ad->arena, &captured->vals, v);
+    }
+}
+
+static void t_branches(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+    Inst *primal = inst->note;
+    int n = inst->nregions;
+    Val **gs = arena_array(t->ad->arena, Val *, inst->nresults ? inst->nresults : 1);
+    for (int i = 0; i < inst->nresults; i++) gs[i] = take_out(t, adj, inst->results[i]);
+    Region **regions = arena_array(t->ad->arena, Region *, n);
+    Adjoints *inner = arena_array(t->ad->arena, Adjoints, n);
+    Captured captured = {0};
+    bool empty = true;
+    for (int k = 0; k < n; k++) {
+        regions[k] = region_new(t->in->func, NULL);
+        Builder rb = build_at_end(regions[k]);
+        const Inst *yield = inst->regions[k]->last;
+        for (int i = 0; i < inst->nresults; i++) bump(t, &rb, &inner[k], yield->args[i], gs[i]);
+        transpose_region(t, inst->regions[k], regions[k], &rb, &inner[k], primal->regions[k]);
+        add_captured(t, &captured, &inner[k]);
+        empty &= regions[k]->first == NULL;
+    }
+    if (empty && captured.vals.count == 0) return;
+    Inst *reverse = build_inst(b, (Op)inst->op, inst->args, 1, 0, n);
+    if (inst->op == OP_switch) {
+        reverse->cases = inst->cases;
+        reverse->ncases = inst->ncases;
+    }
+    map_put(t->ad->arena, &t->out->mirror, PTR_KEY(primal), reverse);
+    for (int k = 0; k < n; k++) {
+        reverse->regions[k] = regions[k];
+        regions[k]->owner = reverse;
+        Builder rb = build_at_end(regions[k]);
+        ValVec values = {0};
+        for (int i = 0; i < captured.vals.count; i++) {
+            Val *g = take(&inner[k], captured.vals.at[i]);
+            vec_push(t->ad->arena, &values, g ? g : zero(t, captured.vals.at[i]->type));
+        }
+        build_yield(&rb, values.at, values.count);
+    }
+    for (int i = 0; i < captured.vals.count; i++) {
+        Val *g = inst_add_result(reverse, captured.vals.at[i]->type, name_from(t->ad->m->names, "g"));
+        bump(t, b, adj, captured.vals.at[i], g);
+    }
+}
+
+/* Counts the trip count down; `it` is the index of the primal iteration. */
+static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+    Ad *ad = t->ad;
+    Inst *primal = inst->note;
+    LoopInfo *info = ad_loop_info(ad, primal);
+    Region *d = inst->regions[1], *body = region_new(t->in->func, NULL);
+    int n = inst->nresults;
+    const Type *word = type_basic(ad->m->types, TYPE_int64);
+    Val **starts = arena_array(ad->arena, Val *, n ? n : 1),
+        **bars = arena_array(ad->arena, Val *, n ? n : 1);
+    Name g_name = name_from(ad->m->names, "g");
+    for (int i = 0; i < n; i++) starts[i] = take_out(t, adj, inst->results[i]);
+    Val *left = region_add_param(body, word, name_from(ad->m->names, "left"));
+    for (int i = 0; i < n; i++) bars[i] = region_add_param(body, d->params[i]->type, g_name);
+    Builder rb = build_at_end(body);
+    rb.no_fold = true;
+    Val *it = build_binary(&rb, OP_sub, left, ad_int64(ad, 1));
+    rb.no_fold = false;
+    it->name = name_from(ad->m->names, "it");
+    Adjoints inner = {0};
+    for (int i = 0; i < n; i++) bump(t, &rb, &inner, d->last->args[i], bars[i]);
+    transpose_region(t, d, body, &rb, &inner, primal->regions[1]);
+    Val **nexts = arena_array(ad->arena, Val *, n ? n : 1);
+    bool idle = body->first->next == NULL;
+    for (int i = 0; i < n; i++) {
+        nexts[i] = take_out(t, &inner, d->params[i]);
+        idle &= nexts[i] == bars[i];
+    }
+    Captured captured = {0};
+    add_captured(t, &captured, &inner);
+    if (idle && captured.vals.count == 0) { /* nothing happens in it */
+        for (int i = 0; i < n; i++) bump(t, b, adj, inst->args[i], starts[i]);
+        return;
+    }
+    ValVec args = {0}, yields = {0};
+    vec_push(ad->arena, &args, info->trip);
+    vec_push(ad->arena, &yields, it);
+    for (int i = 0; i < n; i++) {
+        vec_push(ad->arena, &args, starts[i] ? starts[i] : zero(t, bars[i]->type));
+        vec_push(ad->arena, &yields, nexts[i] ? nexts[i] : zero(t, bars[i]->type));
+    }
+    for (int i = 0; i < captured.vals.count; i++) {
+        const Val *v = captured.vals.at[i];
+        Val *sum = region_add_param(body, v->type, name_from(ad->m->names, "sum"));
+        vec_push(ad->arena, &args, zero(t, v->type));
+        vec_push(ad->arena, &yields, build_binary(&rb, OP_add, sum, take(&inner, v)));
+    }
+    build_yield(&rb, yields.at, yields.count);
+    Inst *reverse = build_inst(b, OP_loop, args.at, args.count, 0, 2);
+    reverse->regions[1] = body;
+    body->owner = reverse;
+    Region *cond = reverse->regions[0];
+    for (int i = 0; i < body->nparams; i++)
+        region_add_param(cond, body->params[i]->type, body->params[i]->name);
+    Builder cb = build_at_end(cond);
+    Val *go = build_binary(&cb, OP_lt, ad_int64(ad, 0), cond->params[0]);
+    build_yield(&cb, &go, 1);
+    for (int i = 0; i < body->nparams; i++)
+        inst_add_result(reverse, body->params[i]->type, body->params[i]->name);
+    map_put(ad->arena, &t->out->mirror, PTR_KEY(primal), reverse);
+    info->reverse = reverse;
+    info->it = it;
+    for (int i = 0; i < n; i++) bump(t, b, adj, inst->args[i], reverse->results[1 + i]);
+    for (int i = 0; i < captured.vals.count; i++)
+        bump(t, b, adj, captured.vals.at[i], reverse->results[1 + n + i]);
+}
+
+/* ---- calls */
+
+static bool is_stable(const Tr *t, Val *v) {
+    Val *root = ad_root(v);
+    return root && root->id < t->in->nstable && t->in->stable[root->id];
+}
+
+/* Is there anything that the call could pass back? */
+static bool matters(Tr *t, AdFunc *callee, Val *const *gs) {
+    bool outputs = false, duals = false;
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (leaf->tout >= 0 && gs[leaf->tout]) return true;
+        if (leaf->by_ref && leaf->diff && leaf->dir != DIR_in) return true;
+        if (leaf->diff && !leaf->by_ref && leaf->type->kind == TYPE_tape) return true;
+        outputs |= leaf->tout >= 0;
+        duals |= leaf->dual;
+    }
+    return !outputs && (duals || ad_has_sources(t->ad, callee));
+}
+
+static bool *stable_leaves(Tr *t, AdFunc *callee, const Inst *call) {
+    bool *stable = arena_array(t->ad->arena, bool, callee->leaves.count + 1);
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        stable[i] = leaf->by_ref && leaf->dir == DIR_in && is_stable(t, call->args[leaf->in]);
+    }
+    return stable;
+}
+
+/* The arguments of prop that both kinds of callee have in common: seeds, shadows. */
+static void add_seeds(Tr *t, Builder *b, AdFunc *callee, Val *const *gs, Inst *tangent, ValVec *args) {
+    Ad *ad = t->ad;
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (leaf->tout >= 0)
+            vec_push(ad->arena, args, gs[leaf->tout] ? gs[leaf->tout] : zero(t, leaf->dtype));
+    }
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        bool shadow = leaf->tin >= 0 && (leaf->by_ref || leaf->type->kind == TYPE_tape);
+        if (shadow) vec_push(ad->arena, args, address(b, tangent->args[leaf->tin]));
+    }
+}
+
+static void bump_inputs(Tr *t, Builder *b, Adjoints *adj, AdFunc *callee, const Inst *tangent,
+                        const Inst *prop) {
+    int next = 0;
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (leaf->tin < 0 || leaf->by_ref || leaf->type->kind == TYPE_tape) continue;
+        bump(t, b, adj, tangent->args[leaf->tin], prop->results[next++]);
+    }
+}
+
+static void add_duals(Tr *t, const CallNote *note, ValVec *args) {
+    const Leaves *leaves = &note->plan.callee->leaves;
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].dual && leaves->at[i].in >= 0) vec_push(t->ad->arena, args, note->duals[i]);
+}
+
+/* A derivative written by the user gets the primal arguments as they were at the call. */
+static void t_custom(Tr *t, Builder *b, Adjoints *adj, Inst *inst, Val *const *gs) {
+    const CallNote *note = inst->note;
+    AdFunc *callee = note->plan.callee;
+    Func *prop = ad_bwd_adapter(t->ad, callee, note->plan.custom);
+    ValVec args = {0};
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (leaf->in >= 0)
+            vec_push(t->ad->arena, &args, ad_keep_argument(t->ad, t->in, note->primal, leaf, b));
+    }
+    add_duals(t, note, &args);
+    add_seeds(t, b, callee, gs, inst, &args);
+    Inst *call = build_call(b, prop, args.at, args.count);
+    bump_inputs(t, b, adj, callee, inst, call);
+}
+
+static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+    Ad *ad = t->ad;
+    const CallNote *note = inst->note;
+    AdFunc *callee = note->plan.callee;
+    Val **gs = arena_array(ad->arena, Val *, inst->nresults ? inst->nresults : 1);
+    for (int i = 0; i < inst->nresults; i++) gs[i] = take_out(t, adj, inst->results[i]);
+    if (!matters(t, callee, gs)) return;
+    if (note->plan.kind == CALL_custom) {
+        t_custom(t, b, adj, inst, gs);
+        return;
+    }
+    Inst *call = note->primal;
+    Reverse *reverse = ad_reverse(ad, callee, stable_leaves(t, callee, call));
+    if (!reverse->pri) return;
+    bool again = callee->source && (callee->source->flags & FUNC_RECOMPUTE);
+    for (int i = 0; i < callee->leaves.count && again; i++)
+        again = !callee->leaves.at[i].by_ref || is_stable(t, call->args[callee->leaves.at[i].in]);
+    Inst *pri = call;
+    if (again) {
+        pri = build_inst(b, OP_call, call->args, call->nargs, 0, 0);
+        for (int i = 0; i < call->nresults; i++)
+            inst_add_result(pri, call->results[i]->type, call->results[i]->name);
+    }
+    pri->callee = reverse->pri;
+    if (reverse->uses_tape) inst_add_arg(pri, again ? t->in->reverse_tape : t->in->tape);
+    ValVec args = {0};
+    for (int i = 0; i < reverse->nprimal; i++)
+        vec_push(ad->arena, &args, call->args[reverse->primal_params[i]]);
+    add_duals(t, note, &args);
+    for (int i = 0; i < reverse->nslots; i++)
+        vec_push(ad->arena, &args, inst_add_result(pri, reverse->slots[i], name_from(ad->m->names, "ctx")));
+    add_seeds(t, b, callee, gs, inst, &args);
+    if (reverse->uses_tape) vec_push(ad->arena, &args, t->in->reverse_tape);
+    Inst *prop = build_call(b, reverse->prop, args.at, args.count);
+    bump_inputs(t, b, adj, callee, inst, prop);
+}
+
+/* ---- dispatch */
+
+static void t_inst(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+    b->loc = inst->loc;
+    switch ((Op)inst->op) {
+    case OP_if:
+    case OP_switch: t_branches(t, b, adj, inst); return;
+    case OP_loop: t_loop(t, b, adj, inst); return;
+    case OP_call: t_call(t, b, adj, inst); return;
+    case OP_load: t_load(t, b, adj, inst); return;
+    case OP_store: t_store(t, b, adj, inst); return;
+    case OP_copy:
+    case OP_acc: t_copy(t, b, inst); return;
+    case OP_zero: build_zero(b, address(b, inst->args[0])); return;
+    case OP_field:
+    case OP_elem:
+    case OP_yield:
+    case OP_tape_close: return;
+    case OP_tape_push:
+    case OP_tape_pop:
+    case OP_tape_grow:
+    case OP_tape_shrink:
+    case OP_tape_load:
+    case OP_tape_store: t_tape(t, b, adj, inst); return;
+    default: t_arithmetic(t, b, adj, inst);
+    }
+}
+
+static Region *transpose_region(Tr *t, Region *d, Region *reverse, Builder *b, Adjoints *adj,
+                                Region *primal) {
+    InstVec tapes = {0};
+    open_shadows(t, d, b, &tapes);
+    for (Inst *inst = d->last, *before; inst; inst = before) {
+        before = inst->prev;
+        t_inst(t, b, adj, inst);
+    }
+    for (int i = 0; i < tapes.count; i++) build_inst(b, OP_tape_close, tapes.at[i]->results, 1, 0, 0);
+    map_put(t->ad->arena, &t->out->mirror, PTR_KEY(primal), reverse);
+    return reverse;
+}
+
+Transposed ad_transpose(Ad *ad, const TransposeInput *input) {
+    Transposed out = {0};
+    Tr t = {ad, input, &out};
+    out.reverse = region_new(input->func, NULL);
+    Builder b = build_at_end(out.reverse);
+    Adjoints adj = {0};
+    const Inst *end = input->halves.diff->last;
+    for (int i = 0; i < end->nargs; i++) bump(&t, &b, &adj, end->args[i], input->seeds.at[i]);
+    transpose_region(&t, input->halves.diff, out.reverse, &b, &adj, input->halves.primal);
+    for (int i = 0; i < input->params.count; i++)
+        vec_push(ad->arena, &out.adjoints, take(&adj, input->params.at[i]));
+    return out;
+}

@@ -1,0 +1,349 @@
+/* Variables that are read though nothing can have written them, and `out` parameters that are left unwritten.
+ *
+ * A walk over the checked body that keeps, for the place it is at, the set of variables that some path from the start may
+ * have written. A read of a variable that is not in the set is certainly a mistake, whatever the run: only those are
+ * reported, once per variable. Where paths join the sets join; a place that cannot be reached has no paths. A loop is
+ * gone through once: what is written anywhere in it may have been written when an iteration starts.
+ *
+ * Writing any part of a variable counts as writing it, and so does taking its address. */
+#include "check/checker.h"
+
+typedef struct Paths {
+    bool reached;
+    uint64_t *written; /* a bit per variable; NULL: none */
+} Paths;
+
+typedef struct Jump { /* where break and continue go */
+    struct Jump *outer;
+    const Stmt *stmt;
+    Paths after;
+} Jump;
+
+typedef struct Walk {
+    Checker *c;
+    const Decl *func;
+    Map variables; /* Decl -> index + 1 */
+    DeclVec outs;
+    int words;
+    Paths now;
+    Jump *jumps;
+    bool gathering; /* only looking for what a loop writes */
+} Walk;
+
+/* ---- sets of paths */
+
+static Paths copy_paths(const Walk *w, Paths paths) {
+    if (paths.written)
+        paths.written = arena_copy(w->c->arena, paths.written, sizeof *paths.written * (size_t)w->words);
+    return paths;
+}
+
+static void join_paths(Walk *w, Paths *into, Paths from) {
+    if (!from.reached) return;
+    if (!into->reached) {
+        *into = copy_paths(w, from);
+        return;
+    }
+    if (!into->written) into->written = arena_array(w->c->arena, uint64_t, w->words);
+    for (int i = 0; from.written && i < w->words; i++) into->written[i] |= from.written[i];
+}
+
+static int index_of(const Walk *w, const Decl *decl) { return (int)(intptr_t)map_get(&w->variables, PTR_KEY(decl)) - 1; }
+
+static bool is_written(const Walk *w, int index) {
+    return w->now.written && (w->now.written[index / 64] >> (index % 64) & 1);
+}
+
+static void set_written(Walk *w, int index) {
+    if (!w->now.written) w->now.written = arena_array(w->c->arena, uint64_t, w->words);
+    w->now.written[index / 64] |= (uint64_t)1 << (index % 64);
+}
+
+static void write_variable(Walk *w, const Decl *decl) {
+    int index = index_of(w, decl);
+    if (index >= 0) set_written(w, index);
+}
+
+static void read_variable(Walk *w, const Expr *e) {
+    int index = index_of(w, e->decl);
+    if (index < 0 || is_written(w, index) || !w->now.reached || w->gathering) return;
+    report(w->c, DIAG_uninitialised, e->loc, e->decl->name->text);
+    note(w->c, DIAG_note_declared_here, e->decl->loc, e->decl->name->text);
+    map_put(w->c->arena, &w->variables, PTR_KEY(e->decl), NULL); /* once is enough */
+}
+
+/* ---- expressions */
+
+static void walk_expr(Walk *w, const Expr *e);
+
+/* What is evaluated on the way to a place; its root is not read. */
+static const Decl *walk_place(Walk *w, const Expr *e) {
+    switch ((ExprKind)e->kind) {
+    case EXPR_decl:
+        for (int i = 0; i < e->args.count; i++)
+            if (e->args.at[i]) walk_expr(w, e->args.at[i]);
+        return e->a ? walk_place(w, e->a) : e->decl;
+    case EXPR_element: {
+        bool elsewhere = e->a->type->kind == TYPE_pointer || e->a->type->kind == TYPE_buffer;
+        const Decl *root = NULL;
+        if (elsewhere) walk_expr(w, e->a);
+        else root = walk_place(w, e->a);
+        walk_expr(w, e->b);
+        return root;
+    }
+    case EXPR_swizzle:
+    case EXPR_part:
+    case EXPR_convert:
+    case EXPR_paren: return walk_place(w, e->a);
+    default: walk_expr(w, e); return NULL;
+    }
+}
+
+static void walk_both(Walk *w, const Expr *always, const Expr *then, const Expr *otherwise) {
+    walk_expr(w, always);
+    Paths before = copy_paths(w, w->now);
+    walk_expr(w, then);
+    Paths after = w->now;
+    w->now = before;
+    if (otherwise) walk_expr(w, otherwise);
+    join_paths(w, &w->now, after);
+}
+
+static bool is_lazy(const Expr *e) {
+    return e->args.count == 2 && (e->op == OPERATOR_and || e->op == OPERATOR_or) && type_is_scalar(e->type);
+}
+
+/* Arguments first, in order; what the call writes is written when it is over. */
+static void walk_invoke(Walk *w, const Expr *e) {
+    const FuncSig *sig = e->nmodes == 0 && e->decl->kind == DECL_func ? signature_of(w->c, e->decl) : NULL;
+    const Decl **roots = arena_array(w->c->arena, const Decl *, e->args.count + 1);
+    bool changes_object = sig && sig->has_this && sig->this_pass == PASS_inout;
+    if (e->a && changes_object) roots[0] = walk_place(w, e->a);
+    else if (e->a) walk_expr(w, e->a);
+    for (int i = 0; i < e->args.count; i++) {
+        const Expr *arg = e->args.at[i];
+        if (!arg) continue;
+        uint8_t pass = sig && i < sig->nparams ? sig->params[i].pass : PASS_in;
+        if (!sig && (arg->flags & EXPR_PLACE)) pass = PASS_out; /* a derivative: some are written */
+        bool only_written = pass == PASS_out || pass == PASS_ref;
+        if (pass == PASS_inout || !only_written) walk_expr(w, arg);
+        if (pass == PASS_inout || only_written) roots[i + 1] = walk_place(w, arg);
+    }
+    for (int i = 0; i <= e->args.count; i++)
+        if (roots[i]) write_variable(w, roots[i]);
+}
+
+static void walk_parts(Walk *w, const Expr *e) {
+    if (e->a) walk_expr(w, e->a);
+    if (e->b) walk_expr(w, e->b);
+    if (e->c) walk_expr(w, e->c);
+    for (int i = 0; i < e->args.count; i++)
+        if (e->args.at[i]) walk_expr(w, e->args.at[i]);
+}
+
+static void walk_expr(Walk *w, const Expr *e) {
+    const Decl *root;
+    switch ((ExprKind)e->kind) {
+    case EXPR_decl:
+        if (e->a || e->decl->kind != DECL_var) walk_parts(w, e);
+        else read_variable(w, e);
+        return;
+    case EXPR_assign:
+        root = walk_place(w, e->a);
+        walk_expr(w, e->b);
+        if (root) write_variable(w, root);
+        return;
+    case EXPR_update:
+        walk_parts(w, e);
+        root = walk_place(w, e->a);
+        if (root) write_variable(w, root);
+        return;
+    case EXPR_address:
+        root = walk_place(w, e->a);
+        if (root) write_variable(w, root);
+        return;
+    case EXPR_select:
+        if (type_is_scalar(e->a->type)) walk_both(w, e->a, e->b, e->c);
+        else walk_parts(w, e);
+        return;
+    case EXPR_builtin:
+        if (is_lazy(e)) walk_both(w, e->args.at[0], e->args.at[1], NULL);
+        else walk_parts(w, e);
+        return;
+    case EXPR_invoke:
+        if (e->decl && e->decl->kind != DECL_var) walk_invoke(w, e);
+        else walk_parts(w, e);
+        return;
+    case EXPR_sizeof:
+    case EXPR_alignof:
+    case EXPR_countof:
+    case EXPR_type: return;
+    default: walk_parts(w, e);
+    }
+}
+
+/* ---- statements */
+
+static void walk_stmt(Walk *w, const Stmt *stmt);
+
+static void leave(Walk *w) { w->now = (Paths){0}; }
+
+static void jump_to(Walk *w, const Stmt *target) {
+    for (Jump *jump = w->jumps; jump; jump = jump->outer)
+        if (jump->stmt == target) join_paths(w, &jump->after, w->now);
+    leave(w);
+}
+
+/* Nothing in the `out` parameter when the function is left. */
+static void check_outs(Walk *w, Loc loc) {
+    if (!w->now.reached || w->gathering) return;
+    for (int i = 0; i < w->outs.count; i++) {
+        const Decl *param = w->outs.at[i];
+        int index = index_of(w, param);
+        if (index < 0 || is_written(w, index)) continue;
+        report(w->c, DIAG_out_unwritten, loc, param->name->text);
+        note(w->c, DIAG_note_declared_here, param->loc, param->name->text);
+        map_put(w->c->arena, &w->variables, PTR_KEY(param), NULL);
+    }
+}
+
+static void walk_if(Walk *w, const Stmt *stmt) {
+    if (stmt->expr) walk_expr(w, stmt->expr);
+    Paths before = copy_paths(w, w->now);
+    walk_stmt(w, stmt->then);
+    Paths after = w->now;
+    w->now = before;
+    if (stmt->other) walk_stmt(w, stmt->other);
+    join_paths(w, &w->now, after);
+}
+
+static void walk_switch(Walk *w, const Stmt *stmt) {
+    walk_expr(w, stmt->expr);
+    if (!stmt->then) return;
+    Jump jump = {w->jumps, stmt, {0}};
+    w->jumps = &jump;
+    Paths start = copy_paths(w, w->now);
+    bool has_default = false;
+    leave(w);
+    for (int i = 0; i < stmt->then->body.count; i++) {
+        const Stmt *s = stmt->then->body.at[i];
+        if (s->kind == STMT_case) {
+            has_default |= s->is_default;
+            join_paths(w, &w->now, start);
+        } else walk_stmt(w, s);
+    }
+    w->jumps = jump.outer;
+    if (!has_default) join_paths(w, &w->now, start);
+    join_paths(w, &w->now, jump.after);
+}
+
+static void walk_iteration(Walk *w, const Stmt *stmt) {
+    bool first = stmt->kind != STMT_do;
+    if (first && stmt->kind != STMT_static_for && stmt->expr) walk_expr(w, stmt->expr);
+    if (stmt->then) walk_stmt(w, stmt->then);
+    if (!first) walk_expr(w, stmt->expr);
+    if (stmt->kind == STMT_for && stmt->step) walk_expr(w, stmt->step);
+}
+
+static void walk_loop(Walk *w, const Stmt *stmt) {
+    if (stmt->init) walk_stmt(w, stmt->init);
+    Jump jump = {w->jumps, stmt, {0}};
+    Paths start = copy_paths(w, w->now);
+    if (!w->gathering) { /* what an earlier iteration may have done */
+        w->jumps = NULL;
+        w->gathering = true;
+        walk_iteration(w, stmt);
+        w->gathering = false;
+        join_paths(w, &start, w->now);
+        w->now = copy_paths(w, start);
+    }
+    w->jumps = &jump;
+    walk_iteration(w, stmt);
+    w->jumps = jump.outer;
+    bool endless = stmt->kind != STMT_static_for && always_leaves(stmt);
+    if (endless) leave(w);
+    else join_paths(w, &w->now, start);
+    join_paths(w, &w->now, jump.after);
+}
+
+static void walk_decls(Walk *w, const Stmt *stmt) {
+    for (int i = 0; i < stmt->decls.count; i++) {
+        const Decl *decl = stmt->decls.at[i];
+        if (decl->kind == DECL_var && decl->init && decl->init->type) walk_expr(w, decl->init);
+    }
+}
+
+static void walk_stmt(Walk *w, const Stmt *stmt) {
+    switch ((StmtKind)stmt->kind) {
+    case STMT_expr: walk_expr(w, stmt->expr); break;
+    case STMT_decl: walk_decls(w, stmt); break;
+    case STMT_block:
+        for (int i = 0; i < stmt->body.count; i++) walk_stmt(w, stmt->body.at[i]);
+        break;
+    case STMT_if: walk_if(w, stmt); break;
+    case STMT_switch: walk_switch(w, stmt); break;
+    case STMT_for:
+    case STMT_while:
+    case STMT_do:
+    case STMT_static_for: walk_loop(w, stmt); break;
+    case STMT_break:
+    case STMT_continue:
+        if (w->gathering) break; /* the statements after it count, too: some other iteration gets there */
+        jump_to(w, stmt->target);
+        break;
+    case STMT_return:
+        if (stmt->expr) walk_expr(w, stmt->expr);
+        check_outs(w, stmt->loc);
+        if (!w->gathering) leave(w);
+        break;
+    case STMT_defer:
+    case STMT_label: walk_stmt(w, stmt->then); break;
+    case STMT_case:
+    case STMT_empty:
+    case STMT_static_assert:
+    case STMT_discard: break;
+    }
+}
+
+/* ---- which variables are watched */
+
+/* An empty struct has nothing to write, an Optional starts as none. */
+static bool has_contents(Checker *c, const Type *type) {
+    if (has_error(type) || type->kind == TYPE_optional || type->kind == TYPE_function) return false;
+    if (type->kind == TYPE_struct) return check_all_fields(c, type).count > 0;
+    return type->kind != TYPE_array || has_contents(c, type->args[0]);
+}
+
+static void watch(Walk *w, Decl *decl) {
+    if (!decl->name || !decl->type || !has_contents(w->c, decl->type)) return;
+    map_put(w->c->arena, &w->variables, PTR_KEY(decl), (void *)(intptr_t)(w->variables.count + 1));
+}
+
+static void watch_locals(Walk *w, const Stmt *stmt) {
+    if (!stmt) return;
+    bool binds = stmt->kind == STMT_if || stmt->kind == STMT_static_for; /* their variable has a value */
+    for (int i = 0; !binds && i < stmt->decls.count; i++) {
+        Decl *decl = stmt->decls.at[i];
+        if (decl->kind == DECL_var && !decl->init && !(decl->modifiers & MODIFIER_static)) watch(w, decl);
+    }
+    watch_locals(w, stmt->init);
+    watch_locals(w, stmt->then);
+    watch_locals(w, stmt->other);
+    for (int i = 0; i < stmt->body.count; i++) watch_locals(w, stmt->body.at[i]);
+}
+
+void check_assigned(Checker *c, Decl *func) {
+    if ((func->flags & DECL_PRELUDE) || !func->body) return;
+    Walk w = {.c = c, .func = func, .now = {.reached = true}};
+    const FuncSig *sig = signature_of(c, func);
+    for (int i = 0; i < sig->nparams; i++)
+        if (sig->params[i].pass == PASS_out && sig->params[i].decl) {
+            vec_push(c->arena, &w.outs, sig->params[i].decl);
+            watch(&w, sig->params[i].decl);
+        }
+    watch_locals(&w, func->body);
+    if (w.variables.count == 0) return;
+    w.words = (w.variables.count + 63) / 64;
+    walk_stmt(&w, func->body);
+    check_outs(&w, func->end ? func->end : func->loc);
+}

@@ -1,0 +1,371 @@
+/* Passes: what they tell and what they are told; that they stay linear. What they do is in tests/ir. */
+#include "opt/opt.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+#include <cmocka.h>
+
+static Arena arena;
+static Names names;
+static Types types;
+static Sources sources;
+static Diags diags;
+static Module *module;
+static const char *message;
+
+static void keep_message(void *user, const Diagnostic *diagnostic) {
+    (void)user;
+    message = format_text(&arena, "%d: %s", diagnostic->at.line, diagnostic->message);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    arena_init(&arena, allocator_system, NULL);
+    names_init(&names, &arena);
+    types_init(&types, &arena, &names);
+    sources_init(&sources, &arena);
+    diags_init(&diags, &arena, &sources);
+    diags.sink = keep_message;
+    message = "";
+    module = module_new(&arena, &types, &names, &diags);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    arena_free(&arena);
+    return 0;
+}
+
+/* The last function of the text. */
+static Func *read_func(const char *text) {
+    bool fine = ir_parse(module, source_add(&sources, name_from(&names, "text"), str_of(text)));
+    diags_flush(&diags);
+    if (!fine) fail_msg("%s", message);
+    return vec_last(&module->funcs);
+}
+
+static const char *print_func(const Func *func) {
+    Text text = {.arena = &arena};
+    ir_print_func(&text, func);
+    return text.at;
+}
+
+static void count_calls(void *user, Inst *inst) { *(int *)user += inst->op == OP_call; }
+
+static int calls_in(const Func *func) {
+    int calls = 0;
+    region_walk(func->body, count_calls, &calls);
+    return calls;
+}
+
+/* ---- what they tell */
+
+typedef bool (*Pass)(Func *func);
+
+static bool inline_any(Func *func) { return opt_inline(func, (InlinePolicy){.max_size = 100}); }
+
+static const struct {
+    const char *name;
+    Pass pass;
+} passes[] = {{"sroa", opt_sroa}, {"ssa", opt_ssa},       {"simplify", opt_simplify}, {"cse", opt_cse},
+              {"licm", opt_licm}, {"unroll", opt_unroll}, {"dce", opt_dce},           {"inline", inline_any}};
+#define PASS_COUNT ((int)(sizeof passes / sizeof *passes))
+
+static void nothing_to_do_is_told(void **state) {
+    (void)state;
+    Func *func = read_func("func @g(%x: float) -> float noinline {\n  return %x\n}\n"
+                           "func @f(%n: int, %x: float, %p: inout float) -> float {\n"
+                           "  %i, %s = loop (%i.1: int = 0, %s.1: float = %x) {\n"
+                           "    %c = lt %i.1, %n\n    yield %c\n  } do {\n"
+                           "    %0 = load %p\n    %1 = mul %s.1, %0\n    %2 = call @g(%1)\n    store %p, %2\n"
+                           "    %3 = add %i.1, 1\n    yield %3, %1\n  }\n  return %s\n}\n");
+    Func *declared = func_new(module, "declared");
+    const char *before = print_func(func);
+    for (int i = 0; i < PASS_COUNT; i++) {
+        if (passes[i].pass(func)) fail_msg("%s says that it changed something", passes[i].name);
+        assert_string_equal(print_func(func), before);
+        assert_false(passes[i].pass(declared));
+    }
+}
+
+/* ---- inlining */
+
+static bool veto(void *user, const Func *callee, const Inst *call) {
+    assert_ptr_equal(call->callee, callee);
+    return strcmp(callee->name->text, user) != 0;
+}
+
+static const char calls[] = "func @small(%x: float) -> float {\n  %0 = neg %x\n  return %0\n}\n"
+                            "func @large(%x: float) -> float {\n  %0 = neg %x\n  %1 = sin %0\n  %2 = cos %1\n"
+                            "  return %2\n}\n"
+                            "func @forced(%x: float) -> float inline {\n  %0 = sin %x\n  %1 = sin %0\n"
+                            "  %2 = sin %1\n  return %2\n}\n"
+                            "func @f(%x: float) -> float {\n  %0 = call @small(%x)\n  %1 = call @large(%0)\n"
+                            "  %2 = call @forced(%1)\n  return %2\n}\n";
+
+static void the_policy_decides(void **state) {
+    (void)state;
+    Func *func = read_func(calls);
+    assert_true(opt_inline(func, (InlinePolicy){.max_size = 2}));
+    assert_int_equal(calls_in(func), 1); /* large */
+    tear_down(NULL), set_up(NULL);
+    func = read_func(calls);
+    assert_true(opt_inline(func, (InlinePolicy){.max_size = 100, .may = veto, .user = "forced"}));
+    assert_int_equal(calls_in(func), 1);
+    tear_down(NULL), set_up(NULL);
+    func = read_func(calls);
+    assert_true(opt_inline(func, (InlinePolicy){.max_size = 0}));
+    assert_int_equal(calls_in(func), 2); /* only what says [ForceInline] */
+    assert_null(ir_verify(&arena, func));
+}
+
+static void mutual_recursion_ends(void **state) {
+    (void)state;
+    Func *func =
+        read_func("func @a(%n: int) -> int {\n  %0 = call @b(%n)\n  %1 = call @b(%0)\n  return %1\n}\n"
+                  "func @b(%n: int) -> int {\n  %0 = call @a(%n)\n  %1 = call @a(%0)\n  return %1\n}\n"
+                  "func @f(%n: int) -> int {\n  %0 = call @a(%n)\n  return %0\n}\n");
+    assert_true(opt_inline(func, (InlinePolicy){.max_size = 100}));
+    assert_int_equal(calls_in(func), 4); /* a, twice b in it, twice a in each of those */
+    assert_null(ir_verify(&arena, func));
+}
+
+/* ---- unrolling */
+
+static void loops_that_stay_are_reported(void **state) {
+    (void)state;
+    Func *func =
+        read_func("func @f(%n: int) {\n"
+                  "  %i = loop unroll -1 (%i.1: int = 0) {\n    %c = lt %i.1, %n\n    yield %c\n  } do {\n"
+                  "    %0 = add %i.1, 1\n    yield %0\n  }\n  return\n}\n");
+    assert_false(opt_unroll(func));
+    diags_flush(&diags);
+    assert_string_equal(message,
+                        "2: this loop is not unrolled: the number of iterations is not known, or too large");
+    assert_int_equal(diags.warnings, 1);
+}
+
+static int trips(const char *initial, const char *test, const char *step) {
+    tear_down(NULL), set_up(NULL);
+    Func *func =
+        read_func(format_text(&arena,
+                              "func @f(%%p: inout int) {\n"
+                              "  %%r = loop unroll -1 (%%i: int = %s) {\n    %%c = %s\n    yield %%c\n"
+                              "  } do {\n    store %%p, %%i\n    %%0 = %s\n    yield %%0\n  }\n  return\n}\n",
+                              initial, test, step));
+    int count = 0;
+    if (!opt_unroll(func)) return -1;
+    assert_null(ir_verify(&arena, func));
+    for (const Inst *inst = func->body->first; inst; inst = inst->next) count += inst->op == OP_store;
+    return count;
+}
+
+static void trips_are_counted_by_running(void **state) {
+    (void)state;
+    assert_int_equal(trips("0", "lt %i, 5", "add %i, 1"), 5);
+    assert_int_equal(trips("0", "le %i, 5", "add %i, 2"), 3);
+    assert_int_equal(trips("10", "lt 0, %i", "sub %i, 3"), 4);
+    assert_int_equal(trips("1", "lt %i, 100", "mul %i, 3"), 5);
+    assert_int_equal(trips("7", "ne %i, 1", "shr %i, 1"), 2);
+    assert_int_equal(trips("5", "lt %i, 5", "add %i, 1"), 0);
+    assert_int_equal(trips("0", "lt %i, 4096", "add %i, 1"), 4096);
+    assert_int_equal(trips("0", "lt %i, 4097", "add %i, 1"), -1);
+    assert_int_equal(trips("0", "lt %i, 5", "mul %i, 1"), -1); /* never ends */
+}
+
+static bool unrolls_with_continue(const char *at_continue) {
+    tear_down(NULL), set_up(NULL);
+    Func *func = read_func(
+        format_text(&arena,
+                    "func @f(%%c: bool) -> int {\n"
+                    "  %%r = loop #1 unroll -1 (%%i: int = 0) {\n    %%g = lt %%i, 4\n    yield %%g\n"
+                    "  } do {\n    if %%c {\n      %%a = add %%i, %s\n      continue #1 %%a\n    }\n"
+                    "    %%b = add %%i, 1\n    yield %%b\n  }\n  return %%r\n}\n",
+                    at_continue));
+    return opt_unroll(func);
+}
+
+static void all_ways_must_count_alike(void **state) {
+    (void)state;
+    assert_true(unrolls_with_continue("1"));
+    assert_false(unrolls_with_continue("2"));
+}
+
+/* ---- loops that end */
+
+static bool ends(const char *type, const char *test, const char *step) {
+    tear_down(NULL), set_up(NULL);
+    Func *func =
+        read_func(format_text(&arena,
+                              "func @f(%%n: %s) {\n"
+                              "  %%r = loop (%%i: %s = 0:%s) {\n    %%c = %s\n    yield %%c\n  } do {\n"
+                              "    %%0 = %s\n    yield %%0\n  }\n  return\n}\n",
+                              type, type, type, test, step));
+    bool finite = opt_loop_is_finite(func->body->first, NULL, 0);
+    opt_dce(func);
+    assert_int_equal(func->body->first->op == OP_return, finite);
+    return finite;
+}
+
+static void endless_loops_are_not_taken_for_finite(void **state) {
+    (void)state;
+    assert_true(ends("int", "lt %i, %n", "add %i, 1"));
+    assert_true(ends("int", "lt %n, %i", "sub %i, 1"));
+    assert_true(ends("int", "lt %i, 100", "add %i, 7"));
+    assert_true(ends("int", "le %i, 100", "add %i, 1"));
+    assert_true(ends("uint", "lt %i, 4294967290:uint", "add %i, 5:uint"));
+    assert_true(ends("int", "ne %i, %n", "add %i, 1"));
+    assert_false(ends("int", "le %i, %n", "add %i, 1"));         /* n may be the greatest number */
+    assert_false(ends("int", "lt %i, %n", "add %i, 2"));         /* may jump over the end */
+    assert_false(ends("int", "lt %i, 2147483647", "add %i, 2")); /* does */
+    assert_false(ends("int", "lt %i, %n", "sub %i, 1:int"));
+    assert_false(ends("int", "lt %i, %n", "mul %i, 2"));
+    assert_false(ends("uint", "le 0:uint, %i", "sub %i, 1:uint"));
+    assert_false(ends("int", "ne %i, %n", "add %i, 2"));
+}
+
+/* ---- size: twenty thousand instructions in a moment, whatever their shape */
+
+static void straight_code(Text *t, int n) {
+    text_printf(t, "func @f(%%x: float, %%p: inout float) -> float {\n  %%v0 = add %%x, 1.0\n");
+    for (int i = 1; i < n; i++) text_printf(t, "  %%v%d = mul %%v%d, %%x\n", i, i - 1);
+    text_printf(t, "  return %%v%d\n}\n", n - 1);
+}
+
+static void stores_and_loads(Text *t, int n) {
+    text_printf(t, "func @f(%%x: float, %%a: inout float[64]) -> float {\n  %%s = var float\n");
+    for (int i = 0; i < n / 4; i++)
+        text_printf(t,
+                    "  %%e%d = elem %%a, %d\n  %%l%d = load %%e%d\n  store %%e%d, %%x\n  store %%s, %%l%d\n",
+                    i, i % 64, i, i, (i * 7) % (i + 1), i);
+    text_printf(t, "  %%r = load %%s\n  return %%r\n}\n");
+}
+
+static void many_variables_in_a_loop(Text *t, int n) {
+    text_printf(t, "func @f(%%n: int) -> int {\n");
+    for (int i = 0; i < n / 4; i++) text_printf(t, "  %%v%d = var int\n", i);
+    text_printf(t, "  loop {\n    %%c = load %%v0\n    %%go = lt %%c, %%n\n    yield %%go\n  } do {\n");
+    for (int i = 0; i < n / 4; i++)
+        text_printf(t, "    %%l%d = load %%v%d\n    %%m%d = add %%l%d, 1\n    store %%v%d, %%m%d\n", i, i, i,
+                    i, i, i);
+    text_printf(t, "  }\n  %%r = load %%v1\n  return %%r\n}\n");
+}
+
+static void many_branches(Text *t, int n) {
+    text_printf(t, "func @f(%%c: bool, %%x: float) -> float {\n  %%v = var float\n");
+    for (int i = 0; i < n / 5; i++)
+        text_printf(t, "  if %%c {\n    %%l%d = load %%v\n    %%m%d = sin %%l%d\n    store %%v, %%m%d\n  }\n",
+                    i, i, i, i);
+    text_printf(t, "  %%r = load %%v\n  return %%r\n}\n");
+}
+
+static void deep_branches(Text *t, int n) {
+    int depth = n / 20; /* a chain of else-ifs */
+    text_printf(t, "func @f(%%k: int, %%x: float) -> float {\n  %%v = var float\n");
+    for (int i = 0; i < depth; i++)
+        text_printf(
+            t, "  %%c%d = eq %%k, %d\n  if %%c%d {\n    %%s%d = sin %%x\n    store %%v, %%s%d\n  } else {\n",
+            i, i, i, i, i);
+    for (int i = 0; i < depth; i++) text_printf(t, "  }\n");
+    text_printf(t, "  %%r = load %%v\n  return %%r\n}\n");
+}
+
+static void early_exits(Text *t, int n) {
+    text_printf(t, "func @f(%%k: int, %%x: float) -> float {\n  %%r = block #1 -> float {\n");
+    for (int i = 0; i < n / 20; i++)
+        text_printf(
+            t, "    %%c%d = eq %%k, %d\n    if %%c%d {\n      break #1 %d.0\n    }\n    %%s%d = sin %%x\n", i,
+            i, i, i, i);
+    text_printf(t, "    yield %%x\n  }\n  return %%r\n}\n");
+}
+
+static void many_loops(Text *t, int n) {
+    text_printf(t, "func @f(%%n: int, %%x: float, %%p: inout float) {\n");
+    for (int i = 0; i < n / 8; i++)
+        text_printf(t,
+                    "  %%r%d = loop unroll -1 (%%i%d: int = 0) {\n    %%c%d = lt %%i%d, 2\n    yield %%c%d\n "
+                    " } do {\n"
+                    "    %%a%d = mul %%x, %%x\n    store %%p, %%a%d\n    %%b%d = add %%i%d, 1\n    yield "
+                    "%%b%d\n  }\n",
+                    i, i, i, i, i, i, i, i, i, i);
+    text_printf(t, "  return\n}\n");
+}
+
+static void many_records(Text *t, int n) {
+    text_printf(t,
+                "struct S {\n  a: float\n  b: float[3]\n}\nfunc @f(%%x: float) -> float {\n  %%s0 = var S\n");
+    for (int i = 1; i < n / 4; i++)
+        text_printf(t, "  %%s%d = var S\n  %%f%d = field %%s%d, a\n  store %%f%d, %%x\n  copy %%s%d, %%s%d\n",
+                    i, i, i, i, i, i - 1);
+    text_printf(t, "  return %%x\n}\n");
+}
+
+static void many_calls(Text *t, int n) {
+    text_printf(t, "func @g(%%x: float) -> float {\n  %%0 = lt %%x, 0.0\n  if %%0 {\n    return 0.0\n  }\n"
+                   "  %%1 = sqrt %%x\n  return %%1\n}\nfunc @f(%%x: float) -> float {\n  %%v0 = neg %%x\n");
+    for (int i = 1; i < n / 6; i++) text_printf(t, "  %%v%d = call @g(%%v%d)\n", i, i - 1);
+    text_printf(t, "  return %%v%d\n}\n", n / 6 - 1);
+}
+
+typedef void (*Shape)(Text *text, int size);
+
+static const struct {
+    const char *name;
+    Shape shape;
+} shapes[] = {{"straight code", straight_code},
+              {"stores and loads", stores_and_loads},
+              {"many variables in a loop", many_variables_in_a_loop},
+              {"many branches", many_branches},
+              {"deep branches", deep_branches},
+              {"early exits", early_exits},
+              {"many loops", many_loops},
+              {"many records", many_records},
+              {"many calls", many_calls}};
+
+static double seconds_since(clock_t start) { return (double)(clock() - start) / CLOCKS_PER_SEC; }
+
+/* Anything quadratic would take minutes; the limit leaves room for sanitizers on a slow machine. */
+#define SECONDS 4.0
+
+static void large_functions_take_a_moment(void **state) {
+    (void)state;
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) {
+        tear_down(NULL), set_up(NULL);
+        Text text = {.arena = &arena};
+        shapes[i].shape(&text, 20000);
+        clock_t start = clock();
+        Func *func = read_func(text.at);
+        if (seconds_since(start) > SECONDS) fail_msg("%s: reading took too long", shapes[i].name);
+        for (int round = 0; round < 2; round++)
+            for (int j = 0; j < PASS_COUNT; j++) {
+                start = clock();
+                passes[j].pass(func);
+                const char *wrong = ir_verify(&arena, func);
+                double taken = seconds_since(start);
+                if (wrong) fail_msg("%s: %s: %s", shapes[i].name, passes[j].name, wrong);
+                if (taken > SECONDS) fail_msg("%s: %s took %.1f s", shapes[i].name, passes[j].name, taken);
+            }
+        start = clock();
+        print_func(func);
+        if (seconds_since(start) > SECONDS) fail_msg("%s: printing took too long", shapes[i].name);
+    }
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(nothing_to_do_is_told),
+        TEST(the_policy_decides),
+        TEST(mutual_recursion_ends),
+        TEST(loops_that_stay_are_reported),
+        TEST(trips_are_counted_by_running),
+        TEST(all_ways_must_count_alike),
+        TEST(endless_loops_are_not_taken_for_finite),
+        TEST(large_functions_take_a_moment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
