@@ -339,6 +339,21 @@ typedef struct SlopeTiming {
 SLOPE_API int slope_timing_count(const SlopeSession *session);
 SLOPE_API bool slope_timing(const SlopeSession *session, int index, SlopeTiming *out);
 
+/* ---- what reverse passes keep of their primal pass, value by value, in the order in which they were made */
+
+typedef struct SlopeStored {
+    const char *function; /* that was differentiated */
+    const char *name;     /* of the value; "" if it has none */
+    const char *path;     /* where it is computed; NULL: unknown */
+    int line;
+    int bytes;     /* each time */
+    int loop_line; /* it is kept in each iteration of the loop there; 0: once per call */
+    bool exact;    /* in memory of exactly the size needed; else on a stack that grows */
+} SlopeStored;
+
+SLOPE_API int slope_stored_count(const SlopeSession *session);
+SLOPE_API bool slope_stored(const SlopeSession *session, int index, SlopeStored *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -24,6 +24,16 @@
 
 typedef enum AdMode { AD_fwd = 1, AD_bwd = 2 } AdMode;
 
+/* A value that the primal half keeps for the reversed half. */
+typedef struct AdStored {
+    const Func *what; /* the function the user wrote */
+    const char *name; /* of the value; "" if it has none */
+    Loc loc;          /* where it is computed */
+    int bytes;        /* per execution */
+    Loc loop;         /* innermost loop that it is in, 0: kept once per call */
+    bool exact;       /* in a block of exactly the trip count; else on a growing stack */
+} AdStored;
+
 typedef struct AdConfig {
     Module *module;
     /* Passes of opt, which autodiff does not see. `may_inline`: which callees may be inlined before differentiation. */
@@ -33,9 +43,10 @@ typedef struct AdConfig {
     void (*clean_flat)(void *user, Func *func); /* flat code: ssa, simplify, cse, licm, dce */
     /* After each stage, for dumps; may be NULL. `what` is the function the user wrote. */
     void (*after)(void *user, const char *stage, const Func *what, const Func *now);
+    void (*stored)(void *user, const AdStored *stored); /* told of each; may be NULL */
     void *user;
-    bool report_checkpoints;
 } AdConfig;
+
 
 /* Gives a body to every function of the module that has a derivation and none yet. */
 void ad_run(const AdConfig *config);

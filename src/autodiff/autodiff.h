@@ -54,7 +54,7 @@ typedef struct AdFunc {
     Func *bwd_adapter;
     Func *tangent; /* signature of the linear part, for the time between linearize and transpose */
     VEC(Reverse *) reverses;
-    int recursive, sources; /* 0: unknown, 1: no, 2: yes, 3: being found out */
+    int recursive, sources, effects; /* 0: unknown, 1: no, 2: yes, 3: being found out */
 } AdFunc;
 
 typedef struct Ad {
@@ -76,6 +76,7 @@ Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable);
 bool ad_is_recursive(Ad *ad, AdFunc *f);
 bool ad_has_sources(Ad *ad,
                     AdFunc *f); /* does it, or what it calls, have a derivative written by the user? */
+bool ad_has_effects(Ad *ad, AdFunc *f); /* beyond its parameters: output, buffers, globals */
 /* Which function's derivative is meant when `func` is differentiated: its primal substitute, if it has one. */
 Func *ad_substitute(Ad *ad, Func *func);
 typedef enum CallKind {
@@ -105,6 +106,9 @@ void ad_leaf_store(Builder *b, Val *object, const int *path, int npath, Val *val
 /* ---- exits.c, flat.c */
 void ad_lower_exits(Ad *ad, Func *func);
 void ad_flatten(Ad *ad, Func *from, AdFunc *to); /* fills to->flat from the structured function `from` */
+
+/* ---- segment.c */
+void ad_segment_loops(Ad *ad, Func *func); /* a flat function in normal form */
 
 /* ---- activity.c */
 typedef struct Activity {
@@ -145,6 +149,7 @@ typedef struct LoopInfo {
     Val *it;       /* in it: index of the primal iteration */
 } LoopInfo;
 LoopInfo *ad_loop_info(Ad *ad, Inst *loop);
+Val *ad_known_trip(Ad *ad, Inst *loop); /* computed before the loop; NULL: not known there */
 bool ad_step_of(const Inst *loop, int index, int64_t *step);
 
 /* ---- transpose.c */

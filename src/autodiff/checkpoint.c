@@ -209,6 +209,18 @@ static void stand_in(Policy *p, const Val *v, Val *now) {
     map_put(p->ad->arena, &p->out->stand_in, PTR_KEY(v), now);
 }
 
+/* ---- the report */
+
+static void tell(Policy *p, const Val *v, const Inst *loop, bool exact) {
+    const AdConfig *config = &p->ad->config;
+    if (!config->stored || !p->ad->what) return;
+    const Func *what = p->in->f->source ? p->in->f->source : p->in->f->flat;
+    Loc loc = v->kind == VAL_inst ? v->inst->loc : v->region->owner ? v->region->owner->loc : what->loc;
+    AdStored row = {.what = what, .name = v->name ? v->name->text : "", .loc = loc, .loop = loop ? loop->loc : 0, .exact = exact};
+    row.bytes = (int)type_layout(v->type, LAYOUT_scalar).size;
+    config->stored(config->user, &row);
+}
+
 /* ---- saving */
 
 static Vals save_region(Policy *p, Region *region);
@@ -313,6 +325,7 @@ static void save_loop(Policy *p, Inst *loop, Vals *kept) {
     Vals mine = save_region(p, loop->regions[1]);
     if (mine.count == 0) return;
     p->out->uses_tape = true;
+    for (int i = 0; i < mine.count; i++) tell(p, mine.at[i], loop, info->known);
     if (!info->known) {
         push_all(p, loop->regions[1], reverse, &mine);
         return;
@@ -419,7 +432,10 @@ Checkpoint *ad_checkpoint(Ad *ad, const CheckpointInput *in) {
     live_roots(p, in->primal);
     decide(p);
     Vals slots = save_region(p, in->primal);
-    for (int i = 0; i < slots.count; i++) vec_push(ad->arena, &state->public.slots, slots.at[i]);
+    for (int i = 0; i < slots.count; i++) {
+        tell(p, slots.at[i], NULL, true);
+        vec_push(ad->arena, &state->public.slots, slots.at[i]);
+    }
     return &state->public;
 }
 

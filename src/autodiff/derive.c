@@ -98,6 +98,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     ad_flatten(ad, copy, f);
     copy->body = NULL; /* it has served */
     ad->config.clean_flat(ad->config.user, f->flat);
+    if (normal) ad_segment_loops(ad, f->flat);
     if (ad->what == f->source) {
         ad_after(ad, "normalize", f->flat);
         ad_after(ad, "activity", f->flat);
@@ -197,6 +198,26 @@ bool ad_has_sources(Ad *ad, AdFunc *f) {
         f->sources = scan.found ? 2 : 1;
     }
     return f->sources == 2;
+}
+
+static void scan_effects(void *user, Inst *inst) {
+    Scan *scan = user;
+    bool writes = inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
+    if (op_has(inst->op, OP_EFFECT) || inst->op == OP_atomic || inst->op == OP_atomic_cas) scan->found = true;
+    else if (writes) scan->found |= ad_root(inst->args[0]) == NULL;
+    else if (inst->op == OP_call && !scan->found) scan->found = ad_has_effects(scan->ad, ad_func(scan->ad, inst->callee));
+}
+
+bool ad_has_effects(Ad *ad, AdFunc *f) {
+    if (f->effects == 3) return false;
+    if (!f->effects) {
+        f->effects = 3;
+        if (f->source) ad_fill(ad, f, f->normal);
+        Scan scan = {.ad = ad};
+        if (f->flat->body) region_walk(f->flat->body, scan_effects, &scan);
+        f->effects = scan.found ? 2 : 1;
+    }
+    return f->effects == 2;
 }
 
 /* ---- forward mode of a flat function */

@@ -259,6 +259,25 @@ static void choose_primal_params(Build *x, Val *const *all, bool everything) {
     }
 }
 
+/* The two halves, as functions of their own for a dump. */
+static void show(Build *x, const char *stage, Region *first, Region *second) {
+    if (!x->ad->config.after || !x->ad->what || x->ad->what != x->f->source) return;
+    Region *halves[2] = {first, second};
+    for (int i = 0; i < 2; i++) {
+        Func shell = *x->linear;
+        shell.name = name_from(x->ad->m->names, format_text(x->ad->arena, "%s.%s", base_name(x->f), i ? "differential" : "primal"));
+        shell.body = halves[i];
+        shell.nparams = halves[i]->nparams;
+        shell.params = arena_array(x->ad->arena, Param, shell.nparams + 1);
+        for (int k = 0; k < shell.nparams; k++) {
+            const Val *v = halves[i]->params[k];
+            bool by_address = v->type->kind == TYPE_pointer;
+            shell.params[k] = (Param){.name = v->name, .type = by_address ? v->type->args[0] : v->type, .dir = by_address ? DIR_inout : DIR_in, .flags = by_address ? PARAM_BY_ADDRESS : 0};
+        }
+        ad_after(x->ad, stage, &shell);
+    }
+}
+
 static void check(Ad *ad, const Func *func, const char *stage) {
 #ifdef NDEBUG
     (void)ad, (void)func, (void)stage;
@@ -299,6 +318,7 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
         arena_copy(ad->arena, x.linear->body->params, sizeof(Val *) * (size_t)(x.linear->nparams + 1));
     make_placeholders(&x);
     x.halves = ad_unzip(ad, f, x.linear);
+    show(&x, "unzip", x.halves.primal, x.halves.diff);
     ad_count_trips(ad, x.halves.diff);
     find_stable(&x, all);
     TransposeInput input = {.f = f,
@@ -321,9 +341,11 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
                               .stable = x.stable,
                               .nstable = x.nstable};
     end_reverse(&x);
+    show(&x, "transpose", x.halves.primal, x.t.reverse);
     x.checkpoint = ad_checkpoint(ad, &points);
     if (recursive) push_slots(&x);
     ad_restore(ad, x.checkpoint, &points);
+    show(&x, "checkpoint", x.halves.primal, x.t.reverse);
     if (!recursive) {
         r->nslots = x.checkpoint->slots.count;
         r->slots = arena_array(ad->arena, const Type *, r->nslots + 1);

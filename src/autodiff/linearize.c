@@ -438,6 +438,7 @@ static Inst *primal_call(Lin *l, const Inst *inst, Func *callee) {
     for (int i = 0; i < inst->nargs; i++) args[i] = primal(l, inst->args[i]);
     Inst *call = build_call(&l->b, callee, args, inst->nargs);
     call->flag = inst->flag;
+    call->writes = inst->writes;
     for (int i = 0; i < inst->nresults; i++) set_primal(l, inst->results[i], call->results[i]);
     return call;
 }

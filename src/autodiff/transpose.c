@@ -386,10 +386,12 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     Inst *call = note->primal;
     Reverse *reverse = ad_reverse(ad, callee, stable_leaves(t, callee, call));
     if (!reverse->pri) return;
-    bool again = callee->source && (callee->source->flags & FUNC_RECOMPUTE);
+    bool again = call->writes || (callee->source && (callee->source->flags & FUNC_RECOMPUTE));
     for (int i = 0; i < callee->leaves.count && again; i++)
         again = !callee->leaves.at[i].by_ref || is_stable(t, call->args[callee->leaves.at[i].in]);
     Inst *pri = call;
+    if (again && callee->source && !(callee->source->flags & FUNC_RECOMPUTE_EFFECTS) && ad_has_effects(ad, callee))
+        diag_report(ad->m->diags, DIAG_recompute_effects, callee->source->loc, callee->source->name->text);
     if (again) {
         pri = build_inst(b, OP_call, call->args, call->nargs, 0, 0);
         for (int i = 0; i < call->nresults; i++)

@@ -184,7 +184,7 @@ static int param_index(const Region *region, const Val *v) {
 }
 
 /* while i < n, i <= n, n < i, n <= i with a constant step in the right direction: the number of iterations, before the loop */
-static Val *known_trip(Ad *ad, Inst *loop) {
+Val *ad_known_trip(Ad *ad, Inst *loop) {
     const Region *cond = loop->regions[0];
     const Inst *test = cond->first;
     if (!test || test->next != cond->last || (test->op != OP_lt && test->op != OP_le) ||
@@ -222,7 +222,7 @@ static void count_loop(Ad *ad, Inst *loop) {
     LoopInfo *info = arena_new(ad->arena, LoopInfo);
     const Type *word = type_basic(ad->m->types, TYPE_int64);
     Name name = name_from(ad->m->names, "it");
-    info->trip = known_trip(ad, loop);
+    info->trip = ad_known_trip(ad, loop);
     info->known = info->trip != NULL;
     inst_add_arg(loop, ad_int64(ad, 0));
     region_add_param(loop->regions[0], word, name);

@@ -13,7 +13,8 @@ static int path_of(const Expr *e, const Expr **steps, int room) {
     for (e = inside(e); e; e = inside(e->a)) {
         if (n == room) return 0;
         steps[n++] = e;
-        bool goes_on = e->kind == EXPR_swizzle || e->kind == EXPR_element || e->kind == EXPR_part || e->kind == EXPR_decl;
+        bool goes_on = e->kind == EXPR_swizzle || e->kind == EXPR_element || e->kind == EXPR_part ||
+                       e->kind == EXPR_decl;
         if (!goes_on || !e->a) break;
     }
     for (int i = 0; i < n / 2; i++) {
@@ -69,7 +70,7 @@ void check_aliases(Env *env, Expr *const *places, int count) {
         for (int k = 0; k < i; k++) {
             if (!places_overlap(env, places[k], places[i])) continue;
             report(env->c, DIAG_aliased_arguments, places[i]->loc);
-            note(env->c, DIAG_note_alias_here, places[k]->loc);
+            note(env->c, DIAG_note_other_here, places[k]->loc);
             break;
         }
 }

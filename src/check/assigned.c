@@ -48,7 +48,9 @@ static void join_paths(Walk *w, Paths *into, Paths from) {
     for (int i = 0; from.written && i < w->words; i++) into->written[i] |= from.written[i];
 }
 
-static int index_of(const Walk *w, const Decl *decl) { return (int)(intptr_t)map_get(&w->variables, PTR_KEY(decl)) - 1; }
+static int index_of(const Walk *w, const Decl *decl) {
+    return (int)(intptr_t)map_get(&w->variables, PTR_KEY(decl)) - 1;
+}
 
 static bool is_written(const Walk *w, int index) {
     return w->now.written && (w->now.written[index / 64] >> (index % 64) & 1);
@@ -201,8 +203,8 @@ static void check_outs(Walk *w, Loc loc) {
         const Decl *param = w->outs.at[i];
         int index = index_of(w, param);
         if (index < 0 || is_written(w, index)) continue;
-        report(w->c, DIAG_out_unwritten, loc, param->name->text);
-        note(w->c, DIAG_note_declared_here, param->loc, param->name->text);
+        report(w->c, DIAG_out_unwritten, param->loc, param->name->text);
+        note(w->c, DIAG_note_left_here, loc);
         map_put(w->c->arena, &w->variables, PTR_KEY(param), NULL);
     }
 }

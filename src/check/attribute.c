@@ -23,7 +23,7 @@ static bool constant_arg(Checker *c, Decl *decl, Attribute *attribute, int index
 
 static bool needs_args(Checker *c, Attribute *attribute, int least, int most) {
     if (attribute->args.count >= least && attribute->args.count <= most) return true;
-    report(c, DIAG_attribute_args, attribute->loc, attribute->name->text, least, attribute->args.count);
+    report(c, DIAG_attribute_args, attribute->loc, attribute->name->text, range_text(c, least, most, "argument"), attribute->args.count);
     return false;
 }
 

@@ -154,7 +154,7 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
     int n = generic_count(decl);
     attempt->subst = candidate->subst;
     if (n == 0 || decl->kind == DECL_subscript) return true;
-    Inference inference = {c, decl, arena_array(c->arena, const Type *, n), n, false};
+    Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
     for (int i = 0; i < candidate->nargs; i++) {
         const Decl *param = i < n ? generic_param(decl, i) : NULL;
         if (!param) return false;
@@ -354,24 +354,39 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
     case FAIL_none: return;
     case FAIL_few:
     case FAIL_many:
-        report(c, DIAG_argument_count, loc, name, required_args(&attempt->sig), args->count);
+        report(c, DIAG_argument_count, loc, name,
+               range_text(c, required_args(&attempt->sig), pack_index(&attempt->sig) >= 0 ? -1 : attempt->sig.nparams, "argument"),
+               args->count);
         break;
     case FAIL_infer: report(c, DIAG_cannot_infer, loc, name, name); break;
     case FAIL_constraint: constraints_hold(c, attempt->candidate->decl, attempt->subst, loc); break;
     case FAIL_place: report(c, DIAG_argument_not_place, arg->loc, position, name); break;
     case FAIL_convert:
     case FAIL_exact:
-        if (arg->kind == EXPR_list)
-            report(c, DIAG_argument_list, arg->loc, position, name, type_str(c, attempt->wanted));
+        if (arg->kind == EXPR_list) coerce_list(env, args->at[attempt->arg], attempt->wanted); /* says what is wrong with it */
         else if (arg->kind == EXPR_overload)
             report(c, DIAG_function_mismatch, arg->loc, arg->name ? arg->name->text : "?",
                    type_str(c, attempt->wanted));
         else
+        {
             report(c, DIAG_argument_type, arg->loc, position, name, type_str(c, attempt->wanted),
                    type_str(c, arg->type));
+            if (attempt->failure == FAIL_convert) note_conversion(c, arg->type, attempt->wanted);
+        }
         break;
     }
     note(c, DIAG_note_signature, attempt->candidate->decl->loc, signature_text(c, name, &attempt->sig));
+}
+
+static void note_candidate(Checker *c, const Attempt *attempt, ExprVec *args, const char *name) {
+    const char *signature = signature_text(c, name, &attempt->sig);
+    Loc loc = attempt->candidate->decl->loc;
+    const Expr *arg = attempt->arg < args->count ? args->at[attempt->arg] : NULL;
+    bool by_type = attempt->failure == FAIL_convert || attempt->failure == FAIL_exact;
+    if (by_type && arg && arg->type && arg->kind != EXPR_list)
+        note(c, DIAG_note_candidate_type, loc, signature, attempt->arg + 1, type_str(c, arg->type));
+    else if (attempt->failure == FAIL_place) note(c, DIAG_note_candidate_place, loc, signature, attempt->arg + 1);
+    else note(c, DIAG_note_candidate, loc, signature);
 }
 
 static Expr *report_no_match(Env *env, Loc loc, const Candidates *list, const Attempt *attempts,
@@ -383,8 +398,14 @@ static Expr *report_no_match(Env *env, Loc loc, const Candidates *list, const At
         return error_expr(c, loc);
     }
     report(c, DIAG_no_overload, loc, name, arg_types_text(c, args));
-    for (int i = 0; i < list->count && i < 6; i++)
-        note(c, DIAG_note_candidate, list->at[i].decl->loc, signature_text(c, name, &attempts[i].sig));
+    int shown = 0;
+    for (int by_count = 0; by_count < 2; by_count++) /* those that take as many arguments come first */
+        for (int i = 0; i < list->count && shown < 6; i++) {
+            bool count_differs = attempts[i].failure == FAIL_few || attempts[i].failure == FAIL_many;
+            if (count_differs != (by_count == 1)) continue;
+            note_candidate(c, &attempts[i], args, name);
+            shown++;
+        }
     if (list->count > 6) note(c, DIAG_note_more_candidates, 0, list->count - 6);
     return error_expr(c, loc);
 }
@@ -429,7 +450,8 @@ static Expr *this_arg(Env *env, Loc loc, const Attempt *attempt) {
     bool writes = attempt->sig.this_pass == PASS_inout && decl->kind != DECL_subscript;
     if (writes && (!(base->flags & EXPR_PLACE) || (base->flags & EXPR_READONLY))) {
         report(c, DIAG_mutating_readonly, loc, decl->name ? decl->name->text : "[]");
-        if (base->kind == EXPR_this) note(c, DIAG_note_not_mutating, env->decl->loc);
+        if (!(base->flags & EXPR_PLACE)) note(c, DIAG_note_keep_in_variable, 0);
+        else why_readonly(env, base);
         return error_expr(c, loc);
     }
     if (writes) mark_assigned(base);
@@ -504,7 +526,7 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     if (is_subscript) e->flags |= decl_place_flags(decl, e->a);
     if (opens_interface(e->subst)) e->flags |= EXPR_OPENED;
     decl->flags |= DECL_USED;
-    if (decl->flags & DECL_DEPRECATED) report(c, DIAG_deprecated, loc, decl->name->text);
+    report_deprecated(c, decl, loc);
     if ((decl->flags & DECL_DERIV_METHOD) && !env->in_attribute) {
         report(c, DIAG_deriv_method_call, loc, decl->name->text);
         return error_expr(c, loc);
@@ -573,7 +595,8 @@ static Expr *call_function_value(Env *env, Expr *e, Expr *callee) {
     int nparams;
     function_type_parts(callee->type, &result, &params, &nparams);
     if (e->args.count != nparams) {
-        report(c, DIAG_argument_count, e->loc, "the function", nparams, e->args.count);
+        report(c, DIAG_argument_count, e->loc, callee->kind == EXPR_decl && callee->decl->name ? callee->decl->name->text : "the function",
+               range_text(c, nparams, nparams, "argument"), e->args.count);
         return error_expr(c, e->loc);
     }
     bool failed = false;
@@ -598,6 +621,8 @@ static Expr *call_value(Env *env, Expr *e, Expr *callee) {
     list->name = c->known.call;
     if (!lookup_member(c, callee->type, c->known.call, list)) {
         report(c, DIAG_not_callable, e->loc, type_str(c, callee->type));
+        if (callee->kind == EXPR_decl && callee->decl->name)
+            note(c, DIAG_note_declared_here, callee->decl->loc, callee->decl->name->text);
         return error_expr(c, e->loc);
     }
     for (int i = 0; i < list->count; i++) {
@@ -639,7 +664,7 @@ bool function_matches_subst(Env *env, const Candidate *candidate, const Type *ty
     *subst = candidate->subst;
     if (candidate->decl->generics) {
         int n = generic_count(candidate->decl);
-        Inference inference = {c, candidate->decl, arena_array(c->arena, const Type *, n), n, false};
+        Inference inference = {.c = c, .owner = candidate->decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
         for (int i = 0; i < candidate->nargs && i < n; i++) inference.args[i] = candidate->args[i];
         for (int i = 0; i < nparams; i++)
             infer_match(&inference, check_subst(c, sig.params[i].type, candidate->subst), params[i]);

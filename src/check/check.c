@@ -86,6 +86,12 @@ static bool clash(Checker *c, Decl *a, Decl *b) {
            (!has_body(a) && !has_body(b) && decl_type_around(a));
 }
 
+static DiagId redeclaration(Checker *c, Decl *a, Decl *b) {
+    if (a->kind != DECL_func || b->kind != DECL_func) return DIAG_redeclared;
+    bool differ_in_result = signature_of(c, a)->result != signature_of(c, b)->result && generic_count(a) == 0;
+    return differ_in_result ? DIAG_result_differs : DIAG_redefined;
+}
+
 static void check_redeclarations(Checker *c, Decl *decl) {
     const Scope *scope = scope_inside(c, decl);
     if (scope->decl != decl || scope->is_params || scope->is_generics) return;
@@ -95,7 +101,7 @@ static void check_redeclarations(Checker *c, Decl *decl) {
         for (int a = 1; a < list->count; a++)
             for (int b = 0; b < a; b++) {
                 if (!list->at[a]->name || !clash(c, list->at[b], list->at[a])) continue;
-                report(c, DIAG_redeclared, list->at[a]->loc, list->at[a]->name->text);
+                report(c, redeclaration(c, list->at[b], list->at[a]), list->at[a]->loc, list->at[a]->name->text);
                 note(c, DIAG_note_declared_here, list->at[b]->loc, list->at[b]->name->text);
                 b = a;
             }
@@ -199,7 +205,12 @@ static void check_global(Checker *c, Decl *decl) {
         report(c, DIAG_const_without_static, decl->loc, decl->name->text);
     if ((decl->modifiers & MODIFIER_groupshared) && decl->init)
         report(c, DIAG_groupshared_init, decl->loc, decl->name->text);
+    uint32_t constant = MODIFIER_static | MODIFIER_const;
+    bool required = decl->parent && decl->parent->kind == DECL_interface;
+    if ((decl->modifiers & constant) == constant && !decl->init && !required)
+        report(c, DIAG_constant_needs_value, decl->loc, decl->name->text);
     check_decl_body(c, decl);
+    check_constant_cycle(c, decl);
 }
 
 void check_declaration(Checker *c, Decl *decl) {
@@ -272,17 +283,16 @@ void check_entry_point(Checker *c, Decl *func) {
     for (int i = 0; i < func->params.count; i++) {
         Decl *param = func->params.at[i];
         if (!param->type || has_error(param->type)) continue;
+        int semantic = param->semantic ? check_semantic(param->semantic) : -1;
+        bool system = param->semantic && same_ignoring_case(format_text(c->arena, "%.3s", param->semantic->text), "SV_");
         bool refers = param->type->kind == TYPE_buffer || param->type->kind == TYPE_pointer;
-        if (!param->semantic && !refers && !(param->modifiers & MODIFIER_uniform))
+        if (semantic < 0 && system) report(c, DIAG_unknown_semantic, param->loc, param->semantic->text);
+        else if (semantic < 0 && !refers && !(param->modifiers & MODIFIER_uniform))
             report(c, DIAG_implied_uniform, param->loc, param->name ? param->name->text : "?");
-        if (!param->semantic) continue;
-        if (check_semantic(param->semantic) < 0) {
-            if (same_ignoring_case(format_text(c->arena, "%.3s", param->semantic->text), "SV_"))
-                report(c, DIAG_unknown_semantic, param->loc, param->semantic->text);
-            continue;
-        }
-        const Type *element = param->type->kind == TYPE_vector ? param->type->args[0] : param->type;
-        if (!type_is_integer(element))
+        if (semantic < 0) continue;
+        bool vector = param->type->kind == TYPE_vector;
+        const Type *element = vector ? param->type->args[0] : param->type;
+        if (!type_is_integer(element) || (vector && type_count(param->type) > 3))
             report(c, DIAG_semantic_type, param->loc, param->semantic->text, type_str(c, param->type));
     }
 }
@@ -305,7 +315,7 @@ static bool complete_candidate(Checker *c, const Candidate *candidate, const Sub
     *subst = candidate->subst;
     int n = generic_count(decl);
     if (n == 0) return true;
-    Inference inference = {c, decl, arena_array(c->arena, const Type *, n), n, false};
+    Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
     for (int i = 0; i < candidate->nargs && i < n; i++) inference.args[i] = candidate->args[i];
     return infer_finish(&inference, candidate->subst, subst) && constraints_hold(c, decl, *subst, 0);
 }
@@ -333,7 +343,7 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
     }
     if (fitting == 1) return true;
     const char *name = list->name ? list->name->text : "?";
-    if (!found) report(c, DIAG_cannot_infer, loc, name, name);
+    if (!found) report(c, DIAG_cannot_infer, loc, "an argument", name, name);
     else {
         report(c, DIAG_which_overload, loc, name);
         for (int i = 0; i < list->count && i < 6; i++)

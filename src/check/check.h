@@ -116,6 +116,7 @@ typedef enum DeclFlags {
     DECL_CAPTURED = 1 << 25,
     DECL_SELF_DIFF = 1 << 26, /* struct: its synthesized Differential is itself */
     DECL_BODY_ERRORS = 1 << 27,
+    DECL_NO_CYCLE = 1 << 28, /* constant: its value does not depend on itself */
 } DeclFlags;
 
 typedef enum Visibility { VISIBLE_default, VISIBLE_public, VISIBLE_internal, VISIBLE_private } Visibility;
@@ -317,7 +318,5 @@ bool check_constant(Checker *checker, Expr *expr, const Subst *subst,
 
 /* print.c */
 void check_print(Text *out, Checker *checker, const Decl *module); /* `slope dump --after check` */
-const char *check_decl_text(Checker *checker, const Decl *decl,
-                            const Subst *subst); /* signature, for messages */
 
 #endif

@@ -101,6 +101,7 @@ typedef struct Candidate {
     const Type *base_type;   /* type through which a member was named: S.m */
     int distance;            /* scopes between the use and the declaration */
     const Type *const *args; /* explicit generic arguments */
+    const Type *const *values; /* types of those that are values; NULL: a type */
     int nargs;
 } Candidate;
 
@@ -154,6 +155,7 @@ const Subst *interface_subst(Checker *c, const Type *interface, const Type *self
 void ensure_generics(Checker *c, Decl *decl);
 /* Is every constraint of decl satisfied under subst? If not, and `loc` is given, says so. */
 bool constraints_hold(Checker *c, const Decl *decl, const Subst *subst, Loc loc);
+bool generic_arg_fits(Checker *c, Decl *owner, Decl *param, const Type *arg, const Type *value_type, Loc loc);
 /* Interfaces that an abstract type is known to conform to. */
 void bounds_of(Checker *c, const Type *type, TypeVec *out);
 /* What an associated type of an abstract type is known to equal, or NULL. */
@@ -166,6 +168,8 @@ typedef struct Inference {
     const Type **args; /* found so far, NULL: not yet */
     int nargs;
     bool failed;
+    int conflict; /* failed: the parameter that would have to be both of these */
+    const Type *first, *second;
 } Inference;
 void infer_match(Inference *inference, const Type *pattern, const Type *actual);
 bool infer_extension(Checker *c, Decl *extension, const Type *type, const Subst **subst);
@@ -175,11 +179,14 @@ bool infer_finish(Inference *inference, const Subst *outer, const Subst **subst)
 /* ---- typeexpr.c */
 const Type *resolve_type(Env *env, Expr *expr);   /* TYPE_error after a message */
 const Type *resolve_number(Env *env, Expr *expr); /* constant or generic integer expression */
+/* `values`: types of the arguments that are values; NULL: no arguments. */
 const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer, const Type *const *args,
-                               int nargs);
+                               const Type *const *values, int nargs);
 const Type *builtin_named_type(Checker *c, Name name); /* float3, int2x4, ...; NULL */
 const Type *resolve_generic_arg(Env *env, Decl *param, Expr *expr);
 const char *type_str(Checker *c, const Type *type);
+/* "1 argument", "2 to 3 arguments"; most -1: no limit. */
+const char *range_text(Checker *c, int least, int most, const char *noun);
 /* The type with its matrices (also in arrays) laid out in that way. Values are always row-major: column-major ones exist only
  * in memory, as the types of fields, elements and shader parameters. */
 const Type *type_with_major(Checker *c, const Type *type, bool column_major);
@@ -205,9 +212,11 @@ Expr *error_expr(Checker *c, Loc loc);
 Expr *type_expr(Checker *c, Loc loc, const Type *type);
 Expr *decl_expr(Checker *c, Loc loc, Decl *decl, const Subst *subst, Expr *base);
 Expr *expr_from_candidates(Env *env, Expr *expr, Candidates *list);
+void report_deprecated(Checker *c, const Decl *decl, Loc loc);
 uint32_t decl_place_flags(const Decl *decl, const Expr *base);
 bool expr_is_place(const Expr *expr);
 bool require_writable(Env *env, Expr *expr, Loc loc); /* reports why it is not */
+void why_readonly(Env *env, const Expr *expr);        /* a note for the message before */
 void mark_assigned(Expr *expr);
 
 /* ---- operator.c */
@@ -241,6 +250,7 @@ int conversion_cost(Env *env, const Expr *from, const Type *to); /* implicit; CO
 int type_conversion_cost(Env *env, const Type *from, const Type *to);
 Expr *coerce(Env *env, Expr *expr, const Type *to); /* reports if impossible */
 Expr *convert_explicit(Env *env, Expr *expr, const Type *to, Loc loc);
+void note_conversion(Checker *c, const Type *from, const Type *to); /* what to write where it is not implicit */
 Expr *convert_node(Checker *c, Expr *expr, const Type *to, ConversionKind kind);
 bool types_match(Checker *c, const Type *a, const Type *b);
 bool interface_inherits(Checker *c, const Type *sub, const Type *super);
@@ -275,8 +285,32 @@ void function_type_parts(const Type *type, const Type **result, const Type *cons
 /* ---- pack.c */
 bool pack_element_types(Checker *c, const Type *type, TypeVec *out);
 
+/* ---- describe.c: for messages */
+const char *generics_text(Checker *c, const Decl *decl);
+const char *function_text(Checker *c, const char *name, const Decl *decl, const FuncSig *sig);
+const char *member_text(Checker *c, Decl *decl, const Subst *subst);
+void suggest_for_operator(Checker *c, const Type *type, Operator op); /* notes: which constraint is missing */
+void suggest_for_member(Env *env, const Type *type, Name name);
+void suggest_for_construct(Checker *c, const Type *type, const ExprVec *args);
+const char *count_text(Checker *c, int count, const char *what);
+
+/* ---- requirement.c */
+void check_conformances(Checker *c, Decl *decl); /* of a struct or extension: reports what is missing */
+
 /* ---- conform.c */
-void check_conformances(Checker *c, Decl *decl);    /* of a struct or extension: reports what is missing */
+typedef struct Declared {
+    Decl *source;          /* struct or extension */
+    const Type *interface; /* in terms of source's parameters */
+    const Subst *subst;    /* arguments for them */
+} Declared;
+/* Called with each declared interface, inherited ones included; true: stop. */
+typedef bool (*DeclaredVisitor)(Checker *c, void *user, const Declared *declared);
+bool visit_closure(Checker *c, const Declared *declared, const Type *self, DeclaredVisitor visit, void *user,
+                   int depth);
+/* `wanted`: only sources that lead to this interface declaration are looked into any further (NULL: all). */
+bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVisitor visit, void *user);
+Conformance *conformance_for(Checker *c, const Declared *declared);
+Satisfaction *satisfaction(Checker *c, Conformance *conformance, Decl *requirement);
 const Type *interface_named(Checker *c, Name name); /* of the prelude, without arguments */
 bool conforms_to(Checker *c, const Type *type, Name prelude_interface);
 /* The interface type of that declaration that `type` conforms to, if any (its arguments may be wanted). */
@@ -294,6 +328,7 @@ const Type *number_node(Env *env, Expr *checked);             /* constant or gen
 bool check_layout(Checker *c, const Type *type, Layout *out); /* of a concrete type; false: none */
 bool number_is_generic(Env *env, Expr *checked);              /* constant once specialised */
 bool eval_number(Env *env, Expr *checked, int64_t *value);    /* of a checked expression */
+void check_constant_cycle(Checker *c, Decl *decl);            /* constants that need themselves */
 
 /* ---- diff.c */
 void check_requirement_diff(Checker *c, Decl *requirement, Decl *implementation);

@@ -42,17 +42,8 @@ DeclVec *extensions_of(Checker *c, const Decl *head) {
 
 /* ---- what a type declares */
 
-typedef struct Declared {
-    Decl *source;          /* struct or extension */
-    const Type *interface; /* in terms of source's parameters */
-    const Subst *subst;    /* arguments for them */
-} Declared;
-
-/* Called with each declared interface, inherited ones included; true: stop. */
-typedef bool (*DeclaredVisitor)(Checker *c, void *user, const Declared *declared);
-
-static bool visit_closure(Checker *c, const Declared *declared, const Type *self, DeclaredVisitor visit,
-                          void *user, int depth) {
+bool visit_closure(Checker *c, const Declared *declared, const Type *self, DeclaredVisitor visit, void *user,
+                   int depth) {
     if (visit(c, user, declared)) return true;
     if (depth > 50) return false;
     Decl *interface = (Decl *)(uintptr_t)declared->interface->decl;
@@ -93,8 +84,7 @@ static bool visit_extensions(Checker *c, const Decl *head, const Type *type, con
     return false;
 }
 
-static bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVisitor visit,
-                           void *user) {
+bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVisitor visit, void *user) {
     Decl *head = (Decl *)(uintptr_t)type_head(c, type);
     if (head && type->kind != TYPE_interface &&
         head->bases.count + (head->sema ? head->sema->interfaces.count : 0) > 0)
@@ -120,7 +110,7 @@ typedef struct Query {
     const Type *found;
 } Query;
 
-static Conformance *conformance_for(Checker *c, const Declared *declared) {
+Conformance *conformance_for(Checker *c, const Declared *declared) {
     Sema *sema = decl_sema(c, declared->source);
     for (int i = 0; i < sema->conformances.count; i++)
         if (sema->conformances.at[i]->interface == declared->interface) return sema->conformances.at[i];
@@ -490,7 +480,7 @@ static void find_constant(Checker *c, Conformance *conformance, Decl *requiremen
         *out = (Satisfaction){.kind = SATISFY_default, .requirement = requirement, .decl = requirement};
 }
 
-static Satisfaction *satisfaction(Checker *c, Conformance *conformance, Decl *requirement) {
+Satisfaction *satisfaction(Checker *c, Conformance *conformance, Decl *requirement) {
     Satisfaction *found = map_get(&conformance->satisfied, PTR_KEY(requirement));
     if (found) return found;
     found = arena_new(c->arena, Satisfaction);
@@ -544,104 +534,6 @@ bool satisfies_public_requirement(Checker *c, const Decl *decl) {
             return true;
     }
     return false;
-}
-
-/* ---- checking what is declared */
-
-static const char *requirement_text(Checker *c, Decl *requirement, const Subst *subst) {
-    if (requirement->kind == DECL_func) {
-        FuncSig sig = check_signature_of(c, requirement, subst, NULL, 0, true);
-        return signature_text(c, requirement->name ? requirement->name->text : "__init", &sig);
-    }
-    if (requirement->kind == DECL_assoc)
-        return format_text(c->arena, "associatedtype %s", requirement->name->text);
-    const Type *type = check_subst(c, decl_value_type(c, requirement), subst);
-    if (requirement->kind == DECL_subscript)
-        return format_text(c->arena, "__subscript -> %s", type_str(c, type));
-    return format_text(c->arena, "%s %s", type_str(c, type), requirement->name->text);
-}
-
-static void report_missing(Checker *c, Conformance *conformance, Decl *requirement) {
-    const Subst *subst = interface_subst(c, conformance->interface, conformance->type);
-    report(c, DIAG_requirement_missing, conformance->loc, type_str(c, conformance->type),
-           type_str(c, conformance->interface), requirement_text(c, requirement, subst));
-    note(c, DIAG_note_required_here, requirement->loc);
-    Candidates list = {0};
-    Name name = requirement->name ? requirement->name : c->known.subscript;
-    lookup_own_member(c, conformance->type, name, &list);
-    for (int i = 0; i < list.count && i < 3; i++) {
-        Decl *decl = list.at[i].decl;
-        if (decl->parent && decl->parent->kind == DECL_interface) continue;
-        if (decl->kind == DECL_func)
-            note(c, DIAG_note_nearest, decl->loc, signature_text(c, decl->name->text, signature_of(c, decl)));
-        else note(c, DIAG_note_declared_here, decl->loc, name->text);
-    }
-}
-
-static void check_assoc_bounds(Checker *c, Conformance *conformance, Decl *requirement, const Type *type) {
-    ensure_bases(c, requirement);
-    const Subst *subst = interface_subst(c, conformance->interface, conformance->type);
-    Sema *sema = decl_sema(c, requirement);
-    for (int i = 0; i < sema->interfaces.count; i++) {
-        const Type *bound = check_subst(c, sema->interfaces.at[i], subst);
-        if (check_conforms(c, type, bound, NULL)) continue;
-        report(c, DIAG_assoc_bound, conformance->loc, requirement->name->text, type_str(c, type),
-               type_str(c, bound));
-        note(c, DIAG_note_required_here, requirement->loc);
-    }
-    for (int i = 0; requirement->generics && i < requirement->generics->constraints.count; i++)
-        constraints_hold(c, requirement, subst, conformance->loc);
-}
-
-static void check_override(Checker *c, Decl *requirement, const Satisfaction *found) {
-    if (!(requirement->flags & DECL_HAS_DEFAULT) || found->kind != SATISFY_decl) return;
-    if (found->decl->modifiers & (MODIFIER_override | MODIFIER_synthesized)) return;
-    report(c, DIAG_needs_override, found->decl->loc, found->decl->name ? found->decl->name->text : "?");
-    note(c, DIAG_note_required_here, requirement->loc);
-}
-
-static void check_requirement(Checker *c, Conformance *conformance, Decl *requirement) {
-    bool is_required = requirement->kind == DECL_func || requirement->kind == DECL_assoc ||
-                       requirement->kind == DECL_property || requirement->kind == DECL_subscript ||
-                       (requirement->kind == DECL_var && (requirement->modifiers & MODIFIER_static));
-    if (!is_required) return;
-    Satisfaction *found = satisfaction(c, conformance, requirement);
-    bool native = found->kind == SATISFY_none && found->type; /* __init() by the default value */
-    if (found->kind == SATISFY_none && !native) {
-        report_missing(c, conformance, requirement);
-        return;
-    }
-    if (found->kind == SATISFY_type) check_assoc_bounds(c, conformance, requirement, found->type);
-    check_override(c, requirement, found);
-    if (requirement->kind == DECL_func && found->kind == SATISFY_decl)
-        check_requirement_diff(c, requirement, found->decl);
-}
-
-static bool check_one(Checker *c, void *user, const Declared *declared) {
-    (void)user;
-    Conformance *conformance = conformance_for(c, declared);
-    if (conformance->checked) return false;
-    conformance->checked = true;
-    Decl *interface = (Decl *)(uintptr_t)declared->interface->decl;
-    bool native = (interface->flags & DECL_PRELUDE) && (interface->name == c->known.IDifferentiable ||
-                                                        strncmp(interface->name->text, "__Builtin", 9) == 0);
-    if (native) {
-        if (interface->name == c->known.IDifferentiable) check_differentiable_struct(c, conformance);
-        else if (!(declared->source->flags & DECL_PRELUDE))
-            report(c, DIAG_builtin_interface, declared->source->loc, interface->name->text);
-        return false;
-    }
-    const Decl *context = c->context;
-    c->context = conformance->decl;
-    for (int i = 0; i < interface->members.count; i++)
-        check_requirement(c, conformance, interface->members.at[i]);
-    c->context = context;
-    return false;
-}
-
-void check_conformances(Checker *c, Decl *decl) {
-    if (decl->kind == DECL_extension && has_error(this_type_of(c, decl))) return;
-    visit_source(c, decl, NULL, check_one, NULL);
 }
 
 /* ---- types behind an interface */

@@ -208,6 +208,42 @@ static bool eval(Env *env, Expr *e, Constant *out) {
     }
 }
 
+/* ---- constants that need themselves */
+
+static bool is_constant(const Decl *decl) {
+    return decl->kind == DECL_var && decl->init && decl->flavour != VAR_param &&
+           (decl->modifiers & MODIFIER_const) && (decl->modifiers & MODIFIER_static);
+}
+
+static bool needs_itself(Checker *c, Decl *decl);
+
+static bool reaches_itself(Checker *c, const Expr *e) {
+    if (e->kind == EXPR_decl && !e->a && is_constant(e->decl) && needs_itself(c, e->decl)) return true;
+    const Expr *parts[] = {e->a, e->b, e->c};
+    for (int i = 0; i < 3; i++)
+        if (parts[i] && reaches_itself(c, parts[i])) return true;
+    for (int i = 0; i < e->args.count; i++)
+        if (e->args.at[i] && reaches_itself(c, e->args.at[i])) return true;
+    return false;
+}
+
+static bool needs_itself(Checker *c, Decl *decl) {
+    if (decl->flags & DECL_NO_CYCLE) return false;
+    if (decl->flags & DECL_BUSY_CONST) return true;
+    check_decl_body(c, decl);
+    decl->flags |= DECL_BUSY_CONST;
+    bool found = decl->init->type && reaches_itself(c, decl->init);
+    decl->flags &= ~(uint32_t)DECL_BUSY_CONST;
+    decl->flags |= DECL_NO_CYCLE; /* or told about now */
+    return found;
+}
+
+void check_constant_cycle(Checker *c, Decl *decl) {
+    if (!is_constant(decl) || !needs_itself(c, decl)) return;
+    report(c, DIAG_circular, decl->loc, decl->name->text);
+    decl->init = error_expr(c, decl->init->loc);
+}
+
 bool eval_number(Env *env, Expr *checked, int64_t *value) {
     Constant constant;
     if (!checked->type || has_error(checked->type) || !eval(env, checked, &constant) || constant.is_real)

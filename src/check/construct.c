@@ -164,7 +164,9 @@ static Expr *construct_vector(Env *env, Loc loc, const Type *type, ExprVec *args
             if (only->type->kind == TYPE_enum) only = convert_explicit(env, only, type->args[0], loc);
             return convert_explicit(env, only, type, loc);
         }
-        return wrong_components(env, loc, type, total);
+        Expr *failed = wrong_components(env, loc, type, total);
+        note_conversion(c, only->type, type);
+        return failed;
     }
     Expr *e = construct_node(c, loc, type);
     int repeat = -1; /* float4(v2, s): the scalar fills up */
@@ -214,7 +216,7 @@ static Expr *construct_matrix(Env *env, Loc loc, const Type *type, ExprVec *args
 static Expr *one_argument(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
     if (args->count != 1) {
-        report(c, DIAG_argument_count, loc, type_str(c, type), 1, args->count);
+        report(c, DIAG_argument_count, loc, type_str(c, type), range_text(c, 1, 1, "argument"), args->count);
         return error_expr(c, loc);
     }
     if (args->at[0]->kind == EXPR_list) return coerce_list(env, args->at[0], type);
@@ -226,7 +228,7 @@ static Expr *parts_from_args(Env *env, Loc loc, const Type *type, const Type *co
                              ExprVec *args) {
     Checker *c = env->c;
     if (args->count != nparts) {
-        report(c, DIAG_argument_count, loc, type_str(c, type), nparts, args->count);
+        report(c, DIAG_argument_count, loc, type_str(c, type), range_text(c, nparts, nparts, "argument"), args->count);
         return error_expr(c, loc);
     }
     Expr *e = construct_node(c, loc, type);
@@ -257,7 +259,7 @@ static Expr *construct_abstract(Env *env, Loc loc, const Type *type, ExprVec *ar
     inits->name = c->known.__init;
     if (!lookup_member(c, type, c->known.__init, inits)) {
         report(c, DIAG_no_constructor, loc, type_str(c, type));
-        note(c, DIAG_note_constraint_missing, 0, type_str(c, type), type_str(c, type));
+        suggest_for_construct(c, type, args);
         return error_expr(c, loc);
     }
     return resolve_call(env, loc, inits, args, false);

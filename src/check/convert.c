@@ -261,7 +261,7 @@ static void warn_numeric(Env *env, const Expr *e, const Type *to) {
                    (is_negative(e) && e->args.at[0]->kind == EXPR_float);
     if (type_is_integer(from) && type_is_integer(target)) {
         if (literal_value(e, &value)) {
-            bool wraps_silently = type_bits(from) == type_bits(target) && !is_negative(e);
+            bool wraps_silently = type_bits(from) == type_bits(target);
             if (!fits(value, target) && !wraps_silently)
                 report(c, DIAG_constant_wraps, e->loc, type_str(c, target));
             return;
@@ -307,19 +307,36 @@ static Expr *convert_struct_like(Env *env, Expr *e, const Type *to) {
     return convert_node(c, e, to, CONVERT_unsized);
 }
 
-static Expr *cannot_convert(Env *env, Expr *e, const Type *to) {
-    Checker *c = env->c;
-    const Type *from = e->type;
-    report(c, DIAG_cannot_convert, e->loc, type_str(c, from), type_str(c, to));
-    if (from->kind == TYPE_vector && to->kind == TYPE_vector && type_count(from) > type_count(to))
+static bool is_smaller_matrix(const Type *from, const Type *to) {
+    int64_t fr, fc, tr, tc;
+    if (from->kind != TYPE_matrix || to->kind != TYPE_matrix) return false;
+    if (!type_is_number(from->args[1], &fr) || !type_is_number(from->args[2], &fc)) return false;
+    if (!type_is_number(to->args[1], &tr) || !type_is_number(to->args[2], &tc)) return false;
+    return tr <= fr && tc <= fc;
+}
+
+void note_conversion(Checker *c, const Type *from, const Type *to) {
+    bool number = type_is_scalar(to) && to->kind != TYPE_bool;
+    if (from->kind == TYPE_vector && to->kind == TYPE_bool) note(c, DIAG_note_any_all, 0);
+    else if (from->kind == TYPE_vector && (to->kind == TYPE_vector || number) && type_count(from) > type_count(to))
         note(c, DIAG_note_use_swizzle, 0, type_count(to) == 1 ? "x" : type_count(to) == 2 ? "xy" : "xyz");
-    else if (to->kind == TYPE_enum && type_is_scalar(from)) note(c, DIAG_note_write_cast, 0, type_str(c, to));
+    else if (from->kind == TYPE_optional && (to == from->args[0] || type_is_scalar(to))) note(c, DIAG_note_optional_value, 0);
+    else if (to->kind == TYPE_enum && (type_is_scalar(from) || from->kind == TYPE_enum))
+        note(c, DIAG_note_write_cast, 0, type_str(c, to));
+    else if ((from->kind == TYPE_enum && number) || is_smaller_matrix(from, to))
+        note(c, DIAG_note_write_cast, 0, type_str(c, to));
     else if (to->kind == TYPE_struct && type_is_scalar(from))
         note(c, DIAG_note_write_constructor, 0, type_str(c, to));
     else if (to->kind == TYPE_interface)
         note(c, DIAG_note_does_not_conform, 0, type_str(c, from), type_str(c, to));
     else if (type_is_abstract(to) && type_is_scalar(from))
         note(c, DIAG_note_write_constructor, 0, type_str(c, to));
+}
+
+static Expr *cannot_convert(Env *env, Expr *e, const Type *to) {
+    Checker *c = env->c;
+    report(c, DIAG_cannot_convert, e->loc, type_str(c, e->type), type_str(c, to));
+    note_conversion(c, e->type, to);
     return error_expr(c, e->loc);
 }
 
@@ -373,14 +390,6 @@ Expr *coerce(Env *env, Expr *e, const Type *to) {
 /* ---- explicit */
 
 static bool is_integral(const Type *t) { return type_is_integer(t) || t->kind == TYPE_bool; }
-
-static bool is_smaller_matrix(const Type *from, const Type *to) {
-    int64_t fr, fc, tr, tc;
-    if (from->kind != TYPE_matrix || to->kind != TYPE_matrix) return false;
-    if (!type_is_number(from->args[1], &fr) || !type_is_number(from->args[2], &fc)) return false;
-    if (!type_is_number(to->args[1], &tr) || !type_is_number(to->args[2], &tc)) return false;
-    return tr <= fr && tc <= fc;
-}
 
 static Expr *convert_enum(Env *env, Expr *e, const Type *to) {
     Checker *c = env->c;

@@ -81,6 +81,16 @@ static bool has_accessor(const Decl *decl, FuncFlavour flavour) {
     return false;
 }
 
+static bool setter_mutates(const Decl *decl) {
+    if (decl_is_static(decl)) return false;
+    for (int i = 0; i < decl->members.count; i++) {
+        const Decl *member = decl->members.at[i];
+        bool sets = member->kind == DECL_func && (member->flavour == FUNC_set || member->flavour == FUNC_ref);
+        if (sets && find_attribute(member, "nonmutating")) return false;
+    }
+    return true;
+}
+
 static uint32_t place_flags(const Decl *decl, const Expr *base) {
     uint32_t of_base = base ? base->flags & (EXPR_PLACE | EXPR_READONLY) : EXPR_PLACE;
     switch ((DeclKind)decl->kind) {
@@ -90,9 +100,8 @@ static uint32_t place_flags(const Decl *decl, const Expr *base) {
         return EXPR_PLACE | (is_readonly_var(decl) ? EXPR_READONLY : 0);
     case DECL_property:
     case DECL_subscript:
-        if (has_accessor(decl, FUNC_ref)) return EXPR_PLACE;
-        if (!has_accessor(decl, FUNC_set)) return EXPR_PLACE | EXPR_READONLY;
-        return EXPR_PLACE;
+        if (!has_accessor(decl, FUNC_ref) && !has_accessor(decl, FUNC_set)) return EXPR_PLACE | EXPR_READONLY;
+        return setter_mutates(decl) ? of_base : EXPR_PLACE;
     default: return 0;
     }
 }
@@ -100,6 +109,14 @@ static uint32_t place_flags(const Decl *decl, const Expr *base) {
 uint32_t decl_place_flags(const Decl *decl, const Expr *base) { return place_flags(decl, base); }
 
 static bool needs_object(const Decl *decl) { return decl_type_around(decl) && !decl_is_static(decl); }
+
+void report_deprecated(Checker *c, const Decl *decl, Loc loc) {
+    if (!(decl->flags & DECL_DEPRECATED)) return;
+    const Attribute *attribute = find_attribute(decl, "deprecated");
+    const Expr *text = attribute && attribute->args.count ? attribute->args.at[0] : NULL;
+    const char *why = text && text->kind == EXPR_string ? format_text(c->arena, ": %.*s", STR_ARG(text->text)) : "";
+    report(c, DIAG_deprecated, loc, decl->name->text, why);
+}
 
 static Expr *value_of_decl(Env *env, Loc loc, const Candidate *found) {
     Checker *c = env->c;
@@ -120,7 +137,7 @@ static Expr *value_of_decl(Env *env, Loc loc, const Candidate *found) {
     Expr *e = decl_expr(c, loc, decl, subst, base);
     e->flags |= place_flags(decl, base);
     decl->flags |= DECL_USED;
-    if (decl->flags & DECL_DEPRECATED) report(c, DIAG_deprecated, loc, decl->name->text);
+    report_deprecated(c, decl, loc);
     if (env->lambda && decl->kind == DECL_var && !e->a) return lambda_capture(env, e, decl);
     return e;
 }
@@ -161,7 +178,8 @@ static Expr *type_of_decl(Env *env, Loc loc, const Candidate *found) {
 static bool report_ambiguous(Env *env, Expr *expr, const Candidates *list) {
     const Candidate *first = &list->at[0], *second = NULL;
     for (int i = 1; i < list->count && !second; i++)
-        if (list->at[i].distance == first->distance) second = &list->at[i];
+        if (list->at[i].distance == first->distance && list->at[i].decl->parent != first->decl->parent)
+            second = &list->at[i]; /* of one parent: declared twice, which is told at the declaration */
     if (!second) return false;
     report(env->c, DIAG_ambiguous_name, expr->loc, list->name->text);
     note(env->c, DIAG_note_declared_here, first->decl->loc, list->name->text);
@@ -327,7 +345,9 @@ static Expr *check_cast(Env *env, Expr *e) {
     Expr *a = check_term(env, e->a);
     if (a->kind == EXPR_overload && type->kind == TYPE_function) return coerce(env, a, type);
     a = check_value(env, a);
-    return a->kind == EXPR_error ? a : convert_explicit(env, a, type, e->loc);
+    if (a->kind == EXPR_error) return a;
+    if (a->type == type && expr_is_place(a)) return convert_node(env->c, a, type, CONVERT_same); /* a value now */
+    return convert_explicit(env, a, type, e->loc);
 }
 
 static Expr *check_is(Env *env, Expr *e) {
@@ -502,14 +522,14 @@ static void why_decl_readonly(Checker *c, const Decl *decl) {
 }
 
 /* The innermost thing that may not be written is the reason. */
-static void why_readonly(Env *env, const Expr *e) {
+void why_readonly(Env *env, const Expr *e) {
     Checker *c = env->c;
     for (; e; e = e->a) {
         bool inside = e->a && (e->a->flags & EXPR_READONLY);
         switch ((ExprKind)e->kind) {
         case EXPR_this: note(c, DIAG_note_not_mutating, env->decl->loc); return;
         case EXPR_decl:
-            if (inside && e->decl->kind == DECL_var && !is_readonly_var(e->decl)) break;
+            if (inside && (e->decl->kind == DECL_var ? !is_readonly_var(e->decl) : has_accessor(e->decl, FUNC_set))) break;
             why_decl_readonly(c, e->decl);
             return;
         case EXPR_element:

@@ -12,6 +12,11 @@ void ensure_generics(Checker *c, Decl *decl) {
     for (int i = 0; i < generics->params.count; i++) {
         Decl *param = generics->params.at[i];
         if (param->kind == DECL_value_param && !param->type) ensure_header(c, param);
+        for (int k = 0; k < i && param->name; k++) {
+            if (generics->params.at[k]->name != param->name) continue;
+            report(c, DIAG_redeclared, param->loc, param->name->text);
+            note(c, DIAG_note_declared_here, generics->params.at[k]->loc, param->name->text);
+        }
     }
     for (int i = 0; i < generics->constraints.count; i++) {
         Constraint *constraint = &generics->constraints.at[i];
@@ -28,6 +33,19 @@ void ensure_generics(Checker *c, Decl *decl) {
     c->context = context;
 }
 
+static void report_constraint(Checker *c, const Constraint *constraint, const Type *subject, const Type *bound,
+                              Loc loc) {
+    if (constraint->equal)
+        report(c, DIAG_constraint_not_equal, loc, type_str(c, constraint->subject_type), type_str(c, subject),
+               type_str(c, bound));
+    else report(c, DIAG_constraint_not_met, loc, type_str(c, subject), type_str(c, bound));
+    if (constraint->loc) note(c, DIAG_note_constraint_here, constraint->loc);
+    const Type *param = subject->kind == TYPE_each ? subject->args[0] : subject;
+    if (!constraint->equal && param->kind == TYPE_param && ((const Decl *)param->decl)->kind != DECL_interface)
+        note(c, DIAG_note_add_constraint, ((const Decl *)param->decl)->loc, type_str(c, param),
+             type_str(c, bound));
+}
+
 bool constraints_hold(Checker *c, const Decl *decl, const Subst *subst, Loc loc) {
     if (!decl->generics) return true;
     ensure_generics(c, (Decl *)(uintptr_t)decl);
@@ -38,19 +56,54 @@ bool constraints_hold(Checker *c, const Decl *decl, const Subst *subst, Loc loc)
         const Type *bound = check_subst(c, constraint->bound_type, subst);
         if (has_error(subject) || has_error(bound)) continue;
         bool is_pack = subject->kind == TYPE_pack;
-        bool holds = true;
-        for (int k = 0; k < (is_pack ? subject->nargs : 1) && holds; k++) {
+        for (int k = 0; k < (is_pack ? subject->nargs : 1); k++) {
             const Type *one = is_pack ? subject->args[k] : subject;
-            holds = constraint->equal ? types_match(c, one, bound) : check_conforms(c, one, bound, NULL);
+            if (constraint->equal ? types_match(c, one, bound) : check_conforms(c, one, bound, NULL)) continue;
+            if (loc) report_constraint(c, constraint, one, bound, loc);
+            return false;
         }
-        if (holds) continue;
-        if (loc && constraint->equal)
-            report(c, DIAG_constraint_not_equal, loc, type_str(c, subject), type_str(c, bound));
-        else if (loc) report(c, DIAG_constraint_not_met, loc, type_str(c, subject), type_str(c, bound));
-        if (loc && constraint->loc) note(c, DIAG_note_constraint_here, constraint->loc);
-        return false;
     }
     return true;
+}
+
+/* ---- generic arguments that were written */
+
+static bool is_number(const Type *type) {
+    switch (type->kind) {
+    case TYPE_number:
+    case TYPE_sum:
+    case TYPE_product:
+    case TYPE_apply: return true;
+    case TYPE_param: return (type->flags & TYPE_IS_VALUE_PARAM) != 0;
+    case TYPE_assoc: return ((const Decl *)type->decl)->kind == DECL_var; /* a constant that an interface requires */
+    default: return false;
+    }
+}
+
+static bool value_fits(const Type *param, const Type *given) {
+    if (!param || !given || has_error(param) || given == param) return true;
+    return type_is_integer(param) && type_is_integer(given);
+}
+
+/* Is `arg` the kind of thing that the parameter stands for? `value_type`: of a value, as it was written, or NULL. Says so
+ * if not, and `loc` is given. */
+bool generic_arg_fits(Checker *c, Decl *owner, Decl *param, const Type *arg, const Type *value_type, Loc loc) {
+    const char *name = owner->name ? owner->name->text : "?";
+    bool wants_value = param->kind == DECL_value_param;
+    if (has_error(arg)) return true;
+    if (wants_value != is_number(arg)) {
+        static const char *const kinds[] = {"a type", "a value"};
+        if (loc)
+            report(c, DIAG_generic_arg_kind, loc, param->name->text, name, kinds[wants_value], kinds[!wants_value]);
+        return false;
+    }
+    if (!wants_value) return true;
+    ensure_header(c, param);
+    if (value_fits(param->type, value_type)) return true;
+    if (loc)
+        report(c, DIAG_generic_arg_type, loc, param->name->text, name, type_str(c, param->type),
+               type_str(c, value_type));
+    return false;
 }
 
 /* ---- what a generic body may assume */

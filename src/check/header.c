@@ -34,6 +34,7 @@ static void add_base(Env *env, Decl *decl, Sema *sema, Expr *expr) {
         return;
     }
     report(c, DIAG_bad_base, expr->loc, type_str(c, type));
+    note(c, decl->kind == DECL_struct ? DIAG_note_struct_bases : DIAG_note_interface_bases, 0);
 }
 
 /* A struct must not inherit from itself, whatever the way. */
@@ -260,6 +261,16 @@ FuncSig *signature_of(Checker *c, Decl *func) {
     return decl_sema(c, func)->sig;
 }
 
+static void check_parameter_names(Checker *c, const DeclVec *params) {
+    for (int i = 1; i < params->count; i++)
+        for (int k = 0; k < i; k++) {
+            if (!params->at[i]->name || params->at[i]->name != params->at[k]->name) continue;
+            report(c, DIAG_redeclared, params->at[i]->loc, params->at[i]->name->text);
+            note(c, DIAG_note_declared_here, params->at[k]->loc, params->at[k]->name->text);
+            break;
+        }
+}
+
 static void header_of_func(Checker *c, Decl *func) {
     Sema *sema = decl_sema(c, func);
     FuncSig *sig = sema->sig = arena_new(c->arena, FuncSig);
@@ -283,6 +294,7 @@ static void header_of_func(Checker *c, Decl *func) {
             report(c, DIAG_default_order, params.at[i]->loc,
                    params.at[i]->name ? params.at[i]->name->text : "?");
     }
+    check_parameter_names(c, &params);
     sig->result_no_diff = (func->modifiers & MODIFIER_no_diff) != 0;
     sig->is_init = func->flavour == FUNC_init;
     sig->result = result_of(c, &env, func, sig);

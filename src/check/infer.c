@@ -51,8 +51,12 @@ static void bind(Inference *inference, int index, const Type *actual) {
     const Type *joined = NULL;
     const Decl *param = generic_param(inference->owner, index);
     if (!param || param->kind != DECL_value_param) joined = join_types(inference->c, old, actual);
-    if (joined) inference->args[index] = joined;
-    else inference->failed = true;
+    if (joined) {
+        inference->args[index] = joined;
+        return;
+    }
+    if (!inference->failed) inference->conflict = index, inference->first = old, inference->second = actual;
+    inference->failed = true;
 }
 
 static void match_args(Inference *inference, const Type *pattern, const Type *actual) {
@@ -240,7 +244,7 @@ bool infer_extension(Checker *c, Decl *extension, const Type *type, const Subst 
         return target == type;
     }
     if (target->kind != TYPE_param && target->kind != type->kind) return false;
-    Inference inference = {c, extension, arena_array(c->arena, const Type *, n), n, false};
+    Inference inference = {.c = c, .owner = extension, .args = arena_array(c->arena, const Type *, n), .nargs = n};
     infer_match(&inference, target, type);
     if (!infer_finish(&inference, NULL, subst)) return false;
     if (check_subst(c, target, *subst) != type) return false;

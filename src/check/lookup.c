@@ -260,5 +260,5 @@ void report_unknown_member(Env *env, Loc loc, const Type *type, Name name) {
     Name nearest = diag_nearest(name, names.at, names.count);
     if (nearest) note(c, DIAG_did_you_mean, 0, nearest->text);
     else if (type_is_abstract(type))
-        note(c, DIAG_note_constraint_missing, 0, type_str(c, type), type_str(c, type));
+        suggest_for_member(env, type, name);
 }

@@ -286,7 +286,7 @@ static Expr *array_type(Env *env, Expr *e, Expr *a) {
     const Type *element = a->type_value ? a->type_value : resolve_type(env, a);
     if (is_error(element)) return error_expr(c, e->loc);
     if (element->kind == TYPE_void) {
-        report(c, DIAG_void_variable, e->loc, "array element");
+        report(c, DIAG_void_element, e->loc);
         return error_expr(c, e->loc);
     }
     if (e->args.count == 0) return type_expr(c, e->loc, type_unsized_array(c->types, element));
@@ -294,7 +294,7 @@ static Expr *array_type(Env *env, Expr *e, Expr *a) {
     int64_t n;
     if (is_error(count)) return error_expr(c, e->loc);
     if (type_is_number(count, &n) && (n < 0 || n > INT32_MAX)) {
-        report(c, DIAG_array_size, e->args.at[0]->loc);
+        report(c, DIAG_array_size, e->args.at[0]->loc, format_text(c->arena, "%lld", (long long)n));
         return error_expr(c, e->loc);
     }
     const Type *args[2] = {element, count};
@@ -332,6 +332,10 @@ static Expr *check_index_value(Env *env, Expr *index) {
     if (i->type->kind == TYPE_enum) i = convert_explicit(env, i, type_basic(c->types, TYPE_int), i->loc);
     bool generic = type_is_abstract(i->type) && conforms_to(c, i->type, c->known.__BuiltinIntegerType);
     if (type_is_integer(i->type) || generic) return i;
+    if (!type_is_scalar(i->type)) {
+        report(c, DIAG_bad_index, i->loc, type_str(c, i->type));
+        return error_expr(c, i->loc);
+    }
     return coerce(env, i, type_basic(c->types, i->type->kind == TYPE_bool ? TYPE_int : TYPE_uint));
 }
 
@@ -391,33 +395,42 @@ Expr *check_index(Env *env, Expr *e) {
 
 /* ---- a<args> */
 
-static const Type *argument(Env *env, Expr *expr) {
+/* A type; or a number, then `value` is its type. */
+static const Type *argument(Env *env, Expr *expr, const Type **value) {
     Checker *c = env->c;
     Expr *e = check_term(env, expr);
     if (e->kind == EXPR_error) return ERROR_TYPE(c);
     if (e->kind == EXPR_type) return e->type_value ? e->type_value : resolve_type(env, e);
+    e = check_value(env, e);
+    *value = e->type;
+    bool may_fit = type_is_integer(e->type) || e->type->kind == TYPE_bool || e->type->kind == TYPE_enum;
+    if (!may_fit && !has_error(e->type)) return type_number(c->types, 0); /* whoever takes it says what is wrong */
     return resolve_number(env, e);
+}
+
+static Expr *not_generic(Env *env, const Expr *e) {
+    const char *name = e->a->name ? e->a->name->text : e->a->kind == EXPR_type ? type_str(env->c, e->a->type_value) : "this";
+    report(env->c, DIAG_not_generic, e->loc, name);
+    return error_expr(env->c, e->loc);
 }
 
 Expr *check_apply(Env *env, Expr *e) {
     Checker *c = env->c;
     Expr *a = check_term(env, e->a);
-    const Type **args = arena_array(c->arena, const Type *, e->args.count ? e->args.count : 1);
+    const Type **args = arena_array(c->arena, const Type *, e->args.count + 1);
+    const Type **values = arena_array(c->arena, const Type *, e->args.count + 1);
     bool failed = a->kind == EXPR_error;
     for (int i = 0; i < e->args.count; i++) {
-        args[i] = argument(env, e->args.at[i]);
+        args[i] = argument(env, e->args.at[i], &values[i]);
         failed |= is_error(args[i]);
     }
     if (failed) return error_expr(c, e->loc);
     if (a->kind == EXPR_type && !a->type_value) {
         const Subst *outer = a->candidates->at[0].subst;
-        const Type *type = apply_generic_type(env, e->loc, a->decl, outer, args, e->args.count);
+        const Type *type = apply_generic_type(env, e->loc, a->decl, outer, args, values, e->args.count);
         return is_error(type) ? error_expr(c, e->loc) : type_expr(c, e->loc, type);
     }
-    if (a->kind != EXPR_overload) {
-        report(c, DIAG_not_generic, e->loc);
-        return error_expr(c, e->loc);
-    }
+    if (a->kind != EXPR_overload) return not_generic(env, e);
     Candidates *list = arena_new(c->arena, Candidates);
     *list = (Candidates){.name = a->candidates->name};
     for (int i = 0; i < a->candidates->count; i++) {
@@ -425,13 +438,11 @@ Expr *check_apply(Env *env, Expr *e) {
         ensure_header(c, candidate.decl);
         if (!candidate.decl->generics) continue;
         candidate.args = args;
+        candidate.values = values;
         candidate.nargs = e->args.count;
         candidates_add(c, list, candidate);
     }
-    if (list->count == 0) {
-        report(c, DIAG_not_generic, e->loc);
-        return error_expr(c, e->loc);
-    }
+    if (list->count == 0) return not_generic(env, e);
     Expr *node = expr_new(c->arena, EXPR_overload, e->loc);
     node->name = a->name;
     node->decl = list->at[0].decl;

@@ -61,7 +61,10 @@ static Expr *no_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
                           : b && type_is_abstract(b->type) ? b->type
                                                            : NULL;
     if (generic && b && a->type != b->type) note(c, DIAG_note_write_constructor, 0, type_str(c, generic));
-    else if (generic) note(c, DIAG_note_constraint_missing, 0, type_str(c, generic), type_str(c, generic));
+    else if (generic) suggest_for_operator(c, generic, op);
+    else if (b && op == OPERATOR_mul && is_shape(a->type) && is_shape(b->type) &&
+             (a->type->kind == TYPE_matrix || b->type->kind == TYPE_matrix))
+        note(c, DIAG_note_use_mul, 0);
     else if (b && is_shape(a->type) && is_shape(b->type)) note(c, DIAG_note_shapes_differ, 0);
     return error_expr(c, loc);
 }
@@ -190,9 +193,9 @@ static Expr *enum_binary(Env *env, Expr *e, Expr *a, Expr *b) {
         Expr *bits = builtin(env, e->loc, op, x->type, x, y);
         return convert_node(c, bits, a->type, CONVERT_enum);
     }
-    return is_builtin_operand(c, x->type) && is_builtin_operand(c, y->type)
-               ? builtin_binary(env, e, x, y)
-               : user_operator(env, e->loc, op, a, b);
+    if (!is_builtin_operand(c, x->type) || !is_builtin_operand(c, y->type)) return user_operator(env, e->loc, op, a, b);
+    if (!element_allows(c, op, x->type) || !element_allows(c, op, y->type)) return no_operator(env, e->loc, op, a, b);
+    return builtin_binary(env, e, x, y);
 }
 
 static Expr *optional_part(Env *env, Expr *e, int part) {
@@ -476,7 +479,9 @@ static Expr *user_update(Env *env, Expr *e, Expr *a, Expr *b) {
     report(c, DIAG_no_binary_operator, e->loc,
            assign_operator_name(c, (Operator)e->op)->text + strlen("operator"), type_str(c, a->type),
            type_str(c, b->type));
-    note(c, DIAG_note_define_assign, 0, operator_text((Operator)e->op), operator_text((Operator)e->op));
+    if (is_builtin_operand(c, a->type) && is_builtin_operand(c, b->type))
+        note(c, DIAG_note_update_converts, 0, type_str(c, a->type));
+    else note(c, DIAG_note_define_assign, 0, operator_text((Operator)e->op), operator_text((Operator)e->op));
     return error_expr(c, e->loc);
 }
 

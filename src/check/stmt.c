@@ -57,6 +57,10 @@ static void infer_local(Env *env, Decl *decl) {
     }
     decl->init = check_value(env, decl->init);
     decl->type = decl->init->type;
+    if (decl->type->kind == TYPE_void) {
+        report(c, DIAG_void_variable, decl->loc, decl->name->text);
+        decl->type = ERROR_TYPE(c);
+    }
     if (decl->type->kind == TYPE_none || decl->type->kind == TYPE_null) {
         report(c, DIAG_var_needs_type, decl->loc, decl->name->text);
         decl->type = ERROR_TYPE(c);
@@ -120,9 +124,9 @@ static bool switch_leaves(const Stmt *stmt) {
 bool always_leaves(const Stmt *stmt) {
     if (!stmt) return false;
     switch ((StmtKind)stmt->kind) {
-    case STMT_return:
     case STMT_break:
-    case STMT_continue:
+    case STMT_continue: return stmt->target != NULL;
+    case STMT_return:
     case STMT_discard: return true;
     case STMT_block:
         for (int i = 0; i < stmt->body.count; i++)
@@ -273,11 +277,19 @@ static void check_for(Env *env, Stmt *stmt) {
     env->scope = outer;
 }
 
+static Expr *check_bound(Env *env, Expr *bound) {
+    int64_t value;
+    Expr *e = check_value_of(env, bound, type_basic(env->c->types, TYPE_int));
+    if (e->kind != EXPR_error && !eval_number(env, e, &value) && !number_is_generic(env, e))
+        report(env->c, DIAG_not_constant, e->loc);
+    return e;
+}
+
 static void check_static_for(Env *env, Stmt *stmt) {
     Checker *c = env->c;
     const Type *type = type_basic(c->types, TYPE_int);
-    if (stmt->expr) stmt->expr = check_value_of(env, stmt->expr, type);
-    if (stmt->step) stmt->step = check_value_of(env, stmt->step, type);
+    if (stmt->expr) stmt->expr = check_bound(env, stmt->expr);
+    if (stmt->step) stmt->step = check_bound(env, stmt->step);
     Scope *outer = env->scope;
     push_scope(env);
     Decl *decl = stmt->decls.at[0];
@@ -302,8 +314,11 @@ static void check_case(Env *env, Stmt *stmt, const Type *type, Map *seen) {
             continue;
         }
         uint64_t key = (uint64_t)number * 2 + 1; /* never 0 */
-        if (map_has(seen, key)) report(c, DIAG_duplicate_case, value->loc);
-        map_put(c->arena, seen, key, stmt);
+        const Expr *other = map_get(seen, key);
+        if (other) {
+            report(c, DIAG_duplicate_case, value->loc);
+            note(c, DIAG_note_other_here, other->loc);
+        } else map_put(c->arena, seen, key, value);
     }
 }
 
@@ -352,12 +367,12 @@ static void check_break(Env *env, Stmt *stmt) {
         return;
     }
     stmt->target = env->breakable;
-    if (!stmt->target) report(c, DIAG_break_outside, stmt->loc, "break");
+    if (!stmt->target) report(c, DIAG_jump_outside, stmt->loc, "break", "a loop or switch");
 }
 
 static void check_continue(Env *env, Stmt *stmt) {
     stmt->target = env->loop;
-    if (!stmt->target) report(env->c, DIAG_break_outside, stmt->loc, "continue");
+    if (!stmt->target) report(env->c, DIAG_jump_outside, stmt->loc, "continue", "a loop");
 }
 
 static void check_label(Env *env, Stmt *stmt) {
@@ -419,8 +434,7 @@ static void check_decl_stmt(Env *env, Stmt *stmt) {
         case DECL_enum:
         case DECL_alias: declare_local_type(env, decl); break;
         case DECL_using: add_using(env, &env->scope->usings, decl); break;
-        case DECL_empty: break;
-        default: report(env->c, DIAG_not_in_function, decl->loc); break;
+        default: break;
         }
     }
 }
@@ -440,7 +454,7 @@ void check_stmt(Env *env, Stmt *stmt) {
     case STMT_if: check_if(env, stmt); break;
     case STMT_switch: check_switch(env, stmt); break;
     case STMT_case:
-        if (!env->in_switch) report(c, DIAG_break_outside, stmt->loc, "case");
+        if (!env->in_switch) report(c, DIAG_jump_outside, stmt->loc, "case", "a switch");
         break;
     case STMT_for: check_for(env, stmt); break;
     case STMT_while:

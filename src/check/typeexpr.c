@@ -3,6 +3,13 @@
 
 const char *type_str(Checker *c, const Type *type) { return type_text(c->arena, type); }
 
+const char *range_text(Checker *c, int least, int most, const char *noun) {
+    if (most < 0) return format_text(c->arena, "at least %d %s%s", least, noun, least == 1 ? "" : "s");
+    if (least != most) return format_text(c->arena, "%d to %d %ss", least, most, noun);
+    if (least == 0) return format_text(c->arena, "no %s", noun);
+    return format_text(c->arena, "%d %s%s", least, noun, least == 1 ? "" : "s");
+}
+
 const Type *type_with_major(Checker *c, const Type *type, bool column_major) {
     if (type->kind == TYPE_matrix)
         return type_make(c->types, TYPE_matrix, column_major ? TYPE_COLUMN_MAJOR : 0, NULL, NULL, 0, type->args, type->nargs);
@@ -146,11 +153,11 @@ const Type *resolve_number(Env *env, Expr *expr) {
     Expr *e = check_value(env, expr);
     if (e->kind == EXPR_error || has_error(e->type)) return ERROR_TYPE(c);
     const Type *number = number_of(env, e);
-    if (!number) {
-        report(c, DIAG_not_constant, e->loc);
-        return ERROR_TYPE(c);
-    }
-    return number;
+    if (number) return number;
+    bool integral = !type_is_float(e->type) && (type_is_scalar(e->type) || e->type->kind == TYPE_enum);
+    if (integral || type_is_abstract(e->type)) report(c, DIAG_not_constant, e->loc);
+    else report(c, DIAG_needs_integer, e->loc, type_str(c, e->type));
+    return ERROR_TYPE(c);
 }
 
 /* ---- generic application */
@@ -160,21 +167,48 @@ const Type *resolve_generic_arg(Env *env, Decl *param, Expr *expr) {
     return resolve_type(env, expr);
 }
 
+static int required_generics(const Decl *decl) {
+    int n = 0;
+    for (int i = 0; i < decl->generics->params.count; i++) {
+        const Decl *param = decl->generics->params.at[i];
+        n += !param->init && !(param->modifiers & (MODIFIER_pack | MODIFIER_synthesized));
+    }
+    return n;
+}
+
 static const Type *alias_target(Checker *c, Decl *decl, const Subst *subst) {
     ensure_header(c, decl);
     return check_subst(c, decl->type, subst);
 }
 
+/* Of a vector or matrix, as far as it is known already. */
+static bool check_shape(Checker *c, const Type *type, Loc loc) {
+    if (type->kind != TYPE_vector && type->kind != TYPE_matrix) return true;
+    const Type *element = type->args[0];
+    if (!type_is_scalar(element) && !(element->flags & TYPE_HAS_PARAM)) {
+        report(c, DIAG_shape_element, loc, type_str(c, element));
+        return false;
+    }
+    for (int i = 1; i < type->nargs; i++) {
+        int64_t n;
+        if (!type_is_number(type->args[i], &n) || (n >= 1 && n <= 4)) continue;
+        report(c, DIAG_shape_size, loc);
+        return false;
+    }
+    return true;
+}
+
 const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer, const Type *const *args,
-                               int nargs) {
+                               const Type *const *values, int nargs) {
     Checker *c = env->c;
     int n = generic_count(decl), first = decl->kind == DECL_interface ? 1 : 0;
-    Inference inference = {c, decl, arena_array(c->arena, const Type *, n ? n : 1), n, false};
+    Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n ? n : 1), .nargs = n};
     if (first) inference.args[0] = param_type(c, decl, 0);
     int given = 0;
     for (int i = first; i < n && given < nargs; i++) {
-        const Decl *param = generic_param(decl, i);
+        Decl *param = generic_param(decl, i);
         if (!(param->modifiers & MODIFIER_pack)) {
+            if (!generic_arg_fits(c, decl, param, args[given], values[given], loc)) return ERROR_TYPE(c);
             inference.args[i] = args[given++];
             continue;
         }
@@ -186,7 +220,8 @@ const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer
         given = nargs;
     }
     if (given < nargs) {
-        report(c, DIAG_too_many_generic_args, loc, decl->name->text, n - first, nargs);
+        report(c, DIAG_too_many_generic_args, loc, decl->name->text,
+               count_text(c, n - first, "generic argument"), nargs);
         return ERROR_TYPE(c);
     }
     for (int i = 0; i < n; i++)
@@ -194,10 +229,15 @@ const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer
     const Subst *subst;
     if (n == 0) subst = outer;
     else if (!infer_finish(&inference, outer, &subst)) {
-        report(c, DIAG_too_few_generic_args, loc, decl->name->text, n - first, nargs);
+        report(c, DIAG_too_few_generic_args, loc, decl->name->text,
+               count_text(c, required_generics(decl), "generic argument"), nargs);
         return ERROR_TYPE(c);
     }
     if (decl->generics && !constraints_hold(c, decl, subst, loc)) return ERROR_TYPE(c);
+    if (decl->flags & DECL_PRELUDE) {
+        const Type *shape = type_with_subst(c, decl, subst);
+        if (!check_shape(c, shape, loc)) return ERROR_TYPE(c);
+    }
     return decl->kind == DECL_alias ? alias_target(c, decl, subst) : type_with_subst(c, decl, subst);
 }
 
@@ -218,7 +258,8 @@ const Type *resolve_type(Env *env, Expr *expr) {
     }
     if (!e->type_value) { /* a generic type without its arguments */
         const Type *type =
-            apply_generic_type(env, loc, e->decl, e->candidates ? e->candidates->at[0].subst : NULL, NULL, 0);
+            apply_generic_type(env, loc, e->decl, e->candidates ? e->candidates->at[0].subst : NULL, NULL,
+                               NULL, 0);
         *expr = *type_expr(c, loc, type);
         return type;
     }

@@ -82,6 +82,7 @@ struct SlopeSession {
     Text messages; /* where no callback takes them */
     Map type_handles;
     VEC(SlopeTiming) times;
+    VEC(SlopeStored) stored; /* by reverse passes */
     StageTimer *timer; /* the innermost that runs */
     SlopeProgram *programs;
     SlopeBuffer *buffers;

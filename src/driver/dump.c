@@ -45,6 +45,44 @@ SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expressi
     return driver_find_function(program, expression, out);
 }
 
+/* A row per value that reverse passes keep. */
+static void print_stored(SlopeSession *session, Text *out) {
+    if (session->stored.count == 0) return;
+    text_printf(out, "%-24s %-16s %6s %6s  %s\n", "; function", "value", "line", "bytes", "how often");
+    for (int i = 0; i < session->stored.count; i++) {
+        const SlopeStored *row = &session->stored.at[i];
+        text_printf(out, "; %-22s %-16s %6d %6d  ", row->function, row->name, row->line, row->bytes);
+        if (!row->loop_line) text_add(out, STR("once per call\n"));
+        else text_printf(out, "per iteration of the loop in line %d%s\n", row->loop_line, row->exact ? "" : " (growing)");
+    }
+}
+
+/* The stages of autodiff show the derivatives of a function, asked for or not. */
+static SlopeStatus dump_ad(SlopeProgram *program, const char *function, const char *stage, Text *out) {
+    Unit *unit = program->unit;
+    SlopeSession *session = program->session;
+    SlopeStatus status = unit_check(unit);
+    if (status != SLOPE_STATUS_ok) return status;
+    unit->dump = out;
+    unit->dump_stage = stage;
+    if (function) {
+        Func *func;
+        bool derivative = strstr(function, "_diff") != NULL;
+        const char *backward = derivative ? function : format_text(&session->arena, "bwd_diff(%s)", function);
+        session->diags.muted++;
+        status = driver_find_function(program, backward, &func);
+        session->diags.muted--;
+        if (status != SLOPE_STATUS_ok) status = driver_find_function(program, derivative ? function : format_text(&session->arena, "fwd_diff(%s)", function), &func);
+    } else {
+        status = driver_all_entries(program);
+        lower_everything(unit, unit->module);
+    }
+    if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, stage);
+    unit->dump = NULL;
+    if (strcmp(stage, "checkpoint") == 0) print_stored(session, out);
+    return status;
+}
+
 static SlopeStatus dump_ir(SlopeProgram *program, const char *function, const char *stage, Text *out) {
     Unit *unit = program->unit;
     Func *func = NULL;
@@ -74,5 +112,14 @@ SlopeStatus driver_dump(SlopeProgram *program, const char *function, const char 
         if (status == SLOPE_STATUS_ok) check_print(out, unit->checker, unit->module);
         return status;
     }
+    if (unit_is_ad_stage(stage)) return dump_ad(program, function, stage, out);
     return dump_ir(program, function, stage, out);
+}
+
+int slope_stored_count(const SlopeSession *session) { return session->stored.count; }
+
+bool slope_stored(const SlopeSession *session, int index, SlopeStored *out) {
+    if (index < 0 || index >= session->stored.count) return false;
+    *out = session->stored.at[index];
+    return true;
 }

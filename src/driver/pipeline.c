@@ -26,8 +26,11 @@ static const char *const early_stages[] = {"syntax", "check", "lower"};
 enum { EARLY = sizeof early_stages / sizeof early_stages[0] };
 
 const char *driver_stage_name(int index) {
+    int stages = 0;
+    while (ad_stages[stages]) stages++;
     if (index < EARLY) return early_stages[index];
-    return index < EARLY + PASSES ? passes[index - EARLY].name : NULL;
+    if (index < EARLY + stages) return ad_stages[index - EARLY];
+    return index < EARLY + stages + PASSES ? passes[index - EARLY - stages].name : NULL;
 }
 
 static bool verify(Unit *unit, const Func *func, const char *pass) {
@@ -70,6 +73,31 @@ static void clean_flat_for_ad(void *user, Func *func) {
     opt_dce(func);
 }
 
+static bool is_stop(const char *stop, const char *name) { return stop && strcmp(stop, name) == 0; }
+
+/* `slope dump --after linearize` and the like. */
+static void show_stage(void *user, const char *stage, const Func *what, const Func *now) {
+    Unit *unit = user;
+    (void)what;
+    if (!unit->dump || !is_stop(unit->dump_stage, stage)) return;
+    ir_print_func(unit->dump, now);
+    text_char(unit->dump, '\n');
+}
+
+static void note_stored(void *user, const AdStored *stored) {
+    Unit *unit = user;
+    SlopeSession *session = unit->program->session;
+    Position at = source_position(&session->sources, stored->loc), loop = source_position(&session->sources, stored->loop);
+    SlopeStored row = {.function = stored->what->name->text,
+                       .name = format_text(&session->arena, "%s", stored->name),
+                       .path = at.path ? at.path->text : NULL,
+                       .line = at.line,
+                       .bytes = stored->bytes,
+                       .loop_line = stored->loop ? loop.line : 0,
+                       .exact = stored->exact};
+    vec_push(&session->arena, &session->stored, row);
+}
+
 static void differentiate(Unit *unit) {
     StageTimer timer;
     driver_time_begin(unit->program->session, &timer, "autodiff");
@@ -77,16 +105,22 @@ static void differentiate(Unit *unit) {
                        .inline_calls = inline_for_ad,
                        .clean = clean_for_ad,
                        .clean_flat = clean_flat_for_ad,
+                       .after = show_stage,
+                       .stored = note_stored,
                        .user = unit};
     ad_run(&config);
     driver_time_end(&timer);
 }
 
-static bool is_stop(const char *stop, const char *name) { return stop && strcmp(stop, name) == 0; }
+bool unit_is_ad_stage(const char *stage) {
+    for (int i = 0; stage && ad_stages[i]; i++)
+        if (strcmp(stage, ad_stages[i]) == 0) return true;
+    return false;
+}
 
 bool unit_run_passes(Unit *unit, const char *stop) {
     SlopeSession *session = unit->program->session;
-    if (is_stop(stop, "lower")) return true;
+    if (is_stop(stop, "lower") || unit_is_ad_stage(stop)) return true;
     for (int i = 0; i < PASSES; i++) {
         StageTimer timer;
         if (session->config.optimization < passes[i].level) continue;

@@ -23,11 +23,13 @@ typedef struct Unit {
     Map entries; /* Decl -> Func */
     int passed;  /* functions that went through the passes */
     EmitJit *jit;
-    const char *define_names;
+    Text *dump;        /* what a stage of autodiff leaves is shown here */
+    const char *dump_stage;
 } Unit;
 
 /* ---- pipeline.c */
 /* Takes all functions that were lowered since the last call through the passes, up to `stop` (NULL: all). */
+bool unit_is_ad_stage(const char *stage);
 bool unit_run_passes(Unit *unit, const char *stop);
 SlopeStatus unit_prepare(Unit *unit,
                          const char *stop); /* lowered, differentiated, optimised; error: reported */

@@ -124,7 +124,7 @@ struct Inst {
     uint16_t op; /* Op */
     uint8_t tag; /* InstTag */
     bool flag;   /* var: raw; elem, buffer_elem, buffer_bytes: unchecked; copy, call: under no_diff */
-    bool writes; /* buffer_elem, buffer_bytes: some store goes through it */
+    bool writes; /* buffer_elem, buffer_bytes: some store goes through it; call: made again in a reverse pass */
     uint16_t nregions;
     int nargs, nresults;
     Loc loc;
@@ -263,6 +263,7 @@ typedef struct IrHooks {
     void (*complete_record)(void *user, Record *record); /* fill in record->diff */
     /* The derivative of an elementary operation on scalars of that type, a function of pairs; NULL: there is none. */
     Func *(*op_rule)(void *user, int op, const Type *type);
+    Func *(*library)(void *user, const char *name); /* a function of the prelude; NULL: there is none */
 } IrHooks;
 
 struct Module {

@@ -553,6 +553,9 @@ void lower_effect(Fn *f, Expr *e) {
         f->no_diff_calls++;
         lower_effect(f, e->a);
         f->no_diff_calls--;
+    } else if (e->kind == EXPR_builtin && e->op == OPERATOR_comma) {
+        lower_effect(f, e->args.at[0]);
+        lower_effect(f, e->args.at[1]);
     } else if (type->kind == TYPE_void) {
         if (e->kind == EXPR_paren) lower_effect(f, e->a);
     } else if (is_simple(lower_type(f->l, type))) lower_value(f, e);

@@ -359,3 +359,12 @@ Func *op_rule(void *user, int op, const Type *type) {
     lower_run(l);
     return func;
 }
+
+Func *library_func(void *user, const char *name) {
+    Lowerer *l = user;
+    Decl *decl = check_prelude_decl(l->c, name);
+    if (!decl) return NULL;
+    Func *func = request_func(l, decl, NULL, false, NULL, 0)->func;
+    lower_run(l);
+    return func;
+}

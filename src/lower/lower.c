@@ -18,7 +18,8 @@ Lowerer *lower_new(Arena *arena, Checker *checker, Module *module) {
                               .complete = complete_func,
                               .complete_diff = complete_func_diff,
                               .complete_record = complete_record_diff,
-                              .op_rule = op_rule};
+                              .op_rule = op_rule,
+                              .library = library_func};
     return l;
 }
 

@@ -170,6 +170,7 @@ Func *request_dadd(Lowerer *l, const Type *differential);
 Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to);
 void complete_func_diff(void *user, Func *func);
 Func *op_rule(void *user, int op, const Type *type);
+Func *library_func(void *user, const char *name);
 void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic, Decl *context,
                        bool plain_this);
 FuncSig flatten_signature(Lowerer *l, const FuncSig *sig);

@@ -1,0 +1,199 @@
+/* [Checkpoint(budget)]: a loop differentiated within a budget of states.
+ *
+ * The loop becomes a recursive function that runs iterations lo to hi:
+ *
+ *   run(lo, hi, snaps, state):  if hi - lo <= leaf: the loop itself
+ *                               else: middle = run(lo, mid, snaps, state)       -- called again in the reverse pass
+ *                                     run(mid, hi, snaps - 1, middle)
+ *
+ * Its derivative follows from the rules for any function: the state in the middle is kept, the right half is reversed first, then the
+ * left half is run once more from its start and reversed. Half of the budget is for such states, half for the iterations of a
+ * leaf. The split is the binomial one (Griewank): with s states and r repetitions, C(s + r, s) leaves can be reversed.
+ *
+ * The trip count must be known when the loop starts, and its state must be scalars: an array that the loop writes is
+ * changed in place and cannot be taken back. */
+#include "autodiff/autodiff.h"
+
+typedef struct Seg {
+    Ad *ad;
+    Func *func;      /* that the loop stands in */
+    Inst *loop;
+    ValVec captured; /* values from outside, in order of first use */
+    bool writes_memory;
+    Func *run;
+} Seg;
+
+/* ---- what the loop uses */
+
+static bool is_inside(const Region *home, const Inst *loop) {
+    for (; home; home = home->owner ? home->owner->parent : NULL)
+        if (home->owner == loop) return true;
+    return false;
+}
+
+static void capture(Seg *x, Val *v) {
+    if (val_is_const(v)) return;
+    const Region *home = v->kind == VAL_param ? v->region : v->inst->parent;
+    if (is_inside(home, x->loop)) return;
+    for (int i = 0; i < x->captured.count; i++)
+        if (x->captured.at[i] == v) return;
+    vec_push(x->ad->arena, &x->captured, v);
+}
+
+static void survey(Seg *x, const Region *region) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        for (int i = 0; i < inst->nargs; i++) capture(x, inst->args[i]);
+        bool writes = inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
+        Val *root = writes ? ad_root(inst->args[0]) : NULL;
+        if (root && !is_inside(root->kind == VAL_param ? root->region : root->inst->parent, x->loop)) x->writes_memory = true;
+        for (int i = 0; i < inst->nargs && inst->op == OP_call; i++) {
+            const Param *param = &inst->callee->params[i];
+            if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in && ad_root(inst->args[i])) x->writes_memory = true;
+        }
+        for (int i = 0; i < inst->nregions; i++) survey(x, inst->regions[i]);
+    }
+}
+
+/* ---- the function */
+
+enum { LO, HI, SNAPS, FIRST };
+
+static void declare(Seg *x) {
+    Ad *ad = x->ad;
+    const Type *word = type_basic(ad->m->types, TYPE_int64);
+    VEC(Param) params = {0};
+    VEC(const Type *) results = {0};
+    static const char *const names[] = {"lo", "hi", "snaps"};
+    for (int i = 0; i < FIRST; i++) vec_push(ad->arena, &params, ((Param){.name = name_from(ad->m->names, names[i]), .type = word}));
+    for (int i = 0; i < x->loop->nargs; i++) {
+        const Val *v = x->loop->regions[1]->params[i];
+        vec_push(ad->arena, &params, ((Param){.name = v->name, .type = v->type}));
+        vec_push(ad->arena, &results, v->type);
+    }
+    for (int i = 0; i < x->captured.count; i++) {
+        const Val *v = x->captured.at[i];
+        bool object = v->type->kind == TYPE_pointer && ad_root((Val *)(uintptr_t)v);
+        vec_push(ad->arena, &params, ((Param){.name = v->name, .type = object ? v->type->args[0] : v->type, .flags = object ? PARAM_BY_ADDRESS : 0}));
+    }
+    x->run = func_new(ad->m, format_text(ad->arena, "%s.run", x->func->name->text));
+    func_set_params(x->run, params.at, params.count);
+    func_set_results(x->run, results.at, results.count);
+    x->run->flags |= FUNC_GENERATED | FUNC_NORMAL;
+    x->run->loc = x->loop->loc;
+}
+
+static Val *param(const Seg *x, int index) { return x->run->body->params[index]; }
+
+/* Iterations lo to hi of the loop as it is. */
+static void fill_leaf(Seg *x, Region *region) {
+    Ad *ad = x->ad;
+    int n = x->loop->nargs;
+    const Type *word = type_basic(ad->m->types, TYPE_int64);
+    Builder b = build_at_end(region);
+    ValVec args = {0};
+    for (int i = 0; i < n; i++) vec_push(ad->arena, &args, param(x, FIRST + i));
+    vec_push(ad->arena, &args, param(x, LO));
+    Inst *copy = build_inst(&b, OP_loop, args.at, args.count, 0, 2);
+    CloneMap map = {.module = ad->m, .func = x->run};
+    for (int i = 0; i < x->captured.count; i++) clone_map_val(&map, x->captured.at[i], param(x, FIRST + n + i));
+    Region *cond = copy->regions[0], *body = copy->regions[1];
+    for (int i = 0; i < n; i++) {
+        const Val *old = x->loop->regions[1]->params[i];
+        region_add_param(cond, old->type, old->name);
+        clone_map_val(&map, x->loop->regions[1]->params[i], region_add_param(body, old->type, old->name));
+    }
+    Val *at = region_add_param(cond, word, NULL), *now = region_add_param(body, word, NULL);
+    Builder cb = build_at_end(cond);
+    Val *go = build_binary(&cb, OP_lt, at, param(x, HI));
+    build_yield(&cb, &go, 1);
+    clone_region_into(&map, x->loop->regions[1], body);
+    Builder tail = build_before(body->last);
+    inst_add_arg(body->last, build_binary(&tail, OP_add, now, ad_int64(ad, 1)));
+    for (int i = 0; i <= n; i++) inst_add_result(copy, args.at[i]->type, NULL);
+    build_yield(&b, copy->results, n);
+}
+
+static Inst *call_run(Seg *x, Builder *b, Val *lo, Val *hi, Val *snaps, Val *const *state) {
+    ValVec args = {0};
+    Val *head[FIRST] = {lo, hi, snaps};
+    for (int i = 0; i < FIRST; i++) vec_push(x->ad->arena, &args, head[i]);
+    for (int i = 0; i < x->loop->nargs; i++) vec_push(x->ad->arena, &args, state[i]);
+    for (int i = 0; i < x->captured.count; i++) vec_push(x->ad->arena, &args, param(x, FIRST + x->loop->nargs + i));
+    return build_call(b, x->run, args.at, args.count);
+}
+
+static void fill_split(Seg *x, Region *region, Func *split, int64_t leaf) {
+    Ad *ad = x->ad;
+    Builder b = build_at_end(region);
+    Val *n = build_binary(&b, OP_sub, param(x, HI), param(x, LO)), *one = ad_int64(ad, 1), *zero = ad_int64(ad, 0);
+    Val *split_args[3] = {n, param(x, SNAPS), ad_int64(ad, leaf)};
+    Val *left = inst_result(build_call(&b, split, split_args, 3)), *mid = build_binary(&b, OP_add, param(x, LO), left);
+    Inst *first = call_run(x, &b, param(x, LO), mid, param(x, SNAPS), x->run->body->params + FIRST);
+    first->writes = true; /* again in the reverse pass */
+    Val *fewer = build_binary(&b, OP_sub, param(x, SNAPS), one);
+    fewer = build_select(&b, build_binary(&b, OP_lt, fewer, zero), zero, fewer);
+    Inst *second = call_run(x, &b, mid, param(x, HI), fewer, first->results);
+    build_yield(&b, second->results, second->nresults);
+}
+
+static void fill(Seg *x, Func *split, int64_t leaf) {
+    Ad *ad = x->ad;
+    Builder b = build_at_end(func_begin(x->run));
+    Val *n = build_binary(&b, OP_sub, param(x, HI), param(x, LO));
+    Val *small = build_binary(&b, OP_le, n, ad_int64(ad, leaf));
+    Inst *test = build_if(&b, small, x->run->results, x->run->nresults);
+    fill_leaf(x, test->regions[0]);
+    fill_split(x, test->regions[1], split, leaf);
+    build_return(&b, test->results, test->nresults);
+}
+
+/* ---- loops that ask for it */
+
+static void segment(Ad *ad, Func *func, Inst *loop) {
+    Seg x = {.ad = ad, .func = func, .loop = loop};
+    int64_t budget = loop->hints.checkpoint;
+    Func *split = ad->m->hooks.library ? ad->m->hooks.library(ad->m->hooks.user, "__checkpoint_split") : NULL;
+    Val *trip = ad_known_trip(ad, loop);
+    loop->hints.checkpoint = 0;
+    survey(&x, loop->regions[1]);
+    if (!trip || x.writes_memory || !split || loop->nargs == 0) {
+        diag_report(ad->m->diags, DIAG_checkpoint_ignored, loop->loc, trip ? "it changes an array" : "how often it runs is not known when it starts");
+        return;
+    }
+    declare(&x);
+    int64_t leaf = budget / 2 > 1 ? budget / 2 : 1, snaps = budget - leaf > 0 ? budget - leaf : 1;
+    AdFunc *library = ad_func(ad, split);
+    fill(&x, library->flat, leaf);
+    Builder b = build_before(loop);
+    ValVec args = {0};
+    vec_push(ad->arena, &args, ad_int64(ad, 0));
+    vec_push(ad->arena, &args, trip);
+    vec_push(ad->arena, &args, ad_int64(ad, snaps));
+    for (int i = 0; i < loop->nargs; i++) vec_push(ad->arena, &args, loop->args[i]);
+    for (int i = 0; i < x.captured.count; i++) vec_push(ad->arena, &args, x.captured.at[i]);
+    Inst *call = build_call(&b, x.run, args.at, args.count);
+    for (int i = 0; i < loop->nresults; i++) loop->results[i]->forward = call->results[i];
+    inst_remove(loop);
+}
+
+static void segment_region(Ad *ad, Func *func, Region *region) {
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        if (inst->op == OP_loop && inst->hints.checkpoint > 0) segment(ad, func, inst);
+        else
+            for (int i = 0; i < inst->nregions; i++) segment_region(ad, func, inst->regions[i]);
+    }
+}
+
+static void find_hint(void *user, Inst *inst) {
+    bool *found = user;
+    *found |= inst->op == OP_loop && inst->hints.checkpoint > 0;
+}
+
+void ad_segment_loops(Ad *ad, Func *func) {
+    bool found = false;
+    region_walk(func->body, find_hint, &found);
+    if (!found) return;
+    segment_region(ad, func, func->body);
+    ir_resolve_func(func);
+}
