@@ -10,7 +10,11 @@ typedef enum Failure {
     FAIL_none,
     FAIL_few,
     FAIL_many,
+    FAIL_generics, /* too many generic arguments */
+    FAIL_generic,  /* a generic argument of the wrong kind */
     FAIL_infer,
+    FAIL_conflict,
+    FAIL_opened,
     FAIL_constraint,
     FAIL_convert,
     FAIL_place,
@@ -25,6 +29,8 @@ typedef struct Attempt {
     Failure failure;
     int arg; /* that failed */
     const Type *wanted;
+    Decl *param;                /* generic parameter that failed */
+    const Type *first, *second; /* what it would have to be */
 } Attempt;
 
 /* ---- signatures */
@@ -43,6 +49,17 @@ static FuncSig subscript_signature(Checker *c, Decl *decl) {
     return sig;
 }
 
+/* A parameter of function type. */
+static FuncSig function_signature(Checker *c, Decl *decl) {
+    const Type *result, *const *params;
+    FuncSig sig = {0};
+    function_type_parts(decl->type, &result, &params, &sig.nparams);
+    sig.result = result;
+    sig.params = arena_array(c->arena, ParamSig, sig.nparams ? sig.nparams : 1);
+    for (int i = 0; i < sig.nparams; i++) sig.params[i] = (ParamSig){.type = params[i]};
+    return sig;
+}
+
 /* A method named through its type has `this` as its first parameter once it is differentiated. */
 static FuncSig with_explicit_this(Checker *c, const FuncSig *sig) {
     FuncSig result = *sig;
@@ -56,11 +73,13 @@ static FuncSig with_explicit_this(Checker *c, const FuncSig *sig) {
 }
 
 FuncSig derived_signature(Checker *c, Decl *decl, bool bound_this, const uint8_t *modes, int nmodes) {
-    FuncSig sig = decl->kind == DECL_subscript ? subscript_signature(c, decl) : *signature_of(c, decl);
+    FuncSig sig = decl->kind == DECL_subscript ? subscript_signature(c, decl)
+                  : decl->kind == DECL_var     ? function_signature(c, decl)
+                                               : *signature_of(c, decl);
     if (nmodes == 0) return sig;
     if (sig.has_this && !bound_this) sig = with_explicit_this(c, &sig);
     const Decl *context = c->context;
-    c->context = decl;
+    c->context = decl->kind == DECL_var ? context : decl;
     for (int i = 0; i < nmodes; i++) sig = diff_signature(c, &sig, (DiffMode)modes[i]);
     c->context = context;
     return sig;
@@ -136,15 +155,101 @@ static void infer_from_pack(Checker *c, Inference *inference, const ParamSig *pa
 /* A function name for a function-typed parameter: its own signature tells the types. */
 static void infer_from_function(Env *env, Inference *inference, const Type *pattern, const Expr *arg) {
     Checker *c = env->c;
-    if (pattern->kind != TYPE_function || arg->candidates->count != 1 ||
-        arg->candidates->at[0].decl->generics)
-        return;
-    FuncSig *sig = signature_of(c, arg->candidates->at[0].decl);
+    Decl *decl = arg->decl; /* of a lambda: its operator() */
+    if (pattern->kind != TYPE_function) return;
+    if (arg->kind == EXPR_overload) {
+        if (arg->candidates->count != 1) return;
+        decl = arg->candidates->at[0].decl;
+    }
+    if (decl->generics) return;
+    FuncSig *sig = signature_of(c, decl);
     TypeVec parts = {0};
     vec_push(c->arena, &parts, sig->result);
     for (int i = 0; i < sig->nparams; i++) vec_push(c->arena, &parts, sig->params[i].type);
     infer_match(inference, pattern,
                 type_make(c->types, TYPE_function, 0, NULL, NULL, 0, parts.at, parts.count));
+}
+
+/* The generic arguments that were written. */
+static bool take_given(Attempt *attempt, Inference *inference) {
+    Checker *c = inference->c;
+    const Candidate *candidate = attempt->candidate;
+    for (int i = 0; i < candidate->nargs; i++) {
+        Decl *param = i < inference->nargs ? generic_param(candidate->decl, i) : NULL;
+        if (!param || (param->modifiers & MODIFIER_synthesized)) {
+            attempt->failure = FAIL_generics;
+            return false;
+        }
+        if (param->modifiers & MODIFIER_pack) {
+            bool whole = candidate->nargs == i + 1 &&
+                         (candidate->args[i]->kind == TYPE_pack || candidate->args[i]->kind == TYPE_expand);
+            inference->args[i] = whole ? candidate->args[i]
+                                       : type_make(c->types, TYPE_pack, 0, NULL, NULL, 0,
+                                                   candidate->args + i, candidate->nargs - i);
+            inference->given = i + 1;
+            return true;
+        }
+        const Type *value = candidate->values ? candidate->values[i] : NULL;
+        if (!generic_arg_fits(c, candidate->decl, param, candidate->args[i], value, 0)) {
+            attempt->failure = FAIL_generic;
+            attempt->arg = i;
+            return false;
+        }
+        inference->args[i] = candidate->args[i];
+        inference->given = i + 1;
+    }
+    return true;
+}
+
+static bool has_expansion(const ExprVec *args) {
+    for (int i = 0; i < args->count; i++)
+        if (args->at[i]->kind == EXPR_expand) return true;
+    return false;
+}
+
+/* A pack that was written out takes just as many arguments. */
+static bool pack_fits(Checker *c, Attempt *attempt, const ExprVec *args) {
+    int pack = pack_index(&attempt->sig), length = args->count - (attempt->sig.nparams - 1);
+    if (pack < 0 || has_expansion(args)) return true;
+    const Type *type = check_subst(c, attempt->sig.params[pack].type, attempt->subst);
+    if (type->kind != TYPE_pack || type->nargs == length) return true;
+    for (int i = 0; i < type->nargs; i++)
+        if (type->args[i]->kind == TYPE_expand) return true;
+    attempt->failure = type->nargs > length ? FAIL_few : FAIL_many;
+    return false;
+}
+
+/* Two interface values for one parameter: they need not hold the same type. */
+static bool opens_twice(Attempt *attempt, const ExprVec *args) {
+    const Decl *decl = attempt->candidate->decl;
+    for (int i = 0; i < generic_count(decl); i++) {
+        const Type *bound = subst_find(attempt->subst, decl, i);
+        int count = 0;
+        if (!bound || bound->kind != TYPE_interface) continue;
+        for (int k = 0; k < args->count && k < attempt->sig.nparams; k++) {
+            const Type *type = attempt->sig.params[k].type;
+            count += type->kind == TYPE_param && type->decl == decl && type->number == i;
+        }
+        if (count < 2) continue;
+        attempt->param = generic_param(decl, i);
+        attempt->first = bound;
+        attempt->failure = FAIL_opened;
+        return true;
+    }
+    return false;
+}
+
+static bool finish_inference(Attempt *attempt, Inference *inference, const ExprVec *args) {
+    if (infer_finish(inference, attempt->candidate->subst, &attempt->subst))
+        return pack_fits(inference->c, attempt, args) && !opens_twice(attempt, args);
+    attempt->failure = inference->first ? FAIL_conflict : FAIL_infer;
+    attempt->first = inference->first;
+    attempt->second = inference->second;
+    int index = inference->conflict;
+    for (int i = 0; i < inference->nargs && !inference->first; i++)
+        if (!inference->args[i]) index = i;
+    attempt->param = generic_param(attempt->candidate->decl, index);
+    return false;
 }
 
 static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
@@ -155,34 +260,21 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
     attempt->subst = candidate->subst;
     if (n == 0 || decl->kind == DECL_subscript) return true;
     Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
-    for (int i = 0; i < candidate->nargs; i++) {
-        const Decl *param = i < n ? generic_param(decl, i) : NULL;
-        if (!param) return false;
-        if (param->modifiers & MODIFIER_pack) {
-            bool whole = candidate->nargs == i + 1 &&
-                         (candidate->args[i]->kind == TYPE_pack || candidate->args[i]->kind == TYPE_expand);
-            inference.args[i] = whole ? candidate->args[i]
-                                      : type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, candidate->args + i,
-                                                  candidate->nargs - i);
-            break;
-        }
-        inference.args[i] = candidate->args[i];
-    }
-    int given = candidate->nargs, pack = pack_index(&attempt->sig);
+    if (!take_given(attempt, &inference)) return false;
+    int pack = pack_index(&attempt->sig);
     for (int i = 0; i < args->count; i++) {
         const ParamSig *param = &attempt->sig.params[param_of_arg(&attempt->sig, args->count, i)];
         if (param->is_pack) continue;
         const Type *pattern = check_subst(c, param->type, candidate->subst);
-        if (pattern->kind == TYPE_param && pattern->decl == decl && (int)pattern->number < given) continue;
         const Type *actual = inferable_type(args->at[i]);
-        if (actual) infer_match(&inference, pattern, actual);
-        else if (args->at[i]->kind == EXPR_overload)
+        if (args->at[i]->kind == EXPR_overload || args->at[i]->kind == EXPR_lambda)
             infer_from_function(env, &inference, pattern, args->at[i]);
+        if (actual && pattern->kind != TYPE_function) infer_match(&inference, pattern, actual);
     }
     if (pack >= 0)
         infer_from_pack(c, &inference, &attempt->sig.params[pack], candidate->subst, args, pack,
                         args->count - (attempt->sig.nparams - 1));
-    return infer_finish(&inference, candidate->subst, &attempt->subst);
+    return finish_inference(attempt, &inference, args);
 }
 
 /* ---- costs */
@@ -240,7 +332,7 @@ static void attempt_candidate(Env *env, Attempt *attempt, ExprVec *args) {
     const FuncSig *sig = &attempt->sig;
     if (args->count < required_args(sig)) attempt->failure = FAIL_few;
     else if (args->count > sig->nparams && pack_index(sig) < 0) attempt->failure = FAIL_many;
-    else if (!infer_args(env, attempt, args)) attempt->failure = FAIL_infer;
+    else if (!infer_args(env, attempt, args)) return;
     else if (!constraints_hold(env->c, attempt->candidate->decl, attempt->subst, 0))
         attempt->failure = FAIL_constraint;
     for (int i = 0; i < args->count && !attempt->failure; i++) {
@@ -295,7 +387,7 @@ static bool implies(Checker *c, const Decl *a, const Decl *b, const Subst *b_as_
 static int compare_constraints(Checker *c, const Attempt *a, const Attempt *b) {
     const Decl *da = a->candidate->decl, *db = b->candidate->decl;
     const Subst *b_as_a = renaming(c, da, db), *a_as_b = renaming(c, db, da);
-    if (!b_as_a || a->sig.nparams != b->sig.nparams) return 0;
+    if (!b_as_a || a->sig.nparams == 0 || a->sig.nparams != b->sig.nparams) return 0;
     for (int i = 0; i < a->sig.nparams; i++)
         if (a->sig.params[i].type != check_subst(c, b->sig.params[i].type, b_as_a)) return 0;
     bool a_implies = implies(c, da, db, b_as_a), b_implies = implies(c, db, da, a_as_b);
@@ -358,8 +450,31 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
                range_text(c, required_args(&attempt->sig), pack_index(&attempt->sig) >= 0 ? -1 : attempt->sig.nparams, "argument"),
                args->count);
         break;
-    case FAIL_infer: report(c, DIAG_cannot_infer, loc, name, name); break;
-    case FAIL_constraint: constraints_hold(c, attempt->candidate->decl, attempt->subst, loc); break;
+    case FAIL_generics:
+        report(c, DIAG_too_many_generic_args, loc, name,
+               count_text(c, visible_generics(attempt->candidate->decl), "generic argument"),
+               attempt->candidate->nargs);
+        break;
+    case FAIL_generic: {
+        const Candidate *candidate = attempt->candidate;
+        generic_arg_fits(c, candidate->decl, generic_param(candidate->decl, attempt->arg),
+                         candidate->args[attempt->arg], candidate->values[attempt->arg], loc);
+        break;
+    }
+    case FAIL_infer:
+        report(c, DIAG_cannot_infer, loc, format_text(c->arena, "'%s'", attempt->param->name->text), name, name);
+        for (int i = 0; i < args->count; i++)
+            if (args->at[i]->kind == EXPR_overload && args->at[i]->name)
+                note(c, DIAG_note_function_to_lambda, args->at[i]->loc, args->at[i]->name->text);
+        break;
+    case FAIL_conflict:
+        report(c, DIAG_infer_conflict, loc, attempt->param->name->text, name, type_str(c, attempt->first),
+               type_str(c, attempt->second));
+        break;
+    case FAIL_opened:
+        report(c, DIAG_opened_twice, loc, attempt->param->name->text, name, type_str(c, attempt->first));
+        break;
+    case FAIL_constraint: constraints_hold(c, attempt->candidate->decl, attempt->subst, loc); return;
     case FAIL_place: report(c, DIAG_argument_not_place, arg->loc, position, name); break;
     case FAIL_convert:
     case FAIL_exact:
@@ -371,11 +486,14 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
         {
             report(c, DIAG_argument_type, arg->loc, position, name, type_str(c, attempt->wanted),
                    type_str(c, arg->type));
+            if (attempt->wanted->kind == TYPE_function && arg->kind == EXPR_lambda && arg->args.count)
+                note(c, DIAG_note_functype_captures, 0);
             if (attempt->failure == FAIL_convert) note_conversion(c, arg->type, attempt->wanted);
         }
         break;
     }
-    note(c, DIAG_note_signature, attempt->candidate->decl->loc, signature_text(c, name, &attempt->sig));
+    const Decl *decl = attempt->candidate->decl;
+    note(c, DIAG_note_signature, decl->loc, function_text(c, name, decl, &attempt->sig));
 }
 
 static void note_candidate(Checker *c, const Attempt *attempt, ExprVec *args, const char *name) {
@@ -415,8 +533,8 @@ static Expr *report_tie(Env *env, Loc loc, const Candidates *list, const Attempt
     Checker *c = env->c;
     const char *name = display_name(c, list);
     report(c, DIAG_ambiguous_call, loc, name, arg_types_text(c, args));
-    note(c, DIAG_note_candidate, a->candidate->decl->loc, signature_text(c, name, &a->sig));
-    note(c, DIAG_note_candidate, b->candidate->decl->loc, signature_text(c, name, &b->sig));
+    note(c, DIAG_note_candidate, a->candidate->decl->loc, function_text(c, name, a->candidate->decl, &a->sig));
+    note(c, DIAG_note_candidate, b->candidate->decl->loc, function_text(c, name, b->candidate->decl, &b->sig));
     return error_expr(c, loc);
 }
 
@@ -485,10 +603,40 @@ static bool opens_interface(const Subst *subst) {
     return false;
 }
 
+static bool mentions_self(const Type *type, const Decl *interface) {
+    if (type->kind == TYPE_param) return type->decl == interface && type->number == 0;
+    for (int i = 0; i < type->nargs; i++)
+        if (mentions_self(type->args[i], interface)) return true;
+    return false;
+}
+
+/* A requirement, called where all that is known of the type is that it conforms. */
+static bool refuse_unknown_self(Env *env, Loc loc, const Candidates *list, const Attempt *attempt) {
+    Checker *c = env->c;
+    const Decl *decl = attempt->candidate->decl, *interface = decl->parent;
+    if (!interface || interface->kind != DECL_interface || list->nmodes) return false;
+    const Type *self = subst_find(attempt->subst, interface, 0);
+    if (!self || self->kind != TYPE_interface) return false;
+    const char *name = decl->name ? decl->name->text : "[]";
+    if (!attempt->sig.has_this && !attempt->candidate->base) {
+        report(c, DIAG_static_of_interface, loc, name, type_str(c, self));
+        return true;
+    }
+    for (int i = 0; i < attempt->sig.nparams; i++) {
+        const Type *type = attempt->sig.params[i].type;
+        if (!mentions_self(type, interface) || check_subst(c, type, attempt->subst)->kind == TYPE_assoc) continue;
+        report(c, DIAG_takes_this, loc, name, type_str(c, self));
+        note(c, DIAG_note_signature, decl->loc, function_text(c, name, decl, &attempt->sig));
+        return true;
+    }
+    return false;
+}
+
 static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *attempt, ExprVec *args) {
     Checker *c = env->c;
     Decl *decl = attempt->candidate->decl;
     bool is_subscript = decl->kind == DECL_subscript;
+    if (refuse_unknown_self(env, loc, list, attempt)) return error_expr(c, loc);
     Expr *e = expr_new(c->arena, is_subscript ? EXPR_decl : EXPR_invoke, loc);
     e->decl = decl;
     e->name = decl->name;
@@ -499,7 +647,8 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     e->nmodes = list->nmodes;
     bool failed = false;
     ExprVec written = {0};
-    if (attempt->sig.has_this) e->a = this_arg(env, loc, attempt);
+    if (decl->kind == DECL_var) e->a = attempt->candidate->base; /* a parameter of function type */
+    else if (attempt->sig.has_this) e->a = this_arg(env, loc, attempt);
     else if (attempt->candidate->base && attempt->candidate->base->type &&
              attempt->candidate->base->type->kind == TYPE_interface)
         e->a = attempt->candidate->base;

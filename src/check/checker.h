@@ -135,6 +135,7 @@ bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out);
 bool lookup_own_member(Checker *c, const Type *type, Name name, Candidates *out); /* without interfaces */
 void candidates_add(Checker *c, Candidates *list, Candidate candidate);
 void report_unknown_name(Env *env, Expr *expr, Name name);
+void report_unknown_in_space(Env *env, Loc loc, const Expr *space, Name name);
 void report_unknown_member(Env *env, Loc loc, const Type *type, Name name);
 
 /* ---- subst.c */
@@ -167,6 +168,7 @@ typedef struct Inference {
     const Decl *owner;
     const Type **args; /* found so far, NULL: not yet */
     int nargs;
+    int given; /* so many were written */
     bool failed;
     int conflict; /* failed: the parameter that would have to be both of these */
     const Type *first, *second;

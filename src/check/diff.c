@@ -303,6 +303,7 @@ void check_derivatives(Checker *c, Decl *func) {
 }
 
 bool check_is_differentiable(Checker *c, Decl *func, DiffMode mode) {
+    if (func->kind == DECL_var) return true; /* a function passed in: judged where it is known */
     ensure_header(c, func);
     if (func->flags & DECL_TREAT_AS_DIFF) return true;
     uint32_t flag = mode == DIFF_fwd ? DECL_FWD : DECL_BWD;
@@ -375,11 +376,23 @@ static void report_not_differentiable(Env *env, Expr *e, DiffMode mode, const Ca
     else note(c, DIAG_note_mark_differentiable, decl->loc, decl->name ? decl->name->text : "?");
 }
 
+/* A parameter of function type: whether what is passed is differentiable shows when it is known. */
+static Expr *function_operand(Checker *c, Expr *a) {
+    Expr *node = expr_new(c->arena, EXPR_overload, a->loc);
+    node->name = a->decl->name;
+    node->decl = a->decl;
+    node->candidates = arena_new(c->arena, Candidates);
+    node->candidates->name = a->decl->name;
+    candidates_add(c, node->candidates, (Candidate){.decl = a->decl, .base = a});
+    return node;
+}
+
 Expr *check_diff_operator(Env *env, Expr *e) {
     Checker *c = env->c;
     DiffMode mode = e->kind == EXPR_fwd_diff ? DIFF_fwd : DIFF_bwd;
     Expr *a = check_term(env, e->a);
     if (a->kind == EXPR_error) return a;
+    if (a->kind == EXPR_decl && a->type && a->type->kind == TYPE_function) a = function_operand(c, a);
     if (a->kind != EXPR_overload) {
         report(c, DIAG_diff_needs_function, e->loc, mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
         return error_expr(c, e->loc);

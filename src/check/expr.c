@@ -132,6 +132,13 @@ static Expr *value_of_decl(Env *env, Loc loc, const Candidate *found) {
         return error_expr(c, loc);
     }
     const Subst *subst = found->subst;
+    if (decl->kind == DECL_var && decl->parent && decl->parent->kind == DECL_interface && !base) {
+        const Type *self = subst_find(subst, decl->parent, 0);
+        if (self && self->kind == TYPE_interface) {
+            report(c, DIAG_static_of_interface, loc, decl->name->text, type_str(c, self));
+            return error_expr(c, loc);
+        }
+    }
     bool local = decl->kind == DECL_var && decl->flavour == VAR_local;
     if (local && (decl->modifiers & MODIFIER_static)) subst = subst_identity(c, decl->parent); /* one per specialisation of its function */
     Expr *e = decl_expr(c, loc, decl, subst, base);

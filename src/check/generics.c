@@ -97,7 +97,7 @@ bool generic_arg_fits(Checker *c, Decl *owner, Decl *param, const Type *arg, con
             report(c, DIAG_generic_arg_kind, loc, param->name->text, name, kinds[wants_value], kinds[!wants_value]);
         return false;
     }
-    if (!wants_value) return true;
+    if (!wants_value || param->state == STATE_busy) return true;
     ensure_header(c, param);
     if (value_fits(param->type, value_type)) return true;
     if (loc)

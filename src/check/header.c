@@ -404,7 +404,8 @@ static void header_of(Checker *c, Decl *decl) {
     case DECL_property:
     case DECL_subscript: header_of_property(c, decl); break;
     case DECL_value_param: {
-        Env env = env_for_decl(c, decl->parent);
+        Env env = env_for_decl(c, decl->parent); /* its type is written outside of what it is a parameter of */
+        while (env.scope && env.scope->decl == decl->parent && !env.scope->is_generics) env.scope = env.scope->outer;
         decl->type = decl->type_expr ? resolve_type(&env, decl->type_expr) : type_basic(c->types, TYPE_int);
         break;
     }

@@ -43,6 +43,7 @@ const Type *join_types(Checker *c, const Type *a, const Type *b) {
 
 static void bind(Inference *inference, int index, const Type *actual) {
     const Type *old = inference->args[index];
+    if (index < inference->given) return; /* as written; the argument is converted */
     if (!old || is_error(old)) {
         inference->args[index] = actual;
         return;
@@ -98,6 +99,7 @@ static void match_pack(Inference *inference, const Type *pattern, const Type *ac
     for (int i = 0; i < inference->nargs; i++) {
         const Decl *param = generic_param(inference->owner, i);
         bool is_pack = param && (param->modifiers & MODIFIER_pack);
+        if (i < inference->given) continue;
         if (is_pack && (seen[i] || (actual->nargs == 0 && !inference->args[i])))
             inference->args[i] =
                 type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, collected[i].at, collected[i].count);

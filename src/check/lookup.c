@@ -229,21 +229,97 @@ bool lookup_name(Env *env, Name name, Candidates *out) {
 typedef VEC(Name) NameVec;
 
 static void collect_scope(Checker *c, const Scope *scope, NameVec *out) {
-    for (int i = 0; i < scope->names.count; i++)
-        vec_push(c->arena, out, (Name)(uintptr_t)scope->names.entries[i].key);
+    for (int i = 0; i < scope->names.count; i++) {
+        Name name = (Name)(uintptr_t)scope->names.entries[i].key;
+        bool internal = str_starts((Str){name->text, name->len}, "__") || str_starts((Str){name->text, name->len}, "operator");
+        if (!internal) vec_push(c->arena, out, name);
+    }
+}
+
+static bool note_nearest(Checker *c, Name name, const NameVec *names) {
+    Name nearest = diag_nearest(name, names->at, names->count);
+    if (nearest) note(c, DIAG_did_you_mean, 0, nearest->text);
+    return nearest != NULL;
+}
+
+/* A local variable of that name somewhere in the body, though not where it could be seen. */
+static const Decl *find_local_decl(const Stmt *stmt, Name name) {
+    if (!stmt) return NULL;
+    for (int i = 0; i < stmt->decls.count; i++)
+        if (stmt->decls.at[i]->name == name) return stmt->decls.at[i];
+    const Stmt *parts[] = {stmt->init, stmt->then, stmt->other};
+    for (int i = 0; i < 3; i++) {
+        const Decl *found = find_local_decl(parts[i], name);
+        if (found) return found;
+    }
+    for (int i = 0; i < stmt->body.count; i++) {
+        const Decl *found = find_local_decl(stmt->body.at[i], name);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+static void add_shapes(Checker *c, NameVec *names) {
+    static const char *const scalars[] = {"float", "int", "uint", "half", "double", "bool"};
+    for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++)
+        for (int n = 2; n <= 4; n++) {
+            vec_push(c->arena, names, name_from(c->names, format_text(c->arena, "%s%d", scalars[i], n)));
+            for (int m = 2; m <= 4; m++)
+                vec_push(c->arena, names, name_from(c->names, format_text(c->arena, "%s%dx%d", scalars[i], n, m)));
+        }
 }
 
 void report_unknown_name(Env *env, Expr *expr, Name name) {
     Checker *c = env->c;
+    const Decl *hidden = env->decl->kind == DECL_func ? find_local_decl(env->decl->body, name) : NULL;
+    if (hidden && hidden->loc > expr->loc) {
+        report(c, DIAG_used_before_declared, expr->loc, name->text);
+        note(c, DIAG_note_declared_here, hidden->loc, name->text);
+        return;
+    }
     report(c, DIAG_unknown_name, expr->loc, name->text);
+    if (hidden) {
+        note(c, DIAG_note_block_ended, hidden->loc, name->text);
+        return;
+    }
     NameVec names = {0};
     for (Scope *scope = env->scope; scope; scope = scope->outer) collect_scope(c, scope, &names);
     Sema *module = decl_sema(c, decl_module(env->decl));
     for (int i = 0; i < module->imports.count; i++)
         collect_scope(c, scope_inside(c, module->imports.at[i]), &names);
     if (c->prelude) collect_scope(c, scope_inside(c, c->prelude), &names);
-    Name nearest = diag_nearest(name, names.at, names.count);
-    if (nearest) note(c, DIAG_did_you_mean, 0, nearest->text);
+    add_shapes(c, &names);
+    note_nearest(c, name, &names);
+}
+
+void report_unknown_in_space(Env *env, Loc loc, const Expr *space, Name name) {
+    Checker *c = env->c;
+    report(c, DIAG_unknown_in_space, loc, space->name->text, name->text);
+    NameVec names = {0};
+    for (int i = 0; i < space->candidates->count; i++)
+        collect_scope(c, scope_inside(c, space->candidates->at[i].decl), &names);
+    note_nearest(c, name, &names);
+}
+
+/* Does the name look like a swizzle? */
+static bool is_all_of(Name name, const char *letters) {
+    for (int i = 0; i < name->len; i++)
+        if (!strchr(letters, name->text[i])) return false;
+    return true;
+}
+
+static bool note_components(Checker *c, const Type *type, Name name) {
+    static const char *const components[] = {"x", "x and y", "x, y and z", "x, y, z and w"};
+    bool numeric = type_is_scalar(type) || type->kind == TYPE_vector;
+    int64_t rows, columns;
+    if (numeric && name->len > 4 && is_all_of(name, "xyzwrgba")) note(c, DIAG_note_swizzle_length, 0);
+    else if (numeric && is_all_of(name, "xyzwrgba") && type_count(type) >= 1 && type_count(type) <= 4)
+        note(c, DIAG_note_components, 0, components[type_count(type) - 1]);
+    else if (type->kind == TYPE_matrix && is_all_of(name, "_m0123456789") && type_is_number(type->args[1], &rows) &&
+             type_is_number(type->args[2], &columns))
+        note(c, DIAG_note_elements, 0, (int)rows - 1, (int)columns - 1, (int)rows, (int)columns);
+    else return false;
+    return true;
 }
 
 void report_unknown_member(Env *env, Loc loc, const Type *type, Name name) {
@@ -257,8 +333,6 @@ void report_unknown_member(Env *env, Loc loc, const Type *type, Name name) {
     if (type_is_abstract(type)) bounds_of(c, type, &bounds);
     for (int i = 0; i < bounds.count; i++)
         collect_scope(c, scope_inside(c, (Decl *)(uintptr_t)bounds.at[i]->decl), &names);
-    Name nearest = diag_nearest(name, names.at, names.count);
-    if (nearest) note(c, DIAG_did_you_mean, 0, nearest->text);
-    else if (type_is_abstract(type))
-        suggest_for_member(env, type, name);
+    if (note_components(c, type, name) || note_nearest(c, name, &names)) return;
+    if (type_is_abstract(type)) suggest_for_member(env, type, name);
 }

@@ -243,7 +243,7 @@ static Expr *member_of_space(Env *env, Expr *e, Expr *a) {
     for (int i = 0; i < a->candidates->count; i++)
         lookup_in_space(c, a->candidates->at[i].decl, e->name, list);
     if (list->count == 0) {
-        report(c, DIAG_unknown_in_space, e->loc, a->name->text, e->name->text);
+        report_unknown_in_space(env, e->loc, a, e->name);
         return error_expr(c, e->loc);
     }
     if (report_hidden(env, e->loc, list)) return error_expr(c, e->loc);

@@ -363,7 +363,9 @@ static void check_break(Env *env, Stmt *stmt) {
     Checker *c = env->c;
     if (stmt->label) {
         stmt->target = labelled(env, stmt->label);
-        if (!stmt->target) report(c, DIAG_unknown_label, stmt->loc, stmt->label->text);
+        if (stmt->target) return;
+        report(c, DIAG_unknown_label, stmt->loc, stmt->label->text);
+        stmt->target = env->breakable;
         return;
     }
     stmt->target = env->breakable;

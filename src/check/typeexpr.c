@@ -6,7 +6,7 @@ const char *type_str(Checker *c, const Type *type) { return type_text(c->arena, 
 const char *range_text(Checker *c, int least, int most, const char *noun) {
     if (most < 0) return format_text(c->arena, "at least %d %s%s", least, noun, least == 1 ? "" : "s");
     if (least != most) return format_text(c->arena, "%d to %d %ss", least, most, noun);
-    if (least == 0) return format_text(c->arena, "no %s", noun);
+    if (least == 0) return format_text(c->arena, "no %ss", noun);
     return format_text(c->arena, "%d %s%s", least, noun, least == 1 ? "" : "s");
 }
 
@@ -148,12 +148,25 @@ static const Type *number_of(Env *env, Expr *e) {
     }
 }
 
+/* Constants whose own value is wrong: told there. */
+static bool mentions_bad_constant(Checker *c, const Expr *e) {
+    if (e->kind == EXPR_decl && e->decl->kind == DECL_var && e->decl->init) {
+        check_constant_cycle(c, e->decl);
+        if (e->decl->init->kind == EXPR_error) return true;
+    }
+    if (e->a && mentions_bad_constant(c, e->a)) return true;
+    for (int i = 0; i < e->args.count; i++)
+        if (e->args.at[i] && mentions_bad_constant(c, e->args.at[i])) return true;
+    return false;
+}
+
 const Type *resolve_number(Env *env, Expr *expr) {
     Checker *c = env->c;
     Expr *e = check_value(env, expr);
     if (e->kind == EXPR_error || has_error(e->type)) return ERROR_TYPE(c);
     const Type *number = number_of(env, e);
     if (number) return number;
+    if (mentions_bad_constant(c, e)) return ERROR_TYPE(c);
     bool integral = !type_is_float(e->type) && (type_is_scalar(e->type) || e->type->kind == TYPE_enum);
     if (integral || type_is_abstract(e->type)) report(c, DIAG_not_constant, e->loc);
     else report(c, DIAG_needs_integer, e->loc, type_str(c, e->type));

@@ -258,7 +258,7 @@ typedef VEC(FuncBinding) BindingVec;
 
 static void bind_function(Fn *f, BindingVec *bindings, Decl *param, Expr *arg) {
     while (arg->kind == EXPR_paren || arg->kind == EXPR_convert) arg = arg->a;
-    FuncBinding binding = {.param = param};
+    FuncBinding binding = {.param = param, .loc = arg->loc};
     if (arg->kind == EXPR_lambda) {
         binding.decl = arg->decl;
         binding.lambda = arg->decl->parent;
@@ -291,15 +291,26 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
     while (callee->kind == EXPR_paren) callee = callee->a;
     const FuncBinding *binding = find_binding(f, callee->decl);
     if (!binding) arena_fault(l->arena, "a function value is not known");
-    Request *request = request_func(l, binding->decl, binding->subst, false, NULL, 0);
+    Request *request = request_func(l, binding->decl, binding->subst, binding->lambda && e->nmodes, NULL, 0);
+    FuncSig flat = request->sig;
+    Func *func = request->func;
+    if (e->nmodes) {
+        if (!check_is_differentiable(l->c, binding->decl, (DiffMode)e->modes[0])) {
+            lower_report(f, DIAG_not_differentiable, binding->loc, binding->decl->name->text, e->modes[0] == DIFF_fwd ? "fwd_diff" : "bwd_diff");
+            return NULL;
+        }
+        func = request_derivative(l, request, e->modes, e->nmodes, NULL);
+        FuncSig declared = check_signature_of(l->c, request->decl, request->subst, e->modes, e->nmodes, binding->lambda != NULL);
+        flat = flatten_signature(l, &declared);
+    }
     ArgVec args = {0};
-    FuncSig sig = with_this(l, &request->sig);
+    FuncSig sig = with_this(l, &flat);
     if (binding->lambda) { /* an object without fields */
         Place self = place_of_memory(temp_var(f, request->sig.this_type, "lambda"), request->sig.this_type);
         vec_push(l->arena, &args, ((Arg){.place = self, .element = -1}));
     }
     for (int i = 0; i < e->args.count; i++) add_arg_expr(f, &args, e->args.at[i]);
-    return emit_call(f, request->func, &sig, &args, into);
+    return emit_call(f, func, &sig, &args, into);
 }
 
 /* ---- entry */
@@ -308,9 +319,9 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
     Lowerer *l = f->l;
     Callee callee = resolve_callee(f, decl, subst);
     bool bound = e->a != NULL;
-    if (bound && !callee.request && concrete(f, e->a->type)->kind != TYPE_interface) bound = true;
+    BindingVec bindings = bind_functions(f, decl, e);
     Request *request =
-        callee.request ? callee.request : request_func(l, callee.decl, callee.subst, bound, NULL, 0);
+        callee.request ? callee.request : request_func(l, callee.decl, callee.subst, bound, bindings.at, bindings.count);
     bool was_plain = request->plain_this;
     request->plain_this = was_plain || bound;
     Func *func = request_derivative(l, request, e->modes, e->nmodes, NULL);

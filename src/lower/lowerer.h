@@ -27,6 +27,7 @@ typedef struct FuncBinding { /* a function known at compile time, behind a param
     Decl *decl;
     const Subst *subst;
     Decl *lambda; /* struct of a lambda without captures */
+    Loc loc;      /* where it is passed */
 } FuncBinding;
 
 typedef struct Request {
