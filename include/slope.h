@@ -328,6 +328,51 @@ SLOPE_API const char *slope_stage_name(int index); /* "syntax", "check", ...; NU
 SLOPE_API SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *stage,
                                  SlopeBlob **out);
 
+/* ---- gradcheck: derivatives against the functions they came from
+ *
+ * A derivative is a matrix J. At points that are drawn, J u by fwd_diff is compared with differences of the function itself
+ * (computed in double, whatever its types), J^T v by bwd_diff with the same differences, and the two with each other:
+ * <J u, v> = <u, J^T v>. Points where the function is not defined or not smooth are drawn anew. */
+
+typedef struct SlopeGradcheckOptions {
+    /* An expression, as in slope_find_function. NULL: every differentiable function of the file that is not generic. */
+    const char *function;
+    int samples;      /* points for each function; 0: 32 */
+    double tolerance; /* relative error that is accepted; 0: 1e-6; 1e-4 where float, 2e-2 where half is used */
+    uint64_t seed;    /* another one, other points */
+    /* Points to use instead: the values of all parameters that come in, scalar by scalar, "1,2.5,3". */
+    const char *const *points;
+    int point_count;
+} SlopeGradcheckOptions;
+
+typedef enum SlopeVerdict {
+    SLOPE_VERDICT_right,
+    SLOPE_VERDICT_wrong,
+    SLOPE_VERDICT_unknown, /* no point was found where it could be told */
+    SLOPE_VERDICT_skipped, /* nothing was tried */
+} SlopeVerdict;
+
+typedef struct SlopeGradcheckResult {
+    const char *function;
+    const char *path; /* where it is defined */
+    int line;
+    SlopeVerdict verdict;
+    int samples;   /* points that were compared */
+    int discarded; /* points that could not be */
+    double tolerance;
+    /* The worst relative errors of fwd_diff, of bwd_diff, and of the two against each other; negative: not compared. */
+    double fwd_error, bwd_error, identity_error;
+    const char *point;   /* where the worst of them was, as in the options; NULL: nowhere */
+    const char *inputs;  /* the same with names: "x = 1.5, ray.t = 2.0" */
+    const char *message; /* wrong: what is; unknown, skipped: why; right: NULL */
+} SlopeGradcheckResult;
+
+/* One result per function, in the order of the file; they live as long as the program. SLOPE_STATUS_ok means that
+ * the check was made, whatever came out of it. */
+SLOPE_API SlopeStatus slope_gradcheck(SlopeProgram *program, const SlopeGradcheckOptions *options,
+                                      const SlopeGradcheckResult **results, int *count);
+SLOPE_API const char *slope_verdict_name(SlopeVerdict verdict); /* "right", "wrong", ... */
+
 /* ---- where the time went, per stage, in the order in which the stages first ran */
 
 typedef struct SlopeTiming {

@@ -36,7 +36,8 @@ typedef struct AdStored {
 
 typedef struct AdConfig {
     Module *module;
-    /* Passes of opt, which autodiff does not see. `may_inline`: which callees may be inlined before differentiation. */
+    /* Passes of opt, which autodiff does not see. `may`: which callees may be inlined before
+     * differentiation; NULL: all that can be, of any size. */
     void (*inline_calls)(void *user, Func *func,
                          bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user);
     void (*clean)(void *user, Func *func);      /* structured code: sroa, ssa, simplify, unroll, ... */

@@ -198,6 +198,7 @@ void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
     }
     build_return(&b, results, fwd->nresults);
     fwd->flags |= FUNC_NORMAL;
+    map_put(ad->arena, &ad->adapters, PTR_KEY(fwd), fwd);
 }
 
 /* [TreatAsDifferentiable]: the function itself, and zeros. */
@@ -219,25 +220,21 @@ void ad_fill_trivial_fwd(Ad *ad, AdFunc *f) {
     build_return(&b, results, fwd->nresults);
 }
 
-/* An adapter whose code is to be put in place: everything inlined, only scalars left. */
-void ad_flatten_adapter(Ad *ad, Func *fwd) {
-    ad->config.inline_calls(ad->config.user, fwd, NULL, NULL);
-    Func *copy = clone_func(fwd, format_text(ad->arena, "%s.copy", fwd->name->text));
+/* From structured code to flat code, in place; calls of the user's functions become calls of their flat forms. */
+void ad_flatten_adapter(Ad *ad, Func *func) {
+    Func *copy = clone_func(func, format_text(ad->arena, "%s.copy", func->name->text));
     ad_lower_exits(ad, copy);
     ad->config.clean(ad->config.user, copy);
-    Leaves leaves = {0};
-    for (int i = 0; i < fwd->nparams; i++) {
-        ad_add_leaves(ad, &leaves, i, &fwd->params[i]);
-        leaves.at[leaves.count - 1].in = i;
-    }
-    for (int i = 0; i < fwd->nresults; i++) {
-        Param result = {.type = fwd->results[i], .dir = DIR_out};
-        ad_add_leaves(ad, &leaves, -1, &result);
-        leaves.at[leaves.count - 1].out = i;
-    }
-    AdFunc to = {.flat = fwd, .leaves = leaves};
+    AdFunc to = {.flat = func, .leaves = ad_leaves_of_flat(ad, func)};
     ad_flatten(ad, copy, &to);
     copy->body = NULL;
-    fwd->flags |= FUNC_NORMAL;
-    ad->config.clean_flat(ad->config.user, fwd);
+    func->flags |= FUNC_NORMAL;
+    ad->config.clean_flat(ad->config.user, func);
+}
+
+void ad_inline_rule(Ad *ad, Func *fwd) {
+    ad_complete_all(ad, fwd);
+    fwd->flags &= ~(uint32_t)FUNC_NORMAL; /* until exits are lowered */
+    ad->config.inline_calls(ad->config.user, fwd, NULL, NULL);
+    ad_flatten_adapter(ad, fwd);
 }

@@ -265,6 +265,7 @@ Func *ad_bwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
     func_set_results(func, results.at, results.count);
     func->flags |= FUNC_GENERATED | FUNC_NORMAL;
     fill_bwd_adapter(ad, f, custom, func);
+    map_put(ad->arena, &ad->adapters, PTR_KEY(func), func);
     return func;
 }
 
@@ -381,6 +382,9 @@ static void run_reverse(Frame *x, Reverse *r) {
     for (int i = 0; i < leaves->count; i++)
         if (leaves->at[i].in >= 0) vec_push(ad->arena, &primal, primal_leaf(x, &leaves->at[i]));
     for (int i = 0; i < primal.count; i++) vec_push(ad->arena, &args, primal.at[i]);
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].dual && leaves->at[i].in >= 0)
+            vec_push(ad->arena, &args, diff_leaf(x, &leaves->at[i]));
     if (tape) vec_push(ad->arena, &args, tape);
     Inst *pri = build_call(b, r->pri, args.at, args.count);
     args.count = 0;

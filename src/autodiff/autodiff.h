@@ -63,6 +63,7 @@ typedef struct Ad {
     AdConfig config;
     Map funcs; /* source or flat Func -> AdFunc */
     Map rules; /* (op, type) -> Func: flat, normal; or the Ad itself: there is none */
+    Map adapters; /* Func made by autodiff around a user's derivative -> itself, while it is not flat inside */
     VEC(AdFunc *) unfilled;
     const Func *what; /* being differentiated, for dumps */
 } Ad;
@@ -71,6 +72,7 @@ typedef struct Ad {
 AdFunc *ad_func(Ad *ad, Func *func); /* for a source function, or one that is flat by birth */
 AdFunc *ad_add_flat(Ad *ad, Func *flat, Leaves leaves);
 void ad_fill(Ad *ad, AdFunc *f, bool normal); /* gives the flat function its body */
+void ad_complete_all(Ad *ad, Func *func);      /* bodies for all that it calls, and so on */
 Func *ad_fwd(Ad *ad, AdFunc *f);
 Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable);
 bool ad_is_recursive(Ad *ad, AdFunc *f);
@@ -98,6 +100,7 @@ const Type *ad_differential(Ad *ad, const Type *type); /* NULL: it has none */
 const RecordDiff *ad_record_diff(Ad *ad, const Type *record);
 void ad_add_leaves(Ad *ad, Leaves *leaves, int param, const Param *like);
 Leaves ad_leaves_of_func(Ad *ad, const Func *source);
+Leaves ad_leaves_of_flat(Ad *ad, const Func *flat); /* one for each parameter and result, whatever its type */
 Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves);
 Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath);
 Val *ad_leaf_load(Builder *b, Val *object, const int *path, int npath);
@@ -198,7 +201,8 @@ void ad_fill_user_fwd(Ad *ad, Func *func, AdFunc *of);
 void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *of);
 void ad_fill_forwarding(Ad *ad, Func *func, Func *custom);
 void ad_fill_trivial_fwd(Ad *ad, AdFunc *f);
-void ad_flatten_adapter(Ad *ad, Func *fwd);
+void ad_inline_rule(Ad *ad, Func *fwd);       /* an adapter whose code is to be put in place */
+void ad_flatten_adapter(Ad *ad, Func *func);
 void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom); /* body of f->fwd that calls the user's function */
 Func *ad_bwd_adapter(Ad *ad, AdFunc *f,
                      Func *custom); /* prop of a function with a custom backward derivative */

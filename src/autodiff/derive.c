@@ -28,24 +28,13 @@ AdFunc *ad_add_flat(Ad *ad, Func *flat, Leaves leaves) {
     return f;
 }
 
-/* A function made by autodiff: everything that can be differentiated is. */
+/* A function made by autodiff: everything that can be differentiated is. Adapters are made flat when that is asked for. */
 static AdFunc *add_generated(Ad *ad, Func *flat) {
-    Leaves leaves = {0};
-    for (int i = 0; i < flat->nparams; i++) {
-        Param param = flat->params[i];
-        param.flags |= PARAM_DIFF;
-        if (!(param.flags & PARAM_BY_ADDRESS)) param.dir = DIR_in;
-        ad_add_leaves(ad, &leaves, i, &param);
-        Leaf *leaf = &leaves.at[leaves.count - 1];
-        leaf->in = i;
-        leaf->by_ref = (param.flags & PARAM_BY_ADDRESS) != 0;
+    if (map_get(&ad->adapters, PTR_KEY(flat))) {
+        map_put(ad->arena, &ad->adapters, PTR_KEY(flat), NULL);
+        ad_flatten_adapter(ad, flat);
     }
-    for (int i = 0; i < flat->nresults; i++) {
-        Param result = {.type = flat->results[i], .dir = DIR_out, .flags = PARAM_DIFF};
-        ad_add_leaves(ad, &leaves, -1, &result);
-        leaves.at[leaves.count - 1].out = i;
-    }
-    return ad_add_flat(ad, flat, leaves);
+    return ad_add_flat(ad, flat, ad_leaves_of_flat(ad, flat));
 }
 
 AdFunc *ad_func(Ad *ad, Func *func) {
@@ -77,6 +66,24 @@ static bool may_inline(void *user, const Func *callee, const Inst *call) {
 /* Callees must have their bodies before they can be inlined. */
 static void complete_callees(void *user, Inst *inst) {
     if (inst->op == OP_call) complete(user, inst->callee);
+}
+
+typedef struct Completion {
+    Ad *ad;
+    Map seen;
+} Completion;
+
+static void complete_callee(void *user, Inst *inst) {
+    Completion *all = user;
+    if (inst->op != OP_call || map_has(&all->seen, PTR_KEY(inst->callee))) return;
+    map_put(all->ad->arena, &all->seen, PTR_KEY(inst->callee), all);
+    complete(all->ad, inst->callee);
+    if (inst->callee->body) region_walk(inst->callee->body, complete_callee, all);
+}
+
+void ad_complete_all(Ad *ad, Func *func) {
+    Completion all = {.ad = ad};
+    region_walk(func->body, complete_callee, &all);
 }
 
 void ad_fill(Ad *ad, AdFunc *f, bool normal) {
@@ -250,7 +257,10 @@ Func *ad_fwd(Ad *ad, AdFunc *f) {
         complete(ad, custom);
         if (custom->flags & FUNC_TRANSPOSABLE) custom->flags |= FUNC_INLINE;
         ad_fill_fwd_adapter(ad, f, custom);
-        if (custom->flags & FUNC_TRANSPOSABLE) ad_flatten_adapter(ad, f->fwd);
+        if (custom->flags & FUNC_TRANSPOSABLE) {
+            map_put(ad->arena, &ad->adapters, PTR_KEY(f->fwd), NULL);
+            ad_inline_rule(ad, f->fwd);
+        }
         return f->fwd;
     }
     if (f->source && (f->source->flags & FUNC_TREAT_AS_DIFF)) {
@@ -269,6 +279,25 @@ Func *ad_fwd(Ad *ad, AdFunc *f) {
 
 /* ---- requests */
 
+/* A function that does nothing but call `target`: differentiating it applies the rule for calls of target. */
+static Func *wrap_call(Ad *ad, Func *target) {
+    Func *wrapper = func_new(ad->m, format_text(ad->arena, "%s.call", target->name->text));
+    func_set_params(wrapper, target->params, target->nparams);
+    func_set_results(wrapper, target->results, target->nresults);
+    wrapper->flags = target->flags & ~(uint32_t)(FUNC_EXPORT | FUNC_NORMAL);
+    wrapper->loc = target->loc;
+    wrapper->custom.complete = true;
+    Region *body = func_begin(wrapper);
+    Builder b = build_at_end(body);
+    Inst *call = build_call(&b, target, body->params, body->nparams);
+    build_return(&b, call->results, call->nresults);
+    return wrapper;
+}
+
+static bool has_rule(const Func *target) {
+    return target->custom.fwd && !target->custom.bwd && (target->custom.fwd->flags & FUNC_TRANSPOSABLE);
+}
+
 static void fill_derivation(Ad *ad, Func *func) {
     Func *of = func->derivation.of;
     if (of->derivation.of && !of->body) fill_derivation(ad, of);
@@ -279,6 +308,7 @@ static void fill_derivation(Ad *ad, Func *func) {
     Func *custom = func->derivation.mode == AD_fwd ? target->custom.fwd : target->custom.bwd;
     if (custom) ad_fill_forwarding(ad, func, custom);
     else if (func->derivation.mode == AD_fwd) ad_fill_user_fwd(ad, func, ad_func(ad, target));
+    else if (has_rule(target)) ad_fill_user_bwd(ad, func, ad_func(ad, wrap_call(ad, target)));
     else ad_fill_user_bwd(ad, func, ad_func(ad, target));
     if (func->body) check_stage(ad, func, "derive");
     ad->what = outer;

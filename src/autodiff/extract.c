@@ -1,6 +1,6 @@
 /* Extract: the two functions of reverse mode.
  *
- *   pri    parameters of the flat function, tape?  ->  its results, slots of the context
+ *   pri    parameters of the flat function, counterparts of references, tape?  ->  its results, slots of the context
  *   prop   primal parameters that it needs, counterparts of references, slots, adjoints of the results (seeds), shadows of arrays,
  *          tape?  ->  adjoints of the scalar parameters
  *
@@ -142,12 +142,17 @@ static void declare_pri(Build *x) {
     const Func *flat = x->f->flat;
     Reverse *r = x->r;
     if (!r->pri) r->pri = func_new(ad->m, format_text(ad->arena, "%s.pri", base_name(x->f)));
-    Param *params = arena_array(ad->arena, Param, flat->nparams + 1);
+    Param *params = arena_array(ad->arena, Param, flat->nparams + x->f->leaves.count + 1);
     if (flat->nparams) memcpy(params, flat->params, sizeof(Param) * (size_t)flat->nparams);
     int n = flat->nparams;
+    for (int i = 0; i < x->f->leaves.count; i++) {
+        const Leaf *leaf = &x->f->leaves.at[i];
+        if (!leaf->dual || leaf->in < 0) continue;
+        params[n] = flat->params[leaf->in];
+        params[n++].type = leaf->dtype;
+    }
     if (r->uses_tape)
-        params[n++] =
-            (Param){.name = name_from(ad->m->names, "tape"), .type = type_basic(ad->m->types, TYPE_tape)};
+        params[n++] = (Param){.name = name_from(ad->m->names, "tape"), .type = type_basic(ad->m->types, TYPE_tape)};
     func_set_params(r->pri, params, n);
     const Type **results = arena_array(ad->arena, const Type *, flat->nresults + r->nslots + 1);
     for (int i = 0; i < flat->nresults; i++) results[i] = flat->results[i];
@@ -191,6 +196,11 @@ static void fill_pri(Build *x, Val *const *all) {
         const Leaf *leaf = &x->f->leaves.at[i];
         if (leaf->in < 0) continue;
         clone_map_val(&map, all[leaf->fin], pri->body->params[leaf->in]);
+    }
+    int dual = x->f->flat->nparams;
+    for (int i = 0; i < x->f->leaves.count; i++) {
+        const Leaf *leaf = &x->f->leaves.at[i];
+        if (leaf->dual && leaf->in >= 0) clone_map_val(&map, all[leaf->fdin], pri->body->params[dual++]);
     }
     if (x->r->uses_tape) clone_map_val(&map, x->tape, pri->body->params[pri->nparams - 1]);
     Inst *end = x->halves.primal->last;

@@ -42,6 +42,12 @@ typedef struct Walk {
     bool dual;
 } Walk;
 
+static void push_leaf(Ad *ad, Leaves *leaves, Leaf leaf) {
+    if (leaves->count == leaves->room)
+        leaves->at = vec_grow(ad->arena, leaves->at, leaves->count, &leaves->room, sizeof(Leaf));
+    leaves->at[leaves->count++] = leaf;
+}
+
 static void add_leaf(Walk *w, const Type *type, const Type *dtype, bool by_ref) {
     Ad *ad = w->ad;
     Leaf leaf = w->base;
@@ -55,9 +61,7 @@ static void add_leaf(Walk *w, const Type *type, const Type *dtype, bool by_ref) 
     leaf.dpath = arena_copy(ad->arena, w->dpath, sizeof(int) * (size_t)w->ndpath);
     leaf.ndpath = w->ndpath;
     leaf.in = leaf.out = -1;
-    if (w->leaves->count == w->leaves->room)
-        w->leaves->at = vec_grow(ad->arena, w->leaves->at, w->leaves->count, &w->leaves->room, sizeof(Leaf));
-    w->leaves->at[w->leaves->count++] = leaf;
+    push_leaf(ad, w->leaves, leaf);
 }
 
 static void walk_type(Walk *w, const Type *type, const Type *dtype);
@@ -100,12 +104,8 @@ static void walk_type(Walk *w, const Type *type, const Type *dtype) {
 
 void ad_add_leaves(Ad *ad, Leaves *leaves, int index, const Param *param) {
     Walk w = {.ad = ad, .leaves = leaves, .base = {.param = index, .dir = param->dir}};
-    const Type *dtype = NULL;
-    if (param->flags & PARAM_DIFF) dtype = ad_differential(ad, param->type);
-    if (param->flags & PARAM_PTR_DIFF) {
-        w.dual = true;
-        dtype = param->type->kind == TYPE_record ? ad_record_diff(ad, param->type)->differential : NULL;
-    }
+    w.dual = (param->flags & PARAM_PTR_DIFF) != 0; /* a reference: what the Differential names is its counterpart */
+    const Type *dtype = param->flags & (PARAM_DIFF | PARAM_PTR_DIFF) ? ad_differential(ad, param->type) : NULL;
     walk_type(&w, param->type, dtype);
 }
 
@@ -129,6 +129,29 @@ Leaves ad_leaves_of_func(Ad *ad, const Func *source) {
                         .dir = DIR_out,
                         .flags = source->flags & FUNC_RESULT_DIFF ? PARAM_DIFF : 0};
         ad_add_leaves(ad, &leaves, -1, &result);
+    }
+    return leaves;
+}
+
+static Leaf flat_leaf(Ad *ad, int param, const Type *type, uint8_t dir) {
+    const Type *dtype = ad_differential(ad, type);
+    return (Leaf){.param = param, .type = type, .dtype = dtype, .diff = dtype != NULL, .dir = dir, .in = -1, .out = -1};
+}
+
+Leaves ad_leaves_of_flat(Ad *ad, const Func *flat) {
+    Leaves leaves = {0};
+    for (int i = 0; i < flat->nparams; i++) {
+        const Param *param = &flat->params[i];
+        bool by_ref = (param->flags & PARAM_BY_ADDRESS) != 0;
+        Leaf leaf = flat_leaf(ad, i, param->type, by_ref ? param->dir : DIR_in);
+        leaf.in = i;
+        leaf.by_ref = by_ref;
+        push_leaf(ad, &leaves, leaf);
+    }
+    for (int i = 0; i < flat->nresults; i++) {
+        Leaf leaf = flat_leaf(ad, -1, flat->results[i], DIR_out);
+        leaf.out = i;
+        push_leaf(ad, &leaves, leaf);
     }
     return leaves;
 }

@@ -405,7 +405,8 @@ static void lin_memory(Lin *l, Inst *inst) {
         return;
     case OP_zero: build_zero(&l->b, shadow); return;
     case OP_tape_close: build_inst(&l->b, OP_tape_close, &shadow, 1, 0, 0); return;
-    default: break;
+    default:
+        if (!op_has(inst->op, OP_TAPE)) return; /* printf and the like */
     }
     const Type *element = inst->op == OP_tape_push    ? inst->args[1]->type
                           : inst->op == OP_tape_store ? inst->args[2]->type

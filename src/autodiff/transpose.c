@@ -398,6 +398,8 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
             inst_add_result(pri, call->results[i]->type, call->results[i]->name);
     }
     pri->callee = reverse->pri;
+    for (int i = 0; i < callee->leaves.count; i++)
+        if (callee->leaves.at[i].dual && callee->leaves.at[i].in >= 0) inst_add_arg(pri, note->duals[i]);
     if (reverse->uses_tape) inst_add_arg(pri, again ? t->in->reverse_tape : t->in->tape);
     ValVec args = {0};
     for (int i = 0; i < reverse->nprimal; i++)

@@ -69,7 +69,8 @@ static void write_variable(Walk *w, const Decl *decl) {
 static void read_variable(Walk *w, const Expr *e) {
     int index = index_of(w, e->decl);
     if (index < 0 || is_written(w, index) || !w->now.reached || w->gathering) return;
-    report(w->c, DIAG_uninitialised, e->loc, e->decl->name->text);
+    bool interface = e->decl->type && e->decl->type->kind == TYPE_interface;
+    report(w->c, interface ? DIAG_interface_unassigned : DIAG_uninitialised, e->loc, e->decl->name->text);
     note(w->c, DIAG_note_declared_here, e->decl->loc, e->decl->name->text);
     map_put(w->c->arena, &w->variables, PTR_KEY(e->decl), NULL); /* once is enough */
 }

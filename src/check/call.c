@@ -675,6 +675,7 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     if (is_subscript) e->flags |= decl_place_flags(decl, e->a);
     if (opens_interface(e->subst)) e->flags |= EXPR_OPENED;
     decl->flags |= DECL_USED;
+    if (e->nmodes) flow_request(c, decl, e->modes, e->nmodes, loc);
     report_deprecated(c, decl, loc);
     if ((decl->flags & DECL_DERIV_METHOD) && !env->in_attribute) {
         report(c, DIAG_deriv_method_call, loc, decl->name->text);

@@ -163,23 +163,53 @@ static void check_containment(Checker *c, Decl *decl) {
 
 /* ---- visibility */
 
+/* A declared type inside `type` that is less visible than public; NULL: none. */
+static const Type *hidden_part(Checker *c, const Type *type) {
+    bool declared = type->kind == TYPE_struct || type->kind == TYPE_enum || type->kind == TYPE_interface;
+    const Decl *decl = declared ? type->decl : NULL;
+    if (decl && !(decl->flags & DECL_PRELUDE) && !(decl->modifiers & MODIFIER_synthesized) &&
+        decl_visibility(c, decl) != VISIBLE_public)
+        return type;
+    for (int i = 0; i < type->nargs; i++) {
+        const Type *part = hidden_part(c, type->args[i]);
+        if (part) return part;
+    }
+    return NULL;
+}
+
+static void check_shown_type(Checker *c, const Decl *decl, const Type *type) {
+    const Type *hidden = hidden_part(c, type);
+    if (!hidden) return;
+    report(c, DIAG_signature_visibility, decl->loc, decl->name->text, type_str(c, hidden));
+    note(c, DIAG_note_declared_here, ((const Decl *)hidden->decl)->loc, type_str(c, hidden));
+}
+
+/* What a public declaration says about itself must be public, too. */
+static void check_shown_types(Checker *c, Decl *decl) {
+    if (decl->kind == DECL_var && decl->type) check_shown_type(c, decl, decl->type);
+    if (decl->kind == DECL_property || decl->kind == DECL_subscript)
+        check_shown_type(c, decl, decl_value_type(c, decl));
+    for (int i = 0; decl->generics && i < decl->generics->constraints.count; i++)
+        if (decl->generics->constraints.at[i].bound_type)
+            check_shown_type(c, decl, decl->generics->constraints.at[i].bound_type);
+    if (decl->kind != DECL_func) return;
+    FuncSig *sig = signature_of(c, decl);
+    if (!sig->is_init) check_shown_type(c, decl, sig->result);
+    for (int i = 0; i < sig->nparams; i++) check_shown_type(c, decl, sig->params[i].type);
+}
+
 static void check_visibility(Checker *c, Decl *decl) {
     if (!(decl_module(decl)->flags & DECL_MODERN) || !decl->name) return;
     if (decl->kind == DECL_struct && (decl->modifiers & MODIFIER_private))
         report(c, DIAG_private_struct, decl->loc, decl->name->text);
     Decl *parent = decl_type_around(decl);
     if (parent && parent->kind != DECL_extension && (decl->modifiers & MODIFIER_public) &&
-        decl_visibility(c, parent) != VISIBLE_public)
+        decl_visibility(c, parent) != VISIBLE_public) {
         report(c, DIAG_more_visible, decl->loc, decl->name->text, parent->name ? parent->name->text : "?");
-    if (decl->kind != DECL_func || decl_visibility(c, decl) != VISIBLE_public) return;
-    FuncSig *sig = signature_of(c, decl);
-    for (int i = -1; i < sig->nparams; i++) {
-        const Type *type = i < 0 ? sig->result : sig->params[i].type;
-        const Decl *head = type->kind == TYPE_struct || type->kind == TYPE_enum ? type->decl : NULL;
-        if (head && decl_visibility(c, head) != VISIBLE_public && !(head->flags & DECL_PRELUDE) &&
-            !(head->modifiers & MODIFIER_synthesized))
-            report(c, DIAG_signature_visibility, decl->loc, decl->name->text, type_str(c, type));
+        return;
     }
+    bool local = decl->kind == DECL_var && decl->flavour == VAR_local;
+    if (!local && decl_visibility(c, decl) == VISIBLE_public) check_shown_types(c, decl);
 }
 
 /* ---- everything about one declaration */
@@ -191,6 +221,7 @@ static void check_members(Checker *c, Decl *decl) {
 static void check_type_decl(Checker *c, Decl *decl) {
     ensure_header(c, decl);
     ensure_generics(c, decl);
+    if (decl->kind == DECL_extension && has_error(this_type_of(c, decl))) return; /* of nothing: said already */
     ensure_bases(c, decl);
     check_members(c, decl);
     check_redeclarations(c, decl);
@@ -252,6 +283,7 @@ void check_module(Checker *c, Decl *module) {
     const Decl *context = c->context;
     c->context = module;
     check_declaration(c, module);
+    check_diff_requests(c);
     c->context = context;
     diags_flush(c->diags);
 }
@@ -355,16 +387,14 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
 
 /* ---- -conformance T:I=ID */
 
-static const Type *type_from_text(Checker *c, Str text) {
+static const Type *type_from_text(Checker *c, Str text, Loc *loc) {
     char *copy = format_text(c->arena, "%.*s", STR_ARG(text));
     SourceFile *file = source_add(c->sources, name_from(c->names, "-conformance"), str_of(copy));
+    *loc = file->base;
     Expr *expr = syntax_parse_expr(c->config.syntax, file);
-    Decl *module = c->modules.count ? vec_last(&c->modules) : NULL;
-    for (int i = 0; i < c->modules.count; i++)
-        if (c->modules.at[i] != c->prelude) {
-            module = c->modules.at[i]; /* the first that was loaded by name sees all it imports */
-            break;
-        }
+    Decl *module = NULL;
+    for (int i = c->modules.count - 1; i >= 0; i--) /* the first that was loaded by name sees all it imports */
+        if (c->modules.at[i] != c->prelude) module = c->modules.at[i];
     if (!expr || !module) return NULL;
     Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
     const Type *type = resolve_type(&env, expr);
@@ -373,36 +403,66 @@ static const Type *type_from_text(Checker *c, Str text) {
 
 static bool split_conformance(const char *text, Str *type, Str *interface, int64_t *id) {
     const char *colon = strchr(text, ':'), *equal = strrchr(text, '=');
+    while (colon && colon[1] == ':') colon = strchr(colon + 2, ':'); /* a::b */
     if (!colon) return false;
+    *id = -1;
     *type = (Str){text, (int)(colon - text)};
-    *interface = (Str){colon + 1, equal && equal > colon ? (int)(equal - colon - 1) : (int)strlen(colon + 1)};
-    *id = equal && equal > colon ? (int64_t)number_parse(equal + 1, NULL) : -1;
-    return true;
+    *interface = str_of(colon + 1);
+    if (!equal || equal < colon) return true;
+    interface->len = (int)(equal - colon - 1);
+    const char *end;
+    double number = number_parse(equal + 1, &end);
+    if (end == equal + 1 || *end || !(number >= 0 && number < 4294967296.0)) return false;
+    *id = (int64_t)number;
+    return *id == number;
 }
 
-int64_t conformance_id(Checker *c, const Type *interface, const Type *type) {
-    for (int i = 0; i < c->config.nconformances; i++) {
-        Str type_text_, interface_text;
-        int64_t id;
-        if (!split_conformance(c->config.conformances[i], &type_text_, &interface_text, &id)) continue;
-        if (type_from_text(c, type_text_) == type && type_from_text(c, interface_text) == interface)
-            return id;
-    }
-    return -1;
-}
-
-void check_add_conformances(Checker *c) {
+/* What the options say, resolved once. */
+static void resolve_conformances(Checker *c) {
+    if (c->conformances_done) return;
+    c->conformances_done = true;
     for (int i = 0; i < c->config.nconformances; i++) {
         Str type_name, interface_name;
-        int64_t id;
-        if (!split_conformance(c->config.conformances[i], &type_name, &interface_name, &id)) {
+        GivenConformance given = {0};
+        if (!split_conformance(c->config.conformances[i], &type_name, &interface_name, &given.id)) {
             report(c, DIAG_bad_conformance_option, 0, c->config.conformances[i]);
             continue;
         }
-        const Type *type = type_from_text(c, type_name), *interface = type_from_text(c, interface_name);
-        if (!type || !interface) continue;
-        if (interface->kind != TYPE_interface || !check_conforms(c, type, interface, NULL))
-            report(c, DIAG_constraint_not_met, 0, type_str(c, type), type_str(c, interface));
-        else check_add_conformer(c, interface, type);
+        Loc loc, interface_loc;
+        given.type = type_from_text(c, type_name, &loc);
+        given.interface = type_from_text(c, interface_name, &interface_loc);
+        if (!given.type || !given.interface) continue;
+        if (given.interface->kind != TYPE_interface)
+            report(c, DIAG_constraint_no_interface, interface_loc, type_str(c, given.interface));
+        else if (!check_conforms(c, given.type, given.interface, NULL))
+            report(c, DIAG_constraint_not_met, loc, type_str(c, given.type), type_str(c, given.interface));
+        else vec_push(c->arena, &c->given, given);
+    }
+}
+
+int64_t conformance_id(Checker *c, const Type *interface, const Type *type) {
+    resolve_conformances(c);
+    for (int i = 0; i < c->given.count; i++)
+        if (c->given.at[i].type == type && c->given.at[i].interface == interface) return c->given.at[i].id;
+    return -1;
+}
+
+bool conformance_id_taken(Checker *c, const Type *interface, int64_t id) {
+    for (int i = 0; i < c->given.count; i++)
+        if (c->given.at[i].interface == interface && c->given.at[i].id == id) return true;
+    return false;
+}
+
+void check_add_conformances(Checker *c) {
+    resolve_conformances(c);
+    for (int i = 0; i < c->given.count; i++) {
+        const GivenConformance *given = &c->given.at[i];
+        check_add_conformer(c, given->interface, given->type);
+        for (int k = 0; k < i && given->id >= 0; k++) {
+            const GivenConformance *other = &c->given.at[k];
+            if (other->interface == given->interface && other->id == given->id && other->type != given->type)
+                report(c, DIAG_conformance_id_twice, 0, type_str(c, other->type), type_str(c, given->type),
+                       (int)given->id, type_str(c, given->interface));
+        }
     }
 }

@@ -208,8 +208,7 @@ typedef struct CheckerConfig {
 
 /* check.c */
 Checker *checker_new(Arena *arena, const CheckerConfig *config);
-/* Loads a file as a module, with everything it imports. NULL: it cannot be read (reported). Checks nothing yet. */
-Decl *check_load(Checker *checker, Str path);
+/* Loads a file as a module, with everything it imports. Checks nothing yet. */
 Decl *check_load_text(Checker *checker, Name path, Str text);
 void check_module(Checker *checker, Decl *module); /* everything in it, called or not */
 void check_imported(Checker *checker);             /* bodies of imported modules, all but the prelude */
@@ -297,6 +296,7 @@ const Type *check_ptr_differential(Checker *checker,
 Decl *check_differential_field(Checker *checker, const Type *type, Decl *field);
 void check_derivatives(Checker *checker, Decl *func); /* resolves its derivative attributes */
 bool check_is_differentiable(Checker *checker, Decl *func, DiffMode mode); /* in whatever way */
+Decl *check_differentiated(Checker *checker, Decl *func); /* itself, or what takes its place in derivatives */
 
 void check_default_argument_of(Checker *checker, Decl *param);
 
@@ -317,6 +317,6 @@ bool check_constant(Checker *checker, Expr *expr, const Subst *subst,
                     int64_t *value); /* integer, bool, enum */
 
 /* print.c */
-void check_print(Text *out, Checker *checker, const Decl *module); /* `slope dump --after check` */
+void check_print(Text *out, Checker *checker, Decl *decl); /* `slope dump --after check`: a module or a function */
 
 #endif

@@ -39,6 +39,21 @@ typedef struct Known {
     Name operators[OPERATOR_COUNT]; /* "operator+" ... */
 } Known;
 
+/* -conformance T:I=ID */
+typedef struct GivenConformance {
+    const Type *type, *interface;
+    int64_t id; /* -1: none */
+} GivenConformance;
+
+/* A derivative that the program asks for. */
+typedef struct DiffRequest {
+    Decl *func;
+    uint8_t modes; /* bits: 1 << DiffMode */
+    Loc loc;
+} DiffRequest;
+
+typedef struct ConformQuery ConformQuery; /* conform.c */
+
 struct Checker {
     Arena *arena;
     Types *types;
@@ -50,7 +65,11 @@ struct Checker {
     Decl *prelude;
     DeclVec modules;   /* in order of loading, the prelude first */
     Map by_path;       /* Name -> module */
-    VEC(Name) loading; /* paths being loaded, for cycles */
+    VEC(struct Loading {
+        Name path;
+        Loc loc; /* of the import */
+    })
+    loading; /* files being loaded, for cycles */
     InternTable substs;
     Decl *builtin[TYPE_KIND_COUNT]; /* prelude declarations of built-in types */
     Decl *buffers[8];
@@ -58,12 +77,22 @@ struct Checker {
     Map extensions;        /* Decl -> DeclVec * */
     int extension_modules; /* how many of `modules` are in it */
     Map conform_cache;     /* hash of (type, interface) -> CachedWitness */
+    ConformQuery *queries; /* being answered */
+    bool query_cut;        /* an answer was given up because it was asked for already */
     Map conformers;        /* interface Type -> struct ConformerSet */
+    VEC(GivenConformance) given;
+    bool conformances_done; /* `given` is filled in */
     Map derivative_of;     /* Name -> DeclVec of functions that say they are a derivative of it */
     int derivative_modules;
+    Map flow_facts; /* Decl -> FlowFacts, see diffflow.c */
+    VEC(DiffRequest) diff_requests;
+    int diff_requests_done;
+    Map diff_searched[2]; /* functions looked into for them, by mode */
     const Decl *context; /* the declaration whose constraints are in force */
     int depth;           /* of nested checks, against endless generics */
+    Map list_costs; /* Expr of a list -> ListCost of construct.c */
     int subst_depth, expr_depth;
+    int expand_depth, each_count; /* inside how many expand; how many each were seen */
     bool too_deep;        /* reported */
     Map *optional_bounds; /* Constraint -> itself: optional ones known to hold here */
 };
@@ -87,6 +116,7 @@ typedef struct Env {
     LambdaState *lambda;
     LabelList *labels;
     int in_switch;
+    bool in_defer;
     bool in_step; /* the step of a for: comma is no surprise */
     bool in_attribute;
     bool want_function; /* the term may stay a function: operand of fwd_diff, attribute argument */
@@ -282,6 +312,7 @@ Expr *lambda_capture(Env *env, Expr *expr, Decl *decl); /* a variable named insi
 void lambda_return(Env *env, Stmt *stmt);
 int lambda_cost(Env *env, const Expr *from, const Type *to); /* a lambda without captures as a function */
 bool lambda_this(Env *env, Expr *expr, Expr **out);
+bool is_captured(const Env *env, const Expr *e);
 void function_type_parts(const Type *type, const Type **result, const Type *const **params, int *nparams);
 
 /* ---- pack.c */
@@ -321,10 +352,13 @@ void index_extensions(Checker *c);
 DeclVec *extensions_of(Checker *c, const Decl *head);
 int64_t conformance_id(Checker *c, const Type *interface,
                        const Type *type); /* of -conformance; -1: none given */
+bool conformance_id_taken(Checker *c, const Type *interface, int64_t id);
 bool satisfies_public_requirement(Checker *c, const Decl *decl);
 const Type *synthesize_assoc(Checker *c, const Type *type, Decl *assoc);
 
 /* ---- const.c */
+int64_t wrap_constant(int64_t value, const Type *type);    /* to the bits of an integer type */
+bool constant_fits(int64_t value, const Type *type);
 bool eval_operator(Operator op, int64_t a, int64_t b, int64_t *value);
 const Type *number_node(Env *env, Expr *checked);             /* constant or generic number, NULL: neither */
 bool check_layout(Checker *c, const Type *type, Layout *out); /* of a concrete type; false: none */
@@ -338,9 +372,16 @@ void check_differentiable_struct(Checker *c, Conformance *conformance);
 FuncSig diff_signature(Checker *c, const FuncSig *sig, DiffMode mode);
 Expr *check_diff_operator(Env *env, Expr *expr);
 void check_diff_attributes(Checker *c, Decl *func);
-void check_differentiable_body(Checker *c, Decl *func); /* diffflow.c */
+/* ---- diffflow.c */
+void check_differentiable_body(Checker *c, Decl *func);
+void check_diff_requests(Checker *c); /* those that are new: nothing on the way may lack a derivative */
+void flow_request(Checker *c, Decl *func, const uint8_t *modes, int nmodes, Loc loc);
+void flow_implements(Checker *c, Decl *requirement, Decl *implementation);
+
+/* ---- difftype.c */
 bool is_differentiable_type(Checker *c, const Type *type);
 bool is_ptr_differentiable_type(Checker *c, const Type *type);
+bool is_no_diff_field(const Decl *field);
 Expr *check_detach(Env *env, Expr *expr);
 const char *signature_text(Checker *c, const char *name, const FuncSig *sig);
 

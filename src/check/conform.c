@@ -138,63 +138,100 @@ static bool match_decl(Checker *c, void *user, const Declared *declared) {
     return true;
 }
 
-static bool abstract_conforms(Checker *c, const Type *type, const Type *interface) {
+static bool is_assumed(Checker *c, const Type *type, const Type *interface) {
     TypeVec bounds = {0};
     bounds_of(c, type, &bounds);
     for (int i = 0; i < bounds.count; i++)
         if (interface_inherits(c, bounds.at[i], interface)) return true;
+    return false;
+}
+
+static bool abstract_conforms(Checker *c, const Type *type, const Type *interface) {
+    if (is_assumed(c, type, interface)) return true;
     Query query = {.interface = interface};
     return visit_extensions(c, NULL, type, interface->decl, match_query, &query);
 }
 
 static bool is_native_differentiable(Checker *c, const Type *type, const Type *interface) {
-    if (interface->name != c->known.IDifferentiable ||
-        !(((const Decl *)interface->decl)->flags & DECL_PRELUDE))
-        return false;
+    if (!(((const Decl *)interface->decl)->flags & DECL_PRELUDE)) return false;
+    if (interface->name == c->known.IDifferentiablePtrType && type->kind != TYPE_struct)
+        return is_ptr_differentiable_type(c, type);
+    if (interface->name != c->known.IDifferentiable) return false;
     return type->kind != TYPE_struct && type->kind != TYPE_enum && is_differentiable_type(c, type);
 }
 
 typedef struct CachedWitness {
-    bool holds, busy;
+    bool holds;
     Witness witness;
 } CachedWitness;
 
 /* Builtin facts that no declaration states. */
 static bool holds_natively(Checker *c, const Type *type, const Type *interface) {
+    if (type_is_abstract(type)) return false;
     if (interface->name == c->known.__EnumType) return type->kind == TYPE_enum;
     return is_native_differentiable(c, type, interface);
 }
 
+/* A question that is being answered: asked again on the way, it adds nothing. */
+struct ConformQuery {
+    const Type *type, *interface;
+    ConformQuery *outer;
+};
+
+#define MAX_QUERIES 64 /* one needs another; more than that is endless */
+
+static bool is_asked(Checker *c, const Type *type, const Type *interface) {
+    int depth = 0;
+    for (const ConformQuery *q = c->queries; q; q = q->outer)
+        if (++depth > MAX_QUERIES || (q->type == type && q->interface == interface)) return true;
+    return false;
+}
+
+static bool find_conformance(Checker *c, const Type *type, const Type *interface, Witness *witness) {
+    if (type_is_abstract(type)) return abstract_conforms(c, type, interface);
+    Query query = {.interface = interface};
+    bool holds = visit_declared(c, type, interface->decl, match_query, &query);
+    *witness = query.witness;
+    if (holds || ((type->flags & TYPE_HAS_PARAM) && is_assumed(c, type, interface))) return true;
+    const Decl *head = type_head(c, type);
+    if (!head || !head->sema || !head->sema->bases_busy) return false;
+    c->query_cut = true;
+    return true; /* asked for while its own bases are being resolved: judged later */
+}
+
 bool check_conforms(Checker *c, const Type *type, const Type *interface, Witness *witness) {
-    if (witness) *witness = (Witness){0};
+    Witness unused;
+    if (!witness) witness = &unused;
+    *witness = (Witness){0};
     if (has_error(type) || has_error(interface)) return true;
     if (interface->kind != TYPE_interface) return false;
     if (type->kind == TYPE_interface) return interface_inherits(c, type, interface);
     if (type->kind == TYPE_expand) return check_conforms(c, type->args[0], interface, witness);
-    if (type_is_abstract(type)) return abstract_conforms(c, type, interface);
     if (holds_natively(c, type, interface)) return true;
     bool generic = ((type->flags | interface->flags) & TYPE_HAS_PARAM) != 0;
     uint64_t key = ((uint64_t)type->id << 32) | interface->id;
-    CachedWitness *cached = generic ? NULL : map_get(&c->conform_cache, key);
+    const CachedWitness *cached = generic ? NULL : map_get(&c->conform_cache, key);
     if (cached) {
-        if (witness) *witness = cached->witness;
+        *witness = cached->witness;
         return cached->holds;
     }
-    if (!generic) {
-        cached = arena_new(c->arena, CachedWitness);
-        cached->busy = true;
-        map_put(c->arena, &c->conform_cache, key, cached);
+    if (is_asked(c, type, interface)) {
+        c->query_cut = true;
+        return false;
     }
-    Decl *head = (Decl *)(uintptr_t)type_head(c, type);
-    bool uncertain = head && head->sema && head->sema->bases_busy;
-    Query query = {.interface = interface};
-    bool holds = visit_declared(c, type, interface->decl, match_query, &query);
-    if (cached) *cached = (CachedWitness){holds, false, query.witness};
-    if (uncertain && !holds) { /* asked for while its own bases are being resolved: judged later */
-        if (cached) map_put(c->arena, &c->conform_cache, key, NULL);
-        return true;
-    }
-    if (witness) *witness = query.witness;
+    ConformQuery query = {type, interface, c->queries};
+    bool cut = c->query_cut;
+    c->queries = &query;
+    c->query_cut = false;
+    bool holds = find_conformance(c, type, interface, witness);
+    c->queries = query.outer;
+    /* What rests on a question that was not answered is not known for good, unless it is the outermost. */
+    bool final = !c->query_cut || (holds ? witness->conformance != NULL : !query.outer);
+    c->query_cut = query.outer && (cut || (c->query_cut && !final));
+    if (generic || !final) return holds;
+    CachedWitness *answer = arena_new(c->arena, CachedWitness);
+    *answer = (CachedWitness){holds, *witness};
+    map_put(c->arena, &c->conform_cache, key, answer);
     return holds;
 }
 
@@ -364,6 +401,7 @@ static void find_method(Checker *c, Conformance *conformance, Decl *requirement,
         const Subst *have_subst = list.at[i].subst;
         FuncSig *have = signature_of(c, decl);
         if (!align_generics(c, requirement, decl, &have_subst)) continue;
+        if (!constraints_hold(c, decl, have_subst, 0)) continue; /* it asks for more than the requirement gives */
         if (!same_signature(c, wanted, have, subst, have_subst)) continue;
         *out = (Satisfaction){
             .kind = SATISFY_decl, .requirement = requirement, .decl = decl, .subst = list.at[i].subst};
@@ -469,7 +507,9 @@ static void find_constant(Checker *c, Conformance *conformance, Decl *requiremen
     const Type *wanted = check_subst(c, decl_value_type(c, requirement), subst);
     for (int i = 0; i < list.count; i++) {
         Decl *decl = list.at[i].decl;
+        uint32_t constant = MODIFIER_static | MODIFIER_const;
         if (decl->kind != DECL_var || decl->parent->kind == DECL_interface ||
+            (decl->modifiers & constant) != constant ||
             check_subst(c, decl_value_type(c, decl), list.at[i].subst) != wanted)
             continue;
         *out = (Satisfaction){
@@ -522,18 +562,16 @@ Satisfaction check_witness(Checker *c, const Type *type, Decl *requirement, cons
     return found;
 }
 
+static bool is_public_requirement(Checker *c, void *user, const Declared *declared) {
+    Decl *interface = (Decl *)(uintptr_t)declared->interface->decl;
+    return scope_find(scope_inside(c, interface), user) && decl_visibility(c, interface) == VISIBLE_public;
+}
+
 bool satisfies_public_requirement(Checker *c, const Decl *decl) {
     Decl *owner = decl_type_around(decl);
-    if (!owner || owner->kind == DECL_enum || !decl->name || owner->kind == DECL_interface) return false;
-    ensure_bases(c, owner);
-    Sema *sema = decl_sema(c, owner);
-    for (int i = 0; i < sema->interfaces.count; i++) {
-        Decl *interface = (Decl *)(uintptr_t)sema->interfaces.at[i]->decl;
-        if (scope_find(scope_inside(c, interface), decl->name) &&
-            decl_visibility(c, interface) == VISIBLE_public)
-            return true;
-    }
-    return false;
+    if (!owner || owner->kind == DECL_interface || !decl->name) return false;
+    return visit_declared(c, this_type_of(c, owner), NULL, is_public_requirement,
+                          (void *)(uintptr_t)decl->name);
 }
 
 /* ---- types behind an interface */
@@ -590,10 +628,17 @@ int check_add_conformer(Checker *c, const Type *interface, const Type *type) {
     return -1;
 }
 
+/* Types that were given no id have the numbers that are left, in order. */
 int64_t check_conformer_id(Checker *c, const Type *interface, int index) {
     ConformerSet *set = conformer_set(c, interface);
-    int64_t id = index < set->ids.count ? set->ids.at[index] : -1;
-    return id >= 0 ? id : index;
+    if (index >= set->ids.count || set->ids.at[index] >= 0) return index < set->ids.count ? set->ids.at[index] : index;
+    int64_t id = -1;
+    for (int i = 0; i <= index; i++) {
+        if (set->ids.at[i] >= 0) continue;
+        do id++;
+        while (conformance_id_taken(c, interface, id));
+    }
+    return id;
 }
 
 int64_t check_any_value_size(Checker *c, const Type *interface) {

@@ -46,6 +46,10 @@ static int64_t wrap(int64_t value, const Type *type) {
     return negative ? (int64_t)(low | ~(((uint64_t)1 << bits) - 1)) : (int64_t)low;
 }
 
+int64_t wrap_constant(int64_t value, const Type *type) { return wrap(value, type); }
+
+bool constant_fits(int64_t value, const Type *type) { return wrap(value, type) == value; }
+
 static bool eval(Env *env, Expr *e, Constant *out);
 
 static bool eval_convert(Env *env, Expr *e, Constant *out) {
@@ -132,6 +136,8 @@ static bool eval_decl(Env *env, Expr *e, Constant *out) {
     Decl *decl = e->decl;
     Checker *c = env->c;
     if (decl->kind == DECL_case) {
+        if (decl->state == STATE_busy) report(c, DIAG_circular, decl->loc, decl->name->text);
+        if (decl->state == STATE_busy) return false;
         ensure_header(c, decl);
         out->is_real = false;
         out->integer = decl_sema(c, decl)->value;

@@ -65,6 +65,11 @@ Expr *check_default_value(Checker *c, Loc loc, const Type *type) {
     return default_value(&env, loc, type);
 }
 
+/* Fields less visible than their struct are left out, wherever it is made. */
+static bool is_left_out(Checker *c, const Decl *field) {
+    return decl_visibility(c, field) > decl_visibility(c, field->parent);
+}
+
 static Expr *fill_fields(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
     Expr *e = construct_node(c, loc, type);
@@ -72,7 +77,7 @@ static Expr *fill_fields(Env *env, Loc loc, const Type *type, ExprVec *args) {
     int used = 0;
     for (int i = 0; i < fields.count; i++) {
         Decl *field = fields.at[i];
-        bool hidden = !decl_visible_from(c, field, env->decl);
+        bool hidden = is_left_out(c, field);
         if (hidden || used >= args->count) {
             vec_push(c->arena, &e->args, NULL);
             continue;
@@ -378,7 +383,7 @@ static Expr *take_flat(Items *items, Loc loc, const Type *type) {
     } else {
         DeclVec fields = check_all_fields(c, type);
         for (int i = 0; i < fields.count; i++) {
-            bool hidden = !decl_visible_from(c, fields.at[i], items->env->decl);
+            bool hidden = is_left_out(c, fields.at[i]);
             vec_push(c->arena, &e->args,
                      hidden ? NULL : take(items, loc, check_field_type(c, type, fields.at[i])));
         }
@@ -476,7 +481,14 @@ static void check_items(Env *env, const Expr *list) {
     }
 }
 
-int list_cost(Env *env, const Expr *list, const Type *type) {
+/* What was found out about a list once is kept: in nested lists each level would be tried again for each level around it. */
+typedef struct ListCost {
+    const Type *type;
+    int cost;
+    struct ListCost *next;
+} ListCost;
+
+static int try_list(Env *env, const Expr *list, const Type *type) {
     Checker *c = env->c;
     check_items(env, list);
     Expr *copy = expr_new(c->arena, EXPR_list, list->loc);
@@ -485,6 +497,17 @@ int list_cost(Env *env, const Expr *list, const Type *type) {
     Expr *e = coerce_list(env, copy, type);
     c->diags->muted--;
     return e->kind == EXPR_error ? COST_none : 0;
+}
+
+int list_cost(Env *env, const Expr *list, const Type *type) {
+    Checker *c = env->c;
+    ListCost *known = map_get(&c->list_costs, PTR_KEY(list));
+    for (const ListCost *k = known; k; k = k->next)
+        if (k->type == type) return k->cost;
+    ListCost *entry = arena_new(c->arena, ListCost);
+    *entry = (ListCost){type, try_list(env, list, type), map_get(&c->list_costs, PTR_KEY(list))};
+    map_put(c->arena, &c->list_costs, PTR_KEY(list), entry);
+    return entry->cost;
 }
 
 /* ---- fields */

@@ -302,16 +302,24 @@ void check_derivatives(Checker *c, Decl *func) {
     sema->derivatives_done = true;
 }
 
+#define MAX_SUBSTITUTES 16
+
+/* Substitutes may have substitutes, in a circle at worst. */
+Decl *check_differentiated(Checker *c, Decl *func) {
+    for (int i = 0; i < MAX_SUBSTITUTES && func->kind == DECL_func; i++) {
+        check_derivatives(c, func);
+        if (!func->sema->substitute.decl) break;
+        func = func->sema->substitute.decl;
+    }
+    return func;
+}
+
 bool check_is_differentiable(Checker *c, Decl *func, DiffMode mode) {
     if (func->kind == DECL_var) return true; /* a function passed in: judged where it is known */
-    ensure_header(c, func);
-    if (func->flags & DECL_TREAT_AS_DIFF) return true;
-    uint32_t flag = mode == DIFF_fwd ? DECL_FWD : DECL_BWD;
-    if (func->flags & flag) return true;
-    check_derivatives(c, func);
+    func = check_differentiated(c, func);
     Sema *sema = decl_sema(c, func);
+    if (func->flags & (DECL_TREAT_AS_DIFF | (mode == DIFF_fwd ? DECL_FWD : DECL_BWD))) return true;
     if (sema->derivatives_busy) return false;
-    if (sema->substitute.decl && check_is_differentiable(c, sema->substitute.decl, mode)) return true;
     if (mode == DIFF_fwd) return sema->fwd.decl != NULL;
     return sema->bwd.decl != NULL || (sema->fwd.decl && (sema->fwd.decl->flags & DECL_TRANSPOSABLE));
 }

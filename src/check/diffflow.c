@@ -1,2 +1,362 @@
-#include "check/checker.h"
-void check_differentiable_body(Checker *c, Decl *func) { (void)c, (void)func; }
+/* The derivative data-flow check: in a differentiable function no derivative may be lost unless the program says so.
+ *
+ * The checked body is walked from start to end, once for all instances of a generic function. Each value is known to
+ * carry a derivative or not, and has a list of losses: calls of functions without derivative, whose arguments carried one and
+ * on whose result the value depends. Where a value with losses reaches an output of the function, the lost derivative
+ * matters, and the call is an error unless it stands under no_diff. Storing a value that carries a derivative where none can
+ * be kept (a buffer, a global, a no_diff field) is an error unless it is detached. What does not reach an output, or is
+ * compared, or becomes an integer, has no derivative to lose: not a word about it.
+ *
+ * Variables are followed through each of their fields and lanes, elements of arrays together. Where paths join, values join;
+ * a loop is walked until nothing is added at its head, which ends because only finitely many calls can be lost.
+ *
+ * A function with a custom derivative for one mode only can be called from functions that are differentiable in both. That is
+ * an error once the other mode of such a caller is asked for: what was found is kept, and looked up for each request. */
+#include "check/flow.h"
+
+/* A loss that counts in one mode only. */
+typedef struct ModeLoss {
+    Loss loss;
+    uint8_t kind; /* OutputKind */
+    Loc loc;
+    const Decl *decl;
+} ModeLoss;
+
+typedef struct FlowFacts {
+    DeclVec calls; /* differentiable functions that it calls */
+    VEC(ModeLoss) losses;
+} FlowFacts;
+
+static FlowFacts *facts_of(Checker *c, const Decl *func) {
+    FlowFacts *facts = map_get(&c->flow_facts, PTR_KEY(func));
+    if (facts) return facts;
+    facts = arena_new(c->arena, FlowFacts);
+    map_put(c->arena, &c->flow_facts, PTR_KEY(func), facts);
+    return facts;
+}
+
+static void add_call(Checker *c, const Decl *func, Decl *callee) {
+    FlowFacts *facts = facts_of(c, func);
+    for (int i = 0; i < facts->calls.count; i++)
+        if (facts->calls.at[i] == callee) return;
+    vec_push(c->arena, &facts->calls, callee);
+}
+
+void flow_calls(FlowWalk *w, Decl *callee) {
+    if (!(callee->flags & DECL_PRELUDE)) add_call(w->c, w->func, callee);
+}
+
+/* ---- messages */
+
+static const char *callee_name(Checker *c, const Decl *callee) {
+    if (callee->flavour == FUNC_init) return type_str(c, signature_of(c, (Decl *)(uintptr_t)callee)->result);
+    bool accessor = callee->flavour == FUNC_get || callee->flavour == FUNC_set;
+    if (!accessor) return callee->name ? callee->name->text : "?";
+    const char *owner = callee->parent->name ? callee->parent->name->text : "__subscript";
+    return format_text(c->arena, "%s.%s", owner, callee->flavour == FUNC_get ? "get" : "set");
+}
+
+static void note_no_diff(Checker *c, const Loss *loss, const char *name) {
+    bool call = loss->call->kind == EXPR_invoke && strncmp(name, "operator", 8) != 0;
+    for (int i = 0; call && i < loss->call->nmodes; i++) {
+        if (i == 0) name = loss->call->decl->name->text;
+        name = format_text(c->arena, "%s(%s)", loss->call->modes[i] == DIFF_fwd ? "fwd_diff" : "bwd_diff", name);
+    }
+    if (call) note(c, DIAG_note_write_no_diff, 0, format_text(c->arena, "%s(...)", name));
+    else if (loss->call->decl->kind == DECL_subscript) note(c, DIAG_note_write_no_diff, 0, "before the subscript");
+    else note(c, DIAG_note_write_detach, 0);
+}
+
+static void note_path(Checker *c, const LossStep *step) {
+    if (!step) return;
+    note_path(c, step->before);
+    note(c, DIAG_note_loss_into, step->loc, step->into->name ? step->into->name->text : "?");
+}
+
+static void note_output(Checker *c, OutputKind kind, Loc loc, const Decl *decl) {
+    switch (kind) {
+    case OUTPUT_result: note(c, DIAG_note_loss_returned, loc); break;
+    case OUTPUT_this: note(c, DIAG_note_loss_this, loc); break;
+    case OUTPUT_param: note(c, DIAG_note_loss_param, loc, decl->name->text); break;
+    case OUTPUT_argument: note(c, DIAG_note_loss_argument, loc, callee_name(c, decl)); break;
+    }
+}
+
+static void report_loss(Checker *c, const Loss *loss, OutputKind kind, Loc loc, const Decl *decl) {
+    Decl *target = check_differentiated(c, loss->callee);
+    const char *name = callee_name(c, loss->callee), *made_from = callee_name(c, target);
+    bool forward = check_is_differentiable(c, target, DIFF_fwd), backward = check_is_differentiable(c, target, DIFF_bwd);
+    report(c, DIAG_derivative_lost, loss->call->loc, made_from, forward ? " backward" : backward ? " forward" : "");
+    note_no_diff(c, loss, name);
+    if (target != loss->callee) note(c, DIAG_note_substitute, loss->callee->loc, name, made_from);
+    DiagId advice = forward    ? DIAG_note_only_forward
+                    : backward ? DIAG_note_only_backward
+                               : DIAG_note_mark_differentiable;
+    note(c, advice, target->loc, made_from);
+    note_path(c, loss->path);
+    note_output(c, kind, loc, decl);
+}
+
+void flow_dropped(FlowWalk *w, Loc loc, const char *where, const Type *plain) {
+    report(w->c, DIAG_derivative_dropped, loc, where);
+    note(w->c, DIAG_note_write_detach, 0);
+    if (plain) note(w->c, DIAG_note_make_differentiable, ((const Decl *)plain->decl)->loc, type_str(w->c, plain));
+}
+
+/* ---- outputs */
+
+static const LossStep *keep_path(Checker *c, const LossStep *step) {
+    if (!step) return NULL;
+    LossStep *copy = arena_copy(c->arena, step, sizeof *step);
+    copy->before = keep_path(c, step->before);
+    return copy;
+}
+
+static void keep_loss(FlowWalk *w, const Loss *loss, OutputKind kind, Loc loc, const Decl *decl) {
+    FlowFacts *facts = facts_of(w->c, w->func);
+    for (int i = 0; i < facts->losses.count; i++)
+        if (facts->losses.at[i].loss.call == loss->call) return;
+    ModeLoss kept = {*loss, (uint8_t)kind, loc, decl};
+    kept.loss.path = keep_path(w->c, loss->path);
+    vec_push(w->c->arena, &facts->losses, kept);
+}
+
+void flow_output(FlowWalk *w, const Flow *flow, OutputKind kind, Loc loc, const Decl *decl) {
+    const Flow *whole = flow_whole(w->arena, flow);
+    if (!w->now.reached) return;
+    for (const Loss *loss = whole ? whole->losses : NULL; loss; loss = loss->next) {
+        if (loss->modes == w->modes) report_loss(w->c, loss, kind, loc, decl);
+        else keep_loss(w, loss, kind, loc, decl);
+    }
+}
+
+static bool this_is_output(FlowWalk *w) {
+    const FuncSig *sig = w->sig;
+    if (sig->is_init) return flow_is_diff(w, sig->result);
+    return sig->has_this && sig->this_pass == PASS_inout && !sig->this_no_diff && flow_is_diff(w, sig->this_type);
+}
+
+/* The function is left: what its parameters hold now goes out. */
+static void leave_function(FlowWalk *w, Loc loc) {
+    for (int i = 0; i < w->sig->nparams; i++) {
+        const ParamSig *param = &w->sig->params[i];
+        bool out = param->decl && (param->pass == PASS_out || param->pass == PASS_inout) && !param->no_diff;
+        if (out && flow_is_diff(w, param->type))
+            flow_output(w, flow_variable(w, param->decl), OUTPUT_param, param->decl->loc, param->decl);
+    }
+    if (this_is_output(w)) flow_output(w, flow_variable(w, w->func), OUTPUT_this, loc, w->func);
+}
+
+static void leave_with(FlowWalk *w, const Expr *value, Loc loc) {
+    const Flow *flow = value ? flow_expr(w, value) : NULL;
+    bool counts = !w->sig->result_no_diff && !w->sig->is_init && flow_is_diff(w, w->sig->result);
+    if (counts) flow_output(w, flow, OUTPUT_result, loc, NULL);
+    leave_function(w, loc);
+    w->now = (FlowState){0};
+}
+
+/* ---- statements */
+
+static void walk(FlowWalk *w, const Stmt *stmt);
+
+static void join_state(FlowWalk *w, FlowState *into, FlowState from) {
+    if (!from.reached) return;
+    if (into->reached) into->vars = vars_join(w->arena, into->vars, from.vars);
+    else *into = from;
+}
+
+static void jump(FlowWalk *w, const Stmt *stmt) {
+    for (FlowJump *j = w->jumps; j; j = j->outer)
+        if (j->stmt == stmt->target) join_state(w, stmt->kind == STMT_break ? &j->left : &j->next, w->now);
+    w->now = (FlowState){0};
+}
+
+static void walk_variables(FlowWalk *w, const Stmt *stmt) {
+    for (int i = 0; i < stmt->decls.count; i++) {
+        const Decl *decl = stmt->decls.at[i];
+        if (decl->kind != DECL_var) continue;
+        const Flow *flow = decl->init && decl->init->type ? flow_expr(w, decl->init) : NULL;
+        if (decl->modifiers & MODIFIER_static) continue;
+        flow_declare(w, decl, flow_is_diff(w, decl->type) ? flow_through(w->arena, flow, decl->loc, decl) : NULL);
+    }
+}
+
+static void walk_if(FlowWalk *w, const Stmt *stmt) {
+    const Flow *condition = stmt->expr ? flow_expr(w, stmt->expr) : NULL;
+    FlowState before = w->now;
+    if (stmt->decls.count) /* if (let x = optional) */
+        flow_declare(w, stmt->decls.at[0], flow_through(w->arena, flow_part(condition, 1), stmt->decls.at[0]->loc, stmt->decls.at[0]));
+    walk(w, stmt->then);
+    FlowState after = w->now;
+    w->now = before;
+    if (stmt->other) walk(w, stmt->other);
+    join_state(w, &w->now, after);
+}
+
+static void walk_switch(FlowWalk *w, const Stmt *stmt) {
+    flow_expr(w, stmt->expr);
+    if (!stmt->then) return;
+    FlowJump here = {.outer = w->jumps, .stmt = stmt};
+    FlowState start = w->now;
+    bool has_default = false;
+    w->jumps = &here;
+    w->now = (FlowState){0};
+    for (int i = 0; i < stmt->then->body.count; i++) {
+        const Stmt *s = stmt->then->body.at[i];
+        if (s->kind != STMT_case) {
+            walk(w, s);
+            continue;
+        }
+        has_default |= s->is_default;
+        join_state(w, &w->now, start);
+    }
+    w->jumps = here.outer;
+    if (!has_default) join_state(w, &w->now, start);
+    join_state(w, &w->now, here.left);
+}
+
+/* One time round; `exit` is where the condition may end the loop. */
+static void walk_iteration(FlowWalk *w, const Stmt *stmt, FlowJump *here, FlowState *exit) {
+    bool first = stmt->kind != STMT_do;
+    if (first && stmt->kind != STMT_static_for && stmt->expr) flow_expr(w, stmt->expr);
+    if (first) join_state(w, exit, w->now);
+    if (stmt->then) walk(w, stmt->then);
+    join_state(w, &w->now, here->next);
+    if (!first && w->now.reached) flow_expr(w, stmt->expr);
+    if (!first) join_state(w, exit, w->now);
+    if (stmt->kind == STMT_for && stmt->step && w->now.reached) flow_expr(w, stmt->step);
+}
+
+static void walk_loop(FlowWalk *w, const Stmt *stmt) {
+    if (stmt->init) walk(w, stmt->init);
+    FlowJump here = {.outer = w->jumps, .stmt = stmt};
+    FlowState head = w->now, exit = {0};
+    w->jumps = &here;
+    for (;;) {
+        const FlowVars *before = head.vars;
+        w->now = head;
+        walk_iteration(w, stmt, &here, &exit);
+        join_state(w, &head, w->now);
+        if (!head.reached || head.vars == before) break;
+    }
+    w->jumps = here.outer;
+    bool endless = stmt->kind != STMT_static_for && always_leaves(stmt);
+    w->now = endless ? (FlowState){0} : exit;
+    join_state(w, &w->now, here.left);
+}
+
+static void walk(FlowWalk *w, const Stmt *stmt) {
+    if (!stmt || !w->now.reached) {
+        if (stmt && stmt->kind == STMT_label) walk(w, stmt->then);
+        return;
+    }
+    switch ((StmtKind)stmt->kind) {
+    case STMT_expr: flow_expr(w, stmt->expr); break;
+    case STMT_decl: walk_variables(w, stmt); break;
+    case STMT_block:
+        for (int i = 0; i < stmt->body.count; i++) walk(w, stmt->body.at[i]);
+        break;
+    case STMT_if: walk_if(w, stmt); break;
+    case STMT_switch: walk_switch(w, stmt); break;
+    case STMT_for:
+    case STMT_while:
+    case STMT_do:
+    case STMT_static_for: walk_loop(w, stmt); break;
+    case STMT_break:
+    case STMT_continue: jump(w, stmt); break;
+    case STMT_return: leave_with(w, stmt->expr, stmt->loc); break;
+    case STMT_defer:
+    case STMT_label: walk(w, stmt->then); break;
+    case STMT_case:
+    case STMT_empty:
+    case STMT_static_assert:
+    case STMT_discard: break;
+    }
+}
+
+/* ---- functions */
+
+static void declare_inputs(FlowWalk *w, const Flow *captured) {
+    const FuncSig *sig = w->sig;
+    const Flow *derivative = flow_make(w->arena, true, NULL);
+    bool of_this = sig->has_this && !sig->this_no_diff && !sig->is_init && flow_is_diff(w, sig->this_type);
+    flow_declare(w, w->func, captured ? captured : of_this ? derivative : NULL);
+    for (int i = 0; i < sig->nparams; i++) {
+        const ParamSig *param = &sig->params[i];
+        bool carries = param->pass != PASS_out && !param->no_diff && flow_is_diff(w, param->type);
+        if (param->decl) flow_declare(w, param->decl, carries ? derivative : NULL);
+    }
+}
+
+void flow_lambda(FlowWalk *w, const Expr *lambda, const Flow *captured) {
+    Decl *call = lambda->decl;
+    FlowWalk inside = {.c = w->c, .arena = w->arena, .func = call, .modes = w->modes, .no_diff = w->no_diff};
+    inside.sig = signature_of(w->c, call);
+    inside.now.reached = true;
+    declare_inputs(&inside, captured);
+    if (call->body_expr) leave_with(&inside, call->body_expr, call->body_expr->loc);
+    else walk(&inside, call->body);
+}
+
+void check_differentiable_body(Checker *c, Decl *func) {
+    bool wanted = (func->flags & (DECL_FWD | DECL_BWD)) && !(func->flags & (DECL_PRELUDE | DECL_TREAT_AS_DIFF));
+    if (!wanted || !func->body || func->flavour == FUNC_ref || (func->modifiers & MODIFIER_synthesized)) return;
+    FlowWalk w = {.c = c, .arena = arena_scratch(c->arena), .func = func, .sig = signature_of(c, func)};
+    w.modes = func->flags & DECL_BWD ? LOST_both : LOST_fwd;
+    w.now.reached = true;
+    declare_inputs(&w, NULL);
+    walk(&w, func->body);
+    if (w.now.reached) leave_function(&w, func->end ? func->end : func->loc);
+    arena_free(w.arena);
+}
+
+/* ---- derivatives that are asked for */
+
+typedef struct Search {
+    Checker *c;
+    const DiffRequest *request;
+    DiffMode mode;
+    Map *seen;
+} Search;
+
+static void search_losses(Search *s, Decl *func) {
+    Checker *c = s->c;
+    check_derivatives(c, func);
+    const Sema *sema = func->sema;
+    if (map_has(s->seen, PTR_KEY(func)) || (func->flags & (DECL_PRELUDE | DECL_TREAT_AS_DIFF))) return;
+    map_put(c->arena, s->seen, PTR_KEY(func), func);
+    if (sema->substitute.decl) {
+        search_losses(s, sema->substitute.decl);
+        return;
+    }
+    if (s->mode == DIFF_fwd ? sema->fwd.decl : sema->bwd.decl) return;
+    check_decl_body(c, func);
+    const FlowFacts *facts = map_get(&c->flow_facts, PTR_KEY(func));
+    for (int i = 0; facts && i < facts->losses.count; i++) {
+        const ModeLoss *kept = &facts->losses.at[i];
+        if (!(kept->loss.modes & (s->mode == DIFF_fwd ? LOST_fwd : LOST_bwd))) continue;
+        report_loss(c, &kept->loss, (OutputKind)kept->kind, kept->loc, kept->decl);
+        note(c, DIAG_note_asked_here, s->request->loc, s->mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
+    }
+    for (int i = 0; facts && i < facts->calls.count; i++) search_losses(s, facts->calls.at[i]);
+}
+
+void flow_request(Checker *c, Decl *func, const uint8_t *modes, int nmodes, Loc loc) {
+    if ((func->flags & DECL_PRELUDE) || func->kind != DECL_func) return;
+    DiffRequest request = {.func = func, .loc = loc};
+    for (int i = 0; i < nmodes; i++) request.modes |= (uint8_t)(1 << modes[i]);
+    vec_push(c->arena, &c->diff_requests, request);
+}
+
+/* An implementation is called wherever its requirement is. */
+void flow_implements(Checker *c, Decl *requirement, Decl *implementation) { add_call(c, requirement, implementation); }
+
+void check_diff_requests(Checker *c) {
+    while (c->diff_requests_done < c->diff_requests.count) {
+        DiffRequest request = c->diff_requests.at[c->diff_requests_done++];
+        for (DiffMode mode = DIFF_fwd; mode <= DIFF_bwd; mode++) {
+            Search search = {c, &request, mode, &c->diff_searched[mode - DIFF_fwd]};
+            if (request.modes & (1 << mode)) search_losses(&search, request.func);
+        }
+    }
+}

@@ -38,6 +38,7 @@ bool is_differentiable_type(Checker *c, const Type *type) {
 
 bool is_ptr_differentiable_type(Checker *c, const Type *type) {
     if (type->kind == TYPE_array) return is_ptr_differentiable_type(c, type->args[0]);
+    if (type->kind == TYPE_ptr_pair) return true;
     bool may = type->kind == TYPE_struct || type->kind == TYPE_param || type->kind == TYPE_assoc;
     return may && conforms_to(c, type, c->known.IDifferentiablePtrType);
 }
@@ -97,18 +98,21 @@ const Type *check_differential(Checker *c, const Type *type) {
 
 const Type *check_ptr_differential(Checker *c, const Type *type) {
     if (!is_ptr_differentiable_type(c, type)) return NULL;
-    if (type->kind == TYPE_array) return map_first(c, type, check_ptr_differential(c, type->args[0]));
+    if (type->kind == TYPE_array || type->kind == TYPE_ptr_pair)
+        return map_first(c, type, check_ptr_differential(c, type->args[0]));
     return assoc_differential(c, type, c->known.IDifferentiablePtrType);
 }
 
 /* ---- synthesis */
 
+bool is_no_diff_field(const Decl *field) {
+    const Expr *type = field->type_expr;
+    bool in_type = type && type->kind == EXPR_modified_type && (type->flags & EXPR_NO_DIFF);
+    return in_type || (field->modifiers & MODIFIER_no_diff);
+}
+
 static bool counts(Checker *c, const Type *type, Decl *field) {
-    if (field->modifiers & MODIFIER_no_diff) return false;
-    if (field->type_expr && field->type_expr->kind == EXPR_modified_type &&
-        (field->type_expr->flags & EXPR_NO_DIFF))
-        return false;
-    return is_differentiable_type(c, check_field_type(c, type, field));
+    return !is_no_diff_field(field) && is_differentiable_type(c, check_field_type(c, type, field));
 }
 
 static bool is_own_differential(Checker *c, const Type *type, const DeclVec *fields) {

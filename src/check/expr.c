@@ -300,25 +300,52 @@ static Expr *check_modified_type(Env *env, Expr *e) {
 
 /* ---- packs */
 
+static Expr *not_a_pack(Env *env, const Expr *e) {
+    report(env->c, DIAG_each_needs_pack, e->loc);
+    return error_expr(env->c, e->loc);
+}
+
+static bool names_pack(Env *env, const Expr *e) {
+    Candidates list = {0};
+    if (e->kind != EXPR_name || e->decl || !lookup_name(env, e->name, &list)) return false;
+    const Decl *decl = list.at[0].decl;
+    const Type *type = decl->kind == DECL_var ? decl->type : NULL;
+    if (type && type->kind == TYPE_tuple && type->nargs == 1) type = type->args[0];
+    return decl->kind == DECL_type_param ? (decl->modifiers & MODIFIER_pack) != 0 : type && type->kind == TYPE_expand;
+}
+
+/* each v.f(x) is (each v).f(x), each T.X is (each T).X: it is the pack that has elements. */
+static bool move_each_inside(Env *env, Expr *e) {
+    Expr **leaf = &e->a;
+    while ((*leaf)->kind == EXPR_member || (*leaf)->kind == EXPR_call || (*leaf)->kind == EXPR_index)
+        leaf = &(*leaf)->a;
+    if (leaf == &e->a || !names_pack(env, *leaf)) return false;
+    Expr *each = expr_new(env->c->arena, EXPR_each, (*leaf)->loc);
+    each->a = *leaf;
+    *leaf = each;
+    return true;
+}
+
 static Expr *check_each(Env *env, Expr *e) {
     Checker *c = env->c;
+    if (move_each_inside(env, e)) return check_term(env, e->a);
     Expr *a = check_term(env, e->a);
     if (a->kind == EXPR_error) return a;
+    c->each_count++;
+    if (!c->expand_depth) {
+        report(c, DIAG_each_outside, e->loc);
+        return error_expr(c, e->loc);
+    }
     if (a->kind == EXPR_type) {
         const Type *type = a->type_value;
-        if (!type || !(type->flags & TYPE_IS_PACK_PARAM)) {
-            report(c, DIAG_each_needs_pack, e->loc);
-            return error_expr(c, e->loc);
-        }
+        if (!type || !(type->flags & TYPE_IS_PACK_PARAM)) return not_a_pack(env, e);
         return type_expr(c, e->loc, type_make(c->types, TYPE_each, 0, NULL, NULL, 0, &type, 1));
     }
     const Type *type = a->type;
+    if (!type || a->kind == EXPR_overload) return not_a_pack(env, e);
     if (type->kind == TYPE_tuple && type->nargs == 1 && type->args[0]->kind == TYPE_expand)
         type = type->args[0];
-    if (type->kind != TYPE_expand) {
-        report(c, DIAG_each_needs_pack, e->loc);
-        return error_expr(c, e->loc);
-    }
+    if (type->kind != TYPE_expand) return not_a_pack(env, e);
     e->a = a;
     e->type = type->args[0];
     return e;
@@ -326,13 +353,14 @@ static Expr *check_each(Env *env, Expr *e) {
 
 static Expr *check_expand(Env *env, Expr *e) {
     Checker *c = env->c;
+    int before = c->each_count;
+    c->expand_depth++;
     Expr *a = check_term(env, e->a);
+    c->expand_depth--;
     if (a->kind == EXPR_error) return a;
+    if (c->each_count == before) return not_a_pack(env, e);
     const Type *pattern = a->kind == EXPR_type ? a->type_value : a->type;
-    if (!pattern || a->kind == EXPR_overload || a->kind == EXPR_space) {
-        report(c, DIAG_each_needs_pack, e->loc);
-        return error_expr(c, e->loc);
-    }
+    if (!pattern || a->kind == EXPR_overload || a->kind == EXPR_space) return not_a_pack(env, e);
     const Type *type = type_make(c->types, TYPE_expand, 0, NULL, NULL, 0, &pattern, 1);
     if (a->kind == EXPR_type) return type_expr(c, e->loc, type);
     e->a = a;
@@ -364,7 +392,7 @@ static Expr *check_is(Env *env, Expr *e) {
     if (a->kind == EXPR_error || is_error(type)) return error_expr(c, e->loc);
     bool names_type = a->kind == EXPR_type;
     if (!names_type) a = check_value(env, a);
-    const Type *from = names_type ? a->type_value : a->type;
+    const Type *from = names_type ? resolve_type(env, a) : a->type;
     if (!from || is_error(from)) return error_expr(c, e->loc);
     if (type->kind == TYPE_interface && !(type_is_abstract(from) && names_type)) {
         report(c, DIAG_is_interface, e->loc, type_str(c, type));
@@ -533,6 +561,10 @@ void why_readonly(Env *env, const Expr *e) {
     Checker *c = env->c;
     for (; e; e = e->a) {
         bool inside = e->a && (e->a->flags & EXPR_READONLY);
+        if (is_captured(env, e)) {
+            note(c, DIAG_note_captured, 0, e->decl->name->text);
+            return;
+        }
         switch ((ExprKind)e->kind) {
         case EXPR_this: note(c, DIAG_note_not_mutating, env->decl->loc); return;
         case EXPR_decl:

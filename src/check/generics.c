@@ -1,6 +1,13 @@
 /* Generic parameters: their constraints, and what follows from them inside a generic body. */
 #include "check/checker.h"
 
+/* Types, or, in an equation, numbers as well: where A.size == B.size. */
+static const Type *resolve_side(Env *env, Expr *expr, bool may_be_number) {
+    Expr *e = may_be_number ? check_term(env, expr) : expr;
+    return may_be_number && e->kind != EXPR_type && e->kind != EXPR_error ? resolve_number(env, e)
+                                                                          : resolve_type(env, e);
+}
+
 /* Constraints become visible one by one, so that a later one may use an earlier one. */
 void ensure_generics(Checker *c, Decl *decl) {
     Generics *generics = decl->generics;
@@ -20,8 +27,10 @@ void ensure_generics(Checker *c, Decl *decl) {
     }
     for (int i = 0; i < generics->constraints.count; i++) {
         Constraint *constraint = &generics->constraints.at[i];
-        const Type *bound = resolve_type(&env, constraint->bound);
-        const Type *subject = resolve_type(&env, constraint->subject);
+        c->expand_depth++; /* where each T : I */
+        const Type *bound = resolve_side(&env, constraint->bound, constraint->equal),
+                   *subject = resolve_side(&env, constraint->subject, constraint->equal);
+        c->expand_depth--;
         if (subject->kind == TYPE_each) subject = subject->args[0];
         if (!constraint->equal && bound->kind != TYPE_interface && !has_error(bound)) {
             report(c, DIAG_constraint_no_interface, constraint->loc, type_str(c, bound));
@@ -147,7 +156,10 @@ void bounds_of(Checker *c, const Type *type, TypeVec *out) {
         bounds_from_context(c, type, NULL, out);
         return;
     }
-    if (type->kind != TYPE_param) return;
+    if (type->kind != TYPE_param) { /* where Box<T> : I */
+        if (type->flags & TYPE_HAS_PARAM) bounds_from_context(c, type, NULL, out);
+        return;
+    }
     const Decl *owner = type->decl;
     if (owner->kind == DECL_interface && type->number == 0)
         add_bound(c, out, type_of_type_decl(c, (Decl *)(uintptr_t)owner));

@@ -303,32 +303,49 @@ static void header_of_func(Checker *c, Decl *func) {
 
 /* ---- enums */
 
+static int64_t value_of_init(Checker *c, Decl *owner, Decl *decl) {
+    Env env = env_for_decl(c, owner);
+    int64_t value = 0;
+    int errors = c->diags->errors;
+    Expr *e = decl->init = check_value(&env, decl->init);
+    if (e->kind == EXPR_error || eval_number(&env, e, &value) || c->diags->errors > errors) return value;
+    if (type_is_scalar(e->type) && !type_is_float(e->type)) report(c, DIAG_not_constant, e->loc);
+    else report(c, DIAG_needs_integer, e->loc, type_str(c, e->type));
+    return 0;
+}
+
 static void case_value(Checker *c, Decl *owner, int index) {
     Decl *decl = owner->members.at[index];
     if (decl->state != STATE_new) return;
     decl->state = STATE_busy;
     Sema *sema = decl_sema(c, decl);
-    if (decl->init) {
-        Env env = env_for_decl(c, owner);
-        decl->init = check_value(&env, decl->init);
-        if (decl->init->kind != EXPR_error && !eval_number(&env, decl->init, &sema->value))
-            report(c, DIAG_not_constant, decl->init->loc);
-    } else if (index == 0) {
-        sema->value = owner->flags & DECL_FLAGS_ENUM ? 1 : 0;
-    } else {
+    if (decl->init) sema->value = value_of_init(c, owner, decl);
+    else if (index == 0) sema->value = owner->flags & DECL_FLAGS_ENUM ? 1 : 0;
+    else {
         case_value(c, owner, index - 1);
         int64_t before = decl_sema(c, owner->members.at[index - 1])->value;
-        sema->value = owner->flags & DECL_FLAGS_ENUM ? before * 2 : before + 1;
+        sema->value = owner->flags & DECL_FLAGS_ENUM ? (int64_t)((uint64_t)before * 2) : (int64_t)((uint64_t)before + 1);
     }
+    const Type *underlying = check_enum_underlying(c, decl->type);
+    if (!constant_fits(sema->value, underlying)) report(c, DIAG_constant_wraps, decl->loc, type_str(c, underlying));
+    sema->value = wrap_constant(sema->value, underlying);
     decl->state = STATE_header;
 }
 
+/* Cases count on from the one before: all up to this one, in order. */
 static void header_of_case(Checker *c, Decl *decl) {
     Decl *owner = decl->parent;
+    check_attributes(c, decl);
     decl->type = type_of_type_decl(c, owner);
     decl->state = STATE_new;
-    for (int i = 0; i < owner->members.count; i++)
-        if (owner->members.at[i] == decl) case_value(c, owner, i);
+    int index = 0;
+    while (owner->members.at[index] != decl) index++;
+    int first = index;
+    while (first > 0 && !owner->members.at[first]->init && owner->members.at[first - 1]->state == STATE_new) first--;
+    for (int i = first; i <= index; i++) {
+        owner->members.at[i]->type = decl->type;
+        case_value(c, owner, i);
+    }
 }
 
 static void header_of_enum(Checker *c, Decl *decl) {
@@ -377,6 +394,12 @@ static void split_ref_accessor(Checker *c, Decl *owner, Decl *ref) {
     }
 }
 
+static void check_has_getter(Checker *c, const Decl *decl) {
+    for (int i = 0; i < decl->members.count; i++)
+        if (decl->members.at[i]->kind == DECL_func && decl->members.at[i]->flavour != FUNC_set) return;
+    report(c, DIAG_needs_getter, decl->loc, decl->kind == DECL_property ? decl->name->text : "[]");
+}
+
 static void header_of_property(Checker *c, Decl *decl) {
     Env env = env_for_decl(c, decl);
     decl->type = decl->type_expr ? resolve_type(&env, decl->type_expr) : ERROR_TYPE(c);
@@ -385,7 +408,10 @@ static void header_of_property(Checker *c, Decl *decl) {
     for (int i = 0, n = decl->members.count; i < n; i++)
         if (decl->members.at[i]->kind == DECL_func && decl->members.at[i]->flavour == FUNC_ref)
             split_ref_accessor(c, decl, decl->members.at[i]);
-    if (decl->members.count) return;
+    if (decl->members.count) {
+        check_has_getter(c, decl);
+        return;
+    }
     Decl *getter =
         decl_new(c->arena, DECL_func, decl->loc, NULL); /* `property int p;` in an interface: a getter */
     getter->flavour = FUNC_get;

@@ -60,6 +60,11 @@ Expr *lambda_capture(Env *env, Expr *expr, Decl *decl) {
     return field_value(env, expr->loc, capture_field(env, expr->loc, decl, decl->name, value));
 }
 
+/* Is this a copy that the lambda holds? */
+bool is_captured(const Env *env, const Expr *e) {
+    return env->lambda && e->kind == EXPR_decl && e->decl->parent == env->lambda->type;
+}
+
 bool lambda_this(Env *env, Expr *expr, Expr **out) {
     Checker *c = env->c;
     LambdaState *state = env->lambda;
@@ -90,9 +95,14 @@ void lambda_return(Env *env, Stmt *stmt) {
     }
 }
 
-static Decl *lambda_struct(Env *env, Expr *e) {
+static Decl *lambda_struct(Env *env, Expr *e, const FuncSig *sig) {
     Checker *c = env->c;
-    Name name = name_from(c->names, format_text(c->arena, "__lambda%u", (unsigned)e->loc));
+    Text text = {.arena = c->arena};
+    text_add(&text, STR("lambda("));
+    for (int i = 0; i < sig->nparams; i++)
+        text_printf(&text, "%s%s", i ? ", " : "", type_str(c, sig->params[i].type));
+    text_char(&text, ')');
+    Name name = name_of(c->names, text_str(&text));
     Decl *type = decl_new(c->arena, DECL_struct, e->loc, name);
     type->parent = env->decl;
     type->modifiers = MODIFIER_synthesized;
@@ -110,6 +120,14 @@ static bool lambda_params(Env *env, Decl *call, FuncSig *sig) {
         Decl *param = call->params.at[i];
         param->flavour = VAR_param;
         param->parent = call;
+        Candidates found = {0};
+        bool untyped = !param->name && param->type_expr && param->type_expr->kind == EXPR_name &&
+                       !param->type_expr->decl && !lookup_name(env, param->type_expr->name, &found) &&
+                       !builtin_named_type(c, param->type_expr->name); /* (x) => ... */
+        if (untyped) {
+            report(c, DIAG_var_needs_type, param->loc, param->type_expr->name->text);
+            return false;
+        }
         if (!param->type_expr) {
             report(c, DIAG_var_needs_type, param->loc, param->name ? param->name->text : "?");
             return false;
@@ -145,17 +163,27 @@ static void conform_to_func(Checker *c, Decl *type, const FuncSig *sig) {
     vec_push(c->arena, &decl_sema(c, type)->interfaces, interface);
 }
 
+/* What it holds has a derivative as it had outside. */
+static void conform_to_differentiable(Checker *c, Decl *type) {
+    for (int i = 0; i < type->members.count; i++) {
+        const Decl *field = type->members.at[i];
+        if (field->kind != DECL_var || !is_differentiable_type(c, field->type)) continue;
+        vec_push(c->arena, &decl_sema(c, type)->interfaces, interface_named(c, c->known.IDifferentiable));
+        return;
+    }
+}
+
 Expr *check_lambda(Env *env, Expr *e) {
     Checker *c = env->c;
-    Decl *call = e->decl, *type = lambda_struct(env, e);
+    Decl *call = e->decl;
     call->name = c->known.call;
-    call->parent = type;
     call->flavour = FUNC_plain;
     call->state = STATE_body;
     call->flags |= DECL_FWD | DECL_BWD;
     FuncSig *sig = decl_sema(c, call)->sig = arena_new(c->arena, FuncSig);
     sig->result = ERROR_TYPE(c);
     if (!lambda_params(env, call, sig)) return error_expr(c, e->loc);
+    Decl *type = call->parent = lambda_struct(env, e, sig);
     LambdaState state = {.outer = env->lambda, .around = env, .type = type, .call = call, .node = e};
     Env inside = *env;
     inside.lambda = &state;
@@ -181,6 +209,7 @@ Expr *check_lambda(Env *env, Expr *e) {
     scope_add(c, type->scope, call);
     decl_sema(c, type)->captures = state.captured;
     conform_to_func(c, type, sig);
+    conform_to_differentiable(c, type);
     e->type = type_of_type_decl(c, type);
     return e;
 }

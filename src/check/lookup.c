@@ -104,6 +104,7 @@ bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out) {
         return out->count > before;
     }
     if (!lookup_own_member(c, type, name, out)) from_conformances(c, type, name, out);
+    if (out->count == before && (type->flags & TYPE_HAS_PARAM)) from_bounds(c, type, name, out);
     return out->count > before;
 }
 
@@ -236,6 +237,17 @@ static void collect_scope(Checker *c, const Scope *scope, NameVec *out) {
     }
 }
 
+static void collect_visible(Env *env, Decl *module, NameVec *out) {
+    const Scope *scope = scope_inside(env->c, module);
+    for (int i = 0; i < scope->names.count; i++) {
+        const DeclVec *list = scope->names.entries[i].value;
+        bool names_module = list->at[0]->kind == DECL_module_name || list->at[0]->kind == DECL_import ||
+                            list->at[0]->kind == DECL_include;
+        if (!names_module && decl_visible_from(env->c, list->at[0], env->decl))
+            vec_push(env->c->arena, out, (Name)(uintptr_t)scope->names.entries[i].key);
+    }
+}
+
 static bool note_nearest(Checker *c, Name name, const NameVec *names) {
     Name nearest = diag_nearest(name, names->at, names->count);
     if (nearest) note(c, DIAG_did_you_mean, 0, nearest->text);
@@ -269,8 +281,41 @@ static void add_shapes(Checker *c, NameVec *names) {
         }
 }
 
+/* A declaration of an imported module that has the name, but does not show it. */
+static const Decl *find_invisible(Env *env, Name name) {
+    Checker *c = env->c;
+    const Sema *module = decl_sema(c, decl_module(env->decl));
+    for (int i = 0; i < module->imports.count; i++) {
+        const DeclVec *found = scope_find(scope_inside(c, module->imports.at[i]), name);
+        if (found && !decl_visible_from(c, found->at[0], env->decl)) return found->at[0];
+    }
+    return NULL;
+}
+
+/* A case of an enum, named without it. */
+static bool note_enum_case(Checker *c, const Decl *decl, Name name) {
+    for (int i = 0; i < decl->members.count; i++) {
+        const Decl *member = decl->members.at[i];
+        bool outer = member->kind == DECL_namespace || member->kind == DECL_struct || member->kind == DECL_enum;
+        if (!outer) continue;
+        if (note_enum_case(c, member, name)) return true;
+        for (int k = 0; member->kind == DECL_enum && member->name && k < member->members.count; k++)
+            if (member->members.at[k]->name == name) {
+                note(c, DIAG_did_you_mean, 0, format_text(c->arena, "%s.%s", member->name->text, name->text));
+                return true;
+            }
+    }
+    return false;
+}
+
 void report_unknown_name(Env *env, Expr *expr, Name name) {
     Checker *c = env->c;
+    const Decl *invisible = find_invisible(env, name);
+    if (invisible) {
+        report(c, DIAG_not_visible, expr->loc, name->text);
+        note(c, DIAG_note_declared_here, invisible->loc, name->text);
+        return;
+    }
     const Decl *hidden = env->decl->kind == DECL_func ? find_local_decl(env->decl->body, name) : NULL;
     if (hidden && hidden->loc > expr->loc) {
         report(c, DIAG_used_before_declared, expr->loc, name->text);
@@ -285,11 +330,10 @@ void report_unknown_name(Env *env, Expr *expr, Name name) {
     NameVec names = {0};
     for (Scope *scope = env->scope; scope; scope = scope->outer) collect_scope(c, scope, &names);
     Sema *module = decl_sema(c, decl_module(env->decl));
-    for (int i = 0; i < module->imports.count; i++)
-        collect_scope(c, scope_inside(c, module->imports.at[i]), &names);
+    for (int i = 0; i < module->imports.count; i++) collect_visible(env, module->imports.at[i], &names);
     if (c->prelude) collect_scope(c, scope_inside(c, c->prelude), &names);
     add_shapes(c, &names);
-    note_nearest(c, name, &names);
+    if (!note_enum_case(c, decl_module(env->decl), name)) note_nearest(c, name, &names);
 }
 
 void report_unknown_in_space(Env *env, Loc loc, const Expr *space, Name name) {

@@ -272,6 +272,10 @@ Expr *check_member(Env *env, Expr *e) {
     }
     a = check_value(env, a);
     if (a->kind == EXPR_error || has_error(a->type)) return error_expr(c, e->loc);
+    if ((e->flags & EXPR_ARROW) && a->type->kind != TYPE_pointer && a->type->kind != TYPE_buffer) {
+        report(c, DIAG_arrow_needs_pointer, e->loc, type_str(c, a->type));
+        return error_expr(c, e->loc);
+    }
     if (a->kind == EXPR_list || a->type->kind == TYPE_list) {
         report(c, DIAG_list_needs_type, a->loc);
         return error_expr(c, e->loc);

@@ -90,18 +90,28 @@ static const Decl *find_kind(const Decl *module, DeclKind kind) {
     return NULL;
 }
 
+static void report_not_found(Checker *c, Str path, Loc loc) {
+    const char *text = format_text(c->arena, "%.*s", STR_ARG(path));
+    report(c, DIAG_module_not_found, loc, text);
+    Str file = with_extension(c, path);
+    note(c, DIAG_note_search_path, 0, format_text(c->arena, "%.*s", STR_ARG(file)));
+}
+
 static void include_part(Checker *c, Decl *module, Decl *include) {
     Sema *sema = decl_sema(c, module);
     Str path = import_path(c, include), text;
     Name found;
     if (!find_file(c, path, sema->file, &text, &found)) {
-        report(c, DIAG_module_not_found, include->loc, format_text(c->arena, "%.*s", STR_ARG(path)));
+        report_not_found(c, path, include->loc);
         return;
     }
     if (was_included(c, sema, found)) return;
     Decl *part = syntax_parse(c->config.syntax, source_add(c->sources, found, text), false);
     const Decl *implementing = find_kind(part, DECL_implementing);
+    const Decl *name = find_kind(module, DECL_module_name);
     if (!implementing) report(c, DIAG_part_not_implementing, include->loc, found->text);
+    else if (name && name->name && implementing->name && name->name != implementing->name)
+        report(c, DIAG_part_of_other, include->loc, found->text, implementing->name->text, name->name->text);
     adopt_members(c, module, part);
     for (int i = 0; i < part->members.count; i++)
         if (part->members.at[i]->kind == DECL_include) include_part(c, module, part->members.at[i]);
@@ -154,52 +164,46 @@ void add_using(Env *env, DeclVec *usings, Decl *decl) {
     for (int i = 0; i < e->candidates->count; i++) vec_push(c->arena, usings, e->candidates->at[i].decl);
 }
 
-static Decl *parse_module(Checker *c, Name path, Str text) {
+static Decl *parse_module(Checker *c, Name path, Str text, Loc loc) {
     Decl *module = syntax_parse(c->config.syntax, source_add(c->sources, path, text), false);
     decl_sema(c, module)->file = path;
     map_put(c->arena, &c->by_path, PTR_KEY(path), module);
-    vec_push(c->arena, &c->loading, path);
+    vec_push(c->arena, &c->loading, ((struct Loading){path, loc}));
     finish_module(c, module);
     c->loading.count--;
     return module;
 }
 
-static bool is_loading(const Checker *c, Name path) {
-    for (int i = 0; i < c->loading.count; i++)
-        if (c->loading.at[i] == path) return true;
-    return false;
+/* Is the file being loaded, so that this import closes a circle? Then all its steps are told. */
+static bool report_cycle(Checker *c, Name path, Loc loc) {
+    int first = 0;
+    while (first < c->loading.count && c->loading.at[first].path != path) first++;
+    if (first == c->loading.count) return false;
+    report(c, DIAG_import_cycle, loc, path->text);
+    for (int i = first; i + 1 < c->loading.count; i++)
+        note(c, DIAG_note_import_step, c->loading.at[i + 1].loc, c->loading.at[i].path->text,
+             c->loading.at[i + 1].path->text);
+    if (first + 1 < c->loading.count)
+        note(c, DIAG_note_import_step, loc, vec_last(&c->loading).path->text, path->text);
+    return true;
 }
 
 Decl *load_module(Checker *c, Str path, Name from, Loc loc) {
     Str text;
     Name found;
     if (!find_file(c, path, from, &text, &found)) {
-        report(c, DIAG_module_not_found, loc, format_text(c->arena, "%.*s", STR_ARG(path)));
+        report_not_found(c, path, loc);
         return NULL;
     }
-    if (is_loading(c, found)) {
-        report(c, DIAG_import_cycle, loc, found->text);
-        return NULL;
-    }
+    if (report_cycle(c, found, loc)) return NULL;
     Decl *known = map_get(&c->by_path, PTR_KEY(found));
     if (known) return known;
-    Decl *module = parse_module(c, found, text);
+    Decl *module = parse_module(c, found, text, loc);
     if (find_kind(module, DECL_implementing) && loc) report(c, DIAG_import_part, loc, found->text);
     return module;
 }
 
-Decl *check_load(Checker *c, Str path) {
-    Str text;
-    Name found;
-    if (!c->config.find_module(c->config.user, path, NULL, &text, &found)) {
-        report(c, DIAG_file_not_found, 0, format_text(c->arena, "%.*s", STR_ARG(path)));
-        return NULL;
-    }
-    Decl *known = map_get(&c->by_path, PTR_KEY(found));
-    return known ? known : parse_module(c, found, text);
-}
-
-Decl *check_load_text(Checker *c, Name path, Str text) { return parse_module(c, path, text); }
+Decl *check_load_text(Checker *c, Name path, Str text) { return parse_module(c, path, text, 0); }
 
 /* ---- the prelude */
 

@@ -66,6 +66,9 @@ static Expr *no_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
              (a->type->kind == TYPE_matrix || b->type->kind == TYPE_matrix))
         note(c, DIAG_note_use_mul, 0);
     else if (b && is_shape(a->type) && is_shape(b->type)) note(c, DIAG_note_shapes_differ, 0);
+    Candidates members = {.name = c->known.operators[op]};
+    if (a->type->kind == TYPE_struct && lookup_own_member(c, a->type, members.name, &members))
+        note(c, DIAG_note_operator_member, members.at[0].decl->loc);
     return error_expr(c, loc);
 }
 

@@ -27,25 +27,18 @@ static void print_constraint(CheckPrinter *p, const Constraint *constraint) {
     type_print(p->out, constraint->bound_type);
 }
 
-static void print_generics(CheckPrinter *p, const Generics *generics) {
-    if (!generics || generics->params.count == 0) return;
-    for (int i = 0; i < generics->params.count; i++) {
-        const Decl *param = generics->params.at[i];
-        print_text(p, i ? ", " : "<");
-        if (param->kind == DECL_value_param) print_text(p, "let ");
-        if (param->modifiers & MODIFIER_pack) print_text(p, "each ");
-        print_text(p, param->name->text);
-        if (param->kind != DECL_value_param) continue;
-        print_text(p, " : ");
-        type_print(p->out, param->type);
-    }
-    print_text(p, ">");
-}
-
+/* What does not stand with one parameter already. */
 static void print_where(CheckPrinter *p, const Generics *generics) {
+    const char *before = " where ";
     for (int i = 0; generics && i < generics->constraints.count; i++) {
-        print_text(p, i ? ", " : " where ");
-        print_constraint(p, &generics->constraints.at[i]);
+        const Constraint *constraint = &generics->constraints.at[i];
+        bool shown = !constraint->equal && !constraint->optional && constraint->subject_type &&
+                     constraint->subject_type->kind == TYPE_param;
+        if (shown) continue;
+        print_text(p, before);
+        if (constraint->optional) print_text(p, "optional ");
+        print_constraint(p, constraint);
+        before = ", ";
     }
 }
 
@@ -97,7 +90,7 @@ static void print_signature(CheckPrinter *p, Decl *func, bool qualified) {
     }
     if (qualified) print_owner(p, func);
     print_text(p, display_of(func));
-    print_generics(p, func->generics);
+    print_text(p, generics_text(p->c, func));
     print_parameters(p, sig);
     print_where(p, func->generics);
 }
@@ -239,9 +232,12 @@ static void print_case(CheckPrinter *p, const Stmt *stmt) {
 static void print_block(CheckPrinter *p, const Stmt *stmt) {
     print_line(p);
     text_char(p->out, '{');
-    p->indent++;
-    for (int i = 0; i < stmt->body.count; i++) print_stmt(p, stmt->body.at[i]);
-    p->indent--;
+    for (int i = 0; i < stmt->body.count; i++) {
+        int deeper = stmt->body.at[i]->kind == STMT_case ? 0 : 1; /* labels stand out */
+        p->indent += deeper;
+        print_stmt(p, stmt->body.at[i]);
+        p->indent -= deeper;
+    }
     print_line(p);
     text_char(p->out, '}');
 }
@@ -280,6 +276,7 @@ static void print_stmt(CheckPrinter *p, const Stmt *stmt) {
         print_text(p, "do");
         print_nested(p, stmt->then);
         print_head(p, "while", stmt->expr);
+        text_char(p->out, ';');
         break;
     case STMT_break: print_jump(p, "break", stmt); break;
     case STMT_continue: print_jump(p, "continue", stmt); break;
@@ -294,7 +291,10 @@ static void print_stmt(CheckPrinter *p, const Stmt *stmt) {
         text_printf(p->out, "%s:", stmt->label->text);
         print_stmt(p, stmt->then);
         break;
-    case STMT_static_assert: print_head(p, "static_assert", stmt->expr); break;
+    case STMT_static_assert:
+        print_head(p, "static_assert", stmt->expr);
+        text_char(p->out, ';');
+        break;
     case STMT_empty: break;
     }
 }
@@ -345,7 +345,7 @@ static void print_type_head(CheckPrinter *p, const char *word, const Decl *decl)
     print_line(p);
     if (decl->modifiers & MODIFIER_synthesized) print_text(p, "/* made by the compiler */ ");
     text_printf(p->out, "%s %s", word, decl->name ? decl->name->text : "");
-    print_generics(p, decl->generics);
+    print_text(p, generics_text(p->c, decl));
     const Sema *sema = decl->sema;
     bool first = true;
     if (sema && sema->base) print_text(p, " : "), type_print(p->out, sema->base), first = false;
@@ -407,7 +407,7 @@ static void print_decl(CheckPrinter *p, Decl *decl) {
     case DECL_extension:
         print_line(p);
         print_text(p, "extension");
-        print_generics(p, decl->generics);
+        print_text(p, generics_text(p->c, decl));
         text_char(p->out, ' ');
         if (decl->sema && decl->sema->target) type_print(p->out, decl->sema->target);
         print_where(p, decl->generics);
@@ -429,7 +429,7 @@ static void print_decl(CheckPrinter *p, Decl *decl) {
     case DECL_alias:
         print_line(p);
         text_printf(p->out, "typealias %s", decl->name->text);
-        print_generics(p, decl->generics);
+        print_text(p, generics_text(p->c, decl));
         print_text(p, " = ");
         type_print(p->out, decl->type);
         text_char(p->out, ';');
@@ -442,8 +442,10 @@ static void print_decl(CheckPrinter *p, Decl *decl) {
     }
 }
 
-void check_print(Text *out, Checker *c, const Decl *module) {
+void check_print(Text *out, Checker *c, Decl *decl) {
     CheckPrinter printer = {.c = c, .out = out};
-    for (int i = 0; i < module->members.count; i++) print_decl(&printer, module->members.at[i]);
+    if (decl->kind != DECL_module) print_decl(&printer, decl);
+    else
+        for (int i = 0; i < decl->members.count; i++) print_decl(&printer, decl->members.at[i]);
     if (out->len) text_char(out, '\n');
 }

@@ -40,6 +40,16 @@ static void print_literal(CheckPrinter *p, const Expr *e) {
     if (kind == TYPE_uint64) print_text(p, "ull");
 }
 
+/* What a member, an index or a call follows. */
+static void print_base(CheckPrinter *p, const Expr *e) {
+    while (e->kind == EXPR_paren) e = e->a;
+    bool prefix = e->kind == EXPR_convert || e->kind == EXPR_address || e->kind == EXPR_no_diff ||
+                  ((e->kind == EXPR_builtin || e->kind == EXPR_update) && e->args.count < 2 && !e->b);
+    if (prefix) text_char(p->out, '(');
+    print_checked_expr(p, e, !prefix);
+    if (prefix) text_char(p->out, ')');
+}
+
 /* ---- names */
 
 static void print_scope(CheckPrinter *p, const Decl *decl) {
@@ -55,7 +65,7 @@ static void print_scope(CheckPrinter *p, const Decl *decl) {
 static void print_decl_name(CheckPrinter *p, const Expr *e) {
     const Decl *decl = e->decl;
     if (e->a) {
-        print_checked_expr(p, e->a, true);
+        print_base(p, e->a);
         if (decl->kind != DECL_subscript) text_char(p->out, '.');
     } else if (decl->kind != DECL_var || decl->flavour == VAR_global || decl->flavour == VAR_field)
         print_scope(p, decl);
@@ -79,7 +89,7 @@ static void print_callee_name(CheckPrinter *p, const Expr *e) {
     for (int i = 0; i < e->nmodes; i++)
         print_text(p, e->modes[e->nmodes - 1 - i] == DIFF_fwd ? "fwd_diff(" : "bwd_diff(");
     if (e->a) {
-        print_checked_expr(p, e->a, true);
+        print_base(p, e->a);
         text_char(p->out, '.');
     }
     bool init = decl->kind == DECL_func && decl->flavour == FUNC_init;
@@ -92,8 +102,7 @@ static void print_callee_name(CheckPrinter *p, const Expr *e) {
 }
 
 static void print_invoke(CheckPrinter *p, const Expr *e) {
-    if (!e->decl || e->decl->kind == DECL_var)
-        print_checked_expr(p, e->a, true); /* a function that is a parameter */
+    if (!e->decl || e->decl->kind == DECL_var) print_base(p, e->a); /* a function that is a parameter */
     else {
         note_callee(p, e->decl, e->subst);
         print_callee_name(p, e);
@@ -151,7 +160,7 @@ static void print_select(CheckPrinter *p, const Expr *e, bool nested) {
 /* ---- parts */
 
 static void print_swizzle(CheckPrinter *p, const Expr *e) {
-    print_checked_expr(p, e->a, true);
+    print_base(p, e->a);
     text_char(p->out, '.');
     bool matrix = e->a->type->kind == TYPE_matrix;
     for (int i = 0; i < e->nlanes; i++) {
@@ -161,7 +170,7 @@ static void print_swizzle(CheckPrinter *p, const Expr *e) {
 }
 
 static void print_part(CheckPrinter *p, const Expr *e) {
-    print_checked_expr(p, e->a, true);
+    print_base(p, e->a);
     TypeKind kind = e->a->type->kind;
     if (kind == TYPE_tuple) text_printf(p->out, "._%d", (int)e->number);
     else if (kind == TYPE_optional) print_text(p, e->number ? ".value" : ".hasValue");
@@ -223,7 +232,7 @@ void print_checked_expr(CheckPrinter *p, const Expr *e, bool nested) {
     case EXPR_swizzle: print_swizzle(p, e); break;
     case EXPR_part: print_part(p, e); break;
     case EXPR_element:
-        print_checked_expr(p, e->a, true);
+        print_base(p, e->a);
         print_prefixed(p, "[", e->b, "]");
         break;
     case EXPR_deref: print_prefixed(p, "(*", e->a, ")"); break;

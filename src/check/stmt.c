@@ -353,6 +353,20 @@ static void check_switch(Env *env, Stmt *stmt) {
 
 /* ---- jumps */
 
+/* It runs while its block is being left already: nothing in it can jump out of it. */
+static void check_defer(Env *env, Stmt *stmt) {
+    Env inside = *env;
+    inside.breakable = inside.loop = NULL;
+    inside.labels = NULL;
+    inside.in_defer = true;
+    check_nested(&inside, stmt->then);
+}
+
+static bool refuse_in_defer(Env *env, const Stmt *stmt, const char *word) {
+    if (env->in_defer) report(env->c, DIAG_defer_jump, stmt->loc, word);
+    return env->in_defer;
+}
+
 static Stmt *labelled(Env *env, Name label) {
     for (LabelList *l = env->labels; l; l = l->outer)
         if (l->label == label) return l->stmt;
@@ -369,11 +383,13 @@ static void check_break(Env *env, Stmt *stmt) {
         return;
     }
     stmt->target = env->breakable;
+    if (!stmt->target && refuse_in_defer(env, stmt, "break")) return;
     if (!stmt->target) report(c, DIAG_jump_outside, stmt->loc, "break", "a loop or switch");
 }
 
 static void check_continue(Env *env, Stmt *stmt) {
     stmt->target = env->loop;
+    if (!stmt->target && refuse_in_defer(env, stmt, "continue")) return;
     if (!stmt->target) report(env->c, DIAG_jump_outside, stmt->loc, "continue", "a loop");
 }
 
@@ -390,6 +406,10 @@ static void check_label(Env *env, Stmt *stmt) {
 
 static void check_return(Env *env, Stmt *stmt) {
     Checker *c = env->c;
+    if (refuse_in_defer(env, stmt, "return")) {
+        if (stmt->expr) stmt->expr = check_term(env, stmt->expr);
+        return;
+    }
     if (env->lambda) {
         lambda_return(env, stmt);
         return;
@@ -460,14 +480,17 @@ void check_stmt(Env *env, Stmt *stmt) {
         break;
     case STMT_for: check_for(env, stmt); break;
     case STMT_while:
-    case STMT_do:
         stmt->expr = check_condition(env, stmt->expr);
         check_loop_body(env, stmt);
+        break;
+    case STMT_do:
+        check_loop_body(env, stmt);
+        stmt->expr = check_condition(env, stmt->expr);
         break;
     case STMT_break: check_break(env, stmt); break;
     case STMT_continue: check_continue(env, stmt); break;
     case STMT_return: check_return(env, stmt); break;
-    case STMT_defer: check_nested(env, stmt->then); break;
+    case STMT_defer: check_defer(env, stmt); break;
     case STMT_label: check_label(env, stmt); break;
     case STMT_static_for: check_static_for(env, stmt); break;
     case STMT_static_assert: check_static_assert(env, stmt); break;

@@ -239,6 +239,17 @@ static int pack_length(Checker *c, const Type *type, const Subst *subst) {
     return -1;
 }
 
+/* Is element `element` of a pack in the pattern itself an expansion, of a pack that is not known yet? */
+static bool element_expands(Checker *c, const Type *type, const Subst *subst, int element) {
+    if (type->kind == TYPE_each) {
+        const Type *pack = substitute(c, type->args[0], subst, -1);
+        return pack->kind == TYPE_pack && element < pack->nargs && pack->args[element]->kind == TYPE_expand;
+    }
+    for (int i = 0; i < type->nargs && type->kind != TYPE_expand; i++)
+        if (element_expands(c, type->args[i], subst, element)) return true;
+    return false;
+}
+
 static const Type *substitute_expand(Checker *c, const Type *type, const Subst *subst) {
     int n = pack_length(c, type->args[0], subst);
     if (n < 0) {
@@ -246,14 +257,20 @@ static const Type *substitute_expand(Checker *c, const Type *type, const Subst *
         return type_make(c->types, TYPE_expand, 0, NULL, NULL, 0, &pattern, 1);
     }
     const Type **elements = arena_array(c->arena, const Type *, n);
-    for (int i = 0; i < n; i++) elements[i] = substitute(c, type->args[0], subst, i);
+    for (int i = 0; i < n; i++) {
+        elements[i] = substitute(c, type->args[0], subst, i);
+        if (element_expands(c, type->args[0], subst, i))
+            elements[i] = type_make(c->types, TYPE_expand, 0, NULL, NULL, 0, &elements[i], 1);
+    }
     return type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, elements, n);
 }
 
 static const Type *substitute_each(Checker *c, const Type *type, const Subst *subst, int element) {
     const Type *pack = substitute(c, type->args[0], subst, -1);
-    if (pack->kind == TYPE_pack && element >= 0 && element < pack->nargs) return pack->args[element];
-    return type_make(c->types, TYPE_each, 0, NULL, NULL, 0, &pack, 1);
+    if (pack->kind == TYPE_pack && element >= 0 && element < pack->nargs) pack = pack->args[element];
+    else if (pack->kind == TYPE_pack || pack->kind == TYPE_param)
+        return type_make(c->types, TYPE_each, 0, NULL, NULL, 0, &pack, 1);
+    return pack->kind == TYPE_expand ? pack->args[0] : pack; /* each of `expand P` is P */
 }
 
 /* Arguments that became packs are spliced into lists that take any number. */

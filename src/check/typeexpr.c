@@ -125,7 +125,13 @@ static const Type *number_of_decl(Env *env, Expr *e) {
 
 static const Type *count_of(Checker *c, const Type *type) {
     int64_t n;
-    if (type->kind == TYPE_pack || type->kind == TYPE_tuple) return type_number(c->types, type->nargs);
+    if (type->kind == TYPE_pack || type->kind == TYPE_tuple) {
+        bool open = false;
+        for (int i = 0; i < type->nargs; i++) open |= type->args[i]->kind == TYPE_expand;
+        if (!open) return type_number(c->types, type->nargs);
+        type = type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, type->args, type->nargs);
+        return type_make(c->types, TYPE_apply, 0, NULL, name_from(c->names, "countof "), OPERATOR_COUNT, &type, 1);
+    }
     if (type->kind == TYPE_array || type->kind == TYPE_vector) return type->nargs > 1 ? type->args[1] : NULL;
     if (type->kind == TYPE_expand || type->kind == TYPE_each || (type->flags & TYPE_IS_PACK_PARAM))
         return type_make(c->types, TYPE_apply, 0, NULL, name_from(c->names, "countof "), OPERATOR_COUNT, &type, 1);
@@ -258,7 +264,7 @@ const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer
 
 const Type *resolve_type(Env *env, Expr *expr) {
     Checker *c = env->c;
-    if (expr->kind == EXPR_type) return expr->type_value;
+    if (expr->kind == EXPR_type && expr->type_value) return expr->type_value;
     uint32_t context = expr->flags & EXPR_TYPE_CONTEXT;
     expr->flags |= EXPR_TYPE_CONTEXT;
     Loc loc = expr->loc;

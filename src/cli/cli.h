@@ -86,6 +86,7 @@ ExitStatus data_save(const char *path, const char *bytes, size_t size);
 ExitStatus command_run(const Options *options);
 ExitStatus command_check(const Options *options);
 ExitStatus command_build(const Options *options);
+ExitStatus command_gradcheck(const Options *options);
 ExitStatus command_dump(const Options *options);
 
 #endif

@@ -108,8 +108,9 @@ SlopeStatus driver_dump(SlopeProgram *program, const char *function, const char 
         return SLOPE_STATUS_ok;
     }
     if (stage && strcmp(stage, "check") == 0) {
-        SlopeStatus status = unit_check(unit);
-        if (status == SLOPE_STATUS_ok) check_print(out, unit->checker, unit->module);
+        CheckedFunction only = {.decl = unit->module};
+        SlopeStatus status = function ? driver_find_declaration(program, function, &only) : unit_check(unit);
+        if (status == SLOPE_STATUS_ok) check_print(out, unit->checker, only.decl);
         return status;
     }
     if (unit_is_ad_stage(stage)) return dump_ad(program, function, stage, out);

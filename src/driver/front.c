@@ -109,15 +109,22 @@ SlopeStatus driver_check(SlopeProgram *program) { return unit_check(program->uni
 
 /* ---- functions by expression */
 
-SlopeStatus driver_find_function(SlopeProgram *program, const char *expression, Func **out) {
+/* The declaration that an expression names, with arguments and derivative operators. */
+SlopeStatus driver_find_declaration(SlopeProgram *program, const char *expression, CheckedFunction *out) {
     Unit *unit = program->unit;
     SlopeSession *session = program->session;
     if (unit_check(unit) != SLOPE_STATUS_ok) return SLOPE_STATUS_error;
     char *copy = format_text(&session->arena, "%s", expression);
     SourceFile *file = source_add(&session->sources, name_from(&session->names, "expression"), str_of(copy));
     Expr *expr = syntax_parse_expr(&unit->syntax, file);
+    return expr && check_function(unit->checker, unit->module, expr, out) ? SLOPE_STATUS_ok : SLOPE_STATUS_misuse;
+}
+
+SlopeStatus driver_find_function(SlopeProgram *program, const char *expression, Func **out) {
+    Unit *unit = program->unit;
     CheckedFunction found;
-    if (!expr || !check_function(unit->checker, unit->module, expr, &found)) return SLOPE_STATUS_misuse;
+    SlopeStatus status = driver_find_declaration(program, expression, &found);
+    if (status != SLOPE_STATUS_ok) return status;
     *out = lower_func(unit->lowerer, found.decl, found.subst, found.modes, found.nmodes);
     (*out)->flags |= FUNC_EXPORT;
     return SLOPE_STATUS_ok;

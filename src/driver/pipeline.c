@@ -4,6 +4,8 @@
  * passes of the table; in debug builds it is verified after each. `slope dump --after NAME` stops behind a pass. */
 #include "driver/unit.h"
 
+#include <limits.h>
+
 #include "autodiff/ad.h"
 #include "opt/opt.h"
 
@@ -49,7 +51,7 @@ static bool verify(Unit *unit, const Func *func, const char *pass) {
 static void inline_for_ad(void *user, Func *func,
                           bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user) {
     (void)user;
-    opt_inline(func, (InlinePolicy){.max_size = 60, .may = may, .user = may_user});
+    opt_inline(func, (InlinePolicy){.max_size = may ? 60 : INT_MAX, .may = may, .user = may_user});
 }
 
 static void clean_for_ad(void *user, Func *func) {
@@ -138,7 +140,7 @@ bool unit_run_passes(Unit *unit, const char *stop) {
     return true;
 }
 
-SlopeStatus unit_prepare(Unit *unit, const char *stop) {
+SlopeStatus unit_derive(Unit *unit, const char *stop) {
     SlopeSession *session = unit->program->session;
     SlopeStatus status = unit_check(unit);
     if (status != SLOPE_STATUS_ok) return status;
@@ -155,6 +157,11 @@ SlopeStatus unit_prepare(Unit *unit, const char *stop) {
     driver_time_end(&timer);
     if (session->diags.errors > errors) return SLOPE_STATUS_error;
     if (!is_stop(stop, "lower")) differentiate(unit);
-    unit_run_passes(unit, stop);
     return session->diags.errors > errors ? SLOPE_STATUS_error : SLOPE_STATUS_ok;
+}
+
+SlopeStatus unit_prepare(Unit *unit, const char *stop) {
+    SlopeStatus status = unit_derive(unit, stop);
+    if (status == SLOPE_STATUS_ok) unit_run_passes(unit, stop);
+    return status;
 }

@@ -31,10 +31,13 @@ typedef struct Unit {
 /* Takes all functions that were lowered since the last call through the passes, up to `stop` (NULL: all). */
 bool unit_is_ad_stage(const char *stage);
 bool unit_run_passes(Unit *unit, const char *stop);
+SlopeStatus unit_derive(Unit *unit, const char *stop); /* lowered and differentiated; error: reported */
 SlopeStatus unit_prepare(Unit *unit,
                          const char *stop); /* lowered, differentiated, optimised; error: reported */
 
 /* ---- front.c */
+/* The declaration that an expression names: "f", "Camera.project". */
+SlopeStatus driver_find_declaration(SlopeProgram *program, const char *expression, CheckedFunction *out);
 SlopeStatus unit_check(Unit *unit);
 
 /* ---- backend.c */

@@ -551,6 +551,8 @@ static void lower_decl_body(Lowerer *l, Request *request) {
 
 void lower_body(Lowerer *l, Request *request) {
     if (request->func->body) return;
+    Request *outer = l->current;
+    l->current = request;
     switch (request->kind) {
     case REQUEST_decl: lower_decl_body(l, request); break;
     case REQUEST_dispatch: lower_dispatch_body(l, request); break;
@@ -560,4 +562,5 @@ void lower_body(Lowerer *l, Request *request) {
     case REQUEST_dadd: lower_dadd_body(l, request); break;
     case REQUEST_move: lower_move_body(l, request); break;
     }
+    l->current = outer;
 }

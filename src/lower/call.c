@@ -108,7 +108,9 @@ static bool overlaps(const ArgVec *args, int except, const FuncSig *sig, const v
 
 static Val *copy_in(Fn *f, Arg *arg, bool fill) {
     arg->temp = temp_var(f, arg->place.type, "arg");
-    if (fill) place_load_into(f, &arg->place, arg->temp);
+    Place source = arg->place;
+    source.no_diff |= arg->drop;
+    if (fill) place_load_into(f, &source, arg->temp);
     return arg->temp;
 }
 
@@ -123,7 +125,6 @@ static Val *pass_in(Fn *f, Arg *arg, const ArgVec *args, int index, const FuncSi
         build_store(&f->b, arg->temp, place->value);
         return arg->temp;
     }
-    if (arg->drop) arg->place.no_diff = true;
     return copy_in(f, arg, true);
 }
 
@@ -176,6 +177,7 @@ Val *call_func(Fn *f, Func *func, Val **args, int nargs, const Type *result, Val
 static Val *emit_call(Fn *f, Func *func, const FuncSig *sig, ArgVec *args, Val *into) {
     Lowerer *l = f->l;
     ValVec values = {0};
+    for (int i = 0; i < args->count; i++) args->at[i].drop |= f->diff && sig->params[i].no_diff;
     for (int i = 0; i < args->count; i++)
         if (sig->params[i].type->kind != TYPE_function) /* those are known already */
             evaluate(f, &args->at[i], &sig->params[i], lower_type(l, sig->params[i].type));
@@ -230,6 +232,7 @@ void call_defaults(Fn *f, Request *request, Val *into) {
 /* A derivative that the interface does not promise must not flow, even if the implementation could. */
 static void drop_unpromised(Fn *f, const Callee *callee, const FuncSig *sig, ArgVec *args, bool has_this) {
     if (!f->diff || !callee->requirement || callee->requirement == callee->decl) return;
+    if (callee->requirement->flags & DECL_PRELUDE) return; /* arithmetic promises what the type can do */
     FuncSig promised = check_generic_signature(f->l->c, callee->requirement, NULL, 0, true);
     Decl *context = callee->requirement;
     if (has_this && args->count) {

@@ -111,22 +111,19 @@ static void map_optional(Fn *f, Expr *e, Val *to) {
     convert_part(f, from->args[0], build_field(&f->b, source, 0), type->args[0], build_field(&f->b, to, 0));
 }
 
-/* DifferentialPair<A> to DifferentialPair<I>, or between widths of floats. */
-static void map_pair(Fn *f, Expr *e, Val *to) {
+/* DifferentialPair<A> to DifferentialPair<I> or back, or between widths of floats. */
+void convert_pair(Fn *f, const Type *from_type, Val *source, const Type *to_type, Val *to) {
     Checker *c = f->l->c;
-    const Type *from = concrete(f, e->a->type)->args[0], *type = concrete(f, e->type)->args[0];
-    Val *source = lower_address(f, e->a);
-    Val *p = build_field(&f->b, source, 0), *d = build_field(&f->b, source, 1);
+    const Type *from = from_type->args[0], *type = to_type->args[0];
+    Val *p = build_field(&f->b, source, 0), *d = build_field(&f->b, source, 1), *to_d = build_field(&f->b, to, 1);
+    const Type *dfrom = check_differential(c, from), *dtype = check_differential(c, type);
     convert_part(f, from, p, type, build_field(&f->b, to, 0));
-    if (type->kind != TYPE_interface) {
-        convert_part(f, check_differential(c, from), d, check_differential(c, type),
-                     build_field(&f->b, to, 1));
-        return;
-    }
-    Val *sum = build_field(&f->b, to, 1);
-    build_zero(&f->b, sum);
-    int field = variant_index(f->l, type, from) - 1;
-    copy_object(f, build_field(&f->b, sum, field), d, false);
+    if (type->kind == TYPE_interface && from->kind != TYPE_interface) { /* the one of that type, not all that look alike */
+        build_zero(&f->b, to_d);
+        convert_part(f, dfrom, d, dfrom, build_field(&f->b, to_d, variant_index(f->l, type, from) - 1));
+    } else if (from->kind == TYPE_interface && type->kind != TYPE_interface)
+        convert_part(f, dtype, build_field(&f->b, d, variant_index(f->l, from, type) - 1), dtype, to_d);
+    else convert_part(f, dfrom, d, dtype, to_d);
 }
 
 static void convert_part(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to) {
@@ -149,7 +146,9 @@ void lower_convert_into(Fn *f, Expr *e, Val *to) {
     case CONVERT_optional: into_optional(f, e, to); return;
     case CONVERT_optional_map: map_optional(f, e, to); return;
     case CONVERT_null: build_zero(&f->b, to); return;
-    case CONVERT_pair: map_pair(f, e, to); return;
+    case CONVERT_pair:
+        convert_pair(f, concrete(f, e->a->type), lower_address(f, e->a), concrete(f, e->type), to);
+        return;
     case CONVERT_interface_diff:
         pass_between(f, concrete(f, e->a->type), lower_address(f, e->a), concrete(f, e->type), to);
         return;

@@ -75,6 +75,8 @@ void pass_between(Fn *f, const Type *from_type, Val *from, const Type *to_type, 
     bool sums = is_interface_diff(to_type) || is_interface_diff(from_type),
          interfaces = from_type->kind == TYPE_interface && to_type->kind == TYPE_interface;
     if (from_type == to_type) move(f, from_type, from, to);
+    else if (from_type->kind == TYPE_pair && to_type->kind == TYPE_pair)
+        convert_pair(f, from_type, from, to_type, to);
     else if (sums || interfaces) call_move(f, MOVE_between, from_type, to_type, from, to);
     else if (from_type->kind == TYPE_interface)
         move(f, to_type, build_field(&f->b, from, variant_index(f->l, from_type, to_type)), to);

@@ -402,6 +402,14 @@ static void lower_expand(Fn *f, Expr *e) {
     f->pack_element = outer;
 }
 
+/* Also of one component of a vector in memory. */
+static Val *lane_address(Fn *f, const Place *place) {
+    bool lane = place->kind == PLACE_lane || (place->kind == PLACE_lanes && place->nlanes == 1);
+    if (!lane || !place->base->address) return place->address;
+    Val *index = place->kind == PLACE_lane ? place->value : const_int(f, TYPE_int, place->lanes[0]);
+    return build_elem(&f->b, place->base->address, index, false);
+}
+
 /* ---- entries */
 
 Val *lower_value(Fn *f, Expr *e) {
@@ -436,7 +444,7 @@ Val *lower_value(Fn *f, Expr *e) {
         break;
     case EXPR_address: {
         Place place = lower_place(f, e->a);
-        value = place.address;
+        value = lane_address(f, &place);
         break;
     }
     case EXPR_each: {

@@ -40,6 +40,7 @@ static Request *find_request(Lowerer *l, const Request *wanted) {
     for (int i = 0; i < list->count; i++)
         if (same_request(list->at[i], wanted)) return list->at[i];
     Request *request = arena_copy(l->arena, wanted, sizeof *wanted);
+    request->cause = l->current;
     vec_push(l->arena, list, request);
     vec_push(l->arena, &l->pending, request);
     return request;
@@ -176,29 +177,52 @@ static void set_flags(Func *func, const Decl *decl) {
     func->loc = decl->loc;
 }
 
-/* Endless specialisation, f<T> calling f<Wrap<T>>, is told by the depth of the types. */
-static int type_depth(const Type *type) {
-    int deepest = 0;
+/* ---- endless specialisation
+ *
+ * f<T> that calls f<Wrap<T>> is told by the size of the types, f<N> that calls f<N + 1> by how often f stands in the chain of
+ * requests that led here. */
+
+enum { MAX_TYPE_NESTING = 64, MAX_TYPE_PARTS = 10000, MAX_CHAIN = 500 };
+
+typedef struct TypeSize {
+    int depth;
+    int64_t parts; /* as written, with repetitions */
+} TypeSize;
+
+static TypeSize type_size(Lowerer *l, const Type *type) {
+    TypeSize size = {1, 1}, *known = type->nargs ? map_get(&l->type_sizes, PTR_KEY(type)) : &size;
+    if (known) return *known;
     for (int i = 0; i < type->nargs; i++) {
-        int depth = type_depth(type->args[i]);
-        if (depth > deepest) deepest = depth;
+        TypeSize part = type_size(l, type->args[i]);
+        if (part.depth + 1 > size.depth) size.depth = part.depth + 1;
+        if (size.parts <= MAX_TYPE_PARTS) size.parts += part.parts;
     }
-    return deepest + 1;
+    map_put(l->arena, &l->type_sizes, PTR_KEY(type), arena_copy(l->arena, &size, sizeof size));
+    return size;
 }
 
-#define MAX_SPECIALISATION 64
-
-static bool endless(Lowerer *l, Decl *decl, const Subst *subst) {
-    for (const Subst *s = subst; s; s = s->outer)
-        for (int i = 0; i < s->nargs; i++) {
-            if (type_depth(s->args[i]) <= MAX_SPECIALISATION) continue;
-            if (!l->too_deep)
-                diag_report(l->m->diags, DIAG_endless_specialisation, decl->loc,
-                            decl->name ? decl->name->text : "?");
-            l->too_deep = true;
-            return true;
+static bool has_huge_argument(Lowerer *l, const Subst *subst) {
+    for (; subst; subst = subst->outer)
+        for (int i = 0; i < subst->nargs; i++) {
+            TypeSize size = type_size(l, subst->args[i]);
+            if (size.depth > MAX_TYPE_NESTING || size.parts > MAX_TYPE_PARTS) return true;
         }
     return false;
+}
+
+static bool repeats(const Request *request) {
+    int count = 0;
+    for (const Request *r = request->cause; r; r = r->cause) count += r->decl == request->decl;
+    return count > MAX_CHAIN;
+}
+
+static bool is_endless(Lowerer *l, const Request *request) {
+    if (!request->subst || (!has_huge_argument(l, request->subst) && !repeats(request))) return false;
+    const Decl *decl = request->decl;
+    if (!l->too_deep)
+        diag_report(l->m->diags, DIAG_endless_specialisation, decl->loc, decl->name ? decl->name->text : "?");
+    l->too_deep = true;
+    return true;
 }
 
 Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
@@ -210,14 +234,11 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
     if (needs_opening(l, decl, subst)) wanted.kind = REQUEST_opened;
     Request *request = find_request(l, &wanted);
     if (request->func) return request;
-    request->func = func_new(l->m, func_name(l, decl, subst));
+    bool endless = is_endless(l, request);
+    if (endless) request->kind = REQUEST_init; /* no body */
+    request->func = func_new(l->m, endless ? "endless" : func_name(l, decl, subst));
     request->func->source = request;
     request->generic = *check_signature(l->c, decl);
-    if (endless(l, decl, subst)) {
-        request->kind = REQUEST_init; /* no body */
-        request->sig = (FuncSig){.result = type_basic(l->types, TYPE_void)};
-        return request;
-    }
     FuncSig concrete_sig = check_signature_of(l->c, decl, subst, NULL, 0, true);
     request->sig = flatten_signature(l, &concrete_sig);
     declare_signature(l, request->func, &request->sig, &request->generic, decl, plain_this);

@@ -32,6 +32,7 @@ typedef struct FuncBinding { /* a function known at compile time, behind a param
 
 typedef struct Request {
     RequestKind kind;
+    struct Request *cause; /* being lowered when this one was made; NULL: asked for from outside */
     Decl *decl;
     const Subst *subst;
     bool plain_this; /* `this` is not differentiated, whatever its type */
@@ -63,6 +64,8 @@ struct Lowerer {
     Map has_external;             /* front end Type: those that have one */
     VEC(const Type *) stored;     /* interfaces whose form in buffers is used */
     VEC(const Type *) interfaces; /* whose records are open: fields are added as types turn up */
+    Map type_sizes;   /* front end Type -> TypeSize of func.c */
+    Request *current; /* being lowered */
     int depth;
     bool too_deep, running;
 };
@@ -243,6 +246,7 @@ void to_interface(Fn *f, const Type *interface, const Type *type, Val *value, Va
 Val *lower_construct(Fn *f, Expr *e);
 void lower_construct_into(Fn *f, Expr *e, Val *to);
 Val *convert_numeric(Fn *f, Val *value, const Type *to);
+void convert_pair(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to);
 
 /* ---- dynamic.c */
 void lower_dispatch_body(Lowerer *l, Request *request);

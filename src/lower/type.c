@@ -298,6 +298,10 @@ void complete_record_diff(void *user, Record *record) {
         d = check_differential(l->c, front);
         if (d) same_diff(l, record, lower_type(l, d));
         break;
+    case TYPE_ptr_pair:
+        d = check_ptr_differential(l->c, front);
+        if (d) same_diff(l, record, lower_type(l, d));
+        break;
     default: break;
     }
 }

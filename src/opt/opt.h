@@ -34,6 +34,40 @@ bool opt_licm(Func *func);     /* licm.c: what a loop computes anew is computed 
 bool opt_unroll(Func *func);   /* unroll.c: loops that ask for it */
 bool opt_dce(Func *func);      /* dce.c: what nobody needs */
 
+/* ---- widen.c: copies of functions that compute in double; zero but for the first fields at the start */
+typedef struct Widener {
+    Module *module;
+    Func *(*redirect)(void *user, const Inst *call); /* what the copy calls there, a copy of it; NULL: the callee */
+    void *user;
+    const char *wrong; /* why there is no copy: "it ..." */
+    Map funcs, types;  /* original -> copy */
+    VEC(Func *) added; /* originals, in order */
+} Widener;
+/* The copy of a function; what it calls is copied with it. NULL: there is none, see `wrong`. */
+Func *opt_widen(Widener *widener, Func *func);
+const Type *opt_widen_type(Widener *widener, const Type *type);
+typedef struct WidenSurvey {
+    TypeKind narrowest; /* floating type that occurs */
+    VEC(Global *) globals;
+} WidenSurvey;
+WidenSurvey opt_widen_survey(Widener *widener, const Func *func); /* of a function and all that it calls */
+
+/* ---- hold.c: copies of functions, made to be differentiated numerically */
+typedef enum HoldCount { HOLD_values, HOLD_steps, HOLD_depth, HOLD_trouble, HOLD_COUNTS } HoldCount;
+typedef enum HoldTrouble {
+    HOLD_too_many = 1,   /* values, for the record */
+    HOLD_small_root = 2, /* a square root of less than 1e-7 */
+} HoldTrouble;
+/* What the host gives to held code. Counts are to be zero at the start of a run. */
+typedef struct HoldState {
+    double *values;  /* the record */
+    int64_t *counts; /* HOLD_COUNTS of them */
+    int64_t room;    /* values that fit */
+    int64_t replay;  /* 0: record */
+} HoldState;
+/* Changes widened functions, and all that they call, in place. The uniform holds a HoldState. */
+Global *opt_hold(Module *module, Func *const *roots, int nroots);
+
 /* ---- flatten.c */
 /* Makes plain control flow of all breaks out of a block, or all continues of a loop, if that copies no code. Returns
  * whether none is left. */

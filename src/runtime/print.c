@@ -241,6 +241,7 @@ static void write_standard(const char *text, size_t length) {
 void rt_print(const RtContext *context, const char *format, int64_t length, const RtPrintArg *args,
               int64_t nargs, const uint64_t *bits) {
     Runtime *runtime = context->owner->runtime;
+    if (atomic_load(&runtime->mute)) return;
     Output out = {.room = sizeof out.local};
     out.at = out.local;
     Values values = {args, nargs, 0, bits};

@@ -58,6 +58,8 @@ void runtime_set_workers(Runtime *runtime, int workers) {
 
 void runtime_stop(Runtime *runtime, bool stop) { atomic_store(&runtime->stop, stop); }
 
+void runtime_mute(Runtime *runtime, bool mute) { atomic_store(&runtime->mute, mute); }
+
 uint64_t runtime_tape_bytes(const Runtime *runtime) {
     return atomic_load(&((Runtime *)(uintptr_t)runtime)->tape_bytes);
 }

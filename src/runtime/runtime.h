@@ -31,6 +31,7 @@ void runtime_free(Runtime *runtime);               /* no call or dispatch may be
 int runtime_workers(const Runtime *runtime);
 void runtime_set_workers(Runtime *runtime, int workers); /* takes effect with the next dispatch */
 void runtime_stop(Runtime *runtime, bool stop);          /* true: dispatches end before their next groups */
+void runtime_mute(Runtime *runtime, bool mute);          /* true: what programs print is dropped */
 /* The first error since this was last asked, or NULL. The text is the caller's, to be freed. */
 char *runtime_take_error(Runtime *runtime);
 uint64_t runtime_tape_bytes(const Runtime *runtime); /* granted to tapes now, kept ones included */

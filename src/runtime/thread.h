@@ -62,7 +62,7 @@ typedef struct Pool {
 struct Runtime {
     RuntimeConfig config;
     atomic_int workers;
-    atomic_bool stop;
+    atomic_bool stop, mute;
     atomic_uint_fast64_t tape_bytes;
     pthread_key_t key;      /* RtThread of the current thread */
     pthread_mutex_t lock;   /* threads, error */

@@ -3,7 +3,7 @@
 Values stay moderate, so that differences of nearby values mean something: functions are applied inside their domains, and
 what grows is wrapped in something bounded. Points where a function is not smooth are left to the check.
 """
-from tree import BOOL, INT, REAL, VOID, Node, is_differentiable_type, type_text
+from tree import BOOL, INDEX, INT, REAL, VOID, Node, is_differentiable_type, type_text
 
 ARITHMETIC = ["($ + $)", "($ - $)", "($ * $)", "($ + $)", "($ * $)", "($ / (1.5~ + sin($)))", "(-$)", "(0.5~ * $)"]
 SMOOTH = [
@@ -83,6 +83,7 @@ class Expressions:
         node = Node(variable.text, type=variable.type, uses=(variable.name,))
         for step in path:
             node = self.step(node, step, want)
+        node.place = write
         return node, is_constant
 
     def step(self, node, step, want):
@@ -108,10 +109,14 @@ class Expressions:
         roll = self.rng.random()
         if direct and roll < 0.5:
             v = self.pick(direct)
-            return Node(v.text, type=INT, uses=(v.name,))
+            return Node(v.text, type=INDEX, uses=(v.name,))
         if roll < 0.7:
-            return Node(str(self.rng.randrange(count)), type=INT)
-        return Node(f"uint($) % {count}", [self.integer(1)], INT)
+            return Node(str(self.rng.randrange(count)), type=INDEX)
+        return Node(f"uint($) % {count}", [self.integer(1)], INDEX)
+
+    def freeze(self):
+        """Something is constant for derivatives here: differences need the reference, and it is not differentiated again."""
+        self.frozen, self.scope.again = True, False
 
     # ---- values by type
 
@@ -136,7 +141,7 @@ class Expressions:
     def constant_value(self, type, depth):
         """A value that carries no derivative."""
         if self.may_freeze and self.chance(0.6):
-            self.frozen = True
+            self.freeze()
             node, _ = self.place(type)
             if type == REAL or node is None:
                 node = self.value(type, depth)
@@ -159,7 +164,8 @@ class Expressions:
                     type, uses=(type[1],), make=type[1])
 
     def number(self):
-        return Node(f"{self.rng.uniform(-1.6, 1.6):.2f}~", type=REAL)
+        value = f"{self.rng.uniform(-1.6, 1.6):.2f}~"
+        return Node(f"({value})" if value[0] == "-" else value, type=REAL)
 
     def form(self, forms, depth, make, type):
         text = self.pick(forms)
@@ -185,7 +191,7 @@ class Expressions:
         if roll < 0.96:
             return Node("(@($) * 0.25~)", [self.integer(depth - 1)], REAL)
         if roll < 0.97 and self.may_freeze:
-            self.frozen = True
+            self.freeze()
             return Node("detach($)", [self.real(depth - 1)], REAL, reference="frozen($)")
         if roll < 0.98:
             node, constant = self.place(REAL, write=True, constant=False)
@@ -197,9 +203,11 @@ class Expressions:
         node, _ = self.place(REAL)
         if not node:
             return self.real(depth - 1)
-        return Node(self.pick(["($ > 0.0~ ? sqrt($) : $)", "($ <= 0.0~ ? -0.3~ : log($) * $)", "select($ > 0.1~, log($), $)",
-                               "($ != 0.0~ ? sin($) / $ : 1.0~)"]), [node, node, self.real(depth - 1)][:3], REAL) \
-            if self.chance(0.7) else Node("($ > 0.2~ ? rcp($) * $ : 0.5~)", [node, node, self.real(depth - 1)], REAL)
+        text = self.pick(["($ > 0.0~ ? sqrt($) : $)", "($ <= 0.0~ ? -0.3~ : log($) * $)", "select($ > 0.1~, log($), $)",
+                          "($ > 0.2~ ? rcp($) * $ : 0.5~)", "($ < -0.3~ ? $ : acosh(1.31~ + $))"])
+        parts = [node, self.real(depth - 1), node] if "acosh" in text else [node, node, self.real(depth - 1)]
+        self.note("the side not taken is not a number")
+        return Node(text, parts, REAL)
 
     def ternary(self, type, depth):
         node = Node("($ ? $ : $)", [self.test(depth - 1), self.value(type, depth - 1), self.value(type, depth - 1)], type)
@@ -240,8 +248,7 @@ class Expressions:
         if roll < 0.72:
             return self.swizzled(n, depth)
         if roll < 0.80:
-            return Node(self.pick(["($ * $)", "($ + $)", "lerp($, $, $)"]) if False else "($ * $)",
-                        [self.real(depth - 1), self.vector(n, depth - 1)], type)
+            return Node(self.pick(["($ * $)", "($ + $)", "($ - $)"]), [self.real(depth - 1), self.vector(n, depth - 1)], type)
         if roll < 0.83:
             return Node("lerp($, $, $)", [self.vector(n, depth - 1), self.vector(n, depth - 1), self.real(depth - 1)], type)
         if roll < 0.90:
@@ -357,9 +364,10 @@ class Expressions:
         if not all(parts):
             return None
         scope.cost += callee.cost * scope.trips
-        scope.again &= callee.again and not callee.frozen
+        scope.again &= callee.again
+        if callee.frozen:
+            self.freeze()
         self.note("call " + ("of a method" if "$." in callee.text else "of a function"))
-        self.frozen |= callee.frozen
         reference = None
         text = callee.text
         if callee.frozen:
@@ -371,6 +379,8 @@ class Expressions:
             return Node("depth - 1", type=INT, uses=("depth",)) if self.scope.recursive else \
                 Node(str(self.rng.randint(0, 3)), type=INT)
         if param.dir == "in":
+            if param.generic:
+                return self.place(param.type)[0]
             if param.constant and is_differentiable_type(param.type):
                 return self.constant_value(param.type, 1)
             return self.value(param.type, 1)

@@ -11,10 +11,11 @@ Types are tuples: ("real",) ("int",) ("bool",) ("vec", n) ("mat", rows, columns)
 import re
 
 REAL, INT, BOOL, VOID = ("real",), ("int",), ("bool",), ("void",)
+INDEX = ("index",)      # an int that is in range where it stands: no other may take its place
 
 
 class Node:
-    __slots__ = ("text", "parts", "type", "uses", "declares", "binds", "call", "make", "reference")
+    __slots__ = ("text", "parts", "type", "uses", "declares", "binds", "call", "make", "reference", "place")
 
     def __init__(self, text, parts=(), type=None, uses=(), declares=(), binds=(), call=None, make=None, reference=None):
         self.text, self.parts, self.type = text, list(parts), type
@@ -22,16 +23,19 @@ class Node:
         self.call = call            # the function whose parameters the parts are
         self.make = make            # the struct whose fields the parts are
         self.reference = reference  # text in the reference program: what is constant for derivatives is frozen there
+        self.place = False          # it is written to
 
-    def with_parts(self, parts, text=None):
-        return Node(text or self.text, parts, self.type, self.uses, self.declares, self.binds, self.call, self.make,
-                    self.reference)
+    def with_parts(self, parts):
+        out = Node(self.text, parts, self.type, self.uses, self.declares, self.binds, self.call, self.make, self.reference)
+        out.place = self.place
+        return out
 
 
 class Param:
     def __init__(self, dir, type, name, constant=False):
         self.dir, self.type, self.name = dir, type, name
         self.constant = constant    # no_diff, or of a type that has no derivative
+        self.generic = False        # its type is to be inferred: an initialiser list will not do
 
     @property
     def keyword(self):
@@ -63,7 +67,8 @@ class Text:
 
 
 class Program:
-    def __init__(self, items, structs, frozen, single):
+    def __init__(self, seed, items, structs, frozen, single):
+        self.seed = seed            # of the samples
         self.items = items          # the last one is the function under test
         self.structs = structs      # name -> Struct: types that parameters may have
         self.frozen = frozen        # derivatives are cut on purpose: differences need the reference
@@ -71,7 +76,7 @@ class Program:
 
     def with_items(self, items):
         structs = {item.name: item for item in items if isinstance(item, Struct)}
-        return Program(items, {**self.structs, **structs}, self.frozen, self.single)
+        return Program(self.seed, items, {**self.structs, **structs}, self.frozen, self.single)
 
     @property
     def main(self):
@@ -197,24 +202,27 @@ def function_is_sound(function, known):
     for param in function.params:
         if not names_of_type(param.type) <= known:
             return False
-    return block_is_sound(function.body, known | {param.name for param in function.params}, function.result)
+    body = function.body
+    if function.result != VOID and not (body and body[-1].text.startswith("return")):
+        return False
+    return block_is_sound(body, known | {param.name for param in function.params})
 
 
-def block_is_sound(block, known, result):
+def block_is_sound(block, known):
     known = set(known)
     for node in block:
-        if not node_is_sound(node, known, result):
+        if not node_is_sound(node, known):
             return False
         known |= set(node.declares)
     return True
 
 
-def node_is_sound(node, known, result):
+def node_is_sound(node, known):
     if not known.issuperset(node.uses):
         return False
     inner = known | set(node.binds)
     for part in node.parts:
-        if not (block_is_sound(part, inner, result) if isinstance(part, list) else node_is_sound(part, inner, result)):
+        if not (block_is_sound(part, inner) if isinstance(part, list) else node_is_sound(part, inner)):
             return False
     return True
 

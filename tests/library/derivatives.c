@@ -131,6 +131,13 @@ static void move(int n, const Real *x, const Real *direction, Real step, Real *o
     for (int i = 0; i < n; i++) out[i] = x[i] + step * direction[i];
 }
 
+/* By how much errors grow in an inverse, about. */
+static Real condition(int n, const Real *in, const Real *out) {
+    Real most = 0, most_out = 0;
+    for (int i = 0; i < n; i++) most = fmaxl(most, fabsl(in[i])), most_out = fmaxl(most_out, fabsl(out[i]));
+    return 1 + (Real)n * most * most_out;
+}
+
 /* Two steps of different size: how much they disagree tells how good the quotients are. */
 static void compute(const Case *c, const Real *in, Real *out, Real *scale) {
     const Row *row = c->row;
@@ -147,10 +154,12 @@ static void compute(const Case *c, const Real *in, Real *out, Real *scale) {
         row->function(n, point, below);
         for (int i = 0; i < m; i++) quotients[k][i] = (above[i] - below[i]) / (2 * steps[k]);
     }
+    Real sensitivity = row->function == f_inverse ? condition(n, in, out) : 1;
     for (int i = 0; i < m; i++) {
-        Real a = quotients[0][i], b = quotients[1][i], size = fmaxl(fabsl(a), 1);
+        Real a = quotients[0][i], b = quotients[1][i], size = fmaxl(fabsl(a), 1) * sensitivity;
         out[m + i] = b + (b - a) * 0.09L / 0.91L; /* as the square of the step goes to zero */
         scale[m + i] = size;
+        scale[i] = sensitivity > 1 ? fabsl(out[i]) + sensitivity : 0;
         if (!(fabsl(a - b) < 1e-4L * size) || isnan(out[i])) scale[i] = scale[m + i] = INFINITY;
     }
 }

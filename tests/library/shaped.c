@@ -281,7 +281,8 @@ static void add_products(const Adder *to) {
             CALL(mul, 4, vector(kind, c), vector(kind, r), matrix(kind, r, c));
             CALL(transpose, 0, matrix(kind, c, r), matrix(kind, r, c));
             for (int k = 2; k <= MAX_SIZE; k++)
-                CALL(mul, 4, matrix(kind, r, c), matrix(kind, r, k), matrix(kind, k, c));
+                if (kind == KIND_float || kind == KIND_int || (r == 2 && k == 3))
+                    CALL(mul, 4, matrix(kind, r, c), matrix(kind, r, k), matrix(kind, k, c));
         }
     for (int n = 2; n <= MAX_SIZE; n++) {
         CALL(dot, 4, scalar(kind), vector(kind, n), vector(kind, n));

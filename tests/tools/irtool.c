@@ -2,8 +2,10 @@
  *
  * The passes come from the command line, or from a line `; RUN-PASSES: ssa,dce` of the file; none: the text is only
  * read and printed. Every function is verified after reading and after each pass; a pass that breaks one is named.
- * `print` in the list is no pass: it prints what there is so far. Exit status: 0 fine, 1 not. */
+ * `print` in the list is no pass: it prints what there is so far. `widen` adds a copy in double of each function, or says
+ * in a comment why there is none, and `hold` changes these copies. Exit status: 0 fine, 1 not. */
 #include "irtool.h"
+#include "opt/opt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,8 +50,28 @@ static void print_module(Arena *arena, const Module *module) {
     fputs(text.at ? text.at : "", stdout);
 }
 
+static void widen_all(Module *module) {
+    Widener widener = {.module = module};
+    int count = module->funcs.count;
+    for (int i = 0; i < count; i++)
+        if (!opt_widen(&widener, module->funcs.at[i]))
+            printf("; no copy of %s: %s\n", module->funcs.at[i]->name->text, widener.wrong);
+}
+
+static void hold_all(Arena *arena, Module *module) {
+    VEC(Func *) roots = {0};
+    for (int i = 0; i < module->funcs.count; i++) {
+        Func *func = module->funcs.at[i];
+        bool is_copy = str_ends(str_of(func->name->text), ".wide");
+        if (is_copy && func->body) vec_push(arena, &roots, func);
+    }
+    opt_hold(module, roots.at, roots.count);
+}
+
 static bool run_pass(Arena *arena, Module *module, const char *name) {
     if (strcmp(name, "print") == 0) return print_module(arena, module), true;
+    if (strcmp(name, "widen") == 0) return widen_all(module), verify_all(arena, module, name);
+    if (strcmp(name, "hold") == 0) return hold_all(arena, module), verify_all(arena, module, name);
     int count = module->funcs.count; /* not those that a pass adds */
     for (int i = 0; i < count; i++) {
         if (!module->funcs.at[i]->body) continue;

@@ -2,6 +2,7 @@
 //   CHECK(f, x)          double f(double)
 //   CHECK_WITH(f, x, n)  double f(double, plain n...)
 //   CHECK2(f, x, y)      double f(double, double), each argument in turn
+// SLOPES(f), SLOPES_WITH(f, type of n) define f_fwd and f_bwd, the derivative of f by either mode, as differentiable functions.
 static const double STEP = 1e-4l;
 
 bool near(double a, double b) { return abs(a - b) <= 1e-6l * max(1.0l, max(abs(a), abs(b))); }
@@ -37,3 +38,11 @@ void report(double at, double numeric, double forward, double reverse)
         report(x, (near_x - far_x) / (12 * STEP), fwd_diff(f)(diffPair(x, 1.0l), diffPair(y)).d, first.d);        \
         report(y, (near_y - far_y) / (12 * STEP), fwd_diff(f)(diffPair(x), diffPair(y, 1.0l)).d, second.d);       \
     }
+
+#define SLOPES(f)                                                                   \
+    [Differentiable] double f##_fwd(double x) { return fwd_diff(f)(diffPair(x, 1.0l)).d; } \
+    [Differentiable] double f##_bwd(double x) { var p = diffPair(x, 9.0l); bwd_diff(f)(p, 1.0l); return p.d; }
+
+#define SLOPES_WITH(f, N)                                                                          \
+    [Differentiable] double f##_fwd(double x, N n) { return fwd_diff(f)(diffPair(x, 1.0l), n).d; } \
+    [Differentiable] double f##_bwd(double x, N n) { var p = diffPair(x, 9.0l); bwd_diff(f)(p, n, 1.0l); return p.d; }

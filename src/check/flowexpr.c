@@ -1,0 +1,627 @@
+/* The derivative data-flow check: expressions, places and calls. */
+#include "check/flow.h"
+
+bool flow_is_diff(FlowWalk *w, const Type *type) {
+    if (!type || type->kind == TYPE_void || has_error(type)) return false;
+    void *known = map_get(&w->types, PTR_KEY(type));
+    if (!known) {
+        known = is_differentiable_type(w->c, type) ? (void *)(uintptr_t)2 : (void *)(uintptr_t)1;
+        map_put(w->arena, &w->types, PTR_KEY(type), known);
+    }
+    return known == (void *)(uintptr_t)2;
+}
+
+static const Flow *masked(FlowWalk *w, const Flow *flow, const Type *type) {
+    return flow && flow_is_diff(w, type) ? flow : NULL;
+}
+
+static const Flow *join(FlowWalk *w, const Flow *a, const Flow *b) { return flow_join(w->arena, a, b); }
+
+/* ---- variables */
+
+static int number_of(FlowWalk *w, const Decl *decl) {
+    int number = (int)(intptr_t)map_get(&w->variables, PTR_KEY(decl));
+    if (number) return number - 1;
+    number = w->variables.count;
+    map_put(w->arena, &w->variables, PTR_KEY(decl), (void *)(intptr_t)(number + 1));
+    return number;
+}
+
+void flow_declare(FlowWalk *w, const Decl *decl, const Flow *flow) {
+    int number = number_of(w, decl);
+    if (number < MAX_FLOW_VARS) w->now.vars = vars_put(w->arena, w->now.vars, number, flow);
+}
+
+const Flow *flow_variable(FlowWalk *w, const Decl *decl) {
+    int number = number_of(w, decl);
+    return number < MAX_FLOW_VARS ? vars_get(w->now.vars, number) : NULL;
+}
+
+static bool is_local(const Decl *decl) {
+    return decl->kind == DECL_var && (decl->flavour == VAR_local || decl->flavour == VAR_param) &&
+           !(decl->modifiers & (MODIFIER_static | MODIFIER_groupshared));
+}
+
+static bool is_accessed(const Decl *decl) { return decl->kind == DECL_property || decl->kind == DECL_subscript; }
+
+/* ---- parts of values */
+
+static int known_number(const Type *number) {
+    int64_t n;
+    return type_is_number(number, &n) && n > 0 && n <= 16 ? (int)n : 0;
+}
+
+/* 0: a value of that type is looked at as a whole. */
+static int part_count(FlowWalk *w, const Type *type) {
+    switch (type->kind) {
+    case TYPE_struct: return check_all_fields(w->c, type).count;
+    case TYPE_vector:
+    case TYPE_matrix: return known_number(type->args[1]);
+    case TYPE_array: return 1;
+    case TYPE_pair:
+    case TYPE_optional: return 2;
+    case TYPE_tuple: {
+        bool expands = type->nargs == 1 && type->args[0]->kind == TYPE_expand;
+        return expands ? 0 : type->nargs;
+    }
+    default: return 0;
+    }
+}
+
+static int field_number(FlowWalk *w, const Type *type, const Decl *field) {
+    DeclVec fields = check_all_fields(w->c, type);
+    for (int i = 0; i < fields.count; i++)
+        if (fields.at[i] == field) return i;
+    return 0;
+}
+
+static bool field_is_diff(FlowWalk *w, const Type *type, Decl *field) {
+    return flow_is_diff(w, type) && flow_is_diff(w, check_field_type(w->c, type, field)) &&
+           check_differential_field(w->c, type, field);
+}
+
+static bool constant_index(FlowWalk *w, const Expr *index, int count, int *value) {
+    Env env = {.c = w->c, .decl = w->func};
+    int64_t n;
+    if (!eval_number(&env, (Expr *)(uintptr_t)index, &n) || n < 0 || n >= count) return false;
+    *value = (int)n;
+    return true;
+}
+
+static const Flow *element_of(FlowWalk *w, const Flow *flow, const Expr *e) {
+    int index;
+    if (e->a->type->kind == TYPE_array) return flow_part(flow, 0);
+    if (constant_index(w, e->b, part_count(w, e->a->type), &index)) return flow_part(flow, index);
+    return flow_whole(w->arena, flow);
+}
+
+static const Flow *lanes_of(FlowWalk *w, const Flow *flow, const Expr *e) {
+    if (e->a->type->kind != TYPE_vector || !part_count(w, e->a->type)) return flow_whole(w->arena, flow);
+    if (e->nlanes == 1) return flow_part(flow, e->lanes[0]);
+    const Flow *lanes = NULL;
+    for (int i = 0; i < e->nlanes; i++)
+        lanes = flow_with_part(w->arena, lanes, e->nlanes, i, flow_part(flow, e->lanes[i]));
+    return lanes;
+}
+
+/* ---- calls */
+
+typedef struct FlowArg {
+    const Expr *place; /* to write back to; NULL: none */
+    const Flow *flow;
+} FlowArg;
+
+typedef struct FlowCall {
+    const Expr *site;
+    Decl *callee;
+    FuncSig sig; /* as declared, `this` first */
+    FlowArg *args;
+    int nargs;
+    const Type *type; /* of the result, at the call */
+    Decl *derived;    /* the function that is to be differentiated; NULL: it certainly can be */
+    const Decl *context; /* whose constraints count in its signature */
+} FlowCall;
+
+static void write_place(FlowWalk *w, const Expr *place, const Flow *flow);
+
+static const ParamSig *param_of(const FlowCall *call, int arg) {
+    const FuncSig *sig = &call->sig;
+    int extra = call->nargs - sig->nparams;
+    for (int i = 0; i < sig->nparams && i <= arg; i++)
+        if (sig->params[i].is_pack) return &sig->params[arg <= i + extra ? i : arg - extra];
+    return arg < sig->nparams ? &sig->params[arg] : NULL;
+}
+
+static bool is_output(const ParamSig *param) {
+    return param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
+}
+
+static bool takes_derivative(FlowWalk *w, const FlowCall *call, const ParamSig *param) {
+    return !param->no_diff && check_is_diff_type(w->c, param->type, call->context);
+}
+
+static bool takes_reference(FlowWalk *w, const FlowCall *call) {
+    for (int i = 0; i < call->sig.nparams; i++) {
+        const ParamSig *param = &call->sig.params[i];
+        if (!param->no_diff && check_is_ptr_diff_type(w->c, param->type, call->context)) return true;
+    }
+    return false;
+}
+
+static uint8_t lost_modes(Checker *c, Decl *func, uint8_t wanted) {
+    uint8_t lost = 0;
+    if ((wanted & LOST_fwd) && !check_is_differentiable(c, func, DIFF_fwd)) lost |= LOST_fwd;
+    if ((wanted & LOST_bwd) && !check_is_differentiable(c, func, DIFF_bwd)) lost |= LOST_bwd;
+    Decl *target = check_differentiated(c, func);
+    /* A function with one custom derivative serves in that mode: an error only when the other is asked for. One that is
+     * marked as forward only is not good enough. */
+    bool marked = (target->flags & (DECL_FWD | DECL_BWD)) != 0;
+    return lost && marked ? wanted : lost;
+}
+
+/* fwd_diff(f), again differentiated: generated derivatives (NULL) can be, a custom one must say so. */
+static Decl *custom_derivative(Checker *c, const Expr *e) {
+    Decl *func = e->decl;
+    for (int i = 0; i < e->nmodes && func->kind == DECL_func; i++) {
+        func = check_differentiated(c, func);
+        const FuncRef *custom = e->modes[i] == DIFF_fwd ? &func->sema->fwd : &func->sema->bwd;
+        if (!custom->decl || (custom->decl->flags & DECL_PRELUDE)) return NULL;
+        func = custom->decl;
+    }
+    return e->nmodes && func->kind == DECL_func ? func : NULL;
+}
+
+static bool is_detach(const Decl *callee) {
+    return (callee->flags & DECL_PRELUDE) && callee->sema && callee->sema->op &&
+           strcmp(callee->sema->op->text, "detach") == 0;
+}
+
+/* What goes in: of everything, or only of what has a derivative in the callee. */
+static const Flow *joined_args(FlowWalk *w, const FlowCall *call, bool only_taken) {
+    const Flow *joined = NULL;
+    for (int i = 0; i < call->nargs; i++) {
+        const ParamSig *param = param_of(call, i);
+        if (!param || param->no_diff || param->pass == PASS_out) continue;
+        if (only_taken && call->args[i].flow && !takes_derivative(w, call, param)) continue;
+        joined = join(w, joined, flow_whole(w->arena, call->args[i].flow));
+    }
+    return joined;
+}
+
+static void write_outputs(FlowWalk *w, const FlowCall *call, const Flow *flow) {
+    for (int i = 0; i < call->nargs; i++) {
+        const ParamSig *param = param_of(call, i);
+        if (!param || !is_output(param) || !call->args[i].place) continue;
+        write_place(w, call->args[i].place, flow && takes_derivative(w, call, param) ? flow : NULL);
+    }
+}
+
+static bool has_outputs(FlowWalk *w, const FlowCall *call) {
+    for (int i = 0; i < call->sig.nparams; i++)
+        if (is_output(&call->sig.params[i]) && takes_derivative(w, call, &call->sig.params[i])) return true;
+    return !call->sig.result_no_diff && call->sig.result->kind != TYPE_void &&
+           check_is_diff_type(w->c, call->sig.result, call->context);
+}
+
+static bool is_source(FlowWalk *w, const FlowCall *call) {
+    if (call->derived != call->callee) return false;
+    check_derivatives(w->c, call->callee);
+    const Sema *sema = call->callee->sema;
+    for (int i = 0; i < call->sig.nparams; i++)
+        if (takes_derivative(w, call, &call->sig.params[i])) return takes_reference(w, call);
+    return sema->bwd.decl || takes_reference(w, call);
+}
+
+static const Flow *call_plain(FlowWalk *w, const FlowCall *call, uint8_t lost) {
+    const Flow *in = joined_args(w, call, false);
+    write_outputs(w, call, NULL);
+    if (!in || w->no_diff || call->sig.result_no_diff || !flow_is_diff(w, call->type)) return NULL;
+    Loss loss = {.call = call->site, .callee = call->derived, .modes = lost};
+    return flow_make(w->arena, false, loss_add(w->arena, NULL, &loss));
+}
+
+static const Flow *call_differentiable(FlowWalk *w, const FlowCall *call, uint8_t lost) {
+    const Flow *in = joined_args(w, call, true), *out = in;
+    if (is_source(w, call)) out = flow_make(w->arena, true, in ? in->losses : NULL);
+    if (lost && in) {
+        Loss loss = {.call = call->site, .callee = call->derived, .modes = lost};
+        out = flow_make(w->arena, true, loss_add(w->arena, in->losses, &loss));
+    }
+    if (in && (!has_outputs(w, call) || takes_reference(w, call)))
+        flow_output(w, in, OUTPUT_argument, call->site->loc, call->callee);
+    if (call->derived == call->callee) flow_calls(w, call->callee);
+    write_outputs(w, call, out);
+    bool result = !call->sig.result_no_diff && call->sig.result->kind != TYPE_void &&
+                  check_is_diff_type(w->c, call->sig.result, call->context);
+    return result ? masked(w, out, call->type) : NULL;
+}
+
+static const Flow *flow_call(FlowWalk *w, const FlowCall *call) {
+    bool zero = (call->callee->flags & DECL_TREAT_AS_DIFF) || is_detach(call->callee);
+    if (zero || w->no_diff) {
+        write_outputs(w, call, NULL);
+        return NULL;
+    }
+    uint8_t lost = call->derived ? lost_modes(w->c, call->derived, w->modes) : 0;
+    return lost == w->modes ? call_plain(w, call, lost) : call_differentiable(w, call, lost);
+}
+
+static FuncSig with_this(FlowWalk *w, const FuncSig *sig, bool plain_this) {
+    if (!sig->has_this) return *sig;
+    FuncSig all = *sig;
+    all.params = arena_array(w->arena, ParamSig, sig->nparams + 1);
+    all.params[0] = (ParamSig){
+        .type = sig->this_type, .pass = sig->this_pass, .no_diff = sig->this_no_diff || plain_this};
+    if (sig->nparams) memcpy(all.params + 1, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
+    all.nparams++;
+    return all;
+}
+
+static FlowArg argument(FlowWalk *w, const Expr *e) {
+    if (!e) return (FlowArg){0}; /* left out: its default is a constant */
+    return (FlowArg){(e->flags & EXPR_PLACE) ? e : NULL, flow_expr(w, e)};
+}
+
+/* A parameter of function type is taken to be differentiable: it is judged where it is known. */
+static const Flow *call_invoke(FlowWalk *w, const Expr *e) {
+    Checker *c = w->c;
+    bool known = e->decl->kind == DECL_func;
+    FuncSig sig = check_generic_signature(c, e->decl, e->modes, e->nmodes, e->a != NULL);
+    FlowCall call = {.site = e, .callee = e->decl, .type = e->type, .context = known ? e->decl : w->func};
+    call.derived = e->nmodes ? custom_derivative(c, e) : known ? e->decl : NULL;
+    call.sig = with_this(w, &sig, e->nmodes > 0);
+    call.args = arena_array(w->arena, FlowArg, e->args.count + 1);
+    if (e->a) {
+        FlowArg object = argument(w, e->a);
+        if (sig.has_this) call.args[call.nargs++] = object;
+    }
+    for (int i = 0; i < e->args.count; i++) call.args[call.nargs++] = argument(w, e->args.at[i]);
+    return flow_call(w, &call);
+}
+
+static Decl *accessor(const Decl *property, FuncFlavour flavour) {
+    for (int i = 0; i < property->members.count; i++)
+        if (property->members.at[i]->kind == DECL_func && property->members.at[i]->flavour == flavour)
+            return property->members.at[i];
+    return NULL;
+}
+
+/* Reading or writing a property, or a subscript that is a declaration. */
+static const Flow *call_accessor(FlowWalk *w, const Expr *e, FuncFlavour flavour, const Flow *value) {
+    Decl *func = accessor(e->decl, flavour);
+    FlowArg object = e->a ? argument(w, e->a) : (FlowArg){0};
+    FlowCall call = {.site = e, .callee = func, .type = e->type, .derived = func, .context = func};
+    call.args = arena_array(w->arena, FlowArg, e->args.count + 2);
+    if (!func) return NULL;
+    FuncSig sig = check_generic_signature(w->c, func, NULL, 0, true);
+    call.sig = with_this(w, &sig, false);
+    if (sig.has_this) call.args[call.nargs++] = object;
+    for (int i = 0; i < e->args.count; i++) call.args[call.nargs++] = argument(w, e->args.at[i]);
+    if (flavour == FUNC_set) call.args[call.nargs++] = (FlowArg){.flow = value};
+    return flow_call(w, &call);
+}
+
+/* ---- places */
+
+static const char *quoted(FlowWalk *w, const Decl *decl) {
+    return format_text(w->c->arena, "'%s'", decl->name ? decl->name->text : "?");
+}
+
+static const char *of_type(FlowWalk *w, const char *what, const Type *type, const Type **plain) {
+    if (type->kind == TYPE_struct) *plain = type;
+    return format_text(w->c->arena, "%s of '%s', which is not differentiable", what, type_str(w->c, type));
+}
+
+static const char *plain_variable(FlowWalk *w, const Decl *decl) {
+    const char *format = NULL;
+    if (decl->kind != DECL_var) return NULL;
+    bool leaves = decl->flavour == VAR_param && (decl->modifiers & MODIFIER_out);
+    for (int i = 0; leaves && i < w->sig->nparams; i++)
+        if (w->sig->params[i].decl == decl && w->sig->params[i].no_diff) format = "the no_diff parameter %s";
+    if (decl->modifiers & MODIFIER_groupshared) format = "the groupshared variable %s";
+    else if (decl->modifiers & MODIFIER_static) format = "the static variable %s";
+    else if (decl->flavour == VAR_global) format = "the global variable %s";
+    if (!format) return NULL;
+    const char *name = decl->name ? decl->name->text : "?";
+    Text text = {.arena = w->c->arena};
+    text_add(&text, (Str){format, (int)strlen(format) - 2});
+    text_printf(&text, "'%s'", name);
+    return text.at;
+}
+
+/* Why a place cannot hold a derivative; NULL: it can. `plain`: a struct that could be made differentiable. */
+static const char *plain_place(FlowWalk *w, const Expr *e, const Type **plain) {
+    const char *inner = NULL;
+    switch ((ExprKind)e->kind) {
+    case EXPR_paren:
+    case EXPR_convert:
+    case EXPR_swizzle: return plain_place(w, e->a, plain);
+    case EXPR_this: return w->sig->this_no_diff ? "'this', which is [NoDiffThis]" : NULL;
+    case EXPR_deref: return "memory behind a pointer";
+    case EXPR_element:
+        if (e->a->type->kind == TYPE_buffer) return "a buffer";
+        return e->a->type->kind == TYPE_pointer ? "memory behind a pointer" : plain_place(w, e->a, plain);
+    case EXPR_part:
+        inner = plain_place(w, e->a, plain);
+        return inner || flow_is_diff(w, e->a->type) ? inner : of_type(w, "a part", e->a->type, plain);
+    case EXPR_decl: break;
+    default: return NULL;
+    }
+    if (is_accessed(e->decl)) return NULL;
+    if (!e->a) return plain_variable(w, e->decl);
+    inner = plain_place(w, e->a, plain);
+    if (inner) return inner;
+    if (!flow_is_diff(w, e->a->type)) return of_type(w, quoted(w, e->decl), e->a->type, plain);
+    if (!flow_is_diff(w, e->type) || field_is_diff(w, e->a->type, e->decl)) return NULL;
+    if (is_no_diff_field(e->decl)) return format_text(w->c->arena, "the no_diff field %s", quoted(w, e->decl));
+    return format_text(w->c->arena, "%s, which has no counterpart in '%s'", quoted(w, e->decl),
+                       type_str(w->c, check_differential(w->c, e->a->type)));
+}
+
+static void store(FlowWalk *w, const Expr *place, const Flow *flow, Loc loc);
+
+static void store_part(FlowWalk *w, const Expr *base, int index, const Flow *part, Loc loc) {
+    int nparts = part_count(w, base->type);
+    const Flow *old = flow_expr(w, base);
+    if (nparts) store(w, base, flow_with_part(w->arena, old, nparts, index, part), loc);
+    else store(w, base, join(w, old, flow_whole(w->arena, part)), loc);
+}
+
+static void store_lanes(FlowWalk *w, const Expr *e, const Flow *flow, Loc loc) {
+    const Flow *vector = flow_expr(w, e->a);
+    int nparts = e->a->type->kind == TYPE_vector ? part_count(w, e->a->type) : 0;
+    for (int i = 0; nparts && i < e->nlanes; i++)
+        vector = flow_with_part(w->arena, vector, nparts, e->lanes[i], e->nlanes == 1 ? flow : flow_part(flow, i));
+    if (!nparts) vector = join(w, vector, flow_whole(w->arena, flow));
+    store(w, e->a, vector, loc);
+}
+
+static void store_element(FlowWalk *w, const Expr *e, const Flow *flow, Loc loc) {
+    int index, nparts = part_count(w, e->a->type);
+    const Flow *old = flow_expr(w, e->a);
+    if (e->a->type->kind == TYPE_array) store_part(w, e->a, 0, join(w, flow_part(old, 0), flow), loc);
+    else if (nparts && constant_index(w, e->b, nparts, &index)) store_part(w, e->a, index, flow, loc);
+    else store(w, e->a, join(w, old, flow_whole(w->arena, flow)), loc);
+}
+
+/* The fields of a base come first. */
+static void store_base(FlowWalk *w, const Expr *e, const Flow *flow, Loc loc) {
+    int inherited = part_count(w, e->type), nparts = part_count(w, e->a->type);
+    const Flow *object = flow_expr(w, e->a);
+    for (int i = 0; i < inherited && i < nparts; i++)
+        object = flow_with_part(w->arena, object, nparts, i, flow_part(flow, i));
+    store(w, e->a, object, loc);
+}
+
+/* What was there is replaced, as far as it is known what is written. */
+static void store(FlowWalk *w, const Expr *place, const Flow *flow, Loc loc) {
+    switch ((ExprKind)place->kind) {
+    case EXPR_paren: store(w, place->a, flow, loc); break;
+    case EXPR_this: flow_declare(w, w->func, flow); break;
+    case EXPR_swizzle: store_lanes(w, place, flow, loc); break;
+    case EXPR_element: {
+        bool inside = place->a->type->kind != TYPE_buffer && place->a->type->kind != TYPE_pointer;
+        if (inside) store_element(w, place, flow, loc);
+        break;
+    }
+    case EXPR_part: store_part(w, place->a, (int)place->number, flow, loc); break;
+    case EXPR_convert:
+        if (place->conversion == CONVERT_upcast) store_base(w, place, flow, loc);
+        else store(w, place->a, flow, loc);
+        break;
+    case EXPR_decl:
+        if (is_accessed(place->decl)) call_accessor(w, place, FUNC_set, flow);
+        else if (place->a && !decl_is_static(place->decl)) {
+            bool holds = field_is_diff(w, place->a->type, place->decl);
+            store_part(w, place->a, field_number(w, place->a->type, place->decl), holds ? flow : NULL, loc);
+        } else if (is_local(place->decl))
+            flow_declare(w, place->decl, flow_through(w->arena, masked(w, flow, place->decl->type), loc, place->decl));
+        break;
+    default: break;
+    }
+}
+
+static void write_place(FlowWalk *w, const Expr *place, const Flow *flow) {
+    const Flow *whole = flow_whole(w->arena, flow);
+    const Type *plain = NULL;
+    const char *why = whole && whole->carries ? plain_place(w, place, &plain) : NULL;
+    if (why) flow_dropped(w, place->loc, why, plain);
+    else store(w, place, flow, place->loc);
+}
+
+/* ---- expressions */
+
+/* In a method of a struct without derivatives: a constant, which may surprise. */
+static void warn_plain_this(FlowWalk *w, const Expr *e) {
+    bool plain = e->a->kind == EXPR_this && !w->sig->this_no_diff && !w->warned &&
+                 e->a->type->kind == TYPE_struct && !flow_is_diff(w, e->a->type) &&
+                 !is_ptr_differentiable_type(w->c, e->a->type);
+    if (!plain || !flow_is_diff(w, e->type) || (e->decl->modifiers & MODIFIER_no_diff)) return;
+    w->warned = true;
+    report(w->c, DIAG_plain_this, e->loc, e->decl->name->text, type_str(w->c, e->a->type));
+    note(w->c, DIAG_note_no_diff_this, 0, type_str(w->c, e->a->type));
+}
+
+static const Flow *flow_decl(FlowWalk *w, const Expr *e) {
+    const Decl *decl = e->decl;
+    if (is_accessed(decl)) return masked(w, call_accessor(w, e, FUNC_get, NULL), e->type);
+    if (decl->kind == DECL_var && e->a && !decl_is_static(decl)) {
+        const Flow *object = flow_expr(w, e->a);
+        warn_plain_this(w, e);
+        if (!object || !field_is_diff(w, e->a->type, e->decl)) return NULL;
+        return flow_part(object, field_number(w, e->a->type, decl));
+    }
+    return is_local(decl) ? masked(w, flow_variable(w, decl), e->type) : NULL;
+}
+
+static const Flow *flow_convert(FlowWalk *w, const Expr *e) {
+    const Flow *flow = flow_expr(w, e->a);
+    if (!flow || !flow_is_diff(w, e->type) || !flow_is_diff(w, e->a->type)) return NULL;
+    switch ((ConversionKind)e->conversion) {
+    case CONVERT_numeric:
+    case CONVERT_same_bits:
+    case CONVERT_same:
+    case CONVERT_optional_map: return flow;
+    case CONVERT_optional: return flow_with_part(w->arena, NULL, 2, 1, flow);
+    case CONVERT_upcast: {
+        const Flow *base = NULL;
+        for (int i = 0, n = part_count(w, e->type); i < n; i++)
+            base = flow_with_part(w->arena, base, n, i, flow_part(flow, i));
+        return base;
+    }
+    default: return flow_whole(w->arena, flow);
+    }
+}
+
+static int lane_count(FlowWalk *w, const Type *type) { return type->kind == TYPE_vector ? part_count(w, type) : 1; }
+
+/* Components of a vector may be vectors themselves. */
+static const Flow *construct_vector(FlowWalk *w, const Expr *e) {
+    int nparts = part_count(w, e->type), next = 0;
+    const Flow *vector = NULL, *whole = NULL;
+    bool exact = nparts > 0;
+    for (int i = 0; i < e->args.count; i++) {
+        const Expr *arg = e->args.at[i];
+        const Flow *flow = arg ? flow_expr(w, arg) : NULL;
+        whole = join(w, whole, flow_whole(w->arena, flow));
+        int lanes = arg ? lane_count(w, arg->type) : 1;
+        exact &= lanes > 0 && next + lanes <= nparts;
+        for (int k = 0; exact && k < lanes; k++, next++)
+            vector = flow_with_part(w->arena, vector, nparts, next,
+                                    arg && arg->type->kind == TYPE_vector ? flow_part(flow, k) : flow);
+    }
+    return exact ? vector : whole;
+}
+
+static const Flow *construct_parts(FlowWalk *w, const Expr *e) {
+    int nparts = part_count(w, e->type);
+    DeclVec fields = check_all_fields(w->c, e->type);
+    const Flow *made = NULL;
+    for (int i = 0; i < e->args.count; i++) {
+        const Flow *part = e->args.at[i] ? flow_expr(w, e->args.at[i]) : NULL;
+        if (i < fields.count && part && !field_is_diff(w, e->type, fields.at[i])) part = NULL;
+        if (e->type->kind == TYPE_array || nparts == 0)
+            made = join(w, made, flow_whole(w->arena, part));
+        else made = flow_with_part(w->arena, made, nparts, i, part);
+    }
+    return made;
+}
+
+static const Flow *flow_construct(FlowWalk *w, const Expr *e) {
+    bool by_rows = e->type->kind == TYPE_matrix && e->args.count == part_count(w, e->type);
+    const Flow *made;
+    if (e->type->kind == TYPE_vector) made = construct_vector(w, e);
+    else if (e->type->kind == TYPE_matrix && !by_rows) {
+        made = NULL;
+        for (int i = 0; i < e->args.count; i++)
+            if (e->args.at[i]) made = join(w, made, flow_whole(w->arena, flow_expr(w, e->args.at[i])));
+    } else made = construct_parts(w, e);
+    return masked(w, made, e->type);
+}
+
+static void flow_branches(FlowWalk *w, const Expr *then, const Expr *otherwise, const Flow **a, const Flow **b) {
+    FlowState before = w->now;
+    *a = flow_expr(w, then);
+    FlowState after = w->now;
+    w->now = before;
+    *b = otherwise ? flow_expr(w, otherwise) : NULL;
+    w->now.vars = vars_join(w->arena, w->now.vars, after.vars);
+}
+
+static bool is_lazy(const Expr *e) {
+    return e->args.count == 2 && (e->op == OPERATOR_and || e->op == OPERATOR_or) && type_is_scalar(e->type);
+}
+
+/* Chains lean left: down them in a loop. */
+static const Flow *flow_builtin(FlowWalk *w, const Expr *e) {
+    VEC(const Expr *) chain = {0};
+    for (; e->kind == EXPR_builtin && !is_lazy(e) && e->args.count == 2; e = e->args.at[0]) vec_push(w->arena, &chain, e);
+    const Flow *flow = NULL, *unused;
+    if (e->kind == EXPR_builtin && is_lazy(e)) {
+        flow_expr(w, e->args.at[0]);
+        flow_branches(w, e->args.at[1], NULL, &unused, &unused);
+    } else if (e->kind == EXPR_builtin) {
+        for (int i = 0; i < e->args.count; i++) flow = join(w, flow, flow_expr(w, e->args.at[i]));
+        flow = masked(w, flow, e->type);
+    } else flow = flow_expr(w, e);
+    for (int i = chain.count - 1; i >= 0; i--) {
+        const Flow *right = flow_expr(w, chain.at[i]->args.at[1]);
+        flow = chain.at[i]->op == OPERATOR_comma ? right : join(w, flow, right);
+        flow = masked(w, flow, chain.at[i]->type);
+    }
+    return flow;
+}
+
+static const Flow *flow_select(FlowWalk *w, const Expr *e) {
+    const Flow *a, *b;
+    flow_expr(w, e->a);
+    flow_branches(w, e->b, e->c, &a, &b);
+    return masked(w, join(w, a, b), e->type);
+}
+
+static const Flow *flow_update(FlowWalk *w, const Expr *e) {
+    const Flow *old = flow_expr(w, e->a), *by = e->b ? flow_expr(w, e->b) : NULL;
+    const Flow *changed = masked(w, join(w, old, by), e->type);
+    write_place(w, e->a, changed);
+    return e->flags & EXPR_POSTFIX ? old : changed;
+}
+
+static const Flow *flow_under_no_diff(FlowWalk *w, const Expr *e) {
+    w->no_diff++;
+    flow_expr(w, e->a);
+    w->no_diff--;
+    return NULL;
+}
+
+static const Flow *flow_captures(FlowWalk *w, const Expr *e) {
+    const Flow *captured = NULL;
+    for (int i = 0; i < e->args.count; i++)
+        captured = flow_with_part(w->arena, captured, e->args.count, i, flow_expr(w, e->args.at[i]));
+    flow_lambda(w, e, captured);
+    return masked(w, captured, e->type);
+}
+
+static void visit_operands(FlowWalk *w, const Expr *e) {
+    if (e->a) flow_expr(w, e->a);
+    if (e->b && e->b->kind != EXPR_type) flow_expr(w, e->b);
+    if (e->c) flow_expr(w, e->c);
+    for (int i = 0; i < e->args.count; i++)
+        if (e->args.at[i]) flow_expr(w, e->args.at[i]);
+}
+
+const Flow *flow_expr(FlowWalk *w, const Expr *e) {
+    const Flow *flow;
+    switch ((ExprKind)e->kind) {
+    case EXPR_this: return masked(w, flow_variable(w, w->func), e->type);
+    case EXPR_decl: return flow_decl(w, e);
+    case EXPR_convert: return flow_convert(w, e);
+    case EXPR_invoke: return call_invoke(w, e);
+    case EXPR_builtin: return flow_builtin(w, e);
+    case EXPR_select: return flow_select(w, e);
+    case EXPR_update: return flow_update(w, e);
+    case EXPR_construct: return flow_construct(w, e);
+    case EXPR_no_diff: return flow_under_no_diff(w, e);
+    case EXPR_lambda: return flow_captures(w, e);
+    case EXPR_paren:
+    case EXPR_each:
+    case EXPR_expand: return flow_expr(w, e->a);
+    case EXPR_as: return masked(w, flow_whole(w->arena, flow_expr(w, e->a)), e->type);
+    case EXPR_swizzle: return masked(w, lanes_of(w, flow_expr(w, e->a), e), e->type);
+    case EXPR_part: return masked(w, flow_part(flow_expr(w, e->a), (int)e->number), e->type);
+    case EXPR_assign:
+        flow = flow_expr(w, e->b);
+        write_place(w, e->a, flow);
+        return flow;
+    case EXPR_element:
+        flow = flow_expr(w, e->a);
+        flow_expr(w, e->b);
+        return masked(w, element_of(w, flow, e), e->type);
+    case EXPR_type:
+    case EXPR_sizeof:
+    case EXPR_alignof:
+    case EXPR_countof:
+    case EXPR_is:
+    case EXPR_type_is: return NULL;
+    default: visit_operands(w, e); return NULL;
+    }
+}

@@ -1,0 +1,158 @@
+/* slope gradcheck: derivatives against the functions they came from, as a table or as JSON, one line per function. */
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the options */
+
+static bool read_tolerance(const Options *options, double *tolerance) {
+    const char *text = option_text(options, OPTION_tolerance);
+    if (!text) return true;
+    if (slope_scalar_parse(SLOPE_TYPE_double, text, tolerance) == SLOPE_STATUS_ok && *tolerance > 0 &&
+        *tolerance < 1)
+        return true;
+    cli_misuse("the option '--tolerance' takes a number between 0 and 1, not '%s'", text);
+    return false;
+}
+
+static bool read_seed(const Options *options, uint64_t *seed) {
+    const char *text = option_text(options, OPTION_seed);
+    if (!text || slope_scalar_parse(SLOPE_TYPE_uint64, text, seed) == SLOPE_STATUS_ok) return true;
+    cli_misuse("the option '--seed' takes a whole number, not '%s'", text);
+    return false;
+}
+
+/* ---- the table */
+
+static int width_of_names(const SlopeGradcheckResult *rows, int count) {
+    int width = (int)strlen("function");
+    for (int i = 0; i < count; i++) {
+        int length = (int)strlen(rows[i].function);
+        if (length > width && length <= 40) width = length;
+    }
+    return width;
+}
+
+static void show_error(double error, double tolerance) {
+    if (error < 0) printf("  %9s", "-");
+    else printf("  %8.1e%c", error, error <= tolerance ? ' ' : '!');
+}
+
+/* The table has room for a part of it; all of it is in the message, and in JSON. */
+static void show_inputs(const SlopeGradcheckResult *row) {
+    if (row->inputs) printf("  %.60s%s", row->inputs, strlen(row->inputs) > 60 ? "..." : "");
+}
+
+static void show_row(const SlopeGradcheckResult *row, int width) {
+    bool compared = row->samples > 0;
+    printf("%-*s", width, row->function);
+    if (!compared)
+        printf("  %s: %s\n", row->verdict == SLOPE_VERDICT_skipped ? "skipped" : "unknown", row->message);
+    if (!compared) return;
+    printf("  %7d", row->samples);
+    show_error(row->fwd_error, row->tolerance);
+    show_error(row->bwd_error, row->tolerance);
+    show_error(row->identity_error, row->tolerance);
+    show_inputs(row);
+    printf("\n");
+    if (row->verdict != SLOPE_VERDICT_wrong && row->message) printf("  note: %s\n", row->message);
+    if (row->verdict != SLOPE_VERDICT_wrong) return;
+    printf("  %s:%d: wrong: %s\n", row->path, row->line, row->message);
+    printf("  to see it again: -f '%s' --at=%s\n", row->function, row->point);
+}
+
+static void show_table(const SlopeGradcheckResult *rows, int count) {
+    int width = width_of_names(rows, count), found[SLOPE_VERDICT_skipped + 1] = {0};
+    printf("%-*s  %7s  %-9s  %-9s  %-9s  %s\n", width, "function", "samples", "fwd_diff", "bwd_diff",
+           "identity", "worst at");
+    for (int i = 0; i < count; i++) {
+        show_row(&rows[i], width);
+        found[rows[i].verdict]++;
+    }
+    printf("%d right, %d wrong, %d unknown, %d skipped\n", found[SLOPE_VERDICT_right],
+           found[SLOPE_VERDICT_wrong], found[SLOPE_VERDICT_unknown], found[SLOPE_VERDICT_skipped]);
+}
+
+/* ---- JSON */
+
+static void json_text(const char *name, const char *text) {
+    printf(",\"%s\":", name);
+    if (!text) {
+        printf("null");
+        return;
+    }
+    putchar('"');
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\') printf("\\%c", c);
+        else if (c < ' ') printf("\\u%04x", c);
+        else putchar(c);
+    }
+    putchar('"');
+}
+
+/* What is not a number in JSON is null: an error that was not measured. One beyond all bounds is the largest number. */
+static void json_number(const char *name, double value) {
+    char text[32];
+    if (isinf(value)) value = 1.7976931348623157e308;
+    slope_scalar_print(SLOPE_TYPE_double, &value, text, sizeof text);
+    printf(",\"%s\":%s", name, value < 0 || isnan(value) ? "null" : text);
+}
+
+static void show_json(const SlopeGradcheckResult *row) {
+    printf("{\"verdict\":\"%s\"", slope_verdict_name(row->verdict));
+    json_text("function", row->function);
+    json_text("path", row->path);
+    printf(",\"line\":%d,\"samples\":%d,\"discarded\":%d", row->line, row->samples, row->discarded);
+    json_number("tolerance", row->tolerance);
+    json_number("fwd_error", row->fwd_error);
+    json_number("bwd_error", row->bwd_error);
+    json_number("identity_error", row->identity_error);
+    json_text("point", row->point);
+    json_text("inputs", row->inputs);
+    json_text("message", row->message);
+    printf("}\n");
+}
+
+/* ---- the command */
+
+static ExitStatus judge(const Options *options, const SlopeGradcheckResult *rows, int count) {
+    ExitStatus status = EXIT_fine;
+    bool strict = option_given(options, OPTION_strict);
+    for (int i = 0; i < count; i++) {
+        bool wrong = rows[i].verdict == SLOPE_VERDICT_wrong;
+        bool checked = wrong || rows[i].verdict == SLOPE_VERDICT_right;
+        if (wrong || (strict && !checked)) status = EXIT_errors;
+    }
+    return strict && count == 0 ? EXIT_errors : status;
+}
+
+static ExitStatus gradcheck(const Options *options, SlopeSession *session, const SlopeGradcheckOptions *how) {
+    SlopeProgram *program;
+    const SlopeGradcheckResult *rows;
+    int count;
+    SlopeStatus status = slope_load_file(session, options->files.at[0], &program);
+    if (status == SLOPE_STATUS_ok) status = slope_gradcheck(program, how, &rows, &count);
+    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
+    if (option_given(options, OPTION_json))
+        for (int i = 0; i < count; i++) show_json(&rows[i]);
+    else if (count) show_table(rows, count);
+    else printf("there is no differentiable function in '%s'\n", options->files.at[0]);
+    return judge(options, rows, count);
+}
+
+ExitStatus command_gradcheck(const Options *options) {
+    SlopeGradcheckOptions how = {.function = option_text(options, OPTION_function),
+                                 .points = options->values[OPTION_at].at,
+                                 .point_count = options->values[OPTION_at].count};
+    if (!option_file(options) || !option_number(options, OPTION_samples, 1, 1000000, &how.samples) ||
+        !read_tolerance(options, &how.tolerance) || !read_seed(options, &how.seed))
+        return EXIT_misuse;
+    SlopeSession *session;
+    ExitStatus status = cli_open(options, &session);
+    if (session) status = gradcheck(options, session, &how);
+    return cli_close(options, session, status);
+}

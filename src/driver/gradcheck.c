@@ -1,0 +1,432 @@
+/* slope_gradcheck: which functions are checked, their compilation, and the run.
+ *
+ * All functions are compiled at once: each with its derivatives, and with a copy of itself in double (opt/widen.c) that
+ * stands still where derivatives do not flow (opt/hold.c). */
+#include "driver/gradcheck.h"
+
+typedef VEC(Subject *) Subjects;
+
+enum { RECORD_ROOM = 1 << 16 }; /* values held in one run */
+
+/* ---- names */
+
+static const char *own_name(const Decl *decl) {
+    static const char *const flavours[] = {
+        [FUNC_init] = "__init", [FUNC_get] = "get", [FUNC_set] = "set", [FUNC_ref] = "ref"};
+    if (decl->kind == DECL_func && decl->flavour != FUNC_plain && decl->flavour != FUNC_lambda)
+        return flavours[decl->flavour];
+    if (decl->kind == DECL_subscript) return "__subscript";
+    return decl->name ? decl->name->text : "_";
+}
+
+static void add_name(Check *check, Text *text, Decl *decl) {
+    Decl *parent = decl->parent;
+    if (parent && parent->kind != DECL_module) {
+        add_name(check, text, parent);
+        text_char(text, '.');
+    }
+    const Sema *sema = decl->kind == DECL_extension ? decl_sema(check->program->unit->checker, decl) : NULL;
+    if (sema && sema->target) type_print(text, sema->target);
+    else text_add(text, str_of(own_name(decl)));
+}
+
+static const char *qualified_name(Check *check, Decl *decl) {
+    Text text = {.arena = check->arena};
+    add_name(check, &text, decl);
+    return text.at;
+}
+
+/* Overloads show their parameters. */
+static void tell_apart(Check *check, const Subjects *subjects, Subject *s) {
+    bool unique = true;
+    for (int i = 0; i < subjects->count; i++)
+        unique &= subjects->at[i] == s || strcmp(subjects->at[i]->short_name, s->short_name) != 0;
+    s->name = s->short_name;
+    if (unique || s->is_generic) return;
+    Text text = {.arena = check->arena};
+    const FuncSig *sig = check_signature(check->program->unit->checker, s->decl);
+    text_printf(&text, "%s(", s->short_name);
+    for (int i = 0; i < sig->nparams; i++) {
+        if (i) text_add(&text, STR(", "));
+        type_print(&text, sig->params[i].type);
+    }
+    text_char(&text, ')');
+    s->name = text.at;
+}
+
+/* ---- which functions */
+
+static bool is_generic(const Decl *decl) {
+    for (; decl; decl = decl->parent)
+        if (decl->generics && decl->generics->params.count) return true;
+    return false;
+}
+
+static Subject *new_subject(Check *check, Decl *decl, const char *name) {
+    Subject *s = arena_new(check->arena, Subject);
+    s->decl = decl;
+    s->name = s->short_name = name;
+    return s;
+}
+
+static bool is_differentiable(Check *check, Decl *decl, DiffMode mode) {
+    return check_is_differentiable(check->program->unit->checker, decl, mode);
+}
+
+static void collect_function(Check *check, Decl *decl, Subjects *subjects) {
+    bool has_body = decl->body || decl->lazy.count;
+    if (!has_body || (decl->flags & (DECL_REQUIREMENT | DECL_ENTRY)) || decl->flavour == FUNC_ref) return;
+    if (!is_differentiable(check, decl, DIFF_fwd) && !is_differentiable(check, decl, DIFF_bwd)) return;
+    Subject *s = new_subject(check, decl, qualified_name(check, decl));
+    s->is_generic = is_generic(decl);
+    if (s->is_generic) s->skip = "it is generic: name an instance of it with -f";
+    vec_push(check->arena, subjects, s);
+}
+
+static void collect(Check *check, Decl *decl, Subjects *subjects) {
+    for (int i = 0; i < decl->members.count; i++) {
+        Decl *member = decl->members.at[i];
+        switch ((DeclKind)member->kind) {
+        case DECL_func: collect_function(check, member, subjects); break;
+        case DECL_namespace:
+        case DECL_struct:
+        case DECL_extension:
+        case DECL_property:
+        case DECL_subscript: collect(check, member, subjects); break;
+        default: break;
+        }
+    }
+}
+
+/* By an expression: an instance of a generic function, a derivative, a function of the library or of another module. */
+static SlopeStatus find_by_expression(Check *check, const char *expression, Subjects *subjects) {
+    SlopeSession *session = check->session;
+    Unit *unit = check->program->unit;
+    char *copy = format_text(&session->arena, "%s", expression);
+    SourceFile *file = source_add(&session->sources, name_from(&session->names, "expression"), str_of(copy));
+    Expr *expr = syntax_parse_expr(&unit->syntax, file);
+    CheckedFunction found;
+    if (!expr || !check_function(unit->checker, unit->module, expr, &found)) return SLOPE_STATUS_misuse;
+    if (!is_differentiable(check, found.decl, DIFF_fwd) && !is_differentiable(check, found.decl, DIFF_bwd)) {
+        diag_report(&session->diags, DIAG_gradcheck_no_derivative, 0, expression);
+        return SLOPE_STATUS_misuse;
+    }
+    Subject *s = new_subject(check, found.decl, format_text(check->arena, "%s", expression));
+    s->subst = found.subst;
+    s->nmodes = found.nmodes;
+    memcpy(s->modes, found.modes, sizeof s->modes);
+    vec_push(check->arena, subjects, s);
+    return SLOPE_STATUS_ok;
+}
+
+static SlopeStatus find_subjects(Check *check, Subjects *subjects) {
+    const char *wanted = check->options->function;
+    Subjects all = {0};
+    collect(check, check->program->unit->module, &all);
+    for (int i = 0; i < all.count; i++) tell_apart(check, &all, all.at[i]);
+    for (int i = 0; i < all.count; i++) {
+        Subject *s = all.at[i];
+        bool named = wanted && (strcmp(wanted, s->short_name) == 0 || strcmp(wanted, s->name) == 0);
+        if (!wanted || (named && !s->is_generic)) vec_push(check->arena, subjects, s);
+    }
+    if (!wanted || subjects->count) return SLOPE_STATUS_ok;
+    return find_by_expression(check, wanted, subjects);
+}
+
+/* ---- compilation */
+
+static Func *derivative_of(Check *check, const Subject *s, DiffMode mode) {
+    uint8_t modes[9];
+    if (s->nmodes == 0 && !is_differentiable(check, s->decl, mode)) return NULL;
+    if (s->nmodes == (int)sizeof s->modes) return NULL;
+    memcpy(modes, s->modes, sizeof s->modes);
+    modes[s->nmodes] = (uint8_t)mode;
+    Func *func = lower_func(check->program->unit->lowerer, s->decl, s->subst, modes, s->nmodes + 1);
+    func->flags |= FUNC_EXPORT;
+    return func;
+}
+
+static void request(Check *check, Subject *s) {
+    if (s->skip) return;
+    s->func = lower_func(check->program->unit->lowerer, s->decl, s->subst, s->modes, s->nmodes);
+    s->fwd = derivative_of(check, s, DIFF_fwd);
+    s->bwd = derivative_of(check, s, DIFF_bwd);
+}
+
+static void complete_custom(Module *m, Func *func) {
+    if (!func->custom.complete && m->hooks.complete_diff) m->hooks.complete_diff(m->hooks.user, func);
+}
+
+static Func *substitute_of(Module *m, Func *func) {
+    for (int i = 0; i < 16; i++) { /* in a circle at worst */
+        complete_custom(m, func);
+        if (!func->custom.substitute) return func;
+        func = func->custom.substitute;
+    }
+    return func;
+}
+
+/* Derivatives are those of the primal substitutes, except under no_diff. */
+static Func *redirect(void *user, const Inst *call) {
+    Check *check = user;
+    complete_custom(check->widener.module, call->callee);
+    return call->flag ? call->callee : substitute_of(check->widener.module, call->callee);
+}
+
+static const char *global_trouble(Check *check, const WidenSurvey *survey) {
+    for (int i = 0; i < survey->globals.count; i++) {
+        const Global *global = survey->globals.at[i];
+        if (global->kind == GLOBAL_uniform && gradcheck_holds_pointer(global->type))
+            return format_text(check->arena, "it reads '%s', which holds a pointer", global->name->text);
+    }
+    return NULL;
+}
+
+/* No derivative was made from the body, nor written: it is zero by definition. */
+static bool is_only_treated(const Func *func) {
+    return (func->flags & FUNC_TREAT_AS_DIFF) && !func->custom.fwd && !func->custom.bwd;
+}
+
+static void widen(Check *check, Subject *s) {
+    s->func = substitute_of(check->widener.module, s->func);
+    s->bwd_is_custom = s->func->custom.bwd != NULL;
+    if (is_only_treated(s->func))
+        s->skip = "it is [TreatAsDifferentiable]: its derivative is zero by definition";
+    if (!s->skip) s->wide = opt_widen(&check->widener, s->func);
+    if (!s->skip && !s->wide) s->skip = check->widener.wrong;
+    if (s->skip) return;
+    s->survey = opt_widen_survey(&check->widener, s->func);
+    s->narrowest = s->survey.narrowest;
+    s->skip = global_trouble(check, &s->survey);
+    gradcheck_shape(check, s);
+}
+
+static void drop_export(Func *func) {
+    if (func) func->flags &= ~(uint32_t)FUNC_EXPORT;
+}
+
+static void prepare_copies(Check *check, Subjects *subjects) {
+    VEC(Func *) roots = {0};
+    StageTimer timer;
+    driver_time_begin(check->session, &timer, "widen");
+    for (int i = 0; i < subjects->count; i++) {
+        Subject *s = subjects->at[i];
+        if (!s->skip) widen(check, s);
+        if (s->skip) {
+            drop_export(s->fwd);
+            drop_export(s->bwd);
+            continue;
+        }
+        s->wide->flags |= FUNC_EXPORT;
+        vec_push(check->arena, &roots, s->wide);
+    }
+    check->hold = opt_hold(check->widener.module, roots.at, roots.count);
+    driver_time_end(&timer);
+}
+
+static CallFunction address_of(Check *check, Func *func) {
+    CallFunction function = NULL;
+    void *address = func ? driver_call_address(check->program, func) : NULL;
+    memcpy(&function, &address, sizeof address); /* ISO C has no such cast */
+    return function;
+}
+
+static Subject *first_checked(const Subjects *subjects) {
+    for (int i = 0; i < subjects->count; i++)
+        if (!subjects->at[i]->skip) return subjects->at[i];
+    return NULL;
+}
+
+static SlopeStatus compile(Check *check, Subjects *subjects) {
+    Unit *unit = check->program->unit;
+    for (int i = 0; i < subjects->count; i++) request(check, subjects->at[i]);
+    SlopeStatus status = unit_derive(unit, NULL);
+    if (status != SLOPE_STATUS_ok) return status;
+    prepare_copies(check, subjects);
+    Subject *first = first_checked(subjects);
+    if (!first) return SLOPE_STATUS_ok;
+    unit_run_passes(unit, NULL);
+    status = driver_compile(check->program, first->wide);
+    if (status != SLOPE_STATUS_ok) return status;
+    driver_apply_uniforms(check->program);
+    for (int i = 0; i < subjects->count; i++) {
+        Subject *s = subjects->at[i];
+        if (s->skip) continue;
+        s->call_wide = address_of(check, s->wide);
+        s->call_fwd = address_of(check, s->fwd);
+        s->call_bwd = address_of(check, s->bwd);
+        if (!s->call_fwd) s->fwd = NULL;
+        if (!s->call_bwd) s->bwd = NULL;
+        if (!s->fwd && !s->bwd) s->skip = "no derivative of it could be made";
+    }
+    return SLOPE_STATUS_ok;
+}
+
+/* ---- points that the caller gives */
+
+static SlopeTypeKind public_kind(TypeKind kind) {
+    return (SlopeTypeKind)(kind - TYPE_bool + SLOPE_TYPE_bool);
+}
+
+_Static_assert((int)TYPE_double - (int)TYPE_bool == (int)SLOPE_TYPE_double - (int)SLOPE_TYPE_bool,
+               "kinds of scalars are numbered alike");
+
+static const char *input_names(Check *check, const Subject *s) {
+    Text text = {.arena = check->arena};
+    for (int i = 0; i < s->slots.count && text.len < 200; i++)
+        if (s->slots.at[i].in >= 0) text_printf(&text, "%s%s", text.len ? ", " : "", s->slots.at[i].name);
+    return text.at ? text.at : "";
+}
+
+static int count_values(const char *text) {
+    int count = 1;
+    for (; *text; text++) count += *text == ',';
+    return count;
+}
+
+/* What the text says, as a number. */
+static bool parse_value(TypeKind kind, const char *word, double *value) {
+    union {
+        int64_t integer;
+        uint64_t bits;
+        char bytes[8];
+    } scalar = {0};
+    if (slope_scalar_parse(public_kind(kind), word, scalar.bytes) != SLOPE_STATUS_ok) return false;
+    if (kind >= TYPE_half) *value = gradcheck_get(kind, scalar.bytes);
+    else {
+        int unused = 64 - (kind == TYPE_bool ? 8 : (int)(8 << (kind - TYPE_int8) / 2));
+        bool is_signed = kind != TYPE_bool && (kind - TYPE_int8) % 2 == 0;
+        scalar.bits <<= unused;
+        *value = is_signed ? (double)(scalar.integer >> unused) : (double)(scalar.bits >> unused);
+    }
+    return true;
+}
+
+static SlopeStatus parse_point(Check *check, const Subject *s, const char *text, double *x) {
+    Diags *diags = &check->session->diags;
+    if (count_values(text) != s->nin) {
+        diag_report(diags, DIAG_gradcheck_value_count, 0, s->name, s->nin, input_names(check, s),
+                    count_values(text));
+        return SLOPE_STATUS_misuse;
+    }
+    for (int i = 0; i < s->slots.count; i++) {
+        const Slot *slot = &s->slots.at[i];
+        if (slot->in < 0) continue;
+        while (*text == ' ') text++;
+        int length = (int)strcspn(text, ","), used = length;
+        while (used && text[used - 1] == ' ') used--;
+        const char *word = format_text(check->arena, "%.*s", used, text);
+        if (!parse_value(slot->kind, word, &x[slot->in])) {
+            const Type *type = type_basic(&check->session->types, slot->kind);
+            diag_report(diags, DIAG_gradcheck_value, 0, slot->in + 1, type_text(check->arena, type), word);
+            return SLOPE_STATUS_misuse;
+        }
+        text += length + (text[length] == ',');
+    }
+    return SLOPE_STATUS_ok;
+}
+
+static SlopeStatus parse_points(Check *check, const Subjects *subjects) {
+    const SlopeGradcheckOptions *options = check->options;
+    Diags *diags = &check->session->diags;
+    if (options->point_count == 0) return SLOPE_STATUS_ok;
+    if (subjects->count != 1) {
+        diag_report(diags, DIAG_gradcheck_one_function, 0);
+        return SLOPE_STATUS_misuse;
+    }
+    Subject *s = subjects->at[0];
+    if (s->skip) {
+        diag_report(diags, DIAG_gradcheck_skipped, 0, s->name, s->skip);
+        return SLOPE_STATUS_misuse;
+    }
+    s->npoints = options->point_count;
+    s->points = arena_array(check->arena, double *, s->npoints);
+    for (int i = 0; i < s->npoints; i++) {
+        s->points[i] = arena_array(check->arena, double, s->nin);
+        SlopeStatus status = parse_point(check, s, options->points[i], s->points[i]);
+        if (status != SLOPE_STATUS_ok) return status;
+    }
+    return SLOPE_STATUS_ok;
+}
+
+/* ---- the run */
+
+static void start_result(Check *check, const Subject *s, SlopeGradcheckResult *result) {
+    Position at = source_position(&check->session->sources, s->decl->loc);
+    *result = (SlopeGradcheckResult){.function = s->name,
+                                     .path = at.path ? at.path->text : "",
+                                     .line = at.line,
+                                     .verdict = s->skip ? SLOPE_VERDICT_skipped : SLOPE_VERDICT_right,
+                                     .fwd_error = -1,
+                                     .bwd_error = -1,
+                                     .identity_error = -1,
+                                     .message = s->skip};
+}
+
+/* Uniforms get back what the host set; buffers that were made for the check are gone. */
+static void clean_up(Check *check) {
+    for (int i = 0; i < check->restored.count; i++) {
+        const Restored *restored = &check->restored.at[i];
+        if (restored->is_buffer) runtime_buffer_free((RtBuffer){restored->data, restored->size});
+        else memset(restored->data, 0, restored->size);
+    }
+    driver_apply_uniforms(check->program);
+}
+
+static void run(Check *check, const Subjects *subjects, SlopeGradcheckResult *results) {
+    StageTimer timer;
+    driver_time_begin(check->session, &timer, "gradcheck");
+    Runtime *runtime = driver_runtime(check->session);
+    runtime_mute(runtime, true);
+    check->record = arena_array(check->arena, double, RECORD_ROOM);
+    check->state = (HoldState){.values = check->record, .counts = check->counts, .room = RECORD_ROOM};
+    for (int i = 0; i < subjects->count; i++) {
+        Subject *s = subjects->at[i];
+        start_result(check, s, &results[i]);
+        if (s->skip) continue;
+        gradcheck_make_memory(check, s);
+        gradcheck_fill_uniforms(check, &s->survey);
+        gradcheck_subject(check, s, &results[i]);
+    }
+    runtime_mute(runtime, false);
+    clean_up(check);
+    driver_time_end(&timer);
+}
+
+static SlopeStatus gradcheck(SlopeProgram *program, const SlopeGradcheckOptions *options,
+                             const SlopeGradcheckResult **results, int *count) {
+    Check *check = arena_new(&program->arena, Check);
+    Subjects subjects = {0};
+    *check = (Check){.program = program,
+                     .session = program->session,
+                     .arena = &program->arena,
+                     .options = options,
+                     .random = {options->seed + 1}};
+    check->widener = (Widener){.module = program->unit->ir, .redirect = redirect, .user = check};
+    SlopeStatus status = unit_check(program->unit);
+    if (status == SLOPE_STATUS_ok) status = find_subjects(check, &subjects);
+    if (status == SLOPE_STATUS_ok) status = compile(check, &subjects);
+    if (status == SLOPE_STATUS_ok) status = parse_points(check, &subjects);
+    if (status != SLOPE_STATUS_ok) return status;
+    SlopeGradcheckResult *rows = arena_array(check->arena, SlopeGradcheckResult, subjects.count + 1);
+    run(check, &subjects, rows);
+    *results = rows;
+    *count = subjects.count;
+    return SLOPE_STATUS_ok;
+}
+
+SlopeStatus slope_gradcheck(SlopeProgram *program, const SlopeGradcheckOptions *options,
+                            const SlopeGradcheckResult **results, int *count) {
+    SlopeSession *session = program->session;
+    static const SlopeGradcheckOptions defaults = {0};
+    *results = NULL;
+    *count = 0;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    return driver_leave(session, gradcheck(program, options ? options : &defaults, results, count));
+}
+
+const char *slope_verdict_name(SlopeVerdict verdict) {
+    static const char *const names[] = {"right", "wrong", "unknown", "skipped"};
+    return (int)verdict >= 0 && verdict <= SLOPE_VERDICT_skipped ? names[verdict] : "";
+}

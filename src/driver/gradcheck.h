@@ -1,0 +1,149 @@
+/* gradcheck: derivatives against the functions they came from.
+ *
+ * A subject is a function with its derivatives. Its parameters and its result are arguments in memory; the scalars in them
+ * are slots. The slots that come in and have a derivative are the inputs, those that go out and have one the outputs:
+ * the derivative is a matrix J of outputs by inputs, and
+ *   - the function itself, widened to double (opt/widen.c, opt/hold.c), gives J u by differences;
+ *   - fwd_diff gives J u, and bwd_diff gives J^T v.
+ * gradcheck.c finds the subjects and compiles them, gradcheck_shape.c takes their signatures apart,
+ * gradcheck_call.c calls them, gradcheck_difference.c differentiates numerically, gradcheck_compare.c judges. */
+#ifndef SLOPE_GRADCHECK_H
+#define SLOPE_GRADCHECK_H
+
+#include "driver/unit.h"
+#include "opt/opt.h"
+
+/* ---- random numbers, the same everywhere */
+
+typedef struct Random {
+    uint64_t state;
+} Random;
+uint64_t gradcheck_random(Random *random);
+double gradcheck_uniform(Random *random, double low, double high);
+
+/* ---- subjects */
+
+typedef struct Slot {
+    const char *name; /* "ray.origin.x" */
+    TypeKind kind;
+    TypeKind diff_kind;
+    int argument;
+    int64_t narrow, wide; /* where it is in the argument, and in the widened one */
+    int64_t diff;         /* where its derivative is in the differential of the argument; -1: it has none */
+    int in;               /* among all scalars that come in; -1 */
+    int input, output;    /* among those with a derivative; -1 */
+} Slot;
+
+typedef struct Argument {
+    Name name;
+    const Type *type, *wide;
+    const Type *pair;   /* primal and differential; NULL: no derivative */
+    const Type *diff;   /* the differential */
+    int64_t p_at, d_at; /* in the pair */
+    uint8_t dir;        /* Dir */
+    bool is_result;
+    char *narrow_memory, *wide_memory, *pair_memory, *diff_memory;
+} Argument;
+
+/* A buffer in an argument, which refers to memory of the check. */
+typedef struct Hole {
+    int argument;
+    int64_t narrow, wide;
+    RtBuffer buffer;
+} Hole;
+
+typedef void (*CallFunction)(void *const *args);
+
+typedef struct Subject {
+    const char *name;
+    const char *short_name; /* without the parameters that tell overloads apart */
+    bool is_generic;
+    Decl *decl;
+    const Subst *subst;
+    uint8_t modes[8]; /* derivative operators that are part of the function to be checked */
+    int nmodes;
+    const char *skip;       /* why it is not checked */
+    Func *func;             /* or its primal substitute: what the derivatives are those of */
+    Func *wide, *fwd, *bwd; /* fwd, bwd: NULL: not differentiable so */
+    bool bwd_is_custom;
+    WidenSurvey survey;
+    TypeKind narrowest;      /* floating type in it */
+    VEC(Argument) arguments; /* parameters in order, then the result */
+    VEC(Slot) slots;
+    VEC(Hole) holes;
+    int nin, ninputs, noutputs;
+    VEC(int) inputs, outputs; /* their slots */
+    double **points;          /* to be used, instead of others */
+    int npoints;
+    CallFunction call_wide, call_fwd, call_bwd;
+} Subject;
+
+/* ---- the check */
+
+/* Memory that calls may change, and what it is to hold before each. */
+typedef struct Restored {
+    char *data;
+    const char *pristine;
+    size_t size;
+    bool is_buffer; /* `data` is of runtime_buffer_new */
+} Restored;
+
+typedef struct Check {
+    SlopeProgram *program;
+    SlopeSession *session;
+    Arena *arena;
+    const SlopeGradcheckOptions *options;
+    Widener widener;
+    Global *hold;
+    HoldState state;
+    int64_t counts[HOLD_COUNTS];
+    double *record; /* held values */
+    VEC(Restored) restored;
+    Random random; /* for data that is not drawn anew for each sample */
+    Map filled;    /* uniforms that have their data */
+    int64_t steps; /* of loops, so far */
+} Check;
+
+/* ---- gradcheck_shape.c */
+/* Objects and slots of a subject whose functions are declared; sets `skip` where it cannot be checked. */
+void gradcheck_shape(Check *check, Subject *subject);
+/* Memory of arguments, and data for buffers. */
+void gradcheck_make_memory(Check *check, Subject *subject);
+/* Data for the uniforms that it reads; once code exists. */
+void gradcheck_fill_uniforms(Check *check, const WidenSurvey *survey);
+bool gradcheck_holds_pointer(const Type *type);
+void gradcheck_put(TypeKind kind, void *at, double value); /* converted as the type demands */
+double gradcheck_get(TypeKind kind, const void *at);
+double gradcheck_round(TypeKind kind, double value); /* to what a slot of that kind can hold */
+
+/* ---- gradcheck_call.c: x has `nin` values, u `ninputs`, v and y `noutputs`. NULL: done; else why it could not be. */
+typedef enum HoldMode { HOLD_record, HOLD_replay } HoldMode;
+const char *gradcheck_call_wide(Check *check, Subject *subject, const double *x, HoldMode mode, double *y);
+const char *gradcheck_call_fwd(Check *check, Subject *subject, const double *x, const double *u, double *y,
+                               double *dy);
+const char *gradcheck_call_bwd(Check *check, Subject *subject, const double *x, const double *v, double *dx);
+
+/* ---- gradcheck_difference.c */
+typedef struct Difference {
+    int n; /* functions, of one variable */
+    /* Their values at t; false: they have none. */
+    bool (*evaluate)(void *user, double t, double *y);
+    void *user;
+    const double *y0;      /* at 0 */
+    double step;           /* the largest */
+    double tolerance;      /* relative; the error must be well below it */
+    const double *slack;   /* absolute, likewise */
+    double *value, *error; /* the derivatives at 0, and how wrong they may be */
+} Difference;
+typedef enum DifferenceStatus {
+    DIFFERENCE_fine,
+    DIFFERENCE_undefined, /* not defined nearby */
+    DIFFERENCE_corner,    /* left and right differ */
+    DIFFERENCE_unsettled, /* smaller steps go on changing it */
+} DifferenceStatus;
+DifferenceStatus gradcheck_difference(Arena *scratch, Difference *difference);
+
+/* ---- gradcheck_compare.c */
+void gradcheck_subject(Check *check, Subject *subject, SlopeGradcheckResult *result);
+
+#endif

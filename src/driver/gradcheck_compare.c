@@ -1,0 +1,535 @@
+/* Points are drawn, derivatives compared there, and a verdict is given.
+ *
+ * At a point, J is found by differences for some directions u: along each input (all of them, or as many as a sample may
+ * cost, others in the next sample) and along mixed ones. Then fwd_diff is compared for each u, bwd_diff for unit and
+ * mixed v against the same differences, and <J u, v> = <u, J^T v> holds between the two.
+ *
+ * Two numbers agree if they differ by no more than the tolerance, relative to the greater, or to a hundredth of the
+ * largest entry of the row: what is smaller than that is a difference of larger things. If they do not agree, either the
+ * derivative is wrong, or the function is computed so badly in its own precision that its derivative cannot be better.
+ * The second shows in how much the derivative changes if the inputs change by a rounding error; then the point is of no
+ * use, and another is drawn. */
+#include "driver/gradcheck.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { MOST_DIRECTIONS = 24, MOST_JITTERS = 6, DEFAULT_SAMPLES = 32 };
+#define WORK_LIMIT 30000000 /* steps of loops for one function */
+
+typedef enum PartKind { PART_value, PART_fwd, PART_bwd, PART_identity, PARTS } PartKind;
+
+/* One number that is compared. */
+typedef struct Quantity {
+    PartKind part;
+    int u, v, output; /* direction, cotangent, output */
+} Quantity;
+
+typedef struct Worst {
+    double error; /* relative */
+    double told;  /* the error that the rest is about: of a single input and output, if there is one */
+    bool is_single;
+    double got, wanted;
+    const char *input, *output; /* NULL: mixed */
+    const double *x;
+} Worst;
+
+typedef struct Direction {
+    double *u;
+    int only; /* the only input, or output, that is not zero; -1: mixed */
+    double step, size;
+    double *value, *error; /* differences: one per output */
+} Direction;
+
+typedef struct Probe {
+    Check *check;
+    Subject *s;
+    Arena *scratch; /* of this sample */
+    double tolerance, epsilon;
+    Random random;
+    double *x, *y0, *y, *dy, *dx, *row; /* row: largest entry per output */
+    const char *unusable;
+    Direction *us, *vs;
+    int nus, nvs;
+    double *jitter[MOST_JITTERS];
+    Worst worst[PARTS];
+} Probe;
+
+/* ---- drawing */
+
+static double epsilon_of(TypeKind kind) {
+    return kind == TYPE_half ? 0x1p-10 : kind == TYPE_float ? FLT_EPSILON : DBL_EPSILON;
+}
+
+static double least_of(TypeKind kind) {
+    return kind == TYPE_half ? 0x1p-14 : kind == TYPE_float ? (double)FLT_MIN : DBL_MIN;
+}
+
+static double most_of(TypeKind kind) {
+    return kind == TYPE_half ? 65504 : kind == TYPE_float ? (double)FLT_MAX : DBL_MAX;
+}
+
+/* Where functions are defined is not known: one range after the other is tried. */
+static const struct Range {
+    double low, high;
+    int sign; /* 1, -1; 0: either */
+    bool by_magnitude;
+} ranges[] = {{0.25, 2, 0, false}, {0.25, 2, 1, false}, {0.05, 0.95, 1, false}, {0.05, 0.95, 0, false},
+              {1.1, 4, 1, false},  {0.5, 8, 0, false},  {0.25, 2, -1, false},   {0.02, 50, 0, true},
+              {0.02, 50, 1, true}, {3, 10, 1, false}};
+enum { RANGES = sizeof ranges / sizeof ranges[0] };
+
+static double draw_float(Random *random, const struct Range *range) {
+    double value = range->by_magnitude ? exp(gradcheck_uniform(random, log(range->low), log(range->high)))
+                                       : gradcheck_uniform(random, range->low, range->high);
+    bool negative = range->sign < 0 || (range->sign == 0 && gradcheck_random(random) & 1);
+    return negative ? -value : value;
+}
+
+static double draw_integer(Random *random, TypeKind kind, int attempt) {
+    if (kind == TYPE_bool) return (double)(gradcheck_random(random) & 1);
+    double value = (double)(gradcheck_random(random) % 5);
+    bool is_signed = kind == TYPE_int8 || kind == TYPE_int16 || kind == TYPE_int || kind == TYPE_int64;
+    return is_signed && attempt % 4 == 3 ? value - 2 : value;
+}
+
+static void draw(Probe *p, int attempt, double *x) {
+    const struct Range *range = &ranges[attempt % RANGES];
+    for (int i = 0; i < p->s->slots.count; i++) {
+        const Slot *slot = &p->s->slots.at[i];
+        if (slot->in < 0) continue;
+        bool is_float = slot->kind >= TYPE_half;
+        double value =
+            is_float ? draw_float(&p->random, range) : draw_integer(&p->random, slot->kind, attempt);
+        x[slot->in] = gradcheck_round(slot->kind, value);
+    }
+}
+
+static double sign(Random *random) { return gradcheck_random(random) & 1 ? 1 : -1; }
+
+/* Numbers that are exact in every precision. */
+static double draw_coefficient(Random *random) {
+    return sign(random) * (double)(8 + gradcheck_random(random) % 9) / 16;
+}
+
+/* ---- directions */
+
+static double reach(const Probe *p, const Slot *slot) { return fmax(fabs(p->x[slot->in]), 0.05) / 8; }
+
+/* How far one may go along it, and how large the point is there. */
+static void measure(Probe *p, Direction *direction) {
+    direction->step = INFINITY;
+    direction->size = 0.1;
+    for (int i = 0; i < p->s->slots.count; i++) {
+        const Slot *slot = &p->s->slots.at[i];
+        if (slot->input < 0 || direction->u[slot->input] == 0) continue;
+        direction->step = fmin(direction->step, reach(p, slot) / fabs(direction->u[slot->input]));
+        if (direction->only >= 0) direction->size = fmax(direction->size, fabs(p->x[slot->in]));
+    }
+}
+
+/* `count` directions in `n` dimensions: along single ones, starting anew in each sample, the last one mixed. */
+static Direction *make_directions(Probe *p, int n, int sample, int *count) {
+    int single = n < MOST_DIRECTIONS ? n : MOST_DIRECTIONS / 2;
+    *count = single + 1;
+    Direction *list = arena_array(p->scratch, Direction, *count);
+    for (int k = 0; k < *count; k++) {
+        Direction *direction = &list[k];
+        direction->u = arena_array(p->scratch, double, n);
+        direction->only = k == single ? -1 : single == n ? k : (int)(((int64_t)sample * single + k) % n);
+        if (direction->only >= 0) direction->u[direction->only] = 1;
+        else
+            for (int i = 0; i < n; i++) direction->u[i] = draw_coefficient(&p->random);
+    }
+    return list;
+}
+
+static const Slot *slot_of(const Subject *s, int index, bool is_input) {
+    return &s->slots.at[is_input ? s->inputs.at[index] : s->outputs.at[index]];
+}
+
+/* ---- differences */
+
+typedef struct Line {
+    Probe *p;
+    const Direction *direction;
+    double *x;
+} Line;
+
+static bool evaluate(void *user, double t, double *y) {
+    Line *line = user;
+    Subject *s = line->p->s;
+    memcpy(line->x, line->p->x, sizeof(double) * (size_t)s->nin);
+    for (int i = 0; i < s->slots.count; i++) {
+        const Slot *slot = &s->slots.at[i];
+        if (slot->input >= 0) line->x[slot->in] += t * line->direction->u[slot->input];
+    }
+    return gradcheck_call_wide(line->p->check, s, line->x, HOLD_replay, y) == NULL;
+}
+
+/* Errors of this size are those of a number of the size of the output in its own precision. */
+static double slack_of(const Probe *p, const Direction *direction, int output) {
+    return 4 * p->epsilon * fabs(p->y0[output]) / direction->size + 4 * least_of(p->s->narrowest);
+}
+
+static void differentiate(Probe *p, Direction *direction) {
+    static const char *const troubles[] = {
+        [DIFFERENCE_undefined] = "it is not defined nearby",
+        [DIFFERENCE_corner] = "it has a corner",
+        [DIFFERENCE_unsettled] = "its differences do not settle",
+    };
+    Subject *s = p->s;
+    measure(p, direction);
+    direction->value = arena_array(p->scratch, double, s->noutputs);
+    direction->error = arena_array(p->scratch, double, s->noutputs);
+    double *slack = arena_array(p->scratch, double, s->noutputs);
+    for (int j = 0; j < s->noutputs; j++) slack[j] = slack_of(p, direction, j);
+    Line line = {p, direction, arena_array(p->scratch, double, s->nin)};
+    Difference difference = {.n = s->noutputs,
+                             .evaluate = evaluate,
+                             .user = &line,
+                             .y0 = p->y0,
+                             .step = direction->step,
+                             .tolerance = p->tolerance,
+                             .slack = slack,
+                             .value = direction->value,
+                             .error = direction->error};
+    DifferenceStatus status = gradcheck_difference(p->scratch, &difference);
+    if (status != DIFFERENCE_fine) p->unusable = troubles[status];
+    for (int j = 0; j < s->noutputs; j++) p->row[j] = fmax(p->row[j], fabs(direction->value[j]));
+}
+
+/* ---- quantities */
+
+static double dot(const double *a, const double *b, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static double dot_of_sizes(const double *a, const double *b, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += fabs(a[i] * b[i]);
+    return sum;
+}
+
+/* The derivative's side of a quantity, at some x. */
+static double compute(Probe *p, const Quantity *q, const double *x) {
+    Subject *s = p->s;
+    const double *u = p->us[q->u].u, *v = p->vs[q->v].u;
+    bool fwd = q->part != PART_bwd, bwd = q->part == PART_bwd || q->part == PART_identity;
+    const char *wrong = fwd ? gradcheck_call_fwd(p->check, s, x, u, p->y, p->dy) : NULL;
+    if (!wrong && bwd) wrong = gradcheck_call_bwd(p->check, s, x, v, p->dx);
+    if (wrong) return (double)NAN;
+    switch (q->part) {
+    case PART_value: return p->y[q->output];
+    case PART_fwd: return p->dy[q->output];
+    case PART_bwd: return dot(p->dx, u, s->ninputs);
+    case PART_identity: return dot(p->dx, u, s->ninputs) - dot(p->dy, v, s->noutputs);
+    case PARTS: break;
+    }
+    return 0;
+}
+
+/* The point again, changed by rounding errors. */
+static const double *jittered(Probe *p, int index) {
+    Subject *s = p->s;
+    if (p->jitter[index]) return p->jitter[index];
+    double *x = p->jitter[index] = arena_copy(p->scratch, p->x, sizeof(double) * (size_t)s->nin);
+    for (int i = 0; i < s->slots.count; i++) {
+        const Slot *slot = &s->slots.at[i];
+        if (slot->in < 0 || slot->kind < TYPE_half) continue;
+        double change = p->epsilon * sign(&p->random) * (double)(1 + (gradcheck_random(&p->random) & 1));
+        x[slot->in] = gradcheck_round(slot->kind, x[slot->in] * (1 + change));
+    }
+    return x;
+}
+
+static double noise_of(Probe *p, const Quantity *q, double got) {
+    double noise = 0;
+    for (int k = 0; k < MOST_JITTERS; k++) {
+        double change = fabs(compute(p, q, jittered(p, k)) - got);
+        if (!(change <= noise)) noise = change;
+    }
+    return noise;
+}
+
+/* ---- judging */
+
+typedef struct Comparison {
+    Quantity q;
+    double got, wanted;
+    double scale; /* what the error is relative to */
+    double slack; /* absolute error that is nothing */
+} Comparison;
+
+static const char *direction_name(const Subject *s, const Direction *direction, bool is_input) {
+    return direction->only >= 0 ? slot_of(s, direction->only, is_input)->name : NULL;
+}
+
+static void tell(Probe *p, const Comparison *c, double error) {
+    Worst *worst = &p->worst[c->q.part];
+    bool by_output = c->q.part == PART_value || c->q.part == PART_fwd;
+    const char *input = c->q.part == PART_value ? NULL : direction_name(p->s, &p->us[c->q.u], true);
+    const char *output =
+        by_output ? slot_of(p->s, c->q.output, false)->name : direction_name(p->s, &p->vs[c->q.v], false);
+    bool single = output && (input || c->q.part == PART_value);
+    worst->error = fmax(worst->error, error);
+    bool better = single == worst->is_single ? error > worst->told : single && error > p->tolerance;
+    if (worst->x && !better) return;
+    *worst = (Worst){worst->error, error, single, c->got, c->wanted, input, output, p->x};
+}
+
+static void judge(Probe *p, const Comparison *c) {
+    double error = fabs(c->got - c->wanted), most = most_of(p->s->narrowest);
+    double scale = fmax(c->scale, fmax(fabs(c->got), fabs(c->wanted))) + c->slack / p->tolerance;
+    if (p->unusable) return;
+    double relative = error == 0 ? 0 : error / scale;
+    if (relative <= p->tolerance) {
+        tell(p, c, relative);
+        return;
+    }
+    if (!isfinite(c->got) && fabs(c->wanted) > most / 16) {
+        p->unusable = "its derivative is too large for its type";
+        return;
+    }
+    double noise = isfinite(c->got) ? noise_of(p, &c->q, c->got) : 0;
+    if (error <= p->tolerance * scale + 8 * noise || isnan(noise)) {
+        p->unusable = "rounding errors in its own precision are too large";
+        return;
+    }
+    tell(p, c, isfinite(c->got) ? relative : INFINITY);
+}
+
+/* ---- the three comparisons */
+
+static void compare_fwd(Probe *p, int k) {
+    Subject *s = p->s;
+    const Direction *direction = &p->us[k];
+    double *y = arena_array(p->scratch, double, s->noutputs),
+           *dy = arena_array(p->scratch, double, s->noutputs);
+    const char *wrong = gradcheck_call_fwd(p->check, s, p->x, direction->u, y, dy);
+    if (wrong) p->unusable = wrong;
+    for (int j = 0; j < s->noutputs && !p->unusable; j++) {
+        if (!isfinite(y[j])) p->unusable = "its result is too large for its type";
+        Comparison value = {.q = {PART_value, k, 0, j}, .got = y[j], .wanted = p->y0[j]};
+        value.slack = 4 * p->epsilon + 4 * least_of(s->narrowest);
+        if (k == 0) judge(p, &value);
+        Comparison c = {.q = {PART_fwd, k, 0, j},
+                        .got = dy[j],
+                        .wanted = direction->value[j],
+                        .scale = p->row[j] / 100,
+                        .slack = slack_of(p, direction, j) + 2 * direction->error[j]};
+        judge(p, &c);
+    }
+}
+
+static void compare_bwd(Probe *p, int k) {
+    Subject *s = p->s;
+    const double *v = p->vs[k].u;
+    double *dx = arena_array(p->scratch, double, s->ninputs);
+    const char *wrong = gradcheck_call_bwd(p->check, s, p->x, v, dx);
+    if (wrong) p->unusable = wrong;
+    for (int i = 0; i < p->nus && !p->unusable; i++) {
+        const Direction *direction = &p->us[i];
+        Comparison c = {.q = {PART_bwd, i, k, 0}, .scale = dot_of_sizes(v, p->row, s->noutputs) / 100};
+        c.got = dot(dx, direction->u, s->ninputs);
+        c.wanted = dot(v, direction->value, s->noutputs);
+        for (int j = 0; j < s->noutputs; j++)
+            c.slack += fabs(v[j]) * (slack_of(p, direction, j) + 2 * direction->error[j]);
+        judge(p, &c);
+    }
+}
+
+/* The mixed direction with the mixed cotangent: everything takes part. */
+static void compare_identity(Probe *p) {
+    Subject *s = p->s;
+    int i = p->nus - 1, k = p->nvs - 1;
+    const double *u = p->us[i].u, *v = p->vs[k].u;
+    Comparison c = {.q = {PART_identity, i, k, 0}};
+    c.got = compute(p, &c.q, p->x); /* the difference of both */
+    c.scale = dot_of_sizes(p->dy, v, s->noutputs) + dot_of_sizes(p->dx, u, s->ninputs);
+    for (int j = 0; j < s->noutputs; j++) c.slack += fabs(v[j]) * slack_of(p, &p->us[i], j);
+    judge(p, &c);
+}
+
+/* ---- samples */
+
+static void probe(Probe *p, int sample) {
+    Subject *s = p->s;
+    p->unusable = gradcheck_call_wide(p->check, s, p->x, HOLD_record, p->y0);
+    for (int j = 0; j < s->noutputs && !p->unusable; j++)
+        if (!isfinite(p->y0[j])) p->unusable = "its result is not finite";
+    if (p->unusable) return;
+    memset(p->row, 0, sizeof(double) * (size_t)s->noutputs);
+    p->us = make_directions(p, s->ninputs, sample, &p->nus);
+    p->vs = make_directions(p, s->noutputs, sample, &p->nvs);
+    for (int k = 0; k < p->nus && !p->unusable; k++) differentiate(p, &p->us[k]);
+    for (int k = 0; k < p->nus && s->fwd && !p->unusable; k++) compare_fwd(p, k);
+    for (int k = 0; k < p->nvs && s->bwd && !p->unusable; k++) compare_bwd(p, k);
+    if (s->fwd && s->bwd && !p->unusable) compare_identity(p);
+}
+
+/* Why points were of no use, and how often. */
+typedef struct Reasons {
+    const char *texts[8];
+    int counts[8];
+} Reasons;
+
+static void count_reason(Reasons *reasons, const char *text) {
+    int i = 0;
+    while (i < 7 && reasons->texts[i] && strcmp(reasons->texts[i], text) != 0) i++;
+    if (!reasons->texts[i]) reasons->texts[i] = text;
+    reasons->counts[i]++;
+}
+
+static const char *main_reason(const Reasons *reasons) {
+    int best = 0;
+    for (int i = 1; i < 8; i++)
+        if (reasons->counts[i] > reasons->counts[best]) best = i;
+    return reasons->texts[best];
+}
+
+typedef struct Run {
+    Check *check;
+    Subject *s;
+    SlopeGradcheckResult *result;
+    Worst worst[PARTS];
+    Reasons reasons;
+    double epsilon;
+    int64_t work;
+} Run;
+
+static void merge(Run *run, const Probe *p) {
+    for (int i = 0; i < PARTS; i++) {
+        const Worst *found = &p->worst[i];
+        Worst *worst = &run->worst[i];
+        if (!found->x) continue;
+        double error = fmax(worst->error, found->error);
+        bool better = found->is_single == worst->is_single
+                          ? found->told > worst->told
+                          : found->is_single && found->told > run->result->tolerance;
+        if (!worst->x || better) {
+            *worst = *found;
+            worst->x = arena_copy(run->check->arena, found->x, sizeof(double) * (size_t)run->s->nin);
+        }
+        worst->error = error;
+    }
+}
+
+/* Tries the point (NULL: one that is drawn). */
+static void try_point(Run *run, int attempt, const double *point) {
+    Subject *s = run->s;
+    Arena *scratch = arena_scratch(run->check->arena);
+    size_t outputs = (size_t)s->noutputs;
+    uint64_t name = hash_bytes(s->name, strlen(s->name), run->check->options->seed);
+    Probe p = {.check = run->check,
+               .s = s,
+               .scratch = scratch,
+               .tolerance = run->result->tolerance,
+               .epsilon = run->epsilon,
+               .random = {hash_mix(name, (uint64_t)attempt)},
+               .x = arena_array(scratch, double, s->nin),
+               .y0 = arena_array(scratch, double, outputs),
+               .y = arena_array(scratch, double, outputs),
+               .dy = arena_array(scratch, double, outputs),
+               .row = arena_array(scratch, double, outputs),
+               .dx = arena_array(scratch, double, s->ninputs)};
+    if (point) memcpy(p.x, point, sizeof(double) * (size_t)s->nin);
+    else draw(&p, attempt, p.x);
+    int64_t before = run->check->steps;
+    probe(&p, run->result->samples);
+    run->work += run->check->steps - before;
+    if (p.unusable) {
+        run->result->discarded++;
+        count_reason(&run->reasons, format_text(run->check->arena, "%s", p.unusable));
+    } else {
+        run->result->samples++;
+        merge(run, &p);
+    }
+    arena_free(scratch);
+}
+
+/* ---- verdicts */
+
+static const char *describe(const Run *run, PartKind part) {
+    Arena *arena = run->check->arena;
+    const Worst *worst = &run->worst[part];
+    Text text = {.arena = arena}, got = text, wanted = text;
+    text_float(&got, worst->got, WIDTH_float);
+    text_float(&wanted, worst->wanted, WIDTH_float);
+    const char *mode = part == PART_bwd ? "bwd_diff" : "fwd_diff";
+    const char *input = worst->input ? worst->input : "a mixed direction",
+               *output = worst->output ? worst->output : "a mixture";
+    if (part == PART_identity)
+        return format_text(arena, "fwd_diff and bwd_diff do not fit together: <u, J^T v> - <J u, v> is %s",
+                           got.at);
+    if (part == PART_value)
+        return format_text(arena, "fwd_diff: %s itself is %s, the function gives %s", output, got.at,
+                           wanted.at);
+    return format_text(arena, "%s: d %s / d %s is %s, differences give %s", mode, output, input, got.at,
+                       wanted.at);
+}
+
+static const char *point_text(const Run *run, const double *x, bool names) {
+    Text text = {.arena = run->check->arena};
+    for (int i = 0; i < run->s->slots.count; i++) {
+        const Slot *slot = &run->s->slots.at[i];
+        if (slot->in < 0) continue;
+        if (text.len) text_add(&text, names ? STR(", ") : STR(","));
+        if (names) text_printf(&text, "%s = ", slot->name);
+        if (slot->kind >= TYPE_half) text_float(&text, x[slot->in], (FloatWidth)(slot->kind - TYPE_half));
+        else text_printf(&text, "%lld", (long long)x[slot->in]);
+    }
+    return text.at;
+}
+
+static const char *join(Arena *arena, const char *a, const char *b) {
+    return a ? format_text(arena, "%s; %s", a, b) : b;
+}
+
+static void conclude(Run *run, int wanted) {
+    SlopeGradcheckResult *result = run->result;
+    Arena *arena = run->check->arena;
+    const char *reason = main_reason(&run->reasons);
+    const Worst *worst = &run->worst[0];
+    for (int i = 0; i < PARTS; i++) {
+        bool worse = run->worst[i].x && (!worst->x || run->worst[i].error > worst->error);
+        if (worse) worst = &run->worst[i];
+        if (!(run->worst[i].error > result->tolerance)) continue;
+        result->verdict = SLOPE_VERDICT_wrong;
+        bool follows = i == PART_identity && result->message; /* it says nothing new */
+        if (!follows) result->message = join(arena, result->message, describe(run, (PartKind)i));
+    }
+    if (worst->x)
+        result->point = point_text(run, worst->x, false), result->inputs = point_text(run, worst->x, true);
+    if (run->s->fwd && result->samples)
+        result->fwd_error = fmax(run->worst[PART_value].error, run->worst[PART_fwd].error);
+    if (run->s->bwd && result->samples) result->bwd_error = run->worst[PART_bwd].error;
+    if (run->s->fwd && run->s->bwd && result->samples)
+        result->identity_error = run->worst[PART_identity].error;
+    if (result->verdict == SLOPE_VERDICT_wrong) return;
+    if (!result->samples) result->verdict = SLOPE_VERDICT_unknown;
+    if (!result->samples)
+        result->message = format_text(arena, "none of %d points was of use: %s", result->discarded, reason);
+    else if (result->samples < wanted && run->work < WORK_LIMIT)
+        result->message = format_text(arena, "only %d of %d points were of use: %s", result->samples,
+                                      result->samples + result->discarded, reason);
+}
+
+static double default_tolerance(TypeKind narrowest) {
+    return narrowest == TYPE_half ? 2e-2 : narrowest == TYPE_float ? 1e-4 : 1e-6;
+}
+
+void gradcheck_subject(Check *check, Subject *s, SlopeGradcheckResult *result) {
+    const SlopeGradcheckOptions *options = check->options;
+    Run run = {.check = check, .s = s, .result = result, .epsilon = epsilon_of(s->narrowest)};
+    result->tolerance = options->tolerance > 0 ? options->tolerance : default_tolerance(s->narrowest);
+    int wanted = options->samples ? options->samples : DEFAULT_SAMPLES;
+    for (int i = 0; i < s->npoints; i++) try_point(&run, i, s->points[i]);
+    for (int i = 0; i < 10 * wanted + 20 && !s->npoints; i++) {
+        if (result->samples >= wanted || (run.work > WORK_LIMIT && result->samples > 0)) break;
+        try_point(&run, i, NULL);
+    }
+    conclude(&run, s->npoints ? s->npoints : wanted);
+}

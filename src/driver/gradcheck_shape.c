@@ -1,0 +1,382 @@
+/* Signatures taken apart: what are the inputs and outputs of a function, and where are they in memory, in the function
+ * itself, in its widened copy, and in the pairs and differentials of its derivatives. */
+#include "driver/gradcheck.h"
+
+#include <math.h>
+
+enum { BUFFER_ELEMENTS = 64, MOST_SLOTS = 100000 };
+
+/* ---- random numbers: splitmix64 */
+
+uint64_t gradcheck_random(Random *random) {
+    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+double gradcheck_uniform(Random *random, double low, double high) {
+    return low + (high - low) * (double)(gradcheck_random(random) >> 11) * 0x1p-53;
+}
+
+/* ---- scalars */
+
+double gradcheck_round(TypeKind kind, double value) {
+    if (kind == TYPE_half) return (double)half_to_float(half_from_double(value));
+    return kind == TYPE_float ? (double)(float)value : value;
+}
+
+void gradcheck_put(TypeKind kind, void *at, double value) {
+    uint16_t half = half_from_double(value);
+    float single = (float)value;
+    int64_t integer = fabs(value) < 0x1p63 ? (int64_t)value : 0;
+    uint8_t truth = value != 0;
+    switch (kind) {
+    case TYPE_double: memcpy(at, &value, 8); break;
+    case TYPE_float: memcpy(at, &single, 4); break;
+    case TYPE_half: memcpy(at, &half, 2); break;
+    case TYPE_bool: memcpy(at, &truth, 1); break;
+    case TYPE_int8:
+    case TYPE_uint8:
+        memcpy(at, &integer, 1);
+        break; /* little-endian, as is every machine that code is made for */
+    case TYPE_int16:
+    case TYPE_uint16: memcpy(at, &integer, 2); break;
+    case TYPE_int:
+    case TYPE_uint: memcpy(at, &integer, 4); break;
+    default: memcpy(at, &integer, 8); break;
+    }
+}
+
+double gradcheck_get(TypeKind kind, const void *at) {
+    uint16_t half;
+    float single;
+    double value;
+    switch (kind) {
+    case TYPE_double: memcpy(&value, at, 8); return value;
+    case TYPE_float: memcpy(&single, at, 4); return (double)single;
+    case TYPE_half: memcpy(&half, at, 2); return (double)half_to_float(half);
+    default: return 0; /* only derivatives and what has one are read */
+    }
+}
+
+/* ---- types */
+
+bool gradcheck_holds_pointer(const Type *type) {
+    if (type->kind == TYPE_pointer) return true;
+    if (type->kind == TYPE_array || type->kind == TYPE_buffer) return gradcheck_holds_pointer(type->args[0]);
+    if (type->kind != TYPE_record) return false;
+    for (int i = 0; i < type_record(type)->nfields; i++)
+        if (gradcheck_holds_pointer(type_record(type)->fields[i].type)) return true;
+    return false;
+}
+
+static bool holds_interface(Checker *checker, const Type *front) {
+    if (front->kind == TYPE_interface) return true;
+    if (front->kind == TYPE_pair || front->kind == TYPE_optional || front->kind == TYPE_tuple ||
+        front->kind == TYPE_array)
+        for (int i = 0; i < front->nargs; i++)
+            if (holds_interface(checker, front->args[i])) return true;
+    if (front->kind != TYPE_struct) return false;
+    DeclVec fields = check_all_fields(checker, front);
+    for (int i = 0; i < fields.count; i++)
+        if (holds_interface(checker, check_field_type(checker, front, fields.at[i]))) return true;
+    return false;
+}
+
+/* ---- slots */
+
+typedef struct Walk {
+    Check *check;
+    Subject *subject;
+    int argument;
+    bool in, out;
+} Walk;
+
+/* A part of an argument: its type in the three forms, and where it is in each. */
+typedef struct Part {
+    const Type *narrow, *wide, *diff; /* diff NULL: no derivative */
+    int64_t narrow_at, wide_at, diff_at;
+    const char *name;
+} Part;
+
+static void skip(Walk *w, const char *why) {
+    if (!w->subject->skip) w->subject->skip = why;
+}
+
+static void add_slot(Walk *w, const Part *part) {
+    Subject *s = w->subject;
+    bool diff = part->diff && type_is_float(part->narrow) && type_is_float(part->diff);
+    Slot slot = {.name = part->name,
+                 .kind = part->narrow->kind,
+                 .diff_kind = diff ? part->diff->kind : TYPE_void,
+                 .argument = w->argument,
+                 .narrow = part->narrow_at,
+                 .wide = part->wide_at,
+                 .diff = diff ? part->diff_at : -1};
+    slot.in = w->in ? s->nin++ : -1;
+    slot.input = diff && w->in ? s->ninputs++ : -1;
+    slot.output = diff && w->out ? s->noutputs++ : -1;
+    if (slot.input >= 0) vec_push(w->check->arena, &s->inputs, s->slots.count);
+    if (slot.output >= 0) vec_push(w->check->arena, &s->outputs, s->slots.count);
+    vec_push(w->check->arena, &s->slots, slot);
+    if (s->slots.count > MOST_SLOTS) skip(w, "it has too many parameters to be checked");
+}
+
+static void walk(Walk *w, const Part *part);
+
+static int64_t stride_of(const Type *type) { return type ? type_element_stride(type, LAYOUT_scalar) : 0; }
+
+static void walk_elements(Walk *w, const Part *part, int64_t count) {
+    Arena *arena = w->check->arena;
+    int64_t strides[3] = {stride_of(part->narrow), stride_of(part->wide), stride_of(part->diff)};
+    bool lanes = part->narrow->kind == TYPE_vector && count <= 4;
+    for (int64_t i = 0; i < count && !w->subject->skip; i++) {
+        Part element = {.narrow = part->narrow->args[0],
+                        .wide = part->wide->args[0],
+                        .diff = part->diff ? part->diff->args[0] : NULL,
+                        .narrow_at = part->narrow_at + i * strides[0],
+                        .wide_at = part->wide_at + i * strides[1],
+                        .diff_at = part->diff_at + i * strides[2]};
+        element.name = lanes ? format_text(arena, "%s.%c", part->name, "xyzw"[i])
+                             : format_text(arena, "%s[%d]", part->name, (int)i);
+        walk(w, &element);
+    }
+}
+
+/* Field of the differential for each field; NULL: it is not made field by field. */
+static const int *field_map(Walk *w, const Part *part) {
+    Module *m = w->check->widener.module;
+    Record *record = type_record(part->narrow);
+    if (!record->has_diff && m->hooks.complete_record) m->hooks.complete_record(m->hooks.user, record);
+    if (record->diff.differential != part->diff || part->diff->kind != TYPE_record || !record->diff.field_map)
+        return NULL;
+    const Record *target = type_record(part->diff);
+    bool *covered = arena_array(w->check->arena, bool, target->nfields + 1);
+    for (int i = 0; i < record->nfields; i++)
+        if (record->diff.field_map[i] >= 0) covered[record->diff.field_map[i]] = true;
+    for (int i = 0; i < target->nfields; i++)
+        if (!covered[i]) return NULL;
+    return record->diff.field_map;
+}
+
+static void walk_fields(Walk *w, const Part *part) {
+    Arena *arena = w->check->arena;
+    const Record *record = type_record(part->narrow), *wide = type_record(part->wide);
+    const int *map = part->diff ? field_map(w, part) : NULL;
+    if (part->diff && !map)
+        skip(w, format_text(arena, "the Differential of %s is not made field by field", record->name->text));
+    for (int i = 0; i < record->nfields && !w->subject->skip; i++) {
+        int to = map ? map[i] : -1;
+        const Field *field = &record->fields[i];
+        Part inner = {.narrow = field->type,
+                      .wide = wide->fields[i].type,
+                      .narrow_at = part->narrow_at + type_field_offset(part->narrow, i, LAYOUT_scalar),
+                      .wide_at = part->wide_at + type_field_offset(part->wide, i, LAYOUT_scalar),
+                      .name = format_text(arena, "%s.%s", part->name, field->name->text)};
+        if (to >= 0) {
+            inner.diff = type_record(part->diff)->fields[to].type;
+            inner.diff_at = part->diff_at + type_field_offset(part->diff, to, LAYOUT_scalar);
+        }
+        walk(w, &inner);
+    }
+}
+
+static void walk(Walk *w, const Part *part) {
+    const Type *type = part->narrow;
+    if (w->subject->skip) return;
+    if (type_is_scalar(type)) add_slot(w, part);
+    else if (type->kind == TYPE_vector) walk_elements(w, part, type_count(type));
+    else if (type->kind == TYPE_array) walk_elements(w, part, type_length(type));
+    else if (type->kind == TYPE_record) walk_fields(w, part);
+    else if (type->kind == TYPE_buffer && !gradcheck_holds_pointer(type)) {
+        Hole hole = {.argument = w->argument, .narrow = part->narrow_at, .wide = part->wide_at};
+        vec_push(w->check->arena, &w->subject->holes, hole);
+    } else if (type->kind != TYPE_void)
+        skip(w, format_text(w->check->arena, "'%s' is a pointer", part->name));
+}
+
+/* ---- arguments */
+
+static bool is_result(const Param *param) { return (param->flags & PARAM_RESULT) != 0; }
+
+static void add_argument(Check *check, Subject *s, Argument argument, const char *name) {
+    if (argument.pair) {
+        argument.diff = type_record(argument.pair)->fields[1].type;
+        argument.p_at = type_field_offset(argument.pair, 0, LAYOUT_scalar);
+        argument.d_at = type_field_offset(argument.pair, 1, LAYOUT_scalar);
+    }
+    Walk w = {check, s, s->arguments.count, argument.dir != DIR_out, argument.dir != DIR_in};
+    vec_push(check->arena, &s->arguments, argument);
+    Part part = {.narrow = argument.type, .wide = argument.wide, .diff = argument.diff, .name = name};
+    walk(&w, &part);
+}
+
+static const Type *param_type(const Func *func, int index) {
+    return func && index < func->nparams ? func->params[index].type : NULL;
+}
+
+/* The parameters of derivatives stand in the order of those of the function, see the rules of fwd_diff and bwd_diff. */
+static void add_params(Check *check, Subject *s) {
+    const Func *func = s->func;
+    int fwd_at = s->fwd && s->fwd->nparams && is_result(&s->fwd->params[0]), bwd_at = 0;
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        bool diff = (param->flags & PARAM_DIFF) != 0;
+        if (is_result(param)) continue;
+        const Type *in_fwd = param_type(s->fwd, fwd_at), *in_bwd = param_type(s->bwd, bwd_at);
+        Argument argument = {
+            .name = param->name, .type = param->type, .wide = s->wide->params[i].type, .dir = param->dir};
+        fwd_at++;
+        if (param->dir != DIR_out || diff) bwd_at++;
+        if (diff && param->dir == DIR_out && !in_fwd) argument.diff = in_bwd;
+        else if (diff) argument.pair = in_fwd ? in_fwd : in_bwd;
+        add_argument(check, s, argument, param->name ? param->name->text : "_");
+    }
+    bool by_address = func->nparams && is_result(&func->params[0]);
+    if (!by_address && !func->nresults) return;
+    bool diff =
+        by_address ? (func->params[0].flags & PARAM_DIFF) != 0 : (func->flags & FUNC_RESULT_DIFF) != 0;
+    Argument result = {.type = by_address ? func->params[0].type : func->results[0],
+                       .wide = by_address ? s->wide->params[0].type : s->wide->results[0],
+                       .dir = DIR_out,
+                       .is_result = true};
+    if (diff && s->fwd) result.pair = s->fwd->params[0].type;
+    else if (diff) result.diff = param_type(s->bwd, bwd_at);
+    add_argument(check, s, result, "result");
+}
+
+static const char *front_trouble(Check *check, const Subject *s) {
+    Checker *checker = check->program->unit->checker;
+    FuncSig sig = check_signature_of(checker, s->decl, s->subst, s->modes, s->nmodes, false);
+    if (sig.has_this && holds_interface(checker, sig.this_type)) return "'this' is an interface value";
+    for (int i = 0; i < sig.nparams; i++) {
+        const ParamSig *param = &sig.params[i];
+        const char *name = param->name ? param->name->text : "_";
+        if (param->type->kind == TYPE_function) return format_text(check->arena, "'%s' is a function", name);
+        if (holds_interface(checker, param->type))
+            return format_text(check->arena, "'%s' is an interface value", name);
+    }
+    return holds_interface(checker, sig.result) ? "the result is an interface value" : NULL;
+}
+
+static const char *pointer_trouble(Check *check, const Func *func) {
+    for (int i = 0; i < func->nparams; i++)
+        if (func->params[i].flags & PARAM_PTR_DIFF)
+            return format_text(check->arena, "'%s' is of a differentiable pointer type",
+                               func->params[i].name->text);
+    return NULL;
+}
+
+void gradcheck_shape(Check *check, Subject *s) {
+    if (!s->skip) s->skip = front_trouble(check, s);
+    if (!s->skip) s->skip = pointer_trouble(check, s->func);
+    if (s->skip) return;
+    add_params(check, s);
+    if (s->skip) return;
+    if (s->ninputs == 0) s->skip = "no parameter of it is differentiable";
+    else if (s->noutputs == 0) s->skip = "no result of it is differentiable";
+}
+
+/* ---- memory and data */
+
+static char *take(Check *check, const Type *type) {
+    return type ? arena_take(check->arena, (size_t)type_layout(type, LAYOUT_scalar).stride + 16) : NULL;
+}
+
+static void fill(Check *check, const Type *type, LayoutRules rules, char *at);
+
+static RtBuffer make_buffer(Check *check, const Type *element) {
+    uint64_t stride = element->kind == TYPE_void ? 4 : (uint64_t)type_layout(element, LAYOUT_scalar).stride;
+    uint64_t count = BUFFER_ELEMENTS;
+    RtBuffer buffer = runtime_buffer_new(count, stride);
+    if (!buffer.data) trap_spring(&check->session->trap, TRAP_memory, "out of memory");
+    size_t size = (size_t)(count * stride);
+    Restored restored = {.data = buffer.data, .size = size, .is_buffer = true};
+    for (uint64_t i = 0; i < count; i++) {
+        char *at = (char *)buffer.data + i * stride;
+        if (element->kind == TYPE_void)
+            gradcheck_put(TYPE_float, at, gradcheck_uniform(&check->random, 0.25, 2));
+        else fill(check, element, LAYOUT_scalar, at);
+    }
+    restored.pristine = arena_copy(check->arena, buffer.data, size);
+    vec_push(check->arena, &check->restored, restored);
+    return (RtBuffer){buffer.data, element->kind == TYPE_void ? count * stride : count};
+}
+
+static double data_value(Check *check, TypeKind kind) {
+    if (kind >= TYPE_half) return gradcheck_uniform(&check->random, 0.25, 2);
+    return (double)(gradcheck_random(&check->random) % (kind == TYPE_bool ? 2 : 4));
+}
+
+static void fill(Check *check, const Type *type, LayoutRules rules, char *at) {
+    if (type_is_scalar(type)) gradcheck_put(type->kind, at, data_value(check, type->kind));
+    else if (type->kind == TYPE_vector || type->kind == TYPE_array) {
+        int64_t count = type->kind == TYPE_vector ? type_count(type) : type_length(type);
+        for (int64_t i = 0; i < count; i++)
+            fill(check, type->args[0], rules, at + i * type_element_stride(type, rules));
+    } else if (type->kind == TYPE_record)
+        for (int i = 0; i < type_record(type)->nfields; i++)
+            fill(check, type_record(type)->fields[i].type, rules, at + type_field_offset(type, i, rules));
+    else if (type->kind == TYPE_buffer) {
+        RtBuffer buffer = make_buffer(check, type->args[0]);
+        memcpy(at, &buffer, sizeof buffer);
+    }
+}
+
+/* The type of the buffer at an offset of an argument. */
+static const Type *buffer_at(const Type *type, int64_t offset) {
+    while (type->kind != TYPE_buffer) {
+        if (type->kind == TYPE_array) {
+            offset %= type_element_stride(type, LAYOUT_scalar);
+            type = type->args[0];
+            continue;
+        }
+        int field = type_record(type)->nfields - 1;
+        while (type_field_offset(type, field, LAYOUT_scalar) > offset) field--;
+        offset -= type_field_offset(type, field, LAYOUT_scalar);
+        type = type_record(type)->fields[field].type;
+    }
+    return type;
+}
+
+void gradcheck_make_memory(Check *check, Subject *s) {
+    for (int i = 0; i < s->arguments.count; i++) {
+        Argument *argument = &s->arguments.at[i];
+        argument->narrow_memory = take(check, argument->type);
+        argument->wide_memory = take(check, argument->wide);
+        argument->pair_memory = take(check, argument->pair);
+        argument->diff_memory = take(check, argument->diff);
+    }
+    for (int i = 0; i < s->holes.count; i++) {
+        Hole *hole = &s->holes.at[i];
+        const Type *type = buffer_at(s->arguments.at[hole->argument].type, hole->narrow);
+        hole->buffer = make_buffer(check, type->args[0]);
+    }
+}
+
+static bool is_set_by_user(const Check *check, const Global *global) {
+    for (int i = 0; i < check->program->uniforms.count; i++) {
+        const Uniform *uniform = check->program->uniforms.at[i];
+        if (uniform->global != global) continue;
+        int64_t size = type_layout(uniform->type, uniform->rules).size;
+        for (int64_t k = 0; k < size; k++)
+            if (uniform->data[k]) return true;
+    }
+    return false;
+}
+
+void gradcheck_fill_uniforms(Check *check, const WidenSurvey *survey) {
+    for (int i = 0; i < survey->globals.count; i++) {
+        Global *global = survey->globals.at[i];
+        LayoutRules rules = (LayoutRules)global->layout;
+        if (global->kind != GLOBAL_uniform || map_has(&check->filled, PTR_KEY(global))) continue;
+        map_put(check->arena, &check->filled, PTR_KEY(global), check);
+        char *address = driver_uniform_address(check->program, global);
+        if (!address || is_set_by_user(check, global)) continue;
+        fill(check, global->type, rules, address);
+        Restored restored = {.data = address, .size = (size_t)type_layout(global->type, rules).size};
+        restored.pristine = arena_copy(check->arena, address, restored.size);
+        vec_push(check->arena, &check->restored, restored);
+    }
+}

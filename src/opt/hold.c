@@ -1,0 +1,401 @@
+/* Code to be differentiated numerically: held where derivatives do not flow, and stopped where it would not end.
+ *
+ * Differences of a function are its derivative only if the function moves as its derivative does. Where the source cuts
+ * the derivative (detach, no_diff, a callee that is not differentiable) the function has to stand still: so the first
+ * run, at the point itself, records every such value, and the runs beside it take the values from the record, in the
+ * same order. What is cut is what autodiff cuts:
+ *   - the result of detach, and what a copy under no_diff writes;
+ *   - everything that a call returns or writes if no derivative flows through it: a call under no_diff, or of a function
+ *     that is not differentiable, or only treated as if it were;
+ *   - arguments for parameters that are not differentiable, and results and output parameters that are not;
+ *   - the bits of a number, as an integer.
+ * A function whose derivatives the user wrote is not looked into: its derivative is that of all it does.
+ *
+ * Steps of loops are counted, and so is the depth of recursion; a run that goes too far is ended with abort. Square
+ * roots of almost nothing are noted, since the library's derivative is not the true one there.
+ *
+ * The record and the counts are memory of the host; a uniform of type HoldState leads to them. */
+#include "opt/opt.h"
+
+enum { STEP_LIMIT = 2000000, DEPTH_LIMIT = 1000 };
+
+typedef struct HeldFunc {
+    Func *func;
+    bool busy;   /* being visited: a call to it is recursion */
+    bool values; /* its own derivative is taken: hold values in it */
+} HeldFunc;
+
+typedef struct Holder {
+    Module *m;
+    Map funcs; /* Func -> HeldFunc */
+    VEC(HeldFunc *) order;
+    Map recursive; /* calls that close a circle */
+    Global *state;
+    Func *value, *step, *enter, *leave, *root; /* made when first needed */
+    HeldFunc *current;
+} Holder;
+
+/* ---- what flows where */
+
+/* Does a function of this kind have its derivative made from its body, in some mode? */
+static bool is_derived(const Func *func) {
+    const Custom *custom = &func->custom;
+    bool both = custom->fwd && (custom->bwd || (custom->fwd->flags & FUNC_TRANSPOSABLE));
+    if (func->flags & FUNC_GENERATED) return true;
+    if ((func->flags & FUNC_TREAT_AS_DIFF) || both) return false;
+    return (func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
+}
+
+static bool is_plain_call(const Inst *call) {
+    const Func *callee = call->callee;
+    if (call->flag) return true;
+    return !callee->custom.fwd && !callee->custom.bwd && !is_derived(callee);
+}
+
+static HeldFunc *held_of(Holder *h, const Func *func) { return map_get(&h->funcs, PTR_KEY(func)); }
+
+static void visit(Holder *h, Func *func);
+
+static void visit_call(void *user, Inst *inst) {
+    Holder *h = user;
+    if (inst->op != OP_call) return;
+    HeldFunc *callee = held_of(h, inst->callee);
+    if (!callee) visit(h, inst->callee);
+    else if (callee->busy) map_put(h->m->arena, &h->recursive, PTR_KEY(inst), inst);
+}
+
+static void visit(Holder *h, Func *func) {
+    HeldFunc *held = arena_new(h->m->arena, HeldFunc);
+    *held = (HeldFunc){.func = func, .busy = true};
+    map_put(h->m->arena, &h->funcs, PTR_KEY(func), held);
+    vec_push(h->m->arena, &h->order, held);
+    if (func->body) region_walk(func->body, visit_call, h);
+    held->busy = false;
+}
+
+static void spread(Holder *h, HeldFunc *held);
+
+static void spread_call(void *user, Inst *inst) {
+    Holder *h = user;
+    if (inst->op == OP_call && !is_plain_call(inst)) spread(h, held_of(h, inst->callee));
+}
+
+static void spread(Holder *h, HeldFunc *held) {
+    if (held->values || !is_derived(held->func)) return;
+    held->values = true;
+    if (held->func->body) region_walk(held->func->body, spread_call, h);
+}
+
+/* ---- the state, as code sees it */
+
+static const Type *basic(const Holder *h, TypeKind kind) { return type_basic(h->m->types, kind); }
+static Val *int64(const Holder *h, int64_t value) { return ir_const_int(h->m, basic(h, TYPE_int64), value); }
+
+static Global *make_state(Holder *h) {
+    Types *types = h->m->types;
+    const Type *word = basic(h, TYPE_int64);
+    const Field fields[] = {{name_from(h->m->names, "values"), type_pointer(types, basic(h, TYPE_double))},
+                            {name_from(h->m->names, "counts"), type_pointer(types, word)},
+                            {name_from(h->m->names, "room"), word},
+                            {name_from(h->m->names, "replay"), word}};
+    Record *record = record_new(types, name_from(h->m->names, "HoldState"));
+    record->fields = arena_copy(h->m->arena, fields, sizeof fields);
+    record->nfields = (int)(sizeof fields / sizeof *fields);
+    record->has_diff = true; /* none */
+    vec_push(h->m->arena, &h->m->records, record);
+    return global_new(h->m, GLOBAL_uniform, "hold.state", record->type);
+}
+
+static Val *state_field(const Holder *h, Builder *b, int field) {
+    return build_load(b, build_field(b, build_global(b, h->state), field));
+}
+
+static Val *count_address(const Holder *h, Builder *b, HoldCount count) {
+    return build_offset(b, state_field(h, b, 1), int64(h, count));
+}
+
+/* Adds to a count; gives what it was. */
+static Val *bump(const Holder *h, Builder *b, HoldCount count, int by) {
+    Val *address = count_address(h, b, count), *was = build_load(b, address);
+    build_store(b, address, build_binary(b, OP_add, was, int64(h, by)));
+    return was;
+}
+
+static Func *new_function(Holder *h, const char *name, const Type *param, const Type *result) {
+    Func *func = func_new(h->m, name);
+    Param params[] = {{.name = name_from(h->m->names, "x"), .type = param}};
+    if (param) func_set_params(func, params, 1);
+    if (result) func_set_results(func, &result, 1);
+    func->flags |= FUNC_NOINLINE | FUNC_LOWERED;
+    func_begin(func);
+    return func;
+}
+
+static void mark_trouble(const Holder *h, Builder *b, HoldTrouble trouble) {
+    Val *address = count_address(h, b, HOLD_trouble);
+    build_store(b, address, build_binary(b, OP_or, build_load(b, address), int64(h, trouble)));
+}
+
+/* ---- hold.value(x): x, recorded; or what was recorded in its place */
+
+static Val *record_or_replay(Holder *h, Builder *b, Val *index, Val *x) {
+    const Type *real = basic(h, TYPE_double);
+    Val *place = build_offset(b, state_field(h, b, 0), index);
+    Inst *either = build_if(b, build_binary(b, OP_ne, state_field(h, b, 3), int64(h, 0)), &real, 1);
+    Builder replay = build_at_end(either->regions[0]), record = build_at_end(either->regions[1]);
+    Val *old = build_load(&replay, place);
+    build_yield(&replay, &old, 1);
+    build_store(&record, place, x);
+    build_yield(&record, &x, 1);
+    return either->results[0];
+}
+
+static Func *value_function(Holder *h) {
+    if (h->value) return h->value;
+    const Type *real = basic(h, TYPE_double);
+    h->value = new_function(h, "hold.value", real, real);
+    Builder b = build_at_end(h->value->body);
+    Val *x = h->value->body->params[0], *index = bump(h, &b, HOLD_values, 1);
+    Inst *fits = build_if(&b, build_binary(&b, OP_lt, index, state_field(h, &b, 2)), &real, 1);
+    Builder inside = build_at_end(fits->regions[0]), beyond = build_at_end(fits->regions[1]);
+    Val *held = record_or_replay(h, &inside, index, x);
+    build_yield(&inside, &held, 1);
+    mark_trouble(h, &beyond, HOLD_too_many);
+    build_yield(&beyond, &x, 1);
+    build_return(&b, fits->results, 1);
+    return h->value;
+}
+
+static Val *hold_scalar(Holder *h, Builder *b, Val *x) {
+    const Type *type = x->type, *word = basic(h, TYPE_int64), *real = basic(h, TYPE_double);
+    if (!type_is_float(type)) x = build_bitcast(b, build_convert(b, x, word), real);
+    x = build_call(b, value_function(h), &x, 1)->results[0];
+    return type_is_float(type) ? x : build_convert(b, build_bitcast(b, x, word), type);
+}
+
+static Val *hold(Holder *h, Builder *b, Val *x) {
+    if (type_is_scalar(x->type)) return hold_scalar(h, b, x);
+    int count = type_count(x->type);
+    Val **lanes = arena_array(h->m->arena, Val *, count);
+    for (int i = 0; i < count; i++) lanes[i] = hold_scalar(h, b, build_extract_lane(b, x, i));
+    return build_vec(b, x->type, lanes);
+}
+
+static bool is_real(const Type *type) {
+    return type_is_float(type) || (type->kind == TYPE_vector && type_is_float(type->args[0]));
+}
+
+/* ---- objects in memory */
+
+static void hold_object(Holder *h, Builder *b, Val *at);
+
+static void hold_elements(Holder *h, Builder *b, Val *at) {
+    Val *start = int64(h, 0), *end = int64(h, type_length(at->type->args[0]));
+    Inst *loop = build_loop(b, &start, 1, false);
+    Builder condition = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
+    Val *more = build_binary(&condition, OP_lt, loop->regions[0]->params[0], end);
+    build_yield(&condition, &more, 1);
+    hold_object(h, &body, build_elem(&body, at, loop->regions[1]->params[0], true));
+    Val *next = build_binary(&body, OP_add, loop->regions[1]->params[0], int64(h, 1));
+    build_yield(&body, &next, 1);
+}
+
+static bool has_reals(const Type *type) {
+    if (type->kind == TYPE_array) return has_reals(type->args[0]);
+    if (type->kind != TYPE_record) return is_real(type);
+    for (int i = 0; i < type_record(type)->nfields; i++)
+        if (has_reals(type_record(type)->fields[i].type)) return true;
+    return false;
+}
+
+static void hold_object(Holder *h, Builder *b, Val *at) {
+    const Type *type = at->type->args[0];
+    if (!has_reals(type)) return;
+    if (type->kind == TYPE_array) hold_elements(h, b, at);
+    else if (type->kind != TYPE_record) build_store(b, at, hold(h, b, build_load(b, at)));
+    else
+        for (int i = 0; i < type_record(type)->nfields; i++) hold_object(h, b, build_field(b, at, i));
+}
+
+/* ---- limits */
+
+static void abort_if(Builder *b, Val *condition, Str text) {
+    Inst *inst = build_if(b, condition, NULL, 0);
+    Builder then = build_at_end(inst->regions[0]), otherwise = build_at_end(inst->regions[1]);
+    build_inst(&then, OP_abort, NULL, 0, 0, 0)->text = text;
+    build_yield(&then, NULL, 0);
+    build_yield(&otherwise, NULL, 0);
+}
+
+static Func *counting_function(Holder *h, const char *name, HoldCount count, int limit, Str text) {
+    Func *func = new_function(h, name, NULL, NULL);
+    Builder b = build_at_end(func->body);
+    Val *was = bump(h, &b, count, limit ? 1 : -1);
+    if (limit) abort_if(&b, build_binary(&b, OP_lt, int64(h, limit), was), text);
+    build_return(&b, NULL, 0);
+    return func;
+}
+
+static void count_steps(Holder *h, Inst *loop) {
+    Builder b = build_before(loop->regions[0]->last);
+    if (!h->step)
+        h->step = counting_function(h, "hold.step", HOLD_steps, STEP_LIMIT, STR("it runs on and on"));
+    build_call(&b, h->step, NULL, 0);
+}
+
+static void count_depth(Holder *h, Inst *call) {
+    Builder before = build_before(call), after = build_before(call->next);
+    if (!h->enter)
+        h->enter =
+            counting_function(h, "hold.enter", HOLD_depth, DEPTH_LIMIT, STR("it calls itself on and on"));
+    if (!h->leave) h->leave = counting_function(h, "hold.leave", HOLD_depth, 0, STR(""));
+    build_call(&before, h->enter, NULL, 0);
+    build_call(&after, h->leave, NULL, 0);
+}
+
+/* ---- square roots */
+
+static Func *root_function(Holder *h) {
+    if (h->root) return h->root;
+    const Type *real = basic(h, TYPE_double);
+    h->root = new_function(h, "hold.root", real, NULL);
+    Builder b = build_at_end(h->root->body);
+    Val *small = build_binary(&b, OP_lt, h->root->body->params[0], ir_const_real(h->m, real, 1.01e-7));
+    Inst *inst = build_if(&b, small, NULL, 0);
+    Builder then = build_at_end(inst->regions[0]), otherwise = build_at_end(inst->regions[1]);
+    mark_trouble(h, &then, HOLD_small_root);
+    build_yield(&then, NULL, 0);
+    build_yield(&otherwise, NULL, 0);
+    build_return(&b, NULL, 0);
+    return h->root;
+}
+
+static void watch_root(Holder *h, Inst *inst) {
+    Builder b = build_before(inst);
+    Val *x = ir_resolve(inst->args[0]);
+    for (int i = 0; i < type_count(x->type); i++) {
+        Val *lane = x->type->kind == TYPE_vector ? build_extract_lane(&b, x, i) : x;
+        build_call(&b, root_function(h), &lane, 1);
+    }
+}
+
+/* ---- instructions */
+
+static void replace_held(Holder *h, Inst *inst, Val *x) {
+    Builder b = build_before(inst);
+    inst->results[0]->forward = hold(h, &b, x);
+    inst_remove(inst);
+}
+
+/* Derivatives do not enter through this parameter. */
+static void hold_argument(Holder *h, Inst *call, int index) {
+    const Param *param = &call->callee->params[index];
+    Val *given = ir_resolve(call->args[index]);
+    Builder b = build_before(call);
+    if (!(param->flags & PARAM_BY_ADDRESS)) {
+        if (is_real(given->type)) call->args[index] = hold(h, &b, given);
+        return;
+    }
+    if (param->dir == DIR_out || !has_reals(param->type)) return;
+    Val *object = given;
+    if (param->dir == DIR_in) {
+        object = call->args[index] = build_var(&b, param->type, param->name, true);
+        bool simple = param->type->kind != TYPE_record && param->type->kind != TYPE_array;
+        if (simple) build_store(&b, object, build_load(&b, given));
+        else build_copy(&b, object, given);
+    }
+    hold_object(h, &b, object);
+}
+
+/* Does a derivative come out of a call through its results by value? */
+static bool results_flow(const Inst *call) {
+    return !is_plain_call(call) && (call->callee->flags & (FUNC_RESULT_DIFF | FUNC_GENERATED));
+}
+
+/* What a call returns, held: the call is made anew, and the old results are replaced. */
+static Inst *hold_results(Holder *h, Inst *call) {
+    Builder b = build_before(call);
+    Inst *again = build_call(&b, call->callee, call->args, call->nargs);
+    again->flag = call->flag;
+    for (int i = 0; i < call->nresults; i++) {
+        Val *result = again->results[i];
+        call->results[i]->forward = is_real(result->type) ? hold(h, &b, result) : result;
+    }
+    inst_remove(call);
+    return again;
+}
+
+/* Memory that a call writes and that no derivative flows into. */
+static void hold_outputs(Holder *h, Inst *call) {
+    Builder b = build_before(call->next);
+    for (int i = 0; i < call->nargs; i++) {
+        const Param *param = &call->callee->params[i];
+        bool written = (param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in;
+        bool flows = (param->flags & PARAM_DIFF) && !is_plain_call(call);
+        if (written && !flows) hold_object(h, &b, ir_resolve(call->args[i]));
+    }
+}
+
+static void hold_call(Holder *h, Inst *call) {
+    bool recursive = map_has(&h->recursive, PTR_KEY(call)), plain = is_plain_call(call);
+    bool generated = (call->callee->flags & FUNC_GENERATED) != 0; /* everything flows through these */
+    if (h->current->values && (plain || !generated)) {
+        for (int i = 0; i < call->nargs && !plain; i++)
+            if (!(call->callee->params[i].flags & PARAM_DIFF)) hold_argument(h, call, i);
+        hold_outputs(h, call);
+        if (call->nresults && !results_flow(call)) call = hold_results(h, call);
+    }
+    if (recursive) count_depth(h, call);
+}
+
+static void hold_region(Holder *h, Region *region);
+
+static void hold_inst(Holder *h, Inst *inst) {
+    bool values = h->current->values;
+    for (int i = 0; i < inst->nregions; i++) hold_region(h, inst->regions[i]);
+    switch ((Op)inst->op) {
+    case OP_detach:
+        if (values && is_real(inst->results[0]->type)) replace_held(h, inst, ir_resolve(inst->args[0]));
+        break;
+    case OP_copy:
+        if (values && inst->flag) {
+            Builder b = build_before(inst->next);
+            hold_object(h, &b, ir_resolve(inst->args[0]));
+        }
+        break;
+    case OP_bitcast:
+        if (values && is_real(ir_resolve(inst->args[0])->type) && !is_real(inst->results[0]->type)) {
+            Builder b = build_before(inst);
+            Val *bits = build_bitcast(&b, ir_resolve(inst->args[0]), inst->results[0]->type);
+            replace_held(h, inst, bits);
+        }
+        break;
+    case OP_sqrt: watch_root(h, inst); break;
+    case OP_call: hold_call(h, inst); break;
+    case OP_loop: count_steps(h, inst); break;
+    default: break;
+    }
+}
+
+static void hold_region(Holder *h, Region *region) {
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        hold_inst(h, inst);
+    }
+}
+
+Global *opt_hold(Module *module, Func *const *roots, int nroots) {
+    Holder h = {.m = module};
+    h.state = make_state(&h);
+    for (int i = 0; i < nroots; i++)
+        if (!held_of(&h, roots[i])) visit(&h, roots[i]);
+    for (int i = 0; i < nroots; i++) spread(&h, held_of(&h, roots[i]));
+    for (int i = 0; i < h.order.count; i++) {
+        h.current = h.order.at[i];
+        if (!h.current->func->body) continue;
+        hold_region(&h, h.current->func->body);
+        h.current->func->flags &= ~(uint32_t)FUNC_PURE;
+        ir_resolve_func(h.current->func);
+    }
+    return h.state;
+}

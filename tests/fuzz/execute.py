@@ -1,0 +1,77 @@
+"""Runs modules of generated programs and says what is wrong with which program."""
+import re
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from harness import FAILURES, module_text
+
+
+class Result:
+    """What one program did at one level of optimisation."""
+    def __init__(self, failure=None, detail="", rough=0, unfit=0, good=0, size=0.0, digest=0.0):
+        self.failure, self.detail = failure, detail    # failure: None, or the kind of it
+        self.rough, self.unfit, self.good = rough, unfit, good
+        self.size, self.digest = size, digest
+
+
+class Executor:
+    def __init__(self, slope, seconds=20, samples=5):
+        self.slope, self.seconds, self.samples = slope, seconds, samples
+        self.folder = tempfile.TemporaryDirectory(prefix="slope-fuzz-")
+        self.count = 0
+
+    def run(self, programs, level):
+        """Results by number. A module that does not run is divided until the culprits are found."""
+        output, failure, detail = self.execute(module_text(programs, self.samples), level, len(programs))
+        results = {}
+        for line in output.splitlines():
+            self.read_line(line, programs, results)
+        if failure is None and len(results) == len(programs):
+            return results
+        if len(programs) == 1:
+            number = next(iter(programs))
+            return {number: Result(failure or "no result", detail)}
+        numbers = list(programs)
+        middle = len(numbers) // 2
+        results = {}
+        for part in (numbers[:middle], numbers[middle:]):
+            results.update(self.run({n: programs[n] for n in part}, level))
+        return results
+
+    def execute(self, text, level, count):
+        self.count += 1
+        path = Path(self.folder.name) / f"m{self.count % 64}.slang"
+        path.write_text(text)
+        command = [str(self.slope), "run", "-w", "--error-limit", "3", "--threads", "1", f"-O{level}", str(path)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=self.seconds + 2 * count)
+        except subprocess.TimeoutExpired:
+            return "", "takes too long", ""
+        if done.returncode == 0:
+            return done.stdout, None, ""
+        return done.stdout, *describe(done.returncode, done.stderr)
+
+    def read_line(self, line, programs, results):
+        words = line.split()
+        if len(words) != 10 or not words[0].isdigit() or int(words[0]) not in programs:
+            return
+        failure = FAILURES[int(words[1])] or None
+        detail = f"sample {words[2]}: {words[3]} instead of {words[4]}" if failure else ""
+        results[int(words[0])] = Result(failure, detail, int(words[5]), int(words[6]), int(words[7]), float(words[8]),
+                                        float(words[9]))
+
+
+def describe(status, errors):
+    """The kind of a failure to compile or run, without names and places that change when the program does."""
+    if status < 0:
+        kind = f"killed by {signal.Signals(-status).name}"
+        found = re.search(r"(\S+\.c:\d+|\w+: Assertion.*)", errors)
+        return f"{kind} {Path(found[1]).name if found else ''}".strip(), errors[-1500:]
+    found = re.search(r"error ([A-Z]\d+): (.*)", errors)
+    if found:
+        return f"error {found[1]}: {re.sub(r'[0-9]+', 'N', found[2])}", errors[-1500:]
+    lines = [line for line in errors.splitlines() if line.strip()]
+    first = re.sub(r"[0-9]+", "N", lines[0])[:120] if lines else ""
+    return f"status {status}: {first}", errors[-1500:]

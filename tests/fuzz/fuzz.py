@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Random differentiable programs, each checked against itself; `make fuzz`, and a part of `make test`.
+
+    tests/fuzz/fuzz.py [--build DIR] [--count N] [--seconds N] [--seed N] [--optimised SHARE]
+
+Every program is a function with what it needs: types, helpers, custom derivatives. It is compiled with fwd_diff and bwd_diff
+of it, many to a module, and checks itself: forward mode against differences, reverse against forward mode (harness.py). A
+share of them is compiled with optimisation, too, and must give the same. A program that fails is made small (shrink.py) and
+kept in BUILD/fuzz with its seed and its command. The same seed gives the same programs.
+
+Points where a function is not smooth are passed over ("rough"), so are values that are too large ("unfit"); functions whose
+derivative is zero everywhere ("idle") check little and are counted.
+"""
+import argparse
+import collections
+import concurrent.futures
+import itertools
+import os
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/fuzz"))
+from execute import Executor, Result
+from generate import Generator
+from harness import module_text
+from shrink import shrink
+
+BATCH = 16
+KEPT_PER_KIND = 3       # more of the same are only counted
+PLAIN, OPTIMISED = 0, 3
+
+
+def digests_differ(program, a, b):
+    tolerance = 2e-2 if program.single else 1e-6
+    return abs(a.digest - b.digest) > tolerance * (1 + abs(a.digest))
+
+
+def compare_levels(program, plain, optimised):
+    """The result at the higher level, with a failure if it is not that of the lower one."""
+    if optimised.failure:
+        optimised.failure = f"-O{OPTIMISED}: {optimised.failure}"
+    elif not plain.failure and ((plain.good, plain.rough, plain.unfit) != (optimised.good, optimised.rough, optimised.unfit)
+                                or digests_differ(program, plain, optimised)):
+        return Result(f"-O{OPTIMISED} gives another result", f"{optimised.digest!r} instead of {plain.digest!r}")
+    return optimised
+
+
+class Fuzz:
+    def __init__(self, options):
+        self.options = options
+        self.executor = Executor(Path(options.build).resolve() / "slope")
+        self.folder = Path(options.build).resolve() / "fuzz"
+        self.lock = threading.Lock()
+        self.counts = collections.Counter()
+        self.features = collections.Counter()
+        self.kinds = collections.defaultdict(list)      # kind of failure -> seeds
+
+    # ---- running
+
+    def run_batch(self, first, count):
+        programs, features = {}, []
+        for seed in range(first, first + count):
+            generator = Generator(seed)
+            programs[seed] = generator.program()
+            features += generator.features
+        results = self.executor.run(programs, PLAIN)
+        chosen = {seed: p for seed, p in programs.items() if random.Random(seed).random() < self.options.optimised}
+        optimised = self.executor.run(chosen, OPTIMISED) if chosen else {}
+        for seed, result in optimised.items():
+            compared = compare_levels(programs[seed], results[seed], result)
+            if compared.failure and not results[seed].failure:
+                results[seed] = compared
+        with self.lock:
+            self.features.update(features)
+            self.counts["optimised"] += len(optimised)
+            for seed, result in results.items():
+                self.add(result)
+        for seed, result in results.items():
+            if result.failure:
+                self.keep(seed, programs[seed], result)
+
+    def add(self, result):
+        counts = self.counts
+        counts["functions"] += 1
+        counts["failed"] += result.failure is not None
+        counts["good"] += result.good
+        counts["rough"] += result.rough
+        counts["unfit"] += result.unfit
+        counts["idle"] += result.failure is None and result.size < 1e-9
+
+    # ---- failures
+
+    def find_failing(self, candidates, kind):
+        """The first of the programs that fails in this way, or None."""
+        if kind.startswith("-O"):
+            return next((k for k, c in enumerate(candidates) if self.fails_optimised(c, kind)), None)
+        if kind.startswith(("killed", "status", "error", "takes", "no result")):
+            return next((k for k, c in enumerate(candidates) if self.executor.run({0: c}, PLAIN)[0].failure == kind), None)
+        results = self.executor.run(dict(enumerate(candidates)), PLAIN)
+        return next((k for k in range(len(candidates)) if results[k].failure == kind), None)
+
+    def fails_optimised(self, program, kind):
+        plain, optimised = (self.executor.run({0: program}, level)[0] for level in (PLAIN, OPTIMISED))
+        return not plain.failure and compare_levels(program, plain, optimised).failure == kind
+
+    def keep(self, seed, program, result):
+        kind = result.failure
+        with self.lock:
+            self.kinds[kind].append(seed)
+            if len(self.kinds[kind]) > KEPT_PER_KIND:
+                return
+            print(f"seed {seed}: {kind} {result.detail.strip()}", flush=True)
+        small = shrink(program, lambda candidates: self.find_failing(candidates, kind), self.options.shrink_seconds)
+        level = OPTIMISED if kind.startswith("-O") else PLAIN
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"seed-{seed}.slang"
+        detail = "".join(f"//   {line}\n" for line in result.detail.strip().splitlines()[-12:])
+        path.write_text(f"// {kind}\n{detail}// tests/fuzz/fuzz.py --seed {seed} --count 1\n"
+                        f"// slope run -w -O{level} {path.name}    (a line: number, failure, sample, got, wanted, ...)\n"
+                        + module_text({seed: small}, self.executor.samples))
+        with self.lock:
+            print(f"    made small: {path}", flush=True)
+
+    # ---- the whole
+
+    def run(self):
+        options = self.options
+        started = reported = time.monotonic()
+        seeds = range(options.seed, options.seed + options.count) if options.count else itertools.count(options.seed)
+        firsts = iter(seeds[::BATCH] if options.count else itertools.count(options.seed, BATCH))
+        last = options.seed + options.count if options.count else None
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            pending = set()
+            try:
+                while True:
+                    over = options.seconds and time.monotonic() - started > options.seconds
+                    while len(pending) < options.jobs and not over:
+                        first = next(firsts, None)
+                        if first is None:
+                            break
+                        pending.add(pool.submit(self.run_batch, first, min(BATCH, last - first) if last else BATCH))
+                    if not pending:
+                        break
+                    done, pending = concurrent.futures.wait(pending, 1, concurrent.futures.FIRST_COMPLETED)
+                    for future in done:
+                        future.result()
+                    if not options.quiet and time.monotonic() - reported > 30:
+                        reported = time.monotonic()
+                        print(self.summary(reported - started), flush=True)
+            except KeyboardInterrupt:
+                for future in pending:
+                    future.cancel()
+        return self.report(time.monotonic() - started)
+
+    def summary(self, seconds):
+        c = self.counts
+        return (f"{c['functions']} functions ({c['functions'] * 60 / max(seconds, 1):.0f} a minute), {c['optimised']} also optimised; "
+                f"samples: {c['good']} good, {c['rough']} rough, {c['unfit']} unfit; {c['idle']} idle; {c['failed']} failed")
+
+    def report(self, seconds):
+        for kind, seeds in sorted(self.kinds.items(), key=lambda item: -len(item[1])):
+            print(f"{len(seeds)} x {kind}: seeds {' '.join(map(str, seeds[:8]))}")
+        if self.options.features:
+            for name, count in self.features.most_common():
+                print(f"{count:8} {name}")
+        print(self.summary(seconds))
+        return 1 if self.kinds else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", default=ROOT / "build")
+    parser.add_argument("--count", type=int, default=0, help="functions to try; 0: no end")
+    parser.add_argument("--seconds", type=float, default=0, help="start nothing new after that time; 0: no end")
+    parser.add_argument("--seed", type=int, default=None, help="of the first function; default: by the clock")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--optimised", type=float, default=0.15, help="share that is compiled with optimisation as well")
+    parser.add_argument("--shrink-seconds", type=float, default=90)
+    parser.add_argument("--features", action="store_true", help="say how many functions used what")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    options = parser.parse_args()
+    if options.seed is None:
+        options.seed = int(time.time()) % 1000000 * 1000
+        print(f"fuzz: seed {options.seed}", flush=True)
+    fuzz = Fuzz(options)
+    if not fuzz.executor.slope.exists():
+        sys.exit(f"fuzz: there is no {fuzz.executor.slope}")
+    return fuzz.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
