@@ -23,7 +23,8 @@ static bool constant_arg(Checker *c, Decl *decl, Attribute *attribute, int index
 
 static bool needs_args(Checker *c, Attribute *attribute, int least, int most) {
     if (attribute->args.count >= least && attribute->args.count <= most) return true;
-    report(c, DIAG_attribute_args, attribute->loc, attribute->name->text, range_text(c, least, most, "argument"), attribute->args.count);
+    report(c, DIAG_attribute_args, attribute->loc, attribute->name->text,
+           range_text(c, least, most, "argument"), attribute->args.count);
     return false;
 }
 
@@ -243,11 +244,70 @@ void check_attributes(Checker *c, Decl *decl) {
         if (k < 0) {
             Env env = env_for_decl(c, decl);
             if (!is_user_attribute(&env, attribute->name)) unknown_attribute(c, attribute);
+        } else if (decl->kind != DECL_func &&
+                   (known_attributes[k].flags & (DECL_FWD | DECL_BWD | DECL_TREAT_AS_DIFF)) &&
+                   target_of(decl) == ON_FUNC) {
+            report(c, DIAG_mark_accessor, attribute->loc, attribute->name->text);
         } else if (!(known_attributes[k].targets & target_of(decl))) {
             report(c, DIAG_attribute_misplaced, attribute->loc, attribute->name->text);
         } else if (known_attributes[k].act) {
             known_attributes[k].act(c, decl, attribute, known_attributes[k].flags);
         }
+    }
+}
+
+static bool is_loop(const Stmt *stmt) {
+    return stmt->kind == STMT_for || stmt->kind == STMT_while || stmt->kind == STMT_do ||
+           stmt->kind == STMT_static_for;
+}
+
+static bool is_named(const Attribute *attribute, const char *name) {
+    return strcmp(attribute->name->text, name) == 0;
+}
+
+/* Of loops only, and with so many arguments. */
+static bool check_loop_attribute(Checker *c, const Stmt *stmt, Attribute *attribute) {
+    bool iterations = is_named(attribute, "MaxIters"), unrolls = is_named(attribute, "ForceUnroll");
+    if (!iterations && !unrolls) return true;
+    if (!is_loop(stmt)) {
+        report(c, DIAG_attribute_misplaced, attribute->loc, attribute->name->text);
+        return false;
+    }
+    return needs_args(c, attribute, iterations ? 1 : 0, 1);
+}
+
+/* Steps of `for (i = start; i < end; i += by)`; -1: not known. */
+static int64_t count_steps(Env *env, const Stmt *stmt) {
+    const Stmt *init = stmt->init;
+    const Expr *condition = stmt->expr, *step = stmt->step;
+    bool counts = init && init->kind == STMT_decl && init->decls.count == 1 && init->decls.at[0]->init &&
+                  condition && step && condition->kind == EXPR_builtin && condition->args.count == 2 &&
+                  step->kind == EXPR_update && step->op == OPERATOR_add && step->a->kind == EXPR_decl &&
+                  step->a->decl == init->decls.at[0];
+    int64_t start, end, by = 1;
+    if (!counts) return -1;
+    bool inclusive = condition->op == OPERATOR_less_equal;
+    const Expr *counter = condition->args.at[0];
+    if ((!inclusive && condition->op != OPERATOR_less) || counter->kind != EXPR_decl ||
+        counter->decl != init->decls.at[0])
+        return -1;
+    if (!eval_number(env, init->decls.at[0]->init, &start) || !eval_number(env, condition->args.at[1], &end))
+        return -1;
+    if ((step->b && !eval_number(env, step->b, &by)) || by <= 0 || end - start > INT32_MAX) return -1;
+    end += inclusive ? 1 : 0;
+    return end <= start ? 0 : (end - start + by - 1) / by;
+}
+
+void check_max_iters(Env *env, const Stmt *stmt) {
+    int64_t limit, steps = -1;
+    for (int i = 0; i < stmt->attributes.count; i++) {
+        const Attribute *attribute = stmt->attributes.at[i];
+        if (!is_named(attribute, "MaxIters") || attribute->args.count != 1) continue;
+        Expr *e = attribute->args.at[0];
+        if (e->kind == EXPR_error || !eval_number(env, e, &limit)) continue;
+        if (limit < 1) report(env->c, DIAG_max_iters_range, e->loc);
+        else if (stmt->kind == STMT_for) steps = count_steps(env, stmt);
+        if (steps >= 0 && steps < limit) report(env->c, DIAG_max_iters_large, e->loc, (int)steps);
     }
 }
 
@@ -259,6 +319,7 @@ void check_stmt_attributes(Env *env, Stmt *stmt) {
         if (k < 0) unknown_attribute(c, attribute);
         else if (!(known_attributes[k].targets & ON_STMT))
             report(c, DIAG_attribute_misplaced, attribute->loc, attribute->name->text);
+        else if (!check_loop_attribute(c, stmt, attribute)) continue;
         for (int j = 0; j < attribute->args.count && k >= 0; j++) {
             Expr *e = attribute->args.at[j] = check_value(env, attribute->args.at[j]);
             int64_t value;

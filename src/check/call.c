@@ -15,6 +15,7 @@ typedef enum Failure {
     FAIL_infer,
     FAIL_conflict,
     FAIL_opened,
+    FAIL_interface,
     FAIL_constraint,
     FAIL_convert,
     FAIL_place,
@@ -184,8 +185,8 @@ static bool take_given(Attempt *attempt, Inference *inference) {
             bool whole = candidate->nargs == i + 1 &&
                          (candidate->args[i]->kind == TYPE_pack || candidate->args[i]->kind == TYPE_expand);
             inference->args[i] = whole ? candidate->args[i]
-                                       : type_make(c->types, TYPE_pack, 0, NULL, NULL, 0,
-                                                   candidate->args + i, candidate->nargs - i);
+                                       : type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, candidate->args + i,
+                                                   candidate->nargs - i);
             inference->given = i + 1;
             return true;
         }
@@ -219,29 +220,45 @@ static bool pack_fits(Checker *c, Attempt *attempt, const ExprVec *args) {
     return false;
 }
 
-/* Two interface values for one parameter: they need not hold the same type. */
-static bool opens_twice(Attempt *attempt, const ExprVec *args) {
-    const Decl *decl = attempt->candidate->decl;
-    for (int i = 0; i < generic_count(decl); i++) {
-        const Type *bound = subst_find(attempt->subst, decl, i);
-        int count = 0;
-        if (!bound || bound->kind != TYPE_interface) continue;
-        for (int k = 0; k < args->count && k < attempt->sig.nparams; k++) {
-            const Type *type = attempt->sig.params[k].type;
-            count += type->kind == TYPE_param && type->decl == decl && type->number == i;
-        }
-        if (count < 2) continue;
-        attempt->param = generic_param(decl, i);
-        attempt->first = bound;
-        attempt->failure = FAIL_opened;
-        return true;
-    }
+/* Does T occur, other than in T.Differential? */
+static bool mentions_param(const Checker *c, const Type *type, const Type *param) {
+    if (type == param) return true;
+    if (type->kind == TYPE_assoc && type->name == c->known.Differential) return false;
+    for (int i = 0; i < type->nargs; i++)
+        if (mentions_param(c, type->args[i], param)) return true;
     return false;
+}
+
+/* An interface value for a parameter `T t` is opened: T is then the type that it holds. That works for one value; and where
+ * none is opened T is the interface itself, of which only methods can be called. */
+static bool interface_fits(Checker *c, Attempt *attempt, int index) {
+    Decl *decl = attempt->candidate->decl;
+    const Type *bound = subst_find(attempt->subst, decl, index), *param = param_type(c, decl, index);
+    if (!bound || bound->kind != TYPE_interface) return true;
+    int opened = 0, others = 0;
+    for (int i = 0; i < attempt->sig.nparams; i++) {
+        const ParamSig *sig = &attempt->sig.params[i];
+        bool bare = sig->type == param && (sig->pass == PASS_in || sig->pass == PASS_constref);
+        opened += bare;
+        others += !bare && mentions_param(c, sig->type, param);
+    }
+    attempt->param = generic_param(decl, index);
+    attempt->first = bound;
+    if (opened > 1 || (opened && others)) attempt->failure = FAIL_opened;
+    else if (!opened && !interface_as_argument(c, decl, param, 0)) attempt->failure = FAIL_interface;
+    return !attempt->failure;
+}
+
+static bool interfaces_fit(Checker *c, Attempt *attempt) {
+    if (attempt->candidate->decl->flags & DECL_PRELUDE) return true;
+    for (int i = 0; i < generic_count(attempt->candidate->decl); i++)
+        if (!interface_fits(c, attempt, i)) return false;
+    return true;
 }
 
 static bool finish_inference(Attempt *attempt, Inference *inference, const ExprVec *args) {
     if (infer_finish(inference, attempt->candidate->subst, &attempt->subst))
-        return pack_fits(inference->c, attempt, args) && !opens_twice(attempt, args);
+        return pack_fits(inference->c, attempt, args) && interfaces_fit(inference->c, attempt);
     attempt->failure = inference->first ? FAIL_conflict : FAIL_infer;
     attempt->first = inference->first;
     attempt->second = inference->second;
@@ -438,6 +455,13 @@ static const char *display_name(Checker *c, const Candidates *list) {
     return name;
 }
 
+static const Type *param_of(Checker *c, const Attempt *attempt) {
+    const Decl *decl = attempt->candidate->decl;
+    for (int i = 0; i < generic_count(decl); i++)
+        if (generic_param(decl, i) == attempt->param) return param_type(c, decl, i);
+    return ERROR_TYPE(c);
+}
+
 static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args, const char *name) {
     Checker *c = env->c;
     const Expr *arg = attempt->arg < args->count ? args->at[attempt->arg] : NULL;
@@ -447,7 +471,8 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
     case FAIL_few:
     case FAIL_many:
         report(c, DIAG_argument_count, loc, name,
-               range_text(c, required_args(&attempt->sig), pack_index(&attempt->sig) >= 0 ? -1 : attempt->sig.nparams, "argument"),
+               range_text(c, required_args(&attempt->sig),
+                          pack_index(&attempt->sig) >= 0 ? -1 : attempt->sig.nparams, "argument"),
                args->count);
         break;
     case FAIL_generics:
@@ -462,7 +487,8 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
         break;
     }
     case FAIL_infer:
-        report(c, DIAG_cannot_infer, loc, format_text(c->arena, "'%s'", attempt->param->name->text), name, name);
+        report(c, DIAG_cannot_infer, loc, format_text(c->arena, "'%s'", attempt->param->name->text), name,
+               name);
         for (int i = 0; i < args->count; i++)
             if (args->at[i]->kind == EXPR_overload && args->at[i]->name)
                 note(c, DIAG_note_function_to_lambda, args->at[i]->loc, args->at[i]->name->text);
@@ -474,16 +500,17 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
     case FAIL_opened:
         report(c, DIAG_opened_twice, loc, attempt->param->name->text, name, type_str(c, attempt->first));
         break;
+    case FAIL_interface: interface_as_argument(c, attempt->candidate->decl, param_of(c, attempt), loc); break;
     case FAIL_constraint: constraints_hold(c, attempt->candidate->decl, attempt->subst, loc); return;
     case FAIL_place: report(c, DIAG_argument_not_place, arg->loc, position, name); break;
     case FAIL_convert:
     case FAIL_exact:
-        if (arg->kind == EXPR_list) coerce_list(env, args->at[attempt->arg], attempt->wanted); /* says what is wrong with it */
+        if (arg->kind == EXPR_list)
+            coerce_list(env, args->at[attempt->arg], attempt->wanted); /* says what is wrong with it */
         else if (arg->kind == EXPR_overload)
             report(c, DIAG_function_mismatch, arg->loc, arg->name ? arg->name->text : "?",
                    type_str(c, attempt->wanted));
-        else
-        {
+        else {
             report(c, DIAG_argument_type, arg->loc, position, name, type_str(c, attempt->wanted),
                    type_str(c, arg->type));
             if (attempt->wanted->kind == TYPE_function && arg->kind == EXPR_lambda && arg->args.count)
@@ -503,7 +530,8 @@ static void note_candidate(Checker *c, const Attempt *attempt, ExprVec *args, co
     bool by_type = attempt->failure == FAIL_convert || attempt->failure == FAIL_exact;
     if (by_type && arg && arg->type && arg->kind != EXPR_list)
         note(c, DIAG_note_candidate_type, loc, signature, attempt->arg + 1, type_str(c, arg->type));
-    else if (attempt->failure == FAIL_place) note(c, DIAG_note_candidate_place, loc, signature, attempt->arg + 1);
+    else if (attempt->failure == FAIL_place)
+        note(c, DIAG_note_candidate_place, loc, signature, attempt->arg + 1);
     else note(c, DIAG_note_candidate, loc, signature);
 }
 
@@ -533,8 +561,10 @@ static Expr *report_tie(Env *env, Loc loc, const Candidates *list, const Attempt
     Checker *c = env->c;
     const char *name = display_name(c, list);
     report(c, DIAG_ambiguous_call, loc, name, arg_types_text(c, args));
-    note(c, DIAG_note_candidate, a->candidate->decl->loc, function_text(c, name, a->candidate->decl, &a->sig));
-    note(c, DIAG_note_candidate, b->candidate->decl->loc, function_text(c, name, b->candidate->decl, &b->sig));
+    note(c, DIAG_note_candidate, a->candidate->decl->loc,
+         function_text(c, name, a->candidate->decl, &a->sig));
+    note(c, DIAG_note_candidate, b->candidate->decl->loc,
+         function_text(c, name, b->candidate->decl, &b->sig));
     return error_expr(c, loc);
 }
 
@@ -610,10 +640,24 @@ static bool mentions_self(const Type *type, const Decl *interface) {
     return false;
 }
 
+/* A member of extension<T : I> T, on a value of I: opened like a parameter; else T is the interface itself. */
+static bool refuse_in_extension(Checker *c, Loc loc, const Attempt *attempt) {
+    const Decl *decl = attempt->candidate->decl, *extension = decl->parent;
+    const Type *target = decl_sema(c, (Decl *)(uintptr_t)extension)->target;
+    if (!target || target->kind != TYPE_param || target->decl != extension) return false;
+    const Type *self = subst_find(attempt->subst, extension, (int)target->number);
+    if (!self || self->kind != TYPE_interface) return false;
+    if (attempt->sig.has_this && attempt->sig.this_pass == PASS_in) return false;
+    if (attempt->sig.has_this) return !interface_as_argument(c, extension, target, loc);
+    report(c, DIAG_static_of_interface, loc, decl->name ? decl->name->text : "[]", type_str(c, self));
+    return true;
+}
+
 /* A requirement, called where all that is known of the type is that it conforms. */
 static bool refuse_unknown_self(Env *env, Loc loc, const Candidates *list, const Attempt *attempt) {
     Checker *c = env->c;
     const Decl *decl = attempt->candidate->decl, *interface = decl->parent;
+    if (interface && interface->kind == DECL_extension) return refuse_in_extension(c, loc, attempt);
     if (!interface || interface->kind != DECL_interface || list->nmodes) return false;
     const Type *self = subst_find(attempt->subst, interface, 0);
     if (!self || self->kind != TYPE_interface) return false;
@@ -624,7 +668,8 @@ static bool refuse_unknown_self(Env *env, Loc loc, const Candidates *list, const
     }
     for (int i = 0; i < attempt->sig.nparams; i++) {
         const Type *type = attempt->sig.params[i].type;
-        if (!mentions_self(type, interface) || check_subst(c, type, attempt->subst)->kind == TYPE_assoc) continue;
+        if (!mentions_self(type, interface) || check_subst(c, type, attempt->subst)->kind == TYPE_assoc)
+            continue;
         report(c, DIAG_takes_this, loc, name, type_str(c, self));
         note(c, DIAG_note_signature, decl->loc, function_text(c, name, decl, &attempt->sig));
         return true;
@@ -636,6 +681,10 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     Checker *c = env->c;
     Decl *decl = attempt->candidate->decl;
     bool is_subscript = decl->kind == DECL_subscript;
+    if ((decl->flags & DECL_DERIV_METHOD) && !env->in_attribute) {
+        report(c, DIAG_deriv_method_call, loc, decl->name->text);
+        return error_expr(c, loc);
+    }
     if (refuse_unknown_self(env, loc, list, attempt)) return error_expr(c, loc);
     Expr *e = expr_new(c->arena, is_subscript ? EXPR_decl : EXPR_invoke, loc);
     e->decl = decl;
@@ -675,12 +724,10 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     if (is_subscript) e->flags |= decl_place_flags(decl, e->a);
     if (opens_interface(e->subst)) e->flags |= EXPR_OPENED;
     decl->flags |= DECL_USED;
+    if (e->nmodes && refuse_hidden_derivative(env, loc, decl, (DiffMode)e->modes[0]))
+        return error_expr(c, loc);
     if (e->nmodes) flow_request(c, decl, e->modes, e->nmodes, loc);
     report_deprecated(c, decl, loc);
-    if ((decl->flags & DECL_DERIV_METHOD) && !env->in_attribute) {
-        report(c, DIAG_deriv_method_call, loc, decl->name->text);
-        return error_expr(c, loc);
-    }
     return e;
 }
 
@@ -745,7 +792,8 @@ static Expr *call_function_value(Env *env, Expr *e, Expr *callee) {
     int nparams;
     function_type_parts(callee->type, &result, &params, &nparams);
     if (e->args.count != nparams) {
-        report(c, DIAG_argument_count, e->loc, callee->kind == EXPR_decl && callee->decl->name ? callee->decl->name->text : "the function",
+        report(c, DIAG_argument_count, e->loc,
+               callee->kind == EXPR_decl && callee->decl->name ? callee->decl->name->text : "the function",
                range_text(c, nparams, nparams, "argument"), e->args.count);
         return error_expr(c, e->loc);
     }
@@ -814,7 +862,8 @@ bool function_matches_subst(Env *env, const Candidate *candidate, const Type *ty
     *subst = candidate->subst;
     if (candidate->decl->generics) {
         int n = generic_count(candidate->decl);
-        Inference inference = {.c = c, .owner = candidate->decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
+        Inference inference = {
+            .c = c, .owner = candidate->decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
         for (int i = 0; i < candidate->nargs && i < n; i++) inference.args[i] = candidate->args[i];
         for (int i = 0; i < nparams; i++)
             infer_match(&inference, check_subst(c, sig.params[i].type, candidate->subst), params[i]);

@@ -5,7 +5,7 @@
 
 static void init_names(Checker *c) {
 #define X(name) c->known.name = name_from(c->names, #name);
-    KNOWN_NAMES(X)
+#include "check/known.def"
 #undef X
     c->known.call = name_from(c->names, "operator()");
     c->known.subscript = name_from(c->names, "__subscript");
@@ -101,7 +101,8 @@ static void check_redeclarations(Checker *c, Decl *decl) {
         for (int a = 1; a < list->count; a++)
             for (int b = 0; b < a; b++) {
                 if (!list->at[a]->name || !clash(c, list->at[b], list->at[a])) continue;
-                report(c, redeclaration(c, list->at[b], list->at[a]), list->at[a]->loc, list->at[a]->name->text);
+                report(c, redeclaration(c, list->at[b], list->at[a]), list->at[a]->loc,
+                       list->at[a]->name->text);
                 note(c, DIAG_note_declared_here, list->at[b]->loc, list->at[b]->name->text);
                 b = a;
             }
@@ -218,11 +219,25 @@ static void check_members(Checker *c, Decl *decl) {
     for (int i = 0; i < decl->members.count; i++) check_declaration(c, decl->members.at[i]);
 }
 
+static void check_no_fields(Checker *c, Decl *decl) {
+    for (int i = 0; i < decl->members.count; i++) {
+        Decl *member = decl->members.at[i];
+        if (member->kind != DECL_var || (member->modifiers & MODIFIER_static) || !member->name) continue;
+        if (decl->kind == DECL_extension) report(c, DIAG_extension_field, member->loc, member->name->text);
+        else {
+            const char *type = type_str(c, decl_value_type(c, member));
+            report(c, DIAG_interface_field, member->loc, member->name->text, type, member->name->text);
+        }
+    }
+}
+
 static void check_type_decl(Checker *c, Decl *decl) {
     ensure_header(c, decl);
     ensure_generics(c, decl);
-    if (decl->kind == DECL_extension && has_error(this_type_of(c, decl))) return; /* of nothing: said already */
+    if (decl->kind == DECL_extension && has_error(this_type_of(c, decl)))
+        return; /* of nothing: said already */
     ensure_bases(c, decl);
+    if (decl->kind == DECL_extension || decl->kind == DECL_interface) check_no_fields(c, decl);
     check_members(c, decl);
     check_redeclarations(c, decl);
     if (decl->kind == DECL_struct) check_containment(c, decl);
@@ -316,7 +331,8 @@ void check_entry_point(Checker *c, Decl *func) {
         Decl *param = func->params.at[i];
         if (!param->type || has_error(param->type)) continue;
         int semantic = param->semantic ? check_semantic(param->semantic) : -1;
-        bool system = param->semantic && same_ignoring_case(format_text(c->arena, "%.3s", param->semantic->text), "SV_");
+        bool system = param->semantic &&
+                      same_ignoring_case(format_text(c->arena, "%.3s", param->semantic->text), "SV_");
         bool refers = param->type->kind == TYPE_buffer || param->type->kind == TYPE_pointer;
         if (semantic < 0 && system) report(c, DIAG_unknown_semantic, param->loc, param->semantic->text);
         else if (semantic < 0 && !refers && !(param->modifiers & MODIFIER_uniform))
@@ -373,7 +389,13 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
         *out = (CheckedFunction){.decl = found->decl, .subst = subst, .nmodes = list->nmodes};
         memcpy(out->modes, list->modes, sizeof out->modes);
     }
-    if (fitting == 1) return true;
+    if (fitting == 1) {
+        int errors = c->diags->errors;
+        flow_request(c, out->decl, out->modes, out->nmodes, loc);
+        check_diff_requests(c);
+        diags_flush(c->diags);
+        return c->diags->errors == errors;
+    }
     const char *name = list->name ? list->name->text : "?";
     if (!found) report(c, DIAG_cannot_infer, loc, "an argument", name, name);
     else {
@@ -393,7 +415,8 @@ static const Type *type_from_text(Checker *c, Str text, Loc *loc) {
     *loc = file->base;
     Expr *expr = syntax_parse_expr(c->config.syntax, file);
     Decl *module = NULL;
-    for (int i = c->modules.count - 1; i >= 0; i--) /* the first that was loaded by name sees all it imports */
+    for (int i = c->modules.count - 1; i >= 0;
+         i--) /* the first that was loaded by name sees all it imports */
         if (c->modules.at[i] != c->prelude) module = c->modules.at[i];
     if (!expr || !module) return NULL;
     Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};

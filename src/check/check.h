@@ -138,7 +138,9 @@ typedef struct Sema {
     bool members_done;
     const Type *target;     /* extension */
     const Type *underlying; /* enum */
-    int64_t value;          /* enum case; constant integer variable */
+    int64_t value;          /* enum case; width of a bit field; constant variable: if it is an integer */
+    double real_value;      /* constant variable: if it is a floating number */
+    uint8_t constant;       /* variable: 0 not asked yet, 1 integer, 2 floating, 3 not known */
     int builtin_kind;       /* prelude struct that stands for a built-in type: its TypeKind */
     int64_t builtin_number; /* ... BufferKind */
     Name op;                /* prelude function: [__op(name)] or [__intrinsic(name)] */
@@ -152,7 +154,7 @@ typedef struct Sema {
     Expr *derivative_member; /* field: argument of [DerivativeMember] */
     DeclVec captures;        /* lambda: captured variables; fields of its struct in the same order */
     Decl *lambda_struct;
-    Decl *ref_accessor; /* get, set: made from this `ref` */
+    Decl *ref_accessor;     /* get, set: made from this `ref` */
     int64_t any_value_size; /* interface */
     /* module */
     DeclVec imports;  /* modules, directly imported or re-exported to here */
@@ -317,6 +319,7 @@ bool check_constant(Checker *checker, Expr *expr, const Subst *subst,
                     int64_t *value); /* integer, bool, enum */
 
 /* print.c */
-void check_print(Text *out, Checker *checker, Decl *decl); /* `slope dump --after check`: a module or a function */
+void check_print(Text *out, Checker *checker,
+                 Decl *decl); /* `slope dump --after check`: a module or a function */
 
 #endif

@@ -19,21 +19,9 @@ struct Scope {
 };
 
 /* Names the checker itself looks for, interned once. */
-#define KNOWN_NAMES(X)                                                                                       \
-    X(Differential)                                                                                          \
-    X(dzero) X(dadd) X(dmul) X(IDifferentiable) X(IDifferentiablePtrType) X(p) X(d) X(v) X(newValue)         \
-        X(hasValue) X(value) X(fwd_diff) X(bwd_diff) X(use) X(Handle) X(This) X(IFunc) X(IMutatingFunc)      \
-            X(getCount) X(length) X(diffPair) X(Range) X(IDefaultInitializable) X(IArithmetic)               \
-                X(IComparable) X(ILogical) X(IInteger) X(IFloat) X(main) X(__BuiltinType)                    \
-                    X(__BuiltinArithmeticType) X(__BuiltinLogicalType) X(__BuiltinIntegerType)               \
-                        X(__BuiltinRealType) X(__BuiltinFloatingPointType) X(__BuiltinSignedArithmeticType)  \
-                            X(IArray) X(IRWArray) X(__init) X(__EnumType) X(first) X(second)                 \
-                                X(ISelfDifferentiableValueType) X(IDifferentiableValueType)                  \
-                                    X(ConstantBuffer) X(_this) X(elements)
-
 typedef struct Known {
 #define X(name) Name name;
-    KNOWN_NAMES(X)
+#include "check/known.def"
 #undef X
     Name call, subscript;           /* operator(), __subscript */
     Name operators[OPERATOR_COUNT]; /* "operator+" ... */
@@ -63,8 +51,8 @@ struct Checker {
     CheckerConfig config;
     Known known;
     Decl *prelude;
-    DeclVec modules;   /* in order of loading, the prelude first */
-    Map by_path;       /* Name -> module */
+    DeclVec modules; /* in order of loading, the prelude first */
+    Map by_path;     /* Name -> module */
     VEC(struct Loading {
         Name path;
         Loc loc; /* of the import */
@@ -82,19 +70,20 @@ struct Checker {
     Map conformers;        /* interface Type -> struct ConformerSet */
     VEC(GivenConformance) given;
     bool conformances_done; /* `given` is filled in */
-    Map derivative_of;     /* Name -> DeclVec of functions that say they are a derivative of it */
+    Map derivative_of;      /* Name -> DeclVec of functions that say they are a derivative of it */
     int derivative_modules;
     Map flow_facts; /* Decl -> FlowFacts, see diffflow.c */
     VEC(DiffRequest) diff_requests;
     int diff_requests_done;
     Map diff_searched[2]; /* functions looked into for them, by mode */
-    const Decl *context; /* the declaration whose constraints are in force */
-    int depth;           /* of nested checks, against endless generics */
-    Map list_costs; /* Expr of a list -> ListCost of construct.c */
+    const Decl *context;  /* the declaration whose constraints are in force */
+    int depth;            /* of nested checks, against endless generics */
+    Map layouts;          /* Type -> Layout, those that are known */
+    Map list_costs;       /* Expr of a list -> ListCost of construct.c */
     int subst_depth, expr_depth;
     int expand_depth, each_count; /* inside how many expand; how many each were seen */
-    bool too_deep;        /* reported */
-    Map *optional_bounds; /* Constraint -> itself: optional ones known to hold here */
+    bool too_deep;                /* reported */
+    Map *optional_bounds;         /* Constraint -> itself: optional ones known to hold here */
 };
 
 /* What is known at a place in a body. */
@@ -126,11 +115,11 @@ typedef struct Env {
 
 typedef struct Candidate {
     Decl *decl;
-    const Subst *subst;      /* arguments for what is around decl, and for decl itself if `complete` */
-    Expr *base;              /* object, for an instance member */
-    const Type *base_type;   /* type through which a member was named: S.m */
-    int distance;            /* scopes between the use and the declaration */
-    const Type *const *args; /* explicit generic arguments */
+    const Subst *subst;        /* arguments for what is around decl, and for decl itself if `complete` */
+    Expr *base;                /* object, for an instance member */
+    const Type *base_type;     /* type through which a member was named: S.m */
+    int distance;              /* scopes between the use and the declaration */
+    const Type *const *args;   /* explicit generic arguments */
     const Type *const *values; /* types of those that are values; NULL: a type */
     int nargs;
 } Candidate;
@@ -187,6 +176,7 @@ void ensure_generics(Checker *c, Decl *decl);
 /* Is every constraint of decl satisfied under subst? If not, and `loc` is given, says so. */
 bool constraints_hold(Checker *c, const Decl *decl, const Subst *subst, Loc loc);
 bool generic_arg_fits(Checker *c, Decl *owner, Decl *param, const Type *arg, const Type *value_type, Loc loc);
+bool interface_as_argument(Checker *c, const Decl *decl, const Type *param, Loc loc);
 /* Interfaces that an abstract type is known to conform to. */
 void bounds_of(Checker *c, const Type *type, TypeVec *out);
 /* What an associated type of an abstract type is known to equal, or NULL. */
@@ -234,6 +224,7 @@ FuncSig *signature_of(Checker *c, Decl *func);
 Attribute *find_attribute(const Decl *decl, const char *name);
 void check_attributes(Checker *c, Decl *decl); /* known ones take effect, unknown ones are warned about */
 void check_stmt_attributes(Env *env, Stmt *stmt);
+void check_max_iters(Env *env, const Stmt *stmt); /* of a loop whose counter is not changed inside */
 
 /* ---- expr.c */
 Expr *check_term(Env *env, Expr *expr);  /* value, type, namespace or overloaded function */
@@ -282,7 +273,8 @@ int conversion_cost(Env *env, const Expr *from, const Type *to); /* implicit; CO
 int type_conversion_cost(Env *env, const Type *from, const Type *to);
 Expr *coerce(Env *env, Expr *expr, const Type *to); /* reports if impossible */
 Expr *convert_explicit(Env *env, Expr *expr, const Type *to, Loc loc);
-void note_conversion(Checker *c, const Type *from, const Type *to); /* what to write where it is not implicit */
+void note_conversion(Checker *c, const Type *from,
+                     const Type *to); /* what to write where it is not implicit */
 Expr *convert_node(Checker *c, Expr *expr, const Type *to, ConversionKind kind);
 bool types_match(Checker *c, const Type *a, const Type *b);
 bool interface_inherits(Checker *c, const Type *sub, const Type *super);
@@ -303,7 +295,7 @@ bool always_leaves(const Stmt *stmt);
 void check_assigned(Checker *c, Decl *func); /* variables read before they can have a value */
 
 /* ---- alias.c */
-bool places_overlap(Env *env, const Expr *a, const Expr *b); /* certainly */
+bool places_overlap(Env *env, const Expr *a, const Expr *b);  /* certainly */
 void check_aliases(Env *env, Expr *const *places, int count); /* arguments that one call writes */
 
 /* ---- lambda.c */
@@ -356,13 +348,16 @@ bool conformance_id_taken(Checker *c, const Type *interface, int64_t id);
 bool satisfies_public_requirement(Checker *c, const Decl *decl);
 const Type *synthesize_assoc(Checker *c, const Type *type, Decl *assoc);
 
+/* ---- number.c */
+const Type *number_node(Env *env, Expr *checked); /* constant or generic number, NULL: neither */
+bool number_is_generic(Env *env, Expr *checked);  /* constant once specialised */
+const Type *number_apply(Checker *c, const Type *type, const TypeVec *args);
+
 /* ---- const.c */
-int64_t wrap_constant(int64_t value, const Type *type);    /* to the bits of an integer type */
+int64_t wrap_constant(int64_t value, const Type *type); /* to the bits of an integer type */
 bool constant_fits(int64_t value, const Type *type);
 bool eval_operator(Operator op, int64_t a, int64_t b, int64_t *value);
-const Type *number_node(Env *env, Expr *checked);             /* constant or generic number, NULL: neither */
 bool check_layout(Checker *c, const Type *type, Layout *out); /* of a concrete type; false: none */
-bool number_is_generic(Env *env, Expr *checked);              /* constant once specialised */
 bool eval_number(Env *env, Expr *checked, int64_t *value);    /* of a checked expression */
 void check_constant_cycle(Checker *c, Decl *decl);            /* constants that need themselves */
 
@@ -384,6 +379,8 @@ bool is_ptr_differentiable_type(Checker *c, const Type *type);
 bool is_no_diff_field(const Decl *field);
 Expr *check_detach(Env *env, Expr *expr);
 const char *signature_text(Checker *c, const char *name, const FuncSig *sig);
+const char *function_name(Checker *c, Decl *func);
+bool refuse_hidden_derivative(Env *env, Loc loc, Decl *func, DiffMode mode); /* reports */
 
 /* ---- module.c */
 Decl *load_module(Checker *c, Str path, Name from, Loc loc);

@@ -401,7 +401,8 @@ static void find_method(Checker *c, Conformance *conformance, Decl *requirement,
         const Subst *have_subst = list.at[i].subst;
         FuncSig *have = signature_of(c, decl);
         if (!align_generics(c, requirement, decl, &have_subst)) continue;
-        if (!constraints_hold(c, decl, have_subst, 0)) continue; /* it asks for more than the requirement gives */
+        if (!constraints_hold(c, decl, have_subst, 0))
+            continue; /* it asks for more than the requirement gives */
         if (!same_signature(c, wanted, have, subst, have_subst)) continue;
         *out = (Satisfaction){
             .kind = SATISFY_decl, .requirement = requirement, .decl = decl, .subst = list.at[i].subst};
@@ -631,7 +632,8 @@ int check_add_conformer(Checker *c, const Type *interface, const Type *type) {
 /* Types that were given no id have the numbers that are left, in order. */
 int64_t check_conformer_id(Checker *c, const Type *interface, int index) {
     ConformerSet *set = conformer_set(c, interface);
-    if (index >= set->ids.count || set->ids.at[index] >= 0) return index < set->ids.count ? set->ids.at[index] : index;
+    if (index >= set->ids.count || set->ids.at[index] >= 0)
+        return index < set->ids.count ? set->ids.at[index] : index;
     int64_t id = -1;
     for (int i = 0; i <= index; i++) {
         if (set->ids.at[i] >= 0) continue;

@@ -132,6 +132,33 @@ static bool eval_binary(Env *env, Expr *e, Constant *out) {
     return true;
 }
 
+enum { CONSTANT_new, CONSTANT_integer, CONSTANT_real, CONSTANT_unknown };
+
+#define MAX_CHAIN 400 /* of constants that each need the next */
+
+/* Found out once: a constant may be named often, and need others that need others. */
+static bool eval_constant(Env *env, Decl *decl, Constant *out) {
+    Checker *c = env->c;
+    Sema *sema = decl_sema(c, decl);
+    if (sema->constant == CONSTANT_new) {
+        if (c->depth > MAX_CHAIN) {
+            if (!c->too_deep) report(c, DIAG_too_deep, decl->loc);
+            c->too_deep = true;
+            return false;
+        }
+        c->depth++;
+        check_decl_body(c, decl);
+        decl->flags |= DECL_BUSY_CONST;
+        bool known = eval(env, decl->init, out);
+        decl->flags &= ~(uint32_t)DECL_BUSY_CONST;
+        c->depth--;
+        sema->constant = !known ? CONSTANT_unknown : out->is_real ? CONSTANT_real : CONSTANT_integer;
+        if (known) sema->value = out->integer, sema->real_value = out->real;
+    }
+    *out = (Constant){sema->constant == CONSTANT_real, sema->value, sema->real_value};
+    return sema->constant != CONSTANT_unknown;
+}
+
 static bool eval_decl(Env *env, Expr *e, Constant *out) {
     Decl *decl = e->decl;
     Checker *c = env->c;
@@ -147,11 +174,7 @@ static bool eval_decl(Env *env, Expr *e, Constant *out) {
                     (decl->modifiers & (MODIFIER_const | MODIFIER_let)) && decl->flavour != VAR_param;
     bool local_const = decl->flavour == VAR_local || (decl->modifiers & MODIFIER_static);
     if (!constant || !local_const || (decl->flags & DECL_BUSY_CONST)) return false;
-    check_decl_body(c, decl);
-    decl->flags |= DECL_BUSY_CONST;
-    bool known = eval(env, decl->init, out);
-    decl->flags &= ~(uint32_t)DECL_BUSY_CONST;
-    return known;
+    return eval_constant(env, decl, out);
 }
 
 static bool eval_call(Env *env, Expr *e, Constant *out) {
@@ -236,16 +259,30 @@ static bool reaches_itself(Checker *c, const Expr *e) {
 static bool needs_itself(Checker *c, Decl *decl) {
     if (decl->flags & DECL_NO_CYCLE) return false;
     if (decl->flags & DECL_BUSY_CONST) return true;
+    if (c->depth > MAX_CHAIN) {
+        if (!c->too_deep) report(c, DIAG_too_deep, decl->loc);
+        c->too_deep = true;
+        return false;
+    }
     check_decl_body(c, decl);
+    c->depth++;
     decl->flags |= DECL_BUSY_CONST;
     bool found = decl->init->type && reaches_itself(c, decl->init);
     decl->flags &= ~(uint32_t)DECL_BUSY_CONST;
+    c->depth--;
     decl->flags |= DECL_NO_CYCLE; /* or told about now */
     return found;
 }
 
 void check_constant_cycle(Checker *c, Decl *decl) {
-    if (!is_constant(decl) || !needs_itself(c, decl)) return;
+    if (!is_constant(decl)) return;
+    if (!needs_itself(c, decl)) {
+        Constant value;
+        Env env = {.c = c};
+        if (type_is_scalar(decl->type))
+            eval_constant(&env, decl, &value); /* now, while those before it are known */
+        return;
+    }
     report(c, DIAG_circular, decl->loc, decl->name->text);
     decl->init = error_expr(c, decl->init->loc);
 }
@@ -278,7 +315,7 @@ static bool add_part(Checker *c, const Type *type, Layout *sum) {
     return true;
 }
 
-bool check_layout(Checker *c, const Type *type, Layout *out) {
+static bool compute_layout(Checker *c, const Type *type, Layout *out) {
     *out = (Layout){0, 1, 0};
     int64_t rows, columns;
     switch (type->kind) {
@@ -318,6 +355,11 @@ bool check_layout(Checker *c, const Type *type, Layout *out) {
     case TYPE_enum:
         ensure_header(c, (Decl *)(uintptr_t)type->decl);
         return check_layout(c, decl_sema(c, (Decl *)(uintptr_t)type->decl)->underlying, out);
+    case TYPE_interface: { /* without [anyValueSize] it depends on the types that turn up */
+        int64_t room = round_up(check_any_value_size(c, type), 8);
+        *out = (Layout){16 + room, 8, 16 + room};
+        return room > 0;
+    }
     case TYPE_optional: {
         const Type *flag = type_basic(c->types, TYPE_bool);
         return add_part(c, type->args[0], out) && add_part(c, flag, out);
@@ -333,4 +375,15 @@ bool check_layout(Checker *c, const Type *type, Layout *out) {
         *out = type_layout(type, LAYOUT_scalar);
         return true;
     }
+}
+
+bool check_layout(Checker *c, const Type *type, Layout *out) {
+    const Layout *known = map_get(&c->layouts, PTR_KEY(type));
+    if (known) {
+        *out = *known;
+        return true;
+    }
+    if (!compute_layout(c, type, out)) return false;
+    map_put(c->arena, &c->layouts, PTR_KEY(type), arena_copy(c->arena, out, sizeof *out));
+    return true;
 }

@@ -233,7 +233,8 @@ static Expr *parts_from_args(Env *env, Loc loc, const Type *type, const Type *co
                              ExprVec *args) {
     Checker *c = env->c;
     if (args->count != nparts) {
-        report(c, DIAG_argument_count, loc, type_str(c, type), range_text(c, nparts, nparts, "argument"), args->count);
+        report(c, DIAG_argument_count, loc, type_str(c, type), range_text(c, nparts, nparts, "argument"),
+               args->count);
         return error_expr(c, loc);
     }
     Expr *e = construct_node(c, loc, type);
@@ -441,7 +442,7 @@ Expr *coerce_list(Env *env, Expr *list, const Type *type) {
         for (int i = 0; i < list->args.count; i++) check_term(env, list->args.at[i]);
         return error_expr(c, list->loc);
     }
-    if (list->args.count == 0)
+    if (list->args.count == 0 && type->kind != TYPE_pair && type->kind != TYPE_ptr_pair)
         return default_value(
             env, list->loc,
             type->kind == TYPE_array && type->nargs == 1 ? type_array(c->types, type->args[0], 0) : type);

@@ -197,7 +197,9 @@ static int user_conversion(Env *env, const Type *from, const Type *to, Candidate
 }
 
 /* A ConstantBuffer or ParameterBlock, which stands for what is in it. */
-static bool is_block(const Type *type) { return type->kind == TYPE_buffer && type->number == BUFFER_constant; }
+static bool is_block(const Type *type) {
+    return type->kind == TYPE_buffer && type->number == BUFFER_constant;
+}
 
 static int function_cost(Env *env, const Expr *from, const Type *to) {
     Checker *c = env->c;
@@ -318,10 +320,12 @@ static bool is_smaller_matrix(const Type *from, const Type *to) {
 void note_conversion(Checker *c, const Type *from, const Type *to) {
     bool number = type_is_scalar(to) && to->kind != TYPE_bool;
     if (from->kind == TYPE_vector && to->kind == TYPE_bool) note(c, DIAG_note_any_all, 0);
-    else if (from->kind == TYPE_vector && (to->kind == TYPE_vector || number) && type_count(from) > type_count(to))
+    else if (from->kind == TYPE_vector && (to->kind == TYPE_vector || number) &&
+             type_count(from) > type_count(to))
         note(c, DIAG_note_use_swizzle, 0, type_count(to) == 1 ? "x" : type_count(to) == 2 ? "xy" : "xyz");
     else if (from->kind == TYPE_optional && to->kind == TYPE_bool) note(c, DIAG_note_optional_condition, 0);
-    else if (from->kind == TYPE_optional && (to == from->args[0] || type_is_scalar(to))) note(c, DIAG_note_optional_value, 0);
+    else if (from->kind == TYPE_optional && (to == from->args[0] || type_is_scalar(to)))
+        note(c, DIAG_note_optional_value, 0);
     else if (to->kind == TYPE_enum && (type_is_scalar(from) || from->kind == TYPE_enum))
         note(c, DIAG_note_write_cast, 0, type_str(c, to));
     else if ((from->kind == TYPE_enum && number) || is_smaller_matrix(from, to))

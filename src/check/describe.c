@@ -46,7 +46,8 @@ static void add_where(Checker *c, Text *out, const Decl *decl, const Subst *subs
     for (int i = 0; decl->generics && i < decl->generics->constraints.count; i++) {
         const Constraint *constraint = &decl->generics->constraints.at[i];
         const Type *subject = constraint->subject_type;
-        if (!subject || (!constraint->equal && !constraint->optional && subject->kind == TYPE_param)) continue;
+        if (!subject || (!constraint->equal && !constraint->optional && subject->kind == TYPE_param))
+            continue;
         text_printf(out, "%s%s%s%s%s", before, constraint->optional ? "optional " : "",
                     type_str(c, check_subst(c, subject, subst)), constraint->equal ? " == " : " : ",
                     type_str(c, check_subst(c, constraint->bound_type, subst)));
@@ -84,7 +85,8 @@ static void add_assoc(Checker *c, Text *out, Decl *decl, const Subst *subst) {
     const Sema *sema = decl_sema(c, decl);
     text_printf(out, "associatedtype %s", decl->name->text);
     for (int i = 0; i < sema->interfaces.count; i++)
-        text_printf(out, "%s%s", i ? " & " : " : ", type_str(c, check_subst(c, sema->interfaces.at[i], subst)));
+        text_printf(out, "%s%s", i ? " & " : " : ",
+                    type_str(c, check_subst(c, sema->interfaces.at[i], subst)));
 }
 
 static void add_subscript(Checker *c, Text *out, Decl *decl, const Subst *subst) {

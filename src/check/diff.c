@@ -195,15 +195,33 @@ static bool matches(Checker *c, Decl *primal, Decl *derivative, const Subst *out
     return true;
 }
 
+/* Constructors by their type, accessors by their property. */
+const char *function_name(Checker *c, Decl *func) {
+    if (func->kind == DECL_func && func->flavour == FUNC_init)
+        return type_str(c, signature_of(c, func)->result);
+    bool accessor = func->kind == DECL_func && (func->flavour == FUNC_get || func->flavour == FUNC_set);
+    if (!accessor) return func->name ? func->name->text : "?";
+    const char *owner = func->parent->name ? func->parent->name->text : "__subscript";
+    return format_text(c->arena, "%s.%s", owner, func->flavour == FUNC_get ? "get" : "set");
+}
+
 static void report_signature(Checker *c, Decl *primal, LinkKind kind, Loc loc, Decl *found) {
     static const char *const what[] = {"forward derivative", "backward derivative", "primal substitute"};
     FuncSig wanted = wanted_signature(c, primal, kind);
-    const char *name = primal->name ? primal->name->text : "?";
-    report(c, DIAG_derivative_signature, loc, what[kind], name,
-           signature_text(c, found && found->name ? found->name->text : "derivative", &wanted));
-    if (found && found->kind == DECL_func)
-        note(c, DIAG_note_signature, found->loc,
-             signature_text(c, found->name->text, signature_of(c, found)));
+    const FuncSig *sig = signature_of(c, primal);
+    const char *name = found->name ? found->name->text : "derivative";
+    bool pair =
+        kind != LINK_substitute && sig->has_this && wanted.nparams && wanted.params[0].type != sig->this_type;
+    const char *before = pair ? "static " : "";
+    if (pair && (found->flags & DECL_DERIV_METHOD)) { /* the pair is its `this` */
+        before = wanted.params[0].pass == PASS_inout ? "[deriv_method] [mutating] " : "[deriv_method] ";
+        wanted.params++;
+        wanted.nparams--;
+    }
+    report(c, DIAG_derivative_signature, loc, what[kind], function_name(c, primal),
+           format_text(c->arena, "%s%s", before, function_text(c, name, primal, &wanted)));
+    if (found->kind == DECL_func)
+        note(c, DIAG_note_signature, found->loc, function_text(c, name, found, signature_of(c, found)));
 }
 
 static Candidates *candidates_of(Checker *c, Decl *from, Expr *expr) {
@@ -326,6 +344,23 @@ bool check_is_differentiable(Checker *c, Decl *func, DiffMode mode) {
 
 /* ---- checking attributes of a function on its own account */
 
+static void check_diff_param(Checker *c, const Decl *func, const ParamSig *param) {
+    if (param->no_diff || param->pass == PASS_in || has_error(param->type)) return;
+    Loc loc = param->decl ? param->decl->loc : func->loc;
+    if (param->pass != PASS_constref && is_ptr_differentiable_type(c, param->type))
+        report(c, DIAG_ptr_type_direction, loc, type_str(c, param->type));
+    if (param->pass == PASS_constref && is_differentiable_type(c, param->type))
+        report(c, DIAG_diff_constref, loc, param->name ? param->name->text : "?");
+}
+
+/* Its `this` is a pair, so there must be one. */
+static void check_deriv_method(Checker *c, Decl *func) {
+    const FuncSig *sig = signature_of(c, func);
+    bool pair = sig->has_this && (sig->this_type->kind == TYPE_pair || sig->this_type->kind == TYPE_ptr_pair);
+    if (!pair && !(sig->has_this && has_error(sig->this_type)))
+        report(c, DIAG_deriv_method_this, func->loc, func->name ? func->name->text : "?");
+}
+
 void check_diff_attributes(Checker *c, Decl *func) {
     Sema *sema = decl_sema(c, func);
     if (sema->fwd_attr || sema->bwd_attr || sema->substitute_attr) check_derivatives(c, func);
@@ -342,32 +377,53 @@ void check_diff_attributes(Checker *c, Decl *func) {
         }
         if (targets && !found) report_signature(c, targets->at[0].decl, (LinkKind)k, attribute->loc, func);
     }
+    if (func->flags & DECL_DERIV_METHOD) check_deriv_method(c, func);
     if (!(func->flags & (DECL_FWD | DECL_BWD))) return;
     FuncSig *sig = sema->sig;
-    for (int i = 0; i < sig->nparams; i++) {
-        const ParamSig *param = &sig->params[i];
-        if (param->no_diff || param->pass == PASS_in || param->pass == PASS_constref ||
-            has_error(param->type))
-            continue;
-        if (is_ptr_differentiable_type(c, param->type))
-            report(c, DIAG_ptr_type_direction, param->decl ? param->decl->loc : func->loc,
-                   type_str(c, param->type));
-    }
+    for (int i = 0; i < sig->nparams; i++) check_diff_param(c, func, &sig->params[i]);
     if (!sig->result_no_diff && is_ptr_differentiable_type(c, sig->result))
         report(c, DIAG_ptr_type_result, func->loc, type_str(c, sig->result));
 }
 
+/* What stands in a wrapper that was made because the signatures differ. */
+static Decl *behind_wrapper(Checker *c, Decl *func) {
+    if (!(func->modifiers & MODIFIER_synthesized) || !func->body || func->body->body.count != 1) return func;
+    bool no_warnings = c->diags->no_warnings; /* nobody wrote the conversions in it */
+    c->diags->no_warnings = true;
+    check_decl_body(c, func);
+    c->diags->no_warnings = no_warnings;
+    const Expr *e = func->body->body.at[0]->expr;
+    while (e && e->kind == EXPR_convert) e = e->a;
+    return e && e->kind == EXPR_invoke && e->decl->kind == DECL_func ? e->decl : func;
+}
+
+static void check_function_diff(Checker *c, Decl *requirement, Decl *implementation) {
+    implementation = behind_wrapper(c, implementation);
+    bool lacks[2];
+    for (int i = 0; i < 2; i++)
+        lacks[i] = (requirement->flags & (i ? DECL_BWD : DECL_FWD)) &&
+                   !check_is_differentiable(c, implementation, i ? DIFF_bwd : DIFF_fwd);
+    flow_implements(c, requirement, implementation);
+    if (!lacks[0] && !lacks[1]) return;
+    const char *way = lacks[0] && lacks[1] ? "" : lacks[0] ? "forward " : "backward ";
+    report(c, DIAG_requirement_not_differentiable, implementation->loc, function_name(c, implementation),
+           way);
+    note(c, DIAG_note_required_here, requirement->loc);
+}
+
 void check_requirement_diff(Checker *c, Decl *requirement, Decl *implementation) {
-    for (int mode = DIFF_fwd; mode <= DIFF_bwd; mode++) {
-        uint32_t flag = mode == DIFF_fwd ? DECL_FWD : DECL_BWD;
-        if (!(requirement->flags & flag) || check_is_differentiable(c, implementation, (DiffMode)mode))
-            continue;
-        report(c, DIAG_requirement_not_differentiable, implementation->loc,
-               implementation->name ? implementation->name->text : "?",
-               mode == DIFF_fwd ? "forward" : "backward");
-        note(c, DIAG_note_required_here, requirement->loc);
+    if (requirement->kind == DECL_func && implementation->kind == DECL_func) {
+        check_function_diff(c, requirement, implementation);
         return;
     }
+    for (int i = 0; i < requirement->members.count; i++)
+        for (int k = 0; k < implementation->members.count; k++) { /* accessors of a property or subscript */
+            Decl *wanted = requirement->members.at[i], *have = implementation->members.at[k];
+            if (wanted->kind != DECL_func || have->kind != DECL_func || wanted->flavour != have->flavour)
+                continue;
+            ensure_header(c, wanted);
+            check_function_diff(c, wanted, have);
+        }
 }
 
 /* ---- fwd_diff(f), bwd_diff(f) */
@@ -382,6 +438,19 @@ static void report_not_differentiable(Env *env, Expr *e, DiffMode mode, const Ca
     else if (mode == DIFF_bwd && (sema->fwd.decl || (decl->flags & DECL_FWD)))
         note(c, DIAG_note_only_forward, decl->loc, decl->name->text);
     else note(c, DIAG_note_mark_differentiable, decl->loc, decl->name ? decl->name->text : "?");
+}
+
+/* A derivative is as visible as the less visible of the function and its definition. */
+bool refuse_hidden_derivative(Env *env, Loc loc, Decl *func, DiffMode mode) {
+    Checker *c = env->c;
+    if (func->kind != DECL_func) return false;
+    func = check_differentiated(c, func);
+    const FuncRef *custom = mode == DIFF_fwd ? &func->sema->fwd : &func->sema->bwd;
+    Decl *hidden = decl_visible_from(c, func, env->decl) ? custom->decl : func;
+    if (!hidden || decl_visible_from(c, hidden, env->decl)) return false;
+    report(c, DIAG_not_visible, loc, function_name(c, hidden));
+    note(c, DIAG_note_declared_here, hidden->loc, function_name(c, hidden));
+    return true;
 }
 
 /* A parameter of function type: whether what is passed is differentiable shows when it is known. */

@@ -48,22 +48,17 @@ void flow_calls(FlowWalk *w, Decl *callee) {
 
 /* ---- messages */
 
-static const char *callee_name(Checker *c, const Decl *callee) {
-    if (callee->flavour == FUNC_init) return type_str(c, signature_of(c, (Decl *)(uintptr_t)callee)->result);
-    bool accessor = callee->flavour == FUNC_get || callee->flavour == FUNC_set;
-    if (!accessor) return callee->name ? callee->name->text : "?";
-    const char *owner = callee->parent->name ? callee->parent->name->text : "__subscript";
-    return format_text(c->arena, "%s.%s", owner, callee->flavour == FUNC_get ? "get" : "set");
-}
-
 static void note_no_diff(Checker *c, const Loss *loss, const char *name) {
-    bool call = loss->call->kind == EXPR_invoke && strncmp(name, "operator", 8) != 0;
+    bool call = loss->call->kind == EXPR_invoke;
+    if (call && loss->call->decl->kind == DECL_func) name = function_name(c, loss->call->decl);
+    call &= strncmp(name, "operator", 8) != 0;
     for (int i = 0; call && i < loss->call->nmodes; i++) {
-        if (i == 0) name = loss->call->decl->name->text;
-        name = format_text(c->arena, "%s(%s)", loss->call->modes[i] == DIFF_fwd ? "fwd_diff" : "bwd_diff", name);
+        name =
+            format_text(c->arena, "%s(%s)", loss->call->modes[i] == DIFF_fwd ? "fwd_diff" : "bwd_diff", name);
     }
     if (call) note(c, DIAG_note_write_no_diff, 0, format_text(c->arena, "%s(...)", name));
-    else if (loss->call->decl->kind == DECL_subscript) note(c, DIAG_note_write_no_diff, 0, "before the subscript");
+    else if (loss->call->decl->kind == DECL_subscript)
+        note(c, DIAG_note_write_no_diff, 0, "before the subscript");
     else note(c, DIAG_note_write_detach, 0);
 }
 
@@ -78,15 +73,21 @@ static void note_output(Checker *c, OutputKind kind, Loc loc, const Decl *decl) 
     case OUTPUT_result: note(c, DIAG_note_loss_returned, loc); break;
     case OUTPUT_this: note(c, DIAG_note_loss_this, loc); break;
     case OUTPUT_param: note(c, DIAG_note_loss_param, loc, decl->name->text); break;
-    case OUTPUT_argument: note(c, DIAG_note_loss_argument, loc, callee_name(c, decl)); break;
+    case OUTPUT_argument:
+        note(c, DIAG_note_loss_argument, loc, function_name(c, (Decl *)(uintptr_t)decl));
+        break;
     }
 }
 
 static void report_loss(Checker *c, const Loss *loss, OutputKind kind, Loc loc, const Decl *decl) {
     Decl *target = check_differentiated(c, loss->callee);
-    const char *name = callee_name(c, loss->callee), *made_from = callee_name(c, target);
-    bool forward = check_is_differentiable(c, target, DIFF_fwd), backward = check_is_differentiable(c, target, DIFF_bwd);
-    report(c, DIAG_derivative_lost, loss->call->loc, made_from, forward ? " backward" : backward ? " forward" : "");
+    const char *name = function_name(c, loss->callee), *made_from = function_name(c, target);
+    bool forward = check_is_differentiable(c, target, DIFF_fwd),
+         backward = check_is_differentiable(c, target, DIFF_bwd);
+    report(c, DIAG_derivative_lost, loss->call->loc, made_from,
+           forward    ? " backward"
+           : backward ? " forward"
+                      : "");
     note_no_diff(c, loss, name);
     if (target != loss->callee) note(c, DIAG_note_substitute, loss->callee->loc, name, made_from);
     DiagId advice = forward    ? DIAG_note_only_forward
@@ -100,7 +101,8 @@ static void report_loss(Checker *c, const Loss *loss, OutputKind kind, Loc loc, 
 void flow_dropped(FlowWalk *w, Loc loc, const char *where, const Type *plain) {
     report(w->c, DIAG_derivative_dropped, loc, where);
     note(w->c, DIAG_note_write_detach, 0);
-    if (plain) note(w->c, DIAG_note_make_differentiable, ((const Decl *)plain->decl)->loc, type_str(w->c, plain));
+    if (plain)
+        note(w->c, DIAG_note_make_differentiable, ((const Decl *)plain->decl)->loc, type_str(w->c, plain));
 }
 
 /* ---- outputs */
@@ -133,7 +135,8 @@ void flow_output(FlowWalk *w, const Flow *flow, OutputKind kind, Loc loc, const 
 static bool this_is_output(FlowWalk *w) {
     const FuncSig *sig = w->sig;
     if (sig->is_init) return flow_is_diff(w, sig->result);
-    return sig->has_this && sig->this_pass == PASS_inout && !sig->this_no_diff && flow_is_diff(w, sig->this_type);
+    return sig->has_this && sig->this_pass == PASS_inout && !sig->this_no_diff &&
+           flow_is_diff(w, sig->this_type);
 }
 
 /* The function is left: what its parameters hold now goes out. */
@@ -177,7 +180,8 @@ static void walk_variables(FlowWalk *w, const Stmt *stmt) {
         if (decl->kind != DECL_var) continue;
         const Flow *flow = decl->init && decl->init->type ? flow_expr(w, decl->init) : NULL;
         if (decl->modifiers & MODIFIER_static) continue;
-        flow_declare(w, decl, flow_is_diff(w, decl->type) ? flow_through(w->arena, flow, decl->loc, decl) : NULL);
+        flow_declare(w, decl,
+                     flow_is_diff(w, decl->type) ? flow_through(w->arena, flow, decl->loc, decl) : NULL);
     }
 }
 
@@ -185,7 +189,9 @@ static void walk_if(FlowWalk *w, const Stmt *stmt) {
     const Flow *condition = stmt->expr ? flow_expr(w, stmt->expr) : NULL;
     FlowState before = w->now;
     if (stmt->decls.count) /* if (let x = optional) */
-        flow_declare(w, stmt->decls.at[0], flow_through(w->arena, flow_part(condition, 1), stmt->decls.at[0]->loc, stmt->decls.at[0]));
+        flow_declare(
+            w, stmt->decls.at[0],
+            flow_through(w->arena, flow_part(condition, 1), stmt->decls.at[0]->loc, stmt->decls.at[0]));
     walk(w, stmt->then);
     FlowState after = w->now;
     w->now = before;
@@ -245,11 +251,10 @@ static void walk_loop(FlowWalk *w, const Stmt *stmt) {
     join_state(w, &w->now, here.left);
 }
 
+enum { MAX_STEPS = 1 << 20 }; /* loops in loops in loops: nobody waits longer for this check */
+
 static void walk(FlowWalk *w, const Stmt *stmt) {
-    if (!stmt || !w->now.reached) {
-        if (stmt && stmt->kind == STMT_label) walk(w, stmt->then);
-        return;
-    }
+    if (!stmt || !w->now.reached || w->steps++ > MAX_STEPS) return;
     switch ((StmtKind)stmt->kind) {
     case STMT_expr: flow_expr(w, stmt->expr); break;
     case STMT_decl: walk_variables(w, stmt); break;
@@ -299,8 +304,10 @@ void flow_lambda(FlowWalk *w, const Expr *lambda, const Flow *captured) {
 }
 
 void check_differentiable_body(Checker *c, Decl *func) {
-    bool wanted = (func->flags & (DECL_FWD | DECL_BWD)) && !(func->flags & (DECL_PRELUDE | DECL_TREAT_AS_DIFF));
-    if (!wanted || !func->body || func->flavour == FUNC_ref || (func->modifiers & MODIFIER_synthesized)) return;
+    bool wanted =
+        (func->flags & (DECL_FWD | DECL_BWD)) && !(func->flags & (DECL_PRELUDE | DECL_TREAT_AS_DIFF));
+    if (!wanted || !func->body || func->flavour == FUNC_ref || (func->modifiers & MODIFIER_synthesized))
+        return;
     FlowWalk w = {.c = c, .arena = arena_scratch(c->arena), .func = func, .sig = signature_of(c, func)};
     w.modes = func->flags & DECL_BWD ? LOST_both : LOST_fwd;
     w.now.reached = true;
@@ -349,7 +356,9 @@ void flow_request(Checker *c, Decl *func, const uint8_t *modes, int nmodes, Loc 
 }
 
 /* An implementation is called wherever its requirement is. */
-void flow_implements(Checker *c, Decl *requirement, Decl *implementation) { add_call(c, requirement, implementation); }
+void flow_implements(Checker *c, Decl *requirement, Decl *implementation) {
+    add_call(c, requirement, implementation);
+}
 
 void check_diff_requests(Checker *c) {
     while (c->diff_requests_done < c->diff_requests.count) {

@@ -179,14 +179,33 @@ const Type *synthesize_assoc(Checker *c, const Type *type, Decl *assoc) {
 
 /* ---- fields */
 
-/* [DerivativeMember(Type.field)] */
-static Decl *named_member(Checker *c, const Type *differential, Decl *field) {
+/* Type.field: does it name the Differential? */
+static bool names_differential(Checker *c, const Type *differential, Decl *field, Expr *e) {
+    if (e->kind != EXPR_member) return e->kind == EXPR_name;
+    Env env = env_for_decl(c, field->parent);
+    const Type *named = resolve_type(&env, e->a);
+    if (is_error(named) || named->decl == differential->decl) return true;
+    report(c, DIAG_derivative_member_of, e->loc, type_str(c, differential), type_str(c, named));
+    return false;
+}
+
+/* [DerivativeMember(Type.field)], for a field of `type` */
+static Decl *named_member(Checker *c, const Type *type, const Type *differential, Decl *field) {
     Expr *e = field->sema ? field->sema->derivative_member : NULL;
-    if (!e) return NULL;
+    if (!e || !names_differential(c, differential, field, e)) return NULL;
     Name name = e->name;
     DeclVec fields = check_all_fields(c, differential);
-    for (int i = 0; i < fields.count; i++)
-        if (fields.at[i]->name == name) return fields.at[i];
+    for (int i = 0; i < fields.count; i++) {
+        if (fields.at[i]->name != name) continue;
+        const Type *own = check_field_type(c, type, field),
+                   *have = check_field_type(c, differential, fields.at[i]);
+        const Type *wanted = check_differential(c, own);
+        if (!wanted) wanted = check_ptr_differential(c, own);
+        if (!wanted || has_error(have) || types_match(c, wanted, have)) return wanted ? fields.at[i] : NULL;
+        report(c, DIAG_derivative_member_type, e->loc, field->name->text, type_str(c, wanted), name->text,
+               type_str(c, have));
+        return NULL;
+    }
     report(c, DIAG_derivative_member, e->loc, type_str(c, differential), name ? name->text : "?");
     return NULL;
 }
@@ -198,7 +217,7 @@ Decl *check_differential_field(Checker *c, const Type *type, Decl *field) {
     if (!differential || differential->kind != TYPE_struct) return NULL;
     ensure_header(c, field);
     check_attributes(c, field);
-    Decl *named = named_member(c, differential, field);
+    Decl *named = named_member(c, type, differential, field);
     if (named) return named;
     if (field->sema && field->sema->derivative_member) return NULL;
     Decl *decl = (Decl *)(uintptr_t)type->decl;

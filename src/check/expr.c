@@ -114,7 +114,8 @@ void report_deprecated(Checker *c, const Decl *decl, Loc loc) {
     if (!(decl->flags & DECL_DEPRECATED)) return;
     const Attribute *attribute = find_attribute(decl, "deprecated");
     const Expr *text = attribute && attribute->args.count ? attribute->args.at[0] : NULL;
-    const char *why = text && text->kind == EXPR_string ? format_text(c->arena, ": %.*s", STR_ARG(text->text)) : "";
+    const char *why =
+        text && text->kind == EXPR_string ? format_text(c->arena, ": %.*s", STR_ARG(text->text)) : "";
     report(c, DIAG_deprecated, loc, decl->name->text, why);
 }
 
@@ -140,7 +141,8 @@ static Expr *value_of_decl(Env *env, Loc loc, const Candidate *found) {
         }
     }
     bool local = decl->kind == DECL_var && decl->flavour == VAR_local;
-    if (local && (decl->modifiers & MODIFIER_static)) subst = subst_identity(c, decl->parent); /* one per specialisation of its function */
+    if (local && (decl->modifiers & MODIFIER_static))
+        subst = subst_identity(c, decl->parent); /* one per specialisation of its function */
     Expr *e = decl_expr(c, loc, decl, subst, base);
     e->flags |= place_flags(decl, base);
     decl->flags |= DECL_USED;
@@ -311,7 +313,8 @@ static bool names_pack(Env *env, const Expr *e) {
     const Decl *decl = list.at[0].decl;
     const Type *type = decl->kind == DECL_var ? decl->type : NULL;
     if (type && type->kind == TYPE_tuple && type->nargs == 1) type = type->args[0];
-    return decl->kind == DECL_type_param ? (decl->modifiers & MODIFIER_pack) != 0 : type && type->kind == TYPE_expand;
+    return decl->kind == DECL_type_param ? (decl->modifiers & MODIFIER_pack) != 0
+                                         : type && type->kind == TYPE_expand;
 }
 
 /* each v.f(x) is (each v).f(x), each T.X is (each T).X: it is the pack that has elements. */
@@ -381,7 +384,8 @@ static Expr *check_cast(Env *env, Expr *e) {
     if (a->kind == EXPR_overload && type->kind == TYPE_function) return coerce(env, a, type);
     a = check_value(env, a);
     if (a->kind == EXPR_error) return a;
-    if (a->type == type && expr_is_place(a)) return convert_node(env->c, a, type, CONVERT_same); /* a value now */
+    if (a->type == type && expr_is_place(a))
+        return convert_node(env->c, a, type, CONVERT_same); /* a value now */
     return convert_explicit(env, a, type, e->loc);
 }
 
@@ -551,7 +555,8 @@ void mark_assigned(Expr *e) {
 
 static void why_decl_readonly(Checker *c, const Decl *decl) {
     const char *name = decl->name ? decl->name->text : "[]";
-    bool uniform = decl->kind == DECL_var && decl->flavour == VAR_global && !(decl->modifiers & (MODIFIER_static | MODIFIER_const));
+    bool uniform = decl->kind == DECL_var && decl->flavour == VAR_global &&
+                   !(decl->modifiers & (MODIFIER_static | MODIFIER_const));
     if (decl->kind != DECL_var) note(c, DIAG_note_no_setter, decl->loc, name);
     else note(c, uniform ? DIAG_note_shader_parameter : DIAG_note_constant_here, decl->loc, name);
 }
@@ -568,7 +573,9 @@ void why_readonly(Env *env, const Expr *e) {
         switch ((ExprKind)e->kind) {
         case EXPR_this: note(c, DIAG_note_not_mutating, env->decl->loc); return;
         case EXPR_decl:
-            if (inside && (e->decl->kind == DECL_var ? !is_readonly_var(e->decl) : has_accessor(e->decl, FUNC_set))) break;
+            if (inside &&
+                (e->decl->kind == DECL_var ? !is_readonly_var(e->decl) : has_accessor(e->decl, FUNC_set)))
+                break;
             why_decl_readonly(c, e->decl);
             return;
         case EXPR_element:

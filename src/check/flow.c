@@ -93,9 +93,8 @@ static const Loss *losses_through(Arena *arena, const Loss *losses, Loc loc, con
 const Flow *flow_through(Arena *arena, const Flow *flow, Loc loc, const Decl *into) {
     if (!flow) return NULL;
     if (flow->nparts == 0)
-        return flow->losses
-                   ? flow_make(arena, flow->carries, losses_through(arena, flow->losses, loc, into))
-                   : flow;
+        return flow->losses ? flow_make(arena, flow->carries, losses_through(arena, flow->losses, loc, into))
+                            : flow;
     Flow *copy = new_parts(arena, flow->nparts);
     for (int i = 0; i < flow->nparts; i++) copy->parts[i] = flow_through(arena, flow->parts[i], loc, into);
     return copy;
@@ -131,7 +130,8 @@ const FlowVars *vars_put(Arena *arena, const FlowVars *vars, int index, const Fl
 static const void *join_at(Arena *arena, const FlowVars *a, const FlowVars *b, int level) {
     if (!b || a == b) return a;
     if (!a) return b;
-    if (level == LEVELS) return flow_join(arena, (const Flow *)(const void *)a, (const Flow *)(const void *)b);
+    if (level == LEVELS)
+        return flow_join(arena, (const Flow *)(const void *)a, (const Flow *)(const void *)b);
     const FlowVars *result = a;
     FlowVars *copy = NULL;
     for (int i = 0; i < FANOUT; i++) {
@@ -143,4 +143,6 @@ static const void *join_at(Arena *arena, const FlowVars *a, const FlowVars *b, i
     return result;
 }
 
-const FlowVars *vars_join(Arena *arena, const FlowVars *a, const FlowVars *b) { return join_at(arena, a, b, 0); }
+const FlowVars *vars_join(Arena *arena, const FlowVars *a, const FlowVars *b) {
+    return join_at(arena, a, b, 0);
+}

@@ -1,5 +1,5 @@
 /* Inside of the derivative data-flow check: what is known about the derivative of a value while a body is walked.
- * flow.c has the values, flowexpr.c what expressions do to them, diffflow.c statements, functions and messages. */
+ * flow.c has the values, flowexpr.c and flowcall.c what expressions do to them, diffflow.c statements and messages. */
 #ifndef SLOPE_FLOW_H
 #define SLOPE_FLOW_H
 
@@ -36,7 +36,7 @@ typedef struct Flow {
 const Flow *flow_join(Arena *arena, const Flow *a, const Flow *b); /* `a` itself, if b adds nothing */
 const Flow *flow_part(const Flow *flow, int index);
 const Flow *flow_with_part(Arena *arena, const Flow *flow, int nparts, int index, const Flow *part);
-const Flow *flow_whole(Arena *arena, const Flow *flow); /* all parts joined */
+const Flow *flow_whole(Arena *arena, const Flow *flow);                              /* all parts joined */
 const Flow *flow_through(Arena *arena, const Flow *flow, Loc loc, const Decl *into); /* one step further */
 const Flow *flow_make(Arena *arena, bool carries, const Loss *losses);
 const Loss *loss_add(Arena *arena, const Loss *losses, const Loss *loss);
@@ -66,9 +66,10 @@ typedef struct FlowWalk {
     Arena *arena; /* for the time of the walk */
     Decl *func;
     const FuncSig *sig;
-    uint8_t modes;  /* in which the function is differentiable */
-    Map variables;  /* Decl -> number + 1; `this` is the function itself */
-    Map types;      /* Type -> differentiable or not */
+    uint8_t modes; /* in which the function is differentiable */
+    Map variables; /* Decl -> number + 1; `this` is the function itself */
+    Map types;     /* Type -> what is known about it */
+    int steps;     /* statements walked so far */
     FlowState now;
     FlowJump *jumps;
     int no_diff; /* > 0: under no_diff */
@@ -82,6 +83,12 @@ const Flow *flow_expr(FlowWalk *w, const Expr *e);
 void flow_declare(FlowWalk *w, const Decl *decl, const Flow *flow);
 const Flow *flow_variable(FlowWalk *w, const Decl *decl); /* w->func: `this` */
 bool flow_is_diff(FlowWalk *w, const Type *type);
+void flow_write(FlowWalk *w, const Expr *place,
+                const Flow *flow); /* an error if no derivative can be kept there */
+
+/* ---- flowcall.c */
+const Flow *flow_invoke(FlowWalk *w, const Expr *e);
+const Flow *flow_access(FlowWalk *w, const Expr *e, FuncFlavour flavour, const Flow *value); /* get or set */
 
 /* ---- diffflow.c */
 void flow_output(FlowWalk *w, const Flow *flow, OutputKind kind, Loc loc, const Decl *decl);

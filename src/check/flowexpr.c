@@ -1,14 +1,45 @@
-/* The derivative data-flow check: expressions, places and calls. */
+/* The derivative data-flow check: expressions and places. */
 #include "check/flow.h"
 
-bool flow_is_diff(FlowWalk *w, const Type *type) {
-    if (!type || type->kind == TYPE_void || has_error(type)) return false;
-    void *known = map_get(&w->types, PTR_KEY(type));
-    if (!known) {
-        known = is_differentiable_type(w->c, type) ? (void *)(uintptr_t)2 : (void *)(uintptr_t)1;
-        map_put(w->arena, &w->types, PTR_KEY(type), known);
+/* ---- types, as this function sees them */
+
+typedef struct TypeFacts {
+    bool diff;
+    DeclVec fields;
+    enum { FIELD_unknown, FIELD_plain, FIELD_diff } * kinds; /* of the fields */
+} TypeFacts;
+
+static TypeFacts *facts_of(FlowWalk *w, const Type *type) {
+    TypeFacts *facts = map_get(&w->types, PTR_KEY(type));
+    if (facts) return facts;
+    facts = arena_new(w->arena, TypeFacts);
+    facts->diff = type->kind != TYPE_void && !has_error(type) && is_differentiable_type(w->c, type);
+    facts->fields = check_all_fields(w->c, type);
+    facts->kinds = arena_take(w->arena, sizeof *facts->kinds * (size_t)(facts->fields.count + 1));
+    map_put(w->arena, &w->types, PTR_KEY(type), facts);
+    return facts;
+}
+
+bool flow_is_diff(FlowWalk *w, const Type *type) { return type && facts_of(w, type)->diff; }
+
+static int field_number(FlowWalk *w, const Type *type, const Decl *field) {
+    const TypeFacts *facts = facts_of(w, type);
+    for (int i = 0; i < facts->fields.count; i++)
+        if (facts->fields.at[i] == field) return i;
+    return -1;
+}
+
+/* Does this field hold a derivative? */
+static bool field_is_diff(FlowWalk *w, const Type *type, Decl *field) {
+    TypeFacts *facts = facts_of(w, type);
+    int number = facts->diff ? field_number(w, type, field) : -1;
+    if (number < 0) return false;
+    if (facts->kinds[number] == FIELD_unknown) {
+        bool diff = flow_is_diff(w, check_field_type(w->c, type, field)) &&
+                    check_differential_field(w->c, type, field);
+        facts->kinds[number] = diff ? FIELD_diff : FIELD_plain;
     }
-    return known == (void *)(uintptr_t)2;
+    return facts->kinds[number] == FIELD_diff;
 }
 
 static const Flow *masked(FlowWalk *w, const Flow *flow, const Type *type) {
@@ -42,7 +73,9 @@ static bool is_local(const Decl *decl) {
            !(decl->modifiers & (MODIFIER_static | MODIFIER_groupshared));
 }
 
-static bool is_accessed(const Decl *decl) { return decl->kind == DECL_property || decl->kind == DECL_subscript; }
+static bool is_accessed(const Decl *decl) {
+    return decl->kind == DECL_property || decl->kind == DECL_subscript;
+}
 
 /* ---- parts of values */
 
@@ -54,7 +87,7 @@ static int known_number(const Type *number) {
 /* 0: a value of that type is looked at as a whole. */
 static int part_count(FlowWalk *w, const Type *type) {
     switch (type->kind) {
-    case TYPE_struct: return check_all_fields(w->c, type).count;
+    case TYPE_struct: return facts_of(w, type)->fields.count;
     case TYPE_vector:
     case TYPE_matrix: return known_number(type->args[1]);
     case TYPE_array: return 1;
@@ -66,18 +99,6 @@ static int part_count(FlowWalk *w, const Type *type) {
     }
     default: return 0;
     }
-}
-
-static int field_number(FlowWalk *w, const Type *type, const Decl *field) {
-    DeclVec fields = check_all_fields(w->c, type);
-    for (int i = 0; i < fields.count; i++)
-        if (fields.at[i] == field) return i;
-    return 0;
-}
-
-static bool field_is_diff(FlowWalk *w, const Type *type, Decl *field) {
-    return flow_is_diff(w, type) && flow_is_diff(w, check_field_type(w->c, type, field)) &&
-           check_differential_field(w->c, type, field);
 }
 
 static bool constant_index(FlowWalk *w, const Expr *index, int count, int *value) {
@@ -102,203 +123,6 @@ static const Flow *lanes_of(FlowWalk *w, const Flow *flow, const Expr *e) {
     for (int i = 0; i < e->nlanes; i++)
         lanes = flow_with_part(w->arena, lanes, e->nlanes, i, flow_part(flow, e->lanes[i]));
     return lanes;
-}
-
-/* ---- calls */
-
-typedef struct FlowArg {
-    const Expr *place; /* to write back to; NULL: none */
-    const Flow *flow;
-} FlowArg;
-
-typedef struct FlowCall {
-    const Expr *site;
-    Decl *callee;
-    FuncSig sig; /* as declared, `this` first */
-    FlowArg *args;
-    int nargs;
-    const Type *type; /* of the result, at the call */
-    Decl *derived;    /* the function that is to be differentiated; NULL: it certainly can be */
-    const Decl *context; /* whose constraints count in its signature */
-} FlowCall;
-
-static void write_place(FlowWalk *w, const Expr *place, const Flow *flow);
-
-static const ParamSig *param_of(const FlowCall *call, int arg) {
-    const FuncSig *sig = &call->sig;
-    int extra = call->nargs - sig->nparams;
-    for (int i = 0; i < sig->nparams && i <= arg; i++)
-        if (sig->params[i].is_pack) return &sig->params[arg <= i + extra ? i : arg - extra];
-    return arg < sig->nparams ? &sig->params[arg] : NULL;
-}
-
-static bool is_output(const ParamSig *param) {
-    return param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
-}
-
-static bool takes_derivative(FlowWalk *w, const FlowCall *call, const ParamSig *param) {
-    return !param->no_diff && check_is_diff_type(w->c, param->type, call->context);
-}
-
-static bool takes_reference(FlowWalk *w, const FlowCall *call) {
-    for (int i = 0; i < call->sig.nparams; i++) {
-        const ParamSig *param = &call->sig.params[i];
-        if (!param->no_diff && check_is_ptr_diff_type(w->c, param->type, call->context)) return true;
-    }
-    return false;
-}
-
-static uint8_t lost_modes(Checker *c, Decl *func, uint8_t wanted) {
-    uint8_t lost = 0;
-    if ((wanted & LOST_fwd) && !check_is_differentiable(c, func, DIFF_fwd)) lost |= LOST_fwd;
-    if ((wanted & LOST_bwd) && !check_is_differentiable(c, func, DIFF_bwd)) lost |= LOST_bwd;
-    Decl *target = check_differentiated(c, func);
-    /* A function with one custom derivative serves in that mode: an error only when the other is asked for. One that is
-     * marked as forward only is not good enough. */
-    bool marked = (target->flags & (DECL_FWD | DECL_BWD)) != 0;
-    return lost && marked ? wanted : lost;
-}
-
-/* fwd_diff(f), again differentiated: generated derivatives (NULL) can be, a custom one must say so. */
-static Decl *custom_derivative(Checker *c, const Expr *e) {
-    Decl *func = e->decl;
-    for (int i = 0; i < e->nmodes && func->kind == DECL_func; i++) {
-        func = check_differentiated(c, func);
-        const FuncRef *custom = e->modes[i] == DIFF_fwd ? &func->sema->fwd : &func->sema->bwd;
-        if (!custom->decl || (custom->decl->flags & DECL_PRELUDE)) return NULL;
-        func = custom->decl;
-    }
-    return e->nmodes && func->kind == DECL_func ? func : NULL;
-}
-
-static bool is_detach(const Decl *callee) {
-    return (callee->flags & DECL_PRELUDE) && callee->sema && callee->sema->op &&
-           strcmp(callee->sema->op->text, "detach") == 0;
-}
-
-/* What goes in: of everything, or only of what has a derivative in the callee. */
-static const Flow *joined_args(FlowWalk *w, const FlowCall *call, bool only_taken) {
-    const Flow *joined = NULL;
-    for (int i = 0; i < call->nargs; i++) {
-        const ParamSig *param = param_of(call, i);
-        if (!param || param->no_diff || param->pass == PASS_out) continue;
-        if (only_taken && call->args[i].flow && !takes_derivative(w, call, param)) continue;
-        joined = join(w, joined, flow_whole(w->arena, call->args[i].flow));
-    }
-    return joined;
-}
-
-static void write_outputs(FlowWalk *w, const FlowCall *call, const Flow *flow) {
-    for (int i = 0; i < call->nargs; i++) {
-        const ParamSig *param = param_of(call, i);
-        if (!param || !is_output(param) || !call->args[i].place) continue;
-        write_place(w, call->args[i].place, flow && takes_derivative(w, call, param) ? flow : NULL);
-    }
-}
-
-static bool has_outputs(FlowWalk *w, const FlowCall *call) {
-    for (int i = 0; i < call->sig.nparams; i++)
-        if (is_output(&call->sig.params[i]) && takes_derivative(w, call, &call->sig.params[i])) return true;
-    return !call->sig.result_no_diff && call->sig.result->kind != TYPE_void &&
-           check_is_diff_type(w->c, call->sig.result, call->context);
-}
-
-static bool is_source(FlowWalk *w, const FlowCall *call) {
-    if (call->derived != call->callee) return false;
-    check_derivatives(w->c, call->callee);
-    const Sema *sema = call->callee->sema;
-    for (int i = 0; i < call->sig.nparams; i++)
-        if (takes_derivative(w, call, &call->sig.params[i])) return takes_reference(w, call);
-    return sema->bwd.decl || takes_reference(w, call);
-}
-
-static const Flow *call_plain(FlowWalk *w, const FlowCall *call, uint8_t lost) {
-    const Flow *in = joined_args(w, call, false);
-    write_outputs(w, call, NULL);
-    if (!in || w->no_diff || call->sig.result_no_diff || !flow_is_diff(w, call->type)) return NULL;
-    Loss loss = {.call = call->site, .callee = call->derived, .modes = lost};
-    return flow_make(w->arena, false, loss_add(w->arena, NULL, &loss));
-}
-
-static const Flow *call_differentiable(FlowWalk *w, const FlowCall *call, uint8_t lost) {
-    const Flow *in = joined_args(w, call, true), *out = in;
-    if (is_source(w, call)) out = flow_make(w->arena, true, in ? in->losses : NULL);
-    if (lost && in) {
-        Loss loss = {.call = call->site, .callee = call->derived, .modes = lost};
-        out = flow_make(w->arena, true, loss_add(w->arena, in->losses, &loss));
-    }
-    if (in && (!has_outputs(w, call) || takes_reference(w, call)))
-        flow_output(w, in, OUTPUT_argument, call->site->loc, call->callee);
-    if (call->derived == call->callee) flow_calls(w, call->callee);
-    write_outputs(w, call, out);
-    bool result = !call->sig.result_no_diff && call->sig.result->kind != TYPE_void &&
-                  check_is_diff_type(w->c, call->sig.result, call->context);
-    return result ? masked(w, out, call->type) : NULL;
-}
-
-static const Flow *flow_call(FlowWalk *w, const FlowCall *call) {
-    bool zero = (call->callee->flags & DECL_TREAT_AS_DIFF) || is_detach(call->callee);
-    if (zero || w->no_diff) {
-        write_outputs(w, call, NULL);
-        return NULL;
-    }
-    uint8_t lost = call->derived ? lost_modes(w->c, call->derived, w->modes) : 0;
-    return lost == w->modes ? call_plain(w, call, lost) : call_differentiable(w, call, lost);
-}
-
-static FuncSig with_this(FlowWalk *w, const FuncSig *sig, bool plain_this) {
-    if (!sig->has_this) return *sig;
-    FuncSig all = *sig;
-    all.params = arena_array(w->arena, ParamSig, sig->nparams + 1);
-    all.params[0] = (ParamSig){
-        .type = sig->this_type, .pass = sig->this_pass, .no_diff = sig->this_no_diff || plain_this};
-    if (sig->nparams) memcpy(all.params + 1, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
-    all.nparams++;
-    return all;
-}
-
-static FlowArg argument(FlowWalk *w, const Expr *e) {
-    if (!e) return (FlowArg){0}; /* left out: its default is a constant */
-    return (FlowArg){(e->flags & EXPR_PLACE) ? e : NULL, flow_expr(w, e)};
-}
-
-/* A parameter of function type is taken to be differentiable: it is judged where it is known. */
-static const Flow *call_invoke(FlowWalk *w, const Expr *e) {
-    Checker *c = w->c;
-    bool known = e->decl->kind == DECL_func;
-    FuncSig sig = check_generic_signature(c, e->decl, e->modes, e->nmodes, e->a != NULL);
-    FlowCall call = {.site = e, .callee = e->decl, .type = e->type, .context = known ? e->decl : w->func};
-    call.derived = e->nmodes ? custom_derivative(c, e) : known ? e->decl : NULL;
-    call.sig = with_this(w, &sig, e->nmodes > 0);
-    call.args = arena_array(w->arena, FlowArg, e->args.count + 1);
-    if (e->a) {
-        FlowArg object = argument(w, e->a);
-        if (sig.has_this) call.args[call.nargs++] = object;
-    }
-    for (int i = 0; i < e->args.count; i++) call.args[call.nargs++] = argument(w, e->args.at[i]);
-    return flow_call(w, &call);
-}
-
-static Decl *accessor(const Decl *property, FuncFlavour flavour) {
-    for (int i = 0; i < property->members.count; i++)
-        if (property->members.at[i]->kind == DECL_func && property->members.at[i]->flavour == flavour)
-            return property->members.at[i];
-    return NULL;
-}
-
-/* Reading or writing a property, or a subscript that is a declaration. */
-static const Flow *call_accessor(FlowWalk *w, const Expr *e, FuncFlavour flavour, const Flow *value) {
-    Decl *func = accessor(e->decl, flavour);
-    FlowArg object = e->a ? argument(w, e->a) : (FlowArg){0};
-    FlowCall call = {.site = e, .callee = func, .type = e->type, .derived = func, .context = func};
-    call.args = arena_array(w->arena, FlowArg, e->args.count + 2);
-    if (!func) return NULL;
-    FuncSig sig = check_generic_signature(w->c, func, NULL, 0, true);
-    call.sig = with_this(w, &sig, false);
-    if (sig.has_this) call.args[call.nargs++] = object;
-    for (int i = 0; i < e->args.count; i++) call.args[call.nargs++] = argument(w, e->args.at[i]);
-    if (flavour == FUNC_set) call.args[call.nargs++] = (FlowArg){.flow = value};
-    return flow_call(w, &call);
 }
 
 /* ---- places */
@@ -353,7 +177,8 @@ static const char *plain_place(FlowWalk *w, const Expr *e, const Type **plain) {
     if (inner) return inner;
     if (!flow_is_diff(w, e->a->type)) return of_type(w, quoted(w, e->decl), e->a->type, plain);
     if (!flow_is_diff(w, e->type) || field_is_diff(w, e->a->type, e->decl)) return NULL;
-    if (is_no_diff_field(e->decl)) return format_text(w->c->arena, "the no_diff field %s", quoted(w, e->decl));
+    if (is_no_diff_field(e->decl))
+        return format_text(w->c->arena, "the no_diff field %s", quoted(w, e->decl));
     return format_text(w->c->arena, "%s, which has no counterpart in '%s'", quoted(w, e->decl),
                        type_str(w->c, check_differential(w->c, e->a->type)));
 }
@@ -371,7 +196,8 @@ static void store_lanes(FlowWalk *w, const Expr *e, const Flow *flow, Loc loc) {
     const Flow *vector = flow_expr(w, e->a);
     int nparts = e->a->type->kind == TYPE_vector ? part_count(w, e->a->type) : 0;
     for (int i = 0; nparts && i < e->nlanes; i++)
-        vector = flow_with_part(w->arena, vector, nparts, e->lanes[i], e->nlanes == 1 ? flow : flow_part(flow, i));
+        vector =
+            flow_with_part(w->arena, vector, nparts, e->lanes[i], e->nlanes == 1 ? flow : flow_part(flow, i));
     if (!nparts) vector = join(w, vector, flow_whole(w->arena, flow));
     store(w, e->a, vector, loc);
 }
@@ -410,18 +236,20 @@ static void store(FlowWalk *w, const Expr *place, const Flow *flow, Loc loc) {
         else store(w, place->a, flow, loc);
         break;
     case EXPR_decl:
-        if (is_accessed(place->decl)) call_accessor(w, place, FUNC_set, flow);
+        if (is_accessed(place->decl)) flow_access(w, place, FUNC_set, flow);
         else if (place->a && !decl_is_static(place->decl)) {
             bool holds = field_is_diff(w, place->a->type, place->decl);
-            store_part(w, place->a, field_number(w, place->a->type, place->decl), holds ? flow : NULL, loc);
+            int number = field_number(w, place->a->type, place->decl);
+            if (number >= 0) store_part(w, place->a, number, holds ? flow : NULL, loc);
         } else if (is_local(place->decl))
-            flow_declare(w, place->decl, flow_through(w->arena, masked(w, flow, place->decl->type), loc, place->decl));
+            flow_declare(w, place->decl,
+                         flow_through(w->arena, masked(w, flow, place->decl->type), loc, place->decl));
         break;
     default: break;
     }
 }
 
-static void write_place(FlowWalk *w, const Expr *place, const Flow *flow) {
+void flow_write(FlowWalk *w, const Expr *place, const Flow *flow) {
     const Flow *whole = flow_whole(w->arena, flow);
     const Type *plain = NULL;
     const char *why = whole && whole->carries ? plain_place(w, place, &plain) : NULL;
@@ -444,7 +272,7 @@ static void warn_plain_this(FlowWalk *w, const Expr *e) {
 
 static const Flow *flow_decl(FlowWalk *w, const Expr *e) {
     const Decl *decl = e->decl;
-    if (is_accessed(decl)) return masked(w, call_accessor(w, e, FUNC_get, NULL), e->type);
+    if (is_accessed(decl)) return masked(w, flow_access(w, e, FUNC_get, NULL), e->type);
     if (decl->kind == DECL_var && e->a && !decl_is_static(decl)) {
         const Flow *object = flow_expr(w, e->a);
         warn_plain_this(w, e);
@@ -473,7 +301,9 @@ static const Flow *flow_convert(FlowWalk *w, const Expr *e) {
     }
 }
 
-static int lane_count(FlowWalk *w, const Type *type) { return type->kind == TYPE_vector ? part_count(w, type) : 1; }
+static int lane_count(FlowWalk *w, const Type *type) {
+    return type->kind == TYPE_vector ? part_count(w, type) : 1;
+}
 
 /* Components of a vector may be vectors themselves. */
 static const Flow *construct_vector(FlowWalk *w, const Expr *e) {
@@ -495,13 +325,12 @@ static const Flow *construct_vector(FlowWalk *w, const Expr *e) {
 
 static const Flow *construct_parts(FlowWalk *w, const Expr *e) {
     int nparts = part_count(w, e->type);
-    DeclVec fields = check_all_fields(w->c, e->type);
+    DeclVec fields = facts_of(w, e->type)->fields;
     const Flow *made = NULL;
     for (int i = 0; i < e->args.count; i++) {
         const Flow *part = e->args.at[i] ? flow_expr(w, e->args.at[i]) : NULL;
         if (i < fields.count && part && !field_is_diff(w, e->type, fields.at[i])) part = NULL;
-        if (e->type->kind == TYPE_array || nparts == 0)
-            made = join(w, made, flow_whole(w->arena, part));
+        if (e->type->kind == TYPE_array || nparts == 0) made = join(w, made, flow_whole(w->arena, part));
         else made = flow_with_part(w->arena, made, nparts, i, part);
     }
     return made;
@@ -519,7 +348,8 @@ static const Flow *flow_construct(FlowWalk *w, const Expr *e) {
     return masked(w, made, e->type);
 }
 
-static void flow_branches(FlowWalk *w, const Expr *then, const Expr *otherwise, const Flow **a, const Flow **b) {
+static void flow_branches(FlowWalk *w, const Expr *then, const Expr *otherwise, const Flow **a,
+                          const Flow **b) {
     FlowState before = w->now;
     *a = flow_expr(w, then);
     FlowState after = w->now;
@@ -535,7 +365,8 @@ static bool is_lazy(const Expr *e) {
 /* Chains lean left: down them in a loop. */
 static const Flow *flow_builtin(FlowWalk *w, const Expr *e) {
     VEC(const Expr *) chain = {0};
-    for (; e->kind == EXPR_builtin && !is_lazy(e) && e->args.count == 2; e = e->args.at[0]) vec_push(w->arena, &chain, e);
+    for (; e->kind == EXPR_builtin && !is_lazy(e) && e->args.count == 2; e = e->args.at[0])
+        vec_push(w->arena, &chain, e);
     const Flow *flow = NULL, *unused;
     if (e->kind == EXPR_builtin && is_lazy(e)) {
         flow_expr(w, e->args.at[0]);
@@ -562,7 +393,7 @@ static const Flow *flow_select(FlowWalk *w, const Expr *e) {
 static const Flow *flow_update(FlowWalk *w, const Expr *e) {
     const Flow *old = flow_expr(w, e->a), *by = e->b ? flow_expr(w, e->b) : NULL;
     const Flow *changed = masked(w, join(w, old, by), e->type);
-    write_place(w, e->a, changed);
+    flow_write(w, e->a, changed);
     return e->flags & EXPR_POSTFIX ? old : changed;
 }
 
@@ -595,7 +426,7 @@ const Flow *flow_expr(FlowWalk *w, const Expr *e) {
     case EXPR_this: return masked(w, flow_variable(w, w->func), e->type);
     case EXPR_decl: return flow_decl(w, e);
     case EXPR_convert: return flow_convert(w, e);
-    case EXPR_invoke: return call_invoke(w, e);
+    case EXPR_invoke: return flow_invoke(w, e);
     case EXPR_builtin: return flow_builtin(w, e);
     case EXPR_select: return flow_select(w, e);
     case EXPR_update: return flow_update(w, e);
@@ -610,7 +441,7 @@ const Flow *flow_expr(FlowWalk *w, const Expr *e) {
     case EXPR_part: return masked(w, flow_part(flow_expr(w, e->a), (int)e->number), e->type);
     case EXPR_assign:
         flow = flow_expr(w, e->b);
-        write_place(w, e->a, flow);
+        flow_write(w, e->a, flow);
         return flow;
     case EXPR_element:
         flow = flow_expr(w, e->a);

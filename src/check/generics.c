@@ -42,15 +42,16 @@ void ensure_generics(Checker *c, Decl *decl) {
     c->context = context;
 }
 
-static void report_constraint(Checker *c, const Constraint *constraint, const Type *subject, const Type *bound,
-                              Loc loc) {
+static void report_constraint(Checker *c, const Constraint *constraint, const Type *subject,
+                              const Type *bound, Loc loc) {
     if (constraint->equal)
         report(c, DIAG_constraint_not_equal, loc, type_str(c, constraint->subject_type), type_str(c, subject),
                type_str(c, bound));
     else report(c, DIAG_constraint_not_met, loc, type_str(c, subject), type_str(c, bound));
     if (constraint->loc) note(c, DIAG_note_constraint_here, constraint->loc);
     const Type *param = subject->kind == TYPE_each ? subject->args[0] : subject;
-    if (!constraint->equal && param->kind == TYPE_param && ((const Decl *)param->decl)->kind != DECL_interface)
+    if (!constraint->equal && param->kind == TYPE_param &&
+        ((const Decl *)param->decl)->kind != DECL_interface)
         note(c, DIAG_note_add_constraint, ((const Decl *)param->decl)->loc, type_str(c, param),
              type_str(c, bound));
 }
@@ -67,10 +68,64 @@ bool constraints_hold(Checker *c, const Decl *decl, const Subst *subst, Loc loc)
         bool is_pack = subject->kind == TYPE_pack;
         for (int k = 0; k < (is_pack ? subject->nargs : 1); k++) {
             const Type *one = is_pack ? subject->args[k] : subject;
-            if (constraint->equal ? types_match(c, one, bound) : check_conforms(c, one, bound, NULL)) continue;
+            if (constraint->equal ? types_match(c, one, bound) : check_conforms(c, one, bound, NULL))
+                continue;
             if (loc) report_constraint(c, constraint, one, bound, loc);
             return false;
         }
+    }
+    return true;
+}
+
+/* ---- interfaces as arguments */
+
+static bool mentions_self(const Type *type, const Decl *interface) {
+    if (type->kind == TYPE_param) return type->decl == interface && type->number == 0;
+    for (int i = 0; i < type->nargs; i++)
+        if (mentions_self(type->args[i], interface)) return true;
+    return false;
+}
+
+/* A member that needs to know which type it is that conforms; NULL: all can be called on a value. */
+static Decl *needs_type(Checker *c, const Type *bound) {
+    Decl *interface = (Decl *)(uintptr_t)bound->decl;
+    if ((interface->flags & DECL_PRELUDE) &&
+        (interface->name == c->known.IDifferentiable || interface->name == c->known.IDifferentiablePtrType))
+        return NULL;
+    for (int i = 0; i < interface->members.count; i++) {
+        Decl *member = interface->members.at[i];
+        if (member->kind == DECL_assoc) return member;
+        if (member->kind == DECL_var && (member->modifiers & MODIFIER_static)) return member;
+        if (member->kind != DECL_func) continue;
+        if (decl_is_static(member)) return member;
+        const FuncSig *sig = signature_of(c, member);
+        for (int k = 0; k < sig->nparams; k++)
+            if (mentions_self(sig->params[k].type, interface)) return member;
+    }
+    ensure_bases(c, interface);
+    const Sema *sema = decl_sema(c, interface);
+    for (int i = 0; i < sema->interfaces.count; i++) {
+        Decl *member = needs_type(c, sema->interfaces.at[i]);
+        if (member) return member;
+    }
+    return NULL;
+}
+
+/* Can an interface be the argument for `param` of `decl`, as such? Not if a constraint promises what only a type has. Says so if
+ * `loc` is given. */
+bool interface_as_argument(Checker *c, const Decl *decl, const Type *param, Loc loc) {
+    for (int i = 0; decl->generics && i < decl->generics->constraints.count; i++) {
+        const Constraint *constraint = &decl->generics->constraints.at[i];
+        if (constraint->subject_type != param || !constraint->bound_type ||
+            constraint->bound_type->kind != TYPE_interface)
+            continue;
+        Decl *member = needs_type(c, constraint->bound_type);
+        if (!member) continue;
+        if (!loc) return false;
+        report(c, DIAG_interface_argument, loc, type_str(c, param), type_str(c, constraint->bound_type),
+               member->name ? member->name->text : "__init");
+        note(c, DIAG_note_declared_here, member->loc, member->name ? member->name->text : "__init");
+        return false;
     }
     return true;
 }
@@ -84,7 +139,8 @@ static bool is_number(const Type *type) {
     case TYPE_product:
     case TYPE_apply: return true;
     case TYPE_param: return (type->flags & TYPE_IS_VALUE_PARAM) != 0;
-    case TYPE_assoc: return ((const Decl *)type->decl)->kind == DECL_var; /* a constant that an interface requires */
+    case TYPE_assoc:
+        return ((const Decl *)type->decl)->kind == DECL_var; /* a constant that an interface requires */
     default: return false;
     }
 }
@@ -96,14 +152,16 @@ static bool value_fits(const Type *param, const Type *given) {
 
 /* Is `arg` the kind of thing that the parameter stands for? `value_type`: of a value, as it was written, or NULL. Says so
  * if not, and `loc` is given. */
-bool generic_arg_fits(Checker *c, Decl *owner, Decl *param, const Type *arg, const Type *value_type, Loc loc) {
+bool generic_arg_fits(Checker *c, Decl *owner, Decl *param, const Type *arg, const Type *value_type,
+                      Loc loc) {
     const char *name = owner->name ? owner->name->text : "?";
     bool wants_value = param->kind == DECL_value_param;
     if (has_error(arg)) return true;
     if (wants_value != is_number(arg)) {
         static const char *const kinds[] = {"a type", "a value"};
         if (loc)
-            report(c, DIAG_generic_arg_kind, loc, param->name->text, name, kinds[wants_value], kinds[!wants_value]);
+            report(c, DIAG_generic_arg_kind, loc, param->name->text, name, kinds[wants_value],
+                   kinds[!wants_value]);
         return false;
     }
     if (!wants_value || param->state == STATE_busy) return true;

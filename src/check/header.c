@@ -111,7 +111,8 @@ static void header_of_bit_field(Checker *c, Decl *decl) {
     Expr *e = decl->bits = check_value(&env, decl->bits);
     int64_t width;
     if (e->kind == EXPR_error || has_error(decl->type)) return;
-    if (!type_is_integer(decl->type)) report(c, DIAG_bit_field_type, decl->loc, decl->name->text, type_str(c, decl->type));
+    if (!type_is_integer(decl->type))
+        report(c, DIAG_bit_field_type, decl->loc, decl->name->text, type_str(c, decl->type));
     else if (!eval_number(&env, e, &width)) report(c, DIAG_not_constant, e->loc);
     else if (width < 1 || width > type_bits(decl->type))
         report(c, DIAG_bit_field_width, e->loc, type_str(c, decl->type), type_bits(decl->type));
@@ -242,7 +243,9 @@ static void this_signature(Checker *c, Decl *func, FuncSig *sig) {
     bool writes = setter ? !(func->flags & DECL_NONMUTATING) : (func->flags & DECL_MUTATING) != 0;
     sig->this_pass = writes ? PASS_inout : PASS_in;
     sig->this_no_diff = (func->flags & DECL_NO_DIFF_THIS) != 0;
-    if (func->flags & DECL_DERIV_METHOD) {
+    bool paired = (func->flags & DECL_DERIV_METHOD) && (is_differentiable_type(c, sig->this_type) ||
+                                                        is_ptr_differentiable_type(c, sig->this_type));
+    if (paired) {
         bool pointer = is_ptr_differentiable_type(c, sig->this_type);
         sig->this_type = type_wrap(c->types, pointer ? TYPE_ptr_pair : TYPE_pair, sig->this_type);
     }
@@ -324,10 +327,12 @@ static void case_value(Checker *c, Decl *owner, int index) {
     else {
         case_value(c, owner, index - 1);
         int64_t before = decl_sema(c, owner->members.at[index - 1])->value;
-        sema->value = owner->flags & DECL_FLAGS_ENUM ? (int64_t)((uint64_t)before * 2) : (int64_t)((uint64_t)before + 1);
+        sema->value = owner->flags & DECL_FLAGS_ENUM ? (int64_t)((uint64_t)before * 2)
+                                                     : (int64_t)((uint64_t)before + 1);
     }
     const Type *underlying = check_enum_underlying(c, decl->type);
-    if (!constant_fits(sema->value, underlying)) report(c, DIAG_constant_wraps, decl->loc, type_str(c, underlying));
+    if (!constant_fits(sema->value, underlying))
+        report(c, DIAG_constant_wraps, decl->loc, type_str(c, underlying));
     sema->value = wrap_constant(sema->value, underlying);
     decl->state = STATE_header;
 }
@@ -341,7 +346,8 @@ static void header_of_case(Checker *c, Decl *decl) {
     int index = 0;
     while (owner->members.at[index] != decl) index++;
     int first = index;
-    while (first > 0 && !owner->members.at[first]->init && owner->members.at[first - 1]->state == STATE_new) first--;
+    while (first > 0 && !owner->members.at[first]->init && owner->members.at[first - 1]->state == STATE_new)
+        first--;
     for (int i = first; i <= index; i++) {
         owner->members.at[i]->type = decl->type;
         case_value(c, owner, i);
@@ -430,8 +436,10 @@ static void header_of(Checker *c, Decl *decl) {
     case DECL_property:
     case DECL_subscript: header_of_property(c, decl); break;
     case DECL_value_param: {
-        Env env = env_for_decl(c, decl->parent); /* its type is written outside of what it is a parameter of */
-        while (env.scope && env.scope->decl == decl->parent && !env.scope->is_generics) env.scope = env.scope->outer;
+        Env env =
+            env_for_decl(c, decl->parent); /* its type is written outside of what it is a parameter of */
+        while (env.scope && env.scope->decl == decl->parent && !env.scope->is_generics)
+            env.scope = env.scope->outer;
         decl->type = decl->type_expr ? resolve_type(&env, decl->type_expr) : type_basic(c->types, TYPE_int);
         break;
     }

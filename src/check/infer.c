@@ -202,6 +202,7 @@ static void promote_args(Inference *inference, const Subst *outer) {
         const Type *subject = constraint->subject_type;
         if (!subject || constraint->equal || subject->kind != TYPE_param || subject->decl != inference->owner)
             continue;
+        if (subject->number < inference->given) continue; /* as written */
         const Type *arg = inference->args[subject->number], *promoted = arg ? promote(c, arg) : NULL;
         if (!promoted) continue;
         const Type *bound = check_subst(c, constraint->bound_type, partial_subst(inference, outer));
@@ -246,7 +247,8 @@ bool infer_extension(Checker *c, Decl *extension, const Type *type, const Subst 
         return target == type;
     }
     if (target->kind != TYPE_param && target->kind != type->kind) return false;
-    Inference inference = {.c = c, .owner = extension, .args = arena_array(c->arena, const Type *, n), .nargs = n};
+    Inference inference = {
+        .c = c, .owner = extension, .args = arena_array(c->arena, const Type *, n), .nargs = n};
     infer_match(&inference, target, type);
     if (!infer_finish(&inference, NULL, subst)) return false;
     if (check_subst(c, target, *subst) != type) return false;

@@ -105,6 +105,10 @@ bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out) {
     }
     if (!lookup_own_member(c, type, name, out)) from_conformances(c, type, name, out);
     if (out->count == before && (type->flags & TYPE_HAS_PARAM)) from_bounds(c, type, name, out);
+    bool native = type->kind == TYPE_array || type->kind == TYPE_pair || type->kind == TYPE_tuple ||
+                  type->kind == TYPE_optional;
+    if (out->count == before && native && is_differentiable_type(c, type)) /* without saying so */
+        from_interface(c, interface_named(c, c->known.IDifferentiable), type, name, 2, out);
     return out->count > before;
 }
 
@@ -232,7 +236,8 @@ typedef VEC(Name) NameVec;
 static void collect_scope(Checker *c, const Scope *scope, NameVec *out) {
     for (int i = 0; i < scope->names.count; i++) {
         Name name = (Name)(uintptr_t)scope->names.entries[i].key;
-        bool internal = str_starts((Str){name->text, name->len}, "__") || str_starts((Str){name->text, name->len}, "operator");
+        bool internal = str_starts((Str){name->text, name->len}, "__") ||
+                        str_starts((Str){name->text, name->len}, "operator");
         if (!internal) vec_push(c->arena, out, name);
     }
 }
@@ -277,7 +282,8 @@ static void add_shapes(Checker *c, NameVec *names) {
         for (int n = 2; n <= 4; n++) {
             vec_push(c->arena, names, name_from(c->names, format_text(c->arena, "%s%d", scalars[i], n)));
             for (int m = 2; m <= 4; m++)
-                vec_push(c->arena, names, name_from(c->names, format_text(c->arena, "%s%dx%d", scalars[i], n, m)));
+                vec_push(c->arena, names,
+                         name_from(c->names, format_text(c->arena, "%s%dx%d", scalars[i], n, m)));
         }
 }
 
@@ -296,7 +302,8 @@ static const Decl *find_invisible(Env *env, Name name) {
 static bool note_enum_case(Checker *c, const Decl *decl, Name name) {
     for (int i = 0; i < decl->members.count; i++) {
         const Decl *member = decl->members.at[i];
-        bool outer = member->kind == DECL_namespace || member->kind == DECL_struct || member->kind == DECL_enum;
+        bool outer =
+            member->kind == DECL_namespace || member->kind == DECL_struct || member->kind == DECL_enum;
         if (!outer) continue;
         if (note_enum_case(c, member, name)) return true;
         for (int k = 0; member->kind == DECL_enum && member->name && k < member->members.count; k++)
@@ -359,8 +366,8 @@ static bool note_components(Checker *c, const Type *type, Name name) {
     if (numeric && name->len > 4 && is_all_of(name, "xyzwrgba")) note(c, DIAG_note_swizzle_length, 0);
     else if (numeric && is_all_of(name, "xyzwrgba") && type_count(type) >= 1 && type_count(type) <= 4)
         note(c, DIAG_note_components, 0, components[type_count(type) - 1]);
-    else if (type->kind == TYPE_matrix && is_all_of(name, "_m0123456789") && type_is_number(type->args[1], &rows) &&
-             type_is_number(type->args[2], &columns))
+    else if (type->kind == TYPE_matrix && is_all_of(name, "_m0123456789") &&
+             type_is_number(type->args[1], &rows) && type_is_number(type->args[2], &columns))
         note(c, DIAG_note_elements, 0, (int)rows - 1, (int)columns - 1, (int)rows, (int)columns);
     else return false;
     return true;

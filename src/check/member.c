@@ -408,12 +408,15 @@ static const Type *argument(Env *env, Expr *expr, const Type **value) {
     e = check_value(env, e);
     *value = e->type;
     bool may_fit = type_is_integer(e->type) || e->type->kind == TYPE_bool || e->type->kind == TYPE_enum;
-    if (!may_fit && !has_error(e->type)) return type_number(c->types, 0); /* whoever takes it says what is wrong */
+    if (!may_fit && !has_error(e->type))
+        return type_number(c->types, 0); /* whoever takes it says what is wrong */
     return resolve_number(env, e);
 }
 
 static Expr *not_generic(Env *env, const Expr *e) {
-    const char *name = e->a->name ? e->a->name->text : e->a->kind == EXPR_type ? type_str(env->c, e->a->type_value) : "this";
+    const char *name = e->a->name                ? e->a->name->text
+                       : e->a->kind == EXPR_type ? type_str(env->c, e->a->type_value)
+                                                 : "this";
     report(env->c, DIAG_not_generic, e->loc, name);
     return error_expr(env->c, e->loc);
 }

@@ -70,9 +70,18 @@ static void adopt_members(Checker *c, Decl *module, Decl *part) {
     }
 }
 
+/* Overloads that follow each other share the documentation of the first. */
+static void share_doc(const Decl *from, Decl *to) {
+    if (to->kind == DECL_func && from->kind == DECL_func && to->doc.len == 0 && to->name == from->name)
+        to->doc = from->doc;
+}
+
 static void mark_prelude(Decl *decl) {
     decl->flags |= DECL_PRELUDE;
-    for (int i = 0; i < decl->members.count; i++) mark_prelude(decl->members.at[i]);
+    for (int i = 0; i < decl->members.count; i++) {
+        if (i > 0) share_doc(decl->members.at[i - 1], decl->members.at[i]);
+        mark_prelude(decl->members.at[i]);
+    }
 }
 
 /* ---- loading */
@@ -264,8 +273,7 @@ void load_prelude(Checker *c) {
     for (int i = 0; i < c->config.nprelude; i++) {
         const struct PreludeFile *file = &c->config.prelude[i];
         Name path = name_from(c->names, format_text(c->arena, "prelude/%s", file->name));
-        Decl *part =
-            syntax_parse(plain, source_add(c->sources, path, (Str){file->text, file->len}), true);
+        Decl *part = syntax_parse(plain, source_add(c->sources, path, (Str){file->text, file->len}), true);
         if (!prelude) prelude = part;
         else adopt_members(c, prelude, part);
     }

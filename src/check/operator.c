@@ -51,6 +51,8 @@ static Expr *silently(Env *env, Expr *e, const Type *to) {
     return convert_explicit(env, e, to, e->loc);
 }
 
+static bool is_shift(Operator op) { return op == OPERATOR_shl || op == OPERATOR_shr; }
+
 static Expr *no_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     Checker *c = env->c;
     if (b)
@@ -60,7 +62,8 @@ static Expr *no_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     const Type *generic = type_is_abstract(a->type)        ? a->type
                           : b && type_is_abstract(b->type) ? b->type
                                                            : NULL;
-    if (generic && b && a->type != b->type) note(c, DIAG_note_write_constructor, 0, type_str(c, generic));
+    if (generic && b && a->type != b->type && !is_shift(op))
+        note(c, DIAG_note_write_constructor, 0, type_str(c, generic));
     else if (generic) suggest_for_operator(c, generic, op);
     else if (b && op == OPERATOR_mul && is_shape(a->type) && is_shape(b->type) &&
              (a->type->kind == TYPE_matrix || b->type->kind == TYPE_matrix))
@@ -85,7 +88,6 @@ static bool is_comparison(Operator op) {
 static bool is_bitwise(Operator op) {
     return op == OPERATOR_bit_and || op == OPERATOR_bit_or || op == OPERATOR_bit_xor;
 }
-static bool is_shift(Operator op) { return op == OPERATOR_shl || op == OPERATOR_shr; }
 
 static bool is_generic_element(const Type *t) { return type_is_abstract(element_of(t)); }
 
@@ -196,8 +198,10 @@ static Expr *enum_binary(Env *env, Expr *e, Expr *a, Expr *b) {
         Expr *bits = builtin(env, e->loc, op, x->type, x, y);
         return convert_node(c, bits, a->type, CONVERT_enum);
     }
-    if (!is_builtin_operand(c, x->type) || !is_builtin_operand(c, y->type)) return user_operator(env, e->loc, op, a, b);
-    if (!element_allows(c, op, x->type) || !element_allows(c, op, y->type)) return no_operator(env, e->loc, op, a, b);
+    if (!is_builtin_operand(c, x->type) || !is_builtin_operand(c, y->type))
+        return user_operator(env, e->loc, op, a, b);
+    if (!element_allows(c, op, x->type) || !element_allows(c, op, y->type))
+        return no_operator(env, e->loc, op, a, b);
     return builtin_binary(env, e, x, y);
 }
 

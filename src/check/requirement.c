@@ -8,9 +8,9 @@ typedef struct Missing {
 } Missing;
 
 typedef struct Review {
-    Loc loc;            /* of the base */
-    const Type *base;   /* that was named */
-    bool builtin_only;  /* reported; nothing more is said */
+    Loc loc;           /* of the base */
+    const Type *base;  /* that was named */
+    bool builtin_only; /* reported; nothing more is said */
     VEC(Missing) missing;
 } Review;
 
@@ -55,7 +55,8 @@ static void tell_missing(Checker *c, const Review *review) {
         const Missing *missing = &review->missing.at[i];
         const Conformance *conformance = missing->conformance;
         const Subst *subst = interface_subst(c, conformance->interface, conformance->type);
-        note(c, DIAG_note_requirement, missing->requirement->loc, member_text(c, missing->requirement, subst));
+        note(c, DIAG_note_requirement, missing->requirement->loc,
+             member_text(c, missing->requirement, subst));
         tell_nearest(c, missing);
     }
 }
@@ -86,8 +87,7 @@ static void check_override(Checker *c, Decl *requirement, const Satisfaction *fo
 
 static bool is_required(const Decl *decl) {
     return decl->kind == DECL_func || decl->kind == DECL_assoc || decl->kind == DECL_property ||
-           decl->kind == DECL_subscript ||
-           (decl->kind == DECL_var && (decl->modifiers & MODIFIER_static));
+           decl->kind == DECL_subscript || (decl->kind == DECL_var && (decl->modifiers & MODIFIER_static));
 }
 
 static void check_requirement(Checker *c, Review *review, Conformance *conformance, Decl *requirement) {
@@ -100,7 +100,7 @@ static void check_requirement(Checker *c, Review *review, Conformance *conforman
     }
     if (found->kind == SATISFY_type) check_assoc_bounds(c, conformance, requirement, found->type);
     check_override(c, requirement, found);
-    if (requirement->kind == DECL_func && found->kind == SATISFY_decl)
+    if (requirement->kind != DECL_var && found->kind == SATISFY_decl)
         check_requirement_diff(c, requirement, found->decl);
 }
 

@@ -261,7 +261,8 @@ static void check_direction(Env *env, const Stmt *stmt) {
     if (!on_left && variable_in(condition->args.at[1]) != variable) return;
     int goes_on_below = less == on_left ? 1 : -1; /* the loop goes on while the variable is below a limit */
     if (goes_on_below != direction)
-        report(env->c, DIAG_loop_direction, stmt->step->loc, variable->name->text, direction > 0 ? "greater" : "smaller");
+        report(env->c, DIAG_loop_direction, stmt->step->loc, variable->name->text,
+               direction > 0 ? "greater" : "smaller");
 }
 
 static void check_for(Env *env, Stmt *stmt) {
@@ -273,7 +274,12 @@ static void check_for(Env *env, Stmt *stmt) {
     if (stmt->step) stmt->step = check_value(env, stmt->step);
     env->in_step = false;
     check_direction(env, stmt);
+    Decl *counter = stmt->init && stmt->init->decls.count ? stmt->init->decls.at[0] : NULL;
+    uint32_t assigned = counter ? counter->flags & DECL_ASSIGNED : 0;
+    if (counter) counter->flags &= ~(uint32_t)DECL_ASSIGNED;
     check_loop_body(env, stmt);
+    if (!counter || !(counter->flags & DECL_ASSIGNED)) check_max_iters(env, stmt);
+    if (counter) counter->flags |= assigned;
     env->scope = outer;
 }
 
@@ -430,7 +436,8 @@ static void check_return(Env *env, Stmt *stmt) {
     if (env->decl->flavour == FUNC_ref) {
         stmt->expr = check_value(env, stmt->expr);
         if (require_writable(env, stmt->expr, stmt->expr->loc) && stmt->expr->type != result)
-            report(c, DIAG_cannot_convert, stmt->expr->loc, type_str(c, stmt->expr->type), type_str(c, result));
+            report(c, DIAG_cannot_convert, stmt->expr->loc, type_str(c, stmt->expr->type),
+                   type_str(c, result));
         return;
     }
     stmt->expr = check_value_of(env, stmt->expr, result);
@@ -482,6 +489,7 @@ void check_stmt(Env *env, Stmt *stmt) {
     case STMT_while:
         stmt->expr = check_condition(env, stmt->expr);
         check_loop_body(env, stmt);
+        check_max_iters(env, stmt);
         break;
     case STMT_do:
         check_loop_body(env, stmt);

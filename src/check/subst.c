@@ -99,6 +99,14 @@ static const Type *builtin_type(Checker *c, const Decl *decl, const TypeVec *arg
                      is_bytes ? 1 : args->count);
 }
 
+/* A Differential that was made is called by the struct that it belongs to. */
+static Name shown_name(Checker *c, const Decl *decl) {
+    bool made =
+        (decl->modifiers & MODIFIER_synthesized) && decl->name == c->known.Differential && decl->parent->name;
+    return made ? name_from(c->names, format_text(c->arena, "%s.Differential", decl->parent->name->text))
+                : decl->name;
+}
+
 const Type *type_with_subst(Checker *c, Decl *decl, const Subst *subst) {
     TypeVec args = {0};
     if (decl->kind == DECL_interface) {
@@ -111,7 +119,7 @@ const Type *type_with_subst(Checker *c, Decl *decl, const Subst *subst) {
     collect_args(c, decl, subst, &args);
     if (decl->sema && decl->sema->builtin_kind) return builtin_type(c, decl, &args);
     TypeKind kind = decl->kind == DECL_enum ? TYPE_enum : TYPE_struct;
-    return type_make(c->types, kind, 0, decl, decl->name, 0, args.at, args.count);
+    return type_make(c->types, kind, 0, decl, shown_name(c, decl), 0, args.at, args.count);
 }
 
 const Type *type_of_type_decl(Checker *c, Decl *decl) {
@@ -214,7 +222,8 @@ const Type *assoc_of(Checker *c, const Type *base, Decl *assoc, const Subst *sub
     if (type_is_abstract(base)) {
         const Type *node = assoc_node(c, base, assoc, subst), *equal = known_equal(c, node);
         if (equal) return equal;
-        return is_differential(c, assoc) && conforms_to(c, base, c->known.__BuiltinFloatingPointType) ? base : node;
+        return is_differential(c, assoc) && conforms_to(c, base, c->known.__BuiltinFloatingPointType) ? base
+                                                                                                      : node;
     }
     if (base->kind == TYPE_interface) return assoc_of_existential(c, base, assoc, subst);
     Satisfaction found = check_witness(c, base, assoc, subst);
@@ -294,17 +303,6 @@ static const Type *substitute_number(Checker *c, const Type *type, const TypeVec
     return result;
 }
 
-static const Type *substitute_apply(Checker *c, const Type *type, const TypeVec *args) {
-    int64_t a, b;
-    if (type->number == OPERATOR_COUNT && args->at[0]->kind == TYPE_pack) /* countof */
-        return type_number(c->types, args->at[0]->nargs);
-    if (args->count == 2 && type_is_number(args->at[0], &a) && type_is_number(args->at[1], &b)) {
-        int64_t value;
-        if (eval_operator((Operator)type->number, a, b, &value)) return type_number(c->types, value);
-    }
-    return type_make(c->types, TYPE_apply, 0, NULL, type->name, type->number, args->at, args->count);
-}
-
 #define MAX_SUBST_DEPTH 200
 
 static const Type *substitute(Checker *c, const Type *type, const Subst *subst, int element) {
@@ -329,7 +327,7 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
     }
     case TYPE_sum:
     case TYPE_product: result = substitute_number(c, type, &args); break;
-    case TYPE_apply: result = substitute_apply(c, type, &args); break;
+    case TYPE_apply: result = number_apply(c, type, &args); break;
     default: {
         uint32_t identity = type->flags & (TYPE_COLUMN_MAJOR | TYPE_HANDLE);
         result = type_make(c->types, type->kind, identity, type->decl, type->name, type->number, args.at,

@@ -12,9 +12,11 @@ const char *range_text(Checker *c, int least, int most, const char *noun) {
 
 const Type *type_with_major(Checker *c, const Type *type, bool column_major) {
     if (type->kind == TYPE_matrix)
-        return type_make(c->types, TYPE_matrix, column_major ? TYPE_COLUMN_MAJOR : 0, NULL, NULL, 0, type->args, type->nargs);
+        return type_make(c->types, TYPE_matrix, column_major ? TYPE_COLUMN_MAJOR : 0, NULL, NULL, 0,
+                         type->args, type->nargs);
     if (type->kind != TYPE_array) return type;
-    const Type *args[2] = {type_with_major(c, type->args[0], column_major), type->nargs > 1 ? type->args[1] : NULL};
+    const Type *args[2] = {type_with_major(c, type->args[0], column_major),
+                           type->nargs > 1 ? type->args[1] : NULL};
     return type_make(c->types, TYPE_array, 0, NULL, NULL, 0, args, type->nargs);
 }
 
@@ -75,85 +77,6 @@ const Type *builtin_named_type(Checker *c, Name name) {
 
 /* ---- numbers */
 
-static const Type *number_of(Env *env, Expr *e);
-
-static const Type *number_of_operator(Env *env, Expr *e) {
-    Types *types = env->c->types;
-    const Type *a = number_of(env, e->args.at[0]);
-    if (!a) return NULL;
-    if (e->args.count == 1) {
-        if (e->op == OPERATOR_sub) return type_multiply(types, type_number(types, -1), a);
-        return e->op == OPERATOR_add ? a : NULL;
-    }
-    const Type *b = number_of(env, e->args.at[1]);
-    if (!b) return NULL;
-    switch ((Operator)e->op) {
-    case OPERATOR_add: return type_add(types, a, b);
-    case OPERATOR_sub: return type_add(types, a, type_multiply(types, type_number(types, -1), b));
-    case OPERATOR_mul: return type_multiply(types, a, b);
-    default: {
-        const Type *args[2] = {a, b};
-        Name name = name_from(env->c->names, operator_text((Operator)e->op));
-        return type_make(types, TYPE_apply, 0, NULL, name, e->op, args, 2);
-    }
-    }
-}
-
-static const Type *number_of_decl(Env *env, Expr *e) {
-    Decl *decl = e->decl;
-    if (decl->kind == DECL_value_param) {
-        Decl *owner = decl->parent;
-        for (int i = 0; i < generic_count(owner); i++)
-            if (generic_param(owner, i) == decl) return param_type(env->c, owner, i);
-    }
-    if (decl->kind == DECL_var && decl->parent && decl->parent->kind == DECL_interface) {
-        const Type *self = subst_find(e->subst, decl->parent, 0); /* T.size, a constant that an interface requires */
-        bool integral = type_is_integer(e->type) || e->type->kind == TYPE_bool || e->type->kind == TYPE_enum;
-        return self && integral ? assoc_of(env->c, self, decl, e->subst) : NULL;
-    }
-    bool constant = decl->kind == DECL_var && (decl->modifiers & MODIFIER_const) && decl->init &&
-                    decl->flavour != VAR_param;
-    if (constant && !(decl->flags & DECL_BUSY_CONST)) {
-        check_decl_body(env->c, decl);
-        decl->flags |= DECL_BUSY_CONST;
-        const Type *value = number_of(env, decl->init);
-        decl->flags &= ~(uint32_t)DECL_BUSY_CONST;
-        return value && e->subst ? check_subst(env->c, value, e->subst) : value;
-    }
-    return NULL;
-}
-
-static const Type *count_of(Checker *c, const Type *type) {
-    int64_t n;
-    if (type->kind == TYPE_pack || type->kind == TYPE_tuple) {
-        bool open = false;
-        for (int i = 0; i < type->nargs; i++) open |= type->args[i]->kind == TYPE_expand;
-        if (!open) return type_number(c->types, type->nargs);
-        type = type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, type->args, type->nargs);
-        return type_make(c->types, TYPE_apply, 0, NULL, name_from(c->names, "countof "), OPERATOR_COUNT, &type, 1);
-    }
-    if (type->kind == TYPE_array || type->kind == TYPE_vector) return type->nargs > 1 ? type->args[1] : NULL;
-    if (type->kind == TYPE_expand || type->kind == TYPE_each || (type->flags & TYPE_IS_PACK_PARAM))
-        return type_make(c->types, TYPE_apply, 0, NULL, name_from(c->names, "countof "), OPERATOR_COUNT, &type, 1);
-    return type_is_number(type, &n) ? type : NULL;
-}
-
-/* A checked expression as a node of the type language; NULL: it is not constant. */
-static const Type *number_of(Env *env, Expr *e) {
-    Checker *c = env->c;
-    int64_t value;
-    if (eval_number(env, e, &value)) return type_number(c->types, value);
-    switch ((ExprKind)e->kind) {
-    case EXPR_decl: return number_of_decl(env, e);
-    case EXPR_builtin: return number_of_operator(env, e);
-    case EXPR_paren: return number_of(env, e->a);
-    case EXPR_convert: return type_is_integer(e->type) ? number_of(env, e->a) : NULL;
-    case EXPR_countof:
-        return e->a->kind == EXPR_type ? count_of(c, e->a->type_value) : count_of(c, e->a->type);
-    default: return NULL;
-    }
-}
-
 /* Constants whose own value is wrong: told there. */
 static bool mentions_bad_constant(Checker *c, const Expr *e) {
     if (e->kind == EXPR_decl && e->decl->kind == DECL_var && e->decl->init) {
@@ -170,7 +93,7 @@ const Type *resolve_number(Env *env, Expr *expr) {
     Checker *c = env->c;
     Expr *e = check_value(env, expr);
     if (e->kind == EXPR_error || has_error(e->type)) return ERROR_TYPE(c);
-    const Type *number = number_of(env, e);
+    const Type *number = number_node(env, e);
     if (number) return number;
     if (mentions_bad_constant(c, e)) return ERROR_TYPE(c);
     bool integral = !type_is_float(e->type) && (type_is_scalar(e->type) || e->type->kind == TYPE_enum);
@@ -221,7 +144,8 @@ const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer
                                const Type *const *values, int nargs) {
     Checker *c = env->c;
     int n = generic_count(decl), first = decl->kind == DECL_interface ? 1 : 0;
-    Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n ? n : 1), .nargs = n};
+    Inference inference = {
+        .c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n ? n : 1), .nargs = n};
     if (first) inference.args[0] = param_type(c, decl, 0);
     int given = 0;
     for (int i = first; i < n && given < nargs; i++) {
@@ -238,6 +162,7 @@ const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer
                     : type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, args + given, nargs - given);
         given = nargs;
     }
+    inference.given = first + given;
     if (given < nargs) {
         report(c, DIAG_too_many_generic_args, loc, decl->name->text,
                count_text(c, n - first, "generic argument"), nargs);
@@ -253,6 +178,12 @@ const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer
         return ERROR_TYPE(c);
     }
     if (decl->generics && !constraints_hold(c, decl, subst, loc)) return ERROR_TYPE(c);
+    for (int i = first; i < n && !(decl->flags & DECL_PRELUDE); i++) {
+        const Type *arg = subst_find(subst, decl, i);
+        if (arg && arg->kind == TYPE_interface &&
+            !interface_as_argument(c, decl, param_type(c, decl, i), loc))
+            return ERROR_TYPE(c);
+    }
     if (decl->flags & DECL_PRELUDE) {
         const Type *shape = type_with_subst(c, decl, subst);
         if (!check_shape(c, shape, loc)) return ERROR_TYPE(c);
@@ -276,16 +207,11 @@ const Type *resolve_type(Env *env, Expr *expr) {
         return ERROR_TYPE(c);
     }
     if (!e->type_value) { /* a generic type without its arguments */
-        const Type *type =
-            apply_generic_type(env, loc, e->decl, e->candidates ? e->candidates->at[0].subst : NULL, NULL,
-                               NULL, 0);
+        const Type *type = apply_generic_type(
+            env, loc, e->decl, e->candidates ? e->candidates->at[0].subst : NULL, NULL, NULL, 0);
         *expr = *type_expr(c, loc, type);
         return type;
     }
     if (e != expr) *expr = *e;
     return e->type_value;
 }
-
-bool number_is_generic(Env *env, Expr *checked) { return number_of(env, checked) != NULL; }
-
-const Type *number_node(Env *env, Expr *checked) { return number_of(env, checked); }

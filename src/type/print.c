@@ -39,9 +39,16 @@ static void print_name(Text *out, const Type *type) {
     text_add(out, str_of(name ? name : "?"));
 }
 
+/* The arguments belong to what is before the point in the name of a member type: A<float>.Differential. */
 static void print_generic(Text *out, const Type *type) {
-    print_name(out, type);
-    if (type->nargs) print_angled(out, type->args, type->nargs);
+    const char *member = type->name ? strrchr(type->name->text, '.') : NULL;
+    if (!type->nargs) print_name(out, type);
+    else if (!member) print_name(out, type), print_angled(out, type->args, type->nargs);
+    else {
+        text_add(out, (Str){type->name->text, (int)(member - type->name->text)});
+        print_angled(out, type->args, type->nargs);
+        text_add(out, str_of(member));
+    }
 }
 
 /* float3, float3x4; in full where the element is not a plain scalar or a count is not a number. */

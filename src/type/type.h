@@ -165,6 +165,7 @@ typedef struct RecordDiff {
     const int *field_map;    /* field -> field of the differential, or -1 */
     struct Func *zero, *add; /* written by the user; NULL: by component */
     bool opaque;             /* values must stay whole while being differentiated */
+    bool reference;          /* an IDifferentiablePtrType: the differential is its counterpart */
 } RecordDiff;
 
 struct Record {
@@ -174,7 +175,8 @@ struct Record {
     int nfields;
     bool has_diff; /* `diff` is filled in */
     RecordDiff diff;
-    void *user; /* lowering's own */
+    void *user;      /* lowering's own */
+    uint64_t blocks; /* of the first 64 fields, those that are (arrays of) constant buffers: pointers here */
     /* layout.c: by LayoutRules, made when first asked for */
     Arena *arena;
     Layout layouts[2];
@@ -184,6 +186,9 @@ struct Record {
 /* A new record type, different from all others. The fields may be filled in later, once. */
 Record *record_new(Types *types, Name name);
 static inline Record *type_record(const Type *t) { return (Record *)(uintptr_t)t->decl; }
+static inline bool record_is_block(const Record *record, int field) {
+    return field < 64 && (record->blocks >> field & 1);
+}
 
 /* ---- layout.c: sizes and offsets of IR types */
 Layout type_layout(const Type *type, LayoutRules rules);

@@ -1,0 +1,250 @@
+/* The derivative data-flow check: calls. What goes in comes out, if the function that is called has a derivative; if not, and
+ * something went in, the call is a loss. Reading and writing properties are calls as well. */
+#include "check/flow.h"
+
+typedef struct FlowArg {
+    const Expr *place; /* to write back to; NULL: none */
+    const Flow *flow;
+} FlowArg;
+
+typedef struct FlowCall {
+    const Expr *site;
+    Decl *callee;
+    FuncSig sig; /* as declared, `this` first */
+    FlowArg *args;
+    int nargs;
+    const Type *type;    /* of the result, at the call */
+    Decl *derived;       /* the function that is to be differentiated; NULL: it certainly can be */
+    const Decl *context; /* whose constraints tell what it takes; NULL: whatever the arguments carry */
+} FlowCall;
+
+static const ParamSig *param_of(const FlowCall *call, int arg) {
+    const FuncSig *sig = &call->sig;
+    int extra = call->nargs - sig->nparams;
+    for (int i = 0; i < sig->nparams && i <= arg; i++)
+        if (sig->params[i].is_pack) return &sig->params[arg <= i + extra ? i : arg - extra];
+    return arg < sig->nparams ? &sig->params[arg] : NULL;
+}
+
+static bool is_output(const ParamSig *param) {
+    return param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
+}
+
+static bool takes_derivative(FlowWalk *w, const FlowCall *call, const ParamSig *param) {
+    return !param->no_diff && (!call->context || check_is_diff_type(w->c, param->type, call->context));
+}
+
+static bool gives_derivative(FlowWalk *w, const FlowCall *call) {
+    const FuncSig *sig = &call->sig;
+    if (sig->result_no_diff || sig->result->kind == TYPE_void) return false;
+    return call->context ? check_is_diff_type(w->c, sig->result, call->context) : flow_is_diff(w, call->type);
+}
+
+static bool takes_reference(FlowWalk *w, const FlowCall *call) {
+    for (int i = 0; i < call->sig.nparams; i++) {
+        const ParamSig *param = &call->sig.params[i];
+        if (call->context && !param->no_diff && check_is_ptr_diff_type(w->c, param->type, call->context))
+            return true;
+    }
+    return false;
+}
+
+static uint8_t lost_modes(Checker *c, Decl *func, uint8_t wanted) {
+    uint8_t lost = 0;
+    if ((wanted & LOST_fwd) && !check_is_differentiable(c, func, DIFF_fwd)) lost |= LOST_fwd;
+    if ((wanted & LOST_bwd) && !check_is_differentiable(c, func, DIFF_bwd)) lost |= LOST_bwd;
+    Decl *target = check_differentiated(c, func);
+    /* A function with one custom derivative serves in that mode: an error only when the other is asked for. One that is
+     * marked as forward only is not good enough. */
+    bool marked = (target->flags & (DECL_FWD | DECL_BWD)) != 0;
+    return lost && marked ? wanted : lost;
+}
+
+/* fwd_diff(f), again differentiated: generated derivatives (NULL) can be, a custom one must say so. */
+static Decl *custom_derivative(Checker *c, const Expr *e) {
+    Decl *func = e->decl;
+    for (int i = 0; i < e->nmodes && func->kind == DECL_func; i++) {
+        func = check_differentiated(c, func);
+        const FuncRef *custom = e->modes[i] == DIFF_fwd ? &func->sema->fwd : &func->sema->bwd;
+        if (!custom->decl || (custom->decl->flags & DECL_PRELUDE)) return NULL;
+        func = custom->decl;
+    }
+    return e->nmodes && func->kind == DECL_func ? func : NULL;
+}
+
+static bool is_detach(const Decl *callee) {
+    return (callee->flags & DECL_PRELUDE) && callee->sema && callee->sema->op &&
+           strcmp(callee->sema->op->text, "detach") == 0;
+}
+
+/* What goes in: of everything, or only of what has a derivative in the callee. */
+static const Flow *joined_args(FlowWalk *w, const FlowCall *call, bool only_taken) {
+    const Flow *joined = NULL;
+    for (int i = 0; i < call->nargs; i++) {
+        const ParamSig *param = param_of(call, i);
+        if (!param || param->no_diff || param->pass == PASS_out) continue;
+        if (only_taken && call->args[i].flow && !takes_derivative(w, call, param)) continue;
+        joined = flow_join(w->arena, joined, flow_whole(w->arena, call->args[i].flow));
+    }
+    return joined;
+}
+
+static void write_outputs(FlowWalk *w, const FlowCall *call, const Flow *flow) {
+    for (int i = 0; i < call->nargs; i++) {
+        const ParamSig *param = param_of(call, i);
+        if (!param || !is_output(param) || !call->args[i].place) continue;
+        flow_write(w, call->args[i].place, flow && takes_derivative(w, call, param) ? flow : NULL);
+    }
+}
+
+static bool has_outputs(FlowWalk *w, const FlowCall *call) {
+    for (int i = 0; i < call->sig.nparams; i++)
+        if (is_output(&call->sig.params[i]) && takes_derivative(w, call, &call->sig.params[i])) return true;
+    return gives_derivative(w, call);
+}
+
+static bool is_source(FlowWalk *w, const FlowCall *call) {
+    if (call->derived != call->callee) return false;
+    check_derivatives(w->c, call->callee);
+    const Sema *sema = call->callee->sema;
+    for (int i = 0; i < call->sig.nparams; i++)
+        if (takes_derivative(w, call, &call->sig.params[i])) return takes_reference(w, call);
+    return sema->bwd.decl || takes_reference(w, call);
+}
+
+static const Flow *call_plain(FlowWalk *w, const FlowCall *call, uint8_t lost) {
+    const Flow *in = joined_args(w, call, false);
+    write_outputs(w, call, NULL);
+    if (!in || w->no_diff || call->sig.result_no_diff || !flow_is_diff(w, call->type)) return NULL;
+    Loss loss = {.call = call->site, .callee = call->derived, .modes = lost};
+    return flow_make(w->arena, false, loss_add(w->arena, NULL, &loss));
+}
+
+/* A function without derivative that is passed to one that calls it. */
+static Decl *plain_function_arg(FlowWalk *w, const Expr *site) {
+    for (int i = 0; i < site->args.count; i++) {
+        const Expr *arg = site->args.at[i];
+        while (arg && (arg->kind == EXPR_convert || arg->kind == EXPR_paren)) arg = arg->a;
+        bool function = arg && arg->kind == EXPR_decl && arg->decl->kind == DECL_func;
+        if (function && lost_modes(w->c, arg->decl, w->modes)) return arg->decl;
+    }
+    return NULL;
+}
+
+static const Flow *with_loss(FlowWalk *w, const FlowCall *call, const Flow *in, Decl *callee, uint8_t lost) {
+    Loss loss = {.call = call->site, .callee = callee, .modes = lost};
+    return flow_make(w->arena, true, loss_add(w->arena, in->losses, &loss));
+}
+
+static const Flow *call_differentiable(FlowWalk *w, const FlowCall *call, uint8_t lost) {
+    const Flow *in = joined_args(w, call, true), *out = in;
+    Decl *plain = in && call->site->kind == EXPR_invoke ? plain_function_arg(w, call->site) : NULL;
+    if (is_source(w, call)) out = flow_make(w->arena, true, in ? in->losses : NULL);
+    if (plain) out = with_loss(w, call, in, plain, lost_modes(w->c, plain, w->modes));
+    else if (lost && in) out = with_loss(w, call, in, call->derived, lost);
+    if (in && (!has_outputs(w, call) || takes_reference(w, call)))
+        flow_output(w, in, OUTPUT_argument, call->site->loc, call->callee);
+    if (call->derived && !call->site->nmodes) flow_calls(w, call->derived);
+    write_outputs(w, call, out);
+    return gives_derivative(w, call) && flow_is_diff(w, call->type) ? out : NULL;
+}
+
+/* The derivative is zero because somebody said so. */
+static bool gives_zero(FlowWalk *w, const FlowCall *call) {
+    if (is_detach(call->callee)) return true;
+    const Decl *target = call->derived ? check_differentiated(w->c, call->derived) : NULL;
+    return target && (target->flags & DECL_TREAT_AS_DIFF) && !target->sema->fwd.decl &&
+           !target->sema->bwd.decl;
+}
+
+static const Flow *flow_call(FlowWalk *w, const FlowCall *call) {
+    if (w->no_diff || gives_zero(w, call)) {
+        write_outputs(w, call, NULL);
+        return NULL;
+    }
+    uint8_t lost = call->derived ? lost_modes(w->c, call->derived, w->modes) : 0;
+    return lost == w->modes ? call_plain(w, call, lost) : call_differentiable(w, call, lost);
+}
+
+static FuncSig with_this(FlowWalk *w, const FuncSig *sig, bool plain_this) {
+    if (!sig->has_this) return *sig;
+    FuncSig all = *sig;
+    all.params = arena_array(w->arena, ParamSig, sig->nparams + 1);
+    all.params[0] = (ParamSig){
+        .type = sig->this_type, .pass = sig->this_pass, .no_diff = sig->this_no_diff || plain_this};
+    if (sig->nparams) memcpy(all.params + 1, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
+    all.nparams++;
+    return all;
+}
+
+static FlowArg argument(FlowWalk *w, const Expr *e) {
+    if (!e) return (FlowArg){0}; /* left out: its default is a constant */
+    return (FlowArg){(e->flags & EXPR_PLACE) ? e : NULL, flow_expr(w, e)};
+}
+
+/* The operators of the prelude are differentiable for every type with arithmetic; whether they are for this one is up to the
+ * method behind. */
+static Decl *behind_operator(Checker *c, const Expr *e) {
+    static const char *const methods[][2] = {{"operator+", "add"},
+                                             {"operator-", "sub"},
+                                             {"operator*", "mul"},
+                                             {"operator/", "div"},
+                                             {"operator%", "mod"}};
+    const Type *interface = interface_named(c, c->known.IArithmetic),
+               *self = subst_find(e->subst, e->decl, 0);
+    if (!(e->decl->flags & DECL_PRELUDE) || !self || self->kind != TYPE_struct || is_error(interface))
+        return e->decl;
+    const char *method = NULL;
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        if (e->name && strcmp(e->name->text, methods[i][0]) == 0)
+            method = e->args.count == 1 ? "neg" : methods[i][1];
+    if (!method) return e->decl;
+    DeclVec *found =
+        scope_find(scope_inside(c, (Decl *)(uintptr_t)interface->decl), name_from(c->names, method));
+    Satisfaction how = {0};
+    if (found) how = check_witness(c, self, found->at[0], interface_subst(c, interface, self));
+    return how.kind == SATISFY_decl ? how.decl : e->decl;
+}
+
+/* A parameter of function type is taken to be differentiable: it is judged where it is known. So is what the prelude demands
+ * of types with arithmetic. */
+const Flow *flow_invoke(FlowWalk *w, const Expr *e) {
+    Checker *c = w->c;
+    bool known = e->decl->kind == DECL_func,
+         promised = (e->decl->flags & DECL_PRELUDE) && (e->decl->flags & DECL_REQUIREMENT);
+    FuncSig sig = check_generic_signature(c, e->decl, e->modes, e->nmodes, e->a != NULL);
+    FlowCall call = {.site = e, .callee = e->decl, .type = e->type, .context = known ? e->decl : w->func};
+    if (e->nmodes) call.derived = custom_derivative(c, e);
+    else if (known && !promised) call.derived = behind_operator(c, e);
+    if (promised && !e->nmodes) call.context = NULL;
+    call.sig = with_this(w, &sig, e->nmodes > 0);
+    call.args = arena_array(w->arena, FlowArg, e->args.count + 1);
+    if (e->a) {
+        FlowArg object = argument(w, e->a);
+        if (sig.has_this) call.args[call.nargs++] = object;
+    }
+    for (int i = 0; i < e->args.count; i++) call.args[call.nargs++] = argument(w, e->args.at[i]);
+    return flow_call(w, &call);
+}
+
+static Decl *accessor(const Decl *property, FuncFlavour flavour) {
+    for (int i = 0; i < property->members.count; i++)
+        if (property->members.at[i]->kind == DECL_func && property->members.at[i]->flavour == flavour)
+            return property->members.at[i];
+    return NULL;
+}
+
+/* Reading or writing a property, or a subscript that is a declaration. */
+const Flow *flow_access(FlowWalk *w, const Expr *e, FuncFlavour flavour, const Flow *value) {
+    Decl *func = accessor(e->decl, flavour);
+    FlowArg object = e->a ? argument(w, e->a) : (FlowArg){0};
+    FlowCall call = {.site = e, .callee = func, .type = e->type, .derived = func, .context = func};
+    call.args = arena_array(w->arena, FlowArg, e->args.count + 2);
+    if (!func) return NULL;
+    FuncSig sig = check_generic_signature(w->c, func, NULL, 0, true);
+    call.sig = with_this(w, &sig, false);
+    if (sig.has_this) call.args[call.nargs++] = object;
+    for (int i = 0; i < e->args.count; i++) call.args[call.nargs++] = argument(w, e->args.at[i]);
+    if (flavour == FUNC_set) call.args[call.nargs++] = (FlowArg){.flow = value};
+    return flow_call(w, &call);
+}
