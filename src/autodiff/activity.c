@@ -51,7 +51,7 @@ static bool memory_is_active(const Walk *w, Val *address) {
 
 static void walk_region(Walk *w, Region *region);
 
-static bool call_reads_active(const Activity *a, const Inst *call) {
+bool ad_reads_active(const Activity *a, const Inst *call) {
     Walk w = {.a = (Activity *)(uintptr_t)a};
     for (int i = 0; i < call->nargs; i++) {
         if (is_active(&w, call->args[i])) return true;
@@ -65,7 +65,7 @@ static bool call_reads_active(const Activity *a, const Inst *call) {
 bool ad_call_is_live(Ad *ad, const Activity *a, const Inst *call, const CallPlan *plan) {
     if (plan->kind == CALL_plain) return false;
     if (plan->kind == CALL_custom) return true;
-    return call_reads_active(a, call) || ad_has_sources(ad, plan->callee);
+    return ad_reads_active(a, call) || ad_has_sources(ad, plan->callee);
 }
 
 static void walk_call(Walk *w, Inst *inst) {

@@ -48,7 +48,6 @@ typedef struct AdConfig {
     void *user;
 } AdConfig;
 
-
 /* Gives a body to every function of the module that has a derivation and none yet. */
 void ad_run(const AdConfig *config);
 

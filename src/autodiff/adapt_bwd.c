@@ -56,6 +56,7 @@ void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from) {
     }
     Func *own = ad_record_diff(ad, type)->add;
     if (own) {
+        ad_complete(ad, own);
         Val *sum = build_var(b, type, NULL, false);
         Val *args[3] = {sum, to, from};
         build_call(b, own, args, 3);
@@ -243,7 +244,9 @@ Func *ad_bwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
         const Leaf *leaf = &f->leaves.at[i];
         if (leaf->dual && leaf->in >= 0)
             vec_push(ad->arena, &params,
-                     ((Param){.type = leaf->dtype, .flags = leaf->by_ref ? PARAM_BY_ADDRESS : 0}));
+                     ((Param){.type = leaf->dtype,
+                              .flags = leaf->by_ref ? PARAM_BY_ADDRESS : 0,
+                              .counterpart = leaf->dtype}));
     }
     for (int i = 0; i < f->leaves.count; i++)
         if (f->leaves.at[i].tout >= 0)

@@ -61,8 +61,8 @@ typedef struct Ad {
     Module *m;
     Arena *arena;
     AdConfig config;
-    Map funcs; /* source or flat Func -> AdFunc */
-    Map rules; /* (op, type) -> Func: flat, normal; or the Ad itself: there is none */
+    Map funcs;    /* source or flat Func -> AdFunc */
+    Map rules;    /* (op, type) -> Func: flat, normal; or the Ad itself: there is none */
     Map adapters; /* Func made by autodiff around a user's derivative -> itself, while it is not flat inside */
     VEC(AdFunc *) unfilled;
     const Func *what; /* being differentiated, for dumps */
@@ -72,7 +72,8 @@ typedef struct Ad {
 AdFunc *ad_func(Ad *ad, Func *func); /* for a source function, or one that is flat by birth */
 AdFunc *ad_add_flat(Ad *ad, Func *flat, Leaves leaves);
 void ad_fill(Ad *ad, AdFunc *f, bool normal); /* gives the flat function its body */
-void ad_complete_all(Ad *ad, Func *func);      /* bodies for all that it calls, and so on */
+void ad_complete(Ad *ad, Func *func);         /* its body and what the source provides for it */
+void ad_complete_all(Ad *ad, Func *func);     /* bodies for all that it calls, and so on */
 Func *ad_fwd(Ad *ad, AdFunc *f);
 Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable);
 bool ad_is_recursive(Ad *ad, AdFunc *f);
@@ -98,6 +99,9 @@ void ad_after(Ad *ad, const char *stage, const Func *now);
 /* ---- leaf.c */
 const Type *ad_differential(Ad *ad, const Type *type); /* NULL: it has none */
 const RecordDiff *ad_record_diff(Ad *ad, const Type *record);
+const Type *ad_counterpart(Ad *ad,
+                           const Type *type); /* of a reference type, or an array of them; NULL: it is none */
+int ad_counterpart_field(Ad *ad, const Type *record, const Type *counterpart, int field); /* -1: none */
 void ad_add_leaves(Ad *ad, Leaves *leaves, int param, const Param *like);
 Leaves ad_leaves_of_func(Ad *ad, const Func *source);
 Leaves ad_leaves_of_flat(Ad *ad, const Func *flat); /* one for each parameter and result, whatever its type */
@@ -113,14 +117,31 @@ void ad_flatten(Ad *ad, Func *from, AdFunc *to); /* fills to->flat from the stru
 /* ---- segment.c */
 void ad_segment_loops(Ad *ad, Func *func); /* a flat function in normal form */
 
+/* ---- sink.c */
+void ad_sink(Ad *ad, Func *func);
+
 /* ---- activity.c */
 typedef struct Activity {
     bool *vals; /* by id */
     uint32_t nvals;
 } Activity;
 Activity ad_activity(Ad *ad, AdFunc *f, AdMode mode);
+bool ad_reads_active(const Activity *a, const Inst *call);
 bool ad_call_is_live(Ad *ad, const Activity *a, const Inst *call, const CallPlan *plan);
 Val *ad_root(Val *address); /* the var or parameter that an address points into; NULL: other memory */
+
+/* ---- reference.c */
+typedef enum RefState { REF_none, REF_plain, REF_paired, REF_lost } RefState;
+typedef struct Ref {
+    RefState state;
+    const Type *type; /* paired: of the counterpart */
+} Ref;
+typedef struct Refs {
+    Ref *at; /* by id; of memory: that of its root */
+} Refs;
+Refs ad_references(Ad *ad, const AdFunc *f);
+Ref ad_ref_of(const Refs *refs, Val *v); /* of a value, or of the memory that an address points into */
+Ref ad_merge_refs(Ref a, Ref b);
 
 /* What belongs to a tangent call; Inst.note. */
 typedef struct CallNote {
@@ -188,9 +209,12 @@ typedef struct CheckpointInput {
 typedef struct Checkpoint {
     ValVec slots; /* primal values that the function hands over */
     Map stand_in; /* primal Val -> Val in the reverse */
+    Inst *head;   /* last of what restores slots, at the beginning of the reverse; NULL: nothing does */
     bool uses_tape;
 } Checkpoint;
 Checkpoint *ad_checkpoint(Ad *ad, const CheckpointInput *input);
+void ad_push(Ad *ad, Builder *b, Val *tape, Val *v); /* any value that can be stored */
+Val *ad_pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name);
 void ad_restore(Ad *ad, Checkpoint *checkpoint, const CheckpointInput *input);
 
 /* ---- extract.c */
@@ -201,7 +225,7 @@ void ad_fill_user_fwd(Ad *ad, Func *func, AdFunc *of);
 void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *of);
 void ad_fill_forwarding(Ad *ad, Func *func, Func *custom);
 void ad_fill_trivial_fwd(Ad *ad, AdFunc *f);
-void ad_inline_rule(Ad *ad, Func *fwd);       /* an adapter whose code is to be put in place */
+void ad_inline_rule(Ad *ad, Func *fwd); /* an adapter whose code is to be put in place */
 void ad_flatten_adapter(Ad *ad, Func *func);
 void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom); /* body of f->fwd that calls the user's function */
 Func *ad_bwd_adapter(Ad *ad, AdFunc *f,

@@ -216,7 +216,11 @@ static void tell(Policy *p, const Val *v, const Inst *loop, bool exact) {
     if (!config->stored || !p->ad->what) return;
     const Func *what = p->in->f->source ? p->in->f->source : p->in->f->flat;
     Loc loc = v->kind == VAL_inst ? v->inst->loc : v->region->owner ? v->region->owner->loc : what->loc;
-    AdStored row = {.what = what, .name = v->name ? v->name->text : "", .loc = loc, .loop = loop ? loop->loc : 0, .exact = exact};
+    AdStored row = {.what = what,
+                    .name = v->name ? v->name->text : "",
+                    .loc = loc,
+                    .loop = loop ? loop->loc : 0,
+                    .exact = exact};
     row.bytes = (int)type_layout(v->type, LAYOUT_scalar).size;
     config->stored(config->user, &row);
 }
@@ -261,26 +265,57 @@ static Inst *tape_inst(Builder *b, Op op, Val *const *args, int nargs, const Typ
     return inst;
 }
 
-/* What has no stack on the tape goes there as bits. */
-static const Type *tape_type(Policy *p, const Type *type) {
-    if (type->kind == TYPE_pointer) return type_basic(p->ad->m->types, TYPE_uint64);
-    if (!type_is_scalar(type))
-        arena_fault(p->ad->arena, "a buffer that changes in a loop cannot be kept for the reverse pass");
-    return type;
+/* What has no stack on the tape goes there as bits; a buffer as two words. */
+static const Type *tape_type(Ad *ad, const Type *type) {
+    return type->kind == TYPE_pointer || type->kind == TYPE_buffer ? type_basic(ad->m->types, TYPE_uint64)
+                                                                   : type;
 }
 
-static Val *to_tape(Policy *p, Builder *b, Val *v) { return build_bitcast(b, v, tape_type(p, v->type)); }
+static Val *to_tape(Ad *ad, Builder *b, Val *v) { return build_bitcast(b, v, tape_type(ad, v->type)); }
+
+enum { BUFFER_WORDS = 2 };
+
+static Val *word_of(Ad *ad, Builder *b, Val *words, int index) {
+    return build_elem(b, words, ir_const_int(ad->m, type_basic(ad->m->types, TYPE_int), index), true);
+}
+
+static void push_one(Builder *b, Val *tape, Val *v) {
+    Val *args[2] = {tape, v};
+    tape_inst(b, OP_tape_push, args, 2, NULL);
+}
+
+static Val *pop_one(Builder *b, Val *tape, const Type *type, Name name) {
+    return inst_add_result(tape_inst(b, OP_tape_pop, &tape, 1, NULL), type, name);
+}
+
+void ad_push(Ad *ad, Builder *b, Val *tape, Val *v) {
+    if (v->type->kind != TYPE_buffer) {
+        push_one(b, tape, to_tape(ad, b, v));
+        return;
+    }
+    const Type *word = type_basic(ad->m->types, TYPE_uint64);
+    Val *place = build_var(b, v->type, NULL, true);
+    build_store(b, place, v);
+    Val *words =
+        build_bitcast(b, place, type_pointer(ad->m->types, type_array(ad->m->types, word, BUFFER_WORDS)));
+    for (int i = 0; i < BUFFER_WORDS; i++) push_one(b, tape, build_load(b, word_of(ad, b, words, i)));
+}
+
+Val *ad_pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name) {
+    const Type *word = tape_type(ad, type);
+    if (type->kind != TYPE_buffer) return build_bitcast(b, pop_one(b, tape, word, name), type);
+    Val *words = build_var(b, type_array(ad->m->types, word, BUFFER_WORDS), NULL, true);
+    for (int i = BUFFER_WORDS - 1; i >= 0; i--)
+        build_store(b, word_of(ad, b, words, i), pop_one(b, tape, word, NULL));
+    return build_load(b, build_bitcast(b, words, type_pointer(ad->m->types, type)));
+}
 
 static void push_all(Policy *p, Region *body, Region *reverse, const Vals *mine) {
     Builder tail = build_before(body->last), head = head_builder(p, reverse);
-    for (int i = 0; i < mine->count; i++) {
-        Val *args[2] = {p->in->tape, to_tape(p, &tail, mine->at[i])};
-        tape_inst(&tail, OP_tape_push, args, 2, NULL);
-    }
+    for (int i = 0; i < mine->count; i++) ad_push(p->ad, &tail, p->in->tape, mine->at[i]);
     for (int i = mine->count - 1; i >= 0; i--) {
-        Val *v = mine->at[i], *tape = p->in->reverse_tape;
-        Inst *pop = tape_inst(&head, OP_tape_pop, &tape, 1, NULL);
-        stand_in(p, v, build_bitcast(&head, inst_add_result(pop, tape_type(p, v->type), v->name), v->type));
+        const Val *v = mine->at[i];
+        stand_in(p, v, ad_pop(p->ad, &head, p->in->reverse_tape, v->type, v->name));
     }
     end_head(p, reverse, &head);
 }
@@ -304,7 +339,7 @@ static void save_blocks(Policy *p, Inst *loop, const Vals *mine, const Type *typ
             *start = build_binary(&before, OP_add, base,
                                   build_binary(&before, OP_mul, info->trip, ad_int64(ad, j)));
         Val *store_args[3] = {p->in->tape, build_binary(&tail, OP_add, start, info->counter),
-                              to_tape(p, &tail, v)};
+                              to_tape(ad, &tail, v)};
         tape_inst(&tail, OP_tape_store, store_args, 3, NULL);
         Val *offset =
             build_binary(&around, OP_add, base, build_binary(&around, OP_mul, info->trip, ad_int64(ad, j)));
@@ -330,13 +365,18 @@ static void save_loop(Policy *p, Inst *loop, Vals *kept) {
         push_all(p, loop->regions[1], reverse, &mine);
         return;
     }
+    Vals buffers = {0};
     for (int kind = TYPE_bool; kind <= TYPE_double; kind++) {
         Vals same = {0};
         const Type *type = type_basic(p->ad->m->types, (TypeKind)kind);
-        for (int i = 0; i < mine.count; i++)
-            if (tape_type(p, mine.at[i]->type) == type) vec_push(p->ad->arena, &same, mine.at[i]);
+        for (int i = 0; i < mine.count; i++) {
+            bool buffer = mine.at[i]->type->kind == TYPE_buffer;
+            if (tape_type(p->ad, mine.at[i]->type) == type)
+                vec_push(p->ad->arena, buffer ? &buffers : &same, mine.at[i]);
+        }
         if (same.count) save_blocks(p, loop, &same, type, kept);
     }
+    if (buffers.count) push_all(p, loop->regions[1], reverse, &buffers);
 }
 
 /* What the region must keep for its mirror; the owner of the region finds it a home. */
@@ -442,7 +482,7 @@ Checkpoint *ad_checkpoint(Ad *ad, const CheckpointInput *in) {
 void ad_restore(Ad *ad, Checkpoint *checkpoint, const CheckpointInput *in) {
     CheckpointState *state = (CheckpointState *)(void *)checkpoint;
     Policy *p = &state->policy;
-    (void)ad;
+    if (checkpoint->head) map_put(ad->arena, &p->heads, PTR_KEY(in->reverse), checkpoint->head);
     for (int i = 0; i < in->mirror->count; i++) {
         Region *region = (Region *)(uintptr_t)in->mirror->entries[i].key;
         if (map_has(&p->values_of, PTR_KEY(region))) restore_region(p, region, in->mirror->entries[i].value);

@@ -12,7 +12,7 @@ void ad_after(Ad *ad, const char *stage, const Func *now) {
 
 static void fill_derivation(Ad *ad, Func *func);
 
-static void complete(Ad *ad, Func *func) {
+void ad_complete(Ad *ad, Func *func) {
     IrHooks *hooks = &ad->m->hooks;
     if (func->derivation.of && !func->body) fill_derivation(ad, func);
     if (!func->body && hooks->complete) hooks->complete(hooks->user, func);
@@ -59,13 +59,13 @@ static bool may_inline(void *user, const Func *callee, const Inst *call) {
     if (call->flag || (callee->flags & (FUNC_TREAT_AS_DIFF | FUNC_RECOMPUTE | FUNC_CHECKPOINT))) return false;
     if (!(callee->flags & (FUNC_BWD | FUNC_GENERATED))) return false;
     if (callee->flags & FUNC_GENERATED) return false;
-    complete(ad, func);
+    ad_complete(ad, func);
     return func->body && !func->custom.fwd && !func->custom.bwd && !func->custom.substitute;
 }
 
 /* Callees must have their bodies before they can be inlined. */
 static void complete_callees(void *user, Inst *inst) {
-    if (inst->op == OP_call) complete(user, inst->callee);
+    if (inst->op == OP_call) ad_complete(user, inst->callee);
 }
 
 typedef struct Completion {
@@ -77,7 +77,7 @@ static void complete_callee(void *user, Inst *inst) {
     Completion *all = user;
     if (inst->op != OP_call || map_has(&all->seen, PTR_KEY(inst->callee))) return;
     map_put(all->ad->arena, &all->seen, PTR_KEY(inst->callee), all);
-    complete(all->ad, inst->callee);
+    ad_complete(all->ad, inst->callee);
     if (inst->callee->body) region_walk(inst->callee->body, complete_callee, all);
 }
 
@@ -88,7 +88,7 @@ void ad_complete_all(Ad *ad, Func *func) {
 
 void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     if (!f->source || (f->filled && (f->normal || !normal))) return;
-    complete(ad, f->source);
+    ad_complete(ad, f->source);
     if (!f->source->body) return;
     f->filled = true;
     f->normal = normal;
@@ -105,6 +105,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     ad_flatten(ad, copy, f);
     copy->body = NULL; /* it has served */
     ad->config.clean_flat(ad->config.user, f->flat);
+    if (normal) ad_sink(ad, f->flat);
     if (normal) ad_segment_loops(ad, f->flat);
     if (ad->what == f->source) {
         ad_after(ad, "normalize", f->flat);
@@ -116,7 +117,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
 
 Func *ad_substitute(Ad *ad, Func *func) {
     for (int i = 0; i < 16; i++) { /* substitutes of substitutes, in a circle at worst */
-        complete(ad, func);
+        ad_complete(ad, func);
         if (!func->custom.substitute) return func;
         func = func->custom.substitute;
     }
@@ -145,8 +146,8 @@ static CallPlan plan(Ad *ad, Func *source, AdMode mode) {
 CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode) {
     AdFunc *f = ad_func(ad, call->callee);
     if (!f->source) return (CallPlan){.kind = call->flag ? CALL_plain : CALL_derived, .callee = f};
-    if (call->flag)
-        return (CallPlan){.kind = CALL_plain, .callee = f}; /* no_diff: as it is, substitutes included */
+    if (call->flag) /* no_diff: its substitute, as it is */
+        return (CallPlan){.kind = CALL_plain, .callee = ad_func(ad, ad_substitute(ad, f->source))};
     return plan(ad, f->source, mode);
 }
 
@@ -212,7 +213,8 @@ static void scan_effects(void *user, Inst *inst) {
     bool writes = inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
     if (op_has(inst->op, OP_EFFECT) || inst->op == OP_atomic || inst->op == OP_atomic_cas) scan->found = true;
     else if (writes) scan->found |= ad_root(inst->args[0]) == NULL;
-    else if (inst->op == OP_call && !scan->found) scan->found = ad_has_effects(scan->ad, ad_func(scan->ad, inst->callee));
+    else if (inst->op == OP_call && !scan->found)
+        scan->found = ad_has_effects(scan->ad, ad_func(scan->ad, inst->callee));
 }
 
 bool ad_has_effects(Ad *ad, AdFunc *f) {
@@ -251,10 +253,10 @@ Func *ad_fwd(Ad *ad, AdFunc *f) {
     ad_declare_fwd(ad, f);
     if (f->fwd_ready) return f->fwd;
     f->fwd_ready = true;
-    if (f->source) complete(ad, f->source);
+    if (f->source) ad_complete(ad, f->source);
     Func *custom = f->source ? f->source->custom.fwd : NULL;
     if (custom) {
-        complete(ad, custom);
+        ad_complete(ad, custom);
         if (custom->flags & FUNC_TRANSPOSABLE) custom->flags |= FUNC_INLINE;
         ad_fill_fwd_adapter(ad, f, custom);
         if (custom->flags & FUNC_TRANSPOSABLE) {
@@ -302,7 +304,7 @@ static void fill_derivation(Ad *ad, Func *func) {
     Func *of = func->derivation.of;
     if (of->derivation.of && !of->body) fill_derivation(ad, of);
     const Func *outer = ad->what;
-    complete(ad, of);
+    ad_complete(ad, of);
     Func *target = ad_substitute(ad, of);
     ad->what = target;
     Func *custom = func->derivation.mode == AD_fwd ? target->custom.fwd : target->custom.bwd;
@@ -361,7 +363,7 @@ Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable) {
     Reverse *reverse = arena_new(ad->arena, Reverse);
     reverse->stable = arena_copy(ad->arena, stable, sizeof(bool) * (size_t)(f->leaves.count + 1));
     vec_push(ad->arena, &f->reverses, reverse);
-    if (f->source) complete(ad, f->source);
+    if (f->source) ad_complete(ad, f->source);
     ad_build_reverse(ad, f, reverse);
     return reverse;
 }

@@ -76,6 +76,8 @@ static void find_stable(Build *x, Val *const *all) {
     for (int i = 0; i < x->f->leaves.count; i++) {
         const Leaf *leaf = &x->f->leaves.at[i];
         if (leaf->in >= 0 && x->r->stable[i]) x->stable[all[leaf->fin]->id] = true;
+        if (leaf->in >= 0 && leaf->dual && leaf->by_ref)
+            x->stable[all[leaf->fdin]->id] = true; /* nobody writes it */
     }
 }
 
@@ -110,6 +112,7 @@ static PropParams prop_params(Build *x, Val *const *all) {
             if (f->leaves.at[k].in == index) {
                 Param param = f->flat->params[index];
                 add_param(x, &list, param.name, param.type, param.dir, param.flags, all[f->leaves.at[k].fin]);
+                list.params.at[list.params.count - 1].counterpart = param.counterpart;
             }
     }
     for (int i = 0; i < f->leaves.count; i++) {
@@ -117,6 +120,7 @@ static PropParams prop_params(Build *x, Val *const *all) {
         if (leaf->dual && leaf->in >= 0)
             add_param(x, &list, all[leaf->fdin]->name, leaf->dtype, DIR_in,
                       leaf->by_ref ? PARAM_BY_ADDRESS : 0, all[leaf->fdin]);
+        if (leaf->dual && leaf->in >= 0) list.params.at[list.params.count - 1].counterpart = leaf->dtype;
     }
     for (int i = 0; i < x->r->nslots; i++) {
         Val *slot = x->checkpoint->slots.at[i];
@@ -152,7 +156,8 @@ static void declare_pri(Build *x) {
         params[n++].type = leaf->dtype;
     }
     if (r->uses_tape)
-        params[n++] = (Param){.name = name_from(ad->m->names, "tape"), .type = type_basic(ad->m->types, TYPE_tape)};
+        params[n++] =
+            (Param){.name = name_from(ad->m->names, "tape"), .type = type_basic(ad->m->types, TYPE_tape)};
     func_set_params(r->pri, params, n);
     const Type **results = arena_array(ad->arena, const Type *, flat->nresults + r->nslots + 1);
     for (int i = 0; i < flat->nresults; i++) results[i] = flat->results[i];
@@ -239,14 +244,11 @@ static void push_slots(Build *x) {
     ValVec *slots = &x->checkpoint->slots;
     Builder tail = build_before(x->halves.primal->last);
     Builder head = x->t.reverse->first ? build_before(x->t.reverse->first) : build_at_end(x->t.reverse);
-    for (int i = 0; i < slots->count; i++) {
-        Val *args[2] = {x->tape, slots->at[i]};
-        build_inst(&tail, OP_tape_push, args, 2, 0, 0);
-    }
+    for (int i = 0; i < slots->count; i++) ad_push(ad, &tail, x->tape, slots->at[i]);
     for (int i = slots->count - 1; i >= 0; i--) {
-        Inst *pop = build_inst(&head, OP_tape_pop, &x->reverse_tape, 1, 0, 0);
-        Val *v = inst_add_result(pop, slots->at[i]->type, slots->at[i]->name);
+        Val *v = ad_pop(ad, &head, x->reverse_tape, slots->at[i]->type, slots->at[i]->name);
         map_put(ad->arena, &x->checkpoint->stand_in, PTR_KEY(slots->at[i]), v);
+        x->checkpoint->head = v->inst;
     }
     slots->count = 0;
 }
@@ -275,14 +277,18 @@ static void show(Build *x, const char *stage, Region *first, Region *second) {
     Region *halves[2] = {first, second};
     for (int i = 0; i < 2; i++) {
         Func shell = *x->linear;
-        shell.name = name_from(x->ad->m->names, format_text(x->ad->arena, "%s.%s", base_name(x->f), i ? "differential" : "primal"));
+        shell.name = name_from(x->ad->m->names, format_text(x->ad->arena, "%s.%s", base_name(x->f),
+                                                            i ? "differential" : "primal"));
         shell.body = halves[i];
         shell.nparams = halves[i]->nparams;
         shell.params = arena_array(x->ad->arena, Param, shell.nparams + 1);
         for (int k = 0; k < shell.nparams; k++) {
             const Val *v = halves[i]->params[k];
             bool by_address = v->type->kind == TYPE_pointer;
-            shell.params[k] = (Param){.name = v->name, .type = by_address ? v->type->args[0] : v->type, .dir = by_address ? DIR_inout : DIR_in, .flags = by_address ? PARAM_BY_ADDRESS : 0};
+            shell.params[k] = (Param){.name = v->name,
+                                      .type = by_address ? v->type->args[0] : v->type,
+                                      .dir = by_address ? DIR_inout : DIR_in,
+                                      .flags = by_address ? PARAM_BY_ADDRESS : 0};
         }
         ad_after(x->ad, stage, &shell);
     }
@@ -324,8 +330,8 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
     bool shown = ad->what && ad->what == f->source;
     x.linear = ad_linearize(ad, f, AD_bwd, NULL);
     if (shown) ad_after(ad, "linearize", x.linear);
-    Val **all =
-        arena_copy(ad->arena, x.linear->body->params, sizeof(Val *) * (size_t)(x.linear->nparams + 1));
+    Val **all = arena_array(ad->arena, Val *, x.linear->nparams + 1);
+    for (int i = 0; i < x.linear->nparams; i++) all[i] = x.linear->body->params[i];
     make_placeholders(&x);
     x.halves = ad_unzip(ad, f, x.linear);
     show(&x, "unzip", x.halves.primal, x.halves.diff);

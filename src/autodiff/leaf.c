@@ -21,9 +21,30 @@ const Type *ad_differential(Ad *ad, const Type *type) {
         const Type *element = ad_differential(ad, type->args[0]);
         return element ? type_array(ad->m->types, element, type_length(type)) : NULL;
     }
-    case TYPE_record: return ad_record_diff(ad, type)->differential;
+    case TYPE_record: {
+        const RecordDiff *diff = ad_record_diff(ad, type);
+        return diff->reference ? NULL : diff->differential;
+    }
     default: return NULL;
     }
+}
+
+const Type *ad_counterpart(Ad *ad, const Type *type) {
+    if (type->kind == TYPE_array) {
+        const Type *element = ad_counterpart(ad, type->args[0]);
+        return element ? type_array(ad->m->types, element, type_length(type)) : NULL;
+    }
+    if (type->kind != TYPE_record) return NULL;
+    const RecordDiff *diff = ad_record_diff(ad, type);
+    return diff->reference ? diff->differential : NULL;
+}
+
+int ad_counterpart_field(Ad *ad, const Type *record, const Type *counterpart, int field) {
+    if (record->kind != TYPE_record || counterpart->kind != TYPE_record) return -1;
+    const RecordDiff *diff = ad_record_diff(ad, record);
+    if (diff->reference && diff->field_map) return diff->field_map[field];
+    return record == counterpart ? field
+                                 : -1; /* a plain struct in a reference, the same in its counterpart */
 }
 
 Val *ad_zero(Ad *ad, const Type *type) { return ir_const_zero(ad->m, type); }
@@ -85,6 +106,7 @@ static void walk_record(Walk *w, const Type *type, const Type *dtype) {
     Record *target = dtype && dtype->kind == TYPE_record ? type_record(dtype) : NULL;
     for (int i = 0; i < record->nfields; i++) {
         int to = target && diff->field_map ? diff->field_map[i] : -1;
+        if (target && w->dual) to = ad_counterpart_field(w->ad, type, dtype, i);
         walk_step(w, i, to, record->fields[i].type, to >= 0 ? target->fields[to].type : NULL);
     }
 }
@@ -104,8 +126,11 @@ static void walk_type(Walk *w, const Type *type, const Type *dtype) {
 
 void ad_add_leaves(Ad *ad, Leaves *leaves, int index, const Param *param) {
     Walk w = {.ad = ad, .leaves = leaves, .base = {.param = index, .dir = param->dir}};
-    w.dual = (param->flags & PARAM_PTR_DIFF) != 0; /* a reference: what the Differential names is its counterpart */
-    const Type *dtype = param->flags & (PARAM_DIFF | PARAM_PTR_DIFF) ? ad_differential(ad, param->type) : NULL;
+    w.dual = (param->flags & PARAM_PTR_DIFF) !=
+             0; /* a reference: what the Differential names is its counterpart */
+    const Type *dtype = NULL;
+    if (param->flags & PARAM_DIFF) dtype = ad_differential(ad, param->type);
+    if (w.dual) dtype = ad_counterpart(ad, param->type);
     walk_type(&w, param->type, dtype);
 }
 
@@ -135,7 +160,8 @@ Leaves ad_leaves_of_func(Ad *ad, const Func *source) {
 
 static Leaf flat_leaf(Ad *ad, int param, const Type *type, uint8_t dir) {
     const Type *dtype = ad_differential(ad, type);
-    return (Leaf){.param = param, .type = type, .dtype = dtype, .diff = dtype != NULL, .dir = dir, .in = -1, .out = -1};
+    return (Leaf){
+        .param = param, .type = type, .dtype = dtype, .diff = dtype != NULL, .dir = dir, .in = -1, .out = -1};
 }
 
 Leaves ad_leaves_of_flat(Ad *ad, const Func *flat) {
@@ -146,6 +172,11 @@ Leaves ad_leaves_of_flat(Ad *ad, const Func *flat) {
         Leaf leaf = flat_leaf(ad, i, param->type, by_ref ? param->dir : DIR_in);
         leaf.in = i;
         leaf.by_ref = by_ref;
+        if (param->counterpart && param->counterpart->kind != TYPE_void) {
+            leaf.dual = true;
+            leaf.diff = false;
+            leaf.dtype = param->counterpart;
+        }
         push_leaf(ad, &leaves, leaf);
     }
     for (int i = 0; i < flat->nresults; i++) {
@@ -187,7 +218,11 @@ Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves) {
         uint8_t flags = (uint8_t)((leaf->by_ref ? PARAM_BY_ADDRESS : 0) | (leaf->diff ? PARAM_DIFF : 0));
         uint8_t dir = leaf->by_ref ? leaf->dir : DIR_in;
         params[leaf->in] =
-            (Param){.name = leaf_name(ad, source, leaf), .type = leaf->type, .dir = dir, .flags = flags};
+            (Param){.name = leaf_name(ad, source, leaf),
+                    .type = leaf->type,
+                    .dir = dir,
+                    .flags = flags,
+                    .counterpart = leaf->dual ? leaf->dtype : type_basic(ad->m->types, TYPE_void)};
     }
     func_set_params(flat, params, nparams);
     func_set_results(flat, results, nresults);

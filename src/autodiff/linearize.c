@@ -17,6 +17,7 @@ typedef struct Lin {
     AdFunc *f;
     AdMode mode;
     Activity a;
+    Refs refs;
     Builder b;
     Val **p, **d; /* by id of the old value: its copy, its differential */
     Func *into;
@@ -38,6 +39,14 @@ static bool is_active(const Lin *l, const Val *old) { return !val_is_const(old) 
 static Val *diff_or_zero(Lin *l, const Val *old) {
     Val *d = diff(l, old);
     return d ? d : ad_zero(l->ad, old->type);
+}
+
+static bool is_paired(const Lin *l, Val *old) { return ad_ref_of(&l->refs, old).state == REF_paired; }
+
+/* The counterpart of a reference, `type` being its type: null if it has none. */
+static Val *counterpart(Lin *l, const Val *old, const Type *type) {
+    Val *d = diff(l, old);
+    return d ? d : ad_zero(l->ad, type);
 }
 
 static Name diff_name(Lin *l, Name name) {
@@ -300,12 +309,14 @@ static Val *shadow_address(Lin *l, const Inst *inst) {
     Val *base = diff(l, inst->args[0]);
     if (!base) return NULL;
     const Type *type = inst->args[0]->type->args[0];
+    bool dual = !(base->flags & VAL_DIFF);
     if (inst->op == OP_elem) {
-        if (!ad_differential(l->ad, type)) return NULL;
+        if (!dual && !ad_differential(l->ad, type)) return NULL;
         return build_elem(&l->b, base, primal(l, inst->args[1]), inst->flag);
     }
     const RecordDiff *rule = ad_record_diff(l->ad, type);
     int field = rule->field_map ? rule->field_map[inst->index] : -1;
+    if (dual) field = ad_counterpart_field(l->ad, type, base->type->args[0], inst->index);
     return field < 0 || base->type->args[0]->kind != TYPE_record ? NULL : build_field(&l->b, base, field);
 }
 
@@ -323,9 +334,12 @@ static void lin_pure(Lin *l, Inst *inst) {
     if (inst->op == OP_detach) return;
     if (inst->op == OP_select) {
         Val *a = diff(l, inst->args[1]), *b = diff(l, inst->args[2]);
-        if (y->type->kind == TYPE_pointer || y->type->kind == TYPE_buffer ||
-            !type_is_float(y->type)) { /* counterparts follow */
-            if (a && b) l->d[y->id] = build_select(&l->b, primal(l, inst->args[0]), a, b);
+        if (!type_is_float(y->type)) { /* counterparts follow */
+            const Type *type = l->refs.at[y->id].type;
+            if (is_paired(l, y))
+                l->d[y->id] =
+                    build_select(&l->b, primal(l, inst->args[0]), counterpart(l, inst->args[1], type),
+                                 counterpart(l, inst->args[2], type));
         } else set_diff(l, y, dselect(l, primal(l, inst->args[0]), a, b, y->type));
         return;
     }
@@ -361,6 +375,8 @@ static Inst *lin_primal_inst(Lin *l, Inst *inst) {
 static void lin_var(Lin *l, Inst *inst) {
     lin_primal_inst(l, inst);
     Val *y = inst->results[0];
+    if (l->refs.at[y->id].state == REF_paired) /* counterparts are primal values */
+        l->d[y->id] = build_var(&l->b, l->refs.at[y->id].type, diff_name(l, y->name), false);
     if (!is_active(l, y)) return;
     Val *shadow;
     if (inst->op == OP_var)
@@ -399,9 +415,12 @@ static void lin_memory(Lin *l, Inst *inst) {
     switch ((Op)inst->op) {
     case OP_load:
         if (type_is_float(inst->results[0]->type)) set_diff(l, inst->results[0], build_load(&l->b, shadow));
+        else if (is_paired(l, inst->results[0])) l->d[inst->results[0]->id] = build_load(&l->b, shadow);
         return;
     case OP_store:
         if (type_is_float(inst->args[1]->type)) build_store(&l->b, shadow, diff_or_zero(l, inst->args[1]));
+        else if (is_paired(l, inst->args[0]))
+            build_store(&l->b, shadow, counterpart(l, inst->args[1], shadow->type->args[0]));
         return;
     case OP_zero: build_zero(&l->b, shadow); return;
     case OP_tape_close: build_inst(&l->b, OP_tape_close, &shadow, 1, 0, 0); return;
@@ -456,10 +475,37 @@ static Val *shadow_arg(Lin *l, const Leaf *leaf, Val *old) {
 
 static Val *dual_arg(Lin *l, const Leaf *leaf, Val *old) {
     Val *dual = diff(l, old);
-    if (dual) return dual;
-    if (val_is_const(old)) return ad_zero(l->ad, leaf->dtype);
-    diag_report(l->m->diags, DIAG_no_counterpart, l->b.loc);
-    return ad_zero(l->ad, leaf->dtype);
+    if (dual || !leaf->by_ref) return dual ? dual : ad_zero(l->ad, leaf->dtype);
+    return build_var(&l->b, leaf->dtype, NULL, false);
+}
+
+/* Do the references that are passed have counterparts? plain: none of them, and none has to. */
+static RefState references(Lin *l, AdFunc *callee, const Inst *inst) {
+    Ref all = {0};
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (!leaf->dual || leaf->in < 0) continue;
+        Ref ref = ad_ref_of(&l->refs, inst->args[leaf->in]);
+        if (ref.state == REF_paired) ref.type = NULL; /* it fits by construction */
+        all = ad_merge_refs(all, ref);
+    }
+    return all.state;
+}
+
+static bool passes_pointers(const AdFunc *callee) {
+    for (int i = 0; i < callee->leaves.count; i++)
+        if (callee->leaves.at[i].dual && callee->leaves.at[i].type->kind == TYPE_pointer) return true;
+    return false;
+}
+
+/* A call that passes only plain references: without derivative, unless arguments have one. Those reach a derivative with null
+ * in place of the counterparts, where buffers drop what is written; a pointer would not. */
+static bool stops_at_references(Lin *l, const CallPlan *plan, const Inst *inst) {
+    RefState state = references(l, plan->callee, inst);
+    bool active = ad_reads_active(&l->a, inst);
+    if (state == REF_lost || (state == REF_plain && active && passes_pointers(plan->callee)))
+        diag_report(l->m->diags, DIAG_no_counterpart, l->b.loc);
+    return state == REF_plain && !active;
 }
 
 static void fwd_args(Lin *l, AdFunc *callee, const Inst *inst, Val **args, bool null_zero) {
@@ -534,7 +580,7 @@ static void lin_split_call(Lin *l, const CallPlan *plan, Inst *inst) {
 
 static void lin_call(Lin *l, Inst *inst) {
     CallPlan plan = ad_plan_call(l->ad, inst, l->mode);
-    if (!ad_call_is_live(l->ad, &l->a, inst, &plan)) {
+    if (!ad_call_is_live(l->ad, &l->a, inst, &plan) || stops_at_references(l, &plan, inst)) {
         primal_call(l, inst, plan.callee ? plan.callee->flat : inst->callee);
         zero_written(l, inst);
         return;
@@ -553,9 +599,24 @@ typedef VEC(int) IntVec;
 /* Results that have a differential: active scalars; counterparts of references on all ways. */
 static bool carries(const Lin *l, const Val *v) { return is_active(l, v) && type_is_float(v->type); }
 
-static void yield_pairs(Lin *l, const Inst *yield, const IntVec *moving) {
+/* References that have a counterpart whichever way was taken: the counterparts are results, too. */
+static IntVec paired_references(Lin *l, const Inst *inst) {
+    IntVec paired = {0};
+    for (int i = 0; i < inst->nresults; i++)
+        if (!type_is_float(inst->results[i]->type) && is_paired(l, inst->results[i]))
+            vec_push(l->ad->arena, &paired, i);
+    return paired;
+}
+
+static const Type *ref_type(const Lin *l, const Val *old) { return l->refs.at[old->id].type; }
+
+static void yield_pairs(Lin *l, const Inst *yield, const IntVec *paired, const Inst *owner,
+                        const IntVec *moving) {
     ValVec out = {0};
     for (int i = 0; i < yield->nargs; i++) vec_push(l->ad->arena, &out, primal(l, yield->args[i]));
+    for (int i = 0; i < paired->count; i++)
+        vec_push(l->ad->arena, &out,
+                 counterpart(l, yield->args[paired->at[i]], ref_type(l, owner->results[paired->at[i]])));
     for (int i = 0; i < moving->count; i++)
         vec_push(l->ad->arena, &out, diff_or_zero(l, yield->args[moving->at[i]]));
     build_yield(&l->b, out.at, out.count);
@@ -582,16 +643,11 @@ static void add_diff_results(Lin *l, Inst *copy, const Inst *inst, const IntVec 
     }
 }
 
-/* References that have a counterpart whichever way was taken: the counterparts are results, too. */
-static IntVec paired_references(Lin *l, const Inst *inst) {
-    IntVec paired = {0};
-    for (int i = 0; i < inst->nresults; i++) {
-        bool all = !type_is_float(inst->results[i]->type);
-        for (int k = 0; k < inst->nregions && all; k++)
-            all = diff(l, inst->regions[k]->last->args[i]) != NULL;
-        if (all) vec_push(l->ad->arena, &paired, i);
+static void add_paired_results(Lin *l, Inst *copy, const Inst *inst, const IntVec *paired) {
+    for (int i = 0; i < paired->count; i++) {
+        const Val *old = inst->results[paired->at[i]];
+        l->d[old->id] = inst_add_result(copy, ref_type(l, old), diff_name(l, old->name));
     }
-    return paired;
 }
 
 static void lin_branches(Lin *l, Inst *inst) {
@@ -611,24 +667,14 @@ static void lin_branches(Lin *l, Inst *inst) {
     }
     IntVec paired = paired_references(l, inst);
     for (int k = 0; k < inst->nregions; k++) {
-        ValVec out = {0};
-        const Inst *yield = inst->regions[k]->last;
         l->b = build_at_end(copy->regions[k]);
-        for (int i = 0; i < yield->nargs; i++) vec_push(l->ad->arena, &out, primal(l, yield->args[i]));
-        for (int i = 0; i < paired.count; i++)
-            vec_push(l->ad->arena, &out, diff(l, yield->args[paired.at[i]]));
-        for (int i = 0; i < moving.count; i++)
-            vec_push(l->ad->arena, &out, diff_or_zero(l, yield->args[moving.at[i]]));
-        build_yield(&l->b, out.at, out.count);
+        yield_pairs(l, inst->regions[k]->last, &paired, inst, &moving);
     }
     l->b = outer;
     for (int i = 0; i < inst->nresults; i++)
         set_primal(l, inst->results[i],
                    inst_add_result(copy, inst->results[i]->type, inst->results[i]->name));
-    for (int i = 0; i < paired.count; i++) {
-        const Val *old = inst->results[paired.at[i]];
-        l->d[old->id] = inst_add_result(copy, old->type, diff_name(l, old->name));
-    }
+    add_paired_results(l, copy, inst, &paired);
     add_diff_results(l, copy, inst, &moving);
     tag_control(copy, moving.count);
 }
@@ -660,6 +706,10 @@ static void lin_loop(Lin *l, Inst *loop) {
     for (int i = 0; i < loop->nresults; i++)
         if (carries(l, loop->results[i])) vec_push(l->ad->arena, &moving, i);
     for (int i = 0; i < loop->nargs; i++) vec_push(l->ad->arena, &args, primal(l, loop->args[i]));
+    IntVec paired = paired_references(l, loop);
+    for (int i = 0; i < paired.count; i++)
+        vec_push(l->ad->arena, &args,
+                 counterpart(l, loop->args[paired.at[i]], ref_type(l, loop->results[paired.at[i]])));
     for (int i = 0; i < moving.count; i++)
         vec_push(l->ad->arena, &args, diff_or_zero(l, loop->args[moving.at[i]]));
     Inst *copy = build_inst(&l->b, OP_loop, args.at, args.count, 0, 2);
@@ -669,6 +719,12 @@ static void lin_loop(Lin *l, Inst *loop) {
         for (int i = 0; i < from->nparams; i++) {
             Val *param = region_add_param(copy->regions[k], from->params[i]->type, from->params[i]->name);
             if (k) set_primal(l, from->params[i], param);
+        }
+        for (int i = 0; i < paired.count; i++) {
+            const Val *old = from->params[paired.at[i]];
+            Val *param = region_add_param(copy->regions[k], ref_type(l, loop->results[paired.at[i]]),
+                                          diff_name(l, old->name));
+            if (k) l->d[old->id] = param;
         }
         for (int i = 0; i < moving.count; i++) {
             const Val *old = from->params[moving.at[i]];
@@ -681,11 +737,12 @@ static void lin_loop(Lin *l, Inst *loop) {
     Builder outer = l->b;
     l->b = build_at_end(copy->regions[1]);
     lin_region(l, body);
-    yield_pairs(l, body->last, &moving);
+    yield_pairs(l, body->last, &paired, loop, &moving);
     l->b = outer;
     for (int i = 0; i < loop->nresults; i++)
         set_primal(l, loop->results[i],
                    inst_add_result(copy, loop->results[i]->type, loop->results[i]->name));
+    add_paired_results(l, copy, loop, &paired);
     add_diff_results(l, copy, loop, &moving);
     tag_control(copy, moving.count);
 }
@@ -804,6 +861,7 @@ Func *ad_linearize(Ad *ad, AdFunc *f, AdMode mode, Func *into) {
     if (!into) into = declare_like_fwd(ad, f, "linear");
     uint32_t n = f->flat->nvals + 1;
     Lin l = {.ad = ad, .m = ad->m, .f = f, .mode = mode, .a = ad_activity(ad, f, mode), .into = into};
+    l.refs = ad_references(ad, f);
     l.p = arena_array(ad->arena, Val *, n);
     l.d = arena_array(ad->arena, Val *, n);
     l.b = build_at_end(func_begin(into));

@@ -16,7 +16,7 @@
 
 typedef struct Seg {
     Ad *ad;
-    Func *func;      /* that the loop stands in */
+    Func *func; /* that the loop stands in */
     Inst *loop;
     ValVec captured; /* values from outside, in order of first use */
     bool writes_memory;
@@ -43,12 +43,15 @@ static void capture(Seg *x, Val *v) {
 static void survey(Seg *x, const Region *region) {
     for (const Inst *inst = region->first; inst; inst = inst->next) {
         for (int i = 0; i < inst->nargs; i++) capture(x, inst->args[i]);
-        bool writes = inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
+        bool writes =
+            inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
         Val *root = writes ? ad_root(inst->args[0]) : NULL;
-        if (root && !is_inside(root->kind == VAL_param ? root->region : root->inst->parent, x->loop)) x->writes_memory = true;
+        if (root && !is_inside(root->kind == VAL_param ? root->region : root->inst->parent, x->loop))
+            x->writes_memory = true;
         for (int i = 0; i < inst->nargs && inst->op == OP_call; i++) {
             const Param *param = &inst->callee->params[i];
-            if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in && ad_root(inst->args[i])) x->writes_memory = true;
+            if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in && ad_root(inst->args[i]))
+                x->writes_memory = true;
         }
         for (int i = 0; i < inst->nregions; i++) survey(x, inst->regions[i]);
     }
@@ -64,7 +67,8 @@ static void declare(Seg *x) {
     VEC(Param) params = {0};
     VEC(const Type *) results = {0};
     static const char *const names[] = {"lo", "hi", "snaps"};
-    for (int i = 0; i < FIRST; i++) vec_push(ad->arena, &params, ((Param){.name = name_from(ad->m->names, names[i]), .type = word}));
+    for (int i = 0; i < FIRST; i++)
+        vec_push(ad->arena, &params, ((Param){.name = name_from(ad->m->names, names[i]), .type = word}));
     for (int i = 0; i < x->loop->nargs; i++) {
         const Val *v = x->loop->regions[1]->params[i];
         vec_push(ad->arena, &params, ((Param){.name = v->name, .type = v->type}));
@@ -73,7 +77,13 @@ static void declare(Seg *x) {
     for (int i = 0; i < x->captured.count; i++) {
         const Val *v = x->captured.at[i];
         bool object = v->type->kind == TYPE_pointer && ad_root((Val *)(uintptr_t)v);
-        vec_push(ad->arena, &params, ((Param){.name = v->name, .type = object ? v->type->args[0] : v->type, .flags = object ? PARAM_BY_ADDRESS : 0}));
+        const Type *counterpart =
+            v->kind == VAL_param && v->region == x->func->body ? x->func->params[v->index].counterpart : NULL;
+        vec_push(ad->arena, &params,
+                 ((Param){.name = v->name,
+                          .type = object ? v->type->args[0] : v->type,
+                          .flags = object ? PARAM_BY_ADDRESS : 0,
+                          .counterpart = counterpart}));
     }
     x->run = func_new(ad->m, format_text(ad->arena, "%s.run", x->func->name->text));
     func_set_params(x->run, params.at, params.count);
@@ -95,7 +105,8 @@ static void fill_leaf(Seg *x, Region *region) {
     vec_push(ad->arena, &args, param(x, LO));
     Inst *copy = build_inst(&b, OP_loop, args.at, args.count, 0, 2);
     CloneMap map = {.module = ad->m, .func = x->run};
-    for (int i = 0; i < x->captured.count; i++) clone_map_val(&map, x->captured.at[i], param(x, FIRST + n + i));
+    for (int i = 0; i < x->captured.count; i++)
+        clone_map_val(&map, x->captured.at[i], param(x, FIRST + n + i));
     Region *cond = copy->regions[0], *body = copy->regions[1];
     for (int i = 0; i < n; i++) {
         const Val *old = x->loop->regions[1]->params[i];
@@ -118,16 +129,19 @@ static Inst *call_run(Seg *x, Builder *b, Val *lo, Val *hi, Val *snaps, Val *con
     Val *head[FIRST] = {lo, hi, snaps};
     for (int i = 0; i < FIRST; i++) vec_push(x->ad->arena, &args, head[i]);
     for (int i = 0; i < x->loop->nargs; i++) vec_push(x->ad->arena, &args, state[i]);
-    for (int i = 0; i < x->captured.count; i++) vec_push(x->ad->arena, &args, param(x, FIRST + x->loop->nargs + i));
+    for (int i = 0; i < x->captured.count; i++)
+        vec_push(x->ad->arena, &args, param(x, FIRST + x->loop->nargs + i));
     return build_call(b, x->run, args.at, args.count);
 }
 
 static void fill_split(Seg *x, Region *region, Func *split, int64_t leaf) {
     Ad *ad = x->ad;
     Builder b = build_at_end(region);
-    Val *n = build_binary(&b, OP_sub, param(x, HI), param(x, LO)), *one = ad_int64(ad, 1), *zero = ad_int64(ad, 0);
+    Val *n = build_binary(&b, OP_sub, param(x, HI), param(x, LO)), *one = ad_int64(ad, 1),
+        *zero = ad_int64(ad, 0);
     Val *split_args[3] = {n, param(x, SNAPS), ad_int64(ad, leaf)};
-    Val *left = inst_result(build_call(&b, split, split_args, 3)), *mid = build_binary(&b, OP_add, param(x, LO), left);
+    Val *left = inst_result(build_call(&b, split, split_args, 3)),
+        *mid = build_binary(&b, OP_add, param(x, LO), left);
     Inst *first = call_run(x, &b, param(x, LO), mid, param(x, SNAPS), x->run->body->params + FIRST);
     first->writes = true; /* again in the reverse pass */
     Val *fewer = build_binary(&b, OP_sub, param(x, SNAPS), one);
@@ -157,7 +171,8 @@ static void segment(Ad *ad, Func *func, Inst *loop) {
     loop->hints.checkpoint = 0;
     survey(&x, loop->regions[1]);
     if (!trip || x.writes_memory || !split || loop->nargs == 0) {
-        diag_report(ad->m->diags, DIAG_checkpoint_ignored, loop->loc, trip ? "it changes an array" : "how often it runs is not known when it starts");
+        diag_report(ad->m->diags, DIAG_checkpoint_ignored, loop->loc,
+                    trip ? "it changes an array" : "how often it runs is not known when it starts");
         return;
     }
     declare(&x);

@@ -390,7 +390,8 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     for (int i = 0; i < callee->leaves.count && again; i++)
         again = !callee->leaves.at[i].by_ref || is_stable(t, call->args[callee->leaves.at[i].in]);
     Inst *pri = call;
-    if (again && callee->source && !(callee->source->flags & FUNC_RECOMPUTE_EFFECTS) && ad_has_effects(ad, callee))
+    if (again && callee->source && !(callee->source->flags & FUNC_RECOMPUTE_EFFECTS) &&
+        ad_has_effects(ad, callee))
         diag_report(ad->m->diags, DIAG_recompute_effects, callee->source->loc, callee->source->name->text);
     if (again) {
         pri = build_inst(b, OP_call, call->args, call->nargs, 0, 0);

@@ -124,7 +124,8 @@ struct Inst {
     uint16_t op; /* Op */
     uint8_t tag; /* InstTag */
     bool flag;   /* var: raw; elem, buffer_elem, buffer_bytes: unchecked; copy, call: under no_diff */
-    bool writes; /* buffer_elem, buffer_bytes: some store goes through it; call: made again in a reverse pass */
+    bool
+        writes; /* buffer_elem, buffer_bytes: some store goes through it; call: made again in a reverse pass */
     uint16_t nregions;
     int nargs, nresults;
     Loc loc;
@@ -171,6 +172,7 @@ typedef enum ParamFlags {
     PARAM_PTR_DIFF = 4,   /* of a type that is IDifferentiablePtrType */
     PARAM_RESULT = 8,     /* the result, through memory */
     PARAM_THIS = 16,
+    PARAM_BLOCK = 32, /* of an entry point: a constant buffer, the value being its address */
 } ParamFlags;
 
 typedef struct Param {
@@ -178,6 +180,8 @@ typedef struct Param {
     const Type *type; /* of the object, also where the value is its address */
     uint8_t dir;      /* Dir */
     uint8_t flags;    /* ParamFlags */
+    /* Autodiff, in flat functions: the type of the counterpart of a reference; void: there is none; NULL: not known. */
+    const Type *counterpart;
 } Param;
 
 typedef enum FuncFlags {

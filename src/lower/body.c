@@ -362,7 +362,8 @@ static void lower_return(Fn *f, Stmt *stmt) {
     Val *value = NULL;
     const Type *result = lower_type(f->l, f->sig->result);
     const Decl *decl = f->request->decl;
-    if (decl && decl->sema && decl->sema->ref_accessor && decl->flavour == FUNC_set) return_into_place(f, stmt);
+    if (decl && decl->sema && decl->sema->ref_accessor && decl->flavour == FUNC_set)
+        return_into_place(f, stmt);
     else if (stmt->expr) {
         if (f->sig->is_init || result->kind == TYPE_void) lower_effect(f, stmt->expr);
         else if (is_simple(result)) value = lower_value(f, stmt->expr);
@@ -524,13 +525,29 @@ static void lower_op_body(Fn *f) {
     }
 }
 
+/* A parameter of function type whose function is not known: nobody calls it in this form. */
+static bool lacks_function(const Request *request) {
+    int functions = 0;
+    for (int i = 0; i < request->sig.nparams; i++)
+        functions += request->sig.params[i].type->kind == TYPE_function;
+    return functions > request->nbindings;
+}
+
 static void lower_decl_body(Lowerer *l, Request *request) {
     Decl *decl = request->decl;
     check_decl_body(l->c, decl);
     bool is_op = decl->sema && decl->sema->op;
     Decl *ref = decl->sema ? decl->sema->ref_accessor : NULL;
-    if (!ref && !decl->body && !decl->body_expr && !is_op) return; /* declared only */
-    if (decl->flags & DECL_BODY_ERRORS) return;
+    if (!ref && !decl->body && !decl->body_expr && !is_op) { /* declared only */
+        check_derivatives(l->c, decl);
+        const Sema *sema =
+            decl->sema; /* a function that is only differentiated needs none if its derivative is given */
+        bool derived = sema->fwd.decl || sema->bwd.decl || sema->substitute.decl;
+        if (request->cause && !derived)
+            diag_report(l->m->diags, DIAG_no_body, decl->loc, decl->name ? decl->name->text : "?");
+        return;
+    }
+    if ((decl->flags & DECL_BODY_ERRORS) || lacks_function(request)) return;
     Fn f = fn_begin(l, request);
     f.diff = (request->func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
     bind_params(&f);

@@ -117,8 +117,7 @@ static Val *copy_in(Fn *f, Arg *arg, bool fill) {
 static Val *pass_in(Fn *f, Arg *arg, const ArgVec *args, int index, const FuncSig *sig) {
     const Place *place = &arg->place;
     bool constant = place->kind == PLACE_memory && place->constant && !is_transposed(place->type);
-    bool direct = (is_local_memory(place) || constant) &&
-                  !(place->no_diff && f->diff) && !arg->drop;
+    bool direct = (is_local_memory(place) || constant) && !(place->no_diff && f->diff) && !arg->drop;
     if (direct && !(place->root && overlaps(args, index, sig, place->root, false))) return place->address;
     if (place->kind == PLACE_value && place->value) {
         arg->temp = temp_var(f, place->type, "arg");
@@ -132,7 +131,12 @@ static Val *pass_by_place(Fn *f, Arg *arg, const ArgVec *args, int index, const 
                           const Type *ir) {
     const ParamSig *param = &sig->params[index];
     const Place *place = &arg->place;
-    if (param->pass == PASS_ref) return place_address(f, place);
+    if (param->pass == PASS_ref) {
+        Val *address = place_reference(f, place);
+        if (address) return address;
+        arg->copy_back = true;
+        return copy_in(f, arg, true);
+    }
     bool direct = !is_simple(ir) && is_local_memory(place) && !arg->drop && !(place->no_diff && f->diff);
     if (direct && place->root && overlaps(args, index, sig, place->root, true)) direct = false;
     if (direct) return place->address;
@@ -178,9 +182,12 @@ static Val *emit_call(Fn *f, Func *func, const FuncSig *sig, ArgVec *args, Val *
     Lowerer *l = f->l;
     ValVec values = {0};
     for (int i = 0; i < args->count; i++) args->at[i].drop |= f->diff && sig->params[i].no_diff;
+    int no_diff_calls = f->no_diff_calls;
+    f->no_diff_calls = 0; /* no_diff g(h(y)) is about g: what h does to y flows */
     for (int i = 0; i < args->count; i++)
         if (sig->params[i].type->kind != TYPE_function) /* those are known already */
             evaluate(f, &args->at[i], &sig->params[i], lower_type(l, sig->params[i].type));
+    f->no_diff_calls = no_diff_calls;
     for (int i = 0; i < args->count; i++) {
         if (sig->params[i].type->kind == TYPE_function) continue;
         vec_push(l->arena, &values, pass(f, args, i, sig));
@@ -299,11 +306,13 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
     Func *func = request->func;
     if (e->nmodes) {
         if (!check_is_differentiable(l->c, binding->decl, (DiffMode)e->modes[0])) {
-            lower_report(f, DIAG_not_differentiable, binding->loc, binding->decl->name->text, e->modes[0] == DIFF_fwd ? "fwd_diff" : "bwd_diff");
+            lower_report(f, DIAG_not_differentiable, binding->loc, binding->decl->name->text,
+                         e->modes[0] == DIFF_fwd ? "fwd_diff" : "bwd_diff");
             return NULL;
         }
         func = request_derivative(l, request, e->modes, e->nmodes, NULL);
-        FuncSig declared = check_signature_of(l->c, request->decl, request->subst, e->modes, e->nmodes, binding->lambda != NULL);
+        FuncSig declared = check_signature_of(l->c, request->decl, request->subst, e->modes, e->nmodes,
+                                              binding->lambda != NULL);
         flat = flatten_signature(l, &declared);
     }
     ArgVec args = {0};
@@ -323,8 +332,9 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
     Callee callee = resolve_callee(f, decl, subst);
     bool bound = e->a != NULL;
     BindingVec bindings = bind_functions(f, decl, e);
-    Request *request =
-        callee.request ? callee.request : request_func(l, callee.decl, callee.subst, bound, bindings.at, bindings.count);
+    Request *request = callee.request
+                           ? callee.request
+                           : request_func(l, callee.decl, callee.subst, bound, bindings.at, bindings.count);
     bool was_plain = request->plain_this;
     request->plain_this = was_plain || bound;
     Func *func = request_derivative(l, request, e->modes, e->nmodes, NULL);

@@ -74,14 +74,15 @@ static void convert_matrix(Fn *f, Expr *e, Val *to) {
 
 /* ---- interfaces, optionals, pairs */
 
-/* A value of a concrete type (at `from`, or simple `value`) into an interface value. */
+/* A value of a concrete type (at `from`, or simple `value`) into an interface value. A plain interface drops derivatives. */
 void to_interface(Fn *f, const Type *interface, const Type *type, Val *value, Val *from, Val *to) {
     int field = variant_index(f->l, interface, type);
+    bool no_diff = f->diff && !check_is_diff_type(f->l->c, interface, NULL);
     build_zero(&f->b, to);
     build_store(&f->b, build_field(&f->b, to, 0), const_int(f, TYPE_uint, field));
     Val *place = build_field(&f->b, to, field);
-    if (value) build_store(&f->b, place, value);
-    else copy_object(f, place, from, false);
+    if (value) build_store(&f->b, place, detached(f, value, no_diff));
+    else copy_object(f, place, from, no_diff);
 }
 
 static void into_interface(Fn *f, Expr *e, Val *to) {
@@ -115,10 +116,12 @@ static void map_optional(Fn *f, Expr *e, Val *to) {
 void convert_pair(Fn *f, const Type *from_type, Val *source, const Type *to_type, Val *to) {
     Checker *c = f->l->c;
     const Type *from = from_type->args[0], *type = to_type->args[0];
-    Val *p = build_field(&f->b, source, 0), *d = build_field(&f->b, source, 1), *to_d = build_field(&f->b, to, 1);
+    Val *p = build_field(&f->b, source, 0), *d = build_field(&f->b, source, 1),
+        *to_d = build_field(&f->b, to, 1);
     const Type *dfrom = check_differential(c, from), *dtype = check_differential(c, type);
     convert_part(f, from, p, type, build_field(&f->b, to, 0));
-    if (type->kind == TYPE_interface && from->kind != TYPE_interface) { /* the one of that type, not all that look alike */
+    if (type->kind == TYPE_interface &&
+        from->kind != TYPE_interface) { /* the one of that type, not all that look alike */
         build_zero(&f->b, to_d);
         convert_part(f, dfrom, d, dfrom, build_field(&f->b, to_d, variant_index(f->l, type, from) - 1));
     } else if (from->kind == TYPE_interface && type->kind != TYPE_interface)

@@ -22,6 +22,7 @@ Func *lower_entry(Lowerer *l, Decl *decl) {
         if (semantic_of(param->decl) >= 0) continue;
         const Type *type = lower_type(l, param->type);
         uint8_t flags = is_simple(type) ? 0 : PARAM_BY_ADDRESS;
+        if (is_block(param->type)) flags |= PARAM_BLOCK;
         vec_push(l->arena, &params,
                  ((Param){.name = param->name, .type = type, .dir = DIR_in, .flags = flags}));
     }

@@ -8,7 +8,8 @@ Val *const_int(Fn *f, TypeKind kind, int64_t value) {
 /* Values are row-major, whatever the memory is that they come from. */
 Val *temp_var(Fn *f, const Type *front, const char *name) {
     if (is_transposed(front))
-        front = type_matrix(f->l->types, front->args[0], (int)front->args[1]->number, (int)front->args[2]->number);
+        front = type_matrix(f->l->types, front->args[0], (int)front->args[1]->number,
+                            (int)front->args[2]->number);
     return build_var(&f->b, lower_type(f->l, front), name_from(f->l->m->names, name), false);
 }
 

@@ -57,8 +57,7 @@ static const Type *external_struct(Lowerer *l, const Type *type) {
     const FieldSlot *slots = check_field_slots(l->c, type, &fields);
     for (int i = 0; i < fields.count; i++) {
         const Type *field = check_field_type(l->c, type, fields.at[i]);
-        if (has_external_form(l, field))
-            record->fields[slots[i].member].type = lower_external_type(l, field);
+        if (has_external_form(l, field)) record->fields[slots[i].member].type = lower_external_type(l, field);
     }
     return record->type;
 }

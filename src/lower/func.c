@@ -294,7 +294,8 @@ Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to) 
     request->func->source = request;
     const Type *from_ir = kind == MOVE_load ? lower_external_type(l, from) : lower_type(l, from),
                *to_ir = kind == MOVE_store ? lower_external_type(l, to) : lower_type(l, to);
-    bool diff = kind == MOVE_between && check_is_diff_type(l->c, from, NULL) && check_is_diff_type(l->c, to, NULL);
+    bool diff =
+        kind == MOVE_between && check_is_diff_type(l->c, from, NULL) && check_is_diff_type(l->c, to, NULL);
     uint8_t flags = diff ? PARAM_DIFF : 0;
     ParamVec params = {0};
     add_param(l, &params, name_from(l->m->names, "to"), to_ir, DIR_out, flags);

@@ -1,11 +1,6 @@
 /* Global variables: constants, statics, group-shared memory, uniforms. */
 #include "lower/lowerer.h"
 
-static bool is_constant(const Decl *decl) {
-    return (decl->modifiers & MODIFIER_const) &&
-           ((decl->modifiers & MODIFIER_static) || decl->flavour == VAR_local);
-}
-
 static const char *global_name(Lowerer *l, const Decl *decl) {
     const char *name = decl->name ? decl->name->text : "global";
     const Decl *parent = decl->parent;
@@ -23,109 +18,9 @@ static GlobalKind kind_of(const Decl *decl) {
 
 /* ---- constants as data */
 
-/* The scalars of a constant in order of the layout, or false if one is not known at compile time. */
-static bool constant_values(Fn *f, Expr *e, const Type *front, ValVec *out);
-
-static bool constant_scalars(Fn *f, Val *value, ValVec *out) {
-    if (val_is_const(value) && value->type->kind != TYPE_vector) {
-        vec_push(f->l->arena, out, value);
-        return true;
-    }
-    if (value->type->kind != TYPE_vector) return false;
-    for (int i = 0; i < type_count(value->type); i++) {
-        Val *lane = build_extract_lane(&f->b, value, i);
-        if (!val_is_const(lane)) return false;
-        vec_push(f->l->arena, out, lane);
-    }
-    return true;
-}
-
-static void zero_values(Lowerer *l, const Type *ir, ValVec *out) {
-    if (ir->kind == TYPE_record) {
-        for (int i = 0; i < type_record(ir)->nfields; i++)
-            zero_values(l, type_record(ir)->fields[i].type, out);
-    } else if (ir->kind == TYPE_array || ir->kind == TYPE_vector) {
-        int64_t n = ir->kind == TYPE_array ? type_length(ir) : type_count(ir);
-        for (int64_t i = 0; i < n; i++) zero_values(l, ir->args[0], out);
-    } else vec_push(l->arena, out, ir_const_zero(l->m, ir));
-}
-
-static bool constant_parts(Fn *f, Expr *e, const Type *front, ValVec *out) {
-    Lowerer *l = f->l;
-    if (front->kind == TYPE_array) {
-        for (int64_t i = 0; i < type_length(front); i++) {
-            if (i < e->args.count && e->args.at[i]) {
-                if (!constant_values(f, e->args.at[i], front->args[0], out)) return false;
-            } else zero_values(l, lower_type(l, front->args[0]), out);
-        }
-        return front->args[0]->kind != TYPE_struct || e->args.count >= type_length(front);
-    }
-    if (front->kind != TYPE_struct) return false;
-    DeclVec fields = check_all_fields(l->c, front);
-    for (int i = 0; i < fields.count; i++) {
-        if (i >= e->args.count || !e->args.at[i] || fields.at[i]->bits) return false;
-        if (!constant_values(f, e->args.at[i], check_field_type(l->c, front, fields.at[i]), out))
-            return false;
-    }
-    return true;
-}
-
-static bool is_plain(const Expr *e) {
-    switch ((ExprKind)e->kind) {
-    case EXPR_int:
-    case EXPR_float:
-    case EXPR_bool:
-    case EXPR_default:
-    case EXPR_sizeof:
-    case EXPR_alignof:
-    case EXPR_countof: return true;
-    case EXPR_decl:
-        return e->decl->kind == DECL_case || e->decl->kind == DECL_value_param ||
-               (e->decl->kind == DECL_var && is_constant(e->decl) && !e->a && is_plain_constant(e->decl));
-    case EXPR_paren:
-    case EXPR_convert: return is_plain(e->a);
-    case EXPR_select: return is_plain(e->a) && is_plain(e->b) && is_plain(e->c);
-    case EXPR_builtin:
-    case EXPR_construct:
-        for (int i = 0; i < e->args.count; i++)
-            if (!e->args.at[i] || !is_plain(e->args.at[i])) return false;
-        return true;
-    case EXPR_invoke:
-        if (!(e->decl->flags & DECL_PRELUDE) || !e->decl->sema || !e->decl->sema->op || e->nmodes)
-            return false;
-        for (int i = 0; i < e->args.count; i++)
-            if (!e->args.at[i] || !is_plain(e->args.at[i])) return false;
-        return !e->a || is_plain(e->a);
-    case EXPR_swizzle: return is_plain(e->a);
-    default: return false;
-    }
-}
-
-/* A constant of simple type whose initialiser can be repeated wherever it is named. */
-bool is_plain_constant(const Decl *decl) {
-    return decl->init && (decl->init->flags & EXPR_CHECKED) && is_plain(decl->init);
-}
-
-static bool constant_values(Fn *f, Expr *e, const Type *front, ValVec *out) {
-    const Type *ir = lower_type(f->l, front);
-    if (is_simple(ir))
-        return is_plain(e) && ir->kind != TYPE_pointer && ir->kind != TYPE_buffer &&
-               constant_scalars(f, lower_value(f, e), out);
-    if (e->kind == EXPR_default && front->kind != TYPE_struct) {
-        zero_values(f->l, ir, out);
-        return true;
-    }
-    if (e->kind != EXPR_construct || front->kind == TYPE_matrix) return false;
-    return constant_parts(f, e, front, out);
-}
-
-/* Lowered into a function that is thrown away: building folds, and what is left tells whether all was constant. */
 static bool set_data(Lowerer *l, Global *global, Expr *init, const Type *front, const Subst *subst) {
-    Func scratch = {.name = name_from(l->m->names, "constant"), .module = l->m, .nvals = 1};
-    Request request = {.func = &scratch, .subst = subst, .sig = {.result = type_basic(l->types, TYPE_void)}};
-    Fn f = fn_begin(l, &request);
     ValVec values = {0};
-    if (!constant_values(&f, init, front, &values)) return false;
+    if (!constant_data(l, init, front, subst, &values)) return false;
     global->data = values.at;
     global->ndata = values.count;
     return true;
@@ -181,8 +76,9 @@ static Global *find_global(Lowerer *l, Decl *decl, const Subst *subst) {
 /* The host lays out what it binds, so sizes are final from now on. */
 Global *lower_uniform(Lowerer *l, Decl *decl) {
     Global *global = find_global(l, decl, NULL);
-    const Type *held = decl->type->kind == TYPE_buffer || decl->type->kind == TYPE_pointer ? decl->type->args[0]
-                                                                                           : decl->type;
+    const Type *held = decl->type->kind == TYPE_buffer || decl->type->kind == TYPE_pointer
+                           ? decl->type->args[0]
+                           : decl->type;
     if (has_external_form(l, held)) external_layout(l, held);
     return global;
 }
@@ -194,8 +90,10 @@ Place global_place(Fn *f, Decl *decl, const Subst *subst) {
     subst = subst_for_decl(l->c, decl, subst);
     check_decl_body(l->c, decl);
     const Type *front = check_subst(l->c, decl->type, subst);
-    if (is_constant(decl) && is_simple(lower_type(l, front)) && is_plain_constant(decl))
-        return (Place){.kind = PLACE_value, .type = front, .value = lower_value_under(f, decl->init, subst)};
+    const Type *ir = lower_type(l, front);
+    const Constant *known = is_constant(decl) && is_simple(ir) ? constant_value(l, decl, subst) : NULL;
+    if (known && constant_is_known(known))
+        return (Place){.kind = PLACE_value, .type = front, .value = constant_build(f, known, ir)};
     Global *global = find_global(l, decl, subst);
     Val *address = build_global(&f->b, global);
     bool block = front->kind == TYPE_buffer && front->number == BUFFER_constant;

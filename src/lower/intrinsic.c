@@ -127,8 +127,7 @@ static Val *op_counter_add(Call *call) {
 static Val *op_stride(Call *call) {
     const Type *type = subst_find(call->subst, call->decl, 0);
     if (!type) type = call->sig.this_type->args[0];
-    return ir_const_int(module_of(call), call->result_ir,
-                        external_layout(call->f->l, type).stride);
+    return ir_const_int(module_of(call), call->result_ir, external_layout(call->f->l, type).stride);
 }
 
 /* ---- atomics: the first argument is an address */
@@ -188,7 +187,8 @@ static Val *op_create_dynamic(Call *call) {
     Val *id = build_convert(&f->b, call->args[0], type_basic(l->types, TYPE_uint64));
     build_store(&f->b, build_field(&f->b, memory, 0), id);
     build_store(&f->b, build_field(&f->b, memory, 1), id);
-    Val *payload = build_field(&f->b, memory, 2), *bytes = bytes_of(f, call->sig.params[1].type, call->args[1]);
+    Val *payload = build_field(&f->b, memory, 2),
+        *bytes = bytes_of(f, call->sig.params[1].type, call->args[1]);
     if (size <= room) payload = build_bitcast(&f->b, payload, bytes->type);
     else bytes = build_bitcast(&f->b, bytes, payload->type); /* what fits */
     if (is_simple(payload->type->args[0])) build_store(&f->b, payload, build_load(&f->b, bytes));
@@ -308,7 +308,8 @@ static void fill_in_text(Text *out, Str conversion, Str text) {
     for (int i = 1; i < conversion.len; i++) {
         char c = conversion.at[i];
         if (c == '.') precision = 0;
-        else if (c >= '0' && c <= '9' && precision >= 0 && precision < 10000) precision = precision * 10 + (c - '0');
+        else if (c >= '0' && c <= '9' && precision >= 0 && precision < 10000)
+            precision = precision * 10 + (c - '0');
         else if (c >= '0' && c <= '9' && precision < 0 && width < 10000) width = width * 10 + (c - '0');
     }
     if (precision >= 0 && precision < text.len) text.len = (int)precision;
@@ -388,7 +389,8 @@ static bool has_user_derivative(Fn *f, Decl *decl) {
 static Val *intrinsic_arg(Fn *f, Expr *e, uint8_t pass) {
     if (pass != PASS_in) {
         Place place = lower_place(f, e);
-        return place_address(f, &place);
+        Val *address = place_reference(f, &place);
+        return address ? address : place_address(f, &place);
     }
     return is_simple(ir_type(f, e->type)) ? lower_value(f, e) : lower_address(f, e);
 }

@@ -41,13 +41,15 @@ typedef struct Request {
     const Type *type; /* dadd: the differential; move: the value's type before */
     const Type *to;   /* move: and after */
     MoveKind move;
-    Global *global;   /* init */
+    Global *global; /* init */
     Expr *init;
     Func *func;
     FuncSig sig;     /* concrete; packs flattened */
     FuncSig generic; /* as declared */
     int variants;    /* switches: how many types were known behind interfaces */
 } Request;
+
+typedef struct Constant Constant; /* constant.c */
 
 struct Lowerer {
     Arena *arena;
@@ -60,12 +62,13 @@ struct Lowerer {
     int done;                     /* of pending */
     Map derivatives;              /* hash of (Func, mode) -> Func */
     Map globals;                  /* hash of (Decl, Subst) -> Global */
+    Map constants;                /* hash of (Decl, Subst) -> Constant */
     Map external;                 /* front end Type -> IR record of its form in buffers */
     Map has_external;             /* front end Type: those that have one */
     VEC(const Type *) stored;     /* interfaces whose form in buffers is used */
     VEC(const Type *) interfaces; /* whose records are open: fields are added as types turn up */
-    Map type_sizes;   /* front end Type -> TypeSize of func.c */
-    Request *current; /* being lowered */
+    Map type_sizes;               /* front end Type -> TypeSize of func.c */
+    Request *current;             /* being lowered */
     int depth;
     bool too_deep, running;
 };
@@ -160,6 +163,7 @@ typedef struct Fn {
 const Type *concrete(Fn *f, const Type *type); /* front end, substituted */
 const Type *ir_type(Fn *f, const Type *type);  /* of a type in the tree */
 bool is_simple(const Type *ir);                /* held in a value, not in memory */
+bool is_block(const Type *front);              /* a constant buffer, or an array of them */
 void complete_interfaces(Lowerer *l);
 int variant_index(Lowerer *l, const Type *interface, const Type *type); /* field of the record, tag + 1 */
 void complete_record_diff(void *user, Record *record);
@@ -214,11 +218,14 @@ void place_load_into(Fn *f, const Place *place, Val *to);    /* any */
 void place_store(Fn *f, const Place *place, Val *value);     /* simple */
 void place_store_from(Fn *f, const Place *place, Val *from); /* aggregate at an address */
 Val *place_address(Fn *f, const Place *place);               /* to read from; a copy if it must be */
+Val *place_reference(Fn *f, const Place *place); /* to read and write; NULL: there is no such address */
 Place place_of_memory(Val *address, const Type *front);
 Place place_field(Fn *f, Place base, Decl *field);
-Place place_new_field(Fn *f, Val *object, const Type *type, Decl *field); /* to be initialised, in the order of the fields */
-void place_init(Fn *f, const Place *place, Expr *e, const Subst *subst);  /* of a new field; the expression under subst */
-bool is_transposed(const Type *front);                                    /* column-major */
+Place place_new_field(Fn *f, Val *object, const Type *type,
+                      Decl *field); /* to be initialised, in the order of the fields */
+void place_init(Fn *f, const Place *place, Expr *e,
+                const Subst *subst);   /* of a new field; the expression under subst */
+bool is_transposed(const Type *front); /* column-major */
 Place place_element(Fn *f, Place base, const Type *type, Val *index);
 void copy_object(Fn *f, Val *to, Val *from, bool no_diff);
 Val *detached(Fn *f, Val *value, bool no_diff);
@@ -278,8 +285,15 @@ bool lower_intrinsic(Fn *f, Decl *decl, const Subst *subst, Expr *e, Val *into, 
 
 /* ---- global.c */
 Place global_place(Fn *f, Decl *decl, const Subst *subst);
-bool is_plain_constant(const Decl *decl);
 void lower_global_init(Lowerer *l, Request *request);
+
+/* ---- constant.c */
+bool is_constant(const Decl *decl);
+const Constant *constant_value(Lowerer *l, Decl *decl, const Subst *subst); /* of simple type */
+bool constant_is_known(const Constant *constant);
+Val *constant_build(Fn *f, const Constant *constant, const Type *ir);
+/* The scalars of an initialiser in order of the layout; false: some are not known. */
+bool constant_data(Lowerer *l, Expr *init, const Type *front, const Subst *subst, ValVec *out);
 
 /* ---- native.c: what differentiable types have without a declaration */
 Val *lower_native(Fn *f, const Callee *callee, Expr *e, Val *into);

@@ -46,7 +46,8 @@ static void copy_transposed(Fn *f, Val *to, Val *from) {
         loaded[i] = build_load(&f->b, build_elem(&f->b, from, const_int(f, TYPE_int, i), true));
     for (int i = 0; i < lines; i++) {
         for (int k = 0; k < lanes; k++) parts[k] = build_extract_lane(&f->b, loaded[k], i);
-        build_store(&f->b, build_elem(&f->b, to, const_int(f, TYPE_int, i), true), build_vec(&f->b, target->args[0], parts));
+        build_store(&f->b, build_elem(&f->b, to, const_int(f, TYPE_int, i), true),
+                    build_vec(&f->b, target->args[0], parts));
     }
 }
 
@@ -184,8 +185,9 @@ static void store_bits(Fn *f, const Place *place, Val *value) {
     const Type *type = place->address->type->args[0];
     uint64_t mask = place->bit_width == 64 ? ~(uint64_t)0 : ((uint64_t)1 << place->bit_width) - 1;
     Val *kept = build_binary(&f->b, OP_and, build_load(&f->b, place->address),
-                             ir_const_int(f->l->m, type, (int64_t)~(mask << place->bit_offset)));
-    Val *low = build_binary(&f->b, OP_and, build_bitcast(&f->b, value, type), ir_const_int(f->l->m, type, (int64_t)mask));
+                             ir_const_int(f->l->m, type, (int64_t) ~(mask << place->bit_offset)));
+    Val *low = build_binary(&f->b, OP_and, build_bitcast(&f->b, value, type),
+                            ir_const_int(f->l->m, type, (int64_t)mask));
     Val *shifted = build_binary(&f->b, OP_shl, low, ir_const_int(f->l->m, type, place->bit_offset));
     build_store(&f->b, place->address, build_binary(&f->b, OP_or, kept, shifted));
 }
@@ -253,6 +255,26 @@ void place_store_from(Fn *f, const Place *place, Val *from) {
     else if (is_transposed(place->type)) copy_transposed(f, place->address, from);
     else copy_object(f, place->address, from, false);
     write_back(f, place);
+}
+
+/* Of a component, its vector being in memory. */
+static Val *lane_reference(Fn *f, const Place *place) {
+    const Place *base = place->base;
+    if (type_is_scalar(base->type)) return place_reference(f, base);
+    Val *vector = place_reference(f, base);
+    if (!vector) return NULL;
+    if (place->kind == PLACE_lane) return build_elem(&f->b, vector, place->value, false);
+    int lane = place->lanes[0];
+    if (is_matrix(base->type)) vector = row_address(f, vector, lane / 4), lane %= 4;
+    return build_elem(&f->b, vector, const_int(f, TYPE_int, lane), true);
+}
+
+Val *place_reference(Fn *f, const Place *place) {
+    bool is_lane = place->kind == PLACE_lane || (place->kind == PLACE_lanes && place->nlanes == 1);
+    if (is_lane) return lane_reference(f, place);
+    bool in_memory = place->kind == PLACE_memory && !is_transposed(place->type);
+    fill_pending(f, place);
+    return in_memory ? place->address : NULL;
 }
 
 Val *place_address(Fn *f, const Place *place) {

@@ -31,6 +31,11 @@ static Name numbered(Lowerer *l, const char *prefix, int i) {
     return name_from(l->m->names, format_text(l->arena, "%s%d", prefix, i));
 }
 
+bool is_block(const Type *front) {
+    while (front->kind == TYPE_array) front = front->args[0];
+    return front->kind == TYPE_buffer && front->number == BUFFER_constant;
+}
+
 static const Type *lower_struct(Lowerer *l, const Type *type) {
     Record *record = record_of(l, type, type_text(l->arena, type));
     DeclVec fields = check_all_fields(l->c, type);
@@ -38,7 +43,8 @@ static const Type *lower_struct(Lowerer *l, const Type *type) {
     set_fields(l, record, fields.count ? slots[fields.count - 1].member + 1 : 0);
     for (int i = 0; i < fields.count; i++) {
         if (slots[i].bit_offset) continue; /* shares the member of the one before */
-        const Type *field = lower_type(l, check_field_type(l->c, type, fields.at[i]));
+        const Type *front = check_field_type(l->c, type, fields.at[i]), *field = lower_type(l, front);
+        if (is_block(front) && slots[i].member < 64) record->blocks |= (uint64_t)1 << slots[i].member;
         Name name = fields.at[i]->name ? fields.at[i]->name : numbered(l, "f", i);
         record->fields[slots[i].member] = (Field){name, field};
     }
@@ -230,6 +236,7 @@ static Func *user_method(Lowerer *l, const Type *front, const char *name) {
 static void struct_diff(Lowerer *l, Record *record, const Type *front) {
     const Type *d = check_differential(l->c, front);
     RecordDiff *diff = &record->diff;
+    diff->reference = !d;
     if (!d) d = check_ptr_differential(l->c, front);
     if (!d) return;
     diff->differential = lower_type(l, d);
@@ -247,6 +254,7 @@ static void struct_diff(Lowerer *l, Record *record, const Type *front) {
         if (index >= 0 && !covered[index]) covered[index] = true, ncovered++;
     }
     diff->field_map = map;
+    if (diff->reference) return;
     diff->zero = user_method(l, front, "dzero");
     diff->add = user_method(l, front, "dadd");
     diff->opaque = diff->zero || diff->add || !target || ncovered < target->nfields;
@@ -301,6 +309,7 @@ void complete_record_diff(void *user, Record *record) {
     case TYPE_ptr_pair:
         d = check_ptr_differential(l->c, front);
         if (d) same_diff(l, record, lower_type(l, d));
+        record->diff.reference = true;
         break;
     default: break;
     }

@@ -7,7 +7,8 @@
  *   - the result of detach, and what a copy under no_diff writes;
  *   - everything that a call returns or writes if no derivative flows through it: a call under no_diff, or of a function
  *     that is not differentiable, or only treated as if it were;
- *   - arguments for parameters that are not differentiable, and results and output parameters that are not;
+ *   - in any other call, objects of types that are not differentiable, and a result that is not (arguments under no_diff
+ *     have been cut by lowering, and what is in a tuple flows, although its functions do not know its type);
  *   - the bits of a number, as an integer.
  * A function whose derivatives the user wrote is not looked into: its derivative is that of all it does.
  *
@@ -37,8 +38,7 @@ typedef struct Holder {
 
 /* ---- what flows where */
 
-/* Does a function of this kind have its derivative made from its body, in some mode? */
-static bool is_derived(const Func *func) {
+bool opt_is_derived(const Func *func) {
     const Custom *custom = &func->custom;
     bool both = custom->fwd && (custom->bwd || (custom->fwd->flags & FUNC_TRANSPOSABLE));
     if (func->flags & FUNC_GENERATED) return true;
@@ -49,7 +49,7 @@ static bool is_derived(const Func *func) {
 static bool is_plain_call(const Inst *call) {
     const Func *callee = call->callee;
     if (call->flag) return true;
-    return !callee->custom.fwd && !callee->custom.bwd && !is_derived(callee);
+    return !callee->custom.fwd && !callee->custom.bwd && !opt_is_derived(callee);
 }
 
 static HeldFunc *held_of(Holder *h, const Func *func) { return map_get(&h->funcs, PTR_KEY(func)); }
@@ -81,7 +81,7 @@ static void spread_call(void *user, Inst *inst) {
 }
 
 static void spread(Holder *h, HeldFunc *held) {
-    if (held->values || !is_derived(held->func)) return;
+    if (held->values || !opt_is_derived(held->func)) return;
     held->values = true;
     if (held->func->body) region_walk(held->func->body, spread_call, h);
 }
@@ -260,8 +260,10 @@ static Func *root_function(Holder *h) {
     const Type *real = basic(h, TYPE_double);
     h->root = new_function(h, "hold.root", real, NULL);
     Builder b = build_at_end(h->root->body);
-    Val *small = build_binary(&b, OP_lt, h->root->body->params[0], ir_const_real(h->m, real, 1.01e-7));
-    Inst *inst = build_if(&b, small, NULL, 0);
+    Val *x = h->root->body->params[0], *limit = ir_const_real(h->m, real, 1.01e-7);
+    Val *real_root = build_binary(&b, OP_le, ir_const_zero(h->m, real), x),
+        *small = build_binary(&b, OP_lt, x, limit);
+    Inst *inst = build_if(&b, build_binary(&b, OP_and, real_root, small), NULL, 0);
     Builder then = build_at_end(inst->regions[0]), otherwise = build_at_end(inst->regions[1]);
     mark_trouble(h, &then, HOLD_small_root);
     build_yield(&then, NULL, 0);
@@ -287,29 +289,26 @@ static void replace_held(Holder *h, Inst *inst, Val *x) {
     inst_remove(inst);
 }
 
-/* Derivatives do not enter through this parameter. */
-static void hold_argument(Holder *h, Inst *call, int index) {
-    const Param *param = &call->callee->params[index];
-    Val *given = ir_resolve(call->args[index]);
-    Builder b = build_before(call);
-    if (!(param->flags & PARAM_BY_ADDRESS)) {
-        if (is_real(given->type)) call->args[index] = hold(h, &b, given);
-        return;
-    }
-    if (param->dir == DIR_out || !has_reals(param->type)) return;
-    Val *object = given;
-    if (param->dir == DIR_in) {
-        object = call->args[index] = build_var(&b, param->type, param->name, true);
-        bool simple = param->type->kind != TYPE_record && param->type->kind != TYPE_array;
-        if (simple) build_store(&b, object, build_load(&b, given));
-        else build_copy(&b, object, given);
-    }
-    hold_object(h, &b, object);
+static bool is_diff_type(const Type *type) {
+    if (type->kind == TYPE_array) return is_diff_type(type->args[0]);
+    return type->kind == TYPE_record ? type_record(type)->diff.differential != NULL : is_real(type);
 }
 
-/* Does a derivative come out of a call through its results by value? */
-static bool results_flow(const Inst *call) {
-    return !is_plain_call(call) && (call->callee->flags & (FUNC_RESULT_DIFF | FUNC_GENERATED));
+/* Can a derivative go through it? */
+static bool is_open(const Param *param) { return (param->flags & PARAM_DIFF) || is_diff_type(param->type); }
+
+/* Derivatives do not enter through this parameter: it is an object of a type that has none. */
+static void hold_argument(Holder *h, Inst *call, int index) {
+    const Param *param = &call->callee->params[index];
+    if (param->dir == DIR_out || !has_reals(param->type)) return;
+    Val *object = ir_resolve(call->args[index]);
+    Builder b = build_before(call);
+    if (param->dir == DIR_in) { /* the caller's own stays as it is */
+        Val *given = object;
+        object = call->args[index] = build_var(&b, param->type, param->name, true);
+        build_copy(&b, object, given);
+    }
+    hold_object(h, &b, object);
 }
 
 /* What a call returns, held: the call is made anew, and the old results are replaced. */
@@ -331,7 +330,7 @@ static void hold_outputs(Holder *h, Inst *call) {
     for (int i = 0; i < call->nargs; i++) {
         const Param *param = &call->callee->params[i];
         bool written = (param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in;
-        bool flows = (param->flags & PARAM_DIFF) && !is_plain_call(call);
+        bool flows = is_open(param) && !is_plain_call(call);
         if (written && !flows) hold_object(h, &b, ir_resolve(call->args[i]));
     }
 }
@@ -341,9 +340,10 @@ static void hold_call(Holder *h, Inst *call) {
     bool generated = (call->callee->flags & FUNC_GENERATED) != 0; /* everything flows through these */
     if (h->current->values && (plain || !generated)) {
         for (int i = 0; i < call->nargs && !plain; i++)
-            if (!(call->callee->params[i].flags & PARAM_DIFF)) hold_argument(h, call, i);
+            if (!is_open(&call->callee->params[i])) hold_argument(h, call, i);
         hold_outputs(h, call);
-        if (call->nresults && !results_flow(call)) call = hold_results(h, call);
+        bool flows = !plain && (call->callee->flags & FUNC_RESULT_DIFF);
+        if (call->nresults && !flows) call = hold_results(h, call);
     }
     if (recursive) count_depth(h, call);
 }

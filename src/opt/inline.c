@@ -7,6 +7,8 @@
 #include "opt.h"
 
 #define MAX_GROWTH 50000 /* instructions added to one function, beyond which only [ForceInline] counts */
+#define MAX_DEPTH                                                                                            \
+    16 /* likewise: copies in copies; or long chains of calls would cost the square of their length */
 
 /* The functions whose copies are around. */
 typedef struct Chain {
@@ -17,7 +19,7 @@ typedef struct Chain {
 typedef struct Inliner {
     Func *func;
     InlinePolicy policy;
-    int growth;
+    int growth, depth;
     bool changed;
 } Inliner;
 
@@ -56,7 +58,7 @@ static bool may_inline(const Inliner *n, const Inst *call, Shape shape) {
     const Func *callee = call->callee;
     bool normal = n->func->flags & FUNC_NORMAL;
     if (normal && (shape.has_jumps || !returns_at_end(callee, shape))) return false;
-    bool small = shape.size <= n->policy.max_size && n->growth < MAX_GROWTH;
+    bool small = shape.size <= n->policy.max_size && n->growth < MAX_GROWTH && n->depth < MAX_DEPTH;
     if (!(callee->flags & FUNC_INLINE) && !small) return false;
     return !n->policy.may || n->policy.may(n->policy.user, callee, call);
 }
@@ -118,7 +120,9 @@ static void inline_call(Inliner *n, Inst *call, const Chain *chain) {
     n->changed = true;
     n->growth += shape.size;
     Chain inner = {callee, chain};
+    n->depth++;
     inline_range(n, before ? before->next : region->first, after, &inner);
+    n->depth--;
 }
 
 static void inline_range(Inliner *n, Inst *first, const Inst *stop, const Chain *chain) {

@@ -35,22 +35,31 @@ bool opt_unroll(Func *func);   /* unroll.c: loops that ask for it */
 bool opt_dce(Func *func);      /* dce.c: what nobody needs */
 
 /* ---- widen.c: copies of functions that compute in double; zero but for the first fields at the start */
+typedef struct Wide {
+    Func *original, *copy;
+    bool plain;
+} Wide;
 typedef struct Widener {
     Module *module;
-    Func *(*redirect)(void *user, const Inst *call); /* what the copy calls there, a copy of it; NULL: the callee */
+    /* Of what a copy calls a copy; NULL: of the callee. A callee that it finds to be plain is copied as it is, with
+     * all that it calls, for plain callers alone. */
+    Func *(*redirect)(void *user, const Inst *call, bool *plain);
     void *user;
     const char *wrong; /* why there is no copy: "it ..." */
-    Map funcs, types;  /* original -> copy */
-    VEC(Func *) added; /* originals, in order */
+    Map types;         /* original -> copy */
+    Map funcs[2];      /* likewise; the second: plain ones */
+    VEC(Wide) added;   /* in order */
+    bool plain;        /* the one at work */
 } Widener;
 /* The copy of a function; what it calls is copied with it. NULL: there is none, see `wrong`. */
-Func *opt_widen(Widener *widener, Func *func);
+Func *opt_widen(Widener *widener, Func *func, bool plain);
 const Type *opt_widen_type(Widener *widener, const Type *type);
 typedef struct WidenSurvey {
     TypeKind narrowest; /* floating type that occurs */
     VEC(Global *) globals;
 } WidenSurvey;
-WidenSurvey opt_widen_survey(Widener *widener, const Func *func); /* of a function and all that it calls */
+WidenSurvey opt_widen_survey(Widener *widener, const Func *func,
+                             bool plain); /* of it and all that it calls */
 
 /* ---- hold.c: copies of functions, made to be differentiated numerically */
 typedef enum HoldCount { HOLD_values, HOLD_steps, HOLD_depth, HOLD_trouble, HOLD_COUNTS } HoldCount;
@@ -65,6 +74,8 @@ typedef struct HoldState {
     int64_t room;    /* values that fit */
     int64_t replay;  /* 0: record */
 } HoldState;
+/* Is the derivative of a function, in some mode, made from its body? */
+bool opt_is_derived(const Func *func);
 /* Changes widened functions, and all that they call, in place. The uniform holds a HoldState. */
 Global *opt_hold(Module *module, Func *const *roots, int nroots);
 

@@ -32,17 +32,20 @@ static const Type *widen_record(Widener *w, const Type *type) {
     Module *m = w->module;
     const Type *known = map_get(&w->types, PTR_KEY(type));
     if (known) return known;
-    const Record *record = type_record(type);
+    Record *record = type_record(type);
     if (!any_field_changes(w, record)) return type;
     Record *wide =
         record_new(m->types, name_from(m->names, format_text(m->arena, "%s.wide", record->name->text)));
     wide->fields = arena_array(m->arena, Field, record->nfields);
     wide->nfields = record->nfields;
-    for (int i = 0; i < record->nfields; i++)
-        wide->fields[i] = (Field){record->fields[i].name, widen_type(w, record->fields[i].type)};
-    wide->has_diff = true; /* none */
     vec_push(m->arena, &m->records, wide);
     map_put(m->arena, &w->types, PTR_KEY(type), (void *)(uintptr_t)wide->type);
+    for (int i = 0; i < record->nfields; i++)
+        wide->fields[i] = (Field){record->fields[i].name, widen_type(w, record->fields[i].type)};
+    if (!record->has_diff && m->hooks.complete_record) m->hooks.complete_record(m->hooks.user, record);
+    wide->has_diff = true;
+    if (record->diff.differential) wide->diff.differential = widen_type(w, record->diff.differential);
+    wide->diff.field_map = record->diff.field_map;
     return wide->type;
 }
 
@@ -161,10 +164,11 @@ static void fix_address(Widener *w, Inst *inst) { inst->results[0]->type = ir_re
 
 /* ---- calls */
 
-static Func *widen_func(Widener *w, Func *func);
+static Func *widen_func(Widener *w, Func *func, bool plain);
 
-static Func *callee_of(const Widener *w, const Inst *call) {
-    return w->redirect ? w->redirect(w->user, call) : call->callee;
+/* What is called in place of a callee, and whether it is plain from there on. */
+static Func *callee_of(const Widener *w, const Inst *call, bool *plain) {
+    return w->redirect && !*plain ? w->redirect(w->user, call, plain) : call->callee;
 }
 
 /* Foreign memory where the callee takes widened one: a copy goes in its place. */
@@ -181,7 +185,9 @@ static void fix_argument(Widener *w, Inst *call, int index) {
 }
 
 static void fix_call(Widener *w, Inst *call, const Inst *original) {
-    call->callee = widen_func(w, callee_of(w, original));
+    bool plain = w->plain;
+    Func *callee = callee_of(w, original, &plain);
+    call->callee = widen_func(w, callee, plain);
     if (!call->callee) return;
     for (int i = 0; i < call->nargs; i++) {
         bool by_address = (call->callee->params[i].flags & PARAM_BY_ADDRESS) != 0;
@@ -256,31 +262,34 @@ static void fill(Widener *w, Func *func, Func *copy) {
     fix_region(w, copy->body, func->body);
 }
 
-static Func *widen_func(Widener *w, Func *func) {
+static Func *widen_func(Widener *w, Func *func, bool plain) {
     Arena *arena = w->module->arena;
-    Func *copy = map_get(&w->funcs, PTR_KEY(func));
+    Func *copy = map_get(&w->funcs[plain], PTR_KEY(func));
     if (copy) return copy;
     if (!func->body) {
         give_up(w, format_text(arena, "'%s' has no body", func->name->text));
         return NULL;
     }
     copy = func_new(w->module, format_text(arena, "%s.wide", func->name->text));
-    map_put(arena, &w->funcs, PTR_KEY(func), copy);
-    vec_push(arena, &w->added, func);
+    map_put(arena, &w->funcs[plain], PTR_KEY(func), copy);
+    vec_push(arena, &w->added, ((Wide){func, copy, plain}));
     declare(w, func, copy);
+    bool outer = w->plain;
+    w->plain = plain;
     fill(w, func, copy);
+    w->plain = outer;
     return copy;
 }
 
-Func *opt_widen(Widener *w, Func *func) {
+Func *opt_widen(Widener *w, Func *func, bool plain) {
     int before = w->added.count;
     w->wrong = NULL;
-    Func *copy = widen_func(w, func);
+    Func *copy = widen_func(w, func, plain);
     if (!w->wrong) return copy;
     for (int i = before; i < w->added.count; i++) { /* half done, or calling what is */
-        Func *done = map_get(&w->funcs, PTR_KEY(w->added.at[i]));
-        done->body = NULL;
-        map_put(w->module->arena, &w->funcs, PTR_KEY(w->added.at[i]), NULL);
+        const Wide *wide = &w->added.at[i];
+        wide->copy->body = NULL;
+        map_put(w->module->arena, &w->funcs[wide->plain], PTR_KEY(wide->original), NULL);
     }
     w->added.count = before;
     return NULL;
@@ -291,10 +300,11 @@ Func *opt_widen(Widener *w, Func *func) {
 typedef struct Surveyor {
     Widener *w;
     WidenSurvey *survey;
-    Map seen;
+    Map seen, plain_seen;
+    bool plain; /* what is looked at */
 } Surveyor;
 
-static void survey_func(Surveyor *s, const Func *func);
+static void survey_func(Surveyor *s, const Func *func, bool plain);
 
 static void survey_type(Surveyor *s, const Type *type) {
     if (type->kind == TYPE_vector) type = type->args[0];
@@ -306,22 +316,28 @@ static void survey_inst(void *user, Inst *inst) {
     Arena *arena = s->w->module->arena;
     for (int i = 0; i < inst->nresults; i++) survey_type(s, inst->results[i]->type);
     for (int i = 0; i < inst->nargs; i++) survey_type(s, ir_resolve(inst->args[i])->type);
-    if (inst->op == OP_call) survey_func(s, callee_of(s->w, inst));
+    bool plain = s->plain;
+    Func *callee = inst->op == OP_call ? callee_of(s->w, inst, &plain) : NULL;
+    if (callee) survey_func(s, callee, plain);
     if (inst->op != OP_global || map_has(&s->seen, PTR_KEY(inst->global))) return;
     map_put(arena, &s->seen, PTR_KEY(inst->global), inst);
     vec_push(arena, &s->survey->globals, inst->global);
 }
 
-static void survey_func(Surveyor *s, const Func *func) {
-    if (map_has(&s->seen, PTR_KEY(func))) return;
-    map_put(s->w->module->arena, &s->seen, PTR_KEY(func), s);
+static void survey_func(Surveyor *s, const Func *func, bool plain) {
+    Map *seen = plain ? &s->plain_seen : &s->seen;
+    if (map_has(seen, PTR_KEY(func))) return;
+    map_put(s->w->module->arena, seen, PTR_KEY(func), s);
     for (int i = 0; i < func->nresults; i++) survey_type(s, func->results[i]);
+    bool outer = s->plain;
+    s->plain = plain;
     if (func->body) region_walk(func->body, survey_inst, s);
+    s->plain = outer;
 }
 
-WidenSurvey opt_widen_survey(Widener *w, const Func *func) {
+WidenSurvey opt_widen_survey(Widener *w, const Func *func, bool plain) {
     WidenSurvey survey = {.narrowest = TYPE_double};
     Surveyor s = {.w = w, .survey = &survey};
-    survey_func(&s, func);
+    survey_func(&s, func, plain);
     return survey;
 }

@@ -50,6 +50,17 @@ static LLVMTypeRef func_type(Emitter *e, const Func *func) {
     return LLVMFunctionType(result_type(e, func), types, count_of(func->nparams + 1), false);
 }
 
+/* Several results come back in vector registers. C's convention has two of those, then takes the x87 stack: slow, and LLVM 19
+ * encodes the way from there wrongly for the upper registers of AVX-512. */
+unsigned emit_convention(const Func *func) {
+#if defined(__x86_64__)
+    if (func->nresults > 1) return LLVMX86RegCallCallConv;
+#else
+    (void)func;
+#endif
+    return LLVMCCallConv;
+}
+
 static bool *find_escapes(Emitter *e, const Func *func);
 
 static void address_attributes(Emitter *e, LLVMValueRef function, unsigned index, const Param *param,
@@ -75,16 +86,26 @@ static void param_attributes(Emitter *e, const Func *func, LLVMValueRef function
     }
 }
 
+/* The derivative of a function, mostly. LLVM has the same rule, but may copy the caller's loop, and with it the call, before it
+ * comes to that. */
+static bool is_called_once(const Emitter *e, const FuncInfo *info) {
+    const int largest = 2000;
+    bool is_open = (info->func->flags & (FUNC_EXPORT | FUNC_NOINLINE)) != 0;
+    return e->options->level > 0 && !is_open && info->calls == 1 && info->size <= largest;
+}
+
 void emit_func_declare(Emitter *e, FuncInfo *info) {
     Func *func = info->func;
     info->type = func_type(e, func);
     const char *name = format_text(&e->arena, "%s.body", func->name->text);
     info->function = LLVMAddFunction(e->llvm, name, info->type);
     LLVMSetLinkage(info->function, LLVMInternalLinkage);
+    LLVMSetFunctionCallConv(info->function, emit_convention(func));
     emit_attribute(e, info->function, of_function, "nounwind", 0);
     emit_string_attribute(e, info->function, "probe-stack", "inline-asm");
     if (e->options->debug) emit_string_attribute(e, info->function, "frame-pointer", "all");
-    if (func->flags & FUNC_INLINE) emit_attribute(e, info->function, of_function, "alwaysinline", 0);
+    if ((func->flags & FUNC_INLINE) || is_called_once(e, info))
+        emit_attribute(e, info->function, of_function, "alwaysinline", 0);
     if (func->flags & FUNC_NOINLINE) emit_attribute(e, info->function, of_function, "noinline", 0);
     param_attributes(e, func, info->function);
     emit_debug_func(e, info);
@@ -161,6 +182,7 @@ static void emit_call(Emitter *e, const Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) args[i + 1] = argument(e, inst, i);
     LLVMValueRef call =
         LLVMBuildCall2(e->builder, callee->type, callee->function, args, count_of(inst->nargs + 1), "");
+    LLVMSetInstructionCallConv(call, emit_convention(inst->callee));
     if (inst->nresults == 1) emit_result(e, inst, call);
     for (int i = 0; inst->nresults > 1 && i < inst->nresults; i++)
         emit_set(e, inst->results[i],

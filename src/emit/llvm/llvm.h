@@ -55,6 +55,7 @@ typedef struct FuncInfo {
     LLVMValueRef function;
     LLVMTypeRef type;
     uint32_t needs;
+    int calls, size;                /* places that call it; instructions it has */
     VEC(struct FuncInfo *) callees; /* and initialisers of static globals it mentions */
     LLVMMetadataRef scope;          /* debug info */
 } FuncInfo;
@@ -168,6 +169,7 @@ LLVMValueRef emit_alloca(Emitter *e, int64_t size, int64_t align);
 
 /* ---- func.c */
 void emit_func_declare(Emitter *e, FuncInfo *info);
+unsigned emit_convention(const Func *func);
 void emit_func_body(Emitter *e, FuncInfo *info);
 void emit_region(Emitter *e, const Region *region);
 void emit_inst(Emitter *e, const Inst *inst);

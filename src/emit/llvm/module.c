@@ -100,9 +100,11 @@ static void reach_from_global(Reach *reach, Global *global) {
 
 static void reach_from_inst(void *user, Inst *inst) {
     Reach *reach = user;
+    reach->from->size++;
     switch ((Op)inst->op) {
     case OP_call: {
         FuncInfo *callee = reach_func(reach->e, inst->callee);
+        callee->calls++;
         vec_push(&reach->e->arena, &reach->from->callees, callee);
         break;
     }

@@ -100,8 +100,10 @@ LLVMValueRef *emit_load_args(Emitter *e, const Func *func, LLVMValueRef args) {
 
 LLVMValueRef emit_call_loaded(Emitter *e, const FuncInfo *info, LLVMValueRef context, LLVMValueRef *values) {
     values[0] = context;
-    return LLVMBuildCall2(e->builder, info->type, info->function, values, count_of(info->func->nparams + 1),
-                          "");
+    LLVMValueRef call =
+        LLVMBuildCall2(e->builder, info->type, info->function, values, count_of(info->func->nparams + 1), "");
+    LLVMSetInstructionCallConv(call, emit_convention(info->func));
+    return call;
 }
 
 static void store_results(Emitter *e, const Func *func, LLVMValueRef call, LLVMValueRef args) {

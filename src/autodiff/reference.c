@@ -1,0 +1,168 @@
+/* References: which values of a flat function are accompanied by a counterpart.
+ *
+ * A parameter of an IDifferentiablePtrType comes with a counterpart, the place of its derivatives. The counterpart goes wherever the
+ * reference goes: through choices, loops and local memory. What is computed from a reference (its offset plus one) has none:
+ * it is lost, an error where a derivative needs it. What has no connection to such parameters (a buffer of the program, a
+ * no_diff parameter) is plain: nothing flows through it.
+ *
+ * A least fixed point of: none < plain, paired < lost. The state of memory is that of its root, a var or parameter. */
+#include "autodiff/autodiff.h"
+
+typedef struct Walk {
+    Ad *ad;
+    Refs *refs;
+    bool changed;
+} Walk;
+
+/* ---- states */
+
+static Ref of_value(const Walk *w, const Val *v) {
+    if (val_is_const(v)) return (Ref){.state = val_is_zero(v) ? REF_none : REF_plain};
+    return w->refs->at[v->id];
+}
+
+static Ref merge(Ref a, Ref b) {
+    if (a.state == REF_none) return b;
+    if (b.state == REF_none || (a.state == b.state && a.type == b.type)) return a;
+    return (Ref){.state = REF_lost};
+}
+
+static void join(Walk *w, const Val *v, Ref ref) {
+    if (val_is_const(v) || type_is_float(v->type)) return;
+    Ref *at = &w->refs->at[v->id], now = merge(*at, ref);
+    if (now.state == at->state && now.type == at->type) return;
+    *at = now;
+    w->changed = true;
+}
+
+/* ---- memory */
+
+/* The type of the counterpart of what an address points to, given that of its root; NULL: it has none. */
+static const Type *counterpart_at(Walk *w, const Val *address, const Type *root_type) {
+    if (address->kind != VAL_inst || (address->inst->op != OP_field && address->inst->op != OP_elem))
+        return root_type;
+    const Inst *inst = address->inst;
+    const Type *base = counterpart_at(w, ir_resolve(inst->args[0]), root_type);
+    if (!base) return NULL;
+    if (inst->op == OP_elem)
+        return base->kind == TYPE_array || base->kind == TYPE_vector ? base->args[0] : NULL;
+    int field = ad_counterpart_field(w->ad, inst->args[0]->type->args[0], base, inst->index);
+    return field < 0 ? NULL : type_record(base)->fields[field].type;
+}
+
+static Ref loaded(Walk *w, Val *address) {
+    Val *root = ad_root(address);
+    if (!root || root->type->kind == TYPE_tape) return (Ref){.state = root ? REF_lost : REF_plain};
+    Ref ref = w->refs->at[root->id];
+    if (ref.state != REF_paired) return ref;
+    const Type *type = counterpart_at(w, address, ref.type);
+    return type ? (Ref){REF_paired, type} : (Ref){.state = REF_plain};
+}
+
+static void stored(Walk *w, Val *address, Ref ref) {
+    Val *root = ad_root(address);
+    if (!root || root->type->kind != TYPE_pointer) return;
+    if (ref.state == REF_paired) {
+        const Type *whole = ad_counterpart(w->ad, root->type->args[0]);
+        ref =
+            whole && counterpart_at(w, address, whole) ? (Ref){REF_paired, whole} : (Ref){.state = REF_lost};
+    }
+    join(w, root, ref);
+}
+
+/* ---- instructions */
+
+static void walk_region(Walk *w, Region *region);
+
+static Ref computed(const Walk *w, const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++) {
+        if (type_is_float(inst->args[i]->type)) continue;
+        Ref ref = of_value(w, inst->args[i]);
+        if (ref.state == REF_paired || ref.state == REF_lost) return (Ref){.state = REF_lost};
+    }
+    return (Ref){.state = REF_plain};
+}
+
+static void walk_call(Walk *w, const Inst *call) {
+    Ref ref = computed(w, call);
+    for (int i = 0; i < call->nresults; i++) join(w, call->results[i], ref);
+    for (int i = 0; i < call->nargs; i++) {
+        const Param *param = &call->callee->params[i];
+        if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in && !ad_differential(w->ad, param->type))
+            stored(w, call->args[i], ref);
+    }
+}
+
+static void walk_loop(Walk *w, const Inst *loop) {
+    const Region *cond = loop->regions[0], *body = loop->regions[1];
+    for (int i = 0; i < loop->nresults; i++) {
+        Ref ref = merge(of_value(w, loop->args[i]), of_value(w, body->last->args[i]));
+        join(w, body->params[i], ref);
+        join(w, cond->params[i], ref);
+        join(w, loop->results[i], ref);
+    }
+    walk_region(w, loop->regions[0]);
+    walk_region(w, loop->regions[1]);
+}
+
+static void walk_inst(Walk *w, Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_if:
+    case OP_switch:
+        for (int k = 0; k < inst->nregions; k++) {
+            walk_region(w, inst->regions[k]);
+            for (int i = 0; i < inst->nresults; i++)
+                join(w, inst->results[i], of_value(w, inst->regions[k]->last->args[i]));
+        }
+        return;
+    case OP_loop: walk_loop(w, inst); return;
+    case OP_call: walk_call(w, inst); return;
+    case OP_var: return;
+    case OP_load: join(w, inst->results[0], loaded(w, inst->args[0])); return;
+    case OP_store:
+        if (!type_is_float(inst->args[1]->type)) stored(w, inst->args[0], of_value(w, inst->args[1]));
+        return;
+    case OP_copy: {
+        Ref ref = loaded(w, inst->args[1]);
+        if (ref.state == REF_paired || !ad_differential(w->ad, inst->args[0]->type->args[0]))
+            stored(w, inst->args[0], ref);
+        return;
+    }
+    case OP_select:
+        join(w, inst->results[0], merge(of_value(w, inst->args[1]), of_value(w, inst->args[2])));
+        return;
+    case OP_field:
+    case OP_elem: return; /* by root */
+    case OP_tape_pop:
+    case OP_tape_load: join(w, inst->results[0], (Ref){.state = REF_lost}); return;
+    default:
+        for (int i = 0; i < inst->nresults; i++) join(w, inst->results[i], computed(w, inst));
+    }
+}
+
+static void walk_region(Walk *w, Region *region) {
+    for (Inst *inst = region->first; inst; inst = inst->next) walk_inst(w, inst);
+}
+
+Refs ad_references(Ad *ad, const AdFunc *f) {
+    Refs refs = {.at = arena_array(ad->arena, Ref, f->flat->nvals + 1)};
+    Walk w = {.ad = ad, .refs = &refs};
+    for (int i = 0; i < f->flat->nparams; i++) {
+        const Type *type = f->flat->params[i].counterpart;
+        RefState state = !type ? REF_lost : type->kind == TYPE_void ? REF_plain : REF_paired;
+        refs.at[f->flat->body->params[i]->id] = (Ref){state, state == REF_paired ? type : NULL};
+    }
+    do {
+        w.changed = false;
+        walk_region(&w, f->flat->body);
+    } while (w.changed);
+    return refs;
+}
+
+Ref ad_ref_of(const Refs *refs, Val *v) {
+    if (val_is_const(v)) return (Ref){.state = val_is_zero(v) ? REF_none : REF_plain};
+    Val *root = v->type->kind == TYPE_pointer ? ad_root(v) : NULL;
+    return refs->at[root ? root->id : v->id];
+}
+
+Ref ad_merge_refs(Ref a, Ref b) { return merge(a, b); }

@@ -1,0 +1,162 @@
+/* Sink: what only one side of a choice needs is computed under that choice.
+ *
+ * A select computes both sides. In the reverse the side not taken gets the adjoint 0, and 0 times an infinite slope, that of a
+ * logarithm at 0, is not 0. So a select with an operation on one side whose slope can be infinite becomes an `if`, and what
+ * nobody else uses moves into it; likewise what was computed before an `if` and is used in one of its regions only. Runs on flat code in normal form, as its last step: nothing moves it out again. */
+#include "autodiff/autodiff.h"
+
+typedef struct Sink {
+    Ad *ad;
+    int *uses, *inside; /* by id: how often it is used, and by what is being collected */
+} Sink;
+
+static void count_uses(void *user, Inst *inst) {
+    Sink *s = user;
+    for (int i = 0; i < inst->nargs; i++)
+        if (!val_is_const(inst->args[i])) s->uses[inst->args[i]->id]++;
+}
+
+static bool is_steep(const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_add:
+    case OP_sub:
+    case OP_neg:
+    case OP_mul:
+    case OP_fma:
+    case OP_min:
+    case OP_max:
+    case OP_abs:
+    case OP_select:
+    case OP_convert:
+    case OP_detach:
+    case OP_sin:
+    case OP_cos:
+    case OP_atan:
+    case OP_tanh:
+    case OP_asinh:
+    case OP_floor:
+    case OP_ceil:
+    case OP_round:
+    case OP_trunc:
+    case OP_copysign: return false;
+    default: return type_is_float(inst->results[0]->type);
+    }
+}
+
+/* ---- what one side alone needs: an instruction joins when all its users have */
+
+static bool can_sink(const Val *v, const Region *region) {
+    if (v->kind != VAL_inst) return false;
+    const Inst *inst = v->inst;
+    return inst->parent == region && inst->nregions == 0 && inst->nresults == 1 && op_has(inst->op, OP_PURE);
+}
+
+static void use(Sink *s, InstVec *set, const Val *v, const Region *region) {
+    if (val_is_const(v) || ++s->inside[v->id] < s->uses[v->id] || !can_sink(v, region)) return;
+    vec_push(s->ad->arena, set, v->inst);
+}
+
+static void forget(Sink *s, const Val *v) {
+    if (!val_is_const(v)) s->inside[v->id] = 0;
+}
+
+/* All that the instructions in the set need and nobody else does. */
+static void complete(Sink *s, InstVec *set, const Region *region) {
+    for (int i = 0; i < set->count; i++)
+        for (int k = 0; k < set->at[i]->nargs; k++) use(s, set, set->at[i]->args[k], region);
+    for (int i = 0; i < set->count; i++)
+        for (int k = 0; k < set->at[i]->nargs; k++) forget(s, set->at[i]->args[k]);
+}
+
+static InstVec only_for_side(Sink *s, const Inst *select, int side) {
+    InstVec set = {0};
+    use(s, &set, select->args[side], select->parent);
+    complete(s, &set, select->parent);
+    forget(s, select->args[side]);
+    return set;
+}
+
+static void use_all(Sink *s, InstVec *set, const Region *from, const Region *region) {
+    for (const Inst *inst = from->first; inst; inst = inst->next) {
+        for (int k = 0; k < inst->nargs; k++) use(s, set, inst->args[k], region);
+        for (int k = 0; k < inst->nregions; k++) use_all(s, set, inst->regions[k], region);
+    }
+}
+
+static void forget_all(Sink *s, const Region *from) {
+    for (const Inst *inst = from->first; inst; inst = inst->next) {
+        for (int k = 0; k < inst->nargs; k++) forget(s, inst->args[k]);
+        for (int k = 0; k < inst->nregions; k++) forget_all(s, inst->regions[k]);
+    }
+}
+
+static InstVec only_for_region(Sink *s, const Region *from, const Region *region) {
+    InstVec set = {0};
+    use_all(s, &set, from, region);
+    complete(s, &set, region);
+    forget_all(s, from);
+    return set;
+}
+
+static bool any_steep(const InstVec *set) {
+    for (int i = 0; i < set->count; i++)
+        if (is_steep(set->at[i])) return true;
+    return false;
+}
+
+/* ---- from select to if */
+
+static void fill_side(Region *region, const InstVec *set, Val *value) {
+    for (int i = set->count - 1; i >= 0; i--) {
+        inst_remove(set->at[i]);
+        inst_append(region, set->at[i]);
+    }
+    Builder b = build_at_end(region);
+    build_yield(&b, &value, 1);
+}
+
+/* Returns where to go on: what takes the select's place, or what is before it. */
+static Inst *sink_select(Sink *s, Inst *select) {
+    if (!type_is_float(select->results[0]->type)) return select->prev;
+    InstVec sides[2] = {only_for_side(s, select, 1), only_for_side(s, select, 2)};
+    if (!any_steep(&sides[0]) && !any_steep(&sides[1])) return select->prev;
+    Builder b = build_before(select);
+    b.loc = select->loc;
+    const Type *type = select->results[0]->type;
+    Inst *choice = build_if(&b, select->args[0], &type, 1);
+    for (int i = 0; i < 2; i++) fill_side(choice->regions[i], &sides[i], select->args[1 + i]);
+    choice->results[0]->name = select->results[0]->name;
+    select->results[0]->forward = choice->results[0];
+    inst_remove(select);
+    return choice;
+}
+
+static void sink_into(Sink *s, const Inst *branch) {
+    for (int i = 0; i < branch->nregions; i++) {
+        Region *region = branch->regions[i];
+        InstVec set = only_for_region(s, region, branch->parent);
+        if (!any_steep(&set)) continue;
+        for (int k = 0; k < set.count; k++) {
+            inst_remove(set.at[k]);
+            inst_insert_before(region->first, set.at[k]);
+        }
+    }
+}
+
+/* From the last to the first, so that a choice within a choice moves along with its side and is met there. */
+static void sink_region(Sink *s, Region *region) {
+    for (Inst *inst = region->last, *before; inst; inst = before) {
+        before = inst->op == OP_select ? sink_select(s, inst) : NULL;
+        if (inst->op == OP_if || inst->op == OP_switch) sink_into(s, inst);
+        if (inst->op != OP_select) before = inst->prev;
+        for (int i = 0; i < inst->nregions; i++) sink_region(s, inst->regions[i]);
+    }
+}
+
+void ad_sink(Ad *ad, Func *func) {
+    Sink s = {.ad = ad, .uses = arena_array(ad->arena, int, func->nvals + 1)};
+    s.inside = arena_array(ad->arena, int, func->nvals + 1);
+    region_walk(func->body, count_uses, &s);
+    sink_region(&s, func->body);
+    ir_resolve_func(func);
+}
