@@ -278,7 +278,8 @@ SLOPE_API size_t slope_buffer_size(const SlopeBuffer *buffer);
 typedef struct SlopeUniform {
     const char *name;
     const SlopeType *type;
-    bool is_block; /* a ConstantBuffer or ParameterBlock; `type` is the type of what is in it, and that is set */
+    bool
+        is_block; /* a ConstantBuffer or ParameterBlock; `type` is the type of what is in it, and that is set */
 } SlopeUniform;
 
 SLOPE_API int slope_uniform_count(SlopeProgram *program);
@@ -338,7 +339,7 @@ typedef struct SlopeGradcheckOptions {
     /* An expression, as in slope_find_function. NULL: every differentiable function of the file that is not generic. */
     const char *function;
     int samples;      /* points for each function; 0: 32 */
-    double tolerance; /* relative error that is accepted; 0: 1e-6; 1e-4 where float, 2e-2 where half is used */
+    double tolerance; /* relative error to accept; 0: 1e-6; 1e-4 where float, 2e-2 where half is used */
     uint64_t seed;    /* another one, other points */
     /* Points to use instead: the values of all parameters that come in, scalar by scalar, "1,2.5,3". */
     const char *const *points;

@@ -2,23 +2,27 @@
  *
  * Every uniform has its value here, in `data`, whether or not compiled code refers to it; driver_apply_uniforms copies
  * the values over when code is made and when one changes. A name may reach into a uniform: fields and elements are
- * found in `data`, and going into a constant buffer makes its memory, if none is bound. */
+ * found in `data`, and going into a constant buffer makes its memory, if none is bound. Constant buffers that the program
+ * reads through a pointer are gone into by their name alone: what they hold is set, as with those that are globals. */
 #include "driver.h"
 
 #include <limits.h>
 
 /* ---- the list */
 
-static Uniform *add_uniform(SlopeProgram *program, Name name, const Type *type, LayoutRules rules) {
+static Uniform *add_uniform(SlopeProgram *program, Name name, const Type *type, LayoutRules rules,
+                            bool is_block) {
     Uniform *uniform = arena_new(&program->arena, Uniform);
     *uniform = (Uniform){.name = name, .type = type, .rules = rules};
     uniform->data = arena_take(&program->arena, (size_t)type_layout(type, rules).stride);
+    uniform->is_block = is_block;
+    driver_make_constants(program, type, rules, uniform->data, is_block);
     vec_push(&program->arena, &program->uniforms, uniform);
     return uniform;
 }
 
 void driver_add_uniform(SlopeProgram *program, Name name, Global *global) {
-    add_uniform(program, name, global->type, (LayoutRules)global->layout)->global = global;
+    add_uniform(program, name, global->type, (LayoutRules)global->layout, false)->global = global;
 }
 
 void driver_add_parameters(SlopeKernel *kernel) {
@@ -29,8 +33,8 @@ void driver_add_parameters(SlopeKernel *kernel) {
         const Param *param = &func->params[i];
         const char *name = param->name ? param->name->text : "";
         const char *full = format_text(&program->arena, "%s.%s", kernel->name, name);
-        Uniform *uniform =
-            add_uniform(program, name_from(&program->session->names, full), param->type, LAYOUT_scalar);
+        Uniform *uniform = add_uniform(program, name_from(&program->session->names, full), param->type,
+                                       LAYOUT_scalar, (param->flags & PARAM_BLOCK) != 0);
         kernel->args[i] = uniform->data;
     }
 }
@@ -42,6 +46,8 @@ static SlopeStatus list_uniforms(SlopeProgram *program) {
 }
 
 void driver_apply_uniforms(SlopeProgram *program) {
+    list_uniforms(program); /* so that every constant buffer has memory */
+    driver_copy_constants(program);
     for (int i = 0; i < program->uniforms.count; i++) {
         const Uniform *uniform = program->uniforms.at[i];
         void *address = uniform->global ? driver_uniform_address(program, uniform->global) : NULL;
@@ -56,6 +62,7 @@ typedef struct Place {
     const Type *type;
     LayoutRules rules;
     char *data;
+    bool is_block; /* pointers in it are those of constant buffers */
 } Place;
 
 static bool is_name_end(char c) { return c == 0 || c == '.' || c == '['; }
@@ -115,6 +122,11 @@ static Uniform *find_uniform(SlopeProgram *program, const char *text, int *lengt
     return NULL;
 }
 
+static void enter_block(SlopeProgram *program, Place *place) {
+    if (!place->is_block || place->type->kind != TYPE_pointer) return;
+    *place = (Place){place->type->args[0], LAYOUT_std140, driver_constant_data(program, place->data), false};
+}
+
 /* A constant buffer that is gone into becomes the struct it holds. */
 static void enter_constant_buffer(SlopeProgram *program, Place *place) {
     if (place->type->kind != TYPE_buffer || place->type->number != BUFFER_constant) return;
@@ -138,6 +150,7 @@ static bool step_into_field(Place *place, const char *name, int length) {
         if (!field || field->len != length || memcmp(field->text, name, (size_t)length) != 0) continue;
         place->data += type_field_offset(place->type, i, place->rules);
         place->type = record->fields[i].type;
+        place->is_block = record_is_block(record, i);
         return true;
     }
     return false;
@@ -179,9 +192,11 @@ static SlopeStatus find_place(SlopeProgram *program, const char *text, Place *pl
     int at = 0;
     Uniform *uniform = find_uniform(program, text, &at);
     if (!uniform) return driver_leave(session, SLOPE_STATUS_misuse);
-    *place = (Place){uniform->type, uniform->rules, uniform->data};
+    *place = (Place){uniform->type, uniform->rules, uniform->data, uniform->is_block};
+    enter_block(program, place);
     for (int length; text[at]; at += length) {
         length = step(program, place, text + at);
+        enter_block(program, place);
         if (length) continue;
         const char *whole = format_text(&program->arena, "%.*s", at, text);
         diag_report(&session->diags, DIAG_unknown_part, 0, whole, type_of(program, place), text + at);
@@ -212,8 +227,10 @@ bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out) {
     }
     if (!driver_enter(session)) return false;
     const Uniform *uniform = program->uniforms.at[index];
-    *out = (SlopeUniform){uniform->name->text, driver_type(session, uniform->type, uniform->rules),
-                          uniform->rules == LAYOUT_std140};
+    Place place = {uniform->type, uniform->rules, uniform->data, uniform->is_block};
+    enter_block(program, &place);
+    *out = (SlopeUniform){uniform->name->text, driver_type(session, place.type, place.rules),
+                          place.rules == LAYOUT_std140};
     return true;
 }
 

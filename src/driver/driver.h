@@ -47,6 +47,7 @@ typedef struct Uniform {
     const Type *type;
     LayoutRules rules;
     Global *global; /* NULL: a parameter */
+    bool is_block;  /* a constant buffer by its address, or an array of them */
     char *data;     /* its value; copied to compiled code when that exists and whenever it changes */
 } Uniform;
 
@@ -56,6 +57,13 @@ struct SlopeBuffer {
     RtBuffer memory; /* count: bytes */
     bool wrapped;    /* memory of the caller, without a counter */
 };
+
+/* A constant buffer that the program reads through a pointer; see api_constant.c. */
+typedef struct ConstantCopy {
+    const char *slot; /* where the pointer is */
+    const Type *element;
+    char *host, *data; /* what the host sets, and what the program reads */
+} ConstantCopy;
 
 /* What slope_blob_free gets is the address of `blob`. */
 typedef struct BlobNode BlobNode;
@@ -83,7 +91,7 @@ struct SlopeSession {
     Map type_handles;
     VEC(SlopeTiming) times;
     VEC(SlopeStored) stored; /* by reverse passes */
-    StageTimer *timer; /* the innermost that runs */
+    StageTimer *timer;       /* the innermost that runs */
     SlopeProgram *programs;
     SlopeBuffer *buffers;
     BlobNode *blobs;
@@ -98,6 +106,7 @@ struct SlopeProgram {
     Name path;
     VEC(Uniform *) uniforms; /* globals first found by driver_list_uniforms, then parameters of kernels */
     bool uniforms_listed;
+    VEC(ConstantCopy) constants;
     VEC(SlopeKernel *) kernels;
     struct Unit *unit; /* the pipeline's own: module, IR, compiled code */
 };
@@ -154,6 +163,13 @@ Runtime *driver_runtime(SlopeSession *session); /* made at the first call */
 void driver_add_uniform(SlopeProgram *program, Name name, Global *global);
 void driver_add_parameters(SlopeKernel *kernel);   /* uniforms for its parameters, memory for its args */
 void driver_apply_uniforms(SlopeProgram *program); /* copies all values to compiled code */
+
+/* ---- api_constant.c */
+/* Gives memory to all constant buffers in a value of that type; `is_block`: the pointers in it are such themselves. */
+void driver_make_constants(SlopeProgram *program, const Type *type, LayoutRules rules, char *data,
+                           bool is_block);
+char *driver_constant_data(SlopeProgram *program, const char *slot); /* what the host sets */
+void driver_copy_constants(SlopeProgram *program);                   /* to where the program reads */
 
 /* ---- api_type.c */
 const SlopeType *driver_type(SlopeSession *session, const Type *type, LayoutRules rules);

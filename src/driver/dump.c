@@ -53,7 +53,9 @@ static void print_stored(SlopeSession *session, Text *out) {
         const SlopeStored *row = &session->stored.at[i];
         text_printf(out, "; %-22s %-16s %6d %6d  ", row->function, row->name, row->line, row->bytes);
         if (!row->loop_line) text_add(out, STR("once per call\n"));
-        else text_printf(out, "per iteration of the loop in line %d%s\n", row->loop_line, row->exact ? "" : " (growing)");
+        else
+            text_printf(out, "per iteration of the loop in line %d%s\n", row->loop_line,
+                        row->exact ? "" : " (growing)");
     }
 }
 
@@ -72,7 +74,10 @@ static SlopeStatus dump_ad(SlopeProgram *program, const char *function, const ch
         session->diags.muted++;
         status = driver_find_function(program, backward, &func);
         session->diags.muted--;
-        if (status != SLOPE_STATUS_ok) status = driver_find_function(program, derivative ? function : format_text(&session->arena, "fwd_diff(%s)", function), &func);
+        if (status != SLOPE_STATUS_ok)
+            status = driver_find_function(
+                program, derivative ? function : format_text(&session->arena, "fwd_diff(%s)", function),
+                &func);
     } else {
         status = driver_all_entries(program);
         lower_everything(unit, unit->module);

@@ -117,7 +117,8 @@ SlopeStatus driver_find_declaration(SlopeProgram *program, const char *expressio
     char *copy = format_text(&session->arena, "%s", expression);
     SourceFile *file = source_add(&session->sources, name_from(&session->names, "expression"), str_of(copy));
     Expr *expr = syntax_parse_expr(&unit->syntax, file);
-    return expr && check_function(unit->checker, unit->module, expr, out) ? SLOPE_STATUS_ok : SLOPE_STATUS_misuse;
+    return expr && check_function(unit->checker, unit->module, expr, out) ? SLOPE_STATUS_ok
+                                                                          : SLOPE_STATUS_misuse;
 }
 
 SlopeStatus driver_find_function(SlopeProgram *program, const char *expression, Func **out) {

@@ -135,24 +135,6 @@ static SlopeStatus find_subjects(Check *check, Subjects *subjects) {
 
 /* ---- compilation */
 
-static Func *derivative_of(Check *check, const Subject *s, DiffMode mode) {
-    uint8_t modes[9];
-    if (s->nmodes == 0 && !is_differentiable(check, s->decl, mode)) return NULL;
-    if (s->nmodes == (int)sizeof s->modes) return NULL;
-    memcpy(modes, s->modes, sizeof s->modes);
-    modes[s->nmodes] = (uint8_t)mode;
-    Func *func = lower_func(check->program->unit->lowerer, s->decl, s->subst, modes, s->nmodes + 1);
-    func->flags |= FUNC_EXPORT;
-    return func;
-}
-
-static void request(Check *check, Subject *s) {
-    if (s->skip) return;
-    s->func = lower_func(check->program->unit->lowerer, s->decl, s->subst, s->modes, s->nmodes);
-    s->fwd = derivative_of(check, s, DIFF_fwd);
-    s->bwd = derivative_of(check, s, DIFF_bwd);
-}
-
 static void complete_custom(Module *m, Func *func) {
     if (!func->custom.complete && m->hooks.complete_diff) m->hooks.complete_diff(m->hooks.user, func);
 }
@@ -166,11 +148,84 @@ static Func *substitute_of(Module *m, Func *func) {
     return func;
 }
 
-/* Derivatives are those of the primal substitutes, except under no_diff. */
-static Func *redirect(void *user, const Inst *call) {
+/* What is differentiated calls the primal substitutes, also where no derivative flows; nothing else does. */
+static Func *redirect(void *user, const Inst *call, bool *plain) {
     Check *check = user;
-    complete_custom(check->widener.module, call->callee);
-    return call->flag ? call->callee : substitute_of(check->widener.module, call->callee);
+    Func *callee = substitute_of(check->widener.module, call->callee);
+    *plain = call->flag || !opt_is_derived(callee);
+    return callee;
+}
+
+/* Is there a derivative in that mode of all that it calls and that derivatives flow through? */
+typedef struct Reach {
+    Check *check;
+    DiffMode mode;
+    Map seen;
+    bool ends; /* there is not */
+} Reach;
+
+static void reach(Reach *r, Func *func);
+
+static bool takes_derivatives(const Func *func) {
+    for (int i = 0; i < func->nparams; i++)
+        if ((func->params[i].flags & (PARAM_DIFF | PARAM_PTR_DIFF)) && func->params[i].dir != DIR_out)
+            return true;
+    return false;
+}
+
+static void reach_call(void *user, Inst *inst) {
+    Reach *r = user;
+    bool plain = false;
+    if (inst->op != OP_call || r->ends) return;
+    Func *callee = redirect(r->check, inst, &plain);
+    const Custom *custom = &callee->custom;
+    bool fwd = r->mode == DIFF_fwd, transposable = custom->fwd && (custom->fwd->flags & FUNC_TRANSPOSABLE);
+    if (inst->flag || transposable || (fwd ? custom->fwd : custom->bwd)) return;
+    if (callee->flags & (fwd ? FUNC_FWD : FUNC_BWD)) reach(r, callee);
+    else r->ends = (custom->fwd || custom->bwd) && takes_derivatives(callee);
+}
+
+static void reach(Reach *r, Func *func) {
+    if (map_has(&r->seen, PTR_KEY(func))) return;
+    map_put(r->check->arena, &r->seen, PTR_KEY(func), func);
+    if (func->body && !func->derivation.of) region_walk(func->body, reach_call, r);
+}
+
+static bool can_derive(Check *check, const Subject *s, DiffMode mode) {
+    Reach r = {.check = check, .mode = mode};
+    if (s->nmodes) return s->nmodes < (int)sizeof s->modes; /* of a derivative: nobody knows yet */
+    if (!is_differentiable(check, s->decl, mode)) return false;
+    const Func *func = substitute_of(check->widener.module, s->func);
+    if (!(mode == DIFF_fwd ? func->custom.fwd : func->custom.bwd))
+        reach(&r, substitute_of(check->widener.module, s->func));
+    return !r.ends;
+}
+
+static Func *derivative_of(Check *check, const Subject *s, DiffMode mode) {
+    uint8_t modes[9];
+    if (!can_derive(check, s, mode)) return NULL;
+    memcpy(modes, s->modes, sizeof s->modes);
+    modes[s->nmodes] = (uint8_t)mode;
+    Func *func = lower_func(check->program->unit->lowerer, s->decl, s->subst, modes, s->nmodes + 1);
+    func->flags |= FUNC_EXPORT;
+    return func;
+}
+
+static SlopeStatus request(Check *check, const Subjects *subjects) {
+    Unit *unit = check->program->unit;
+    for (int i = 0; i < subjects->count; i++) {
+        Subject *s = subjects->at[i];
+        if (!s->skip) s->func = lower_func(unit->lowerer, s->decl, s->subst, s->modes, s->nmodes);
+    }
+    SlopeStatus status = unit_derive(unit, "lower"); /* what they call tells which derivatives there are */
+    for (int i = 0; i < subjects->count && status == SLOPE_STATUS_ok; i++) {
+        Subject *s = subjects->at[i];
+        if (s->skip) continue;
+        s->fwd = derivative_of(check, s, DIFF_fwd);
+        s->bwd = derivative_of(check, s, DIFF_bwd);
+        if (!s->fwd && !s->bwd) s->skip = "what it calls is not differentiable in the same way";
+    }
+    return status == SLOPE_STATUS_ok ? unit_derive(unit, NULL) : status;
 }
 
 static const char *global_trouble(Check *check, const WidenSurvey *survey) {
@@ -192,10 +247,11 @@ static void widen(Check *check, Subject *s) {
     s->bwd_is_custom = s->func->custom.bwd != NULL;
     if (is_only_treated(s->func))
         s->skip = "it is [TreatAsDifferentiable]: its derivative is zero by definition";
-    if (!s->skip) s->wide = opt_widen(&check->widener, s->func);
+    bool plain = !opt_is_derived(s->func);
+    if (!s->skip) s->wide = opt_widen(&check->widener, s->func, plain);
     if (!s->skip && !s->wide) s->skip = check->widener.wrong;
     if (s->skip) return;
-    s->survey = opt_widen_survey(&check->widener, s->func);
+    s->survey = opt_widen_survey(&check->widener, s->func, plain);
     s->narrowest = s->survey.narrowest;
     s->skip = global_trouble(check, &s->survey);
     gradcheck_shape(check, s);
@@ -239,8 +295,7 @@ static Subject *first_checked(const Subjects *subjects) {
 
 static SlopeStatus compile(Check *check, Subjects *subjects) {
     Unit *unit = check->program->unit;
-    for (int i = 0; i < subjects->count; i++) request(check, subjects->at[i]);
-    SlopeStatus status = unit_derive(unit, NULL);
+    SlopeStatus status = request(check, subjects);
     if (status != SLOPE_STATUS_ok) return status;
     prepare_copies(check, subjects);
     Subject *first = first_checked(subjects);
@@ -249,17 +304,38 @@ static SlopeStatus compile(Check *check, Subjects *subjects) {
     status = driver_compile(check->program, first->wide);
     if (status != SLOPE_STATUS_ok) return status;
     driver_apply_uniforms(check->program);
+    check->hold_memory = driver_uniform_address(check->program, check->hold);
     for (int i = 0; i < subjects->count; i++) {
         Subject *s = subjects->at[i];
         if (s->skip) continue;
-        s->call_wide = address_of(check, s->wide);
-        s->call_fwd = address_of(check, s->fwd);
-        s->call_bwd = address_of(check, s->bwd);
-        if (!s->call_fwd) s->fwd = NULL;
-        if (!s->call_bwd) s->bwd = NULL;
+        s->call = address_of(check, s->wide);
+        s->call_fwd[NARROW] = address_of(check, s->fwd);
+        s->call_bwd[NARROW] = address_of(check, s->bwd);
+        if (!s->call_fwd[NARROW]) s->fwd = NULL;
+        if (!s->call_bwd[NARROW]) s->bwd = NULL;
         if (!s->fwd && !s->bwd) s->skip = "no derivative of it could be made";
     }
     return SLOPE_STATUS_ok;
+}
+
+static Func *widen_derivative(Check *check, Func *func) {
+    Func *wide = func ? opt_widen(&check->widener, func, true) : NULL;
+    if (wide) wide->flags |= FUNC_EXPORT;
+    return wide;
+}
+
+bool gradcheck_make_wide(Check *check, Subject *s) {
+    bool done = s->call_fwd[WIDE] || s->call_bwd[WIDE];
+    if (s->tried_wide) return done;
+    s->tried_wide = true;
+    check->widener.funcs[true] = (Map){0}; /* the copies so far count their steps */
+    Func *fwd = widen_derivative(check, s->fwd), *bwd = widen_derivative(check, s->bwd);
+    if ((s->fwd && !fwd) || (s->bwd && !bwd)) return false;
+    unit_run_passes(check->program->unit, NULL);
+    if (driver_compile(check->program, fwd ? fwd : bwd) != SLOPE_STATUS_ok) return false;
+    s->call_fwd[WIDE] = address_of(check, fwd);
+    s->call_bwd[WIDE] = address_of(check, bwd);
+    return true;
 }
 
 /* ---- points that the caller gives */
@@ -376,8 +452,7 @@ static void clean_up(Check *check) {
 static void run(Check *check, const Subjects *subjects, SlopeGradcheckResult *results) {
     StageTimer timer;
     driver_time_begin(check->session, &timer, "gradcheck");
-    Runtime *runtime = driver_runtime(check->session);
-    runtime_mute(runtime, true);
+    runtime_mute(driver_runtime(check->session), true);
     check->record = arena_array(check->arena, double, RECORD_ROOM);
     check->state = (HoldState){.values = check->record, .counts = check->counts, .room = RECORD_ROOM};
     for (int i = 0; i < subjects->count; i++) {
@@ -388,18 +463,18 @@ static void run(Check *check, const Subjects *subjects, SlopeGradcheckResult *re
         gradcheck_fill_uniforms(check, &s->survey);
         gradcheck_subject(check, s, &results[i]);
     }
-    runtime_mute(runtime, false);
     clean_up(check);
     driver_time_end(&timer);
 }
 
-static SlopeStatus gradcheck(SlopeProgram *program, const SlopeGradcheckOptions *options,
+static SlopeStatus gradcheck(SlopeProgram *program, SlopeProgram *host, const SlopeGradcheckOptions *options,
                              const SlopeGradcheckResult **results, int *count) {
-    Check *check = arena_new(&program->arena, Check);
+    Check *check = arena_new(&host->arena, Check);
     Subjects subjects = {0};
     *check = (Check){.program = program,
+                     .host = host,
                      .session = program->session,
-                     .arena = &program->arena,
+                     .arena = &host->arena,
                      .options = options,
                      .random = {options->seed + 1}};
     check->widener = (Widener){.module = program->unit->ir, .redirect = redirect, .user = check};
@@ -415,15 +490,32 @@ static SlopeStatus gradcheck(SlopeProgram *program, const SlopeGradcheckOptions 
     return SLOPE_STATUS_ok;
 }
 
-SlopeStatus slope_gradcheck(SlopeProgram *program, const SlopeGradcheckOptions *options,
-                            const SlopeGradcheckResult **results, int *count) {
-    SlopeSession *session = program->session;
-    static const SlopeGradcheckOptions defaults = {0};
-    *results = NULL;
-    *count = 0;
+static SlopeStatus gradcheck_trapped(SlopeProgram *program, SlopeProgram *host,
+                                     const SlopeGradcheckOptions *options,
+                                     const SlopeGradcheckResult **results, int *count) {
+    SlopeSession *session = host->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter(session)) return SLOPE_STATUS_fault;
-    return driver_leave(session, gradcheck(program, options ? options : &defaults, results, count));
+    return driver_leave(session, gradcheck(program, host, options, results, count));
+}
+
+SlopeStatus slope_gradcheck(SlopeProgram *host, const SlopeGradcheckOptions *options,
+                            const SlopeGradcheckResult **results, int *count) {
+    static const SlopeGradcheckOptions defaults = {0};
+    SlopeSession *session = host->session;
+    SlopeProgram *fresh = NULL;
+    *results = NULL;
+    *count = 0;
+    if (host->unit->passed) { /* optimised code no longer tells where derivatives do not flow */
+        Str text = source_of(&session->sources, host->unit->module->loc)->text;
+        SlopeStatus status = slope_load_text(session, host->path->text, text.at, (size_t)text.len, &fresh);
+        if (status != SLOPE_STATUS_ok) return status;
+    }
+    SlopeStatus status =
+        gradcheck_trapped(fresh ? fresh : host, host, options ? options : &defaults, results, count);
+    slope_program_free(fresh);
+    if (session->runtime) runtime_mute(session->runtime, false);
+    return status;
 }
 
 const char *slope_verdict_name(SlopeVerdict verdict) {

@@ -23,32 +23,41 @@ double gradcheck_uniform(Random *random, double low, double high);
 
 /* ---- subjects */
 
+/* Everything exists twice: as it is, and widened. */
+typedef enum Width { NARROW, WIDE, WIDTHS } Width;
+
 typedef struct Slot {
     const char *name; /* "ray.origin.x" */
     TypeKind kind;
     TypeKind diff_kind;
     int argument;
-    int64_t narrow, wide; /* where it is in the argument, and in the widened one */
-    int64_t diff;         /* where its derivative is in the differential of the argument; -1: it has none */
-    int in;               /* among all scalars that come in; -1 */
-    int input, output;    /* among those with a derivative; -1 */
+    int64_t at[WIDTHS];      /* where it is in the argument */
+    int64_t diff_at[WIDTHS]; /* where its derivative is in the differential of the argument */
+    bool has_diff;
+    int in;            /* among all scalars that come in; -1 */
+    int input, output; /* among those with a derivative; -1 */
 } Slot;
 
+typedef struct Form {
+    const Type *type;
+    const Type *pair;   /* primal and differential; NULL: no derivative */
+    const Type *diff;   /* the differential; NULL: no derivative */
+    int64_t p_at, d_at; /* in the pair */
+    char *memory, *pair_memory, *diff_memory;
+} Form;
+
+/* A parameter, or the result. */
 typedef struct Argument {
     Name name;
-    const Type *type, *wide;
-    const Type *pair;   /* primal and differential; NULL: no derivative */
-    const Type *diff;   /* the differential */
-    int64_t p_at, d_at; /* in the pair */
-    uint8_t dir;        /* Dir */
+    uint8_t dir; /* Dir */
     bool is_result;
-    char *narrow_memory, *wide_memory, *pair_memory, *diff_memory;
+    Form forms[WIDTHS];
 } Argument;
 
 /* A buffer in an argument, which refers to memory of the check. */
 typedef struct Hole {
     int argument;
-    int64_t narrow, wide;
+    int64_t at[WIDTHS];
     RtBuffer buffer;
 } Hole;
 
@@ -75,7 +84,9 @@ typedef struct Subject {
     VEC(int) inputs, outputs; /* their slots */
     double **points;          /* to be used, instead of others */
     int npoints;
-    CallFunction call_wide, call_fwd, call_bwd;
+    CallFunction call;                               /* the widened function */
+    CallFunction call_fwd[WIDTHS], call_bwd[WIDTHS]; /* WIDE: made when first needed */
+    bool tried_wide;                                 /* to make them */
 } Subject;
 
 /* ---- the check */
@@ -89,12 +100,14 @@ typedef struct Restored {
 } Restored;
 
 typedef struct Check {
-    SlopeProgram *program;
+    SlopeProgram *program; /* that is compiled */
+    SlopeProgram *host;    /* of the caller: for its uniforms */
     SlopeSession *session;
-    Arena *arena;
+    Arena *arena; /* of the host */
     const SlopeGradcheckOptions *options;
     Widener widener;
     Global *hold;
+    char *hold_memory; /* of that uniform; NULL: nothing refers to it */
     HoldState state;
     int64_t counts[HOLD_COUNTS];
     double *record; /* held values */
@@ -118,10 +131,11 @@ double gradcheck_round(TypeKind kind, double value); /* to what a slot of that k
 
 /* ---- gradcheck_call.c: x has `nin` values, u `ninputs`, v and y `noutputs`. NULL: done; else why it could not be. */
 typedef enum HoldMode { HOLD_record, HOLD_replay } HoldMode;
-const char *gradcheck_call_wide(Check *check, Subject *subject, const double *x, HoldMode mode, double *y);
-const char *gradcheck_call_fwd(Check *check, Subject *subject, const double *x, const double *u, double *y,
-                               double *dy);
-const char *gradcheck_call_bwd(Check *check, Subject *subject, const double *x, const double *v, double *dx);
+const char *gradcheck_call(Check *check, Subject *subject, const double *x, HoldMode mode, double *y);
+const char *gradcheck_call_fwd(Check *check, Subject *subject, Width width, const double *x, const double *u,
+                               double *y, double *dy);
+const char *gradcheck_call_bwd(Check *check, Subject *subject, Width width, const double *x, const double *v,
+                               double *dx);
 
 /* ---- gradcheck_difference.c */
 typedef struct Difference {
@@ -142,6 +156,10 @@ typedef enum DifferenceStatus {
     DIFFERENCE_unsettled, /* smaller steps go on changing it */
 } DifferenceStatus;
 DifferenceStatus gradcheck_difference(Arena *scratch, Difference *difference);
+
+/* ---- gradcheck.c */
+/* Derivatives in double: what their formulas give, apart from rounding. False: there are none. */
+bool gradcheck_make_wide(Check *check, Subject *subject);
 
 /* ---- gradcheck_compare.c */
 void gradcheck_subject(Check *check, Subject *subject, SlopeGradcheckResult *result);

@@ -6,9 +6,10 @@
  *
  * Two numbers agree if they differ by no more than the tolerance, relative to the greater, or to a hundredth of the
  * largest entry of the row: what is smaller than that is a difference of larger things. If they do not agree, either the
- * derivative is wrong, or the function is computed so badly in its own precision that its derivative cannot be better.
- * The second shows in how much the derivative changes if the inputs change by a rounding error; then the point is of no
- * use, and another is drawn. */
+ * derivative is wrong, or the function is computed so badly in its own precision that its derivative cannot be better. To
+ * tell, the derivative is computed in double as well. If that does not agree either, it is wrong. If it does, it was a
+ * matter of rounding: the error is small, or the derivative changes as much if the inputs change by a rounding error. Then
+ * the point is of no use, and another is drawn. */
 #include "driver/gradcheck.h"
 
 #include <float.h>
@@ -164,7 +165,7 @@ static bool evaluate(void *user, double t, double *y) {
         const Slot *slot = &s->slots.at[i];
         if (slot->input >= 0) line->x[slot->in] += t * line->direction->u[slot->input];
     }
-    return gradcheck_call_wide(line->p->check, s, line->x, HOLD_replay, y) == NULL;
+    return gradcheck_call(line->p->check, s, line->x, HOLD_replay, y) == NULL;
 }
 
 /* Errors of this size are those of a number of the size of the output in its own precision. */
@@ -183,7 +184,9 @@ static void differentiate(Probe *p, Direction *direction) {
     direction->value = arena_array(p->scratch, double, s->noutputs);
     direction->error = arena_array(p->scratch, double, s->noutputs);
     double *slack = arena_array(p->scratch, double, s->noutputs);
-    for (int j = 0; j < s->noutputs; j++) slack[j] = slack_of(p, direction, j);
+    for (int j = 0; j < s->noutputs;
+         j++) /* a thousandth of what the slope would be, were the output proportional */
+        slack[j] = slack_of(p, direction, j) + p->tolerance * 1e-3 * fabs(p->y0[j]) / direction->size;
     Line line = {p, direction, arena_array(p->scratch, double, s->nin)};
     Difference difference = {.n = s->noutputs,
                              .evaluate = evaluate,
@@ -214,12 +217,12 @@ static double dot_of_sizes(const double *a, const double *b, int n) {
 }
 
 /* The derivative's side of a quantity, at some x. */
-static double compute(Probe *p, const Quantity *q, const double *x) {
+static double compute(Probe *p, const Quantity *q, Width width, const double *x) {
     Subject *s = p->s;
     const double *u = p->us[q->u].u, *v = p->vs[q->v].u;
     bool fwd = q->part != PART_bwd, bwd = q->part == PART_bwd || q->part == PART_identity;
-    const char *wrong = fwd ? gradcheck_call_fwd(p->check, s, x, u, p->y, p->dy) : NULL;
-    if (!wrong && bwd) wrong = gradcheck_call_bwd(p->check, s, x, v, p->dx);
+    const char *wrong = fwd ? gradcheck_call_fwd(p->check, s, width, x, u, p->y, p->dy) : NULL;
+    if (!wrong && bwd) wrong = gradcheck_call_bwd(p->check, s, width, x, v, p->dx);
     if (wrong) return (double)NAN;
     switch (q->part) {
     case PART_value: return p->y[q->output];
@@ -248,7 +251,7 @@ static const double *jittered(Probe *p, int index) {
 static double noise_of(Probe *p, const Quantity *q, double got) {
     double noise = 0;
     for (int k = 0; k < MOST_JITTERS; k++) {
-        double change = fabs(compute(p, q, jittered(p, k)) - got);
+        double change = fabs(compute(p, q, NARROW, jittered(p, k)) - got);
         if (!(change <= noise)) noise = change;
     }
     return noise;
@@ -280,25 +283,28 @@ static void tell(Probe *p, const Comparison *c, double error) {
     *worst = (Worst){worst->error, error, single, c->got, c->wanted, input, output, p->x};
 }
 
+/* The numbers do not agree: is it because of rounding? */
+static bool is_rounding(Probe *p, const Comparison *c, double scale) {
+    double error = fabs(c->got - c->wanted), allowed = p->tolerance * scale;
+    bool have_wide = gradcheck_make_wide(p->check, p->s);
+    double wide = have_wide ? compute(p, &c->q, WIDE, p->x) : c->wanted;
+    if (!(fabs(wide - c->wanted) <= allowed)) return false;
+    if (have_wide && error <= 0.05 * scale) return true;
+    double noise = noise_of(p, &c->q, c->got);
+    return isnan(noise) || error <= allowed + 8 * noise;
+}
+
 static void judge(Probe *p, const Comparison *c) {
     double error = fabs(c->got - c->wanted), most = most_of(p->s->narrowest);
-    double scale = fmax(c->scale, fmax(fabs(c->got), fabs(c->wanted))) + c->slack / p->tolerance;
+    double size = fmax(c->scale, fmax(fabs(c->got), fabs(c->wanted))), scale = size + c->slack / p->tolerance;
     if (p->unusable) return;
     double relative = error == 0 ? 0 : error / scale;
-    if (relative <= p->tolerance) {
-        tell(p, c, relative);
-        return;
-    }
-    if (!isfinite(c->got) && fabs(c->wanted) > most / 16) {
+    if (relative <= p->tolerance) tell(p, c, relative);
+    else if (!isfinite(c->got) && fabs(c->wanted) > most / 16)
         p->unusable = "its derivative is too large for its type";
-        return;
-    }
-    double noise = isfinite(c->got) ? noise_of(p, &c->q, c->got) : 0;
-    if (error <= p->tolerance * scale + 8 * noise || isnan(noise)) {
+    else if (isfinite(c->got) && is_rounding(p, c, scale))
         p->unusable = "rounding errors in its own precision are too large";
-        return;
-    }
-    tell(p, c, isfinite(c->got) ? relative : INFINITY);
+    else tell(p, c, isfinite(c->got) ? error / size : INFINITY);
 }
 
 /* ---- the three comparisons */
@@ -308,7 +314,7 @@ static void compare_fwd(Probe *p, int k) {
     const Direction *direction = &p->us[k];
     double *y = arena_array(p->scratch, double, s->noutputs),
            *dy = arena_array(p->scratch, double, s->noutputs);
-    const char *wrong = gradcheck_call_fwd(p->check, s, p->x, direction->u, y, dy);
+    const char *wrong = gradcheck_call_fwd(p->check, s, NARROW, p->x, direction->u, y, dy);
     if (wrong) p->unusable = wrong;
     for (int j = 0; j < s->noutputs && !p->unusable; j++) {
         if (!isfinite(y[j])) p->unusable = "its result is too large for its type";
@@ -328,7 +334,7 @@ static void compare_bwd(Probe *p, int k) {
     Subject *s = p->s;
     const double *v = p->vs[k].u;
     double *dx = arena_array(p->scratch, double, s->ninputs);
-    const char *wrong = gradcheck_call_bwd(p->check, s, p->x, v, dx);
+    const char *wrong = gradcheck_call_bwd(p->check, s, NARROW, p->x, v, dx);
     if (wrong) p->unusable = wrong;
     for (int i = 0; i < p->nus && !p->unusable; i++) {
         const Direction *direction = &p->us[i];
@@ -347,7 +353,7 @@ static void compare_identity(Probe *p) {
     int i = p->nus - 1, k = p->nvs - 1;
     const double *u = p->us[i].u, *v = p->vs[k].u;
     Comparison c = {.q = {PART_identity, i, k, 0}};
-    c.got = compute(p, &c.q, p->x); /* the difference of both */
+    c.got = compute(p, &c.q, NARROW, p->x); /* the difference of both */
     c.scale = dot_of_sizes(p->dy, v, s->noutputs) + dot_of_sizes(p->dx, u, s->ninputs);
     for (int j = 0; j < s->noutputs; j++) c.slack += fabs(v[j]) * slack_of(p, &p->us[i], j);
     judge(p, &c);
@@ -357,7 +363,7 @@ static void compare_identity(Probe *p) {
 
 static void probe(Probe *p, int sample) {
     Subject *s = p->s;
-    p->unusable = gradcheck_call_wide(p->check, s, p->x, HOLD_record, p->y0);
+    p->unusable = gradcheck_call(p->check, s, p->x, HOLD_record, p->y0);
     for (int j = 0; j < s->noutputs && !p->unusable; j++)
         if (!isfinite(p->y0[j])) p->unusable = "its result is not finite";
     if (p->unusable) return;
@@ -510,11 +516,15 @@ static void conclude(Run *run, int wanted) {
         result->identity_error = run->worst[PART_identity].error;
     if (result->verdict == SLOPE_VERDICT_wrong) return;
     if (!result->samples) result->verdict = SLOPE_VERDICT_unknown;
-    if (!result->samples)
-        result->message = format_text(arena, "none of %d points was of use: %s", result->discarded, reason);
-    else if (result->samples < wanted && run->work < WORK_LIMIT)
-        result->message = format_text(arena, "only %d of %d points were of use: %s", result->samples,
-                                      result->samples + result->discarded, reason);
+    int tried = result->samples + result->discarded;
+    if (tried == 1 && reason) result->message = reason;
+    else if (!result->samples)
+        result->message = format_text(arena, "none of %d points was of use: %s", tried, reason);
+    else if (result->samples < wanted && reason)
+        result->message =
+            format_text(arena, "only %d of %d points were of use: %s", result->samples, tried, reason);
+    else if (result->samples < wanted)
+        result->message = format_text(arena, "only %d points were tried: it takes long", tried);
 }
 
 static double default_tolerance(TypeKind narrowest) {

@@ -5,7 +5,8 @@
  *   T(k, 0) = D(h_k),   T(k, m) = T(k, m-1) + (T(k, m-1) - T(k-1, m-1)) / (4^m - 1)
  * How far an entry is from those it is made of bounds its error (Ridders), and rounding in f adds eps |f| / h. The entry
  * with the least error is taken. So the step is chosen by itself: large steps are wrong by curvature, small ones by
- * rounding, and both show. A step that leaves the domain is left out, with all larger ones.
+ * rounding, and both show. A step that leaves the domain is left out, with all larger ones. Once the entries agree, a step
+ * that is much smaller has to agree too: stairs look smooth from afar. If it does not, all starts anew from there.
  *
  * A corner hides from central differences if they are symmetric (abs at 0). It shows in what the slopes to the left and
  * to the right differ by: for a smooth function that halves with the step, at a corner it stays. */
@@ -15,6 +16,7 @@
 #include <math.h>
 
 enum { LEVELS = 18, ORDERS = 5, LEAST_LEVELS = 4 };
+#define CONFIRM 0x1p-5
 
 typedef struct Table {
     double entries[ORDERS]; /* of the last step */
@@ -85,6 +87,24 @@ static bool has_corner(const Difference *d, const Table *tables) {
     return false;
 }
 
+static bool evaluate_both(Difference *d, double h, double *right, double *left) {
+    return d->evaluate(d->user, h, right) && d->evaluate(d->user, -h, left) && are_finite(right, d->n) &&
+           are_finite(left, d->n);
+}
+
+/* Does a much smaller step say the same, as far as it can? What is left of its error is a fraction of curvature. */
+static bool is_confirmed(Difference *d, const Table *tables, double h, double *right, double *left) {
+    if (!evaluate_both(d, h, right, left)) return false;
+    for (int i = 0; i < d->n; i++) {
+        const Table *table = &tables[i];
+        double size = fmax(fabs(d->y0[i]), fmax(fabs(right[i]), fabs(left[i])));
+        double curved = fabs(table->entries[1] - table->entries[0]) / 16, noise = 16 * DBL_EPSILON * size / h;
+        double change = fabs((right[i] - left[i]) / (2 * h) - table->value);
+        if (!(change <= 0.2 * allowed(d, table, i) + curved + noise)) return false;
+    }
+    return true;
+}
+
 DifferenceStatus gradcheck_difference(Arena *scratch, Difference *d) {
     Table *tables = arena_array(scratch, Table, d->n + 1);
     double *right = arena_array(scratch, double, d->n + 1), *left = arena_array(scratch, double, d->n + 1);
@@ -92,15 +112,14 @@ DifferenceStatus gradcheck_difference(Arena *scratch, Difference *d) {
     double h = d->step;
     start(tables, d->n);
     for (int k = 0; k < LEVELS; k++, h /= 2) {
-        bool defined = d->evaluate(d->user, h, right) && d->evaluate(d->user, -h, left) &&
-                       are_finite(right, d->n) && are_finite(left, d->n);
-        if (!defined) {
-            start(tables, d->n);
-            levels = 0;
-            continue;
-        }
-        add_level(d, tables, levels++, h, right, left);
-        if (levels >= LEAST_LEVELS && are_settled(d, tables, 0.02)) break;
+        bool defined = evaluate_both(d, h, right, left);
+        if (defined) add_level(d, tables, levels++, h, right, left);
+        bool settled = levels >= LEAST_LEVELS && are_settled(d, tables, 0.02);
+        if (settled && is_confirmed(d, tables, h * CONFIRM, right, left)) break;
+        if (defined && !settled) continue;
+        start(tables, d->n);
+        levels = 0;
+        if (settled) h *= 2 * CONFIRM;
     }
     for (int i = 0; i < d->n; i++) d->value[i] = tables[i].value, d->error[i] = tables[i].error;
     if (levels < LEAST_LEVELS) return DIFFERENCE_undefined;

@@ -71,6 +71,14 @@ bool gradcheck_holds_pointer(const Type *type) {
     return false;
 }
 
+static bool holds_float(const Type *type) {
+    if (type->kind == TYPE_array || type->kind == TYPE_vector) return holds_float(type->args[0]);
+    if (type->kind != TYPE_record) return type_is_float(type);
+    for (int i = 0; i < type_record(type)->nfields; i++)
+        if (holds_float(type_record(type)->fields[i].type)) return true;
+    return false;
+}
+
 static bool holds_interface(Checker *checker, const Type *front) {
     if (front->kind == TYPE_interface) return true;
     if (front->kind == TYPE_pair || front->kind == TYPE_optional || front->kind == TYPE_tuple ||
@@ -93,10 +101,10 @@ typedef struct Walk {
     bool in, out;
 } Walk;
 
-/* A part of an argument: its type in the three forms, and where it is in each. */
+/* A part of an argument. */
 typedef struct Part {
-    const Type *narrow, *wide, *diff; /* diff NULL: no derivative */
-    int64_t narrow_at, wide_at, diff_at;
+    const Type *types[WIDTHS], *diffs[WIDTHS]; /* diffs NULL: no derivative */
+    int64_t at[WIDTHS], diff_at[WIDTHS];
     const char *name;
 } Part;
 
@@ -106,17 +114,15 @@ static void skip(Walk *w, const char *why) {
 
 static void add_slot(Walk *w, const Part *part) {
     Subject *s = w->subject;
-    bool diff = part->diff && type_is_float(part->narrow) && type_is_float(part->diff);
-    Slot slot = {.name = part->name,
-                 .kind = part->narrow->kind,
-                 .diff_kind = diff ? part->diff->kind : TYPE_void,
-                 .argument = w->argument,
-                 .narrow = part->narrow_at,
-                 .wide = part->wide_at,
-                 .diff = diff ? part->diff_at : -1};
+    Slot slot = {.name = part->name, .kind = part->types[NARROW]->kind, .argument = w->argument};
+    slot.has_diff =
+        part->diffs[NARROW] && type_is_float(part->types[NARROW]) && type_is_float(part->diffs[NARROW]);
+    slot.diff_kind = slot.has_diff ? part->diffs[NARROW]->kind : TYPE_void;
+    memcpy(slot.at, part->at, sizeof slot.at);
+    memcpy(slot.diff_at, part->diff_at, sizeof slot.diff_at);
     slot.in = w->in ? s->nin++ : -1;
-    slot.input = diff && w->in ? s->ninputs++ : -1;
-    slot.output = diff && w->out ? s->noutputs++ : -1;
+    slot.input = slot.has_diff && w->in ? s->ninputs++ : -1;
+    slot.output = slot.has_diff && w->out ? s->noutputs++ : -1;
     if (slot.input >= 0) vec_push(w->check->arena, &s->inputs, s->slots.count);
     if (slot.output >= 0) vec_push(w->check->arena, &s->outputs, s->slots.count);
     vec_push(w->check->arena, &s->slots, slot);
@@ -125,19 +131,18 @@ static void add_slot(Walk *w, const Part *part) {
 
 static void walk(Walk *w, const Part *part);
 
-static int64_t stride_of(const Type *type) { return type ? type_element_stride(type, LAYOUT_scalar) : 0; }
-
 static void walk_elements(Walk *w, const Part *part, int64_t count) {
     Arena *arena = w->check->arena;
-    int64_t strides[3] = {stride_of(part->narrow), stride_of(part->wide), stride_of(part->diff)};
-    bool lanes = part->narrow->kind == TYPE_vector && count <= 4;
+    bool lanes = part->types[NARROW]->kind == TYPE_vector && count <= 4;
     for (int64_t i = 0; i < count && !w->subject->skip; i++) {
-        Part element = {.narrow = part->narrow->args[0],
-                        .wide = part->wide->args[0],
-                        .diff = part->diff ? part->diff->args[0] : NULL,
-                        .narrow_at = part->narrow_at + i * strides[0],
-                        .wide_at = part->wide_at + i * strides[1],
-                        .diff_at = part->diff_at + i * strides[2]};
+        Part element = *part;
+        for (int k = 0; k < WIDTHS; k++) {
+            element.types[k] = part->types[k]->args[0];
+            element.at[k] += i * type_element_stride(part->types[k], LAYOUT_scalar);
+            if (!part->diffs[k]) continue;
+            element.diffs[k] = part->diffs[k]->args[0];
+            element.diff_at[k] += i * type_element_stride(part->diffs[k], LAYOUT_scalar);
+        }
         element.name = lanes ? format_text(arena, "%s.%c", part->name, "xyzw"[i])
                              : format_text(arena, "%s[%d]", part->name, (int)i);
         walk(w, &element);
@@ -147,50 +152,54 @@ static void walk_elements(Walk *w, const Part *part, int64_t count) {
 /* Field of the differential for each field; NULL: it is not made field by field. */
 static const int *field_map(Walk *w, const Part *part) {
     Module *m = w->check->widener.module;
-    Record *record = type_record(part->narrow);
+    Record *record = type_record(part->types[NARROW]);
+    const Type *diff = part->diffs[NARROW];
     if (!record->has_diff && m->hooks.complete_record) m->hooks.complete_record(m->hooks.user, record);
-    if (record->diff.differential != part->diff || part->diff->kind != TYPE_record || !record->diff.field_map)
+    if (record->diff.differential != diff || diff->kind != TYPE_record || !record->diff.field_map)
         return NULL;
-    const Record *target = type_record(part->diff);
+    const Record *target = type_record(diff);
     bool *covered = arena_array(w->check->arena, bool, target->nfields + 1);
     for (int i = 0; i < record->nfields; i++)
         if (record->diff.field_map[i] >= 0) covered[record->diff.field_map[i]] = true;
     for (int i = 0; i < target->nfields; i++)
-        if (!covered[i]) return NULL;
+        if (!covered[i] && holds_float(target->fields[i].type)) return NULL;
     return record->diff.field_map;
+}
+
+static Part field_of(const Part *part, int field, int diff_field) {
+    Part inner = {0};
+    for (int k = 0; k < WIDTHS; k++) {
+        inner.types[k] = type_record(part->types[k])->fields[field].type;
+        inner.at[k] = part->at[k] + type_field_offset(part->types[k], field, LAYOUT_scalar);
+        if (diff_field < 0) continue;
+        inner.diffs[k] = type_record(part->diffs[k])->fields[diff_field].type;
+        inner.diff_at[k] = part->diff_at[k] + type_field_offset(part->diffs[k], diff_field, LAYOUT_scalar);
+    }
+    return inner;
 }
 
 static void walk_fields(Walk *w, const Part *part) {
     Arena *arena = w->check->arena;
-    const Record *record = type_record(part->narrow), *wide = type_record(part->wide);
-    const int *map = part->diff ? field_map(w, part) : NULL;
-    if (part->diff && !map)
+    const Record *record = type_record(part->types[NARROW]);
+    const int *map = part->diffs[NARROW] ? field_map(w, part) : NULL;
+    if (part->diffs[NARROW] && !map)
         skip(w, format_text(arena, "the Differential of %s is not made field by field", record->name->text));
     for (int i = 0; i < record->nfields && !w->subject->skip; i++) {
-        int to = map ? map[i] : -1;
-        const Field *field = &record->fields[i];
-        Part inner = {.narrow = field->type,
-                      .wide = wide->fields[i].type,
-                      .narrow_at = part->narrow_at + type_field_offset(part->narrow, i, LAYOUT_scalar),
-                      .wide_at = part->wide_at + type_field_offset(part->wide, i, LAYOUT_scalar),
-                      .name = format_text(arena, "%s.%s", part->name, field->name->text)};
-        if (to >= 0) {
-            inner.diff = type_record(part->diff)->fields[to].type;
-            inner.diff_at = part->diff_at + type_field_offset(part->diff, to, LAYOUT_scalar);
-        }
+        Part inner = field_of(part, i, map ? map[i] : -1);
+        inner.name = format_text(arena, "%s.%s", part->name, record->fields[i].name->text);
         walk(w, &inner);
     }
 }
 
 static void walk(Walk *w, const Part *part) {
-    const Type *type = part->narrow;
+    const Type *type = part->types[NARROW];
     if (w->subject->skip) return;
     if (type_is_scalar(type)) add_slot(w, part);
     else if (type->kind == TYPE_vector) walk_elements(w, part, type_count(type));
     else if (type->kind == TYPE_array) walk_elements(w, part, type_length(type));
     else if (type->kind == TYPE_record) walk_fields(w, part);
     else if (type->kind == TYPE_buffer && !gradcheck_holds_pointer(type)) {
-        Hole hole = {.argument = w->argument, .narrow = part->narrow_at, .wide = part->wide_at};
+        Hole hole = {.argument = w->argument, .at = {part->at[NARROW], part->at[WIDE]}};
         vec_push(w->check->arena, &w->subject->holes, hole);
     } else if (type->kind != TYPE_void)
         skip(w, format_text(w->check->arena, "'%s' is a pointer", part->name));
@@ -200,15 +209,24 @@ static void walk(Walk *w, const Part *part) {
 
 static bool is_result(const Param *param) { return (param->flags & PARAM_RESULT) != 0; }
 
+static void complete_form(Form *form) {
+    if (!form->pair) return;
+    form->diff = type_record(form->pair)->fields[1].type;
+    form->p_at = type_field_offset(form->pair, 0, LAYOUT_scalar);
+    form->d_at = type_field_offset(form->pair, 1, LAYOUT_scalar);
+}
+
+/* With its narrow form as far as it is known from signatures. */
 static void add_argument(Check *check, Subject *s, Argument argument, const char *name) {
-    if (argument.pair) {
-        argument.diff = type_record(argument.pair)->fields[1].type;
-        argument.p_at = type_field_offset(argument.pair, 0, LAYOUT_scalar);
-        argument.d_at = type_field_offset(argument.pair, 1, LAYOUT_scalar);
-    }
+    Form *narrow = &argument.forms[NARROW], *wide = &argument.forms[WIDE];
+    complete_form(narrow);
+    wide->type = opt_widen_type(&check->widener, narrow->type);
+    if (narrow->pair) wide->pair = opt_widen_type(&check->widener, narrow->pair);
+    if (narrow->diff) wide->diff = opt_widen_type(&check->widener, narrow->diff);
+    complete_form(wide);
     Walk w = {check, s, s->arguments.count, argument.dir != DIR_out, argument.dir != DIR_in};
     vec_push(check->arena, &s->arguments, argument);
-    Part part = {.narrow = argument.type, .wide = argument.wide, .diff = argument.diff, .name = name};
+    Part part = {.types = {narrow->type, wide->type}, .diffs = {narrow->diff, wide->diff}, .name = name};
     walk(&w, &part);
 }
 
@@ -216,8 +234,22 @@ static const Type *param_type(const Func *func, int index) {
     return func && index < func->nparams ? func->params[index].type : NULL;
 }
 
+static void add_result(Check *check, Subject *s, const Type *in_bwd) {
+    const Func *func = s->func;
+    bool by_address = func->nparams && is_result(&func->params[0]);
+    if (!by_address && !func->nresults) return;
+    bool diff =
+        by_address ? (func->params[0].flags & PARAM_DIFF) != 0 : (func->flags & FUNC_RESULT_DIFF) != 0;
+    Argument result = {.dir = DIR_out, .is_result = true};
+    Form *form = &result.forms[NARROW];
+    form->type = by_address ? func->params[0].type : func->results[0];
+    if (diff && s->fwd) form->pair = s->fwd->params[0].type;
+    else if (diff) form->diff = in_bwd;
+    add_argument(check, s, result, "result");
+}
+
 /* The parameters of derivatives stand in the order of those of the function, see the rules of fwd_diff and bwd_diff. */
-static void add_params(Check *check, Subject *s) {
+static void add_arguments(Check *check, Subject *s) {
     const Func *func = s->func;
     int fwd_at = s->fwd && s->fwd->nparams && is_result(&s->fwd->params[0]), bwd_at = 0;
     for (int i = 0; i < func->nparams; i++) {
@@ -225,25 +257,16 @@ static void add_params(Check *check, Subject *s) {
         bool diff = (param->flags & PARAM_DIFF) != 0;
         if (is_result(param)) continue;
         const Type *in_fwd = param_type(s->fwd, fwd_at), *in_bwd = param_type(s->bwd, bwd_at);
-        Argument argument = {
-            .name = param->name, .type = param->type, .wide = s->wide->params[i].type, .dir = param->dir};
+        Argument argument = {.name = param->name, .dir = param->dir};
+        Form *form = &argument.forms[NARROW];
+        form->type = param->type;
         fwd_at++;
         if (param->dir != DIR_out || diff) bwd_at++;
-        if (diff && param->dir == DIR_out && !in_fwd) argument.diff = in_bwd;
-        else if (diff) argument.pair = in_fwd ? in_fwd : in_bwd;
+        if (diff && param->dir == DIR_out && !in_fwd) form->diff = in_bwd;
+        else if (diff) form->pair = in_fwd ? in_fwd : in_bwd;
         add_argument(check, s, argument, param->name ? param->name->text : "_");
     }
-    bool by_address = func->nparams && is_result(&func->params[0]);
-    if (!by_address && !func->nresults) return;
-    bool diff =
-        by_address ? (func->params[0].flags & PARAM_DIFF) != 0 : (func->flags & FUNC_RESULT_DIFF) != 0;
-    Argument result = {.type = by_address ? func->params[0].type : func->results[0],
-                       .wide = by_address ? s->wide->params[0].type : s->wide->results[0],
-                       .dir = DIR_out,
-                       .is_result = true};
-    if (diff && s->fwd) result.pair = s->fwd->params[0].type;
-    else if (diff) result.diff = param_type(s->bwd, bwd_at);
-    add_argument(check, s, result, "result");
+    add_result(check, s, param_type(s->bwd, bwd_at));
 }
 
 static const char *front_trouble(Check *check, const Subject *s) {
@@ -272,7 +295,7 @@ void gradcheck_shape(Check *check, Subject *s) {
     if (!s->skip) s->skip = front_trouble(check, s);
     if (!s->skip) s->skip = pointer_trouble(check, s->func);
     if (s->skip) return;
-    add_params(check, s);
+    add_arguments(check, s);
     if (s->skip) return;
     if (s->ninputs == 0) s->skip = "no parameter of it is differentiable";
     else if (s->noutputs == 0) s->skip = "no result of it is differentiable";
@@ -341,29 +364,30 @@ static const Type *buffer_at(const Type *type, int64_t offset) {
 }
 
 void gradcheck_make_memory(Check *check, Subject *s) {
-    for (int i = 0; i < s->arguments.count; i++) {
-        Argument *argument = &s->arguments.at[i];
-        argument->narrow_memory = take(check, argument->type);
-        argument->wide_memory = take(check, argument->wide);
-        argument->pair_memory = take(check, argument->pair);
-        argument->diff_memory = take(check, argument->diff);
-    }
+    for (int i = 0; i < s->arguments.count; i++)
+        for (int k = 0; k < WIDTHS; k++) {
+            Form *form = &s->arguments.at[i].forms[k];
+            form->memory = take(check, form->type);
+            form->pair_memory = take(check, form->pair);
+            form->diff_memory = take(check, form->diff);
+        }
     for (int i = 0; i < s->holes.count; i++) {
         Hole *hole = &s->holes.at[i];
-        const Type *type = buffer_at(s->arguments.at[hole->argument].type, hole->narrow);
+        const Type *type = buffer_at(s->arguments.at[hole->argument].forms[NARROW].type, hole->at[NARROW]);
         hole->buffer = make_buffer(check, type->args[0]);
     }
 }
 
-static bool is_set_by_user(const Check *check, const Global *global) {
-    for (int i = 0; i < check->program->uniforms.count; i++) {
-        const Uniform *uniform = check->program->uniforms.at[i];
-        if (uniform->global != global) continue;
+/* The value that the host gave to a uniform; NULL: none, or all zero. */
+static const char *host_value(const Check *check, const Global *global) {
+    for (int i = 0; i < check->host->uniforms.count; i++) {
+        const Uniform *uniform = check->host->uniforms.at[i];
+        if (!uniform->global || uniform->global->name != global->name) continue;
         int64_t size = type_layout(uniform->type, uniform->rules).size;
         for (int64_t k = 0; k < size; k++)
-            if (uniform->data[k]) return true;
+            if (uniform->data[k]) return uniform->data;
     }
-    return false;
+    return NULL;
 }
 
 void gradcheck_fill_uniforms(Check *check, const WidenSurvey *survey) {
@@ -373,9 +397,11 @@ void gradcheck_fill_uniforms(Check *check, const WidenSurvey *survey) {
         if (global->kind != GLOBAL_uniform || map_has(&check->filled, PTR_KEY(global))) continue;
         map_put(check->arena, &check->filled, PTR_KEY(global), check);
         char *address = driver_uniform_address(check->program, global);
-        if (!address || is_set_by_user(check, global)) continue;
-        fill(check, global->type, rules, address);
+        if (!address) continue;
         Restored restored = {.data = address, .size = (size_t)type_layout(global->type, rules).size};
+        const char *value = host_value(check, global);
+        if (value) memcpy(address, value, restored.size);
+        else fill(check, global->type, rules, address);
         restored.pristine = arena_copy(check->arena, address, restored.size);
         vec_push(check->arena, &check->restored, restored);
     }

@@ -89,7 +89,8 @@ static void show_stage(void *user, const char *stage, const Func *what, const Fu
 static void note_stored(void *user, const AdStored *stored) {
     Unit *unit = user;
     SlopeSession *session = unit->program->session;
-    Position at = source_position(&session->sources, stored->loc), loop = source_position(&session->sources, stored->loop);
+    Position at = source_position(&session->sources, stored->loc),
+             loop = source_position(&session->sources, stored->loop);
     SlopeStored row = {.function = stored->what->name->text,
                        .name = format_text(&session->arena, "%s", stored->name),
                        .path = at.path ? at.path->text : NULL,

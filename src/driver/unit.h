@@ -23,7 +23,7 @@ typedef struct Unit {
     Map entries; /* Decl -> Func */
     int passed;  /* functions that went through the passes */
     EmitJit *jit;
-    Text *dump;        /* what a stage of autodiff leaves is shown here */
+    Text *dump; /* what a stage of autodiff leaves is shown here */
     const char *dump_stage;
 } Unit;
 
