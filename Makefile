@@ -3,10 +3,11 @@
 #   make demo       the examples, run                      make check      format, layering, sizes
 #   make test       all tests, three builds                make format     lays out the source as clang-format has it
 #   make bless      rewrite goldens; read the diff         make bench      speed against C
-#   make fuzz       broken programs, for SECONDS           make install    to PREFIX, under DESTDIR
+#   make fuzz       random derivatives, until stopped      make install    to PREFIX, under DESTDIR
+#   make fuzz-front broken programs (both: or SECONDS=n)
 BUILD   ?= build
 PREFIX  ?= /usr/local
-SECONDS ?= 60
+SECONDS ?=
 
 all:
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
@@ -33,10 +34,13 @@ check:
 bench: all
 	@python3 bench/run.py --build $(BUILD)
 
-fuzz:
+fuzz: all
+	@tests/fuzz/fuzz.py --build $(BUILD) $(if $(SECONDS),--seconds $(SECONDS))
+
+fuzz-front:
 	@cmake -S . -B build-sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSLOPE_SANITIZE=ON > /dev/null
 	@cmake --build build-sanitize --target slope
-	@tests/fuzz.py --build build-sanitize --seconds $(SECONDS)
+	@tests/fuzz/front.py --build build-sanitize --seconds $(or $(SECONDS),60)
 
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
@@ -44,4 +48,4 @@ install: all
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize
 
-.PHONY: all setup demo test bless format check bench fuzz install clean
+.PHONY: all setup demo test bless format check bench fuzz fuzz-front install clean

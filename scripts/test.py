@@ -12,10 +12,15 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "library"), str(ROOT / "scripts")]
 import check
 import install_test
+import library
+import library_page
 import run
+
+
+SANITIZED_LIBRARY = ["mul(a", "clamp(", "inverse(", "frexp(", "(half", "bwd_diff(s"]  # cases that stand for the others
 
 
 class Tally:
@@ -87,6 +92,8 @@ def main():
     os.chdir(ROOT)
     tally = Tally()
     step_checks(tally)
+    problems = library_page.check()
+    tally.step("library page", int(not problems), [("docs/library.md", "\n".join(problems))] if problems else [])
     step_python(tally, "tests/run_test.py")
     step_python(tally, "scripts/check_test.py")
     built = step_build(tally, "build-gcc", "gcc", "-DCMAKE_BUILD_TYPE=Release")
@@ -94,10 +101,13 @@ def main():
         problems = list(check.check_globals(ROOT / "build-gcc"))
         tally.step("globals", int(not problems), [("check globals", "\n".join(problems))] if problems else [])
         step_suite(tally, "build-gcc")
+        tally.step("library, build-gcc", *library.run_library(ROOT / "build-gcc"))
         tally.step("installation", *install_test.run_all(ROOT / "build-gcc"))
     step_build(tally, "build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release")
     if step_build(tally, "build-sanitize", sanitizing_compiler(), "-DCMAKE_BUILD_TYPE=Debug", "-DSLOPE_SANITIZE=ON"):
         step_suite(tally, "build-sanitize")
+        some = library.run_library(ROOT / "build-sanitize", SANITIZED_LIBRARY, optimization="-O0")
+        tally.step("library, build-sanitize", *some)
     print(f"{tally.passed} passed, {tally.failed} failed")
     return 1 if tally.failed else 0
 

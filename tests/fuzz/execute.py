@@ -1,8 +1,10 @@
 """Runs modules of generated programs and says what is wrong with which program."""
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
+import weakref
 from pathlib import Path
 
 from harness import FAILURES, module_text
@@ -19,7 +21,8 @@ class Result:
 class Executor:
     def __init__(self, slope, seconds=20, samples=5):
         self.slope, self.seconds, self.samples = slope, seconds, samples
-        self.folder = tempfile.TemporaryDirectory(prefix="slope-fuzz-")
+        self.folder = Path(tempfile.mkdtemp(prefix="slope-fuzz-"))
+        weakref.finalize(self, shutil.rmtree, self.folder, True)
         self.count = 0
 
     def run(self, programs, level):
@@ -42,7 +45,7 @@ class Executor:
 
     def execute(self, text, level, count):
         self.count += 1
-        path = Path(self.folder.name) / f"m{self.count % 64}.slang"
+        path = self.folder / f"m{self.count % 64}.slang"
         path.write_text(text)
         command = [str(self.slope), "run", "-w", "--error-limit", "3", "--threads", "1", f"-O{level}", str(path)]
         try:

@@ -11,17 +11,20 @@ SMOOTH = [
     "pow(1.5~ + sin($), cos($))", "atan2($, 1.5~ + sin($))", "asin(0.9~ * sin($))", "acos(0.9~ * cos($))", "rcp(1.5~ + sin($))",
     "sinh(sin($))", "cosh(cos($))", "tan(0.7~ * sin($))", "exp2(sin($))", "log2(1.5~ + sin($))", "log10(1.5~ + sin($))",
     "acosh(1.5~ + exp(sin($)))", "atanh(0.8~ * sin($))", "rsqrt(1.2~ + sin($))", "lerp($, $, $)", "fma($, $, $)",
-    "mad($, $, $)", "radians($)", "degrees(0.02~ * $)", "pow(abs($) + 0.5~, 1.5~)", "sinpi(0.3~ * $)",
+    "mad($, $, $)", "radians($)", "degrees(0.02~ * $)", "pow(abs(sin($)) + 0.5~, 1.5~)", "sinpi(0.3~ * $)",
 ]
 ROUGH = [
     "max($, $)", "min($, $)", "abs($)", "clamp($, -0.8~, 0.9~)", "saturate($)", "frac($)", "fmod($, 1.5~ + sin($))",
-    "($ % (1.5~ + cos($)))", "smoothstep(-1.1~, 1.3~, $)", "floor($)", "step($, $)", "copysign($, $)", "round($)",
+    "($ % (1.5~ + cos($)))", "smoothstep(-1.1~, 1.3~, $)", "floor($)", "step($, $)", "copysign($, 0.3~ + sin($))", "round($)",
     "trunc($)", "ceil($)", "(@)sign($)", "max($, 0.0~)", "sqrt(max($, 0.1~))",
 ]
 BOUNDED = ["tanh($)", "sin($)", "cos($)", "atan($)", "tanh($)"]
 VECTOR_FORMS = ["($ + $)", "($ - $)", "($ * $)", "(-$)", "sin($)", "tanh($)", "max($, $)", "min($, $)", "abs($)", "cos($)",
                 "($ / (1.5~ + sin($)))", "exp(sin($))", "normalize($ + 3.0~)", "reflect($, normalize($ + 3.0~))",
                 "clamp($, -0.7~, 0.8~)", "frac($)"]
+SLOW = ("sin", "cos(", "tanh", "atan", "exp", "sqrt(1", "log", "asin", "acos", "rcp", "tan(", "rsqrt", "sinpi", "clamp", "saturate",
+        "frac", "fmod", "smoothstep", "step", "normalize", "cosh", "pow(1", "(@)sign")
+PRODUCTS = ("lerp", "fma", "mad", "dot", "mul(", "cross", "reflect", "determinant", "pow(abs")
 LANES = "xyzw"
 
 
@@ -35,12 +38,13 @@ class Variable:
 
 class Callable:
     """Something that can be called: its parameters, in order, are the parts of the call."""
-    def __init__(self, name, params, result, cost=1, text=None, uses=None, again=True, frozen=False):
+    def __init__(self, name, params, result, cost=1, text=None, uses=None, again=True, frozen=False, degree=1):
         self.name, self.params, self.result, self.cost = name, params, result, cost
         self.text = text or f"{name}({', '.join('$' * len(params))})"
         self.uses = uses or (name,)
         self.again = again                    # its derivative may be differentiated again
         self.frozen = frozen                  # the call is constant for derivatives: frozen in the reference
+        self.degree = degree                  # of its results in its arguments
 
 
 class Expressions:
@@ -118,9 +122,31 @@ class Expressions:
         """Something is constant for derivatives here: differences need the reference, and it is not differentiated again."""
         self.frozen, self.scope.again = True, False
 
+    # ---- growth: powers of powers would soon be too large for differences to see anything
+
+    def degree(self, node):
+        """How fast a value grows with the variables in it: 0 bounded, 1 linear, 2 a product."""
+        inner = [self.degree(part) for part in node.parts if not isinstance(part, list)]
+        if node.call:
+            return self.degrees.get(node.call, 1) * max([1, *inner])
+        if node.text.startswith(SLOW):
+            return 0
+        if "*" in node.text or node.text.startswith(PRODUCTS):
+            return sum(inner) * (3 if node.text.startswith("determinant") else 1)
+        return max([1 if node.uses else 0, *inner])
+
+    def tame(self, node):
+        if node.type[0] not in ("real", "vec", "mat") or self.degree(node) < 2 or self.chance(0.05):
+            return node
+        return Node(self.pick(BOUNDED), [node], node.type)
+
     # ---- values by type
 
     def value(self, type, depth):
+        """A value to be kept, passed or returned."""
+        return self.tame(self.untamed(type, depth))
+
+    def untamed(self, type, depth):
         kind = type[0]
         if kind == "real":
             return self.real(depth)
@@ -140,13 +166,9 @@ class Expressions:
 
     def constant_value(self, type, depth):
         """A value that carries no derivative."""
-        if self.may_freeze and self.chance(0.6):
+        if self.may_freeze and type[0] in ("real", "vec", "mat") and self.chance(0.6):
             self.freeze()
-            node, _ = self.place(type)
-            if type == REAL or node is None:
-                node = self.value(type, depth)
-            if type[0] != "arr":
-                return Node("detach($)", [node], type, reference="frozen($)")
+            return Node("detach($)", [self.value(type, depth)], type, reference="frozen($)")
         node, _ = self.place(type, constant=True)
         if node and self.chance(0.5):
             return node
@@ -175,7 +197,7 @@ class Expressions:
         roll = self.rng.random()
         if depth <= 0 or roll < 0.2:
             node, _ = self.place(REAL)
-            return node if node and self.chance(0.85) else self.number()
+            return node if node and self.chance(0.92) else self.number()
         if roll < 0.5:
             return self.form(ARITHMETIC, depth, self.real, REAL)
         if roll < 0.68:
@@ -198,6 +220,24 @@ class Expressions:
             return Node("($ = $)", [node, self.real(depth - 1)], REAL) if node else self.real(depth - 1)
         return self.guarded(depth)
 
+    def mixture(self, type):
+        """A value that depends on many variables: what was computed must show."""
+        if type[0] == "vec":
+            return Node(f"{type_text(type)}({', '.join('$' * type[1])})", [self.mixture(REAL) for _ in range(type[1])], type)
+        if type != REAL:
+            return self.value(type, 2)
+        terms = []
+        for variable in self.shuffled(self.scope.variables)[:7]:
+            paths = list(self.paths(variable.type, REAL))
+            if paths:
+                node = Node(variable.text, type=variable.type, uses=(variable.name,))
+                for step in self.pick(paths):
+                    node = self.step(node, step, REAL)
+                terms.append(node)
+        forms = ["$", "0.7~ * $", "sin($)", "$ * 1.3~", "tanh($)"]
+        text = " + ".join(self.pick(forms) for _ in terms)
+        return Node(f"({text} + $)", [*terms, self.real(2)], REAL) if terms else self.real(3)
+
     def guarded(self, depth):
         """The side not taken is not a number."""
         node, _ = self.place(REAL)
@@ -210,7 +250,8 @@ class Expressions:
         return Node(text, parts, REAL)
 
     def ternary(self, type, depth):
-        node = Node("($ ? $ : $)", [self.test(depth - 1), self.value(type, depth - 1), self.value(type, depth - 1)], type)
+        sides = [self.untamed(type, depth - 1) for _ in range(2)]
+        node = Node("($ ? $ : $)", [self.test(depth - 1), *sides], type)
         if type[0] in ("real", "vec") and self.chance(0.15):
             node.text = "select($, $, $)"
         return node
@@ -339,13 +380,15 @@ class Expressions:
 
     def test(self, depth):
         form = self.rng.randrange(10)
-        x, i = lambda: self.real(depth), lambda: self.integer(depth)
+        variable, _ = self.place(REAL if form < 4 else INT)     # a comparison of constants decides nothing
         if form < 4:
-            return Node(self.pick(["$ < $", "$ > $", "$ >= $", "$ <= $"]), [x(), x()], BOOL)
+            text = self.pick(["$ < $", "$ > $", "$ >= $", "$ <= $"])
+            return Node(text, [variable or self.real(depth), self.real(depth)], BOOL)
+        left, right = variable or self.integer(depth), self.integer(depth)
         if form < 6:
-            return Node(self.pick(["$ < $", "$ == $", "$ != $", "$ >= $"]), [i(), i()], BOOL)
+            return Node(self.pick(["$ < $", "$ == $", "$ != $", "$ >= $"]), [left, right], BOOL)
         if form < 8 or depth <= 0:
-            return Node(f"($ & {self.pick([1, 1, 2, 3])}) {self.pick(['==', '!='])} 0", [i()], BOOL)
+            return Node(f"(($ + $) & {self.pick([1, 1, 2, 3])}) {self.pick(['==', '!='])} 0", [left, right], BOOL)
         if form == 8:
             return Node(self.pick(["($ && $)", "($ || $)"]), [self.test(depth - 1), self.test(depth - 1)], BOOL)
         return Node("!($)", [self.test(depth - 1)], BOOL)
@@ -357,10 +400,12 @@ class Expressions:
         scope = self.scope
         choices = [c for c in self.callables if (want is None or c.result == want) and scope.calls
                    and c.cost * scope.trips < 1500 and not (c.frozen and not self.may_freeze)]
-        if not choices:
+        if not choices or self.open_calls > 2:
             return None
         callee = self.pick(choices)
+        self.open_calls += 1
         parts = [self.argument(param) for param in callee.params]
+        self.open_calls -= 1
         if not all(parts):
             return None
         scope.cost += callee.cost * scope.trips

@@ -13,13 +13,15 @@ class Generator(Expressions, Statements, Patterns, Helpers):
     def __init__(self, seed):
         self.rng, self.seed = random.Random(seed), seed
         self.names, self.items, self.structs, self.callables = 0, [], {}, []
+        self.degrees = {}           # of callables, by name
         self.features = set()
         self.frozen, self.may_freeze = False, self.chance(0.25)
         self.single = self.chance(0.12)
-        self.order = 0
+        self.order = 0              # derivatives of derivatives so far
+        self.open_calls = 0         # calls in arguments of calls
         self.scope = Scope(VOID, [])
         self.productions = [
-            (12, self.declare_variable), (22, self.assign), (7, self.assign_whole), (9, self.assign_compound), (5, self.assign_swizzle),
+            (12, self.declare_variable), (17, self.assign), (6, self.assign_whole), (15, self.assign_compound), (5, self.assign_swizzle),
             (3, self.assign_twice), (3, self.change_integer), (2, self.post_increment), (4, self.copy_field), (6, self.call_statement),
             (6, self.leave_if), (9, self.branch), (4, self.switch), (16, self.loop), (1, self.network), (1.5, self.exit_two_deep),
             (2, self.carried_struct), (1.5, self.same_twice), (1, self.remainder), (1, self.running_vector), (0.4, self.deferred),
@@ -99,12 +101,12 @@ class Generator(Expressions, Statements, Patterns, Helpers):
 
     # ---- functions
 
-    def header(self, limit=4):
+    def header(self, limit=4, least=1):
         result = self.random_type() if self.chance(0.45) else REAL
         if self.chance(0.12):
             result = VOID
         params, budget = [], MOST_LEAVES
-        for k in range(self.rng.randint(1, limit)):
+        for k in range(self.rng.randint(least, limit)):
             type = self.random_type()
             dir = self.rng.choices(["in", "inout", "out"], [6, 3, 1])[0]
             if self.leaves(type) > budget // 2:
@@ -129,7 +131,7 @@ class Generator(Expressions, Statements, Patterns, Helpers):
         body = []
         outs = [p for p in params if p.dir == "out"]
         scope.returns = not (late and outs)
-        set_outs = lambda: [Node(f"{p.name} = $;", [self.value(p.type, 1)], uses=(p.name,)) for p in outs]
+        set_outs = lambda: [Node(f"{p.name} = $;", [self.value(p.type, 1)], declares=(p.name,)) for p in outs]
         if not late:
             scope.calls = not recursive
             body += set_outs()
@@ -157,5 +159,5 @@ class Generator(Expressions, Statements, Patterns, Helpers):
             make()
             if len(self.callables) > before:
                 self.note(make.__name__.replace("_", " "))
-        self.items.append(self.function("f", self.header()))
+        self.items.append(self.function("f", self.header(5, 2)))
         return Program(self.seed, self.items, dict(self.structs), self.frozen, self.single)

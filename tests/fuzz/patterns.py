@@ -11,20 +11,21 @@ class Patterns:
         if self.scope.trips * n * n > 100 or self.scope.depth > 2:
             return None
         fill = Node(f"for (int {i} = 0; {i} < {n * n}; {i}++) {w}[{i}] = sin($ * @({i} + 1));", [self.real(1)], binds=(i,),
-                    uses=(w,))
+                    uses=(f"{w} unset",), declares=(w,))
         hidden = Node(f"{declarator(('arr', REAL, n), h)} = {{ {', '.join('$' * n)} }};", [self.real(1) for _ in range(n)],
                       declares=(h,))
         inner = Node(f"for (int {j} = 0; {j} < {n}; {j}++) sum += {w}[{i} * {n} + {j}] * {h}[{j}];", binds=(j,),
                      uses=(w, h, i))
         body = [Node("@ sum = $;", [self.real(1)], declares=("sum",)), inner,
                 Node(f"{o}[{i}] = tanh(sum);", uses=(o, i, "sum"))]
-        over = Node(f"for (int {i} = 0; {i} < {n}; {i}++) #", [body], binds=(i, "<break>", "<continue>"))
-        arrays = [Node(f"{declarator(('arr', REAL, n * n), w)};", declares=(w,)), fill, hidden,
-                  Node(f"{declarator(('arr', REAL, n), o)};", declares=(o,))]
+        over = Node(f"for (int {i} = 0; {i} < {n}; {i}++) #", [body], binds=(i, o, "<break>", "<continue>"), uses=(f"{o} unset",),
+                    declares=(o,))
+        arrays = [Node(f"{declarator(('arr', REAL, n * n), w)};", declares=(f"{w} unset",)), fill, hidden,
+                  Node(f"{declarator(('arr', REAL, n), o)};", declares=(f"{o} unset",))]
         if self.chance(0.5):    # the layer feeds itself
             k = self.fresh("k")
             back = Node(f"{h} = {o};", uses=(h, o))
-            over = Node(f"for (int {k} = 0; {k} < 2; {k}++) #", [[over, back]], binds=(k, "<break>", "<continue>"))
+            over = Node(f"for (int {k} = 0; {k} < 2; {k}++) #", [[over, back]], binds=(k, "<break>", "<continue>"), declares=(o,))
         self.scope.variables += [Variable(o, ("arr", REAL, n)), Variable(w, ("arr", REAL, n * n))]
         return arrays + [over]
 
@@ -62,7 +63,7 @@ class Patterns:
                     place = Node(f"{name}.{field.name}", type=field.type, uses=(name, f"{struct.name}.{field.name}"))
                     for step in path:
                         place = self.step(place, step, REAL)
-                    body.append(Node("$ = $;", [place, self.bounded(self.real(2))]))
+                    body.append(Node("$ = $;", [place, self.tame(self.real(2))]))
             if self.chance(0.5):
                 body += self.block(1)
         return [declared, Node(f"for (int {i} = 0; {i} < 4; {i}++) #", [body], binds=(i, "<break>", "<continue>"))]
@@ -95,15 +96,15 @@ class Patterns:
         name = declared.declares[0]
         i, variable = self.index_variable("int", 0, n - 1)
         with self.inside([variable], n, True):
-            body = [Node(f"{name}[{i}] = $;", [self.bounded(self.real(2))], uses=(name, i)),
-                    Node(f"{name} = $ * {name}.{'yx' if n == 2 else 'zxy'};", [self.bounded(self.real(1))], uses=(name,))]
+            body = [Node(f"{name}[{i}] = $;", [self.tame(self.real(2))], uses=(name, i)),
+                    Node(f"{name} = $ * {name}.{'yx' if n == 2 else 'zxy'};", [self.tame(self.real(1))], uses=(name,))]
             if self.scope.result == ("vec", n) and self.scope.returns:
                 body.append(Node("if ($) #", [self.test(1), [Node(f"return {name};", uses=(name,))]]))
         return [declared, Node(f"for (int {i} = 0; {i} < {n}; {i}++) #", [body], binds=(i, "<break>", "<continue>"))]
 
     def deferred(self):
         place, _ = self.place(REAL, write=True, constant=False)
-        return [Node("defer { $ = $; }", [place, self.bounded(self.real(1))])] if place else None
+        return [Node("defer { $ = $; }", [place, self.tame(self.real(1))])] if place else None
 
     def tuple_value(self):
         name = self.fresh("t")
@@ -119,7 +120,7 @@ class Patterns:
             return None
         declared = Node(f"Optional<@> {name} = none;", declares=(name,))
         with self.inside([Variable(inner, REAL, False)]):
-            use = Node("$ = $;", [place, self.bounded(self.real(2))])
+            use = Node("$ = $;", [place, self.tame(self.real(2))])
         return [declared, Node(f"if ($) {name} = $;", [self.test(1), self.real(2)], uses=(name,)),
                 Node(f"if (let {inner} = {name}) #", [[use]], uses=(name,), binds=(inner,))]
 
@@ -129,6 +130,7 @@ class Helpers:
 
     def add_callable(self, callee):
         self.callables.append(callee)
+        self.degrees[callee.name] = callee.degree
 
     def plain_function(self):
         name = self.fresh("g")
@@ -178,7 +180,7 @@ class Helpers:
         if form == 0:
             self.items.append(Text(f"[Differentiable]\nT {name}<T : IFloat>(T a, T b)\n"
                                    "{\n    T c = a * b;\n    if (a < b) c = c + a * T(0.5);\n    return c * b - a;\n}\n", (name,)))
-            self.add_callable(Callable(name, p(REAL, "a", "b"), REAL))
+            self.add_callable(Callable(name, p(REAL, "a", "b"), REAL, degree=3))
         elif form == 1:
             self.items.append(Text(f"[Differentiable]\nT {name}<T : __BuiltinFloatingPointType, let N : int>(vector<T, N> a, T b)\n"
                                    "{\n    T s = T(0);\n    for (int i = 0; i < N; i++) s += a[i] * sin(b + s);\n    return s;\n}\n",
@@ -200,7 +202,7 @@ class Helpers:
             self.items.append(Text(f"[Differentiable]\n@ {name}(@ x, @ y)\n{{\n    {box}<@> s = {{ x, y }};\n    s.a = s.b;\n"
                                    f"    {box}<@2> v = {{ @2(x, y), @2(y, s.join(x)) }};\n    return s.join(y) * v.join(v.a).y;\n}}\n",
                                    (name,), (box,)))
-            self.add_callable(Callable(name, p(REAL, "x", "y"), REAL, 4))
+            self.add_callable(Callable(name, p(REAL, "x", "y"), REAL, 4, degree=5))
 
     def custom_derivative(self):
         """Functions with derivatives written by hand, and right."""
@@ -236,7 +238,7 @@ class Helpers:
         params[-1].constant = params[-1].type == INT
         attributes = f"[ForwardDerivative({n}_f)]\n[BackwardDerivative({n}_b)]\n"
         self.items.append(Text(attributes + text, (n,)))
-        self.add_callable(Callable(n, params, result, 2, again=bool(mark)))
+        self.add_callable(Callable(n, params, result, 2, again=bool(mark), degree=2))
 
     def substitute(self):
         """A primal substitute that computes the same."""
@@ -277,7 +279,7 @@ class Helpers:
             return
         self.items.append(Text(text, (n,), uses))
         params = [Param("in", REAL, "k", not carries), Param("in", REAL, "x"), Param("in", INT, "which", True)]
-        self.add_callable(Callable(n, params, REAL, 60, again=self.chance(0.3)))
+        self.add_callable(Callable(n, params, REAL, 60, again=self.chance(0.3), degree=2))
 
     def dispatch(self, name, a, b, n, carries):
         head = f"[Differentiable]\n@ {n}({'' if carries else 'no_diff '}@ k, @ x, int which)\n{{\n"
@@ -325,7 +327,7 @@ class Helpers:
         self.items.append(Text(f"[Differentiable]\n@ {n}({head})\n{{\n{body}}}\n", (n,), callee.uses))
         again = self.order < 2 and self.chance(0.3)
         self.order += 1
-        self.add_callable(Callable(n, params, REAL, callee.cost * 8, again=again))
+        self.add_callable(Callable(n, params, REAL, callee.cost * 8, again=again, degree=3))
 
 
 def rename_uses(node, names):

@@ -1,7 +1,7 @@
 """The generator's statements: declarations, assignments, branches, and every form of loop."""
 import contextlib
 
-from expressions import BOUNDED, LANES, Variable
+from expressions import LANES, Variable
 from tree import BOOL, INT, REAL, VOID, Node, declarator, is_differentiable_type, type_text
 
 INDEX_TYPES = ["int"] * 12 + ["uint", "int8_t", "uint8_t", "int16_t", "uint16_t", "int64_t", "uint64_t"]
@@ -81,11 +81,9 @@ class Statements:
         with self.inside([Variable(i, INT, False, False, 0, type[2] - 1)], type[2], True):
             value = self.value(type[1], 2)
         self.scope.variables = before + [Variable(name, type)]
-        fill = Node(f"for (int {i} = 0; {i} < {type[2]}; {i}++) {name}[{i}] = $;", [value], uses=(name,), binds=(i,))
-        return [Node(f"{declarator(type, name)};", declares=(name,), uses=tuple(self.type_names(type))), fill]
-
-    def bounded(self, node):
-        return Node(self.pick(BOUNDED), [node], node.type) if self.scope.loops and self.chance(0.5) else node
+        fill = Node(f"for (int {i} = 0; {i} < {type[2]}; {i}++) {name}[{i}] = $;", [value], uses=(f"{name} unset",), binds=(i,),
+                    declares=(name,))
+        return [Node(f"{declarator(type, name)};", declares=(f"{name} unset",), uses=tuple(self.type_names(type))), fill]
 
     def assign(self):
         place, constant = self.place(REAL, write=True)
@@ -93,7 +91,7 @@ class Statements:
             return None
         if constant:
             return [Node("$ = $;", [place, self.constant_value(REAL, 1)])]
-        return [Node("$ = $;", [place, self.bounded(self.real(3))])]
+        return [Node("$ = $;", [place, self.tame(self.real(3))])]
 
     def assign_whole(self):
         """A vector, a row, a struct, an array at once."""
@@ -101,7 +99,7 @@ class Statements:
         if not place or (constant and place.type[0] == "arr"):
             return None
         value = self.target_value(place.type, constant, 2)
-        return [Node("$ = $;", [place, self.bounded(value) if place.type[0] == "vec" and not constant else value])]
+        return [Node("$ = $;", [place, value])]
 
     def assign_compound(self):
         type = self.pick([REAL, REAL, REAL, ("vec", self.rng.randint(2, 4))])
@@ -124,12 +122,12 @@ class Statements:
             return None
         lanes = self.rng.sample(LANES[:n], self.rng.randint(2, n))
         operator = self.pick(["=", "=", "=", "+=", "*="])
-        value = self.bounded(self.vector(len(lanes), 2))
+        value = self.tame(self.vector(len(lanes), 2))
         return [Node(f"$.{''.join(lanes)} {operator} $;", [place, value])]
 
     def assign_twice(self):
         """An element is read, overwritten and read again; through a moving index."""
-        arrays = [v for v in self.scope.variables if v.type[0] == "arr" and v.type[1] == REAL and v.writable]
+        arrays = [v for v in self.scope.variables if v.type[0] == "arr" and v.type[1] == REAL and v.writable and not v.constant]
         if not arrays:
             return None
         a = self.pick(arrays)
@@ -142,8 +140,8 @@ class Statements:
         first = self.declare(REAL, Node("($ * $)", [element(), self.real(1)], REAL))
         name = first.declares[0]
         again = Node(f"(sin({name}) + $)", [element()], REAL, uses=(name,))
-        return [first, Node("$ = $;", [element(), self.bounded(again)]),
-                Node("$ += $;", [element(), Node(f"$ * {name}", [element()], REAL, uses=(name,))])]
+        return [first, Node("$ = $;", [element(), self.tame(again)]),
+                Node("$ += $;", [element(), Node(f"$ * sin({name})", [element()], REAL, uses=(name,))])]
 
     def change_integer(self):
         places = [v for v in self.scope.variables if v.type == INT and v.writable]
@@ -159,11 +157,11 @@ class Statements:
     def post_increment(self):
         """The index changes in the very expression that uses it."""
         ints = [v for v in self.scope.variables if v.type == INT and v.writable]
-        arrays = [v for v in self.scope.variables if v.type[0] == "arr" and v.type[1] == REAL and v.writable]
+        arrays = [v for v in self.scope.variables if v.type[0] == "arr" and v.type[1] == REAL and v.writable and not v.constant]
         if not ints or not arrays:
             return None
         k, a = self.pick(ints), self.pick(arrays)
-        return [Node(f"{a.name}[uint({k.name}++) % {a.type[2]}] {self.pick(['+=', '*=', '='])} $;", [self.bounded(self.real(2))],
+        return [Node(f"{a.name}[uint({k.name}++) % {a.type[2]}] {self.pick(['+=', '*=', '='])} $;", [self.tame(self.real(2))],
                      uses=(k.name, a.name))]
 
     def copy_field(self):
@@ -197,7 +195,7 @@ class Statements:
         if scope.continues:
             choices += [Node("continue;", uses=("<continue>",))] * 2
         choices += [Node(f"break {label};", uses=(label,)) for label in scope.labels]
-        if scope.returns:
+        if scope.returns and (scope.loops or self.chance(0.4)):
             choices.append(None)
         if not choices:
             return None
@@ -206,7 +204,7 @@ class Statements:
     def return_statement(self):
         if self.scope.result == VOID:
             return Node("return;")
-        return Node("return $;", [self.value(self.scope.result, 2)])
+        return Node("return $;", [self.tame(self.mixture(self.scope.result)) if self.chance(0.6) else self.value(self.scope.result, 2)])
 
     def leave_if(self):
         jump = self.leave()
@@ -237,7 +235,7 @@ class Statements:
             heads.insert(self.rng.randint(0, len(heads)), "default:")
         if self.chance(0.2):
             heads[0] = "case 7: " + heads[0]
-        text, parts = "switch ($)\n{ ", [Node("($ & 3)", [self.integer(2)])]
+        text, parts = "switch ($) { ", [Node("($ & 3)", [self.integer(2)])]
         for head in heads:
             with self.inside(breaks=True):
                 body = self.block(self.rng.randint(1, 2))
@@ -274,7 +272,7 @@ class Statements:
     def keep_last(self, body):
         """A value of the last iteration, used after the loop."""
         place, _ = self.place(REAL, write=True, constant=False)
-        return body + [Node("$ = $;", [place, self.bounded(self.real(1))])] if place else body
+        return body + [Node("$ = $;", [place, self.tame(self.real(1))])] if place else body
 
     def make_loop(self, text, parts, label, binds=(), uses=(), known=False):
         attribute = ""

@@ -205,7 +205,7 @@ def function_is_sound(function, known):
     body = function.body
     if function.result != VOID and not (body and body[-1].text.startswith("return")):
         return False
-    return block_is_sound(body, known | {param.name for param in function.params})
+    return block_is_sound(body, known | {param.name for param in function.params if param.dir != "out"})
 
 
 def block_is_sound(block, known):

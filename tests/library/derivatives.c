@@ -1,196 +1,159 @@
-/* The derivative rules of the prelude, against quotients of differences. The first half of the inputs is the point, the second
- * half the direction in which it moves; y is the value, z how it changes. Where a function is not smooth nearby, or the
- * quotient is not good enough, anything goes: tests/library/rules.slang has such points. */
+/* Derivatives of library functions, against quotients of differences. They are made from the cases of the functions themselves:
+ * after the inputs that say at which point, as many say in which direction it moves. y is the value, z how it changes; in
+ * reverse mode of a weighted sum of the components. Where the function is not smooth nearby, or has no value, anything
+ * goes: tests/library has programs for such points. */
 #include "reference.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef void (*Function)(int n, const Real *x, Real *y);
+/* ---- quotients */
 
-typedef struct Row {
-    const char *name; /* of the rule, without __d_ */
-    const char *code; /* NULL: a call of the rule with all arguments */
-    int arity;
-    Function function;
-    int ninputs, noutputs; /* shapes by number: 0 scalars, 2..4 vectors, 22, 33, 44 matrices */
-} Row;
+enum { STEPS = 3 };
+static const Real steps[STEPS] = {1e-5L, 3e-6L, 7e-8L};
 
-#define UNARY(name, expression)                                                                              \
-    static void f_##name(int n, const Real *v, Real *y) {                                                    \
-        (void)n;                                                                                             \
-        Real x = v[0];                                                                                       \
-        *y = expression;                                                                                     \
-    }
-#define BINARY(name, expression)                                                                             \
-    static void f_##name(int n, const Real *v, Real *y) {                                                    \
-        (void)n;                                                                                             \
-        *y = expression;                                                                                     \
-    }
-UNARY(sin, sinl(x))
-UNARY(cos, cosl(x))
-UNARY(tan, tanl(x))
-UNARY(asin, asinl(x))
-UNARY(acos, acosl(x))
-UNARY(atan, atanl(x))
-UNARY(sinh, sinhl(x))
-UNARY(cosh, coshl(x))
-UNARY(tanh, tanhl(x))
-UNARY(asinh, asinhl(x))
-UNARY(acosh, acoshl(x))
-UNARY(atanh, atanhl(x))
-UNARY(exp, expl(x))
-UNARY(exp2, exp2l(x))
-UNARY(log, logl(x))
-UNARY(log2, log2l(x))
-UNARY(log10, log10l(x))
-UNARY(sqrt, sqrtl(x))
-UNARY(floor, floorl(x))
-UNARY(ceil, ceill(x))
-UNARY(round, rintl(x))
-UNARY(trunc, truncl(x))
-UNARY(abs, fabsl(x))
-UNARY(rcp, 1 / x)
-UNARY(rsqrt, 1 / sqrtl(x))
-UNARY(saturate, fminl(fmaxl(x, 0), 1))
-UNARY(modf, x - truncl(x))
-UNARY(ldexp, x * 8)
-BINARY(atan2, atan2l(v[0], v[1]))
-BINARY(pow, powl(v[0], v[1]))
-BINARY(min, fminl(v[0], v[1]))
-BINARY(max, fmaxl(v[0], v[1]))
-BINARY(copysign, copysignl(v[0], v[1]))
-BINARY(clamp, fminl(fmaxl(v[0], v[1]), v[2]))
-
-static void f_length(int n, const Real *v, Real *y) {
-    Real sum = 0;
-    for (int i = 0; i < n; i++) sum += v[i] * v[i];
-    *y = sqrtl(sum);
+static int moving_lanes(const Case *primal) {
+    int n = 0;
+    for (int i = 0; i < primal->nins; i++) n += shape_lanes(primal->ins[i]);
+    return n;
 }
 
-static void f_normalize(int n, const Real *v, Real *y) {
-    Real length;
-    f_length(n, v, &length);
-    for (int i = 0; i < n; i++) y[i] = v[i] / length;
-}
-
-static void f_inverse(int n, const Real *v, Real *y) { invert(v, n == 4 ? 2 : n == 9 ? 3 : 4, y); }
-
-#define RULE(name, arity)                                                                                    \
-    { #name, NULL, arity, f_##name, 0, 0 }
-#define WITH(name, code, ins, out)                                                                           \
-    { #name, code, 1, f_##name, ins, out }
-static const Row rows[] = {
-    RULE(sin, 1),
-    RULE(cos, 1),
-    RULE(tan, 1),
-    RULE(asin, 1),
-    RULE(acos, 1),
-    RULE(atan, 1),
-    RULE(sinh, 1),
-    RULE(cosh, 1),
-    RULE(tanh, 1),
-    RULE(asinh, 1),
-    RULE(acosh, 1),
-    RULE(atanh, 1),
-    RULE(exp, 1),
-    RULE(exp2, 1),
-    RULE(log, 1),
-    RULE(log2, 1),
-    RULE(log10, 1),
-    RULE(sqrt, 1),
-    RULE(floor, 1),
-    RULE(ceil, 1),
-    RULE(round, 1),
-    RULE(trunc, 1),
-    RULE(abs, 1),
-    RULE(rcp, 1),
-    RULE(rsqrt, 1),
-    RULE(saturate, 1),
-    RULE(atan2, 2),
-    RULE(pow, 2),
-    RULE(min, 2),
-    RULE(max, 2),
-    RULE(copysign, 2),
-    RULE(clamp, 3),
-    WITH(modf,
-         "var whole = diffPair(a); let p = __d_modf(diffPair(a, b), whole); y = p.p; z = p.d + whole.d;", 0,
-         0),
-    WITH(ldexp, "let p = __d_ldexp(diffPair(a, b), 3); y = p.p; z = p.d;", 0, 0),
-    WITH(length, "let p = __d_length(diffPair(a, b)); y = p.p; z = p.d;", 2, 0),
-    WITH(length, "let p = __d_length(diffPair(a, b)); y = p.p; z = p.d;", 4, 0),
-    WITH(normalize, "let p = __d_normalize(diffPair(a, b)); y = p.p; z = p.d;", 2, 2),
-    WITH(normalize, "let p = __d_normalize(diffPair(a, b)); y = p.p; z = p.d;", 3, 3),
-    WITH(inverse, "let p = __d_inverse(diffPair(a, b)); y = p.p; z = p.d;", 22, 22),
-    WITH(inverse, "let p = __d_inverse(diffPair(a, b)); y = p.p; z = p.d;", 33, 33),
-    WITH(inverse, "let p = __d_inverse(diffPair(a, b)); y = p.p; z = p.d;", 44, 44),
-};
-
-static void move(int n, const Real *x, const Real *direction, Real step, Real *out) {
-    for (int i = 0; i < n; i++) out[i] = x[i] + step * direction[i];
-}
-
-/* By how much errors grow in an inverse, about. */
-static Real condition(int n, const Real *in, const Real *out) {
-    Real most = 0, most_out = 0;
-    for (int i = 0; i < n; i++) most = fmaxl(most, fabsl(in[i])), most_out = fmaxl(most_out, fabsl(out[i]));
-    return 1 + (Real)n * most * most_out;
-}
-
-/* Two steps of different size: how much they disagree tells how good the quotients are. */
-static void compute(const Case *c, const Real *in, Real *out, Real *scale) {
-    const Row *row = c->row;
-    int n = 0, m = shape_lanes(c->outs[0]);
-    for (int i = 0; i < c->nins; i++) n += shape_lanes(c->ins[i]);
-    n /= 2;
-    Real quotients[2][MAX_LANES], steps[2] = {1e-5L, 3e-6L};
-    row->function(n, in, out);
-    for (int k = 0; k < 2; k++) {
-        Real point[MAX_LANES], above[MAX_LANES], below[MAX_LANES];
-        move(n, in, in + n, steps[k], point);
-        row->function(n, point, above);
-        move(n, in, in + n, -steps[k], point);
-        row->function(n, point, below);
-        for (int i = 0; i < m; i++) quotients[k][i] = (above[i] - below[i]) / (2 * steps[k]);
-    }
-    Real sensitivity = row->function == f_inverse ? condition(n, in, out) : 1;
-    for (int i = 0; i < m; i++) {
-        Real a = quotients[0][i], b = quotients[1][i], size = fmaxl(fabsl(a), 1) * sensitivity;
-        out[m + i] = b + (b - a) * 0.09L / 0.91L; /* as the square of the step goes to zero */
-        scale[m + i] = size;
-        scale[i] = sensitivity > 1 ? fabsl(out[i]) + sensitivity : 0;
-        if (!(fabsl(a - b) < 1e-4L * size) || isnan(out[i])) scale[i] = scale[m + i] = INFINITY;
-    }
-}
-
-static Shape shape_of(Kind kind, int number) { return (Shape){kind, number / 10, number % 10}; }
-
-static void write_call(Case *c, const Row *row) {
-    static const char *const arguments[] = {"", "diffPair(a, b)", "diffPair(a, c), diffPair(b, d)",
-                                            "diffPair(a.x, b.x), diffPair(a.y, b.y), diffPair(a.z, b.z)"};
-    if (row->code) snprintf(c->code, sizeof c->code, "%s", row->code);
-    else
-        snprintf(c->code, sizeof c->code, "let p = __d_%s(%s); y = p.p; z = p.d;", row->name,
-                 arguments[row->arity]);
-}
-
-void add_derivative_cases(AddCase add, void *user) {
-    for (int kind = KIND_float; kind <= KIND_double; kind++)
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            const Row *row = &rows[i];
-            Case c = {.name = row->name,
-                      .nouts = 2,
-                      .pool = POOL_tame,
-                      .compute = compute,
-                      .row = row,
-                      .any_zero = true};
-            c.nins = row->arity == 2 ? 4 : 2;
-            for (int k = 0; k < c.nins; k++)
-                c.ins[k] = shape_of((Kind)kind, row->arity == 3 ? 3 : row->ninputs);
-            c.outs[0] = c.outs[1] = shape_of((Kind)kind, row->noutputs);
-            c.tolerance = kind == KIND_float ? 400 : 5e7L;
-            write_call(&c, row);
-            add(user, &c);
+static void move(const Case *primal, const Real *in, const Real *direction, Real step, Real *out) {
+    int lane = 0, moved = 0;
+    for (int i = 0; i < primal->nins; i++)
+        for (int k = 0; k < shape_lanes(primal->ins[i]); k++, lane++) {
+            bool moves = kind_is_float(primal->ins[i].kind);
+            out[lane] = in[lane] + (moves ? step * direction[moved] : 0);
+            moved += moves;
         }
+}
+
+/* What a component counts in the sum that is differentiated in reverse. */
+static Real weight(int lane) { return 1 + 0.25L * (Real)lane; }
+
+static void value_at(const Case *c, const Case *primal, const Real *in, Real *out) {
+    Real all[MAX_LANES], scale[MAX_LANES] = {0};
+    primal->compute(primal, in, all, scale);
+    int lanes = shape_lanes(primal->outs[0]);
+    if (!c->weighted) memcpy(out, all, (size_t)lanes * sizeof *out);
+    else *out = 0;
+    for (int i = 0; i < lanes && c->weighted; i++) *out += weight(i) * all[i];
+}
+
+/* Steps of different size: how much they disagree tells how good the quotients are. */
+static void compute(const Case *c, const Real *in, Real *out, Real *scale) {
+    Case primal = *(const Case *)c->row;
+    for (int i = 0; i < primal.nins; i++)
+        if (kind_is_float(primal.ins[i].kind))
+            primal.ins[i].kind = KIND_double; /* for those that round on the way */
+    const Real *direction = in + moving_lanes(&primal);
+    Real quotients[STEPS][MAX_LANES];
+    int lanes = shape_lanes(c->outs[0]);
+    value_at(c, &primal, in, out);
+    for (int k = 0; k < STEPS; k++) {
+        Real point[MAX_LANES], above[MAX_LANES], below[MAX_LANES];
+        move(&primal, in, direction, steps[k], point);
+        value_at(c, &primal, point, above);
+        move(&primal, in, direction, -steps[k], point);
+        value_at(c, &primal, point, below);
+        for (int i = 0; i < lanes; i++) quotients[k][i] = (above[i] - below[i]) / (2 * steps[k]);
+    }
+    for (int i = 0; i < lanes; i++) {
+        Real a = quotients[0][i], b = quotients[1][i], least = quotients[2][i],
+             size = fmaxl(fmaxl(fabsl(a), fabsl(out[i])), 1);
+        out[lanes + i] = b + (b - a) * 0.09L / 0.91L; /* as the square of the step goes to zero */
+        scale[i] = scale[lanes + i] = 8 * size;
+        if (!(fabsl(a - b) + fabsl(a - least) < 1e-5L * size) || isnan(out[i]) || size > 1e3L)
+            scale[i] = scale[lanes + i] = INFINITY;
+    }
+}
+
+/* ---- code */
+
+/* Appends to the code of a case. */
+static void add_text(Case *c, const char *format, const char *a, char b, char d) {
+    size_t length = strlen(c->code);
+    snprintf(c->code + length, sizeof c->code - length, format, a, b, d);
+}
+
+static bool moves(const Case *primal, int input) { return kind_is_float(primal->ins[input].kind); }
+
+/* fwd_diff(f)(diffPair(a, d), b, diffPair(c, e)) */
+static void write_forward(Case *c, const Case *primal) {
+    char direction = (char)('a' + primal->nins);
+    add_text(c, "let p = fwd_diff(%s)(", primal->name, 0, 0);
+    for (int i = 0; i < primal->nins; i++) {
+        add_text(c, "%s", i ? ", " : "", 0, 0);
+        if (moves(primal, i)) add_text(c, "diffPair(%s%c, %c)", "", (char)('a' + i), direction++);
+        else add_text(c, "%s%c", "", (char)('a' + i), 0);
+    }
+    add_text(c, "%s); y = p.p; z = p.d;", "", 0, 0);
+}
+
+static void write_reverse(Case *c, const Case *primal) {
+    char direction = (char)('a' + primal->nins), call[80];
+    static const char *const arguments[] = {"", "a", "a, b", "a, b, c"};
+    snprintf(call, sizeof call, "%s(%s)", primal->name, arguments[primal->nins]);
+    for (int i = 0; i < primal->nins; i++)
+        if (moves(primal, i)) add_text(c, "var p%s%c = diffPair(%c); ", "", (char)('a' + i), (char)('a' + i));
+    add_text(c, "let v = %s; ", call, 0, 0);
+    add_text(c, "bwd_diff(%s)(", primal->name, 0, 0);
+    for (int i = 0; i < primal->nins; i++)
+        add_text(c, moves(primal, i) ? "p%s%c, " : "%s%c, ", "", (char)('a' + i), 0);
+    add_text(c, "%sweights(v)); y = inner(v, weights(v)); z = ", "", 0, 0);
+    const char *plus = "";
+    for (int i = 0; i < primal->nins; i++) {
+        if (!moves(primal, i)) continue;
+        add_text(c, "%sinner(p%c.d, %c)", plus, (char)('a' + i), direction++);
+        plus = " + ";
+    }
+    add_text(c, "%s;", "", 0, 0);
+}
+
+/* ---- the cases */
+
+/* Where the function has a value, and a derivative. */
+static Pool pool_of(const char *name) {
+    static const char *const inside[] = {"asin", "acos", "atanh"};
+    static const char *const positive[] = {"acosh", "log", "log2", "log10", "sqrt", "rsqrt", "pow"};
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
+        if (strcmp(name, inside[i]) == 0) return POOL_unit;
+    for (size_t i = 0; i < sizeof positive / sizeof *positive; i++)
+        if (strcmp(name, positive[i]) == 0) return POOL_above;
+    return POOL_tame;
+}
+
+static bool can_derive(const Case *primal) {
+    Kind kind = primal->outs[0].kind;
+    if (primal->nouts != 1 || !isalpha((unsigned char)primal->name[0]) || kind < KIND_float) return false;
+    if (!isalpha((unsigned char)primal->code[4]) || !strchr(primal->code, '(')) return false;
+    if (kind == KIND_double && primal->ins[0].columns) return false; /* enough is enough */
+    if (primal->pool == POOL_wild && (primal->ins[0].columns == 2 || primal->ins[0].columns == 4))
+        return false;
+    return strcmp(primal->name, "conversion") != 0 && strcmp(primal->name, "bits") != 0;
+}
+
+void add_derivative_cases(const Case *primal, AddCase add, void *user) {
+    if (!can_derive(primal)) return;
+    Kind kind = primal->outs[0].kind;
+    for (int reverse = 0; reverse < 2; reverse++) {
+        Case c = {.name = primal->name,
+                  .nins = primal->nins,
+                  .nouts = 2,
+                  .pool = pool_of(primal->name),
+                  .row = primal};
+        memcpy(c.ins, primal->ins, sizeof c.ins);
+        for (int i = 0; i < primal->nins; i++)
+            if (moves(primal, i)) c.ins[c.nins++] = primal->ins[i];
+        c.outs[0] = c.outs[1] = reverse ? (Shape){kind, 0, 0} : primal->outs[0];
+        c.weighted = reverse;
+        c.any_zero = true;
+        c.compute = compute;
+        c.tolerance = kind == KIND_float ? 200 : 5e7L;
+        if (reverse) write_reverse(&c, primal);
+        else write_forward(&c, primal);
+        add(user, &c);
+    }
 }

@@ -17,6 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 KINDS = ["bool", "int8_t", "uint8_t", "int16_t", "uint16_t", "int", "uint", "int64_t", "uint64_t", "half", "float", "double"]
+POOLS = ["wild", "tame", "unit", "above"]
 ITEMS, CONSTANT_ITEMS, LANES = 1024, 12, 64  # as in reference.h
 CASES_PER_PROGRAM = 200
 SECONDS = 300
@@ -37,6 +38,15 @@ void put(int at, uint x) { put(at, (uint64_t)x); }
 void put(int at, uint16_t x) { put(at, (uint64_t)x); }
 void put(int at, uint8_t x) { put(at, (uint64_t)x); }
 void put(int at, bool x) { put(at, x ? 1 : 0); }
+T weights<T : __BuiltinFloatingPointType>(T like) { return T(1); }
+vector<T, N> weights<T : __BuiltinFloatingPointType, let N : int>(vector<T, N> like)
+{ vector<T, N> w; for (int i = 0; i < N; i++) w[i] = T(1) + T(0.25) * T(i); return w; }
+matrix<T, R, C> weights<T : __BuiltinFloatingPointType, let R : int, let C : int>(matrix<T, R, C> like)
+{ matrix<T, R, C> w; for (int i = 0; i < R; i++) for (int j = 0; j < C; j++) w[i][j] = T(1) + T(0.25) * T(i * C + j); return w; }
+T inner<T : __BuiltinFloatingPointType>(T a, T b) { return a * b; }
+T inner<T : __BuiltinFloatingPointType, let N : int>(vector<T, N> a, vector<T, N> b) { return dot(a, b); }
+T inner<T : __BuiltinFloatingPointType, let R : int, let C : int>(matrix<T, R, C> a, matrix<T, R, C> b)
+{ T sum = T(0); for (int i = 0; i < R; i++) sum += dot(a[i], b[i]); return sum; }
 """ % (ITEMS, LANES, ITEMS, LANES)
 
 
@@ -74,7 +84,7 @@ class Case:
     def body(self, item, at, value):
         """Statements that compute item number `item` and store it from index `at` on; `value` makes one input."""
         lines, used = [], {}
-        for name, shape in zip("abcd", self.ins):
+        for name, shape in zip("abcdef", self.ins):
             lanes = []
             for _ in range(shape.lanes):
                 lane = used[shape.kind] = used.get(shape.kind, -1) + 1
@@ -127,7 +137,8 @@ def make_program(cases, constants, inputs):
 
 
 class Suite:
-    def __init__(self, build, folder):
+    def __init__(self, build, folder, optimization="-O2"):
+        self.optimization = optimization
         self.slope, self.folder = Path(build).resolve() / "slope", Path(folder)
         self.reference = self.folder / "reference"
 
@@ -139,7 +150,7 @@ class Suite:
         if result.returncode:
             return result.stderr
         self.inputs = {}
-        for pool in ("wild", "tame"):
+        for pool in POOLS:
             words = subprocess.run([str(self.reference), "inputs", pool], capture_output=True, check=True).stdout
             (self.folder / pool).write_bytes(words)
             self.inputs[pool] = struct.unpack(f"<{len(words) // 8}Q", words)
@@ -187,16 +198,16 @@ class Suite:
 
 def programs_of(cases):
     """Cases split into programs, by pool; those of one type stay together."""
-    for pool in ("wild", "tame"):
+    for pool in POOLS:
         chosen = [case for case in cases if case.pool == pool]
         for i in range(0, len(chosen), CASES_PER_PROGRAM):
             yield f"{pool}_{i // CASES_PER_PROGRAM}", chosen[i:i + CASES_PER_PROGRAM]
 
 
-def run_library(build, names=(), jobs=None, folder=None):
+def run_library(build, names=(), jobs=None, folder=None, optimization="-O2"):
     """All cases on a build: how many passed, and a list of (name, what went wrong)."""
     with tempfile.TemporaryDirectory(prefix="slope-library-") as temporary:
-        suite = Suite(build, folder or temporary)
+        suite = Suite(build, folder or temporary, optimization)
         problem = suite.prepare()
         if problem:
             return 0, [("library/reference", problem)]

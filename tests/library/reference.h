@@ -2,7 +2,7 @@
  *
  * Every value is a long double here: it holds all values of half, float and double, and all integers of 64 bits, exactly. A
  * case is a piece of Slang with its inputs and outputs, and a C function that computes the outputs from the inputs.
- * run.py makes programs of the cases, and gives what they compute back to `reference check`. */
+ * library.py makes programs of the cases, and gives what they compute back to `reference check`. */
 #ifndef SLOPE_TESTS_REFERENCE_H
 #define SLOPE_TESTS_REFERENCE_H
 
@@ -43,13 +43,20 @@ Real unit_of(Kind kind, Real x);               /* the distance of values near x 
 Real from_transport(Kind kind, uint64_t word); /* as programs write them: double, or an integer of 64 bits */
 uint64_t to_transport(Kind kind, Real x);
 
-/* Inputs. The wild ones go through special values and the whole range, the tame ones are from -4 to 4. */
-typedef enum Pool { POOL_wild, POOL_tame } Pool;
+/* Inputs. The wild ones go through special values and the whole range; the others are between bounds. */
+typedef enum Pool {
+    POOL_wild,
+    POOL_tame /* -4 to 4 */,
+    POOL_unit /* 0 to 1 */,
+    POOL_above /* 1 to 5 */,
+    POOL_COUNT
+} Pool;
+const char *pool_name(Pool pool);
 Real pool_value(Kind kind, Pool pool, int item, int lane);
 
 /* ---- cases */
 
-enum { MAX_INS = 4, MAX_OUTS = 2, MAX_LANES = 64, ITEMS = 1024, CONSTANT_ITEMS = 12 };
+enum { MAX_INS = 6, MAX_OUTS = 2, MAX_LANES = 64, ITEMS = 1024, CONSTANT_ITEMS = 12 };
 
 typedef struct Shape {
     Kind kind;
@@ -60,7 +67,7 @@ int shape_lanes(Shape shape);
 typedef struct Case Case;
 struct Case {
     const char *name; /* of the function */
-    char code[160];   /* statements that set y, and z, from a, b, c, d */
+    char code[320];   /* statements that set y, and z, from a, b, c ... */
     Shape ins[MAX_INS], outs[MAX_OUTS];
     int nins, nouts;
     Pool pool;
@@ -70,14 +77,13 @@ struct Case {
     Real tolerance;  /* in units in the last place */
     bool any_zero;   /* the sign of a zero does not matter */
     bool constant;   /* also to be tried on constants */
+    bool weighted;   /* derivatives: of a sum of the components */
 };
 
-void invert(const Real *m, int n, Real *out); /* shaped.c: of an n by n matrix */
-
 typedef void (*AddCase)(void *user, const Case *c);
-void add_elementwise_cases(AddCase add, void *user); /* elementwise.c */
-void add_integer_cases(AddCase add, void *user);     /* integers.c */
-void add_shaped_cases(AddCase add, void *user);      /* shaped.c */
-void add_derivative_cases(AddCase add, void *user);  /* derivatives.c */
+void add_elementwise_cases(AddCase add, void *user);                    /* elementwise.c */
+void add_integer_cases(AddCase add, void *user);                        /* integers.c */
+void add_shaped_cases(AddCase add, void *user);                         /* shaped.c */
+void add_derivative_cases(const Case *primal, AddCase add, void *user); /* derivatives.c: primal must stay */
 
 #endif

@@ -170,7 +170,7 @@ static void swap_rows(Real *m, int width, int a, int b) {
 }
 
 /* Elimination on the matrix with the identity beside it. */
-void invert(const Real *m, int n, Real *out) {
+static void invert(const Real *m, int n, Real *out) {
     Real work[MAX_SIZE * 2 * MAX_SIZE] = {0};
     int width = 2 * n;
     for (int i = 0; i < n; i++) {

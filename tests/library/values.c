@@ -104,6 +104,11 @@ static Real special_integer(Kind kind, uint64_t which) {
     return wrap_to(kind, which & 1 ? 0 - value : value);
 }
 
+const char *pool_name(Pool pool) {
+    static const char *const names[POOL_COUNT] = {"wild", "tame", "unit", "above"};
+    return names[pool];
+}
+
 static Real tame_value(Kind kind, uint64_t bits) {
     if (!kind_is_float(kind))
         return wrap_to(kind, kind == KIND_bool ? bits : bits % 8 - (kind_is_signed(kind) ? 4 : 0));
@@ -122,10 +127,13 @@ static Real anything(Kind kind, uint64_t bits) {
 Real pool_value(Kind kind, Pool pool, int item, int lane) {
     uint64_t bits = random_bits((uint64_t)item * 1009 + (uint64_t)lane * 7919 + (uint64_t)kind * 104729),
              rest = random_bits(bits);
-    if (pool == POOL_tame) return tame_value(kind, rest);
+    Real tame = tame_value(kind, rest);
+    if (pool == POOL_tame || (pool != POOL_wild && !kind_is_float(kind))) return tame;
+    if (pool == POOL_unit) return round_to(kind, fabsl(tame) / 4);
+    if (pool == POOL_above) return round_to(kind, fabsl(tame) + 1);
     switch (bits % 3) {
     case 0: return kind_is_float(kind) ? special_real(kind, rest) : special_integer(kind, rest);
-    case 1: return tame_value(kind, rest);
+    case 1: return tame;
     default: return anything(kind, rest);
     }
 }

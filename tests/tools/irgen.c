@@ -628,8 +628,10 @@ static void gen_signature(Gen *g) {
     Param params[8];
     for (int i = 0; i < 8; i++) {
         bool by_address = param_goes_by_address(rows[i].dir, rows[i].type);
-        params[i] = (Param){name_from(&g->session->names, rows[i].name), rows[i].type, (uint8_t)rows[i].dir,
-                            by_address ? PARAM_BY_ADDRESS : 0};
+        params[i] = (Param){.name = name_from(&g->session->names, rows[i].name),
+                            .type = rows[i].type,
+                            .dir = (uint8_t)rows[i].dir,
+                            .flags = by_address ? PARAM_BY_ADDRESS : 0};
     }
     func_set_params(g->func, params, 8);
     const Type *results[2] = {basic(g, TYPE_float), basic(g, TYPE_int)};

@@ -54,7 +54,7 @@ static void widen_all(Module *module) {
     Widener widener = {.module = module};
     int count = module->funcs.count;
     for (int i = 0; i < count; i++)
-        if (!opt_widen(&widener, module->funcs.at[i]))
+        if (!opt_widen(&widener, module->funcs.at[i], false))
             printf("; no copy of %s: %s\n", module->funcs.at[i]->name->text, widener.wrong);
 }
 

@@ -276,7 +276,8 @@ static void names_are_kept_apart(void **state) {
     (void)state;
     Func *func = func_new(module, "f");
     const Type *f = basic(TYPE_float);
-    Param params[] = {{name_from(&names, "x"), f, DIR_in, 0}, {name_from(&names, "x"), f, DIR_in, 0}};
+    Param params[] = {{name_from(&names, "x"), f, DIR_in, 0, NULL},
+                      {name_from(&names, "x"), f, DIR_in, 0, NULL}};
     func_set_params(func, params, 2);
     func_set_results(func, &f, 1);
     Builder b = build_at_end(func_begin(func));

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Feeds broken programs to `slope check` and looks for anything but a message.
+"""Feeds broken programs to `slope check` and looks for anything but a message; `make fuzz-front`.
 
 The programs are the sources of the tests, changed at random: pieces cut, doubled, moved, exchanged with pieces of others,
 bytes overwritten. A program is found bad if the compiler ends with a status other than 0 and 1, takes longer than ten
 seconds or too much memory. It is then made smaller and kept in BUILD/fuzz. Runs are repeatable by --seed.
 
-    tests/fuzz.py [--build DIR] [--seconds N] [--seed N]
+    tests/fuzz/front.py [--build DIR] [--seconds N] [--seed N]
 """
 import argparse
 import concurrent.futures
@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import run
 
 TOKENS = [b"{", b"}", b"(", b")", b"<", b">", b"[", b"]", b";", b",", b".", b"=", b"#", b"\"", b"/*", b"*/", b"\\\n", b"\0",
@@ -121,12 +122,12 @@ def main():
     corpus = [pieces(path.read_bytes()) for path in sorted(run.HERE.rglob("*.slang")) if path.stat().st_size < 20000]
     corpus = [parts for parts in corpus if parts]
     if not corpus or not suite.slope.exists():
-        sys.exit(f"fuzz: there is no {'program to start from' if not corpus else suite.slope}")
+        sys.exit(f"front: there is no {'program to start from' if not corpus else suite.slope}")
     folder = suite.build / "fuzz"
     folder.mkdir(exist_ok=True)
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     jobs, until = os.cpu_count() or 1, time.monotonic() + options.seconds
-    print(f"fuzz: seed {seed}, {len(corpus)} programs to start from", flush=True)
+    print(f"front: seed {seed}, {len(corpus)} programs to start from", flush=True)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         results = list(pool.map(lambda i: work(suite, corpus, folder, seed + i, until), range(jobs)))
     kinds = {}
