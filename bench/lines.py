@@ -73,7 +73,7 @@ def backwards(lines):
     count = lines // 5
     for i in range(count):
         end = i + 1 == count
-        yield f"static const int c{i} = {'1' if end else f'c{i + 1} % 1000 + 1'};"
+        yield f"static const int c{i} = {'1' if end or i % 50 == 49 else f'c{i + 1} % 1000 + 1'};"
         yield f"int f{i}(int x) {{ return x > {count} ? c{i} : {'x' if end else f'f{i + 1}(x + c{i} % 2)'}; }}"
         yield f"struct S{i} {{ {'int m;' if i % 50 == 49 or end else f'S{i + 1} m;'} int n = c{i}; }}"
         yield f"typedef {'int' if i % 50 == 49 or end else f'T{i + 1}'} T{i};"

@@ -1,0 +1,195 @@
+/* The host of a benchmark of derivatives: a function in Slang, its gradient and its forward derivative by Slope, against the function
+ * and a gradient written by hand in C, on the same data and one thread.
+ *
+ * The program in Slang has kernels `primal`, `gradient` and `forward`; they write to buffers `values`, `gradients` and `tangents`. There
+ * are `items` of the problem: one value, one tangent and `parameters` components of a gradient for each. `directions` has the shape of
+ * `gradients`. Results are compared before anything is measured: values and gradients with those of C, tangents with C's gradient times
+ * the direction.
+ *
+ * Measured in turns, several rounds, the best of each counts; a measurement is so many calls that it takes 50 ms. The program prints one
+ * line: milliseconds per call of primal, gradient and forward by Slope, of primal and gradient by C, then the greatest difference. With
+ * the argument `count` it makes each call once between marks for callgrind instead of measuring. */
+#ifndef DERIVATIVE_H
+#define DERIVATIVE_H
+
+#include "bench.h"
+#include <string.h>
+
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_START_INSTRUMENTATION (void)0
+#define CALLGRIND_STOP_INSTRUMENTATION  (void)0
+#define CALLGRIND_ZERO_STATS            (void)0
+#define CALLGRIND_DUMP_STATS_AT(name)   (void)name
+#endif
+
+#ifndef REAL
+#define REAL float
+#endif
+typedef REAL real;
+
+typedef struct Problem {
+    const char *path;
+    int items, parameters;
+    void (*primal)(const void *data, real *values); /* in C */
+    void (*gradient)(const void *data, real *gradients);
+    const void *data; /* what they work on */
+    double tolerance; /* of the comparison */
+} Problem;
+
+typedef struct Derivative {
+    Bench bench;
+    Problem problem;
+    real *values, *gradients, *tangents, *directions; /* of Slope */
+    real *expected_values, *expected_gradients, *expected_tangents;
+} Derivative;
+
+typedef struct Work {
+    const char *name;
+    SlopeKernel *kernel; /* NULL: C */
+    int repeats;
+    double best;
+} Work;
+
+enum { WORKS = 5, ROUNDS = 9 };
+static const double measurement = 50; /* ms */
+
+static inline real *derivative_numbers(int count, real low, real high) {
+    static uint32_t state = 12345;
+    real *numbers = malloc(sizeof(real) * (size_t)count);
+    if (!numbers) exit(1);
+    for (int i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        numbers[i] = low + (high - low) * (real)(state >> 8) / (real)(1 << 24);
+    }
+    return numbers;
+}
+
+static inline void derivative_bind(const Derivative *d, const char *name, void *data, size_t size) {
+    SlopeBuffer *buffer;
+    require(d->bench.session, slope_buffer_wrap(d->bench.session, data, size, &buffer));
+    require(d->bench.session, slope_bind_buffer(d->bench.program, name, buffer));
+}
+
+static inline void derivative_set(const Derivative *d, const char *name, int value) {
+    require(d->bench.session, slope_set_uniform(d->bench.program, name, &value, sizeof value));
+}
+
+static inline Derivative derivative_open(Problem problem) {
+    Derivative d = {.problem = problem};
+    SlopeConfig config;
+    slope_config_init(&config);
+    config.threads = 1;
+    if (slope_session_new(&config, &d.bench.session) != SLOPE_STATUS_ok) exit(1);
+    require(d.bench.session, slope_load_file(d.bench.session, problem.path, &d.bench.program));
+    size_t items = (size_t)problem.items, all = items * (size_t)problem.parameters;
+    real **arrays[] = {&d.values,    &d.tangents,          &d.expected_values, &d.expected_tangents,
+                       &d.gradients, &d.expected_gradients};
+    for (int i = 0; i < 6; i++)
+        if (!(*arrays[i] = calloc(i < 4 ? items : all, sizeof(real)))) exit(1);
+    d.directions = derivative_numbers((int)all, -1, 1);
+    derivative_bind(&d, "values", d.values, sizeof(real) * items);
+    derivative_bind(&d, "tangents", d.tangents, sizeof(real) * items);
+    derivative_bind(&d, "gradients", d.gradients, sizeof(real) * all);
+    derivative_bind(&d, "directions", d.directions, sizeof(real) * all);
+    return d;
+}
+
+static inline void derivative_call(const Derivative *d, const Work *work) {
+    if (work->kernel) require(d->bench.session, slope_dispatch(work->kernel, 1, 1, 1));
+    else if (work->name[0] == 'p') d->problem.primal(d->problem.data, d->expected_values);
+    else d->problem.gradient(d->problem.data, d->expected_gradients);
+}
+
+/* ---- comparison */
+
+/* Relative to the greatest component of the item: sums that cancel are as wrong as their terms. */
+static inline double derivative_compare(const real *found, const real *expected, int items, int each) {
+    double worst = 0;
+    for (int i = 0; i < items; i++) {
+        double scale = 1e-3;
+        for (int k = 0; k < each; k++) scale = fmax(scale, fabs((double)expected[i * each + k]));
+        for (int k = 0; k < each; k++) {
+            double error = fabs((double)found[i * each + k] - (double)expected[i * each + k]) / scale;
+            worst = error <= worst ? worst : error; /* keeps a NaN */
+        }
+    }
+    return worst;
+}
+
+static inline double derivative_compare_tangents(const Derivative *d) {
+    int n = d->problem.parameters;
+    double worst = 0;
+    for (int i = 0; i < d->problem.items; i++) {
+        double sum = 0, scale = 1e-3;
+        for (int k = 0; k < n; k++) {
+            double term = (double)d->expected_gradients[i * n + k] * (double)d->directions[i * n + k];
+            sum += term;
+            scale = fmax(scale, fabs(term));
+        }
+        double error = fabs(sum - (double)d->tangents[i]) / scale;
+        worst = error <= worst ? worst : error;
+    }
+    return worst;
+}
+
+static inline double derivative_check(const Derivative *d) {
+    int n = d->problem.parameters;
+    double value = derivative_compare(d->values, d->expected_values, d->problem.items, 1);
+    double gradient = derivative_compare(d->gradients, d->expected_gradients, d->problem.items, n);
+    double tangent = derivative_compare_tangents(d), worst = fmax(fmax(value, gradient), tangent);
+    if (!(worst <= d->problem.tolerance) || isnan(value) || isnan(gradient) || isnan(tangent)) {
+        fprintf(stderr, "the results differ: values by %g, gradients by %g, tangents by %g\n", value,
+                gradient, tangent);
+        exit(1);
+    }
+    return worst;
+}
+
+/* ---- measuring */
+
+static inline double derivative_time(const Derivative *d, const Work *work) {
+    double start = now_milliseconds();
+    for (int i = 0; i < work->repeats; i++) derivative_call(d, work);
+    return (now_milliseconds() - start) / work->repeats;
+}
+
+static inline void derivative_measure(const Derivative *d, Work *works) {
+    for (int i = 0; i < WORKS; i++) {
+        works[i].best = derivative_time(d, &works[i]);
+        works[i].repeats = works[i].best > measurement ? 1 : (int)(measurement / works[i].best) + 1;
+    }
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < WORKS; i++) works[i].best = fmin(works[i].best, derivative_time(d, &works[i]));
+}
+
+static inline void derivative_count(const Derivative *d, const Work *works) {
+    for (int i = 0; i < WORKS; i++) {
+        CALLGRIND_START_INSTRUMENTATION;
+        CALLGRIND_ZERO_STATS;
+        derivative_call(d, &works[i]);
+        CALLGRIND_DUMP_STATS_AT(works[i].name);
+        CALLGRIND_STOP_INSTRUMENTATION;
+    }
+}
+
+static inline int derivative_run(Derivative *d, int argc, char **argv) {
+    Work works[WORKS] = {{"primal", NULL, 1, 0},
+                         {"gradient", NULL, 1, 0},
+                         {"forward", NULL, 1, 0},
+                         {"primal in C", NULL, 1, 0},
+                         {"gradient in C", NULL, 1, 0}};
+    for (int i = 0; i < 3; i++)
+        require(d->bench.session, slope_find_kernel(d->bench.program, works[i].name, &works[i].kernel));
+    for (int i = 0; i < WORKS; i++) derivative_call(d, &works[i]);
+    double difference = derivative_check(d);
+    if (argc > 1 && strcmp(argv[1], "count") == 0) derivative_count(d, works);
+    else derivative_measure(d, works);
+    for (int i = 0; i < WORKS; i++) printf("%.6f ", works[i].best);
+    printf("%g\n", difference);
+    slope_session_free(d->bench.session);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,149 @@
+/* The log-likelihood of a mixture of Gaussians; its gradient by all parameters. Both passes are made for one point after the other. */
+#define REAL double
+#include "derivative.h"
+
+enum { COUNT = 500, D = 8, K = 10, LOWER = D * (D - 1) / 2 };
+
+typedef struct Mixture {
+    double alpha[K], mean[K][D], diagonal[K][D], below[K][LOWER];
+} Mixture;
+
+enum { PARAMETERS = sizeof(Mixture) / sizeof(double) };
+
+typedef struct Data {
+    const Mixture *mixture;
+    const double (*points)[D];
+} Data;
+
+typedef struct Factors {
+    double diagonal[K][D], sums[K];
+} Factors;
+
+static const double gamma_squared = 1;
+static const int m = 0;
+
+static void make_factors(const Mixture *mixture, Factors *factors) {
+    for (int k = 0; k < K; k++) {
+        factors->sums[k] = 0;
+        for (int i = 0; i < D; i++) {
+            factors->diagonal[k][i] = exp(mixture->diagonal[k][i]);
+            factors->sums[k] += mixture->diagonal[k][i];
+        }
+    }
+}
+
+/* exp(x - greatest) in `e`, their sum in `*total`. */
+static inline double log_sum_exp(const double *restrict x, double *restrict e, double *total) {
+    double greatest = x[0], sum = 0;
+    for (int k = 1; k < K; k++) greatest = greatest > x[k] ? greatest : x[k];
+    for (int k = 0; k < K; k++) sum += e[k] = exp(x[k] - greatest);
+    *total = sum;
+    return log(sum) + greatest;
+}
+
+/* x - mean in `centered`, Q times that in `y`. */
+static inline double square_distance(const Mixture *restrict mixture, const Factors *restrict factors, int k,
+                                     const double *restrict x, double *restrict centered,
+                                     double *restrict y) {
+    for (int i = 0; i < D; i++) {
+        centered[i] = x[i] - mixture->mean[k][i];
+        y[i] = factors->diagonal[k][i] * centered[i];
+    }
+    const double *below = mixture->below[k];
+    for (int i = 0; i < D; i++)
+        for (int j = i + 1; j < D; j++) y[j] += *below++ * centered[i];
+    double sum = 0;
+    for (int i = 0; i < D; i++) sum += y[i] * y[i];
+    return sum;
+}
+
+static inline double prior_of(const Mixture *mixture, const Factors *factors) {
+    double prior = 0;
+    for (int k = 0; k < K; k++) {
+        double squares = 0;
+        for (int i = 0; i < D; i++) squares += factors->diagonal[k][i] * factors->diagonal[k][i];
+        for (int i = 0; i < LOWER; i++) squares += mixture->below[k][i] * mixture->below[k][i];
+        prior += 0.5 * gamma_squared * squares - m * factors->sums[k];
+    }
+    return prior;
+}
+
+static void primal(const void *data, double *restrict values) {
+    const Data *d = data;
+    const Mixture *mixture = d->mixture;
+    Factors factors;
+    double total = 0, terms[K], e[K], centered[D], y[D], sum;
+    make_factors(mixture, &factors);
+    for (int n = 0; n < COUNT; n++) {
+        for (int k = 0; k < K; k++)
+            terms[k] = mixture->alpha[k] + factors.sums[k] -
+                       0.5 * square_distance(mixture, &factors, k, d->points[n], centered, y);
+        total += log_sum_exp(terms, e, &sum);
+    }
+    values[0] = total - COUNT * log_sum_exp(mixture->alpha, e, &sum) + prior_of(mixture, &factors);
+}
+
+/* Adds the gradient of -0.5 |Q (x - mean)|^2 times `weight`. That by exp(diagonal) is kept apart. */
+static inline void add_square_distance(const Mixture *restrict mixture, const Factors *restrict factors,
+                                       int k, double weight, const double *restrict centered,
+                                       const double *restrict y, Mixture *restrict g) {
+    double back[D];
+    for (int i = 0; i < D; i++) {
+        double by_y = -weight * y[i];
+        g->diagonal[k][i] += by_y * centered[i];
+        back[i] = by_y * factors->diagonal[k][i];
+    }
+    const double *below = mixture->below[k];
+    double *below_bar = g->below[k];
+    for (int i = 0; i < D; i++) {
+        double sum = 0;
+        for (int j = i + 1; j < D; j++) {
+            double by_y = -weight * y[j];
+            *below_bar++ += by_y * centered[i];
+            sum += by_y * *below++;
+        }
+        g->mean[k][i] -= back[i] + sum;
+    }
+}
+
+static void gradient(const void *data, double *restrict gradients) {
+    const Data *d = data;
+    const Mixture *mixture = d->mixture;
+    Mixture *restrict g = (Mixture *)(void *)gradients;
+    Factors factors;
+    double terms[K], e[K], centered[K][D], y[K][D], sum;
+    memset(g, 0, sizeof *g);
+    make_factors(mixture, &factors);
+    for (int n = 0; n < COUNT; n++) {
+        for (int k = 0; k < K; k++)
+            terms[k] = mixture->alpha[k] + factors.sums[k] -
+                       0.5 * square_distance(mixture, &factors, k, d->points[n], centered[k], y[k]);
+        log_sum_exp(terms, e, &sum);
+        for (int k = 0; k < K; k++) {
+            double weight = e[k] / sum;
+            g->alpha[k] += weight;
+            add_square_distance(mixture, &factors, k, weight, centered[k], y[k], g);
+        }
+    }
+    log_sum_exp(mixture->alpha, e, &sum);
+    for (int k = 0; k < K; k++) {
+        double by_sum = g->alpha[k] - m;
+        g->alpha[k] -= COUNT * e[k] / sum;
+        for (int i = 0; i < D; i++) {
+            double q = factors.diagonal[k][i];
+            g->diagonal[k][i] = q * (g->diagonal[k][i] + gamma_squared * q) + by_sum;
+        }
+        for (int i = 0; i < LOWER; i++) g->below[k][i] += gamma_squared * mixture->below[k][i];
+    }
+}
+
+int main(int argc, char **argv) {
+    double *parameters = derivative_numbers(PARAMETERS, -0.5, 0.5),
+           *points = derivative_numbers(COUNT * D, -2, 2);
+    Data data = {(const Mixture *)(const void *)parameters, (const double(*)[D])(const void *)points};
+    Derivative d = derivative_open((Problem){"gmm.slang", 1, PARAMETERS, primal, gradient, &data, 1e-9});
+    derivative_bind(&d, "mixtures", parameters, sizeof(Mixture));
+    derivative_bind(&d, "points", points, sizeof(double) * COUNT * D);
+    derivative_set(&d, "count", COUNT);
+    return derivative_run(&d, argc, argv);
+}

@@ -1,0 +1,145 @@
+/* Sphere tracing; the gradient of where a ray hits by the scene.
+ *
+ * The state of the march is one number t, so the gradient is carried along with it: one pass, nothing to store. A step adds to t the
+ * distance d, whose gradient by the point and the scene comes from the lengths that the step computes anyway. */
+#include "derivative.h"
+
+enum { COUNT = 2048, STEPS = 96, PARAMETERS = 10 };
+
+typedef struct Vec {
+    float x, y, z;
+} Vec;
+
+typedef struct Scene {
+    Vec center;
+    float radius;
+    Vec corner;
+    float rounding, height, blend;
+} Scene;
+
+typedef struct Data {
+    Scene scene;
+    const Vec *rays;
+} Data;
+
+static const Vec eye = {0, 1, -5};
+
+static inline float least(float a, float b) { return a < b ? a : b; }
+static inline float greatest(float a, float b) { return a > b ? a : b; }
+static inline float dot(Vec a, Vec b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+static inline Vec sub(Vec a, Vec b) { return (Vec){a.x - b.x, a.y - b.y, a.z - b.z}; }
+static inline Vec along(Vec origin, float t, Vec direction) {
+    return (Vec){origin.x + t * direction.x, origin.y + t * direction.y, origin.z + t * direction.z};
+}
+
+static inline float blend_union(float a, float b, float k) {
+    float h = greatest(k - fabsf(a - b), 0) / k;
+    return least(a, b) - h * h * k * 0.25f;
+}
+
+static inline float distance(const Scene *scene, Vec p) {
+    Vec r = sub(p, scene->center), q = sub((Vec){fabsf(p.x), fabsf(p.y), fabsf(p.z)}, scene->corner);
+    float ball = sqrtf(dot(r, r)) - scene->radius;
+    Vec out = {greatest(q.x, 0), greatest(q.y, 0), greatest(q.z, 0)};
+    float box = sqrtf(dot(out, out)) + least(greatest(q.x, greatest(q.y, q.z)), 0) - scene->rounding;
+    return blend_union(blend_union(ball, box, scene->blend), p.y - scene->height, scene->blend);
+}
+
+static void primal(const void *data, float *restrict values) {
+    const Data *d = data;
+    Scene scene = d->scene;
+    for (int i = 0; i < COUNT; i++) {
+        Vec direction = d->rays[i];
+        float t = 0;
+        for (int step = 0; step < STEPS; step++) {
+            float near = distance(&scene, along(eye, t, direction));
+            if (near < 1e-3f) break;
+            t += near;
+            if (t > 12) break;
+        }
+        values[i] = t;
+    }
+}
+
+/* Also the derivatives by a and k; that by b is 1 - *by_a. */
+static inline float blend_gradient(float a, float b, float k, float *by_a, float *by_k) {
+    float h = greatest(k - fabsf(a - b), 0) / k;
+    *by_a = a < b ? 1 - 0.5f * h : 0.5f * h;
+    *by_k = 0.25f * h * h - 0.5f * h;
+    return least(a, b) - h * h * k * 0.25f;
+}
+
+/* The distance, its gradient by the scene, and by the point. */
+static inline float distance_gradient(const Scene *scene, Vec p, Scene *g, Vec *by_point) {
+    Vec r = sub(p, scene->center), q = sub((Vec){fabsf(p.x), fabsf(p.y), fabsf(p.z)}, scene->corner);
+    float length = sqrtf(dot(r, r)), ball = length - scene->radius;
+    Vec out = {greatest(q.x, 0), greatest(q.y, 0), greatest(q.z, 0)};
+    float outside = sqrtf(dot(out, out)), deepest = greatest(q.x, greatest(q.y, q.z));
+    float box = outside + least(deepest, 0) - scene->rounding;
+    float by_ball, by_both, by_blend, by_blend2;
+    float both = blend_gradient(ball, box, scene->blend, &by_ball, &by_blend);
+    float all = blend_gradient(both, p.y - scene->height, scene->blend, &by_both, &by_blend2);
+    float by_box = by_both * (1 - by_ball);
+    by_ball *= by_both;
+    float scale = by_ball / length;
+    *by_point = (Vec){scale * r.x, scale * r.y, scale * r.z};
+    *g = (Scene){.center = {-by_point->x, -by_point->y, -by_point->z},
+                 .radius = -by_ball,
+                 .rounding = -by_box,
+                 .height = by_both - 1,
+                 .blend = by_both * by_blend + by_blend2};
+    Vec by_q = {0, 0, 0};
+    if (deepest > 0) {
+        scale = by_box / outside;
+        by_q = (Vec){scale * out.x, scale * out.y, scale * out.z};
+    } else if (deepest == q.x) by_q.x = by_box;
+    else if (deepest == q.y) by_q.y = by_box;
+    else by_q.z = by_box;
+    g->corner = (Vec){-by_q.x, -by_q.y, -by_q.z};
+    by_point->x += copysignf(by_q.x, p.x);
+    by_point->y += copysignf(by_q.y, p.y) + 1 - by_both;
+    by_point->z += copysignf(by_q.z, p.z);
+    return all;
+}
+
+static void gradient(const void *data, float *restrict gradients) {
+    const Data *d = data;
+    Scene scene = d->scene;
+    for (int i = 0; i < COUNT; i++) {
+        Vec direction = d->rays[i];
+        float t = 0, *sum = gradients + PARAMETERS * i;
+        for (int k = 0; k < PARAMETERS; k++) sum[k] = 0;
+        for (int step = 0; step < STEPS; step++) {
+            union {
+                Scene scene;
+                float at[PARAMETERS];
+            } g;
+            Vec by_point;
+            float near = distance_gradient(&scene, along(eye, t, direction), &g.scene, &by_point);
+            if (near < 1e-3f) break;
+            float stretch = 1 + dot(by_point, direction);
+            for (int k = 0; k < PARAMETERS; k++) sum[k] = stretch * sum[k] + g.at[k];
+            t += near;
+            if (t > 12) break;
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    Data data = {.scene = {{0.9f, 0.4f, -0.3f}, 0.8f, {0.6f, 0.5f, 0.7f}, 0.1f, -0.6f, 0.5f}};
+    float *rays = derivative_numbers(3 * COUNT, -0.5f, 0.5f);
+    for (int i = 0; i < COUNT; i++) {
+        float *ray = rays + 3 * i;
+        ray[1] = ray[1] * 0.6f - 0.15f;
+        ray[2] = 1;
+        float size = sqrtf(ray[0] * ray[0] + ray[1] * ray[1] + 1);
+        for (int k = 0; k < 3; k++) ray[k] /= size;
+    }
+    data.rays = (const Vec *)(const void *)rays;
+    Derivative d =
+        derivative_open((Problem){"march.slang", COUNT, PARAMETERS, primal, gradient, &data, 2e-3});
+    derivative_bind(&d, "rays", rays, sizeof(float) * 3 * COUNT);
+    require(d.bench.session, slope_set_uniform(d.bench.program, "scene", &data.scene, sizeof data.scene));
+    derivative_set(&d, "count", COUNT);
+    return derivative_run(&d, argc, argv);
+}
