@@ -145,7 +145,8 @@ void parse_buffer_block(Parser *p, const Prefix *prefix, DeclVec *out) {
     }
     parse_semantics(p, decl, false);
     parse_braces(p, decl);
-    for (int i = 0; i < decl->members.count; i++) /* not of an object: each is a shader parameter of its own */
+    for (int i = 0; i < decl->members.count;
+         i++) /* not of an object: each is a shader parameter of its own */
         if (decl->members.at[i]->kind == DECL_var) decl->members.at[i]->flavour = VAR_global;
     if (!p->panic) parser_take(p, TOKEN_semicolon);
     parse_add_decl(out, p, decl);
