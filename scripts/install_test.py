@@ -58,7 +58,7 @@ class Installation:
                         PKG_CONFIG_PATH=str(self.package_path))
         words = [str(self.libraries / "libslope.a") if word == "-lslope" else word for word in shlex.split(flags)]
         program = self.folder / f"{source.stem}-static"
-        execute(["gcc", "-std=c17", source, "-o", program, *words], ROOT)
+        execute(["gcc", "-std=c17", source, "-o", program, *words, f"-Wl,-rpath,{self.libraries}"], ROOT)  # for libslope-llvm.so
         return program
 
     def by_cmake(self, source):

@@ -437,7 +437,7 @@ static bool split_conformance(const char *text, Str *type, Str *interface, int64
     double number = number_parse(equal + 1, &end);
     if (end == equal + 1 || *end || !(number >= 0 && number < 4294967296.0)) return false;
     *id = (int64_t)number;
-    return *id == number;
+    return (double)*id == number;
 }
 
 /* What the options say, resolved once. */
