@@ -257,7 +257,7 @@ static void register_builtin(Checker *c, Decl *decl) {
     for (size_t i = 0; i < sizeof builtin_types / sizeof builtin_types[0]; i++) {
         if (strcmp(builtin_types[i].name, decl->name->text) != 0) continue;
         Sema *sema = decl_sema(c, decl);
-        sema->builtin_kind = builtin_types[i].kind;
+        sema->builtin_kind = (int)builtin_types[i].kind;
         sema->builtin_number = builtin_types[i].number;
         if (builtin_types[i].kind == TYPE_buffer) {
             if (!c->buffers[builtin_types[i].number]) c->buffers[builtin_types[i].number] = decl;
