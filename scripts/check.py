@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks of the source that a compiler does not make: format, layering, sizes, habits, and no global state.
+"""Checks of the source that a compiler does not make: format, layering, sizes, habits, messages that no test
+expects, and no global state.
 
     scripts/check.py [--objects BUILD]     BUILD: look for global variables in the objects of that build
 
@@ -29,6 +30,8 @@ FILE_LINES = 1000
 FUNCTION_LINES = 100  # unless it is one flat switch
 PRINTING = re.compile(r"\b(v?f?printf|puts|fputs|putchar|fopen|fwrite|perror|exit|_exit)\s*\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|not implemented)\b", re.IGNORECASE)
+MESSAGE = re.compile(r'DIAG\((\w+), (\w+), (\d+), "((?:\\.|[^"\\])*)"\)$')
+SAYS = {".slang", ".err", ".json", ".out", ".ir", ".c", ".py"}  # what a test may expect a message in
 COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
 
@@ -139,6 +142,32 @@ def check_habits():
                 yield f"{shown(path)}:{number}: {found[1]} is for driver and cli alone"
 
 
+def said_in_tests():
+    """All that tests expect or look for: their sources, their goldens, and the unit tests."""
+    paths = [path for path in (ROOT / "tests").rglob("*") if path.suffix in SAYS and path.is_file()]
+    return "\n".join(path.read_text(errors="replace") for path in sorted(paths))
+
+
+def check_messages():
+    """Each row of diag.def is used, and some test expects it: by its code, or a note by its text."""
+    table = ROOT / "src/diag/diag.def"
+    said = said_in_tests()
+    code = "\n".join(blank(path.read_text()) for path in sources("src"))
+    for number, line in enumerate(table.read_text().splitlines(), 1):
+        found = MESSAGE.match(line)
+        if not found:
+            if line.startswith("DIAG("):
+                yield f"{shown(table)}:{number}: a row is one line: name, severity, code, text"
+            continue
+        name, severity, row, text = found.groups()
+        words = re.split(r"%[0-9.]*[a-zA-Z]", text.replace('\\"', '"').replace("\\\\", "\\"))
+        spoken = rf"\b[EW]?{row}\b" if row != "0" else rf"{severity}: " + ".*".join(map(re.escape, words))
+        if not re.search(spoken, said):
+            yield f"{shown(table)}:{number}: no test expects '{name}'"
+        if not re.search(rf"\bDIAG_{name}\b", code):
+            yield f"{shown(table)}:{number}: nothing reports '{name}'"
+
+
 def check_globals(build):
     """Variables that are neither constant nor local, in the objects of the libraries and the command."""
     objects = sorted(Path(build).glob("CMakeFiles/slope*.dir/**/*.o"))
@@ -152,7 +181,8 @@ def check_globals(build):
                 yield f"{path.name}: '{found[2]}' is a global variable"
 
 
-CHECKS = {"format": check_format, "layering": check_layering, "sizes": check_sizes, "habits": check_habits}
+CHECKS = {"format": check_format, "layering": check_layering, "sizes": check_sizes, "habits": check_habits,
+          "messages": check_messages}
 
 
 def main():

@@ -32,6 +32,14 @@ class CheckTest(unittest.TestCase):
         for part, problem in zip(parts, problems):
             self.assertIn(part, problem)
 
+    def test_messages(self):
+        self.file("src/diag/diag.def", 'DIAG(used, error, 3001, "x")\nDIAG(mute, error, 3002, "y")\n'
+                  'DIAG(told, note, 0, "is \\"%s\\" here")\nDIAG(untold, note, 0, "nor \\"%s\\" there")\n')
+        self.file("src/check/a.c", "f(DIAG_used, DIAG_told, DIAG_untold);\n")
+        self.file("tests/check/a.err", 'a:1:1: error E3001: x\nnote: is "me" here\nerror E13002: y\n')
+        self.assert_finds(check.check_messages, "2: no test expects 'mute'", "2: nothing reports 'mute'",
+                          "4: no test expects 'untold'")
+
     def test_layering(self):
         self.file("src/base/base.h", "")
         self.file("src/base/a.c", '#include "base.h"\n#include "diag/diag.h"\n')

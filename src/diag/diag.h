@@ -53,6 +53,8 @@ void diags_init(Diags *diags, Arena *arena, Sources *sources);
 /* The arguments are those of the row's text, as for printf. */
 void diag_report(Diags *diags, DiagId id, Loc at, ...);
 void diag_note(Diags *diags, DiagId id, Loc at, ...);
+/* A row by itself, for who cannot report: there is no memory left. Text and code of the row. */
+int diag_fill(char *out, size_t size, DiagId id, ...);
 void diags_flush(Diags *diags); /* hands over the pending message; call at the end of every stage */
 
 /* render.c */

@@ -5,6 +5,8 @@
  * gives the sink one last message without a place that says so; it and those after it still count. */
 #include "diag.h"
 
+#include <stdio.h>
+
 typedef struct Row {
     const char *name;
     Severity severity;
@@ -103,4 +105,12 @@ void diag_note(Diags *diags, DiagId id, Loc at, ...) {
     DiagNote note = {fill_in(diags, rows[id].text, args), source_position(diags->sources, at)};
     va_end(args);
     vec_push(diags->arena, &diags->notes, note);
+}
+
+int diag_fill(char *out, size_t size, DiagId id, ...) {
+    va_list args;
+    va_start(args, id);
+    vsnprintf(out, size, rows[id].text, args);
+    va_end(args);
+    return rows[id].code;
 }

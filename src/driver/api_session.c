@@ -158,14 +158,14 @@ static void report_trap(SlopeSession *session, const char *what, int code) {
 SlopeStatus driver_trapped(SlopeSession *session) {
     TrapReason why = session->trap.why;
     char what[256];
-    snprintf(what, sizeof what, "this is a fault of Slope's own: %.200s", session->trap.what);
+    int code = why == TRAP_memory ? diag_fill(what, sizeof what, DIAG_out_of_memory)
+                                  : diag_fill(what, sizeof what, DIAG_internal_fault, session->trap.what);
     for (char *c = what; *c; c++)
         if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ') *c = '\''; /* it goes into JSON as it is */
     if (!setjmp(session->trap.at)) diags_flush(&session->diags);
     session->diags.muted = 0;
     session->diags.errors++;
-    if (why == TRAP_memory) report_trap(session, "out of memory", 7003);
-    else report_trap(session, what, 7004);
+    report_trap(session, what, code);
     session->broken = session->broken || why != TRAP_memory;
     return why == TRAP_memory ? SLOPE_STATUS_memory : SLOPE_STATUS_fault;
 }

@@ -5,7 +5,7 @@
  * since only the lexer knows what is a comment. Files included are a recursion of read_file. */
 #include "syntax/parser.h"
 
-enum { MAX_INCLUDE_DEPTH = 64, MAX_INCLUDES = 5000, MAX_TOKENS = 1 << 24 };
+enum { MAX_INCLUDE_DEPTH = 64, MAX_INCLUDES = 5000, MAX_TOKENS = 1 << 22 };
 
 static void read_file(Preprocessor *pp, SourceFile *file);
 
