@@ -18,7 +18,7 @@ PROJECT = """cmake_minimum_required(VERSION 3.20)
 project(stranger LANGUAGES C)
 find_package(slope REQUIRED)
 add_executable(stranger {source})
-target_link_libraries(stranger PRIVATE slope::slope)
+target_link_libraries(stranger PRIVATE slope::slope m)
 """
 USES = "#include <slope.h>\nint main(void) {{ return slope_version()[0] {test} '0'; }}\n"
 
