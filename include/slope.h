@@ -389,9 +389,9 @@ SLOPE_API bool slope_timing(const SlopeSession *session, int index, SlopeTiming 
 
 typedef struct SlopeStored {
     const char *function; /* that was differentiated */
-    const char *name;     /* of the value; "" if it has none */
+    const char *name;     /* of the value, or the operation that computes it; "" if neither has one */
     const char *path;     /* where it is computed; NULL: unknown */
-    int line;
+    int line, column;
     int bytes;     /* each time */
     int loop_line; /* it is kept in each iteration of the loop there; 0: once per call */
     bool exact;    /* in memory of exactly the size needed; else on a stack that grows */

@@ -27,7 +27,7 @@ typedef enum AdMode { AD_fwd = 1, AD_bwd = 2 } AdMode;
 /* A value that the primal half keeps for the reversed half. */
 typedef struct AdStored {
     const Func *what; /* the function the user wrote */
-    const char *name; /* of the value; "" if it has none */
+    const char *name; /* of the value, else of what computes it; "" if neither has one */
     Loc loc;          /* where it is computed */
     int bytes;        /* per execution */
     Loc loop;         /* innermost loop that it is in, 0: kept once per call */

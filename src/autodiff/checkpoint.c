@@ -217,7 +217,9 @@ static void tell(Policy *p, const Val *v, const Inst *loop, bool exact) {
     const Func *what = p->in->f->source ? p->in->f->source : p->in->f->flat;
     Loc loc = v->kind == VAL_inst ? v->inst->loc : v->region->owner ? v->region->owner->loc : what->loc;
     AdStored row = {.what = what,
-                    .name = v->name ? v->name->text : "",
+                    .name = v->name               ? v->name->text
+                            : v->kind == VAL_inst ? op_info[v->inst->op].name
+                                                  : "",
                     .loc = loc,
                     .loop = loop ? loop->loc : 0,
                     .exact = exact};

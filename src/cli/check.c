@@ -1,6 +1,14 @@
 /* slope check: diagnostics only, for any number of files. */
 #include "cli.h"
 
+/* Checking makes no code; what reverse passes keep is known once the derivatives are made. */
+static SlopeStatus check(const Options *options, SlopeProgram *program) {
+    SlopeBlob *blob;
+    SlopeStatus status = slope_check(program);
+    if (status != SLOPE_STATUS_ok || !option_given(options, OPTION_report_checkpoints)) return status;
+    return slope_dump(program, NULL, "checkpoint", &blob);
+}
+
 ExitStatus command_check(const Options *options) {
     if (options->files.count == 0) return cli_misuse("which file? see: slope help check");
     SlopeSession *session;
@@ -8,7 +16,7 @@ ExitStatus command_check(const Options *options) {
     for (int i = 0; session && i < options->files.count; i++) {
         SlopeProgram *program;
         SlopeStatus status = slope_load_file(session, options->files.at[i], &program);
-        if (status == SLOPE_STATUS_ok) status = slope_check(program);
+        if (status == SLOPE_STATUS_ok) status = check(options, program);
         worst = cli_worse(worst, cli_exit_status(status));
         slope_program_free(program);
     }

@@ -66,9 +66,14 @@ ExitStatus cli_worse(ExitStatus a, ExitStatus b);
 /* One line on stderr: `slope: ...`; returns EXIT_misuse. */
 ExitStatus cli_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 ExitStatus cli_open(const Options *options, SlopeSession **session);
-/* Shows the times if asked for, frees the session, makes sure that the output was written. */
+/* Shows the times and what is stored if asked for, frees the session, makes sure that the output was written. */
 ExitStatus cli_close(const Options *options, SlopeSession *session, ExitStatus status);
+void cli_json_text(FILE *out, const char *name,
+                   const char *text);        /* a member after others, text NULL: null */
 ExitStatus cli_write(const SlopeBlob *blob); /* to standard output */
+
+/* ---- stored.c */
+void stored_show(const Options *options, const SlopeSession *session); /* to stderr: a table, or JSON */
 
 /* ---- data.c: memory from and to text and files, by type */
 typedef struct Data {

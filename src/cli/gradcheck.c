@@ -78,22 +78,6 @@ static void show_table(const SlopeGradcheckResult *rows, int count) {
 
 /* ---- JSON */
 
-static void json_text(const char *name, const char *text) {
-    printf(",\"%s\":", name);
-    if (!text) {
-        printf("null");
-        return;
-    }
-    putchar('"');
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') printf("\\%c", c);
-        else if (c < ' ') printf("\\u%04x", c);
-        else putchar(c);
-    }
-    putchar('"');
-}
-
 /* What is not a number in JSON is null: an error that was not measured. One beyond all bounds is the largest number. */
 static void json_number(const char *name, double value) {
     char text[32];
@@ -104,16 +88,16 @@ static void json_number(const char *name, double value) {
 
 static void show_json(const SlopeGradcheckResult *row) {
     printf("{\"verdict\":\"%s\"", slope_verdict_name(row->verdict));
-    json_text("function", row->function);
-    json_text("path", row->path);
+    cli_json_text(stdout, "function", row->function);
+    cli_json_text(stdout, "path", row->path);
     printf(",\"line\":%d,\"samples\":%d,\"discarded\":%d", row->line, row->samples, row->discarded);
     json_number("tolerance", row->tolerance);
     json_number("fwd_error", row->fwd_error);
     json_number("bwd_error", row->bwd_error);
     json_number("identity_error", row->identity_error);
-    json_text("point", row->point);
-    json_text("inputs", row->inputs);
-    json_text("message", row->message);
+    cli_json_text(stdout, "point", row->point);
+    cli_json_text(stdout, "inputs", row->inputs);
+    cli_json_text(stdout, "message", row->message);
     printf("}\n");
 }
 

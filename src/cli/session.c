@@ -134,10 +134,25 @@ static void show_times(const SlopeSession *session) {
 }
 
 ExitStatus cli_close(const Options *options, SlopeSession *session, ExitStatus status) {
+    bool made_code = session && (status == EXIT_fine || slope_stored_count(session) > 0);
+    if (made_code && option_given(options, OPTION_report_checkpoints)) stored_show(options, session);
     if (session && option_given(options, OPTION_time)) show_times(session);
     slope_session_free(session);
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     return cli_worse(status, cli_misuse("cannot write to standard output: %s", strerror(errno)));
+}
+
+/* `,"name":"text"`, with what JSON wants escaped; null for NULL. */
+void cli_json_text(FILE *out, const char *name, const char *text) {
+    fprintf(out, text ? ",\"%s\":\"" : ",\"%s\":null", name);
+    if (!text) return;
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\') fprintf(out, "\\%c", c);
+        else if (c < ' ') fprintf(out, "\\u%04x", c);
+        else fputc(c, out);
+    }
+    fputc('"', out);
 }
 
 ExitStatus cli_write(const SlopeBlob *blob) {

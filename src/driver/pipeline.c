@@ -95,6 +95,7 @@ static void note_stored(void *user, const AdStored *stored) {
                        .name = format_text(&session->arena, "%s", stored->name),
                        .path = at.path ? at.path->text : NULL,
                        .line = at.line,
+                       .column = at.column,
                        .bytes = stored->bytes,
                        .loop_line = stored->loop ? loop.line : 0,
                        .exact = stored->exact};
