@@ -12,8 +12,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "library"), str(ROOT / "scripts")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "library"), str(ROOT / "tests" / "gradcheck" / "lib"), str(ROOT / "scripts")]
 import check
+import gradcheck_library
 import install_test
 import library
 import library_page
@@ -102,6 +103,8 @@ def main():
         tally.step("globals", int(not problems), [("check globals", "\n".join(problems))] if problems else [])
         step_suite(tally, "build-gcc")
         tally.step("library, build-gcc", *library.run_library(ROOT / "build-gcc"))
+        for kind in ("half", "float", "double"):
+            tally.step(f"gradcheck of the library, {kind}", *gradcheck_library.run(str(ROOT / "build-gcc" / "slope"), kind))
         tally.step("installation", *install_test.run_all(ROOT / "build-gcc"))
     step_build(tally, "build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release")
     if step_build(tally, "build-sanitize", sanitizing_compiler(), "-DCMAKE_BUILD_TYPE=Debug", "-DSLOPE_SANITIZE=ON"):

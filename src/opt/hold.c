@@ -289,13 +289,19 @@ static void replace_held(Holder *h, Inst *inst, Val *x) {
     inst_remove(inst);
 }
 
-static bool is_diff_type(const Type *type) {
-    if (type->kind == TYPE_array) return is_diff_type(type->args[0]);
-    return type->kind == TYPE_record ? type_record(type)->diff.differential != NULL : is_real(type);
+static bool is_diff_type(const Holder *h, const Type *type) {
+    if (type->kind == TYPE_array) return is_diff_type(h, type->args[0]);
+    if (type->kind != TYPE_record) return is_real(type);
+    Record *record = type_record(type);
+    if (!record->has_diff && h->m->hooks.complete_record)
+        h->m->hooks.complete_record(h->m->hooks.user, record);
+    return record->diff.differential != NULL;
 }
 
 /* Can a derivative go through it? */
-static bool is_open(const Param *param) { return (param->flags & PARAM_DIFF) || is_diff_type(param->type); }
+static bool is_open(const Holder *h, const Param *param) {
+    return (param->flags & PARAM_DIFF) || is_diff_type(h, param->type);
+}
 
 /* Derivatives do not enter through this parameter: it is an object of a type that has none. */
 static void hold_argument(Holder *h, Inst *call, int index) {
@@ -330,7 +336,7 @@ static void hold_outputs(Holder *h, Inst *call) {
     for (int i = 0; i < call->nargs; i++) {
         const Param *param = &call->callee->params[i];
         bool written = (param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in;
-        bool flows = is_open(param) && !is_plain_call(call);
+        bool flows = is_open(h, param) && !is_plain_call(call);
         if (written && !flows) hold_object(h, &b, ir_resolve(call->args[i]));
     }
 }
@@ -340,7 +346,7 @@ static void hold_call(Holder *h, Inst *call) {
     bool generated = (call->callee->flags & FUNC_GENERATED) != 0; /* everything flows through these */
     if (h->current->values && (plain || !generated)) {
         for (int i = 0; i < call->nargs && !plain; i++)
-            if (!is_open(&call->callee->params[i])) hold_argument(h, call, i);
+            if (!is_open(h, &call->callee->params[i])) hold_argument(h, call, i);
         hold_outputs(h, call);
         bool flows = !plain && (call->callee->flags & FUNC_RESULT_DIFF);
         if (call->nresults && !flows) call = hold_results(h, call);

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Checks the derivatives of the whole library: makes a function around each differentiable one and gives them to `slope gradcheck`.
+
+What is differentiable is read in prelude/. Functions of numbers, vectors and matrices are tried on all sizes; the others have a row in
+OTHERS. One that fits neither is an error, as is a function that could not be checked.
+
+    gradcheck_library.py SLOPE TYPE [NAME...]     TYPE: half, float or double; NAME: only functions of that name
+"""
+import itertools
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "scripts"))
+import library_page
+
+VECTORS, MATRICES, SAMPLES = (2, 3, 4), ((2, 2), (3, 4)), 6
+
+# Where functions have a value and are smooth: what takes the place of a parameter x. Others are given x itself.
+INSIDE, ABOVE, POSITIVE, APART = "0.9 * sin({})", "1.25 + {0} * {0}", "1.5 + sin({})", "2.5 + sin({})"
+DOMAINS = {
+    "asin": [INSIDE], "acos": [INSIDE], "atanh": [INSIDE], "acosh": [ABOVE], "log": [POSITIVE], "log2": [POSITIVE], "log10": [POSITIVE],
+    "sqrt": [POSITIVE], "rsqrt": [POSITIVE], "rcp": [POSITIVE], "pow": [POSITIVE, "sin({})"], "fmod": ["3 * sin({})", POSITIVE],
+    "exp": ["sin({})"], "exp2": ["sin({})"], "exp10": ["sin({})"], "sinh": ["sin({})"], "cosh": ["sin({})"], "tan": ["sin({})"],
+    "tanpi": ["0.4 * sin({})"], "smoothstep": ["sin({})", APART, "{}"], "lit": ["sin({})", POSITIVE, "sin({})"],
+    "refract": ["0.2 * sin({})", "sin({})", "sin({})"], "ldexp": ["{}", "sin({})"], "determinant": ["sin({})"], "inverse": ["sin({})"],
+}
+
+# The library's own: parts of others, checked with them.
+OWN = re.compile(r"__")
+
+# What is no function of numbers, vectors and matrices alone, by type and name: functions that use it. T is the type that is checked.
+OTHERS = {
+    "select": ["T f(bool c, T x, T y) { return select(c, x * y, x) * x; }",
+               "vector<T, 3> f(vector<T, 3> x, vector<T, 3> y) { return select(x > y, x * y, x); }"],
+    "jvp": ["T f(T x, T v) { return jvp(cube, x, v); }"],
+    "vjp": ["T f(T x, T v) { return vjp(cube, x, v); }"],
+    "grad": ["T f(T x) { return grad(cube, x); }", "vector<T, 2> f(vector<T, 2> x) { return grad(hill, x); }"],
+    "jacobian": ["matrix<T, 2, 2> f(vector<T, 2> x) { return jacobian(swirl, x); }"],
+    "hvp": ["vector<T, 2> f(vector<T, 2> x, vector<T, 2> v) { return hvp(hill, x, v); }"],
+    "hessian": ["T f(T x) { return hessian(cube, x); }", "matrix<T, 2, 2> f(vector<T, 2> x) { return hessian(hill, x); }"],
+    "operator": [f"{shape} f({shape} x, {shape} y) {{ return {code}; }}"
+                 for shape in ("T", "vector<T, 3>", "matrix<T, 2, 2>")
+                 for code in ("x + y", "x - y", "x * y", "x / (T(1.25) + y * y)", "(T(3) * x) % (T(1.25) + y * y)", "-x * y")],
+    "generic operator": ["G f<G : IFloat>(G x, G y) { return x * y + x / y - (-x) + x % y; }"],
+    "arithmetic": [f"{shape} f({shape} x, {shape} y) {{ return x.add(y).sub(y.mul(x)).div(y).mod(x.neg()); }}"
+                   for shape in ("T", "vector<T, 2>", "matrix<T, 2, 2>")],
+    "toFloat": ["float f(T x, vector<T, 3> y) { return x.toFloat() * y.toFloat(); }"],
+    "scale": ["T f(T x, T y) { return (x * x).scale(y); }", "vector<T, 2> f(vector<T, 2> x, T y) { return (x * x).scale(y); }"],
+    "makeTuple": ["T f(T x, vector<T, 2> y) { let t = makeTuple(x * x, y); return t._0 * t._1.y; }"],
+    "concat": ["T f(T x, T y) { let t = concat(makeTuple(x * y, x), makeTuple(y)); return t._0 * t._1 * t._2; }"],
+    "pair": ["T f(T x, T v) { let p = diffPair(x * v, v); return p.getPrimal() * p.getDifferential(); }",
+             "T f(T x) { return diffPair(x * x).p + diffPair(x).d; }"],
+    "update": ["T f(T x, T v) { var p = diffPair(x, v); updateDiff(p, x * v); updatePrimal(p, x * x); return p.p * p.d; }",
+               "T f(T x, T v) { var p = diffPair(x, v); updatePair(p, x * v, v); return p.p * p.d; }"],
+    "detach": ["T f(T x) { return detach(x) * x; }"],
+    "function value": ["T f(T x) { return use((T y) => y * y * y, x); }"],
+}
+# Differentiable members of types and functions of no numbers: which row has them.
+ROWS = {name: name for name in ("select", "jvp", "vjp", "grad", "jacobian", "hvp", "hessian", "toFloat", "scale", "makeTuple", "concat", "detach")}
+ROWS |= {name: "arithmetic" for name in ("add", "sub", "mul", "div", "mod", "neg")}
+ROWS |= {"getPrimal": "pair", "getDifferential": "pair", "diffPair": "pair", "updateDiff": "update", "updatePrimal": "update",
+         "updatePair": "update", "operator": "generic operator", "operator()": "function value"}
+HEAD = """typealias T = TYPE;
+[Differentiable] T use<F : IDifferentiableFunc<T, T>>(F f, T x) { return f(x) * x; }
+[Differentiable] T cube(T x) { return x * x * x; }
+[Differentiable] T hill(vector<T, 2> x) { return x.x * x.x * x.y + x.y * x.y * x.y; }
+[Differentiable] vector<T, 2> swirl(vector<T, 2> x) { return vector<T, 2>(x.x * x.y, x.x * x.x - x.y); }
+"""
+
+
+def declarations():
+    """(indented, text) of everything that is marked differentiable; the mark may stand on the line before."""
+    for file in sorted((ROOT / "prelude").glob("*.slang")):
+        marked = False
+        for line in file.read_text().splitlines():
+            text = line.strip()
+            if text == "[Differentiable]":
+                marked = True
+            elif marked or text.startswith("[") and "[Differentiable]" in text.split("(")[0] + re.sub(r"[^\]]*$", "", text):
+                if not text.startswith("//"):
+                    yield line.startswith(" "), text
+                marked = False
+
+
+def has_attribute(text):
+    attributes = re.match(r"((?:\[[^\]]*\]\s*)*)", text)[1]
+    return "[Differentiable]" in attributes
+
+
+def instances(generics):
+    """Ways to choose the generic parameters, as substitutions."""
+    values = re.findall(r"let (\w+)", generics)
+    if not values:
+        return [{}]
+    if values == ["N"]:
+        return [{"N": n} for n in VECTORS]
+    if set(values) == {"R", "C"}:
+        return [{"R": r, "C": c} for r, c in MATRICES]
+    return [dict(zip(values, (2, 3, 2)))]
+
+
+def substitute(text, values):
+    for name, value in values.items():
+        text = re.sub(rf"\b{name}\b", str(value), text)
+    return text
+
+
+def is_plain(generics, parameters):
+    """A function of numbers, vectors and matrices."""
+    names = {word for part in library_page.split_list(parameters) for word in re.findall(r"\w+", part)[:-1]}
+    fits = names <= {"T", "vector", "matrix", "int", "bool", "out", "N", "R", "C", "K", "1", "2", "3", "4"}
+    return fits and re.match(r"T : __BuiltinFloatingPointType\b", generics)
+
+
+def scaled(text, parameter):
+    """The domain of a parameter, its constants in the type that is checked."""
+    return re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)(?![\w.])(?!})", r"T(\1)", text.replace("{0}", "{}")).replace("{}", parameter)
+
+
+def wrap(index, function, values, direct):
+    """A function that calls one of the library."""
+    _, result, name, _, parameters = function
+    heads, arguments = [], []
+    domain = DOMAINS.get(name, []) if not direct else []
+    for i, part in enumerate(library_page.split_list(parameters)):
+        heads.append(part)
+        moves = not part.startswith(("out ", "int", "vector<int", "matrix<int", "bool"))
+        place = part.split()[-1]
+        arguments.append(scaled(domain[i], place) if moves and i < len(domain) else place)
+    text = f"{'' if result == 'void' else 'return '}{name}({', '.join(arguments)});"
+    return substitute(f"[Differentiable] {result} f{index}_{name}({', '.join(heads)}) {{ {text} }}", values)
+
+
+def wrappers(names):
+    """Lines of code, and what has no row."""
+    lines, missing, rows = [], [], set()
+    numbers = itertools.count()
+    for inside, text in declarations():
+        if not has_attribute(text) and text.startswith("["):
+            continue
+        function = None if inside else library_page.split_function(text)
+        found = re.search(r"(\w+(?:\(\)|[-+*/%](?=<))?)(?:<[^()]*>)?\(", re.sub(r"^(\[[^\]]*\]\s*)*", "", text))
+        name = function[2] if function else "operator()" if "operator()" in text else "operator" if "operator" in text else found[1]
+        if OWN.match(name):
+            continue
+        wanted = not names or name in names
+        if function and is_plain(function[3], function[4]) and name != "select":
+            direct = name in DOMAINS and not re.search("vector|matrix", function[4])
+            for values in instances(function[3]) if wanted else []:
+                lines.append(wrap(next(numbers), function, values, False))
+                if direct:
+                    lines.append(wrap(next(numbers), function, values, True))
+        elif name in ROWS:
+            rows |= {ROWS[name]} if wanted else set()
+        else:
+            missing.append(text[:120])
+    rows |= {"operator"} if not names else set()
+    for code in (code for row in sorted(rows) for code in OTHERS[row]):
+        lines.append("[Differentiable] " + re.sub(r"\bf(?=[<(])", f"f{next(numbers)}", code, count=1))
+    return lines, missing
+
+
+def generic_arguments(lines, kind):
+    """Generic functions of ours are called by another, which is not generic."""
+    for line in list(lines):
+        found = re.match(r"\[Differentiable\] G (f\d+)<", line)
+        if found:
+            lines.append(f"[Differentiable] {kind} {found[1]}_of({kind} x, {kind} y) {{ return {found[1]}(x, {kind}(1.25) + y * y); }}")
+
+
+def check(slope, kind, lines):
+    """The verdicts of gradcheck on a file, or one that says why there are none."""
+    with tempfile.TemporaryDirectory(prefix="slope-library-") as folder:
+        path = Path(folder) / "library.slang"
+        path.write_text(HEAD.replace("TYPE", kind) + "\n".join(lines) + "\n")
+        command = [slope, "gradcheck", str(path), "--json", f"--samples={SAMPLES}", "-O0", "--strict"]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode not in (0, 1) or result.stderr:
+            message = f"exit status {result.returncode}\n{result.stderr[:4000]}"
+            return [{"verdict": "failed", "function": "gradcheck", "message": message, "inputs": None}]
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def run(slope, kind, names=()):
+    """How many are right, and a list of (name, what went wrong)."""
+    lines, missing = wrappers(names)
+    generic_arguments(lines, kind)
+    failures = [("no row for", text) for text in missing]
+    code = {re.search(r"\b(f\d+\w*)", line)[1]: line for line in lines}
+    right = 0
+    for verdict in check(slope, kind, lines):
+        name, message = verdict["function"], verdict["message"] or ""
+        if verdict["verdict"] == "right":
+            right += 1
+        elif "generic" not in message:  # those are called by others
+            failures.append((f"{verdict['verdict']} {kind}:", f"{code.get(name, name)}\n    {message} at {verdict['inputs']}"))
+    return right, failures
+
+
+def main():
+    right, failures = run(*sys.argv[1:3], sys.argv[3:])
+    for name, what in failures:
+        print(name, what)
+    print(f"{right} right, {len(failures)} not")
+    return 1 if failures or not right else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
