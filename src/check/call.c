@@ -815,6 +815,9 @@ static Expr *call_function_value(Env *env, Expr *e, Expr *callee) {
 static Expr *call_value(Env *env, Expr *e, Expr *callee) {
     Checker *c = env->c;
     if (callee->type->kind == TYPE_function) return call_function_value(env, e, callee);
+    bool half = callee->kind == EXPR_part &&
+                (callee->a->type->kind == TYPE_pair || callee->a->type->kind == TYPE_ptr_pair);
+    if (half && e->args.count == 0) return callee; /* pair.p(), as seed 004 writes it */
     Candidates *list = arena_new(c->arena, Candidates);
     list->name = c->known.call;
     if (!lookup_member(c, callee->type, c->known.call, list)) {

@@ -288,6 +288,7 @@ const Type *check_enum_underlying(Checker *checker, const Type *type);
 /* How a type provides a method of IDifferentiable; kind SATISFY_none: by structure. */
 Satisfaction check_differentiable_witness(Checker *checker, const Type *type, const char *method,
                                           Decl **requirement);
+const Type *check_type_around(Checker *checker, const Type *nested); /* the struct that it is nested in */
 
 /* diff.c */
 /* The Differential of a type, NULL if it is not IDifferentiable. */

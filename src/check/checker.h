@@ -256,6 +256,8 @@ Expr *check_member(Env *env, Expr *expr);
 Expr *check_index(Env *env, Expr *expr);
 Expr *check_apply(Env *env, Expr *expr);
 Expr *auto_deref(Env *env, Expr *expr);
+Expr *primal_part(Env *env, Expr *pair);
+bool in_deriv_method(const Env *env);
 
 /* ---- call.c */
 Expr *check_call(Env *env, Expr *expr);

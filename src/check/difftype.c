@@ -251,6 +251,8 @@ void check_differentiable_struct(Checker *c, Conformance *conformance) {
     if (second && second != differential)
         report(c, DIAG_differential_of_differential, conformance->loc, type_str(c, type),
                type_str(c, differential), type_str(c, second));
+    if (differential != type && conforms_to(c, type, c->known.ISelfDifferentiableValueType))
+        report(c, DIAG_not_own_differential, conformance->loc, type_str(c, type), type_str(c, differential));
     DeclVec fields = check_all_fields(c, type);
     for (int i = 0; i < fields.count; i++) check_differential_field(c, type, fields.at[i]);
 }

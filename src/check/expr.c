@@ -261,7 +261,7 @@ static Expr *check_this(Env *env, Expr *e) {
     e->type = env->this_type;
     if (env->sig && env->sig->has_this) e->type = env->sig->this_type;
     e->flags |= EXPR_PLACE | (env->this_writable ? 0 : EXPR_READONLY);
-    return e;
+    return (e->flags & EXPR_IMPLICIT) && in_deriv_method(env) ? primal_part(env, e) : e;
 }
 
 static Expr *check_this_type(Env *env, Expr *e) {

@@ -77,6 +77,22 @@ static Expr *part(Env *env, Expr *e, Expr *a, int index, const Type *type, bool 
     return node;
 }
 
+/* Is `this` a pair that stands for an object? */
+bool in_deriv_method(const Env *env) {
+    if (!env->sig || !env->sig->has_this) return false;
+    bool pair = env->sig->this_type->kind == TYPE_pair || env->sig->this_type->kind == TYPE_ptr_pair;
+    const Decl *func = env->decl;
+    while (func && func->kind != DECL_func) func = func->parent;
+    return pair && func && (func->flags & DECL_DERIV_METHOD);
+}
+
+/* What a member that is named without an object belongs to where `this` is a pair. */
+Expr *primal_part(Env *env, Expr *pair) {
+    Expr *like = expr_new(env->c->arena, EXPR_member, pair->loc);
+    like->name = env->c->known.p;
+    return part(env, like, pair, 0, pair->type->args[0], false);
+}
+
 static bool tuple_index(const char **p, int count, int *index) {
     if (**p != '_' || (*p)[1] < '0' || (*p)[1] > '9') return false;
     int n = 0;
@@ -122,7 +138,8 @@ static Expr *builtin_part(Env *env, Expr *e, Expr *a) {
         if (name != c->known.d) return NULL;
         const Type *d =
             type->kind == TYPE_pair ? check_differential(c, primal) : check_ptr_differential(c, primal);
-        return part(env, e, a, 1, d ? d : ERROR_TYPE(c), false);
+        bool own = a->kind == EXPR_this && type->kind == TYPE_pair && in_deriv_method(env);
+        return part(env, e, a, 1, d ? d : ERROR_TYPE(c), own);
     }
     default: return NULL;
     }

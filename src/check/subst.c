@@ -172,6 +172,10 @@ const Subst *subst_of_type(Checker *c, const Type *type) {
     return type->nargs ? split_args(c, decl, &args) : NULL;
 }
 
+const Type *check_type_around(Checker *c, const Type *type) {
+    return type_with_subst(c, (Decl *)(uintptr_t)((const Decl *)type->decl)->parent, subst_of_type(c, type));
+}
+
 const Subst *interface_subst(Checker *c, const Type *interface, const Type *self) {
     const Decl *decl = interface->decl;
     const Type **args = arena_array(c->arena, const Type *, interface->nargs + 1);
@@ -222,8 +226,9 @@ const Type *assoc_of(Checker *c, const Type *base, Decl *assoc, const Subst *sub
     if (type_is_abstract(base)) {
         const Type *node = assoc_node(c, base, assoc, subst), *equal = known_equal(c, node);
         if (equal) return equal;
-        return is_differential(c, assoc) && conforms_to(c, base, c->known.__BuiltinFloatingPointType) ? base
-                                                                                                      : node;
+        return is_differential(c, assoc) && conforms_to(c, base, c->known.ISelfDifferentiableValueType)
+                   ? base
+                   : node;
     }
     if (base->kind == TYPE_interface) return assoc_of_existential(c, base, assoc, subst);
     Satisfaction found = check_witness(c, base, assoc, subst);

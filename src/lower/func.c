@@ -269,21 +269,6 @@ Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst) {
     return request;
 }
 
-Func *request_dadd(Lowerer *l, const Type *differential) {
-    Request wanted = {.kind = REQUEST_dadd, .type = differential};
-    Request *request = find_request(l, &wanted);
-    if (request->func) return request->func;
-    const Type *ir = lower_type(l, differential);
-    request->func = func_new(l->m, format_text(l->arena, "dadd<%s>", type_text(l->arena, differential)));
-    request->func->source = request;
-    Name to = name_from(l->m->names, "to"), from = name_from(l->m->names, "from");
-    Param params[2] = {{.name = to, .type = ir, .dir = DIR_inout, .flags = PARAM_BY_ADDRESS | PARAM_DIFF},
-                       {.name = from, .type = ir, .dir = DIR_in, .flags = PARAM_BY_ADDRESS | PARAM_DIFF}};
-    func_set_params(request->func, params, 2);
-    request->func->flags |= FUNC_FWD | FUNC_BWD;
-    return request->func;
-}
-
 Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to) {
     Request wanted = {.kind = REQUEST_move, .move = kind, .type = from, .to = to};
     Request *request = find_request(l, &wanted);
@@ -356,6 +341,16 @@ static Func *custom_func(Lowerer *l, const Request *request, FuncRef ref) {
         ->func;
 }
 
+/* A method of a bound object whose derivatives, as written, take a pair for it: in this form it just calls the method. */
+bool forwards_to_method(Lowerer *l, const Request *request) {
+    const FuncSig *generic = &request->generic;
+    if (request->kind != REQUEST_decl || !request->plain_this || !generic->has_this) return false;
+    if (!diff_flags(l, generic->this_type, generic->this_no_diff, request->decl)) return false;
+    check_derivatives(l->c, request->decl);
+    const Sema *sema = decl_sema(l->c, request->decl);
+    return sema->fwd.decl || sema->bwd.decl;
+}
+
 /* Fills in what the source says about derivatives of a function. */
 void complete_func_diff(void *user, Func *func) {
     Lowerer *l = user;
@@ -363,6 +358,7 @@ void complete_func_diff(void *user, Func *func) {
     if (func->custom.complete) return;
     func->custom.complete = true;
     if (func->derivation.of || !request || request->kind != REQUEST_decl) return;
+    if (forwards_to_method(l, request)) return;
     check_derivatives(l->c, request->decl);
     const Sema *sema = decl_sema(l->c, request->decl);
     func->custom.fwd = custom_func(l, request, sema->fwd);

@@ -154,6 +154,55 @@ static Val *op_atomic_cas(Call *call) {
     return emit_plain(call, OP_atomic_cas, call->args, 3, type);
 }
 
+static void atomic_add_parts(Fn *f, Val *to, Val *from);
+
+static void atomic_add_elements(Fn *f, Val *to, Val *from) {
+    Val *zero = const_int(f, TYPE_int, 0);
+    Inst *loop = build_loop(&f->b, &zero, 1, false);
+    Builder outer = f->b;
+    f->b = build_at_end(loop->regions[0]);
+    Val *end = const_int(f, TYPE_int, type_length(to->type->args[0]));
+    Val *go = build_binary(&f->b, OP_lt, loop->regions[0]->params[0], end);
+    build_yield(&f->b, &go, 1);
+    f->b = build_at_end(loop->regions[1]);
+    Val *i = loop->regions[1]->params[0];
+    atomic_add_parts(f, build_elem(&f->b, to, i, true), build_elem(&f->b, from, i, true));
+    Val *next = build_binary(&f->b, OP_add, i, const_int(f, TYPE_int, 1));
+    build_yield(&f->b, &next, 1);
+    f->b = outer;
+}
+
+/* Adds the floating numbers of one object to those of another, each atomically. */
+static void atomic_add_parts(Fn *f, Val *to, Val *from) {
+    const Type *type = to->type->args[0];
+    if (type_is_float(type)) {
+        Val *args[2] = {to, build_load(&f->b, from)};
+        Inst *add = build_inst(&f->b, OP_atomic, args, 2, 0, 0);
+        inst_add_result(add, type, NULL);
+        add->index = ATOMIC_add;
+    } else if (type->kind == TYPE_vector) {
+        for (int i = 0; i < type_count(type); i++) {
+            Val *lane = const_int(f, TYPE_int, i);
+            atomic_add_parts(f, build_elem(&f->b, to, lane, true), build_elem(&f->b, from, lane, true));
+        }
+    } else if (type->kind == TYPE_array) atomic_add_elements(f, to, from);
+    else if (type->kind == TYPE_record) {
+        for (int i = 0; i < type_record(type)->nfields; i++)
+            atomic_add_parts(f, build_field(&f->b, to, i), build_field(&f->b, from, i));
+    }
+}
+
+static Val *op_atomic_add_parts(Call *call) {
+    Val *from = call->args[1];
+    if (is_simple(from->type) && from->type->kind != TYPE_pointer) {
+        Val *value = from;
+        from = build_var(&call->f->b, value->type, NULL, false);
+        build_store(&call->f->b, from, value);
+    }
+    atomic_add_parts(call->f, call->args[0], from);
+    return NULL;
+}
+
 /* ---- the machine */
 
 static Val *op_barrier(Call *call) {
@@ -223,6 +272,7 @@ static const struct {
     {"atomic_xor", op_atomic_xor},
     {"atomic_exchange", op_atomic_exchange},
     {"atomic_cas", op_atomic_cas},
+    {"atomic_add_parts", op_atomic_add_parts},
     {"group_barrier", op_barrier},
     {"fence", op_fence},
     {"create_dynamic", op_create_dynamic},

@@ -11,7 +11,6 @@ typedef enum RequestKind {
     REQUEST_opened,   /* a generic function, called with an interface value for T: likewise */
     REQUEST_init,     /* the initialiser of a global */
     REQUEST_entry,
-    REQUEST_dadd, /* sum of two differentials of a type */
     REQUEST_move, /* an interface value into another form: a switch likewise */
 } RequestKind;
 
@@ -38,7 +37,7 @@ typedef struct Request {
     bool plain_this; /* `this` is not differentiated, whatever its type */
     FuncBinding *bindings;
     int nbindings;
-    const Type *type; /* dadd: the differential; move: the value's type before */
+    const Type *type; /* move: the value's type before */
     const Type *to;   /* move: and after */
     MoveKind move;
     Global *global; /* init */
@@ -174,8 +173,8 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
                       const FuncBinding *bindings, int nbindings);
 Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes, const FuncSig *sig);
 Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst);
-Func *request_dadd(Lowerer *l, const Type *differential);
 Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to);
+bool forwards_to_method(Lowerer *l, const Request *request);
 void complete_func_diff(void *user, Func *func);
 Func *op_rule(void *user, int op, const Type *type);
 Func *library_func(void *user, const char *name);
@@ -297,7 +296,8 @@ bool constant_data(Lowerer *l, Expr *init, const Type *front, const Subst *subst
 
 /* ---- native.c: what differentiable types have without a declaration */
 Val *lower_native(Fn *f, const Callee *callee, Expr *e, Val *into);
-void lower_dadd_body(Lowerer *l, Request *request);
+/* The sum of two values of a differential, where the source says what that is; else NULL. */
+Func *own_sum(Lowerer *l, const Type *differential);
 void add_differential(Fn *f, const Type *front, Val *to, Val *from); /* to += from */
 void zero_differential(Fn *f, const Type *front, Val *to);
 

@@ -2,13 +2,6 @@
  * except where a struct inside has its own. */
 #include "lower/lowerer.h"
 
-static Func *user_method(Fn *f, const Type *front, const char *name) {
-    Decl *requirement;
-    if (front->kind != TYPE_struct) return NULL;
-    Satisfaction found = check_differentiable_witness(f->l->c, front, name, &requirement);
-    return found.kind == SATISFY_decl ? lower_func(f->l, found.decl, found.subst, NULL, 0) : NULL;
-}
-
 /* ---- zero */
 
 void zero_differential(Fn *f, const Type *front, Val *to) {
@@ -17,6 +10,33 @@ void zero_differential(Fn *f, const Type *front, Val *to) {
 }
 
 /* ---- addition */
+
+/* The type that a struct was made for as its Differential; a struct that is its own is that type. */
+static const Type *type_of_differential(Lowerer *l, const Type *front) {
+    const Decl *decl = front->decl;
+    bool made = (decl->modifiers & MODIFIER_synthesized) && decl->parent && decl->parent->kind == DECL_struct;
+    return made ? check_type_around(l->c, front) : front;
+}
+
+/* A use() with a backward derivative of its own says how derivatives are added: use_bwd adds one to another. */
+static Func *sum_of_uses(Lowerer *l, const Type *differential) {
+    const Type *type = type_of_differential(l, differential);
+    Decl *requirement;
+    Satisfaction use = check_differentiable_witness(l->c, type, "use", &requirement);
+    if (use.kind != SATISFY_decl) return NULL;
+    check_derivatives(l->c, use.decl);
+    Decl *sum = check_prelude_decl(l->c, "__sum_of_uses");
+    if (!decl_sema(l->c, use.decl)->bwd.decl || !sum) return NULL;
+    return lower_func(l, sum, subst_new(l->c, NULL, sum, &type, 1), NULL, 0);
+}
+
+Func *own_sum(Lowerer *l, const Type *differential) {
+    if (differential->kind != TYPE_struct) return NULL;
+    Decl *requirement;
+    Satisfaction found = check_differentiable_witness(l->c, differential, "dadd", &requirement);
+    if (found.kind == SATISFY_decl) return lower_func(l, found.decl, found.subst, NULL, 0);
+    return sum_of_uses(l, differential);
+}
 
 static Val *add_values(Fn *f, Val *a, Val *b) { return build_binary(&f->b, OP_add, a, b); }
 
@@ -45,7 +65,7 @@ static void add_elements(Fn *f, const Type *front, Val *to, Val *from) {
 void add_differential(Fn *f, const Type *front, Val *to, Val *from) {
     Lowerer *l = f->l;
     const Type *ir = lower_type(l, front);
-    Func *own = user_method(f, front, "dadd");
+    Func *own = own_sum(l, front);
     if (is_simple(ir)) {
         build_store(&f->b, to, add_values(f, build_load(&f->b, to), build_load(&f->b, from)));
     } else if (own) {
@@ -74,13 +94,6 @@ void add_differential(Fn *f, const Type *front, Val *to, Val *from) {
             if (d) add_differential(f, d, build_field(&f->b, to, i), build_field(&f->b, from, i));
         }
     }
-}
-
-void lower_dadd_body(Lowerer *l, Request *request) {
-    request->sig = (FuncSig){.result = type_basic(l->types, TYPE_void)};
-    Fn f = fn_begin(l, request);
-    add_differential(&f, request->type, request->func->body->params[0], request->func->body->params[1]);
-    fn_end(&f);
 }
 
 /* ---- scaling */

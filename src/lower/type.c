@@ -256,7 +256,7 @@ static void struct_diff(Lowerer *l, Record *record, const Type *front) {
     diff->field_map = map;
     if (diff->reference) return;
     diff->zero = user_method(l, front, "dzero");
-    diff->add = user_method(l, front, "dadd");
+    diff->add = own_sum(l, front);
     diff->opaque = diff->zero || diff->add || !target || ncovered < target->nfields;
 }
 
