@@ -106,6 +106,7 @@ def main():
         tally.step("library, build-gcc", *library.run_library(ROOT / "build-gcc"))
         for kind in ("half", "float", "double"):
             tally.step(f"gradcheck of the library, {kind}", *gradcheck_library.run(str(ROOT / "build-gcc" / "slope"), kind))
+        tally.step("documentation", *docs_test.run_all(ROOT / "build-gcc"))
         tally.step("installation", *install_test.run_all(ROOT / "build-gcc"))
     step_build(tally, "build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release")
     if step_build(tally, "build-sanitize", sanitizing_compiler(), "-DCMAKE_BUILD_TYPE=Debug", "-DSLOPE_SANITIZE=ON"):
