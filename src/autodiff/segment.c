@@ -8,7 +8,8 @@
  *
  * Its derivative follows from the rules for any function: the state in the middle is kept, the right half is reversed first, then the
  * left half is run once more from its start and reversed. Half of the budget is for such states, half for the iterations of a
- * leaf. The split is the binomial one (Griewank): with s states and r repetitions, C(s + r, s) leaves can be reversed.
+ * leaf. The split is the binomial one (Griewank): with s states and r repetitions, C(s + r, s) leaves can be reversed. Where only
+ * the state in the middle is wanted, the loop over lo to hi does instead of the recursion.
  *
  * The trip count must be known when the loop starts, and its state must be scalars: an array that the loop writes is
  * changed in place and cannot be taken back. */
@@ -61,7 +62,7 @@ static void survey(Seg *x, const Region *region) {
 
 enum { LO, HI, SNAPS, FIRST };
 
-static void declare(Seg *x) {
+static Func *declare(Seg *x, const char *name) {
     Ad *ad = x->ad;
     const Type *word = type_basic(ad->m->types, TYPE_int64);
     VEC(Param) params = {0};
@@ -85,28 +86,28 @@ static void declare(Seg *x) {
                           .flags = object ? PARAM_BY_ADDRESS : 0,
                           .counterpart = counterpart}));
     }
-    x->run = func_new(ad->m, format_text(ad->arena, "%s.run", x->func->name->text));
-    func_set_params(x->run, params.at, params.count);
-    func_set_results(x->run, results.at, results.count);
-    x->run->flags |= FUNC_GENERATED | FUNC_NORMAL;
-    x->run->loc = x->loop->loc;
+    Func *func = func_new(ad->m, format_text(ad->arena, "%s.%s", x->func->name->text, name));
+    func_set_params(func, params.at, params.count);
+    func_set_results(func, results.at, results.count);
+    func->flags |= FUNC_GENERATED | FUNC_NORMAL;
+    func->loc = x->loop->loc;
+    return func;
 }
 
 static Val *param(const Seg *x, int index) { return x->run->body->params[index]; }
 
-/* Iterations lo to hi of the loop as it is. */
-static void fill_leaf(Seg *x, Region *region) {
+/* Iterations lo to hi of the loop as it is, in a function made by `declare`. */
+static Inst *copy_loop(Seg *x, Builder *b, Func *func) {
     Ad *ad = x->ad;
     int n = x->loop->nargs;
     const Type *word = type_basic(ad->m->types, TYPE_int64);
-    Builder b = build_at_end(region);
+    Val **params = func->body->params;
     ValVec args = {0};
-    for (int i = 0; i < n; i++) vec_push(ad->arena, &args, param(x, FIRST + i));
-    vec_push(ad->arena, &args, param(x, LO));
-    Inst *copy = build_inst(&b, OP_loop, args.at, args.count, 0, 2);
-    CloneMap map = {.module = ad->m, .func = x->run};
-    for (int i = 0; i < x->captured.count; i++)
-        clone_map_val(&map, x->captured.at[i], param(x, FIRST + n + i));
+    for (int i = 0; i < n; i++) vec_push(ad->arena, &args, params[FIRST + i]);
+    vec_push(ad->arena, &args, params[LO]);
+    Inst *copy = build_inst(b, OP_loop, args.at, args.count, 0, 2);
+    CloneMap map = {.module = ad->m, .func = func};
+    for (int i = 0; i < x->captured.count; i++) clone_map_val(&map, x->captured.at[i], params[FIRST + n + i]);
     Region *cond = copy->regions[0], *body = copy->regions[1];
     for (int i = 0; i < n; i++) {
         const Val *old = x->loop->regions[1]->params[i];
@@ -115,13 +116,13 @@ static void fill_leaf(Seg *x, Region *region) {
     }
     Val *at = region_add_param(cond, word, NULL), *now = region_add_param(body, word, NULL);
     Builder cb = build_at_end(cond);
-    Val *go = build_binary(&cb, OP_lt, at, param(x, HI));
+    Val *go = build_binary(&cb, OP_lt, at, params[HI]);
     build_yield(&cb, &go, 1);
     clone_region_into(&map, x->loop->regions[1], body);
     Builder tail = build_before(body->last);
     inst_add_arg(body->last, build_binary(&tail, OP_add, now, ad_int64(ad, 1)));
     for (int i = 0; i <= n; i++) inst_add_result(copy, args.at[i]->type, NULL);
-    build_yield(&b, copy->results, n);
+    return copy;
 }
 
 static Inst *call_run(Seg *x, Builder *b, Val *lo, Val *hi, Val *snaps, Val *const *state) {
@@ -150,13 +151,21 @@ static void fill_split(Seg *x, Region *region, Func *split, int64_t leaf) {
     build_yield(&b, second->results, second->nresults);
 }
 
+static Func *make_plain(Seg *x) {
+    Func *plain = declare(x, "plain");
+    Builder b = build_at_end(func_begin(plain));
+    build_return(&b, copy_loop(x, &b, plain)->results, plain->nresults);
+    return plain;
+}
+
 static void fill(Seg *x, Func *split, int64_t leaf) {
     Ad *ad = x->ad;
     Builder b = build_at_end(func_begin(x->run));
     Val *n = build_binary(&b, OP_sub, param(x, HI), param(x, LO));
     Val *small = build_binary(&b, OP_le, n, ad_int64(ad, leaf));
     Inst *test = build_if(&b, small, x->run->results, x->run->nresults);
-    fill_leaf(x, test->regions[0]);
+    Builder small_case = build_at_end(test->regions[0]);
+    build_yield(&small_case, copy_loop(x, &small_case, x->run)->results, x->run->nresults);
     fill_split(x, test->regions[1], split, leaf);
     build_return(&b, test->results, test->nresults);
 }
@@ -175,10 +184,11 @@ static void segment(Ad *ad, Func *func, Inst *loop) {
                     trip ? "it changes an array" : "how often it runs is not known when it starts");
         return;
     }
-    declare(&x);
+    x.run = declare(&x, "run");
     int64_t leaf = budget / 2 > 1 ? budget / 2 : 1, snaps = budget - leaf > 0 ? budget - leaf : 1;
     AdFunc *library = ad_func(ad, split);
     fill(&x, library->flat, leaf);
+    ad_func(ad, x.run)->plain = make_plain(&x);
     Builder b = build_before(loop);
     ValVec args = {0};
     vec_push(ad->arena, &args, ad_int64(ad, 0));

@@ -359,9 +359,13 @@ static void add_duals(Tr *t, const CallNote *note, ValVec *args) {
 static void t_custom(Tr *t, Builder *b, Adjoints *adj, Inst *inst, Val *const *gs) {
     const CallNote *note = inst->note;
     AdFunc *callee = note->plan.callee;
-    Func *prop = ad_bwd_adapter(t->ad, &note->plan);
+    Func *prop = ad_bwd_adapter(t->ad, callee, note->plan.custom);
     ValVec args = {0};
-    ad_keep_arguments(t->ad, t->in, note, b, &args);
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (leaf->in >= 0)
+            vec_push(t->ad->arena, &args, ad_keep_argument(t->ad, t->in, note->primal, leaf, b));
+    }
     add_duals(t, note, &args);
     add_seeds(t, b, callee, gs, inst, &args);
     Inst *call = build_call(b, prop, args.at, args.count);
@@ -393,6 +397,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         pri = build_inst(b, OP_call, call->args, call->nargs, 0, 0);
         for (int i = 0; i < call->nresults; i++)
             inst_add_result(pri, call->results[i]->type, call->results[i]->name);
+        if (callee->plain) call->callee = callee->plain;
     }
     pri->callee = reverse->pri;
     for (int i = 0; i < callee->leaves.count; i++)

@@ -26,6 +26,11 @@ static void stack_push(Interp *in, TapeStack *stack, Datum value) {
     in->pushed++;
 }
 
+static void keep(Interp *in, const Type *type, int64_t count) {
+    in->kept += count * type_layout(type, LAYOUT_scalar).size;
+    if (in->kept > in->most) in->most = in->kept;
+}
+
 /* ---- frames and control */
 
 typedef enum Flow { FLOW_yield, FLOW_break, FLOW_continue, FLOW_return, FLOW_stop } Flow;
@@ -475,18 +480,24 @@ static Flow run_tape(Frame *f, const Inst *inst, Datum *out) {
     int64_t index = second.integer[0];
     bool inside = index >= 0 && index < stack->count;
     switch ((Op)inst->op) {
-    case OP_tape_push: stack_push(in, stack, second); return FLOW_yield;
+    case OP_tape_push:
+        keep(in, type, 1);
+        stack_push(in, stack, second);
+        return FLOW_yield;
     case OP_tape_pop:
         if (stack->count == 0) return stop(in, INTERP_bad_tape);
+        keep(in, type, -1);
         *out = stack->at[--stack->count];
         return FLOW_yield;
     case OP_tape_grow:
         out->integer[0] = stack->count;
+        keep(in, type, index);
         for (int64_t i = 0; i < index; i++) stack_push(in, stack, (Datum){0});
         return FLOW_yield;
     case OP_tape_shrink:
         if (index < 0 || index > stack->count) return stop(in, INTERP_bad_tape);
         stack->count -= index;
+        keep(in, type, -index);
         return FLOW_yield;
     case OP_tape_load:
         if (!inside) return stop(in, INTERP_bad_tape);
@@ -647,6 +658,8 @@ static Flow run_memory(Frame *f, const Inst *inst, Datum *out) {
     Datum y = inst->nargs > 1 ? value_of(f, inst->args[1]) : (Datum){0};
     const Type *target =
         inst->nargs && inst->args[0]->type->kind == TYPE_pointer ? inst->args[0]->type->args[0] : NULL;
+    bool whole = inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
+    if (whole) f->in->work += type_layout(target, LAYOUT_scalar).size / (int64_t)sizeof(int64_t);
     switch ((Op)inst->op) {
     case OP_var: out->address = interp_memory(f->in, inst->type); break;
     case OP_global: out->address = interp_global(f->in, inst->global); break;
@@ -714,18 +727,22 @@ static Flow run_inst(Frame *f, const Inst *inst) {
 static Flow run_region(Frame *f, const Region *region) {
     for (const Inst *inst = region->first; inst; inst = inst->next) {
         if (--f->in->steps < 0) return stop(f->in, INTERP_out_of_steps);
+        f->in->work++;
+        f->in->executed[inst->op]++;
         Flow flow = run_inst(f, inst);
         if (flow != FLOW_yield || op_has(inst->op, OP_ENDS)) return flow;
     }
     return FLOW_yield;
 }
 
-void interp_init(Interp *interp, Arena *arena) { *interp = (Interp){.arena = arena, .steps = 1000000}; }
+void interp_init(Interp *interp, Arena *arena) {
+    *interp = (Interp){.arena = arena, .steps = 1000000, .deepest = 200};
+}
 
 InterpStatus interp_call(Interp *in, const Func *func, const Datum *args, Datum *results) {
     Frame f = {.in = in, .func = func};
     if (!func->body) return stop(in, INTERP_no_body), in->status;
-    if (in->depth > 200) return stop(in, INTERP_too_deep), in->status;
+    if (in->depth > in->deepest) return stop(in, INTERP_too_deep), in->status;
     f.vals = arena_array(in->arena, Datum, func->nvals);
     for (int i = 0; i < func->nparams; i++) f.vals[func->body->params[i]->id] = args[i];
     in->depth++;

@@ -40,13 +40,16 @@ typedef enum InterpStatus {
 typedef struct Interp {
     Arena *arena;
     int64_t steps;       /* left; instructions */
-    int depth;           /* of calls */
+    int depth, deepest;  /* of calls; how deep they may go */
     InterpStatus status; /* why it stopped, if it did */
     Text log;            /* what printf said */
     uint32_t thread[4][3];
     Map globals;    /* Global -> char * */
     int64_t pushed; /* elements that tapes took, all in all */
     int64_t open_tapes;
+    int64_t work; /* instructions so far, and words that copying, clearing and adding objects moved */
+    int64_t executed[OP_COUNT];
+    int64_t kept, most; /* bytes on tapes: now, and at the worst */
 } Interp;
 
 void interp_init(Interp *interp, Arena *arena);

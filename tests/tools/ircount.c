@@ -1,0 +1,113 @@
+/* ircount FILE PRIMAL GRADIENT --work W --bytes B [--once S] [--sines K] N...: what a gradient costs, by counting.
+ *
+ * Reads IR as `slope dump --after dce` prints it and calls both functions with each N: PRIMAL and GRADIENT take it as their argument, or
+ * are families PRIMAL_10, PRIMAL_100, ... of functions without any. Counted are the instructions that an interpreter runs, words
+ * moved by copying or clearing whole objects included, and the bytes that tapes hold at the worst moment. It fails unless
+ * the gradient does at most W times the work of the primal, and keeps at most B bytes per N (and S once, for whatever
+ * does not depend on N), for every N. With --sines, a sine stands for an evaluation of the body of a loop: the gradient may
+ * compute at most K times as many as the primal. The table is printed if it fails, and the last line says how it went. */
+#include "irinterp.h"
+#include "irtool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct Limits {
+    double work, bytes, once, sines;
+} Limits;
+
+typedef struct Count {
+    int64_t work, bytes, sines;
+} Count;
+
+enum { SMALL = 200 /* instructions that a call may cost whatever N is */ };
+
+static void show_diagnostic(void *user, const Diagnostic *diagnostic) {
+    Text text = {.arena = user};
+    diag_render_text(&text, diagnostic, (RenderStyle){0});
+    fputs(text.at, stderr);
+}
+
+static Str read_all(Arena *arena, FILE *file) {
+    Text text = {.arena = arena};
+    char chunk[4096];
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;) text_add(&text, (Str){chunk, (int)n});
+    return text_str(&text);
+}
+
+static const Func *find(const Module *module, const char *name) {
+    for (int i = 0; i < module->funcs.count; i++)
+        if (strcmp(module->funcs.at[i]->name->text, name) == 0) return module->funcs.at[i];
+    return NULL;
+}
+
+static Count count_call(const Module *module, const char *name, int64_t n) {
+    Arena arena;
+    arena_init(&arena, allocator_system, NULL);
+    const Func *func = find(module, name);
+    if (!func) func = find(module, format_text(&arena, "%s_%lld", name, (long long)n));
+    if (!func) {
+        fprintf(stderr, "there is no function '%s'\n", name);
+        exit(EXIT_FAILURE);
+    }
+    Interp interp;
+    interp_init(&interp, &arena);
+    interp.steps = INT64_MAX;
+    interp.deepest = 2000;
+    Datum argument = {.integer = {n}}, results[8];
+    InterpStatus status = interp_call(&interp, func, &argument, results);
+    if (status != INTERP_fine || interp.kept != 0) {
+        fprintf(stderr, "%s(%lld) ended with status %d and %lld bytes on tapes\n", name, (long long)n,
+                (int)status, (long long)interp.kept);
+        exit(EXIT_FAILURE);
+    }
+    Count count = {interp.work, interp.most, interp.executed[OP_sin]};
+    arena_free(&arena);
+    return count;
+}
+
+static bool check(const Module *module, char **names, int64_t n, const Limits *limits, Text *table) {
+    Count primal = count_call(module, names[0], n), gradient = count_call(module, names[1], n);
+    bool fine = (double)gradient.work <= limits->work * (double)primal.work + SMALL &&
+                (double)gradient.bytes <= limits->bytes * (double)n + limits->once &&
+                (limits->sines == 0 || (double)gradient.sines <= limits->sines * (double)primal.sines);
+    text_printf(table, "%8lld  primal %9lld  gradient %9lld  ratio %5.2f  bytes %8lld  each %6.2f",
+                (long long)n, (long long)primal.work, (long long)gradient.work,
+                (double)gradient.work / (double)primal.work, (long long)gradient.bytes,
+                (double)gradient.bytes / (double)n);
+    if (limits->sines > 0) text_printf(table, "  sines %5.2f", (double)gradient.sines / (double)primal.sines);
+    text_add(table, fine ? STR("\n") : STR("  too much\n"));
+    return fine;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 5)
+        return fprintf(stderr,
+                       "ircount FILE PRIMAL GRADIENT --work W --bytes B [--once S] [--sines K] [-v] N...\n"),
+               2;
+    FILE *file = strcmp(argv[1], "-") == 0 ? stdin : fopen(argv[1], "rb");
+    if (!file) return fprintf(stderr, "cannot read '%s'\n", argv[1]), EXIT_FAILURE;
+    ToolSession session;
+    tool_begin(&session);
+    session.diags.sink = show_diagnostic;
+    session.diags.user = &session.arena;
+    bool fine = tool_parse(&session, argv[1], read_all(&session.arena, file)), verbose = false;
+    fclose(file);
+    diags_flush(&session.diags);
+    Limits limits = {0};
+    Text table = {.arena = &session.arena};
+    int counted = 0;
+    for (int i = 4; i < argc && session.diags.errors == 0; i++) {
+        if (strcmp(argv[i], "--work") == 0) limits.work = atof(argv[++i]);
+        else if (strcmp(argv[i], "--bytes") == 0) limits.bytes = atof(argv[++i]);
+        else if (strcmp(argv[i], "--once") == 0) limits.once = atof(argv[++i]);
+        else if (strcmp(argv[i], "--sines") == 0) limits.sines = atof(argv[++i]);
+        else if (strcmp(argv[i], "-v") == 0) verbose = true;
+        else fine &= check(session.module, argv + 2, atoll(argv[i]), &limits, &table), counted++;
+    }
+    fine &= counted > 0;
+    if (!fine || verbose) fputs(table.at ? table.at : "", stdout);
+    puts(fine ? "within its limits" : "more than it may");
+    arena_free(&session.arena);
+    return fine ? EXIT_SUCCESS : EXIT_FAILURE;
+}
