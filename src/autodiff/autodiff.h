@@ -95,7 +95,7 @@ typedef struct CallPlan {
     Func *custom;
 } CallPlan;
 CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode);
-void ad_after(Ad *ad, const char *stage, const Func *now);
+void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other);
 
 /* ---- leaf.c */
 const Type *ad_differential(Ad *ad, const Type *type); /* NULL: it has none */

@@ -4,8 +4,8 @@
 const char *const ad_stages[] = {"normalize", "activity",   "linearize", "unzip",
                                  "transpose", "checkpoint", "extract",   NULL};
 
-void ad_after(Ad *ad, const char *stage, const Func *now) {
-    if (ad->config.after && ad->what) ad->config.after(ad->config.user, stage, ad->what, now);
+void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other) {
+    if (ad->config.after && ad->what) ad->config.after(ad->config.user, stage, ad->what, now, other);
 }
 
 /* ---- the functions that autodiff knows */
@@ -86,6 +86,34 @@ void ad_complete_all(Ad *ad, Func *func) {
     region_walk(func->body, complete_callee, &all);
 }
 
+static void clear_marks(Region *region) {
+    for (int i = 0; i < region->nparams; i++) region->params[i]->flags &= (uint8_t)~VAL_DIFF;
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        inst->tag = TAG_primal;
+        for (int i = 0; i < inst->nresults; i++) inst->results[i]->flags &= (uint8_t)~VAL_DIFF;
+        for (int i = 0; i < inst->nregions; i++) clear_marks(inst->regions[i]);
+    }
+}
+
+static void mark_active(Region *region, const Activity *activity) {
+    for (int i = 0; i < region->nparams; i++)
+        if (activity->vals[region->params[i]->id]) region->params[i]->flags |= VAL_DIFF;
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        for (int i = 0; i < inst->nresults; i++)
+            if (activity->vals[inst->results[i]->id]) inst->results[i]->flags |= VAL_DIFF;
+        for (int i = 0; i < inst->nregions; i++) mark_active(inst->regions[i], activity);
+    }
+}
+
+/* Active values are marked, as differentials are. */
+static void show_activity(Ad *ad, AdFunc *f) {
+    if (!ad->config.after) return;
+    Activity activity = ad_activity(ad, f, AD_bwd);
+    mark_active(f->flat->body, &activity);
+    ad_after(ad, "activity", f->flat, NULL);
+    clear_marks(f->flat->body);
+}
+
 void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     if (!f->source || (f->filled && (f->normal || !normal))) return;
     ad_complete(ad, f->source);
@@ -108,8 +136,8 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     if (normal) ad_sink(ad, f->flat);
     if (normal) ad_segment_loops(ad, f->flat);
     if (ad->what == f->source) {
-        ad_after(ad, "normalize", f->flat);
-        ad_after(ad, "activity", f->flat);
+        ad_after(ad, "normalize", f->flat, NULL);
+        show_activity(ad, f);
     }
 }
 
@@ -240,15 +268,6 @@ static void check_stage(Ad *ad, const Func *func, const char *stage) {
 #endif
 }
 
-static void clear_marks(Region *region) {
-    for (int i = 0; i < region->nparams; i++) region->params[i]->flags &= (uint8_t)~VAL_DIFF;
-    for (Inst *inst = region->first; inst; inst = inst->next) {
-        inst->tag = TAG_primal;
-        for (int i = 0; i < inst->nresults; i++) inst->results[i]->flags &= (uint8_t)~VAL_DIFF;
-        for (int i = 0; i < inst->nregions; i++) clear_marks(inst->regions[i]);
-    }
-}
-
 Func *ad_fwd(Ad *ad, AdFunc *f) {
     ad_declare_fwd(ad, f);
     if (f->fwd_ready) return f->fwd;
@@ -272,7 +291,7 @@ Func *ad_fwd(Ad *ad, AdFunc *f) {
     ad_fill(ad, f, true);
     if (!f->flat->body) return f->fwd;
     ad_linearize(ad, f, AD_fwd, f->fwd);
-    if (ad->what == f->source) ad_after(ad, "linearize", f->fwd);
+    if (ad->what == f->source) ad_after(ad, "linearize", f->fwd, NULL);
     clear_marks(f->fwd->body);
     check_stage(ad, f->fwd, "linearize");
     ad->config.clean_flat(ad->config.user, f->fwd);

@@ -275,23 +275,27 @@ static void choose_primal_params(Build *x, Val *const *all, bool everything) {
 static void show(Build *x, const char *stage, Region *first, Region *second) {
     if (!x->ad->config.after || !x->ad->what || x->ad->what != x->f->source) return;
     Region *halves[2] = {first, second};
+    Func shells[2] = {*x->linear, *x->linear};
     for (int i = 0; i < 2; i++) {
-        Func shell = *x->linear;
-        shell.name = name_from(x->ad->m->names, format_text(x->ad->arena, "%s.%s", base_name(x->f),
-                                                            i ? "differential" : "primal"));
-        shell.body = halves[i];
-        shell.nparams = halves[i]->nparams;
-        shell.params = arena_array(x->ad->arena, Param, shell.nparams + 1);
-        for (int k = 0; k < shell.nparams; k++) {
+        Func *shell = &shells[i];
+        shell->name = name_from(x->ad->m->names, format_text(x->ad->arena, "%s.%s", base_name(x->f),
+                                                             !i                         ? "primal"
+                                                             : second == x->halves.diff ? "differential"
+                                                                                        : "reverse"));
+        shell->body = halves[i];
+        shell->nresults = 0;
+        shell->nparams = halves[i]->nparams;
+        shell->params = arena_array(x->ad->arena, Param, shell->nparams + 1);
+        for (int k = 0; k < shell->nparams; k++) {
             const Val *v = halves[i]->params[k];
             bool by_address = v->type->kind == TYPE_pointer;
-            shell.params[k] = (Param){.name = v->name,
-                                      .type = by_address ? v->type->args[0] : v->type,
-                                      .dir = by_address ? DIR_inout : DIR_in,
-                                      .flags = by_address ? PARAM_BY_ADDRESS : 0};
+            shell->params[k] = (Param){.name = v->name,
+                                       .type = by_address ? v->type->args[0] : v->type,
+                                       .dir = by_address ? DIR_inout : DIR_in,
+                                       .flags = by_address ? PARAM_BY_ADDRESS : 0};
         }
-        ad_after(x->ad, stage, &shell);
     }
+    ad_after(x->ad, stage, &shells[0], &shells[1]);
 }
 
 static void check(Ad *ad, const Func *func, const char *stage) {
@@ -329,7 +333,7 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
     if (recursive) declare_recursive(&x);
     bool shown = ad->what && ad->what == f->source;
     x.linear = ad_linearize(ad, f, AD_bwd, NULL);
-    if (shown) ad_after(ad, "linearize", x.linear);
+    if (shown) ad_after(ad, "linearize", x.linear, NULL);
     Val **all = arena_array(ad->arena, Val *, x.linear->nparams + 1);
     for (int i = 0; i < x.linear->nparams; i++) all[i] = x.linear->body->params[i];
     make_placeholders(&x);
@@ -380,7 +384,7 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
     ad->config.clean_flat(ad->config.user, r->pri);
     ad->config.clean_flat(ad->config.user, r->prop);
     if (shown) {
-        ad_after(ad, "extract", r->pri);
-        ad_after(ad, "extract", r->prop);
+        ad_after(ad, "extract", r->pri, NULL);
+        ad_after(ad, "extract", r->prop, NULL);
     }
 }

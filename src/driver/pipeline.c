@@ -78,11 +78,12 @@ static void clean_flat_for_ad(void *user, Func *func) {
 static bool is_stop(const char *stop, const char *name) { return stop && strcmp(stop, name) == 0; }
 
 /* `slope dump --after linearize` and the like. */
-static void show_stage(void *user, const char *stage, const Func *what, const Func *now) {
+static void show_stage(void *user, const char *stage, const Func *what, const Func *now, const Func *other) {
     Unit *unit = user;
     (void)what;
     if (!unit->dump || !is_stop(unit->dump_stage, stage)) return;
-    ir_print_func(unit->dump, now);
+    if (other) ir_print_halves(unit->dump, now, other);
+    else ir_print_func(unit->dump, now);
     text_char(unit->dump, '\n');
 }
 

@@ -199,7 +199,6 @@ typedef enum FuncFlags {
     FUNC_TRANSPOSABLE = 1 << 11, /* a forward derivative that also serves, transposed, as the backward one */
     FUNC_EXPORT = 1 << 12,       /* reachable from outside: entry points, functions asked for by the API */
     FUNC_PURE = 1 << 13,         /* known: reads and writes nothing but its own variables and parameters */
-    FUNC_LOWERED = 1 << 14,      /* the body is there */
 } FuncFlags;
 
 /* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is
@@ -422,6 +421,8 @@ const char *ir_verify(Arena *arena, const Func *func);
 /* ---- print.c, parse.c: text that reads back exactly; print.c describes it */
 void ir_print_module(Text *out, const Module *module);
 void ir_print_func(Text *out, const Func *func);
+/* Two halves of what was one function, by the same names. */
+void ir_print_halves(Text *out, const Func *first, const Func *second);
 void ir_print_inst(Text *out, const Inst *inst); /* one line, for messages and debugging */
 /* Reads what ir_print_module wrote. Returns false after reporting an error. */
 bool ir_parse(Module *module, SourceFile *file);

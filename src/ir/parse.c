@@ -753,12 +753,10 @@ static void parse_derivation(Parser *p, Func *func, int mode) {
     expect(p, ")");
 }
 
-static bool parse_attribute(Parser *p, Func *func, int *lowered) {
+static bool parse_attribute(Parser *p, Func *func) {
 #define FUNC_FLAG(flag, word)                                                                                \
     if (accept(p, word)) return func->flags |= flag, true;
 #include "ir/words.def"
-    if (accept(p, "lowered")) return *lowered = 1, true;
-    if (accept(p, "not_lowered")) return *lowered = 0, true;
     if (accept(p, "threads")) return parse_threads(p, func->group_size), true;
     if (accept(p, "fwd_diff")) return parse_derivation(p, func, 1), true;
     if (accept(p, "bwd_diff")) return parse_derivation(p, func, 2), true;
@@ -779,7 +777,6 @@ static void skip_braces(Parser *p) {
 
 static void parse_func_header(Parser *p, Func *func) {
     VEC(Param) params = {0};
-    int lowered = -1;
     func->loc = p->token.loc;
     advance(p); /* its name */
     expect(p, "(");
@@ -792,9 +789,8 @@ static void parse_func_header(Parser *p, Func *func) {
     func_set_params(func, params.at, params.count);
     TypeVec results = parse_result_types(p);
     func_set_results(func, results.at, results.count);
-    while (parse_attribute(p, func, &lowered)) continue;
+    while (parse_attribute(p, func)) continue;
     bool has_body = is(p, "{");
-    if (lowered < 0 ? has_body : lowered) func->flags |= FUNC_LOWERED;
     if (!has_body) return;
     Body body = {func, (int)(p->token.loc - p->file->base)};
     vec_push(arena_of(p), &p->bodies, body);

@@ -29,8 +29,7 @@
  * Loops and blocks that some break or continue names have a label, #1. A region that ends with a bare yield does
  * not show it, and an `else` that does nothing is left out.
  *
- * The words after the parameters of a function are its flags; `lowered` is shown only where it is not what the
- * presence of a body says, `by_value` and `by_address` of parameters only where it is not the rule. */
+ * The words after the parameters of a function are its flags; `by_value` and `by_address` of parameters only where it is not the rule. */
 #include "ir.h"
 
 #include <math.h>
@@ -259,12 +258,7 @@ static void find_targets(void *user, Inst *inst) {
         if (inst->target) map_put(arena_of(p), &p->labels, PTR_KEY(inst->target), count_as_pointer(0));
 }
 
-static void begin_func(Printer *p, const Func *func) {
-    p->func = func;
-    p->vals = arena_array(arena_of(p), const Val *, func->nvals);
-    p->show = arena_array(arena_of(p), const char *, func->nvals);
-    p->used = p->labels = (Map){0};
-    p->nameless = p->nlabels = 0;
+static void name_body(Printer *p, const Func *func) {
     if (!func->body) return;
     region_walk(func->body, find_targets, p);
     for (int i = 0; i < func->body->nparams; i++) {
@@ -272,6 +266,15 @@ static void begin_func(Printer *p, const Func *func) {
         name_val(p, func->body->params[i], declared ? func->params[i].name : func->body->params[i]->name);
     }
     name_region(p, func->body);
+}
+
+static void begin_func(Printer *p, const Func *func) {
+    p->func = func;
+    p->vals = arena_array(arena_of(p), const Val *, func->nvals);
+    p->show = arena_array(arena_of(p), const char *, func->nvals);
+    p->used = p->labels = (Map){0};
+    p->nameless = p->nlabels = 0;
+    name_body(p, func);
 }
 
 static FloatWidth width_of(const Type *type) {
@@ -571,8 +574,6 @@ static void print_custom(Printer *p, const Custom *custom) {
 static void print_attributes(Printer *p, const Func *func) {
     for (const FlagName *flag = func_flags; flag->name; flag++)
         if (func->flags & flag->flag) text_printf(p->out, " %s", flag->name);
-    bool lowered = func->flags & FUNC_LOWERED;
-    if (lowered != (func->body != NULL)) add(p, lowered ? " lowered" : " not_lowered");
     if (func->group_size[0])
         text_printf(p->out, " threads(%d, %d, %d)", func->group_size[0], func->group_size[1],
                     func->group_size[2]);
@@ -584,8 +585,8 @@ static void print_attributes(Printer *p, const Func *func) {
     print_custom(p, &func->custom);
 }
 
-static void print_func(Printer *p, const Func *func) {
-    begin_func(p, func);
+static void print_named_func(Printer *p, const Func *func) {
+    p->func = func;
     add(p, "func ");
     add_symbol(p, func->name);
     text_char(p->out, '(');
@@ -601,6 +602,11 @@ static void print_func(Printer *p, const Func *func) {
         print_region(p, func->body);
     }
     text_char(p->out, '\n');
+}
+
+static void print_func(Printer *p, const Func *func) {
+    begin_func(p, func);
+    print_named_func(p, func);
 }
 
 /* ---- records and globals */
@@ -681,6 +687,27 @@ void ir_print_module(Text *out, const Module *module) {
 void ir_print_func(Text *out, const Func *func) {
     Printer p = begin(out, func->module);
     print_func(&p, func);
+}
+
+/* Values from outside: what is put into the halves only later. */
+static void name_outside(void *user, Inst *inst) {
+    Printer *p = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *v = inst->args[i];
+        if (v && v->kind != VAL_const && v->id < p->func->nvals && p->vals[v->id] != v)
+            name_val(p, v, v->name);
+    }
+}
+
+void ir_print_halves(Text *out, const Func *first, const Func *second) {
+    Printer p = begin(out, first->module);
+    begin_func(&p, first);
+    name_body(&p, second);
+    region_walk(first->body, name_outside, &p);
+    region_walk(second->body, name_outside, &p);
+    print_named_func(&p, first);
+    text_char(out, '\n');
+    print_named_func(&p, second);
 }
 
 void ir_print_inst(Text *out, const Inst *inst) {

@@ -489,7 +489,6 @@ void fn_end(Fn *f) {
         Val *zero = f->func->nresults ? ir_const_zero(f->l->m, f->func->results[0]) : NULL;
         build_return(&f->b, &zero, zero ? 1 : 0);
     }
-    f->func->flags |= FUNC_LOWERED;
 }
 
 /* A constructor's `this` is the result. Fields with default values have them before the body runs. */
@@ -540,7 +539,7 @@ static void forward_to_method(Lowerer *l, Request *request) {
     Inst *call = build_call(&f.b, method, request->func->body->params, request->func->body->nparams);
     Val *result = request->func->nresults ? inst_result(call) : NULL;
     build_return(&f.b, &result, result ? 1 : 0);
-    request->func->flags |= FUNC_LOWERED | FUNC_FWD | FUNC_BWD;
+    request->func->flags |= FUNC_FWD | FUNC_BWD;
 }
 
 static void lower_decl_body(Lowerer *l, Request *request) {

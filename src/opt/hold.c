@@ -126,7 +126,7 @@ static Func *new_function(Holder *h, const char *name, const Type *param, const 
     Param params[] = {{.name = name_from(h->m->names, "x"), .type = param}};
     if (param) func_set_params(func, params, 1);
     if (result) func_set_results(func, &result, 1);
-    func->flags |= FUNC_NOINLINE | FUNC_LOWERED;
+    func->flags |= FUNC_NOINLINE;
     func_begin(func);
     return func;
 }

@@ -650,7 +650,7 @@ static void gen_ending(Gen *g) {
 
 static void gen_func(Gen *g, const char *func_name) {
     g->func = func_new(g->module, func_name);
-    g->func->flags = FUNC_LOWERED | (chance(g, 40) ? FUNC_NORMAL : 0u) | (chance(g, 20) ? FUNC_INLINE : 0u);
+    g->func->flags = (chance(g, 40) ? FUNC_NORMAL : 0u) | (chance(g, 20) ? FUNC_INLINE : 0u);
     gen_signature(g);
     g->vals.count = g->objects.count = g->places.count = g->targets.count = 0;
     g->depth = 0;

@@ -103,7 +103,7 @@ static const char everything[] =
     "  return %s\n"
     "}\n\n"
     "func @f.fwd(%x: \"float3\") -> float noinline generated fwd_diff(@f)\n\n"
-    "func @f.bwd() generated lowered bwd_diff(@f)\n";
+    "func @f.bwd() generated bwd_diff(@f)\n";
 
 static const char operations[] =
     "struct S {\n  a: int\n  a: int\n  v: float3\n}\n\n"
@@ -112,7 +112,7 @@ static const char operations[] =
     "%w: ref "
     "S, %buf: RWStructuredBuffer<float>, %raw: RWByteAddressBuffer, %ptr: float*) -> (int, float) "
     "treat_as_diff "
-    "transposable inline recompute_effects checkpoint pure not_lowered threads(8, 4, 1) incomplete "
+    "transposable inline recompute_effects checkpoint pure threads(8, 4, 1) incomplete "
     "custom(substitute "
     "@all, primal @none) {\n"
     "  %0 = add %f, 1.0\n"
@@ -284,7 +284,7 @@ static void names_are_kept_apart(void **state) {
     Val *sum = build_binary(&b, OP_add, func->body->params[0], func->body->params[1]);
     sum->name = name_from(&names, "x.1");
     build_return(&b, &sum, 1);
-    assert_string_equal(print_func(func), "func @f(%x: float, %x.1: float) -> float not_lowered {\n"
+    assert_string_equal(print_func(func), "func @f(%x: float, %x.1: float) -> float {\n"
                                           "  %x.1.0 = add %x, %x.1\n"
                                           "  return %x.1.0\n"
                                           "}\n");
