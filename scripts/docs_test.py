@@ -6,6 +6,8 @@ hold printed text are not looked at; a block ```output right after it is what it
 A block ```console is a session in an empty folder, one per page: after `$ cat FILE` stand the lines that FILE is made of, after `$ slope ...`
 the lines that the command prints (a line `...`: some are left out). Other blocks are only text.
 
+Links to files lead somewhere.
+
     scripts/docs_test.py BUILD [--bless]      with --bless, outputs in ```console and ```output are rewritten
 """
 import re
@@ -78,7 +80,7 @@ class Page:
             if head.startswith("$ cat "):
                 (self.folder / head[6:].strip()).write_text(rest)
             elif head.startswith("$ slope "):
-                text = self.execute(f"{self.slope} {head[8:].split('  #')[0]}")[1].splitlines()
+                text = self.execute(f"{self.slope} {head[8:].split('  #')[0]}")[1].rstrip("\n").splitlines()
                 if agrees(lines, text):
                     self.passed += 1
                 elif self.bless:
@@ -96,8 +98,17 @@ class Page:
             made = self.output(found.start(), body) if kind == "output" else self.console(found.start(), body)
         return f"```{kind}\n{made}```"
 
+    def links(self):
+        """Links to files of ours lead somewhere."""
+        for found in re.finditer(r"\]\((?!https?:|#)([^)#]+)", self.text):
+            if (self.path.parent / found[1]).exists():
+                self.passed += 1
+            else:
+                self.fail(found.start(), f"there is no {found[1]}")
+
     def run(self):
         self.text = self.path.read_text()
+        self.links()
         made = BLOCK.sub(self.block, self.text)
         if self.bless and made != self.text:
             self.path.write_text(made)
