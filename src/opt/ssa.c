@@ -13,7 +13,8 @@
  * Lanes of vector variables count as loads and stores of the whole: v[i] = x becomes v = insert v, i, x.
  *
  * A condition can give nothing but its bool to the body, so that a loop whose condition stores to a variable is turned
- * around first: the condition is computed before the loop and at the end of each iteration, and carried as a bool.
+ * around first: the condition is computed before the loop and at the end of each iteration, and carried as a bool. In
+ * normal form, which is to be differentiated, so is a loop whose condition changes memory: a condition has no derivative.
  *
  * Values of a region are undone when the walk leaves it, from a log, so that a region costs what it stores and not
  * what the function has. The results are as many as the constructs around a store: the size of the output. */
@@ -48,7 +49,7 @@ typedef struct Ssa {
     uint32_t nids;
     VEC(Slot) slots;
     VEC(Undo) log;
-    bool found, turned;
+    bool found, turned, changed;
 } Ssa;
 
 /* ---- which variables, and who stores to them */
@@ -244,13 +245,41 @@ static void turn_loop(Inst *loop) {
     build_yield(&b, &condition->params[condition->nparams - 1], 1);
 }
 
+static bool is_reference(const Val *v) {
+    return v->type->kind == TYPE_pointer || v->type->kind == TYPE_buffer;
+}
+
+/* May the instruction change memory that stays memory? */
+static bool changes_memory(const Ssa *s, const Inst *inst) {
+    if (stores_to_first(inst)) {
+        int slot = slot_at(s, inst->args[0]), lane = lane_slot_at(s, inst->args[0]);
+        int known = slot >= 0 ? slot : lane;
+        return known < 0 || s->slots.at[known].stays;
+    }
+    if (inst->op != OP_call) return false;
+    for (int i = 0; i < inst->nargs; i++)
+        if (is_reference(inst->args[i])) return true;
+    return false;
+}
+
+static bool region_changes_memory(const Ssa *s, const Region *region) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        if (changes_memory(s, inst)) return true;
+        for (int i = 0; i < inst->nregions; i++)
+            if (region_changes_memory(s, inst->regions[i])) return true;
+    }
+    return false;
+}
+
 static void turn_if_needed(void *user, Inst *inst) {
     Ssa *s = user;
     const Stored *stored = inst->note; /* NULL: a copy that was made just now; its turn is the next round */
-    if (inst->op != OP_loop || !stored || stored->in_condition.count == 0) return;
+    if (inst->op != OP_loop || !stored) return;
     if (inst->regions[0]->last->op != OP_yield) return; /* it never comes to the body */
+    bool normal = s->func->flags & FUNC_NORMAL;
+    if (!stored->in_condition.count && !(normal && region_changes_memory(s, inst->regions[0]))) return;
     turn_loop(inst);
-    s->turned = true;
+    s->turned = s->changed = true;
 }
 
 /* ---- the walk */
@@ -433,5 +462,5 @@ bool opt_ssa(Func *func) {
     } while (s.turned);
     if (s.found) walk_region(&s, func->body);
     arena_free(s.scratch);
-    return s.found;
+    return s.found || s.changed;
 }

@@ -69,6 +69,10 @@ class Expressions:
         elif kind == "mat" and want == ("vec", type[2]):
             yield (("row", type[1]),)
 
+    def is_constant_path(self, path):
+        """Does the way lead through a field that has no derivative?"""
+        return any(getattr(step[1], "constant", False) for step in path)
+
     def place(self, want, write=False, constant=None):
         """A node for a part of a variable, and whether it is constant for derivatives; or (None, False)."""
         found = []
@@ -76,7 +80,7 @@ class Expressions:
             if write and not variable.writable:
                 continue
             for path in self.paths(variable.type, want):
-                is_constant = variable.constant or any(hasattr(step[1], "constant") and step[1].constant for step in path)
+                is_constant = variable.constant or self.is_constant_path(path)
                 if constant is None or is_constant == constant:
                     found.append((variable, path, is_constant))
         if not found:

@@ -140,7 +140,7 @@ class Generator(Expressions, Statements, Patterns, Helpers):
             end = self.return_statement()
             body.append(Node("if (depth <= 0) #", [[end]], uses=("depth",)))
             scope.calls = True
-        body += self.block(size or (self.rng.randint(4, 11) if name == "f" else self.rng.randint(2, 5)))
+        body += self.block(size or (self.rng.randint(3, 8) if name == "f" else self.rng.randint(2, 4)))
         if late:
             body += set_outs()
         if result != VOID:

@@ -59,7 +59,8 @@ class Patterns:
             for field in struct.fields:
                 if field.constant or not is_differentiable_type(field.type):
                     continue
-                for path in list(self.paths(field.type, REAL))[:1]:
+                inner = [path for path in self.paths(field.type, REAL) if not self.is_constant_path(path)]
+                for path in inner[:1]:
                     place = Node(f"{name}.{field.name}", type=field.type, uses=(name, f"{struct.name}.{field.name}"))
                     for step in path:
                         place = self.step(place, step, REAL)
