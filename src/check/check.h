@@ -216,6 +216,7 @@ void check_module(Checker *checker, Decl *module); /* everything in it, called o
 void check_imported(Checker *checker);             /* bodies of imported modules, all but the prelude */
 Types *check_types(Checker *checker);
 Decl *check_prelude(Checker *checker);
+Decl *decl_module(const Decl *decl); /* that it stands in */
 
 /* Looks up an expression as a user would write it at the end of `module`, e.g. "Camera.project" or "bwd_diff(f<float>)".
  * The result is an EXPR_decl, EXPR_type or EXPR_overload with one candidate and modes; NULL after an error. */

@@ -138,7 +138,6 @@ Scope *scope_new(Checker *c, Scope *outer, Decl *decl);
 Scope *scope_inside(Checker *c, Decl *decl); /* what is visible in its body */
 void scope_add(Checker *c, Scope *scope, Decl *decl);
 DeclVec *scope_find(const Scope *scope, Name name);
-Decl *decl_module(const Decl *decl);
 Decl *decl_type_around(const Decl *decl); /* nearest struct, enum, interface or extension, itself excluded */
 bool decl_is_static(const Decl *decl);
 bool decl_is_type(const Decl *decl);

@@ -241,7 +241,9 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
     request->generic = *check_signature(l->c, decl);
     FuncSig concrete_sig = check_signature_of(l->c, decl, subst, NULL, 0, true);
     request->sig = flatten_signature(l, &concrete_sig);
-    declare_signature(l, request->func, &request->sig, &request->generic, decl, plain_this);
+    bool library = decl_module(decl) == check_prelude(l->c); /* makeTuple<T>: differentiable where T is */
+    declare_signature(l, request->func, &request->sig, library ? &request->sig : &request->generic, decl,
+                      plain_this);
     set_flags(request->func, decl);
     return request;
 }

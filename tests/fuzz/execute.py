@@ -1,4 +1,8 @@
-"""Runs modules of generated programs and says what is wrong with which program."""
+"""Runs modules of generated programs and says what is wrong with which program.
+
+There are several ways to run a module (WAYS). The plain one interprets the IR that differentiation leaves: that is several times
+faster than machine code, most of which would run only a few times.
+"""
 import re
 import shutil
 import signal
@@ -7,11 +11,20 @@ import tempfile
 import weakref
 from pathlib import Path
 
-from harness import FAILURES, module_text
+from harness import BUFFER_SIZE, BUFFERS, FAILURES, module_text
+
+
+WAYS = {                    # option of slope; is the IR interpreted, or machine code made?
+    "plain": ("-O0", True),
+    "passes": ("-O3", True),
+    "code -O0": ("-O0", False),
+    "code -O1": ("-O1", False),
+    "code -O3": ("-O3", False),
+}
 
 
 class Result:
-    """What one program did at one level of optimisation."""
+    """What one program did, run in one way."""
     def __init__(self, failure=None, detail="", rough=0, unfit=0, good=0, size=0.0, digest=0.0):
         self.failure, self.detail = failure, detail    # failure: None, or the kind of it
         self.rough, self.unfit, self.good = rough, unfit, good
@@ -21,13 +34,14 @@ class Result:
 class Executor:
     def __init__(self, slope, seconds=20, samples=5):
         self.slope, self.seconds, self.samples = slope, seconds, samples
+        self.interpreter = slope.parent / "tests" / "irrun"
         self.folder = Path(tempfile.mkdtemp(prefix="slope-fuzz-"))
         weakref.finalize(self, shutil.rmtree, self.folder, True)
         self.count = 0
 
-    def run(self, programs, level):
+    def run(self, programs, way="plain"):
         """Results by number. A module that does not run is divided until the culprits are found."""
-        output, failure, detail = self.execute(module_text(programs, self.samples), level, len(programs))
+        output, failure, detail = self.execute(module_text(programs, self.samples), way, len(programs))
         results = {}
         for line in output.splitlines():
             self.read_line(line, programs, results)
@@ -40,21 +54,31 @@ class Executor:
         middle = len(numbers) // 2
         results = {}
         for part in (numbers[:middle], numbers[middle:]):
-            results.update(self.run({n: programs[n] for n in part}, level))
+            results.update(self.run({n: programs[n] for n in part}, way))
         return results
 
-    def execute(self, text, level, count):
+    def execute(self, text, way, count):
         self.count += 1
         path = self.folder / f"m{self.count % 64}.slang"
         path.write_text(text)
-        command = [str(self.slope), "run", "-w", "--error-limit", "3", "--threads", "1", f"-O{level}", str(path)]
+        option, interpreted = WAYS[way]
+        common = ["-w", "--error-limit", "3", option, str(path)]
+        seconds = self.seconds + 3 * count
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=self.seconds + 2 * count)
+            if not interpreted:
+                bind = [f"--bind={name}=zeros:{BUFFER_SIZE}" for name in BUFFERS]
+                return self.finish(subprocess.run([self.slope, "run", "--threads", "1", *bind, *common], capture_output=True,
+                                                  timeout=seconds))
+            dump = subprocess.run([self.slope, "dump", *common], capture_output=True, timeout=seconds)
+            if dump.returncode:
+                return self.finish(dump)
+            return self.finish(subprocess.run([self.interpreter, "-"], input=dump.stdout, capture_output=True, timeout=seconds))
         except subprocess.TimeoutExpired:
             return "", "takes too long", ""
-        if done.returncode == 0:
-            return done.stdout, None, ""
-        return done.stdout, *describe(done.returncode, done.stderr)
+
+    def finish(self, done):
+        output = done.stdout.decode(errors="replace")
+        return (output, None, "") if done.returncode == 0 else (output, *describe(done.returncode, done.stderr.decode(errors="replace")))
 
     def read_line(self, line, programs, results):
         words = line.split()

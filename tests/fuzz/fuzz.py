@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Random differentiable programs, each checked against itself; `make fuzz`, and a part of `make test`.
 
-    tests/fuzz/fuzz.py [--build DIR] [--count N] [--seconds N] [--seed N] [--optimised SHARE]
+    tests/fuzz/fuzz.py [--build DIR] [--count N] [--seconds N] [--seed N] [--again SHARE]
 
 Every program is a function with what it needs: types, helpers, custom derivatives. It is compiled with fwd_diff and bwd_diff
-of it, many to a module, and checks itself: forward mode against differences, reverse against forward mode (harness.py). A
-share of them is compiled with optimisation, too, and must give the same. A program that fails is made small (shrink.py) and
-kept in BUILD/fuzz with its seed and its command. The same seed gives the same programs.
+of it, many to a module, and checks itself: forward mode against differences, reverse against forward mode (harness.py). All
+are interpreted without optimisation; a share of them is run again, with Slope's own optimisations, and a smaller share as
+machine code of some level, and must give the same. A program that fails is made small (shrink.py) and kept in BUILD/fuzz with
+its seed and its command. The same seed gives the same programs.
 
 Points where a function is not smooth are passed over ("rough"), so are values that are too large ("unfit"); functions whose
 derivative is zero everywhere ("idle") check little and are counted.
@@ -25,14 +26,14 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/fuzz"))
-from execute import Executor, Result
+from execute import WAYS, Executor, Result
 from generate import Generator
 from harness import module_text
 from shrink import shrink
 
 BATCH = 16
 KEPT_PER_KIND = 3       # more of the same are only counted
-PLAIN, OPTIMISED = 0, 3
+OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3"]
 
 
 def digests_differ(program, a, b):
@@ -40,14 +41,19 @@ def digests_differ(program, a, b):
     return abs(a.digest - b.digest) > tolerance * (1 + abs(a.digest))
 
 
-def compare_levels(program, plain, optimised):
-    """The result at the higher level, with a failure if it is not that of the lower one."""
-    if optimised.failure:
-        optimised.failure = f"-O{OPTIMISED}: {optimised.failure}"
-    elif not plain.failure and ((plain.good, plain.rough, plain.unfit) != (optimised.good, optimised.rough, optimised.unfit)
-                                or digests_differ(program, plain, optimised)):
-        return Result(f"-O{OPTIMISED} gives another result", f"{optimised.digest!r} instead of {plain.digest!r}")
-    return optimised
+def compare_ways(program, plain, other, way):
+    """The result of another way to run a program, with a failure if it is not that of the plain one."""
+    if other.failure:
+        other.failure = f"{way}: {other.failure}"
+    elif not plain.failure and ((plain.good, plain.rough, plain.unfit) != (other.good, other.rough, other.unfit)
+                                or digests_differ(program, plain, other)):
+        return Result(f"{way}: another result", f"{other.digest!r} instead of {plain.digest!r}")
+    return other
+
+
+def way_of(kind):
+    """The way to run a program in which a kind of failure was seen."""
+    return next((way for way in WAYS if kind.startswith(f"{way}: ")), "plain")
 
 
 class Fuzz:
@@ -68,21 +74,31 @@ class Fuzz:
             generator = Generator(seed)
             programs[seed] = generator.program()
             features += generator.features
-        results = self.executor.run(programs, PLAIN)
-        chosen = {seed: p for seed, p in programs.items() if random.Random(seed).random() < self.options.optimised}
-        optimised = self.executor.run(chosen, OPTIMISED) if chosen else {}
-        for seed, result in optimised.items():
-            compared = compare_levels(programs[seed], results[seed], result)
-            if compared.failure and not results[seed].failure:
-                results[seed] = compared
+        results = self.executor.run(programs)
+        again = 0
+        for way, chosen in self.choose_again(programs).items():
+            again += len(chosen)
+            for seed, result in self.executor.run(chosen, way).items():
+                compared = compare_ways(programs[seed], results[seed], result, way)
+                if compared.failure and not results[seed].failure:
+                    results[seed] = compared
         with self.lock:
             self.features.update(features)
-            self.counts["optimised"] += len(optimised)
+            self.counts["again"] += again
             for seed, result in results.items():
                 self.add(result)
         for seed, result in results.items():
             if result.failure:
                 self.keep(seed, programs[seed], result)
+
+    def choose_again(self, programs):
+        """Which programs are run in which other way."""
+        chosen = collections.defaultdict(dict)
+        for seed, program in programs.items():
+            rng = random.Random(seed)
+            if rng.random() < self.options.again:
+                chosen[rng.choice(OTHER_WAYS)][seed] = program
+        return chosen
 
     def add(self, result):
         counts = self.counts
@@ -97,16 +113,17 @@ class Fuzz:
 
     def find_failing(self, candidates, kind):
         """The first of the programs that fails in this way, or None."""
-        if kind.startswith("-O"):
-            return next((k for k, c in enumerate(candidates) if self.fails_optimised(c, kind)), None)
+        if way_of(kind) != "plain":
+            return next((k for k, c in enumerate(candidates) if self.fails_otherwise(c, kind)), None)
         if kind.startswith(("killed", "status", "error", "takes", "no result")):
-            return next((k for k, c in enumerate(candidates) if self.executor.run({0: c}, PLAIN)[0].failure == kind), None)
-        results = self.executor.run(dict(enumerate(candidates)), PLAIN)
+            return next((k for k, c in enumerate(candidates) if self.executor.run({0: c})[0].failure == kind), None)
+        results = self.executor.run(dict(enumerate(candidates)))
         return next((k for k in range(len(candidates)) if results[k].failure == kind), None)
 
-    def fails_optimised(self, program, kind):
-        plain, optimised = (self.executor.run({0: program}, level)[0] for level in (PLAIN, OPTIMISED))
-        return not plain.failure and compare_levels(program, plain, optimised).failure == kind
+    def fails_otherwise(self, program, kind):
+        way = way_of(kind)
+        plain, other = self.executor.run({0: program})[0], self.executor.run({0: program}, way)[0]
+        return not plain.failure and compare_ways(program, plain, other, way).failure == kind
 
     def keep(self, seed, program, result):
         kind = result.failure
@@ -116,12 +133,13 @@ class Fuzz:
                 return
             print(f"seed {seed}: {kind} {result.detail.strip()}", flush=True)
         small = shrink(program, lambda candidates: self.find_failing(candidates, kind), self.options.shrink_seconds)
-        level = OPTIMISED if kind.startswith("-O") else PLAIN
+        option, interpreted = WAYS[way_of(kind)]
+        command = f"slope dump -w {option} {{}} | tests/irrun -" if interpreted else f"slope run -w {option} {{}}"
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"seed-{seed}.slang"
         detail = "".join(f"//   {line}\n" for line in result.detail.strip().splitlines()[-12:])
         path.write_text(f"// {kind}\n{detail}// tests/fuzz/fuzz.py --seed {seed} --count 1\n"
-                        f"// slope run -w -O{level} {path.name}    (a line: number, failure, sample, got, wanted, ...)\n"
+                        f"// {command.format(path.name)}    (a line: number, failure, sample, got, wanted, ...)\n"
                         + module_text({seed: small}, self.executor.samples))
         with self.lock:
             print(f"    made small: {path}", flush=True)
@@ -159,7 +177,7 @@ class Fuzz:
 
     def summary(self, seconds):
         c = self.counts
-        return (f"{c['functions']} functions ({c['functions'] * 60 / max(seconds, 1):.0f} a minute), {c['optimised']} also optimised; "
+        return (f"{c['functions']} functions ({c['functions'] * 60 / max(seconds, 1):.0f} a minute), {c['again']} also in another way; "
                 f"samples: {c['good']} good, {c['rough']} rough, {c['unfit']} unfit; {c['idle']} idle; {c['failed']} failed")
 
     def report(self, seconds):
@@ -179,7 +197,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0, help="start nothing new after that time; 0: no end")
     parser.add_argument("--seed", type=int, default=None, help="of the first function; default: by the clock")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--optimised", type=float, default=0.15, help="share that is compiled with optimisation as well")
+    parser.add_argument("--again", type=float, default=0.25, help="share that is run in another way as well: optimised, as machine code")
     parser.add_argument("--shrink-seconds", type=float, default=90)
     parser.add_argument("--features", action="store_true", help="say how many functions used what")
     parser.add_argument("--quiet", action="store_true", help="no progress")

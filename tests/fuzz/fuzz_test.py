@@ -85,7 +85,7 @@ class CheckTest(unittest.TestCase):
         cls.executor = Executor(Path(BUILD).resolve() / "slope")
 
     def result(self, tested):
-        return self.executor.run({7: tested}, 0)[7]
+        return self.executor.run({7: tested})[7]
 
     def test_right_derivatives_pass(self):
         result = self.result(custom_program())
@@ -116,10 +116,11 @@ class CheckTest(unittest.TestCase):
         text = text.replace("@", "double").replace("~", "l")
         module = module_text({7: given}).replace(Writer("double").item(given.main), text)
         self.assertIn("p + 1.0l", module)
-        output, failure, detail = self.executor.execute(module, 0, 1)
+        output, failure, detail = self.executor.execute(module, "plain", 1)
         self.assertIsNone(failure, detail)
         results = {}
-        self.executor.read_line(output.strip(), {7: given}, results)
+        for line in output.splitlines():
+            self.executor.read_line(line, {7: given}, results)
         self.assertEqual(results[7].failure, "backward mode changed a primal")
 
     def test_rough_places_are_passed_over(self):
@@ -147,7 +148,7 @@ class CheckTest(unittest.TestCase):
     def test_what_does_not_compile_is_found_among_others(self):
         programs = {k: custom_program() for k in range(5)}
         programs[3] = program([], [Node("return nowhere;")])
-        results = self.executor.run(programs, 0)
+        results = self.executor.run(programs)
         self.assertEqual([k for k, result in results.items() if result.failure], [3])
         self.assertIn("error E", results[3].failure)
 
@@ -164,7 +165,7 @@ class ShrinkTest(unittest.TestCase):
         large = program([wrong.items[0], struct, generated], body)
 
         def find_failing(candidates):
-            results = executor.run(dict(enumerate(candidates)), 0)
+            results = executor.run(dict(enumerate(candidates)))
             return next((k for k in range(len(candidates)) if results[k].failure == "backward mode is wrong"), None)
         self.assertEqual(find_failing([large]), 0)
         small = shrink(large, find_failing)

@@ -7,6 +7,7 @@ from statements import Scope, Statements
 from tree import INT, REAL, VOID, Field, Function, Node, Param, Program, Struct, is_differentiable_type
 
 MOST_LEAVES = 40    # scalars that go into a function, or come out
+MOST_STATEMENTS = 24    # more make functions slow to compile, and no more likely to find something
 
 
 class Generator(Expressions, Statements, Patterns, Helpers):
@@ -26,6 +27,8 @@ class Generator(Expressions, Statements, Patterns, Helpers):
             (6, self.leave_if), (9, self.branch), (4, self.switch), (16, self.loop), (1, self.network), (1.5, self.exit_two_deep),
             (2, self.carried_struct), (1.5, self.same_twice), (1, self.remainder), (1, self.running_vector), (0.4, self.deferred),
             (0.7, self.tuple_value), (0.7, self.optional_value)]
+        self.small_productions = [self.declare_variable, self.assign, self.assign_whole, self.assign_compound, self.assign_swizzle,
+                                  self.leave_if]
         self.helpers = [(5, self.plain_function), (2, self.recursive_function), (3, self.method), (2, self.generic_function),
                         (2, self.custom_derivative), (0.5, self.substitute), (1, self.constant_function), (2, self.interface),
                         (2, self.nested_derivative)]
@@ -127,7 +130,7 @@ class Generator(Expressions, Statements, Patterns, Helpers):
         variables = [Variable(p.name, p.type, p.name != "depth" and not (p.constant and is_differentiable_type(p.type)), p.constant)
                      for p in params if p.dir != "out"]
         scope = self.scope = Scope(result, list(fields) + variables)
-        scope.recursive = recursive
+        scope.recursive, scope.room = recursive, MOST_STATEMENTS if name == "f" else MOST_STATEMENTS // 3
         body = []
         outs = [p for p in params if p.dir == "out"]
         scope.returns = not (late and outs)

@@ -98,7 +98,7 @@ class Patterns:
         i, variable = self.index_variable("int", 0, n - 1)
         with self.inside([variable], n, True):
             body = [Node(f"{name}[{i}] = $;", [self.tame(self.real(2))], uses=(name, i)),
-                    Node(f"{name} = $ * {name}.{'yx' if n == 2 else 'zxy'};", [self.tame(self.real(1))], uses=(name,))]
+                    Node(f"{name} = cos($) * {name}.{'yx' if n == 2 else 'zxy'};", [self.real(1)], uses=(name,))]
             if self.scope.result == ("vec", n) and self.scope.returns:
                 body.append(Node("if ($) #", [self.test(1), [Node(f"return {name};", uses=(name,))]]))
         return [declared, Node(f"for (int {i} = 0; {i} < {n}; {i}++) #", [body], binds=(i, "<break>", "<continue>"))]

@@ -18,6 +18,7 @@ class Scope:
         self.returns = True                          # may a return stand anywhere?
         self.calls, self.recursive = True, False
         self.cost, self.again = 1, True              # of the function so far
+        self.room = 0                                # for so many statements; then only small ones
 
 
 class Statements:
@@ -48,8 +49,11 @@ class Statements:
         return out
 
     def statement(self):
+        self.scope.room -= 1
         for _ in range(8):
             weight, make = self.pick_weighted(self.productions)
+            if self.scope.room < 0 and make not in self.small_productions:
+                continue
             made = make()
             if made:
                 self.note(make.__name__.replace("_", " "))
@@ -378,8 +382,8 @@ class Statements:
         """A differentiable value decides when the loop ends."""
         y = self.declare(REAL, Node("(0.5~ + 0.3~ * sin($))", [self.real(1)], REAL))
         name = y.declares[0]
-        grow = Node(f"{name} += 0.4~ + 0.2~ * sin($);", [self.real(1)], uses=(name,))
         self.scope.variables[-1].writable = False
+        grow = Node(f"{name} += 0.4~ + 0.2~ * sin($);", [self.real(1)], uses=(name,))
         body, label = self.loop_body([], 6, [grow])
         limit = self.pick(["1.93~", "2.61~"])
         text = self.pick([f"while ({name} < {limit}) #", f"do # while ({name} < {limit});"])
