@@ -399,14 +399,16 @@ class Expressions:
 
     # ---- calls
 
-    def call(self, want=None):
-        """A call of a known function that gives the wanted type (None: any), or None."""
+    def call(self, want=None, callee=None):
+        """A call of a known function that gives the wanted type (None: any), or of this one; or None."""
         scope = self.scope
         choices = [c for c in self.callables if (want is None or c.result == want) and scope.calls
                    and c.cost * scope.trips < 1500 and not (c.frozen and not self.may_freeze)]
         if not choices or self.open_calls > 2:
             return None
-        callee = self.pick(choices)
+        if callee and callee not in choices:
+            return None
+        callee = callee or self.pick(choices)
         self.open_calls += 1
         parts = [self.argument(param) for param in callee.params]
         self.open_calls -= 1
@@ -414,6 +416,7 @@ class Expressions:
             return None
         scope.cost += callee.cost * scope.trips
         scope.again &= callee.again
+        self.called.add(callee.name)
         if callee.frozen:
             self.freeze()
         self.note("call " + ("of a method" if "$." in callee.text else "of a function"))

@@ -2,7 +2,9 @@
 import random
 
 from expressions import Expressions, Variable
-from patterns import Helpers, Patterns
+from helpers import Helpers
+from higher import Higher
+from patterns import Patterns
 from statements import Scope, Statements
 from tree import INT, REAL, VOID, Field, Function, Node, Param, Program, Struct, is_differentiable_type
 
@@ -10,7 +12,7 @@ MOST_LEAVES = 40    # scalars that go into a function, or come out
 MOST_STATEMENTS = 24    # more make functions slow to compile, and no more likely to find something
 
 
-class Generator(Expressions, Statements, Patterns, Helpers):
+class Generator(Expressions, Statements, Patterns, Helpers, Higher):
     def __init__(self, seed):
         self.rng, self.seed = random.Random(seed), seed
         self.names, self.items, self.structs, self.callables = 0, [], {}, []
@@ -20,18 +22,22 @@ class Generator(Expressions, Statements, Patterns, Helpers):
         self.single = self.chance(0.12)
         self.order = 0              # derivatives of derivatives so far
         self.open_calls = 0         # calls in arguments of calls
+        self.called = set()         # names of callables
+        self.memory = None          # what the function that is being made works on: "pointer", "buffer"
         self.scope = Scope(VOID, [])
         self.productions = [
             (12, self.declare_variable), (17, self.assign), (6, self.assign_whole), (15, self.assign_compound), (5, self.assign_swizzle),
             (3, self.assign_twice), (3, self.change_integer), (2, self.post_increment), (4, self.copy_field), (6, self.call_statement),
             (6, self.leave_if), (9, self.branch), (4, self.switch), (16, self.loop), (1, self.network), (1.5, self.exit_two_deep),
             (2, self.carried_struct), (1.5, self.same_twice), (1, self.remainder), (1, self.running_vector), (0.4, self.deferred),
-            (0.7, self.tuple_value), (0.7, self.optional_value)]
+            (0.7, self.tuple_value), (0.7, self.optional_value), (0.8, self.local_function), (12, self.set_memory)]
         self.small_productions = [self.declare_variable, self.assign, self.assign_whole, self.assign_compound, self.assign_swizzle,
                                   self.leave_if]
         self.helpers = [(5, self.plain_function), (2, self.recursive_function), (3, self.method), (2, self.generic_function),
                         (2, self.custom_derivative), (0.5, self.substitute), (1, self.constant_function), (2, self.interface),
-                        (2, self.nested_derivative)]
+                        (4, self.nested_derivative), (1.5, self.nested_operator), (1.5, self.library_operator), (0.7, self.custom_twice),
+                        (1, self.pointer_function), (1, self.buffer_function), (0.7, self.function_value), (0.7, self.rich_struct),
+                        (0.7, self.manual_differential), (0.7, self.tuple_and_optional), (0.7, self.associated_type)]
 
     # ---- choosing
 
@@ -124,11 +130,12 @@ class Generator(Expressions, Statements, Patterns, Helpers):
             params.append(Param("inout", REAL, self.fresh("y")))
         return result, params
 
-    def function(self, name, header, recursive=False, fields=(), attributes=("[Differentiable]",), size=None):
+    def function(self, name, header, recursive=False, fields=(), attributes=("[Differentiable]",), size=None, hidden=()):
+        """`fields`: more variables; `hidden`: parameters that are not among them."""
         result, params = header
         late = self.chance(0.15) and not recursive     # out parameters are set at the end only
         variables = [Variable(p.name, p.type, p.name != "depth" and not (p.constant and is_differentiable_type(p.type)), p.constant)
-                     for p in params if p.dir != "out"]
+                     for p in params if p.dir != "out" and p.name not in hidden]
         scope = self.scope = Scope(result, list(fields) + variables)
         scope.recursive, scope.room = recursive, MOST_STATEMENTS if name == "f" else MOST_STATEMENTS // 3
         body = []
@@ -144,6 +151,8 @@ class Generator(Expressions, Statements, Patterns, Helpers):
             body.append(Node("if (depth <= 0) #", [[end]], uses=("depth",)))
             scope.calls = True
         body += self.block(size or (self.rng.randint(3, 8) if name == "f" else self.rng.randint(2, 4)))
+        if name == "f":
+            body += self.use_callables()
         if late:
             body += set_outs()
         if result != VOID:
@@ -153,10 +162,19 @@ class Generator(Expressions, Statements, Patterns, Helpers):
             attributes.append(self.pick(["[PreferRecompute]", "[PreferCheckpoint]", "[ForceInline]", "[noinline]"]))
         return Function(name, result, params, body, attributes)
 
+    def use_callables(self):
+        """Calls of what was made and is not called so far."""
+        out = []
+        for callee in self.callables:
+            call = self.call(callee=callee) if callee.name not in self.called and self.chance(0.8) else None
+            if call:
+                out.append(Node("$;", [call]) if call.type == VOID else self.declare(call.type, call))
+        return out
+
     def program(self):
         for _ in range(self.pick([0, 1, 1, 2])):
             self.add_struct()
-        for _ in range(self.pick([0, 1, 1, 2, 2, 3])):
+        for _ in range(self.pick([0, 1, 1, 2, 2, 3, 4])):
             weight, make = self.pick_weighted(self.helpers)
             before = len(self.callables)
             make()

@@ -7,15 +7,15 @@ Y differentiable outputs, N other outputs; D a direction, J the derivative along
 from tree import INT, REAL, VOID, Writer, declarator, is_differentiable_type, type_text
 
 ROOM = 96           # elements of the flat arrays
-BUFFERS = ["memory", "memory_gradient", "memory_single", "memory_single_gradient"]   # for programs that want buffers
+BUFFERS = ["memory_double", "gradient_double", "memory_float", "gradient_float"]   # for programs that want buffers
 BUFFER_SIZE = 64
 FAILURES = ["", "primal changed by forward mode", "other outputs changed by forward mode", "forward mode is not a number",
             "forward mode is wrong", "backward mode is not a number", "backward mode is wrong", "backward mode changed a primal",
             "backward mode gives another result the second time", "the reference differs"]
 
 CHECK = """
-RWStructuredBuffer<double> memory; RWStructuredBuffer<double> memory_gradient;
-RWStructuredBuffer<float> memory_single; RWStructuredBuffer<float> memory_single_gradient;
+RWStructuredBuffer<double> memory_double; RWStructuredBuffer<double> gradient_double;
+RWStructuredBuffer<float> memory_float; RWStructuredBuffer<float> gradient_float;
 static double X[ROOM]; static double C[ROOM]; static int K[ROOM];
 static double Y[ROOM]; static double N[ROOM];
 static double D[ROOM]; static double J[ROOM]; static double W[ROOM]; static double G[ROOM];

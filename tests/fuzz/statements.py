@@ -281,7 +281,7 @@ class Statements:
     def make_loop(self, text, parts, label, binds=(), uses=(), known=False):
         attribute = ""
         if self.chance(0.15):
-            attribute = self.pick(["[MaxIters(2)] ", "[MaxIters(8)] ", "[loop] "] + (["[ForceUnroll] "] * 3 if known else []))
+            attribute = self.pick(["[MaxIters(2)] ", "[MaxIters(8)] ", "[loop] ", "[Checkpoint(2)] ", "[Checkpoint(4)] "] + (["[ForceUnroll] "] * 3 if known else []))
         if label:
             attribute, binds = f"{attribute}{label}: ", (*binds, label)
         return Node(attribute + text, parts, uses=uses, binds=(*binds, "<break>", "<continue>"))
