@@ -419,6 +419,13 @@ static Val *redo_inst(Builder *b, const Val *v) {
     return inst_add_result(copy, v->type, v->name);
 }
 
+/* A tape that stands for one of the primal pass is empty; it is only passed on. */
+static void close_at_end(Region *region, Val *tape) {
+    bool ended = region->last && op_has(region->last->op, OP_ENDS);
+    Builder b = ended ? build_before(region->last) : build_at_end(region);
+    build_inst(&b, OP_tape_close, &tape, 1, 0, 0);
+}
+
 static void restore_region(Policy *p, Region *region, Region *reverse) {
     const Vals *values = map_get(&p->values_of, PTR_KEY(region));
     Builder b = head_builder(p, reverse);
@@ -426,7 +433,9 @@ static void restore_region(Policy *p, Region *region, Region *reverse) {
         Val *v = values->at[i];
         if (v->id >= p->nids || !p->redo[v->id]) continue;
         b.loc = v->kind == VAL_inst ? v->inst->loc : 0;
-        stand_in(p, v, v->kind == VAL_param ? redo_param(p, &b, v) : redo_inst(&b, v));
+        Val *again = v->kind == VAL_param ? redo_param(p, &b, v) : redo_inst(&b, v);
+        if (v->kind == VAL_inst && v->inst->op == OP_tape_open) close_at_end(reverse, again);
+        stand_in(p, v, again);
     }
 }
 

@@ -236,13 +236,23 @@ bool ad_has_sources(Ad *ad, AdFunc *f) {
     return f->sources == 2;
 }
 
+/* Is it memory of the function itself, or an object that it was given? */
+static bool is_known_object(Val *address) {
+    const Val *root = ad_root(address);
+    if (!root || root->kind != VAL_param || root->region->owner) return root;
+    return root->region->func->params[root->index].flags & PARAM_BY_ADDRESS;
+}
+
+bool ad_inst_has_effects(Ad *ad, const Inst *inst) {
+    bool writes = inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
+    if (op_has(inst->op, OP_EFFECT) || inst->op == OP_atomic || inst->op == OP_atomic_cas) return true;
+    if (writes) return !is_known_object(inst->args[0]);
+    return inst->op == OP_call && ad_has_effects(ad, ad_func(ad, inst->callee));
+}
+
 static void scan_effects(void *user, Inst *inst) {
     Scan *scan = user;
-    bool writes = inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
-    if (op_has(inst->op, OP_EFFECT) || inst->op == OP_atomic || inst->op == OP_atomic_cas) scan->found = true;
-    else if (writes) scan->found |= ad_root(inst->args[0]) == NULL;
-    else if (inst->op == OP_call && !scan->found)
-        scan->found = ad_has_effects(scan->ad, ad_func(scan->ad, inst->callee));
+    scan->found = scan->found || ad_inst_has_effects(scan->ad, inst);
 }
 
 bool ad_has_effects(Ad *ad, AdFunc *f) {

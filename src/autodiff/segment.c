@@ -12,7 +12,7 @@
  * the state in the middle is wanted, the loop over lo to hi does instead of the recursion.
  *
  * The trip count must be known when the loop starts, and its state must be scalars: an array that the loop writes is
- * changed in place and cannot be taken back. */
+ * changed in place and cannot be taken back, nor can what it writes to buffers or through pointers. */
 #include "autodiff/autodiff.h"
 
 typedef struct Seg {
@@ -20,7 +20,7 @@ typedef struct Seg {
     Func *func; /* that the loop stands in */
     Inst *loop;
     ValVec captured; /* values from outside, in order of first use */
-    bool writes_memory;
+    bool writes_memory, has_effects;
     Func *run;
 } Seg;
 
@@ -49,6 +49,7 @@ static void survey(Seg *x, const Region *region) {
         Val *root = writes ? ad_root(inst->args[0]) : NULL;
         if (root && !is_inside(root->kind == VAL_param ? root->region : root->inst->parent, x->loop))
             x->writes_memory = true;
+        x->has_effects |= ad_inst_has_effects(x->ad, inst);
         for (int i = 0; i < inst->nargs && inst->op == OP_call; i++) {
             const Param *param = &inst->callee->params[i];
             if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in && ad_root(inst->args[i]))
@@ -179,9 +180,11 @@ static void segment(Ad *ad, Func *func, Inst *loop) {
     Val *trip = ad_known_trip(ad, loop);
     loop->hints.checkpoint = 0;
     survey(&x, loop->regions[1]);
-    if (!trip || x.writes_memory || !split || loop->nargs == 0) {
+    if (!trip || x.writes_memory || x.has_effects || !split || loop->nargs == 0) {
         diag_report(ad->m->diags, DIAG_checkpoint_ignored, loop->loc,
-                    trip ? "it changes an array" : "how often it runs is not known when it starts");
+                    !trip             ? "how often it runs is not known when it starts"
+                    : x.writes_memory ? "it changes an array"
+                                      : "it does more than change variables");
         return;
     }
     x.run = declare(&x, "run");

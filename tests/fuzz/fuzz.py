@@ -31,7 +31,7 @@ from generate import Generator
 from harness import module_text
 from shrink import shrink
 
-BATCH = 16
+BATCH = 24
 KEPT_PER_KIND = 3       # more of the same are only counted
 OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3"]
 
@@ -75,16 +75,14 @@ class Fuzz:
             programs[seed] = generator.program()
             features += generator.features
         results = self.executor.run(programs)
-        again = 0
-        for way, chosen in self.choose_again(programs).items():
-            again += len(chosen)
-            for seed, result in self.executor.run(chosen, way).items():
-                compared = compare_ways(programs[seed], results[seed], result, way)
-                if compared.failure and not results[seed].failure:
-                    results[seed] = compared
+        way, chosen = self.choose_again(programs)
+        for seed, result in (self.executor.run(chosen, way) if chosen else {}).items():
+            compared = compare_ways(programs[seed], results[seed], result, way)
+            if compared.failure and not results[seed].failure:
+                results[seed] = compared
         with self.lock:
             self.features.update(features)
-            self.counts["again"] += again
+            self.counts["again"] += len(chosen)
             for seed, result in results.items():
                 self.add(result)
         for seed, result in results.items():
@@ -92,13 +90,9 @@ class Fuzz:
                 self.keep(seed, programs[seed], result)
 
     def choose_again(self, programs):
-        """Which programs are run in which other way."""
-        chosen = collections.defaultdict(dict)
-        for seed, program in programs.items():
-            rng = random.Random(seed)
-            if rng.random() < self.options.again:
-                chosen[rng.choice(OTHER_WAYS)][seed] = program
-        return chosen
+        """Another way to run some of the programs, and which."""
+        rng = random.Random(min(programs))
+        return rng.choice(OTHER_WAYS), {seed: p for seed, p in programs.items() if rng.random() < self.options.again}
 
     def add(self, result):
         counts = self.counts

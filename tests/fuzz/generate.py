@@ -101,7 +101,7 @@ class Generator(Expressions, Statements, Patterns, Helpers, Higher):
             if self.leaves(type) > 9:
                 type = REAL
             constant = type == INT or (not self_made and self.chance(0.15))
-            fields.append(Field(f"{self.pick('abkuvw')}{k}", type, constant))
+            fields.append(Field(f"{self.pick('abkuvw')}_{k}", type, constant))
         if all(field.constant for field in fields):
             fields.append(Field("x", REAL))
         struct = Struct(name, fields)
