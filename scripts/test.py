@@ -12,8 +12,10 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "library"), str(ROOT / "tests" / "gradcheck" / "lib"), str(ROOT / "scripts")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/library", "tests/gradcheck/lib", "tests/fuzz", "scripts")]
 import check
+import fuzz
+import fuzz_test
 import gradcheck_library
 import install_test
 import library
@@ -21,6 +23,7 @@ import library_page
 import run
 
 
+RANDOM_FUNCTIONS = 400
 SANITIZED_LIBRARY = ["mul(a", "clamp(", "inverse(", "frexp(", "(half", "bwd_diff(s"]  # cases that stand for the others
 
 
@@ -106,6 +109,8 @@ def main():
         for kind in ("half", "float", "double"):
             tally.step(f"gradcheck of the library, {kind}", *gradcheck_library.run(str(ROOT / "build-gcc" / "slope"), kind))
         tally.step("documentation", *docs_test.run_all(ROOT / "build-gcc"))
+        tally.step("random functions: the generator", *fuzz_test.run_all(ROOT / "build-gcc"))
+        tally.step("random functions", *fuzz.run_fixed(ROOT / "build-gcc", RANDOM_FUNCTIONS))
         tally.step("installation", *install_test.run_all(ROOT / "build-gcc"))
     step_build(tally, "build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release")
     if step_build(tally, "build-sanitize", sanitizing_compiler(), "-DCMAKE_BUILD_TYPE=Debug", "-DSLOPE_SANITIZE=ON"):

@@ -184,7 +184,7 @@ class Fuzz:
         return 1 if self.kinds else 0
 
 
-def main():
+def arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default=ROOT / "build")
     parser.add_argument("--count", type=int, default=0, help="functions to try; 0: no end")
@@ -195,7 +195,19 @@ def main():
     parser.add_argument("--shrink-seconds", type=float, default=90)
     parser.add_argument("--features", action="store_true", help="say how many functions used what")
     parser.add_argument("--quiet", action="store_true", help="no progress")
-    options = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def run_fixed(build, count):
+    """That many functions, always the same: how many are right, and a list of (name, what went wrong)."""
+    fuzz = Fuzz(arguments(["--build", str(build), "--seed", "1", "--count", str(count), "--quiet", "--shrink-seconds", "20"]))
+    fuzz.run()
+    failures = [(f"tests/fuzz/fuzz.py --seed {seed} --count 1", kind) for kind, seeds in fuzz.kinds.items() for seed in seeds]
+    return count - len(failures), failures
+
+
+def main():
+    options = arguments()
     if options.seed is None:
         options.seed = int(time.time()) % 1000000 * 1000
         print(f"fuzz: seed {options.seed}", flush=True)

@@ -5,6 +5,7 @@ What the check is for must make it fail: each way in which a derivative can be w
 is wrong in that way.
 """
 import argparse
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -12,7 +13,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/fuzz"))
-from execute import Executor
+from execute import WAYS, Executor
+from fuzz import compare_ways, way_of
 from generate import Generator
 from harness import module_text
 from shrink import shrink
@@ -64,7 +66,7 @@ class GeneratorTest(unittest.TestCase):
 
     def test_every_production_is_used(self):
         seen = set()
-        for seed in range(600):
+        for seed in range(500):
             generator = Generator(seed)
             generator.program()
             seen |= generator.features
@@ -144,6 +146,27 @@ class CheckTest(unittest.TestCase):
     def test_single_precision(self):
         body = [Node("return $;", [Node("sin($) * $", [variable("x"), variable("y")], REAL)])]
         self.assertIsNone(self.result(program([], body, single=True)).failure)
+
+    def test_all_ways_to_run_agree(self):
+        programs = {seed: Generator(seed).program() for seed in range(6)}
+        plain = self.executor.run(programs)
+        for way in WAYS:
+            for seed, result in self.executor.run(programs, way).items():
+                compared = compare_ways(programs[seed], plain[seed], result, way)
+                self.assertIsNone(compared.failure, (way, seed, compared.detail))
+
+    def test_another_result_is_seen(self):
+        tested = custom_program()
+        plain, other = self.result(tested), self.result(tested)
+        other.digest *= 1.001
+        self.assertEqual(compare_ways(tested, plain, other, "passes").failure, "passes: another result")
+        self.assertEqual(way_of("passes: another result"), "passes")
+        self.assertEqual(way_of("backward mode is wrong"), "plain")
+
+    def test_a_tape_left_open_is_seen(self):
+        text = "func @main() {\n  %tape = tape_open\n  return\n}\n"
+        done = subprocess.run([self.executor.interpreter, "-"], input=text, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (1, "a tape is left open\n"))
 
     def test_what_does_not_compile_is_found_among_others(self):
         programs = {k: custom_program() for k in range(5)}
