@@ -215,6 +215,7 @@ static SlopeStatus request(Check *check, const Subjects *subjects) {
     Unit *unit = check->program->unit;
     for (int i = 0; i < subjects->count; i++) {
         Subject *s = subjects->at[i];
+        if (!s->skip) s->skip = gradcheck_signature_trouble(check, s);
         if (!s->skip) s->func = lower_func(unit->lowerer, s->decl, s->subst, s->modes, s->nmodes);
     }
     SlopeStatus status = unit_derive(unit, "lower"); /* what they call tells which derivatives there are */
@@ -392,7 +393,9 @@ static SlopeStatus parse_point(Check *check, const Subject *s, const char *text,
         int length = (int)strcspn(text, ","), used = length;
         while (used && text[used - 1] == ' ') used--;
         const char *word = format_text(check->arena, "%.*s", used, text);
-        if (!parse_value(slot->kind, word, &x[slot->in])) {
+        bool fits = parse_value(slot->kind, word, &x[slot->in]);
+        if (slot->choices && (x[slot->in] < 1 || x[slot->in] > slot->choices)) fits = false;
+        if (!fits) {
             const Type *type = type_basic(&check->session->types, slot->kind);
             diag_report(diags, DIAG_gradcheck_value, 0, slot->in + 1, type_text(check->arena, type), word);
             return SLOPE_STATUS_misuse;

@@ -34,6 +34,7 @@ typedef struct Slot {
     int64_t at[WIDTHS];      /* where it is in the argument */
     int64_t diff_at[WIDTHS]; /* where its derivative is in the differential of the argument */
     bool has_diff;
+    int choices;       /* it is the tag of an interface value: from 1 to that; 0: it is not */
     int in;            /* among all scalars that come in; -1 */
     int input, output; /* among those with a derivative; -1 */
 } Slot;
@@ -118,6 +119,8 @@ typedef struct Check {
 } Check;
 
 /* ---- gradcheck_shape.c */
+/* What in the signature cannot be checked; NULL: nothing. */
+const char *gradcheck_signature_trouble(Check *check, const Subject *subject);
 /* Objects and slots of a subject whose functions are declared; sets `skip` where it cannot be checked. */
 void gradcheck_shape(Check *check, Subject *subject);
 /* Memory of arguments, and data for buffers. */

@@ -100,8 +100,9 @@ static void draw(Probe *p, int attempt, double *x) {
         const Slot *slot = &p->s->slots.at[i];
         if (slot->in < 0) continue;
         bool is_float = slot->kind >= TYPE_half;
-        double value =
-            is_float ? draw_float(&p->random, range) : draw_integer(&p->random, slot->kind, attempt);
+        double value = is_float        ? draw_float(&p->random, range)
+                       : slot->choices ? 1 + (double)(gradcheck_random(&p->random) % (uint64_t)slot->choices)
+                                       : draw_integer(&p->random, slot->kind, attempt);
         x[slot->in] = gradcheck_round(slot->kind, value);
     }
 }

@@ -184,10 +184,16 @@ static void walk_fields(Walk *w, const Part *part) {
     const int *map = part->diffs[NARROW] ? field_map(w, part) : NULL;
     if (part->diffs[NARROW] && !map)
         skip(w, format_text(arena, "the Differential of %s is not made field by field", record->name->text));
+    const Type *front = record->user;
+    bool is_interface = front && front->kind == TYPE_interface;
+    if (is_interface && record->nfields < 2)
+        skip(w, format_text(arena, "no type stands behind '%s'", part->name));
     for (int i = 0; i < record->nfields && !w->subject->skip; i++) {
         Part inner = field_of(part, i, map ? map[i] : -1);
         inner.name = format_text(arena, "%s.%s", part->name, record->fields[i].name->text);
         walk(w, &inner);
+        if (is_interface && i == 0)
+            w->subject->slots.at[w->subject->slots.count - 1].choices = record->nfields - 1;
     }
 }
 
@@ -269,16 +275,15 @@ static void add_arguments(Check *check, Subject *s) {
     add_result(check, s, param_type(s->bwd, bwd_at));
 }
 
-static const char *front_trouble(Check *check, const Subject *s) {
+const char *gradcheck_signature_trouble(Check *check, const Subject *s) {
     Checker *checker = check->program->unit->checker;
     FuncSig sig = check_signature_of(checker, s->decl, s->subst, s->modes, s->nmodes, false);
-    if (sig.has_this && holds_interface(checker, sig.this_type)) return "'this' is an interface value";
     for (int i = 0; i < sig.nparams; i++) {
         const ParamSig *param = &sig.params[i];
         const char *name = param->name ? param->name->text : "_";
         if (param->type->kind == TYPE_function) return format_text(check->arena, "'%s' is a function", name);
-        if (holds_interface(checker, param->type))
-            return format_text(check->arena, "'%s' is an interface value", name);
+        if (param->pass != PASS_in && holds_interface(checker, param->type))
+            return format_text(check->arena, "'%s' gives an interface value", name);
     }
     return holds_interface(checker, sig.result) ? "the result is an interface value" : NULL;
 }
@@ -292,7 +297,6 @@ static const char *pointer_trouble(Check *check, const Func *func) {
 }
 
 void gradcheck_shape(Check *check, Subject *s) {
-    if (!s->skip) s->skip = front_trouble(check, s);
     if (!s->skip) s->skip = pointer_trouble(check, s->func);
     if (s->skip) return;
     add_arguments(check, s);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the examples of a page: blocks that start with ```slang. What is printed must be what the comments behind the printf lines say;
-a block without `main` must be free of errors, and a ```slang error block must have the errors named in its comments.
-A comment <!-- run: OPTIONS --> after a block gives options for the run.
+"""Runs the examples of a page, beyond what scripts/docs_test.py does: what is printed must be what the comments behind the printf lines say;
+a block without `main` must be free of errors, a ```slang error block must have the errors named in its comments.
+A comment <!-- run: OPTIONS --> after a block makes it run with these.
 
     examples.py SLOPE PAGE
 """
@@ -22,7 +22,7 @@ def try_block(slope, folder, code, is_error, options):
     """None, or what is wrong."""
     path = Path(folder) / "example.slang"
     path.write_text(code)
-    runs = "void main()" in code
+    runs = "void main()" in code or options
     result = subprocess.run([slope, "run" if runs else "check", str(path), *options.split()], capture_output=True, text=True)
     if is_error:
         wanted, found = re.findall(r"// error (E\d+)", code), re.findall(r": error (E\d+):", result.stderr)
