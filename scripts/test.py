@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/library", "tests/gradcheck/lib", "tests/fuzz", "scripts")]
 import check
+import docs_test
 import fuzz
 import fuzz_test
 import gradcheck_library
