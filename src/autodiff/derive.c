@@ -28,9 +28,21 @@ AdFunc *ad_add_flat(Ad *ad, Func *flat, Leaves leaves) {
     return f;
 }
 
-/* A function made by autodiff: everything that can be differentiated is. Adapters are made flat when that is asked for. */
+static void find_vector(void *user, Inst *inst) {
+    bool *found = user;
+    for (int i = 0; i < inst->nresults; i++) *found |= inst->results[i]->type->kind == TYPE_vector;
+}
+
+/* A user's dadd that became a part of a reverse pass may work on vectors. */
+static bool has_vectors(const Func *func) {
+    bool found = false;
+    if (func->body) region_walk(func->body, find_vector, &found);
+    return found;
+}
+
+/* A function made by autodiff: everything that can be differentiated is. What is not flat is made so when that is asked for. */
 static AdFunc *add_generated(Ad *ad, Func *flat) {
-    if (map_get(&ad->adapters, PTR_KEY(flat))) {
+    if (map_get(&ad->adapters, PTR_KEY(flat)) || has_vectors(flat)) {
         map_put(ad->arena, &ad->adapters, PTR_KEY(flat), NULL);
         ad_flatten_adapter(ad, flat);
     }
@@ -236,8 +248,7 @@ bool ad_has_sources(Ad *ad, AdFunc *f) {
     return f->sources == 2;
 }
 
-/* Is it memory of the function itself, or an object that it was given? */
-static bool is_known_object(Val *address) {
+bool ad_is_object(Val *address) {
     const Val *root = ad_root(address);
     if (!root || root->kind != VAL_param || root->region->owner) return root;
     return root->region->func->params[root->index].flags & PARAM_BY_ADDRESS;
@@ -246,7 +257,7 @@ static bool is_known_object(Val *address) {
 bool ad_inst_has_effects(Ad *ad, const Inst *inst) {
     bool writes = inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
     if (op_has(inst->op, OP_EFFECT) || inst->op == OP_atomic || inst->op == OP_atomic_cas) return true;
-    if (writes) return !is_known_object(inst->args[0]);
+    if (writes) return !ad_is_object(inst->args[0]);
     return inst->op == OP_call && ad_has_effects(ad, ad_func(ad, inst->callee));
 }
 

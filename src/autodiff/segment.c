@@ -78,7 +78,7 @@ static Func *declare(Seg *x, const char *name) {
     }
     for (int i = 0; i < x->captured.count; i++) {
         const Val *v = x->captured.at[i];
-        bool object = v->type->kind == TYPE_pointer && ad_root((Val *)(uintptr_t)v);
+        bool object = v->type->kind == TYPE_pointer && ad_is_object((Val *)(uintptr_t)v);
         const Type *counterpart =
             v->kind == VAL_param && v->region == x->func->body ? x->func->params[v->index].counterpart : NULL;
         vec_push(ad->arena, &params,

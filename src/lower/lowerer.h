@@ -297,6 +297,7 @@ bool constant_data(Lowerer *l, Expr *init, const Type *front, const Subst *subst
 /* ---- native.c: what differentiable types have without a declaration */
 Val *lower_native(Fn *f, const Callee *callee, Expr *e, Val *into);
 /* The sum of two values of a differential, where the source says what that is; else NULL. */
+Func *own_method(Lowerer *l, const Type *type, const char *name);
 Func *own_sum(Lowerer *l, const Type *differential);
 void add_differential(Fn *f, const Type *front, Val *to, Val *from); /* to += from */
 void zero_differential(Fn *f, const Type *front, Val *to);

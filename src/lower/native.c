@@ -30,12 +30,20 @@ static Func *sum_of_uses(Lowerer *l, const Type *differential) {
     return lower_func(l, sum, subst_new(l->c, NULL, sum, &type, 1), NULL, 0);
 }
 
+/* The user's dadd or dzero, if there is one. It needs no attribute to be differentiated, as derivatives of derivatives want it. */
+Func *own_method(Lowerer *l, const Type *type, const char *name) {
+    Decl *requirement;
+    Satisfaction found = check_differentiable_witness(l->c, type, name, &requirement);
+    if (found.kind != SATISFY_decl) return NULL;
+    Func *func = lower_func(l, found.decl, found.subst, NULL, 0);
+    func->flags |= FUNC_FWD | FUNC_BWD;
+    return func;
+}
+
 Func *own_sum(Lowerer *l, const Type *differential) {
     if (differential->kind != TYPE_struct) return NULL;
-    Decl *requirement;
-    Satisfaction found = check_differentiable_witness(l->c, differential, "dadd", &requirement);
-    if (found.kind == SATISFY_decl) return lower_func(l, found.decl, found.subst, NULL, 0);
-    return sum_of_uses(l, differential);
+    Func *own = own_method(l, differential, "dadd");
+    return own ? own : sum_of_uses(l, differential);
 }
 
 static Val *add_values(Fn *f, Val *a, Val *b) { return build_binary(&f->b, OP_add, a, b); }

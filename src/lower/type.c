@@ -227,12 +227,6 @@ static int field_number(const Record *record, Name name) {
     return -1;
 }
 
-static Func *user_method(Lowerer *l, const Type *front, const char *name) {
-    Decl *requirement;
-    Satisfaction found = check_differentiable_witness(l->c, front, name, &requirement);
-    return found.kind == SATISFY_decl ? lower_func(l, found.decl, found.subst, NULL, 0) : NULL;
-}
-
 static void struct_diff(Lowerer *l, Record *record, const Type *front) {
     const Type *d = check_differential(l->c, front);
     RecordDiff *diff = &record->diff;
@@ -255,7 +249,7 @@ static void struct_diff(Lowerer *l, Record *record, const Type *front) {
     }
     diff->field_map = map;
     if (diff->reference) return;
-    diff->zero = user_method(l, front, "dzero");
+    diff->zero = own_method(l, front, "dzero");
     diff->add = own_sum(l, front);
     diff->opaque = diff->zero || diff->add || !target || ncovered < target->nfields;
 }

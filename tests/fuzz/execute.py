@@ -4,6 +4,7 @@ There are several ways to run a module (WAYS). The plain one interprets the IR t
 faster than machine code, most of which would run only a few times.
 """
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from harness import BUFFER_SIZE, BUFFERS, FAILURES, module_text
 
 
+MOST_MEMORY = 2 << 30       # of the interpreter
 WAYS = {                    # option of slope; is the IR interpreted, or machine code made?
     "plain": ("-O0", True),
     "passes": ("-O3", True),
@@ -72,7 +74,8 @@ class Executor:
             dump = subprocess.run([self.slope, "dump", *common], capture_output=True, timeout=seconds)
             if dump.returncode:
                 return self.finish(dump)
-            return self.finish(subprocess.run([self.interpreter, "-"], input=dump.stdout, capture_output=True, timeout=seconds))
+            return self.finish(subprocess.run([self.interpreter, "-"], input=dump.stdout, capture_output=True, timeout=seconds,
+                                              preexec_fn=limit_memory))
         except subprocess.TimeoutExpired:
             return "", "takes too long", ""
 
@@ -88,6 +91,10 @@ class Executor:
         detail = f"sample {words[2]}: {words[3]} instead of {words[4]}" if failure else ""
         results[int(words[0])] = Result(failure, detail, int(words[5]), int(words[6]), int(words[7]), float(words[8]),
                                         float(words[9]))
+
+
+def limit_memory():
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
 
 
 def describe(status, errors):

@@ -181,4 +181,5 @@ class Generator(Expressions, Statements, Patterns, Helpers, Higher):
             if len(self.callables) > before:
                 self.note(make.__name__.replace("_", " "))
         self.items.append(self.function("f", self.header(5, 2)))
-        return Program(self.seed, self.items, dict(self.structs), self.frozen, self.single)
+        single = self.single and not self.order     # higher derivatives soon leave the range of float
+        return Program(self.seed, self.items, dict(self.structs), self.frozen, single)
