@@ -127,6 +127,8 @@ class Statements:
         lanes = self.rng.sample(LANES[:n], self.rng.randint(2, n))
         operator = self.pick(["=", "=", "=", "+=", "*="])
         value = self.tame(self.vector(len(lanes), 2))
+        if operator == "*=":
+            value = Node("cos($)", [value], value.type)
         return [Node(f"$.{''.join(lanes)} {operator} $;", [place, value])]
 
     def assign_twice(self):
@@ -165,7 +167,7 @@ class Statements:
         if not ints or not arrays:
             return None
         k, a = self.pick(ints), self.pick(arrays)
-        return [Node(f"{a.name}[uint({k.name}++) % {a.type[2]}] {self.pick(['+=', '*=', '='])} $;", [self.tame(self.real(2))],
+        return [Node(f"{a.name}[uint({k.name}++) % {a.type[2]}] {self.pick(['+= $', '*= cos($)', '= $'])};", [self.tame(self.real(2))],
                      uses=(k.name, a.name))]
 
     def copy_field(self):
