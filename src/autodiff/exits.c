@@ -246,7 +246,9 @@ static Codes lower_loop(Exits *x, Inst *loop) {
            *step = loop->nregions > 2 ? loop->regions[2] : NULL;
     bool continues = targets(body, OP_continue, loop);
     bool plain_end = end_of(body)->op == OP_yield;
+    lower_region(x, cond); /* calls that were inlined; nothing leaves a condition, or a step */
     if (!continues && plain_end) append_step(x, body, step, false); /* joins the last guard */
+    else if (step && continues) lower_region(x, step);
     Codes exits = lower_region(x, body), leaves = {0};
     int next = continues ? continue_code(x, loop) : 0;
     add_codes(x, &leaves, &exits, next);
