@@ -80,7 +80,8 @@ Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable);
 bool ad_is_recursive(Ad *ad, AdFunc *f);
 bool ad_has_sources(Ad *ad,
                     AdFunc *f); /* does it, or what it calls, have a derivative written by the user? */
-bool ad_is_object(Val *address); /* in memory of the function itself, or a parameter: no pointer of the source */
+bool ad_is_object(
+    Val *address); /* in memory of the function itself, or a parameter: no pointer of the source */
 bool ad_inst_has_effects(Ad *ad, const Inst *inst);
 bool ad_has_effects(Ad *ad, AdFunc *f); /* beyond its parameters: output, buffers, globals */
 /* Which function's derivative is meant when `func` is differentiated: its primal substitute, if it has one. */
