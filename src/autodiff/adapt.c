@@ -123,7 +123,7 @@ void ad_fill_user_fwd(Ad *ad, Func *func, AdFunc *of) {
 /* A derivative that is there: same signature. */
 void ad_fill_forwarding(Ad *ad, Func *func, Func *custom) {
     Builder b = build_at_end(func_begin(func));
-    (void)ad;
+    map_put(ad->arena, &ad->customs, PTR_KEY(custom), custom);
     Inst *call = build_call(&b, custom, func->body->params, func->nparams);
     build_return(&b, call->results, call->nresults);
 }
@@ -137,6 +137,7 @@ static Val *make_object(Builder *b, const Type *type) { return build_var(b, type
 void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
     Func *fwd = f->fwd;
     const Func *source = f->source;
+    map_put(ad->arena, &ad->customs, PTR_KEY(custom), custom);
     Builder b = build_at_end(func_begin(fwd));
     ValVec args = {0};
     Where *where = arena_array(ad->arena, Where, source->nparams + 1), result = {0};

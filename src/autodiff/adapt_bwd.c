@@ -229,6 +229,7 @@ static void fill_bwd_adapter(Ad *ad, AdFunc *f, Func *custom, Func *func) {
 
 Func *ad_bwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
     if (f->bwd_adapter) return f->bwd_adapter;
+    map_put(ad->arena, &ad->customs, PTR_KEY(plan->custom), plan->custom);
     ad_declare_tangent(ad, f);
     Func *func = f->bwd_adapter = func_new(ad->m, format_text(ad->arena, "%s.bwd", f->source->name->text));
     VEC(Param) params = {0};

@@ -65,6 +65,7 @@ typedef struct Ad {
     Map funcs;    /* source or flat Func -> AdFunc */
     Map rules;    /* (op, type) -> Func: flat, normal; or the Ad itself: there is none */
     Map adapters; /* Func made by autodiff around a user's derivative -> itself, while it is not flat inside */
+    Map customs;  /* derivatives written by the user that generated code calls */
     VEC(AdFunc *) unfilled;
     const Func *what; /* being differentiated, for dumps */
 } Ad;

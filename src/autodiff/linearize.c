@@ -578,8 +578,30 @@ static void lin_split_call(Lin *l, const CallPlan *plan, Inst *inst) {
     }
 }
 
+static bool gives_derivatives(const AdFunc *f) {
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        bool writes = leaf->out >= 0 || (leaf->in >= 0 && f->flat->params[leaf->in].dir != DIR_in);
+        if (leaf->diff && writes) return true;
+    }
+    return false;
+}
+
+/* Generated code calls a derivative that the user wrote; if that cannot be differentiated, the derivative stops here. */
+static void report_custom_again(Lin *l, const CallPlan *plan, const Inst *inst) {
+    const Func *custom = plan->callee->source;
+    bool wanted = custom && !(custom->flags & FUNC_TREAT_AS_DIFF) &&
+                  map_get(&l->ad->customs, PTR_KEY(custom)) == custom;
+    bool from_source =
+        l->f->source && !l->f->source->derivation.of && !(l->f->source->flags & FUNC_GENERATED);
+    if (!wanted || from_source || !ad_reads_active(&l->a, inst) || !gives_derivatives(plan->callee)) return;
+    diag_report(l->m->diags, DIAG_custom_again, custom->loc, custom->name->text);
+    map_put(l->ad->arena, &l->ad->customs, PTR_KEY(custom), l->ad); /* told */
+}
+
 static void lin_call(Lin *l, Inst *inst) {
     CallPlan plan = ad_plan_call(l->ad, inst, l->mode);
+    if (plan.kind == CALL_plain && !inst->flag) report_custom_again(l, &plan, inst);
     if (!ad_call_is_live(l->ad, &l->a, inst, &plan) || stops_at_references(l, &plan, inst)) {
         primal_call(l, inst, plan.callee ? plan.callee->flat : inst->callee);
         zero_written(l, inst);

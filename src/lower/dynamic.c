@@ -140,6 +140,62 @@ static void store_variant(Fn *f, const Type *type, int index, void *user) {
     to_external(f, type, build_field(&f->b, between->from, index + 1), payload_as(f, between->to, type));
 }
 
+/* ---- the differential of one type, out of that of an interface */
+
+static void set_if_nonzero(Fn *f, Val *at, Val *flag) {
+    const Type *type = at->type->args[0];
+    if (type_is_float(type)) {
+        Val *value = build_load(&f->b, at);
+        Val *differs = build_binary(&f->b, OP_ne, value, ir_const_zero(f->l->m, type));
+        build_store(&f->b, flag, build_binary(&f->b, OP_or, build_load(&f->b, flag), differs));
+    } else if (type->kind == TYPE_vector || type->kind == TYPE_array) {
+        int64_t n = type->kind == TYPE_vector ? type_count(type) : type_length(type);
+        for (int64_t i = 0; i < n; i++)
+            set_if_nonzero(f, build_elem(&f->b, at, const_int(f, TYPE_int, i), true), flag);
+    } else if (type->kind == TYPE_record) {
+        for (int i = 0; i < type_record(type)->nfields; i++)
+            set_if_nonzero(f, build_field(&f->b, at, i), flag);
+    }
+}
+
+static void take_variant(Fn *f, const Type *type, int index, void *user) {
+    const Between *between = user;
+    const Type *wanted = between->to_type->args[0];
+    if (check_differential(f->l->c, type) != wanted) return;
+    move(f, wanted, build_field(&f->b, between->from, index), build_field(&f->b, between->to, 0));
+    build_store(&f->b, build_field(&f->b, between->to, 1), const_int(f, TYPE_bool, 1));
+}
+
+/* Without its value it does not know its type: it is of one where that part of it is not zero. */
+static void take_nonzero(Fn *f, Between *between) {
+    const Type *wanted = between->to_type->args[0];
+    const TypeVec *types = check_conformers(f->l->c, between->from_type->args[0]);
+    for (int i = 0; i < types->count; i++) {
+        if (check_differential(f->l->c, types->at[i]) != wanted) continue;
+        Val *flag = build_var(&f->b, type_basic(f->l->types, TYPE_bool), NULL, false);
+        build_store(&f->b, flag, const_int(f, TYPE_bool, 0));
+        set_if_nonzero(f, build_field(&f->b, between->from, i), flag);
+        Inst *branch = build_if(&f->b, build_load(&f->b, flag), NULL, 0);
+        Builder outer = f->b;
+        f->b = build_at_end(branch->regions[0]);
+        take_variant(f, types->at[i], i, between);
+        build_yield(&f->b, NULL, 0);
+        f->b = build_at_end(branch->regions[1]);
+        build_yield(&f->b, NULL, 0);
+        f->b = outer;
+    }
+}
+
+static void take_differential(Fn *f, Between *between) {
+    if (between->from_type->kind != TYPE_pair) {
+        take_nonzero(f, between);
+        return;
+    }
+    Val *value = build_field(&f->b, between->from, 0);
+    between->from = build_field(&f->b, between->from, 1);
+    switch_variants(f, between->from_type->args[0], tag_of(f, value), take_variant, between);
+}
+
 /* One function per pair of types: by the time it gets its body, all types behind the interface are known. */
 void lower_move_body(Lowerer *l, Request *request) {
     Fn f = fn_begin(l, request);
@@ -151,9 +207,10 @@ void lower_move_body(Lowerer *l, Request *request) {
         from = temp_var(&f, from_type, "value");
         build_store(&f.b, from, request->func->body->params[1]);
     }
-    if (request->move != MOVE_between) settle_external(l, from_type);
+    if (request->move == MOVE_load || request->move == MOVE_store) settle_external(l, from_type);
     if (request->move != MOVE_store) build_zero(&f.b, to);
-    if (request->move == MOVE_load) load_variants(&f, from_type, from, to);
+    if (request->move == MOVE_as) take_differential(&f, &between);
+    else if (request->move == MOVE_load) load_variants(&f, from_type, from, to);
     else if (request->move == MOVE_store)
         switch_variants(&f, from_type, tag_of(&f, from), store_variant, &between);
     else if (is_interface_diff(to_type)) through_differential(&f, to_type, to, from_type, from, true);
@@ -390,7 +447,6 @@ static Val *has_type(Fn *f, Expr *e, Val **at) {
     if (from->kind != TYPE_interface || names_type) {
         bool holds =
             from == type || (type->kind == TYPE_interface && check_conforms(f->l->c, from, type, NULL));
-        if (is_interface_diff(from)) holds = true;
         if (at && holds) *at = lower_address(f, e->a);
         return const_int(f, TYPE_bool, holds);
     }
@@ -401,16 +457,38 @@ static Val *has_type(Fn *f, Expr *e, Val **at) {
     return build_binary(&f->b, OP_eq, tag_of(f, value), const_int(f, TYPE_uint, field));
 }
 
-Val *lower_is(Fn *f, Expr *e) { return has_type(f, e, NULL); }
+/* The pair of which an expression is the differential, if that is an interface's. */
+static Expr *pair_around(Fn *f, Expr *e) {
+    while (e->kind == EXPR_paren) e = e->a;
+    bool part = e->kind == EXPR_part && e->number == 1 && concrete(f, e->a->type)->kind == TYPE_pair;
+    return part && concrete(f, e->a->type)->args[0]->kind == TYPE_interface ? e->a : NULL;
+}
+
+static void differential_as(Fn *f, Expr *e, const Type *optional, Val *to) {
+    Expr *pair = pair_around(f, e), *from = pair ? pair : e;
+    call_move(f, MOVE_as, concrete(f, from->type), optional, lower_address(f, from), to);
+}
+
+Val *lower_is(Fn *f, Expr *e) {
+    bool names_type = e->a->kind == EXPR_type;
+    if (names_type || !is_interface_diff(concrete(f, e->a->type))) return has_type(f, e, NULL);
+    const Type *optional = type_wrap(f->l->types, TYPE_optional, concrete(f, e->b->type_value));
+    Val *found = temp_var(f, optional, "found");
+    differential_as(f, e->a, optional, found);
+    return build_load(&f->b, build_field(&f->b, found, 1));
+}
 
 void lower_as(Fn *f, Expr *e, Val *to) {
-    const Type *type = concrete(f, e->b->type_value), *from = concrete(f, e->a->type);
+    const Type *type = concrete(f, e->b->type_value);
+    if (is_interface_diff(concrete(f, e->a->type))) {
+        differential_as(f, e->a, concrete(f, e->type), to);
+        return;
+    }
     Val *at = NULL, *holds = has_type(f, e, &at);
     build_zero(&f->b, to);
     if (!at) return;
     Val *place = build_field(&f->b, to, 0);
-    if (is_interface_diff(from)) pass_between(f, from, at, type, place);
-    else move(f, type, at, place);
+    move(f, type, at, place);
     build_store(&f->b, build_field(&f->b, to, 1), holds);
 }
 

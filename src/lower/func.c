@@ -275,14 +275,13 @@ Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to) 
     Request wanted = {.kind = REQUEST_move, .move = kind, .type = from, .to = to};
     Request *request = find_request(l, &wanted);
     if (request->func) return request->func;
-    static const char *const words[] = {"move", "load", "store"};
+    static const char *const words[] = {"move", "as", "load", "store"};
     request->func = func_new(l->m, format_text(l->arena, "%s<%s,%s>", words[kind], type_text(l->arena, from),
                                                type_text(l->arena, to)));
     request->func->source = request;
     const Type *from_ir = kind == MOVE_load ? lower_external_type(l, from) : lower_type(l, from),
                *to_ir = kind == MOVE_store ? lower_external_type(l, to) : lower_type(l, to);
-    bool diff =
-        kind == MOVE_between && check_is_diff_type(l->c, from, NULL) && check_is_diff_type(l->c, to, NULL);
+    bool diff = kind <= MOVE_as && check_is_diff_type(l->c, from, NULL) && check_is_diff_type(l->c, to, NULL);
     uint8_t flags = diff ? PARAM_DIFF : 0;
     ParamVec params = {0};
     add_param(l, &params, name_from(l->m->names, "to"), to_ir, DIR_out, flags);

@@ -17,8 +17,9 @@ typedef enum RequestKind {
 /* How a value changes its form when it is moved; each needs to know all types behind an interface. */
 typedef enum MoveKind {
     MOVE_between, /* of one interface to another; of a differential to that of an interface, and back */
-    MOVE_load,    /* from the form in buffers */
-    MOVE_store,   /* to the form in buffers */
+    MOVE_as, /* of the differential of an interface, or the pair that has it, to an optional of one type's */
+    MOVE_load,  /* from the form in buffers */
+    MOVE_store, /* to the form in buffers */
 } MoveKind;
 
 typedef struct FuncBinding { /* a function known at compile time, behind a parameter of function type */

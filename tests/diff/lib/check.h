@@ -2,7 +2,8 @@
      CHECK(f, x)          double f(double)
      CHECK_WITH(f, x, n)  double f(double, plain n...)
      CHECK2(f, x, y)      double f(double, double), each argument in turn
-   SLOPES(f), SLOPES_WITH(f, type of n) define f_fwd and f_bwd, the derivative of f by either mode, as differentiable functions. */
+   SLOPES(f), SLOPES_WITH(f, type of n) define f_fwd and f_bwd, the derivative of f by either mode, as differentiable functions.
+   SLOPES2(f) defines the second derivatives f_fwd_fwd, ... as well; CHECK_ALL(f, x) checks these six: all nestings of two and three. */
 static const double STEP = 1e-4l;
 
 bool near(double a, double b) { return abs(a - b) <= 1e-6l * max(1.0l, max(abs(a), abs(b))); }
@@ -55,4 +56,12 @@ void report(double at, double numeric, double forward, double reverse) {
         var p = diffPair(x, 9.0l);                                                                           \
         bwd_diff(f)(p, n, 1.0l);                                                                             \
         return p.d;                                                                                          \
+    }
+
+#define SLOPES2(f) SLOPES(f) SLOPES(f##_fwd) SLOPES(f##_bwd)
+
+#define CHECK_ALL(f, x)                                                                                      \
+    {                                                                                                        \
+        CHECK(f##_fwd, x) CHECK(f##_bwd, x) CHECK(f##_fwd_fwd, x)                                            \
+        CHECK(f##_fwd_bwd, x) CHECK(f##_bwd_fwd, x) CHECK(f##_bwd_bwd, x)                                    \
     }
