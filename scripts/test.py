@@ -95,6 +95,7 @@ def step_suite(tally, name):
 
 def main():
     os.chdir(ROOT)
+    os.environ.setdefault("ASAN_OPTIONS", run.ASAN_OPTIONS)
     tally = Tally()
     step_checks(tally)
     problems = library_page.check()

@@ -115,18 +115,52 @@ static void save_object(Ad *ad, Builder *b, Val *tape, Val *at, bool restore) {
     build_store(b, at, inst_add_result(pop, type, NULL));
 }
 
-Val *ad_keep_argument(Ad *ad, const TransposeInput *input, Inst *call, const Leaf *leaf, Builder *b) {
-    Val *arg = call->args[leaf->in];
-    if (!leaf->by_ref) return arg;
+int ad_leaf_of_pass(const CallPlan *plan, int leaf) {
+    if (!plan->pass || plan->callee->leaves.at[leaf].param >= 0) return leaf;
+    return leaf + plan->pass->leaves.count - plan->callee->leaves.count; /* results come after the state */
+}
+
+bool ad_is_state(const CallPlan *plan, int leaf) {
+    return plan->pass->leaves.at[leaf].param == plan->callee->source->nparams;
+}
+
+static bool is_kept(const TransposeInput *input, Val *arg) {
     Val *root = ad_root(arg);
-    bool stable = root && root->id < input->nstable && input->stable[root->id];
-    if (stable) return arg;
-    Val *copy = build_var(b, leaf->type, arg->name, false);
-    if (leaf->dir == DIR_out) return copy;
-    Builder before = build_before(call);
-    save_object(ad, &before, input->tape, arg, false);
-    save_object(ad, b, input->reverse_tape, copy, true);
-    return copy;
+    return root && root->id < input->nstable && input->stable[root->id];
+}
+
+static Builder build_after(Inst *inst) {
+    return inst->next ? build_before(inst->next) : build_at_end(inst->parent);
+}
+
+/* Pushed in order around the primal call, popped in the opposite order in the reverse. */
+void ad_keep_arguments(Ad *ad, const TransposeInput *input, const CallNote *note, Builder *b, ValVec *args) {
+    const CallPlan *plan = &note->plan;
+    Inst *call = note->primal;
+    const Leaves *leaves = &(plan->pass ? plan->pass : plan->callee)->leaves;
+    Val **kept = arena_array(ad->arena, Val *, leaves->count + 1);
+    Builder before = build_before(call), after = build_after(call);
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
+        bool state = plan->pass && ad_is_state(plan, i);
+        if (!leaf->by_ref)
+            kept[i] = state ? call->results[leaf->out] : leaf->in >= 0 ? call->args[leaf->in] : NULL;
+        else if (!state && is_kept(input, call->args[leaf->in])) kept[i] = call->args[leaf->in];
+        else if (state || leaf->dir != DIR_out)
+            save_object(ad, state ? &after : &before, input->tape, call->args[leaf->in], false);
+    }
+    for (int states = 1; states >= 0; states--)
+        for (int i = leaves->count - 1; i >= 0; i--) {
+            const Leaf *leaf = &leaves->at[i];
+            bool state = plan->pass && ad_is_state(plan, i);
+            if (kept[i] || state != states || leaf->in < 0) continue;
+            kept[i] = build_var(b, leaf->type, call->args[leaf->in]->name, false);
+            if (state || leaf->dir != DIR_out) save_object(ad, b, input->reverse_tape, kept[i], true);
+        }
+    for (int i = 0; i < plan->callee->leaves.count; i++)
+        if (plan->callee->leaves.at[i].in >= 0) vec_push(ad->arena, args, kept[ad_leaf_of_pass(plan, i)]);
+    for (int i = 0; plan->pass && i < leaves->count; i++)
+        if (ad_is_state(plan, i)) vec_push(ad->arena, args, kept[i]);
 }
 
 /* ---- calling a user's backward derivative */
@@ -136,10 +170,17 @@ typedef struct Arg {
     Val *p, *d;
 } Arg;
 
-/* Flat: primal leaves, counterparts, seeds, shadows -> adjoints. The user's function gets pairs whose differential is zero (in) or
+static void put_leaf(Builder *b, Val *to, const Leaf *leaf, Val *value) {
+    if (leaf->by_ref) build_copy(b, to, value);
+    else build_store(b, to, value);
+}
+
+/* Flat: primal leaves, state, counterparts, seeds, shadows -> adjoints. The user's function gets pairs whose differential is zero (in) or
  * the adjoint so far (inout); what it leaves there is added. */
-static void fill_bwd_adapter(Ad *ad, AdFunc *f, Func *custom, Func *func) {
+static void fill_bwd_adapter(Ad *ad, const CallPlan *plan, Func *func) {
+    const AdFunc *f = plan->callee;
     const Func *source = f->source;
+    Func *custom = plan->custom;
     Builder b = build_at_end(func_begin(func));
     Arg *objects = arena_array(ad->arena, Arg, source->nparams + 1), result = {0};
     int next = 0;
@@ -163,6 +204,8 @@ static void fill_bwd_adapter(Ad *ad, AdFunc *f, Func *custom, Func *func) {
     if (result_diff && next < custom->nparams)
         result.object = result.d = build_var(&b, custom->params[next].type, NULL, false);
     if (source->nparams && is_result(&source->params[0])) objects[0] = result;
+    const Param *state_param = &custom->params[custom->nparams - 1];
+    Val *state = plan->pass ? build_var(&b, state_param->type, state_param->name, false) : NULL;
     int at = 0;
     for (int i = 0; i < f->leaves.count; i++) {
         const Leaf *leaf = &f->leaves.at[i];
@@ -170,17 +213,19 @@ static void fill_bwd_adapter(Ad *ad, AdFunc *f, Func *custom, Func *func) {
         Val *value = func->body->params[at++];
         const Arg *arg = &objects[leaf->param];
         if (!arg->p) continue;
-        Val *to = ad_leaf_address(&b, arg->p, leaf->path, leaf->npath);
-        if (leaf->by_ref) build_copy(&b, to, value);
-        else build_store(&b, to, value);
+        put_leaf(&b, ad_leaf_address(&b, arg->p, leaf->path, leaf->npath), leaf, value);
+    }
+    for (int i = 0; state && i < plan->pass->leaves.count; i++) {
+        const Leaf *leaf = &plan->pass->leaves.at[i];
+        if (ad_is_state(plan, i))
+            put_leaf(&b, ad_leaf_address(&b, state, leaf->path, leaf->npath), leaf, func->body->params[at++]);
     }
     for (int i = 0; i < f->leaves.count; i++) {
         const Leaf *leaf = &f->leaves.at[i];
         if (!leaf->dual || leaf->in < 0) continue;
         Val *value = func->body->params[at++],
             *to = ad_leaf_address(&b, objects[leaf->param].d, leaf->dpath, leaf->ndpath);
-        if (leaf->by_ref) build_copy(&b, to, value);
-        else build_store(&b, to, value);
+        put_leaf(&b, to, leaf, value);
     }
     for (int i = 0; i < f->leaves.count; i++) { /* seeds */
         const Leaf *leaf = &f->leaves.at[i];
@@ -209,6 +254,8 @@ static void fill_bwd_adapter(Ad *ad, AdFunc *f, Func *custom, Func *func) {
         vec_push(ad->arena, &args,
                  custom->params[next].flags & PARAM_BY_ADDRESS ? result.object
                                                                : build_load(&b, result.object));
+    if (state)
+        vec_push(ad->arena, &args, state_param->flags & PARAM_BY_ADDRESS ? state : build_load(&b, state));
     build_call(&b, custom, args.at, args.count);
     at = shadows;
     for (int i = 0; i < f->leaves.count; i++) {
@@ -227,7 +274,8 @@ static void fill_bwd_adapter(Ad *ad, AdFunc *f, Func *custom, Func *func) {
     build_return(&b, results.at, results.count);
 }
 
-Func *ad_bwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
+Func *ad_bwd_adapter(Ad *ad, const CallPlan *plan) {
+    AdFunc *f = plan->callee;
     if (f->bwd_adapter) return f->bwd_adapter;
     map_put(ad->arena, &ad->customs, PTR_KEY(plan->custom), plan->custom);
     ad_declare_tangent(ad, f);
@@ -240,6 +288,16 @@ Func *ad_bwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
         Param param = f->flat->params[leaf->in];
         param.dir = DIR_in;
         vec_push(ad->arena, &params, param);
+    }
+    for (int i = 0; plan->pass && i < plan->pass->leaves.count; i++) {
+        const Leaf *leaf = &plan->pass->leaves.at[i];
+        if (!ad_is_state(plan, i)) continue;
+        vec_push(ad->arena, &params,
+                 ((Param){.name = name_from(ad->m->names, "state"),
+                          .type = leaf->type,
+                          .flags = (uint8_t)((leaf->by_ref ? PARAM_BY_ADDRESS : 0) |
+                                             (leaf->diff ? PARAM_DIFF : 0)),
+                          .counterpart = type_basic(ad->m->types, TYPE_void)}));
     }
     for (int i = 0; i < f->leaves.count; i++) {
         const Leaf *leaf = &f->leaves.at[i];
@@ -268,7 +326,7 @@ Func *ad_bwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
     func_set_params(func, params.at, params.count);
     func_set_results(func, results.at, results.count);
     func->flags |= FUNC_GENERATED | FUNC_NORMAL;
-    fill_bwd_adapter(ad, f, custom, func);
+    fill_bwd_adapter(ad, plan, func);
     map_put(ad->arena, &ad->adapters, PTR_KEY(func), func);
     return func;
 }

@@ -97,6 +97,7 @@ typedef struct CallPlan {
     CallKind kind;
     AdFunc *callee; /* after substitution */
     Func *custom;
+    AdFunc *pass; /* custom, reverse mode: runs in place of the callee and hands over a state; or NULL */
 } CallPlan;
 CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode);
 void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other);
@@ -197,8 +198,9 @@ typedef struct TransposeInput {
     ValVec seeds;  /* adjoints of the differential results */
     ValVec params; /* differential parameters: scalars and shadows */
 } TransposeInput;
-/* A primal argument as it was when the call was made, for use in the reverse: arrays that may have changed are kept in a copy. */
-Val *ad_keep_argument(Ad *ad, const TransposeInput *input, Inst *call, const Leaf *leaf, Builder *b);
+/* The primal arguments of a call as they were when it was made, then the state that a forward pass left, for use in
+ * the reverse: arrays that may have changed are kept in a copy. */
+void ad_keep_arguments(Ad *ad, const TransposeInput *input, const CallNote *note, Builder *b, ValVec *args);
 Transposed ad_transpose(Ad *ad, const TransposeInput *input);
 
 /* ---- checkpoint.c */
@@ -233,8 +235,9 @@ void ad_fill_trivial_fwd(Ad *ad, AdFunc *f);
 void ad_inline_rule(Ad *ad, Func *fwd); /* an adapter whose code is to be put in place */
 void ad_flatten_adapter(Ad *ad, Func *func);
 void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom); /* body of f->fwd that calls the user's function */
-Func *ad_bwd_adapter(Ad *ad, AdFunc *f,
-                     Func *custom); /* prop of a function with a custom backward derivative */
+Func *ad_bwd_adapter(Ad *ad, const CallPlan *plan); /* prop of a function with a custom backward derivative */
+int ad_leaf_of_pass(const CallPlan *plan, int leaf); /* of the callee -> of its forward pass, or itself */
+bool ad_is_state(const CallPlan *plan, int leaf);    /* of the forward pass: is it what it hands over? */
 void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from); /* to += from, objects of a differential type */
 
 /* ---- a few things used everywhere */

@@ -175,6 +175,7 @@ static CallPlan plan(Ad *ad, Func *source, AdMode mode) {
     } else if (mode == AD_bwd && custom->bwd) {
         result.kind = CALL_custom;
         result.custom = custom->bwd;
+        if (custom->primal) result.pass = ad_func(ad, custom->primal);
     } else if (mode == AD_bwd && transposable) {
         result.kind = CALL_rule;
         result.custom = custom->fwd;
@@ -348,9 +349,11 @@ static void fill_derivation(Ad *ad, Func *func) {
     Func *target = ad_substitute(ad, of);
     ad->what = target;
     Func *custom = func->derivation.mode == AD_fwd ? target->custom.fwd : target->custom.bwd;
-    if (custom) ad_fill_forwarding(ad, func, custom);
+    bool by_call = has_rule(target) || target->custom.primal;
+    if (custom && (func->derivation.mode == AD_fwd || !target->custom.primal))
+        ad_fill_forwarding(ad, func, custom);
     else if (func->derivation.mode == AD_fwd) ad_fill_user_fwd(ad, func, ad_func(ad, target));
-    else if (has_rule(target)) ad_fill_user_bwd(ad, func, ad_func(ad, wrap_call(ad, target)));
+    else if (by_call) ad_fill_user_bwd(ad, func, ad_func(ad, wrap_call(ad, target)));
     else ad_fill_user_bwd(ad, func, ad_func(ad, target));
     if (func->body) check_stage(ad, func, "derive");
     ad->what = outer;

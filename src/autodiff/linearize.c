@@ -550,11 +550,30 @@ static void lin_fwd_call(Lin *l, const CallPlan *plan, const Inst *inst) {
     fwd_results(l, plan->callee, inst, call->results);
 }
 
+/* In place of a function its forward pass: the same arguments and results, and memory for arrays of the state. */
+static Inst *pass_call(Lin *l, const CallPlan *plan, const Inst *inst) {
+    const Leaves *leaves = &plan->callee->leaves, *more = &plan->pass->leaves;
+    Val **args = arena_array(l->ad->arena, Val *, plan->pass->flat->nparams + 1);
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].in >= 0)
+            args[more->at[ad_leaf_of_pass(plan, i)].in] = primal(l, inst->args[leaves->at[i].in]);
+    for (int i = 0; i < more->count; i++)
+        if (ad_is_state(plan, i) && more->at[i].in >= 0)
+            args[more->at[i].in] =
+                build_var(&l->b, more->at[i].type, name_from(l->ad->m->names, "state"), false);
+    Inst *call = build_call(&l->b, plan->pass->flat, args, plan->pass->flat->nparams);
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].out >= 0)
+            set_primal(l, inst->results[leaves->at[i].out],
+                       call->results[more->at[ad_leaf_of_pass(plan, i)].out]);
+    return call;
+}
+
 /* Reverse mode: the primal call, and beside it what is linear in the differentials. */
 static void lin_split_call(Lin *l, const CallPlan *plan, Inst *inst) {
     AdFunc *callee = plan->callee;
     ad_declare_tangent(l->ad, callee);
-    Inst *call = primal_call(l, inst, callee->flat);
+    Inst *call = plan->pass ? pass_call(l, plan, inst) : primal_call(l, inst, callee->flat);
     CallNote *note = arena_new(l->ad->arena, CallNote);
     *note = (CallNote){.primal = call, .plan = *plan};
     note->duals = arena_array(l->ad->arena, Val *, callee->leaves.count + 1);

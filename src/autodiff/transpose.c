@@ -359,13 +359,9 @@ static void add_duals(Tr *t, const CallNote *note, ValVec *args) {
 static void t_custom(Tr *t, Builder *b, Adjoints *adj, Inst *inst, Val *const *gs) {
     const CallNote *note = inst->note;
     AdFunc *callee = note->plan.callee;
-    Func *prop = ad_bwd_adapter(t->ad, callee, note->plan.custom);
+    Func *prop = ad_bwd_adapter(t->ad, &note->plan);
     ValVec args = {0};
-    for (int i = 0; i < callee->leaves.count; i++) {
-        const Leaf *leaf = &callee->leaves.at[i];
-        if (leaf->in >= 0)
-            vec_push(t->ad->arena, &args, ad_keep_argument(t->ad, t->in, note->primal, leaf, b));
-    }
+    ad_keep_arguments(t->ad, t->in, note, b, &args);
     add_duals(t, note, &args);
     add_seeds(t, b, callee, gs, inst, &args);
     Inst *call = build_call(b, prop, args.at, args.count);

@@ -149,7 +149,7 @@ typedef struct Sema {
     /* derivatives */
     Decl *differential;                   /* struct: synthesized Differential, or NULL */
     FuncRef fwd, bwd, substitute, primal; /* resolved attributes; decl NULL: none */
-    bool derivatives_done, derivatives_busy;
+    bool derivatives_done, derivatives_busy, pass_done;
     Attribute *fwd_attr, *bwd_attr, *bwd_attr2, *substitute_attr, *primal_attr;
     Expr *derivative_member; /* field: argument of [DerivativeMember] */
     DeclVec captures;        /* lambda: captured variables; fields of its struct in the same order */

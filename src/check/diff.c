@@ -119,7 +119,9 @@ static DeclVec *derivatives_named(Checker *c, Name name) {
     return name ? map_get(&c->derivative_of, PTR_KEY(name)) : NULL;
 }
 
-typedef enum LinkKind { LINK_fwd, LINK_bwd, LINK_substitute } LinkKind;
+typedef enum LinkKind { LINK_fwd, LINK_bwd, LINK_substitute, LINK_pass } LinkKind;
+
+static void resolve_pass(Checker *c, Decl *primal);
 
 /* `this` first, unless it stays an ordinary object. */
 static FuncSig flat_signature(Checker *c, const FuncSig *sig) {
@@ -134,13 +136,35 @@ static FuncSig flat_signature(Checker *c, const FuncSig *sig) {
     return flat;
 }
 
+static FuncSig with_param(Checker *c, const FuncSig *sig, ParamSig param) {
+    FuncSig result = *sig;
+    result.params = arena_array(c->arena, ParamSig, sig->nparams + 1);
+    if (sig->nparams) memcpy(result.params, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
+    result.params[result.nparams++] = param;
+    return result;
+}
+
+/* What a forward pass fills for the backward derivative is the last parameter of either. */
+static ParamSig state_param(Checker *c, Decl *primal, PassMode pass) {
+    ParamSig result = {.name = name_from(c->names, "state"), .pass = pass};
+    const FuncRef *ref = &decl_sema(c, primal)->primal;
+    if (ref->decl) {
+        const FuncSig *sig = signature_of(c, ref->decl);
+        result.type = check_subst(c, sig->params[sig->nparams - 1].type, ref->subst);
+    }
+    return result;
+}
+
 static FuncSig wanted_signature(Checker *c, Decl *primal, LinkKind kind) {
     FuncSig flat = flat_signature(c, signature_of(c, primal));
+    if (kind == LINK_bwd) resolve_pass(c, primal);
     const Decl *context = c->context;
     c->context = primal;
     FuncSig wanted = flat;
     if (kind == LINK_fwd) wanted = diff_signature(c, &flat, DIFF_fwd);
     if (kind == LINK_bwd) wanted = diff_signature(c, &flat, DIFF_bwd);
+    if (kind == LINK_bwd && decl_sema(c, primal)->primal.decl)
+        wanted = with_param(c, &wanted, state_param(c, primal, PASS_in));
     c->context = context;
     return wanted;
 }
@@ -249,6 +273,46 @@ static void resolve_own(Checker *c, Decl *primal, Attribute *attribute, LinkKind
     report_signature(c, primal, kind, attribute->loc, list->at[0].decl);
 }
 
+/* The signature of the primal, and one more parameter: `out`, of any type. */
+static bool matches_pass(Checker *c, Decl *primal, const Candidate *candidate, FuncRef *out) {
+    const Subst *subst;
+    Decl *pass = candidate->decl;
+    if (!align(c, primal, pass, candidate->subst, &subst)) return false;
+    FuncSig wanted = wanted_signature(c, primal, LINK_pass), have = flat_signature(c, signature_of(c, pass));
+    if (have.nparams != wanted.nparams + 1 || have.params[wanted.nparams].pass != PASS_out) return false;
+    have.nparams--;
+    if (!signatures_agree(c, &wanted, &have, subst, false) || !same_constraints(c, primal, pass, subst))
+        return false;
+    *out = (FuncRef){pass, subst};
+    return true;
+}
+
+static void report_pass(Checker *c, Decl *primal, Loc loc, Decl *found) {
+    FuncSig wanted = wanted_signature(c, primal, LINK_pass);
+    const char *name = found->name ? found->name->text : "pass",
+               *text = function_text(c, name, primal, &wanted);
+    report(c, DIAG_derivative_signature, loc, "forward pass", function_name(c, primal),
+           format_text(c->arena, "%.*s%sout STATE state)", (int)strlen(text) - 1, text,
+                       wanted.nparams ? ", " : ""));
+    if (found->kind == DECL_func)
+        note(c, DIAG_note_signature, found->loc, function_text(c, name, found, signature_of(c, found)));
+}
+
+/* [ForwardPass(f)]: runs in place of the function when the reverse follows, and keeps what that needs. */
+static void resolve_pass(Checker *c, Decl *primal) {
+    Sema *sema = decl_sema(c, primal);
+    Attribute *attribute = sema->primal_attr;
+    if (!attribute || sema->primal.decl || sema->pass_done) return;
+    sema->pass_done = true;
+    int muted = c->diags->muted;
+    c->diags->muted = 0;
+    Candidates *list = candidates_of(c, primal, attribute->args.at[0]);
+    for (int i = 0; list && i < list->count && !sema->primal.decl; i++)
+        matches_pass(c, primal, &list->at[i], &sema->primal);
+    if (list && !sema->primal.decl) report_pass(c, primal, attribute->loc, list->at[0].decl);
+    c->diags->muted = muted;
+}
+
 /* Arguments that the derivative's own surroundings need, in terms of the primal's. */
 static const Subst *outer_for(Checker *c, Decl *derivative, Decl *primal) {
     Decl *around = decl_type_around(derivative), *home = decl_type_around(primal);
@@ -306,6 +370,7 @@ void check_derivatives(Checker *c, Decl *func) {
     c->diags->muted = 0;
     resolve_own(c, func, sema->fwd_attr, LINK_fwd, &sema->fwd);
     resolve_own(c, func, sema->substitute_attr, LINK_substitute, &sema->substitute);
+    resolve_pass(c, func);
     Attribute *backward[2] = {sema->bwd_attr, sema->bwd_attr2};
     for (int i = 0; i < 2 && backward[i]; i++) {
         Candidates *list = sema->bwd_attr2 ? candidates_of(c, func, backward[i]->args.at[0]) : NULL;
@@ -363,7 +428,10 @@ static void check_deriv_method(Checker *c, Decl *func) {
 
 void check_diff_attributes(Checker *c, Decl *func) {
     Sema *sema = decl_sema(c, func);
-    if (sema->fwd_attr || sema->bwd_attr || sema->substitute_attr) check_derivatives(c, func);
+    if (sema->fwd_attr || sema->bwd_attr || sema->substitute_attr || sema->primal_attr)
+        check_derivatives(c, func);
+    if (sema->primal.decl && !sema->bwd.decl && !sema->bwd_attr)
+        report(c, DIAG_pass_alone, sema->primal_attr->loc, function_name(c, func));
     for (int k = 0; k < 3; k++) {
         Attribute *attribute = find_attribute(func, of_attributes[k]);
         if (!attribute || attribute->args.count != 1) continue;

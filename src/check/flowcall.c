@@ -67,6 +67,8 @@ static Decl *custom_derivative(Checker *c, const Expr *e) {
         func = check_differentiated(c, func);
         const FuncRef *custom = e->modes[i] == DIFF_fwd ? &func->sema->fwd : &func->sema->bwd;
         if (!custom->decl || (custom->decl->flags & DECL_PRELUDE)) return NULL;
+        Decl *pass = e->modes[i] == DIFF_bwd ? func->sema->primal.decl : NULL;
+        if (pass && !(pass->flags & (DECL_FWD | DECL_BWD))) return pass;
         func = custom->decl;
     }
     return e->nmodes && func->kind == DECL_func ? func : NULL;
@@ -112,12 +114,16 @@ static bool is_source(FlowWalk *w, const FlowCall *call) {
     return sema->bwd.decl || takes_reference(w, call);
 }
 
+/* What it changes in place has no derivative any more, without a word; the pairs that a derivative changes are its very result. */
 static const Flow *call_plain(FlowWalk *w, const FlowCall *call, uint8_t lost) {
-    const Flow *in = joined_args(w, call, false);
-    write_outputs(w, call, NULL);
-    if (!in || w->no_diff || call->sig.result_no_diff || !flow_is_diff(w, call->type)) return NULL;
-    Loss loss = {.call = call->site, .callee = call->derived, .modes = lost};
-    return flow_make(w->arena, false, loss_add(w->arena, NULL, &loss));
+    const Flow *in = joined_args(w, call, false), *out = NULL;
+    if (in) {
+        Loss loss = {.call = call->site, .callee = call->derived, .modes = lost};
+        out = flow_make(w->arena, false, loss_add(w->arena, NULL, &loss));
+    }
+    write_outputs(w, call, call->site->nmodes ? out : NULL);
+    bool gives = !w->no_diff && !call->sig.result_no_diff && flow_is_diff(w, call->type);
+    return gives ? out : NULL;
 }
 
 /* A function without derivative that is passed to one that calls it. */

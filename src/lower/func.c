@@ -364,6 +364,7 @@ void complete_func_diff(void *user, Func *func) {
     const Sema *sema = decl_sema(l->c, request->decl);
     func->custom.fwd = custom_func(l, request, sema->fwd);
     func->custom.bwd = custom_func(l, request, sema->bwd);
+    if (sema->bwd.decl) func->custom.primal = custom_func(l, request, sema->primal);
     func->custom.substitute = custom_func(l, request, sema->substitute);
     lower_run(l);
 }
