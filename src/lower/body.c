@@ -532,22 +532,8 @@ static bool lacks_function(const Request *request) {
     return functions > request->nbindings;
 }
 
-static void forward_to_method(Lowerer *l, Request *request) {
-    Fn f = fn_begin(l, request);
-    Func *method =
-        request_func(l, request->decl, request->subst, false, request->bindings, request->nbindings)->func;
-    Inst *call = build_call(&f.b, method, request->func->body->params, request->func->body->nparams);
-    Val *result = request->func->nresults ? inst_result(call) : NULL;
-    build_return(&f.b, &result, result ? 1 : 0);
-    request->func->flags |= FUNC_FWD | FUNC_BWD;
-}
-
 static void lower_decl_body(Lowerer *l, Request *request) {
     Decl *decl = request->decl;
-    if (forwards_to_method(l, request)) {
-        forward_to_method(l, request);
-        return;
-    }
     check_decl_body(l->c, decl);
     bool is_op = decl->sema && decl->sema->op;
     Decl *ref = decl->sema ? decl->sema->ref_accessor : NULL;

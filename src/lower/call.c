@@ -327,11 +327,57 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
 
 /* ---- entry */
 
+static bool all_forward(const Expr *e) {
+    for (int i = 0; i < e->nmodes; i++)
+        if (e->modes[i] != DIFF_fwd) return false;
+    return true;
+}
+
+/* Is the object of the method differentiated where it is a parameter? */
+static bool object_is_paired(Lowerer *l, const Expr *e, const Callee *callee, FuncSig *sig) {
+    Decl *method = callee->request ? callee->request->decl : callee->decl;
+    const Subst *subst = callee->request ? callee->request->subst : callee->subst;
+    if (!check_signature(l->c, method)->has_this) return false;
+    FuncSig declared = check_signature_of(l->c, method, subst, e->modes, e->nmodes, false);
+    *sig = flatten_signature(l, &declared);
+    return sig->nparams && sig->params[0].type->kind == TYPE_pair;
+}
+
+/* fwd_diff(obj.m), of a method with a differentiable object: it goes in as a pair without a derivative, and what would come
+ * out is dropped. Around this, derivatives flow through the object as through anything else. */
+static Val *call_with_object(Fn *f, Expr *e, const Callee *callee, const FuncSig *sig, Val *into) {
+    Lowerer *l = f->l;
+    BindingVec bindings = bind_functions(f, e->decl, e);
+    Request *request = callee->request
+                           ? callee->request
+                           : request_func(l, callee->decl, callee->subst, false, bindings.at, bindings.count);
+    Func *func = request_derivative(l, request, e->modes, e->nmodes, NULL);
+    const Type *type = sig->params[0].type;
+    Val *pair = temp_var(f, type, "pair"), *at = pair;
+    build_zero(&f->b, pair);
+    for (; type->kind == TYPE_pair; type = type->args[0]) at = build_field(&f->b, at, 0);
+    Place object = lower_place(f, e->a);
+    place_load_into(f, &object, at);
+    ArgVec args = {0};
+    Place place = place_of_memory(pair, sig->params[0].type);
+    vec_push(l->arena, &args, ((Arg){.place = place, .element = -1}));
+    collect_args(f, e, e->decl, concrete_subst(f, e->subst), &args);
+    Val *value = emit_call(f, func, sig, &args, into);
+    if (request->sig.this_pass == PASS_inout && all_forward(e)) {
+        if (is_simple(lower_type(l, type))) place_store(f, &object, build_load(&f->b, at));
+        else place_store_from(f, &object, at);
+    }
+    return value;
+}
+
 static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val *into) {
     Lowerer *l = f->l;
     Callee callee = resolve_callee(f, decl, subst);
     bool bound = e->a != NULL;
     BindingVec bindings = bind_functions(f, decl, e);
+    FuncSig paired;
+    if (bound && object_is_paired(l, e, &callee, &paired))
+        return call_with_object(f, e, &callee, &paired, into);
     Request *request = callee.request
                            ? callee.request
                            : request_func(l, callee.decl, callee.subst, bound, bindings.at, bindings.count);

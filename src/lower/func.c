@@ -342,16 +342,6 @@ static Func *custom_func(Lowerer *l, const Request *request, FuncRef ref) {
         ->func;
 }
 
-/* A method of a bound object whose derivatives, as written, take a pair for it: in this form it just calls the method. */
-bool forwards_to_method(Lowerer *l, const Request *request) {
-    const FuncSig *generic = &request->generic;
-    if (request->kind != REQUEST_decl || !request->plain_this || !generic->has_this) return false;
-    if (!diff_flags(l, generic->this_type, generic->this_no_diff, request->decl)) return false;
-    check_derivatives(l->c, request->decl);
-    const Sema *sema = decl_sema(l->c, request->decl);
-    return sema->fwd.decl || sema->bwd.decl;
-}
-
 /* Fills in what the source says about derivatives of a function. */
 void complete_func_diff(void *user, Func *func) {
     Lowerer *l = user;
@@ -359,7 +349,6 @@ void complete_func_diff(void *user, Func *func) {
     if (func->custom.complete) return;
     func->custom.complete = true;
     if (func->derivation.of || !request || request->kind != REQUEST_decl) return;
-    if (forwards_to_method(l, request)) return;
     check_derivatives(l->c, request->decl);
     const Sema *sema = decl_sema(l->c, request->decl);
     func->custom.fwd = custom_func(l, request, sema->fwd);

@@ -175,7 +175,6 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
 Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes, const FuncSig *sig);
 Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst);
 Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to);
-bool forwards_to_method(Lowerer *l, const Request *request);
 void complete_func_diff(void *user, Func *func);
 Func *op_rule(void *user, int op, const Type *type);
 Func *library_func(void *user, const char *name);
