@@ -153,22 +153,65 @@ static void infer_from_pack(Checker *c, Inference *inference, const ParamSig *pa
     infer_match(inference, check_subst(c, param->type, outer), pack);
 }
 
+static const Type *function_type(Checker *c, const FuncSig *sig, const Subst *subst) {
+    TypeVec parts = {0};
+    vec_push(c->arena, &parts, check_subst(c, sig->result, subst));
+    for (int i = 0; i < sig->nparams; i++)
+        vec_push(c->arena, &parts, check_subst(c, sig->params[i].type, subst));
+    return type_make(c->types, TYPE_function, 0, NULL, NULL, 0, parts.at, parts.count);
+}
+
 /* A function name for a function-typed parameter: its own signature tells the types. */
 static void infer_from_function(Env *env, Inference *inference, const Type *pattern, const Expr *arg) {
-    Checker *c = env->c;
     Decl *decl = arg->decl; /* of a lambda: its operator() */
     if (pattern->kind != TYPE_function) return;
     if (arg->kind == EXPR_overload) {
         if (arg->candidates->count != 1) return;
         decl = arg->candidates->at[0].decl;
     }
-    if (decl->generics) return;
-    FuncSig *sig = signature_of(c, decl);
-    TypeVec parts = {0};
-    vec_push(c->arena, &parts, sig->result);
-    for (int i = 0; i < sig->nparams; i++) vec_push(c->arena, &parts, sig->params[i].type);
-    infer_match(inference, pattern,
-                type_make(c->types, TYPE_function, 0, NULL, NULL, 0, parts.at, parts.count));
+    const Subst *subst = arg->kind == EXPR_overload ? arg->candidates->at[0].subst : NULL;
+    if (!decl->generics)
+        infer_match(inference, pattern, function_type(env->c, signature_of(env->c, decl), subst));
+}
+
+static bool mentions(const Type *type, const Decl *owner);
+
+/* What is known by now in place of the parameters that are inferred. */
+static const Type *with_known(const Inference *inference, const Type *pattern) {
+    Checker *c = inference->c;
+    const Type **args = arena_array(c->arena, const Type *, inference->nargs);
+    for (int i = 0; i < inference->nargs; i++)
+        args[i] = inference->args[i] ? inference->args[i] : param_type(c, inference->owner, i);
+    return check_subst(c, pattern, subst_new(c, NULL, inference->owner, args, inference->nargs));
+}
+
+/* Of overloads and generic functions the parameters, as far as they are known, choose the one that tells the rest. */
+static void infer_from_functions(Inference *inference, const Type *pattern, const Expr *arg) {
+    Checker *c = inference->c;
+    const Type *wanted = with_known(inference, pattern), *result, *const * params;
+    int nparams;
+    function_type_parts(wanted, &result, &params, &nparams);
+    for (int i = 0; i < arg->candidates->count; i++) {
+        const Candidate *candidate = &arg->candidates->at[i];
+        FuncSig sig = derived_signature(c, candidate->decl, false, NULL, 0);
+        int n = generic_count(candidate->decl);
+        if (sig.has_this || sig.nparams != nparams || (!n && arg->candidates->count == 1)) continue;
+        const Subst *subst = candidate->subst;
+        Inference own = {
+            .c = c, .owner = candidate->decl, .args = arena_array(c->arena, const Type *, n + 1), .nargs = n};
+        for (int k = 0; k < candidate->nargs && k < n; k++) own.args[k] = candidate->args[k];
+        for (int k = 0; k < nparams && n; k++)
+            if (!mentions(params[k], inference->owner))
+                infer_match(&own, check_subst(c, sig.params[k].type, candidate->subst), params[k]);
+        if (n && !infer_finish(&own, candidate->subst, &subst)) continue;
+        bool fits = true;
+        for (int k = 0; k < nparams && fits; k++)
+            fits = mentions(params[k], inference->owner) ||
+                   check_subst(c, sig.params[k].type, subst) == params[k];
+        if (!fits) continue;
+        infer_match(inference, pattern, function_type(c, &sig, subst));
+        return;
+    }
 }
 
 /* The generic arguments that were written. */
@@ -287,6 +330,11 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
         if (args->at[i]->kind == EXPR_overload || args->at[i]->kind == EXPR_lambda)
             infer_from_function(env, &inference, pattern, args->at[i]);
         if (actual && pattern->kind != TYPE_function) infer_match(&inference, pattern, actual);
+    }
+    for (int i = 0; i < args->count; i++) {
+        const ParamSig *param = &attempt->sig.params[param_of_arg(&attempt->sig, args->count, i)];
+        if (param->type->kind == TYPE_function && args->at[i]->kind == EXPR_overload)
+            infer_from_functions(&inference, check_subst(c, param->type, candidate->subst), args->at[i]);
     }
     if (pack >= 0)
         infer_from_pack(c, &inference, &attempt->sig.params[pack], candidate->subst, args, pack,
