@@ -31,9 +31,11 @@ typedef struct Slot {
     TypeKind kind;
     TypeKind diff_kind;
     int argument;
+    int hole; /* it is in that buffer, which has the same type in both widths; -1: in the argument */
     int64_t at[WIDTHS];      /* where it is in the argument */
     int64_t diff_at[WIDTHS]; /* where its derivative is in the differential of the argument */
     bool has_diff;
+    bool mirrored;     /* a part of a reference that its counterpart has too */
     int choices;       /* it is the tag of an interface value: from 1 to that; 0: it is not */
     int in;            /* among all scalars that come in; -1 */
     int input, output; /* among those with a derivative; -1 */
@@ -52,14 +54,19 @@ typedef struct Argument {
     Name name;
     uint8_t dir; /* Dir */
     bool is_result;
+    bool is_reference; /* of an IDifferentiablePtrType */
     Form forms[WIDTHS];
 } Argument;
 
-/* A buffer in an argument, which refers to memory of the check. */
+/* A buffer in an argument, which refers to memory of the check. In an IDifferentiablePtrType it has a counterpart, and its
+ * first elements are inputs and outputs. */
 typedef struct Hole {
     int argument;
-    int64_t at[WIDTHS];
-    RtBuffer buffer;
+    int64_t at[WIDTHS], diff_at[WIDTHS];
+    bool paired;
+    const Type *element, *diff_element;
+    RtBuffer buffer, diff;
+    char *start, *diff_start; /* what they hold before a call */
 } Hole;
 
 typedef void (*CallFunction)(void *const *args);
@@ -147,6 +154,7 @@ typedef struct Difference {
     bool (*evaluate)(void *user, double t, double *y);
     void *user;
     const double *y0;      /* at 0 */
+    double least;          /* the smallest step; 0: there is none */
     double step;           /* the largest */
     double tolerance;      /* relative; the error must be well below it */
     const double *slack;   /* absolute, likewise */

@@ -9,7 +9,14 @@ static void zero(char *memory, const Type *type) {
     if (memory) memset(memory, 0, (size_t)type_layout(type, LAYOUT_scalar).stride);
 }
 
+static void clear_counterpart(const Hole *hole) {
+    if (!hole->paired) return;
+    int64_t size = type_layout(hole->diff_element, LAYOUT_scalar).stride * (int64_t)hole->diff.count;
+    memset(hole->diff_start, 0, (size_t)size);
+}
+
 static void clear(Subject *s, Width width) {
+    for (int i = 0; i < s->holes.count; i++) clear_counterpart(&s->holes.at[i]);
     for (int i = 0; i < s->arguments.count; i++) {
         Form *form = &s->arguments.at[i].forms[width];
         zero(form->memory, form->type);
@@ -35,26 +42,52 @@ static TypeKind kind_in(TypeKind kind, Width width) {
     return width == WIDE && kind >= TYPE_half && kind <= TYPE_double ? TYPE_double : kind;
 }
 
+static TypeKind slot_kind(const Slot *slot, Width width) {
+    return slot->hole >= 0 ? slot->kind : kind_in(slot->kind, width);
+}
+
+static TypeKind diff_kind(const Slot *slot, Width width) {
+    return slot->hole >= 0 ? slot->diff_kind : kind_in(slot->diff_kind, width);
+}
+
+/* Where a derivative is put before a call, and where it is found after it. */
+static char *diff_before(Subject *s, const Slot *slot, Width width) {
+    if (slot->hole >= 0) return s->holes.at[slot->hole].diff_start + slot->diff_at[width];
+    const Argument *argument = &s->arguments.at[slot->argument];
+    return diff_in(&argument->forms[width]) + slot->diff_at[width];
+}
+
+static char *diff_after(Subject *s, const Slot *slot, Width width) {
+    if (slot->hole < 0) return diff_before(s, slot, width);
+    return (char *)s->holes.at[slot->hole].diff.data + slot->diff_at[width];
+}
+
+static void put_hole(Subject *s, const Hole *hole, Width width, bool plain) {
+    const Form *form = form_of(s, hole->argument, width);
+    memcpy(primal_in(form, plain) + hole->at[width], &hole->buffer, sizeof hole->buffer);
+    if (hole->paired && !plain) memcpy(diff_in(form) + hole->diff_at[width], &hole->diff, sizeof hole->diff);
+}
+
 static void put_inputs(Subject *s, Width width, bool plain, const double *x) {
     clear(s, width);
-    for (int i = 0; i < s->holes.count; i++) {
-        const Hole *hole = &s->holes.at[i];
-        char *at = primal_in(form_of(s, hole->argument, width), plain) + hole->at[width];
-        memcpy(at, &hole->buffer, sizeof hole->buffer);
-    }
+    for (int i = 0; i < s->holes.count; i++) put_hole(s, &s->holes.at[i], width, plain);
     for (int i = 0; i < s->slots.count; i++) {
         const Slot *slot = &s->slots.at[i];
         if (slot->in < 0) continue;
-        char *at = primal_in(form_of(s, slot->argument, width), plain) + slot->at[width];
-        gradcheck_put(kind_in(slot->kind, width), at, x[slot->in]);
+        char *memory = slot->hole >= 0 ? s->holes.at[slot->hole].start
+                                       : primal_in(form_of(s, slot->argument, width), plain);
+        gradcheck_put(slot_kind(slot, width), memory + slot->at[width], x[slot->in]);
+        if (slot->mirrored && !plain)
+            gradcheck_put(slot_kind(slot, width), diff_before(s, slot, width), x[slot->in]);
     }
 }
 
 static void get_outputs(Subject *s, Width width, bool plain, double *y) {
     for (int j = 0; j < s->noutputs; j++) {
         const Slot *slot = &s->slots.at[s->outputs.at[j]];
-        const char *at = primal_in(form_of(s, slot->argument, width), plain) + slot->at[width];
-        y[j] = gradcheck_get(kind_in(slot->kind, width), at);
+        const char *memory = slot->hole >= 0 ? s->holes.at[slot->hole].buffer.data
+                                             : primal_in(form_of(s, slot->argument, width), plain);
+        y[j] = gradcheck_get(slot_kind(slot, width), memory + slot->at[width]);
     }
 }
 
@@ -114,8 +147,7 @@ const char *gradcheck_call_fwd(Check *check, Subject *s, Width width, const doub
     put_inputs(s, width, false, x);
     for (int i = 0; i < s->ninputs; i++) {
         const Slot *slot = &s->slots.at[s->inputs.at[i]];
-        char *at = diff_in(form_of(s, slot->argument, width)) + slot->diff_at[width];
-        gradcheck_put(kind_in(slot->diff_kind, width), at, u[i]);
+        gradcheck_put(diff_kind(slot, width), diff_before(s, slot, width), u[i]);
     }
     for (int i = 0; i < s->arguments.count; i++) {
         const Form *form = form_of(s, i, width);
@@ -126,8 +158,7 @@ const char *gradcheck_call_fwd(Check *check, Subject *s, Width width, const doub
     get_outputs(s, width, false, y);
     for (int j = 0; j < s->noutputs; j++) {
         const Slot *slot = &s->slots.at[s->outputs.at[j]];
-        const char *at = diff_in(form_of(s, slot->argument, width)) + slot->diff_at[width];
-        dy[j] = gradcheck_get(kind_in(slot->diff_kind, width), at);
+        dy[j] = gradcheck_get(diff_kind(slot, width), diff_after(s, slot, width));
     }
     return NULL;
 }
@@ -151,8 +182,9 @@ const char *gradcheck_call_bwd(Check *check, Subject *s, Width width, const doub
         if (!slot->has_diff) continue;
         /* What stands in the differential of an `in` parameter is overwritten; a derivative that a user wrote may add. */
         double before = slot->output >= 0 ? v[slot->output] : s->bwd_is_custom ? 0 : 7;
-        char *memory = argument->dir == DIR_out ? form->diff_memory : diff_in(form);
-        gradcheck_put(kind_in(slot->diff_kind, width), memory + slot->diff_at[width], before);
+        char *at =
+            argument->dir == DIR_out ? form->diff_memory + slot->diff_at[width] : diff_before(s, slot, width);
+        gradcheck_put(diff_kind(slot, width), at, before);
     }
     int count = 0;
     for (int i = 0; i < s->arguments.count; i++) {
@@ -162,8 +194,7 @@ const char *gradcheck_call_bwd(Check *check, Subject *s, Width width, const doub
     const char *wrong = invoke(check, s->call_bwd[width], args);
     for (int i = 0; i < s->ninputs && !wrong; i++) {
         const Slot *slot = &s->slots.at[s->inputs.at[i]];
-        const char *at = diff_in(form_of(s, slot->argument, width)) + slot->diff_at[width];
-        dx[i] = gradcheck_get(kind_in(slot->diff_kind, width), at);
+        dx[i] = gradcheck_get(diff_kind(slot, width), diff_after(s, slot, width));
     }
     return wrong;
 }

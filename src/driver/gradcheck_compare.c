@@ -94,6 +94,12 @@ static double draw_integer(Random *random, TypeKind kind, int attempt) {
     return is_signed && attempt % 4 == 3 ? value - 2 : value;
 }
 
+/* Of a buffer: so that small steps from it are exact in single precision. */
+static double draw_element(Random *random) {
+    double value = ldexp(round(ldexp(gradcheck_uniform(random, 0.25, 1.75), 8)), -8);
+    return gradcheck_random(random) & 1 ? value : -value;
+}
+
 static void draw(Probe *p, int attempt, double *x) {
     const struct Range *range = &ranges[attempt % RANGES];
     for (int i = 0; i < p->s->slots.count; i++) {
@@ -103,6 +109,7 @@ static void draw(Probe *p, int attempt, double *x) {
         double value = is_float        ? draw_float(&p->random, range)
                        : slot->choices ? 1 + (double)(gradcheck_random(&p->random) % (uint64_t)slot->choices)
                                        : draw_integer(&p->random, slot->kind, attempt);
+        if (is_float && slot->hole >= 0) value = draw_element(&p->random);
         x[slot->in] = gradcheck_round(slot->kind, value);
     }
 }
@@ -118,7 +125,8 @@ static double draw_coefficient(Random *random) {
 
 static double reach(const Probe *p, const Slot *slot) { return fmax(fabs(p->x[slot->in]), 0.05) / 8; }
 
-/* How far one may go along it, and how large the point is there. */
+/* How far one may go along it, and how large the point is there. The step is a power of two, so that elements of buffers,
+ * which are not widened, are the same numbers in single precision. */
 static void measure(Probe *p, Direction *direction) {
     direction->step = INFINITY;
     direction->size = 0.1;
@@ -128,6 +136,7 @@ static void measure(Probe *p, Direction *direction) {
         direction->step = fmin(direction->step, reach(p, slot) / fabs(direction->u[slot->input]));
         if (direction->only >= 0) direction->size = fmax(direction->size, fabs(p->x[slot->in]));
     }
+    if (isfinite(direction->step)) direction->step = exp2(floor(log2(direction->step)));
 }
 
 /* `count` directions in `n` dimensions: along single ones, starting anew in each sample, the last one mixed. */
@@ -174,6 +183,16 @@ static double slack_of(const Probe *p, const Direction *direction, int output) {
     return 4 * p->epsilon * fabs(p->y0[output]) / direction->size + 4 * least_of(p->s->narrowest);
 }
 
+/* Everything is computed in double, but what goes through buffers. */
+static double rounding_of(const Subject *s) {
+    double epsilon = DBL_EPSILON;
+    for (int i = 0; i < s->slots.count; i++) {
+        const Slot *slot = &s->slots.at[i];
+        if (slot->hole >= 0 && slot->has_diff) epsilon = fmax(epsilon, epsilon_of(slot->kind));
+    }
+    return epsilon;
+}
+
 static void differentiate(Probe *p, Direction *direction) {
     static const char *const troubles[] = {
         [DIFFERENCE_undefined] = "it is not defined nearby",
@@ -193,6 +212,7 @@ static void differentiate(Probe *p, Direction *direction) {
                              .evaluate = evaluate,
                              .user = &line,
                              .y0 = p->y0,
+                             .least = rounding_of(s) > DBL_EPSILON ? 0x1p-13 : 0,
                              .step = direction->step,
                              .tolerance = p->tolerance,
                              .slack = slack,
@@ -528,14 +548,16 @@ static void conclude(Run *run, int wanted) {
         result->message = format_text(arena, "only %d points were tried: it takes long", tried);
 }
 
-static double default_tolerance(TypeKind narrowest) {
-    return narrowest == TYPE_half ? 2e-2 : narrowest == TYPE_float ? 1e-4 : 1e-6;
+static double default_tolerance(const Subject *s) {
+    double through_buffers =
+        rounding_of(s) > DBL_EPSILON ? 10 : 1; /* the function itself is rounded there too */
+    return through_buffers * (s->narrowest == TYPE_half ? 2e-2 : s->narrowest == TYPE_float ? 1e-4 : 1e-6);
 }
 
 void gradcheck_subject(Check *check, Subject *s, SlopeGradcheckResult *result) {
     const SlopeGradcheckOptions *options = check->options;
     Run run = {.check = check, .s = s, .result = result, .epsilon = epsilon_of(s->narrowest)};
-    result->tolerance = options->tolerance > 0 ? options->tolerance : default_tolerance(s->narrowest);
+    result->tolerance = options->tolerance > 0 ? options->tolerance : default_tolerance(s);
     int wanted = options->samples ? options->samples : DEFAULT_SAMPLES;
     for (int i = 0; i < s->npoints; i++) try_point(&run, i, s->points[i]);
     for (int i = 0; i < 10 * wanted + 20 && !s->npoints; i++) {

@@ -6,7 +6,8 @@
  * How far an entry is from those it is made of bounds its error (Ridders), and rounding in f adds eps |f| / h. The entry
  * with the least error is taken. So the step is chosen by itself: large steps are wrong by curvature, small ones by
  * rounding, and both show. A step that leaves the domain is left out, with all larger ones. Once the entries agree, a step
- * that is much smaller has to agree too: stairs look smooth from afar. If it does not, all starts anew from there.
+ * that is much smaller has to agree too: stairs look smooth from afar. If it does not, all starts anew from there. (Not so
+ * where values are rounded on the way, which makes steps below the least one useless.)
  *
  * A corner hides from central differences if they are symmetric (abs at 0). It shows in what the slopes to the left and
  * to the right differ by: for a smooth function that halves with the step, at a corner it stays. */
@@ -111,11 +112,11 @@ DifferenceStatus gradcheck_difference(Arena *scratch, Difference *d) {
     int levels = 0;
     double h = d->step;
     start(tables, d->n);
-    for (int k = 0; k < LEVELS; k++, h /= 2) {
+    for (int k = 0; k < LEVELS && h >= d->least; k++, h /= 2) {
         bool defined = evaluate_both(d, h, right, left);
         if (defined) add_level(d, tables, levels++, h, right, left);
         bool settled = levels >= LEAST_LEVELS && are_settled(d, tables, 0.02);
-        if (settled && is_confirmed(d, tables, h * CONFIRM, right, left)) break;
+        if (settled && (d->least > 0 || is_confirmed(d, tables, h * CONFIRM, right, left))) break;
         if (defined && !settled) continue;
         start(tables, d->n);
         levels = 0;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { BUFFER_ELEMENTS = 64, MOST_SLOTS = 100000 };
+enum { BUFFER_ELEMENTS = 64, PAIRED_ELEMENTS = 6, MOST_SLOTS = 100000 };
 
 /* ---- random numbers: splitmix64 */
 
@@ -99,6 +99,8 @@ typedef struct Walk {
     Subject *subject;
     int argument;
     bool in, out;
+    bool reference;
+    int hole; /* the buffer that the part is in; -1: none */
 } Walk;
 
 /* A part of an argument. */
@@ -114,9 +116,12 @@ static void skip(Walk *w, const char *why) {
 
 static void add_slot(Walk *w, const Part *part) {
     Subject *s = w->subject;
-    Slot slot = {.name = part->name, .kind = part->types[NARROW]->kind, .argument = w->argument};
-    slot.has_diff =
-        part->diffs[NARROW] && type_is_float(part->types[NARROW]) && type_is_float(part->diffs[NARROW]);
+    Slot slot = {
+        .name = part->name, .kind = part->types[NARROW]->kind, .argument = w->argument, .hole = w->hole};
+    bool inside = w->reference && w->hole < 0; /* such a number says where, it does not move */
+    slot.mirrored = inside && part->diffs[NARROW] == part->types[NARROW];
+    slot.has_diff = !inside && part->diffs[NARROW] && type_is_float(part->types[NARROW]) &&
+                    type_is_float(part->diffs[NARROW]);
     slot.diff_kind = slot.has_diff ? part->diffs[NARROW]->kind : TYPE_void;
     memcpy(slot.at, part->at, sizeof slot.at);
     memcpy(slot.diff_at, part->diff_at, sizeof slot.diff_at);
@@ -189,12 +194,42 @@ static void walk_fields(Walk *w, const Part *part) {
     if (is_interface && record->nfields < 2)
         skip(w, format_text(arena, "no type stands behind '%s'", part->name));
     for (int i = 0; i < record->nfields && !w->subject->skip; i++) {
-        Part inner = field_of(part, i, map ? map[i] : -1);
+        int mapped = map ? map[i] : -1;
+        if (w->reference && w->hole < 0 && part->diffs[NARROW] == part->types[NARROW]) mapped = i;
+        Part inner = field_of(part, i, mapped);
         inner.name = format_text(arena, "%s.%s", part->name, record->fields[i].name->text);
         walk(w, &inner);
         if (is_interface && i == 0)
             w->subject->slots.at[w->subject->slots.count - 1].choices = record->nfields - 1;
     }
+}
+
+/* What a reference refers to: the elements come in and go out, whatever the function does with them. */
+static void walk_referred(Walk *w, const Part *part) {
+    const Type *type = part->types[NARROW]->args[0], *diff = part->diffs[NARROW]->args[0];
+    Walk inside = *w;
+    inside.hole = w->subject->holes.count - 1;
+    inside.out = true;
+    for (int i = 0; i < PAIRED_ELEMENTS && type->kind != TYPE_void; i++) {
+        int64_t at = i * (int64_t)type_layout(type, LAYOUT_scalar).stride,
+                diff_at = i * (int64_t)type_layout(diff, LAYOUT_scalar).stride;
+        Part element = {
+            .types = {type, type}, .diffs = {diff, diff}, .at = {at, at}, .diff_at = {diff_at, diff_at}};
+        element.name = format_text(w->check->arena, "%s[%d]", part->name, i);
+        walk(&inside, &element);
+    }
+}
+
+static void walk_buffer(Walk *w, const Part *part) {
+    const Type *type = part->types[NARROW], *diff = part->diffs[NARROW];
+    Hole hole = {.argument = w->argument, .at = {part->at[NARROW], part->at[WIDE]}, .element = type->args[0]};
+    hole.paired = w->reference && diff && diff->kind == TYPE_buffer;
+    if (hole.paired) {
+        hole.diff_element = diff->args[0];
+        memcpy(hole.diff_at, part->diff_at, sizeof hole.diff_at);
+    }
+    vec_push(w->check->arena, &w->subject->holes, hole);
+    if (hole.paired) walk_referred(w, part);
 }
 
 static void walk(Walk *w, const Part *part) {
@@ -204,11 +239,8 @@ static void walk(Walk *w, const Part *part) {
     else if (type->kind == TYPE_vector) walk_elements(w, part, type_count(type));
     else if (type->kind == TYPE_array) walk_elements(w, part, type_length(type));
     else if (type->kind == TYPE_record) walk_fields(w, part);
-    else if (type->kind == TYPE_buffer && !gradcheck_holds_pointer(type)) {
-        Hole hole = {.argument = w->argument, .at = {part->at[NARROW], part->at[WIDE]}};
-        vec_push(w->check->arena, &w->subject->holes, hole);
-    } else if (type->kind != TYPE_void)
-        skip(w, format_text(w->check->arena, "'%s' is a pointer", part->name));
+    else if (type->kind == TYPE_buffer && !gradcheck_holds_pointer(type)) walk_buffer(w, part);
+    else if (type->kind != TYPE_void) skip(w, format_text(w->check->arena, "'%s' is a pointer", part->name));
 }
 
 /* ---- arguments */
@@ -230,7 +262,13 @@ static void add_argument(Check *check, Subject *s, Argument argument, const char
     if (narrow->pair) wide->pair = opt_widen_type(&check->widener, narrow->pair);
     if (narrow->diff) wide->diff = opt_widen_type(&check->widener, narrow->diff);
     complete_form(wide);
-    Walk w = {check, s, s->arguments.count, argument.dir != DIR_out, argument.dir != DIR_in};
+    Walk w = {.check = check,
+              .subject = s,
+              .argument = s->arguments.count,
+              .in = argument.dir != DIR_out,
+              .out = argument.dir != DIR_in,
+              .reference = argument.is_reference,
+              .hole = -1};
     vec_push(check->arena, &s->arguments, argument);
     Part part = {.types = {narrow->type, wide->type}, .diffs = {narrow->diff, wide->diff}, .name = name};
     walk(&w, &part);
@@ -260,16 +298,16 @@ static void add_arguments(Check *check, Subject *s) {
     int fwd_at = s->fwd && s->fwd->nparams && is_result(&s->fwd->params[0]), bwd_at = 0;
     for (int i = 0; i < func->nparams; i++) {
         const Param *param = &func->params[i];
-        bool diff = (param->flags & PARAM_DIFF) != 0;
+        bool diff = (param->flags & PARAM_DIFF) != 0, reference = (param->flags & PARAM_PTR_DIFF) != 0;
         if (is_result(param)) continue;
         const Type *in_fwd = param_type(s->fwd, fwd_at), *in_bwd = param_type(s->bwd, bwd_at);
-        Argument argument = {.name = param->name, .dir = param->dir};
+        Argument argument = {.name = param->name, .dir = param->dir, .is_reference = reference};
         Form *form = &argument.forms[NARROW];
         form->type = param->type;
         fwd_at++;
         if (param->dir != DIR_out || diff) bwd_at++;
         if (diff && param->dir == DIR_out && !in_fwd) form->diff = in_bwd;
-        else if (diff) form->pair = in_fwd ? in_fwd : in_bwd;
+        else if (diff || reference) form->pair = in_fwd ? in_fwd : in_bwd;
         add_argument(check, s, argument, param->name ? param->name->text : "_");
     }
     add_result(check, s, param_type(s->bwd, bwd_at));
@@ -288,16 +326,7 @@ const char *gradcheck_signature_trouble(Check *check, const Subject *s) {
     return holds_interface(checker, sig.result) ? "the result is an interface value" : NULL;
 }
 
-static const char *pointer_trouble(Check *check, const Func *func) {
-    for (int i = 0; i < func->nparams; i++)
-        if (func->params[i].flags & PARAM_PTR_DIFF)
-            return format_text(check->arena, "'%s' is of a differentiable pointer type",
-                               func->params[i].name->text);
-    return NULL;
-}
-
 void gradcheck_shape(Check *check, Subject *s) {
-    if (!s->skip) s->skip = pointer_trouble(check, s->func);
     if (s->skip) return;
     add_arguments(check, s);
     if (s->skip) return;
@@ -313,7 +342,8 @@ static char *take(Check *check, const Type *type) {
 
 static void fill(Check *check, const Type *type, LayoutRules rules, char *at);
 
-static RtBuffer make_buffer(Check *check, const Type *element) {
+/* `start`: what it holds before each call. */
+static RtBuffer make_buffer(Check *check, const Type *element, char **start) {
     uint64_t stride = element->kind == TYPE_void ? 4 : (uint64_t)type_layout(element, LAYOUT_scalar).stride;
     uint64_t count = BUFFER_ELEMENTS;
     RtBuffer buffer = runtime_buffer_new(count, stride);
@@ -326,7 +356,7 @@ static RtBuffer make_buffer(Check *check, const Type *element) {
             gradcheck_put(TYPE_float, at, gradcheck_uniform(&check->random, 0.25, 2));
         else fill(check, element, LAYOUT_scalar, at);
     }
-    restored.pristine = arena_copy(check->arena, buffer.data, size);
+    restored.pristine = *start = arena_copy(check->arena, buffer.data, size);
     vec_push(check->arena, &check->restored, restored);
     return (RtBuffer){buffer.data, element->kind == TYPE_void ? count * stride : count};
 }
@@ -346,25 +376,10 @@ static void fill(Check *check, const Type *type, LayoutRules rules, char *at) {
         for (int i = 0; i < type_record(type)->nfields; i++)
             fill(check, type_record(type)->fields[i].type, rules, at + type_field_offset(type, i, rules));
     else if (type->kind == TYPE_buffer) {
-        RtBuffer buffer = make_buffer(check, type->args[0]);
+        char *start;
+        RtBuffer buffer = make_buffer(check, type->args[0], &start);
         memcpy(at, &buffer, sizeof buffer);
     }
-}
-
-/* The type of the buffer at an offset of an argument. */
-static const Type *buffer_at(const Type *type, int64_t offset) {
-    while (type->kind != TYPE_buffer) {
-        if (type->kind == TYPE_array) {
-            offset %= type_element_stride(type, LAYOUT_scalar);
-            type = type->args[0];
-            continue;
-        }
-        int field = type_record(type)->nfields - 1;
-        while (type_field_offset(type, field, LAYOUT_scalar) > offset) field--;
-        offset -= type_field_offset(type, field, LAYOUT_scalar);
-        type = type_record(type)->fields[field].type;
-    }
-    return type;
 }
 
 void gradcheck_make_memory(Check *check, Subject *s) {
@@ -377,8 +392,8 @@ void gradcheck_make_memory(Check *check, Subject *s) {
         }
     for (int i = 0; i < s->holes.count; i++) {
         Hole *hole = &s->holes.at[i];
-        const Type *type = buffer_at(s->arguments.at[hole->argument].forms[NARROW].type, hole->at[NARROW]);
-        hole->buffer = make_buffer(check, type->args[0]);
+        hole->buffer = make_buffer(check, hole->element, &hole->start);
+        if (hole->paired) hole->diff = make_buffer(check, hole->diff_element, &hole->diff_start);
     }
 }
 

@@ -9,7 +9,8 @@
  *     that is not differentiable, or only treated as if it were;
  *   - in any other call, objects of types that are not differentiable, and a result that is not (arguments under no_diff
  *     have been cut by lowering, and what is in a tuple flows, although its functions do not know its type);
- *   - the bits of a number, as an integer.
+ *   - the bits of a number, as an integer;
+ *   - what is read from a buffer, if buffers move: where a function takes references to them.
  * A function whose derivatives the user wrote is not looked into: its derivative is that of all it does.
  *
  * Steps of loops are counted, and so is the depth of recursion; a run that goes too far is ended with abort. Square
@@ -31,6 +32,7 @@ typedef struct Holder {
     Map funcs; /* Func -> HeldFunc */
     VEC(HeldFunc *) order;
     Map recursive; /* calls that close a circle */
+    bool buffers_move;
     Global *state;
     Func *value, *step, *enter, *leave, *root; /* made when first needed */
     HeldFunc *current;
@@ -168,9 +170,9 @@ static Func *value_function(Holder *h) {
 
 static Val *hold_scalar(Holder *h, Builder *b, Val *x) {
     const Type *type = x->type, *word = basic(h, TYPE_int64), *real = basic(h, TYPE_double);
-    if (!type_is_float(type)) x = build_bitcast(b, build_convert(b, x, word), real);
+    x = type_is_float(type) ? build_convert(b, x, real) : build_bitcast(b, build_convert(b, x, word), real);
     x = build_call(b, value_function(h), &x, 1)->results[0];
-    return type_is_float(type) ? x : build_convert(b, build_bitcast(b, x, word), type);
+    return build_convert(b, type_is_float(type) ? x : build_bitcast(b, x, word), type);
 }
 
 static Val *hold(Holder *h, Builder *b, Val *x) {
@@ -354,6 +356,33 @@ static void hold_call(Holder *h, Inst *call) {
     if (recursive) count_depth(h, call);
 }
 
+static bool is_in_buffer(const Val *address) {
+    for (;;) {
+        address = ir_resolve((Val *)(uintptr_t)address);
+        if (address->kind != VAL_inst) return false;
+        Op op = (Op)address->inst->op;
+        if (op == OP_buffer_elem || op == OP_buffer_bytes) return true;
+        if (op != OP_field && op != OP_elem) return false;
+        address = address->inst->args[0];
+    }
+}
+
+static void hold_read(Holder *h, Inst *inst) {
+    if (inst->op == OP_copy) {
+        Builder after = build_before(inst->next);
+        if (is_in_buffer(inst->args[1])) hold_object(h, &after, ir_resolve(inst->args[0]));
+    } else if (is_real(inst->results[0]->type) && is_in_buffer(inst->args[0])) {
+        Builder before = build_before(inst);
+        replace_held(h, inst, build_load(&before, ir_resolve(inst->args[0])));
+    }
+}
+
+static bool takes_references(const Func *func) {
+    for (int i = 0; i < func->nparams; i++)
+        if (func->params[i].flags & PARAM_PTR_DIFF) return true;
+    return false;
+}
+
 static void hold_region(Holder *h, Region *region);
 
 static void hold_inst(Holder *h, Inst *inst) {
@@ -367,7 +396,10 @@ static void hold_inst(Holder *h, Inst *inst) {
         if (values && inst->flag) {
             Builder b = build_before(inst->next);
             hold_object(h, &b, ir_resolve(inst->args[0]));
-        }
+        } else if (values && h->buffers_move) hold_read(h, inst);
+        break;
+    case OP_load:
+        if (values && h->buffers_move) hold_read(h, inst);
         break;
     case OP_bitcast:
         if (values && is_real(ir_resolve(inst->args[0])->type) && !is_real(inst->results[0]->type)) {
@@ -393,6 +425,7 @@ static void hold_region(Holder *h, Region *region) {
 Global *opt_hold(Module *module, Func *const *roots, int nroots) {
     Holder h = {.m = module};
     h.state = make_state(&h);
+    for (int i = 0; i < nroots; i++) h.buffers_move |= takes_references(roots[i]);
     for (int i = 0; i < nroots; i++)
         if (!held_of(&h, roots[i])) visit(&h, roots[i]);
     for (int i = 0; i < nroots; i++) spread(&h, held_of(&h, roots[i]));
