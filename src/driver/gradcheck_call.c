@@ -171,6 +171,15 @@ static char *bwd_argument(const Argument *argument, Width width) {
     return form->pair_memory ? form->pair_memory : form->memory;
 }
 
+/* An element that was overwritten has no derivative any more; it may be left as it was, as nobody will ask for it. */
+static bool is_left_behind(Subject *s, const Slot *slot, Width width, double before, double after) {
+    if (slot->hole < 0 || before != after) return false;
+    const Hole *hole = &s->holes.at[slot->hole];
+    double was = gradcheck_get(slot->kind, hole->start + slot->at[width]),
+           is = gradcheck_get(slot->kind, (char *)hole->buffer.data + slot->at[width]);
+    return was != is;
+}
+
 const char *gradcheck_call_bwd(Check *check, Subject *s, Width width, const double *x, const double *v,
                                double *dx) {
     void *few[FEW_ARGS], **args = room_for_args(check, s, few);
@@ -195,6 +204,8 @@ const char *gradcheck_call_bwd(Check *check, Subject *s, Width width, const doub
     for (int i = 0; i < s->ninputs && !wrong; i++) {
         const Slot *slot = &s->slots.at[s->inputs.at[i]];
         dx[i] = gradcheck_get(diff_kind(slot, width), diff_after(s, slot, width));
+        double before = slot->output >= 0 ? gradcheck_round(diff_kind(slot, width), v[slot->output]) : 0;
+        if (is_left_behind(s, slot, width, before, dx[i])) dx[i] = 0;
     }
     return wrong;
 }

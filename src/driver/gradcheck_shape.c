@@ -119,7 +119,8 @@ static void add_slot(Walk *w, const Part *part) {
     Slot slot = {
         .name = part->name, .kind = part->types[NARROW]->kind, .argument = w->argument, .hole = w->hole};
     bool inside = w->reference && w->hole < 0; /* such a number says where, it does not move */
-    slot.mirrored = inside && part->diffs[NARROW] == part->types[NARROW];
+    slot.mirrored =
+        inside && part->diffs[NARROW] == part->types[NARROW] && !type_is_float(part->types[NARROW]);
     slot.has_diff = !inside && part->diffs[NARROW] && type_is_float(part->types[NARROW]) &&
                     type_is_float(part->diffs[NARROW]);
     slot.diff_kind = slot.has_diff ? part->diffs[NARROW]->kind : TYPE_void;
@@ -183,10 +184,20 @@ static Part field_of(const Part *part, int field, int diff_field) {
     return inner;
 }
 
+/* Is the counterpart of a reference an instance of the same type? Only then do they refer alike. */
+static bool is_alike(const Part *part) {
+    const Type *diff = part->diffs[NARROW];
+    const Type *a = type_record(part->types[NARROW])->user,
+               *b = diff->kind == TYPE_record ? type_record(diff)->user : NULL;
+    return a && b && a->kind == b->kind && a->decl == b->decl;
+}
+
 static void walk_fields(Walk *w, const Part *part) {
     Arena *arena = w->check->arena;
     const Record *record = type_record(part->types[NARROW]);
     const int *map = part->diffs[NARROW] ? field_map(w, part) : NULL;
+    if (w->reference && w->hole < 0 && part->diffs[NARROW] && !is_alike(part))
+        skip(w, format_text(arena, "the Differential of %s refers in another way", record->name->text));
     if (part->diffs[NARROW] && !map)
         skip(w, format_text(arena, "the Differential of %s is not made field by field", record->name->text));
     const Type *front = record->user;
