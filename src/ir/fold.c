@@ -251,12 +251,18 @@ static Val *bitcast_constant(Module *module, const Val *x, const Type *to) {
     }
 }
 
+static bool holds_floats(const Type *type) {
+    return type_is_float(type->kind == TYPE_vector ? type->args[0] : type);
+}
+
+bool ir_bits_cut(const Type *through, const Type *to) { return holds_floats(to) && !holds_floats(through); }
+
 static Val *fold_conversion(Fold *f) {
     Val *x = f->args[0];
     if (x->type == f->type) return x;
     if (f->op == OP_bitcast && is_inst(x, OP_bitcast)) {
         Val *origin = ir_resolve(x->inst->args[0]);
-        if (origin->type == f->type) return origin;
+        if (origin->type == f->type && !ir_bits_cut(x->type, f->type)) return origin;
     }
     if (x->kind != VAL_const) return NULL;
     if (val_is_zero(x)) return ir_const_zero(f->module, f->type);

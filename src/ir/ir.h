@@ -394,6 +394,8 @@ Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int na
 Val *build_again(Builder *b, Inst *inst);
 
 /* ---- fold.c: constants and local identities; NULL: nothing to do. Used by build and by opt/simplify. */
+/* A number that goes through bits which are none has no derivative: the way must not be shortened. */
+bool ir_bits_cut(const Type *through, const Type *to);
 Val *ir_fold(Module *module, Op op, const Type *type, Val *const *args, int nargs);
 /* Where lane `*lane` of a vector comes from: a scalar, then *lane becomes -1; or a lane of the vector returned. */
 Val *ir_trace_lane(Val *vector, int *lane);

@@ -210,7 +210,8 @@ static Val *rewrite_conversion(const Rewrite *r) {
     Val *x = r->args[0];
     if (!is_inst(x, r->op)) return NULL;
     Val *origin = operand(x, 0);
-    if (r->op == OP_bitcast) return build_bitcast(r->b, origin, r->type);
+    if (r->op == OP_bitcast)
+        return ir_bits_cut(x->type, r->type) ? NULL : build_bitcast(r->b, origin, r->type);
     bool skip = can_skip(type_element(origin->type), type_element(x->type), type_element(r->type));
     return skip ? build_convert(r->b, origin, r->type) : NULL;
 }
