@@ -216,10 +216,10 @@ static void tell(Policy *p, const Val *v, const Inst *loop, bool exact) {
     if (!config->stored || !p->ad->what) return;
     const Func *what = p->in->f->source ? p->in->f->source : p->in->f->flat;
     Loc loc = v->kind == VAL_inst ? v->inst->loc : v->region->owner ? v->region->owner->loc : what->loc;
+    bool is_exit = loc == 0 && v->type->kind == TYPE_bool;
+    const char *operation = is_exit ? "exit" : v->kind == VAL_inst ? op_info[v->inst->op].name : "";
     AdStored row = {.what = what,
-                    .name = v->name               ? v->name->text
-                            : v->kind == VAL_inst ? op_info[v->inst->op].name
-                                                  : "",
+                    .name = v->name ? v->name->text : operation,
                     .loc = loc,
                     .loop = loop ? loop->loc : 0,
                     .exact = exact};
