@@ -228,8 +228,8 @@ Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves) {
     func_set_results(flat, results, nresults);
     flat->loc = source->loc;
     flat->flags |=
-        FUNC_GENERATED |
-        (source->flags & (FUNC_RECOMPUTE | FUNC_CHECKPOINT | FUNC_RECOMPUTE_EFFECTS | FUNC_NOINLINE));
+        FUNC_GENERATED | (source->flags & (FUNC_RECOMPUTE | FUNC_CHECKPOINT | FUNC_RECOMPUTE_EFFECTS |
+                                           FUNC_NOINLINE | FUNC_TREAT_AS_DIFF));
     return flat;
 }
 

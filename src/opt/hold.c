@@ -43,8 +43,9 @@ typedef struct Holder {
 bool opt_is_derived(const Func *func) {
     const Custom *custom = &func->custom;
     bool both = custom->fwd && (custom->bwd || (custom->fwd->flags & FUNC_TRANSPOSABLE));
+    if (func->flags & FUNC_TREAT_AS_DIFF) return false;
     if (func->flags & FUNC_GENERATED) return true;
-    if ((func->flags & FUNC_TREAT_AS_DIFF) || both) return false;
+    if (both) return false;
     return (func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
 }
 
