@@ -18,6 +18,7 @@ import docs_test
 import fuzz
 import fuzz_test
 import gradcheck_library
+import gradcheck_tests
 import install_test
 import library
 import library_page
@@ -113,6 +114,7 @@ def main():
         tally.step("documentation", *docs_test.run_all(ROOT / "build-gcc"))
         tally.step("random functions: the generator", *fuzz_test.run_all(ROOT / "build-gcc"))
         tally.step("random functions", *fuzz.run_fixed(ROOT / "build-gcc", RANDOM_FUNCTIONS))
+        tally.step("gradcheck of the tests", *gradcheck_tests.run(str(ROOT / "build-gcc" / "slope")))
         tally.step("installation", *install_test.run_all(ROOT / "build-gcc"))
     step_build(tally, "build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release")
     if step_build(tally, "build-sanitize", sanitizing_compiler(), "-DCMAKE_BUILD_TYPE=Debug", "-DSLOPE_SANITIZE=ON"):
