@@ -212,6 +212,22 @@ static Decl *behind_operator(Checker *c, const Expr *e) {
     return how.kind == SATISFY_decl ? how.decl : e->decl;
 }
 
+/* makeTuple and concat: what goes in is in it, part by part, although they know nothing of its types. */
+static const Flow *flow_tuple(FlowWalk *w, const FlowCall *call) {
+    const Flow *made = NULL;
+    int nparts = call->type->nargs, at = 0;
+    for (int i = 0; i < call->nargs; i++) {
+        const ParamSig *param = param_of(call, i);
+        const Expr *arg = call->site->args.at[i];
+        int inner = param && param->type->kind == TYPE_tuple && arg ? arg->type->nargs : 0;
+        for (int k = 0; k < inner && at < nparts; k++)
+            made = flow_with_part(w->arena, made, nparts, at++, flow_part(call->args[i].flow, k));
+        if (inner == 0 && at < nparts)
+            made = flow_with_part(w->arena, made, nparts, at++, call->args[i].flow);
+    }
+    return made;
+}
+
 /* A parameter of function type is taken to be differentiable: it is judged where it is known. So is what the prelude demands
  * of types with arithmetic. */
 const Flow *flow_invoke(FlowWalk *w, const Expr *e) {
@@ -230,7 +246,8 @@ const Flow *flow_invoke(FlowWalk *w, const Expr *e) {
         if (sig.has_this) call.args[call.nargs++] = object;
     }
     for (int i = 0; i < e->args.count; i++) call.args[call.nargs++] = argument(w, e->args.at[i]);
-    return flow_call(w, &call);
+    bool makes_tuple = (e->decl->flags & DECL_PRELUDE) && sig.result->kind == TYPE_tuple;
+    return makes_tuple && !e->nmodes && !w->no_diff ? flow_tuple(w, &call) : flow_call(w, &call);
 }
 
 static Decl *accessor(const Decl *property, FuncFlavour flavour) {
