@@ -176,20 +176,6 @@ static void emit_yield(Emitter *e, const Inst *inst) {
     else merge_from(e, frame->on_yield, inst);
 }
 
-static void emit_return(Emitter *e, const Inst *inst) {
-    if (inst->nargs == 0) {
-        LLVMBuildRetVoid(e->builder);
-        return;
-    }
-    LLVMValueRef result = emit_use(e, inst, 0);
-    if (inst->nargs > 1) {
-        result = LLVMGetPoison(LLVMGetReturnType(e->at->info->type));
-        for (int i = 0; i < inst->nargs; i++)
-            result = LLVMBuildInsertValue(e->builder, result, emit_use(e, inst, i), count_of(i), "");
-    }
-    LLVMBuildRet(e->builder, result);
-}
-
 void emit_control(Emitter *e, const Inst *inst) {
     switch ((Op)inst->op) {
     case OP_if: emit_if(e, inst); break;

@@ -32,8 +32,12 @@ LLVMValueRef emit_use(Emitter *e, const Inst *inst, int index) {
 
 /* ---- signature */
 
+/* More results than there are registers go through memory that the caller provides, the last parameter: LLVM takes time that
+ * grows with the square of their number otherwise. */
+static bool has_many_results(const Func *func) { return func->nresults > 32; }
+
 static LLVMTypeRef result_type(Emitter *e, const Func *func) {
-    if (func->nresults == 0) return e->void_type;
+    if (func->nresults == 0 || has_many_results(func)) return e->void_type;
     if (func->nresults == 1) return emit_type(e, func->results[0]);
     LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nresults);
     for (int i = 0; i < func->nresults; i++) types[i] = emit_type(e, func->results[i]);
@@ -41,20 +45,30 @@ static LLVMTypeRef result_type(Emitter *e, const Func *func) {
 }
 
 static LLVMTypeRef func_type(Emitter *e, const Func *func) {
-    LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nparams + 1);
+    LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nparams + 2);
+    int count = func->nparams + 1;
     types[0] = e->ptr;
     for (int i = 0; i < func->nparams; i++) {
         bool by_address = (func->params[i].flags & PARAM_BY_ADDRESS) != 0;
         types[i + 1] = by_address ? e->ptr : emit_type(e, func->params[i].type);
     }
-    return LLVMFunctionType(result_type(e, func), types, count_of(func->nparams + 1), false);
+    if (has_many_results(func)) types[count++] = e->ptr;
+    return LLVMFunctionType(result_type(e, func), types, count_of(count), false);
+}
+
+/* Where the next of many results lies. */
+static LLVMValueRef result_slot(Emitter *e, LLVMValueRef memory, const Type *type, int64_t *end) {
+    Layout layout = type_layout(type, LAYOUT_scalar);
+    int64_t at = (*end + layout.align - 1) / layout.align * layout.align;
+    *end = at + layout.size;
+    return emit_at(e, memory, at);
 }
 
 /* Several results come back in vector registers. C's convention has two of those, then takes the x87 stack: slow, and LLVM 19
  * encodes the way from there wrongly for the upper registers of AVX-512. */
-unsigned emit_convention(const Func *func) {
+static unsigned convention(const Func *func) {
 #if defined(__x86_64__)
-    if (func->nresults > 1) return LLVMX86RegCallCallConv;
+    if (func->nresults > 1 && !has_many_results(func)) return LLVMX86RegCallCallConv;
 #else
     (void)func;
 #endif
@@ -84,6 +98,9 @@ static void param_attributes(Emitter *e, const Func *func, LLVMValueRef function
         if (param->flags & PARAM_BY_ADDRESS)
             address_attributes(e, function, count_of(i + 2), param, !escapes || escapes[i]);
     }
+    if (!has_many_results(func)) return;
+    emit_attribute(e, function, count_of(func->nparams + 2), "noalias", 0);
+    emit_attribute(e, function, count_of(func->nparams + 2), "nocapture", 0);
 }
 
 /* The derivative of a function, mostly. LLVM has the same rule, but may copy the caller's loop, and with it the call, before it
@@ -100,7 +117,7 @@ void emit_func_declare(Emitter *e, FuncInfo *info) {
     const char *name = format_text(&e->arena, "%s.body", func->name->text);
     info->function = LLVMAddFunction(e->llvm, name, info->type);
     LLVMSetLinkage(info->function, LLVMInternalLinkage);
-    LLVMSetFunctionCallConv(info->function, emit_convention(func));
+    LLVMSetFunctionCallConv(info->function, convention(func));
     emit_attribute(e, info->function, of_function, "nounwind", 0);
     emit_string_attribute(e, info->function, "probe-stack", "inline-asm");
     if (e->options->debug) emit_string_attribute(e, info->function, "frame-pointer", "all");
@@ -175,18 +192,64 @@ static LLVMValueRef argument(Emitter *e, const Inst *inst, int index) {
     return emit_plain_address(e, value, param->type, param->dir == DIR_in);
 }
 
+static LLVMValueRef memory_for_results(Emitter *e, const Func *func) {
+    int64_t size = 0, largest = 16;
+    for (int i = 0; i < func->nresults; i++) {
+        Layout layout = type_layout(func->results[i], LAYOUT_scalar);
+        size = (size + layout.align - 1) / layout.align * layout.align + layout.size;
+    }
+    return emit_alloca(e, size, largest);
+}
+
+LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *args) {
+    const Func *func = info->func;
+    LLVMValueRef *results = arena_array(&e->arena, LLVMValueRef, func->nresults + 1);
+    bool many = has_many_results(func);
+    LLVMValueRef memory = many ? memory_for_results(e, func) : NULL;
+    int count = func->nparams + 1;
+    if (many) args[count++] = memory;
+    LLVMValueRef call = LLVMBuildCall2(e->builder, info->type, info->function, args, count_of(count), "");
+    LLVMSetInstructionCallConv(call, convention(func));
+    int64_t end = 0;
+    for (int i = 0; i < func->nresults; i++) {
+        const Type *type = func->results[i];
+        if (many) results[i] = emit_load(e, type, emit_plain_value(result_slot(e, memory, type, &end)));
+        else if (func->nresults == 1) results[i] = call;
+        else results[i] = LLVMBuildExtractValue(e->builder, call, count_of(i), "");
+    }
+    return results;
+}
+
+void emit_return(Emitter *e, const Inst *inst) {
+    const Func *func = e->at->info->func;
+    if (has_many_results(func)) {
+        LLVMValueRef memory = LLVMGetParam(e->at->function, count_of(func->nparams + 1));
+        int64_t end = 0;
+        for (int i = 0; i < inst->nargs; i++) {
+            LLVMValueRef slot = result_slot(e, memory, func->results[i], &end);
+            emit_store(e, func->results[i], emit_plain_value(slot), emit_use(e, inst, i));
+        }
+    }
+    if (inst->nargs == 0 || has_many_results(func)) {
+        LLVMBuildRetVoid(e->builder);
+        return;
+    }
+    LLVMValueRef result = emit_use(e, inst, 0);
+    if (inst->nargs > 1) {
+        result = LLVMGetPoison(LLVMGetReturnType(e->at->info->type));
+        for (int i = 0; i < inst->nargs; i++)
+            result = LLVMBuildInsertValue(e->builder, result, emit_use(e, inst, i), count_of(i), "");
+    }
+    LLVMBuildRet(e->builder, result);
+}
+
 static void emit_call(Emitter *e, const Inst *inst) {
     FuncInfo *callee = emit_func_info(e, inst->callee);
-    LLVMValueRef *args = arena_array(&e->arena, LLVMValueRef, inst->nargs + 1);
+    LLVMValueRef *args = arena_array(&e->arena, LLVMValueRef, inst->nargs + 2);
     args[0] = e->at->context;
     for (int i = 0; i < inst->nargs; i++) args[i + 1] = argument(e, inst, i);
-    LLVMValueRef call =
-        LLVMBuildCall2(e->builder, callee->type, callee->function, args, count_of(inst->nargs + 1), "");
-    LLVMSetInstructionCallConv(call, emit_convention(inst->callee));
-    if (inst->nresults == 1) emit_result(e, inst, call);
-    for (int i = 0; inst->nresults > 1 && i < inst->nresults; i++)
-        emit_set(e, inst->results[i],
-                 emit_plain_value(LLVMBuildExtractValue(e->builder, call, count_of(i), "")));
+    LLVMValueRef *results = emit_call_body(e, callee, args);
+    for (int i = 0; i < inst->nresults; i++) emit_set(e, inst->results[i], emit_plain_value(results[i]));
 }
 
 /* ---- body */

@@ -169,7 +169,9 @@ LLVMValueRef emit_alloca(Emitter *e, int64_t size, int64_t align);
 
 /* ---- func.c */
 void emit_func_declare(Emitter *e, FuncInfo *info);
-unsigned emit_convention(const Func *func);
+/* Calls the function itself; the results. `args` begins with the context and has room for one more. */
+LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *args);
+void emit_return(Emitter *e, const Inst *inst);
 void emit_func_body(Emitter *e, FuncInfo *info);
 void emit_region(Emitter *e, const Region *region);
 void emit_inst(Emitter *e, const Inst *inst);
@@ -243,7 +245,7 @@ void emit_start_thread(Emitter *e, uint32_t needs,
 void emit_drop_context(Emitter *e, uint32_t needs, LLVMValueRef context); /* gives back what it took */
 /* The arguments of a function from a list of pointers, with a free place in front for the context. */
 LLVMValueRef *emit_load_args(Emitter *e, const Func *func, LLVMValueRef args);
-LLVMValueRef emit_call_loaded(Emitter *e, const FuncInfo *info, LLVMValueRef context, LLVMValueRef *values);
+LLVMValueRef *emit_call_loaded(Emitter *e, const FuncInfo *info, LLVMValueRef context, LLVMValueRef *values);
 LLVMValueRef emit_native_args(Emitter *e, const Func *func, LLVMValueRef function, int first);
 int emit_native_params(Emitter *e, const Func *func, LLVMTypeRef *types);
 void emit_init(Emitter *e);

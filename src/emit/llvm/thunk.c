@@ -87,7 +87,7 @@ static int count_plain_params(const Func *func) {
 }
 
 LLVMValueRef *emit_load_args(Emitter *e, const Func *func, LLVMValueRef args) {
-    LLVMValueRef *values = arena_array(&e->arena, LLVMValueRef, func->nparams + 1);
+    LLVMValueRef *values = arena_array(&e->arena, LLVMValueRef, func->nparams + 2);
     int next = 0, result = count_plain_params(func);
     for (int i = 0; i < func->nparams; i++) {
         const Param *param = &func->params[i];
@@ -98,21 +98,15 @@ LLVMValueRef *emit_load_args(Emitter *e, const Func *func, LLVMValueRef args) {
     return values;
 }
 
-LLVMValueRef emit_call_loaded(Emitter *e, const FuncInfo *info, LLVMValueRef context, LLVMValueRef *values) {
+LLVMValueRef *emit_call_loaded(Emitter *e, const FuncInfo *info, LLVMValueRef context, LLVMValueRef *values) {
     values[0] = context;
-    LLVMValueRef call =
-        LLVMBuildCall2(e->builder, info->type, info->function, values, count_of(info->func->nparams + 1), "");
-    LLVMSetInstructionCallConv(call, emit_convention(info->func));
-    return call;
+    return emit_call_body(e, info, values);
 }
 
-static void store_results(Emitter *e, const Func *func, LLVMValueRef call, LLVMValueRef args) {
+static void store_results(Emitter *e, const Func *func, LLVMValueRef *results, LLVMValueRef args) {
     int first = func->nparams; /* results through memory come before those by value */
-    for (int i = 0; i < func->nresults; i++) {
-        LLVMValueRef value =
-            func->nresults == 1 ? call : LLVMBuildExtractValue(e->builder, call, count_of(i), "");
-        emit_store(e, func->results[i], emit_plain_value(arg_pointer(e, args, first + i)), value);
-    }
+    for (int i = 0; i < func->nresults; i++)
+        emit_store(e, func->results[i], emit_plain_value(arg_pointer(e, args, first + i)), results[i]);
 }
 
 /* ---- the native form */
@@ -244,8 +238,8 @@ void emit_thunks(Emitter *e, FuncInfo *info) {
     state.context = context;
     emit_start_thread(e, needs, context);
     LLVMValueRef args = LLVMGetParam(inner, 1);
-    LLVMValueRef call = emit_call_loaded(e, info, context, emit_load_args(e, func, args));
-    store_results(e, func, call, args);
+    LLVMValueRef *results = emit_call_loaded(e, info, context, emit_load_args(e, func, args));
+    store_results(e, func, results, args);
     emit_drop_context(e, needs, context);
     LLVMBuildRetVoid(e->builder);
 
