@@ -7,7 +7,8 @@
  * Policy. Operands come first, so that a value sees which of them are stored already. The cost of recomputing is that of the
  * operation plus its operands; constants, parameters and stored values are free, and so is an operation that the primal
  * would not need at all. Never recomputed: results of control flow and calls, loads from memory that may change, carried values other
- * than induction variables. What costs more than the limit is stored.
+ * than induction variables. What costs more than the limit is stored; but where it is a short way from values that cannot be recomputed,
+ * and these are computed in an outer loop, or one of them serves several, they are stored instead.
  *
  * Homes, innermost region first. An `if` yields what its branches keep, in slots that they share. A loop with a known trip
  * count reserves one block of that many elements per value; any other loop pushes. A function hands slots over. */
@@ -175,8 +176,63 @@ static bool can_store(const Val *v) {
     return type_is_scalar(v->type) || v->type->kind == TYPE_pointer || v->type->kind == TYPE_buffer;
 }
 
+/* ---- better places: what a value is made from may be kept less often than the value, or serve several of them */
+
+enum { MOST_ORIGINS = 3 };
+
+typedef struct Origins {
+    Val *at[MOST_ORIGINS]; /* that cannot be recomputed */
+    int count, cost;       /* cost: of the way from them to the value */
+} Origins;
+
+/* False: they are too many, or the way is too long. */
+static bool find_origins(Policy *p, Val *v, Origins *s) {
+    if (!is_primal(p, v) || p->stored[v->id]) return true;
+    if (!can_redo(p, v)) {
+        for (int i = 0; i < s->count; i++)
+            if (s->at[i] == v) return true;
+        if (s->count == MOST_ORIGINS || !can_store(v)) return false;
+        s->at[s->count++] = v;
+        return true;
+    }
+    const Def *def = &p->defs[v->id];
+    s->cost += v->kind == VAL_param || !p->live[v->id] ? 1 : op_info[def->inst->op].cost;
+    if (s->cost > RECOMPUTE_LIMIT) return false;
+    if (v->kind == VAL_param) {
+        const LoopInfo *info = ad_loop_info(p->ad, def->inst);
+        return v == info->counter || find_origins(p, def->inst->args[def->index], s);
+    }
+    for (int i = 0; i < def->inst->nargs; i++)
+        if (!find_origins(p, def->inst->args[i], s)) return false;
+    return true;
+}
+
+static int loop_depth(const Policy *p, const Val *v) {
+    int depth = 0;
+    for (const Region *r = p->defs[v->id].region; r && r->owner; r = r->owner->parent)
+        depth += r->owner->op == OP_loop;
+    return depth;
+}
+
+static void prefer_origins(Policy *p) {
+    int *served = arena_array(p->ad->arena, int, (int)p->nids);
+    for (int i = 0; i < p->order->count; i++) {
+        Val *v = p->order->at[i];
+        Origins s = {0};
+        if (!p->needed[v->id] || !can_redo(p, v) || !find_origins(p, v, &s)) continue;
+        bool outer = true;
+        for (int k = 0; k < s.count; k++) outer &= loop_depth(p, s.at[k]) < loop_depth(p, v);
+        for (int k = 0; k < s.count; k++) served[s.at[k]->id] += outer ? 2 : s.count == 1;
+    }
+    for (int i = 0; i < p->order->count; i++) {
+        const Val *v = p->order->at[i];
+        if (served[v->id] >= 2 || (served[v->id] == 1 && p->needed[v->id])) p->stored[v->id] = true;
+    }
+}
+
 static void decide(Policy *p) {
     note_needed(p, p->in->reverse);
+    prefer_origins(p);
     for (int i = 0; i < p->order->count; i++) {
         Val *v = p->order->at[i];
         if (!p->needed[v->id] || !can_store(v)) continue;
@@ -333,8 +389,9 @@ static void save_blocks(Policy *p, Inst *loop, const Vals *mine, const Type *typ
                                                               : build_at_end(info->reverse->parent);
     Val *count = build_binary(&before, OP_mul, info->trip, ad_int64(ad, mine->count)),
         *grow_args[2] = {p->in->tape, count};
-    Val *base = inst_add_result(tape_inst(&before, OP_tape_grow, grow_args, 2, type),
-                                type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "base"));
+    Inst *grow = tape_inst(&before, OP_tape_grow, grow_args, 2, type);
+    grow->flag = true; /* every iteration stores */
+    Val *base = inst_add_result(grow, type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "base"));
     vec_push(ad->arena, bases, base);
     for (int j = 0; j < mine->count; j++) {
         Val *v = mine->at[j],

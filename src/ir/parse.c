@@ -635,6 +635,7 @@ static void parse_rest(Parser *p, Inst *inst) {
         break;
     case OP_tape_grow:
     case OP_tape_shrink:
+        inst->flag = accept(p, "raw");
         inst->type = parse_type(p);
         parse_operands(p, inst);
         break;

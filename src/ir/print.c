@@ -480,10 +480,10 @@ static void print_body(Printer *p, const Inst *inst) {
     case OP_field: print_field(p, inst); break;
     case OP_shuffle: print_shuffle(p, inst); break;
     case OP_var:
+    case OP_tape_grow:
         if (inst->flag) add(p, " raw");
         print_typed(p, inst);
         break;
-    case OP_tape_grow:
     case OP_tape_shrink: print_typed(p, inst); break;
     case OP_global:
         text_char(p->out, ' ');
