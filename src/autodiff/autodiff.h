@@ -203,6 +203,16 @@ typedef struct TransposeInput {
 void ad_keep_arguments(Ad *ad, const TransposeInput *input, const CallNote *note, Builder *b, ValVec *args);
 Transposed ad_transpose(Ad *ad, const TransposeInput *input);
 
+/* ---- settle.c */
+typedef struct Settled Settled;
+Settled *ad_settle(Ad *ad, const Region *region, uint32_t nvals);
+/* The variable whose final content a load reads; NULL: it may be written later. */
+Val *ad_settled_root(const Settled *settled, const Inst *load);
+Region *ad_home(const Val *root);        /* the region of a variable or parameter */
+int64_t ad_scalars_in(const Type *type); /* of an array of scalars, or of arrays of them; else 0 */
+/* Between an array and a tape, from element `index` of the tape on. */
+void ad_move_array(Ad *ad, Builder *b, Val *tape, Val *at, Val *index, bool restore);
+
 /* ---- checkpoint.c */
 typedef struct CheckpointInput {
     AdFunc *f;

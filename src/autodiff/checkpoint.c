@@ -32,6 +32,9 @@ typedef struct Policy {
     uint32_t nids;
     Vals *order; /* all primal values */
     bool *live, *needed, *stored, *redo;
+    bool *whole; /* arrays: kept as they are when their region ends */
+    Val **bases; /* ... where on the tape */
+    Settled *settled;
     int *costs;    /* memo: 0 unknown, else cost + 1 */
     Map values_of; /* Region -> Vals */
     Map heads;     /* reversed Region -> last Inst of its head */
@@ -128,12 +131,15 @@ static bool can_redo(const Policy *p, const Val *v) {
         const LoopInfo *info = ad_loop_info(p->ad, def->inst);
         return info && (v == info->counter || ad_step_of(def->inst, def->index, &step));
     }
-    if (def->inst->op == OP_load) return is_steady(p, def->inst->args[0]);
+    if (def->inst->op == OP_load) {
+        const Val *root = ad_settled_root(p->settled, def->inst);
+        return (root && p->whole[root->id]) || is_steady(p, def->inst->args[0]);
+    }
     return op_has(def->inst->op, OP_PURE) && def->inst->nregions == 0;
 }
 
 static int cost(Policy *p, Val *v) {
-    if (!is_primal(p, v) || p->stored[v->id]) return 0;
+    if (!is_primal(p, v) || p->stored[v->id] || p->whole[v->id]) return 0;
     if (p->costs[v->id]) return p->costs[v->id] - 1;
     const Def *def = &p->defs[v->id];
     int total = 0;
@@ -161,7 +167,7 @@ static void note_needed(Policy *p, const Region *region) {
 }
 
 static void redo(Policy *p, Val *v) {
-    if (!is_primal(p, v) || p->stored[v->id] || p->redo[v->id]) return;
+    if (!is_primal(p, v) || p->stored[v->id] || p->whole[v->id] || p->redo[v->id]) return;
     p->redo[v->id] = true;
     const Def *def = &p->defs[v->id];
     if (v->kind == VAL_param) {
@@ -187,7 +193,7 @@ typedef struct Origins {
 
 /* False: they are too many, or the way is too long. */
 static bool find_origins(Policy *p, Val *v, Origins *s) {
-    if (!is_primal(p, v) || p->stored[v->id]) return true;
+    if (!is_primal(p, v) || p->stored[v->id] || p->whole[v->id]) return true;
     if (!can_redo(p, v)) {
         for (int i = 0; i < s->count; i++)
             if (s->at[i] == v) return true;
@@ -230,8 +236,39 @@ static void prefer_origins(Policy *p) {
     }
 }
 
+/* ---- arrays */
+
+/* How often an instruction runs while `region` does, as far as that is known. */
+static int64_t runs_within(const Policy *p, const Region *region, const Inst *inst) {
+    int64_t runs = 1;
+    for (const Region *r = inst->parent; r != region; r = r->owner->parent) {
+        const LoopInfo *info = r->owner->op == OP_loop ? ad_loop_info(p->ad, r->owner) : NULL;
+        if (info && info->known && val_is_const(info->trip) && runs < NEVER) runs *= info->trip->integer;
+    }
+    return runs;
+}
+
+/* An array is kept whole where that is less than what is read of it. */
+static void choose_arrays(Policy *p) {
+    int64_t *reads = arena_array(p->ad->arena, int64_t, (int)p->nids);
+    for (int pass = 0; pass < 3; pass++)
+        for (int i = 0; i < p->order->count; i++) {
+            Val *v = p->order->at[i];
+            const Inst *inst = v->kind == VAL_inst ? v->inst : NULL;
+            if (!p->needed[v->id] || !inst || inst->op != OP_load || is_steady(p, inst->args[0])) continue;
+            const Val *root = ad_settled_root(p->settled, inst);
+            if (!root || !map_has(p->in->mirror, PTR_KEY(ad_home(root)))) continue;
+            int64_t size = ad_scalars_in(root->type->args[0]);
+            if (pass == 0) p->whole[root->id] = size > 1;
+            else if (pass == 2) p->whole[root->id] = size > 1 && reads[root->id] >= size;
+            else if (cost(p, v) <= RECOMPUTE_LIMIT) reads[root->id] += runs_within(p, ad_home(root), inst);
+        }
+    memset(p->costs, 0, sizeof *p->costs * p->nids);
+}
+
 static void decide(Policy *p) {
     note_needed(p, p->in->reverse);
+    choose_arrays(p);
     prefer_origins(p);
     for (int i = 0; i < p->order->count; i++) {
         Val *v = p->order->at[i];
@@ -279,7 +316,8 @@ static void tell(Policy *p, const Val *v, const Inst *loop, bool exact) {
                     .loc = loc,
                     .loop = loop ? loop->loc : 0,
                     .exact = exact};
-    row.bytes = (int)type_layout(v->type, LAYOUT_scalar).size;
+    bool whole = v->id < p->nids && p->whole[v->id];
+    row.bytes = (int)type_layout(whole ? v->type->args[0] : v->type, LAYOUT_scalar).size;
     config->stored(config->user, &row);
 }
 
@@ -438,11 +476,47 @@ static void save_loop(Policy *p, Inst *loop, Vals *kept) {
     if (buffers.count) push_all(p, loop->regions[1], reverse, &buffers);
 }
 
+/* An array goes to the tape when its region ends, as a block of its own. */
+static Val *save_array(Policy *p, Region *region, Val *array) {
+    Ad *ad = p->ad;
+    Builder tail = build_before(region->last);
+    const Type *type = array->type->args[0], *element = type;
+    while (element->kind == TYPE_array) element = element->args[0];
+    Val *args[2] = {p->in->tape, ad_int64(ad, ad_scalars_in(type))};
+    Inst *grow = tape_inst(&tail, OP_tape_grow, args, 2, element);
+    grow->flag = true;
+    Val *base = inst_add_result(grow, type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "base"));
+    ad_move_array(ad, &tail, p->in->tape, array, base, false);
+    p->bases[array->id] = base;
+    p->out->uses_tape = true;
+    const Inst *loop = region->owner;
+    while (loop && loop->op != OP_loop) loop = loop->parent->owner;
+    tell(p, array, loop, true);
+    return base;
+}
+
+static void restore_array(Policy *p, Builder *b, const Val *array) {
+    Ad *ad = p->ad;
+    const Type *type = array->type->args[0], *element = type;
+    while (element->kind == TYPE_array) element = element->args[0];
+    Val *copy = build_var(b, type, array->name, true);
+    ad_move_array(ad, b, p->in->reverse_tape, copy, p->bases[array->id], true);
+    Val *args[2] = {p->in->reverse_tape, ad_int64(ad, ad_scalars_in(type))};
+    tape_inst(b, OP_tape_shrink, args, 2, element);
+    stand_in(p, array, copy);
+}
+
 /* What the region must keep for its mirror; the owner of the region finds it a home. */
 static Vals save_region(Policy *p, Region *region) {
     Vals kept = {0}, *values = map_get(&p->values_of, PTR_KEY(region));
-    for (int i = 0; i < values->count; i++)
-        if (p->stored[values->at[i]->id]) vec_push(p->ad->arena, &kept, values->at[i]);
+    for (int i = 0; i < region->nparams && !region->owner; i++)
+        if (p->whole[region->params[i]->id])
+            vec_push(p->ad->arena, &kept, save_array(p, region, region->params[i]));
+    for (int i = 0; i < values->count; i++) {
+        Val *v = values->at[i];
+        if (p->whole[v->id]) vec_push(p->ad->arena, &kept, save_array(p, region, v));
+        else if (p->stored[v->id]) vec_push(p->ad->arena, &kept, v);
+    }
     for (Inst *inst = region->first, *next; inst; inst = next) {
         next = inst->next;
         if (!map_has(p->in->mirror, PTR_KEY(inst))) continue;
@@ -486,6 +560,11 @@ static void close_at_end(Region *region, Val *tape) {
 static void restore_region(Policy *p, Region *region, Region *reverse) {
     const Vals *values = map_get(&p->values_of, PTR_KEY(region));
     Builder b = head_builder(p, reverse);
+    for (int i = values ? values->count - 1 : -1; i >= 0; i--)
+        if (p->whole[values->at[i]->id]) restore_array(p, &b, values->at[i]);
+    for (int i = region->nparams - 1; i >= 0 && !region->owner; i--)
+        if (region->params[i]->id < p->nids && p->whole[region->params[i]->id])
+            restore_array(p, &b, region->params[i]);
     for (int i = 0; values && i < values->count; i++) {
         Val *v = values->at[i];
         if (v->id >= p->nids || !p->redo[v->id]) continue;
@@ -527,6 +606,8 @@ static Policy new_policy(Ad *ad, const CheckpointInput *in, Checkpoint *out) {
     p.needed = arena_array(ad->arena, bool, n);
     p.stored = arena_array(ad->arena, bool, n);
     p.redo = arena_array(ad->arena, bool, n);
+    p.whole = arena_array(ad->arena, bool, n);
+    p.bases = arena_array(ad->arena, Val *, n);
     p.costs = arena_array(ad->arena, int, n);
     p.order = arena_new(ad->arena, Vals);
     return p;
@@ -538,6 +619,7 @@ Checkpoint *ad_checkpoint(Ad *ad, const CheckpointInput *in) {
     Policy *p = &state->policy;
     number(p, in->primal, NULL);
     live_roots(p, in->primal);
+    p->settled = ad_settle(ad, in->primal, p->nids);
     decide(p);
     Vals slots = save_region(p, in->primal);
     for (int i = 0; i < slots.count; i++) {
