@@ -51,7 +51,7 @@ static bool verify(Unit *unit, const Func *func, const char *pass) {
 static void inline_for_ad(void *user, Func *func,
                           bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user) {
     (void)user;
-    opt_inline(func, (InlinePolicy){.max_size = may ? 60 : INT_MAX, .may = may, .user = may_user});
+    opt_inline(func, (InlinePolicy){.max_size = may ? 150 : INT_MAX, .may = may, .user = may_user});
 }
 
 static void clean_for_ad(void *user, Func *func) {

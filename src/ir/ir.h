@@ -123,7 +123,8 @@ typedef enum InstTag { TAG_primal, TAG_diff, TAG_mixed } InstTag;
 struct Inst {
     uint16_t op; /* Op */
     uint8_t tag; /* InstTag */
-    bool flag;   /* var, tape_grow: raw; elem, buffer_elem, buffer_bytes: unchecked; copy, call: under no_diff */
+    bool
+        flag; /* var, tape_grow: raw; elem, buffer_elem, buffer_bytes: unchecked; copy, call: under no_diff */
     bool
         writes; /* buffer_elem, buffer_bytes: some store goes through it; call: made again in a reverse pass */
     uint16_t nregions;
