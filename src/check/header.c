@@ -317,6 +317,12 @@ static int64_t value_of_init(Checker *c, Decl *owner, Decl *decl) {
     return 0;
 }
 
+/* Flags double, from 1 on, also after a case that stands for none of them. */
+static int64_t value_after(const Decl *owner, int64_t before) {
+    if (!(owner->flags & DECL_FLAGS_ENUM)) return (int64_t)((uint64_t)before + 1);
+    return before == 0 ? 1 : (int64_t)((uint64_t)before * 2);
+}
+
 static void case_value(Checker *c, Decl *owner, int index) {
     Decl *decl = owner->members.at[index];
     if (decl->state != STATE_new) return;
@@ -326,9 +332,7 @@ static void case_value(Checker *c, Decl *owner, int index) {
     else if (index == 0) sema->value = owner->flags & DECL_FLAGS_ENUM ? 1 : 0;
     else {
         case_value(c, owner, index - 1);
-        int64_t before = decl_sema(c, owner->members.at[index - 1])->value;
-        sema->value = owner->flags & DECL_FLAGS_ENUM ? (int64_t)((uint64_t)before * 2)
-                                                     : (int64_t)((uint64_t)before + 1);
+        sema->value = value_after(owner, decl_sema(c, owner->members.at[index - 1])->value);
     }
     const Type *underlying = check_enum_underlying(c, decl->type);
     if (!constant_fits(sema->value, underlying))
@@ -343,9 +347,7 @@ static void header_of_case(Checker *c, Decl *decl) {
     check_attributes(c, decl);
     decl->type = type_of_type_decl(c, owner);
     decl->state = STATE_new;
-    int index = 0;
-    while (owner->members.at[index] != decl) index++;
-    int first = index;
+    int index = (int)decl->number, first = index;
     while (first > 0 && !owner->members.at[first]->init && owner->members.at[first - 1]->state == STATE_new)
         first--;
     for (int i = first; i <= index; i++) {

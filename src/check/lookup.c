@@ -315,8 +315,16 @@ static bool note_enum_case(Checker *c, const Decl *decl, Name name) {
     return false;
 }
 
+static bool nobody_listens(const Diags *diags) {
+    return diags->muted || (diags->limit && diags->errors >= diags->limit);
+}
+
 void report_unknown_name(Env *env, Expr *expr, Name name) {
     Checker *c = env->c;
+    if (nobody_listens(c->diags)) {
+        report(c, DIAG_unknown_name, expr->loc, name->text);
+        return;
+    }
     const Decl *invisible = find_invisible(env, name);
     if (invisible) {
         report(c, DIAG_not_visible, expr->loc, name->text);

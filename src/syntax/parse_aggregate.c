@@ -71,6 +71,7 @@ static void parse_case(Parser *p, Decl *owner) {
     if (!name) return;
     Decl *decl = parse_new_decl(p, DECL_case, loc, name, &prefix);
     if (parser_take(p, TOKEN_equal)) decl->init = parse_condition(p);
+    decl->number = owner->members.count;
     vec_push(p->arena, &owner->members, decl);
 }
 

@@ -88,7 +88,8 @@ static void parse_aggregate_and_variables(Parser *p, Place place, const Prefix *
     Expr *type = parse_aggregate(p, prefix, out);
     if (p->panic || !type || parser_take(p, TOKEN_semicolon)) return;
     if (p->token->line_start || parser_at(p, TOKEN_brace_close) || parser_at(p, TOKEN_end)) return;
-    if (!token_is_identifier(p->token) && !parser_at(p, TOKEN_star)) {
+    bool another = parser_at(p, TOKEN_name) && parser_peek(p, 1)->kind == TOKEN_name; /* struct A {} B f() */
+    if (another || (!token_is_identifier(p->token) && !parser_at(p, TOKEN_star))) {
         if (parser_complain(p))
             diag_report(p->syntax->diags, DIAG_after_aggregate, p->token->loc,
                         token_describe(p->arena, p->token));

@@ -44,9 +44,17 @@ static void typed_parameter(Parser *p, Decl *param) {
     parse_semantics(p, param, false);
 }
 
+/* "inout)": a direction, and not a type of that name, which lacks its type. */
+static bool at_lone_direction(const Parser *p) {
+    TokenKind next = parser_peek(p, 1)->kind;
+    return (keyword_modifiers(token_word(p->token)) & (MODIFIER_in | MODIFIER_out)) &&
+           (next == TOKEN_comma || next == TOKEN_paren_close);
+}
+
 static void parse_parameter(Parser *p, Decl *func, bool modern) {
     Prefix prefix = {0};
     parse_prefix(p, &prefix);
+    if (at_lone_direction(p)) parser_advance(p);
     if (p->panic) return;
     Decl *param = parse_new_decl(p, DECL_var, p->token->loc, NULL, &prefix);
     param->flavour = VAR_param;

@@ -82,9 +82,12 @@ Str parse_doc(Parser *p, const Token *token) {
     const SourceFile *file = source_of(p->syntax->sources, token->loc);
     if (!file) return (Str){NULL, 0};
     const char *text = file->text.at, *end = text + (token->loc - file->base);
-    while (end > text && is_blank(end[-1])) end--;
+    bool on_new_line =
+        false; /* only then the line before may be a comment: a long line is not searched again and again */
+    for (; end > text && is_blank(end[-1]); end--) on_new_line |= end[-1] == '\n';
     if (end - text >= 5 && end[-1] == '/' && end[-2] == '*') return doc_from_block(p, text, end);
-    if (end - text >= 3 && is_doc_line(line_before(text, end))) return doc_from_lines(p, text, end);
+    if (on_new_line && end - text >= 3 && is_doc_line(line_before(text, end)))
+        return doc_from_lines(p, text, end);
     return (Str){NULL, 0};
 }
 

@@ -239,7 +239,7 @@ struct Decl {
     DeclVec params;  /* func, subscript */
     DeclVec members; /* everything with braces; parameters' own order is in params */
     Expr *bits;      /* field: width of a bit field */
-    int64_t number;  /* see MODIFIER_implicit */
+    int64_t number;  /* case: its index in the enum; see MODIFIER_implicit */
 
     /* func: the body is parsed when first asked for, if `lazy` has tokens */
     Stmt *body;
