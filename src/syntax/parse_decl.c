@@ -83,13 +83,20 @@ static void parse_empty(Parser *p, const Prefix *prefix, DeclVec *out) {
     parse_add_decl(out, p, decl);
 }
 
+/* After '}' on the same line: "int x" or "S f(" belongs to no declaration of a variable. */
+static bool at_another_declaration(const Parser *p) {
+    if (!parser_at(p, TOKEN_name) || parser_peek(p, 1)->kind != TOKEN_name) return false;
+    Keyword word = token_word(p->token);
+    return word == KEYWORD_type || word == KEYWORD_generic_type ||
+           parser_peek(p, 2)->kind == TOKEN_paren_open;
+}
+
 /* struct and enum: variables may follow, `struct { int x; } s;`, on the same line. */
 static void parse_aggregate_and_variables(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
     Expr *type = parse_aggregate(p, prefix, out);
     if (p->panic || !type || parser_take(p, TOKEN_semicolon)) return;
     if (p->token->line_start || parser_at(p, TOKEN_brace_close) || parser_at(p, TOKEN_end)) return;
-    bool another = parser_at(p, TOKEN_name) && parser_peek(p, 1)->kind == TOKEN_name; /* struct A {} B f() */
-    if (another || (!token_is_identifier(p->token) && !parser_at(p, TOKEN_star))) {
+    if (at_another_declaration(p) || (!token_is_identifier(p->token) && !parser_at(p, TOKEN_star))) {
         if (parser_complain(p))
             diag_report(p->syntax->diags, DIAG_after_aggregate, p->token->loc,
                         token_describe(p->arena, p->token));
