@@ -427,7 +427,7 @@ static Local param_local(Fn *f, Val *value, const Param *param, bool assigned) {
         build_store(&f->b, address, value);
         return (Local){.address = address};
     }
-    if (param->dir != DIR_in || !assigned) return (Local){.address = value};
+    if (param->dir != DIR_in || !assigned) return (Local){.address = value, .shared = param->dir == DIR_ref};
     Val *copy = build_var(&f->b, param->type, param->name, true);
     copy_object(f, copy, value, false);
     return (Local){.address = copy};

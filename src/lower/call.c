@@ -2,7 +2,11 @@
  *
  * Out and inout arguments of simple type go through a temporary: copied in, copied back in the order of the parameters.
  * Structs and arrays are passed by the address of where they are, if that is a local variable that no other argument of the
- * call overlaps; otherwise they are copied, too. So the rules in ir.h about what addresses may overlap always hold. */
+ * call overlaps; otherwise they are copied, too. So the rules in ir.h about what addresses may overlap always hold.
+ *
+ * What lies in memory that other threads may see (buffers, group-shared memory) is not copied: the copy back would undo
+ * what they wrote meanwhile. Such a call is to a version of the function that takes any address. Differentiable code
+ * keeps to copies: it must know what overlaps. */
 #include "lower/lowerer.h"
 
 /* ---- finding the callee */
@@ -177,8 +181,25 @@ Val *call_func(Fn *f, Func *func, Val **args, int nargs, const Type *result, Val
     return by_address || result->kind == TYPE_void ? NULL : inst_result(call);
 }
 
-/* `sig` lists every parameter, `this` (if any) first. */
-static Val *emit_call(Fn *f, Func *func, const FuncSig *sig, ArgVec *args, Val *into) {
+static bool is_shared_memory(const Place *place) {
+    return place->kind == PLACE_memory && place->shared && !place->constant && !place->write_back &&
+           !is_transposed(place->type);
+}
+
+/* Parameters that are written through and whose arguments are memory that other threads may see. */
+static uint64_t shared_arguments(const Fn *f, const Request *request, const FuncSig *sig,
+                                 const ArgVec *args) {
+    uint64_t found = 0;
+    if (f->diff || request->kind != REQUEST_decl) return 0;
+    for (int i = 0; i < args->count && i < 64; i++) {
+        bool writes = sig->params[i].pass == PASS_inout || sig->params[i].pass == PASS_out;
+        if (writes && !args->at[i].value && is_shared_memory(&args->at[i].place)) found |= 1ull << i;
+    }
+    return found;
+}
+
+/* `sig` lists every parameter, `this` (if any) first; `request` is what is called, NULL if that is a derivative of one. */
+static Val *emit_call(Fn *f, Func *func, const Request *request, FuncSig *sig, ArgVec *args, Val *into) {
     Lowerer *l = f->l;
     ValVec values = {0};
     for (int i = 0; i < args->count; i++) args->at[i].drop |= f->diff && sig->params[i].no_diff;
@@ -188,6 +209,10 @@ static Val *emit_call(Fn *f, Func *func, const FuncSig *sig, ArgVec *args, Val *
         if (sig->params[i].type->kind != TYPE_function) /* those are known already */
             evaluate(f, &args->at[i], &sig->params[i], lower_type(l, sig->params[i].type));
     f->no_diff_calls = no_diff_calls;
+    uint64_t shared = request ? shared_arguments(f, request, sig, args) : 0;
+    if (shared) func = request_by_reference(l, request, shared)->func;
+    for (int i = 0; i < args->count && i < 64; i++)
+        if (shared >> i & 1) sig->params[i].pass = PASS_ref;
     for (int i = 0; i < args->count; i++) {
         if (sig->params[i].type->kind == TYPE_function) continue;
         vec_push(l->arena, &values, pass(f, args, i, sig));
@@ -199,13 +224,14 @@ static Val *emit_call(Fn *f, Func *func, const FuncSig *sig, ArgVec *args, Val *
 
 static FuncSig with_this(Lowerer *l, const FuncSig *sig) {
     FuncSig all = *sig;
-    if (!sig->has_this) return all;
+    int first = sig->has_this ? 1 : 0;
     all.params = arena_array(l->arena, ParamSig, sig->nparams + 1);
+    if (sig->nparams) memcpy(all.params + first, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
+    if (!first) return all;
     all.params[0] = (ParamSig){.name = name_from(l->m->names, "this"),
                                .type = sig->this_type,
                                .pass = sig->this_pass,
                                .no_diff = sig->this_no_diff};
-    if (sig->nparams) memcpy(all.params + 1, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
     all.nparams++;
     return all;
 }
@@ -233,7 +259,8 @@ void call_defaults(Fn *f, Request *request, Val *into) {
         check_default_argument_of(f->l->c, param);
         vec_push(f->l->arena, &args, ((Arg){.expr = param->init, .element = -1, .subst = request->subst}));
     }
-    emit_call(f, request->func, &request->sig, &args, into);
+    FuncSig sig = with_this(f->l, &request->sig);
+    emit_call(f, request->func, NULL, &sig, &args, into);
 }
 
 /* A derivative that the interface does not promise must not flow, even if the implementation could. */
@@ -322,7 +349,7 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
         vec_push(l->arena, &args, ((Arg){.place = self, .element = -1}));
     }
     for (int i = 0; i < e->args.count; i++) add_arg_expr(f, &args, e->args.at[i]);
-    return emit_call(f, func, &sig, &args, into);
+    return emit_call(f, func, NULL, &sig, &args, into);
 }
 
 /* ---- entry */
@@ -390,7 +417,7 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
     ArgVec args = {0};
     if (bound && flat.has_this) vec_push(l->arena, &args, ((Arg){.expr = e->a, .element = f->pack_element}));
     collect_args(f, e, decl, subst, &args);
-    return emit_call(f, func, &sig, &args, into);
+    return emit_call(f, func, NULL, &sig, &args, into);
 }
 
 Val *lower_call(Fn *f, Expr *e, Val *into) {
@@ -418,7 +445,7 @@ Val *lower_call(Fn *f, Expr *e, Val *into) {
     }
     collect_args(f, e, decl, subst, &args);
     drop_unpromised(f, &callee, &sig, &args, has_this);
-    return emit_call(f, request->func, &sig, &args, into);
+    return emit_call(f, request->func, request, &sig, &args, into);
 }
 
 /* ---- properties and subscripts */
@@ -481,5 +508,5 @@ Val *call_accessor(Fn *f, Decl *property, const Subst *subst, FuncFlavour flavou
         vec_push(l->arena, &args, value_arg(f, values[i], request->sig.params[i].type));
     if (flavour == FUNC_set)
         vec_push(l->arena, &args, value_arg(f, new_value, request->sig.params[nvalues].type));
-    return emit_call(f, request->func, &sig, &args, into);
+    return emit_call(f, request->func, request, &sig, &args, into);
 }

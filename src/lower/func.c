@@ -6,7 +6,7 @@
 static uint64_t request_hash(const Request *r) {
     uint64_t h = hash_mix(PTR_KEY(r->decl), PTR_KEY(r->subst));
     h = hash_mix(h, (uint64_t)r->kind * 2 + r->plain_this);
-    h = hash_mix(h, PTR_KEY(r->type));
+    h = hash_mix(hash_mix(h, r->by_reference), PTR_KEY(r->type));
     h = hash_mix(h, hash_mix(PTR_KEY(r->to), (uint64_t)r->move));
     h = hash_mix(h, PTR_KEY(r->global));
     for (int i = 0; i < r->nbindings; i++)
@@ -17,7 +17,8 @@ static uint64_t request_hash(const Request *r) {
 static bool same_request(const Request *a, const Request *b) {
     if (a->kind != b->kind || a->decl != b->decl || a->subst != b->subst || a->plain_this != b->plain_this)
         return false;
-    if (a->type != b->type || a->to != b->to || a->move != b->move) return false;
+    if (a->type != b->type || a->to != b->to || a->move != b->move || a->by_reference != b->by_reference)
+        return false;
     if (a->global != b->global || a->nbindings != b->nbindings) return false;
     for (int i = 0; i < a->nbindings; i++) {
         const FuncBinding *x = &a->bindings[i], *y = &b->bindings[i];
@@ -245,6 +246,32 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
     declare_signature(l, request->func, &request->sig, library ? &request->sig : &request->generic, decl,
                       plain_this);
     set_flags(request->func, decl);
+    return request;
+}
+
+static FuncSig with_references(Lowerer *l, const FuncSig *sig, uint64_t params) {
+    FuncSig all = *sig;
+    all.params = arena_array(l->arena, ParamSig, sig->nparams + 1);
+    if (sig->nparams) memcpy(all.params, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
+    int first = sig->has_this ? 1 : 0;
+    if (first && (params & 1)) all.this_pass = PASS_ref;
+    for (int i = 0; i < all.nparams && i + first < 64; i++)
+        if (params >> (i + first) & 1) all.params[i].pass = PASS_ref;
+    return all;
+}
+
+Request *request_by_reference(Lowerer *l, const Request *of, uint64_t params) {
+    Request wanted = {.kind = of->kind, .decl = of->decl, .subst = of->subst, .plain_this = of->plain_this};
+    wanted.bindings = of->bindings, wanted.nbindings = of->nbindings, wanted.by_reference = params;
+    Request *request = find_request(l, &wanted);
+    if (request->func) return request;
+    request->func = func_new(l->m, of->func->name->text);
+    request->func->source = request;
+    request->generic = of->generic;
+    request->sig = with_references(l, &of->sig, params);
+    declare_signature(l, request->func, &request->sig, &request->generic, request->decl, request->plain_this);
+    set_flags(request->func, request->decl);
+    request->func->flags &= ~(uint32_t)(FUNC_FWD | FUNC_BWD); /* nobody differentiates it */
     return request;
 }
 

@@ -35,7 +35,8 @@ typedef struct Request {
     struct Request *cause; /* being lowered when this one was made; NULL: asked for from outside */
     Decl *decl;
     const Subst *subst;
-    bool plain_this; /* `this` is not differentiated, whatever its type */
+    bool plain_this;       /* `this` is not differentiated, whatever its type */
+    uint64_t by_reference; /* bit i: parameter i, `this` counted, takes any address, whatever its direction */
     FuncBinding *bindings;
     int nbindings;
     const Type *type; /* move: the value's type before */
@@ -124,6 +125,7 @@ typedef struct Local {
     struct Local *elements; /* pack */
     int nelements;
     bool no_diff;
+    bool shared; /* the address was given: others may see the memory */
 } Local;
 
 typedef struct Defer {
@@ -172,6 +174,7 @@ Record *record_of(Lowerer *l, const Type *front, const char *name);
 /* ---- func.c */
 Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
                       const FuncBinding *bindings, int nbindings);
+Request *request_by_reference(Lowerer *l, const Request *of, uint64_t params); /* see call.c */
 Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes, const FuncSig *sig);
 Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst);
 Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to);

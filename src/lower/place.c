@@ -462,7 +462,7 @@ static Place place_indexed(Fn *f, Expr *e) {
 /* ---- declarations */
 
 static Place place_local(Fn *f, const Local *local, const Decl *decl, const Type *type) {
-    Place place = {.type = type, .root = decl, .no_diff = local->no_diff};
+    Place place = {.type = type, .root = decl, .no_diff = local->no_diff, .shared = local->shared};
     if (local->address) {
         place.kind = PLACE_memory;
         place.address = local->address;
