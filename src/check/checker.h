@@ -315,6 +315,7 @@ bool pack_element_types(Checker *c, const Type *type, TypeVec *out);
 const char *generics_text(Checker *c, const Decl *decl);
 const char *function_text(Checker *c, const char *name, const Decl *decl, const FuncSig *sig);
 const char *member_text(Checker *c, Decl *decl, const Subst *subst);
+bool allows_operator(Checker *c, const Type *type, Operator op); /* on generic values, by their constraints */
 void suggest_for_operator(Checker *c, const Type *type, Operator op); /* notes: which constraint is missing */
 void suggest_for_member(Env *env, const Type *type, Name name);
 void suggest_for_construct(Checker *c, const Type *type, const ExprVec *args);

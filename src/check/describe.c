@@ -129,27 +129,36 @@ static void suggest(Checker *c, const Type *type, const char *interface) {
     else note(c, DIAG_note_constraint_unknown, 0, type_str(c, type));
 }
 
-void suggest_for_operator(Checker *c, const Type *type, Operator op) {
+/* The interface that makes an operator work on generic values. */
+static const char *interface_of_operator(Operator op) {
     switch (op) {
     case OPERATOR_less:
     case OPERATOR_greater:
     case OPERATOR_less_equal:
     case OPERATOR_greater_equal:
     case OPERATOR_equal:
-    case OPERATOR_not_equal: suggest(c, type, "IComparable"); return;
+    case OPERATOR_not_equal: return "IComparable";
     case OPERATOR_bit_and:
     case OPERATOR_bit_or:
     case OPERATOR_bit_xor:
     case OPERATOR_bit_not:
     case OPERATOR_and:
     case OPERATOR_or:
-    case OPERATOR_not: suggest(c, type, "ILogical"); return;
+    case OPERATOR_not: return "ILogical";
     case OPERATOR_shl:
-    case OPERATOR_shr: suggest(c, type, "__BuiltinIntegerType"); return;
+    case OPERATOR_shr: return "__BuiltinIntegerType";
     case OPERATOR_increment:
-    case OPERATOR_decrement: suggest(c, type, "__BuiltinArithmeticType"); return;
-    default: suggest(c, type, "IArithmetic"); return;
+    case OPERATOR_decrement: return "__BuiltinArithmeticType";
+    default: return "IArithmetic";
     }
+}
+
+bool allows_operator(Checker *c, const Type *type, Operator op) {
+    return conforms_to(c, type, name_from(c->names, interface_of_operator(op)));
+}
+
+void suggest_for_operator(Checker *c, const Type *type, Operator op) {
+    suggest(c, type, interface_of_operator(op));
 }
 
 static const char *interface_with(Checker *c, Decl *space, Name name, const Decl *from) {

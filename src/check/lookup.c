@@ -339,7 +339,12 @@ void report_unknown_name(Env *env, Expr *expr, Name name) {
     }
     report(c, DIAG_unknown_name, expr->loc, name->text);
     if (hidden) {
-        note(c, DIAG_note_block_ended, hidden->loc, name->text);
+        bool inside = hidden->state != STATE_body; /* it is being checked: this is its initialiser */
+        note(c, inside ? DIAG_note_own_initialiser : DIAG_note_block_ended, hidden->loc, name->text);
+        return;
+    }
+    if (strcmp(name->text, "auto") == 0) {
+        note(c, DIAG_note_let_or_var, 0);
         return;
     }
     NameVec names = {0};
@@ -385,6 +390,11 @@ void report_unknown_member(Env *env, Loc loc, const Type *type, Name name) {
     Checker *c = env->c;
     if (has_error(type)) return;
     report(c, DIAG_unknown_member, loc, type_str(c, type), name->text);
+    Candidates inside = {.name = name};
+    if (type->kind == TYPE_optional && lookup_member(c, type->args[0], name, &inside)) {
+        note(c, DIAG_note_optional_value, 0);
+        return;
+    }
     NameVec names = {0};
     Decl *decl = (Decl *)(uintptr_t)type_head(c, type);
     if (decl) collect_scope(c, scope_inside(c, decl), &names);

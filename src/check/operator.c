@@ -62,7 +62,9 @@ static Expr *no_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     const Type *generic = type_is_abstract(a->type)        ? a->type
                           : b && type_is_abstract(b->type) ? b->type
                                                            : NULL;
-    if (generic && b && a->type != b->type && !is_shift(op))
+    bool optional = a->type->kind == TYPE_optional || (b && b->type->kind == TYPE_optional);
+    if (optional) note(c, DIAG_note_optional_value, 0);
+    else if (generic && b && a->type != b->type && !is_shift(op) && allows_operator(c, generic, op))
         note(c, DIAG_note_write_constructor, 0, type_str(c, generic));
     else if (generic) suggest_for_operator(c, generic, op);
     else if (b && op == OPERATOR_mul && is_shape(a->type) && is_shape(b->type) &&
