@@ -372,7 +372,7 @@ static bool object_is_paired(Lowerer *l, const Expr *e, const Callee *callee, Fu
 
 /* fwd_diff(obj.m), of a method with a differentiable object: it goes in as a pair without a derivative, and what would come
  * out is dropped. Around this, derivatives flow through the object as through anything else. */
-static Val *call_with_object(Fn *f, Expr *e, const Callee *callee, const FuncSig *sig, Val *into) {
+static Val *call_with_object(Fn *f, Expr *e, const Callee *callee, FuncSig *sig, Val *into) {
     Lowerer *l = f->l;
     BindingVec bindings = bind_functions(f, e->decl, e);
     Request *request = callee->request
@@ -389,7 +389,7 @@ static Val *call_with_object(Fn *f, Expr *e, const Callee *callee, const FuncSig
     Place place = place_of_memory(pair, sig->params[0].type);
     vec_push(l->arena, &args, ((Arg){.place = place, .element = -1}));
     collect_args(f, e, e->decl, concrete_subst(f, e->subst), &args);
-    Val *value = emit_call(f, func, sig, &args, into);
+    Val *value = emit_call(f, func, NULL, sig, &args, into);
     if (request->sig.this_pass == PASS_inout && all_forward(e)) {
         if (is_simple(lower_type(l, type))) place_store(f, &object, build_load(&f->b, at));
         else place_store_from(f, &object, at);
