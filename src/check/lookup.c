@@ -339,7 +339,8 @@ void report_unknown_name(Env *env, Expr *expr, Name name) {
     }
     report(c, DIAG_unknown_name, expr->loc, name->text);
     if (hidden) {
-        bool inside = hidden->state != STATE_body; /* it is being checked: this is its initialiser */
+        bool inside = hidden->kind == DECL_var &&
+                      hidden->state != STATE_body; /* it is being checked: this is its initialiser */
         note(c, inside ? DIAG_note_own_initialiser : DIAG_note_block_ended, hidden->loc, name->text);
         return;
     }
