@@ -269,5 +269,9 @@ const Flow *flow_access(FlowWalk *w, const Expr *e, FuncFlavour flavour, const F
     if (sig.has_this) call.args[call.nargs++] = object;
     for (int i = 0; i < e->args.count; i++) call.args[call.nargs++] = argument(w, e->args.at[i]);
     if (flavour == FUNC_set) call.args[call.nargs++] = (FlowArg){.flow = value};
+    const Flow *given = flow_whole(w->arena, value);
+    if (given && given->carries && is_no_diff_field(e->decl))
+        flow_dropped(w, e->loc, format_text(w->c->arena, "the no_diff property '%s'", e->decl->name->text),
+                     NULL);
     return flow_call(w, &call);
 }

@@ -358,15 +358,24 @@ static void return_into_place(Fn *f, Stmt *stmt) {
     else place_store_from(f, &place, value->address);
 }
 
+/* The result of a function that says no_diff: nothing flows through it, inlined or not. */
+static void lower_into_plain(Fn *f, Expr *e, Val *to) {
+    Val *temp = temp_var(f, f->sig->result, "no_diff");
+    lower_into(f, e, temp);
+    copy_object(f, to, temp, true);
+}
+
 static void lower_return(Fn *f, Stmt *stmt) {
     Val *value = NULL;
     const Type *result = lower_type(f->l, f->sig->result);
     const Decl *decl = f->request->decl;
+    bool plain = f->diff && f->sig->result_no_diff;
     if (decl && decl->sema && decl->sema->ref_accessor && decl->flavour == FUNC_set)
         return_into_place(f, stmt);
     else if (stmt->expr) {
         if (f->sig->is_init || result->kind == TYPE_void) lower_effect(f, stmt->expr);
-        else if (is_simple(result)) value = lower_value(f, stmt->expr);
+        else if (is_simple(result)) value = detached(f, lower_value(f, stmt->expr), plain);
+        else if (plain) lower_into_plain(f, stmt->expr, f->result);
         else lower_into(f, stmt->expr, f->result);
     }
     run_defers(f, NULL);
