@@ -339,6 +339,8 @@ static void compare_fwd(Probe *p, int k) {
     if (wrong) p->unusable = wrong;
     for (int j = 0; j < s->noutputs && !p->unusable; j++) {
         if (!isfinite(y[j])) p->unusable = "its result is too large for its type";
+        else if (p->y0[j] != 0 && fabs(p->y0[j]) < least_of(s->narrowest))
+            p->unusable = "its result is too small for its type";
         Comparison value = {.q = {PART_value, k, 0, j}, .got = y[j], .wanted = p->y0[j]};
         value.slack = 4 * p->epsilon + 4 * least_of(s->narrowest);
         if (k == 0) judge(p, &value);
