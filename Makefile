@@ -4,7 +4,7 @@
 #   make test       all tests, three builds                make format     lays out the source as clang-format has it
 #   make bless      rewrite goldens; read the diff         make bench      speed against C
 #   make fuzz       random derivatives, until stopped      make install    to PREFIX, under DESTDIR
-#   make fuzz-front broken programs (both: or SECONDS=n)
+#   make fuzz-front broken programs (both: or SECONDS=n)   make accuracy   docs/accuracy.md
 BUILD   ?= build
 PREFIX  ?= /usr/local
 SECONDS ?=
@@ -34,6 +34,9 @@ check:
 bench: all
 	@python3 bench/run.py --build $(BUILD)
 
+accuracy: all
+	@python3 scripts/accuracy.py --build $(BUILD)
+
 fuzz: all
 	@tests/fuzz/fuzz.py --build $(BUILD) $(if $(SECONDS),--seconds $(SECONDS))
 
@@ -48,4 +51,4 @@ install: all
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize
 
-.PHONY: all setup demo test bless format check bench fuzz fuzz-front install clean
+.PHONY: all setup demo test bless format check bench accuracy fuzz fuzz-front install clean

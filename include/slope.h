@@ -268,6 +268,9 @@ SLOPE_API SlopeStatus slope_buffer_wrap(SlopeSession *session, void *data, size_
 SLOPE_API void slope_buffer_free(SlopeBuffer *buffer); /* no program may use it any more */
 SLOPE_API void *slope_buffer_data(SlopeBuffer *buffer);
 SLOPE_API size_t slope_buffer_size(const SlopeBuffer *buffer);
+/* What Append, Consume, IncrementCounter and DecrementCounter count with: zero at first. To be read and set while nothing
+ * runs; before elements are consumed it is set to their number. NULL: the memory is the caller's own. */
+SLOPE_API uint32_t *slope_buffer_counter(SlopeBuffer *buffer);
 
 /* ---- uniforms: what a program reads and its host provides
  *

@@ -13,6 +13,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/library", "tests/gradcheck/lib", "tests/fuzz", "scripts")]
+import accuracy
 import check
 import docs_test
 import fuzz
@@ -107,6 +108,8 @@ def main():
     if built:
         problems = list(check.check_globals(ROOT / "build-gcc"))
         tally.step("globals", int(not problems), [("check globals", "\n".join(problems))] if problems else [])
+        problems = accuracy.check(ROOT / "build-gcc")
+        tally.step("accuracy", int(not problems), [("docs/accuracy.md", "\n".join(problems))] if problems else [])
         step_suite(tally, "build-gcc")
         tally.step("library, build-gcc", *library.run_library(ROOT / "build-gcc"))
         for kind in ("half", "float", "double"):

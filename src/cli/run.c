@@ -61,6 +61,14 @@ static bool holds_data_elsewhere(const SlopeType *type) {
     return kind == SLOPE_TYPE_buffer || kind == SLOPE_TYPE_pointer;
 }
 
+/* All elements that are bound are there to be consumed. */
+static void set_counter(const Binding *binding, size_t size) {
+    const SlopeType *type = binding->type;
+    if (slope_type_kind(type) != SLOPE_TYPE_buffer || slope_type_buffer_kind(type) != SLOPE_BUFFER_consume)
+        return;
+    *slope_buffer_counter(binding->buffer) = (uint32_t)(size / slope_type_element_stride(type));
+}
+
 /* Memory of the session: it has a counter, if the program wants one. */
 static ExitStatus make_buffer(Run *run, Binding *binding, const Data *data) {
     SlopeStatus status = slope_buffer_new(run->session, data->size, &binding->buffer);
@@ -69,6 +77,7 @@ static ExitStatus make_buffer(Run *run, Binding *binding, const Data *data) {
         return cli_exit_status(status);
     }
     memcpy(slope_buffer_data(binding->buffer), data->bytes, data->size);
+    set_counter(binding, data->size);
     return cli_exit_status(slope_bind_buffer(run->program, binding->name, binding->buffer));
 }
 

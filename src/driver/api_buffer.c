@@ -43,6 +43,10 @@ void *slope_buffer_data(SlopeBuffer *buffer) { return buffer->memory.data; }
 
 size_t slope_buffer_size(const SlopeBuffer *buffer) { return buffer->memory.count; }
 
+uint32_t *slope_buffer_counter(SlopeBuffer *buffer) {
+    return buffer->wrapped ? NULL : runtime_buffer_counter(buffer->memory);
+}
+
 void driver_free_buffers(SlopeSession *session) {
     while (session->buffers) slope_buffer_free(session->buffers);
 }

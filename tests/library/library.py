@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs every library function on many inputs and compares with what C computes.
 
-The cases are those of the C program beside this file (reference.h); programs are made of them, a few hundred in each, and run;
+The cases are those of the C program beside this file (reference.h), one at least for everything that the prelude declares
+(coverage.py); programs are made of them, a few hundred in each, and run;
 the C program says which results are right. Scalar cases are run on constants too, which the compiler computes.
 
     tests/library/library.py [--build DIR] [-v] [NAME...]     only cases whose code contains a NAME
@@ -14,6 +15,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import coverage
 
 HERE = Path(__file__).resolve().parent
 KINDS = ["bool", "int8_t", "uint8_t", "int16_t", "uint16_t", "int", "uint", "int64_t", "uint64_t", "half", "float", "double"]
@@ -156,6 +160,7 @@ class Suite:
             self.inputs[pool] = struct.unpack(f"<{len(words) // 8}Q", words)
         lines = subprocess.run([str(self.reference), "list"], capture_output=True, text=True, check=True).stdout
         self.cases = [Case(line) for line in lines.splitlines()]
+        self.missing = coverage.check(lines.splitlines())
         return None
 
     def run_program(self, name, cases):
@@ -213,6 +218,8 @@ def run_library(build, names=(), jobs=None, folder=None, optimization="-O2"):
             return 0, [("library/reference", problem)]
         cases = [case for case in suite.cases if not names or any(name in case.code for name in names)]
         passed, failures = 0, []
+        if not names:
+            passed, failures = int(not suite.missing), [("library/coverage", "\n".join(suite.missing))] if suite.missing else []
         with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
             for count, failed in pool.map(lambda program: suite.run_program(*program), programs_of(cases)):
                 passed += count

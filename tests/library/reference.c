@@ -30,8 +30,6 @@ static void add_primal_cases(Cases *cases) {
     add_shaped_cases(add_case, cases);
 }
 
-int shape_lanes(Shape shape) { return (shape.rows ? shape.rows : 1) * (shape.columns ? shape.columns : 1); }
-
 /* ---- list */
 
 static void print_shape(Shape shape) {

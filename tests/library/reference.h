@@ -42,6 +42,8 @@ uint64_t bits_of(Real x);                      /* of an integer, in two's comple
 Real unit_of(Kind kind, Real x);               /* the distance of values near x */
 Real from_transport(Kind kind, uint64_t word); /* as programs write them: double, or an integer of 64 bits */
 uint64_t to_transport(Kind kind, Real x);
+uint64_t real_bits(Kind kind, Real x); /* as the type has them */
+Real real_of(Kind kind, uint64_t bits);
 
 /* Inputs. The wild ones go through special values and the whole range; the others are between bounds. */
 typedef enum Pool {

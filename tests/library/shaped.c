@@ -312,6 +312,7 @@ static void add_geometry(const Adder *to) {
     CALL(length, 2, scalar(kind), scalar(kind));
     CALL(distance, 3, scalar(kind), scalar(kind), scalar(kind));
     CALL(normalize, 0, scalar(kind), scalar(kind));
+    CALL(reflect, 5, scalar(kind), scalar(kind), scalar(kind));
     CALL(dst, 0.5005L, vector(kind, 4), vector(kind, 4), vector(kind, 4));
     CALL(lit, kind == KIND_half ? 0.51L : 2.5L, vector(kind, 4), scalar(kind), scalar(kind), scalar(kind));
     for (int n = 1; n <= MAX_SIZE; n++) {
@@ -332,6 +333,7 @@ static void add_conditions(const Adder *to) {
         CALL(select, 0, s, condition, s, s);
         CALL(select, 0, s, scalar(KIND_bool), s, s);
         if (kind != KIND_bool) continue;
+        if (s.rows) CALL(transpose, 0, matrix(kind, s.columns, s.rows), s);
         CALL(and, 0, s, s, s);
         CALL(or, 0, s, s, s);
     }

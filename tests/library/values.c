@@ -22,6 +22,8 @@ int kind_bits(Kind kind) { return kinds[kind].bits; }
 bool kind_is_float(Kind kind) { return kind >= KIND_half; }
 bool kind_is_signed(Kind kind) { return kinds[kind].is_signed; }
 
+int shape_lanes(Shape shape) { return (shape.rows ? shape.rows : 1) * (shape.columns ? shape.columns : 1); }
+
 /* ---- rounding */
 
 typedef struct Format {
@@ -74,6 +76,46 @@ uint64_t to_transport(Kind kind, Real x) {
     uint64_t word;
     memcpy(&word, &real, sizeof word);
     return word;
+}
+
+/* ---- bits: half by way of its definition */
+
+static uint64_t half_bits(Real x) {
+    uint64_t sign = signbit(x) ? 0x8000 : 0;
+    x = round_to(KIND_half, fabsl(x));
+    if (isnan(x)) return sign | 0x7e00;
+    if (isinf(x)) return sign | 0x7c00;
+    if (x < ldexpl(1, -14)) return sign | (uint64_t)ldexpl(x, 24);
+    int exponent = ilogbl(x);
+    return sign | (uint64_t)(exponent + 15) << 10 | ((uint64_t)ldexpl(x, 10 - exponent) & 1023);
+}
+
+static Real half_value(uint64_t bits) {
+    int exponent = (int)(bits >> 10 & 31);
+    Real digits = (Real)(bits & 1023), size;
+    if (exponent == 31) size = digits > 0 ? NAN : INFINITY;
+    else size = exponent ? ldexpl(1024 + digits, exponent - 25) : ldexpl(digits, -24);
+    return bits & 0x8000 ? -size : size;
+}
+
+uint64_t real_bits(Kind kind, Real x) {
+    if (kind == KIND_half) return half_bits(x);
+    if (kind == KIND_double) return to_transport(kind, x);
+    if (kind != KIND_float) return bits_of(x) & ~(uint64_t)0 >> (64 - kind_bits(kind));
+    float real = (float)x;
+    uint32_t word;
+    memcpy(&word, &real, sizeof word);
+    return word;
+}
+
+Real real_of(Kind kind, uint64_t bits) {
+    if (kind == KIND_half) return half_value(bits);
+    if (kind == KIND_double) return from_transport(kind, bits);
+    if (kind != KIND_float) return wrap_to(kind, bits);
+    uint32_t word = (uint32_t)bits;
+    float real;
+    memcpy(&real, &word, sizeof real);
+    return real;
 }
 
 /* ---- inputs */

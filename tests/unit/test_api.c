@@ -560,6 +560,7 @@ static void buffers_are_bound_by_element(void **state) {
     assert_int_equal(slope_buffer_new(host->session, 40, &buffer), SLOPE_STATUS_ok);
     assert_int_equal((uintptr_t)slope_buffer_data(buffer) % 64, 0);
     assert_int_equal(slope_buffer_size(buffer), 40);
+    assert_int_equal(*slope_buffer_counter(buffer), 0);
     assert_int_equal(slope_buffer_new(host->session, 0, &empty), SLOPE_STATUS_ok);
     assert_int_equal(slope_bind_buffer(host->program, "result", buffer), SLOPE_STATUS_ok);
     assert_int_equal(span_of(host, 0).count, 10);
@@ -580,6 +581,7 @@ static void wrong_buffers_are_refused(void **state) {
     float memory[4] = {0};
     SlopeBuffer *wrapped, *odd;
     slope_buffer_wrap(host->session, memory, sizeof memory, &wrapped);
+    assert_null(slope_buffer_counter(wrapped));
     slope_buffer_new(host->session, 30, &odd);
     assert_ptr_equal(slope_buffer_data(wrapped), memory);
     assert_refused(host, slope_bind_buffer(host->program, "result", odd), 7016);

@@ -13,6 +13,7 @@ struct EmitJit {
     Runtime *runtime; /* `slope.runtime` of the code points here */
     char **defined;   /* symbols of all modules */
     int ndefined, nmodules;
+    bool has_lanes;   /* of the library that lanes.c names functions of */
     char report[512]; /* what the execution session said first since it was last asked */
 };
 
@@ -146,6 +147,18 @@ static bool search_process(EmitJit *jit, EmitError *error) {
     return true;
 }
 
+static bool search_lanes(EmitJit *jit, EmitError *error) {
+    LLVMOrcDefinitionGeneratorRef generator;
+    LLVMErrorRef failure = LLVMOrcCreateDynamicLibrarySearchGeneratorForPath(
+        &generator, "libmvec.so.1", LLVMOrcLLJITGetGlobalPrefix(jit->lljit), NULL, NULL);
+    if (failure) {
+        error_take(error, failure);
+        return false;
+    }
+    LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(jit->lljit), generator);
+    return jit->has_lanes = true;
+}
+
 /* Says what is missing, where the error of the lookup only lists all that fails because of it. */
 static void keep_report(void *user, LLVMErrorRef failure) {
     EmitJit *jit = user;
@@ -246,7 +259,8 @@ bool jit_add(EmitJit *jit, Module *module, const EmitOptions *options, EmitTimes
     if (!translate(module, options, &wish, &t, times, error)) return false;
     double start = milliseconds();
     jit->nmodules++;
-    bool fine = load_object(jit, &t, error) && link_and_start(jit, &t, error);
+    bool fine = !t.uses_lanes || jit->has_lanes || search_lanes(jit, error);
+    fine = fine && load_object(jit, &t, error) && link_and_start(jit, &t, error);
     if (fine && !remember_defined(jit, &t)) {
         error_set(error, "out of memory");
         fine = false;

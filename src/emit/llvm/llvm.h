@@ -101,6 +101,7 @@ typedef struct Emitter {
     const EmitOptions *options;
     bool for_jit;
     bool has_round_even;
+    const char *features;                               /* of the processor, as LLVM lists them */
     bool (*is_defined)(void *user, const char *symbol); /* by an earlier module of the JIT; may be NULL */
     void *user;
     const char *init_symbol; /* "" if nothing needs it */
@@ -124,8 +125,9 @@ typedef struct Emitter {
 
     LLVMDIBuilderRef debug;
     LLVMMetadataRef unit;
-    Map debug_files;   /* Name -> file */
-    bool uses_runtime; /* some function of it is called */
+    Map debug_files;         /* Name -> file */
+    bool uses_runtime;       /* some function of it is called */
+    VEC(LLVMValueRef) lanes; /* functions that calls may be vectorised with */
 
     FuncState *at;
 } Emitter;
@@ -159,6 +161,7 @@ LLVMValueRef emit_intrinsic(Emitter *e, const char *name, LLVMTypeRef *overloads
                             LLVMValueRef *args, int nargs);
 void emit_attribute(Emitter *e, LLVMValueRef function, unsigned index, const char *name, uint64_t value);
 void emit_string_attribute(Emitter *e, LLVMValueRef function, const char *name, const char *value);
+void emit_call_attribute(Emitter *e, LLVMValueRef call, const char *name, const char *value);
 /* A function outside of the module; `properties` are names of attributes, separated by spaces. */
 LLVMValueRef emit_external(Emitter *e, const char *name, LLVMTypeRef result, LLVMTypeRef *params, int nparams,
                            const char *properties);
@@ -196,6 +199,11 @@ LLVMValueRef emit_arith(Emitter *e, const Inst *inst);
 
 /* ---- math.c */
 LLVMValueRef emit_math(Emitter *e, const Inst *inst);
+
+/* ---- lanes.c: elementary functions of several numbers at once */
+void emit_lanes(Emitter *e, LLVMValueRef call,
+                const char *library); /* tells of those that do what the call does */
+void emit_lanes_keep(Emitter *e);     /* at the end of the module */
 
 /* ---- vector.c */
 LLVMValueRef emit_vector(Emitter *e, const Inst *inst);
@@ -270,7 +278,7 @@ typedef struct Translation {
     LLVMModuleRef llvm;
     LLVMTargetMachineRef machine;
     char init_symbol[64];
-    bool uses_runtime;
+    bool uses_runtime, uses_lanes;
     char **defined; /* symbols */
     int ndefined;
 } Translation;

@@ -62,9 +62,12 @@ static LLVMValueRef compute(Emitter *e, const MathFunction *function, const Type
     const char *intrinsic = function->intrinsic;
     if (function->op == OP_round && e->has_round_even) intrinsic = "llvm.roundeven";
     LLVMTypeRef type = LLVMTypeOf(args[0]);
-    if (intrinsic) return emit_intrinsic(e, intrinsic, &type, 1, args, nargs);
-    if (shape->kind == TYPE_vector) return call_by_lane(e, function->library, shape, args, nargs);
-    return call_library(e, function->library, type, args, nargs);
+    if (!intrinsic && shape->kind == TYPE_vector)
+        return call_by_lane(e, function->library, shape, args, nargs);
+    LLVMValueRef call = intrinsic ? emit_intrinsic(e, intrinsic, &type, 1, args, nargs)
+                                  : call_library(e, function->library, type, args, nargs);
+    emit_lanes(e, call, function->library);
+    return call;
 }
 
 LLVMValueRef emit_math(Emitter *e, const Inst *inst) {

@@ -278,5 +278,6 @@ void emit_module(Emitter *e) {
     emit_init(e);
     emit_close(e);
     settle_zero_object(e);
+    emit_lanes_keep(e);
     emit_debug_finish(e);
 }

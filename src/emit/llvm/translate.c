@@ -44,6 +44,7 @@ static void fill(Emitter *e, Translation *result) {
     emit_module(e);
     snprintf(result->init_symbol, sizeof result->init_symbol, "%s", e->init_symbol);
     result->uses_runtime = e->uses_runtime;
+    result->uses_lanes = e->lanes.count > 0;
     keep_defined(result, e);
 }
 
@@ -86,16 +87,19 @@ static bool make(Module *module, const EmitOptions *options, const TranslateWish
     result->llvm = LLVMModuleCreateWithNameInContext("slope", result->context);
     if (wish->for_jit)
         snprintf(result->init_symbol, sizeof result->init_symbol, "slope.init.%d", wish->number);
+    char *features = LLVMGetTargetMachineFeatureString(result->machine);
     Emitter e = {.module = module,
                  .options = options,
                  .for_jit = wish->for_jit,
                  .has_round_even = target_has_round_even(result->machine),
+                 .features = features,
                  .is_defined = wish->is_defined,
                  .user = wish->user,
                  .context = result->context,
                  .llvm = result->llvm,
                  .builder = LLVMCreateBuilderInContext(result->context)};
     bool fine = run_emitter(&e, result, error);
+    LLVMDisposeMessage(features);
     if (fine && (options->verify || always_verify)) fine = verify(result, error);
     times->translate += milliseconds() - start;
     start = milliseconds();

@@ -149,6 +149,12 @@ void emit_string_attribute(Emitter *e, LLVMValueRef function, const char *name, 
     LLVMAddAttributeAtIndex(function, of_function, attribute);
 }
 
+void emit_call_attribute(Emitter *e, LLVMValueRef call, const char *name, const char *value) {
+    LLVMAttributeRef attribute =
+        LLVMCreateStringAttribute(e->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
+    LLVMAddCallSiteAttribute(call, of_function, attribute);
+}
+
 static void add_properties(Emitter *e, LLVMValueRef function, const char *properties) {
     while (*properties) {
         size_t length = strcspn(properties, " ");

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Measures how accurate the library is, and makes docs/accuracy.md of it.
+
+    scripts/accuracy.py [--build DIR] [--effort N] [NAME...]   measures; with names, only prints, and does not write the page
+    scripts/accuracy.py --check                                says what is wrong: functions that the page lacks, and
+                                                               errors beyond what it says, by a small measurement
+
+tests/accuracy/accuracy.c does the work, function by function; this puts it together.
+"""
+import argparse
+import concurrent.futures
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "accuracy.md"
+SOURCES = ["accuracy/accuracy.c", "library/values.c", "library/elementwise.c", "library/shaped.c"]
+KINDS = ["half", "float", "double", "float -O3", "double -O3"]
+FULL, SMALL = 256, 1
+SLACK = 0.6  # another C library rounds other arguments the wrong way
+INTRODUCTION = """# Accuracy
+
+Made by `make accuracy`. Each number is the greatest error that was found, in units in the last place: the distance of the numbers that
+the type has near the result. 0.50 is the best that rounding allows; 0 is exact. The truth is long double, which has at least 11 bits
+more than double. The last column is where the worst error in float is.
+
+Functions of one number: of all halves; of {floats:.0f} million floats, evenly spread over all 2^32, and all of those near places where functions
+change their ways; of {doubles:.0f} million doubles. Of several numbers, or of vectors and matrices: {doubles:.0f} million ({shaped:.1f} million) drawn ones.
+Numbers that are not finite must come out as they should. Where terms are added up (`mad lerp dot length mul` ...) the unit is that of the
+greatest of them, or of the sum of their magnitudes, since they may cancel; `inverse` likewise, times the condition of the matrix.
+
+half is computed in float and rounded; float and double come from the C library, here {library} on {machine}. With `-O3`, which is the
+default, loops over them are vectorised where the library has functions of several numbers at once (on x86-64 with GNU). Those are less accurate;
+the columns *float -O3* and *double -O3* show them where that makes a difference. `-O2` never uses them.
+
+| function | half | float | double | float -O3 | double -O3 | worst float at |
+|---|---|---|---|---|---|---|
+"""
+
+
+def compile_program(build, folder):
+    program = Path(folder) / "accuracy"
+    subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-O2", f"-I{ROOT / 'include'}", "-o", str(program),
+                    *[str(ROOT / "tests" / source) for source in SOURCES], f"-L{build}", "-lslope", "-lm", f"-Wl,-rpath,{build}"],
+                   check=True)
+    return program
+
+
+class Row:
+    """A function: its worst error in each type, how many results are wrong, where it is worst."""
+
+    def __init__(self, name):
+        self.name, self.errors, self.wrong, self.place = name, {}, [], ""
+
+    def add(self, kind, line):
+        numbers, _, results = line.partition(" : ")
+        error, wrong, *place = numbers.split()
+        if int(wrong):
+            self.wrong.append(f"{kind} {self.name} at {' '.join(place)}: found, expected {results.strip()} ({wrong} times)")
+        if float(error) > self.errors.get(kind, -1):
+            self.errors[kind] = float(error)
+            if kind == "float":
+                self.place = ", ".join(f"{float(number):.7g}" for number in place) if len(place) <= 3 else ""
+
+    def is_news(self, kind):
+        error, plain = self.errors.get(kind), self.errors.get(kind.split()[0])
+        return error is not None and (kind not in KINDS[3:] or error > plain + 0.005)
+
+    def text(self):
+        shown = [show_error(self.errors[kind]) if self.is_news(kind) else "" for kind in KINDS]
+        return f"| `{self.name}` | {' | '.join(shown)} | {self.place if self.errors.get('float') else ''} |".replace("  |", " |")
+
+
+def show_error(error):
+    return "0" if error == 0 else f"{error:.2f}"
+
+
+def measure(program, effort, names=(), jobs=None):
+    """Rows by name, in the order of the cases."""
+    lines = subprocess.run([str(program), "list"], capture_output=True, text=True, check=True).stdout.splitlines()
+    cases = []
+    for number, componentwise, kind, name in (line.split(" ", 3) for line in lines):
+        if names and name not in names:
+            continue
+        cases.append((number, "2", effort, kind, name))
+        if componentwise == "1" and kind != "half":
+            cases.append((number, "3", (effort + 3) // 4, f"{kind} -O3", name))
+
+    def run(case):
+        number, level, samples, kind, name = case
+        result = subprocess.run([str(program), "measure", number, str(samples), level], capture_output=True, text=True)
+        if result.returncode:
+            raise RuntimeError(f"{kind} {name}: {result.stderr[-2000:]}")
+        return result.stdout
+    rows = {}
+    with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        for (_, _, _, kind, name), line in zip(cases, pool.map(run, cases)):
+            rows.setdefault(name, Row(name)).add(kind, line)
+    return rows
+
+
+def c_library():
+    name, version = platform.libc_ver()
+    return f"{name} {version}".strip() or "that of the system"
+
+
+def make_page(rows, effort):
+    base = effort * 4096 / 1e6
+    introduction = INTRODUCTION.format(floats=16 * base, doubles=base, shaped=base / 8, library=c_library(), machine=platform.machine())
+    return introduction + "".join(row.text() + "\n" for row in rows.values())
+
+
+def read_page():
+    """What the page says: for each function a list of errors."""
+    text = PAGE.read_text() if PAGE.exists() else ""
+    found = {}
+    for line in re.findall(r"^\| `(.*?)` \| (.*) \|$", text, re.MULTILINE):
+        numbers = [cell.strip() for cell in line[1].split("|")[:len(KINDS)]]
+        found[line[0]] = {kind: float(number) for kind, number in zip(KINDS, numbers) if number}
+    return found
+
+
+def check(build):
+    """What is wrong, one line each."""
+    with tempfile.TemporaryDirectory(prefix="slope-accuracy-") as folder:
+        rows = measure(compile_program(Path(build).resolve(), folder), SMALL)
+    said, problems = read_page(), []
+    if set(said) != set(rows):
+        problems.append(f"docs/accuracy.md is not current: run make accuracy ({', '.join(sorted(set(said) ^ set(rows)))})")
+    for row in rows.values():
+        problems += row.wrong
+        for kind, error in row.errors.items():
+            found = said.get(row.name, {})
+            limit = found.get(kind, found.get(kind.split()[0], 0))
+            if error > limit + (SLACK if limit > 0.51 else 0.01):
+                problems.append(f"{kind} {row.name}: {error:.2f} units in the last place, docs/accuracy.md says {limit:.2f}")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", default=str(ROOT / "build"), help="the build to measure")
+    parser.add_argument("--effort", type=int, default=FULL, help="how many samples: 1 is 4096, 16 times that of floats")
+    parser.add_argument("--check", action="store_true", help="compare a small measurement with the page")
+    parser.add_argument("-j", "--jobs", type=int, help="functions at a time")
+    parser.add_argument("names", nargs="*", help="only these functions")
+    options = parser.parse_args()
+    if options.check:
+        problems = check(options.build)
+    else:
+        with tempfile.TemporaryDirectory(prefix="slope-accuracy-") as folder:
+            rows = measure(compile_program(Path(options.build).resolve(), folder), options.effort, options.names, options.jobs)
+        problems = [problem for row in rows.values() for problem in row.wrong]
+        page = make_page(rows, options.effort)
+        if not options.names and not problems:
+            PAGE.write_text(page)
+        print("".join(row.text() + "\n" for row in rows.values()), end="")
+    print("\n".join(problems), end="\n" if problems else "")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
