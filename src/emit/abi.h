@@ -86,6 +86,7 @@ typedef enum RtPrintKind {
     RT_PRINT_int64,
     RT_PRINT_uint64,
     RT_PRINT_double, /* the bits; all floating types */
+    RT_PRINT_text,   /* the address of bytes that a zero ends; null is empty */
 } RtPrintKind;
 
 typedef struct RtPrintArg {

@@ -421,7 +421,7 @@ Val *lower_value(Fn *f, Expr *e) {
     case EXPR_int:
     case EXPR_bool:
     case EXPR_float: value = lower_literal(f, e); break;
-    case EXPR_string:
+    case EXPR_string: value = lower_text(f, e->text); break;
     case EXPR_null:
     case EXPR_none:
     case EXPR_default: value = ir_const_zero(f->l->m, ir_type(f, e->type)); break;

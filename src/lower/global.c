@@ -104,3 +104,18 @@ Place global_place(Fn *f, Decl *decl, const Subst *subst) {
     if (is_uniform(decl) && has_external_form(l, front)) place.kind = PLACE_external;
     return place;
 }
+
+/* ---- text */
+
+/* The address of its bytes, which a zero ends. */
+Val *lower_text(Fn *f, Str text) {
+    Lowerer *l = f->l;
+    const Type *byte = type_basic(l->types, TYPE_int8);
+    Global *global = global_new(l->m, GLOBAL_const, "text", type_array(l->types, byte, text.len + 1));
+    global->ndata = text.len + 1;
+    global->data = arena_array(l->arena, Val *, global->ndata);
+    for (int i = 0; i < global->ndata; i++)
+        global->data[i] = ir_const_int(l->m, byte, i < text.len ? text.at[i] : 0);
+    const Type *held = type_pointer(l->types, type_unsized_array(l->types, byte));
+    return build_bitcast(&f->b, build_global(&f->b, global), held);
+}

@@ -315,14 +315,14 @@ static Expr *text_literal(Expr *e) {
     return e;
 }
 
-/* Text exists only while compiling: what a string is must be known. */
+/* Formats and messages exist only while compiling: what they are must be known. */
 static Str text_of(Fn *f, Expr *e) {
     const Expr *literal = text_literal(e);
     if (!literal) lower_report(f, DIAG_text_not_constant, e->loc);
     return literal ? literal->text : STR("");
 }
 
-/* One argument after another: a value, or text that becomes a part of the format. */
+/* One argument after another: a value, or text that is known and becomes a part of the format. */
 typedef struct PrintArg {
     Val *value;
     Str text;
@@ -331,8 +331,9 @@ typedef VEC(PrintArg) PrintArgs;
 
 static void add_print_arg(Fn *f, Expr *e, PrintArgs *out) {
     const Type *front = concrete(f, e->type), *ir = lower_type(f->l, front);
-    if (front->kind == TYPE_string) {
-        vec_push(f->l->arena, out, ((PrintArg){.text = text_of(f, e)}));
+    const Expr *literal = front->kind == TYPE_string ? text_literal(e) : NULL;
+    if (literal) {
+        vec_push(f->l->arena, out, ((PrintArg){.text = literal->text}));
         return;
     }
     if (is_simple(ir)) {

@@ -288,6 +288,7 @@ bool lower_intrinsic(Fn *f, Decl *decl, const Subst *subst, Expr *e, Val *into, 
 /* ---- global.c */
 Place global_place(Fn *f, Decl *decl, const Subst *subst);
 void lower_global_init(Lowerer *l, Request *request);
+Val *lower_text(Fn *f, Str text);
 
 /* ---- constant.c */
 bool is_constant(const Decl *decl);

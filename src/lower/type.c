@@ -183,7 +183,8 @@ static const Type *lower_new_type(Lowerer *l, const Type *type) {
     case TYPE_enum: return check_enum_underlying(l->c, type);
     case TYPE_interface: return lower_interface(l, type);
     case TYPE_assoc: return lower_interface(l, type);
-    case TYPE_string: return type_pointer(l->types, type_basic(l->types, TYPE_int8));
+    case TYPE_string: /* no pointer of a program has this type, so that printf can tell text from it */
+        return type_pointer(l->types, type_unsized_array(l->types, type_basic(l->types, TYPE_int8)));
     case TYPE_function: return type_basic(l->types, TYPE_void);
     case TYPE_none:
     case TYPE_null: return type_pointer(l->types, type_basic(l->types, TYPE_void));

@@ -58,7 +58,8 @@ static double as_double(RtPrintKind kind, uint64_t bits) {
     case RT_PRINT_int64: return (double)(int64_t)bits;
     case RT_PRINT_bool:
     case RT_PRINT_uint:
-    case RT_PRINT_uint64: return (double)bits;
+    case RT_PRINT_uint64:
+    case RT_PRINT_text: return (double)bits;
     }
     return 0;
 }
@@ -186,6 +187,17 @@ static int print_lane(char *buffer, size_t size, const Conversion *conversion, R
     return snprintf(buffer, size, format, as_double(kind, bits));
 }
 
+static void add_text(Output *out, const Conversion *conversion, uint64_t bits) {
+    const char *text = bits ? (const char *)(uintptr_t)bits : "";
+    size_t length = strlen(text), width = conversion->width > 0 ? (size_t)conversion->width : 0;
+    if (conversion->precision >= 0 && (size_t)conversion->precision < length)
+        length = (size_t)conversion->precision;
+    bool left = strchr(conversion->flags, '-') != NULL;
+    if (left) output_add(out, text, length);
+    for (size_t i = length; i < width; i++) output_add(out, " ", 1);
+    if (!left) output_add(out, text, length);
+}
+
 static void add_lane(Output *out, const Conversion *conversion, RtPrintKind kind, uint64_t bits) {
     char local[128];
     int length = print_lane(local, sizeof local, conversion, kind, bits);
@@ -221,7 +233,8 @@ static void print_all(Output *out, const char *format, int64_t length, Values *v
         if (!arg) output_add(out, percent, (size_t)(at - percent));
         for (int lane = 0; arg && lane < arg->lanes; lane++) {
             if (lane) output_add(out, ", ", 2);
-            add_lane(out, &conversion, (RtPrintKind)arg->kind, bits[lane]);
+            if (arg->kind == RT_PRINT_text) add_text(out, &conversion, bits[lane]);
+            else add_lane(out, &conversion, (RtPrintKind)arg->kind, bits[lane]);
         }
     }
 }

@@ -61,6 +61,11 @@ static LLVMValueRef print_bits(Emitter *e, LLVMValueRef lane, const Type *elemen
     return LLVMBuildBitCast(e->builder, lane, e->i64, "");
 }
 
+/* Strings are the only pointers to arrays of unknown size. */
+static bool is_text(const Type *type) {
+    return type->kind == TYPE_pointer && type->args[0]->kind == TYPE_array && type_length(type->args[0]) < 0;
+}
+
 /* Pointers and the like print as numbers. */
 static LLVMValueRef printable(Emitter *e, const Inst *inst, int index, const Type **type) {
     LLVMValueRef value = emit_use(e, inst, index);
@@ -97,6 +102,7 @@ static void print(Emitter *e, const Inst *inst) {
         const Type *type;
         LLVMValueRef value = printable(e, inst, i, &type);
         kinds[i] = (RtPrintArg){(uint8_t)print_kind(type_element(type)), (uint8_t)type_count(type)};
+        if (is_text(inst->args[i]->type)) kinds[i].kind = RT_PRINT_text;
         next += store_lanes(e, value, type, values, next);
     }
     LLVMTypeRef types[] = {e->ptr, e->ptr, e->i64, e->ptr, e->i64, e->ptr};
