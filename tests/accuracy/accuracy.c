@@ -5,7 +5,7 @@
  *
  * Cases and references are those of tests/library. Functions of one number get every half; floats by a stride over all 2^32 patterns;
  * and everything near places where functions change their ways. Arguments of several are drawn: a quarter from all patterns,
- * the others of moderate size. The first samples are the same at any effort, so that more effort never finds less. */
+ * the others of moderate size. What is tried with less effort is tried with more, too. */
 #include "../library/reference.h"
 
 #include <math.h>
@@ -120,7 +120,7 @@ static Real center(int which) {
     return which < CENTERS ? centers[which] : (which - CENTERS + 1) * 0.785398163397448309616L;
 }
 
-static int near_count(Kind kind) { return kind == KIND_half ? 0 : (CENTERS + TURNS) * 2 * (2 * NEAR); }
+enum { NEAR_ALL = (CENTERS + TURNS) * 2 * (2 * NEAR), SPARSE = 12 };
 
 static uint64_t near_bits(Kind kind, int index) {
     int place = index / (2 * NEAR), offset = index % (2 * NEAR) - NEAR;
@@ -132,6 +132,7 @@ typedef struct Plan {
     const Case *c;
     bool unary;
     int64_t samples; /* after those near centers */
+    int near, step;  /* how many those are; each of them, or every twelfth when there is little time */
 } Plan;
 
 static Plan make_plan(const Case *c, int effort) {
@@ -139,7 +140,9 @@ static Plan make_plan(const Case *c, int effort) {
     plan.unary = c->nins == 1 && !c->ins[0].columns;
     if (c->pool == POOL_tame) plan.samples /= 8;
     if (!plan.unary) return plan;
+    plan.step = effort < SPARSE ? SPARSE : 1;
     if (c->ins[0].kind == KIND_half) plan.samples = 65536;
+    else plan.near = NEAR_ALL / plan.step;
     if (c->ins[0].kind == KIND_float) plan.samples *= 16;
     return plan;
 }
@@ -156,8 +159,8 @@ static uint64_t argument_bits(const Plan *plan, int64_t sample, int lane, Kind k
     uint64_t random = mix((uint64_t)sample * 0x9e3779b97f4a7c15u + (uint64_t)lane * 0xd1342543de82ef95u + 1);
     if (!kind_is_float(kind)) return (uint64_t)(int64_t)(random % 601) - 300;
     if (plan->unary) {
-        int near = near_count(kind);
-        if (sample < near) return near_bits(kind, (int)sample);
+        if (sample < plan->near) return near_bits(kind, (int)sample * plan->step);
+        int64_t near = plan->near;
         if (kind == KIND_half) return (uint64_t)(sample - near);
         if (kind == KIND_float) return (uint64_t)(sample - near) * STRIDE & mask_of(kind);
     }
@@ -346,7 +349,7 @@ static int measure(const Case *c, int effort, int level) {
     Worst worst = {0};
     bool fine = start(&machine, c, level);
     Batch batch = make_batch(c);
-    int64_t samples = plan.samples + (plan.unary ? near_count(c->ins[0].kind) : 0);
+    int64_t samples = plan.samples + plan.near;
     for (int64_t first = 0; fine && first < samples; first += BATCH) {
         int count = samples - first < BATCH ? (int)(samples - first) : BATCH;
         fill(&plan, &batch, first, count);
