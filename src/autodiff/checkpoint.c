@@ -261,9 +261,16 @@ static void choose_arrays(Policy *p) {
             int64_t size = ad_scalars_in(root->type->args[0]);
             if (pass == 0) p->whole[root->id] = size > 1;
             else if (pass == 2) p->whole[root->id] = size > 1 && reads[root->id] >= size;
-            else if (cost(p, v) <= RECOMPUTE_LIMIT) reads[root->id] += runs_within(p, ad_home(root), inst);
+            else if (cost(p, v) <= 2 * RECOMPUTE_LIMIT)
+                reads[root->id] += runs_within(p, ad_home(root), inst);
         }
     memset(p->costs, 0, sizeof *p->costs * p->nids);
+}
+
+/* Indices cost little to compute, and they vary with what is there anyway. */
+static int limit_of(const Type *type) {
+    if (type->kind == TYPE_pointer || type->kind == TYPE_buffer) return NEVER - 1;
+    return type_is_float(type) ? RECOMPUTE_LIMIT : 2 * RECOMPUTE_LIMIT;
 }
 
 static void decide(Policy *p) {
@@ -273,12 +280,8 @@ static void decide(Policy *p) {
     for (int i = 0; i < p->order->count; i++) {
         Val *v = p->order->at[i];
         if (!p->needed[v->id] || !can_store(v)) continue;
-        int limit =
-            v->type->kind == TYPE_pointer || v->type->kind == TYPE_buffer ? NEVER - 1 : RECOMPUTE_LIMIT;
-        if (cost(p, v) > limit) {
-            p->stored[v->id] = true;
-            p->costs[v->id] = 0;
-        }
+        p->stored[v->id] = p->stored[v->id] || cost(p, v) > limit_of(v->type);
+        p->costs[v->id] = 1; /* either way it is there, and free for others */
     }
     for (int i = 0; i < p->order->count; i++)
         if (p->needed[p->order->at[i]->id]) redo(p, p->order->at[i]);

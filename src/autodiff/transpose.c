@@ -227,6 +227,55 @@ static void t_branches(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     }
 }
 
+/* ---- carried differentials that lead nowhere: their adjoints are zero throughout */
+
+typedef struct Flow {
+    const Region *body;
+    bool *lives; /* by carried value */
+    Map seen;
+    Arena *arena;
+    bool changed;
+} Flow;
+
+static void mark_inside(Flow *flow, const Region *region);
+
+static void mark_flow(Flow *flow, const Val *v) {
+    if (v->kind == VAL_param && v->region == flow->body) {
+        flow->changed |= !flow->lives[v->index];
+        flow->lives[v->index] = true;
+    }
+    if (v->kind != VAL_inst || map_has(&flow->seen, PTR_KEY(v->inst))) return;
+    map_put(flow->arena, &flow->seen, PTR_KEY(v->inst), flow);
+    for (int i = 0; i < v->inst->nargs; i++) mark_flow(flow, v->inst->args[i]);
+    for (int i = 0; i < v->inst->nregions; i++) mark_inside(flow, v->inst->regions[i]);
+}
+
+static void mark_inside(Flow *flow, const Region *region) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        for (int i = 0; i < inst->nargs; i++) mark_flow(flow, inst->args[i]);
+        for (int i = 0; i < inst->nregions; i++) mark_inside(flow, inst->regions[i]);
+    }
+}
+
+/* Those with an adjoint from behind the loop, and those that flow into memory, calls, or a carried value that lives. */
+static bool *living(Tr *t, const Inst *loop, Val *const *starts) {
+    int n = loop->nresults;
+    Flow flow = {.body = loop->regions[1], .arena = t->ad->arena};
+    flow.lives = arena_array(t->ad->arena, bool, n ? n : 1);
+    for (int i = 0; i < n; i++) flow.lives[i] = starts[i] != NULL;
+    for (const Inst *inst = flow.body->first; inst; inst = inst->next) {
+        bool pure = op_has(inst->op, OP_PURE) || inst->op == OP_load || inst->op == OP_yield;
+        for (int i = 0; i < inst->nargs && !pure; i++) mark_flow(&flow, inst->args[i]);
+        for (int i = 0; i < inst->nregions; i++) mark_inside(&flow, inst->regions[i]);
+    }
+    do {
+        flow.changed = false;
+        for (int i = 0; i < n; i++)
+            if (flow.lives[i]) mark_flow(&flow, flow.body->last->args[i]);
+    } while (flow.changed);
+    return flow.lives;
+}
+
 /* Counts the trip count down; `it` is the index of the primal iteration. */
 static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     Ad *ad = t->ad;
@@ -240,7 +289,9 @@ static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     Name g_name = name_from(ad->m->names, "g");
     for (int i = 0; i < n; i++) starts[i] = take_out(t, adj, inst->results[i]);
     Val *left = region_add_param(body, word, name_from(ad->m->names, "left"));
-    for (int i = 0; i < n; i++) bars[i] = region_add_param(body, d->params[i]->type, g_name);
+    const bool *lives = living(t, inst, starts);
+    for (int i = 0; i < n; i++)
+        if (lives[i]) bars[i] = region_add_param(body, d->params[i]->type, g_name);
     Builder rb = build_at_end(body);
     rb.no_fold = true;
     Val *it = build_binary(&rb, OP_sub, left, ad_int64(ad, 1));
@@ -265,6 +316,7 @@ static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     vec_push(ad->arena, &args, info->trip);
     vec_push(ad->arena, &yields, it);
     for (int i = 0; i < n; i++) {
+        if (!lives[i]) continue;
         vec_push(ad->arena, &args, starts[i] ? starts[i] : zero(t, bars[i]->type));
         vec_push(ad->arena, &yields, nexts[i] ? nexts[i] : zero(t, bars[i]->type));
     }
@@ -289,9 +341,11 @@ static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     map_put(ad->arena, &t->out->mirror, PTR_KEY(primal), reverse);
     info->reverse = reverse;
     info->it = it;
-    for (int i = 0; i < n; i++) bump(t, b, adj, inst->args[i], reverse->results[1 + i]);
+    int next = 1;
+    for (int i = 0; i < n; i++)
+        if (lives[i]) bump(t, b, adj, inst->args[i], reverse->results[next++]);
     for (int i = 0; i < captured.vals.count; i++)
-        bump(t, b, adj, captured.vals.at[i], reverse->results[1 + n + i]);
+        bump(t, b, adj, captured.vals.at[i], reverse->results[next++]);
 }
 
 /* ---- calls */
