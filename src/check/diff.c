@@ -146,7 +146,7 @@ static FuncSig with_param(Checker *c, const FuncSig *sig, ParamSig param) {
 
 /* What a forward pass fills for the backward derivative is the last parameter of either. */
 static ParamSig state_param(Checker *c, Decl *primal, PassMode pass) {
-    ParamSig result = {.name = name_from(c->names, "state"), .pass = pass};
+    ParamSig result = {.name = name_from(c->names, "state"), .pass = (uint8_t)pass};
     const FuncRef *ref = &decl_sema(c, primal)->primal;
     if (ref->decl) {
         const FuncSig *sig = signature_of(c, ref->decl);
