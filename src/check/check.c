@@ -141,7 +141,10 @@ static bool contains(Checker *c, const Type *type, Containment *search) {
     case TYPE_optional:
     case TYPE_pair:
     case TYPE_tuple: return any_contains(c, type->args, type->nargs, search);
-    case TYPE_struct: return type->decl == search->wanted || struct_contains(c, type, search);
+    case TYPE_struct: /* one that is in no circle leads to none; of a generic one only the declaration is known */
+        if (type->decl == search->wanted) return true;
+        if (type->nargs == 0 && decl_sema(c, (Decl *)(uintptr_t)type->decl)->finite) return false;
+        return struct_contains(c, type, search);
     case TYPE_interface: { /* by value as well: of every type that can be in it */
         const TypeVec *types = check_conformers(c, type);
         return any_contains(c, types->at, types->count, search);
@@ -153,13 +156,16 @@ static bool contains(Checker *c, const Type *type, Containment *search) {
 static void check_containment(Checker *c, Decl *decl) {
     ensure_members(c, decl);
     Sema *sema = decl_sema(c, decl);
+    bool finite = true;
     for (int i = 0; i < sema->fields.count; i++) {
         const Type *type = decl_value_type(c, sema->fields.at[i]);
         Containment search = {.wanted = decl};
         if (has_error(type) || !contains(c, type, &search)) continue;
         report(c, DIAG_recursive_struct, sema->fields.at[i]->loc, decl->name ? decl->name->text : "?");
         sema->fields.at[i]->type = ERROR_TYPE(c);
+        finite = false;
     }
+    sema->finite = finite;
 }
 
 /* ---- visibility */

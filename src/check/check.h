@@ -136,6 +136,7 @@ typedef struct Sema {
     DeclVec fields;                  /* struct: own instance fields, in order */
     DeclVec inits;                   /* struct: constructors, of extensions not included */
     bool members_done;
+    bool finite;            /* struct: it was found not to contain itself */
     const Type *target;     /* extension */
     const Type *underlying; /* enum */
     int64_t value;          /* enum case; width of a bit field; constant variable: if it is an integer */

@@ -332,8 +332,7 @@ typedef struct Declared {
 } Declared;
 /* Called with each declared interface, inherited ones included; true: stop. */
 typedef bool (*DeclaredVisitor)(Checker *c, void *user, const Declared *declared);
-bool visit_closure(Checker *c, const Declared *declared, const Type *self, DeclaredVisitor visit, void *user,
-                   int depth);
+bool visit_closure(Checker *c, const Declared *declared, const Type *self, DeclaredVisitor visit, void *user);
 /* `wanted`: only sources that lead to this interface declaration are looked into any further (NULL: all). */
 bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVisitor visit, void *user);
 Conformance *conformance_for(Checker *c, const Declared *declared);

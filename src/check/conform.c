@@ -42,20 +42,34 @@ DeclVec *extensions_of(Checker *c, const Decl *head) {
 
 /* ---- what a type declares */
 
-bool visit_closure(Checker *c, const Declared *declared, const Type *self, DeclaredVisitor visit, void *user,
-                   int depth) {
-    if (visit(c, user, declared)) return true;
+typedef struct Closure {
+    const Type *self;
+    DeclaredVisitor visit;
+    void *user;
+    Map seen; /* inherited interfaces, each visited once: diamonds over diamonds would make many paths */
+} Closure;
+
+static bool visit_inherited(Checker *c, Closure *closure, const Declared *declared, int depth) {
+    if (closure->visit(c, closure->user, declared)) return true;
     if (depth > 50) return false;
     Decl *interface = (Decl *)(uintptr_t)declared->interface->decl;
     ensure_bases(c, interface);
     Sema *sema = decl_sema(c, interface);
-    const Subst *subst = interface_subst(c, declared->interface, self);
+    const Subst *subst = interface_subst(c, declared->interface, closure->self);
     for (int i = 0; i < sema->interfaces.count; i++) {
         Declared inherited = {declared->source, check_subst(c, sema->interfaces.at[i], subst),
                               declared->subst};
-        if (visit_closure(c, &inherited, self, visit, user, depth + 1)) return true;
+        if (map_has(&closure->seen, PTR_KEY(inherited.interface))) continue;
+        map_put(c->arena, &closure->seen, PTR_KEY(inherited.interface), c);
+        if (visit_inherited(c, closure, &inherited, depth + 1)) return true;
     }
     return false;
+}
+
+bool visit_closure(Checker *c, const Declared *declared, const Type *self, DeclaredVisitor visit,
+                   void *user) {
+    Closure closure = {.self = self, .visit = visit, .user = user};
+    return visit_inherited(c, &closure, declared, 0);
 }
 
 static bool visit_source(Checker *c, Decl *source, const Subst *subst, DeclaredVisitor visit, void *user) {
@@ -63,7 +77,7 @@ static bool visit_source(Checker *c, Decl *source, const Subst *subst, DeclaredV
     Sema *sema = decl_sema(c, source);
     for (int i = 0; i < sema->interfaces.count; i++) {
         Declared declared = {source, sema->interfaces.at[i], subst};
-        if (visit_closure(c, &declared, this_type_of(c, source), visit, user, 0)) return true;
+        if (visit_closure(c, &declared, this_type_of(c, source), visit, user)) return true;
     }
     return false;
 }
@@ -243,7 +257,7 @@ const Type *check_find_conformance(Checker *c, const Type *type, const Decl *int
         else bounds_of(c, type, &bounds);
         for (int i = 0; i < bounds.count; i++) {
             Declared declared = {NULL, bounds.at[i], NULL};
-            if (visit_closure(c, &declared, type, match_decl, &query, 0)) return query.found;
+            if (visit_closure(c, &declared, type, match_decl, &query)) return query.found;
         }
         return NULL;
     }

@@ -50,20 +50,33 @@ static void check_base_cycle(Checker *c, Decl *decl) {
     }
 }
 
-static bool inherits_from(Checker *c, const Type *interface, const Decl *decl, int depth) {
-    if (interface->decl == decl || depth > 100) return true;
-    Decl *other = (Decl *)(uintptr_t)interface->decl;
-    Sema *sema = decl_sema(c, other);
+enum { MAX_INHERITANCE = 50 }; /* and see visit_inherited */
+
+typedef struct Inheritance {
+    const Decl *wanted;
+    Map seen; /* declarations, each looked at once: diamonds over diamonds would make many paths */
+    bool too_deep;
+} Inheritance;
+
+static bool inherits_from(Checker *c, const Type *interface, Inheritance *search, int depth) {
+    if (interface->decl == search->wanted) return true;
+    search->too_deep |= depth >= MAX_INHERITANCE;
+    if (search->too_deep || map_has(&search->seen, PTR_KEY(interface->decl))) return false;
+    map_put(c->arena, &search->seen, PTR_KEY(interface->decl), c);
+    const Sema *sema = decl_sema(c, (Decl *)(uintptr_t)interface->decl);
     for (int i = 0; i < sema->interfaces.count; i++)
-        if (inherits_from(c, sema->interfaces.at[i], decl, depth + 1)) return true;
+        if (inherits_from(c, sema->interfaces.at[i], search, depth + 1)) return true;
     return false;
 }
 
 static void check_interface_cycle(Checker *c, Decl *decl) {
     Sema *sema = decl_sema(c, decl);
     for (int i = 0; i < sema->interfaces.count; i++) {
-        if (!inherits_from(c, sema->interfaces.at[i], decl, 0)) continue;
-        report(c, DIAG_circular, decl->loc, decl->name->text);
+        Inheritance search = {.wanted = decl};
+        bool circular = inherits_from(c, sema->interfaces.at[i], &search, 0);
+        if (circular) report(c, DIAG_circular, decl->loc, decl->name->text);
+        else if (search.too_deep) report(c, DIAG_too_deep, decl->loc);
+        else continue;
         sema->interfaces.count = 0;
     }
 }

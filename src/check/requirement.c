@@ -179,7 +179,7 @@ void check_conformances(Checker *c, Decl *decl) {
         Review review = {.base = sema->interfaces.at[i]};
         review.loc = loc_of_base(decl, review.base);
         Declared declared = {decl, review.base, NULL};
-        visit_closure(c, &declared, this_type_of(c, decl), check_one, &review, 0);
+        visit_closure(c, &declared, this_type_of(c, decl), check_one, &review);
         tell_missing(c, &review);
     }
     check_overrides(c, decl);

@@ -121,6 +121,7 @@ bool parser_enter(Parser *p) {
     if (parser_complain(p) && !reported)
         diag_report(p->syntax->diags, DIAG_nested_too_deeply, p->token->loc, limit);
     p->too_deep = limit / 2;
+    p->was_too_deep = true;
     return false;
 }
 

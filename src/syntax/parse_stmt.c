@@ -244,7 +244,7 @@ static Stmt *parse_static_assert(Parser *p) {
 
 static Stmt *parse_stray_else(Parser *p) {
     Stmt *stmt = new_stmt(p, STMT_empty);
-    if (parser_complain(p)) diag_report(p->syntax->diags, DIAG_stray_else, p->token->loc);
+    if (parser_complain(p) && !p->was_too_deep) diag_report(p->syntax->diags, DIAG_stray_else, p->token->loc);
     parser_advance(p);
     return stmt;
 }

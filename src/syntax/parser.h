@@ -174,14 +174,15 @@ typedef struct Parser {
     Token stop;         /* stands at `end` */
     bool panic;         /* reported something and not yet found its feet */
     int errors;
-    int depth;       /* of nesting, up to syntax->max_depth */
-    int too_deep;    /* > 0: it went too deep, which is not said again before it is less deep than this */
-    int height;      /* of the expression parsed last */
-    int angle;       /* > 0: directly inside <...>, where > closes */
-    bool lazy;       /* keep bodies as tokens */
-    Decl *parent;    /* the declaration being parsed */
-    Map locals;      /* Name -> how many local variables of that name are in scope */
-    VEC(Name) scope; /* those, in order */
+    int depth;         /* of nesting, up to syntax->max_depth */
+    bool was_too_deep; /* once: an 'else' may have lost its 'if' */
+    int too_deep;      /* > 0: it went too deep, which is not said again before it is less deep than this */
+    int height;        /* of the expression parsed last */
+    int angle;         /* > 0: directly inside <...>, where > closes */
+    bool lazy;         /* keep bodies as tokens */
+    Decl *parent;      /* the declaration being parsed */
+    Map locals;        /* Name -> how many local variables of that name are in scope */
+    VEC(Name) scope;   /* those, in order */
 } Parser;
 
 enum { MAX_HEIGHT = 4000, DEFAULT_DEPTH = 600 };
