@@ -12,6 +12,10 @@ static const Type *resolve_side(Env *env, Expr *expr, bool may_be_number) {
 void ensure_generics(Checker *c, Decl *decl) {
     Generics *generics = decl->generics;
     if (!generics || generics->checked) return;
+    if (decl->kind == DECL_assoc) { /* `where View.Item == Item` needs to know what View is */
+        ensure_bases(c, decl);
+        if (!decl_sema(c, decl)->bases_done || generics->checked) return;
+    }
     generics->checked = true;
     Env env = env_for_decl(c, decl);
     const Decl *context = c->context;
@@ -238,7 +242,28 @@ static const Type *equal_in(Checker *c, const Decl *decl, const Type *assoc) {
     return NULL;
 }
 
+/* T.View.Item, where the interface says of View that its Item is T.Item. */
+static const Type *equal_by_interface(Checker *c, const Type *assoc) {
+    const Type *inner = assoc->args[0];
+    Decl *between = inner->kind == TYPE_assoc ? (Decl *)(uintptr_t)inner->decl : NULL;
+    if (!between || !between->generics) return NULL;
+    ensure_generics(c, between);
+    for (int i = 0; i < between->generics->constraints.count; i++) {
+        const Constraint *constraint = &between->generics->constraints.at[i];
+        const Type *subject = constraint->subject_type;
+        bool same = constraint->equal && subject && subject->kind == TYPE_assoc &&
+                    subject->decl == assoc->decl && subject->args[0]->kind == TYPE_assoc &&
+                    subject->args[0]->decl == between;
+        if (!same || !constraint->bound_type) continue;
+        return check_subst(c, constraint->bound_type,
+                           subst_new(c, NULL, between->parent, inner->args, inner->nargs));
+    }
+    return NULL;
+}
+
 const Type *known_equal(Checker *c, const Type *assoc) {
+    const Type *promised = equal_by_interface(c, assoc);
+    if (promised && promised != assoc) return promised;
     for (const Decl *d = c->context; d; d = d->parent) {
         const Type *equal = equal_in(c, d, assoc);
         if (equal && equal != assoc) return equal;
