@@ -23,16 +23,23 @@ static void index_extension(Checker *c, Decl *decl) {
     vec_push(c->arena, list, decl);
 }
 
-static void index_members(Checker *c, Decl *decl) {
+/* Those of types with arguments come last: what the arguments conform to may be said by the others. */
+static void index_members(Checker *c, Decl *decl, bool with_arguments) {
     for (int i = 0; i < decl->members.count; i++) {
         Decl *member = decl->members.at[i];
-        if (member->kind == DECL_extension) index_extension(c, member);
-        else if (member->kind == DECL_namespace) index_members(c, member);
+        bool extension = member->kind == DECL_extension;
+        if (extension && with_arguments == (member->target && member->target->kind == EXPR_apply))
+            index_extension(c, member);
+        else if (member->kind == DECL_namespace) index_members(c, member, with_arguments);
     }
 }
 
 void index_extensions(Checker *c) {
-    while (c->extension_modules < c->modules.count) index_members(c, c->modules.at[c->extension_modules++]);
+    while (c->extension_modules < c->modules.count) {
+        Decl *module = c->modules.at[c->extension_modules++];
+        index_members(c, module, false);
+        index_members(c, module, true);
+    }
 }
 
 DeclVec *extensions_of(Checker *c, const Decl *head) {
@@ -229,6 +236,7 @@ bool check_conforms(Checker *c, const Type *type, const Type *interface, Witness
         *witness = cached->witness;
         return cached->holds;
     }
+    if (!c->queries) index_extensions(c); /* not on the way: their targets raise questions, too */
     if (is_asked(c, type, interface)) {
         c->query_cut = true;
         return false;

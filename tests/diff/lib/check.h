@@ -62,7 +62,10 @@ void report(double at, double numeric, double forward, double reverse) {
 
 #define CHECK_ALL(f, x)                                                                                      \
     {                                                                                                        \
-        CHECK(f##_fwd, x)                                                                                    \
-        CHECK(f##_bwd, x)                                                                                    \
-        CHECK(f##_fwd_fwd, x) CHECK(f##_fwd_bwd, x) CHECK(f##_bwd_fwd, x) CHECK(f##_bwd_bwd, x)              \
+        CHECK(f##_fwd, x);                                                                                   \
+        CHECK(f##_bwd, x);                                                                                   \
+        CHECK(f##_fwd_fwd, x);                                                                               \
+        CHECK(f##_fwd_bwd, x);                                                                               \
+        CHECK(f##_bwd_fwd, x);                                                                               \
+        CHECK(f##_bwd_bwd, x);                                                                               \
     }
