@@ -376,6 +376,12 @@ void complete_func_diff(void *user, Func *func) {
     if (func->custom.complete) return;
     func->custom.complete = true;
     if (func->derivation.of || !request || request->kind != REQUEST_decl) return;
+    bool bound_pointer = request->plain_this && request->generic.has_this && !request->generic.this_no_diff &&
+                         check_is_ptr_diff_type(l->c, request->generic.this_type, request->decl);
+    if (bound_pointer) { /* without a counterpart: derivatives that want one are not used */
+        func->flags |= FUNC_FWD | FUNC_BWD;
+        return;
+    }
     check_derivatives(l->c, request->decl);
     const Sema *sema = decl_sema(l->c, request->decl);
     func->custom.fwd = custom_func(l, request, sema->fwd);

@@ -38,11 +38,13 @@ OWN = re.compile(r"__")
 OTHERS = {
     "select": ["T f(bool c, T x, T y) { return select(c, x * y, x) * x; }",
                "vector<T, 3> f(vector<T, 3> x, vector<T, 3> y) { return select(x > y, x * y, x); }"],
-    "jvp": ["T f(T x, T v) { return jvp(cube, x, v); }"],
-    "vjp": ["T f(T x, T v) { return vjp(cube, x, v); }"],
-    "grad": ["T f(T x) { return grad(cube, x); }", "vector<T, 2> f(vector<T, 2> x) { return grad(hill, x); }"],
-    "jacobian": ["matrix<T, 2, 2> f(vector<T, 2> x) { return jacobian(swirl, x); }"],
-    "hvp": ["vector<T, 2> f(vector<T, 2> x, vector<T, 2> v) { return hvp(hill, x, v); }"],
+    "jvp": ["T f(T x, T v) { return jvp(cube, x, v); }", "T f(T x, T v) { return jvp((T y) => y * y * v, x, v); }"],
+    "vjp": ["T f(T x, T v) { return vjp(cube, x, v); }", "T f(T x, T v) { return vjp((T y) => y * y * v, x, v); }"],
+    "grad": ["T f(T x) { return grad(cube, x); }", "T f(T x, T k) { return grad((T y) => y * y * k, x) * k; }", "vector<T, 2> f(vector<T, 2> x) { return grad(hill, x); }"],
+    "jacobian": ["matrix<T, 2, 2> f(vector<T, 2> x) { return jacobian(swirl, x); }", "T f(T x) { return jacobian(cube, x); }",
+                 "vector<T, 2> f(vector<T, 2> x) { return jacobian(hill, x); }", "vector<T, 2> f(T x) { return jacobian(curve, x); }"],
+    "hvp": ["vector<T, 2> f(vector<T, 2> x, vector<T, 2> v) { return hvp(hill, x, v); }",
+            "T f(T x, T v) { return hvp((T y) => y * y * y * v, x, v); }"],
     "hessian": ["T f(T x) { return hessian(cube, x); }", "matrix<T, 2, 2> f(vector<T, 2> x) { return hessian(hill, x); }"],
     "operator": [f"{shape} f({shape} x, {shape} y) {{ return {code}; }}"
                  for shape in ("T", "vector<T, 3>", "matrix<T, 2, 2>")
@@ -71,6 +73,7 @@ HEAD = """typealias T = TYPE;
 [Differentiable] T use<F : IDifferentiableFunc<T, T>>(F f, T x) { return f(x) * x; }
 [Differentiable] T cube(T x) { return x * x * x; }
 [Differentiable] T hill(vector<T, 2> x) { return x.x * x.x * x.y + x.y * x.y * x.y; }
+[Differentiable] vector<T, 2> curve(T x) { return vector<T, 2>(x * x, x * x * x); }
 [Differentiable] vector<T, 2> swirl(vector<T, 2> x) { return vector<T, 2>(x.x * x.y, x.x * x.x - x.y); }
 """
 
