@@ -135,6 +135,7 @@ static bool can_redo(const Policy *p, const Val *v) {
         const Val *root = ad_settled_root(p->settled, def->inst);
         return (root && p->whole[root->id]) || is_steady(p, def->inst->args[0]);
     }
+    if (def->inst->op == OP_var) return true; /* its address; the memory itself ends with the primal pass */
     return op_has(def->inst->op, OP_PURE) && def->inst->nregions == 0;
 }
 

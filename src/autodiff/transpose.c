@@ -403,10 +403,11 @@ static void bump_inputs(Tr *t, Builder *b, Adjoints *adj, AdFunc *callee, const 
     }
 }
 
-static void add_duals(Tr *t, const CallNote *note, ValVec *args) {
+static void add_duals(Tr *t, Builder *b, const CallNote *note, ValVec *args) {
     const Leaves *leaves = &note->plan.callee->leaves;
     for (int i = 0; i < leaves->count; i++)
-        if (leaves->at[i].dual && leaves->at[i].in >= 0) vec_push(t->ad->arena, args, note->duals[i]);
+        if (leaves->at[i].dual && leaves->at[i].in >= 0)
+            vec_push(t->ad->arena, args, address(b, note->duals[i]));
 }
 
 /* A derivative written by the user gets the primal arguments as they were at the call. */
@@ -416,7 +417,7 @@ static void t_custom(Tr *t, Builder *b, Adjoints *adj, Inst *inst, Val *const *g
     Func *prop = ad_bwd_adapter(t->ad, &note->plan);
     ValVec args = {0};
     ad_keep_arguments(t->ad, t->in, note, b, &args);
-    add_duals(t, note, &args);
+    add_duals(t, b, note, &args);
     add_seeds(t, b, callee, gs, inst, &args);
     Inst *call = build_call(b, prop, args.at, args.count);
     bump_inputs(t, b, adj, callee, inst, call);
@@ -456,7 +457,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     ValVec args = {0};
     for (int i = 0; i < reverse->nprimal; i++)
         vec_push(ad->arena, &args, call->args[reverse->primal_params[i]]);
-    add_duals(t, note, &args);
+    add_duals(t, b, note, &args);
     for (int i = 0; i < reverse->nslots; i++)
         vec_push(ad->arena, &args, inst_add_result(pri, reverse->slots[i], name_from(ad->m->names, "ctx")));
     add_seeds(t, b, callee, gs, inst, &args);

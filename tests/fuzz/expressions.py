@@ -26,6 +26,7 @@ SLOW = ("sin", "cos(", "tanh", "atan", "exp", "sqrt(1", "log", "asin", "acos", "
         "frac", "fmod", "smoothstep", "step", "normalize", "cosh", "pow(1", "(@)sign")
 PRODUCTS = ("lerp", "fma", "mad", "dot", "mul(", "cross", "reflect", "determinant", "pow(abs")
 LANES = "xyzw"
+MOST_COST = 6000        # of all calls in a function, roughly in statements that are run
 
 
 class Variable:
@@ -403,7 +404,7 @@ class Expressions:
         """A call of a known function that gives the wanted type (None: any), or of this one; or None."""
         scope = self.scope
         choices = [c for c in self.callables if (want is None or c.result == want) and scope.calls
-                   and c.cost * scope.trips < 1500 and not (c.frozen and not self.may_freeze)]
+                   and c.cost * scope.trips < 1500 and scope.cost < MOST_COST and not (c.frozen and not self.may_freeze)]
         if not choices or self.open_calls > 2:
             return None
         if callee and callee not in choices:

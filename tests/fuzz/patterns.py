@@ -140,3 +140,18 @@ class Patterns:
         between = self.assign() if self.chance(0.5) else None
         call = Node(f"{name}($)", [self.real(1)], REAL, uses=(name,))
         return [declared, *(between or []), Node(self.pick(["$ = $;", "$ = 0.5~ * sin($);"]), [place, call])]
+
+    def local_pointer(self):
+        """The address of a local variable or element; what it points to is changed both ways."""
+        found = [v for v in self.scope.variables if v.name[0] == "v" and v.text == v.name and v.writable and not v.constant
+                 and (v.type == REAL or v.type[0] == "arr" and v.type[1] == REAL)]
+        if not found:
+            return None
+        v, name = self.pick(found), self.fresh("q")
+        self.scope.again = False
+        at = [self.index(v.type[2])] if v.type != REAL else []
+        declared = Node(f"DiffPtr<@> {name} = {{ &{v.name}{'[$]' if at else ''} }};", at, uses=(v.name,), declares=(name,))
+        value = self.tame(self.real(2))
+        between = self.assign() if self.chance(0.5) else None
+        self.scope.variables.append(Variable(name, REAL, False, text=f"{name}.get()"))
+        return [declared, Node(f"{name}.set($);", [value], uses=(name,)), *(between or [])]

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_STEPS = 30000000, BUFFER_ELEMENTS = 64, BUFFER_BYTES = 64 * 64 };
+enum { MOST_STEPS = 150000000, BUFFER_ELEMENTS = 64, BUFFER_BYTES = 64 * 64 };
 
 static const char *const status_names[] = {
     [INTERP_fine] = "fine",
