@@ -65,7 +65,7 @@ class Executor:
         path.write_text(text)
         option, interpreted = WAYS[way]
         common = ["-w", "--error-limit", "3", option, str(path)]
-        seconds = self.seconds + 3 * count
+        seconds = (self.seconds + 3 * count) * (1 if interpreted else 5)
         try:
             if not interpreted:
                 bind = [f"--bind={name}=zeros:{BUFFER_SIZE}" for name in BUFFERS]

@@ -39,13 +39,15 @@ class Variable:
 
 class Callable:
     """Something that can be called: its parameters, in order, are the parts of the call."""
-    def __init__(self, name, params, result, cost=1, text=None, uses=None, again=True, frozen=False, degree=1):
+    def __init__(self, name, params, result, cost=1, text=None, uses=None, again=True, frozen=False, degree=1,
+                 order=0):
         self.name, self.params, self.result, self.cost = name, params, result, cost
         self.text = text or f"{name}({', '.join('$' * len(params))})"
         self.uses = uses or (name,)
         self.again = again                    # its derivative may be differentiated again
         self.frozen = frozen                  # the call is constant for derivatives: frozen in the reference
         self.degree = degree                  # of its results in its arguments
+        self.order = order                    # derivatives of derivatives inside
 
 
 class Expressions:
@@ -417,6 +419,7 @@ class Expressions:
             return None
         scope.cost += callee.cost * scope.trips
         scope.again &= callee.again
+        scope.order = max(scope.order, callee.order)
         self.called.add(callee.name)
         if callee.frozen:
             self.freeze()

@@ -86,7 +86,7 @@ bool isChaotic(int k, Shape s, double base[ROOM], int j, double fine)
     differ(k, s, base, -h, left);
     frozen_replay = false;
     X = base;
-    return !isClose((right[j] - left[j]) / (2.0l * h), fine, 1e-4l);
+    return !isClose((right[j] - left[j]) / (2.0l * h), fine, s.fdTolerance / 2.0l);
 }
 
 // Forward mode along D against differences; false: not smooth here.

@@ -7,6 +7,7 @@ class Helpers:
     """Functions and types around the function under test. Each adds items to the program and callables."""
 
     def add_callable(self, callee):
+        callee.order = callee.order or self.scope.order     # of the function made last
         self.callables.append(callee)
         self.degrees[callee.name] = callee.degree
 

@@ -5,6 +5,9 @@ from helpers import rename_uses
 from tree import INT, REAL, VOID, Field, Node, Param, Struct, Text, declarator, is_differentiable_type, type_text
 
 
+MOST_ORDER = 3      # of derivatives in helpers; the check adds one more
+
+
 def reals(*names):
     return [Param("in", REAL, name) for name in names]
 
@@ -128,10 +131,10 @@ struct {n}_H : IDifferentiable
 
 
 class Nesting:
-    def derivable(self, ways=("in", "inout"), kinds=("real", "int", "vec", "arr"), results=None):
+    def derivable(self, ways=("in", "inout"), kinds=("real", "int", "vec", "arr"), results=None, most=MOST_ORDER - 1):
         """Functions whose derivative may be differentiated again, with parameters of a simple kind."""
         def fits(c):
-            return c.again and not c.frozen and c.cost < 200 and "$." not in c.text and (results or c.result) == c.result and \
+            return c.again and not c.frozen and c.cost < 200 and c.order <= most and "$." not in c.text and (results or c.result) == c.result and \
                 (c.result == VOID or c.result == REAL or c.result[0] == "vec") and \
                 all(p.dir in ways and p.type[0] in kinds and (p.type[0] != "arr" or p.type[1] == REAL) and not p.generic and
                     not (p.dir == "inout" and p.type == INT) and
@@ -158,12 +161,12 @@ class Nesting:
         copies = [Param("in", p.type, "depth" if p.name == "depth" else f"p{k}", p.type == INT) for k, p in enumerate(callee.params)]
         return [Param("in", REAL, "w"), *copies]
 
-    def add_derivative(self, callee, params, body, cost=4):
+    def add_derivative(self, callee, params, body, cost=4, order=1):
         n = self.fresh("d")
         head = ", ".join(declarator(p.type, p.name) for p in params)
         self.items.append(Text(f"[Differentiable]\n@ {n}({head})\n{{\n{body}}}\n", (n,), callee.uses))
         self.order += 1
-        self.add_callable(Callable(n, params, REAL, callee.cost * cost, again=self.order < 3, degree=3))
+        self.add_callable(Callable(n, params, REAL, callee.cost * cost, degree=3, order=callee.order + order))
 
     def nested_derivative(self):
         """A function that differentiates another one."""
@@ -196,7 +199,7 @@ class Nesting:
 
     def nested_operator(self):
         """fwd_diff(bwd_diff(f)) and its like, as written."""
-        callee = self.derivable(("in",), ("real", "int", "vec"), REAL)
+        callee = self.derivable(("in",), ("real", "int", "vec"), REAL, MOST_ORDER - 2)
         if not callee or callee.cost > 60:
             return
         params = self.parameters(callee)
@@ -226,11 +229,11 @@ class Nesting:
                 seed = "s"
                 results.append("s.d")
             body += f"    {call}({', '.join(args + [seed])});\n    return {' + '.join(results)};\n"
-        self.add_derivative(callee, params, body, 8)
+        self.add_derivative(callee, params, body, 8, 2)
 
     def library_operator(self):
         """grad, jvp, vjp, hvp, hessian of the prelude; the other arguments are fixed."""
-        callee = self.derivable(("in",), ("real", "int", "vec"), REAL)
+        callee = self.derivable(("in",), ("real", "int", "vec"), REAL, MOST_ORDER - 2)
         if not callee or callee.cost > 60:
             return
         chosen = self.pick([k for k, p in enumerate(callee.params) if is_differentiable_type(p.type)])
@@ -244,7 +247,8 @@ class Nesting:
             forms.append((f"hessian({f}, x)", REAL))
         text, result = self.pick(forms)
         params = [Param("in", REAL, "w"), Param("in", type, "x")]
-        self.add_derivative(callee, params, f"    let r = {text};\n    return {' + '.join(components('r', result))} + w;\n", 8)
+        self.add_derivative(callee, params, f"    let r = {text};\n    return {' + '.join(components('r', result))} + w;\n", 8,
+                            2 if text.startswith("h") else 1)
 
     def custom_twice(self):
         """Custom derivatives whose own derivatives are custom."""

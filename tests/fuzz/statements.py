@@ -18,6 +18,7 @@ class Scope:
         self.returns = True                          # may a return stand anywhere?
         self.calls, self.recursive = True, False
         self.cost, self.again = 1, True              # of the function so far
+        self.order = 0                               # derivatives of derivatives in what it calls
         self.room = 0                                # for so many statements; then only small ones
 
 
