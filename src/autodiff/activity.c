@@ -68,6 +68,12 @@ bool ad_call_is_live(Ad *ad, const Activity *a, const Inst *call, const CallPlan
     return ad_reads_active(a, call) || ad_has_sources(ad, plan->callee);
 }
 
+/* The address of a local object as a pointer: the callee may store something active there. */
+static bool points_to_local(Val *arg) {
+    const Val *root = arg->type->kind == TYPE_pointer ? ad_root(arg) : NULL;
+    return root && root->kind == VAL_inst;
+}
+
 static void walk_call(Walk *w, Inst *inst) {
     CallPlan plan = ad_plan_call(w->ad, inst, w->mode);
     if (!ad_call_is_live(w->ad, w->a, inst, &plan)) return;
@@ -76,7 +82,9 @@ static void walk_call(Walk *w, Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) {
         bool by_address = (inst->callee->params[i].flags & PARAM_BY_ADDRESS) != 0,
              tape = inst->args[i]->type->kind == TYPE_tape;
-        if ((by_address && inst->callee->params[i].dir != DIR_in) || tape) memory_active(w, inst->args[i]);
+        if ((by_address && inst->callee->params[i].dir != DIR_in) || tape ||
+            (!by_address && points_to_local(inst->args[i])))
+            memory_active(w, inst->args[i]);
     }
 }
 
