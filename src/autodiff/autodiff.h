@@ -101,6 +101,7 @@ typedef struct CallPlan {
 } CallPlan;
 CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode);
 void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other);
+void ad_verify(Ad *ad, const Func *func, const char *stage); /* in debug builds */
 
 /* ---- leaf.c */
 const Type *ad_differential(Ad *ad, const Type *type); /* NULL: it has none */

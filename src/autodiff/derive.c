@@ -8,6 +8,15 @@ void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other) {
     if (ad->config.after && ad->what) ad->config.after(ad->config.user, stage, ad->what, now, other);
 }
 
+void ad_verify(Ad *ad, const Func *func, const char *stage) {
+#ifdef NDEBUG
+    (void)ad, (void)func, (void)stage;
+#else
+    const char *wrong = ir_verify(ad->arena, func);
+    if (wrong) arena_fault(ad->arena, format_text(ad->arena, "after %s: %s", stage, wrong));
+#endif
+}
+
 /* ---- the functions that autodiff knows */
 
 static void fill_derivation(Ad *ad, Func *func);
@@ -281,15 +290,6 @@ bool ad_has_effects(Ad *ad, AdFunc *f) {
 
 /* ---- forward mode of a flat function */
 
-static void check_stage(Ad *ad, const Func *func, const char *stage) {
-#ifdef NDEBUG
-    (void)ad, (void)func, (void)stage;
-#else
-    const char *wrong = ir_verify(ad->arena, func);
-    if (wrong) arena_fault(ad->arena, format_text(ad->arena, "after %s: %s", stage, wrong));
-#endif
-}
-
 Func *ad_fwd(Ad *ad, AdFunc *f) {
     ad_declare_fwd(ad, f);
     if (f->fwd_ready) return f->fwd;
@@ -315,7 +315,7 @@ Func *ad_fwd(Ad *ad, AdFunc *f) {
     ad_linearize(ad, f, AD_fwd, f->fwd);
     if (ad->what == f->source) ad_after(ad, "linearize", f->fwd, NULL);
     clear_marks(f->fwd->body);
-    check_stage(ad, f->fwd, "linearize");
+    ad_verify(ad, f->fwd, "linearize");
     ad->config.clean_flat(ad->config.user, f->fwd);
     return f->fwd;
 }
@@ -355,7 +355,7 @@ static void fill_derivation(Ad *ad, Func *func) {
     else if (func->derivation.mode == AD_fwd) ad_fill_user_fwd(ad, func, ad_func(ad, target));
     else if (by_call) ad_fill_user_bwd(ad, func, ad_func(ad, wrap_call(ad, target)));
     else ad_fill_user_bwd(ad, func, ad_func(ad, target));
-    if (func->body) check_stage(ad, func, "derive");
+    if (func->body) ad_verify(ad, func, "derive");
     ad->what = outer;
 }
 

@@ -298,15 +298,6 @@ static void show(Build *x, const char *stage, Region *first, Region *second) {
     ad_after(x->ad, stage, &shells[0], &shells[1]);
 }
 
-static void check(Ad *ad, const Func *func, const char *stage) {
-#ifdef NDEBUG
-    (void)ad, (void)func, (void)stage;
-#else
-    const char *wrong = ir_verify(ad->arena, func);
-    if (wrong) arena_fault(ad->arena, format_text(ad->arena, "after %s: %s", stage, wrong));
-#endif
-}
-
 /* What callers of a recursive function see before it is done. */
 static void declare_recursive(Build *x) {
     x->r->recursive = x->r->uses_tape = true;
@@ -379,8 +370,8 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
     fill_pri(&x, all);
     fill_prop(&x, &list);
     x.linear->body = NULL;
-    check(ad, r->pri, "extract (pri)");
-    check(ad, r->prop, "extract (prop)");
+    ad_verify(ad, r->pri, "extract (pri)");
+    ad_verify(ad, r->prop, "extract (prop)");
     ad->config.clean_flat(ad->config.user, r->pri);
     ad->config.clean_flat(ad->config.user, r->prop);
     if (shown) {
