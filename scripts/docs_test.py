@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Everything that the documentation shows is run: README.md, ARCHITECTURE.md, docs/*.md.
 
-A block ```slang is a program: it must compile, and if it has a main it is run. Comments at the end of its lines that
-hold printed text are not looked at; a block ```output right after it is what it prints, exactly. ```slang error: it must not compile.
+A block ```slang is a program: it must compile, without a warning, and if it has a main it is run; what it prints must be what
+the comments behind its printf lines say, if there are any, or the block ```output right after it. A comment <!-- run: OPTIONS --> after the
+block makes it run with these. ```slang error: it must have just the errors that its comments name, `// error E1234`.
 A block ```console is a session in an empty folder, one per page: after `$ cat FILE` stand the lines that FILE is made of, after `$ slope ...`
-the lines that the command prints (a line `...`: some are left out). Other blocks are only text.
-
-Links to files lead somewhere.
+the lines that the command prints (a line `...`: some are left out). Other blocks are only text. Links to files lead somewhere.
 
     scripts/docs_test.py BUILD [--bless]      with --bless, outputs in ```console and ```output are rewritten
 """
@@ -17,7 +16,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"^```(slang|slang error|console|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(slang|slang error|console|output)\n(.*?)^```\n(?:<!-- run: (.*?) -->)?", re.MULTILINE | re.DOTALL)
+PRINTED = re.compile(r"^.*\bprintf\(.*\); *// (.*)$", re.MULTILINE)
 SECONDS = 120
 
 
@@ -49,17 +49,26 @@ class Page:
             return -1, f"took longer than {SECONDS} s"
         return result.returncode, result.stdout + result.stderr
 
-    def slang(self, start, body, wrong):
+    def slang(self, start, body, options):
         path = self.folder / "example.slang"
         path.write_text(body)
-        command = "run" if re.search(r"^void main\(", body, re.MULTILINE) and not wrong else "check"
-        status, text = self.execute([self.slope, command, path.name])
-        self.printed = text.splitlines()
-        if (status == 1) == wrong and status in (0, 1):
+        runs = options or re.search(r"^void main\(", body, re.MULTILINE)
+        status, text = self.execute([self.slope, "run" if runs else "check", path.name, *options.split()])
+        self.printed, wanted = text.splitlines(), PRINTED.findall(body)
+        if status or (wanted and wanted != self.printed) or (not runs and text):
+            self.fail(start, f"exit status {status}\n{text}")
+        else:
+            self.passed += 1
+
+    def error(self, start, body):
+        path = self.folder / "example.slang"
+        path.write_text(body)
+        status, text = self.execute([self.slope, "check", path.name])
+        wanted, found = re.findall(r"// error (E\d+)", body), re.findall(r": error (E\d+):", text)
+        if status == 1 and wanted and wanted == found:
             self.passed += 1
         else:
-            self.fail(start, f"exit status {status}\n{text}")
-        return body
+            self.fail(start, f"errors {found}, not {wanted}")
 
     def output(self, start, body):
         if agrees(body.splitlines(), self.printed or []):
@@ -91,12 +100,14 @@ class Page:
         return "".join(made)
 
     def block(self, found):
-        kind, body = found[1], found[2]
-        if kind.startswith("slang"):
-            made = self.slang(found.start(), body, kind == "slang error")
+        kind, made, start = found[1], found[2], found.start()
+        if kind == "slang":
+            self.slang(start, made, found[3] or "")
+        elif kind == "slang error":
+            self.error(start, made)
         else:
-            made = self.output(found.start(), body) if kind == "output" else self.console(found.start(), body)
-        return f"```{kind}\n{made}```"
+            made = self.output(start, made) if kind == "output" else self.console(start, made)
+        return found[0].replace(found[2], made, 1)
 
     def links(self):
         """Links to files of ours lead somewhere."""
