@@ -54,6 +54,8 @@ static const Type *child_type(const Type *type, int index) {
 }
 
 static bool can_be_split(const Sroa *s, const Type *type) {
+    if (type->kind == TYPE_array && s->options.keep_vectors && type->args[0]->kind == TYPE_vector)
+        return false;
     if (type->kind == TYPE_array) return type_length(type) > 0 && type_length(type) <= MAX_ELEMENTS;
     if (type->kind != TYPE_record || type_record(type)->nfields == 0) return false;
     const Record *record = type_record(type);
