@@ -133,6 +133,7 @@ static int generic_index(const FuncSig *generic, const FuncSig *flat, int index)
     return index;
 }
 
+/* A parameter of a type that is differentiable in this specialisation only has no place in the derivative's signature. */
 void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic, Decl *context,
                        bool plain_this) {
     ParamVec params = {0};
@@ -150,6 +151,9 @@ void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig
         const ParamSig *param = &sig->params[i], *declared = &generic->params[generic_index(generic, sig, i)];
         if (param->type->kind == TYPE_function) continue;
         uint8_t flags = diff_flags(l, declared->type, param->no_diff, context);
+        if (!flags && !param->no_diff && declared->type != param->type &&
+            check_is_diff_type(l->c, param->type, NULL))
+            func->flags |= FUNC_INLINE; /* derivatives pass it only so */
         add_param(l, &params, param->name, lower_type(l, param->type), direction(param->pass), flags);
     }
     func_set_params(func, params.at, params.count);
@@ -173,8 +177,12 @@ static void set_flags(Func *func, const Decl *decl) {
         {DECL_CHECKPOINT, FUNC_CHECKPOINT},
         {DECL_TRANSPOSABLE, FUNC_TRANSPOSABLE},
     };
+    bool wanted = func->flags & FUNC_INLINE; /* by the signature */
+    func->flags &= ~(uint32_t)FUNC_INLINE;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (decl->flags & table[i].from) func->flags |= table[i].to;
+    if (wanted && (func->flags & FUNC_FWD))
+        func->flags = (func->flags | FUNC_INLINE) & ~(uint32_t)FUNC_NOINLINE;
     func->loc = decl->loc;
 }
 
