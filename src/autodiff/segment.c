@@ -12,8 +12,8 @@
  * the state in the middle is wanted, the loop over lo to hi does instead of the recursion.
  *
  * The trip count must be known when the loop starts, and its state must be scalars: an array that the loop writes is
- * changed in place and cannot be taken back, nor can what it writes to buffers or through pointers. What it reads there must
- * still be the same when it runs again. */
+ * changed in place and cannot be taken back, nor can what it writes to buffers or through pointers. What it reads
+ * there must still be the same when it runs again, which is certain of read-only buffers. */
 #include "autodiff/autodiff.h"
 
 typedef struct Seg {
@@ -21,7 +21,7 @@ typedef struct Seg {
     Func *func; /* that the loop stands in */
     Inst *loop;
     ValVec captured; /* values from outside, in order of first use */
-    bool writes_memory, has_effects, reads_references;
+    bool writes_memory, has_effects;
     Func *run;
 } Seg;
 
@@ -42,16 +42,19 @@ static void capture(Seg *x, Val *v) {
     vec_push(x->ad->arena, &x->captured, v);
 }
 
-/* A buffer, or a pointer of the source. */
-static bool is_reference(Val *v) {
-    return v->type->kind == TYPE_buffer || (v->type->kind == TYPE_pointer && !ad_is_object(v));
+/* A buffer that can be written, or a pointer of the source: who knows what it leads to when the loop runs again. */
+static bool may_change(Val *v) {
+    if (v->type->kind == TYPE_pointer) return !ad_is_object(v);
+    if (v->type->kind != TYPE_buffer) return false;
+    BufferKind kind = (BufferKind)v->type->number;
+    return kind != BUFFER_structured && kind != BUFFER_bytes && kind != BUFFER_constant;
 }
 
 static void survey(Seg *x, const Region *region) {
     for (const Inst *inst = region->first; inst; inst = inst->next) {
         for (int i = 0; i < inst->nargs; i++) {
             capture(x, inst->args[i]);
-            x->reads_references |= is_reference(inst->args[i]);
+            x->has_effects |= may_change(inst->args[i]);
         }
         bool writes =
             inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
@@ -182,22 +185,6 @@ static void fill(Seg *x, Func *split, int64_t leaf) {
 
 /* ---- loops that ask for it */
 
-typedef struct Search {
-    Ad *ad;
-    bool found;
-} Search;
-
-static void find_effect(void *user, Inst *inst) {
-    Search *search = user;
-    search->found = search->found || ad_inst_has_effects(search->ad, inst);
-}
-
-static bool changes_references(Ad *ad, Func *func) {
-    Search search = {.ad = ad};
-    region_walk(func->body, find_effect, &search);
-    return search.found;
-}
-
 static void segment(Ad *ad, Func *func, Inst *loop) {
     Seg x = {.ad = ad, .func = func, .loop = loop};
     int64_t budget = loop->hints.checkpoint;
@@ -205,12 +192,11 @@ static void segment(Ad *ad, Func *func, Inst *loop) {
     Val *trip = ad_known_trip(ad, loop);
     loop->hints.checkpoint = 0;
     survey(&x, loop->regions[1]);
-    x.has_effects |= x.reads_references && changes_references(ad, func);
     if (!trip || x.writes_memory || x.has_effects || !split || loop->nargs == 0) {
         diag_report(ad->m->diags, DIAG_checkpoint_ignored, loop->loc,
                     !trip             ? "how often it runs is not known when it starts"
                     : x.writes_memory ? "it changes an array"
-                                      : "it uses memory that changes");
+                                      : "it uses memory that may change");
         return;
     }
     x.run = declare(&x, "run");
