@@ -19,17 +19,33 @@ static void add_all(Checker *c, Candidates *out, const DeclVec *found, const Sub
 
 /* ---- in types */
 
+static void add_once(Checker *c, TypeVec *types, const Type *type) {
+    for (int i = 0; i < types->count; i++)
+        if (types->at[i] == type) return;
+    vec_push(c->arena, types, type);
+}
+
+/* In an interface, else in those that it inherits: each once, by its shortest way. A redeclared requirement hides the inherited
+ * one. */
 static void from_interface(Checker *c, const Type *interface, const Type *self, Name name, int distance,
                            Candidates *out) {
-    Decl *decl = (Decl *)(uintptr_t)interface->decl;
-    const Subst *subst = interface_subst(c, interface, self);
-    DeclVec *found = scope_find(scope_inside(c, decl), name);
-    add_all(c, out, found, subst, distance);
-    if (found) return; /* a redeclared requirement hides the inherited one */
-    ensure_bases(c, decl);
-    Sema *sema = decl_sema(c, decl);
-    for (int i = 0; i < sema->interfaces.count; i++)
-        from_interface(c, check_subst(c, sema->interfaces.at[i], subst), self, name, distance + 1, out);
+    TypeVec queue = {0};
+    const Type *now = interface;
+    for (int i = 0, end = 0; now; i++) {
+        Decl *decl = (Decl *)(uintptr_t)now->decl;
+        const Subst *subst = interface_subst(c, now, self);
+        DeclVec *found = scope_find(scope_inside(c, decl), name);
+        add_all(c, out, found, subst, distance);
+        ensure_bases(c, decl);
+        const Sema *sema = decl_sema(c, decl);
+        for (int k = 0; !found && k < sema->interfaces.count; k++)
+            add_once(c, &queue, check_subst(c, sema->interfaces.at[k], subst));
+        if (i == end) {
+            distance++;
+            end = queue.count;
+        }
+        now = i < queue.count ? queue.at[i] : NULL;
+    }
 }
 
 static void from_extensions(Checker *c, const Type *type, Name name, Candidates *out) {
