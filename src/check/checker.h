@@ -151,6 +151,7 @@ bool lookup_name(Env *env, Name name, Candidates *out);
 bool lookup_in_space(Checker *c, Decl *space, Name name, Candidates *out); /* namespace or module */
 bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out);
 bool lookup_own_member(Checker *c, const Type *type, Name name, Candidates *out); /* without interfaces */
+void type_vec_add_once(Checker *c, TypeVec *types, const Type *type);
 void candidates_add(Checker *c, Candidates *list, Candidate candidate);
 void report_unknown_name(Env *env, Expr *expr, Name name);
 void report_unknown_in_space(Env *env, Loc loc, const Expr *space, Name name);

@@ -99,14 +99,17 @@ static int numeric_cost(const Type *from, const Type *to) {
 /* ---- the other types */
 
 bool interface_inherits(Checker *c, const Type *sub, const Type *super) {
-    if (sub == super) return true;
-    Decl *decl = (Decl *)(uintptr_t)sub->decl;
-    ensure_bases(c, decl);
-    Sema *sema = decl_sema(c, decl);
-    const Subst *subst = interface_subst(c, sub, sub);
-    for (int i = 0; i < sema->interfaces.count; i++)
-        if (interface_inherits(c, check_subst(c, sema->interfaces.at[i], subst), super)) return true;
-    return false;
+    TypeVec queue = {0};
+    const Type *now = sub;
+    for (int next = 0; now && now != super; now = next < queue.count ? queue.at[next++] : NULL) {
+        Decl *decl = (Decl *)(uintptr_t)now->decl;
+        ensure_bases(c, decl);
+        const Sema *sema = decl_sema(c, decl);
+        const Subst *subst = sema->interfaces.count ? interface_subst(c, now, now) : NULL;
+        for (int i = 0; i < sema->interfaces.count; i++)
+            type_vec_add_once(c, &queue, check_subst(c, sema->interfaces.at[i], subst));
+    }
+    return now != NULL;
 }
 
 bool types_match(Checker *c, const Type *a, const Type *b) {

@@ -19,7 +19,7 @@ static void add_all(Checker *c, Candidates *out, const DeclVec *found, const Sub
 
 /* ---- in types */
 
-static void add_once(Checker *c, TypeVec *types, const Type *type) {
+void type_vec_add_once(Checker *c, TypeVec *types, const Type *type) {
     for (int i = 0; i < types->count; i++)
         if (types->at[i] == type) return;
     vec_push(c->arena, types, type);
@@ -39,7 +39,7 @@ static void from_interface(Checker *c, const Type *interface, const Type *self, 
         ensure_bases(c, decl);
         const Sema *sema = decl_sema(c, decl);
         for (int k = 0; !found && k < sema->interfaces.count; k++)
-            add_once(c, &queue, check_subst(c, sema->interfaces.at[k], subst));
+            type_vec_add_once(c, &queue, check_subst(c, sema->interfaces.at[k], subst));
         if (i == end) {
             distance++;
             end = queue.count;
