@@ -66,7 +66,7 @@ static void clean_for_ad(void *user, Func *func) {
 
 static void clean_flat_for_ad(void *user, Func *func) {
     (void)user;
-    opt_sroa_func(func, (SroaOptions){.keep_opaque = true, .keep_vectors = true});
+    opt_sroa_func(func, (SroaOptions){.keep_opaque = true, .flat = true});
     opt_ssa(func);
     opt_simplify(func);
     opt_cse(func);

@@ -22,8 +22,8 @@ bool opt_inline(Func *func, InlinePolicy policy);
 
 /* ---- sroa.c: variables of record and small array type become one variable per part */
 typedef struct SroaOptions {
-    bool keep_opaque;  /* records with diff.opaque stay whole */
-    bool keep_vectors; /* so do arrays of vectors: code that has none is to stay without */
+    bool keep_opaque; /* records with diff.opaque stay whole */
+    bool flat;        /* vectors are taken apart: code that has none as values is to stay without */
 } SroaOptions;
 bool opt_sroa(Func *func);
 bool opt_sroa_func(Func *func, SroaOptions options);

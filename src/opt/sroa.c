@@ -5,7 +5,8 @@
  * address goes anywhere else (a call, a store of the address, an index known at run time only) stays one variable, but
  * the nodes above it can still be split. An exception are arrays: from the address of one element a pointer can go to the
  * others, so an array stays whole if such an address leaves. The leaves become variables; what worked on a split node as a whole (copy,
- * zero, acc) is done part by part, whatever the other side is. */
+ * zero, acc) is done part by part, whatever the other side is. In flat code, which is to have no vectors as values, vectors are taken
+ * apart like arrays. */
 #include "opt.h"
 
 #define MAX_ELEMENTS 16  /* of an array that is split */
@@ -46,6 +47,7 @@ static Node *node_at(const Sroa *s, const Val *v) {
 
 static int child_count(const Type *type) {
     if (type->kind == TYPE_record) return type_record(type)->nfields;
+    if (type->kind == TYPE_vector) return type_count(type);
     return type->kind == TYPE_array ? (int)type_length(type) : 0;
 }
 
@@ -54,8 +56,7 @@ static const Type *child_type(const Type *type, int index) {
 }
 
 static bool can_be_split(const Sroa *s, const Type *type) {
-    if (type->kind == TYPE_array && s->options.keep_vectors && type->args[0]->kind == TYPE_vector)
-        return false;
+    if (type->kind == TYPE_vector) return s->options.flat;
     if (type->kind == TYPE_array) return type_length(type) > 0 && type_length(type) <= MAX_ELEMENTS;
     if (type->kind != TYPE_record || type_record(type)->nfields == 0) return false;
     const Record *record = type_record(type);
@@ -68,7 +69,7 @@ static Name child_name(const Sroa *s, const Node *node, int index) {
     Module *module = s->func->module;
     if (!node->name) return NULL;
     const char *base = node->name->text;
-    if (node->type->kind == TYPE_array)
+    if (node->type->kind != TYPE_record)
         return name_from(module->names, format_text(s->scratch, "%s_%d", base, index));
     Name field = type_record(node->type)->fields[index].name;
     return field ? name_from(module->names, format_text(s->scratch, "%s.%s", base, field->text)) : node->name;
@@ -98,15 +99,15 @@ static Node *child_of(const Sroa *s, Node *node, int index) {
 static int child_index(const Inst *inst, const Type *type) {
     int64_t index;
     if (inst->op == OP_field) return inst->index;
-    if (type->kind != TYPE_array || !val_is_int(ir_resolve(inst->args[1]), &index)) return -1;
-    int64_t last = type_length(type) - 1;
+    if (type->kind == TYPE_record || !val_is_int(ir_resolve(inst->args[1]), &index)) return -1;
+    int64_t last = child_count(type) - 1;
     return (int)(index < 0 || index > last ? last : index);
 }
 
 /* The address goes elsewhere as a pointer, which may be moved within an array. */
 static void leave(Node *node) {
     node->stays = true;
-    for (Node *above = node->parent; above && above->type->kind == TYPE_array; above = above->parent)
+    for (Node *above = node->parent; above && above->type->kind != TYPE_record; above = above->parent)
         above->stays = true;
 }
 
@@ -116,10 +117,11 @@ static void note_use(Sroa *s, Inst *inst, int operand) {
     switch ((Op)inst->op) {
     case OP_copy:
     case OP_acc:
-    case OP_zero:
-    case OP_load: return;
+    case OP_zero: return;
+    case OP_load: node->stays |= node->type->kind == TYPE_vector; return;
     case OP_store:
         if (operand == 1) leave(node);
+        else node->stays |= node->type->kind == TYPE_vector;
         return;
     case OP_call: {
         bool whole =
@@ -189,19 +191,27 @@ static Place part_of(Sroa *s, Builder *b, Place place, const Type *type, int ind
     return (Place){.address = build_elem(b, address, at, true)};
 }
 
-static bool is_value_type(const Type *type) { return type->kind != TYPE_record && type->kind != TYPE_array; }
+/* In flat code vectors go lane by lane. */
+static bool is_value_type(const Sroa *s, const Type *type) {
+    if (type->kind == TYPE_vector) return !s->options.flat;
+    return type->kind != TYPE_record && type->kind != TYPE_array;
+}
+
+static bool goes_whole(const Sroa *s, const Type *type) {
+    return type->kind != TYPE_vector || is_value_type(s, type);
+}
 
 static void zero_place(Sroa *s, Builder *b, Place place, const Type *type) {
-    if (is_whole(place) && is_value_type(type)) {
+    if (is_whole(place) && is_value_type(s, type)) {
         build_store(b, address_of(place), ir_const_zero(s->func->module, type));
-    } else if (is_whole(place)) build_zero(b, address_of(place));
+    } else if (is_whole(place) && goes_whole(s, type)) build_zero(b, address_of(place));
     else
         for (int i = 0; i < child_count(type); i++)
             zero_place(s, b, part_of(s, b, place, type, i), child_type(type, i));
 }
 
-static void add_into(Builder *b, Val *to, Val *from, const Type *type) {
-    bool adds = is_value_type(type) && type_is_float(type_element(type));
+static void add_into(const Sroa *s, Builder *b, Val *to, Val *from, const Type *type) {
+    bool adds = is_value_type(s, type) && type_is_float(type_element(type));
     Val *args[] = {to, from};
     if (!adds) {
         build_inst(b, OP_acc, args, 2, 0, 0);
@@ -212,10 +222,10 @@ static void add_into(Builder *b, Val *to, Val *from, const Type *type) {
 }
 
 /* `like`: the copy or acc of the whole. No derivative goes through a copy with the flag, nor through its parts. */
-static void copy_part(Builder *b, const Inst *like, Val *to, Val *from, const Type *type) {
+static void copy_part(const Sroa *s, Builder *b, const Inst *like, Val *to, Val *from, const Type *type) {
     Val *args[] = {to, from};
-    if (like->op == OP_acc) add_into(b, to, from, type);
-    else if (is_value_type(type)) {
+    if (like->op == OP_acc) add_into(s, b, to, from, type);
+    else if (is_value_type(s, type)) {
         Val *value = build_load(b, from);
         bool detaches = like->flag && type_is_float(type_element(type));
         build_store(b, to, detaches ? build_unary(b, OP_detach, value) : value);
@@ -224,8 +234,8 @@ static void copy_part(Builder *b, const Inst *like, Val *to, Val *from, const Ty
 
 static void copy_places(Sroa *s, Builder *b, const Inst *like, Place to, Place from) {
     const Type *type = to.node ? to.node->type : to.address->type->args[0];
-    if (is_whole(to) && is_whole(from)) {
-        copy_part(b, like, address_of(to), address_of(from), type);
+    if (is_whole(to) && is_whole(from) && goes_whole(s, type)) {
+        copy_part(s, b, like, address_of(to), address_of(from), type);
         return;
     }
     for (int i = 0; i < child_count(type); i++) {
