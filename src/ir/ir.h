@@ -200,6 +200,9 @@ typedef enum FuncFlags {
     FUNC_TRANSPOSABLE = 1 << 11, /* a forward derivative that also serves, transposed, as the backward one */
     FUNC_EXPORT = 1 << 12,       /* reachable from outside: entry points, functions asked for by the API */
     FUNC_PURE = 1 << 13,         /* known: reads and writes nothing but its own variables and parameters */
+    FUNC_PASSES =
+        1
+        << 14, /* takes types that are differentiable in this specialisation only: inlined, it passes derivatives */
 } FuncFlags;
 
 /* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is

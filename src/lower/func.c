@@ -182,7 +182,7 @@ static void set_flags(Func *func, const Decl *decl) {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (decl->flags & table[i].from) func->flags |= table[i].to;
     if (wanted && (func->flags & FUNC_FWD))
-        func->flags = (func->flags | FUNC_INLINE) & ~(uint32_t)FUNC_NOINLINE;
+        func->flags = (func->flags | FUNC_INLINE | FUNC_PASSES) & ~(uint32_t)FUNC_NOINLINE;
     func->loc = decl->loc;
 }
 
