@@ -177,101 +177,129 @@ static void put_leaf(Builder *b, Val *to, const Leaf *leaf, Val *value) {
 
 /* Flat: primal leaves, state, counterparts, seeds, shadows -> adjoints. The user's function gets pairs whose differential is zero (in) or
  * the adjoint so far (inout); what it leaves there is added. */
-static void fill_bwd_adapter(Ad *ad, const CallPlan *plan, Func *func) {
-    const AdFunc *f = plan->callee;
-    const Func *source = f->source;
-    Func *custom = plan->custom;
-    Builder b = build_at_end(func_begin(func));
-    Arg *objects = arena_array(ad->arena, Arg, source->nparams + 1), result = {0};
+typedef struct Adapter {
+    Ad *ad;
+    const CallPlan *plan;
+    const Leaves *leaves;
+    Func *func;
+    Builder b;
+    Arg *objects; /* by parameter of the source */
+    Arg result;
+    Val *state;  /* what the forward pass has kept; NULL: there is none */
+    int at;      /* next parameter of func */
+    int shadows; /* the first of them */
+} Adapter;
+
+static Val *next_param(Adapter *x) { return x->func->body->params[x->at++]; }
+
+static Val *differential_at(Adapter *x, const Leaf *leaf) {
+    return ad_leaf_address(&x->b, x->objects[leaf->param].d, leaf->dpath, leaf->ndpath);
+}
+
+static bool is_result_diff(const Func *source) {
+    if (source->nresults) return (source->flags & FUNC_RESULT_DIFF) != 0;
+    return source->nparams && is_result(&source->params[0]) && (source->params[0].flags & PARAM_DIFF);
+}
+
+static void make_objects(Adapter *x) {
+    const Func *source = x->plan->callee->source, *custom = x->plan->custom;
     int next = 0;
+    x->objects = arena_array(x->ad->arena, Arg, source->nparams + 1);
     for (int i = 0; i < source->nparams; i++) {
         const Param *param = &source->params[i];
         bool diff = (param->flags & PARAM_DIFF) != 0;
-        if (is_result(param)) continue;
-        if (param->dir == DIR_out && !diff) continue;
-        const Param *to = &custom->params[next++];
-        Arg *arg = &objects[i];
-        arg->object = build_var(&b, to->type, param->name, false);
+        if (is_result(param) || (param->dir == DIR_out && !diff)) continue;
+        Arg *arg = &x->objects[i];
+        arg->object = build_var(&x->b, custom->params[next++].type, param->name, false);
         if (param->dir == DIR_out) arg->d = arg->object;
         else if (diff || (param->flags & PARAM_PTR_DIFF)) {
-            arg->p = build_field(&b, arg->object, 0);
-            arg->d = build_field(&b, arg->object, 1);
+            arg->p = build_field(&x->b, arg->object, 0);
+            arg->d = build_field(&x->b, arg->object, 1);
         } else arg->p = arg->object;
     }
-    bool result_diff = source->nresults ? (source->flags & FUNC_RESULT_DIFF) != 0
-                                        : source->nparams && is_result(&source->params[0]) &&
-                                              (source->params[0].flags & PARAM_DIFF);
-    if (result_diff && next < custom->nparams)
-        result.object = result.d = build_var(&b, custom->params[next].type, NULL, false);
-    if (source->nparams && is_result(&source->params[0])) objects[0] = result;
-    const Param *state_param = &custom->params[custom->nparams - 1];
-    Val *state = plan->pass ? build_var(&b, state_param->type, state_param->name, false) : NULL;
-    int at = 0;
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
+    if (is_result_diff(source) && next < custom->nparams)
+        x->result.object = x->result.d = build_var(&x->b, custom->params[next].type, NULL, false);
+    if (source->nparams && is_result(&source->params[0])) x->objects[0] = x->result;
+    const Param *last = &custom->params[custom->nparams - 1];
+    if (x->plan->pass) x->state = build_var(&x->b, last->type, last->name, false);
+}
+
+static void fill_primals(Adapter *x) {
+    for (int i = 0; i < x->leaves->count; i++) {
+        const Leaf *leaf = &x->leaves->at[i];
         if (leaf->in < 0) continue;
-        Val *value = func->body->params[at++];
-        const Arg *arg = &objects[leaf->param];
-        if (!arg->p) continue;
-        put_leaf(&b, ad_leaf_address(&b, arg->p, leaf->path, leaf->npath), leaf, value);
+        Val *value = next_param(x), *object = x->objects[leaf->param].p;
+        if (object) put_leaf(&x->b, ad_leaf_address(&x->b, object, leaf->path, leaf->npath), leaf, value);
     }
-    for (int i = 0; state && i < plan->pass->leaves.count; i++) {
-        const Leaf *leaf = &plan->pass->leaves.at[i];
-        if (ad_is_state(plan, i))
-            put_leaf(&b, ad_leaf_address(&b, state, leaf->path, leaf->npath), leaf, func->body->params[at++]);
+    for (int i = 0; x->state && i < x->plan->pass->leaves.count; i++) {
+        const Leaf *leaf = &x->plan->pass->leaves.at[i];
+        if (ad_is_state(x->plan, i))
+            put_leaf(&x->b, ad_leaf_address(&x->b, x->state, leaf->path, leaf->npath), leaf, next_param(x));
     }
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (!leaf->dual || leaf->in < 0) continue;
-        Val *value = func->body->params[at++],
-            *to = ad_leaf_address(&b, objects[leaf->param].d, leaf->dpath, leaf->ndpath);
-        put_leaf(&b, to, leaf, value);
+}
+
+static void fill_differentials(Adapter *x) {
+    for (int i = 0; i < x->leaves->count; i++) { /* counterparts */
+        const Leaf *leaf = &x->leaves->at[i];
+        if (leaf->dual && leaf->in >= 0) put_leaf(&x->b, differential_at(x, leaf), leaf, next_param(x));
     }
-    for (int i = 0; i < f->leaves.count; i++) { /* seeds */
-        const Leaf *leaf = &f->leaves.at[i];
+    for (int i = 0; i < x->leaves->count; i++) { /* seeds */
+        const Leaf *leaf = &x->leaves->at[i];
         if (leaf->tout < 0) continue;
-        Val *value = func->body->params[at++], *d = leaf->param < 0 ? result.d : objects[leaf->param].d;
-        if (d) ad_leaf_store(&b, d, leaf->dpath, leaf->ndpath, value);
+        Val *value = next_param(x), *d = leaf->param < 0 ? x->result.d : x->objects[leaf->param].d;
+        if (d) ad_leaf_store(&x->b, d, leaf->dpath, leaf->ndpath, value);
     }
-    int shadows = at;
-    for (int i = 0; i < f->leaves.count; i++) { /* shadows of out and inout arrays are adjoints that arrive */
-        const Leaf *leaf = &f->leaves.at[i];
+    x->shadows = x->at;
+    for (int i = 0; i < x->leaves->count;
+         i++) { /* shadows of out and inout arrays are adjoints that arrive */
+        const Leaf *leaf = &x->leaves->at[i];
         if (leaf->tin < 0 || !leaf->by_ref) continue;
-        Val *shadow = func->body->params[at++];
+        Val *shadow = next_param(x);
         if (leaf->dir == DIR_in) continue;
-        build_copy(&b, ad_leaf_address(&b, objects[leaf->param].d, leaf->dpath, leaf->ndpath), shadow);
-        build_zero(&b, shadow);
+        build_copy(&x->b, differential_at(x, leaf), shadow);
+        build_zero(&x->b, shadow);
     }
-    ValVec args = {0};
-    next = 0;
-    for (int i = 0; i < source->nparams; i++) {
-        if (is_result(&source->params[i]) || !objects[i].object) continue;
-        const Param *to = &custom->params[next++];
-        vec_push(ad->arena, &args,
-                 to->flags & PARAM_BY_ADDRESS ? objects[i].object : build_load(&b, objects[i].object));
-    }
-    if (result.object)
-        vec_push(ad->arena, &args,
-                 custom->params[next].flags & PARAM_BY_ADDRESS ? result.object
-                                                               : build_load(&b, result.object));
-    if (state)
-        vec_push(ad->arena, &args, state_param->flags & PARAM_BY_ADDRESS ? state : build_load(&b, state));
-    build_call(&b, custom, args.at, args.count);
-    at = shadows;
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->tin < 0 || !leaf->by_ref) continue;
-        Val *shadow = func->body->params[at++];
-        if (leaf->dir == DIR_out) continue;
-        ad_accumulate(ad, &b, shadow, ad_leaf_address(&b, objects[leaf->param].d, leaf->dpath, leaf->ndpath));
-    }
+}
+
+static void call_custom(Adapter *x) {
+    const Func *source = x->plan->callee->source;
+    Func *custom = x->plan->custom;
+    ValVec objects = {0};
+    for (int i = 0; i < source->nparams; i++)
+        if (!is_result(&source->params[i]) && x->objects[i].object)
+            vec_push(x->ad->arena, &objects, x->objects[i].object);
+    if (x->result.object) vec_push(x->ad->arena, &objects, x->result.object);
+    if (x->state) vec_push(x->ad->arena, &objects, x->state);
+    for (int i = 0; i < objects.count; i++)
+        if (!(custom->params[i].flags & PARAM_BY_ADDRESS)) objects.at[i] = build_load(&x->b, objects.at[i]);
+    build_call(&x->b, custom, objects.at, objects.count);
+}
+
+static void return_adjoints(Adapter *x) {
     ValVec results = {0};
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->tin < 0 || leaf->by_ref) continue;
-        vec_push(ad->arena, &results, ad_leaf_load(&b, objects[leaf->param].d, leaf->dpath, leaf->ndpath));
+    x->at = x->shadows;
+    for (int i = 0; i < x->leaves->count; i++) {
+        const Leaf *leaf = &x->leaves->at[i];
+        if (leaf->tin < 0 || !leaf->by_ref) continue;
+        Val *shadow = next_param(x);
+        if (leaf->dir != DIR_out) ad_accumulate(x->ad, &x->b, shadow, differential_at(x, leaf));
     }
-    build_return(&b, results.at, results.count);
+    for (int i = 0; i < x->leaves->count; i++) {
+        const Leaf *leaf = &x->leaves->at[i];
+        if (leaf->tin >= 0 && !leaf->by_ref)
+            vec_push(x->ad->arena, &results, build_load(&x->b, differential_at(x, leaf)));
+    }
+    build_return(&x->b, results.at, results.count);
+}
+
+static void fill_bwd_adapter(Ad *ad, const CallPlan *plan, Func *func) {
+    Adapter x = {.ad = ad, .plan = plan, .leaves = &plan->callee->leaves, .func = func};
+    x.b = build_at_end(func_begin(func));
+    make_objects(&x);
+    fill_primals(&x);
+    fill_differentials(&x);
+    call_custom(&x);
+    return_adjoints(&x);
 }
 
 Func *ad_bwd_adapter(Ad *ad, const CallPlan *plan) {
