@@ -2,11 +2,8 @@
 #include "autodiff/autodiff.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+
+#include "ir_module.h"
 
 /* ---- the rows */
 
@@ -42,30 +39,6 @@ static const Row rows[OP_COUNT] = {
 #undef P1
 
 /* ---- a module */
-
-static Arena arena;
-static Names names;
-static Types types;
-static Sources sources;
-static Diags diags;
-static Module *module;
-
-static int set_up(void **state) {
-    (void)state;
-    arena_init(&arena, allocator_system, NULL);
-    names_init(&names, &arena);
-    types_init(&types, &arena, &names);
-    sources_init(&sources, &arena);
-    diags_init(&diags, &arena, &sources);
-    module = module_new(&arena, &types, &names, &diags);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    arena_free(&arena);
-    return 0;
-}
 
 static void leave_alone(void *user, Func *func) { (void)user, (void)func; }
 static void inline_nothing(void *user, Func *func,

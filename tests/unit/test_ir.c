@@ -1,63 +1,13 @@
 /* The IR: text that reads back, folding that is exact, copies, and a verifier that finds what is wrong. */
-#include "ir/ir.h"
+#include "ir_module.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-static Arena arena;
-static Names names;
-static Types types;
-static Sources sources;
-static Diags diags;
-static Module *module;
-static const char *message; /* reported last */
-
-static void keep_message(void *user, const Diagnostic *diagnostic) {
-    (void)user;
-    message =
-        format_text(&arena, "%d:%d: %s", diagnostic->at.line, diagnostic->at.column, diagnostic->message);
-}
-
-static int set_up(void **state) {
-    (void)state;
-    arena_init(&arena, allocator_system, NULL);
-    names_init(&names, &arena);
-    types_init(&types, &arena, &names);
-    sources_init(&sources, &arena);
-    diags_init(&diags, &arena, &sources);
-    diags.sink = keep_message;
-    message = "";
-    module = module_new(&arena, &types, &names, &diags);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    arena_free(&arena);
-    return 0;
-}
 
 static const Type *basic(TypeKind kind) { return type_basic(&types, kind); }
-
-static bool parse(const char *text) {
-    bool fine = ir_parse(module, source_add(&sources, name_from(&names, "text"), str_of(text)));
-    diags_flush(&diags);
-    return fine;
-}
 
 static const char *print_module(void) {
     Text text = {.arena = &arena};
     ir_print_module(&text, module);
-    return text.at;
-}
-
-static const char *print_func(const Func *func) {
-    Text text = {.arena = &arena};
-    ir_print_func(&text, func);
     return text.at;
 }
 

@@ -1,57 +1,14 @@
 /* Passes: what they tell and what they are told; that they stay linear. What they do is in tests/ir. */
 #include "opt/opt.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
-#include <cmocka.h>
 
-static Arena arena;
-static Names names;
-static Types types;
-static Sources sources;
-static Diags diags;
-static Module *module;
-static const char *message;
-
-static void keep_message(void *user, const Diagnostic *diagnostic) {
-    (void)user;
-    message = format_text(&arena, "%d: %s", diagnostic->at.line, diagnostic->message);
-}
-
-static int set_up(void **state) {
-    (void)state;
-    arena_init(&arena, allocator_system, NULL);
-    names_init(&names, &arena);
-    types_init(&types, &arena, &names);
-    sources_init(&sources, &arena);
-    diags_init(&diags, &arena, &sources);
-    diags.sink = keep_message;
-    message = "";
-    module = module_new(&arena, &types, &names, &diags);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    arena_free(&arena);
-    return 0;
-}
+#include "ir_module.h"
 
 /* The last function of the text. */
 static Func *read_func(const char *text) {
-    bool fine = ir_parse(module, source_add(&sources, name_from(&names, "text"), str_of(text)));
-    diags_flush(&diags);
-    if (!fine) fail_msg("%s", message);
+    if (!parse(text)) fail_msg("%s", message);
     return vec_last(&module->funcs);
-}
-
-static const char *print_func(const Func *func) {
-    Text text = {.arena = &arena};
-    ir_print_func(&text, func);
-    return text.at;
 }
 
 static void count_calls(void *user, Inst *inst) { *(int *)user += inst->op == OP_call; }
@@ -144,8 +101,8 @@ static void loops_that_stay_are_reported(void **state) {
                   "    %0 = add %i.1, 1\n    yield %0\n  }\n  return\n}\n");
     assert_false(opt_unroll(func));
     diags_flush(&diags);
-    assert_string_equal(message,
-                        "2: this loop is not unrolled: the number of iterations is not known, or too large");
+    assert_string_equal(
+        message, "2:8: this loop is not unrolled: the number of iterations is not known, or too large");
     assert_int_equal(diags.warnings, 1);
 }
 
