@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # A folder includes itself and those before it in this list, apart from the exceptions.
-LAYERS = "base diag type syntax check ir lower autodiff opt emit runtime driver cli".split()
+LAYERS = "base diag type syntax check ir lower autodiff opt emit runtime driver gradcheck cli".split()
 TREE = {"syntax", "check"}  # nothing that works on the IR sees the tree
 FORBIDDEN = {
     "ir": TREE,
@@ -22,9 +22,10 @@ FORBIDDEN = {
     "opt": TREE | {"lower", "autodiff", "emit"},
     "emit": TREE | {"lower", "autodiff", "opt"},
     "runtime": TREE | {"lower", "autodiff", "opt"},
+    "gradcheck": {"autodiff", "opt"},
     "cli": set(LAYERS) - {"cli"},
 }
-SEES_PUBLIC_HEADER = {"driver", "cli"}
+SEES_PUBLIC_HEADER = {"driver", "gradcheck", "cli"}
 MAY_PRINT = {"driver", "cli"}
 FILE_LINES = 1000
 FUNCTION_LINES = 100  # unless it is one flat switch

@@ -5,6 +5,7 @@
  * `print` in the list is no pass: it prints what there is so far. `widen` adds a copy in double of each function, or says
  * in a comment why there is none, and `hold` changes these copies. Exit status: 0 fine, 1 not. */
 #include "irtool.h"
+#include "gradcheck/copy.h"
 #include "opt/opt.h"
 
 #include <stdio.h>
@@ -54,7 +55,7 @@ static void widen_all(Module *module) {
     Widener widener = {.module = module};
     int count = module->funcs.count;
     for (int i = 0; i < count; i++)
-        if (!opt_widen(&widener, module->funcs.at[i], false))
+        if (!gradcheck_widen(&widener, module->funcs.at[i], false))
             printf("; no copy of %s: %s\n", module->funcs.at[i]->name->text, widener.wrong);
 }
 
@@ -65,7 +66,7 @@ static void hold_all(Arena *arena, Module *module) {
         bool is_copy = str_ends(str_of(func->name->text), ".wide");
         if (is_copy && func->body) vec_push(arena, &roots, func);
     }
-    opt_hold(module, roots.at, roots.count);
+    gradcheck_hold(module, roots.at, roots.count);
 }
 
 static bool run_pass(Arena *arena, Module *module, const char *name) {

@@ -1,5 +1,5 @@
 /* gradcheck_difference: derivatives by differences, and where it must refuse to give one. */
-#include "driver/gradcheck.h"
+#include "gradcheck/gradcheck.h"
 
 #include <math.h>
 #include <setjmp.h>

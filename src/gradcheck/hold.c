@@ -17,7 +17,7 @@
  * roots of almost nothing are noted, since the library's derivative is not the true one there.
  *
  * The record and the counts are memory of the host; a uniform of type HoldState leads to them. */
-#include "opt/opt.h"
+#include "gradcheck/copy.h"
 
 enum { STEP_LIMIT = 2000000, DEPTH_LIMIT = 1000 };
 
@@ -40,7 +40,7 @@ typedef struct Holder {
 
 /* ---- what flows where */
 
-bool opt_is_derived(const Func *func) {
+bool gradcheck_is_derived(const Func *func) {
     const Custom *custom = &func->custom;
     bool both = custom->fwd && (custom->bwd || (custom->fwd->flags & FUNC_TRANSPOSABLE));
     if (func->flags & FUNC_TREAT_AS_DIFF) return false;
@@ -52,7 +52,7 @@ bool opt_is_derived(const Func *func) {
 static bool is_plain_call(const Inst *call) {
     const Func *callee = call->callee;
     if (call->flag) return true;
-    return !callee->custom.fwd && !callee->custom.bwd && !opt_is_derived(callee);
+    return !callee->custom.fwd && !callee->custom.bwd && !gradcheck_is_derived(callee);
 }
 
 static HeldFunc *held_of(Holder *h, const Func *func) { return map_get(&h->funcs, PTR_KEY(func)); }
@@ -84,7 +84,7 @@ static void spread_call(void *user, Inst *inst) {
 }
 
 static void spread(Holder *h, HeldFunc *held) {
-    if (held->values || !opt_is_derived(held->func)) return;
+    if (held->values || !gradcheck_is_derived(held->func)) return;
     held->values = true;
     if (held->func->body) region_walk(held->func->body, spread_call, h);
 }
@@ -423,7 +423,7 @@ static void hold_region(Holder *h, Region *region) {
     }
 }
 
-Global *opt_hold(Module *module, Func *const *roots, int nroots) {
+Global *gradcheck_hold(Module *module, Func *const *roots, int nroots) {
     Holder h = {.m = module};
     h.state = make_state(&h);
     for (int i = 0; i < nroots; i++) h.buffers_move |= takes_references(roots[i]);

@@ -3,15 +3,15 @@
  * A subject is a function with its derivatives. Its parameters and its result are arguments in memory; the scalars in them
  * are slots. The slots that come in and have a derivative are the inputs, those that go out and have one the outputs:
  * the derivative is a matrix J of outputs by inputs, and
- *   - the function itself, widened to double (opt/widen.c, opt/hold.c), gives J u by differences;
+ *   - the function itself, widened to double (widen.c, hold.c), gives J u by differences;
  *   - fwd_diff gives J u, and bwd_diff gives J^T v.
- * gradcheck.c finds the subjects and compiles them, gradcheck_shape.c takes their signatures apart,
- * gradcheck_call.c calls them, gradcheck_difference.c differentiates numerically, gradcheck_compare.c judges. */
+ * gradcheck.c finds the subjects and compiles them, shape.c takes their signatures apart,
+ * call.c calls them, difference.c differentiates numerically, compare.c judges. */
 #ifndef SLOPE_GRADCHECK_H
 #define SLOPE_GRADCHECK_H
 
 #include "driver/unit.h"
-#include "opt/opt.h"
+#include "gradcheck/copy.h"
 
 /* ---- random numbers, the same everywhere */
 
@@ -125,7 +125,7 @@ typedef struct Check {
     int64_t steps; /* of loops, so far */
 } Check;
 
-/* ---- gradcheck_shape.c */
+/* ---- shape.c */
 /* What in the signature cannot be checked; NULL: nothing. */
 const char *gradcheck_signature_trouble(Check *check, const Subject *subject);
 /* Objects and slots of a subject whose functions are declared; sets `skip` where it cannot be checked. */
@@ -139,7 +139,7 @@ void gradcheck_put(TypeKind kind, void *at, double value); /* converted as the t
 double gradcheck_get(TypeKind kind, const void *at);
 double gradcheck_round(TypeKind kind, double value); /* to what a slot of that kind can hold */
 
-/* ---- gradcheck_call.c: x has `nin` values, u `ninputs`, v and y `noutputs`. NULL: done; else why it could not be. */
+/* ---- call.c: x has `nin` values, u `ninputs`, v and y `noutputs`. NULL: done; else why it could not be. */
 typedef enum HoldMode { HOLD_record, HOLD_replay } HoldMode;
 const char *gradcheck_call(Check *check, Subject *subject, const double *x, HoldMode mode, double *y);
 const char *gradcheck_call_fwd(Check *check, Subject *subject, Width width, const double *x, const double *u,
@@ -147,7 +147,7 @@ const char *gradcheck_call_fwd(Check *check, Subject *subject, Width width, cons
 const char *gradcheck_call_bwd(Check *check, Subject *subject, Width width, const double *x, const double *v,
                                double *dx);
 
-/* ---- gradcheck_difference.c */
+/* ---- difference.c */
 typedef struct Difference {
     int n; /* functions, of one variable */
     /* Their values at t; false: they have none. */
@@ -172,7 +172,7 @@ DifferenceStatus gradcheck_difference(Arena *scratch, Difference *difference);
 /* Derivatives in double: what their formulas give, apart from rounding. False: there are none. */
 bool gradcheck_make_wide(Check *check, Subject *subject);
 
-/* ---- gradcheck_compare.c */
+/* ---- compare.c */
 void gradcheck_subject(Check *check, Subject *subject, SlopeGradcheckResult *result);
 
 #endif

@@ -11,7 +11,7 @@
  *
  * A corner hides from central differences if they are symmetric (abs at 0). It shows in what the slopes to the left and
  * to the right differ by: for a smooth function that halves with the step, at a corner it stays. */
-#include "driver/gradcheck.h"
+#include "gradcheck/gradcheck.h"
 
 #include <float.h>
 #include <math.h>

@@ -12,7 +12,7 @@
  * from two) cannot be followed: then there is no copy, and a reason.
  *
  * printf is left out: the copy is made to be evaluated often. */
-#include "opt/opt.h"
+#include "gradcheck/copy.h"
 
 static void give_up(Widener *w, const char *wrong) {
     if (!w->wrong) w->wrong = wrong;
@@ -61,7 +61,7 @@ static const Type *widen_type(void *user, const Type *type) {
     return element == type->args[0] ? type : type_array(types, element, type_length(type));
 }
 
-const Type *opt_widen_type(Widener *w, const Type *type) { return widen_type(w, type); }
+const Type *gradcheck_widen_type(Widener *w, const Type *type) { return widen_type(w, type); }
 
 /* ---- copies between the two */
 
@@ -281,7 +281,7 @@ static Func *widen_func(Widener *w, Func *func, bool plain) {
     return copy;
 }
 
-Func *opt_widen(Widener *w, Func *func, bool plain) {
+Func *gradcheck_widen(Widener *w, Func *func, bool plain) {
     int before = w->added.count;
     w->wrong = NULL;
     Func *copy = widen_func(w, func, plain);
@@ -335,7 +335,7 @@ static void survey_func(Surveyor *s, const Func *func, bool plain) {
     s->plain = outer;
 }
 
-WidenSurvey opt_widen_survey(Widener *w, const Func *func, bool plain) {
+WidenSurvey gradcheck_widen_survey(Widener *w, const Func *func, bool plain) {
     WidenSurvey survey = {.narrowest = TYPE_double};
     Surveyor s = {.w = w, .survey = &survey};
     survey_func(&s, func, plain);

@@ -10,7 +10,7 @@
  * tell, the derivative is computed in double as well. If that does not agree either, it is wrong. If it does, it was a
  * matter of rounding: the error is small, or the derivative changes as much if the inputs change by a rounding error. Then
  * the point is of no use, and another is drawn. */
-#include "driver/gradcheck.h"
+#include "gradcheck/gradcheck.h"
 
 #include <float.h>
 #include <math.h>

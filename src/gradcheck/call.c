@@ -1,5 +1,5 @@
 /* Calls: arguments into memory, the call, results out of it. */
-#include "driver/gradcheck.h"
+#include "gradcheck/gradcheck.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* slope_gradcheck: which functions are checked, their compilation, and the run.
  *
- * All functions are compiled at once: each with its derivatives, and with a copy of itself in double (opt/widen.c) that
- * stands still where derivatives do not flow (opt/hold.c). */
-#include "driver/gradcheck.h"
+ * All functions are compiled at once: each with its derivatives, and with a copy of itself in double (widen.c) that
+ * stands still where derivatives do not flow (hold.c). */
+#include "gradcheck/gradcheck.h"
 
 typedef VEC(Subject *) Subjects;
 
@@ -152,7 +152,7 @@ static Func *substitute_of(Module *m, Func *func) {
 static Func *redirect(void *user, const Inst *call, bool *plain) {
     Check *check = user;
     Func *callee = substitute_of(check->widener.module, call->callee);
-    *plain = call->flag || !opt_is_derived(callee);
+    *plain = call->flag || !gradcheck_is_derived(callee);
     return callee;
 }
 
@@ -248,11 +248,11 @@ static void widen(Check *check, Subject *s) {
     s->bwd_is_custom = s->func->custom.bwd != NULL;
     if (is_only_treated(s->func))
         s->skip = "it is [TreatAsDifferentiable]: its derivative is zero by definition";
-    bool plain = !opt_is_derived(s->func);
-    if (!s->skip) s->wide = opt_widen(&check->widener, s->func, plain);
+    bool plain = !gradcheck_is_derived(s->func);
+    if (!s->skip) s->wide = gradcheck_widen(&check->widener, s->func, plain);
     if (!s->skip && !s->wide) s->skip = check->widener.wrong;
     if (s->skip) return;
-    s->survey = opt_widen_survey(&check->widener, s->func, plain);
+    s->survey = gradcheck_widen_survey(&check->widener, s->func, plain);
     s->narrowest = s->survey.narrowest;
     s->skip = global_trouble(check, &s->survey);
     gradcheck_shape(check, s);
@@ -277,7 +277,7 @@ static void prepare_copies(Check *check, Subjects *subjects) {
         s->wide->flags |= FUNC_EXPORT;
         vec_push(check->arena, &roots, s->wide);
     }
-    check->hold = opt_hold(check->widener.module, roots.at, roots.count);
+    check->hold = gradcheck_hold(check->widener.module, roots.at, roots.count);
     driver_time_end(&timer);
 }
 
@@ -320,7 +320,7 @@ static SlopeStatus compile(Check *check, Subjects *subjects) {
 }
 
 static Func *widen_derivative(Check *check, Func *func) {
-    Func *wide = func ? opt_widen(&check->widener, func, true) : NULL;
+    Func *wide = func ? gradcheck_widen(&check->widener, func, true) : NULL;
     if (wide) wide->flags |= FUNC_EXPORT;
     return wide;
 }

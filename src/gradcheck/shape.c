@@ -1,6 +1,6 @@
 /* Signatures taken apart: what are the inputs and outputs of a function, and where are they in memory, in the function
  * itself, in its widened copy, and in the pairs and differentials of its derivatives. */
-#include "driver/gradcheck.h"
+#include "gradcheck/gradcheck.h"
 
 #include <math.h>
 
@@ -269,9 +269,9 @@ static void complete_form(Form *form) {
 static void add_argument(Check *check, Subject *s, Argument argument, const char *name) {
     Form *narrow = &argument.forms[NARROW], *wide = &argument.forms[WIDE];
     complete_form(narrow);
-    wide->type = opt_widen_type(&check->widener, narrow->type);
-    if (narrow->pair) wide->pair = opt_widen_type(&check->widener, narrow->pair);
-    if (narrow->diff) wide->diff = opt_widen_type(&check->widener, narrow->diff);
+    wide->type = gradcheck_widen_type(&check->widener, narrow->type);
+    if (narrow->pair) wide->pair = gradcheck_widen_type(&check->widener, narrow->pair);
+    if (narrow->diff) wide->diff = gradcheck_widen_type(&check->widener, narrow->diff);
     complete_form(wide);
     Walk w = {.check = check,
               .subject = s,
