@@ -180,8 +180,6 @@ typedef struct LoopInfo {
     Val *it;       /* in it: index of the primal iteration */
 } LoopInfo;
 LoopInfo *ad_loop_info(Ad *ad, Inst *loop);
-Val *ad_known_trip(Ad *ad, Inst *loop); /* computed before the loop; NULL: not known there */
-bool ad_step_of(const Inst *loop, int index, int64_t *step);
 
 /* ---- transpose.c */
 typedef struct Transposed {

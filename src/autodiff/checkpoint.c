@@ -129,7 +129,7 @@ static bool can_redo(const Policy *p, const Val *v) {
         int64_t step;
         if (def->inst->op != OP_loop) return false;
         const LoopInfo *info = ad_loop_info(p->ad, def->inst);
-        return info && (v == info->counter || ad_step_of(def->inst, def->index, &step));
+        return info && (v == info->counter || loop_step(def->inst, def->index, &step));
     }
     if (def->inst->op == OP_load) {
         const Val *root = ad_settled_root(p->settled, def->inst);
@@ -537,7 +537,7 @@ static Val *redo_param(Policy *p, Builder *b, const Val *v) {
     const LoopInfo *info = ad_loop_info(p->ad, def->inst);
     if (v == info->counter) return info->it;
     int64_t step = 0;
-    ad_step_of(def->inst, def->index, &step);
+    loop_step(def->inst, def->index, &step);
     Val *it = build_convert(b, info->it, v->type);
     return build_binary(b, OP_add, def->inst->args[def->index],
                         build_binary(b, OP_mul, it, ir_const_int(p->ad->m, v->type, step)));
@@ -580,9 +580,9 @@ static void restore_region(Policy *p, Region *region, Region *reverse) {
 }
 
 static Val *current(Policy *p, Val *v) {
-    for (int i = 0; i < 64; i++) {
-        Val *now = val_is_const(v) ? NULL : map_get(&p->out->stand_in, PTR_KEY(v));
-        if (!now || now == v) return v;
+    while (!val_is_const(v)) {
+        Val *now = map_get(&p->out->stand_in, PTR_KEY(v));
+        if (!now || now == v) break;
         v = now;
     }
     return v;

@@ -386,7 +386,7 @@ static void survey(void *user, Inst *inst) {
     Survey *found = user;
     found->returns += inst->op == OP_return;
     found->blocks += inst->op == OP_block || (inst->op == OP_loop && inst->nregions > 2);
-    found->jumps += inst->op == OP_break || inst->op == OP_continue;
+    found->jumps += inst->op == OP_break || inst->op == OP_continue || inst->op == OP_unreachable;
 }
 
 static void make_results(Exits *x, Builder *b) {

@@ -608,11 +608,13 @@ static void flat_region(Flat *x, const Region *from, Region *to) {
 
 /* ---- the function */
 
-static const Leaf *find_leaf(const Flat *x, int param, const int *path, int npath) {
+typedef VEC(int) Path;
+
+static const Leaf *find_leaf(const Flat *x, int param, const Path *path) {
     for (int i = 0; i < x->to->leaves.count; i++) {
         const Leaf *leaf = &x->to->leaves.at[i];
-        if (leaf->param == param && leaf->npath == npath &&
-            (npath == 0 || memcmp(leaf->path, path, sizeof(int) * (size_t)npath) == 0))
+        if (leaf->param == param && leaf->npath == path->count &&
+            (path->count == 0 || memcmp(leaf->path, path->at, sizeof(int) * (size_t)path->count) == 0))
             return leaf;
     }
     return NULL;
@@ -627,16 +629,17 @@ static Obj *leaf_obj(Flat *x, const Leaf *leaf) {
     return obj;
 }
 
-static Obj *param_parts(Flat *x, int param, const Type *type, int *path, int npath) {
-    const Leaf *leaf = find_leaf(x, param, path, npath);
+static Obj *param_parts(Flat *x, int param, const Type *type, Path *path) {
+    const Leaf *leaf = find_leaf(x, param, path);
     if (leaf) return leaf_obj(x, leaf);
     Obj *obj = new_obj(x, type, NULL);
     int n = type->kind == TYPE_record ? type_record(type)->nfields : type_count(type);
     obj->kids = arena_array(x->ad->arena, Obj *, n ? n : 1);
     obj->nkids = n;
     for (int i = 0; i < n; i++) {
-        path[npath] = type->kind == TYPE_record ? i : -1 - i;
-        obj->kids[i] = param_parts(x, param, part_type(type, i), path, npath + 1);
+        vec_push(x->ad->arena, path, type->kind == TYPE_record ? i : -1 - i);
+        obj->kids[i] = param_parts(x, param, part_type(type, i), path);
+        path->count--;
     }
     return obj;
 }
@@ -661,10 +664,10 @@ static void bind_params(Flat *x) {
     for (int i = 0; i < from->nparams; i++) {
         Val *old = from->body->params[i];
         const Type *type = from->params[i].type;
-        int path[64];
+        Path path = {0};
         if (from->params[i].flags & PARAM_BY_ADDRESS) {
-            bool whole = map_has(&x->whole, PTR_KEY(old)) && !find_leaf(x, i, path, 0);
-            x->params[i] = whole ? whole_param(x, i, type) : param_parts(x, i, type, path, 0);
+            bool whole = map_has(&x->whole, PTR_KEY(old)) && !find_leaf(x, i, &path);
+            x->params[i] = whole ? whole_param(x, i, type) : param_parts(x, i, type, &path);
             Obj *obj = x->params[i];
             hold(x, old, obj->address ? &obj->address : NULL, 1, obj);
             continue;
@@ -672,9 +675,9 @@ static void bind_params(Flat *x) {
         int n = lane_count(type);
         Val **lanes = arena_array(x->ad->arena, Val *, n);
         for (int k = 0; k < n; k++) {
-            path[0] = -1 - k;
-            lanes[k] =
-                x->to->flat->body->params[find_leaf(x, i, path, type->kind == TYPE_vector ? 1 : 0)->in];
+            path.count = 0;
+            if (type->kind == TYPE_vector) vec_push(x->ad->arena, &path, -1 - k);
+            lanes[k] = x->to->flat->body->params[find_leaf(x, i, &path)->in];
         }
         hold(x, old, lanes, n, type->kind == TYPE_pointer ? new_obj(x, type->args[0], lanes[0]) : NULL);
     }

@@ -54,12 +54,13 @@ Val *ad_int64(Ad *ad, int64_t value) {
 
 /* ---- taking apart */
 
+typedef VEC(int) Path;
+
 typedef struct Walk {
     Ad *ad;
     Leaves *leaves;
     Leaf base;
-    int path[64], npath;
-    int dpath[64], ndpath;
+    Path path, dpath;
     bool dual;
 } Walk;
 
@@ -77,10 +78,10 @@ static void add_leaf(Walk *w, const Type *type, const Type *dtype, bool by_ref) 
     leaf.dual = w->dual && dtype;
     leaf.diff = !w->dual && dtype;
     leaf.dtype = dtype;
-    leaf.path = arena_copy(ad->arena, w->path, sizeof(int) * (size_t)w->npath);
-    leaf.npath = w->npath;
-    leaf.dpath = arena_copy(ad->arena, w->dpath, sizeof(int) * (size_t)w->ndpath);
-    leaf.ndpath = w->ndpath;
+    leaf.path = arena_copy(ad->arena, w->path.at, sizeof(int) * (size_t)w->path.count);
+    leaf.npath = w->path.count;
+    leaf.dpath = arena_copy(ad->arena, w->dpath.at, sizeof(int) * (size_t)w->dpath.count);
+    leaf.ndpath = w->dpath.count;
     leaf.in = leaf.out = -1;
     push_leaf(ad, w->leaves, leaf);
 }
@@ -88,12 +89,11 @@ static void add_leaf(Walk *w, const Type *type, const Type *dtype, bool by_ref) 
 static void walk_type(Walk *w, const Type *type, const Type *dtype);
 
 static void walk_step(Walk *w, int step, int dstep, const Type *type, const Type *dtype) {
-    if (w->npath >= 60) arena_fault(w->ad->arena, "a type is nested too deeply to be differentiated");
-    w->path[w->npath++] = step;
-    if (dtype) w->dpath[w->ndpath++] = dstep;
+    vec_push(w->ad->arena, &w->path, step);
+    if (dtype) vec_push(w->ad->arena, &w->dpath, dstep);
     walk_type(w, type, dtype);
-    w->npath--;
-    if (dtype) w->ndpath--;
+    w->path.count--;
+    if (dtype) w->dpath.count--;
 }
 
 static void walk_record(Walk *w, const Type *type, const Type *dtype) {

@@ -27,16 +27,9 @@ typedef struct Seg {
 
 /* ---- what the loop uses */
 
-static bool is_inside(const Region *home, const Inst *loop) {
-    for (; home; home = home->owner ? home->owner->parent : NULL)
-        if (home->owner == loop) return true;
-    return false;
-}
-
 static void capture(Seg *x, Val *v) {
     if (val_is_const(v)) return;
-    const Region *home = v->kind == VAL_param ? v->region : v->inst->parent;
-    if (is_inside(home, x->loop)) return;
+    if (loop_contains(x->loop, v)) return;
     for (int i = 0; i < x->captured.count; i++)
         if (x->captured.at[i] == v) return;
     vec_push(x->ad->arena, &x->captured, v);
@@ -59,8 +52,7 @@ static void survey(Seg *x, const Region *region) {
         bool writes =
             inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
         Val *root = writes ? ad_root(inst->args[0]) : NULL;
-        if (root && !is_inside(root->kind == VAL_param ? root->region : root->inst->parent, x->loop))
-            x->writes_memory = true;
+        if (root && !loop_contains(x->loop, root)) x->writes_memory = true;
         x->has_effects |= ad_inst_has_effects(x->ad, inst);
         for (int i = 0; i < inst->nargs && inst->op == OP_call; i++) {
             const Param *param = &inst->callee->params[i];
@@ -189,7 +181,7 @@ static void segment(Ad *ad, Func *func, Inst *loop) {
     Seg x = {.ad = ad, .func = func, .loop = loop};
     int64_t budget = loop->hints.checkpoint;
     Func *split = ad->m->hooks.library ? ad->m->hooks.library(ad->m->hooks.user, "__checkpoint_split") : NULL;
-    Val *trip = ad_known_trip(ad, loop);
+    Val *trip = loop_trip(loop);
     loop->hints.checkpoint = 0;
     survey(&x, loop->regions[1]);
     if (!trip || x.writes_memory || x.has_effects || !split || loop->nargs == 0) {

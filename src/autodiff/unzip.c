@@ -105,113 +105,7 @@ Halves ad_unzip(Ad *ad, AdFunc *f, Func *linear) {
     return halves;
 }
 
-/* ---- induction variables and trip counts */
-
-static const Inst *def_of(const Val *v, Op op) {
-    return v->kind == VAL_inst && v->inst->op == op ? v->inst : NULL;
-}
-
-static bool is_zero_int(const Val *v) {
-    int64_t value;
-    return val_is_int(v, &value) && value == 0;
-}
-
-/* state == 0, for a state that is carried value `param` */
-static bool tests_running(const Val *v, const Val *state) {
-    const Inst *eq = def_of(v, OP_eq);
-    return eq && ((eq->args[0] == state && is_zero_int(eq->args[1])) ||
-                  (eq->args[1] == state && is_zero_int(eq->args[0])));
-}
-
-/* For a condition that tests the exit state first: which carried value the state is; -1: none. */
-static int state_index(const Region *cond) {
-    const Val *go = cond->last->args[0];
-    const Inst *choice = def_of(go, OP_if), *select = def_of(go, OP_select), *both = def_of(go, OP_and);
-    for (int i = 0; i < cond->nparams; i++) {
-        const Val *state = cond->params[i];
-        if (tests_running(go, state)) return i;
-        if (choice && tests_running(choice->args[0], state) && is_zero_int(choice->regions[1]->last->args[0]))
-            return i;
-        if (select && tests_running(select->args[0], state) && is_zero_int(select->args[2])) return i;
-        if (both && (tests_running(both->args[0], state) || tests_running(both->args[1], state))) return i;
-    }
-    return -1;
-}
-
-static bool adds_constant(const Val *v, const Val *param, int64_t *step) {
-    const Inst *add = def_of(v, OP_add), *sub = def_of(v, OP_sub);
-    if (add && add->args[0] == param && val_is_int(add->args[1], step)) return true;
-    if (add && add->args[1] == param && val_is_int(add->args[0], step)) return true;
-    if (!sub || sub->args[0] != param || !val_is_int(sub->args[1], step)) return false;
-    *step = -*step;
-    return true;
-}
-
-/* A step under the guard of the exit state counts: where the guard fails the loop ends, so that no later iteration sees
- * the value. The guard must be the very state that the condition tests. */
-static const Val *unguarded(const Inst *loop, const Val *v) {
-    const Region *cond = loop->regions[0], *body = loop->regions[1];
-    int state = state_index(cond);
-    if (state < 0) return v;
-    const Val *next_state = body->last->args[state];
-    const Inst *test = def_of(v, OP_if), *select = def_of(v, OP_select);
-    if (test && tests_running(test->args[0], next_state)) return test->regions[0]->last->args[v->index];
-    if (select && tests_running(select->args[0], next_state)) return select->args[1];
-    return v;
-}
-
-bool ad_step_of(const Inst *loop, int index, int64_t *step) {
-    const Region *body = loop->regions[1];
-    const Val *param = body->params[index];
-    if (!type_is_integer(param->type)) return false;
-    const Val *next = body->last->args[index];
-    if (adds_constant(next, param, step)) return true;
-    return adds_constant(unguarded(loop, next), param, step);
-}
-
-static bool is_outside(const Val *v, const Region *region) {
-    if (val_is_const(v)) return true;
-    const Region *home = v->kind == VAL_param ? v->region : v->inst->parent;
-    for (; home; home = home->owner ? home->owner->parent : NULL)
-        if (home == region) return false;
-    return true;
-}
-
-static int param_index(const Region *region, const Val *v) {
-    for (int i = 0; i < region->nparams; i++)
-        if (region->params[i] == v) return i;
-    return -1;
-}
-
-/* while i < n, i <= n, n < i, n <= i with a constant step in the right direction: the number of iterations, before the loop */
-Val *ad_known_trip(Ad *ad, Inst *loop) {
-    const Region *cond = loop->regions[0];
-    const Inst *test = cond->first;
-    if (!test || test->next != cond->last || (test->op != OP_lt && test->op != OP_le) ||
-        cond->last->args[0] != test->results[0])
-        return NULL;
-    Val *a = test->args[0], *b = test->args[1];
-    int ia = param_index(cond, a), ib = param_index(cond, b);
-    if ((ia >= 0) == (ib >= 0) || !type_is_integer(a->type)) return NULL;
-    bool up = ia >= 0;
-    int index = up ? ia : ib;
-    Val *bound = up ? b : a;
-    int64_t step;
-    if (!is_outside(bound, cond) || !ad_step_of(loop, index, &step) || step == 0 || (step > 0) != up)
-        return NULL;
-    Builder bd = build_before(loop);
-    const Type *word = type_basic(ad->m->types, TYPE_int64);
-    Val *start = build_convert(&bd, loop->args[index], word), *limit = build_convert(&bd, bound, word);
-    Val *low = up ? start : limit, *high = up ? limit : start;
-    int64_t size = step > 0 ? step : -step;
-    Val *span = build_binary(&bd, OP_add, build_binary(&bd, OP_sub, high, low),
-                             ad_int64(ad, size - 1 + (test->op == OP_le)));
-    Val *trip = size > 1 ? build_binary(&bd, OP_div, span, ad_int64(ad, size)) : span;
-    Val *zero = ad_int64(ad, 0);
-    trip = build_select(&bd, build_binary(&bd, OP_lt, zero, trip), trip, zero);
-    if (trip->kind == VAL_inst && !trip->name) trip->name = name_from(ad->m->names, "trip");
-    return trip;
-}
+/* ---- trip counts */
 
 LoopInfo *ad_loop_info(Ad *ad, Inst *loop) {
     (void)ad;
@@ -222,7 +116,7 @@ static void count_loop(Ad *ad, Inst *loop) {
     LoopInfo *info = arena_new(ad->arena, LoopInfo);
     const Type *word = type_basic(ad->m->types, TYPE_int64);
     Name name = name_from(ad->m->names, "it");
-    info->trip = ad_known_trip(ad, loop);
+    info->trip = loop_trip(loop);
     info->known = info->trip != NULL;
     inst_add_arg(loop, ad_int64(ad, 0));
     region_add_param(loop->regions[0], word, name);

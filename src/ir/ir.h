@@ -8,7 +8,7 @@
  * Two states, both verified:
  *   free    break, continue and return may stand anywhere; lowering makes it, and code that is never differentiated
  *           stays so;
- *   normal  one return, at the end of the body; no break or continue; a loop is "while condition, body". Autodiff
+ *   normal  one return, at the end of the body; no break, continue or unreachable; a loop is "while condition, body". Autodiff
  *           takes and gives this.
  *
  * Functions. A parameter is passed by value, or by address. As lowered: `in` scalars, vectors, pointers, buffers by
@@ -403,6 +403,27 @@ bool ir_bits_cut(const Type *through, const Type *to);
 Val *ir_fold(Module *module, Op op, const Type *type, Val *const *args, int nargs);
 /* Where lane `*lane` of a vector comes from: a scalar, then *lane becomes -1; or a lane of the vector returned. */
 Val *ir_trace_lane(Val *vector, int *lane);
+
+/* ---- loop.c */
+bool loop_contains(const Inst *loop, const Val *v); /* is it made inside? */
+/* How far a carried integer moves in one iteration, over all ways through it; `jumps`: those to the loop. */
+typedef struct LoopSteps {
+    int64_t least, greatest;
+    bool known;
+} LoopSteps;
+LoopSteps loop_steps(const Inst *loop, Inst *const *jumps, int njumps, int index);
+bool loop_step(const Inst *loop, int index, int64_t *step); /* in normal form; false: it is not constant */
+/* A comparison of a carried value with something else. */
+typedef struct LoopTest {
+    int index; /* of the carried value */
+    Val *limit;
+    bool up, or_equal; /* up: the loop goes on below the limit */
+} LoopTest;
+bool loop_comparison(const Inst *loop, const Inst *test, LoopTest *out);
+bool loop_cannot_wrap(const LoopTest *test, int64_t longest); /* no step jumps over the end of the numbers */
+/* Does the condition fail after finitely many iterations, whatever the values? */
+bool loop_is_finite(const Inst *loop, Inst *const *jumps, int njumps);
+Val *loop_trip(Inst *loop); /* normal form: int64, computed before the loop; NULL: not known there */
 
 /* ---- clone.c */
 typedef struct CloneMap {

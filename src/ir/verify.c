@@ -381,7 +381,9 @@ static bool check_op(Verifier *v, const Inst *inst) {
     case OP_break:
     case OP_continue: return check_jump(v, inst);
     case OP_return: return check_return(v, inst);
-    default: return true; /* barrier, printf, abort, unreachable; the elementwise ones are done */
+    case OP_unreachable:
+        return expect(v, !(v->func->flags & FUNC_NORMAL), "unreachable in a function of normal form");
+    default: return true; /* barrier, printf, abort; the elementwise ones are done */
     }
 }
 

@@ -35,7 +35,7 @@ static void add_to_shape(void *user, Inst *inst) {
     shape->size++;
     shape->returns += inst->op == OP_return;
     shape->has_jumps |= inst->op == OP_break || inst->op == OP_continue || inst->op == OP_block ||
-                        (inst->op == OP_loop && inst->nregions == 3);
+                        inst->op == OP_unreachable || (inst->op == OP_loop && inst->nregions == 3);
 }
 
 static Shape shape_of(const Func *func) {

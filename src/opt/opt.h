@@ -57,8 +57,4 @@ bool opt_memory_are_apart(const Val *a, const Val *b); /* addresses in the same 
 /* The constants at an address in a global that is known, one per scalar; NULL: it is not. */
 Val *const *opt_memory_constants(const Val *address);
 
-/* ---- loop.c */
-/* Does the condition fail after finitely many iterations, whatever the values? `jumps`: all that target the loop. */
-bool opt_loop_is_finite(const Inst *loop, Inst *const *jumps, int njumps);
-
 #endif

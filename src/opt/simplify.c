@@ -94,7 +94,9 @@ static void replace(Val *old, Val *with) {
     old->forward = with;
 }
 
+/* In normal form every region comes to its end, as far as anyone can see. */
 static void cut_after(Simplify *s, Inst *inst) {
+    if (s->func->flags & FUNC_NORMAL) return;
     if (inst->next && inst->next->op == OP_unreachable) return;
     while (inst->next) inst_remove(inst->next);
     Builder b = build_at_end(inst->parent);

@@ -162,7 +162,7 @@ static bool ends(const char *type, const char *test, const char *step) {
                               "  %%r = loop (%%i: %s = 0:%s) {\n    %%c = %s\n    yield %%c\n  } do {\n"
                               "    %%0 = %s\n    yield %%0\n  }\n  return\n}\n",
                               type, type, type, test, step));
-    bool finite = opt_loop_is_finite(func->body->first, NULL, 0);
+    bool finite = loop_is_finite(func->body->first, NULL, 0);
     opt_dce(func);
     assert_int_equal(func->body->first->op == OP_return, finite);
     return finite;

@@ -21,22 +21,13 @@ typedef struct Search {
     const Val *counter;     /* parameter of the body */
     LLVMValueRef low, high; /* i64: least and greatest value of the counter in the body */
     LLVMValueRef safe;      /* i1: everything so far is in range */
+    InstVec jumps;          /* to the next round */
     Inst *accesses[MAX_ACCESSES];
     int naccesses, ninsts, terms;
     bool suits;
 } Search;
 
 /* ---- what does not change in the loop */
-
-static bool is_inside(const Search *s, const Val *v) {
-    if (val_is_const(v)) return false;
-    const Region *region = v->kind == VAL_param ? v->region : v->inst->parent;
-    while (region) {
-        if (region->owner == s->loop) return true;
-        region = region->owner ? region->owner->parent : NULL;
-    }
-    return false;
-}
 
 static const Val *resolved(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
 
@@ -48,7 +39,7 @@ static bool is_uniform_address(const Val *v) {
 
 /* Can the value be computed before the loop? What is inside the loop is emitted there once more. */
 static bool prepare(Search *s, const Val *v) {
-    if (!is_inside(s, v)) return true;
+    if (!loop_contains(s->loop, v)) return true;
     if (v->kind != VAL_inst || ++s->terms > MAX_TERMS) return false;
     const Inst *inst = v->inst;
     bool fits = op_has(inst->op, OP_ELEMENTWISE) || inst->op == OP_global || inst->op == OP_field ||
@@ -72,52 +63,6 @@ static bool is_word(const Type *type) { return type->kind == TYPE_int || type->k
 static const Val *yielded(const Region *region, int index) {
     const Inst *end = region->last;
     return end && end->op == OP_yield && index < end->nargs ? resolved(end, index) : NULL;
-}
-
-/* next = param + step? */
-static bool is_stepped(const Val *next, const Val *param, int64_t *step) {
-    if (!next || next->kind != VAL_inst) return false;
-    const Inst *inst = next->inst;
-    if (inst->op == OP_add && resolved(inst, 0) == param && val_is_int(resolved(inst, 1), step)) return true;
-    if (inst->op == OP_add && resolved(inst, 1) == param && val_is_int(resolved(inst, 0), step)) return true;
-    if (inst->op != OP_sub || resolved(inst, 0) != param || !val_is_int(resolved(inst, 1), step))
-        return false;
-    *step = -*step;
-    return true;
-}
-
-typedef struct ContinueCheck {
-    const Inst *loop;
-    int index;
-    const Val *param;
-    int64_t step; /* by which the counter must have moved on */
-    bool fine;
-} ContinueCheck;
-
-static void check_continue(void *user, Inst *inst) {
-    ContinueCheck *check = user;
-    if (inst->op != OP_continue || inst->target != check->loop) return;
-    const Val *next = resolved(inst, check->index);
-    int64_t step = 0;
-    if (next != check->param && !is_stepped(next, check->param, &step)) check->fine = false;
-    if (step != check->step) check->fine = false;
-}
-
-/* The step is in the body, or in a region of its own; every way to the next round must take it. */
-static bool find_step(const Inst *loop, int index, int64_t *step) {
-    Region *body = loop->regions[1];
-    const Val *param = body->params[index];
-    ContinueCheck check = {loop, index, param, 0, true};
-    if (loop->nregions == 2) {
-        if (!is_stepped(yielded(body, index), param, step)) return false;
-        check.step = *step;
-    } else {
-        const Region *last = loop->regions[2];
-        if (body->last->op == OP_yield && yielded(body, index) != param) return false;
-        if (!is_stepped(yielded(last, index), last->params[index], step)) return false;
-    }
-    region_walk(body, check_continue, &check);
-    return check.fine;
 }
 
 static LLVMValueRef as_i64(Search *s, const Val *v) {
@@ -157,21 +102,18 @@ static bool find_counter(Search *s, const Val *condition) {
     if (!condition || condition->kind != VAL_inst) return false;
     const Inst *inst = condition->inst;
     if (inst->op == OP_and) return find_counter(s, resolved(inst, 0)) || find_counter(s, resolved(inst, 1));
-    if ((inst->op != OP_lt && inst->op != OP_le) || !is_word(inst->args[0]->type)) return false;
-    const Region *head = s->loop->regions[0];
-    for (int i = 0; i < head->nparams; i++)
-        for (int side = 0; side < 2; side++) {
-            int64_t step;
-            const Val *limit = resolved(inst, 1 - side), *first = resolved(s->loop, i);
-            if (resolved(inst, side) != head->params[i] || !find_step(s->loop, i, &step)) continue;
-            bool below = side == 0;
-            if (step == 0 || (step > 0) != below || step > INT32_MAX || step < INT32_MIN) continue;
-            if (is_short(first, limit, step) || !prepare(s, limit)) continue;
-            s->counter = s->loop->regions[1]->params[i];
-            set_range(s, first, limit, below, inst->op == OP_le, step);
-            return true;
-        }
-    return false;
+    LoopTest test;
+    if (inst->op == OP_ne || !loop_comparison(s->loop, inst, &test) || !is_word(test.limit->type))
+        return false;
+    LoopSteps steps = loop_steps(s->loop, s->jumps.at, s->jumps.count, test.index);
+    int64_t step = steps.least;
+    if (!steps.known || step != steps.greatest || step == 0 || (step > 0) != test.up) return false;
+    const Val *first = resolved(s->loop, test.index);
+    if (step > INT32_MAX || step < INT32_MIN || is_short(first, test.limit, step)) return false;
+    if (!prepare(s, test.limit)) return false;
+    s->counter = s->loop->regions[1]->params[test.index];
+    set_range(s, first, test.limit, test.up, test.or_equal, step);
+    return true;
 }
 
 /* ---- linear indices */
@@ -211,7 +153,7 @@ static bool linear(Search *s, const Val *v, Linear *result) {
         *result = (Linear){emit_i32(s->e, 0), emit_i32(s->e, 1)};
         return true;
     }
-    if (is_inside(s, v) && v->kind == VAL_inst && linear_inst(s, v->inst, result)) return true;
+    if (loop_contains(s->loop, v) && v->kind == VAL_inst && linear_inst(s, v->inst, result)) return true;
     *result = (Linear){0};
     if (!prepare(s, v)) return false;
     result->base = value_of(s, v);
@@ -279,6 +221,7 @@ static void look_at(void *user, Inst *inst) {
     Search *s = user;
     s->ninsts++;
     if (inst->op == OP_loop || s->ninsts > MAX_INSTS) s->suits = false;
+    if (inst->op == OP_continue && inst->target == s->loop) vec_push(&s->e->arena, &s->jumps, inst);
     if (is_checked_access(inst) && s->naccesses < MAX_ACCESSES) s->accesses[s->naccesses++] = inst;
 }
 
