@@ -1,11 +1,9 @@
-/* The code generator: loaded when code is first made, from beside this library. */
+/* Code generators: built in, or loaded when code is first made, from beside this library. */
 #define _GNU_SOURCE /* dladdr */
 #include "driver/unit.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
-
-#define LIBRARY "libslope-llvm.so"
 
 /* The folder this code was loaded from. */
 static const char *own_folder(Arena *arena) {
@@ -18,36 +16,46 @@ static const char *own_folder(Arena *arena) {
     return slash ? format_text(arena, "%.*s", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
 }
 
-static void *open_library(Arena *arena) {
+static void *open_library(Arena *arena, const char *name) {
     const char *folder = own_folder(arena);
-    void *library = folder ? dlopen(format_text(arena, "%s/" LIBRARY, folder), RTLD_NOW | RTLD_LOCAL) : NULL;
-    return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    void *library = folder ? dlopen(format_text(arena, "%s/%s", folder, name), RTLD_NOW | RTLD_LOCAL) : NULL;
+    return library ? library : dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-const EmitBackend *unit_backend(SlopeSession *session) {
+/* NULL: there is no such library, dlerror says why. The library stays: LLVM does not like to be unloaded. */
+static EmitBackendFunction *load(Arena *arena, const EmitMaker *maker) {
+    void *library = open_library(arena, maker->library);
+    EmitBackendFunction *function = NULL;
+    void *symbol = library ? dlsym(library, maker->symbol) : NULL;
+    memcpy(&function, &symbol, sizeof symbol);
+    return function;
+}
+
+const EmitBackend *unit_backend(SlopeSession *session, EmitBackendId id) {
     Pipeline *pipeline = session->stages;
-    if (pipeline->backend) return pipeline->backend;
+    const EmitMaker *maker = emit_maker(id);
+    if (pipeline->backends[id]) return pipeline->backends[id];
+    if (!maker->library) return pipeline->backends[id] = maker->function();
     StageTimer timer;
     driver_time_begin(session, &timer, "load LLVM");
-    pipeline->library = open_library(&session->arena);
-    EmitBackendFunction *function = NULL;
-    void *symbol = pipeline->library ? dlsym(pipeline->library, EMIT_LLVM_FUNCTION) : NULL;
-    memcpy(&function, &symbol, sizeof symbol);
-    if (function) pipeline->backend = function();
+    EmitBackendFunction *function = load(&session->arena, maker);
+    if (function) pipeline->backends[id] = function();
     else diag_report(&session->diags, DIAG_no_backend, 0, dlerror());
     driver_time_end(&timer);
-    return pipeline->backend;
+    return pipeline->backends[id];
 }
 
-void driver_close(SlopeSession *session) {
-    (void)session; /* the library stays: LLVM does not like to be unloaded */
+/* What code is run with. */
+static const EmitBackend *jit_backend(const SlopeSession *session) {
+    return session->stages->backends[EMIT_BACKEND_llvm];
 }
+
+void driver_close(SlopeSession *session) { (void)session; /* libraries stay */ }
 
 void driver_unload(SlopeProgram *program) {
     Unit *unit = program->unit;
     if (!unit || !unit->jit) return;
-    Pipeline *pipeline = program->session->stages;
-    pipeline->backend->jit_free(unit->jit);
+    jit_backend(program->session)->jit_free(unit->jit);
     unit->jit = NULL;
 }
 
@@ -71,7 +79,8 @@ static void note_times(SlopeSession *session, const EmitTimes *times) {
 }
 
 static SlopeStatus emit_failed(SlopeSession *session, const EmitError *error) {
-    diag_report(&session->diags, DIAG_emit_failed, 0, error->text[0] ? error->text : "no reason given");
+    diag_report(&session->diags, DIAG_emit_failed, error->loc,
+                error->text[0] ? error->text : "no reason given");
     return SLOPE_STATUS_error;
 }
 
@@ -85,9 +94,9 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
         diag_report(&session->diags, DIAG_no_body, func->loc, func->name->text);
         return SLOPE_STATUS_error;
     }
-    const EmitBackend *backend = unit_backend(session);
+    const EmitBackend *backend = unit_backend(session, EMIT_BACKEND_llvm);
     if (!backend) return SLOPE_STATUS_error;
-    EmitError error = {""};
+    EmitError error = {"", 0};
     if (!unit->jit) {
         int nsymbols;
         const RtSymbol *symbols = runtime_symbols(&nsymbols);
@@ -104,8 +113,7 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
 
 static void *find(SlopeProgram *program, EmitSymbol what, Name name) {
     Unit *unit = program->unit;
-    Pipeline *pipeline = program->session->stages;
-    return unit->jit ? pipeline->backend->jit_find(unit->jit, what, name->text) : NULL;
+    return unit->jit ? jit_backend(program->session)->jit_find(unit->jit, what, name->text) : NULL;
 }
 
 void *driver_native_address(SlopeProgram *program, Func *func) {
@@ -121,13 +129,9 @@ void *driver_uniform_address(SlopeProgram *program, Global *global) {
 
 /* ---- files */
 
-static const struct {
-    const char *name;
-    EmitFormat format;
-} targets[] = {{"llvm-ir", EMIT_llvm_ir}, {"asm", EMIT_asm}, {"obj", EMIT_obj}, {"shared", EMIT_shared}};
-
 const char *driver_target_name(int index) {
-    return index >= 0 && index < (int)(sizeof targets / sizeof targets[0]) ? targets[index].name : NULL;
+    const EmitTarget *target = emit_target(index);
+    return target ? target->name : NULL;
 }
 
 static SlopeStatus choose_functions(SlopeProgram *program, const SlopeBuildOptions *options) {
@@ -146,16 +150,15 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     SlopeStatus status = choose_functions(program, options);
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;
-    const EmitBackend *backend = unit_backend(session);
+    const EmitTarget *target = emit_find_target(options->target);
+    const EmitBackend *backend = unit_backend(session, target->backend);
     if (!backend) return SLOPE_STATUS_error;
-    EmitFile file = {.format = EMIT_llvm_ir};
-    for (int i = 0; driver_target_name(i); i++)
-        if (strcmp(options->target, targets[i].name) == 0) file.format = targets[i].format;
+    EmitFile file = {.format = target->format};
     const char *folder = own_folder(&session->arena);
     if (folder) file.runtime_library = format_text(&session->arena, "%s/libslope-rt.a", folder);
     EmitOptions emit = options_of(session);
     EmitTimes times = {0};
-    EmitError error = {""};
+    EmitError error = {"", 0};
     size_t size;
     char *bytes = backend->make(unit->ir, &emit, &file, &size, &times, &error);
     note_times(session, &times);

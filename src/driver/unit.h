@@ -7,8 +7,7 @@
 #include "lower/lower.h"
 
 typedef struct Pipeline {
-    const EmitBackend *backend; /* NULL: not loaded yet */
-    void *library;
+    const EmitBackend *backends[EMIT_BACKENDS]; /* NULL: not asked for yet */
 } Pipeline;
 
 typedef struct Unit {
@@ -41,6 +40,6 @@ SlopeStatus driver_find_declaration(SlopeProgram *program, const char *expressio
 SlopeStatus unit_check(Unit *unit);
 
 /* ---- backend.c */
-const EmitBackend *unit_backend(SlopeSession *session); /* NULL: reported */
+const EmitBackend *unit_backend(SlopeSession *session, EmitBackendId id); /* NULL: reported */
 
 #endif

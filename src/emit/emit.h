@@ -1,7 +1,8 @@
-/* emit: from IR to code. One struct of functions per way of making code; the driver knows nothing else of it.
+/* emit: from IR to code. One struct of functions per way of making code; the driver knows nothing else of it. The targets
+ * that users can name are the rows of targets.def: what makes them, and what they are capable of.
  *
  * The LLVM emitter lives in a shared object of its own (libslope-llvm.so), so that LLVM is not even mapped unless code is
- * made. The driver loads it and asks for the function `slope_llvm_backend`.
+ * made. The driver loads it and asks for the function `slope_llvm_backend`. Others are built in.
  *
  * What is emitted: every function with FUNC_EXPORT that has a body, and all that they reach. The functions must be verified and
  * concrete; both states are taken. Names and calling conventions of what comes out are described in abi.h.
@@ -32,9 +33,34 @@ typedef struct EmitTimes {
 
 typedef struct EmitError {
     char text[1024]; /* "" if there was none */
+    Loc loc;         /* 0: of the program as a whole */
 } EmitError;
 
-typedef enum EmitFormat { EMIT_llvm_ir, EMIT_asm, EMIT_obj, EMIT_shared } EmitFormat;
+typedef enum EmitFormat {
+#define TARGET(id, name, extension, backend, capabilities) EMIT_##id,
+#include "emit/targets.def"
+} EmitFormat;
+
+typedef enum EmitBackendId {
+#define BACKEND(id, library, function) EMIT_BACKEND_##id,
+#include "emit/targets.def"
+    EMIT_BACKENDS
+} EmitBackendId;
+
+typedef enum TargetCapabilities {
+    TARGET_JUMPS = 1,         /* out of regions; else functions must be in normal form */
+    TARGET_POINTERS = 2,      /* as values */
+    TARGET_GROWING_TAPES = 4, /* without a bound that is known beforehand */
+    TARGET_BARRIERS = 8,      /* that threads of a group wait at */
+    TARGET_RECURSION = 16,
+} TargetCapabilities;
+
+typedef struct EmitTarget {
+    const char *name, *extension;
+    EmitFormat format;
+    EmitBackendId backend;
+    uint32_t capabilities;
+} EmitTarget;
 
 /* What can be asked of a JIT about a name of the IR. */
 typedef enum EmitSymbol {
@@ -81,7 +107,17 @@ typedef struct EmitBackend {
 } EmitBackend;
 
 typedef const EmitBackend *EmitBackendFunction(void);
-#define EMIT_LLVM_FUNCTION "slope_llvm_backend"
-const EmitBackend *slope_llvm_backend(void);
+const EmitBackend *slope_llvm_backend(void); /* in its library */
+
+/* Where a backend comes from. */
+typedef struct EmitMaker {
+    const char *library, *symbol; /* library NULL: built in */
+    EmitBackendFunction *function;
+} EmitMaker;
+
+/* ---- targets.c */
+const EmitTarget *emit_target(int index); /* NULL after the last */
+const EmitTarget *emit_find_target(const char *name);
+const EmitMaker *emit_maker(EmitBackendId id);
 
 #endif

@@ -28,7 +28,7 @@ const EmitBackend *jit_load_backend(void) {
     union {
         void *data;
         EmitBackendFunction *function;
-    } found = {library ? dlsym(library, EMIT_LLVM_FUNCTION) : NULL};
+    } found = {library ? dlsym(library, emit_maker(EMIT_BACKEND_llvm)->symbol) : NULL};
     if (!found.data) {
         fprintf(stderr, "%s\n", dlerror());
         return NULL;

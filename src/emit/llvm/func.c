@@ -108,7 +108,7 @@ static void param_attributes(Emitter *e, const Func *func, LLVMValueRef function
 static bool is_called_once(const Emitter *e, const FuncInfo *info) {
     const int largest = 2000;
     bool is_open = (info->func->flags & (FUNC_EXPORT | FUNC_NOINLINE)) != 0;
-    return e->options->level > 0 && !is_open && info->calls == 1 && info->size <= largest;
+    return e->options->level > 0 && !is_open && info->reached->calls == 1 && info->reached->size <= largest;
 }
 
 void emit_func_declare(Emitter *e, FuncInfo *info) {

@@ -3,6 +3,8 @@
  * runs one thread, and the runtime switches between them. */
 #include "emit/llvm/llvm.h"
 
+enum { SHARED_ALIGN = 16 };
+
 /* A loop from 0 to count - 1, at least once: open while its body is built. */
 typedef struct Counting {
     LLVMBasicBlockRef before, body;
@@ -74,9 +76,9 @@ static void run_threads(Emitter *e, const Run *run) {
 static void run_group(Emitter *e, const Run *run) {
     emit_context_store(e, run->context, triple(e, run->group[0], run->group[1], run->group[2]),
                        offsetof(RtContext, group_id));
-    if (run->info->needs & NEEDS_SHARED) {
+    if (run->info->reached->needs & NEEDS_SHARED) {
         LLVMValueRef shared = emit_context_load(e, run->context, e->ptr, offsetof(RtContext, shared));
-        emit_zero(e, shared, e->shared_size, 16);
+        emit_zero(e, shared, e->reached.shared_size, 16);
     }
     run_threads(e, run);
 }
@@ -130,7 +132,7 @@ static LLVMValueRef internal_function(Emitter *e, const FuncInfo *info, const ch
 
 /* The block that is shared belongs to the dispatcher. */
 static Run open_run(Emitter *e, FuncInfo *info, FuncState *state, LLVMValueRef function) {
-    Run run = {.info = info, .needs = info->needs & ~(uint32_t)NEEDS_SHARED};
+    Run run = {.info = info, .needs = info->reached->needs & ~(uint32_t)NEEDS_SHARED};
     for (int i = 0; i < 3; i++) run.size[i] = info->func->group_size[i] > 0 ? info->func->group_size[i] : 1;
     emit_begin(e, state, function);
     run.context = emit_make_context(e, run.needs, LLVMGetParam(function, 0));
@@ -173,10 +175,10 @@ static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMV
     LLVMValueRef size[3];
     for (int i = 0; i < 3; i++)
         size[i] = emit_i32(e, info->func->group_size[i] > 0 ? info->func->group_size[i] : 1);
-    bool shares = (info->needs & NEEDS_SHARED) != 0;
+    bool shares = (info->reached->needs & NEEDS_SHARED) != 0;
     LLVMValueRef none = LLVMConstNull(e->ptr);
     LLVMValueRef parts[] = {run ? run : none, thread ? thread : none, LLVMConstArray2(e->i32, size, 3),
-                            emit_i32(e, e->shared_align), emit_i64(e, shares ? e->shared_size : 0)};
+                            emit_i32(e, SHARED_ALIGN), emit_i64(e, shares ? e->reached.shared_size : 0)};
     LLVMValueRef kernel =
         LLVMAddGlobal(e->llvm, type, emit_symbol_name(e, info->func->name->text, ".kernel"));
     LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 5));
@@ -207,7 +209,7 @@ static void emit_launcher(Emitter *e, FuncInfo *info, LLVMValueRef kernel) {
 }
 
 void emit_kernel(Emitter *e, FuncInfo *info) {
-    bool waits = (info->needs & NEEDS_FIBER) != 0;
+    bool waits = (info->reached->needs & NEEDS_FIBER) != 0;
     LLVMValueRef run = waits ? NULL : emit_run(e, info), thread = waits ? emit_thread(e, info) : NULL;
     LLVMValueRef kernel = describe(e, info, run, thread);
     emit_launcher(e, info, kernel);

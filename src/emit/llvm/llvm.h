@@ -10,6 +10,7 @@
 #define SLOPE_EMIT_LLVM_H
 
 #include "emit/emit.h"
+#include "emit/reach.h"
 #include <llvm-c/Core.h>
 #include <llvm-c/DebugInfo.h>
 #include <llvm-c/Error.h>
@@ -41,29 +42,18 @@ typedef struct Value {
     bool unaligned;
 } Value;
 
-/* What a function needs from its surroundings, itself or through what it calls. */
-typedef enum Needs {
-    NEEDS_RUNTIME = 1, /* an RtThread: tapes, printf, abort */
-    NEEDS_STATICS = 2,
-    NEEDS_SHARED = 4,
-    NEEDS_SINK = 8,
-    NEEDS_FIBER = 16, /* waits at barriers */
-} Needs;
-
 typedef struct FuncInfo {
     Func *func;
+    ReachedFunc *reached;
     LLVMValueRef function;
     LLVMTypeRef type;
-    uint32_t needs;
-    int calls, size;                /* places that call it; instructions it has */
-    VEC(struct FuncInfo *) callees; /* and initialisers of static globals it mentions */
-    LLVMMetadataRef scope;          /* debug info */
+    LLVMMetadataRef scope; /* debug info */
 } FuncInfo;
 
 typedef struct GlobalInfo {
     Global *global;
+    ReachedGlobal *reached;
     LLVMValueRef memory; /* const and uniform */
-    int64_t offset;      /* static and shared: in their block */
     FuncInfo *init;
 } GlobalInfo;
 
@@ -114,13 +104,11 @@ typedef struct Emitter {
     unsigned tag_kind, invariant_kind, weight_kind;
     LLVMValueRef invariant, likely;
 
-    Map funcs;   /* Func -> FuncInfo */
-    Map globals; /* Global -> GlobalInfo */
+    Reached reached; /* `emitted` there: a FuncInfo or GlobalInfo */
     VEC(FuncInfo *) order;
     VEC(GlobalInfo *) global_order; /* in the order of the module */
     VEC(const char *) defined;      /* symbols this module defines and the JIT must know */
-    int64_t statics_size, shared_size, sink_size, zero_size;
-    int64_t shared_align;
+    int64_t sink_size, zero_size;
     LLVMValueRef zero_object, runtime_slot;
 
     LLVMDIBuilderRef debug;
@@ -142,6 +130,7 @@ static const unsigned of_function = (unsigned)LLVMAttributeFunctionIndex;
 void emit_module(Emitter *e);
 void emit_fail(Emitter *e, const char *format, ...) PRINTF_LIKE(2, 3) NORETURN;
 FuncInfo *emit_func_info(const Emitter *e, const Func *func);
+GlobalInfo *emit_global_info(const Emitter *e, const Global *global);
 /* The name in the object of something that others can see; `suffix` is added. */
 const char *emit_symbol_name(Emitter *e, const char *name, const char *suffix);
 LLVMValueRef emit_runtime_slot(Emitter *e);

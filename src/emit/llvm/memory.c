@@ -135,7 +135,7 @@ static Value variable(Emitter *e, const Inst *inst) {
 
 static Value global_address(Emitter *e, const Inst *inst) {
     Global *global = inst->global;
-    GlobalInfo *info = map_get(&e->globals, PTR_KEY(global));
+    const GlobalInfo *info = emit_global_info(e, global);
     Value value = {.rules = LAYOUT_scalar};
     LLVMValueRef context = e->at->context;
     switch ((GlobalKind)global->kind) {
@@ -149,13 +149,13 @@ static Value global_address(Emitter *e, const Inst *inst) {
         value.rules = global->layout;
         break;
     case GLOBAL_static:
-        value.value =
-            emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, statics)), info->offset);
+        value.value = emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, statics)),
+                              info->reached->offset);
         value.origin = ORIGIN_static;
         break;
     case GLOBAL_shared:
-        value.value =
-            emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, shared)), info->offset);
+        value.value = emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, shared)),
+                              info->reached->offset);
         value.origin = ORIGIN_shared;
         break;
     }

@@ -1,4 +1,4 @@
-/* The module: finds what exported functions reach, declares it, has bodies and ways in emitted.
+/* The module: declares what exported functions reach, has bodies and ways in emitted.
  *
  * Uniforms are writable memory that others can find by name. Constants with data are private; those with an initialiser are
  * filled by slope.init. Static and group-shared variables have an offset in a block that the context points to. */
@@ -61,96 +61,31 @@ LLVMValueRef emit_runtime_slot(Emitter *e) {
 
 /* ---- what is reached */
 
-FuncInfo *emit_func_info(const Emitter *e, const Func *func) { return map_get(&e->funcs, PTR_KEY(func)); }
-
-static FuncInfo *reach_func(Emitter *e, Func *func) {
-    FuncInfo *info = emit_func_info(e, func);
-    if (info) return info;
-    if (!func->body) emit_fail(e, "function '%s' has no body", func->name->text);
-    info = arena_new(&e->arena, FuncInfo);
-    info->func = func;
-    map_put(&e->arena, &e->funcs, PTR_KEY(func), info);
-    vec_push(&e->arena, &e->order, info);
-    return info;
+FuncInfo *emit_func_info(const Emitter *e, const Func *func) {
+    return reached_func(&e->reached, func)->emitted;
 }
 
-static GlobalInfo *reach_global(Emitter *e, Global *global) {
-    GlobalInfo *info = map_get(&e->globals, PTR_KEY(global));
-    if (info) return info;
-    info = arena_new(&e->arena, GlobalInfo);
-    info->global = global;
-    map_put(&e->arena, &e->globals, PTR_KEY(global), info);
-    if (global->init && (global->kind == GLOBAL_const || global->kind == GLOBAL_static))
-        info->init = reach_func(e, global->init);
-    return info;
-}
-
-typedef struct Reach {
-    Emitter *e;
-    FuncInfo *from;
-} Reach;
-
-static void reach_from_global(Reach *reach, Global *global) {
-    GlobalInfo *info = reach_global(reach->e, global);
-    if (global->kind == GLOBAL_shared) reach->from->needs |= NEEDS_SHARED;
-    if (global->kind != GLOBAL_static) return;
-    reach->from->needs |= NEEDS_STATICS;
-    if (info->init) vec_push(&reach->e->arena, &reach->from->callees, info->init);
-}
-
-static void reach_from_inst(void *user, Inst *inst) {
-    Reach *reach = user;
-    reach->from->size++;
-    switch ((Op)inst->op) {
-    case OP_call: {
-        FuncInfo *callee = reach_func(reach->e, inst->callee);
-        callee->calls++;
-        vec_push(&reach->e->arena, &reach->from->callees, callee);
-        break;
-    }
-    case OP_global: reach_from_global(reach, inst->global); break;
-    case OP_buffer_elem:
-    case OP_buffer_bytes:
-    case OP_buffer_counter: reach->from->needs |= NEEDS_SINK; break;
-    case OP_barrier:
-        if (inst->index == 1) reach->from->needs |= NEEDS_FIBER;
-        break;
-    case OP_printf:
-    case OP_abort:
-    case OP_tape_open: reach->from->needs |= NEEDS_RUNTIME; break;
-    default: break;
-    }
-}
-
-static void spread_needs(Emitter *e) {
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (int i = e->order.count - 1; i >= 0; i--) {
-            FuncInfo *info = e->order.at[i];
-            uint32_t needs = info->needs;
-            for (int k = 0; k < info->callees.count; k++) needs |= info->callees.at[k]->needs;
-            changed |= needs != info->needs;
-            info->needs = needs;
-        }
-    }
+GlobalInfo *emit_global_info(const Emitter *e, const Global *global) {
+    return reached_global(&e->reached, global)->emitted;
 }
 
 static void find_reached(Emitter *e) {
-    Module *module = e->module;
-    for (int i = 0; i < module->funcs.count; i++) {
-        Func *func = module->funcs.at[i];
-        if ((func->flags & FUNC_EXPORT) && func->body) reach_func(e, func);
+    e->reached = emit_reach(&e->arena, e->module);
+    if (e->reached.missing) emit_fail(e, "function '%s' has no body", e->reached.missing->name->text);
+    for (int i = 0; i < e->reached.funcs.count; i++) {
+        FuncInfo *info = arena_new(&e->arena, FuncInfo);
+        info->reached = e->reached.funcs.at[i];
+        info->func = info->reached->func;
+        info->reached->emitted = info;
+        vec_push(&e->arena, &e->order, info);
     }
-    for (int i = 0; i < module->globals.count; i++)
-        if (module->globals.at[i]->kind == GLOBAL_uniform) reach_global(e, module->globals.at[i]);
-    for (int i = 0; i < e->order.count; i++) {
-        Reach reach = {e, e->order.at[i]};
-        region_walk(e->order.at[i]->func->body, reach_from_inst, &reach);
-    }
-    spread_needs(e);
-    for (int i = 0; i < module->globals.count; i++) {
-        GlobalInfo *info = map_get(&e->globals, PTR_KEY(module->globals.at[i]));
-        if (info) vec_push(&e->arena, &e->global_order, info);
+    for (int i = 0; i < e->reached.globals.count; i++) {
+        GlobalInfo *info = arena_new(&e->arena, GlobalInfo);
+        info->reached = e->reached.globals.at[i];
+        info->global = info->reached->global;
+        info->init = info->reached->init ? info->reached->init->emitted : NULL;
+        info->reached->emitted = info;
+        vec_push(&e->arena, &e->global_order, info);
     }
 }
 
@@ -223,23 +158,11 @@ static void declare_memory(Emitter *e, GlobalInfo *info) {
     LLVMSetGlobalConstant(info->memory, !info->init);
 }
 
-static int64_t place(int64_t *size, const Type *type) {
-    Layout layout = type_layout(type, LAYOUT_scalar);
-    int64_t offset = (*size + layout.align - 1) / layout.align * layout.align;
-    *size = offset + layout.stride;
-    return offset;
-}
-
 static void declare_globals(Emitter *e) {
-    e->shared_align = 16;
     for (int i = 0; i < e->global_order.count; i++) {
         GlobalInfo *info = e->global_order.at[i];
-        switch ((GlobalKind)info->global->kind) {
-        case GLOBAL_const:
-        case GLOBAL_uniform: declare_memory(e, info); break;
-        case GLOBAL_static: info->offset = place(&e->statics_size, info->global->type); break;
-        case GLOBAL_shared: info->offset = place(&e->shared_size, info->global->type); break;
-        }
+        if (info->global->kind == GLOBAL_const || info->global->kind == GLOBAL_uniform)
+            declare_memory(e, info);
     }
 }
 

@@ -12,8 +12,8 @@ enum { STACK_LIMIT = 16 * 1024 };
 
 static uint32_t all_needs(const Emitter *e, uint32_t needs) {
     if ((needs & NEEDS_SINK) && e->sink_size == 0) needs &= ~(uint32_t)NEEDS_SINK;
-    if (((needs & NEEDS_STATICS) && e->statics_size > STACK_LIMIT) ||
-        ((needs & NEEDS_SHARED) && e->shared_size > STACK_LIMIT) ||
+    if (((needs & NEEDS_STATICS) && e->reached.statics_size > STACK_LIMIT) ||
+        ((needs & NEEDS_SHARED) && e->reached.shared_size > STACK_LIMIT) ||
         ((needs & NEEDS_SINK) && e->sink_size > STACK_LIMIT))
         needs |= NEEDS_RUNTIME;
     return needs;
@@ -38,13 +38,13 @@ LLVMValueRef emit_make_context(Emitter *e, uint32_t needs, LLVMValueRef outer) {
         LLVMBuildMemCpy(e->builder, context, _Alignof(RtContext), outer, _Alignof(RtContext),
                         emit_i64(e, sizeof(RtContext)));
     else emit_zero(e, context, sizeof(RtContext), _Alignof(RtContext));
-    if (needs & NEEDS_STATICS) take_block(e, context, e->statics_size, offsetof(RtContext, statics));
+    if (needs & NEEDS_STATICS) take_block(e, context, e->reached.statics_size, offsetof(RtContext, statics));
     if ((needs & NEEDS_SINK) && e->sink_size > 0)
         take_block(e, context, e->sink_size, offsetof(RtContext, sink));
     if (needs & NEEDS_SHARED) {
-        take_block(e, context, e->shared_size, offsetof(RtContext, shared));
+        take_block(e, context, e->reached.shared_size, offsetof(RtContext, shared));
         LLVMValueRef shared = emit_context_load(e, context, e->ptr, offsetof(RtContext, shared));
-        emit_zero(e, shared, e->shared_size, 16);
+        emit_zero(e, shared, e->reached.shared_size, 16);
     }
     return context;
 }
@@ -57,14 +57,15 @@ static void give_block(Emitter *e, LLVMValueRef context, int64_t size, size_t fi
 }
 
 void emit_drop_context(Emitter *e, uint32_t needs, LLVMValueRef context) {
-    if (needs & NEEDS_SHARED) give_block(e, context, e->shared_size, offsetof(RtContext, shared));
+    if (needs & NEEDS_SHARED) give_block(e, context, e->reached.shared_size, offsetof(RtContext, shared));
     if (needs & NEEDS_SINK) give_block(e, context, e->sink_size, offsetof(RtContext, sink));
-    if (needs & NEEDS_STATICS) give_block(e, context, e->statics_size, offsetof(RtContext, statics));
+    if (needs & NEEDS_STATICS) give_block(e, context, e->reached.statics_size, offsetof(RtContext, statics));
 }
 
 void emit_start_thread(Emitter *e, uint32_t needs, LLVMValueRef context) {
     if (!(needs & NEEDS_STATICS)) return;
-    emit_zero(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, statics)), e->statics_size, 16);
+    emit_zero(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, statics)), e->reached.statics_size,
+              16);
     for (int i = 0; i < e->global_order.count; i++) {
         GlobalInfo *info = e->global_order.at[i];
         if (info->global->kind == GLOBAL_static && info->init)
@@ -230,7 +231,7 @@ static void call_inner(Emitter *e, uint32_t needs, LLVMValueRef inner, LLVMValue
 
 void emit_thunks(Emitter *e, FuncInfo *info) {
     const Func *func = info->func;
-    uint32_t needs = all_needs(e, info->needs);
+    uint32_t needs = all_needs(e, info->reached->needs);
     FuncState state;
     LLVMValueRef inner = inner_function(e, func->name->text);
     emit_begin(e, &state, inner);
@@ -269,7 +270,7 @@ static uint32_t needs_of_init(const Emitter *e, bool *any) {
     for (int i = 0; i < e->global_order.count; i++) {
         const GlobalInfo *info = e->global_order.at[i];
         if (info->global->kind != GLOBAL_const || !info->init) continue;
-        needs |= info->init->needs;
+        needs |= info->init->reached->needs;
         *any = true;
     }
     return all_needs(e, needs);

@@ -1,0 +1,119 @@
+/* Reachability: a work list of functions, a walk over each, then needs flow from callees to callers until they settle. */
+#include "emit/reach.h"
+
+ReachedFunc *reached_func(const Reached *reached, const Func *func) {
+    return map_get(&reached->func_map, PTR_KEY(func));
+}
+
+ReachedGlobal *reached_global(const Reached *reached, const Global *global) {
+    return map_get(&reached->global_map, PTR_KEY(global));
+}
+
+static ReachedFunc *reach_func(Reached *reached, Func *func) {
+    ReachedFunc *info = reached_func(reached, func);
+    if (info) return info;
+    if (!func->body) reached->missing = func;
+    info = arena_new(reached->arena, ReachedFunc);
+    info->func = func;
+    map_put(reached->arena, &reached->func_map, PTR_KEY(func), info);
+    vec_push(reached->arena, &reached->funcs, info);
+    return info;
+}
+
+static ReachedGlobal *reach_global(Reached *reached, Global *global) {
+    ReachedGlobal *info = reached_global(reached, global);
+    if (info) return info;
+    info = arena_new(reached->arena, ReachedGlobal);
+    info->global = global;
+    map_put(reached->arena, &reached->global_map, PTR_KEY(global), info);
+    if (global->init && (global->kind == GLOBAL_const || global->kind == GLOBAL_static))
+        info->init = reach_func(reached, global->init);
+    return info;
+}
+
+typedef struct Walk {
+    Reached *reached;
+    ReachedFunc *from;
+} Walk;
+
+static void reach_from_global(Walk *walk, Global *global) {
+    ReachedGlobal *info = reach_global(walk->reached, global);
+    if (global->kind == GLOBAL_shared) walk->from->needs |= NEEDS_SHARED;
+    if (global->kind != GLOBAL_static) return;
+    walk->from->needs |= NEEDS_STATICS;
+    if (info->init) vec_push(walk->reached->arena, &walk->from->callees, info->init);
+}
+
+static void reach_from_inst(void *user, Inst *inst) {
+    Walk *walk = user;
+    walk->from->size++;
+    switch ((Op)inst->op) {
+    case OP_call: {
+        ReachedFunc *callee = reach_func(walk->reached, inst->callee);
+        callee->calls++;
+        vec_push(walk->reached->arena, &walk->from->callees, callee);
+        break;
+    }
+    case OP_global: reach_from_global(walk, inst->global); break;
+    case OP_buffer_elem:
+    case OP_buffer_bytes:
+    case OP_buffer_counter: walk->from->needs |= NEEDS_SINK; break;
+    case OP_thread_id: walk->from->needs |= NEEDS_IDS; break;
+    case OP_barrier:
+        if (inst->index == 1) walk->from->needs |= NEEDS_FIBER;
+        break;
+    case OP_printf:
+    case OP_abort:
+    case OP_tape_open: walk->from->needs |= NEEDS_RUNTIME; break;
+    default: break;
+    }
+}
+
+static void spread_needs(Reached *reached) {
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = reached->funcs.count - 1; i >= 0; i--) {
+            ReachedFunc *info = reached->funcs.at[i];
+            uint32_t needs = info->needs;
+            for (int k = 0; k < info->callees.count; k++) needs |= info->callees.at[k]->needs;
+            changed |= needs != info->needs;
+            info->needs = needs;
+        }
+    }
+}
+
+static int64_t place(int64_t *size, const Type *type) {
+    Layout layout = type_layout(type, LAYOUT_scalar);
+    int64_t offset = (*size + layout.align - 1) / layout.align * layout.align;
+    *size = offset + layout.stride;
+    return offset;
+}
+
+static void list_globals(Reached *reached, const Module *module) {
+    for (int i = 0; i < module->globals.count; i++) {
+        ReachedGlobal *info = reached_global(reached, module->globals.at[i]);
+        if (!info) continue;
+        vec_push(reached->arena, &reached->globals, info);
+        if (info->global->kind == GLOBAL_static)
+            info->offset = place(&reached->statics_size, info->global->type);
+        if (info->global->kind == GLOBAL_shared)
+            info->offset = place(&reached->shared_size, info->global->type);
+    }
+}
+
+Reached emit_reach(Arena *arena, Module *module) {
+    Reached reached = {.arena = arena};
+    for (int i = 0; i < module->funcs.count; i++) {
+        Func *func = module->funcs.at[i];
+        if ((func->flags & FUNC_EXPORT) && func->body) reach_func(&reached, func);
+    }
+    for (int i = 0; i < module->globals.count; i++)
+        if (module->globals.at[i]->kind == GLOBAL_uniform) reach_global(&reached, module->globals.at[i]);
+    for (int i = 0; i < reached.funcs.count && !reached.missing; i++) {
+        Walk walk = {&reached, reached.funcs.at[i]};
+        region_walk(walk.from->func->body, reach_from_inst, &walk);
+    }
+    spread_needs(&reached);
+    list_globals(&reached, module);
+    return reached;
+}

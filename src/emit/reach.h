@@ -1,0 +1,49 @@
+/* reach: what a module's exported functions reach, and what each function needs of its surroundings. Every target begins
+ * with this; nothing here knows of any. */
+#ifndef SLOPE_EMIT_REACH_H
+#define SLOPE_EMIT_REACH_H
+
+#include "ir/ir.h"
+
+/* What a function needs from its surroundings, itself or through what it calls. */
+typedef enum Needs {
+    NEEDS_RUNTIME = 1, /* an RtThread: tapes, printf, abort */
+    NEEDS_STATICS = 2,
+    NEEDS_SHARED = 4,
+    NEEDS_SINK = 8,
+    NEEDS_FIBER = 16, /* waits at barriers */
+    NEEDS_IDS = 32,   /* asks which thread it is */
+} Needs;
+
+typedef struct ReachedFunc {
+    Func *func;
+    uint32_t needs;
+    int calls, size;                   /* places that call it; instructions it has */
+    VEC(struct ReachedFunc *) callees; /* and initialisers of static globals it mentions */
+    void *emitted;                     /* the target's own */
+} ReachedFunc;
+
+typedef struct ReachedGlobal {
+    Global *global;
+    int64_t offset; /* static and shared: in their block */
+    ReachedFunc *init;
+    void *emitted; /* the target's own */
+} ReachedGlobal;
+
+typedef struct Reached {
+    Arena *arena;
+    Map func_map;   /* Func -> ReachedFunc */
+    Map global_map; /* Global -> ReachedGlobal */
+    VEC(ReachedFunc *) funcs;
+    VEC(ReachedGlobal *) globals; /* in the order of the module */
+    int64_t statics_size, shared_size;
+    const Func *missing; /* reached, but without a body: nothing can be emitted */
+} Reached;
+
+/* ---- reach.c */
+/* All that functions with FUNC_EXPORT reach, and every uniform. */
+Reached emit_reach(Arena *arena, Module *module);
+ReachedFunc *reached_func(const Reached *reached, const Func *func); /* NULL: it is not */
+ReachedGlobal *reached_global(const Reached *reached, const Global *global);
+
+#endif

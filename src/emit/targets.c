@@ -1,0 +1,33 @@
+/* The targets by name, from the rows of targets.def. */
+#include "emit/emit.h"
+
+enum {
+    JUMPS = TARGET_JUMPS,
+    POINTERS = TARGET_POINTERS,
+    GROWING_TAPES = TARGET_GROWING_TAPES,
+    BARRIERS = TARGET_BARRIERS,
+    RECURSION = TARGET_RECURSION,
+};
+
+static const EmitTarget targets[] = {
+#define TARGET(id, name, extension, backend, capabilities)                                                   \
+    {name, extension, EMIT_##id, EMIT_BACKEND_##backend, capabilities},
+#include "emit/targets.def"
+};
+
+static const EmitMaker makers[] = {
+#define BACKEND(id, library, function) {library, "slope_" #id "_backend", function},
+#include "emit/targets.def"
+};
+
+const EmitTarget *emit_target(int index) {
+    return index >= 0 && index < (int)(sizeof targets / sizeof *targets) ? &targets[index] : NULL;
+}
+
+const EmitTarget *emit_find_target(const char *name) {
+    for (int i = 0; emit_target(i); i++)
+        if (strcmp(targets[i].name, name) == 0) return &targets[i];
+    return NULL;
+}
+
+const EmitMaker *emit_maker(EmitBackendId id) { return &makers[id]; }
