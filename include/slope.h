@@ -133,6 +133,7 @@ typedef struct SlopeConfig {
     bool debug_info;  /* positions and names for debuggers in compiled code */
     bool unchecked;   /* do not test indices into buffers; out of range is then undefined */
     int threads;      /* that run kernels; 0: one per processor. 1: always the same order */
+    int stack_mib; /* MiB of stack for programs that call themselves; 0: a quarter of the machine's memory */
 } SlopeConfig;
 
 SLOPE_API void slope_config_init(SlopeConfig *config);

@@ -273,7 +273,11 @@ void slope_session_free(SlopeSession *session) {
 Runtime *driver_runtime(SlopeSession *session) {
     if (session->runtime) return session->runtime;
     RuntimeConfig config = {
-        .workers = session->config.threads, .write = session->config.write, .user = session->config.user};
+        .workers = session->config.threads,
+        .deep_stack = (size_t)(session->config.stack_mib > 0 ? session->config.stack_mib : 0) << 20,
+        .write = session->config.write,
+        .user = session->config.user,
+    };
     session->runtime = runtime_new(&config);
     if (!session->runtime) trap_spring(&session->trap, TRAP_memory, "out of memory");
     return session->runtime;

@@ -40,6 +40,8 @@ typedef struct RtContext {
     uint32_t unused;    /* keeps the next field aligned */
     RtThread *owner; /* the machine's thread: tapes, output, way back from `abort`; NULL if none is needed */
     RtFiber *fiber;  /* set if this thread of a group can wait at barriers */
+    char
+        *stack_limit; /* a function that may call itself asks rt_stack before it goes below; NULL: no limit */
 } RtContext;
 
 /* A stack of a tape. Elements have the size of their scalar type, bool one byte. */
@@ -76,6 +78,7 @@ typedef struct RtKernel {
     uint32_t group_size[3];
     uint32_t shared_align;
     uint64_t shared_size; /* bytes of group-shared memory */
+    uint64_t deep;        /* not 0: calls itself somewhere, so that it wants a deep stack */
 } RtKernel;
 
 /* How a value given to printf is held. */
@@ -97,6 +100,9 @@ typedef struct RtPrintArg {
 
 /* Runs body(context, args) where `abort` finds its way back. *slot is the runtime, made on first use if NULL. */
 void rt_call(Runtime **slot, void (*body)(const RtContext *context, void *const *args), void *const *args);
+/* The same on a deep stack, for bodies that call themselves somewhere. */
+void rt_call_deep(Runtime **slot, void (*body)(const RtContext *context, void *const *args),
+                  void *const *args);
 /* As a native call of a kernel: dispatches over groups[0..2]. */
 void rt_launch(Runtime **slot, const RtKernel *kernel, const uint32_t *groups, void *const *args);
 void rt_close(Runtime **slot); /* frees the runtime, if one was made; when a shared library is unloaded */
@@ -110,7 +116,12 @@ void rt_tape_close(RtTape *tape);
 void rt_tape_more(RtTape *tape, int64_t kind, int64_t more);
 
 char *rt_memory_take(const RtContext *context, int64_t size); /* zeroed, for statics too large for a stack */
+char *rt_local_take(const RtContext *context,
+                    int64_t size); /* as it comes, for variables too large for one */
 void rt_memory_give(char *memory);
+/* The stack is below its limit in the function of that name: ends the program, unless there is room to find out how
+ * deep the recursion is. */
+void rt_stack(const RtContext *context, const char *name, int64_t length);
 
 /* By name, for the JIT. */
 typedef struct RtSymbol {

@@ -31,6 +31,8 @@ static ReachedGlobal *reach_global(Reached *reached, Global *global) {
     return info;
 }
 
+bool reach_is_large(const Type *type) { return type_layout(type, LAYOUT_scalar).size > LARGE_SIZE; }
+
 typedef struct Walk {
     Reached *reached;
     ReachedFunc *from;
@@ -54,6 +56,9 @@ static void reach_from_inst(void *user, Inst *inst) {
         vec_push(walk->reached->arena, &walk->from->callees, callee);
         break;
     }
+    case OP_var:
+        if (reach_is_large(inst->type)) walk->from->needs |= NEEDS_LARGE;
+        break;
     case OP_global: reach_from_global(walk, inst->global); break;
     case OP_buffer_elem:
     case OP_buffer_bytes:
@@ -67,6 +72,35 @@ static void reach_from_inst(void *user, Inst *inst) {
     case OP_tape_open: walk->from->needs |= NEEDS_RUNTIME; break;
     default: break;
     }
+}
+
+/* Takes away functions that call nothing that is left, or that nothing left calls, until all have both: those are on a
+ * cycle or between two of them. */
+static void find_cycles(Reached *reached) {
+    VEC(ReachedFunc *) work = {0};
+    for (int i = 0; i < reached->funcs.count; i++) {
+        ReachedFunc *info = reached->funcs.at[i];
+        info->is_cyclic = true;
+        info->open_callees = info->callees.count;
+        for (int k = 0; k < info->callees.count; k++) {
+            vec_push(reached->arena, &info->callees.at[k]->callers, info);
+            info->callees.at[k]->open_callers++;
+        }
+        vec_push(reached->arena, &work, info);
+    }
+    for (int i = 0; i < work.count; i++) {
+        ReachedFunc *info = work.at[i];
+        if (!info->is_cyclic || (info->open_callees > 0 && info->open_callers > 0)) continue;
+        info->is_cyclic = false;
+        for (int k = 0; k < info->callers.count; k++)
+            if (--info->callers.at[k]->open_callees == 0)
+                vec_push(reached->arena, &work, info->callers.at[k]);
+        for (int k = 0; k < info->callees.count; k++)
+            if (--info->callees.at[k]->open_callers == 0)
+                vec_push(reached->arena, &work, info->callees.at[k]);
+    }
+    for (int i = 0; i < reached->funcs.count; i++)
+        if (reached->funcs.at[i]->is_cyclic) reached->funcs.at[i]->needs |= NEEDS_STACK;
 }
 
 static void spread_needs(Reached *reached) {
@@ -113,6 +147,7 @@ Reached emit_reach(Arena *arena, Module *module) {
         Walk walk = {&reached, reached.funcs.at[i]};
         region_walk(walk.from->func->body, reach_from_inst, &walk);
     }
+    find_cycles(&reached);
     spread_needs(&reached);
     list_globals(&reached, module);
     return reached;

@@ -11,16 +11,24 @@ typedef enum Needs {
     NEEDS_STATICS = 2,
     NEEDS_SHARED = 4,
     NEEDS_SINK = 8,
-    NEEDS_FIBER = 16, /* waits at barriers */
-    NEEDS_IDS = 32,   /* asks which thread it is */
+    NEEDS_FIBER = 16,  /* waits at barriers */
+    NEEDS_IDS = 32,    /* asks which thread it is */
+    NEEDS_STACK = 64,  /* calls itself somewhere */
+    NEEDS_LARGE = 128, /* has variables above LARGE_SIZE */
 } Needs;
+
+/* Bytes; larger variables and blocks do not belong on a stack. */
+enum { LARGE_SIZE = 16 * 1024 };
 
 typedef struct ReachedFunc {
     Func *func;
     uint32_t needs;
     int calls, size;                   /* places that call it; instructions it has */
     VEC(struct ReachedFunc *) callees; /* and initialisers of static globals it mentions */
-    void *emitted;                     /* the target's own */
+    VEC(struct ReachedFunc *) callers;
+    int open_callees, open_callers; /* while cycles are looked for */
+    bool is_cyclic;                 /* may call itself, directly or not */
+    void *emitted;                  /* the target's own */
 } ReachedFunc;
 
 typedef struct ReachedGlobal {
@@ -45,5 +53,6 @@ typedef struct Reached {
 Reached emit_reach(Arena *arena, Module *module);
 ReachedFunc *reached_func(const Reached *reached, const Func *func); /* NULL: it is not */
 ReachedGlobal *reached_global(const Reached *reached, const Global *global);
+bool reach_is_large(const Type *type);
 
 #endif

@@ -49,6 +49,7 @@ static bool take_runs(RtThread *thread, Job *job) {
     context.args = job->args;
     context.owner = thread;
     context.shared = thread->shared;
+    context.stack_limit = stack_limit(thread);
     while (!atomic_load(&job->failed) && !atomic_load(&thread->runtime->stop)) {
         uint64_t first = atomic_fetch_add(&job->next, job->chunk);
         if (first >= job->total) return true;
@@ -58,25 +59,40 @@ static bool take_runs(RtThread *thread, Job *job) {
     return true;
 }
 
-static void work(Runtime *runtime, Job *job) {
-    RtThread *thread = thread_current(runtime);
-    if (!thread || !fit_shared(thread, job->kernel)) {
-        static const char message[] = "out of memory for a worker of a dispatch";
-        runtime_set_error(runtime, message, sizeof message - 1);
-        atomic_store(&job->failed, true);
-        return;
-    }
+typedef struct Part {
+    RtThread *thread;
+    Job *job;
+} Part;
+
+static void work_guarded(void *user) {
+    Part *part = user;
+    RtThread *thread = part->thread;
     RtGuard guard;
     guard.outer = thread->guard;
     guard.serial = thread->serial;
     if (_setjmp(guard.at) == 0) {
         thread->guard = &guard;
-        if (!take_runs(thread, job)) atomic_store(&job->failed, true);
+        if (!take_runs(thread, part->job)) atomic_store(&part->job->failed, true);
     } else {
-        atomic_store(&job->failed, true);
+        atomic_store(&part->job->failed, true);
     }
     thread_reclaim(thread, guard.serial);
     thread->guard = guard.outer;
+}
+
+static bool start_work(RtThread *thread, Job *job) {
+    Part part = {thread, job};
+    if (!thread || !fit_shared(thread, job->kernel)) return false;
+    if (job->kernel->deep) return stack_run(thread, work_guarded, &part);
+    work_guarded(&part);
+    return true;
+}
+
+static void work(Runtime *runtime, Job *job) {
+    if (start_work(thread_current(runtime), job)) return;
+    static const char message[] = "out of memory for a worker of a dispatch";
+    runtime_set_error(runtime, message, sizeof message - 1);
+    atomic_store(&job->failed, true);
 }
 
 /* ---- the pool */

@@ -13,17 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define WITH_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WITH_ASAN 1
-#endif
-#endif
 
 typedef enum FiberState { FIBER_none, FIBER_ready, FIBER_waiting, FIBER_done } FiberState;
 
@@ -55,24 +46,6 @@ struct FiberSet {
 
 /* ---- switching */
 
-#ifdef WITH_ASAN
-void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
-void __sanitizer_finish_switch_fiber(void *saved, const void **bottom, size_t *size);
-void __asan_unpoison_memory_region(void const volatile *address, size_t size);
-
-static void leave_for(void **save, const void *bottom, size_t size) {
-    __sanitizer_start_switch_fiber(save, bottom, size);
-}
-static void arrived(void *saved, const void **bottom, size_t *size) {
-    __sanitizer_finish_switch_fiber(saved, bottom, size);
-}
-static void forget_frames(char *stack, size_t size) { __asan_unpoison_memory_region(stack, size); }
-#else
-static void leave_for(void **save, const void *bottom, size_t size) { (void)save, (void)bottom, (void)size; }
-static void arrived(void *saved, const void **bottom, size_t *size) { (void)saved, (void)bottom, (void)size; }
-static void forget_frames(char *stack, size_t size) { (void)stack, (void)size; }
-#endif
-
 static void resume(RtFiber *fiber) {
     if (fiber->started) _longjmp(fiber->pause, 1);
     fiber->started = true;
@@ -81,32 +54,37 @@ static void resume(RtFiber *fiber) {
 
 static void switch_to_fiber(FiberSet *set, RtFiber *fiber) {
     set->running = fiber;
-    leave_for(&set->shadow_stack, fiber->stack, set->stack_size);
+    stack_leaving(&set->shadow_stack, fiber->stack, set->stack_size);
     if (_setjmp(set->scheduler) == 0) resume(fiber);
-    arrived(set->shadow_stack, NULL, NULL);
+    stack_arrived(set->shadow_stack, NULL, NULL);
     set->running = NULL;
 }
 
 static void switch_to_scheduler(FiberSet *set, RtFiber *fiber) {
-    leave_for(&fiber->shadow_stack, set->scheduler_stack, set->scheduler_size);
+    stack_leaving(&fiber->shadow_stack, set->scheduler_stack, set->scheduler_size);
     if (_setjmp(fiber->pause) == 0) _longjmp(set->scheduler, 1);
-    arrived(fiber->shadow_stack, &set->scheduler_stack, &set->scheduler_size);
+    stack_arrived(fiber->shadow_stack, &set->scheduler_stack, &set->scheduler_size);
 }
 
 void fiber_abandon(FiberSet *set) {
     set->failed = true;
-    leave_for(NULL, set->scheduler_stack, set->scheduler_size);
+    stack_leaving(NULL, set->scheduler_stack, set->scheduler_size);
     _longjmp(set->scheduler, 1);
 }
 
 bool fiber_is_running(const FiberSet *set) { return set && set->running; }
+
+StackRange fiber_stack(const FiberSet *set) {
+    char *bottom = set->running->stack;
+    return (StackRange){bottom, bottom + set->stack_size};
+}
 
 /* ---- the life of a fiber */
 
 static void fiber_main(unsigned high, unsigned low) {
     RtFiber *fiber = (RtFiber *)(uintptr_t)(((uint64_t)high << 32) | low);
     FiberSet *set = fiber->set;
-    arrived(NULL, &set->scheduler_stack, &set->scheduler_size);
+    stack_arrived(NULL, &set->scheduler_stack, &set->scheduler_size);
     for (;;) {
         set->kernel->thread(&fiber->context);
         fiber->state = FIBER_done;
@@ -123,7 +101,7 @@ void rt_barrier(const RtContext *context) {
 
 static bool make_start(FiberSet *set, RtFiber *fiber) {
     if (getcontext(&fiber->start) != 0) return false;
-    forget_frames(fiber->stack, set->stack_size);
+    stack_forget_frames(fiber->stack, set->stack_size);
     fiber->start.uc_stack.ss_sp = fiber->stack;
     fiber->start.uc_stack.ss_size = set->stack_size - fiber->inset;
     fiber->start.uc_link = NULL;
@@ -133,21 +111,15 @@ static bool make_start(FiberSet *set, RtFiber *fiber) {
     return true;
 }
 
-static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
-
 static RtFiber *fiber_new(FiberSet *set) {
     RtFiber *fiber = calloc(1, sizeof *fiber);
     if (!fiber) return NULL;
-    size_t guard = page_size();
-    char *memory = mmap(NULL, guard + set->stack_size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED || mprotect(memory, guard, PROT_NONE) != 0) {
-        if (memory != MAP_FAILED) munmap(memory, guard + set->stack_size);
+    fiber->stack = stack_map(set->stack_size);
+    if (!fiber->stack) {
         free(fiber);
         return NULL;
     }
     fiber->set = set;
-    fiber->stack = memory + guard;
     fiber->inset = (size_t)(set->count % 32) * 128;
     return fiber;
 }
@@ -158,7 +130,7 @@ static FiberSet *set_of(RtThread *thread) {
     if (thread->fibers) return thread->fibers;
     FiberSet *set = calloc(1, sizeof *set);
     if (!set) return NULL;
-    size_t page = page_size();
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     set->stack_size = (thread->runtime->config.fiber_stack + page - 1) / page * page;
     return thread->fibers = set;
 }
@@ -178,10 +150,8 @@ static bool set_fit(FiberSet *set, int count) {
 
 void fiber_set_free(FiberSet *set) {
     if (!set) return;
-    size_t guard = page_size();
     for (int i = 0; i < set->count; i++) {
-        forget_frames(set->fibers[i]->stack, set->stack_size);
-        munmap(set->fibers[i]->stack - guard, guard + set->stack_size);
+        stack_unmap(set->fibers[i]->stack, set->stack_size);
         free(set->fibers[i]);
     }
     free(set->fibers);
@@ -206,6 +176,8 @@ static bool prepare(FiberSet *set, const RtContext *group, int count) {
         fiber->state = FIBER_ready;
         fiber->context = *group;
         fiber->context.fiber = count > 1 ? fiber : NULL;
+        fiber->context.stack_limit =
+            stack_limit_of((StackRange){fiber->stack, fiber->stack + set->stack_size});
         place_thread(&fiber->context, set->kernel->group_size, (uint32_t)i);
     }
     return true;

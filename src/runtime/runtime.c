@@ -29,6 +29,8 @@ Runtime *runtime_new(const RuntimeConfig *config) {
     if (own->fiber_stack == 0) own->fiber_stack = MIB;
     if (own->fiber_stack < 64 * KIB) own->fiber_stack = 64 * KIB;
     if (own->worker_stack == 0) own->worker_stack = (size_t)64 * MIB;
+    if (own->deep_stack == 0) own->deep_stack = (size_t)(machine_memory() / 4);
+    if (own->deep_stack < MIB) own->deep_stack = MIB;
     runtime_set_workers(runtime, own->workers);
     pthread_mutex_init(&runtime->lock, NULL);
     pthread_mutex_init(&runtime->output, NULL);

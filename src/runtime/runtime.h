@@ -4,8 +4,8 @@
  * code get an RtThread each, kept until the thread or the runtime ends; tapes and fiber stacks in it are reused from call
  * to call. There are no globals: a thread finds its RtThread by a key of its Runtime.
  *
- * Errors. `abort`, a tape that grew past the limit and a barrier that not all threads of a group reach end the call or
- * dispatch at once: control returns to rt_call or runtime_dispatch by longjmp, memory of the thread is reclaimed,
+ * Errors. `abort`, a tape that grew past the limit, a stack that is full and a barrier that not all threads of a group
+ * reach end the call or dispatch at once: control returns to rt_call or runtime_dispatch by longjmp, memory of the thread is reclaimed,
  * and the message waits in the runtime until runtime_take_error. */
 #ifndef SLOPE_RUNTIME_H
 #define SLOPE_RUNTIME_H
@@ -18,6 +18,8 @@ typedef struct RuntimeConfig {
     uint64_t tape_limit; /* bytes on all tapes together; 0: three quarters of the memory of the machine */
     size_t fiber_stack;  /* bytes for each thread of a group that waits at barriers; 0: 1 MiB */
     size_t worker_stack; /* bytes for each worker thread; 0: 64 MiB */
+    size_t
+        deep_stack; /* bytes for programs that call themselves; 0: a quarter of the memory of the machine */
     void (*write)(void *user, const char *text,
                   size_t length); /* output of printf; NULL: to file descriptor 1 */
     /* Takes errors as they happen; NULL: the first is kept for runtime_take_error. */

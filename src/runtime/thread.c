@@ -45,6 +45,7 @@ void thread_destroy(void *data) {
     thread_reclaim(thread, 0);
     tape_release_kept(thread);
     fiber_set_free(thread->fibers);
+    stack_free(thread->deep);
     free(thread->shared);
     free(thread);
 }
@@ -66,31 +67,49 @@ void rt_abort(const RtContext *context, const char *text, int64_t length) {
 
 /* ---- calls from outside */
 
-static void run_guarded(RtThread *thread, void (*body)(const RtContext *, void *const *), void *const *args) {
+typedef struct Call {
+    RtThread *thread;
+    void (*body)(const RtContext *context, void *const *args);
+    void *const *args;
+    bool fine;
+} Call;
+
+static void run_body(const Call *call) {
     RtContext context;
     memset(&context, 0, sizeof context);
-    context.owner = thread;
-    body(&context, args);
+    context.owner = call->thread;
+    context.stack_limit = stack_limit(call->thread);
+    call->body(&context, call->args);
 }
 
-bool runtime_call(Runtime *runtime, void (*body)(const RtContext *, void *const *), void *const *args) {
-    RtThread *thread = thread_current(runtime);
-    if (!thread) {
-        runtime_set_error(runtime, "out of memory", strlen("out of memory"));
-        return false;
-    }
+static void run_guarded(void *user) {
+    Call *call = user;
+    RtThread *thread = call->thread;
     RtGuard guard;
     guard.outer = thread->guard;
     guard.serial = thread->serial;
-    bool fine = _setjmp(guard.at) == 0;
-    if (fine) {
+    call->fine = _setjmp(guard.at) == 0;
+    if (call->fine) {
         thread->guard = &guard;
-        run_guarded(thread, body, args);
+        run_body(call);
     } else {
         thread_reclaim(thread, guard.serial);
     }
     thread->guard = guard.outer;
-    return fine;
+}
+
+static bool call(Runtime *runtime, void (*body)(const RtContext *, void *const *), void *const *args,
+                 bool deep) {
+    Call call = {thread_current(runtime), body, args, false};
+    bool started = call.thread != NULL;
+    if (started && deep) started = stack_run(call.thread, run_guarded, &call);
+    else if (started) run_guarded(&call);
+    if (!started) runtime_set_error(runtime, "out of memory", strlen("out of memory"));
+    return started && call.fine;
+}
+
+bool runtime_call(Runtime *runtime, void (*body)(const RtContext *, void *const *), void *const *args) {
+    return call(runtime, body, args, false);
 }
 
 /* Nobody asks for the errors of such a runtime. */
@@ -117,7 +136,12 @@ static Runtime *runtime_of(Runtime **slot) {
 
 void rt_call(Runtime **slot, void (*body)(const RtContext *, void *const *), void *const *args) {
     Runtime *runtime = runtime_of(slot);
-    if (runtime) runtime_call(runtime, body, args);
+    if (runtime) call(runtime, body, args, false);
+}
+
+void rt_call_deep(Runtime **slot, void (*body)(const RtContext *, void *const *), void *const *args) {
+    Runtime *runtime = runtime_of(slot);
+    if (runtime) call(runtime, body, args, true);
 }
 
 void rt_launch(Runtime **slot, const RtKernel *kernel, const uint32_t *groups, void *const *args) {
@@ -130,19 +154,26 @@ void rt_close(Runtime **slot) {
     *slot = NULL;
 }
 
-/* ---- large statics */
+/* ---- large statics and variables */
 
-char *rt_memory_take(const RtContext *context, int64_t size) {
-    RtThread *thread = context->owner;
-    RtBlock *block = calloc(1, sizeof *block + (size_t)size);
-    static const char message[] = "out of memory for static variables";
+static char *list_block(RtThread *thread, RtBlock *block) {
+    static const char message[] = "out of memory for variables";
     if (!block) thread_fail(thread, message, sizeof message - 1);
     block->owner = thread;
     block->serial = ++thread->serial;
+    block->prev = NULL;
     block->next = thread->blocks;
     if (block->next) block->next->prev = block;
     thread->blocks = block;
     return (char *)(block + 1);
+}
+
+char *rt_memory_take(const RtContext *context, int64_t size) {
+    return list_block(context->owner, calloc(1, sizeof(RtBlock) + (size_t)size));
+}
+
+char *rt_local_take(const RtContext *context, int64_t size) {
+    return list_block(context->owner, malloc(sizeof(RtBlock) + (size_t)size));
 }
 
 void rt_memory_give(char *memory) {

@@ -22,6 +22,17 @@ typedef struct RtBlock {
 } RtBlock;
 
 typedef struct FiberSet FiberSet;
+typedef struct DeepStack DeepStack;
+
+/* How a recursion that has reached the end of its stack is measured: see stack.c. */
+typedef struct StackWatch {
+    const char *name; /* the function that was first there; NULL: none */
+    char *at;         /* its frame */
+} StackWatch;
+
+typedef struct StackRange {
+    char *bottom, *top;
+} StackRange;
 
 struct RtThread {
     Runtime *runtime;
@@ -33,7 +44,9 @@ struct RtThread {
     RtBlock *blocks;  /* newest first */
     uint64_t serial;  /* of the newest tape or block */
     FiberSet *fibers; /* made when first needed */
-    char *shared;     /* group-shared memory of the group at work */
+    DeepStack *deep;  /* likewise */
+    StackWatch watch;
+    char *shared; /* group-shared memory of the group at work */
     size_t shared_size;
 };
 
@@ -80,6 +93,20 @@ void thread_fail(RtThread *thread, const char *text, size_t length) __attribute_
 void thread_reclaim(RtThread *thread, uint64_t serial); /* closes what was opened after that */
 void runtime_set_error(Runtime *runtime, const char *text, size_t length);
 
+/* stack.c */
+char *stack_map(size_t size); /* with a guard page below; NULL: no memory */
+void stack_unmap(char *stack, size_t size);
+/* Runs body(user) on the deep stack of the thread, or where it is if that is there already. False: no memory for it. */
+bool stack_run(RtThread *thread, void (*body)(void *user), void *user);
+char *
+stack_limit(const RtThread *thread); /* for contexts of the stack at hand; NULL: it is the caller's own */
+char *stack_limit_of(StackRange range);
+void stack_free(DeepStack *stack);
+/* What the address sanitizer wants to hear of switches between stacks. */
+void stack_leaving(void **save, const void *bottom, size_t size);
+void stack_arrived(void *saved, const void **bottom, size_t *size);
+void stack_forget_frames(char *stack, size_t size);
+
 /* tape.c */
 void tape_release_kept(RtThread *thread); /* frees the closed tapes that wait for reuse */
 
@@ -88,6 +115,7 @@ void tape_release_kept(RtThread *thread); /* frees the closed tapes that wait fo
 bool fiber_run_group(RtThread *thread, const RtKernel *kernel, const RtContext *group);
 void fiber_set_free(FiberSet *set);
 bool fiber_is_running(const FiberSet *set);
+StackRange fiber_stack(const FiberSet *set); /* of the one that runs */
 void fiber_abandon(FiberSet *set)
     __attribute__((noreturn)); /* from within a fiber: the group ends in an error */
 

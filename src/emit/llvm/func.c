@@ -231,6 +231,7 @@ void emit_return(Emitter *e, const Inst *inst) {
         }
     }
     if (inst->nargs == 0 || has_many_results(func)) {
+        emit_give_large(e);
         LLVMBuildRetVoid(e->builder);
         return;
     }
@@ -240,6 +241,7 @@ void emit_return(Emitter *e, const Inst *inst) {
         for (int i = 0; i < inst->nargs; i++)
             result = LLVMBuildInsertValue(e->builder, result, emit_use(e, inst, i), count_of(i), "");
     }
+    emit_give_large(e);
     LLVMBuildRet(e->builder, result);
 }
 
@@ -301,6 +303,8 @@ void emit_func_body(Emitter *e, FuncInfo *info) {
     if (e->debug) emit_debug_at(e, func->loc);
     for (int i = 0; i < func->nparams; i++)
         emit_set(e, func->body->params[i], emit_plain_value(LLVMGetParam(info->function, count_of(i + 1))));
+    if (info->reached->is_cyclic) emit_stack_test(e, func);
+    emit_take_large(e, func);
     emit_region(e, func->body);
     e->at = NULL;
 }

@@ -170,18 +170,22 @@ static LLVMValueRef emit_thread(Emitter *e, FuncInfo *info) {
 
 static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMValueRef thread) {
     LLVMTypeRef sizes = LLVMArrayType2(e->i32, 3);
-    LLVMTypeRef types[] = {e->ptr, e->ptr, sizes, e->i32, e->i64};
-    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 5, false);
+    LLVMTypeRef types[] = {e->ptr, e->ptr, sizes, e->i32, e->i64, e->i64};
+    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 6, false);
     LLVMValueRef size[3];
     for (int i = 0; i < 3; i++)
         size[i] = emit_i32(e, info->func->group_size[i] > 0 ? info->func->group_size[i] : 1);
     bool shares = (info->reached->needs & NEEDS_SHARED) != 0;
     LLVMValueRef none = LLVMConstNull(e->ptr);
-    LLVMValueRef parts[] = {run ? run : none, thread ? thread : none, LLVMConstArray2(e->i32, size, 3),
-                            emit_i32(e, SHARED_ALIGN), emit_i64(e, shares ? e->reached.shared_size : 0)};
+    LLVMValueRef parts[] = {run ? run : none,
+                            thread ? thread : none,
+                            LLVMConstArray2(e->i32, size, 3),
+                            emit_i32(e, SHARED_ALIGN),
+                            emit_i64(e, shares ? e->reached.shared_size : 0),
+                            emit_i64(e, (info->reached->needs & NEEDS_STACK) != 0)};
     LLVMValueRef kernel =
         LLVMAddGlobal(e->llvm, type, emit_symbol_name(e, info->func->name->text, ".kernel"));
-    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 5));
+    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 6));
     LLVMSetGlobalConstant(kernel, true);
     return kernel;
 }

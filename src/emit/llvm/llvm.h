@@ -80,8 +80,10 @@ typedef struct FuncState {
     LLVMBasicBlockRef entry; /* variables only; ends in a jump to the code */
     Value *values;           /* by Val.id */
     Frame *frame;
-    bool within_range; /* in a copy of a loop whose accesses were tested before it */
-    Map covered;       /* Inst -> not NULL: accesses that such tests cover */
+    LLVMValueRef large; /* memory of large variables; NULL: there are none */
+    int64_t large_used; /* bytes of it that have an owner */
+    bool within_range;  /* in a copy of a loop whose accesses were tested before it */
+    Map covered;        /* Inst -> not NULL: accesses that such tests cover */
 } FuncState;
 
 typedef struct Emitter {
@@ -200,7 +202,9 @@ LLVMValueRef emit_vector(Emitter *e, const Inst *inst);
 LLVMValueRef emit_index(Emitter *e, LLVMValueRef index, const Type *type, int64_t length);
 
 /* ---- memory.c */
-bool emit_memory(Emitter *e, const Inst *inst); /* false: not an op of this file */
+void emit_take_large(Emitter *e, const Func *func); /* memory for all large variables, before the code */
+void emit_give_large(Emitter *e);                   /* before each return */
+bool emit_memory(Emitter *e, const Inst *inst);     /* false: not an op of this file */
 LLVMValueRef emit_load(Emitter *e, const Type *type, Value address);
 void emit_store(Emitter *e, const Type *type, Value address, LLVMValueRef value);
 void emit_zero(Emitter *e, LLVMValueRef address, int64_t size, int64_t align);
@@ -226,6 +230,7 @@ LLVMValueRef emit_atomic(Emitter *e, const Inst *inst);
 
 /* ---- machine.c: threads, printf, abort */
 bool emit_machine(Emitter *e, const Inst *inst);
+void emit_stack_test(Emitter *e, const Func *func); /* at the start of a function that may call itself */
 LLVMValueRef emit_context_load(Emitter *e, LLVMValueRef context, LLVMTypeRef type, size_t offset);
 void emit_context_store(Emitter *e, LLVMValueRef context, LLVMValueRef value, size_t offset);
 

@@ -125,6 +125,19 @@ static void stop(Emitter *e, const Inst *inst) {
     LLVMPositionBuilderAtEnd(e->builder, emit_block(e, "after"));
 }
 
+void emit_stack_test(Emitter *e, const Func *func) {
+    LLVMValueRef level = emit_i32(e, 0);
+    LLVMValueRef frame = emit_intrinsic(e, "llvm.frameaddress", &e->ptr, 1, &level, 1);
+    LLVMValueRef limit = emit_context_load(e, e->at->context, e->ptr, offsetof(RtContext, stack_limit));
+    Branch full = emit_unless_begin(e, LLVMBuildICmp(e->builder, LLVMIntUGE, frame, limit, ""));
+    const char *name = func->name->text;
+    int length = (int)strlen(name);
+    LLVMTypeRef types[] = {e->ptr, e->ptr, e->i64};
+    LLVMValueRef args[] = {e->at->context, bytes_of(e, name, length), emit_i64(e, length)};
+    emit_call_external(e, emit_external(e, "rt_stack", e->void_type, types, 3, "nounwind cold"), args, 3);
+    emit_branch_end(e, &full);
+}
+
 bool emit_machine(Emitter *e, const Inst *inst) {
     switch ((Op)inst->op) {
     case OP_thread_id: emit_result(e, inst, thread_id(e, inst)); return true;

@@ -125,10 +125,41 @@ LLVMValueRef emit_plain_address(Emitter *e, Value address, const Type *target, b
 
 /* ---- making addresses */
 
+static int64_t size_in_block(int64_t size) { return (size + 63) / 64 * 64; }
+
+static void add_large(void *user, Inst *inst) {
+    if (inst->op == OP_var && reach_is_large(inst->type))
+        *(int64_t *)user += size_in_block(type_layout(inst->type, LAYOUT_scalar).size);
+}
+
+void emit_take_large(Emitter *e, const Func *func) {
+    int64_t size = 0;
+    region_walk(func->body, add_large, &size);
+    if (size == 0) return;
+    LLVMTypeRef types[] = {e->ptr, e->i64};
+    LLVMValueRef function = emit_external(e, "rt_local_take", e->ptr, types, 2, "nounwind");
+    emit_attribute(e, function, (unsigned)LLVMAttributeReturnIndex, "noalias", 0);
+    LLVMValueRef args[] = {e->at->context, emit_i64(e, size)};
+    e->at->large = emit_call_external(e, function, args, 2);
+}
+
+void emit_give_large(Emitter *e) {
+    if (!e->at->large) return;
+    LLVMValueRef give = emit_external(e, "rt_memory_give", e->void_type, &e->ptr, 1, "nounwind");
+    emit_call_external(e, give, &e->at->large, 1);
+}
+
+static LLVMValueRef part_of_block(Emitter *e, int64_t size) {
+    int64_t offset = e->at->large_used;
+    e->at->large_used += size_in_block(size);
+    return emit_at(e, e->at->large, offset);
+}
+
 static Value variable(Emitter *e, const Inst *inst) {
     Layout layout = type_layout(inst->type, LAYOUT_scalar);
-    int64_t align = layout.size >= 16 && layout.align < 16 ? 16 : layout.align;
-    LLVMValueRef memory = emit_alloca(e, layout.size, align);
+    int64_t align = layout.size >= 16 && layout.align < 16 ? 16 : layout.align; /* a block has 16 too */
+    LLVMValueRef memory =
+        reach_is_large(inst->type) ? part_of_block(e, layout.size) : emit_alloca(e, layout.size, align);
     if (!inst->flag) emit_zero(e, memory, layout.size, align);
     return emit_plain_value(memory);
 }

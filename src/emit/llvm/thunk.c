@@ -5,23 +5,21 @@
  * The optimiser folds them into one another. */
 #include "emit/llvm/llvm.h"
 
-/* Larger blocks are taken from the runtime, not from the stack. */
-enum { STACK_LIMIT = 16 * 1024 };
-
 /* ---- contexts */
 
 static uint32_t all_needs(const Emitter *e, uint32_t needs) {
     if ((needs & NEEDS_SINK) && e->sink_size == 0) needs &= ~(uint32_t)NEEDS_SINK;
-    if (((needs & NEEDS_STATICS) && e->reached.statics_size > STACK_LIMIT) ||
-        ((needs & NEEDS_SHARED) && e->reached.shared_size > STACK_LIMIT) ||
-        ((needs & NEEDS_SINK) && e->sink_size > STACK_LIMIT))
+    if (((needs & NEEDS_STATICS) && e->reached.statics_size > LARGE_SIZE) ||
+        ((needs & NEEDS_SHARED) && e->reached.shared_size > LARGE_SIZE) ||
+        ((needs & NEEDS_SINK) && e->sink_size > LARGE_SIZE))
         needs |= NEEDS_RUNTIME;
+    if (needs & (NEEDS_STACK | NEEDS_LARGE)) needs |= NEEDS_RUNTIME;
     return needs;
 }
 
 static void take_block(Emitter *e, LLVMValueRef context, int64_t size, size_t field) {
     LLVMValueRef memory;
-    if (size > STACK_LIMIT) {
+    if (size > LARGE_SIZE) {
         LLVMTypeRef types[] = {e->ptr, e->i64};
         LLVMValueRef args[] = {context, emit_i64(e, size)};
         memory =
@@ -50,7 +48,7 @@ LLVMValueRef emit_make_context(Emitter *e, uint32_t needs, LLVMValueRef outer) {
 }
 
 static void give_block(Emitter *e, LLVMValueRef context, int64_t size, size_t field) {
-    if (size <= STACK_LIMIT) return;
+    if (size <= LARGE_SIZE) return;
     LLVMValueRef memory = emit_context_load(e, context, e->ptr, field);
     emit_call_external(e, emit_external(e, "rt_memory_give", e->void_type, &e->ptr, 1, "nounwind"), &memory,
                        1);
@@ -221,7 +219,8 @@ static void call_inner(Emitter *e, uint32_t needs, LLVMValueRef inner, LLVMValue
     if (needs & NEEDS_RUNTIME) {
         LLVMTypeRef types[] = {e->ptr, e->ptr, e->ptr};
         LLVMValueRef values[] = {emit_runtime_slot(e), inner, args};
-        emit_call_external(e, emit_external(e, "rt_call", e->void_type, types, 3, "nounwind"), values, 3);
+        const char *way = needs & NEEDS_STACK ? "rt_call_deep" : "rt_call";
+        emit_call_external(e, emit_external(e, way, e->void_type, types, 3, "nounwind"), values, 3);
     } else {
         LLVMValueRef values[] = {LLVMConstNull(e->ptr), args};
         emit_call_external(e, inner, values, 2);
