@@ -318,7 +318,7 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
     Decl *decl = candidate->decl;
     int n = generic_count(decl);
     attempt->subst = candidate->subst;
-    if (n == 0 || decl->kind == DECL_subscript) return true;
+    if (n == 0) return true;
     Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
     if (!take_given(attempt, &inference)) return false;
     int pack = pack_index(&attempt->sig);
@@ -449,14 +449,24 @@ static bool implies(Checker *c, const Decl *a, const Decl *b, const Subst *b_as_
 }
 
 /* Only functions whose parameters have the same types, but for the names of the generic ones, can be compared. */
-static int compare_constraints(Checker *c, const Attempt *a, const Attempt *b) {
-    const Decl *da = a->candidate->decl, *db = b->candidate->decl;
+static int compare_constraints(Checker *c, const Attempt *a, const Attempt *b, const Decl *da,
+                               const Decl *db) {
     const Subst *b_as_a = renaming(c, da, db), *a_as_b = renaming(c, db, da);
-    if (!b_as_a || a->sig.nparams == 0 || a->sig.nparams != b->sig.nparams) return 0;
+    if (!b_as_a || a->sig.nparams != b->sig.nparams) return 0;
     for (int i = 0; i < a->sig.nparams; i++)
         if (a->sig.params[i].type != check_subst(c, b->sig.params[i].type, b_as_a)) return 0;
     bool a_implies = implies(c, da, db, b_as_a), b_implies = implies(c, db, da, a_as_b);
     return a_implies == b_implies ? 0 : a_implies ? -1 : 1;
+}
+
+/* Of members of two extensions, that of the more special one; of two subscripts, that which can do more. */
+static int compare_members(Checker *c, const Attempt *a, const Attempt *b) {
+    const Decl *da = a->candidate->decl, *db = b->candidate->decl;
+    const Decl *pa = da->parent, *pb = db->parent;
+    if (!pa || !pb || pa->kind != DECL_extension || pb->kind != DECL_extension) return 0;
+    int constraints = pa->generics && pb->generics ? compare_constraints(c, a, b, pa, pb) : 0;
+    if (constraints || da->kind != DECL_subscript) return constraints;
+    return db->members.count - da->members.count;
 }
 
 static bool has_body(const Decl *decl) { return decl->body || decl->lazy.count || decl->body_expr; }
@@ -467,11 +477,13 @@ static int compare(Checker *c, const Attempt *a, const Attempt *b) {
     if (a->cost != b->cost) return a->cost - b->cost;
     int ga = visible_generics(da), gb = visible_generics(db);
     if ((ga == 0) != (gb == 0)) return ga == 0 ? -1 : 1;
-    int constraints = ga ? compare_constraints(c, a, b) : 0;
+    int constraints = ga && a->sig.nparams ? compare_constraints(c, a, b, da, db) : 0;
     if (constraints) return constraints;
     if (ga != gb) return ga - gb;
     if (a->candidate->distance != b->candidate->distance)
         return a->candidate->distance - b->candidate->distance;
+    int members = compare_members(c, a, b);
+    if (members) return members;
     int ra = da->sema ? da->sema->overload_rank : 0, rb = db->sema ? db->sema->overload_rank : 0;
     if (ra != rb) return rb - ra;
     if (has_body(da) != has_body(db)) return has_body(da) ? -1 : 1;

@@ -97,6 +97,7 @@ typedef struct Env {
     Checker *c;
     Scope *scope;
     Decl *decl;            /* the function (or other declaration) being checked */
+    const Decl *head;      /* whose bases or constraints these are: nothing that it inherits is known yet */
     const FuncSig *sig;    /* of decl, if it is a function */
     const Type *this_type; /* NULL: no `this` */
     bool this_writable;
@@ -108,7 +109,8 @@ typedef struct Env {
     bool in_defer;
     bool in_step; /* the step of a for: comma is no surprise */
     bool in_attribute;
-    bool want_function; /* the term may stay a function: operand of fwd_diff, attribute argument */
+    const Expr *written; /* the term that is assigned to as a whole: it need not be readable */
+    bool want_function;  /* the term may stay a function: operand of fwd_diff, attribute argument */
 } Env;
 
 /* ---- candidates of an overloaded name */
@@ -145,6 +147,7 @@ bool decl_is_function(const Decl *decl);
 Visibility decl_visibility(Checker *c, const Decl *decl);
 bool decl_visible_from(Checker *c, const Decl *decl, const Decl *from);
 Env env_for_decl(Checker *c, Decl *decl); /* for checking headers and bodies of decl */
+Env env_for_head(Checker *c, Decl *decl); /* for its bases and constraints */
 
 /* ---- lookup.c */
 bool lookup_name(Env *env, Name name, Candidates *out);
@@ -236,6 +239,7 @@ Expr *type_expr(Checker *c, Loc loc, const Type *type);
 Expr *decl_expr(Checker *c, Loc loc, Decl *decl, const Subst *subst, Expr *base);
 Expr *expr_from_candidates(Env *env, Expr *expr, Candidates *list);
 void report_deprecated(Checker *c, const Decl *decl, Loc loc);
+bool has_accessor(const Decl *decl, FuncFlavour flavour);
 uint32_t decl_place_flags(const Decl *decl, const Expr *base);
 bool expr_is_place(const Expr *expr);
 bool require_writable(Env *env, Expr *expr, Loc loc); /* reports why it is not */
@@ -325,6 +329,9 @@ const char *count_text(Checker *c, int count, const char *what);
 /* ---- requirement.c */
 void check_conformances(Checker *c, Decl *decl); /* of a struct or extension: reports what is missing */
 
+/* ---- satisfy.c */
+Satisfaction *satisfaction(Checker *c, Conformance *conformance, Decl *requirement);
+
 /* ---- conform.c */
 typedef struct Declared {
     Decl *source;          /* struct or extension */
@@ -337,7 +344,6 @@ bool visit_closure(Checker *c, const Declared *declared, const Type *self, Decla
 /* `wanted`: only sources that lead to this interface declaration are looked into any further (NULL: all). */
 bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVisitor visit, void *user);
 Conformance *conformance_for(Checker *c, const Declared *declared);
-Satisfaction *satisfaction(Checker *c, Conformance *conformance, Decl *requirement);
 const Type *interface_named(Checker *c, Name name); /* of the prelude, without arguments */
 bool conforms_to(Checker *c, const Type *type, Name prelude_interface);
 /* The interface type of that declaration that `type` conforms to, if any (its arguments may be wanted). */

@@ -1,9 +1,8 @@
 /* Conformance: which types conform to which interfaces, and by which of their members.
  *
  * A struct or extension declares conformances in its generic form; a query for a particular type finds the declaration and the
- * arguments that specialise it. How a requirement is met is found when first asked for. A requirement is met by anything
- * that can be called in its place: where the signatures differ, a wrapper is made. IDifferentiable is met by built-in types
- * without any declaration, see diff.c. */
+ * arguments that specialise it. How a requirement is met is found when first asked for, see satisfy.c. IDifferentiable is met by
+ * built-in types without any declaration, see diff.c. */
 #include "check/checker.h"
 
 /* ---- extensions */
@@ -167,10 +166,12 @@ static bool is_assumed(Checker *c, const Type *type, const Type *interface) {
     return false;
 }
 
-static bool abstract_conforms(Checker *c, const Type *type, const Type *interface) {
+static bool abstract_conforms(Checker *c, const Type *type, const Type *interface, Witness *witness) {
     if (is_assumed(c, type, interface)) return true;
     Query query = {.interface = interface};
-    return visit_extensions(c, NULL, type, interface->decl, match_query, &query);
+    bool holds = visit_extensions(c, NULL, type, interface->decl, match_query, &query);
+    *witness = query.witness;
+    return holds;
 }
 
 static bool is_native_differentiable(Checker *c, const Type *type, const Type *interface) {
@@ -209,7 +210,7 @@ static bool is_asked(Checker *c, const Type *type, const Type *interface) {
 }
 
 static bool find_conformance(Checker *c, const Type *type, const Type *interface, Witness *witness) {
-    if (type_is_abstract(type)) return abstract_conforms(c, type, interface);
+    if (type_is_abstract(type)) return abstract_conforms(c, type, interface, witness);
     Query query = {.interface = interface};
     bool holds = visit_declared(c, type, interface->decl, match_query, &query);
     *witness = query.witness;
@@ -283,287 +284,7 @@ bool conforms_to(Checker *c, const Type *type, Name name) {
     return !is_error(interface) && check_conforms(c, type, interface, NULL);
 }
 
-/* ---- how requirements are met */
-
-typedef struct FlatParams {
-    TypeVec types;
-    VEC(uint8_t) passes;
-} FlatParams;
-
-/* The parameters with everything substituted; a pack stands for each of its elements. */
-static FlatParams flat_params(Checker *c, const FuncSig *sig, const Subst *subst) {
-    FlatParams flat = {0};
-    for (int i = 0; i < sig->nparams; i++) {
-        const Type *type = check_subst(c, sig->params[i].type, subst);
-        int n = type->kind == TYPE_pack ? type->nargs : 1;
-        for (int k = 0; k < n; k++) {
-            vec_push(c->arena, &flat.types, type->kind == TYPE_pack ? type->args[k] : type);
-            vec_push(c->arena, &flat.passes, sig->params[i].pass);
-        }
-    }
-    return flat;
-}
-
-static bool same_signature(Checker *c, const FuncSig *wanted, const FuncSig *have, const Subst *wanted_subst,
-                           const Subst *have_subst) {
-    if (wanted->has_this != have->has_this || wanted->is_init != have->is_init) return false;
-    if (wanted->has_this && have->this_pass == PASS_inout && wanted->this_pass != PASS_inout) return false;
-    if (check_subst(c, wanted->result, wanted_subst) != check_subst(c, have->result, have_subst))
-        return false;
-    FlatParams w = flat_params(c, wanted, wanted_subst), h = flat_params(c, have, have_subst);
-    if (w.types.count != h.types.count) return false;
-    for (int i = 0; i < w.types.count; i++)
-        if (w.types.at[i] != h.types.at[i] || w.passes.at[i] != h.passes.at[i]) return false;
-    return true;
-}
-
-/* The implementation's own generic parameters, replaced by the requirement's. */
-static bool align_generics(Checker *c, Decl *requirement, Decl *decl, const Subst **subst) {
-    int wanted = generic_count(requirement), have = generic_count(decl);
-    if (wanted != have) return false;
-    if (wanted == 0) return true;
-    const Type **args = arena_array(c->arena, const Type *, wanted);
-    for (int i = 0; i < wanted; i++) args[i] = param_type(c, requirement, i);
-    *subst = subst_new(c, *subst, decl, args, wanted);
-    return true;
-}
-
-static Expr *name_node(Checker *c, Loc loc, Name name) {
-    Expr *e = expr_new(c->arena, EXPR_name, loc);
-    e->name = name;
-    return e;
-}
-
-/* R name(P0 p0, ...) { return this.name(p0, ...); } in the conforming declaration */
-static Decl *make_wrapper(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst) {
-    FuncSig *sig = signature_of(c, requirement);
-    Loc loc = conformance->decl->loc;
-    Decl *func = decl_new(c->arena, DECL_func, loc, requirement->name);
-    func->parent = conformance->decl;
-    func->flavour = requirement->flavour == FUNC_init ? FUNC_plain : requirement->flavour;
-    func->modifiers = MODIFIER_synthesized | (sig->has_this ? 0 : MODIFIER_static);
-    func->flags = requirement->flags & (DECL_MUTATING | DECL_FWD | DECL_BWD | DECL_NO_DIFF_THIS);
-    func->type_expr = type_expr(c, loc, check_subst(c, sig->result, subst));
-    Expr *callee;
-    if (requirement->flavour == FUNC_init) callee = type_expr(c, loc, conformance->type);
-    else {
-        callee = expr_new(c->arena, EXPR_member, loc);
-        callee->a = sig->has_this ? expr_new(c->arena, EXPR_this, loc) : type_expr(c, loc, conformance->type);
-        callee->name = requirement->name;
-    }
-    Expr *call = expr_new(c->arena, EXPR_call, loc);
-    call->a = callee;
-    for (int i = 0; i < sig->nparams; i++) {
-        Decl *param =
-            decl_new(c->arena, DECL_var, loc, name_from(c->names, format_text(c->arena, "__p%d", i)));
-        param->flavour = VAR_param;
-        param->parent = func;
-        param->type_expr = type_expr(c, loc, check_subst(c, sig->params[i].type, subst));
-        uint32_t dirs[] = {0, MODIFIER_out, MODIFIER_in | MODIFIER_out, MODIFIER_ref, MODIFIER_constref};
-        param->modifiers = dirs[sig->params[i].pass] | (sig->params[i].no_diff ? MODIFIER_no_diff : 0);
-        vec_push(c->arena, &func->params, param);
-        vec_push(c->arena, &call->args, name_node(c, loc, param->name));
-    }
-    Stmt *statement = stmt_new(c->arena, sig->result->kind == TYPE_void ? STMT_expr : STMT_return, loc);
-    statement->expr = call;
-    func->body = stmt_new(c->arena, STMT_block, loc);
-    vec_push(c->arena, &func->body->body, statement);
-    return func;
-}
-
-/* Can one of the candidates be called with arguments of the requirement's types, and its result be used? */
-static bool is_callable(Checker *c, Conformance *conformance, Decl *requirement, Candidates *list,
-                        const Subst *subst) {
-    FuncSig *sig = signature_of(c, requirement);
-    Env env = env_for_decl(c, conformance->decl);
-    ExprVec args = {0};
-    for (int i = 0; i < sig->nparams; i++) {
-        Expr *arg = expr_new(c->arena, EXPR_default, conformance->loc);
-        arg->type = check_subst(c, sig->params[i].type, subst);
-        arg->flags = EXPR_CHECKED | EXPR_PLACE;
-        vec_push(c->arena, &args, arg);
-    }
-    Expr *self = expr_new(c->arena, EXPR_default, conformance->loc);
-    self->type = conformance->type;
-    self->flags = EXPR_CHECKED | EXPR_PLACE | (sig->this_pass == PASS_inout ? 0 : EXPR_READONLY);
-    Candidates fitting = {.name = list->name};
-    for (int i = 0; i < list->count; i++) {
-        Candidate candidate = list->at[i];
-        if (!decl_is_function(candidate.decl)) continue;
-        FuncSig *have = signature_of(c, candidate.decl);
-        if (have->has_this && !sig->has_this) continue;
-        if (have->has_this) candidate.base = self;
-        candidates_add(c, &fitting, candidate);
-    }
-    if (fitting.count == 0) return false;
-    c->diags->muted++;
-    Expr *call = resolve_call(&env, conformance->loc, &fitting, &args, true);
-    const Type *result = check_subst(c, sig->result, subst);
-    bool fine = call && call->kind != EXPR_error &&
-                (result->kind == TYPE_void || type_conversion_cost(&env, call->type, result) >= 0);
-    c->diags->muted--;
-    return fine;
-}
-
-static bool implements(const Decl *decl, const Decl *requirement) {
-    return decl->kind == DECL_func && decl->flavour == requirement->flavour &&
-           !(decl->flags & DECL_REQUIREMENT);
-}
-
-static void find_method(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst,
-                        Satisfaction *out) {
-    Candidates list = {0};
-    Name name = requirement->flavour == FUNC_init ? c->known.__init : requirement->name;
-    list.name = name;
-    lookup_own_member(c, conformance->type, name, &list);
-    FuncSig *wanted = signature_of(c, requirement);
-    for (int i = 0; i < list.count; i++) {
-        Decl *decl = list.at[i].decl;
-        if (!implements(decl, requirement)) continue;
-        const Subst *have_subst = list.at[i].subst;
-        FuncSig *have = signature_of(c, decl);
-        if (!align_generics(c, requirement, decl, &have_subst)) continue;
-        if (!constraints_hold(c, decl, have_subst, 0))
-            continue; /* it asks for more than the requirement gives */
-        if (!same_signature(c, wanted, have, subst, have_subst)) continue;
-        *out = (Satisfaction){
-            .kind = SATISFY_decl, .requirement = requirement, .decl = decl, .subst = list.at[i].subst};
-        return;
-    }
-    if (!generic_count(requirement) && list.count && is_callable(c, conformance, requirement, &list, subst)) {
-        Decl *wrapper = make_wrapper(c, conformance, requirement, subst);
-        *out = (Satisfaction){.kind = SATISFY_decl,
-                              .requirement = requirement,
-                              .decl = wrapper,
-                              .subst = subst_identity(c, conformance->decl)};
-        return;
-    }
-    if (requirement->flavour == FUNC_init && wanted->nparams == 0 &&
-        list.count == 0) { /* the default value will do */
-        *out = (Satisfaction){.kind = SATISFY_none, .requirement = requirement};
-        out->type = conformance->type;
-        return;
-    }
-    if (requirement->flags & DECL_HAS_DEFAULT)
-        *out = (Satisfaction){.kind = SATISFY_default, .requirement = requirement, .decl = requirement};
-}
-
-static void find_assoc(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst,
-                       Satisfaction *out) {
-    Candidates list = {.name = requirement->name};
-    lookup_own_member(c, conformance->type, requirement->name, &list);
-    for (int i = 0; i < list.count; i++) {
-        Decl *decl = list.at[i].decl;
-        if (!decl_is_type(decl) || decl->kind == DECL_assoc) continue;
-        const Type *type;
-        if (decl->kind == DECL_alias) {
-            ensure_header(c, decl);
-            type = check_subst(c, decl->type ? decl->type : ERROR_TYPE(c), list.at[i].subst);
-        } else type = type_with_subst(c, decl, list.at[i].subst);
-        *out = (Satisfaction){.kind = SATISFY_type, .requirement = requirement, .type = type};
-        return;
-    }
-    const Type *made = synthesize_assoc(c, conformance->type, requirement);
-    (void)subst;
-    if (made) *out = (Satisfaction){.kind = SATISFY_type, .requirement = requirement, .type = made};
-}
-
-static bool has_setter(const Decl *decl) {
-    for (int i = 0; i < decl->members.count; i++)
-        if (decl->members.at[i]->flavour == FUNC_set) return true;
-    return false;
-}
-
-static void find_property(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst,
-                          Satisfaction *out) {
-    Candidates list = {.name = requirement->name};
-    lookup_own_member(c, conformance->type, requirement->name, &list);
-    const Type *wanted = check_subst(c, decl_value_type(c, requirement), subst);
-    for (int i = 0; i < list.count; i++) {
-        Decl *decl = list.at[i].decl;
-        if (decl->parent && decl->parent->kind == DECL_interface) continue;
-        bool is_field = decl->kind == DECL_var;
-        if (!is_field && decl->kind != DECL_property) continue;
-        if (check_subst(c, decl_value_type(c, decl), list.at[i].subst) != wanted) continue;
-        if (!is_field && has_setter(requirement) && !has_setter(decl)) continue;
-        if (is_field && has_setter(requirement) && (decl->modifiers & (MODIFIER_const | MODIFIER_let)))
-            continue;
-        *out = (Satisfaction){.kind = is_field ? SATISFY_field : SATISFY_decl,
-                              .requirement = requirement,
-                              .decl = decl,
-                              .subst = list.at[i].subst};
-        return;
-    }
-    bool defaulted = requirement->members.count > 0;
-    for (int i = 0; i < requirement->members.count; i++)
-        defaulted &= requirement->members.at[i]->body || requirement->members.at[i]->lazy.count;
-    if (defaulted)
-        *out = (Satisfaction){.kind = SATISFY_default, .requirement = requirement, .decl = requirement};
-}
-
-static void find_subscript(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst,
-                           Satisfaction *out) {
-    Candidates list = {.name = c->known.subscript};
-    lookup_own_member(c, conformance->type, c->known.subscript, &list);
-    ensure_header(c, requirement);
-    for (int i = 0; i < list.count; i++) {
-        Decl *decl = list.at[i].decl;
-        ensure_header(c, decl);
-        if (decl->kind != DECL_subscript || decl->params.count != requirement->params.count ||
-            decl->parent->kind == DECL_interface)
-            continue;
-        bool same = check_subst(c, decl->type, list.at[i].subst) == check_subst(c, requirement->type, subst);
-        for (int k = 0; k < decl->params.count && same; k++)
-            same = check_subst(c, decl->params.at[k]->type, list.at[i].subst) ==
-                   check_subst(c, requirement->params.at[k]->type, subst);
-        if (!same || (has_setter(requirement) && !has_setter(decl))) continue;
-        *out = (Satisfaction){
-            .kind = SATISFY_decl, .requirement = requirement, .decl = decl, .subst = list.at[i].subst};
-        return;
-    }
-}
-
-static void find_constant(Checker *c, Conformance *conformance, Decl *requirement, const Subst *subst,
-                          Satisfaction *out) {
-    Candidates list = {.name = requirement->name};
-    lookup_own_member(c, conformance->type, requirement->name, &list);
-    const Type *wanted = check_subst(c, decl_value_type(c, requirement), subst);
-    for (int i = 0; i < list.count; i++) {
-        Decl *decl = list.at[i].decl;
-        uint32_t constant = MODIFIER_static | MODIFIER_const;
-        if (decl->kind != DECL_var || decl->parent->kind == DECL_interface ||
-            (decl->modifiers & constant) != constant ||
-            check_subst(c, decl_value_type(c, decl), list.at[i].subst) != wanted)
-            continue;
-        *out = (Satisfaction){
-            .kind = SATISFY_decl, .requirement = requirement, .decl = decl, .subst = list.at[i].subst};
-        return;
-    }
-    if (requirement->init)
-        *out = (Satisfaction){.kind = SATISFY_default, .requirement = requirement, .decl = requirement};
-}
-
-Satisfaction *satisfaction(Checker *c, Conformance *conformance, Decl *requirement) {
-    Satisfaction *found = map_get(&conformance->satisfied, PTR_KEY(requirement));
-    if (found) return found;
-    found = arena_new(c->arena, Satisfaction);
-    found->requirement = requirement;
-    map_put(c->arena, &conformance->satisfied, PTR_KEY(requirement), found);
-    const Subst *subst = interface_subst(c, conformance->interface, conformance->type);
-    const Decl *context = c->context;
-    c->context = conformance->decl;
-    ensure_header(c, requirement);
-    switch ((DeclKind)requirement->kind) {
-    case DECL_func: find_method(c, conformance, requirement, subst, found); break;
-    case DECL_assoc: find_assoc(c, conformance, requirement, subst, found); break;
-    case DECL_property: find_property(c, conformance, requirement, subst, found); break;
-    case DECL_subscript: find_subscript(c, conformance, requirement, subst, found); break;
-    case DECL_var: find_constant(c, conformance, requirement, subst, found); break;
-    default: break;
-    }
-    c->context = context;
-    return found;
-}
+/* ---- how a requirement is met for a particular type */
 
 Satisfaction check_witness(Checker *c, const Type *type, Decl *requirement, const Subst *subst) {
     Satisfaction none = {.requirement = requirement};
@@ -571,7 +292,7 @@ Satisfaction check_witness(Checker *c, const Type *type, Decl *requirement, cons
     if (owner && (owner->kind == DECL_property || owner->kind == DECL_subscript)) owner = owner->parent;
     const Type *interface = type_with_subst(c, owner, subst);
     if (requirement->kind == DECL_assoc && requirement->name == c->known.Differential &&
-        is_native_differentiable(c, type, interface)) {
+        !type_is_abstract(type) && is_native_differentiable(c, type, interface)) {
         const Type *differential = check_differential(c, type);
         if (differential)
             return (Satisfaction){.kind = SATISFY_type, .requirement = requirement, .type = differential};

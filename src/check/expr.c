@@ -75,7 +75,7 @@ static bool is_readonly_var(const Decl *decl) {
     return !(decl->modifiers & (MODIFIER_static | MODIFIER_groupshared)); /* a shader parameter */
 }
 
-static bool has_accessor(const Decl *decl, FuncFlavour flavour) {
+bool has_accessor(const Decl *decl, FuncFlavour flavour) {
     for (int i = 0; i < decl->members.count; i++)
         if (decl->members.at[i]->kind == DECL_func && decl->members.at[i]->flavour == flavour) return true;
     return false;
@@ -501,6 +501,17 @@ static Expr *check_kind(Env *env, Expr *e) {
     }
 }
 
+/* Not a property or subscript that can only be set. */
+static Expr *require_readable(Env *env, Expr *e) {
+    bool accessed =
+        e->kind == EXPR_decl && (e->decl->kind == DECL_property || e->decl->kind == DECL_subscript);
+    if (!accessed || has_accessor(e->decl, FUNC_get)) return e;
+    const char *name = e->decl->kind == DECL_property ? e->decl->name->text : "[]";
+    report(env->c, DIAG_needs_getter, e->loc, name);
+    note(env->c, DIAG_note_declared_here, e->decl->loc, name);
+    return error_expr(env->c, e->loc);
+}
+
 #define MAX_EXPR_DEPTH 5000
 
 Expr *check_term(Env *env, Expr *e) {
@@ -512,7 +523,9 @@ Expr *check_term(Env *env, Expr *e) {
         return error_expr(c, e->loc);
     }
     c->expr_depth++;
+    bool read = e != env->written;
     e = check_kind(env, e);
+    if (read) e = require_readable(env, e);
     e->flags |= EXPR_CHECKED;
     if (e->type && e->type->kind == TYPE_matrix) e->type = type_with_major(c, e->type, false);
     c->expr_depth--;

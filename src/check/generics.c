@@ -17,7 +17,7 @@ void ensure_generics(Checker *c, Decl *decl) {
         if (!decl_sema(c, decl)->bases_done || generics->checked) return;
     }
     generics->checked = true;
-    Env env = env_for_decl(c, decl);
+    Env env = env_for_head(c, decl);
     const Decl *context = c->context;
     c->context = decl;
     for (int i = 0; i < generics->params.count; i++) {

@@ -87,7 +87,7 @@ void ensure_bases(Checker *c, Decl *decl) {
     sema->bases_busy = true;
     const Decl *context = c->context;
     c->context = decl;
-    Env env = env_for_decl(c, decl);
+    Env env = env_for_head(c, decl);
     for (int i = 0; i < decl->bases.count; i++) add_base(&env, decl, sema, decl->bases.at[i]);
     c->context = context;
     sema->bases_busy = false;
@@ -417,13 +417,19 @@ static void split_ref_accessor(Checker *c, Decl *owner, Decl *ref) {
     }
 }
 
-static void check_has_getter(Checker *c, const Decl *decl) {
-    for (int i = 0; i < decl->members.count; i++)
-        if (decl->members.at[i]->kind == DECL_func && decl->members.at[i]->flavour != FUNC_set) return;
-    report(c, DIAG_needs_getter, decl->loc, decl->kind == DECL_property ? decl->name->text : "[]");
+/* `property int p;` in an interface is `property int p { get; set; }`. */
+static void add_accessors(Checker *c, Decl *decl) {
+    for (FuncFlavour flavour = FUNC_get; flavour <= FUNC_set; flavour++) {
+        Name name = name_from(c->names, flavour == FUNC_get ? "get" : "set");
+        Decl *accessor = decl_new(c->arena, DECL_func, decl->loc, name);
+        accessor->flavour = (uint8_t)flavour;
+        accessor->parent = decl;
+        vec_push(c->arena, &decl->members, accessor);
+    }
 }
 
 static void header_of_property(Checker *c, Decl *decl) {
+    ensure_generics(c, decl);
     Env env = env_for_decl(c, decl);
     decl->type = decl->type_expr ? resolve_type(&env, decl->type_expr) : ERROR_TYPE(c);
     for (int i = 0; i < decl->params.count; i++) param_signature(c, &env, decl, decl->params.at[i]);
@@ -431,15 +437,7 @@ static void header_of_property(Checker *c, Decl *decl) {
     for (int i = 0, n = decl->members.count; i < n; i++)
         if (decl->members.at[i]->kind == DECL_func && decl->members.at[i]->flavour == FUNC_ref)
             split_ref_accessor(c, decl, decl->members.at[i]);
-    if (decl->members.count) {
-        check_has_getter(c, decl);
-        return;
-    }
-    Decl *getter =
-        decl_new(c->arena, DECL_func, decl->loc, NULL); /* `property int p;` in an interface: a getter */
-    getter->flavour = FUNC_get;
-    getter->parent = decl;
-    vec_push(c->arena, &decl->members, getter);
+    if (decl->members.count == 0) add_accessors(c, decl);
 }
 
 static void header_of(Checker *c, Decl *decl) {

@@ -48,14 +48,21 @@ static void from_interface(Checker *c, const Type *interface, const Type *self, 
     }
 }
 
-static void from_extensions(Checker *c, const Type *type, Name name, Candidates *out) {
+/* How far a member of an extension is from the type: extensions of that very type are nearest, those of any type farthest. */
+static int extension_distance(Checker *c, Decl *extension) {
+    if (generic_count(extension) == 0) return 1;
+    return decl_sema(c, extension)->target->kind == TYPE_param ? 3 : 2;
+}
+
+static void from_extensions(Checker *c, const Type *type, Name name, int distance, Candidates *out) {
     const DeclVec *lists[2] = {extensions_of(c, type_head(c, type)), extensions_of(c, NULL)};
     for (int k = 0; k < 2; k++) {
         for (int i = 0; lists[k] && i < lists[k]->count; i++) {
             Decl *extension = lists[k]->at[i];
             DeclVec *found = scope_find(scope_inside(c, extension), name);
             const Subst *subst;
-            if (found && infer_extension(c, extension, type, &subst)) add_all(c, out, found, subst, 1);
+            if (found && infer_extension(c, extension, type, &subst))
+                add_all(c, out, found, subst, distance + extension_distance(c, extension));
         }
     }
 }
@@ -74,7 +81,7 @@ static void from_declaration(Checker *c, const Type *type, Name name, int distan
 bool lookup_own_member(Checker *c, const Type *type, Name name, Candidates *out) {
     int before = out->count;
     from_declaration(c, type, name, 0, out);
-    if (type->kind != TYPE_interface) from_extensions(c, type, name, out);
+    if (type->kind != TYPE_interface) from_extensions(c, type, name, 0, out);
     return out->count > before;
 }
 
@@ -107,16 +114,23 @@ static void from_conformances(Checker *c, const Type *type, Name name, Candidate
     }
 }
 
+static int farthest(const Candidates *list) {
+    int distance = 0;
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i].distance > distance) distance = list->at[i].distance;
+    return distance;
+}
+
 bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out) {
     int before = out->count;
     if (type->kind == TYPE_interface) {
         from_interface(c, type, type, name, 2, out);
-        if (out->count == before) from_extensions(c, type, name, out);
+        if (out->count == before) from_extensions(c, type, name, 0, out);
         return out->count > before;
     }
     if (type_is_abstract(type)) {
         from_bounds(c, type, name, out);
-        from_extensions(c, type, name, out);
+        from_extensions(c, type, name, farthest(out), out); /* what is known to be there comes first */
         return out->count > before;
     }
     if (!lookup_own_member(c, type, name, out)) from_conformances(c, type, name, out);
@@ -173,8 +187,13 @@ static Expr *implicit_this(Env *env) {
     return this_expr;
 }
 
-/* Members named without an object belong to `this`. Static members and types need none. */
+/* Members named without an object belong to `this`. Static members and types need none. Bases and constraints of a declaration
+ * see what is written in it, not what it inherits: that is what they decide. */
 static void from_type_scope(Env *env, const Scope *scope, Name name, int distance, Candidates *out) {
+    if (env->head == scope->decl) {
+        add_all(env->c, out, scope_find(scope, name), subst_identity(env->c, scope->decl), distance);
+        return;
+    }
     Candidates members = {.name = name};
     const Type *self = this_type_of(env->c, scope->decl);
     lookup_member(env->c, self, name, &members);

@@ -451,7 +451,9 @@ static Expr *assign_node(Env *env, Expr *e, Expr *a, Expr *b) {
 
 static Expr *plain_assign(Env *env, Expr *e) {
     Checker *c = env->c;
-    Expr *a = check_value(env, e->a);
+    Env target = *env;
+    target.written = e->a;
+    Expr *a = check_value(&target, e->a);
     bool writable = require_writable(env, a, e->a->loc);
     Expr *b = a->kind == EXPR_error ? check_term(env, e->b) : check_value_of(env, e->b, a->type);
     if (!writable || b->kind == EXPR_error) return error_expr(c, e->loc);

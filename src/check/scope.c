@@ -183,3 +183,9 @@ Env env_for_decl(Checker *c, Decl *decl) {
     }
     return env;
 }
+
+Env env_for_head(Checker *c, Decl *decl) {
+    Env env = env_for_decl(c, decl);
+    env.head = decl;
+    return env;
+}

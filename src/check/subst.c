@@ -226,9 +226,10 @@ const Type *assoc_of(Checker *c, const Type *base, Decl *assoc, const Subst *sub
     if (type_is_abstract(base)) {
         const Type *node = assoc_node(c, base, assoc, subst), *equal = known_equal(c, node);
         if (equal) return equal;
-        return is_differential(c, assoc) && conforms_to(c, base, c->known.ISelfDifferentiableValueType)
-                   ? base
-                   : node;
+        if (is_differential(c, assoc) && conforms_to(c, base, c->known.ISelfDifferentiableValueType))
+            return base;
+        Satisfaction found = check_witness(c, base, assoc, subst); /* by an extension<T : I> T */
+        return found.kind == SATISFY_type ? found.type : node;
     }
     if (base->kind == TYPE_interface) return assoc_of_existential(c, base, assoc, subst);
     Satisfaction found = check_witness(c, base, assoc, subst);

@@ -21,9 +21,8 @@ static bool is_interface_diff(const Type *type) {
     return type->kind == TYPE_assoc && type->args[0]->kind == TYPE_interface;
 }
 
-/* The implementation's generics take the arguments that were given for the requirement's. */
-static const Subst *own_arguments(Lowerer *l, const Subst *found, Decl *implementation,
-                                  const Decl *requirement, const Subst *given) {
+const Subst *own_arguments(Lowerer *l, const Subst *found, Decl *implementation, const Decl *requirement,
+                           const Subst *given) {
     for (const Subst *s = given; s; s = s->outer)
         if (s->owner == requirement && implementation->generics && implementation->generics->params.count)
             return subst_new(l->c, found, implementation, s->args, s->nargs);
@@ -493,7 +492,10 @@ Val *call_accessor(Fn *f, Decl *property, const Subst *subst, FuncFlavour flavou
     else if (self) {
         Satisfaction found = check_witness(l->c, self, property, subst);
         if (found.kind == SATISFY_field) return access_field(f, &found, flavour, object, new_value, into);
-        if (found.kind == SATISFY_decl) property = found.decl, subst = found.subst;
+        if (found.kind == SATISFY_decl) {
+            subst = own_arguments(l, found.subst, found.decl, property, subst);
+            property = found.decl;
+        }
     }
     if (!request) {
         Decl *accessor = accessor_of(property, flavour);

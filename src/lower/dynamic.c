@@ -71,6 +71,37 @@ static void through_differential(Fn *f, const Type *sum, Val *sum_at, const Type
     }
 }
 
+/* Box<A> to Box<I>: the same struct, tuple, array or optional, of other parts. */
+static bool pass_parts(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to) {
+    Checker *c = f->l->c;
+    bool alike = from_type->kind == to_type->kind && from_type->decl == to_type->decl &&
+                 from_type->nargs == to_type->nargs;
+    if (!alike) return false;
+    if (from_type->kind == TYPE_struct) {
+        DeclVec fields = check_all_fields(c, from_type);
+        const FieldSlot *slots = check_field_slots(c, from_type, &fields);
+        for (int i = 0; i < fields.count; i++) {
+            int member = slots[i].member;
+            if (slots[i].bit_offset) continue;
+            pass_between(f, check_field_type(c, from_type, fields.at[i]), build_field(&f->b, from, member),
+                         check_field_type(c, to_type, fields.at[i]), build_field(&f->b, to, member));
+        }
+    } else if (from_type->kind == TYPE_array) {
+        for (int64_t i = 0; i < type_length(from_type); i++) {
+            Val *index = const_int(f, TYPE_int, i);
+            pass_between(f, from_type->args[0], build_elem(&f->b, from, index, true), to_type->args[0],
+                         build_elem(&f->b, to, index, true));
+        }
+    } else if (from_type->kind == TYPE_tuple || from_type->kind == TYPE_optional) {
+        for (int i = 0; i < from_type->nargs; i++)
+            pass_between(f, from_type->args[i], build_field(&f->b, from, i), to_type->args[i],
+                         build_field(&f->b, to, i));
+        if (from_type->kind == TYPE_optional)
+            build_store(&f->b, build_field(&f->b, to, 1), build_load(&f->b, build_field(&f->b, from, 1)));
+    } else return false;
+    return true;
+}
+
 void pass_between(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to) {
     bool sums = is_interface_diff(to_type) || is_interface_diff(from_type),
          interfaces = from_type->kind == TYPE_interface && to_type->kind == TYPE_interface;
@@ -84,7 +115,7 @@ void pass_between(Fn *f, const Type *from_type, Val *from, const Type *to_type, 
         bool simple = is_simple(lower_type(f->l, from_type));
         to_interface(f, to_type, from_type, simple ? build_load(&f->b, from) : NULL, simple ? NULL : from,
                      to);
-    } else move(f, from_type, from, to);
+    } else if (!pass_parts(f, from_type, from, to_type, to)) move(f, from_type, from, to);
 }
 
 /* ---- moves that depend on what is behind an interface */
@@ -341,10 +372,12 @@ static void requirement_variant(Fn *f, const Type *type, int index, void *user) 
             access_variant_field(f, type, index, found.decl, requirement);
             return;
         }
-        Decl *accessor = found.kind == SATISFY_decl ? accessor_like(found.decl, requirement) : requirement;
-        if (accessor)
-            call_variant(f, request_func(l, accessor, found.kind == SATISFY_decl ? found.subst : subst, false,
-                                         NULL, 0));
+        Decl *accessor = requirement;
+        if (found.kind == SATISFY_decl) {
+            accessor = accessor_like(found.decl, requirement);
+            subst = own_arguments(l, found.subst, found.decl, owner, subst);
+        }
+        if (accessor) call_variant(f, request_func(l, accessor, subst, false, NULL, 0));
         return;
     }
     Callee callee = resolve_callee(f, requirement, subst);

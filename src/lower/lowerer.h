@@ -244,6 +244,9 @@ typedef struct Callee {
     const Type *native_type;
     Decl *requirement; /* that it was found for */
 } Callee;
+/* The implementation's generics take the arguments that were given for the requirement's. */
+const Subst *own_arguments(Lowerer *l, const Subst *found, Decl *implementation, const Decl *requirement,
+                           const Subst *given);
 Callee resolve_callee(Fn *f, Decl *decl, const Subst *subst);
 Val *call_accessor(Fn *f, Decl *property, const Subst *subst, FuncFlavour flavour, const Place *object,
                    Val **args, int nargs, Val *new_value, Val *into);

@@ -4,8 +4,8 @@
  *   modern        = "func" name [ parameters ] "(" params ")" [ "->" type ] [ where ] body
  *   param         = { modifier | attribute } ( type [ name { dimension } ] | name ":" type ) { ":" semantic }
  *                   [ "=" initializer ]
- *   property      = "property" ( type name | name ":" type ) "{" { accessor } "}"
- *   subscript     = "__subscript" [ parameters ] "(" params ")" "->" type [ where ] "{" { accessor } "}"
+ *   property      = "property" ( type name | name ":" type ) ( "{" { accessor } "}" | ";" )
+ *   subscript     = "__subscript" [ parameters ] "(" params ")" "->" type [ where ] ( "{" { accessor } "}" | ";" )
  *   accessor      = prefix ( "get" | "set" | "ref" ) [ "(" params ")" ] body
  *   body          = block | ";" */
 #include "syntax/parser.h"
@@ -208,7 +208,7 @@ void parse_property(Parser *p, const Prefix *prefix, DeclVec *out) {
     if (!decl->name) return;
     if (modern && parser_expect(p, TOKEN_colon)) decl->type_expr = parse_type(p);
     parse_move_modifiers(decl);
-    if (!p->panic) parse_accessors(p, decl);
+    if (!p->panic && !parser_take(p, TOKEN_semicolon)) parse_accessors(p, decl);
     parse_add_decl(out, p, decl);
 }
 
@@ -220,6 +220,6 @@ void parse_subscript(Parser *p, const Prefix *prefix, DeclVec *out) {
     if (!p->panic && !parser_at(p, TOKEN_arrow)) parser_expected(p, "'->' and the type of the elements");
     result_after_arrow(p, decl);
     decl->generics = parse_where(p, decl->generics);
-    if (!p->panic) parse_accessors(p, decl);
+    if (!p->panic && !parser_take(p, TOKEN_semicolon)) parse_accessors(p, decl);
     parse_add_decl(out, p, decl);
 }
