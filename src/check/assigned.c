@@ -305,6 +305,8 @@ static void walk_stmt(Walk *w, const Stmt *stmt) {
     case STMT_label: walk_stmt(w, stmt->then); break;
     case STMT_case:
     case STMT_empty:
+    case STMT_target_switch:
+    case STMT_intrinsic_asm:
     case STMT_static_assert:
     case STMT_discard: break;
     }

@@ -51,15 +51,24 @@ static void attr_numthreads(Checker *c, Decl *decl, Attribute *attribute, uint32
     decl->flags |= DECL_ENTRY;
 }
 
+/* Stages that other targets have: their entry points are checked, and not compiled. */
+static bool is_other_stage(Str stage) {
+    static const char *const stages[] = {"vertex",        "fragment",     "pixel",      "geometry",
+                                         "hull",          "domain",       "mesh",       "amplification",
+                                         "raygeneration", "raygen",       "closesthit", "anyhit",
+                                         "miss",          "intersection", "callable"};
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+        if (str_eq(stage, str_of(stages[i]))) return true;
+    return false;
+}
+
 static void attr_shader(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
     (void)unused;
     if (!needs_args(c, attribute, 1, 1)) return;
-    Expr *stage = attribute->args.at[0];
-    if (stage->kind != EXPR_string || !str_eq(stage->text, STR("compute"))) {
+    const Expr *stage = attribute->args.at[0];
+    if (stage->kind == EXPR_string && str_eq(stage->text, STR("compute"))) decl->flags |= DECL_ENTRY;
+    else if (stage->kind != EXPR_string || !is_other_stage(stage->text))
         report(c, DIAG_shader_stage, attribute->loc);
-        return;
-    }
-    decl->flags |= DECL_ENTRY;
 }
 
 static void attr_rank(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
@@ -192,10 +201,33 @@ static const struct {
     {"PyExport", ON_ANY, NULL, 0},
     {"TorchEntryPoint", ON_ANY, NULL, 0},
     {"format", ON_ANY, NULL, 0},
-    {"vk::binding", ON_ANY, NULL, 0},
+    {"__target_intrinsic", ON_ANY, NULL, 0},
+    {"__glsl_extension", ON_ANY, NULL, 0},
+    {"__glsl_version", ON_ANY, NULL, 0},
+    {"__spirv_version", ON_ANY, NULL, 0},
+    {"__cuda_sm_version", ON_ANY, NULL, 0},
+    {"__wgsl_extension", ON_ANY, NULL, 0},
+    {"__specialized_for_target", ON_ANY, NULL, 0},
+    {"__requiresNVAPI", ON_ANY, NULL, 0},
+    {"__NoSideEffect", ON_ANY, NULL, 0},
+    {"HLSLExport", ON_ANY, NULL, 0},
+    {"WaveSize", ON_ANY, NULL, 0},
+    {"earlydepthstencil", ON_ANY, NULL, 0},
+    {"shader_record", ON_ANY, NULL, 0},
+    {"DerivativeGroupQuad", ON_ANY, NULL, 0},
+    {"DerivativeGroupLinear", ON_ANY, NULL, 0},
+    {"raypayload", ON_ANY, NULL, 0},
+    {"payload", ON_ANY, NULL, 0},
+    {"root", ON_ANY, NULL, 0},
+    {"instance", ON_ANY, NULL, 0},
+    {"outputtopology", ON_ANY, NULL, 0},
+    {"maxvertexcount", ON_ANY, NULL, 0},
+    {"domain", ON_ANY, NULL, 0},
+    {"partitioning", ON_ANY, NULL, 0},
+    {"patchconstantfunc", ON_ANY, NULL, 0},
+    {"outputcontrolpoints", ON_ANY, NULL, 0},
+    {"vk::", ON_ANY, NULL, 0}, /* and whatever follows */
     {"vk_binding", ON_ANY, NULL, 0},
-    {"vk::push_constant", ON_ANY, NULL, 0},
-    {"vk::image_format", ON_ANY, NULL, 0},
     {"allow", ON_ANY, NULL, 0},
     {"Specialize", ON_ANY, NULL, 0},
     {"RequiresNVAPI", ON_ANY, NULL, 0},
@@ -204,9 +236,14 @@ static const struct {
     {"KnownBuiltin", ON_ANY, NULL, 0},
 };
 
+static bool is_row_of(const char *row, const char *name) {
+    size_t length = strlen(row);
+    return row[length - 1] == ':' ? strncmp(row, name, length) == 0 : strcmp(row, name) == 0;
+}
+
 static int find_known(Name name) {
     for (int i = 0; i < (int)(sizeof known_attributes / sizeof known_attributes[0]); i++)
-        if (strcmp(known_attributes[i].name, name->text) == 0) return i;
+        if (is_row_of(known_attributes[i].name, name->text)) return i;
     return -1;
 }
 

@@ -163,6 +163,8 @@ typedef struct Sema {
     Name module_name;
     Name file; /* path */
     bool is_prelude;
+    const char *foreign; /* func: why it cannot be compiled for the target; NULL: it can */
+    Loc foreign_loc;
     DeclVec usings;     /* module, namespace: namespaces used */
     DeclVec extensions; /* module: all extensions in it */
     VEC(Name) parts;    /* files joined by __include */

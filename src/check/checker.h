@@ -291,6 +291,12 @@ Expr *coerce_list(Env *env, Expr *list, const Type *type);
 int list_cost(Env *env, const Expr *list, const Type *type);
 Expr *default_value(Env *env, Loc loc, const Type *type); /* what `= {}` gives */
 
+/* ---- target.c */
+Expr *check_assembly(Env *env, Expr *e);
+void check_target_switch(Env *env, Stmt *stmt); /* it becomes the branch that is taken */
+void check_intrinsic_asm(Env *env, Stmt *stmt); /* it becomes the statement that it stands for */
+Stmt *target_body(Checker *c, Decl *func);      /* of a function that has attributes instead; NULL: none */
+
 /* ---- stmt.c */
 void check_declaration(Checker *c, Decl *decl); /* check.c: everything about it and in it */
 void check_stmt(Env *env, Stmt *stmt);

@@ -274,6 +274,8 @@ static void walk(FlowWalk *w, const Stmt *stmt) {
     case STMT_label: walk(w, stmt->then); break;
     case STMT_case:
     case STMT_empty:
+    case STMT_target_switch:
+    case STMT_intrinsic_asm:
     case STMT_static_assert:
     case STMT_discard: break;
     }

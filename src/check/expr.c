@@ -465,6 +465,7 @@ static Expr *check_kind(Env *env, Expr *e) {
     case EXPR_float: return check_float(env, e);
     case EXPR_bool: e->type = type_basic(c->types, TYPE_bool); return e;
     case EXPR_string: e->type = type_basic(c->types, TYPE_string); return e;
+    case EXPR_asm: return check_assembly(env, e);
     case EXPR_null: e->type = type_basic(c->types, TYPE_null); return e;
     case EXPR_none: e->type = type_basic(c->types, TYPE_none); return e;
     case EXPR_list: e->type = type_basic(c->types, TYPE_list); return e;

@@ -295,6 +295,12 @@ static void print_stmt(CheckPrinter *p, const Stmt *stmt) {
         print_head(p, "static_assert", stmt->expr);
         text_char(p->out, ';');
         break;
+    case STMT_target_switch:
+    case STMT_intrinsic_asm:
+        print_line(p);
+        print_text(p, stmt->label ? stmt->label->text : "__intrinsic_asm");
+        text_char(p->out, ';');
+        break;
     case STMT_empty: break;
     }
 }

@@ -208,6 +208,7 @@ void print_checked_expr(CheckPrinter *p, const Expr *e, bool nested) {
     case EXPR_float: print_literal(p, e); break;
     case EXPR_bool: print_text(p, e->number ? "true" : "false"); break;
     case EXPR_string: print_string(p, e->text); break;
+    case EXPR_asm: print_text(p, "spirv_asm {...}"); break;
     case EXPR_null: print_text(p, "nullptr"); break;
     case EXPR_none: print_text(p, "none"); break;
     case EXPR_this: print_text(p, "this"); break;

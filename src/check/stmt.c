@@ -127,6 +127,8 @@ bool always_leaves(const Stmt *stmt) {
     case STMT_break:
     case STMT_continue: return stmt->target != NULL;
     case STMT_return:
+    case STMT_target_switch: /* without a branch that could be taken */
+    case STMT_intrinsic_asm:
     case STMT_discard: return true;
     case STMT_block:
         for (int i = 0; i < stmt->body.count; i++)
@@ -482,6 +484,8 @@ void check_stmt(Env *env, Stmt *stmt) {
     case STMT_block: check_block(env, stmt); break;
     case STMT_if: check_if(env, stmt); break;
     case STMT_switch: check_switch(env, stmt); break;
+    case STMT_target_switch: check_target_switch(env, stmt); break;
+    case STMT_intrinsic_asm: check_intrinsic_asm(env, stmt); break;
     case STMT_case:
         if (!env->in_switch) report(c, DIAG_jump_outside, stmt->loc, "case", "a switch");
         break;
@@ -513,6 +517,7 @@ static void check_function_body(Checker *c, Decl *func) {
     if (ref) check_decl_body(c, ref);
     if (ref) func->flags |= ref->flags & DECL_BODY_ERRORS;
     Stmt *body = syntax_body(func);
+    if (!body) body = func->body = target_body(c, func);
     if (!body) return;
     Env env = env_for_decl(c, func);
     env.sig = decl_sema(c, func)->sig;

@@ -423,6 +423,8 @@ void lower_stmt(Fn *f, Stmt *stmt) {
     case STMT_static_assert: lower_static_assert(f, stmt); break;
     case STMT_empty:
     case STMT_case:
+    case STMT_target_switch: /* none of its branches: the function is not lowered */
+    case STMT_intrinsic_asm:
     case STMT_discard: break;
     }
 }
@@ -541,6 +543,19 @@ static bool lacks_function(const Request *request) {
     return functions > request->nbindings;
 }
 
+/* Said once for a function, however often it is specialised, with the way that leads there. */
+static void report_foreign(Lowerer *l, const Request *request) {
+    const Sema *sema = request->decl->sema;
+    if (map_has(&l->foreign, PTR_KEY(request->decl))) return;
+    map_put(l->arena, &l->foreign, PTR_KEY(request->decl), request->decl);
+    const Decl *decl = request->decl;
+    diag_report(l->m->diags, DIAG_foreign_code, sema->foreign_loc, decl->name ? decl->name->text : "get",
+                sema->foreign);
+    for (const Request *r = request->cause; r; r = r->cause)
+        if (r->decl && r->decl->name)
+            diag_note(l->m->diags, DIAG_note_reached_from, r->decl->loc, r->decl->name->text);
+}
+
 static void lower_decl_body(Lowerer *l, Request *request) {
     Decl *decl = request->decl;
     check_decl_body(l->c, decl);
@@ -556,6 +571,10 @@ static void lower_decl_body(Lowerer *l, Request *request) {
         return;
     }
     if ((decl->flags & DECL_BODY_ERRORS) || lacks_function(request)) return;
+    if (decl->sema && decl->sema->foreign) {
+        report_foreign(l, request);
+        return;
+    }
     Fn f = fn_begin(l, request);
     f.diff = (request->func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
     bind_params(&f);

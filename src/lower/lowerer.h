@@ -68,6 +68,7 @@ struct Lowerer {
     Map has_external;             /* front end Type: those that have one */
     VEC(const Type *) stored;     /* interfaces whose form in buffers is used */
     VEC(const Type *) interfaces; /* whose records are open: fields are added as types turn up */
+    Map foreign;                  /* Decl: functions without code for this target, reported */
     Map type_sizes;               /* front end Type -> TypeSize of func.c */
     Request *current;             /* being lowered */
     int depth;

@@ -200,6 +200,10 @@ static void word(Lexer *lexer, Token *token) {
         stray(lexer, token);
         return;
     }
+    if (*at == '"' && at - start == 1 && *start == 'R') {
+        lex_raw_string(lexer, token);
+        return;
+    }
     token->kind = TOKEN_name;
     token->name = name_of(lexer->syntax->names, (Str){start, (int)(at - start)});
 }

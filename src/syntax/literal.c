@@ -295,6 +295,32 @@ void lex_string(Lexer *lexer, Token *token) {
     lexer->at = end + (*end == '"');
 }
 
+static const char *find_text(const char *at, const char *end, Str what) {
+    for (; end - at >= what.len; at++)
+        if (memcmp(at, what.at, (size_t)what.len) == 0) return at;
+    return NULL;
+}
+
+/* R"name( ... )name": nothing in it is an escape, and it may go over lines. The lexer stands at the quote. */
+void lex_raw_string(Lexer *lexer, Token *token) {
+    const char *name = lexer->at + 1, *open = name;
+    token->kind = TOKEN_string;
+    while (open - name < 16 && (lex_is_word(*open) || *open == '-')) open++;
+    int length = (int)(open - name);
+    char closing[20] = {')'};
+    memcpy(closing + 1, name, (size_t)length);
+    closing[length + 1] = '"';
+    const char *end = *open == '(' ? find_text(open, lexer->end, (Str){closing, length + 2}) : NULL;
+    if (!end) {
+        report(lexer, DIAG_unterminated_string, lexer->at, NULL, NULL);
+        token->text = STR("");
+        lexer->at = *open == '(' ? lexer->end : open;
+        return;
+    }
+    token->text = (Str){open + 1, (int)(end - open - 1)};
+    lexer->at = end + length + 2;
+}
+
 /* One character or escape. */
 static const char *read_character(Lexer *lexer, const char *at, uint32_t *code) {
     if (*at == '\\' && !ends_line(lexer, at + 1)) {

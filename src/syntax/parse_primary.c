@@ -169,6 +169,16 @@ static Expr *word_operator(Parser *p) {
     }
 }
 
+/* spirv_asm { ... } */
+static Expr *assembly(Parser *p) {
+    if (parser_peek(p, 1)->kind != TOKEN_brace_open) return word_operator(p);
+    Expr *expr = take_leaf(p, EXPR_asm);
+    int open = parser_open_bracket(p, TOKEN_brace_open, "'{'");
+    if (open >= 0 && p->file->match[open] >= 0) parser_jump(p, p->file->match[open]);
+    parser_close_bracket(p, open);
+    return expr;
+}
+
 static Expr *missing(Parser *p) {
     parser_expected(p, "an expression");
     return parse_error_expr(p);
@@ -183,6 +193,7 @@ static Expr *name_or_word(Parser *p) {
     case KEYWORD_this_type: return take_leaf(p, EXPR_this_type);
     case KEYWORD_operator: return operator_name(p);
     case KEYWORD_unsigned: return parse_base_type(p);
+    case KEYWORD_spirv_asm: return assembly(p);
     case KEYWORD_none_literal:
         return parser_is_local(p, p->token->name) ? plain_name(p) : take_leaf(p, EXPR_none);
     default: return token_is_identifier(p->token) ? word_operator(p) : missing(p);

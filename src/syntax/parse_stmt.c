@@ -2,6 +2,7 @@
  *
  *   statement = ";" | block | { attribute } loop-or-if | "switch" "(" expression ")" block | label ":" statement
  *             | "break" [ label ] ";" | "continue" ";" | "return" [ expression | list ] ";" | "defer" statement
+ *             | "__target_switch" block | "__stage_switch" block | "__intrinsic_asm" string ";"
  *             | "discard" ";" | "static_assert" "(" condition [ "," string ] ")" ";" | declaration | expression ";" */
 #include "syntax/parser.h"
 
@@ -168,6 +169,16 @@ static Stmt *parse_switch(Parser *p) {
     return stmt;
 }
 
+/* __target_switch { case cpp: ... default: ... }: the labels are names of targets, or of stages. */
+static Stmt *parse_target_switch(Parser *p) {
+    Stmt *stmt = new_stmt(p, STMT_target_switch);
+    stmt->label = p->token->name;
+    parser_advance(p);
+    if (!parser_at(p, TOKEN_brace_open)) parser_expected(p, "'{' and a case for each target");
+    stmt->then = p->panic ? new_stmt(p, STMT_block) : parse_block(p);
+    return stmt;
+}
+
 /* Labels that stand together are one: case 1: case 2: default: */
 static Stmt *parse_labels(Parser *p) {
     Stmt *stmt = new_stmt(p, STMT_case);
@@ -239,6 +250,17 @@ static Stmt *parse_static_assert(Parser *p) {
     }
     parser_close_bracket(p, open);
     parser_expect_semicolon(p, "'static_assert'");
+    return stmt;
+}
+
+/* __intrinsic_asm "text", type, ...; what follows the text is for targets with instructions of their own */
+static Stmt *parse_intrinsic_asm(Parser *p) {
+    Stmt *stmt = new_stmt(p, STMT_intrinsic_asm);
+    parser_advance(p);
+    if (parser_at(p, TOKEN_string)) stmt->text = parse_primary(p)->text;
+    else parser_expected(p, "a string");
+    while (!p->panic && parser_take(p, TOKEN_comma)) parse_type_or_expression(p);
+    parser_expect_semicolon(p, "'__intrinsic_asm'");
     return stmt;
 }
 
@@ -330,6 +352,9 @@ static Stmt *parse_after_attributes(Parser *p, const Prefix *prefix) {
     case KEYWORD_while: return parse_while(p);
     case KEYWORD_do: return parse_do(p);
     case KEYWORD_switch: return parse_switch(p);
+    case KEYWORD_target_switch:
+    case KEYWORD_stage_switch: return parse_target_switch(p);
+    case KEYWORD_intrinsic_asm: return parse_intrinsic_asm(p);
     case KEYWORD_case:
     case KEYWORD_default: return parse_labels(p);
     case KEYWORD_break: return parse_break(p);

@@ -65,6 +65,7 @@ bool lex_is_word(char c);                                      /* may stand in a
 /* literal.c: the lexer stands at the first character */
 void lex_number(Lexer *lexer, Token *token);
 void lex_string(Lexer *lexer, Token *token);
+void lex_raw_string(Lexer *lexer, Token *token);
 void lex_character(Lexer *lexer, Token *token);
 
 /* ---- preprocessor */

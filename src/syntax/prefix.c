@@ -134,6 +134,27 @@ void parse_attributes(Parser *p, AttributeVec *out) {
     }
 }
 
+/* __glsl_extension(name): the same without brackets. */
+static bool clause_without_brackets(Parser *p, AttributeVec *out) {
+    switch (token_word(p->token)) {
+    case KEYWORD_cuda_sm_version:
+    case KEYWORD_glsl_extension:
+    case KEYWORD_glsl_version:
+    case KEYWORD_specialized_for_target:
+    case KEYWORD_spirv_version:
+    case KEYWORD_target_intrinsic:
+    case KEYWORD_wgsl_extension: break;
+    default: return false;
+    }
+    Attribute *attribute = arena_new(p->arena, Attribute);
+    attribute->loc = p->token->loc;
+    attribute->name = p->token->name;
+    parser_advance(p);
+    if (parser_at(p, TOKEN_paren_open)) attribute->args = parse_arguments(p);
+    vec_push(p->arena, out, attribute);
+    return true;
+}
+
 /* ---- modifiers */
 
 /* The number in __implicit_conversion(80). */
@@ -166,6 +187,7 @@ void parse_prefix(Parser *p, Prefix *prefix) {
             prefix->modifiers |= bits;
             if (bits & MODIFIER_implicit) prefix->number = conversion_cost(p);
         } else if (parser_at(p, TOKEN_bracket_open)) parse_attributes(p, &prefix->attributes);
+        else if (clause_without_brackets(p, &prefix->attributes)) continue;
         else if (parser_take_word(p, KEYWORD_generic))
             prefix->generics = parse_generic_parameters(p, prefix->generics);
         else break;

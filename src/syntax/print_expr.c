@@ -72,6 +72,11 @@ static void print_bool(TreePrinter *printer, const Expr *expr) {
 }
 
 static void print_string(TreePrinter *printer, const Expr *expr) { print_quoted(printer->out, expr->text); }
+static void print_assembly(TreePrinter *printer, const Expr *expr) {
+    (void)expr;
+    text_add(printer->out, STR("(asm)"));
+}
+
 static void print_null(TreePrinter *printer, const Expr *expr) {
     (void)expr;
     text_add(printer->out, STR("nullptr"));
@@ -172,6 +177,7 @@ static const ExprPrinter printers[sizeof kind_names / sizeof *kind_names] = {
     [EXPR_bool] = print_bool,
     [EXPR_string] = print_string,
     [EXPR_null] = print_null,
+    [EXPR_asm] = print_assembly,
     [EXPR_none] = print_none,
     [EXPR_name] = print_name,
     [EXPR_this] = print_this,
