@@ -80,6 +80,10 @@ static void collect_function(Check *check, Decl *decl, Subjects *subjects) {
     Subject *s = new_subject(check, decl, qualified_name(check, decl));
     s->is_generic = is_generic(decl);
     if (s->is_generic) s->skip = "it is generic: name an instance of it with -f";
+    else {
+        check_decl_body(check->program->unit->checker, decl);
+        if (decl->sema && decl->sema->foreign) s->skip = "it has no code for this target";
+    }
     vec_push(check->arena, subjects, s);
 }
 
