@@ -154,6 +154,10 @@ static void walk_expr(Walk *w, const Expr *e) {
         else read_variable(w, e);
         return;
     case EXPR_assign:
+        if (e->a->kind == EXPR_construct) { /* parts of a tuple */
+            walk_expr(w, e->b);
+            return;
+        }
         root = walk_place(w, e->a);
         walk_expr(w, e->b);
         if (root) write_variable(w, root);

@@ -3,9 +3,19 @@
 
 #include <stdlib.h>
 
+/* Attributes are written in any case: [NumThreads], [numthreads]. */
+static bool same_word(const char *a, const char *b) {
+    for (; *a && *b; a++, b++) {
+        char x = *a >= 'A' && *a <= 'Z' ? (char)(*a + 32) : *a,
+             y = *b >= 'A' && *b <= 'Z' ? (char)(*b + 32) : *b;
+        if (x != y) return false;
+    }
+    return *a == *b;
+}
+
 Attribute *find_attribute(const Decl *decl, const char *name) {
     for (int i = 0; i < decl->attributes.count; i++)
-        if (strcmp(decl->attributes.at[i]->name->text, name) == 0) return decl->attributes.at[i];
+        if (same_word(decl->attributes.at[i]->name->text, name)) return decl->attributes.at[i];
     return NULL;
 }
 
@@ -127,6 +137,12 @@ static void attr_member(Checker *c, Decl *decl, Attribute *attribute, uint32_t u
     if (needs_args(c, attribute, 1, 1)) decl_sema(c, decl)->derivative_member = attribute->args.at[0];
 }
 
+/* A constant that others may set before the program is compiled; here it is what it is declared to be. */
+static void attr_constant_id(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused, (void)c, (void)attribute;
+    decl->modifiers |= MODIFIER_static | MODIFIER_const;
+}
+
 static void attr_one_arg(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
     (void)unused, (void)decl;
     needs_args(c, attribute, 1, 1);
@@ -163,7 +179,7 @@ static const struct {
     {"ForceInline", ON_FUNC, attr_flag, DECL_FORCE_INLINE},
     {"__unsafeForceInlineEarly", ON_FUNC, attr_flag, DECL_FORCE_INLINE},
     {"noinline", ON_FUNC, attr_flag, DECL_NO_INLINE},
-    {"NoInline", ON_FUNC, attr_flag, DECL_NO_INLINE},
+    {"NoDiscard", ON_FUNC, NULL, 0},
     {"OverloadRank", ON_FUNC, attr_rank, 0},
     {"anyValueSize", ON_TYPE, attr_any_value_size, 0},
     {"UnscopedEnum", ON_TYPE, attr_flag, DECL_UNSCOPED},
@@ -192,11 +208,8 @@ static const struct {
     {"DllExport", ON_ANY, NULL, 0},
     {"DllImport", ON_ANY, NULL, 0},
     {"CudaKernel", ON_ANY, NULL, 0},
-    {"CUDAKernel", ON_ANY, NULL, 0},
     {"CudaDeviceExport", ON_ANY, NULL, 0},
-    {"CUDADeviceExport", ON_ANY, NULL, 0},
     {"CudaHost", ON_ANY, NULL, 0},
-    {"CUDAHost", ON_ANY, NULL, 0},
     {"AutoPyBindCUDA", ON_ANY, NULL, 0},
     {"PyExport", ON_ANY, NULL, 0},
     {"TorchEntryPoint", ON_ANY, NULL, 0},
@@ -226,8 +239,12 @@ static const struct {
     {"partitioning", ON_ANY, NULL, 0},
     {"patchconstantfunc", ON_ANY, NULL, 0},
     {"outputcontrolpoints", ON_ANY, NULL, 0},
+    {"vk::constant_id", ON_VAR, attr_constant_id, 0},
     {"vk::", ON_ANY, NULL, 0}, /* and whatever follows */
     {"vk_binding", ON_ANY, NULL, 0},
+    {"SpecializationConstant", ON_VAR, attr_constant_id, 0},
+    {"constref", ON_FUNC, NULL, 0},
+    {"__NonCopyableType", ON_TYPE, NULL, 0},
     {"allow", ON_ANY, NULL, 0},
     {"Specialize", ON_ANY, NULL, 0},
     {"RequiresNVAPI", ON_ANY, NULL, 0},
@@ -236,14 +253,26 @@ static const struct {
     {"KnownBuiltin", ON_ANY, NULL, 0},
 };
 
+/* A row that ends in a colon stands for all that begin so. */
 static bool is_row_of(const char *row, const char *name) {
     size_t length = strlen(row);
-    return row[length - 1] == ':' ? strncmp(row, name, length) == 0 : strcmp(row, name) == 0;
+    return row[length - 1] == ':' ? strncmp(row, name, length) == 0 : same_word(row, name);
 }
 
-static int find_known(Name name) {
-    for (int i = 0; i < (int)(sizeof known_attributes / sizeof known_attributes[0]); i++)
-        if (is_row_of(known_attributes[i].name, name->text)) return i;
+/* What the library alone may say. */
+static bool is_of_library(const char *name) {
+    return strcmp(name, "__op") == 0 || strcmp(name, "__transposable") == 0 ||
+           strcmp(name, "__builtin_type") == 0;
+}
+
+/* -1: unknown. Its name is then the one in the table. */
+static int find_known(Checker *c, Attribute *attribute, const Decl *decl) {
+    for (int i = 0; i < (int)(sizeof known_attributes / sizeof known_attributes[0]); i++) {
+        if (!is_row_of(known_attributes[i].name, attribute->name->text)) continue;
+        bool hidden = is_of_library(known_attributes[i].name) && !(decl && (decl->flags & DECL_PRELUDE));
+        attribute->name = name_from(c->names, known_attributes[i].name);
+        return hidden ? -1 : i;
+    }
     return -1;
 }
 
@@ -260,7 +289,8 @@ static void unknown_attribute(Checker *c, Attribute *attribute) {
     report(c, DIAG_unknown_attribute, attribute->loc, attribute->name->text);
     VEC(Name) names = {0};
     for (size_t i = 0; i < sizeof known_attributes / sizeof known_attributes[0]; i++)
-        vec_push(c->arena, &names, name_from(c->names, known_attributes[i].name));
+        if (!is_of_library(known_attributes[i].name))
+            vec_push(c->arena, &names, name_from(c->names, known_attributes[i].name));
     Name nearest = diag_nearest(attribute->name, names.at, names.count);
     if (nearest) note(c, DIAG_did_you_mean, 0, nearest->text);
 }
@@ -277,7 +307,7 @@ void check_attributes(Checker *c, Decl *decl) {
         Attribute *attribute = decl->attributes.at[i];
         if (attribute->used) continue;
         attribute->used = true;
-        int k = find_known(attribute->name);
+        int k = find_known(c, attribute, decl);
         if (k < 0) {
             Env env = env_for_decl(c, decl);
             if (!is_user_attribute(&env, attribute->name)) unknown_attribute(c, attribute);
@@ -352,7 +382,7 @@ void check_stmt_attributes(Env *env, Stmt *stmt) {
     Checker *c = env->c;
     for (int i = 0; i < stmt->attributes.count; i++) {
         Attribute *attribute = stmt->attributes.at[i];
-        int k = find_known(attribute->name);
+        int k = find_known(c, attribute, NULL);
         if (k < 0) unknown_attribute(c, attribute);
         else if (!(known_attributes[k].targets & ON_STMT))
             report(c, DIAG_attribute_misplaced, attribute->loc, attribute->name->text);

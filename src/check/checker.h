@@ -151,6 +151,7 @@ Env env_for_head(Checker *c, Decl *decl); /* for its bases and constraints */
 
 /* ---- lookup.c */
 bool lookup_name(Env *env, Name name, Candidates *out);
+Decl *module_named(Checker *c, Decl *from, Name name); /* module.c: itself or an import; NULL: none */
 bool lookup_in_space(Checker *c, Decl *space, Name name, Candidates *out); /* namespace or module */
 bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out);
 bool lookup_own_member(Checker *c, const Type *type, Name name, Candidates *out); /* without interfaces */
@@ -282,6 +283,8 @@ Expr *convert_explicit(Env *env, Expr *expr, const Type *to, Loc loc);
 void note_conversion(Checker *c, const Type *from,
                      const Type *to); /* what to write where it is not implicit */
 Expr *convert_node(Checker *c, Expr *expr, const Type *to, ConversionKind kind);
+bool is_conditional(Checker *c, const Type *type); /* Conditional<T, flag> ... */
+Expr *conditional_value(Env *env, Expr *e);        /* ... as an optional */
 bool types_match(Checker *c, const Type *a, const Type *b);
 bool interface_inherits(Checker *c, const Type *sub, const Type *super);
 

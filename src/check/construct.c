@@ -436,6 +436,17 @@ static Expr *struct_list(Env *env, Expr *list, const Type *type) {
     return finish_items(&items, take_flat(&items, list->loc, type), type);
 }
 
+/* One item that is an optional already, or what makes the value in it. */
+static Expr *optional_list(Env *env, Expr *list, const Type *type) {
+    Checker *c = env->c;
+    if (list->args.count == 1 && list->args.at[0]->kind != EXPR_list) {
+        Expr *item = list->args.at[0] = check_term(env, list->args.at[0]);
+        if (conversion_cost(env, item, type) >= 0) return coerce(env, item, type);
+    }
+    Expr *value = coerce_list(env, list, type->args[0]);
+    return value->kind == EXPR_error ? value : convert_node(c, value, type, CONVERT_optional);
+}
+
 Expr *coerce_list(Env *env, Expr *list, const Type *type) {
     Checker *c = env->c;
     if (has_error(type)) {
@@ -464,6 +475,7 @@ Expr *coerce_list(Env *env, Expr *list, const Type *type) {
     }
     case TYPE_pair:
     case TYPE_ptr_pair: return construct_pair(env, list->loc, type, &list->args);
+    case TYPE_optional: return optional_list(env, list, type);
     default: break;
     }
     if (one)

@@ -204,6 +204,20 @@ static bool is_block(const Type *type) {
     return type->kind == TYPE_buffer && type->number == BUFFER_constant;
 }
 
+bool is_conditional(Checker *c, const Type *type) {
+    const Decl *decl = type->kind == TYPE_struct ? type->decl : NULL;
+    return decl && (decl->flags & DECL_PRELUDE) && decl->name == c->known.Conditional;
+}
+
+Expr *conditional_value(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *get = expr_new(c->arena, EXPR_member, e->loc), *call = expr_new(c->arena, EXPR_call, e->loc);
+    get->a = e;
+    get->name = name_from(c->names, "get");
+    call->a = get;
+    return check_value(env, call);
+}
+
 static int function_cost(Env *env, const Expr *from, const Type *to) {
     Checker *c = env->c;
     for (int i = 0; i < from->candidates->count; i++)
@@ -226,6 +240,12 @@ int conversion_cost(Env *env, const Expr *from, const Type *to) {
     if (to->kind == TYPE_vector && type_is_scalar(to->args[0])) { /* a literal splats cheaply, too */
         literal = literal_cost(from, to->args[0]);
         if (literal >= 0) return literal + COST_splat;
+    }
+    if (to->kind == TYPE_optional && is_conditional(env->c, from->type)) {
+        int inner = from->type->args[0] == to->args[0]
+                        ? 0
+                        : type_conversion_cost(env, from->type->args[0], to->args[0]);
+        return inner < 0 ? COST_none : inner + COST_splat;
     }
     int cost = type_conversion_cost(env, from->type, to);
     Candidate user;
@@ -383,6 +403,8 @@ Expr *coerce(Env *env, Expr *e, const Type *to) {
         warn_numeric(env, e, to);
         return convert_numeric(c, e, to);
     }
+    if (to->kind == TYPE_optional && is_conditional(c, e->type) && conversion_cost(env, e, to) >= 0)
+        return coerce(env, conditional_value(env, e), to);
     if (struct_like_cost(env, e->type, to) >= 0) return convert_struct_like(env, e, to);
     Candidate user;
     if (user_conversion(env, e->type, to, &user) >= 0) {

@@ -219,11 +219,23 @@ Expr *expr_from_candidates(Env *env, Expr *expr, Candidates *list) {
     return value_of_decl(env, expr->loc, found);
 }
 
+static Expr *space_expr(Checker *c, const Expr *expr, Decl *space) {
+    Expr *e = expr_new(c->arena, EXPR_space, expr->loc);
+    e->name = expr->name;
+    e->decl = space;
+    e->candidates = arena_new(c->arena, Candidates);
+    candidates_add(c, e->candidates, (Candidate){.decl = space});
+    e->flags = EXPR_CHECKED;
+    return e;
+}
+
 /* Tries the type of that name that is built in and not in the prelude: float3, int2x2. */
 static Expr *builtin_or_unknown(Env *env, Expr *expr) {
     Checker *c = env->c;
     const Type *builtin = builtin_named_type(c, expr->name);
     if (builtin) return type_expr(c, expr->loc, builtin);
+    Decl *module = module_named(c, decl_module(env->decl), expr->name);
+    if (module) return space_expr(c, expr, module);
     report_unknown_name(env, expr, expr->name);
     return error_expr(c, expr->loc);
 }
@@ -246,7 +258,9 @@ static Expr *check_type_in_place(Env *env, Expr *expr) {
 static Expr *check_name(Env *env, Expr *expr) {
     if (expr->decl) return check_type_in_place(env, expr);
     Candidates *list = arena_new(env->c->arena, Candidates);
-    if (!lookup_name(env, expr->name, list)) return builtin_or_unknown(env, expr);
+    Env outermost = *env;
+    if (expr->flags & EXPR_OUTERMOST) outermost.scope = scope_inside(env->c, decl_module(env->decl));
+    if (!lookup_name(&outermost, expr->name, list)) return builtin_or_unknown(env, expr);
     if (report_invisible(env, expr, &list->at[0])) return error_expr(env->c, expr->loc);
     return expr_from_candidates(env, expr, list);
 }
@@ -373,8 +387,15 @@ static Expr *check_expand(Env *env, Expr *e) {
 
 /* ---- casts, tests and the like */
 
+/* (void)a: for its effects */
+static Expr *check_void_cast(Env *env, Expr *e, const Type *type) {
+    Expr *a = check_value(env, e->a);
+    return a->kind == EXPR_error || a->type == type ? a : convert_node(env->c, a, type, CONVERT_same);
+}
+
 static Expr *check_cast(Env *env, Expr *e) {
     const Type *type = resolve_type(env, e->b);
+    if (type->kind == TYPE_void && e->a->kind != EXPR_list) return check_void_cast(env, e, type);
     if (is_error(type)) {
         check_value(env, e->a);
         return error_expr(env->c, e->loc);
@@ -400,6 +421,10 @@ static Expr *check_is(Env *env, Expr *e) {
     if (!from || is_error(from)) return error_expr(c, e->loc);
     if (type->kind == TYPE_interface && !(type_is_abstract(from) && names_type)) {
         report(c, DIAG_is_interface, e->loc, type_str(c, type));
+        return error_expr(c, e->loc);
+    }
+    if (e->kind == EXPR_as && type->kind == TYPE_void) {
+        report(c, DIAG_as_void, e->loc);
         return error_expr(c, e->loc);
     }
     e->a = a;
@@ -593,11 +618,11 @@ void why_readonly(Env *env, const Expr *e) {
             why_decl_readonly(c, e->decl);
             return;
         case EXPR_element:
-            if (e->a->type->kind != TYPE_buffer) break;
+            if (e->a->type->kind != TYPE_buffer && !(e->a->type->flags & TYPE_READONLY)) break;
             note(c, DIAG_note_read_only_buffer, 0, type_str(c, e->a->type));
             return;
         case EXPR_deref:
-            if (e->a->type->kind != TYPE_buffer) return;
+            if (e->a->type->kind != TYPE_buffer && !(e->a->type->flags & TYPE_READONLY)) return;
             note(c, DIAG_note_read_only_buffer, 0, type_str(c, e->a->type));
             return;
         case EXPR_part:

@@ -231,6 +231,9 @@ static void store(FlowWalk *w, const Expr *place, const Flow *flow, Loc loc) {
         break;
     }
     case EXPR_part: store_part(w, place->a, (int)place->number, flow, loc); break;
+    case EXPR_construct:
+        for (int i = 0; i < place->args.count; i++) store(w, place->args.at[i], flow_part(flow, i), loc);
+        break;
     case EXPR_convert:
         if (place->conversion == CONVERT_upcast) store_base(w, place, flow, loc);
         else store(w, place->a, flow, loc);

@@ -151,9 +151,26 @@ static void from_space(Checker *c, Decl *space, Name name, const Decl *from, int
             candidates_add(c, out, (Candidate){.decl = found->at[i], .distance = distance});
 }
 
+/* Functions overload, namespaces are one wherever they are opened; anything else hides. */
+static bool may_join(const Candidates *found) {
+    return found->count == 0 || decl_is_function(found->at[0].decl) ||
+           found->at[0].decl->kind == DECL_namespace;
+}
+
+enum { MAX_USINGS = 16 };
+
+/* With what it uses itself, and so on: namespaces may use each other in a circle. */
+static void from_space_and_usings(Checker *c, Decl *space, Name name, const Decl *from, int distance,
+                                  int depth, Candidates *out) {
+    from_space(c, space, name, from, distance, out);
+    const DeclVec *usings = &decl_sema(c, space)->usings;
+    for (int i = 0; depth < MAX_USINGS && i < usings->count && may_join(out); i++)
+        from_space_and_usings(c, usings->at[i], name, from, distance, depth + 1, out);
+}
+
 bool lookup_in_space(Checker *c, Decl *space, Name name, Candidates *out) {
     int before = out->count;
-    from_space(c, space, name, NULL, 0, out);
+    from_space_and_usings(c, space, name, NULL, 0, 0, out);
     return out->count > before;
 }
 
@@ -165,7 +182,8 @@ static void from_imports(Checker *c, Decl *module, Name name, int distance, Cand
 
 static void from_usings(Checker *c, const DeclVec *usings, Name name, const Decl *from, int distance,
                         Candidates *out) {
-    for (int i = 0; i < usings->count; i++) from_space(c, usings->at[i], name, from, distance, out);
+    for (int i = 0; i < usings->count; i++)
+        from_space_and_usings(c, usings->at[i], name, from, distance, 0, out);
 }
 
 /* ---- from a place outwards */
@@ -206,12 +224,6 @@ static void from_type_scope(Env *env, const Scope *scope, Name name, int distanc
         }
         candidates_add(env->c, out, found);
     }
-}
-
-/* Functions overload, namespaces are one wherever they are opened; anything else hides. */
-static bool may_join(const Candidates *found) {
-    return found->count == 0 || decl_is_function(found->at[0].decl) ||
-           found->at[0].decl->kind == DECL_namespace;
 }
 
 static void from_container(Env *env, const Scope *scope, Name name, int distance, Candidates *out) {

@@ -155,7 +155,8 @@ Expr *auto_deref(Env *env, Expr *a) {
     Expr *node = expr_new(c->arena, EXPR_deref, a->loc);
     node->a = a;
     node->type = type->args[0];
-    node->flags = EXPR_CHECKED | EXPR_PLACE | EXPR_IMPLICIT | (block ? EXPR_READONLY : 0);
+    node->flags = EXPR_CHECKED | EXPR_PLACE | EXPR_IMPLICIT |
+                  (block || (type->flags & TYPE_READONLY) ? EXPR_READONLY : 0);
     return node;
 }
 
@@ -334,7 +335,8 @@ static bool has_elements(const Type *type) {
 }
 
 static uint32_t element_flags(const Expr *a) {
-    if (a->type->kind == TYPE_pointer) return EXPR_PLACE;
+    if (a->type->kind == TYPE_pointer)
+        return EXPR_PLACE | (a->type->flags & TYPE_READONLY ? EXPR_READONLY : 0);
     if (a->type->kind == TYPE_buffer)
         return EXPR_PLACE | (a->type->number == BUFFER_rw_structured ? 0 : EXPR_READONLY);
     return a->flags & (EXPR_PLACE | EXPR_READONLY);
@@ -438,6 +440,14 @@ static Expr *not_generic(Env *env, const Expr *e) {
     return error_expr(env->c, e->loc);
 }
 
+/* Where a type argument is that of memory, row_major and column_major are part of it; values know no layout. */
+static bool keeps_layout(Checker *c, const Expr *generic) {
+    const Decl *decl = generic->decl;
+    if (generic->kind != EXPR_type || !decl) return decl && (decl->flags & DECL_PRELUDE);
+    int kind = decl_sema(c, (Decl *)(uintptr_t)decl)->builtin_kind;
+    return kind == TYPE_buffer || kind == TYPE_pointer || kind == TYPE_array;
+}
+
 Expr *check_apply(Env *env, Expr *e) {
     Checker *c = env->c;
     Expr *a = check_term(env, e->a);
@@ -449,6 +459,8 @@ Expr *check_apply(Env *env, Expr *e) {
         failed |= is_error(args[i]);
     }
     if (failed) return error_expr(c, e->loc);
+    for (int i = 0; i < e->args.count && !keeps_layout(c, a); i++)
+        if (!values[i]) args[i] = type_with_major(c, args[i], false);
     if (a->kind == EXPR_type && !a->type_value) {
         const Subst *outer = a->candidates->at[0].subst;
         const Type *type = apply_generic_type(env, e->loc, a->decl, outer, args, values, e->args.count);

@@ -144,6 +144,27 @@ static void import_module(Checker *c, Decl *module, Decl *decl) {
     for (int i = 0; i < theirs->exported.count; i++) add_import(c, &sema->exported, theirs->exported.at[i]);
 }
 
+void add_using(Env *env, DeclVec *usings, Decl *decl) {
+    Checker *c = env->c;
+    Expr *e = check_term(env, decl->target);
+    if (e->kind == EXPR_error) return;
+    if (e->kind != EXPR_space) {
+        report(c, DIAG_using_needs_namespace, decl->loc);
+        return;
+    }
+    for (int i = 0; i < e->candidates->count; i++) vec_push(c->arena, usings, e->candidates->at[i].decl);
+}
+
+static void add_inner_usings(Checker *c, Decl *space) {
+    for (int i = 0; i < space->members.count; i++) {
+        Decl *member = space->members.at[i];
+        if (member->kind == DECL_namespace) add_inner_usings(c, member);
+        if (member->kind != DECL_using) continue;
+        Env env = {.c = c, .scope = scope_inside(c, space), .decl = space};
+        add_using(&env, &decl_sema(c, space)->usings, member);
+    }
+}
+
 void finish_module(Checker *c, Decl *module) {
     Sema *sema = decl_sema(c, module);
     int own = module->members.count;
@@ -157,20 +178,15 @@ void finish_module(Checker *c, Decl *module) {
     vec_push(c->arena, &c->modules, module);
     for (int i = 0; i < module->members.count; i++)
         if (module->members.at[i]->kind == DECL_import) import_module(c, module, module->members.at[i]);
-    Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
-    for (int i = 0; i < module->members.count; i++)
-        if (module->members.at[i]->kind == DECL_using) add_using(&env, &sema->usings, module->members.at[i]);
+    add_inner_usings(c, module);
 }
 
-void add_using(Env *env, DeclVec *usings, Decl *decl) {
-    Checker *c = env->c;
-    Expr *e = check_term(env, decl->target);
-    if (e->kind == EXPR_error) return;
-    if (e->kind != EXPR_space) {
-        report(c, DIAG_using_needs_namespace, decl->loc);
-        return;
-    }
-    for (int i = 0; i < e->candidates->count; i++) vec_push(c->arena, usings, e->candidates->at[i].decl);
+Decl *module_named(Checker *c, Decl *from, Name name) {
+    const Sema *sema = decl_sema(c, from);
+    if (sema->module_name == name) return from;
+    for (int i = 0; i < sema->imports.count; i++)
+        if (decl_sema(c, sema->imports.at[i])->module_name == name) return sema->imports.at[i];
+    return NULL;
 }
 
 static Decl *parse_module(Checker *c, Name path, Str text, Loc loc) {

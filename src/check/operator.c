@@ -332,7 +332,7 @@ static Expr *deref(Env *env, Expr *e, Expr *a) {
     Expr *node = expr_new(c->arena, EXPR_deref, e->loc);
     node->a = a;
     node->type = a->type->args[0];
-    node->flags = EXPR_CHECKED | EXPR_PLACE;
+    node->flags = EXPR_CHECKED | EXPR_PLACE | (a->type->flags & TYPE_READONLY ? EXPR_READONLY : 0);
     return node;
 }
 
@@ -449,13 +449,42 @@ static Expr *assign_node(Env *env, Expr *e, Expr *a, Expr *b) {
     return e;
 }
 
+/* t._1_0: each part is a place, and none is named twice. */
+static bool parts_writable(Env *env, Expr *parts, Loc loc) {
+    for (int i = 0; i < parts->args.count; i++) {
+        if (!require_writable(env, parts->args.at[i], loc)) return false;
+        for (int k = 0; k < i; k++) {
+            if (parts->args.at[i]->number != parts->args.at[k]->number) continue;
+            report(env->c, DIAG_swizzle_repeats, loc);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A tuple for these parts: of their types, or of numbers, which are converted one by one when they are stored. */
+static Expr *check_parts_value(Env *env, Expr *value, const Type *type) {
+    if (value->kind == EXPR_list) return coerce_list(env, value, type);
+    Expr *b = check_value(env, value);
+    bool fits = b->kind != EXPR_error && b->type->kind == TYPE_tuple && b->type->nargs == type->nargs;
+    for (int i = 0; fits && i < type->nargs; i++) {
+        const Type *from = b->type->args[i], *to = type->args[i];
+        fits = from == to || (type_is_scalar(from) && type_is_scalar(to) && to->kind != TYPE_bool);
+    }
+    return fits ? b : coerce(env, b, type);
+}
+
 static Expr *plain_assign(Env *env, Expr *e) {
     Checker *c = env->c;
+    bool member = e->a->kind == EXPR_member;
     Env target = *env;
     target.written = e->a;
     Expr *a = check_value(&target, e->a);
-    bool writable = require_writable(env, a, e->a->loc);
-    Expr *b = a->kind == EXPR_error ? check_term(env, e->b) : check_value_of(env, e->b, a->type);
+    bool parts = member && a->kind == EXPR_construct && a->type->kind == TYPE_tuple;
+    bool writable = parts ? parts_writable(env, a, e->a->loc) : require_writable(env, a, e->a->loc);
+    Expr *b = a->kind == EXPR_error ? check_term(env, e->b)
+              : parts               ? check_parts_value(env, e->b, a->type)
+                                    : check_value_of(env, e->b, a->type);
     if (!writable || b->kind == EXPR_error) return error_expr(c, e->loc);
     return assign_node(env, e, a, b);
 }
@@ -496,12 +525,21 @@ static Expr *user_update(Env *env, Expr *e, Expr *a, Expr *b) {
     return error_expr(c, e->loc);
 }
 
+/* a <<= b: as many integers as there are in a, or one for all. */
+static bool shift_fits(Checker *c, const Type *a, const Type *b) {
+    if (!is_builtin_operand(c, b) || !element_allows(c, OPERATOR_shl, b)) return false;
+    if (!is_shape(b)) return true;
+    return is_shape(a) && a->kind == b->kind && a->args[1] == b->args[1] &&
+           (a->kind != TYPE_matrix || a->args[2] == b->args[2]);
+}
+
 static Expr *builtin_update(Env *env, Expr *e, Expr *a, Expr *b) {
     Checker *c = env->c;
     Operator op = (Operator)e->op;
     bool pointer = a->type->kind == TYPE_pointer;
     if (pointer ? op != OPERATOR_add && op != OPERATOR_sub : !element_allows(c, op, a->type))
         return no_operator(env, e->loc, op, a, b);
+    if (is_shift(op) && !shift_fits(c, a->type, b->type)) return no_operator(env, e->loc, op, a, b);
     if (!pointer && !is_shift(op)) b = coerce(env, b, a->type);
     else if (is_shift(op) && is_shape(a->type) && !is_shape(b->type))
         b = silently(env, b, with_element(c, a->type, b->type));

@@ -24,7 +24,9 @@ static bool shows_members(const Decl *decl) {
     return decl->kind == DECL_enum && (!decl->name || find_attribute(decl, "UnscopedEnum"));
 }
 
+/* `module m;` hides nothing: as a qualifier m is looked for last, see module_named. */
 void scope_add(Checker *c, Scope *scope, Decl *decl) {
+    if (decl->kind == DECL_module_name || decl->kind == DECL_implementing) return;
     if (decl->name) add_named(c, scope, decl->name, decl);
     else if (decl->kind == DECL_subscript) add_named(c, scope, c->known.subscript, decl);
     if (!shows_members(decl)) return;

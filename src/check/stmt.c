@@ -57,10 +57,6 @@ static void infer_local(Env *env, Decl *decl) {
     }
     decl->init = check_value(env, decl->init);
     decl->type = decl->init->type;
-    if (decl->type->kind == TYPE_void) {
-        report(c, DIAG_void_variable, decl->loc, decl->name->text);
-        decl->type = ERROR_TYPE(c);
-    }
     if (decl->type->kind == TYPE_none || decl->type->kind == TYPE_null) {
         report(c, DIAG_var_needs_type, decl->loc, decl->name->text);
         decl->type = ERROR_TYPE(c);
@@ -176,6 +172,7 @@ static void check_if_let(Env *env, Stmt *stmt) {
     Checker *c = env->c;
     Decl *decl = stmt->decls.at[0];
     Expr *value = check_value(env, decl->init ? decl->init : stmt->expr);
+    if (is_conditional(c, value->type)) value = conditional_value(env, value);
     decl->init = stmt->expr = value;
     decl->parent = env->decl;
     decl->flavour = VAR_local;
@@ -311,7 +308,12 @@ static void check_static_for(Env *env, Stmt *stmt) {
     env->scope = outer;
 }
 
-static void check_case(Env *env, Stmt *stmt, const Type *type, Map *seen) {
+/* Cases seen so far; keys are never 0. */
+typedef struct CaseValues {
+    Map positive, negative;
+} CaseValues;
+
+static void check_case(Env *env, Stmt *stmt, const Type *type, CaseValues *values) {
     Checker *c = env->c;
     for (int i = 0; i < stmt->values.count; i++) {
         Expr *value = stmt->values.at[i] = check_value_of(env, stmt->values.at[i], type);
@@ -321,7 +323,8 @@ static void check_case(Env *env, Stmt *stmt, const Type *type, Map *seen) {
             if (!number_is_generic(env, value)) report(c, DIAG_not_constant, value->loc);
             continue;
         }
-        uint64_t key = (uint64_t)number * 2 + 1; /* never 0 */
+        Map *seen = number < 0 ? &values->negative : &values->positive;
+        uint64_t key = (uint64_t)(number < 0 ? ~number : number) + 1;
         const Expr *other = map_get(seen, key);
         if (other) {
             report(c, DIAG_duplicate_case, value->loc);
@@ -341,7 +344,7 @@ static void check_switch(Env *env, Stmt *stmt) {
         report(c, DIAG_bad_switch, e->loc, type_str(c, type));
         type = ERROR_TYPE(c);
     }
-    Map seen = {0};
+    CaseValues seen = {0};
     bool has_default = false;
     for (int i = 0; stmt->then && i < stmt->then->body.count; i++) {
         Stmt *s = stmt->then->body.at[i];
@@ -412,6 +415,20 @@ static void check_label(Env *env, Stmt *stmt) {
     env->labels = here.outer;
 }
 
+/* return x; in a constructor: this = x; return; */
+static Expr *assign_this(Env *env, Expr *value) {
+    Checker *c = env->c;
+    Expr *object = check_term(env, expr_new(c->arena, EXPR_this, value->loc));
+    value = check_value_of(env, value, object->type);
+    if (value->kind == EXPR_error || value->kind == EXPR_this) return NULL;
+    Expr *assign = expr_new(c->arena, EXPR_assign, value->loc);
+    assign->a = object;
+    assign->b = value;
+    assign->type = object->type;
+    assign->flags = EXPR_CHECKED;
+    return assign;
+}
+
 static void check_return(Env *env, Stmt *stmt) {
     Checker *c = env->c;
     if (refuse_in_defer(env, stmt, "return")) {
@@ -427,6 +444,10 @@ static void check_return(Env *env, Stmt *stmt) {
     if (!stmt->expr) {
         if (!no_value && !has_error(result))
             report(c, DIAG_return_needs_value, stmt->loc, type_str(c, result));
+        return;
+    }
+    if (env->sig && env->sig->is_init) {
+        stmt->expr = assign_this(env, stmt->expr);
         return;
     }
     if (no_value) {
@@ -470,6 +491,13 @@ static void check_decl_stmt(Env *env, Stmt *stmt) {
     }
 }
 
+static void check_discarded(Env *env, const Expr *e) {
+    if (e->kind != EXPR_invoke || !e->decl || !find_attribute(e->decl, "NoDiscard")) return;
+    const char *name = e->decl->name ? e->decl->name->text : "?";
+    report(env->c, DIAG_discarded, e->loc, name);
+    note(env->c, DIAG_note_cast_to_void, 0, name);
+}
+
 void check_stmt(Env *env, Stmt *stmt) {
     Checker *c = env->c;
     if (stmt->attributes.count) check_stmt_attributes(env, stmt);
@@ -478,6 +506,7 @@ void check_stmt(Env *env, Stmt *stmt) {
     case STMT_expr: {
         Expr *e = check_term(env, stmt->expr);
         stmt->expr = e->kind == EXPR_list ? error_expr(c, e->loc) : check_value(env, e);
+        check_discarded(env, stmt->expr);
         break;
     }
     case STMT_decl: check_decl_stmt(env, stmt); break;

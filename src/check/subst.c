@@ -335,7 +335,7 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
     case TYPE_product: result = substitute_number(c, type, &args); break;
     case TYPE_apply: result = number_apply(c, type, &args); break;
     default: {
-        uint32_t identity = type->flags & (TYPE_COLUMN_MAJOR | TYPE_HANDLE);
+        uint32_t identity = type->flags & (TYPE_COLUMN_MAJOR | TYPE_HANDLE | TYPE_READONLY);
         result = type_make(c->types, type->kind, identity, type->decl, type->name, type->number, args.at,
                            args.count);
     }

@@ -140,9 +140,32 @@ static bool check_shape(Checker *c, const Type *type, Loc loc) {
     return true;
 }
 
+static bool names_enum(const Type *type, const char *name) {
+    const Decl *decl = type && type->kind == TYPE_enum ? type->decl : NULL;
+    return decl && (decl->flags & DECL_PRELUDE) && strcmp(decl->name->text, name) == 0;
+}
+
+/* Ptr<T, Access, AddressSpace>: a pointer to read from, or any other; the space makes no difference here. */
+static const Type *pointer_with_access(Env *env, Loc loc, const Type *const *args, const Type *const *values,
+                                       int nargs) {
+    Checker *c = env->c;
+    bool fits = nargs <= 3 && !values[0] && names_enum(values[1], "Access") &&
+                (nargs < 3 || names_enum(values[2], "AddressSpace"));
+    int64_t access;
+    if (!fits) {
+        report(c, DIAG_pointer_arguments, loc);
+        return ERROR_TYPE(c);
+    }
+    uint32_t readonly = type_is_number(args[1], &access) && access != 0 ? TYPE_READONLY : 0;
+    return type_make(c->types, TYPE_pointer, readonly, NULL, NULL, 0, args, 1);
+}
+
 const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer, const Type *const *args,
                                const Type *const *values, int nargs) {
     Checker *c = env->c;
+    int builtin_kind = decl->flags & DECL_PRELUDE ? decl_sema(c, decl)->builtin_kind : 0;
+    if (builtin_kind == TYPE_pointer && nargs > 1) return pointer_with_access(env, loc, args, values, nargs);
+    if (builtin_kind == TYPE_matrix && nargs == 4 && values[3]) nargs = 3; /* the last is the layout */
     int n = generic_count(decl), first = decl->kind == DECL_interface ? 1 : 0;
     Inference inference = {
         .c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n ? n : 1), .nargs = n};

@@ -11,6 +11,14 @@ Local *find_local(Fn *f, const Decl *decl) { return map_get(&f->locals, PTR_KEY(
 
 /* ---- regions */
 
+/* A statement that is the body of another: what it defers runs at its end. */
+static void lower_scope(Fn *f, Stmt *stmt) {
+    Defer *defers = f->defers;
+    lower_stmt(f, stmt);
+    if (!f->dead) run_defers(f, defers);
+    f->defers = defers;
+}
+
 /* Lowers a statement into a region and ends it. */
 static void lower_region(Fn *f, Region *region, Stmt *stmt) {
     Builder outer = f->b;
@@ -18,7 +26,7 @@ static void lower_region(Fn *f, Region *region, Stmt *stmt) {
     f->b = build_at_end(region);
     f->b.loc = outer.loc;
     f->dead = false;
-    if (stmt) lower_stmt(f, stmt);
+    if (stmt) lower_scope(f, stmt);
     if (!f->dead) build_yield(&f->b, NULL, 0);
     f->dead = dead;
     f->b = outer;
@@ -47,6 +55,10 @@ static void lower_local(Fn *f, Decl *decl) {
     const Type *front = concrete(f, decl->type);
     if (front->kind == TYPE_function) return;
     f->b.loc = decl->loc;
+    if (front->kind == TYPE_void) {
+        if (decl->init) lower_effect(f, decl->init);
+        return;
+    }
     const Type *ir = lower_type(f->l, front);
     bool constant = (decl->modifiers & (MODIFIER_let | MODIFIER_const)) && is_simple(ir) && decl->init;
     if (constant && !(decl->flags & DECL_ASSIGNED)) {
@@ -100,8 +112,8 @@ static void lower_if(Fn *f, Stmt *stmt) {
     int64_t known;
     if (val_is_int(condition,
                    &known)) { /* also keeps code out that a specialisation cannot lower: if (T is I) */
-        if (known) lower_stmt(f, stmt->then);
-        else if (stmt->other) lower_stmt(f, stmt->other);
+        if (known) lower_scope(f, stmt->then);
+        else if (stmt->other) lower_scope(f, stmt->other);
         return;
     }
     Inst *inst = build_if(&f->b, condition, NULL, 0);

@@ -242,7 +242,25 @@ static Val *lower_assign(Fn *f, Expr *e) {
 }
 
 /* The right side is complete before the left is touched: it may read what it replaces. */
+/* t._1_0 = e.b: the parts of what is assigned go to their places one by one. */
+static void assign_parts(Fn *f, const ExprVec *parts, Val *from) {
+    for (int i = 0; i < parts->count; i++) {
+        Place place = lower_place(f, parts->at[i]);
+        Val *part = build_field(&f->b, from, i);
+        const Type *type = lower_type(f->l, place.type);
+        if (is_simple(type)) place_store(f, &place, convert_numeric(f, build_load(&f->b, part), type));
+        else place_store_from(f, &place, part);
+    }
+}
+
 static void assign_object(Fn *f, Expr *e, Val *to) {
+    if (e->a->kind == EXPR_construct) {
+        Val *tuple = temp_var(f, concrete(f, e->b->type), "assigned");
+        lower_into(f, e->b, tuple);
+        assign_parts(f, &e->a->args, tuple);
+        if (to) lower_into(f, e->a, to);
+        return;
+    }
     Place place = lower_place(f, e->a);
     Val *temp = temp_var(f, place.type, "assigned");
     lower_into(f, e->b, temp);
@@ -566,7 +584,7 @@ void lower_effect(Fn *f, Expr *e) {
         lower_effect(f, e->args.at[0]);
         lower_effect(f, e->args.at[1]);
     } else if (type->kind == TYPE_void) {
-        if (e->kind == EXPR_paren) lower_effect(f, e->a);
+        if (e->kind == EXPR_paren || e->kind == EXPR_convert) lower_effect(f, e->a);
     } else if (is_simple(lower_type(f->l, type))) lower_value(f, e);
     else lower_into(f, e, temp_var(f, type, "unused"));
 }

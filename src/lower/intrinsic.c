@@ -437,6 +437,13 @@ static bool has_user_derivative(Fn *f, Decl *decl) {
     return fwd || bwd || sema->substitute.decl;
 }
 
+/* FNV-1a. */
+static int32_t hash_text(Str text) {
+    uint32_t hash = 2166136261u;
+    for (int i = 0; i < text.len; i++) hash = (hash ^ (unsigned char)text.at[i]) * 16777619u;
+    return (int32_t)hash;
+}
+
 static Val *intrinsic_arg(Fn *f, Expr *e, uint8_t pass) {
     if (pass != PASS_in) {
         Place place = lower_place(f, e);
@@ -460,6 +467,10 @@ bool lower_intrinsic(Fn *f, Decl *decl, const Subst *subst, Expr *e, Val *into, 
     if (strcmp(name, "abort") == 0) {
         Inst *inst = build_inst(&f->b, OP_abort, NULL, 0, 0, 0);
         inst->text = e->args.count ? text_of(f, e->args.at[0]) : STR("the program aborted");
+        return true;
+    }
+    if (strcmp(name, "string_hash") == 0) {
+        *result = const_int(f, TYPE_int, hash_text(text_of(f, e->args.at[0])));
         return true;
     }
     FuncSig sig = check_signature_of(l->c, decl, subst, NULL, 0, true);

@@ -86,6 +86,13 @@ Name parser_expect_name(Parser *p, const char *what) {
     return name;
 }
 
+Name parser_expect_member_name(Parser *p) {
+    if (token_is_identifier(p->token) || !parser_at(p, TOKEN_name)) return parser_expect_name(p, "a name");
+    Name name = p->token->name;
+    parser_advance(p);
+    return name;
+}
+
 /* ---- brackets */
 
 int parser_open_bracket(Parser *p, TokenKind kind, const char *what) {

@@ -118,7 +118,7 @@ static bool is_elaborated(const Parser *p) {
 }
 
 static bool starts_type(const Parser *p) {
-    return token_is_identifier(p->token) || parser_at_word(p, KEYWORD_this_type);
+    return token_is_identifier(p->token) || parser_at_word(p, KEYWORD_this_type) || parser_at(p, TOKEN_scope);
 }
 
 static void parse_other(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
@@ -168,6 +168,7 @@ static bool parse_contextual(Parser *p, Place place, const Prefix *prefix, DeclV
         if (name && !refuse_local(p, place)) parse_modern_function(p, prefix, out);
         return name;
     case KEYWORD_extension:
+    case KEYWORD_old_extension:
         name = kind == TOKEN_name || kind == TOKEN_less || (kind == TOKEN_brace_open && place != PLACE_local);
         if (name && !refuse_local(p, place)) parse_extension(p, prefix, out);
         return name;

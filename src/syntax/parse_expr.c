@@ -331,7 +331,8 @@ static Expr *select_after(Parser *p, Expr *condition) {
     parser_advance(p);
     p->angle = 0;
     expr->a = condition;
-    expr->b = parse_expression(p);
+    expr->b = parser_enter(p) ? parse_expression(p) : parse_error_expr(p);
+    parser_leave(p);
     height = max_int(height, p->height);
     p->angle = angle;
     if (!parser_take(p, TOKEN_colon)) parser_expected(p, "':' of '?:'");

@@ -6,7 +6,7 @@
  *                   [ "=" initializer ]
  *   property      = "property" ( type name | name ":" type ) ( "{" { accessor } "}" | ";" )
  *   subscript     = "__subscript" [ parameters ] "(" params ")" "->" type [ where ] ( "{" { accessor } "}" | ";" )
- *   accessor      = prefix ( "get" | "set" | "ref" ) [ "(" params ")" ] body
+ *   accessor      = prefix ( "get" | "set" | "ref" ) [ "(" ( params | name ) ")" ] body
  *   body          = block | ";" */
 #include "syntax/parser.h"
 
@@ -165,6 +165,26 @@ void parse_init(Parser *p, const Prefix *prefix, DeclVec *out) {
 
 /* ---- accessors */
 
+/* set(x): it has the type of the property */
+static void parse_new_value(Parser *p, Decl *func) {
+    const Expr *type = func->parent->type_expr;
+    bool bare = type && func->flavour == FUNC_set && token_is_identifier(parser_peek(p, 1)) &&
+                parser_peek(p, 2)->kind == TOKEN_paren_close;
+    if (!bare) {
+        parse_parameters(p, func, false);
+        return;
+    }
+    parser_advance(p);
+    Decl *param = decl_new(p->arena, DECL_var, p->token->loc, p->token->name);
+    param->parent = func;
+    param->file = p->file;
+    param->flavour = VAR_param;
+    param->type_expr = expr_copy(p->arena, type);
+    vec_push(p->arena, &func->params, param);
+    parser_advance(p);
+    parser_advance(p);
+}
+
 static void parse_accessor(Parser *p, Decl *owner) {
     Prefix prefix = {.doc = parse_doc(p, p->token)};
     parse_prefix(p, &prefix);
@@ -178,7 +198,7 @@ static void parse_accessor(Parser *p, Decl *owner) {
     Decl *func = parse_new_decl(p, DECL_func, p->token->loc, p->token->name, &prefix);
     func->flavour = (uint8_t)flavour;
     parser_advance(p);
-    if (parser_at(p, TOKEN_paren_open)) parse_parameters(p, func, false);
+    if (parser_at(p, TOKEN_paren_open)) parse_new_value(p, func);
     parse_body(p, func);
     parse_add_decl(&owner->members, p, func);
 }

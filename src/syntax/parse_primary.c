@@ -146,6 +146,13 @@ static Expr *operand_in_parentheses(Parser *p, ExprKind kind, uint32_t flags) {
     return expr;
 }
 
+/* __getAddress(a): &a */
+static Expr *address_of(Parser *p) {
+    Expr *expr = operand_in_parentheses(p, EXPR_unary, 0);
+    expr->op = OPERATOR_bit_and;
+    return expr;
+}
+
 static Expr *boolean(Parser *p, bool value) {
     Expr *expr = take_leaf(p, EXPR_bool);
     expr->number = value;
@@ -165,6 +172,7 @@ static Expr *word_operator(Parser *p) {
     case KEYWORD_alignof: return operand_in_parentheses(p, EXPR_alignof, 0);
     case KEYWORD_countof: return operand_in_parentheses(p, EXPR_countof, 0);
     case KEYWORD_functype: return parse_type(p);
+    case KEYWORD_get_address: return address_of(p);
     default: return plain_name(p);
     }
 }
@@ -200,6 +208,18 @@ static Expr *name_or_word(Parser *p) {
     }
 }
 
+/* ::name, looked up from the outermost scope */
+Expr *parse_outermost_name(Parser *p) {
+    parser_advance(p);
+    if (!token_is_identifier(p->token)) {
+        parser_expected(p, "a name after '::'");
+        return parse_error_expr(p);
+    }
+    Expr *expr = plain_name(p);
+    expr->flags |= EXPR_OUTERMOST;
+    return expr;
+}
+
 Expr *parse_primary(Parser *p) {
     switch ((TokenKind)p->token->kind) {
     case TOKEN_name: return name_or_word(p);
@@ -208,6 +228,7 @@ Expr *parse_primary(Parser *p) {
     case TOKEN_char: return number(p);
     case TOKEN_string: return string(p);
     case TOKEN_paren_open: return parenthesized(p);
+    case TOKEN_scope: return parse_outermost_name(p);
     default: return missing(p);
     }
 }

@@ -65,6 +65,7 @@ static Expr *pack_type(Parser *p, ExprKind kind) {
 }
 
 static Expr *type_name(Parser *p) {
+    if (parser_at(p, TOKEN_scope)) return parse_outermost_name(p);
     Keyword word = token_word(p->token);
     bool name_follows = parser_peek(p, 1)->kind == TOKEN_name;
     switch (word) {

@@ -3,7 +3,7 @@
  *   typed      = base-type declarator { "," declarator } ";" | base-type { "*" } name function-rest
  *   declarator = { "*" } name { "[" [ size ] "]" } { ":" semantic } [ "=" initializer ]
  *   let        = ( "let" | "var" ) name [ ":" type ] [ "=" initializer ] { "," ... } ";"
- *   typedef    = "typedef" ( aggregate | base-type ) declarator { "," declarator } ";" */
+ *   typedef    = "typedef" ( aggregate | base-type ) declarator { "," declarator } ( ";" | end of the line ) */
 #include "syntax/parser.h"
 
 static VarFlavour flavour_at(Place place) {
@@ -45,6 +45,8 @@ void parse_semantics(Parser *p, Decl *decl, bool bits) {
 /* ---- variables */
 
 static void finish_variable(Parser *p, Decl *decl, DeclVec *out) {
+    if ((decl->modifiers & MODIFIER_constexpr) && decl->flavour != VAR_local)
+        decl->modifiers |= MODIFIER_static;
     if (!p->panic && parser_take(p, TOKEN_equal)) decl->init = parse_initializer(p);
     if (decl->flavour == VAR_local) parser_add_local(p, decl->name);
     parse_add_decl(out, p, decl);
@@ -52,7 +54,7 @@ static void finish_variable(Parser *p, Decl *decl, DeclVec *out) {
 
 static void parse_variable(Parser *p, Place place, const Prefix *prefix, Expr *type, DeclVec *out) {
     Loc loc = p->token->loc;
-    Name name = parser_expect_name(p, "a name");
+    Name name = place == PLACE_member ? parser_expect_member_name(p) : parser_expect_name(p, "a name");
     if (!name) return;
     Decl *decl = parse_new_decl(p, DECL_var, loc, name, prefix);
     decl->flavour = (uint8_t)flavour_at(place);
@@ -81,6 +83,8 @@ static void parse_function(Parser *p, const Prefix *prefix, Expr *result, DeclVe
     else name = parser_expect_name(p, "a name");
     if (!name) return;
     Decl *decl = parse_new_decl(p, DECL_func, loc, name, prefix);
+    if (decl->modifiers & MODIFIER_constexpr) diag_report(p->syntax->diags, DIAG_constexpr_function, loc);
+    decl->modifiers &= ~(uint32_t)(MODIFIER_constexpr | MODIFIER_const);
     decl->type_expr = result;
     parse_move_modifiers(decl);
     parse_function_rest(p, decl);
@@ -176,5 +180,5 @@ void parse_typedef(Parser *p, const Prefix *prefix, DeclVec *out) {
         parse_add_decl(out, p, decl);
         first = false;
     } while (!p->panic && parser_take(p, TOKEN_comma));
-    parser_expect_semicolon(p, "the type");
+    if (!p->token->line_start) parser_expect_semicolon(p, "the type");
 }

@@ -298,20 +298,39 @@ static void directive_line(Preprocessor *pp, Loc at) {
                      path);
 }
 
-static int language_year(const Token *token) {
-    if (token->kind == TOKEN_int && token->number >= 2000 && token->number < 3000) return (int)token->number;
-    if (token->kind != TOKEN_name) return 0;
-    if (strcmp(token->name->text, "latest") == 0) return 2026;
-    return strcmp(token->name->text, "legacy") == 0 || strcmp(token->name->text, "default") == 0 ? 2018 : 0;
+static const struct {
+    const char *name;
+    int year;
+} versions[] = {
+    {"2018", 2018}, {"legacy", 2018}, {"default", 2018}, {"2025", 2025},   {"202a", 2025},
+    {"2026", 2026}, {"202b", 2026},   {"202c", 2026},    {"latest", 2026}, {"next", 2026},
+};
+
+static Str next_word(Str *line) {
+    int n = 0;
+    while (n < line->len && line->at[n] != ' ' && line->at[n] != '\t') n++;
+    Str word = {line->at, n};
+    while (n < line->len && (line->at[n] == ' ' || line->at[n] == '\t')) n++;
+    *line = (Str){line->at + n, line->len - n};
+    return word;
 }
 
-/* #language slang 2026 */
+static int language_year(Str name) {
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+        if (str_eq(name, str_of(versions[i].name))) return versions[i].year;
+    return 0;
+}
+
+/* #language slang 2026, #language 2026 */
 static void directive_language(Preprocessor *pp, Loc at) {
-    MacroTokens line = read_line(pp);
-    const Token *language = line.count ? &line.at[0].token : NULL;
-    bool slang = language && language->kind == TOKEN_name && strcmp(language->name->text, "slang") == 0;
-    int year = slang && line.count == 2 ? language_year(&line.at[1].token) : 0;
-    if (slang && line.count == 1) return;
+    Str line = lex_line(pp->lexer);
+    for (int i = 0; i + 1 < line.len; i++)
+        if (line.at[i] == '/' && (line.at[i + 1] == '/' || line.at[i + 1] == '*')) line.len = i;
+    Str word = next_word(&line);
+    bool slang = str_eq(word, STR("slang"));
+    if (slang) word = next_word(&line);
+    if (slang && word.len == 0) return;
+    int year = line.len == 0 ? language_year(word) : 0;
     if (year) pp->language = year;
     else diag_report(diags_of(pp), DIAG_bad_language, at);
 }

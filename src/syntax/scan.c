@@ -85,6 +85,7 @@ static bool opens_parameters(const ParseFile *file, int at) {
     switch (token_word(name)) {
     case KEYWORD_generic:
     case KEYWORD_extension:
+    case KEYWORD_old_extension:
     case KEYWORD_init:
     case KEYWORD_subscript: return true;
     default: break;
@@ -261,6 +262,7 @@ int scan_type(const Parser *p, int at) {
         at = is_type_modifier(p, at) ? at + 1 : skip_function_type(p, at);
         if (at < 0) return -1;
     }
+    if (kind_at(p, at) == TOKEN_scope) at++;
     Keyword word = token_word(token_at(p, at));
     bool two_words = word == KEYWORD_unsigned && token_word(token_at(p, at + 1)) == KEYWORD_type;
     if (two_words || word == KEYWORD_struct || word == KEYWORD_class || word == KEYWORD_enum) at++;

@@ -57,6 +57,7 @@ typedef enum ExprFlags {
     /* parser again */
     EXPR_ROW_MAJOR = 32768,    /* modified_type */
     EXPR_COLUMN_MAJOR = 65536, /* modified_type */
+    EXPR_OUTERMOST = 131072,   /* name: ::name */
 } ExprFlags;
 
 typedef enum LiteralSuffix {
@@ -183,6 +184,7 @@ typedef enum Modifiers {
         1 << 25, /* precise, volatile, globallycoherent, nointerpolation ...: accepted, no effect */
     MODIFIER_optional = 1 << 26,    /* constraint: where optional */
     MODIFIER_synthesized = 1 << 27, /* check: not in the source */
+    MODIFIER_constexpr = 1 << 28,   /* const; outside of functions static as well */
 } Modifiers;
 
 typedef enum FuncFlavour {

@@ -164,8 +164,9 @@ void type_print(Text *out, const Type *type) {
     case TYPE_matrix: print_shape(out, type); break;
     case TYPE_array: print_array(out, type); break;
     case TYPE_pointer:
+        if (type->flags & TYPE_READONLY) text_add(out, STR("Ptr<"));
         type_print(out, type->args[0]);
-        text_char(out, '*');
+        text_add(out, type->flags & TYPE_READONLY ? STR(", Access.Read>") : STR("*"));
         break;
     case TYPE_buffer: print_buffer(out, type); break;
     case TYPE_tuple: print_name(out, type), print_angled(out, type->args, type->nargs); break;

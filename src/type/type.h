@@ -82,6 +82,7 @@ typedef enum TypeFlags {
     TYPE_HAS_PACK = 4,
     TYPE_COLUMN_MAJOR = 8,    /* matrices only; part of the identity */
     TYPE_HANDLE = 16,         /* buffers only: written as `.Handle`; part of the identity */
+    TYPE_READONLY = 1 << 30,  /* pointers only: nothing is written through it; part of the identity */
     TYPE_IS_PACK_PARAM = 32,  /* TYPE_param only */
     TYPE_IS_VALUE_PARAM = 64, /* TYPE_param only: a number, not a type */
 } TypeFlags;
