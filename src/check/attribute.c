@@ -270,7 +270,8 @@ static int find_known(Checker *c, Attribute *attribute, const Decl *decl) {
     for (int i = 0; i < (int)(sizeof known_attributes / sizeof known_attributes[0]); i++) {
         if (!is_row_of(known_attributes[i].name, attribute->name->text)) continue;
         bool hidden = is_of_library(known_attributes[i].name) && !(decl && (decl->flags & DECL_PRELUDE));
-        attribute->name = name_from(c->names, known_attributes[i].name);
+        const char *row = known_attributes[i].name;
+        if (row[strlen(row) - 1] != ':') attribute->name = name_from(c->names, row);
         return hidden ? -1 : i;
     }
     return -1;
