@@ -86,8 +86,8 @@ Name parser_expect_name(Parser *p, const char *what) {
     return name;
 }
 
-Name parser_expect_member_name(Parser *p) {
-    if (token_is_identifier(p->token) || !parser_at(p, TOKEN_name)) return parser_expect_name(p, "a name");
+Name parser_expect_member_name(Parser *p, const char *what) {
+    if (token_is_identifier(p->token) || !parser_at(p, TOKEN_name)) return parser_expect_name(p, what);
     Name name = p->token->name;
     parser_advance(p);
     return name;

@@ -67,7 +67,7 @@ static void parse_case(Parser *p, Decl *owner) {
     Prefix prefix = {.doc = parse_doc(p, p->token)};
     parse_attributes(p, &prefix.attributes);
     Loc loc = p->token->loc;
-    Name name = parser_expect_member_name(p);
+    Name name = parser_expect_member_name(p, "the name of a case");
     if (!name) return;
     Decl *decl = parse_new_decl(p, DECL_case, loc, name, &prefix);
     if (parser_take(p, TOKEN_equal)) decl->init = parse_condition(p);

@@ -54,7 +54,8 @@ static void finish_variable(Parser *p, Decl *decl, DeclVec *out) {
 
 static void parse_variable(Parser *p, Place place, const Prefix *prefix, Expr *type, DeclVec *out) {
     Loc loc = p->token->loc;
-    Name name = place == PLACE_member ? parser_expect_member_name(p) : parser_expect_name(p, "a name");
+    Name name =
+        place == PLACE_member ? parser_expect_member_name(p, "a name") : parser_expect_name(p, "a name");
     if (!name) return;
     Decl *decl = parse_new_decl(p, DECL_var, loc, name, prefix);
     decl->flavour = (uint8_t)flavour_at(place);

@@ -199,7 +199,8 @@ void parser_expected(Parser *p, const char *what);
 bool parser_expect(Parser *p, TokenKind kind);
 void parser_expect_semicolon(Parser *p, const char *after);
 Name parser_expect_name(Parser *p, const char *what); /* NULL: there was none */
-Name parser_expect_member_name(Parser *p);            /* any word: after a dot none has another meaning */
+Name parser_expect_member_name(Parser *p,
+                               const char *what); /* any word: after a dot none has another meaning */
 int parser_open_bracket(Parser *p, TokenKind kind,
                         const char *what); /* its index, for the next; -1: not there */
 void parser_close_bracket(Parser *p, int open);
