@@ -510,7 +510,7 @@ void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *f) {
         zero_inputs(&x);
         return;
     }
-    Reverse *r = ad_reverse(ad, f, all_stable(&x));
+    Reverse *r = ad_reverse(ad, f, all_stable(&x), true);
     if (!r->pri || !r->pri->body) return;
     x.b = build_at_end(func_begin(func));
     bind(&x);

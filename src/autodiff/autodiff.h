@@ -33,6 +33,7 @@ typedef struct Leaves {
 /* pri and prop of a flat function, for callers that promise that some of the arrays they pass stay as they are. */
 typedef struct Reverse {
     const bool *stable; /* per leaf */
+    bool firm;          /* the adjoints of its results are not zero because something else was chosen */
     Func *pri, *prop;
     const Type **slots; /* context values: results of pri after the function's own, then parameters of prop */
     int nslots;
@@ -77,7 +78,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal); /* gives the flat function its bod
 void ad_complete(Ad *ad, Func *func);         /* its body and what the source provides for it */
 void ad_complete_all(Ad *ad, Func *func);     /* bodies for all that it calls, and so on */
 Func *ad_fwd(Ad *ad, AdFunc *f);
-Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable);
+Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable, bool firm);
 bool ad_is_recursive(Ad *ad, AdFunc *f);
 bool ad_has_sources(Ad *ad,
                     AdFunc *f); /* does it, or what it calls, have a derivative written by the user? */
@@ -181,6 +182,15 @@ typedef struct LoopInfo {
 } LoopInfo;
 LoopInfo *ad_loop_info(Ad *ad, Inst *loop);
 
+/* ---- untaken.c */
+typedef struct Untaken Untaken;
+/* Of the differential half `diff` of f, in `func`; `firm`: the adjoints of its results are. */
+Untaken *ad_untaken(Ad *ad, const AdFunc *f, const Func *func, const Region *diff, bool firm);
+bool ad_is_firm(const Untaken *untaken, const Val *differential);
+/* How the adjoint of a differential is multiplied, or divided, by a primal value. */
+Op ad_product(Untaken *untaken, const Val *differential, const Val *factor);
+Op ad_quotient(const Untaken *untaken, const Val *differential, const Val *divisor);
+
 /* ---- transpose.c */
 typedef struct Transposed {
     Region *reverse;
@@ -194,6 +204,7 @@ typedef struct TransposeInput {
     Val *tape, *reverse_tape; /* of the primal and the reversed half: placeholders */
     const bool *stable;       /* by id of primal values: memory that nobody writes */
     uint32_t nstable;
+    bool firm;     /* the seeds are */
     ValVec seeds;  /* adjoints of the differential results */
     ValVec params; /* differential parameters: scalars and shadows */
 } TransposeInput;

@@ -400,10 +400,12 @@ static bool same_stable(const AdFunc *f, const bool *a, const bool *b) {
     return true;
 }
 
-Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable) {
+Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable, bool firm) {
     for (int i = 0; i < f->reverses.count; i++)
-        if (same_stable(f, f->reverses.at[i]->stable, stable)) return f->reverses.at[i];
+        if (f->reverses.at[i]->firm == firm && same_stable(f, f->reverses.at[i]->stable, stable))
+            return f->reverses.at[i];
     Reverse *reverse = arena_new(ad->arena, Reverse);
+    reverse->firm = firm;
     reverse->stable = arena_copy(ad->arena, stable, sizeof(bool) * (size_t)(f->leaves.count + 1));
     vec_push(ad->arena, &f->reverses, reverse);
     if (f->source) ad_complete(ad, f->source);

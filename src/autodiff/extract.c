@@ -339,6 +339,7 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
                             .reverse_tape = x.reverse_tape,
                             .stable = x.stable,
                             .nstable = x.nstable,
+                            .firm = r->firm,
                             .seeds = x.seeds};
     input.params = diff_params(&x, all);
     x.t = ad_transpose(ad, &input);

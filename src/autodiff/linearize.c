@@ -11,6 +11,8 @@
  * pairs that are linear in the differentials; their code is put in place. */
 #include "autodiff/autodiff.h"
 
+#include <math.h>
+
 typedef struct Lin {
     Ad *ad;
     Module *m;
@@ -112,6 +114,36 @@ static Val *dselect(Lin *l, Val *condition, Val *a, Val *b, const Type *type) {
 
 static Val *real(Lin *l, const Type *type, double value) { return ir_const_real(l->m, type, value); }
 
+/* Of a scale or ratio, see untaken.c. Where it is 0 because something else was chosen, so is its derivative: there the factor that is
+ * not finite, or the divisor that makes it so, is replaced. */
+static Val *guarded(Lin *l, Val *a, Val *b) { return build_binary(&l->b, OP_scale, a, b); }
+
+static Val *is_zero_val(Lin *l, Val *v) { return build_binary(&l->b, OP_eq, v, ad_zero(l->ad, v->type)); }
+
+static Val *tame_factor(Lin *l, Val *a, Val *b) {
+    Val *wild = build_unary(&l->b, OP_isnan, build_binary(&l->b, OP_sub, a, a));
+    Val *unused = build_binary(&l->b, OP_and, is_zero_val(l, b), wild);
+    return build_select(&l->b, unused, ad_zero(l->ad, a->type), a);
+}
+
+static Val *tame_divisor(Lin *l, Val *a, Val *b) {
+    Val *wild = build_binary(&l->b, OP_or, is_zero_val(l, b), build_unary(&l->b, OP_isnan, b));
+    Val *unused = build_binary(&l->b, OP_and, is_zero_val(l, a), wild);
+    return build_select(&l->b, unused, ir_const_real(l->m, b->type, INFINITY), b);
+}
+
+static Val *dscaled(Lin *l, Val *const *a, Val *const *d) {
+    Val *first = d[0] ? guarded(l, d[0], a[1]) : NULL;
+    return dadd(l, first, d[1] ? guarded(l, tame_factor(l, a[0], a[1]), d[1]) : NULL);
+}
+
+/* (da - y * db) / b: one division instead of two. */
+static Val *dquotient(Lin *l, Op op, Val *const *a, Val *const *d, Val *y) {
+    Val *change = op == OP_div ? dscale(l, y, d[1]) : d[1] ? guarded(l, d[1], y) : NULL;
+    Val *top = dsub(l, d[0], change);
+    return top ? build_binary(&l->b, op, top, op == OP_div ? a[1] : tame_divisor(l, a[0], a[1])) : NULL;
+}
+
 static Val *partials(Lin *l, const Inst *inst, Val *y) {
     Val *a[3] = {0}, *d[3] = {0}, *sum = NULL;
     for (int i = 0; i < inst->nargs && i < 3; i++) {
@@ -119,17 +151,12 @@ static Val *partials(Lin *l, const Inst *inst, Val *y) {
         d[i] = diff(l, inst->args[i]);
     }
     const Type *type = y->type;
-    if (inst->op == OP_div) { /* one division instead of two */
-        Val *top = dsub(l, d[0], dscale(l, y, d[1]));
-        return top ? build_binary(&l->b, OP_div, top, a[1]) : NULL;
-    }
 #define A         a[0]
 #define B         a[1]
 #define C         a[2]
 #define Y         y
 #define ONE       real(l, type, 1)
 #define MINUS_ONE real(l, type, -1)
-#define MUL(u, v) build_binary(&l->b, OP_mul, u, v)
 #define DIV(u, v) build_binary(&l->b, OP_div, u, v)
 #define NEG(u)    build_unary(&l->b, OP_neg, u)
 #define TRUNC(u)  build_unary(&l->b, OP_trunc, u)
@@ -138,6 +165,8 @@ static Val *partials(Lin *l, const Inst *inst, Val *y) {
 #define P1(u)       TERM(0, u)
 #define P2(u, v)    TERM(0, u) TERM(1, v)
 #define P3(u, v, w) TERM(0, u) TERM(1, v) TERM(2, w)
+#define QUOTIENT    sum = dquotient(l, (Op)inst->op, a, d, y);
+#define SCALED      sum = dscaled(l, a, d);
 #define NO_PARTIALS
 #define OP(name, args, results, properties, cost, float_value, int_value, rule, meaning)                     \
     case OP_##name: {                                                                                        \
@@ -149,6 +178,8 @@ static Val *partials(Lin *l, const Inst *inst, Val *y) {
     }
 #undef OP
 #undef NO_PARTIALS
+#undef QUOTIENT
+#undef SCALED
 #undef P1
 #undef P2
 #undef P3
@@ -156,7 +187,6 @@ static Val *partials(Lin *l, const Inst *inst, Val *y) {
 #undef TRUNC
 #undef NEG
 #undef DIV
-#undef MUL
 #undef MINUS_ONE
 #undef ONE
 #undef Y
@@ -171,6 +201,8 @@ static bool has_partials(unsigned op) {
 #define P1(u)       return true;
 #define P2(u, v)    return true;
 #define P3(u, v, w) return true;
+#define QUOTIENT    return true;
+#define SCALED      return true;
 #define NO_PARTIALS return false;
 #define OP(name, args, results, properties, cost, float_value, int_value, rule, meaning)                     \
     case OP_##name:                                                                                          \
@@ -178,6 +210,8 @@ static bool has_partials(unsigned op) {
 #include "ir/ops.def"
 #undef OP
 #undef NO_PARTIALS
+#undef QUOTIENT
+#undef SCALED
 #undef P1
 #undef P2
 #undef P3
@@ -205,9 +239,11 @@ static bool folds_to_zero(const Placed *x, const Inst *inst) {
     switch ((Op)inst->op) {
     case OP_add:
     case OP_sub: return is_zero(x, inst->args[0]) && is_zero(x, inst->args[1]);
-    case OP_mul: return is_zero(x, inst->args[0]) || is_zero(x, inst->args[1]);
+    case OP_mul:
+    case OP_scale: return is_zero(x, inst->args[0]) || is_zero(x, inst->args[1]);
     case OP_neg:
     case OP_div:
+    case OP_ratio:
     case OP_convert: return is_zero(x, inst->args[0]);
     case OP_select: return is_zero(x, inst->args[1]) && is_zero(x, inst->args[2]);
     default: return false;

@@ -29,7 +29,7 @@ typedef struct Seg {
 
 static void capture(Seg *x, Val *v) {
     if (val_is_const(v)) return;
-    if (loop_contains(x->loop, v)) return;
+    if (inst_contains(x->loop, v)) return;
     for (int i = 0; i < x->captured.count; i++)
         if (x->captured.at[i] == v) return;
     vec_push(x->ad->arena, &x->captured, v);
@@ -52,7 +52,7 @@ static void survey(Seg *x, const Region *region) {
         bool writes =
             inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
         Val *root = writes ? ad_root(inst->args[0]) : NULL;
-        if (root && !loop_contains(x->loop, root)) x->writes_memory = true;
+        if (root && !inst_contains(x->loop, root)) x->writes_memory = true;
         x->has_effects |= ad_inst_has_effects(x->ad, inst);
         for (int i = 0; i < inst->nargs && inst->op == OP_call; i++) {
             const Param *param = &inst->callee->params[i];

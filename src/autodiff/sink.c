@@ -1,8 +1,9 @@
 /* Sink: what only one side of a choice needs is computed under that choice.
  *
- * A select computes both sides. In the reverse the side not taken gets the adjoint 0, and 0 times an infinite slope, that of a
- * logarithm at 0, is not 0. So a select with an operation on one side whose slope can be infinite becomes an `if`, and what
- * nobody else uses moves into it; likewise what was computed before an `if` and is used in one of its regions only. Runs on flat code in normal form, as its last step: nothing moves it out again. */
+ * A select computes both sides. Where one of them has an operation whose slope can be infinite, the reverse would have to make sure
+ * that the adjoint 0 of the side not taken stays 0 (untaken.c). So such a select becomes an `if`, and what nobody else uses moves into it;
+ * likewise what was computed before an `if` and is used in one of its regions only. Runs on flat code in normal form, as its last step:
+ * nothing moves it out again. */
 #include "autodiff/autodiff.h"
 
 typedef struct Sink {
@@ -17,30 +18,7 @@ static void count_uses(void *user, Inst *inst) {
 }
 
 static bool is_steep(const Inst *inst) {
-    switch ((Op)inst->op) {
-    case OP_add:
-    case OP_sub:
-    case OP_neg:
-    case OP_mul:
-    case OP_fma:
-    case OP_min:
-    case OP_max:
-    case OP_abs:
-    case OP_select:
-    case OP_convert:
-    case OP_detach:
-    case OP_sin:
-    case OP_cos:
-    case OP_atan:
-    case OP_tanh:
-    case OP_asinh:
-    case OP_floor:
-    case OP_ceil:
-    case OP_round:
-    case OP_trunc:
-    case OP_copysign: return false;
-    default: return type_is_float(inst->results[0]->type);
-    }
+    return op_has(inst->op, OP_STEEP) && type_is_float(inst->results[0]->type);
 }
 
 /* ---- what one side alone needs: an instruction joins when all its users have */

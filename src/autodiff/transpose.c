@@ -11,6 +11,7 @@ typedef struct Tr {
     Ad *ad;
     const TransposeInput *in;
     Transposed *out;
+    Untaken *untaken;
 } Tr;
 
 /* Adjoints so far, of values in and outside the region at work. */
@@ -71,12 +72,20 @@ static void t_arithmetic(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         if (!val_is_const(a[1])) bump(t, b, adj, a[1], build_unary(b, OP_neg, g));
         return;
     case OP_neg: bump(t, b, adj, a[0], build_unary(b, OP_neg, g)); return;
-    case OP_mul: {
+    case OP_mul:
+    case OP_scale: {
         int d = is_diff(a[1]) ? 1 : 0;
-        bump(t, b, adj, a[d], build_binary(b, OP_mul, a[1 - d], g));
+        Op op = inst->op == OP_scale ? OP_scale : ad_product(t->untaken, inst->results[0], a[1 - d]);
+        bool by_factor = inst->op == OP_scale && d == 0; /* that is what must keep it zero */
+        bump(t, b, adj, a[d], by_factor ? build_binary(b, op, g, a[1]) : build_binary(b, op, a[1 - d], g));
         return;
     }
-    case OP_div: bump(t, b, adj, a[0], build_binary(b, OP_div, g, a[1])); return;
+    case OP_div:
+    case OP_ratio: {
+        Op op = inst->op == OP_ratio ? OP_ratio : ad_quotient(t->untaken, inst->results[0], a[1]);
+        bump(t, b, adj, a[0], build_binary(b, op, g, a[1]));
+        return;
+    }
     case OP_select:
         if (!val_is_const(a[1])) bump(t, b, adj, a[1], build_select(b, a[0], g, zero(t, g->type)));
         if (!val_is_const(a[2])) bump(t, b, adj, a[2], build_select(b, a[0], zero(t, g->type), g));
@@ -378,6 +387,12 @@ static bool *stable_leaves(Tr *t, AdFunc *callee, const Inst *call) {
     return stable;
 }
 
+static bool any_firm(Tr *t, const Inst *tangent) {
+    bool any = tangent->nresults == 0;
+    for (int i = 0; i < tangent->nresults; i++) any |= ad_is_firm(t->untaken, tangent->results[i]);
+    return any;
+}
+
 /* The arguments of prop that both kinds of callee have in common: seeds, shadows. */
 static void add_seeds(Tr *t, Builder *b, AdFunc *callee, Val *const *gs, Inst *tangent, ValVec *args) {
     Ad *ad = t->ad;
@@ -435,7 +450,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         return;
     }
     Inst *call = note->primal;
-    Reverse *reverse = ad_reverse(ad, callee, stable_leaves(t, callee, call));
+    Reverse *reverse = ad_reverse(ad, callee, stable_leaves(t, callee, call), any_firm(t, inst));
     if (!reverse->pri) return;
     bool again = call->writes || (callee->source && (callee->source->flags & FUNC_RECOMPUTE));
     for (int i = 0; i < callee->leaves.count && again; i++)
@@ -509,7 +524,7 @@ static Region *transpose_region(Tr *t, Region *d, Region *reverse, Builder *b, A
 
 Transposed ad_transpose(Ad *ad, const TransposeInput *input) {
     Transposed out = {0};
-    Tr t = {ad, input, &out};
+    Tr t = {ad, input, &out, ad_untaken(ad, input->f, input->func, input->halves.diff, input->firm)};
     out.reverse = region_new(input->func, NULL);
     Builder b = build_at_end(out.reverse);
     Adjoints adj = {0};

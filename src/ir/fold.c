@@ -283,7 +283,11 @@ static Val *fold_float_identity(Fold *f, Val *x, Val *y) {
     switch (f->op) {
     case OP_add: return is_all_real(y, -0.0) ? x : is_all_real(x, -0.0) ? y : NULL;
     case OP_sub: return is_all_real(y, 0.0) || (!type_is_scalar(y->type) && is_all_zero(y)) ? x : NULL;
+    case OP_scale:
+        if (is_all_zero(y)) return zero(f);
+        return is_all_real(y, 1) ? x : is_all_real(x, 1) ? y : NULL;
     case OP_mul: return is_all_real(y, 1) ? x : is_all_real(x, 1) ? y : NULL;
+    case OP_ratio: return is_all_zero(x) ? zero(f) : is_all_real(y, 1) ? x : NULL;
     case OP_div: return is_all_real(y, 1) ? x : NULL;
     case OP_pow: return is_all_real(y, 1) ? x : NULL;
     case OP_min:

@@ -58,6 +58,12 @@ typedef enum OpProperties {
     OP_REGIONS = 1 << 9,
     OP_ENDS = 1 << 10,   /* ends a region */
     OP_LEAVES = 1 << 11, /* ... and control goes elsewhere than to the owner's end */
+    OP_STEEP =
+        1 << 12, /* it or a partial derivative may be infinite, or NaN, though the operands are finite */
+    OP_PRODUCT = 1 << 13, /* its partial derivatives are its operands; it may overflow */
+    OP_FLOATS = 1 << 14,  /* takes floats only */
+    OP_INTEGERS = 1 << 15,
+    OP_BITS = 1 << 16, /* integers or bool */
 } OpProperties;
 
 typedef struct OpInfo {
@@ -405,7 +411,7 @@ Val *ir_fold(Module *module, Op op, const Type *type, Val *const *args, int narg
 Val *ir_trace_lane(Val *vector, int *lane);
 
 /* ---- loop.c */
-bool loop_contains(const Inst *loop, const Val *v); /* is it made inside? */
+bool inst_contains(const Inst *owner, const Val *v); /* is it made in one of the regions? */
 /* How far a carried integer moves in one iteration, over all ways through it; `jumps`: those to the loop. */
 typedef struct LoopSteps {
     int64_t least, greatest;

@@ -5,11 +5,11 @@
  * division says: i jumps over the end and goes on from the other one. Everything here takes that into account. */
 #include "ir.h"
 
-bool loop_contains(const Inst *loop, const Val *v) {
+bool inst_contains(const Inst *owner, const Val *v) {
     if (val_is_const(v)) return false;
     const Region *region = v->kind == VAL_param ? v->region : v->inst->parent;
     for (; region; region = region->owner ? region->owner->parent : NULL)
-        if (region->owner == loop) return true;
+        if (region->owner == owner) return true;
     return false;
 }
 
@@ -143,7 +143,7 @@ bool loop_cannot_wrap(const LoopTest *test, int64_t longest) {
 
 static bool comparison_ends(const Inst *loop, const Inst *test, Inst *const *jumps, int njumps) {
     LoopTest found;
-    if (!loop_comparison(loop, test, &found) || loop_contains(loop, found.limit)) return false;
+    if (!loop_comparison(loop, test, &found) || inst_contains(loop, found.limit)) return false;
     LoopSteps steps = loop_steps(loop, jumps, njumps, found.index);
     if (!steps.known) return false;
     if (test->op == OP_ne) return steps.least == steps.greatest && (steps.least == 1 || steps.least == -1);
@@ -251,7 +251,7 @@ Val *loop_trip(Inst *loop) {
     Count c = {.b = build_before(loop), .loop = loop, .word = type_basic(m->types, TYPE_int64)};
     int64_t step;
     if (test->op == OP_ne || !loop_comparison(loop, test, &c.test)) return NULL;
-    if (loop_contains(loop, c.test.limit) || !loop_step(loop, c.test.index, &step)) return NULL;
+    if (inst_contains(loop, c.test.limit) || !loop_step(loop, c.test.index, &step)) return NULL;
     if (step == 0 || step == INT64_MIN || (step > 0) != c.test.up) return NULL;
     c.size = step > 0 ? step : -step;
     Val *start = ir_resolve(loop->args[c.test.index]);

@@ -15,6 +15,11 @@
 #define REGIONS     OP_REGIONS
 #define ENDS        OP_ENDS
 #define LEAVES      OP_LEAVES
+#define STEEP       OP_STEEP
+#define PRODUCT     OP_PRODUCT
+#define FLOATS      OP_FLOATS
+#define INTEGERS    OP_INTEGERS
+#define BITS        OP_BITS
 
 const OpInfo op_info[OP_COUNT] = {
 #define OP(name, args, results, properties, cost, float_value, int_value, partials, meaning)                 \

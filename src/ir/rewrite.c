@@ -216,6 +216,17 @@ static Val *rewrite_conversion(const Rewrite *r) {
     return skip ? build_convert(r->b, origin, r->type) : NULL;
 }
 
+/* ---- products that keep zero: with a constant that is a plain number they are products like any other */
+
+static bool is_plain_number(const Val *v) {
+    return val_is_const(v) && type_is_float(v->type) && isnormal(v->real);
+}
+
+static Val *rewrite_guarded(const Rewrite *r) {
+    bool plain = is_plain_number(r->args[1]) || (r->op == OP_scale && is_plain_number(r->args[0]));
+    return plain ? build_op(r->b, r->op == OP_scale ? OP_mul : OP_div, r->type, r->args, 2) : NULL;
+}
+
 /* ---- entry */
 
 Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int nargs) {
@@ -227,6 +238,8 @@ Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int na
     case OP_sub:
     case OP_mul:
     case OP_div: return rewrite_arithmetic(&r);
+    case OP_scale:
+    case OP_ratio: return rewrite_guarded(&r);
     case OP_not: return rewrite_not(&r);
     case OP_eq:
     case OP_ne: return rewrite_comparison(&r);

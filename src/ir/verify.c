@@ -64,14 +64,6 @@ static bool expect_type(Verifier *v, const Type *found, const Type *wanted, cons
     return found == wanted || fail(v, "%s has type %s, not %s", what, show(v, found), show(v, wanted));
 }
 
-static bool is_logic(unsigned op) { return op == OP_and || op == OP_or || op == OP_xor || op == OP_not; }
-
-static bool is_float_only(unsigned op) {
-    return op == OP_fma || op == OP_isnan || (op >= OP_sqrt && op <= OP_ldexp);
-}
-
-static bool is_integer_only(unsigned op) { return op >= OP_shl && op <= OP_reversebits; }
-
 static bool check_elementwise_result(Verifier *v, const Inst *inst) {
     const Type *first = arg_type(inst, 0), *result = result_type(inst);
     if (op_has(inst->op, OP_COMPARES))
@@ -95,9 +87,10 @@ static bool check_elementwise(Verifier *v, const Inst *inst) {
         if (own_type && !(integer && same_lanes(arg_type(inst, i), first)))
             return fail(v, "the count must be an integer in the shape of the first operand");
     }
-    if (is_float_only(inst->op) && !type_is_float(element)) return fail(v, "operands must be floats");
-    if (is_integer_only(inst->op) && !type_is_integer(element)) return fail(v, "operands must be integers");
-    if (is_logic(inst->op) && !type_is_integer(element) && !is_kind(element, TYPE_bool))
+    if (op_has(inst->op, OP_FLOATS) && !type_is_float(element)) return fail(v, "operands must be floats");
+    if (op_has(inst->op, OP_INTEGERS) && !type_is_integer(element))
+        return fail(v, "operands must be integers");
+    if (op_has(inst->op, OP_BITS) && !type_is_integer(element) && !is_kind(element, TYPE_bool))
         return fail(v, "operands must be integers or bool");
     return check_elementwise_result(v, inst);
 }

@@ -1,12 +1,10 @@
 /* Loop-invariant code motion: what a loop computes anew in each iteration, from operands that do not change in it, is
  * computed once before it.
  *
- * Operations never fault, so that computing one whose result is not needed is safe. Its derivative may not be: if log x
- * moved in front of a loop that has no iterations, x = 0 would give 0 * inf there. So what leaves the body must have
- * derivatives that are finite for finite operands; what leaves constructs inside the body must be cheap and no
- * floating arithmetic at all (addresses, integers); only the condition, which runs at least once, gives away
- * everything. Loads move from the condition and the top of the body, if they read memory that nobody else reaches and
- * the loop does not write.
+ * Operations never fault, so that computing one whose result is not needed is safe. So is its derivative: what a loop
+ * without iterations would have used gets an adjoint of zero, and autodiff sees to it that this stays zero. What leaves
+ * constructs inside the body must be cheap and no floating arithmetic at all (addresses, integers). Loads move from the
+ * condition and the top of the body, if they read memory that nobody else reaches and the loop does not write.
  *
  * Inner loops come first, so that code can move out of several. */
 #include "opt.h"
@@ -60,39 +58,15 @@ static bool reads_unchanged(const Licm *l, const Inst *load) {
 /* ---- moving */
 
 /* How much may leave a region. */
-typedef enum Freedom { CHEAP_ONLY, CALM_ONLY, ALL } Freedom;
+typedef enum Freedom { CHEAP_ONLY, ALL } Freedom;
 
 static bool is_float(const Inst *inst) { return type_is_float(type_element(inst->results[0]->type)); }
-
-static bool is_calm(const Inst *inst) {
-    switch ((Op)inst->op) {
-    case OP_div:
-    case OP_rem:
-    case OP_tan:
-    case OP_asin:
-    case OP_acos:
-    case OP_atan2:
-    case OP_sinh:
-    case OP_cosh:
-    case OP_acosh:
-    case OP_atanh:
-    case OP_exp:
-    case OP_exp2:
-    case OP_log:
-    case OP_log2:
-    case OP_log10:
-    case OP_pow:
-    case OP_ldexp: return !is_float(inst);
-    default: return true;
-    }
-}
 
 static bool can_move(const Licm *l, const Inst *inst, Freedom freedom) {
     if (inst->nresults != 1 || !has_outside_operands(l, inst)) return false;
     if (inst->op == OP_load) return freedom != CHEAP_ONLY && reads_unchanged(l, inst);
     if (!op_has(inst->op, OP_PURE)) return false;
-    if (freedom == CHEAP_ONLY) return op_info[inst->op].cost <= 1 && !is_float(inst);
-    return freedom == ALL || is_calm(inst);
+    return freedom == ALL || (op_info[inst->op].cost <= 1 && !is_float(inst));
 }
 
 static void move_out_of(Licm *l, Region *region, Freedom freedom) {
@@ -114,7 +88,7 @@ static void visit_inst(Licm *l, Inst *inst) {
     if (inst->op != OP_loop) return;
     l->loop = inst;
     for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], find_written, l);
-    for (int i = 0; i < inst->nregions; i++) move_out_of(l, inst->regions[i], i == 0 ? ALL : CALM_ONLY);
+    for (int i = 0; i < inst->nregions; i++) move_out_of(l, inst->regions[i], ALL);
 }
 
 static void visit_region(Licm *l, Region *region) {

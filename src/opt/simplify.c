@@ -13,7 +13,7 @@
  *   code that cannot be reached is cut off.
  *
  * An `if` may become a select only if nothing moves out of it that a derivative could turn into inf * 0: integers,
- * comparisons, and floating operations that are linear with bounded factors. */
+ * comparisons, and floating operations with bounded partial derivatives. */
 #include "opt.h"
 
 #define MAX_SELECT_COST    8
@@ -145,21 +145,7 @@ static void simplify_region(Simplify *s, Region *region);
 /* May it be computed where it was not before? Not if its derivative could be infinite there. */
 static bool can_move_out(const Inst *inst) {
     if (!op_has(inst->op, OP_PURE) || inst->nresults != 1 || op_info[inst->op].cost > 2) return false;
-    if (!type_is_float(type_element(inst->results[0]->type))) return true;
-    switch ((Op)inst->op) {
-    case OP_add:
-    case OP_sub:
-    case OP_neg:
-    case OP_select:
-    case OP_convert:
-    case OP_detach:
-    case OP_vec:
-    case OP_splat:
-    case OP_extract:
-    case OP_insert:
-    case OP_shuffle: return true;
-    default: return false;
-    }
+    return !op_has(inst->op, OP_STEEP | OP_PRODUCT) || !type_is_float(type_element(inst->results[0]->type));
 }
 
 /* The cost of computing all of it, or a number too large. */

@@ -87,6 +87,8 @@ static double float_op(Op op, const Type *type, double a, double b, double c) {
     case OP_sub: return single ? (double)(x - y) : narrow(type, a - b);
     case OP_mul: return single ? (double)(x * y) : narrow(type, a * b);
     case OP_div: return single ? (double)(x / y) : narrow(type, a / b);
+    case OP_scale: return b == 0 ? 0 : float_op(OP_mul, type, a, b, c);
+    case OP_ratio: return a == 0 ? 0 : float_op(OP_div, type, a, b, c);
     case OP_fma: return single ? (double)fmaf(x, y, z) : narrow(type, fma(a, b, c));
     case OP_rem: return narrow(type, fmod(a, b));
     case OP_neg: return -a;

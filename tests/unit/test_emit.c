@@ -266,6 +266,8 @@ static Number on_floats(Case c, double x, double y, double z) {
     case OP_div: r.real = single ? (double)(a / b) : x / y; break;
     case OP_rem: EITHER2(fmod); break;
     case OP_neg: r.real = -x; break;
+    case OP_scale: r.real = y == 0 ? 0 : single ? (double)(a * b) : x * y; break;
+    case OP_ratio: r.real = x == 0 ? 0 : single ? (double)(a / b) : x / y; break;
     case OP_fma: r.real = single ? (double)fmaf(a, b, (float)z) : fma(x, y, z); break;
     case OP_min: r.real = fmin(x, y); break;
     case OP_max: r.real = fmax(x, y); break;
@@ -318,6 +320,8 @@ static bool takes(Op op, TypeKind kind) {
     bool real = is_float(kind), whole = kind >= TYPE_int8 && kind <= TYPE_uint64;
     switch (op) {
     case OP_fma:
+    case OP_scale:
+    case OP_ratio:
     case OP_isnan: return real;
     case OP_and:
     case OP_or:

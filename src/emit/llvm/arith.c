@@ -64,6 +64,16 @@ static LLVMValueRef division(Emitter *e, const Inst *inst, bool remainder) {
     return remainder ? float_remainder(e, inst) : binary(e, inst, LLVMBuildFDiv, NULL);
 }
 
+/* A product that is 0 if the second factor is, a quotient that is 0 if the dividend is. */
+static LLVMValueRef unless_zero(Emitter *e, const Inst *inst) {
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef x = emit_use(e, inst, 0), y = emit_use(e, inst, 1);
+    LLVMValueRef zero = LLVMConstNull(emit_type(e, inst->args[0]->type));
+    LLVMValueRef is_zero = LLVMBuildFCmp(b, LLVMRealOEQ, inst->op == OP_scale ? y : x, zero, "");
+    LLVMValueRef value = inst->op == OP_scale ? LLVMBuildFMul(b, x, y, "") : LLVMBuildFDiv(b, x, y, "");
+    return LLVMBuildSelect(b, is_zero, zero, value, "");
+}
+
 static LLVMValueRef negation(Emitter *e, const Inst *inst) {
     LLVMValueRef a = emit_use(e, inst, 0);
     return is_float(inst->args[0]->type) ? LLVMBuildFNeg(e->builder, a, "") : LLVMBuildNeg(e->builder, a, "");
@@ -253,6 +263,8 @@ LLVMValueRef emit_arith(Emitter *e, const Inst *inst) {
     case OP_add: return binary(e, inst, LLVMBuildFAdd, LLVMBuildAdd);
     case OP_sub: return binary(e, inst, LLVMBuildFSub, LLVMBuildSub);
     case OP_mul: return binary(e, inst, LLVMBuildFMul, LLVMBuildMul);
+    case OP_scale:
+    case OP_ratio: return unless_zero(e, inst);
     case OP_div: return division(e, inst, false);
     case OP_rem: return division(e, inst, true);
     case OP_neg: return negation(e, inst);

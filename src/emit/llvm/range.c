@@ -39,7 +39,7 @@ static bool is_uniform_address(const Val *v) {
 
 /* Can the value be computed before the loop? What is inside the loop is emitted there once more. */
 static bool prepare(Search *s, const Val *v) {
-    if (!loop_contains(s->loop, v)) return true;
+    if (!inst_contains(s->loop, v)) return true;
     if (v->kind != VAL_inst || ++s->terms > MAX_TERMS) return false;
     const Inst *inst = v->inst;
     bool fits = op_has(inst->op, OP_ELEMENTWISE) || inst->op == OP_global || inst->op == OP_field ||
@@ -153,7 +153,7 @@ static bool linear(Search *s, const Val *v, Linear *result) {
         *result = (Linear){emit_i32(s->e, 0), emit_i32(s->e, 1)};
         return true;
     }
-    if (loop_contains(s->loop, v) && v->kind == VAL_inst && linear_inst(s, v->inst, result)) return true;
+    if (inst_contains(s->loop, v) && v->kind == VAL_inst && linear_inst(s, v->inst, result)) return true;
     *result = (Linear){0};
     if (!prepare(s, v)) return false;
     result->base = value_of(s, v);

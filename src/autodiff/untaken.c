@@ -1,0 +1,161 @@
+/* Untaken: what was not chosen contributes exactly nothing.
+ *
+ * The side of a choice that was not taken, a loop without iterations, an element that nobody reads: their adjoints are zero. But zero
+ * times the slope of a logarithm at 0, or times a product that overflowed, is no zero, and one NaN spoils the whole gradient. So where
+ * an adjoint may be such a zero, and its factor may be infinite, the transposed product is a `scale` and the quotient a `ratio`, for
+ * which zero stays zero; their own derivatives are of the same kind, so that it holds at any order.
+ *
+ * An adjoint is firm if some use contributes to it whenever its region runs: then zero is a number like any other, and plain
+ * arithmetic will do. A use in an `if` counts if all its regions have one; a use in a loop only if that surely iterates. Carried values are
+ * taken to be firm until the contrary is found. The results of a function are firm if its caller says so.
+ *
+ * A factor is calm if nothing in its making can overflow or divide by zero. What comes from memory or from a parameter is taken to be so,
+ * unless the function is itself a derivative: there it is what the function kept. */
+#include "autodiff/autodiff.h"
+
+#include <math.h>
+
+struct Untaken {
+    Ad *ad;
+    uint32_t nvals;
+    bool trusts;   /* what comes from outside */
+    bool *firm;    /* by id of a differential: so far, in the pass at work */
+    bool *denied;  /* carried differentials that have turned out not to be */
+    uint8_t *calm; /* by id of a primal value: CALM, WILD; 0: not asked yet */
+    ValVec log;    /* what became firm, in order */
+    bool changed;
+};
+
+enum { CALM = 1, WILD };
+
+/* ---- factors */
+
+static bool find_calm(Untaken *u, const Val *v);
+
+static bool make_calm(Untaken *u, const Val *v) {
+    if (!type_is_float(v->type)) return true;
+    if (v->kind == VAL_param) return u->trusts && !v->region->owner;
+    const Inst *inst = v->inst;
+    if (inst->op == OP_load) return u->trusts;
+    if (!op_has(inst->op, OP_PURE) || op_has(inst->op, OP_STEEP | OP_PRODUCT)) return false;
+    for (int i = 0; i < inst->nargs; i++)
+        if (!find_calm(u, inst->args[i])) return false;
+    return true;
+}
+
+static bool find_calm(Untaken *u, const Val *v) {
+    if (val_is_const(v)) return !type_is_float(v->type) || isfinite(v->real);
+    if (v->id >= u->nvals) return false;
+    if (!u->calm[v->id]) {
+        u->calm[v->id] = WILD;
+        if (make_calm(u, v)) u->calm[v->id] = CALM;
+    }
+    return u->calm[v->id] == CALM;
+}
+
+/* ---- adjoints */
+
+static bool is_firm(const Untaken *u, const Val *v) {
+    return !val_is_const(v) && v->id < u->nvals && u->firm[v->id];
+}
+
+static void set_firm(Untaken *u, Val *v) {
+    if (val_is_const(v) || v->id >= u->nvals || u->firm[v->id]) return;
+    u->firm[v->id] = true;
+    vec_push(u->ad->arena, &u->log, v);
+}
+
+static void visit_region(Untaken *u, const Region *region);
+
+/* Takes back what became firm outside of `owner` since `mark`. */
+static void take_back(Untaken *u, const Inst *owner, int mark) {
+    int kept = mark;
+    for (int i = mark; i < u->log.count; i++) {
+        Val *v = u->log.at[i];
+        if (inst_contains(owner, v)) u->log.at[kept++] = v;
+        else u->firm[v->id] = false;
+    }
+    u->log.count = kept;
+}
+
+/* What is outside of a branch is firm if every region makes it so. */
+static void visit_branches(Untaken *u, const Inst *inst) {
+    ValVec common = {0};
+    for (int k = 0; k < inst->nregions; k++) {
+        const Region *region = inst->regions[k];
+        int mark = u->log.count, kept = 0;
+        for (int i = 0; i < inst->nresults; i++)
+            if (is_firm(u, inst->results[i])) set_firm(u, region->last->args[i]);
+        visit_region(u, region);
+        for (int i = mark; i < u->log.count && k == 0; i++)
+            if (!inst_contains(inst, u->log.at[i])) vec_push(u->ad->arena, &common, u->log.at[i]);
+        for (int i = 0; i < common.count; i++)
+            if (is_firm(u, common.at[i])) common.at[kept++] = common.at[i];
+        common.count = kept;
+        take_back(u, inst, mark);
+    }
+    for (int i = 0; i < common.count; i++) set_firm(u, common.at[i]);
+}
+
+static bool surely_iterates(Untaken *u, const Inst *loop) {
+    const LoopInfo *info = ad_loop_info(u->ad, loop->note);
+    int64_t trip;
+    return info && info->known && val_is_int(info->trip, &trip) && trip > 0;
+}
+
+static void visit_loop(Untaken *u, const Inst *loop) {
+    const Region *body = loop->regions[1];
+    int mark = u->log.count;
+    for (int i = 0; i < loop->nresults; i++)
+        if (is_firm(u, loop->results[i]) && !u->denied[body->params[i]->id]) set_firm(u, body->last->args[i]);
+    visit_region(u, body);
+    for (int i = 0; i < body->nparams; i++) {
+        uint32_t id = body->params[i]->id;
+        if (u->firm[id] || u->denied[id]) continue;
+        u->denied[id] = u->changed = true;
+    }
+    if (!surely_iterates(u, loop)) take_back(u, loop, mark);
+    for (int i = 0; i < loop->nresults; i++)
+        if (is_firm(u, loop->results[i]) && is_firm(u, body->params[i])) set_firm(u, loop->args[i]);
+}
+
+/* Memory and tapes hold adjoints that may be zero; a function may not have used its argument; a select passes an adjoint on to one of
+ * two; the factor of a scale is an adjoint of a first derivative, itself perhaps zero. */
+static void visit_inst(Untaken *u, const Inst *inst) {
+    if (inst->op == OP_if || inst->op == OP_switch) visit_branches(u, inst);
+    if (inst->op == OP_loop) visit_loop(u, inst);
+    if (!op_has(inst->op, OP_PURE) || inst->op == OP_select || !is_firm(u, inst->results[0])) return;
+    for (int i = inst->op == OP_scale; i < inst->nargs; i++)
+        if (inst->args[i]->flags & VAL_DIFF) set_firm(u, inst->args[i]);
+}
+
+static void visit_region(Untaken *u, const Region *region) {
+    for (const Inst *inst = region->last; inst; inst = inst->prev) visit_inst(u, inst);
+}
+
+Untaken *ad_untaken(Ad *ad, const AdFunc *f, const Func *func, const Region *diff, bool firm) {
+    Untaken *u = arena_new(ad->arena, Untaken);
+    *u = (Untaken){.ad = ad, .nvals = func->nvals, .trusts = f->source != NULL};
+    u->firm = arena_array(ad->arena, bool, (int)u->nvals);
+    u->denied = arena_array(ad->arena, bool, (int)u->nvals);
+    u->calm = arena_array(ad->arena, uint8_t, (int)u->nvals);
+    do {
+        u->changed = false;
+        u->log.count = 0;
+        memset(u->firm, 0, sizeof *u->firm * u->nvals);
+        for (int i = 0; i < diff->last->nargs && firm; i++) set_firm(u, diff->last->args[i]);
+        visit_region(u, diff);
+    } while (u->changed);
+    return u;
+}
+
+bool ad_is_firm(const Untaken *u, const Val *differential) { return is_firm(u, differential); }
+
+Op ad_product(Untaken *u, const Val *differential, const Val *factor) {
+    return is_firm(u, differential) || find_calm(u, factor) ? OP_mul : OP_scale;
+}
+
+Op ad_quotient(const Untaken *u, const Val *differential, const Val *divisor) {
+    bool harmless = val_is_const(divisor) && isnormal(divisor->real);
+    return is_firm(u, differential) || harmless ? OP_div : OP_ratio;
+}
