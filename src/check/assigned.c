@@ -275,6 +275,19 @@ static void walk_loop(Walk *w, const Stmt *stmt) {
     join_paths(w, &w->now, jump.after);
 }
 
+/* A handler may be reached before the block has done anything. */
+static void walk_try(Walk *w, const Stmt *stmt) {
+    Paths start = copy_paths(w, w->now);
+    walk_stmt(w, stmt->then);
+    Paths after = w->now;
+    for (int i = 0; i < stmt->body.count; i++) {
+        w->now = copy_paths(w, start);
+        walk_stmt(w, stmt->body.at[i]->then);
+        join_paths(w, &after, w->now);
+    }
+    w->now = after;
+}
+
 static void walk_decls(Walk *w, const Stmt *stmt) {
     for (int i = 0; i < stmt->decls.count; i++) {
         const Decl *decl = stmt->decls.at[i];
@@ -305,6 +318,12 @@ static void walk_stmt(Walk *w, const Stmt *stmt) {
         check_outs(w, stmt->loc);
         if (!w->gathering) leave(w);
         break;
+    case STMT_throw:
+        walk_expr(w, stmt->expr);
+        if (!w->gathering) leave(w);
+        break;
+    case STMT_try: walk_try(w, stmt); break;
+    case STMT_catch: break;
     case STMT_defer:
     case STMT_label: walk_stmt(w, stmt->then); break;
     case STMT_case:
@@ -332,7 +351,8 @@ static void watch(Walk *w, Decl *decl) {
 
 static void watch_locals(Walk *w, const Stmt *stmt) {
     if (!stmt) return;
-    bool binds = stmt->kind == STMT_if || stmt->kind == STMT_static_for; /* their variable has a value */
+    bool binds = stmt->kind == STMT_if || stmt->kind == STMT_static_for ||
+                 stmt->kind == STMT_catch; /* their variable has a value */
     for (int i = 0; !binds && i < stmt->decls.count; i++) {
         Decl *decl = stmt->decls.at[i];
         if (decl->kind == DECL_var && !decl->init && !(decl->modifiers & MODIFIER_static)) watch(w, decl);

@@ -111,15 +111,18 @@ static int pack_index(const FuncSig *sig) {
     return -1;
 }
 
+/* Without the one for the error. */
+static int written_params(const FuncSig *sig) { return sig->nparams - (sig_throws(sig) ? 1 : 0); }
+
 static int param_of_arg(const FuncSig *sig, int nargs, int arg) {
     int pack = pack_index(sig);
     if (pack < 0 || arg < pack) return arg;
-    int length = nargs - (sig->nparams - 1);
+    int length = nargs - (written_params(sig) - 1);
     return arg < pack + length ? pack : arg - length + 1;
 }
 
 static int required_args(const FuncSig *sig) {
-    int n = sig->nparams;
+    int n = written_params(sig);
     if (pack_index(sig) >= 0) return n - 1;
     while (n > 0 && sig->params[n - 1].decl && sig->params[n - 1].decl->init) n--;
     return n;
@@ -253,7 +256,7 @@ static bool has_expansion(const ExprVec *args) {
 
 /* A pack that was written out takes just as many arguments. */
 static bool pack_fits(Checker *c, Attempt *attempt, const ExprVec *args) {
-    int pack = pack_index(&attempt->sig), length = args->count - (attempt->sig.nparams - 1);
+    int pack = pack_index(&attempt->sig), length = args->count - (written_params(&attempt->sig) - 1);
     if (pack < 0 || has_expansion(args)) return true;
     const Type *type = check_subst(c, attempt->sig.params[pack].type, attempt->subst);
     if (type->kind != TYPE_pack || type->nargs == length) return true;
@@ -338,7 +341,7 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
     }
     if (pack >= 0)
         infer_from_pack(c, &inference, &attempt->sig.params[pack], candidate->subst, args, pack,
-                        args->count - (attempt->sig.nparams - 1));
+                        args->count - (written_params(&attempt->sig) - 1));
     return finish_inference(attempt, &inference, args);
 }
 
@@ -396,7 +399,7 @@ static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
 static void attempt_candidate(Env *env, Attempt *attempt, ExprVec *args) {
     const FuncSig *sig = &attempt->sig;
     if (args->count < required_args(sig)) attempt->failure = FAIL_few;
-    else if (args->count > sig->nparams && pack_index(sig) < 0) attempt->failure = FAIL_many;
+    else if (args->count > written_params(sig) && pack_index(sig) < 0) attempt->failure = FAIL_many;
     else if (!infer_args(env, attempt, args)) return;
     else if (!constraints_hold(env->c, attempt->candidate->decl, attempt->subst, 0))
         attempt->failure = FAIL_constraint;
@@ -532,7 +535,7 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
     case FAIL_many:
         report(c, DIAG_argument_count, loc, name,
                range_text(c, required_args(&attempt->sig),
-                          pack_index(&attempt->sig) >= 0 ? -1 : attempt->sig.nparams, "argument"),
+                          pack_index(&attempt->sig) >= 0 ? -1 : written_params(&attempt->sig), "argument"),
                args->count);
         break;
     case FAIL_generics:
@@ -737,6 +740,15 @@ static bool refuse_unknown_self(Env *env, Loc loc, const Candidates *list, const
     return false;
 }
 
+/* Where the call leaves its error; `try` looks there. */
+static void add_error_arg(Env *env, Expr *call, const Attempt *attempt) {
+    Checker *c = env->c;
+    const ParamSig *param = &attempt->sig.params[attempt->sig.nparams - 1];
+    call->c = error_variable(env, call->loc, check_subst(c, param->type, attempt->subst));
+    vec_push(c->arena, &call->args, call->c);
+    call->flags |= EXPR_THROWS;
+}
+
 static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *attempt, ExprVec *args) {
     Checker *c = env->c;
     Decl *decl = attempt->candidate->decl;
@@ -776,10 +788,11 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     bool changes_object = e->a && attempt->sig.this_pass == PASS_inout && !is_subscript;
     if (changes_object) vec_push(c->arena, &written, e->a);
     if (written.count > 1 && !failed) check_aliases(env, written.at, written.count);
-    for (int i = args->count; i < attempt->sig.nparams && pack_index(&attempt->sig) < 0; i++) {
+    for (int i = args->count; i < written_params(&attempt->sig) && pack_index(&attempt->sig) < 0; i++) {
         check_default_argument(c, attempt->sig.params[i].decl);
         vec_push(c->arena, &e->args, NULL);
     }
+    if (sig_throws(&attempt->sig)) add_error_arg(env, e, attempt);
     if (failed) return error_expr(c, loc);
     if (is_subscript) e->flags |= decl_place_flags(decl, e->a);
     if (opens_interface(e->subst)) e->flags |= EXPR_OPENED;

@@ -33,8 +33,9 @@ typedef struct ParamSig {
     const Type *type;
     uint8_t pass; /* PassMode */
     bool no_diff;
-    bool is_pack; /* stands for any number of arguments */
-    Decl *decl;   /* NULL in derivative signatures */
+    bool is_pack;  /* stands for any number of arguments */
+    bool is_error; /* of a function that throws: see sig_throws */
+    Decl *decl;    /* NULL in derivative signatures */
 } ParamSig;
 
 typedef struct FuncSig {
@@ -48,6 +49,11 @@ typedef struct FuncSig {
     const Type *this_type;
     bool is_init; /* constructor: `this` is the result */
 } FuncSig;
+
+/* What the error of a function that throws goes to: its last parameter, `out Optional<E>`, which nobody writes. */
+static inline bool sig_throws(const FuncSig *sig) {
+    return sig->nparams > 0 && sig->params[sig->nparams - 1].is_error;
+}
 
 /* ---- conformance */
 

@@ -93,6 +93,10 @@ typedef struct LabelList {
     Name label;
     Stmt *stmt;
 } LabelList;
+typedef struct TryList { /* the blocks with handlers around a place, innermost first */
+    struct TryList *outer;
+    Stmt *stmt;
+} TryList;
 typedef struct Env {
     Checker *c;
     Scope *scope;
@@ -105,6 +109,7 @@ typedef struct Env {
     Stmt *breakable, *loop;
     LambdaState *lambda;
     LabelList *labels;
+    TryList *tries;
     int in_switch;
     bool in_defer;
     bool in_step; /* the step of a for: comma is no surprise */
@@ -305,6 +310,14 @@ void check_declaration(Checker *c, Decl *decl); /* check.c: everything about it 
 void check_stmt(Env *env, Stmt *stmt);
 void check_local(Env *env, Decl *decl);
 bool always_leaves(const Stmt *stmt);
+
+/* ---- throw.c */
+Expr *check_try(Env *env, Expr *e);
+Expr *untried(Env *env, Expr *e); /* a call that may fail, without try: told */
+Expr *error_variable(Env *env, Loc loc, const Type *type);
+void check_throw(Env *env, Stmt *stmt);
+void check_try_block(Env *env, Stmt *stmt);
+void add_error_param(Checker *c, Env *env, Decl *func);
 
 /* ---- assigned.c */
 void check_assigned(Checker *c, Decl *func); /* variables read before they can have a value */

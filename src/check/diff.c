@@ -74,7 +74,8 @@ const char *signature_text(Checker *c, const char *name, const FuncSig *sig) {
     }
     text_printf(&text, "%s(", name);
     static const char *const directions[] = {"", "out ", "inout ", "__ref ", "__constref "};
-    for (int i = 0; i < sig->nparams; i++) {
+    int written = sig->nparams - (sig_throws(sig) ? 1 : 0);
+    for (int i = 0; i < written; i++) {
         const ParamSig *param = &sig->params[i];
         text_printf(&text, "%s%s%s", i ? ", " : "", param->no_diff ? "no_diff " : "",
                     directions[param->pass]);
@@ -82,6 +83,10 @@ const char *signature_text(Checker *c, const char *name, const FuncSig *sig) {
         if (param->name) text_printf(&text, " %s", param->name->text);
     }
     text_char(&text, ')');
+    if (sig_throws(sig)) {
+        text_add(&text, STR(" throws "));
+        type_print(&text, sig->params[written].type->args[0]);
+    }
     return text.at;
 }
 

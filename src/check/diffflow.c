@@ -251,6 +251,22 @@ static void walk_loop(FlowWalk *w, const Stmt *stmt) {
     join_state(w, &w->now, here.left);
 }
 
+/* A handler may be reached from anywhere in the block. */
+static void walk_try(FlowWalk *w, const Stmt *stmt) {
+    FlowState start = w->now;
+    walk(w, stmt->then);
+    FlowState after = w->now;
+    join_state(w, &start, after);
+    for (int i = 0; i < stmt->body.count; i++) {
+        const Stmt *handler = stmt->body.at[i];
+        w->now = start;
+        if (handler->decls.count) flow_declare(w, handler->decls.at[0], NULL);
+        walk(w, handler->then);
+        join_state(w, &after, w->now);
+    }
+    w->now = after;
+}
+
 enum { MAX_STEPS = 1 << 20 }; /* loops in loops in loops: nobody waits longer for this check */
 
 static void walk(FlowWalk *w, const Stmt *stmt) {
@@ -270,6 +286,12 @@ static void walk(FlowWalk *w, const Stmt *stmt) {
     case STMT_break:
     case STMT_continue: jump(w, stmt); break;
     case STMT_return: leave_with(w, stmt->expr, stmt->loc); break;
+    case STMT_throw:
+        flow_expr(w, stmt->expr);
+        w->now = (FlowState){0};
+        break;
+    case STMT_try: walk_try(w, stmt); break;
+    case STMT_catch: break;
     case STMT_defer:
     case STMT_label: walk(w, stmt->then); break;
     case STMT_case:

@@ -518,6 +518,7 @@ static Expr *check_kind(Env *env, Expr *e) {
     case EXPR_no_diff: return check_no_diff(env, e);
     case EXPR_fwd_diff:
     case EXPR_bwd_diff: return check_diff_operator(env, e);
+    case EXPR_try: return check_try(env, e);
     case EXPR_each: return check_each(env, e);
     case EXPR_expand: return check_expand(env, e);
     case EXPR_pointer_type: return check_pointer_type(env, e);
@@ -570,7 +571,7 @@ Expr *check_value(Env *env, Expr *expr) {
     default: break;
     }
     if (!e->type) e->type = ERROR_TYPE(c);
-    return e;
+    return e->flags & EXPR_THROWS ? untried(env, e) : e;
 }
 
 Expr *check_value_of(Env *env, Expr *expr, const Type *type) {

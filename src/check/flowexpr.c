@@ -437,6 +437,7 @@ const Flow *flow_expr(FlowWalk *w, const Expr *e) {
     case EXPR_no_diff: return flow_under_no_diff(w, e);
     case EXPR_lambda: return flow_captures(w, e);
     case EXPR_paren:
+    case EXPR_try:
     case EXPR_each:
     case EXPR_expand: return flow_expr(w, e->a);
     case EXPR_as: return masked(w, flow_whole(w->arena, flow_expr(w, e->a)), e->type);

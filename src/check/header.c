@@ -203,6 +203,7 @@ static ParamSig param_signature(Checker *c, Env *env, Decl *func, Decl *param) {
                       .pass = pass_mode(param),
                       .no_diff = (param->modifiers & MODIFIER_no_diff) || modified,
                       .is_pack = param->type->kind == TYPE_expand,
+                      .is_error = func->throws && param == vec_last(&func->params),
                       .decl = param};
 }
 
@@ -296,16 +297,18 @@ static void header_of_func(Checker *c, Decl *func) {
     ensure_generics(c, func);
     DeclVec params = {0};
     bool accessor = func->flavour == FUNC_get || func->flavour == FUNC_set || func->flavour == FUNC_ref;
+    Env env = env_for_decl(c, func);
+    if (func->throws) add_error_param(c, &env, func);
     if (accessor) accessor_params(c, func, &params);
     else params = func->params;
-    Env env = env_for_decl(c, func);
+    if (accessor) env = env_for_decl(c, func); /* the new value has a name */
     sig->params = arena_array(c->arena, ParamSig, params.count ? params.count : 1);
     for (int i = 0; i < params.count; i++) {
         sig->params[i] = param_signature(
             c, &env, accessor && params.at[i]->parent != func ? func->parent : func, params.at[i]);
         sig->nparams = i + 1;
-        bool no_default =
-            i > 0 && params.at[i - 1]->init && !params.at[i]->init && !sig->params[i].is_pack && !accessor;
+        bool no_default = i > 0 && params.at[i - 1]->init && !params.at[i]->init && !sig->params[i].is_pack &&
+                          !sig->params[i].is_error && !accessor;
         if (no_default)
             report(c, DIAG_default_order, params.at[i]->loc,
                    params.at[i]->name ? params.at[i]->name->text : "?");

@@ -191,6 +191,7 @@ Expr *check_lambda(Env *env, Expr *e) {
     inside.sig = sig;
     inside.breakable = inside.loop = NULL;
     inside.labels = NULL;
+    inside.tries = NULL;
     inside.scope = scope_new(c, env->scope, NULL);
     for (int i = 0; i < call->params.count; i++) scope_add(c, inside.scope, call->params.at[i]);
     if (call->body_expr) {

@@ -256,6 +256,17 @@ static void print_jump(CheckPrinter *p, const char *word, const Stmt *stmt) {
     text_printf(p->out, stmt->label ? "%s %s;" : "%s;", word, stmt->label ? stmt->label->text : "");
 }
 
+static void print_catch(CheckPrinter *p, const Stmt *stmt) {
+    print_line(p);
+    print_text(p, "catch");
+    if (stmt->decls.count) {
+        text_printf(p->out, " (%s : ", stmt->decls.at[0]->name->text);
+        type_print(p->out, stmt->decls.at[0]->type);
+        text_char(p->out, ')');
+    }
+    print_nested(p, stmt->then);
+}
+
 static void print_stmt(CheckPrinter *p, const Stmt *stmt) {
     switch ((StmtKind)stmt->kind) {
     case STMT_expr: print_simple(p, "", stmt->expr); break;
@@ -301,6 +312,14 @@ static void print_stmt(CheckPrinter *p, const Stmt *stmt) {
         print_text(p, stmt->label ? stmt->label->text : "__intrinsic_asm");
         text_char(p->out, ';');
         break;
+    case STMT_throw: print_simple(p, "throw", stmt->expr); break;
+    case STMT_try:
+        print_line(p);
+        print_text(p, "do");
+        print_nested(p, stmt->then);
+        for (int i = 0; i < stmt->body.count; i++) print_stmt(p, stmt->body.at[i]);
+        break;
+    case STMT_catch: print_catch(p, stmt); break;
     case STMT_empty: break;
     }
 }

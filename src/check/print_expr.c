@@ -242,6 +242,7 @@ void print_checked_expr(CheckPrinter *p, const Expr *e, bool nested) {
     case EXPR_alignof: print_prefixed(p, "alignof(", e->a, ")"); break;
     case EXPR_countof: print_prefixed(p, "countof(", e->a, ")"); break;
     case EXPR_no_diff: print_prefixed(p, "no_diff ", e->a, ""); break;
+    case EXPR_try: print_prefixed(p, "try ", e->a, ""); break;
     case EXPR_each: print_prefixed(p, "each ", e->a, ""); break;
     case EXPR_expand: print_prefixed(p, "expand ", e->a, ""); break;
     case EXPR_lambda: print_lambda(p, e); break;

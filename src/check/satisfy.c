@@ -153,7 +153,8 @@ static Expr *try_call(Checker *c, const Placed *placed, Candidates *fitting, con
     ExprVec args = {0};
     for (int i = 0; i < types->count; i++)
         vec_push(c->arena, &args, stand_in(c, placed->conformance->loc, types->at[i], true));
-    return fitting->count ? resolve_call(&env, placed->conformance->loc, fitting, &args, true) : NULL;
+    Expr *call = fitting->count ? resolve_call(&env, placed->conformance->loc, fitting, &args, true) : NULL;
+    return call && (call->flags & EXPR_THROWS) ? NULL : call; /* what cannot fail is not met by what can */
 }
 
 static bool converts(Checker *c, const Placed *placed, const Type *from, const Type *to) {

@@ -125,7 +125,12 @@ bool always_leaves(const Stmt *stmt) {
     case STMT_return:
     case STMT_target_switch: /* without a branch that could be taken */
     case STMT_intrinsic_asm:
+    case STMT_throw:
     case STMT_discard: return true;
+    case STMT_try:
+        for (int i = 0; i < stmt->body.count; i++)
+            if (!always_leaves(stmt->body.at[i]->then)) return false;
+        return always_leaves(stmt->then);
     case STMT_block:
         for (int i = 0; i < stmt->body.count; i++)
             if (always_leaves(stmt->body.at[i])) return true;
@@ -369,6 +374,7 @@ static void check_defer(Env *env, Stmt *stmt) {
     Env inside = *env;
     inside.breakable = inside.loop = NULL;
     inside.labels = NULL;
+    inside.tries = NULL;
     inside.in_defer = true;
     check_nested(&inside, stmt->then);
 }
@@ -531,6 +537,9 @@ void check_stmt(Env *env, Stmt *stmt) {
     case STMT_break: check_break(env, stmt); break;
     case STMT_continue: check_continue(env, stmt); break;
     case STMT_return: check_return(env, stmt); break;
+    case STMT_throw: check_throw(env, stmt); break;
+    case STMT_try: check_try_block(env, stmt); break;
+    case STMT_catch: break; /* with its block */
     case STMT_defer: check_defer(env, stmt); break;
     case STMT_label: check_label(env, stmt); break;
     case STMT_static_for: check_static_for(env, stmt); break;

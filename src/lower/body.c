@@ -20,7 +20,7 @@ static void lower_scope(Fn *f, Stmt *stmt) {
 }
 
 /* Lowers a statement into a region and ends it. */
-static void lower_region(Fn *f, Region *region, Stmt *stmt) {
+void lower_region(Fn *f, Region *region, Stmt *stmt) {
     Builder outer = f->b;
     bool dead = f->dead;
     f->b = build_at_end(region);
@@ -82,7 +82,7 @@ static void lower_decls(Fn *f, Stmt *stmt) {
 
 /* ---- if */
 
-static void after_if(Fn *f, const Inst *inst) {
+void after_if(Fn *f, const Inst *inst) {
     bool all = true;
     for (int i = 0; i < inst->nregions; i++) all &= ends_dead(inst->regions[i]);
     if (!all) return;
@@ -153,10 +153,25 @@ static void fill_condition(Fn *f, Region *region, Expr *condition, Val *address)
     f->b = outer;
 }
 
-static void fill_body(Fn *f, Region *region, Stmt *stmt, Inst *loop) {
+/* The condition of a loop as its first statement: `if (!condition) break;`. What may fail in it leaves it like any other. */
+static Stmt *with_condition(Fn *f, Stmt *stmt) {
+    Stmt *test = stmt_new(f->l->arena, STMT_if, stmt->expr->loc),
+         *leave = stmt_new(f->l->arena, STMT_break, stmt->loc);
+    Stmt *nothing = stmt_new(f->l->arena, STMT_empty, stmt->loc),
+         *body = stmt_new(f->l->arena, STMT_block, stmt->loc);
+    leave->target = stmt;
+    test->expr = stmt->expr;
+    test->then = nothing;
+    test->other = leave;
+    vec_push(f->l->arena, &body->body, test);
+    vec_push(f->l->arena, &body->body, stmt->then);
+    return body;
+}
+
+static void fill_body(Fn *f, Region *region, Stmt *stmt, Inst *loop, bool tests) {
     Target target = {.outer = f->targets, .stmt = stmt, .inst = loop, .defers = f->defers};
     f->targets = &target;
-    lower_region(f, region, stmt->then);
+    lower_region(f, region, tests ? with_condition(f, stmt) : stmt->then);
     f->targets = target.outer;
 }
 
@@ -181,8 +196,9 @@ static void lower_loop(Fn *f, Stmt *stmt) {
     }
     Inst *loop = build_loop(&f->b, NULL, 0, true);
     loop->hints = hints_of(f, stmt);
-    fill_condition(f, loop->regions[0], checks_after ? NULL : stmt->expr, go);
-    fill_body(f, loop->regions[1], stmt, loop);
+    bool tests = !checks_after && stmt->expr && may_fail(stmt->expr);
+    fill_condition(f, loop->regions[0], checks_after || tests ? NULL : stmt->expr, go);
+    fill_body(f, loop->regions[1], stmt, loop, tests);
     fill_step(f, loop->regions[2], stmt->step, stmt->expr, go);
 }
 
@@ -341,7 +357,7 @@ static void lower_switch(Fn *f, Stmt *stmt) {
 
 /* ---- jumps */
 
-static Target *find_target(Fn *f, const Stmt *stmt) {
+Target *find_target(Fn *f, const Stmt *stmt) {
     for (Target *t = f->targets; t; t = t->outer)
         if (t->stmt == stmt) return t;
     arena_fault(f->l->arena, "a jump has no target");
@@ -424,6 +440,9 @@ void lower_stmt(Fn *f, Stmt *stmt) {
     case STMT_break: lower_break(f, stmt); break;
     case STMT_continue: lower_continue(f, stmt); break;
     case STMT_return: lower_return(f, stmt); break;
+    case STMT_throw: lower_throw(f, stmt); break;
+    case STMT_try: lower_try_block(f, stmt); break;
+    case STMT_catch: break;
     case STMT_defer: {
         Defer *defer = arena_new(f->l->arena, Defer);
         *defer = (Defer){f->defers, stmt->then};
@@ -590,6 +609,7 @@ static void lower_decl_body(Lowerer *l, Request *request) {
     Fn f = fn_begin(l, request);
     f.diff = (request->func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
     bind_params(&f);
+    begin_error(&f);
     if (is_op) {
         lower_op_body(&f);
         fn_end(&f);

@@ -448,6 +448,7 @@ Val *lower_value(Fn *f, Expr *e) {
     case EXPR_builtin: value = lower_builtin(f, e); break;
     case EXPR_update: value = lower_update(f, e); break;
     case EXPR_assign: value = lower_assign(f, e); break;
+    case EXPR_try: value = lower_try(f, e, NULL); break;
     case EXPR_select: value = lower_select(f, e); break;
     case EXPR_convert: value = lower_convert(f, e); break;
     case EXPR_construct: value = lower_construct(f, e); break;
@@ -508,6 +509,7 @@ static void object_into(Fn *f, Expr *e, Val *to) {
         return;
     case EXPR_update: update_matrix(f, e, to); return;
     case EXPR_assign: assign_object(f, e, to); return;
+    case EXPR_try: lower_try(f, e, to); return;
     case EXPR_lambda: lambda_into(f, e, to); return;
     case EXPR_as: lower_as(f, e, to); return;
     case EXPR_no_diff: {
@@ -574,6 +576,7 @@ void lower_effect(Fn *f, Expr *e) {
     const Type *type = e->kind == EXPR_expand ? NULL : concrete(f, e->type);
     if (e->kind == EXPR_expand) lower_expand(f, e);
     else if (e->kind == EXPR_invoke && type->kind == TYPE_void) lower_call(f, e, NULL);
+    else if (e->kind == EXPR_try && type->kind == TYPE_void) lower_try(f, e, NULL);
     else if (e->kind == EXPR_assign && !is_simple(lower_type(f->l, type))) assign_object(f, e, NULL);
     else if (e->kind == EXPR_update && !is_simple(lower_type(f->l, type))) update_matrix(f, e, NULL);
     else if (e->kind == EXPR_no_diff && type->kind == TYPE_void) {

@@ -140,6 +140,7 @@ typedef struct Target { /* of break and continue */
     Inst *inst;
     Defer *defers;
     Inst *step; /* $for: what continue leaves */
+    Val *which; /* do ... catch: the handler that goes on, from 1 */
 } Target;
 
 /* The function being lowered. */
@@ -193,10 +194,20 @@ void lower_entry_body(Lowerer *l, Request *request);
 void lower_body(Lowerer *l, Request *request);
 void lower_stmt(Fn *f, Stmt *stmt);
 void run_defers(Fn *f, Defer *until);
+void lower_region(Fn *f, Region *region, Stmt *stmt); /* a statement, and the end of the region */
+Target *find_target(Fn *f, const Stmt *stmt);
+void after_if(Fn *f, const Inst *inst);
 Fn fn_begin(Lowerer *l, Request *request);
 void fn_end(Fn *f);
 void bind_local(Fn *f, Decl *decl, Local local);
 Local *find_local(Fn *f, const Decl *decl);
+
+/* ---- throw.c */
+void lower_throw(Fn *f, Stmt *stmt);
+void lower_try_block(Fn *f, Stmt *stmt);
+Val *lower_try(Fn *f, Expr *e, Val *into); /* the value, or NULL if it went `into` or there is none */
+void begin_error(Fn *f);                   /* no error yet */
+bool may_fail(const Expr *e);
 
 /* ---- expr.c */
 Val *lower_value(Fn *f, Expr *e);         /* of simple type */

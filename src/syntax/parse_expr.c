@@ -4,7 +4,7 @@
  *   assignment  = condition [ ("=" | "+=" | ...) initializer ]
  *   condition   = operators [ "?" expression ":" condition ]
  *   operators   = unary { operator unary }, by precedence; also `x is T`, `x as T`
- *   unary       = ("-" | "!" | "++" | ... | "no_diff" | "each" | cast) unary | "expand" assignment | lambda | postfix
+ *   unary       = ("-" | "!" | "++" | ... | "no_diff" | "each" | "try" | cast) unary | "expand" assignment | lambda | postfix
  *   postfix     = primary { "." name | "->" name | "::" name | "(" arguments ")" | "[" arguments "]" | generic arguments
  *                           | "++" | "--" | "*" where only a type fits | list }
  *
@@ -90,6 +90,10 @@ static Expr *unary_word(Parser *p) {
         break;
     case KEYWORD_expand:
         if (starts_pack_operand(p)) return expand(p);
+        break;
+    case KEYWORD_try:
+        if (starts_pack_operand(p) && token_is_identifier(parser_peek(p, 1)))
+            return prefix(p, EXPR_try, OPERATOR_none);
         break;
     default: break;
     }

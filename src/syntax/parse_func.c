@@ -1,7 +1,7 @@
 /* Functions, constructors, properties and subscripts.
  *
- *   function-rest = [ parameters ] "(" params ")" { ":" semantic } [ where ] body
- *   modern        = "func" name [ parameters ] "(" params ")" [ "->" type ] [ where ] body
+ *   function-rest = [ parameters ] "(" params ")" [ "throws" type ] { ":" semantic } [ where ] body
+ *   modern        = "func" name [ parameters ] "(" params ")" [ "throws" type ] [ "->" type ] [ where ] body
  *   param         = { modifier | attribute } ( type [ name { dimension } ] | name ":" type ) { ":" semantic }
  *                   [ "=" initializer ]
  *   property      = "property" ( type name | name ":" type ) ( "{" { accessor } "}" | ";" )
@@ -124,10 +124,16 @@ void parse_body(Parser *p, Decl *func) {
 
 /* ---- functions */
 
+/* throws E */
+static void parse_throws(Parser *p, Decl *func) {
+    if (!p->panic && parser_take_word(p, KEYWORD_throws)) func->throws = parse_type(p);
+}
+
 void parse_function_rest(Parser *p, Decl *func) {
     if (parser_at(p, TOKEN_less)) func->generics = parse_generic_parameters(p, func->generics);
     if (!p->panic) parse_parameters(p, func, false);
     parser_take_word(p, KEYWORD_const);
+    parse_throws(p, func);
     parse_semantics(p, func, false);
     func->generics = parse_where(p, func->generics);
     parse_body(p, func);
@@ -148,6 +154,7 @@ void parse_modern_function(Parser *p, const Prefix *prefix, DeclVec *out) {
     Decl *func = parse_new_decl(p, DECL_func, loc, name, prefix);
     if (parser_at(p, TOKEN_less)) func->generics = parse_generic_parameters(p, func->generics);
     if (!p->panic) parse_parameters(p, func, true);
+    parse_throws(p, func);
     result_after_arrow(p, func);
     parse_semantics(p, func, false);
     func->generics = parse_where(p, func->generics);

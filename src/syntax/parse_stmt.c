@@ -3,7 +3,8 @@
  *   statement = ";" | block | { attribute } loop-or-if | "switch" "(" expression ")" block | label ":" statement
  *             | "break" [ label ] ";" | "continue" ";" | "return" [ expression | list ] ";" | "defer" statement
  *             | "__target_switch" block | "__stage_switch" block | "__intrinsic_asm" string ";"
- *             | "discard" ";" | "static_assert" "(" condition [ "," string ] ")" ";" | declaration | expression ";" */
+ *             | "discard" ";" | "throw" expression ";" | "do" statement { "catch" [ "(" name ":" type ")" ] block }
+ *             | "static_assert" "(" condition [ "," string ] ")" ";" | declaration | expression ";" */
 #include "syntax/parser.h"
 
 static Stmt *new_stmt(Parser *p, StmtKind kind) { return stmt_new(p->arena, kind, p->token->loc); }
@@ -118,10 +119,43 @@ static Stmt *parse_while(Parser *p) {
     return stmt;
 }
 
+/* catch (e : E) block, catch block */
+static Stmt *parse_catch(Parser *p) {
+    Stmt *stmt = new_stmt(p, STMT_catch);
+    int scope = parser_scope(p);
+    parser_advance(p);
+    if (parser_at(p, TOKEN_paren_open)) {
+        int open = parser_open_bracket(p, TOKEN_paren_open, "'('");
+        Decl *decl = parse_new_decl(p, DECL_var, p->token->loc, NULL, NULL);
+        decl->flavour = VAR_local;
+        decl->modifiers = MODIFIER_let;
+        decl->name = parser_expect_name(p, "the name of the error");
+        if (!p->panic && parser_take(p, TOKEN_colon)) decl->type_expr = parse_type(p);
+        parser_close_bracket(p, open);
+        vec_push(p->arena, &stmt->decls, decl);
+        parser_add_local(p, decl->name);
+    }
+    if (!p->panic && !parser_at(p, TOKEN_brace_open))
+        parser_expected(p, "'{' and what to do after the error");
+    stmt->then = p->panic ? new_stmt(p, STMT_block) : parse_block(p);
+    parser_end_scope(p, scope);
+    return stmt;
+}
+
+static Stmt *parse_catches(Parser *p, Stmt *stmt) {
+    stmt->kind = STMT_try;
+    while (!p->panic && parser_at_word(p, KEYWORD_catch)) {
+        Stmt *handler = parse_catch(p);
+        vec_push(p->arena, &stmt->body, handler);
+    }
+    return stmt;
+}
+
 static Stmt *parse_do(Parser *p) {
     Stmt *stmt = new_stmt(p, STMT_do);
     parser_advance(p);
     stmt->then = parse_inner(p);
+    if (!p->panic && parser_at_word(p, KEYWORD_catch)) return parse_catches(p, stmt);
     if (!p->panic && !parser_take_word(p, KEYWORD_while))
         parser_expected(p, "'while' after the body of 'do'");
     stmt->expr = parse_controlled(p, "'(' after 'while'");
@@ -223,6 +257,14 @@ static Stmt *parse_return(Parser *p) {
     return stmt;
 }
 
+static Stmt *parse_throw(Parser *p) {
+    Stmt *stmt = new_stmt(p, STMT_throw);
+    parser_advance(p);
+    stmt->expr = parse_expression(p);
+    parser_expect_semicolon(p, "'throw'");
+    return stmt;
+}
+
 static Stmt *parse_defer(Parser *p) {
     Stmt *stmt = new_stmt(p, STMT_defer);
     parser_advance(p);
@@ -290,6 +332,7 @@ static bool starts_declaration(const Parser *p) {
     case KEYWORD_alias: return name;
     case KEYWORD_using: return next->kind == TOKEN_name;
     case KEYWORD_no_diff: return scan_is_declaration(p);
+    case KEYWORD_try: return map_has(&p->file->types, PTR_KEY(p->token->name)) && scan_is_declaration(p);
     default: break;
     }
     if (p->token->kind == TOKEN_name && keyword_modifiers(word)) {
@@ -316,6 +359,10 @@ static Stmt *parse_contextual(Parser *p) {
         return next == TOKEN_name || next == TOKEN_brace_open || next == TOKEN_plus_plus ||
                        next == TOKEN_minus_minus
                    ? parse_defer(p)
+                   : NULL;
+    case KEYWORD_throw:
+        return next == TOKEN_name || next == TOKEN_paren_open || next == TOKEN_int || next == TOKEN_float
+                   ? parse_throw(p)
                    : NULL;
     case KEYWORD_discard:
         return next == TOKEN_semicolon ? parse_word_and_semicolon(p, STMT_discard, "'discard'") : NULL;

@@ -58,6 +58,7 @@ typedef enum ExprFlags {
     EXPR_ROW_MAJOR = 32768,    /* modified_type */
     EXPR_COLUMN_MAJOR = 65536, /* modified_type */
     EXPR_OUTERMOST = 131072,   /* name: ::name */
+    EXPR_THROWS = 262144,      /* check: invoke that may fail and is not under `try` yet */
 } ExprFlags;
 
 typedef enum LiteralSuffix {
@@ -99,6 +100,9 @@ struct Expr {
             struct Candidates *candidates;
             uint8_t modes[8]; /* DiffMode: innermost first */
             int nmodes;
+        };
+        struct { /* check: try; NULL: it leaves the function */
+            Stmt *guard, *handler;
         };
         struct { /* check: type, type_is */
             const Type *type_value, *type_other;
@@ -237,6 +241,7 @@ struct Decl {
     Expr *type_expr; /* var, property, subscript, alias, value_param; result of func (NULL: void) */
     Expr *init;      /* var, case, type_param, value_param */
     Expr *target;    /* extension, using: type or namespace */
+    Expr *throws;    /* func: the type of its errors */
     ExprVec bases;   /* struct, enum, interface, extension, assoc, type_param */
     DeclVec params;  /* func, subscript */
     DeclVec members; /* everything with braces; parameters' own order is in params */
