@@ -13,8 +13,8 @@
  *     }
  *     slope_session_free(session);
  *
- * Handles. A session owns its programs, buffers, blobs and types, a program its functions and kernels: freeing the owner
- * frees them. Handles are opaque, and texts handed out are NUL-terminated UTF-8 that lives as long as the handle they came
+ * Handles. A session owns its programs, buffers and blobs, a program its functions, kernels and types: freeing the owner
+ * frees them, and gives back their memory. Handles are opaque, and texts handed out are NUL-terminated UTF-8 that lives as long as the handle they came
  * from, unless said otherwise.
  *
  * Threads. There is no global state. A session, with all that it owns, is used by one thread at a time; different
@@ -55,7 +55,7 @@ typedef enum SlopeStatus {
     SLOPE_STATUS_error,  /* the program is wrong: it does not compile, or it failed while it ran */
     SLOPE_STATUS_misuse, /* the call is wrong: a name that the program does not have, data of the wrong size */
     SLOPE_STATUS_stopped, /* slope_stop ended the run */
-    SLOPE_STATUS_memory,  /* out of memory */
+    SLOPE_STATUS_memory,  /* out of memory; the program at work can only be freed */
     SLOPE_STATUS_fault,   /* a defect of Slope; the session can only be freed */
 } SlopeStatus;
 
@@ -401,6 +401,7 @@ typedef struct SlopeStored {
     bool exact;    /* in memory of exactly the size needed; else on a stack that grows */
 } SlopeStored;
 
+/* Of the programs that there are. */
 SLOPE_API int slope_stored_count(const SlopeSession *session);
 SLOPE_API bool slope_stored(const SlopeSession *session, int index, SlopeStored *out);
 

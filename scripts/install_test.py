@@ -20,6 +20,19 @@ find_package(slope REQUIRED)
 add_executable(stranger {source})
 target_link_libraries(stranger PRIVATE slope::slope m)
 """
+SUBPROJECT = """cmake_minimum_required(VERSION 3.20)
+project(stranger LANGUAGES C)
+add_subdirectory({root} slope EXCLUDE_FROM_ALL)
+foreach(target slope::slope slope::static)
+  if(NOT TARGET ${{target}})
+    message(FATAL_ERROR "no target ${{target}}")
+  endif()
+endforeach()
+"""
+CLASH = """#include <slope.h>
+int coerce(void) {{ return 0; }}
+void *map_get(void *map) {{ return map; }}
+{main}"""
 USES = "#include <slope.h>\nint main(void) {{ return slope_version()[0] {test} '0'; }}\n"
 
 
@@ -70,6 +83,20 @@ class Installation:
         return project / "build" / "stranger"
 
 
+def check_static_names(installation):
+    """Names of the library's own are free for the host."""
+    source = installation.folder / "clash.c"
+    source.write_text(CLASH.format(main=USES.format(test="-").split("\n", 1)[1]))
+    execute([installation.by_static_library(source)], ROOT)
+
+
+def check_subdirectory(installation):
+    project = installation.folder / "subdirectory"
+    project.mkdir()
+    (project / "CMakeLists.txt").write_text(SUBPROJECT.format(root=ROOT))
+    execute(["cmake", "-S", project, "-B", project / "build", "-G", "Ninja"], ROOT)
+
+
 def check_header_is_cpp(installation):
     source = installation.folder / "header.cc"
     source.write_text(USES.format(test="!="))
@@ -102,6 +129,8 @@ def all_checks(installation):
             "static": Installation.by_static_library}
     yield "pkg-config", lambda: execute([installation.by_pkg_config(plain)], ROOT)
     yield "CMake", lambda: execute([installation.by_cmake(plain)], ROOT)
+    yield "names of the static library", lambda: check_static_names(installation)
+    yield "add_subdirectory", lambda: check_subdirectory(installation)
     yield "static library", lambda: execute([installation.by_static_library(plain)], ROOT)
     for source in sorted((ROOT / "examples").glob("*.c")):
         for name, way in ways.items():

@@ -98,11 +98,12 @@ typedef const NameText *Name;
 
 typedef struct Names {
     Arena *arena;
+    const struct Names *outer; /* whose names these are too; it is not added to any more. NULL: none */
     NameText **slots;
     int count, room;
 } Names;
 
-void names_init(Names *names, Arena *arena);
+void names_init(Names *names, Arena *arena, const Names *outer);
 Name name_of(Names *names, Str text);
 Name name_from(Names *names, const char *text);
 
@@ -198,6 +199,8 @@ typedef struct SourceFile {
 
 typedef struct Sources {
     Arena *arena;
+    struct Sources
+        *outer; /* files with the positions before these, to which none is added any more; NULL: none */
     VEC(SourceFile *) files;
     Loc next;
 } Sources;
@@ -209,7 +212,7 @@ typedef struct Position {
     int byte;         /* offset of the position in `text` */
 } Position;
 
-void sources_init(Sources *sources, Arena *arena);
+void sources_init(Sources *sources, Arena *arena, Sources *outer);
 SourceFile *source_add(Sources *sources, Name path, Str text); /* the text must outlive the sources */
 SourceFile *source_of(const Sources *sources, Loc loc);        /* NULL for 0 */
 void source_mark_line(Sources *sources, Loc at, int line, Name path);

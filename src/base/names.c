@@ -37,10 +37,12 @@ uint64_t hash_bytes(const void *data, size_t size, uint64_t seed) {
     return h ^ (h >> 32);
 }
 
-void names_init(Names *names, Arena *arena) { *names = (Names){.arena = arena}; }
+void names_init(Names *names, Arena *arena, const Names *outer) {
+    *names = (Names){.arena = arena, .outer = outer};
+}
 
 static void names_rehash(Names *names) {
-    int room = names->room ? names->room * 2 : 1024;
+    int room = names->room ? names->room * 2 : names->outer ? 128 : 1024;
     NameText **slots = arena_array(names->arena, NameText *, room);
     for (int i = 0; i < names->room; i++) {
         NameText *name = names->slots[i];
@@ -53,15 +55,26 @@ static void names_rehash(Names *names) {
     names->room = room;
 }
 
-Name name_of(Names *names, Str text) {
-    if (names->count * 2 >= names->room) names_rehash(names);
-    uint64_t hash = hash_bytes(text.at, (size_t)text.len, 0);
+/* The slot that holds the name, or would. */
+static int slot_of(const Names *names, Str text, uint64_t hash) {
     int at = (int)(hash & (uint64_t)(names->room - 1));
     for (; names->slots[at]; at = (at + 1) & (names->room - 1)) {
-        NameText *name = names->slots[at];
+        const NameText *name = names->slots[at];
         if (name->hash == hash && name->len == text.len && memcmp(name->text, text.at, (size_t)text.len) == 0)
-            return name;
+            break;
     }
+    return at;
+}
+
+Name name_of(Names *names, Str text) {
+    uint64_t hash = hash_bytes(text.at, (size_t)text.len, 0);
+    for (const Names *outer = names->outer; outer && outer->room; outer = outer->outer) {
+        NameText *known = outer->slots[slot_of(outer, text, hash)];
+        if (known) return known;
+    }
+    if (names->count * 2 >= names->room) names_rehash(names);
+    int at = slot_of(names, text, hash);
+    if (names->slots[at]) return names->slots[at];
     NameText *name = arena_take(names->arena, sizeof(NameText) + (size_t)text.len + 1);
     name->hash = hash;
     name->len = text.len;

@@ -1,7 +1,9 @@
 /* Source files share one numbering of positions, so that a position is one number. */
 #include "base.h"
 
-void sources_init(Sources *sources, Arena *arena) { *sources = (Sources){.arena = arena, .next = 1}; }
+void sources_init(Sources *sources, Arena *arena, Sources *outer) {
+    *sources = (Sources){.arena = arena, .outer = outer, .next = outer ? outer->next : 1};
+}
 
 SourceFile *source_add(Sources *sources, Name path, Str text) {
     SourceFile *file = arena_new(sources->arena, SourceFile);
@@ -15,6 +17,7 @@ SourceFile *source_add(Sources *sources, Name path, Str text) {
 
 SourceFile *source_of(const Sources *sources, Loc loc) {
     if (loc == 0 || loc >= sources->next) return NULL;
+    if (sources->outer && loc < sources->outer->next) return source_of(sources->outer, loc);
     int low = 0, high = sources->files.count - 1;
     while (low < high) {
         int middle = (low + high + 1) / 2;
@@ -59,6 +62,7 @@ static int count_characters(Str s) {
 Position source_position(Sources *sources, Loc loc) {
     SourceFile *file = source_of(sources, loc);
     if (!file) return (Position){.text = STR("")};
+    while (sources->outer && loc < sources->outer->next) sources = sources->outer; /* whose file it is */
     if (!file->lines) find_lines(sources, file);
     int offset = (int)(loc - file->base), index = line_index(file, offset), start = file->lines[index],
         end = start;

@@ -3,15 +3,15 @@
 
 /* ---- setting up */
 
-static void init_names(Checker *c) {
-#define X(name) c->known.name = name_from(c->names, #name);
+void known_names(Names *names, Arena *arena, Known *known) {
+#define X(name) known->name = name_from(names, #name);
 #include "check/known.def"
 #undef X
-    c->known.call = name_from(c->names, "operator()");
-    c->known.subscript = name_from(c->names, "__subscript");
+    known->call = name_from(names, "operator()");
+    known->subscript = name_from(names, "__subscript");
     for (int op = 1; op < OPERATOR_COUNT; op++)
-        c->known.operators[op] =
-            name_from(c->names, format_text(c->arena, "operator%s", operator_text((Operator)op)));
+        known->operators[op] =
+            name_from(names, format_text(arena, "operator%s", operator_text((Operator)op)));
 }
 
 Checker *checker_new(Arena *arena, const CheckerConfig *config) {
@@ -22,8 +22,7 @@ Checker *checker_new(Arena *arena, const CheckerConfig *config) {
     c->names = config->syntax->names;
     c->sources = config->syntax->sources;
     c->diags = config->syntax->diags;
-    init_names(c);
-    load_prelude(c);
+    library_open(c);
     return c;
 }
 

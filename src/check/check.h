@@ -167,8 +167,7 @@ typedef struct Sema {
     DeclVec imports;  /* modules, directly imported or re-exported to here */
     DeclVec exported; /* modules that importers see too */
     Name module_name;
-    Name file; /* path */
-    bool is_prelude;
+    Name file;           /* path */
     const char *foreign; /* func: why it cannot be compiled for the target; NULL: it can */
     Loc foreign_loc;
     DeclVec usings;     /* module, namespace: namespaces used */
@@ -202,17 +201,22 @@ typedef enum ConversionKind {
 
 /* ---- the session's checker */
 
+/* The standard library, read once and used by any number of checkers; see library.c. */
+typedef struct Library Library;
+typedef struct PreludeFile {
+    const char *name, *text;
+    int len;
+} PreludeFile;
+/* In the arena of `syntax`. Neither its names nor its sources are added to any more by who uses the library. */
+Library *library_new(Syntax *syntax, const PreludeFile *files, int nfiles);
+
 typedef struct CheckerConfig {
     Syntax *syntax;
     Types *types;
     /* Source text of a module. `from`: the importing file; NULL: the command line. */
     bool (*find_module)(void *user, Str path, Name from, Str *text, Name *found);
     void *user;
-    const struct PreludeFile {
-        const char *name, *text;
-        int len;
-    } * prelude;
-    int nprelude;
+    const Library *library;    /* NULL: there is none */
     const char **conformances; /* -conformance T:I=ID */
     int nconformances;
 } CheckerConfig;

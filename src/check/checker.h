@@ -16,6 +16,7 @@ struct Scope {
     bool is_generics; /* generic parameters of decl */
     bool is_params;   /* parameters of decl */
     DeclVec usings;   /* namespaces made visible by `using` in a block */
+    Checker *library; /* names are those of the library, declared when asked for; NULL: just what is in it */
 };
 
 /* Names the checker itself looks for, interned once. */
@@ -59,8 +60,10 @@ struct Checker {
     })
     loading; /* files being loaded, for cycles */
     InternTable substs;
-    Decl *builtin[TYPE_KIND_COUNT]; /* prelude declarations of built-in types */
+    Decl *builtin[TYPE_KIND_COUNT]; /* prelude declarations of built-in types, so far; see library_builtin */
     Decl *buffers[8];
+    struct ParseFile **library_files; /* the tokens of the library */
+    Decl **declared;                  /* by row of the library; NULL: not yet */
     /* extensions by the declaration of what they extend; key 1: of a bare parameter */
     Map extensions;        /* Decl -> DeclVec * */
     int extension_modules; /* how many of `modules` are in it */
@@ -140,11 +143,14 @@ struct Candidates {
 };
 typedef struct Candidates Candidates;
 
+/* ---- check.c */
+void known_names(Names *names, Arena *arena, Known *known);
+
 /* ---- scope.c */
 Scope *scope_new(Checker *c, Scope *outer, Decl *decl);
 Scope *scope_inside(Checker *c, Decl *decl); /* what is visible in its body */
 void scope_add(Checker *c, Scope *scope, Decl *decl);
-DeclVec *scope_find(const Scope *scope, Name name);
+DeclVec *scope_find(Scope *scope, Name name);
 Decl *decl_type_around(const Decl *decl); /* nearest struct, enum, interface or extension, itself excluded */
 bool decl_is_static(const Decl *decl);
 bool decl_is_type(const Decl *decl);
@@ -392,6 +398,7 @@ bool eval_number(Env *env, Expr *checked, int64_t *value);    /* of a checked ex
 void check_constant_cycle(Checker *c, Decl *decl);            /* constants that need themselves */
 
 /* ---- diff.c */
+Name derivative_target(const Decl *decl); /* what it says it is a derivative of; NULL: nothing */
 void check_requirement_diff(Checker *c, Decl *requirement, Decl *implementation);
 void check_differentiable_struct(Checker *c, Conformance *conformance);
 FuncSig diff_signature(Checker *c, const FuncSig *sig, DiffMode mode);
@@ -412,9 +419,18 @@ const char *signature_text(Checker *c, const char *name, const FuncSig *sig);
 const char *function_name(Checker *c, Decl *func);
 bool refuse_hidden_derivative(Env *env, Loc loc, Decl *func, DiffMode mode); /* reports */
 
+/* ---- library.c */
+void library_open(Checker *c); /* the prelude is a module, in which nothing is declared yet */
+void library_find(Checker *c, Scope *scope, Name name); /* all that the library declares by that name */
+void library_extensions(Checker *c);                    /* members of the prelude then */
+void library_derivatives(Checker *c, Name name,
+                         DeclVec *out);              /* functions that say they are derivatives of it */
+void library_all(Checker *c);                        /* all is a member of the prelude then, in order */
+Name library_name_at(const Checker *c, int index);   /* NULL after the last */
+Decl *library_builtin(Checker *c, const Type *type); /* what stands for a built-in type; NULL: nothing */
+
 /* ---- module.c */
 Decl *load_module(Checker *c, Str path, Name from, Loc loc);
-void load_prelude(Checker *c);
 void check_entry_point(Checker *c, Decl *func);
 void add_using(Env *env, DeclVec *usings, Decl *decl);
 void finish_module(Checker *c, Decl *module);

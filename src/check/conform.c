@@ -36,6 +36,7 @@ static void index_members(Checker *c, Decl *decl, bool with_arguments) {
 void index_extensions(Checker *c) {
     while (c->extension_modules < c->modules.count) {
         Decl *module = c->modules.at[c->extension_modules++];
+        if (module == c->prelude) library_extensions(c);
         index_members(c, module, false);
         index_members(c, module, true);
     }

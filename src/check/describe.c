@@ -179,7 +179,10 @@ void suggest_for_member(Env *env, const Type *type, Name name) {
     const Sema *sema = decl_sema(c, module);
     for (int i = 0; i < sema->imports.count && !found; i++)
         found = interface_with(c, sema->imports.at[i], name, env->decl);
-    if (!found && c->prelude) found = interface_with(c, c->prelude, name, env->decl);
+    if (!found && c->prelude) {
+        library_all(c);
+        found = interface_with(c, c->prelude, name, env->decl);
+    }
     suggest(c, type, found);
 }
 

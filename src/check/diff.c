@@ -100,28 +100,39 @@ static Name last_name(const Expr *e) {
     return e ? e->name : NULL;
 }
 
+Name derivative_target(const Decl *decl) {
+    for (int k = 0; k < 3 && decl->kind == DECL_func; k++) {
+        const Attribute *attribute = find_attribute(decl, of_attributes[k]);
+        Name name = attribute && attribute->args.count ? last_name(attribute->args.at[0]) : NULL;
+        if (name) return name;
+    }
+    return NULL;
+}
+
+/* Those of the library come first. */
+static DeclVec *derivative_list(Checker *c, Name name) {
+    DeclVec *list = map_get(&c->derivative_of, PTR_KEY(name));
+    if (list) return list;
+    list = arena_new(c->arena, DeclVec);
+    map_put(c->arena, &c->derivative_of, PTR_KEY(name), list);
+    library_derivatives(c, name, list);
+    return list;
+}
+
 static void index_derivatives_in(Checker *c, Decl *decl) {
     for (int i = 0; i < decl->members.count; i++) {
         Decl *member = decl->members.at[i];
-        for (int k = 0; k < 3 && member->kind == DECL_func; k++) {
-            Attribute *attribute = find_attribute(member, of_attributes[k]);
-            Name name = attribute && attribute->args.count ? last_name(attribute->args.at[0]) : NULL;
-            if (!name) continue;
-            DeclVec *list = map_get(&c->derivative_of, PTR_KEY(name));
-            if (!list) {
-                list = arena_new(c->arena, DeclVec);
-                map_put(c->arena, &c->derivative_of, PTR_KEY(name), list);
-            }
-            vec_push(c->arena, list, member);
-        }
+        Name name = derivative_target(member);
+        if (name) vec_push(c->arena, derivative_list(c, name), member);
         index_derivatives_in(c, member);
     }
 }
 
 static DeclVec *derivatives_named(Checker *c, Name name) {
-    while (c->derivative_modules < c->modules.count)
-        index_derivatives_in(c, c->modules.at[c->derivative_modules++]);
-    return name ? map_get(&c->derivative_of, PTR_KEY(name)) : NULL;
+    for (; c->derivative_modules < c->modules.count; c->derivative_modules++)
+        if (c->modules.at[c->derivative_modules] != c->prelude)
+            index_derivatives_in(c, c->modules.at[c->derivative_modules]);
+    return name ? derivative_list(c, name) : NULL;
 }
 
 typedef enum LinkKind { LINK_fwd, LINK_bwd, LINK_substitute, LINK_pass } LinkKind;

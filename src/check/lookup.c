@@ -207,7 +207,7 @@ static Expr *implicit_this(Env *env) {
 
 /* Members named without an object belong to `this`. Static members and types need none. Bases and constraints of a declaration
  * see what is written in it, not what it inherits: that is what they decide. */
-static void from_type_scope(Env *env, const Scope *scope, Name name, int distance, Candidates *out) {
+static void from_type_scope(Env *env, Scope *scope, Name name, int distance, Candidates *out) {
     if (env->head == scope->decl) {
         add_all(env->c, out, scope_find(scope, name), subst_identity(env->c, scope->decl), distance);
         return;
@@ -280,13 +280,19 @@ bool lookup_name(Env *env, Name name, Candidates *out) {
 
 typedef VEC(Name) NameVec;
 
+static void collect_name(Checker *c, Name name, NameVec *out) {
+    bool internal = str_starts((Str){name->text, name->len}, "__") ||
+                    str_starts((Str){name->text, name->len}, "operator");
+    if (!internal) vec_push(c->arena, out, name);
+}
+
 static void collect_scope(Checker *c, const Scope *scope, NameVec *out) {
-    for (int i = 0; i < scope->names.count; i++) {
-        Name name = (Name)(uintptr_t)scope->names.entries[i].key;
-        bool internal = str_starts((Str){name->text, name->len}, "__") ||
-                        str_starts((Str){name->text, name->len}, "operator");
-        if (!internal) vec_push(c->arena, out, name);
-    }
+    Name name;
+    if (scope->library)
+        for (int i = 0; (name = library_name_at(c, i)); i++) collect_name(c, name, out);
+    else
+        for (int i = 0; i < scope->names.count; i++)
+            collect_name(c, (Name)(uintptr_t)scope->names.entries[i].key, out);
 }
 
 static void collect_visible(Env *env, Decl *module, NameVec *out) {

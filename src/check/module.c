@@ -1,4 +1,4 @@
-/* Modules: loading files, import, __include, namespaces, visibility mode, the prelude. */
+/* Modules: loading files, import, __include, namespaces, visibility mode. */
 #include "check/checker.h"
 
 /* ---- names to paths */
@@ -70,20 +70,6 @@ static void adopt_members(Checker *c, Decl *module, Decl *part) {
     }
 }
 
-/* Overloads that follow each other share the documentation of the first. */
-static void share_doc(const Decl *from, Decl *to) {
-    if (to->kind == DECL_func && from->kind == DECL_func && to->doc.len == 0 && to->name == from->name)
-        to->doc = from->doc;
-}
-
-static void mark_prelude(Decl *decl) {
-    decl->flags |= DECL_PRELUDE;
-    for (int i = 0; i < decl->members.count; i++) {
-        if (i > 0) share_doc(decl->members.at[i - 1], decl->members.at[i]);
-        mark_prelude(decl->members.at[i]);
-    }
-}
-
 /* ---- loading */
 
 static bool was_included(Checker *c, Sema *sema, Name path) {
@@ -115,7 +101,7 @@ static void include_part(Checker *c, Decl *module, Decl *include) {
         return;
     }
     if (was_included(c, sema, found)) return;
-    Decl *part = syntax_parse(c->config.syntax, source_add(c->sources, found, text), false);
+    Decl *part = syntax_parse(c->config.syntax, source_add(c->sources, found, text));
     const Decl *implementing = find_kind(part, DECL_implementing);
     const Decl *name = find_kind(module, DECL_module_name);
     if (!implementing) report(c, DIAG_part_not_implementing, include->loc, found->text);
@@ -190,7 +176,7 @@ Decl *module_named(Checker *c, Decl *from, Name name) {
 }
 
 static Decl *parse_module(Checker *c, Name path, Str text, Loc loc) {
-    Decl *module = syntax_parse(c->config.syntax, source_add(c->sources, path, text), false);
+    Decl *module = syntax_parse(c->config.syntax, source_add(c->sources, path, text));
     decl_sema(c, module)->file = path;
     map_put(c->arena, &c->by_path, PTR_KEY(path), module);
     vec_push(c->arena, &c->loading, ((struct Loading){path, loc}));
@@ -229,79 +215,3 @@ Decl *load_module(Checker *c, Str path, Name from, Loc loc) {
 }
 
 Decl *check_load_text(Checker *c, Name path, Str text) { return parse_module(c, path, text, 0); }
-
-/* ---- the prelude */
-
-static const struct {
-    const char *name;
-    TypeKind kind;
-    int64_t number;
-} builtin_types[] = {
-    {"void", TYPE_void, 0},
-    {"bool", TYPE_bool, 0},
-    {"int8_t", TYPE_int8, 0},
-    {"uint8_t", TYPE_uint8, 0},
-    {"int16_t", TYPE_int16, 0},
-    {"uint16_t", TYPE_uint16, 0},
-    {"int", TYPE_int, 0},
-    {"uint", TYPE_uint, 0},
-    {"int64_t", TYPE_int64, 0},
-    {"uint64_t", TYPE_uint64, 0},
-    {"half", TYPE_half, 0},
-    {"float", TYPE_float, 0},
-    {"double", TYPE_double, 0},
-    {"vector", TYPE_vector, 0},
-    {"matrix", TYPE_matrix, 0},
-    {"Array", TYPE_array, 0},
-    {"Ptr", TYPE_pointer, 0},
-    {"Optional", TYPE_optional, 0},
-    {"Tuple", TYPE_tuple, 0},
-    {"DifferentialPair", TYPE_pair, 0},
-    {"DifferentialPtrPair", TYPE_ptr_pair, 0},
-    {"String", TYPE_string, 0},
-    {"StructuredBuffer", TYPE_buffer, BUFFER_structured},
-    {"RWStructuredBuffer", TYPE_buffer, BUFFER_rw_structured},
-    {"AppendStructuredBuffer", TYPE_buffer, BUFFER_append},
-    {"ConsumeStructuredBuffer", TYPE_buffer, BUFFER_consume},
-    {"ByteAddressBuffer", TYPE_buffer, BUFFER_bytes},
-    {"RWByteAddressBuffer", TYPE_buffer, BUFFER_rw_bytes},
-    {"ConstantBuffer", TYPE_buffer, BUFFER_constant},
-    {"ParameterBlock", TYPE_buffer, BUFFER_constant},
-};
-
-static void register_builtin(Checker *c, Decl *decl) {
-    for (size_t i = 0; i < sizeof builtin_types / sizeof builtin_types[0]; i++) {
-        if (strcmp(builtin_types[i].name, decl->name->text) != 0) continue;
-        Sema *sema = decl_sema(c, decl);
-        sema->builtin_kind = (int)builtin_types[i].kind;
-        sema->builtin_number = builtin_types[i].number;
-        if (builtin_types[i].kind == TYPE_buffer) {
-            if (!c->buffers[builtin_types[i].number]) c->buffers[builtin_types[i].number] = decl;
-        } else c->builtin[builtin_types[i].kind] = decl;
-    }
-}
-
-void load_prelude(Checker *c) {
-    if (c->config.nprelude == 0) return;
-    Decl *prelude = NULL;
-    Syntax *plain = arena_copy(c->arena, c->config.syntax, sizeof *plain);
-    plain->ndefines = 0; /* the user's macros are none of its business */
-    for (int i = 0; i < c->config.nprelude; i++) {
-        const struct PreludeFile *file = &c->config.prelude[i];
-        Name path = name_from(c->names, format_text(c->arena, "prelude/%s", file->name));
-        Decl *part = syntax_parse(plain, source_add(c->sources, path, (Str){file->text, file->len}), true);
-        if (!prelude) prelude = part;
-        else adopt_members(c, prelude, part);
-    }
-    decl_sema(c, prelude)->is_prelude = true;
-    decl_sema(c, prelude)->file = name_from(c->names, "prelude");
-    c->prelude = prelude;
-    mark_prelude(prelude);
-    for (int i = 0; i < prelude->members.count; i++) {
-        Decl *decl = prelude->members.at[i];
-        decl->parent = prelude;
-        if (decl->kind == DECL_struct && decl->name && find_attribute(decl, "__builtin_type"))
-            register_builtin(c, decl);
-    }
-    vec_push(c->arena, &c->modules, prelude);
-}

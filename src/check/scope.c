@@ -8,10 +8,15 @@ Scope *scope_new(Checker *c, Scope *outer, Decl *decl) {
     return scope;
 }
 
-DeclVec *scope_find(const Scope *scope, Name name) { return map_get(&scope->names, PTR_KEY(name)); }
+DeclVec *scope_find(Scope *scope, Name name) {
+    DeclVec *found = map_get(&scope->names, PTR_KEY(name));
+    if (found || !scope->library) return found;
+    library_find(scope->library, scope, name);
+    return map_get(&scope->names, PTR_KEY(name));
+}
 
 static void add_named(Checker *c, Scope *scope, Name name, Decl *decl) {
-    DeclVec *list = scope_find(scope, name);
+    DeclVec *list = map_get(&scope->names, PTR_KEY(name));
     if (!list) {
         list = arena_new(c->arena, DeclVec);
         map_put(c->arena, &scope->names, PTR_KEY(name), list);

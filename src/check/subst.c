@@ -141,10 +141,9 @@ const Decl *type_head(Checker *c, const Type *type) {
     case TYPE_struct:
     case TYPE_enum:
     case TYPE_interface: return type->decl;
-    case TYPE_buffer: return c->buffers[type->number];
     case TYPE_param:
     case TYPE_assoc: return NULL;
-    default: return c->builtin[type->kind];
+    default: return library_builtin(c, type);
     }
 }
 

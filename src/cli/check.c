@@ -18,7 +18,8 @@ ExitStatus command_check(const Options *options) {
         SlopeStatus status = slope_load_file(session, options->files.at[i], &program);
         if (status == SLOPE_STATUS_ok) status = check(options, program);
         worst = cli_worse(worst, cli_exit_status(status));
-        slope_program_free(program);
+        if (!option_given(options, OPTION_report_checkpoints))
+            slope_program_free(program); /* it is told at the end */
     }
     return cli_close(options, session, worst);
 }

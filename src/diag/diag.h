@@ -43,6 +43,7 @@ typedef struct Diags {
     int swallowed;        /* errors that were not reported because of `muted` */
     bool warnings_as_errors, no_warnings;
     Map seen;
+    uint32_t round;     /* counts diags_begin */
     Diagnostic pending; /* reported last, still open for notes */
     bool has_pending, pending_dropped;
     VEC(DiagNote) notes;
@@ -50,6 +51,8 @@ typedef struct Diags {
 
 /* report.c */
 void diags_init(Diags *diags, Arena *arena, Sources *sources);
+/* Errors are counted, and the limit holds, from here on; a message without a place may be said once more. */
+void diags_begin(Diags *diags);
 /* The arguments are those of the row's text, as for printf. */
 void diag_report(Diags *diags, DiagId id, Loc at, ...);
 void diag_note(Diags *diags, DiagId id, Loc at, ...);

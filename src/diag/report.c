@@ -24,6 +24,11 @@ void diags_init(Diags *diags, Arena *arena, Sources *sources) {
     *diags = (Diags){.arena = arena, .sources = sources};
 }
 
+void diags_begin(Diags *diags) {
+    diags->errors = diags->warnings = diags->muted = 0;
+    diags->round++;
+}
+
 void diags_flush(Diags *diags) {
     if (!diags->has_pending) return;
     diags->has_pending = false;
@@ -41,7 +46,8 @@ static const char *fill_in(Diags *diags, const char *format, va_list args) {
 
 /* The same row at the same place; where there is no place, with the same words. */
 static bool is_repetition(Diags *diags, DiagId id, Loc at, const char *message) {
-    uint64_t place = at ? at : (hash_bytes(message, strlen(message), 0) & UINT32_MAX) | (uint64_t)1 << 32;
+    uint64_t place =
+        at ? at : (hash_bytes(message, strlen(message), diags->round) & UINT32_MAX) | (uint64_t)1 << 32;
     uint64_t key = ((uint64_t)id + 1) << 33 | place; /* exact: two messages must never be taken for one */
     if (map_has(&diags->seen, key)) return true;
     map_put(diags->arena, &diags->seen, key, diags);

@@ -46,20 +46,20 @@ const char *slope_target_name(int index) { return driver_target_name(index); }
 const char *slope_stage_name(int index) { return driver_stage_name(index); }
 
 /* Is it one of the names? If not, says which there are. */
-static bool check_name(SlopeSession *session, const char *name, const char *(*name_at)(int), DiagId unknown) {
-    Text all = {.arena = &session->arena};
+static bool check_name(SlopeProgram *program, const char *name, const char *(*name_at)(int), DiagId unknown) {
+    Text all = {.arena = &program->arena};
     for (int i = 0; name_at(i); i++) {
         if (name && strcmp(name, name_at(i)) == 0) return true;
         text_printf(&all, "%s%s", i ? ", " : "", name_at(i));
     }
-    diag_report(&session->diags, unknown, 0, name ? name : "", all.at ? all.at : "none");
+    diag_report(program->session->diags, unknown, 0, name ? name : "", all.at ? all.at : "none");
     return false;
 }
 
 /* ---- code and dumps */
 
 static SlopeStatus build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out) {
-    if (!check_name(program->session, options->target, driver_target_name, DIAG_unknown_target))
+    if (!check_name(program, options->target, driver_target_name, DIAG_unknown_target))
         return SLOPE_STATUS_misuse;
     return driver_build(program, options, out);
 }
@@ -68,7 +68,7 @@ SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options,
     SlopeSession *session = program->session;
     *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(program)) return driver_refused(session);
     Text text = {.arena = &program->arena};
     SlopeStatus status = driver_leave(session, build(program, options, &text));
     return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&text), out) : status;
@@ -78,8 +78,8 @@ SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *
     SlopeSession *session = program->session;
     *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
-    if (stage && !check_name(session, stage, driver_stage_name, DIAG_unknown_stage))
+    if (!driver_enter_program(program)) return driver_refused(session);
+    if (stage && !check_name(program, stage, driver_stage_name, DIAG_unknown_stage))
         return driver_leave(session, SLOPE_STATUS_misuse);
     Text text = {.arena = &program->arena};
     SlopeStatus status = driver_leave(session, driver_dump(program, function, stage, &text));
@@ -121,12 +121,30 @@ static int write_file(Arena *arena, const char *path, Str bytes) {
 SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *options, const char *path) {
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(program)) return driver_refused(session);
     Text text = {.arena = &program->arena};
     SlopeStatus status = driver_leave(session, build(program, options, &text));
     if (status != SLOPE_STATUS_ok) return status;
     int error = path ? write_file(&program->arena, path, text_str(&text)) : EINVAL;
     if (!error) return SLOPE_STATUS_ok;
-    diag_report(&session->diags, DIAG_file_unwritable, 0, path ? path : "", strerror(error));
+    diag_report(session->diags, DIAG_file_unwritable, 0, path ? path : "", strerror(error));
     return driver_leave(session, SLOPE_STATUS_misuse);
+}
+
+/* ---- what reverse passes keep */
+
+void driver_forget_stored(const SlopeProgram *program) {
+    SlopeSession *session = program->session;
+    int kept = 0;
+    for (int i = 0; i < session->stored.count; i++)
+        if (session->stored.at[i].program != program) session->stored.at[kept++] = session->stored.at[i];
+    session->stored.count = kept;
+}
+
+int slope_stored_count(const SlopeSession *session) { return session->stored.count; }
+
+bool slope_stored(const SlopeSession *session, int index, SlopeStored *out) {
+    if (index < 0 || index >= session->stored.count) return false;
+    *out = session->stored.at[index].row;
+    return true;
 }

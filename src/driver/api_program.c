@@ -13,55 +13,67 @@ static SlopeProgram *add_program(SlopeSession *session, const char *path) {
     arena_init(&program->arena, allocator, &session->trap);
     if (program->next) program->next->prev = program;
     session->programs = program;
-    program->path = name_from(&session->names, path);
+    names_init(&program->names, &program->arena, &session->names);
+    sources_init(&program->sources, &program->arena, &session->sources);
+    driver_init_diags(session, &program->diags, &program->arena, &program->sources);
+    driver_talk_about(session, program);
+    types_init(&program->types, &program->arena, &program->names);
+    program->path = name_from(&program->names, path);
     return program;
 }
 
-static SlopeStatus load(SlopeSession *session, const char *path, Str text, SlopeProgram **out) {
-    SlopeProgram *program = add_program(session, path);
-    session->diags.errors = session->errors = 0; /* the limit is per program */
-    SlopeStatus status = driver_leave(session, driver_load(program, text));
-    if (status == SLOPE_STATUS_ok) *out = program;
-    else slope_program_free(program);
+/* What came of loading a program: if it went wrong, nothing is left of it. */
+static SlopeStatus finish_load(SlopeSession *session, SlopeStatus status, SlopeProgram **out) {
+    status = driver_leave(session, status);
+    if (status == SLOPE_STATUS_ok) *out = session->program;
+    else slope_program_free(session->program);
+    return status;
+}
+
+static SlopeStatus load_trapped(SlopeSession *session) {
+    SlopeStatus status = driver_trapped(session);
+    slope_program_free(session->program);
     return status;
 }
 
 SlopeStatus slope_load_file(SlopeSession *session, const char *path, SlopeProgram **out) {
     *out = NULL;
-    if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (setjmp(session->trap.at)) return load_trapped(session);
+    if (!driver_enter(session)) return driver_refused(session);
     if (!path) return driver_missing(session, "slope_load_file", "path");
     Str text;
-    int error = driver_read_file(session, path, &text);
-    if (!error) return load(session, path, text, out);
-    diag_report(&session->diags, DIAG_file_unreadable, 0, path, strerror(error));
-    return driver_leave(session, SLOPE_STATUS_error);
+    SlopeProgram *program = add_program(session, path);
+    int error = driver_read_file(program, path, &text);
+    if (!error) return finish_load(session, driver_load(program, text), out);
+    diag_report(session->diags, DIAG_file_unreadable, 0, path, strerror(error));
+    return finish_load(session, SLOPE_STATUS_error, out);
 }
 
-static SlopeStatus load_copy(SlopeSession *session, const char *path, const char *text, size_t size,
-                             SlopeProgram **out) {
-    if (size >= INT32_MAX / 2 || size + 2 >= UINT32_MAX - session->sources.next) {
-        diag_report(&session->diags, DIAG_file_unreadable, 0, path, "it is too large");
-        return driver_leave(session, SLOPE_STATUS_error);
+static SlopeStatus load_copy(SlopeProgram *program, const char *path, const char *text, size_t size) {
+    if (size >= INT32_MAX / 2 || size + 2 >= UINT32_MAX - program->sources.next) {
+        diag_report(program->session->diags, DIAG_file_unreadable, 0, path, "it is too large");
+        return SLOPE_STATUS_error;
     }
-    char *copy = arena_take(&session->arena, size + 1);
+    char *copy = arena_take(&program->arena, size + 1);
     memcpy(copy, text, size);
-    return load(session, path, (Str){copy, (int)size}, out);
+    return driver_load(program, (Str){copy, (int)size});
 }
 
 SlopeStatus slope_load_text(SlopeSession *session, const char *path, const char *text, size_t size,
                             SlopeProgram **out) {
     *out = NULL;
-    if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (setjmp(session->trap.at)) return load_trapped(session);
+    if (!driver_enter(session)) return driver_refused(session);
     if (!path || !text) return driver_missing(session, "slope_load_text", path ? "text" : "path");
-    return load_copy(session, path, text, size, out);
+    return finish_load(session, load_copy(add_program(session, path), path, text, size), out);
 }
 
 void slope_program_free(SlopeProgram *program) {
     if (!program) return;
     SlopeSession *session = program->session;
     driver_unload(program);
+    driver_forget_stored(program);
+    if (session->program == program) driver_talk_about(session, NULL);
     if (program->prev) program->prev->next = program->next;
     else session->programs = program->next;
     if (program->next) program->next->prev = program->prev;
@@ -72,7 +84,7 @@ void slope_program_free(SlopeProgram *program) {
 SlopeStatus slope_check(SlopeProgram *program) {
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(program)) return driver_refused(session);
     return driver_leave(session, driver_check(program));
 }
 
@@ -82,7 +94,7 @@ SlopeStatus slope_find_function(SlopeProgram *program, const char *expression, S
     SlopeSession *session = program->session;
     *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(program)) return driver_refused(session);
     if (!expression) return driver_missing(session, "slope_find_function", "expression");
     Func *func = NULL;
     SlopeStatus status = driver_leave(session, driver_find_function(program, expression, &func));
@@ -121,10 +133,11 @@ bool slope_function_parameter(const SlopeFunction *function, int index, SlopePar
         driver_trapped(session);
         return false;
     }
-    if (!driver_enter(session)) return false;
+    if (!driver_enter_program(function->program)) return false;
     const Param *param = &function->func->params[index + has_result_parameter(function->func)];
     const char *name = param->flags & PARAM_THIS ? "this" : param->name ? param->name->text : "";
-    *out = (SlopeParameter){name, driver_type(session, param->type, LAYOUT_scalar), direction_of(param)};
+    *out = (SlopeParameter){name, driver_type(function->program, param->type, LAYOUT_scalar),
+                            direction_of(param)};
     return true;
 }
 
@@ -135,11 +148,11 @@ const SlopeType *slope_function_result(const SlopeFunction *function) {
         driver_trapped(session);
         return NULL;
     }
-    if (!driver_enter(session)) return NULL;
+    if (!driver_enter_program(function->program)) return NULL;
     const Type *type = has_result_parameter(func) ? func->params[0].type
                        : func->nresults           ? func->results[0]
-                                                  : type_basic(&session->types, TYPE_void);
-    return driver_type(session, type, LAYOUT_scalar);
+                                                  : type_basic(&function->program->types, TYPE_void);
+    return driver_type(function->program, type, LAYOUT_scalar);
 }
 
 static SlopeStatus compile(SlopeProgram *program, Func *func) {
@@ -152,25 +165,28 @@ SlopeStatus slope_function_address(SlopeFunction *function, void **out) {
     SlopeSession *session = function->program->session;
     *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(function->program)) return driver_refused(session);
     SlopeStatus status = compile(function->program, function->func);
     if (status == SLOPE_STATUS_ok) *out = driver_native_address(function->program, function->func);
     return status;
 }
 
-/* What the runtime has to say after a run. */
+/* What the runtime has to say after a run: of the run, and of calls by address that failed since the last. */
 static SlopeStatus report_run(SlopeSession *session, bool finished) {
-    char *error = runtime_take_error(session->runtime);
-    if (!error) return finished ? SLOPE_STATUS_ok : SLOPE_STATUS_stopped;
-    diag_report(&session->diags, DIAG_run_failed, 0, error);
+    char *error = runtime_take_answer(session->runtime), *stray = runtime_take_stray(session->runtime);
+    if (stray) diag_report(session->diags, DIAG_stray_failure, 0, stray);
+    if (error) diag_report(session->diags, DIAG_run_failed, 0, error);
+    else if (!finished) diag_report(session->diags, DIAG_run_stopped, 0);
+    SlopeStatus status = error ? SLOPE_STATUS_error : finished ? SLOPE_STATUS_ok : SLOPE_STATUS_stopped;
     free(error);
-    return driver_leave(session, SLOPE_STATUS_error);
+    free(stray);
+    return driver_leave(session, status);
 }
 
 SlopeStatus slope_call(SlopeFunction *function, void *const args[]) {
     SlopeSession *session = function->program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(function->program)) return driver_refused(session);
     driver_runtime(session);
     if (!function->call) {
         SlopeStatus status = compile(function->program, function->func);
@@ -178,7 +194,9 @@ SlopeStatus slope_call(SlopeFunction *function, void *const args[]) {
         void *address = driver_call_address(function->program, function->func);
         memcpy(&function->call, &address, sizeof address); /* ISO C has no such cast */
     }
+    runtime_answer(session->runtime, true);
     function->call(args);
+    runtime_answer(session->runtime, false);
     return report_run(session, true);
 }
 
@@ -198,7 +216,7 @@ SlopeStatus slope_find_kernel(SlopeProgram *program, const char *name, SlopeKern
     SlopeSession *session = program->session;
     *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(program)) return driver_refused(session);
     Func *func = NULL;
     SlopeStatus status = driver_leave(session, driver_find_entry(program, name, &func));
     if (status == SLOPE_STATUS_ok) *out = kernel_of(program, func);
@@ -222,16 +240,16 @@ static SlopeStatus prepare(SlopeKernel *kernel) {
 SlopeStatus slope_kernel_prepare(SlopeKernel *kernel) {
     SlopeSession *session = kernel->program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(kernel->program)) return driver_refused(session);
     return prepare(kernel);
 }
 
 SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z) {
     SlopeSession *session = kernel->program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(kernel->program)) return driver_refused(session);
     if (x < 0 || y < 0 || z < 0) {
-        diag_report(&session->diags, DIAG_bad_dispatch, 0, x, y, z);
+        diag_report(session->diags, DIAG_bad_dispatch, 0, x, y, z);
         return driver_leave(session, SLOPE_STATUS_misuse);
     }
     SlopeStatus status = prepare(kernel);

@@ -93,7 +93,7 @@ static void deliver(SlopeSession *session, const SlopeDiagnostic *diagnostic) {
 /* The sink of Diags. */
 static void report(void *user, const Diagnostic *d) {
     SlopeSession *session = user;
-    Arena *arena = &session->arena;
+    Arena *arena = arena_scratch(&session->arena);
     Text text = {.arena = arena}, coloured = text, json = text;
     diag_render_text(&text, d, (RenderStyle){.colour = false});
     diag_render_text(&coloured, d, (RenderStyle){.colour = true});
@@ -114,30 +114,59 @@ static void report(void *user, const Diagnostic *d) {
         .json = json.at,
     };
     deliver(session, &out);
+    arena_free(arena);
 }
 
 const char *slope_messages(const SlopeSession *session) {
     return session && session->messages.at ? session->messages.at : "";
 }
 
-void slope_clear_messages(SlopeSession *session) { session->messages = (Text){.arena = &session->arena}; }
+void slope_clear_messages(SlopeSession *session) {
+    arena_free(&session->message_arena);
+    session->messages = (Text){.arena = &session->message_arena};
+}
 
 /* ---- entering and leaving */
 
+void driver_init_diags(SlopeSession *session, Diags *diags, Arena *arena, Sources *sources) {
+    diags_init(diags, arena, sources);
+    diags->sink = report;
+    diags->user = session;
+    diags->limit = session->config.error_limit;
+    diags->no_warnings = session->config.no_warnings;
+    diags->warnings_as_errors = session->config.warnings_as_errors;
+}
+
+void driver_talk_about(SlopeSession *session, SlopeProgram *program) {
+    session->program = program;
+    session->diags = program ? &program->diags : &session->own_diags;
+    diags_begin(session->diags);
+}
+
 bool driver_enter(SlopeSession *session) {
     session->timer = NULL;
-    session->errors = session->diags.errors;
+    driver_talk_about(session, NULL);
     return !session->broken;
 }
 
+bool driver_enter_program(SlopeProgram *program) {
+    SlopeSession *session = program->session;
+    session->timer = NULL;
+    driver_talk_about(session, program);
+    return !session->broken && !program->broken;
+}
+
 SlopeStatus driver_leave(SlopeSession *session, SlopeStatus status) {
-    diags_flush(&session->diags);
-    bool new_errors = session->diags.errors > session->errors;
-    return status == SLOPE_STATUS_ok && new_errors ? SLOPE_STATUS_error : status;
+    diags_flush(session->diags);
+    return status == SLOPE_STATUS_ok && session->diags->errors ? SLOPE_STATUS_error : status;
+}
+
+SlopeStatus driver_refused(SlopeSession *session) {
+    return session->broken ? SLOPE_STATUS_fault : SLOPE_STATUS_memory;
 }
 
 SlopeStatus driver_missing(SlopeSession *session, const char *function, const char *argument) {
-    diag_report(&session->diags, DIAG_argument_missing, 0, function, argument);
+    diag_report(session->diags, DIAG_argument_missing, 0, function, argument);
     return driver_leave(session, SLOPE_STATUS_misuse);
 }
 
@@ -162,25 +191,26 @@ SlopeStatus driver_trapped(SlopeSession *session) {
                                   : diag_fill(what, sizeof what, DIAG_internal_fault, session->trap.what);
     for (char *c = what; *c; c++)
         if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ') *c = '\''; /* it goes into JSON as it is */
-    if (!setjmp(session->trap.at)) diags_flush(&session->diags);
-    session->diags.muted = 0;
-    session->diags.errors++;
+    if (!setjmp(session->trap.at)) diags_flush(session->diags);
+    session->diags->muted = 0;
+    session->diags->errors++;
     report_trap(session, what, code);
     session->broken = session->broken || why != TRAP_memory;
+    if (session->program) session->program->broken = true; /* what was at work is half made */
     return why == TRAP_memory ? SLOPE_STATUS_memory : SLOPE_STATUS_fault;
 }
 
 /* ---- files */
 
-int driver_read_file(SlopeSession *session, const char *path, Str *text) {
-    const SlopeConfig *config = &session->config;
+int driver_read_file(SlopeProgram *program, const char *path, Str *text) {
+    const SlopeConfig *config = &program->session->config;
     const char *bytes = NULL;
     size_t size = 0;
     int error = config->read_file(config->user, path, &bytes, &size);
     if (error) return error;
-    bool fits = size < INT32_MAX / 2 && size + 2 < UINT32_MAX - session->sources.next;
+    bool fits = size < INT32_MAX / 2 && size + 2 < UINT32_MAX - program->sources.next;
     if (fits) {
-        char *copy = arena_take(&session->arena, size + 1);
+        char *copy = arena_take(&program->arena, size + 1);
         if (size) memcpy(copy, bytes, size);
         *text = (Str){copy, (int)size};
     }
@@ -226,8 +256,7 @@ static void fill_in_defaults(SlopeConfig *config) {
 static SlopeStatus open_session(SlopeSession *session) {
     if (setjmp(session->trap.at)) return driver_trapped(session);
     copy_config(session);
-    names_init(&session->names, &session->arena);
-    types_init(&session->types, &session->arena, &session->names);
+    names_init(&session->names, &session->arena, NULL);
     driver_enter(session);
     return driver_leave(session, driver_open(session));
 }
@@ -242,14 +271,11 @@ SlopeStatus slope_session_new(const SlopeConfig *config, SlopeSession **out) {
     if (!session) return SLOPE_STATUS_memory;
     *session = (SlopeSession){.config = filled, .allocator = {filled.resize, filled.user}};
     arena_init(&session->arena, session->allocator, &session->trap);
-    session->messages.arena = &session->arena;
-    sources_init(&session->sources, &session->arena);
-    diags_init(&session->diags, &session->arena, &session->sources);
-    session->diags.sink = report;
-    session->diags.user = session;
-    session->diags.limit = filled.error_limit;
-    session->diags.no_warnings = filled.no_warnings;
-    session->diags.warnings_as_errors = filled.warnings_as_errors;
+    arena_init(&session->message_arena, session->allocator, &session->trap);
+    session->messages.arena = &session->message_arena;
+    sources_init(&session->sources, &session->arena, NULL);
+    driver_init_diags(session, &session->own_diags, &session->arena, &session->sources);
+    driver_talk_about(session, NULL);
     SlopeStatus status = open_session(session);
     if (status == SLOPE_STATUS_ok) *out = session;
     else slope_session_free(session);
@@ -263,6 +289,7 @@ void slope_session_free(SlopeSession *session) {
     driver_free_buffers(session);
     driver_free_blobs(session);
     if (session->runtime) runtime_free(session->runtime);
+    arena_free(&session->message_arena);
     arena_free(&session->arena);
     Allocator allocator = session->allocator;
     allocator.resize(allocator.user, session, sizeof *session, 0);
@@ -271,18 +298,20 @@ void slope_session_free(SlopeSession *session) {
 /* ---- running */
 
 Runtime *driver_runtime(SlopeSession *session) {
-    if (session->runtime) return session->runtime;
+    Runtime *runtime = session->runtime;
+    if (runtime) return runtime;
     RuntimeConfig config = {
         .workers = session->config.threads,
         .deep_stack = (size_t)(session->config.stack_mib > 0 ? session->config.stack_mib : 0) << 20,
         .write = session->config.write,
         .user = session->config.user,
     };
-    session->runtime = runtime_new(&config);
-    if (!session->runtime) trap_spring(&session->trap, TRAP_memory, "out of memory");
-    return session->runtime;
+    runtime = runtime_new(&config);
+    if (!runtime) trap_spring(&session->trap, TRAP_memory, "out of memory");
+    return session->runtime = runtime;
 }
 
 void slope_stop(SlopeSession *session) {
-    if (session && session->runtime) runtime_stop(session->runtime, true);
+    Runtime *runtime = session ? session->runtime : NULL;
+    if (runtime) runtime_stop(runtime, true);
 }

@@ -1,13 +1,13 @@
 /* Reflection on types: IR types as they lie in memory, described to the host. */
 #include "driver.h"
 
-const SlopeType *driver_type(SlopeSession *session, const Type *type, LayoutRules rules) {
+const SlopeType *driver_type(SlopeProgram *program, const Type *type, LayoutRules rules) {
     uint64_t key = PTR_KEY(type) + (uint64_t)rules; /* types are aligned: their low bits are free */
-    SlopeType *handle = map_get(&session->type_handles, key);
+    SlopeType *handle = map_get(&program->type_handles, key);
     if (handle) return handle;
-    handle = arena_new(&session->arena, SlopeType);
-    *handle = (SlopeType){session, type, rules, type_text(&session->arena, type)};
-    map_put(&session->arena, &session->type_handles, key, handle);
+    handle = arena_new(&program->arena, SlopeType);
+    *handle = (SlopeType){program, type, rules, type_text(&program->arena, type)};
+    map_put(&program->arena, &program->type_handles, key, handle);
     return handle;
 }
 
@@ -23,8 +23,8 @@ static LayoutRules element_rules(const Type *type, LayoutRules rules) {
     return elsewhere ? LAYOUT_scalar : rules;
 }
 
-const SlopeType *driver_element(SlopeSession *session, const Type *type, LayoutRules rules) {
-    return has_element(type) ? driver_type(session, type->args[0], element_rules(type, rules)) : NULL;
+const SlopeType *driver_element(SlopeProgram *program, const Type *type, LayoutRules rules) {
+    return has_element(type) ? driver_type(program, type->args[0], element_rules(type, rules)) : NULL;
 }
 
 SlopeTypeKind slope_type_kind(const SlopeType *type) {
@@ -57,13 +57,13 @@ size_t slope_type_size(const SlopeType *type) {
 size_t slope_type_align(const SlopeType *type) { return (size_t)layout_of(type).align; }
 
 const SlopeType *slope_type_element(const SlopeType *type) {
-    SlopeSession *session = type->session;
+    SlopeSession *session = type->program->session;
     if (setjmp(session->trap.at)) {
         driver_trapped(session);
         return NULL;
     }
-    if (!driver_enter(session)) return NULL;
-    return driver_element(session, type->type, type->rules);
+    if (!driver_enter_program(type->program)) return NULL;
+    return driver_element(type->program, type->type, type->rules);
 }
 
 int64_t slope_type_count(const SlopeType *type) {
@@ -84,15 +84,16 @@ int slope_type_field_count(const SlopeType *type) {
 }
 
 bool slope_type_field(const SlopeType *type, int index, SlopeField *out) {
-    SlopeSession *session = type->session;
+    SlopeSession *session = type->program->session;
     if (index < 0 || index >= slope_type_field_count(type)) return false;
     if (setjmp(session->trap.at)) {
         driver_trapped(session);
         return false;
     }
-    if (!driver_enter(session)) return false;
+    if (!driver_enter_program(type->program)) return false;
     const Field *field = &type_record(type->type)->fields[index];
-    *out = (SlopeField){field->name ? field->name->text : "", driver_type(session, field->type, type->rules),
+    *out = (SlopeField){field->name ? field->name->text : "",
+                        driver_type(type->program, field->type, type->rules),
                         (size_t)type_field_offset(type->type, index, type->rules)};
     return true;
 }

@@ -33,16 +33,17 @@ void driver_add_parameters(SlopeKernel *kernel) {
         const Param *param = &func->params[i];
         const char *name = param->name ? param->name->text : "";
         const char *full = format_text(&program->arena, "%s.%s", kernel->name, name);
-        Uniform *uniform = add_uniform(program, name_from(&program->session->names, full), param->type,
-                                       LAYOUT_scalar, (param->flags & PARAM_BLOCK) != 0);
+        Uniform *uniform = add_uniform(program, name_from(&program->names, full), param->type, LAYOUT_scalar,
+                                       (param->flags & PARAM_BLOCK) != 0);
         kernel->args[i] = uniform->data;
     }
 }
 
 static SlopeStatus list_uniforms(SlopeProgram *program) {
     if (program->uniforms_listed) return SLOPE_STATUS_ok;
-    program->uniforms_listed = true;
-    return driver_leave(program->session, driver_list_uniforms(program));
+    SlopeStatus status = driver_leave(program->session, driver_list_uniforms(program));
+    program->uniforms_listed = status == SLOPE_STATUS_ok;
+    return status;
 }
 
 void driver_apply_uniforms(SlopeProgram *program) {
@@ -103,14 +104,14 @@ static Uniform *find_by_short_name(SlopeProgram *program, const char *text, int 
 
 static void report_unknown(SlopeProgram *program, const char *text) {
     SlopeSession *session = program->session;
-    diag_report(&session->diags, DIAG_unknown_uniform, 0, text);
+    diag_report(session->diags, DIAG_unknown_uniform, 0, text);
     VEC(Name) names = {0};
     for (int i = 0; i < program->uniforms.count; i++) {
         const char *name = short_name(program->uniforms.at[i]);
-        vec_push(&program->arena, &names, name_from(&session->names, name));
+        vec_push(&program->arena, &names, name_from(&program->names, name));
     }
-    Name nearest = diag_nearest(name_from(&session->names, text), names.at, names.count);
-    if (nearest) diag_note(&session->diags, DIAG_did_you_mean_uniform, 0, nearest->text);
+    Name nearest = diag_nearest(name_from(&program->names, text), names.at, names.count);
+    if (nearest) diag_note(session->diags, DIAG_did_you_mean_uniform, 0, nearest->text);
 }
 
 static Uniform *find_uniform(SlopeProgram *program, const char *text, int *length) {
@@ -118,7 +119,7 @@ static Uniform *find_uniform(SlopeProgram *program, const char *text, int *lengt
     if (!found) found = find_by_short_name(program, text, length, &other);
     if (!found) report_unknown(program, text);
     if (!other) return found;
-    diag_report(&program->session->diags, DIAG_ambiguous_uniform, 0, text, found->name->text);
+    diag_report(program->session->diags, DIAG_ambiguous_uniform, 0, text, found->name->text);
     return NULL;
 }
 
@@ -199,7 +200,7 @@ static SlopeStatus find_place(SlopeProgram *program, const char *text, Place *pl
         enter_block(program, place);
         if (length) continue;
         const char *whole = format_text(&program->arena, "%.*s", at, text);
-        diag_report(&session->diags, DIAG_unknown_part, 0, whole, type_of(program, place), text + at);
+        diag_report(session->diags, DIAG_unknown_part, 0, whole, type_of(program, place), text + at);
         return driver_leave(session, SLOPE_STATUS_misuse);
     }
     return SLOPE_STATUS_ok;
@@ -213,7 +214,7 @@ int slope_uniform_count(SlopeProgram *program) {
         driver_trapped(session);
         return 0;
     }
-    if (!driver_enter(session)) return 0;
+    if (!driver_enter_program(program)) return 0;
     list_uniforms(program);
     return program->uniforms.count;
 }
@@ -225,11 +226,11 @@ bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out) {
         driver_trapped(session);
         return false;
     }
-    if (!driver_enter(session)) return false;
+    if (!driver_enter_program(program)) return false;
     const Uniform *uniform = program->uniforms.at[index];
     Place place = {uniform->type, uniform->rules, uniform->data, uniform->is_block};
     enter_block(program, &place);
-    *out = (SlopeUniform){uniform->name->text, driver_type(session, place.type, place.rules),
+    *out = (SlopeUniform){uniform->name->text, driver_type(program, place.type, place.rules),
                           place.rules == LAYOUT_std140};
     return true;
 }
@@ -238,13 +239,13 @@ SlopeStatus slope_find_uniform(SlopeProgram *program, const char *name, SlopeUni
     SlopeSession *session = program->session;
     *out = (SlopeUniform){0};
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(program)) return driver_refused(session);
     if (!name) return driver_missing(session, "slope_find_uniform", "name");
     Place place;
     SlopeStatus status = find_place(program, name, &place);
     if (status != SLOPE_STATUS_ok) return status;
     out->name = format_text(&program->arena, "%s", name);
-    out->type = driver_type(session, place.type, place.rules);
+    out->type = driver_type(program, place.type, place.rules);
     out->is_block = place.rules == LAYOUT_std140;
     return SLOPE_STATUS_ok;
 }
@@ -257,7 +258,7 @@ static size_t size_of(const Place *place) {
 static bool is_reference(const Type *type) { return type->kind == TYPE_buffer || type->kind == TYPE_pointer; }
 
 static SlopeStatus set_uniform(SlopeProgram *program, const char *name, const void *data, size_t size) {
-    Diags *diags = &program->session->diags;
+    Diags *diags = program->session->diags;
     Place place;
     SlopeStatus status = find_place(program, name, &place);
     if (status != SLOPE_STATUS_ok) return status;
@@ -279,7 +280,7 @@ static SlopeStatus set_uniform(SlopeProgram *program, const char *name, const vo
 SlopeStatus slope_set_uniform(SlopeProgram *program, const char *name, const void *data, size_t size) {
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(program)) return driver_refused(session);
     if (!name || !data) return driver_missing(session, "slope_set_uniform", name ? "data" : "name");
     return driver_leave(session, set_uniform(program, name, data, size));
 }
@@ -296,7 +297,7 @@ static bool needs_counter(const Type *type) {
 }
 
 static SlopeStatus refuse(SlopeProgram *program, DiagId why, const char *name, const Place *place) {
-    diag_report(&program->session->diags, why, 0, name, type_of(program, place));
+    diag_report(program->session->diags, why, 0, name, type_of(program, place));
     return SLOPE_STATUS_misuse;
 }
 
@@ -312,7 +313,7 @@ static SlopeStatus bind_buffer(SlopeProgram *program, const char *name, SlopeBuf
         if (buffer->wrapped && needs_counter(place.type))
             return refuse(program, DIAG_buffer_needs_counter, name, &place);
         if (is_constant ? size != stride : size % stride != 0) {
-            diag_report(&program->session->diags, DIAG_buffer_wrong_size, 0, name, type_of(program, &place),
+            diag_report(program->session->diags, DIAG_buffer_wrong_size, 0, name, type_of(program, &place),
                         (int)size, (int)stride);
             return SLOPE_STATUS_misuse;
         }
@@ -326,7 +327,7 @@ static SlopeStatus bind_buffer(SlopeProgram *program, const char *name, SlopeBuf
 SlopeStatus slope_bind_buffer(SlopeProgram *program, const char *name, SlopeBuffer *buffer) {
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(program)) return driver_refused(session);
     if (!name) return driver_missing(session, "slope_bind_buffer", "name");
     return driver_leave(session, bind_buffer(program, name, buffer));
 }

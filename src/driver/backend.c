@@ -1,4 +1,5 @@
-/* Code generators: built in, or loaded when code is first made, from beside this library. */
+/* Code generators: built in, or loaded when code is first made. They are looked for beside this library (or the executable that
+ * this code is part of), where they were to be installed, and where the loader looks. */
 #define _GNU_SOURCE /* dladdr */
 #include "driver/unit.h"
 
@@ -18,8 +19,12 @@ static const char *own_folder(Arena *arena) {
 
 static void *open_library(Arena *arena, const char *name) {
     const char *folder = own_folder(arena);
-    void *library = folder ? dlopen(format_text(arena, "%s/%s", folder, name), RTLD_NOW | RTLD_LOCAL) : NULL;
-    return library ? library : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    const char *const places[] = {folder ? format_text(arena, "%s/%s", folder, name) : name,
+                                  format_text(arena, "%s/%s", SLOPE_LIBRARY_FOLDER, name), name};
+    void *library = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof *places && !library; i++)
+        library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
+    return library;
 }
 
 /* NULL: there is no such library, dlerror says why. The library stays: LLVM does not like to be unloaded. */
@@ -40,7 +45,7 @@ const EmitBackend *unit_backend(SlopeSession *session, EmitBackendId id) {
     driver_time_begin(session, &timer, "load LLVM");
     EmitBackendFunction *function = load(&session->arena, maker);
     if (function) pipeline->backends[id] = function();
-    else diag_report(&session->diags, DIAG_no_backend, 0, dlerror());
+    else diag_report(session->diags, DIAG_no_backend, 0, dlerror());
     driver_time_end(&timer);
     return pipeline->backends[id];
 }
@@ -79,7 +84,7 @@ static void note_times(SlopeSession *session, const EmitTimes *times) {
 }
 
 static SlopeStatus emit_failed(SlopeSession *session, const EmitError *error) {
-    diag_report(&session->diags, DIAG_emit_failed, error->loc,
+    diag_report(session->diags, DIAG_emit_failed, error->loc,
                 error->text[0] ? error->text : "no reason given");
     return SLOPE_STATUS_error;
 }
@@ -91,7 +96,7 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     SlopeStatus status = unit_prepare(unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;
     if (!func->body) {
-        diag_report(&session->diags, DIAG_no_body, func->loc, func->name->text);
+        diag_report(session->diags, DIAG_no_body, func->loc, func->name->text);
         return SLOPE_STATUS_error;
     }
     const EmitBackend *backend = unit_backend(session, EMIT_BACKEND_llvm);
@@ -154,8 +159,8 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     const EmitBackend *backend = unit_backend(session, target->backend);
     if (!backend) return SLOPE_STATUS_error;
     EmitFile file = {.format = target->format};
-    const char *folder = own_folder(&session->arena);
-    if (folder) file.runtime_library = format_text(&session->arena, "%s/libslope-rt.a", folder);
+    const char *folder = own_folder(&program->arena);
+    if (folder) file.runtime_library = format_text(&program->arena, "%s/libslope-rt.a", folder);
     EmitOptions emit = options_of(session);
     EmitTimes times = {0};
     EmitError error = {"", 0};

@@ -14,13 +14,13 @@
 #include "slope.h"
 
 /* ---- the prelude, embedded by the build: prelude_files, ended by a row with name NULL */
-extern const struct PreludeFile prelude_files[];
+extern const PreludeFile prelude_files[];
 
 /* ---- handles */
 
-/* A type in memory: IR types, laid out by rules. One per session and pair of both. */
+/* A type in memory: IR types, laid out by rules. One per program and pair of both. */
 struct SlopeType {
-    SlopeSession *session;
+    SlopeProgram *program;
     const Type *type;
     LayoutRules rules;
     const char *name;
@@ -76,34 +76,48 @@ struct BlobNode {
 
 typedef struct StageTimer StageTimer;
 
+/* What a reverse pass keeps, and whose it is. */
+typedef struct StoredRow {
+    SlopeStored row;
+    const SlopeProgram *program;
+} StoredRow;
+
+/* Names and sources of a session are those of the library, and complete when it is open: each program has its own in addition. */
 struct SlopeSession {
     SlopeConfig config; /* lists and texts copied */
     Allocator allocator;
     Trap trap;
     bool broken; /* a fault happened: refuse everything but freeing */
-    int errors;  /* when the API was entered */
     Arena arena;
     Names names;
     Sources sources;
-    Diags diags;
-    Types types;
+    SlopeProgram *program; /* of the call under way; NULL: it is about none */
+    Diags *diags;          /* of that program; else these: */
+    Diags own_diags;
+    Arena message_arena;
     Text messages; /* where no callback takes them */
-    Map type_handles;
     VEC(SlopeTiming) times;
-    VEC(SlopeStored) stored; /* by reverse passes */
-    StageTimer *timer;       /* the innermost that runs */
+    VEC(StoredRow) stored; /* by reverse passes */
+    StageTimer *timer;     /* the innermost that runs */
     SlopeProgram *programs;
     SlopeBuffer *buffers;
     BlobNode *blobs;
-    Runtime *runtime;        /* see driver_runtime */
-    struct Pipeline *stages; /* the pipeline's own: checker, code generator, ... */
+    _Atomic(Runtime *) runtime; /* see driver_runtime; slope_stop may come from any thread */
+    struct Pipeline *stages;    /* the pipeline's own: checker, code generator, ... */
 };
 
+/* All that a program needs is in its arena, and goes with it. */
 struct SlopeProgram {
     SlopeSession *session;
     SlopeProgram *prev, *next;
-    Arena arena; /* tree, IR, handles */
+    Arena arena; /* text, tree, types, IR, handles, messages */
+    Names names;
+    Sources sources;
+    Types types;
+    Diags diags;
+    bool broken; /* memory ran out in the middle of something: refuse everything but freeing */
     Name path;
+    Map type_handles;
     VEC(Uniform *) uniforms; /* globals first found by driver_list_uniforms, then parameters of kernels */
     bool uniforms_listed;
     VEC(ConstantCopy) constants;
@@ -116,7 +130,7 @@ struct SlopeProgram {
 /* Once per session, when all but `stages` is set up; and before it is freed, also after a failed open. */
 SlopeStatus driver_open(SlopeSession *session);
 void driver_close(SlopeSession *session);
-/* Parses the text as the program's module. The text lives as long as the session. */
+/* Parses the text as the program's module. The text lives as long as the program. */
 SlopeStatus driver_load(SlopeProgram *program, Str text);
 void driver_unload(SlopeProgram *program); /* compiled code is gone after this */
 SlopeStatus driver_check(SlopeProgram *program);
@@ -149,14 +163,20 @@ SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expressi
 
 /* ---- api_session.c */
 /* What every function of the API starts with, after `if (setjmp(session->trap.at)) return driver_trapped(session);`.
- * False: the session is broken. */
+ * False: the session or the program is broken. */
 bool driver_enter(SlopeSession *session);
+bool driver_enter_program(SlopeProgram *program);
+SlopeStatus driver_refused(SlopeSession *session); /* what is returned then */
+/* The messages are those of the program from now on; NULL: of the session. */
+void driver_talk_about(SlopeSession *session, SlopeProgram *program);
+void driver_init_diags(SlopeSession *session, Diags *diags, Arena *arena, Sources *sources);
 SlopeStatus driver_trapped(SlopeSession *session);
 /* What it ends with: hands over pending messages; an error reported since driver_enter makes ok an error. */
 SlopeStatus driver_leave(SlopeSession *session, SlopeStatus status);
 SlopeStatus driver_missing(SlopeSession *session, const char *function, const char *argument); /* misuse */
-/* Reads a file through the session's callback into its arena, NUL-terminated. 0, or an errno value; reports nothing. */
-int driver_read_file(SlopeSession *session, const char *path, Str *text);
+/* Reads a file through the session's callback into the program's arena, NUL-terminated. 0, or an errno value; reports
+ * nothing. */
+int driver_read_file(SlopeProgram *program, const char *path, Str *text);
 Runtime *driver_runtime(SlopeSession *session); /* made at the first call */
 
 /* ---- api_uniform.c */
@@ -172,11 +192,12 @@ char *driver_constant_data(SlopeProgram *program, const char *slot); /* what the
 void driver_copy_constants(SlopeProgram *program);                   /* to where the program reads */
 
 /* ---- api_type.c */
-const SlopeType *driver_type(SlopeSession *session, const Type *type, LayoutRules rules);
-const SlopeType *driver_element(SlopeSession *session, const Type *type,
+const SlopeType *driver_type(SlopeProgram *program, const Type *type, LayoutRules rules);
+const SlopeType *driver_element(SlopeProgram *program, const Type *type,
                                 LayoutRules rules); /* NULL: it has none */
 
 /* ---- api_buffer.c, api_output.c */
+void driver_forget_stored(const SlopeProgram *program); /* what its reverse passes keep */
 void driver_free_buffers(SlopeSession *session);
 void driver_free_blobs(SlopeSession *session);
 

@@ -50,7 +50,7 @@ static void print_stored(SlopeSession *session, Text *out) {
     if (session->stored.count == 0) return;
     text_printf(out, "%-24s %-16s %6s %6s  %s\n", "; function", "value", "line", "bytes", "how often");
     for (int i = 0; i < session->stored.count; i++) {
-        const SlopeStored *row = &session->stored.at[i];
+        const SlopeStored *row = &session->stored.at[i].row;
         text_printf(out, "; %-22s %-16s %6d %6d  ", row->function, row->name, row->line, row->bytes);
         if (!row->loop_line) text_add(out, STR("once per call\n"));
         else
@@ -70,13 +70,13 @@ static SlopeStatus dump_ad(SlopeProgram *program, const char *function, const ch
     if (function) {
         Func *func;
         bool derivative = strstr(function, "_diff") != NULL;
-        const char *backward = derivative ? function : format_text(&session->arena, "bwd_diff(%s)", function);
-        session->diags.muted++;
+        const char *backward = derivative ? function : format_text(&program->arena, "bwd_diff(%s)", function);
+        session->diags->muted++;
         status = driver_find_function(program, backward, &func);
-        session->diags.muted--;
+        session->diags->muted--;
         if (status != SLOPE_STATUS_ok)
             status = driver_find_function(
-                program, derivative ? function : format_text(&session->arena, "fwd_diff(%s)", function),
+                program, derivative ? function : format_text(&program->arena, "fwd_diff(%s)", function),
                 &func);
     } else {
         status = driver_all_entries(program);
@@ -108,7 +108,7 @@ static SlopeStatus dump_ir(SlopeProgram *program, const char *function, const ch
 SlopeStatus driver_dump(SlopeProgram *program, const char *function, const char *stage, Text *out) {
     Unit *unit = program->unit;
     if (stage && strcmp(stage, "syntax") == 0) {
-        if (program->session->diags.errors) return SLOPE_STATUS_error;
+        if (program->session->diags->errors) return SLOPE_STATUS_error;
         syntax_print(out, unit->module);
         return SLOPE_STATUS_ok;
     }
@@ -120,12 +120,4 @@ SlopeStatus driver_dump(SlopeProgram *program, const char *function, const char 
     }
     if (unit_is_ad_stage(stage)) return dump_ad(program, function, stage, out);
     return dump_ir(program, function, stage, out);
-}
-
-int slope_stored_count(const SlopeSession *session) { return session->stored.count; }
-
-bool slope_stored(const SlopeSession *session, int index, SlopeStored *out) {
-    if (index < 0 || index >= session->stored.count) return false;
-    *out = session->stored.at[index];
-    return true;
 }

@@ -10,25 +10,26 @@ static const char *directory_of(Arena *arena, Name path) {
     return slash ? format_text(arena, "%.*s/", (int)(slash - path->text), path->text) : "";
 }
 
-static bool try_file(SlopeSession *session, const char *path, Str *text, Name *found) {
-    if (driver_read_file(session, path, text)) return false;
-    *found = name_from(&session->names, path);
+static bool try_file(SlopeProgram *program, const char *path, Str *text, Name *found) {
+    if (driver_read_file(program, path, text)) return false;
+    *found = name_from(&program->names, path);
     return true;
 }
 
 /* Beside the file that asks, then in the search paths. */
 static bool find_file(void *user, Str path, Name from, Str *text, Name *found) {
-    SlopeSession *session = user;
-    Arena *arena = &session->arena;
+    SlopeProgram *program = user;
+    const SlopeConfig *config = &program->session->config;
+    Arena *arena = &program->arena;
     const char *name = format_text(arena, "%.*s", STR_ARG(path));
-    if (name[0] == '/') return try_file(session, name, text, found);
-    if (try_file(session, format_text(arena, "%s%s", directory_of(arena, from), name), text, found))
+    if (name[0] == '/') return try_file(program, name, text, found);
+    if (try_file(program, format_text(arena, "%s%s", directory_of(arena, from), name), text, found))
         return true;
-    for (int i = 0; i < session->config.include_path_count; i++) {
-        const char *folder = session->config.include_paths[i];
+    for (int i = 0; i < config->include_path_count; i++) {
+        const char *folder = config->include_paths[i];
         size_t n = strlen(folder);
         const char *separator = n && folder[n - 1] == '/' ? "" : "/";
-        if (try_file(session, format_text(arena, "%s%s%s", folder, separator, name), text, found))
+        if (try_file(program, format_text(arena, "%s%s%s", folder, separator, name), text, found))
             return true;
     }
     return false;
@@ -36,57 +37,64 @@ static bool find_file(void *user, Str path, Name from, Str *text, Name *found) {
 
 /* ---- sessions and programs */
 
-SlopeStatus driver_open(SlopeSession *session) {
-    session->stages = arena_new(&session->arena, Pipeline);
-    syntax_init_names(&session->names);
-    return SLOPE_STATUS_ok;
-}
-
-static Define *defines_of(SlopeSession *session) {
-    int n = session->config.define_count;
-    Define *defines = arena_array(&session->arena, Define, n ? n : 1);
-    for (int i = 0; i < n; i++) {
-        const SlopeDefine *define = &session->config.defines[i];
-        defines[i] = (Define){str_of(define->name), str_of(define->value ? define->value : "")};
-    }
-    return defines;
-}
-
 static int prelude_count(void) {
     int n = 0;
     while (prelude_files[n].name) n++;
     return n;
 }
 
+SlopeStatus driver_open(SlopeSession *session) {
+    Pipeline *stages = session->stages = arena_new(&session->arena, Pipeline);
+    StageTimer timer;
+    Syntax *syntax = arena_new(&session->arena, Syntax);
+    *syntax = (Syntax){.arena = &session->arena,
+                       .names = &session->names,
+                       .sources = &session->sources,
+                       .diags = session->diags};
+    driver_time_begin(session, &timer, "prelude");
+    syntax_init_names(&session->names);
+    stages->library = library_new(syntax, prelude_files, prelude_count());
+    driver_time_end(&timer);
+    return SLOPE_STATUS_ok;
+}
+
+static Define *defines_of(SlopeProgram *program) {
+    const SlopeConfig *config = &program->session->config;
+    int n = config->define_count;
+    Define *defines = arena_array(&program->arena, Define, n ? n : 1);
+    for (int i = 0; i < n; i++) {
+        const SlopeDefine *define = &config->defines[i];
+        defines[i] = (Define){str_of(define->name), str_of(define->value ? define->value : "")};
+    }
+    return defines;
+}
+
 SlopeStatus driver_load(SlopeProgram *program, Str text) {
     SlopeSession *session = program->session;
     StageTimer timer;
-    Unit *unit = program->unit = arena_new(&session->arena, Unit);
+    Unit *unit = program->unit = arena_new(&program->arena, Unit);
     unit->program = program;
-    unit->syntax = (Syntax){.arena = &session->arena,
-                            .names = &session->names,
-                            .sources = &session->sources,
-                            .diags = &session->diags,
+    unit->syntax = (Syntax){.arena = &program->arena,
+                            .names = &program->names,
+                            .sources = &program->sources,
+                            .diags = &program->diags,
                             .read = find_file,
-                            .user = session,
-                            .defines = defines_of(session),
+                            .user = program,
+                            .defines = defines_of(program),
                             .ndefines = session->config.define_count};
     CheckerConfig config = {.syntax = &unit->syntax,
-                            .types = &session->types,
+                            .types = &program->types,
                             .find_module = find_file,
-                            .user = session,
-                            .prelude = prelude_files,
-                            .nprelude = prelude_count(),
+                            .user = program,
+                            .library = session->stages->library,
                             .conformances = (const char **)(uintptr_t)session->config.conformances,
                             .nconformances = session->config.conformance_count};
-    driver_time_begin(session, &timer, "prelude");
-    unit->checker = checker_new(&session->arena, &config);
-    driver_time_end(&timer);
     driver_time_begin(session, &timer, "syntax");
+    unit->checker = checker_new(&program->arena, &config);
     unit->module = check_load_text(unit->checker, program->path, text);
     driver_time_end(&timer);
-    unit->ir = module_new(&session->arena, &session->types, &session->names, &session->diags);
-    unit->lowerer = lower_new(&session->arena, unit->checker, unit->ir);
+    unit->ir = module_new(&program->arena, &program->types, &program->names, &program->diags);
+    unit->lowerer = lower_new(&program->arena, unit->checker, unit->ir);
     return SLOPE_STATUS_ok; /* errors are those of driver_check */
 }
 
@@ -94,13 +102,14 @@ SlopeStatus unit_check(Unit *unit) {
     SlopeSession *session = unit->program->session;
     if (!unit->checked) {
         StageTimer timer;
-        unit->checked = true;
+        int before = session->diags->errors;
         driver_time_begin(session, &timer, "check");
         check_imported(unit->checker);
         check_add_conformances(unit->checker);
-        diags_flush(&session->diags);
+        diags_flush(session->diags);
         driver_time_end(&timer);
-        unit->errors = session->diags.errors;
+        unit->errors = session->diags->errors - before;
+        unit->checked = true;
     }
     return unit->errors ? SLOPE_STATUS_error : SLOPE_STATUS_ok;
 }
@@ -112,10 +121,9 @@ SlopeStatus driver_check(SlopeProgram *program) { return unit_check(program->uni
 /* The declaration that an expression names, with arguments and derivative operators. */
 SlopeStatus driver_find_declaration(SlopeProgram *program, const char *expression, CheckedFunction *out) {
     Unit *unit = program->unit;
-    SlopeSession *session = program->session;
     if (unit_check(unit) != SLOPE_STATUS_ok) return SLOPE_STATUS_error;
-    char *copy = format_text(&session->arena, "%s", expression);
-    SourceFile *file = source_add(&session->sources, name_from(&session->names, "expression"), str_of(copy));
+    char *copy = format_text(&program->arena, "%s", expression);
+    SourceFile *file = source_add(&program->sources, name_from(&program->names, "expression"), str_of(copy));
     Expr *expr = syntax_parse_expr(&unit->syntax, file);
     return expr && check_function(unit->checker, unit->module, expr, out) ? SLOPE_STATUS_ok
                                                                           : SLOPE_STATUS_misuse;
@@ -135,13 +143,12 @@ SlopeStatus driver_find_function(SlopeProgram *program, const char *expression, 
 
 typedef VEC(Decl *) Decls;
 
-static void collect_entries(SlopeSession *session, Decl *decl, Decls *marked, const char *name,
-                            Decl **named) {
+static void collect_entries(Arena *arena, Decl *decl, Decls *marked, const char *name, Decl **named) {
     for (int i = 0; i < decl->members.count; i++) {
         Decl *member = decl->members.at[i];
-        if (member->kind == DECL_namespace) collect_entries(session, member, marked, name, named);
+        if (member->kind == DECL_namespace) collect_entries(arena, member, marked, name, named);
         if (member->kind != DECL_func || !member->name) continue;
-        if (member->flags & DECL_ENTRY) vec_push(&session->arena, marked, member);
+        if (member->flags & DECL_ENTRY) vec_push(arena, marked, member);
         bool better =
             !*named || (member->flags & DECL_ENTRY) || ((*named)->body == NULL && (*named)->lazy.count == 0);
         if (strcmp(member->name->text, name) == 0 && better) *named = member;
@@ -152,7 +159,7 @@ static Func *entry_of(Unit *unit, Decl *decl) {
     Func *func = map_get(&unit->entries, PTR_KEY(decl));
     if (func) return func;
     func = lower_entry(unit->lowerer, decl);
-    map_put(&unit->program->session->arena, &unit->entries, PTR_KEY(decl), func);
+    map_put(&unit->program->arena, &unit->entries, PTR_KEY(decl), func);
     return func;
 }
 
@@ -162,21 +169,21 @@ SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **ou
     if (unit_check(unit) != SLOPE_STATUS_ok) return SLOPE_STATUS_error;
     Decls marked = {0};
     Decl *named = NULL;
-    collect_entries(session, unit->module, &marked, name ? name : "main", &named);
+    collect_entries(&program->arena, unit->module, &marked, name ? name : "main", &named);
     Decl *entry = named;
     if (!name && marked.count == 1) entry = marked.at[0];
     if (!entry && name) {
-        diag_report(&session->diags, DIAG_unknown_entry, 0, name);
+        diag_report(session->diags, DIAG_unknown_entry, 0, name);
         return SLOPE_STATUS_misuse;
     }
     if (!entry) {
-        diag_report(&session->diags, marked.count ? DIAG_which_entry : DIAG_no_entry, 0);
+        diag_report(session->diags, marked.count ? DIAG_which_entry : DIAG_no_entry, 0);
         for (int i = 0; i < marked.count; i++)
-            diag_note(&session->diags, DIAG_note_entry, marked.at[i]->loc, marked.at[i]->name->text);
+            diag_note(session->diags, DIAG_note_entry, marked.at[i]->loc, marked.at[i]->name->text);
         return SLOPE_STATUS_misuse;
     }
     if (entry->generics && entry->generics->params.count) {
-        diag_report(&session->diags, DIAG_generic_entry, entry->loc, entry->name->text);
+        diag_report(session->diags, DIAG_generic_entry, entry->loc, entry->name->text);
         return SLOPE_STATUS_misuse;
     }
     *out = entry_of(unit, entry);

@@ -89,18 +89,19 @@ static void show_stage(void *user, const char *stage, const Func *what, const Fu
 
 static void note_stored(void *user, const AdStored *stored) {
     Unit *unit = user;
-    SlopeSession *session = unit->program->session;
-    Position at = source_position(&session->sources, stored->loc),
-             loop = source_position(&session->sources, stored->loop);
+    SlopeProgram *program = unit->program;
+    SlopeSession *session = program->session;
+    Position at = source_position(&program->sources, stored->loc),
+             loop = source_position(&program->sources, stored->loop);
     SlopeStored row = {.function = stored->what->name->text,
-                       .name = format_text(&session->arena, "%s", stored->name),
+                       .name = format_text(&program->arena, "%s", stored->name),
                        .path = at.path ? at.path->text : NULL,
                        .line = at.line,
                        .column = at.column,
                        .bytes = stored->bytes,
                        .loop_line = stored->loop ? loop.line : 0,
                        .exact = stored->exact};
-    vec_push(&session->arena, &session->stored, row);
+    vec_push(&session->arena, &session->stored, ((StoredRow){row, program}));
 }
 
 static void differentiate(Unit *unit) {
@@ -148,19 +149,19 @@ SlopeStatus unit_derive(Unit *unit, const char *stop) {
     SlopeStatus status = unit_check(unit);
     if (status != SLOPE_STATUS_ok) return status;
     StageTimer timer;
-    int errors = session->diags.errors;
+    int errors = session->diags->errors;
     driver_time_begin(session, &timer, "lower");
     lower_run(unit->lowerer);
-    if (session->diags.errors > errors) { /* what was lowered need not be well-formed */
+    if (session->diags->errors > errors) { /* what was lowered need not be well-formed */
         driver_time_end(&timer);
         return SLOPE_STATUS_error;
     }
     for (int i = unit->passed; i < unit->ir->funcs.count; i++)
         if (unit->ir->funcs.at[i]->body) verify(unit, unit->ir->funcs.at[i], "lower");
     driver_time_end(&timer);
-    if (session->diags.errors > errors) return SLOPE_STATUS_error;
+    if (session->diags->errors > errors) return SLOPE_STATUS_error;
     if (!is_stop(stop, "lower")) differentiate(unit);
-    return session->diags.errors > errors ? SLOPE_STATUS_error : SLOPE_STATUS_ok;
+    return session->diags->errors > errors ? SLOPE_STATUS_error : SLOPE_STATUS_ok;
 }
 
 SlopeStatus unit_prepare(Unit *unit, const char *stop) {

@@ -8,6 +8,7 @@
 
 typedef struct Pipeline {
     const EmitBackend *backends[EMIT_BACKENDS]; /* NULL: not asked for yet */
+    const Library *library;                     /* what programs share of the prelude */
 } Pipeline;
 
 typedef struct Unit {

@@ -106,13 +106,14 @@ static void collect(Check *check, Decl *decl, Subjects *subjects) {
 static SlopeStatus find_by_expression(Check *check, const char *expression, Subjects *subjects) {
     SlopeSession *session = check->session;
     Unit *unit = check->program->unit;
-    char *copy = format_text(&session->arena, "%s", expression);
-    SourceFile *file = source_add(&session->sources, name_from(&session->names, "expression"), str_of(copy));
+    SlopeProgram *program = check->program;
+    char *copy = format_text(&program->arena, "%s", expression);
+    SourceFile *file = source_add(&program->sources, name_from(&program->names, "expression"), str_of(copy));
     Expr *expr = syntax_parse_expr(&unit->syntax, file);
     CheckedFunction found;
     if (!expr || !check_function(unit->checker, unit->module, expr, &found)) return SLOPE_STATUS_misuse;
     if (!is_differentiable(check, found.decl, DIFF_fwd) && !is_differentiable(check, found.decl, DIFF_bwd)) {
-        diag_report(&session->diags, DIAG_gradcheck_no_derivative, 0, expression);
+        diag_report(session->diags, DIAG_gradcheck_no_derivative, 0, expression);
         return SLOPE_STATUS_misuse;
     }
     Subject *s = new_subject(check, found.decl, format_text(check->arena, "%s", expression));
@@ -384,7 +385,7 @@ static bool parse_value(TypeKind kind, const char *word, double *value) {
 }
 
 static SlopeStatus parse_point(Check *check, const Subject *s, const char *text, double *x) {
-    Diags *diags = &check->session->diags;
+    Diags *diags = check->session->diags;
     if (count_values(text) != s->nin) {
         diag_report(diags, DIAG_gradcheck_value_count, 0, s->name, s->nin, input_names(check, s),
                     count_values(text));
@@ -400,7 +401,7 @@ static SlopeStatus parse_point(Check *check, const Subject *s, const char *text,
         bool fits = parse_value(slot->kind, word, &x[slot->in]);
         if (slot->choices && (x[slot->in] < 1 || x[slot->in] > slot->choices)) fits = false;
         if (!fits) {
-            const Type *type = type_basic(&check->session->types, slot->kind);
+            const Type *type = type_basic(&check->program->types, slot->kind);
             diag_report(diags, DIAG_gradcheck_value, 0, slot->in + 1, type_text(check->arena, type), word);
             return SLOPE_STATUS_misuse;
         }
@@ -411,7 +412,7 @@ static SlopeStatus parse_point(Check *check, const Subject *s, const char *text,
 
 static SlopeStatus parse_points(Check *check, const Subjects *subjects) {
     const SlopeGradcheckOptions *options = check->options;
-    Diags *diags = &check->session->diags;
+    Diags *diags = check->session->diags;
     if (options->point_count == 0) return SLOPE_STATUS_ok;
     if (subjects->count != 1) {
         diag_report(diags, DIAG_gradcheck_one_function, 0);
@@ -435,9 +436,9 @@ static SlopeStatus parse_points(Check *check, const Subjects *subjects) {
 /* ---- the run */
 
 static void start_result(Check *check, const Subject *s, SlopeGradcheckResult *result) {
-    Position at = source_position(&check->session->sources, s->decl->loc);
+    Position at = source_position(&check->program->sources, s->decl->loc);
     *result = (SlopeGradcheckResult){.function = s->name,
-                                     .path = at.path ? at.path->text : "",
+                                     .path = format_text(check->arena, "%s", at.path ? at.path->text : ""),
                                      .line = at.line,
                                      .verdict = s->skip ? SLOPE_VERDICT_skipped : SLOPE_VERDICT_right,
                                      .fwd_error = -1,
@@ -502,7 +503,7 @@ static SlopeStatus gradcheck_trapped(SlopeProgram *program, SlopeProgram *host,
                                      const SlopeGradcheckResult **results, int *count) {
     SlopeSession *session = host->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter_program(program)) return driver_refused(session);
     return driver_leave(session, gradcheck(program, host, options, results, count));
 }
 
@@ -514,7 +515,7 @@ SlopeStatus slope_gradcheck(SlopeProgram *host, const SlopeGradcheckOptions *opt
     *results = NULL;
     *count = 0;
     if (host->unit->passed) { /* optimised code no longer tells where derivatives do not flow */
-        Str text = source_of(&session->sources, host->unit->module->loc)->text;
+        Str text = source_of(&host->sources, host->unit->module->loc)->text;
         SlopeStatus status = slope_load_text(session, host->path->text, text.at, (size_t)text.len, &fresh);
         if (status != SLOPE_STATUS_ok) return status;
     }

@@ -412,7 +412,8 @@ void gradcheck_make_memory(Check *check, Subject *s) {
 static const char *host_value(const Check *check, const Global *global) {
     for (int i = 0; i < check->host->uniforms.count; i++) {
         const Uniform *uniform = check->host->uniforms.at[i];
-        if (!uniform->global || uniform->global->name != global->name) continue;
+        if (!uniform->global || strcmp(uniform->global->name->text, global->name->text) != 0)
+            continue; /* they need not be of the same program */
         int64_t size = type_layout(uniform->type, uniform->rules).size;
         for (int64_t k = 0; k < size; k++)
             if (uniform->data[k]) return uniform->data;

@@ -70,6 +70,8 @@ static void work_guarded(void *user) {
     RtGuard guard;
     guard.outer = thread->guard;
     guard.serial = thread->serial;
+    bool answered = thread->answers;
+    thread->answers = true;
     if (_setjmp(guard.at) == 0) {
         thread->guard = &guard;
         if (!take_runs(thread, part->job)) atomic_store(&part->job->failed, true);
@@ -78,6 +80,7 @@ static void work_guarded(void *user) {
     }
     thread_reclaim(thread, guard.serial);
     thread->guard = guard.outer;
+    thread->answers = answered;
 }
 
 static bool start_work(RtThread *thread, Job *job) {
@@ -91,7 +94,7 @@ static bool start_work(RtThread *thread, Job *job) {
 static void work(Runtime *runtime, Job *job) {
     if (start_work(thread_current(runtime), job)) return;
     static const char message[] = "out of memory for a worker of a dispatch";
-    runtime_set_error(runtime, message, sizeof message - 1);
+    runtime_set_error(runtime, true, message, sizeof message - 1);
     atomic_store(&job->failed, true);
 }
 
@@ -190,7 +193,7 @@ static void run_with_helpers(Runtime *runtime, Job *job, int helpers) {
 /* ---- the entry */
 
 static bool refuse(Runtime *runtime, const char *text) {
-    runtime_set_error(runtime, text, strlen(text));
+    runtime_set_error(runtime, true, text, strlen(text));
     return false;
 }
 
@@ -212,6 +215,5 @@ bool runtime_dispatch(Runtime *runtime, const RtKernel *kernel, const uint32_t g
     if (workers > 1) run_with_helpers(runtime, &job, workers - 1);
     else work(runtime, &job);
     pthread_mutex_unlock(&runtime->turn);
-    if (atomic_load(&runtime->stop)) return refuse(runtime, "the dispatch was stopped");
-    return !atomic_load(&job.failed);
+    return !atomic_load(&job.failed) && !atomic_load(&runtime->stop);
 }

@@ -204,12 +204,12 @@ static void report_divergence(RtThread *thread, const RtContext *group, int wait
         text, sizeof text,
         "a group barrier was reached by %d of the %d threads of group (%u, %u, %u); the others have ended",
         waiting, count, group->group_id[0], group->group_id[1], group->group_id[2]);
-    runtime_set_error(thread->runtime, text, (size_t)length);
+    thread_set_error(thread, text, (size_t)length);
 }
 
 static bool report_memory(RtThread *thread) {
     static const char message[] = "out of memory for the threads of a group";
-    runtime_set_error(thread->runtime, message, sizeof message - 1);
+    thread_set_error(thread, message, sizeof message - 1);
     return false;
 }
 

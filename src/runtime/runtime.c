@@ -48,6 +48,7 @@ void runtime_free(Runtime *runtime) {
     pthread_mutex_destroy(&runtime->output);
     pthread_mutex_destroy(&runtime->turn);
     free(runtime->error);
+    free(runtime->stray);
     free(runtime);
 }
 
@@ -74,22 +75,33 @@ static char *copy_text(const char *text, size_t length) {
     return copy;
 }
 
-void runtime_set_error(Runtime *runtime, const char *text, size_t length) {
+void runtime_set_error(Runtime *runtime, bool answers, const char *text, size_t length) {
     pthread_mutex_lock(&runtime->lock);
-    char *copy = runtime->error ? NULL : copy_text(text, length);
+    char **place = answers ? &runtime->error : &runtime->stray;
+    char *copy = *place ? NULL : copy_text(text, length);
     if (copy && runtime->config.failed) {
         runtime->config.failed(runtime->config.user, copy);
         free(copy);
     } else if (copy) {
-        runtime->error = copy;
+        *place = copy;
     }
     pthread_mutex_unlock(&runtime->lock);
 }
 
-char *runtime_take_error(Runtime *runtime) {
+static char *take(Runtime *runtime, char **place) {
     pthread_mutex_lock(&runtime->lock);
-    char *error = runtime->error;
-    runtime->error = NULL;
+    char *error = *place;
+    *place = NULL;
     pthread_mutex_unlock(&runtime->lock);
+    return error;
+}
+
+char *runtime_take_answer(Runtime *runtime) { return take(runtime, &runtime->error); }
+char *runtime_take_stray(Runtime *runtime) { return take(runtime, &runtime->stray); }
+
+char *runtime_take_error(Runtime *runtime) {
+    char *error = runtime_take_answer(runtime), *stray = runtime_take_stray(runtime);
+    if (!error) return stray;
+    free(stray);
     return error;
 }

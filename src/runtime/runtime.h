@@ -6,7 +6,7 @@
  *
  * Errors. `abort`, a tape that grew past the limit, a stack that is full and a barrier that not all threads of a group
  * reach end the call or dispatch at once: control returns to rt_call or runtime_dispatch by longjmp, memory of the thread is reclaimed,
- * and the message waits in the runtime until runtime_take_error. */
+ * and the message waits in the runtime until somebody takes it. */
 #ifndef SLOPE_RUNTIME_H
 #define SLOPE_RUNTIME_H
 
@@ -34,8 +34,14 @@ int runtime_workers(const Runtime *runtime);
 void runtime_set_workers(Runtime *runtime, int workers); /* takes effect with the next dispatch */
 void runtime_stop(Runtime *runtime, bool stop);          /* true: dispatches end before their next groups */
 void runtime_mute(Runtime *runtime, bool mute);          /* true: what programs print is dropped */
-/* The first error since this was last asked, or NULL. The text is the caller's, to be freed. */
+/* The first error since this was last asked, or NULL. The text is the caller's, to be freed. Errors of dispatches and of
+ * calls between runtime_answer(true) and (false) come first; those of other calls, which somebody made by address, can be
+ * asked for alone. */
 char *runtime_take_error(Runtime *runtime);
+char *runtime_take_answer(Runtime *runtime);
+char *runtime_take_stray(Runtime *runtime);
+void runtime_answer(Runtime *runtime,
+                    bool answer); /* this thread makes a call whose error somebody asks for */
 uint64_t runtime_tape_bytes(const Runtime *runtime); /* granted to tapes now, kept ones included */
 
 /* ---- thread.c */
@@ -44,7 +50,8 @@ bool runtime_call(Runtime *runtime, void (*body)(const RtContext *context, void 
                   void *const *args);
 
 /* ---- dispatch.c */
-/* Runs the kernel over groups[0] * groups[1] * groups[2] groups. False: an error ended it. */
+/* Runs the kernel over groups[0] * groups[1] * groups[2] groups. False: an error ended it, or runtime_stop, of which there
+ * is no message. */
 bool runtime_dispatch(Runtime *runtime, const RtKernel *kernel, const uint32_t groups[3], void *const *args);
 
 /* ---- buffer.c */

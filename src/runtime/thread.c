@@ -55,8 +55,17 @@ void thread_reclaim(RtThread *thread, uint64_t serial) {
     while (thread->blocks && thread->blocks->serial > serial) rt_memory_give((char *)(thread->blocks + 1));
 }
 
+void thread_set_error(const RtThread *thread, const char *text, size_t length) {
+    runtime_set_error(thread->runtime, thread->answers, text, length);
+}
+
+void runtime_answer(Runtime *runtime, bool answer) {
+    RtThread *thread = thread_current(runtime);
+    if (thread) thread->answers = answer;
+}
+
 void thread_fail(RtThread *thread, const char *text, size_t length) {
-    runtime_set_error(thread->runtime, text, length);
+    thread_set_error(thread, text, length);
     if (fiber_is_running(thread->fibers)) fiber_abandon(thread->fibers);
     _longjmp(thread->guard->at, 1);
 }
@@ -104,7 +113,7 @@ static bool call(Runtime *runtime, void (*body)(const RtContext *, void *const *
     bool started = call.thread != NULL;
     if (started && deep) started = stack_run(call.thread, run_guarded, &call);
     else if (started) run_guarded(&call);
-    if (!started) runtime_set_error(runtime, "out of memory", strlen("out of memory"));
+    if (!started) runtime_set_error(runtime, false, "out of memory", strlen("out of memory"));
     return started && call.fine;
 }
 

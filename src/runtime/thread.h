@@ -38,6 +38,7 @@ struct RtThread {
     Runtime *runtime;
     RtThread *next, *prev; /* of the runtime */
     RtGuard *guard;
+    bool answers; /* its errors are those of a run that somebody waits for */
     RtTape *open; /* newest first */
     RtTape *kept; /* closed, for reuse; under the lock: other threads may empty it */
     atomic_flag kept_lock;
@@ -82,7 +83,8 @@ struct Runtime {
     pthread_mutex_t output; /* one printf at a time */
     pthread_mutex_t turn;   /* one dispatch at a time */
     RtThread *threads;
-    char *error;
+    char *error; /* of runs */
+    char *stray; /* of calls by address */
     Pool pool;
 };
 
@@ -91,7 +93,8 @@ RtThread *thread_current(Runtime *runtime); /* made if there is none; NULL: no m
 void thread_destroy(void *thread);
 void thread_fail(RtThread *thread, const char *text, size_t length) __attribute__((noreturn));
 void thread_reclaim(RtThread *thread, uint64_t serial); /* closes what was opened after that */
-void runtime_set_error(Runtime *runtime, const char *text, size_t length);
+void thread_set_error(const RtThread *thread, const char *text, size_t length);
+void runtime_set_error(Runtime *runtime, bool answers, const char *text, size_t length);
 
 /* stack.c */
 char *stack_map(size_t size); /* with a guard page below; NULL: no memory */

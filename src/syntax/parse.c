@@ -237,7 +237,7 @@ bool parser_is_local(const Parser *p, Name name) { return local_count(p, name) >
 
 /* ---- entry points */
 
-static ParseFile *open_file(Syntax *syntax, SourceFile *file) {
+ParseFile *syntax_open(Syntax *syntax, SourceFile *file) {
     ParseFile *parsed = arena_new(syntax->arena, ParseFile);
     TokenVec tokens = {0};
     preprocess_run(syntax, file, &tokens, &parsed->language);
@@ -248,14 +248,32 @@ static ParseFile *open_file(Syntax *syntax, SourceFile *file) {
     return parsed;
 }
 
+ParseFile *syntax_share(Syntax *syntax, const ParseFile *file) {
+    ParseFile *shared = arena_copy(syntax->arena, file, sizeof *file);
+    shared->syntax = syntax;
+    return shared;
+}
+
+Decl *syntax_declaration(ParseFile *file, Decl *module, int *at) {
+    Parser p;
+    int before = module->members.count;
+    parser_open(&p, file, *at, file->count - 1);
+    p.parent = module;
+    p.lazy = true;
+    while (!parser_at(&p, TOKEN_end) && module->members.count == before)
+        parse_declaration(&p, PLACE_global, &module->members);
+    *at = p.at;
+    return module->members.count > before ? vec_last(&module->members) : NULL;
+}
+
 static void parse_stray_brace(Parser *p) {
     if (parser_complain(p)) diag_report(p->syntax->diags, DIAG_stray_brace, p->token->loc);
     p->panic = false;
     parser_advance(p);
 }
 
-Decl *syntax_parse(Syntax *syntax, SourceFile *source, bool lazy) {
-    ParseFile *file = open_file(syntax, source);
+Decl *syntax_parse(Syntax *syntax, SourceFile *source) {
+    ParseFile *file = syntax_open(syntax, source);
     Parser p;
     parser_open(&p, file, 0, file->count - 1);
     Decl *module = decl_new(p.arena, DECL_module, source->base, NULL);
@@ -263,7 +281,6 @@ Decl *syntax_parse(Syntax *syntax, SourceFile *source, bool lazy) {
     module->end = p.stop.loc;
     module->file = file;
     p.parent = module;
-    p.lazy = lazy;
     while (!parser_at(&p, TOKEN_end)) {
         if (parser_at(&p, TOKEN_brace_close)) parse_stray_brace(&p);
         else parse_declaration(&p, PLACE_global, &module->members);
@@ -287,7 +304,7 @@ Stmt *syntax_body(Decl *func) {
 
 Expr *syntax_parse_expr(Syntax *syntax, SourceFile *source) {
     int errors = syntax->diags->errors;
-    ParseFile *file = open_file(syntax, source);
+    ParseFile *file = syntax_open(syntax, source);
     Parser p;
     parser_open(&p, file, 0, file->count - 1);
     Expr *expr = parse_type_or_expression(&p);

@@ -334,8 +334,14 @@ void syntax_lex(Syntax *syntax, SourceFile *file, TokenVec *out);
 /* preprocess.c: the tokens that the parser sees */
 void syntax_preprocess(Syntax *syntax, SourceFile *file, TokenVec *out);
 
-/* parse.c: always gives a module, whatever was wrong. `lazy`: bodies are kept as tokens until syntax_body. */
-Decl *syntax_parse(Syntax *syntax, SourceFile *file, bool lazy);
+/* parse.c: always gives a module, whatever was wrong */
+Decl *syntax_parse(Syntax *syntax, SourceFile *file);
+/* The same by the piece, for a library of which each program parses what it uses. The tokens of a file; the same tokens for a tree
+ * elsewhere; and the declaration that starts at one of them, which becomes a member of `module`, and `*at` the next: bodies are
+ * kept as tokens, NULL: that was the end. Sharing changes nothing in the file. */
+struct ParseFile *syntax_open(Syntax *syntax, SourceFile *file);
+struct ParseFile *syntax_share(Syntax *syntax, const struct ParseFile *file);
+Decl *syntax_declaration(struct ParseFile *file, Decl *module, int *at);
 Stmt *syntax_body(Decl *func); /* its body, parsed now if it was not; NULL: it has none */
 /* One expression, for the command line and the API: "bwd_diff(f<float>)". NULL if there were errors. */
 Expr *syntax_parse_expr(Syntax *syntax, SourceFile *file);

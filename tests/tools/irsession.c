@@ -5,9 +5,9 @@
 void tool_begin(ToolSession *session) {
     *session = (ToolSession){0};
     arena_init(&session->arena, allocator_system, NULL);
-    names_init(&session->names, &session->arena);
+    names_init(&session->names, &session->arena, NULL);
     types_init(&session->types, &session->arena, &session->names);
-    sources_init(&session->sources, &session->arena);
+    sources_init(&session->sources, &session->arena, NULL);
     diags_init(&session->diags, &session->arena, &session->sources);
     session->module = module_new(&session->arena, &session->types, &session->names, &session->diags);
 }

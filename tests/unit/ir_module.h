@@ -27,9 +27,9 @@ static inline void keep_message(void *user, const Diagnostic *diagnostic) {
 static inline int set_up(void **state) {
     (void)state;
     arena_init(&arena, allocator_system, NULL);
-    names_init(&names, &arena);
+    names_init(&names, &arena, NULL);
     types_init(&types, &arena, &names);
-    sources_init(&sources, &arena);
+    sources_init(&sources, &arena, NULL);
     diags_init(&diags, &arena, &sources);
     diags.sink = keep_message;
     message = "";

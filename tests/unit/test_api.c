@@ -52,26 +52,26 @@ SlopeStatus driver_open(SlopeSession *session) {
 void driver_close(SlopeSession *session) { (void)session; }
 void driver_unload(SlopeProgram *program) { (void)program; }
 
-static void make_light(SlopeSession *session) {
-    Types *types = &session->types;
-    Record *light = record_new(types, name_from(&session->names, "Light"));
-    light->fields = arena_array(&session->arena, Field, 3);
+static void make_light(SlopeProgram *program) {
+    Types *types = &program->types;
+    Record *light = record_new(types, name_from(&program->names, "Light"));
+    light->fields = arena_array(&program->arena, Field, 3);
     light->nfields = 3;
     light->fields[0] =
-        (Field){name_from(&session->names, "position"), type_vector(types, type_basic(types, TYPE_float), 3)};
-    light->fields[1] = (Field){name_from(&session->names, "on"), type_basic(types, TYPE_bool)};
+        (Field){name_from(&program->names, "position"), type_vector(types, type_basic(types, TYPE_float), 3)};
+    light->fields[1] = (Field){name_from(&program->names, "on"), type_basic(types, TYPE_bool)};
     light->fields[2] =
-        (Field){name_from(&session->names, "levels"), type_array(types, type_basic(types, TYPE_int16), 2)};
+        (Field){name_from(&program->names, "levels"), type_array(types, type_basic(types, TYPE_int16), 2)};
     fake.light = light;
 }
 
 SlopeStatus driver_load(SlopeProgram *program, Str text) {
     SlopeSession *session = program->session;
-    SourceFile *file = source_add(&session->sources, program->path, text);
-    make_light(session);
+    SourceFile *file = source_add(&program->sources, program->path, text);
+    make_light(program);
     for (int i = 0; i < text.len; i++) /* every @ is an error */
         if (text.at[i] == '@')
-            diag_report(&session->diags, DIAG_expected_token, file->base + (Loc)i, "code", "'@'");
+            diag_report(session->diags, DIAG_expected_token, file->base + (Loc)i, "code", "'@'");
     return SLOPE_STATUS_ok;
 }
 
@@ -81,46 +81,46 @@ SlopeStatus driver_check(SlopeProgram *program) {
     return SLOPE_STATUS_ok;
 }
 
-static Param param(SlopeSession *session, const char *name, const Type *type, Dir dir, int flags) {
+static Param param(SlopeProgram *program, const char *name, const Type *type, Dir dir, int flags) {
     return (Param){
-        .name = name_from(&session->names, name), .type = type, .dir = (uint8_t)dir, .flags = (uint8_t)flags};
+        .name = name_from(&program->names, name), .type = type, .dir = (uint8_t)dir, .flags = (uint8_t)flags};
 }
 
 SlopeStatus driver_find_function(SlopeProgram *program, const char *expression, Func **out) {
     SlopeSession *session = program->session;
-    Types *types = &session->types;
+    Types *types = &program->types;
     const Type *light = fake.light->type, *position = type_vector(types, type_basic(types, TYPE_float), 3);
     if (strcmp(expression, "paint") == 0) return driver_find_entry(program, expression, out);
     if (strcmp(expression, "Light.lerp") != 0) {
-        diag_report(&session->diags, DIAG_unknown_uniform, 0, expression);
+        diag_report(session->diags, DIAG_unknown_uniform, 0, expression);
         return SLOPE_STATUS_misuse;
     }
-    fake.lerp_params[0] = param(session, "result", light, DIR_out, PARAM_RESULT | PARAM_BY_ADDRESS);
-    fake.lerp_params[1] = param(session, "self", light, DIR_in, PARAM_THIS | PARAM_BY_ADDRESS);
-    fake.lerp_params[2] = param(session, "a", position, DIR_out, PARAM_BY_ADDRESS);
-    fake.lerp_params[3] = param(session, "b", type_basic(types, TYPE_int), DIR_inout, PARAM_BY_ADDRESS);
-    fake.lerp_params[4] = param(session, "c", type_basic(types, TYPE_half), DIR_in, 0);
-    fake.lerp = (Func){.name = name_from(&session->names, "lerp"), .params = fake.lerp_params, .nparams = 5};
+    fake.lerp_params[0] = param(program, "result", light, DIR_out, PARAM_RESULT | PARAM_BY_ADDRESS);
+    fake.lerp_params[1] = param(program, "self", light, DIR_in, PARAM_THIS | PARAM_BY_ADDRESS);
+    fake.lerp_params[2] = param(program, "a", position, DIR_out, PARAM_BY_ADDRESS);
+    fake.lerp_params[3] = param(program, "b", type_basic(types, TYPE_int), DIR_inout, PARAM_BY_ADDRESS);
+    fake.lerp_params[4] = param(program, "c", type_basic(types, TYPE_half), DIR_in, 0);
+    fake.lerp = (Func){.name = name_from(&program->names, "lerp"), .params = fake.lerp_params, .nparams = 5};
     *out = &fake.lerp;
     return SLOPE_STATUS_ok;
 }
 
 SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **out) {
     SlopeSession *session = program->session;
-    Types *types = &session->types;
+    Types *types = &program->types;
     bool other = name && strcmp(name, "other") == 0;
     if (name && !other && strcmp(name, "paint") != 0) {
-        diag_report(&session->diags, DIAG_unknown_uniform, 0, name);
+        diag_report(session->diags, DIAG_unknown_uniform, 0, name);
         return SLOPE_STATUS_misuse;
     }
-    fake.paint_params[0] = param(session, "scale", type_basic(types, TYPE_float), DIR_in, 0);
+    fake.paint_params[0] = param(program, "scale", type_basic(types, TYPE_float), DIR_in, 0);
     fake.paint =
-        (Func){.name = name_from(&session->names, "paint"), .params = fake.paint_params, .nparams = 1};
+        (Func){.name = name_from(&program->names, "paint"), .params = fake.paint_params, .nparams = 1};
     memcpy(fake.paint.group_size, (int[]){4, 2, 1}, sizeof fake.paint.group_size);
     fake.other_params[0] = fake.paint_params[0];
-    fake.other_params[1] = param(session, "counts", type_basic(types, TYPE_int), DIR_in, 0);
+    fake.other_params[1] = param(program, "counts", type_basic(types, TYPE_int), DIR_in, 0);
     fake.other =
-        (Func){.name = name_from(&session->names, "other"), .params = fake.other_params, .nparams = 2};
+        (Func){.name = name_from(&program->names, "other"), .params = fake.other_params, .nparams = 2};
     *out = other ? &fake.other : &fake.paint;
     return SLOPE_STATUS_ok;
 }
@@ -128,11 +128,11 @@ SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **ou
 static void add_global(SlopeProgram *program, int index, const char *name, const Type *type,
                        LayoutRules rules) {
     fake.globals[index] = (Global){.kind = GLOBAL_uniform, .type = type, .layout = (uint8_t)rules};
-    driver_add_uniform(program, name_from(&program->session->names, name), &fake.globals[index]);
+    driver_add_uniform(program, name_from(&program->names, name), &fake.globals[index]);
 }
 
 SlopeStatus driver_list_uniforms(SlopeProgram *program) {
-    Types *types = &program->session->types;
+    Types *types = &program->types;
     const Type *light = fake.light->type, *number = type_basic(types, TYPE_float),
                *integer = type_basic(types, TYPE_int);
     add_global(program, 0, "result", type_buffer(types, BUFFER_rw_structured, number), LAYOUT_scalar);
@@ -173,7 +173,7 @@ void *driver_uniform_address(SlopeProgram *program, Global *global) {
 
 SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out) {
     if (options->entry_count) {
-        diag_report(&program->session->diags, DIAG_unknown_uniform, 0, options->entries[0]);
+        diag_report(program->session->diags, DIAG_unknown_uniform, 0, options->entries[0]);
         return SLOPE_STATUS_misuse;
     }
     text_printf(out, "code for %s", options->target);

@@ -102,7 +102,7 @@ static void scratch_goes_with_its_arena(void **state) {
 static void names_are_interned(void **state) {
     (void)state;
     Names names;
-    names_init(&names, &arena);
+    names_init(&names, &arena, NULL);
     Name a = name_from(&names, "abc"), empty = name_from(&names, "");
     for (int i = 0; i < 5000; i++) {
         Name made = name_from(&names, format_text(&arena, "n%d", i));
@@ -244,8 +244,8 @@ static void positions_are_found(void **state) {
     (void)state;
     Names names;
     Sources sources;
-    names_init(&names, &arena);
-    sources_init(&sources, &arena);
+    names_init(&names, &arena, NULL);
+    sources_init(&sources, &arena, NULL);
     SourceFile *first = source_add(&sources, name_from(&names, "a"), STR("one\ntwo\n"));
     SourceFile *second = source_add(&sources, name_from(&names, "b"), STR("\xc3\xa4 x\r\nlast"));
     assert_null(source_of(&sources, 0));

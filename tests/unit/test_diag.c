@@ -30,8 +30,8 @@ static int set_up(void **state) {
     Fixture *f = &fixture;
     *f = (Fixture){0};
     arena_init(&f->arena, allocator_system, NULL);
-    names_init(&f->names, &f->arena);
-    sources_init(&f->sources, &f->arena);
+    names_init(&f->names, &f->arena, NULL);
+    sources_init(&f->sources, &f->arena, NULL);
     diags_init(&f->diags, &f->arena, &f->sources);
     f->diags.sink = collect;
     f->diags.user = f;

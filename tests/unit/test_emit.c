@@ -32,9 +32,9 @@ static void show_diagnostic(void *user, const Diagnostic *diagnostic) {
 static void fixture_open(Fixture *f, const EmitBackend *backend) {
     *f = (Fixture){0};
     arena_init(&f->arena, allocator_system, NULL);
-    names_init(&f->names, &f->arena);
+    names_init(&f->names, &f->arena, NULL);
     types_init(&f->types, &f->arena, &f->names);
-    sources_init(&f->sources, &f->arena);
+    sources_init(&f->sources, &f->arena, NULL);
     diags_init(&f->diags, &f->arena, &f->sources);
     f->diags.sink = show_diagnostic;
     f->module = module_new(&f->arena, &f->types, &f->names, &f->diags);

@@ -71,7 +71,7 @@ static void test_no_groups_and_stop(void **state) {
     assert_true(runtime_dispatch(runtime, &kernel, none, NULL));
     runtime_stop(runtime, true);
     assert_false(runtime_dispatch(runtime, &kernel, some, NULL));
-    assert_error(runtime, "the dispatch was stopped");
+    assert_null(runtime_take_error(runtime));
     runtime_stop(runtime, false);
     assert_false(runtime_dispatch(runtime, &kernel, many, NULL));
     assert_error(runtime, "the dispatch has too many groups");

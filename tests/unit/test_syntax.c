@@ -40,9 +40,9 @@ static int set_up(void **state) {
     Fixture *f = &fixture;
     *f = (Fixture){0};
     arena_init(&f->arena, allocator_system, NULL);
-    names_init(&f->names, &f->arena);
+    names_init(&f->names, &f->arena, NULL);
     syntax_init_names(&f->names);
-    sources_init(&f->sources, &f->arena);
+    sources_init(&f->sources, &f->arena, NULL);
     diags_init(&f->diags, &f->arena, &f->sources);
     f->diags.sink = collect;
     f->diags.user = f;
@@ -79,7 +79,7 @@ static const char *tree(Fixture *f, const Decl *module) {
 }
 
 static const char *parsed(Fixture *f, const char *text) {
-    return tree(f, syntax_parse(&f->syntax, add(f, text), false));
+    return tree(f, syntax_parse(&f->syntax, add(f, text)));
 }
 
 /* "line:column" */
@@ -228,10 +228,10 @@ static bool read_doubling(void *user, Str path, Name from, Str *text, Name *foun
 static void test_include_limit(void **state) {
     Fixture *f = *state;
     f->syntax.read = read_doubling;
-    Decl *module = syntax_parse(&f->syntax, add(f, "#include \"d10\"\n"), false);
+    Decl *module = syntax_parse(&f->syntax, add(f, "#include \"d10\"\n"));
     assert_int_equal(module->members.count, 1024);
     assert_string_equal(messages(f), "");
-    module = syntax_parse(&f->syntax, add(f, "#include \"d40\"\nint y = ;"), false);
+    module = syntax_parse(&f->syntax, add(f, "#include \"d40\"\nint y = ;"));
     assert_int_equal(module->members.count, 0);
     assert_non_null(strstr(messages(f), " 1061;"));
     assert_int_equal(f->diags.errors, 1);
@@ -239,14 +239,14 @@ static void test_include_limit(void **state) {
 
 static void test_language(void **state) {
     Fixture *f = *state;
-    assert_int_equal(syntax_parse(&f->syntax, add(f, "#language slang 2026\n"), false)->number, 2026);
-    assert_int_equal(syntax_parse(&f->syntax, add(f, "int x;"), false)->number, 0);
+    assert_int_equal(syntax_parse(&f->syntax, add(f, "#language slang 2026\n"))->number, 2026);
+    assert_int_equal(syntax_parse(&f->syntax, add(f, "int x;"))->number, 0);
 }
 
 /* ---- trees */
 
 static Decl *first(Fixture *f, const char *text) {
-    Decl *module = syntax_parse(&f->syntax, add(f, text), false);
+    Decl *module = syntax_parse(&f->syntax, add(f, text));
     assert_string_equal(messages(f), "");
     return module->members.at[0];
 }
@@ -269,8 +269,7 @@ static void test_places_of_nodes(void **state) {
 static void test_parents(void **state) {
     Fixture *f = *state;
     Decl *module = syntax_parse(
-        &f->syntax, add(f, "struct S<T> { property int p { get { int x; return 1; } } void m<U>(int a); }"),
-        false);
+        &f->syntax, add(f, "struct S<T> { property int p { get { int x; return 1; } } void m<U>(int a); }"));
     Decl *structure = module->members.at[0], *property = structure->members.at[0];
     Decl *getter = property->members.at[0], *method = structure->members.at[1];
     assert_null(module->parent);
@@ -286,7 +285,7 @@ static void test_parents(void **state) {
 /* A type is written once for several names, but no two of them share a node. */
 static void test_types_are_not_shared(void **state) {
     Fixture *f = *state;
-    Decl *module = syntax_parse(&f->syntax, add(f, "A<int> x, y[2]; void g<T : I & J>();"), false);
+    Decl *module = syntax_parse(&f->syntax, add(f, "A<int> x, y[2]; void g<T : I & J>();"));
     const Decl *x = module->members.at[0], *y = module->members.at[1], *g = module->members.at[2];
     assert_int_equal(y->type_expr->a->kind, EXPR_apply);
     assert_ptr_not_equal(x->type_expr, y->type_expr->a);
@@ -319,7 +318,7 @@ static void test_namespaces(void **state) {
 
 static void test_struct_in_place(void **state) {
     Fixture *f = *state;
-    Decl *module = syntax_parse(&f->syntax, add(f, "struct { int x; } s;"), false);
+    Decl *module = syntax_parse(&f->syntax, add(f, "struct { int x; } s;"));
     const Decl *variable = module->members.at[1];
     assert_int_equal(variable->type_expr->kind, EXPR_name);
     assert_null(variable->type_expr->name);
@@ -367,10 +366,19 @@ static void parse_bodies(Decl *decl) {
     for (int i = 0; i < decl->members.count; i++) parse_bodies(decl->members.at[i]);
 }
 
+/* Each declaration for itself, from tokens that somebody else has read. */
+static Decl *parsed_by_piece(Fixture *f, const char *text) {
+    struct ParseFile *file = syntax_share(&f->syntax, syntax_open(&f->syntax, add(f, text)));
+    Decl *module = decl_new(&f->arena, DECL_module, 1, NULL);
+    for (int at = 0; syntax_declaration(file, module, &at);) {}
+    diags_flush(&f->diags);
+    return module;
+}
+
 static void test_lazy_bodies(void **state) {
     Fixture *f = *state;
     const char *eager = parsed(f, two_functions);
-    Decl *module = syntax_parse(&f->syntax, add(f, two_functions), true);
+    Decl *module = parsed_by_piece(f, two_functions);
     Decl *func = module->members.at[1];
     assert_null(func->body);
     assert_int_equal(func->lazy.count, 12);
@@ -387,8 +395,7 @@ static void test_lazy_bodies(void **state) {
 
 static void test_errors_of_lazy_bodies(void **state) {
     Fixture *f = *state;
-    Decl *module =
-        syntax_parse(&f->syntax, add(f, "void f() { int x = ; }\nvoid g( { }\nvoid h() { 1 +; }"), true);
+    Decl *module = parsed_by_piece(f, "void f() { int x = ; }\nvoid g( { }\nvoid h() { 1 +; }");
     assert_string_equal(messages(f), "2:9 2001;");
     parse_bodies(module);
     assert_string_equal(messages(f), "2:9 2001;1:20 2001;3:15 2001;");
@@ -397,7 +404,7 @@ static void test_errors_of_lazy_bodies(void **state) {
 /* A body without its end cannot be skipped: it is parsed, and reported, at once. */
 static void test_lazy_body_without_end(void **state) {
     Fixture *f = *state;
-    Decl *module = syntax_parse(&f->syntax, add(f, "void f() { { int x; }"), true);
+    Decl *module = parsed_by_piece(f, "void f() { { int x; }");
     assert_non_null(module->members.at[0]->body);
     assert_string_equal(messages(f), "1:22 2001;");
 }

@@ -14,7 +14,7 @@ static Types types;
 static int set_up(void **state) {
     (void)state;
     arena_init(&arena, allocator_system, NULL);
-    names_init(&names, &arena);
+    names_init(&names, &arena, NULL);
     types_init(&types, &arena, &names);
     return 0;
 }

@@ -1,0 +1,217 @@
+/* Sessions that live long: programs come and go, fail and run out of memory, and leave nothing behind. */
+#include "slope.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct Host {
+    SlopeSession *session;
+    size_t used;      /* bytes that the library holds */
+    long allocations; /* so far */
+    long failing;     /* allocations from this one on fail; 0: none */
+    SlopeSession *to_stop;
+} Host;
+
+static void *count_bytes(void *user, void *old, size_t old_size, size_t new_size) {
+    Host *host = user;
+    if (new_size && host->failing && ++host->allocations >= host->failing) return NULL;
+    host->used += new_size - old_size;
+    if (new_size) return realloc(old, new_size);
+    free(old);
+    return NULL;
+}
+
+static void stop_at_output(void *user, const char *text, size_t size) {
+    Host *host = user;
+    (void)text, (void)size;
+    if (host->to_stop) slope_stop(host->to_stop);
+}
+
+static void open_session(Host *host) {
+    SlopeConfig config;
+    slope_config_init(&config);
+    config.user = host;
+    config.resize = count_bytes;
+    config.write = stop_at_output;
+    config.threads = 1;
+    config.optimization = 0;
+    assert_int_equal(slope_session_new(&config, &host->session), SLOPE_STATUS_ok);
+}
+
+static SlopeStatus load(Host *host, const char *text, SlopeProgram **program) {
+    return slope_load_text(host->session, "p.slang", text, strlen(text), program);
+}
+
+static SlopeProgram *loaded(Host *host, const char *text) {
+    SlopeProgram *program;
+    assert_int_equal(load(host, text, &program), SLOPE_STATUS_ok);
+    return program;
+}
+
+static const char sample[] = "struct Ball : IDifferentiable { float3 at; float mass; }\n"
+                             "[Differentiable] float energy(Ball b, no_diff float g) {\n"
+                             "    float e = 0;\n"
+                             "    for (int i = 0; i < 3; i++) e += sin(b.at[i]) * exp(-b.mass * g);\n"
+                             "    return e;\n"
+                             "}\n"
+                             "RWStructuredBuffer<float> result;\n"
+                             "[shader(\"compute\")] void main() {\n"
+                             "    DifferentialPair<Ball> b = diffPair(Ball(float3(1), 2));\n"
+                             "    bwd_diff(energy)(b, 1.0f, 1.0f);\n"
+                             "    result[0] = b.d.mass;\n"
+                             "}\n";
+
+static void use(Host *host) {
+    SlopeProgram *program = loaded(host, sample);
+    SlopeFunction *function;
+    SlopeBlob *blob;
+    SlopeUniform uniform;
+    assert_int_equal(slope_check(program), SLOPE_STATUS_ok);
+    assert_int_equal(slope_find_function(program, "fwd_diff(energy)", &function), SLOPE_STATUS_ok);
+    assert_non_null(slope_function_result(function));
+    assert_int_equal(slope_find_uniform(program, "result", &uniform), SLOPE_STATUS_ok);
+    assert_int_equal(slope_find_uniform(program, "in", &uniform), SLOPE_STATUS_misuse);
+    assert_int_equal(slope_dump(program, NULL, NULL, &blob), SLOPE_STATUS_ok);
+    slope_blob_free(blob);
+    slope_program_free(program);
+    assert_int_equal(load(host, "int f( { }", &program), SLOPE_STATUS_error);
+    slope_clear_messages(host->session);
+}
+
+static void a_program_returns_its_memory(void **state) {
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    use(&host);
+    size_t before = host.used;
+    for (int i = 0; i < 50; i++) use(&host);
+    assert_int_equal(host.used, before);
+    slope_session_free(host.session);
+    assert_int_equal(host.used, 0);
+}
+
+static void programs_are_apart(void **state) {
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    SlopeProgram *right = loaded(&host, "int f() { return 1; }"), *other;
+    SlopeProgram *wrong = loaded(&host, "int f() { return x; }");
+    assert_int_equal(slope_load_file(host.session, "/nowhere/at.all", &other), SLOPE_STATUS_error);
+    assert_int_equal(slope_check(wrong), SLOPE_STATUS_error);
+    assert_int_equal(slope_check(right), SLOPE_STATUS_ok);
+    assert_int_equal(slope_check(wrong), SLOPE_STATUS_error);
+    slope_program_free(wrong);
+    SlopeProgram *own = loaded(&host, "[ForwardDerivativeOf(sin)] float s(float x) { return 1; }\n"
+                                      "extension float { float twice() { return this * 2; } }\n"
+                                      "float f(float x) { return x.twice(); }");
+    SlopeProgram *without = loaded(&host, "float f(float x) { return x.twice(); }");
+    slope_check(own);
+    slope_clear_messages(host.session);
+    assert_int_equal(slope_check(without), SLOPE_STATUS_error);
+    assert_non_null(strstr(slope_messages(host.session), "error E3004"));
+    assert_int_equal(slope_check(right), SLOPE_STATUS_ok);
+    slope_session_free(host.session);
+}
+
+/* Each misuse is told, also the hundredth of its kind. */
+static void misuse_is_always_told(void **state) {
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    SlopeProgram *program = loaded(&host, "int f() { return 1; }");
+    for (int i = 0; i < 100; i++) {
+        SlopeFunction *function;
+        slope_clear_messages(host.session);
+        assert_int_equal(slope_find_function(program, "g", &function), SLOPE_STATUS_misuse);
+        assert_non_null(strstr(slope_messages(host.session), "unknown name 'g'"));
+    }
+    slope_session_free(host.session);
+}
+
+/* What was at work when memory ran out is refused afterwards; the session goes on. */
+static void the_session_survives_lack_of_memory(void **state) {
+    (void)state;
+    int failures = 0;
+    for (long n = 1; n < 40; n++) {
+        Host host = {0};
+        open_session(&host);
+        host.failing = n;
+        SlopeProgram *program = NULL, *fresh = NULL;
+        SlopeBlob *blob = NULL;
+        SlopeStatus status = load(&host, sample, &program);
+        if (status == SLOPE_STATUS_ok) status = slope_dump(program, NULL, NULL, &blob);
+        host.failing = 0;
+        if (status != SLOPE_STATUS_ok) {
+            failures++;
+            assert_int_equal(status, SLOPE_STATUS_memory);
+            if (program) assert_int_equal(slope_check(program), SLOPE_STATUS_memory);
+        }
+        assert_int_equal(load(&host, sample, &fresh), SLOPE_STATUS_ok);
+        assert_int_equal(slope_check(fresh), SLOPE_STATUS_ok);
+        assert_int_equal(slope_dump(fresh, NULL, NULL, &blob), SLOPE_STATUS_ok);
+        slope_session_free(host.session);
+        assert_int_equal(host.used, 0);
+    }
+    assert_true(failures > 3);
+}
+
+/* ---- running */
+
+static SlopeFunction *found(SlopeProgram *program, const char *name) {
+    SlopeFunction *function;
+    assert_int_equal(slope_find_function(program, name, &function), SLOPE_STATUS_ok);
+    return function;
+}
+
+static void errors_belong_to_their_run(void **state) {
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    SlopeProgram *program = loaded(&host, "int bad() { abort(\"bad was called\"); return 1; }\n"
+                                          "int good() { return 5; }");
+    void *address;
+    int (*bad)(void);
+    int result = 0;
+    assert_int_equal(slope_function_address(found(program, "bad"), &address), SLOPE_STATUS_ok);
+    memcpy(&bad, &address, sizeof address);
+    bad();
+    assert_int_equal(slope_call(found(program, "good"), (void *[]){&result}), SLOPE_STATUS_ok);
+    assert_int_equal(result, 5);
+    assert_non_null(
+        strstr(slope_messages(host.session), "warning W7008: a function that was called by its address"));
+    assert_int_equal(slope_call(found(program, "bad"), (void *[]){&result}), SLOPE_STATUS_error);
+    assert_int_equal(slope_call(found(program, "good"), (void *[]){&result}), SLOPE_STATUS_ok);
+    slope_session_free(host.session);
+}
+
+static void a_stopped_run_says_so(void **state) {
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    SlopeProgram *program = loaded(&host, "void main() { printf(\"x\\n\"); }");
+    SlopeKernel *kernel;
+    assert_int_equal(slope_find_kernel(program, "main", &kernel), SLOPE_STATUS_ok);
+    assert_int_equal(slope_dispatch(kernel, 10000, 10, 1), SLOPE_STATUS_ok);
+    host.to_stop = host.session;
+    assert_int_equal(slope_dispatch(kernel, 10000, 10, 1), SLOPE_STATUS_stopped);
+    assert_non_null(strstr(slope_messages(host.session), "E7007"));
+    host.to_stop = NULL;
+    assert_int_equal(slope_dispatch(kernel, 1, 1, 1), SLOPE_STATUS_ok);
+    slope_session_free(host.session);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_program_returns_its_memory), cmocka_unit_test(programs_are_apart),
+        cmocka_unit_test(misuse_is_always_told),        cmocka_unit_test(the_session_survives_lack_of_memory),
+        cmocka_unit_test(errors_belong_to_their_run),   cmocka_unit_test(a_stopped_run_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
