@@ -138,6 +138,7 @@ typedef struct Sema {
     const Type *base;             /* struct: the struct it inherits from */
     VEC(const Type *) interfaces; /* struct, extension, interface, assoc, type_param: TYPE_interface each */
     bool bases_done, bases_busy;
+    bool promises_nothing; /* interface: neither it nor those it inherits constrain associated types */
     VEC(Conformance *) conformances; /* struct, extension */
     DeclVec fields;                  /* struct: own instance fields, in order */
     DeclVec inits;                   /* struct: constructors, of extensions not included */

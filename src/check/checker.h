@@ -357,6 +357,11 @@ const char *count_text(Checker *c, int count, const char *what);
 /* ---- requirement.c */
 void check_conformances(Checker *c, Decl *decl); /* of a struct or extension: reports what is missing */
 
+/* ---- contain.c */
+void check_containment(Checker *c, Decl *decl); /* of a struct: reports that it contains itself */
+/* Has a struct a value of that interface as a part? */
+bool contains_interface(Checker *c, const Type *type, const Type *interface);
+
 /* ---- satisfy.c */
 Satisfaction *satisfaction(Checker *c, Conformance *conformance, Decl *requirement);
 
@@ -372,7 +377,9 @@ bool visit_closure(Checker *c, const Declared *declared, const Type *self, Decla
 /* `wanted`: only sources that lead to this interface declaration are looked into any further (NULL: all). */
 bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVisitor visit, void *user);
 Conformance *conformance_for(Checker *c, const Declared *declared);
-const Type *interface_named(Checker *c, Name name); /* of the prelude, without arguments */
+const TypeVec *declared_conformers(Checker *c,
+                                   const Type *interface); /* whether they fit in a value or not */
+const Type *interface_named(Checker *c, Name name);        /* of the prelude, without arguments */
 bool conforms_to(Checker *c, const Type *type, Name prelude_interface);
 /* The interface type of that declaration that `type` conforms to, if any (its arguments may be wanted). */
 const Type *check_find_conformance(Checker *c, const Type *type, const Decl *interface);
@@ -412,6 +419,7 @@ void flow_implements(Checker *c, Decl *requirement, Decl *implementation);
 
 /* ---- difftype.c */
 bool is_differentiable_type(Checker *c, const Type *type);
+bool may_be_ptr_pair(Checker *c, const Type *type);
 bool is_ptr_differentiable_type(Checker *c, const Type *type);
 bool is_no_diff_field(const Decl *field);
 Expr *check_detach(Env *env, Expr *expr);

@@ -177,8 +177,8 @@ static bool abstract_conforms(Checker *c, const Type *type, const Type *interfac
 
 static bool is_native_differentiable(Checker *c, const Type *type, const Type *interface) {
     if (!(((const Decl *)interface->decl)->flags & DECL_PRELUDE)) return false;
-    if (interface->name == c->known.IDifferentiablePtrType && type->kind != TYPE_struct)
-        return is_ptr_differentiable_type(c, type);
+    if (interface->name == c->known.IDifferentiablePtrType)
+        return (type->kind == TYPE_array || type->kind == TYPE_ptr_pair) && may_be_ptr_pair(c, type);
     if (interface->name != c->known.IDifferentiable) return false;
     return type->kind != TYPE_struct && type->kind != TYPE_enum && is_differentiable_type(c, type);
 }
@@ -222,14 +222,30 @@ static bool find_conformance(Checker *c, const Type *type, const Type *interface
     return true; /* asked for while its own bases are being resolved: judged later */
 }
 
+static bool is_conjunction(const Type *interface) {
+    return ((const Decl *)interface->decl)->flavour == INTERFACE_all;
+}
+
+static bool conforms_to_all(Checker *c, const Type *type, const Type *interface) {
+    Decl *decl = (Decl *)(uintptr_t)interface->decl;
+    ensure_bases(c, decl);
+    const Sema *sema = decl_sema(c, decl);
+    const Subst *subst = interface_subst(c, interface, type);
+    for (int i = 0; i < sema->interfaces.count; i++)
+        if (!check_conforms(c, type, check_subst(c, sema->interfaces.at[i], subst), NULL)) return false;
+    return true;
+}
+
 bool check_conforms(Checker *c, const Type *type, const Type *interface, Witness *witness) {
     Witness unused;
     if (!witness) witness = &unused;
     *witness = (Witness){0};
     if (has_error(type) || has_error(interface)) return true;
     if (interface->kind != TYPE_interface) return false;
-    if (type->kind == TYPE_interface) return interface_inherits(c, type, interface);
+    if (type->kind == TYPE_interface && interface_inherits(c, type, interface)) return true;
+    if (type->kind == TYPE_interface && !is_conjunction(interface)) return false;
     if (type->kind == TYPE_expand) return check_conforms(c, type->args[0], interface, witness);
+    if (is_conjunction(interface)) return conforms_to_all(c, type, interface);
     if (holds_natively(c, type, interface)) return true;
     bool generic = ((type->flags | interface->flags) & TYPE_HAS_PARAM) != 0;
     uint64_t key = ((uint64_t)type->id << 32) | interface->id;
@@ -298,6 +314,9 @@ Satisfaction check_witness(Checker *c, const Type *type, Decl *requirement, cons
         if (differential)
             return (Satisfaction){.kind = SATISFY_type, .requirement = requirement, .type = differential};
     }
+    if (requirement->kind == DECL_assoc && type->kind == TYPE_enum && interface->name == c->known.__EnumType)
+        return (Satisfaction){
+            .kind = SATISFY_type, .requirement = requirement, .type = check_enum_underlying(c, type)};
     Witness witness;
     if (!check_conforms(c, type, interface, &witness) || !witness.conformance) return none;
     Satisfaction found = *satisfaction(c, (Conformance *)(uintptr_t)witness.conformance, requirement);
@@ -322,7 +341,8 @@ bool satisfies_public_requirement(Checker *c, const Decl *decl) {
 /* ---- types behind an interface */
 
 typedef struct ConformerSet {
-    TypeVec types;
+    TypeVec declared; /* all that conform */
+    TypeVec types;    /* those that can be in a value */
     VEC(int64_t) ids;
 } ConformerSet;
 
@@ -334,16 +354,18 @@ static void add_conformer(Checker *c, ConformerSet *set, const Type *interface, 
     vec_push(c->arena, &set->ids, conformance_id(c, interface, type));
 }
 
+static void collect_conformer(Checker *c, ConformerSet *set, const Type *interface, const Type *type) {
+    if (check_conforms(c, type, interface, NULL)) type_vec_add_once(c, &set->declared, type);
+}
+
 static void collect_conformers(Checker *c, Decl *decl, const Type *interface, ConformerSet *set) {
     for (int i = 0; i < decl->members.count; i++) {
         Decl *member = decl->members.at[i];
         bool is_type = member->kind == DECL_struct || member->kind == DECL_enum;
-        if (is_type && !member->generics && check_conforms(c, type_of_type_decl(c, member), interface, NULL))
-            add_conformer(c, set, interface, type_of_type_decl(c, member));
+        if (is_type && !member->generics) collect_conformer(c, set, interface, type_of_type_decl(c, member));
         if (member->kind == DECL_extension && !member->generics && member->bases.count) {
             const Type *target = this_type_of(c, member);
-            if (!has_error(target) && check_conforms(c, target, interface, NULL))
-                add_conformer(c, set, interface, target);
+            if (!has_error(target)) collect_conformer(c, set, interface, target);
         }
         if ((is_type && !member->generics) || member->kind == DECL_namespace)
             collect_conformers(c, member, interface, set);
@@ -358,7 +380,14 @@ static ConformerSet *conformer_set(Checker *c, const Type *interface) {
     bool of_prelude = (((const Decl *)interface->decl)->flags & DECL_PRELUDE) != 0;
     for (int i = 0; i < c->modules.count && !of_prelude; i++)
         if (c->modules.at[i] != c->prelude) collect_conformers(c, c->modules.at[i], interface, set);
+    for (int i = 0; i < set->declared.count; i++)
+        if (!contains_interface(c, set->declared.at[i], interface))
+            add_conformer(c, set, interface, set->declared.at[i]);
     return set;
+}
+
+const TypeVec *declared_conformers(Checker *c, const Type *interface) {
+    return &conformer_set(c, interface)->declared;
 }
 
 const TypeVec *check_conformers(Checker *c, const Type *interface) {

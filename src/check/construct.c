@@ -264,6 +264,9 @@ static Expr *construct_abstract(Env *env, Loc loc, const Type *type, ExprVec *ar
     Candidates *inits = arena_new(c->arena, Candidates);
     inits->name = c->known.__init;
     if (!lookup_member(c, type, c->known.__init, inits)) {
+        bool reference =
+            conforms_to(c, type, c->known.IDifferentiablePtrType); /* comes from the user alone */
+        if (args->count == 0 && !reference) return default_value(env, loc, type);
         report(c, DIAG_no_constructor, loc, type_str(c, type));
         suggest_for_construct(c, type, args);
         return error_expr(c, loc);
@@ -428,10 +431,27 @@ static Expr *array_list(Env *env, Expr *list, const Type *type) {
     return finish_items(&items, take_flat(&items, list->loc, type), type);
 }
 
+/* Is there a constructor for so many arguments? */
+static bool takes_count(Checker *c, const Candidates *inits, int count) {
+    for (int i = 0; i < inits->count; i++) {
+        const FuncSig *sig = signature_of(c, inits->at[i].decl);
+        int least = 0;
+        bool pack = false;
+        for (int k = 0; k < sig->nparams; k++) {
+            pack |= sig->params[k].is_pack;
+            least += !sig->params[k].is_pack && !(sig->params[k].decl && sig->params[k].decl->init);
+        }
+        if (count >= least && (pack || count <= sig->nparams)) return true;
+    }
+    return false;
+}
+
+/* Through a constructor that takes as many items; where there is none, field by field. */
 static Expr *struct_list(Env *env, Expr *list, const Type *type) {
     Checker *c = env->c;
     Candidates *inits = arena_new(c->arena, Candidates);
-    if (user_inits(c, type, inits)) return resolve_call(env, list->loc, inits, &list->args, false);
+    if (user_inits(c, type, inits) && takes_count(c, inits, list->args.count))
+        return resolve_call(env, list->loc, inits, &list->args, false);
     Items items = {env, &list->args, 0};
     return finish_items(&items, take_flat(&items, list->loc, type), type);
 }

@@ -140,7 +140,8 @@ static bool is_interface_diff(Checker *c, const Type *type) {
 static int struct_like_cost(Env *env, const Type *from, const Type *to) {
     Checker *c = env->c;
     if (to->kind == TYPE_interface) {
-        if (from->kind == TYPE_interface) return interface_inherits(c, from, to) ? COST_interface : COST_none;
+        if (from->kind == TYPE_interface)
+            return check_conforms(c, from, to, NULL) ? COST_interface : COST_none;
         if (is_interface_diff(c, from))
             return to->name == c->known.IDifferentiable ? COST_interface : COST_none;
         return check_conforms(c, from, to, NULL) ? COST_interface : COST_none;
@@ -179,6 +180,21 @@ int type_conversion_cost(Env *env, const Type *from, const Type *to) {
     return cost >= 0 ? cost : struct_like_cost(env, from, to);
 }
 
+/* The arguments with which a constructor of one parameter takes a value of that type. */
+static bool init_takes(Env *env, Decl *init, const Type *from, const Subst **subst) {
+    Checker *c = env->c;
+    FuncSig *sig = signature_of(c, init);
+    int n = generic_count(init);
+    if (sig->nparams != 1) return false;
+    if (n) {
+        Inference inference = {
+            .c = c, .owner = init, .args = arena_array(c->arena, const Type *, n), .nargs = n};
+        infer_match(&inference, check_subst(c, sig->params[0].type, *subst), from);
+        if (!infer_finish(&inference, *subst, subst) || !constraints_hold(c, init, *subst, 0)) return false;
+    }
+    return type_conversion_cost(env, from, check_subst(c, sig->params[0].type, *subst)) >= 0;
+}
+
 /* A constructor marked __implicit_conversion(cost) that makes `to` from `from`. */
 static int user_conversion(Env *env, const Type *from, const Type *to, Candidate *found) {
     Checker *c = env->c;
@@ -186,14 +202,11 @@ static int user_conversion(Env *env, const Type *from, const Type *to, Candidate
     Decl *decl = (Decl *)(uintptr_t)to->decl;
     ensure_members(c, decl);
     Sema *sema = decl_sema(c, decl);
-    const Subst *subst = subst_of_type(c, to);
     for (int i = 0; i < sema->inits.count; i++) {
         Decl *init = sema->inits.at[i];
-        if (!(init->modifiers & MODIFIER_implicit) || init->generics) continue;
-        FuncSig *sig = signature_of(c, init);
-        if (sig->nparams != 1) continue;
-        if (type_conversion_cost(env, from, check_subst(c, sig->params[0].type, subst)) < 0) continue;
-        *found = (Candidate){.decl = init, .subst = subst};
+        const Subst *subst = subst_of_type(c, to);
+        if (!(init->modifiers & MODIFIER_implicit) || !init_takes(env, init, from, &subst)) continue;
+        *found = (Candidate){.decl = init, .subst = subst_of_type(c, to)};
         return (int)init->number;
     }
     return COST_none;
@@ -312,6 +325,11 @@ static Expr *convert_struct_like(Env *env, Expr *e, const Type *to) {
     const Type *from = e->type;
     if (to->kind == TYPE_interface) {
         if (is_interface_diff(c, from)) return convert_node(c, e, to, CONVERT_interface_diff);
+        if (contains_interface(c, from, to)) {
+            report(c, DIAG_interface_in_itself, e->loc, type_str(c, from), type_str(c, to));
+            note(c, DIAG_note_generic_instead, 0, type_str(c, to));
+            return error_expr(c, e->loc);
+        }
         return convert_node(c, e, to,
                             from->kind == TYPE_interface ? CONVERT_interface : CONVERT_to_interface);
     }

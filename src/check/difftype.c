@@ -36,11 +36,19 @@ bool is_differentiable_type(Checker *c, const Type *type) {
     }
 }
 
+/* Can it be in a DifferentialPtrPair? By an extension anything can. */
+bool may_be_ptr_pair(Checker *c, const Type *type) {
+    if (type->kind == TYPE_array) return may_be_ptr_pair(c, type->args[0]);
+    return type->kind == TYPE_ptr_pair || conforms_to(c, type, c->known.IDifferentiablePtrType);
+}
+
+/* Does it become such a pair in derivatives? */
 bool is_ptr_differentiable_type(Checker *c, const Type *type) {
-    if (type->kind == TYPE_array) return is_ptr_differentiable_type(c, type->args[0]);
-    if (type->kind == TYPE_ptr_pair) return true;
-    bool may = type->kind == TYPE_struct || type->kind == TYPE_param || type->kind == TYPE_assoc;
-    return may && conforms_to(c, type, c->known.IDifferentiablePtrType);
+    const Type *element = type;
+    while (element->kind == TYPE_array) element = element->args[0];
+    bool may = element->kind == TYPE_struct || element->kind == TYPE_param || element->kind == TYPE_assoc ||
+               element->kind == TYPE_ptr_pair;
+    return may && may_be_ptr_pair(c, type);
 }
 
 static Decl *assoc_named(Checker *c, Name interface) {
@@ -97,7 +105,7 @@ const Type *check_differential(Checker *c, const Type *type) {
 }
 
 const Type *check_ptr_differential(Checker *c, const Type *type) {
-    if (!is_ptr_differentiable_type(c, type)) return NULL;
+    if (!may_be_ptr_pair(c, type)) return NULL;
     if (type->kind == TYPE_array || type->kind == TYPE_ptr_pair)
         return map_first(c, type, check_ptr_differential(c, type->args[0]));
     return assoc_differential(c, type, c->known.IDifferentiablePtrType);

@@ -202,6 +202,94 @@ static void bounds_from_context(Checker *c, const Type *type, const Decl *except
         if (d != except) bounds_from_generics(c, d, type, out);
 }
 
+/* ---- what interfaces promise about their associated types: `associatedtype D where ...`, `__constraint ...` */
+
+typedef struct Promise Promise;
+typedef bool (*PromiseVisitor)(Checker *c, Promise *promise, const Constraint *constraint,
+                               const Subst *subst);
+struct Promise {
+    const Type *type; /* T.A.B, of which something is asked */
+    const Type *base; /* T or T.A: its interfaces are looked at */
+    const Decl *interface;
+    PromiseVisitor visit;
+    TypeVec *bounds;
+    const Type *found;
+};
+
+/* Is the path This.A.B, as the interface writes it, the type that is asked for? */
+static bool is_path_from(const Type *path, const Promise *promise) {
+    const Type *type = promise->type;
+    while (path->kind == TYPE_assoc && type->kind == TYPE_assoc && path->decl == type->decl) {
+        path = path->args[0];
+        type = type->args[0];
+    }
+    return path->kind == TYPE_param && path->decl == promise->interface && path->number == 0 &&
+           type == promise->base;
+}
+
+static bool states_promise(const Decl *member) {
+    return member->generics && (member->kind == DECL_assoc || member->kind == DECL_constraint);
+}
+
+static bool is_being_resolved(const Generics *generics) {
+    int n = generics->constraints.count;
+    return generics->checked && n && !generics->constraints.at[n - 1].subject_type;
+}
+
+static bool search_interface(Checker *c, void *user, const Declared *declared) {
+    Promise *promise = user;
+    const Decl *interface = promise->interface = declared->interface->decl;
+    const Subst *subst = interface_subst(c, declared->interface, promise->base);
+    for (int i = 0; i < interface->members.count; i++) {
+        Decl *member = interface->members.at[i];
+        if (!states_promise(member)) continue;
+        ensure_generics(c, member);
+        if (is_being_resolved(member->generics)) return false; /* those after it may rest on it */
+        for (int k = 0; k < member->generics->constraints.count; k++)
+            if (promise->visit(c, promise, &member->generics->constraints.at[k], subst)) return true;
+    }
+    return false;
+}
+
+static bool makes_promises(Checker *c, const Type *interface) {
+    Decl *decl = (Decl *)(uintptr_t)interface->decl;
+    for (int i = 0; i < decl->members.count; i++)
+        if (states_promise(decl->members.at[i])) return true;
+    Sema *sema = decl_sema(c, decl);
+    if (sema->promises_nothing) return false;
+    ensure_bases(c, decl);
+    sema->promises_nothing = sema->bases_done; /* also ends the search where interfaces inherit in a circle */
+    for (int i = 0; i < sema->interfaces.count; i++)
+        if (makes_promises(c, sema->interfaces.at[i])) {
+            sema->promises_nothing = false;
+            return true;
+        }
+    return false;
+}
+
+/* Looks through the interfaces of T, T.A ... that lead to T.A.B. */
+static const Type *search_promises(Checker *c, const Type *type, PromiseVisitor visit, TypeVec *bounds) {
+    Promise promise = {.type = type, .visit = visit, .bounds = bounds};
+    for (promise.base = type; promise.base->kind == TYPE_assoc && !promise.found;) {
+        promise.base = promise.base->args[0];
+        TypeVec known = {0};
+        if (type_is_abstract(promise.base)) bounds_of(c, promise.base, &known);
+        for (int i = 0; i < known.count && !promise.found; i++) {
+            Declared declared = {NULL, known.at[i], NULL};
+            if (makes_promises(c, known.at[i]))
+                visit_closure(c, &declared, promise.base, search_interface, &promise);
+        }
+    }
+    return promise.found;
+}
+
+static bool find_bound(Checker *c, Promise *promise, const Constraint *constraint, const Subst *subst) {
+    const Type *subject = constraint->subject_type;
+    if (subject && !constraint->equal && is_path_from(subject, promise))
+        add_bound(c, promise->bounds, check_subst(c, constraint->bound_type, subst));
+    return false;
+}
+
 static void bounds_of_assoc(Checker *c, const Type *type, TypeVec *out) {
     Decl *assoc = (Decl *)(uintptr_t)type->decl;
     ensure_bases(c, assoc);
@@ -209,6 +297,7 @@ static void bounds_of_assoc(Checker *c, const Type *type, TypeVec *out) {
     Sema *sema = decl_sema(c, assoc);
     for (int i = 0; i < sema->interfaces.count; i++)
         add_bound(c, out, check_subst(c, sema->interfaces.at[i], subst));
+    search_promises(c, type, find_bound, out);
 }
 
 void bounds_of(Checker *c, const Type *type, TypeVec *out) {
@@ -229,48 +318,51 @@ void bounds_of(Checker *c, const Type *type, TypeVec *out) {
     bounds_from_context(c, type, owner, out);
 }
 
+/* ---- equations */
+
+/* How many associated types lead there; -1: it is something else. */
+static int path_length(const Type *type) {
+    int n = -1;
+    for (; type->kind == TYPE_assoc; type = type->args[0]) n = n < 0 ? 1 : n + 1;
+    return n;
+}
+
+/* The longer path is rewritten to the shorter one, or to what is no path; that comes to an end. */
+static bool orient(const Constraint *constraint, const Type **from, const Type **to) {
+    const Type *subject = constraint->subject_type, *bound = constraint->bound_type;
+    if (!constraint->equal || !subject || !bound || subject == bound) return false;
+    bool turned = path_length(bound) > path_length(subject);
+    *from = turned ? bound : subject;
+    *to = turned ? subject : bound;
+    return (*from)->kind == TYPE_assoc;
+}
+
 static const Type *equal_in(Checker *c, const Decl *decl, const Type *assoc) {
     if (!decl->generics) return NULL;
     ensure_generics(c, (Decl *)(uintptr_t)decl);
-    for (int i = 0; i < decl->generics->constraints.count; i++) {
-        const Constraint *constraint = &decl->generics->constraints.at[i];
-        if (!constraint->equal || !constraint->subject_type) continue;
-        if (constraint->subject_type == assoc) return constraint->bound_type;
-        if (constraint->bound_type == assoc && constraint->subject_type->kind != TYPE_assoc)
-            return constraint->subject_type;
-    }
+    const Type *from, *to;
+    for (int i = 0; i < decl->generics->constraints.count; i++)
+        if (orient(&decl->generics->constraints.at[i], &from, &to) && from == assoc) return to;
     return NULL;
 }
 
-/* T.View.Item, where the interface says of View that its Item is T.Item. */
-static const Type *equal_by_interface(Checker *c, const Type *assoc) {
-    const Type *inner = assoc->args[0];
-    Decl *between = inner->kind == TYPE_assoc ? (Decl *)(uintptr_t)inner->decl : NULL;
-    if (!between || !between->generics) return NULL;
-    ensure_generics(c, between);
-    for (int i = 0; i < between->generics->constraints.count; i++) {
-        const Constraint *constraint = &between->generics->constraints.at[i];
-        const Type *subject = constraint->subject_type;
-        bool same = constraint->equal && subject && subject->kind == TYPE_assoc &&
-                    subject->decl == assoc->decl && subject->args[0]->kind == TYPE_assoc &&
-                    subject->args[0]->decl == between;
-        if (!same || !constraint->bound_type) continue;
-        return check_subst(c, constraint->bound_type,
-                           subst_new(c, NULL, between->parent, inner->args, inner->nargs));
-    }
-    return NULL;
+static bool find_equal(Checker *c, Promise *promise, const Constraint *constraint, const Subst *subst) {
+    const Type *from, *to;
+    if (!orient(constraint, &from, &to) || !is_path_from(from, promise)) return false;
+    const Type *equal = check_subst(c, to, subst);
+    if (equal != promise->type) promise->found = equal;
+    return promise->found != NULL;
 }
 
 const Type *known_equal(Checker *c, const Type *assoc) {
-    const Type *promised = equal_by_interface(c, assoc);
-    if (promised && promised != assoc) return promised;
+    const Type *promised = search_promises(c, assoc, find_equal, NULL);
+    if (promised) return promised;
     for (const Decl *d = c->context; d; d = d->parent) {
         const Type *equal = equal_in(c, d, assoc);
-        if (equal && equal != assoc) return equal;
+        if (equal) return equal;
     }
     const Type *root = assoc;
     while (root->kind == TYPE_assoc) root = root->args[0];
     if (root->kind == TYPE_each) root = root->args[0];
-    const Type *equal = root->kind == TYPE_param ? equal_in(c, root->decl, assoc) : NULL;
-    return equal == assoc ? NULL : equal;
+    return root->kind == TYPE_param ? equal_in(c, root->decl, assoc) : NULL;
 }

@@ -383,12 +383,23 @@ static void header_of_enum(Checker *c, Decl *decl) {
 
 /* ---- the rest */
 
+/* struct S : I = Other; */
+static void check_alias_bases(Checker *c, Env *env, Decl *decl) {
+    for (int i = 0; i < decl->bases.count; i++) {
+        Expr *base = decl->bases.at[i];
+        const Type *interface = resolve_type(env, base);
+        if (check_conforms(c, decl->type, interface, NULL)) continue;
+        report(c, DIAG_constraint_not_met, base->loc, type_str(c, decl->type), type_str(c, interface));
+    }
+}
+
 static void header_of_alias(Checker *c, Decl *decl) {
     ensure_generics(c, decl);
     Env env = env_for_decl(c, decl);
     const Decl *context = c->context;
     c->context = decl;
     decl->type = decl->type_expr ? resolve_type(&env, decl->type_expr) : ERROR_TYPE(c);
+    check_alias_bases(c, &env, decl);
     c->context = context;
 }
 

@@ -91,6 +91,9 @@ static bool is_required(const Decl *decl) {
 }
 
 static void check_requirement(Checker *c, Review *review, Conformance *conformance, Decl *requirement) {
+    if (requirement->kind == DECL_constraint)
+        constraints_hold(c, requirement, interface_subst(c, conformance->interface, conformance->type),
+                         review->loc);
     if (!is_required(requirement)) return;
     Satisfaction *found = satisfaction(c, conformance, requirement);
     bool native = found->kind == SATISFY_none && found->type; /* __init() by the default value */
@@ -109,6 +112,8 @@ static void check_value_size(Checker *c, const Conformance *conformance, Loc loc
     int64_t room = check_any_value_size(c, conformance->interface);
     Layout layout;
     if (!room || (conformance->type->flags & TYPE_HAS_PARAM)) return;
+    if (contains_interface(c, conformance->type, conformance->interface))
+        return; /* it will never be in one */
     if (!check_layout(c, conformance->type, &layout) || layout.size <= room) return;
     report(c, DIAG_any_value_size, loc, type_str(c, conformance->type), (int)layout.size,
            type_str(c, conformance->interface), (int)room);

@@ -42,6 +42,8 @@ static const char *const generic_types[] = {
     "RWBuffer",
     "IFunc",
     "IMutatingFunc",
+    "IDifferentiableFunc",
+    "IDifferentiableMutatingFunc",
     "Atomic",
     "AppendStructuredBuffer",
     "IArray",

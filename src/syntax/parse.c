@@ -156,6 +156,7 @@ static bool starts_declaration(const Token *token) {
     case KEYWORD_init:
     case KEYWORD_subscript:
     case KEYWORD_property:
+    case KEYWORD_constraint:
     case KEYWORD_public:
     case KEYWORD_private:
     case KEYWORD_internal:

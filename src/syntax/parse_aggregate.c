@@ -1,6 +1,7 @@
 /* Types with members: struct, class, enum, interface, extension, cbuffer.
  *
- *   struct    = ( "struct" | "class" ) [ name ] [ parameters ] [ ":" bases ] [ where ] ( "{" { declaration } "}" | ";" )
+ *   struct    = ( "struct" | "class" ) [ name ] [ parameters ] [ ":" bases ] [ where ]
+ *               ( "{" { declaration } "}" | "=" type ";" | ";" )
  *   enum      = "enum" [ "class" ] [ name ] [ ":" type ] "{" [ case { "," case } [ "," ] ] "}"
  *   interface = "interface" name [ parameters ] [ ":" bases ] [ where ] "{" { declaration } "}"
  *   extension = "extension" [ parameters ] type [ ":" bases ] [ where ] "{" { declaration } "}" */
@@ -44,6 +45,14 @@ static bool is_attribute_class(const Decl *decl) {
     return false;
 }
 
+/* `struct S : I = Other;` is another name for a type that conforms. */
+static void make_alias(Parser *p, Decl *decl) {
+    decl->kind = DECL_alias;
+    decl->type_expr = parse_type(p);
+    decl->generics = parse_where(p, decl->generics);
+    if (!p->panic && !parser_at(p, TOKEN_semicolon)) parser_expected(p, "';'");
+}
+
 static Expr *parse_struct(Parser *p, const Prefix *prefix, DeclVec *out) {
     Decl *decl = parse_new_decl(p, DECL_struct, p->token->loc, NULL, prefix);
     parser_advance(p);
@@ -54,6 +63,7 @@ static Expr *parse_struct(Parser *p, const Prefix *prefix, DeclVec *out) {
     }
     parse_head(p, decl);
     if (!p->panic && decl->name && parser_at(p, TOKEN_semicolon)) make_forward(decl);
+    else if (!p->panic && decl->name && parser_take(p, TOKEN_equal)) make_alias(p, decl);
     else if (p->panic || parser_at(p, TOKEN_brace_open)) parse_braces(p, decl);
     else parser_expected(p, decl->name ? "'{'" : "a name or '{'");
     if (decl->kind == DECL_struct && is_attribute_class(decl)) decl->kind = DECL_attribute;

@@ -41,7 +41,7 @@ void parse_members(Parser *p, Decl *decl) {
 
 /* ---- small kinds */
 
-/* typealias V<T> = vector<T, 3>; */
+/* typealias V<T> = vector<T, 3>; typealias I = A & B; */
 static void parse_alias(Parser *p, const Prefix *prefix, DeclVec *out) {
     parser_advance(p);
     Loc loc = p->token->loc;
@@ -51,8 +51,26 @@ static void parse_alias(Parser *p, const Prefix *prefix, DeclVec *out) {
     if (parser_at(p, TOKEN_less)) decl->generics = parse_generic_parameters(p, decl->generics);
     decl->generics = parse_where(p, decl->generics);
     if (parser_expect(p, TOKEN_equal)) decl->type_expr = parse_type(p);
+    if (!p->panic && parser_take(p, TOKEN_amp)) {
+        decl->kind = DECL_interface;
+        decl->flavour = INTERFACE_all;
+        vec_push(p->arena, &decl->bases, decl->type_expr);
+        decl->type_expr = NULL;
+        parse_bases(p, &decl->bases);
+    }
     decl->generics = parse_where(p, decl->generics);
     parser_expect_semicolon(p, "the type");
+    parse_add_decl(out, p, decl);
+}
+
+/* __constraint A.B == C; */
+static void parse_constraint(Parser *p, const Prefix *prefix, DeclVec *out) {
+    Decl *decl = parse_new_decl(p, DECL_constraint, p->token->loc, NULL, prefix);
+    if (!p->parent || p->parent->kind != DECL_interface)
+        diag_report(p->syntax->diags, DIAG_constraint_place, decl->loc);
+    parser_advance(p);
+    decl->generics = parse_constraints(p, decl->generics);
+    parser_expect_semicolon(p, "the constraint");
     parse_add_decl(out, p, decl);
 }
 
@@ -218,6 +236,7 @@ void parse_declaration_after(Parser *p, Place place, const Prefix *prefix, DeclV
     case KEYWORD_subscript:
         if (!refuse_local(p, place)) parse_subscript(p, prefix, out);
         return;
+    case KEYWORD_constraint: parse_constraint(p, prefix, out); return;
     default: break;
     }
     if (parse_contextual(p, place, prefix, out)) return;

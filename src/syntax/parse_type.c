@@ -312,11 +312,14 @@ static void where_clause(Parser *p, Generics *generics) {
     } while (!p->panic);
 }
 
+Generics *parse_constraints(Parser *p, Generics *generics) {
+    if (!generics) generics = arena_new(p->arena, Generics);
+    where_clause(p, generics);
+    return generics;
+}
+
 Generics *parse_where(Parser *p, Generics *generics) {
-    while (!p->panic && parser_take_word(p, KEYWORD_where)) {
-        if (!generics) generics = arena_new(p->arena, Generics);
-        where_clause(p, generics);
-    }
+    while (!p->panic && parser_take_word(p, KEYWORD_where)) generics = parse_constraints(p, generics);
     return generics;
 }
 

@@ -264,6 +264,7 @@ Expr *parse_pointer_suffix(Parser *p, Expr *type);                 /* takes what
 Expr *parse_array_suffix(Parser *p, Expr *type);                   /* a[2][3] after a declared name */
 ExprVec parse_generic_arguments(Parser *p);                        /* from the < */
 Generics *parse_generic_parameters(Parser *p, Generics *generics); /* from the <; adds to what is there */
+Generics *parse_constraints(Parser *p, Generics *generics);        /* what follows `where` */
 Generics *parse_where(Parser *p, Generics *generics);              /* any number of clauses */
 void parse_bases(Parser *p, ExprVec *bases);                       /* after the colon */
 

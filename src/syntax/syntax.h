@@ -200,6 +200,9 @@ typedef enum FuncFlavour {
     FUNC_lambda,
 } FuncFlavour;
 
+/* `typealias I = A & B;` is an interface to which whoever conforms to all of its bases conforms. */
+typedef enum InterfaceFlavour { INTERFACE_plain, INTERFACE_all } InterfaceFlavour;
+
 typedef enum VarFlavour { VAR_global, VAR_field, VAR_local, VAR_param } VarFlavour;
 
 /* where T : I, A.X == B; and `T : I` in the parameter list, after the parser moved it here */

@@ -56,6 +56,7 @@ OTHERS = {
     "scale": ["T f(T x, T y) { return (x * x).scale(y); }", "vector<T, 2> f(vector<T, 2> x, T y) { return (x * x).scale(y); }"],
     "use": ["T f(T x, vector<T, 2> y) { return x.use() * x * y.use().x * y.y; }"],
     "makeTuple": ["T f(T x, vector<T, 2> y) { let t = makeTuple(x * x, y); return t._0 * t._1.y; }"],
+    "makeArrayFromElement": ["T f(T x) { let a = makeArrayFromElement<T, 3>(x * x); return a[0] * a[2]; }"],
     "concat": ["T f(T x, T y) { let t = concat(makeTuple(x * y, x), makeTuple(y)); return t._0 * t._1 * t._2; }"],
     "pair": ["T f(T x, T v) { let p = diffPair(x * v, v); return p.getPrimal() * p.getDifferential(); }",
              "T f(T x) { return diffPair(x * x).p + diffPair(x).d; }"],
@@ -65,7 +66,8 @@ OTHERS = {
     "function value": ["T f(T x) { return use((T y) => y * y * y, x); }"],
 }
 # Differentiable members of types and functions of no numbers: which row has them.
-ROWS = {name: name for name in ("select", "use", "jvp", "vjp", "grad", "jacobian", "hvp", "hessian", "toFloat", "scale", "makeTuple", "concat", "detach")}
+ROWS = {name: name for name in ("select", "use", "jvp", "vjp", "grad", "jacobian", "hvp", "hessian", "toFloat", "scale", "makeTuple", "makeArrayFromElement", "concat",
+                              "detach")}
 ROWS |= {name: "arithmetic" for name in ("add", "sub", "mul", "div", "mod", "neg")}
 ROWS |= {"getPrimal": "pair", "getDifferential": "pair", "diffPair": "pair", "updateDiff": "update", "updatePrimal": "update",
          "updatePair": "update", "operator": "generic operator", "operator()": "function value"}
