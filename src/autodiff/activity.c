@@ -65,7 +65,7 @@ bool ad_reads_active(const Activity *a, const Inst *call) {
 bool ad_call_is_live(Ad *ad, const Activity *a, const Inst *call, const CallPlan *plan) {
     if (plan->kind == CALL_plain) return false;
     if (plan->kind == CALL_custom) return true;
-    return ad_reads_active(a, call) || ad_has_sources(ad, plan->callee);
+    return ad_reads_active(a, call) || ad_has(ad, plan->callee, AD_sources);
 }
 
 /* The address of a local object as a pointer: the callee may store something active there. */

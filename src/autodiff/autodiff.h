@@ -44,6 +44,14 @@ typedef struct Reverse {
     bool ready;
 } Reverse;
 
+/* What holds of a function or of one that it calls. */
+typedef enum AdFact {
+    AD_sources, /* it has a derivative written by the user */
+    AD_sinks, /* ... that must be run in reverse though nobody uses what the function returns: a store with a gradient */
+    AD_effects, /* beyond its parameters: output, buffers, globals */
+    AD_fact_count
+} AdFact;
+
 typedef struct AdFunc {
     Func *source; /* as lowered; NULL: flat by birth */
     Func *flat;
@@ -56,7 +64,8 @@ typedef struct AdFunc {
     Func *bwd_adapter;
     Func *tangent; /* signature of the linear part, for the time between linearize and transpose */
     VEC(Reverse *) reverses;
-    int recursive, sources, effects; /* 0: unknown, 1: no, 2: yes, 3: being found out */
+    int recursive;            /* 0: unknown, 1: no, 2: yes */
+    int facts[AD_fact_count]; /* likewise */
 } AdFunc;
 
 typedef struct Ad {
@@ -79,13 +88,6 @@ void ad_complete(Ad *ad, Func *func);         /* its body and what the source pr
 void ad_complete_all(Ad *ad, Func *func);     /* bodies for all that it calls, and so on */
 Func *ad_fwd(Ad *ad, AdFunc *f);
 Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable, bool firm);
-bool ad_is_recursive(Ad *ad, AdFunc *f);
-bool ad_has_sources(Ad *ad,
-                    AdFunc *f); /* does it, or what it calls, have a derivative written by the user? */
-bool ad_is_object(
-    Val *address); /* in memory of the function itself, or a parameter: no pointer of the source */
-bool ad_inst_has_effects(Ad *ad, const Inst *inst);
-bool ad_has_effects(Ad *ad, AdFunc *f); /* beyond its parameters: output, buffers, globals */
 /* Which function's derivative is meant when `func` is differentiated: its primal substitute, if it has one. */
 Func *ad_substitute(Ad *ad, Func *func);
 typedef enum CallKind {
@@ -103,6 +105,14 @@ typedef struct CallPlan {
 CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode);
 void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other);
 void ad_verify(Ad *ad, const Func *func, const char *stage); /* in debug builds */
+
+/* ---- facts.c */
+bool ad_is_recursive(Ad *ad, AdFunc *f);
+bool ad_has(Ad *ad, AdFunc *f, AdFact fact);
+bool ad_is_sink(Ad *ad, const CallPlan *plan);
+bool ad_is_object(
+    Val *address); /* in memory of the function itself, or a parameter: no pointer of the source */
+bool ad_inst_has_effects(Ad *ad, const Inst *inst);
 
 /* ---- leaf.c */
 const Type *ad_differential(Ad *ad, const Type *type); /* NULL: it has none */

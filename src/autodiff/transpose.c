@@ -365,8 +365,9 @@ static bool is_stable(const Tr *t, Val *v) {
 }
 
 /* Is there anything that the call could pass back? */
-static bool matters(Tr *t, AdFunc *callee, Val *const *gs) {
+static bool matters(Tr *t, const CallPlan *plan, Val *const *gs) {
     bool outputs = false, duals = false;
+    AdFunc *callee = plan->callee;
     for (int i = 0; i < callee->leaves.count; i++) {
         const Leaf *leaf = &callee->leaves.at[i];
         if (leaf->tout >= 0 && gs[leaf->tout]) return true;
@@ -375,7 +376,8 @@ static bool matters(Tr *t, AdFunc *callee, Val *const *gs) {
         outputs |= leaf->tout >= 0;
         duals |= leaf->dual;
     }
-    return !outputs && (duals || ad_has_sources(t->ad, callee));
+    if (!outputs && (duals || ad_has(t->ad, callee, AD_sources))) return true;
+    return ad_is_sink(t->ad, plan);
 }
 
 static bool *stable_leaves(Tr *t, AdFunc *callee, const Inst *call) {
@@ -444,7 +446,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     AdFunc *callee = note->plan.callee;
     Val **gs = arena_array(ad->arena, Val *, inst->nresults ? inst->nresults : 1);
     for (int i = 0; i < inst->nresults; i++) gs[i] = take_out(t, adj, inst->results[i]);
-    if (!matters(t, callee, gs)) return;
+    if (!matters(t, &note->plan, gs)) return;
     if (note->plan.kind == CALL_custom) {
         t_custom(t, b, adj, inst, gs);
         return;
@@ -457,7 +459,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         again = !callee->leaves.at[i].by_ref || is_stable(t, call->args[callee->leaves.at[i].in]);
     Inst *pri = call;
     if (again && callee->source && !(callee->source->flags & FUNC_RECOMPUTE_EFFECTS) &&
-        ad_has_effects(ad, callee))
+        ad_has(ad, callee, AD_effects))
         diag_report(ad->m->diags, DIAG_recompute_effects, callee->source->loc, callee->source->name->text);
     if (again) {
         pri = build_inst(b, OP_call, call->args, call->nargs, 0, 0);
