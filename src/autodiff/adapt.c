@@ -55,6 +55,50 @@ static const Where *where_of(const Frame *frame, const Leaf *leaf) {
     return leaf->param < 0 ? &frame->result : &frame->params[leaf->param];
 }
 
+/* ---- optional values */
+
+static bool has_optional(Ad *ad, const Type *type) {
+    if (type->kind == TYPE_array) return has_optional(ad, type->args[0]);
+    if (type->kind != TYPE_record) return false;
+    const RecordDiff *diff = ad_record_diff(ad, type);
+    if (diff->optional) return true;
+    for (int i = 0; diff->field_map && !diff->reference && i < type_record(type)->nfields; i++)
+        if (diff->field_map[i] >= 0 && has_optional(ad, type_record(type)->fields[i].type)) return true;
+    return false;
+}
+
+static void mark_elements(Ad *ad, Builder *b, const Type *type, Val *p, Val *d) {
+    const Type *word = type_basic(ad->m->types, TYPE_int);
+    Val *start = ir_const_int(ad->m, word, 0);
+    Inst *loop = build_loop(b, &start, 1, false);
+    Builder cond = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
+    Val *go =
+        build_binary(&cond, OP_lt, loop->regions[0]->params[0], ir_const_int(ad->m, word, type_length(type)));
+    build_yield(&cond, &go, 1);
+    Val *i = loop->regions[1]->params[0];
+    ad_mark_present(ad, &body, type->args[0], p ? build_elem(&body, p, i, true) : NULL,
+                    build_elem(&body, d, i, true));
+    Val *next = build_binary(&body, OP_add, i, ir_const_int(ad->m, word, 1));
+    build_yield(&body, &next, 1);
+}
+
+void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d) {
+    if (!has_optional(ad, type)) return;
+    if (type->kind == TYPE_array) {
+        mark_elements(ad, b, type, p, d);
+        return;
+    }
+    const RecordDiff *diff = ad_record_diff(ad, type);
+    const Record *record = type_record(type);
+    for (int i = 0; i < record->nfields; i++)
+        if (diff->field_map[i] >= 0)
+            ad_mark_present(ad, b, record->fields[i].type, p ? build_field(b, p, i) : NULL,
+                            build_field(b, d, diff->field_map[i]));
+    if (!diff->optional) return;
+    Val *yes = ir_const_int(ad->m, type_basic(ad->m->types, TYPE_bool), 1);
+    build_store(b, build_field(b, d, 1), p ? build_load(b, build_field(b, p, 1)) : yes);
+}
+
 /* ---- forward */
 
 static void bind_fwd(Frame *frame) {
@@ -107,6 +151,11 @@ static void call_fwd(Frame *frame, AdFunc *f, Func *fwd) {
         ad_leaf_store(b, where->address, leaf->path, leaf->npath, call->results[leaf->fout]);
         if (leaf->fdout >= 0)
             ad_leaf_store(b, where->d, leaf->dpath, leaf->ndpath, call->results[leaf->fdout]);
+    }
+    for (int i = 0; i < frame->of->nparams; i++) {
+        const Param *param = &frame->of->params[i];
+        if ((param->flags & PARAM_DIFF) && param->dir != DIR_in)
+            ad_mark_present(frame->ad, b, param->type, frame->params[i].address, frame->params[i].d);
     }
     return_plain(frame, f, call->results);
 }
@@ -175,6 +224,8 @@ void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
     next = args.count;
     for (int i = 0; i < source->nparams; i++) {
         if (is_result(&source->params[i])) continue;
+        if (source->params[i].flags & PARAM_DIFF)
+            ad_mark_present(ad, &b, source->params[i].type, where[i].address, where[i].d);
         const Param *param = &custom->params[next++];
         vec_push(ad->arena, &args,
                  param->flags & PARAM_BY_ADDRESS ? where[i].value : build_load(&b, where[i].value));

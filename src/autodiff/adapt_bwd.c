@@ -261,10 +261,19 @@ static void fill_differentials(Adapter *x) {
     }
 }
 
+/* Seeds come without their primal. */
+static void mark_present(Adapter *x) {
+    const Func *source = x->plan->callee->source;
+    for (int i = 0; i < source->nparams; i++)
+        if ((source->params[i].flags & PARAM_DIFF) && x->objects[i].d)
+            ad_mark_present(x->ad, &x->b, source->params[i].type, x->objects[i].p, x->objects[i].d);
+}
+
 static void call_custom(Adapter *x) {
     const Func *source = x->plan->callee->source;
     Func *custom = x->plan->custom;
     ValVec objects = {0};
+    mark_present(x);
     for (int i = 0; i < source->nparams; i++)
         if (!is_result(&source->params[i]) && x->objects[i].object)
             vec_push(x->ad->arena, &objects, x->objects[i].object);
@@ -370,6 +379,7 @@ typedef struct Frame {
     Val **p; /* by parameter of `of`: memory of the primal object, or its value (plain, by value) */
     bool *by_value;
     Val **d;       /* memory of the differential */
+    Val **origin;  /* inputs with a differential: memory of the primal as it came */
     Val *result_d; /* of a result by value */
 } Frame;
 
@@ -388,6 +398,7 @@ static void bind(Frame *x) {
     int n = of->nparams, next = 0;
     x->p = arena_array(x->ad->arena, Val *, n + 1);
     x->d = arena_array(x->ad->arena, Val *, n + 1);
+    x->origin = arena_array(x->ad->arena, Val *, n + 1);
     x->by_value = arena_array(x->ad->arena, bool, n + 1);
     for (int i = 0; i < n; i++) {
         const Param *param = &of->params[i];
@@ -411,6 +422,7 @@ static void bind(Frame *x) {
         }
         Val *p = build_field(b, value, 0);
         x->d[i] = build_field(b, value, 1);
+        x->origin[i] = diff ? p : NULL;
         if (param->dir == DIR_inout) {
             x->p[i] = build_var(b, param->type, param->name, false);
             build_copy_object(b, x->p[i], p);
@@ -440,12 +452,18 @@ static Val *diff_leaf(Frame *x, const Leaf *leaf) {
     return leaf->by_ref ? address : build_load(&x->b, address);
 }
 
+static void mark_inputs(Frame *x) {
+    for (int i = 0; i < x->of->nparams; i++)
+        if (x->origin[i]) ad_mark_present(x->ad, &x->b, x->of->params[i].type, x->origin[i], x->d[i]);
+}
+
 /* [TreatAsDifferentiable]: adjoints of inputs are zero. */
 static void zero_inputs(Frame *x) {
     for (int i = 0; i < x->of->nparams; i++) {
         const Param *param = &x->of->params[i];
         if ((param->flags & PARAM_DIFF) && param->dir != DIR_out && x->d[i]) build_zero(&x->b, x->d[i]);
     }
+    mark_inputs(x);
     build_return(&x->b, NULL, 0);
 }
 
@@ -498,6 +516,7 @@ static void run_reverse(Frame *x, Reverse *r) {
         ad_leaf_store(b, x->d[leaf->param], leaf->dpath, leaf->ndpath, prop->results[next++]);
     }
     if (tape) build_inst(b, OP_tape_close, &tape, 1, 0, 0);
+    mark_inputs(x);
     build_return(b, NULL, 0);
 }
 

@@ -268,6 +268,8 @@ void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom); /* body of f->fwd tha
 Func *ad_bwd_adapter(Ad *ad, const CallPlan *plan); /* prop of a function with a custom backward derivative */
 int ad_leaf_of_pass(const CallPlan *plan, int leaf); /* of the callee -> of its forward pass, or itself */
 bool ad_is_state(const CallPlan *plan, int leaf);    /* of the forward pass: is it what it hands over? */
+/* A differential has a value exactly where the primal object has one (NULL: it has all of them). */
+void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d);
 void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from); /* to += from, objects of a differential type */
 
 /* ---- a few things used everywhere */

@@ -37,7 +37,9 @@ static bool user_inits(Checker *c, const Type *type, Candidates *out) {
 
 bool has_default_init(Checker *c, const Type *type, Decl **init) {
     Candidates list = {0};
-    if (!user_inits(c, type, &list)) return false;
+    bool required = type->kind == TYPE_param || type->kind == TYPE_assoc; /* by its constraints */
+    if (!(required ? lookup_member(c, type, c->known.__init, &list) : user_inits(c, type, &list)))
+        return false;
     for (int i = 0; i < list.count; i++) {
         Decl *decl = list.at[i].decl;
         FuncSig *sig = signature_of(c, decl);

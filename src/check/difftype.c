@@ -229,7 +229,7 @@ Decl *check_differential_field(Checker *c, const Type *type, Decl *field) {
     if (named) return named;
     if (field->sema && field->sema->derivative_member) return NULL;
     Decl *decl = (Decl *)(uintptr_t)type->decl;
-    bool made = (decl->flags & DECL_SELF_DIFF) ||
+    bool made = (decl->flags & DECL_SELF_DIFF) || differential == type || /* typealias Differential = This */
                 (decl_sema(c, decl)->differential && differential->decl == decl_sema(c, decl)->differential);
     if (!made && !pointer)
         return NULL; /* a Differential written by hand holds what is mapped to it, nothing else */

@@ -838,6 +838,7 @@ static void parse_record_diff(Parser *p, Record *record) {
     if (accept(p, "zero")) record->diff.zero = parse_func_reference(p);
     if (accept(p, "add")) record->diff.add = parse_func_reference(p);
     record->diff.opaque = accept(p, "opaque");
+    record->diff.optional = accept(p, "optional");
 }
 
 static void parse_record(Parser *p, Record *record) {

@@ -622,6 +622,7 @@ static void print_record_diff(Printer *p, const Record *record) {
     if (diff->zero) add(p, " zero "), add_symbol(p, diff->zero->name);
     if (diff->add) add(p, " add "), add_symbol(p, diff->add->name);
     if (diff->opaque) add(p, " opaque");
+    if (diff->optional) add(p, " optional");
 }
 
 static void print_record(Printer *p, const Record *record) {

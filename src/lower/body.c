@@ -51,7 +51,10 @@ void run_defers(Fn *f, Defer *until) {
 /* ---- declarations */
 
 static void lower_local(Fn *f, Decl *decl) {
-    if (decl->modifiers & MODIFIER_static) return; /* a global, made when first used */
+    if (decl->modifiers & MODIFIER_static) {
+        lower_static(f, decl);
+        return;
+    }
     const Type *front = concrete(f, decl->type);
     if (front->kind == TYPE_function) return;
     f->b.loc = decl->loc;

@@ -412,6 +412,7 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
     Func *func = request_derivative(l, request, e->modes, e->nmodes, NULL);
     request->plain_this = was_plain;
     FuncSig declared = check_signature_of(l->c, request->decl, request->subst, e->modes, e->nmodes, bound);
+    add_object(request, &declared);
     FuncSig flat = flatten_signature(l, &declared), sig = with_this(l, &flat);
     ArgVec args = {0};
     if (bound && flat.has_this) vec_push(l->arena, &args, ((Arg){.expr = e->a, .element = f->pack_element}));

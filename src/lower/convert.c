@@ -105,13 +105,6 @@ static void into_optional(Fn *f, Expr *e, Val *to) {
 
 static void convert_part(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to);
 
-static void map_optional(Fn *f, Expr *e, Val *to) {
-    const Type *from = concrete(f, e->a->type), *type = concrete(f, e->type);
-    Val *source = lower_address(f, e->a);
-    build_store(&f->b, build_field(&f->b, to, 1), build_load(&f->b, build_field(&f->b, source, 1)));
-    convert_part(f, from->args[0], build_field(&f->b, source, 0), type->args[0], build_field(&f->b, to, 0));
-}
-
 /* DifferentialPair<A> to DifferentialPair<I> or back, or between widths of floats. */
 void convert_pair(Fn *f, const Type *from_type, Val *source, const Type *to_type, Val *to) {
     Checker *c = f->l->c;
@@ -129,12 +122,28 @@ void convert_pair(Fn *f, const Type *from_type, Val *source, const Type *to_type
     else convert_part(f, dfrom, d, dtype, to_d);
 }
 
+static void map_parts(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to) {
+    build_store(&f->b, build_field(&f->b, to, 1), build_load(&f->b, build_field(&f->b, from, 1)));
+    convert_part(f, from_type->args[0], build_field(&f->b, from, 0), to_type->args[0],
+                 build_field(&f->b, to, 0));
+}
+
+static int optional_depth(const Type *type) {
+    int depth = 0;
+    for (; type->kind == TYPE_optional; type = type->args[0]) depth++;
+    return depth;
+}
+
 static void convert_part(Fn *f, const Type *from_type, Val *from, const Type *to_type, Val *to) {
     const Type *ir = lower_type(f->l, from_type), *target = lower_type(f->l, to_type);
     if (from_type == to_type) {
         if (is_simple(ir)) build_store(&f->b, to, build_load(&f->b, from));
         else copy_object(f, to, from, false);
-    } else if (is_simple(ir) && is_simple(target))
+    } else if (to_type->kind == TYPE_optional && optional_depth(from_type) < optional_depth(to_type)) {
+        convert_part(f, from_type, from, to_type->args[0], build_field(&f->b, to, 0));
+        build_store(&f->b, build_field(&f->b, to, 1), const_int(f, TYPE_bool, 1));
+    } else if (to_type->kind == TYPE_optional) map_parts(f, from_type, from, to_type, to);
+    else if (is_simple(ir) && is_simple(target))
         build_store(&f->b, to, convert_numeric(f, build_load(&f->b, from), target));
     else pass_between(f, from_type, from, to_type, to);
 }
@@ -147,7 +156,9 @@ void lower_convert_into(Fn *f, Expr *e, Val *to) {
     case CONVERT_to_interface:
     case CONVERT_interface: into_interface(f, e, to); return;
     case CONVERT_optional: into_optional(f, e, to); return;
-    case CONVERT_optional_map: map_optional(f, e, to); return;
+    case CONVERT_optional_map:
+        map_parts(f, concrete(f, e->a->type), lower_address(f, e->a), concrete(f, e->type), to);
+        return;
     case CONVERT_null: build_zero(&f->b, to); return;
     case CONVERT_pair:
         convert_pair(f, concrete(f, e->a->type), lower_address(f, e->a), concrete(f, e->type), to);

@@ -186,6 +186,13 @@ static void set_flags(Func *func, const Decl *decl) {
     func->loc = decl->loc;
 }
 
+/* A function that dispatches is derived: what it calls has the derivatives that the source provides. */
+static void set_promised(Lowerer *l, Func *func, Decl *decl) {
+    if (check_is_differentiable(l->c, decl, DIFF_fwd)) func->flags |= FUNC_FWD;
+    if (check_is_differentiable(l->c, decl, DIFF_bwd)) func->flags |= FUNC_BWD;
+    func->flags &= ~(uint32_t)FUNC_TREAT_AS_DIFF;
+}
+
 /* ---- endless specialisation
  *
  * f<T> that calls f<Wrap<T>> is told by the size of the types, f<N> that calls f<N + 1> by how often f stands in the chain of
@@ -254,6 +261,7 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
     declare_signature(l, request->func, &request->sig, library ? &request->sig : &request->generic, decl,
                       plain_this);
     set_flags(request->func, decl);
+    if (request->kind == REQUEST_opened) set_promised(l, request->func, decl);
     return request;
 }
 
@@ -283,6 +291,14 @@ Request *request_by_reference(Lowerer *l, const Request *of, uint64_t params) {
     return request;
 }
 
+/* A static method that is called on an interface value takes it as an object: its type decides. */
+void add_object(const Request *request, FuncSig *sig) {
+    if (!request->object) return;
+    sig->has_this = sig->this_no_diff = true;
+    sig->this_pass = PASS_in;
+    sig->this_type = request->object;
+}
+
 Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst) {
     Request wanted = {.kind = REQUEST_dispatch, .decl = requirement, .subst = subst};
     Request *request = find_request(l, &wanted);
@@ -294,13 +310,9 @@ Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst) {
     request->sig = flatten_signature(l, &concrete_sig);
     Decl *interface =
         requirement->parent->kind == DECL_interface ? requirement->parent : requirement->parent->parent;
-    if (!request->sig.has_this) { /* a static method, called on a value: its type decides */
-        request->sig.has_this = request->generic.has_this = true;
-        request->sig.this_pass = PASS_in;
-        request->sig.this_type = subst_find(subst, interface, 0);
-        request->generic.this_type = request->sig.this_type;
-        request->sig.this_no_diff = true;
-    }
+    request->object = request->sig.has_this ? NULL : subst_find(subst, interface, 0);
+    add_object(request, &request->sig);
+    add_object(request, &request->generic);
     declare_signature(l, request->func, &request->sig, &request->generic, requirement, false);
     set_flags(request->func, requirement);
     return request;
@@ -356,6 +368,8 @@ Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int
             FuncSig sig =
                 check_signature_of(l->c, request->decl, request->subst, modes, k, request->plain_this);
             FuncSig generic = check_generic_signature(l->c, request->decl, modes, k, request->plain_this);
+            add_object(request, &sig);
+            add_object(request, &generic);
             FuncSig flat = flatten_signature(l, &sig);
             declare_signature(l, derivative, &flat, &generic, request->decl, request->plain_this);
             derivative->flags |= FUNC_FWD | FUNC_BWD;

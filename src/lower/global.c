@@ -47,6 +47,23 @@ void lower_global_init(Lowerer *l, Request *request) {
     fn_end(&f);
 }
 
+/* Does it use what only a run of the function around has: parameters, variables, this? */
+static bool needs_frame(const Expr *e) {
+    if (!e) return false;
+    bool variable =
+        e->kind == EXPR_decl && e->decl->kind == DECL_var && !(e->decl->modifiers & MODIFIER_static);
+    if (e->kind == EXPR_this ||
+        (variable && (e->decl->flavour == VAR_local || e->decl->flavour == VAR_param)))
+        return true;
+    bool found = needs_frame(e->a) || needs_frame(e->b) || needs_frame(e->c);
+    for (int i = 0; i < e->args.count && !found; i++) found = needs_frame(e->args.at[i]);
+    return found;
+}
+
+static bool is_set_when_reached(const Decl *decl) {
+    return decl->flavour == VAR_local && (decl->modifiers & MODIFIER_static) && needs_frame(decl->init);
+}
+
 static Global *find_global(Lowerer *l, Decl *decl, const Subst *subst) {
     subst = subst_for_decl(l->c, decl, subst);
     uint64_t key = hash_mix(PTR_KEY(decl), PTR_KEY(subst)) | 1;
@@ -55,7 +72,8 @@ static Global *find_global(Lowerer *l, Decl *decl, const Subst *subst) {
     check_decl_body(l->c, decl);
     const Type *front = check_subst(l->c, decl->type, subst);
     bool block = front->kind == TYPE_buffer && front->number == BUFFER_constant;
-    GlobalKind kind = kind_of(decl);
+    bool later = is_set_when_reached(decl);
+    GlobalKind kind = later ? GLOBAL_static : kind_of(decl);
     const Type *held = block && kind == GLOBAL_uniform ? front->args[0] : front;
     const Type *type = kind == GLOBAL_uniform ? lower_external_type(l, held) : lower_type(l, held);
     global = global_new(l->m, kind, global_name(l, decl), type);
@@ -67,7 +85,7 @@ static Global *find_global(Lowerer *l, Decl *decl, const Subst *subst) {
     Decl *unused;
     if (initialised && !decl->init && has_default_init(l->c, front, &unused))
         decl->init = check_default_value(l->c, decl->loc, front);
-    if (!initialised || !decl->init || decl->init->kind == EXPR_error) return global;
+    if (!initialised || later || !decl->init || decl->init->kind == EXPR_error) return global;
     if (kind != GLOBAL_const || !set_data(l, global, decl->init, front, subst))
         set_init(l, global, decl, subst);
     return global;
@@ -103,6 +121,29 @@ Place global_place(Fn *f, Decl *decl, const Subst *subst) {
         .kind = PLACE_memory, .type = front, .address = address, .shared = true, .constant = constant};
     if (is_uniform(decl) && has_external_form(l, front)) place.kind = PLACE_external;
     return place;
+}
+
+/* A static variable of a function whose first value depends on the run gets it when control first comes there. */
+void lower_static(Fn *f, Decl *decl) {
+    Lowerer *l = f->l;
+    if (!is_set_when_reached(decl)) return; /* made when first used */
+    const Subst *subst = subst_for_decl(l->c, decl, f->subst);
+    const Type *flag = type_basic(l->types, TYPE_bool);
+    uint64_t key = hash_mix(hash_mix(PTR_KEY(decl), PTR_KEY(subst)), 1) | 1;
+    Global *done = map_get(&l->globals, key);
+    if (!done)
+        done = global_new(l->m, GLOBAL_static, format_text(l->arena, "%s.set", decl->name->text), flag);
+    map_put(l->arena, &l->globals, key, done);
+    Inst *branch = build_if(&f->b, build_load(&f->b, build_global(&f->b, done)), NULL, 0);
+    Builder outer = f->b;
+    f->b = build_at_end(branch->regions[0]);
+    build_yield(&f->b, NULL, 0);
+    f->b = build_at_end(branch->regions[1]);
+    f->b.loc = outer.loc;
+    lower_into(f, decl->init, build_global(&f->b, find_global(l, decl, f->subst)));
+    build_store(&f->b, build_global(&f->b, done), const_int(f, TYPE_bool, 1));
+    build_yield(&f->b, NULL, 0);
+    f->b = outer;
 }
 
 /* ---- text */

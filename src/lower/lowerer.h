@@ -39,7 +39,8 @@ typedef struct Request {
     uint64_t by_reference; /* bit i: parameter i, `this` counted, takes any address, whatever its direction */
     FuncBinding *bindings;
     int nbindings;
-    const Type *type; /* move: the value's type before */
+    const Type *object; /* dispatch of a static method: the interface of the value that it is called on */
+    const Type *type;   /* move: the value's type before */
     const Type *to;   /* move: and after */
     MoveKind move;
     Global *global; /* init */
@@ -178,6 +179,7 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
                       const FuncBinding *bindings, int nbindings);
 Request *request_by_reference(Lowerer *l, const Request *of, uint64_t params); /* see call.c */
 Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes, const FuncSig *sig);
+void add_object(const Request *request, FuncSig *sig);
 Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst);
 Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to);
 void complete_func_diff(void *user, Func *func);
@@ -301,6 +303,7 @@ Val *lower_op(Fn *f, Decl *decl, const Subst *subst, Val **args, Val *into);
 bool lower_intrinsic(Fn *f, Decl *decl, const Subst *subst, Expr *e, Val *into, Val **result);
 
 /* ---- global.c */
+void lower_static(Fn *f, Decl *decl); /* where a static variable is declared in a function */
 Place global_place(Fn *f, Decl *decl, const Subst *subst);
 void lower_global_init(Lowerer *l, Request *request);
 Val *lower_text(Fn *f, Str text);

@@ -281,6 +281,7 @@ static void optional_diff(Lowerer *l, Record *record, const Type *front) {
     int *map = new_map(l, 2);
     map[0] = 0;
     record->diff.field_map = map;
+    record->diff.optional = true;
 }
 
 void complete_record_diff(void *user, Record *record) {

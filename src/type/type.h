@@ -166,6 +166,7 @@ typedef struct RecordDiff {
     const int *field_map;    /* field -> field of the differential, or -1 */
     struct Func *zero, *add; /* written by the user; NULL: by component */
     bool opaque;             /* values must stay whole while being differentiated */
+    bool optional;           /* field 1 says whether there is a value; it is that of the primal */
     bool reference;          /* an IDifferentiablePtrType: the differential is its counterpart */
 } RecordDiff;
 
