@@ -262,19 +262,12 @@ void call_defaults(Fn *f, Request *request, Val *into) {
     emit_call(f, request->func, NULL, &sig, &args, into);
 }
 
-/* A derivative that the interface does not promise must not flow, even if the implementation could. */
-static void drop_unpromised(Fn *f, const Callee *callee, const FuncSig *sig, ArgVec *args, bool has_this) {
+/* What the interface says is no_diff does not flow, even if the implementation could. */
+static void drop_unpromised(Fn *f, const Callee *callee, ArgVec *args, bool has_this) {
     if (!f->diff || !callee->requirement || callee->requirement == callee->decl) return;
     if (callee->requirement->flags & DECL_PRELUDE) return; /* arithmetic promises what the type can do */
     FuncSig promised = check_generic_signature(f->l->c, callee->requirement, NULL, 0, true);
-    Decl *context = callee->requirement;
-    if (has_this && args->count) {
-        bool differentiable =
-            check_is_diff_type(f->l->c, promised.this_type ? promised.this_type : sig->params[0].type,
-                               context) &&
-            !promised.this_no_diff;
-        args->at[0].drop = !differentiable;
-    }
+    if (has_this && args->count) args->at[0].drop = promised.this_no_diff;
     int first = has_this ? 1 : 0;
     for (int i = 0; i < promised.nparams && i + first < args->count; i++) {
         if (promised.params[i].is_pack) return;
@@ -444,7 +437,7 @@ Val *lower_call(Fn *f, Expr *e, Val *into) {
         vec_push(l->arena, &args, ((Arg){.expr = e->a, .element = f->pack_element}));
     }
     collect_args(f, e, decl, subst, &args);
-    drop_unpromised(f, &callee, &sig, &args, has_this);
+    drop_unpromised(f, &callee, &args, has_this);
     return emit_call(f, request->func, request, &sig, &args, into);
 }
 
