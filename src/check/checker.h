@@ -75,7 +75,8 @@ struct Checker {
     bool conformances_done; /* `given` is filled in */
     Map derivative_of;      /* Name -> DeclVec of functions that say they are a derivative of it */
     int derivative_modules;
-    Map flow_facts; /* Decl -> FlowFacts, see diffflow.c */
+    Map told_losses; /* causes of lost derivatives that were reported */
+    Map flow_facts;  /* Decl -> FlowFacts, see diffflow.c */
     VEC(DiffRequest) diff_requests;
     int diff_requests_done;
     Map diff_searched[2]; /* functions looked into for them, by mode */

@@ -79,12 +79,60 @@ static void note_output(Checker *c, OutputKind kind, Loc loc, const Decl *decl) 
     }
 }
 
+static void note_plain(Checker *c, const Type *plain) {
+    if (!plain) return;
+    bool interface = plain->kind == TYPE_interface;
+    note(c, interface ? DIAG_note_make_interface_differentiable : DIAG_note_make_differentiable,
+         ((const Decl *)plain->decl)->loc, type_str(c, plain));
+}
+
+/* One for each cause, in all functions together. */
+static bool is_first(Checker *c, const void *cause) {
+    if (map_has(&c->told_losses, PTR_KEY(cause))) return false;
+    map_put(c->arena, &c->told_losses, PTR_KEY(cause), c);
+    return true;
+}
+
+static void report_stored(Checker *c, const Loss *loss) {
+    report(c, DIAG_derivative_stored, loss->loc, loss->where);
+    note(c, DIAG_note_write_detach, 0);
+    note_plain(c, loss->plain);
+}
+
+static void report_constant(Checker *c, const Loss *loss) {
+    if (loss->plain) {
+        report(c, DIAG_plain_value, loss->loc, loss->where, type_str(c, loss->plain));
+        note_plain(c, loss->plain);
+        note(c, DIAG_note_say_no_diff, 0, loss->where);
+    } else {
+        report(c, DIAG_field_alone, loss->loc, loss->where);
+        note(c, DIAG_note_counterpart, loss->callee->loc, loss->where);
+    }
+}
+
+static bool report_plain(Checker *c, const Loss *loss) {
+    if (loss->kind == LOSS_call || !is_first(c, loss->cause)) return false;
+    if (loss->kind == LOSS_stored) report_stored(c, loss);
+    else report_constant(c, loss);
+    return true;
+}
+
+void flow_report_stored(FlowWalk *w, const Loss *loss) { report_plain(w->c, loss); }
+
+const Flow *flow_stored(FlowWalk *w, const Flow *flow, Loss loss) {
+    const Flow *whole = flow_whole(w->arena, flow);
+    if (!whole || !whole->carries) return flow_lost(w->arena, whole);
+    loss.modes = w->modes;
+    return flow_make(w->arena, false, loss_add(w->arena, whole->losses, &loss));
+}
+
 static void report_loss(Checker *c, const Loss *loss, OutputKind kind, Loc loc, const Decl *decl) {
     Decl *target = check_differentiated(c, loss->callee);
     const char *name = function_name(c, loss->callee), *made_from = function_name(c, target);
     bool forward = check_is_differentiable(c, target, DIFF_fwd),
          backward = check_is_differentiable(c, target, DIFF_bwd);
-    report(c, DIAG_derivative_lost, loss->call->loc, made_from,
+    if (loss->indirect && !is_first(c, loss->cause)) return;
+    report(c, loss->indirect ? DIAG_derivative_lost_part : DIAG_derivative_lost, loss->call->loc, made_from,
            forward    ? " backward"
            : backward ? " forward"
                       : "");
@@ -127,7 +175,11 @@ void flow_output(FlowWalk *w, const Flow *flow, OutputKind kind, Loc loc, const 
     const Flow *whole = flow_whole(w->arena, flow);
     if (!w->now.reached) return;
     for (const Loss *loss = whole ? whole->losses : NULL; loss; loss = loss->next) {
-        if (loss->modes == w->modes) report_loss(w->c, loss, kind, loc, decl);
+        if (loss->kind != LOSS_call) {
+            if (!report_plain(w->c, loss)) continue;
+            note_path(w->c, loss->path);
+            note_output(w->c, kind, loc, decl);
+        } else if (loss->modes == w->modes) report_loss(w->c, loss, kind, loc, decl);
         else keep_loss(w, loss, kind, loc, decl);
     }
 }
@@ -180,8 +232,7 @@ static void walk_variables(FlowWalk *w, const Stmt *stmt) {
         if (decl->kind != DECL_var) continue;
         const Flow *flow = decl->init && decl->init->type ? flow_expr(w, decl->init) : NULL;
         if (decl->modifiers & MODIFIER_static) continue;
-        flow_declare(w, decl,
-                     flow_is_diff(w, decl->type) ? flow_through(w->arena, flow, decl->loc, decl) : NULL);
+        flow_declare(w, decl, flow_through(w->arena, flow_as(w, flow, decl->type), decl->loc, decl));
     }
 }
 
@@ -305,6 +356,16 @@ static void walk(FlowWalk *w, const Stmt *stmt) {
 
 /* ---- functions */
 
+/* A parameter that would have a derivative, had its struct been declared so. */
+static const Flow *plain_input(FlowWalk *w, const ParamSig *param) {
+    const Type *plain = param->decl && !has_error(param->type) ? flow_plain_struct(w, param->type) : NULL;
+    if (!plain || !param->name) return NULL;
+    Loss loss = {.kind = LOSS_constant, .modes = w->modes, .cause = plain->decl, .loc = param->decl->loc};
+    loss.where = format_text(w->c->arena, "'%s'", param->name->text);
+    loss.plain = plain;
+    return flow_make(w->arena, false, loss_add(w->arena, NULL, &loss));
+}
+
 static void declare_inputs(FlowWalk *w, const Flow *captured) {
     const FuncSig *sig = w->sig;
     const Flow *derivative = flow_make(w->arena, true, NULL);
@@ -312,8 +373,9 @@ static void declare_inputs(FlowWalk *w, const Flow *captured) {
     flow_declare(w, w->func, captured ? captured : of_this ? derivative : NULL);
     for (int i = 0; i < sig->nparams; i++) {
         const ParamSig *param = &sig->params[i];
-        bool carries = param->pass != PASS_out && !param->no_diff && flow_is_diff(w, param->type);
-        if (param->decl) flow_declare(w, param->decl, carries ? derivative : NULL);
+        bool takes = param->pass != PASS_out && !param->no_diff;
+        const Flow *flow = flow_is_diff(w, param->type) ? derivative : plain_input(w, param);
+        if (param->decl) flow_declare(w, param->decl, takes ? flow : NULL);
     }
 }
 

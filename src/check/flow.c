@@ -4,15 +4,23 @@
 
 /* ---- losses */
 
-static bool has_loss(const Loss *losses, const Expr *call) {
-    for (; losses; losses = losses->next)
-        if (losses->call == call) return true;
-    return false;
+static const Loss *find_loss(const Loss *losses, const void *cause) {
+    while (losses && losses->cause != cause) losses = losses->next;
+    return losses;
 }
 
-/* The way that was found first stays. */
+static const Loss *without(Arena *arena, const Loss *losses, const Loss *one) {
+    if (losses == one) return losses->next;
+    Loss *copy = arena_copy(arena, losses, sizeof *losses);
+    copy->next = without(arena, losses->next, one);
+    return copy;
+}
+
+/* The way that was found first stays, unless the other is more direct. */
 const Loss *loss_add(Arena *arena, const Loss *losses, const Loss *loss) {
-    if (has_loss(losses, loss->call)) return losses;
+    const Loss *known = find_loss(losses, loss->cause);
+    if (known && (!known->indirect || loss->indirect)) return losses;
+    if (known) losses = without(arena, losses, known);
     Loss *copy = arena_copy(arena, loss, sizeof *loss);
     copy->next = losses;
     return copy;
@@ -78,6 +86,49 @@ const Flow *flow_whole(Arena *arena, const Flow *flow) {
     const Flow *whole = NULL;
     for (int i = 0; i < flow->nparts; i++) whole = flow_join(arena, whole, flow_whole(arena, flow->parts[i]));
     return whole;
+}
+
+const Flow *flow_lost(Arena *arena, const Flow *flow) {
+    const Flow *whole = flow_whole(arena, flow);
+    return whole ? flow_make(arena, false, whole->losses) : NULL;
+}
+
+static const Loss *indirect_losses(Arena *arena, const Loss *losses) {
+    if (!losses) return NULL;
+    Loss *copy = arena_copy(arena, losses, sizeof *losses);
+    copy->indirect = true;
+    copy->next = indirect_losses(arena, losses->next);
+    return copy;
+}
+
+static bool has_direct(const Loss *losses) {
+    while (losses && losses->indirect) losses = losses->next;
+    return losses;
+}
+
+const Flow *flow_indirect(Arena *arena, const Flow *flow) {
+    if (!flow) return NULL;
+    if (flow->nparts == 0)
+        return has_direct(flow->losses)
+                   ? flow_make(arena, flow->carries, indirect_losses(arena, flow->losses))
+                   : flow;
+    Flow *copy = new_parts(arena, flow->nparts);
+    bool same = true;
+    for (int i = 0; i < flow->nparts; i++) {
+        copy->parts[i] = flow_indirect(arena, flow->parts[i]);
+        same &= copy->parts[i] == flow->parts[i];
+    }
+    return same ? flow : copy;
+}
+
+bool flow_moves(const Flow *flow) {
+    if (!flow) return false;
+    const Loss *loss = flow->losses;
+    while (loss && loss->kind != LOSS_call) loss = loss->next;
+    if (flow->carries || loss) return true;
+    for (int i = 0; i < flow->nparts; i++)
+        if (flow_moves(flow->parts[i])) return true;
+    return false;
 }
 
 static const Loss *losses_through(Arena *arena, const Loss *losses, Loc loc, const Decl *into) {

@@ -14,12 +14,25 @@ typedef struct LossStep {
     const Decl *into;
 } LossStep;
 
-/* A call that does not pass on the derivative of its arguments, on whose result a value depends. */
+typedef enum LossKind {
+    LOSS_call,   /* a call that does not pass on the derivative of its arguments */
+    LOSS_stored, /* something that carries a derivative became a part of what cannot: `where` says of what */
+    LOSS_constant, /* something that could carry one but does not: `where` is its name, `plain` the reason */
+} LossKind;
+
+/* Where a derivative was lost on which a value would depend. */
 typedef struct Loss {
     const struct Loss *next;
-    const Expr *call;
-    Decl *callee;
+    uint8_t kind;  /* LossKind */
     uint8_t modes; /* in which the derivative is lost */
+    bool
+        indirect; /* on its way the value was a part of something, or left a function as `out`: a warning only */
+    const void *cause; /* one message for each */
+    Loc loc;
+    const Expr *call; /* call */
+    Decl *callee;
+    const char *where; /* stored, constant */
+    const Type *plain; /* a type that could be made differentiable; NULL: none */
     const LossStep *path;
 } Loss;
 
@@ -39,6 +52,9 @@ const Flow *flow_with_part(Arena *arena, const Flow *flow, int nparts, int index
 const Flow *flow_whole(Arena *arena, const Flow *flow);                              /* all parts joined */
 const Flow *flow_through(Arena *arena, const Flow *flow, Loc loc, const Decl *into); /* one step further */
 const Flow *flow_make(Arena *arena, bool carries, const Loss *losses);
+const Flow *flow_lost(Arena *arena, const Flow *flow);     /* its losses alone; NULL if there are none */
+const Flow *flow_indirect(Arena *arena, const Flow *flow); /* the same, as a part of something */
+bool flow_moves(const Flow *flow); /* does it carry a derivative, or would it but for a call? */
 const Loss *loss_add(Arena *arena, const Loss *losses, const Loss *loss);
 /* The variables of a body, by number: a tree that is never changed, so that a copy costs nothing and parts that are the
  * same in both are joined at once. NULL: constants only. */
@@ -83,6 +99,11 @@ const Flow *flow_expr(FlowWalk *w, const Expr *e);
 void flow_declare(FlowWalk *w, const Decl *decl, const Flow *flow);
 const Flow *flow_variable(FlowWalk *w, const Decl *decl); /* w->func: `this` */
 bool flow_is_diff(FlowWalk *w, const Type *type);
+const Flow *flow_as(FlowWalk *w, const Flow *flow,
+                    const Type *type); /* what a value of that type keeps of it */
+const Type *flow_plain_struct(FlowWalk *w,
+                              const Type *type); /* what keeps it from being differentiable; NULL: none */
+const char *flow_plain_place(FlowWalk *w, const Expr *place, const Type **plain);
 void flow_write(FlowWalk *w, const Expr *place,
                 const Flow *flow); /* an error if no derivative can be kept there */
 
@@ -93,7 +114,9 @@ const Flow *flow_access(FlowWalk *w, const Expr *e, FuncFlavour flavour, const F
 /* ---- diffflow.c */
 void flow_output(FlowWalk *w, const Flow *flow, OutputKind kind, Loc loc, const Decl *decl);
 void flow_dropped(FlowWalk *w, Loc loc, const char *where, const Type *plain);
-void flow_calls(FlowWalk *w, Decl *callee); /* a differentiable function */
+void flow_report_stored(FlowWalk *w, const Loss *loss); /* a warning: what is lost went into memory */
+const Flow *flow_stored(FlowWalk *w, const Flow *flow, Loss loss); /* lost from here on, if it carried one */
+void flow_calls(FlowWalk *w, Decl *callee);                        /* a differentiable function */
 void flow_lambda(FlowWalk *w, const Expr *lambda, const Flow *captured);
 
 #endif

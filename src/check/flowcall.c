@@ -85,8 +85,10 @@ static const Flow *joined_args(FlowWalk *w, const FlowCall *call, bool only_take
     for (int i = 0; i < call->nargs; i++) {
         const ParamSig *param = param_of(call, i);
         if (!param || param->no_diff || param->pass == PASS_out) continue;
-        if (only_taken && call->args[i].flow && !takes_derivative(w, call, param)) continue;
-        joined = flow_join(w->arena, joined, flow_whole(w->arena, call->args[i].flow));
+        bool taken = !only_taken || !call->args[i].flow || takes_derivative(w, call, param);
+        const Flow *flow =
+            taken ? flow_whole(w->arena, call->args[i].flow) : flow_lost(w->arena, call->args[i].flow);
+        joined = flow_join(w->arena, joined, flow);
     }
     return joined;
 }
@@ -114,16 +116,35 @@ static bool is_source(FlowWalk *w, const FlowCall *call) {
     return sema->bwd.decl || takes_reference(w, call);
 }
 
-/* What it changes in place has no derivative any more, without a word; the pairs that a derivative changes are its very result. */
-static const Flow *call_plain(FlowWalk *w, const FlowCall *call, uint8_t lost) {
-    const Flow *in = joined_args(w, call, false), *out = NULL;
-    if (in) {
-        Loss loss = {.call = call->site, .callee = call->derived, .modes = lost};
-        out = flow_make(w->arena, false, loss_add(w->arena, NULL, &loss));
+/* A method of a buffer, or one of the library's functions on memory that others see, takes the value away. */
+static void check_memory(FlowWalk *w, const FlowCall *call) {
+    const Expr *object = call->site->kind == EXPR_invoke ? call->site->a : NULL;
+    const Type *plain = NULL;
+    const char *where = NULL;
+    for (int i = 0; i < call->nargs && !where; i++) {
+        const ParamSig *param = param_of(call, i);
+        if (param && is_output(param) && call->args[i].place && !(param->no_diff))
+            where = flow_plain_place(w, call->args[i].place, &plain);
     }
-    write_outputs(w, call, call->site->nmodes ? out : NULL);
-    bool gives = !w->no_diff && !call->sig.result_no_diff && flow_is_diff(w, call->type);
-    return gives ? out : NULL;
+    bool library = (call->callee->flags & DECL_PRELUDE) != 0 && call->type && call->type->kind == TYPE_void;
+    if (!where && library && object && object->type && object->type->kind == TYPE_buffer) where = "a buffer";
+    Loss loss = {.kind = LOSS_stored, .loc = call->site->loc, .cause = call->site, .where = where};
+    if (where) flow_report_stored(w, &loss);
+}
+
+/* The pairs that a derivative changes are its very result. */
+static const Flow *call_plain(FlowWalk *w, const FlowCall *call, uint8_t lost) {
+    const Flow *in = joined_args(w, call, false), *out = flow_moves(in) ? NULL : in;
+    if (flow_moves(in)) {
+        Loss loss = {
+            .cause = call->site, .loc = call->site->loc, .call = call->site, .callee = call->derived};
+        loss.modes = lost;
+        out = flow_make(w->arena, false, loss_add(w->arena, NULL, &loss));
+        if (in->carries) check_memory(w, call);
+    }
+    write_outputs(w, call, call->site->nmodes ? out : flow_indirect(w->arena, out));
+    bool gives = !w->no_diff && !call->sig.result_no_diff;
+    return gives ? flow_as(w, out, call->type) : NULL;
 }
 
 /* A function without derivative that is passed to one that calls it. */
@@ -138,8 +159,21 @@ static Decl *plain_function_arg(FlowWalk *w, const Expr *site) {
 }
 
 static const Flow *with_loss(FlowWalk *w, const FlowCall *call, const Flow *in, Decl *callee, uint8_t lost) {
-    Loss loss = {.call = call->site, .callee = callee, .modes = lost};
-    return flow_make(w->arena, true, loss_add(w->arena, in->losses, &loss));
+    Loss loss = {.cause = call->site, .loc = call->site->loc, .call = call->site, .callee = callee};
+    loss.modes = lost;
+    return flow_make(w->arena, in->carries, loss_add(w->arena, in->losses, &loss));
+}
+
+/* A result of a type that cannot hold a derivative, from something that carried one. */
+static const Flow *result_plain(FlowWalk *w, const FlowCall *call, const Flow *flow) {
+    const FuncSig *sig = &call->sig;
+    if (!flow || sig->result_no_diff || !call->type || !flow_as(w, flow, call->type)) return NULL;
+    const Type *plain = flow_plain_struct(w, call->type);
+    if (!plain || !call->context || sig->result->kind == TYPE_param) return flow_lost(w->arena, flow);
+    Loss loss = {.kind = LOSS_stored, .loc = call->site->loc, .cause = plain->decl, .plain = plain};
+    loss.where =
+        format_text(w->c->arena, "a value of '%s', which is not differentiable", type_str(w->c, plain));
+    return flow_stored(w, flow, loss);
 }
 
 static const Flow *call_differentiable(FlowWalk *w, const FlowCall *call, uint8_t lost) {
@@ -147,12 +181,12 @@ static const Flow *call_differentiable(FlowWalk *w, const FlowCall *call, uint8_
     Decl *plain = in && call->site->kind == EXPR_invoke ? plain_function_arg(w, call->site) : NULL;
     if (is_source(w, call)) out = flow_make(w->arena, true, in ? in->losses : NULL);
     if (plain) out = with_loss(w, call, in, plain, lost_modes(w->c, plain, w->modes));
-    else if (lost && in) out = with_loss(w, call, in, call->derived, lost);
+    else if (lost && flow_moves(in)) out = with_loss(w, call, in, call->derived, lost);
     if (in && (!has_outputs(w, call) || takes_reference(w, call)))
         flow_output(w, in, OUTPUT_argument, call->site->loc, call->callee);
     if (call->derived && !call->site->nmodes) flow_calls(w, call->derived);
     write_outputs(w, call, out);
-    return gives_derivative(w, call) && flow_is_diff(w, call->type) ? out : NULL;
+    return gives_derivative(w, call) && flow_is_diff(w, call->type) ? out : result_plain(w, call, out);
 }
 
 /* The derivative is zero because somebody said so. */
@@ -270,8 +304,10 @@ const Flow *flow_access(FlowWalk *w, const Expr *e, FuncFlavour flavour, const F
     for (int i = 0; i < e->args.count; i++) call.args[call.nargs++] = argument(w, e->args.at[i]);
     if (flavour == FUNC_set) call.args[call.nargs++] = (FlowArg){.flow = value};
     const Flow *given = flow_whole(w->arena, value);
-    if (given && given->carries && is_no_diff_field(e->decl))
-        flow_dropped(w, e->loc, format_text(w->c->arena, "the no_diff property '%s'", e->decl->name->text),
-                     NULL);
+    Loss loss = {.kind = LOSS_stored, .loc = e->loc, .cause = e};
+    if (given && given->carries && is_no_diff_field(e->decl)) {
+        loss.where = format_text(w->c->arena, "the no_diff property '%s'", e->decl->name->text);
+        flow_report_stored(w, &loss);
+    }
     return flow_call(w, &call);
 }

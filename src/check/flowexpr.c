@@ -5,9 +5,47 @@
 
 typedef struct TypeFacts {
     bool diff;
+    bool holds;        /* numbers that could have derivatives, in a type that has none */
+    const Type *plain; /* ... the struct without which it would be differentiable */
     DeclVec fields;
     enum { FIELD_unknown, FIELD_plain, FIELD_diff } * kinds; /* of the fields */
 } TypeFacts;
+
+static TypeFacts *facts_of(FlowWalk *w, const Type *type);
+
+static bool could_hold(FlowWalk *w, const Type *type) {
+    const TypeFacts *facts = facts_of(w, type);
+    return facts->diff || facts->holds;
+}
+
+/* References to elsewhere are no values that could have been differentiable. */
+static void find_numbers(FlowWalk *w, const Type *type, TypeFacts *facts) {
+    bool own = false;
+    switch (type->kind) {
+    case TYPE_interface:
+    case TYPE_param:
+    case TYPE_assoc: facts->holds = !is_ptr_differentiable_type(w->c, type); break;
+    case TYPE_array:
+    case TYPE_optional:
+    case TYPE_tuple:
+        for (int i = 0; i < type->nargs && (i == 0 || type->kind == TYPE_tuple); i++) {
+            const TypeFacts *part = facts_of(w, type->args[i]);
+            facts->holds |= part->diff || part->holds;
+            if (part->plain) facts->plain = part->plain;
+        }
+        break;
+    case TYPE_struct:
+        if (is_ptr_differentiable_type(w->c, type)) break;
+        for (int i = 0; i < facts->fields.count; i++) {
+            Decl *field = facts->fields.at[i];
+            own |= !is_no_diff_field(field) && could_hold(w, check_field_type(w->c, type, field));
+        }
+        facts->holds = own;
+        if (own && !(((const Decl *)type->decl)->flags & DECL_PRELUDE)) facts->plain = type;
+        break;
+    default: break;
+    }
+}
 
 static TypeFacts *facts_of(FlowWalk *w, const Type *type) {
     TypeFacts *facts = map_get(&w->types, PTR_KEY(type));
@@ -17,6 +55,7 @@ static TypeFacts *facts_of(FlowWalk *w, const Type *type) {
     facts->fields = check_all_fields(w->c, type);
     facts->kinds = arena_take(w->arena, sizeof *facts->kinds * (size_t)(facts->fields.count + 1));
     map_put(w->arena, &w->types, PTR_KEY(type), facts);
+    if (!facts->diff) find_numbers(w, type, facts);
     return facts;
 }
 
@@ -42,9 +81,15 @@ static bool field_is_diff(FlowWalk *w, const Type *type, Decl *field) {
     return facts->kinds[number] == FIELD_diff;
 }
 
-static const Flow *masked(FlowWalk *w, const Flow *flow, const Type *type) {
-    return flow && flow_is_diff(w, type) ? flow : NULL;
+const Type *flow_plain_struct(FlowWalk *w, const Type *type) { return facts_of(w, type)->plain; }
+
+const Flow *flow_as(FlowWalk *w, const Flow *flow, const Type *type) {
+    if (!flow || !type) return NULL;
+    const TypeFacts *facts = facts_of(w, type);
+    return facts->diff || facts->holds ? flow : NULL;
 }
+
+static const Flow *masked(FlowWalk *w, const Flow *flow, const Type *type) { return flow_as(w, flow, type); }
 
 static const Flow *join(FlowWalk *w, const Flow *a, const Flow *b) { return flow_join(w->arena, a, b); }
 
@@ -154,26 +199,27 @@ static const char *plain_variable(FlowWalk *w, const Decl *decl) {
 }
 
 /* Why a place cannot hold a derivative; NULL: it can. `plain`: a struct that could be made differentiable. */
-static const char *plain_place(FlowWalk *w, const Expr *e, const Type **plain) {
+const char *flow_plain_place(FlowWalk *w, const Expr *e, const Type **plain) {
     const char *inner = NULL;
     switch ((ExprKind)e->kind) {
     case EXPR_paren:
     case EXPR_convert:
-    case EXPR_swizzle: return plain_place(w, e->a, plain);
+    case EXPR_swizzle: return flow_plain_place(w, e->a, plain);
     case EXPR_this: return w->sig->this_no_diff ? "'this', which is [NoDiffThis]" : NULL;
     case EXPR_deref: return "memory behind a pointer";
     case EXPR_element:
         if (e->a->type->kind == TYPE_buffer) return "a buffer";
-        return e->a->type->kind == TYPE_pointer ? "memory behind a pointer" : plain_place(w, e->a, plain);
+        return e->a->type->kind == TYPE_pointer ? "memory behind a pointer"
+                                                : flow_plain_place(w, e->a, plain);
     case EXPR_part:
-        inner = plain_place(w, e->a, plain);
+        inner = flow_plain_place(w, e->a, plain);
         return inner || flow_is_diff(w, e->a->type) ? inner : of_type(w, "a part", e->a->type, plain);
     case EXPR_decl: break;
     default: return NULL;
     }
     if (is_accessed(e->decl)) return NULL;
     if (!e->a) return plain_variable(w, e->decl);
-    inner = plain_place(w, e->a, plain);
+    inner = flow_plain_place(w, e->a, plain);
     if (inner) return inner;
     if (!flow_is_diff(w, e->a->type)) return of_type(w, quoted(w, e->decl), e->a->type, plain);
     if (!flow_is_diff(w, e->type) || field_is_diff(w, e->a->type, e->decl)) return NULL;
@@ -227,6 +273,7 @@ static void store(FlowWalk *w, const Expr *place, const Flow *flow, Loc loc) {
     case EXPR_swizzle: store_lanes(w, place, flow, loc); break;
     case EXPR_element: {
         bool inside = place->a->type->kind != TYPE_buffer && place->a->type->kind != TYPE_pointer;
+        if (place->a->type->kind == TYPE_array) flow = flow_indirect(w->arena, flow);
         if (inside) store_element(w, place, flow, loc);
         break;
     }
@@ -243,7 +290,8 @@ static void store(FlowWalk *w, const Expr *place, const Flow *flow, Loc loc) {
         else if (place->a && !decl_is_static(place->decl)) {
             bool holds = field_is_diff(w, place->a->type, place->decl);
             int number = field_number(w, place->a->type, place->decl);
-            if (number >= 0) store_part(w, place->a, number, holds ? flow : NULL, loc);
+            flow = holds ? flow_indirect(w->arena, flow) : flow_lost(w->arena, flow);
+            if (number >= 0) store_part(w, place->a, number, flow, loc);
         } else if (is_local(place->decl))
             flow_declare(w, place->decl,
                          flow_through(w->arena, masked(w, flow, place->decl->type), loc, place->decl));
@@ -255,9 +303,14 @@ static void store(FlowWalk *w, const Expr *place, const Flow *flow, Loc loc) {
 void flow_write(FlowWalk *w, const Expr *place, const Flow *flow) {
     const Flow *whole = flow_whole(w->arena, flow);
     const Type *plain = NULL;
-    const char *why = whole && whole->carries ? plain_place(w, place, &plain) : NULL;
+    const char *why = whole && whole->carries ? flow_plain_place(w, place, &plain) : NULL;
     if (why) flow_dropped(w, place->loc, why, plain);
-    else store(w, place, flow, place->loc);
+    else {
+        bool lost = whole && whole->losses && flow_plain_place(w, place, &plain);
+        for (const Loss *loss = lost ? whole->losses : NULL; loss; loss = loss->next)
+            if (loss->kind == LOSS_stored) flow_report_stored(w, loss);
+        store(w, place, flow, place->loc);
+    }
 }
 
 /* ---- expressions */
@@ -273,21 +326,53 @@ static void warn_plain_this(FlowWalk *w, const Expr *e) {
     note(w->c, DIAG_note_no_diff_this, 0, type_str(w->c, e->a->type));
 }
 
+/* Why a field of a differentiable object is a constant, though its type could have a derivative. */
+static const Flow *constant_field(FlowWalk *w, const Expr *e, const Flow *part) {
+    Loss loss = {.kind = LOSS_constant, .modes = w->modes, .loc = e->loc, .where = quoted(w, e->decl)};
+    const Type *type = e->a->type;
+    bool carries = part && part->carries && flow_is_diff(w, type) && !is_no_diff_field(e->decl);
+    if (!carries || !could_hold(w, e->type)) return flow_lost(w->arena, part);
+    loss.plain = flow_plain_struct(w, e->type);
+    loss.cause = loss.plain ? (const void *)loss.plain->decl : (const void *)e->decl;
+    if (!loss.plain && !flow_is_diff(w, e->type)) return flow_lost(w->arena, part);
+    if (!loss.plain) loss.callee = e->decl; /* it has no counterpart */
+    return flow_make(w->arena, false, loss_add(w->arena, part->losses, &loss));
+}
+
+static const Flow *flow_field(FlowWalk *w, const Expr *e, const Flow *object) {
+    const Flow *part = flow_part(object, field_number(w, e->a->type, e->decl));
+    if (field_is_diff(w, e->a->type, e->decl)) return part;
+    return flow_as(w, constant_field(w, e, flow_whole(w->arena, part)), e->type);
+}
+
 static const Flow *flow_decl(FlowWalk *w, const Expr *e) {
     const Decl *decl = e->decl;
     if (is_accessed(decl)) return masked(w, flow_access(w, e, FUNC_get, NULL), e->type);
     if (decl->kind == DECL_var && e->a && !decl_is_static(decl)) {
         const Flow *object = flow_expr(w, e->a);
         warn_plain_this(w, e);
-        if (!object || !field_is_diff(w, e->a->type, e->decl)) return NULL;
-        return flow_part(object, field_number(w, e->a->type, decl));
+        return object ? flow_field(w, e, object) : NULL;
     }
     return is_local(decl) ? masked(w, flow_variable(w, decl), e->type) : NULL;
 }
 
+/* Into a value of an interface, or a base, that is not differentiable. */
+static const Flow *into_plain(FlowWalk *w, const Expr *e, const Flow *flow) {
+    const Type *type = e->type;
+    Loss loss = {
+        .kind = LOSS_stored, .loc = e->a->loc, .cause = type->decl, .plain = flow_plain_struct(w, type)};
+    if (!loss.cause) loss.cause = e;
+    loss.where =
+        format_text(w->c->arena, "a value of '%s', which is not differentiable", type_str(w->c, type));
+    if (type->kind == TYPE_interface && !(((const Decl *)type->decl)->flags & DECL_PRELUDE))
+        loss.plain = type;
+    return flow_stored(w, flow, loss);
+}
+
 static const Flow *flow_convert(FlowWalk *w, const Expr *e) {
-    const Flow *flow = flow_expr(w, e->a);
-    if (!flow || !flow_is_diff(w, e->type) || !flow_is_diff(w, e->a->type)) return NULL;
+    const Flow *flow = flow_as(w, flow_expr(w, e->a), e->type);
+    if (!flow) return NULL;
+    if (!flow_is_diff(w, e->type) && flow_is_diff(w, e->a->type)) return into_plain(w, e, flow);
     switch ((ConversionKind)e->conversion) {
     case CONVERT_numeric:
     case CONVERT_same_bits:
@@ -326,13 +411,31 @@ static const Flow *construct_vector(FlowWalk *w, const Expr *e) {
     return exact ? vector : whole;
 }
 
+/* What goes into a field that has no derivative. */
+static const Flow *construct_plain(FlowWalk *w, const Expr *e, int index, Decl *field, const Flow *flow) {
+    const Type *type = e->type, *held = check_field_type(w->c, type, field);
+    Loss loss = {.kind = LOSS_stored, .loc = e->args.at[index]->loc, .cause = field};
+    if (!flow_is_diff(w, type)) {
+        loss.where = of_type(w, quoted(w, field), type, &loss.plain);
+        loss.cause = type->decl;
+    } else if (is_no_diff_field(field))
+        loss.where = format_text(w->c->arena, "the no_diff field %s", quoted(w, field));
+    else if (flow_is_diff(w, held)) {
+        loss.where = format_text(w->c->arena, "%s, which has no counterpart in '%s'", quoted(w, field),
+                                 type_str(w->c, check_differential(w->c, type)));
+    } else return flow_as(w, flow, held); /* the value itself is of a plain type: it was lost before */
+    return flow_as(w, flow_stored(w, flow, loss), held);
+}
+
 static const Flow *construct_parts(FlowWalk *w, const Expr *e) {
     int nparts = part_count(w, e->type);
     DeclVec fields = facts_of(w, e->type)->fields;
     const Flow *made = NULL;
     for (int i = 0; i < e->args.count; i++) {
         const Flow *part = e->args.at[i] ? flow_expr(w, e->args.at[i]) : NULL;
-        if (i < fields.count && part && !field_is_diff(w, e->type, fields.at[i])) part = NULL;
+        if (i < fields.count && part && !field_is_diff(w, e->type, fields.at[i]))
+            part = construct_plain(w, e, i, fields.at[i], part);
+        if (e->type->kind == TYPE_struct || e->type->kind == TYPE_array) part = flow_indirect(w->arena, part);
         if (e->type->kind == TYPE_array || nparts == 0) made = join(w, made, flow_whole(w->arena, part));
         else made = flow_with_part(w->arena, made, nparts, i, part);
     }
