@@ -87,7 +87,7 @@ static void note_plain(Checker *c, const Type *plain) {
 }
 
 /* One for each cause, in all functions together. */
-static bool is_first(Checker *c, const void *cause) {
+bool flow_first(Checker *c, const void *cause) {
     if (map_has(&c->told_losses, PTR_KEY(cause))) return false;
     map_put(c->arena, &c->told_losses, PTR_KEY(cause), c);
     return true;
@@ -111,7 +111,7 @@ static void report_constant(Checker *c, const Loss *loss) {
 }
 
 static bool report_plain(Checker *c, const Loss *loss) {
-    if (loss->kind == LOSS_call || !is_first(c, loss->cause)) return false;
+    if (loss->kind == LOSS_call || !flow_first(c, loss->cause)) return false;
     if (loss->kind == LOSS_stored) report_stored(c, loss);
     else report_constant(c, loss);
     return true;
@@ -131,7 +131,7 @@ static void report_loss(Checker *c, const Loss *loss, OutputKind kind, Loc loc, 
     const char *name = function_name(c, loss->callee), *made_from = function_name(c, target);
     bool forward = check_is_differentiable(c, target, DIFF_fwd),
          backward = check_is_differentiable(c, target, DIFF_bwd);
-    if (loss->indirect && !is_first(c, loss->cause)) return;
+    if (loss->indirect && !flow_first(c, loss->cause)) return;
     report(c, loss->indirect ? DIAG_derivative_lost_part : DIAG_derivative_lost, loss->call->loc, made_from,
            forward    ? " backward"
            : backward ? " forward"

@@ -114,6 +114,7 @@ const Flow *flow_access(FlowWalk *w, const Expr *e, FuncFlavour flavour, const F
 /* ---- diffflow.c */
 void flow_output(FlowWalk *w, const Flow *flow, OutputKind kind, Loc loc, const Decl *decl);
 void flow_dropped(FlowWalk *w, Loc loc, const char *where, const Type *plain);
+bool flow_first(Checker *c, const void *cause);         /* not yet told */
 void flow_report_stored(FlowWalk *w, const Loss *loss); /* a warning: what is lost went into memory */
 const Flow *flow_stored(FlowWalk *w, const Flow *flow, Loss loss); /* lost from here on, if it carried one */
 void flow_calls(FlowWalk *w, Decl *callee);                        /* a differentiable function */

@@ -143,8 +143,8 @@ static const Flow *call_plain(FlowWalk *w, const FlowCall *call, uint8_t lost) {
         if (in->carries) check_memory(w, call);
     }
     write_outputs(w, call, call->site->nmodes ? out : flow_indirect(w->arena, out));
-    bool gives = !w->no_diff && !call->sig.result_no_diff;
-    return gives ? flow_as(w, out, call->type) : NULL;
+    if (w->no_diff || call->sig.result_no_diff) return NULL;
+    return flow_is_diff(w, call->type) ? out : flow_as(w, flow_indirect(w->arena, out), call->type);
 }
 
 /* A function without derivative that is passed to one that calls it. */

@@ -322,6 +322,7 @@ static void warn_plain_this(FlowWalk *w, const Expr *e) {
                  !is_ptr_differentiable_type(w->c, e->a->type);
     if (!plain || !flow_is_diff(w, e->type) || (e->decl->modifiers & MODIFIER_no_diff)) return;
     w->warned = true;
+    if (!flow_first(w->c, e->a->type->decl)) return;
     report(w->c, DIAG_plain_this, e->loc, e->decl->name->text, type_str(w->c, e->a->type));
     note(w->c, DIAG_note_no_diff_this, 0, type_str(w->c, e->a->type));
 }

@@ -41,7 +41,7 @@ typedef struct Request {
     int nbindings;
     const Type *object; /* dispatch of a static method: the interface of the value that it is called on */
     const Type *type;   /* move: the value's type before */
-    const Type *to;   /* move: and after */
+    const Type *to;     /* move: and after */
     MoveKind move;
     Global *global; /* init */
     Expr *init;
