@@ -267,7 +267,7 @@ void ad_fill_trivial_fwd(Ad *ad, AdFunc *f) {
         if (leaf->out >= 0) results[leaf->fout] = call->results[leaf->out];
         if (leaf->fdout >= 0) results[leaf->fdout] = ad_zero(ad, leaf->dtype);
         if (leaf->by_ref && leaf->dir != DIR_in && leaf->fdin >= 0)
-            build_zero(&b, fwd->body->params[leaf->fdin]);
+            ad_zero_object(ad, &b, fwd->body->params[leaf->fdin]);
     }
     build_return(&b, results, fwd->nresults);
 }

@@ -9,64 +9,6 @@ static void build_copy_object(Builder *b, Val *to, Val *from) {
     else build_store(b, to, build_load(b, from));
 }
 
-/* ---- sums of objects */
-
-static void add_leaf_at(Builder *b, Val *to, Val *from) {
-    build_store(b, to, build_binary(b, OP_add, build_load(b, to), build_load(b, from)));
-}
-
-/* Does a type inside have its own addition? */
-static bool has_own_add(Ad *ad, const Type *type) {
-    if (type->kind == TYPE_array) return has_own_add(ad, type->args[0]);
-    if (type->kind != TYPE_record) return false;
-    if (ad_record_diff(ad, type)->add) return true;
-    for (int i = 0; i < type_record(type)->nfields; i++)
-        if (has_own_add(ad, type_record(type)->fields[i].type)) return true;
-    return false;
-}
-
-static void accumulate_elements(Ad *ad, Builder *b, Val *to, Val *from) {
-    const Type *word = type_basic(ad->m->types, TYPE_int);
-    Val *start = ir_const_int(ad->m, word, 0);
-    Inst *loop = build_loop(b, &start, 1, false);
-    Builder cond = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
-    Val *go = build_binary(&cond, OP_lt, loop->regions[0]->params[0],
-                           ir_const_int(ad->m, word, type_length(to->type->args[0])));
-    build_yield(&cond, &go, 1);
-    Val *i = loop->regions[1]->params[0];
-    ad_accumulate(ad, &body, build_elem(&body, to, i, true), build_elem(&body, from, i, true));
-    Val *next = build_binary(&body, OP_add, i, ir_const_int(ad->m, word, 1));
-    build_yield(&body, &next, 1);
-}
-
-void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from) {
-    const Type *type = to->type->args[0];
-    if (type_is_float(type) || type->kind == TYPE_vector) {
-        add_leaf_at(b, to, from);
-        return;
-    }
-    if (!has_own_add(ad, type)) {
-        Val *args[2] = {to, from};
-        build_inst(b, OP_acc, args, 2, 0, 0);
-        return;
-    }
-    if (type->kind == TYPE_array) {
-        accumulate_elements(ad, b, to, from);
-        return;
-    }
-    Func *own = ad_record_diff(ad, type)->add;
-    if (own) {
-        ad_complete(ad, own);
-        Val *sum = build_var(b, type, NULL, false);
-        Val *args[3] = {sum, to, from};
-        build_call(b, own, args, 3);
-        build_copy(b, to, sum);
-        return;
-    }
-    for (int i = 0; i < type_record(type)->nfields; i++)
-        ad_accumulate(ad, b, build_field(b, to, i), build_field(b, from, i));
-}
-
 /* ---- keeping arrays for the reverse */
 
 static void save_object(Ad *ad, Builder *b, Val *tape, Val *at, bool restore);
@@ -215,6 +157,7 @@ static void make_objects(Adapter *x) {
         else if (diff || (param->flags & PARAM_PTR_DIFF)) {
             arg->p = build_field(&x->b, arg->object, 0);
             arg->d = build_field(&x->b, arg->object, 1);
+            if (diff) ad_zero_object(x->ad, &x->b, arg->d);
         } else arg->p = arg->object;
     }
     if (is_result_diff(source) && next < custom->nparams)
@@ -257,7 +200,7 @@ static void fill_differentials(Adapter *x) {
         Val *shadow = next_param(x);
         if (leaf->dir == DIR_in) continue;
         build_copy(&x->b, differential_at(x, leaf), shadow);
-        build_zero(&x->b, shadow);
+        ad_zero_object(x->ad, &x->b, shadow);
     }
 }
 
@@ -461,7 +404,8 @@ static void mark_inputs(Frame *x) {
 static void zero_inputs(Frame *x) {
     for (int i = 0; i < x->of->nparams; i++) {
         const Param *param = &x->of->params[i];
-        if ((param->flags & PARAM_DIFF) && param->dir != DIR_out && x->d[i]) build_zero(&x->b, x->d[i]);
+        if ((param->flags & PARAM_DIFF) && param->dir != DIR_out && x->d[i])
+            ad_zero_object(x->ad, &x->b, x->d[i]);
     }
     mark_inputs(x);
     build_return(&x->b, NULL, 0);
@@ -480,7 +424,7 @@ static void run_reverse(Frame *x, Reverse *r) {
     const Leaves *leaves = &x->f->leaves;
     for (int i = 0; i < leaves->count; i++) { /* an `in` array's adjoint is overwritten: it starts at zero */
         const Leaf *leaf = &leaves->at[i];
-        if (leaf->diff && leaf->by_ref && leaf->dir == DIR_in) build_zero(b, diff_leaf(x, leaf));
+        if (leaf->diff && leaf->by_ref && leaf->dir == DIR_in) ad_zero_object(ad, b, diff_leaf(x, leaf));
     }
     Val *tape = NULL;
     if (r->uses_tape)

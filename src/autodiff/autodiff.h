@@ -270,7 +270,12 @@ int ad_leaf_of_pass(const CallPlan *plan, int leaf); /* of the callee -> of its 
 bool ad_is_state(const CallPlan *plan, int leaf);    /* of the forward pass: is it what it hands over? */
 /* A differential has a value exactly where the primal object has one (NULL: it has all of them). */
 void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d);
-void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from); /* to += from, objects of a differential type */
+
+/* ---- sum.c: objects of a differential type */
+void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from); /* to += from */
+void ad_zero_object(Ad *ad, Builder *b, Val *at);
+void ad_zero_shadow(Ad *ad, Builder *b,
+                    Val *at); /* a fresh variable: only what does not start as bits that are zero */
 
 /* ---- a few things used everywhere */
 Val *ad_zero(Ad *ad, const Type *type);

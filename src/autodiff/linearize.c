@@ -426,6 +426,12 @@ static void lin_var(Lin *l, Inst *inst) {
     l->d[y->id] = shadow;
 }
 
+/* In reverse mode it is the transpose that knows of zeros which are not just bits. */
+static void zero_shadow(Lin *l, Val *shadow) {
+    if (l->mode == AD_fwd) ad_zero_object(l->ad, &l->b, shadow);
+    else build_zero(&l->b, shadow);
+}
+
 static void lin_copy(Lin *l, Inst *inst) {
     lin_primal_inst(l, inst);
     Val *to = diff(l, inst->args[0]), *from = diff(l, inst->args[1]);
@@ -433,7 +439,7 @@ static void lin_copy(Lin *l, Inst *inst) {
     if (from && !inst->flag) {
         if (inst->op == OP_copy) build_copy(&l->b, to, from);
         else build_inst(&l->b, OP_acc, (Val *[]){to, from}, 2, 0, 0);
-    } else if (inst->op == OP_copy) build_zero(&l->b, to);
+    } else if (inst->op == OP_copy) zero_shadow(l, to);
 }
 
 static void lin_memory(Lin *l, Inst *inst) {
@@ -458,7 +464,7 @@ static void lin_memory(Lin *l, Inst *inst) {
         else if (is_paired(l, inst->args[0]))
             build_store(&l->b, shadow, counterpart(l, inst->args[1], shadow->type->args[0]));
         return;
-    case OP_zero: build_zero(&l->b, shadow); return;
+    case OP_zero: zero_shadow(l, shadow); return;
     case OP_tape_close: build_inst(&l->b, OP_tape_close, &shadow, 1, 0, 0); return;
     default:
         if (!op_has(inst->op, OP_TAPE)) return; /* printf and the like */
@@ -485,7 +491,7 @@ static void zero_written(Lin *l, const Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) {
         const Param *param = &inst->callee->params[i];
         if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in && diff(l, inst->args[i]))
-            build_zero(&l->b, diff(l, inst->args[i]));
+            zero_shadow(l, diff(l, inst->args[i]));
     }
 }
 

@@ -52,6 +52,7 @@ static void open_shadows(Tr *t, const Region *d, Builder *b, InstVec *tapes) {
         if (inst->op != OP_var && inst->op != OP_tape_open) continue;
         inst_remove(inst);
         inst_append(b->region, inst);
+        if (inst->op == OP_var) ad_zero_shadow(t->ad, b, inst->results[0]);
         if (inst->op == OP_tape_open) vec_push(t->ad->arena, tapes, inst);
     }
 }
@@ -128,7 +129,7 @@ static void t_copy(Tr *t, Builder *b, Inst *inst) {
     }
     if (to == from) return;
     ad_accumulate(t->ad, b, from, to);
-    build_zero(b, to);
+    ad_zero_object(t->ad, b, to);
 }
 
 static Inst *tape_inst(Builder *b, Op op, Val *const *args, int nargs, const Type *type) {
@@ -496,7 +497,7 @@ static void t_inst(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     case OP_store: t_store(t, b, adj, inst); return;
     case OP_copy:
     case OP_acc: t_copy(t, b, inst); return;
-    case OP_zero: build_zero(b, address(b, inst->args[0])); return;
+    case OP_zero: ad_zero_object(t->ad, b, address(b, inst->args[0])); return;
     case OP_field:
     case OP_elem:
     case OP_yield:

@@ -322,7 +322,6 @@ Val *lower_native(Fn *f, const Callee *callee, Expr *e, Val *into);
 Func *own_method(Lowerer *l, const Type *type, const char *name);
 Func *own_sum(Lowerer *l, const Type *differential);
 void add_differential(Fn *f, const Type *front, Val *to, Val *from); /* to += from */
-void zero_differential(Fn *f, const Type *front, Val *to);
 
 #define lower_report(f, ...) diag_report((f)->l->m->diags, __VA_ARGS__)
 

@@ -4,9 +4,47 @@
 
 /* ---- zero */
 
-void zero_differential(Fn *f, const Type *front, Val *to) {
-    (void)front;
+static void zero_parts(Fn *f, const Type *type, Val *to);
+
+static void zero_elements(Fn *f, const Type *element, Val *to) {
+    int64_t n = type_length(to->type->args[0]);
+    for (int64_t i = 0; i < n; i++)
+        zero_parts(f, element, build_elem(&f->b, to, const_int(f, TYPE_int, i), true));
+}
+
+static void zero_fields(Fn *f, const Type *type, Val *to) {
+    Lowerer *l = f->l;
+    DeclVec fields = check_all_fields(l->c, type);
+    const FieldSlot *slots = check_field_slots(l->c, type, &fields);
+    Record *record = type_record(lower_type(l, type));
+    complete_record_diff(l, record);
+    for (int i = 0; i < fields.count; i++) {
+        int to_field = record->diff.field_map ? record->diff.field_map[slots[i].member] : -1;
+        if (to_field >= 0)
+            zero_parts(f, check_field_type(l->c, type, fields.at[i]), build_field(&f->b, to, to_field));
+    }
+}
+
+/* The parts of a differential of `type` whose zero is written in the source; all else is zero already. */
+static void zero_parts(Fn *f, const Type *type, Val *to) {
+    Func *own = type->kind == TYPE_struct ? own_method(f->l, type, "dzero") : NULL;
+    const Type *ir = to->type->args[0];
+    if (own) {
+        Val *value = call_func(f, own, NULL, 0, ir, is_simple(ir) ? NULL : to);
+        if (value) build_store(&f->b, to, value);
+    } else if (type->kind == TYPE_struct && ir->kind == TYPE_record) zero_fields(f, type, to);
+    else if (type->kind == TYPE_array) zero_elements(f, type->args[0], to);
+    else if (type->kind == TYPE_optional || type->kind == TYPE_pair)
+        zero_parts(f, type->args[0], build_field(&f->b, to, 0));
+    else if (type->kind == TYPE_tuple)
+        for (int i = 0; i < type->nargs; i++) zero_parts(f, type->args[i], build_field(&f->b, to, i));
+    if (type->kind == TYPE_pair)
+        zero_parts(f, check_differential(f->l->c, type->args[0]), build_field(&f->b, to, 1));
+}
+
+static void zero_differential(Fn *f, const Type *type, Val *to) {
     build_zero(&f->b, to);
+    zero_parts(f, type, to);
 }
 
 /* ---- addition */
@@ -46,6 +84,25 @@ Func *own_sum(Lowerer *l, const Type *differential) {
     return own ? own : sum_of_uses(l, differential);
 }
 
+/* ... or that of a type whose Differential it is, once that was seen. */
+static Func *known_sum(Lowerer *l, const Type *differential) {
+    Func *own = own_sum(l, differential);
+    const Type *ir = lower_type(l, differential);
+    return own || ir->kind != TYPE_record ? own : type_record(ir)->diff.add;
+}
+
+static void see_parts(Lowerer *l, const Type *type) {
+    const Type *ir = type->kind == TYPE_struct ? lower_type(l, type) : NULL;
+    if (ir) complete_record_diff(l, type_record(ir));
+    DeclVec fields = check_all_fields(l->c, type);
+    for (int i = 0; i < fields.count; i++) {
+        const Type *field = check_field_type(l->c, type, fields.at[i]);
+        if (check_differential(l->c, field)) see_parts(l, field);
+    }
+    for (int i = 0; i < type->nargs && type->kind != TYPE_struct; i++)
+        if (check_differential(l->c, type->args[i])) see_parts(l, type->args[i]);
+}
+
 static Val *add_values(Fn *f, Val *a, Val *b) { return build_binary(&f->b, OP_add, a, b); }
 
 static void add_elements(Fn *f, const Type *front, Val *to, Val *from) {
@@ -73,7 +130,7 @@ static void add_elements(Fn *f, const Type *front, Val *to, Val *from) {
 void add_differential(Fn *f, const Type *front, Val *to, Val *from) {
     Lowerer *l = f->l;
     const Type *ir = lower_type(l, front);
-    Func *own = own_sum(l, front);
+    Func *own = known_sum(l, front);
     if (is_simple(ir)) {
         build_store(&f->b, to, add_values(f, build_load(&f->b, to), build_load(&f->b, from)));
     } else if (own) {
@@ -136,13 +193,14 @@ Val *lower_native(Fn *f, const Callee *callee, Expr *e, Val *into) {
     const Type *type = callee->native_type, *front = concrete(f, e->type);
     Val *at = into ? into : temp_var(f, front, "native");
     if (strcmp(callee->native, "__init") == 0) store_default(f, type, at);
-    else if (strcmp(callee->native, "dzero") == 0) zero_differential(f, front, at);
+    else if (strcmp(callee->native, "dzero") == 0) zero_differential(f, type, at);
     else if (strcmp(callee->native, "use") == 0) {
         if (e->a) lower_into(f, e->a, at);
     } else if (strcmp(callee->native, "dadd") == 0) {
         lower_into(f, e->args.at[0], at);
         Val *other = temp_var(f, front, "other");
         lower_into(f, e->args.at[1], other);
+        see_parts(f->l, type);
         add_differential(f, front, at, other);
     } else if (strcmp(callee->native, "dmul") == 0) {
         Val *factor = lower_value(f, e->args.at[0]);

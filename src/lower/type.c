@@ -228,6 +228,15 @@ static int field_number(const Record *record, Name name) {
     return -1;
 }
 
+/* Differentials are added by the dadd of the type that they belong to, unless they have their own. */
+static void adopt(Lowerer *l, Record *differential, const RecordDiff *of) {
+    complete_record_diff(l, differential);
+    RecordDiff *diff = &differential->diff;
+    if (!diff->zero) diff->zero = of->zero;
+    if (!diff->add) diff->add = of->add;
+    diff->opaque |= diff->zero || diff->add;
+}
+
 static void struct_diff(Lowerer *l, Record *record, const Type *front) {
     const Type *d = check_differential(l->c, front);
     RecordDiff *diff = &record->diff;
@@ -253,6 +262,7 @@ static void struct_diff(Lowerer *l, Record *record, const Type *front) {
     diff->zero = own_method(l, front, "dzero");
     diff->add = own_sum(l, front);
     diff->opaque = diff->zero || diff->add || !target || ncovered < target->nfields;
+    if (target && target != record) adopt(l, target, diff);
 }
 
 static void same_diff(Lowerer *l, Record *record, const Type *differential) {

@@ -1,0 +1,92 @@
+/* Zeros and sums of objects of a differential type: by component, or by the dzero and dadd that the source has for it, whether
+ * for the whole object or for a part of it. */
+#include "autodiff/autodiff.h"
+
+/* Does a type inside have its own addition, or zero? */
+static bool has_own(Ad *ad, const Type *type, bool zero) {
+    if (type->kind == TYPE_array) return has_own(ad, type->args[0], zero);
+    if (type->kind != TYPE_record) return false;
+    const RecordDiff *diff = ad_record_diff(ad, type);
+    if (zero ? diff->zero : diff->add) return true;
+    for (int i = 0; i < type_record(type)->nfields; i++)
+        if (has_own(ad, type_record(type)->fields[i].type, zero)) return true;
+    return false;
+}
+
+/* `from` NULL: set to zero. */
+static void treat(Ad *ad, Builder *b, Val *to, Val *from) {
+    if (from) ad_accumulate(ad, b, to, from);
+    else ad_zero_object(ad, b, to);
+}
+
+static void treat_elements(Ad *ad, Builder *b, Val *to, Val *from) {
+    const Type *word = type_basic(ad->m->types, TYPE_int);
+    Val *start = ir_const_int(ad->m, word, 0);
+    Inst *loop = build_loop(b, &start, 1, false);
+    Builder cond = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
+    Val *go = build_binary(&cond, OP_lt, loop->regions[0]->params[0],
+                           ir_const_int(ad->m, word, type_length(to->type->args[0])));
+    build_yield(&cond, &go, 1);
+    Val *i = loop->regions[1]->params[0];
+    treat(ad, &body, build_elem(&body, to, i, true), from ? build_elem(&body, from, i, true) : NULL);
+    Val *next = build_binary(&body, OP_add, i, ir_const_int(ad->m, word, 1));
+    build_yield(&body, &next, 1);
+}
+
+static void treat_fields(Ad *ad, Builder *b, Val *to, Val *from) {
+    for (int i = 0; i < type_record(to->type->args[0])->nfields; i++)
+        treat(ad, b, build_field(b, to, i), from ? build_field(b, from, i) : NULL);
+}
+
+void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from) {
+    const Type *type = to->type->args[0];
+    if (type_is_float(type) || type->kind == TYPE_vector) {
+        build_store(b, to, build_binary(b, OP_add, build_load(b, to), build_load(b, from)));
+        return;
+    }
+    if (!has_own(ad, type, false)) {
+        Val *args[2] = {to, from};
+        build_inst(b, OP_acc, args, 2, 0, 0);
+        return;
+    }
+    if (type->kind == TYPE_array) {
+        treat_elements(ad, b, to, from);
+        return;
+    }
+    Func *own = ad_record_diff(ad, type)->add;
+    if (!own) {
+        treat_fields(ad, b, to, from);
+        return;
+    }
+    ad_complete(ad, own);
+    Val *sum = build_var(b, type, NULL, false);
+    Val *args[3] = {sum, to, from};
+    build_call(b, own, args, 3);
+    build_copy(b, to, sum);
+}
+
+void ad_zero_object(Ad *ad, Builder *b, Val *at) {
+    const Type *type = at->type->args[0];
+    if (!has_own(ad, type, true)) {
+        if (type->kind == TYPE_record || type->kind == TYPE_array) build_zero(b, at);
+        else build_store(b, at, ad_zero(ad, type));
+        return;
+    }
+    if (type->kind == TYPE_array) {
+        treat_elements(ad, b, at, NULL);
+        return;
+    }
+    Func *own = ad_record_diff(ad, type)->zero;
+    if (!own) {
+        treat_fields(ad, b, at, NULL);
+        return;
+    }
+    ad_complete(ad, own);
+    Val *zero = build_var(b, type, NULL, false);
+    build_call(b, own, &zero, 1);
+    build_copy(b, at, zero);
+}
+
+void ad_zero_shadow(Ad *ad, Builder *b, Val *at) {
+    if (has_own(ad, at->type->args[0], true)) ad_zero_object(ad, b, at);
+}
