@@ -164,6 +164,10 @@ void lower_convert_into(Fn *f, Expr *e, Val *to) {
         convert_pair(f, concrete(f, e->a->type), lower_address(f, e->a), concrete(f, e->type), to);
         return;
     case CONVERT_interface_diff:
+        if (concrete(f, e->type)->kind == TYPE_interface && concrete(f, e->a->type)->kind == TYPE_assoc) {
+            differential_into_interface(f, e->a, concrete(f, e->type), to);
+            return;
+        }
         pass_between(f, concrete(f, e->a->type), lower_address(f, e->a), concrete(f, e->type), to);
         return;
     case CONVERT_upcast: {

@@ -198,23 +198,26 @@ static void take_variant(Fn *f, const Type *type, int index, void *user) {
 }
 
 /* Without its value it does not know its type: it is of one where that part of it is not zero. */
+static void if_nonzero(Fn *f, int index, Between *between, VariantVisitor visit) {
+    const Type *type = check_conformers(f->l->c, between->from_type->args[0])->at[index];
+    Val *flag = build_var(&f->b, type_basic(f->l->types, TYPE_bool), NULL, false);
+    build_store(&f->b, flag, const_int(f, TYPE_bool, 0));
+    set_if_nonzero(f, build_field(&f->b, between->from, index), flag);
+    Inst *branch = build_if(&f->b, build_load(&f->b, flag), NULL, 0);
+    Builder outer = f->b;
+    f->b = build_at_end(branch->regions[0]);
+    visit(f, type, index, between);
+    build_yield(&f->b, NULL, 0);
+    f->b = build_at_end(branch->regions[1]);
+    build_yield(&f->b, NULL, 0);
+    f->b = outer;
+}
+
 static void take_nonzero(Fn *f, Between *between) {
-    const Type *wanted = between->to_type->args[0];
     const TypeVec *types = check_conformers(f->l->c, between->from_type->args[0]);
-    for (int i = 0; i < types->count; i++) {
-        if (check_differential(f->l->c, types->at[i]) != wanted) continue;
-        Val *flag = build_var(&f->b, type_basic(f->l->types, TYPE_bool), NULL, false);
-        build_store(&f->b, flag, const_int(f, TYPE_bool, 0));
-        set_if_nonzero(f, build_field(&f->b, between->from, i), flag);
-        Inst *branch = build_if(&f->b, build_load(&f->b, flag), NULL, 0);
-        Builder outer = f->b;
-        f->b = build_at_end(branch->regions[0]);
-        take_variant(f, types->at[i], i, between);
-        build_yield(&f->b, NULL, 0);
-        f->b = build_at_end(branch->regions[1]);
-        build_yield(&f->b, NULL, 0);
-        f->b = outer;
-    }
+    for (int i = 0; i < types->count; i++)
+        if (check_differential(f->l->c, types->at[i]) == between->to_type->args[0])
+            if_nonzero(f, i, between, take_variant);
 }
 
 static void take_differential(Fn *f, Between *between) {
@@ -225,6 +228,35 @@ static void take_differential(Fn *f, Between *between) {
     Val *value = build_field(&f->b, between->from, 0);
     between->from = build_field(&f->b, between->from, 1);
     switch_variants(f, between->from_type->args[0], tag_of(f, value), take_variant, between);
+}
+
+/* ---- between the differential of an interface and a value of IDifferentiable */
+
+static void into_sum_variant(Fn *f, const Type *type, int index, void *user) {
+    const Between *between = user;
+    through_differential(f, between->to_type, between->to, type, build_field(&f->b, between->from, index + 1),
+                         true);
+}
+
+static void differential_variant(Fn *f, const Type *type, int index, void *user) {
+    const Between *between = user;
+    const Type *d = check_differential(f->l->c, type);
+    if (!d) return;
+    Val *at = build_field(&f->b, between->from, index);
+    Val *value = is_simple(lower_type(f->l, d)) ? build_load(&f->b, at) : NULL;
+    to_interface(f, between->to_type, d, value, at, between->to);
+}
+
+static void differential_to_interface(Fn *f, Between *between) {
+    if (between->from_type->kind == TYPE_pair) {
+        Val *value = build_field(&f->b, between->from, 0);
+        between->from = build_field(&f->b, between->from, 1);
+        switch_variants(f, between->from_type->args[0], tag_of(f, value), differential_variant, between);
+        return;
+    }
+    const TypeVec *types = check_conformers(f->l->c, between->from_type->args[0]);
+    for (int i = 0; i < types->count; i++)
+        if (check_differential(f->l->c, types->at[i])) if_nonzero(f, i, between, differential_variant);
 }
 
 /* One function per pair of types: by the time it gets its body, all types behind the interface are known. */
@@ -244,6 +276,11 @@ void lower_move_body(Lowerer *l, Request *request) {
     else if (request->move == MOVE_load) load_variants(&f, from_type, from, to);
     else if (request->move == MOVE_store)
         switch_variants(&f, from_type, tag_of(&f, from), store_variant, &between);
+    else if (is_interface_diff(to_type) && from_type->kind == TYPE_interface)
+        switch_variants(&f, from_type, tag_of(&f, from), into_sum_variant, &between);
+    else if (to_type->kind == TYPE_interface &&
+             (is_interface_diff(from_type) || from_type->kind == TYPE_pair))
+        differential_to_interface(&f, &between);
     else if (is_interface_diff(to_type)) through_differential(&f, to_type, to, from_type, from, true);
     else if (is_interface_diff(from_type)) through_differential(&f, from_type, from, to_type, to, false);
     else switch_variants(&f, from_type, tag_of(&f, from), widen_variant, &between);
@@ -500,6 +537,12 @@ static Expr *pair_around(Fn *f, Expr *e) {
 static void differential_as(Fn *f, Expr *e, const Type *optional, Val *to) {
     Expr *pair = pair_around(f, e), *from = pair ? pair : e;
     call_move(f, MOVE_as, concrete(f, from->type), optional, lower_address(f, from), to);
+}
+
+/* A differential as a value of IDifferentiable: what it is of is known from its pair, or from what is not zero in it. */
+void differential_into_interface(Fn *f, Expr *e, const Type *interface, Val *to) {
+    Expr *pair = pair_around(f, e), *from = pair ? pair : e;
+    call_move(f, MOVE_between, concrete(f, from->type), interface, lower_address(f, from), to);
 }
 
 Val *lower_is(Fn *f, Expr *e) {

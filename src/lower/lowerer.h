@@ -278,6 +278,7 @@ void convert_pair(Fn *f, const Type *from_type, Val *from, const Type *to_type, 
 void lower_dispatch_body(Lowerer *l, Request *request);
 void lower_opened_body(Lowerer *l, Request *request);
 bool needs_opening(Lowerer *l, Decl *decl, const Subst *subst);
+void differential_into_interface(Fn *f, Expr *e, const Type *interface, Val *to);
 void lower_as(Fn *f, Expr *e, Val *to);
 Val *lower_is(Fn *f, Expr *e);
 void lower_move_body(Lowerer *l, Request *request);
