@@ -377,6 +377,52 @@ static void resolve_others(Checker *c, Decl *primal) {
     }
 }
 
+/* The derivative that a requirement names is, for what implements it, the member of that name. */
+static void inherit_link(Checker *c, Decl *func, const Attribute *attribute, LinkKind kind, FuncRef *out) {
+    if (!attribute || out->decl || attribute->args.count != 1) return;
+    Expr *name = expr_new(c->arena, EXPR_name, attribute->loc);
+    name->name = last_name(attribute->args.at[0]);
+    c->diags->muted++;
+    Candidates *list = name->name ? candidates_of(c, func, name) : NULL;
+    for (int i = 0; list && i < list->count && !out->decl; i++)
+        matches(c, func, list->at[i].decl, list->at[i].subst, kind, out);
+    c->diags->muted--;
+}
+
+static void inherit_from(Checker *c, Decl *func, Decl *home) {
+    ensure_bases(c, home);
+    const Sema *bases = decl_sema(c, home);
+    Sema *sema = decl_sema(c, func);
+    for (int i = 0; i < bases->interfaces.count; i++) {
+        Decl *interface = (Decl *)(uintptr_t)bases->interfaces.at[i]->decl;
+        if (!interface || (interface->flags & DECL_PRELUDE)) continue;
+        DeclVec *found = scope_find(scope_inside(c, interface), func->name);
+        for (int k = 0; found && k < found->count; k++) {
+            Decl *requirement = found->at[k];
+            if (requirement->kind != DECL_func) continue;
+            ensure_header(c, requirement);
+            const Sema *wanted = decl_sema(c, requirement);
+            inherit_link(c, func, wanted->fwd_attr, LINK_fwd, &sema->fwd);
+            inherit_link(c, func, wanted->bwd_attr, LINK_bwd, &sema->bwd);
+            inherit_link(c, func, wanted->substitute_attr, LINK_substitute, &sema->substitute);
+        }
+        inherit_from(c, func, interface);
+    }
+}
+
+static void inherit_derivatives(Checker *c, Decl *func) {
+    Decl *home = func->name ? func->parent : NULL;
+    const Sema *sema = decl_sema(c, func);
+    bool own = sema->fwd_attr || sema->bwd_attr || sema->substitute_attr;
+    if (!home || own || (func->flags & DECL_PRELUDE)) return;
+    if (home->kind == DECL_extension) {
+        inherit_from(c, func, home);
+        const Type *type = this_type_of(c, home);
+        home = type && type->kind == TYPE_struct ? (Decl *)(uintptr_t)type->decl : NULL;
+    }
+    if (home && home->kind == DECL_struct) inherit_from(c, func, home);
+}
+
 void check_derivatives(Checker *c, Decl *func) {
     ensure_header(c, func);
     Sema *sema = decl_sema(c, func);
@@ -396,6 +442,7 @@ void check_derivatives(Checker *c, Decl *func) {
         if (!forward) resolve_own(c, func, backward[i], LINK_bwd, &sema->bwd);
     }
     resolve_others(c, func);
+    inherit_derivatives(c, func);
     c->diags->muted = muted;
     sema->derivatives_busy = false;
     sema->derivatives_done = true;
@@ -548,6 +595,18 @@ static Expr *function_operand(Checker *c, Expr *a) {
     return node;
 }
 
+/* fwd_diff(f), again differentiated: what stands for it if that is written by hand; f itself if it is made. */
+static Decl *derivative_behind(Checker *c, Decl *func, const Candidates *list) {
+    Decl *behind = func;
+    for (int i = 0; i < list->nmodes && behind->kind == DECL_func; i++) {
+        Decl *target = check_differentiated(c, behind);
+        const FuncRef *custom = list->modes[i] == DIFF_fwd ? &target->sema->fwd : &target->sema->bwd;
+        if (!custom->decl || (custom->decl->flags & DECL_PRELUDE)) return func;
+        behind = custom->decl;
+    }
+    return behind;
+}
+
 Expr *check_diff_operator(Env *env, Expr *e) {
     Checker *c = env->c;
     DiffMode mode = e->kind == EXPR_fwd_diff ? DIFF_fwd : DIFF_bwd;
@@ -562,7 +621,7 @@ Expr *check_diff_operator(Env *env, Expr *e) {
     *list = (Candidates){.name = a->candidates->name, .nmodes = a->candidates->nmodes};
     memcpy(list->modes, a->candidates->modes, sizeof list->modes);
     for (int i = 0; i < a->candidates->count; i++)
-        if (check_is_differentiable(c, a->candidates->at[i].decl, mode))
+        if (check_is_differentiable(c, derivative_behind(c, a->candidates->at[i].decl, a->candidates), mode))
             candidates_add(c, list, a->candidates->at[i]);
     if (list->count == 0) {
         report_not_differentiable(env, e, mode, a->candidates);

@@ -315,6 +315,7 @@ Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst) {
     add_object(request, &request->generic);
     declare_signature(l, request->func, &request->sig, &request->generic, requirement, false);
     set_flags(request->func, requirement);
+    set_promised(l, request->func, requirement);
     return request;
 }
 
