@@ -139,6 +139,7 @@ static const Flow *call_plain(FlowWalk *w, const FlowCall *call, uint8_t lost) {
         Loss loss = {
             .cause = call->site, .loc = call->site->loc, .call = call->site, .callee = call->derived};
         loss.modes = lost;
+        loss.indirect = !in->carries && flow_indirect(w->arena, in) == in; /* as all that went in */
         out = flow_make(w->arena, false, loss_add(w->arena, NULL, &loss));
         if (in->carries) check_memory(w, call);
     }
