@@ -188,10 +188,19 @@ typedef struct CachedWitness {
     Witness witness;
 } CachedWitness;
 
+/* Differentials can be made without arguments: those of built-in types, which are the same types, and those that were made. */
+static bool is_native_differential(Checker *c, const Type *type) {
+    if (type->kind == TYPE_struct) return ((const Decl *)type->decl)->modifiers & MODIFIER_synthesized;
+    return type->kind != TYPE_enum && is_differentiable_type(c, type);
+}
+
 /* Builtin facts that no declaration states. */
 static bool holds_natively(Checker *c, const Type *type, const Type *interface) {
     if (type_is_abstract(type)) return false;
     if (interface->name == c->known.__EnumType) return type->kind == TYPE_enum;
+    if (interface->name == c->known.IDefaultInitializable &&
+        (((const Decl *)interface->decl)->flags & DECL_PRELUDE))
+        return is_native_differential(c, type);
     return is_native_differentiable(c, type, interface);
 }
 

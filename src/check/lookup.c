@@ -136,7 +136,7 @@ bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out) {
     if (!lookup_own_member(c, type, name, out)) from_conformances(c, type, name, out);
     if (out->count == before && (type->flags & TYPE_HAS_PARAM)) from_bounds(c, type, name, out);
     bool native = type->kind == TYPE_array || type->kind == TYPE_pair || type->kind == TYPE_tuple ||
-                  type->kind == TYPE_optional;
+                  type->kind == TYPE_optional || type->kind == TYPE_matrix;
     if (out->count == before && native && is_differentiable_type(c, type)) /* without saying so */
         from_interface(c, interface_named(c, c->known.IDifferentiable), type, name, 2, out);
     return out->count > before;

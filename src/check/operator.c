@@ -77,9 +77,22 @@ static Expr *no_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     return error_expr(c, loc);
 }
 
+/* An operator that is a member of its left operand. */
+static Expr *member_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    Candidates *members = arena_new(c->arena, Candidates);
+    members->name = c->known.operators[op];
+    if (!members->name || !lookup_member(c, a->type, members->name, members)) return NULL;
+    ExprVec args = {0};
+    if (b) vec_push(c->arena, &args, b);
+    for (int i = 0; i < members->count; i++) members->at[i].base = a;
+    return resolve_call(env, loc, members, &args, true);
+}
+
 static Expr *user_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     Expr *args[2] = {a, b};
     Expr *call = call_named(env, loc, env->c->known.operators[op], args, b ? 2 : 1, true);
+    if (!call) call = member_operator(env, loc, op, a, b);
     return call ? call : no_operator(env, loc, op, a, b);
 }
 
