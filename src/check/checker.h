@@ -235,6 +235,7 @@ void ensure_bases(Checker *c, Decl *decl);
 void ensure_members(Checker *c, Decl *decl);         /* fields and constructors of a struct are listed */
 const Type *decl_value_type(Checker *c, Decl *decl); /* of a variable, field, property, case ... */
 FuncSig *signature_of(Checker *c, Decl *func);
+const Type *refuse_function_type(Checker *c, const Decl *decl, const Type *type); /* functions are no data */
 
 /* ---- attribute.c */
 Attribute *find_attribute(const Decl *decl, const char *name);

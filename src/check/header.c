@@ -132,6 +132,21 @@ static void header_of_bit_field(Checker *c, Decl *decl) {
     else decl_sema(c, decl)->value = width;
 }
 
+/* Which function a value of function type stands for is known where it is passed, and nowhere else. */
+static bool holds_function(const Type *type) {
+    if (type->kind == TYPE_function) return true;
+    for (int i = 0; i < type->nargs; i++)
+        if (holds_function(type->args[i])) return true;
+    return false;
+}
+
+const Type *refuse_function_type(Checker *c, const Decl *decl, const Type *type) {
+    bool alone = type->kind == TYPE_function && decl->flavour == VAR_param;
+    if (alone || !holds_function(type)) return type;
+    report(c, DIAG_function_data, decl->loc, decl->name ? decl->name->text : "?", type_str(c, type));
+    return ERROR_TYPE(c);
+}
+
 static void header_of_var(Checker *c, Decl *decl) {
     Env env = env_for_decl(c, decl->parent ? decl->parent : decl);
     env.decl = decl->parent ? decl->parent : decl;
@@ -153,6 +168,7 @@ static void header_of_var(Checker *c, Decl *decl) {
         report(c, DIAG_void_variable, decl->loc, decl->name ? decl->name->text : "?");
         decl->type = ERROR_TYPE(c);
     }
+    decl->type = refuse_function_type(c, decl, decl->type);
     uint32_t major = decl->modifiers & (MODIFIER_column_major | MODIFIER_row_major);
     if (major) decl->type = type_with_major(c, decl->type, (major & MODIFIER_column_major) != 0);
     if (decl->bits) header_of_bit_field(c, decl);
@@ -182,6 +198,16 @@ static const Type *unsized_param(Checker *c, Decl *func, const Type *type) {
     return type_make(c->types, TYPE_array, 0, NULL, NULL, 0, args, 2);
 }
 
+/* What is written to must be a place at every call. */
+static void check_direction(Checker *c, const Decl *func, Decl *param) {
+    uint8_t pass = pass_mode(param);
+    if (pass == PASS_in || pass == PASS_constref) return;
+    if (param->init) report(c, DIAG_default_of_output, param->loc, param->name ? param->name->text : "?");
+    if (func->kind != DECL_subscript) return;
+    report(c, DIAG_subscript_output, param->loc, param->name ? param->name->text : "?");
+    param->modifiers &= ~(uint32_t)(MODIFIER_ref | MODIFIER_out);
+}
+
 static ParamSig param_signature(Checker *c, Env *env, Decl *func, Decl *param) {
     param->parent = func;
     if (!param->type) {
@@ -192,6 +218,8 @@ static ParamSig param_signature(Checker *c, Env *env, Decl *func, Decl *param) {
             report(c, DIAG_void_variable, param->loc, param->name ? param->name->text : "?");
             type = ERROR_TYPE(c);
         }
+        type = refuse_function_type(c, param, type);
+        check_direction(c, func, param);
         param->type = unsized_param(c, func, type_with_major(c, type, false));
         param->state = STATE_header;
         check_attributes(c, param);
@@ -245,7 +273,10 @@ static const Type *result_of(Checker *c, Env *env, Decl *func, FuncSig *sig) {
     if (func->type_expr && func->type_expr->kind == EXPR_modified_type &&
         (func->type_expr->flags & EXPR_NO_DIFF))
         sig->result_no_diff = true;
-    return func->type_expr ? type_with_major(c, resolve_type(env, func->type_expr), false) : none;
+    const Type *type = func->type_expr ? type_with_major(c, resolve_type(env, func->type_expr), false) : none;
+    if (!holds_function(type)) return type;
+    report(c, DIAG_function_result, func->loc, type_str(c, type));
+    return ERROR_TYPE(c);
 }
 
 static void this_signature(Checker *c, Decl *func, FuncSig *sig) {

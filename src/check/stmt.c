@@ -74,6 +74,7 @@ void check_local(Env *env, Decl *decl) {
         type = ERROR_TYPE(c);
     }
     bool constant = (decl->modifiers & (MODIFIER_let | MODIFIER_const)) != 0;
+    if (type) type = refuse_function_type(c, decl, type);
     if (!type) infer_local(env, decl);
     else if (decl->init) {
         decl->init = check_value_of(env, decl->init, type);
@@ -85,6 +86,7 @@ void check_local(Env *env, Decl *decl) {
         else if (!has_error(type) && has_default_init(c, type, &init))
             decl->init = default_value(env, decl->loc, type);
     }
+    decl->type = refuse_function_type(c, decl, decl->type);
     decl->state = STATE_body;
     declare(env, decl);
 }
