@@ -86,6 +86,7 @@ AdFunc *ad_add_flat(Ad *ad, Func *flat, Leaves leaves);
 void ad_fill(Ad *ad, AdFunc *f, bool normal); /* gives the flat function its body */
 void ad_complete(Ad *ad, Func *func);         /* its body and what the source provides for it */
 void ad_complete_all(Ad *ad, Func *func);     /* bodies for all that it calls, and so on */
+void ad_refuse_endless(Ad *ad, const AdFunc *f);
 Func *ad_fwd(Ad *ad, AdFunc *f);
 Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable, bool firm);
 /* Which function's derivative is meant when `func` is differentiated: its primal substitute, if it has one. */

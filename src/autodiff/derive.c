@@ -201,6 +201,14 @@ CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode) {
     return plan(ad, f->source, mode);
 }
 
+/* A derivative that is wanted while it is being made: the function asks for it itself. */
+void ad_refuse_endless(Ad *ad, const AdFunc *f) {
+    const Func *of = f->source ? f->source->derivation.of : NULL;
+    if (!of) return;
+    while (of->derivation.of) of = of->derivation.of;
+    diag_report(ad->m->diags, DIAG_endless_order, of->loc, of->name->text);
+}
+
 /* ---- forward mode of a flat function */
 
 Func *ad_fwd(Ad *ad, AdFunc *f) {
@@ -224,7 +232,10 @@ Func *ad_fwd(Ad *ad, AdFunc *f) {
         return f->fwd;
     }
     ad_fill(ad, f, true);
-    if (!f->flat->body) return f->fwd;
+    if (!f->flat->body) {
+        ad_refuse_endless(ad, f);
+        return f->fwd;
+    }
     ad_linearize(ad, f, AD_fwd, f->fwd);
     if (ad->what == f->source) ad_after(ad, "linearize", f->fwd, NULL);
     clear_marks(f->fwd->body);

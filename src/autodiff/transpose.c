@@ -454,7 +454,10 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     }
     Inst *call = note->primal;
     Reverse *reverse = ad_reverse(ad, callee, stable_leaves(t, callee, call), any_firm(t, inst));
-    if (!reverse->pri) return;
+    if (!reverse->pri) {
+        ad_refuse_endless(ad, callee);
+        return;
+    }
     bool again = call->writes || (callee->source && (callee->source->flags & FUNC_RECOMPUTE));
     for (int i = 0; i < callee->leaves.count && again; i++)
         again = !callee->leaves.at[i].by_ref || is_stable(t, call->args[callee->leaves.at[i].in]);
