@@ -320,6 +320,9 @@ void check_default_argument_of(Checker *checker, Decl *param);
 
 /* construct.c */
 Expr *check_default_value(Checker *checker, Loc loc, const Type *type);
+/* Where it, and what it calls, loses derivatives on a way that there is a warning for. */
+typedef VEC(Loc) LocVec;
+LocVec check_lost_derivatives(Checker *checker, Decl *func);
 bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a constructor without arguments */
 DeclVec check_all_fields(Checker *checker, const Type *type); /* of a struct, those of its base first */
 const Type *check_field_type(Checker *checker, const Type *type, Decl *field);

@@ -25,6 +25,7 @@ typedef struct ModeLoss {
 typedef struct FlowFacts {
     DeclVec calls; /* differentiable functions that it calls */
     VEC(ModeLoss) losses;
+    LocVec lost; /* where a derivative is lost with a warning */
 } FlowFacts;
 
 static FlowFacts *facts_of(Checker *c, const Decl *func) {
@@ -44,6 +45,28 @@ static void add_call(Checker *c, const Decl *func, Decl *callee) {
 
 void flow_calls(FlowWalk *w, Decl *callee) {
     if (!(callee->flags & DECL_PRELUDE)) add_call(w->c, w->func, callee);
+}
+
+static void remember(FlowWalk *w, Loc loc) {
+    LocVec *lost = &facts_of(w->c, w->func)->lost;
+    for (int i = 0; i < lost->count; i++)
+        if (lost->at[i] == loc) return;
+    vec_push(w->c->arena, lost, loc);
+}
+
+static void gather_lost(Checker *c, Decl *func, Map *seen, LocVec *out) {
+    const FlowFacts *facts = map_get(&c->flow_facts, PTR_KEY(func));
+    if (!facts || map_has(seen, PTR_KEY(func))) return;
+    map_put(c->arena, seen, PTR_KEY(func), func);
+    for (int i = 0; i < facts->lost.count; i++) vec_push(c->arena, out, facts->lost.at[i]);
+    for (int i = 0; i < facts->calls.count; i++) gather_lost(c, facts->calls.at[i], seen, out);
+}
+
+LocVec check_lost_derivatives(Checker *c, Decl *func) {
+    LocVec lost = {0};
+    Map seen = {0};
+    gather_lost(c, func, &seen, &lost);
+    return lost;
 }
 
 /* ---- messages */
@@ -117,7 +140,10 @@ static bool report_plain(Checker *c, const Loss *loss) {
     return true;
 }
 
-void flow_report_stored(FlowWalk *w, const Loss *loss) { report_plain(w->c, loss); }
+void flow_report_stored(FlowWalk *w, const Loss *loss) {
+    remember(w, loss->loc);
+    report_plain(w->c, loss);
+}
 
 const Flow *flow_stored(FlowWalk *w, const Flow *flow, Loss loss) {
     const Flow *whole = flow_whole(w->arena, flow);
@@ -175,6 +201,7 @@ void flow_output(FlowWalk *w, const Flow *flow, OutputKind kind, Loc loc, const 
     const Flow *whole = flow_whole(w->arena, flow);
     if (!w->now.reached) return;
     for (const Loss *loss = whole ? whole->losses : NULL; loss; loss = loss->next) {
+        if (loss->kind != LOSS_call || loss->indirect) remember(w, loss->loc);
         if (loss->kind != LOSS_call) {
             if (!report_plain(w->c, loss)) continue;
             note_path(w->c, loss->path);

@@ -447,6 +447,18 @@ static void start_result(Check *check, const Subject *s, SlopeGradcheckResult *r
                                      .message = s->skip};
 }
 
+/* What the derivative leaves out it does not compute wrong; but it is not the derivative of all that was written. */
+static const char *lost_text(Check *check, const Subject *s) {
+    LocVec lost = check_lost_derivatives(check->program->unit->checker, s->decl);
+    if (lost.count == 0) return NULL;
+    Text text = {.arena = check->arena};
+    text_printf(&text, "right, but %d derivative%s lost: line", lost.count,
+                lost.count == 1 ? " is" : "s are");
+    for (int i = 0; i < lost.count; i++)
+        text_printf(&text, "%s %d", i ? "," : "", source_position(&check->program->sources, lost.at[i]).line);
+    return text.at;
+}
+
 /* Uniforms get back what the host set; buffers that were made for the check are gone. */
 static void clean_up(Check *check) {
     for (int i = 0; i < check->restored.count; i++) {
@@ -470,6 +482,8 @@ static void run(Check *check, const Subjects *subjects, SlopeGradcheckResult *re
         gradcheck_make_memory(check, s);
         gradcheck_fill_uniforms(check, &s->survey);
         gradcheck_subject(check, s, &results[i]);
+        bool right = results[i].verdict == SLOPE_VERDICT_right && !results[i].message;
+        if (right) results[i].message = lost_text(check, s);
     }
     clean_up(check);
     driver_time_end(&timer);
