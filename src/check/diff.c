@@ -210,6 +210,21 @@ static bool align(Checker *c, Decl *primal, Decl *derivative, const Subst *outer
     return true;
 }
 
+/* A generic derivative of a function that is not: its arguments are given, or follow from the signature that is wanted. */
+static bool align_by_types(Checker *c, const Candidate *derivative, const FuncSig *wanted,
+                           const Subst **subst) {
+    int n = generic_count(derivative->decl);
+    const FuncSig have = flat_signature(c, signature_of(c, derivative->decl));
+    if (have.nparams != wanted->nparams || derivative->nargs > n) return false;
+    Inference inference = {
+        .c = c, .owner = derivative->decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
+    for (int i = 0; i < derivative->nargs; i++) inference.args[i] = derivative->args[i];
+    for (int i = 0; i < have.nparams; i++)
+        infer_match(&inference, check_subst(c, have.params[i].type, derivative->subst),
+                    wanted->params[i].type);
+    return infer_finish(&inference, derivative->subst, subst);
+}
+
 static bool same_constraints(Checker *c, Decl *primal, Decl *derivative, const Subst *subst) {
     ensure_generics(c, primal);
     ensure_generics(c, derivative);
@@ -220,11 +235,14 @@ static bool same_constraints(Checker *c, Decl *primal, Decl *derivative, const S
     return holds;
 }
 
-static bool matches(Checker *c, Decl *primal, Decl *derivative, const Subst *outer, LinkKind kind,
-                    FuncRef *out) {
+static bool matches(Checker *c, Decl *primal, const Candidate *candidate, LinkKind kind, FuncRef *out) {
     const Subst *subst;
-    if (!align(c, primal, derivative, outer, &subst)) return false;
+    Decl *derivative = candidate->decl;
     FuncSig wanted = wanted_signature(c, primal, kind), have = flat_signature(c, signature_of(c, derivative));
+    bool by_types = generic_count(primal) == 0 && generic_count(derivative) > 0;
+    if (!(by_types ? align_by_types(c, candidate, &wanted, &subst)
+                   : align(c, primal, derivative, candidate->subst, &subst)))
+        return false;
     bool method = (derivative->flags & DECL_DERIV_METHOD) != 0;
     const Decl *context = c->context;
     c->context = primal;
@@ -285,7 +303,7 @@ static void resolve_own(Checker *c, Decl *primal, Attribute *attribute, LinkKind
     Candidates *list = candidates_of(c, primal, attribute->args.at[0]);
     if (!list) return;
     for (int i = 0; i < list->count; i++)
-        if (matches(c, primal, list->at[i].decl, list->at[i].subst, kind, out)) return;
+        if (matches(c, primal, &list->at[i], kind, out)) return;
     report_signature(c, primal, kind, attribute->loc, list->at[0].decl);
 }
 
@@ -370,8 +388,8 @@ static void resolve_others(Checker *c, Decl *primal) {
             bool names_primal = false;
             for (int t = 0; targets && t < targets->count; t++) names_primal |= targets->at[t].decl == primal;
             FuncRef ref;
-            if (names_primal &&
-                matches(c, primal, derivative, outer_for(c, derivative, primal), (LinkKind)k, &ref))
+            Candidate candidate = {.decl = derivative, .subst = outer_for(c, derivative, primal)};
+            if (names_primal && matches(c, primal, &candidate, (LinkKind)k, &ref))
                 link(c, primal, (LinkKind)k, ref, slots[k]);
         }
     }
@@ -384,8 +402,7 @@ static void inherit_link(Checker *c, Decl *func, const Attribute *attribute, Lin
     name->name = last_name(attribute->args.at[0]);
     c->diags->muted++;
     Candidates *list = name->name ? candidates_of(c, func, name) : NULL;
-    for (int i = 0; list && i < list->count && !out->decl; i++)
-        matches(c, func, list->at[i].decl, list->at[i].subst, kind, out);
+    for (int i = 0; list && i < list->count && !out->decl; i++) matches(c, func, &list->at[i], kind, out);
     c->diags->muted--;
 }
 
@@ -438,7 +455,7 @@ void check_derivatives(Checker *c, Decl *func) {
         Candidates *list = sema->bwd_attr2 ? candidates_of(c, func, backward[i]->args.at[0]) : NULL;
         bool forward = false; /* seed 004 writes [BackwardDerivative(get_fwd)]: the signature tells */
         for (int k = 0; list && k < list->count && !forward; k++)
-            forward = matches(c, func, list->at[k].decl, list->at[k].subst, LINK_fwd, &sema->fwd);
+            forward = matches(c, func, &list->at[k], LINK_fwd, &sema->fwd);
         if (!forward) resolve_own(c, func, backward[i], LINK_bwd, &sema->bwd);
     }
     resolve_others(c, func);
@@ -503,7 +520,8 @@ void check_diff_attributes(Checker *c, Decl *func) {
         for (int t = 0; targets && t < targets->count && !found; t++) {
             FuncRef ref;
             Decl *primal = targets->at[t].decl;
-            found = matches(c, primal, func, outer_for(c, func, primal), (LinkKind)k, &ref);
+            Candidate candidate = {.decl = func, .subst = outer_for(c, func, primal)};
+            found = matches(c, primal, &candidate, (LinkKind)k, &ref);
             if (found) check_derivatives(c, primal); /* two of a kind are told there */
         }
         if (targets && !found) report_signature(c, targets->at[0].decl, (LinkKind)k, attribute->loc, func);
