@@ -322,6 +322,7 @@ void check_default_argument_of(Checker *checker, Decl *param);
 Expr *check_default_value(Checker *checker, Loc loc, const Type *type);
 /* Where it, and what it calls, loses derivatives on a way that there is a warning for. */
 typedef VEC(Loc) LocVec;
+bool check_is_inlined(const Decl *func); /* unmarked, but differentiated through */
 LocVec check_lost_derivatives(Checker *checker, Decl *func);
 bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a constructor without arguments */
 DeclVec check_all_fields(Checker *checker, const Type *type); /* of a struct, those of its base first */

@@ -477,11 +477,19 @@ Decl *check_differentiated(Checker *c, Decl *func) {
     return func;
 }
 
+/* Its body becomes a part of the caller before that is differentiated. */
+bool check_is_inlined(const Decl *func) {
+    uint32_t marks = DECL_FWD | DECL_BWD | DECL_TREAT_AS_DIFF | DECL_PRELUDE;
+    return func->kind == DECL_func && (func->flags & DECL_FORCE_INLINE) && !(func->flags & marks) &&
+           func->body && !func->sema->fwd.decl && !func->sema->bwd.decl;
+}
+
 bool check_is_differentiable(Checker *c, Decl *func, DiffMode mode) {
     if (func->kind == DECL_var) return true; /* a function passed in: judged where it is known */
     func = check_differentiated(c, func);
     Sema *sema = decl_sema(c, func);
     if (func->flags & (DECL_TREAT_AS_DIFF | (mode == DIFF_fwd ? DECL_FWD : DECL_BWD))) return true;
+    if (check_is_inlined(func)) return true;
     if (sema->derivatives_busy) return false;
     if (mode == DIFF_fwd) return sema->fwd.decl != NULL;
     return sema->bwd.decl != NULL || (sema->fwd.decl && (sema->fwd.decl->flags & DECL_TRANSPOSABLE));

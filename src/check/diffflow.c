@@ -26,6 +26,7 @@ typedef struct FlowFacts {
     DeclVec calls; /* differentiable functions that it calls */
     VEC(ModeLoss) losses;
     LocVec lost; /* where a derivative is lost with a warning */
+    bool walked;
 } FlowFacts;
 
 static FlowFacts *facts_of(Checker *c, const Decl *func) {
@@ -36,6 +37,8 @@ static FlowFacts *facts_of(Checker *c, const Decl *func) {
     return facts;
 }
 
+static void walk_function(Checker *c, Decl *func, uint8_t modes);
+
 static void add_call(Checker *c, const Decl *func, Decl *callee) {
     FlowFacts *facts = facts_of(c, func);
     for (int i = 0; i < facts->calls.count; i++)
@@ -44,7 +47,11 @@ static void add_call(Checker *c, const Decl *func, Decl *callee) {
 }
 
 void flow_calls(FlowWalk *w, Decl *callee) {
-    if (!(callee->flags & DECL_PRELUDE)) add_call(w->c, w->func, callee);
+    if (callee->flags & DECL_PRELUDE) return;
+    add_call(w->c, w->func, callee);
+    if (!check_is_inlined(callee) || facts_of(w->c, callee)->walked) return;
+    check_decl_body(w->c, callee); /* not looked at for its own sake: it matters here */
+    walk_function(w->c, callee, LOST_both);
 }
 
 static void remember(FlowWalk *w, Loc loc) {
@@ -416,18 +423,23 @@ void flow_lambda(FlowWalk *w, const Expr *lambda, const Flow *captured) {
     else walk(&inside, call->body);
 }
 
-void check_differentiable_body(Checker *c, Decl *func) {
-    bool wanted =
-        (func->flags & (DECL_FWD | DECL_BWD)) && !(func->flags & (DECL_PRELUDE | DECL_TREAT_AS_DIFF));
-    if (!wanted || !func->body || func->flavour == FUNC_ref || (func->modifiers & MODIFIER_synthesized))
-        return;
+static void walk_function(Checker *c, Decl *func, uint8_t modes) {
+    facts_of(c, func)->walked = true;
     FlowWalk w = {.c = c, .arena = arena_scratch(c->arena), .func = func, .sig = signature_of(c, func)};
-    w.modes = func->flags & DECL_BWD ? LOST_both : LOST_fwd;
+    w.modes = modes;
     w.now.reached = true;
     declare_inputs(&w, NULL);
     walk(&w, func->body);
     if (w.now.reached) leave_function(&w, func->end ? func->end : func->loc);
     arena_free(w.arena);
+}
+
+void check_differentiable_body(Checker *c, Decl *func) {
+    bool wanted =
+        (func->flags & (DECL_FWD | DECL_BWD)) && !(func->flags & (DECL_PRELUDE | DECL_TREAT_AS_DIFF));
+    if (!wanted || !func->body || func->flavour == FUNC_ref || (func->modifiers & MODIFIER_synthesized))
+        return;
+    walk_function(c, func, func->flags & DECL_BWD ? LOST_both : LOST_fwd);
 }
 
 /* ---- derivatives that are asked for */

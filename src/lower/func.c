@@ -163,7 +163,7 @@ void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig
     }
 }
 
-static void set_flags(Func *func, const Decl *decl) {
+static void set_flags(Lowerer *l, Func *func, Decl *decl) {
     static const struct {
         uint32_t from, to;
     } table[] = {
@@ -181,6 +181,8 @@ static void set_flags(Func *func, const Decl *decl) {
     func->flags &= ~(uint32_t)FUNC_INLINE;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (decl->flags & table[i].from) func->flags |= table[i].to;
+    if (decl->flags & DECL_FORCE_INLINE) check_derivatives(l->c, decl);
+    if ((decl->flags & DECL_FORCE_INLINE) && check_is_inlined(decl)) func->flags |= FUNC_FWD | FUNC_BWD;
     if (wanted && (func->flags & FUNC_FWD))
         func->flags = (func->flags | FUNC_INLINE | FUNC_PASSES) & ~(uint32_t)FUNC_NOINLINE;
     func->loc = decl->loc;
@@ -260,7 +262,7 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
     bool library = decl_module(decl) == check_prelude(l->c); /* makeTuple<T>: differentiable where T is */
     declare_signature(l, request->func, &request->sig, library ? &request->sig : &request->generic, decl,
                       plain_this);
-    set_flags(request->func, decl);
+    set_flags(l, request->func, decl);
     if (request->kind == REQUEST_opened) set_promised(l, request->func, decl);
     return request;
 }
@@ -286,7 +288,7 @@ Request *request_by_reference(Lowerer *l, const Request *of, uint64_t params) {
     request->generic = of->generic;
     request->sig = with_references(l, &of->sig, params);
     declare_signature(l, request->func, &request->sig, &request->generic, request->decl, request->plain_this);
-    set_flags(request->func, request->decl);
+    set_flags(l, request->func, request->decl);
     request->func->flags &= ~(uint32_t)(FUNC_FWD | FUNC_BWD); /* nobody differentiates it */
     return request;
 }
@@ -314,7 +316,7 @@ Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst) {
     add_object(request, &request->sig);
     add_object(request, &request->generic);
     declare_signature(l, request->func, &request->sig, &request->generic, requirement, false);
-    set_flags(request->func, requirement);
+    set_flags(l, request->func, requirement);
     set_promised(l, request->func, requirement);
     return request;
 }
