@@ -367,9 +367,10 @@ typedef struct SlopeGradcheckResult {
     double tolerance;
     /* The worst relative errors of fwd_diff, of bwd_diff, and of the two against each other; negative: not compared. */
     double fwd_error, bwd_error, identity_error;
-    const char *point;   /* where the worst of them was, as in the options; NULL: nowhere */
-    const char *inputs;  /* the same with names: "x = 1.5, ray.t = 2.0" */
-    const char *message; /* wrong: what is; unknown, skipped: why; right: NULL, or which derivatives are lost */
+    const char *point;  /* where the worst of them was, as in the options; NULL: nowhere */
+    const char *inputs; /* the same with names: "x = 1.5, ray.t = 2.0" */
+    const char
+        *message; /* wrong: what is; unknown, skipped: why; right: NULL, or which derivatives are lost */
 } SlopeGradcheckResult;
 
 /* One result per function, in the order of the file; they live as long as the program. SLOPE_STATUS_ok means that
