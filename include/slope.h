@@ -296,6 +296,36 @@ SLOPE_API SlopeStatus slope_set_uniform(SlopeProgram *program, const char *name,
  * constant buffer: one). Unbound buffers have no elements; NULL unbinds. */
 SLOPE_API SlopeStatus slope_bind_buffer(SlopeProgram *program, const char *name, SlopeBuffer *buffer);
 
+/* ---- images: what is behind a texture */
+
+typedef enum SlopeImageFormat {
+    SLOPE_IMAGE_unorm8, /* 0 to 255 is 0 to 1 */
+    SLOPE_IMAGE_snorm8, /* -127 to 127 is -1 to 1 */
+    SLOPE_IMAGE_unorm16,
+    SLOPE_IMAGE_snorm16,
+    SLOPE_IMAGE_half, /* uint16_t with its bits */
+    SLOPE_IMAGE_float,
+    SLOPE_IMAGE_uint8, /* for textures of integers */
+    SLOPE_IMAGE_int8,
+    SLOPE_IMAGE_uint16,
+    SLOPE_IMAGE_int16,
+    SLOPE_IMAGE_uint32,
+    SLOPE_IMAGE_int32,
+} SlopeImageFormat;
+
+typedef struct SlopeImage {
+    const void *data; /* channel by channel, texel by texel, row by row, slice by slice; NULL: all zero */
+    int width, height, depth; /* height and depth at least 1. Layers and faces of cubes count as depth */
+    int channels;             /* 1 to 4. What a texel has more of reads as 0, alpha as 1 */
+    SlopeImageFormat format;
+    bool make_levels; /* smaller and smaller copies, down to one texel, each the mean of the one before */
+} SlopeImage;
+
+/* Lets a texture show a copy of this image. `texels`, if not NULL, gets the memory: 32 bits per channel, float or integer, for
+ * reading back what a program wrote; it lives until slope_buffer_free, or as long as the session. */
+SLOPE_API SlopeStatus slope_bind_image(SlopeProgram *program, const char *name, const SlopeImage *image,
+                                       SlopeBuffer **texels);
+
 /* ---- kernels: entry points */
 
 /* `name` NULL: the only entry point, else `main`. A function that is not marked as an entry point can be one too, if

@@ -87,6 +87,42 @@ ExitStatus data_can_print(const SlopeType *type, const char *name);
 void data_print(const SlopeType *type, const char *bytes, size_t size);
 ExitStatus data_save(const char *path, const char *bytes, size_t size);
 
+/* The same of a buffer to an array of NumPy, if all its numbers have one type. */
+ExitStatus data_save_array(const SlopeType *type, const char *name, const char *path, const char *bytes,
+                           size_t size);
+
+/* ---- image.c: pictures in files, by their ending: .png, .pfm, .npy */
+typedef struct Picture {
+    void *data; /* freed by the user of this */
+    int width, height, depth, channels;
+    SlopeImageFormat format;
+} Picture;
+bool picture_is_file(const char *path);
+ExitStatus picture_read(const char *path, Picture *out);
+ExitStatus picture_write(const char *path, const Picture *picture); /* of 32 bits per channel */
+
+/* ---- array.c: arrays of NumPy */
+ExitStatus array_read(const char *path, const char *name, SlopeTypeKind kind, const char *kind_name,
+                      Data *out);
+ExitStatus array_read_picture(const char *path, Picture *out);
+const char *array_type(SlopeTypeKind kind); /* as NumPy writes it: "f4"; "": no number */
+/* `type` and `shape` as NumPy writes them: "f4", "3, 4". */
+ExitStatus array_write(const char *path, const char *type, const char *shape, const char *bytes, size_t size);
+ExitStatus array_write_picture(const char *path, const Picture *picture);
+
+/* ---- texture.c */
+typedef struct Texture {
+    Picture shape; /* without data */
+    SlopeBuffer *texels;
+} Texture;
+bool texture_is(const SlopeType *type);
+bool texture_is_sampler(const SlopeType *type);
+ExitStatus texture_bind(SlopeProgram *program, const SlopeType *type, const char *name, const char *text,
+                        Texture *out);
+ExitStatus texture_set_sampler(SlopeProgram *program, const char *name, const char *text);
+void texture_print(const Texture *texture);
+ExitStatus texture_save(const Texture *texture, const char *path);
+
 /* ---- one file per command */
 ExitStatus command_run(const Options *options);
 ExitStatus command_check(const Options *options);

@@ -193,9 +193,62 @@ static ExitStatus read_file(const Elements *elements, const char *name, const ch
     return EXIT_fine;
 }
 
+typedef struct OneKind {
+    SlopeTypeKind kind;
+    const char *name;
+    bool mixed;
+} OneKind;
+
+static bool note_kind(void *user, const SlopeType *type, size_t offset) {
+    OneKind *one = user;
+    (void)offset;
+    one->mixed |= one->name && one->kind != slope_type_kind(type);
+    one->kind = slope_type_kind(type);
+    one->name = slope_type_name(type);
+    return !one->mixed;
+}
+
+/* The type of all numbers in an element; name NULL: they have several. */
+static OneKind kind_of(const Elements *elements) {
+    OneKind one = {SLOPE_TYPE_uint32, elements->type ? NULL : "uint", false};
+    if (elements->type && !walk(elements->type, 0, &(Scalars){note_kind, &one})) one.name = NULL;
+    return one;
+}
+
+static ExitStatus mixed(const char *name, const Elements *elements) {
+    return cli_misuse("'%s' holds %s: an array of NumPy has numbers of one type", name, elements->type_name);
+}
+
+static ExitStatus read_array(const Elements *elements, const char *name, const char *path, Data *out) {
+    OneKind one = kind_of(elements);
+    if (!one.name) return mixed(name, elements);
+    ExitStatus status = array_read(path, name, one.kind, one.name, out);
+    if (status != EXIT_fine ||
+        (elements->single ? out->size == elements->stride : out->size % elements->stride == 0))
+        return status;
+    return cli_misuse("'%s' holds %s: the %zu bytes of '%s' are not %s of %zu bytes", name,
+                      elements->type_name, out->size, path,
+                      elements->single ? "one" : "a whole number of elements", elements->stride);
+}
+
+ExitStatus data_save_array(const SlopeType *type, const char *name, const char *path, const char *bytes,
+                           size_t size) {
+    Elements elements = elements_of(type);
+    OneKind one = kind_of(&elements);
+    if (!one.name) return mixed(name, &elements);
+    char shape[64];
+    size_t count = size / elements.stride;
+    if (elements.scalars == 1) snprintf(shape, sizeof shape, "%zu,", count);
+    else snprintf(shape, sizeof shape, "%zu, %ld", count, elements.scalars);
+    return array_write(path, array_type(one.kind), shape, bytes, size);
+}
+
 static ExitStatus read_data(const Elements *elements, const char *name, const char *text, Data *out) {
     *out = (Data){0};
     if (*text == 0) return cli_misuse("no data for '%s': write 1,2.5,3 or zeros:16 or @FILE", name);
+    size_t length = strlen(text);
+    if (*text == '@' && length > 5 && strcmp(text + length - 4, ".npy") == 0)
+        return read_array(elements, name, text + 1, out);
     if (*text == '@') return read_file(elements, name, text + 1, out);
     if (strncmp(text, "zeros:", 6) == 0) return read_zeros(elements, name, text + 6, out);
     return read_values(elements, name, text, out);

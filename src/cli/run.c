@@ -11,6 +11,7 @@ typedef struct Binding {
     char *name;
     const SlopeType *type;
     SlopeBuffer *buffer;
+    Texture texture;
 } Binding;
 
 typedef struct Run {
@@ -85,7 +86,9 @@ static ExitStatus set_named(Run *run, const char *name, const char *values) {
     SlopeUniform uniform;
     SlopeStatus status = slope_find_uniform(run->program, name, &uniform);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
-    if (holds_data_elsewhere(uniform.type))
+    if (texture_is_sampler(uniform.type) && strspn(values, "0123456789") == 0)
+        return texture_set_sampler(run->program, name, values);
+    if (holds_data_elsewhere(uniform.type) || texture_is(uniform.type))
         return cli_misuse("'%s' is %s: write --bind %s=%s", name, slope_type_name(uniform.type), name,
                           values);
     Data data;
@@ -110,6 +113,9 @@ static ExitStatus bind(Run *run, const char *text) {
     SlopeStatus status = slope_find_uniform(run->program, binding->name, &uniform);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     binding->type = uniform.type;
+    if (texture_is(uniform.type))
+        return texture_bind(run->program, uniform.type, binding->name, values, &binding->texture);
+    if (texture_is_sampler(uniform.type)) return set_named(run, binding->name, values);
     if (uniform.is_block && !holds_data_elsewhere(uniform.type)) return set_named(run, binding->name, values);
     if (!holds_data_elsewhere(uniform.type))
         return cli_misuse("'%s' is %s, not a buffer or pointer: write --set %s", binding->name,
@@ -130,7 +136,11 @@ static ExitStatus set(Run *run, const char *text) {
 }
 
 static ExitStatus check_bound(Run *run, const char *name) {
-    if (find_binding(run, name)) return EXIT_fine;
+    const Binding *binding = find_binding(run, name);
+    if (binding && (binding->buffer || binding->texture.texels)) return EXIT_fine;
+    if (binding)
+        return cli_misuse("'%s' is %s, which the program only reads: there is nothing to show", name,
+                          slope_type_name(binding->type));
     SlopeUniform uniform;
     SlopeStatus status = slope_find_uniform(run->program, name, &uniform);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
@@ -139,7 +149,8 @@ static ExitStatus check_bound(Run *run, const char *name) {
 
 static ExitStatus check_print(Run *run, const char *name) {
     ExitStatus status = check_bound(run, name);
-    return status == EXIT_fine ? data_can_print(find_binding(run, name)->type, name) : status;
+    if (status != EXIT_fine || find_binding(run, name)->texture.texels) return status;
+    return data_can_print(find_binding(run, name)->type, name);
 }
 
 static ExitStatus check_save(Run *run, const char *text) {
@@ -157,7 +168,9 @@ static ExitStatus check_save(Run *run, const char *text) {
 
 static ExitStatus print(Run *run, const char *name) {
     const Binding *binding = find_binding(run, name);
-    data_print(binding->type, slope_buffer_data(binding->buffer), slope_buffer_size(binding->buffer));
+    if (binding->texture.texels) texture_print(&binding->texture);
+    else if (binding->buffer)
+        data_print(binding->type, slope_buffer_data(binding->buffer), slope_buffer_size(binding->buffer));
     return EXIT_fine;
 }
 
@@ -167,7 +180,12 @@ static ExitStatus save(Run *run, const char *text) {
     if (!name) return EXIT_fault;
     const Binding *binding = find_binding(run, name);
     free(name);
-    return data_save(path + 1, slope_buffer_data(binding->buffer), slope_buffer_size(binding->buffer));
+    if (binding->texture.texels) return texture_save(&binding->texture, path + 1);
+    const char *bytes = slope_buffer_data(binding->buffer);
+    size_t size = slope_buffer_size(binding->buffer), length = strlen(path);
+    if (length > 5 && strcmp(path + length - 4, ".npy") == 0)
+        return data_save_array(binding->type, binding->name, path + 1, bytes, size);
+    return data_save(path + 1, bytes, size);
 }
 
 /* ---- all of it */

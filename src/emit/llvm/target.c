@@ -58,6 +58,8 @@ LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error
         machine = LLVMCreateTargetMachine(target, triple, cpu, features, machine_level(options->level),
                                           LLVMRelocPIC, LLVMCodeModelDefault);
     if (target && features && !machine) error_set(error, "no code generator for processor '%s'", cpu);
+    /* On arm64 it is the default of -O0, and does not end on some vectors of three. */
+    if (machine) LLVMSetTargetMachineGlobalISel(machine, false);
     LLVMDisposeMessage(message);
     free(features);
     LLVMDisposeMessage(cpu);

@@ -1,0 +1,160 @@
+/* Textures and samplers on the command line: --bind tex=@picture.png, tex=@picture.png,mips, tex=zeros:64x32, s=nearest,wrap. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool texture_is(const SlopeType *type) {
+    const char *name = slope_type_name(type);
+    return strncmp(name, "Texture", 7) == 0 || strncmp(name, "RWTexture", 9) == 0;
+}
+
+bool texture_is_sampler(const SlopeType *type) { return strcmp(slope_type_name(type), "SamplerState") == 0; }
+
+/* ---- the element: "RWTexture2D<uint2>" */
+
+static const char *element_of(const SlopeType *type) {
+    const char *angle = strchr(slope_type_name(type), '<');
+    return angle ? angle + 1 : "float4";
+}
+
+static bool has_integers(const SlopeType *type) {
+    return strncmp(element_of(type), "int", 3) == 0 || strncmp(element_of(type), "uint", 4) == 0;
+}
+
+static int channels_of(const SlopeType *type) {
+    const char *digit = strpbrk(element_of(type), "1234>");
+    return digit && *digit != '>' ? *digit - '0' : 1;
+}
+
+/* Integers in a file are fractions of one, unless the texture holds integers. */
+static SlopeImageFormat format_for(const SlopeType *type, SlopeImageFormat format) {
+    if (has_integers(type)) return format == SLOPE_IMAGE_unorm8 ? SLOPE_IMAGE_uint8 : format;
+    switch (format) {
+    case SLOPE_IMAGE_uint8: return SLOPE_IMAGE_unorm8;
+    case SLOPE_IMAGE_int8: return SLOPE_IMAGE_snorm8;
+    case SLOPE_IMAGE_uint16: return SLOPE_IMAGE_unorm16;
+    case SLOPE_IMAGE_int16: return SLOPE_IMAGE_snorm16;
+    default: return format;
+    }
+}
+
+/* ---- binding */
+
+static ExitStatus read_sizes(const SlopeType *type, const char *name, const char *text, Picture *out) {
+    char rest;
+    int given = sscanf(text, "%dx%dx%d%c", &out->width, &out->height, &out->depth, &rest);
+    if (given < 1 || given > 3 || out->width < 1 || out->height < 1 || out->depth < 1)
+        return cli_misuse("how large is '%s'? write zeros:64x32, not 'zeros:%s'", name, text);
+    out->channels = channels_of(type);
+    return EXIT_fine;
+}
+
+static ExitStatus read_picture(const SlopeType *type, const char *name, const char *text, bool *levels,
+                               Picture *out) {
+    *out = (Picture){.width = 1,
+                     .height = 1,
+                     .depth = 1,
+                     .format = has_integers(type) ? SLOPE_IMAGE_uint32 : SLOPE_IMAGE_float};
+    *levels = false;
+    if (strncmp(text, "zeros:", 6) == 0) return read_sizes(type, name, text + 6, out);
+    if (*text != '@')
+        return cli_misuse("'%s' is %s: write --bind %s=@picture.png or zeros:64x32", name,
+                          slope_type_name(type), name);
+    char *path = strdup(text + 1), *comma = path ? strrchr(path, ',') : NULL;
+    if (comma && strcmp(comma, ",mips") == 0) {
+        *levels = true;
+        *comma = 0;
+    }
+    ExitStatus status = !path                   ? EXIT_fault
+                        : picture_is_file(path) ? picture_read(path, out)
+                                                : cli_misuse("'%s' is no .png, .pfm or .npy file", path);
+    free(path);
+    return status;
+}
+
+static int bits_format(const SlopeType *type) {
+    return !has_integers(type)        ? SLOPE_IMAGE_float
+           : *element_of(type) == 'i' ? SLOPE_IMAGE_int32
+                                      : SLOPE_IMAGE_uint32;
+}
+
+ExitStatus texture_bind(SlopeProgram *program, const SlopeType *type, const char *name, const char *text,
+                        Texture *out) {
+    Picture picture;
+    bool levels;
+    ExitStatus status = read_picture(type, name, text, &levels, &picture);
+    if (status == EXIT_fine) {
+        SlopeImage image = {.data = picture.data,
+                            .width = picture.width,
+                            .height = picture.height,
+                            .depth = picture.depth,
+                            .channels = picture.channels,
+                            .format = format_for(type, picture.format),
+                            .make_levels = levels};
+        status = cli_exit_status(slope_bind_image(program, name, &image, &out->texels));
+    }
+    free(picture.data);
+    picture.data = NULL;
+    picture.format = (SlopeImageFormat)bits_format(type);
+    out->shape = picture;
+    return status;
+}
+
+/* ---- samplers */
+
+static bool sampler_word(const char *word, size_t length, uint32_t *nearest, uint32_t *address) {
+    static const char *const modes[] = {"clamp", "wrap", "mirror", "border", "mirror-once"};
+    for (uint32_t i = 0; i < 5; i++)
+        if (strlen(modes[i]) == length && strncmp(word, modes[i], length) == 0) {
+            *address = i;
+            return true;
+        }
+    bool is_nearest = length == 7 && strncmp(word, "nearest", 7) == 0;
+    if (is_nearest) *nearest = 7;
+    return is_nearest || (length == 6 && strncmp(word, "linear", 6) == 0);
+}
+
+ExitStatus texture_set_sampler(SlopeProgram *program, const char *name, const char *text) {
+    uint32_t nearest = 0, address = 0;
+    for (const char *at = text; at;) {
+        const char *comma = strchr(at, ',');
+        size_t length = comma ? (size_t)(comma - at) : strlen(at);
+        if (!sampler_word(at, length, &nearest, &address))
+            return cli_misuse("'%s' is a sampler: linear or nearest, and clamp, wrap, mirror, border or "
+                              "mirror-once; not '%s'",
+                              name, text);
+        at = comma ? comma + 1 : NULL;
+    }
+    uint32_t axes[3] = {address, address, address};
+    char part[256];
+    snprintf(part, sizeof part, "%s.nearest", name);
+    SlopeStatus status = slope_set_uniform(program, part, &nearest, sizeof nearest);
+    snprintf(part, sizeof part, "%s.address", name);
+    if (status == SLOPE_STATUS_ok) status = slope_set_uniform(program, part, axes, sizeof axes);
+    return cli_exit_status(status);
+}
+
+/* ---- after the run */
+
+void texture_print(const Texture *texture) {
+    const char *at = slope_buffer_data(texture->texels);
+    const Picture *shape = &texture->shape;
+    SlopeTypeKind kind = shape->format == SLOPE_IMAGE_float   ? SLOPE_TYPE_float
+                         : shape->format == SLOPE_IMAGE_int32 ? SLOPE_TYPE_int32
+                                                              : SLOPE_TYPE_uint32;
+    size_t count =
+        (size_t)shape->width * (size_t)shape->height * (size_t)shape->depth * (size_t)shape->channels;
+    for (size_t i = 0; i < count; i++) {
+        char text[64];
+        slope_scalar_print(kind, at + i * 4, text, sizeof text);
+        puts(text);
+    }
+}
+
+ExitStatus texture_save(const Texture *texture, const char *path) {
+    Picture picture = texture->shape;
+    picture.data = slope_buffer_data(texture->texels);
+    if (picture_is_file(path)) return picture_write(path, &picture);
+    return data_save(path, picture.data, slope_buffer_size(texture->texels));
+}
