@@ -132,8 +132,19 @@ static void attr_primal(Checker *c, Decl *decl, Attribute *attribute, uint32_t u
     if (needs_args(c, attribute, 1, 1)) decl_sema(c, decl)->primal_attr = attribute;
 }
 
+/* What implements a requirement decides for itself whether it is treated so. */
+static void attr_treat(Checker *c, Decl *decl, Attribute *attribute, uint32_t flags) {
+    if (decl->parent && decl->parent->kind == DECL_interface && !decl->body && !decl->lazy.count)
+        report(c, DIAG_treat_requirement, attribute->loc, decl->name ? decl->name->text : "?");
+    else decl->flags |= flags;
+}
+
 static void attr_member(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
     (void)unused;
+    if (decl->flavour != VAR_field || !decl->parent || decl->parent->kind != DECL_struct) {
+        report(c, DIAG_derivative_member_alone, attribute->loc, decl->name ? decl->name->text : "?");
+        return;
+    }
     if (needs_args(c, attribute, 1, 1)) decl_sema(c, decl)->derivative_member = attribute->args.at[0];
 }
 
@@ -170,7 +181,7 @@ static const struct {
     {"PrimalSubstitute", ON_FUNC, attr_substitute, 0},
     {"PrimalSubstituteOf", ON_FUNC, attr_one_arg, 0},
     {"ForwardPass", ON_FUNC, attr_primal, 0},
-    {"TreatAsDifferentiable", ON_FUNC, attr_flag, DECL_TREAT_AS_DIFF},
+    {"TreatAsDifferentiable", ON_FUNC, attr_treat, DECL_TREAT_AS_DIFF},
     {"NoDiffThis", ON_FUNC, attr_flag, DECL_NO_DIFF_THIS},
     {"DerivativeMember", ON_VAR, attr_member, 0},
     {"deriv_method", ON_FUNC, attr_flag, DECL_DERIV_METHOD},

@@ -209,6 +209,8 @@ static Decl *named_member(Checker *c, const Type *type, const Type *differential
                    *have = check_field_type(c, differential, fields.at[i]);
         const Type *wanted = check_differential(c, own);
         if (!wanted) wanted = check_ptr_differential(c, own);
+        if (!wanted && !has_error(own))
+            report(c, DIAG_derivative_member_plain, e->loc, field->name->text, type_str(c, own));
         if (!wanted || has_error(have) || types_match(c, wanted, have)) return wanted ? fields.at[i] : NULL;
         report(c, DIAG_derivative_member_type, e->loc, field->name->text, type_str(c, wanted), name->text,
                type_str(c, have));
