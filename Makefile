@@ -5,6 +5,7 @@
 #   make bless      rewrite goldens; read the diff         make bench      speed against C
 #   make fuzz       random derivatives, until stopped      make install    to PREFIX, under DESTDIR
 #   make fuzz-front broken programs (both: or SECONDS=n)   make accuracy   docs/accuracy.md
+#   make through-c  all test programs through C
 BUILD   ?= build
 PREFIX  ?= /usr/local
 SECONDS ?=
@@ -37,6 +38,9 @@ bench: all
 accuracy: all
 	@python3 scripts/accuracy.py --build $(BUILD)
 
+through-c: all
+	@tests/through_c.py --build $(BUILD)
+
 fuzz: all
 	@tests/fuzz/fuzz.py --build $(BUILD) $(if $(SECONDS),--seconds $(SECONDS))
 
@@ -51,4 +55,4 @@ install: all
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize
 
-.PHONY: all setup demo test bless format check bench accuracy fuzz fuzz-front install clean
+.PHONY: all setup demo test bless format check bench accuracy through-c fuzz fuzz-front install clean

@@ -350,6 +350,10 @@ typedef struct SlopeBuildOptions {
     const char *target;         /* one of slope_target_name */
     const char *const *entries; /* expressions of functions to compile; none: all entry points */
     int entry_count;
+    /* Targets that are source code: */
+    bool header; /* the header that declares what was compiled, in place of the code */
+    bool openmp; /* groups of kernels run side by side, by OpenMP */
+    bool lines;  /* #line directives that lead to the program */
 } SlopeBuildOptions;
 
 SLOPE_API const char *slope_target_name(int index); /* "obj", ...; NULL after the last */

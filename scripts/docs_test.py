@@ -5,7 +5,7 @@ A block ```slang is a program: it must compile, without a warning, and if it has
 the comments behind its printf lines say, if there are any, or the block ```output right after it. A comment <!-- run: OPTIONS --> after the
 block makes it run with these. ```slang error: it must have just the errors that its comments name, `// error E1234`.
 A block ```console is a session in an empty folder, one per page: after `$ cat FILE` stand the lines that FILE is made of, after `$ slope ...`
-the lines that the command prints (a line `...`: some are left out). Other blocks are only text. Links to files lead somewhere.
+the lines that the command prints (a line `...`: some are left out), and so with `$ cc ...` and `$ ./program`. Other blocks are only text. Links to files lead somewhere.
 
     scripts/docs_test.py BUILD [--bless]      with --bless, outputs in ```console and ```output are rewritten
 """
@@ -88,8 +88,10 @@ class Page:
             lines = rest.splitlines()
             if head.startswith("$ cat "):
                 (self.folder / head[6:].strip()).write_text(rest)
-            elif head.startswith("$ slope "):
-                text = self.execute(f"{self.slope} {head[8:].split('  #')[0]}")[1].rstrip("\n").splitlines()
+            elif head.startswith(("$ slope ", "$ cc ", "$ ./")):
+                command = head[2:].split('  #')[0]
+                command = f"{self.slope} {command[6:]}" if command.startswith("slope ") else command
+                text = self.execute(command)[1].rstrip("\n").splitlines()
                 if agrees(lines, text):
                     self.passed += 1
                 elif self.bless:

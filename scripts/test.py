@@ -24,6 +24,7 @@ import install_test
 import library
 import library_page
 import run
+import through_c
 
 
 RANDOM_FUNCTIONS = 400
@@ -111,6 +112,7 @@ def main():
         problems = accuracy.check(ROOT / "build-gcc")
         tally.step("accuracy", int(not problems), [("docs/accuracy.md", "\n".join(problems))] if problems else [])
         step_suite(tally, "build-gcc")
+        tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=3))
         tally.step("library, build-gcc", *library.run_library(ROOT / "build-gcc"))
         for kind in ("half", "float", "double"):
             tally.step(f"gradcheck of the library, {kind}", *gradcheck_library.run(str(ROOT / "build-gcc" / "slope"), kind))

@@ -1,6 +1,7 @@
 /* slope build: code for a target, to a file or to standard output. */
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static ExitStatus check_stage(const Options *options) {
@@ -9,18 +10,38 @@ static ExitStatus check_stage(const Options *options) {
     return cli_misuse("only compute programs can be built: '-stage compute', not '%s'", stage);
 }
 
+/* What -entry and -f name, in one list. */
+static const char **names_of(const Options *options, int *count) {
+    const Texts *lists[] = {&options->values[OPTION_entry], &options->values[OPTION_function]};
+    const char **names = malloc((size_t)(lists[0]->count + lists[1]->count + 1) * sizeof *names);
+    *count = 0;
+    for (int i = 0; names && i < 2; i++)
+        for (int k = 0; k < lists[i]->count; k++) names[(*count)++] = lists[i]->at[k];
+    return names;
+}
+
+static SlopeStatus write_all(const Options *options, SlopeProgram *program, SlopeBuildOptions *how,
+                             SlopeBlob **blob) {
+    const char *path = option_text(options, OPTION_output), *header = option_text(options, OPTION_header);
+    SlopeStatus status = path ? slope_build_file(program, how, path) : slope_build(program, how, blob);
+    if (status != SLOPE_STATUS_ok || !header) return status;
+    how->header = true;
+    return slope_build_file(program, how, header);
+}
+
 static ExitStatus build(const Options *options, SlopeSession *session, const char *file) {
     SlopeBuildOptions how = {
         .target = option_text(options, OPTION_target),
-        .entries = options->values[OPTION_entry].at,
-        .entry_count = options->values[OPTION_entry].count,
+        .openmp = option_given(options, OPTION_openmp),
+        .lines = option_given(options, OPTION_lines),
     };
-    const char *path = option_text(options, OPTION_output);
+    const char **names = names_of(options, &how.entry_count);
+    how.entries = names;
     SlopeProgram *program;
     SlopeBlob *blob = NULL;
-    SlopeStatus status = slope_load_file(session, file, &program);
-    if (status == SLOPE_STATUS_ok)
-        status = path ? slope_build_file(program, &how, path) : slope_build(program, &how, &blob);
+    SlopeStatus status = names ? slope_load_file(session, file, &program) : SLOPE_STATUS_memory;
+    if (status == SLOPE_STATUS_ok) status = write_all(options, program, &how, &blob);
+    free(names);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     return blob ? cli_write(blob) : EXIT_fine;
 }

@@ -139,14 +139,50 @@ const char *driver_target_name(int index) {
     return target ? target->name : NULL;
 }
 
+static bool is_for_others(const Decl *decl) {
+    bool generic = decl->generics && decl->generics->params.count;
+    return decl->kind == DECL_func && decl->name && !generic && (decl->body || decl->lazy.count) &&
+           (decl->modifiers & (MODIFIER_public | MODIFIER_export));
+}
+
+/* What is public or exported, in a file without entry points; returns how many there are. */
+static int lower_public(Unit *unit, Decl *decl) {
+    int count = 0;
+    for (int i = 0; i < decl->members.count; i++) {
+        Decl *member = decl->members.at[i];
+        if (member->kind == DECL_namespace) count += lower_public(unit, member);
+        if (!is_for_others(member) || strcmp(member->name->text, "main") == 0) continue;
+        lower_func(unit->lowerer, member, NULL, NULL, 0)->flags |= FUNC_EXPORT;
+        count++;
+    }
+    return count;
+}
+
+/* All entry points; or main and what is public. */
+static SlopeStatus choose_all(SlopeProgram *program) {
+    Func *func;
+    SlopeStatus status = unit_check(program->unit);
+    if (status != SLOPE_STATUS_ok) return status;
+    int entries = driver_count_entries(program, NULL), mains = driver_count_entries(program, "main");
+    if (entries) return driver_all_entries(program);
+    if (mains) status = driver_find_entry(program, "main", &func);
+    if (lower_public(program->unit, program->unit->module) + mains > 0) return status;
+    diag_report(&program->diags, DIAG_nothing_to_build, 0,
+                program->path ? program->path->text : "the program");
+    diag_note(&program->diags, DIAG_note_what_is_built, 0);
+    return SLOPE_STATUS_misuse;
+}
+
 static SlopeStatus choose_functions(SlopeProgram *program, const SlopeBuildOptions *options) {
     Func *func;
-    if (options->entry_count == 0) return driver_all_entries(program);
-    for (int i = 0; i < options->entry_count; i++) {
-        SlopeStatus status = driver_entry_or_function(program, options->entries[i], &func);
-        if (status != SLOPE_STATUS_ok) return status;
+    SlopeStatus status = SLOPE_STATUS_ok;
+    if (options->entry_count == 0) return choose_all(program);
+    for (int i = 0; i < options->entry_count && status == SLOPE_STATUS_ok; i++) {
+        const char *name = options->entries[i];
+        status = strcmp(name, "main") == 0 ? driver_find_entry(program, name, &func)
+                                           : driver_entry_or_function(program, name, &func);
     }
-    return SLOPE_STATUS_ok;
+    return status;
 }
 
 SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out) {
@@ -158,7 +194,11 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     const EmitTarget *target = emit_find_target(options->target);
     const EmitBackend *backend = unit_backend(session, target->backend);
     if (!backend) return SLOPE_STATUS_error;
-    EmitFile file = {.format = target->format};
+    EmitFile file = {.format = target->format,
+                     .target = target,
+                     .header = options->header,
+                     .openmp = options->openmp,
+                     .lines = options->lines};
     const char *folder = own_folder(&program->arena);
     if (folder) file.runtime_library = format_text(&program->arena, "%s/libslope-rt.a", folder);
     EmitOptions emit = options_of(session);

@@ -159,6 +159,8 @@ const char *driver_target_name(int index); /* NULL after the last */
 SlopeStatus driver_dump(SlopeProgram *program, const char *function, const char *stage, Text *out);
 const char *driver_stage_name(int index);
 SlopeStatus driver_all_entries(SlopeProgram *program); /* every entry point of the file is compiled */
+/* Functions that are marked as entry points; or, by name, whether there is such a function. The program is checked. */
+int driver_count_entries(SlopeProgram *program, const char *name);
 SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expression, Func **out);
 
 /* ---- api_session.c */

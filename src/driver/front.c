@@ -155,6 +155,13 @@ static void collect_entries(Arena *arena, Decl *decl, Decls *marked, const char 
     }
 }
 
+int driver_count_entries(SlopeProgram *program, const char *name) {
+    Decls marked = {0};
+    Decl *named = NULL;
+    collect_entries(&program->arena, program->unit->module, &marked, name ? name : "main", &named);
+    return name ? named != NULL : marked.count;
+}
+
 static Func *entry_of(Unit *unit, Decl *decl) {
     Func *func = map_get(&unit->entries, PTR_KEY(decl));
     if (func) return func;

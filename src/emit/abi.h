@@ -10,7 +10,8 @@
  *   u           a uniform: its memory.
  *   slope.init  void (void): fills constants that need code; run it once after loading. Shared libraries and objects run it
  *               by themselves.
- * Names that the C library claims, and all names in the JIT, get the prefix `slope.`.
+ * In files the names are those that C can say (names.c): bwd_f for bwd_diff(f), and the prefix slope_ for what C or C++ claims. In
+ * the JIT they are those of the IR with the prefix `slope.`.
  *
  * Objects are laid out as in C with scalar alignment: a float3 is float[3], bool one byte, a buffer an RtBuffer.
  * Memory of `in` parameters is not written during a call; memory of out and inout parameters overlaps with nothing else

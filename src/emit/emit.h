@@ -80,8 +80,13 @@ typedef struct EmitJitConfig {
 
 typedef struct EmitFile {
     EmitFormat format;
+    const EmitTarget *target; /* of targets.def; NULL: of the format alone */
     const char *path;
     const char *runtime_library; /* libslope-rt.a, for EMIT_shared */
+    /* Source code: */
+    bool header; /* the declarations for those who call it, not the code */
+    bool openmp; /* groups of kernels side by side */
+    bool lines;  /* say which line of the program each statement comes from */
 } EmitFile;
 
 typedef struct EmitBackend {

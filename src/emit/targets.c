@@ -1,5 +1,5 @@
 /* The targets by name, from the rows of targets.def. */
-#include "emit/emit.h"
+#include "emit/clike/clike.h"
 
 enum {
     JUMPS = TARGET_JUMPS,

@@ -22,7 +22,9 @@ WAYS = {                    # option of slope; is the IR interpreted, or machine
     "code -O0": ("-O0", False),
     "code -O1": ("-O1", False),
     "code -O3": ("-O3", False),
+    "C": ("-O3", False),
 }
+C_COMPILER = ["gcc", "-O1", "-std=c17", "-Wall", "-Wextra", "-Werror"]
 
 
 class Result:
@@ -67,6 +69,8 @@ class Executor:
         common = ["-w", "--error-limit", "3", option, str(path)]
         seconds = (self.seconds + 3 * count) * (1 if interpreted else 5)
         try:
+            if way == "C":
+                return self.finish(self.run_through_c(path, common, seconds))
             if not interpreted:
                 bind = [f"--bind={name}=zeros:{BUFFER_SIZE}" for name in BUFFERS]
                 return self.finish(subprocess.run([self.slope, "run", "--threads", "1", *bind, *common], capture_output=True,
@@ -78,6 +82,19 @@ class Executor:
                                               preexec_fn=limit_memory))
         except subprocess.TimeoutExpired:
             return "", "takes too long", ""
+
+    def run_through_c(self, path, options, seconds):
+        """As C, with a main of its own that gives it its buffers."""
+        code, main, program = path.with_suffix(".c"), path.with_suffix(".main.c"), path.with_suffix(".exe")
+        made = subprocess.run([self.slope, "build", "-target", "c", "-o", code, *options], capture_output=True, timeout=seconds)
+        if made.returncode:
+            return made
+        found = [name for name in BUFFERS if re.search(rf"^Buffer_\w+ {name};", code.read_text(), re.MULTILINE)]
+        given = "".join(f"    {name}.data = (void *)memory[{i}];\n    {name}.count = {BUFFER_SIZE};\n" for i, name in enumerate(found))
+        main.write_text(f"#define main program\n#include \"{code.name}\"\n#undef main\n\nint main(void) {{\n"
+                        f"    static double memory[{len(BUFFERS)}][{BUFFER_SIZE}];\n    (void)memory;\n{given}    return program();\n}}\n")
+        made = subprocess.run([*C_COMPILER, main, "-o", program, "-lm"], capture_output=True, timeout=seconds)
+        return made if made.returncode else subprocess.run([program], capture_output=True, timeout=seconds)
 
     def finish(self, done):
         output = done.stdout.decode(errors="replace")

@@ -6,7 +6,7 @@
 Every program is a function with what it needs: types, helpers, custom derivatives. It is compiled with fwd_diff and bwd_diff
 of it, many to a module, and checks itself: forward mode against differences, reverse against forward mode (harness.py). All
 are interpreted without optimisation; a share of them is run again, with Slope's own optimisations, and a smaller share as
-machine code of some level, and must give the same. A program that fails is made small (shrink.py) and kept in BUILD/fuzz with
+machine code of some level or through C, and must give the same. A program that fails is made small (shrink.py) and kept in BUILD/fuzz with
 its seed and its command. The same seed gives the same programs.
 
 Points where a function is not smooth are passed over ("rough"), so are values that are too large ("unfit"); functions whose
@@ -33,7 +33,7 @@ from shrink import shrink
 
 BATCH = 24
 KEPT_PER_KIND = 3       # more of the same are only counted
-OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3"]
+OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3", "C"]
 
 
 def digests_differ(program, a, b):

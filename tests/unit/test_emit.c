@@ -656,10 +656,10 @@ static void check_library(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) print_error("%s\n", dlerror());
     assert_non_null(library);
-    float *factor = dlsym(library, "slope.sin");
+    float *factor = dlsym(library, "slope_sin");
     assert_non_null(factor);
     *factor = 3.0f;
-    Code exp_code = {dlsym(library, "slope.exp")}, negate = {dlsym(library, "negate")},
+    Code exp_code = {dlsym(library, "slope_exp")}, negate = {dlsym(library, "negate")},
          minus = {dlsym(library, "minus")};
     Code twice = {dlsym(library, "twice")}, mixed = {dlsym(library, "mixed")},
          scale = {dlsym(library, "scale")};

@@ -163,6 +163,7 @@ static Bytes make(const Translation *t, const EmitFile *file, EmitError *error) 
     case EMIT_asm: return machine_code(t, LLVMAssemblyFile, error);
     case EMIT_obj: return machine_code(t, LLVMObjectFile, error);
     case EMIT_shared: return shared_library(t, file->runtime_library, error);
+    default: break; /* of other backends */
     }
     return (Bytes){0};
 }

@@ -10,6 +10,7 @@
 #define SLOPE_EMIT_LLVM_H
 
 #include "emit/emit.h"
+#include "emit/names.h"
 #include "emit/reach.h"
 #include <llvm-c/Core.h>
 #include <llvm-c/DebugInfo.h>

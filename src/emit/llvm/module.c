@@ -16,31 +16,11 @@ void emit_fail(Emitter *e, const char *format, ...) {
 
 /* ---- names */
 
-/* What the C library, or LLVM on its behalf, gives a meaning to. */
-static const char claimed_names[] =
-    " abort abs acos acosf acosh acoshf asin asinf asinh asinhf atan atan2 atan2f atanf atanh atanhf bcmp "
-    "calloc cbrt "
-    "cbrtf ceil ceilf copysign copysignf cos cosf cosh coshf erf erff exit exp exp10 exp10f exp2 exp2f expf "
-    "expm1 expm1f "
-    "fabs fabsf fdim fdimf ffs floor floorf fma fmaf fmax fmaxf fmin fminf fmod fmodf fprintf fputs free "
-    "frexp frexpf "
-    "fwrite hypot hypotf labs ldexp ldexpf log log10 log10f log1p log1pf log2 log2f logb logbf logf malloc "
-    "memchr memcmp "
-    "memcpy memmove memset modf modff nearbyint nearbyintf pow powf printf putchar puts read realloc "
-    "remainder "
-    "remainderf remquo rint rintf round roundeven roundevenf roundf scalbn sin sincos sincosf sinf sinh "
-    "sinhf sprintf "
-    "sqrt sqrtf strcmp strcpy strlen strncmp tan tanf tanh tanhf trunc truncf write ";
-
-static bool is_claimed(Emitter *e, const char *name) {
-    if (strchr(name, ' ')) return false;
-    if (strncmp(name, "rt_", 3) == 0 || strncmp(name, "runtime_", 8) == 0) return true;
-    return strstr(claimed_names, format_text(&e->arena, " %s ", name)) != NULL;
-}
-
+/* The JIT finds things by their names in the IR; in files they have names that C can say. */
 const char *emit_symbol_name(Emitter *e, const char *name, const char *suffix) {
-    bool prefix = e->for_jit || (*suffix == '\0' && is_claimed(e, name));
-    return format_text(&e->arena, "%s%s%s", prefix ? "slope." : "", name, suffix);
+    if (e->for_jit) return format_text(&e->arena, "slope.%s%s", name, suffix);
+    return format_text(&e->arena, "%s%s",
+                       *suffix ? emit_c_name(&e->arena, name) : emit_outer_name(&e->arena, name), suffix);
 }
 
 static void note_defined(Emitter *e, const char *symbol) { vec_push(&e->arena, &e->defined, symbol); }

@@ -1,0 +1,147 @@
+/* The backend: the parts of a file in their order, and errors. */
+#include "emit/clike/clike.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void clike_fail(Printer *p, Loc loc, const char *format, ...) {
+    Text text = {.arena = &p->arena};
+    va_list args;
+    va_start(args, format);
+    text_vprintf(&text, format, args);
+    va_end(args);
+    p->trap_loc = loc;
+    trap_spring(&p->trap, TRAP_fault, text.at);
+}
+
+/* ---- what the target lacks */
+
+static void refuse_barriers(void *user, Inst *inst) {
+    if (inst->op == OP_barrier && inst->index == 1)
+        clike_fail(user, inst->loc, "this target has no barriers that threads of a group wait at");
+}
+
+static void check_capabilities(Printer *p) {
+    if (p->file->target->capabilities & TARGET_BARRIERS) return;
+    for (int i = 0; i < p->reached.funcs.count; i++) {
+        const Func *kernel = p->reached.funcs.at[i]->func;
+        bool alone = kernel->group_size[0] * kernel->group_size[1] * kernel->group_size[2] <= 1;
+        if (!(p->reached.funcs.at[i]->needs & NEEDS_FIBER) || alone) continue;
+        for (int k = 0; k < p->reached.funcs.count; k++)
+            region_walk(p->reached.funcs.at[k]->func->body, refuse_barriers, p);
+    }
+}
+
+/* ---- memory that has several types */
+
+static void note_punned(void *user, Inst *inst) {
+    Printer *p = user;
+    if (inst->op != OP_bitcast || inst->args[0]->type->kind != TYPE_pointer) return;
+    const Type *to = inst->results[0]->type;
+    if (to->kind == TYPE_pointer && to->args[0]->kind == TYPE_record)
+        map_put(&p->arena, &p->punned, PTR_KEY(to->args[0]), p);
+}
+
+static void find_punned(Printer *p) {
+    for (int i = 0; i < p->reached.funcs.count; i++)
+        region_walk(p->reached.funcs.at[i]->func->body, note_punned, p);
+}
+
+/* ---- the file */
+
+static void reserve_names(Printer *p) {
+    for (int i = 0; i < p->module->records.count; i++) {
+        const char *name = emit_outer_name(&p->arena, p->module->records.at[i]->name->text);
+        map_put(&p->arena, &p->reserved, PTR_KEY(name_from(p->module->names, name)), p);
+    }
+}
+
+static void add_part(Text *out, const Text *part, bool blank) {
+    if (part->len == 0) return;
+    text_add(out, text_str(part));
+    if (blank) text_char(out, '\n');
+}
+
+static void open_linkage(Text *out) { text_add(out, STR("#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n")); }
+static void close_linkage(Text *out) { text_add(out, STR("#ifdef __cplusplus\n}\n#endif\n")); }
+
+static void assemble_code(Printer *p, Text *out) {
+    text_printf(out, "/* Made by Slope. */\n");
+    text_add(out, STR("#include <assert.h>\n#include <math.h>\n#include <stdbool.h>\n#include "
+                      "<stddef.h>\n#include <stdint.h>\n"
+                      "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"
+                      "#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF /* other compilers: "
+                      "-ffp-contract=off */\n#endif\n\n"));
+    add_part(out, &p->types, true);
+    if (p->largest) text_printf(out, "#define SLOPE_LARGEST %lld\n", (long long)p->largest);
+    add_part(out, &p->helpers, true);
+    open_linkage(out);
+    add_part(out, &p->prototypes, true);
+    add_part(out, &p->outside, true);
+    add_part(out, &p->globals, true);
+    add_part(out, &p->functions, false);
+    close_linkage(out);
+}
+
+static void assemble_header(Printer *p, Text *out) {
+    text_add(out, STR("/* Made by Slope. */\n#pragma once\n#include <assert.h>\n#include "
+                      "<stdbool.h>\n#include <stddef.h>\n"
+                      "#include <stdint.h>\n\n"));
+    open_linkage(out);
+    add_part(out, &p->types, true);
+    add_part(out, &p->prototypes, true);
+    close_linkage(out);
+}
+
+static void print_module(Printer *p, Text *out) {
+    p->reached = emit_reach(&p->arena, p->module);
+    if (p->reached.missing)
+        clike_fail(p, p->reached.missing->loc, "function '%s' has no body", p->reached.missing->name->text);
+    check_capabilities(p);
+    reserve_names(p);
+    find_punned(p);
+    clike_find_init(p);
+    clike_name_functions(p);
+    for (int i = 0; i < p->reached.globals.count; i++) clike_global_name(p, p->reached.globals.at[i]->global);
+    clike_declare_globals(p);
+    clike_declare_functions(p);
+    if (p->file->header) {
+        assemble_header(p, out);
+        return;
+    }
+    clike_functions(p);
+    clike_globals(p);
+    assemble_code(p, out);
+}
+
+static char *copy_out(const Text *text, size_t *size) {
+    char *bytes = malloc((size_t)text->len + 1);
+    if (bytes) memcpy(bytes, text->at, (size_t)text->len + 1);
+    *size = (size_t)text->len;
+    return bytes;
+}
+
+static char *make(Module *module, const EmitOptions *options, const EmitFile *file, size_t *size,
+                  EmitTimes *times, EmitError *error) {
+    Printer p = {.module = module, .options = options, .file = file};
+    (void)times;
+    arena_init(&p.arena, allocator_system, &p.trap);
+    Text *parts[] = {&p.types, &p.helpers, &p.prototypes, &p.outside, &p.globals, &p.functions};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) parts[i]->arena = &p.arena;
+    if (setjmp(p.trap.at)) {
+        snprintf(error->text, sizeof error->text, "%s",
+                 p.trap.why == TRAP_memory ? "out of memory" : p.trap.what);
+        error->loc = p.trap_loc;
+        arena_free(&p.arena);
+        return NULL;
+    }
+    Text out = {.arena = &p.arena};
+    print_module(&p, &out);
+    char *bytes = copy_out(&out, size);
+    arena_free(&p.arena);
+    return bytes;
+}
+
+static const EmitBackend backend = {.name = "clike", .version = "1", .make = make};
+
+const EmitBackend *clike_backend(void) { return &backend; }

@@ -1,0 +1,180 @@
+/* clike: source code for languages of the C family, from IR.
+ *
+ * The output is meant to be read: names of the source, structs as they were written, structured statements, and a value that
+ * is used once stands inside the expression that uses it. What the language leaves open and the IR defines (division by zero,
+ * shifts, indices, ...) is done by small static functions (helper.c), which come along where they are used; so do tapes.
+ *
+ * Text is made in one walk. Every value of the IR is a `Value`: a name, or the text of an expression that is yet to be used.
+ * An expression that reads memory must be written down before memory changes: those that wait are `pending`.
+ *
+ * An address is held as a place, an lvalue (`p->x`, `a[i]`), for as long as possible. A pointer to an array is a pointer to
+ * its first element, as in C. */
+#ifndef SLOPE_CLIKE_H
+#define SLOPE_CLIKE_H
+
+#include "emit/emit.h"
+#include "emit/names.h"
+#include "emit/reach.h"
+
+/* How tightly text binds, as in C's grammar. */
+typedef enum Level {
+    LEVEL_choice,     /* a ? b : c */
+    LEVEL_logic,      /* && || */
+    LEVEL_bits,       /* & | ^ */
+    LEVEL_comparison, /* == < */
+    LEVEL_shift,
+    LEVEL_sum,
+    LEVEL_product,
+    LEVEL_unary,
+    LEVEL_primary,
+} Level;
+
+typedef struct Value {
+    const char *text; /* NULL: nothing yet */
+    Level level;
+    bool is_place; /* of an address: the text is the lvalue that it points to */
+    bool raw;      /* of an address: maybe not aligned, or of another type: accessed byte by byte */
+    bool constant; /* of an address: to be read only */
+    bool steady;   /* of an address: nobody writes there */
+    bool reads;    /* memory that may change */
+    const char *get,
+        *set; /* of an element of a buffer: how its whole is read and written; the set lacks ", value)" */
+} Value;
+
+/* A region that is being printed, and where control goes from it. */
+typedef struct Frame {
+    struct Frame *up;
+    const Inst *owner;
+    Value *results;           /* variables: what yield and break assign to */
+    Value *condition;         /* in that of a loop: what is yielded */
+    bool is_loop;             /* `break` and `continue` of the language mean it */
+    bool is_switch;           /* `break` means it */
+    bool has_step;            /* of a loop: `continue` would leave out its step */
+    const char **end, **next; /* labels; NULL there: not needed so far */
+} Frame;
+
+/* The function being printed. */
+typedef struct FuncState {
+    const Func *func;
+    Value *values;     /* by Val.id */
+    int *uses;         /* by Val.id */
+    const Inst **user; /* by Val.id: the last that uses it */
+    Map names;         /* Name -> not NULL: taken */
+    VEC(const Val *) pending;
+    Frame *frame;
+    int labels;
+    int line; /* of the last #line */
+} FuncState;
+
+typedef struct Printer {
+    Arena arena;
+    Trap trap;
+    Loc trap_loc;
+    Module *module;
+    const EmitOptions *options;
+    const EmitFile *file;
+    Reached reached;
+    /* The parts of the file, in its order. */
+    Text types, helpers, prototypes, outside, globals, functions; /* outside: variables that others see */
+    Text *out;                                                    /* where statements go */
+    int indent;
+    Map names;         /* Name -> not NULL: taken at file level */
+    Map type_names;    /* Type -> const char *: records, vectors, buffers */
+    Map func_names;    /* Func -> const char * */
+    Map outer_names;   /* Func -> const char *: as others call it */
+    Map results_names; /* Func -> const char *: struct of its results */
+    Map global_names;
+    Map punned;      /* Type -> not NULL: records that pointers to others are made to point to */
+    Map reserved;    /* Name -> not NULL: types that may come */
+    Map known;       /* Name -> not NULL: helpers that are there */
+    bool has_init;   /* constants are computed when the program starts */
+    int64_t largest; /* object in a byte buffer */
+    FuncState *at;
+} Printer;
+
+/* ---- clike.c */
+const EmitBackend *clike_backend(void);
+void clike_fail(Printer *p, Loc loc, const char *format, ...) PRINTF_LIKE(3, 4) NORETURN;
+
+/* ---- text.c */
+const char *clike_format(Printer *p, const char *format, ...) PRINTF_LIKE(2, 3);
+void clike_line(Printer *p, const char *format, ...) PRINTF_LIKE(2, 3); /* indented, with its end */
+void clike_print_line(Printer *p, Loc loc); /* where what follows comes from, if asked for */
+/* A name that nobody has in that set, like the one wished for. */
+const char *clike_unique(Printer *p, Map *taken, const char *wish);
+Value clike_value(const char *text, Level level);
+const char *clike_in(Printer *p, Value value,
+                     Level level); /* in parentheses unless it binds at least like that */
+bool clike_mentions(const char *text, const char *name); /* as a word */
+
+/* ---- types.c */
+const char *clike_type(Printer *p, const Type *type); /* of a value, as one word or with a star */
+const char *clike_declare(Printer *p, const Type *type, const char *name);       /* memory */
+const char *clike_declare_value(Printer *p, const Type *type, const char *name); /* half is held as float */
+const char *clike_word(Printer *p, const Type *type);                            /* for names of helpers */
+const char *clike_field(Printer *p, const Type *record, int field);
+bool clike_is_nothing(const Type *type); /* it takes no memory */
+
+/* ---- helper.c */
+/* Is the helper of that name to be written now? Then its text goes to p->helpers. */
+bool clike_begin_helper(Printer *p, const char *name);
+const char *clike_helper(Printer *p,
+                         const char *name); /* a fixed one, with those it needs; returns its name */
+const char *clike_tape(Printer *p, const char *what, const Type *type);
+const char *clike_atomic(Printer *p, const char *what, const Type *type);
+
+/* ---- object.c: functions for vectors, buffers and whole objects */
+const char *clike_make_vector(Printer *p, const Type *vector);
+const char *clike_zero(Printer *p, const Type *type); /* the value zero */
+const char *clike_lane(Printer *p, const Type *vector, const char *text, int lane);
+Value clike_vector_op(Printer *p, const Inst *inst, const Value *args);
+const char *clike_bitcast(Printer *p, const Type *from, const Type *to);
+const char *clike_buffer(Printer *p, const char *what, const Type *buffer);
+const char *clike_bytes(Printer *p, const char *what, const Type *type); /* load or store, unaligned */
+const char *clike_accumulate(Printer *p, const Type *type);
+
+/* ---- expr.c */
+const char *clike_constant(Printer *p, const Val *v);
+Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const Value *args,
+                      const Inst *inst);
+Value clike_operand(Printer *p, const Inst *inst, int index);
+
+/* ---- place.c */
+const char *clike_pointer(Printer *p, Value address, const Type *target, bool read_only);
+const char *clike_place(Printer *p, Value address, const Type *target);
+bool clike_address(Printer *p, const Inst *inst, Value *result); /* false: not an op of this file */
+Value clike_load(Printer *p, const Inst *inst);
+Value clike_nowhere(Printer *p, const Type *target); /* the address of what takes no memory */
+void clike_memory(Printer *p, const Inst *inst);     /* store, copy, zero, acc */
+
+/* ---- printf.c */
+void clike_printf(Printer *p, const Inst *inst);
+const char *clike_string(Printer *p, Str text); /* a literal */
+
+/* ---- value.c */
+const char *clike_name_value(Printer *p, const Val *v); /* a fresh name */
+const char *clike_local(Printer *p, const char *wish);  /* likewise */
+void clike_consume(Printer *p, const Inst *inst);       /* its operands are about to be used */
+void clike_flush(Printer *p); /* memory is about to change: what waits is written down */
+void clike_set(Printer *p, const Inst *inst, Value value);                /* the only result: an expression */
+void clike_set_statement(Printer *p, const Inst *inst, const char *text); /* what must happen here */
+
+/* ---- stmt.c */
+void clike_body(Printer *p, const Func *func, const char *const *params);
+
+/* ---- func.c */
+void clike_name_functions(Printer *p);
+const char *clike_func_name(Printer *p, const Func *func);
+const char *clike_results_type(Printer *p, const Func *func);
+bool clike_takes_thread(const Printer *p, const Func *func); /* a first, hidden parameter */
+bool clike_is_const_param(const Param *param);
+void clike_declare_functions(Printer *p); /* those that others may call */
+void clike_functions(Printer *p);
+
+/* ---- global.c */
+const char *clike_global_name(Printer *p, const Global *global);
+void clike_find_init(Printer *p);
+void clike_declare_globals(Printer *p); /* those that others see */
+void clike_globals(Printer *p);
+
+#endif

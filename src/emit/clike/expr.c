@@ -1,0 +1,320 @@
+/* Expressions on scalars; vectors are the same, lane by lane, in functions of their own (object.c). */
+#include "emit/clike/clike.h"
+#include <math.h>
+
+/* ---- constants */
+
+static const char *float_constant(Printer *p, double value, const Type *type) {
+    bool wide = type->kind == TYPE_double;
+    if (isnan(value)) return clike_format(p, "(%s%sNAN)", wide ? "(double)" : "", signbit(value) ? "-" : "");
+    if (isinf(value)) return clike_format(p, "(%s%sINFINITY)", wide ? "(double)" : "", value < 0 ? "-" : "");
+    Text text = {.arena = &p->arena};
+    text_float(&text, value, wide ? WIDTH_double : WIDTH_float); /* a half is a float that fits */
+    if (!wide) text_char(&text, 'f');
+    return text.at;
+}
+
+static const char *integer_constant(Printer *p, int64_t value, const Type *type) {
+    switch (type->kind) {
+    case TYPE_bool: return value ? "true" : "false";
+    case TYPE_int: return value == INT32_MIN ? "INT32_MIN" : clike_format(p, "%lld", (long long)value);
+    case TYPE_uint: return clike_format(p, "%lluu", (unsigned long long)(uint32_t)value);
+    case TYPE_int64: return value == INT64_MIN ? "INT64_MIN" : clike_format(p, "%lldLL", (long long)value);
+    case TYPE_uint64: return clike_format(p, "%lluULL", (unsigned long long)value);
+    default: return clike_format(p, "%lld", (long long)value);
+    }
+}
+
+const char *clike_constant(Printer *p, const Val *v) {
+    if (!type_is_scalar(v->type)) return clike_zero(p, v->type);
+    return type_is_float(v->type) ? float_constant(p, v->real, v->type)
+                                  : integer_constant(p, v->integer, v->type);
+}
+
+static Value constant_value(Printer *p, const Val *v) {
+    const char *text = clike_constant(p, v);
+    return clike_value(text, text[0] == '-' ? LEVEL_unary : LEVEL_primary);
+}
+
+Value clike_operand(Printer *p, const Inst *inst, int index) {
+    const Val *v = ir_resolve(inst->args[index]);
+    return val_is_const(v) ? constant_value(p, v) : p->at->values[v->id];
+}
+
+/* ---- operators */
+
+static Value call(Printer *p, const char *function, const Value *args, int nargs) {
+    Text text = {.arena = &p->arena};
+    text_printf(&text, "%s(", function);
+    for (int i = 0; i < nargs; i++) text_printf(&text, "%s%s", i ? ", " : "", args[i].text);
+    text_char(&text, ')');
+    return clike_value(text.at, LEVEL_primary);
+}
+
+static Value infix(Printer *p, const Value *args, const char *operator, Level level) {
+    Level left = level, right = (Level)(level + 1);
+    if (level == LEVEL_bits || level == LEVEL_shift) left = right = LEVEL_unary; /* compilers warn of less */
+    if (level == LEVEL_comparison) left = right = LEVEL_sum;
+    if (level == LEVEL_logic) left = right = LEVEL_comparison;
+    return clike_value(
+        clike_format(p, "%s %s %s", clike_in(p, args[0], left), operator, clike_in(p, args[1], right)),
+        level);
+}
+
+static Value cast(Printer *p, const char *type, Value value) {
+    return clike_value(clike_format(p, "(%s)%s", type, clike_in(p, value, LEVEL_unary)), LEVEL_unary);
+}
+
+/* Every result of half is rounded. */
+static Value rounded(Printer *p, Value value, const Type *type) {
+    return type->kind == TYPE_half ? call(p, clike_helper(p, "slope_round_half"), &value, 1) : value;
+}
+
+static bool is_narrow(const Type *type) { return type->kind >= TYPE_int8 && type->kind <= TYPE_uint16; }
+
+/* The unsigned type in which arithmetic wraps. */
+static const char *wrapping_type(const Type *type) { return type_bits(type) == 64 ? "uint64_t" : "uint32_t"; }
+
+/* Does the condition of a loop say that its carried value `index` is less than something? */
+static bool says_less(const Inst *loop, const Val *condition, int index) {
+    if (condition->kind != VAL_inst) return false;
+    const Inst *inst = condition->inst;
+    if (inst->op == OP_and)
+        return says_less(loop, ir_resolve(inst->args[0]), index) ||
+               says_less(loop, ir_resolve(inst->args[1]), index);
+    return inst->op == OP_lt && ir_resolve(inst->args[0]) == loop->regions[0]->params[index];
+}
+
+/* Is it the step of a loop's counter that was found less than something? It cannot overflow. */
+static bool is_bounded_step(const Inst *inst) {
+    int64_t step;
+    const Val *counter = ir_resolve(inst->args[0]);
+    if (inst->op != OP_add || !val_is_int(ir_resolve(inst->args[1]), &step) || step != 1) return false;
+    if (counter->kind != VAL_param || !counter->region->owner || counter->region->owner->op != OP_loop)
+        return false;
+    const Inst *loop = counter->region->owner, *yield = loop->regions[0]->last;
+    if (loop->nregions > 2 || counter->region != loop->regions[1] || yield->op != OP_yield) return false;
+    return says_less(loop, ir_resolve(yield->args[0]), counter->index);
+}
+
+/* ---- 64-bit numbers that are small: counters and places on a tape, which reverse passes are full of */
+
+static bool is_small(const Val *v, int depth);
+
+static bool is_unit_step(const Val *v, const Val *counter) {
+    int64_t step;
+    if (v->kind != VAL_inst || (v->inst->op != OP_add && v->inst->op != OP_sub)) return false;
+    return ir_resolve(v->inst->args[0]) == counter && val_is_int(ir_resolve(v->inst->args[1]), &step) &&
+           step == 1;
+}
+
+/* What counts up or down by one from a small number stays small for some hundred years. */
+static bool is_small_counter(const Inst *loop, int index, int depth) {
+    const Inst *yield = loop->regions[1]->last;
+    if (loop->nregions > 2 || yield->op != OP_yield) return false;
+    return is_unit_step(ir_resolve(yield->args[index]), loop->regions[1]->params[index]) &&
+           is_small(ir_resolve(loop->args[index]), depth);
+}
+
+static bool is_small_result(const Val *v, int depth) {
+    const Inst *inst = v->inst;
+    switch ((Op)inst->op) {
+    case OP_convert: return type_is_integer(inst->args[0]->type) && type_bits(inst->args[0]->type) <= 32;
+    case OP_select:
+        return is_small(ir_resolve(inst->args[1]), depth) && is_small(ir_resolve(inst->args[2]), depth);
+    case OP_sub:
+    case OP_add:
+        return is_small(ir_resolve(inst->args[0]), depth) && is_small(ir_resolve(inst->args[1]), depth);
+    case OP_tape_grow: return true;
+    case OP_loop: return is_small_counter(inst, v->index, depth);
+    default: return false;
+    }
+}
+
+static bool is_small(const Val *v, int depth) {
+    int64_t known;
+    if (val_is_int(v, &known)) return known > -((int64_t)1 << 48) && known < (int64_t)1 << 48;
+    if (depth == 0) return false;
+    if (v->kind == VAL_inst) return is_small_result(v, depth - 1);
+    const Inst *loop = v->kind == VAL_param ? v->region->owner : NULL;
+    return loop && loop->op == OP_loop && is_small_counter(loop, v->index, depth - 1);
+}
+
+/* Can the result not leave the range of the type? */
+static bool cannot_overflow(const Inst *inst) {
+    if (is_bounded_step(inst)) return true;
+    return inst->results[0]->type->kind == TYPE_int64 && (inst->op == OP_add || inst->op == OP_sub) &&
+           is_small(inst->results[0], 6);
+}
+
+static Value integer_arithmetic(Printer *p, const Type *type, const Value *args, const char *operator,
+                                Level level, const Inst *inst) {
+    if (type->kind == TYPE_uint || type->kind == TYPE_uint64) return infix(p, args, operator, level);
+    if (inst && !is_narrow(type) && cannot_overflow(inst)) return infix(p, args, operator, level);
+    Value wide[2] = {cast(p, wrapping_type(type), args[0]), cast(p, wrapping_type(type), args[1])};
+    return cast(p, clike_type(p, type), infix(p, wide, operator, level));
+}
+
+static Value arithmetic(Printer *p, const Type *type, const Value *args, const char *operator, Level level,
+                        const Inst *inst) {
+    if (!type_is_float(type)) return integer_arithmetic(p, type, args, operator, level, inst);
+    return rounded(p, infix(p, args, operator, level), type);
+}
+
+static Value library(Printer *p, const char *name, const Type *type, const Value *args, int nargs) {
+    const char *function = type->kind == TYPE_double ? name : clike_format(p, "%sf", name);
+    return rounded(p, call(p, function, args, nargs), type);
+}
+
+static Value division(Printer *p, Op op, const Type *type, const Value *args, const Inst *inst) {
+    int64_t divisor;
+    const char *operator= op == OP_div ? "/" : "%";
+    if (type_is_float(type))
+        return op == OP_div ? rounded(p, infix(p, args, operator, LEVEL_product), type)
+                            : library(p, "fmod", type, args, 2);
+    bool harmless = inst && val_is_int(ir_resolve(inst->args[1]), &divisor) && divisor != 0 && divisor != -1;
+    if (harmless && is_narrow(type))
+        return cast(p, clike_type(p, type), infix(p, args, operator, LEVEL_product));
+    if (harmless) return infix(p, args, operator, LEVEL_product);
+    return call(
+        p, clike_helper(p, clike_format(p, "slope_%s_%s", op == OP_div ? "div" : "rem", clike_word(p, type))),
+        args, 2);
+}
+
+static Value negation(Printer *p, const Type *type, const Value *args) {
+    if (type_is_float(type))
+        return clike_value(clike_format(p, "-%s", clike_in(p, args[0], LEVEL_primary)), LEVEL_unary);
+    Value wide[2] = {clike_value("0u", LEVEL_primary), cast(p, wrapping_type(type), args[0])};
+    return cast(p, clike_type(p, type), infix(p, wide, "-", LEVEL_sum));
+}
+
+static Value extreme(Printer *p, const Type *type, const Value *args, bool greater) {
+    const char *name = greater ? "max" : "min";
+    if (type_is_float(type)) return library(p, clike_format(p, "f%s", name), type, args, 2);
+    return call(p, clike_helper(p, clike_format(p, "slope_%s_%s", name, clike_word(p, type))), args, 2);
+}
+
+static Value magnitude(Printer *p, const Type *type, const Value *args) {
+    if (type_is_float(type)) return library(p, "fabs", type, args, 1);
+    if (!type_is_signed(type)) return args[0];
+    return call(p, clike_helper(p, clike_format(p, "slope_abs_%s", clike_word(p, type))), args, 1);
+}
+
+/* ---- bits and logic */
+
+static Value bitwise(Printer *p, const Type *type, const Value *args, const char *on_bits,
+                     const char *on_bool) {
+    bool is_bool = type->kind == TYPE_bool;
+    Value value = infix(p, args, is_bool ? on_bool : on_bits,
+                        !is_bool                     ? LEVEL_bits
+                        : strcmp(on_bool, "!=") == 0 ? LEVEL_comparison
+                                                     : LEVEL_logic);
+    return is_narrow(type) ? cast(p, clike_type(p, type), value) : value;
+}
+
+static Value complement(Printer *p, const Type *type, const Value *args) {
+    bool is_bool = type->kind == TYPE_bool;
+    Value value = clike_value(clike_format(p, "%c%s", is_bool ? '!' : '~', clike_in(p, args[0], LEVEL_unary)),
+                              LEVEL_unary);
+    return is_narrow(type) ? cast(p, clike_type(p, type), value) : value;
+}
+
+static Value shift(Printer *p, Op op, const Type *type, const Value *args, const Inst *inst) {
+    int64_t amount;
+    int bits = type_bits(type);
+    Value parts[2] = {args[0], args[1]};
+    bool known = inst && val_is_int(ir_resolve(inst->args[1]), &amount);
+    parts[1] = known ? clike_value(clike_format(p, "%lld", (long long)(amount & (bits - 1))), LEVEL_primary)
+                     : clike_value(clike_format(p, "(%s & %d)", clike_in(p, args[1], LEVEL_unary), bits - 1),
+                                   LEVEL_primary);
+    if (op == OP_shl && type_bits(type) < 64 && type->kind != TYPE_uint)
+        parts[0] = cast(p, "uint32_t", args[0]);
+    if (op == OP_shl && type->kind == TYPE_int64) parts[0] = cast(p, "uint64_t", args[0]);
+    Value value = infix(p, parts, op == OP_shl ? "<<" : ">>", LEVEL_shift);
+    bool same = type->kind == TYPE_uint || type->kind == TYPE_uint64 || (op == OP_shr && !is_narrow(type));
+    return same ? value : cast(p, clike_type(p, type), value);
+}
+
+/* ---- conversion */
+
+static Value to_float(Printer *p, const Type *from, const Type *to, Value value) {
+    if (to->kind == TYPE_half) {
+        if (type_is_float(from)) return call(p, clike_helper(p, "slope_round_half"), &value, 1);
+        return rounded(p, cast(p, "float", value), to);
+    }
+    if (from->kind == TYPE_half && to->kind == TYPE_float) return value;
+    return cast(p, to->kind == TYPE_double ? "double" : "float", value);
+}
+
+static Value conversion(Printer *p, const Type *from, const Type *to, Value value) {
+    Value against[2] = {value, clike_value(type_is_float(from) ? "0.0f" : "0", LEVEL_primary)};
+    if (from == to) return value;
+    if (to->kind == TYPE_bool) return infix(p, against, "!=", LEVEL_comparison);
+    if (type_is_float(to)) return to_float(p, from, to, value);
+    if (type_is_float(from))
+        return call(p, clike_helper(p, clike_format(p, "slope_to_%s", clike_word(p, to))), &value, 1);
+    return cast(p, clike_type(p, to), value);
+}
+
+static Value choice(Printer *p, const Value *args) {
+    const char *parts[3];
+    for (int i = 0; i < 3; i++) parts[i] = clike_in(p, args[i], i ? LEVEL_comparison : LEVEL_logic);
+    if (args[2].level == LEVEL_choice) parts[2] = args[2].text;
+    return clike_value(clike_format(p, "%s ? %s : %s", parts[0], parts[1], parts[2]), LEVEL_choice);
+}
+
+static Value bit_function(Printer *p, Op op, const Type *from, const Value *args) {
+    const char *name = clike_format(p, "slope_%s_%s", op_info[op].name, clike_word(p, from));
+    return call(p, clike_helper(p, name), args, 1);
+}
+
+/* A product or quotient that is zero if its factor or dividend is. */
+static Value unless_zero(Printer *p, Op op, const Type *type, const Value *args) {
+    const char *name = clike_format(p, "slope_%s_%s", op_info[op].name, clike_word(p, type));
+    return rounded(p, call(p, clike_helper(p, name), args, 2), type);
+}
+
+static const char *library_name(Op op) { return op == OP_round ? "rint" : op_info[op].name; }
+
+Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const Value *args,
+                      const Inst *inst) {
+    switch (op) {
+    case OP_add: return arithmetic(p, from, args, "+", LEVEL_sum, inst);
+    case OP_sub: return arithmetic(p, from, args, "-", LEVEL_sum, inst);
+    case OP_mul: return arithmetic(p, from, args, "*", LEVEL_product, inst);
+    case OP_div:
+    case OP_rem: return division(p, op, from, args, inst);
+    case OP_scale:
+    case OP_ratio: return unless_zero(p, op, from, args);
+    case OP_neg: return negation(p, from, args);
+    case OP_min: return extreme(p, from, args, false);
+    case OP_max: return extreme(p, from, args, true);
+    case OP_abs: return magnitude(p, from, args);
+    case OP_and: return bitwise(p, from, args, "&", "&&");
+    case OP_or: return bitwise(p, from, args, "|", "||");
+    case OP_xor: return bitwise(p, from, args, "^", "!=");
+    case OP_not: return complement(p, from, args);
+    case OP_shl:
+    case OP_shr: return shift(p, op, from, args, inst);
+    case OP_countbits:
+    case OP_firstbithigh:
+    case OP_firstbitlow:
+    case OP_reversebits: return bit_function(p, op, from, args);
+    case OP_eq: return infix(p, args, "==", LEVEL_comparison);
+    case OP_ne: return infix(p, args, "!=", LEVEL_comparison);
+    case OP_lt: return infix(p, args, "<", LEVEL_comparison);
+    case OP_le: return infix(p, args, "<=", LEVEL_comparison);
+    case OP_isnan: return call(p, "isnan", args, 1);
+    case OP_any:
+    case OP_all:
+    case OP_detach: return args[0];
+    case OP_select: return choice(p, args);
+    case OP_convert: return conversion(p, from, to, args[0]);
+    case OP_ldexp:
+    case OP_fma: return library(p, library_name(op), from, args, op == OP_fma ? 3 : 2);
+    default: break;
+    }
+    if (op < OP_sqrt || op > OP_copysign)
+        clike_fail(p, inst ? inst->loc : 0, "'%s' has no form in C", op_info[op].name);
+    return library(p, library_name(op), from, args, op_info[op].nargs);
+}

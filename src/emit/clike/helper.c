@@ -1,0 +1,124 @@
+/* Helpers by name: fixed ones, and families with one member per scalar type, from the rows of helpers.def. */
+#include "emit/clike/clike.h"
+
+typedef struct Row {
+    const char *name, *needs, *text;
+} Row;
+
+static const Row helpers[] = {
+#define HELPER(name, needs, text) {name, needs, text},
+#define FAMILY(prefix, on_signed, on_other)
+#include "emit/clike/helpers.def"
+};
+
+typedef struct Family {
+    const char *prefix, *on_signed, *on_other;
+} Family;
+
+static const Family families[] = {
+#define HELPER(name, needs, text)
+#define FAMILY(prefix, on_signed, on_other) {prefix, on_signed, on_other},
+#include "emit/clike/helpers.def"
+};
+
+bool clike_begin_helper(Printer *p, const char *name) {
+    uint64_t key = PTR_KEY(name_from(p->module->names, name));
+    if (map_has(&p->known, key)) return false;
+    map_put(&p->arena, &p->known, key, p);
+    return true;
+}
+
+/* ---- families */
+
+static const char *bound(Printer *p, const Type *type, bool greatest) {
+    if (type->kind == TYPE_bool) return greatest ? "true" : "false";
+    return clike_format(p, "%sINT%d_%s", type_is_signed(type) ? "" : "U", type_bits(type),
+                        greatest ? "MAX" : "MIN");
+}
+
+static const char *replacement(Printer *p, char letter, const Type *type) {
+    int bits = type_bits(type);
+    bool is_signed = type_is_signed(type);
+    switch (letter) {
+    case 'W': return clike_word(p, type);
+    case 'T': return clike_type(p, type);
+    case 'U': return clike_format(p, "uint%d_t", bits);
+    case 'B': return clike_format(p, "%d", bits);
+    case 'L': return bound(p, type, false);
+    case 'G': return bound(p, type, true);
+    case 'D': return clike_format(p, "-%.1f", (double)((uint64_t)1 << (bits - 1)));
+    case 'H':
+        return clike_format(p, "%.1f", 2.0 * (double)((uint64_t)1 << (is_signed ? bits - 2 : bits - 1)));
+    case 'K': return clike_format(p, "%d", (int)type->kind - TYPE_bool);
+    default: return "$";
+    }
+}
+
+static void add_member(Printer *p, const Family *family, const Type *type) {
+    bool is_signed = type_is_integer(type) && type_is_signed(type) && *family->on_signed;
+    Text text = {.arena = &p->arena};
+    for (const char *at = is_signed ? family->on_signed : family->on_other; *at; at++) {
+        if (*at != '$') text_char(&text, *at);
+        else text_add(&text, str_of(replacement(p, *++at, type)));
+    }
+    text_add(&p->helpers, text_str(&text));
+}
+
+static const Type *type_of_word(Printer *p, const char *word) {
+    for (int kind = TYPE_bool; kind <= TYPE_double; kind++) {
+        const Type *type = type_basic(p->module->types, (TypeKind)kind);
+        if (strcmp(clike_word(p, type), word) == 0) return type;
+    }
+    return NULL;
+}
+
+static bool find_member(Printer *p, const char *name) {
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        size_t length = strlen(families[i].prefix);
+        const Type *type = strncmp(name, families[i].prefix, length) == 0 && name[length] == '_'
+                               ? type_of_word(p, name + length + 1)
+                               : NULL;
+        if (!type) continue;
+        add_member(p, &families[i], type);
+        return true;
+    }
+    return false;
+}
+
+/* ---- by name */
+
+static void add_needs(Printer *p, const char *needs) {
+    while (*needs) {
+        size_t length = strcspn(needs, " ");
+        clike_helper(p, clike_format(p, "%.*s", (int)length, needs));
+        needs += length + (needs[length] == ' ');
+    }
+}
+
+const char *clike_helper(Printer *p, const char *name) {
+    if (!clike_begin_helper(p, name)) return name;
+    if (strcmp(name, "slope_half") == 0) { /* a type, that structs may need */
+        text_add(&p->types, STR("typedef uint16_t slope_half; /* the bits */\n"));
+        return name;
+    }
+    for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++) {
+        if (strcmp(helpers[i].name, name) != 0) continue;
+        add_needs(p, helpers[i].needs);
+        bool for_types = strcmp(name, "SLOPE_MAY_ALIAS") == 0;
+        text_add(for_types ? &p->types : &p->helpers, str_of(helpers[i].text));
+        return name;
+    }
+    if (!find_member(p, name)) clike_fail(p, 0, "there is no function '%s'", name);
+    return name;
+}
+
+const char *clike_tape(Printer *p, const char *what, const Type *type) {
+    clike_helper(p, "SlopeTape");
+    if (strcmp(what, "push") == 0 || strcmp(what, "grow") == 0 || strcmp(what, "take") == 0)
+        clike_helper(p, "slope_tape_room");
+    return clike_helper(p, clike_format(p, "slope_%s_%s", what, clike_word(p, type)));
+}
+
+const char *clike_atomic(Printer *p, const char *what, const Type *type) {
+    return clike_helper(p, clike_format(p, "slope_atomic_%s_%s", what, clike_word(p, type)));
+}

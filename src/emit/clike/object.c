@@ -1,0 +1,318 @@
+/* Functions for what C has no operators for: vectors, elements of buffers, sums of objects. Each is made when first used. */
+#include "emit/clike/clike.h"
+
+static const Type *lane_type(const Type *type) { return type->kind == TYPE_vector ? type->args[0] : type; }
+
+/* ---- values in memory: half is stored as bits */
+
+static const char *to_memory(Printer *p, const Type *type, const char *text) {
+    if (type->kind != TYPE_half) return text;
+    return clike_format(p, "%s(%s)", clike_helper(p, "slope_half_bits"), text);
+}
+
+const char *clike_lane(Printer *p, const Type *vector, const char *text, int lane) {
+    const char *place = clike_format(p, "%s.%c", text, "xyzw"[lane]);
+    if (lane_type(vector)->kind != TYPE_half) return place;
+    return clike_format(p, "%s(%s)", clike_helper(p, "slope_half_value"), place);
+}
+
+const char *clike_make_vector(Printer *p, const Type *vector) {
+    const char *type = clike_type(p, vector), *name = clike_format(p, "make_%s", type);
+    if (!clike_begin_helper(p, name)) return name;
+    Text text = {.arena = &p->arena};
+    text_printf(&text, "static inline %s %s(", type, name);
+    for (int i = 0; i < type_count(vector); i++)
+        text_printf(&text, "%s%s", i ? ", " : "",
+                    clike_declare_value(p, vector->args[0], clike_format(p, "%c", "xyzw"[i])));
+    text_printf(&text, ") {\n    %s v = {", type);
+    for (int i = 0; i < type_count(vector); i++)
+        text_printf(&text, "%s%s", i ? ", " : "",
+                    to_memory(p, vector->args[0], clike_format(p, "%c", "xyzw"[i])));
+    text_add(&text, STR("};\n    return v;\n}\n"));
+    text_add(&p->helpers, text_str(&text));
+    return name;
+}
+
+const char *clike_zero(Printer *p, const Type *type) {
+    if (type_is_scalar(type)) {
+        if (type->kind == TYPE_bool) return "false";
+        return type->kind == TYPE_double ? "0.0" : type_is_float(type) ? "0.0f" : "0";
+    }
+    if (type->kind == TYPE_pointer || type->kind == TYPE_tape)
+        return clike_format(p, "(%s)0", clike_type(p, type));
+    const char *name = clike_format(p, "zero_%s", clike_word(p, type));
+    if (clike_begin_helper(p, name))
+        text_printf(&p->helpers, "static inline %s %s(void) {\n    %s v = {0};\n    return v;\n}\n",
+                    clike_type(p, type), name, clike_type(p, type));
+    return clike_format(p, "%s()", name);
+}
+
+/* ---- elementwise */
+
+static const char *op_name(Printer *p, const Inst *inst) {
+    const Type *from = inst->args[inst->op == OP_select ? 1 : 0]->type, *to = inst->results[0]->type;
+    const char *name = clike_format(p, "%s_%s", clike_word(p, from), op_info[inst->op].name);
+    if (inst->op == OP_select && inst->args[0]->type->kind == TYPE_vector)
+        name = clike_format(p, "%s_lanes", name);
+    if (inst->nargs == 2 && inst->args[1]->type != from)
+        name = clike_format(p, "%s_%s", name, clike_word(p, inst->args[1]->type));
+    return inst->op == OP_convert || inst->op == OP_bitcast
+               ? clike_format(p, "%s_to_%s", clike_word(p, from), clike_word(p, to))
+               : name;
+}
+
+static void elementwise(Printer *p, const Inst *inst, const char *name) {
+    const Type *to = inst->results[0]->type;
+    const char *make = clike_make_vector(p, to);
+    Text text = {.arena = &p->arena};
+    text_printf(&text, "static inline %s %s(", clike_type(p, to), name);
+    for (int i = 0; i < inst->nargs; i++)
+        text_printf(&text, "%s%s %c", i ? ", " : "", clike_type(p, inst->args[i]->type), 'a' + i);
+    text_printf(&text, ") {\n    return %s(", make);
+    for (int lane = 0; lane < type_count(to); lane++) {
+        Value args[3];
+        for (int i = 0; i < inst->nargs; i++) {
+            const char *arg = clike_format(p, "%c", 'a' + i);
+            bool is_vector = inst->args[i]->type->kind == TYPE_vector;
+            args[i] =
+                clike_value(is_vector ? clike_lane(p, inst->args[i]->type, arg, lane) : arg, LEVEL_primary);
+        }
+        Value value =
+            clike_scalar_op(p, (Op)inst->op, lane_type(inst->args[0]->type), lane_type(to), args, NULL);
+        text_printf(&text, "%s%s", lane ? ", " : "", value.text);
+    }
+    text_add(&text, STR(");\n}\n"));
+    text_add(&p->helpers, text_str(&text));
+}
+
+static void reduction(Printer *p, const Inst *inst, const char *name) {
+    const Type *from = inst->args[0]->type;
+    text_printf(&p->helpers, "static inline bool %s(%s a) {\n    return ", name, clike_type(p, from));
+    for (int i = 0; i < type_count(from); i++)
+        text_printf(&p->helpers, "%sa.%c", i ? inst->op == OP_any ? " || " : " && " : "", "xyzw"[i]);
+    text_add(&p->helpers, STR(";\n}\n"));
+}
+
+/* ---- lanes */
+
+static Value call(Printer *p, const char *name, const Value *args, int nargs) {
+    Text text = {.arena = &p->arena};
+    text_printf(&text, "%s(", name);
+    for (int i = 0; i < nargs; i++) text_printf(&text, "%s%s", i ? ", " : "", args[i].text);
+    text_char(&text, ')');
+    return clike_value(text.at, LEVEL_primary);
+}
+
+static Value extract(Printer *p, const Inst *inst, const Value *args) {
+    int64_t lane;
+    const Type *vector = inst->args[0]->type;
+    int count = type_count(vector);
+    if (val_is_int(ir_resolve(inst->args[1]), &lane)) {
+        if (lane < 0 || lane >= count) lane = count - 1;
+        return clike_value(clike_lane(p, vector, clike_in(p, args[0], LEVEL_primary), (int)lane),
+                           LEVEL_primary);
+    }
+    const char *name = clike_format(p, "%s_lane", clike_word(p, vector));
+    if (clike_begin_helper(p, name)) {
+        Text text = {.arena = &p->arena};
+        text_printf(&text, "static inline %s %s(%s v, uint64_t i) {\n    const %s = {",
+                    clike_type(p, vector->args[0]), name, clike_type(p, vector),
+                    clike_declare_value(p, vector->args[0], clike_format(p, "lanes[%d]", count)));
+        for (int i = 0; i < count; i++)
+            text_printf(&text, "%s%s", i ? ", " : "", clike_lane(p, vector, "v", i));
+        text_printf(&text, "};\n    return lanes[i < %d ? i : %d];\n}\n", count, count - 1);
+        text_add(&p->helpers, text_str(&text));
+    }
+    return call(p, name, args, 2);
+}
+
+static Value insert(Printer *p, const Inst *inst, const Value *args) {
+    const Type *vector = inst->args[0]->type;
+    int count = type_count(vector);
+    const char *name = clike_format(p, "%s_insert", clike_word(p, vector));
+    if (clike_begin_helper(p, name)) {
+        Text text = {.arena = &p->arena};
+        text_printf(&text, "static inline %s %s(%s v, uint64_t i, %s) {\n    switch (i) {\n",
+                    clike_type(p, vector), name, clike_type(p, vector),
+                    clike_declare_value(p, vector->args[0], "x"));
+        for (int i = 0; i < count - 1; i++)
+            text_printf(&text, "    case %d: v.%c = %s; break;\n", i, "xyzw"[i],
+                        to_memory(p, vector->args[0], "x"));
+        text_printf(&text, "    default: v.%c = %s; break;\n    }\n    return v;\n}\n", "xyzw"[count - 1],
+                    to_memory(p, vector->args[0], "x"));
+        text_add(&p->helpers, text_str(&text));
+    }
+    return call(p, name, args, 3);
+}
+
+static Value shuffle(Printer *p, const Inst *inst, const Value *args) {
+    const Type *from = inst->args[0]->type, *to = inst->results[0]->type;
+    if (to->kind != TYPE_vector)
+        return clike_value(clike_lane(p, from, clike_in(p, args[0], LEVEL_primary), inst->lanes[0]),
+                           LEVEL_primary);
+    char lanes[5] = {0};
+    for (int i = 0; i < type_count(to); i++) lanes[i] = "xyzw"[inst->lanes[i] & 3];
+    const char *name = clike_format(p, "%s_%s", clike_word(p, from), lanes);
+    if (clike_begin_helper(p, name)) {
+        const char *make = clike_make_vector(p, to);
+        Text text = {.arena = &p->arena};
+        text_printf(&text, "static inline %s %s(%s v) {\n    return %s(", clike_type(p, to), name,
+                    clike_type(p, from), make);
+        for (int i = 0; i < type_count(to); i++)
+            text_printf(&text, "%s%s", i ? ", " : "", clike_lane(p, from, "v", inst->lanes[i]));
+        text_add(&text, STR(");\n}\n"));
+        text_add(&p->helpers, text_str(&text));
+    }
+    return call(p, name, args, 1);
+}
+
+static Value splat(Printer *p, const Inst *inst, const Value *args) {
+    const Type *to = inst->results[0]->type;
+    const char *name = clike_format(p, "splat_%s", clike_word(p, to));
+    if (clike_begin_helper(p, name)) {
+        const char *make = clike_make_vector(p, to);
+        text_printf(&p->helpers, "static inline %s %s(%s) {\n    return %s(", clike_type(p, to), name,
+                    clike_declare_value(p, to->args[0], "x"), make);
+        for (int i = 0; i < type_count(to); i++) text_add(&p->helpers, i ? STR(", x") : STR("x"));
+        text_add(&p->helpers, STR(");\n}\n"));
+    }
+    return call(p, name, args, 1);
+}
+
+Value clike_vector_op(Printer *p, const Inst *inst, const Value *args) {
+    switch ((Op)inst->op) {
+    case OP_vec: return call(p, clike_make_vector(p, inst->results[0]->type), args, inst->nargs);
+    case OP_splat: return splat(p, inst, args);
+    case OP_extract: return extract(p, inst, args);
+    case OP_insert: return insert(p, inst, args);
+    case OP_shuffle: return shuffle(p, inst, args);
+    case OP_detach: return args[0];
+    default: break;
+    }
+    const char *name = op_name(p, inst);
+    if (clike_begin_helper(p, name)) {
+        if (inst->op == OP_any || inst->op == OP_all) reduction(p, inst, name);
+        else elementwise(p, inst, name);
+    }
+    return call(p, name, args, inst->nargs);
+}
+
+/* ---- bits as another type */
+
+const char *clike_bitcast(Printer *p, const Type *from, const Type *to) {
+    const char *name = clike_format(p, "slope_bits_%s_to_%s", clike_word(p, from), clike_word(p, to));
+    if (!clike_begin_helper(p, name)) return name;
+    Text text = {.arena = &p->arena};
+    text_printf(&text, "static inline %s %s(%s) {\n    %s;\n", clike_type(p, to), name,
+                clike_declare_value(p, from, "a"), clike_declare(p, to, "b"));
+    if (from->kind == TYPE_half)
+        text_printf(&text, "    const slope_half bits = %s(a);\n", clike_helper(p, "slope_half_bits"));
+    text_printf(&text, "    memcpy(&b, &%s, sizeof b);\n", from->kind == TYPE_half ? "bits" : "a");
+    if (to->kind == TYPE_half)
+        text_printf(&text, "    return %s(b);\n}\n", clike_helper(p, "slope_half_value"));
+    else text_add(&text, STR("    return b;\n}\n"));
+    text_add(&p->helpers, text_str(&text));
+    return name;
+}
+
+/* ---- memory that may not be aligned */
+
+const char *clike_bytes(Printer *p, const char *what, const Type *type) {
+    const char *name = clike_format(p, "slope_%s_%s", what, clike_word(p, type));
+    if (!clike_begin_helper(p, name)) return name;
+    if (strcmp(what, "load") == 0)
+        text_printf(&p->helpers,
+                    "static inline %s %s(const void *from) {\n    %s;\n    memcpy(&v, from, sizeof v);\n    "
+                    "return v;\n}\n",
+                    clike_declare(p, type, ""), name, clike_declare(p, type, "v"));
+    else
+        text_printf(&p->helpers, "static inline void %s(void *to, %s) {\n    memcpy(to, &v, sizeof v);\n}\n",
+                    name, clike_declare(p, type, "v"));
+    return name;
+}
+
+/* ---- buffers: out of range, reads give zero and writes are dropped */
+
+static void buffer_at(Printer *p, const char *name, const char *buffer, const Type *element) {
+    clike_helper(p, "SLOPE_THREAD_LOCAL");
+    const Type *pointer = type_pointer(p->module->types, element);
+    bool is_array = element->kind == TYPE_array;
+    text_printf(
+        &p->helpers,
+        "static inline %s {\n    static SLOPE_THREAD_LOCAL %s;\n    if (i < b.count) return %sb.data[i];\n"
+        "    memset(&none, 0, sizeof none);\n    return %snone;\n}\n",
+        clike_declare(p, pointer, clike_format(p, "%s(%s b, uint64_t i)", name, buffer)),
+        clike_declare(p, element, "none"), is_array ? "" : "&", is_array ? "" : "&");
+}
+
+const char *clike_buffer(Printer *p, const char *what, const Type *buffer) {
+    const Type *element = buffer->args[0];
+    const char *type = clike_type(p, buffer), *name = clike_format(p, "%s_%s", type, what);
+    if (!clike_begin_helper(p, name)) return name;
+    if (strcmp(what, "at") == 0) buffer_at(p, name, type, element);
+    else if (strcmp(what, "get") == 0)
+        text_printf(&p->helpers,
+                    "static inline %s %s(%s b, uint64_t i) {\n    return i < b.count ? b.data[i] : %s;\n}\n",
+                    clike_declare(p, element, ""), name, type, clike_zero(p, element));
+    else
+        text_printf(&p->helpers,
+                    "static inline void %s(%s b, uint64_t i, %s) {\n    if (i < b.count) b.data[i] = v;\n}\n",
+                    name, type, clike_declare(p, element, "v"));
+    return name;
+}
+
+/* ---- sums of differentials */
+
+static void add_parts(Printer *p, Text *text, const Type *type, const char *to, const char *from, int depth);
+
+static void add_elements(Printer *p, Text *text, const Type *type, const char *to, const char *from,
+                         int depth) {
+    char i = (char)('i' + depth);
+    text_printf(text, "%*sfor (int64_t %c = 0; %c < %lld; %c++) {\n", 4 + 4 * depth, "", i, i,
+                (long long)type_length(type), i);
+    add_parts(p, text, type->args[0], clike_format(p, "%s[%c]", to, i), clike_format(p, "%s[%c]", from, i),
+              depth + 1);
+    text_printf(text, "%*s}\n", 4 + 4 * depth, "");
+}
+
+static void add_number(Printer *p, Text *text, const Type *type, const char *to, const char *from,
+                       int depth) {
+    if (type->kind != TYPE_half) {
+        text_printf(text, "%*s%s += %s;\n", 4 + 4 * depth, "", to, from);
+        return;
+    }
+    const char *value = clike_helper(p, "slope_half_value"), *bits = clike_helper(p, "slope_half_bits");
+    text_printf(text, "%*s%s = %s(%s(%s) + %s(%s));\n", 4 + 4 * depth, "", to, bits, value, to, value, from);
+}
+
+static void add_parts(Printer *p, Text *text, const Type *type, const char *to, const char *from, int depth) {
+    if (clike_is_nothing(type)) return;
+    if (type_is_float(type)) add_number(p, text, type, to, from, depth);
+    else if (type->kind == TYPE_array) add_elements(p, text, type, to, from, depth);
+    else if (type->kind == TYPE_vector && type_is_float(type->args[0]))
+        for (int i = 0; i < type_count(type); i++)
+            add_number(p, text, type->args[0], clike_format(p, "%s.%c", to, "xyzw"[i]),
+                       clike_format(p, "%s.%c", from, "xyzw"[i]), depth);
+    else if (type->kind == TYPE_record)
+        for (int i = 0; i < type_record(type)->nfields; i++) {
+            const char *field = clike_field(p, type, i);
+            add_parts(p, text, type_record(type)->fields[i].type, clike_format(p, "%s.%s", to, field),
+                      clike_format(p, "%s.%s", from, field), depth);
+        }
+}
+
+const char *clike_accumulate(Printer *p, const Type *type) {
+    const char *name = clike_format(p, "slope_add_%s", clike_word(p, type));
+    if (!clike_begin_helper(p, name)) return name;
+    bool is_array = type->kind == TYPE_array;
+    const Type *pointer = type_pointer(p->module->types, type);
+    Text text = {.arena = &p->arena};
+    text_printf(&text, "static inline void %s(%s, %s) {\n", name, clike_declare(p, pointer, "to"),
+                clike_declare(p, pointer, "from"));
+    int before = text.len;
+    add_parts(p, &text, type, is_array ? "to" : "(*to)", is_array ? "from" : "(*from)", 0);
+    if (text.len == before) text_add(&text, STR("    (void)to;\n    (void)from;\n"));
+    text_add(&text, STR("}\n"));
+    text_add(&p->helpers, text_str(&text));
+    return name;
+}

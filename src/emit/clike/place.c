@@ -1,0 +1,338 @@
+/* Addresses and what is done with them. A place that is an array stands for the address of its first element, as in C. */
+#include "emit/clike/clike.h"
+
+static const Type *target_of(const Val *address) { return address->type->args[0]; }
+
+/* ---- from one form to another */
+
+const char *clike_pointer(Printer *p, Value address, const Type *target, bool read_only) {
+    const char *text = address.text;
+    if (address.is_place && target->kind != TYPE_array) text = clike_format(p, "&%s", text);
+    if (!address.constant || read_only) return text;
+    return clike_format(p, "(%s)%s", clike_type(p, type_pointer(p->module->types, target)), text);
+}
+
+const char *clike_place(Printer *p, Value address, const Type *target) {
+    bool as_is = address.is_place || target->kind == TYPE_array;
+    return as_is ? address.text : clike_format(p, "*%s", clike_in(p, address, LEVEL_unary));
+}
+
+/* The address of something that takes no memory. */
+Value clike_nowhere(Printer *p, const Type *target) {
+    return clike_value(clike_format(p, "(%s)0", clike_type(p, type_pointer(p->module->types, target))),
+                       LEVEL_unary);
+}
+
+static Value part(Value whole, const char *text) {
+    whole.text = text;
+    whole.level = LEVEL_primary;
+    whole.is_place = true;
+    whole.get = whole.set = NULL;
+    return whole;
+}
+
+/* A part of what may have another type: by its distance. */
+static Value raw_part(Printer *p, Value whole, const Type *type, const Type *target, const char *distance) {
+    Value start = clike_value(clike_pointer(p, whole, type, true), LEVEL_choice);
+    Value result = part(whole, clike_format(p, "(%s)(void *)((char *)%s + %s)",
+                                            clike_type(p, type_pointer(p->module->types, target)),
+                                            clike_in(p, start, LEVEL_unary), distance));
+    result.level = LEVEL_unary;
+    result.is_place = result.constant = false;
+    return result;
+}
+
+static Value member(Printer *p, Value whole, const char *name) {
+    const char *text = clike_in(p, whole, LEVEL_primary);
+    return part(whole, clike_format(p, whole.is_place ? "%s.%s" : "%s->%s", text, name));
+}
+
+/* ---- parts */
+
+static Value field(Printer *p, const Inst *inst) {
+    const Type *record = target_of(inst->args[0]), *type = type_record(record)->fields[inst->index].type;
+    Value whole = clike_operand(p, inst, 0);
+    if (clike_is_nothing(type)) return clike_nowhere(p, type);
+    if (!whole.raw) return member(p, whole, clike_field(p, record, inst->index));
+    long long offset = (long long)type_field_offset(record, inst->index, LAYOUT_scalar);
+    return raw_part(p, whole, record, type, clike_format(p, "%lld", offset));
+}
+
+static const char *index_text(Printer *p, const Inst *inst, int64_t length) {
+    int64_t known;
+    Value index = clike_operand(p, inst, 1);
+    if (val_is_int(ir_resolve(inst->args[1]), &known) && known >= 0 && (length < 0 || known < length))
+        return clike_format(p, "%lld", (long long)known);
+    if (inst->flag || p->options->unchecked || length < 0) return index.text;
+    return clike_format(p, "%s(%s, %lld)", clike_helper(p, "slope_index"), index.text, (long long)length);
+}
+
+static Value lane(Printer *p, const Inst *inst, Value whole) {
+    int64_t known;
+    const Type *vector = target_of(inst->args[0]);
+    if (val_is_int(ir_resolve(inst->args[1]), &known) && known >= 0 && known < type_count(vector))
+        return member(p, whole, clike_format(p, "%c", "xyzw"[known]));
+    const char *pointer = clike_pointer(p, whole, vector, true);
+    const char *cast = clike_format(p, "%s%s", whole.constant ? "const " : "",
+                                    clike_declare(p, type_pointer(p->module->types, vector->args[0]), ""));
+    return part(whole, clike_format(p, "((%s)%s)[%s]", cast,
+                                    clike_in(p, clike_value(pointer, LEVEL_choice), LEVEL_unary),
+                                    index_text(p, inst, type_count(vector))));
+}
+
+static Value element(Printer *p, const Inst *inst) {
+    Value whole = clike_operand(p, inst, 0), index = clike_operand(p, inst, 1);
+    const Type *type = target_of(inst->args[0]);
+    if (clike_is_nothing(type->args[0]) || type_length(type) == 0) return clike_nowhere(p, type->args[0]);
+    if (whole.raw) {
+        int64_t length = type->kind == TYPE_vector ? type_count(type) : type_length(type);
+        Value at = clike_value(index_text(p, inst, length), LEVEL_choice);
+        const char *distance = clike_format(p, "%s * %lld", clike_in(p, at, LEVEL_unary),
+                                            (long long)type_element_stride(type, LAYOUT_scalar));
+        Value far = raw_part(p, whole, type, type->args[0], distance);
+        far.reads |= index.reads;
+        return far;
+    }
+    Value result = type->kind == TYPE_vector
+                       ? lane(p, inst, whole)
+                       : part(whole, clike_format(p, "%s[%s]", clike_in(p, whole, LEVEL_primary),
+                                                  index_text(p, inst, type_length(type))));
+    result.reads |= index.reads;
+    return result;
+}
+
+/* A pointer to an array points to its first element, of which it has to pass many. */
+static Value moved(Printer *p, const Inst *inst) {
+    Value pointer = clike_operand(p, inst, 0), count = clike_operand(p, inst, 1);
+    const Type *target = target_of(inst->args[0]);
+    Value start = clike_value(clike_pointer(p, pointer, target, true), LEVEL_choice);
+    const char *by = clike_in(p, count, LEVEL_unary);
+    if (target->kind == TYPE_array) by = clike_format(p, "%s * %lld", by, (long long)type_length(target));
+    pointer.text =
+        clike_format(p, "%s + %s", pointer.is_place ? start.text : clike_in(p, pointer, LEVEL_sum), by);
+    pointer.level = LEVEL_sum;
+    pointer.is_place = false;
+    pointer.reads |= count.reads;
+    pointer.get = pointer.set = NULL;
+    return pointer;
+}
+
+/* ---- roots */
+
+static Value global(Printer *p, const Inst *inst) {
+    const Global *g = inst->global;
+    Value value = clike_value(clike_global_name(p, g), LEVEL_primary);
+    value.is_place = true;
+    value.steady = g->kind == GLOBAL_const || g->kind == GLOBAL_uniform;
+    value.constant = g->kind == GLOBAL_const && !g->init;
+    return value;
+}
+
+static bool is_checked(const Printer *p, const Inst *inst) { return !inst->flag && !p->options->unchecked; }
+
+static Value buffer_element(Printer *p, const Inst *inst) {
+    Value buffer = clike_operand(p, inst, 0), index = clike_operand(p, inst, 1), value = {0};
+    const Type *type = inst->args[0]->type, *element = type->args[0];
+    bool is_simple = type_is_scalar(element) || element->kind == TYPE_vector || element->kind == TYPE_buffer;
+    if (clike_is_nothing(element)) return clike_nowhere(p, element);
+    if (!is_checked(p, inst)) {
+        value = clike_value(clike_format(p, "%s.data[%s]", clike_in(p, buffer, LEVEL_primary), index.text),
+                            LEVEL_primary);
+        value.is_place = true;
+    } else if (is_simple) { /* a function for each use: see clike_address */
+        value = clike_value(clike_format(p, "(%s, %s)", buffer.text, index.text), LEVEL_primary);
+        value.get = "get", value.set = "set";
+    } else {
+        value =
+            clike_value(clike_format(p, "%s(%s, %s)", clike_buffer(p, "at", type), buffer.text, index.text),
+                        LEVEL_primary);
+    }
+    value.reads = buffer.reads || index.reads;
+    return value;
+}
+
+static Value buffer_bytes(Printer *p, const Inst *inst) {
+    Value buffer = clike_operand(p, inst, 0), offset = clike_operand(p, inst, 1);
+    const Type *target = target_of(inst->results[0]);
+    const char *pointer = clike_type(p, inst->results[0]->type), *data = clike_in(p, buffer, LEVEL_primary);
+    int64_t size = type_layout(target, LAYOUT_scalar).size;
+    if (size > p->largest) p->largest = size;
+    const char *text = is_checked(p, inst) ? clike_format(p, "(%s)%s(%s.data, %s.count, %s, %lld)", pointer,
+                                                          clike_helper(p, "slope_bytes_at"), data, data,
+                                                          offset.text, (long long)size)
+                                           : clike_format(p, "(%s)(void *)(%s.data + %s)", pointer, data,
+                                                          clike_in(p, offset, LEVEL_product));
+    Value value = clike_value(text, LEVEL_unary);
+    value.raw = true;
+    value.reads = buffer.reads || offset.reads;
+    return value;
+}
+
+static Value buffer_pointer(Printer *p, const Inst *inst) {
+    Value buffer = clike_operand(p, inst, 0);
+    const Type *element = inst->args[0]->type->args[0];
+    const char *first = element->kind == TYPE_array ? "[0]" : "";
+    Value value =
+        clike_value(clike_format(p, "%s.data%s", clike_in(p, buffer, LEVEL_primary), first), LEVEL_primary);
+    if (element->kind == TYPE_void) {
+        value =
+            clike_value(clike_format(p, "(%s)(void *)%s", clike_type(p, inst->results[0]->type), value.text),
+                        LEVEL_unary);
+        value.raw = true;
+    }
+    value.reads = buffer.reads;
+    return value;
+}
+
+static Value buffer_counter(Printer *p, const Inst *inst) {
+    Value buffer = clike_operand(p, inst, 0);
+    const char *text =
+        clike_format(p, "%s(%s.data)", clike_helper(p, "slope_counter"), clike_in(p, buffer, LEVEL_primary));
+    Value value = clike_value(text, LEVEL_primary);
+    value.reads = buffer.reads;
+    return value;
+}
+
+/* ---- bits as an address */
+
+static bool is_text(const Type *type) {
+    return type->args[0]->kind == TYPE_array && type_length(type->args[0]) < 0 &&
+           type->args[0]->args[0]->kind == TYPE_int8;
+}
+
+static bool text_literal(Printer *p, const Inst *inst, Value *result) {
+    const Val *v = ir_resolve(inst->args[0]);
+    if (!is_text(inst->results[0]->type) || v->kind != VAL_inst || v->inst->op != OP_global) return false;
+    const Global *g = v->inst->global;
+    if (g->kind != GLOBAL_const || !g->data || g->type->args[0]->kind != TYPE_int8) return false;
+    Text text = {.arena = &p->arena};
+    for (int i = 0; i < g->ndata - 1; i++) text_char(&text, (char)g->data[i]->integer);
+    *result = clike_value(clike_string(p, text_str(&text)), LEVEL_primary);
+    return true;
+}
+
+static Value pointer_cast(Printer *p, const Inst *inst) {
+    const Type *from = inst->args[0]->type, *to = inst->results[0]->type;
+    Value value, operand = clike_operand(p, inst, 0);
+    if (from->kind == TYPE_pointer && text_literal(p, inst, &value)) return value;
+    const char *text =
+        from->kind == TYPE_pointer ? clike_pointer(p, operand, from->args[0], false) : operand.text;
+    value = clike_value(clike_format(p, "(%s)(%s)%s", clike_type(p, to),
+                                     from->kind == TYPE_pointer ? "void *" : "intptr_t",
+                                     clike_in(p, clike_value(text, LEVEL_choice), LEVEL_unary)),
+                        LEVEL_unary);
+    value.raw = from->kind == TYPE_pointer ? from != to : false;
+    value.reads = operand.reads;
+    return value;
+}
+
+/* An element of a buffer, needed as an address that can be kept. */
+static Value plain_element(Printer *p, const Inst *inst, Value value) {
+    value.text = clike_format(p, "%s%s", clike_buffer(p, "at", inst->args[0]->type), value.text);
+    value.get = value.set = NULL;
+    return value;
+}
+
+static bool is_only_accessed(const Printer *p, const Inst *inst) {
+    const Val *v = inst->results[0];
+    const Inst *user = p->at->user[v->id];
+    if (p->at->uses[v->id] != 1) return false;
+    return user->op == OP_load || (user->op == OP_store && ir_resolve(user->args[0]) == v);
+}
+
+bool clike_address(Printer *p, const Inst *inst, Value *result) {
+    switch ((Op)inst->op) {
+    case OP_global: *result = global(p, inst); return true;
+    case OP_field: *result = field(p, inst); return true;
+    case OP_elem: *result = element(p, inst); return true;
+    case OP_offset: *result = moved(p, inst); return true;
+    case OP_buffer_elem:
+        *result = buffer_element(p, inst);
+        if (result->get && !is_only_accessed(p, inst)) *result = plain_element(p, inst, *result);
+        return true;
+    case OP_buffer_bytes: *result = buffer_bytes(p, inst); return true;
+    case OP_buffer_pointer: *result = buffer_pointer(p, inst); return true;
+    case OP_buffer_counter: *result = buffer_counter(p, inst); return true;
+    case OP_bitcast:
+        if (inst->results[0]->type->kind != TYPE_pointer) return false;
+        *result = pointer_cast(p, inst);
+        return true;
+    default: return false;
+    }
+}
+
+/* ---- accesses */
+
+static const Type *buffer_of(const Inst *access) { return ir_resolve(access->args[0])->inst->args[0]->type; }
+
+Value clike_load(Printer *p, const Inst *inst) {
+    const Type *type = inst->results[0]->type;
+    Value address = clike_operand(p, inst, 0), value;
+    if (address.get)
+        value = clike_value(clike_format(p, "%s%s", clike_buffer(p, "get", buffer_of(inst)), address.text),
+                            LEVEL_primary);
+    else if (address.raw)
+        value = clike_value(
+            clike_format(p, "%s(%s)", clike_bytes(p, "load", type), clike_pointer(p, address, type, true)),
+            LEVEL_primary);
+    else {
+        value = clike_value(clike_place(p, address, type), LEVEL_primary);
+        if (value.text[0] == '*') value.level = LEVEL_unary;
+    }
+    if (type->kind == TYPE_half)
+        value = clike_value(clike_format(p, "%s(%s)", clike_helper(p, "slope_half_value"), value.text),
+                            LEVEL_primary);
+    value.reads = address.reads || !address.steady;
+    return value;
+}
+
+static const char *stored(Printer *p, const Inst *inst, const Type *type) {
+    Value value = clike_operand(p, inst, 1);
+    if (type->kind == TYPE_pointer) return clike_pointer(p, value, type->args[0], false);
+    if (type->kind != TYPE_half) return value.text;
+    return clike_format(p, "%s(%s)", clike_helper(p, "slope_half_bits"), value.text);
+}
+
+static void store(Printer *p, const Inst *inst) {
+    const Type *type = target_of(inst->args[0]);
+    Value address = clike_operand(p, inst, 0);
+    const char *value = stored(p, inst, type);
+    if (address.set) {
+        int length = (int)strlen(address.text) - 1; /* without the parenthesis at its end */
+        clike_line(p, "%s%.*s, %s);", clike_buffer(p, "set", buffer_of(inst)), length, address.text, value);
+    } else if (address.raw)
+        clike_line(p, "%s(%s, %s);", clike_bytes(p, "store", type), clike_pointer(p, address, type, false),
+                   value);
+    else clike_line(p, "%s = %s;", clike_place(p, address, type), value);
+}
+
+static void copy(Printer *p, const Inst *inst, const Type *type) {
+    Value to = clike_operand(p, inst, 0), from = clike_operand(p, inst, 1);
+    if (to.raw || from.raw || type->kind == TYPE_array)
+        clike_line(p, "memcpy(%s, %s, sizeof(%s));", clike_pointer(p, to, type, false),
+                   clike_pointer(p, from, type, true), clike_declare(p, type, ""));
+    else clike_line(p, "%s = %s;", clike_place(p, to, type), clike_place(p, from, type));
+}
+
+static void zero(Printer *p, const Inst *inst, const Type *type) {
+    Value to = clike_operand(p, inst, 0);
+    if (!to.raw && type_is_scalar(type))
+        clike_line(p, "%s = %s;", clike_place(p, to, type), clike_zero(p, type));
+    else
+        clike_line(p, "memset(%s, 0, sizeof(%s));", clike_pointer(p, to, type, false),
+                   clike_declare(p, type, ""));
+}
+
+void clike_memory(Printer *p, const Inst *inst) {
+    const Type *type = target_of(inst->args[0]);
+    if (clike_is_nothing(type)) return;
+    switch ((Op)inst->op) {
+    case OP_store: store(p, inst); break;
+    case OP_copy: copy(p, inst, type); break;
+    case OP_zero: zero(p, inst, type); break;
+    default:
+        clike_line(p, "%s(%s, %s);", clike_accumulate(p, type),
+                   clike_pointer(p, clike_operand(p, inst, 0), type, false),
+                   clike_pointer(p, clike_operand(p, inst, 1), type, false));
+    }
+}

@@ -1,0 +1,59 @@
+/* Putting text together: names, parentheses, lines. */
+#include "emit/clike/clike.h"
+
+const char *clike_format(Printer *p, const char *format, ...) {
+    Text text = {.arena = &p->arena};
+    va_list args;
+    va_start(args, format);
+    text_vprintf(&text, format, args);
+    va_end(args);
+    return text.at ? text.at : "";
+}
+
+void clike_line(Printer *p, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (format[0] != '#')
+        for (int i = 0; i < p->indent; i++) text_add(p->out, STR("    "));
+    text_vprintf(p->out, format, args);
+    text_char(p->out, '\n');
+    va_end(args);
+}
+
+void clike_print_line(Printer *p, Loc loc) {
+    if (!p->file->lines || !loc || !p->module->diags) return;
+    Position at = source_position(p->module->diags->sources, loc);
+    if (!at.path || at.line == p->at->line) return;
+    p->at->line = at.line;
+    clike_line(p, "#line %d %s", at.line, clike_string(p, str_of(at.path->text)));
+}
+
+const char *clike_unique(Printer *p, Map *taken, const char *wish) {
+    const char *name = wish;
+    uint64_t wished = PTR_KEY(name_from(p->module->names, wish)), key = wished;
+    uintptr_t last = (uintptr_t)map_get(taken, wished); /* number of the last that was like it */
+    while (map_has(taken, key)) {
+        name = clike_format(p, "%s_%d", wish, (int)++last);
+        key = PTR_KEY(name_from(p->module->names, name));
+    }
+    map_put(&p->arena, taken, key, (void *)(uintptr_t)1);
+    if (key != wished) map_put(&p->arena, taken, wished, (void *)last);
+    return name;
+}
+
+Value clike_value(const char *text, Level level) { return (Value){.text = text, .level = level}; }
+
+const char *clike_in(Printer *p, Value value, Level level) {
+    return value.level >= level ? value.text : clike_format(p, "(%s)", value.text);
+}
+
+static bool is_word_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+bool clike_mentions(const char *text, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = strstr(text, name); at; at = strstr(at + 1, name))
+        if ((at == text || !is_word_char(at[-1])) && !is_word_char(at[length])) return true;
+    return false;
+}

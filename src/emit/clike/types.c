@@ -1,0 +1,150 @@
+/* Types: their names, declarations of what has them, definitions of structs.
+ *
+ * Memory is laid out as C does it, which is the layout of the IR, except for what takes no memory at all: such fields are
+ * left out. half is two bytes in memory and a float where it is a value. */
+#include "emit/clike/clike.h"
+
+static const char *const scalar_names[] = {"bool",     "int8_t",     "uint8_t",  "int16_t",
+                                           "uint16_t", "int32_t",    "uint32_t", "int64_t",
+                                           "uint64_t", "slope_half", "float",    "double"};
+static const char *const scalar_words[] = {"bool", "int8",  "uint8",  "int16", "uint16", "int",
+                                           "uint", "int64", "uint64", "half",  "float",  "double"};
+
+bool clike_is_nothing(const Type *type) { return type_layout(type, LAYOUT_scalar).stride == 0; }
+
+const char *clike_field(Printer *p, const Type *type, int field) {
+    const Record *record = type_record(type);
+    const char *name = record->fields[field].name ? record->fields[field].name->text : "value";
+    name = emit_c_name(&p->arena, name);
+    bool is_type = map_has(&p->reserved, PTR_KEY(name_from(p->module->names, name))) || emit_is_vector(name);
+    /* C++ minds if a field is called like a type. */
+    if (is_type || emit_is_claimed(&p->arena, name)) name = clike_format(p, "%s_", name);
+    for (int i = 0; i < field; i++)
+        if (record->fields[i].name == record->fields[field].name ||
+            strcmp(emit_c_name(&p->arena, record->fields[i].name ? record->fields[i].name->text : "value"),
+                   name) == 0)
+            return clike_format(p, "%s_%d", name, field);
+    return name;
+}
+
+static void define_record(Printer *p, Text *text, const Type *type, const char *name) {
+    const Record *record = type_record(type);
+    bool punned = map_has(&p->punned, PTR_KEY(type));
+    if (punned) clike_helper(p, "SLOPE_MAY_ALIAS");
+    text_printf(text, "typedef struct %s%s {\n", punned ? "SLOPE_MAY_ALIAS " : "", name);
+    bool empty = true;
+    for (int i = 0; i < record->nfields; i++) {
+        if (clike_is_nothing(record->fields[i].type)) continue;
+        text_printf(text, "    %s;\n", clike_declare(p, record->fields[i].type, clike_field(p, type, i)));
+        empty = false;
+    }
+    if (empty) text_add(text, STR("    char nothing;\n"));
+    text_printf(text, "} %s;\n", name);
+    if (empty) return;
+    text_printf(text, "static_assert(sizeof(%s) == %lld, \"size of %s\");\n", name,
+                (long long)type_layout(type, LAYOUT_scalar).stride, name);
+    for (int i = 0; i < record->nfields; i++)
+        if (!clike_is_nothing(record->fields[i].type))
+            text_printf(text, "static_assert(offsetof(%s, %s) == %lld, \"offset of %s.%s\");\n", name,
+                        clike_field(p, type, i), (long long)type_field_offset(type, i, LAYOUT_scalar), name,
+                        clike_field(p, type, i));
+}
+
+static void define_vector(Printer *p, Text *text, const Type *type, const char *name) {
+    text_printf(text, "typedef struct %s { %s ", name, clike_declare(p, type->args[0], ""));
+    while (text->at[text->len - 1] == ' ') text->len--;
+    for (int i = 0; i < type_count(type); i++) text_printf(text, "%s%c", i ? ", " : " ", "xyzw"[i]);
+    text_printf(text, "; } %s;\n", name);
+}
+
+static void define_buffer(Printer *p, Text *text, const Type *type, const char *name) {
+    const Type *element = type->args[0];
+    const char *data = element->kind == TYPE_void
+                           ? "unsigned char *data"
+                           : clike_declare(p, element, element->kind == TYPE_array ? "(*data)" : "*data");
+    text_printf(text, "typedef struct %s { %s; uint64_t count; } %s;\n", name, data, name);
+}
+
+const char *clike_word(Printer *p, const Type *type) {
+    if (type_is_scalar(type)) return scalar_words[type->kind - TYPE_bool];
+    switch (type->kind) {
+    case TYPE_array:
+        return clike_format(p, "%s_%lld", clike_word(p, type->args[0]), (long long)type_length(type));
+    case TYPE_pointer: return clike_format(p, "%s_p", clike_word(p, type->args[0]));
+    case TYPE_void: return "bytes";
+    case TYPE_tape: return "tape";
+    default: return clike_type(p, type);
+    }
+}
+
+/* Headers of several programs may have a type in common. */
+static void add_type(Printer *p, const char *name, Str text) {
+    if (p->file->header) text_printf(&p->types, "#ifndef SLOPE_HAS_%s\n#define SLOPE_HAS_%s\n", name, name);
+    text_add(&p->types, text);
+    if (p->file->header) text_add(&p->types, STR("#endif\n"));
+}
+
+static const char *named_type(Printer *p, const Type *type) {
+    const char *name = map_get(&p->type_names, PTR_KEY(type));
+    if (name) return name;
+    Text text = {.arena = &p->arena};
+    if (type->kind == TYPE_buffer) {
+        /* Kinds of buffers differ in what the program may do, not in what they are. */
+        const Type *plain = type_buffer(p->module->types, BUFFER_structured, type->args[0]);
+        if (plain != type) return named_type(p, plain);
+        name = clike_format(p, "Buffer_%s", clike_word(p, type->args[0]));
+    } else if (type->kind == TYPE_vector) {
+        name = clike_format(p, "%s%d", clike_word(p, type->args[0]), type_count(type));
+    } else {
+        name = emit_outer_name(&p->arena, type_record(type)->name->text);
+    }
+    name = clike_unique(p, &p->names, name);
+    /* Inside its own definition a struct is not known by its plain name yet. */
+    map_put(&p->arena, &p->type_names, PTR_KEY(type), (void *)(uintptr_t)clike_format(p, "struct %s", name));
+    if (type->kind == TYPE_buffer) define_buffer(p, &text, type, name);
+    else if (type->kind == TYPE_vector) define_vector(p, &text, type, name);
+    else define_record(p, &text, type, name);
+    map_put(&p->arena, &p->type_names, PTR_KEY(type), (void *)(uintptr_t)name);
+    add_type(p, name, text_str(&text));
+    return name;
+}
+
+static const Type *pointed_at(const Type *target) {
+    return target->kind == TYPE_array ? target->args[0] : target;
+}
+
+static bool is_text(const Type *type) {
+    return type->kind == TYPE_pointer && type->args[0]->kind == TYPE_array &&
+           type_length(type->args[0]) < 0 && type->args[0]->args[0]->kind == TYPE_int8;
+}
+
+static const char *spaced(Printer *p, const char *type, const char *name) {
+    return *name ? clike_format(p, "%s %s", type, name) : type;
+}
+
+const char *clike_declare(Printer *p, const Type *type, const char *name) {
+    if (type_is_scalar(type)) {
+        if (type->kind == TYPE_half) clike_helper(p, "slope_half");
+        return spaced(p, scalar_names[type->kind - TYPE_bool], name);
+    }
+    switch (type->kind) {
+    case TYPE_void: return spaced(p, "void", name);
+    case TYPE_tape: clike_helper(p, "SlopeTape"); return clike_format(p, "SlopeTape *%s", name);
+    case TYPE_array: {
+        long long length = (long long)(type_length(type) > 0 ? type_length(type) : 1);
+        return clike_declare(p, type->args[0], clike_format(p, "%s[%lld]", name, length));
+    }
+    case TYPE_pointer: {
+        if (is_text(type)) return clike_format(p, "const char *%s", name);
+        const Type *target = pointed_at(type->args[0]);
+        return clike_declare(p, target, clike_format(p, target->kind == TYPE_array ? "(*%s)" : "*%s", name));
+    }
+    default: return spaced(p, named_type(p, type), name);
+    }
+}
+
+const char *clike_declare_value(Printer *p, const Type *type, const char *name) {
+    return type->kind == TYPE_half ? spaced(p, "float", name) : clike_declare(p, type, name);
+}
+
+const char *clike_type(Printer *p, const Type *type) { return clike_declare_value(p, type, ""); }

@@ -1,0 +1,92 @@
+/* Which values get a name, and when expressions that wait are written down. */
+#include "emit/clike/clike.h"
+
+enum { LONGEST = 72 }; /* longer expressions are not nested */
+
+const char *clike_name_value(Printer *p, const Val *v) {
+    const char *wish = v->name ? emit_c_name(&p->arena, v->name->text) : "t";
+    size_t length = strlen(wish);
+    if (length && wish[length - 1] == '_') wish = clike_format(p, "%sv", wish);
+    return clike_local(p, wish);
+}
+
+const char *clike_local(Printer *p, const char *wish) {
+    uint64_t key = PTR_KEY(name_from(p->module->names, wish));
+    if (map_has(&p->names, key) || map_has(&p->reserved, key) || emit_is_claimed(&p->arena, wish))
+        wish = clike_format(p, "%s_", wish);
+    return clike_unique(p, &p->at->names, wish);
+}
+
+/* ---- waiting */
+
+static void forget(Printer *p, const Val *v) {
+    FuncState *at = p->at;
+    int kept = 0;
+    for (int i = 0; i < at->pending.count; i++)
+        if (at->pending.at[i] != v) at->pending.at[kept++] = at->pending.at[i];
+    at->pending.count = kept;
+}
+
+void clike_consume(Printer *p, const Inst *inst) {
+    if (p->at->pending.count == 0) return;
+    for (int i = 0; i < inst->nargs; i++) forget(p, ir_resolve(inst->args[i]));
+}
+
+static void write_down(Printer *p, const Val *v, Value value) {
+    const char *name = clike_name_value(p, v);
+    const char *text = value.text;
+    Value named = clike_value(name, LEVEL_primary);
+    if (v->type->kind == TYPE_pointer) {
+        text = clike_pointer(p, value, v->type->args[0], false);
+        named.raw = value.raw;
+        named.steady = value.steady;
+    }
+    clike_line(p, "%s = %s;",
+               clike_declare_value(p, v->type,
+                                   v->type->kind == TYPE_pointer ? clike_format(p, "const %s", name) : name),
+               text);
+    p->at->values[v->id] = named;
+}
+
+void clike_flush(Printer *p) {
+    FuncState *at = p->at;
+    for (int i = 0; i < at->pending.count; i++) {
+        const Val *v = at->pending.at[i];
+        write_down(p, v, at->values[v->id]);
+    }
+    at->pending.count = 0;
+}
+
+/* ---- new values */
+
+static bool is_address(const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_global:
+    case OP_field:
+    case OP_elem: return true;
+    default: return false;
+    }
+}
+
+void clike_set(Printer *p, const Inst *inst, Value value) {
+    FuncState *at = p->at;
+    const Val *v = inst->results[0];
+    clike_consume(p, inst);
+    at->values[v->id] = value;
+    if (at->uses[v->id] == 0) return;
+    bool is_short = strlen(value.text) <= LONGEST;
+    if (is_address(inst) && !value.reads && is_short) return; /* as often as it is used */
+    bool once = at->uses[v->id] == 1 && at->user[v->id]->parent == inst->parent && is_short;
+    bool is_element = value.get != NULL; /* has no address of its own */
+    if (!once && !is_element) {
+        write_down(p, v, value);
+        return;
+    }
+    if (value.reads) vec_push(&p->arena, &at->pending, v);
+}
+
+void clike_set_statement(Printer *p, const Inst *inst, const char *text) {
+    const Val *v = inst->results[0];
+    if (p->at->uses[v->id] == 0) clike_line(p, "%s;", text);
+    else write_down(p, v, clike_value(text, LEVEL_primary));
+}

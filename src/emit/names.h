@@ -1,0 +1,16 @@
+/* names: what functions, types and variables are called outside, the same for every target, so that a header fits an object. */
+#ifndef SLOPE_EMIT_NAMES_H
+#define SLOPE_EMIT_NAMES_H
+
+#include "base/base.h"
+
+/* ---- names.c */
+/* A C identifier for the name that something has in the IR: bwd_position for bwd_diff(position), sq_double for sq<double>. */
+const char *emit_c_name(Arena *arena, const char *name);
+/* Does C, its library or C++ give the name a meaning? */
+bool emit_is_claimed(Arena *arena, const char *name);
+bool emit_is_vector(const char *name); /* float3 and the like */
+/* The same, as others can see it: what is claimed gets the prefix slope_. */
+const char *emit_outer_name(Arena *arena, const char *name);
+
+#endif
