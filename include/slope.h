@@ -373,6 +373,8 @@ SLOPE_API SlopeStatus slope_dump(SlopeProgram *program, const char *function, co
  * (computed in double, whatever its types), J^T v by bwd_diff with the same differences, and the two with each other:
  * <J u, v> = <u, J^T v>. Points where the function is not defined or not smooth are drawn anew. */
 
+struct SlopeGradcheckResult;
+
 typedef struct SlopeGradcheckOptions {
     /* An expression, as in slope_find_function. NULL: every differentiable function of the file that is not generic. */
     const char *function;
@@ -382,6 +384,14 @@ typedef struct SlopeGradcheckOptions {
     /* Points to use instead: the values of all parameters that come in, scalar by scalar, "1,2.5,3". */
     const char *const *points;
     int point_count;
+    /* "NAME=LOW:HIGH": where a parameter, or a part of one ("ray.t"), is drawn from. [Range(low, high)] in the source says the same. */
+    const char *const *ranges;
+    int range_count;
+    double seconds; /* for each function, after which it is judged by what was found; 0: 20 */
+    /* Called before the first function and after each, with all results: `done` of them are complete, of the others the
+     * function is known. No function of this session may be called from it. NULL: nobody is told. */
+    void (*report)(void *user, const struct SlopeGradcheckResult *results, int done, int count);
+    void *user;
 } SlopeGradcheckOptions;
 
 typedef enum SlopeVerdict {

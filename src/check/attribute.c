@@ -72,6 +72,32 @@ static bool is_other_stage(Str stage) {
     return false;
 }
 
+/* A number as it is written, with a sign perhaps. */
+static bool literal_number(const Expr *e, double *value) {
+    if (e->kind == EXPR_unary && e->op == OPERATOR_sub && literal_number(e->a, value)) {
+        *value = -*value;
+        return true;
+    }
+    if (e->kind == EXPR_int) *value = (double)e->number;
+    else if (e->kind == EXPR_float) *value = e->real;
+    else return false;
+    return true;
+}
+
+/* Where gradcheck draws a parameter from. */
+static void attr_range(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    double *range = arena_array(c->arena, double, 2);
+    if (!needs_args(c, attribute, 2, 2)) return;
+    for (int i = 0; i < 2; i++)
+        if (!literal_number(attribute->args.at[i], &range[i])) {
+            report(c, DIAG_range_number, attribute->args.at[i]->loc);
+            return;
+        }
+    if (range[0] < range[1]) decl_sema(c, decl)->range = range;
+    else report(c, DIAG_range_number, attribute->args.at[1]->loc);
+}
+
 static void attr_shader(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
     (void)unused;
     if (!needs_args(c, attribute, 1, 1)) return;
@@ -184,6 +210,7 @@ static const struct {
     {"TreatAsDifferentiable", ON_FUNC, attr_treat, DECL_TREAT_AS_DIFF},
     {"NoDiffThis", ON_FUNC, attr_flag, DECL_NO_DIFF_THIS},
     {"DerivativeMember", ON_VAR, attr_member, 0},
+    {"Range", ON_VAR, attr_range, 0},
     {"deriv_method", ON_FUNC, attr_flag, DECL_DERIV_METHOD},
     {"PreferRecompute", ON_FUNC, attr_recompute, 0},
     {"PreferCheckpoint", ON_FUNC, attr_flag, DECL_CHECKPOINT},

@@ -146,6 +146,7 @@ typedef struct Sema {
     bool finite;            /* struct: it was found not to contain itself */
     const Type *target;     /* extension */
     const Type *underlying; /* enum */
+    const double *range;    /* parameter: [Range(low, high)]; NULL: none */
     int64_t value;          /* enum case; width of a bit field; constant variable: if it is an integer */
     double real_value;      /* constant variable: if it is a floating number */
     uint8_t constant;       /* variable: 0 not asked yet, 1 integer, 2 floating, 3 not known */

@@ -72,6 +72,10 @@ void cli_json_text(FILE *out, const char *name,
                    const char *text);        /* a member after others, text NULL: null */
 ExitStatus cli_write(const SlopeBlob *blob); /* to standard output */
 
+/* ---- run.c */
+/* What --bind and --set say. The buffers are the session's. */
+ExitStatus cli_bind(const Options *options, SlopeSession *session, SlopeProgram *program);
+
 /* ---- stored.c */
 void stored_show(const Options *options, const SlopeSession *session); /* to stderr: a table, or JSON */
 

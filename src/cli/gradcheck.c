@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the options */
 
@@ -64,14 +65,14 @@ static void show_row(const SlopeGradcheckResult *row, int width) {
     printf("  to see it again: -f '%s' --at=%s\n", row->function, row->point);
 }
 
-static void show_table(const SlopeGradcheckResult *rows, int count) {
-    int width = width_of_names(rows, count), found[SLOPE_VERDICT_skipped + 1] = {0};
+static void show_header(int width) {
     printf("%-*s  %7s  %-9s  %-9s  %-9s  %s\n", width, "function", "samples", "fwd_diff", "bwd_diff",
            "identity", "worst at");
-    for (int i = 0; i < count; i++) {
-        show_row(&rows[i], width);
-        found[rows[i].verdict]++;
-    }
+}
+
+static void show_counts(const SlopeGradcheckResult *rows, int count) {
+    int found[SLOPE_VERDICT_skipped + 1] = {0};
+    for (int i = 0; i < count; i++) found[rows[i].verdict]++;
     printf("%d right, %d wrong, %d unknown, %d skipped\n", found[SLOPE_VERDICT_right],
            found[SLOPE_VERDICT_wrong], found[SLOPE_VERDICT_unknown], found[SLOPE_VERDICT_skipped]);
 }
@@ -101,6 +102,32 @@ static void show_json(const SlopeGradcheckResult *row) {
     printf("}\n");
 }
 
+/* ---- as they come */
+
+/* On a terminal, what is at work; it goes when there is a result. */
+static void show_progress(const SlopeGradcheckResult *rows, int done, int count) {
+    if (!isatty(2)) return;
+    if (done < count) fprintf(stderr, "\r\033[K%d of %d: %.60s ...", done + 1, count, rows[done].function);
+    else fprintf(stderr, "\r\033[K");
+    fflush(stderr);
+}
+
+static void hide_progress(void) {
+    if (isatty(2)) fprintf(stderr, "\r\033[K");
+}
+
+static void take_result(void *user, const SlopeGradcheckResult *rows, int done, int count) {
+    const Options *options = user;
+    bool json = option_given(options, OPTION_json);
+    if (count == 0) return;
+    hide_progress();
+    if (done == 0 && !json) show_header(width_of_names(rows, count));
+    if (done > 0 && json) show_json(&rows[done - 1]);
+    if (done > 0 && !json) show_row(&rows[done - 1], width_of_names(rows, count));
+    fflush(stdout);
+    show_progress(rows, done, count);
+}
+
 /* ---- the command */
 
 static ExitStatus judge(const Options *options, const SlopeGradcheckResult *rows, int count) {
@@ -119,11 +146,13 @@ static ExitStatus gradcheck(const Options *options, SlopeSession *session, const
     const SlopeGradcheckResult *rows;
     int count;
     SlopeStatus status = slope_load_file(session, options->files.at[0], &program);
-    if (status == SLOPE_STATUS_ok) status = slope_gradcheck(program, how, &rows, &count);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
-    if (option_given(options, OPTION_json))
-        for (int i = 0; i < count; i++) show_json(&rows[i]);
-    else if (count) show_table(rows, count);
+    ExitStatus bound = cli_bind(options, session, program);
+    if (bound != EXIT_fine) return bound;
+    status = slope_gradcheck(program, how, &rows, &count);
+    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
+    if (option_given(options, OPTION_json)) return judge(options, rows, count);
+    if (count) show_counts(rows, count);
     else printf("there is no differentiable function in '%s'\n", options->files.at[0]);
     return judge(options, rows, count);
 }
@@ -131,10 +160,17 @@ static ExitStatus gradcheck(const Options *options, SlopeSession *session, const
 ExitStatus command_gradcheck(const Options *options) {
     SlopeGradcheckOptions how = {.function = option_text(options, OPTION_function),
                                  .points = options->values[OPTION_at].at,
-                                 .point_count = options->values[OPTION_at].count};
+                                 .point_count = options->values[OPTION_at].count,
+                                 .ranges = options->values[OPTION_range].at,
+                                 .range_count = options->values[OPTION_range].count,
+                                 .report = take_result,
+                                 .user = (void *)(uintptr_t)options};
+    int seconds = 0;
     if (!option_file(options) || !option_number(options, OPTION_samples, 1, 1000000, &how.samples) ||
+        !option_number(options, OPTION_time_limit, 1, 1000000, &seconds) ||
         !read_tolerance(options, &how.tolerance) || !read_seed(options, &how.seed))
         return EXIT_misuse;
+    how.seconds = seconds;
     SlopeSession *session;
     ExitStatus status = cli_open(options, &session);
     if (session) status = gradcheck(options, session, &how);

@@ -218,6 +218,21 @@ static ExitStatus execute(Run *run, const char *file) {
     return cli_worse(result, for_each(run, OPTION_save, save));
 }
 
+static void free_bindings(Run *run) {
+    for (int i = 0; i < run->nbindings; i++) free(run->bindings[i].name);
+    free(run->bindings);
+}
+
+ExitStatus cli_bind(const Options *options, SlopeSession *session, SlopeProgram *program) {
+    Run run = {.options = options, .session = session, .program = program};
+    run.bindings = calloc((size_t)options->values[OPTION_bind].count + 1, sizeof *run.bindings);
+    if (!run.bindings) return EXIT_fault;
+    ExitStatus status = for_each(&run, OPTION_bind, bind);
+    if (status == EXIT_fine) status = for_each(&run, OPTION_set, set);
+    free_bindings(&run);
+    return status;
+}
+
 ExitStatus command_run(const Options *options) {
     Run run = {.options = options};
     const char *file = option_file(options);
@@ -226,7 +241,6 @@ ExitStatus command_run(const Options *options) {
     if (!run.bindings) return EXIT_fault;
     ExitStatus status = cli_open(options, &run.session);
     if (run.session) status = execute(&run, file);
-    for (int i = 0; i < run.nbindings; i++) free(run.bindings[i].name);
-    free(run.bindings);
+    free_bindings(&run);
     return cli_close(options, run.session, status);
 }

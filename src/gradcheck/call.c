@@ -64,7 +64,8 @@ static char *diff_after(Subject *s, const Slot *slot, Width width) {
 
 static void put_hole(Subject *s, const Hole *hole, Width width, bool plain) {
     const Form *form = form_of(s, hole->argument, width);
-    memcpy(primal_in(form, plain) + hole->at[width], &hole->buffer, sizeof hole->buffer);
+    size_t size = hole->is_pointer ? sizeof hole->buffer.data : sizeof hole->buffer;
+    memcpy(primal_in(form, plain) + hole->at[width], &hole->buffer, size);
     if (hole->paired && !plain) memcpy(diff_in(form) + hole->diff_at[width], &hole->diff, sizeof hole->diff);
 }
 
@@ -128,7 +129,7 @@ const char *gradcheck_call(Check *check, Subject *s, const double *x, HoldMode m
     put_inputs(s, WIDE, true, x);
     for (int i = 0; i < s->arguments.count; i++) args[i] = form_of(s, i, WIDE)->memory;
     int64_t recorded = check->counts[HOLD_values];
-    memset(check->counts, 0, sizeof check->counts);
+    memset(check->counts, 0, sizeof *check->counts * HOLD_random);
     check->state.replay = mode == HOLD_replay;
     if (check->hold_memory) memcpy(check->hold_memory, &check->state, sizeof check->state);
     const char *wrong = invoke(check, s->call, args);
@@ -139,11 +140,25 @@ const char *gradcheck_call(Check *check, Subject *s, const double *x, HoldMode m
     return wrong;
 }
 
+const char *gradcheck_call_shaken(Check *check, Subject *s, const double *x, double *y) {
+    void *few[FEW_ARGS], **args = room_for_args(check, s, few);
+    put_inputs(s, WIDE, true, x);
+    for (int i = 0; i < s->arguments.count; i++) args[i] = form_of(s, i, WIDE)->memory;
+    if (check->hold_memory) memcpy(check->hold_memory, &check->state, sizeof check->state);
+    const char *wrong = invoke(check, s->call_shaken, args);
+    if (!wrong) get_outputs(s, WIDE, true, y);
+    return wrong;
+}
+
+static Width memory_of(Width code) { return code == SHAKEN ? WIDE : code; }
+
 /* ---- fwd_diff */
 
 const char *gradcheck_call_fwd(Check *check, Subject *s, Width width, const double *x, const double *u,
                                double *y, double *dy) {
     void *few[FEW_ARGS], **args = room_for_args(check, s, few);
+    CallFunction function = s->call_fwd[width];
+    width = memory_of(width);
     put_inputs(s, width, false, x);
     for (int i = 0; i < s->ninputs; i++) {
         const Slot *slot = &s->slots.at[s->inputs.at[i]];
@@ -153,7 +168,7 @@ const char *gradcheck_call_fwd(Check *check, Subject *s, Width width, const doub
         const Form *form = form_of(s, i, width);
         args[i] = form->pair_memory ? form->pair_memory : form->memory;
     }
-    const char *wrong = invoke(check, s->call_fwd[width], args);
+    const char *wrong = invoke(check, function, args);
     if (wrong) return wrong;
     get_outputs(s, width, false, y);
     for (int j = 0; j < s->noutputs; j++) {
@@ -171,9 +186,11 @@ static char *bwd_argument(const Argument *argument, Width width) {
     return form->pair_memory ? form->pair_memory : form->memory;
 }
 
-/* An element that was overwritten has no derivative any more; it may be left as it was, as nobody will ask for it. */
-static bool is_left_behind(Subject *s, const Slot *slot, Width width, double before, double after) {
-    if (slot->hole < 0 || before != after) return false;
+bool gradcheck_is_left(Subject *s, Width width, int input, const double *v, double found) {
+    width = memory_of(width);
+    const Slot *slot = &s->slots.at[s->inputs.at[input]];
+    if (slot->hole < 0 || slot->output < 0) return false;
+    if (gradcheck_round(diff_kind(slot, width), v[slot->output]) != found) return false;
     const Hole *hole = &s->holes.at[slot->hole];
     double was = gradcheck_get(slot->kind, hole->start + slot->at[width]),
            is = gradcheck_get(slot->kind, (char *)hole->buffer.data + slot->at[width]);
@@ -183,6 +200,8 @@ static bool is_left_behind(Subject *s, const Slot *slot, Width width, double bef
 const char *gradcheck_call_bwd(Check *check, Subject *s, Width width, const double *x, const double *v,
                                double *dx) {
     void *few[FEW_ARGS], **args = room_for_args(check, s, few);
+    CallFunction function = s->call_bwd[width];
+    width = memory_of(width);
     put_inputs(s, width, false, x);
     for (int i = 0; i < s->slots.count; i++) {
         const Slot *slot = &s->slots.at[i];
@@ -200,12 +219,10 @@ const char *gradcheck_call_bwd(Check *check, Subject *s, Width width, const doub
         char *argument = bwd_argument(&s->arguments.at[i], width);
         if (argument) args[count++] = argument;
     }
-    const char *wrong = invoke(check, s->call_bwd[width], args);
+    const char *wrong = invoke(check, function, args);
     for (int i = 0; i < s->ninputs && !wrong; i++) {
         const Slot *slot = &s->slots.at[s->inputs.at[i]];
         dx[i] = gradcheck_get(diff_kind(slot, width), diff_after(s, slot, width));
-        double before = slot->output >= 0 ? gradcheck_round(diff_kind(slot, width), v[slot->output]) : 0;
-        if (is_left_behind(s, slot, width, before, dx[i])) dx[i] = 0;
     }
     return wrong;
 }

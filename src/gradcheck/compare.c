@@ -7,15 +7,17 @@
  * Two numbers agree if they differ by no more than the tolerance, relative to the greater, or to a hundredth of the
  * largest entry of the row: what is smaller than that is a difference of larger things. If they do not agree, either the
  * derivative is wrong, or the function is computed so badly in its own precision that its derivative cannot be better. To
- * tell, the derivative is computed in double as well. If that does not agree either, it is wrong. If it does, it was a
- * matter of rounding: the error is small, or the derivative changes as much if the inputs change by a rounding error. Then
+ * tell, the derivative is computed in double as well. If that does not agree either, it is wrong, unless it is the differences that are:
+ * the function is computed again with random roundings (shake.c), and if its values spread so far that differences of
+ * them may be as wrong as this, they say nothing. If it does agree, it was a matter of rounding: the error is small, or the derivative changes as much if the inputs change by a rounding error. Then
  * the point is of no use, and another is drawn. */
 #include "gradcheck/gradcheck.h"
 
 #include <float.h>
 #include <math.h>
+#include <time.h>
 
-enum { MOST_DIRECTIONS = 24, MOST_JITTERS = 6, DEFAULT_SAMPLES = 32 };
+enum { MOST_DIRECTIONS = 24, MOST_JITTERS = 6, MOST_SHAKES = 12, DEFAULT_SAMPLES = 32, DEFAULT_SECONDS = 20 };
 #define WORK_LIMIT 30000000 /* steps of loops for one function */
 
 typedef enum PartKind { PART_value, PART_fwd, PART_bwd, PART_identity, PARTS } PartKind;
@@ -40,6 +42,7 @@ typedef struct Direction {
     int only; /* the only input, or output, that is not zero; -1: mixed */
     double step, size;
     double *value, *error; /* differences: one per output */
+    double *steps;         /* that they were found with */
 } Direction;
 
 typedef struct Probe {
@@ -53,8 +56,21 @@ typedef struct Probe {
     Direction *us, *vs;
     int nus, nvs;
     double *jitter[MOST_JITTERS];
+    double *spread; /* of each output, by rounding; NULL: not asked yet */
+    int8_t *
+        itself; /* inputs that are outputs too: does it depend on what it was? 0: not asked yet, 1: no, 2: yes */
     Worst worst[PARTS];
 } Probe;
+
+/* ---- time */
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static bool is_late(const Check *check) { return seconds_now() > check->deadline; }
 
 /* ---- drawing */
 
@@ -100,6 +116,13 @@ static double draw_element(Random *random) {
     return gradcheck_random(random) & 1 ? value : -value;
 }
 
+/* From the range that somebody has given; not quite to its ends, so that there is room for steps. */
+static double draw_limited(Random *random, const Slot *slot) {
+    double inset = (slot->high - slot->low) / 64;
+    if (slot->kind >= TYPE_half) return gradcheck_uniform(random, slot->low + inset, slot->high - inset);
+    return floor(gradcheck_uniform(random, ceil(slot->low), floor(slot->high) + 1));
+}
+
 static void draw(Probe *p, int attempt, double *x) {
     const struct Range *range = &ranges[attempt % RANGES];
     for (int i = 0; i < p->s->slots.count; i++) {
@@ -110,6 +133,7 @@ static void draw(Probe *p, int attempt, double *x) {
                        : slot->choices ? 1 + (double)(gradcheck_random(&p->random) % (uint64_t)slot->choices)
                                        : draw_integer(&p->random, slot->kind, attempt);
         if (is_float && slot->hole >= 0) value = draw_element(&p->random);
+        if (slot->is_limited) value = draw_limited(&p->random, slot);
         x[slot->in] = gradcheck_round(slot->kind, value);
     }
 }
@@ -123,7 +147,11 @@ static double draw_coefficient(Random *random) {
 
 /* ---- directions */
 
-static double reach(const Probe *p, const Slot *slot) { return fmax(fabs(p->x[slot->in]), 0.05) / 8; }
+static double reach(const Probe *p, const Slot *slot) {
+    double x = p->x[slot->in], far = fmax(fabs(x), 0.05) / 8;
+    if (!slot->is_limited || !(x > slot->low && x < slot->high)) return far;
+    return fmin(far, fmin(x - slot->low, slot->high - x));
+}
 
 /* How far one may go along it, and how large the point is there. The step is a power of two, so that elements of buffers,
  * which are not widened, are the same numbers in single precision. */
@@ -203,6 +231,7 @@ static void differentiate(Probe *p, Direction *direction) {
     measure(p, direction);
     direction->value = arena_array(p->scratch, double, s->noutputs);
     direction->error = arena_array(p->scratch, double, s->noutputs);
+    direction->steps = arena_array(p->scratch, double, s->noutputs);
     double *slack = arena_array(p->scratch, double, s->noutputs);
     for (int j = 0; j < s->noutputs;
          j++) /* a thousandth of what the slope would be, were the output proportional */
@@ -217,7 +246,8 @@ static void differentiate(Probe *p, Direction *direction) {
                              .tolerance = p->tolerance,
                              .slack = slack,
                              .value = direction->value,
-                             .error = direction->error};
+                             .error = direction->error,
+                             .steps = direction->steps};
     DifferenceStatus status = gradcheck_difference(p->scratch, &difference);
     if (status != DIFFERENCE_fine) p->unusable = troubles[status];
     for (int j = 0; j < s->noutputs; j++) p->row[j] = fmax(p->row[j], fabs(direction->value[j]));
@@ -237,13 +267,40 @@ static double dot_of_sizes(const double *a, const double *b, int n) {
     return sum;
 }
 
+/* Does an element of a buffer, at the end, depend on what it was at the start? One that was overwritten has no derivative any more,
+ * and a reverse pass may leave there what it found, since nobody will ask for it. */
+static bool depends_on_itself(Probe *p, int input) {
+    Subject *s = p->s;
+    const Slot *slot = slot_of(s, input, true);
+    if (!p->itself) p->itself = arena_array(p->scratch, int8_t, s->ninputs);
+    if (p->itself[input]) return p->itself[input] == 2;
+    double *x = arena_copy(p->scratch, p->x, sizeof(double) * (size_t)s->nin);
+    double *y = arena_array(p->scratch, double, s->noutputs);
+    double step = exp2(floor(log2(reach(p, slot))));
+    x[slot->in] += step;
+    bool moves = gradcheck_call(p->check, s, x, HOLD_replay, y) != NULL;
+    moves |= !(fabs(y[slot->output] - p->y0[slot->output]) <= 1e-3 * step);
+    p->itself[input] = moves ? 2 : 1;
+    return moves;
+}
+
+static const char *call_bwd(Probe *p, Width width, const double *x, const double *v, double *dx) {
+    Subject *s = p->s;
+    const char *wrong = gradcheck_call_bwd(p->check, s, width, x, v, dx);
+    bool *left = arena_array(p->scratch, bool, s->ninputs);
+    for (int i = 0; i < s->ninputs && !wrong; i++) left[i] = gradcheck_is_left(s, width, i, v, dx[i]);
+    for (int i = 0; i < s->ninputs && !wrong; i++)
+        if (left[i] && !depends_on_itself(p, i)) dx[i] = 0;
+    return wrong;
+}
+
 /* The derivative's side of a quantity, at some x. */
 static double compute(Probe *p, const Quantity *q, Width width, const double *x) {
     Subject *s = p->s;
     const double *u = p->us[q->u].u, *v = p->vs[q->v].u;
     bool fwd = q->part != PART_bwd, bwd = q->part == PART_bwd || q->part == PART_identity;
     const char *wrong = fwd ? gradcheck_call_fwd(p->check, s, width, x, u, p->y, p->dy) : NULL;
-    if (!wrong && bwd) wrong = gradcheck_call_bwd(p->check, s, width, x, v, p->dx);
+    if (!wrong && bwd) wrong = call_bwd(p, width, x, v, p->dx);
     if (wrong) return (double)NAN;
     switch (q->part) {
     case PART_value: return p->y[q->output];
@@ -269,13 +326,58 @@ static const double *jittered(Probe *p, int index) {
     return x;
 }
 
-static double noise_of(Probe *p, const Quantity *q, double got) {
+/* Is there shaken code for all that the quantity needs? */
+static bool can_shake(const Probe *p, const Quantity *q) {
+    bool fwd = q->part != PART_bwd, bwd = q->part == PART_bwd || q->part == PART_identity;
+    if (!gradcheck_make_shaken(p->check, p->s, p->epsilon)) return false;
+    return (!fwd || p->s->call_fwd[SHAKEN]) && (!bwd || p->s->call_bwd[SHAKEN]);
+}
+
+static double noise_of(Probe *p, const Quantity *q, double got, double wide) {
     double noise = 0;
+    for (int k = 0; k < MOST_SHAKES && can_shake(p, q); k++) {
+        double change = fabs(compute(p, q, SHAKEN, p->x) - wide);
+        if (!(change <= noise)) noise = change;
+    }
     for (int k = 0; k < MOST_JITTERS; k++) {
         double change = fabs(compute(p, q, NARROW, jittered(p, k)) - got);
         if (!(change <= noise)) noise = change;
     }
     return noise;
+}
+
+/* How far each output is from itself if every rounding on the way is another. */
+static const double *spread_of(Probe *p) {
+    Subject *s = p->s;
+    if (p->spread) return p->spread;
+    p->spread = arena_array(p->scratch, double, s->noutputs);
+    if (!gradcheck_make_shaken(p->check, s, p->epsilon)) return p->spread;
+    double *y = arena_array(p->scratch, double, s->noutputs);
+    for (int k = 0; k < MOST_SHAKES; k++) {
+        const char *wrong = gradcheck_call_shaken(p->check, s, p->x, y);
+        for (int j = 0; j < s->noutputs; j++) {
+            double change = wrong ? INFINITY : fabs(y[j] - p->y0[j]);
+            if (!(change <= p->spread[j])) p->spread[j] = isnan(change) ? INFINITY : change;
+        }
+    }
+    return p->spread;
+}
+
+/* How wrong the other side of a quantity may be, by rounding in the function itself. */
+static double blur_of(Probe *p, const Quantity *q) {
+    const double *spread = spread_of(p), *steps = p->us[q->u].steps, *v = p->vs[q->v].u;
+    double sum = 0;
+    switch (q->part) {
+    case PART_value: return 4 * spread[q->output];
+    case PART_fwd: return 4 * spread[q->output] / steps[q->output];
+    case PART_bwd:
+        for (int j = 0; j < p->s->noutputs; j++)
+            if (v[j] != 0) sum += 4 * fabs(v[j]) * spread[j] / steps[j];
+        return sum;
+    case PART_identity:
+    case PARTS: break;
+    }
+    return 0;
 }
 
 /* ---- judging */
@@ -304,15 +406,20 @@ static void tell(Probe *p, const Comparison *c, double error) {
     *worst = (Worst){worst->error, error, single, c->got, c->wanted, input, output, p->x};
 }
 
-/* The numbers do not agree: is it because of rounding? */
-static bool is_rounding(Probe *p, const Comparison *c, double scale) {
+/* The numbers do not agree: because of rounding? NULL: it is not that. */
+static const char *rounding(Probe *p, const Comparison *c, double scale) {
     double error = fabs(c->got - c->wanted), allowed = p->tolerance * scale;
     bool have_wide = gradcheck_make_wide(p->check, p->s);
-    double wide = have_wide ? compute(p, &c->q, WIDE, p->x) : c->wanted;
-    if (!(fabs(wide - c->wanted) <= allowed)) return false;
-    if (have_wide && error <= 0.05 * scale) return true;
-    double noise = noise_of(p, &c->q, c->got);
-    return isnan(noise) || error <= allowed + 8 * noise;
+    double wide = have_wide ? compute(p, &c->q, WIDE, p->x) : c->got;
+    double off = fabs(wide - c->wanted);
+    if (!(off <= allowed)) {
+        if (off <= allowed + blur_of(p, &c->q)) return "its differences are lost in rounding errors";
+        if (have_wide) return NULL;
+    }
+    static const char own[] = "rounding errors in its own precision are too large";
+    if (have_wide && error <= 0.05 * scale) return own;
+    double noise = noise_of(p, &c->q, c->got, wide);
+    return isnan(noise) || error <= allowed + 8 * noise ? own : NULL;
 }
 
 static void judge(Probe *p, const Comparison *c) {
@@ -320,11 +427,11 @@ static void judge(Probe *p, const Comparison *c) {
     double size = fmax(c->scale, fmax(fabs(c->got), fabs(c->wanted))), scale = size + c->slack / p->tolerance;
     if (p->unusable) return;
     double relative = error == 0 ? 0 : error / scale;
+    const char *excuse = NULL;
     if (relative <= p->tolerance) tell(p, c, relative);
     else if (!isfinite(c->got) && fabs(c->wanted) > most / 16)
         p->unusable = "its derivative is too large for its type";
-    else if (isfinite(c->got) && is_rounding(p, c, scale))
-        p->unusable = "rounding errors in its own precision are too large";
+    else if (isfinite(c->got) && (excuse = rounding(p, c, scale))) p->unusable = excuse;
     else tell(p, c, isfinite(c->got) ? error / size : INFINITY);
 }
 
@@ -357,7 +464,7 @@ static void compare_bwd(Probe *p, int k) {
     Subject *s = p->s;
     const double *v = p->vs[k].u;
     double *dx = arena_array(p->scratch, double, s->ninputs);
-    const char *wrong = gradcheck_call_bwd(p->check, s, NARROW, p->x, v, dx);
+    const char *wrong = call_bwd(p, NARROW, p->x, v, dx);
     if (wrong) p->unusable = wrong;
     for (int i = 0; i < p->nus && !p->unusable; i++) {
         const Direction *direction = &p->us[i];
@@ -393,7 +500,10 @@ static void probe(Probe *p, int sample) {
     memset(p->row, 0, sizeof(double) * (size_t)s->noutputs);
     p->us = make_directions(p, s->ninputs, sample, &p->nus);
     p->vs = make_directions(p, s->noutputs, sample, &p->nvs);
-    for (int k = 0; k < p->nus && !p->unusable; k++) differentiate(p, &p->us[k]);
+    for (int k = 0; k < p->nus && !p->unusable; k++) {
+        differentiate(p, &p->us[k]);
+        if (is_late(p->check)) p->unusable = "it takes too long";
+    }
     for (int k = 0; k < p->nus && s->fwd && !p->unusable; k++) compare_fwd(p, k);
     for (int k = 0; k < p->nvs && s->bwd && !p->unusable; k++) compare_bwd(p, k);
     if (s->fwd && s->bwd && !p->unusable) compare_identity(p);
@@ -548,6 +658,8 @@ static void conclude(Run *run, int wanted) {
             format_text(arena, "only %d of %d points were of use: %s", result->samples, tried, reason);
     else if (result->samples < wanted)
         result->message = format_text(arena, "only %d points were tried: it takes long", tried);
+    if (is_late(run->check) && result->samples < wanted)
+        result->message = format_text(arena, "the time limit was reached; points that were tried: %d", tried);
 }
 
 static double default_tolerance(const Subject *s) {
@@ -558,12 +670,14 @@ static double default_tolerance(const Subject *s) {
 
 void gradcheck_subject(Check *check, Subject *s, SlopeGradcheckResult *result) {
     const SlopeGradcheckOptions *options = check->options;
+    check->deadline = seconds_now() + (options->seconds > 0 ? options->seconds : DEFAULT_SECONDS);
     Run run = {.check = check, .s = s, .result = result, .epsilon = epsilon_of(s->narrowest)};
     result->tolerance = options->tolerance > 0 ? options->tolerance : default_tolerance(s);
     int wanted = options->samples ? options->samples : DEFAULT_SAMPLES;
     for (int i = 0; i < s->npoints; i++) try_point(&run, i, s->points[i]);
     for (int i = 0; i < 10 * wanted + 20 && !s->npoints; i++) {
         if (result->samples >= wanted || (run.work > WORK_LIMIT && result->samples > 0)) break;
+        if (is_late(check)) break;
         try_point(&run, i, NULL);
     }
     conclude(&run, s->npoints ? s->npoints : wanted);

@@ -32,7 +32,14 @@ WidenSurvey gradcheck_widen_survey(Widener *widener, const Func *func,
                                    bool plain); /* of it and all that it calls */
 
 /* ---- hold.c: copies of functions, made to be differentiated numerically */
-typedef enum HoldCount { HOLD_values, HOLD_steps, HOLD_depth, HOLD_trouble, HOLD_COUNTS } HoldCount;
+typedef enum HoldCount {
+    HOLD_values,
+    HOLD_steps,
+    HOLD_depth,
+    HOLD_trouble,
+    HOLD_random,
+    HOLD_COUNTS
+} HoldCount;
 typedef enum HoldTrouble {
     HOLD_too_many = 1,   /* values, for the record */
     HOLD_small_root = 2, /* a square root of less than 1e-7 */
@@ -48,5 +55,10 @@ typedef struct HoldState {
 bool gradcheck_is_derived(const Func *func);
 /* Changes widened functions, and all that they call, in place. The uniform holds a HoldState. */
 Global *gradcheck_hold(Module *module, Func *const *roots, int nroots);
+
+/* ---- shake.c */
+/* Changes functions in place: each of their roundings is a random one. `state`: that of gradcheck_hold. `unit`: of the
+ * precision they stand for; 0: their own. */
+void gradcheck_shake(Module *module, Global *state, double unit, Func *const *funcs, int count);
 
 #endif

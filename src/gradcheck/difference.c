@@ -21,19 +21,21 @@ enum { LEVELS = 18, ORDERS = 5, LEAST_LEVELS = 4 };
 
 typedef struct Table {
     double entries[ORDERS]; /* of the last step */
-    double value, error;    /* the best so far */
+    double value, error;    /* the best so far, and the smallest step in it */
+    double step;
     double bend, last_bend; /* by how much the slopes to both sides differ */
     double rounding;        /* share of rounding in that */
 } Table;
 
-static void consider(Table *table, double value, double error) {
+static void consider(Table *table, double value, double error, double step) {
     if (error >= table->error) return;
     table->value = value;
     table->error = error;
+    table->step = step;
 }
 
 /* One more row. `levels`: how many there are before it. */
-static void extend(Table *table, int levels, double slope, double noise) {
+static void extend(Table *table, int levels, double h, double slope, double noise) {
     double old[ORDERS], factor = 1;
     memcpy(old, table->entries, sizeof old);
     table->entries[0] = slope;
@@ -43,7 +45,7 @@ static void extend(Table *table, int levels, double slope, double noise) {
         double *entry = table->entries;
         entry[m] = entry[m - 1] + (entry[m - 1] - old[m - 1]) / (factor - 1);
         double change = fmax(fabs(entry[m] - entry[m - 1]), fabs(entry[m] - old[m - 1]));
-        consider(table, entry[m], change + noise);
+        consider(table, entry[m], change + noise, h);
     }
 }
 
@@ -62,7 +64,7 @@ static void add_level(Difference *d, Table *tables, int levels, double h, const 
     for (int i = 0; i < d->n; i++) {
         Table *table = &tables[i];
         double size = fmax(fabs(d->y0[i]), fmax(fabs(right[i]), fabs(left[i])));
-        extend(table, levels, (right[i] - left[i]) / (2 * h), 2 * DBL_EPSILON * size / h);
+        extend(table, levels, h, (right[i] - left[i]) / (2 * h), 2 * DBL_EPSILON * size / h);
         table->last_bend = table->bend;
         table->bend = fabs((right[i] - d->y0[i]) - (d->y0[i] - left[i])) / h;
         table->rounding = 16 * DBL_EPSILON * size / h;
@@ -122,7 +124,8 @@ DifferenceStatus gradcheck_difference(Arena *scratch, Difference *d) {
         levels = 0;
         if (settled) h *= 2 * CONFIRM;
     }
-    for (int i = 0; i < d->n; i++) d->value[i] = tables[i].value, d->error[i] = tables[i].error;
+    for (int i = 0; i < d->n; i++)
+        d->value[i] = tables[i].value, d->error[i] = tables[i].error, d->steps[i] = tables[i].step;
     if (levels < LEAST_LEVELS) return DIFFERENCE_undefined;
     if (!are_settled(d, tables, 0.2)) return DIFFERENCE_unsettled;
     return has_corner(d, tables) ? DIFFERENCE_corner : DIFFERENCE_fine;

@@ -237,8 +237,10 @@ static SlopeStatus request(Check *check, const Subjects *subjects) {
 static const char *global_trouble(Check *check, const WidenSurvey *survey) {
     for (int i = 0; i < survey->globals.count; i++) {
         const Global *global = survey->globals.at[i];
-        if (global->kind == GLOBAL_uniform && gradcheck_holds_pointer(global->type))
-            return format_text(check->arena, "it reads '%s', which holds a pointer", global->name->text);
+        if (global->kind == GLOBAL_uniform && gradcheck_holds_pointer(global->type) &&
+            !gradcheck_host_value(check, global))
+            return format_text(check->arena, "it reads '%s', which holds a pointer: bind something to it",
+                               global->name->text);
     }
     return NULL;
 }
@@ -344,6 +346,35 @@ bool gradcheck_make_wide(Check *check, Subject *s) {
     return true;
 }
 
+/* A copy in double whose roundings are random, of it and all that it calls. */
+static Func *shaken_copy(Check *check, Func *func, double unit) {
+    int before = check->widener.added.count;
+    check->widener.funcs[true] = (Map){0}; /* the copies so far are needed as they are */
+    Func *copy = widen_derivative(check, func);
+    VEC(Func *) copies = {0};
+    for (int i = before; i < check->widener.added.count; i++)
+        vec_push(check->arena, &copies, check->widener.added.at[i].copy);
+    check->widener.funcs[true] = (Map){0};
+    if (copy) gradcheck_shake(check->widener.module, check->hold, unit, copies.at, copies.count);
+    return copy;
+}
+
+bool gradcheck_make_shaken(Check *check, Subject *s, double unit) {
+    if (s->tried_shaken) return s->call_shaken != NULL;
+    s->tried_shaken = true;
+    Func *copy = shaken_copy(check, s->func, 0);
+    Func *fwd = shaken_copy(check, s->fwd, unit), *bwd = shaken_copy(check, s->bwd, unit);
+    if (!copy) return false;
+    unit_run_passes(check->program->unit, NULL);
+    if (driver_compile(check->program, copy) != SLOPE_STATUS_ok) return false;
+    check->hold_memory = driver_uniform_address(check->program, check->hold);
+    if (check->hold_memory) memcpy(check->hold_memory, &check->state, sizeof check->state);
+    s->call_fwd[SHAKEN] = address_of(check, fwd);
+    s->call_bwd[SHAKEN] = address_of(check, bwd);
+    s->call_shaken = address_of(check, copy);
+    return s->call_shaken != NULL;
+}
+
 /* ---- points that the caller gives */
 
 static SlopeTypeKind public_kind(TypeKind kind) {
@@ -433,6 +464,67 @@ static SlopeStatus parse_points(Check *check, const Subjects *subjects) {
     return SLOPE_STATUS_ok;
 }
 
+/* ---- ranges */
+
+/* Is it the part that the name says, or a part of that? */
+static bool is_part(const char *part, const char *name, int length) {
+    return strncmp(part, name, (size_t)length) == 0 &&
+           (!part[length] || part[length] == '.' || part[length] == '[');
+}
+
+static bool limit(const Subject *s, const char *name, int length, double low, double high) {
+    bool found = false;
+    for (int i = 0; i < s->slots.count; i++) {
+        Slot *slot = &s->slots.at[i];
+        if (slot->in < 0 || !is_part(slot->name, name, length)) continue;
+        slot->low = low, slot->high = high, slot->is_limited = true;
+        found = true;
+    }
+    return found;
+}
+
+static bool parse_double(const char *word, double *value) {
+    return slope_scalar_parse(SLOPE_TYPE_double, word, value) == SLOPE_STATUS_ok;
+}
+
+static SlopeStatus read_range(Check *check, const Subjects *subjects, const char *text) {
+    const char *equals = strchr(text, '='), *colon = equals ? strchr(equals, ':') : NULL;
+    double low, high;
+    bool fine =
+        colon &&
+        parse_double(format_text(check->arena, "%.*s", (int)(colon - equals - 1), equals + 1), &low) &&
+        parse_double(colon + 1, &high) && low < high;
+    if (!fine) {
+        diag_report(check->session->diags, DIAG_gradcheck_range, 0, text);
+        return SLOPE_STATUS_misuse;
+    }
+    bool found = false;
+    for (int i = 0; i < subjects->count; i++)
+        found |= limit(subjects->at[i], text, (int)(equals - text), low, high);
+    if (found) return SLOPE_STATUS_ok;
+    diag_report(check->session->diags, DIAG_gradcheck_range_name, 0,
+                format_text(check->arena, "%.*s", (int)(equals - text), text));
+    return SLOPE_STATUS_misuse;
+}
+
+/* Those of the source, then those of the caller. */
+static SlopeStatus read_ranges(Check *check, const Subjects *subjects) {
+    for (int i = 0; i < subjects->count; i++) {
+        const Decl *decl = subjects->at[i]->decl;
+        for (int k = 0; k < decl->params.count; k++) {
+            const Decl *param = decl->params.at[k];
+            const Sema *sema = param->sema;
+            if (sema && sema->range && param->name)
+                limit(subjects->at[i], param->name->text, param->name->len, sema->range[0], sema->range[1]);
+        }
+    }
+    for (int i = 0; i < check->options->range_count; i++) {
+        SlopeStatus status = read_range(check, subjects, check->options->ranges[i]);
+        if (status != SLOPE_STATUS_ok) return status;
+    }
+    return SLOPE_STATUS_ok;
+}
+
 /* ---- the run */
 
 static void start_result(Check *check, const Subject *s, SlopeGradcheckResult *result) {
@@ -464,26 +556,33 @@ static void clean_up(Check *check) {
     for (int i = 0; i < check->restored.count; i++) {
         const Restored *restored = &check->restored.at[i];
         if (restored->is_buffer) runtime_buffer_free((RtBuffer){restored->data, restored->size});
+        else if (restored->is_host) memcpy(restored->data, restored->pristine, restored->size);
         else memset(restored->data, 0, restored->size);
     }
     driver_apply_uniforms(check->program);
+}
+
+static void check_one(Check *check, Subject *s, SlopeGradcheckResult *result) {
+    if (s->skip) return;
+    gradcheck_make_memory(check, s);
+    gradcheck_fill_uniforms(check, &s->survey);
+    gradcheck_subject(check, s, result);
+    bool right = result->verdict == SLOPE_VERDICT_right && !result->message;
+    if (right) result->message = lost_text(check, s);
 }
 
 static void run(Check *check, const Subjects *subjects, SlopeGradcheckResult *results) {
     StageTimer timer;
     driver_time_begin(check->session, &timer, "gradcheck");
     runtime_mute(driver_runtime(check->session), true);
+    const SlopeGradcheckOptions *options = check->options;
     check->record = arena_array(check->arena, double, RECORD_ROOM);
     check->state = (HoldState){.values = check->record, .counts = check->counts, .room = RECORD_ROOM};
+    for (int i = 0; i < subjects->count; i++) start_result(check, subjects->at[i], &results[i]);
+    if (options->report) options->report(options->user, results, 0, subjects->count);
     for (int i = 0; i < subjects->count; i++) {
-        Subject *s = subjects->at[i];
-        start_result(check, s, &results[i]);
-        if (s->skip) continue;
-        gradcheck_make_memory(check, s);
-        gradcheck_fill_uniforms(check, &s->survey);
-        gradcheck_subject(check, s, &results[i]);
-        bool right = results[i].verdict == SLOPE_VERDICT_right && !results[i].message;
-        if (right) results[i].message = lost_text(check, s);
+        check_one(check, subjects->at[i], &results[i]);
+        if (options->report) options->report(options->user, results, i + 1, subjects->count);
     }
     clean_up(check);
     driver_time_end(&timer);
@@ -504,6 +603,7 @@ static SlopeStatus gradcheck(SlopeProgram *program, SlopeProgram *host, const Sl
     if (status == SLOPE_STATUS_ok) status = find_subjects(check, &subjects);
     if (status == SLOPE_STATUS_ok) status = compile(check, &subjects);
     if (status == SLOPE_STATUS_ok) status = parse_points(check, &subjects);
+    if (status == SLOPE_STATUS_ok) status = read_ranges(check, &subjects);
     if (status != SLOPE_STATUS_ok) return status;
     SlopeGradcheckResult *rows = arena_array(check->arena, SlopeGradcheckResult, subjects.count + 1);
     run(check, &subjects, rows);

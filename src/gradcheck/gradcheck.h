@@ -5,6 +5,7 @@
  * the derivative is a matrix J of outputs by inputs, and
  *   - the function itself, widened to double (widen.c, hold.c), gives J u by differences;
  *   - fwd_diff gives J u, and bwd_diff gives J^T v.
+ * Where these disagree, shake.c tells whether the differences can be trusted.
  * gradcheck.c finds the subjects and compiles them, shape.c takes their signatures apart,
  * call.c calls them, difference.c differentiates numerically, compare.c judges. */
 #ifndef SLOPE_GRADCHECK_H
@@ -23,8 +24,8 @@ double gradcheck_uniform(Random *random, double low, double high);
 
 /* ---- subjects */
 
-/* Everything exists twice: as it is, and widened. */
-typedef enum Width { NARROW, WIDE, WIDTHS } Width;
+/* Everything exists twice: as it is, and widened. Derivatives also shaken, in the memory of what is widened. */
+typedef enum Width { NARROW, WIDE, WIDTHS, SHAKEN = WIDTHS, CODES } Width;
 
 typedef struct Slot {
     const char *name; /* "ray.origin.x" */
@@ -35,7 +36,9 @@ typedef struct Slot {
     int64_t at[WIDTHS];      /* where it is in the argument */
     int64_t diff_at[WIDTHS]; /* where its derivative is in the differential of the argument */
     bool has_diff;
-    bool mirrored;     /* a part of a reference that its counterpart has too */
+    bool mirrored;   /* a part of a reference that its counterpart has too */
+    bool is_limited; /* it is drawn from low to high */
+    double low, high;
     int choices;       /* it is the tag of an interface value: from 1 to that; 0: it is not */
     int in;            /* among all scalars that come in; -1 */
     int input, output; /* among those with a derivative; -1 */
@@ -62,6 +65,7 @@ typedef struct Argument {
  * first elements are inputs and outputs. */
 typedef struct Hole {
     int argument;
+    bool is_pointer; /* without a count */
     int64_t at[WIDTHS], diff_at[WIDTHS];
     bool paired;
     const Type *element, *diff_element;
@@ -92,9 +96,11 @@ typedef struct Subject {
     VEC(int) inputs, outputs; /* their slots */
     double **points;          /* to be used, instead of others */
     int npoints;
-    CallFunction call;                               /* the widened function */
-    CallFunction call_fwd[WIDTHS], call_bwd[WIDTHS]; /* WIDE: made when first needed */
-    bool tried_wide;                                 /* to make them */
+    CallFunction call;                             /* the widened function */
+    CallFunction call_fwd[CODES], call_bwd[CODES]; /* WIDE, SHAKEN: made when first needed */
+    bool tried_wide;                               /* to make them */
+    CallFunction call_shaken;                      /* see shake.c; made when first needed */
+    bool tried_shaken;
 } Subject;
 
 /* ---- the check */
@@ -105,6 +111,7 @@ typedef struct Restored {
     const char *pristine;
     size_t size;
     bool is_buffer; /* `data` is of runtime_buffer_new */
+    bool is_host;   /* the host has bound it */
 } Restored;
 
 typedef struct Check {
@@ -120,9 +127,10 @@ typedef struct Check {
     int64_t counts[HOLD_COUNTS];
     double *record; /* held values */
     VEC(Restored) restored;
-    Random random; /* for data that is not drawn anew for each sample */
-    Map filled;    /* uniforms that have their data */
-    int64_t steps; /* of loops, so far */
+    Random random;   /* for data that is not drawn anew for each sample */
+    Map filled;      /* uniforms that have their data */
+    int64_t steps;   /* of loops, so far */
+    double deadline; /* of the subject at hand, in seconds of the clock; 0: none */
 } Check;
 
 /* ---- shape.c */
@@ -134,6 +142,8 @@ void gradcheck_shape(Check *check, Subject *subject);
 void gradcheck_make_memory(Check *check, Subject *subject);
 /* Data for the uniforms that it reads; once code exists. */
 void gradcheck_fill_uniforms(Check *check, const WidenSurvey *survey);
+/* The value that the host gave to a uniform; NULL: none, or all zero. */
+const char *gradcheck_host_value(const Check *check, const Global *global);
 bool gradcheck_holds_pointer(const Type *type);
 void gradcheck_put(TypeKind kind, void *at, double value); /* converted as the type demands */
 double gradcheck_get(TypeKind kind, const void *at);
@@ -146,6 +156,10 @@ const char *gradcheck_call_fwd(Check *check, Subject *subject, Width width, cons
                                double *y, double *dy);
 const char *gradcheck_call_bwd(Check *check, Subject *subject, Width width, const double *x, const double *v,
                                double *dx);
+/* After that: is what it found for an input just what was there before, in an element that has been written to? Then nobody
+ * knows whether that is its derivative. */
+bool gradcheck_is_left(Subject *subject, Width width, int input, const double *v, double found);
+const char *gradcheck_call_shaken(Check *check, Subject *subject, const double *x, double *y);
 
 /* ---- difference.c */
 typedef struct Difference {
@@ -159,6 +173,7 @@ typedef struct Difference {
     double tolerance;      /* relative; the error must be well below it */
     const double *slack;   /* absolute, likewise */
     double *value, *error; /* the derivatives at 0, and how wrong they may be */
+    double *steps;         /* the smallest that went into each */
 } Difference;
 typedef enum DifferenceStatus {
     DIFFERENCE_fine,
@@ -171,6 +186,8 @@ DifferenceStatus gradcheck_difference(Arena *scratch, Difference *difference);
 /* ---- gradcheck.c */
 /* Derivatives in double: what their formulas give, apart from rounding. False: there are none. */
 bool gradcheck_make_wide(Check *check, Subject *subject);
+/* The function with random roundings, and its derivatives with those of that unit; likewise. */
+bool gradcheck_make_shaken(Check *check, Subject *subject, double unit);
 
 /* ---- compare.c */
 void gradcheck_subject(Check *check, Subject *subject, SlopeGradcheckResult *result);

@@ -13,7 +13,7 @@
  *   - what is read from a buffer, if buffers move: where a function takes references to them.
  * A function whose derivatives the user wrote is not looked into: its derivative is that of all it does.
  *
- * Steps of loops are counted, and so is the depth of recursion; a run that goes too far is ended with abort. Square
+ * Steps of loops and of recursion are counted, and so is the depth of it; a run that goes too far is ended with abort. Square
  * roots of almost nothing are noted, since the library's derivative is not the true one there.
  *
  * The record and the counts are memory of the host; a uniform of type HoldState leads to them. */
@@ -230,20 +230,28 @@ static void abort_if(Builder *b, Val *condition, Str text) {
     build_yield(&otherwise, NULL, 0);
 }
 
+static Func *step_function(Holder *h);
+
 static Func *counting_function(Holder *h, const char *name, HoldCount count, int limit, Str text) {
     Func *func = new_function(h, name, NULL, NULL);
     Builder b = build_at_end(func->body);
     Val *was = bump(h, &b, count, limit ? 1 : -1);
     if (limit) abort_if(&b, build_binary(&b, OP_lt, int64(h, limit), was), text);
+    if (count == HOLD_depth && limit)
+        build_call(&b, step_function(h), NULL, 0); /* trees are deep nowhere, but large */
     build_return(&b, NULL, 0);
     return func;
 }
 
-static void count_steps(Holder *h, Inst *loop) {
-    Builder b = build_before(loop->regions[0]->last);
+static Func *step_function(Holder *h) {
     if (!h->step)
         h->step = counting_function(h, "hold.step", HOLD_steps, STEP_LIMIT, STR("it runs on and on"));
-    build_call(&b, h->step, NULL, 0);
+    return h->step;
+}
+
+static void count_steps(Holder *h, Inst *loop) {
+    Builder b = build_before(loop->regions[0]->last);
+    build_call(&b, step_function(h), NULL, 0);
 }
 
 static void count_depth(Holder *h, Inst *call) {

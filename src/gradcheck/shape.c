@@ -243,6 +243,13 @@ static void walk_buffer(Walk *w, const Part *part) {
     if (hole.paired) walk_referred(w, part);
 }
 
+/* Data that a raw pointer leads to stands still: no derivative goes there. */
+static void walk_pointer(Walk *w, const Part *part) {
+    Hole hole = {.argument = w->argument, .is_pointer = true, .at = {part->at[NARROW], part->at[WIDE]}};
+    hole.element = part->types[NARROW]->args[0];
+    vec_push(w->check->arena, &w->subject->holes, hole);
+}
+
 static void walk(Walk *w, const Part *part) {
     const Type *type = part->types[NARROW];
     if (w->subject->skip) return;
@@ -251,6 +258,8 @@ static void walk(Walk *w, const Part *part) {
     else if (type->kind == TYPE_array) walk_elements(w, part, type_length(type));
     else if (type->kind == TYPE_record) walk_fields(w, part);
     else if (type->kind == TYPE_buffer && !gradcheck_holds_pointer(type)) walk_buffer(w, part);
+    else if (type->kind == TYPE_pointer && !w->reference && !gradcheck_holds_pointer(type->args[0]))
+        walk_pointer(w, part);
     else if (type->kind != TYPE_void) skip(w, format_text(w->check->arena, "'%s' is a pointer", part->name));
 }
 
@@ -408,8 +417,7 @@ void gradcheck_make_memory(Check *check, Subject *s) {
     }
 }
 
-/* The value that the host gave to a uniform; NULL: none, or all zero. */
-static const char *host_value(const Check *check, const Global *global) {
+const char *gradcheck_host_value(const Check *check, const Global *global) {
     for (int i = 0; i < check->host->uniforms.count; i++) {
         const Uniform *uniform = check->host->uniforms.at[i];
         if (!uniform->global || strcmp(uniform->global->name->text, global->name->text) != 0)
@@ -421,6 +429,18 @@ static const char *host_value(const Check *check, const Global *global) {
     return NULL;
 }
 
+/* What a function writes to a buffer of the host is undone as well. */
+static void keep_bound(Check *check, const Type *type, const char *value) {
+    RtBuffer buffer;
+    if (type->kind != TYPE_buffer) return;
+    memcpy(&buffer, value, sizeof buffer);
+    const Type *element = type->args[0];
+    int64_t stride = element->kind == TYPE_void ? 1 : type_layout(element, LAYOUT_scalar).stride;
+    Restored restored = {.data = buffer.data, .size = (size_t)buffer.count * (size_t)stride, .is_host = true};
+    restored.pristine = arena_copy(check->arena, buffer.data, restored.size);
+    vec_push(check->arena, &check->restored, restored);
+}
+
 void gradcheck_fill_uniforms(Check *check, const WidenSurvey *survey) {
     for (int i = 0; i < survey->globals.count; i++) {
         Global *global = survey->globals.at[i];
@@ -430,9 +450,11 @@ void gradcheck_fill_uniforms(Check *check, const WidenSurvey *survey) {
         char *address = driver_uniform_address(check->program, global);
         if (!address) continue;
         Restored restored = {.data = address, .size = (size_t)type_layout(global->type, rules).size};
-        const char *value = host_value(check, global);
-        if (value) memcpy(address, value, restored.size);
-        else fill(check, global->type, rules, address);
+        const char *value = gradcheck_host_value(check, global);
+        if (value) {
+            memcpy(address, value, restored.size);
+            keep_bound(check, global->type, value);
+        } else fill(check, global->type, rules, address);
         restored.pristine = arena_copy(check->arena, address, restored.size);
         vec_push(check->arena, &check->restored, restored);
     }

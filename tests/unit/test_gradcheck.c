@@ -26,7 +26,7 @@ static bool evaluate(void *user, double t, double *y) {
 static DifferenceStatus differentiate(Function f, double x, double *value) {
     Arena arena;
     Curve curve = {.f = f, .x = x};
-    double y0 = f(x), slack = 1e-9 * fabs(y0), error;
+    double y0 = f(x), slack = 1e-9 * fabs(y0), error, step;
     arena_init(&arena, allocator_system, NULL);
     Difference difference = {.n = 1,
                              .evaluate = evaluate,
@@ -36,7 +36,8 @@ static DifferenceStatus differentiate(Function f, double x, double *value) {
                              .tolerance = 1e-6,
                              .slack = &slack,
                              .value = value,
-                             .error = &error};
+                             .error = &error,
+                             .steps = &step};
     DifferenceStatus status = gradcheck_difference(&arena, &difference);
     arena_free(&arena);
     assert_true(curve.calls <= 60);
