@@ -18,6 +18,7 @@ import check
 import docs_test
 import fuzz
 import fuzz_test
+import gradcheck_judge
 import gradcheck_library
 import gradcheck_tests
 import install_test
@@ -119,6 +120,7 @@ def main():
         tally.step("documentation", *docs_test.run_all(ROOT / "build-gcc"))
         tally.step("random functions: the generator", *fuzz_test.run_all(ROOT / "build-gcc"))
         tally.step("random functions", *fuzz.run_fixed(ROOT / "build-gcc", RANDOM_FUNCTIONS))
+        tally.step("gradcheck as a judge", *gradcheck_judge.run(str(ROOT / "build-gcc" / "slope"), every=12)[:2])
         tally.step("gradcheck of the tests", *gradcheck_tests.run(str(ROOT / "build-gcc" / "slope")))
         tally.step("installation", *install_test.run_all(ROOT / "build-gcc"))
     step_build(tally, "build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release")

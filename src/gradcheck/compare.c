@@ -329,7 +329,7 @@ static const double *jittered(Probe *p, int index) {
 /* Is there shaken code for all that the quantity needs? */
 static bool can_shake(const Probe *p, const Quantity *q) {
     bool fwd = q->part != PART_bwd, bwd = q->part == PART_bwd || q->part == PART_identity;
-    if (!gradcheck_make_shaken(p->check, p->s, p->epsilon)) return false;
+    if (!gradcheck_make_shaken(p->check, p->s)) return false;
     return (!fwd || p->s->call_fwd[SHAKEN]) && (!bwd || p->s->call_bwd[SHAKEN]);
 }
 
@@ -351,7 +351,7 @@ static const double *spread_of(Probe *p) {
     Subject *s = p->s;
     if (p->spread) return p->spread;
     p->spread = arena_array(p->scratch, double, s->noutputs);
-    if (!gradcheck_make_shaken(p->check, s, p->epsilon)) return p->spread;
+    if (!gradcheck_make_shaken(p->check, s)) return p->spread;
     double *y = arena_array(p->scratch, double, s->noutputs);
     for (int k = 0; k < MOST_SHAKES; k++) {
         const char *wrong = gradcheck_call_shaken(p->check, s, p->x, y);

@@ -57,8 +57,11 @@ bool gradcheck_is_derived(const Func *func);
 Global *gradcheck_hold(Module *module, Func *const *roots, int nroots);
 
 /* ---- shake.c */
-/* Changes functions in place: each of their roundings is a random one. `state`: that of gradcheck_hold. `unit`: of the
- * precision they stand for; 0: their own. */
-void gradcheck_shake(Module *module, Global *state, double unit, Func *const *funcs, int count);
+/* Changes functions in place: each of their roundings is a random one. `state`: that of gradcheck_hold. `as`: the
+ * type they stand for; NULL: their own. */
+typedef struct ShakeUnit {
+    double unit, least, most; /* relative error of a number; the smallest that there is, and the largest */
+} ShakeUnit;
+void gradcheck_shake(Module *module, Global *state, const ShakeUnit *as, Func *const *funcs, int count);
 
 #endif

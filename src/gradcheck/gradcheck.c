@@ -347,7 +347,7 @@ bool gradcheck_make_wide(Check *check, Subject *s) {
 }
 
 /* A copy in double whose roundings are random, of it and all that it calls. */
-static Func *shaken_copy(Check *check, Func *func, double unit) {
+static Func *shaken_copy(Check *check, Func *func, const ShakeUnit *as) {
     int before = check->widener.added.count;
     check->widener.funcs[true] = (Map){0}; /* the copies so far are needed as they are */
     Func *copy = widen_derivative(check, func);
@@ -355,15 +355,17 @@ static Func *shaken_copy(Check *check, Func *func, double unit) {
     for (int i = before; i < check->widener.added.count; i++)
         vec_push(check->arena, &copies, check->widener.added.at[i].copy);
     check->widener.funcs[true] = (Map){0};
-    if (copy) gradcheck_shake(check->widener.module, check->hold, unit, copies.at, copies.count);
+    if (copy) gradcheck_shake(check->widener.module, check->hold, as, copies.at, copies.count);
     return copy;
 }
 
-bool gradcheck_make_shaken(Check *check, Subject *s, double unit) {
+bool gradcheck_make_shaken(Check *check, Subject *s) {
     if (s->tried_shaken) return s->call_shaken != NULL;
     s->tried_shaken = true;
-    Func *copy = shaken_copy(check, s->func, 0);
-    Func *fwd = shaken_copy(check, s->fwd, unit), *bwd = shaken_copy(check, s->bwd, unit);
+    static const ShakeUnit half = {0x1p-10, 0x1p-24, 65504}, single = {0x1p-23, 0x1p-149, 0x1.fffffep127};
+    const ShakeUnit *as = s->narrowest == TYPE_half ? &half : s->narrowest == TYPE_float ? &single : NULL;
+    Func *copy = shaken_copy(check, s->func, NULL);
+    Func *fwd = shaken_copy(check, s->fwd, as), *bwd = shaken_copy(check, s->bwd, as);
     if (!copy) return false;
     unit_run_passes(check->program->unit, NULL);
     if (driver_compile(check->program, copy) != SLOPE_STATUS_ok) return false;

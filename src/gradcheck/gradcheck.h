@@ -186,8 +186,8 @@ DifferenceStatus gradcheck_difference(Arena *scratch, Difference *difference);
 /* ---- gradcheck.c */
 /* Derivatives in double: what their formulas give, apart from rounding. False: there are none. */
 bool gradcheck_make_wide(Check *check, Subject *subject);
-/* The function with random roundings, and its derivatives with those of that unit; likewise. */
-bool gradcheck_make_shaken(Check *check, Subject *subject, double unit);
+/* The function with random roundings, and its derivatives with those of the narrowest type; likewise. */
+bool gradcheck_make_shaken(Check *check, Subject *subject);
 
 /* ---- compare.c */
 void gradcheck_subject(Check *check, Subject *subject, SlopeGradcheckResult *result);

@@ -6,16 +6,19 @@
  * rounding may have been, in the precision it was made in (what goes to memory in single precision is rounded there): after a few
  * runs at the same point one knows what rounding does to the results, amplified or not on the way.
  *
- * The same tells what rounding does to a derivative in a narrow type: its copy in double is shaken by the unit of that type.
+ * The same tells what rounding does to a derivative in a narrow type: its copy in double is shaken by the unit of that type, and
+ * overflows where that would.
  *
  * A state of the random numbers is among the counts of a HoldState. */
 #include "gradcheck/copy.h"
 
+#include <math.h>
+
 typedef struct Shaker {
     Module *m;
     Global *state;
-    double unit; /* of roundings; 0: by their type */
-    Func *shake; /* made when first needed */
+    const ShakeUnit *as; /* NULL: by their type */
+    Func *shake;         /* made when first needed */
 } Shaker;
 
 static const Type *basic(const Shaker *s, TypeKind kind) { return type_basic(s->m->types, kind); }
@@ -33,7 +36,13 @@ static Val *draw(const Shaker *s, Builder *b) {
     return build_binary(b, OP_mul, top, real(s, 0x1p-30));
 }
 
-/* shake(x, unit): x, changed by no more than that fraction of it. */
+static Val *as_narrow(Shaker *s, Builder *b, Val *x) {
+    x = build_binary(b, OP_add, x, build_binary(b, OP_mul, draw(s, b), real(s, s->as->least)));
+    Val *fits = build_binary(b, OP_le, build_unary(b, OP_abs, x), real(s, s->as->most));
+    return build_select(b, fits, x, build_binary(b, OP_mul, x, real(s, (double)INFINITY)));
+}
+
+/* shake(x, unit): x, changed by no more than that fraction of it; infinite, where a narrow type has no such number. */
 static Func *shake_function(Shaker *s) {
     if (s->shake) return s->shake;
     const Type *type = basic(s, TYPE_double);
@@ -48,12 +57,13 @@ static Func *shake_function(Shaker *s) {
     Val *x = s->shake->body->params[0], *unit = s->shake->body->params[1];
     Val *share = build_binary(&b, OP_mul, draw(s, &b), unit);
     Val *result = build_binary(&b, OP_add, x, build_binary(&b, OP_mul, x, share));
+    if (s->as) result = as_narrow(s, &b, result);
     build_return(&b, &result, 1);
     return s->shake;
 }
 
 static double unit_of(const Shaker *s, const Type *type) {
-    if (s->unit > 0) return s->unit;
+    if (s->as) return s->as->unit;
     return type->kind == TYPE_half ? 0x1p-10 : type->kind == TYPE_float ? 0x1p-23 : 0x1p-52;
 }
 
@@ -111,8 +121,8 @@ static void shake_region(Shaker *s, Region *region) {
     }
 }
 
-void gradcheck_shake(Module *module, Global *state, double unit, Func *const *funcs, int count) {
-    Shaker s = {.m = module, .state = state, .unit = unit};
+void gradcheck_shake(Module *module, Global *state, const ShakeUnit *as, Func *const *funcs, int count) {
+    Shaker s = {.m = module, .state = state, .as = as};
     for (int i = 0; i < count; i++) {
         if (funcs[i]->body) shake_region(&s, funcs[i]->body);
         funcs[i]->flags &= ~(uint32_t)FUNC_PURE;
