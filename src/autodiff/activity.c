@@ -13,12 +13,10 @@ typedef struct Walk {
 
 /* The var or parameter that an address points into; NULL: a global, a buffer, a pointer. */
 Val *ad_root(Val *address) {
-    while (address->kind == VAL_inst && (address->inst->op == OP_field || address->inst->op == OP_elem))
-        address = ir_resolve(address->inst->args[0]);
-    if (address->type->kind != TYPE_pointer && address->type->kind != TYPE_tape) return NULL;
-    if (address->kind == VAL_param) return address;
-    if (address->kind == VAL_inst && (address->inst->op == OP_var || address->inst->op == OP_tape_open))
-        return address;
+    Val *root = ir_root(address);
+    if (root->type->kind != TYPE_pointer && root->type->kind != TYPE_tape) return NULL;
+    if (root->kind == VAL_param) return root;
+    if (root->kind == VAL_inst && (root->inst->op == OP_var || root->inst->op == OP_tape_open)) return root;
     return NULL;
 }
 
@@ -47,6 +45,11 @@ static void memory_active(Walk *w, Val *address) {
 static bool memory_is_active(const Walk *w, Val *address) {
     Val *root = ad_root(address);
     return root && is_active(w, root);
+}
+
+bool ad_is_active_address(const Activity *a, Val *address) {
+    const Val *root = ad_root(address);
+    return root && a->vals[root->id];
 }
 
 static void walk_region(Walk *w, Region *region);

@@ -47,14 +47,16 @@ static void save_object(Ad *ad, Builder *b, Val *tape, Val *at, bool restore) {
         }
         return;
     }
-    if (!type_is_scalar(type)) return; /* references stay what they are */
-    if (!restore) {
-        Val *args[2] = {tape, build_load(b, at)};
-        build_inst(b, OP_tape_push, args, 2, 0, 0);
-        return;
-    }
-    Inst *pop = build_inst(b, OP_tape_pop, &tape, 1, 0, 0);
-    build_store(b, at, inst_add_result(pop, type, NULL));
+    if (restore) build_store(b, at, ad_pop(ad, b, tape, type, NULL));
+    else ad_push(ad, b, tape, build_load(b, at));
+}
+
+Val *ad_keep_object(Ad *ad, const TransposeInput *input, Inst *after, Builder *b, Val *object) {
+    Builder behind = after->next ? build_before(after->next) : build_at_end(after->parent);
+    save_object(ad, &behind, input->tape, object, false);
+    Val *again = build_var(b, object->type->args[0], object->name, false);
+    save_object(ad, b, input->reverse_tape, again, true);
+    return again;
 }
 
 int ad_leaf_of_pass(const CallPlan *plan, int leaf) {

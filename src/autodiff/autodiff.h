@@ -147,7 +147,12 @@ typedef struct Activity {
 Activity ad_activity(Ad *ad, AdFunc *f, AdMode mode);
 bool ad_reads_active(const Activity *a, const Inst *call);
 bool ad_call_is_live(Ad *ad, const Activity *a, const Inst *call, const CallPlan *plan);
+bool ad_is_active_address(const Activity *a,
+                          Val *address); /* into memory that has a shadow of differentials */
 Val *ad_root(Val *address); /* the var or parameter that an address points into; NULL: other memory */
+
+/* ---- escape.c */
+void ad_check_addresses(Ad *ad, const AdFunc *f, const Activity *activity);
 
 /* ---- reference.c */
 typedef enum RefState { REF_none, REF_plain, REF_paired, REF_lost } RefState;
@@ -222,6 +227,8 @@ typedef struct TransposeInput {
 /* The primal arguments of a call as they were when it was made, then the state that a forward pass left, for use in
  * the reverse: arrays that may have changed are kept in a copy. */
 void ad_keep_arguments(Ad *ad, const TransposeInput *input, const CallNote *note, Builder *b, ValVec *args);
+/* An object as it is behind `after`, for use in the reverse. */
+Val *ad_keep_object(Ad *ad, const TransposeInput *input, Inst *after, Builder *b, Val *object);
 Transposed ad_transpose(Ad *ad, const TransposeInput *input);
 
 /* ---- settle.c */

@@ -112,8 +112,7 @@ static void live_roots(Policy *p, Region *region) {
 static bool is_steady(const Policy *p, Val *address) {
     Val *root = ad_root(address);
     if (root) return root->id < p->in->nstable && p->in->stable[root->id];
-    while (address->kind == VAL_inst && (address->inst->op == OP_field || address->inst->op == OP_elem))
-        address = address->inst->args[0];
+    address = ir_root(address);
     if (address->kind != VAL_inst) return false;
     const Inst *inst = address->inst;
     if (inst->op == OP_global)

@@ -340,6 +340,33 @@ static Val *copy_pure(Lin *l, Inst *inst) {
     return inst_add_result(copy, inst->results[0]->type, inst->results[0]->name);
 }
 
+/* Does the differential of a struct begin with that of its base? */
+static bool begins_with(Lin *l, const Type *whole, const Type *part) {
+    if (whole->kind != TYPE_record || part->kind != TYPE_record) return false;
+    const RecordDiff *outer = ad_record_diff(l->ad, whole), *inner = ad_record_diff(l->ad, part);
+    if (outer->opaque || inner->opaque || !outer->field_map || !inner->field_map) return false;
+    if (type_record(part)->nfields > type_record(whole)->nfields) return false;
+    for (int i = 0; i < type_record(part)->nfields; i++)
+        if (outer->field_map[i] != inner->field_map[i]) return false;
+    return true;
+}
+
+/* An address that was moved: its shadow is moved likewise. */
+static Val *moved_shadow(Lin *l, const Inst *inst) {
+    const Type *type = inst->results[0]->type->args[0];
+    Val *base = diff(l, inst->args[inst->op == OP_select]);
+    if (!base) return NULL;
+    if (inst->op == OP_offset) return build_offset(&l->b, base, primal(l, inst->args[1]));
+    if (inst->op == OP_select) {
+        Val *other = diff(l, inst->args[2]);
+        return other && other->type == base->type ? build_select(&l->b, primal(l, inst->args[0]), base, other)
+                                                  : NULL;
+    }
+    const Type *from = inst->args[0]->type->args[0], *dtype = ad_differential(l->ad, type);
+    if (!dtype || !begins_with(l, from, type)) return NULL;
+    return build_bitcast(&l->b, base, type_pointer(l->m->types, dtype));
+}
+
 /* The address in the shadow that corresponds to an address. */
 static Val *shadow_address(Lin *l, const Inst *inst) {
     Val *base = diff(l, inst->args[0]);
@@ -358,9 +385,14 @@ static Val *shadow_address(Lin *l, const Inst *inst) {
 
 static void lin_pure(Lin *l, Inst *inst) {
     Val *y = inst->results[0];
-    if (inst->op == OP_field || inst->op == OP_elem) {
+    if (op_has(inst->op, OP_PART)) {
         set_primal(l, y, copy_pure(l, inst));
         l->d[y->id] = shadow_address(l, inst);
+        return;
+    }
+    if (op_has(inst->op, OP_MOVES) && y->type->kind == TYPE_pointer && ad_is_active_address(&l->a, y)) {
+        set_primal(l, y, copy_pure(l, inst));
+        l->d[y->id] = moved_shadow(l, inst);
         return;
     }
     if (is_active(l, y) && !has_partials(inst->op) && inst->op != OP_select && inst->op != OP_convert &&
@@ -615,17 +647,17 @@ static Inst *pass_call(Lin *l, const CallPlan *plan, const Inst *inst) {
 static void lin_split_call(Lin *l, const CallPlan *plan, Inst *inst) {
     AdFunc *callee = plan->callee;
     ad_declare_tangent(l->ad, callee);
-    Inst *call = plan->pass ? pass_call(l, plan, inst) : primal_call(l, inst, callee->flat);
     CallNote *note = arena_new(l->ad->arena, CallNote);
-    *note = (CallNote){.primal = call, .plan = *plan};
+    *note = (CallNote){.plan = *plan};
     note->duals = arena_array(l->ad->arena, Val *, callee->leaves.count + 1);
+    for (int i = 0; i < callee->leaves.count; i++)
+        if (callee->leaves.at[i].dual && callee->leaves.at[i].in >= 0)
+            note->duals[i] = dual_arg(l, &callee->leaves.at[i], inst->args[callee->leaves.at[i].in]);
+    note->primal = plan->pass ? pass_call(l, plan, inst) : primal_call(l, inst, callee->flat);
     Val **args = arena_array(l->ad->arena, Val *, callee->tangent->nparams ? callee->tangent->nparams : 1);
     for (int i = 0; i < callee->leaves.count; i++) {
         const Leaf *leaf = &callee->leaves.at[i];
-        if (leaf->in < 0) continue;
-        Val *old = inst->args[leaf->in];
-        if (leaf->dual) note->duals[i] = dual_arg(l, leaf, old);
-        if (leaf->tin >= 0) args[leaf->tin] = shadow_arg(l, leaf, old);
+        if (leaf->in >= 0 && leaf->tin >= 0) args[leaf->tin] = shadow_arg(l, leaf, inst->args[leaf->in]);
     }
     Inst *tangent = build_call(&l->b, callee->tangent, args, callee->tangent->nparams);
     tangent->tag = TAG_diff;
@@ -957,6 +989,7 @@ Func *ad_linearize(Ad *ad, AdFunc *f, AdMode mode, Func *into) {
         l.d[id] = into->body->params[leaf->fdin];
         if (leaf->diff) l.d[id]->flags |= VAL_DIFF;
     }
+    ad_check_addresses(ad, f, &l.a);
     lin_region(&l, f->flat->body);
     return into;
 }

@@ -39,9 +39,11 @@ static void join(Walk *w, const Val *v, Ref ref) {
 
 /* The type of the counterpart of what an address points to, given that of its root; NULL: it has none. */
 static const Type *counterpart_at(Walk *w, const Val *address, const Type *root_type) {
-    if (address->kind != VAL_inst || (address->inst->op != OP_field && address->inst->op != OP_elem))
-        return root_type;
+    if (address->kind != VAL_inst || !op_has(address->inst->op, OP_PART | OP_MOVES)) return root_type;
     const Inst *inst = address->inst;
+    if (inst->op == OP_bitcast) return NULL;
+    if (op_has(inst->op, OP_MOVES))
+        return counterpart_at(w, ir_resolve(inst->args[inst->op == OP_select]), root_type);
     const Type *base = counterpart_at(w, ir_resolve(inst->args[0]), root_type);
     if (!base) return NULL;
     if (inst->op == OP_elem)

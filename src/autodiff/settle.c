@@ -28,43 +28,15 @@ static const Inst *ancestor_in(const Region *region, const Inst *inst) {
     return inst;
 }
 
-static bool may_write(const Inst *inst, int arg) {
-    switch ((Op)inst->op) {
-    case OP_load:
-    case OP_field:
-    case OP_elem: return false;
-    case OP_copy:
-    case OP_acc: return arg == 0;
-    case OP_call:
-        return !(inst->callee->params[arg].flags & PARAM_BY_ADDRESS) ||
-               inst->callee->params[arg].dir != DIR_in;
-    default: return true;
-    }
-}
-
-/* Anything that is neither read nor written by these: the address goes somewhere. */
-static bool lets_escape(const Inst *inst, int arg) {
-    switch ((Op)inst->op) {
-    case OP_load:
-    case OP_field:
-    case OP_elem:
-    case OP_copy:
-    case OP_acc:
-    case OP_zero: return false;
-    case OP_store: return arg != 0;
-    case OP_call: return !(inst->callee->params[arg].flags & PARAM_BY_ADDRESS);
-    default: return true;
-    }
-}
-
 Region *ad_home(const Val *root) { return root->kind == VAL_param ? root->region : root->inst->parent; }
 
 static void note_use(Settled *s, const Inst *inst, int arg) {
-    if (inst->args[arg]->type->kind != TYPE_pointer) return;
+    Role role = ir_role(inst, arg);
+    if (role != ROLE_write && role != ROLE_share && role != ROLE_escape) return;
     const Val *root = ad_root(inst->args[arg]);
-    if (!root || root->id >= s->nvals || !may_write(inst, arg)) return;
+    if (!root || root->id >= s->nvals) return;
     const Inst *top = ancestor_in(ad_home(root), inst);
-    int position = lets_escape(inst, arg) || !top ? INT32_MAX : position_of(s, top);
+    int position = role == ROLE_escape || !top ? INT32_MAX : position_of(s, top);
     if (position > s->last[root->id]) s->last[root->id] = position;
 }
 

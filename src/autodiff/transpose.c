@@ -102,10 +102,15 @@ static void t_arithmetic(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
 
 /* The same place, computed anew where the reverse needs it. */
 static Val *address(Builder *b, Val *v) {
-    if (v->kind != VAL_inst || (v->inst->op != OP_field && v->inst->op != OP_elem)) return v;
-    Val *base = address(b, v->inst->args[0]);
-    if (v->inst->op == OP_field) return build_field(b, base, v->inst->index);
-    return build_elem(b, base, v->inst->args[1], v->inst->flag);
+    if (v->kind != VAL_inst || !op_has(v->inst->op, OP_PART | OP_MOVES)) return v;
+    const Inst *inst = v->inst;
+    if (inst->op == OP_select)
+        return build_select(b, inst->args[0], address(b, inst->args[1]), address(b, inst->args[2]));
+    Val *base = address(b, inst->args[0]);
+    if (inst->op == OP_field) return build_field(b, base, inst->index);
+    if (inst->op == OP_offset) return build_offset(b, base, inst->args[1]);
+    if (inst->op == OP_bitcast) return build_bitcast(b, base, v->type);
+    return build_elem(b, base, inst->args[1], inst->flag);
 }
 
 static void t_load(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
@@ -421,11 +426,24 @@ static void bump_inputs(Tr *t, Builder *b, Adjoints *adj, AdFunc *callee, const 
     }
 }
 
-static void add_duals(Tr *t, Builder *b, const CallNote *note, ValVec *args) {
+/* The counterparts of references that are passed, in the reverse; arrays of them are kept as they were at the call, if they may
+ * have changed. Kept last and taken first, before anything that the call itself keeps. */
+static Val **kept_duals(Tr *t, Builder *b, const CallNote *note) {
+    const Leaves *leaves = &note->plan.callee->leaves;
+    Val **duals = arena_array(t->ad->arena, Val *, leaves->count + 1);
+    for (int i = 0; i < leaves->count; i++) {
+        if (!leaves->at[i].dual || leaves->at[i].in < 0) continue;
+        bool keep = leaves->at[i].by_ref && !is_stable(t, note->duals[i]);
+        duals[i] =
+            keep ? ad_keep_object(t->ad, t->in, note->primal, b, note->duals[i]) : address(b, note->duals[i]);
+    }
+    return duals;
+}
+
+static void add_duals(Tr *t, const CallNote *note, Val *const *duals, ValVec *args) {
     const Leaves *leaves = &note->plan.callee->leaves;
     for (int i = 0; i < leaves->count; i++)
-        if (leaves->at[i].dual && leaves->at[i].in >= 0)
-            vec_push(t->ad->arena, args, address(b, note->duals[i]));
+        if (leaves->at[i].dual && leaves->at[i].in >= 0) vec_push(t->ad->arena, args, duals[i]);
 }
 
 /* A derivative written by the user gets the primal arguments as they were at the call. */
@@ -434,8 +452,9 @@ static void t_custom(Tr *t, Builder *b, Adjoints *adj, Inst *inst, Val *const *g
     AdFunc *callee = note->plan.callee;
     Func *prop = ad_bwd_adapter(t->ad, &note->plan);
     ValVec args = {0};
+    Val **duals = kept_duals(t, b, note);
     ad_keep_arguments(t->ad, t->in, note, b, &args);
-    add_duals(t, b, note, &args);
+    add_duals(t, note, duals, &args);
     add_seeds(t, b, callee, gs, inst, &args);
     Inst *call = build_call(b, prop, args.at, args.count);
     bump_inputs(t, b, adj, callee, inst, call);
@@ -462,6 +481,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     for (int i = 0; i < callee->leaves.count && again; i++)
         again = !callee->leaves.at[i].by_ref || is_stable(t, call->args[callee->leaves.at[i].in]);
     Inst *pri = call;
+    Val **duals = kept_duals(t, b, note);
     if (again && callee->source && !(callee->source->flags & FUNC_RECOMPUTE_EFFECTS) &&
         ad_has(ad, callee, AD_effects))
         diag_report(ad->m->diags, DIAG_recompute_effects, callee->source->loc, callee->source->name->text);
@@ -473,12 +493,13 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     }
     pri->callee = reverse->pri;
     for (int i = 0; i < callee->leaves.count; i++)
-        if (callee->leaves.at[i].dual && callee->leaves.at[i].in >= 0) inst_add_arg(pri, note->duals[i]);
+        if (callee->leaves.at[i].dual && callee->leaves.at[i].in >= 0)
+            inst_add_arg(pri, again ? duals[i] : note->duals[i]);
     if (reverse->uses_tape) inst_add_arg(pri, again ? t->in->reverse_tape : t->in->tape);
     ValVec args = {0};
     for (int i = 0; i < reverse->nprimal; i++)
         vec_push(ad->arena, &args, call->args[reverse->primal_params[i]]);
-    add_duals(t, b, note, &args);
+    add_duals(t, note, duals, &args);
     for (int i = 0; i < reverse->nslots; i++)
         vec_push(ad->arena, &args, inst_add_result(pri, reverse->slots[i], name_from(ad->m->names, "ctx")));
     add_seeds(t, b, callee, gs, inst, &args);
@@ -491,6 +512,9 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
 
 static void t_inst(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     b->loc = inst->loc;
+    if (inst->nresults == 1 && inst->results[0]->type->kind == TYPE_pointer && inst->nregions == 0 &&
+        op_has(inst->op, OP_PART | OP_MOVES))
+        return; /* addresses are made where they are needed */
     switch ((Op)inst->op) {
     case OP_if:
     case OP_switch: t_branches(t, b, adj, inst); return;
@@ -501,8 +525,6 @@ static void t_inst(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     case OP_copy:
     case OP_acc: t_copy(t, b, inst); return;
     case OP_zero: ad_zero_object(t->ad, b, address(b, inst->args[0])); return;
-    case OP_field:
-    case OP_elem:
     case OP_yield:
     case OP_tape_close: return;
     case OP_tape_push:

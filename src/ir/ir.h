@@ -63,7 +63,10 @@ typedef enum OpProperties {
     OP_PRODUCT = 1 << 13, /* its partial derivatives are its operands; it may overflow */
     OP_FLOATS = 1 << 14,  /* takes floats only */
     OP_INTEGERS = 1 << 15,
-    OP_BITS = 1 << 16, /* integers or bool */
+    OP_BITS = 1 << 16,        /* integers or bool */
+    OP_PART = 1 << 17,        /* the address of a part of the object at the first operand */
+    OP_MOVES = 1 << 18,       /* of an address: another one in the same object */
+    OP_TWO_OBJECTS = 1 << 19, /* reads or writes the object at the first operand, reads that at the second */
 } OpProperties;
 
 typedef struct OpInfo {
@@ -409,6 +412,20 @@ bool ir_bits_cut(const Type *through, const Type *to);
 Val *ir_fold(Module *module, Op op, const Type *type, Val *const *args, int nargs);
 /* Where lane `*lane` of a vector comes from: a scalar, then *lane becomes -1; or a lane of the vector returned. */
 Val *ir_trace_lane(Val *vector, int *lane);
+
+/* ---- alias.c */
+typedef enum Role {
+    ROLE_value,  /* no address, or one that is only compared */
+    ROLE_read,   /* what is there is read ... */
+    ROLE_write,  /* ... or written */
+    ROLE_part,   /* the result is the address of a part */
+    ROLE_move,   /* the result is another address in the same object */
+    ROLE_share,  /* what is there is read and written, and others may do so meanwhile */
+    ROLE_escape, /* the address goes somewhere */
+} Role;
+Role ir_role(const Inst *inst, int operand);
+bool ir_is_private_use(const Inst *inst, int operand); /* nobody else can reach the object by this operand */
+Val *ir_root(Val *address);                            /* where it comes from, through parts and moves */
 
 /* ---- loop.c */
 bool inst_contains(const Inst *owner, const Val *v); /* is it made in one of the regions? */

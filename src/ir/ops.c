@@ -20,6 +20,9 @@
 #define FLOATS      OP_FLOATS
 #define INTEGERS    OP_INTEGERS
 #define BITS        OP_BITS
+#define PART        OP_PART
+#define MOVES       OP_MOVES
+#define TWO_OBJECTS OP_TWO_OBJECTS
 
 const OpInfo op_info[OP_COUNT] = {
 #define OP(name, args, results, properties, cost, float_value, int_value, partials, meaning)                 \

@@ -17,33 +17,11 @@ static const Val *base_of(const Val *address) {
     return address;
 }
 
-/* Does the instruction only look at, or change, what is at this operand? */
-static bool is_plain_use(const Inst *inst, int operand) {
-    switch ((Op)inst->op) {
-    case OP_load:
-    case OP_zero:
-    case OP_copy:
-    case OP_acc:
-    case OP_eq:
-    case OP_ne: return true;
-    case OP_store:
-    case OP_atomic:
-    case OP_atomic_cas:
-    case OP_field:
-    case OP_elem: return operand == 0;
-    case OP_call: {
-        const Param *param = &inst->callee->params[operand];
-        return (param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_ref;
-    }
-    default: return false;
-    }
-}
-
 static void note_inst(void *user, Inst *inst) {
     Memory *memory = user;
     for (int i = 0; i < inst->nargs; i++) {
         const Val *arg = ir_resolve(inst->args[i]);
-        if (arg->type->kind != TYPE_pointer || is_plain_use(inst, i)) continue;
+        if (ir_is_private_use(inst, i)) continue;
         const Val *base = base_of(arg);
         if (base->kind != VAL_const) memory->given_away[base->id] = true;
     }

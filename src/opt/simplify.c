@@ -162,7 +162,7 @@ static int cost_of(const Region *region) {
 static bool can_be_selected(const Inst *inst) {
     for (int i = 0; i < inst->nresults; i++) {
         const Type *type = inst->results[i]->type;
-        if (!type_is_scalar(type) && type->kind != TYPE_vector) return false;
+        if (!type_is_scalar(type) && type->kind != TYPE_vector && type->kind != TYPE_pointer) return false;
     }
     return cost_of(inst->regions[0]) + cost_of(inst->regions[1]) + inst->nresults <= MAX_SELECT_COST;
 }

@@ -136,29 +136,16 @@ typedef struct EscapeSearch {
     bool *escapes;
 } EscapeSearch;
 
-static bool only_accesses(unsigned op, int operand) {
-    switch ((Op)op) {
-    case OP_load:
-    case OP_zero:
-    case OP_copy:
-    case OP_acc: return true;
-    case OP_store:
-    case OP_atomic:
-    case OP_atomic_cas:
-    case OP_field:
-    case OP_elem: return operand == 0;
-    default: return false;
-    }
-}
-
 static void note_escapes(void *user, Inst *inst) {
     EscapeSearch *search = user;
     for (int i = 0; i < inst->nargs; i++) {
         const Val *v = ir_resolve(inst->args[i]);
         int origin = val_is_const(v) ? 0 : search->origin[v->id];
         if (origin == 0) continue;
-        if (!only_accesses(inst->op, i)) search->escapes[origin - 1] = true;
-        if (inst->op == OP_field || inst->op == OP_elem) search->origin[inst->results[0]->id] = origin;
+        Role role = ir_role(inst, i);
+        if (role == ROLE_escape || role == ROLE_move || inst->op == OP_call)
+            search->escapes[origin - 1] = true;
+        if (role == ROLE_part) search->origin[inst->results[0]->id] = origin;
     }
 }
 

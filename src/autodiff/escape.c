@@ -1,0 +1,68 @@
+/* Escape: addresses of variables that carry derivatives, and where they go.
+ *
+ * An address that is moved about in its variable has a shadow that moves along (linearize.c), and a DiffPtr takes the shadow as its
+ * counterpart. But an address that is stored, carried by a loop, or handed to a function as a plain pointer would let values in and out
+ * without their derivatives: that is an error. */
+#include "autodiff/autodiff.h"
+
+typedef struct Check {
+    Ad *ad;
+    const Activity *activity;
+} Check;
+
+typedef struct Through {
+    const Val *pointer;
+    bool found;
+} Through;
+
+static void find_write(void *user, Inst *inst) {
+    Through *through = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        Role role = ir_role(inst, i);
+        bool writes = role == ROLE_write || role == ROLE_share || role == ROLE_escape;
+        if (writes && ir_root(inst->args[i]) == through->pointer) through->found = true;
+    }
+}
+
+static bool may_write_through(Check *c, const Inst *call, int arg) {
+    AdFunc *callee = ad_func(c->ad, call->callee);
+    ad_fill(c->ad, callee, callee->normal);
+    if (!callee->flat->body || arg >= callee->flat->nparams) return true;
+    Through through = {.pointer = callee->flat->body->params[arg]};
+    region_walk(callee->flat->body, find_write, &through);
+    return through.found;
+}
+
+/* A function takes the address if it knows what to do with the shadow, or if it is told to ignore it and writes nothing. */
+static bool takes_address(Check *c, const Inst *call, int arg) {
+    const AdFunc *callee = ad_func(c->ad, call->callee);
+    for (int i = 0; i < callee->leaves.count; i++)
+        if (callee->leaves.at[i].in == arg && callee->leaves.at[i].dual) return true;
+    return call->flag && !may_write_through(c, call, arg);
+}
+
+static bool is_followed(Check *c, const Inst *inst, int arg) {
+    bool atomic = inst->op == OP_atomic || inst->op == OP_atomic_cas;
+    switch (ir_role(inst, arg)) {
+    case ROLE_escape: return inst->op == OP_call && takes_address(c, inst, arg);
+    case ROLE_move: return inst->op != OP_select || ad_is_active_address(c->activity, inst->results[0]);
+    case ROLE_write: return !atomic;
+    default: return true;
+    }
+}
+
+static void check_addresses(void *user, Inst *inst) {
+    Check *c = user;
+    for (int i = 0; i < inst->nargs; i++)
+        if (inst->args[i]->type->kind == TYPE_pointer && ad_is_active_address(c->activity, inst->args[i]) &&
+            !is_followed(c, inst, i)) {
+            diag_report(c->ad->m->diags, DIAG_address_escapes, inst->loc);
+            return;
+        }
+}
+
+void ad_check_addresses(Ad *ad, const AdFunc *f, const Activity *activity) {
+    bool written = f->source && !f->source->derivation.of && !(f->source->flags & FUNC_GENERATED);
+    Check check = {ad, activity};
+    if (written) region_walk(f->flat->body, check_addresses, &check);
+}
