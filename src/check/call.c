@@ -12,6 +12,7 @@ typedef enum Failure {
     FAIL_many,
     FAIL_generics, /* too many generic arguments */
     FAIL_generic,  /* a generic argument of the wrong kind */
+    FAIL_share,    /* several packs that cannot share the generic arguments */
     FAIL_infer,
     FAIL_conflict,
     FAIL_opened,
@@ -105,25 +106,40 @@ FuncSig check_signature_of(Checker *c, Decl *decl, const Subst *subst, const uin
 
 /* ---- pairing arguments with parameters */
 
-static int pack_index(const FuncSig *sig) {
-    for (int i = 0; i < sig->nparams; i++)
-        if (sig->params[i].is_pack) return i;
-    return -1;
-}
-
 /* Without the one for the error. */
 static int written_params(const FuncSig *sig) { return sig->nparams - (sig_throws(sig) ? 1 : 0); }
 
+static int count_packs(const FuncSig *sig) {
+    int n = 0;
+    for (int i = 0; i < sig->nparams; i++) n += sig->params[i].is_pack;
+    return n;
+}
+
+/* How many arguments each pack takes: they share what the other parameters leave. */
+static int pack_share_of(const FuncSig *sig, int nargs) {
+    int packs = count_packs(sig);
+    return packs ? (nargs - (written_params(sig) - packs)) / packs : 0;
+}
+
+/* The first argument of a parameter. */
+static int first_arg(const FuncSig *sig, int nargs, int param) {
+    int at = 0;
+    for (int i = 0; i < param; i++) at += sig->params[i].is_pack ? pack_share_of(sig, nargs) : 1;
+    return at;
+}
+
 static int param_of_arg(const FuncSig *sig, int nargs, int arg) {
-    int pack = pack_index(sig);
-    if (pack < 0 || arg < pack) return arg;
-    int length = nargs - (written_params(sig) - 1);
-    return arg < pack + length ? pack : arg - length + 1;
+    int share = pack_share_of(sig, nargs), at = 0;
+    for (int i = 0; i < sig->nparams; i++) {
+        at += sig->params[i].is_pack ? share : 1;
+        if (arg < at) return i;
+    }
+    return arg;
 }
 
 static int required_args(const FuncSig *sig) {
-    int n = written_params(sig);
-    if (pack_index(sig) >= 0) return n - 1;
+    int n = written_params(sig), packs = count_packs(sig);
+    if (packs) return n - packs;
     while (n > 0 && sig->params[n - 1].decl && sig->params[n - 1].decl->init) n--;
     return n;
 }
@@ -132,9 +148,10 @@ static int required_args(const FuncSig *sig) {
 static const Type *arg_type(Checker *c, const Attempt *attempt, int nargs, int arg) {
     int index = param_of_arg(&attempt->sig, nargs, arg);
     const ParamSig *param = &attempt->sig.params[index];
-    if (!param->is_pack) return check_subst(c, param->type, attempt->subst);
     const Type *pack = check_subst(c, param->type, attempt->subst);
-    int element = arg - index;
+    if (!param->is_pack) return pack;
+    int element = arg - first_arg(&attempt->sig, nargs, index);
+    if (pack->kind == TYPE_expand) return element == 0 ? pack : ERROR_TYPE(c);
     return pack->kind == TYPE_pack && element < pack->nargs ? pack->args[element] : ERROR_TYPE(c);
 }
 
@@ -145,15 +162,16 @@ static const Type *inferable_type(const Expr *arg) {
     return arg->type;
 }
 
-static void infer_from_pack(Checker *c, Inference *inference, const ParamSig *param, const Subst *outer,
+/* False: an argument has no type of its own. */
+static bool infer_from_pack(Checker *c, Inference *inference, const ParamSig *param, const Subst *outer,
                             ExprVec *args, int first, int count) {
     const Type **types = arena_array(c->arena, const Type *, count ? count : 1);
     for (int i = 0; i < count; i++) {
-        const Type *type = inferable_type(args->at[first + i]);
-        types[i] = type ? type : ERROR_TYPE(c);
+        types[i] = inferable_type(args->at[first + i]);
+        if (!types[i]) return false;
     }
-    const Type *pack = type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, types, count);
-    infer_match(inference, check_subst(c, param->type, outer), pack);
+    infer_match(inference, check_subst(c, param->type, outer), pack_make(c, types, count));
+    return true;
 }
 
 static const Type *function_type(Checker *c, const FuncSig *sig, const Subst *subst) {
@@ -184,7 +202,7 @@ static const Type *with_known(const Inference *inference, const Type *pattern) {
     Checker *c = inference->c;
     const Type **args = arena_array(c->arena, const Type *, inference->nargs);
     for (int i = 0; i < inference->nargs; i++)
-        args[i] = inference->args[i] ? inference->args[i] : param_type(c, inference->owner, i);
+        args[i] = inference->args[i] ? inference->args[i] : param_argument(c, inference->owner, i);
     return check_subst(c, pattern, subst_new(c, NULL, inference->owner, args, inference->nargs));
 }
 
@@ -217,6 +235,34 @@ static void infer_from_functions(Inference *inference, const Type *pattern, cons
     }
 }
 
+static const Type *given_arg(Checker *c, Attempt *attempt, Decl *param, int i) {
+    const Candidate *candidate = attempt->candidate;
+    const Type *value = candidate->values ? candidate->values[i] : NULL;
+    const Type *arg = generic_arg_for(c, candidate->decl, param, candidate->args[i], value, 0);
+    if (arg) return arg;
+    attempt->failure = FAIL_generic;
+    attempt->param = param;
+    attempt->arg = i;
+    return NULL;
+}
+
+/* All that is left is for the packs. */
+static bool take_packs(Attempt *attempt, Inference *inference, int first) {
+    Checker *c = inference->c;
+    const Candidate *candidate = attempt->candidate;
+    int count = candidate->nargs - first;
+    const Type **args = arena_array(c->arena, const Type *, count);
+    for (int i = 0; i < count; i++) {
+        args[i] = given_arg(c, attempt, generic_param(candidate->decl, first), first + i);
+        if (!args[i]) return false;
+    }
+    inference->given = inference->nargs;
+    if (pack_share(c, candidate->decl, first, args, count, inference->args)) return true;
+    attempt->failure = FAIL_share;
+    attempt->arg = count;
+    return false;
+}
+
 /* The generic arguments that were written. */
 static bool take_given(Attempt *attempt, Inference *inference) {
     Checker *c = inference->c;
@@ -227,22 +273,9 @@ static bool take_given(Attempt *attempt, Inference *inference) {
             attempt->failure = FAIL_generics;
             return false;
         }
-        if (param->modifiers & MODIFIER_pack) {
-            bool whole = candidate->nargs == i + 1 &&
-                         (candidate->args[i]->kind == TYPE_pack || candidate->args[i]->kind == TYPE_expand);
-            inference->args[i] = whole ? candidate->args[i]
-                                       : type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, candidate->args + i,
-                                                   candidate->nargs - i);
-            inference->given = i + 1;
-            return true;
-        }
-        const Type *value = candidate->values ? candidate->values[i] : NULL;
-        if (!generic_arg_fits(c, candidate->decl, param, candidate->args[i], value, 0)) {
-            attempt->failure = FAIL_generic;
-            attempt->arg = i;
-            return false;
-        }
-        inference->args[i] = candidate->args[i];
+        if (param->modifiers & MODIFIER_pack) return take_packs(attempt, inference, i);
+        inference->args[i] = given_arg(c, attempt, param, i);
+        if (!inference->args[i]) return false;
         inference->given = i + 1;
     }
     return true;
@@ -256,14 +289,18 @@ static bool has_expansion(const ExprVec *args) {
 
 /* A pack that was written out takes just as many arguments. */
 static bool pack_fits(Checker *c, Attempt *attempt, const ExprVec *args) {
-    int pack = pack_index(&attempt->sig), length = args->count - (written_params(&attempt->sig) - 1);
-    if (pack < 0 || has_expansion(args)) return true;
-    const Type *type = check_subst(c, attempt->sig.params[pack].type, attempt->subst);
-    if (type->kind != TYPE_pack || type->nargs == length) return true;
-    for (int i = 0; i < type->nargs; i++)
-        if (type->args[i]->kind == TYPE_expand) return true;
-    attempt->failure = type->nargs > length ? FAIL_few : FAIL_many;
-    return false;
+    int length = pack_share_of(&attempt->sig, args->count);
+    if (has_expansion(args)) return true;
+    for (int k = 0; k < attempt->sig.nparams; k++) {
+        if (!attempt->sig.params[k].is_pack) continue;
+        const Type *type = check_subst(c, attempt->sig.params[k].type, attempt->subst);
+        bool open = type->kind != TYPE_pack || type->nargs == length;
+        for (int i = 0; i < type->nargs && !open; i++) open = type->args[i]->kind == TYPE_expand;
+        if (open) continue;
+        attempt->failure = type->nargs > length ? FAIL_few : FAIL_many;
+        return false;
+    }
+    return true;
 }
 
 /* Does T occur, other than in T.Differential? */
@@ -315,6 +352,14 @@ static bool finish_inference(Attempt *attempt, Inference *inference, const ExprV
     return false;
 }
 
+static Decl *first_pack(const Decl *decl) {
+    for (int i = 0; i < generic_count(decl); i++) {
+        Decl *param = generic_param(decl, i);
+        if (param && (param->modifiers & MODIFIER_pack)) return param;
+    }
+    return NULL;
+}
+
 static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
     Checker *c = env->c;
     const Candidate *candidate = attempt->candidate;
@@ -323,8 +368,9 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
     attempt->subst = candidate->subst;
     if (n == 0) return true;
     Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
+    inference.single_lane = arena_array(c->arena, bool, n);
     if (!take_given(attempt, &inference)) return false;
-    int pack = pack_index(&attempt->sig);
+    int share = pack_share_of(&attempt->sig, args->count);
     for (int i = 0; i < args->count; i++) {
         const ParamSig *param = &attempt->sig.params[param_of_arg(&attempt->sig, args->count, i)];
         if (param->is_pack) continue;
@@ -339,9 +385,14 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
         if (param->type->kind == TYPE_function && args->at[i]->kind == EXPR_overload)
             infer_from_functions(&inference, check_subst(c, param->type, candidate->subst), args->at[i]);
     }
-    if (pack >= 0)
-        infer_from_pack(c, &inference, &attempt->sig.params[pack], candidate->subst, args, pack,
-                        args->count - (written_params(&attempt->sig) - 1));
+    for (int i = 0; i < attempt->sig.nparams; i++)
+        if (attempt->sig.params[i].is_pack &&
+            !infer_from_pack(c, &inference, &attempt->sig.params[i], candidate->subst, args,
+                             first_arg(&attempt->sig, args->count, i), share)) {
+            attempt->failure = FAIL_infer;
+            attempt->param = first_pack(decl);
+            return false;
+        }
     return finish_inference(attempt, &inference, args);
 }
 
@@ -399,8 +450,11 @@ static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
 static void attempt_candidate(Env *env, Attempt *attempt, ExprVec *args) {
     const FuncSig *sig = &attempt->sig;
     if (args->count < required_args(sig)) attempt->failure = FAIL_few;
-    else if (args->count > written_params(sig) && pack_index(sig) < 0) attempt->failure = FAIL_many;
-    else if (!infer_args(env, attempt, args)) return;
+    else if (args->count > written_params(sig) && !count_packs(sig)) attempt->failure = FAIL_many;
+    else if (count_packs(sig) && (args->count - required_args(sig)) % count_packs(sig)) {
+        attempt->failure = FAIL_share;
+        attempt->arg = args->count - required_args(sig);
+    } else if (!infer_args(env, attempt, args)) return;
     else if (!constraints_hold(env->c, attempt->candidate->decl, attempt->subst, 0))
         attempt->failure = FAIL_constraint;
     for (int i = 0; i < args->count && !attempt->failure; i++) {
@@ -535,7 +589,7 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
     case FAIL_many:
         report(c, DIAG_argument_count, loc, name,
                range_text(c, required_args(&attempt->sig),
-                          pack_index(&attempt->sig) >= 0 ? -1 : written_params(&attempt->sig), "argument"),
+                          count_packs(&attempt->sig) ? -1 : written_params(&attempt->sig), "argument"),
                args->count);
         break;
     case FAIL_generics:
@@ -545,10 +599,11 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
         break;
     case FAIL_generic: {
         const Candidate *candidate = attempt->candidate;
-        generic_arg_fits(c, candidate->decl, generic_param(candidate->decl, attempt->arg),
-                         candidate->args[attempt->arg], candidate->values[attempt->arg], loc);
+        generic_arg_for(c, candidate->decl, attempt->param, candidate->args[attempt->arg],
+                        candidate->values[attempt->arg], loc);
         break;
     }
+    case FAIL_share: report(c, DIAG_packs_share, loc, name, attempt->arg); break;
     case FAIL_infer:
         report(c, DIAG_cannot_infer, loc, format_text(c->arena, "'%s'", attempt->param->name->text), name,
                name);
@@ -788,7 +843,7 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     bool changes_object = e->a && attempt->sig.this_pass == PASS_inout && !is_subscript;
     if (changes_object) vec_push(c->arena, &written, e->a);
     if (written.count > 1 && !failed) check_aliases(env, written.at, written.count);
-    for (int i = args->count; i < written_params(&attempt->sig) && pack_index(&attempt->sig) < 0; i++) {
+    for (int i = args->count; i < written_params(&attempt->sig) && !count_packs(&attempt->sig); i++) {
         check_default_argument(c, attempt->sig.params[i].decl);
         vec_push(c->arena, &e->args, NULL);
     }
@@ -818,6 +873,7 @@ static bool has_bad_arg(ExprVec *args) {
 
 Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quiet) {
     Checker *c = env->c;
+    splice_expansions(env, args);
     for (int i = 0; i < args->count; i++) {
         Expr *arg = args->at[i] = check_term(env, args->at[i]);
         if (arg->kind == EXPR_type || arg->kind == EXPR_space) args->at[i] = check_value(env, arg);

@@ -35,6 +35,7 @@ typedef struct ParamSig {
     bool no_diff;
     bool is_pack;  /* stands for any number of arguments */
     bool is_error; /* of a function that throws: see sig_throws */
+    int index;     /* lowering: of the parameter as declared, where packs are taken apart */
     Decl *decl;    /* NULL in derivative signatures */
 } ParamSig;
 
@@ -181,23 +182,24 @@ typedef struct Sema {
 
 typedef enum ConversionKind {
     CONVERT_none,
-    CONVERT_numeric,        /* scalar, vector or matrix, element by element; bool too */
-    CONVERT_splat,          /* scalar to vector or matrix; the element is converted first */
-    CONVERT_single,         /* vector of one lane to or from scalar */
-    CONVERT_enum,           /* between an enum and an integer */
-    CONVERT_bool,           /* anything to bool, for conditions */
-    CONVERT_to_interface,   /* concrete value into an interface value */
-    CONVERT_interface,      /* interface value to another interface that its own inherits */
-    CONVERT_upcast,         /* struct to its base */
-    CONVERT_optional,       /* T to Optional<T> */
-    CONVERT_optional_map,   /* Optional<T> to Optional<U> */
-    CONVERT_null,           /* none to Optional<T>, nullptr to a pointer */
-    CONVERT_unsized,        /* sized array to unsized array parameter */
-    CONVERT_pointer,        /* between pointer types */
-    CONVERT_pair,           /* DifferentialPair<A> to DifferentialPair<I> */
-    CONVERT_same_bits,      /* int and uint of one size; a place stays a place */
-    CONVERT_truncate,       /* matrix to a smaller one */
-    CONVERT_same,           /* same representation: equal types written differently */
+    CONVERT_numeric,      /* scalar, vector or matrix, element by element; bool too */
+    CONVERT_splat,        /* scalar to vector or matrix; the element is converted first */
+    CONVERT_single,       /* vector of one lane to or from scalar */
+    CONVERT_enum,         /* between an enum and an integer */
+    CONVERT_bool,         /* anything to bool, for conditions */
+    CONVERT_to_interface, /* concrete value into an interface value */
+    CONVERT_interface,    /* interface value to another interface that its own inherits */
+    CONVERT_upcast,       /* struct to its base */
+    CONVERT_optional,     /* T to Optional<T> */
+    CONVERT_optional_map, /* Optional<T> to Optional<U> */
+    CONVERT_null,         /* none to Optional<T>, nullptr to a pointer */
+    CONVERT_unsized,      /* sized array to unsized array parameter */
+    CONVERT_pointer,      /* between pointer types */
+    CONVERT_pair,         /* DifferentialPair<A> to DifferentialPair<I> */
+    CONVERT_same_bits,    /* int and uint of one size; a place stays a place */
+    CONVERT_truncate,     /* matrix to a smaller one */
+    CONVERT_same,         /* same representation: equal types written differently */
+    CONVERT_promised, /* that a constraint promises: found once the types are known; a cast if EXPR_EXPLICIT */
     CONVERT_interface_diff, /* Differential of an interface, from or to a concrete Differential */
 } ConversionKind;
 
@@ -273,6 +275,7 @@ const Type *check_self_type(Checker *checker, const Decl *type_decl);
 const Subst *subst_new(Checker *checker, const Subst *outer, const Decl *owner, const Type *const *args,
                        int nargs);
 const Type *check_subst(Checker *checker, const Type *type, const Subst *subst);
+int check_value_pack_length(const Decl *param, const Subst *subst); /* of a pack of values */
 int check_pack_length(Checker *checker, const Type *type,
                       const Subst *subst); /* of the packs it mentions; -1: none */
 const Subst *check_subst_subst(Checker *checker, const Subst *inner,
@@ -319,6 +322,9 @@ Decl *check_differentiated(Checker *checker, Decl *func); /* itself, or what tak
 
 void check_default_argument_of(Checker *checker, Decl *param);
 
+/* convert.c */
+Expr *check_promised_conversion(Checker *checker, Decl *variable, const Type *to, bool explicitly);
+
 /* construct.c */
 Expr *check_default_value(Checker *checker, Loc loc, const Type *type);
 /* Where it, and what it calls, loses derivatives on a way that there is a warning for. */
@@ -336,8 +342,8 @@ typedef struct FieldSlot {
 FieldSlot *check_field_slots(Checker *checker, const Type *type, const DeclVec *fields);
 
 /* const.c */
-bool check_constant(Checker *checker, Expr *expr, const Subst *subst,
-                    int64_t *value); /* integer, bool, enum */
+/* Of an integer, bool or enum; `element`: of the packs in it, inside expand, -1: outside. */
+bool check_constant(Checker *checker, Expr *expr, const Subst *subst, int element, int64_t *value);
 
 /* print.c */
 void check_print(Text *out, Checker *checker,

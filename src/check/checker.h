@@ -86,6 +86,9 @@ struct Checker {
     Map list_costs;       /* Expr of a list -> ListCost of construct.c */
     int subst_depth, expr_depth;
     int expand_depth, each_count; /* inside how many expand; how many each were seen */
+    bool has_equations;           /* somewhere a generic parameter is said to be a type: where T == int */
+    const Decl *header;           /* being found out: there parameters stay, for inference */
+    const Type *nonempty_pack;    /* in the third operand of __packBranch: its pack */
     bool too_deep;                /* reported */
     Map *optional_bounds;         /* Constraint -> itself: optional ones known to hold here */
 };
@@ -175,6 +178,7 @@ void report_unknown_member(Env *env, Loc loc, const Type *type, Name name);
 
 /* ---- subst.c */
 const Type *param_type(Checker *c, const Decl *owner, int index);
+const Type *param_argument(Checker *c, const Decl *owner, int index); /* a pack as its expansion */
 const Type *this_type_of(Checker *c,
                          Decl *decl); /* of struct, enum, interface (its This), extension (its target) */
 const Type *type_of_type_decl(Checker *c, Decl *decl); /* unspecialised: its own parameters as arguments */
@@ -191,12 +195,16 @@ const Subst *interface_subst(Checker *c, const Type *interface, const Type *self
 void ensure_generics(Checker *c, Decl *decl);
 /* Is every constraint of decl satisfied under subst? If not, and `loc` is given, says so. */
 bool constraints_hold(Checker *c, const Decl *decl, const Subst *subst, Loc loc);
-bool generic_arg_fits(Checker *c, Decl *owner, Decl *param, const Type *arg, const Type *value_type, Loc loc);
+const Type *generic_arg_for(Checker *c, const Decl *owner, Decl *param, const Type *arg,
+                            const Type *value_type, Loc loc);
 bool interface_as_argument(Checker *c, const Decl *decl, const Type *param, Loc loc);
 /* Interfaces that an abstract type is known to conform to. */
 void bounds_of(Checker *c, const Type *type, TypeVec *out);
 /* What an associated type of an abstract type is known to equal, or NULL. */
 const Type *known_equal(Checker *c, const Type *assoc);
+const Type *known_type(Checker *c, const Type *type); /* what a parameter is known to be; or itself */
+bool counted_as(Checker *c, const Type *count, const Type *number);
+bool known_to_convert(Checker *c, const Type *from, const Type *to, bool implicitly);
 
 /* infer.c */
 typedef struct Inference {
@@ -205,6 +213,8 @@ typedef struct Inference {
     const Type **args; /* found so far, NULL: not yet */
     int nargs;
     int given; /* so many were written */
+    bool *
+        single_lane; /* by parameter: counts the lanes of a vector, and a scalar was given; NULL: not asked */
     bool failed;
     int conflict; /* failed: the parameter that would have to be both of these */
     const Type *first, *second;
@@ -260,6 +270,15 @@ bool require_writable(Env *env, Expr *expr, Loc loc); /* reports why it is not *
 void why_readonly(Env *env, const Expr *expr);        /* a note for the message before */
 void mark_assigned(Expr *expr);
 
+/* ---- expand.c */
+Expr *check_each(Env *env, Expr *expr);
+Expr *check_expand(Env *env, Expr *expr);
+Expr *check_end(Env *env, Expr *expr);
+Expr *check_trim(Env *env, Expr *expr);
+Expr *check_branch(Env *env, Expr *expr);
+Expr *as_expansion(Env *env, Expr *expr);
+void splice_expansions(Env *env, ExprVec *items); /* checks them, too */
+
 /* ---- operator.c */
 Expr *check_unary(Env *env, Expr *expr);
 Expr *check_postfix(Env *env, Expr *expr);
@@ -291,6 +310,8 @@ bool function_matches_subst(Env *env, const Candidate *candidate, const Type *fu
 enum { COST_none = -1, COST_splat = 2, COST_generic = 10, COST_interface = 50 };
 int conversion_cost(Env *env, const Expr *from, const Type *to); /* implicit; COST_none: impossible */
 int type_conversion_cost(Env *env, const Type *from, const Type *to);
+bool type_converts(Env *env, const Type *from, const Type *to); /* implicitly, in whatever way */
+bool type_can_cast(Env *env, const Type *from, const Type *to);
 Expr *coerce(Env *env, Expr *expr, const Type *to); /* reports if impossible */
 Expr *convert_explicit(Env *env, Expr *expr, const Type *to, Loc loc);
 void note_conversion(Checker *c, const Type *from,
@@ -344,7 +365,23 @@ bool is_captured(const Env *env, const Expr *e);
 void function_type_parts(const Type *type, const Type **result, const Type *const **params, int *nparams);
 
 /* ---- pack.c */
-bool pack_element_types(Checker *c, const Type *type, TypeVec *out);
+const Type *pack_expand(Checker *c, const Type *pattern);
+const Type *pack_each(Checker *c, const Type *pack);
+const Type *pack_make(Checker *c, const Type *const *elements, int count); /* of a list of arguments */
+const Type *pack_argument(Checker *c, const Type *type); /* the name of a pack: as its expansion */
+bool type_is_pack(const Type *type);
+const Type *value_pack_type(Checker *c, const Decl *decl);
+const Type *pack_root(const Type *element);
+int64_t pack_trim_number(int64_t front,
+                         int64_t back); /* of TYPE_slice, and of EXPR_expand that was trimmed */
+const Type *pack_slice(Checker *c, const Type *pack, int64_t trim_number);
+const Type *pack_at(Checker *c, const Type *pack, int64_t index);
+const Type *pack_count(Checker *c, const Type *pack);
+bool pack_is_nonempty(Checker *c, const Type *pack);
+bool pack_is_empty(const Type *pack);
+const Type *pack_branch(Checker *c, const Type *pack, const Type *empty, const Type *nonempty);
+bool pack_share(Checker *c, const Decl *decl, int first, const Type *const *args, int count,
+                const Type **out);
 
 /* ---- describe.c: for messages */
 const char *generics_text(Checker *c, const Decl *decl);
@@ -397,6 +434,9 @@ const Type *synthesize_assoc(Checker *c, const Type *type, Decl *assoc);
 const Type *number_node(Env *env, Expr *checked); /* constant or generic number, NULL: neither */
 bool number_is_generic(Env *env, Expr *checked);  /* constant once specialised */
 const Type *number_apply(Checker *c, const Type *type, const TypeVec *args);
+const Type *pack_of_numbers(Env *env, Expr *expansion);
+const Type *number_is_not_zero(Checker *c, const Type *number);
+const Type *number_countof(Checker *c, const Type *pack);
 
 /* ---- const.c */
 int64_t wrap_constant(int64_t value, const Type *type); /* to the bits of an integer type */

@@ -253,7 +253,8 @@ bool check_conforms(Checker *c, const Type *type, const Type *interface, Witness
     if (interface->kind != TYPE_interface) return false;
     if (type->kind == TYPE_interface && interface_inherits(c, type, interface)) return true;
     if (type->kind == TYPE_interface && !is_conjunction(interface)) return false;
-    if (type->kind == TYPE_expand) return check_conforms(c, type->args[0], interface, witness);
+    if (type->kind == TYPE_expand || type->kind == TYPE_repeat)
+        return check_conforms(c, type->args[0], interface, witness);
     if (is_conjunction(interface)) return conforms_to_all(c, type, interface);
     if (holds_natively(c, type, interface)) return true;
     bool generic = ((type->flags | interface->flags) & TYPE_HAS_PARAM) != 0;

@@ -295,11 +295,11 @@ bool eval_number(Env *env, Expr *checked, int64_t *value) {
     return true;
 }
 
-bool check_constant(Checker *c, Expr *expr, const Subst *subst, int64_t *value) {
+bool check_constant(Checker *c, Expr *expr, const Subst *subst, int element, int64_t *value) {
     Env env = {.c = c};
     if (eval_number(&env, expr, value)) return true;
     const Type *number = number_node(&env, expr);
-    return number && type_is_number(check_subst(c, number, subst), value);
+    return number && type_is_number(check_subst_element(c, number, subst, element), value);
 }
 
 /* ---- sizes of front end types, by the rules of type/layout.c for buffers */

@@ -259,6 +259,8 @@ static Expr *construct_abstract(Env *env, Loc loc, const Type *type, ExprVec *ar
     if (args->count == 1) {
         Expr *only = args->at[0] = check_term(env, args->at[0]);
         if (only->type == type) return only;
+        if (only->type && known_to_convert(c, only->type, type, false))
+            return convert_explicit(env, only, type, loc);
         bool numbers = only->type && is_builtin_operand(c, type) && is_builtin_operand(c, only->type);
         if (numbers && only->type->kind != TYPE_vector && only->type->kind != TYPE_matrix)
             return convert_explicit(env, only, type, loc);
@@ -278,6 +280,7 @@ static Expr *construct_abstract(Env *env, Loc loc, const Type *type, ExprVec *ar
 
 Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
+    splice_expansions(env, args);
     switch (type->kind) {
     case TYPE_vector:
         return args->count ? construct_vector(env, loc, type, args) : one_argument(env, loc, type, args);

@@ -9,6 +9,7 @@ enum {
     COST_literal_unsigned = 32,
     COST_literal_signed = 81,
     COST_enum = 20,
+    COST_enum_to_bool = 40,
     COST_unsized = 10,
     COST_bool_int = 120,
     COST_widen = 150,
@@ -132,6 +133,14 @@ static int upcast_cost(Checker *c, const Type *from, const Type *to) {
     return COST_none;
 }
 
+/* Is there an implicit conversion by a constraint: where To(From) implicit; an enum, whichever it is, to bool? */
+static bool is_promised(Checker *c, const Type *from, const Type *to) {
+    bool generic = ((from->flags | to->flags) & TYPE_HAS_PARAM) != 0;
+    if (!generic || from->kind == TYPE_expand || to->kind == TYPE_expand) return false;
+    if (known_to_convert(c, from, to, true)) return true;
+    return to->kind == TYPE_bool && type_is_abstract(from) && conforms_to(c, from, c->known.__EnumType);
+}
+
 static bool is_interface_diff(Checker *c, const Type *type) {
     return type->kind == TYPE_assoc && type->name == c->known.Differential &&
            type->args[0]->kind == TYPE_interface;
@@ -163,7 +172,9 @@ static int struct_like_cost(Env *env, const Type *from, const Type *to) {
         return check_conforms(c, from, interface_named(c, c->known.IDifferentiable), NULL) ? COST_interface
                                                                                            : COST_none;
     }
+    if (is_promised(c, from, to)) return COST_enum;
     if (from->kind == TYPE_enum) {
+        if (to->kind == TYPE_bool) return COST_enum_to_bool;
         ensure_header(c, (Decl *)(uintptr_t)from->decl);
         return decl_sema(c, (Decl *)(uintptr_t)from->decl)->underlying == to ? COST_enum : COST_none;
     }
@@ -237,6 +248,11 @@ static int function_cost(Env *env, const Expr *from, const Type *to) {
         if (function_matches(env, &from->candidates->at[i], to)) return 0;
     (void)c;
     return COST_none;
+}
+
+bool type_converts(Env *env, const Type *from, const Type *to) {
+    Candidate user;
+    return type_conversion_cost(env, from, to) >= 0 || user_conversion(env, from, to, &user) >= 0;
 }
 
 int conversion_cost(Env *env, const Expr *from, const Type *to) {
@@ -320,6 +336,21 @@ static void warn_numeric(Env *env, const Expr *e, const Type *to) {
         report(c, DIAG_float_to_double, e->loc);
 }
 
+static Expr *convert_enum(Env *env, Expr *e, const Type *to) {
+    Checker *c = env->c;
+    if (e->type->kind == TYPE_enum) {
+        Decl *decl = (Decl *)(uintptr_t)e->type->decl;
+        ensure_header(c, decl);
+        e = convert_node(c, e, decl_sema(c, decl)->underlying, CONVERT_enum);
+    }
+    if (to->kind != TYPE_enum) return e->type == to ? e : convert_numeric(c, e, to);
+    Decl *decl = (Decl *)(uintptr_t)to->decl;
+    ensure_header(c, decl);
+    const Type *underlying = decl_sema(c, decl)->underlying;
+    if (e->type != underlying) e = convert_numeric(c, e, underlying);
+    return convert_node(c, e, to, CONVERT_enum);
+}
+
 static Expr *convert_struct_like(Env *env, Expr *e, const Type *to) {
     Checker *c = env->c;
     const Type *from = e->type;
@@ -340,6 +371,8 @@ static Expr *convert_struct_like(Env *env, Expr *e, const Type *to) {
     }
     if (to->kind == TYPE_pair) return convert_node(c, e, to, CONVERT_pair);
     if (is_interface_diff(c, to)) return convert_node(c, e, to, CONVERT_interface_diff);
+    if (is_promised(c, from, to)) return convert_node(c, e, to, CONVERT_promised);
+    if (from->kind == TYPE_enum && to->kind == TYPE_bool) return convert_enum(env, e, to);
     if (from->kind == TYPE_enum) return convert_node(c, e, to, CONVERT_enum);
     if (from->kind == TYPE_struct) {
         Expr *node = convert_node(c, e, to, CONVERT_upcast);
@@ -413,6 +446,7 @@ Expr *coerce(Env *env, Expr *e, const Type *to) {
     if (to->kind == TYPE_function)
         return e->kind == EXPR_error || has_error(to) ? error_expr(c, e->loc) : coerce_function(env, e, to);
     e = check_value(env, e);
+    to = known_type(c, to);
     if (e->kind == EXPR_error || has_error(e->type) || has_error(to))
         return e->kind == EXPR_error ? e : error_expr(c, e->loc);
     if (e->type == to) return e;
@@ -435,24 +469,21 @@ Expr *coerce(Env *env, Expr *e, const Type *to) {
     return cannot_convert(env, e, to);
 }
 
+/* Is there a conversion that a cast makes? Tried on a variable that nobody has. */
+bool type_can_cast(Env *env, const Type *from, const Type *to) {
+    Checker *c = env->c;
+    Decl *decl = decl_new(c->arena, DECL_var, 0, c->known.newValue);
+    decl->type = from;
+    decl->state = STATE_header;
+    c->diags->muted++;
+    Expr *e = convert_explicit(env, decl_expr(c, 0, decl, NULL, NULL), to, 0);
+    c->diags->muted--;
+    return e->kind != EXPR_error;
+}
+
 /* ---- explicit */
 
 static bool is_integral(const Type *t) { return type_is_integer(t) || t->kind == TYPE_bool; }
-
-static Expr *convert_enum(Env *env, Expr *e, const Type *to) {
-    Checker *c = env->c;
-    if (e->type->kind == TYPE_enum) {
-        Decl *decl = (Decl *)(uintptr_t)e->type->decl;
-        ensure_header(c, decl);
-        e = convert_node(c, e, decl_sema(c, decl)->underlying, CONVERT_enum);
-    }
-    if (to->kind != TYPE_enum) return e->type == to ? e : convert_numeric(c, e, to);
-    Decl *decl = (Decl *)(uintptr_t)to->decl;
-    ensure_header(c, decl);
-    const Type *underlying = decl_sema(c, decl)->underlying;
-    if (e->type != underlying) e = convert_numeric(c, e, underlying);
-    return convert_node(c, e, to, CONVERT_enum);
-}
 
 /* Numbers of which some are of a generic type that can only be built in: converted once the types are known. */
 static bool are_generic_numbers(Checker *c, const Type *from, const Type *to) {
@@ -466,6 +497,11 @@ Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
     const Type *from = e->type;
     if (has_error(from) || has_error(to)) return error_expr(c, loc);
     if (from == to) return e;
+    if (known_to_convert(c, from, to, false)) {
+        e = convert_node(c, e, to, CONVERT_promised);
+        e->flags |= EXPR_EXPLICIT;
+        return e;
+    }
     if (numeric_cost(from, to) >= 0 || are_generic_numbers(c, from, to)) return convert_numeric(c, e, to);
     bool enums = (from->kind == TYPE_enum || is_integral(from) || type_is_float(from)) &&
                  (to->kind == TYPE_enum || type_is_scalar(to));
@@ -485,4 +521,12 @@ Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
     if (zero && to->kind != TYPE_pointer) return default_value(env, loc, to);
     if (to->kind == TYPE_struct || type_is_abstract(to)) return check_construct(env, loc, to, &args);
     return cannot_convert(env, e, to);
+}
+
+/* The conversion that a constraint promised, of a variable whose type is known by now. */
+Expr *check_promised_conversion(Checker *c, Decl *variable, const Type *to, bool explicitly) {
+    Env env = {.c = c};
+    variable->state = STATE_header;
+    Expr *value = decl_expr(c, variable->loc, variable, NULL, NULL);
+    return explicitly ? convert_explicit(&env, value, to, variable->loc) : coerce(&env, value, to);
 }

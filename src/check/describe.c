@@ -17,12 +17,13 @@ static void add_bounds(Checker *c, Text *out, const Decl *decl, const Type *para
 
 static void add_param(Checker *c, Text *out, const Decl *decl, int index) {
     const Decl *param = generic_param(decl, index);
+    const char *each = param->modifiers & MODIFIER_pack ? "each " : "";
     if (param->kind == DECL_value_param) {
-        text_printf(out, "let %s", param->name->text);
+        text_printf(out, "let %s%s", each, param->name->text);
         if (param->type) text_printf(out, " : %s", type_str(c, param->type));
         return;
     }
-    text_printf(out, "%s%s", param->modifiers & MODIFIER_pack ? "each " : "", param->name->text);
+    text_printf(out, "%s%s", each, param->name->text);
     add_bounds(c, out, decl, param_type(c, decl, index));
 }
 

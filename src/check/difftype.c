@@ -24,6 +24,7 @@ bool is_differentiable_type(Checker *c, const Type *type) {
     case TYPE_array:
     case TYPE_optional: return is_differentiable_type(c, type->args[0]);
     case TYPE_tuple: return all_differentiable(c, type);
+    case TYPE_repeat:
     case TYPE_expand: return is_differentiable_type(c, type->args[0]);
     case TYPE_struct:
     case TYPE_interface:

@@ -145,6 +145,8 @@ static Expr *value_of_decl(Env *env, Loc loc, const Candidate *found) {
         subst = subst_identity(c, decl->parent); /* one per specialisation of its function */
     Expr *e = decl_expr(c, loc, decl, subst, base);
     e->flags |= place_flags(decl, base);
+    if (decl->kind == DECL_value_param && (decl->modifiers & MODIFIER_pack))
+        e->type = value_pack_type(c, decl);
     decl->flags |= DECL_USED;
     report_deprecated(c, decl, loc);
     if (env->lambda && decl->kind == DECL_var && !e->a) return lambda_capture(env, e, decl);
@@ -157,7 +159,10 @@ static const Type *type_of_candidate(Env *env, const Candidate *found) {
     switch ((DeclKind)decl->kind) {
     case DECL_type_param:
         for (int i = 0; i < generic_count(decl->parent); i++)
-            if (generic_param(decl->parent, i) == decl) return param_type(c, decl->parent, i);
+            if (generic_param(decl->parent, i) == decl) {
+                const Type *param = param_type(c, decl->parent, i);
+                return c->header == decl->parent ? param : known_type(c, param);
+            }
         return ERROR_TYPE(c);
     case DECL_assoc: {
         const Type *base = subst_find(found->subst, decl->parent, 0);
@@ -314,77 +319,6 @@ static Expr *check_modified_type(Env *env, Expr *e) {
     return type_expr(env->c, e->loc, type);
 }
 
-/* ---- packs */
-
-static Expr *not_a_pack(Env *env, const Expr *e) {
-    report(env->c, DIAG_each_needs_pack, e->loc);
-    return error_expr(env->c, e->loc);
-}
-
-static bool names_pack(Env *env, const Expr *e) {
-    Candidates list = {0};
-    if (e->kind != EXPR_name || e->decl || !lookup_name(env, e->name, &list)) return false;
-    const Decl *decl = list.at[0].decl;
-    const Type *type = decl->kind == DECL_var ? decl->type : NULL;
-    if (type && type->kind == TYPE_tuple && type->nargs == 1) type = type->args[0];
-    return decl->kind == DECL_type_param ? (decl->modifiers & MODIFIER_pack) != 0
-                                         : type && type->kind == TYPE_expand;
-}
-
-/* each v.f(x) is (each v).f(x), each T.X is (each T).X: it is the pack that has elements. */
-static bool move_each_inside(Env *env, Expr *e) {
-    Expr **leaf = &e->a;
-    while ((*leaf)->kind == EXPR_member || (*leaf)->kind == EXPR_call || (*leaf)->kind == EXPR_index)
-        leaf = &(*leaf)->a;
-    if (leaf == &e->a || !names_pack(env, *leaf)) return false;
-    Expr *each = expr_new(env->c->arena, EXPR_each, (*leaf)->loc);
-    each->a = *leaf;
-    *leaf = each;
-    return true;
-}
-
-static Expr *check_each(Env *env, Expr *e) {
-    Checker *c = env->c;
-    if (move_each_inside(env, e)) return check_term(env, e->a);
-    Expr *a = check_term(env, e->a);
-    if (a->kind == EXPR_error) return a;
-    c->each_count++;
-    if (!c->expand_depth) {
-        report(c, DIAG_each_outside, e->loc);
-        return error_expr(c, e->loc);
-    }
-    if (a->kind == EXPR_type) {
-        const Type *type = a->type_value;
-        if (!type || !(type->flags & TYPE_IS_PACK_PARAM)) return not_a_pack(env, e);
-        return type_expr(c, e->loc, type_make(c->types, TYPE_each, 0, NULL, NULL, 0, &type, 1));
-    }
-    const Type *type = a->type;
-    if (!type || a->kind == EXPR_overload) return not_a_pack(env, e);
-    if (type->kind == TYPE_tuple && type->nargs == 1 && type->args[0]->kind == TYPE_expand)
-        type = type->args[0];
-    if (type->kind != TYPE_expand) return not_a_pack(env, e);
-    e->a = a;
-    e->type = type->args[0];
-    return e;
-}
-
-static Expr *check_expand(Env *env, Expr *e) {
-    Checker *c = env->c;
-    int before = c->each_count;
-    c->expand_depth++;
-    Expr *a = check_term(env, e->a);
-    c->expand_depth--;
-    if (a->kind == EXPR_error) return a;
-    if (c->each_count == before) return not_a_pack(env, e);
-    const Type *pattern = a->kind == EXPR_type ? a->type_value : a->type;
-    if (!pattern || a->kind == EXPR_overload || a->kind == EXPR_space) return not_a_pack(env, e);
-    const Type *type = type_make(c->types, TYPE_expand, 0, NULL, NULL, 0, &pattern, 1);
-    if (a->kind == EXPR_type) return type_expr(c, e->loc, type);
-    e->a = a;
-    e->type = type;
-    return e;
-}
-
 /* ---- casts, tests and the like */
 
 /* (void)a: for its effects */
@@ -439,7 +373,7 @@ static Expr *check_sizeof(Env *env, Expr *e) {
     Checker *c = env->c;
     Expr *a = check_term(env, e->a);
     if (a->kind == EXPR_error) return a;
-    if (a->kind != EXPR_type) a = check_value(env, a);
+    if (a->kind != EXPR_type) a = check_value(env, e->kind == EXPR_countof ? as_expansion(env, a) : a);
     if (a->kind == EXPR_type && !a->type_value) a = type_expr(c, a->loc, resolve_type(env, a));
     if (a->kind == EXPR_error || (a->kind == EXPR_type && is_error(a->type_value)))
         return error_expr(c, e->loc);
@@ -470,6 +404,7 @@ static Expr *check_no_diff(Env *env, Expr *e) {
 static Expr *check_tuple(Env *env, Expr *e) {
     Checker *c = env->c;
     TypeVec types = {0};
+    splice_expansions(env, &e->args);
     for (int i = 0; i < e->args.count; i++) {
         e->args.at[i] = check_value(env, e->args.at[i]);
         if (e->args.at[i]->kind == EXPR_error) return e->args.at[i];
@@ -521,6 +456,9 @@ static Expr *check_kind(Env *env, Expr *e) {
     case EXPR_try: return check_try(env, e);
     case EXPR_each: return check_each(env, e);
     case EXPR_expand: return check_expand(env, e);
+    case EXPR_end: return check_end(env, e);
+    case EXPR_trim: return check_trim(env, e);
+    case EXPR_branch: return check_branch(env, e);
     case EXPR_pointer_type: return check_pointer_type(env, e);
     case EXPR_function_type: return check_function_type(env, e);
     case EXPR_modified_type: return check_modified_type(env, e);
@@ -554,6 +492,7 @@ Expr *check_term(Env *env, Expr *e) {
     e = check_kind(env, e);
     if (read) e = require_readable(env, e);
     e->flags |= EXPR_CHECKED;
+    if (e->type) e->type = known_type(c, e->type);
     if (e->type && e->type->kind == TYPE_matrix) e->type = type_with_major(c, e->type, false);
     c->expr_depth--;
     return e;

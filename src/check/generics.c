@@ -8,6 +8,34 @@ static const Type *resolve_side(Env *env, Expr *expr, bool may_be_number) {
                                                                           : resolve_type(env, e);
 }
 
+/* each T : I and expand each T : I say it of the pack. */
+static const Type *constrained(const Type *subject) {
+    if (subject->kind == TYPE_expand && subject->args[0]->kind == TYPE_each) subject = subject->args[0];
+    return subject->kind == TYPE_each ? subject->args[0] : subject;
+}
+
+static const Type *demanded_pack(Env *env, const Decl *decl, Expr *expr) {
+    Checker *c = env->c;
+    Expr *e = check_term(env, expr);
+    if (e->kind == EXPR_error) return ERROR_TYPE(c);
+    const Type *type = e->kind == EXPR_type ? e->type_value : NULL;
+    for (int i = 0; i < generic_count(decl) && e->kind == EXPR_decl; i++)
+        if (generic_param(decl, i) == e->decl) type = param_type(c, decl, i);
+    if (type && type->kind == TYPE_param && type->decl == decl && (type->flags & TYPE_IS_PACK_PARAM))
+        return type;
+    report(c, DIAG_nonempty_needs_pack, expr->loc);
+    return ERROR_TYPE(c);
+}
+
+static void resolve_demand(Env *env, const Decl *decl, Demand *demand) {
+    if (demand->kind == DEMAND_nonempty) {
+        demand->subject_type = demanded_pack(env, decl, demand->subject);
+        return;
+    }
+    demand->subject_type = resolve_type(env, demand->subject);
+    demand->to_type = resolve_type(env, demand->to);
+}
+
 /* Constraints become visible one by one, so that a later one may use an earlier one. */
 void ensure_generics(Checker *c, Decl *decl) {
     Generics *generics = decl->generics;
@@ -35,14 +63,16 @@ void ensure_generics(Checker *c, Decl *decl) {
         const Type *bound = resolve_side(&env, constraint->bound, constraint->equal),
                    *subject = resolve_side(&env, constraint->subject, constraint->equal);
         c->expand_depth--;
-        if (subject->kind == TYPE_each) subject = subject->args[0];
+        subject = constrained(subject);
         if (!constraint->equal && bound->kind != TYPE_interface && !has_error(bound)) {
             report(c, DIAG_constraint_no_interface, constraint->loc, type_str(c, bound));
             bound = ERROR_TYPE(c);
         }
         constraint->bound_type = bound;
         constraint->subject_type = subject;
+        c->has_equations |= constraint->equal && (subject->kind == TYPE_param || bound->kind == TYPE_param);
     }
+    for (int i = 0; i < generics->demands.count; i++) resolve_demand(&env, decl, &generics->demands.at[i]);
     c->context = context;
 }
 
@@ -53,11 +83,46 @@ static void report_constraint(Checker *c, const Constraint *constraint, const Ty
                type_str(c, bound));
     else report(c, DIAG_constraint_not_met, loc, type_str(c, subject), type_str(c, bound));
     if (constraint->loc) note(c, DIAG_note_constraint_here, constraint->loc);
-    const Type *param = subject->kind == TYPE_each ? subject->args[0] : subject;
-    if (!constraint->equal && param->kind == TYPE_param &&
-        ((const Decl *)param->decl)->kind != DECL_interface)
+    const Type *param = pack_root(subject);
+    if (!constraint->equal && param && ((const Decl *)param->decl)->kind != DECL_interface)
         note(c, DIAG_note_add_constraint, ((const Decl *)param->decl)->loc, type_str(c, param),
              type_str(c, bound));
+}
+
+static bool constraint_holds(Checker *c, const Constraint *constraint, const Type *one, const Type *bound) {
+    if (one->kind == TYPE_expand) one = one->args[0];
+    if (one->kind == TYPE_repeat) one = one->args[0];
+    if (!constraint->equal) return check_conforms(c, one, bound, NULL);
+    return types_match(c, known_type(c, one), known_type(c, bound)) || counted_as(c, one, bound);
+}
+
+/* Can it be converted as the constraint asks? In generic code because a constraint there says so. */
+static bool demand_converts(Checker *c, const Demand *demand, const Type *from, const Type *to) {
+    Env env = {.c = c};
+    if (from == to || known_to_convert(c, from, to, demand->kind == DEMAND_implicit)) return true;
+    return demand->kind == DEMAND_implicit ? type_converts(&env, from, to) : type_can_cast(&env, from, to);
+}
+
+static bool demands_hold(Checker *c, const Decl *decl, const Subst *subst, Loc loc) {
+    for (int i = 0; i < decl->generics->demands.count; i++) {
+        const Demand *demand = &decl->generics->demands.at[i];
+        if (!demand->subject_type) continue;
+        const Type *subject = check_subst(c, demand->subject_type, subst);
+        const Type *to = demand->to_type ? check_subst(c, demand->to_type, subst) : subject;
+        if (has_error(subject) || has_error(to)) continue;
+        if (demand->kind == DEMAND_nonempty ? pack_is_nonempty(c, subject)
+                                            : demand_converts(c, demand, subject, to))
+            continue;
+        if (loc && demand->kind == DEMAND_nonempty)
+            report(c, DIAG_demand_nonempty, loc, demand->subject_type->name->text,
+                   decl->name ? decl->name->text : "this");
+        else if (loc)
+            report(c, DIAG_demand_converts, loc, type_str(c, subject), type_str(c, to),
+                   demand->kind == DEMAND_implicit ? " implicitly" : "");
+        if (loc) note(c, DIAG_note_constraint_here, demand->loc);
+        return false;
+    }
+    return true;
 }
 
 bool constraints_hold(Checker *c, const Decl *decl, const Subst *subst, Loc loc) {
@@ -72,13 +137,12 @@ bool constraints_hold(Checker *c, const Decl *decl, const Subst *subst, Loc loc)
         bool is_pack = subject->kind == TYPE_pack;
         for (int k = 0; k < (is_pack ? subject->nargs : 1); k++) {
             const Type *one = is_pack ? subject->args[k] : subject;
-            if (constraint->equal ? types_match(c, one, bound) : check_conforms(c, one, bound, NULL))
-                continue;
+            if (constraint_holds(c, constraint, one, bound)) continue;
             if (loc) report_constraint(c, constraint, one, bound, loc);
             return false;
         }
     }
-    return true;
+    return demands_hold(c, decl, subst, loc);
 }
 
 /* ---- interfaces as arguments */
@@ -142,7 +206,13 @@ static bool is_number(const Type *type) {
     case TYPE_sum:
     case TYPE_product:
     case TYPE_apply: return true;
-    case TYPE_param: return (type->flags & TYPE_IS_VALUE_PARAM) != 0;
+    case TYPE_expand: return is_number(type->args[0]);
+    case TYPE_param:
+    case TYPE_each:
+    case TYPE_at: {
+        const Type *root = pack_root(type);
+        return root && (root->flags & TYPE_IS_VALUE_PARAM);
+    }
     case TYPE_assoc:
         return ((const Decl *)type->decl)->kind == DECL_var; /* a constant that an interface requires */
     default: return false;
@@ -151,33 +221,42 @@ static bool is_number(const Type *type) {
 
 static bool value_fits(const Type *param, const Type *given) {
     if (!param || !given || has_error(param) || given == param) return true;
-    return type_is_integer(param) && type_is_integer(given);
+    bool from_enum = given->kind == TYPE_enum && (type_is_integer(param) || param->kind == TYPE_bool);
+    return from_enum || (type_is_integer(param) && type_is_integer(given));
 }
 
-/* Is `arg` the kind of thing that the parameter stands for? `value_type`: of a value, as it was written, or NULL. Says so
- * if not, and `loc` is given. */
-bool generic_arg_fits(Checker *c, Decl *owner, Decl *param, const Type *arg, const Type *value_type,
-                      Loc loc) {
+/* The argument for a parameter, if `arg` is the kind of thing that it stands for; an enum for a bool is converted. `value_type`: of
+ * a value, as it was written, or NULL. NULL: it is not, which is told if `loc` is given. */
+const Type *generic_arg_for(Checker *c, const Decl *owner, Decl *param, const Type *arg,
+                            const Type *value_type, Loc loc) {
     const char *name = owner->name ? owner->name->text : "?";
     bool wants_value = param->kind == DECL_value_param;
-    if (has_error(arg)) return true;
+    if (has_error(arg)) return arg;
     if (wants_value != is_number(arg)) {
         static const char *const kinds[] = {"a type", "a value"};
         if (loc)
             report(c, DIAG_generic_arg_kind, loc, param->name->text, name, kinds[wants_value],
                    kinds[!wants_value]);
-        return false;
+        return NULL;
     }
-    if (!wants_value || param->state == STATE_busy) return true;
+    if (!wants_value || param->state == STATE_busy) return arg;
     ensure_header(c, param);
-    if (value_fits(param->type, value_type)) return true;
+    if (value_fits(param->type, value_type)) {
+        bool to_bool = param->type->kind == TYPE_bool && value_type && value_type->kind == TYPE_enum;
+        return to_bool ? number_is_not_zero(c, arg) : arg;
+    }
     if (loc)
         report(c, DIAG_generic_arg_type, loc, param->name->text, name, type_str(c, param->type),
                type_str(c, value_type));
-    return false;
+    return NULL;
 }
 
 /* ---- what a generic body may assume */
+
+typedef struct CommonBounds {
+    const Type *other; /* must conform as well */
+    TypeVec *out;
+} CommonBounds;
 
 static void add_bound(Checker *c, TypeVec *out, const Type *bound) {
     for (int i = 0; i < out->count; i++)
@@ -190,7 +269,9 @@ static void bounds_from_generics(Checker *c, const Decl *decl, const Type *type,
     ensure_generics(c, (Decl *)(uintptr_t)decl);
     for (int i = 0; i < decl->generics->constraints.count; i++) {
         const Constraint *constraint = &decl->generics->constraints.at[i];
-        if (constraint->equal || constraint->subject_type != type) continue;
+        const Type *subject = constraint->subject_type;
+        bool about = subject == type || (subject && subject->kind == TYPE_expand && subject->args[0] == type);
+        if (constraint->equal || !about) continue;
         if (constraint->optional && !(c->optional_bounds && map_has(c->optional_bounds, PTR_KEY(constraint))))
             continue;
         add_bound(c, out, constraint->bound_type);
@@ -300,8 +381,35 @@ static void bounds_of_assoc(Checker *c, const Type *type, TypeVec *out) {
     search_promises(c, type, find_bound, out);
 }
 
+/* What both types of a __packBranch conform to. */
+static bool add_common_bound(Checker *c, void *user, const Declared *declared) {
+    CommonBounds *common = user;
+    const Type *interface = check_subst(c, declared->interface, declared->subst);
+    if (check_conforms(c, common->other, interface, NULL)) add_bound(c, common->out, interface);
+    return false;
+}
+
+static void bounds_of_branch(Checker *c, const Type *type, TypeVec *out) {
+    CommonBounds common = {type->args[2], out};
+    if (!type_is_abstract(type->args[1])) {
+        visit_declared(c, type->args[1], NULL, add_common_bound, &common);
+        return;
+    }
+    TypeVec bounds = {0};
+    bounds_of(c, type->args[1], &bounds);
+    for (int i = 0; i < bounds.count; i++)
+        if (check_conforms(c, type->args[2], bounds.at[i], NULL)) add_bound(c, out, bounds.at[i]);
+}
+
 void bounds_of(Checker *c, const Type *type, TypeVec *out) {
-    if (type->kind == TYPE_each) type = type->args[0];
+    if (type->kind == TYPE_branch) {
+        bounds_of_branch(c, type, out);
+        return;
+    }
+    if (type->kind == TYPE_each || type->kind == TYPE_at) {
+        type = pack_root(type);
+        if (!type) return;
+    }
     if (type->kind == TYPE_assoc) {
         bounds_of_assoc(c, type, out);
         bounds_from_context(c, type, NULL, out);
@@ -363,6 +471,81 @@ const Type *known_equal(Checker *c, const Type *assoc) {
     }
     const Type *root = assoc;
     while (root->kind == TYPE_assoc) root = root->args[0];
-    if (root->kind == TYPE_each) root = root->args[0];
-    return root->kind == TYPE_param ? equal_in(c, root->decl, assoc) : NULL;
+    if (root->kind == TYPE_each || root->kind == TYPE_at) root = pack_root(root);
+    return root && root->kind == TYPE_param ? equal_in(c, root->decl, assoc) : NULL;
+}
+
+static const Type *equation_in(Checker *c, const Decl *decl, const Type *param) {
+    if (!decl->generics) return NULL;
+    ensure_generics(c, (Decl *)(uintptr_t)decl);
+    const Type *other = NULL;
+    for (int i = 0; i < decl->generics->constraints.count; i++) {
+        const Constraint *constraint = &decl->generics->constraints.at[i];
+        if (!constraint->equal || constraint->optional || !constraint->subject_type) continue;
+        if (constraint->subject_type == param) return constraint->bound_type;
+        if (constraint->bound_type == param && constraint->subject_type->kind != TYPE_param)
+            other = constraint->subject_type;
+    }
+    return other;
+}
+
+enum { MAX_EQUATIONS = 16 }; /* that are followed: T == U, U == int */
+
+/* where T == int: inside, T is int. Of a pack it is said of every element. */
+static const Type *known_param(Checker *c, const Type *type) {
+    for (int steps = 0; steps < MAX_EQUATIONS; steps++) {
+        const Type *param = pack_root(type);
+        if (!param || (param->flags & TYPE_IS_VALUE_PARAM)) return type;
+        const Type *equal = equation_in(c, param->decl, param);
+        for (const Decl *d = c->context; d && !equal; d = d->parent)
+            if (d != param->decl) equal = equation_in(c, d, param);
+        if (!equal) return type;
+        type = equal;
+    }
+    return type;
+}
+
+/* With what the equations around say put in for parameters. */
+const Type *known_type(Checker *c, const Type *type) {
+    if (!c->has_equations || !(type->flags & TYPE_HAS_PARAM)) return type;
+    if (type->kind == TYPE_param || type->kind == TYPE_each || type->kind == TYPE_at)
+        return type->flags & TYPE_IS_PACK_PARAM ? type : known_param(c, type);
+    const Subst *subst = NULL;
+    for (const Decl *d = c->context; d; d = d->parent) {
+        int n = d->generics ? generic_count(d) : 0;
+        const Type **args = arena_array(c->arena, const Type *, n + 1);
+        bool found = false;
+        for (int i = 0; i < n; i++) {
+            const Type *param = param_type(c, d, i);
+            bool pack = (param->flags & TYPE_IS_PACK_PARAM) != 0;
+            args[i] = pack ? pack_argument(c, param) : known_param(c, param);
+            found |= !pack && args[i] != param;
+        }
+        if (found) subst = subst_new(c, subst, d, args, n);
+    }
+    return check_subst(c, type, subst);
+}
+
+/* where countof(P) == N: in its body the same, and nothing else, is known. */
+bool counted_as(Checker *c, const Type *count, const Type *number) {
+    for (const Decl *d = c->context; d && count->kind == TYPE_apply; d = d->parent) {
+        for (int i = 0; d->generics && i < d->generics->constraints.count; i++) {
+            const Constraint *constraint = &d->generics->constraints.at[i];
+            if (constraint->equal && constraint->subject_type == count && constraint->bound_type == number)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* where To(From), said in the context: the same two types. */
+bool known_to_convert(Checker *c, const Type *from, const Type *to, bool implicitly) {
+    for (const Decl *d = c->context; d; d = d->parent) {
+        for (int i = 0; d->generics && i < d->generics->demands.count; i++) {
+            const Demand *demand = &d->generics->demands.at[i];
+            bool enough = demand->kind == DEMAND_implicit || (demand->kind == DEMAND_cast && !implicitly);
+            if (enough && demand->subject_type == from && demand->to_type == to) return true;
+        }
+    }
+    return false;
 }

@@ -220,6 +220,7 @@ static ParamSig param_signature(Checker *c, Env *env, Decl *func, Decl *param) {
         }
         type = refuse_function_type(c, param, type);
         check_direction(c, func, param);
+        type = pack_argument(c, type); /* T v is `expand each T v` */
         param->type = unsized_param(c, func, type_with_major(c, type, false));
         param->state = STATE_header;
         check_attributes(c, param);
@@ -500,7 +501,9 @@ static void header_of(Checker *c, Decl *decl) {
             env_for_decl(c, decl->parent); /* its type is written outside of what it is a parameter of */
         while (env.scope && env.scope->decl == decl->parent && !env.scope->is_generics)
             env.scope = env.scope->outer;
-        decl->type = decl->type_expr ? resolve_type(&env, decl->type_expr) : type_basic(c->types, TYPE_int);
+        decl->type = decl->type_expr ? resolve_type(&env, decl->type_expr)
+                     : decl->init    ? check_value(&env, decl->init)->type
+                                     : type_basic(c->types, TYPE_int);
         break;
     }
     case DECL_struct:
@@ -531,13 +534,15 @@ void ensure_header(Checker *c, Decl *decl) {
     }
     c->depth++;
     decl->state = STATE_busy;
-    const Decl *context = c->context;
+    const Decl *context = c->context, *header = c->header;
+    c->header = decl;
     if (decl->kind != DECL_var || decl->flavour != VAR_local) c->context = decl;
     int muted = c->diags->muted; /* what is found out here is said here, even during a trial */
     c->diags->muted = 0;
     header_of(c, decl);
     c->diags->muted = muted;
     c->context = context;
+    c->header = header;
     if (decl->state == STATE_busy) decl->state = STATE_header;
     c->depth--;
 }

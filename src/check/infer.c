@@ -81,30 +81,62 @@ static void match_interface(Inference *inference, const Type *pattern, const Typ
     if (found) match_args(inference, pattern, found);
 }
 
-static void match_pack(Inference *inference, const Type *pattern, const Type *actual) {
-    /* expand P against a list of types: element by element, collecting what each pack parameter was matched with */
+/* An element of a list is matched; one that is an expansion itself binds expansions. */
+static void match_element(Inference *inference, const Type *pattern, const Type *actual) {
+    bool expands = actual->kind == TYPE_expand;
+    infer_match(inference, pattern, expands ? actual->args[0] : actual);
+    for (int i = 0; i < inference->nargs && expands; i++)
+        if (inference->args[i]) inference->args[i] = pack_expand(inference->c, inference->args[i]);
+}
+
+/* expand P against a list: element by element, collecting what each pack parameter was matched with. */
+static void match_expand(Inference *inference, const Type *pattern, const Type *const *actuals, int count) {
     Checker *c = inference->c;
     Inference each = *inference;
     TypeVec *collected = arena_array(c->arena, TypeVec, inference->nargs);
-    bool *seen = arena_array(c->arena, bool, inference->nargs);
-    for (int k = 0; k < actual->nargs; k++) {
+    for (int k = 0; k < count; k++) {
         each.args = arena_array(c->arena, const Type *, inference->nargs);
-        infer_match(&each, pattern->args[0], actual->args[k]);
-        for (int i = 0; i < inference->nargs; i++) {
-            if (!each.args[i]) continue;
-            seen[i] = true;
-            vec_push(c->arena, &collected[i], each.args[i]);
-        }
+        match_element(&each, pattern->args[0], actuals[k]);
+        for (int i = 0; i < inference->nargs; i++)
+            if (each.args[i]) vec_push(c->arena, &collected[i], each.args[i]);
     }
     for (int i = 0; i < inference->nargs; i++) {
         const Decl *param = generic_param(inference->owner, i);
         bool is_pack = param && (param->modifiers & MODIFIER_pack);
         if (i < inference->given) continue;
-        if (is_pack && (seen[i] || (actual->nargs == 0 && !inference->args[i])))
-            inference->args[i] =
-                type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, collected[i].at, collected[i].count);
-        else if (!is_pack && seen[i] && collected[i].count) bind(inference, i, collected[i].at[0]);
+        if (is_pack && (collected[i].count || (count == 0 && !inference->args[i])))
+            bind(inference, i, pack_make(c, collected[i].at, collected[i].count));
+        else if (!is_pack && collected[i].count) bind(inference, i, collected[i].at[0]);
     }
+}
+
+static int count_expansions(const Type *const *list, int count) {
+    int n = 0;
+    for (int i = 0; i < count; i++) n += list[i]->kind == TYPE_expand;
+    return n;
+}
+
+/* Lists of any length: the expansions in the pattern share equally what the others leave. */
+static void match_lists(Inference *inference, const Type *const *patterns, int npatterns,
+                        const Type *const *actuals, int nactuals) {
+    int expansions = count_expansions(patterns, npatterns), rest = nactuals - (npatterns - expansions),
+        at = 0;
+    if (expansions ? rest < 0 || rest % expansions : rest != 0) return;
+    for (int i = 0; i < npatterns; i++) {
+        if (patterns[i]->kind != TYPE_expand) {
+            infer_match(inference, patterns[i], actuals[at++]);
+            continue;
+        }
+        match_expand(inference, patterns[i], actuals + at, rest / expansions);
+        at += rest / expansions;
+    }
+}
+
+/* A scalar for a vector: of one lane, unless another argument tells how many. */
+static void single_lane(Inference *inference, const Type *pattern) {
+    const Type *count = pattern->args[1];
+    if (pattern->kind != TYPE_vector || count->kind != TYPE_param || count->decl != inference->owner) return;
+    if (inference->single_lane) inference->single_lane[count->number] = true;
 }
 
 void infer_match(Inference *inference, const Type *pattern, const Type *actual) {
@@ -115,18 +147,25 @@ void infer_match(Inference *inference, const Type *pattern, const Type *actual) 
         if (pattern->decl == inference->owner) bind(inference, (int)pattern->number, actual);
         return;
     case TYPE_each:
-        if (pattern->args[0]->decl == inference->owner)
+        if (pattern->args[0]->kind == TYPE_param && pattern->args[0]->decl == inference->owner)
             bind(inference, (int)pattern->args[0]->number, actual);
         return;
     case TYPE_expand:
-        if (actual->kind == TYPE_pack) match_pack(inference, pattern, actual);
+    case TYPE_pack: {
+        bool is_list = pattern->kind == TYPE_pack, actual_list = actual->kind == TYPE_pack;
+        if (!actual_list && actual->kind != TYPE_expand) return;
+        match_lists(inference, is_list ? pattern->args : &pattern, is_list ? pattern->nargs : 1,
+                    actual_list ? actual->args : &actual, actual_list ? actual->nargs : 1);
         return;
+    }
     case TYPE_sum: match_sum(inference, pattern, actual); return;
     case TYPE_vector:
     case TYPE_matrix:
         if (actual->kind == pattern->kind) match_args(inference, pattern, actual);
-        else if (type_is_scalar(actual) || type_is_abstract(actual))
+        else if (type_is_scalar(actual) || type_is_abstract(actual)) {
             infer_match(inference, pattern->args[0], actual);
+            single_lane(inference, pattern);
+        }
         return;
     case TYPE_interface:
         if (actual->kind == TYPE_interface && actual->decl == pattern->decl)
@@ -134,12 +173,13 @@ void infer_match(Inference *inference, const Type *pattern, const Type *actual) 
         else match_interface(inference, pattern, actual);
         return;
     case TYPE_tuple:
-        if (actual->kind != TYPE_tuple) return;
-        if (pattern->nargs == 1 && pattern->args[0]->kind == TYPE_expand) {
-            const Type *pack = type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, actual->args, actual->nargs);
-            match_pack(inference, pattern->args[0], pack);
-        } else match_args(inference, pattern, actual);
+        if (actual->kind == TYPE_tuple)
+            match_lists(inference, pattern->args, pattern->nargs, actual->args, actual->nargs);
         return;
+    case TYPE_slice:
+    case TYPE_repeat:
+    case TYPE_at:
+    case TYPE_branch:
     case TYPE_assoc: return;
     default: break;
     }
@@ -165,7 +205,7 @@ static bool all_known(const Inference *inference) {
 static const Subst *partial_subst(Inference *inference, const Subst *outer) {
     const Type **args = arena_array(inference->c->arena, const Type *, inference->nargs);
     for (int i = 0; i < inference->nargs; i++)
-        args[i] = inference->args[i] ? inference->args[i] : param_type(inference->c, inference->owner, i);
+        args[i] = inference->args[i] ? inference->args[i] : param_argument(inference->c, inference->owner, i);
     return subst_new(inference->c, outer, inference->owner, args, inference->nargs);
 }
 
@@ -176,9 +216,14 @@ static void infer_from_constraints(Inference *inference, const Subst *outer) {
     for (int i = 0; generics && i < generics->constraints.count; i++) {
         const Constraint *constraint = &generics->constraints.at[i];
         if (!constraint->subject_type || all_known(inference)) continue;
+        if (constraint->subject_type->kind == TYPE_apply) continue; /* countof(P) == N only tests */
         const Subst *subst = partial_subst(inference, outer);
         const Type *subject = check_subst(c, constraint->subject_type, subst);
-        if (subject->kind == TYPE_param && subject->decl == inference->owner) continue;
+        if (subject->kind == TYPE_param && subject->decl == inference->owner) {
+            if (constraint->equal)
+                infer_match(inference, subject, check_subst(c, constraint->bound_type, subst));
+            continue;
+        }
         const Type *bound = check_subst(c, constraint->bound_type, subst);
         if (constraint->equal) infer_match(inference, bound, subject);
         else if (bound->kind == TYPE_interface && bound->nargs) match_interface(inference, bound, subject);
@@ -217,7 +262,9 @@ static void infer_defaults(Inference *inference, const Subst *outer) {
         Decl *param = generic_param(inference->owner, i);
         if (inference->args[i] || !param) continue;
         if (param->modifiers & MODIFIER_pack) {
-            inference->args[i] = type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, NULL, 0);
+            inference->args[i] = pack_make(c, NULL, 0);
+        } else if (inference->single_lane && inference->single_lane[i]) {
+            inference->args[i] = type_number(c->types, 1);
         } else if (param->init) {
             Env env = env_for_decl(c, (Decl *)(uintptr_t)inference->owner);
             const Type *value = resolve_generic_arg(&env, param, param->init);

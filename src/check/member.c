@@ -423,8 +423,14 @@ static const Type *argument(Env *env, Expr *expr, const Type **value) {
     Checker *c = env->c;
     Expr *e = check_term(env, expr);
     if (e->kind == EXPR_error) return ERROR_TYPE(c);
-    if (e->kind == EXPR_type) return e->type_value ? e->type_value : resolve_type(env, e);
-    e = check_value(env, e);
+    if (e->kind == EXPR_type) return pack_argument(c, e->type_value ? e->type_value : resolve_type(env, e));
+    e = check_value(env, as_expansion(env, e));
+    if (e->kind == EXPR_expand && e->type->kind == TYPE_expand) {
+        const Type *pack = pack_of_numbers(env, e);
+        *value = e->type->args[0]->kind == TYPE_repeat ? e->type->args[0]->args[0] : e->type->args[0];
+        if (!pack) report(c, DIAG_not_constant, e->loc);
+        return pack ? pack : ERROR_TYPE(c);
+    }
     *value = e->type;
     bool may_fit = type_is_integer(e->type) || e->type->kind == TYPE_bool || e->type->kind == TYPE_enum;
     if (!may_fit && !has_error(e->type))

@@ -65,27 +65,56 @@ static const Type *number_of_decl(Env *env, Expr *e) {
     return NULL;
 }
 
+/* Of a pack that is not known yet. */
+const Type *number_countof(Checker *c, const Type *pack) {
+    return apply(c, NUMBER_countof, "countof", &pack, 1);
+}
+
+const Type *number_is_not_zero(Checker *c, const Type *number) {
+    const Type *args[2] = {number, type_number(c->types, 0)};
+    TypeVec operands = {.at = args, .count = 2};
+    return number_apply(c, apply(c, OPERATOR_not_equal, "!=", args, 2), &operands);
+}
+
 static const Type *count_of(Checker *c, const Type *type) {
-    if (type->kind == TYPE_pack || type->kind == TYPE_tuple) {
-        bool open = false;
-        for (int i = 0; i < type->nargs; i++) open |= type->args[i]->kind == TYPE_expand;
-        if (!open) return type_number(c->types, type->nargs);
-        type = type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, type->args, type->nargs);
-        return apply(c, NUMBER_countof, "countof ", &type, 1);
-    }
     if (type->kind == TYPE_array || type->kind == TYPE_vector) return type->nargs > 1 ? type->args[1] : NULL;
-    if (type->kind == TYPE_expand || type->kind == TYPE_each || (type->flags & TYPE_IS_PACK_PARAM))
-        return apply(c, NUMBER_countof, "countof ", &type, 1);
-    return NULL;
+    return pack_count(c, type);
+}
+
+/* A pack of values that are constants, as a pack of numbers; NULL: it is none. */
+const Type *pack_of_numbers(Env *env, Expr *e) {
+    if (e->kind != EXPR_expand) return NULL;
+    const Type *number = number_of(env, e->a);
+    return number ? pack_slice(env->c, pack_expand(env->c, number), (int64_t)e->number) : NULL;
+}
+
+/* each D of a pack of values, each __trimFirst(D) */
+static const Type *number_of_each(Env *env, Expr *e) {
+    if (e->a->kind == EXPR_expand) {
+        const Type *pack = pack_of_numbers(env, e->a);
+        return pack && pack->kind == TYPE_expand ? pack->args[0] : NULL;
+    }
+    const Type *pack =
+        e->a->kind == EXPR_decl && e->a->decl->kind == DECL_value_param ? number_of_decl(env, e->a) : NULL;
+    return pack ? pack_each(env->c, pack) : NULL;
+}
+
+/* __first(D) */
+static const Type *number_of_end(Env *env, Expr *e) {
+    const Type *pack = pack_of_numbers(env, e->a);
+    return pack ? pack_at(env->c, pack, e->number == PACK_first ? 0 : -1) : NULL;
 }
 
 static const Type *size_of(Env *env, const Expr *e) {
     Checker *c = env->c;
     const Type *type = e->a->kind == EXPR_type ? e->a->type_value : e->a->type;
-    if (e->kind == EXPR_countof) return count_of(c, type);
+    if (e->kind == EXPR_countof) {
+        const Type *pack = e->a->kind == EXPR_type ? NULL : pack_of_numbers(env, e->a);
+        return count_of(c, pack ? pack : type);
+    }
     if (!(type->flags & TYPE_HAS_PARAM)) return NULL;
     bool size = e->kind == EXPR_sizeof;
-    return apply(c, size ? NUMBER_sizeof : NUMBER_alignof, size ? "sizeof " : "alignof ", &type, 1);
+    return apply(c, size ? NUMBER_sizeof : NUMBER_alignof, size ? "sizeof" : "alignof", &type, 1);
 }
 
 static const Type *number_of_select(Env *env, Expr *e) {
@@ -123,6 +152,8 @@ static const Type *number_of(Env *env, Expr *e) {
     switch ((ExprKind)e->kind) {
     case EXPR_decl: return number_of_decl(env, e);
     case EXPR_builtin: return number_of_operator(env, e);
+    case EXPR_each: return number_of_each(env, e);
+    case EXPR_end: return number_of_end(env, e);
     case EXPR_paren: return number_of(env, e->a);
     case EXPR_convert: return number_of_convert(env, e);
     case EXPR_select: return number_of_select(env, e);
@@ -160,9 +191,9 @@ const Type *number_apply(Checker *c, const Type *type, const TypeVec *args) {
     bool known = args->count <= 3;
     for (int i = 0; i < args->count && known; i++) known = type_is_number(args->at[i], &numbers[i]);
     if (known && apply_numbers(code, numbers, args->count, &value)) return type_number(c->types, value);
-    if (code == NUMBER_countof && args->at[0]->kind == TYPE_pack) {
+    if (code == NUMBER_countof) {
         const Type *count = count_of(c, args->at[0]);
-        if (count) return count;
+        return count ? count : ERROR_TYPE(c);
     }
     Layout layout;
     bool size = code == NUMBER_sizeof || code == NUMBER_alignof;

@@ -55,13 +55,17 @@ const Type *param_type(Checker *c, const Decl *owner, int index) {
     return type_make(c->types, TYPE_param, flags, owner, param ? param->name : c->known.This, index, NULL, 0);
 }
 
+const Type *param_argument(Checker *c, const Decl *owner, int index) {
+    return pack_argument(c, param_type(c, owner, index));
+}
+
 const Subst *subst_identity(Checker *c, const Decl *decl) {
     if (!decl || decl->kind == DECL_module) return NULL;
     const Subst *outer = subst_identity(c, decl->parent);
     int n = generic_count(decl);
     if (n == 0) return outer;
     const Type **args = arena_array(c->arena, const Type *, n);
-    for (int i = 0; i < n; i++) args[i] = param_type(c, decl, i);
+    for (int i = 0; i < n; i++) args[i] = param_argument(c, decl, i);
     return subst_new(c, outer, decl, args, n);
 }
 
@@ -83,7 +87,7 @@ static void collect_args(Checker *c, const Decl *decl, const Subst *subst, TypeV
     if (decl->kind == DECL_interface) return; /* This is no argument of a nested type */
     for (int i = 0; i < generic_count(decl); i++) {
         const Type *arg = subst_find(subst, decl, i);
-        vec_push(c->arena, out, arg ? arg : param_type(c, decl, i));
+        vec_push(c->arena, out, arg ? arg : param_argument(c, decl, i));
     }
 }
 
@@ -112,7 +116,7 @@ const Type *type_with_subst(Checker *c, Decl *decl, const Subst *subst) {
     if (decl->kind == DECL_interface) {
         for (int i = 1; i < generic_count(decl); i++) {
             const Type *arg = subst_find(subst, decl, i);
-            vec_push(c->arena, &args, arg ? arg : param_type(c, decl, i));
+            vec_push(c->arena, &args, arg ? arg : param_argument(c, decl, i));
         }
         return type_make(c->types, TYPE_interface, 0, decl, decl->name, 0, args.at, args.count);
     }
@@ -162,7 +166,7 @@ const Subst *subst_of_type(Checker *c, const Type *type) {
     if (!decl) return NULL;
     if (type->kind == TYPE_interface) return interface_subst(c, type, type);
     if (type->kind == TYPE_tuple) {
-        const Type *pack = type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, type->args, type->nargs);
+        const Type *pack = pack_make(c, type->args, type->nargs);
         return subst_new(c, NULL, decl, &pack, 1);
     }
     if (type->nargs < generic_count(decl) && type->kind != TYPE_struct && type->kind != TYPE_enum)
@@ -185,7 +189,8 @@ const Subst *interface_subst(Checker *c, const Type *interface, const Type *self
 
 bool type_is_abstract(const Type *type) {
     while (type->kind == TYPE_assoc) type = type->args[0];
-    return type->kind == TYPE_param || type->kind == TYPE_each;
+    return type->kind == TYPE_param || type->kind == TYPE_each || type->kind == TYPE_at ||
+           type->kind == TYPE_branch;
 }
 
 /* ---- associated types */
@@ -240,17 +245,23 @@ const Type *assoc_of(Checker *c, const Type *base, Decl *assoc, const Subst *sub
 
 static const Type *substitute(Checker *c, const Type *type, const Subst *subst, int element);
 
+enum { LENGTH_none = -1, LENGTH_mixed = -2 };
+
+static int join_lengths(int a, int b) {
+    if (a == LENGTH_none || b == LENGTH_none) return a == LENGTH_none ? b : a;
+    return a == b ? a : LENGTH_mixed;
+}
+
+/* Of the packs that a pattern mentions, which go side by side. */
 static int pack_length(Checker *c, const Type *type, const Subst *subst) {
     if (type->kind == TYPE_each) {
         const Type *pack = substitute(c, type->args[0], subst, -1);
-        return pack->kind == TYPE_pack ? pack->nargs : -1;
+        return pack->kind == TYPE_pack ? pack->nargs : LENGTH_none;
     }
-    if (type->kind == TYPE_expand) return -1; /* its own packs */
-    for (int i = 0; i < type->nargs; i++) {
-        int n = pack_length(c, type->args[i], subst);
-        if (n >= 0) return n;
-    }
-    return -1;
+    int length = LENGTH_none;
+    for (int i = 0; i < type->nargs && type->kind != TYPE_expand; i++) /* another expand has its own packs */
+        length = join_lengths(length, pack_length(c, type->args[i], subst));
+    return length;
 }
 
 /* Is element `element` of a pack in the pattern itself an expansion, of a pack that is not known yet? */
@@ -266,25 +277,39 @@ static bool element_expands(Checker *c, const Type *type, const Subst *subst, in
 
 static const Type *substitute_expand(Checker *c, const Type *type, const Subst *subst) {
     int n = pack_length(c, type->args[0], subst);
-    if (n < 0) {
-        const Type *pattern = substitute(c, type->args[0], subst, -1);
-        return type_make(c->types, TYPE_expand, 0, NULL, NULL, 0, &pattern, 1);
-    }
+    if (n == LENGTH_mixed) return ERROR_TYPE(c);
+    if (n == LENGTH_none) return pack_expand(c, substitute(c, type->args[0], subst, -1));
     const Type **elements = arena_array(c->arena, const Type *, n);
     for (int i = 0; i < n; i++) {
         elements[i] = substitute(c, type->args[0], subst, i);
-        if (element_expands(c, type->args[0], subst, i))
-            elements[i] = type_make(c->types, TYPE_expand, 0, NULL, NULL, 0, &elements[i], 1);
+        if (element_expands(c, type->args[0], subst, i)) elements[i] = pack_expand(c, elements[i]);
     }
-    return type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, elements, n);
+    return pack_make(c, elements, n);
 }
 
 static const Type *substitute_each(Checker *c, const Type *type, const Subst *subst, int element) {
     const Type *pack = substitute(c, type->args[0], subst, -1);
     if (pack->kind == TYPE_pack && element >= 0 && element < pack->nargs) pack = pack->args[element];
-    else if (pack->kind == TYPE_pack || pack->kind == TYPE_param)
-        return type_make(c->types, TYPE_each, 0, NULL, NULL, 0, &pack, 1);
+    else if (pack->kind == TYPE_pack || pack->kind == TYPE_param || pack->kind == TYPE_slice)
+        return pack_each(c, pack);
     return pack->kind == TYPE_expand ? pack->args[0] : pack; /* each of `expand P` is P */
+}
+
+/* Once the element is known only the type is left. */
+static const Type *substitute_repeat(Checker *c, const Type *type, const Subst *subst, int element) {
+    const Type *args[] = {substitute(c, type->args[0], subst, element),
+                          substitute(c, type->args[1], subst, element)};
+    return args[1]->flags & TYPE_HAS_PACK ? type_make(c->types, TYPE_repeat, 0, NULL, NULL, 0, args, 2)
+                                          : args[0];
+}
+
+/* Only the branch that is taken: the other one may not even exist. */
+static const Type *substitute_branch(Checker *c, const Type *type, const Subst *subst, int element) {
+    const Type *pack = substitute(c, type->args[0], subst, -1);
+    if (pack_is_empty(pack)) return substitute(c, type->args[1], subst, element);
+    if (pack_is_nonempty(c, pack)) return substitute(c, type->args[2], subst, element);
+    return pack_branch(c, pack, substitute(c, type->args[1], subst, element),
+                       substitute(c, type->args[2], subst, element));
 }
 
 /* Arguments that became packs are spliced into lists that take any number. */
@@ -318,7 +343,16 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
     }
     if (type->kind == TYPE_expand) return substitute_expand(c, type, subst);
     if (type->kind == TYPE_each) return substitute_each(c, type, subst, element);
+    if (type->kind == TYPE_slice) return pack_slice(c, substitute(c, type->args[0], subst, -1), type->number);
+    if (type->kind == TYPE_repeat) return substitute_repeat(c, type, subst, element);
+    if (type->kind == TYPE_at) return pack_at(c, substitute(c, type->args[0], subst, -1), type->number);
     if (c->subst_depth > MAX_SUBST_DEPTH) return ERROR_TYPE(c);
+    if (type->kind == TYPE_branch) {
+        c->subst_depth++;
+        const Type *branch = substitute_branch(c, type, subst, element);
+        c->subst_depth--;
+        return branch;
+    }
     c->subst_depth++;
     TypeVec args = {0};
     substitute_args(c, type, subst, element, &args);
@@ -333,6 +367,7 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
     case TYPE_sum:
     case TYPE_product: result = substitute_number(c, type, &args); break;
     case TYPE_apply: result = number_apply(c, type, &args); break;
+    case TYPE_pack: result = pack_make(c, args.at, args.count); break;
     default: {
         uint32_t identity = type->flags & (TYPE_COLUMN_MAJOR | TYPE_HANDLE | TYPE_READONLY);
         result = type_make(c->types, type->kind, identity, type->decl, type->name, type->number, args.at,
@@ -361,5 +396,14 @@ const Subst *check_subst_subst(Checker *c, const Subst *inner, const Subst *subs
 const Type *check_self_type(Checker *c, const Decl *decl) { return this_type_of(c, (Decl *)(uintptr_t)decl); }
 
 int check_pack_length(Checker *c, const Type *type, const Subst *subst) {
-    return type->flags & TYPE_HAS_PARAM ? pack_length(c, type, subst) : -1;
+    return type->flags & TYPE_HAS_PARAM ? pack_length(c, type, subst) : LENGTH_none;
+}
+
+int check_value_pack_length(const Decl *param, const Subst *subst) {
+    const Decl *owner = param->parent;
+    for (int i = 0; i < generic_count(owner); i++) {
+        const Type *pack = generic_param(owner, i) == param ? subst_find(subst, owner, i) : NULL;
+        if (pack) return pack->kind == TYPE_pack ? pack->nargs : LENGTH_none;
+    }
+    return LENGTH_none;
 }

@@ -160,6 +160,42 @@ static const Type *pointer_with_access(Env *env, Loc loc, const Type *const *arg
     return type_make(c->types, TYPE_pointer, readonly, NULL, NULL, 0, args, 1);
 }
 
+/* What is left of a list, for the packs from parameter `first` on. */
+static bool take_packs(Checker *c, Loc loc, Inference *inference, int first, const Type *const *args,
+                       const Type *const *values, int nargs) {
+    const Type **fitting = arena_array(c->arena, const Type *, nargs);
+    Decl *param = generic_param(inference->owner, first);
+    for (int i = 0; i < nargs; i++) {
+        fitting[i] = generic_arg_for(c, inference->owner, param, args[i], values[i], loc);
+        if (!fitting[i]) return false;
+    }
+    if (pack_share(c, inference->owner, first, fitting, nargs, inference->args)) return true;
+    report(c, DIAG_packs_share, loc, inference->owner->name->text, nargs);
+    return false;
+}
+
+/* The arguments of a list, put to their parameters. */
+static bool take_arguments(Checker *c, Loc loc, Inference *inference, int first, const Type *const *args,
+                           const Type *const *values, int nargs) {
+    const Decl *decl = inference->owner;
+    int given = 0;
+    for (int i = first; i < inference->nargs && given < nargs; i++) {
+        Decl *param = generic_param(decl, i);
+        if (param->modifiers & MODIFIER_pack) {
+            inference->given = inference->nargs;
+            return take_packs(c, loc, inference, i, args + given, values + given, nargs - given);
+        }
+        inference->args[i] = generic_arg_for(c, decl, param, args[given], values[given], loc);
+        if (!inference->args[i]) return false;
+        given++;
+    }
+    inference->given = first + given;
+    if (given == nargs) return true;
+    report(c, DIAG_too_many_generic_args, loc, decl->name->text,
+           count_text(c, inference->nargs - first, "generic argument"), nargs);
+    return false;
+}
+
 const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer, const Type *const *args,
                                const Type *const *values, int nargs) {
     Checker *c = env->c;
@@ -170,27 +206,7 @@ const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer
     Inference inference = {
         .c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n ? n : 1), .nargs = n};
     if (first) inference.args[0] = param_type(c, decl, 0);
-    int given = 0;
-    for (int i = first; i < n && given < nargs; i++) {
-        Decl *param = generic_param(decl, i);
-        if (!(param->modifiers & MODIFIER_pack)) {
-            if (!generic_arg_fits(c, decl, param, args[given], values[given], loc)) return ERROR_TYPE(c);
-            inference.args[i] = args[given++];
-            continue;
-        }
-        bool is_pack =
-            nargs - given == 1 && (args[given]->kind == TYPE_pack || args[given]->kind == TYPE_expand);
-        inference.args[i] =
-            is_pack ? args[given]
-                    : type_make(c->types, TYPE_pack, 0, NULL, NULL, 0, args + given, nargs - given);
-        given = nargs;
-    }
-    inference.given = first + given;
-    if (given < nargs) {
-        report(c, DIAG_too_many_generic_args, loc, decl->name->text,
-               count_text(c, n - first, "generic argument"), nargs);
-        return ERROR_TYPE(c);
-    }
+    if (!take_arguments(c, loc, &inference, first, args, values, nargs)) return ERROR_TYPE(c);
     for (int i = 0; i < n; i++)
         if (inference.args[i] && is_error(inference.args[i])) return ERROR_TYPE(c);
     const Subst *subst;

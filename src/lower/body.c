@@ -502,6 +502,10 @@ static void bind_params(Fn *f) {
     for (int i = 0; i < f->sig->nparams; i++) {
         const ParamSig *param = &f->sig->params[i];
         if (param->type->kind == TYPE_function) continue;
+        if (!is_passed(param)) { /* an element that is void */
+            if (param->is_pack && param->decl) bind_pack(f, param->decl, (Local){0});
+            continue;
+        }
         bool assigned = param->decl && (param->decl->flags & DECL_ASSIGNED);
         Local local = param_local(f, values[next], &func->params[next], assigned);
         if (param->is_pack && param->decl) bind_pack(f, param->decl, local);

@@ -71,13 +71,17 @@ typedef struct Arg {
 
 typedef VEC(Arg) ArgVec;
 
+static void add_element(Fn *f, Expr *e, void *user) {
+    ArgVec *args = user;
+    vec_push(f->l->arena, args, ((Arg){.expr = e, .element = f->pack_element}));
+}
+
 static void add_arg_expr(Fn *f, ArgVec *args, Expr *e) {
     if (e->kind != EXPR_expand) {
         vec_push(f->l->arena, args, ((Arg){.expr = e, .element = f->pack_element}));
         return;
     }
-    int n = pack_length_of(f, e->a);
-    for (int i = 0; i < n; i++) vec_push(f->l->arena, args, ((Arg){.expr = e->a, .element = i}));
+    for_expansion(f, e, add_element, args);
 }
 
 static void evaluate(Fn *f, Arg *arg, const ParamSig *param, const Type *ir) {
@@ -91,6 +95,14 @@ static void evaluate(Fn *f, Arg *arg, const ParamSig *param, const Type *ir) {
         else arg->place = lower_place(f, arg->expr);
     } else if (param->pass == PASS_in && is_simple(ir)) arg->value = place_load(f, &arg->place);
     f->subst = subst;
+    f->pack_element = element;
+}
+
+/* Of an argument that is void. */
+static void evaluate_effect(Fn *f, const Arg *arg) {
+    int element = f->pack_element;
+    f->pack_element = arg->element;
+    if (arg->expr) lower_effect(f, arg->expr);
     f->pack_element = element;
 }
 
@@ -205,7 +217,8 @@ static Val *emit_call(Fn *f, Func *func, const Request *request, FuncSig *sig, A
     int no_diff_calls = f->no_diff_calls;
     f->no_diff_calls = 0; /* no_diff g(h(y)) is about g: what h does to y flows */
     for (int i = 0; i < args->count; i++)
-        if (sig->params[i].type->kind != TYPE_function) /* those are known already */
+        if (sig->params[i].type->kind == TYPE_void) evaluate_effect(f, &args->at[i]);
+        else if (is_passed(&sig->params[i]))
             evaluate(f, &args->at[i], &sig->params[i], lower_type(l, sig->params[i].type));
     f->no_diff_calls = no_diff_calls;
     uint64_t shared = request ? shared_arguments(f, request, sig, args) : 0;
@@ -213,7 +226,7 @@ static Val *emit_call(Fn *f, Func *func, const Request *request, FuncSig *sig, A
     for (int i = 0; i < args->count && i < 64; i++)
         if (shared >> i & 1) sig->params[i].pass = PASS_ref;
     for (int i = 0; i < args->count; i++) {
-        if (sig->params[i].type->kind == TYPE_function) continue;
+        if (!is_passed(&sig->params[i])) continue;
         vec_push(l->arena, &values, pass(f, args, i, sig));
     }
     Val *value = call_func(f, func, values.at, values.count, lower_type(l, sig->result), into);

@@ -75,25 +75,30 @@ static void struct_into(Fn *f, Expr *e, const Type *front, Val *to) {
     }
 }
 
+typedef struct Parts {
+    Val *to;
+    int next;
+} Parts;
+
+static void next_part(Fn *f, Expr *e, void *user) {
+    Parts *parts = user;
+    lower_into(f, e, build_field(&f->b, parts->to, parts->next++));
+}
+
 /* Tuples and pairs: parts in order; a part may be an expansion of a pack. */
 static void parts_into(Fn *f, Expr *e, Val *to) {
-    int next = 0;
+    Parts parts = {to, 0};
     for (int i = 0; i < e->args.count; i++) {
         Expr *arg = e->args.at[i];
         if (!arg) {
-            build_zero(&f->b, build_field(&f->b, to, next++));
+            build_zero(&f->b, build_field(&f->b, to, parts.next++));
             continue;
         }
         if (arg->kind != EXPR_expand) {
-            lower_into(f, arg, build_field(&f->b, to, next++));
+            next_part(f, arg, &parts);
             continue;
         }
-        int n = pack_length_of(f, arg->a), outer = f->pack_element;
-        for (int k = 0; k < n; k++) {
-            f->pack_element = k;
-            lower_into(f, arg->a, build_field(&f->b, to, next++));
-        }
-        f->pack_element = outer;
+        for_expansion(f, arg, next_part, &parts);
     }
 }
 

@@ -29,6 +29,19 @@ static Val *lane_zero(Fn *f, Expr *e) {
     return build_vec(&f->b, ir_type(f, e->type), &value);
 }
 
+/* What a constraint promised, now that the types are known: the value is put into a variable, and that is converted. */
+static Expr *promised(Fn *f, Expr *e) {
+    const Type *from = concrete(f, e->a->type), *to = concrete(f, e->type);
+    if (from == to) return e->a;
+    Decl *variable = decl_new(f->l->arena, DECL_var, e->loc, name_from(f->l->m->names, "from"));
+    variable->flavour = VAR_local;
+    variable->type = from;
+    Val *temp = temp_var(f, from, "from");
+    lower_into(f, e->a, temp);
+    bind_local(f, variable, (Local){.address = temp});
+    return check_promised_conversion(f->l->c, variable, to, (e->flags & EXPR_EXPLICIT) != 0);
+}
+
 Val *lower_convert(Fn *f, Expr *e) {
     const Type *to = ir_type(f, e->type);
     switch ((ConversionKind)e->conversion) {
@@ -43,6 +56,7 @@ Val *lower_convert(Fn *f, Expr *e) {
         return build_convert(&f->b, lower_value(f, e->a), to);
     case CONVERT_enum: return build_convert(&f->b, lower_value(f, e->a), to);
     case CONVERT_same_bits: return build_bitcast(&f->b, lower_value(f, e->a), to);
+    case CONVERT_promised: return lower_value(f, promised(f, e));
     default: return lower_value(f, e->a);
     }
 }
@@ -150,6 +164,7 @@ static void convert_part(Fn *f, const Type *from_type, Val *from, const Type *to
 
 void lower_convert_into(Fn *f, Expr *e, Val *to) {
     switch ((ConversionKind)e->conversion) {
+    case CONVERT_promised: lower_into(f, promised(f, e), to); return;
     case CONVERT_splat: splat_matrix(f, e, to); return;
     case CONVERT_numeric:
     case CONVERT_truncate: convert_matrix(f, e, to); return;

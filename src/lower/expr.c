@@ -20,7 +20,9 @@ const Subst *concrete_subst(Fn *f, const Subst *subst) {
     return subst_new(f->l->c, concrete_subst(f, subst->outer), subst->owner, args, subst->nargs);
 }
 
-bool expr_constant(Fn *f, Expr *e, int64_t *value) { return check_constant(f->l->c, e, f->subst, value); }
+bool expr_constant(Fn *f, Expr *e, int64_t *value) {
+    return check_constant(f->l->c, e, f->subst, f->pack_element, value);
+}
 
 /* ---- default values */
 
@@ -348,6 +350,11 @@ static Val *lower_name(Fn *f, Expr *e) {
 }
 
 static Val *lower_size(Fn *f, Expr *e) {
+    int64_t count;
+    if (e->kind == EXPR_countof) {
+        if (expr_constant(f, e, &count)) return const_int(f, TYPE_int, count);
+        if (e->a->kind == EXPR_expand) return const_int(f, TYPE_int, expansion_length(f, e->a));
+    }
     const Type *front = concrete(f, e->a->kind == EXPR_type ? e->a->type_value : e->a->type);
     if (e->kind == EXPR_countof) {
         if (front->kind == TYPE_pack || front->kind == TYPE_tuple)
@@ -356,69 +363,6 @@ static Val *lower_size(Fn *f, Expr *e) {
     }
     Layout layout = external_layout(f->l, front);
     return const_int(f, TYPE_int, e->kind == EXPR_sizeof ? layout.size : layout.align);
-}
-
-/* ---- packs */
-
-/* The local that stands for the current element of a pack. */
-Local *pack_element(Fn *f, Expr *e) {
-    if (e->a->kind != EXPR_decl) return NULL;
-    Local *pack = find_local(f, e->a->decl);
-    if (!pack || f->pack_element < 0 || f->pack_element >= pack->nelements) return NULL;
-    return &pack->elements[f->pack_element];
-}
-
-static Val *each_address(Fn *f, Expr *e) { /* each of a tuple */
-    int element = f->pack_element;
-    f->pack_element = -1;
-    Val *tuple = lower_address(f, e->a);
-    f->pack_element = element;
-    return build_field(&f->b, tuple, element);
-}
-
-int pack_length_of(Fn *f, const Expr *e) {
-    if (e->kind == EXPR_each) {
-        if (e->a->kind == EXPR_decl) {
-            Local *pack = find_local(f, e->a->decl);
-            if (pack && !pack->address && !pack->value) return pack->nelements;
-        }
-        int element = f->pack_element;
-        f->pack_element = -1;
-        const Type *tuple = concrete(f, e->a->type);
-        f->pack_element = element;
-        return tuple->kind == TYPE_tuple || tuple->kind == TYPE_pack ? tuple->nargs : -1;
-    }
-    if (e->kind == EXPR_expand) return -1;
-    if (e->kind == EXPR_type) return check_pack_length(f->l->c, e->type_value, f->subst);
-    const Expr *parts[] = {e->a, e->b, e->c};
-    for (int i = 0; i < 3; i++) {
-        int n = parts[i] ? pack_length_of(f, parts[i]) : -1;
-        if (n >= 0) return n;
-    }
-    for (int i = 0; i < e->args.count; i++) {
-        int n = e->args.at[i] ? pack_length_of(f, e->args.at[i]) : -1;
-        if (n >= 0) return n;
-    }
-    if (e->type && e->kind != EXPR_type) {
-        const Type *types[] = {e->type};
-        int n = check_pack_length(f->l->c, types[0], f->subst);
-        if (n >= 0) return n;
-    }
-    for (const Subst *s = e->kind == EXPR_invoke || e->kind == EXPR_decl ? e->subst : NULL; s; s = s->outer)
-        for (int i = 0; i < s->nargs; i++) {
-            int n = check_pack_length(f->l->c, s->args[i], f->subst);
-            if (n >= 0) return n;
-        }
-    return -1;
-}
-
-static void lower_expand(Fn *f, Expr *e) {
-    int n = pack_length_of(f, e->a), outer = f->pack_element;
-    for (int i = 0; i < n; i++) {
-        f->pack_element = i;
-        lower_effect(f, e->a);
-    }
-    f->pack_element = outer;
 }
 
 /* Also of one component of a vector in memory. */
@@ -431,7 +375,15 @@ static Val *lane_address(Fn *f, const Place *place) {
 
 /* ---- entries */
 
+static Val *value_of_element(Fn *f, Expr *e) {
+    int element = f->pack_element;
+    Val *value = lower_value(f, enter_element(f, e));
+    f->pack_element = element;
+    return value;
+}
+
 Val *lower_value(Fn *f, Expr *e) {
+    if (names_element(e)) return value_of_element(f, e);
     Loc outer = f->b.loc;
     if (e->loc) f->b.loc = e->loc;
     Val *value = NULL;
@@ -469,7 +421,9 @@ Val *lower_value(Fn *f, Expr *e) {
     }
     case EXPR_each: {
         Local *element = pack_element(f, e);
-        if (element) value = element->address ? build_load(&f->b, element->address) : element->value;
+        int64_t number;
+        if (expr_constant(f, e, &number)) value = ir_const_int(f->l->m, ir_type(f, e->type), number);
+        else if (element) value = element->address ? build_load(&f->b, element->address) : element->value;
         else value = build_load(&f->b, each_address(f, e));
         break;
     }
@@ -535,7 +489,11 @@ static void object_into(Fn *f, Expr *e, Val *to) {
 void lower_into(Fn *f, Expr *e, Val *to) {
     Loc outer = f->b.loc;
     if (e->loc) f->b.loc = e->loc;
-    if (is_simple(ir_type(f, e->type))) build_store(&f->b, to, lower_value(f, e));
+    int element = f->pack_element;
+    if (names_element(e)) {
+        lower_into(f, enter_element(f, e), to);
+        f->pack_element = element;
+    } else if (is_simple(ir_type(f, e->type))) build_store(&f->b, to, lower_value(f, e));
     else object_into(f, e, to);
     f->b.loc = outer;
 }

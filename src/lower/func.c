@@ -96,6 +96,7 @@ FuncSig flatten_signature(Lowerer *l, const FuncSig *sig) {
         int times = type->kind == TYPE_pack ? type->nargs : 1;
         for (int k = 0; k < times; k++) {
             flat.params[flat.nparams] = sig->params[i];
+            flat.params[flat.nparams].index = i;
             if (type->kind == TYPE_pack) flat.params[flat.nparams].type = type->args[k];
             flat.nparams++;
         }
@@ -122,15 +123,9 @@ static void add_param(Lowerer *l, ParamVec *params, Name name, const Type *type,
     vec_push(l->arena, params, param);
 }
 
-/* Which parameter as declared a flattened one stems from. */
-static int generic_index(const FuncSig *generic, const FuncSig *flat, int index) {
-    int extra = flat->nparams - generic->nparams;
-    for (int i = 0; i < generic->nparams; i++) {
-        if (!generic->params[i].is_pack) continue;
-        if (index < i) return index;
-        return index <= i + extra ? i : index - extra;
-    }
-    return index;
+/* Functions are known, and void has no value. */
+bool is_passed(const ParamSig *param) {
+    return param->type->kind != TYPE_function && param->type->kind != TYPE_void;
 }
 
 /* A parameter of a type that is differentiable in this specialisation only has no place in the derivative's signature. */
@@ -148,8 +143,9 @@ void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig
                   direction(sig->this_pass), (uint8_t)(flags | PARAM_THIS));
     }
     for (int i = 0; i < sig->nparams; i++) {
-        const ParamSig *param = &sig->params[i], *declared = &generic->params[generic_index(generic, sig, i)];
-        if (param->type->kind == TYPE_function) continue;
+        const ParamSig *param = &sig->params[i],
+                       *declared = generic == sig ? param : &generic->params[param->index];
+        if (!is_passed(param)) continue;
         uint8_t flags = diff_flags(l, declared->type, param->no_diff, context);
         if (!flags && !param->no_diff && declared->type != param->type &&
             check_is_diff_type(l->c, param->type, NULL))

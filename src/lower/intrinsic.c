@@ -404,6 +404,8 @@ static Str fill_in_format(Fn *f, Str format, const PrintArgs *args, ValVec *valu
     return out.at ? text_str(&out) : STR("");
 }
 
+static void add_print_element(Fn *f, Expr *e, void *args) { add_print_arg(f, e, args); }
+
 static void lower_printf(Fn *f, Expr *e) {
     PrintArgs args = {0};
     for (int i = 1; i < e->args.count; i++) {
@@ -412,12 +414,7 @@ static void lower_printf(Fn *f, Expr *e) {
             add_print_arg(f, arg, &args);
             continue;
         }
-        int n = pack_length_of(f, arg->a), outer = f->pack_element;
-        for (int k = 0; k < n; k++) {
-            f->pack_element = k;
-            add_print_arg(f, arg->a, &args);
-        }
-        f->pack_element = outer;
+        for_expansion(f, arg, add_print_element, &args);
     }
     ValVec values = {0};
     Str format = fill_in_format(f, text_of(f, e->args.at[0]), &args, &values);

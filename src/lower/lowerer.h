@@ -187,6 +187,7 @@ Func *op_rule(void *user, int op, const Type *type);
 Func *library_func(void *user, const char *name);
 void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic, Decl *context,
                        bool plain_this);
+bool is_passed(const ParamSig *param); /* is it a parameter of the IR function? */
 FuncSig flatten_signature(Lowerer *l, const FuncSig *sig);
 
 /* ---- entry.c */
@@ -222,6 +223,13 @@ void store_default(Fn *f, const Type *front, Val *to);
 Val *const_int(Fn *f, TypeKind kind, int64_t value);
 bool expr_constant(Fn *f, Expr *e, int64_t *value);
 Local *pack_element(Fn *f, Expr *e); /* of EXPR_each: the current element; NULL: of a tuple */
+Val *each_address(Fn *f, Expr *e);
+int expansion_length(Fn *f, const Expr *expansion);
+/* Calls `lower` for each element of an expansion, with the expression that it is. */
+void for_expansion(Fn *f, Expr *e, void (*lower)(Fn *f, Expr *pattern, void *user), void *user);
+void lower_expand(Fn *f, Expr *e);
+bool names_element(const Expr *e);
+Expr *enter_element(Fn *f, Expr *e);
 const Subst *concrete_subst(Fn *f, const Subst *subst);
 void lower_under(Fn *f, Expr *e, const Subst *subst, Val *to);
 Val *lower_value_under(Fn *f, Expr *e, const Subst *subst);

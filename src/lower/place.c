@@ -557,7 +557,14 @@ Place lower_place(Fn *f, Expr *e) {
         if (e->flags & EXPR_PLACE) return place_converted(f, e);
         if (e->conversion == CONVERT_unsized || e->conversion == CONVERT_same) return lower_place(f, e->a);
         return place_of_value(f, e);
+    case EXPR_end:
     case EXPR_each: {
+        if (names_element(e)) {
+            int outer = f->pack_element;
+            Place place = lower_place(f, enter_element(f, e));
+            f->pack_element = outer;
+            return place;
+        }
         Local *element = pack_element(f, e);
         if (element) return place_local(f, element, NULL, concrete(f, e->type));
         return place_of_value(f, e);

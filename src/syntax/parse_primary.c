@@ -171,6 +171,11 @@ static Expr *word_operator(Parser *p) {
     case KEYWORD_sizeof: return operand_in_parentheses(p, EXPR_sizeof, 0);
     case KEYWORD_alignof: return operand_in_parentheses(p, EXPR_alignof, 0);
     case KEYWORD_countof: return operand_in_parentheses(p, EXPR_countof, 0);
+    case KEYWORD_first:
+    case KEYWORD_last:
+    case KEYWORD_trim_first:
+    case KEYWORD_trim_last:
+    case KEYWORD_pack_branch: return parse_pack_word(p);
     case KEYWORD_functype: return parse_type(p);
     case KEYWORD_get_address: return address_of(p);
     default: return plain_name(p);

@@ -3,11 +3,14 @@
  *
  *   type       = { modifier } base { "*" | "[" [ size ] "]" }
  *   base       = name { "." name | "::" name | generic-arguments | "[" [ size ] "]" } | "This" | function-type
- *              | "expand" type | "each" type
+ *              | "expand" type | "each" type | end-of-pack "(" pack ")"
+ *              | "__packBranch" "(" pack "," type "," type ")"
  *   parameters = "<" parameter { "," parameter } ">"
- *   parameter  = [ "typename" | "each" ] name [ ":" bounds ] [ "=" type ] | "let" name ":" type [ "=" value ]
- *              | type name [ "=" value ]
- *   where      = { "where" [ "optional" ] type ( ":" bounds | "==" type ) { "," ... } } */
+ *   parameter  = [ "typename" | "each" ] name [ ":" bounds ] [ "=" type ]
+ *              | "let" [ "each" ] name [ ":" type ] [ "=" value ] | [ "each" ] type name [ "=" value ]
+ *   where      = { "where" constraint { "," constraint } }
+ *   constraint = [ "optional" ] type ( ":" bounds | "==" type ) | "countof" "(" pack ")" "==" value
+ *              | "nonempty" "(" pack ")" | type "(" type ")" [ "implicit" ] */
 #include "syntax/parser.h"
 
 /* ---- the parts of a type */
@@ -64,8 +67,61 @@ static Expr *pack_type(Parser *p, ExprKind kind) {
     return parse_grown(p, expr, p->height);
 }
 
+/* __first(P) and the like */
+static Expr *part_of_pack(Parser *p, ExprKind kind, PackEnd end) {
+    Expr *expr = expr_new(p->arena, kind, p->token->loc);
+    parser_advance(p);
+    int open = parser_open_bracket(p, TOKEN_paren_open, "'('"), angle = p->angle;
+    p->angle = 0;
+    expr->number = end;
+    expr->a = parse_type_or_expression(p);
+    int height = p->height;
+    parser_close_bracket(p, open);
+    p->angle = angle;
+    return parse_grown(p, expr, height);
+}
+
+/* __packBranch(P, Empty, NonEmpty) */
+static Expr *branch_type(Parser *p) {
+    Expr *expr = expr_new(p->arena, EXPR_branch, p->token->loc);
+    parser_advance(p);
+    int open = parser_open_bracket(p, TOKEN_paren_open, "'('"), angle = p->angle, height = 0;
+    p->angle = 0;
+    for (int i = 0; i < 3 && !p->panic; i++) {
+        if (i && !parser_expect(p, TOKEN_comma)) break;
+        Expr *operand = parse_type(p);
+        vec_push(p->arena, &expr->args, operand);
+        height = max_int(height, p->height);
+    }
+    parser_close_bracket(p, open);
+    p->angle = angle;
+    return parse_grown(p, expr, height);
+}
+
+bool parse_is_pack_word(const Parser *p) {
+    switch (token_word(p->token)) {
+    case KEYWORD_first:
+    case KEYWORD_last:
+    case KEYWORD_trim_first:
+    case KEYWORD_trim_last:
+    case KEYWORD_pack_branch: return parser_peek(p, 1)->kind == TOKEN_paren_open;
+    default: return false;
+    }
+}
+
+Expr *parse_pack_word(Parser *p) {
+    switch (token_word(p->token)) {
+    case KEYWORD_first: return part_of_pack(p, EXPR_end, PACK_first);
+    case KEYWORD_last: return part_of_pack(p, EXPR_end, PACK_last);
+    case KEYWORD_trim_first: return part_of_pack(p, EXPR_trim, PACK_first);
+    case KEYWORD_trim_last: return part_of_pack(p, EXPR_trim, PACK_last);
+    default: return branch_type(p);
+    }
+}
+
 static Expr *type_name(Parser *p) {
     if (parser_at(p, TOKEN_scope)) return parse_outermost_name(p);
+    if (parse_is_pack_word(p)) return parse_pack_word(p);
     Keyword word = token_word(p->token);
     bool name_follows = parser_peek(p, 1)->kind == TOKEN_name;
     switch (word) {
@@ -229,15 +285,22 @@ static bool closes_angle(const Parser *p) {
            kind == TOKEN_shift_right_equal;
 }
 
+/* Is a type all of this argument? `expand (each N) + 1` is a value. */
+static bool is_whole_type(const Parser *p) {
+    int end = scan_type(p, p->at);
+    TokenKind kind = end < 0 ? TOKEN_end : (TokenKind)parser_peek(p, end - p->at)->kind;
+    return kind == TOKEN_comma || kind == TOKEN_greater || kind == TOKEN_shift_right;
+}
+
 static Expr *generic_argument(Parser *p) {
     switch (token_word(p->token)) {
     case KEYWORD_no_diff:
     case KEYWORD_const:
     case KEYWORD_struct:
     case KEYWORD_row_major:
-    case KEYWORD_column_major:
+    case KEYWORD_column_major: return parse_type(p);
     case KEYWORD_expand:
-    case KEYWORD_each: return parse_type(p);
+    case KEYWORD_each: return is_whole_type(p) ? parse_type(p) : parse_term(p);
     default: return parse_term(p);
     }
 }
@@ -279,8 +342,28 @@ static void add_bounds(Parser *p, Generics *generics, Expr *subject, bool option
 static void where_equal(Parser *p, Generics *generics, Expr *subject, bool optional) {
     Constraint constraint = {.loc = p->token->loc, .subject = subject, .equal = true, .optional = optional};
     parser_advance(p);
-    constraint.bound = parse_type(p);
+    constraint.bound = subject->kind == EXPR_countof ? parse_term(p) : parse_type(p);
     add_constraint(p, generics, constraint);
+}
+
+/* nonempty(P) */
+static void where_nonempty(Parser *p, Generics *generics) {
+    Demand demand = {.kind = DEMAND_nonempty, .loc = p->token->loc};
+    parser_advance(p);
+    int open = parser_open_bracket(p, TOKEN_paren_open, "'('");
+    demand.subject = parse_type(p);
+    parser_close_bracket(p, open);
+    vec_push(p->arena, &generics->demands, demand);
+}
+
+/* To(From), To(From) implicit */
+static void where_converts(Parser *p, Generics *generics, Expr *to) {
+    Demand demand = {.kind = DEMAND_cast, .loc = p->token->loc, .to = to};
+    int open = parser_open_bracket(p, TOKEN_paren_open, "'('");
+    demand.subject = parse_type(p);
+    parser_close_bracket(p, open);
+    if (parser_take_word(p, KEYWORD_implicitly)) demand.kind = DEMAND_implicit;
+    vec_push(p->arena, &generics->demands, demand);
 }
 
 /* After a comma: another constraint, or another bound of the last one? */
@@ -289,15 +372,22 @@ static bool subject_follows(const Parser *p) {
     int end = scan_type(p, p->at);
     if (end < 0) return false;
     TokenKind kind = (TokenKind)parser_peek(p, end - p->at)->kind;
-    return kind == TOKEN_colon || kind == TOKEN_equal_equal;
+    return kind == TOKEN_colon || kind == TOKEN_equal_equal || kind == TOKEN_paren_open;
 }
 
 static void where_clause(Parser *p, Generics *generics) {
     do {
         bool optional = parser_at_word(p, KEYWORD_optional) && parser_peek(p, 1)->kind == TOKEN_name;
         if (optional) parser_advance(p);
-        Expr *subject = parse_type(p);
+        bool opens = parser_peek(p, 1)->kind == TOKEN_paren_open;
+        if (opens && parser_at_word(p, KEYWORD_nonempty)) {
+            where_nonempty(p, generics);
+            if (!parser_take(p, TOKEN_comma)) return;
+            continue;
+        }
+        Expr *subject = opens && parser_at_word(p, KEYWORD_countof) ? parse_primary(p) : parse_type(p);
         if (parser_at(p, TOKEN_equal_equal)) where_equal(p, generics, subject, optional);
+        else if (parser_at(p, TOKEN_paren_open)) where_converts(p, generics, subject);
         else if (parser_take(p, TOKEN_colon)) {
             add_bounds(p, generics, subject, optional);
             while (!p->panic && parser_at(p, TOKEN_comma)) {
@@ -332,9 +422,19 @@ void parse_bases(Parser *p, ExprVec *bases) {
 
 /* ---- generic parameters */
 
+static bool at_pack(const Parser *p) {
+    return parser_at_word(p, KEYWORD_each) && token_is_identifier(parser_peek(p, 1));
+}
+
+static bool take_each(Parser *p) {
+    bool pack = at_pack(p);
+    if (pack) parser_advance(p);
+    return pack;
+}
+
 static void type_parameter(Parser *p, Generics *generics) {
-    bool pack = parser_at_word(p, KEYWORD_each) && token_is_identifier(parser_peek(p, 1));
-    if (pack || parser_at_word(p, KEYWORD_typename)) parser_advance(p);
+    bool pack = take_each(p);
+    if (!pack && parser_at_word(p, KEYWORD_typename)) parser_advance(p);
     Loc loc = p->token->loc;
     Name name = parser_expect_name(p, "the name of a generic parameter");
     if (!name) return;
@@ -347,38 +447,41 @@ static void type_parameter(Parser *p, Generics *generics) {
     if (parser_take(p, TOKEN_equal)) param->init = parse_type(p);
 }
 
-static void add_value_parameter(Parser *p, Generics *generics, Expr *type, Name name, Loc loc) {
+static void add_value_parameter(Parser *p, Generics *generics, Expr *type, Name name, Loc loc, bool pack) {
     Decl *param = decl_new(p->arena, DECL_value_param, loc, name);
     param->type_expr = type;
+    if (pack) param->modifiers |= MODIFIER_pack;
     vec_push(p->arena, &generics->params, param);
     if (parser_take(p, TOKEN_equal)) param->init = parse_term(p);
 }
 
-/* let N : int */
+/* let N : int, let each N : int, let N = 3 */
 static void let_parameter(Parser *p, Generics *generics) {
     parser_advance(p);
+    bool pack = take_each(p);
     Loc loc = p->token->loc;
     Name name = parser_expect_name(p, "the name of a generic parameter");
-    if (!name || !parser_expect(p, TOKEN_colon)) return;
-    add_value_parameter(p, generics, parse_type(p), name, loc);
+    if (!name) return;
+    bool typed = pack || !parser_at(p, TOKEN_equal); /* else its type is that of the default */
+    if (typed && !parser_expect(p, TOKEN_colon)) return;
+    add_value_parameter(p, generics, typed ? parse_type(p) : NULL, name, loc, pack);
 }
 
-/* int N */
+/* int N, each int N */
 static void typed_parameter(Parser *p, Generics *generics) {
+    bool pack = take_each(p);
     Expr *type = parse_type(p);
     Loc loc = p->token->loc;
     Name name = parser_expect_name(p, "the name of a generic parameter");
-    if (name) add_value_parameter(p, generics, type, name, loc);
+    if (name) add_value_parameter(p, generics, type, name, loc, pack);
 }
 
-/* Is it `int N`, a type and a name? */
+/* Is it `int N` or `each int N`, a type and a name? */
 static bool is_typed_parameter(const Parser *p) {
-    if (parser_at_word(p, KEYWORD_typename) || parser_at_word(p, KEYWORD_each)) return false;
-    int at = p->at;
-    while (parser_peek(p, at + 1 - p->at)->kind == TOKEN_dot ||
-           parser_peek(p, at + 1 - p->at)->kind == TOKEN_scope)
-        at += 2;
-    return token_is_identifier(p->token) && token_is_identifier(parser_peek(p, at + 1 - p->at));
+    if (parser_at_word(p, KEYWORD_typename)) return false;
+    int first = at_pack(p) ? 1 : 0, next = first + 1;
+    while (parser_peek(p, next)->kind == TOKEN_dot || parser_peek(p, next)->kind == TOKEN_scope) next += 2;
+    return token_is_identifier(parser_peek(p, first)) && token_is_identifier(parser_peek(p, next));
 }
 
 Generics *parse_generic_parameters(Parser *p, Generics *generics) {

@@ -38,7 +38,6 @@ const char *token_describe(Arena *arena, const Token *token);
 TokenKind token_closing(TokenKind open); /* of an opening bracket; TOKEN_end: it is none */
 Operator
 operator_of_token(TokenKind kind); /* also of the assignments: + for +=; OPERATOR_none: no operator */
-Expr *expr_copy(Arena *arena, const Expr *expr); /* types as written; bodies of lambdas are shared */
 
 /* ---- lexer */
 
@@ -258,6 +257,8 @@ Expr *parse_outermost_name(Parser *p);
 
 /* parse_type.c */
 Expr *parse_type(Parser *p);
+bool parse_is_pack_word(const Parser *p); /* __first( and the like */
+Expr *parse_pack_word(Parser *p);
 Expr *parse_base_type(Parser *p);                                  /* without * after it */
 Expr *parse_type_after(Parser *p, Expr *base);                     /* the stars and what follows them */
 Expr *parse_pointer_suffix(Parser *p, Expr *type);                 /* takes what * there are */

@@ -257,6 +257,18 @@ static int scan_type_suffix(const Parser *p, int at) {
     }
 }
 
+/* __first(P), with its parentheses */
+static bool is_pack_word(const Parser *p, int at) {
+    switch (token_word(token_at(p, at))) {
+    case KEYWORD_first:
+    case KEYWORD_last:
+    case KEYWORD_trim_first:
+    case KEYWORD_trim_last:
+    case KEYWORD_pack_branch: return kind_at(p, at + 1) == TOKEN_paren_open && p->file->match[at + 1] >= 0;
+    default: return false;
+    }
+}
+
 int scan_type(const Parser *p, int at) {
     while (is_type_modifier(p, at) || token_word(token_at(p, at)) == KEYWORD_functype) {
         at = is_type_modifier(p, at) ? at + 1 : skip_function_type(p, at);
@@ -266,6 +278,7 @@ int scan_type(const Parser *p, int at) {
     Keyword word = token_word(token_at(p, at));
     bool two_words = word == KEYWORD_unsigned && token_word(token_at(p, at + 1)) == KEYWORD_type;
     if (two_words || word == KEYWORD_struct || word == KEYWORD_class || word == KEYWORD_enum) at++;
+    if (is_pack_word(p, at)) return scan_type_suffix(p, p->file->match[at + 1] + 1);
     const Token *name = token_at(p, at);
     if (!token_is_identifier(name) && token_word(name) != KEYWORD_this_type) return -1;
     return scan_type_suffix(p, at + 1);

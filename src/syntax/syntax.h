@@ -59,6 +59,7 @@ typedef enum ExprFlags {
     EXPR_COLUMN_MAJOR = 65536, /* modified_type */
     EXPR_OUTERMOST = 131072,   /* name: ::name */
     EXPR_THROWS = 262144,      /* check: invoke that may fail and is not under `try` yet */
+    EXPR_EXPLICIT = 524288,    /* check: convert, which a cast or constructor asked for */
 } ExprFlags;
 
 typedef enum LiteralSuffix {
@@ -205,6 +206,9 @@ typedef enum InterfaceFlavour { INTERFACE_plain, INTERFACE_all } InterfaceFlavou
 
 typedef enum VarFlavour { VAR_global, VAR_field, VAR_local, VAR_param } VarFlavour;
 
+/* Which end of a pack: number of EXPR_end and EXPR_trim. */
+typedef enum PackEnd { PACK_first, PACK_last } PackEnd;
+
 /* where T : I, A.X == B; and `T : I` in the parameter list, after the parser moved it here */
 typedef struct Constraint {
     Loc loc;
@@ -215,9 +219,20 @@ typedef struct Constraint {
     const Type *subject_type, *bound_type; /* check */
 } Constraint;
 
+/* where nonempty(P), To(From), To(From) implicit: what arguments must be like, without telling an interface */
+typedef enum DemandKind { DEMAND_nonempty, DEMAND_cast, DEMAND_implicit } DemandKind;
+typedef struct Demand {
+    uint8_t kind; /* DemandKind */
+    Loc loc;
+    Expr *subject;                      /* P, From */
+    Expr *to;                           /* To; NULL: nonempty */
+    const Type *subject_type, *to_type; /* check */
+} Demand;
+
 typedef struct Generics {
     DeclVec params; /* type_param and value_param */
     VEC(Constraint) constraints;
+    VEC(Demand) demands;
     bool checked; /* check */
 } Generics;
 
@@ -355,6 +370,7 @@ void syntax_print_expr(Text *out, const Expr *expr);
 
 /* tree.c: making nodes */
 Expr *expr_new(Arena *arena, ExprKind kind, Loc loc);
+Expr *expr_copy(Arena *arena, const Expr *expr); /* types as written; bodies of lambdas are shared */
 Stmt *stmt_new(Arena *arena, StmtKind kind, Loc loc);
 Decl *decl_new(Arena *arena, DeclKind kind, Loc loc, Name name);
 

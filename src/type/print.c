@@ -125,12 +125,43 @@ static void print_apply(Text *out, const Type *type) {
         return;
     }
     print_name(out, type);
-    if (type->nargs == 1) {
+    bool is_word = type->name && type->name->text[0] >= 'a';
+    if (type->nargs == 1 && !is_word) {
         print_factor(out, type->args[0]);
         return;
     }
     text_char(out, '(');
-    print_list(out, type->args, type->nargs);
+    if (type->nargs == 1 && type->args[0]->kind == TYPE_param) print_name(out, type->args[0]);
+    else print_list(out, type->args, type->nargs);
+    text_char(out, ')');
+}
+
+static void print_call(Text *out, const char *name, const Type *const *args, int nargs) {
+    text_printf(out, "%s(", name);
+    print_list(out, args, nargs);
+    text_char(out, ')');
+}
+
+/* Without the `each` that a pack has elsewhere. */
+static void print_pack(Text *out, const Type *pack) {
+    if (pack->kind == TYPE_param) print_name(out, pack);
+    else type_print(out, pack);
+}
+
+/* __trimFirst(...) so many times */
+static void print_slice(Text *out, const Type *pack, int64_t number) {
+    int64_t front = number & 0xFFFFFFFF, back = number >> 32;
+    for (int64_t i = 0; i < front; i++) text_add(out, STR("__trimFirst("));
+    for (int64_t i = 0; i < back; i++) text_add(out, STR("__trimLast("));
+    print_pack(out, pack);
+    for (int64_t i = 0; i < front + back; i++) text_char(out, ')');
+}
+
+static void print_element(Text *out, const Type *type) {
+    bool last = type->number < 0;
+    int64_t steps = last ? -1 - type->number : type->number;
+    text_add(out, last ? STR("__last(") : STR("__first("));
+    print_slice(out, type->args[0], last ? steps << 32 : steps);
     text_char(out, ')');
 }
 
@@ -187,7 +218,14 @@ void type_print(Text *out, const Type *type) {
         text_add(out, STR("expand "));
         type_print(out, type->args[0]);
         break;
-    case TYPE_each: type_print(out, type->args[0]); break;
+    case TYPE_each:
+        if (type->args[0]->kind == TYPE_slice) text_add(out, STR("each "));
+        type_print(out, type->args[0]);
+        break;
+    case TYPE_slice: print_slice(out, type->args[0], type->number); break;
+    case TYPE_at: print_element(out, type); break;
+    case TYPE_repeat: type_print(out, type->args[0]); break;
+    case TYPE_branch: print_call(out, "__packBranch", type->args, type->nargs); break;
     case TYPE_number: text_printf(out, "%lld", (long long)type->number); break;
     case TYPE_sum: print_sum(out, type); break;
     case TYPE_product: print_product(out, type, type->number); break;

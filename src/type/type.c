@@ -46,7 +46,7 @@ static uint64_t hash_candidate(const Candidate *c) {
 static uint32_t own_flags(TypeKind kind, uint32_t identity) {
     if (kind == TYPE_error) return TYPE_HAS_ERROR;
     if (kind == TYPE_pack) return TYPE_HAS_PACK;
-    if (kind == TYPE_expand || kind == TYPE_each) return TYPE_HAS_PARAM | TYPE_HAS_PACK;
+    if (kind >= TYPE_expand && kind <= TYPE_branch) return TYPE_HAS_PARAM | TYPE_HAS_PACK;
     if (kind == TYPE_param && (identity & TYPE_IS_PACK_PARAM)) return TYPE_HAS_PARAM | TYPE_HAS_PACK;
     if (kind == TYPE_param || kind == TYPE_assoc) return TYPE_HAS_PARAM;
     return 0;

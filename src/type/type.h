@@ -54,7 +54,11 @@ typedef enum TypeKind {
     TYPE_assoc,  /* decl: the associated type required; args: base type, then arguments of the interface */
     TYPE_pack,   /* elements of a pack that is known */
     TYPE_expand, /* pattern, mentioning packs through TYPE_each */
-    TYPE_each,   /* a parameter that is a pack */
+    TYPE_each,   /* an element of a pack: a parameter, or a slice of one */
+    TYPE_slice,  /* a pack without elements at its ends; number: how many at the front, << 32 at the back */
+    TYPE_at,     /* one element of a pack; number: its index, from the back if negative */
+    TYPE_repeat, /* a type without packs, and a pattern: the type, as often as the packs in the pattern have elements */
+    TYPE_branch, /* pack, the type if it is empty, the type if not */
     /* Numbers. */
     TYPE_number,  /* number */
     TYPE_sum,     /* number: constant term; args: products */
