@@ -106,51 +106,13 @@ FuncSig check_signature_of(Checker *c, Decl *decl, const Subst *subst, const uin
 
 /* ---- pairing arguments with parameters */
 
-/* Without the one for the error. */
-static int written_params(const FuncSig *sig) { return sig->nparams - (sig_throws(sig) ? 1 : 0); }
-
-static int count_packs(const FuncSig *sig) {
-    int n = 0;
-    for (int i = 0; i < sig->nparams; i++) n += sig->params[i].is_pack;
-    return n;
-}
-
-/* How many arguments each pack takes: they share what the other parameters leave. */
-static int pack_share_of(const FuncSig *sig, int nargs) {
-    int packs = count_packs(sig);
-    return packs ? (nargs - (written_params(sig) - packs)) / packs : 0;
-}
-
-/* The first argument of a parameter. */
-static int first_arg(const FuncSig *sig, int nargs, int param) {
-    int at = 0;
-    for (int i = 0; i < param; i++) at += sig->params[i].is_pack ? pack_share_of(sig, nargs) : 1;
-    return at;
-}
-
-static int param_of_arg(const FuncSig *sig, int nargs, int arg) {
-    int share = pack_share_of(sig, nargs), at = 0;
-    for (int i = 0; i < sig->nparams; i++) {
-        at += sig->params[i].is_pack ? share : 1;
-        if (arg < at) return i;
-    }
-    return arg;
-}
-
-static int required_args(const FuncSig *sig) {
-    int n = written_params(sig), packs = count_packs(sig);
-    if (packs) return n - packs;
-    while (n > 0 && sig->params[n - 1].decl && sig->params[n - 1].decl->init) n--;
-    return n;
-}
-
 /* The specialised type of the parameter that argument `arg` goes to. */
 static const Type *arg_type(Checker *c, const Attempt *attempt, int nargs, int arg) {
-    int index = param_of_arg(&attempt->sig, nargs, arg);
+    int index = sig_param_of(&attempt->sig, nargs, arg);
     const ParamSig *param = &attempt->sig.params[index];
     const Type *pack = check_subst(c, param->type, attempt->subst);
     if (!param->is_pack) return pack;
-    int element = arg - first_arg(&attempt->sig, nargs, index);
+    int element = arg - sig_first_arg(&attempt->sig, nargs, index);
     if (pack->kind == TYPE_expand) return element == 0 ? pack : ERROR_TYPE(c);
     return pack->kind == TYPE_pack && element < pack->nargs ? pack->args[element] : ERROR_TYPE(c);
 }
@@ -289,7 +251,7 @@ static bool has_expansion(const ExprVec *args) {
 
 /* A pack that was written out takes just as many arguments. */
 static bool pack_fits(Checker *c, Attempt *attempt, const ExprVec *args) {
-    int length = pack_share_of(&attempt->sig, args->count);
+    int length = sig_share(&attempt->sig, args->count);
     if (has_expansion(args)) return true;
     for (int k = 0; k < attempt->sig.nparams; k++) {
         if (!attempt->sig.params[k].is_pack) continue;
@@ -370,9 +332,9 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
     Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
     inference.single_lane = arena_array(c->arena, bool, n);
     if (!take_given(attempt, &inference)) return false;
-    int share = pack_share_of(&attempt->sig, args->count);
+    int share = sig_share(&attempt->sig, args->count);
     for (int i = 0; i < args->count; i++) {
-        const ParamSig *param = &attempt->sig.params[param_of_arg(&attempt->sig, args->count, i)];
+        const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];
         if (param->is_pack) continue;
         const Type *pattern = check_subst(c, param->type, candidate->subst);
         const Type *actual = inferable_type(args->at[i]);
@@ -381,14 +343,14 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
         if (actual && pattern->kind != TYPE_function) infer_match(&inference, pattern, actual);
     }
     for (int i = 0; i < args->count; i++) {
-        const ParamSig *param = &attempt->sig.params[param_of_arg(&attempt->sig, args->count, i)];
+        const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];
         if (param->type->kind == TYPE_function && args->at[i]->kind == EXPR_overload)
             infer_from_functions(&inference, check_subst(c, param->type, candidate->subst), args->at[i]);
     }
     for (int i = 0; i < attempt->sig.nparams; i++)
         if (attempt->sig.params[i].is_pack &&
             !infer_from_pack(c, &inference, &attempt->sig.params[i], candidate->subst, args,
-                             first_arg(&attempt->sig, args->count, i), share)) {
+                             sig_first_arg(&attempt->sig, args->count, i), share)) {
             attempt->failure = FAIL_infer;
             attempt->param = first_pack(decl);
             return false;
@@ -431,7 +393,7 @@ static bool mentions(const Type *type, const Decl *owner) {
 }
 
 static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
-    const ParamSig *param = &attempt->sig.params[param_of_arg(&attempt->sig, args->count, i)];
+    const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];
     const Expr *arg = args->at[i];
     if (arg->kind == EXPR_expand) return 0;
     const Type *type = attempt->wanted = arg_type(env->c, attempt, args->count, i);
@@ -449,11 +411,11 @@ static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
 
 static void attempt_candidate(Env *env, Attempt *attempt, ExprVec *args) {
     const FuncSig *sig = &attempt->sig;
-    if (args->count < required_args(sig)) attempt->failure = FAIL_few;
-    else if (args->count > written_params(sig) && !count_packs(sig)) attempt->failure = FAIL_many;
-    else if (count_packs(sig) && (args->count - required_args(sig)) % count_packs(sig)) {
+    if (args->count < sig_required(sig)) attempt->failure = FAIL_few;
+    else if (args->count > sig_written(sig) && !sig_packs(sig)) attempt->failure = FAIL_many;
+    else if (sig_packs(sig) && (args->count - sig_required(sig)) % sig_packs(sig)) {
         attempt->failure = FAIL_share;
-        attempt->arg = args->count - required_args(sig);
+        attempt->arg = args->count - sig_required(sig);
     } else if (!infer_args(env, attempt, args)) return;
     else if (!constraints_hold(env->c, attempt->candidate->decl, attempt->subst, 0))
         attempt->failure = FAIL_constraint;
@@ -588,8 +550,8 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
     case FAIL_few:
     case FAIL_many:
         report(c, DIAG_argument_count, loc, name,
-               range_text(c, required_args(&attempt->sig),
-                          count_packs(&attempt->sig) ? -1 : written_params(&attempt->sig), "argument"),
+               range_text(c, sig_required(&attempt->sig),
+                          sig_packs(&attempt->sig) ? -1 : sig_written(&attempt->sig), "argument"),
                args->count);
         break;
     case FAIL_generics:
@@ -830,7 +792,7 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
         e->a = attempt->candidate->base;
     if (e->a && e->a->kind == EXPR_error) failed = true;
     for (int i = 0; i < args->count; i++) {
-        const ParamSig *param = &attempt->sig.params[param_of_arg(&attempt->sig, args->count, i)];
+        const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];
         const Type *type = arg_type(c, attempt, args->count, i);
         bool by_place = param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
         Expr *arg = args->at[i];
@@ -843,7 +805,7 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     bool changes_object = e->a && attempt->sig.this_pass == PASS_inout && !is_subscript;
     if (changes_object) vec_push(c->arena, &written, e->a);
     if (written.count > 1 && !failed) check_aliases(env, written.at, written.count);
-    for (int i = args->count; i < written_params(&attempt->sig) && !count_packs(&attempt->sig); i++) {
+    for (int i = args->count; i < sig_written(&attempt->sig) && !sig_packs(&attempt->sig); i++) {
         check_default_argument(c, attempt->sig.params[i].decl);
         vec_push(c->arena, &e->args, NULL);
     }

@@ -296,6 +296,14 @@ Expr *auto_deref(Env *env, Expr *expr);
 Expr *primal_part(Env *env, Expr *pair);
 bool in_deriv_method(const Env *env);
 
+/* ---- arguments.c */
+int sig_written(const FuncSig *sig); /* parameters, without the one for the error */
+int sig_packs(const FuncSig *sig);
+int sig_share(const FuncSig *sig, int nargs); /* arguments for each pack */
+int sig_first_arg(const FuncSig *sig, int nargs, int param);
+int sig_param_of(const FuncSig *sig, int nargs, int arg);
+int sig_required(const FuncSig *sig);
+
 /* ---- call.c */
 Expr *check_call(Env *env, Expr *expr);
 Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quiet);
