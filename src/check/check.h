@@ -337,7 +337,10 @@ const Type *check_field_type(Checker *checker, const Type *type, Decl *field);
 /* Where the fields of check_all_fields are: bit fields that follow each other share a member of the record. */
 typedef struct FieldSlot {
     int member;
-    int bit_offset, bit_width; /* width 0: the member is the field */
+    int bit_offset, bit_width; /* of a bit field */
+    const Type *word;          /* of the member */
+    bool is_first;             /* of the fields that share the member */
+    bool is_bits;              /* a bit field; one without bits has no member */
 } FieldSlot;
 FieldSlot *check_field_slots(Checker *checker, const Type *type, const DeclVec *fields);
 

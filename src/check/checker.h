@@ -447,9 +447,9 @@ const Type *number_is_not_zero(Checker *c, const Type *number);
 const Type *number_countof(Checker *c, const Type *pack);
 
 /* ---- const.c */
-int64_t wrap_constant(int64_t value, const Type *type); /* to the bits of an integer type */
 bool constant_fits(int64_t value, const Type *type);
-bool eval_operator(Operator op, int64_t a, int64_t b, int64_t *value);
+const Type *scalar_operands(Checker *c, const Type *type); /* what an operator computes with */
+bool eval_operator(Operator op, int64_t a, int64_t b, const Type *type, int64_t *value);
 bool check_layout(Checker *c, const Type *type, Layout *out); /* of a concrete type; false: none */
 bool eval_number(Env *env, Expr *checked, int64_t *value);    /* of a checked expression */
 void check_constant_cycle(Checker *c, Decl *decl);            /* constants that need themselves */

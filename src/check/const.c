@@ -9,27 +9,25 @@ typedef struct Constant {
     double real;
 } Constant;
 
-bool eval_operator(Operator op, int64_t a, int64_t b, int64_t *value) {
+/* On operands of `type`; false: it has no value. The result is not wrapped yet. */
+bool eval_operator(Operator op, int64_t a, int64_t b, const Type *type, int64_t *value) {
     switch (op) {
     case OPERATOR_add: *value = (int64_t)((uint64_t)a + (uint64_t)b); return true;
     case OPERATOR_sub: *value = (int64_t)((uint64_t)a - (uint64_t)b); return true;
     case OPERATOR_mul: *value = (int64_t)((uint64_t)a * (uint64_t)b); return true;
-    case OPERATOR_div:
-    case OPERATOR_mod:
-        if (b == 0 || (a == INT64_MIN && b == -1)) return false;
-        *value = op == OPERATOR_div ? a / b : a % b;
-        return true;
+    case OPERATOR_div: *value = number_divide(a, b, type); return b != 0;
+    case OPERATOR_mod: *value = number_remainder(a, b, type); return b != 0;
     case OPERATOR_bit_and: *value = a & b; return true;
     case OPERATOR_bit_or: *value = a | b; return true;
     case OPERATOR_bit_xor: *value = a ^ b; return true;
-    case OPERATOR_shl: *value = (int64_t)((uint64_t)a << (b & 63)); return true;
-    case OPERATOR_shr: *value = a >> (b & 63); return true;
+    case OPERATOR_shl: *value = number_shift_left(a, b, type); return true;
+    case OPERATOR_shr: *value = number_shift_right(a, b, type); return true;
     case OPERATOR_and: *value = a && b; return true;
     case OPERATOR_or: *value = a || b; return true;
-    case OPERATOR_less: *value = a < b; return true;
-    case OPERATOR_greater: *value = a > b; return true;
-    case OPERATOR_less_equal: *value = a <= b; return true;
-    case OPERATOR_greater_equal: *value = a >= b; return true;
+    case OPERATOR_less: *value = number_less(a, b, type); return true;
+    case OPERATOR_greater: *value = number_less(b, a, type); return true;
+    case OPERATOR_less_equal: *value = !number_less(b, a, type); return true;
+    case OPERATOR_greater_equal: *value = !number_less(a, b, type); return true;
     case OPERATOR_equal: *value = a == b; return true;
     case OPERATOR_not_equal: *value = a != b; return true;
     case OPERATOR_comma: *value = b; return true;
@@ -37,20 +35,10 @@ bool eval_operator(Operator op, int64_t a, int64_t b, int64_t *value) {
     }
 }
 
-static int64_t wrap(int64_t value, const Type *type) {
-    int bits = type_bits(type);
-    if (type->kind == TYPE_bool) return value != 0;
-    if (bits >= 64) return value;
-    uint64_t low = (uint64_t)value & (((uint64_t)1 << bits) - 1);
-    bool negative = type_is_signed(type) && (low >> (bits - 1) & 1);
-    return negative ? (int64_t)(low | ~(((uint64_t)1 << bits) - 1)) : (int64_t)low;
-}
-
-int64_t wrap_constant(int64_t value, const Type *type) { return wrap(value, type); }
-
-bool constant_fits(int64_t value, const Type *type) { return wrap(value, type) == value; }
+bool constant_fits(int64_t value, const Type *type) { return number_wrap(value, type) == value; }
 
 static bool eval(Env *env, Expr *e, Constant *out);
+static Expr *known_part(Env *env, Expr *e);
 
 static bool eval_convert(Env *env, Expr *e, Constant *out) {
     Constant from;
@@ -69,7 +57,7 @@ static bool eval_convert(Env *env, Expr *e, Constant *out) {
         out->integer = e->type->kind == TYPE_bool ? from.real != 0 : (int64_t)from.real;
     }
     out->is_real = false;
-    out->integer = wrap(out->integer, e->type);
+    out->integer = number_wrap(out->integer, e->type);
     return true;
 }
 
@@ -99,12 +87,18 @@ static bool eval_unary(Env *env, Expr *e, Constant *out) {
     switch ((Operator)e->op) {
     case OPERATOR_sub:
         out->real = -out->real;
-        out->integer = out->is_real ? 0 : wrap((int64_t)(0 - (uint64_t)out->integer), e->type);
+        out->integer = out->is_real ? 0 : number_wrap((int64_t)(0 - (uint64_t)out->integer), e->type);
         return true;
     case OPERATOR_not: out->integer = !out->integer; return !out->is_real;
-    case OPERATOR_bit_not: out->integer = wrap(~out->integer, e->type); return !out->is_real;
+    case OPERATOR_bit_not: out->integer = number_wrap(~out->integer, e->type); return !out->is_real;
     default: return false;
     }
+}
+
+/* What is computed with: of an enum its underlying type. */
+const Type *scalar_operands(Checker *c, const Type *type) {
+    if (type->kind == TYPE_enum) type = check_enum_underlying(c, type);
+    return type_is_scalar(type) ? type : type_basic(c->types, TYPE_int64);
 }
 
 static bool eval_binary(Env *env, Expr *e, Constant *out) {
@@ -120,15 +114,9 @@ static bool eval_binary(Env *env, Expr *e, Constant *out) {
         return eval_real((Operator)e->op, a.is_real ? a.real : (double)a.integer,
                          b.is_real ? b.real : (double)b.integer, out);
     out->is_real = false;
-    bool is_unsigned = e->args.at[0]->type->kind == TYPE_uint64;
-    if (is_unsigned && (e->op == OPERATOR_div || e->op == OPERATOR_mod)) {
-        if (b.integer == 0) return false;
-        uint64_t x = (uint64_t)a.integer, y = (uint64_t)b.integer;
-        out->integer = (int64_t)(e->op == OPERATOR_div ? x / y : x % y);
-        return true;
-    }
-    if (!eval_operator((Operator)e->op, a.integer, b.integer, &out->integer)) return false;
-    out->integer = wrap(out->integer, e->type);
+    const Type *operands = scalar_operands(env->c, e->args.at[0]->type);
+    if (!eval_operator((Operator)e->op, a.integer, b.integer, operands, &out->integer)) return false;
+    out->integer = number_wrap(out->integer, e->type);
     return true;
 }
 
@@ -177,19 +165,36 @@ static bool eval_decl(Env *env, Expr *e, Constant *out) {
     return eval_constant(env, decl, out);
 }
 
+/* The bits of a floating number, as a signed integer of its size. */
+static bool eval_bits(Constant from, const Type *type, Constant *out) {
+    float narrow = (float)from.real;
+    uint32_t bits;
+    *out = (Constant){0};
+    if (type->kind == TYPE_half) out->integer = (int16_t)half_from_double(from.real);
+    else if (type->kind == TYPE_double) memcpy(&out->integer, &from.real, sizeof from.real);
+    else {
+        memcpy(&bits, &narrow, sizeof bits);
+        out->integer = (int32_t)bits;
+    }
+    return from.is_real;
+}
+
 static bool eval_call(Env *env, Expr *e, Constant *out) {
     if (!(e->decl->flags & DECL_PRELUDE) || e->args.count == 0 || e->args.count > 3 || e->nmodes)
         return false;
     Constant args[3];
     for (int i = 0; i < e->args.count; i++)
-        if (!e->args.at[i] || !type_is_scalar(e->args.at[i]->type) || !eval(env, e->args.at[i], &args[i]) ||
-            args[i].is_real)
+        if (!e->args.at[i] || !type_is_scalar(e->args.at[i]->type) || !eval(env, e->args.at[i], &args[i]))
             return false;
     const char *name = e->decl->name->text;
+    if (strcmp(name, "__floatAsInt") == 0) return eval_bits(args[0], e->args.at[0]->type, out);
+    for (int i = 0; i < e->args.count; i++)
+        if (args[i].is_real) return false;
     int64_t a = args[0].integer, b = args[1].integer;
     out->is_real = false;
-    if (strcmp(name, "max") == 0 && e->args.count == 2) out->integer = a > b ? a : b;
-    else if (strcmp(name, "min") == 0 && e->args.count == 2) out->integer = a < b ? a : b;
+    const Type *type = e->args.at[0]->type;
+    if (strcmp(name, "max") == 0 && e->args.count == 2) out->integer = number_less(a, b, type) ? b : a;
+    else if (strcmp(name, "min") == 0 && e->args.count == 2) out->integer = number_less(a, b, type) ? a : b;
     else if (strcmp(name, "abs") == 0) out->integer = a < 0 ? -a : a;
     else return false;
     return true;
@@ -214,6 +219,42 @@ static bool eval_size(Env *env, Expr *e, Constant *out) {
     return true;
 }
 
+/* ---- elements of constant arrays */
+
+/* The expression that an aggregate which is known, or a part of one, was made with; NULL: it is not known. */
+static Expr *known_parts(Env *env, Expr *e) {
+    if (e->kind == EXPR_paren) return known_parts(env, e->a);
+    if (e->kind == EXPR_construct || e->kind == EXPR_default) return e;
+    if (e->kind == EXPR_element || e->kind == EXPR_part) return known_part(env, e);
+    bool constant = e->kind == EXPR_decl && !e->a && e->decl->kind == DECL_var && e->decl->init &&
+                    (e->decl->modifiers & (MODIFIER_const | MODIFIER_let)) && e->decl->flavour != VAR_param &&
+                    (e->decl->flavour == VAR_local || (e->decl->modifiers & MODIFIER_static));
+    if (!constant || (e->decl->flags & DECL_BUSY_CONST)) return NULL;
+    check_decl_body(env->c, e->decl);
+    return e->decl->init->type ? known_parts(env, e->decl->init) : NULL;
+}
+
+static Expr *known_part(Env *env, Expr *e) {
+    Constant index = {.integer = (int64_t)e->number};
+    Expr *whole = known_parts(env, e->a);
+    if (!whole || (e->kind == EXPR_element && (!eval(env, e->b, &index) || index.is_real))) return NULL;
+    if (whole->kind == EXPR_default) {
+        Expr *zero = expr_new(env->c->arena, EXPR_default, e->loc);
+        zero->type = e->type;
+        return zero;
+    }
+    bool inside = index.integer >= 0 && index.integer < whole->args.count;
+    Expr *part = inside ? whole->args.at[index.integer] : NULL;
+    for (int i = 0; i < whole->args.count && part; i++) /* an expansion may be any number of parts */
+        if (whole->args.at[i] && whole->args.at[i]->kind == EXPR_expand) return NULL;
+    return part;
+}
+
+static bool eval_part(Env *env, Expr *e, Constant *out) {
+    Expr *part = known_part(env, e);
+    return part && eval(env, part, out);
+}
+
 static bool eval(Env *env, Expr *e, Constant *out) {
     switch ((ExprKind)e->kind) {
     case EXPR_int:
@@ -233,6 +274,8 @@ static bool eval(Env *env, Expr *e, Constant *out) {
     case EXPR_alignof:
     case EXPR_countof: return eval_size(env, e, out);
     case EXPR_invoke: return eval_call(env, e, out);
+    case EXPR_element:
+    case EXPR_part: return eval_part(env, e, out);
     default: return false;
     }
 }
@@ -326,7 +369,7 @@ static bool compute_layout(Checker *c, const Type *type, Layout *out) {
         bool known = true;
         const FieldSlot *slots = check_field_slots(c, type, &fields);
         for (int i = 0; i < fields.count && known; i++)
-            if (slots[i].bit_offset == 0) known = add_part(c, check_field_type(c, type, fields.at[i]), out);
+            if (slots[i].is_first) known = add_part(c, slots[i].word, out);
         c->subst_depth--;
         return known;
     }

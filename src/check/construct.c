@@ -67,8 +67,16 @@ Expr *check_default_value(Checker *c, Loc loc, const Type *type) {
     return default_value(&env, loc, type);
 }
 
-/* Fields less visible than their struct are left out, wherever it is made. */
-static bool is_left_out(Checker *c, const Decl *field) {
+static bool all_bits(const DeclVec *fields) {
+    for (int i = 0; i < fields->count; i++)
+        if (!fields->at[i]->bits) return false;
+    return true;
+}
+
+/* Fields less visible than their struct are left out, wherever it is made, and so are bit fields between others. */
+static bool is_left_out(Checker *c, const DeclVec *fields, int index) {
+    const Decl *field = fields->at[index];
+    if (field->bits && !all_bits(fields)) return true;
     return decl_visibility(c, field) > decl_visibility(c, field->parent);
 }
 
@@ -79,7 +87,7 @@ static Expr *fill_fields(Env *env, Loc loc, const Type *type, ExprVec *args) {
     int used = 0;
     for (int i = 0; i < fields.count; i++) {
         Decl *field = fields.at[i];
-        bool hidden = is_left_out(c, field);
+        bool hidden = is_left_out(c, &fields, i);
         if (hidden || used >= args->count) {
             vec_push(c->arena, &e->args, NULL);
             continue;
@@ -392,7 +400,7 @@ static Expr *take_flat(Items *items, Loc loc, const Type *type) {
     } else {
         DeclVec fields = check_all_fields(c, type);
         for (int i = 0; i < fields.count; i++) {
-            bool hidden = is_left_out(c, fields.at[i]);
+            bool hidden = is_left_out(c, &fields, i);
             vec_push(c->arena, &e->args,
                      hidden ? NULL : take(items, loc, check_field_type(c, type, fields.at[i])));
         }
@@ -581,16 +589,28 @@ static int bit_width_of(Checker *c, Decl *field) {
     return (int)decl_sema(c, field)->value;
 }
 
+/* Bit fields that follow each other share a word, lowest bits first, as long as they fit into the widest type among them. */
 FieldSlot *check_field_slots(Checker *c, const Type *type, const DeclVec *fields) {
     FieldSlot *slots = arena_array(c->arena, FieldSlot, fields->count ? fields->count : 1);
-    int room = 0, unit = 0, member = -1; /* bits left in a shared member, and all its bits */
+    const Type *word =
+        NULL; /* of the bits that are being shared; NULL: the next bit field begins a new one */
+    int used = 0, member = -1, first = 0;
     for (int i = 0; i < fields->count; i++) {
+        const Type *field_type = check_field_type(c, type, fields->at[i]);
+        if (!fields->at[i]->bits || !type_is_integer(field_type)) {
+            slots[i] = (FieldSlot){.member = ++member, .word = field_type, .is_first = true};
+            word = NULL;
+            continue;
+        }
         int width = bit_width_of(c, fields->at[i]);
-        int bits = width ? type_bits(check_field_type(c, type, fields->at[i])) : 0;
-        bool shares = width && bits == unit && width <= room;
-        if (!shares) member++, room = unit = bits;
-        slots[i] = (FieldSlot){member, unit - room, width};
-        room -= width;
+        const Type *wider = !word || type_bits(field_type) > type_bits(word) ? field_type : word;
+        bool shares = word && used + width <= type_bits(wider);
+        if (width && !shares) member++, used = 0, first = i, wider = field_type;
+        if (width) word = wider;
+        slots[i] = (FieldSlot){member, used, width, word, width && first == i, true};
+        used += width;
+        for (int k = first; k < i && width; k++) slots[k].word = word;
+        if (!width) word = NULL;
     }
     return slots;
 }

@@ -127,7 +127,7 @@ static void header_of_bit_field(Checker *c, Decl *decl) {
     if (!type_is_integer(decl->type))
         report(c, DIAG_bit_field_type, decl->loc, decl->name->text, type_str(c, decl->type));
     else if (!eval_number(&env, e, &width)) report(c, DIAG_not_constant, e->loc);
-    else if (width < 1 || width > type_bits(decl->type))
+    else if (width < 0 || width > type_bits(decl->type))
         report(c, DIAG_bit_field_width, e->loc, type_str(c, decl->type), type_bits(decl->type));
     else decl_sema(c, decl)->value = width;
 }
@@ -387,7 +387,7 @@ static void case_value(Checker *c, Decl *owner, int index) {
     const Type *underlying = check_enum_underlying(c, decl->type);
     if (!constant_fits(sema->value, underlying))
         report(c, DIAG_constant_wraps, decl->loc, type_str(c, underlying));
-    sema->value = wrap_constant(sema->value, underlying);
+    sema->value = number_wrap(sema->value, underlying);
     decl->state = STATE_header;
 }
 

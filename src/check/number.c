@@ -21,14 +21,21 @@ static const Type *apply(Checker *c, int code, const char *name, const Type *con
     return type_make(c->types, TYPE_apply, 0, NULL, name_from(c->names, name), code, args, nargs);
 }
 
+/* An operator on operands of a type, which decides how it is computed: kept as the node's declaration. */
+static const Type *apply_operator(Checker *c, const Expr *e, const Type *const *args) {
+    const Type *operands = scalar_operands(c, e->args.at[0]->type);
+    const char *name = operator_text((Operator)e->op);
+    return type_make(c->types, TYPE_apply, 0, operands, name_from(c->names, name), e->op, args,
+                     e->args.count);
+}
+
 static const Type *number_of_operator(Env *env, Expr *e) {
     Types *types = env->c->types;
     const Type *args[2] = {number_of(env, e->args.at[0])};
     if (!args[0]) return NULL;
-    const char *name = operator_text((Operator)e->op);
     if (e->args.count == 1) {
         if (e->op == OPERATOR_sub) return type_multiply(types, type_number(types, -1), args[0]);
-        return e->op == OPERATOR_add ? args[0] : apply(env->c, e->op, name, args, 1);
+        return e->op == OPERATOR_add ? args[0] : apply_operator(env->c, e, args);
     }
     args[1] = number_of(env, e->args.at[1]);
     if (!args[1]) return NULL;
@@ -36,7 +43,7 @@ static const Type *number_of_operator(Env *env, Expr *e) {
     case OPERATOR_add: return type_add(types, args[0], args[1]);
     case OPERATOR_sub: return type_add(types, args[0], type_multiply(types, type_number(types, -1), args[1]));
     case OPERATOR_mul: return type_multiply(types, args[0], args[1]);
-    default: return apply(env->c, e->op, name, args, 2);
+    default: return apply_operator(env->c, e, args);
     }
 }
 
@@ -172,7 +179,7 @@ bool number_is_generic(Env *env, Expr *checked) { return number_of(env, checked)
 
 /* ---- once the parameters are known */
 
-static bool apply_numbers(int code, const int64_t *n, int count, int64_t *value) {
+static bool apply_numbers(int code, const int64_t *n, int count, const Type *operands, int64_t *value) {
     switch (code) {
     case NUMBER_select: *value = n[0] ? n[1] : n[2]; return true;
     case NUMBER_min: *value = n[0] < n[1] ? n[0] : n[1]; return true;
@@ -180,7 +187,10 @@ static bool apply_numbers(int code, const int64_t *n, int count, int64_t *value)
     case NUMBER_abs: *value = n[0] < 0 ? (int64_t)(0 - (uint64_t)n[0]) : n[0]; return true;
     case OPERATOR_not: *value = !n[0]; return true;
     case OPERATOR_bit_not: *value = ~n[0]; return true;
-    default: return count == 2 && eval_operator((Operator)code, n[0], n[1], value);
+    default:
+        if (count != 2 || !eval_operator((Operator)code, n[0], n[1], operands, value)) return false;
+        *value = number_wrap(*value, operands);
+        return true;
     }
 }
 
@@ -190,7 +200,9 @@ const Type *number_apply(Checker *c, const Type *type, const TypeVec *args) {
     int64_t numbers[3], value;
     bool known = args->count <= 3;
     for (int i = 0; i < args->count && known; i++) known = type_is_number(args->at[i], &numbers[i]);
-    if (known && apply_numbers(code, numbers, args->count, &value)) return type_number(c->types, value);
+    const Type *operands = type->decl ? type->decl : type_basic(c->types, TYPE_int64);
+    if (known && apply_numbers(code, numbers, args->count, operands, &value))
+        return type_number(c->types, value);
     if (code == NUMBER_countof) {
         const Type *count = count_of(c, args->at[0]);
         return count ? count : ERROR_TYPE(c);
@@ -199,5 +211,5 @@ const Type *number_apply(Checker *c, const Type *type, const TypeVec *args) {
     bool size = code == NUMBER_sizeof || code == NUMBER_alignof;
     if (size && !(args->at[0]->flags & TYPE_HAS_PARAM) && check_layout(c, args->at[0], &layout))
         return type_number(c->types, code == NUMBER_sizeof ? layout.size : layout.align);
-    return type_make(c->types, TYPE_apply, 0, NULL, type->name, type->number, args->at, args->count);
+    return type_make(c->types, TYPE_apply, 0, type->decl, type->name, type->number, args->at, args->count);
 }

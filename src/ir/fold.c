@@ -101,11 +101,6 @@ typedef struct Integers {
     int64_t a, b;
 } Integers;
 
-static uint64_t low_bits(Integers x) {
-    int bits = type_bits(x.type);
-    return bits == 64 ? (uint64_t)x.a : (uint64_t)x.a & (((uint64_t)1 << bits) - 1);
-}
-
 static bool eval_table_int(Op op, Integers x, int64_t *result) {
     const bool SIGNED = type_is_signed(x.type);
     const int64_t a = x.a, b = x.b;
@@ -127,26 +122,6 @@ static bool eval_table_int(Op op, Integers x, int64_t *result) {
     return known;
 }
 
-static int64_t divide(Integers x) {
-    if (x.b == 0) return -1;
-    if (!type_is_signed(x.type)) return (int64_t)((uint64_t)x.a / (uint64_t)x.b);
-    return x.b == -1 ? (int64_t)(0 - (uint64_t)x.a) : x.a / x.b;
-}
-
-static int64_t remainder_of(Integers x) {
-    if (x.b == 0) return -1;
-    if (!type_is_signed(x.type)) return (int64_t)((uint64_t)x.a % (uint64_t)x.b);
-    return x.b == -1 ? 0 : x.a % x.b;
-}
-
-static bool is_less(Integers x) { return type_is_signed(x.type) ? x.a < x.b : (uint64_t)x.a < (uint64_t)x.b; }
-
-static int64_t shift(Op op, Integers x) {
-    int count = (int)((uint64_t)x.b & (uint64_t)(type_bits(x.type) - 1));
-    if (op == OP_shl) return (int64_t)((uint64_t)x.a << count);
-    return type_is_signed(x.type) ? x.a >> count : (int64_t)(low_bits(x) >> count);
-}
-
 static int64_t count_bits(uint64_t bits) {
     int64_t n = 0;
     for (; bits; bits &= bits - 1) n++;
@@ -154,7 +129,7 @@ static int64_t count_bits(uint64_t bits) {
 }
 
 static int64_t highest_bit(Integers x) {
-    uint64_t bits = type_is_signed(x.type) && x.a < 0 ? ~(uint64_t)x.a : low_bits(x);
+    uint64_t bits = type_is_signed(x.type) && x.a < 0 ? ~(uint64_t)x.a : number_bits(x.a, x.type);
     int64_t at = -1;
     for (; bits; bits >>= 1) at++;
     return at;
@@ -167,25 +142,25 @@ static int64_t lowest_bit(uint64_t bits) {
 }
 
 static int64_t reverse_bits(Integers x) {
-    uint64_t bits = low_bits(x), reversed = 0;
+    uint64_t bits = number_bits(x.a, x.type), reversed = 0;
     for (int i = type_bits(x.type); i; i--, bits >>= 1) reversed = reversed << 1 | (bits & 1);
     return (int64_t)reversed;
 }
 
 static bool eval_int(Op op, Integers x, int64_t *result) {
     switch (op) {
-    case OP_div: *result = divide(x); return true;
-    case OP_rem: *result = remainder_of(x); return true;
-    case OP_min: *result = is_less(x) ? x.a : x.b; return true;
-    case OP_max: *result = is_less(x) ? x.b : x.a; return true;
+    case OP_div: *result = number_divide(x.a, x.b, x.type); return true;
+    case OP_rem: *result = number_remainder(x.a, x.b, x.type); return true;
+    case OP_min: *result = number_less(x.a, x.b, x.type) ? x.a : x.b; return true;
+    case OP_max: *result = number_less(x.a, x.b, x.type) ? x.b : x.a; return true;
     case OP_abs:
         *result = x.a < 0 && type_is_signed(x.type) ? (int64_t)(0 - (uint64_t)x.a) : x.a;
         return true;
-    case OP_shl:
-    case OP_shr: *result = shift(op, x); return true;
-    case OP_countbits: *result = count_bits(low_bits(x)); return true;
+    case OP_shl: *result = number_shift_left(x.a, x.b, x.type); return true;
+    case OP_shr: *result = number_shift_right(x.a, x.b, x.type); return true;
+    case OP_countbits: *result = count_bits(number_bits(x.a, x.type)); return true;
     case OP_firstbithigh: *result = highest_bit(x); return true;
-    case OP_firstbitlow: *result = lowest_bit(low_bits(x)); return true;
+    case OP_firstbitlow: *result = lowest_bit(number_bits(x.a, x.type)); return true;
     case OP_reversebits: *result = reverse_bits(x); return true;
     default: return eval_table_int(op, x, result);
     }

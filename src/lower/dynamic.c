@@ -82,9 +82,11 @@ static bool pass_parts(Fn *f, const Type *from_type, Val *from, const Type *to_t
         const FieldSlot *slots = check_field_slots(c, from_type, &fields);
         for (int i = 0; i < fields.count; i++) {
             int member = slots[i].member;
-            if (slots[i].bit_offset) continue;
-            pass_between(f, check_field_type(c, from_type, fields.at[i]), build_field(&f->b, from, member),
-                         check_field_type(c, to_type, fields.at[i]), build_field(&f->b, to, member));
+            if (!slots[i].is_first) continue;
+            const Type *to_field =
+                slots[i].is_bits ? slots[i].word : check_field_type(c, to_type, fields.at[i]);
+            pass_between(f, slots[i].word, build_field(&f->b, from, member), to_field,
+                         build_field(&f->b, to, member));
         }
     } else if (from_type->kind == TYPE_array) {
         for (int64_t i = 0; i < type_length(from_type); i++) {

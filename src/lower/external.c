@@ -151,9 +151,9 @@ static void convert_fields(Fn *f, const Type *type, Val *from, Val *to, bool loa
     DeclVec fields = check_all_fields(f->l->c, type);
     const FieldSlot *slots = check_field_slots(f->l->c, type, &fields);
     for (int i = 0; i < fields.count; i++) {
-        if (slots[i].bit_offset) continue;
+        if (!slots[i].is_first) continue;
         Val *a = build_field(&f->b, from, slots[i].member), *b = build_field(&f->b, to, slots[i].member);
-        const Type *field = check_field_type(f->l->c, type, fields.at[i]);
+        const Type *field = slots[i].word;
         if (load) from_external(f, field, a, b);
         else to_external(f, field, a, b);
     }

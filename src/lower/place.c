@@ -171,22 +171,32 @@ static void store_lane(Fn *f, const Place *place, Val *value) {
 
 /* ---- reading and writing */
 
-/* Up to the top and down again, which extends the sign if there is one. */
+static TypeKind word_kind(int bits, bool is_signed) {
+    static const TypeKind kinds[4][2] = {
+        {TYPE_uint8, TYPE_int8}, {TYPE_uint16, TYPE_int16}, {TYPE_uint, TYPE_int}, {TYPE_uint64, TYPE_int64}};
+    return kinds[bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3][is_signed];
+}
+
+/* Up to the top and down again, in the word with the sign of the field, which extends it if there is one. */
 static Val *load_bits(Fn *f, const Place *place) {
     const Type *type = lower_type(f->l, place->type);
-    Val *unit = build_bitcast(&f->b, build_load(&f->b, place->address), type);
-    int bits = type_bits(type);
-    Val *up = ir_const_int(f->l->m, type, bits - place->bit_offset - place->bit_width),
-        *down = ir_const_int(f->l->m, type, bits - place->bit_width);
-    return build_binary(&f->b, OP_shr, build_binary(&f->b, OP_shl, unit, up), down);
+    if (!place->bit_width) return ir_const_zero(f->l->m, type);
+    Val *word = build_load(&f->b, place->address);
+    int bits = type_bits(word->type);
+    const Type *same = type_basic(f->l->types, word_kind(bits, type_is_signed(type)));
+    Val *up = ir_const_int(f->l->m, same, bits - place->bit_offset - place->bit_width),
+        *down = ir_const_int(f->l->m, same, bits - place->bit_width);
+    Val *shifted = build_binary(&f->b, OP_shl, build_bitcast(&f->b, word, same), up);
+    return build_convert(&f->b, build_binary(&f->b, OP_shr, shifted, down), type);
 }
 
 static void store_bits(Fn *f, const Place *place, Val *value) {
+    if (!place->bit_width) return; /* takes nothing */
     const Type *type = place->address->type->args[0];
     uint64_t mask = place->bit_width == 64 ? ~(uint64_t)0 : ((uint64_t)1 << place->bit_width) - 1;
     Val *kept = build_binary(&f->b, OP_and, build_load(&f->b, place->address),
                              ir_const_int(f->l->m, type, (int64_t) ~(mask << place->bit_offset)));
-    Val *low = build_binary(&f->b, OP_and, build_bitcast(&f->b, value, type),
+    Val *low = build_binary(&f->b, OP_and, build_convert(&f->b, value, type),
                             ir_const_int(f->l->m, type, (int64_t)mask));
     Val *shifted = build_binary(&f->b, OP_shl, low, ir_const_int(f->l->m, type, place->bit_offset));
     build_store(&f->b, place->address, build_binary(&f->b, OP_or, kept, shifted));
@@ -329,8 +339,9 @@ static FieldSlot slot_of(Fn *f, const Type *type, const Decl *field) {
 }
 
 static void to_slot(Fn *f, Place *place, FieldSlot slot) {
-    place->address = build_field(&f->b, place->address, slot.member);
-    if (!slot.bit_width) return;
+    bool nowhere = slot.is_bits && !slot.bit_width;
+    if (!nowhere) place->address = build_field(&f->b, place->address, slot.member);
+    if (!slot.is_bits) return;
     place->kind = PLACE_bits;
     place->bit_offset = slot.bit_offset;
     place->bit_width = slot.bit_width;
@@ -357,7 +368,7 @@ Place place_new_field(Fn *f, Val *object, const Type *type, Decl *field) {
     Place place = place_of_memory(object, check_field_type(f->l->c, type, field));
     FieldSlot slot = slot_of(f, type, field);
     to_slot(f, &place, slot);
-    if (slot.bit_width && !slot.bit_offset) build_zero(&f->b, place.address);
+    if (slot.is_bits && slot.is_first) build_zero(&f->b, place.address);
     return place;
 }
 

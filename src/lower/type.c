@@ -42,8 +42,8 @@ static const Type *lower_struct(Lowerer *l, const Type *type) {
     const FieldSlot *slots = check_field_slots(l->c, type, &fields);
     set_fields(l, record, fields.count ? slots[fields.count - 1].member + 1 : 0);
     for (int i = 0; i < fields.count; i++) {
-        if (slots[i].bit_offset) continue; /* shares the member of the one before */
-        const Type *front = check_field_type(l->c, type, fields.at[i]), *field = lower_type(l, front);
+        if (!slots[i].is_first) continue; /* shares the member of the one before */
+        const Type *front = slots[i].word, *field = lower_type(l, front);
         if (is_block(front) && slots[i].member < 64) record->blocks |= (uint64_t)1 << slots[i].member;
         Name name = fields.at[i]->name ? fields.at[i]->name : numbered(l, "f", i);
         record->fields[slots[i].member] = (Field){name, field};
@@ -254,6 +254,7 @@ static void struct_diff(Lowerer *l, Record *record, const Type *front) {
     for (int i = 0; i < fields.count && target; i++) {
         Decl *field = check_differential_field(l->c, front, fields.at[i]);
         int index = field ? field_number(target, field->name) : -1;
+        if (!slots[i].is_first) continue;
         map[slots[i].member] = index;
         if (index >= 0 && !covered[index]) covered[index] = true, ncovered++;
     }

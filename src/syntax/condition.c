@@ -132,22 +132,29 @@ static int precedence(TokenKind op) {
     }
 }
 
+/* 64 bits, with or without a sign. */
+static const Type *type_of(bool is_unsigned) {
+    static const Type with_sign = {.kind = TYPE_int64}, without = {.kind = TYPE_uint64};
+    return is_unsigned ? &without : &with_sign;
+}
+
 static Value divide(Evaluator *e, TokenKind op, Value a, Value b, bool is_unsigned) {
     if (b.bits == 0) return e->unwanted ? truth(false) : fail(e, DIAG_condition_division, NULL);
+    const Type *type = type_of(is_unsigned);
     int64_t x = (int64_t)a.bits, y = (int64_t)b.bits;
-    bool quotient = op == TOKEN_slash;
-    if (is_unsigned) return (Value){quotient ? a.bits / b.bits : a.bits % b.bits, true};
-    if (y == -1) return (Value){quotient ? -a.bits : 0, false};
-    return (Value){(uint64_t)(quotient ? x / y : x % y), false};
+    return (Value){(uint64_t)(op == TOKEN_slash ? number_divide(x, y, type) : number_remainder(x, y, type)),
+                   is_unsigned};
 }
 
 static bool is_less(Value a, Value b, bool is_unsigned) {
-    return is_unsigned ? a.bits < b.bits : (int64_t)a.bits < (int64_t)b.bits;
+    return number_less((int64_t)a.bits, (int64_t)b.bits, type_of(is_unsigned));
 }
 
-static Value shift_right(Value a, unsigned count) {
-    if (a.is_unsigned || !(a.bits >> 63)) return (Value){a.bits >> count, a.is_unsigned};
-    return (Value){~(~a.bits >> count), false};
+static Value shift(Value a, int64_t count, bool left) {
+    const Type *type = type_of(a.is_unsigned);
+    int64_t bits = (int64_t)a.bits;
+    bits = left ? number_shift_left(bits, count, type) : number_shift_right(bits, count, type);
+    return (Value){(uint64_t)bits, a.is_unsigned};
 }
 
 static Value apply(Evaluator *e, TokenKind op, Value a, Value b) {
@@ -164,8 +171,8 @@ static Value apply(Evaluator *e, TokenKind op, Value a, Value b) {
     case TOKEN_greater: return truth(is_less(b, a, u));
     case TOKEN_less_equal: return truth(!is_less(b, a, u));
     case TOKEN_greater_equal: return truth(!is_less(a, b, u));
-    case TOKEN_shift_left: return (Value){a.bits << (b.bits & 63), a.is_unsigned};
-    case TOKEN_shift_right: return shift_right(a, (unsigned)(b.bits & 63));
+    case TOKEN_shift_left: return shift(a, (int64_t)b.bits, true);
+    case TOKEN_shift_right: return shift(a, (int64_t)b.bits, false);
     case TOKEN_plus: return (Value){a.bits + b.bits, u};
     case TOKEN_minus: return (Value){a.bits - b.bits, u};
     case TOKEN_star: return (Value){a.bits * b.bits, u};

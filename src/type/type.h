@@ -142,6 +142,15 @@ int type_count(const Type *t);           /* lanes of a vector with known size; 1
 int64_t type_length(const Type *t);      /* of an array with known size; -1: unsized or generic */
 bool type_is_number(const Type *t, int64_t *number); /* is it a TYPE_number, and which */
 
+/* ---- number.c: integers of the language, in 64 bits; results are not wrapped yet */
+int64_t number_wrap(int64_t value, const Type *type); /* to the bits of a scalar type */
+uint64_t number_bits(int64_t value, const Type *type);
+int64_t number_divide(int64_t a, int64_t b, const Type *type);
+int64_t number_remainder(int64_t a, int64_t b, const Type *type);
+bool number_less(int64_t a, int64_t b, const Type *type);
+int64_t number_shift_left(int64_t a, int64_t count, const Type *type);
+int64_t number_shift_right(int64_t a, int64_t count, const Type *type);
+
 /* ---- print.c: as a user would write it */
 void type_print(Text *out, const Type *type);
 const char *type_text(Arena *arena, const Type *type);
