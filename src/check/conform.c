@@ -256,6 +256,7 @@ bool check_conforms(Checker *c, const Type *type, const Type *interface, Witness
     if (type->kind == TYPE_expand || type->kind == TYPE_repeat)
         return check_conforms(c, type->args[0], interface, witness);
     if (is_conjunction(interface)) return conforms_to_all(c, type, interface);
+    type = known_type(c, type);
     if (holds_natively(c, type, interface)) return true;
     bool generic = ((type->flags | interface->flags) & TYPE_HAS_PARAM) != 0;
     uint64_t key = ((uint64_t)type->id << 32) | interface->id;

@@ -7,7 +7,11 @@ static bool is_diff(Checker *c, const Type *type, bool no_diff) {
     return !no_diff && is_differentiable_type(c, type);
 }
 
-static const Type *pair_of(Checker *c, const Type *type) { return type_wrap(c->types, TYPE_pair, type); }
+/* Of a pack: a pair for each element. */
+static const Type *pair_of(Checker *c, const Type *type) {
+    if (type->kind == TYPE_expand) return pack_expand(c, pair_of(c, type->args[0]));
+    return type_wrap(c->types, TYPE_pair, type);
+}
 
 static ParamSig plain(const ParamSig *param) {
     ParamSig result = *param;

@@ -226,6 +226,7 @@ static const Type *value_of_constant(Checker *c, const Satisfaction *found) {
 
 const Type *assoc_of(Checker *c, const Type *base, Decl *assoc, const Subst *subst) {
     if (has_error(base)) return ERROR_TYPE(c);
+    base = known_type(c, base);
     if (is_differential(c, assoc) && base->kind == TYPE_assoc && is_differential(c, base->decl)) return base;
     if (type_is_abstract(base)) {
         const Type *node = assoc_node(c, base, assoc, subst), *equal = known_equal(c, node);
