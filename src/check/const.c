@@ -345,7 +345,7 @@ bool check_constant(Checker *c, Expr *expr, const Subst *subst, int element, int
     return number && type_is_number(check_subst_element(c, number, subst, element), value);
 }
 
-/* ---- sizes of front end types, by the rules of type/layout.c for buffers */
+/* ---- sizes of front end types, by the natural rules of type/layout.c */
 
 static int64_t round_up(int64_t n, int64_t align) { return (n + align - 1) / align * align; }
 

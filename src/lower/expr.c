@@ -350,11 +350,10 @@ static Val *lower_name(Fn *f, Expr *e) {
 }
 
 static Val *lower_size(Fn *f, Expr *e) {
-    int64_t count;
-    if (e->kind == EXPR_countof) {
-        if (expr_constant(f, e, &count)) return const_int(f, TYPE_int, count);
-        if (e->a->kind == EXPR_expand) return const_int(f, TYPE_int, expansion_length(f, e->a));
-    }
+    int64_t known;
+    if (expr_constant(f, e, &known)) return const_int(f, TYPE_int, known);
+    if (e->kind == EXPR_countof && e->a->kind == EXPR_expand)
+        return const_int(f, TYPE_int, expansion_length(f, e->a));
     const Type *front = concrete(f, e->a->kind == EXPR_type ? e->a->type_value : e->a->type);
     if (e->kind == EXPR_countof) {
         if (front->kind == TYPE_pack || front->kind == TYPE_tuple)

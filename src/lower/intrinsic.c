@@ -19,6 +19,51 @@ static Module *module_of(const Call *call) { return call->f->l->m; }
 
 /* ---- bits */
 
+/* Are its parts in the natural layout where they are in memory? */
+static bool is_natural(const Type *ir) {
+    if (ir->kind == TYPE_array) return is_natural(ir->args[0]);
+    if (ir->kind != TYPE_record) return true;
+    for (int i = 0; i < type_record(ir)->nfields; i++) {
+        if (type_field_offset(ir, i, LAYOUT_natural) != type_field_offset(ir, i, LAYOUT_scalar)) return false;
+        if (!is_natural(type_record(ir)->fields[i].type)) return false;
+    }
+    return true;
+}
+
+/* Between an object and its bytes in the natural layout, part by part. */
+static void copy_bytes(Fn *f, Val *object, Val *bytes, int64_t at, bool out) {
+    const Type *ir = object->type->args[0];
+    if (!is_natural(ir) && ir->kind == TYPE_record) {
+        for (int i = 0; i < type_record(ir)->nfields; i++)
+            copy_bytes(f, build_field(&f->b, object, i), bytes, at + type_field_offset(ir, i, LAYOUT_natural),
+                       out);
+        return;
+    }
+    if (!is_natural(ir)) {
+        for (int64_t i = 0; i < type_length(ir); i++)
+            copy_bytes(f, build_elem(&f->b, object, const_int(f, TYPE_int, i), true), bytes,
+                       at + i * type_element_stride(ir, LAYOUT_natural), out);
+        return;
+    }
+    Val *place =
+        build_bitcast(&f->b, build_elem(&f->b, bytes, const_int(f, TYPE_int, at), true), object->type);
+    Val *from = out ? place : object, *to = out ? object : place;
+    if (is_simple(ir)) build_store(&f->b, to, build_load(&f->b, from));
+    else copy_object(f, to, from, false);
+}
+
+static void reinterpret_natural(Call *call, const Type *from_ir, Val *value, int64_t size) {
+    Fn *f = call->f;
+    Val *bytes = temp_var(f, type_array(f->l->types, type_basic(f->l->types, TYPE_uint8), size), "bits");
+    Val *object = value;
+    if (is_simple(from_ir)) {
+        object = build_var(&f->b, from_ir, name_from(f->l->m->names, "from"), false);
+        build_store(&f->b, object, value);
+    }
+    copy_bytes(f, object, bytes, 0, false);
+    copy_bytes(f, call->into, bytes, 0, true);
+}
+
 /* Same bytes, read as another type; the shorter of the two sizes counts, the rest is zero. */
 static Val *op_reinterpret(Call *call, int source) {
     Fn *f = call->f;
@@ -27,8 +72,12 @@ static Val *op_reinterpret(Call *call, int source) {
                            : call->sig.params[source - (call->sig.has_this ? 1 : 0)].type;
     const Type *from_ir = lower_type(f->l, from);
     Val *value = call->args[source];
-    int64_t from_size = type_layout(from_ir, LAYOUT_scalar).size,
-            to_size = type_layout(call->result_ir, LAYOUT_scalar).size;
+    int64_t from_size = type_layout(from_ir, LAYOUT_natural).size,
+            to_size = type_layout(call->result_ir, LAYOUT_natural).size;
+    if (!is_simple(call->result_ir) && !(is_natural(from_ir) && is_natural(call->result_ir))) {
+        reinterpret_natural(call, from_ir, value, from_size > to_size ? from_size : to_size);
+        return NULL;
+    }
     if (is_simple(from_ir) && is_simple(call->result_ir) && from_size == to_size &&
         from_ir->kind != TYPE_bool && call->result_ir->kind != TYPE_bool)
         return build_bitcast(&f->b, value, call->result_ir);

@@ -4,6 +4,8 @@
  *          of a record has no padding at its end, but inside an array or another record it takes its stride.
  * std140   bool takes four bytes; two-vectors align to twice, three- and four-vectors to four times their element;
  *          elements of arrays, and records, align to sixteen bytes.
+ * natural  what `sizeof` and `bit_cast` see: as scalar, but a record inside a record takes its size, not its stride, so that the
+ *          next field may begin in what it left over.
  *
  * Pointers and tapes take 8 bytes; a buffer is a pointer and a count. */
 #include "type.h"
@@ -30,7 +32,7 @@ static Layout vector_layout(const Type *type, LayoutRules rules) {
 int64_t type_element_stride(const Type *array_or_vector, LayoutRules rules) {
     const Type *element = array_or_vector->args[0];
     Layout layout = type_layout(element, rules);
-    if (array_or_vector->kind == TYPE_vector || rules == LAYOUT_scalar) return layout.stride;
+    if (array_or_vector->kind == TYPE_vector || rules != LAYOUT_std140) return layout.stride;
     return round_up(layout.stride, 16);
 }
 
@@ -52,7 +54,8 @@ static void lay_out_record(Record *record, LayoutRules rules) {
         layout.align = greater(layout.align, part.align);
         offsets[i] = round_up(next, part.align);
         layout.size = offsets[i] + part.size;
-        next = type->kind == TYPE_record ? offsets[i] + part.stride : layout.size;
+        bool whole = type->kind == TYPE_record && rules != LAYOUT_natural;
+        next = whole ? offsets[i] + part.stride : layout.size;
     }
     if (rules == LAYOUT_std140) layout.align = round_up(layout.align, 16);
     layout.stride = round_up(layout.size, layout.align);

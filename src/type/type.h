@@ -161,6 +161,8 @@ const char *type_buffer_name(BufferKind kind); /* RWStructuredBuffer and so on, 
 typedef enum LayoutRules {
     LAYOUT_scalar, /* as C with scalar alignment: buffers and locals */
     LAYOUT_std140, /* constant buffers */
+    LAYOUT_natural, /* sizeof and bit_cast: as scalar, but a field may begin in what the struct before it left over */
+    LAYOUT_RULES_COUNT
 } LayoutRules;
 typedef struct Layout {
     int64_t size; /* without padding at the end */
@@ -194,8 +196,8 @@ struct Record {
     uint64_t blocks; /* of the first 64 fields, those that are (arrays of) constant buffers: pointers here */
     /* layout.c: by LayoutRules, made when first asked for */
     Arena *arena;
-    Layout layouts[2];
-    int64_t *offsets[2]; /* of the fields; NULL: not made yet */
+    Layout layouts[LAYOUT_RULES_COUNT];
+    int64_t *offsets[LAYOUT_RULES_COUNT]; /* of the fields; NULL: not made yet */
 };
 
 /* A new record type, different from all others. The fields may be filled in later, once. */
