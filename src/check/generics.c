@@ -475,6 +475,7 @@ const Type *known_equal(Checker *c, const Type *assoc) {
     return root && root->kind == TYPE_param ? equal_in(c, root->decl, assoc) : NULL;
 }
 
+/* What a parameter is said to be. An associated type is rewritten to the parameter, not the other way round (known_equal). */
 static const Type *equation_in(Checker *c, const Decl *decl, const Type *param) {
     if (!decl->generics) return NULL;
     ensure_generics(c, (Decl *)(uintptr_t)decl);
@@ -482,9 +483,9 @@ static const Type *equation_in(Checker *c, const Decl *decl, const Type *param) 
     for (int i = 0; i < decl->generics->constraints.count; i++) {
         const Constraint *constraint = &decl->generics->constraints.at[i];
         if (!constraint->equal || constraint->optional || !constraint->subject_type) continue;
-        if (constraint->subject_type == param) return constraint->bound_type;
-        if (constraint->bound_type == param && constraint->subject_type->kind != TYPE_param)
-            other = constraint->subject_type;
+        const Type *subject = constraint->subject_type, *bound = constraint->bound_type;
+        if (subject == param && bound->kind != TYPE_assoc) return bound;
+        if (bound == param && !type_is_abstract(subject)) other = subject;
     }
     return other;
 }
