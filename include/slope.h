@@ -125,6 +125,9 @@ typedef struct SlopeConfig {
     int define_count;
     const char *const *conformances; /* "Type:Interface=ID": ids of types behind interface values */
     int conformance_count;
+    const char *const
+        *links; /* files of modules whose `export`s stand for what the program declares `extern` */
+    int link_count;
 
     int error_limit; /* errors reported at most for a program; 0: all. Default 20 */
     bool no_warnings, warnings_as_errors;

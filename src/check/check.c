@@ -193,7 +193,8 @@ static void check_type_decl(Checker *c, Decl *decl) {
 static void check_global(Checker *c, Decl *decl) {
     check_attributes(c, decl);
     bool global = decl->flavour == VAR_global;
-    if (global && (decl->modifiers & MODIFIER_const) && !(decl->modifiers & MODIFIER_static))
+    if (global && (decl->modifiers & MODIFIER_const) &&
+        !(decl->modifiers & (MODIFIER_static | MODIFIER_extern)))
         report(c, DIAG_const_without_static, decl->loc, decl->name->text);
     if ((decl->modifiers & MODIFIER_groupshared) && decl->init)
         report(c, DIAG_groupshared_init, decl->loc, decl->name->text);
@@ -251,6 +252,7 @@ void check_module(Checker *c, Decl *module) {
 }
 
 void check_imported(Checker *c) {
+    link_externs(c);
     for (int i = 0; i < c->modules.count; i++)
         if (c->modules.at[i] != c->prelude) check_module(c, c->modules.at[i]);
 }

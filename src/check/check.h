@@ -228,6 +228,7 @@ typedef struct CheckerConfig {
 /* check.c */
 Checker *checker_new(Arena *arena, const CheckerConfig *config);
 /* Loads a file as a module, with everything it imports. Checks nothing yet. */
+void check_link(Checker *checker, const char *path); /* a module for its exports */
 Decl *check_load_text(Checker *checker, Name path, Str text);
 void check_module(Checker *checker, Decl *module); /* everything in it, called or not */
 void check_imported(Checker *checker);             /* bodies of imported modules, all but the prelude */

@@ -356,6 +356,9 @@ void check_throw(Env *env, Stmt *stmt);
 void check_try_block(Env *env, Stmt *stmt);
 void add_error_param(Checker *c, Env *env, Decl *func);
 
+/* ---- link.c */
+void link_externs(Checker *c); /* what is extern becomes what is exported under its name */
+
 /* ---- assigned.c */
 void check_assigned(Checker *c, Decl *func); /* variables read before they can have a value */
 

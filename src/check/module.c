@@ -23,6 +23,30 @@ static Str import_path(Checker *c, const Decl *decl) {
     return text_str(&text);
 }
 
+/* `a/./b/../c` is `a/c`: one file, one name. */
+static Name plain_path(Checker *c, Name path) {
+    const char *parts[64];
+    int lengths[64], n = 0;
+    for (const char *at = path->text; *at && n < 64;) {
+        const char *end = strchr(at, '/');
+        int length = end ? (int)(end - at) : (int)strlen(at);
+        bool up = length == 2 && at[0] == '.' && at[1] == '.', here = length == 1 && at[0] == '.';
+        bool above = n == 0 || (lengths[n - 1] == 2 && memcmp(parts[n - 1], "..", 2) == 0);
+        if (up && !above && lengths[n - 1] > 0) n--;
+        else if (!here) parts[n] = at, lengths[n++] = length;
+        at += length + (end ? 1 : 0);
+    }
+    Text text = {.arena = c->arena};
+    for (int i = 0; i < n; i++) text_printf(&text, "%s%.*s", i ? "/" : "", lengths[i], parts[i]);
+    return n == 64 ? path : name_of(c->names, text_str(&text));
+}
+
+/* The file that a declaration stands in: what it names is looked for beside it. */
+static Name file_of(Checker *c, const Decl *decl) {
+    const SourceFile *file = source_of(c->sources, decl->loc);
+    return file ? file->path : NULL;
+}
+
 static bool find_file(Checker *c, Str path, Name from, Str *text, Name *found) {
     if (c->config.find_module(c->config.user, with_extension(c, path), from, text, found)) return true;
     Str dashed = replace_char(c, path, '_', '-');
@@ -96,10 +120,12 @@ static void include_part(Checker *c, Decl *module, Decl *include) {
     Sema *sema = decl_sema(c, module);
     Str path = import_path(c, include), text;
     Name found;
-    if (!find_file(c, path, sema->file, &text, &found)) {
+    if (!find_file(c, path, file_of(c, include), &text, &found) &&
+        !find_file(c, path, sema->file, &text, &found)) {
         report_not_found(c, path, include->loc);
         return;
     }
+    found = plain_path(c, found);
     if (was_included(c, sema, found)) return;
     Decl *part = syntax_parse(c->config.syntax, source_add(c->sources, found, text));
     const Decl *implementing = find_kind(part, DECL_implementing);
@@ -120,7 +146,7 @@ static void add_import(Checker *c, DeclVec *list, Decl *module) {
 
 static void import_module(Checker *c, Decl *module, Decl *decl) {
     Sema *sema = decl_sema(c, module);
-    Decl *imported = load_module(c, import_path(c, decl), sema->file, decl->loc);
+    Decl *imported = load_module(c, import_path(c, decl), file_of(c, decl), decl->loc);
     if (!imported || imported == module) return;
     add_import(c, &sema->imports, imported);
     Sema *theirs = decl_sema(c, imported);
@@ -177,9 +203,10 @@ Decl *module_named(Checker *c, Decl *from, Name name) {
 
 static Decl *parse_module(Checker *c, Name path, Str text, Loc loc) {
     Decl *module = syntax_parse(c->config.syntax, source_add(c->sources, path, text));
+    Name plain = plain_path(c, path);
     decl_sema(c, module)->file = path;
-    map_put(c->arena, &c->by_path, PTR_KEY(path), module);
-    vec_push(c->arena, &c->loading, ((struct Loading){path, loc}));
+    map_put(c->arena, &c->by_path, PTR_KEY(plain), module);
+    vec_push(c->arena, &c->loading, ((struct Loading){plain, loc}));
     finish_module(c, module);
     c->loading.count--;
     return module;
@@ -206,6 +233,7 @@ Decl *load_module(Checker *c, Str path, Name from, Loc loc) {
         report_not_found(c, path, loc);
         return NULL;
     }
+    found = plain_path(c, found);
     if (report_cycle(c, found, loc)) return NULL;
     Decl *known = map_get(&c->by_path, PTR_KEY(found));
     if (known) return known;
@@ -213,5 +241,7 @@ Decl *load_module(Checker *c, Str path, Name from, Loc loc) {
     if (find_kind(module, DECL_implementing) && loc) report(c, DIAG_import_part, loc, found->text);
     return module;
 }
+
+void check_link(Checker *c, const char *path) { load_module(c, str_of(path), NULL, 0); }
 
 Decl *check_load_text(Checker *c, Name path, Str text) { return parse_module(c, path, text, 0); }

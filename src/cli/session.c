@@ -111,6 +111,8 @@ ExitStatus cli_open(const Options *options, SlopeSession **session) {
     config.include_path_count = options->values[OPTION_include].count;
     config.conformances = options->values[OPTION_conformance].at;
     config.conformance_count = options->values[OPTION_conformance].count;
+    config.links = options->values[OPTION_link].at;
+    config.link_count = options->values[OPTION_link].count;
     config.no_warnings = option_given(options, OPTION_no_warnings);
     config.warnings_as_errors = option_given(options, OPTION_werror);
     config.debug_info = option_given(options, OPTION_debug);

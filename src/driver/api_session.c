@@ -235,6 +235,7 @@ static void copy_config(SlopeSession *session) {
     SlopeConfig *config = &session->config;
     config->include_paths = copy_list(arena, config->include_paths, config->include_path_count);
     config->conformances = copy_list(arena, config->conformances, config->conformance_count);
+    config->links = copy_list(arena, config->links, config->link_count);
     SlopeDefine *defines = arena_array(arena, SlopeDefine, config->define_count);
     for (int i = 0; i < config->define_count; i++)
         defines[i] =

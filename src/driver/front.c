@@ -16,15 +16,13 @@ static bool try_file(SlopeProgram *program, const char *path, Str *text, Name *f
     return true;
 }
 
-/* Beside the file that asks, then in the search paths. */
-static bool find_file(void *user, Str path, Name from, Str *text, Name *found) {
-    SlopeProgram *program = user;
+static const char *beside(Arena *arena, Name from, const char *name) {
+    return format_text(arena, "%s%s", directory_of(arena, from), name);
+}
+
+static bool find_in_paths(SlopeProgram *program, const char *name, Str *text, Name *found) {
     const SlopeConfig *config = &program->session->config;
     Arena *arena = &program->arena;
-    const char *name = format_text(arena, "%.*s", STR_ARG(path));
-    if (name[0] == '/') return try_file(program, name, text, found);
-    if (try_file(program, format_text(arena, "%s%s", directory_of(arena, from), name), text, found))
-        return true;
     for (int i = 0; i < config->include_path_count; i++) {
         const char *folder = config->include_paths[i];
         size_t n = strlen(folder);
@@ -33,6 +31,23 @@ static bool find_file(void *user, Str path, Name from, Str *text, Name *found) {
             return true;
     }
     return false;
+}
+
+/* Beside the file that asks, then in the search paths. */
+static bool find_file(void *user, Str path, Name from, Str *text, Name *found) {
+    SlopeProgram *program = user;
+    const char *name = format_text(&program->arena, "%.*s", STR_ARG(path));
+    if (name[0] == '/') return try_file(program, name, text, found);
+    return try_file(program, beside(&program->arena, from, name), text, found) ||
+           find_in_paths(program, name, text, found);
+}
+
+/* A module that imports its own name means another one, if there is one. */
+static bool find_module(void *user, Str path, Name from, Str *text, Name *found) {
+    SlopeProgram *program = user;
+    const char *name = format_text(&program->arena, "%.*s", STR_ARG(path));
+    bool itself = from && strcmp(beside(&program->arena, from, name), from->text) == 0;
+    return (itself && find_in_paths(program, name, text, found)) || find_file(user, path, from, text, found);
 }
 
 /* ---- sessions and programs */
@@ -84,7 +99,7 @@ SlopeStatus driver_load(SlopeProgram *program, Str text) {
                             .ndefines = session->config.define_count};
     CheckerConfig config = {.syntax = &unit->syntax,
                             .types = &program->types,
-                            .find_module = find_file,
+                            .find_module = find_module,
                             .user = program,
                             .library = session->stages->library,
                             .conformances = (const char **)(uintptr_t)session->config.conformances,
@@ -92,6 +107,7 @@ SlopeStatus driver_load(SlopeProgram *program, Str text) {
     driver_time_begin(session, &timer, "syntax");
     unit->checker = checker_new(&program->arena, &config);
     unit->module = check_load_text(unit->checker, program->path, text);
+    for (int i = 0; i < session->config.link_count; i++) check_link(unit->checker, session->config.links[i]);
     driver_time_end(&timer);
     unit->ir = module_new(&program->arena, &program->types, &program->names, &program->diags);
     unit->lowerer = lower_new(&program->arena, unit->checker, unit->ir);

@@ -1,7 +1,7 @@
 /* Types with members: struct, class, enum, interface, extension, cbuffer.
  *
  *   struct    = ( "struct" | "class" ) [ name ] [ parameters ] [ ":" bases ] [ where ]
- *               ( "{" { declaration } "}" | "=" type ";" | ";" )
+ *               ( "{" { declaration } "}" | [ "=" type ] ";" )
  *   enum      = "enum" [ "class" ] [ name ] [ ":" type ] "{" [ case { "," case } [ "," ] ] "}"
  *   interface = "interface" name [ parameters ] [ ":" bases ] [ where ] "{" { declaration } "}"
  *   extension = "extension" [ parameters ] type [ ":" bases ] [ where ] "{" { declaration } "}" */
@@ -53,6 +53,11 @@ static void make_alias(Parser *p, Decl *decl) {
     if (!p->panic && !parser_at(p, TOKEN_semicolon)) parser_expected(p, "';'");
 }
 
+/* `extern struct S : I;` is one that another module defines. */
+static bool is_declared(const Parser *p, const Decl *decl) {
+    return (decl->modifiers & MODIFIER_extern) && parser_at(p, TOKEN_semicolon);
+}
+
 static Expr *parse_struct(Parser *p, const Prefix *prefix, DeclVec *out) {
     Decl *decl = parse_new_decl(p, DECL_struct, p->token->loc, NULL, prefix);
     parser_advance(p);
@@ -62,7 +67,8 @@ static Expr *parse_struct(Parser *p, const Prefix *prefix, DeclVec *out) {
         parser_advance(p);
     }
     parse_head(p, decl);
-    if (!p->panic && decl->name && parser_at(p, TOKEN_semicolon)) make_forward(decl);
+    if (!p->panic && decl->name && is_declared(p, decl)) decl->kind = DECL_alias;
+    else if (!p->panic && decl->name && parser_at(p, TOKEN_semicolon)) make_forward(decl);
     else if (!p->panic && decl->name && parser_take(p, TOKEN_equal)) make_alias(p, decl);
     else if (p->panic || parser_at(p, TOKEN_brace_open)) parse_braces(p, decl);
     else parser_expected(p, decl->name ? "'{'" : "a name or '{'");
