@@ -204,6 +204,7 @@ static const struct {
     {"BackwardDerivative", ON_FUNC, attr_bwd, 0},
     {"ForwardDerivativeOf", ON_FUNC, attr_one_arg, 0},
     {"BackwardDerivativeOf", ON_FUNC, attr_one_arg, 0},
+    {"__ApplyOf", ON_FUNC, attr_one_arg, 0},
     {"PrimalSubstitute", ON_FUNC, attr_substitute, 0},
     {"PrimalSubstituteOf", ON_FUNC, attr_one_arg, 0},
     {"ForwardPass", ON_FUNC, attr_primal, 0},

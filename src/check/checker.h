@@ -356,6 +356,10 @@ void check_throw(Env *env, Stmt *stmt);
 void check_try_block(Env *env, Stmt *stmt);
 void add_error_param(Checker *c, Env *env, Decl *func);
 
+/* ---- funcext.c */
+bool link_apply(Checker *c, Decl *primal, Decl *apply); /* __func_extension __apply(primal) */
+void check_apply_of(Checker *c, Decl *apply, const Candidates *targets, Loc loc);
+
 /* ---- link.c */
 void link_externs(Checker *c); /* what is extern becomes what is exported under its name */
 

@@ -97,7 +97,7 @@ const char *signature_text(Checker *c, const char *name, const FuncSig *sig) {
 /* ---- finding derivatives */
 
 static const char *const of_attributes[] = {"ForwardDerivativeOf", "BackwardDerivativeOf",
-                                            "PrimalSubstituteOf"};
+                                            "PrimalSubstituteOf", "__ApplyOf"};
 
 static Name last_name(const Expr *e) {
     while (e && e->kind == EXPR_apply) e = e->a;
@@ -105,7 +105,7 @@ static Name last_name(const Expr *e) {
 }
 
 Name derivative_target(const Decl *decl) {
-    for (int k = 0; k < 3 && decl->kind == DECL_func; k++) {
+    for (int k = 0; k < 4 && decl->kind == DECL_func; k++) {
         const Attribute *attribute = find_attribute(decl, of_attributes[k]);
         Name name = attribute && attribute->args.count ? last_name(attribute->args.at[0]) : NULL;
         if (name) return name;
@@ -376,6 +376,12 @@ static void link(Checker *c, Decl *primal, LinkKind kind, FuncRef ref, FuncRef *
     *out = ref;
 }
 
+static bool names_function(const Candidates *list, const Decl *func) {
+    for (int i = 0; list && i < list->count; i++)
+        if (list->at[i].decl == func) return true;
+    return false;
+}
+
 /* [ForwardDerivativeOf(f)] and the like, on the derivative */
 static void resolve_others(Checker *c, Decl *primal) {
     Sema *sema = decl_sema(c, primal);
@@ -385,15 +391,16 @@ static void resolve_others(Checker *c, Decl *primal) {
         Decl *derivative = list->at[i];
         if (derivative == primal) continue;
         ensure_header(c, derivative);
+        Attribute *apply = find_attribute(derivative, of_attributes[3]);
+        if (apply && names_function(candidates_of(c, derivative, apply->args.at[0]), primal))
+            link_apply(c, primal, derivative);
         for (int k = 0; k < 3; k++) {
             Attribute *attribute = find_attribute(derivative, of_attributes[k]);
             if (!attribute || last_name(attribute->args.at[0]) != primal->name) continue;
             Candidates *targets = candidates_of(c, derivative, attribute->args.at[0]);
-            bool names_primal = false;
-            for (int t = 0; targets && t < targets->count; t++) names_primal |= targets->at[t].decl == primal;
             FuncRef ref;
             Candidate candidate = {.decl = derivative, .subst = outer_for(c, derivative, primal)};
-            if (names_primal && matches(c, primal, &candidate, (LinkKind)k, &ref))
+            if (names_function(targets, primal) && matches(c, primal, &candidate, (LinkKind)k, &ref))
                 link(c, primal, (LinkKind)k, ref, slots[k]);
         }
     }
@@ -538,6 +545,8 @@ void check_diff_attributes(Checker *c, Decl *func) {
         }
         if (targets && !found) report_signature(c, targets->at[0].decl, (LinkKind)k, attribute->loc, func);
     }
+    Attribute *apply = find_attribute(func, of_attributes[3]);
+    if (apply) check_apply_of(c, func, candidates_of(c, func, apply->args.at[0]), apply->loc);
     if (func->flags & DECL_DERIV_METHOD) check_deriv_method(c, func);
     if (!(func->flags & (DECL_FWD | DECL_BWD))) return;
     FuncSig *sig = sema->sig;

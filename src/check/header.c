@@ -420,7 +420,8 @@ static void check_alias_bases(Checker *c, Env *env, Decl *decl) {
     for (int i = 0; i < decl->bases.count; i++) {
         Expr *base = decl->bases.at[i];
         const Type *interface = resolve_type(env, base);
-        if (check_conforms(c, decl->type, interface, NULL)) continue;
+        if (has_error(decl->type) || has_error(interface) || check_conforms(c, decl->type, interface, NULL))
+            continue;
         report(c, DIAG_constraint_not_met, base->loc, type_str(c, decl->type), type_str(c, interface));
     }
 }

@@ -368,6 +368,23 @@ static bool note_enum_case(Checker *c, const Decl *decl, Name name) {
     return false;
 }
 
+/* What a name of Slang's library belongs to that Slope does not have; NULL: it is no such name. */
+static const char *kind_elsewhere(Name name) {
+    static const struct {
+        const char *name, *kind;
+    } rows[] = {
+#define ELSEWHERE(text, of) {text, of},
+#include "check/elsewhere.def"
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t n = strlen(rows[i].name);
+        bool family = rows[i].name[n - 1] == '*';
+        if (family ? strncmp(rows[i].name, name->text, n - 1) == 0 : strcmp(rows[i].name, name->text) == 0)
+            return rows[i].kind;
+    }
+    return NULL;
+}
+
 static bool nobody_listens(const Diags *diags) {
     return diags->muted || (diags->limit && diags->errors >= diags->limit);
 }
@@ -395,6 +412,11 @@ void report_unknown_name(Env *env, Expr *expr, Name name) {
         bool inside = hidden->kind == DECL_var &&
                       hidden->state != STATE_body; /* it is being checked: this is its initialiser */
         note(c, inside ? DIAG_note_own_initialiser : DIAG_note_block_ended, hidden->loc, name->text);
+        return;
+    }
+    const char *kind = kind_elsewhere(name);
+    if (kind) {
+        note(c, DIAG_note_elsewhere, 0, name->text, kind);
         return;
     }
     if (strcmp(name->text, "auto") == 0) {

@@ -271,6 +271,24 @@ static void check_direction(Env *env, const Stmt *stmt) {
                direction > 0 ? "greater" : "smaller");
 }
 
+/* for (int i = 0; j < n; i++), for (int i = 0; i < n; j++): i is declared here, j is a variable from outside. */
+static void check_loop_variable(Env *env, const Stmt *stmt) {
+    const Decl *counter = stmt->init && stmt->init->kind == STMT_decl && stmt->init->decls.count == 1
+                              ? stmt->init->decls.at[0]
+                              : NULL;
+    const Expr *condition = stmt->expr, *step = stmt->step;
+    if (!counter || counter->kind != DECL_var || !condition || !step) return;
+    if (condition->kind != EXPR_builtin || condition->args.count != 2 || step->kind != EXPR_update) return;
+    const Decl *tested = variable_in(condition->args.at[0]), *limit = variable_in(condition->args.at[1]);
+    const Decl *stepped = variable_in(step->a);
+    bool tests = tested == counter || limit == counter, steps = stepped == counter;
+    if (!tested || !stepped || tests == steps) return;
+    const Decl *other = steps ? tested : stepped;
+    if (steps && other->flavour != VAR_local) return;
+    report(env->c, DIAG_loop_other_variable, steps ? condition->loc : step->loc, counter->name->text,
+           steps ? "condition" : "step", other->name->text);
+}
+
 static void check_for(Env *env, Stmt *stmt) {
     Scope *outer = env->scope;
     push_scope(env);
@@ -280,6 +298,7 @@ static void check_for(Env *env, Stmt *stmt) {
     if (stmt->step) stmt->step = check_value(env, stmt->step);
     env->in_step = false;
     check_direction(env, stmt);
+    check_loop_variable(env, stmt);
     Decl *counter = stmt->init && stmt->init->decls.count ? stmt->init->decls.at[0] : NULL;
     uint32_t assigned = counter ? counter->flags & DECL_ASSIGNED : 0;
     if (counter) counter->flags &= ~(uint32_t)DECL_ASSIGNED;

@@ -237,6 +237,9 @@ void parse_declaration_after(Parser *p, Place place, const Prefix *prefix, DeclV
         if (!refuse_local(p, place)) parse_subscript(p, prefix, out);
         return;
     case KEYWORD_constraint: parse_constraint(p, prefix, out); return;
+    case KEYWORD_func_extension:
+        if (!refuse_local(p, place)) parse_func_extension(p, prefix, out);
+        return;
     default: break;
     }
     if (parse_contextual(p, place, prefix, out)) return;

@@ -2,6 +2,8 @@
  *
  *   function-rest = [ parameters ] "(" params ")" [ "throws" type ] { ":" semantic } [ where ] body
  *   modern        = "func" name [ parameters ] "(" params ")" [ "throws" type ] [ "->" type ] [ where ] body
+ *   extension     = "__func_extension" [ parameters ] ( "fwd_diff" | "bwd_diff" | "__apply" ) "(" function ")"
+ *                   "(" params ")" [ "->" type ] [ where ] body
  *   param         = { modifier | attribute } ( type [ name { dimension } ] | name ":" type ) { ":" semantic }
  *                   [ "=" initializer ]
  *   property      = "property" ( type name | name ":" type ) ( "{" { accessor } "}" | ";" )
@@ -157,6 +159,46 @@ void parse_modern_function(Parser *p, const Prefix *prefix, DeclVec *out) {
     parse_throws(p, func);
     result_after_arrow(p, func);
     parse_semantics(p, func, false);
+    func->generics = parse_where(p, func->generics);
+    parse_body(p, func);
+    parse_add_decl(out, p, func);
+}
+
+/* What a function extension says is what an attribute on the derivative says. */
+static const char *extension_attribute(const Parser *p) {
+    switch (token_word(p->token)) {
+    case KEYWORD_fwd_diff: return "ForwardDerivativeOf";
+    case KEYWORD_bwd_diff: return "BackwardDerivativeOf";
+    case KEYWORD_apply: return "__ApplyOf";
+    default: return NULL;
+    }
+}
+
+/* __func_extension fwd_diff(f)(params) -> type { }: a function without a name of its own */
+void parse_func_extension(Parser *p, const Prefix *prefix, DeclVec *out) {
+    parser_advance(p);
+    Decl *func = parse_new_decl(p, DECL_func, p->token->loc, NULL, prefix);
+    if (parser_at(p, TOKEN_less)) func->generics = parse_generic_parameters(p, func->generics);
+    Attribute *attribute = arena_new(p->arena, Attribute);
+    attribute->loc = p->token->loc;
+    const char *kind = p->panic ? NULL : extension_attribute(p);
+    if (!kind) {
+        parser_expected(p, "'fwd_diff', 'bwd_diff' or '__apply'");
+        return;
+    }
+    attribute->name = name_from(p->syntax->names, kind);
+    const char *operator_name = p->token->name->text;
+    parser_advance(p);
+    attribute->args = parse_arguments(p);
+    if (!p->panic && attribute->args.count != 1) parser_expected(p, "the name of one function");
+    if (p->panic) return;
+    const Expr *of = attribute->args.at[0];
+    if (of->kind == EXPR_apply) of = of->a;
+    func->name = name_from(p->syntax->names,
+                           format_text(p->arena, "%s(%s)", operator_name, of->name ? of->name->text : "?"));
+    vec_push(p->arena, &func->attributes, attribute);
+    parse_parameters(p, func, false);
+    result_after_arrow(p, func);
     func->generics = parse_where(p, func->generics);
     parse_body(p, func);
     parse_add_decl(out, p, func);

@@ -297,6 +297,7 @@ void parse_add_decl(DeclVec *out, Parser *p, Decl *decl);
 void parse_parameters(Parser *p, Decl *func, bool modern);
 void parse_function_rest(Parser *p, Decl *func); /* after the name: generics, parameters, ..., body */
 void parse_body(Parser *p, Decl *func);          /* a block or ; */
+void parse_func_extension(Parser *p, const Prefix *prefix, DeclVec *out);
 void parse_modern_function(Parser *p, const Prefix *prefix, DeclVec *out);
 void parse_init(Parser *p, const Prefix *prefix, DeclVec *out);
 void parse_property(Parser *p, const Prefix *prefix, DeclVec *out);

@@ -86,6 +86,7 @@ static bool opens_parameters(const ParseFile *file, int at) {
     case KEYWORD_generic:
     case KEYWORD_extension:
     case KEYWORD_old_extension:
+    case KEYWORD_func_extension:
     case KEYWORD_init:
     case KEYWORD_subscript: return true;
     default: break;

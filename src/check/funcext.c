@@ -1,0 +1,214 @@
+/* __func_extension __apply(f)(params) -> Tuple<R, Context>: a forward pass that keeps a context, whose call operator is the backward
+ * derivative. It becomes what [ForwardPass] and [BackwardDerivative] are: two functions are made,
+ *
+ *   R pass(params, out Context state) { let both = apply(params); state = both._1; return both._0; }
+ *   void bwd(pairs, dResult, Context state) { var dx = {}; state(dx, dResult); x = diffPair(x.p, dx); }
+ *
+ * and nothing behind knows the difference. */
+#include "check/checker.h"
+
+typedef struct Maker {
+    Checker *c;
+    Loc loc;
+    Decl *func; /* being made */
+    Stmt *body;
+} Maker;
+
+/* ---- pieces of the tree */
+
+static Expr *named(Maker *m, Name name) {
+    Expr *e = expr_new(m->c->arena, EXPR_name, m->loc);
+    e->name = name;
+    return e;
+}
+
+static Expr *text_named(Maker *m, const char *name) { return named(m, name_from(m->c->names, name)); }
+
+static Expr *member(Maker *m, Expr *base, const char *name) {
+    Expr *e = expr_new(m->c->arena, EXPR_member, m->loc);
+    e->a = base;
+    e->name = name_from(m->c->names, name);
+    return e;
+}
+
+static Expr *call(Maker *m, Expr *callee) {
+    Expr *e = expr_new(m->c->arena, EXPR_call, m->loc);
+    e->a = callee;
+    return e;
+}
+
+static void add_statement(Maker *m, StmtKind kind, Expr *expr) {
+    Stmt *stmt = stmt_new(m->c->arena, kind, m->loc);
+    stmt->expr = expr;
+    vec_push(m->c->arena, &m->body->body, stmt);
+}
+
+static void add_assignment(Maker *m, Expr *place, Expr *value) {
+    Expr *e = expr_new(m->c->arena, EXPR_assign, m->loc);
+    e->op = OPERATOR_none;
+    e->a = place;
+    e->b = value;
+    add_statement(m, STMT_expr, e);
+}
+
+static void add_variable(Maker *m, const char *name, const Type *type, Expr *init) {
+    Decl *decl = decl_new(m->c->arena, DECL_var, m->loc, name_from(m->c->names, name));
+    decl->flavour = VAR_local;
+    decl->modifiers = type ? 0 : MODIFIER_var;
+    decl->type_expr = type ? type_expr(m->c, m->loc, type) : NULL;
+    decl->init = init;
+    Stmt *stmt = stmt_new(m->c->arena, STMT_decl, m->loc);
+    vec_push(m->c->arena, &stmt->decls, decl);
+    vec_push(m->c->arena, &m->body->body, stmt);
+}
+
+static void add_param(Maker *m, Name name, const Type *type, uint8_t pass, bool no_diff) {
+    static const uint32_t directions[] = {0, MODIFIER_out, MODIFIER_in | MODIFIER_out, MODIFIER_ref,
+                                          MODIFIER_constref};
+    Decl *param = decl_new(m->c->arena, DECL_var, m->loc, name);
+    param->flavour = VAR_param;
+    param->parent = m->func;
+    param->modifiers = directions[pass] | (no_diff ? MODIFIER_no_diff : 0);
+    param->type_expr = type_expr(m->c, m->loc, type);
+    vec_push(m->c->arena, &m->func->params, param);
+}
+
+static Maker make_function(Checker *c, const Decl *apply, const char *prefix, const Type *result) {
+    Maker m = {.c = c, .loc = apply->loc};
+    Name name = name_from(c->names, format_text(c->arena, "%s.%s", apply->name->text, prefix));
+    m.func = decl_new(c->arena, DECL_func, apply->loc, name);
+    m.func->parent = apply->parent;
+    m.func->file = apply->file;
+    m.func->type_expr = type_expr(c, apply->loc, result);
+    m.func->body = m.body = stmt_new(c->arena, STMT_block, apply->loc);
+    return m;
+}
+
+/* ---- the two functions */
+
+static Name param_name(Checker *c, const FuncSig *sig, int index) {
+    Name name = sig->params[index].name;
+    return name ? name : name_from(c->names, format_text(c->arena, "__p%d", index));
+}
+
+static Expr *call_apply(Maker *m, Decl *apply, const FuncSig *sig) {
+    Expr *callee = expr_new(m->c->arena, EXPR_overload, m->loc);
+    callee->name = apply->name;
+    callee->decl = apply;
+    callee->candidates = arena_new(m->c->arena, Candidates);
+    callee->candidates->name = apply->name;
+    candidates_add(m->c, callee->candidates, (Candidate){.decl = apply});
+    callee->flags = EXPR_CHECKED;
+    Expr *e = call(m, callee);
+    for (int i = 0; i < sig->nparams; i++)
+        vec_push(m->c->arena, &e->args, named(m, param_name(m->c, sig, i)));
+    return e;
+}
+
+static Decl *make_pass(Checker *c, Decl *apply, const FuncSig *sig, const Type *context) {
+    Maker m = make_function(c, apply, "pass", sig->result);
+    for (int i = 0; i < sig->nparams; i++)
+        add_param(&m, param_name(c, sig, i), sig->params[i].type, sig->params[i].pass,
+                  sig->params[i].no_diff);
+    add_param(&m, name_from(c->names, "__state"), context, PASS_out, false);
+    Expr *state = text_named(&m, "__state");
+    if (sig->result->kind == TYPE_void) add_assignment(&m, state, call_apply(&m, apply, sig));
+    else {
+        add_variable(&m, "__both", NULL, call_apply(&m, apply, sig));
+        add_assignment(&m, state, member(&m, text_named(&m, "__both"), "_1"));
+        add_statement(&m, STMT_return, member(&m, text_named(&m, "__both"), "_0"));
+    }
+    return m.func;
+}
+
+static bool carries(Checker *c, const ParamSig *param) {
+    return !param->no_diff && is_differentiable_type(c, param->type);
+}
+
+/* What the operator gets for a parameter; what it writes there goes back into the pair. */
+static Expr *operator_argument(Maker *m, const FuncSig *sig, int index) {
+    Checker *c = m->c;
+    const ParamSig *param = &sig->params[index];
+    Name name = param_name(c, sig, index);
+    if (!carries(c, param)) return expr_new(c->arena, EXPR_none, m->loc);
+    if (param->pass == PASS_out) return named(m, name); /* its differential comes in */
+    const char *local = format_text(c->arena, "__d%d", index);
+    Expr *start =
+        param->pass == PASS_inout ? member(m, named(m, name), "d") : expr_new(c->arena, EXPR_list, m->loc);
+    add_variable(m, local, check_differential(c, param->type), start);
+    return text_named(m, local);
+}
+
+static void update_pair(Maker *m, const FuncSig *sig, int index) {
+    const ParamSig *param = &sig->params[index];
+    if (!carries(m->c, param) || param->pass == PASS_out) return;
+    Name name = param_name(m->c, sig, index);
+    Expr *pair = call(m, text_named(m, "diffPair"));
+    vec_push(m->c->arena, &pair->args, member(m, named(m, name), "p"));
+    vec_push(m->c->arena, &pair->args, text_named(m, format_text(m->c->arena, "__d%d", index)));
+    add_assignment(m, named(m, name), pair);
+}
+
+static Decl *make_backward(Checker *c, Decl *apply, const FuncSig *sig, const Type *context) {
+    FuncSig backward = diff_signature(c, sig, DIFF_bwd);
+    Maker m = make_function(c, apply, "bwd", backward.result);
+    for (int i = 0; i < backward.nparams; i++) {
+        const ParamSig *param = &backward.params[i];
+        add_param(&m, param->name, param->type, param->pass, param->no_diff);
+    }
+    add_param(&m, name_from(c->names, "__state"), context, PASS_in, false);
+    add_variable(&m, "__context", NULL, text_named(&m, "__state"));
+    Expr *run = call(&m, text_named(&m, "__context"));
+    for (int i = 0; i < sig->nparams; i++) {
+        Expr *arg = operator_argument(&m, sig, i);
+        vec_push(c->arena, &run->args, arg);
+    }
+    if (!sig->result_no_diff && is_differentiable_type(c, sig->result))
+        vec_push(c->arena, &run->args, named(&m, backward.params[backward.nparams - 1].name));
+    add_statement(&m, STMT_expr, run);
+    for (int i = 0; i < sig->nparams; i++) update_pair(&m, sig, i);
+    return m.func;
+}
+
+/* ---- entry */
+
+/* The type of the context, if the parameters and the result are those of the primal. */
+static const Type *context_of(Checker *c, Decl *primal, Decl *apply) {
+    const FuncSig *sig = signature_of(c, primal), *have = signature_of(c, apply);
+    if (sig->has_this || primal->generics || apply->generics || sig->nparams != have->nparams) return NULL;
+    for (int i = 0; i < sig->nparams; i++)
+        if (sig->params[i].type != have->params[i].type || sig->params[i].pass != have->params[i].pass)
+            return NULL;
+    if (sig->result->kind == TYPE_void) return have->result;
+    bool both =
+        have->result->kind == TYPE_tuple && have->result->nargs == 2 && have->result->args[0] == sig->result;
+    return both ? have->result->args[1] : NULL;
+}
+
+bool link_apply(Checker *c, Decl *primal, Decl *apply) {
+    const Type *context = context_of(c, primal, apply);
+    Sema *sema = decl_sema(c, primal);
+    if (!context || sema->primal.decl || sema->bwd.decl) return context != NULL;
+    const FuncSig *sig = signature_of(c, primal);
+    sema->primal = (FuncRef){make_pass(c, apply, sig, context), NULL};
+    sema->bwd = (FuncRef){make_backward(c, apply, sig, context), NULL};
+    return true;
+}
+
+void check_apply_of(Checker *c, Decl *apply, const Candidates *targets, Loc loc) {
+    for (int i = 0; targets && i < targets->count; i++) {
+        Decl *primal = targets->at[i].decl;
+        if (!context_of(c, primal, apply)) continue;
+        check_derivatives(c, primal);
+        const Sema *sema = decl_sema(c, primal);
+        if (sema->primal.decl) check_decl_body(c, sema->primal.decl);
+        if (sema->bwd.decl) check_decl_body(c, sema->bwd.decl);
+        return;
+    }
+    if (!targets) return;
+    const FuncSig *sig = signature_of(c, targets->at[0].decl);
+    const char *result = sig->result->kind == TYPE_void
+                             ? "its context"
+                             : format_text(c->arena, "Tuple<%s, CONTEXT>", type_str(c, sig->result));
+    report(c, DIAG_apply_signature, loc, function_name(c, targets->at[0].decl), result);
+}
