@@ -246,7 +246,7 @@ static const struct {
     {"COM", ON_ANY, NULL, 0},
     {"DllExport", ON_ANY, NULL, 0},
     {"DllImport", ON_ANY, NULL, 0},
-    {"CudaKernel", ON_ANY, NULL, 0},
+    {"CudaKernel", ON_FUNC, attr_flag, DECL_ENTRY | DECL_LAUNCHED},
     {"CudaDeviceExport", ON_ANY, NULL, 0},
     {"CudaHost", ON_ANY, NULL, 0},
     {"AutoPyBindCUDA", ON_ANY, NULL, 0},

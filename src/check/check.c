@@ -284,7 +284,8 @@ void check_entry_point(Checker *c, Decl *func) {
                       same_ignoring_case(format_text(c->arena, "%.3s", param->semantic->text), "SV_");
         bool refers = param->type->kind == TYPE_buffer || param->type->kind == TYPE_pointer;
         if (semantic < 0 && system) report(c, DIAG_unknown_semantic, param->loc, param->semantic->text);
-        else if (semantic < 0 && !refers && !(param->modifiers & MODIFIER_uniform))
+        else if (semantic < 0 && !refers && !(func->flags & DECL_LAUNCHED) &&
+                 !(param->modifiers & MODIFIER_uniform))
             report(c, DIAG_implied_uniform, param->loc, param->name ? param->name->text : "?");
         if (semantic < 0) continue;
         bool vector = param->type->kind == TYPE_vector;

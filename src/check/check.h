@@ -123,6 +123,7 @@ typedef enum DeclFlags {
     DECL_CAPTURED = 1 << 25,
     DECL_SELF_DIFF = 1 << 26, /* struct: its synthesized Differential is itself */
     DECL_BODY_ERRORS = 1 << 27,
+    DECL_LAUNCHED = 1 << 29, /* an entry point whose parameters are given by the host, as CUDA has it */
     DECL_NO_CYCLE = 1 << 28, /* constant: its value does not depend on itself */
 } DeclFlags;
 

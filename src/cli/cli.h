@@ -54,6 +54,7 @@ bool option_given(const Options *options, OptionId id);
 const char *option_text(const Options *options, OptionId id); /* the last one given, or NULL */
 /* A whole number of at least `least`, or the default. False: after a message. */
 bool option_number(const Options *options, OptionId id, int least, int most, int *number);
+bool option_counts(const Options *options, OptionId id, int most, int counts[3]); /* X,Y,Z */
 const char *option_file(const Options *options); /* the only file; NULL: after a message */
 
 /* ---- help.c */
@@ -126,6 +127,19 @@ ExitStatus texture_bind(SlopeProgram *program, const SlopeType *type, const char
 ExitStatus texture_set_sampler(SlopeProgram *program, const char *name, const char *text);
 void texture_print(const Texture *texture);
 ExitStatus texture_save(const Texture *texture, const char *path);
+/* ---- tensor.c: structs that say how the elements of a buffer lie */
+enum { TENSOR_RANK = 8 };
+typedef struct Tensor {
+    const SlopeType *type, *data_type;
+    char *name, *data; /* of the struct, and of the buffer in it */
+    char *values;      /* what is left of the text after the shape */
+    int rank;          /* 0: not given */
+    uint32_t shape[TENSOR_RANK];
+} Tensor;
+bool tensor_find(const SlopeType *type, const char *name, Tensor *out); /* false: it is none */
+void tensor_free(Tensor *tensor);
+ExitStatus tensor_read(Tensor *tensor, const char *text); /* "2x3:1,2,...", "zeros:2x3", or no shape */
+ExitStatus tensor_set_shape(SlopeProgram *program, Tensor *tensor, size_t count);
 
 /* ---- one file per command */
 ExitStatus command_run(const Options *options);

@@ -166,6 +166,22 @@ bool option_number(const Options *options, OptionId id, int least, int most, int
     return true;
 }
 
+/* X,Y,Z; what is not given is 1. */
+bool option_counts(const Options *options, OptionId id, int most, int counts[3]) {
+    const char *text = option_text(options, id), *at = text;
+    for (int i = 0; i < 3; i++) counts[i] = 1;
+    for (int i = 0; at && i < 3; i++) {
+        char *end;
+        long count = strtol(at, &end, 10);
+        if (end == at || *at == ' ' || count < 1 || count > most || (*end && *end != ',')) break;
+        counts[i] = (int)count;
+        at = *end ? end + 1 : NULL;
+    }
+    if (at)
+        cli_misuse("the option '--%s' takes one to three counts, X,Y,Z, not '%s'", rows[id].spelling, text);
+    return !at;
+}
+
 const char *option_file(const Options *options) {
     const char *command = commands[options->command];
     if (options->files.count == 1) return options->files.at[0];

@@ -37,20 +37,6 @@ static char *split(const char *text, const char *option, const char *form, const
 
 /* ---- before the run */
 
-static ExitStatus read_groups(Run *run) {
-    const char *text = option_text(run->options, OPTION_dispatch), *at = text;
-    for (int i = 0; i < 3; i++) run->groups[i] = 1;
-    for (int i = 0; at && i < 3; i++) {
-        char *end;
-        long count = strtol(at, &end, 10);
-        if (end == at || *at == ' ' || count < 1 || count > 0x7fffffff || (*end && *end != ',')) break;
-        run->groups[i] = (int)count;
-        at = *end ? end + 1 : NULL;
-    }
-    if (!at) return EXIT_fine;
-    return cli_misuse("the option '--dispatch' takes one to three counts, X,Y,Z, not '%s'", text);
-}
-
 static Binding *find_binding(const Run *run, const char *name) {
     for (int i = 0; i < run->nbindings; i++)
         if (strcmp(run->bindings[i].name, name) == 0) return &run->bindings[i];
@@ -71,7 +57,7 @@ static void set_counter(const Binding *binding, size_t size) {
 }
 
 /* Memory of the session: it has a counter, if the program wants one. */
-static ExitStatus make_buffer(Run *run, Binding *binding, const Data *data) {
+static ExitStatus make_buffer(Run *run, Binding *binding, const char *place, const Data *data) {
     SlopeStatus status = slope_buffer_new(run->session, data->size, &binding->buffer);
     if (status != SLOPE_STATUS_ok) {
         cli_misuse("out of memory");
@@ -79,7 +65,7 @@ static ExitStatus make_buffer(Run *run, Binding *binding, const Data *data) {
     }
     memcpy(slope_buffer_data(binding->buffer), data->bytes, data->size);
     set_counter(binding, data->size);
-    return cli_exit_status(slope_bind_buffer(run->program, binding->name, binding->buffer));
+    return cli_exit_status(slope_bind_buffer(run->program, place, binding->buffer));
 }
 
 static ExitStatus set_named(Run *run, const char *name, const char *values) {
@@ -95,6 +81,18 @@ static ExitStatus set_named(Run *run, const char *name, const char *values) {
     ExitStatus result = data_for_value(uniform.type, name, values, &data);
     if (result == EXIT_fine)
         result = cli_exit_status(slope_set_uniform(run->program, name, data.bytes, data.size));
+    free(data.bytes);
+    return result;
+}
+
+static ExitStatus bind_tensor(Run *run, Binding *binding, Tensor *tensor, const char *values) {
+    Data data = {0};
+    binding->type = tensor->data_type;
+    ExitStatus result = tensor_read(tensor, values);
+    if (result == EXIT_fine) result = data_for_buffer(binding->type, binding->name, tensor->values, &data);
+    if (result == EXIT_fine) result = make_buffer(run, binding, tensor->data, &data);
+    if (result == EXIT_fine)
+        result = tensor_set_shape(run->program, tensor, data.size / slope_type_element_stride(binding->type));
     free(data.bytes);
     return result;
 }
@@ -116,13 +114,19 @@ static ExitStatus bind(Run *run, const char *text) {
     if (texture_is(uniform.type))
         return texture_bind(run->program, uniform.type, binding->name, values, &binding->texture);
     if (texture_is_sampler(uniform.type)) return set_named(run, binding->name, values);
+    Tensor tensor;
+    if (tensor_find(uniform.type, binding->name, &tensor)) {
+        ExitStatus bound = bind_tensor(run, binding, &tensor, values);
+        tensor_free(&tensor);
+        return bound;
+    }
     if (uniform.is_block && !holds_data_elsewhere(uniform.type)) return set_named(run, binding->name, values);
     if (!holds_data_elsewhere(uniform.type))
         return cli_misuse("'%s' is %s, not a buffer or pointer: write --set %s", binding->name,
                           slope_type_name(uniform.type), text);
     Data data;
     ExitStatus result = data_for_buffer(uniform.type, binding->name, values, &data);
-    if (result == EXIT_fine) result = make_buffer(run, binding, &data);
+    if (result == EXIT_fine) result = make_buffer(run, binding, binding->name, &data);
     free(data.bytes);
     return result;
 }
@@ -236,7 +240,7 @@ ExitStatus cli_bind(const Options *options, SlopeSession *session, SlopeProgram 
 ExitStatus command_run(const Options *options) {
     Run run = {.options = options};
     const char *file = option_file(options);
-    if (!file || read_groups(&run) != EXIT_fine) return EXIT_misuse;
+    if (!file || !option_counts(options, OPTION_dispatch, 0x7fffffff, run.groups)) return EXIT_misuse;
     run.bindings = calloc((size_t)options->values[OPTION_bind].count + 1, sizeof *run.bindings);
     if (!run.bindings) return EXIT_fault;
     ExitStatus status = cli_open(options, &run.session);

@@ -178,23 +178,51 @@ int driver_count_entries(SlopeProgram *program, const char *name) {
     return name ? named != NULL : marked.count;
 }
 
+/* Kernels that do not say how large their groups are have what the session says. */
+static void set_block(const Unit *unit, const Decl *decl, Func *func) {
+    const int *block = unit->program->session->config.block;
+    bool says = decl->sema && decl->sema->group_size[0];
+    for (int i = 0; i < 3 && !says; i++) func->group_size[i] = block[i] > 0 ? block[i] : 1;
+}
+
 static Func *entry_of(Unit *unit, Decl *decl) {
     Func *func = map_get(&unit->entries, PTR_KEY(decl));
     if (func) return func;
     func = lower_entry(unit->lowerer, decl);
+    set_block(unit, decl, func);
     map_put(&unit->program->arena, &unit->entries, PTR_KEY(decl), func);
     return func;
+}
+
+/* bwd_diff(kernel) */
+static SlopeStatus find_derived_entry(SlopeProgram *program, const char *expression, Func **out) {
+    Unit *unit = program->unit;
+    CheckedFunction found;
+    SlopeStatus status = driver_find_declaration(program, expression, &found);
+    if (status != SLOPE_STATUS_ok) return status;
+    Map *entries = &unit->entries;
+    uint64_t key = PTR_KEY(lower_func(unit->lowerer, found.decl, found.subst, found.modes, found.nmodes));
+    *out = map_get(entries, key);
+    if (*out) return SLOPE_STATUS_ok;
+    *out = found.nmodes
+               ? lower_derived_entry(unit->lowerer, found.decl, found.subst, found.modes, found.nmodes)
+               : entry_of(unit, found.decl);
+    set_block(unit, found.decl, *out);
+    map_put(&program->arena, entries, key, *out);
+    return SLOPE_STATUS_ok;
 }
 
 SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **out) {
     Unit *unit = program->unit;
     SlopeSession *session = program->session;
     if (unit_check(unit) != SLOPE_STATUS_ok) return SLOPE_STATUS_error;
+    if (name && strchr(name, '(')) return find_derived_entry(program, name, out);
     Decls marked = {0};
     Decl *named = NULL;
     collect_entries(&program->arena, unit->module, &marked, name ? name : "main", &named);
     Decl *entry = named;
-    if (!name && marked.count == 1) entry = marked.at[0];
+    bool hosted = named && marked.count == 1 && (marked.at[0]->flags & DECL_LAUNCHED);
+    if (!name && marked.count == 1 && !hosted) entry = marked.at[0];
     if (!entry && name) {
         diag_report(session->diags, DIAG_unknown_entry, 0, name);
         return SLOPE_STATUS_misuse;

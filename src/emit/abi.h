@@ -36,9 +36,9 @@ typedef struct RtContext {
     char *shared;          /* group-shared variables of this group */
     char *statics;         /* `static` globals of this thread */
     char *sink; /* takes what is written out of range through an address; zeroed before each such use */
-    void *const *args;  /* kernels: one pointer per parameter */
-    uint32_t groups[3]; /* size of the dispatch */
-    uint32_t unused;    /* keeps the next field aligned */
+    void *const *args;      /* kernels: one pointer per parameter */
+    uint32_t groups[3];     /* size of the dispatch */
+    uint32_t group_size[3]; /* of a group; 0 outside of kernels */
     RtThread *owner; /* the machine's thread: tapes, output, way back from `abort`; NULL if none is needed */
     RtFiber *fiber;  /* set if this thread of a group can wait at barriers */
     char

@@ -3,12 +3,13 @@
 
 static int semantic_of(const Decl *param) { return param->semantic ? check_semantic(param->semantic) : -1; }
 
-Func *lower_entry(Lowerer *l, Decl *decl) {
+typedef VEC(Param) Params;
+
+static Request *new_entry(Lowerer *l, Decl *decl, const char *name) {
     Request *request = arena_new(l->arena, Request);
-    FuncSig *sig = (FuncSig *)(uintptr_t)check_signature(l->c, decl);
     *request =
         (Request){.kind = REQUEST_entry, .decl = decl, .sig = {.result = type_basic(l->types, TYPE_void)}};
-    request->func = func_new(l->m, decl->name->text);
+    request->func = func_new(l->m, name);
     request->func->source = request;
     request->func->loc = decl->loc;
     request->func->flags |= FUNC_EXPORT;
@@ -16,7 +17,19 @@ Func *lower_entry(Lowerer *l, Decl *decl) {
         int size = decl->sema ? decl->sema->group_size[i] : 0;
         request->func->group_size[i] = size ? size : 1;
     }
-    VEC(Param) params = {0};
+    return request;
+}
+
+static Func *add_entry(Lowerer *l, Request *request, const Params *params) {
+    func_set_params(request->func, params->at, params->count);
+    vec_push(l->arena, &l->pending, request);
+    return request->func;
+}
+
+Func *lower_entry(Lowerer *l, Decl *decl) {
+    Request *request = new_entry(l, decl, decl->name->text);
+    const FuncSig *sig = check_signature(l->c, decl);
+    Params params = {0};
     for (int i = 0; i < sig->nparams; i++) {
         const ParamSig *param = &sig->params[i];
         if (semantic_of(param->decl) >= 0) continue;
@@ -26,9 +39,34 @@ Func *lower_entry(Lowerer *l, Decl *decl) {
         vec_push(l->arena, &params,
                  ((Param){.name = param->name, .type = type, .dir = DIR_in, .flags = flags}));
     }
-    func_set_params(request->func, params.at, params.count);
-    vec_push(l->arena, &l->pending, request);
-    return request->func;
+    return add_entry(l, request, &params);
+}
+
+static int semantic_of_name(const Decl *decl, Name name) {
+    for (int i = 0; i < decl->params.count; i++)
+        if (decl->params.at[i]->name == name) return semantic_of(decl->params.at[i]);
+    return -1;
+}
+
+static bool is_set_outside(const Request *request, const Param *param) {
+    return !(param->flags & PARAM_RESULT) && semantic_of_name(request->decl, param->name) < 0;
+}
+
+Func *lower_derived_entry(Lowerer *l, Decl *decl, const Subst *subst, const uint8_t *modes, int nmodes) {
+    const char *name = decl->name->text;
+    for (int i = 0; i < nmodes; i++)
+        name = format_text(l->arena, "%s_%s_diff", name, modes[i] == DIFF_fwd ? "fwd" : "bwd");
+    Request *request = new_entry(l, decl, name);
+    request->derived = lower_func(l, decl, subst, modes, nmodes);
+    Params params = {0};
+    for (int i = 0; i < request->derived->nparams; i++) {
+        Param param = request->derived->params[i];
+        if (!is_set_outside(request, &param)) continue;
+        param.dir = DIR_in;
+        param.flags &= PARAM_BY_ADDRESS;
+        vec_push(l->arena, &params, param);
+    }
+    return add_entry(l, request, &params);
 }
 
 /* Any integer type, 1 to 3 components. */
@@ -48,8 +86,36 @@ static Val *semantic_value(Fn *f, int semantic, const Type *type) {
     return build_convert(&f->b, id, type);
 }
 
+/* What is written goes nowhere: results are in what the parameters refer to. */
+static void lower_derived_body(Lowerer *l, Request *request) {
+    Fn f = fn_begin(l, request);
+    const Func *derived = request->derived;
+    VEC(Val *) args = {0};
+    int next = 0;
+    for (int i = 0; i < derived->nparams; i++) {
+        const Param *param = &derived->params[i];
+        int semantic = semantic_of_name(request->decl, param->name);
+        Val *value = NULL;
+        if (semantic >= 0) value = semantic_value(&f, semantic, param->type);
+        else if (is_set_outside(request, param)) value = request->func->body->params[next++];
+        if (param->dir != DIR_in || (param->flags & PARAM_RESULT)) {
+            Val *copy = build_var(&f.b, param->type, param->name, true);
+            if (value && is_simple(param->type)) build_store(&f.b, copy, value);
+            else if (value) copy_object(&f, copy, value, false);
+            value = copy;
+        }
+        vec_push(l->arena, &args, value);
+    }
+    build_call(&f.b, request->derived, args.at, args.count);
+    fn_end(&f);
+}
+
 void lower_entry_body(Lowerer *l, Request *request) {
     Decl *decl = request->decl;
+    if (request->derived) {
+        lower_derived_body(l, request);
+        return;
+    }
     check_decl_body(l->c, decl);
     const FuncSig *sig = check_signature(l->c, decl);
     if (!decl->body || (decl->flags & DECL_BODY_ERRORS)) return;

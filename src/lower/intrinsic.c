@@ -265,6 +265,15 @@ static Val *op_fence(Call *call) {
     return NULL;
 }
 
+static Val *op_thread_id(Call *call) {
+    static const char *const names[] = {"",           "group_id",   "local_id", "local_index",
+                                        "group_size", "group_count"};
+    Inst *inst = build_inst(&call->f->b, OP_thread_id, NULL, 0, 0, 0);
+    for (int i = 1; i < (int)(sizeof names / sizeof *names); i++)
+        if (strcmp(names[i], call->decl->sema->op->text) == 0) inst->index = i;
+    return inst_add_result(inst, call->result_ir, NULL);
+}
+
 /* The bytes of a value, as they would lie in a buffer. */
 static Val *bytes_of(Fn *f, const Type *front, Val *value) {
     const Type *ir = lower_external_type(f->l, front);
@@ -324,6 +333,11 @@ static const struct {
     {"atomic_add_parts", op_atomic_add_parts},
     {"group_barrier", op_barrier},
     {"fence", op_fence},
+    {"group_id", op_thread_id},
+    {"local_id", op_thread_id},
+    {"local_index", op_thread_id},
+    {"group_size", op_thread_id},
+    {"group_count", op_thread_id},
     {"create_dynamic", op_create_dynamic},
     {"address_value", op_address_value},
 };

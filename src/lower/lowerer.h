@@ -43,6 +43,7 @@ typedef struct Request {
     const Type *type;   /* move: the value's type before */
     const Type *to;     /* move: and after */
     MoveKind move;
+    Func *derived;  /* entry: of a derivative, which it calls */
     Global *global; /* init */
     Expr *init;
     Func *func;

@@ -46,6 +46,7 @@ static bool take_runs(RtThread *thread, Job *job) {
     RtContext context;
     memset(&context, 0, sizeof context);
     memcpy(context.groups, job->groups, sizeof context.groups);
+    memcpy(context.group_size, job->kernel->group_size, sizeof context.group_size);
     context.args = job->args;
     context.owner = thread;
     context.shared = thread->shared;

@@ -18,10 +18,10 @@ void emit_context_store(Emitter *e, LLVMValueRef context, LLVMValueRef value, si
 }
 
 static LLVMValueRef thread_id(Emitter *e, const Inst *inst) {
-    static const size_t offsets[] = {offsetof(RtContext, thread_id), offsetof(RtContext, group_id),
-                                     offsetof(RtContext, local_id), offsetof(RtContext, local_index)};
-    return emit_context_load(e, e->at->context, emit_type(e, inst->results[0]->type),
-                             offsets[inst->index & 3]);
+    static const size_t offsets[] = {offsetof(RtContext, thread_id),  offsetof(RtContext, group_id),
+                                     offsetof(RtContext, local_id),   offsetof(RtContext, local_index),
+                                     offsetof(RtContext, group_size), offsetof(RtContext, groups)};
+    return emit_context_load(e, e->at->context, emit_type(e, inst->results[0]->type), offsets[inst->index]);
 }
 
 static void barrier(Emitter *e, const Inst *inst) {
