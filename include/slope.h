@@ -136,6 +136,7 @@ typedef struct SlopeConfig {
     bool debug_info;  /* positions and names for debuggers in compiled code */
     bool unchecked;   /* do not test indices into buffers; out of range is then undefined */
     int threads;      /* that run kernels; 0: one per processor. 1: always the same order */
+    int wave;         /* lanes of a wave, 1 to 128; 0: 32 */
     int block[3];     /* threads of a group of kernels without [numthreads]; 0: 1 */
     int stack_mib; /* MiB of stack for programs that call themselves; 0: a quarter of the machine's memory */
 } SlopeConfig;

@@ -94,6 +94,7 @@ static void free_defines(SlopeDefine *defines, int count) {
 static bool read_numbers(const Options *options, SlopeConfig *config) {
     return option_number(options, OPTION_error_limit, 0, 1000000, &config->error_limit) &&
            option_number(options, OPTION_optimization, 0, 3, &config->optimization) &&
+           option_number(options, OPTION_wave, 1, 128, &config->wave) &&
            option_counts(options, OPTION_block, 1024, config->block) &&
            option_number(options, OPTION_threads, 1, 4096, &config->threads) &&
            option_number(options, OPTION_stack, 1, 1 << 20, &config->stack_mib);

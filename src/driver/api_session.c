@@ -303,6 +303,7 @@ Runtime *driver_runtime(SlopeSession *session) {
     if (runtime) return runtime;
     RuntimeConfig config = {
         .workers = session->config.threads,
+        .wave = session->config.wave,
         .deep_stack = (size_t)(session->config.stack_mib > 0 ? session->config.stack_mib : 0) << 20,
         .write = session->config.write,
         .user = session->config.user,

@@ -9,6 +9,11 @@
 #include "autodiff/ad.h"
 #include "opt/opt.h"
 
+/* Functions in which the threads of a wave meet are inlined at every level: each call is another place. */
+static bool pass_waves(Func *func) {
+    return func->module->has_waves && opt_inline(func, (InlinePolicy){.max_size = 0});
+}
+
 static bool pass_inline(Func *func) { return opt_inline(func, (InlinePolicy){.max_size = 40}); }
 
 static const struct {
@@ -16,10 +21,9 @@ static const struct {
     bool (*run)(Func *func);
     int level; /* from this optimisation level on */
 } passes[] = {
-    {"inline", pass_inline, 1}, {"sroa", opt_sroa, 1},
-    {"ssa", opt_ssa, 1},        {"simplify", opt_simplify, 1},
-    {"cse", opt_cse, 1},        {"licm", opt_licm, 1},
-    {"unroll", opt_unroll, 1},  {"simplify-again", opt_simplify, 1},
+    {"waves", pass_waves, 0}, {"inline", pass_inline, 1},    {"sroa", opt_sroa, 1},
+    {"ssa", opt_ssa, 1},      {"simplify", opt_simplify, 1}, {"cse", opt_cse, 1},
+    {"licm", opt_licm, 1},    {"unroll", opt_unroll, 1},     {"simplify-again", opt_simplify, 1},
     {"dce", opt_dce, 1},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };

@@ -39,6 +39,8 @@ typedef struct RtContext {
     void *const *args;      /* kernels: one pointer per parameter */
     uint32_t groups[3];     /* size of the dispatch */
     uint32_t group_size[3]; /* of a group; 0 outside of kernels */
+    uint32_t wave_size; /* lanes of a wave: threads of a group that follow each other; 0 outside of kernels */
+    uint32_t unused;    /* keeps the next field aligned */
     RtThread *owner; /* the machine's thread: tapes, output, way back from `abort`; NULL if none is needed */
     RtFiber *fiber;  /* set if this thread of a group can wait at barriers */
     char
@@ -109,6 +111,11 @@ void rt_launch(Runtime **slot, const RtKernel *kernel, const uint32_t *groups, v
 void rt_close(Runtime **slot); /* frees the runtime, if one was made; when a shared library is unloaded */
 void rt_abort(const RtContext *context, const char *text, int64_t length) __attribute__((noreturn));
 void rt_barrier(const RtContext *context);
+/* Meets the other threads of the wave that are, or come, here: all that pass the same `site`. What is returned lasts until the
+ * thread meets others again: bits of those that met, in two words, then what lane i gave in word i + 2. `own` has
+ * room for such a table of one lane. */
+enum { RT_WAVE_LANES = 128 };
+uint64_t *rt_wave(const RtContext *context, uint64_t site, uint64_t value, uint64_t *own);
 void rt_print(const RtContext *context, const char *format, int64_t length, const RtPrintArg *args,
               int64_t nargs, const uint64_t *values);
 RtTape *rt_tape_open(const RtContext *context);

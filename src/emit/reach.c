@@ -64,6 +64,7 @@ static void reach_from_inst(void *user, Inst *inst) {
     case OP_buffer_bytes:
     case OP_buffer_counter: walk->from->needs |= NEEDS_SINK; break;
     case OP_thread_id: walk->from->needs |= NEEDS_IDS; break;
+    case OP_wave: walk->from->needs |= NEEDS_FIBER | NEEDS_IDS; break;
     case OP_barrier:
         if (inst->index == 1) walk->from->needs |= NEEDS_FIBER;
         break;

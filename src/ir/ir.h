@@ -291,6 +291,7 @@ struct Module {
     VEC(Global *) globals;
     VEC(Record *) records; /* in order of creation, for dumps */
     Map func_names;        /* Name -> Func */
+    bool has_waves;        /* some function meets the other threads of its wave: OP_wave */
     IrHooks hooks;
 };
 

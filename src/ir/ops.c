@@ -72,9 +72,10 @@ const Type *ir_result_type(Module *module, const Inst *inst) {
     case OP_buffer_counter: return type_pointer(types, type_basic(types, TYPE_uint));
     case OP_atomic:
     case OP_atomic_cas: return inst->nargs > 1 ? inst->args[1]->type : NULL;
+    case OP_wave: return type_pointer(types, type_basic(types, TYPE_uint64));
     case OP_thread_id:
-        return inst->index == 3 ? type_basic(types, TYPE_uint)
-                                : type_vector(types, type_basic(types, TYPE_uint), 3);
+        return inst->index == 3 || inst->index == 6 ? type_basic(types, TYPE_uint)
+                                                    : type_vector(types, type_basic(types, TYPE_uint), 3);
     case OP_tape_open: return type_basic(types, TYPE_tape);
     case OP_tape_grow: return type_basic(types, TYPE_int64);
     case OP_convert: return NULL;

@@ -231,9 +231,10 @@ static bool check_tape(Verifier *v, const Inst *inst) {
 
 static bool check_thread_id(Verifier *v, const Inst *inst) {
     const Type *result = result_type(inst);
-    if (inst->index < 0 || inst->index > 5) return fail(v, "there is no thread id %d", inst->index);
-    return expect(v, is_elem(result, TYPE_uint) && type_count(result) == (inst->index == 3 ? 1 : 3),
-                  "thread ids are uint3, the index in the group is uint");
+    if (inst->index < 0 || inst->index > 6) return fail(v, "there is no thread id %d", inst->index);
+    return expect(
+        v, is_elem(result, TYPE_uint) && type_count(result) == (inst->index == 3 || inst->index == 6 ? 1 : 3),
+        "thread ids are uint3, the index in the group is uint");
 }
 
 /* ---- control flow */

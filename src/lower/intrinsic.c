@@ -266,12 +266,17 @@ static Val *op_fence(Call *call) {
 }
 
 static Val *op_thread_id(Call *call) {
-    static const char *const names[] = {"",           "group_id",   "local_id", "local_index",
-                                        "group_size", "group_count"};
+    static const char *const names[] = {"",           "group_id",    "local_id", "local_index",
+                                        "group_size", "group_count", "wave_size"};
     Inst *inst = build_inst(&call->f->b, OP_thread_id, NULL, 0, 0, 0);
     for (int i = 1; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(names[i], call->decl->sema->op->text) == 0) inst->index = i;
     return inst_add_result(inst, call->result_ir, NULL);
+}
+
+static Val *op_wave(Call *call) {
+    module_of(call)->has_waves = true;
+    return emit_plain(call, OP_wave, call->args, 1, call->result_ir);
 }
 
 /* The bytes of a value, as they would lie in a buffer. */
@@ -338,6 +343,8 @@ static const struct {
     {"local_index", op_thread_id},
     {"group_size", op_thread_id},
     {"group_count", op_thread_id},
+    {"wave_size", op_thread_id},
+    {"wave", op_wave},
     {"create_dynamic", op_create_dynamic},
     {"address_value", op_address_value},
 };

@@ -48,6 +48,33 @@ static bool returns_at_end(const Func *func, Shape shape) {
     return shape.returns == 1 && func->body->last->op == OP_return;
 }
 
+/* Threads of a wave meet at one place of the program: a function with such a place is copied to where it is called, so that calls
+ * in two branches are two places. */
+typedef struct Waves {
+    Map seen; /* Func */
+    bool found;
+} Waves;
+
+static void look_for_waves(Waves *waves, const Func *func);
+
+static void look_at(void *user, Inst *inst) {
+    Waves *waves = user;
+    waves->found |= inst->op == OP_wave;
+    if (inst->op == OP_call && !waves->found) look_for_waves(waves, inst->callee);
+}
+
+static void look_for_waves(Waves *waves, const Func *func) {
+    if (!func->body || map_has(&waves->seen, PTR_KEY(func))) return;
+    map_put(func->module->arena, &waves->seen, PTR_KEY(func), (void *)(uintptr_t)func);
+    region_walk(func->body, look_at, waves);
+}
+
+static bool meets_others(const Func *func) {
+    Waves waves = {0};
+    if (func->module->has_waves) look_for_waves(&waves, func);
+    return waves.found;
+}
+
 static bool is_in(const Chain *chain, const Func *func) {
     for (; chain; chain = chain->outer)
         if (chain->func == func) return true;
@@ -59,7 +86,7 @@ static bool may_inline(const Inliner *n, const Inst *call, Shape shape) {
     bool normal = n->func->flags & FUNC_NORMAL;
     if (normal && (shape.has_jumps || !returns_at_end(callee, shape))) return false;
     bool small = shape.size <= n->policy.max_size && n->growth < MAX_GROWTH && n->depth < MAX_DEPTH;
-    if (!(callee->flags & FUNC_INLINE) && !small) return false;
+    if (!(callee->flags & FUNC_INLINE) && !small && !meets_others(callee)) return false;
     return !n->policy.may || n->policy.may(n->policy.user, callee, call);
 }
 

@@ -42,10 +42,18 @@ static bool run_groups(RtThread *thread, const Job *job, RtContext *context, uin
     return true;
 }
 
+/* A wave is part of a group. */
+static uint32_t wave_size(const Runtime *runtime, const RtKernel *kernel) {
+    uint32_t wave = runtime->config.wave > 0 ? (uint32_t)runtime->config.wave : 32;
+    uint64_t threads = (uint64_t)kernel->group_size[0] * kernel->group_size[1] * kernel->group_size[2];
+    return threads < wave ? (uint32_t)threads : wave;
+}
+
 static bool take_runs(RtThread *thread, Job *job) {
     RtContext context;
     memset(&context, 0, sizeof context);
     memcpy(context.groups, job->groups, sizeof context.groups);
+    context.wave_size = wave_size(thread->runtime, job->kernel);
     memcpy(context.group_size, job->kernel->group_size, sizeof context.group_size);
     context.args = job->args;
     context.owner = thread;

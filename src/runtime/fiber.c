@@ -16,15 +16,16 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-typedef enum FiberState { FIBER_none, FIBER_ready, FIBER_waiting, FIBER_done } FiberState;
+typedef enum FiberState { FIBER_none, FIBER_ready, FIBER_waiting, FIBER_meeting, FIBER_done } FiberState;
 
 struct RtFiber {
     ucontext_t start;
     jmp_buf pause;
     RtContext context;
     FiberSet *set;
-    char *stack;      /* above its guard page */
-    FiberState state; /* none: `start` must be made */
+    char *stack;          /* above its guard page */
+    FiberState state;     /* none: `start` must be made */
+    uint64_t site, value; /* meeting: where, and what it brings */
     bool started;
     size_t
         inset; /* of the first frame: stacks that all begin alike in their page would share few lines of the cache */
@@ -38,6 +39,7 @@ struct FiberSet {
     size_t stack_size;
     const RtKernel *kernel;
     RtFiber *running;
+    uint64_t meeting[RT_WAVE_LANES + 2]; /* of the wave that is running: the last one */
     bool failed;
     void *shadow_stack;
     const void *scheduler_stack; /* as the address sanitizer sees it */
@@ -97,6 +99,19 @@ void rt_barrier(const RtContext *context) {
     if (!fiber) return; /* a group of one thread */
     fiber->state = FIBER_waiting;
     switch_to_scheduler(fiber->set, fiber);
+}
+
+uint64_t *rt_wave(const RtContext *context, uint64_t site, uint64_t value, uint64_t *own) {
+    RtFiber *fiber = context->fiber;
+    if (!fiber) { /* a wave of one thread */
+        own[0] = 1, own[1] = 0, own[2] = value;
+        return own;
+    }
+    fiber->state = FIBER_meeting;
+    fiber->site = site;
+    fiber->value = value;
+    switch_to_scheduler(fiber->set, fiber);
+    return fiber->set->meeting;
 }
 
 static bool make_start(FiberSet *set, RtFiber *fiber) {
@@ -183,13 +198,53 @@ static bool prepare(FiberSet *set, const RtContext *group, int count) {
     return true;
 }
 
+/* The place that comes first in the program: who is behind catches up, so that branches and loops end together. 0: nobody waits. */
+static uint64_t next_site(const FiberSet *set, int first, int end) {
+    uint64_t site = 0;
+    for (int i = first; i < end; i++) {
+        const RtFiber *fiber = set->fibers[i];
+        if (fiber->state == FIBER_meeting && (site == 0 || fiber->site < site)) site = fiber->site;
+    }
+    return site;
+}
+
+/* The threads of a wave that have come to the same place go on together. False: none waits for others. */
+static bool hold_meeting(FiberSet *set, int first, int end) {
+    uint64_t site = next_site(set, first, end);
+    memset(set->meeting, 0, 2 * sizeof *set->meeting);
+    for (int i = first; i < end; i++) {
+        RtFiber *fiber = set->fibers[i];
+        if (fiber->state != FIBER_meeting || fiber->site != site) continue;
+        int lane = i - first;
+        set->meeting[lane / 64] |= 1ull << lane % 64;
+        set->meeting[lane + 2] = fiber->value;
+        fiber->state = FIBER_ready;
+    }
+    return site != 0;
+}
+
+/* Until all of its fibers wait for the group, or have ended. When a meeting is held nobody runs: all that met before have
+ * read what they wanted. */
+static bool run_wave(FiberSet *set, int first, int end) {
+    do {
+        for (int i = first; i < end; i++) {
+            if (set->fibers[i]->state != FIBER_ready) continue;
+            switch_to_fiber(set, set->fibers[i]);
+            if (set->failed) return false;
+        }
+    } while (hold_meeting(set, first, end));
+    return true;
+}
+
 /* Every fiber runs until it waits or ends. Returns how many ended, or -1 after an error. */
-static int run_round(FiberSet *set, int count) {
+static int run_round(FiberSet *set, int wave, int count) {
     int done = 0;
+    for (int first = 0; first < count; first += wave)
+        if (!run_wave(set, first, first + wave < count ? first + wave : count)) return -1;
     for (int i = 0; i < count; i++) {
-        switch_to_fiber(set, set->fibers[i]);
-        if (set->failed) return -1;
-        done += set->fibers[i]->state == FIBER_done;
+        RtFiber *fiber = set->fibers[i];
+        if (fiber->state == FIBER_done) done++;
+        else fiber->state = FIBER_ready;
     }
     return done;
 }
@@ -221,7 +276,7 @@ bool fiber_run_group(RtThread *thread, const RtKernel *kernel, const RtContext *
     set->failed = false;
     if (!prepare(set, group, count)) return report_memory(thread);
     for (;;) {
-        int done = run_round(set, count);
+        int done = run_round(set, group->wave_size ? (int)group->wave_size : RT_WAVE_LANES, count);
         if (done == count) return true;
         if (done == 0) continue;
         if (done > 0) report_divergence(thread, group, count - done, count);

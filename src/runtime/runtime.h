@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 typedef struct RuntimeConfig {
+    int wave;            /* lanes of a wave, up to RT_WAVE_LANES; 0: 32 */
     int workers;         /* threads that share a dispatch; 0: as many as CPUs are online */
     uint64_t tape_limit; /* bytes on all tapes together; 0: three quarters of the memory of the machine */
     size_t fiber_stack;  /* bytes for each thread of a group that waits at barriers; 0: 1 MiB */

@@ -643,7 +643,8 @@ static Flow run_call(Frame *f, const Inst *call) {
 
 static Datum thread_id(const Frame *f, const Inst *inst) {
     Datum d = {0};
-    for (int i = 0; i < (inst->index == 3 ? 1 : 3) && inst->index > 3; i++) d.integer[i] = 1;
+    for (int i = 0; i < (inst->index == 3 || inst->index == 6 ? 1 : 3) && inst->index > 3; i++)
+        d.integer[i] = 1;
     for (int i = 0; i < (inst->index == 3 ? 1 : 3) && inst->index <= 3; i++)
         d.integer[i] = f->in->thread[inst->index][i];
     return d;

@@ -21,7 +21,13 @@ static void refuse_barriers(void *user, Inst *inst) {
         clike_fail(user, inst->loc, "this target has no barriers that threads of a group wait at");
 }
 
+static void refuse_waves(void *user, Inst *inst) {
+    if (inst->op == OP_wave) clike_fail(user, inst->loc, "this target has no waves");
+}
+
 static void check_capabilities(Printer *p) {
+    for (int i = 0; i < p->reached.funcs.count; i++)
+        region_walk(p->reached.funcs.at[i]->func->body, refuse_waves, p);
     if (p->file->target->capabilities & TARGET_BARRIERS) return;
     for (int i = 0; i < p->reached.funcs.count; i++) {
         const Func *kernel = p->reached.funcs.at[i]->func;

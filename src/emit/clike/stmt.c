@@ -417,6 +417,7 @@ static void print_tape(Printer *p, const Inst *inst) {
 
 static Value thread_id(Printer *p, const Inst *inst) {
     static const char *const fields[] = {"thread_id", "group_id", "local_id", "local_index"};
+    if (inst->index > 3) clike_fail(p, inst->loc, "this target does not know how large a dispatch is");
     return clike_value(clike_format(p, "thread->%s", fields[inst->index & 3]), LEVEL_primary);
 }
 

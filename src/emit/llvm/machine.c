@@ -20,7 +20,8 @@ void emit_context_store(Emitter *e, LLVMValueRef context, LLVMValueRef value, si
 static LLVMValueRef thread_id(Emitter *e, const Inst *inst) {
     static const size_t offsets[] = {offsetof(RtContext, thread_id),  offsetof(RtContext, group_id),
                                      offsetof(RtContext, local_id),   offsetof(RtContext, local_index),
-                                     offsetof(RtContext, group_size), offsetof(RtContext, groups)};
+                                     offsetof(RtContext, group_size), offsetof(RtContext, groups),
+                                     offsetof(RtContext, wave_size)};
     return emit_context_load(e, e->at->context, emit_type(e, inst->results[0]->type), offsets[inst->index]);
 }
 
@@ -31,6 +32,14 @@ static void barrier(Emitter *e, const Inst *inst) {
     }
     LLVMValueRef function = emit_external(e, "rt_barrier", e->void_type, &e->ptr, 1, "nounwind");
     emit_call_external(e, function, &e->at->context, 1);
+}
+
+/* Every operation of the program is a place of its own where threads meet. */
+static LLVMValueRef wave(Emitter *e, const Inst *inst) {
+    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->ptr};
+    LLVMValueRef args[] = {e->at->context, emit_i64(e, ++e->wave_sites), emit_use(e, inst, 0),
+                           emit_alloca(e, 24, 8)};
+    return emit_call_external(e, emit_external(e, "rt_wave", e->ptr, types, 4, "nounwind"), args, 4);
 }
 
 /* ---- printf and abort */
@@ -142,6 +151,7 @@ bool emit_machine(Emitter *e, const Inst *inst) {
     switch ((Op)inst->op) {
     case OP_thread_id: emit_result(e, inst, thread_id(e, inst)); return true;
     case OP_barrier: barrier(e, inst); return true;
+    case OP_wave: emit_result(e, inst, wave(e, inst)); return true;
     case OP_printf: print(e, inst); return true;
     case OP_abort: stop(e, inst); return true;
     default: return false;

@@ -31,8 +31,8 @@ DOMAINS = {
     "refract": ["0.2 * sin({})", "sin({})", "sin({})"], "ldexp": ["{}", "sin({})"], "determinant": ["sin({})"], "inverse": ["sin({})"],
 }
 
-# Files whose derivatives go to memory, which tests/diff/torch compares with differences.
-IN_MEMORY = {"torch.slang"}
+# Files whose derivatives go to memory or to other threads, or are of types of their own; tests/diff compares those with differences.
+IN_MEMORY = {"torch.slang", "wave.slang", "vector_coop.slang"}
 
 # The library's own: parts of others, checked with them.
 OWN = re.compile(r"__")
