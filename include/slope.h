@@ -98,6 +98,13 @@ typedef struct SlopeDefine {
     const char *value; /* NULL: empty */
 } SlopeDefine;
 
+/* What may be made of floating-point arithmetic; docs/accuracy.md. */
+typedef enum SlopeFloats {
+    SLOPE_FLOATS_contract, /* a product and the sum it goes into may be rounded once */
+    SLOPE_FLOATS_strict,   /* every operation as it is written */
+    SLOPE_FLOATS_fast      /* sums and products in any order */
+} SlopeFloats;
+
 /* Everything is optional: slope_config_init gives each field the value it has when nobody says otherwise. What the
  * fields point to is copied. */
 typedef struct SlopeConfig {
@@ -132,12 +139,13 @@ typedef struct SlopeConfig {
     int error_limit; /* errors reported at most for a program; 0: all. Default 20 */
     bool no_warnings, warnings_as_errors;
 
-    int optimization; /* 0 to 3. Default 3 */
-    bool debug_info;  /* positions and names for debuggers in compiled code */
-    bool unchecked;   /* do not test indices into buffers; out of range is then undefined */
-    int threads;      /* that run kernels; 0: one per processor. 1: always the same order */
-    int wave;         /* lanes of a wave, 1 to 128; 0: 32 */
-    int block[3];     /* threads of a group of kernels without [numthreads]; 0: 1 */
+    int optimization;   /* 0 to 3. Default 3 */
+    bool debug_info;    /* positions and names for debuggers in compiled code */
+    bool unchecked;     /* do not test indices into buffers; out of range is then undefined */
+    SlopeFloats floats; /* what may be made of floating-point arithmetic. Default: contract */
+    int threads;        /* that run kernels; 0: one per processor. 1: always the same order */
+    int wave;           /* lanes of a wave, 1 to 128; 0: 32 */
+    int block[3];       /* threads of a group of kernels without [numthreads]; 0: 1 */
     int stack_mib; /* MiB of stack for programs that call themselves; 0: a quarter of the machine's memory */
 } SlopeConfig;
 

@@ -25,6 +25,22 @@ FULL, SMALL = 96, 1
 SLACK = 0.6  # another C library rounds other arguments the wrong way
 INTRODUCTION = """# Accuracy
 
+## Floating-point models
+
+`--fp` (`SlopeConfig.floats`) says what may be made of arithmetic, in functions and their derivatives alike, from `-O1` on; `-O0` is always strict.
+
+| model | |
+|---|---|
+| `strict` | every operation is rounded as it is written |
+| `contract` | the default, as in C: a product that goes into a sum may be rounded together with it, once, where the processor can (`a * b + c` as `fma`) |
+| `fast` | also: sums and products in any order, quotients as products with reciprocals, no difference between 0 and -0 |
+
+`contract` makes results more accurate rather than less, but not always the same: `a * a - b * b` need not be exactly 0 for equal `a` and `b`, so
+`sqrt` of it may see a tiny negative number; write `(a - b) * (a + b)`, or `--fp strict`. NaN and infinities keep their meaning in all three,
+and one build gives the same result each time.
+
+## The library
+
 Made by `make accuracy`. Each number is the greatest error that was found, in units in the last place: the distance of the numbers that
 the type has near the result. 0.50 is the best that rounding allows; 0 is exact. The truth is long double, which has at least 11 bits
 more than double. The last column is where the worst error in float is.

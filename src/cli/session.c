@@ -100,11 +100,27 @@ static bool read_numbers(const Options *options, SlopeConfig *config) {
            option_number(options, OPTION_stack, 1, 1 << 20, &config->stack_mib);
 }
 
+static bool choose_floats(const Options *options, SlopeConfig *config) {
+    static const char *const models[] = {
+        [SLOPE_FLOATS_contract] = "contract", [SLOPE_FLOATS_strict] = "strict", [SLOPE_FLOATS_fast] = "fast"};
+    const char *model = option_text(options, OPTION_floats);
+    if (!model) return true;
+    for (int i = 0; i < (int)(sizeof models / sizeof *models); i++)
+        if (strcmp(model, models[i]) == 0) {
+            config->floats = (SlopeFloats)i;
+            return true;
+        }
+    cli_misuse("the option '--fp' takes strict, contract or fast, not '%s'", model);
+    return false;
+}
+
 ExitStatus cli_open(const Options *options, SlopeSession **session) {
     SlopeConfig config;
     slope_config_init(&config);
     *session = NULL;
-    if (!read_numbers(options, &config) || !choose_report(options, &config)) return EXIT_misuse;
+    if (!read_numbers(options, &config) || !choose_report(options, &config) ||
+        !choose_floats(options, &config))
+        return EXIT_misuse;
     const Texts *defines = &options->values[OPTION_define];
     SlopeDefine *split = split_defines(defines);
     config.defines = split;

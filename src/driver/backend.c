@@ -66,9 +66,19 @@ void driver_unload(SlopeProgram *program) {
 
 /* ---- compiled code */
 
+static EmitFloats floats_of(SlopeFloats floats) {
+    switch (floats) {
+    case SLOPE_FLOATS_contract: return EMIT_floats_contract;
+    case SLOPE_FLOATS_fast: return EMIT_floats_fast;
+    case SLOPE_FLOATS_strict: break;
+    }
+    return EMIT_floats_strict;
+}
+
 static EmitOptions options_of(const SlopeSession *session) {
     return (EmitOptions){.level = session->config.optimization,
                          .unchecked = session->config.unchecked,
+                         .floats = floats_of(session->config.floats),
                          .debug = session->config.debug_info,
 #ifndef NDEBUG
                          .verify = true

@@ -15,13 +15,20 @@
 #include "emit/abi.h"
 #include "ir/ir.h"
 
+/* How floating-point arithmetic may differ from what is written, from -O1 on. NaN and infinities always have their meaning. */
+typedef enum EmitFloats {
+    EMIT_floats_strict,   /* not at all */
+    EMIT_floats_contract, /* a * b + c may become fma */
+    EMIT_floats_fast, /* sums and products in any order, quotients by reciprocals; 0 and -0 are the same */
+} EmitFloats;
+
 typedef struct EmitOptions {
-    int level;       /* 0 to 3, as -O0 to -O3 */
-    bool unchecked;  /* no range checks on buffers and arrays */
-    bool contract;   /* a * b + c may become fma */
-    bool debug;      /* debug info: functions and lines */
-    bool verify;     /* check LLVM's view of the module before it is optimised */
-    const char *cpu; /* for files; NULL: this machine. Its features are all assumed. */
+    int level;         /* 0 to 3, as -O0 to -O3 */
+    bool unchecked;    /* no range checks on buffers and arrays */
+    EmitFloats floats; /* source code: strict asks the compiler for it; the rest is its own affair */
+    bool debug;        /* debug info: functions and lines */
+    bool verify;       /* check LLVM's view of the module before it is optimised */
+    const char *cpu;   /* for files; NULL: this machine. Its features are all assumed. */
 } EmitOptions;
 
 /* Milliseconds, added to what is there. */

@@ -1,6 +1,6 @@
 /* Runs IR from text through the LLVM emitter, as the file itself says:
  *
- *   jittool [-O0..-O3] [--unchecked] [--contract] [-g] [--workers N] [--tape-limit BYTES] [--emit FORMAT [-o FILE]] FILE
+ *   jittool [-O0..-O3] [--unchecked] [--contract | --fast] [-g] [--workers N] [--tape-limit BYTES] [--emit FORMAT [-o FILE]] FILE
  *
  *   ; call: NAME ARG, ...           calls a function; prints its results, then its out and inout parameters after `|`
  *   ; dispatch: NAME X Y Z ARG, ... runs a kernel over that many groups
@@ -455,7 +455,8 @@ static bool read_options(Tool *tool, int argc, char **argv) {
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
         if (strncmp(word, "-O", 2) == 0) tool->options.level = word[2] - '0', tool->both_levels = false;
         else if (strcmp(word, "--unchecked") == 0) tool->options.unchecked = true;
-        else if (strcmp(word, "--contract") == 0) tool->options.contract = true;
+        else if (strcmp(word, "--contract") == 0) tool->options.floats = EMIT_floats_contract;
+        else if (strcmp(word, "--fast") == 0) tool->options.floats = EMIT_floats_fast;
         else if (strcmp(word, "-g") == 0) tool->options.debug = true;
         else if (strcmp(word, "--workers") == 0) tool->config.workers = atoi(next), i++;
         else if (strcmp(word, "--tape-limit") == 0) tool->config.tape_limit = strtoull(next, NULL, 10), i++;

@@ -75,9 +75,10 @@ static void assemble_code(Printer *p, Text *out) {
     text_printf(out, "/* Made by Slope. */\n");
     text_add(out, STR("#include <assert.h>\n#include <math.h>\n#include <stdbool.h>\n#include "
                       "<stddef.h>\n#include <stdint.h>\n"
-                      "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"
-                      "#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF /* other compilers: "
-                      "-ffp-contract=off */\n#endif\n\n"));
+                      "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"));
+    if (p->options->floats == EMIT_floats_strict)
+        text_add(out, STR("#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF /* other compilers: "
+                          "-ffp-contract=off */\n#endif\n\n"));
     add_part(out, &p->types, true);
     if (p->largest) text_printf(out, "#define SLOPE_LARGEST %lld\n", (long long)p->largest);
     add_part(out, &p->helpers, true);

@@ -10,16 +10,23 @@ static int bits_of(const Type *type) { return type_bits(type_element(type)); }
 
 /* ---- arithmetic */
 
-static LLVMValueRef may_contract(Emitter *e, LLVMValueRef value) {
-    if (e->options->contract && LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value))
-        LLVMSetFastMathFlags(value, LLVMFastMathAllowContract);
+LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value) {
+    static const LLVMFastMathFlags freedom[] = {
+        [EMIT_floats_strict] = LLVMFastMathNone,
+        [EMIT_floats_contract] = LLVMFastMathAllowContract,
+        [EMIT_floats_fast] = LLVMFastMathAllowContract | LLVMFastMathAllowReassoc |
+                             LLVMFastMathNoSignedZeros | LLVMFastMathAllowReciprocal,
+    };
+    EmitFloats floats = e->options->level > 0 ? e->options->floats : EMIT_floats_strict;
+    if (LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value))
+        LLVMSetFastMathFlags(value, freedom[floats]);
     return value;
 }
 
 static LLVMValueRef binary(Emitter *e, const Inst *inst, BuildBinary on_float, BuildBinary on_int) {
     LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
     if (!is_float(inst->args[0]->type)) return on_int(e->builder, a, b, "");
-    return may_contract(e, on_float(e->builder, a, b, ""));
+    return emit_freely(e, on_float(e->builder, a, b, ""));
 }
 
 static LLVMValueRef float_remainder(Emitter *e, const Inst *inst) {
@@ -70,13 +77,15 @@ static LLVMValueRef unless_zero(Emitter *e, const Inst *inst) {
     LLVMValueRef x = emit_use(e, inst, 0), y = emit_use(e, inst, 1);
     LLVMValueRef zero = LLVMConstNull(emit_type(e, inst->args[0]->type));
     LLVMValueRef is_zero = LLVMBuildFCmp(b, LLVMRealOEQ, inst->op == OP_scale ? y : x, zero, "");
-    LLVMValueRef value = inst->op == OP_scale ? LLVMBuildFMul(b, x, y, "") : LLVMBuildFDiv(b, x, y, "");
+    LLVMValueRef value =
+        emit_freely(e, inst->op == OP_scale ? LLVMBuildFMul(b, x, y, "") : LLVMBuildFDiv(b, x, y, ""));
     return LLVMBuildSelect(b, is_zero, zero, value, "");
 }
 
 static LLVMValueRef negation(Emitter *e, const Inst *inst) {
     LLVMValueRef a = emit_use(e, inst, 0);
-    return is_float(inst->args[0]->type) ? LLVMBuildFNeg(e->builder, a, "") : LLVMBuildNeg(e->builder, a, "");
+    if (!is_float(inst->args[0]->type)) return LLVMBuildNeg(e->builder, a, "");
+    return emit_freely(e, LLVMBuildFNeg(e->builder, a, ""));
 }
 
 static LLVMValueRef magnitude(Emitter *e, const Inst *inst) {

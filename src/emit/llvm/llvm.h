@@ -188,6 +188,8 @@ LLVMValueRef emit_range_test(Emitter *e, const Inst *loop);
 bool emit_is_in_range(const Emitter *e, const Inst *inst); /* of an access: no check is needed here */
 
 /* ---- arith.c: each returns NULL for ops of other files */
+/* With what the options allow: a floating-point instruction, just made. */
+LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value);
 LLVMValueRef emit_arith(Emitter *e, const Inst *inst);
 
 /* ---- math.c */
