@@ -146,7 +146,7 @@ typedef struct SlopeConfig {
     int threads;        /* that run kernels; 0: one per processor. 1: always the same order */
     int wave;           /* lanes of a wave, 1 to 128; 0: 32 */
     int block[3];       /* threads of a group of kernels without [numthreads]; 0: 1 */
-    int stack_mib; /* MiB of stack for programs that call themselves; 0: a quarter of the machine's memory */
+    int stack_mib; /* MiB of stack for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
 } SlopeConfig;
 
 SLOPE_API void slope_config_init(SlopeConfig *config);

@@ -11,6 +11,13 @@ static uint64_t machine_memory(void) {
     return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : (uint64_t)1 << 32;
 }
 
+/* Enough for ten million calls; a recursion without end must not take the machine with it. */
+static size_t default_stack(void) {
+    uint64_t memory = machine_memory(), plenty = (uint64_t)1 << 30,
+             least = memory / 4 < plenty ? memory / 4 : plenty;
+    return (size_t)(memory / 16 > least ? memory / 16 : least);
+}
+
 static int online_processors(void) {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
     return count < 1 ? 1 : count > MAX_WORKERS ? MAX_WORKERS : (int)count;
@@ -29,7 +36,7 @@ Runtime *runtime_new(const RuntimeConfig *config) {
     if (own->fiber_stack == 0) own->fiber_stack = MIB;
     if (own->fiber_stack < 64 * KIB) own->fiber_stack = 64 * KIB;
     if (own->worker_stack == 0) own->worker_stack = (size_t)64 * MIB;
-    if (own->deep_stack == 0) own->deep_stack = (size_t)(machine_memory() / 4);
+    if (own->deep_stack == 0) own->deep_stack = default_stack();
     if (own->deep_stack < MIB) own->deep_stack = MIB;
     runtime_set_workers(runtime, own->workers);
     pthread_mutex_init(&runtime->lock, NULL);

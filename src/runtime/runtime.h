@@ -19,8 +19,7 @@ typedef struct RuntimeConfig {
     uint64_t tape_limit; /* bytes on all tapes together; 0: three quarters of the memory of the machine */
     size_t fiber_stack;  /* bytes for each thread of a group that waits at barriers; 0: 1 MiB */
     size_t worker_stack; /* bytes for each worker thread; 0: 64 MiB */
-    size_t
-        deep_stack; /* bytes for programs that call themselves; 0: a quarter of the memory of the machine */
+    size_t deep_stack;   /* bytes for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
     void (*write)(void *user, const char *text,
                   size_t length); /* output of printf; NULL: to file descriptor 1 */
     /* Takes errors as they happen; NULL: the first is kept for runtime_take_error. */
