@@ -212,8 +212,18 @@ typedef struct PreludeFile {
     const char *name, *text;
     int len;
 } PreludeFile;
+/* One declaration of the library. The build makes the list of them all: cmake/index.c. */
+typedef struct PreludeRow {
+    int file;
+    int at;                    /* its first token */
+    const char *name;          /* NULL: it has none */
+    const char *derivative_of; /* NULL: of nothing */
+    bool is_extension;
+} PreludeRow;
+typedef VEC(PreludeRow) PreludeRows;
+void library_index(Syntax *syntax, const PreludeFile *files, int nfiles, PreludeRows *out);
 /* In the arena of `syntax`. Neither its names nor its sources are added to any more by who uses the library. */
-Library *library_new(Syntax *syntax, const PreludeFile *files, int nfiles);
+Library *library_new(Syntax *syntax, const PreludeFile *files, const PreludeRow *rows);
 
 typedef struct CheckerConfig {
     Syntax *syntax;

@@ -62,8 +62,11 @@ struct Checker {
     InternTable substs;
     Decl *builtin[TYPE_KIND_COUNT]; /* prelude declarations of built-in types, so far; see library_builtin */
     Decl *buffers[8];
-    struct ParseFile **library_files; /* the tokens of the library */
-    Decl **declared;                  /* by row of the library; NULL: not yet */
+    Syntax *library_syntax;
+    struct ParseFile **library_files; /* the tokens of the library; NULL: not read yet */
+    DeclVec library_extensions;       /* of files that were read */
+    int library_extensions_indexed;
+    Decl **declared; /* by row of the library; NULL: not yet */
     /* extensions by the declaration of what they extend; key 1: of a bare parameter */
     Map extensions;        /* Decl -> DeclVec * */
     int extension_modules; /* how many of `modules` are in it */
@@ -487,7 +490,7 @@ bool refuse_hidden_derivative(Env *env, Loc loc, Decl *func, DiffMode mode); /* 
 /* ---- library.c */
 void library_open(Checker *c); /* the prelude is a module, in which nothing is declared yet */
 void library_find(Checker *c, Scope *scope, Name name); /* all that the library declares by that name */
-void library_extensions(Checker *c);                    /* members of the prelude then */
+void library_extensions(Checker *c);                    /* of the files that all programs share */
 void library_derivatives(Checker *c, Name name,
                          DeclVec *out);              /* functions that say they are derivatives of it */
 void library_all(Checker *c);                        /* all is a member of the prelude then, in order */

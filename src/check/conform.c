@@ -23,22 +23,32 @@ static void index_extension(Checker *c, Decl *decl) {
 }
 
 /* Those of types with arguments come last: what the arguments conform to may be said by the others. */
-static void index_members(Checker *c, Decl *decl, bool with_arguments) {
-    for (int i = 0; i < decl->members.count; i++) {
-        Decl *member = decl->members.at[i];
+static void index_among(Checker *c, const DeclVec *members, int from, bool with_arguments) {
+    for (int i = from; i < members->count; i++) {
+        Decl *member = members->at[i];
         bool extension = member->kind == DECL_extension;
         if (extension && with_arguments == (member->target && member->target->kind == EXPR_apply))
             index_extension(c, member);
-        else if (member->kind == DECL_namespace) index_members(c, member, with_arguments);
+        else if (member->kind == DECL_namespace) index_among(c, &member->members, 0, with_arguments);
     }
 }
 
+static void index_both(Checker *c, const DeclVec *members, int from) {
+    index_among(c, members, from, false);
+    index_among(c, members, from, true);
+}
+
+/* Looking at an extension may need more files of the library, which have some too. */
 void index_extensions(Checker *c) {
     while (c->extension_modules < c->modules.count) {
         Decl *module = c->modules.at[c->extension_modules++];
         if (module == c->prelude) library_extensions(c);
-        index_members(c, module, false);
-        index_members(c, module, true);
+        else index_both(c, &module->members, 0);
+    }
+    while (c->library_extensions_indexed < c->library_extensions.count) {
+        int from = c->library_extensions_indexed;
+        c->library_extensions_indexed = c->library_extensions.count;
+        index_both(c, &c->library_extensions, from);
     }
 }
 

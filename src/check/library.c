@@ -1,26 +1,27 @@
 /* The library: prelude/, in Slang, of which each program has its own copy of the part that it uses.
  *
- * The checker writes what it finds out into the tree, so trees cannot be shared. Tokens can: a session reads the files of the library
- * once, and keeps the tokens with an index of what is declared where. Nothing of that changes any more, however many programs
- * use it. A program parses a declaration when it is first asked for by name: a small program touches a few dozen of more
- * than a thousand. Three kinds are not found by their own name: extensions (all of them are declared as soon as one is looked
- * for, there are few), derivatives of other functions (by the name of these), and what stands for a built-in type (by its kind). */
+ * What is declared where is known since the build, see library_index. The checker writes what it finds out into the tree, so trees
+ * cannot be shared. Tokens can: of the files that most programs use, a session reads the tokens once, and nothing of that changes any
+ * more, however many programs use it. The other files are read by a program that mentions one of their declarations. A program
+ * parses a declaration when it is first asked for by name: a small program touches a few dozen of more than a thousand. Three kinds
+ * are not found by their own name: extensions (those of a file are declared when it is read: there are few, and what they add can
+ * be named by who reads the file alone), derivatives of other functions (by the name of these), and what stands for a built-in type
+ * (by its kind). */
 #include "check/checker.h"
 
-/* One declaration of the library. */
 typedef struct Row {
     int file;
     int at; /* its first token */
     Name name;
     Name derivative_of; /* NULL: of nothing */
     bool is_extension;
-    Str doc;
 } Row;
 
 typedef VEC(int) Rows;
 
 struct Library {
-    struct ParseFile **files;
+    const PreludeFile *texts;
+    struct ParseFile **files; /* NULL: one that programs read themselves */
     int nfiles;
     VEC(Row) rows;   /* in order */
     Map names;       /* Name -> Rows */
@@ -29,6 +30,15 @@ struct Library {
 };
 
 /* ---- making one */
+
+static const char *const shared_files[] = {"atomic.slang", "core.slang",      "diff.slang",
+                                           "math.slang",   "operators.slang", "vector.slang"};
+
+static bool is_shared(const PreludeFile *file) {
+    for (size_t i = 0; i < sizeof shared_files / sizeof shared_files[0]; i++)
+        if (strcmp(shared_files[i], file->name) == 0) return true;
+    return false;
+}
 
 static void add_to(Arena *arena, Map *map, Name name, int row) {
     Rows *rows = map_get(map, PTR_KEY(name));
@@ -39,54 +49,51 @@ static void add_to(Arena *arena, Map *map, Name name, int row) {
     vec_push(arena, rows, row);
 }
 
-/* Overloads that follow each other share the documentation of the first. */
-static Str doc_of(const Library *library, const Decl *decl) {
-    const Row *before = library->rows.count ? &vec_last(&library->rows) : NULL;
-    bool shares = decl->kind == DECL_func && decl->doc.len == 0 && before && before->name == decl->name;
-    return shares ? before->doc : decl->doc;
+static void add_row(Syntax *syntax, Library *library, const PreludeRow *from) {
+    Row row = {.file = from->file, .at = from->at, .is_extension = from->is_extension};
+    if (from->name) row.name = name_from(syntax->names, from->name);
+    if (from->derivative_of) row.derivative_of = name_from(syntax->names, from->derivative_of);
+    if (row.name) add_to(syntax->arena, &library->names, row.name, library->rows.count);
+    if (row.derivative_of)
+        add_to(syntax->arena, &library->derivatives, row.derivative_of, library->rows.count);
+    vec_push(syntax->arena, &library->rows, row);
 }
 
-static void add_row(Arena *arena, Library *library, int file, int at, const Decl *decl) {
-    Row row = {.file = file,
-               .at = at,
-               .name = decl->name,
-               .derivative_of = derivative_target(decl),
-               .is_extension = decl->kind == DECL_extension,
-               .doc = doc_of(library, decl)};
-    if (row.name) add_to(arena, &library->names, row.name, library->rows.count);
-    if (row.derivative_of) add_to(arena, &library->derivatives, row.derivative_of, library->rows.count);
-    vec_push(arena, &library->rows, row);
+static struct ParseFile *read_file(Syntax *syntax, const PreludeFile *file) {
+    Name path = name_from(syntax->names, format_text(syntax->arena, "prelude/%s", file->name));
+    return syntax_open(syntax, source_add(syntax->sources, path, (Str){file->text, file->len}));
 }
 
-/* The trees are made to be looked at and thrown away. */
-static void index_file(Syntax *syntax, Library *library, int file, Arena *scratch) {
-    Syntax aside = *syntax;
-    aside.arena = scratch;
-    struct ParseFile *tokens = syntax_share(&aside, library->files[file]);
-    Decl *module = decl_new(scratch, DECL_module, 0, NULL);
-    for (int at = 0;;) {
-        int start = at;
-        const Decl *decl = syntax_declaration(tokens, module, &at);
-        if (!decl) return;
-        add_row(syntax->arena, library, file, start, decl);
-    }
-}
-
-Library *library_new(Syntax *syntax, const PreludeFile *files, int nfiles) {
-    Arena scratch;
+Library *library_new(Syntax *syntax, const PreludeFile *files, const PreludeRow *rows) {
     Library *library = arena_new(syntax->arena, Library);
-    library->files = arena_array(syntax->arena, struct ParseFile *, nfiles);
-    library->nfiles = nfiles;
-    arena_init(&scratch, syntax->arena->allocator, syntax->arena->trap);
-    for (int i = 0; i < nfiles; i++) {
-        Name path = name_from(syntax->names, format_text(syntax->arena, "prelude/%s", files[i].name));
-        SourceFile *source = source_add(syntax->sources, path, (Str){files[i].text, files[i].len});
-        library->files[i] = syntax_open(syntax, source);
-        index_file(syntax, library, i, &scratch);
-    }
-    arena_free(&scratch);
+    library->texts = files;
+    while (files[library->nfiles].name) library->nfiles++;
+    library->files = arena_array(syntax->arena, struct ParseFile *, library->nfiles);
+    for (int i = 0; i < library->nfiles; i++)
+        if (is_shared(&files[i])) library->files[i] = read_file(syntax, &files[i]);
+    for (const PreludeRow *row = rows; row->file >= 0; row++) add_row(syntax, library, row);
     known_names(syntax->names, syntax->arena, &library->known);
     return library;
+}
+
+/* ---- the list of what is declared, for the build */
+
+static void index_file(Syntax *syntax, int file, struct ParseFile *tokens, PreludeRows *out) {
+    Decl *module = decl_new(syntax->arena, DECL_module, 0, NULL);
+    for (int at = 0;;) {
+        PreludeRow row = {.file = file, .at = at};
+        const Decl *decl = syntax_declaration(tokens, module, &at);
+        if (!decl) return;
+        Name of = derivative_target(decl);
+        row.name = decl->name ? decl->name->text : NULL;
+        row.derivative_of = of ? of->text : NULL;
+        row.is_extension = decl->kind == DECL_extension;
+        vec_push(syntax->arena, out, row);
+    }
+}
+
+void library_index(Syntax *syntax, const PreludeFile *files, int nfiles, PreludeRows *out) {
+    for (int i = 0; i < nfiles; i++) index_file(syntax, i, read_file(syntax, &files[i]), out);
 }
 
 /* ---- built-in types */
@@ -161,12 +168,36 @@ static void mark(Decl *decl) {
     for (int i = 0; i < decl->members.count; i++) mark(decl->members.at[i]);
 }
 
+static Decl *declare(Checker *c, int index);
+
+static void declare_extensions(Checker *c, int file) {
+    const Library *library = c->config.library;
+    for (int i = 0; i < library->rows.count; i++)
+        if (library->rows.at[i].file == file && library->rows.at[i].is_extension)
+            vec_push(c->arena, &c->library_extensions, declare(c, i));
+}
+
+static struct ParseFile *file_of(Checker *c, int file) {
+    if (c->library_files[file]) return c->library_files[file];
+    c->library_files[file] = read_file(c->library_syntax, &c->config.library->texts[file]);
+    declare_extensions(c, file);
+    return c->library_files[file];
+}
+
+/* Overloads that follow each other share the documentation of the first. */
+static Str doc_of(Checker *c, const Decl *decl, int index) {
+    const Row *row = &c->config.library->rows.at[index];
+    bool shares = decl->kind == DECL_func && decl->doc.len == 0 && index > 0 && row[-1].name == row->name;
+    return shares ? declare(c, index - 1)->doc : decl->doc;
+}
+
 static Decl *declare(Checker *c, int index) {
     const Row *row = &c->config.library->rows.at[index];
     int at = row->at;
+    struct ParseFile *file = file_of(c, row->file);
     if (c->declared[index]) return c->declared[index];
-    Decl *decl = c->declared[index] = syntax_declaration(c->library_files[row->file], c->prelude, &at);
-    decl->doc = row->doc;
+    Decl *decl = c->declared[index] = syntax_declaration(file, c->prelude, &at);
+    decl->doc = doc_of(c, decl, index);
     mark(decl);
     if (decl->kind == DECL_struct && decl->name && find_attribute(decl, "__builtin_type"))
         register_builtin(c, decl);
@@ -183,8 +214,10 @@ void library_open(Checker *c) {
     plain->ndefines = 0; /* the user's macros are none of its business */
     c->known = library->known;
     c->declared = arena_array(c->arena, Decl *, library->rows.count);
+    c->library_syntax = plain;
     c->library_files = arena_array(c->arena, struct ParseFile *, library->nfiles);
-    for (int i = 0; i < library->nfiles; i++) c->library_files[i] = syntax_share(plain, library->files[i]);
+    for (int i = 0; i < library->nfiles; i++)
+        if (library->files[i]) c->library_files[i] = syntax_share(plain, library->files[i]);
     c->prelude = decl_new(c->arena, DECL_module, 1, NULL);
     c->prelude->flags |= DECL_PRELUDE;
     decl_sema(c, c->prelude)->file = name_from(c->names, "prelude");
@@ -199,9 +232,8 @@ void library_find(Checker *c, Scope *scope, Name name) {
 }
 
 void library_extensions(Checker *c) {
-    const Library *library = c->config.library;
-    for (int i = 0; i < library->rows.count; i++)
-        if (library->rows.at[i].is_extension) declare(c, i);
+    for (int i = 0; i < c->config.library->nfiles; i++)
+        if (c->config.library->files[i]) declare_extensions(c, i);
 }
 
 void library_derivatives(Checker *c, Name name, DeclVec *out) {

@@ -13,8 +13,9 @@
 #include "runtime/runtime.h"
 #include "slope.h"
 
-/* ---- the prelude, embedded by the build: prelude_files, ended by a row with name NULL */
+/* ---- the prelude, embedded by the build: its files, ended by one without a name; its declarations, ended by one in file -1 */
 extern const PreludeFile prelude_files[];
+extern const PreludeRow prelude_rows[];
 
 /* ---- handles */
 

@@ -52,12 +52,6 @@ static bool find_module(void *user, Str path, Name from, Str *text, Name *found)
 
 /* ---- sessions and programs */
 
-static int prelude_count(void) {
-    int n = 0;
-    while (prelude_files[n].name) n++;
-    return n;
-}
-
 SlopeStatus driver_open(SlopeSession *session) {
     Pipeline *stages = session->stages = arena_new(&session->arena, Pipeline);
     StageTimer timer;
@@ -68,7 +62,7 @@ SlopeStatus driver_open(SlopeSession *session) {
                        .diags = session->diags};
     driver_time_begin(session, &timer, "prelude");
     syntax_init_names(&session->names);
-    stages->library = library_new(syntax, prelude_files, prelude_count());
+    stages->library = library_new(syntax, prelude_files, prelude_rows);
     driver_time_end(&timer);
     return SLOPE_STATUS_ok;
 }
