@@ -110,6 +110,20 @@ def check_command_runs(installation):
         raise Trouble(f"slope --version prints '{version}'")
 
 
+def check_python(installation):
+    """The package finds the library that was installed with it."""
+    packages = [path.parent.parent for path in installation.prefix.rglob("slope/py.typed")]
+    if not packages:
+        raise Trouble("the Python package was not installed")
+    program = "import slope; print(slope.compile('float f(float x) { return x + 1; }').f(1))"
+    environment = {name: value for name, value in os.environ.items() if name != "SLOPE_LIBRARY"}
+    python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable  # with numpy, by scripts/setup.sh
+    result = subprocess.run([python, "-B", "-c", program], env=dict(environment, PYTHONPATH=str(packages[0])),
+                            capture_output=True, text=True, timeout=120)
+    if result.stdout != "2.0\n":
+        raise Trouble(f"found:\n{result.stdout}{result.stderr}")
+
+
 def check_example(installation, source, way):
     expected = source.with_suffix(".out")
     if not expected.exists():
@@ -123,6 +137,7 @@ def all_checks(installation):
     """(name, function) of each."""
     yield "the header is C++", lambda: check_header_is_cpp(installation)
     yield "the command runs", lambda: check_command_runs(installation)
+    yield "the Python package", lambda: check_python(installation)
     plain = installation.folder / "plain.c"
     plain.write_text(USES.format(test="-"))
     ways = {"pkg-config": Installation.by_pkg_config, "CMake": Installation.by_cmake,

@@ -89,6 +89,25 @@ def step_python(tally, path):
     tally.step(path, total - len(failures) if total else 0, failures)
 
 
+def python_with(*modules):
+    """This interpreter if it has the modules, else that of the system, which gets them from scripts/setup.sh."""
+    probe = [sys.executable, "-c", "import " + ", ".join(modules)]
+    return sys.executable if subprocess.run(probe, capture_output=True).returncode == 0 else "/usr/bin/python3"
+
+
+def step_package(tally, name):
+    """The Python package on the library of this build."""
+    command = [python_with("numpy", "pytest"), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/python"]
+    environment = dict(os.environ, SLOPE_LIBRARY=str(ROOT / name))
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    found = re.search(r"(\d+) passed", result.stdout)
+    names = re.findall(r"^(?:FAILED|ERROR) (\S+)", result.stdout, re.MULTILINE)
+    if not names and (result.returncode or not found):
+        names = ["tests/python"]
+    output = (result.stdout + result.stderr)[-5000:]
+    tally.step("Python package", int(found[1]) if found else 0, [(test, output if test == names[0] else "") for test in names])
+
+
 def step_suite(tally, name):
     suite = run.Suite(ROOT / name)
     if not suite.slope.exists():
@@ -122,6 +141,7 @@ def main():
         tally.step("random functions", *fuzz.run_fixed(ROOT / "build-gcc", RANDOM_FUNCTIONS))
         tally.step("gradcheck as a judge", *gradcheck_judge.run(str(ROOT / "build-gcc" / "slope"), every=12)[:2])
         tally.step("gradcheck of the tests", *gradcheck_tests.run(str(ROOT / "build-gcc" / "slope")))
+        step_package(tally, "build-gcc")
         tally.step("installation", *install_test.run_all(ROOT / "build-gcc"))
     step_build(tally, "build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release")
     if step_build(tally, "build-sanitize", sanitizing_compiler(), "-DCMAKE_BUILD_TYPE=Debug", "-DSLOPE_SANITIZE=ON"):

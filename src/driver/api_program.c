@@ -202,11 +202,17 @@ SlopeStatus slope_call(SlopeFunction *function, void *const args[]) {
 
 /* ---- kernels */
 
+/* In the source; what the IR has after a dot only tells it from a function of the same name that was asked for before. */
+static const char *entry_name(SlopeProgram *program, const Func *func) {
+    const char *name = func->name->text;
+    return format_text(&program->arena, "%.*s", (int)strcspn(name, "."), name);
+}
+
 static SlopeKernel *kernel_of(SlopeProgram *program, Func *func) {
     for (int i = 0; i < program->kernels.count; i++)
         if (program->kernels.at[i]->func == func) return program->kernels.at[i];
     SlopeKernel *kernel = arena_new(&program->arena, SlopeKernel);
-    *kernel = (SlopeKernel){.program = program, .name = func->name->text, .func = func};
+    *kernel = (SlopeKernel){.program = program, .name = entry_name(program, func), .func = func};
     driver_add_parameters(kernel);
     vec_push(&program->arena, &program->kernels, kernel);
     return kernel;

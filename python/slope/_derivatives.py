@@ -1,0 +1,290 @@
+"""Derivatives in the manner of JAX, over fwd_diff, bwd_diff and fwd_diff(bwd_diff(f)).
+
+Gradients have the shapes of the arguments. With rows, the function is the sum over them: an argument that all rows share gets the
+sum of their gradients, one with a row per call the gradient of each.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ._library import SlopeError
+from ._module import Function, Param
+from ._types import STRUCT, VOID, Shape, Struct, Type
+
+Argnums = Union[int, Sequence[int]]
+
+
+class Slot(NamedTuple):
+    """A value that comes out of a function: its result, or a parameter."""
+    name: str
+    type: Type
+
+
+def is_pair(pair: Type, primal: Type) -> bool:
+    """Whether `pair` is the DifferentialPair of `primal`."""
+    return pair.kind == STRUCT and [name for name, _ in pair.fields] == ["p", "d"] and pair.field("p").name == primal.name
+
+
+def outputs(function: Function) -> List[Slot]:
+    result = [] if function.result.kind == VOID else [Slot("dResult", function.result)]
+    return result + [Slot(param.name, param.type) for param in function.params if param.is_output]
+
+
+class Derivative:
+    """How the parameters of a function stand in those of its derivatives."""
+
+    def __init__(self, function: Function):
+        if not isinstance(function, Function):
+            raise TypeError(f"a function of a slope module was expected, not {type(function).__name__}")
+        self.function = function
+        self.backward = function.bwd_diff
+        self.slots = outputs(function)
+        of_backward = {param.name: param for param in self.backward.params}
+        self.differentiable = [param.name in of_backward and is_pair(of_backward[param.name].type, param.type)
+                               for param in function.inputs]
+
+    def argument(self, index: int) -> int:
+        """The place of an argument that can be differentiated by."""
+        inputs = self.function.inputs
+        if not isinstance(index, (int, np.integer)) or not -len(inputs) <= index < len(inputs):
+            raise ValueError(f"{self.function.expression} has no argument {index!r}")
+        if not self.differentiable[index]:
+            raise SlopeError(f"{self.function.expression}: there is no derivative by '{inputs[index].name}'")
+        return int(index) % len(inputs)
+
+    def scalar_seed(self) -> Dict[str, Any]:
+        if len(self.slots) != 1 or not self.slots[0].type.is_floating or self.slots[0].type.shape:
+            raise TypeError(f"{self.function.expression}: only a function with one number as its result has a gradient; "
+                            "use vjp or jacobian")
+        if self.slots[0].name not in [param.name for param in self.backward.params]:
+            raise SlopeError(f"{self.function.expression}: its result has no derivative")
+        return {self.slots[0].name: 1.0}
+
+    def seeds(self, cotangent: Any) -> Dict[str, Any]:
+        """Derivatives of what comes out, by name."""
+        given = cotangent if len(self.slots) != 1 else (cotangent,)
+        if not isinstance(given, (tuple, list)) or len(given) != len(self.slots):
+            raise TypeError(f"{self.function.expression} has {len(self.slots)} results; as many derivatives were expected")
+        return {slot.name: seed for slot, seed in zip(self.slots, given)}
+
+    # ---- the three derivatives, with rows
+
+    def pull(self, values: Sequence[Any], seeds: Dict[str, Any]) -> List[Any]:
+        """The gradient of each argument, a row per call; None for those without one."""
+        given, own = dict(zip([param.name for param in self.function.inputs], values)), self._own()
+        arguments = []
+        for param in self.backward.inputs:
+            if param.name in own:
+                arguments.append({"p": given[param.name], "d": seeds.get(param.name)})
+            else:
+                arguments.append(seeds.get(param.name) if param.name in seeds else given[param.name])
+        found = named_results(self.backward, self.backward.call(arguments))
+        return [found[param.name]["d"] if param.name in own else None for param in self.function.inputs]
+
+    def push(self, values: Sequence[Any], tangents: Sequence[Any]) -> Tuple[Any, Any]:
+        """The results and their tangents."""
+        forward = self.function.fwd_diff
+        of_function = {param.name: param for param in self.function.inputs}
+        arguments = [{"p": value, "d": tangent} if is_pair(param.type, of_function[param.name].type) else value
+                     for param, value, tangent in zip(forward.inputs, values, tangents)]
+        found = as_tuple(forward.call(arguments))
+        pairs = [(part["p"], part["d"]) if is_pair(slot.type, kind.type) else (part, None)
+                 for part, slot, kind in zip(found, outputs(forward), self.slots)]
+        primals, differentials = zip(*pairs) if pairs else ((), ())
+        return (primals[0], differentials[0]) if len(pairs) == 1 else (tuple(primals), tuple(differentials))
+
+    def push_pull(self, values: Sequence[Any], seeds: Dict[str, Any], tangents: Sequence[Any]) -> List[Any]:
+        """How gradients change along tangents of the arguments, a row per call."""
+        second, own = self.backward.fwd_diff, self._own()
+        names = [param.name for param in self.function.inputs]
+        given, moved = dict(zip(names, values)), dict(zip(names, tangents))
+        of_backward = {param.name: param for param in self.backward.inputs}
+        arguments = []
+        for param in second.inputs:
+            paired = is_pair(param.type, of_backward[param.name].type)
+            if param.name in own:
+                arguments.append({"p": {"p": given[param.name], "d": seeds.get(param.name)},
+                                  "d": {"p": moved[param.name], "d": None}})
+            else:
+                value = seeds.get(param.name) if param.name in seeds else given[param.name]
+                arguments.append({"p": value, "d": None} if paired else value)
+        found = named_results(second, second.call(arguments))
+        return [found[param.name]["d"]["d"] if param.name in own else None for param in self.function.inputs]
+
+    def _own(self) -> set:
+        return {param.name for param, smooth in zip(self.function.inputs, self.differentiable) if smooth}
+
+    def reduce(self, gradients: Sequence[Any], values: Sequence[Any]) -> List[Any]:
+        """Gradients in the shapes of the arguments: rows that share an argument are added."""
+        return [None if gradient is None else reduce_to(param, gradient, value)
+                for param, gradient, value in zip(self.function.inputs, gradients, values)]
+
+
+def as_tuple(found: Any) -> Tuple[Any, ...]:
+    return found if isinstance(found, tuple) else () if found is None else (found,)
+
+
+def named_results(function: Function, found: Any) -> Dict[str, Any]:
+    return {slot.name: part for slot, part in zip(outputs(function), as_tuple(found))}
+
+
+def reduce_to(param: Param, gradient: Any, value: Any) -> Any:
+    return reduce_value(gradient, param.type, param.type.convert(value, param.name)[0])
+
+
+def reduce_value(gradient: Any, kind: Type, value: Any) -> Any:
+    if kind.plain:
+        return unbroadcast(gradient, np.shape(value))
+    if kind.kind == STRUCT:
+        return Struct((name, reduce_value(part, kind.field(name), value[name])) for name, part in gradient.items())
+    return [reduce_value(part, kind.element, inner) for part, inner in zip(gradient, value)]  # type: ignore[arg-type]
+
+
+def unbroadcast(gradient: Any, shape: Shape) -> Any:
+    if np.shape(gradient) == shape:
+        return gradient
+    extra = np.ndim(gradient) - len(shape)
+    ones = tuple(axis + extra for axis, size in enumerate(shape) if size == 1)
+    summed = gradient.sum(axis=tuple(range(extra)) + ones, keepdims=True).reshape(shape)
+    return summed if shape else summed.item()
+
+
+def pick(gradients: Sequence[Any], places: Sequence[int], argnums: Argnums) -> Any:
+    chosen = tuple(gradients[place] for place in places)
+    return chosen[0] if isinstance(argnums, (int, np.integer)) else chosen
+
+
+def places_of(derivative: Derivative, argnums: Argnums) -> List[int]:
+    indices = [argnums] if isinstance(argnums, (int, np.integer)) else list(argnums)
+    return [derivative.argument(index) for index in indices]
+
+
+# ---- what users call
+
+
+def value_and_grad(function: Function, argnums: Argnums = 0) -> Callable[..., Tuple[Any, Any]]:
+    """A function that gives the value and the gradient by one argument, or a tuple of them by several."""
+    derivative = Derivative(function)
+    places, seeds = places_of(derivative, argnums), derivative.scalar_seed()
+
+    def call(*args: Any, **named: Any) -> Tuple[Any, Any]:
+        values = function.bind(args, named)
+        value = function(*values)
+        return value, pick(derivative.reduce(derivative.pull(values, seeds), values), places, argnums)
+
+    return call
+
+
+def grad(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
+    """The gradient of a function whose result is one number, by one argument or several."""
+    derivative = Derivative(function)
+    places, seeds = places_of(derivative, argnums), derivative.scalar_seed()
+
+    def call(*args: Any, **named: Any) -> Any:
+        values = checked(function, function.bind(args, named))
+        return pick(derivative.reduce(derivative.pull(values, seeds), values), places, argnums)
+
+    return call
+
+
+def checked(function: Function, values: Sequence[Any]) -> List[Any]:
+    for param, value in zip(function.inputs, values):
+        if value is None:
+            raise TypeError(f"{function.expression}: the argument '{param.name}' is None")
+    return list(values)
+
+
+def vjp(function: Function, *primals: Any) -> Tuple[Any, Callable[[Any], Tuple[Any, ...]]]:
+    """The results, and a function from derivatives of the results to those of the arguments (None where there is none)."""
+    derivative = Derivative(function)
+    values = checked(function, function.bind(primals, {}))
+
+    def pullback(cotangent: Any) -> Tuple[Any, ...]:
+        return tuple(derivative.reduce(derivative.pull(values, derivative.seeds(cotangent)), values))
+
+    return function(*values), pullback
+
+
+def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Tuple[Any, Any]:
+    """The results, and how they change along the tangents (None: not at all) of the arguments."""
+    derivative = Derivative(function)
+    values = checked(function, function.bind(primals, {}))
+    if len(tangents) != len(values):
+        raise TypeError(f"{function.expression}: {len(values)} tangents were expected, not {len(tangents)}")
+    return derivative.push(values, tangents)
+
+
+def basis(kind: Type, rank: int) -> np.ndarray:
+    """All unit values of a type, with room for leading dimensions."""
+    size = int(np.prod(kind.shape, dtype=np.int64))
+    return np.eye(size, dtype=kind.scalar).reshape((size,) + (1,) * rank + kind.shape)
+
+
+def lead_of(function: Function, values: Sequence[Any]) -> Shape:
+    leads = [param.type.convert(value, param.name)[1] for param, value in zip(function.inputs, values)]
+    return np.broadcast_shapes(*leads)
+
+
+def in_order(found: Any, units: Shape, lead: Shape, inner: Shape) -> np.ndarray:
+    """Unit directions come first in `found`; they belong behind the rows."""
+    array = np.asarray(found).reshape((-1,) + lead + inner)
+    return np.moveaxis(array, 0, len(lead)).reshape(lead + units + inner).copy()
+
+
+def plain_type(derivative: Derivative, place: int) -> Type:
+    param = derivative.function.inputs[place]
+    if not param.type.is_floating:
+        raise TypeError(f"{derivative.function.expression}: '{param.name}' is a {param.type.name}; only numbers, vectors, "
+                        "matrices and arrays of them have a jacobian")
+    return param.type
+
+
+def jacobian(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
+    """All partial derivatives: rows, then the shape of the result, then the shape of the argument."""
+    derivative = Derivative(function)
+    places = places_of(derivative, argnums)
+    types = {place: plain_type(derivative, place) for place in places}
+    if len(derivative.slots) != 1 or not derivative.slots[0].type.is_floating:
+        raise TypeError(f"{function.expression}: only one number, vector, matrix or array as its result has a jacobian")
+    slot = derivative.slots[0]
+
+    def call(*args: Any, **named: Any) -> Any:
+        values = checked(function, function.bind(args, named))
+        lead = lead_of(function, values)
+        found = derivative.pull(values, {slot.name: basis(slot.type, len(lead))})
+        matrices = {place: in_order(found[place], slot.type.shape, lead, types[place].shape) for place in places}
+        return pick([matrices.get(place) for place in range(len(values))], places, argnums)
+
+    return call
+
+
+def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Tuple[Any, ...]:
+    """The hessian times the tangents (None: zero), for each argument, without the hessian."""
+    derivative = Derivative(function)
+    values = checked(function, function.bind(primals, {}))
+    if len(tangents) != len(values):
+        raise TypeError(f"{function.expression}: {len(values)} tangents were expected, not {len(tangents)}")
+    found = derivative.push_pull(values, derivative.scalar_seed(), tangents)
+    return tuple(derivative.reduce(found, values))
+
+
+def hessian(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
+    """All second derivatives by one argument; by several, a tuple of tuples of them."""
+    derivative = Derivative(function)
+    places, seeds = places_of(derivative, argnums), derivative.scalar_seed()
+    types = {place: plain_type(derivative, place) for place in places}
+
+    def call(*args: Any, **named: Any) -> Any:
+        values = checked(function, function.bind(args, named))
+        lead, blocks = lead_of(function, values), []
+        for place in places:
+            tangents: List[Optional[Any]] = [None] * len(values)
+            tangents[place] = basis(types[place], len(lead))
+            found = derivative.push_pull(values, seeds, tangents)
+            row = {other: in_order(found[other], types[place].shape, lead, types[other].shape) for other in places}
+            blocks.append(tuple(row[other] for other in places))
+        return blocks[0][0] if isinstance(argnums, (int, np.integer)) else tuple(blocks)
+
+    return call

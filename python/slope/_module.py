@@ -1,0 +1,365 @@
+"""Modules, their functions, kernels and uniforms."""
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from ctypes import byref, c_int, c_void_p
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, MutableMapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ._library import (GradcheckNative, GradcheckOptions, Parameter, Session, SlopeError, Uniform, native, text_of)
+from ._rows import Rows
+from ._types import BUFFER, POINTER, VOID, Shape, Type, join
+
+IN, OUT, INOUT, REF = range(4)
+
+
+class Param(NamedTuple):
+    """A parameter of a function."""
+    name: str
+    type: Type
+    direction: int
+
+    @property
+    def is_input(self) -> bool:
+        return self.direction != OUT
+
+    @property
+    def is_output(self) -> bool:
+        return self.direction != IN
+
+
+class GradcheckResult(NamedTuple):
+    """What `gradcheck` found. It is true if the derivatives are right."""
+    function: str
+    verdict: str
+    samples: int
+    tolerance: float
+    fwd_error: float
+    bwd_error: float
+    identity_error: float
+    inputs: str
+    message: str
+
+    def __bool__(self) -> bool:
+        return self.verdict == "right"
+
+
+class Uniforms(MutableMapping):
+    """The global parameters of a module by name, also parts of them ("scene.lights", "weights[2]") and parameters of kernels.
+
+    A buffer is set to an array, whose own memory it then refers to; anything else to a value, which is copied.
+    """
+
+    def __init__(self, module: "Module"):
+        self._module = module
+        self._values: Dict[str, Any] = {}
+        self._buffers: Dict[Tuple[int, str], int] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("uniforms cannot be removed")
+
+    def __iter__(self) -> Iterator[str]:
+        uniform, program = Uniform(), self._module._program
+        for index in range(native.slope_uniform_count(program)):
+            if native.slope_uniform(program, index, byref(uniform)):
+                yield text_of(uniform.name)
+
+    def __len__(self) -> int:
+        return int(native.slope_uniform_count(self._module._program))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        session = self._module._session
+        with session.lock:
+            session.enter()
+            self._values[name] = self._set(self._module._program, name, value)
+            for program in self._module._others:
+                self._set_if_known(program, name, self._values[name])
+
+    def _set(self, program: int, name: str, value: Any) -> Any:
+        session, uniform = self._module._session, Uniform()
+        session.check(native.slope_find_uniform(program, name.encode(), byref(uniform)))
+        kind = Type(uniform.type)
+        if kind.kind == POINTER:
+            raise TypeError(f"{name}: pointers cannot be given from Python; use a buffer")
+        prepared, lead = kind.convert(value, name)
+        if lead:
+            raise ValueError(f"{name}: {kind.name} has the shape {kind.shape}, not {np.shape(value)}")
+        if kind.kind == BUFFER:
+            return self._bind(program, name, prepared)
+        if kind.has_buffers:
+            raise TypeError(f"{name}: set the fields of {kind.name} one by one: '{name}.{kind.fields[0][0]}'")
+        memory = np.zeros((), kind.dtype)
+        kind.store(memory, prepared)
+        session.check(native.slope_set_uniform(program, name.encode(), memory.ctypes.data, memory.nbytes))
+        return prepared
+
+    def _bind(self, program: int, name: str, array: np.ndarray) -> np.ndarray:
+        session, buffer = self._module._session, c_void_p()
+        session.check(native.slope_buffer_wrap(session.handle, array.ctypes.data, array.nbytes, byref(buffer)))
+        session.check(native.slope_bind_buffer(program, name.encode(), buffer))
+        native.slope_buffer_free(self._buffers.pop((program, name), None))
+        self._buffers[program, name] = buffer.value or 0
+        return array
+
+    def _set_if_known(self, program: int, name: str, value: Any) -> None:
+        if native.slope_find_uniform(program, name.encode(), byref(Uniform())) == 0:
+            self._set(program, name, value)
+        self._module._session.messages.clear()
+
+    def _replay(self, program: int) -> None:
+        """Gives a program that was made for rows what the module has."""
+        for name, value in self._values.items():
+            self._set_if_known(program, name, value)
+
+
+class Frame:
+    """Memory for one call of a function: its arguments and its result, and their addresses."""
+
+    def __init__(self, types: Sequence[Type]):
+        offsets, size = [], 0
+        for kind in types:
+            offsets.append(size)
+            size += (kind.size + 63) // 64 * 64
+        self.memory = np.zeros(size + 64, np.uint8)
+        start = -self.memory.ctypes.data % 64
+        self.offsets = [start + offset for offset in offsets]
+        self.views = [self._view(kind, offset) for kind, offset in zip(types, self.offsets)]
+        base = self.memory.ctypes.data
+        self.addresses = (c_void_p * max(len(types), 1))(*[base + offset for offset in self.offsets])
+
+    def _view(self, kind: Type, offset: int) -> np.ndarray:
+        base = kind.scalar if kind.plain else kind.dtype.base
+        shape = kind.shape if kind.plain else kind.dtype.shape
+        return np.ndarray(shape, base, self.memory.data, offset)
+
+
+class Function:
+    """A function of a module. It is called like one of Python; `out` parameters are results.
+
+    Arguments may have more leading dimensions than their types: the function is then applied to each row, over all cores, and
+    dimensions are broadcast as in numpy. An attribute `dispatch` runs it as a kernel.
+    """
+
+    def __init__(self, module: "Module", expression: str):
+        self._module, self._session, self.expression = module, module._session, expression
+        handle, session = c_void_p(), module._session
+        with session.lock:
+            session.enter()
+            session.check(native.slope_find_function(module._program, expression.encode(), byref(handle)))
+            self._handle = handle.value
+            self.params = [self._param(index) for index in range(native.slope_function_parameter_count(handle))]
+            self.result = Type(native.slope_function_result(handle))
+        self.inputs = [param for param in self.params if param.is_input]
+        self._places = {param.name: place for place, param in enumerate(self.inputs)}
+        self._frame: Optional[Frame] = None
+        self._rows: Optional[Rows] = None
+        self._kernel: Optional[int] = None
+        self.__name__ = self.__qualname__ = expression
+        self.__doc__ = self._signature()
+
+    def _param(self, index: int) -> Param:
+        native_param = Parameter()
+        native.slope_function_parameter(self._handle, index, byref(native_param))
+        return Param(text_of(native_param.name) or f"_{index}", Type(native_param.type), native_param.direction)
+
+    def _signature(self) -> str:
+        words = {IN: "", OUT: "out ", INOUT: "inout ", REF: "inout "}
+        params = ", ".join(f"{words[param.direction]}{param.type.name} {param.name}" for param in self.params)
+        return f"{self.result.name} {self.expression}({params})"
+
+    def __repr__(self) -> str:
+        return f"<slope function {self._signature()}>"
+
+    # ---- calls
+
+    def bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> List[Any]:
+        """The values of all parameters that come in, in order."""
+        if not named and len(args) == len(self.inputs):
+            return list(args)
+        if len(args) > len(self.inputs):
+            raise TypeError(f"{self.expression} takes {len(self.inputs)} arguments, {len(args)} were given")
+        values, absent = list(args) + [None] * (len(self.inputs) - len(args)), set(range(len(args), len(self.inputs)))
+        for name, value in named.items():
+            place = self._places.get(name)
+            if place is None:
+                raise TypeError(f"{self.expression} has no parameter '{name}'")
+            if place not in absent:
+                raise TypeError(f"{self.expression}: '{name}' was given twice")
+            absent.remove(place)
+            values[place] = value
+        for place in sorted(absent):
+            raise TypeError(f"{self.expression}: the argument '{self.inputs[place].name}' is missing")
+        return values
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        values = self.bind(args, named)
+        for param, value in zip(self.inputs, values):
+            if value is None:
+                raise TypeError(f"{self.expression}: the argument '{param.name}' is None")
+        return self.call(values)
+
+    def call(self, values: Sequence[Any]) -> Any:
+        """Calls it with one value per parameter that comes in; None is zero."""
+        session = self._session
+        with session.lock:
+            session.enter()
+            if self._frame is None:
+                self._frame = Frame([param.type for param in self.params] + [self.result])
+            frame, place, rest = self._frame, 0, {}
+            for index, param in enumerate(self.params):
+                if param.direction == OUT:
+                    continue
+                value, quick = values[place], param.type.quick
+                place += 1
+                if type(value) in quick:
+                    try:
+                        quick[type(value)](frame.memory, frame.offsets[index], value)
+                        continue
+                    except (struct.error, OverflowError):  # too large: let the conversion say so
+                        pass
+                rest[index] = param.type.convert(value, param.name)
+            lead = join(self.expression, *[shape for _, shape in rest.values()]) if rest else ()
+            if lead:
+                return self._call_rows(values, lead)
+            for index, (value, _) in rest.items():
+                self.params[index].type.store(frame.views[index], value)
+            session.check(native.slope_call(self._handle, frame.addresses))
+            return self._results(frame.views)
+
+    def _call_rows(self, values: Sequence[Any], lead: Shape) -> Any:
+        if self._rows is None:
+            self._rows = Rows(self)
+        return self._results(self._rows.run(values, lead))
+
+    def _results(self, views: Sequence[np.ndarray]) -> Any:
+        found = [] if self.result.kind == VOID else [self.result.present(views[-1])]
+        found += [param.type.present(view) for param, view in zip(self.params, views) if param.is_output]
+        return found[0] if len(found) == 1 else tuple(found) if found else None
+
+    # ---- kernels
+
+    def dispatch(self, x: int, y: int = 1, z: int = 1, /, **uniforms: Any) -> None:
+        """Runs that many groups of threads of the entry point, over all cores. Uniforms and buffers may be given by name."""
+        session, kernel = self._session, c_void_p()
+        groups = [int(size) for size in (x, y, z)]
+        if any(size < 0 or size >= 2**31 for size in groups):
+            raise ValueError(f"{self.expression}: {x}, {y}, {z} are no numbers of groups")
+        with session.lock:
+            session.enter()
+            if self._kernel is None:
+                session.check(native.slope_find_kernel(self._module._program, self.expression.encode(), byref(kernel)))
+                self._kernel = kernel.value
+            for name, value in uniforms.items():
+                self._module.uniforms[name] = value
+            session.enter()
+            session.check(native.slope_dispatch(self._kernel, *groups))
+
+    @property
+    def group_size(self) -> Tuple[int, int, int]:
+        """The [numthreads] of the entry point."""
+        session, kernel, size = self._session, c_void_p(), (c_int * 3)()
+        with session.lock:
+            session.enter()
+            session.check(native.slope_find_kernel(self._module._program, self.expression.encode(), byref(kernel)))
+            native.slope_kernel_group_size(kernel, size)
+        return size[0], size[1], size[2]
+
+    # ---- derivatives
+
+    @property
+    def fwd_diff(self) -> "Function":
+        """fwd_diff(f): takes and gives pairs {"p": value, "d": differential}."""
+        return self._module[f"fwd_diff({self.expression})"]
+
+    @property
+    def bwd_diff(self) -> "Function":
+        """bwd_diff(f): pairs come back with the gradient in "d"; the last argument is the derivative of the result."""
+        return self._module[f"bwd_diff({self.expression})"]
+
+    def gradcheck(self, samples: int = 0, tolerance: float = 0.0, seed: int = 0) -> GradcheckResult:
+        """Compares both derivatives with differences of the function; raises SlopeError if they are wrong."""
+        session, count, found = self._session, c_int(), ctypes.POINTER(GradcheckNative)()
+        options = GradcheckOptions(self.expression.encode(), samples, tolerance, seed, None, 0)
+        with session.lock:
+            session.enter()
+            session.check(native.slope_gradcheck(self._module._program, byref(options), byref(found), byref(count)))
+            if count.value != 1:
+                raise SlopeError(f"{self.expression}: there is nothing to check")
+            one = found[0]
+            result = GradcheckResult(text_of(one.function), text_of(native.slope_verdict_name(one.verdict)), one.samples,
+                                     one.tolerance, one.fwd_error, one.bwd_error, one.identity_error, text_of(one.inputs),
+                                     text_of(one.message))
+        if result.verdict == "wrong":
+            raise SlopeError(f"{self.expression}: {result.message}, at {result.inputs}")
+        return result
+
+
+class Module:
+    """A program of Slang. Its functions are attributes, or `module["expression"]`: `m["f<float>"]`, `m["Camera.project"]`."""
+
+    def __init__(self, path: str, text: str, include_paths: Sequence[str], defines: Mapping[str, Any],
+                 options: Mapping[str, Any]):
+        self._session = Session(include_paths, defines, options)
+        self._path, self._text = path, text
+        self._functions: Dict[str, Function] = {}
+        self._others: List[int] = []
+        self._program = self._load(text)
+        self.uniforms = Uniforms(self)
+        with self._session.lock:
+            self._session.check(native.slope_check(self._program))
+
+    def _load(self, text: str) -> int:
+        program, data, session = c_void_p(), text.encode(), self._session
+        with session.lock:
+            session.enter()
+            session.check(native.slope_load_text(session.handle, os.fsencode(self._path), data, len(data), byref(program)))
+        return program.value or 0
+
+    def _extend(self, text: str) -> int:
+        """The program once more, with declarations added, and with the same uniforms."""
+        program = self._load(self._text + "\n" + text)
+        self.uniforms._replay(program)
+        self._others.append(program)
+        return program
+
+    def __getitem__(self, expression: str) -> Function:
+        if not isinstance(expression, str):
+            raise TypeError("a function is named by an expression in a string")
+        function = self._functions.get(expression)
+        if function is None:
+            function = self._functions[expression] = Function(self, expression)
+        return function
+
+    def __getattr__(self, name: str) -> Function:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except SlopeError as error:
+            raise AttributeError(f"{self._path} has no function '{name}'\n{error}") from error
+
+    def __repr__(self) -> str:
+        return f"<slope module {self._path}>"
+
+
+def compile(text: str, *, path: str = "<string>", include_paths: Sequence[str] = (), defines: Optional[Mapping[str, Any]] = None,
+            threads: int = 0, optimization: int = 3, unchecked: bool = False) -> Module:
+    """Compiles a program of Slang from a text. `path` is its name in messages, and its folder the first place for imports."""
+    if not isinstance(text, str):
+        raise TypeError("the program is a string")
+    if not 0 <= optimization <= 3:
+        raise ValueError("optimization is 0 to 3")
+    options = {"threads": threads, "optimization": optimization, "unchecked": unchecked}
+    return Module(path, text, include_paths, defines or {}, options)
+
+
+def load(path: Union[str, "os.PathLike[str]"], **options: Any) -> Module:
+    """Compiles a program of Slang from a file. Options are those of `compile`."""
+    return compile(Path(path).read_text(encoding="utf-8"), path=os.fspath(path), **options)

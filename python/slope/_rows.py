@@ -1,0 +1,162 @@
+"""A function applied to rows: a kernel in Slang around it, made when it is first needed, run over all cores.
+
+Each parameter that comes in has a buffer with a row per call, or one row for all of them (its step is then 0); each one that
+goes out, and the result, has a buffer of results. Parameters that are buffers themselves are the same in all calls.
+"""
+from __future__ import annotations
+
+from ctypes import byref, c_uint32, c_void_p
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
+
+import numpy as np
+
+from ._library import SlopeError, native
+from ._types import ARRAY, BUFFER, VECTOR, VOID, Shape, Type
+
+if TYPE_CHECKING:
+    from ._module import Function
+
+GROUP = 256
+MOST_ROWS = 2**32 - GROUP
+
+
+def matrix_name(kind: Type) -> str:
+    """A matrix is reflected as an array of its rows, and has to be named as a matrix."""
+    element = kind.element
+    if kind.kind == ARRAY and element is not None and element.kind == VECTOR and element.element is not None:
+        rows, columns = kind.shape
+        if rows <= 4:
+            return f"matrix<{element.element.name}, {rows}, {columns}>"
+    return kind.name
+
+
+def array_name(kind: Type) -> str:
+    return kind.name
+
+
+class Rows:
+    """The kernel of one function."""
+
+    def __init__(self, function: "Function"):
+        self.function, self.session = function, function._session
+        for param in function.params:
+            if param.type.has_buffers and param.type.kind != BUFFER:
+                raise TypeError(f"{function.expression}: '{param.name}' holds a buffer, so that it cannot be called for rows")
+        self.program, self.kernel = self._compile()
+
+    def _compile(self) -> Tuple[int, c_void_p]:
+        failure = None
+        for name in (matrix_name, array_name):
+            program, kernel = 0, c_void_p()
+            try:
+                program = self.function._module._extend(self._text(name))
+                self.session.check(native.slope_find_kernel(program, b"__slope_rows", byref(kernel)))
+                self.session.check(native.slope_kernel_prepare(kernel))
+                return program, kernel
+            except SlopeError as error:
+                failure = failure or error
+        raise SlopeError(f"{self.function.expression} cannot be called for rows\n{failure}")
+
+    def _text(self, name: Any) -> str:
+        function, globals_, before, call, after = self.function, ["uniform uint __slope_count;"], [], [], []
+        for index, param in enumerate(function.params):
+            kind, local = name(param.type), f"value{index}"
+            if param.type.kind == BUFFER:
+                globals_.append(f"{kind} __slope_in{index};")
+                call.append(f"__slope_in{index}")
+                continue
+            call.append(local)
+            if param.is_input:
+                globals_.append(f"StructuredBuffer<{kind}> __slope_in{index}; uniform uint __slope_step{index};")
+                before.append(f"{kind} {local} = __slope_in{index}[row * __slope_step{index}];")
+            else:
+                before.append(f"{kind} {local};")
+            if param.is_output:
+                globals_.append(f"RWStructuredBuffer<{kind}> __slope_out{index};")
+                after.append(f"__slope_out{index}[row] = {local};")
+        target = ""
+        if function.result.kind != VOID:
+            globals_.append(f"RWStructuredBuffer<{name(function.result)}> __slope_result;")
+            target = "__slope_result[row] = "
+        return "\n".join([*globals_, f'[shader("compute")] [numthreads({GROUP}, 1, 1)]',
+                          "void __slope_rows(uint3 id : SV_DispatchThreadID) {", "uint row = id.x;",
+                          "if (row >= __slope_count) return;", *before, f"{target}{self._call(call)};", *after, "}", ""])
+
+    def _call(self, arguments: List[str]) -> str:
+        expression, params = self.function.expression, self.function.params
+        if params and params[0].name == "this" and "(" not in expression:
+            return f"{arguments[0]}.{expression.rpartition('.')[2]}({', '.join(arguments[1:])})"
+        return f"{expression}({', '.join(arguments)})"
+
+    def run(self, values: Sequence[Any], lead: Shape) -> List[np.ndarray]:
+        """What every parameter is after the calls, then the result, with these leading dimensions."""
+        count = int(np.prod(lead, dtype=np.int64))
+        if count > MOST_ROWS:
+            raise ValueError(f"{self.function.expression}: {count} rows are too many for one call")
+        arrays, steps, found = self._arrays(values, lead)
+        if count:
+            self._run(arrays, steps, count)
+        return found
+
+    def _arrays(self, values: Sequence[Any], lead: Shape) -> Tuple[Dict[str, np.ndarray], Dict[str, int], List[np.ndarray]]:
+        """The arrays to bind, by name, the steps of inputs, and the arrays of what comes out."""
+        arrays: Dict[str, np.ndarray] = {}
+        steps: Dict[str, int] = {}
+        found: List[np.ndarray] = []
+        given = iter(values)
+        for index, param in enumerate(self.function.params):
+            if param.is_input:
+                array, own = self._input(param.type, *param.type.convert(next(given), param.name), lead)
+                arrays[f"__slope_in{index}"] = array
+                if param.type.kind != BUFFER:
+                    steps[f"__slope_step{index}"] = int(own)
+            if param.is_output:
+                arrays[f"__slope_out{index}"] = new_rows(param.type, lead)
+            found.append(arrays.get(f"__slope_out{index}", np.empty(0)))
+        if self.function.result.kind != VOID:
+            arrays["__slope_result"] = new_rows(self.function.result, lead)
+            found.append(arrays["__slope_result"])
+        return arrays, steps, found
+
+    @staticmethod
+    def _input(kind: Type, value: Any, own: Shape, lead: Shape) -> Tuple[np.ndarray, bool]:
+        """The rows of an argument in memory: its own memory where that is already right."""
+        if kind.kind == BUFFER:
+            return value, False
+        if int(np.prod(own, dtype=np.int64)) == 1:
+            lead = ()
+        if kind.plain and value is not None and value.dtype == kind.scalar and own == lead and value.flags.c_contiguous:
+            return value, bool(lead)
+        array = new_rows(kind, lead)
+        kind.store(array, flatten(value) if not lead and own else value)
+        return array, bool(lead)
+
+    def _run(self, arrays: Dict[str, np.ndarray], steps: Dict[str, int], count: int) -> None:
+        session, buffers = self.session, []
+        try:
+            for name, step in [*steps.items(), ("__slope_count", count)]:
+                number = c_uint32(step)
+                session.check(native.slope_set_uniform(self.program, name.encode(), byref(number), 4))
+            for name, array in arrays.items():
+                buffer = c_void_p()
+                session.check(native.slope_buffer_wrap(session.handle, array.ctypes.data, array.nbytes, byref(buffer)))
+                buffers.append((name.encode(), buffer))
+                session.check(native.slope_bind_buffer(self.program, name.encode(), buffer))
+            session.check(native.slope_dispatch(self.kernel, (count + GROUP - 1) // GROUP, 1, 1))
+        finally:
+            for name_bytes, buffer in buffers:
+                native.slope_bind_buffer(self.program, name_bytes, None)
+                native.slope_buffer_free(buffer)
+
+
+def new_rows(kind: Type, lead: Shape) -> np.ndarray:
+    return np.zeros(lead, kind.dtype)
+
+
+def flatten(value: Any) -> Any:
+    """One row with leading dimensions of size 1, without them. What has fewer dimensions is broadcast when it is stored."""
+    if isinstance(value, dict):
+        return {name: flatten(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [flatten(part) for part in value]
+    return value
