@@ -169,12 +169,23 @@ static int64_t conversion_cost(Parser *p) {
     return cost;
 }
 
+/* `[Differentiable] float f`, `[numthreads(1, 1, 1)]`, not the index of a variable that is called like a modifier. */
+static bool at_attribute(const Parser *p, int ahead) {
+    if (parser_peek(p, ahead)->kind != TOKEN_bracket_open || parser_peek(p, ahead + 1)->kind != TOKEN_name)
+        return false;
+    TokenKind after = (TokenKind)parser_peek(p, ahead + 2)->kind,
+              behind = (TokenKind)parser_peek(p, ahead + 3)->kind;
+    return after == TOKEN_paren_open || after == TOKEN_comma || after == TOKEN_scope ||
+           (after == TOKEN_bracket_close && (behind == TOKEN_name || behind == TOKEN_bracket_open));
+}
+
 /* Contextual words are modifiers only in front of something that goes on. */
 static uint32_t modifier_here(const Parser *p) {
     uint32_t bits = keyword_modifiers(token_word(p->token));
     if (!bits || !token_is_identifier(p->token)) return bits;
     const Token *next = parser_peek(p, 1);
-    bool goes_on = next->kind == TOKEN_name && !map_has(&p->file->types, PTR_KEY(p->token->name));
+    bool goes_on = (next->kind == TOKEN_name || at_attribute(p, 1)) &&
+                   !map_has(&p->file->types, PTR_KEY(p->token->name));
     return goes_on ? bits : 0;
 }
 
