@@ -443,7 +443,7 @@ static Val *leaf_in(Flat *x, const Inst *call, const Leaf *leaf) {
 
 static void flat_call(Flat *x, Inst *inst) {
     AdFunc *callee = ad_func(x->ad, inst->callee);
-    if (!callee->source) { /* flat by birth: arguments correspond one to one */
+    if (callee->flat == inst->callee) { /* flat already: arguments correspond one to one */
         Val **args = arena_array(x->ad->arena, Val *, inst->nargs ? inst->nargs : 1);
         for (int i = 0; i < inst->nargs; i++) args[i] = one(x, inst->args[i]);
         Inst *call = build_call(&x->b, inst->callee, args, inst->nargs);

@@ -37,6 +37,7 @@ static bool user_inits(Checker *c, const Type *type, Candidates *out) {
 
 bool has_default_init(Checker *c, const Type *type, Decl **init) {
     Candidates list = {0};
+    while (type->kind == TYPE_array) type = type->args[0];                /* each element is made by it */
     bool required = type->kind == TYPE_param || type->kind == TYPE_assoc; /* by its constraints */
     if (!(required ? lookup_member(c, type, c->known.__init, &list) : user_inits(c, type, &list)))
         return false;

@@ -57,9 +57,7 @@ static void array_into(Fn *f, Expr *e, const Type *front, Val *to) {
         if (e->args.at[i]) lower_into(f, e->args.at[i], address);
         else store_default(f, front->args[0], address);
     }
-    if (front->args[0]->kind == TYPE_struct) /* elements that are left out have defaults of their own */
-        for (int64_t i = e->args.count; i < length && i < e->args.count + 64; i++)
-            store_default(f, front->args[0], build_elem(&f->b, to, const_int(f, TYPE_int, i), true));
+    default_elements(f, front->args[0], to, e->args.count);
 }
 
 static void struct_into(Fn *f, Expr *e, const Type *front, Val *to) {

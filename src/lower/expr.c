@@ -26,6 +26,50 @@ bool expr_constant(Fn *f, Expr *e, int64_t *value) {
 
 /* ---- default values */
 
+Count begin_count(Fn *f, int64_t first, int64_t end) {
+    Val *start = const_int(f, TYPE_int, first);
+    Inst *loop = build_loop(&f->b, &start, 1, false);
+    Count count = {.index = loop->regions[1]->params[0], .outside = f->b};
+    f->b = build_at_end(loop->regions[0]);
+    Val *go = build_binary(&f->b, OP_lt, loop->regions[0]->params[0], const_int(f, TYPE_int, end));
+    build_yield(&f->b, &go, 1);
+    f->b = build_at_end(loop->regions[1]);
+    return count;
+}
+
+void end_count(Fn *f, const Count *count) {
+    Val *next = build_binary(&f->b, OP_add, count->index, const_int(f, TYPE_int, 1));
+    build_yield(&f->b, &next, 1);
+    f->b = count->outside;
+}
+
+static bool has_own_default(Lowerer *l, const Type *front);
+
+static bool find_own_default(Lowerer *l, const Type *front) {
+    Decl *init;
+    if (front->kind == TYPE_array) return has_own_default(l, front->args[0]);
+    if (front->kind == TYPE_tuple)
+        for (int i = 0; i < front->nargs; i++)
+            if (has_own_default(l, front->args[i])) return true;
+    if (front->kind != TYPE_struct) return false;
+    if (has_default_init(l->c, front, &init)) return true;
+    DeclVec fields = check_all_fields(l->c, front);
+    for (int i = 0; i < fields.count; i++)
+        if (fields.at[i]->init || has_own_default(l, check_field_type(l->c, front, fields.at[i])))
+            return true;
+    return false;
+}
+
+/* Whether a default value is more than zeros. */
+static bool has_own_default(Lowerer *l, const Type *front) {
+    const bool *known = map_get(&l->own_defaults, PTR_KEY(front));
+    if (known) return *known;
+    bool *found = arena_new(l->arena, bool);
+    *found = find_own_default(l, front);
+    map_put(l->arena, &l->own_defaults, PTR_KEY(front), found);
+    return *found;
+}
+
 static void default_fields(Fn *f, const Type *front, Val *to) {
     DeclVec fields = check_all_fields(f->l->c, front);
     for (int i = 0; i < fields.count; i++) {
@@ -36,20 +80,36 @@ static void default_fields(Fn *f, const Type *front, Val *to) {
     }
 }
 
+/* Elements from `first` on; what has no default of its own is zero already. */
+void default_elements(Fn *f, const Type *element, Val *to, int64_t first) {
+    enum { FEW = 4 };
+    int64_t length = type_length(to->type->args[0]);
+    if (first >= length || !has_own_default(f->l, element)) return;
+    if (length - first > FEW) {
+        Count count = begin_count(f, first, length);
+        store_default(f, element, build_elem(&f->b, to, count.index, true));
+        end_count(f, &count);
+        return;
+    }
+    for (int64_t i = first; i < length; i++)
+        store_default(f, element, build_elem(&f->b, to, const_int(f, TYPE_int, i), true));
+}
+
 /* What `= {}` gives: a constructor without arguments, default values of fields, or zero. */
 void store_default(Fn *f, const Type *front, Val *to) {
     Lowerer *l = f->l;
     Decl *init;
-    if (front->kind == TYPE_struct) {
-        if (has_default_init(l->c, front, &init)) {
-            Request *request = request_func(l, init, subst_of_type(l->c, front), false, NULL, 0);
-            call_defaults(f, request, to);
-            return;
-        }
-        default_fields(f, front, to);
-        return;
+    if (front->kind == TYPE_struct && has_default_init(l->c, front, &init)) {
+        Request *request = request_func(l, init, subst_of_type(l->c, front), false, NULL, 0);
+        call_defaults(f, request, to);
+    } else if (front->kind == TYPE_struct) default_fields(f, front, to);
+    else {
+        build_zero(&f->b, to);
+        if (front->kind == TYPE_array) default_elements(f, front->args[0], to, 0);
+        for (int i = 0; front->kind == TYPE_tuple && i < front->nargs; i++)
+            if (has_own_default(l, front->args[i]))
+                store_default(f, front->args[i], build_field(&f->b, to, i));
     }
-    build_zero(&f->b, to);
 }
 
 /* ---- operators */
@@ -372,6 +432,15 @@ static Val *lane_address(Fn *f, const Place *place) {
     return build_elem(&f->b, place->base->address, index, false);
 }
 
+/* A pointer leads to the form of buffers; interface values in variables have another. */
+static Val *address_of(Fn *f, const Expr *e) {
+    Place place = lower_place(f, e->a);
+    const Type *front = concrete(f, e->a->type);
+    if (place.kind == PLACE_external || !has_external_form(f->l, front)) return lane_address(f, &place);
+    lower_report(f, DIAG_interface_address, e->loc, type_text(f->l->arena, front));
+    return NULL;
+}
+
 /* ---- entries */
 
 static Val *value_of_element(Fn *f, Expr *e) {
@@ -413,11 +482,7 @@ Val *lower_value(Fn *f, Expr *e) {
         value = detached(f, lower_value(f, e->a), true);
         f->no_diff_calls--;
         break;
-    case EXPR_address: {
-        Place place = lower_place(f, e->a);
-        value = lane_address(f, &place);
-        break;
-    }
+    case EXPR_address: value = address_of(f, e); break;
     case EXPR_each: {
         Local *element = pack_element(f, e);
         int64_t number;

@@ -206,19 +206,9 @@ static Val *op_atomic_cas(Call *call) {
 static void atomic_add_parts(Fn *f, Val *to, Val *from);
 
 static void atomic_add_elements(Fn *f, Val *to, Val *from) {
-    Val *zero = const_int(f, TYPE_int, 0);
-    Inst *loop = build_loop(&f->b, &zero, 1, false);
-    Builder outer = f->b;
-    f->b = build_at_end(loop->regions[0]);
-    Val *end = const_int(f, TYPE_int, type_length(to->type->args[0]));
-    Val *go = build_binary(&f->b, OP_lt, loop->regions[0]->params[0], end);
-    build_yield(&f->b, &go, 1);
-    f->b = build_at_end(loop->regions[1]);
-    Val *i = loop->regions[1]->params[0];
-    atomic_add_parts(f, build_elem(&f->b, to, i, true), build_elem(&f->b, from, i, true));
-    Val *next = build_binary(&f->b, OP_add, i, const_int(f, TYPE_int, 1));
-    build_yield(&f->b, &next, 1);
-    f->b = outer;
+    Count count = begin_count(f, 0, type_length(to->type->args[0]));
+    atomic_add_parts(f, build_elem(&f->b, to, count.index, true), build_elem(&f->b, from, count.index, true));
+    end_count(f, &count);
 }
 
 /* Adds the floating numbers of one object to those of another, each atomically. */

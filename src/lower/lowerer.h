@@ -68,6 +68,7 @@ struct Lowerer {
     Map constants;                /* hash of (Decl, Subst) -> Constant */
     Map external;                 /* front end Type -> IR record of its form in buffers */
     Map has_external;             /* front end Type: those that have one */
+    Map own_defaults;             /* type -> whether its default value is more than zeros */
     VEC(const Type *) stored;     /* interfaces whose form in buffers is used */
     VEC(const Type *) interfaces; /* whose records are open: fields are added as types turn up */
     Map foreign;                  /* Decl: functions without code for this target, reported */
@@ -213,6 +214,12 @@ Val *lower_try(Fn *f, Expr *e, Val *into); /* the value, or NULL if it went `int
 void begin_error(Fn *f);                   /* no error yet */
 bool may_fail(const Expr *e);
 
+/* A loop over numbers that is being written. */
+typedef struct Count {
+    Val *index;
+    Builder outside;
+} Count;
+
 /* ---- expr.c */
 Val *lower_value(Fn *f, Expr *e);         /* of simple type */
 void lower_into(Fn *f, Expr *e, Val *to); /* of any type, into memory that nothing else refers to */
@@ -220,6 +227,9 @@ Val *lower_address(Fn *f, Expr *e);       /* memory with the value, to be read o
 void lower_effect(Fn *f, Expr *e);        /* for its effects */
 Val *temp_var(Fn *f, const Type *front, const char *name);
 Val *lower_condition(Fn *f, Expr *e);
+Count begin_count(Fn *f, int64_t first, int64_t end); /* code for each number goes between the two */
+void end_count(Fn *f, const Count *count);
+void default_elements(Fn *f, const Type *element, Val *to, int64_t first);
 void store_default(Fn *f, const Type *front, Val *to);
 Val *const_int(Fn *f, TypeKind kind, int64_t value);
 bool expr_constant(Fn *f, Expr *e, int64_t *value);

@@ -112,19 +112,10 @@ static void add_elements(Fn *f, const Type *front, Val *to, Val *from) {
         build_inst(&f->b, OP_acc, args, 2, 0, 0);
         return;
     }
-    Val *zero = const_int(f, TYPE_int, 0);
-    Inst *loop = build_loop(&f->b, &zero, 1, false);
-    Builder outer = f->b;
-    f->b = build_at_end(loop->regions[0]);
-    Val *go =
-        build_binary(&f->b, OP_lt, loop->regions[0]->params[0], const_int(f, TYPE_int, type_length(ir)));
-    build_yield(&f->b, &go, 1);
-    f->b = build_at_end(loop->regions[1]);
-    Val *i = loop->regions[1]->params[0];
-    add_differential(f, front->args[0], build_elem(&f->b, to, i, true), build_elem(&f->b, from, i, true));
-    Val *next = add_values(f, i, const_int(f, TYPE_int, 1));
-    build_yield(&f->b, &next, 1);
-    f->b = outer;
+    Count count = begin_count(f, 0, type_length(ir));
+    add_differential(f, front->args[0], build_elem(&f->b, to, count.index, true),
+                     build_elem(&f->b, from, count.index, true));
+    end_count(f, &count);
 }
 
 void add_differential(Fn *f, const Type *front, Val *to, Val *from) {
