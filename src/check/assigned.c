@@ -5,12 +5,17 @@
  * reported, once per variable. Where paths join the sets join; a place that cannot be reached has no paths. A loop is
  * gone through once: what is written anywhere in it may have been written when an iteration starts.
  *
+ * A variable that one branch of an `if` writes and the other does not is unsure after it. Often that is meant, and a
+ * flag or an early exit tells the two apart; so a read counts only in the block of the declaration itself, and
+ * any exit in between makes all sure again.
+ *
  * Writing any part of a variable counts as writing it, and so does taking its address. */
 #include "check/checker.h"
 
 typedef struct Paths {
     bool reached;
     uint64_t *written; /* a bit per variable; NULL: none */
+    uint64_t *unsure;  /* likewise: written in one branch only */
 } Paths;
 
 typedef struct Jump { /* where break and continue go */
@@ -28,14 +33,29 @@ typedef struct Walk {
     Paths now;
     Jump *jumps;
     bool gathering; /* only looking for what a loop writes */
+    int depth;      /* of statements that may be skipped */
+    int *depths;    /* of the declarations, by variable */
 } Walk;
 
 /* ---- sets of paths */
 
 static Paths copy_paths(const Walk *w, Paths paths) {
-    if (paths.written)
-        paths.written = arena_copy(w->c->arena, paths.written, sizeof *paths.written * (size_t)w->words);
+    size_t size = sizeof *paths.written * (size_t)w->words;
+    if (paths.written) paths.written = arena_copy(w->c->arena, paths.written, size);
+    if (paths.unsure) paths.unsure = arena_copy(w->c->arena, paths.unsure, size);
     return paths;
+}
+
+static uint64_t word_of(const uint64_t *bits, int i) { return bits ? bits[i] : 0; }
+
+/* After the two branches of an `if`, whose paths join here. */
+static void note_unsure(Walk *w, const Paths *a, const Paths *b) {
+    bool exits = !a->reached || !b->reached; /* what is left may well be the case in which all is written */
+    uint64_t *unsure = exits ? NULL : arena_array(w->c->arena, uint64_t, w->words);
+    for (int i = 0; unsure && i < w->words; i++)
+        unsure[i] =
+            word_of(a->unsure, i) | word_of(b->unsure, i) | (word_of(a->written, i) ^ word_of(b->written, i));
+    w->now.unsure = unsure;
 }
 
 static void join_paths(Walk *w, Paths *into, Paths from) {
@@ -52,13 +72,20 @@ static int index_of(const Walk *w, const Decl *decl) {
     return (int)(intptr_t)map_get(&w->variables, PTR_KEY(decl)) - 1;
 }
 
-static bool is_written(const Walk *w, int index) {
-    return w->now.written && (w->now.written[index / 64] >> (index % 64) & 1);
+static bool has_bit(const uint64_t *bits, int index) {
+    return bits && (bits[index / 64] >> (index % 64) & 1);
+}
+
+static bool is_written(const Walk *w, int index) { return has_bit(w->now.written, index); }
+
+static bool is_unsure(const Walk *w, int index) {
+    return has_bit(w->now.unsure, index) && w->depth == w->depths[index];
 }
 
 static void set_written(Walk *w, int index) {
     if (!w->now.written) w->now.written = arena_array(w->c->arena, uint64_t, w->words);
     w->now.written[index / 64] |= (uint64_t)1 << (index % 64);
+    if (w->now.unsure) w->now.unsure[index / 64] &= ~((uint64_t)1 << (index % 64));
 }
 
 static void write_variable(Walk *w, const Decl *decl) {
@@ -68,9 +95,14 @@ static void write_variable(Walk *w, const Decl *decl) {
 
 static void read_variable(Walk *w, const Expr *e) {
     int index = index_of(w, e->decl);
-    if (index < 0 || is_written(w, index) || !w->now.reached || w->gathering) return;
-    bool interface = e->decl->type && e->decl->type->kind == TYPE_interface;
-    report(w->c, interface ? DIAG_interface_unassigned : DIAG_uninitialised, e->loc, e->decl->name->text);
+    if (index < 0 || !w->now.reached || w->gathering) return;
+    bool unsure = is_unsure(w, index), interface = e->decl->type && e->decl->type->kind == TYPE_interface;
+    if (is_written(w, index) && !unsure) return;
+    report(w->c,
+           unsure      ? DIAG_may_be_uninitialised
+           : interface ? DIAG_interface_unassigned
+                       : DIAG_uninitialised,
+           e->loc, e->decl->name->text);
     note(w->c, DIAG_note_declared_here, e->decl->loc, e->decl->name->text);
     map_put(w->c->arena, &w->variables, PTR_KEY(e->decl), NULL); /* once is enough */
 }
@@ -209,7 +241,7 @@ static void check_outs(Walk *w, Loc loc) {
     for (int i = 0; i < w->outs.count; i++) {
         const Decl *param = w->outs.at[i];
         int index = index_of(w, param);
-        if (index < 0 || is_written(w, index)) continue;
+        if (index < 0 || (is_written(w, index) && !is_unsure(w, index))) continue;
         report(w->c, DIAG_out_unwritten, param->loc, param->name->text);
         note(w->c, DIAG_note_left_here, loc);
         map_put(w->c->arena, &w->variables, PTR_KEY(param), NULL);
@@ -219,11 +251,15 @@ static void check_outs(Walk *w, Loc loc) {
 static void walk_if(Walk *w, const Stmt *stmt) {
     if (stmt->expr) walk_expr(w, stmt->expr);
     Paths before = copy_paths(w, w->now);
+    w->depth++;
     walk_stmt(w, stmt->then);
-    Paths after = w->now;
+    Paths then = w->now;
     w->now = before;
     if (stmt->other) walk_stmt(w, stmt->other);
-    join_paths(w, &w->now, after);
+    w->depth--;
+    Paths other = copy_paths(w, w->now);
+    join_paths(w, &w->now, then);
+    note_unsure(w, &then, &other);
 }
 
 static void walk_switch(Walk *w, const Stmt *stmt) {
@@ -231,6 +267,7 @@ static void walk_switch(Walk *w, const Stmt *stmt) {
     if (!stmt->then) return;
     Jump jump = {w->jumps, stmt, {0}};
     w->jumps = &jump;
+    w->depth++;
     Paths start = copy_paths(w, w->now);
     bool has_default = false;
     leave(w);
@@ -241,6 +278,7 @@ static void walk_switch(Walk *w, const Stmt *stmt) {
             join_paths(w, &w->now, start);
         } else walk_stmt(w, s);
     }
+    w->depth--;
     w->jumps = jump.outer;
     if (!has_default) join_paths(w, &w->now, start);
     join_paths(w, &w->now, jump.after);
@@ -257,6 +295,7 @@ static void walk_iteration(Walk *w, const Stmt *stmt) {
 static void walk_loop(Walk *w, const Stmt *stmt) {
     if (stmt->init) walk_stmt(w, stmt->init);
     Jump jump = {w->jumps, stmt, {0}};
+    w->depth++;
     Paths start = copy_paths(w, w->now);
     if (!w->gathering) { /* what an earlier iteration may have done */
         w->jumps = NULL;
@@ -269,6 +308,7 @@ static void walk_loop(Walk *w, const Stmt *stmt) {
     w->jumps = &jump;
     walk_iteration(w, stmt);
     w->jumps = jump.outer;
+    w->depth--;
     bool endless = stmt->kind != STMT_static_for && always_leaves(stmt);
     if (endless) leave(w);
     else join_paths(w, &w->now, start);
@@ -278,6 +318,7 @@ static void walk_loop(Walk *w, const Stmt *stmt) {
 /* A handler may be reached before the block has done anything. */
 static void walk_try(Walk *w, const Stmt *stmt) {
     Paths start = copy_paths(w, w->now);
+    w->depth++;
     walk_stmt(w, stmt->then);
     Paths after = w->now;
     for (int i = 0; i < stmt->body.count; i++) {
@@ -285,12 +326,15 @@ static void walk_try(Walk *w, const Stmt *stmt) {
         walk_stmt(w, stmt->body.at[i]->then);
         join_paths(w, &after, w->now);
     }
+    w->depth--;
     w->now = after;
 }
 
 static void walk_decls(Walk *w, const Stmt *stmt) {
     for (int i = 0; i < stmt->decls.count; i++) {
         const Decl *decl = stmt->decls.at[i];
+        int index = index_of(w, decl);
+        if (index >= 0) w->depths[index] = w->depth;
         if (decl->kind == DECL_var && decl->init && decl->init->type) walk_expr(w, decl->init);
     }
 }
@@ -375,6 +419,7 @@ void check_assigned(Checker *c, Decl *func) {
     watch_locals(&w, func->body);
     if (w.variables.count == 0) return;
     w.words = (w.variables.count + 63) / 64;
+    w.depths = arena_array(c->arena, int, w.variables.count);
     walk_stmt(&w, func->body);
     check_outs(&w, func->end ? func->end : func->loc);
 }

@@ -615,15 +615,28 @@ static void note_candidate(Checker *c, const Attempt *attempt, ExprVec *args, co
     else note(c, DIAG_note_candidate, loc, signature);
 }
 
+/* The only candidate that takes as many arguments, if their types just do not conform: that says more than a list. */
+static const Attempt *only_by_count(const Candidates *list, const Attempt *attempts) {
+    const Attempt *only = NULL;
+    for (int i = 0; i < list->count; i++) {
+        if (attempts[i].failure == FAIL_few || attempts[i].failure == FAIL_many) continue;
+        if (only) return NULL;
+        only = &attempts[i];
+    }
+    return only && only->failure == FAIL_constraint ? only : NULL;
+}
+
 static Expr *report_no_match(Env *env, Loc loc, const Candidates *list, const Attempt *attempts,
                              ExprVec *args) {
     Checker *c = env->c;
     const char *name = display_name(c, list);
-    if (list->count == 1) {
-        report_arg(env, loc, &attempts[0], args, name);
+    const Attempt *only = only_by_count(list, attempts);
+    if (list->count == 1 || only) {
+        report_arg(env, loc, only ? only : &attempts[0], args, name);
         return error_expr(c, loc);
     }
     report(c, DIAG_no_overload, loc, name, arg_types_text(c, args));
+    note_usage(c, list);
     int shown = 0;
     for (int by_count = 0; by_count < 2; by_count++) /* those that take as many arguments come first */
         for (int i = 0; i < list->count && shown < 6; i++) {
@@ -817,6 +830,7 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     if (e->nmodes && refuse_hidden_derivative(env, loc, decl, (DiffMode)e->modes[0]))
         return error_expr(c, loc);
     if (e->nmodes) flow_request(c, decl, e->modes, e->nmodes, loc);
+    if (decl->name == c->known.printf && (decl->flags & DECL_PRELUDE)) check_format(c, e);
     report_deprecated(c, decl, loc);
     return e;
 }

@@ -356,6 +356,11 @@ typedef struct FieldSlot {
 } FieldSlot;
 FieldSlot *check_field_slots(Checker *checker, const Type *type, const DeclVec *fields);
 
+/* format.c */
+const Expr *check_text_literal(const Expr *e); /* text that is known; NULL: it is not */
+/* Of the conversion of printf that starts at `at`, up to its letter. Each `*` in it takes a value before. */
+int check_conversion_length(Str format, int at, int *stars);
+
 /* const.c */
 /* Of an integer, bool or enum; `element`: of the packs in it, inside expand, -1: outside. */
 bool check_constant(Checker *checker, Expr *expr, const Subst *subst, int element, int64_t *value);

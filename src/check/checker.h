@@ -82,11 +82,13 @@ struct Checker {
     Map flow_facts;  /* Decl -> FlowFacts, see diffflow.c */
     VEC(DiffRequest) diff_requests;
     int diff_requests_done;
-    Map diff_searched[2]; /* functions looked into for them, by mode */
-    const Decl *context;  /* the declaration whose constraints are in force */
-    int depth;            /* of nested checks, against endless generics */
-    Map layouts;          /* Type -> Layout, those that are known */
-    Map list_costs;       /* Expr of a list -> ListCost of construct.c */
+    Map diff_searched[2];   /* functions looked into for them, by mode */
+    const Decl *context;    /* the declaration whose constraints are in force */
+    int depth;              /* of nested checks, against endless generics */
+    Map layouts;            /* Type -> Layout, those that are known */
+    const Decl *unknown_in; /* the declaration whose unknown names these are, reported once each */
+    Map unknown_names;
+    Map list_costs; /* Expr of a list -> ListCost of construct.c */
     int subst_depth, expr_depth;
     int expand_depth, each_count; /* inside how many expand; how many each were seen */
     bool has_equations;           /* somewhere a generic parameter is said to be a type: where T == int */
@@ -333,6 +335,8 @@ Expr *conditional_value(Env *env, Expr *e);        /* ... as an optional */
 bool types_match(Checker *c, const Type *a, const Type *b);
 bool interface_inherits(Checker *c, const Type *sub, const Type *super);
 
+void warn_quotient(Checker *c, const Expr *e, const Type *to); /* 1 / 2 * x */
+
 /* ---- construct.c */
 Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args); /* T(args) */
 Expr *coerce_list(Env *env, Expr *list, const Type *type);
@@ -365,6 +369,9 @@ void check_apply_of(Checker *c, Decl *apply, const Candidates *targets, Loc loc)
 
 /* ---- link.c */
 void link_externs(Checker *c); /* what is extern becomes what is exported under its name */
+
+/* ---- format.c */
+void check_format(Checker *c, const Expr *call); /* of printf */
 
 /* ---- assigned.c */
 void check_assigned(Checker *c, Decl *func); /* variables read before they can have a value */
@@ -402,6 +409,7 @@ bool pack_share(Checker *c, const Decl *decl, int first, const Type *const *args
                 const Type **out);
 
 /* ---- describe.c: for messages */
+void note_usage(Checker *c, const Candidates *list); /* how a library function is called */
 const char *generics_text(Checker *c, const Decl *decl);
 const char *function_text(Checker *c, const char *name, const Decl *decl, const FuncSig *sig);
 const char *member_text(Checker *c, Decl *decl, const Subst *subst);

@@ -305,6 +305,23 @@ static Expr *convert_numeric(Checker *c, Expr *e, const Type *to) {
     return convert_node(c, e, to, CONVERT_numeric);
 }
 
+/* `1 / n` where a fraction was surely meant: the dividend is a number that was written without a point. */
+static bool drops_fraction(const Expr *e, int64_t *dividend) {
+    while (e->kind == EXPR_paren) e = e->a;
+    if (e->kind != EXPR_builtin || e->op != OPERATOR_div || e->args.count != 2) return false;
+    int64_t divisor;
+    if (!literal_value(e->args.at[0], dividend) || *dividend == 0) return false;
+    return !literal_value(e->args.at[1], &divisor) || (divisor != 0 && *dividend % divisor != 0);
+}
+
+void warn_quotient(Checker *c, const Expr *e, const Type *to) {
+    int64_t dividend;
+    if (!type_is_integer(e->type) || !type_is_float(is_shape(to) ? to->args[0] : to)) return;
+    if (!drops_fraction(e, &dividend)) return;
+    report(c, DIAG_integer_quotient, e->loc, type_str(c, to));
+    note(c, DIAG_note_write_float, 0, (int)dividend);
+}
+
 static void warn_numeric(Env *env, const Expr *e, const Type *to) {
     Checker *c = env->c;
     const Type *from = is_shape(e->type) ? e->type->args[0] : e->type,
@@ -326,6 +343,7 @@ static void warn_numeric(Env *env, const Expr *e, const Type *to) {
             report(c, DIAG_narrowing, e->loc, type_str(c, e->type), type_str(c, to));
         return;
     }
+    warn_quotient(c, e, target);
     bool lossy = target->kind == TYPE_bool || from->kind == TYPE_bool
                      ? type_is_float(target) || target->kind == TYPE_bool
                  : type_is_float(from) ? !type_is_float(target) || type_bits(target) < type_bits(from)
@@ -400,6 +418,7 @@ void note_conversion(Checker *c, const Type *from, const Type *to) {
     else if (from->kind == TYPE_optional && to->kind == TYPE_bool) note(c, DIAG_note_optional_condition, 0);
     else if (from->kind == TYPE_optional && (to == from->args[0] || type_is_scalar(to)))
         note(c, DIAG_note_optional_value, 0);
+    else if (from->kind == TYPE_pair) note(c, DIAG_note_pair_parts, 0);
     else if (to->kind == TYPE_enum && (type_is_scalar(from) || from->kind == TYPE_enum))
         note(c, DIAG_note_write_cast, 0, type_str(c, to));
     else if ((from->kind == TYPE_enum && number) || is_smaller_matrix(from, to))

@@ -198,3 +198,16 @@ void suggest_for_construct(Checker *c, const Type *type, const ExprVec *args) {
 const char *count_text(Checker *c, int count, const char *what) {
     return format_text(c->arena, "%d %s%s", count, what, count == 1 ? "" : "s");
 }
+
+void note_usage(Checker *c, const Candidates *list) {
+    static const char *const usages[][2] = {
+#define OTHER_NAME(written, meant)
+#define USAGE(function, how) {function, how},
+#include "check/hints.def"
+#undef OTHER_NAME
+#undef USAGE
+    };
+    bool library = list->name && (list->at[0].decl->flags & DECL_PRELUDE);
+    for (size_t i = 0; library && i < sizeof usages / sizeof usages[0]; i++)
+        if (strcmp(list->name->text, usages[i][0]) == 0) note(c, DIAG_note_usage, 0, usages[i][1]);
+}

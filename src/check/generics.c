@@ -84,6 +84,12 @@ static void report_constraint(Checker *c, const Constraint *constraint, const Ty
     else report(c, DIAG_constraint_not_met, loc, type_str(c, subject), type_str(c, bound));
     if (constraint->loc) note(c, DIAG_note_constraint_here, constraint->loc);
     const Type *param = pack_root(subject);
+    bool differentiable =
+        !constraint->equal && bound->decl && ((const Decl *)bound->decl)->name == c->known.IDifferentiable;
+    if (differentiable && is_ptr_differentiable_type(c, subject))
+        note(c, DIAG_note_ptr_pair, 0, type_str(c, subject));
+    else if (differentiable && subject->kind == TYPE_struct)
+        note(c, DIAG_note_make_differentiable, ((const Decl *)subject->decl)->loc, type_str(c, subject));
     if (!constraint->equal && param && ((const Decl *)param->decl)->kind != DECL_interface)
         note(c, DIAG_note_add_constraint, ((const Decl *)param->decl)->loc, type_str(c, param),
              type_str(c, bound));

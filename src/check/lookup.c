@@ -385,6 +385,33 @@ static const char *kind_elsewhere(Name name) {
     return NULL;
 }
 
+/* A name from another language: what it is called here. */
+static bool note_foreign(Checker *c, Name name) {
+    static const char *const others[][2] = {
+#define OTHER_NAME(written, meant) {written, meant},
+#define USAGE(function, how)
+#include "check/hints.def"
+#undef OTHER_NAME
+#undef USAGE
+    };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(name->text, others[i][0]) == 0) {
+            note(c, DIAG_did_you_mean, 0, others[i][1]);
+            return true;
+        }
+    return false;
+}
+
+/* Has the function been told that it uses this name? Once is enough. */
+static bool is_known_unknown(Env *env, Name name) {
+    Checker *c = env->c;
+    if (c->unknown_in != env->decl) c->unknown_names = (Map){0};
+    c->unknown_in = env->decl;
+    if (map_get(&c->unknown_names, PTR_KEY(name))) return true;
+    map_put(c->arena, &c->unknown_names, PTR_KEY(name), (void *)(uintptr_t)name);
+    return false;
+}
+
 static bool nobody_listens(const Diags *diags) {
     return diags->muted || (diags->limit && diags->errors >= diags->limit);
 }
@@ -395,6 +422,7 @@ void report_unknown_name(Env *env, Expr *expr, Name name) {
         report(c, DIAG_unknown_name, expr->loc, name->text);
         return;
     }
+    if (is_known_unknown(env, name)) return;
     const Decl *invisible = find_invisible(env, name);
     if (invisible) {
         report(c, DIAG_not_visible, expr->loc, name->text);
@@ -423,6 +451,7 @@ void report_unknown_name(Env *env, Expr *expr, Name name) {
         note(c, DIAG_note_let_or_var, 0);
         return;
     }
+    if (note_foreign(c, name)) return;
     NameVec names = {0};
     for (Scope *scope = env->scope; scope; scope = scope->outer) collect_scope(c, scope, &names);
     Sema *module = decl_sema(c, decl_module(env->decl));
@@ -462,6 +491,20 @@ static bool note_components(Checker *c, const Type *type, Name name) {
     return true;
 }
 
+/* A field of the struct that its Differential was made for, without a counterpart there. */
+static bool note_not_in_differential(Checker *c, const Type *type, Name name) {
+    const Decl *made = type->kind == TYPE_struct ? type->decl : NULL;
+    if (!made || made->name != c->known.Differential || !(made->modifiers & MODIFIER_synthesized))
+        return false;
+    const DeclVec *found = scope_find(scope_inside(c, made->parent), name);
+    Decl *field = found ? found->at[0] : NULL;
+    if (!field || field->kind != DECL_var || field->flavour != VAR_field) return false;
+    const char *owner = made->parent->name->text, *of = type_str(c, decl_value_type(c, field));
+    if (is_no_diff_field(field)) note(c, DIAG_note_no_diff_field, field->loc, name->text, owner);
+    else note(c, DIAG_note_no_derivative_field, field->loc, name->text, owner, of);
+    return true;
+}
+
 void report_unknown_member(Env *env, Loc loc, const Type *type, Name name) {
     Checker *c = env->c;
     if (has_error(type)) return;
@@ -471,6 +514,7 @@ void report_unknown_member(Env *env, Loc loc, const Type *type, Name name) {
         note(c, DIAG_note_optional_value, 0);
         return;
     }
+    if (note_not_in_differential(c, type, name)) return;
     NameVec names = {0};
     Decl *decl = (Decl *)(uintptr_t)type_head(c, type);
     if (decl) collect_scope(c, scope_inside(c, decl), &names);

@@ -393,6 +393,7 @@ static Expr *subscript(Env *env, Expr *e, Expr *a) {
         Expr *inner = auto_deref(env, a);
         if (inner != a) return has_elements(inner->type) ? element(env, e, inner) : subscript(env, e, inner);
         report(c, DIAG_not_indexable, e->loc, type_str(c, a->type));
+        if (lookup_member(c, a->type, name_from(c->names, "load"), list)) note(c, DIAG_note_use_load, 0);
         return error_expr(c, e->loc);
     }
     for (int i = 0; i < list->count; i++) {

@@ -48,6 +48,7 @@ static Expr *builtin(Env *env, Loc loc, Operator op, const Type *type, Expr *a, 
 /* Conversions that operators make are never worth a warning. */
 static Expr *silently(Env *env, Expr *e, const Type *to) {
     if (e->type == to) return e;
+    warn_quotient(env->c, e, to);
     return convert_explicit(env, e, to, e->loc);
 }
 

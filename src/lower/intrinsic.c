@@ -365,47 +365,43 @@ Val *lower_op(Fn *f, Decl *decl, const Subst *subst, Val **args, Val *into) {
 
 /* ---- printf and abort */
 
-static Expr *text_literal(Expr *e) {
-    while (e && e->kind != EXPR_string) {
-        bool constant = e->kind == EXPR_decl && e->decl->kind == DECL_var && e->decl->flavour != VAR_param &&
-                        (e->decl->modifiers & (MODIFIER_const | MODIFIER_let));
-        if (e->kind == EXPR_paren || e->kind == EXPR_convert) e = e->a;
-        else e = constant ? e->decl->init : NULL;
-    }
-    return e;
-}
-
 /* Formats and messages exist only while compiling: what they are must be known. */
 static Str text_of(Fn *f, Expr *e) {
-    const Expr *literal = text_literal(e);
+    const Expr *literal = check_text_literal(e);
     if (!literal) lower_report(f, DIAG_text_not_constant, e->loc);
     return literal ? literal->text : STR("");
 }
 
-/* One argument after another: a value, or text that is known and becomes a part of the format. */
+/* One argument after another: its values, or text that is known and becomes a part of the format. */
 typedef struct PrintArg {
-    Val *value;
+    ValVec values; /* of a struct, an array or a matrix: all that is in it */
     Str text;
+    bool is_text, cut;
 } PrintArg;
 typedef VEC(PrintArg) PrintArgs;
 
+enum { MAX_PRINTED = 256 }; /* values of one argument */
+
+static void add_parts(Fn *f, Val *at, PrintArg *out) {
+    const Type *type = at->type->args[0];
+    int64_t count = type->kind == TYPE_record ? type_record(type)->nfields : type_length(type);
+    if (is_simple(type)) vec_push(f->l->arena, &out->values, build_load(&f->b, at));
+    for (int64_t i = 0; !is_simple(type) && i < count; i++) {
+        out->cut |= out->values.count >= MAX_PRINTED;
+        if (out->cut) return;
+        if (type->kind == TYPE_record) add_parts(f, build_field(&f->b, at, (int)i), out);
+        else add_parts(f, build_elem(&f->b, at, const_int(f, TYPE_int, i), true), out);
+    }
+}
+
 static void add_print_arg(Fn *f, Expr *e, PrintArgs *out) {
-    const Type *front = concrete(f, e->type), *ir = lower_type(f->l, front);
-    const Expr *literal = front->kind == TYPE_string ? text_literal(e) : NULL;
-    if (literal) {
-        vec_push(f->l->arena, out, ((PrintArg){.text = literal->text}));
-        return;
-    }
-    if (is_simple(ir)) {
-        vec_push(f->l->arena, out, ((PrintArg){.value = lower_value(f, e)}));
-        return;
-    }
-    Val *at = lower_address(f, e);
-    for (int64_t i = 0; ir->kind == TYPE_array && i < type_length(ir) && i < 16; i++) {
-        Val *element = build_elem(&f->b, at, const_int(f, TYPE_int, i), true);
-        if (is_simple(element->type->args[0]))
-            vec_push(f->l->arena, out, ((PrintArg){.value = build_load(&f->b, element)}));
-    }
+    const Type *front = concrete(f, e->type);
+    const Expr *literal = front->kind == TYPE_string ? check_text_literal(e) : NULL;
+    PrintArg arg = {0};
+    if (literal) arg = (PrintArg){.text = literal->text, .is_text = true};
+    else if (is_simple(lower_type(f->l, front))) vec_push(f->l->arena, &arg.values, lower_value(f, e));
+    else add_parts(f, lower_address(f, e), &arg);
+    vec_push(f->l->arena, out, arg);
 }
 
 static void add_padding(Text *out, int64_t count) {
@@ -432,13 +428,14 @@ static void fill_in_text(Text *out, Str conversion, Str text) {
     if (left) add_padding(out, width - text.len);
 }
 
-/* The conversion that starts at `at`: up to its letter. Each `*` in it takes an argument before. */
-static int conversion_length(Str format, int at, int *stars) {
-    int i = at + 1;
-    *stars = 0;
-    for (; i < format.len && strchr("-+ #0123456789.*hlLqjzt", format.at[i]); i++)
-        *stars += format.at[i] == '*';
-    return (i < format.len ? i + 1 : i) - at;
+/* One conversion for each of the values. */
+static void fill_in_values(Fn *f, Text *out, Str conversion, const PrintArg *arg, ValVec *values) {
+    for (int i = 0; i < arg->values.count; i++) {
+        if (i) text_add(out, STR(", "));
+        text_add(out, conversion);
+        vec_push(f->l->arena, values, arg->values.at[i]);
+    }
+    if (arg->cut) text_add(out, STR(", ..."));
 }
 
 static Str fill_in_format(Fn *f, Str format, const PrintArgs *args, ValVec *values) {
@@ -451,15 +448,15 @@ static Str fill_in_format(Fn *f, Str format, const PrintArgs *args, ValVec *valu
             i += percent ? 2 : 1;
             continue;
         }
-        int stars, length = conversion_length(format, i, &stars);
+        int stars, length = check_conversion_length(format, i, &stars);
         Str conversion = {format.at + i, length};
         i += length;
         for (; stars > 0 && next < args->count; stars--, next++)
-            if (args->at[next].value) vec_push(f->l->arena, values, args->at[next].value);
+            if (args->at[next].values.count) vec_push(f->l->arena, values, args->at[next].values.at[0]);
         const PrintArg *arg = next < args->count ? &args->at[next++] : NULL;
-        if (arg && !arg->value) fill_in_text(&out, conversion, arg->text);
-        else text_add(&out, conversion);
-        if (arg && arg->value) vec_push(f->l->arena, values, arg->value);
+        if (!arg) text_add(&out, conversion);
+        else if (arg->is_text) fill_in_text(&out, conversion, arg->text);
+        else fill_in_values(f, &out, conversion, arg, values);
     }
     return out.at ? text_str(&out) : STR("");
 }

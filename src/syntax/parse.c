@@ -105,13 +105,50 @@ int parser_open_bracket(Parser *p, TokenKind kind, const char *what) {
     return at;
 }
 
+static int column_of(Parser *p, const Token *token) {
+    return source_position(p->syntax->sources, token->loc).column;
+}
+
+/* The column in which the line of a token begins. */
+static int indentation_of(Parser *p, int at) {
+    while (at > 0 && !p->file->tokens[at].line_start) at--;
+    return column_of(p, &p->file->tokens[at]);
+}
+
+/* The brace that was forgotten lies where a '}' at the start of a line stands farther left than the line of its '{'. */
+static int unclosed_brace(Parser *p, int until) {
+    VEC(int) open = {0};
+    for (int i = 0; i < until; i++) {
+        const Token *token = &p->file->tokens[i];
+        if (token->kind == TOKEN_brace_open) vec_push(p->arena, &open, i);
+        if (token->kind != TOKEN_brace_close || open.count == 0) continue;
+        int last = open.at[--open.count];
+        if (token->line_start && column_of(p, token) < indentation_of(p, last)) return last;
+    }
+    return -1;
+}
+
+bool parser_note_unclosed(Parser *p) {
+    int brace = p->noted_unclosed ? -1 : unclosed_brace(p, p->at);
+    if (brace < 0) return false;
+    diag_note(p->syntax->diags, DIAG_note_unclosed_brace, p->file->tokens[brace].loc);
+    p->noted_unclosed = true;
+    return true;
+}
+
 void parser_close_bracket(Parser *p, int open) {
     if (open < 0) return;
     const Token *opened = &p->file->tokens[open];
     TokenKind kind = (TokenKind)opened->kind, closing = token_closing(kind);
     if (!p->panic && parser_take(p, closing)) return;
-    bool reported = !p->panic && !is_reported(p->token);
+    bool reported = !p->panic && !is_reported(p->token), at_end = p->at >= p->end;
+    if (at_end && kind == TOKEN_brace_open && p->noted_unclosed) { /* that was said */
+        p->errors += !p->panic;
+        p->panic = true;
+        return;
+    }
     parser_expected(p, format_text(p->arena, "'%s'", token_kind_text(closing)));
+    if (reported && at_end && kind == TOKEN_brace_open && parser_note_unclosed(p)) return;
     if (reported) diag_note(p->syntax->diags, DIAG_match_open, opened->loc, token_kind_text(kind));
     int match = p->file->match[open];
     if (match < p->at || match >= p->end) return;

@@ -137,8 +137,11 @@ static ExprVec arguments(Parser *p, TokenKind close) {
         height = max_int(height, p->height);
         if (!parser_take(p, TOKEN_comma)) break;
     }
-    if (!p->panic && !parser_at(p, close) && !parser_at(p, TOKEN_end) && !parser_at(p, TOKEN_semicolon))
+    if (!p->panic && !parser_at(p, close) && !parser_at(p, TOKEN_end) && !parser_at(p, TOKEN_semicolon)) {
+        bool named = parser_at(p, TOKEN_colon) && token_is_identifier(parser_previous(p));
         parser_expected(p, close == TOKEN_paren_close ? "',' or ')'" : "',' or ']'");
+        if (named) diag_note(p->syntax->diags, DIAG_note_positional, 0);
+    }
     p->angle = angle;
     p->height = height;
     return args;

@@ -81,10 +81,18 @@ static Stmt *parse_if(Parser *p) {
 static bool starts_declaration(const Parser *p);
 static Stmt *parse_declarations(Parser *p, const Prefix *prefix);
 
+static bool is_elif(const Expr *e) {
+    if (e->kind != EXPR_call || e->a->kind != EXPR_name) return false;
+    const char *name = e->a->name->text;
+    return strcmp(name, "elif") == 0 || strcmp(name, "elsif") == 0 || strcmp(name, "elseif") == 0;
+}
+
 static Stmt *parse_expression_statement(Parser *p) {
     Stmt *stmt = new_stmt(p, STMT_expr);
     stmt->expr = parse_expression(p);
+    bool fine = p->panic || parser_at(p, TOKEN_semicolon);
     parser_expect_semicolon(p, "the expression");
+    if (!fine && is_elif(stmt->expr)) diag_note(p->syntax->diags, DIAG_note_else_if, stmt->loc);
     return stmt;
 }
 

@@ -135,7 +135,9 @@ void parse_typed_declaration(Parser *p, Place place, const Prefix *prefix, DeclV
         return;
     }
     const Token *name = parser_peek(p, stars);
-    if (parser_complain(p)) diag_report(p->syntax->diags, DIAG_local_function, name->loc, name->name->text);
+    if (!parser_complain(p)) return;
+    diag_report(p->syntax->diags, DIAG_local_function, name->loc, name->name->text);
+    parser_note_unclosed(p);
 }
 
 /* ---- let, typedef */

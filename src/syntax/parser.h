@@ -174,15 +174,16 @@ typedef struct Parser {
     Token stop;         /* stands at `end` */
     bool panic;         /* reported something and not yet found its feet */
     int errors;
-    int depth;         /* of nesting, up to syntax->max_depth */
-    bool was_too_deep; /* once: an 'else' may have lost its 'if' */
-    int too_deep;      /* > 0: it went too deep, which is not said again before it is less deep than this */
-    int height;        /* of the expression parsed last */
-    int angle;         /* > 0: directly inside <...>, where > closes */
-    bool lazy;         /* keep bodies as tokens */
-    Decl *parent;      /* the declaration being parsed */
-    Map locals;        /* Name -> how many local variables of that name are in scope */
-    VEC(Name) scope;   /* those, in order */
+    int depth;           /* of nesting, up to syntax->max_depth */
+    bool was_too_deep;   /* once: an 'else' may have lost its 'if' */
+    int too_deep;        /* > 0: it went too deep, which is not said again before it is less deep than this */
+    int height;          /* of the expression parsed last */
+    int angle;           /* > 0: directly inside <...>, where > closes */
+    bool noted_unclosed; /* a message has pointed out the '{' that lacks its '}' */
+    bool lazy;           /* keep bodies as tokens */
+    Decl *parent;        /* the declaration being parsed */
+    Map locals;          /* Name -> how many local variables of that name are in scope */
+    VEC(Name) scope;     /* those, in order */
 } Parser;
 
 enum { MAX_HEIGHT = 4000, DEFAULT_DEPTH = 600 };
@@ -202,6 +203,7 @@ Name parser_expect_member_name(Parser *p,
                                const char *what); /* any word: after a dot none has another meaning */
 int parser_open_bracket(Parser *p, TokenKind kind,
                         const char *what); /* its index, for the next; -1: not there */
+bool parser_note_unclosed(Parser *p);      /* false: indentation does not tell */
 void parser_close_bracket(Parser *p, int open);
 bool parser_enter(Parser *p); /* one level deeper; false: too deep, reported; always leave again */
 void parser_leave(Parser *p);

@@ -1,0 +1,68 @@
+/* The text of printf against the values that follow it.
+ *
+ * A conversion prints any value; one of several numbers (a vector, a matrix, an array, a struct, a pair) is printed number by
+ * number by the same conversion. So types are hardly ever wrong: what is wrong is a conversion without a value, a value
+ * without a conversion, a conversion that does not exist, and a value that has no text. */
+#include "check/checker.h"
+
+const Expr *check_text_literal(const Expr *e) {
+    while (e && e->kind != EXPR_string) {
+        bool constant = e->kind == EXPR_decl && e->decl->kind == DECL_var && e->decl->flavour != VAR_param &&
+                        (e->decl->modifiers & (MODIFIER_const | MODIFIER_let));
+        if (e->kind == EXPR_paren || e->kind == EXPR_convert) e = e->a;
+        else e = constant ? e->decl->init : NULL;
+    }
+    return e;
+}
+
+int check_conversion_length(Str format, int at, int *stars) {
+    int i = at + 1;
+    *stars = 0;
+    for (; i < format.len && strchr("-+ #0123456789.*hlLqjzt", format.at[i]); i++)
+        *stars += format.at[i] == '*';
+    return (i < format.len ? i + 1 : i) - at;
+}
+
+/* How many values the text takes. */
+static int count_conversions(Checker *c, const Expr *literal, Loc loc) {
+    Str format = literal->text;
+    int count = 0;
+    for (int i = 0; i < format.len;) {
+        bool percent = format.at[i] == '%' && i + 1 < format.len,
+             literally = percent && format.at[i + 1] == '%';
+        int stars = 0, length = !percent ? 1 : literally ? 2 : check_conversion_length(format, i, &stars);
+        bool known = strchr("diuxXocfFeEgGaAs", format.at[i + length - 1]) != NULL;
+        if (percent && !literally && known) count += 1 + stars;
+        else if (percent && !literally)
+            report(c, DIAG_format_conversion, loc, format_text(c->arena, "%.*s", length, format.at + i));
+        i += length;
+    }
+    return count;
+}
+
+static bool has_text(const Type *type) {
+    switch (type->kind) {
+    case TYPE_optional:
+    case TYPE_interface:
+    case TYPE_buffer:
+    case TYPE_ptr_pair:
+    case TYPE_function: return false;
+    case TYPE_array: return has_text(type->args[0]);
+    default: return true;
+    }
+}
+
+void check_format(Checker *c, const Expr *call) {
+    const Expr *literal = call->args.count ? check_text_literal(call->args.at[0]) : NULL;
+    if (!literal) return;
+    Loc loc = call->args.at[0]->loc;
+    int wanted = count_conversions(c, literal, loc), given = call->args.count - 1;
+    for (int i = 1; i < call->args.count; i++) {
+        const Expr *arg = call->args.at[i];
+        if (arg->kind == EXPR_expand) return; /* how many it stands for is not known here */
+        if (has_text(arg->type)) continue;
+        report(c, DIAG_format_value, arg->loc, type_str(c, arg->type));
+        if (arg->type->kind == TYPE_optional) note(c, DIAG_note_optional_value, 0);
+    }
+    if (wanted != given) report(c, DIAG_format_count, loc, range_text(c, wanted, wanted, "value"), given);
+}
