@@ -761,8 +761,9 @@ static bool refuse_unknown_self(Env *env, Loc loc, const Candidates *list, const
     }
     for (int i = 0; i < attempt->sig.nparams; i++) {
         const Type *type = attempt->sig.params[i].type;
-        if (!mentions_self(type, interface) || check_subst(c, type, attempt->subst)->kind == TYPE_assoc)
-            continue;
+        bool differential = type->kind == TYPE_assoc && type->name == c->known.Differential;
+        bool tied = is_associated(c, type) && attempt->sig.params[i].pass == PASS_in;
+        if (!mentions_self(type, interface) || differential || tied) continue;
         report(c, DIAG_takes_this, loc, name, type_str(c, self));
         note(c, DIAG_note_signature, decl->loc, function_text(c, name, decl, &attempt->sig));
         return true;
@@ -823,7 +824,8 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
         vec_push(c->arena, &e->args, NULL);
     }
     if (sig_throws(&attempt->sig)) add_error_arg(env, e, attempt);
-    if (failed) return error_expr(c, loc);
+    if (failed || !require_origins(env, decl, &attempt->sig, e->a, &e->args)) return error_expr(c, loc);
+    if (!is_subscript && refuse_lost_associated(env, loc, decl, &attempt->sig, e)) return error_expr(c, loc);
     if (is_subscript) e->flags |= decl_place_flags(decl, e->a);
     if (opens_interface(e->subst)) e->flags |= EXPR_OPENED;
     decl->flags |= DECL_USED;

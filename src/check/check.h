@@ -163,6 +163,7 @@ typedef struct Sema {
     bool derivatives_done, derivatives_busy, pass_done;
     Attribute *fwd_attr, *bwd_attr, *bwd_attr2, *substitute_attr, *primal_attr;
     Expr *derivative_member; /* field: argument of [DerivativeMember] */
+    const Decl *came_from;   /* local of type o.D: the variable o */
     DeclVec captures;        /* lambda: captured variables; fields of its struct in the same order */
     Decl *lambda_struct;
     Decl *ref_accessor;     /* get, set: made from this `ref` */

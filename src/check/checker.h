@@ -422,6 +422,14 @@ const char *count_text(Checker *c, int count, const char *what);
 /* ---- requirement.c */
 void check_conformances(Checker *c, Decl *decl); /* of a struct or extension: reports what is missing */
 
+/* ---- origin.c */
+const Decl *variable_of(const Expr *e);
+const Decl *origin_of(const Expr *e);
+bool require_origin(Env *env, const Expr *e, const Decl *wanted);
+bool require_origins(Env *env, const Decl *decl, const FuncSig *sig, Expr *object, const ExprVec *args);
+bool refuse_lost_associated(Env *env, Loc loc, const Decl *decl, const FuncSig *sig, const Expr *call);
+bool is_associated(Checker *c, const Type *type); /* This.D, as a requirement mentions it */
+
 /* ---- contain.c */
 void check_containment(Checker *c, Decl *decl); /* of a struct: reports that it contains itself */
 /* Has a struct a value of that interface as a part? */

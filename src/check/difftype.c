@@ -31,7 +31,7 @@ bool is_differentiable_type(Checker *c, const Type *type) {
     case TYPE_param:
     case TYPE_each: return conforms_to(c, type, c->known.IDifferentiable);
     case TYPE_assoc:
-        if (type->name == c->known.Differential && type->args[0]->kind == TYPE_interface) return true;
+        if (type->args[0]->kind == TYPE_interface) return type->name == c->known.Differential;
         return conforms_to(c, type, c->known.IDifferentiable);
     default: return false;
     }

@@ -500,6 +500,7 @@ static Expr *plain_assign(Env *env, Expr *e) {
               : parts               ? check_parts_value(env, e->b, a->type)
                                     : check_value_of(env, e->b, a->type);
     if (!writable || b->kind == EXPR_error) return error_expr(c, e->loc);
+    if (origin_of(a) && !require_origin(env, b, origin_of(a))) return error_expr(c, e->loc);
     return assign_node(env, e, a, b);
 }
 

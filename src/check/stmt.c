@@ -68,6 +68,7 @@ void check_local(Env *env, Decl *decl) {
     decl->parent = env->decl;
     decl->flavour = VAR_local;
     check_attributes(c, decl);
+    Expr *path = decl->type_expr && decl->type_expr->kind == EXPR_member ? decl->type_expr->a : NULL;
     const Type *type = local_type(env, decl);
     if (type && type->kind == TYPE_void) {
         report(c, DIAG_void_variable, decl->loc, decl->name->text);
@@ -87,6 +88,11 @@ void check_local(Env *env, Decl *decl) {
             decl->init = default_value(env, decl->loc, type);
     }
     decl->type = refuse_function_type(c, decl, decl->type);
+    const Decl *object = path && !has_error(type) ? variable_of(check_term(env, path)) : NULL;
+    if (object) {
+        decl_sema(c, decl)->came_from = object;
+        if (decl->init) require_origin(env, decl->init, object);
+    } else if (!type && decl->init) decl_sema(c, decl)->came_from = origin_of(decl->init);
     decl->state = STATE_body;
     declare(env, decl);
 }

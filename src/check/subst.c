@@ -206,12 +206,14 @@ static const Type *assoc_node(Checker *c, const Type *base, Decl *assoc, const S
     return type_make(c->types, TYPE_assoc, 0, assoc, assoc->name, 0, args.at, args.count);
 }
 
-/* Of an interface value nothing more is known than the bound: an interface value again. */
+/* Of an interface value nothing more is known than the bound: an interface value again. Without a bound it is one of the types that
+ * those behind the interface have. */
 static const Type *assoc_of_existential(Checker *c, const Type *base, Decl *assoc, const Subst *subst) {
     if (is_differential(c, assoc)) return assoc_node(c, base, assoc, subst);
     ensure_bases(c, assoc);
     Sema *sema = decl_sema(c, assoc);
-    return sema->interfaces.count ? check_subst(c, sema->interfaces.at[0], subst) : ERROR_TYPE(c);
+    return sema->interfaces.count ? check_subst(c, sema->interfaces.at[0], subst)
+                                  : assoc_node(c, base, assoc, subst);
 }
 
 /* The number that a static constant is, which an interface requires. */

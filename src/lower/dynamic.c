@@ -61,7 +61,7 @@ static void through_differential(Fn *f, const Type *sum, Val *sum_at, const Type
     Checker *c = f->l->c;
     const TypeVec *types = check_conformers(c, sum->args[0]);
     for (int i = 0; i < types->count; i++) {
-        if (check_differential(c, types->at[i]) != type) continue;
+        if (part_of_variant(f->l, sum, types->at[i]) != type) continue;
         Val *field = build_field(&f->b, sum_at, i);
         if (into_sum) move(f, type, at, field);
         else {

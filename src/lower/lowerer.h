@@ -172,6 +172,7 @@ const Type *ir_type(Fn *f, const Type *type);  /* of a type in the tree */
 bool is_simple(const Type *ir);                /* held in a value, not in memory */
 bool is_block(const Type *front);              /* a constant buffer, or an array of them */
 void complete_interfaces(Lowerer *l);
+const Type *part_of_variant(Lowerer *l, const Type *sum, const Type *variant);
 int variant_index(Lowerer *l, const Type *interface, const Type *type); /* field of the record, tag + 1 */
 void complete_record_diff(void *user, Record *record);
 Record *record_of(Lowerer *l, const Type *front, const char *name);

@@ -82,10 +82,21 @@ static bool is_interface_diff(const Type *type) {
     return type->kind == TYPE_assoc && type->args[0]->kind == TYPE_interface;
 }
 
+/* The associated type `sum` of an interface, for one of the types behind it. */
+const Type *part_of_variant(Lowerer *l, const Type *sum, const Type *variant) {
+    if (check_differential(l->c, sum)) return check_differential(l->c, variant);
+    Decl *assoc = (Decl *)(uintptr_t)sum->decl;
+    const Type **args = arena_copy(l->arena, sum->args, sizeof sum->args[0] * (size_t)sum->nargs);
+    args[0] = variant;
+    Satisfaction found =
+        check_witness(l->c, variant, assoc, subst_new(l->c, NULL, assoc->parent, args, sum->nargs));
+    return found.kind == SATISFY_type ? found.type : NULL;
+}
+
 static const Type *interface_field(Lowerer *l, const Type *front, const Type *variant) {
     if (front->kind == TYPE_interface) return lower_type(l, variant);
-    const Type *d = check_differential(l->c, variant);
-    return d ? lower_type(l, d) : NULL;
+    const Type *part = part_of_variant(l, front, variant);
+    return part ? lower_type(l, part) : NULL;
 }
 
 /* Is the record a part of values of this type? */
@@ -306,7 +317,9 @@ void complete_record_diff(void *user, Record *record) {
     switch (front->kind) {
     case TYPE_struct: struct_diff(l, record, front); break;
     case TYPE_interface: interface_diff(l, record, front); break;
-    case TYPE_assoc: same_diff(l, record, record->type); break;
+    case TYPE_assoc:
+        if (check_differential(l->c, front)) same_diff(l, record, record->type);
+        break;
     case TYPE_optional: optional_diff(l, record, front); break;
     case TYPE_tuple:
     case TYPE_pair:

@@ -287,6 +287,13 @@ int scan_type(const Parser *p, int at) {
 
 /* ---- the questions */
 
+/* Names with dots between them: `o.D d` declares a d of the associated type D of what is in o. */
+static bool is_path(const Parser *p, int at, int end) {
+    for (at++; at < end; at += 2)
+        if (kind_at(p, at) != TOKEN_dot) return false;
+    return true;
+}
+
 bool scan_is_declaration(const Parser *p) {
     const Token *first = token_at(p, p->at);
     int end = scan_type(p, p->at);
@@ -295,7 +302,7 @@ bool scan_is_declaration(const Parser *p) {
     bool infix = word == KEYWORD_is || word == KEYWORD_as;
     if (infix && kind_at(p, end + 1) == TOKEN_name) return false;
     bool local = token_is_identifier(first) && parser_is_local(p, first->name);
-    return !local || end == p->at + 1;
+    return !local || end == p->at + 1 || is_path(p, p->at, end);
 }
 
 static bool follows_generic_use(TokenKind kind) {
