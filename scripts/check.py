@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Checks of the source that a compiler does not make: format, layering, sizes, habits, messages that no test
-expects, and no global state.
+expects, structs of the Python package, and no global state.
 
     scripts/check.py [--objects BUILD]     BUILD: look for global variables in the objects of that build
 
 Prints one line per problem; the exit status is 1 if there is any.
 """
 import argparse
+import ast
 import re
 import subprocess
 import sys
@@ -184,8 +185,28 @@ def check_globals(build):
                 yield f"{path.name}: '{found[2]}' is a global variable"
 
 
+def fields_in_header():
+    """The names of the fields of each struct of slope.h, in order."""
+    text = blank((ROOT / "include" / "slope.h").read_text())
+    for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\n\} \1;", text, re.DOTALL):
+        lines = [re.sub(r"\(\*(\w+)\)\(.*\)", r"\1", line, flags=re.DOTALL) for line in body.split(";")]
+        yield name, [re.sub(r"\[.*?\]", "", part).split()[-1].lstrip("*") for line in lines if line.strip()
+                     for part in line.split(",")]
+
+
+def check_bindings():
+    """The structs of the Python package are those of slope.h."""
+    path, structs = ROOT / "python" / "slope" / "_library.py", dict(fields_in_header())
+    for node in ast.parse(path.read_text()).body:
+        if not isinstance(node, ast.ClassDef) or not isinstance(node.body[0], ast.Assign):
+            continue
+        found = [pair.elts[0].value for pair in node.body[0].value.elts]
+        if found != structs.get(node.name):
+            yield f"{shown(path)}:{node.lineno}: {node.name} is not that of slope.h: {found} are {structs.get(node.name)}"
+
+
 CHECKS = {"format": check_format, "layering": check_layering, "sizes": check_sizes, "habits": check_habits,
-          "messages": check_messages}
+          "messages": check_messages, "bindings": check_bindings}
 
 
 def main():

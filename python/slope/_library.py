@@ -1,4 +1,6 @@
-"""libslope by ctypes: where it is found, its functions and structs, and sessions that turn failures into exceptions."""
+"""libslope by ctypes: where it is found, its functions and structs, and sessions that turn failures into exceptions.
+
+The structs are those of include/slope.h, field by field; scripts/check.py compares them."""
 from __future__ import annotations
 
 import ctypes
@@ -26,47 +28,48 @@ class SlopeError(Exception):
         return self.coloured.splitlines()
 
 
-class Field(ctypes.Structure):
+class SlopeField(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("type", c_void_p), ("offset", c_size_t)]
 
 
-class Parameter(ctypes.Structure):
+class SlopeParameter(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("type", c_void_p), ("direction", c_int)]
 
 
-class Uniform(ctypes.Structure):
+class SlopeUniform(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("type", c_void_p), ("is_block", c_bool)]
 
 
-class Define(ctypes.Structure):
+class SlopeDefine(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("value", c_char_p)]
 
 
-class Diagnostic(ctypes.Structure):
+class SlopeDiagnostic(ctypes.Structure):
     _fields_ = [("severity", c_int), ("code", c_int), ("message", c_char_p), ("path", c_char_p), ("line", c_int),
                 ("column", c_int), ("notes", c_void_p), ("note_count", c_int), ("text", c_char_p), ("coloured", c_char_p),
                 ("json", c_char_p)]
 
 
-Report = ctypes.CFUNCTYPE(None, c_void_p, POINTER(Diagnostic))
+Report = ctypes.CFUNCTYPE(None, c_void_p, POINTER(SlopeDiagnostic))
 Write = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_size_t)
 
 
-class Config(ctypes.Structure):
+class SlopeConfig(ctypes.Structure):
     _fields_ = [("user", c_void_p), ("resize", c_void_p), ("read_file", c_void_p), ("release_file", c_void_p),
                 ("report", Report), ("write", Write), ("include_paths", POINTER(c_char_p)), ("include_path_count", c_int),
-                ("defines", POINTER(Define)), ("define_count", c_int), ("conformances", c_void_p),
-                ("conformance_count", c_int), ("error_limit", c_int), ("no_warnings", c_bool),
+                ("defines", POINTER(SlopeDefine)), ("define_count", c_int), ("conformances", c_void_p),
+                ("conformance_count", c_int), ("links", c_void_p), ("link_count", c_int), ("error_limit", c_int), ("no_warnings", c_bool),
                 ("warnings_as_errors", c_bool), ("optimization", c_int), ("debug_info", c_bool), ("unchecked", c_bool),
-                ("threads", c_int), ("stack_mib", c_int)]
+                ("floats", c_int), ("threads", c_int), ("wave", c_int), ("block", c_int * 3), ("stack_mib", c_int)]
 
 
-class GradcheckOptions(ctypes.Structure):
+class SlopeGradcheckOptions(ctypes.Structure):
     _fields_ = [("function", c_char_p), ("samples", c_int), ("tolerance", c_double), ("seed", c_uint64),
-                ("points", POINTER(c_char_p)), ("point_count", c_int)]
+                ("points", POINTER(c_char_p)), ("point_count", c_int), ("ranges", POINTER(c_char_p)), ("range_count", c_int),
+                ("seconds", c_double), ("report", c_void_p), ("user", c_void_p)]
 
 
-class GradcheckNative(ctypes.Structure):
+class SlopeGradcheckResult(ctypes.Structure):
     _fields_ = [("function", c_char_p), ("path", c_char_p), ("line", c_int), ("verdict", c_int), ("samples", c_int),
                 ("discarded", c_int), ("tolerance", c_double), ("fwd_error", c_double), ("bwd_error", c_double),
                 ("identity_error", c_double), ("point", c_char_p), ("inputs", c_char_p), ("message", c_char_p)]
@@ -76,8 +79,8 @@ OUT = POINTER(c_void_p)
 FUNCTIONS = {  # name: result, parameters
     "slope_version": (c_char_p, []),
     "slope_status_name": (c_char_p, [c_int]),
-    "slope_config_init": (None, [POINTER(Config)]),
-    "slope_session_new": (c_int, [POINTER(Config), OUT]),
+    "slope_config_init": (None, [POINTER(SlopeConfig)]),
+    "slope_session_new": (c_int, [POINTER(SlopeConfig), OUT]),
     "slope_session_free": (None, [c_void_p]),
     "slope_stop": (None, [c_void_p]),
     "slope_load_text": (c_int, [c_void_p, c_char_p, c_char_p, c_size_t, OUT]),
@@ -91,25 +94,25 @@ FUNCTIONS = {  # name: result, parameters
     "slope_type_count": (c_int64, [c_void_p]),
     "slope_type_element_stride": (c_size_t, [c_void_p]),
     "slope_type_field_count": (c_int, [c_void_p]),
-    "slope_type_field": (c_bool, [c_void_p, c_int, POINTER(Field)]),
+    "slope_type_field": (c_bool, [c_void_p, c_int, POINTER(SlopeField)]),
     "slope_type_buffer_kind": (c_int, [c_void_p]),
     "slope_find_function": (c_int, [c_void_p, c_char_p, OUT]),
     "slope_function_parameter_count": (c_int, [c_void_p]),
-    "slope_function_parameter": (c_bool, [c_void_p, c_int, POINTER(Parameter)]),
+    "slope_function_parameter": (c_bool, [c_void_p, c_int, POINTER(SlopeParameter)]),
     "slope_function_result": (c_void_p, [c_void_p]),
     "slope_call": (c_int, [c_void_p, c_void_p]),
     "slope_buffer_wrap": (c_int, [c_void_p, c_void_p, c_size_t, OUT]),
     "slope_buffer_free": (None, [c_void_p]),
     "slope_uniform_count": (c_int, [c_void_p]),
-    "slope_uniform": (c_bool, [c_void_p, c_int, POINTER(Uniform)]),
-    "slope_find_uniform": (c_int, [c_void_p, c_char_p, POINTER(Uniform)]),
+    "slope_uniform": (c_bool, [c_void_p, c_int, POINTER(SlopeUniform)]),
+    "slope_find_uniform": (c_int, [c_void_p, c_char_p, POINTER(SlopeUniform)]),
     "slope_set_uniform": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t]),
     "slope_bind_buffer": (c_int, [c_void_p, c_char_p, c_void_p]),
     "slope_find_kernel": (c_int, [c_void_p, c_char_p, OUT]),
     "slope_kernel_group_size": (None, [c_void_p, POINTER(c_int)]),
     "slope_kernel_prepare": (c_int, [c_void_p]),
     "slope_dispatch": (c_int, [c_void_p, c_int, c_int, c_int]),
-    "slope_gradcheck": (c_int, [c_void_p, POINTER(GradcheckOptions), POINTER(POINTER(GradcheckNative)), POINTER(c_int)]),
+    "slope_gradcheck": (c_int, [c_void_p, POINTER(SlopeGradcheckOptions), POINTER(POINTER(SlopeGradcheckResult)), POINTER(c_int)]),
     "slope_verdict_name": (c_char_p, [c_int]),
 }
 
@@ -168,12 +171,12 @@ class Session:
         self.lock = threading.RLock()
         self.owner = os.getpid()
         self.messages: List[Tuple[int, str, str]] = []
-        config, handle = Config(), c_void_p()
+        config, handle = SlopeConfig(), c_void_p()
         native.slope_config_init(byref(config))
         paths = [os.fsencode(path) for path in include_paths]
         config.include_paths, config.include_path_count = (c_char_p * len(paths))(*paths), len(paths)
-        macros = [Define(name.encode(), str(value).encode()) for name, value in defines.items()]
-        config.defines, config.define_count = (Define * len(macros))(*macros), len(macros)
+        macros = [SlopeDefine(name.encode(), str(value).encode()) for name, value in defines.items()]
+        config.defines, config.define_count = (SlopeDefine * len(macros))(*macros), len(macros)
         for name, value in options.items():
             setattr(config, name, value)
         messages = self.messages

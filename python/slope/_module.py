@@ -10,11 +10,12 @@ from typing import Any, Dict, Iterator, List, Mapping, MutableMapping, NamedTupl
 
 import numpy as np
 
-from ._library import (GradcheckNative, GradcheckOptions, Parameter, Session, SlopeError, Uniform, native, text_of)
+from ._library import (SlopeGradcheckResult, SlopeGradcheckOptions, SlopeParameter, Session, SlopeError, SlopeUniform, native, text_of)
 from ._rows import Rows
 from ._types import BUFFER, POINTER, VOID, Shape, Type, join
 
 IN, OUT, INOUT, REF = range(4)
+FLOATS = ("contract", "strict", "fast")
 
 
 class Param(NamedTuple):
@@ -66,7 +67,7 @@ class Uniforms(MutableMapping):
         raise TypeError("uniforms cannot be removed")
 
     def __iter__(self) -> Iterator[str]:
-        uniform, program = Uniform(), self._module._program
+        uniform, program = SlopeUniform(), self._module._program
         for index in range(native.slope_uniform_count(program)):
             if native.slope_uniform(program, index, byref(uniform)):
                 yield text_of(uniform.name)
@@ -83,7 +84,7 @@ class Uniforms(MutableMapping):
                 self._set_if_known(program, name, self._values[name])
 
     def _set(self, program: int, name: str, value: Any) -> Any:
-        session, uniform = self._module._session, Uniform()
+        session, uniform = self._module._session, SlopeUniform()
         session.check(native.slope_find_uniform(program, name.encode(), byref(uniform)))
         kind = Type(uniform.type)
         if kind.kind == POINTER:
@@ -109,7 +110,7 @@ class Uniforms(MutableMapping):
         return array
 
     def _set_if_known(self, program: int, name: str, value: Any) -> None:
-        if native.slope_find_uniform(program, name.encode(), byref(Uniform())) == 0:
+        if native.slope_find_uniform(program, name.encode(), byref(SlopeUniform())) == 0:
             self._set(program, name, value)
         self._module._session.messages.clear()
 
@@ -165,7 +166,7 @@ class Function:
         self.__doc__ = self._signature()
 
     def _param(self, index: int) -> Param:
-        native_param = Parameter()
+        native_param = SlopeParameter()
         native.slope_function_parameter(self._handle, index, byref(native_param))
         return Param(text_of(native_param.name) or f"_{index}", Type(native_param.type), native_param.direction)
 
@@ -285,8 +286,8 @@ class Function:
 
     def gradcheck(self, samples: int = 0, tolerance: float = 0.0, seed: int = 0) -> GradcheckResult:
         """Compares both derivatives with differences of the function; raises SlopeError if they are wrong."""
-        session, count, found = self._session, c_int(), ctypes.POINTER(GradcheckNative)()
-        options = GradcheckOptions(self.expression.encode(), samples, tolerance, seed, None, 0)
+        session, count, found = self._session, c_int(), ctypes.POINTER(SlopeGradcheckResult)()
+        options = SlopeGradcheckOptions(self.expression.encode(), samples, tolerance, seed)
         with session.lock:
             session.enter()
             session.check(native.slope_gradcheck(self._module._program, byref(options), byref(found), byref(count)))
@@ -350,13 +351,17 @@ class Module:
 
 
 def compile(text: str, *, path: str = "<string>", include_paths: Sequence[str] = (), defines: Optional[Mapping[str, Any]] = None,
-            threads: int = 0, optimization: int = 3, unchecked: bool = False) -> Module:
-    """Compiles a program of Slang from a text. `path` is its name in messages, and its folder the first place for imports."""
+            threads: int = 0, optimization: int = 3, unchecked: bool = False, floats: str = "contract") -> Module:
+    """Compiles a program of Slang from a text. `path` is its name in messages, and its folder the first place for imports.
+
+    `threads` run kernels (0: one per processor); `floats` is "contract", "strict" or "fast" (docs/accuracy.md)."""
     if not isinstance(text, str):
         raise TypeError("the program is a string")
     if not 0 <= optimization <= 3:
         raise ValueError("optimization is 0 to 3")
-    options = {"threads": threads, "optimization": optimization, "unchecked": unchecked}
+    if floats not in FLOATS:
+        raise ValueError(f"floats is one of {', '.join(FLOATS)}")
+    options = {"threads": threads, "optimization": optimization, "unchecked": unchecked, "floats": FLOATS.index(floats)}
     return Module(path, text, include_paths, defines or {}, options)
 
 

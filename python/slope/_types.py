@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._library import Field, byref, native, text_of
+from ._library import SlopeField, byref, native, text_of
 
 Shape = Tuple[int, ...]
 SCALARS = {1: "?", 2: "i1", 3: "u1", 4: "i2", 5: "u2", 6: "i4", 7: "u4", 8: "i8", 9: "u8", 10: "f2", 11: "f4", 12: "f8"}
@@ -90,7 +90,7 @@ class Type:
         return np.dtype((element.dtype, (count,)))
 
     def _struct(self) -> np.dtype:
-        field, offsets = Field(), []
+        field, offsets = SlopeField(), []
         for index in range(native.slope_type_field_count(self.handle)):
             native.slope_type_field(self.handle, index, byref(field))
             offsets.append(field.offset)
