@@ -364,6 +364,7 @@ void check_try_block(Env *env, Stmt *stmt);
 void add_error_param(Checker *c, Env *env, Decl *func);
 
 /* ---- funcext.c */
+Decl *adapt_derivative(Checker *c, const FuncSig *wanted, Decl *written); /* NULL: it cannot be called so */
 bool link_apply(Checker *c, Decl *primal, Decl *apply); /* __func_extension __apply(primal) */
 void check_apply_of(Checker *c, Decl *apply, const Candidates *targets, Loc loc);
 

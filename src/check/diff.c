@@ -229,14 +229,24 @@ static bool align_by_types(Checker *c, const Candidate *derivative, const FuncSi
     return infer_finish(&inference, derivative->subst, subst);
 }
 
-static bool same_constraints(Checker *c, Decl *primal, Decl *derivative, const Subst *subst) {
-    ensure_generics(c, primal);
-    ensure_generics(c, derivative);
+static bool constraints_follow(Checker *c, Decl *from, Decl *wanted, const Subst *subst) {
     const Decl *context = c->context;
-    c->context = primal;
-    bool holds = constraints_hold(c, derivative, subst, 0);
+    c->context = from;
+    bool holds = constraints_hold(c, wanted, subst, 0);
     c->context = context;
     return holds;
+}
+
+/* Those of either follow from those of the other. */
+static bool same_constraints(Checker *c, Decl *primal, Decl *derivative, const Subst *subst) {
+    const Subst *back;
+    ensure_generics(c, primal);
+    ensure_generics(c, derivative);
+    if (!constraints_follow(c, primal, derivative, subst)) return false;
+    if (generic_count(primal) == 0 || decl_type_around(primal) != decl_type_around(derivative)) return true;
+    Decl *around = decl_type_around(primal);
+    return align(c, derivative, primal, around ? subst_identity(c, around) : NULL, &back) &&
+           constraints_follow(c, derivative, primal, back);
 }
 
 static bool matches(Checker *c, Decl *primal, const Candidate *candidate, LinkKind kind, FuncRef *out) {
@@ -255,6 +265,18 @@ static bool matches(Checker *c, Decl *primal, const Candidate *candidate, LinkKi
     if (!agree || !same_constraints(c, primal, derivative, subst)) return false;
     *out = (FuncRef){derivative, subst};
     return true;
+}
+
+/* One whose signature agrees by implicit conversions and defaults is called by a function that is made for it. */
+static bool matches_nearly(Checker *c, Decl *primal, const Candidate *candidate, LinkKind kind,
+                           FuncRef *out) {
+    if (generic_count(primal) || (candidate->decl->flags & DECL_DERIV_METHOD)) return false;
+    Decl *around = decl_type_around(primal);
+    if (around && around != decl_type_around(candidate->decl)) return false;
+    FuncSig wanted = wanted_signature(c, primal, kind);
+    Decl *adapted = adapt_derivative(c, &wanted, candidate->decl);
+    if (adapted) *out = (FuncRef){adapted, candidate->subst};
+    return adapted != NULL;
 }
 
 /* Constructors by their type, accessors by their property. */
@@ -308,6 +330,8 @@ static void resolve_own(Checker *c, Decl *primal, Attribute *attribute, LinkKind
     if (!list) return;
     for (int i = 0; i < list->count; i++)
         if (matches(c, primal, &list->at[i], kind, out)) return;
+    for (int i = 0; i < list->count; i++)
+        if (matches_nearly(c, primal, &list->at[i], kind, out)) return;
     report_signature(c, primal, kind, attribute->loc, list->at[0].decl);
 }
 
@@ -362,7 +386,7 @@ static const Subst *outer_for(Checker *c, Decl *derivative, Decl *primal) {
     return subst_identity(c, around);
 }
 
-static void link(Checker *c, Decl *primal, LinkKind kind, FuncRef ref, FuncRef *out) {
+static void link(Checker *c, Decl *primal, FuncRef ref, FuncRef *out) {
     if (out->decl && out->decl != ref.decl) {
         bool from_prelude = (out->decl->flags & DECL_PRELUDE) != 0; /* a user's own replaces the library's */
         if (!from_prelude && !(ref.decl->flags & DECL_PRELUDE)) {
@@ -372,7 +396,6 @@ static void link(Checker *c, Decl *primal, LinkKind kind, FuncRef ref, FuncRef *
         }
         if (!from_prelude) return;
     }
-    (void)kind;
     *out = ref;
 }
 
@@ -400,8 +423,10 @@ static void resolve_others(Checker *c, Decl *primal) {
             Candidates *targets = candidates_of(c, derivative, attribute->args.at[0]);
             FuncRef ref;
             Candidate candidate = {.decl = derivative, .subst = outer_for(c, derivative, primal)};
-            if (names_function(targets, primal) && matches(c, primal, &candidate, (LinkKind)k, &ref))
-                link(c, primal, (LinkKind)k, ref, slots[k]);
+            bool fits = names_function(targets, primal) &&
+                        (matches(c, primal, &candidate, (LinkKind)k, &ref) ||
+                         (targets->count == 1 && matches_nearly(c, primal, &candidate, (LinkKind)k, &ref)));
+            if (fits) link(c, primal, ref, slots[k]);
         }
     }
 }
@@ -451,6 +476,17 @@ static void inherit_derivatives(Checker *c, Decl *func) {
     if (home && home->kind == DECL_struct) inherit_from(c, func, home);
 }
 
+/* What stands in for a function is differentiated in its place, marked or not. */
+static void derive_substitute(Checker *c, Decl *substitute) {
+    uint32_t marks = DECL_FWD | DECL_BWD | DECL_TREAT_AS_DIFF | DECL_PRELUDE;
+    if (!substitute) return;
+    check_derivatives(c, substitute);
+    const Sema *sema = decl_sema(c, substitute);
+    if ((substitute->flags & marks) || sema->fwd.decl || sema->bwd.decl || sema->substitute.decl) return;
+    substitute->flags |= DECL_FWD | DECL_BWD;
+    if (substitute->state == STATE_body) check_differentiable_body(c, substitute);
+}
+
 void check_derivatives(Checker *c, Decl *func) {
     ensure_header(c, func);
     Sema *sema = decl_sema(c, func);
@@ -474,6 +510,7 @@ void check_derivatives(Checker *c, Decl *func) {
     c->diags->muted = muted;
     sema->derivatives_busy = false;
     sema->derivatives_done = true;
+    derive_substitute(c, sema->substitute.decl);
 }
 
 #define MAX_SUBSTITUTES 16
@@ -540,7 +577,8 @@ void check_diff_attributes(Checker *c, Decl *func) {
             FuncRef ref;
             Decl *primal = targets->at[t].decl;
             Candidate candidate = {.decl = func, .subst = outer_for(c, func, primal)};
-            found = matches(c, primal, &candidate, (LinkKind)k, &ref);
+            found = matches(c, primal, &candidate, (LinkKind)k, &ref) ||
+                    (targets->count == 1 && matches_nearly(c, primal, &candidate, (LinkKind)k, &ref));
             if (found) check_derivatives(c, primal); /* two of a kind are told there */
         }
         if (targets && !found) report_signature(c, targets->at[0].decl, (LinkKind)k, attribute->loc, func);

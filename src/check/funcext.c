@@ -4,7 +4,7 @@
  *   R pass(params, out Context state) { let both = apply(params); state = both._1; return both._0; }
  *   void bwd(pairs, dResult, Context state) { var dx = {}; state(dx, dResult); x = diffPair(x.p, dx); }
  *
- * and nothing behind knows the difference. */
+ * and nothing behind knows the difference. In the same way a derivative whose signature only nearly agrees is adapted. */
 #include "check/checker.h"
 
 typedef struct Maker {
@@ -73,14 +73,14 @@ static void add_param(Maker *m, Name name, const Type *type, uint8_t pass, bool 
     vec_push(m->c->arena, &m->func->params, param);
 }
 
-static Maker make_function(Checker *c, const Decl *apply, const char *prefix, const Type *result) {
-    Maker m = {.c = c, .loc = apply->loc};
-    Name name = name_from(c->names, format_text(c->arena, "%s.%s", apply->name->text, prefix));
-    m.func = decl_new(c->arena, DECL_func, apply->loc, name);
-    m.func->parent = apply->parent;
-    m.func->file = apply->file;
-    m.func->type_expr = type_expr(c, apply->loc, result);
-    m.func->body = m.body = stmt_new(c->arena, STMT_block, apply->loc);
+static Maker make_function(Checker *c, const Decl *written, const char *suffix, const Type *result) {
+    Maker m = {.c = c, .loc = written->loc};
+    Name name = name_from(c->names, format_text(c->arena, "%s.%s", written->name->text, suffix));
+    m.func = decl_new(c->arena, DECL_func, written->loc, name);
+    m.func->parent = written->parent;
+    m.func->file = written->file;
+    m.func->type_expr = type_expr(c, written->loc, result);
+    m.func->body = m.body = stmt_new(c->arena, STMT_block, written->loc);
     return m;
 }
 
@@ -91,13 +91,14 @@ static Name param_name(Checker *c, const FuncSig *sig, int index) {
     return name ? name : name_from(c->names, format_text(c->arena, "__p%d", index));
 }
 
-static Expr *call_apply(Maker *m, Decl *apply, const FuncSig *sig) {
+/* A call of just this function, with the parameters as they are. */
+static Expr *pass_on(Maker *m, Candidate function, const FuncSig *sig) {
     Expr *callee = expr_new(m->c->arena, EXPR_overload, m->loc);
-    callee->name = apply->name;
-    callee->decl = apply;
+    callee->name = function.decl->name;
+    callee->decl = function.decl;
     callee->candidates = arena_new(m->c->arena, Candidates);
-    callee->candidates->name = apply->name;
-    candidates_add(m->c, callee->candidates, (Candidate){.decl = apply});
+    callee->candidates->name = function.decl->name;
+    candidates_add(m->c, callee->candidates, function);
     callee->flags = EXPR_CHECKED;
     Expr *e = call(m, callee);
     for (int i = 0; i < sig->nparams; i++)
@@ -112,9 +113,10 @@ static Decl *make_pass(Checker *c, Decl *apply, const FuncSig *sig, const Type *
                   sig->params[i].no_diff);
     add_param(&m, name_from(c->names, "__state"), context, PASS_out, false);
     Expr *state = text_named(&m, "__state");
-    if (sig->result->kind == TYPE_void) add_assignment(&m, state, call_apply(&m, apply, sig));
+    if (sig->result->kind == TYPE_void)
+        add_assignment(&m, state, pass_on(&m, (Candidate){.decl = apply}, sig));
     else {
-        add_variable(&m, "__both", NULL, call_apply(&m, apply, sig));
+        add_variable(&m, "__both", NULL, pass_on(&m, (Candidate){.decl = apply}, sig));
         add_assignment(&m, state, member(&m, text_named(&m, "__both"), "_1"));
         add_statement(&m, STMT_return, member(&m, text_named(&m, "__both"), "_0"));
     }
@@ -167,6 +169,52 @@ static Decl *make_backward(Checker *c, Decl *apply, const FuncSig *sig, const Ty
         vec_push(c->arena, &run->args, named(&m, backward.params[backward.nparams - 1].name));
     add_statement(&m, STMT_expr, run);
     for (int i = 0; i < sig->nparams; i++) update_pair(&m, sig, i);
+    return m.func;
+}
+
+/* ---- signatures that are nearly right */
+
+static bool param_converts(Env *env, const ParamSig *wanted, const ParamSig *have) {
+    bool reads = wanted->pass == PASS_in && (have->pass == PASS_in || have->pass == PASS_constref);
+    if (wanted->type == have->type) return reads || wanted->pass == have->pass;
+    return reads && type_converts(env, wanted->type, have->type);
+}
+
+static bool can_be_called(Checker *c, const FuncSig *wanted, Decl *written) {
+    const FuncSig *have = signature_of(c, written);
+    Env env = env_for_decl(c, written);
+    if (have->has_this || sig_throws(have) || sig_throws(wanted) || have->nparams < wanted->nparams)
+        return false;
+    for (int i = 0; i < have->nparams; i++) {
+        bool fits = i < wanted->nparams ? param_converts(&env, &wanted->params[i], &have->params[i])
+                                        : have->params[i].decl && have->params[i].decl->init;
+        if (!fits) return false;
+    }
+    return wanted->result == have->result ||
+           (wanted->result->kind != TYPE_void && type_converts(&env, have->result, wanted->result));
+}
+
+/* A derivative that can be called with what is wanted: by implicit conversions, and defaults for parameters beyond.
+ * R name(wanted) { return written(wanted); } stands for it. */
+Decl *adapt_derivative(Checker *c, const FuncSig *wanted, Decl *written) {
+    if (written->kind != DECL_func || !written->name || generic_count(written) > 0 ||
+        !can_be_called(c, wanted, written))
+        return NULL;
+    Maker m = make_function(c, written, "adapted", wanted->result);
+    m.func->modifiers = (decl_type_around(written) ? MODIFIER_static : 0) | MODIFIER_synthesized;
+    m.func->flags = written->flags & (DECL_FWD | DECL_BWD | DECL_TREAT_AS_DIFF | DECL_FORCE_INLINE);
+    for (int i = 0; i < wanted->nparams; i++)
+        add_param(&m, param_name(c, wanted, i), wanted->params[i].type, wanted->params[i].pass,
+                  wanted->params[i].no_diff);
+    Candidate function = {.decl = written};
+    Decl *around = decl_type_around(written);
+    if (around) function.subst = subst_identity(c, around);
+    add_statement(&m, wanted->result->kind == TYPE_void ? STMT_expr : STMT_return,
+                  pass_on(&m, function, wanted));
+    bool no_warnings = c->diags->no_warnings; /* nobody wrote the conversions in it */
+    c->diags->no_warnings = true;
+    check_decl_body(c, m.func);
+    c->diags->no_warnings = no_warnings;
     return m.func;
 }
 

@@ -100,6 +100,7 @@ static SlopeStatus dump_ir(SlopeProgram *program, const char *function, const ch
     }
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, stage);
     if (status != SLOPE_STATUS_ok) return status;
+    if (stage && strcmp(stage, "lower") == 0) lower_links(unit->lowerer);
     if (func) dump_func(out, func);
     else ir_print_module(out, unit->ir);
     return SLOPE_STATUS_ok;

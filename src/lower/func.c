@@ -412,6 +412,19 @@ void complete_func_diff(void *user, Func *func) {
     lower_run(l);
 }
 
+/* For those who look at what was lowered: autodiff completes functions when it comes to them. */
+void lower_links(Lowerer *l) {
+    for (int i = 0; i < l->pending.count; i++) {
+        const Request *request = l->pending.at[i];
+        if (request->kind != REQUEST_decl || request->decl->kind != DECL_func ||
+            (request->decl->flags & DECL_PRELUDE))
+            continue;
+        check_derivatives(l->c, request->decl);
+        const Sema *sema = decl_sema(l->c, request->decl);
+        if (sema->fwd.decl || sema->bwd.decl || sema->substitute.decl) complete_func_diff(l, request->func);
+    }
+}
+
 /* The rule for an elementary operation: __d_sin for sin. */
 Func *op_rule(void *user, int op, const Type *type) {
     Lowerer *l = user;

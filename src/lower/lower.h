@@ -32,5 +32,7 @@ Func *lower_derived_entry(Lowerer *lowerer, Decl *decl, const Subst *subst, cons
 /* The uniform that a global variable (or a field of a cbuffer) is. */
 Global *lower_uniform(Lowerer *lowerer, Decl *decl);
 void lower_run(Lowerer *lowerer);
+/* Links the user's functions with their custom derivatives and substitutes, which otherwise happens when they are needed. */
+void lower_links(Lowerer *lowerer);
 
 #endif

@@ -61,7 +61,7 @@ static Func *sum_of_uses(Lowerer *l, const Type *differential) {
     const Type *type = type_of_differential(l, differential);
     Decl *requirement;
     Satisfaction use = check_differentiable_witness(l->c, type, "use", &requirement);
-    if (use.kind != SATISFY_decl) return NULL;
+    if (use.kind != SATISFY_decl || (use.decl->flags & DECL_PRELUDE)) return NULL;
     check_derivatives(l->c, use.decl);
     Decl *sum = check_prelude_decl(l->c, "__sum_of_uses");
     if (!decl_sema(l->c, use.decl)->bwd.decl || !sum) return NULL;
