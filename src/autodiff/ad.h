@@ -42,6 +42,7 @@ typedef struct AdConfig {
                          bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user);
     void (*clean)(void *user, Func *func);      /* structured code: sroa, ssa, simplify, unroll, ... */
     void (*clean_flat)(void *user, Func *func); /* flat code: ssa, simplify, cse, licm, dce */
+    void (*merge)(void *user, Func *func); /* a linearized function: primal values that are there twice */
     /* After each stage, for dumps; may be NULL. `what` is the function the user wrote; `other` the second of two halves, or NULL. */
     void (*after)(void *user, const char *stage, const Func *what, const Func *now, const Func *other);
     void (*stored)(void *user, const AdStored *stored); /* told of each; may be NULL */

@@ -324,6 +324,7 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
     if (recursive) declare_recursive(&x);
     bool shown = ad->what && ad->what == f->source;
     x.linear = ad_linearize(ad, f, AD_bwd, NULL);
+    ad->config.merge(ad->config.user, x.linear);
     if (shown) ad_after(ad, "linearize", x.linear, NULL);
     Val **all = arena_array(ad->arena, Val *, x.linear->nparams + 1);
     for (int i = 0; i < x.linear->nparams; i++) all[i] = x.linear->body->params[i];

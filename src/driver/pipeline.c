@@ -79,6 +79,11 @@ static void clean_flat_for_ad(void *user, Func *func) {
     opt_dce(func);
 }
 
+static void merge_for_ad(void *user, Func *func) {
+    (void)user;
+    opt_cse_linear(func);
+}
+
 static bool is_stop(const char *stop, const char *name) { return stop && strcmp(stop, name) == 0; }
 
 /* `slope dump --after linearize` and the like. */
@@ -115,6 +120,7 @@ static void differentiate(Unit *unit) {
                        .inline_calls = inline_for_ad,
                        .clean = clean_for_ad,
                        .clean_flat = clean_flat_for_ad,
+                       .merge = merge_for_ad,
                        .after = show_stage,
                        .stored = note_stored,
                        .user = unit};

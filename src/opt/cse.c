@@ -12,6 +12,9 @@
  * An address in a buffer may be out of range, where a store is dropped and a load gives zero: from a store to it
  * nothing follows.
  *
+ * In a linearized function, only values of the primal are merged: a rule computes again what the function has, as the
+ * sine in the derivative of the cosine. Its instructions carry notes about its addresses and differentials.
+ *
  * Facts about one object are in one list that never gets long: old ones are given up. */
 #include "opt.h"
 
@@ -57,6 +60,7 @@ typedef struct Cse {
     FactList unknown;
     VEC(Change) log;
     VEC(Fact *) ended; /* in the regions of the construct at work; to be ended after it too */
+    bool linear;       /* only values of the primal, and no memory */
     bool changed;
 } Cse;
 
@@ -328,18 +332,40 @@ static void visit(Cse *c, Inst *inst) {
     }
 }
 
-static void walk_region(Cse *c, Region *region) {
-    for (Inst *inst = region->first, *next; inst; inst = next) {
-        next = inst->next;
-        visit(c, inst);
+/* What makes an address stays where it is: its counterpart does. */
+static bool is_primal_value(const Inst *inst) {
+    if (!op_has(inst->op, OP_PURE) || inst->tag != TAG_primal) return false;
+    for (int i = 0; i < inst->nresults; i++)
+        if (!type_is_scalar(type_element(inst->results[i]->type))) return false;
+    return true;
+}
+
+static void visit_linear(Cse *c, Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+    if (is_primal_value(inst) && merge_inst(c, inst)) return;
+    for (int i = 0; i < inst->nregions; i++) {
+        Mark mark = mark_here(c);
+        walk_region(c, inst->regions[i]);
+        undo_to(c, mark);
     }
 }
 
-bool opt_cse(Func *func) {
+static void walk_region(Cse *c, Region *region) {
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        if (c->linear) visit_linear(c, inst);
+        else visit(c, inst);
+    }
+}
+
+static bool run(Func *func, bool linear) {
     if (!func->body) return false;
-    Cse c = {.func = func, .scratch = arena_scratch(func->module->arena)};
+    Cse c = {.func = func, .scratch = arena_scratch(func->module->arena), .linear = linear};
     opt_memory_init(&c.memory, c.scratch, func);
     walk_region(&c, func->body);
     arena_free(c.scratch);
     return c.changed;
 }
+
+bool opt_cse(Func *func) { return run(func, false); }
+bool opt_cse_linear(Func *func) { return run(func, true); }

@@ -28,12 +28,13 @@ typedef struct SroaOptions {
 bool opt_sroa(Func *func);
 bool opt_sroa_func(Func *func, SroaOptions options);
 
-bool opt_ssa(Func *func);      /* ssa.c: variables become values */
-bool opt_simplify(Func *func); /* simplify.c: folding, constant and trivial control flow */
-bool opt_cse(Func *func);      /* cse.c: one computation, one load for the same thing */
-bool opt_licm(Func *func);     /* licm.c: what a loop computes anew is computed before it */
-bool opt_unroll(Func *func);   /* unroll.c: loops that ask for it */
-bool opt_dce(Func *func);      /* dce.c: what nobody needs */
+bool opt_ssa(Func *func);        /* ssa.c: variables become values */
+bool opt_simplify(Func *func);   /* simplify.c: folding, constant and trivial control flow */
+bool opt_cse(Func *func);        /* cse.c: one computation, one load for the same thing */
+bool opt_cse_linear(Func *func); /* cse.c: the same for the primal values of a linearized function */
+bool opt_licm(Func *func);       /* licm.c: what a loop computes anew is computed before it */
+bool opt_unroll(Func *func);     /* unroll.c: loops that ask for it */
+bool opt_dce(Func *func);        /* dce.c: what nobody needs */
 
 /* ---- flatten.c */
 /* Makes plain control flow of all breaks out of a block, or all continues of a loop, if that copies no code. Returns

@@ -56,7 +56,8 @@ static Ad new_ad(void) {
                 .config = {.module = module,
                            .inline_calls = inline_nothing,
                            .clean = leave_alone,
-                           .clean_flat = leave_alone}};
+                           .clean_flat = leave_alone,
+                           .merge = leave_alone}};
 }
 
 /* double f(a, b, c) { return op(a, b, c) } with as many parameters as there are partials */
