@@ -37,7 +37,8 @@ INTRODUCTION = """# Accuracy
 
 `contract` makes results more accurate rather than less, but not always the same: `a * a - b * b` need not be exactly 0 for equal `a` and `b`, so
 `sqrt` of it may see a tiny negative number; write `(a - b) * (a + b)`, or `--fp strict`. NaN and infinities keep their meaning in all three,
-and one build gives the same result each time.
+and one build gives the same result each time. Sums that differentiation itself makes, of all that contributes to a derivative, have no written
+order: they are taken in whatever order is fastest, in every model.
 
 ## The library
 

@@ -41,7 +41,7 @@ static void treat_fields(Ad *ad, Builder *b, Val *to, Val *from) {
 void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from) {
     const Type *type = to->type->args[0];
     if (type_is_float(type) || type->kind == TYPE_vector) {
-        build_store(b, to, build_binary(b, OP_add, build_load(b, to), build_load(b, from)));
+        build_store(b, to, build_sum(b, build_load(b, to), build_load(b, from)));
         return;
     }
     if (!has_own(ad, type, false)) {

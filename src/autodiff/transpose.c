@@ -34,7 +34,7 @@ static Val *take_out(Tr *t, Adjoints *adj, const Val *v) {
 static void bump(Tr *t, Builder *b, Adjoints *adj, Val *v, Val *g) {
     if (!g || val_is_const(v) || (val_is_const(g) && val_is_zero(g))) return;
     Val *before = take(adj, v);
-    put(t, adj, v, before ? build_binary(b, OP_add, before, g) : g);
+    put(t, adj, v, before ? build_sum(b, before, g) : g);
 }
 
 static Val *zero(Tr *t, const Type *type) { return ad_zero(t->ad, type); }
@@ -117,7 +117,7 @@ static void t_load(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     Val *g = take_out(t, adj, inst->results[0]);
     if (!g) return;
     Val *at = address(b, inst->args[0]);
-    build_store(b, at, build_binary(b, OP_add, build_load(b, at), g));
+    build_store(b, at, build_sum(b, build_load(b, at), g));
 }
 
 static void t_store(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
@@ -168,8 +168,7 @@ static void t_tape(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         Val *g = take_out(t, adj, inst->results[0]);
         if (!g) return;
         Inst *load = tape_inst(b, OP_tape_load, a, 2, NULL);
-        Val *before = inst_add_result(load, g->type, NULL),
-            *args[3] = {a[0], a[1], build_binary(b, OP_add, before, g)};
+        Val *before = inst_add_result(load, g->type, NULL), *args[3] = {a[0], a[1], build_sum(b, before, g)};
         tape_inst(b, OP_tape_store, args, 3, NULL);
         return;
     }
@@ -339,7 +338,7 @@ static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         const Val *v = captured.vals.at[i];
         Val *sum = region_add_param(body, v->type, name_from(ad->m->names, "sum"));
         vec_push(ad->arena, &args, zero(t, v->type));
-        vec_push(ad->arena, &yields, build_binary(&rb, OP_add, sum, take(&inner, v)));
+        vec_push(ad->arena, &yields, build_sum(&rb, sum, take(&inner, v)));
     }
     build_yield(&rb, yields.at, yields.count);
     Inst *reverse = build_inst(b, OP_loop, args.at, args.count, 0, 2);

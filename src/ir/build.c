@@ -70,6 +70,21 @@ Val *build_binary(Builder *b, Op op, Val *x, Val *y) {
     return build_op(b, op, result_type(b, op, x->type), args, 2);
 }
 
+/* 0 + x is x, of what sign ever. */
+static Val *fold_sum(Val *a, Val *b) {
+    if (val_is_const(b) && val_is_zero(b)) return a;
+    return val_is_const(a) && val_is_zero(a) ? b : NULL;
+}
+
+Val *build_sum(Builder *b, Val *x, Val *y) {
+    Val *folded = fold_sum(ir_resolve(x), ir_resolve(y));
+    if (folded) return folded;
+    Val *sum = build_binary(b, OP_add, x, y);
+    bool is_new = sum != x && sum != y && sum->kind == VAL_inst && sum->inst->op == OP_add;
+    if (is_new) sum->inst->flag = true;
+    return sum;
+}
+
 Val *build_fma(Builder *b, Val *x, Val *y, Val *z) {
     Val *args[] = {x, y, z};
     return build_op(b, OP_fma, x->type, args, 3);
@@ -164,6 +179,7 @@ Val *build_again(Builder *b, Inst *inst) {
         inst->args[1] = constant;
     }
     Val *folded = ir_fold(b->func->module, (Op)inst->op, type, inst->args, inst->nargs);
+    if (!folded && inst->op == OP_add && inst->flag) folded = fold_sum(inst->args[0], inst->args[1]);
     return folded ? folded : build_rewrite(b, (Op)inst->op, type, inst->args, inst->nargs);
 }
 

@@ -133,7 +133,7 @@ struct Inst {
     uint16_t op; /* Op */
     uint8_t tag; /* InstTag */
     bool
-        flag; /* var, tape_grow: raw; elem, buffer_elem, buffer_bytes: unchecked; copy, call: under no_diff */
+        flag; /* var, tape_grow: raw; elem, buffer_elem, buffer_bytes: unchecked; copy, call: under no_diff; add: free */
     bool
         writes; /* buffer_elem, buffer_bytes: some store goes through it; call: made again in a reverse pass */
     uint16_t nregions;
@@ -362,7 +362,9 @@ Inst *build_inst(Builder *b, Op op, Val *const *args, int nargs, int nresults,
                  int nregions); /* inserted, no fold */
 /* Any op with one result and no attributes; `type` is the result's. Folds, and simplifies what is local. */
 Val *build_op(Builder *b, Op op, const Type *type, Val *const *args, int nargs);
-Val *build_unary(Builder *b, Op op, Val *a);          /* result has the type of a (bool for COMPARES) */
+Val *build_unary(Builder *b, Op op, Val *a); /* result has the type of a (bool for COMPARES) */
+/* Of contributions to a differential: no order of them is written anywhere, so that any will do (`add free`). */
+Val *build_sum(Builder *b, Val *x, Val *y);
 Val *build_binary(Builder *b, Op op, Val *x, Val *y); /* result has the type of x (bool for COMPARES) */
 Val *build_fma(Builder *b, Val *x, Val *y, Val *z);
 Val *build_select(Builder *b, Val *condition, Val *x, Val *y);

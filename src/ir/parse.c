@@ -640,6 +640,10 @@ static void parse_rest(Parser *p, Inst *inst) {
         parse_operands(p, inst);
         break;
     case OP_global: parse_global_reference(p, inst); break;
+    case OP_add:
+        inst->flag = accept(p, "free");
+        parse_operands(p, inst);
+        break;
     case OP_copy:
         inst->flag = accept(p, "no_diff");
         parse_operands(p, inst);

@@ -27,7 +27,7 @@
  * `do` and `step` have lists of their own. Constants are written as 1 (int), 1.0 (float), true, and others with their
  * type: 1:uint, 0.5:half, 0:float3 (all lanes). A result shows its type where that does not follow from the operands.
  * Loops and blocks that some break or continue names have a label, #1. A region that ends with a bare yield does
- * not show it, and an `else` that does nothing is left out.
+ * not show it, and an `else` that does nothing is left out. `add free`: a sum of differentials, in any order.
  *
  * The words after the parameters of a function are its flags; `by_value` and `by_address` of parameters only where it is not the rule. */
 #include "ir.h"
@@ -488,6 +488,10 @@ static void print_body(Printer *p, const Inst *inst) {
     case OP_global:
         text_char(p->out, ' ');
         if (inst->global) add_symbol(p, inst->global->name);
+        break;
+    case OP_add:
+        if (inst->flag) add(p, " free");
+        add_args(p, inst, " ");
         break;
     case OP_copy:
         if (inst->flag) add(p, " no_diff");

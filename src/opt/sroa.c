@@ -218,7 +218,7 @@ static void add_into(const Sroa *s, Builder *b, Val *to, Val *from, const Type *
         return;
     }
     Val *old = build_load(b, to), *more = build_load(b, from);
-    build_store(b, to, build_binary(b, OP_add, old, more));
+    build_store(b, to, build_sum(b, old, more));
 }
 
 /* `like`: the copy or acc of the whole. No derivative goes through a copy with the flag, nor through its parts. */

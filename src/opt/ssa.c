@@ -347,7 +347,7 @@ static bool replace_access(Ssa *s, Inst *inst) {
     case OP_copy: write_place(s, &b, args[0], detached(&b, inst, read_place(s, &b, args[1]))); break;
     case OP_acc: {
         Val *old = read_place(s, &b, args[0]), *more = read_place(s, &b, args[1]);
-        write_place(s, &b, args[0], build_binary(&b, OP_add, old, more));
+        write_place(s, &b, args[0], build_sum(&b, old, more));
         break;
     }
     case OP_elem: break; /* its uses look at it from outside */

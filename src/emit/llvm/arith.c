@@ -10,6 +10,11 @@ static int bits_of(const Type *type) { return type_bits(type_element(type)); }
 
 /* ---- arithmetic */
 
+static LLVMValueRef allow(LLVMValueRef value, LLVMFastMathFlags flags) {
+    if (LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value)) LLVMSetFastMathFlags(value, flags);
+    return value;
+}
+
 LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value) {
     static const LLVMFastMathFlags freedom[] = {
         [EMIT_floats_strict] = LLVMFastMathNone,
@@ -18,14 +23,19 @@ LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value) {
                              LLVMFastMathNoSignedZeros | LLVMFastMathAllowReciprocal,
     };
     EmitFloats floats = e->options->level > 0 ? e->options->floats : EMIT_floats_strict;
-    if (LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value))
-        LLVMSetFastMathFlags(value, freedom[floats]);
-    return value;
+    return allow(value, freedom[floats]);
+}
+
+LLVMValueRef emit_sum(Emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    LLVMFastMathFlags flags = LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros;
+    if (e->options->floats != EMIT_floats_strict) flags |= LLVMFastMathAllowContract;
+    return allow(LLVMBuildFAdd(e->builder, a, b, ""), e->options->level > 0 ? flags : LLVMFastMathNone);
 }
 
 static LLVMValueRef binary(Emitter *e, const Inst *inst, BuildBinary on_float, BuildBinary on_int) {
     LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
     if (!is_float(inst->args[0]->type)) return on_int(e->builder, a, b, "");
+    if (inst->op == OP_add && inst->flag) return emit_sum(e, a, b);
     return emit_freely(e, on_float(e->builder, a, b, ""));
 }
 

@@ -190,6 +190,7 @@ bool emit_is_in_range(const Emitter *e, const Inst *inst); /* of an access: no c
 /* ---- arith.c: each returns NULL for ops of other files */
 /* With what the options allow: a floating-point instruction, just made. */
 LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value);
+LLVMValueRef emit_sum(Emitter *e, LLVMValueRef a, LLVMValueRef b); /* of differentials, whose order is free */
 LLVMValueRef emit_arith(Emitter *e, const Inst *inst);
 
 /* ---- math.c */

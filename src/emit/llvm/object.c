@@ -122,8 +122,8 @@ void emit_copy(Emitter *e, const Type *type, Value to, Value from) {
 
 static void add_part(Emitter *e, const Type *type, Value to, Value from) {
     if (!type_is_float(type_element(type))) return;
-    LLVMValueRef sum = LLVMBuildFAdd(e->builder, emit_load(e, type, to), emit_load(e, type, from), "");
-    emit_store(e, type, to, emit_freely(e, sum));
+    LLVMValueRef old = emit_load(e, type, to), more = emit_load(e, type, from);
+    emit_store(e, type, to, emit_sum(e, old, more));
 }
 
 void emit_accumulate(Emitter *e, const Type *type, Value to, Value from) {
