@@ -6,7 +6,11 @@
  *
  * Indices are computed modulo 2^32 in the program. base and factor are, too, and then taken as signed numbers; if
  * base + factor * i, computed without overflow, is within 0 .. 2^31 - 1 (2^32 - 1, unsigned) at both ends of i's range, it is
- * so in between, and equal to what the program computes. 64-bit indices are left alone, unless converted from 32 bits. */
+ * so in between, and equal to what the program computes. The counter may have 64 bits (those of reversed loops have: they
+ * count what is left) if both ends of its range are found to fit into 32; what is converted to 32 bits may be computed in 64 before.
+ * Indices of 64 bits are left alone, unless converted from 32.
+ *
+ * Loops of a few rounds are unrolled by LLVM, which then knows indices into arrays; for these alone no test is made. */
 #include "emit/llvm/llvm.h"
 
 enum { MAX_ACCESSES = 32, MAX_INSTS = 400, MAX_TERMS = 64, SHORT_TRIP = 16 };
@@ -24,7 +28,7 @@ typedef struct Search {
     InstVec jumps;          /* to the next round */
     Inst *accesses[MAX_ACCESSES];
     int naccesses, ninsts, terms;
-    bool suits;
+    bool suits, reads_buffers;
 } Search;
 
 /* ---- what does not change in the loop */
@@ -58,6 +62,8 @@ static LLVMValueRef value_of(Search *s, const Val *v) {
 
 static bool is_word(const Type *type) { return type->kind == TYPE_int || type->kind == TYPE_uint; }
 
+static bool is_long(const Type *type) { return type->kind == TYPE_int64 || type->kind == TYPE_uint64; }
+
 /* ---- the counter */
 
 static const Val *yielded(const Region *region, int index) {
@@ -77,12 +83,20 @@ static LLVMValueRef plus(Search *s, LLVMValueRef value, int64_t more) {
     return LLVMBuildAdd(s->e->builder, value, emit_i64(s->e, more), "");
 }
 
+/* The value, of 64 bits, is within -2^31 .. 2^31 - 1. */
+static void require_small(Search *s, const Val *v) {
+    LLVMBuilderRef b = s->e->builder;
+    LLVMValueRef value = value_of(s, v), narrow = LLVMBuildTrunc(b, value, s->e->i32, "");
+    require(s, LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildSExt(b, narrow, s->e->i64, ""), value, ""));
+}
+
 /* Sets the range of the counter from `counter < limit` (below) or `limit < counter`; `or_equal` for <=. The counter must not
  * wrap around where it leaves the range. */
 static void set_range(Search *s, const Val *first, const Val *limit, bool below, bool or_equal,
                       int64_t step) {
     bool sign = type_is_signed(first->type);
     int64_t least = sign ? INT32_MIN : 0, greatest = sign ? INT32_MAX : UINT32_MAX;
+    if (is_long(first->type)) require_small(s, first), require_small(s, limit);
     LLVMValueRef start = as_i64(s, first), end = plus(s, as_i64(s, limit), or_equal ? 0 : below ? -1 : 1);
     s->low = below ? start : end;
     s->high = below ? end : start;
@@ -103,14 +117,14 @@ static bool find_counter(Search *s, const Val *condition) {
     const Inst *inst = condition->inst;
     if (inst->op == OP_and) return find_counter(s, resolved(inst, 0)) || find_counter(s, resolved(inst, 1));
     LoopTest test;
-    if (inst->op == OP_ne || !loop_comparison(s->loop, inst, &test) || !is_word(test.limit->type))
-        return false;
+    if (inst->op == OP_ne || !loop_comparison(s->loop, inst, &test)) return false;
+    if (!is_word(test.limit->type) && test.limit->type->kind != TYPE_int64) return false;
     LoopSteps steps = loop_steps(s->loop, s->jumps.at, s->jumps.count, test.index);
     int64_t step = steps.least;
     if (!steps.known || step != steps.greatest || step == 0 || (step > 0) != test.up) return false;
     const Val *first = resolved(s->loop, test.index);
-    if (step > INT32_MAX || step < INT32_MIN || is_short(first, test.limit, step)) return false;
-    if (!prepare(s, test.limit)) return false;
+    if (step > INT32_MAX || step < INT32_MIN || !prepare(s, test.limit)) return false;
+    if (!s->reads_buffers && is_short(first, test.limit, step)) return false;
     s->counter = s->loop->regions[1]->params[test.index];
     set_range(s, first, test.limit, test.up, test.or_equal, step);
     return true;
@@ -133,8 +147,7 @@ static LLVMValueRef sum(Search *s, LLVMValueRef a, LLVMValueRef b, bool negative
 static bool linear_inst(Search *s, const Inst *inst, Linear *result) {
     Linear a, b;
     bool is_binary = inst->op == OP_add || inst->op == OP_sub || inst->op == OP_mul;
-    if (inst->op == OP_convert || inst->op == OP_bitcast)
-        return is_word(inst->args[0]->type) && linear(s, resolved(inst, 0), result);
+    if (inst->op == OP_convert || inst->op == OP_bitcast) return linear(s, resolved(inst, 0), result);
     if (!is_binary || !linear(s, resolved(inst, 0), &a) || !linear(s, resolved(inst, 1), &b)) return false;
     if (inst->op == OP_mul) {
         if (a.factor && b.factor) return false;
@@ -147,8 +160,9 @@ static bool linear_inst(Search *s, const Inst *inst, Linear *result) {
     return true;
 }
 
+/* Of 64 bits, the lower 32. */
 static bool linear(Search *s, const Val *v, Linear *result) {
-    if (!is_word(v->type) || ++s->terms > MAX_TERMS) return false;
+    if ((!is_word(v->type) && !is_long(v->type)) || ++s->terms > MAX_TERMS) return false;
     if (v == s->counter) {
         *result = (Linear){emit_i32(s->e, 0), emit_i32(s->e, 1)};
         return true;
@@ -156,7 +170,7 @@ static bool linear(Search *s, const Val *v, Linear *result) {
     if (inst_contains(s->loop, v) && v->kind == VAL_inst && linear_inst(s, v->inst, result)) return true;
     *result = (Linear){0};
     if (!prepare(s, v)) return false;
-    result->base = value_of(s, v);
+    result->base = LLVMBuildIntCast2(s->e->builder, value_of(s, v), s->e->i32, false, "");
     return true;
 }
 
@@ -193,7 +207,7 @@ static bool require_access(Search *s, const Inst *inst) {
     const Val *narrow = narrow_index(inst);
     LLVMValueRef limit;
     s->terms = 0;
-    if (!linear(s, narrow, &index)) return false;
+    if (!is_word(narrow->type) || !linear(s, narrow, &index)) return false;
     int64_t most = type_is_signed(narrow->type) ? (int64_t)1 << 31 : (int64_t)1 << 32;
     if (inst->op == OP_elem) {
         int64_t length = known_length(inst->args[0]->type->args[0]);
@@ -222,7 +236,9 @@ static void look_at(void *user, Inst *inst) {
     s->ninsts++;
     if (inst->op == OP_loop || s->ninsts > MAX_INSTS) s->suits = false;
     if (inst->op == OP_continue && inst->target == s->loop) vec_push(&s->e->arena, &s->jumps, inst);
-    if (is_checked_access(inst) && s->naccesses < MAX_ACCESSES) s->accesses[s->naccesses++] = inst;
+    if (!is_checked_access(inst) || s->naccesses == MAX_ACCESSES) return;
+    s->accesses[s->naccesses++] = inst;
+    s->reads_buffers |= inst->op == OP_buffer_elem;
 }
 
 /* ---- the entry */
