@@ -1,0 +1,124 @@
+"""PyTorch: gradcheck and gradgradcheck in double precision, for everything here."""
+import io
+
+import numpy as np
+import pytest
+import slope
+
+torch = pytest.importorskip("torch")
+import slope.torch  # noqa: E402
+
+PROGRAM = """
+[Differentiable] double cubic(double3 x, double s) { return x.x * x.y * x.z * s * s + sin(x.x); }
+[Differentiable] double3 turned(double3 x, double s) { return s * x * x.yzx; }
+[Differentiable] double outs(double3 y, inout double q, out double w) { w = q * y.x * y.x; q = q * q; return dot(y, y) * q; }
+[Differentiable] double power(double x, int n) { double y = 1; for (int i = 0; i < n; i++) y *= x; return y; }
+[Differentiable] double corners(double2x2 a, double b[3]) { return a[0][0] * a[1][1] * b[1] + exp(a[0][1] * b[2]); }
+[Differentiable] float line(float2 w, no_diff float x) { return w.x * x + w.y; }
+[Differentiable] double counted(double x, out int n) { n = 3; return x * x; }
+struct Pair : IDifferentiable { double a, b; }
+[Differentiable] double inside(Pair p) { return p.a * p.b; }
+float plain(float x) { return x; }
+"""
+
+
+@pytest.fixture(scope="module")
+def t():
+    return slope.compile(PROGRAM)
+
+
+def random(*shape, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, dtype=torch.float64, generator=generator).requires_grad_()
+
+
+CASES = {
+    "one row": ("cubic", lambda: (random(3), random())),
+    "rows": ("cubic", lambda: (random(5, 3), random(5))),
+    "a shared argument": ("cubic", lambda: (random(5, 3), random())),
+    "broadcast": ("cubic", lambda: (random(2, 1, 3), random(3))),
+    "a vector": ("turned", lambda: (random(4, 3), random(4))),
+    "strided": ("turned", lambda: (random(3, 4).T, random(4))),
+    "several results": ("outs", lambda: (random(4, 3), random(4))),
+    "an integer": ("power", lambda: (random(4), torch.tensor([0, 1, 2, 3]))),
+    "a constant": ("power", lambda: (random(4), 3)),
+    "matrices and arrays": ("corners", lambda: (random(2, 2, 2), random(3))),
+    "a result without derivative": ("counted", lambda: (random(4),)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradcheck(t, name):
+    function, make = CASES[name]
+    operation, arguments = slope.torch.wrap(t[function]), make()
+    whole = function != "counted"  # forward mode of PyTorch 1 wants tangents of integers
+    call = operation if whole else lambda x: operation(x)[0]
+    assert torch.autograd.gradcheck(call, arguments, check_forward_ad=whole)
+    assert torch.autograd.gradgradcheck(call, arguments)
+
+
+def test_single_precision_and_types(t):
+    w, x = torch.ones(2, requires_grad=True), torch.arange(4.0)
+    y = slope.torch.wrap(t.line)(w, x)
+    y.sum().backward()
+    assert y.dtype == torch.float32 and w.grad.tolist() == [6.0, 4.0]
+    wide = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    slope.torch.wrap(t.line)(wide, x).sum().backward()
+    assert wide.grad.dtype == torch.float64
+    assert not slope.torch.wrap(t.line)(w.detach(), x).requires_grad
+
+
+def test_no_copies_of_arguments(t):
+    x = torch.arange(6.0)
+    assert np.shares_memory(slope.torch.memory_of(x, "x"), x.numpy())
+
+
+def test_modules_learn_and_are_saved(t):
+    x = torch.linspace(-1, 1, 32)
+    layer = slope.torch.Module(t.line, w=torch.zeros(2))
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.5)
+    for _ in range(200):
+        optimizer.zero_grad()
+        ((layer(x) - (3 * x - 1)) ** 2).mean().backward()
+        optimizer.step()
+    assert torch.allclose(layer.w, torch.tensor([3.0, -1.0]), atol=1e-4)
+    file = io.BytesIO()
+    torch.save(layer.state_dict(), file)
+    file.seek(0)
+    other = slope.torch.Module(t.line, w=torch.zeros(2))
+    other.load_state_dict(torch.load(file))
+    assert torch.equal(other(x), layer(x))
+
+
+BAD = {
+    "no derivative": (slope.SlopeError, "not differentiable", lambda t: slope.torch.wrap(t.plain)),
+    "no function": (TypeError, "a function of a slope module", lambda t: slope.torch.wrap(abs)),
+    "shape": (ValueError, "does not end", lambda t: slope.torch.wrap(t.cubic)(torch.zeros(2), 1.0)),
+    "device": (TypeError, "is on meta", lambda t: slope.torch.wrap(t.cubic)(torch.zeros(3, device="meta"), 1.0)),
+    "sparse": (TypeError, "sparse", lambda t: slope.torch.wrap(t.cubic)(torch.zeros(3).to_sparse(), 1.0)),
+    "hidden": (TypeError, "inside a dict", lambda t: slope.torch.wrap(t.inside)({"a": torch.zeros(1), "b": 1.0})),
+    "none": (TypeError, "'s' is None", lambda t: slope.torch.wrap(t.cubic)(torch.zeros(3), None)),
+    "missing": (TypeError, "'s' is missing", lambda t: slope.torch.wrap(t.cubic)(torch.zeros(3))),
+    "unknown": (TypeError, "no parameter 'q'", lambda t: slope.torch.Module(t.line, q=1)),
+    "third": (RuntimeError, "third derivatives", lambda t: third(slope.torch.wrap(t.power))),
+}
+
+
+def third(operation):
+    x = random()
+    y = operation(x, 4)
+    for _ in range(3):
+        (y,) = torch.autograd.grad(y, x, create_graph=True)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_wrong_input(t, name):
+    kind, text, call = BAD[name]
+    with pytest.raises(kind, match=text):
+        call(t)
+
+
+def test_no_rows(t):
+    x = torch.zeros(0, 3, dtype=torch.float64, requires_grad=True)
+    slope.torch.wrap(t.cubic)(x, 1.0).sum().backward()
+    assert x.grad.shape == (0, 3)
