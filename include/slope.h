@@ -345,6 +345,8 @@ SLOPE_API SlopeStatus slope_bind_image(SlopeProgram *program, const char *name, 
  * it has no parameters but uniforms and SV_ values; its groups are one thread. */
 SLOPE_API SlopeStatus slope_find_kernel(SlopeProgram *program, const char *name, SlopeKernel **out);
 SLOPE_API const char *slope_kernel_name(const SlopeKernel *kernel);
+/* Does it use the uniform of that index? Its own parameters count as used. */
+SLOPE_API bool slope_kernel_uses(SlopeKernel *kernel, int index);
 SLOPE_API void slope_kernel_group_size(const SlopeKernel *kernel, int size[3]); /* [numthreads] */
 /* Compiles it; slope_dispatch would do that at its first call. */
 SLOPE_API SlopeStatus slope_kernel_prepare(SlopeKernel *kernel);

@@ -139,13 +139,12 @@ ExitStatus array_write(const char *path, const char *type, const char *shape, co
     header[padded - 1] = '\n';
     unsigned char start[] = {
         0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(padded & 255), (unsigned char)(padded >> 8)};
-    FILE *file = fopen(path, "wb");
-    if (!file) return cli_misuse("cannot write '%s': %s", path, strerror(errno));
-    bool written = fwrite(start, 1, 10, file) == 10 && fwrite(header, 1, padded, file) == padded &&
-                   fwrite(bytes, 1, size, file) == size;
-    int error = errno;
-    if (fclose(file) == 0 && written) return EXIT_fine;
-    return cli_misuse("cannot write '%s': %s", path, strerror(error));
+    Saving saving;
+    ExitStatus status = save_begin(&saving, path);
+    if (status != EXIT_fine) return status;
+    return save_end(&saving, fwrite(start, 1, 10, saving.file) == 10 &&
+                                 fwrite(header, 1, padded, saving.file) == padded &&
+                                 fwrite(bytes, 1, size, saving.file) == size);
 }
 
 ExitStatus array_write_picture(const char *path, const Picture *picture) {

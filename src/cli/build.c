@@ -29,9 +29,22 @@ static SlopeStatus write_all(const Options *options, SlopeProgram *program, Slop
     return slope_build_file(program, how, header);
 }
 
+/* What the ending of the file to be made says. */
+static const char *target_of(const Options *options) {
+    static const char *const endings[][2] = {
+        {".so", "shared"}, {".o", "obj"}, {".s", "asm"}, {".ll", "llvm-ir"}, {".c", "c"}};
+    const char *target = option_text(options, OPTION_target), *path = option_text(options, OPTION_output);
+    size_t length = path ? strlen(path) : 0;
+    for (size_t i = 0; !target && i < sizeof endings / sizeof endings[0]; i++) {
+        size_t n = strlen(endings[i][0]);
+        if (length > n && strcmp(path + length - n, endings[i][0]) == 0) return endings[i][1];
+    }
+    return target;
+}
+
 static ExitStatus build(const Options *options, SlopeSession *session, const char *file) {
     SlopeBuildOptions how = {
-        .target = option_text(options, OPTION_target),
+        .target = target_of(options),
         .openmp = option_given(options, OPTION_openmp),
         .lines = option_given(options, OPTION_lines),
     };
@@ -39,7 +52,7 @@ static ExitStatus build(const Options *options, SlopeSession *session, const cha
     how.entries = names;
     SlopeProgram *program;
     SlopeBlob *blob = NULL;
-    SlopeStatus status = names ? slope_load_file(session, file, &program) : SLOPE_STATUS_memory;
+    SlopeStatus status = names ? cli_load(session, file, &program) : SLOPE_STATUS_memory;
     if (status == SLOPE_STATUS_ok) status = write_all(options, program, &how, &blob);
     free(names);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
@@ -49,8 +62,8 @@ static ExitStatus build(const Options *options, SlopeSession *session, const cha
 ExitStatus command_build(const Options *options) {
     const char *file = option_file(options);
     if (!file || check_stage(options) != EXIT_fine) return EXIT_misuse;
-    if (!option_given(options, OPTION_target))
-        return cli_misuse("what is to be made? say: -target TARGET; see: slope help build");
+    if (!target_of(options))
+        return cli_misuse("what is to be made? say: -target TARGET, or -o FILE.so; see: slope help build");
     SlopeSession *session;
     ExitStatus status = cli_open(options, &session);
     if (session) status = build(options, session, file);

@@ -15,7 +15,7 @@ ExitStatus command_check(const Options *options) {
     ExitStatus worst = cli_open(options, &session);
     for (int i = 0; session && i < options->files.count; i++) {
         SlopeProgram *program;
-        SlopeStatus status = slope_load_file(session, options->files.at[i], &program);
+        SlopeStatus status = cli_load(session, options->files.at[i], &program);
         if (status == SLOPE_STATUS_ok) status = check(options, program);
         worst = cli_worse(worst, cli_exit_status(status));
         if (!option_given(options, OPTION_report_checkpoints))

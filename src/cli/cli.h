@@ -61,12 +61,18 @@ const char *option_file(const Options *options); /* the only file; NULL: after a
 void help_general(FILE *out);
 void help_command(Command command);
 
+/* ---- nearest.c */
+int cli_distance(const char *a, const char *b); /* how many letters differ; large: no relation */
+
 /* ---- session.c */
 ExitStatus cli_exit_status(SlopeStatus status);
+ExitStatus cli_flush(ExitStatus status); /* worse if standard output could not be written */
 ExitStatus cli_worse(ExitStatus a, ExitStatus b);
 /* One line on stderr: `slope: ...`; returns EXIT_misuse. */
 ExitStatus cli_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 ExitStatus cli_open(const Options *options, SlopeSession **session);
+/* The program in a file; `-` is standard input. */
+SlopeStatus cli_load(SlopeSession *session, const char *file, SlopeProgram **program);
 /* Shows the times and what is stored if asked for, frees the session, makes sure that the output was written. */
 ExitStatus cli_close(const Options *options, SlopeSession *session, ExitStatus status);
 void cli_json_text(FILE *out, const char *name,
@@ -77,6 +83,16 @@ ExitStatus cli_write(const SlopeBlob *blob); /* to standard output */
 /* What --bind and --set say. The buffers are the session's. */
 ExitStatus cli_bind(const Options *options, SlopeSession *session, SlopeProgram *program);
 
+/* ---- save.c: files that are all there or as they were */
+typedef struct Saving {
+    FILE *file;
+    const char *path;
+    char *beside; /* where it is written first; NULL: in its place */
+} Saving;
+ExitStatus save_begin(Saving *saving,
+                      const char *path);           /* not fine: after a message, and nothing is to be ended */
+ExitStatus save_end(Saving *saving, bool written); /* errno says why it is not written */
+
 /* ---- stored.c */
 void stored_show(const Options *options, const SlopeSession *session); /* to stderr: a table, or JSON */
 
@@ -85,6 +101,8 @@ typedef struct Data {
     char *bytes; /* freed by the user of this */
     size_t size;
 } Data;
+/* All that a stream gives, within reason. */
+ExitStatus data_read_stream(FILE *file, const char *path, Data *out);
 /* Values for a buffer or pointer of that type: "1,2,3", "zeros:N", "@file"; `name` is for messages. */
 ExitStatus data_for_buffer(const SlopeType *type, const char *name, const char *text, Data *out);
 ExitStatus data_for_value(const SlopeType *type, const char *name, const char *text, Data *out);

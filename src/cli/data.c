@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- the scalars of a type */
 
@@ -73,10 +74,7 @@ static Elements value_elements(const SlopeType *type) {
     return (Elements){type, slope_type_name(type), slope_type_size(type), count_scalars(type), true};
 }
 
-static ExitStatus no_memory(void) {
-    cli_misuse("out of memory");
-    return EXIT_fault;
-}
+static ExitStatus no_memory(void) { return cli_misuse("there is not so much memory"); }
 
 static ExitStatus take_memory(Data *out, size_t count, size_t stride) {
     *out = (Data){0};
@@ -152,25 +150,84 @@ static ExitStatus read_values(const Elements *elements, const char *name, const 
     return reader.failed ? EXIT_misuse : EXIT_fine;
 }
 
-/* ---- zeros:N and @FILE */
+/* ---- zeros:N and the like */
 
-static ExitStatus read_zeros(const Elements *elements, const char *name, const char *number, Data *out) {
-    char *end;
-    errno = 0;
-    unsigned long long count = strtoull(number, &end, 10);
-    if (strspn(number, "0123456789") != strlen(number) || end == number || errno || count > SIZE_MAX / 2)
-        return cli_misuse("how many zeros for '%s'? write zeros:16, not 'zeros:%s'", name, number);
-    if (elements->single && count != 1)
-        return cli_misuse("'%s' is one %s: zeros:1", name, elements->type_name);
-    return take_memory(out, (size_t)count, elements->stride);
+typedef enum FillKind { FILL_zeros, FILL_ones, FILL_range, FILL_random, FILL_COUNT } FillKind;
+
+static const char *const fill_names[] = {"zeros:", "ones:", "range:", "random:"};
+
+typedef struct Fill {
+    FillKind kind;
+    uint64_t index, state;
+    char *bytes;
+} Fill;
+
+/* Always the same numbers: xorshift. From 0 to 1, of integers from 0 to 99. */
+static double draw(Fill *fill, bool whole) {
+    fill->state ^= fill->state << 13;
+    fill->state ^= fill->state >> 7;
+    fill->state ^= fill->state << 17;
+    return whole ? (double)(fill->state >> 33 & 0xffffff) / 16777216.0 * 100.0
+                 : (double)(fill->state >> 40) / 16777216.0;
 }
 
-static ExitStatus read_stream(FILE *file, Data *out) {
-    size_t room = 1 << 16;
+static bool fill_one(void *user, const SlopeType *type, size_t offset) {
+    Fill *fill = user;
+    SlopeTypeKind kind = slope_type_kind(type);
+    bool real = kind == SLOPE_TYPE_half || kind == SLOPE_TYPE_float || kind == SLOPE_TYPE_double;
+    double value = fill->kind == FILL_ones    ? 1
+                   : fill->kind == FILL_range ? (double)fill->index
+                                              : draw(fill, !real);
+    char text[32];
+    fill->index++;
+    if (kind == SLOPE_TYPE_bool) value = fill->kind == FILL_random ? value >= 50 : value != 0;
+    snprintf(text, sizeof text, real ? "%.9g" : "%.0f", real ? value : (double)(uint64_t)value);
+    return slope_scalar_parse(kind, text, fill->bytes + offset) == SLOPE_STATUS_ok;
+}
+
+static FillKind fill_kind(const char *text) {
+    int kind = 0;
+    while (kind < FILL_COUNT && strncmp(text, fill_names[kind], strlen(fill_names[kind])) != 0) kind++;
+    return (FillKind)kind;
+}
+
+static ExitStatus read_fill(const Elements *elements, const char *name, FillKind kind, const char *text,
+                            Data *out) {
+    char *end;
+    errno = 0;
+    const char *word = fill_names[kind], *number = text + strlen(word);
+    unsigned long long count = strtoull(number, &end, 10);
+    if (strspn(number, "0123456789") != strlen(number) || end == number || errno || count > SIZE_MAX / 2)
+        return cli_misuse("how many elements for '%s'? write %s16, not '%s'", name, word, text);
+    if (elements->single && count != 1)
+        return cli_misuse("'%s' is one %s: %s1", name, elements->type_name, word);
+    ExitStatus status = take_memory(out, (size_t)count, elements->stride);
+    if (status != EXIT_fine || kind == FILL_zeros) return status;
+    if (!elements->type || elements->scalars < 0)
+        return cli_misuse("'%s' holds %s: only zeros:%s are possible", name, elements->type_name, number);
+    Fill fill = {kind, 0, 0x9e3779b97f4a7c15u, out->bytes};
+    for (size_t i = 0; i < count; i++)
+        if (!walk(elements->type, i * elements->stride, &(Scalars){fill_one, &fill}))
+            return cli_misuse("element %zu of '%s' does not fit %s", i, name, elements->type_name);
+    return EXIT_fine;
+}
+
+/* ---- @FILE */
+
+/* A file has the size it has; a pipe or a device may go on for ever. */
+enum { MOST_OF_STREAM_MIB = 4096 };
+
+ExitStatus data_read_stream(FILE *file, const char *path, Data *out) {
+    size_t room = 1 << 16, most = (size_t)MOST_OF_STREAM_MIB << 20;
+    struct stat about;
+    if (fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode)) most = SIZE_MAX / 4;
     *out = (Data){.bytes = malloc(room)};
     while (out->bytes) {
         out->size += fread(out->bytes + out->size, 1, room - out->size, file);
         if (out->size < room) return EXIT_fine;
+        if (out->size >= most)
+            return cli_misuse("'%s' does not end: more than %d MiB are read from files only", path,
+                              MOST_OF_STREAM_MIB);
         char *grown = realloc(out->bytes, room *= 2);
         if (!grown) break;
         out->bytes = grown;
@@ -181,7 +238,7 @@ static ExitStatus read_stream(FILE *file, Data *out) {
 static ExitStatus read_file(const Elements *elements, const char *name, const char *path, Data *out) {
     FILE *file = fopen(path, "rb");
     if (!file) return cli_misuse("cannot read '%s' for '%s': %s", path, name, strerror(errno));
-    ExitStatus status = read_stream(file, out);
+    ExitStatus status = data_read_stream(file, path, out);
     int error = ferror(file) ? errno : 0;
     fclose(file);
     if (status != EXIT_fine) return status;
@@ -250,7 +307,8 @@ static ExitStatus read_data(const Elements *elements, const char *name, const ch
     if (*text == '@' && length > 5 && strcmp(text + length - 4, ".npy") == 0)
         return read_array(elements, name, text + 1, out);
     if (*text == '@') return read_file(elements, name, text + 1, out);
-    if (strncmp(text, "zeros:", 6) == 0) return read_zeros(elements, name, text + 6, out);
+    FillKind kind = fill_kind(text);
+    if (kind != FILL_COUNT) return read_fill(elements, name, kind, text, out);
     return read_values(elements, name, text, out);
 }
 
@@ -295,9 +353,8 @@ void data_print(const SlopeType *type, const char *bytes, size_t size) {
 }
 
 ExitStatus data_save(const char *path, const char *bytes, size_t size) {
-    FILE *file = fopen(path, "wb");
-    if (!file) return cli_misuse("cannot write '%s': %s", path, strerror(errno));
-    bool written = fwrite(bytes, 1, size, file) == size;
-    if (fclose(file) == 0 && written) return EXIT_fine;
-    return cli_misuse("cannot write '%s': %s", path, strerror(errno));
+    Saving saving;
+    ExitStatus status = save_begin(&saving, path);
+    if (status != EXIT_fine) return status;
+    return save_end(&saving, fwrite(bytes, 1, size, saving.file) == size);
 }

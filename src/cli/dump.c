@@ -4,7 +4,7 @@
 static ExitStatus dump(const Options *options, SlopeSession *session, const char *file) {
     SlopeProgram *program;
     SlopeBlob *blob = NULL;
-    SlopeStatus status = slope_load_file(session, file, &program);
+    SlopeStatus status = cli_load(session, file, &program);
     if (status == SLOPE_STATUS_ok)
         status = slope_dump(program, option_text(options, OPTION_function),
                             option_text(options, OPTION_after), &blob);

@@ -145,7 +145,7 @@ static ExitStatus gradcheck(const Options *options, SlopeSession *session, const
     SlopeProgram *program;
     const SlopeGradcheckResult *rows;
     int count;
-    SlopeStatus status = slope_load_file(session, options->files.at[0], &program);
+    SlopeStatus status = cli_load(session, options->files.at[0], &program);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     ExitStatus bound = cli_bind(options, session, program);
     if (bound != EXIT_fine) return bound;

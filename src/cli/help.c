@@ -31,7 +31,7 @@ void help_general(FILE *out) {
         fprintf(out, "  %-36s  %s\n", left, commands[i].help);
     }
     fprintf(out, "  %-36s  %s\n", "help COMMAND", "show the options of a command");
-    fprintf(out, "  %-36s  %s\n", "--version", "show the version");
+    fprintf(out, "  %-36s  %s\n", "version", "show the version");
     fprintf(
         out,
         "\nslope FILE -target ... means: slope build FILE -target ...\nExit status: 0 fine, 1 the program "

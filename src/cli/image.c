@@ -56,9 +56,14 @@ static ExitStatus write_png(const char *path, const Picture *picture) {
                      .width = (png_uint_32)picture->width,
                      .height = (png_uint_32)picture->height,
                      .format = kinds[picture->channels]};
-    bool written = png_image_write_to_file(&png, path, 0, bytes, 0, NULL) != 0;
+    Saving saving;
+    ExitStatus status = save_begin(&saving, path);
+    if (status == EXIT_fine) {
+        errno = EIO; /* in case libpng fails for a reason of its own */
+        status = save_end(&saving, png_image_write_to_stdio(&png, saving.file, 0, bytes, 0, NULL) != 0);
+    }
     free(bytes);
-    return written ? EXIT_fine : unwritable(path, png.message);
+    return status;
 }
 
 /* ---- PFM: rows from the bottom; a negative scale says little-endian */
@@ -99,16 +104,12 @@ static ExitStatus read_pfm(const char *path, Picture *out) {
     return status;
 }
 
-static ExitStatus close_written(FILE *file, const char *path, bool written) {
-    int error = errno;
-    if (fclose(file) == 0 && written) return EXIT_fine;
-    return unwritable(path, strerror(written ? errno : error));
-}
-
 static ExitStatus write_pfm(const char *path, const Picture *picture) {
     if (picture->channels == 2) return unwritable(path, "a portable float map has one or three channels");
-    FILE *file = fopen(path, "wb");
-    if (!file) return unwritable(path, strerror(errno));
+    Saving saving;
+    ExitStatus status = save_begin(&saving, path);
+    if (status != EXIT_fine) return status;
+    FILE *file = saving.file;
     int kept = picture->channels == 1 ? 1 : 3;
     const float *from = picture->data;
     bool written =
@@ -119,7 +120,7 @@ static ExitStatus write_pfm(const char *path, const Picture *picture) {
                 from + ((size_t)y * (size_t)picture->width + (size_t)x) * (size_t)picture->channels;
             written = written && fwrite(texel, sizeof(float), (size_t)kept, file) == (size_t)kept;
         }
-    return close_written(file, path, written);
+    return save_end(&saving, written);
 }
 
 /* ---- the ways in and out */

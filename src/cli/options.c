@@ -44,6 +44,7 @@ static bool takes_attached(const Row *row) { return row->spelling[1] == 0 && row
 static Spelled read_spelling(const char *word) {
     size_t length = strcspn(word, "=");
     const char *after = word[length] ? word + length + 1 : NULL;
+    if (strcmp(word, "h") == 0) return (Spelled){OPTION_help, NULL};
     for (int i = 0; i < OPTION_COUNT; i++)
         if (strlen(rows[i].spelling) == length && strncmp(rows[i].spelling, word, length) == 0)
             return (Spelled){(OptionId)i, after};
@@ -53,23 +54,21 @@ static Spelled read_spelling(const char *word) {
     return (Spelled){OPTION_COUNT, NULL};
 }
 
-/* Letters in common at the start, to guess what was meant. */
-static int common_start(const char *a, const char *b) {
-    int n = 0;
-    while (a[n] && a[n] == b[n]) n++;
-    return n;
+/* To guess what was meant: letters in common at the start, or few that differ. */
+static bool is_like(const char *spelling, const char *word) {
+    size_t common = 0, length = strlen(word);
+    while (spelling[common] && spelling[common] == word[common]) common++;
+    return common >= 2 || (length > 2 && cli_distance(spelling, word) <= 1 + (int)length / 5);
 }
 
 static const char *dashes(const Row *row) { return row->spelling[1] ? "--" : "-"; }
 
 static void report_unknown(const Options *options, const char *written, const char *word) {
-    int best = 2; /* less in common is no hint */
     const Row *meant = NULL;
     for (int i = 0; i < OPTION_COUNT; i++) {
-        int common = common_start(rows[i].spelling, word);
-        if (!(rows[i].commands & 1 << options->command) || common < best) continue;
-        best = common + 1;
-        meant = &rows[i];
+        bool fits = (rows[i].commands & 1 << options->command) && is_like(rows[i].spelling, word);
+        if (fits && (!meant || cli_distance(rows[i].spelling, word) < cli_distance(meant->spelling, word)))
+            meant = &rows[i];
     }
     if (meant)
         cli_misuse("there is no option '%s'; did you mean '%s%s'?", written, dashes(meant), meant->spelling);

@@ -59,10 +59,7 @@ static void set_counter(const Binding *binding, size_t size) {
 /* Memory of the session: it has a counter, if the program wants one. */
 static ExitStatus make_buffer(Run *run, Binding *binding, const char *place, const Data *data) {
     SlopeStatus status = slope_buffer_new(run->session, data->size, &binding->buffer);
-    if (status != SLOPE_STATUS_ok) {
-        cli_misuse("out of memory");
-        return cli_exit_status(status);
-    }
+    if (status != SLOPE_STATUS_ok) return cli_misuse("there is not so much memory");
     memcpy(slope_buffer_data(binding->buffer), data->bytes, data->size);
     set_counter(binding, data->size);
     return cli_exit_status(slope_bind_buffer(run->program, place, binding->buffer));
@@ -201,6 +198,40 @@ static ExitStatus for_each(Run *run, OptionId id, ExitStatus (*act)(Run *run, co
     return status;
 }
 
+/* What one of them does not do keeps none of the others from being done. */
+static ExitStatus try_each(Run *run, OptionId id, ExitStatus (*act)(Run *run, const char *text)) {
+    const Texts *texts = &run->options->values[id];
+    ExitStatus status = EXIT_fine;
+    for (int i = 0; i < texts->count; i++) status = cli_worse(status, act(run, texts->at[i]));
+    return status;
+}
+
+static bool is_bound(const Run *run, const char *name) {
+    const char *dot = strchr(name, '.');
+    for (int i = 0; i < run->nbindings; i++) {
+        const char *bound = run->bindings[i].name;
+        size_t length = strcspn(bound, ".[");
+        bool whole = strcmp(bound, name) == 0 || (dot && strcmp(bound, dot + 1) == 0);
+        if (whole || (length == strlen(name) && strncmp(bound, name, length) == 0)) return true;
+    }
+    return false;
+}
+
+/* A buffer without elements is legal, and hardly ever meant. */
+static void warn_unbound(const Run *run) {
+    SlopeUniform uniform;
+    bool quiet = option_given(run->options, OPTION_no_warnings) || option_given(run->options, OPTION_json);
+    for (int i = 0; !quiet && slope_uniform(run->program, i, &uniform); i++) {
+        if (!holds_data_elsewhere(uniform.type) || is_bound(run, uniform.name)) continue;
+        if (!slope_kernel_uses(run->kernel, i)) continue;
+        const char *dot = strchr(uniform.name, '.'), *name = dot ? dot + 1 : uniform.name;
+        fprintf(stderr,
+                "slope: warning: nothing is bound to '%s': it has no elements; write --bind %s=zeros:16, or "
+                "its data\n",
+                name, name);
+    }
+}
+
 static ExitStatus prepare(Run *run) {
     ExitStatus status = for_each(run, OPTION_bind, bind);
     if (status == EXIT_fine) status = for_each(run, OPTION_set, set);
@@ -210,16 +241,19 @@ static ExitStatus prepare(Run *run) {
 }
 
 static ExitStatus execute(Run *run, const char *file) {
-    SlopeStatus status = slope_load_file(run->session, file, &run->program);
+    SlopeStatus status = cli_load(run->session, file, &run->program);
     if (status == SLOPE_STATUS_ok)
         status = slope_find_kernel(run->program, option_text(run->options, OPTION_entry), &run->kernel);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     ExitStatus result = prepare(run);
     if (result != EXIT_fine) return result;
+    status = slope_kernel_prepare(run->kernel);
+    if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
+    warn_unbound(run);
     status = slope_dispatch(run->kernel, run->groups[0], run->groups[1], run->groups[2]);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     result = for_each(run, OPTION_print, print);
-    return cli_worse(result, for_each(run, OPTION_save, save));
+    return cli_worse(result, try_each(run, OPTION_save, save));
 }
 
 static void free_bindings(Run *run) {

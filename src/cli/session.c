@@ -140,6 +140,17 @@ ExitStatus cli_open(const Options *options, SlopeSession **session) {
     return cli_exit_status(status);
 }
 
+SlopeStatus cli_load(SlopeSession *session, const char *file, SlopeProgram **program) {
+    if (strcmp(file, "-") != 0) return slope_load_file(session, file, program);
+    Data text;
+    *program = NULL;
+    SlopeStatus status = SLOPE_STATUS_misuse;
+    if (data_read_stream(stdin, "standard input", &text) == EXIT_fine)
+        status = slope_load_text(session, "<stdin>", text.bytes, text.size, program);
+    free(text.bytes);
+    return status;
+}
+
 /* ---- the end */
 
 static void show_times(const SlopeSession *session) {
@@ -154,13 +165,17 @@ static void show_times(const SlopeSession *session) {
     fprintf(stderr, "%-16s %10.3f\n", "total", total);
 }
 
+ExitStatus cli_flush(ExitStatus status) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    return cli_worse(status, cli_misuse("cannot write to standard output: %s", strerror(errno)));
+}
+
 ExitStatus cli_close(const Options *options, SlopeSession *session, ExitStatus status) {
     bool made_code = session && (status == EXIT_fine || slope_stored_count(session) > 0);
     if (made_code && option_given(options, OPTION_report_checkpoints)) stored_show(options, session);
     if (session && option_given(options, OPTION_time)) show_times(session);
     slope_session_free(session);
-    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
-    return cli_worse(status, cli_misuse("cannot write to standard output: %s", strerror(errno)));
+    return cli_flush(status);
 }
 
 /* `,"name":"text"`, with what JSON wants escaped; null for NULL. */

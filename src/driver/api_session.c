@@ -28,6 +28,9 @@ static void *default_resize(void *user, void *old, size_t old_size, size_t new_s
     return allocator_system.resize(user, old, old_size, new_size);
 }
 
+/* No source is larger; a device may have no end. */
+enum { MOST_OF_STREAM = 256 << 20 };
+
 /* Reads to the end, so that pipes work too; `*size` is what was read. */
 static int read_all(int descriptor, char **bytes, size_t *size) {
     size_t room = 16 * 1024;
@@ -39,6 +42,7 @@ static int read_all(int descriptor, char **bytes, size_t *size) {
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return errno;
         *size += (size_t)got;
+        if (*size > MOST_OF_STREAM) return EFBIG;
         if (*size < room) continue;
         char *grown = realloc(*bytes, room *= 2);
         if (!grown) break;

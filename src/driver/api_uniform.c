@@ -235,6 +235,21 @@ bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out) {
     return true;
 }
 
+bool slope_kernel_uses(SlopeKernel *kernel, int index) {
+    SlopeProgram *program = kernel->program;
+    if (index < 0 || index >= program->uniforms.count) return false;
+    const Uniform *uniform = program->uniforms.at[index];
+    size_t length = strlen(kernel->name);
+    if (!uniform->global)
+        return strncmp(uniform->name->text, kernel->name, length) == 0 && uniform->name->text[length] == '.';
+    if (setjmp(program->session->trap.at)) {
+        driver_trapped(program->session);
+        return false;
+    }
+    if (!driver_enter_program(program)) return false;
+    return driver_mentions(kernel, uniform->global);
+}
+
 SlopeStatus slope_find_uniform(SlopeProgram *program, const char *name, SlopeUniform *out) {
     SlopeSession *session = program->session;
     *out = (SlopeUniform){0};

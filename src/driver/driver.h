@@ -152,6 +152,7 @@ void *driver_call_address(SlopeProgram *program, Func *func);
 const RtKernel *driver_kernel(SlopeProgram *program, Func *func);
 /* Where compiled code keeps a uniform; NULL: none refers to it. */
 void *driver_uniform_address(SlopeProgram *program, Global *global);
+bool driver_mentions(SlopeKernel *kernel, const Global *global); /* front.c: it, or what it calls */
 
 /* The output of a target, appended to `out`. The target is one of the names below. */
 SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out);

@@ -206,6 +206,14 @@ static SlopeStatus find_derived_entry(SlopeProgram *program, const char *express
     return SLOPE_STATUS_ok;
 }
 
+static void report_unknown_entry(SlopeProgram *program, const Decls *marked, const char *name) {
+    VEC(Name) names = {0};
+    for (int i = 0; i < marked->count; i++) vec_push(&program->arena, &names, marked->at[i]->name);
+    diag_report(program->session->diags, DIAG_unknown_entry, 0, name);
+    Name nearest = diag_nearest(name_from(&program->names, name), names.at, names.count);
+    if (nearest) diag_note(program->session->diags, DIAG_did_you_mean_uniform, 0, nearest->text);
+}
+
 SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **out) {
     Unit *unit = program->unit;
     SlopeSession *session = program->session;
@@ -218,7 +226,7 @@ SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **ou
     bool hosted = named && marked.count == 1 && (marked.at[0]->flags & DECL_LAUNCHED);
     if (!name && marked.count == 1 && !hosted) entry = marked.at[0];
     if (!entry && name) {
-        diag_report(session->diags, DIAG_unknown_entry, 0, name);
+        report_unknown_entry(program, &marked, name);
         return SLOPE_STATUS_misuse;
     }
     if (!entry) {
@@ -262,4 +270,36 @@ SlopeStatus driver_list_uniforms(SlopeProgram *program) {
     for (int i = 0; i < modules->count; i++)
         if (modules->at[i] != check_prelude(unit->checker)) list_uniforms(unit, modules->at[i]);
     return SLOPE_STATUS_ok;
+}
+
+/* ---- which uniforms a kernel uses */
+
+typedef struct Use {
+    Arena *arena;
+    const Global *wanted;
+    Map seen; /* Func -> itself */
+    VEC(Func *) open;
+    bool found;
+} Use;
+
+static void look_into(Use *use, Func *func) {
+    if (!func || map_get(&use->seen, PTR_KEY(func))) return;
+    map_put(use->arena, &use->seen, PTR_KEY(func), func);
+    vec_push(use->arena, &use->open, func);
+}
+
+static void look_at(void *user, Inst *inst) {
+    Use *use = user;
+    if (inst->op == OP_call) look_into(use, inst->callee);
+    if (inst->op != OP_global) return;
+    use->found |= inst->global == use->wanted;
+    look_into(use, inst->global->init);
+}
+
+bool driver_mentions(SlopeKernel *kernel, const Global *global) {
+    Use use = {.arena = &kernel->program->arena, .wanted = global};
+    look_into(&use, kernel->func);
+    for (int i = 0; i < use.open.count && !use.found; i++)
+        if (use.open.at[i]->body) region_walk(use.open.at[i]->body, look_at, &use);
+    return use.found;
 }

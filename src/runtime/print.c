@@ -122,7 +122,7 @@ static const char *read_conversion(const char *at, const char *end, Values *valu
     const char *digits = at;
     at = read_size(at, end, values, &size);
     if (at > digits && size < 0) {
-        size = -size;
+        size = size < -4096 ? 4096 : -size;
         if (!strchr(conversion->flags, '-')) conversion->flags[strlen(conversion->flags)] = '-';
     }
     if (at > digits) conversion->width = clamp_size(size);
@@ -241,14 +241,24 @@ static void print_all(Output *out, const char *format, int64_t length, Values *v
 
 /* ---- the entry */
 
-static void write_standard(const char *text, size_t length) {
+/* 0, or the error. */
+static int write_standard(const char *text, size_t length) {
     while (length > 0) {
         ssize_t written = write(1, text, length);
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return;
+        if (written <= 0) return written < 0 ? errno : EIO;
         text += written;
         length -= (size_t)written;
     }
+    return 0;
+}
+
+/* A program whose output nobody gets has no reason to go on. */
+static void fail_to_write(RtThread *thread, int error) {
+    char text[160], reason[96] = "";
+    if (strerror_r(error, reason, sizeof reason) != 0) reason[0] = 0;
+    int length = snprintf(text, sizeof text, "cannot write to standard output: %s", reason);
+    thread_fail(thread, text, (size_t)length);
 }
 
 void rt_print(const RtContext *context, const char *format, int64_t length, const RtPrintArg *args,
@@ -260,8 +270,10 @@ void rt_print(const RtContext *context, const char *format, int64_t length, cons
     Values values = {args, nargs, 0, bits};
     print_all(&out, format, length, &values);
     pthread_mutex_lock(&runtime->output);
+    int error = 0;
     if (runtime->config.write) runtime->config.write(runtime->config.user, out.at, out.length);
-    else write_standard(out.at, out.length);
+    else error = write_standard(out.at, out.length);
     pthread_mutex_unlock(&runtime->output);
     if (out.at != out.local) free(out.at);
+    if (error) fail_to_write(context->owner, error);
 }
