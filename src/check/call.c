@@ -340,7 +340,8 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
         const Type *actual = inferable_type(args->at[i]);
         if (args->at[i]->kind == EXPR_overload || args->at[i]->kind == EXPR_lambda)
             infer_from_function(env, &inference, pattern, args->at[i]);
-        if (actual && pattern->kind != TYPE_function) infer_match(&inference, pattern, actual);
+        if (actual && (pattern->kind != TYPE_function || actual->kind == TYPE_function))
+            infer_match(&inference, pattern, actual);
     }
     for (int i = 0; i < args->count; i++) {
         const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];

@@ -66,7 +66,8 @@ struct Checker {
     struct ParseFile **library_files; /* the tokens of the library; NULL: not read yet */
     DeclVec library_extensions;       /* of files that were read */
     int library_extensions_indexed;
-    Decl **declared; /* by row of the library; NULL: not yet */
+    DeclVec unfinished_extensions; /* whose target is not known yet */
+    Decl **declared;               /* by row of the library; NULL: not yet */
     /* extensions by the declaration of what they extend; key 1: of a bare parameter */
     Map extensions;        /* Decl -> DeclVec * */
     int extension_modules; /* how many of `modules` are in it */
@@ -506,6 +507,8 @@ bool refuse_hidden_derivative(Env *env, Loc loc, Decl *func, DiffMode mode); /* 
 
 /* ---- library.c */
 void library_open(Checker *c); /* the prelude is a module, in which nothing is declared yet */
+/* Is the name one that other implementations of the language do not have? A program that declares it means its own alone. */
+bool library_adds(const Checker *c, Name name);
 void library_find(Checker *c, Scope *scope, Name name); /* all that the library declares by that name */
 void library_extensions(Checker *c);                    /* of the files that all programs share */
 void library_derivatives(Checker *c, Name name,

@@ -8,6 +8,10 @@
 /* ---- extensions */
 
 static void index_extension(Checker *c, Decl *decl) {
+    if (decl->state == STATE_busy) {
+        vec_push(c->arena, &c->unfinished_extensions, decl);
+        return;
+    }
     ensure_header(c, decl);
     const Type *target = decl_sema(c, decl)->target;
     if (has_error(target)) return;
@@ -38,8 +42,12 @@ static void index_both(Checker *c, const DeclVec *members, int from) {
     index_among(c, members, from, true);
 }
 
-/* Looking at an extension may need more files of the library, which have some too. */
+/* Looking at an extension may need more files of the library, which have some too. One that is just being looked at, which is why we are
+ * here, comes next time. */
 void index_extensions(Checker *c) {
+    DeclVec unfinished = c->unfinished_extensions;
+    c->unfinished_extensions = (DeclVec){0};
+    index_both(c, &unfinished, 0);
     while (c->extension_modules < c->modules.count) {
         Decl *module = c->modules.at[c->extension_modules++];
         if (module == c->prelude) library_extensions(c);

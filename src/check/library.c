@@ -31,12 +31,16 @@ struct Library {
 
 /* ---- making one */
 
-static const char *const shared_files[] = {"atomic.slang", "core.slang",      "diff.slang",
-                                           "math.slang",   "operators.slang", "vector.slang"};
+/* Those that most programs use. */
+static const char *const shared_files[] = {"atomic.slang",    "core.slang",   "diff.slang", "math.slang",
+                                           "operators.slang", "vector.slang", NULL};
+/* What Slang has not. */
+static const char *const added_files[] = {"geometry.slang", "operators.slang", "optimize.slang",
+                                          "random.slang",   "special.slang",   NULL};
 
-static bool is_shared(const PreludeFile *file) {
-    for (size_t i = 0; i < sizeof shared_files / sizeof shared_files[0]; i++)
-        if (strcmp(shared_files[i], file->name) == 0) return true;
+static bool is_among(const char *const *names, const PreludeFile *file) {
+    for (; *names; names++)
+        if (strcmp(*names, file->name) == 0) return true;
     return false;
 }
 
@@ -70,7 +74,7 @@ Library *library_new(Syntax *syntax, const PreludeFile *files, const PreludeRow 
     while (files[library->nfiles].name) library->nfiles++;
     library->files = arena_array(syntax->arena, struct ParseFile *, library->nfiles);
     for (int i = 0; i < library->nfiles; i++)
-        if (is_shared(&files[i])) library->files[i] = read_file(syntax, &files[i]);
+        if (is_among(shared_files, &files[i])) library->files[i] = read_file(syntax, &files[i]);
     for (const PreludeRow *row = rows; row->file >= 0; row++) add_row(syntax, library, row);
     known_names(syntax->names, syntax->arena, &library->known);
     return library;
@@ -229,6 +233,12 @@ void library_open(Checker *c) {
 void library_find(Checker *c, Scope *scope, Name name) {
     const Rows *rows = map_get(&c->config.library->names, PTR_KEY(name));
     for (int i = 0; rows && i < rows->count; i++) scope_add(c, scope, declare(c, rows->at[i]));
+}
+
+bool library_adds(const Checker *c, Name name) {
+    const Library *library = c->config.library;
+    const Rows *rows = map_get(&library->names, PTR_KEY(name));
+    return rows && is_among(added_files, &library->texts[library->rows.at[rows->at[0]].file]);
 }
 
 void library_extensions(Checker *c) {

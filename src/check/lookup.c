@@ -268,7 +268,8 @@ bool lookup_name(Env *env, Name name, Candidates *out) {
         add_outer(c, out, &found);
         if (out->count && !all_functions(out)) return true;
     }
-    if (c->prelude && decl_module(env->decl) != c->prelude) {
+    bool hidden = out->count && c->prelude && library_adds(c, name);
+    if (c->prelude && decl_module(env->decl) != c->prelude && !hidden) {
         Candidates found = {.name = name};
         from_space(c, c->prelude, name, NULL, distance + 1000, &found);
         add_outer(c, out, &found);

@@ -15,7 +15,7 @@ import library_page
 FLOATS = ["half", "float", "double"]
 INTEGERS = ["int8_t", "uint8_t", "int16_t", "uint16_t", "int", "uint", "int64_t", "uint64_t"]
 KINDS = {"floats": FLOATS, "integers": INTEGERS, "numbers": INTEGERS + FLOATS, "scalars": ["bool"] + INTEGERS + FLOATS}
-REFERENCE_FILES = ["math.slang", "vector.slang", "bits.slang"]
+REFERENCE_FILES = ["math.slang", "vector.slang", "bits.slang", "special.slang"]
 TESTS = ["run", "library", "diff", "check", "emit", "gradcheck", "cli"]
 
 

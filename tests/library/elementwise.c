@@ -64,6 +64,15 @@ UNARY(log, logl(x))
 UNARY(log2, log2l(x))
 UNARY(log10, log10l(x))
 BINARY(pow, powl(x, y))
+UNARY(expm1, expm1l(x))
+UNARY(log1p, log1pl(x))
+UNARY(cbrt, cbrtl(x))
+BINARY(hypot, hypotl(x, y))
+UNARY(erf, erfl(x))
+UNARY(erfc, erfcl(x))
+UNARY(sigmoid, 1 / (1 + expl(-x)))
+UNARY(softplus, isnan(x) ? x : fmaxl(x, 0) + log1pl(expl(-fabsl(x))))
+UNARY(relu, x > 0 ? x : 0)
 UNARY(sqrt, sqrtl(x))
 UNARY(rsqrt, 1 / sqrtl(x))
 UNARY(rcp, 1 / x)
@@ -116,6 +125,14 @@ static Real ref_cospi(Kind kind, const Real *v, Real *scale) {
 }
 static Real ref_tanpi(Kind kind, const Real *v, Real *scale) {
     return ref_sinpi(kind, v, scale) / ref_cospi(kind, v, scale);
+}
+
+/* The C library is exact to so many units of 1 where it is about 0. */
+static Real ref_lgamma(Kind kind, const Real *v, Real *scale) {
+    (void)kind;
+    Real y = lgammal(v[0]);
+    *scale = fmaxl(fabsl(y), 1);
+    return y;
 }
 
 /* Those below round at every step, as the type does: what overflows on the way is infinite at the end. */
@@ -183,6 +200,16 @@ static const Row rows[] = {
     F("log", 1, log, LIBRARY, false),
     F("log2", 1, log2, LIBRARY, false),
     F("log10", 1, log10, LIBRARY, false),
+    F("expm1", 1, expm1, LIBRARY, false),
+    F("log1p", 1, log1p, LIBRARY, false),
+    F("cbrt", 1, cbrt, LIBRARY, false),
+    F("hypot", 2, hypot, LIBRARY, false),
+    F("erf", 1, erf, LIBRARY, false),
+    F("erfc", 1, erfc, LIBRARY, false),
+    F("lgamma", 1, lgamma, 1, 8, false),
+    F("sigmoid", 1, sigmoid, 4, 4, false),
+    F("softplus", 1, softplus, 4, 4, false),
+    F("relu", 1, relu, EXACT, false),
     F("pow", 2, pow, LIBRARY, false),
     F("sqrt", 1, sqrt, ROUNDED, false),
     F("rsqrt", 1, rsqrt, 1.5L, 1.5L, false),

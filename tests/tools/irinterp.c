@@ -116,6 +116,13 @@ static double float_op(Op op, const Type *type, double a, double b, double c) {
     case OP_log2: return narrow(type, log2(a));
     case OP_log10: return narrow(type, log10(a));
     case OP_pow: return narrow(type, pow(a, b));
+    case OP_expm1: return narrow(type, expm1(a));
+    case OP_log1p: return narrow(type, log1p(a));
+    case OP_cbrt: return narrow(type, cbrt(a));
+    case OP_hypot: return narrow(type, hypot(a, b));
+    case OP_erf: return narrow(type, erf(a));
+    case OP_erfc: return narrow(type, erfc(a));
+    case OP_lgamma: return narrow(type, lgamma(a));
     case OP_floor: return floor(a);
     case OP_ceil: return ceil(a);
     case OP_round: return rint(a);

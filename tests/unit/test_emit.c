@@ -297,6 +297,13 @@ static Number on_floats(Case c, double x, double y, double z) {
     case OP_log2: EITHER(log2); break;
     case OP_log10: EITHER(log10); break;
     case OP_pow: EITHER2(pow); break;
+    case OP_expm1: EITHER(expm1); break;
+    case OP_log1p: EITHER(log1p); break;
+    case OP_cbrt: EITHER(cbrt); break;
+    case OP_hypot: EITHER2(hypot); break;
+    case OP_erf: EITHER(erf); break;
+    case OP_erfc: EITHER(erfc); break;
+    case OP_lgamma: EITHER(lgamma); break;
     case OP_floor: r.real = floor(x); break;
     case OP_ceil: r.real = ceil(x); break;
     case OP_round: r.real = nearbyint(x); break;

@@ -22,7 +22,10 @@ static const MathFunction functions[] = {
     {OP_floor, "llvm.floor", "floor"}, {OP_ceil, "llvm.ceil", "ceil"},
     {OP_round, "llvm.rint", "rint"},   {OP_trunc, "llvm.trunc", "trunc"},
     {OP_fma, "llvm.fma", "fma"},       {OP_copysign, "llvm.copysign", "copysign"},
-    {OP_ldexp, NULL, "ldexp"},
+    {OP_ldexp, NULL, "ldexp"},         {OP_expm1, NULL, "expm1"},
+    {OP_log1p, NULL, "log1p"},         {OP_cbrt, NULL, "cbrt"},
+    {OP_hypot, NULL, "hypot"},         {OP_erf, NULL, "erf"},
+    {OP_erfc, NULL, "erfc"},           {OP_lgamma, NULL, "lgamma"},
 };
 
 static const MathFunction *find(unsigned op) {

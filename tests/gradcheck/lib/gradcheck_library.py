@@ -28,11 +28,11 @@ DOMAINS = {
     "sqrt": [POSITIVE], "rsqrt": [POSITIVE], "rcp": [POSITIVE], "pow": [POSITIVE, "sin({})"], "fmod": ["3 * sin({})", POSITIVE],
     "exp": ["sin({})"], "exp2": ["sin({})"], "exp10": ["sin({})"], "sinh": ["sin({})"], "cosh": ["sin({})"], "tan": ["sin({})"],
     "tanpi": ["0.4 * sin({})"], "smoothstep": ["sin({})", APART, "{}"], "lit": ["sin({})", POSITIVE, "sin({})"],
-    "refract": ["0.2 * sin({})", "sin({})", "sin({})"], "ldexp": ["{}", "sin({})"], "determinant": ["sin({})"], "inverse": ["sin({})"],
+    "refract": ["0.2 * sin({})", "sin({})", "sin({})"], "ldexp": ["{}", "sin({})"], "log1p": [POSITIVE], "cbrt": [POSITIVE], "lgamma": [POSITIVE], "expm1": ["sin({})"], "determinant": ["sin({})"], "inverse": ["sin({})"],
 }
 
 # Files whose derivatives go to memory or to other threads, or are of types of their own; tests/diff compares those with differences.
-IN_MEMORY = {"torch.slang", "wave.slang", "vector_coop.slang"}
+IN_MEMORY = {"torch.slang", "wave.slang", "vector_coop.slang", "tensor.slang", "geometry.slang"}
 
 # The library's own: parts of others, checked with them.
 OWN = re.compile(r"__")
@@ -43,12 +43,14 @@ OTHERS = {
                "vector<T, 3> f(vector<T, 3> x, vector<T, 3> y) { return select(x > y, x * y, x); }"],
     "jvp": ["T f(T x, T v) { return jvp(cube, x, v); }", "T f(T x, T v) { return jvp((T y) => y * y * v, x, v); }"],
     "vjp": ["T f(T x, T v) { return vjp(cube, x, v); }", "T f(T x, T v) { return vjp((T y) => y * y * v, x, v); }"],
-    "grad": ["T f(T x) { return grad(cube, x); }", "T f(T x, T k) { return grad((T y) => y * y * k, x) * k; }", "vector<T, 2> f(vector<T, 2> x) { return grad(hill, x); }"],
-    "jacobian": ["matrix<T, 2, 2> f(vector<T, 2> x) { return jacobian(swirl, x); }", "T f(T x) { return jacobian(cube, x); }",
+    "grad": ["T f(T x) { return grad(cube, x); }", "T f(T x, T k) { return grad((T y) => y * y * k, x) * k; }", "vector<T, 2> f(vector<T, 2> x) { return grad(hill, x); }",
+             "T f(T x, vector<T, 2> y) { let g = grad(both, x, y); return g._0 * g._1.x; }", "T f(T x, T y, T z) { let g = grad(three, x, y, z); return g._0 * g._1 + g._2; }"],
+    "value_and_grad": ["T f(T x) { let v = value_and_grad(cube, x); return v._0 * v._1; }", "T f(T x, T k) { let v = value_and_grad((T y) => y * y * k, x); return v._0 * v._1; }"],
+    "jacobian": ["T f(T x[2]) { let j = jacobian(swap, x); return j[0][0] * j[0][1] + j[1][0]; }", "matrix<T, 2, 2> f(vector<T, 2> x) { return jacobian(swirl, x); }", "T f(T x) { return jacobian(cube, x); }",
                  "vector<T, 2> f(vector<T, 2> x) { return jacobian(hill, x); }", "vector<T, 2> f(T x) { return jacobian(curve, x); }"],
     "hvp": ["vector<T, 2> f(vector<T, 2> x, vector<T, 2> v) { return hvp(hill, x, v); }",
             "T f(T x, T v) { return hvp((T y) => y * y * y * v, x, v); }"],
-    "hessian": ["T f(T x) { return hessian(cube, x); }", "matrix<T, 2, 2> f(vector<T, 2> x) { return hessian(hill, x); }"],
+    "hessian": ["T f(T x) { return hessian(cube, x); }", "T f(T x[2]) { let h = hessian(pair_of, x); return h[0][0] * h[0][1] + h[1][1]; }", "matrix<T, 2, 2> f(vector<T, 2> x) { return hessian(hill, x); }"],
     "operator": [f"{shape} f({shape} x, {shape} y) {{ return {code}; }}"
                  for shape in ("T", "vector<T, 3>", "matrix<T, 2, 2>")
                  for code in ("x + y", "x - y", "x * y", "x / (T(1.25) + y * y)", "(T(3) * x) % (T(1.25) + y * y)", "-x * y")],
@@ -69,7 +71,7 @@ OTHERS = {
     "function value": ["T f(T x) { return use((T y) => y * y * y, x); }"],
 }
 # Differentiable members of types and functions of no numbers: which row has them.
-ROWS = {name: name for name in ("select", "use", "jvp", "vjp", "grad", "jacobian", "hvp", "hessian", "toFloat", "scale", "makeTuple", "makeArrayFromElement", "concat",
+ROWS = {name: name for name in ("select", "use", "jvp", "vjp", "grad", "value_and_grad", "jacobian", "hvp", "hessian", "toFloat", "scale", "makeTuple", "makeArrayFromElement", "concat",
                               "detach")}
 ROWS |= {name: "arithmetic" for name in ("add", "sub", "mul", "div", "mod", "neg")}
 ROWS |= {"getPrimal": "pair", "getDifferential": "pair", "diffPair": "pair", "updateDiff": "update", "updatePrimal": "update",
@@ -78,6 +80,10 @@ HEAD = """typealias T = TYPE;
 [Differentiable] T use<F : IDifferentiableFunc<T, T>>(F f, T x) { return f(x) * x; }
 [Differentiable] T cube(T x) { return x * x * x; }
 [Differentiable] T hill(vector<T, 2> x) { return x.x * x.x * x.y + x.y * x.y * x.y; }
+[Differentiable] T both(T x, vector<T, 2> y) { return x * y.x * y.y * y.x; }
+[Differentiable] T three(T x, T y, T z) { return x * y * z * z; }
+[Differentiable] T[2] swap(T x[2]) { T y[2]; y[0] = x[0] * x[1]; y[1] = x[0] * x[0] * x[0]; return y; }
+[Differentiable] T pair_of(T x[2]) { return x[0] * x[0] * x[1] * x[1]; }
 [Differentiable] vector<T, 2> curve(T x) { return vector<T, 2>(x * x, x * x * x); }
 [Differentiable] vector<T, 2> swirl(vector<T, 2> x) { return vector<T, 2>(x.x * x.y, x.x * x.x - x.y); }
 """
