@@ -5,7 +5,7 @@
 #   make bless      rewrite goldens; read the diff         make bench      speed against C
 #   make fuzz       random derivatives, until stopped      make install    to PREFIX, under DESTDIR
 #   make fuzz-front broken programs (both: or SECONDS=n)   make accuracy   docs/accuracy.md
-#   make through-c  all test programs through C
+#   make through-c  all test programs through C            make test-gpu   and through CUDA, on a GPU
 BUILD   ?= build
 PREFIX  ?= /usr/local
 SECONDS ?=
@@ -41,6 +41,9 @@ accuracy: all
 through-c: all
 	@tests/through_c.py --build $(BUILD)
 
+test-gpu: all
+	@tests/through_cuda.py --build $(BUILD)
+
 fuzz: all
 	@tests/fuzz/fuzz.py --build $(BUILD) $(if $(SECONDS),--seconds $(SECONDS))
 
@@ -55,4 +58,4 @@ install: all
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize
 
-.PHONY: all setup demo test bless format check bench accuracy through-c fuzz fuzz-front install clean
+.PHONY: all setup demo test bless format check bench accuracy through-c test-gpu fuzz fuzz-front install clean

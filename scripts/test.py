@@ -26,6 +26,7 @@ import library
 import library_page
 import run
 import through_c
+import through_cuda
 
 
 RANDOM_FUNCTIONS = 400
@@ -133,6 +134,8 @@ def main():
         tally.step("accuracy", int(not problems), [("docs/accuracy.md", "\n".join(problems))] if problems else [])
         step_suite(tally, "build-gcc")
         tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=3))
+        if through_cuda.find_nvcc():
+            tally.step("programs through CUDA", *through_cuda.run_all(ROOT / "build-gcc", share=80))
         tally.step("library, build-gcc", *library.run_library(ROOT / "build-gcc"))
         for kind in ("half", "float", "double"):
             tally.step(f"gradcheck of the library, {kind}", *gradcheck_library.run(str(ROOT / "build-gcc" / "slope"), kind))

@@ -60,6 +60,7 @@ typedef enum TargetCapabilities {
     TARGET_GROWING_TAPES = 4, /* without a bound that is known beforehand */
     TARGET_BARRIERS = 8,      /* that threads of a group wait at */
     TARGET_RECURSION = 16,
+    TARGET_WAVES = 32,
 } TargetCapabilities;
 
 typedef struct EmitTarget {

@@ -7,6 +7,7 @@ enum {
     GROWING_TAPES = TARGET_GROWING_TAPES,
     BARRIERS = TARGET_BARRIERS,
     RECURSION = TARGET_RECURSION,
+    WAVES = TARGET_WAVES,
 };
 
 static const EmitTarget targets[] = {

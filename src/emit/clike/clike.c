@@ -26,7 +26,8 @@ static void refuse_waves(void *user, Inst *inst) {
 }
 
 static void check_capabilities(Printer *p) {
-    for (int i = 0; i < p->reached.funcs.count; i++)
+    bool has_waves = (p->file->target->capabilities & TARGET_WAVES) != 0;
+    for (int i = 0; i < p->reached.funcs.count && !has_waves; i++)
         region_walk(p->reached.funcs.at[i]->func->body, refuse_waves, p);
     if (p->file->target->capabilities & TARGET_BARRIERS) return;
     for (int i = 0; i < p->reached.funcs.count; i++) {
@@ -68,36 +69,31 @@ static void add_part(Text *out, const Text *part, bool blank) {
     if (blank) text_char(out, '\n');
 }
 
-static void open_linkage(Text *out) { text_add(out, STR("#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n")); }
-static void close_linkage(Text *out) { text_add(out, STR("#ifdef __cplusplus\n}\n#endif\n")); }
-
 static void assemble_code(Printer *p, Text *out) {
-    text_printf(out, "/* Made by Slope. */\n");
-    text_add(out, STR("#include <assert.h>\n#include <math.h>\n#include <stdbool.h>\n#include "
-                      "<stddef.h>\n#include <stdint.h>\n"
-                      "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"));
+    text_printf(out, "/* Made by Slope. */\n%s", p->dialect->includes);
     if (p->options->floats == EMIT_floats_strict)
         text_add(out, STR("#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF /* other compilers: "
                           "-ffp-contract=off */\n#endif\n\n"));
     add_part(out, &p->types, true);
     if (p->largest) text_printf(out, "#define SLOPE_LARGEST %lld\n", (long long)p->largest);
-    add_part(out, &p->helpers, true);
-    open_linkage(out);
+    if (p->dialect->thread_type) p->dialect->thread_type(p, out);
+    clike_add_helpers(p, out);
+    if (p->helpers.len) text_char(out, '\n');
+    text_add(out, str_of(p->dialect->open));
     add_part(out, &p->prototypes, true);
     add_part(out, &p->outside, true);
     add_part(out, &p->globals, true);
     add_part(out, &p->functions, false);
-    close_linkage(out);
+    text_add(out, str_of(p->dialect->close));
+    add_part(out, &p->last, false);
 }
 
 static void assemble_header(Printer *p, Text *out) {
-    text_add(out, STR("/* Made by Slope. */\n#pragma once\n#include <assert.h>\n#include "
-                      "<stdbool.h>\n#include <stddef.h>\n"
-                      "#include <stdint.h>\n\n"));
-    open_linkage(out);
+    text_printf(out, "/* Made by Slope. */\n#pragma once\n%s%s", p->dialect->header_includes,
+                p->dialect->open);
     add_part(out, &p->types, true);
     add_part(out, &p->prototypes, true);
-    close_linkage(out);
+    text_add(out, str_of(p->dialect->close));
 }
 
 static void print_module(Printer *p, Text *out) {
@@ -130,10 +126,11 @@ static char *copy_out(const Text *text, size_t *size) {
 
 static char *make(Module *module, const EmitOptions *options, const EmitFile *file, size_t *size,
                   EmitTimes *times, EmitError *error) {
-    Printer p = {.module = module, .options = options, .file = file};
+    static const Dialect *const dialects[] = {[EMIT_c] = &clike_c, [EMIT_cuda] = &clike_cuda};
+    Printer p = {.module = module, .options = options, .file = file, .dialect = dialects[file->format]};
     (void)times;
     arena_init(&p.arena, allocator_system, &p.trap);
-    Text *parts[] = {&p.types, &p.helpers, &p.prototypes, &p.outside, &p.globals, &p.functions};
+    Text *parts[] = {&p.types, &p.helpers, &p.prototypes, &p.outside, &p.globals, &p.functions, &p.last};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) parts[i]->arena = &p.arena;
     if (setjmp(p.trap.at)) {
         snprintf(error->text, sizeof error->text, "%s",

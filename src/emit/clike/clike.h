@@ -66,8 +66,47 @@ typedef struct FuncState {
     int line; /* of the last #line */
 } FuncState;
 
-typedef struct Printer {
+typedef struct Printer Printer;
+
+typedef struct HelperRow {
+    const char *name, *needs, *text;
+} HelperRow;
+
+typedef struct HelperFamily {
+    const char *prefix, *on_signed, *on_other;
+} HelperFamily;
+
+/* What the languages of the family say differently. Qualifiers have a space behind them. */
+typedef struct Dialect {
+    const char *includes, *header_includes; /* how a file begins */
+    const char *open, *close;               /* around all that is declared */
+    const char *helper;                     /* what a helper has instead of `static inline ` */
+    const char *inner, *outer;              /* before functions: for this file, for others */
+    const char *constant, *computed, *shared, *thread_local_; /* before globals; NULL: in SlopeThread */
+    const char *barrier, *fence;                              /* statements; NULL: nothing to be done */
+    uint32_t thread_needs;    /* Needs: a function that has one of them takes a SlopeThread */
+    const char *thread_param; /* how that is declared */
+    bool early_init;          /* constants that need code are computed by who launches a kernel */
+    bool warp_sums;           /* slope_atomic_sum_* is there */
+    int atomic_bits;          /* the narrowest type that atomic operations have */
+    int printf_values;        /* the most that printf takes; 0: any number */
+    const HelperRow *helpers; /* that differ from C's */
+    const HelperFamily *families;
+    size_t nhelpers, nfamilies;
+    const char *(*thread_id)(Printer *p, int index); /* NULL: the language does not know */
+    void (*need_thread)(Printer *p);                 /* some function takes a SlopeThread */
+    void (*thread_type)(Printer *p, Text *out);      /* defines it before the helpers */
+    void (*declare_kernel)(Printer *p, const Func *func, const char **names);
+    void (*kernel)(Printer *p, const Func *func, const char **names);
+    void (*declare_uniform)(Printer *p, const Global *global);
+    void (*uniform)(Printer *p, const Global *global,
+                    const char *declaration); /* declaration: with initial value */
+    void (*start)(Printer *p);                /* slope_start_group, slope_start_thread and slope_init */
+} Dialect;
+
+struct Printer {
     Arena arena;
+    const Dialect *dialect;
     Trap trap;
     Loc trap_loc;
     Module *module;
@@ -76,6 +115,7 @@ typedef struct Printer {
     Reached reached;
     /* The parts of the file, in its order. */
     Text types, helpers, prototypes, outside, globals, functions; /* outside: variables that others see */
+    Text last;                                                    /* after all that is declared */
     Text *out;                                                    /* where statements go */
     int indent;
     Map names;         /* Name -> not NULL: taken at file level */
@@ -90,11 +130,17 @@ typedef struct Printer {
     bool has_init;   /* constants are computed when the program starts */
     int64_t largest; /* object in a byte buffer */
     FuncState *at;
-} Printer;
+};
 
 /* ---- clike.c */
 const EmitBackend *clike_backend(void);
 void clike_fail(Printer *p, Loc loc, const char *format, ...) PRINTF_LIKE(3, 4) NORETURN;
+
+/* ---- host.c: C */
+extern const Dialect clike_c;
+
+/* ---- cuda.c */
+extern const Dialect clike_cuda;
 
 /* ---- text.c */
 const char *clike_format(Printer *p, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -122,6 +168,7 @@ const char *clike_helper(Printer *p,
                          const char *name); /* a fixed one, with those it needs; returns its name */
 const char *clike_tape(Printer *p, const char *what, const Type *type);
 const char *clike_atomic(Printer *p, const char *what, const Type *type);
+void clike_add_helpers(Printer *p, Text *out); /* all that were needed */
 
 /* ---- object.c: functions for vectors, buffers and whole objects */
 const char *clike_make_vector(Printer *p, const Type *vector);
@@ -170,11 +217,19 @@ bool clike_takes_thread(const Printer *p, const Func *func); /* a first, hidden 
 bool clike_is_const_param(const Param *param);
 void clike_declare_functions(Printer *p); /* those that others may call */
 void clike_functions(Printer *p);
+uint32_t clike_needs(const Printer *p, const Func *func);
+bool clike_is_main(const Func *func);
+const char *clike_outer_name(Printer *p, const Func *func);
+/* The parameters with what stands before and after them; "void" if there is nothing. */
+const char *clike_params(Printer *p, const Func *func, const char **names, const char *first);
+const char *clike_call_inner(Printer *p, const Func *func, const char **names, const char *thread);
 
 /* ---- global.c */
 const char *clike_global_name(Printer *p, const Global *global);
 void clike_find_init(Printer *p);
 void clike_declare_globals(Printer *p); /* those that others see */
 void clike_globals(Printer *p);
+bool clike_has_globals(const Printer *p, GlobalKind kind);
+void clike_inits(Printer *p, GlobalKind kind, const char *thread); /* calls of what computes them */
 
 #endif

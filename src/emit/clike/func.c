@@ -1,27 +1,26 @@
 /* Functions: signatures, bodies, and the ways in from outside.
  *
  * A function that others may call is the function itself, unless something must be done before: static variables begin anew
- * with every call from outside, constants that need code are computed once. Then what others call is a wrapper. A kernel
- * is called with the number of groups; it runs all their threads, one after the other, or groups side by side if OpenMP was asked
- * for. A program's main is C's. */
+ * with every call from outside, constants that need code are computed once. Then what others call is a wrapper. How
+ * kernels are called is up to the dialect. A program's main is C's. */
 #include "emit/clike/clike.h"
-
-#define GROUPS "uint32_t groups_x, uint32_t groups_y, uint32_t groups_z"
 
 static bool is_kernel(const Func *func) { return func->group_size[0] > 0; }
 static bool is_exported(const Func *func) { return (func->flags & FUNC_EXPORT) != 0; }
-static bool is_main(const Func *func) {
+bool clike_is_main(const Func *func) {
     return is_kernel(func) && func->nparams == 0 && strcmp(func->name->text, "main") == 0;
 }
-static uint32_t needs_of(const Printer *p, const Func *func) {
-    return reached_func(&p->reached, func)->needs;
-}
+uint32_t clike_needs(const Printer *p, const Func *func) { return reached_func(&p->reached, func)->needs; }
 
-bool clike_takes_thread(const Printer *p, const Func *func) { return (needs_of(p, func) & NEEDS_IDS) != 0; }
+bool clike_takes_thread(const Printer *p, const Func *func) {
+    return (clike_needs(p, func) & p->dialect->thread_needs) != 0;
+}
 
 static bool is_wrapped(const Printer *p, const Func *func) {
     if (!is_exported(func)) return false;
-    return is_kernel(func) || p->has_init || (needs_of(p, func) & (NEEDS_IDS | NEEDS_STATICS | NEEDS_SHARED));
+    bool inits = p->has_init && !p->dialect->early_init;
+    uint32_t needs = NEEDS_STATICS | NEEDS_SHARED | p->dialect->thread_needs;
+    return is_kernel(func) || inits || (clike_needs(p, func) & needs);
 }
 
 /* ---- names */
@@ -45,9 +44,7 @@ void clike_name_functions(Printer *p) {
 
 const char *clike_func_name(Printer *p, const Func *func) { return map_get(&p->func_names, PTR_KEY(func)); }
 
-static const char *outer_name(Printer *p, const Func *func) {
-    return map_get(&p->outer_names, PTR_KEY(func));
-}
+const char *clike_outer_name(Printer *p, const Func *func) { return map_get(&p->outer_names, PTR_KEY(func)); }
 
 /* ---- signatures */
 
@@ -82,7 +79,7 @@ static const char *declare_param(Printer *p, const Param *param, const char *nam
     return clike_is_const_param(param) ? clike_format(p, "const %s", text) : text;
 }
 
-static const char *declare_params(Printer *p, const Func *func, const char **names, const char *first) {
+const char *clike_params(Printer *p, const Func *func, const char **names, const char *first) {
     Text text = {.arena = &p->arena};
     if (first) text_add(&text, str_of(first));
     for (int i = 0; i < func->nparams; i++)
@@ -113,29 +110,15 @@ static const char *signature(Printer *p, const Func *func, const char *name, con
     return clike_format(p, "%s %s", clike_results_type(p, func), rest);
 }
 
-/* ---- threads */
-
-static void need_thread_type(Printer *p) {
-    const Type *triple = type_vector(p->module->types, type_basic(p->module->types, TYPE_uint), 3);
-    if (!clike_begin_helper(p, "SlopeThread")) return;
-    const char *type = clike_type(p, triple);
-    text_printf(&p->helpers,
-                "/* Which thread of a dispatch runs. */\n"
-                "typedef struct SlopeThread { %s thread_id, group_id, local_id; uint32_t local_index; } "
-                "SlopeThread;\n",
-                type);
-    clike_make_vector(p, triple);
-}
+/* ---- ways in */
 
 static const char *thread_param(Printer *p, const Func *func) {
     if (!clike_takes_thread(p, func)) return NULL;
-    need_thread_type(p);
-    return "const SlopeThread *thread";
+    if (p->dialect->need_thread) p->dialect->need_thread(p);
+    return p->dialect->thread_param;
 }
 
-/* ---- ways in */
-
-static const char *call_inner(Printer *p, const Func *func, const char **names, const char *thread) {
+const char *clike_call_inner(Printer *p, const Func *func, const char **names, const char *thread) {
     Text text = {.arena = &p->arena};
     text_printf(&text, "%s(", clike_func_name(p, func));
     if (clike_takes_thread(p, func)) text_printf(&text, "%s%s", thread, func->nparams ? ", " : "");
@@ -145,114 +128,69 @@ static const char *call_inner(Printer *p, const Func *func, const char **names, 
 }
 
 static void print_start(Printer *p, const Func *func) {
-    uint32_t needs = needs_of(p, func);
-    if (p->has_init) clike_line(p, "slope_init();");
+    uint32_t needs = clike_needs(p, func);
+    if (p->has_init && !p->dialect->early_init) clike_line(p, "slope_init();");
     if (needs & NEEDS_SHARED) clike_line(p, "slope_start_group();");
-    if (needs & NEEDS_STATICS) clike_line(p, "slope_start_thread();");
+    if (needs & NEEDS_STATICS)
+        clike_line(p, "slope_start_thread(%s);", p->dialect->thread_local_ ? "" : "&thread");
 }
 
 static void print_wrapper(Printer *p, const Func *func, const char **names) {
-    clike_line(p, "%s {", signature(p, func, outer_name(p, func), declare_params(p, func, names, NULL)));
+    clike_line(p, "%s%s {", p->dialect->outer,
+               signature(p, func, clike_outer_name(p, func), clike_params(p, func, names, NULL)));
     p->indent++;
     if (clike_takes_thread(p, func))
-        clike_line(p, "const SlopeThread thread = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0};");
+        clike_line(p, p->dialect->thread_local_
+                          ? "const SlopeThread thread = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0};"
+                          : "SlopeThread thread;");
     print_start(p, func);
-    clike_line(p, "%s%s;", func->nresults ? "return " : "", call_inner(p, func, names, "&thread"));
+    clike_line(p, "%s%s;", func->nresults ? "return " : "", clike_call_inner(p, func, names, "&thread"));
     p->indent--;
     clike_line(p, "}\n");
-}
-
-static void print_ids(Printer *p, const Func *func) {
-    const int *size = func->group_size;
-    clike_line(p, "thread.local_id = make_uint3(local_x, local_y, local_z);");
-    clike_line(p, "thread.local_index = local_x + %du * (local_y + %du * local_z);", size[0], size[1]);
-    clike_line(
-        p,
-        "thread.thread_id = make_uint3(thread.group_id.x * %du + local_x, thread.group_id.y * %du + local_y, "
-        "thread.group_id.z * %du + local_z);",
-        size[0], size[1], size[2]);
-}
-
-static void print_threads(Printer *p, const Func *func, const char **names) {
-    bool ids = clike_takes_thread(p, func);
-    for (int i = 2; i >= 0; i--) {
-        if (!ids && func->group_size[i] == 1) continue;
-        clike_line(p, "for (uint32_t local_%c = 0; local_%c < %du; local_%c++) {", "xyz"[i], "xyz"[i],
-                   func -> group_size[i], "xyz"[i]);
-        p->indent++;
-    }
-    if (ids) print_ids(p, func);
-    if (needs_of(p, func) & NEEDS_STATICS) clike_line(p, "slope_start_thread();");
-    clike_line(p, "%s;", call_inner(p, func, names, "&thread"));
-    for (int i = 0; i < 3; i++) {
-        if (!ids && func->group_size[i] == 1) continue;
-        p->indent--;
-        clike_line(p, "}");
-    }
-}
-
-static void print_kernel(Printer *p, const Func *func, const char **names) {
-    bool ids = clike_takes_thread(p, func);
-    clike_line(p, "%svoid %s(%s) {", is_main(func) ? "static " : "", outer_name(p, func),
-               declare_params(p, func, names, GROUPS));
-    p->indent++;
-    if (p->has_init) clike_line(p, "slope_init();");
-    if (p->file->openmp) clike_line(p, "#pragma omp parallel for");
-    clike_line(p, "for (int64_t group = 0; group < (int64_t)groups_x * groups_y * groups_z; group++) {");
-    p->indent++;
-    if (ids) {
-        clike_line(p, "SlopeThread thread;");
-        clike_line(p, "thread.group_id = make_uint3((uint32_t)(group %% groups_x), (uint32_t)(group / "
-                      "groups_x %% groups_y), "
-                      "(uint32_t)(group / groups_x / groups_y));");
-    }
-    if (needs_of(p, func) & NEEDS_SHARED) clike_line(p, "slope_start_group();");
-    print_threads(p, func, names);
-    p->indent--;
-    clike_line(p, "}");
-    p->indent--;
-    clike_line(p, "}\n");
-    if (is_main(func))
-        clike_line(p, "int main(void) {\n    %s(1, 1, 1);\n    return 0;\n}\n", outer_name(p, func));
 }
 
 /* ---- all of them */
 
 static void describe(Printer *p, const Func *func) {
     const char *what = func->name->text,
-               *name = is_exported(func) ? outer_name(p, func) : clike_func_name(p, func);
+               *name = is_exported(func) ? clike_outer_name(p, func) : clike_func_name(p, func);
     if (strcmp(what, name) != 0 && !strstr(what, "*/")) clike_line(p, "/* %s */", what);
 }
 
 static void print_function(Printer *p, const Func *func) {
     const char **names = param_names(p, func);
-    const char *params = declare_params(p, func, names, thread_param(p, func));
+    const char *params = clike_params(p, func, names, thread_param(p, func));
     bool is_static = !is_exported(func) || is_wrapped(p, func);
     const char *head = signature(p, func, clike_func_name(p, func), params);
-    if (is_static) text_printf(&p->prototypes, "static %s;\n", head);
+    const char *qualifier = is_static ? p->dialect->inner : p->dialect->outer;
+    if (is_static) text_printf(&p->prototypes, "%s%s;\n", qualifier, head);
     describe(p, func);
-    clike_line(p, "%s%s {", is_static ? "static " : "", head);
+    clike_line(p, "%s%s {", qualifier, head);
     p->indent++;
     clike_body(p, func, names);
     p->indent--;
     clike_line(p, "}\n");
 }
 
+static void declare_function(Printer *p, const Func *func) {
+    const char *what = func->name->text, *name = clike_outer_name(p, func), **names = param_names(p, func);
+    if (strcmp(what, name) != 0 && !strstr(what, "*/")) text_printf(&p->prototypes, "/* %s */\n", what);
+    if (is_kernel(func)) p->dialect->declare_kernel(p, func, names);
+    else
+        text_printf(&p->prototypes, "%s%s;\n", p->dialect->outer,
+                    signature(p, func, name, clike_params(p, func, names, NULL)));
+}
+
 void clike_declare_functions(Printer *p) {
     for (int i = 0; i < p->reached.funcs.count; i++) {
         const Func *func = p->reached.funcs.at[i]->func;
-        if (!is_exported(func) || is_main(func)) continue;
-        const char *what = func->name->text, *name = outer_name(p, func);
-        const char *first = is_kernel(func) ? GROUPS : NULL;
-        if (strcmp(what, name) != 0 && !strstr(what, "*/")) text_printf(&p->prototypes, "/* %s */\n", what);
-        text_printf(&p->prototypes, "%s;\n",
-                    signature(p, func, name, declare_params(p, func, param_names(p, func), first)));
+        if (is_exported(func) && !clike_is_main(func)) declare_function(p, func);
     }
 }
 
 static void print_way_in(Printer *p, const Func *func) {
     if (!is_exported(func)) return;
-    if (is_kernel(func)) print_kernel(p, func, param_names(p, func));
+    if (is_kernel(func)) p->dialect->kernel(p, func, param_names(p, func));
     else if (is_wrapped(p, func)) print_wrapper(p, func, param_names(p, func));
 }
 

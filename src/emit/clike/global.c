@@ -1,8 +1,6 @@
-/* Globals. Uniforms are variables that the host sets, laid out as C does it whatever the program says; constants are static;
- * static and group-shared variables are one per thread of the machine, set anew for every thread or group of the program. */
+/* Globals. Uniforms are variables that the host sets, laid out as C does it whatever the program says; constants are static. How
+ * uniforms are set, and where static and group-shared variables are and begin anew, is up to the dialect. */
 #include "emit/clike/clike.h"
-
-static bool is_outside(const Global *global) { return global->kind == GLOBAL_uniform; }
 
 const char *clike_global_name(Printer *p, const Global *global) {
     const char *name = map_get(&p->global_names, PTR_KEY(global));
@@ -58,29 +56,41 @@ static bool is_mentioned(const Printer *p, const char *name) {
     return p->functions.at && clike_mentions(p->functions.at, name);
 }
 
+static const char *qualifier(Printer *p, const ReachedGlobal *info) {
+    switch ((GlobalKind)info->global->kind) {
+    case GLOBAL_const: return info->init ? p->dialect->computed : p->dialect->constant;
+    case GLOBAL_static: clike_helper(p, "SLOPE_THREAD_LOCAL"); return p->dialect->thread_local_;
+    case GLOBAL_shared:
+        if (p->dialect->thread_local_) clike_helper(p, "SLOPE_THREAD_LOCAL");
+        return p->dialect->shared;
+    case GLOBAL_uniform: break;
+    }
+    return "";
+}
+
 static void print_global(Printer *p, const ReachedGlobal *info) {
     const Global *global = info->global;
     const char *name = clike_global_name(p, global);
     if (global->kind == GLOBAL_const && !is_mentioned(p, name)) return;
     const char *declaration = clike_declare(p, global->type, name);
+    if (global->kind == GLOBAL_static && !p->dialect->thread_local_) return;
     Text text = {.arena = &p->arena};
-    switch ((GlobalKind)global->kind) {
-    case GLOBAL_const: text_add(&text, info->init ? STR("static ") : STR("static const ")); break;
-    case GLOBAL_static:
-    case GLOBAL_shared: text_printf(&text, "static %s ", clike_helper(p, "SLOPE_THREAD_LOCAL")); break;
-    case GLOBAL_uniform: break;
-    }
+    text_add(&text, str_of(qualifier(p, info)));
     text_add(&text, str_of(declaration));
     if (global->data && global->ndata && !clike_is_nothing(global->type)) {
         Image image = {global->data, global->ndata, 0};
         text_add(&text, STR(" = "));
         print_object(p, &text, &image, global->type);
     }
+    if (global->kind == GLOBAL_uniform) {
+        p->dialect->uniform(p, global, text.at);
+        return;
+    }
     text_add(&text, STR(";\n"));
-    text_add(is_outside(global) ? &p->outside : &p->globals, text_str(&text));
+    text_add(&p->globals, text_str(&text));
 }
 
-static bool has_kind(const Printer *p, GlobalKind kind) {
+bool clike_has_globals(const Printer *p, GlobalKind kind) {
     for (int i = 0; i < p->reached.globals.count; i++)
         if (p->reached.globals.at[i]->global->kind == kind) return true;
     return false;
@@ -93,51 +103,19 @@ static bool has_computed(const Printer *p) {
     return false;
 }
 
-static void print_inits(Printer *p, GlobalKind kind) {
+void clike_inits(Printer *p, GlobalKind kind, const char *thread) {
     for (int i = 0; i < p->reached.globals.count; i++) {
         const ReachedGlobal *info = p->reached.globals.at[i];
         if (info->global->kind == kind && info->init)
             clike_line(p, "%s(%s);", clike_func_name(p, info->init->func),
-                       clike_takes_thread(p, info->init->func) ? "NULL" : "");
+                       clike_takes_thread(p, info->init->func) ? thread : "");
     }
-}
-
-static void print_clearing(Printer *p, GlobalKind kind, const char *function) {
-    if (!has_kind(p, kind)) return;
-    text_printf(&p->prototypes, "static void %s(void);\n", function);
-    clike_line(p, "static void %s(void) {", function);
-    p->indent++;
-    for (int i = 0; i < p->reached.globals.count; i++) {
-        const Global *global = p->reached.globals.at[i]->global;
-        if (global->kind != kind) continue;
-        const char *name = clike_global_name(p, global);
-        clike_line(p, "memset(&%s, 0, sizeof %s);", name, name);
-    }
-    print_inits(p, kind);
-    p->indent--;
-    clike_line(p, "}\n");
-}
-
-/* Constants that need code, once. */
-static void print_init(Printer *p) {
-    if (!p->has_init) return;
-    text_add(&p->prototypes, STR("static void slope_init(void);\n"));
-    clike_line(p, "static void slope_init(void) {");
-    p->indent++;
-    clike_line(p, "static bool done = false;");
-    clike_line(p, "if (done) return;");
-    clike_line(p, "done = true;");
-    print_inits(p, GLOBAL_const);
-    p->indent--;
-    clike_line(p, "}\n");
 }
 
 void clike_declare_globals(Printer *p) {
     for (int i = 0; i < p->reached.globals.count; i++) {
         const Global *global = p->reached.globals.at[i]->global;
-        if (is_outside(global))
-            text_printf(&p->prototypes, "extern %s;\n",
-                        clike_declare(p, global->type, clike_global_name(p, global)));
+        if (global->kind == GLOBAL_uniform) p->dialect->declare_uniform(p, global);
     }
 }
 
@@ -145,8 +123,6 @@ void clike_find_init(Printer *p) { p->has_init = has_computed(p); }
 
 void clike_globals(Printer *p) {
     p->out = &p->functions;
-    print_clearing(p, GLOBAL_shared, "slope_start_group");
-    print_clearing(p, GLOBAL_static, "slope_start_thread");
-    print_init(p);
+    p->dialect->start(p);
     for (int i = 0; i < p->reached.globals.count; i++) print_global(p, p->reached.globals.at[i]);
 }

@@ -1,21 +1,13 @@
 /* Helpers by name: fixed ones, and families with one member per scalar type, from the rows of helpers.def. */
 #include "emit/clike/clike.h"
 
-typedef struct Row {
-    const char *name, *needs, *text;
-} Row;
-
-static const Row helpers[] = {
+static const HelperRow helpers[] = {
 #define HELPER(name, needs, text) {name, needs, text},
 #define FAMILY(prefix, on_signed, on_other)
 #include "emit/clike/helpers.def"
 };
 
-typedef struct Family {
-    const char *prefix, *on_signed, *on_other;
-} Family;
-
-static const Family families[] = {
+static const HelperFamily families[] = {
 #define HELPER(name, needs, text)
 #define FAMILY(prefix, on_signed, on_other) {prefix, on_signed, on_other},
 #include "emit/clike/helpers.def"
@@ -49,12 +41,14 @@ static const char *replacement(Printer *p, char letter, const Type *type) {
     case 'D': return clike_format(p, "-%.1f", (double)((uint64_t)1 << (bits - 1)));
     case 'H':
         return clike_format(p, "%.1f", 2.0 * (double)((uint64_t)1 << (is_signed ? bits - 2 : bits - 1)));
+    case 'C': return bits == 64 ? "unsigned long long" : "unsigned int";
+    case 'A': return type_is_float(type) ? clike_type(p, type) : replacement(p, 'C', type);
     case 'K': return clike_format(p, "%d", (int)type->kind - TYPE_bool);
     default: return "$";
     }
 }
 
-static void add_member(Printer *p, const Family *family, const Type *type) {
+static void add_member(Printer *p, const HelperFamily *family, const Type *type) {
     bool is_signed = type_is_integer(type) && type_is_signed(type) && *family->on_signed;
     Text text = {.arena = &p->arena};
     for (const char *at = is_signed ? family->on_signed : family->on_other; *at; at++) {
@@ -72,14 +66,14 @@ static const Type *type_of_word(Printer *p, const char *word) {
     return NULL;
 }
 
-static bool find_member(Printer *p, const char *name) {
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-        size_t length = strlen(families[i].prefix);
-        const Type *type = strncmp(name, families[i].prefix, length) == 0 && name[length] == '_'
+static bool find_member(Printer *p, const HelperFamily *rows, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(rows[i].prefix);
+        const Type *type = strncmp(name, rows[i].prefix, length) == 0 && name[length] == '_'
                                ? type_of_word(p, name + length + 1)
                                : NULL;
         if (!type) continue;
-        add_member(p, &families[i], type);
+        add_member(p, &rows[i], type);
         return true;
     }
     return false;
@@ -95,21 +89,29 @@ static void add_needs(Printer *p, const char *needs) {
     }
 }
 
+static bool find_row(Printer *p, const HelperRow *rows, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].name, name) != 0) continue;
+        add_needs(p, rows[i].needs);
+        bool for_types = strcmp(name, "SLOPE_MAY_ALIAS") == 0;
+        text_add(for_types ? &p->types : &p->helpers, str_of(rows[i].text));
+        return true;
+    }
+    return false;
+}
+
 const char *clike_helper(Printer *p, const char *name) {
+    const Dialect *dialect = p->dialect;
     if (!clike_begin_helper(p, name)) return name;
     if (strcmp(name, "slope_half") == 0) { /* a type, that structs may need */
         text_add(&p->types, STR("typedef uint16_t slope_half; /* the bits */\n"));
         return name;
     }
-    for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++) {
-        if (strcmp(helpers[i].name, name) != 0) continue;
-        add_needs(p, helpers[i].needs);
-        bool for_types = strcmp(name, "SLOPE_MAY_ALIAS") == 0;
-        text_add(for_types ? &p->types : &p->helpers, str_of(helpers[i].text));
-        return name;
-    }
-    if (!find_member(p, name)) clike_fail(p, 0, "there is no function '%s'", name);
-    return name;
+    if (find_row(p, dialect->helpers, dialect->nhelpers, name)) return name;
+    if (find_row(p, helpers, sizeof helpers / sizeof *helpers, name)) return name;
+    if (find_member(p, dialect->families, dialect->nfamilies, name)) return name;
+    if (find_member(p, families, sizeof families / sizeof *families, name)) return name;
+    clike_fail(p, 0, "there is no function '%s'", name);
 }
 
 const char *clike_tape(Printer *p, const char *what, const Type *type) {
@@ -121,4 +123,19 @@ const char *clike_tape(Printer *p, const char *what, const Type *type) {
 
 const char *clike_atomic(Printer *p, const char *what, const Type *type) {
     return clike_helper(p, clike_format(p, "slope_atomic_%s_%s", what, clike_word(p, type)));
+}
+
+/* They are written as C's. */
+void clike_add_helpers(Printer *p, Text *out) {
+    static const char inline_word[] = "static inline ";
+    const size_t length = sizeof inline_word - 1;
+    for (const char *at = p->helpers.len ? p->helpers.at : ""; *at;) {
+        const char *end = strchr(at, '\n');
+        if (strncmp(at, inline_word, length) == 0) {
+            text_add(out, str_of(p->dialect->helper));
+            at += length;
+        }
+        text_add(out, (Str){at, (int)(end + 1 - at)});
+        at = end + 1;
+    }
 }

@@ -233,7 +233,24 @@ const char *clike_bytes(Printer *p, const char *what, const Type *type) {
 
 /* ---- buffers: out of range, reads give zero and writes are dropped */
 
+/* Where the thread has memory for what is dropped. */
+static void buffer_at_thread(Printer *p, const char *name, const char *buffer, const Type *element) {
+    const Type *pointer = type_pointer(p->module->types, element);
+    const char *head = clike_format(p, "%s(%s, %s b, uint64_t i)", name, p->dialect->thread_param, buffer);
+    int64_t size = type_layout(element, LAYOUT_scalar).stride;
+    if (size > p->largest) p->largest = size;
+    text_printf(&p->helpers,
+                "static inline %s {\n    if (i < b.count) return %sb.data[i];\n"
+                "    memset(thread->none, 0, sizeof b.data[0]);\n    return (%s)(void *)thread->none;\n}\n",
+                clike_declare(p, pointer, head), element->kind == TYPE_array ? "" : "&",
+                clike_declare(p, pointer, ""));
+}
+
 static void buffer_at(Printer *p, const char *name, const char *buffer, const Type *element) {
+    if (!p->dialect->thread_local_) {
+        buffer_at_thread(p, name, buffer, element);
+        return;
+    }
     clike_helper(p, "SLOPE_THREAD_LOCAL");
     const Type *pointer = type_pointer(p->module->types, element);
     bool is_array = element->kind == TYPE_array;

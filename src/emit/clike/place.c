@@ -119,9 +119,14 @@ static Value moved(Printer *p, const Inst *inst) {
 
 /* ---- roots */
 
+/* What a helper that may have to give memory of the thread is called with first. */
+static const char *thread_first(const Printer *p) { return p->dialect->thread_local_ ? "" : "thread, "; }
+
 static Value global(Printer *p, const Inst *inst) {
     const Global *g = inst->global;
-    Value value = clike_value(clike_global_name(p, g), LEVEL_primary);
+    bool in_thread = g->kind == GLOBAL_static && !p->dialect->thread_local_;
+    const char *name = clike_global_name(p, g);
+    Value value = clike_value(in_thread ? clike_format(p, "thread->%s", name) : name, LEVEL_primary);
     value.is_place = true;
     value.steady = g->kind == GLOBAL_const || g->kind == GLOBAL_uniform;
     value.constant = g->kind == GLOBAL_const && !g->init;
@@ -143,9 +148,9 @@ static Value buffer_element(Printer *p, const Inst *inst) {
         value = clike_value(clike_format(p, "(%s, %s)", buffer.text, index.text), LEVEL_primary);
         value.get = "get", value.set = "set";
     } else {
-        value =
-            clike_value(clike_format(p, "%s(%s, %s)", clike_buffer(p, "at", type), buffer.text, index.text),
-                        LEVEL_primary);
+        value = clike_value(clike_format(p, "%s(%s%s, %s)", clike_buffer(p, "at", type), thread_first(p),
+                                         buffer.text, index.text),
+                            LEVEL_primary);
     }
     value.reads = buffer.reads || index.reads;
     return value;
@@ -157,9 +162,9 @@ static Value buffer_bytes(Printer *p, const Inst *inst) {
     const char *pointer = clike_type(p, inst->results[0]->type), *data = clike_in(p, buffer, LEVEL_primary);
     int64_t size = type_layout(target, LAYOUT_scalar).size;
     if (size > p->largest) p->largest = size;
-    const char *text = is_checked(p, inst) ? clike_format(p, "(%s)%s(%s.data, %s.count, %s, %lld)", pointer,
-                                                          clike_helper(p, "slope_bytes_at"), data, data,
-                                                          offset.text, (long long)size)
+    const char *text = is_checked(p, inst) ? clike_format(p, "(%s)%s(%s%s.data, %s.count, %s, %lld)", pointer,
+                                                          clike_helper(p, "slope_bytes_at"), thread_first(p),
+                                                          data, data, offset.text, (long long)size)
                                            : clike_format(p, "(%s)(void *)(%s.data + %s)", pointer, data,
                                                           clike_in(p, offset, LEVEL_product));
     Value value = clike_value(text, LEVEL_unary);
@@ -186,8 +191,8 @@ static Value buffer_pointer(Printer *p, const Inst *inst) {
 
 static Value buffer_counter(Printer *p, const Inst *inst) {
     Value buffer = clike_operand(p, inst, 0);
-    const char *text =
-        clike_format(p, "%s(%s.data)", clike_helper(p, "slope_counter"), clike_in(p, buffer, LEVEL_primary));
+    const char *text = clike_format(p, "%s(%s%s.data)", clike_helper(p, "slope_counter"), thread_first(p),
+                                    clike_in(p, buffer, LEVEL_primary));
     Value value = clike_value(text, LEVEL_primary);
     value.reads = buffer.reads;
     return value;
@@ -228,7 +233,8 @@ static Value pointer_cast(Printer *p, const Inst *inst) {
 
 /* An element of a buffer, needed as an address that can be kept. */
 static Value plain_element(Printer *p, const Inst *inst, Value value) {
-    value.text = clike_format(p, "%s%s", clike_buffer(p, "at", inst->args[0]->type), value.text);
+    value.text = clike_format(p, "%s(%s%s", clike_buffer(p, "at", inst->args[0]->type), thread_first(p),
+                              value.text + 1); /* without its parenthesis */
     value.get = value.set = NULL;
     return value;
 }

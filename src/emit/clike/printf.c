@@ -22,6 +22,7 @@ const char *clike_string(Printer *p, Str s) {
 typedef struct Print {
     const Inst *inst;
     int next;          /* argument */
+    int values;        /* of C's printf */
     Text format, args; /* of C */
 } Print;
 
@@ -54,6 +55,7 @@ static const char *shortened(int shorts, bool is_signed) {
 /* One value by one conversion. */
 static void print_lane(Printer *p, Print *print, const Conversion *how, const Type *type, const char *text) {
     char letter = how->letter == 's' ? natural_letter(type) : how->letter;
+    print->values++;
     bool wide = type->kind == TYPE_int64 || type->kind == TYPE_uint64 || type_is_float(type);
     text_printf(&print->format, "%%%.*s", STR_ARG(how->flags));
     if (letter == 'c') {
@@ -74,6 +76,7 @@ static void print_value(Printer *p, Print *print, const Conversion *how) {
     const Type *type = print->inst->args[print->next]->type;
     Value value = clike_operand(p, print->inst, print->next++);
     if (is_text(type)) {
+        print->values++;
         text_printf(&print->format, "%%%.*ss", STR_ARG(how->flags));
         const char *pointer = clike_pointer(p, value, type->args[0], true);
         text_printf(&print->args, pointer[0] == '"' ? ", %s" : ", slope_text(%s)", pointer);
@@ -98,6 +101,7 @@ static void print_value(Printer *p, Print *print, const Conversion *how) {
 
 /* A `*` takes the next value, which must be a number. */
 static void take_size(Printer *p, Print *print) {
+    print->values++;
     if (print->next >= print->inst->nargs) {
         text_add(&print->args, STR(", 0"));
         return;
@@ -151,6 +155,9 @@ void clike_printf(Printer *p, const Inst *inst) {
             literal(&print, percent, at);
         }
     }
+    int most = p->dialect->printf_values;
+    if (most && print.values > most)
+        clike_fail(p, inst->loc, "printf of this target takes at most %d numbers", most);
     if (print.args.at) print.args.at[print.args.len] = 0;
     clike_line(p, "printf(%s%s);", clike_string(p, text_str(&print.format)),
                print.args.at ? print.args.at : "");

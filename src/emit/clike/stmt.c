@@ -372,9 +372,15 @@ static void print_var(Printer *p, const Inst *inst) {
 static void print_atomic(Printer *p, const Inst *inst) {
     static const char *const names[] = {"add", "min", "max", "and", "or", "xor", "exchange"};
     const Type *type = inst->results[0]->type;
-    if (type->kind == TYPE_half) clike_fail(p, inst->loc, "C has no atomic operations on half");
+    if (type->kind == TYPE_half || type_bits(type) < p->dialect->atomic_bits)
+        clike_fail(p, inst->loc, "this target has no atomic operations on %s", clike_word(p, type));
     const char *pointer = clike_pointer(p, clike_operand(p, inst, 0), type, false);
-    const char *function = clike_atomic(p, inst->op == OP_atomic ? names[inst->index] : "cas", type);
+    const char *what = inst->op == OP_atomic ? names[inst->index] : "cas";
+    if (p->dialect->warp_sums && strcmp(what, "add") == 0 && p->at->uses[inst->results[0]->id] == 0) {
+        clike_helper(p, "slope_lane");
+        what = "sum";
+    }
+    const char *function = clike_atomic(p, what, type);
     const char *text = clike_format(p, "%s(%s, %s", function, pointer, clike_operand(p, inst, 1).text);
     if (inst->op == OP_atomic_cas) text = clike_format(p, "%s, %s", text, clike_operand(p, inst, 2).text);
     clike_set_statement(p, inst, clike_format(p, "%s)", text));
@@ -416,9 +422,19 @@ static void print_tape(Printer *p, const Inst *inst) {
 }
 
 static Value thread_id(Printer *p, const Inst *inst) {
-    static const char *const fields[] = {"thread_id", "group_id", "local_id", "local_index"};
-    if (inst->index > 3) clike_fail(p, inst->loc, "this target does not know how large a dispatch is");
-    return clike_value(clike_format(p, "thread->%s", fields[inst->index & 3]), LEVEL_primary);
+    const char *text = p->dialect->thread_id(p, inst->index);
+    if (!text) clike_fail(p, inst->loc, "this target does not know how large a dispatch is");
+    return clike_value(text, LEVEL_primary);
+}
+
+static void print_barrier(Printer *p, const Inst *inst) {
+    const char *text = inst->index == 1 ? p->dialect->barrier : p->dialect->fence;
+    if (text) clike_line(p, "%s", text);
+}
+
+static void print_wave(Printer *p, const Inst *inst) {
+    const char *value = clike_operand(p, inst, 0).text;
+    clike_set_statement(p, inst, clike_format(p, "%s(thread, %s)", clike_helper(p, "slope_wave"), value));
 }
 
 static void print_abort(Printer *p, const Inst *inst) {
@@ -488,7 +504,8 @@ static void effect(Printer *p, const Inst *inst) {
     case OP_call: print_call(p, inst); break;
     case OP_printf: clike_printf(p, inst); break;
     case OP_abort: print_abort(p, inst); break;
-    case OP_barrier: break; /* one thread after the other */
+    case OP_barrier: print_barrier(p, inst); break;
+    case OP_wave: print_wave(p, inst); break;
     case OP_if: print_if(p, inst); break;
     case OP_switch: print_switch(p, inst); break;
     case OP_loop: print_loop(p, inst); break;

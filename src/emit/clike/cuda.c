@@ -1,0 +1,252 @@
+/* CUDA as a dialect: kernels are kernels, functions run on the device, all in the namespace `slope`, which keeps its vectors apart from
+ * CUDA's, whose alignment is another. Beside each kernel stands a function of the host that launches it, beside each uniform one that
+ * sets it. What is private to a thread (static variables, memory for what is dropped, values of other lanes) is in a SlopeThread that
+ * the kernel makes and functions hand on. */
+#include "emit/clike/clike.h"
+
+static const HelperRow helpers[] = {
+#define HELPER(name, needs, text) {name, needs, text},
+#define FAMILY(prefix, on_signed, on_other)
+#include "emit/clike/cuda.def"
+};
+
+static const HelperFamily families[] = {
+#define HELPER(name, needs, text)
+#define FAMILY(prefix, on_signed, on_other) {prefix, on_signed, on_other},
+#include "emit/clike/cuda.def"
+};
+
+/* ---- threads */
+
+static const char *thread_id(Printer *p, int index) {
+    static const char *const names[] = {"slope_thread_id",   "slope_group_id",   "slope_local_id",
+                                        "slope_local_index", "slope_group_size", "slope_groups",
+                                        "slope_wave_size"};
+    const Type *triple = type_vector(p->module->types, type_basic(p->module->types, TYPE_uint), 3);
+    clike_make_vector(p, triple);
+    return clike_format(p, "%s()", clike_helper(p, names[index]));
+}
+
+static void thread_type(Printer *p, Text *out) {
+    text_printf(out, "/* What is private to a thread. */\ntypedef struct SlopeThread {\n");
+    for (int i = 0; i < p->reached.globals.count; i++) {
+        const Global *global = p->reached.globals.at[i]->global;
+        if (global->kind == GLOBAL_static)
+            text_printf(out, "    %s;\n", clike_declare(p, global->type, clike_global_name(p, global)));
+    }
+    if (map_has(&p->known, PTR_KEY(name_from(p->module->names, "slope_wave"))))
+        text_add(out, STR("    uint64_t wave[34];\n"));
+    text_printf(
+        out,
+        "    alignas(16) unsigned char none[%lld]; /* where accesses out of range go */\n} SlopeThread;\n",
+        (long long)(p->largest > 16 ? p->largest : 16));
+}
+
+/* ---- what begins anew */
+
+static void print_start_group(Printer *p) {
+    if (!clike_has_globals(p, GLOBAL_shared)) return;
+    text_add(&p->prototypes, STR("static __device__ void slope_start_group(void);\n"));
+    clike_line(p, "static __device__ void slope_start_group(void) {");
+    p->indent++;
+    for (int i = 0; i < p->reached.globals.count; i++) {
+        const Global *global = p->reached.globals.at[i]->global;
+        if (global->kind != GLOBAL_shared) continue;
+        const char *name = clike_global_name(p, global);
+        clike_line(p, "%s(&%s, sizeof %s);", clike_helper(p, "slope_clear"), name, name);
+    }
+    clike_line(p, "__syncthreads();");
+    p->indent--;
+    clike_line(p, "}\n");
+}
+
+static void print_start_thread(Printer *p) {
+    if (!clike_has_globals(p, GLOBAL_static)) return;
+    text_add(&p->prototypes, STR("static __device__ void slope_start_thread(SlopeThread *thread);\n"));
+    clike_line(p, "static __device__ void slope_start_thread(SlopeThread *thread) {");
+    p->indent++;
+    for (int i = 0; i < p->reached.globals.count; i++) {
+        const Global *global = p->reached.globals.at[i]->global;
+        if (global->kind != GLOBAL_static) continue;
+        const char *name = clike_global_name(p, global);
+        clike_line(p, "memset(&thread->%s, 0, sizeof thread->%s);", name, name);
+    }
+    clike_inits(p, GLOBAL_static, "thread");
+    p->indent--;
+    clike_line(p, "}\n");
+}
+
+/* Constants that need code: by a kernel of their own, before the first other one. */
+static void print_init(Printer *p) {
+    if (!p->has_init) return;
+    text_add(&p->prototypes, STR("static cudaError_t slope_init(void);\n"));
+    clike_line(p, "static __global__ void slope_init_kernel(void) {");
+    p->indent++;
+    clike_line(p, "SlopeThread thread;");
+    if (clike_has_globals(p, GLOBAL_static)) clike_line(p, "slope_start_thread(&thread);");
+    clike_line(p, "(void)thread;");
+    clike_inits(p, GLOBAL_const, "&thread");
+    p->indent--;
+    clike_line(p, "}\n");
+    clike_line(p,
+               "static cudaError_t slope_init(void) {\n    static bool done = false;\n    if (done) return "
+               "cudaSuccess;\n"
+               "    slope_init_kernel<<<1, 1>>>();\n    const cudaError_t error = cudaDeviceSynchronize();\n"
+               "    done = error == cudaSuccess;\n    return error;\n}\n");
+}
+
+static void start(Printer *p) {
+    print_start_group(p);
+    print_start_thread(p);
+    print_init(p);
+}
+
+/* ---- uniforms */
+
+/* Constant memory, as long as they fit there. */
+static const char *uniform_space(const Printer *p) {
+    int64_t size = 0;
+    for (int i = 0; i < p->reached.globals.count; i++) {
+        const Global *global = p->reached.globals.at[i]->global;
+        if (global->kind == GLOBAL_uniform) size += type_layout(global->type, LAYOUT_scalar).stride + 16;
+    }
+    return size < 32 * 1024 ? "__constant__" : "__device__";
+}
+
+static const char *setter(Printer *p, const Global *global) {
+    const char *name = clike_global_name(p, global);
+    const Type *pointer = type_pointer(p->module->types, global->type);
+    return clike_format(p, "cudaError_t %s_set(const %s, cudaStream_t stream)", name,
+                        clike_declare(p, pointer, "value"));
+}
+
+static void declare_uniform(Printer *p, const Global *global) {
+    text_printf(&p->prototypes, "%s;\n", setter(p, global));
+}
+
+static void uniform(Printer *p, const Global *global, const char *declaration) {
+    const char *name = clike_global_name(p, global);
+    text_printf(&p->outside, "static %s %s;\n", uniform_space(p), declaration);
+    clike_line(p, "%s {", setter(p, global));
+    clike_line(p,
+               "    return cudaMemcpyToSymbolAsync(%s, value, sizeof %s, 0, cudaMemcpyHostToDevice, stream);",
+               name, name);
+    clike_line(p, "}\n");
+}
+
+/* ---- kernels */
+
+/* What the program takes by address, other than arrays, the host hands over as a value. */
+static bool is_handed_over(const Param *param) {
+    return (param->flags & PARAM_BY_ADDRESS) && param->type->kind != TYPE_array;
+}
+
+static const char *kernel_params(Printer *p, const Func *func, const char **names, const char *first,
+                                 const char *last) {
+    Text text = {.arena = &p->arena};
+    text_add(&text, str_of(first));
+    for (int i = 0; i < func->nparams; i++) {
+        const Type *type = func->params[i].type;
+        if ((func->params[i].flags & PARAM_BY_ADDRESS) && type->kind == TYPE_array)
+            type = type_pointer(p->module->types, type);
+        text_printf(&text, "%s%s", text.len ? ", " : "", clike_declare_value(p, type, names[i]));
+    }
+    if (*last) text_printf(&text, "%s%s", text.len ? ", " : "", last);
+    return text.len ? text.at : "void";
+}
+
+static const char *launcher(Printer *p, const Func *func, const char **names) {
+    return clike_format(p, "cudaError_t %s_launch(%s)", clike_outer_name(p, func),
+                        kernel_params(p, func, names, "dim3 groups", "cudaStream_t stream"));
+}
+
+static void declare_kernel(Printer *p, const Func *func, const char **names) {
+    text_printf(&p->prototypes, "%s;\n", launcher(p, func, names));
+}
+
+static void print_launcher(Printer *p, const Func *func, const char **names) {
+    Text args = {.arena = &p->arena};
+    for (int i = 0; i < func->nparams; i++) text_printf(&args, "%s%s", i ? ", " : "", names[i]);
+    clike_line(p, "%s {", launcher(p, func, names));
+    p->indent++;
+    if (p->has_init) {
+        clike_line(p, "const cudaError_t error = slope_init();");
+        clike_line(p, "if (error != cudaSuccess) return error;");
+    }
+    clike_line(p, "%s<<<groups, dim3(%d, %d, %d), 0, stream>>>(%s);", clike_outer_name(p, func),
+               func->group_size[0], func->group_size[1], func->group_size[2], args.at ? args.at : "");
+    clike_line(p, "return cudaGetLastError();");
+    p->indent--;
+    clike_line(p, "}\n");
+}
+
+/* The stack of a thread is small, unless it is asked for; nobody knows how deep a recursion goes. */
+static void print_main(Printer *p, const Func *func) {
+    bool recursive = (clike_needs(p, func) & NEEDS_STACK) != 0;
+    text_printf(&p->last,
+                "\nint main(void) {\n%s    cudaError_t error = slope::%s_launch(dim3(1, 1, 1), 0);\n"
+                "    if (error == cudaSuccess) error = cudaDeviceSynchronize();\n"
+                "    if (error != cudaSuccess) fprintf(stderr, \"%%s\\n\", cudaGetErrorString(error));\n"
+                "    return error == cudaSuccess ? 0 : 1;\n}\n",
+                recursive ? "    cudaDeviceSetLimit(cudaLimitStackSize, 16384);\n" : "",
+                clike_outer_name(p, func));
+}
+
+static void print_kernel(Printer *p, const Func *func, const char **names) {
+    const int *size = func->group_size;
+    const char **args = arena_array(&p->arena, const char *, func->nparams + 1);
+    for (int i = 0; i < func->nparams; i++)
+        args[i] = is_handed_over(&func->params[i]) ? clike_format(p, "&%s", names[i]) : names[i];
+    clike_line(p, "extern \"C\" __global__ void __launch_bounds__(%d) %s(%s) {", size[0] * size[1] * size[2],
+               clike_outer_name(p, func), kernel_params(p, func, names, "", ""));
+    p->indent++;
+    if (clike_takes_thread(p, func)) clike_line(p, "SlopeThread thread;");
+    if (clike_needs(p, func) & NEEDS_SHARED) clike_line(p, "slope_start_group();");
+    if (clike_needs(p, func) & NEEDS_STATICS) clike_line(p, "slope_start_thread(&thread);");
+    clike_line(p, "%s;", clike_call_inner(p, func, args, "&thread"));
+    p->indent--;
+    clike_line(p, "}\n");
+    print_launcher(p, func, names);
+    if (clike_is_main(func)) print_main(p, func);
+}
+
+/* ---- the dialect */
+
+const Dialect clike_cuda = {
+    .includes = "#include <assert.h>\n#include <cuda_runtime.h>\n#include <math.h>\n#include "
+                "<stddef.h>\n#include <stdint.h>\n"
+                "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"
+                "extern \"C\" __device__ __attribute__((noreturn)) void __assertfail(const char *, const "
+                "char *, unsigned, "
+                "const char *, size_t);\n\nnamespace slope {\n\n",
+    .header_includes =
+        "#include <assert.h>\n#include <cuda_runtime.h>\n#include <stddef.h>\n#include <stdint.h>\n\n"
+        "namespace slope {\n\n",
+    .open = "",
+    .close = "} // namespace slope\n",
+    .helper = "static inline __device__ ",
+    .inner = "static __device__ ",
+    .outer = "__device__ ",
+    .constant = "static __device__ const ",
+    .computed = "static __device__ ",
+    .shared = "static __shared__ ",
+    .barrier = "__syncthreads();",
+    .fence = "__threadfence();",
+    .thread_needs = NEEDS_STATICS | NEEDS_SINK | NEEDS_FIBER,
+    .thread_param = "SlopeThread *thread",
+    .early_init = true,
+    .warp_sums = true,
+    .atomic_bits = 32,
+    .printf_values = 32,
+    .helpers = helpers,
+    .families = families,
+    .nhelpers = sizeof helpers / sizeof *helpers,
+    .nfamilies = sizeof families / sizeof *families,
+    .thread_id = thread_id,
+    .thread_type = thread_type,
+    .declare_kernel = declare_kernel,
+    .kernel = print_kernel,
+    .declare_uniform = declare_uniform,
+    .uniform = uniform,
+    .start = start,
+};

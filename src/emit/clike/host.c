@@ -1,0 +1,160 @@
+/* C as a dialect: a thread of the machine runs the threads of a kernel one after the other. A kernel is called with the number of
+ * groups; they run side by side if OpenMP was asked for. Static and group-shared variables are one per thread of the machine,
+ * set anew for every thread or group of the program. */
+#include "emit/clike/clike.h"
+
+#define GROUPS "uint32_t groups_x, uint32_t groups_y, uint32_t groups_z"
+
+/* ---- threads */
+
+static void need_thread_type(Printer *p) {
+    const Type *triple = type_vector(p->module->types, type_basic(p->module->types, TYPE_uint), 3);
+    if (!clike_begin_helper(p, "SlopeThread")) return;
+    const char *type = clike_type(p, triple);
+    text_printf(&p->helpers,
+                "/* Which thread of a dispatch runs. */\n"
+                "typedef struct SlopeThread { %s thread_id, group_id, local_id; uint32_t local_index; } "
+                "SlopeThread;\n",
+                type);
+    clike_make_vector(p, triple);
+}
+
+static void print_ids(Printer *p, const Func *func) {
+    const int *size = func->group_size;
+    clike_line(p, "thread.local_id = make_uint3(local_x, local_y, local_z);");
+    clike_line(p, "thread.local_index = local_x + %du * (local_y + %du * local_z);", size[0], size[1]);
+    clike_line(
+        p,
+        "thread.thread_id = make_uint3(thread.group_id.x * %du + local_x, thread.group_id.y * %du + local_y, "
+        "thread.group_id.z * %du + local_z);",
+        size[0], size[1], size[2]);
+}
+
+static void print_threads(Printer *p, const Func *func, const char **names) {
+    bool ids = clike_takes_thread(p, func);
+    for (int i = 2; i >= 0; i--) {
+        if (!ids && func->group_size[i] == 1) continue;
+        clike_line(p, "for (uint32_t local_%c = 0; local_%c < %du; local_%c++) {", "xyz"[i], "xyz"[i],
+                   func -> group_size[i], "xyz"[i]);
+        p->indent++;
+    }
+    if (ids) print_ids(p, func);
+    if (clike_needs(p, func) & NEEDS_STATICS) clike_line(p, "slope_start_thread();");
+    clike_line(p, "%s;", clike_call_inner(p, func, names, "&thread"));
+    for (int i = 0; i < 3; i++) {
+        if (!ids && func->group_size[i] == 1) continue;
+        p->indent--;
+        clike_line(p, "}");
+    }
+}
+
+static void print_kernel(Printer *p, const Func *func, const char **names) {
+    bool ids = clike_takes_thread(p, func);
+    clike_line(p, "%svoid %s(%s) {", clike_is_main(func) ? "static " : "", clike_outer_name(p, func),
+               clike_params(p, func, names, GROUPS));
+    p->indent++;
+    if (p->has_init) clike_line(p, "slope_init();");
+    if (p->file->openmp) clike_line(p, "#pragma omp parallel for");
+    clike_line(p, "for (int64_t group = 0; group < (int64_t)groups_x * groups_y * groups_z; group++) {");
+    p->indent++;
+    if (ids) {
+        clike_line(p, "SlopeThread thread;");
+        clike_line(p, "thread.group_id = make_uint3((uint32_t)(group %% groups_x), (uint32_t)(group / "
+                      "groups_x %% groups_y), "
+                      "(uint32_t)(group / groups_x / groups_y));");
+    }
+    if (clike_needs(p, func) & NEEDS_SHARED) clike_line(p, "slope_start_group();");
+    print_threads(p, func, names);
+    p->indent--;
+    clike_line(p, "}");
+    p->indent--;
+    clike_line(p, "}\n");
+    if (clike_is_main(func))
+        clike_line(p, "int main(void) {\n    %s(1, 1, 1);\n    return 0;\n}\n", clike_outer_name(p, func));
+}
+
+/* ---- what begins anew */
+
+static void print_clearing(Printer *p, GlobalKind kind, const char *function) {
+    if (!clike_has_globals(p, kind)) return;
+    text_printf(&p->prototypes, "static void %s(void);\n", function);
+    clike_line(p, "static void %s(void) {", function);
+    p->indent++;
+    for (int i = 0; i < p->reached.globals.count; i++) {
+        const Global *global = p->reached.globals.at[i]->global;
+        if (global->kind != kind) continue;
+        const char *name = clike_global_name(p, global);
+        clike_line(p, "memset(&%s, 0, sizeof %s);", name, name);
+    }
+    clike_inits(p, kind, "NULL");
+    p->indent--;
+    clike_line(p, "}\n");
+}
+
+/* Constants that need code, once. */
+static void print_init(Printer *p) {
+    if (!p->has_init) return;
+    text_add(&p->prototypes, STR("static void slope_init(void);\n"));
+    clike_line(p, "static void slope_init(void) {");
+    p->indent++;
+    clike_line(p, "static bool done = false;");
+    clike_line(p, "if (done) return;");
+    clike_line(p, "done = true;");
+    clike_inits(p, GLOBAL_const, "NULL");
+    p->indent--;
+    clike_line(p, "}\n");
+}
+
+static void start(Printer *p) {
+    print_clearing(p, GLOBAL_shared, "slope_start_group");
+    print_clearing(p, GLOBAL_static, "slope_start_thread");
+    print_init(p);
+}
+
+/* ---- uniforms */
+
+static void declare_uniform(Printer *p, const Global *global) {
+    text_printf(&p->prototypes, "extern %s;\n", clike_declare(p, global->type, clike_global_name(p, global)));
+}
+
+static void uniform(Printer *p, const Global *global, const char *declaration) {
+    (void)global;
+    text_printf(&p->outside, "%s;\n", declaration);
+}
+
+/* ---- the dialect */
+
+static const char *thread_id(Printer *p, int index) {
+    static const char *const fields[] = {"thread_id", "group_id", "local_id", "local_index"};
+    return index < 4 ? clike_format(p, "thread->%s", fields[index]) : NULL;
+}
+
+static void declare_kernel(Printer *p, const Func *func, const char **names) {
+    text_printf(&p->prototypes, "void %s(%s);\n", clike_outer_name(p, func),
+                clike_params(p, func, names, GROUPS));
+}
+
+const Dialect clike_c = {
+    .includes = "#include <assert.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n"
+                "#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n",
+    .header_includes =
+        "#include <assert.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n",
+    .open = "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+    .close = "#ifdef __cplusplus\n}\n#endif\n",
+    .helper = "static inline ",
+    .inner = "static ",
+    .outer = "",
+    .constant = "static const ",
+    .computed = "static ",
+    .shared = "static SLOPE_THREAD_LOCAL ",
+    .thread_local_ = "static SLOPE_THREAD_LOCAL ",
+    .thread_needs = NEEDS_IDS,
+    .thread_param = "const SlopeThread *thread",
+    .thread_id = thread_id,
+    .need_thread = need_thread_type,
+    .declare_kernel = declare_kernel,
+    .kernel = print_kernel,
+    .declare_uniform = declare_uniform,
+    .uniform = uniform,
+    .start = start,
+};

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""The same programs through CUDA: what `slope run` prints in tests/run, tests/diff and tests/library, the program that `-target cuda`
+makes prints too. Compiled with nvcc where there is one; run where there is a GPU.
+
+    tests/through_cuda.py [--build DIR] [-j N] [--of N] [NAME...]          makes, compiles and, with a GPU, runs them
+    tests/through_cuda.py --generate DIR [--build DIR] [--of N] [NAME...]  only makes the .cu files, with what they should print
+    tests/through_cuda.py --run DIR [-j N] [NAME...]                       compiles and runs those; needs python3 and nvcc alone
+
+--of N takes one test of N. Without nvcc nothing is compiled, and the script says so.
+"""
+import argparse
+import concurrent.futures
+import difflib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+LACKING = re.compile(r"this target (has no|does not)|printf of this target")
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)")
+RELATIVE, ABSOLUTE = 2e-4, 1e-5  # elementary functions of the device, and contracted products, differ in last digits
+NVCC_SECONDS, RUN_SECONDS = 300, 60
+
+
+def find_nvcc():
+    return shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+
+
+def has_gpu():
+    """A driver that knows of a device."""
+    found = shutil.which("nvidia-smi") and subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
+    return bool(found and found.returncode == 0 and "GPU" in found.stdout)
+
+
+def is_near(found, expected):
+    if found == expected:
+        return True
+    try:
+        a, b = float(found), float(expected)
+    except ValueError:
+        return False
+    return a != a and b != b or abs(a - b) <= ABSOLUTE + RELATIVE * abs(b)
+
+
+def agree(found, expected):
+    """The same words, and numbers that are near each other."""
+    if len(found) != len(expected):
+        return False
+    for line, other in zip(found, expected):
+        numbers, others = NUMBER.findall(line), NUMBER.findall(other)
+        if NUMBER.sub("#", line) != NUMBER.sub("#", other) or len(numbers) != len(others):
+            return False
+        if not all(map(is_near, numbers, others)):
+            return False
+    return True
+
+
+# ---- making the files
+
+def make(suite, test, folder):
+    """None, or what went wrong."""
+    import run
+    import through_c
+    name = test.name.replace("/", "-")
+    code = folder / f"{name}.cu"
+    made = run.execute(suite, [str(suite.slope), "build", test.source.path.name, "-target", "cuda", "-o", str(code),
+                               *through_c.arguments(test)], test.source.path.parent)
+    if made.status and LACKING.search(made.err):
+        return None
+    if made.status or made.trouble:
+        return f"slope build: {made.trouble or made.err}"
+    (folder / f"{name}.expected").write_text("".join(f"{line}\n" for line in through_c.expected_of(test)))
+    return None
+
+
+def make_hosted(suite, folder):
+    """Kernels of tests/emit with a host program beside them: one file of both. What went wrong, by name."""
+    import run
+    for main in sorted((suite.root / "emit").glob("*.d/main.cu")):
+        source, code = main.parent.with_suffix(".slang"), folder / f"emit-{main.parent.stem}.cu"
+        made = run.execute(suite, [str(suite.slope), "build", source.name, "-target", "cuda"], source.parent)
+        if made.status or made.trouble:
+            yield f"{source.stem} to CUDA", made.trouble or made.err
+            continue
+        code.write_text(made.out + main.read_text())
+        code.with_suffix(".expected").write_text((main.parent / "expected").read_text())
+
+
+def generate(build, folder, filters=(), jobs=None, share=1):
+    """(number of files, failures)"""
+    import run
+    import through_c
+    suite = run.Suite(build)
+    folder = Path(folder).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in [*folder.glob("*.cu"), *folder.glob("*.expected")]:
+        old.unlink()
+    tests = through_c.choose(suite, filters, share)
+    with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        problems = list(pool.map(lambda test: make(suite, test, folder), tests))
+    failures = [(f"{test.name} to CUDA", problem) for test, problem in zip(tests, problems) if problem]
+    failures += make_hosted(suite, folder)
+    return len(list(folder.glob("*.cu"))), failures
+
+
+# ---- compiling and running them
+
+def attempt(command, seconds):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, -1, "", f"took more than {seconds} s")
+
+
+def check_file(nvcc, code, gpu, architecture):
+    """None, or what went wrong."""
+    with tempfile.TemporaryDirectory(prefix="slope-cuda-") as temporary:
+        program = f"{temporary}/t"
+        kind = ["-o", program] if gpu else ["-cubin", "-o", f"{program}.cubin"]
+        compiled = attempt([nvcc, f"-arch={architecture}", "-O1", "-w", str(code), *kind], NVCC_SECONDS)
+        if compiled.returncode:
+            return f"nvcc: {compiled.stderr[:3000]}"
+        if not gpu:
+            return None
+        result = attempt([program], RUN_SECONDS)
+    expected = code.with_suffix(".expected").read_text().splitlines()
+    if result.returncode:
+        return f"exit status {result.returncode}\n{result.stdout[-500:]}{result.stderr[-1500:]}"
+    if not agree(result.stdout.splitlines(), expected):
+        return "\n".join(list(difflib.unified_diff(expected, result.stdout.splitlines(), "expected", "printed",
+                                                   lineterm=""))[:30])
+    return None
+
+
+def check_files(folder, filters=(), jobs=None):
+    """(number passed, failures)"""
+    nvcc, gpu = find_nvcc(), has_gpu()
+    if not nvcc:
+        print("no nvcc: CUDA is not compiled")
+        return 0, []
+    print("on the GPU" if gpu else "no GPU: compiled only")
+    files = [code for code in sorted(Path(folder).glob("*.cu"))
+             if not filters or any(part.replace("/", "-") in code.name for part in filters)]
+    architecture = "native" if gpu else "sm_90"
+    with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        problems = list(pool.map(lambda code: check_file(nvcc, code, gpu, architecture), files))
+    failures = [(f"{code.stem} through CUDA", problem) for code, problem in zip(files, problems) if problem]
+    return len(files) - len(failures), failures
+
+
+def run_all(build, filters=(), jobs=None, share=1):
+    """(number passed, failures)"""
+    with tempfile.TemporaryDirectory(prefix="slope-cuda-") as folder:
+        _, failures = generate(build, folder, filters, jobs, share)
+        passed, more = check_files(folder, (), jobs)
+    return passed, failures + more
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default=str(Path(__file__).resolve().parent.parent / "build"))
+    parser.add_argument("-j", type=int, dest="jobs")
+    parser.add_argument("--of", type=int, default=1)
+    parser.add_argument("--generate", metavar="DIR")
+    parser.add_argument("--run", metavar="DIR")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    if options.run:
+        passed, failures = check_files(options.run, options.names, options.jobs)
+    elif options.generate:
+        passed, failures = generate(options.build, options.generate, options.names, options.jobs, options.of)
+    else:
+        passed, failures = run_all(options.build, options.names, options.jobs, options.of)
+    for name, problem in failures:
+        print(f"--- {name}\n{problem}")
+    print(f"{passed} passed, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
