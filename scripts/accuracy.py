@@ -135,6 +135,7 @@ def make_page(rows, effort):
 def read_page():
     """What the page says: for each function a list of errors."""
     text = PAGE.read_text() if PAGE.exists() else ""
+    text = text[max(text.find("| function |"), 0):]  # there are other tables before it
     found = {}
     for line in re.findall(r"^\| `(.*?)` \| (.*) \|$", text, re.MULTILINE):
         numbers = [cell.strip() for cell in line[1].split("|")[:len(KINDS)]]

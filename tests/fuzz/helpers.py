@@ -113,11 +113,41 @@ class Helpers:
 {{ uint k = uint(i) % 3; @ g[3] = {{ 0.0~, 0.0~, 0.0~ }}; g[k] += a.p[0] * d; g[0] += a.p[k] * d; a = diffPair(a.p, g); }}
 """),
         ]
+        forms.append(([p("in", REAL, "x"), p("out", ("arr", REAL, 3), "a")], VOID,
+                      f"""void {n}(@ x, out @ a[3]) {{ a[0] = x; a[1] = x * x; a[2] = 0.5~; }}
+{mark}void {n}_f({pair} x, out DifferentialPair<@[3]> a)
+{{ @ v[3] = {{ x.p, x.p * x.p, 0.5~ }}; @ d[3] = {{ x.d, 2.0~ * x.p * x.d, 0.0~ }}; a = diffPair(v, d); }}
+{mark}void {n}_b(inout {pair} x, @ d[3]) {{ x = diffPair(x.p, d[0] + 2.0~ * x.p * d[1]); }}
+"""))
         params, result, text = self.pick(forms)
         params[-1].constant = params[-1].type == INT
         attributes = f"[ForwardDerivative({n}_f)]\n[BackwardDerivative({n}_b)]\n"
         self.items.append(Text(attributes + text, (n,)))
         self.add_callable(Callable(n, params, result, 2, again=bool(mark), degree=2))
+
+    def inherited(self):
+        """A struct with a base: used as its base by value, by reference and by a method."""
+        n = self.fresh("b")
+        self.items.append(Text(f"""struct {n}_base : IDifferentiable
+{{
+    @ a;
+    [Differentiable] @ scaled(@ t) {{ return a * t; }}
+    [Differentiable] [mutating] void grow(@ t) {{ a = a * t + t; }}
+}}
+struct {n}_derived : {n}_base, IDifferentiable {{ @ b; }}
+[Differentiable] void {n}_change(inout {n}_base s, @ t) {{ s.a = sin(s.a + t); }}
+[Differentiable] @ {n}_read({n}_base s) {{ return s.a * s.a; }}
+[Differentiable]
+@ {n}(@ x, @ y)
+{{
+    {n}_derived d = {{}};
+    d.a = x;
+    d.b = y;
+    {self.pick([f"{n}_change(d, y);", "d.grow(y);", "d.b = d.scaled(x);", f"if (y > 0.0~) {n}_change(d, x);"])}
+    return {n}_read(d) * d.b + d.scaled(y);
+}}
+""", (n,)))
+        self.add_callable(Callable(n, [Param("in", REAL, "x"), Param("in", REAL, "y")], REAL, 3, degree=4))
 
     def substitute(self):
         """A primal substitute that computes the same."""

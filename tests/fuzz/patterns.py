@@ -155,3 +155,55 @@ class Patterns:
         between = self.assign() if self.chance(0.5) else None
         self.scope.variables.append(Variable(name, REAL, False, text=f"{name}.get()"))
         return [declared, Node(f"{name}.set($);", [value], uses=(name,)), *(between or [])]
+
+    def untaken(self):
+        """What is infinite, or overflows, on the side that is not chosen."""
+        place, _ = self.place(REAL, write=True, constant=False)
+        if not place:
+            return None
+        wild = self.pick(["log($ - $)", "rsqrt(abs($ - $))", "exp(900.0~ + abs($)) * $", "1.0~ / ($ - $)", "pow(abs($ - $), 0.5~)"])
+        same = self.real(1)
+        chosen = self.pick(["$ = $ > 1e6~ ? W : $;", "$ = select($ > 1e6~, W, $);", "$ = select($ < 1e6~, $, W);",
+                            "if ($ > 1e6~) #", "for (@ once = $; once > 1e6~; once -= 1e7~) #"])
+        value, test = self.tame(self.real(2)), self.real(1)
+        if "#" in chosen:
+            return [Node(chosen, [test, [Node(f"$ = {wild};", [place, same, same])]], binds=("once", "<break>", "<continue>"))]
+        parts = [place, test, value, same, same] if "< 1e6" in chosen else [place, test, same, same, value]
+        return [Node(chosen.replace("W", wild), parts)]
+
+    def array_of_constants(self):
+        """An array that carries a derivative is assigned one that does not, all at once."""
+        found = [v for v in self.scope.variables if v.name[0] == "v" and v.text == v.name and v.writable and not v.constant
+                 and v.type[0] == "arr" and v.type[1] == REAL]
+        if not found:
+            return None
+        v, name = self.pick(found), self.fresh("k")
+        values = ", ".join(f"{self.rng.uniform(-1, 1):.3f}~" for _ in range(v.type[2]))
+        declared = Node(f"{declarator(v.type, name)} = {{ {values} }};", declares=(name,))
+        copied = Node(f"{v.name} = {name};", uses=(v.name, name))
+        return [declared, Node("if ($) #", [self.test(1), [copied]]) if self.chance(0.5) else copied]
+
+    def raw_pointer(self):
+        """The address of an array in the function: constants are stored through it, its elements read."""
+        found = [v for v in self.scope.variables if v.name[0] == "v" and v.text == v.name and v.writable and not v.constant
+                 and v.type[0] == "arr" and v.type[1] == REAL]
+        if not found or self.scope.loops:
+            return None
+        v, name = self.pick(found), self.fresh("z")
+        self.scope.again = False
+        declared = Node(f"@* {name} = &{v.name}[0];", uses=(v.name,), declares=(name,))
+        at, from_ = self.rng.randrange(v.type[2]), self.rng.randrange(v.type[2])
+        stored = Node(f"{name}[{at}] = {self.rng.uniform(-1, 1):.3f}~;", uses=(name,))
+        self.scope.variables.append(Variable(name, REAL, False, text=f"{name}[{from_}]"))
+        return [declared, stored] if self.chance(0.7) else [declared]
+
+    def wrapping_loop(self):
+        """A counter that goes past the end of its type."""
+        if self.scope.trips * 6 > 100 or self.scope.depth > 2:
+            return None
+        i = self.fresh("i")
+        head = self.pick([f"for (uint8_t {i} = 200; {i} >= 200; {i} += 23)", f"for (int8_t {i} = 100; {i} > 0; {i} += 9)",
+                          f"for (int {i} = 0; {i} >= 0; {i} += 600000000)", f"for (uint {i} = 3; {i} < 10; {i}--)"])
+        with self.inside([], 4, True):
+            body = self.block(2)
+        return [Node(f"{head} #", [body], binds=(i, "<break>", "<continue>"))]
