@@ -59,7 +59,15 @@ typedef enum SlopeStatus {
     SLOPE_STATUS_fault,   /* a defect of Slope; the session can only be freed */
 } SlopeStatus;
 
-SLOPE_API const char *slope_version(void);                   /* SLOPE_VERSION of the library */
+SLOPE_API const char *slope_version(void); /* SLOPE_VERSION of the library */
+
+/* What a message means, by its code: 5102 of E5102. `message` is as for printf; cause, example and remedy may be NULL. False: no such code. */
+typedef struct SlopeExplanation {
+    bool is_error; /* else a warning */
+    int code;
+    const char *message, *cause, *example, *remedy;
+} SlopeExplanation;
+SLOPE_API bool slope_explain(int code, SlopeExplanation *out);
 SLOPE_API const char *slope_status_name(SlopeStatus status); /* "ok", "error", ... */
 
 /* ---- diagnostics */

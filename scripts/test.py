@@ -24,6 +24,7 @@ import gradcheck_tests
 import install_test
 import library
 import library_page
+import messages_page
 import run
 import through_c
 import through_cuda
@@ -124,6 +125,8 @@ def main():
     step_checks(tally)
     problems = library_page.check()
     tally.step("library page", int(not problems), [("docs/library.md", "\n".join(problems))] if problems else [])
+    problems = messages_page.check()
+    tally.step("messages page", int(not problems), [("docs/messages.md", "\n".join(problems))] if problems else [])
     step_python(tally, "tests/run_test.py")
     step_python(tally, "scripts/check_test.py")
     built = step_build(tally, "build-gcc", "gcc", "-DCMAKE_BUILD_TYPE=Release")

@@ -165,5 +165,6 @@ ExitStatus command_check(const Options *options);
 ExitStatus command_build(const Options *options);
 ExitStatus command_gradcheck(const Options *options);
 ExitStatus command_dump(const Options *options);
+ExitStatus command_explain(const Options *options);
 
 #endif

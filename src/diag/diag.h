@@ -68,6 +68,15 @@ typedef struct RenderStyle {
 void diag_render_text(Text *out, const Diagnostic *diagnostic, RenderStyle style);
 void diag_render_json(Text *out, const Diagnostic *diagnostic); /* one object, one line */
 
+/* explain.c */
+typedef struct Explanation {
+    Severity severity;
+    int code;
+    const char *message;                  /* the text of its row, with %s and the like */
+    const char *cause, *example, *remedy; /* NULL: not known */
+} Explanation;
+bool diag_explain(int code, Explanation *out); /* false: there is no such code */
+
 /* nearest.c: "did you mean" */
 /* The candidate nearest to `name` by edit distance, or NULL if none is near enough. */
 Name diag_nearest(Name name, const Name *candidates, int count);

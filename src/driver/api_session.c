@@ -321,3 +321,11 @@ void slope_stop(SlopeSession *session) {
     Runtime *runtime = session ? session->runtime : NULL;
     if (runtime) runtime_stop(runtime, true);
 }
+
+bool slope_explain(int code, SlopeExplanation *out) {
+    Explanation found;
+    if (!out || !diag_explain(code, &found)) return false;
+    *out = (SlopeExplanation){
+        found.severity == SEVERITY_error, code, found.message, found.cause, found.example, found.remedy};
+    return true;
+}

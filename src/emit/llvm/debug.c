@@ -1,4 +1,7 @@
-/* Debug info: one subprogram per function, a line and column per instruction. Without -g all of this does nothing. */
+/* Debug info: one subprogram per function, a line and column per instruction. Without -g all of this does nothing.
+ *
+ * Ways in (kernels, thunks) have no lines, but they are subprograms too: LLVM inlines functions into them, and keeps the
+ * places of what it inlines only if there is a place that it is inlined at. */
 #include "emit/llvm/llvm.h"
 
 static Position position_of(Emitter *e, Loc loc) {
@@ -42,17 +45,30 @@ void emit_debug_init(Emitter *e) {
                                              LLVMDWARFEmissionFull, 0, true, false, "", 0, "", 0);
 }
 
+static LLVMMetadataRef add_subprogram(Emitter *e, LLVMValueRef function, const char *name, Name path,
+                                      unsigned line, LLVMDIFlags flags) {
+    LLVMMetadataRef file = file_of(e, path);
+    LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(e->debug, file, NULL, 0, LLVMDIFlagZero);
+    LLVMMetadataRef scope =
+        LLVMDIBuilderCreateFunction(e->debug, file, name, strlen(name), name, strlen(name), file, line, type,
+                                    true, true, line, flags, e->options->level > 0);
+    LLVMSetSubprogram(function, scope);
+    return scope;
+}
+
 void emit_debug_func(Emitter *e, FuncInfo *info) {
     if (!e->debug) return;
     Position at = position_of(e, info->func->loc);
-    LLVMMetadataRef file = file_of(e, at.path);
-    LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(e->debug, file, NULL, 0, LLVMDIFlagZero);
-    const char *name = info->func->name->text;
-    unsigned line = (unsigned)at.line;
     info->scope =
-        LLVMDIBuilderCreateFunction(e->debug, file, name, strlen(name), name, strlen(name), file, line, type,
-                                    true, true, line, LLVMDIFlagZero, e->options->level > 0);
-    LLVMSetSubprogram(info->function, info->scope);
+        add_subprogram(e, info->function, info->func->name->text, at.path, (unsigned)at.line, LLVMDIFlagZero);
+}
+
+void emit_debug_begin(Emitter *e, LLVMValueRef function) {
+    if (!e->debug || LLVMGetSubprogram(function)) return;
+    size_t length;
+    const char *name = LLVMGetValueName2(function, &length);
+    LLVMMetadataRef scope = add_subprogram(e, function, name, first_path(e), 0, LLVMDIFlagArtificial);
+    LLVMSetCurrentDebugLocation2(e->builder, LLVMDIBuilderCreateDebugLocation(e->context, 0, 0, scope, NULL));
 }
 
 /* An instruction without a place counts as line 0 of its function: calls must have some place. */

@@ -272,6 +272,7 @@ void emit_region(Emitter *e, const Region *region) {
 void emit_begin(Emitter *e, FuncState *state, LLVMValueRef function) {
     *state = (FuncState){.function = function};
     e->at = state;
+    emit_debug_begin(e, function);
     state->entry = emit_block(e, "entry");
     LLVMBasicBlockRef start = emit_block(e, "start");
     LLVMPositionBuilderAtEnd(e->builder, state->entry);

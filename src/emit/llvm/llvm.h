@@ -262,6 +262,8 @@ void emit_close(Emitter *e);
 void emit_debug_init(Emitter *e);
 void emit_debug_func(Emitter *e, FuncInfo *info);
 void emit_debug_at(Emitter *e, Loc loc); /* for the instructions that follow */
+void emit_debug_begin(Emitter *e,
+                      LLVMValueRef function); /* for all of one that no function of the program is */
 void emit_debug_none(Emitter *e);
 void emit_debug_finish(Emitter *e);
 
