@@ -205,6 +205,7 @@ static const struct {
     {"ForwardDerivativeOf", ON_FUNC, attr_one_arg, 0},
     {"BackwardDerivativeOf", ON_FUNC, attr_one_arg, 0},
     {"__ApplyOf", ON_FUNC, attr_one_arg, 0},
+    {"__FuncExtension", ON_FUNC, attr_flag, 0},
     {"PrimalSubstitute", ON_FUNC, attr_substitute, 0},
     {"PrimalSubstituteOf", ON_FUNC, attr_one_arg, 0},
     {"ForwardPass", ON_FUNC, attr_primal, 0},

@@ -79,7 +79,7 @@ static bool clash(Checker *c, Decl *a, Decl *b) {
                         a->kind == DECL_implementing;
         return !harmless;
     }
-    if (!same_parameters(c, a, b)) return false;
+    if (!same_parameters(c, a, b) || find_attribute(b, "__FuncExtension")) return false;
     bool differ_in_result = signature_of(c, a)->result != signature_of(c, b)->result && generic_count(a) == 0;
     return differ_in_result || (has_body(a) && has_body(b)) ||
            (!has_body(a) && !has_body(b) && decl_type_around(a));

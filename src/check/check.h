@@ -160,6 +160,8 @@ typedef struct Sema {
     /* derivatives */
     Decl *differential;                   /* struct: synthesized Differential, or NULL */
     FuncRef fwd, bwd, substitute, primal; /* resolved attributes; decl NULL: none */
+    DeclVec specials;   /* generic function: what stands for specialisations with derivatives */
+    FuncRef special_of; /* ... the function, with arguments in terms of their parameters */
     bool derivatives_done, derivatives_busy, pass_done;
     Attribute *fwd_attr, *bwd_attr, *bwd_attr2, *substitute_attr, *primal_attr;
     Expr *derivative_member; /* field: argument of [DerivativeMember] */
@@ -342,6 +344,8 @@ Expr *check_promised_conversion(Checker *checker, Decl *variable, const Type *to
 Expr *check_default_value(Checker *checker, Loc loc, const Type *type);
 /* Where it, and what it calls, loses derivatives on a way that there is a warning for. */
 typedef VEC(Loc) LocVec;
+/* What has the derivatives of a specialisation, if they are its own; else `out` stays as it is. */
+bool check_special(Checker *checker, Decl *func, const Subst *subst, FuncRef *out);
 bool check_is_inlined(const Decl *func); /* unmarked, but differentiated through */
 LocVec check_lost_derivatives(Checker *checker, Decl *func);
 bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a constructor without arguments */

@@ -211,6 +211,7 @@ const Type *known_equal(Checker *c, const Type *assoc);
 const Type *known_type(Checker *c, const Type *type); /* what a parameter is known to be; or itself */
 bool counted_as(Checker *c, const Type *count, const Type *number);
 bool known_to_convert(Checker *c, const Type *from, const Type *to, bool implicitly);
+const Subst *copy_generics(Checker *c, Decl *from, Decl *to, const Subst *outer);
 
 /* infer.c */
 typedef struct Inference {
@@ -365,7 +366,8 @@ void check_try_block(Env *env, Stmt *stmt);
 void add_error_param(Checker *c, Env *env, Decl *func);
 
 /* ---- funcext.c */
-Decl *adapt_derivative(Checker *c, const FuncSig *wanted, Decl *written); /* NULL: it cannot be called so */
+Decl *adapt_derivative(Checker *c, const FuncSig *wanted, Decl *written);  /* NULL: it cannot be called so */
+Decl *make_special(Checker *c, const Candidate *target, Decl *derivative); /* NULL: not for such functions */
 bool link_apply(Checker *c, Decl *primal, Decl *apply); /* __func_extension __apply(primal) */
 void check_apply_of(Checker *c, Decl *apply, const Candidates *targets, Loc loc);
 

@@ -405,18 +405,63 @@ static bool names_function(const Candidates *list, const Decl *func) {
     return false;
 }
 
+static FuncRef *slot_of(Checker *c, Decl *primal, LinkKind kind) {
+    Sema *sema = decl_sema(c, primal);
+    return kind == LINK_fwd ? &sema->fwd : kind == LINK_bwd ? &sema->bwd : &sema->substitute;
+}
+
+static bool applies_to_all(Checker *c, Decl *primal, Decl *apply) {
+    const Subst *subst;
+    return align(c, primal, apply, NULL, &subst) && same_constraints(c, primal, apply, subst);
+}
+
+static bool link_to_special(Checker *c, Decl *special, Decl *derivative, LinkKind kind) {
+    if (kind == LINK_pass) return link_apply(c, special, derivative);
+    Candidate candidate = {.decl = derivative};
+    FuncRef ref;
+    if (!matches(c, special, &candidate, kind, &ref)) return false;
+    link(c, special, ref, slot_of(c, special, kind));
+    return true;
+}
+
+/* Whether two stand for the same specialisations of one function. */
+static bool same_special(Checker *c, Decl *a, Decl *b) {
+    FuncRef same;
+    Candidate candidate = {.decl = b};
+    const Subst *of = decl_sema(c, a)->special_of.subst;
+    return matches(c, a, &candidate, LINK_substitute, &same) &&
+           check_subst_subst(c, decl_sema(c, b)->special_of.subst, same.subst) == of;
+}
+
+/* A function extension for some specialisations of a generic function: it belongs to what stands for them. */
+static void resolve_special(Checker *c, Decl *primal, const Candidates *targets, Decl *derivative,
+                            LinkKind kind) {
+    DeclVec *specials = &decl_sema(c, primal)->specials;
+    if (!find_attribute(derivative, "__FuncExtension")) return;
+    for (int i = 0; i < targets->count; i++) {
+        Decl *special = targets->at[i].decl == primal ? make_special(c, &targets->at[i], derivative) : NULL;
+        if (!special) continue;
+        int known = 0;
+        while (known < specials->count && !same_special(c, specials->at[known], special)) known++;
+        bool is_new = known == specials->count;
+        if (!link_to_special(c, is_new ? special : specials->at[known], derivative, kind)) continue;
+        if (is_new) vec_push(c->arena, specials, special);
+        return;
+    }
+}
+
 /* [ForwardDerivativeOf(f)] and the like, on the derivative */
 static void resolve_others(Checker *c, Decl *primal) {
-    Sema *sema = decl_sema(c, primal);
-    FuncRef *slots[3] = {&sema->fwd, &sema->bwd, &sema->substitute};
     DeclVec *list = derivatives_named(c, primal->name);
     for (int i = 0; list && i < list->count; i++) {
         Decl *derivative = list->at[i];
         if (derivative == primal) continue;
         ensure_header(c, derivative);
         Attribute *apply = find_attribute(derivative, of_attributes[3]);
-        if (apply && names_function(candidates_of(c, derivative, apply->args.at[0]), primal))
-            link_apply(c, primal, derivative);
+        Candidates *applied = apply ? candidates_of(c, derivative, apply->args.at[0]) : NULL;
+        if (names_function(applied, primal) &&
+            !(applies_to_all(c, primal, derivative) && link_apply(c, primal, derivative)))
+            resolve_special(c, primal, applied, derivative, LINK_pass);
         for (int k = 0; k < 3; k++) {
             Attribute *attribute = find_attribute(derivative, of_attributes[k]);
             if (!attribute || last_name(attribute->args.at[0]) != primal->name) continue;
@@ -426,7 +471,9 @@ static void resolve_others(Checker *c, Decl *primal) {
             bool fits = names_function(targets, primal) &&
                         (matches(c, primal, &candidate, (LinkKind)k, &ref) ||
                          (targets->count == 1 && matches_nearly(c, primal, &candidate, (LinkKind)k, &ref)));
-            if (fits) link(c, primal, ref, slots[k]);
+            if (fits) link(c, primal, ref, slot_of(c, primal, (LinkKind)k));
+            else if (names_function(targets, primal))
+                resolve_special(c, primal, targets, derivative, (LinkKind)k);
         }
     }
 }
@@ -562,6 +609,24 @@ static void check_deriv_method(Checker *c, Decl *func) {
         report(c, DIAG_deriv_method_this, func->loc, func->name ? func->name->text : "?");
 }
 
+static bool serves_special(Checker *c, const Candidate *target, Decl *derivative, LinkKind kind) {
+    check_derivatives(c, target->decl);
+    const DeclVec *specials = &decl_sema(c, target->decl)->specials;
+    Decl *special = specials->count ? make_special(c, target, derivative) : NULL;
+    Candidate candidate = {.decl = derivative};
+    FuncRef ref;
+    for (int i = 0; special && i < specials->count; i++)
+        if (same_special(c, specials->at[i], special) && matches(c, specials->at[i], &candidate, kind, &ref))
+            return true;
+    return false;
+}
+
+static void report_target(Checker *c, const Candidate *target, LinkKind kind, Loc loc, Decl *derivative) {
+    Decl *special =
+        find_attribute(derivative, "__FuncExtension") ? make_special(c, target, derivative) : NULL;
+    report_signature(c, special ? special : target->decl, kind, loc, derivative);
+}
+
 void check_diff_attributes(Checker *c, Decl *func) {
     Sema *sema = decl_sema(c, func);
     if (sema->fwd_attr || sema->bwd_attr || sema->substitute_attr || sema->primal_attr)
@@ -580,8 +645,9 @@ void check_diff_attributes(Checker *c, Decl *func) {
             found = matches(c, primal, &candidate, (LinkKind)k, &ref) ||
                     (targets->count == 1 && matches_nearly(c, primal, &candidate, (LinkKind)k, &ref));
             if (found) check_derivatives(c, primal); /* two of a kind are told there */
+            else found = serves_special(c, &targets->at[t], func, (LinkKind)k);
         }
-        if (targets && !found) report_signature(c, targets->at[0].decl, (LinkKind)k, attribute->loc, func);
+        if (targets && !found) report_target(c, &targets->at[0], (LinkKind)k, attribute->loc, func);
     }
     Attribute *apply = find_attribute(func, of_attributes[3]);
     if (apply) check_apply_of(c, func, candidates_of(c, func, apply->args.at[0]), apply->loc);
@@ -684,6 +750,27 @@ static Decl *derivative_behind(Checker *c, Decl *func, const Candidates *list) {
     return behind;
 }
 
+/* Specialisations with derivatives of their own: the one that is named, or all that it may turn out to be. */
+static bool add_specials(Checker *c, const Candidate *candidate, DiffMode mode, Candidates *list) {
+    Decl *func = candidate->decl;
+    int n = func->kind == DECL_func ? generic_count(func) : 0;
+    FuncRef found;
+    if (n == 0 || list->nmodes) return false;
+    check_derivatives(c, func);
+    const DeclVec *specials = &decl_sema(c, func)->specials;
+    for (int i = 0; i < specials->count && candidate->nargs == 0; i++)
+        if (check_is_differentiable(c, specials->at[i], mode))
+            candidates_add(c, list, (Candidate){.decl = specials->at[i], .distance = candidate->distance});
+    if (candidate->nargs != n ||
+        !check_special(c, func, subst_new(c, candidate->subst, func, candidate->args, n), &found) ||
+        !check_is_differentiable(c, found.decl, mode))
+        return false;
+    Candidate special = {.decl = found.decl, .distance = candidate->distance};
+    if (found.subst) special.args = found.subst->args, special.nargs = found.subst->nargs;
+    candidates_add(c, list, special);
+    return true;
+}
+
 Expr *check_diff_operator(Env *env, Expr *e) {
     Checker *c = env->c;
     DiffMode mode = e->kind == EXPR_fwd_diff ? DIFF_fwd : DIFF_bwd;
@@ -698,7 +785,8 @@ Expr *check_diff_operator(Env *env, Expr *e) {
     *list = (Candidates){.name = a->candidates->name, .nmodes = a->candidates->nmodes};
     memcpy(list->modes, a->candidates->modes, sizeof list->modes);
     for (int i = 0; i < a->candidates->count; i++)
-        if (check_is_differentiable(c, derivative_behind(c, a->candidates->at[i].decl, a->candidates), mode))
+        if (!add_specials(c, &a->candidates->at[i], mode, list) &&
+            check_is_differentiable(c, derivative_behind(c, a->candidates->at[i].decl, a->candidates), mode))
             candidates_add(c, list, a->candidates->at[i]);
     if (list->count == 0) {
         report_not_differentiable(env, e, mode, a->candidates);

@@ -154,7 +154,9 @@ static Decl *plain_function_arg(FlowWalk *w, const Expr *site) {
         const Expr *arg = site->args.at[i];
         while (arg && (arg->kind == EXPR_convert || arg->kind == EXPR_paren)) arg = arg->a;
         bool function = arg && arg->kind == EXPR_decl && arg->decl->kind == DECL_func;
-        if (function && lost_modes(w->c, arg->decl, w->modes)) return arg->decl;
+        FuncRef known = {function ? arg->decl : NULL, NULL};
+        if (function) check_special(w->c, arg->decl, arg->subst, &known);
+        if (function && lost_modes(w->c, known.decl, w->modes)) return known.decl;
     }
     return NULL;
 }
@@ -273,6 +275,8 @@ const Flow *flow_invoke(FlowWalk *w, const Expr *e) {
     FlowCall call = {.site = e, .callee = e->decl, .type = e->type, .context = known ? e->decl : w->func};
     if (e->nmodes) call.derived = custom_derivative(c, e);
     else if (known && !promised) call.derived = behind_operator(c, e);
+    FuncRef special = {call.derived, NULL};
+    if (known && !e->nmodes && check_special(c, e->decl, e->subst, &special)) call.derived = special.decl;
     if (promised && !e->nmodes) call.context = NULL;
     call.sig = with_this(w, &sig, e->nmodes > 0);
     call.args = arena_array(w->arena, FlowArg, e->args.count + 1);

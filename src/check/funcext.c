@@ -10,7 +10,8 @@
 typedef struct Maker {
     Checker *c;
     Loc loc;
-    Decl *func; /* being made */
+    Decl *func;         /* being made */
+    const Subst *subst; /* its own parameters for those of the function that was written */
     Stmt *body;
 } Maker;
 
@@ -73,15 +74,36 @@ static void add_param(Maker *m, Name name, const Type *type, uint8_t pass, bool 
     vec_push(m->c->arena, &m->func->params, param);
 }
 
-static Maker make_function(Checker *c, const Decl *written, const char *suffix, const Type *result) {
+static Maker make_function(Checker *c, Decl *written, const char *suffix, const Type *result) {
     Maker m = {.c = c, .loc = written->loc};
     Name name = name_from(c->names, format_text(c->arena, "%s.%s", written->name->text, suffix));
     m.func = decl_new(c->arena, DECL_func, written->loc, name);
     m.func->parent = written->parent;
     m.func->file = written->file;
-    m.func->type_expr = type_expr(c, written->loc, result);
+    m.subst = copy_generics(c, written, m.func, NULL);
+    m.func->type_expr = type_expr(c, written->loc, check_subst(c, result, m.subst));
     m.func->body = m.body = stmt_new(c->arena, STMT_block, written->loc);
     return m;
+}
+
+/* With everything in terms of the parameters of another function. */
+static FuncSig translated(Checker *c, const FuncSig *sig, const Subst *subst) {
+    FuncSig result = *sig;
+    result.params = arena_array(c->arena, ParamSig, sig->nparams ? sig->nparams : 1);
+    for (int i = 0; i < sig->nparams; i++) {
+        result.params[i] = sig->params[i];
+        result.params[i].type = check_subst(c, sig->params[i].type, subst);
+    }
+    result.result = check_subst(c, sig->result, subst);
+    return result;
+}
+
+/* The parameters of `to` as arguments for `from`. */
+static const Subst *renamed(Checker *c, Decl *from, Decl *to) {
+    int n = generic_count(from);
+    const Type **args = arena_array(c->arena, const Type *, n ? n : 1);
+    for (int i = 0; i < n; i++) args[i] = param_type(c, to, i);
+    return n ? subst_new(c, NULL, from, args, n) : NULL;
 }
 
 /* ---- the two functions */
@@ -106,17 +128,25 @@ static Expr *pass_on(Maker *m, Candidate function, const FuncSig *sig) {
     return e;
 }
 
-static Decl *make_pass(Checker *c, Decl *apply, const FuncSig *sig, const Type *context) {
-    Maker m = make_function(c, apply, "pass", sig->result);
+static Candidate with_arguments(const Maker *m, Decl *written) {
+    Candidate result = {.decl = written};
+    if (m->subst) result.args = m->subst->args, result.nargs = m->subst->nargs;
+    return result;
+}
+
+static Decl *make_pass(Checker *c, Decl *apply, const FuncSig *of, const Type *context) {
+    Maker m = make_function(c, apply, "pass", of->result);
+    FuncSig here = translated(c, of, m.subst), *sig = &here;
+    Candidate function = with_arguments(&m, apply);
+    context = check_subst(c, context, m.subst);
     for (int i = 0; i < sig->nparams; i++)
         add_param(&m, param_name(c, sig, i), sig->params[i].type, sig->params[i].pass,
                   sig->params[i].no_diff);
     add_param(&m, name_from(c->names, "__state"), context, PASS_out, false);
     Expr *state = text_named(&m, "__state");
-    if (sig->result->kind == TYPE_void)
-        add_assignment(&m, state, pass_on(&m, (Candidate){.decl = apply}, sig));
+    if (sig->result->kind == TYPE_void) add_assignment(&m, state, pass_on(&m, function, sig));
     else {
-        add_variable(&m, "__both", NULL, pass_on(&m, (Candidate){.decl = apply}, sig));
+        add_variable(&m, "__both", NULL, pass_on(&m, function, sig));
         add_assignment(&m, state, member(&m, text_named(&m, "__both"), "_1"));
         add_statement(&m, STMT_return, member(&m, text_named(&m, "__both"), "_0"));
     }
@@ -151,9 +181,13 @@ static void update_pair(Maker *m, const FuncSig *sig, int index) {
     add_assignment(m, named(m, name), pair);
 }
 
-static Decl *make_backward(Checker *c, Decl *apply, const FuncSig *sig, const Type *context) {
+static Decl *make_backward(Checker *c, Decl *apply, const FuncSig *of, const Type *context) {
+    Maker m = make_function(c, apply, "bwd", type_basic(c->types, TYPE_void));
+    FuncSig here = translated(c, of, m.subst), *sig = &here;
+    const Decl *outer = c->context;
+    c->context = m.func;
+    context = check_subst(c, context, m.subst);
     FuncSig backward = diff_signature(c, sig, DIFF_bwd);
-    Maker m = make_function(c, apply, "bwd", backward.result);
     for (int i = 0; i < backward.nparams; i++) {
         const ParamSig *param = &backward.params[i];
         add_param(&m, param->name, param->type, param->pass, param->no_diff);
@@ -169,6 +203,7 @@ static Decl *make_backward(Checker *c, Decl *apply, const FuncSig *sig, const Ty
         vec_push(c->arena, &run->args, named(&m, backward.params[backward.nparams - 1].name));
     add_statement(&m, STMT_expr, run);
     for (int i = 0; i < sig->nparams; i++) update_pair(&m, sig, i);
+    c->context = outer;
     return m.func;
 }
 
@@ -222,8 +257,10 @@ Decl *adapt_derivative(Checker *c, const FuncSig *wanted, Decl *written) {
 
 /* The type of the context, if the parameters and the result are those of the primal. */
 static const Type *context_of(Checker *c, Decl *primal, Decl *apply) {
-    const FuncSig *sig = signature_of(c, primal), *have = signature_of(c, apply);
-    if (sig->has_this || primal->generics || apply->generics || sig->nparams != have->nparams) return NULL;
+    const FuncSig *have = signature_of(c, apply), *of = signature_of(c, primal);
+    if (of->has_this || generic_count(primal) != generic_count(apply)) return NULL;
+    FuncSig here = translated(c, of, renamed(c, primal, apply)), *sig = &here;
+    if (sig->nparams != have->nparams) return NULL;
     for (int i = 0; i < sig->nparams; i++)
         if (sig->params[i].type != have->params[i].type || sig->params[i].pass != have->params[i].pass)
             return NULL;
@@ -237,21 +274,86 @@ bool link_apply(Checker *c, Decl *primal, Decl *apply) {
     const Type *context = context_of(c, primal, apply);
     Sema *sema = decl_sema(c, primal);
     if (!context || sema->primal.decl || sema->bwd.decl) return context != NULL;
-    const FuncSig *sig = signature_of(c, primal);
-    sema->primal = (FuncRef){make_pass(c, apply, sig, context), NULL};
-    sema->bwd = (FuncRef){make_backward(c, apply, sig, context), NULL};
+    FuncSig sig = translated(c, signature_of(c, primal), renamed(c, primal, apply));
+    Decl *pass = make_pass(c, apply, &sig, context), *backward = make_backward(c, apply, &sig, context);
+    sema->primal = (FuncRef){pass, renamed(c, pass, primal)};
+    sema->bwd = (FuncRef){backward, renamed(c, backward, primal)};
+    return true;
+}
+
+/* ---- specialisations */
+
+/* R f<P>(...) { return f<pattern>(...); } stands for those of f that a derivative is given for: P are its parameters. */
+Decl *make_special(Checker *c, const Candidate *target, Decl *derivative) {
+    Decl *func = target->decl;
+    int n = generic_count(func);
+    if (n == 0 || target->nargs != n || decl_type_around(func) || decl_type_around(derivative)) return NULL;
+    Maker m = make_function(c, derivative, "special", type_basic(c->types, TYPE_void));
+    const Type **args = arena_array(c->arena, const Type *, n);
+    for (int i = 0; i < n; i++) args[i] = check_subst(c, target->args[i], m.subst);
+    const Subst *pattern = subst_new(c, NULL, func, args, n);
+    FuncSig sig = translated(c, signature_of(c, func), pattern);
+    m.func->name = func->name;
+    m.func->modifiers = MODIFIER_synthesized;
+    m.func->type_expr = type_expr(c, m.loc, sig.result);
+    for (int i = 0; i < sig.nparams; i++)
+        add_param(&m, param_name(c, &sig, i), sig.params[i].type, sig.params[i].pass, sig.params[i].no_diff);
+    Candidate function = {.decl = func, .args = pattern->args, .nargs = n};
+    add_statement(&m, sig.result->kind == TYPE_void ? STMT_expr : STMT_return, pass_on(&m, function, &sig));
+    Sema *sema = decl_sema(c, m.func);
+    sema->special_of = (FuncRef){func, pattern};
+    sema->derivatives_done = true;
+    return m.func;
+}
+
+static bool fits_special(Checker *c, Decl *special, const Subst *subst, const Subst **out) {
+    const Subst *pattern = decl_sema(c, special)->special_of.subst;
+    int n = generic_count(special);
+    *out = NULL;
+    if (!subst || subst->owner != pattern->owner) return false;
+    if (n) {
+        Inference inference = {
+            .c = c, .owner = special, .args = arena_array(c->arena, const Type *, n), .nargs = n};
+        for (int i = 0; i < pattern->nargs; i++) infer_match(&inference, pattern->args[i], subst->args[i]);
+        if (!infer_finish(&inference, NULL, out) || !constraints_hold(c, special, *out, 0)) return false;
+    }
+    for (int i = 0; i < pattern->nargs; i++)
+        if (check_subst(c, pattern->args[i], *out) != subst->args[i]) return false;
+    return true;
+}
+
+/* What stands for this specialisation; one for just these arguments comes before one with parameters. */
+bool check_special(Checker *c, Decl *func, const Subst *subst, FuncRef *out) {
+    if (func->kind != DECL_func) return false;
+    check_derivatives(c, func);
+    const DeclVec *specials = &decl_sema(c, func)->specials;
+    for (int generic = 0; generic < 2; generic++)
+        for (int i = 0; i < specials->count; i++) {
+            if ((generic_count(specials->at[i]) > 0) != generic) continue;
+            const Subst *args;
+            if (!fits_special(c, specials->at[i], subst, &args)) continue;
+            *out = (FuncRef){specials->at[i], args};
+            return true;
+        }
+    return false;
+}
+
+static bool is_applied(Checker *c, Decl *primal, Decl *apply) {
+    const Sema *sema = decl_sema(c, primal);
+    if (!context_of(c, primal, apply) || !sema->bwd.decl) return false;
+    if (sema->primal.decl) check_decl_body(c, sema->primal.decl);
+    if (sema->bwd.decl) check_decl_body(c, sema->bwd.decl);
     return true;
 }
 
 void check_apply_of(Checker *c, Decl *apply, const Candidates *targets, Loc loc) {
     for (int i = 0; targets && i < targets->count; i++) {
         Decl *primal = targets->at[i].decl;
-        if (!context_of(c, primal, apply)) continue;
         check_derivatives(c, primal);
-        const Sema *sema = decl_sema(c, primal);
-        if (sema->primal.decl) check_decl_body(c, sema->primal.decl);
-        if (sema->bwd.decl) check_decl_body(c, sema->bwd.decl);
-        return;
+        if (is_applied(c, primal, apply)) return;
+        const DeclVec *specials = &decl_sema(c, primal)->specials;
+        for (int k = 0; k < specials->count; k++)
+            if (is_applied(c, specials->at[k], apply)) return;
     }
     if (!targets) return;
     const FuncSig *sig = signature_of(c, targets->at[0].decl);

@@ -556,3 +556,33 @@ bool known_to_convert(Checker *c, const Type *from, const Type *to, bool implici
     }
     return false;
 }
+
+/* ---- copies */
+
+static void copy_constraints(Checker *c, const Generics *from, Generics *to, const Subst *subst) {
+    for (int i = 0; i < from->constraints.count; i++) {
+        Constraint constraint = from->constraints.at[i];
+        constraint.subject_type = check_subst(c, constraint.subject_type, subst);
+        constraint.bound_type = check_subst(c, constraint.bound_type, subst);
+        vec_push(c->arena, &to->constraints, constraint);
+    }
+}
+
+/* The generic parameters of `from` for `to` as well; what stands there for those of `from`, inside of `outer`. */
+const Subst *copy_generics(Checker *c, Decl *from, Decl *to, const Subst *outer) {
+    ensure_generics(c, from);
+    int n = generic_count(from);
+    if (n == 0) return outer;
+    to->generics = arena_new(c->arena, Generics);
+    to->generics->checked = true;
+    for (int i = 0; i < n; i++) {
+        Decl *param = arena_copy(c->arena, generic_param(from, i), sizeof *param);
+        param->parent = to;
+        vec_push(c->arena, &to->generics->params, param);
+    }
+    const Type **args = arena_array(c->arena, const Type *, n);
+    for (int i = 0; i < n; i++) args[i] = param_type(c, to, i);
+    const Subst *subst = subst_new(c, outer, from, args, n);
+    copy_constraints(c, from->generics, to->generics, subst);
+    return subst;
+}

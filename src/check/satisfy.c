@@ -30,39 +30,12 @@ static void find_members(Checker *c, const Conformance *conformance, Name name, 
         if (others.at[i].decl->parent != conformance->decl) candidates_add(c, out, others.at[i]);
 }
 
-static void copy_constraints(Checker *c, const Generics *from, Generics *to, const Subst *subst) {
-    for (int i = 0; i < from->constraints.count; i++) {
-        Constraint constraint = from->constraints.at[i];
-        constraint.subject_type = check_subst(c, constraint.subject_type, subst);
-        constraint.bound_type = check_subst(c, constraint.bound_type, subst);
-        vec_push(c->arena, &to->constraints, constraint);
-    }
-}
-
-static void copy_generics(Checker *c, Placed *placed) {
-    Decl *requirement = placed->requirement;
-    ensure_generics(c, requirement);
-    int n = generic_count(requirement);
-    if (n == 0) return;
-    Generics *to = placed->copy->generics = arena_new(c->arena, Generics);
-    to->checked = true;
-    for (int i = 0; i < n; i++) {
-        Decl *param = arena_copy(c->arena, generic_param(requirement, i), sizeof *param);
-        param->parent = placed->copy;
-        vec_push(c->arena, &to->params, param);
-    }
-    const Type **args = arena_array(c->arena, const Type *, n);
-    for (int i = 0; i < n; i++) args[i] = param_type(c, placed->copy, i);
-    placed->subst = subst_new(c, placed->subst, requirement, args, n);
-    copy_constraints(c, requirement->generics, to, placed->subst);
-}
-
 static Placed place_requirement(Checker *c, Conformance *conformance, Decl *requirement, Satisfaction *out) {
     Placed placed = {.conformance = conformance, .requirement = requirement, .out = out};
     placed.subst = interface_subst(c, conformance->interface, conformance->type);
     placed.copy = decl_new(c->arena, requirement->kind, conformance->decl->loc, requirement->name);
     placed.copy->parent = conformance->decl;
-    copy_generics(c, &placed);
+    placed.subst = copy_generics(c, requirement, placed.copy, placed.subst);
     Name name = requirement->name;
     if (requirement->kind == DECL_func && requirement->flavour == FUNC_init) name = c->known.__init;
     if (requirement->kind == DECL_subscript) name = c->known.subscript;

@@ -333,11 +333,13 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
     while (callee->kind == EXPR_paren) callee = callee->a;
     const FuncBinding *binding = find_binding(f, callee->decl);
     if (!binding) arena_fault(l->arena, "a function value is not known");
-    Request *request = request_func(l, binding->decl, binding->subst, binding->lambda && e->nmodes, NULL, 0);
+    FuncRef known = {binding->decl, binding->subst};
+    if (e->nmodes) check_special(l->c, binding->decl, binding->subst, &known);
+    Request *request = request_func(l, known.decl, known.subst, binding->lambda && e->nmodes, NULL, 0);
     FuncSig flat = request->sig;
     Func *func = request->func;
     if (e->nmodes) {
-        if (!check_is_differentiable(l->c, binding->decl, (DiffMode)e->modes[0])) {
+        if (!check_is_differentiable(l->c, known.decl, (DiffMode)e->modes[0])) {
             lower_report(f, DIAG_not_differentiable, binding->loc, binding->decl->name->text,
                          e->modes[0] == DIFF_fwd ? "fwd_diff" : "bwd_diff");
             return NULL;

@@ -409,6 +409,9 @@ void complete_func_diff(void *user, Func *func) {
     func->custom.bwd = custom_func(l, request, sema->bwd);
     if (sema->bwd.decl) func->custom.primal = custom_func(l, request, sema->primal);
     func->custom.substitute = custom_func(l, request, sema->substitute);
+    FuncRef special;
+    if (check_special(l->c, request->decl, request->subst, &special))
+        func->custom.substitute = request_func(l, special.decl, special.subst, false, NULL, 0)->func;
     lower_run(l);
 }
 

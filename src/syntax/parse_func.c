@@ -197,6 +197,10 @@ void parse_func_extension(Parser *p, const Prefix *prefix, DeclVec *out) {
     func->name = name_from(p->syntax->names,
                            format_text(p->arena, "%s(%s)", operator_name, of->name ? of->name->text : "?"));
     vec_push(p->arena, &func->attributes, attribute);
+    Attribute *mark = arena_new(p->arena, Attribute);
+    mark->loc = attribute->loc;
+    mark->name = name_from(p->syntax->names, "__FuncExtension");
+    vec_push(p->arena, &func->attributes, mark);
     parse_parameters(p, func, false);
     result_after_arrow(p, func);
     func->generics = parse_where(p, func->generics);
