@@ -155,6 +155,10 @@ typedef struct SlopeConfig {
     int wave;           /* lanes of a wave, 1 to 128; 0: 32 */
     int block[3];       /* threads of a group of kernels without [numthreads]; 0: 1 */
     int stack_mib; /* MiB of stack for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
+
+    /* What compiling one program may take, LLVM aside; more is an error that closes the program. Negative: anything. */
+    int limit_memory; /* MiB; 0: 4096 */
+    int limit_time;   /* seconds of the processor; 0: 600 */
 } SlopeConfig;
 
 SLOPE_API void slope_config_init(SlopeConfig *config);

@@ -35,7 +35,7 @@ typedef struct Allocator {
 
 extern const Allocator allocator_system; /* realloc and free */
 
-typedef enum TrapReason { TRAP_none, TRAP_memory, TRAP_fault } TrapReason;
+typedef enum TrapReason { TRAP_none, TRAP_memory, TRAP_limit, TRAP_fault } TrapReason;
 
 /* Where to go when work cannot continue. `setjmp(trap.at)` by the owner; `why` and `what` tell the reason. */
 typedef struct Trap {
@@ -66,6 +66,8 @@ void *arena_copy(Arena *arena, const void *data, size_t size);
  * from, in case the pass was left through the trap. */
 Arena *arena_scratch(Arena *arena);
 void arena_fault(Arena *arena, const char *what) NORETURN; /* a fault of Slope's own */
+/* A limit that is none of memory was passed, which has been reported: what is made so far is not to be used. */
+void arena_give_up(Arena *arena) NORETURN;
 
 #define arena_new(arena, T)      ((T *)arena_take((arena), sizeof(T)))
 #define arena_array(arena, T, n) ((T *)arena_take((arena), sizeof(T) * (size_t)(n)))
@@ -188,6 +190,7 @@ typedef struct SourceFile {
     Loc base;   /* of its first byte */
     int *lines; /* offsets of line starts, made when first asked for */
     int nlines;
+    int asked, asked_line, asked_column; /* the offset that was asked about last, and where that is */
     /* #line: from offset `at` on, positions are shown as `path`, counting from `line`. */
     VEC(struct LineMark {
         int at;
@@ -208,7 +211,7 @@ typedef struct Sources {
 typedef struct Position {
     Name path;
     int line, column; /* from 1; columns count characters, not bytes */
-    Str text;         /* the whole line, without its end */
+    Str text;         /* the line, without its end; of a very long one what is around the position */
     int byte;         /* offset of the position in `text` */
 } Position;
 

@@ -59,17 +59,40 @@ static int count_characters(Str s) {
     return n;
 }
 
+/* Counted from the place that was asked for last, if that is on the same line: messages tend to come in order, and a line
+ * may be the whole file. */
+static int column_at(SourceFile *file, int line, int start, int offset) {
+    const char *text = file->text.at;
+    if (file->asked_line != line || offset - start < file->asked - offset)
+        file->asked_line = line, file->asked = start, file->asked_column = 1;
+    if (offset >= file->asked)
+        file->asked_column += count_characters((Str){text + file->asked, offset - file->asked});
+    else file->asked_column -= count_characters((Str){text + offset, file->asked - offset});
+    file->asked = offset;
+    return file->asked_column;
+}
+
+/* The line around the offset; of a very long one as much on both sides as anyone can want to see. */
+static Str text_around(const SourceFile *file, int start, int offset) {
+    enum { MOST = 1024 };
+    const char *text = file->text.at;
+    if (offset - start > MOST) start = offset - MOST;
+    while (start < offset && ((unsigned char)text[start] & 0xc0) == 0x80)
+        start++; /* not inside a character */
+    int end = start, last = file->text.len - offset < MOST ? file->text.len : offset + MOST;
+    while (end < last && text[end] != '\n' && text[end] != '\r') end++;
+    return (Str){text + start, end - start};
+}
+
 Position source_position(Sources *sources, Loc loc) {
     SourceFile *file = source_of(sources, loc);
     if (!file) return (Position){.text = STR("")};
     while (sources->outer && loc < sources->outer->next) sources = sources->outer; /* whose file it is */
     if (!file->lines) find_lines(sources, file);
-    int offset = (int)(loc - file->base), index = line_index(file, offset), start = file->lines[index],
-        end = start;
-    while (end < file->text.len && file->text.at[end] != '\n' && file->text.at[end] != '\r') end++;
-    Position position = {.path = file->path, .line = index + 1, .byte = offset - start};
-    position.text = (Str){file->text.at + start, end - start};
-    position.column = count_characters((Str){position.text.at, position.byte}) + 1;
+    int offset = (int)(loc - file->base), index = line_index(file, offset), start = file->lines[index];
+    Position position = {.path = file->path, .line = index + 1, .text = text_around(file, start, offset)};
+    position.byte = offset - (int)(position.text.at - file->text.at);
+    position.column = column_at(file, index + 1, start, offset);
     for (int i = file->marks.count - 1; i >= 0; i--) {
         const struct LineMark *mark = &file->marks.at[i];
         if (mark->at > offset) continue;

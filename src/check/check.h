@@ -349,7 +349,8 @@ bool check_special(Checker *checker, Decl *func, const Subst *subst, FuncRef *ou
 bool check_is_inlined(const Decl *func); /* unmarked, but differentiated through */
 LocVec check_lost_derivatives(Checker *checker, Decl *func);
 bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a constructor without arguments */
-DeclVec check_all_fields(Checker *checker, const Type *type); /* of a struct, those of its base first */
+DeclVec check_all_fields(Checker *checker,
+                         const Type *type); /* of a struct, those of its base first; to be read */
 const Type *check_field_type(Checker *checker, const Type *type, Decl *field);
 /* Where the fields of check_all_fields are: bit fields that follow each other share a member of the record. */
 typedef struct FieldSlot {

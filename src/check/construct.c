@@ -570,7 +570,13 @@ static void add_fields(Checker *c, const Type *type, DeclVec *out) {
 
 DeclVec check_all_fields(Checker *c, const Type *type) {
     DeclVec fields = {0};
-    if (type->kind == TYPE_struct) add_fields(c, type, &fields);
+    if (type->kind != TYPE_struct) return fields;
+    Decl *decl = (Decl *)(uintptr_t)type->decl;
+    ensure_bases(c, decl);
+    ensure_members(c, decl);
+    const Sema *sema = decl_sema(c, decl);
+    if (!sema->base) return sema->fields; /* no copy: there may be thousands, asked for one by one */
+    add_fields(c, type, &fields);
     return fields;
 }
 

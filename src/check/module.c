@@ -25,20 +25,18 @@ static Str import_path(Checker *c, const Decl *decl) {
 
 /* `a/./b/../c` is `a/c`: one file, one name. */
 static Name plain_path(Checker *c, Name path) {
-    const char *parts[64];
-    int lengths[64], n = 0;
-    for (const char *at = path->text; *at && n < 64;) {
+    VEC(Str) parts = {0};
+    for (const char *at = path->text; *at;) {
         const char *end = strchr(at, '/');
-        int length = end ? (int)(end - at) : (int)strlen(at);
-        bool up = length == 2 && at[0] == '.' && at[1] == '.', here = length == 1 && at[0] == '.';
-        bool above = n == 0 || (lengths[n - 1] == 2 && memcmp(parts[n - 1], "..", 2) == 0);
-        if (up && !above && lengths[n - 1] > 0) n--;
-        else if (!here) parts[n] = at, lengths[n++] = length;
-        at += length + (end ? 1 : 0);
+        Str part = {at, end ? (int)(end - at) : (int)strlen(at)}, last = {0};
+        if (parts.count) last = parts.at[parts.count - 1];
+        if (str_eq(part, str_of("..")) && last.len && !str_eq(last, str_of(".."))) parts.count--;
+        else if (!str_eq(part, str_of("."))) vec_push(c->arena, &parts, part);
+        at += part.len + (end ? 1 : 0);
     }
     Text text = {.arena = c->arena};
-    for (int i = 0; i < n; i++) text_printf(&text, "%s%.*s", i ? "/" : "", lengths[i], parts[i]);
-    return n == 64 ? path : name_of(c->names, text_str(&text));
+    for (int i = 0; i < parts.count; i++) text_printf(&text, "%s%.*s", i ? "/" : "", STR_ARG(parts.at[i]));
+    return name_of(c->names, text_str(&text));
 }
 
 /* The file that a declaration stands in: what it names is looked for beside it. */

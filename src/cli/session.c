@@ -97,7 +97,9 @@ static bool read_numbers(const Options *options, SlopeConfig *config) {
            option_number(options, OPTION_wave, 1, 128, &config->wave) &&
            option_counts(options, OPTION_block, 1024, config->block) &&
            option_number(options, OPTION_threads, 1, 4096, &config->threads) &&
-           option_number(options, OPTION_stack, 1, 1 << 20, &config->stack_mib);
+           option_number(options, OPTION_stack, 1, 1 << 20, &config->stack_mib) &&
+           option_number(options, OPTION_limit_memory, 1, 1 << 20, &config->limit_memory) &&
+           option_number(options, OPTION_limit_time, 1, 1 << 20, &config->limit_time);
 }
 
 static bool choose_floats(const Options *options, SlopeConfig *config) {

@@ -57,7 +57,7 @@ void driver_make_constants(SlopeProgram *program, const Type *type, LayoutRules 
         const Record *record = type_record(type);
         for (int i = 0; i < record->nfields; i++)
             driver_make_constants(program, record->fields[i].type, rules,
-                                  data + type_field_offset(type, i, rules), record_is_block(record, i));
+                                  data + type_field_offset(type, i, rules), record->fields[i].is_block);
     }
 }
 

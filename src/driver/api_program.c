@@ -10,7 +10,7 @@ static SlopeProgram *add_program(SlopeSession *session, const char *path) {
     SlopeProgram *program = allocator.resize(allocator.user, NULL, 0, sizeof *program);
     if (!program) trap_spring(&session->trap, TRAP_memory, "out of memory");
     *program = (SlopeProgram){.session = session, .next = session->programs};
-    arena_init(&program->arena, allocator, &session->trap);
+    arena_init(&program->arena, driver_limited_memory(program), &session->trap);
     if (program->next) program->next->prev = program;
     session->programs = program;
     names_init(&program->names, &program->arena, &session->names);

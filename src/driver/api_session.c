@@ -28,8 +28,7 @@ static void *default_resize(void *user, void *old, size_t old_size, size_t new_s
     return allocator_system.resize(user, old, old_size, new_size);
 }
 
-/* No source is larger; a device may have no end. */
-enum { MOST_OF_STREAM = 256 << 20 };
+enum { MOST_SOURCE = 256 << 20 }; /* bytes of a file; a device may have no end */
 
 /* Reads to the end, so that pipes work too; `*size` is what was read. */
 static int read_all(int descriptor, char **bytes, size_t *size) {
@@ -42,7 +41,7 @@ static int read_all(int descriptor, char **bytes, size_t *size) {
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return errno;
         *size += (size_t)got;
-        if (*size > MOST_OF_STREAM) return EFBIG;
+        if (*size > MOST_SOURCE) return EFBIG;
         if (*size < room) continue;
         char *grown = realloc(*bytes, room *= 2);
         if (!grown) break;
@@ -57,10 +56,10 @@ static int default_read_file(void *user, const char *path, const char **bytes, s
     if (descriptor < 0) return errno;
     struct stat about;
     char *read_bytes = NULL;
-    int error = fstat(descriptor, &about) < 0    ? errno
-                : S_ISDIR(about.st_mode)         ? EISDIR
-                : about.st_size > INT32_MAX - 64 ? EFBIG
-                                                 : read_all(descriptor, &read_bytes, size);
+    int error = fstat(descriptor, &about) < 0 ? errno
+                : S_ISDIR(about.st_mode)      ? EISDIR
+                : about.st_size > MOST_SOURCE ? EFBIG
+                                              : read_all(descriptor, &read_bytes, size);
     close(descriptor);
     *bytes = read_bytes;
     if (error) free(read_bytes);
@@ -156,17 +155,14 @@ bool driver_enter(SlopeSession *session) {
 bool driver_enter_program(SlopeProgram *program) {
     SlopeSession *session = program->session;
     session->timer = NULL;
+    program->limits.started = 0; /* a call that was left through the trap did not stop the clock */
     driver_talk_about(session, program);
-    return !session->broken && !program->broken;
+    return !session->broken && program->refusal == SLOPE_STATUS_ok;
 }
 
 SlopeStatus driver_leave(SlopeSession *session, SlopeStatus status) {
     diags_flush(session->diags);
     return status == SLOPE_STATUS_ok && session->diags->errors ? SLOPE_STATUS_error : status;
-}
-
-SlopeStatus driver_refused(SlopeSession *session) {
-    return session->broken ? SLOPE_STATUS_fault : SLOPE_STATUS_memory;
 }
 
 SlopeStatus driver_missing(SlopeSession *session, const char *function, const char *argument) {
@@ -175,8 +171,10 @@ SlopeStatus driver_missing(SlopeSession *session, const char *function, const ch
 }
 
 /* Says what sprang the trap, in fixed memory: there may be none left. */
-static void report_trap(SlopeSession *session, const char *what, int code) {
+static void report_trap(SlopeSession *session, char *what, int code) {
     char text[320], coloured[320], json[480];
+    for (char *c = what; *c; c++)
+        if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ') *c = '\''; /* it goes into JSON as it is */
     snprintf(text, sizeof text, "error E%d: %.200s\n", code, what);
     snprintf(coloured, sizeof coloured, "\033[1;31merror E%d:\033[0m %.200s\n", code, what);
     snprintf(json, sizeof json,
@@ -188,20 +186,43 @@ static void report_trap(SlopeSession *session, const char *what, int code) {
     if (!setjmp(session->trap.at)) deliver(session, &out);
 }
 
+/* The message for what ended the work; 0: it has been reported. */
+static int describe_trap(const SlopeSession *session, char *what, size_t size) {
+    const Limits *limits = session->program ? &session->program->limits : NULL;
+    if (session->trap.why == TRAP_limit) return 0;
+    if (session->trap.why == TRAP_fault)
+        return diag_fill(what, size, DIAG_internal_fault, session->trap.what);
+    if (limits && limits->exceeded == DIAG_memory_limit)
+        return diag_fill(what, size, DIAG_memory_limit, (int)(limits->most_bytes >> 20));
+    if (limits && limits->exceeded == DIAG_time_limit)
+        return diag_fill(what, size, DIAG_time_limit, (int)limits->most_seconds);
+    return diag_fill(what, size, DIAG_out_of_memory);
+}
+
 SlopeStatus driver_trapped(SlopeSession *session) {
-    TrapReason why = session->trap.why;
     char what[256];
-    int code = why == TRAP_memory ? diag_fill(what, sizeof what, DIAG_out_of_memory)
-                                  : diag_fill(what, sizeof what, DIAG_internal_fault, session->trap.what);
-    for (char *c = what; *c; c++)
-        if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ') *c = '\''; /* it goes into JSON as it is */
+    TrapReason why = session->trap.why;
+    int code = describe_trap(session, what, sizeof what);
+    bool limited = why == TRAP_limit || (session->program && session->program->limits.exceeded);
     if (!setjmp(session->trap.at)) diags_flush(session->diags);
     session->diags->muted = 0;
     session->diags->errors++;
+    if (code) report_trap(session, what, code);
+    session->broken = session->broken || why == TRAP_fault;
+    SlopeStatus status = why == TRAP_fault ? SLOPE_STATUS_fault
+                         : limited         ? SLOPE_STATUS_error
+                                           : SLOPE_STATUS_memory;
+    if (session->program) session->program->refusal = status; /* what was at work is half made */
+    return status;
+}
+
+SlopeStatus driver_refused(SlopeSession *session) {
+    char what[256];
+    DiagId id = session->broken ? DIAG_session_closed : DIAG_program_closed;
+    int code = diag_fill(what, sizeof what, id);
+    session->diags->errors++;
     report_trap(session, what, code);
-    session->broken = session->broken || why != TRAP_memory;
-    if (session->program) session->program->broken = true; /* what was at work is half made */
-    return why == TRAP_memory ? SLOPE_STATUS_memory : SLOPE_STATUS_fault;
+    return session->broken ? SLOPE_STATUS_fault : session->program->refusal;
 }
 
 /* ---- files */

@@ -151,7 +151,7 @@ static bool step_into_field(Place *place, const char *name, int length) {
         if (!field || field->len != length || memcmp(field->text, name, (size_t)length) != 0) continue;
         place->data += type_field_offset(place->type, i, place->rules);
         place->type = record->fields[i].type;
-        place->is_block = record_is_block(record, i);
+        place->is_block = record->fields[i].is_block;
         return true;
     }
     return false;

@@ -107,6 +107,14 @@ struct SlopeSession {
     struct Pipeline *stages;    /* the pipeline's own: checker, code generator, ... */
 };
 
+/* What compiling a program took so far, and what it may take; see limit.c. */
+typedef struct Limits {
+    size_t bytes, most_bytes;
+    double seconds, most_seconds; /* of the processor, before the stage that is at work */
+    double started;               /* when that began; 0: none is */
+    DiagId exceeded;              /* of the row that says so; 0: nothing was */
+} Limits;
+
 /* All that a program needs is in its arena, and goes with it. */
 struct SlopeProgram {
     SlopeSession *session;
@@ -116,7 +124,8 @@ struct SlopeProgram {
     Sources sources;
     Types types;
     Diags diags;
-    bool broken; /* memory ran out in the middle of something: refuse everything but freeing */
+    SlopeStatus refusal; /* not ok: memory or a limit ended something in the middle; only freeing is left */
+    Limits limits;
     Name path;
     Map type_handles;
     VEC(Uniform *) uniforms; /* globals first found by driver_list_uniforms, then parameters of kernels */
@@ -170,7 +179,7 @@ SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expressi
  * False: the session or the program is broken. */
 bool driver_enter(SlopeSession *session);
 bool driver_enter_program(SlopeProgram *program);
-SlopeStatus driver_refused(SlopeSession *session); /* what is returned then */
+SlopeStatus driver_refused(SlopeSession *session); /* what is returned then; reported */
 /* The messages are those of the program from now on; NULL: of the session. */
 void driver_talk_about(SlopeSession *session, SlopeProgram *program);
 void driver_init_diags(SlopeSession *session, Diags *diags, Arena *arena, Sources *sources);
@@ -182,6 +191,12 @@ SlopeStatus driver_missing(SlopeSession *session, const char *function, const ch
  * nothing. */
 int driver_read_file(SlopeProgram *program, const char *path, Str *text);
 Runtime *driver_runtime(SlopeSession *session); /* made at the first call */
+
+/* ---- limit.c */
+Allocator driver_limited_memory(SlopeProgram *program); /* for its arena */
+void driver_limit_begin(SlopeProgram *program);         /* the clock of the program runs from here ... */
+void driver_limit_end(SlopeProgram *program);           /* ... to here */
+void driver_limit_test(SlopeProgram *program);          /* leaves through the trap if it is late */
 
 /* ---- api_uniform.c */
 void driver_add_uniform(SlopeProgram *program, Name name, Global *global);

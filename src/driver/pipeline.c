@@ -144,6 +144,7 @@ bool unit_run_passes(Unit *unit, const char *stop) {
         for (int k = unit->passed; k < unit->ir->funcs.count; k++) {
             Func *func = unit->ir->funcs.at[k];
             if (!func->body) continue;
+            driver_limit_test(unit->program);
             passes[i].run(func);
             verify(unit, func, passes[i].name);
         }

@@ -28,6 +28,7 @@ void driver_time_begin(SlopeSession *session, StageTimer *timer, const char *sta
     *timer = (StageTimer){.session = session, .stage = stage, .outer = session->timer};
     row_of(session, stage);
     session->timer = timer;
+    if (!timer->outer) driver_limit_begin(session->program);
     timer->started = now_milliseconds();
 }
 
@@ -38,6 +39,7 @@ void driver_time_end(StageTimer *timer) {
     row->peak_memory = peak_memory();
     if (timer->outer) timer->outer->inner += spent;
     timer->session->timer = timer->outer;
+    if (!timer->outer) driver_limit_end(timer->session->program);
 }
 
 int slope_timing_count(const SlopeSession *session) { return session ? session->times.count : 0; }

@@ -97,10 +97,11 @@ static Val *int64(const Holder *h, int64_t value) { return ir_const_int(h->m, ba
 static Global *make_state(Holder *h) {
     Types *types = h->m->types;
     const Type *word = basic(h, TYPE_int64);
-    const Field fields[] = {{name_from(h->m->names, "values"), type_pointer(types, basic(h, TYPE_double))},
-                            {name_from(h->m->names, "counts"), type_pointer(types, word)},
-                            {name_from(h->m->names, "room"), word},
-                            {name_from(h->m->names, "replay"), word}};
+    const Field fields[] = {
+        {name_from(h->m->names, "values"), type_pointer(types, basic(h, TYPE_double)), false},
+        {name_from(h->m->names, "counts"), type_pointer(types, word), false},
+        {name_from(h->m->names, "room"), word, false},
+        {name_from(h->m->names, "replay"), word, false}};
     Record *record = record_new(types, name_from(h->m->names, "HoldState"));
     record->fields = arena_copy(h->m->arena, fields, sizeof fields);
     record->nfields = (int)(sizeof fields / sizeof *fields);

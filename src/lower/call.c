@@ -197,16 +197,26 @@ static bool is_shared_memory(const Place *place) {
            !is_transposed(place->type);
 }
 
-/* Parameters that are written through and whose arguments are memory that other threads may see. */
-static uint64_t shared_arguments(const Fn *f, const Request *request, const FuncSig *sig,
-                                 const ArgVec *args) {
-    uint64_t found = 0;
-    if (f->diff || request->kind != REQUEST_decl) return 0;
-    for (int i = 0; i < args->count && i < 64; i++) {
-        bool writes = sig->params[i].pass == PASS_inout || sig->params[i].pass == PASS_out;
-        if (writes && !args->at[i].value && is_shared_memory(&args->at[i].place)) found |= 1ull << i;
+/* Is the parameter written through, and its argument memory that other threads may see? */
+static bool is_shared_argument(const ParamSig *param, const Arg *arg) {
+    bool writes = param->pass == PASS_inout || param->pass == PASS_out;
+    return writes && !arg->value && is_shared_memory(&arg->place);
+}
+
+/* Such parameters take the address itself. The result says which, as Request does. */
+static Name pass_shared(Fn *f, const Request *request, const FuncSig *sig, const ArgVec *args) {
+    if (!request || f->diff || request->kind != REQUEST_decl) return NULL;
+    Text letters = {.arena = f->l->arena};
+    bool any = false;
+    for (int i = 0; i < args->count; i++) {
+        bool shared = is_shared_argument(&sig->params[i], &args->at[i]);
+        if (shared) sig->params[i].pass = PASS_ref;
+        if (shared && !any) /* rare: others pay nothing */
+            for (int k = 0; k < i; k++) text_char(&letters, '-');
+        any |= shared;
+        if (any) text_char(&letters, shared ? '&' : '-');
     }
-    return found;
+    return any ? name_of(f->l->m->names, text_str(&letters)) : NULL;
 }
 
 /* `sig` lists every parameter, `this` (if any) first; `request` is what is called, NULL if that is a derivative of one. */
@@ -221,10 +231,8 @@ static Val *emit_call(Fn *f, Func *func, const Request *request, FuncSig *sig, A
         else if (is_passed(&sig->params[i]))
             evaluate(f, &args->at[i], &sig->params[i], lower_type(l, sig->params[i].type));
     f->no_diff_calls = no_diff_calls;
-    uint64_t shared = request ? shared_arguments(f, request, sig, args) : 0;
+    Name shared = pass_shared(f, request, sig, args);
     if (shared) func = request_by_reference(l, request, shared)->func;
-    for (int i = 0; i < args->count && i < 64; i++)
-        if (shared >> i & 1) sig->params[i].pass = PASS_ref;
     for (int i = 0; i < args->count; i++) {
         if (!is_passed(&sig->params[i])) continue;
         vec_push(l->arena, &values, pass(f, args, i, sig));

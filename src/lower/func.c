@@ -6,7 +6,7 @@
 static uint64_t request_hash(const Request *r) {
     uint64_t h = hash_mix(PTR_KEY(r->decl), PTR_KEY(r->subst));
     h = hash_mix(h, (uint64_t)r->kind * 2 + r->plain_this);
-    h = hash_mix(hash_mix(h, r->by_reference), PTR_KEY(r->type));
+    h = hash_mix(hash_mix(h, PTR_KEY(r->by_reference)), PTR_KEY(r->type));
     h = hash_mix(h, hash_mix(PTR_KEY(r->to), (uint64_t)r->move));
     h = hash_mix(h, PTR_KEY(r->global));
     for (int i = 0; i < r->nbindings; i++)
@@ -263,18 +263,18 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
     return request;
 }
 
-static FuncSig with_references(Lowerer *l, const FuncSig *sig, uint64_t params) {
+static FuncSig with_references(Lowerer *l, const FuncSig *sig, Name params) {
     FuncSig all = *sig;
     all.params = arena_array(l->arena, ParamSig, sig->nparams + 1);
     if (sig->nparams) memcpy(all.params, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
     int first = sig->has_this ? 1 : 0;
-    if (first && (params & 1)) all.this_pass = PASS_ref;
-    for (int i = 0; i < all.nparams && i + first < 64; i++)
-        if (params >> (i + first) & 1) all.params[i].pass = PASS_ref;
+    if (first && params->text[0] == '&') all.this_pass = PASS_ref;
+    for (int i = 0; i < all.nparams; i++)
+        if (params->text[i + first] == '&') all.params[i].pass = PASS_ref;
     return all;
 }
 
-Request *request_by_reference(Lowerer *l, const Request *of, uint64_t params) {
+Request *request_by_reference(Lowerer *l, const Request *of, Name params) {
     Request wanted = {.kind = of->kind, .decl = of->decl, .subst = of->subst, .plain_this = of->plain_this};
     wanted.bindings = of->bindings, wanted.nbindings = of->nbindings, wanted.by_reference = params;
     Request *request = find_request(l, &wanted);

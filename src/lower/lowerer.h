@@ -35,8 +35,9 @@ typedef struct Request {
     struct Request *cause; /* being lowered when this one was made; NULL: asked for from outside */
     Decl *decl;
     const Subst *subst;
-    bool plain_this;       /* `this` is not differentiated, whatever its type */
-    uint64_t by_reference; /* bit i: parameter i, `this` counted, takes any address, whatever its direction */
+    bool plain_this; /* `this` is not differentiated, whatever its type */
+    Name
+        by_reference; /* a letter per parameter, `this` counted: & takes any address, whatever its direction; or NULL */
     FuncBinding *bindings;
     int nbindings;
     const Type *object; /* dispatch of a static method: the interface of the value that it is called on */
@@ -60,6 +61,7 @@ struct Lowerer {
     Module *m;
     Types *types;
     Map lowered_types; /* front end Type -> IR Type */
+    Map field_slots;   /* front end Type -> Map of Decl -> FieldSlot */
     Map requests;      /* hash -> Request * chain */
     VEC(Request *) pending;
     int done;                     /* of pending */
@@ -180,7 +182,7 @@ Record *record_of(Lowerer *l, const Type *front, const char *name);
 /* ---- func.c */
 Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
                       const FuncBinding *bindings, int nbindings);
-Request *request_by_reference(Lowerer *l, const Request *of, uint64_t params); /* see call.c */
+Request *request_by_reference(Lowerer *l, const Request *of, Name params); /* see call.c */
 Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes, const FuncSig *sig);
 void add_object(const Request *request, FuncSig *sig);
 Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst);

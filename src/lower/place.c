@@ -330,12 +330,22 @@ static Place settle_form(Fn *f, Place place) {
 
 /* ---- parts */
 
+/* Once for each type: one with thousands of fields is asked about each of them. */
+static Map *slots_by_field(Lowerer *l, const Type *type) {
+    Map *known = map_get(&l->field_slots, PTR_KEY(type));
+    if (known) return known;
+    known = arena_new(l->arena, Map);
+    DeclVec fields = check_all_fields(l->c, type);
+    FieldSlot *slots = check_field_slots(l->c, type, &fields);
+    for (int i = 0; i < fields.count; i++) map_put(l->arena, known, PTR_KEY(fields.at[i]), &slots[i]);
+    map_put(l->arena, &l->field_slots, PTR_KEY(type), known);
+    return known;
+}
+
 static FieldSlot slot_of(Fn *f, const Type *type, const Decl *field) {
-    DeclVec fields = check_all_fields(f->l->c, type);
-    const FieldSlot *slots = check_field_slots(f->l->c, type, &fields);
-    for (int i = 0; i < fields.count; i++)
-        if (fields.at[i] == field) return slots[i];
-    arena_fault(f->l->arena, "a field is not in its struct");
+    const FieldSlot *slot = map_get(slots_by_field(f->l, type), PTR_KEY(field));
+    if (!slot) arena_fault(f->l->arena, "a field is not in its struct");
+    return *slot;
 }
 
 static void to_slot(Fn *f, Place *place, FieldSlot slot) {

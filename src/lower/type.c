@@ -36,6 +36,23 @@ bool is_block(const Type *front) {
     return front->kind == TYPE_buffer && front->number == BUFFER_constant;
 }
 
+/* Parts of a value that is not kept in one piece: each is one more thing to copy, clear and differentiate. */
+static int64_t parts_of(const Type *ir) {
+    while (ir->kind == TYPE_array) ir = ir->args[0];
+    return ir->kind == TYPE_record ? type_record(ir)->parts + 1 : 1;
+}
+
+/* Types can be exponentially larger than their source: struct B { A x, y; }, struct C { B x, y; } and so on. */
+static void count_parts(Lowerer *l, Record *record, const Type *front) {
+    enum { MAX_PARTS = 65536 };
+    record->parts = 0;
+    for (int i = 0; i < record->nfields; i++) record->parts += parts_of(record->fields[i].type);
+    if (record->parts <= MAX_PARTS) return;
+    const Decl *decl = front->kind == TYPE_struct ? front->decl : NULL;
+    diag_report(l->m->diags, DIAG_type_too_large, decl ? decl->loc : 0, record->name->text, MAX_PARTS);
+    arena_give_up(l->arena);
+}
+
 static const Type *lower_struct(Lowerer *l, const Type *type) {
     Record *record = record_of(l, type, type_text(l->arena, type));
     DeclVec fields = check_all_fields(l->c, type);
@@ -44,9 +61,8 @@ static const Type *lower_struct(Lowerer *l, const Type *type) {
     for (int i = 0; i < fields.count; i++) {
         if (!slots[i].is_first) continue; /* shares the member of the one before */
         const Type *front = slots[i].word, *field = lower_type(l, front);
-        if (is_block(front) && slots[i].member < 64) record->blocks |= (uint64_t)1 << slots[i].member;
         Name name = fields.at[i]->name ? fields.at[i]->name : numbered(l, "f", i);
-        record->fields[slots[i].member] = (Field){name, field};
+        record->fields[slots[i].member] = (Field){name, field, is_block(front)};
     }
     return record->type;
 }
@@ -55,7 +71,7 @@ static const Type *lower_tuple(Lowerer *l, const Type *type) {
     Record *record = record_of(l, type, type_text(l->arena, type));
     set_fields(l, record, type->nargs);
     for (int i = 0; i < type->nargs; i++)
-        record->fields[i] = (Field){numbered(l, "_", i), lower_type(l, type->args[i])};
+        record->fields[i] = (Field){numbered(l, "_", i), lower_type(l, type->args[i]), false};
     return record->type;
 }
 
@@ -63,8 +79,8 @@ static const Type *two_fields(Lowerer *l, const Type *type, const char *a, const
                               const Type *second) {
     Record *record = record_of(l, type, type_text(l->arena, type));
     set_fields(l, record, 2);
-    record->fields[0] = (Field){name_from(l->m->names, a), first};
-    record->fields[1] = (Field){name_from(l->m->names, b), second};
+    record->fields[0] = (Field){name_from(l->m->names, a), first, false};
+    record->fields[1] = (Field){name_from(l->m->names, b), second, false};
     return record->type;
 }
 
@@ -118,7 +134,7 @@ static void refresh_interface(Lowerer *l, const Type *front) {
     if (record->nfields == n) return;
     Field *fields = arena_array(l->arena, Field, n + 1);
     if (record->nfields) memcpy(fields, record->fields, sizeof(Field) * (size_t)record->nfields);
-    if (first) fields[0] = (Field){name_from(l->m->names, "tag"), type_basic(l->types, TYPE_uint)};
+    if (first) fields[0] = (Field){name_from(l->m->names, "tag"), type_basic(l->types, TYPE_uint), false};
     int have = record->nfields > first ? record->nfields : first;
     record->fields = fields;
     record->nfields = n;
@@ -130,9 +146,11 @@ static void refresh_interface(Lowerer *l, const Type *front) {
             field = NULL;
         }
         Name name = name_from(l->m->names, type_text(l->arena, types->at[i - first]));
-        fields[i] = (Field){name, field ? field : type_array(l->types, type_basic(l->types, TYPE_uint8), 0)};
+        fields[i] =
+            (Field){name, field ? field : type_array(l->types, type_basic(l->types, TYPE_uint8), 0), false};
     }
     record->has_diff = false;
+    count_parts(l, record, front);
 }
 
 static const Type *lower_interface(Lowerer *l, const Type *type) {
@@ -214,12 +232,13 @@ const Type *lower_type(Lowerer *l, const Type *type) {
     const Type *known = map_get(&l->lowered_types, PTR_KEY(type));
     if (known) return known;
     if (++l->depth > MAX_TYPE_DEPTH) {
-        if (!l->too_deep) diag_report(l->m->diags, DIAG_too_deep, 0);
-        l->too_deep = true;
-        l->depth--;
-        return type_basic(l->types, TYPE_int);
+        const Decl *decl = type->kind == TYPE_struct ? type->decl : NULL;
+        const char *name = type_text(l->arena, type);
+        diag_report(l->m->diags, DIAG_type_too_deep, decl ? decl->loc : 0, name, MAX_TYPE_DEPTH);
+        arena_give_up(l->arena);
     }
     const Type *ir = lower_new_type(l, type);
+    if (ir->kind == TYPE_record && type->kind != TYPE_record) count_parts(l, type_record(ir), type);
     l->depth--;
     map_put(l->arena, &l->lowered_types, PTR_KEY(type), (void *)(uintptr_t)ir);
     return ir;

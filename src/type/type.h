@@ -173,6 +173,7 @@ typedef struct Layout {
 typedef struct Field {
     Name name;
     const Type *type;
+    bool is_block; /* (an array of) constant buffers: pointers here */
 } Field;
 
 /* How values of a record are differentiated; `differential` NULL: not at all. */
@@ -190,10 +191,10 @@ struct Record {
     const Type *type; /* the TYPE_record that stands for it */
     Field *fields;
     int nfields;
+    int64_t parts; /* fields, and theirs; an array counts as its element */
     bool has_diff; /* `diff` is filled in */
     RecordDiff diff;
-    void *user;      /* lowering's own */
-    uint64_t blocks; /* of the first 64 fields, those that are (arrays of) constant buffers: pointers here */
+    void *user; /* lowering's own */
     /* layout.c: by LayoutRules, made when first asked for */
     Arena *arena;
     Layout layouts[LAYOUT_RULES_COUNT];
@@ -203,9 +204,6 @@ struct Record {
 /* A new record type, different from all others. The fields may be filled in later, once. */
 Record *record_new(Types *types, Name name);
 static inline Record *type_record(const Type *t) { return (Record *)(uintptr_t)t->decl; }
-static inline bool record_is_block(const Record *record, int field) {
-    return field < 64 && (record->blocks >> field & 1);
-}
 
 /* ---- layout.c: sizes and offsets of IR types */
 Layout type_layout(const Type *type, LayoutRules rules);

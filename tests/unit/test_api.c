@@ -57,11 +57,11 @@ static void make_light(SlopeProgram *program) {
     Record *light = record_new(types, name_from(&program->names, "Light"));
     light->fields = arena_array(&program->arena, Field, 3);
     light->nfields = 3;
-    light->fields[0] =
-        (Field){name_from(&program->names, "position"), type_vector(types, type_basic(types, TYPE_float), 3)};
-    light->fields[1] = (Field){name_from(&program->names, "on"), type_basic(types, TYPE_bool)};
-    light->fields[2] =
-        (Field){name_from(&program->names, "levels"), type_array(types, type_basic(types, TYPE_int16), 2)};
+    light->fields[0] = (Field){name_from(&program->names, "position"),
+                               type_vector(types, type_basic(types, TYPE_float), 3), false};
+    light->fields[1] = (Field){name_from(&program->names, "on"), type_basic(types, TYPE_bool), false};
+    light->fields[2] = (Field){name_from(&program->names, "levels"),
+                               type_array(types, type_basic(types, TYPE_int16), 2), false};
     fake.light = light;
 }
 
@@ -334,6 +334,7 @@ static void a_fault_breaks_the_session_only(void **state) {
     assert_int_equal(slope_check(program), SLOPE_STATUS_fault);
     assert_string_equal(host->last_text, "error E7004: this is a fault of Slope's own: a 'bad' day\n");
     assert_int_equal(slope_check(host->program), SLOPE_STATUS_fault);
+    assert_int_equal(host->last_code, 7050); /* refused, and says so */
     assert_int_equal(slope_load_text(host->session, "n.slang", "", 0, &next), SLOPE_STATUS_fault);
     assert_null(next);
 }
@@ -344,6 +345,8 @@ static void lack_of_memory_is_survived(void **state) {
     slope_load_text(host->session, "huge.slang", "", 0, &program);
     assert_int_equal(slope_check(program), SLOPE_STATUS_memory);
     assert_int_equal(host->last_code, 7003);
+    assert_int_equal(slope_check(program), SLOPE_STATUS_memory);
+    assert_int_equal(host->last_code, 7009); /* closed */
     assert_int_equal(slope_check(host->program), SLOPE_STATUS_ok);
 }
 

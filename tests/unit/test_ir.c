@@ -258,7 +258,7 @@ static void records_of_one_name_are_told_apart(void **state) {
     for (int i = 0; i < 2; i++) {
         Record *record = record_new(&types, name_from(&names, "S"));
         record->fields = arena_array(&arena, Field, 1);
-        record->fields[0] = (Field){name_from(&names, "x"), i ? basic(TYPE_int) : basic(TYPE_float)};
+        record->fields[0] = (Field){name_from(&names, "x"), i ? basic(TYPE_int) : basic(TYPE_float), false};
         record->nfields = 1;
         global_new(module, GLOBAL_static, "g", record->type); /* found there, not in module->records */
     }

@@ -1,0 +1,62 @@
+/* What compiling one program may take.
+ *
+ * Memory is counted where the program's arenas get their blocks. Time is that of the processor, so that a machine that is busy
+ * or asleep does not matter; it runs while a stage of the compiler is at work, and not while the program runs. It is looked at
+ * whenever memory is taken and between passes: work without end takes memory sooner or later. LLVM is left alone with what it was
+ * given, which these limits bound.
+ *
+ * What exceeds a limit is left through the trap like lack of memory: the program is closed, the session goes on. */
+#include "driver.h"
+
+#include <time.h>
+
+static const int default_mib = 4096, default_seconds = 600;
+
+static double processor_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static bool is_late(const Limits *limits) {
+    if (limits->started == 0 || limits->most_seconds <= 0) return false;
+    return limits->seconds + processor_seconds() - limits->started > limits->most_seconds;
+}
+
+static void *limited_resize(void *user, void *old, size_t old_size, size_t new_size) {
+    SlopeProgram *program = user;
+    Limits *limits = &program->limits;
+    if (new_size > old_size && is_late(limits)) limits->exceeded = DIAG_time_limit;
+    else if (new_size > old_size && limits->most_bytes &&
+             limits->bytes - old_size + new_size > limits->most_bytes)
+        limits->exceeded = DIAG_memory_limit;
+    if (new_size > old_size && limits->exceeded) return NULL;
+    Allocator allocator = program->session->allocator;
+    void *block = allocator.resize(allocator.user, old, old_size, new_size);
+    if (block || !new_size) limits->bytes += new_size - old_size;
+    return block;
+}
+
+Allocator driver_limited_memory(SlopeProgram *program) {
+    const SlopeConfig *config = &program->session->config;
+    int mib = config->limit_memory ? config->limit_memory : default_mib;
+    int seconds = config->limit_time ? config->limit_time : default_seconds;
+    program->limits = (Limits){.most_bytes = mib > 0 ? (size_t)mib << 20 : 0, .most_seconds = seconds};
+    return (Allocator){limited_resize, program};
+}
+
+void driver_limit_begin(SlopeProgram *program) {
+    if (program) program->limits.started = processor_seconds();
+}
+
+void driver_limit_end(SlopeProgram *program) {
+    if (!program || program->limits.started == 0) return;
+    program->limits.seconds += processor_seconds() - program->limits.started;
+    program->limits.started = 0;
+}
+
+void driver_limit_test(SlopeProgram *program) {
+    if (!is_late(&program->limits)) return;
+    program->limits.exceeded = DIAG_time_limit;
+    trap_spring(&program->session->trap, TRAP_memory, "out of time");
+}
