@@ -74,20 +74,22 @@ class Derivative:
     def pull(self, values: Sequence[Any], seeds: Dict[str, Any]) -> List[Any]:
         """The gradient of each argument, a row per call; None for those without one."""
         given, own = dict(zip([param.name for param in self.function.inputs], values)), self._own()
-        arguments = []
+        arguments, gathered = [], self.memory(values)
         for param in self.backward.inputs:
             if param.name in own:
-                arguments.append({"p": given[param.name], "d": seeds.get(param.name)})
+                arguments.append({"p": given[param.name], "d": gathered.get(param.name, seeds.get(param.name))})
             else:
                 arguments.append(seeds.get(param.name) if param.name in seeds else given[param.name])
         found = named_results(self.backward, self.backward.call(arguments))
-        return [found[param.name]["d"] if param.name in own else None for param in self.function.inputs]
+        return [gathered[name] if name in gathered else found[name]["d"] if name in own else None for name in given]
 
     def push(self, values: Sequence[Any], tangents: Sequence[Any]) -> Tuple[Any, Any]:
         """The results and their tangents."""
         forward = self.function.fwd_diff
         of_function = {param.name: param for param in self.function.inputs}
-        arguments = [{"p": value, "d": tangent} if is_pair(param.type, of_function[param.name].type) else value
+        zero = self.memory(values)
+        arguments = [{"p": value, "d": zero.get(param.name) if tangent is None else tangent}
+                     if is_pair(param.type, of_function[param.name].type) else value
                      for param, value, tangent in zip(forward.inputs, values, tangents)]
         found = as_tuple(forward.call(arguments))
         pairs = [(part["p"], part["d"]) if is_pair(slot.type, kind.type) else (part, None)
@@ -101,24 +103,36 @@ class Derivative:
         names = [param.name for param in self.function.inputs]
         given, moved = dict(zip(names, values)), dict(zip(names, tangents))
         of_backward = {param.name: param for param in self.backward.inputs}
-        arguments = []
+        arguments, gathered = [], self.memory(values)
+        unused, still = self.memory(values), self.memory(values)
         for param in second.inputs:
             paired = is_pair(param.type, of_backward[param.name].type)
-            if param.name in own:
+            if param.name in gathered:
+                tangent = moved[param.name] if moved[param.name] is not None else still[param.name]
+                arguments.append({"p": {"p": given[param.name], "d": unused[param.name]},
+                                  "d": {"p": tangent, "d": gathered[param.name]}})
+            elif param.name in own:
                 arguments.append({"p": {"p": given[param.name], "d": seeds.get(param.name)},
                                   "d": {"p": moved[param.name], "d": None}})
             else:
                 value = seeds.get(param.name) if param.name in seeds else given[param.name]
                 arguments.append({"p": value, "d": None} if paired else value)
         found = named_results(second, second.call(arguments))
-        return [found[param.name]["d"]["d"] if param.name in own else None for param in self.function.inputs]
+        return [gathered[name] if name in gathered else found[name]["d"]["d"] if name in own else None for name in names]
+
+    def memory(self, values: Sequence[Any]) -> Dict[str, np.ndarray]:
+        """Zeros for the differentials of arguments that are references."""
+        kinds = {param.name: param.type for param in self.backward.params}
+        return {param.name: kinds[param.name].field("d").zeros_like(value, param.name)
+                for param, value, smooth in zip(self.function.inputs, values, self.differentiable)
+                if smooth and param.type.is_reference}
 
     def _own(self) -> set:
         return {param.name for param, smooth in zip(self.function.inputs, self.differentiable) if smooth}
 
     def reduce(self, gradients: Sequence[Any], values: Sequence[Any]) -> List[Any]:
         """Gradients in the shapes of the arguments: rows that share an argument are added."""
-        return [None if gradient is None else reduce_to(param, gradient, value)
+        return [gradient if gradient is None or param.type.is_reference else reduce_to(param, gradient, value)
                 for param, gradient, value in zip(self.function.inputs, gradients, values)]
 
 

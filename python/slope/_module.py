@@ -79,9 +79,13 @@ class Uniforms(MutableMapping):
         session = self._module._session
         with session.lock:
             session.enter()
-            self._values[name] = self._set(self._module._program, name, value)
-            for program in self._module._others:
-                self._set_if_known(program, name, self._values[name])
+            main, *others = self._module._programs
+            known = [program for program in others if self._knows(program, name)]
+            session.messages.clear()
+            if not known or self._knows(main, name):
+                known.insert(0, main)  # which says what is wrong with the name
+            for program in known:
+                self._values[name] = self._set(program, name, value)
 
     def _set(self, program: int, name: str, value: Any) -> Any:
         session, uniform = self._module._session, SlopeUniform()
@@ -109,15 +113,16 @@ class Uniforms(MutableMapping):
         self._buffers[program, name] = buffer.value or 0
         return array
 
-    def _set_if_known(self, program: int, name: str, value: Any) -> None:
-        if native.slope_find_uniform(program, name.encode(), byref(SlopeUniform())) == 0:
-            self._set(program, name, value)
-        self._module._session.messages.clear()
+    @staticmethod
+    def _knows(program: int, name: str) -> bool:
+        return native.slope_find_uniform(program, name.encode(), byref(SlopeUniform())) == 0
 
     def _replay(self, program: int) -> None:
-        """Gives a program that was made for rows what the module has."""
+        """Gives another program of the module what the others have."""
         for name, value in self._values.items():
-            self._set_if_known(program, name, value)
+            if self._knows(program, name):
+                self._set(program, name, value)
+        self._module._session.messages.clear()
 
 
 class Frame:
@@ -153,7 +158,7 @@ class Function:
         handle, session = c_void_p(), module._session
         with session.lock:
             session.enter()
-            session.check(native.slope_find_function(module._program, expression.encode(), byref(handle)))
+            session.check(native.slope_find_function(module._extend(), expression.encode(), byref(handle)))
             self._handle = handle.value
             self.params = [self._param(index) for index in range(native.slope_function_parameter_count(handle))]
             self.result = Type(native.slope_function_result(handle))
@@ -255,7 +260,7 @@ class Function:
         with session.lock:
             session.enter()
             if self._kernel is None:
-                session.check(native.slope_find_kernel(self._module._program, self.expression.encode(), byref(kernel)))
+                session.check(native.slope_find_kernel(self._module._extend(), self.expression.encode(), byref(kernel)))
                 self._kernel = kernel.value
             for name, value in uniforms.items():
                 self._module.uniforms[name] = value
@@ -290,7 +295,7 @@ class Function:
         options = SlopeGradcheckOptions(self.expression.encode(), samples, tolerance, seed)
         with session.lock:
             session.enter()
-            session.check(native.slope_gradcheck(self._module._program, byref(options), byref(found), byref(count)))
+            session.check(native.slope_gradcheck(self._module._extend(), byref(options), byref(found), byref(count)))
             if count.value != 1:
                 raise SlopeError(f"{self.expression}: there is nothing to check")
             one = found[0]
@@ -310,8 +315,8 @@ class Module:
         self._session = Session(include_paths, defines, options)
         self._path, self._text = path, text
         self._functions: Dict[str, Function] = {}
-        self._others: List[int] = []
         self._program = self._load(text)
+        self._programs = [self._program]
         self.uniforms = Uniforms(self)
         with self._session.lock:
             self._session.check(native.slope_check(self._program))
@@ -323,11 +328,13 @@ class Module:
             session.check(native.slope_load_text(session.handle, os.fsencode(self._path), data, len(data), byref(program)))
         return program.value or 0
 
-    def _extend(self, text: str) -> int:
-        """The program once more, with declarations added, and with the same uniforms."""
+    def _extend(self, text: str = "") -> int:
+        """The program once more, with declarations added, and with the same uniforms.
+
+        Each function has one of its own: what is differentiated must not have been optimised for a call before."""
         program = self._load(self._text + "\n" + text)
         self.uniforms._replay(program)
-        self._others.append(program)
+        self._programs.append(program)
         return program
 
     def __getitem__(self, expression: str) -> Function:

@@ -1,21 +1,22 @@
 """A function applied to rows: a kernel in Slang around it, made when it is first needed, run over all cores.
 
 Each parameter that comes in has a buffer with a row per call, or one row for all of them (its step is then 0); each one that
-goes out, and the result, has a buffer of results. Parameters that are buffers themselves are the same in all calls.
+goes out, and the result, has a buffer of results. Parameters that are or hold buffers are the same in all calls.
 """
 from __future__ import annotations
 
-from ctypes import byref, c_uint32, c_void_p
+from ctypes import byref, c_void_p
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 
 from ._library import SlopeError, native
-from ._types import ARRAY, BUFFER, VECTOR, VOID, Shape, Type
+from ._types import ARRAY, BUFFER, STRUCT, VECTOR, VOID, Shape, Type
 
 if TYPE_CHECKING:
     from ._module import Function
 
+Named = Dict[str, Any]
 GROUP = 256
 MOST_ROWS = 2**32 - GROUP
 
@@ -40,7 +41,7 @@ class Rows:
     def __init__(self, function: "Function"):
         self.function, self.session = function, function._session
         for param in function.params:
-            if param.type.has_buffers and param.type.kind != BUFFER:
+            if param.type.has_buffers and (param.is_output or param.type.kind not in (BUFFER, STRUCT)):
                 raise TypeError(f"{function.expression}: '{param.name}' holds a buffer, so that it cannot be called for rows")
         self.program, self.kernel = self._compile()
 
@@ -61,7 +62,7 @@ class Rows:
         function, globals_, before, call, after = self.function, ["uniform uint __slope_count;"], [], [], []
         for index, param in enumerate(function.params):
             kind, local = name(param.type), f"value{index}"
-            if param.type.kind == BUFFER:
+            if param.type.has_buffers:
                 globals_.append(f"{kind} __slope_in{index};")
                 call.append(f"__slope_in{index}")
                 continue
@@ -93,36 +94,47 @@ class Rows:
         count = int(np.prod(lead, dtype=np.int64))
         if count > MOST_ROWS:
             raise ValueError(f"{self.function.expression}: {count} rows are too many for one call")
-        arrays, steps, found = self._arrays(values, lead)
+        arrays, uniforms, found = self._arrays(values, lead)
         if count:
-            self._run(arrays, steps, count)
+            self._run(arrays, {**uniforms, "__slope_count": np.uint32(count)})
         return found
 
-    def _arrays(self, values: Sequence[Any], lead: Shape) -> Tuple[Dict[str, np.ndarray], Dict[str, int], List[np.ndarray]]:
-        """The arrays to bind, by name, the steps of inputs, and the arrays of what comes out."""
-        arrays: Dict[str, np.ndarray] = {}
-        steps: Dict[str, int] = {}
+    def _arrays(self, values: Sequence[Any], lead: Shape) -> Tuple[Named, Named, List[np.ndarray]]:
+        """The arrays to bind, by name, other uniforms, and the arrays of what comes out."""
+        arrays: Named = {}
+        uniforms: Named = {}
         found: List[np.ndarray] = []
         given = iter(values)
         for index, param in enumerate(self.function.params):
             if param.is_input:
-                array, own = self._input(param.type, *param.type.convert(next(given), param.name), lead)
-                arrays[f"__slope_in{index}"] = array
-                if param.type.kind != BUFFER:
-                    steps[f"__slope_step{index}"] = int(own)
+                value, own = param.type.convert(next(given), param.name)
+                if param.type.has_buffers:
+                    self._share(f"__slope_in{index}", param.type, value, arrays, uniforms)
+                else:
+                    arrays[f"__slope_in{index}"], step = self._input(param.type, value, own, lead)
+                    uniforms[f"__slope_step{index}"] = np.uint32(step)
             if param.is_output:
                 arrays[f"__slope_out{index}"] = new_rows(param.type, lead)
             found.append(arrays.get(f"__slope_out{index}", np.empty(0)))
         if self.function.result.kind != VOID:
             arrays["__slope_result"] = new_rows(self.function.result, lead)
             found.append(arrays["__slope_result"])
-        return arrays, steps, found
+        return arrays, uniforms, found
+
+    def _share(self, name: str, kind: Type, value: Any, arrays: Named, uniforms: Named) -> None:
+        """An argument that is or holds buffers becomes uniforms."""
+        if kind.kind == BUFFER:
+            arrays[name] = np.zeros(0) if value is None else value
+        elif kind.kind == STRUCT:
+            for field, inner in kind.fields:
+                self._share(f"{name}.{field}", inner, value[field] if value is not None else None, arrays, uniforms)
+        else:
+            uniforms[name] = np.zeros((), kind.dtype) if not kind.shape else np.zeros(kind.shape, kind.dtype.base)
+            kind.store(uniforms[name], value)
 
     @staticmethod
     def _input(kind: Type, value: Any, own: Shape, lead: Shape) -> Tuple[np.ndarray, bool]:
         """The rows of an argument in memory: its own memory where that is already right."""
-        if kind.kind == BUFFER:
-            return value, False
         if int(np.prod(own, dtype=np.int64)) == 1:
             lead = ()
         if kind.plain and value is not None and value.dtype == kind.scalar and own == lead and value.flags.c_contiguous:
@@ -131,18 +143,19 @@ class Rows:
         kind.store(array, flatten(value) if not lead and own else value)
         return array, bool(lead)
 
-    def _run(self, arrays: Dict[str, np.ndarray], steps: Dict[str, int], count: int) -> None:
+    def _run(self, arrays: Named, uniforms: Named) -> None:
         session, buffers = self.session, []
         try:
-            for name, step in [*steps.items(), ("__slope_count", count)]:
-                number = c_uint32(step)
-                session.check(native.slope_set_uniform(self.program, name.encode(), byref(number), 4))
+            for name, value in uniforms.items():
+                memory = np.ascontiguousarray(value)
+                session.check(native.slope_set_uniform(self.program, name.encode(), memory.ctypes.data, memory.nbytes))
             for name, array in arrays.items():
                 buffer = c_void_p()
                 session.check(native.slope_buffer_wrap(session.handle, array.ctypes.data, array.nbytes, byref(buffer)))
                 buffers.append((name.encode(), buffer))
                 session.check(native.slope_bind_buffer(self.program, name.encode(), buffer))
-            session.check(native.slope_dispatch(self.kernel, (count + GROUP - 1) // GROUP, 1, 1))
+            groups = (int(uniforms["__slope_count"]) + GROUP - 1) // GROUP
+            session.check(native.slope_dispatch(self.kernel, groups, 1, 1))
         finally:
             for name_bytes, buffer in buffers:
                 native.slope_bind_buffer(self.program, name_bytes, None)

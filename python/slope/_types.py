@@ -57,6 +57,11 @@ class Type:
         return self.scalar is not None
 
     @property
+    def is_reference(self) -> bool:
+        """DiffBuffer or DiffTensor: an array stands for it, in whose memory it is."""
+        return self.kind == STRUCT and self.name.startswith(("DiffBuffer<", "DiffTensor<"))
+
+    @property
     def is_floating(self) -> bool:
         return self.scalar is not None and self.scalar.kind == "f"
 
@@ -136,6 +141,8 @@ class Type:
 
     def _convert_struct(self, value: Any, where: str) -> Tuple[Any, Shape]:
         names = [name for name, _ in self.fields]
+        if self.is_reference and not isinstance(value, Mapping):
+            value = self._refer(value, where)
         if isinstance(value, np.ndarray) and value.dtype.names:
             given, value = set(value.dtype.names), {name: value[name] for name in value.dtype.names}
         elif isinstance(value, Mapping):
@@ -151,6 +158,25 @@ class Type:
             raise TypeError(f"{where}: {self.name} has no field '{extra}'")
         parts = {name: inner.convert(value[name], f"{where}.{name}") for name, inner in self.fields}
         return {name: part for name, (part, _) in parts.items()}, join(where, *[lead for _, lead in parts.values()])
+
+    def _refer(self, value: Any, where: str) -> Dict[str, Any]:
+        """The fields of a DiffBuffer or DiffTensor on an array."""
+        array = buffer_array(self.field("data"), value, where)
+        if len(self.fields) == 1:
+            return {"data": array}
+        element, (rank,) = self.field("data").element, self.field("shape").shape
+        shape = array.shape[:array.ndim - len(element.shape)]  # type: ignore[union-attr]
+        if len(shape) != rank:
+            raise ValueError(f"{where}: {self.name} has {rank} dimensions, the array {len(shape)}")
+        strides = [int(np.prod(shape[axis + 1:], dtype=np.int64)) for axis in range(rank)]
+        return {"data": array, "offset": 0, "shape": list(shape), "strides": strides}
+
+    def zeros_like(self, value: Any, where: str) -> np.ndarray:
+        """Memory for the differential, of this type, of a DiffBuffer or DiffTensor on an array."""
+        array, element = as_array(value), self.field("data").element
+        if isinstance(value, Mapping) or array.dtype == object:
+            raise TypeError(f"{where}: an array was expected")
+        return np.zeros(array.shape, element.scalar if element.plain else element.dtype)  # type: ignore[union-attr]
 
     def _convert_sequence(self, value: Any, where: str) -> Tuple[Any, Shape]:
         assert self.element is not None

@@ -23,6 +23,13 @@ struct Camera {
 [Differentiable] float shade(Material m, float x) { return m.rough * m.base.y * x * m.id; }
 [Differentiable] float power(float x, int n) { float y = 1; for (int i = 0; i < n; i++) y *= x; return y; }
 [Differentiable] float total(Material ms[2]) { return ms[0].rough * ms[1].rough; }
+[Differentiable] double line(DiffBuffer<double> w, double x) { return w.load(0) * x * x + w.load(1) * w.load(0); }
+[Differentiable] double bilinear(DiffTensor<double, 2> a, double x) {
+    double sum = 0;
+    for (int i = 0; i < a.size(0); i++)
+        for (int k = 0; k < a.size(1); k++) sum += a.load({i, k}) * a.load({i, k}) * (i + 2 * k) * x;
+    return sum;
+}
 T square<T : __BuiltinFloatingPointType>(T x) { return x * x; }
 float plain(float x) { return x; }
 float2x3 doubled(float2x3 m) { return m * 2; }

@@ -70,6 +70,31 @@ def test_hessians(m):
     assert slope.hessian(m.cubic)(np.zeros((4, 3)), S).shape == (4, 3, 3)
 
 
+@pytest.mark.parametrize("name, w", [("line", np.array([2.0, 3.0])), ("bilinear", np.arange(6.0).reshape(2, 3))])
+@pytest.mark.parametrize("x", [1.5, np.array([0.5, 1.0, -2.0])], ids=["one", "rows"])
+def test_references_are_arrays(m, name, w, x):
+    f = m[name]
+    by_w, by_x = slope.grad(f, (0, 1))(w, x)
+    assert np.allclose(by_w, differences(lambda w: np.sum(f(w, x)), w), atol=1e-7) and by_w.shape == w.shape
+    u = np.cos(w)
+    assert np.isclose(np.sum(slope.jvp(f, (w, x), (u, None))[1]), (u * by_w).sum())
+
+
+def test_second_derivatives_of_references(m):
+    w, x, u = np.array([2.0, 3.0]), np.array([0.5, 1.0, -2.0]), np.array([0.3, -1.0])
+    moved = slope.hvp(m.line, (w, x), (u, None))[0]
+    gradient = slope.grad(m.line)
+    assert np.allclose(moved, (gradient(w + 1e-6 * u, x) - gradient(w - 1e-6 * u, x)) / 2e-6, atol=1e-6)
+
+
+def test_custom_derivatives_hold_after_a_call():
+    module = slope.compile("""
+        [BackwardDerivative(backward)] float own(float x) { return x * x; }
+        void backward(inout DifferentialPair<float> x, float d) { x = diffPair(x.p, 100 * d); }
+        [Differentiable] float f(float x) { return 2 * own(x); }""")
+    assert module.f(1.0) == 2.0 and slope.grad(module.f)(1.0) == 200.0
+
+
 def test_pairs_for_those_who_know_slang(m):
     (x,) = [m.power.bwd_diff({"p": 2.0, "d": 0.0}, 3, 1.0)]
     assert x.d == 12.0

@@ -16,6 +16,7 @@ PROGRAM = """
 [Differentiable] double corners(double2x2 a, double b[3]) { return a[0][0] * a[1][1] * b[1] + exp(a[0][1] * b[2]); }
 [Differentiable] float line(float2 w, no_diff float x) { return w.x * x + w.y; }
 [Differentiable] double counted(double x, out int n) { n = 3; return x * x; }
+[Differentiable] double buffered(DiffBuffer<double> w, double x) { return w.load(0) * x * x + w.load(1) * w.load(0); }
 struct Pair : IDifferentiable { double a, b; }
 [Differentiable] double inside(Pair p) { return p.a * p.b; }
 float plain(float x) { return x; }
@@ -41,6 +42,8 @@ CASES = {
     "strided": ("turned", lambda: (random(3, 4).T, random(4))),
     "several results": ("outs", lambda: (random(4, 3), random(4))),
     "an integer": ("power", lambda: (random(4), torch.tensor([0, 1, 2, 3]))),
+    "a buffer": ("buffered", lambda: (random(2), random())),
+    "a buffer for all rows": ("buffered", lambda: (random(2), random(3))),
     "a constant": ("power", lambda: (random(4), 3)),
     "matrices and arrays": ("corners", lambda: (random(2, 2, 2), random(3))),
     "a result without derivative": ("counted", lambda: (random(4),)),
