@@ -3,7 +3,7 @@
 #   make demo       the examples, run                      make check      format, layering, sizes
 #   make test       all tests, three builds                make format     lays out the source as clang-format has it
 #   make bless      rewrite goldens; read the diff         make bench      speed against C
-#   make fuzz       random derivatives, until stopped      make install    to PREFIX, under DESTDIR
+#   make fuzz       random derivatives, until stopped      make install    to PREFIX, under DESTDIR; uninstall
 #   make fuzz-front broken programs (both: or SECONDS=n)   make accuracy   docs/accuracy.md
 #   make through-c  all test programs through C            make test-gpu   and through CUDA, on a GPU
 BUILD   ?= build
@@ -55,7 +55,12 @@ fuzz-front:
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
+uninstall:
+	@test -f $(BUILD)/install_manifest.txt || { echo "nothing was installed from $(BUILD)"; exit 1; }
+	@sed 's#^#$(DESTDIR)#' $(BUILD)/install_manifest.txt | tr '\n' '\0' | xargs -0 rm -f
+	@echo "removed what $(BUILD)/install_manifest.txt lists"
+
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize
 
-.PHONY: all setup demo test bless format check bench accuracy through-c test-gpu fuzz fuzz-front install clean
+.PHONY: all setup demo test bless format check bench accuracy through-c test-gpu fuzz fuzz-front install uninstall clean

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Finds a scene by its picture, with examples/scene.c: the pictures and the error as it falls, then what was found beside the truth.
+# Recovers a scene from a picture of it, with examples/scene.c: the pictures and the error as it falls, then what was found beside the truth.
 # Usage: scripts/demo.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
