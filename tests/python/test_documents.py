@@ -36,7 +36,7 @@ def test_examples(example):
     if not all(map(has, needs)):
         pytest.skip(f"needs {needs}")
     environment = dict(os.environ, PYTHONPATH=str(ROOT / "python"))
-    result = subprocess.run([sys.executable, "-B", str(example)], env=environment, capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, "-B", str(example)], env=environment, capture_output=True, text=True, timeout=180)
     assert result.returncode == 0, result.stderr
     wanted = re.search(r'^# prints:\n((?:# .*\n)+)', text, re.MULTILINE)
     assert wanted and result.stdout == re.sub(r"^# ", "", wanted[1], flags=re.MULTILINE)
