@@ -6,7 +6,7 @@
  *
  * Policy. Operands come first, so that a value sees which of them are stored already. The cost of recomputing is that of the
  * operation plus its operands; constants, parameters and stored values are free, and so is an operation that the primal
- * would not need at all. Never recomputed: results of control flow and calls, loads from memory that may change, carried values other
+ * would not need at all, and a [PreferRecompute] call, which the reverse makes again. Never recomputed: results of control flow and other calls, loads from memory that may change, carried values other
  * than induction variables. What costs more than the limit is stored; but where it is a short way from values that cannot be recomputed,
  * and these are computed in an outer loop, or one of them serves several, they are stored instead.
  *
@@ -134,6 +134,7 @@ static bool can_redo(const Policy *p, const Val *v) {
         const Val *root = ad_settled_root(p->settled, def->inst);
         return (root && p->whole[root->id]) || is_steady(p, def->inst->args[0]);
     }
+    if (def->inst->op == OP_call) return map_has(p->in->mirror, PTR_KEY(def->inst)); /* it runs again */
     if (def->inst->op == OP_var) return true; /* its address; the memory itself ends with the primal pass */
     return op_has(def->inst->op, OP_PURE) && def->inst->nregions == 0;
 }
@@ -148,7 +149,8 @@ static int cost(Policy *p, Val *v) {
         const LoopInfo *info = ad_loop_info(p->ad, def->inst);
         total = v == info->counter ? 0 : 1 + cost(p, def->inst->args[def->index]);
     } else {
-        total = p->live[v->id] ? op_info[def->inst->op].cost : 0;
+        bool free = !p->live[v->id] || def->inst->op == OP_call;
+        total = free ? 0 : op_info[def->inst->op].cost;
         for (int i = 0; i < def->inst->nargs; i++) total += cost(p, def->inst->args[i]);
     }
     if (total > NEVER) total = NEVER;
@@ -553,6 +555,21 @@ static Val *redo_inst(Builder *b, const Val *v) {
     return inst_add_result(copy, v->type, v->name);
 }
 
+/* The call that the reverse makes of it anyway comes before everything that needs its results. */
+static void redo_call(Policy *p, Builder *b, const Val *result) {
+    const Inst *call = result->inst;
+    Inst *again = map_get(p->in->mirror, PTR_KEY(call));
+    if (map_has(&p->out->stand_in, PTR_KEY(result))) return; /* with another of its results */
+    if (b->before == again) b->before = again->next;
+    else {
+        inst_remove(again);
+        if (b->before) inst_insert_before(b->before, again);
+        else inst_append(b->region, again);
+    }
+    for (int i = 0; i < call->nresults; i++)
+        if (!p->stored[call->results[i]->id]) stand_in(p, call->results[i], again->results[i]);
+}
+
 /* A tape that stands for one of the primal pass is empty; it is only passed on. */
 static void close_at_end(Region *region, Val *tape) {
     bool ended = region->last && op_has(region->last->op, OP_ENDS);
@@ -572,6 +589,10 @@ static void restore_region(Policy *p, Region *region, Region *reverse) {
         Val *v = values->at[i];
         if (v->id >= p->nids || !p->redo[v->id]) continue;
         b.loc = v->kind == VAL_inst ? v->inst->loc : 0;
+        if (v->kind == VAL_inst && v->inst->op == OP_call) {
+            redo_call(p, &b, v);
+            continue;
+        }
         Val *again = v->kind == VAL_param ? redo_param(p, &b, v) : redo_inst(&b, v);
         if (v->kind == VAL_inst && v->inst->op == OP_tape_open) close_at_end(reverse, again);
         stand_in(p, v, again);

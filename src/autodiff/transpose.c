@@ -459,6 +459,16 @@ static void t_custom(Tr *t, Builder *b, Adjoints *adj, Inst *inst, Val *const *g
     bump_inputs(t, b, adj, callee, inst, call);
 }
 
+/* Whether the second run of a call may stand anywhere in the reverse: it depends on its arguments only, and writes nothing. */
+static bool can_move(const AdFunc *callee, const Inst *call, const Reverse *reverse) {
+    bool free = !call->writes && !reverse->uses_tape && call->nresults > 0;
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        free &= !leaf->dual && (!leaf->by_ref || leaf->dir == DIR_in);
+    }
+    return free;
+}
+
 static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     Ad *ad = t->ad;
     const CallNote *note = inst->note;
@@ -494,6 +504,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     for (int i = 0; i < callee->leaves.count; i++)
         if (callee->leaves.at[i].dual && callee->leaves.at[i].in >= 0)
             inst_add_arg(pri, again ? duals[i] : note->duals[i]);
+    if (again && can_move(callee, call, reverse)) map_put(ad->arena, &t->out->mirror, PTR_KEY(call), pri);
     if (reverse->uses_tape) inst_add_arg(pri, again ? t->in->reverse_tape : t->in->tape);
     ValVec args = {0};
     for (int i = 0; i < reverse->nprimal; i++)
