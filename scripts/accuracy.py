@@ -36,7 +36,8 @@ INTRODUCTION = """# Accuracy
 | `fast` | also: sums and products in any order, quotients as products with reciprocals, no difference between 0 and -0 |
 
 `contract` makes results more accurate rather than less, but not always the same: `a * a - b * b` need not be exactly 0 for equal `a` and `b`, so
-`sqrt` of it may see a tiny negative number; write `(a - b) * (a + b)`, or `--fp strict`. NaN and infinities keep their meaning in all three,
+`sqrt` of it may see a tiny negative number; write `(a - b) * (a + b)`, or declare the result `precise`: a function with a precise variable,
+parameter or result is strict as a whole, and so are its derivatives and the functions it is inlined into. NaN and infinities keep their meaning in all three,
 and one build gives the same result each time. Sums that differentiation itself makes, of all that contributes to a derivative, have no written
 order: they are taken in whatever order is fastest, in every model.
 

@@ -151,6 +151,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
         ad_lower_exits(ad, copy);
     }
     ad->config.clean(ad->config.user, copy);
+    f->flat->flags |= copy->flags & FUNC_PRECISE;
     ad_flatten(ad, copy, f);
     copy->body = NULL; /* it has served */
     ad->config.clean_flat(ad->config.user, f->flat);

@@ -163,7 +163,7 @@ static void declare_pri(Build *x) {
     for (int i = 0; i < flat->nresults; i++) results[i] = flat->results[i];
     for (int i = 0; i < r->nslots; i++) results[flat->nresults + i] = r->slots[i];
     func_set_results(r->pri, results, flat->nresults + r->nslots);
-    r->pri->flags |= FUNC_GENERATED | FUNC_NORMAL;
+    r->pri->flags |= FUNC_GENERATED | FUNC_NORMAL | (flat->flags & FUNC_PRECISE);
     r->pri->loc = flat->loc;
 }
 
@@ -176,7 +176,7 @@ static void declare_prop(Build *x, const PropParams *list) {
     for (int i = 0; i < x->f->leaves.count; i++)
         if (is_scalar_input(&x->f->leaves.at[i])) vec_push(ad->arena, &results, x->f->leaves.at[i].dtype);
     func_set_results(r->prop, results.at, results.count);
-    r->prop->flags |= FUNC_GENERATED | FUNC_NORMAL;
+    r->prop->flags |= FUNC_GENERATED | FUNC_NORMAL | (x->f->flat->flags & FUNC_PRECISE);
     r->prop->loc = x->f->flat->loc;
 }
 

@@ -974,6 +974,7 @@ void ad_declare_tangent(Ad *ad, AdFunc *f) {
 
 Func *ad_linearize(Ad *ad, AdFunc *f, AdMode mode, Func *into) {
     if (!into) into = declare_like_fwd(ad, f, "linear");
+    into->flags |= f->flat->flags & FUNC_PRECISE;
     uint32_t n = f->flat->nvals + 1;
     Lin l = {.ad = ad, .m = ad->m, .f = f, .mode = mode, .a = ad_activity(ad, f, mode), .into = into};
     l.refs = ad_references(ad, f);

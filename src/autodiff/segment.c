@@ -94,7 +94,7 @@ static Func *declare(Seg *x, const char *name) {
     Func *func = func_new(ad->m, format_text(ad->arena, "%s.%s", x->func->name->text, name));
     func_set_params(func, params.at, params.count);
     func_set_results(func, results.at, results.count);
-    func->flags |= FUNC_GENERATED | FUNC_NORMAL;
+    func->flags |= FUNC_GENERATED | FUNC_NORMAL | (x->func->flags & FUNC_PRECISE);
     func->loc = x->loop->loc;
     return func;
 }

@@ -212,6 +212,7 @@ typedef enum FuncFlags {
     FUNC_PASSES =
         1
         << 14, /* takes types that are differentiable in this specialisation only: inlined, it passes derivatives */
+    FUNC_PRECISE = 1 << 15, /* arithmetic is done as it is written: something in it is declared `precise` */
 } FuncFlags;
 
 /* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is

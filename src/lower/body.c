@@ -58,6 +58,7 @@ static void lower_local(Fn *f, Decl *decl) {
     const Type *front = concrete(f, decl->type);
     if (front->kind == TYPE_function) return;
     f->b.loc = decl->loc;
+    if (decl->modifiers & MODIFIER_precise) f->func->flags |= FUNC_PRECISE;
     if (front->kind == TYPE_void) {
         if (decl->init) lower_effect(f, decl->init);
         return;

@@ -159,6 +159,12 @@ void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig
     }
 }
 
+static bool is_precise(const Decl *decl) {
+    uint32_t modifiers = decl->modifiers;
+    for (int i = 0; i < decl->params.count; i++) modifiers |= decl->params.at[i]->modifiers;
+    return modifiers & MODIFIER_precise;
+}
+
 static void set_flags(Lowerer *l, Func *func, Decl *decl) {
     static const struct {
         uint32_t from, to;
@@ -177,6 +183,7 @@ static void set_flags(Lowerer *l, Func *func, Decl *decl) {
     func->flags &= ~(uint32_t)FUNC_INLINE;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (decl->flags & table[i].from) func->flags |= table[i].to;
+    if (is_precise(decl)) func->flags |= FUNC_PRECISE;
     if (decl->flags & DECL_FORCE_INLINE) check_derivatives(l->c, decl);
     if ((decl->flags & DECL_FORCE_INLINE) && check_is_inlined(decl)) func->flags |= FUNC_FWD | FUNC_BWD;
     if (wanted && (func->flags & FUNC_FWD))

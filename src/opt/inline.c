@@ -144,6 +144,7 @@ static void inline_call(Inliner *n, Inst *call, const Chain *chain) {
     if (returns_at_end(callee, shape)) copy_straight(call);
     else copy_as_block(call);
     inst_remove(call);
+    n->func->flags |= callee->flags & FUNC_PRECISE;
     n->changed = true;
     n->growth += shape.size;
     Chain inner = {callee, chain};

@@ -41,6 +41,7 @@ static const ModifierName modifier_names[] = {
     {MODIFIER_postfix, "postfix"},
     {MODIFIER_row_major, "row_major"},
     {MODIFIER_column_major, "column_major"},
+    {MODIFIER_idle, "idle"},
     {MODIFIER_precise, "precise"},
     {MODIFIER_implicit, "implicit"},
     {MODIFIER_pack, "pack"},

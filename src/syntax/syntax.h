@@ -181,15 +181,15 @@ typedef enum Modifiers {
     MODIFIER_postfix = 1 << 18, /* __postfix */
     MODIFIER_row_major = 1 << 19,
     MODIFIER_column_major = 1 << 20,
-    MODIFIER_let = 1 << 21,      /* declared by `let` */
-    MODIFIER_var = 1 << 22,      /* declared by `var` */
-    MODIFIER_pack = 1 << 23,     /* each T; expand-typed parameter */
-    MODIFIER_implicit = 1 << 24, /* __implicit_conversion(cost): `number` */
-    MODIFIER_precise =
-        1 << 25, /* precise, volatile, globallycoherent, nointerpolation ...: accepted, no effect */
+    MODIFIER_let = 1 << 21,         /* declared by `let` */
+    MODIFIER_var = 1 << 22,         /* declared by `var` */
+    MODIFIER_pack = 1 << 23,        /* each T; expand-typed parameter */
+    MODIFIER_implicit = 1 << 24,    /* __implicit_conversion(cost): `number` */
+    MODIFIER_idle = 1 << 25,        /* volatile, globallycoherent, nointerpolation ...: accepted, no effect */
     MODIFIER_optional = 1 << 26,    /* constraint: where optional */
     MODIFIER_synthesized = 1 << 27, /* check: not in the source */
     MODIFIER_constexpr = 1 << 28,   /* const; outside of functions static as well */
+    MODIFIER_precise = 1 << 29,     /* the arithmetic of the function around it is done as it is written */
 } Modifiers;
 
 typedef enum FuncFlavour {

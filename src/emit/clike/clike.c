@@ -69,9 +69,15 @@ static void add_part(Text *out, const Text *part, bool blank) {
     if (blank) text_char(out, '\n');
 }
 
+static bool has_precise(const Printer *p) {
+    for (int i = 0; i < p->module->funcs.count; i++)
+        if (p->module->funcs.at[i]->flags & FUNC_PRECISE) return true;
+    return false;
+}
+
 static void assemble_code(Printer *p, Text *out) {
     text_printf(out, "/* Made by Slope. */\n%s", p->dialect->includes);
-    if (p->options->floats == EMIT_floats_strict)
+    if (p->options->floats == EMIT_floats_strict || has_precise(p))
         text_add(out, STR("#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF /* other compilers: "
                           "-ffp-contract=off */\n#endif\n\n"));
     add_part(out, &p->types, true);

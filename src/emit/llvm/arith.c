@@ -15,6 +15,11 @@ static LLVMValueRef allow(LLVMValueRef value, LLVMFastMathFlags flags) {
     return value;
 }
 
+static EmitFloats floats_here(const Emitter *e) {
+    bool precise = e->at->info && (e->at->info->func->flags & FUNC_PRECISE);
+    return e->options->level == 0 || precise ? EMIT_floats_strict : e->options->floats;
+}
+
 LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value) {
     static const LLVMFastMathFlags freedom[] = {
         [EMIT_floats_strict] = LLVMFastMathNone,
@@ -22,13 +27,12 @@ LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value) {
         [EMIT_floats_fast] = LLVMFastMathAllowContract | LLVMFastMathAllowReassoc |
                              LLVMFastMathNoSignedZeros | LLVMFastMathAllowReciprocal,
     };
-    EmitFloats floats = e->options->level > 0 ? e->options->floats : EMIT_floats_strict;
-    return allow(value, freedom[floats]);
+    return allow(value, freedom[floats_here(e)]);
 }
 
 LLVMValueRef emit_sum(Emitter *e, LLVMValueRef a, LLVMValueRef b) {
     LLVMFastMathFlags flags = LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros;
-    if (e->options->floats != EMIT_floats_strict) flags |= LLVMFastMathAllowContract;
+    if (floats_here(e) != EMIT_floats_strict) flags |= LLVMFastMathAllowContract;
     return allow(LLVMBuildFAdd(e->builder, a, b, ""), e->options->level > 0 ? flags : LLVMFastMathNone);
 }
 
