@@ -105,7 +105,7 @@ typedef struct CallPlan {
 } CallPlan;
 CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode);
 void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other);
-void ad_verify(Ad *ad, const Func *func, const char *stage); /* in debug builds */
+void ad_verify(Ad *ad, const Func *func, const char *stage); /* malformed: left through the trap */
 
 /* ---- facts.c */
 bool ad_is_recursive(Ad *ad, AdFunc *f);

@@ -9,12 +9,10 @@ void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other) {
 }
 
 void ad_verify(Ad *ad, const Func *func, const char *stage) {
-#ifdef NDEBUG
-    (void)ad, (void)func, (void)stage;
-#else
-    const char *wrong = ir_verify(ad->arena, func);
-    if (wrong) arena_fault(ad->arena, format_text(ad->arena, "after %s: %s", stage, wrong));
-#endif
+    Arena *scratch = arena_scratch(ad->arena);
+    const char *wrong = ir_verify(scratch, func);
+    if (wrong) arena_malformed(scratch, format_text(ad->arena, "after %s: %s", stage, wrong));
+    arena_free(scratch);
 }
 
 /* ---- the functions that autodiff knows */

@@ -64,6 +64,8 @@ Arena *arena_scratch(Arena *arena) {
 
 void arena_fault(Arena *arena, const char *what) { trap_spring(arena->trap, TRAP_fault, what); }
 
+void arena_malformed(Arena *arena, const char *what) { trap_spring(arena->trap, TRAP_malformed, what); }
+
 void arena_give_up(Arena *arena) { trap_spring(arena->trap, TRAP_limit, "a limit was passed"); }
 
 static void add_block(Arena *arena, size_t wanted) {

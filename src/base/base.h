@@ -35,7 +35,7 @@ typedef struct Allocator {
 
 extern const Allocator allocator_system; /* realloc and free */
 
-typedef enum TrapReason { TRAP_none, TRAP_memory, TRAP_limit, TRAP_fault } TrapReason;
+typedef enum TrapReason { TRAP_none, TRAP_memory, TRAP_limit, TRAP_malformed, TRAP_fault } TrapReason;
 
 /* Where to go when work cannot continue. `setjmp(trap.at)` by the owner; `why` and `what` tell the reason. */
 typedef struct Trap {
@@ -66,6 +66,8 @@ void *arena_copy(Arena *arena, const void *data, size_t size);
  * from, in case the pass was left through the trap. */
 Arena *arena_scratch(Arena *arena);
 void arena_fault(Arena *arena, const char *what) NORETURN; /* a fault of Slope's own */
+/* A fault too, but found by looking at what was made: only the program that it belongs to is spoilt. */
+void arena_malformed(Arena *arena, const char *what) NORETURN;
 /* A limit that is none of memory was passed, which has been reported: what is made so far is not to be used. */
 void arena_give_up(Arena *arena) NORETURN;
 

@@ -190,7 +190,7 @@ static void report_trap(SlopeSession *session, char *what, int code) {
 static int describe_trap(const SlopeSession *session, char *what, size_t size) {
     const Limits *limits = session->program ? &session->program->limits : NULL;
     if (session->trap.why == TRAP_limit) return 0;
-    if (session->trap.why == TRAP_fault)
+    if (session->trap.why == TRAP_fault || session->trap.why == TRAP_malformed)
         return diag_fill(what, size, DIAG_internal_fault, session->trap.what);
     if (limits && limits->exceeded == DIAG_memory_limit)
         return diag_fill(what, size, DIAG_memory_limit, (int)(limits->most_bytes >> 20));
@@ -209,9 +209,8 @@ SlopeStatus driver_trapped(SlopeSession *session) {
     session->diags->errors++;
     if (code) report_trap(session, what, code);
     session->broken = session->broken || why == TRAP_fault;
-    SlopeStatus status = why == TRAP_fault ? SLOPE_STATUS_fault
-                         : limited         ? SLOPE_STATUS_error
-                                           : SLOPE_STATUS_memory;
+    bool fault = why == TRAP_fault || why == TRAP_malformed;
+    SlopeStatus status = fault ? SLOPE_STATUS_fault : limited ? SLOPE_STATUS_error : SLOPE_STATUS_memory;
     if (session->program) session->program->refusal = status; /* what was at work is half made */
     return status;
 }

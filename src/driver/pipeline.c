@@ -1,7 +1,8 @@
 /* The compiler, read from top to bottom: which passes a function goes through, in which order.
  *
  * syntax and check come first (front.c), lowering follows demand. Then every function that was lowered goes through the
- * passes of the table; in debug builds it is verified after each. `slope dump --after NAME` stops behind a pass. */
+ * passes of the table. It is verified before the first and after the last, in debug builds after each; a function that is malformed
+ * is reported and closes the program, so that no code is made of it. `slope dump --after NAME` stops behind a pass. */
 #include "driver/unit.h"
 
 #include <limits.h>
@@ -39,16 +40,23 @@ const char *driver_stage_name(int index) {
     return index < EARLY + stages + PASSES ? passes[index - EARLY - stages].name : NULL;
 }
 
-static bool verify(Unit *unit, const Func *func, const char *pass) {
-#ifdef NDEBUG
-    (void)unit, (void)func, (void)pass;
-    return true;
-#else
-    const char *wrong = ir_verify(unit->ir->arena, func);
-    if (wrong) arena_fault(unit->ir->arena, format_text(unit->ir->arena, "after %s: %s", pass, wrong));
-    return true;
-#endif
+static void verify(Unit *unit, const Func *func, const char *pass) {
+    Arena *scratch = arena_scratch(unit->ir->arena);
+    const char *wrong = ir_verify(scratch, func);
+    if (wrong) arena_malformed(scratch, format_text(unit->ir->arena, "after %s: %s", pass, wrong));
+    arena_free(scratch);
 }
+
+static void verify_all(Unit *unit, const char *pass) {
+    for (int i = unit->passed; i < unit->ir->funcs.count; i++)
+        if (unit->ir->funcs.at[i]->body) verify(unit, unit->ir->funcs.at[i], pass);
+}
+
+#ifdef NDEBUG
+enum { VERIFY_EACH_PASS = false };
+#else
+enum { VERIFY_EACH_PASS = true };
+#endif
 
 /* ---- differentiation: autodiff does not see the passes, nor they it */
 
@@ -146,11 +154,12 @@ bool unit_run_passes(Unit *unit, const char *stop) {
             if (!func->body) continue;
             driver_limit_test(unit->program);
             passes[i].run(func);
-            verify(unit, func, passes[i].name);
+            if (VERIFY_EACH_PASS) verify(unit, func, passes[i].name);
         }
         driver_time_end(&timer);
         if (is_stop(stop, passes[i].name)) return true;
     }
+    if (!VERIFY_EACH_PASS) verify_all(unit, "the passes");
     unit->passed = unit->ir->funcs.count;
     return true;
 }
@@ -167,11 +176,13 @@ SlopeStatus unit_derive(Unit *unit, const char *stop) {
         driver_time_end(&timer);
         return SLOPE_STATUS_error;
     }
-    for (int i = unit->passed; i < unit->ir->funcs.count; i++)
-        if (unit->ir->funcs.at[i]->body) verify(unit, unit->ir->funcs.at[i], "lower");
+    if (VERIFY_EACH_PASS) verify_all(unit, "lower");
     driver_time_end(&timer);
     if (session->diags->errors > errors) return SLOPE_STATUS_error;
-    if (!is_stop(stop, "lower")) differentiate(unit);
+    if (!is_stop(stop, "lower")) {
+        differentiate(unit);
+        if (session->diags->errors == errors) verify_all(unit, "autodiff");
+    }
     return session->diags->errors > errors ? SLOPE_STATUS_error : SLOPE_STATUS_ok;
 }
 

@@ -77,6 +77,7 @@ SlopeStatus driver_load(SlopeProgram *program, Str text) {
 
 SlopeStatus driver_check(SlopeProgram *program) {
     if (strstr(program->path->text, "fault")) arena_fault(&program->arena, "a \"bad\" day");
+    if (strstr(program->path->text, "malformed")) arena_malformed(&program->arena, "a bad function");
     if (strstr(program->path->text, "huge")) arena_take(&program->arena, SIZE_MAX / 2);
     return SLOPE_STATUS_ok;
 }
@@ -337,6 +338,17 @@ static void a_fault_breaks_the_session_only(void **state) {
     assert_int_equal(host->last_code, 7050); /* refused, and says so */
     assert_int_equal(slope_load_text(host->session, "n.slang", "", 0, &next), SLOPE_STATUS_fault);
     assert_null(next);
+}
+
+static void a_malformed_function_closes_its_program_only(void **state) {
+    Host *host = *state;
+    SlopeProgram *program;
+    slope_load_text(host->session, "malformed.slang", "", 0, &program);
+    assert_int_equal(slope_check(program), SLOPE_STATUS_fault);
+    assert_string_equal(host->last_text, "error E7004: this is a fault of Slope's own: a bad function\n");
+    assert_int_equal(slope_check(program), SLOPE_STATUS_fault);
+    assert_int_equal(host->last_code, 7009);
+    assert_int_equal(slope_check(host->program), SLOPE_STATUS_ok);
 }
 
 static void lack_of_memory_is_survived(void **state) {
@@ -733,6 +745,7 @@ int main(void) {
         TEST(files_come_through_the_callback),
         TEST(the_error_limit_is_per_program),
         TEST(a_fault_breaks_the_session_only),
+        TEST(a_malformed_function_closes_its_program_only),
         TEST(lack_of_memory_is_survived),
         TEST(lack_of_memory_at_any_point_is_survived),
         TEST(missing_arguments_are_refused),
