@@ -298,6 +298,7 @@ void check_entry_point(Checker *c, Decl *func) {
 /* ---- lookup from outside */
 
 Expr *check_lookup(Checker *c, Decl *module, Expr *expr) {
+    c->unknown_in = NULL; /* who asks again is told again */
     Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
     Expr *e = check_term(&env, expr);
     diags_flush(c->diags);
