@@ -84,13 +84,14 @@ typedef struct Dialect {
     const char *inner, *outer;              /* before functions: for this file, for others */
     const char *constant, *computed, *shared, *thread_local_; /* before globals; NULL: in SlopeThread */
     const char *barrier, *fence;                              /* statements; NULL: nothing to be done */
-    uint32_t thread_needs;    /* Needs: a function that has one of them takes a SlopeThread */
-    const char *thread_param; /* how that is declared */
-    bool early_init;          /* constants that need code are computed by who launches a kernel */
-    bool warp_sums;           /* slope_atomic_sum_* is there */
-    int atomic_bits;          /* the narrowest type that atomic operations have */
-    int printf_values;        /* the most that printf takes; 0: any number */
-    const HelperRow *helpers; /* that differ from C's */
+    uint32_t thread_needs;           /* Needs: a function that has one of them takes a SlopeThread */
+    const char *thread_param;        /* how that is declared */
+    const char *const *kernel_names; /* what kernels and those who launch them call their own; then NULL */
+    bool early_init;                 /* constants that need code are computed by who launches a kernel */
+    bool warp_sums;                  /* slope_atomic_sum_* is there */
+    int atomic_bits;                 /* the narrowest type that atomic operations have */
+    int printf_values;               /* the most that printf takes; 0: any number */
+    const HelperRow *helpers;        /* that differ from C's */
     const HelperFamily *families;
     size_t nhelpers, nfamilies;
     const char *(*thread_id)(Printer *p, int index); /* NULL: the language does not know */

@@ -129,7 +129,8 @@ static void uniform(Printer *p, const Global *global, const char *declaration) {
     text_printf(&p->outside, "static %s %s;\n", uniform_space(p), declaration);
     clike_line(p, "%s {", setter(p, global));
     clike_line(p,
-               "    return cudaMemcpyToSymbolAsync(%s, value, sizeof %s, 0, cudaMemcpyHostToDevice, stream);",
+               "    return cudaMemcpyToSymbolAsync(slope::%s, value, sizeof slope::%s, 0, "
+               "cudaMemcpyHostToDevice, stream);",
                name, name);
     clike_line(p, "}\n");
 }
@@ -173,7 +174,7 @@ static void print_launcher(Printer *p, const Func *func, const char **names) {
         clike_line(p, "const cudaError_t error = slope_init();");
         clike_line(p, "if (error != cudaSuccess) return error;");
     }
-    clike_line(p, "%s<<<groups, dim3(%d, %d, %d), 0, stream>>>(%s);", clike_outer_name(p, func),
+    clike_line(p, "slope::%s<<<groups, dim3(%d, %d, %d), 0, stream>>>(%s);", clike_outer_name(p, func),
                func->group_size[0], func->group_size[1], func->group_size[2], args.at ? args.at : "");
     clike_line(p, "return cudaGetLastError();");
     p->indent--;
@@ -212,6 +213,8 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
 
 /* ---- the dialect */
 
+static const char *const kernel_names[] = {"groups", "stream", "error", "thread", NULL};
+
 const Dialect clike_cuda = {
     .includes = "#include <assert.h>\n#include <cuda_runtime.h>\n#include <math.h>\n#include "
                 "<stddef.h>\n#include <stdint.h>\n"
@@ -234,6 +237,7 @@ const Dialect clike_cuda = {
     .fence = "__threadfence();",
     .thread_needs = NEEDS_STATICS | NEEDS_SINK | NEEDS_FIBER,
     .thread_param = "SlopeThread *thread",
+    .kernel_names = kernel_names,
     .early_init = true,
     .warp_sums = true,
     .atomic_bits = 32,

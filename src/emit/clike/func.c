@@ -54,17 +54,13 @@ bool clike_is_const_param(const Param *param) {
     return param->dir == DIR_in && !nested;
 }
 
-/* What a kernel calls its own. */
-static const char *const kernel_names[] = {"groups_x", "groups_y", "groups_z", "group",
-                                           "thread",   "local_x",  "local_y",  "local_z"};
-
 static const char **param_names(Printer *p, const Func *func) {
     FuncState at = {.func = func}, *outer = p->at;
     const char **names = arena_array(&p->arena, const char *, func->nparams + 1);
     p->at = &at;
     if (clike_takes_thread(p, func) && !is_kernel(func)) clike_unique(p, &at.names, "thread");
     if (is_kernel(func))
-        for (int i = 0; i < 8; i++) clike_unique(p, &at.names, kernel_names[i]);
+        for (const char *const *own = p->dialect->kernel_names; *own; own++) clike_unique(p, &at.names, *own);
     for (int i = 0; i < func->nparams; i++) {
         Name name = func->params[i].name;
         names[i] = clike_local(p, name ? emit_c_name(&p->arena, name->text) : "arg");

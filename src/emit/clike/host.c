@@ -134,6 +134,9 @@ static void declare_kernel(Printer *p, const Func *func, const char **names) {
                 clike_params(p, func, names, GROUPS));
 }
 
+static const char *const kernel_names[] = {"groups_x", "groups_y", "groups_z", "group", "thread",
+                                           "local_x",  "local_y",  "local_z",  NULL};
+
 const Dialect clike_c = {
     .includes = "#include <assert.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n"
                 "#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n",
@@ -150,6 +153,7 @@ const Dialect clike_c = {
     .thread_local_ = "static SLOPE_THREAD_LOCAL ",
     .thread_needs = NEEDS_IDS,
     .thread_param = "const SlopeThread *thread",
+    .kernel_names = kernel_names,
     .thread_id = thread_id,
     .need_thread = need_thread_type,
     .declare_kernel = declare_kernel,
