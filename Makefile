@@ -6,6 +6,7 @@
 #   make fuzz       random derivatives, until stopped      make install    to PREFIX, under DESTDIR; uninstall
 #   make fuzz-front broken programs (both: or SECONDS=n)   make accuracy   docs/accuracy.md
 #   make through-c  all test programs through C            make test-gpu   and through CUDA, on a GPU
+#   make bench-gpu  a gradient that a million threads share, on a GPU
 BUILD   ?= build
 PREFIX  ?= /usr/local
 SECONDS ?=
@@ -35,6 +36,11 @@ check:
 bench: all
 	@python3 bench/run.py --build $(BUILD)
 
+bench-gpu: all
+	@$(BUILD)/slope build bench/gpu/splat.slang -target cuda -o $(BUILD)/splat.cu
+	@cat bench/gpu/splat.cu >> $(BUILD)/splat.cu
+	@nvcc -O3 -arch=native -o $(BUILD)/splat $(BUILD)/splat.cu && $(BUILD)/splat
+
 accuracy: all
 	@python3 scripts/accuracy.py --build $(BUILD)
 
@@ -63,4 +69,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize
 
-.PHONY: all setup demo test bless format check bench accuracy through-c test-gpu fuzz fuzz-front install uninstall clean
+.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c test-gpu fuzz fuzz-front install uninstall clean

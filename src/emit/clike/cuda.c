@@ -27,15 +27,24 @@ static const char *thread_id(Printer *p, int index) {
     return clike_format(p, "%s()", clike_helper(p, names[index]));
 }
 
+static bool is_known(const Printer *p, const char *helper) {
+    return map_has(&p->known, PTR_KEY(name_from(p->module->names, helper)));
+}
+
 static void thread_type(Printer *p, Text *out) {
+    if (is_known(p, "SlopeTape"))
+        text_add(out, STR("/* Bytes of its own memory that each thread has for tapes. */\n"
+                          "#ifndef SLOPE_TAPE_BYTES\n#define SLOPE_TAPE_BYTES 4096\n#endif\n"));
     text_printf(out, "/* What is private to a thread. */\ntypedef struct SlopeThread {\n");
     for (int i = 0; i < p->reached.globals.count; i++) {
         const Global *global = p->reached.globals.at[i]->global;
         if (global->kind == GLOBAL_static)
             text_printf(out, "    %s;\n", clike_declare(p, global->type, clike_global_name(p, global)));
     }
-    if (map_has(&p->known, PTR_KEY(name_from(p->module->names, "slope_wave"))))
-        text_add(out, STR("    uint64_t wave[34];\n"));
+    if (is_known(p, "slope_wave")) text_add(out, STR("    uint64_t wave[34];\n"));
+    if (is_known(p, "SlopeTape"))
+        text_add(out, STR("    alignas(8) unsigned char room[SLOPE_TAPE_BYTES]; /* for tapes */\n"
+                          "    size_t used = 0;\n    int open = 0;\n"));
     text_printf(
         out,
         "    alignas(16) unsigned char none[%lld]; /* where accesses out of range go */\n} SlopeThread;\n",
@@ -235,7 +244,7 @@ const Dialect clike_cuda = {
     .shared = "static __shared__ ",
     .barrier = "__syncthreads();",
     .fence = "__threadfence();",
-    .thread_needs = NEEDS_STATICS | NEEDS_SINK | NEEDS_FIBER,
+    .thread_needs = NEEDS_STATICS | NEEDS_SINK | NEEDS_FIBER | NEEDS_RUNTIME,
     .thread_param = "SlopeThread *thread",
     .kernel_names = kernel_names,
     .early_init = true,

@@ -391,7 +391,9 @@ static void print_tape(Printer *p, const Inst *inst) {
     const char *second = inst->nargs > 1 ? clike_operand(p, inst, 1).text : NULL;
     switch ((Op)inst->op) {
     case OP_tape_open:
-        clike_set_statement(p, inst, clike_format(p, "%s()", clike_helper(p, "slope_tape_open")));
+        clike_set_statement(p, inst,
+                            clike_format(p, "%s(%s)", clike_helper(p, "slope_tape_open"),
+                                         p->dialect->thread_local_ ? "" : "thread"));
         break;
     case OP_tape_close: clike_line(p, "%s(%s);", clike_helper(p, "slope_tape_close"), tape); break;
     case OP_tape_push:
