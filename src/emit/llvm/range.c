@@ -10,7 +10,8 @@
  * count what is left) if both ends of its range are found to fit into 32; what is converted to 32 bits may be computed in 64 before.
  * Indices of 64 bits are left alone, unless converted from 32.
  *
- * Loops of a few rounds are unrolled by LLVM, which then knows indices into arrays; for these alone no test is made. */
+ * Loops of a few rounds are unrolled by LLVM, which then knows indices into arrays; for these alone no test is made, nor is it
+ * for those of reversed loops, many of which are short as well, and a clamped index costs less than the test. */
 #include "emit/llvm/llvm.h"
 
 enum { MAX_ACCESSES = 32, MAX_INSTS = 400, MAX_TERMS = 64, SHORT_TRIP = 16 };
@@ -124,7 +125,8 @@ static bool find_counter(Search *s, const Val *condition) {
     if (!steps.known || step != steps.greatest || step == 0 || (step > 0) != test.up) return false;
     const Val *first = resolved(s->loop, test.index);
     if (step > INT32_MAX || step < INT32_MIN || !prepare(s, test.limit)) return false;
-    if (!s->reads_buffers && is_short(first, test.limit, step)) return false;
+    bool is_reversed = !is_word(test.limit->type);
+    if (!s->reads_buffers && (is_reversed || is_short(first, test.limit, step))) return false;
     s->counter = s->loop->regions[1]->params[test.index];
     set_range(s, first, test.limit, test.up, test.or_equal, step);
     return true;
