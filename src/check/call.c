@@ -596,7 +596,9 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
                    type_str(c, arg->type));
             if (attempt->wanted->kind == TYPE_function && arg->kind == EXPR_lambda && arg->args.count)
                 note(c, DIAG_note_functype_captures, 0);
-            if (attempt->failure == FAIL_convert) note_conversion(c, arg->type, attempt->wanted);
+            if (attempt->failure == FAIL_convert &&
+                !note_plain_param(c, attempt->candidate->decl, attempt->arg, arg->type))
+                note_conversion(c, arg->type, attempt->wanted);
         }
         break;
     }

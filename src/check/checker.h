@@ -413,6 +413,8 @@ bool pack_share(Checker *c, const Decl *decl, int first, const Type *const *args
                 const Type **out);
 
 /* ---- describe.c: for messages */
+/* A pair for a parameter of a derivative whose type T is not differentiable: what to add. */
+bool note_plain_param(Checker *c, const Decl *func, int index, const Type *given);
 void note_usage(Checker *c, const Candidates *list); /* how a library function is called */
 const char *generics_text(Checker *c, const Decl *decl);
 const char *function_text(Checker *c, const char *name, const Decl *decl, const FuncSig *sig);

@@ -211,3 +211,11 @@ void note_usage(Checker *c, const Candidates *list) {
     for (size_t i = 0; library && i < sizeof usages / sizeof usages[0]; i++)
         if (strcmp(list->name->text, usages[i][0]) == 0) note(c, DIAG_note_usage, 0, usages[i][1]);
 }
+
+bool note_plain_param(Checker *c, const Decl *func, int index, const Type *given) {
+    const Type *type = index < func->params.count ? func->params.at[index]->type : NULL;
+    if (given->kind != TYPE_pair || !type || type->kind != TYPE_param) return false;
+    const Decl *param = type->decl;
+    note(c, DIAG_note_add_constraint, param->loc, type_str(c, type), c->known.IDifferentiable->text);
+    return true;
+}
