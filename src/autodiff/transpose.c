@@ -446,9 +446,23 @@ static void add_duals(Tr *t, const CallNote *note, Val *const *duals, ValVec *ar
 }
 
 /* A derivative written by the user gets the primal arguments as they were at the call. */
+/* A variable holds something else by the time that a custom derivative would read it, or nothing at all. References with a counterpart are
+ * for that, and stay. */
+static void refuse_local_addresses(Tr *t, const AdFunc *callee, const Inst *inst, const Inst *call) {
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (leaf->in < 0 || leaf->by_ref || leaf->dual || call->args[leaf->in]->type->kind != TYPE_pointer)
+            continue;
+        const Val *root = ir_root(call->args[leaf->in]);
+        if (root->kind == VAL_inst && root->inst->op == OP_var)
+            diag_report(t->ad->m->diags, DIAG_address_in_reverse, inst->loc);
+    }
+}
+
 static void t_custom(Tr *t, Builder *b, Adjoints *adj, Inst *inst, Val *const *gs) {
     const CallNote *note = inst->note;
     AdFunc *callee = note->plan.callee;
+    refuse_local_addresses(t, callee, inst, note->primal);
     Func *prop = ad_bwd_adapter(t->ad, &note->plan);
     ValVec args = {0};
     Val **duals = kept_duals(t, b, note);
