@@ -35,6 +35,7 @@ enum { EARLY = sizeof early_stages / sizeof early_stages[0] };
 const char *driver_stage_name(int index) {
     int stages = 0;
     while (ad_stages[stages]) stages++;
+    if (index < 0) return NULL;
     if (index < EARLY) return early_stages[index];
     if (index < EARLY + stages) return ad_stages[index - EARLY];
     return index < EARLY + stages + PASSES ? passes[index - EARLY - stages].name : NULL;

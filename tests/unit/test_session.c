@@ -207,11 +207,19 @@ static void a_stopped_run_says_so(void **state) {
     slope_session_free(host.session);
 }
 
+static void names_end_on_both_sides(void **state) {
+    (void)state;
+    assert_null(slope_stage_name(-1));
+    assert_null(slope_target_name(-1));
+    assert_string_equal(slope_stage_name(0), "syntax");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_returns_its_memory), cmocka_unit_test(programs_are_apart),
         cmocka_unit_test(misuse_is_always_told),        cmocka_unit_test(the_session_survives_lack_of_memory),
         cmocka_unit_test(errors_belong_to_their_run),   cmocka_unit_test(a_stopped_run_says_so),
+        cmocka_unit_test(names_end_on_both_sides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
