@@ -308,7 +308,8 @@ static bool has_requests(const Module *m) {
 
 void ad_run(const AdConfig *config) {
     if (!has_requests(config->module)) return;
-    Ad *ad = arena_new(config->module->arena, Ad);
+    Ad *ad = config->module->derivatives;
+    if (!ad) ad = config->module->derivatives = arena_new(config->module->arena, Ad);
     ad->m = config->module;
     ad->arena = config->module->arena;
     ad->config = *config;

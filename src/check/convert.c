@@ -418,7 +418,7 @@ void note_conversion(Checker *c, const Type *from, const Type *to) {
     else if (from->kind == TYPE_optional && to->kind == TYPE_bool) note(c, DIAG_note_optional_condition, 0);
     else if (from->kind == TYPE_optional && (to == from->args[0] || type_is_scalar(to)))
         note(c, DIAG_note_optional_value, 0);
-    else if (from->kind == TYPE_pair) note(c, DIAG_note_pair_parts, 0);
+    else if (from->kind == TYPE_pair && to->kind != TYPE_pair) note(c, DIAG_note_pair_parts, 0);
     else if (to->kind == TYPE_enum && (type_is_scalar(from) || from->kind == TYPE_enum))
         note(c, DIAG_note_write_cast, 0, type_str(c, to));
     else if ((from->kind == TYPE_enum && number) || is_smaller_matrix(from, to))

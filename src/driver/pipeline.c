@@ -122,6 +122,28 @@ static void note_stored(void *user, const AdStored *stored) {
     vec_push(&session->arena, &session->stored, ((StoredRow){row, program}));
 }
 
+static void keep_written(Unit *unit) {
+    for (int k = unit->passed; k < unit->ir->funcs.count; k++) {
+        Func *func = unit->ir->funcs.at[k];
+        if (!func->body) continue;
+        CloneMap map = {.module = unit->ir, .func = func};
+        Written written = {func, clone_region(&map, func->body, NULL), func->flags};
+        vec_push(unit->ir->arena, &unit->written, written);
+    }
+}
+
+/* Puts back what was written, or what the passes made of it. A program may ask for one derivative after the other, and
+ * each is made from the source. */
+static void exchange_written(Unit *unit) {
+    for (int i = 0; i < unit->written.count; i++) {
+        Written *written = &unit->written.at[i],
+                now = {written->func, written->func->body, written->func->flags};
+        written->func->body = written->body;
+        written->func->flags = written->flags | (now.flags & FUNC_EXPORT);
+        *written = now;
+    }
+}
+
 static void differentiate(Unit *unit) {
     StageTimer timer;
     driver_time_begin(unit->program->session, &timer, "autodiff");
@@ -133,7 +155,9 @@ static void differentiate(Unit *unit) {
                        .after = show_stage,
                        .stored = note_stored,
                        .user = unit};
+    exchange_written(unit);
     ad_run(&config);
+    exchange_written(unit);
     driver_time_end(&timer);
 }
 
@@ -146,6 +170,7 @@ bool unit_is_ad_stage(const char *stage) {
 bool unit_run_passes(Unit *unit, const char *stop) {
     SlopeSession *session = unit->program->session;
     if (is_stop(stop, "lower") || unit_is_ad_stage(stop)) return true;
+    keep_written(unit);
     for (int i = 0; i < PASSES; i++) {
         StageTimer timer;
         if (session->config.optimization < passes[i].level) continue;

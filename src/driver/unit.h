@@ -11,6 +11,13 @@ typedef struct Pipeline {
     const Library *library;                     /* what programs share of the prelude */
 } Pipeline;
 
+/* A function as it was before the passes, which inline what has a derivative of its own. */
+typedef struct Written {
+    Func *func;
+    Region *body;
+    uint32_t flags;
+} Written;
+
 typedef struct Unit {
     SlopeProgram *program;
     Syntax syntax;
@@ -20,8 +27,9 @@ typedef struct Unit {
     int errors; /* after checking */
     Module *ir;
     Lowerer *lowerer;
-    Map entries; /* Decl -> Func */
-    int passed;  /* functions that went through the passes */
+    Map entries;          /* Decl -> Func */
+    int passed;           /* functions that went through the passes */
+    VEC(Written) written; /* ... as they were before */
     EmitJit *jit;
     Text *dump; /* what a stage of autodiff leaves is shown here */
     const char *dump_stage;

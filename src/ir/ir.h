@@ -285,6 +285,7 @@ typedef struct IrHooks {
 
 struct Module {
     Arena *arena;
+    void *derivatives; /* autodiff's own: what it knows of functions that it has made, for the next request */
     Types *types;
     Names *names;
     Diags *diags;

@@ -214,11 +214,48 @@ static void names_end_on_both_sides(void **state) {
     assert_string_equal(slope_stage_name(0), "syntax");
 }
 
+/* The passes inline what has a derivative of its own; a derivative that is asked for later is made from what was written. */
+static void derivatives_may_be_asked_for_one_after_the_other(void **state) {
+    (void)state;
+    SlopeSession *session;
+    SlopeProgram *program;
+    SlopeFunction *plain, *backward, *forward, *second;
+    static const char text[] =
+        "[ForwardDerivative(gf)] [BackwardDerivative(gb)] float g(float x) { return x * x; }\n"
+        "[Differentiable] DifferentialPair<float> gf(DifferentialPair<float> x) { return diffPair(x.p * x.p, "
+        "50 * x.p * x.d); }\n"
+        "void gb(inout DifferentialPair<float> x, float d) { x = diffPair(x.p, 100 * d); }\n"
+        "[Differentiable] float f(float x) { return 2 * g(x); }\n";
+    assert_int_equal(slope_session_new(NULL, &session), SLOPE_STATUS_ok);
+    assert_int_equal(slope_load_text(session, "later.slang", text, strlen(text), &program), SLOPE_STATUS_ok);
+    float x = 3, y = 0, d = 1, pair[2] = {3, 0}, tangent[2] = {3, 1}, result[2] = {0, 0};
+    assert_int_equal(slope_find_function(program, "f", &plain), SLOPE_STATUS_ok);
+    assert_int_equal(slope_call(plain, (void *[]){&x, &y}), SLOPE_STATUS_ok);
+    assert_true(y == 18);
+    assert_int_equal(slope_find_function(program, "bwd_diff(f)", &backward), SLOPE_STATUS_ok);
+    assert_int_equal(slope_call(backward, (void *[]){pair, &d}), SLOPE_STATUS_ok);
+    assert_true(pair[1] == 200);
+    assert_int_equal(slope_find_function(program, "fwd_diff(f)", &forward), SLOPE_STATUS_ok);
+    assert_int_equal(slope_call(forward, (void *[]){tangent, result}), SLOPE_STATUS_ok);
+    assert_true(result[0] == 18 && result[1] == 300);
+    float twice[4] = {3, 1, 1, 0},
+          out[4] = {0}; /* of the pair: value and derivative, each with its tangent */
+    assert_int_equal(slope_find_function(program, "fwd_diff(fwd_diff(f))", &second), SLOPE_STATUS_ok);
+    assert_int_equal(slope_call(second, (void *[]){twice, out}), SLOPE_STATUS_ok);
+    assert_true(out[0] == 18 && out[1] == 300 && out[2] == 12 && out[3] == 100);
+    assert_string_equal(slope_messages(session), "");
+    slope_session_free(session);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_program_returns_its_memory), cmocka_unit_test(programs_are_apart),
-        cmocka_unit_test(misuse_is_always_told),        cmocka_unit_test(the_session_survives_lack_of_memory),
-        cmocka_unit_test(errors_belong_to_their_run),   cmocka_unit_test(a_stopped_run_says_so),
+        cmocka_unit_test(derivatives_may_be_asked_for_one_after_the_other),
+        cmocka_unit_test(a_program_returns_its_memory),
+        cmocka_unit_test(programs_are_apart),
+        cmocka_unit_test(misuse_is_always_told),
+        cmocka_unit_test(the_session_survives_lack_of_memory),
+        cmocka_unit_test(errors_belong_to_their_run),
+        cmocka_unit_test(a_stopped_run_says_so),
         cmocka_unit_test(names_end_on_both_sides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,8 +115,12 @@ static const char *read_conversion(Printer *p, Print *print, const char *at, con
                                    Conversion *how) {
     const char *start = at;
     int before = print->args.len;
-    for (; at < end && *at && strchr("-+ #0123456789.*", *at); at++)
-        if (*at == '*') take_size(p, print);
+    for (; at < end && *at && strchr("-+ #0123456789.*", *at); at++) {
+        if (*at != '*') continue;
+        if (at > start && at[-1] == '.' && p->dialect->printf_values) /* CUDA's shows it as it is written */
+            clike_fail(p, print->inst->loc, "printf of this target takes no precision as an argument");
+        take_size(p, print);
+    }
     *how =
         (Conversion){.flags = {start, (int)(at - start)},
                      .sizes = print->args.len > before ? clike_format(p, "%s", print->args.at + before) : ""};
