@@ -352,6 +352,24 @@ static void print_call(Printer *p, const Inst *inst) {
 
 /* ---- the machine around the program */
 
+typedef struct Reads {
+    const Val *of;
+    bool any;
+} Reads;
+
+static void find_read(void *user, Inst *inst) {
+    Reads *reads = user;
+    for (int i = inst->op == OP_store ? 1 : 0; i < inst->nargs; i++)
+        reads->any |= ir_resolve(inst->args[i]) == reads->of;
+}
+
+/* Compilers warn of variables that are only written. */
+static bool is_only_written(const Func *func, const Val *v) {
+    Reads reads = {v, false};
+    region_walk(func->body, find_read, &reads);
+    return !reads.any;
+}
+
 static void print_var(Printer *p, const Inst *inst) {
     const Val *v = inst->results[0];
     if (p->at->uses[v->id] == 0) return;
@@ -364,6 +382,7 @@ static void print_var(Printer *p, const Inst *inst) {
     bool zeroed = !inst->flag || size <= 64; /* a small one costs nothing, and no compiler warns */
     const char *name = clike_name_value(p, v);
     clike_line(p, "%s%s;", clike_declare(p, inst->type, name), !zeroed ? "" : scalar ? " = 0" : " = {0}");
+    if (scalar && is_only_written(p->at->func, v)) clike_line(p, "(void)%s;", name);
     Value value = clike_value(name, LEVEL_primary);
     value.is_place = true;
     p->at->values[v->id] = value;
