@@ -86,7 +86,7 @@ def missing_calls():
             if name not in called:
                 yield f"{name}: called by no test"
         for owner, name in ((owner, entry.name) for owner, _, entries, _ in types for entry in entries):
-            if name not in members:
+            if name not in members and not owner.startswith("__"):  # what is the library's own is called by the library
                 yield f"{owner}.{name}: called by no test"
 
 
