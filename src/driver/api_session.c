@@ -334,7 +334,8 @@ Runtime *driver_runtime(SlopeSession *session) {
     };
     runtime = runtime_new(&config);
     if (!runtime) trap_spring(&session->trap, TRAP_memory, "out of memory");
-    return session->runtime = runtime;
+    session->runtime = runtime;
+    return runtime;
 }
 
 void slope_stop(SlopeSession *session) {
