@@ -359,7 +359,8 @@ typedef struct Reads {
 
 static void find_read(void *user, Inst *inst) {
     Reads *reads = user;
-    if (inst->op == OP_bitcast && clike_is_nothing(inst->results[0]->type->args[0])) return;
+    const Type *type = inst->op == OP_bitcast ? inst->results[0]->type : NULL;
+    if (type && type->kind == TYPE_pointer && clike_is_nothing(type->args[0])) return;
     for (int i = inst->op == OP_store ? 1 : 0; i < inst->nargs; i++)
         reads->any |= ir_resolve(inst->args[i]) == reads->of;
 }
