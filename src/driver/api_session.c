@@ -199,8 +199,16 @@ static int describe_trap(const SlopeSession *session, char *what, size_t size) {
     return diag_fill(what, size, DIAG_out_of_memory);
 }
 
+static void release_file(SlopeSession *session) {
+    const SlopeConfig *config = &session->config;
+    if (session->file && config->release_file)
+        config->release_file(config->user, session->file, session->file_size);
+    session->file = NULL;
+}
+
 SlopeStatus driver_trapped(SlopeSession *session) {
     char what[256];
+    release_file(session);
     TrapReason why = session->trap.why;
     int code = describe_trap(session, what, sizeof what);
     bool limited = why == TRAP_limit || (session->program && session->program->limits.exceeded);
@@ -227,18 +235,21 @@ SlopeStatus driver_refused(SlopeSession *session) {
 /* ---- files */
 
 int driver_read_file(SlopeProgram *program, const char *path, Str *text) {
-    const SlopeConfig *config = &program->session->config;
+    SlopeSession *session = program->session;
+    const SlopeConfig *config = &session->config;
     const char *bytes = NULL;
     size_t size = 0;
     int error = config->read_file(config->user, path, &bytes, &size);
     if (error) return error;
+    session->file = bytes; /* should there be no memory for the copy */
+    session->file_size = size;
     bool fits = size < INT32_MAX / 2 && size + 2 < UINT32_MAX - program->sources.next;
     if (fits) {
         char *copy = arena_take(&program->arena, size + 1);
         if (size) memcpy(copy, bytes, size);
         *text = (Str){copy, (int)size};
     }
-    if (config->release_file) config->release_file(config->user, bytes, size);
+    release_file(session);
     return fits ? 0 : EFBIG;
 }
 

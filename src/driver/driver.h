@@ -88,7 +88,9 @@ struct SlopeSession {
     SlopeConfig config; /* lists and texts copied */
     Allocator allocator;
     Trap trap;
-    bool broken; /* a fault happened: refuse everything but freeing */
+    bool broken;      /* a fault happened: refuse everything but freeing */
+    const char *file; /* read and not yet released; NULL: none */
+    size_t file_size;
     Arena arena;
     Names names;
     Sources sources;
