@@ -30,7 +30,7 @@ EXPECT = {".slang": re.compile(r"^.*?//\s*expect:(?: (.*))?$"), ".ir": re.compil
 GOLDENS = (".ast", ".checked", ".ir", ".err", ".out", ".json")
 # Without the first, the leak check of clang 14 stumbles over threads of plugins. On arm64 it takes seconds for every process, even
 # an empty one: leaks are looked for on other machines.
-ASAN_OPTIONS = "intercept_tls_get_addr=0" + (":detect_leaks=0" if platform.machine() == "aarch64" else "")
+ASAN_OPTIONS = "intercept_tls_get_addr=0:allocator_may_return_null=1" + (":detect_leaks=0" if platform.machine() == "aarch64" else "")
 DIRECTIVE_LINES = 10  # directives stand at the top; expectations anywhere
 
 
