@@ -45,6 +45,24 @@ static void attr_flag(Checker *c, Decl *decl, Attribute *attribute, uint32_t fla
     decl->flags |= flags;
 }
 
+/* Stages that other targets have: their entry points are checked, and not compiled. */
+static bool is_other_stage(Str stage) {
+    static const char *const stages[] = {"vertex",        "fragment",     "pixel",      "geometry",
+                                         "hull",          "domain",       "mesh",       "amplification",
+                                         "raygeneration", "raygen",       "closesthit", "anyhit",
+                                         "miss",          "intersection", "callable"};
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+        if (str_eq(stage, str_of(stages[i]))) return true;
+    return false;
+}
+
+/* [numthreads] belongs to mesh stages, too. */
+static bool has_other_stage(const Decl *decl) {
+    const Attribute *shader = find_attribute(decl, "shader");
+    return shader && shader->args.count == 1 && shader->args.at[0]->kind == EXPR_string &&
+           is_other_stage(shader->args.at[0]->text);
+}
+
 static void attr_numthreads(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
     (void)unused;
     Sema *sema = decl_sema(c, decl);
@@ -58,18 +76,7 @@ static void attr_numthreads(Checker *c, Decl *decl, Attribute *attribute, uint32
         }
         sema->group_size[i] = (int)n;
     }
-    decl->flags |= DECL_ENTRY;
-}
-
-/* Stages that other targets have: their entry points are checked, and not compiled. */
-static bool is_other_stage(Str stage) {
-    static const char *const stages[] = {"vertex",        "fragment",     "pixel",      "geometry",
-                                         "hull",          "domain",       "mesh",       "amplification",
-                                         "raygeneration", "raygen",       "closesthit", "anyhit",
-                                         "miss",          "intersection", "callable"};
-    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
-        if (str_eq(stage, str_of(stages[i]))) return true;
-    return false;
+    if (!has_other_stage(decl)) decl->flags |= DECL_ENTRY;
 }
 
 /* A number as it is written, with a sign perhaps. */

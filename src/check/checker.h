@@ -348,6 +348,7 @@ Expr *default_value(Env *env, Loc loc, const Type *type); /* what `= {}` gives *
 /* ---- target.c */
 Expr *check_assembly(Env *env, Expr *e);
 void check_target_switch(Env *env, Stmt *stmt); /* it becomes the branch that is taken */
+void check_discard(Env *env, const Stmt *stmt);
 void check_intrinsic_asm(Env *env, Stmt *stmt); /* it becomes the statement that it stands for */
 Stmt *target_body(Checker *c, Decl *func);      /* of a function that has attributes instead; NULL: none */
 

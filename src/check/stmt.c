@@ -571,7 +571,7 @@ void check_stmt(Env *env, Stmt *stmt) {
     case STMT_label: check_label(env, stmt); break;
     case STMT_static_for: check_static_for(env, stmt); break;
     case STMT_static_assert: check_static_assert(env, stmt); break;
-    case STMT_discard: report(c, DIAG_discard, stmt->loc); break;
+    case STMT_discard: check_discard(env, stmt); break;
     }
 }
 

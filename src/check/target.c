@@ -128,6 +128,12 @@ void check_target_switch(Env *env, Stmt *stmt) {
     check_stmt(env, stmt);
 }
 
+/* ---- pixels */
+
+void check_discard(Env *env, const Stmt *stmt) {
+    set_foreign(env, stmt->loc, "'discard' ends a pixel, and it has none");
+}
+
 /* ---- assembly */
 
 /* Its type is what the place wants: nothing is said of what follows from it. */

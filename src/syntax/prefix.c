@@ -179,13 +179,21 @@ static bool at_attribute(const Parser *p, int ahead) {
            (after == TOKEN_bracket_close && (behind == TOKEN_name || behind == TOKEN_bracket_open));
 }
 
+/* `point Vertex v`, not `point v;`, where the word is a type that another module may have declared. */
+static bool before_declaration(const Parser *p) {
+    TokenKind after = (TokenKind)parser_peek(p, 2)->kind;
+    return after != TOKEN_semicolon && after != TOKEN_equal && after != TOKEN_comma &&
+           after != TOKEN_paren_close;
+}
+
 /* Contextual words are modifiers only in front of something that goes on. */
 static uint32_t modifier_here(const Parser *p) {
     uint32_t bits = keyword_modifiers(token_word(p->token));
     if (!bits || !token_is_identifier(p->token)) return bits;
     const Token *next = parser_peek(p, 1);
     bool goes_on = (next->kind == TOKEN_name || at_attribute(p, 1)) &&
-                   !map_has(&p->file->types, PTR_KEY(p->token->name));
+                   !map_has(&p->file->types, PTR_KEY(p->token->name)) &&
+                   (bits != MODIFIER_idle || before_declaration(p));
     return goes_on ? bits : 0;
 }
 
