@@ -21,7 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PLAIN = ("matmul", "nbody")
-DERIVATIVES = ("brdf", "march", "mlp", "mlp_buffer", "gmm", "bundle", "ode")
+DERIVATIVES = ("brdf", "march", "mlp", "mlp_buffer", "mlp_tensor", "gmm", "bundle", "ode")
 TOLERANCE = 1e-3  # of plain kernels, relative; sums are taken in another order
 WORKS = ("primal", "gradient", "forward", "primal in C", "gradient in C")  # what a benchmark of derivatives measures, in its order
 RATIOS = {  # name: dividend, divisor, target

@@ -307,7 +307,7 @@ Func *ad_bwd_adapter(Ad *ad, const CallPlan *plan) {
     }
     func_set_params(func, params.at, params.count);
     func_set_results(func, results.at, results.count);
-    func->flags |= FUNC_GENERATED | FUNC_NORMAL;
+    func->flags |= FUNC_GENERATED | FUNC_NORMAL | (plan->custom->flags & FUNC_INLINE);
     fill_bwd_adapter(ad, plan, func);
     map_put(ad->arena, &ad->adapters, PTR_KEY(func), func);
     return func;
@@ -475,7 +475,7 @@ void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *f) {
         zero_inputs(&x);
         return;
     }
-    Reverse *r = ad_reverse(ad, f, all_stable(&x), true);
+    Reverse *r = ad_reverse(ad, f, all_stable(&x), true, true);
     if (!r->pri || !r->pri->body) return;
     x.b = build_at_end(func_begin(func));
     bind(&x);

@@ -34,6 +34,7 @@ typedef struct Leaves {
 typedef struct Reverse {
     const bool *stable; /* per leaf */
     bool firm;          /* the adjoints of its results are not zero because something else was chosen */
+    bool steady;        /* its callers write no buffer between its pri and its prop */
     Func *pri, *prop;
     const Type **slots; /* context values: results of pri after the function's own, then parameters of prop */
     int nslots;
@@ -48,7 +49,8 @@ typedef struct Reverse {
 typedef enum AdFact {
     AD_sources, /* it has a derivative written by the user */
     AD_sinks, /* ... that must be run in reverse though nobody uses what the function returns: a store with a gradient */
-    AD_effects, /* beyond its parameters: output, buffers, globals */
+    AD_effects,  /* beyond its parameters: output, buffers, globals */
+    AD_disturbs, /* it has effects, or its reverse pass writes more than the counterparts of references */
     AD_fact_count
 } AdFact;
 
@@ -88,7 +90,7 @@ void ad_complete(Ad *ad, Func *func);         /* its body and what the source pr
 void ad_complete_all(Ad *ad, Func *func);     /* bodies for all that it calls, and so on */
 void ad_refuse_endless(Ad *ad, const AdFunc *f);
 Func *ad_fwd(Ad *ad, AdFunc *f);
-Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable, bool firm);
+Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable, bool firm, bool steady);
 /* Which function's derivative is meant when `func` is differentiated: its primal substitute, if it has one. */
 Func *ad_substitute(Ad *ad, Func *func);
 typedef enum CallKind {
@@ -114,6 +116,9 @@ bool ad_is_sink(Ad *ad, const CallPlan *plan);
 bool ad_is_object(
     Val *address); /* in memory of the function itself, or a parameter: no pointer of the source */
 bool ad_inst_has_effects(Ad *ad, const Inst *inst);
+enum { AD_NEVER = 1 << 20 }; /* a cost that is too high, whatever the limit */
+/* Of making a call again that only reads; `steady`: buffers hold the same by then. */
+int ad_cost_of_reading(Ad *ad, const Inst *call, bool steady);
 
 /* ---- leaf.c */
 const Type *ad_differential(Ad *ad, const Type *type); /* NULL: it has none */
@@ -221,6 +226,7 @@ typedef struct TransposeInput {
     const bool *stable;       /* by id of primal values: memory that nobody writes */
     uint32_t nstable;
     bool firm;     /* the seeds are */
+    bool steady;   /* so are the buffers that are read */
     ValVec seeds;  /* adjoints of the differential results */
     ValVec params; /* differential parameters: scalars and shadows */
 } TransposeInput;
@@ -230,6 +236,19 @@ void ad_keep_arguments(Ad *ad, const TransposeInput *input, const CallNote *note
 /* An object as it is behind `after`, for use in the reverse. */
 Val *ad_keep_object(Ad *ad, const TransposeInput *input, Inst *after, Builder *b, Val *object);
 Transposed ad_transpose(Ad *ad, const TransposeInput *input);
+
+/* ---- list.c: local arrays that are lists of values */
+typedef struct List {
+    Inst *var;
+    Inst **stores; /* one per element, in order */
+    Inst *last;    /* of them, as they are executed */
+    int count;
+} List;
+typedef struct Lists {
+    Map by_var; /* Val -> List */
+} Lists;
+Lists *ad_find_lists(Ad *ad, const Region *primal);
+List *ad_list_at(const Lists *lists, const Val *address); /* of the variable itself; NULL: it is none */
 
 /* ---- settle.c */
 typedef struct Settled Settled;
@@ -250,6 +269,8 @@ typedef struct CheckpointInput {
     Val *tape, *reverse_tape;
     const bool *stable;
     uint32_t nstable;
+    bool steady; /* buffers hold the same in the reverse */
+    Lists *lists;
 } CheckpointInput;
 typedef struct Checkpoint {
     ValVec slots; /* primal values that the function hands over */

@@ -6,15 +6,16 @@
  *
  * Policy. Operands come first, so that a value sees which of them are stored already. The cost of recomputing is that of the
  * operation plus its operands; constants, parameters and stored values are free, and so is an operation that the primal
- * would not need at all, and a [PreferRecompute] call, which the reverse makes again. Never recomputed: results of control flow and other calls, loads from memory that may change, carried values other
- * than induction variables. What costs more than the limit is stored; but where it is a short way from values that cannot be recomputed,
+ * would not need at all, and a [PreferRecompute] call, which the reverse makes again. A call that only reads is made again if what it reads
+ * holds the same by then: an element of a DiffBuffer is read twice, not kept. Never recomputed: results of control flow and other calls,
+ * loads from memory that may change, carried values other than induction variables. What costs more than the limit is stored; but where it is a short way from values that cannot be recomputed,
  * and these are computed in an outer loop, or one of them serves several, they are stored instead.
  *
  * Homes, innermost region first. An `if` yields what its branches keep, in slots that they share. A loop with a known trip
  * count reserves one block of that many elements per value; any other loop pushes. A function hands slots over. */
 #include "autodiff/autodiff.h"
 
-enum { RECOMPUTE_LIMIT = 8, NEVER = 1 << 20 };
+enum { RECOMPUTE_LIMIT = 8, NEVER = AD_NEVER };
 
 typedef VEC(Val *) Vals;
 
@@ -23,6 +24,10 @@ typedef struct Def {
     Inst *inst; /* owner of the region, for parameters */
     int index, order;
 } Def;
+
+typedef struct Reading {
+    int cost;
+} Reading;
 
 typedef struct Policy {
     Ad *ad;
@@ -36,6 +41,7 @@ typedef struct Policy {
     Val **bases; /* ... where on the tape */
     Settled *settled;
     int *costs;    /* memo: 0 unknown, else cost + 1 */
+    Map readings;  /* call -> Reading: what it costs to make it again */
     Map values_of; /* Region -> Vals */
     Map heads;     /* reversed Region -> last Inst of its head */
 } Policy;
@@ -119,10 +125,23 @@ static bool is_steady(const Policy *p, Val *address) {
         return inst->global->kind == GLOBAL_const || inst->global->kind == GLOBAL_uniform;
     if (inst->op != OP_buffer_elem && inst->op != OP_buffer_bytes) return false;
     int64_t kind = inst->args[0]->type->number;
-    return kind == BUFFER_structured || kind == BUFFER_bytes;
+    return p->in->steady || kind == BUFFER_structured || kind == BUFFER_bytes;
 }
 
-static bool can_redo(const Policy *p, const Val *v) {
+/* Of making a call again: it reads, and nothing else. */
+static int cost_of_call(Policy *p, const Inst *call) {
+    if (map_has(p->in->mirror, PTR_KEY(call))) return 0; /* the reverse makes it anyway */
+    Reading *known = map_get(&p->readings, PTR_KEY(call));
+    if (known) return known->cost;
+    known = arena_new(p->ad->arena, Reading);
+    known->cost = ad_cost_of_reading(p->ad, call, p->in->steady);
+    for (int i = 0; i < call->nargs; i++)
+        if (call->args[i]->type->kind == TYPE_pointer && !is_steady(p, call->args[i])) known->cost = NEVER;
+    map_put(p->ad->arena, &p->readings, PTR_KEY(call), known);
+    return known->cost;
+}
+
+static bool can_redo(Policy *p, const Val *v) {
     const Def *def = &p->defs[v->id];
     if (v->kind == VAL_param) {
         int64_t step;
@@ -134,9 +153,16 @@ static bool can_redo(const Policy *p, const Val *v) {
         const Val *root = ad_settled_root(p->settled, def->inst);
         return (root && p->whole[root->id]) || is_steady(p, def->inst->args[0]);
     }
-    if (def->inst->op == OP_call) return map_has(p->in->mirror, PTR_KEY(def->inst)); /* it runs again */
+    if (def->inst->op == OP_call) return cost_of_call(p, def->inst) < NEVER;
     if (def->inst->op == OP_var) return true; /* its address; the memory itself ends with the primal pass */
     return op_has(def->inst->op, OP_PURE) && def->inst->nregions == 0;
+}
+
+/* Without that of its operands. */
+static int cost_of_inst(Policy *p, const Val *v) {
+    const Inst *inst = p->defs[v->id].inst;
+    if (inst->op == OP_call) return cost_of_call(p, inst);
+    return p->live[v->id] ? op_info[inst->op].cost : 0;
 }
 
 static int cost(Policy *p, Val *v) {
@@ -149,9 +175,10 @@ static int cost(Policy *p, Val *v) {
         const LoopInfo *info = ad_loop_info(p->ad, def->inst);
         total = v == info->counter ? 0 : 1 + cost(p, def->inst->args[def->index]);
     } else {
-        bool free = !p->live[v->id] || def->inst->op == OP_call;
-        total = free ? 0 : op_info[def->inst->op].cost;
+        total = cost_of_inst(p, v);
         for (int i = 0; i < def->inst->nargs; i++) total += cost(p, def->inst->args[i]);
+        const List *list = ad_list_at(p->in->lists, v);
+        for (int i = 0; list && i < list->count; i++) total += cost(p, list->stores[i]->args[1]);
     }
     if (total > NEVER) total = NEVER;
     p->costs[v->id] = total + 1;
@@ -160,10 +187,17 @@ static int cost(Policy *p, Val *v) {
 
 /* ---- decisions */
 
+/* Of a list, all of its values. */
+static void need(Policy *p, const Val *v) {
+    if (!is_primal(p, v)) return;
+    p->needed[v->id] = true;
+    const List *list = ad_list_at(p->in->lists, v);
+    for (int i = 0; list && i < list->count; i++) need(p, list->stores[i]->args[1]);
+}
+
 static void note_needed(Policy *p, const Region *region) {
     for (const Inst *inst = region->first; inst; inst = inst->next) {
-        for (int i = 0; i < inst->nargs; i++)
-            if (is_primal(p, inst->args[i])) p->needed[inst->args[i]->id] = true;
+        for (int i = 0; i < inst->nargs; i++) need(p, inst->args[i]);
         for (int i = 0; i < inst->nregions; i++) note_needed(p, inst->regions[i]);
     }
 }
@@ -178,6 +212,8 @@ static void redo(Policy *p, Val *v) {
         return;
     }
     for (int i = 0; i < def->inst->nargs; i++) redo(p, def->inst->args[i]);
+    const List *list = ad_list_at(p->in->lists, v);
+    for (int i = 0; list && i < list->count; i++) redo(p, list->stores[i]->args[1]);
 }
 
 static bool can_store(const Val *v) {
@@ -204,7 +240,7 @@ static bool find_origins(Policy *p, Val *v, Origins *s) {
         return true;
     }
     const Def *def = &p->defs[v->id];
-    s->cost += v->kind == VAL_param || !p->live[v->id] ? 1 : op_info[def->inst->op].cost;
+    s->cost += v->kind == VAL_param || !p->live[v->id] ? 1 : cost_of_inst(p, v);
     if (s->cost > RECOMPUTE_LIMIT) return false;
     if (v->kind == VAL_param) {
         const LoopInfo *info = ad_loop_info(p->ad, def->inst);
@@ -212,6 +248,9 @@ static bool find_origins(Policy *p, Val *v, Origins *s) {
     }
     for (int i = 0; i < def->inst->nargs; i++)
         if (!find_origins(p, def->inst->args[i], s)) return false;
+    const List *list = ad_list_at(p->in->lists, v);
+    for (int i = 0; list && i < list->count; i++)
+        if (!find_origins(p, list->stores[i]->args[1], s)) return false;
     return true;
 }
 
@@ -281,7 +320,7 @@ static void decide(Policy *p) {
     prefer_origins(p);
     for (int i = 0; i < p->order->count; i++) {
         Val *v = p->order->at[i];
-        if (!p->needed[v->id] || !can_store(v)) continue;
+        if (!p->needed[v->id] || !can_store(v) || ad_list_at(p->in->lists, v)) continue;
         p->stored[v->id] = p->stored[v->id] || cost(p, v) > limit_of(v->type);
         p->costs[v->id] = 1; /* either way it is there, and free for others */
     }
@@ -555,12 +594,22 @@ static Val *redo_inst(Builder *b, const Val *v) {
     return inst_add_result(copy, v->type, v->name);
 }
 
-/* The call that the reverse makes of it anyway comes before everything that needs its results. */
+static Inst *copy_call(Builder *b, const Inst *call) {
+    Inst *again = build_inst(b, OP_call, call->args, call->nargs, 0, 0);
+    again->callee = call->callee;
+    again->flag = call->flag;
+    for (int i = 0; i < call->nresults; i++)
+        inst_add_result(again, call->results[i]->type, call->results[i]->name);
+    return again;
+}
+
+/* A call that the reverse makes anyway comes before everything that needs its results. */
 static void redo_call(Policy *p, Builder *b, const Val *result) {
     const Inst *call = result->inst;
     Inst *again = map_get(p->in->mirror, PTR_KEY(call));
     if (map_has(&p->out->stand_in, PTR_KEY(result))) return; /* with another of its results */
-    if (b->before == again) b->before = again->next;
+    if (!again) again = copy_call(b, call);
+    else if (b->before == again) b->before = again->next;
     else {
         inst_remove(again);
         if (b->before) inst_insert_before(b->before, again);
@@ -577,8 +626,23 @@ static void close_at_end(Region *region, Val *tape) {
     build_inst(&b, OP_tape_close, &tape, 1, 0, 0);
 }
 
+/* The lists of a region are filled as soon as what comes before their last element is there again: in order, up to `before`. */
+static const Inst *fill_lists(Policy *p, Builder *b, const Inst *from, const Inst *before) {
+    for (; from != before; from = from->next) {
+        const Val *root = from->op == OP_store ? ad_root(from->args[0]) : NULL;
+        const List *list = root ? ad_list_at(p->in->lists, root) : NULL;
+        if (!list || list->last != from || !p->redo[root->id]) continue;
+        const Type *word = type_basic(p->ad->m->types, TYPE_int);
+        for (int i = 0; i < list->count; i++)
+            build_store(b, build_elem(b, list->var->results[0], ir_const_int(p->ad->m, word, i), true),
+                        list->stores[i]->args[1]);
+    }
+    return from;
+}
+
 static void restore_region(Policy *p, Region *region, Region *reverse) {
     const Vals *values = map_get(&p->values_of, PTR_KEY(region));
+    const Inst *next = region->first;
     Builder b = head_builder(p, reverse);
     for (int i = values ? values->count - 1 : -1; i >= 0; i--)
         if (p->whole[values->at[i]->id]) restore_array(p, &b, values->at[i]);
@@ -589,6 +653,7 @@ static void restore_region(Policy *p, Region *region, Region *reverse) {
         Val *v = values->at[i];
         if (v->id >= p->nids || !p->redo[v->id]) continue;
         b.loc = v->kind == VAL_inst ? v->inst->loc : 0;
+        if (v->kind == VAL_inst) next = fill_lists(p, &b, next, v->inst);
         if (v->kind == VAL_inst && v->inst->op == OP_call) {
             redo_call(p, &b, v);
             continue;
@@ -597,6 +662,7 @@ static void restore_region(Policy *p, Region *region, Region *reverse) {
         if (v->kind == VAL_inst && v->inst->op == OP_tape_open) close_at_end(reverse, again);
         stand_in(p, v, again);
     }
+    fill_lists(p, &b, next, NULL);
 }
 
 static Val *current(Policy *p, Val *v) {

@@ -149,7 +149,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
         ad_lower_exits(ad, copy);
     }
     ad->config.clean(ad->config.user, copy);
-    f->flat->flags |= copy->flags & FUNC_PRECISE;
+    f->flat->flags |= copy->flags & (FUNC_PRECISE | FUNC_INLINE);
     ad_flatten(ad, copy, f);
     copy->body = NULL; /* it has served */
     ad->config.clean_flat(ad->config.user, f->flat);
@@ -324,12 +324,15 @@ static bool same_stable(const AdFunc *f, const bool *a, const bool *b) {
     return true;
 }
 
-Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable, bool firm) {
-    for (int i = 0; i < f->reverses.count; i++)
-        if (f->reverses.at[i]->firm == firm && same_stable(f, f->reverses.at[i]->stable, stable))
-            return f->reverses.at[i];
+Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable, bool firm, bool steady) {
+    for (int i = 0; i < f->reverses.count; i++) {
+        Reverse *known = f->reverses.at[i];
+        if (known->firm == firm && known->steady == steady && same_stable(f, known->stable, stable))
+            return known;
+    }
     Reverse *reverse = arena_new(ad->arena, Reverse);
     reverse->firm = firm;
+    reverse->steady = steady;
     reverse->stable = arena_copy(ad->arena, stable, sizeof(bool) * (size_t)(f->leaves.count + 1));
     vec_push(ad->arena, &f->reverses, reverse);
     if (f->source) ad_complete(ad, f->source);

@@ -21,6 +21,7 @@ typedef struct Build {
     Checkpoint *checkpoint;
     bool *stable;
     uint32_t nstable;
+    Lists *lists;
 } Build;
 
 static bool is_shadow(const Leaf *leaf) {
@@ -70,6 +71,7 @@ static void make_placeholders(Build *x) {
     }
 }
 
+/* Memory that holds the same in the reverse as it did: nobody writes it, or it is made again from the values in it. */
 static void find_stable(Build *x, Val *const *all) {
     x->nstable = x->linear->nvals;
     x->stable = arena_array(x->ad->arena, bool, x->nstable + 1);
@@ -79,6 +81,9 @@ static void find_stable(Build *x, Val *const *all) {
         if (leaf->in >= 0 && leaf->dual && leaf->by_ref)
             x->stable[all[leaf->fdin]->id] = true; /* nobody writes it */
     }
+    x->lists = ad_find_lists(x->ad, x->halves.primal);
+    for (int i = 0; i < x->lists->by_var.count; i++)
+        x->stable[((const Val *)(uintptr_t)x->lists->by_var.entries[i].key)->id] = true;
 }
 
 /* Parameters of the linear function before unzip takes the differential ones out of its body. */
@@ -320,7 +325,7 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
     ad_fill(ad, f, true);
     if (!f->flat->body) return;
     Build x = {.ad = ad, .f = f, .r = r};
-    bool recursive = ad_is_recursive(ad, f);
+    bool recursive = ad_is_recursive(ad, f), steady = r->steady && !ad_has(ad, f, AD_disturbs);
     if (recursive) declare_recursive(&x);
     bool shown = ad->what && ad->what == f->source;
     x.linear = ad_linearize(ad, f, AD_bwd, NULL);
@@ -341,6 +346,7 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
                             .stable = x.stable,
                             .nstable = x.nstable,
                             .firm = r->firm,
+                            .steady = steady,
                             .seeds = x.seeds};
     input.params = diff_params(&x, all);
     x.t = ad_transpose(ad, &input);
@@ -352,7 +358,9 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
                               .tape = x.tape,
                               .reverse_tape = x.reverse_tape,
                               .stable = x.stable,
-                              .nstable = x.nstable};
+                              .nstable = x.nstable,
+                              .steady = steady,
+                              .lists = x.lists};
     end_reverse(&x);
     show(&x, "transpose", x.halves.primal, x.t.reverse);
     x.checkpoint = ad_checkpoint(ad, &points);

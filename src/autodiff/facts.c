@@ -79,6 +79,102 @@ bool ad_is_sink(Ad *ad, const CallPlan *plan) {
     return plan->kind == CALL_derived && ad_has(ad, plan->callee, AD_sinks);
 }
 
+/* ---- what a reverse pass writes */
+
+/* As lowered from DifferentialPtrPair: a reference and its counterpart. */
+static bool is_pair_of_references(Ad *ad, const Type *type) {
+    if (type->kind != TYPE_record || type_record(type)->nfields != 2) return false;
+    const Field *fields = type_record(type)->fields;
+    return fields[1].type == ad_counterpart(ad, fields[0].type);
+}
+
+/* Does the address lead into what a counterpart refers to? `f` is a backward derivative that the user wrote. */
+static bool is_in_counterpart(Ad *ad, const AdFunc *f, Val *address) {
+    Val *root = ir_root(address);
+    if (root->kind == VAL_inst && root->inst->op == OP_buffer_elem) root = root->inst->args[0];
+    if (root->kind != VAL_param || root->region != f->flat->body) return false;
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->in != root->index || leaf->by_ref || leaf->npath == 0) continue;
+        return leaf->path[0] == 1 && is_pair_of_references(ad, f->source->params[leaf->param].type);
+    }
+    return false;
+}
+
+typedef struct Writes {
+    Ad *ad;
+    AdFunc *f;
+    bool elsewhere;
+} Writes;
+
+static void search_writes(void *user, Inst *inst) {
+    Writes *writes = user;
+    if (writes->elsewhere || !ad_inst_has_effects(writes->ad, inst)) return;
+    writes->elsewhere = inst->op == OP_call || op_has(inst->op, OP_EFFECT) ||
+                        !is_in_counterpart(writes->ad, writes->f, inst->args[0]);
+}
+
+/* A backward derivative of the user, which may write anything, such as the parameters of a model that learns as it goes. */
+static bool writes_elsewhere(Ad *ad, Func *custom) {
+    Writes writes = {.ad = ad, .f = ad_func(ad, custom)};
+    if (!writes.f->source) return true;
+    ad_fill(ad, writes.f, writes.f->normal);
+    if (!writes.f->flat->body) return true;
+    region_walk(writes.f->flat->body, search_writes, &writes);
+    return writes.elsewhere;
+}
+
+/* ---- calls that only read */
+
+enum { MOST_READERS = 4 }; /* that call each other; what is nested deeper may be recursive */
+
+typedef struct Reading {
+    Ad *ad;
+    bool steady;
+    int cost, depth;
+} Reading;
+
+static int cost_of_reading(const Reading *outer, const Inst *call);
+
+static int cost_of_access(const Reading *reading, const Inst *inst) {
+    const Val *root = ir_root(inst->args[0]);
+    const Inst *from = root->kind == VAL_inst ? root->inst : NULL;
+    bool reads = inst->op == OP_load;
+    if (from ? from->op == OP_var : reads && ad_is_object(inst->args[0])) return 0;
+    if (!from || from->op != OP_buffer_elem || !reads) return AD_NEVER;
+    return reading->steady || from->args[0]->type->number == BUFFER_structured ? 1 : AD_NEVER;
+}
+
+/* Finding out where to read is free: the reverse must know as well where to add, and indices are not worth keeping. */
+static void add_reading(void *user, Inst *inst) {
+    Reading *reading = user;
+    int cost = 0;
+    if (inst->op == OP_call) cost = cost_of_reading(reading, inst);
+    else if (inst->op == OP_store || inst->op == OP_load) cost = cost_of_access(reading, inst);
+    else if (inst->op == OP_var || inst->op == OP_return) cost = 0;
+    else if (!op_has(inst->op, OP_PURE) || inst->nregions) cost = AD_NEVER;
+    else if (type_is_float(inst->results[0]->type)) cost = op_info[inst->op].cost;
+    reading->cost += cost;
+    if (reading->cost > AD_NEVER) reading->cost = AD_NEVER;
+}
+
+static int cost_of_reading(const Reading *outer, const Inst *call) {
+    AdFunc *callee = ad_func(outer->ad, call->callee);
+    if (callee->source) ad_fill(outer->ad, callee, callee->normal);
+    bool flat = callee->flat->body && call->callee == callee->flat;
+    if (!flat || outer->depth == MOST_READERS) return AD_NEVER;
+    for (int i = 0; i < callee->leaves.count; i++)
+        if (callee->leaves.at[i].by_ref && callee->leaves.at[i].dir != DIR_in) return AD_NEVER;
+    Reading reading = {.ad = outer->ad, .steady = outer->steady, .depth = outer->depth + 1};
+    region_walk(callee->flat->body, add_reading, &reading);
+    return reading.cost;
+}
+
+int ad_cost_of_reading(Ad *ad, const Inst *call, bool steady) {
+    Reading reading = {.ad = ad, .steady = steady};
+    return cost_of_reading(&reading, call);
+}
+
 /* ---- the search */
 
 static void search_body(Search *search, AdFunc *f);
@@ -86,18 +182,25 @@ static void search_body(Search *search, AdFunc *f);
 static void search_plan(Search *search, const CallPlan *plan, AdMode mode) {
     if (plan->kind == CALL_derived) search_body(search, plan->callee);
     if (plan->kind != CALL_custom) return;
+    if (search->fact == AD_disturbs) {
+        search->found |= plan->pass || writes_elsewhere(search->ad, plan->custom);
+        return;
+    }
     search->found |= search->fact == AD_sources || (mode == AD_bwd && ad_is_sink(search->ad, plan));
 }
 
 static void search_inst(void *user, Inst *inst) {
     Search *search = user;
-    search->found |= search->fact == AD_effects && has_own_effect(inst);
+    bool effects = search->fact == AD_effects || search->fact == AD_disturbs;
+    search->found |= effects && has_own_effect(inst);
     if (inst->op != OP_call || search->found) return;
     if (search->fact == AD_effects) {
         search_body(search, ad_func(search->ad, inst->callee));
         return;
     }
-    for (int mode = search->fact == AD_sinks ? AD_bwd : AD_fwd; mode <= AD_bwd && !inst->flag; mode++) {
+    if (search->fact == AD_disturbs)
+        search->found = ad_has(search->ad, ad_func(search->ad, inst->callee), AD_effects);
+    for (int mode = search->fact == AD_sources ? AD_fwd : AD_bwd; mode <= AD_bwd && !inst->flag; mode++) {
         CallPlan plan = ad_plan_call(search->ad, inst, (AdMode)mode);
         search_plan(search, &plan, (AdMode)mode);
     }

@@ -495,7 +495,8 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         return;
     }
     Inst *call = note->primal;
-    Reverse *reverse = ad_reverse(ad, callee, stable_leaves(t, callee, call), any_firm(t, inst));
+    Reverse *reverse =
+        ad_reverse(ad, callee, stable_leaves(t, callee, call), any_firm(t, inst), t->in->steady);
     if (!reverse->pri) {
         ad_refuse_endless(ad, callee);
         return;

@@ -15,16 +15,33 @@ static bool pass_waves(Func *func) {
     return func->module->has_waves && opt_inline(func, (InlinePolicy){.max_size = 0});
 }
 
-static bool pass_inline(Func *func) { return opt_inline(func, (InlinePolicy){.max_size = 40}); }
+static bool pass_inline(Func *func) {
+    return opt_inline(func, (InlinePolicy){.max_size = 40, .any_form = true});
+}
+
+/* Copies of a loop's body have indices that are known, and arrays with nothing but such indices are variables. */
+static bool pass_unroll(Func *func) {
+    if (!opt_unroll(func)) return false;
+    opt_simplify(func);
+    opt_sroa(func);
+    opt_ssa(func);
+    return true;
+}
 
 static const struct {
     const char *name;
     bool (*run)(Func *func);
     int level; /* from this optimisation level on */
 } passes[] = {
-    {"waves", pass_waves, 0}, {"inline", pass_inline, 1},    {"sroa", opt_sroa, 1},
-    {"ssa", opt_ssa, 1},      {"simplify", opt_simplify, 1}, {"cse", opt_cse, 1},
-    {"licm", opt_licm, 1},    {"unroll", opt_unroll, 1},     {"simplify-again", opt_simplify, 1},
+    {"waves", pass_waves, 0},
+    {"inline", pass_inline, 1},
+    {"sroa", opt_sroa, 1},
+    {"ssa", opt_ssa, 1},
+    {"simplify", opt_simplify, 1},
+    {"unroll", pass_unroll, 1},
+    {"simplify-again", opt_simplify, 1},
+    {"cse", opt_cse, 1},
+    {"licm", opt_licm, 1},
     {"dce", opt_dce, 1},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };

@@ -3,7 +3,8 @@
  * Parameters are values, addresses included, so that a copy uses the operands of the call directly. A body with one
  * return, at its end, takes the place of the call; any other becomes a block, and its returns leave that block
  * (simplify makes plain control flow of most of these). Calls in the copy are looked at in turn; a function is never
- * copied into itself, so that recursion stays a call. A function in normal form takes only what keeps it so. */
+ * copied into itself, so that recursion stays a call. A function in normal form takes only what keeps it so, unless it
+ * may be in any form. */
 #include "opt.h"
 
 #define MAX_GROWTH 50000 /* instructions added to one function, beyond which only [ForceInline] counts */
@@ -81,10 +82,14 @@ static bool is_in(const Chain *chain, const Func *func) {
     return false;
 }
 
+static bool is_normal(const Func *func, Shape shape) {
+    return !shape.has_jumps && returns_at_end(func, shape);
+}
+
 static bool may_inline(const Inliner *n, const Inst *call, Shape shape) {
     const Func *callee = call->callee;
-    bool normal = n->func->flags & FUNC_NORMAL;
-    if (normal && (shape.has_jumps || !returns_at_end(callee, shape))) return false;
+    bool normal = (n->func->flags & FUNC_NORMAL) && !n->policy.any_form;
+    if (normal && !is_normal(callee, shape)) return false;
     bool small = shape.size <= n->policy.max_size && n->growth < MAX_GROWTH && n->depth < MAX_DEPTH;
     if (!(callee->flags & FUNC_INLINE) && !small && !meets_others(callee)) return false;
     return !n->policy.may || n->policy.may(n->policy.user, callee, call);
@@ -145,6 +150,7 @@ static void inline_call(Inliner *n, Inst *call, const Chain *chain) {
     else copy_as_block(call);
     inst_remove(call);
     n->func->flags |= callee->flags & FUNC_PRECISE;
+    if (!is_normal(callee, shape)) n->func->flags &= ~(uint32_t)FUNC_NORMAL;
     n->changed = true;
     n->growth += shape.size;
     Chain inner = {callee, chain};

@@ -17,6 +17,7 @@ typedef struct InlinePolicy {
      * [noinline] is never asked about. */
     bool (*may)(void *user, const Func *callee, const Inst *call);
     void *user;
+    bool any_form; /* a function in normal form may leave it: nobody will differentiate what is made here */
 } InlinePolicy;
 bool opt_inline(Func *func, InlinePolicy policy);
 
