@@ -464,9 +464,15 @@ static void zero_shadow(Lin *l, Val *shadow) {
     else build_zero(&l->b, shadow);
 }
 
+/* The shadow of memory that is read or written. What lies behind a plain address has none, even if the address itself has a
+ * counterpart: only functions with derivatives of their own know what to do with that. */
+static Val *shadow_at(Lin *l, Val *address) {
+    return address->type->kind == TYPE_pointer && !ad_is_object(address) ? NULL : diff(l, address);
+}
+
 static void lin_copy(Lin *l, Inst *inst) {
     lin_primal_inst(l, inst);
-    Val *to = diff(l, inst->args[0]), *from = diff(l, inst->args[1]);
+    Val *to = shadow_at(l, inst->args[0]), *from = shadow_at(l, inst->args[1]);
     if (!to) return;
     if (from && !inst->flag) {
         if (inst->op == OP_copy) build_copy(&l->b, to, from);
@@ -482,9 +488,8 @@ static void lin_memory(Lin *l, Inst *inst) {
     case OP_acc: lin_copy(l, inst); return;
     default: break;
     }
-    Inst *copy = lin_primal_inst(l, inst);
-    (void)copy;
-    Val *shadow = inst->nargs ? diff(l, inst->args[0]) : NULL;
+    lin_primal_inst(l, inst);
+    Val *shadow = inst->nargs ? shadow_at(l, inst->args[0]) : NULL;
     if (!shadow) return;
     switch ((Op)inst->op) {
     case OP_load:
@@ -501,19 +506,18 @@ static void lin_memory(Lin *l, Inst *inst) {
     default:
         if (!op_has(inst->op, OP_TAPE)) return; /* printf and the like */
     }
+    bool is_typed = inst->op == OP_tape_grow || !inst->nresults;
     const Type *element = inst->op == OP_tape_push    ? inst->args[1]->type
                           : inst->op == OP_tape_store ? inst->args[2]->type
-                          : inst->nresults            ? inst->results[0]->type
-                                                      : inst->type;
-    if (inst->op == OP_tape_grow) element = inst->type;
+                          : is_typed                  ? inst->type
+                                                      : inst->results[0]->type;
     if (!type_is_float(element)) return;
     Val *args[3] = {shadow, NULL, NULL};
     for (int i = 1; i < inst->nargs; i++)
         args[i] =
             type_is_float(inst->args[i]->type) ? diff_or_zero(l, inst->args[i]) : primal(l, inst->args[i]);
     Inst *act = copy_inst(l, inst, args);
-    bool reads = inst->op == OP_tape_pop || inst->op == OP_tape_load;
-    if (reads) set_diff(l, inst->results[0], act->results[0]);
+    if (inst->op == OP_tape_pop || inst->op == OP_tape_load) set_diff(l, inst->results[0], act->results[0]);
 }
 
 /* ---- calls */

@@ -5,12 +5,21 @@
  * fields with the same types, the struct is its own Differential. Generic structs are treated once, in generic form. */
 #include "check/checker.h"
 
-static bool all_differentiable(Checker *c, const Type *type) {
-    for (int i = 0; i < type->nargs; i++) {
-        const Type *part = type->args[i]->kind == TYPE_expand ? type->args[i]->args[0] : type->args[i];
-        if (!is_differentiable_type(c, part)) return false;
+/* Is it known now what it will be when generic arguments are? */
+static bool is_settled(const Type *type) {
+    return type->kind != TYPE_param && type->kind != TYPE_each && type->kind != TYPE_assoc;
+}
+
+/* One element that is differentiable suffices, as one field does in a struct. */
+static bool has_differentiable(Checker *c, const Type *tuple) {
+    bool found = tuple->nargs == 0;
+    for (int i = 0; i < tuple->nargs; i++) {
+        const Type *part = tuple->args[i]->kind == TYPE_expand ? tuple->args[i]->args[0] : tuple->args[i];
+        bool differentiable = is_differentiable_type(c, part);
+        if (!differentiable && !is_settled(part)) return false;
+        found |= differentiable;
     }
-    return true;
+    return found;
 }
 
 bool is_differentiable_type(Checker *c, const Type *type) {
@@ -23,7 +32,7 @@ bool is_differentiable_type(Checker *c, const Type *type) {
     case TYPE_matrix:
     case TYPE_array:
     case TYPE_optional: return is_differentiable_type(c, type->args[0]);
-    case TYPE_tuple: return all_differentiable(c, type);
+    case TYPE_tuple: return has_differentiable(c, type);
     case TYPE_repeat:
     case TYPE_expand: return is_differentiable_type(c, type->args[0]);
     case TYPE_struct:
@@ -67,13 +76,15 @@ static const Type *assoc_differential(Checker *c, const Type *type, Name interfa
     return is_error(found) ? NULL : found;
 }
 
+/* What is not differentiable has NullDifferential in its place, so that elements keep their numbers. */
 static const Type *map_parts(Checker *c, const Type *type) {
+    const Type *null = type_with_subst(c, check_prelude_decl(c, "NullDifferential"), NULL);
     TypeVec parts = {0};
     for (int i = 0; i < type->nargs; i++) {
         const Type *part = type->args[i];
         bool expands = part->kind == TYPE_expand;
         const Type *d = check_differential(c, expands ? part->args[0] : part);
-        if (!d) return NULL;
+        if (!d) d = null;
         if (expands) d = type_make(c->types, TYPE_expand, 0, NULL, NULL, 0, &d, 1);
         vec_push(c->arena, &parts, d);
     }

@@ -66,7 +66,7 @@ static void put_hole(Subject *s, const Hole *hole, Width width, bool plain) {
     const Form *form = form_of(s, hole->argument, width);
     size_t size = hole->is_pointer ? sizeof hole->buffer.data : sizeof hole->buffer;
     memcpy(primal_in(form, plain) + hole->at[width], &hole->buffer, size);
-    if (hole->paired && !plain) memcpy(diff_in(form) + hole->diff_at[width], &hole->diff, sizeof hole->diff);
+    if (hole->paired && !plain) memcpy(diff_in(form) + hole->diff_at[width], &hole->diff, size);
 }
 
 static void put_inputs(Subject *s, Width width, bool plain, const double *x) {

@@ -10,7 +10,7 @@
  *   - in any other call, objects of types that are not differentiable, and a result that is not (arguments under no_diff
  *     have been cut by lowering, and what is in a tuple flows, although its functions do not know its type);
  *   - the bits of a number, as an integer;
- *   - what is read from a buffer, if buffers move: where a function takes references to them.
+ *   - what is read from a buffer or by an address in an object, if these move: where a function takes references to them.
  * A function whose derivatives the user wrote is not looked into: its derivative is that of all it does.
  *
  * Steps of loops and of recursion are counted, and so is the depth of it; a run that goes too far is ended with abort. Square
@@ -366,22 +366,19 @@ static void hold_call(Holder *h, Inst *call) {
     if (recursive) count_depth(h, call);
 }
 
-static bool is_in_buffer(const Val *address) {
-    for (;;) {
-        address = ir_resolve((Val *)(uintptr_t)address);
-        if (address->kind != VAL_inst) return false;
-        Op op = (Op)address->inst->op;
-        if (op == OP_buffer_elem || op == OP_buffer_bytes) return true;
-        if (op != OP_field && op != OP_elem) return false;
-        address = address->inst->args[0];
-    }
+/* Memory of others: an element of a buffer, or what an address that was kept in an object leads to. */
+static bool is_elsewhere(Val *address) {
+    const Val *root = ir_root(address);
+    if (root->kind != VAL_inst) return false;
+    Op op = (Op)root->inst->op;
+    return op == OP_buffer_elem || op == OP_buffer_bytes || op == OP_load;
 }
 
 static void hold_read(Holder *h, Inst *inst) {
     if (inst->op == OP_copy) {
         Builder after = build_before(inst->next);
-        if (is_in_buffer(inst->args[1])) hold_object(h, &after, ir_resolve(inst->args[0]));
-    } else if (is_real(inst->results[0]->type) && is_in_buffer(inst->args[0])) {
+        if (is_elsewhere(inst->args[1])) hold_object(h, &after, ir_resolve(inst->args[0]));
+    } else if (is_real(inst->results[0]->type) && is_elsewhere(inst->args[0])) {
         Builder before = build_before(inst);
         replace_held(h, inst, build_load(&before, ir_resolve(inst->args[0])));
     }

@@ -231,23 +231,18 @@ static void walk_referred(Walk *w, const Part *part) {
     }
 }
 
-static void walk_buffer(Walk *w, const Part *part) {
+/* A buffer, or a raw pointer, to memory of the check. Without a counterpart that stands still: no derivative goes there. */
+static void walk_hole(Walk *w, const Part *part) {
     const Type *type = part->types[NARROW], *diff = part->diffs[NARROW];
     Hole hole = {.argument = w->argument, .at = {part->at[NARROW], part->at[WIDE]}, .element = type->args[0]};
-    hole.paired = w->reference && diff && diff->kind == TYPE_buffer;
+    hole.is_pointer = type->kind == TYPE_pointer;
+    hole.paired = w->reference && diff && diff->kind == type->kind;
     if (hole.paired) {
         hole.diff_element = diff->args[0];
         memcpy(hole.diff_at, part->diff_at, sizeof hole.diff_at);
     }
     vec_push(w->check->arena, &w->subject->holes, hole);
     if (hole.paired) walk_referred(w, part);
-}
-
-/* Data that a raw pointer leads to stands still: no derivative goes there. */
-static void walk_pointer(Walk *w, const Part *part) {
-    Hole hole = {.argument = w->argument, .is_pointer = true, .at = {part->at[NARROW], part->at[WIDE]}};
-    hole.element = part->types[NARROW]->args[0];
-    vec_push(w->check->arena, &w->subject->holes, hole);
 }
 
 static void walk(Walk *w, const Part *part) {
@@ -257,9 +252,9 @@ static void walk(Walk *w, const Part *part) {
     else if (type->kind == TYPE_vector) walk_elements(w, part, type_count(type));
     else if (type->kind == TYPE_array) walk_elements(w, part, type_length(type));
     else if (type->kind == TYPE_record) walk_fields(w, part);
-    else if (type->kind == TYPE_buffer && !gradcheck_holds_pointer(type)) walk_buffer(w, part);
-    else if (type->kind == TYPE_pointer && !w->reference && !gradcheck_holds_pointer(type->args[0]))
-        walk_pointer(w, part);
+    else if ((type->kind == TYPE_buffer || type->kind == TYPE_pointer) &&
+             !gradcheck_holds_pointer(type->args[0]))
+        walk_hole(w, part);
     else if (type->kind != TYPE_void) skip(w, format_text(w->check->arena, "'%s' is a pointer", part->name));
 }
 

@@ -303,6 +303,16 @@ static void same_diff(Lowerer *l, Record *record, const Type *differential) {
     record->diff.field_map = map;
 }
 
+static void tuple_diff(Lowerer *l, Record *record, const Type *front) {
+    const Type *d = check_differential(l->c, front);
+    if (!d) return;
+    int *map = new_map(l, record->nfields);
+    for (int i = 0; i < record->nfields; i++)
+        if (check_differential(l->c, front->args[i])) map[i] = i;
+    record->diff.differential = lower_type(l, d);
+    record->diff.field_map = map;
+}
+
 static void interface_diff(Lowerer *l, Record *record, const Type *front) {
     const Type *d = check_differential(l->c, front);
     if (!d) return;
@@ -340,7 +350,7 @@ void complete_record_diff(void *user, Record *record) {
         if (check_differential(l->c, front)) same_diff(l, record, record->type);
         break;
     case TYPE_optional: optional_diff(l, record, front); break;
-    case TYPE_tuple:
+    case TYPE_tuple: tuple_diff(l, record, front); break;
     case TYPE_pair:
         d = check_differential(l->c, front);
         if (d) same_diff(l, record, lower_type(l, d));
