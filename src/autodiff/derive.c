@@ -72,12 +72,19 @@ AdFunc *ad_func(Ad *ad, Func *func) {
 
 /* ---- normalize */
 
+/* Inside the caller it would be with its counterpart again. */
+static bool leaves_reference(const Func *func) {
+    for (int i = 0; i < func->nparams; i++)
+        if (func->params[i].flags & PARAM_NO_DIFF) return true;
+    return false;
+}
+
 static bool may_inline(void *user, const Func *callee, const Inst *call) {
     Ad *ad = user;
     Func *func = (Func *)(uintptr_t)callee;
     if (call->flag || (callee->flags & (FUNC_TREAT_AS_DIFF | FUNC_RECOMPUTE | FUNC_CHECKPOINT))) return false;
     if (!(callee->flags & (FUNC_BWD | FUNC_GENERATED))) return false;
-    if (callee->flags & FUNC_GENERATED) return false;
+    if ((callee->flags & FUNC_GENERATED) || leaves_reference(callee)) return false;
     ad_complete(ad, func);
     return func->body && !func->custom.fwd && !func->custom.bwd && !func->custom.substitute;
 }

@@ -109,11 +109,21 @@ static void note_output(Checker *c, OutputKind kind, Loc loc, const Decl *decl) 
     }
 }
 
+static bool has_reference(Checker *c, const Type *type) {
+    DeclVec fields = check_all_fields(c, type);
+    for (int i = 0; i < fields.count; i++)
+        if (may_be_ptr_pair(c, check_field_type(c, type, fields.at[i]))) return true;
+    return false;
+}
+
 static void note_plain(Checker *c, const Type *plain) {
     if (!plain) return;
-    bool interface = plain->kind == TYPE_interface;
-    note(c, interface ? DIAG_note_make_interface_differentiable : DIAG_note_make_differentiable,
-         ((const Decl *)plain->decl)->loc, type_str(c, plain));
+    bool interface = plain->kind == TYPE_interface, pointer = interface && may_be_ptr_pair(c, plain);
+    DiagId advice = pointer                   ? DIAG_note_generic_reference
+                    : interface               ? DIAG_note_make_interface_differentiable
+                    : has_reference(c, plain) ? DIAG_note_make_reference
+                                              : DIAG_note_make_differentiable;
+    note(c, advice, ((const Decl *)plain->decl)->loc, type_str(c, plain));
 }
 
 /* One for each cause, in all functions together. */

@@ -18,13 +18,20 @@ static bool could_hold(FlowWalk *w, const Type *type) {
     return facts->diff || facts->holds;
 }
 
-/* References to elsewhere are no values that could have been differentiable. */
+/* A reference to elsewhere is no value that could have been differentiable; but where it is kept, its counterpart must have a place too. */
+static bool keeps(FlowWalk *w, const Type *type) {
+    return could_hold(w, type) || is_ptr_differentiable_type(w->c, type);
+}
+
 static void find_numbers(FlowWalk *w, const Type *type, TypeFacts *facts) {
     bool own = false;
     switch (type->kind) {
     case TYPE_interface:
     case TYPE_param:
-    case TYPE_assoc: facts->holds = !is_ptr_differentiable_type(w->c, type); break;
+    case TYPE_assoc:
+        facts->holds = !is_ptr_differentiable_type(w->c, type);
+        if (type->kind == TYPE_interface && may_be_ptr_pair(w->c, type)) facts->plain = type;
+        break;
     case TYPE_array:
     case TYPE_optional:
     case TYPE_tuple:
@@ -38,7 +45,7 @@ static void find_numbers(FlowWalk *w, const Type *type, TypeFacts *facts) {
         if (is_ptr_differentiable_type(w->c, type)) break;
         for (int i = 0; i < facts->fields.count; i++) {
             Decl *field = facts->fields.at[i];
-            own |= !is_no_diff_field(field) && could_hold(w, check_field_type(w->c, type, field));
+            own |= !is_no_diff_field(field) && keeps(w, check_field_type(w->c, type, field));
         }
         facts->holds = own;
         if (own && !(((const Decl *)type->decl)->flags & DECL_PRELUDE)) facts->plain = type;
@@ -86,7 +93,8 @@ const Type *flow_plain_struct(FlowWalk *w, const Type *type) { return facts_of(w
 const Flow *flow_as(FlowWalk *w, const Flow *flow, const Type *type) {
     if (!flow || !type) return NULL;
     const TypeFacts *facts = facts_of(w, type);
-    return facts->diff || facts->holds ? flow : NULL;
+    if (facts->diff || facts->holds) return flow;
+    return is_ptr_differentiable_type(w->c, type) ? flow_lost(w->arena, flow) : NULL;
 }
 
 static const Flow *masked(FlowWalk *w, const Flow *flow, const Type *type) { return flow_as(w, flow, type); }

@@ -182,7 +182,8 @@ typedef enum ParamFlags {
     PARAM_PTR_DIFF = 4,   /* of a type that is IDifferentiablePtrType */
     PARAM_RESULT = 8,     /* the result, through memory */
     PARAM_THIS = 16,
-    PARAM_BLOCK = 32, /* of an entry point: a constant buffer, the value being its address */
+    PARAM_NO_DIFF = 64, /* of such a type, but under no_diff: its counterpart stays behind */
+    PARAM_BLOCK = 32,   /* of an entry point: a constant buffer, the value being its address */
 } ParamFlags;
 
 typedef struct Param {

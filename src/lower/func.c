@@ -110,9 +110,9 @@ static uint8_t direction(uint8_t pass) {
 }
 
 static uint8_t diff_flags(Lowerer *l, const Type *generic, bool no_diff, const Decl *context) {
-    if (no_diff) return 0;
-    if (check_is_diff_type(l->c, generic, context)) return PARAM_DIFF;
-    return check_is_ptr_diff_type(l->c, generic, context) ? PARAM_PTR_DIFF : 0;
+    if (check_is_diff_type(l->c, generic, context)) return no_diff ? 0 : PARAM_DIFF;
+    if (!check_is_ptr_diff_type(l->c, generic, context)) return 0;
+    return no_diff ? PARAM_NO_DIFF : PARAM_PTR_DIFF;
 }
 
 typedef VEC(Param) ParamVec;
