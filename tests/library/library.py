@@ -16,8 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 import coverage
+from run import ASAN_NOISE
 
 HERE = Path(__file__).resolve().parent
 KINDS = ["bool", "int8_t", "uint8_t", "int16_t", "uint16_t", "int", "uint", "int64_t", "uint64_t", "half", "float", "double"]
@@ -174,8 +175,9 @@ class Suite:
             result = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         except subprocess.TimeoutExpired:
             return 0, [(f"library/{name}", f"took longer than {SECONDS} s")]
-        if result.returncode or result.stderr:
-            return 0, [(f"library/{name}", f"exit status {result.returncode}\n{result.stderr[-3000:]}")]
+        errors = ASAN_NOISE.sub("", result.stderr)
+        if result.returncode or errors:
+            return 0, [(f"library/{name}", f"exit status {result.returncode}\n{errors[-3000:]}")]
         return self.check(name, runs, saved)
 
     def check(self, name, runs, saved):
