@@ -61,13 +61,26 @@ static Ref loaded(Walk *w, Val *address) {
     return type ? (Ref){REF_paired, type} : (Ref){.state = REF_plain};
 }
 
+/* The type of the counterpart of a root, given that of what an address in it points to. A part of a struct that was taken apart
+ * does not tell by its own type: the strides of a tensor are integers like any others. NULL: it lies in a struct. */
+static const Type *counterpart_around(Walk *w, const Val *address, const Type *type) {
+    if (address->kind != VAL_inst || !op_has(address->inst->op, OP_PART | OP_MOVES)) return type;
+    const Inst *inst = address->inst;
+    const Val *base = ir_resolve(inst->args[inst->op == OP_select]);
+    if (inst->op == OP_bitcast) return NULL;
+    if (op_has(inst->op, OP_MOVES)) return counterpart_around(w, base, type);
+    const Type *array = base->type->args[0];
+    if (inst->op != OP_elem || array->kind != TYPE_array || type_length(array) < 0) return NULL;
+    return counterpart_around(w, base, type_array(w->ad->m->types, type, type_length(array)));
+}
+
 static void stored(Walk *w, Val *address, Ref ref) {
     Val *root = ad_root(address);
     if (!root || root->type->kind != TYPE_pointer) return;
     if (ref.state == REF_paired) {
         const Type *whole = ad_counterpart(w->ad, root->type->args[0]);
-        ref =
-            whole && counterpart_at(w, address, whole) ? (Ref){REF_paired, whole} : (Ref){.state = REF_lost};
+        if (!whole || !counterpart_at(w, address, whole)) whole = counterpart_around(w, address, ref.type);
+        ref = whole ? (Ref){REF_paired, whole} : (Ref){.state = REF_lost};
     }
     join(w, root, ref);
 }

@@ -339,7 +339,8 @@ Satisfaction check_witness(Checker *c, const Type *type, Decl *requirement, cons
     const Type *interface = type_with_subst(c, owner, subst);
     if (requirement->kind == DECL_assoc && requirement->name == c->known.Differential &&
         !type_is_abstract(type) && is_native_differentiable(c, type, interface)) {
-        const Type *differential = check_differential(c, type);
+        bool refers = interface->name == c->known.IDifferentiablePtrType;
+        const Type *differential = refers ? check_ptr_differential(c, type) : check_differential(c, type);
         if (differential)
             return (Satisfaction){.kind = SATISFY_type, .requirement = requirement, .type = differential};
     }

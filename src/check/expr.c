@@ -521,8 +521,15 @@ Expr *check_value_of(Env *env, Expr *expr, const Type *type) {
 
 /* ---- places */
 
+/* t[i] = x, where the setter writes to what t refers to, and t stays as it is. */
+static bool sets_elsewhere(const Expr *e) {
+    bool accessor =
+        e->kind == EXPR_decl && (e->decl->kind == DECL_property || e->decl->kind == DECL_subscript);
+    return accessor && !setter_mutates(e->decl);
+}
+
 void mark_assigned(Expr *e) {
-    while (e) {
+    while (e && !sets_elsewhere(e)) {
         if (e->kind == EXPR_decl && e->decl->kind == DECL_var) e->decl->flags |= DECL_ASSIGNED;
         if (e->kind == EXPR_this) return;
         bool through = e->kind == EXPR_decl || e->kind == EXPR_swizzle || e->kind == EXPR_element ||
