@@ -106,6 +106,8 @@ ExitStatus data_read_stream(FILE *file, const char *path, Data *out);
 /* Values for a buffer or pointer of that type: "1,2,3", "zeros:N", "@file"; `name` is for messages. */
 ExitStatus data_for_buffer(const SlopeType *type, const char *name, const char *text, Data *out);
 ExitStatus data_for_value(const SlopeType *type, const char *name, const char *text, Data *out);
+size_t data_fill_word(const char *text); /* the length of "zeros:" or another word for a fill; 0: none */
+bool data_fill_numbers(const char *text, SlopeTypeKind kind, size_t count, void *out); /* of four bytes */
 ExitStatus data_can_print(const SlopeType *type, const char *name);
 void data_print(const SlopeType *type, const char *bytes, size_t size);
 ExitStatus data_save(const char *path, const char *bytes, size_t size);

@@ -171,9 +171,7 @@ static double draw(Fill *fill, bool whole) {
                  : (double)(fill->state >> 40) / 16777216.0;
 }
 
-static bool fill_one(void *user, const SlopeType *type, size_t offset) {
-    Fill *fill = user;
-    SlopeTypeKind kind = slope_type_kind(type);
+static bool fill_number(Fill *fill, SlopeTypeKind kind, size_t offset) {
     bool real = kind == SLOPE_TYPE_half || kind == SLOPE_TYPE_float || kind == SLOPE_TYPE_double;
     double value = fill->kind == FILL_ones    ? 1
                    : fill->kind == FILL_range ? (double)fill->index
@@ -185,19 +183,49 @@ static bool fill_one(void *user, const SlopeType *type, size_t offset) {
     return slope_scalar_parse(kind, text, fill->bytes + offset) == SLOPE_STATUS_ok;
 }
 
+static bool fill_one(void *user, const SlopeType *type, size_t offset) {
+    return fill_number(user, slope_type_kind(type), offset);
+}
+
 static FillKind fill_kind(const char *text) {
     int kind = 0;
     while (kind < FILL_COUNT && strncmp(text, fill_names[kind], strlen(fill_names[kind])) != 0) kind++;
     return (FillKind)kind;
 }
 
+size_t data_fill_word(const char *text) {
+    FillKind kind = fill_kind(text);
+    return kind == FILL_COUNT ? 0 : strlen(fill_names[kind]);
+}
+
+static Fill begin_fill(FillKind kind, void *bytes) { return (Fill){kind, 0, 0x9e3779b97f4a7c15u, bytes}; }
+
+bool data_fill_numbers(const char *text, SlopeTypeKind kind, size_t count, void *out) {
+    Fill fill = begin_fill(fill_kind(text), out);
+    for (size_t i = 0; fill.kind != FILL_zeros && i < count; i++)
+        if (!fill_number(&fill, kind, i * 4)) return false;
+    return true;
+}
+
+/* "32x32x3": the product; false: it is none. */
+static bool read_product(const char *text, unsigned long long *count) {
+    char *end;
+    *count = 1;
+    do {
+        errno = 0;
+        unsigned long long size = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
+        if (*text < '0' || *text > '9' || errno || (size && *count > SIZE_MAX / 2 / size)) return false;
+        *count *= size;
+        text = *end == 'x' ? end + 1 : end;
+    } while (*end == 'x');
+    return *end == 0;
+}
+
 static ExitStatus read_fill(const Elements *elements, const char *name, FillKind kind, const char *text,
                             Data *out) {
-    char *end;
-    errno = 0;
     const char *word = fill_names[kind], *number = text + strlen(word);
-    unsigned long long count = strtoull(number, &end, 10);
-    if (strspn(number, "0123456789") != strlen(number) || end == number || errno || count > SIZE_MAX / 2)
+    unsigned long long count;
+    if (!read_product(number, &count))
         return cli_misuse("how many elements for '%s'? write %s16, not '%s'", name, word, text);
     if (elements->single && count != 1)
         return cli_misuse("'%s' is one %s: %s1", name, elements->type_name, word);
@@ -205,7 +233,7 @@ static ExitStatus read_fill(const Elements *elements, const char *name, FillKind
     if (status != EXIT_fine || kind == FILL_zeros) return status;
     if (!elements->type || elements->scalars < 0)
         return cli_misuse("'%s' holds %s: only zeros:%s are possible", name, elements->type_name, number);
-    Fill fill = {kind, 0, 0x9e3779b97f4a7c15u, out->bytes};
+    Fill fill = begin_fill(kind, out->bytes);
     for (size_t i = 0; i < count; i++)
         if (!walk(elements->type, i * elements->stride, &(Scalars){fill_one, &fill}))
             return cli_misuse("element %zu of '%s' does not fit %s", i, name, elements->type_name);

@@ -1,4 +1,4 @@
-/* Tensors on the command line: --bind NAME=2x3:1,2,3,4,5,6 or NAME=zeros:2x3.
+/* Tensors on the command line: --bind NAME=2x3:1,2,3,4,5,6 or NAME=random:2x3.
  *
  * A tensor is a struct that has its elements in a buffer `data` and says with `shape` and `strides` how they lie there; one with a
  * gradient has such a struct as its `primal`. What is bound is the buffer, and the rest is set to fit. Without a shape
@@ -78,11 +78,12 @@ static size_t product(const Tensor *tensor) {
 }
 
 ExitStatus tensor_read(Tensor *tensor, const char *text) {
-    char zeros[48];
-    const char *end = strncmp(text, "zeros:", 6) == 0 ? read_shape(tensor, text + 6) : NULL;
+    char fill[48];
+    size_t word = data_fill_word(text);
+    const char *end = word ? read_shape(tensor, text + word) : NULL;
     if (end && !*end) {
-        snprintf(zeros, sizeof zeros, "zeros:%zu", product(tensor));
-        text = zeros;
+        snprintf(fill, sizeof fill, "%.*s%zu", (int)word, text, product(tensor));
+        text = fill;
     } else {
         end = read_shape(tensor, text);
         if (end && *end == ':') text = end + 1;

@@ -1,4 +1,4 @@
-/* Textures and samplers on the command line: --bind tex=@picture.png, tex=@picture.png,mips, tex=zeros:64x32, s=nearest,wrap. */
+/* Textures and samplers on the command line: --bind tex=@picture.png, tex=@picture.png,mips, tex=random:64x32, s=nearest,wrap. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -41,13 +41,22 @@ static SlopeImageFormat format_for(const SlopeType *type, SlopeImageFormat forma
 
 /* ---- binding */
 
-static ExitStatus read_sizes(const SlopeType *type, const char *name, const char *text, Picture *out) {
+static size_t count_texels(const Picture *picture) {
+    return (size_t)picture->width * (size_t)picture->height * (size_t)picture->depth *
+           (size_t)picture->channels;
+}
+
+static ExitStatus read_fill(const SlopeType *type, const char *name, const char *text, Picture *out) {
     char rest;
-    int given = sscanf(text, "%dx%dx%d%c", &out->width, &out->height, &out->depth, &rest);
+    size_t word = data_fill_word(text);
+    int given = sscanf(text + word, "%dx%dx%d%c", &out->width, &out->height, &out->depth, &rest);
     if (given < 1 || given > 3 || out->width < 1 || out->height < 1 || out->depth < 1)
-        return cli_misuse("how large is '%s'? write zeros:64x32, not 'zeros:%s'", name, text);
+        return cli_misuse("how large is '%s'? write zeros:64x32, not '%s'", name, text);
     out->channels = channels_of(type);
-    return EXIT_fine;
+    if (strncmp(text, "zeros:", word) == 0) return EXIT_fine;
+    out->data = calloc(count_texels(out), 4);
+    SlopeTypeKind kind = has_integers(type) ? SLOPE_TYPE_uint32 : SLOPE_TYPE_float;
+    return out->data && data_fill_numbers(text, kind, count_texels(out), out->data) ? EXIT_fine : EXIT_fault;
 }
 
 static ExitStatus read_picture(const SlopeType *type, const char *name, const char *text, bool *levels,
@@ -57,7 +66,7 @@ static ExitStatus read_picture(const SlopeType *type, const char *name, const ch
                      .depth = 1,
                      .format = has_integers(type) ? SLOPE_IMAGE_uint32 : SLOPE_IMAGE_float};
     *levels = false;
-    if (strncmp(text, "zeros:", 6) == 0) return read_sizes(type, name, text + 6, out);
+    if (data_fill_word(text)) return read_fill(type, name, text, out);
     if (*text != '@')
         return cli_misuse("'%s' is %s: write --bind %s=@picture.png or zeros:64x32", name,
                           slope_type_name(type), name);
@@ -143,8 +152,7 @@ void texture_print(const Texture *texture) {
     SlopeTypeKind kind = shape->format == SLOPE_IMAGE_float   ? SLOPE_TYPE_float
                          : shape->format == SLOPE_IMAGE_int32 ? SLOPE_TYPE_int32
                                                               : SLOPE_TYPE_uint32;
-    size_t count =
-        (size_t)shape->width * (size_t)shape->height * (size_t)shape->depth * (size_t)shape->channels;
+    size_t count = count_texels(shape);
     for (size_t i = 0; i < count; i++) {
         char text[64];
         slope_scalar_print(kind, at + i * 4, text, sizeof text);
