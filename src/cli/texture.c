@@ -46,14 +46,36 @@ static size_t count_texels(const Picture *picture) {
            (size_t)picture->channels;
 }
 
+/* ",unorm8" behind the sizes of an empty image: what its channels can hold. */
+static bool read_format(const SlopeType *type, const char *text, SlopeImageFormat *out) {
+    static const char *const names[] = {"unorm8", "snorm8", "unorm16", "snorm16", "half",   "float",
+                                        "uint8",  "int8",   "uint16",  "int16",   "uint32", "int32"};
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+        if (strcmp(text, names[i]) == 0 && (i >= SLOPE_IMAGE_uint8) == has_integers(type)) {
+            *out = (SlopeImageFormat)i;
+            return true;
+        }
+    return false;
+}
+
+static bool read_sizes(const char *text, const char *end, Picture *out) {
+    char sizes[64], rest;
+    snprintf(sizes, sizeof sizes, "%.*s", (int)(end - text), text);
+    int given = sscanf(sizes, "%dx%dx%d%c", &out->width, &out->height, &out->depth, &rest);
+    return given >= 1 && given <= 3 && out->width >= 1 && out->height >= 1 && out->depth >= 1;
+}
+
 static ExitStatus read_fill(const SlopeType *type, const char *name, const char *text, Picture *out) {
-    char rest;
     size_t word = data_fill_word(text);
-    int given = sscanf(text + word, "%dx%dx%d%c", &out->width, &out->height, &out->depth, &rest);
-    if (given < 1 || given > 3 || out->width < 1 || out->height < 1 || out->depth < 1)
+    const char *comma = strchr(text, ',');
+    bool zeros = strncmp(text, "zeros:", word) == 0;
+    if (!read_sizes(text + word, comma ? comma : text + strlen(text), out))
         return cli_misuse("how large is '%s'? write zeros:64x32, not '%s'", name, text);
+    if (comma && (!zeros || !read_format(type, comma + 1, &out->format)))
+        return cli_misuse("'%s' is %s: write zeros:64x32%s, not '%s'", name, slope_type_name(type),
+                          has_integers(type) ? ",uint8" : ",unorm8", text);
     out->channels = channels_of(type);
-    if (strncmp(text, "zeros:", word) == 0) return EXIT_fine;
+    if (zeros) return EXIT_fine;
     out->data = calloc(count_texels(out), 4);
     SlopeTypeKind kind = has_integers(type) ? SLOPE_TYPE_uint32 : SLOPE_TYPE_float;
     return out->data && data_fill_numbers(text, kind, count_texels(out), out->data) ? EXIT_fine : EXIT_fault;

@@ -1,5 +1,6 @@
 /* Images behind textures. The prelude reads texels of 32 bits per channel (prelude/texture.slang, __Image), so an image is
- * converted once, when it is bound: normalised integers and halves to float, integers to 32 bits. */
+ * converted once, when it is bound: normalised integers and halves to float, integers to 32 bits. What is written there later is
+ * rounded to what the format can hold. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -149,7 +150,8 @@ static SlopeStatus set_part(SlopeProgram *program, const char *name, const char 
     return status;
 }
 
-static SlopeStatus set_parts(SlopeProgram *program, const char *name, const Plan *plan, SlopeBuffer *texels) {
+static SlopeStatus set_parts(SlopeProgram *program, const char *name, const Plan *plan,
+                             SlopeImageFormat format, SlopeBuffer *texels) {
     const struct {
         const char *name;
         size_t value;
@@ -159,7 +161,8 @@ static SlopeStatus set_parts(SlopeProgram *program, const char *name, const Plan
                  {"depth", plan->size.depth},
                  {"levels", plan->levels},
                  {"channels", plan->channels},
-                 {"layered", plan->layered}};
+                 {"layered", plan->layered},
+                 {"format", (size_t)format + 1}};
     SlopeStatus status = SLOPE_STATUS_ok;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && status == SLOPE_STATUS_ok; i++)
         status = set_part(program, name, parts[i].name, (uint32_t)parts[i].value, i == 0 ? texels : NULL);
@@ -208,7 +211,7 @@ SlopeStatus slope_bind_image(SlopeProgram *program, const char *name, const Slop
     status = slope_buffer_new(program->session, plan.total * sizeof(uint32_t), &buffer);
     if (status != SLOPE_STATUS_ok) return status;
     fill(image, &plan, slope_buffer_data(buffer));
-    status = set_parts(program, name, &plan, buffer);
+    status = set_parts(program, name, &plan, image->format, buffer);
     if (status != SLOPE_STATUS_ok) slope_buffer_free(buffer);
     else if (texels) *texels = buffer;
     return status;
