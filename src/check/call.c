@@ -27,6 +27,7 @@ typedef struct Attempt {
     const Candidate *candidate;
     FuncSig sig;        /* with derivative operators applied, not yet specialised */
     const Subst *subst; /* complete */
+    bool is_derivative;
     int cost;
     Failure failure;
     int arg; /* that failed */
@@ -124,6 +125,15 @@ static const Type *inferable_type(const Expr *arg) {
     return arg->type;
 }
 
+/* A function object may be given to a derivative as it is, where a pair is wanted: it is a constant then. What type it must
+ * have; NULL: it is none. */
+static const Type *as_constant(Checker *c, const Attempt *attempt, const Type *wanted, const Expr *arg) {
+    if (!attempt->is_derivative || wanted->kind != TYPE_pair || !arg->type) return NULL;
+    DeclVec *functions = scope_find(scope_inside(c, c->prelude), c->known.IMutatingFunc);
+    bool is_function = functions && check_find_conformance(c, arg->type, functions->at[0]);
+    return is_function ? wanted->args[0] : NULL;
+}
+
 /* False: an argument has no type of its own. */
 static bool infer_from_pack(Checker *c, Inference *inference, const ParamSig *param, const Subst *outer,
                             ExprVec *args, int first, int count) {
@@ -134,67 +144,6 @@ static bool infer_from_pack(Checker *c, Inference *inference, const ParamSig *pa
     }
     infer_match(inference, check_subst(c, param->type, outer), pack_make(c, types, count));
     return true;
-}
-
-static const Type *function_type(Checker *c, const FuncSig *sig, const Subst *subst) {
-    TypeVec parts = {0};
-    vec_push(c->arena, &parts, check_subst(c, sig->result, subst));
-    for (int i = 0; i < sig->nparams; i++)
-        vec_push(c->arena, &parts, check_subst(c, sig->params[i].type, subst));
-    return type_make(c->types, TYPE_function, 0, NULL, NULL, 0, parts.at, parts.count);
-}
-
-/* A function name for a function-typed parameter: its own signature tells the types. */
-static void infer_from_function(Env *env, Inference *inference, const Type *pattern, const Expr *arg) {
-    Decl *decl = arg->decl; /* of a lambda: its operator() */
-    if (pattern->kind != TYPE_function) return;
-    if (arg->kind == EXPR_overload) {
-        if (arg->candidates->count != 1) return;
-        decl = arg->candidates->at[0].decl;
-    }
-    const Subst *subst = arg->kind == EXPR_overload ? arg->candidates->at[0].subst : NULL;
-    if (!decl->generics)
-        infer_match(inference, pattern, function_type(env->c, signature_of(env->c, decl), subst));
-}
-
-static bool mentions(const Type *type, const Decl *owner);
-
-/* What is known by now in place of the parameters that are inferred. */
-static const Type *with_known(const Inference *inference, const Type *pattern) {
-    Checker *c = inference->c;
-    const Type **args = arena_array(c->arena, const Type *, inference->nargs);
-    for (int i = 0; i < inference->nargs; i++)
-        args[i] = inference->args[i] ? inference->args[i] : param_argument(c, inference->owner, i);
-    return check_subst(c, pattern, subst_new(c, NULL, inference->owner, args, inference->nargs));
-}
-
-/* Of overloads and generic functions the parameters, as far as they are known, choose the one that tells the rest. */
-static void infer_from_functions(Inference *inference, const Type *pattern, const Expr *arg) {
-    Checker *c = inference->c;
-    const Type *wanted = with_known(inference, pattern), *result, *const * params;
-    int nparams;
-    function_type_parts(wanted, &result, &params, &nparams);
-    for (int i = 0; i < arg->candidates->count; i++) {
-        const Candidate *candidate = &arg->candidates->at[i];
-        FuncSig sig = derived_signature(c, candidate->decl, false, NULL, 0);
-        int n = generic_count(candidate->decl);
-        if (sig.has_this || sig.nparams != nparams || (!n && arg->candidates->count == 1)) continue;
-        const Subst *subst = candidate->subst;
-        Inference own = {
-            .c = c, .owner = candidate->decl, .args = arena_array(c->arena, const Type *, n + 1), .nargs = n};
-        for (int k = 0; k < candidate->nargs && k < n; k++) own.args[k] = candidate->args[k];
-        for (int k = 0; k < nparams && n; k++)
-            if (!mentions(params[k], inference->owner))
-                infer_match(&own, check_subst(c, sig.params[k].type, candidate->subst), params[k]);
-        if (n && !infer_finish(&own, candidate->subst, &subst)) continue;
-        bool fits = true;
-        for (int k = 0; k < nparams && fits; k++)
-            fits = mentions(params[k], inference->owner) ||
-                   check_subst(c, sig.params[k].type, subst) == params[k];
-        if (!fits) continue;
-        infer_match(inference, pattern, function_type(c, &sig, subst));
-        return;
-    }
 }
 
 static const Type *given_arg(Checker *c, Attempt *attempt, Decl *param, int i) {
@@ -338,15 +287,16 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
         if (param->is_pack) continue;
         const Type *pattern = check_subst(c, param->type, candidate->subst);
         const Type *actual = inferable_type(args->at[i]);
-        if (args->at[i]->kind == EXPR_overload || args->at[i]->kind == EXPR_lambda)
-            infer_from_function(env, &inference, pattern, args->at[i]);
+        if (pattern->kind == TYPE_function) infer_from_function(&inference, pattern, args->at[i], true);
+        const Type *constant = as_constant(c, attempt, pattern, args->at[i]);
         if (actual && (pattern->kind != TYPE_function || actual->kind == TYPE_function))
-            infer_match(&inference, pattern, actual);
+            infer_match(&inference, constant ? constant : pattern, actual);
     }
     for (int i = 0; i < args->count; i++) {
         const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];
-        if (param->type->kind == TYPE_function && args->at[i]->kind == EXPR_overload)
-            infer_from_functions(&inference, check_subst(c, param->type, candidate->subst), args->at[i]);
+        if (param->type->kind == TYPE_function)
+            infer_from_function(&inference, check_subst(c, param->type, candidate->subst), args->at[i],
+                                false);
     }
     for (int i = 0; i < attempt->sig.nparams; i++)
         if (attempt->sig.params[i].is_pack &&
@@ -384,28 +334,20 @@ static int place_cost(Env *env, Attempt *attempt, const Expr *arg, const Type *t
     return COST_none;
 }
 
-/* Does a parameter of `owner` occur in the type? */
-static bool mentions(const Type *type, const Decl *owner) {
-    if (!(type->flags & TYPE_HAS_PARAM)) return false;
-    if (type->kind == TYPE_param) return type->decl == owner;
-    for (int i = 0; i < type->nargs; i++)
-        if (mentions(type->args[i], owner)) return true;
-    return false;
-}
-
 static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
     const ParamSig *param = &attempt->sig.params[sig_param_of(&attempt->sig, args->count, i)];
     const Expr *arg = args->at[i];
     if (arg->kind == EXPR_expand) return 0;
     const Type *type = attempt->wanted = arg_type(env->c, attempt, args->count, i);
+    const Type *constant = as_constant(env->c, attempt, type, arg);
     bool by_place = param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
-    if (by_place) return place_cost(env, attempt, arg, type);
-    int cost = conversion_cost(env, arg, type);
+    if (by_place && !constant) return place_cost(env, attempt, arg, type);
+    int cost = conversion_cost(env, arg, constant ? constant : type);
     if (cost < 0) {
         attempt->failure = FAIL_convert;
         return cost;
     }
-    bool generic = mentions(param->type, attempt->candidate->decl);
+    bool generic = type_mentions(param->type, attempt->candidate->decl);
     if (generic && arg->type && arg->type->kind == TYPE_interface && type == arg->type) cost = 0;
     return cost + (generic ? COST_generic : 0);
 }
@@ -594,8 +536,7 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
         else {
             report(c, DIAG_argument_type, arg->loc, position, name, type_str(c, attempt->wanted),
                    type_str(c, arg->type));
-            if (attempt->wanted->kind == TYPE_function && arg->kind == EXPR_lambda && arg->args.count)
-                note(c, DIAG_note_functype_captures, 0);
+            if (attempt->wanted->kind == TYPE_function) note_function_holds(c, arg);
             if (attempt->failure == FAIL_convert &&
                 !note_plain_param(c, attempt->candidate->decl, attempt->arg, arg->type))
                 note_conversion(c, arg->type, attempt->wanted);
@@ -783,6 +724,12 @@ static void add_error_arg(Env *env, Expr *call, const Attempt *attempt) {
     call->flags |= EXPR_THROWS;
 }
 
+/* A pair with a derivative of zero, which the call may change. */
+static Expr *constant_pair(Env *env, Expr *value) {
+    return value->kind == EXPR_error ? value
+                                     : call_named(env, value->loc, env->c->known.diffPair, &value, 1, false);
+}
+
 static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *attempt, ExprVec *args) {
     Checker *c = env->c;
     Decl *decl = attempt->candidate->decl;
@@ -813,11 +760,13 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
         const Type *type = arg_type(c, attempt, args->count, i);
         bool by_place = param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
         Expr *arg = args->at[i];
-        if (arg->kind != EXPR_expand)
+        const Type *constant = as_constant(c, attempt, type, arg);
+        if (constant) arg = constant_pair(env, coerce(env, arg, constant));
+        else if (arg->kind != EXPR_expand)
             arg = by_place ? place_arg(env, arg, param, type) : coerce(env, arg, type);
         failed |= arg->kind == EXPR_error;
         vec_push(c->arena, &e->args, arg);
-        if (by_place) vec_push(c->arena, &written, arg);
+        if (by_place && !constant) vec_push(c->arena, &written, arg);
     }
     bool changes_object = e->a && attempt->sig.this_pass == PASS_inout && !is_subscript;
     if (changes_object) vec_push(c->arena, &written, e->a);
@@ -834,7 +783,10 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     decl->flags |= DECL_USED;
     if (e->nmodes && refuse_hidden_derivative(env, loc, decl, (DiffMode)e->modes[0]))
         return error_expr(c, loc);
-    if (e->nmodes) flow_request(c, decl, e->modes, e->nmodes, loc);
+    if (e->nmodes) {
+        flow_request(c, decl, e->modes, e->nmodes, loc);
+        flow_request_args(c, e);
+    }
     if (decl->name == c->known.printf && (decl->flags & DECL_PRELUDE)) check_format(c, e);
     report_deprecated(c, decl, loc);
     return e;
@@ -868,6 +820,7 @@ Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quie
     for (int i = 0; i < list->count; i++) {
         Attempt *attempt = &attempts[i];
         attempt->candidate = &list->at[i];
+        attempt->is_derivative = list->nmodes > 0;
         attempt->sig =
             derived_signature(c, list->at[i].decl, list->at[i].base != NULL, list->modes, list->nmodes);
         attempt_candidate(env, attempt, args);
@@ -961,34 +914,4 @@ Expr *check_call(Env *env, Expr *e) {
     if (callee->kind == EXPR_error || has_error(callee->type)) return check_args_only(env, e);
     (void)c;
     return call_value(env, e, callee);
-}
-
-/* ---- functions as values */
-
-bool function_matches_subst(Env *env, const Candidate *candidate, const Type *type, const Subst **subst) {
-    Checker *c = env->c;
-    const Type *result, *const *params;
-    int nparams;
-    function_type_parts(type, &result, &params, &nparams);
-    FuncSig sig = derived_signature(c, candidate->decl, false, NULL, 0);
-    if (sig.has_this || sig.nparams != nparams) return false;
-    *subst = candidate->subst;
-    if (candidate->decl->generics) {
-        int n = generic_count(candidate->decl);
-        Inference inference = {
-            .c = c, .owner = candidate->decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
-        for (int i = 0; i < candidate->nargs && i < n; i++) inference.args[i] = candidate->args[i];
-        for (int i = 0; i < nparams; i++)
-            infer_match(&inference, check_subst(c, sig.params[i].type, candidate->subst), params[i]);
-        if (!infer_finish(&inference, candidate->subst, subst)) return false;
-    }
-    for (int i = 0; i < nparams; i++)
-        if (sig.params[i].pass != PASS_in || check_subst(c, sig.params[i].type, *subst) != params[i])
-            return false;
-    return check_subst(c, sig.result, *subst) == result;
-}
-
-bool function_matches(Env *env, const Candidate *candidate, const Type *type) {
-    const Subst *subst;
-    return function_matches_subst(env, candidate, type, &subst);
 }

@@ -169,6 +169,7 @@ typedef struct Sema {
     DeclVec captures;        /* lambda: captured variables; fields of its struct in the same order */
     Decl *lambda_struct;
     Decl *ref_accessor;     /* get, set: made from this `ref` */
+    Decl *return_value;     /* func: the variable __return_val; NULL: not mentioned */
     int64_t any_value_size; /* interface */
     /* module */
     DeclVec imports;  /* modules, directly imported or re-exported to here */

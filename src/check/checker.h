@@ -284,7 +284,10 @@ Expr *check_end(Env *env, Expr *expr);
 Expr *check_trim(Env *env, Expr *expr);
 Expr *check_branch(Env *env, Expr *expr);
 Expr *as_expansion(Env *env, Expr *expr);
-void splice_expansions(Env *env, ExprVec *items); /* checks them, too */
+bool may_expand(Env *env, const Expr *e);                    /* an item that is not checked yet */
+void splice_expansions(Env *env, ExprVec *items);            /* checks them, too */
+const Type *expansion_count(Env *env, Expr *e);              /* how many values it makes */
+Expr *coerce_expansion(Env *env, Expr *e, const Type *type); /* each value converted */
 
 /* ---- operator.c */
 Expr *check_unary(Env *env, Expr *expr);
@@ -317,9 +320,6 @@ Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quie
 Expr *call_named(Env *env, Loc loc, Name name, Expr **args, int nargs, bool quiet); /* a global function */
 FuncSig derived_signature(Checker *c, Decl *decl, bool bound_this, const uint8_t *modes, int nmodes);
 void check_default_argument(Checker *c, Decl *param);
-bool function_matches(Env *env, const Candidate *candidate, const Type *function_type);
-bool function_matches_subst(Env *env, const Candidate *candidate, const Type *function_type,
-                            const Subst **subst);
 
 /* ---- convert.c */
 enum { COST_none = -1, COST_splat = 2, COST_generic = 10, COST_interface = 50 };
@@ -342,6 +342,7 @@ void warn_quotient(Checker *c, const Expr *e, const Type *to); /* 1 / 2 * x */
 /* ---- construct.c */
 Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args); /* T(args) */
 Expr *coerce_list(Env *env, Expr *list, const Type *type);
+const Type *sized_by_list(Env *env, const Type *type, Expr *list); /* an array T[] */
 int list_cost(Env *env, const Expr *list, const Type *type);
 Expr *default_value(Env *env, Loc loc, const Type *type); /* what `= {}` gives */
 
@@ -356,6 +357,8 @@ Stmt *target_body(Checker *c, Decl *func);      /* of a function that has attrib
 void check_declaration(Checker *c, Decl *decl); /* check.c: everything about it and in it */
 void check_stmt(Env *env, Stmt *stmt);
 void check_local(Env *env, Decl *decl);
+Decl *hidden_variable(Env *env, Loc loc, Name name,
+                      const Type *type); /* local, and declared by no statement */
 bool always_leaves(const Stmt *stmt);
 
 /* ---- throw.c */
@@ -389,10 +392,16 @@ void check_aliases(Env *env, Expr *const *places, int count); /* arguments that 
 Expr *check_lambda(Env *env, Expr *expr);
 Expr *lambda_capture(Env *env, Expr *expr, Decl *decl); /* a variable named inside a lambda */
 void lambda_return(Env *env, Stmt *stmt);
-int lambda_cost(Env *env, const Expr *from, const Type *to); /* a lambda without captures as a function */
 bool lambda_this(Env *env, Expr *expr, Expr **out);
 bool is_captured(const Env *env, const Expr *e);
+
+/* ---- functype.c */
+bool type_mentions(const Type *type, const Decl *owner); /* a parameter of that declaration */
 void function_type_parts(const Type *type, const Type **result, const Type *const **params, int *nparams);
+void infer_from_function(Inference *inference, const Type *pattern, const Expr *arg, bool early);
+int function_cost(Env *env, const Expr *arg, const Type *to); /* where a functype is wanted */
+Expr *coerce_function(Env *env, Expr *e, const Type *to);
+void note_function_holds(Checker *c, const Expr *e); /* an object with fields is no function */
 
 /* ---- pack.c */
 const Type *pack_expand(Checker *c, const Type *pattern);
@@ -498,6 +507,7 @@ void check_diff_attributes(Checker *c, Decl *func);
 void check_differentiable_body(Checker *c, Decl *func);
 void check_diff_requests(Checker *c); /* those that are new: nothing on the way may lack a derivative */
 void flow_request(Checker *c, Decl *func, const uint8_t *modes, int nmodes, Loc loc);
+void flow_request_args(Checker *c, const Expr *call); /* of a derivative: functions among them */
 void flow_implements(Checker *c, Decl *requirement, Decl *implementation);
 
 /* ---- difftype.c */

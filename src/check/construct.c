@@ -121,6 +121,39 @@ static Expr *construct_struct(Env *env, Loc loc, const Type *type, ExprVec *args
     return fill_fields(env, loc, type, args);
 }
 
+/* ---- expansions of packs among components and elements */
+
+static bool has_expansion(const ExprVec *items) {
+    for (int i = 0; i < items->count; i++)
+        if (items->at[i]->kind == EXPR_expand) return true;
+    return false;
+}
+
+static const Type *count_items(Env *env, const ExprVec *items) {
+    Types *types = env->c->types;
+    const Type *count = type_number(types, 0);
+    for (int i = 0; i < items->count; i++) {
+        Expr *item = items->at[i];
+        bool expands = item->kind == EXPR_expand;
+        count = type_add(types, count, expands ? expansion_count(env, item) : type_number(types, 1));
+    }
+    return count;
+}
+
+/* How many there are is known once the packs are: too many are told then. */
+static Expr *expanded_items(Env *env, Loc loc, const Type *type, const ExprVec *items) {
+    Checker *c = env->c;
+    Expr *e = construct_node(c, loc, type);
+    for (int i = 0; i < items->count; i++) {
+        Expr *item = items->at[i];
+        bool expands = item->kind == EXPR_expand;
+        vec_push(c->arena, &e->args,
+                 expands ? coerce_expansion(env, item, type->args[0])
+                         : check_value_of(env, item, type->args[0]));
+    }
+    return done(c, e);
+}
+
 /* ---- vectors and matrices */
 
 static int known_lanes(const Type *type) {
@@ -172,6 +205,7 @@ static Expr *wrong_components(Env *env, Loc loc, const Type *type, int total) {
 static Expr *construct_vector(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
     int total, wanted = known_lanes(type);
+    if (has_expansion(args)) return expanded_items(env, loc, type, args);
     if (!check_components(env, type->args[0], args, &total)) return error_expr(c, loc);
     if (args->count == 1) {
         Expr *only = args->at[0];
@@ -431,16 +465,18 @@ static Expr *matrix_list(Env *env, Expr *list, const Type *type) {
     return done(c, e);
 }
 
+const Type *sized_by_list(Env *env, const Type *type, Expr *list) {
+    bool expands = false;
+    for (int i = 0; i < list->args.count; i++) expands |= may_expand(env, list->args.at[i]);
+    if (expands) splice_expansions(env, &list->args);
+    const Type *args[] = {type->args[0], count_items(env, &list->args)};
+    return type_make(env->c->types, TYPE_array, 0, NULL, NULL, 0, args, 2);
+}
+
 static Expr *array_list(Env *env, Expr *list, const Type *type) {
-    Checker *c = env->c;
-    if (type->nargs == 1) type = type_array(c->types, type->args[0], list->args.count);
-    int64_t length = type_length(type);
-    if (length < 0) { /* size still generic */
-        Expr *e = construct_node(c, list->loc, type);
-        for (int i = 0; i < list->args.count; i++)
-            vec_push(c->arena, &e->args, check_value_of(env, list->args.at[i], type->args[0]));
-        return done(c, e);
-    }
+    if (type->nargs == 1) type = sized_by_list(env, type, list);
+    bool is_open = type_length(type) < 0 || has_expansion(&list->args); /* its size, or how many there are */
+    if (is_open) return expanded_items(env, list->loc, type, &list->args);
     Items items = {env, &list->args, 0};
     return finish_items(&items, take_flat(&items, list->loc, type), type);
 }
@@ -491,6 +527,7 @@ Expr *coerce_list(Env *env, Expr *list, const Type *type) {
         return default_value(
             env, list->loc,
             type->kind == TYPE_array && type->nargs == 1 ? type_array(c->types, type->args[0], 0) : type);
+    splice_expansions(env, &list->args);
     bool one = list->args.count == 1;
     switch (type->kind) {
     case TYPE_struct: return struct_list(env, list, type);
@@ -499,6 +536,7 @@ Expr *coerce_list(Env *env, Expr *list, const Type *type) {
         if (one && list->args.at[0]->kind != EXPR_list) return check_value_of(env, list->args.at[0], type);
         return matrix_list(env, list, type);
     case TYPE_vector: {
+        if (has_expansion(&list->args)) return expanded_items(env, list->loc, type, &list->args);
         if (one) return check_value_of(env, list->args.at[0], type);
         Items items = {env, &list->args, 0};
         return finish_items(&items, take_lanes(&items, list->loc, type), type);

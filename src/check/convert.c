@@ -242,14 +242,6 @@ Expr *conditional_value(Env *env, Expr *e) {
     return check_value(env, call);
 }
 
-static int function_cost(Env *env, const Expr *from, const Type *to) {
-    Checker *c = env->c;
-    for (int i = 0; i < from->candidates->count; i++)
-        if (function_matches(env, &from->candidates->at[i], to)) return 0;
-    (void)c;
-    return COST_none;
-}
-
 bool type_converts(Env *env, const Type *from, const Type *to) {
     Candidate user;
     return type_conversion_cost(env, from, to) >= 0 || user_conversion(env, from, to, &user) >= 0;
@@ -258,11 +250,9 @@ bool type_converts(Env *env, const Type *from, const Type *to) {
 int conversion_cost(Env *env, const Expr *from, const Type *to) {
     if (from->kind == EXPR_error || has_error(to)) return 0;
     if (from->kind == EXPR_list) return list_cost(env, from, to);
-    if (from->kind == EXPR_overload)
-        return to->kind == TYPE_function ? function_cost(env, from, to) : COST_none;
-    if (!from->type) return COST_none;
+    if (to->kind == TYPE_function) return function_cost(env, from, to);
+    if (from->kind == EXPR_overload || !from->type) return COST_none;
     if (is_block(from->type) && to != from->type) return type_conversion_cost(env, from->type->args[0], to);
-    if (to->kind == TYPE_function && from->type != to) return lambda_cost(env, from, to);
     if (from->type->kind == TYPE_interface && from->type == to) return COST_interface;
     int literal = literal_cost(from, to);
     if (literal >= 0) return literal;
@@ -436,27 +426,6 @@ static Expr *cannot_convert(Env *env, Expr *e, const Type *to) {
     report(c, DIAG_cannot_convert, e->loc, type_str(c, e->type), type_str(c, to));
     note_conversion(c, e->type, to);
     return error_expr(c, e->loc);
-}
-
-static Expr *coerce_function(Env *env, Expr *e, const Type *to) {
-    Checker *c = env->c;
-    if (e->kind == EXPR_overload) {
-        for (int i = 0; i < e->candidates->count; i++) {
-            Candidate *candidate = &e->candidates->at[i];
-            const Subst *subst = candidate->subst;
-            if (!function_matches_subst(env, candidate, to, &subst)) continue;
-            Expr *node = decl_expr(c, e->loc, candidate->decl, subst, NULL);
-            node->type = to;
-            memcpy(node->modes, e->candidates->modes, sizeof node->modes);
-            node->nmodes = e->candidates->nmodes;
-            return node;
-        }
-        report(c, DIAG_function_mismatch, e->loc, e->name ? e->name->text : "?", type_str(c, to));
-        return error_expr(c, e->loc);
-    }
-    if (e->type == to) return e;
-    if (lambda_cost(env, e, to) >= 0) return convert_node(c, e, to, CONVERT_same);
-    return cannot_convert(env, e, to);
 }
 
 Expr *coerce(Env *env, Expr *e, const Type *to) {

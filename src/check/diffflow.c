@@ -423,8 +423,9 @@ static void declare_inputs(FlowWalk *w, const Flow *captured) {
     }
 }
 
-void flow_lambda(FlowWalk *w, const Expr *lambda, const Flow *captured) {
-    Decl *call = lambda->decl;
+void flow_lambda(FlowWalk *w, Decl *call, const Flow *captured) {
+    if (w->func) add_call(w->c, w->func, call);
+    facts_of(w->c, call)->walked = true;
     FlowWalk inside = {.c = w->c, .arena = w->arena, .func = call, .modes = w->modes, .no_diff = w->no_diff};
     inside.sig = signature_of(w->c, call);
     inside.now.reached = true;
@@ -488,6 +489,31 @@ void flow_request(Checker *c, Decl *func, const uint8_t *modes, int nmodes, Loc 
     DiffRequest request = {.func = func, .loc = loc};
     for (int i = 0; i < nmodes; i++) request.modes |= (uint8_t)(1 << modes[i]);
     vec_push(c->arena, &c->diff_requests, request);
+}
+
+/* One that stands in a function without derivatives has not been walked with that. */
+static void request_lambda(Checker *c, Decl *call) {
+    if (facts_of(c, call)->walked) return;
+    FlowWalk w = {.c = c, .arena = arena_scratch(c->arena), .modes = LOST_both};
+    flow_lambda(&w, call, NULL);
+    arena_free(w.arena);
+}
+
+/* Functions that a derivative is given to call: what they lose is lost. */
+void flow_request_args(Checker *c, const Expr *call) {
+    uint8_t modes = 0;
+    for (int i = 0; i < call->nmodes; i++) modes |= call->modes[i] == DIFF_fwd ? LOST_fwd : LOST_bwd;
+    for (int i = 0; i < call->args.count; i++) {
+        Decl *func = flow_function_arg(c, call->args.at[i]);
+        bool constant =
+            i < call->decl->params.count && (call->decl->params.at[i]->modifiers & MODIFIER_no_diff);
+        if (!func || constant || (func->flags & DECL_PRELUDE)) continue;
+        if (func->parent->modifiers & MODIFIER_synthesized) request_lambda(c, func);
+        else if (flow_is_plain(c, func, modes))
+            report(c, DIAG_not_differentiable, call->args.at[i]->loc, function_name(c, func),
+                   call->modes[0] == DIFF_fwd ? "fwd_diff" : "bwd_diff");
+        flow_request(c, func, call->modes, call->nmodes, call->args.at[i]->loc);
+    }
 }
 
 /* An implementation is called wherever its requirement is. */

@@ -25,7 +25,7 @@ static const Type *element_type(const Type *expansion) {
 }
 
 static Expr *expansion_of(Checker *c, Expr *pack, const Type *type) {
-    Expr *each = checked_node(c, EXPR_each, pack->loc, element_type(type));
+    Expr *each = checked_node(c, EXPR_each, pack->loc, known_type(c, element_type(type)));
     each->a = pack;
     Expr *e = checked_node(c, EXPR_expand, pack->loc, type);
     e->a = each;
@@ -69,6 +69,8 @@ static bool names_pack(Env *env, const Expr *e) {
         return (decl->modifiers & MODIFIER_pack) != 0;
     return type && type->kind == TYPE_expand;
 }
+
+bool may_expand(Env *env, const Expr *e) { return e->kind == EXPR_expand || names_pack(env, e); }
 
 /* each v.f(x) is (each v).f(x), each T.X is (each T).X: it is the pack that has elements. */
 static bool move_each_inside(Env *env, Expr *e) {
@@ -242,6 +244,21 @@ static const Type *pack_of_expansion(Env *env, Expr *e) {
     if (numbers) return numbers;
     const Type *pack = pack_under(env->c, e->a);
     return pack ? pack_slice(env->c, pack, (int64_t)e->number) : e->type;
+}
+
+const Type *expansion_count(Env *env, Expr *e) {
+    const Type *count = pack_count(env->c, pack_of_expansion(env, e));
+    return count ? count : type_number(env->c->types, 0);
+}
+
+Expr *coerce_expansion(Env *env, Expr *e, const Type *type) {
+    Checker *c = env->c;
+    Expr *pattern = coerce(env, e->a, type);
+    if (pattern->kind == EXPR_error || pattern == e->a) return pattern == e->a ? e : pattern;
+    Expr *converted = arena_copy(c->arena, e, sizeof *e);
+    converted->a = pattern;
+    converted->type = pack_expand(c, repeated(c, type, pack_under(c, pattern)));
+    return converted;
 }
 
 static bool require_element(Env *env, Loc loc, const Type *pack) {

@@ -235,10 +235,26 @@ static Expr *space_expr(Checker *c, const Expr *expr, Decl *space) {
 }
 
 /* Tries the type of that name that is built in and not in the prelude: float3, int2x2. */
+static bool returns_value(const Env *env) {
+    return env->sig && !env->lambda && !env->sig->is_init && env->sig->result->kind != TYPE_void;
+}
+
+/* The object that the function returns when control reaches its end: a variable of its outermost block. */
+static Expr *return_value(Env *env, Loc loc) {
+    Checker *c = env->c;
+    Sema *sema = decl_sema(c, env->decl);
+    if (!sema->return_value)
+        sema->return_value = hidden_variable(env, loc, c->known.__return_val, env->sig->result);
+    Expr *e = decl_expr(c, loc, sema->return_value, NULL, NULL);
+    e->flags |= EXPR_PLACE;
+    return e;
+}
+
 static Expr *builtin_or_unknown(Env *env, Expr *expr) {
     Checker *c = env->c;
     const Type *builtin = builtin_named_type(c, expr->name);
     if (builtin) return type_expr(c, expr->loc, builtin);
+    if (expr->name == c->known.__return_val && returns_value(env)) return return_value(env, expr->loc);
     Decl *module = module_named(c, decl_module(env->decl), expr->name);
     if (module) return space_expr(c, expr, module);
     report_unknown_name(env, expr, expr->name);

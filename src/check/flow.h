@@ -110,6 +110,8 @@ void flow_write(FlowWalk *w, const Expr *place,
 /* ---- flowcall.c */
 const Flow *flow_invoke(FlowWalk *w, const Expr *e);
 const Flow *flow_access(FlowWalk *w, const Expr *e, FuncFlavour flavour, const Flow *value); /* get or set */
+Decl *flow_function_arg(Checker *c, const Expr *arg);      /* that it is, or calls; NULL: none */
+bool flow_is_plain(Checker *c, Decl *func, uint8_t modes); /* a derivative would get lost in it */
 
 /* ---- diffflow.c */
 void flow_output(FlowWalk *w, const Flow *flow, OutputKind kind, Loc loc, const Decl *decl);
@@ -118,6 +120,6 @@ bool flow_first(Checker *c, const void *cause);         /* not yet told */
 void flow_report_stored(FlowWalk *w, const Loss *loss); /* a warning: what is lost went into memory */
 const Flow *flow_stored(FlowWalk *w, const Flow *flow, Loss loss); /* lost from here on, if it carried one */
 void flow_calls(FlowWalk *w, Decl *callee);                        /* a differentiable function */
-void flow_lambda(FlowWalk *w, const Expr *lambda, const Flow *captured);
+void flow_lambda(FlowWalk *w, Decl *call, const Flow *captured);
 
 #endif

@@ -148,15 +148,45 @@ static const Flow *call_plain(FlowWalk *w, const FlowCall *call, uint8_t lost) {
     return flow_is_diff(w, call->type) ? out : flow_as(w, flow_indirect(w->arena, out), call->type);
 }
 
+/* Could a derivative go through it? */
+static bool is_smooth(Checker *c, Decl *func) {
+    const FuncSig *sig = signature_of(c, func);
+    if (sig->result_no_diff || !check_is_diff_type(c, sig->result, func)) return false;
+    for (int i = 0; i < sig->nparams; i++)
+        if (!sig->params[i].no_diff && check_is_diff_type(c, sig->params[i].type, func)) return true;
+    return false;
+}
+
+/* The call operator of an object that the library calls a function. */
+static Decl *call_of_object(Checker *c, const Type *type) {
+    if (type->kind == TYPE_pair) type = type->args[0];
+    DeclVec *interface = scope_find(scope_inside(c, c->prelude), c->known.IMutatingFunc);
+    if (type->kind != TYPE_struct || !interface || !check_find_conformance(c, type, interface->at[0]))
+        return NULL;
+    Candidates list = {0};
+    return lookup_own_member(c, type, c->known.call, &list) && list.count == 1 ? list.at[0].decl : NULL;
+}
+
+Decl *flow_function_arg(Checker *c, const Expr *arg) {
+    while (arg && (arg->kind == EXPR_convert || arg->kind == EXPR_paren)) arg = arg->a;
+    if (!arg || !arg->type) return NULL;
+    if (arg->kind != EXPR_decl || arg->decl->kind != DECL_func) return call_of_object(c, arg->type);
+    FuncRef known = {arg->decl, NULL};
+    check_special(c, arg->decl, arg->subst, &known);
+    return known.decl;
+}
+
+bool flow_is_plain(Checker *c, Decl *func, uint8_t modes) {
+    return lost_modes(c, func, modes) && is_smooth(c, func);
+}
+
 /* A function without derivative that is passed to one that calls it. */
-static Decl *plain_function_arg(FlowWalk *w, const Expr *site) {
-    for (int i = 0; i < site->args.count; i++) {
-        const Expr *arg = site->args.at[i];
-        while (arg && (arg->kind == EXPR_convert || arg->kind == EXPR_paren)) arg = arg->a;
-        bool function = arg && arg->kind == EXPR_decl && arg->decl->kind == DECL_func;
-        FuncRef known = {function ? arg->decl : NULL, NULL};
-        if (function) check_special(w->c, arg->decl, arg->subst, &known);
-        if (function && lost_modes(w->c, known.decl, w->modes)) return known.decl;
+static Decl *plain_function_arg(FlowWalk *w, const FlowCall *call) {
+    const ExprVec *args = &call->site->args;
+    for (int i = 0; i < args->count; i++) {
+        const ParamSig *param = param_of(call, call->nargs - args->count + i);
+        Decl *func = param && !param->no_diff ? flow_function_arg(w->c, args->at[i]) : NULL;
+        if (func && flow_is_plain(w->c, func, w->modes)) return func;
     }
     return NULL;
 }
@@ -181,7 +211,7 @@ static const Flow *result_plain(FlowWalk *w, const FlowCall *call, const Flow *f
 
 static const Flow *call_differentiable(FlowWalk *w, const FlowCall *call, uint8_t lost) {
     const Flow *in = joined_args(w, call, true), *out = in;
-    Decl *plain = in && call->site->kind == EXPR_invoke ? plain_function_arg(w, call->site) : NULL;
+    Decl *plain = in && call->site->kind == EXPR_invoke ? plain_function_arg(w, call) : NULL;
     if (is_source(w, call)) out = flow_make(w->arena, true, in ? in->losses : NULL);
     if (plain) out = with_loss(w, call, in, plain, lost_modes(w->c, plain, w->modes));
     else if (lost && flow_moves(in)) out = with_loss(w, call, in, call->derived, lost);

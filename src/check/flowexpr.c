@@ -523,7 +523,7 @@ static const Flow *flow_captures(FlowWalk *w, const Expr *e) {
     const Flow *captured = NULL;
     for (int i = 0; i < e->args.count; i++)
         captured = flow_with_part(w->arena, captured, e->args.count, i, flow_expr(w, e->args.at[i]));
-    flow_lambda(w, e, captured);
+    flow_lambda(w, e->decl, captured);
     return masked(w, captured, e->type);
 }
 

@@ -113,11 +113,6 @@ void ensure_members(Checker *c, Decl *decl) {
 
 /* ---- variables */
 
-static const Type *sized_by_initialiser(Checker *c, const Type *type, Expr *init) {
-    if (type->kind != TYPE_array || type->nargs != 1 || !init || init->kind != EXPR_list) return type;
-    return type_array(c->types, type->args[0], init->args.count);
-}
-
 /* The width goes to `value`; 0: none after all. */
 static void header_of_bit_field(Checker *c, Decl *decl) {
     Env env = env_for_decl(c, decl->parent);
@@ -151,7 +146,10 @@ static void header_of_var(Checker *c, Decl *decl) {
     Env env = env_for_decl(c, decl->parent ? decl->parent : decl);
     env.decl = decl->parent ? decl->parent : decl;
     if (decl->type_expr) {
-        decl->type = sized_by_initialiser(c, resolve_type(&env, decl->type_expr), decl->init);
+        const Type *type = resolve_type(&env, decl->type_expr);
+        bool sized =
+            type->kind == TYPE_array && type->nargs == 1 && decl->init && decl->init->kind == EXPR_list;
+        decl->type = sized ? sized_by_list(&env, type, decl->init) : type;
     } else if (decl->init) {
         Env inside = env_for_decl(c, decl);
         decl->init = check_value(&inside, decl->init);

@@ -12,12 +12,6 @@ struct LambdaState {
     const Type *result; /* known from the first return */
 };
 
-void function_type_parts(const Type *type, const Type **result, const Type *const **params, int *nparams) {
-    *result = type->args[0];
-    *params = type->args + 1;
-    *nparams = type->nargs - 1;
-}
-
 static Expr *lambda_object(Env *env, Loc loc) {
     Checker *c = env->c;
     Expr *self = expr_new(c->arena, EXPR_this, loc);
@@ -194,7 +188,10 @@ Expr *check_lambda(Env *env, Expr *e) {
     inside.tries = NULL;
     inside.scope = scope_new(c, env->scope, NULL);
     for (int i = 0; i < call->params.count; i++) scope_add(c, inside.scope, call->params.at[i]);
-    if (call->body_expr) {
+    state.result = call->type;
+    if (call->body_expr && state.result) {
+        call->body_expr = check_value_of(&inside, call->body_expr, state.result);
+    } else if (call->body_expr) {
         call->body_expr = check_value(&inside, call->body_expr);
         state.result = call->body_expr->type;
     } else if (syntax_body(call)) {
@@ -213,18 +210,4 @@ Expr *check_lambda(Env *env, Expr *e) {
     conform_to_differentiable(c, type);
     e->type = type_of_type_decl(c, type);
     return e;
-}
-
-int lambda_cost(Env *env, const Expr *from, const Type *to) {
-    Checker *c = env->c;
-    const Type *result, *const *params;
-    int nparams;
-    if (from->kind != EXPR_lambda || from->args.count) return COST_none;
-    function_type_parts(to, &result, &params, &nparams);
-    Decl *call = from->decl;
-    FuncSig *sig = decl_sema(c, call)->sig;
-    if (sig->nparams != nparams || sig->result != result) return COST_none;
-    for (int i = 0; i < nparams; i++)
-        if (sig->params[i].type != params[i]) return COST_none;
-    return 0;
 }

@@ -32,8 +32,7 @@ static const Type *local_type(Env *env, Decl *decl) {
     if (decl->type_expr) {
         const Type *type = type_with_major(c, resolve_type(env, decl->type_expr), false);
         if (type->kind == TYPE_array && type->nargs == 1) {
-            if (decl->init && decl->init->kind == EXPR_list)
-                return type_array(c->types, type->args[0], decl->init->args.count);
+            if (decl->init && decl->init->kind == EXPR_list) return sized_by_list(env, type, decl->init);
             if (decl->init) return NULL; /* that of the initialiser */
             report(c, DIAG_unsized_local, decl->loc, decl->name->text);
             return ERROR_TYPE(c);
@@ -577,6 +576,30 @@ void check_stmt(Env *env, Stmt *stmt) {
 
 /* ---- bodies */
 
+Decl *hidden_variable(Env *env, Loc loc, Name name, const Type *type) {
+    Decl *decl = decl_new(env->c->arena, DECL_var, loc, name);
+    decl->flavour = VAR_local;
+    decl->parent = env->decl;
+    decl->type = type;
+    decl->state = STATE_body;
+    decl->modifiers = MODIFIER_synthesized;
+    return decl;
+}
+
+/* __return_val was mentioned: it is declared first, and returned at the end. */
+static void complete_return_value(Checker *c, Decl *variable, Stmt *body) {
+    Stmt *first = stmt_new(c->arena, STMT_decl, body->loc),
+         *last = stmt_new(c->arena, STMT_return, body->loc);
+    vec_push(c->arena, &first->decls, variable);
+    last->expr = decl_expr(c, body->loc, variable, NULL, NULL);
+    last->expr->flags |= EXPR_PLACE;
+    StmtVec all = {0};
+    vec_push(c->arena, &all, first);
+    for (int i = 0; i < body->body.count; i++) vec_push(c->arena, &all, body->body.at[i]);
+    if (!always_leaves(body)) vec_push(c->arena, &all, last);
+    body->body = all;
+}
+
 static void check_function_body(Checker *c, Decl *func) {
     Decl *ref = decl_sema(c, func)->ref_accessor;
     if (ref) check_decl_body(c, ref);
@@ -589,6 +612,8 @@ static void check_function_body(Checker *c, Decl *func) {
     for (int i = 0; i < env.sig->nparams; i++)
         if (env.sig->params[i].decl) check_default_argument(c, env.sig->params[i].decl);
     check_stmt(&env, body);
+    Decl *return_value = decl_sema(c, func)->return_value;
+    if (return_value) complete_return_value(c, return_value, body);
     bool needs_value = env.sig->result->kind != TYPE_void && !env.sig->is_init && !has_error(env.sig->result);
     if (needs_value && !always_leaves(body))
         report(c, DIAG_missing_return, func->loc, func->name ? func->name->text : "get");

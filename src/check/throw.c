@@ -21,12 +21,7 @@ void add_error_param(Checker *c, Env *env, Decl *func) {
 
 Expr *error_variable(Env *env, Loc loc, const Type *type) {
     Checker *c = env->c;
-    Decl *decl = decl_new(c->arena, DECL_var, loc, name_from(c->names, "__error"));
-    decl->flavour = VAR_local;
-    decl->parent = env->decl;
-    decl->type = type;
-    decl->state = STATE_body;
-    decl->modifiers = MODIFIER_synthesized;
+    Decl *decl = hidden_variable(env, loc, name_from(c->names, "__error"), type);
     decl->flags |= DECL_ASSIGNED | DECL_USED;
     Expr *e = decl_expr(c, loc, decl, NULL, NULL);
     e->flags |= EXPR_PLACE;

@@ -306,6 +306,14 @@ static const FuncBinding *find_binding(const Fn *f, const Decl *param) {
 
 typedef VEC(FuncBinding) BindingVec;
 
+/* Functions are known when a call is compiled, those of the body around a lambda included if it is passed as a function; as an
+ * object it has a type that anybody may use. */
+static const FuncBinding *known_binding(Fn *f, const Expr *use) {
+    const FuncBinding *binding = find_binding(f, use->decl);
+    if (!binding) lower_report(f, DIAG_function_not_known, use->loc, use->decl->name->text);
+    return binding;
+}
+
 static void bind_function(Fn *f, BindingVec *bindings, Decl *param, Expr *arg) {
     while (arg->kind == EXPR_paren || arg->kind == EXPR_convert) arg = arg->a;
     FuncBinding binding = {.param = param, .loc = arg->loc};
@@ -313,9 +321,10 @@ static void bind_function(Fn *f, BindingVec *bindings, Decl *param, Expr *arg) {
         binding.decl = arg->decl;
         binding.lambda = arg->decl->parent;
         binding.subst = f->subst;
+        binding.around = f->request->nbindings ? f->request : NULL;
     } else if (arg->kind == EXPR_decl && arg->decl->kind == DECL_var) {
-        const FuncBinding *outer = find_binding(f, arg->decl);
-        if (!outer) arena_fault(f->l->arena, "a function value is not known");
+        const FuncBinding *outer = known_binding(f, arg);
+        if (!outer) return;
         binding = *outer;
         binding.param = param;
     } else {
@@ -339,11 +348,13 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
     Lowerer *l = f->l;
     Expr *callee = e->a;
     while (callee->kind == EXPR_paren) callee = callee->a;
-    const FuncBinding *binding = find_binding(f, callee->decl);
-    if (!binding) arena_fault(l->arena, "a function value is not known");
+    const FuncBinding *binding = known_binding(f, callee);
+    if (!binding) return NULL;
+    const Request *around = binding->around;
     FuncRef known = {binding->decl, binding->subst};
     if (e->nmodes) check_special(l->c, binding->decl, binding->subst, &known);
-    Request *request = request_func(l, known.decl, known.subst, binding->lambda && e->nmodes, NULL, 0);
+    Request *request = request_func(l, known.decl, known.subst, binding->lambda && e->nmodes,
+                                    around ? around->bindings : NULL, around ? around->nbindings : 0);
     FuncSig flat = request->sig;
     Func *func = request->func;
     if (e->nmodes) {

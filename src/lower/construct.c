@@ -22,12 +22,22 @@ static void add_components(Fn *f, Expr *e, ValVec *out) {
         vec_push(f->l->arena, out, build_extract_lane(&f->b, value, i));
 }
 
+static void next_component(Fn *f, Expr *e, void *all) { add_components(f, e, all); }
+
+static void report_too_many(Fn *f, const Expr *e, int64_t wanted, int given) {
+    const char *type = type_text(f->l->arena, concrete(f, e->type));
+    lower_report(f, DIAG_too_many_initialisers, e->loc, type, (int)wanted, given);
+}
+
 static ValVec components(Fn *f, Expr *e, const Type *element, int wanted) {
     ValVec all = {0};
     for (int i = 0; i < e->args.count; i++) {
-        if (e->args.at[i]) add_components(f, e->args.at[i], &all);
-        else vec_push(f->l->arena, &all, ir_const_zero(f->l->m, element));
+        Expr *arg = e->args.at[i];
+        if (!arg) vec_push(f->l->arena, &all, ir_const_zero(f->l->m, element));
+        else if (arg->kind == EXPR_expand) for_expansion(f, arg, next_component, &all);
+        else add_components(f, arg, &all);
     }
+    if (all.count > wanted) report_too_many(f, e, wanted, all.count);
     while (all.count < wanted) vec_push(f->l->arena, &all, ir_const_zero(f->l->m, element));
     return all;
 }
@@ -49,15 +59,42 @@ static void matrix_into(Fn *f, Expr *e, Val *to) {
                     build_vec(&f->b, row_type, all.at + i * columns));
 }
 
-static void array_into(Fn *f, Expr *e, const Type *front, Val *to) {
-    int64_t length = type_length(to->type->args[0]);
-    if (e->args.count < length) build_zero(&f->b, to);
-    for (int i = 0; i < e->args.count && i < length; i++) {
-        Val *address = build_elem(&f->b, to, const_int(f, TYPE_int, i), true);
-        if (e->args.at[i]) lower_into(f, e->args.at[i], address);
-        else store_default(f, front->args[0], address);
+typedef struct Elements {
+    Val *to;
+    int64_t length;
+    int next;
+} Elements;
+
+static void next_element(Fn *f, Expr *e, void *user) {
+    Elements *elements = user;
+    int index = elements->next++;
+    if (index < elements->length)
+        lower_into(f, e, build_elem(&f->b, elements->to, const_int(f, TYPE_int, index), true));
+}
+
+static int count_elements(Fn *f, const Expr *e) {
+    int count = 0;
+    for (int i = 0; i < e->args.count; i++) {
+        const Expr *arg = e->args.at[i];
+        count += arg && arg->kind == EXPR_expand ? expansion_length(f, arg) : 1;
     }
-    default_elements(f, front->args[0], to, e->args.count);
+    return count;
+}
+
+static void array_into(Fn *f, Expr *e, const Type *front, Val *to) {
+    Elements elements = {to, type_length(to->type->args[0]), 0};
+    int count = count_elements(f, e);
+    if (count > elements.length) report_too_many(f, e, elements.length, count);
+    if (count < elements.length) build_zero(&f->b, to);
+    for (int i = 0; i < e->args.count && elements.next < elements.length; i++) {
+        Expr *arg = e->args.at[i];
+        if (!arg)
+            store_default(f, front->args[0],
+                          build_elem(&f->b, to, const_int(f, TYPE_int, elements.next++), true));
+        else if (arg->kind == EXPR_expand) for_expansion(f, arg, next_element, &elements);
+        else next_element(f, arg, &elements);
+    }
+    default_elements(f, front->args[0], to, count);
 }
 
 static void struct_into(Fn *f, Expr *e, const Type *front, Val *to) {

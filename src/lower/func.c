@@ -22,8 +22,8 @@ static bool same_request(const Request *a, const Request *b) {
     if (a->global != b->global || a->nbindings != b->nbindings) return false;
     for (int i = 0; i < a->nbindings; i++) {
         const FuncBinding *x = &a->bindings[i], *y = &b->bindings[i];
-        if (x->param != y->param || x->decl != y->decl || x->subst != y->subst || x->lambda != y->lambda)
-            return false;
+        if (x->param != y->param || x->decl != y->decl || x->subst != y->subst) return false;
+        if (x->lambda != y->lambda || x->around != y->around) return false;
     }
     return true;
 }

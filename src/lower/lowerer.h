@@ -26,8 +26,9 @@ typedef struct FuncBinding { /* a function known at compile time, behind a param
     Decl *param;
     Decl *decl;
     const Subst *subst;
-    Decl *lambda; /* struct of a lambda without captures */
-    Loc loc;      /* where it is passed */
+    Decl *lambda;                 /* struct of a lambda without captures */
+    const struct Request *around; /* lambda: in whose body it stands, if that takes functions; else NULL */
+    Loc loc;                      /* where it is passed */
 } FuncBinding;
 
 typedef struct Request {

@@ -80,6 +80,21 @@ static bool starts_pack_operand(const Parser *p) {
            !parser_is_local(p, p->token->name);
 }
 
+/* What cannot follow a name begins a pattern as well: expand 2 * each v, expand -each v. */
+static bool starts_pattern(const Parser *p) {
+    if (starts_pack_operand(p)) return true;
+    if (parser_is_local(p, p->token->name)) return false;
+    switch ((TokenKind)parser_peek(p, 1)->kind) {
+    case TOKEN_int:
+    case TOKEN_float:
+    case TOKEN_string:
+    case TOKEN_bang:
+    case TOKEN_tilde: return true;
+    case TOKEN_minus: return token_word(parser_peek(p, 2)) == KEYWORD_each;
+    default: return false;
+    }
+}
+
 static Expr *member_or_call(Parser *p, Expr *base);
 
 static Expr *unary_word(Parser *p) {
@@ -89,7 +104,7 @@ static Expr *unary_word(Parser *p) {
         if (starts_pack_operand(p)) return prefix(p, EXPR_each, OPERATOR_none);
         break;
     case KEYWORD_expand:
-        if (starts_pack_operand(p)) return expand(p);
+        if (starts_pattern(p)) return expand(p);
         break;
     case KEYWORD_try:
         if (starts_pack_operand(p) && token_is_identifier(parser_peek(p, 1)))
