@@ -44,8 +44,9 @@ static FuncSig subscript_signature(Checker *c, Decl *decl) {
     sig.params = arena_array(c->arena, ParamSig, sig.nparams ? sig.nparams : 1);
     for (int i = 0; i < sig.nparams; i++) {
         Decl *param = decl->params.at[i];
-        sig.params[i] =
-            (ParamSig){.name = param->name, .type = param->type ? param->type : ERROR_TYPE(c), .decl = param};
+        const Type *type = param->type ? param->type : ERROR_TYPE(c);
+        sig.params[i] = (ParamSig){
+            .name = param->name, .type = type, .is_pack = type->kind == TYPE_expand, .decl = param};
     }
     Decl *type = decl_type_around(decl);
     sig.this_type = type ? this_type_of(c, type) : NULL;
@@ -232,9 +233,10 @@ static bool interface_fits(Checker *c, Attempt *attempt, int index) {
     int opened = 0, others = 0;
     for (int i = 0; i < attempt->sig.nparams; i++) {
         const ParamSig *sig = &attempt->sig.params[i];
-        bool bare = sig->type == param && (sig->pass == PASS_in || sig->pass == PASS_constref);
-        opened += bare;
-        others += !bare && mentions_param(c, sig->type, param);
+        bool in = sig->pass == PASS_in || sig->pass == PASS_constref;
+        bool tied = in && sig->type->kind == TYPE_assoc && sig->type->args[0] == param; /* see origin.c */
+        opened += in && sig->type == param;
+        others += !(in && sig->type == param) && !tied && mentions_param(c, sig->type, param);
     }
     attempt->param = generic_param(decl, index);
     attempt->first = bound;
@@ -776,7 +778,8 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
         vec_push(c->arena, &e->args, NULL);
     }
     if (sig_throws(&attempt->sig)) add_error_arg(env, e, attempt);
-    if (failed || !require_origins(env, decl, &attempt->sig, e->a, &e->args)) return error_expr(c, loc);
+    if (failed || !require_origins(env, decl, &attempt->sig, e->subst, e->a, &e->args))
+        return error_expr(c, loc);
     if (!is_subscript && refuse_lost_associated(env, loc, decl, &attempt->sig, e)) return error_expr(c, loc);
     if (is_subscript) e->flags |= decl_place_flags(decl, e->a);
     if (opens_interface(e->subst)) e->flags |= EXPR_OPENED;

@@ -308,6 +308,9 @@ const Type *subst_find(const Subst *subst, const Decl *owner, int index);
 bool check_conforms(Checker *checker, const Type *type, const Type *interface, Witness *witness);
 /* How `type` provides a requirement of an interface it conforms to. `interface_subst` has the interface's arguments
  * and This. The subst of the result is complete. */
+/* The arguments of a requirement that is called on an interface value, for one type that may be in it. */
+const Subst *check_subst_behind(Checker *checker, const Subst *subst, const Decl *interface,
+                                const Type *type);
 Satisfaction check_witness(Checker *checker, const Type *type, Decl *requirement,
                            const Subst *interface_subst);
 /* Concrete types that can stand behind an interface in the loaded modules, in a fixed order; generic types only as far

@@ -195,7 +195,10 @@ const Decl *type_head(Checker *c, const Type *type); /* declaration that holds i
 bool type_is_abstract(const Type *type);             /* TYPE_param or an associated type of one */
 const Subst *subst_identity(Checker *c, const Decl *decl); /* its own parameters as arguments */
 const Type *assoc_of(Checker *c, const Type *base, Decl *assoc, const Subst *interface_subst);
+const Type *assoc_node(Checker *c, const Type *base, Decl *assoc,
+                       const Subst *interface_subst); /* as it is */
 const Subst *interface_subst(Checker *c, const Type *interface, const Type *self);
+const Subst *subst_for_self(Checker *c, const Subst *subst, const Decl *interface, const Type *self);
 
 /* ---- generics.c */
 void ensure_generics(Checker *c, Decl *decl);
@@ -442,7 +445,8 @@ void check_conformances(Checker *c, Decl *decl); /* of a struct or extension: re
 const Decl *variable_of(const Expr *e);
 const Decl *origin_of(const Expr *e);
 bool require_origin(Env *env, const Expr *e, const Decl *wanted);
-bool require_origins(Env *env, const Decl *decl, const FuncSig *sig, Expr *object, const ExprVec *args);
+bool require_origins(Env *env, const Decl *decl, const FuncSig *sig, const Subst *subst, Expr *object,
+                     const ExprVec *args);
 bool refuse_lost_associated(Env *env, Loc loc, const Decl *decl, const FuncSig *sig, const Expr *call);
 bool is_associated(Checker *c, const Type *type); /* This.D, as a requirement mentions it */
 

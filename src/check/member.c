@@ -197,7 +197,10 @@ static Expr *member_of_value(Env *env, Expr *e, Expr *a) {
         if (!decl_is_static(list->at[i].decl)) list->at[i].base = a;
         else if (type->kind == TYPE_interface) list->at[i].base = a; /* a static method of the stored type */
     }
-    return expr_from_candidates(env, e, list);
+    node = expr_from_candidates(env, e, list);
+    if (node->kind == EXPR_type && type->kind == TYPE_interface && list->at[0].decl->kind == DECL_assoc)
+        node->a = a, node->type_other = assoc_node(c, type, list->at[0].decl, list->at[0].subst);
+    return node;
 }
 
 /* ---- members of types and namespaces */
@@ -230,10 +233,32 @@ static Expr *accessor_named(Env *env, Expr *e, Expr *a) {
     return list->count ? expr_from_candidates(env, e, list) : NULL;
 }
 
+/* o.A.member: of the associated type that belongs to what is in the interface value o. What is known is a bound of A; its
+ * `This` is the A of that value, whichever it is. */
+static Expr *member_of_associated(Env *env, Expr *e, Expr *a) {
+    Checker *c = env->c;
+    const Type *bound = a->type_value, *self = a->type_other;
+    Candidates *list = arena_new(c->arena, Candidates);
+    list->name = e->name;
+    if (!lookup_member(c, bound, e->name, list)) {
+        report_unknown_member(env, e->loc, bound, e->name);
+        return error_expr(c, e->loc);
+    }
+    for (int i = 0; i < list->count; i++) {
+        Candidate *candidate = &list->at[i];
+        candidate->base_type = bound;
+        if (!decl_is_static(candidate->decl) || candidate->decl->parent->kind != DECL_interface) continue;
+        candidate->subst = subst_for_self(c, candidate->subst, candidate->decl->parent, self);
+        candidate->base = a->a;
+    }
+    return expr_from_candidates(env, e, list);
+}
+
 static Expr *member_of_type(Env *env, Expr *e, Expr *a) {
     Checker *c = env->c;
     const Type *type = a->type_value ? a->type_value : resolve_type(env, a);
     if (is_error(type)) return error_expr(c, e->loc);
+    if (a->a && type->kind == TYPE_interface) return member_of_associated(env, e, a);
     if (type->kind == TYPE_buffer && e->name == c->known.Handle) return type_expr(c, e->loc, type);
     Candidates *list = arena_new(c->arena, Candidates);
     list->name = e->name;

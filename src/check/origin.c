@@ -32,13 +32,41 @@ bool require_origin(Env *env, const Expr *e, const Decl *wanted) {
     return false;
 }
 
+/* Is it an associated type of the value that the requirement is called on? */
+static bool is_tied(Checker *c, const Type *type, const Subst *subst) {
+    if (is_associated(c, type)) return true;
+    const Type *given = type->kind == TYPE_param ? check_subst(c, type, subst) : type;
+    return given->kind == TYPE_assoc && given->args[0]->kind == TYPE_interface &&
+           given->name != c->known.Differential;
+}
+
+/* A generic function that opens one of its arguments: what is of its associated types must have come from there. */
+static bool require_opened(Env *env, const Decl *decl, const FuncSig *sig, const Subst *subst,
+                           const ExprVec *args) {
+    for (int i = 0; i < args->count && i < sig->nparams; i++) {
+        const Type *param = sig->params[i].type;
+        bool opened = param->kind == TYPE_param && param->decl == decl &&
+                      check_subst(env->c, param, subst)->kind == TYPE_interface;
+        for (int k = 0; k < args->count && k < sig->nparams && opened; k++) {
+            const Type *type = sig->params[k].type;
+            if (is_associated(env->c, type) && type->args[0] == param &&
+                !require_origin(env, args->at[k], variable_of(args->at[i])))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* Parameters of a requirement that is called on an interface value: what was its associated type must be so still. */
-bool require_origins(Env *env, const Decl *decl, const FuncSig *sig, Expr *object, const ExprVec *args) {
+bool require_origins(Env *env, const Decl *decl, const FuncSig *sig, const Subst *subst, Expr *object,
+                     const ExprVec *args) {
+    if (decl->generics && !(decl->flags & DECL_PRELUDE) && !require_opened(env, decl, sig, subst, args))
+        return false;
     if (!decl->parent || decl->parent->kind != DECL_interface || !object || !object->type ||
         object->type->kind != TYPE_interface)
         return true;
     for (int i = 0; i < args->count && i < sig->nparams; i++)
-        if (is_associated(env->c, sig->params[i].type) &&
+        if (is_tied(env->c, sig->params[i].type, subst) &&
             !require_origin(env, args->at[i], variable_of(object)))
             return false;
     return true;

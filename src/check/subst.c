@@ -187,6 +187,32 @@ const Subst *interface_subst(Checker *c, const Type *interface, const Type *self
     return subst_new(c, NULL, decl, args, interface->nargs + 1);
 }
 
+const Subst *subst_for_self(Checker *c, const Subst *subst, const Decl *interface, const Type *self) {
+    if (!subst) return NULL;
+    const Type **args = arena_copy(c->arena, subst->args, sizeof subst->args[0] * (size_t)subst->nargs);
+    if (subst->owner == interface) args[0] = self;
+    return subst_new(c, subst_for_self(c, subst->outer, interface, self), subst->owner, args, subst->nargs);
+}
+
+/* The argument for This is an associated type of an interface value: what it is, and what else the interface takes, for one of
+ * the types that may be behind it. */
+static const Subst *for_associated(Checker *c, const Subst *subst, const Decl *interface, const Type *self) {
+    if (!subst) return NULL;
+    const Subst *outer = for_associated(c, subst->outer, interface, self);
+    if (subst->owner != interface) return subst_new(c, outer, subst->owner, subst->args, subst->nargs);
+    const Type *found = check_find_conformance(c, self, interface);
+    return found ? interface_subst(c, found, self) : NULL;
+}
+
+const Subst *check_subst_behind(Checker *c, const Subst *subst, const Decl *interface, const Type *type) {
+    const Type *self = subst_find(subst, interface, 0);
+    if (self->kind != TYPE_assoc) return subst_for_self(c, subst, interface, type);
+    Decl *assoc = (Decl *)(uintptr_t)self->decl;
+    const Subst *own = subst_new(c, NULL, assoc->parent, self->args, self->nargs);
+    return for_associated(c, subst, interface,
+                          assoc_of(c, type, assoc, subst_for_self(c, own, assoc->parent, type)));
+}
+
 bool type_is_abstract(const Type *type) {
     while (type->kind == TYPE_assoc) type = type->args[0];
     return type->kind == TYPE_param || type->kind == TYPE_each || type->kind == TYPE_at ||
@@ -199,7 +225,7 @@ static bool is_differential(Checker *c, const Decl *assoc) {
     return assoc->name == c->known.Differential && (assoc->parent->flags & DECL_PRELUDE);
 }
 
-static const Type *assoc_node(Checker *c, const Type *base, Decl *assoc, const Subst *subst) {
+const Type *assoc_node(Checker *c, const Type *base, Decl *assoc, const Subst *subst) {
     TypeVec args = {0};
     vec_push(c->arena, &args, base);
     for (int i = 1; subst && i < subst->nargs; i++) vec_push(c->arena, &args, subst->args[i]);

@@ -17,10 +17,6 @@ static Decl *interface_of(const Decl *decl) {
     return owner && owner->kind == DECL_interface ? owner : NULL;
 }
 
-static bool is_interface_diff(const Type *type) {
-    return type->kind == TYPE_assoc && type->args[0]->kind == TYPE_interface;
-}
-
 const Subst *own_arguments(Lowerer *l, const Subst *found, Decl *implementation, const Decl *requirement,
                            const Subst *given) {
     for (const Subst *s = given; s; s = s->outer)
@@ -37,7 +33,9 @@ Callee resolve_callee(Fn *f, Decl *decl, const Subst *subst) {
     callee.requirement = decl;
     const Type *self = subst_find(subst, interface, 0);
     if (!self) arena_fault(l->arena, "a requirement is called without a type");
-    if (self->kind == TYPE_interface && !is_interface_diff(self)) {
+    bool associated = self->kind == TYPE_assoc && self->args[0]->kind == TYPE_interface &&
+                      !check_differential(l->c, self); /* o.A.member(...) */
+    if (self->kind == TYPE_interface || associated) {
         callee.request = request_dispatch(l, decl, subst);
         return callee;
     }

@@ -378,15 +378,6 @@ static Decl *accessor_like(Decl *property, const Decl *like) {
     return NULL;
 }
 
-/* Same substitution, with another type for This. */
-static const Subst *subst_for_self(Lowerer *l, const Subst *subst, const Decl *interface, const Type *self) {
-    if (!subst) return NULL;
-    const Type **args = arena_copy(l->arena, subst->args, sizeof subst->args[0] * (size_t)subst->nargs);
-    if (subst->owner == interface) args[0] = self;
-    return subst_new(l->c, subst_for_self(l, subst->outer, interface, self), subst->owner, args,
-                     subst->nargs);
-}
-
 static void access_variant_field(Fn *f, const Type *type, int index, Decl *field, const Decl *accessor) {
     Place object = place_of_memory(build_field(&f->b, f->self.address, index + 1), type);
     Place place = place_field(f, object, field);
@@ -404,7 +395,7 @@ static void requirement_variant(Fn *f, const Type *type, int index, void *user) 
     Lowerer *l = f->l;
     Decl *requirement = dispatch->request->decl, *owner = requirement->parent;
     Decl *interface = owner->kind == DECL_interface ? owner : owner->parent;
-    const Subst *subst = subst_for_self(l, dispatch->request->subst, interface, type);
+    const Subst *subst = check_subst_behind(l->c, dispatch->request->subst, interface, type);
     if (owner != interface) { /* accessor of a property */
         Satisfaction found = check_witness(l->c, type, owner, subst);
         if (found.kind == SATISFY_field) {
@@ -581,8 +572,9 @@ typedef struct ConstantOf {
 static void constant_variant(Fn *f, const Type *type, int index, void *user) {
     const ConstantOf *constant = user;
     (void)index;
-    const Subst *subst = subst_for_self(f->l, constant->subst, constant->requirement->parent, type);
-    Satisfaction found = check_witness(f->l->c, type, constant->requirement, subst);
+    const Subst *subst = check_subst_behind(f->l->c, constant->subst, constant->requirement->parent, type);
+    const Type *self = subst_find(subst, constant->requirement->parent, 0);
+    Satisfaction found = check_witness(f->l->c, self, constant->requirement, subst);
     if (!found.decl) return;
     Place place = global_place(f, found.decl, found.subst);
     place_load_into(f, &place, constant->to);

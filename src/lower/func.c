@@ -315,7 +315,8 @@ Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst) {
     request->sig = flatten_signature(l, &concrete_sig);
     Decl *interface =
         requirement->parent->kind == DECL_interface ? requirement->parent : requirement->parent->parent;
-    request->object = request->sig.has_this ? NULL : subst_find(subst, interface, 0);
+    const Type *self = subst_find(subst, interface, 0);
+    if (!request->sig.has_this) request->object = self->kind == TYPE_assoc ? self->args[0] : self;
     add_object(request, &request->sig);
     add_object(request, &request->generic);
     declare_signature(l, request->func, &request->sig, &request->generic, requirement, false);

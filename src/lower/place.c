@@ -495,17 +495,34 @@ static Place place_local(Fn *f, const Local *local, const Decl *decl, const Type
     return place;
 }
 
+static void add_index(Fn *f, Expr *e, void *indices) {
+    bool simple = is_simple(ir_type(f, e->type));
+    vec_push(f->l->arena, (ValVec *)indices, simple ? lower_value(f, e) : lower_address(f, e));
+}
+
+/* Left out: its default, which knows the parameters of the subscript and nothing else. */
+static void add_default_index(Fn *f, const Place *place, int index, ValVec *indices) {
+    Decl *param = place->decl->params.at[index];
+    const Subst *subst = f->subst;
+    f->subst = place->subst;
+    check_default_argument_of(f->l->c, param);
+    add_index(f, param->init, indices);
+    f->subst = subst;
+}
+
 static Place place_accessor(Fn *f, Expr *e) {
-    Lowerer *l = f->l;
     Place place = {.kind = PLACE_accessor, .decl = e->decl, .type = concrete(f, e->type)};
     place.subst = concrete_subst(f, e->subst);
     if (e->a) place.base = keep(f, lower_place(f, e->a));
-    place.nargs = e->args.count;
-    place.args = arena_array(l->arena, Val *, place.nargs ? place.nargs : 1);
-    for (int i = 0; i < place.nargs; i++) {
-        bool simple = is_simple(ir_type(f, e->args.at[i]->type));
-        place.args[i] = simple ? lower_value(f, e->args.at[i]) : lower_address(f, e->args.at[i]);
+    ValVec indices = {0};
+    for (int i = 0; i < e->args.count; i++) {
+        Expr *arg = e->args.at[i];
+        if (!arg) add_default_index(f, &place, i, &indices);
+        else if (arg->kind == EXPR_expand) for_expansion(f, arg, add_index, &indices);
+        else add_index(f, arg, &indices);
     }
+    place.nargs = indices.count;
+    place.args = indices.at;
     return place;
 }
 
