@@ -443,13 +443,13 @@ static int compare(Checker *c, const Attempt *a, const Attempt *b) {
     if ((ga == 0) != (gb == 0)) return ga == 0 ? -1 : 1;
     int constraints = ga && a->sig.nparams ? compare_constraints(c, a, b, da, db) : 0;
     if (constraints) return constraints;
+    int ra = da->sema ? da->sema->overload_rank : 0, rb = db->sema ? db->sema->overload_rank : 0;
+    if (ra != rb) return rb - ra;
     if (ga != gb) return ga - gb;
     if (a->candidate->distance != b->candidate->distance)
         return a->candidate->distance - b->candidate->distance;
     int members = compare_members(c, a, b);
     if (members) return members;
-    int ra = da->sema ? da->sema->overload_rank : 0, rb = db->sema ? db->sema->overload_rank : 0;
-    if (ra != rb) return rb - ra;
     if (has_body(da) != has_body(db)) return has_body(da) ? -1 : 1;
     return 0;
 }

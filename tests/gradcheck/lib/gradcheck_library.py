@@ -32,7 +32,7 @@ DOMAINS = {
 }
 
 # Files whose derivatives go to memory or to other threads, or are of types of their own; tests/diff compares those with differences.
-IN_MEMORY = {"torch.slang", "wave.slang", "vector_coop.slang", "tensor.slang", "geometry.slang"}
+IN_MEMORY = {"torch.slang", "wave.slang", "vector_coop.slang", "matrix_coop.slang", "tensor.slang", "geometry.slang"}
 
 # The library's own: parts of others, checked with them.
 OWN = re.compile(r"__")
@@ -45,6 +45,7 @@ OTHERS = {
     "vjp": ["T f(T x, T v) { return vjp(cube, x, v); }", "T f(T x, T v) { return vjp((T y) => y * y * v, x, v); }"],
     "grad": ["T f(T x) { return grad(cube, x); }", "T f(T x, T k) { return grad((T y) => y * y * k, x) * k; }", "vector<T, 2> f(vector<T, 2> x) { return grad(hill, x); }",
              "T f(T x, vector<T, 2> y) { let g = grad(both, x, y); return g._0 * g._1.x; }", "T f(T x, T y, T z) { let g = grad(three, x, y, z); return g._0 * g._1 + g._2; }"],
+    "dot2add": ["float f(half2 a, half2 b, float c) { return dot2add(a, b, c); }"],
     "value_and_grad": ["T f(T x) { let v = value_and_grad(cube, x); return v._0 * v._1; }", "T f(T x, T k) { let v = value_and_grad((T y) => y * y * k, x); return v._0 * v._1; }"],
     "jacobian": ["T f(T x[2]) { let j = jacobian(swap, x); return j[0][0] * j[0][1] + j[1][0]; }", "matrix<T, 2, 2> f(vector<T, 2> x) { return jacobian(swirl, x); }", "T f(T x) { return jacobian(cube, x); }",
                  "vector<T, 2> f(vector<T, 2> x) { return jacobian(hill, x); }", "vector<T, 2> f(T x) { return jacobian(curve, x); }"],
@@ -71,7 +72,7 @@ OTHERS = {
     "function value": ["T f(T x) { return use((T y) => y * y * y, x); }"],
 }
 # Differentiable members of types and functions of no numbers: which row has them.
-ROWS = {name: name for name in ("select", "use", "jvp", "vjp", "grad", "value_and_grad", "jacobian", "hvp", "hessian", "toFloat", "scale", "makeTuple", "makeArrayFromElement", "concat",
+ROWS = {name: name for name in ("select", "use", "jvp", "vjp", "grad", "dot2add", "value_and_grad", "jacobian", "hvp", "hessian", "toFloat", "scale", "makeTuple", "makeArrayFromElement", "concat",
                               "detach")}
 ROWS |= {name: "arithmetic" for name in ("add", "sub", "mul", "div", "mod", "neg")}
 ROWS |= {"getPrimal": "pair", "getDifferential": "pair", "diffPair": "pair", "updateDiff": "update", "updatePrimal": "update",
