@@ -102,6 +102,15 @@ static bool read_numbers(const Options *options, SlopeConfig *config) {
            option_number(options, OPTION_limit_time, 1, 1 << 20, &config->limit_time);
 }
 
+/* A single group, of main above all, is the work of one thread. */
+static bool choose_threads(const Options *options, SlopeConfig *config) {
+    int groups[3];
+    if (!option_counts(options, OPTION_dispatch, 0x7fffffff, groups)) return false;
+    bool single = groups[0] == 1 && groups[1] == 1 && groups[2] == 1;
+    if (options->command == COMMAND_run && single && config->threads == 0) config->threads = 1;
+    return true;
+}
+
 static bool choose_floats(const Options *options, SlopeConfig *config) {
     static const char *const models[] = {
         [SLOPE_FLOATS_contract] = "contract", [SLOPE_FLOATS_strict] = "strict", [SLOPE_FLOATS_fast] = "fast"};
@@ -121,7 +130,7 @@ ExitStatus cli_open(const Options *options, SlopeSession **session) {
     slope_config_init(&config);
     *session = NULL;
     if (!read_numbers(options, &config) || !choose_report(options, &config) ||
-        !choose_floats(options, &config))
+        !choose_floats(options, &config) || !choose_threads(options, &config))
         return EXIT_misuse;
     const Texts *defines = &options->values[OPTION_define];
     SlopeDefine *split = split_defines(defines);

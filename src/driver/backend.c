@@ -99,6 +99,14 @@ static SlopeStatus emit_failed(SlopeSession *session, const EmitError *error) {
     return SLOPE_STATUS_error;
 }
 
+/* One thread runs all kernels; functions can be called from any number, by their address. */
+static bool runs_alone(const SlopeSession *session, const Module *module) {
+    bool kernels_only = session->config.threads == 1;
+    for (int i = 0; i < module->funcs.count && kernels_only; i++)
+        if (module->funcs.at[i]->flags & FUNC_EXPORT) kernels_only = module->funcs.at[i]->group_size[0] > 0;
+    return kernels_only;
+}
+
 SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     SlopeSession *session = program->session;
     Unit *unit = program->unit;
@@ -120,6 +128,7 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
         if (!unit->jit) return emit_failed(session, &error);
     }
     EmitOptions options = options_of(session);
+    options.alone = runs_alone(session, unit->ir);
     EmitTimes times = {0};
     bool fine = backend->jit_add(unit->jit, unit->ir, &options, &times, &error);
     note_times(session, &times);

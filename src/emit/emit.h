@@ -26,6 +26,7 @@ typedef struct EmitOptions {
     int level;         /* 0 to 3, as -O0 to -O3 */
     bool unchecked;    /* no range checks on buffers and arrays */
     EmitFloats floats; /* source code: strict asks the compiler for it; the rest is its own affair */
+    bool alone;        /* no two threads run it at a time: atomic sums are plain ones */
     bool debug;        /* debug info: functions and lines */
     bool verify;       /* check LLVM's view of the module before it is optimised */
     const char *cpu;   /* for files; NULL: this machine. Its features are all assumed. */

@@ -169,6 +169,8 @@ def wrappers(names):
             continue
         function = None if inside else library_page.split_function(text)
         found = re.search(r"(\w+(?:\(\)|[-+*/%](?=<))?)(?:<[^()]*>)?\(", re.sub(r"^(\[[^\]]*\]\s*)*", "", text))
+        if not function and not found and "operator" not in text:
+            continue  # an accessor, without a name
         name = function[2] if function else "operator()" if "operator()" in text else "operator" if "operator" in text else found[1]
         if OWN.match(name):
             continue
