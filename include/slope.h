@@ -91,10 +91,12 @@ typedef struct SlopeDiagnostic {
     const char *message;
     const char *path; /* NULL: no place */
     int line, column;
+    int first_line, first_column, end_line,
+        end_column; /* the text it is about, up to but not including its end */
     const SlopeNote *notes;
     int note_count;
     /* The whole message with its notes, ready to be shown; each ends with a newline. */
-    const char *text;     /* `path:line:col: error E1234: message`, the source line, a caret */
+    const char *text;     /* `path:line:col: error E1234: message`, the source line, underlined */
     const char *coloured; /* the same with terminal colours */
     const char *json;     /* one object on one line */
 } SlopeDiagnostic;

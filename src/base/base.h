@@ -223,4 +223,9 @@ SourceFile *source_of(const Sources *sources, Loc loc);        /* NULL for 0 */
 void source_mark_line(Sources *sources, Loc at, int line, Name path);
 Position source_position(Sources *sources, Loc loc);
 
+/* What a message is about: `at` is where the caret stands, the tokens at `first` and `last` are its ends. */
+typedef struct Span {
+    Loc first, at, last;
+} Span;
+
 #endif

@@ -7,7 +7,8 @@
  *
  * A variable that one branch of an `if` writes and the other does not is unsure after it. Often that is meant, and a
  * flag or an early exit tells the two apart; so a read counts only in the block of the declaration itself, and
- * any exit in between makes all sure again.
+ * any exit in between makes all sure again. So is one that some cases of a `switch` write and others do not; where there is
+ * no `default`, no case at all is one more, unless the cases are those of an enum.
  *
  * Writing any part of a variable counts as writing it, and so does taking its address. */
 #include "check/checker.h"
@@ -22,6 +23,7 @@ typedef struct Jump { /* where break and continue go */
     struct Jump *outer;
     const Stmt *stmt;
     Paths after;
+    uint64_t *always; /* what every path that got there has written; NULL: there is none yet */
 } Jump;
 
 typedef struct Walk {
@@ -66,6 +68,15 @@ static void join_paths(Walk *w, Paths *into, Paths from) {
     }
     if (!into->written) into->written = arena_array(w->c->arena, uint64_t, w->words);
     for (int i = 0; from.written && i < w->words; i++) into->written[i] |= from.written[i];
+}
+
+static void join_jump(Walk *w, Jump *jump, Paths from) {
+    if (!from.reached) return;
+    bool first = !jump->always;
+    if (first) jump->always = arena_array(w->c->arena, uint64_t, w->words);
+    for (int i = 0; i < w->words; i++)
+        jump->always[i] = word_of(from.written, i) & (first ? UINT64_MAX : jump->always[i]);
+    join_paths(w, &jump->after, from);
 }
 
 static int index_of(const Walk *w, const Decl *decl) {
@@ -231,7 +242,7 @@ static void leave(Walk *w) { w->now = (Paths){0}; }
 
 static void jump_to(Walk *w, const Stmt *target) {
     for (Jump *jump = w->jumps; jump; jump = jump->outer)
-        if (jump->stmt == target) join_paths(w, &jump->after, w->now);
+        if (jump->stmt == target) join_jump(w, jump, w->now);
     leave(w);
 }
 
@@ -262,10 +273,19 @@ static void walk_if(Walk *w, const Stmt *stmt) {
     note_unsure(w, &then, &other);
 }
 
+/* After a switch: what only some of the paths have written that come together here. */
+static void end_switch(Walk *w, const Jump *jump, const Paths *start) {
+    w->now = jump->after;
+    if (!jump->always) return;
+    w->now.unsure = arena_array(w->c->arena, uint64_t, w->words);
+    for (int i = 0; i < w->words; i++)
+        w->now.unsure[i] = (word_of(start->unsure, i) | word_of(w->now.written, i)) & ~jump->always[i];
+}
+
 static void walk_switch(Walk *w, const Stmt *stmt) {
     walk_expr(w, stmt->expr);
     if (!stmt->then) return;
-    Jump jump = {w->jumps, stmt, {0}};
+    Jump jump = {.outer = w->jumps, .stmt = stmt};
     w->jumps = &jump;
     w->depth++;
     Paths start = copy_paths(w, w->now);
@@ -280,8 +300,10 @@ static void walk_switch(Walk *w, const Stmt *stmt) {
     }
     w->depth--;
     w->jumps = jump.outer;
-    if (!has_default) join_paths(w, &w->now, start);
-    join_paths(w, &w->now, jump.after);
+    join_jump(w, &jump, w->now);
+    if (!has_default && stmt->expr->type->kind != TYPE_enum) join_jump(w, &jump, start);
+    else if (!has_default) join_paths(w, &jump.after, start);
+    end_switch(w, &jump, &start);
 }
 
 static void walk_iteration(Walk *w, const Stmt *stmt) {
@@ -294,7 +316,7 @@ static void walk_iteration(Walk *w, const Stmt *stmt) {
 
 static void walk_loop(Walk *w, const Stmt *stmt) {
     if (stmt->init) walk_stmt(w, stmt->init);
-    Jump jump = {w->jumps, stmt, {0}};
+    Jump jump = {.outer = w->jumps, .stmt = stmt};
     w->depth++;
     Paths start = copy_paths(w, w->now);
     if (!w->gathering) { /* what an earlier iteration may have done */

@@ -27,7 +27,7 @@ static bool constant_arg(Checker *c, Decl *decl, Attribute *attribute, int index
     Expr *e = check_value(&env, attribute->args.at[index]);
     if (e->kind == EXPR_error) return false;
     if (eval_number(&env, e, value)) return true;
-    report(c, DIAG_not_constant, e->loc);
+    report_expr(c, e, DIAG_not_constant);
     return false;
 }
 
@@ -420,9 +420,9 @@ void check_max_iters(Env *env, const Stmt *stmt) {
         if (!is_named(attribute, "MaxIters") || attribute->args.count != 1) continue;
         Expr *e = attribute->args.at[0];
         if (e->kind == EXPR_error || !eval_number(env, e, &limit)) continue;
-        if (limit < 1) report(env->c, DIAG_max_iters_range, e->loc);
+        if (limit < 1) report_expr(env->c, e, DIAG_max_iters_range);
         else if (stmt->kind == STMT_for) steps = count_steps(env, stmt);
-        if (steps >= 0 && steps < limit) report(env->c, DIAG_max_iters_large, e->loc, (int)steps);
+        if (steps >= 0 && steps < limit) report_expr(env->c, e, DIAG_max_iters_large, (int)steps);
     }
 }
 
@@ -441,7 +441,7 @@ void check_stmt_attributes(Env *env, Stmt *stmt) {
             bool generic = e->kind == EXPR_decl && e->decl->kind == DECL_value_param;
             if (e->kind != EXPR_error && !generic && !eval_number(env, e, &value) &&
                 !number_is_generic(env, e))
-                report(c, DIAG_not_constant, e->loc);
+                report_expr(c, e, DIAG_not_constant);
         }
     }
 }

@@ -527,17 +527,17 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
         break;
     case FAIL_interface: interface_as_argument(c, attempt->candidate->decl, param_of(c, attempt), loc); break;
     case FAIL_constraint: constraints_hold(c, attempt->candidate->decl, attempt->subst, loc); return;
-    case FAIL_place: report(c, DIAG_argument_not_place, arg->loc, position, name); break;
+    case FAIL_place: report_expr(c, arg, DIAG_argument_not_place, position, name); break;
     case FAIL_convert:
     case FAIL_exact:
         if (arg->kind == EXPR_list)
             coerce_list(env, args->at[attempt->arg], attempt->wanted); /* says what is wrong with it */
         else if (arg->kind == EXPR_overload)
-            report(c, DIAG_function_mismatch, arg->loc, arg->name ? arg->name->text : "?",
-                   type_str(c, attempt->wanted));
+            report_expr(c, arg, DIAG_function_mismatch, arg->name ? arg->name->text : "?",
+                        type_str(c, attempt->wanted));
         else {
-            report(c, DIAG_argument_type, arg->loc, position, name, type_str(c, attempt->wanted),
-                   type_str(c, arg->type));
+            report_expr(c, arg, DIAG_argument_type, position, name, type_str(c, attempt->wanted),
+                        type_str(c, arg->type));
             if (attempt->wanted->kind == TYPE_function) note_function_holds(c, arg);
             if (attempt->failure == FAIL_convert &&
                 !note_plain_param(c, attempt->candidate->decl, attempt->arg, arg->type))
@@ -858,9 +858,10 @@ static Expr *call_function_value(Env *env, Expr *e, Expr *callee) {
     int nparams;
     function_type_parts(callee->type, &result, &params, &nparams);
     if (e->args.count != nparams) {
-        report(c, DIAG_argument_count, e->loc,
-               callee->kind == EXPR_decl && callee->decl->name ? callee->decl->name->text : "the function",
-               range_text(c, nparams, nparams, "argument"), e->args.count);
+        report_expr(c, e, DIAG_argument_count,
+                    callee->kind == EXPR_decl && callee->decl->name ? callee->decl->name->text
+                                                                    : "the function",
+                    range_text(c, nparams, nparams, "argument"), e->args.count);
         return error_expr(c, e->loc);
     }
     bool failed = false;
@@ -887,7 +888,7 @@ static Expr *call_value(Env *env, Expr *e, Expr *callee) {
     Candidates *list = arena_new(c->arena, Candidates);
     list->name = c->known.call;
     if (!lookup_member(c, callee->type, c->known.call, list)) {
-        report(c, DIAG_not_callable, e->loc, type_str(c, callee->type));
+        report_expr(c, e, DIAG_not_callable, type_str(c, callee->type));
         if (callee->kind == EXPR_decl && callee->decl->name)
             note(c, DIAG_note_declared_here, callee->decl->loc, callee->decl->name->text);
         return error_expr(c, e->loc);

@@ -274,6 +274,13 @@ int check_semantic(Name name) {
     return -1;
 }
 
+/* Who asks which thread it is expects more than one. */
+static void warn_group_size(Checker *c, const Decl *func, const Decl *param) {
+    if (func->sema->group_size[0] || func->flags & DECL_LAUNCHED) return;
+    report(c, DIAG_no_group_size, param->loc, func->name->text, param->semantic->text);
+    note(c, DIAG_note_write_numthreads, func->loc);
+}
+
 void check_entry_point(Checker *c, Decl *func) {
     if (!(func->flags & DECL_ENTRY)) return;
     for (int i = 0; i < func->params.count; i++) {
@@ -288,6 +295,7 @@ void check_entry_point(Checker *c, Decl *func) {
                  !(param->modifiers & MODIFIER_uniform))
             report(c, DIAG_implied_uniform, param->loc, param->name ? param->name->text : "?");
         if (semantic < 0) continue;
+        warn_group_size(c, func, param);
         bool vector = param->type->kind == TYPE_vector;
         const Type *element = vector ? param->type->args[0] : param->type;
         if (!type_is_integer(element) || (vector && type_count(param->type) > 3))

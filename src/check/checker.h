@@ -546,6 +546,8 @@ void finish_module(Checker *c, Decl *module);
 static inline bool is_error(const Type *t) { return t->kind == TYPE_error; }
 static inline bool has_error(const Type *t) { return (t->flags & TYPE_HAS_ERROR) != 0; }
 #define report(c, ...) diag_report((c)->diags, __VA_ARGS__)
-#define note(c, ...)   diag_note((c)->diags, __VA_ARGS__)
+/* About the whole of an expression: report_expr(c, e, DIAG_..., ...). */
+#define report_expr(c, e, ...) diag_report_span((c)->diags, expr_span(e), __VA_ARGS__)
+#define note(c, ...)           diag_note((c)->diags, __VA_ARGS__)
 
 #endif

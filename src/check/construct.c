@@ -188,7 +188,7 @@ static bool check_components(Env *env, const Type *element, ExprVec *args, int *
         if (arg->kind == EXPR_error || has_error(arg->type)) return false;
         bool same = arg->type == element || (arg->type->nargs && arg->type->args[0] == element);
         if (!same && !is_component(c, arg->type)) {
-            report(c, DIAG_bad_component, arg->loc, type_str(c, arg->type));
+            report_expr(c, arg, DIAG_bad_component, type_str(c, arg->type));
             return false;
         }
         int n = known_lanes(arg->type);
@@ -411,7 +411,7 @@ static Expr *take_lanes(Items *items, Loc loc, const Type *type) {
         if (item->kind == EXPR_error) return item;
         int n = known_lanes(item->type);
         if (!is_component(c, item->type) || n < 0 || have + n > wanted) {
-            report(c, DIAG_cannot_convert, item->loc, type_str(c, item->type), type_str(c, type));
+            report_expr(c, item, DIAG_cannot_convert, type_str(c, item->type), type_str(c, type));
             return error_expr(c, item->loc);
         }
         have += n;
@@ -554,7 +554,7 @@ Expr *coerce_list(Env *env, Expr *list, const Type *type) {
         return type_is_abstract(type) ? construct_abstract(env, list->loc, type, &list->args)
                                       : check_value_of(env, list->args.at[0], type);
     if (type_is_abstract(type)) return construct_abstract(env, list->loc, type, &list->args);
-    report(c, DIAG_too_many_initialisers, list->loc, type_str(c, type), 1, list->args.count);
+    report_expr(c, list, DIAG_too_many_initialisers, type_str(c, type), 1, list->args.count);
     return error_expr(c, list->loc);
 }
 

@@ -308,7 +308,7 @@ void warn_quotient(Checker *c, const Expr *e, const Type *to) {
     int64_t dividend;
     if (!type_is_integer(e->type) || !type_is_float(is_shape(to) ? to->args[0] : to)) return;
     if (!drops_fraction(e, &dividend)) return;
-    report(c, DIAG_integer_quotient, e->loc, type_str(c, to));
+    report_expr(c, e, DIAG_integer_quotient, type_str(c, to));
     note(c, DIAG_note_write_float, 0, (int)dividend);
 }
 
@@ -324,13 +324,13 @@ static void warn_numeric(Env *env, const Expr *e, const Type *to) {
         if (literal_value(e, &value)) {
             bool wraps_silently = type_bits(from) == type_bits(target);
             if (!fits(value, target) && !wraps_silently)
-                report(c, DIAG_constant_wraps, e->loc, type_str(c, target));
+                report_expr(c, e, DIAG_constant_wraps, type_str(c, target));
             return;
         }
         int64_t constant;
         if (eval_number(env, (Expr *)(uintptr_t)e, &constant) && fits(constant, target)) return;
         if (type_bits(target) < type_bits(from))
-            report(c, DIAG_narrowing, e->loc, type_str(c, e->type), type_str(c, to));
+            report_expr(c, e, DIAG_narrowing, type_str(c, e->type), type_str(c, to));
         return;
     }
     warn_quotient(c, e, target);
@@ -339,9 +339,9 @@ static void warn_numeric(Env *env, const Expr *e, const Type *to) {
                  : type_is_float(from) ? !type_is_float(target) || type_bits(target) < type_bits(from)
                                        : target->kind == TYPE_half;
     if (lossy && !(literal && type_is_float(target)))
-        report(c, DIAG_narrowing, e->loc, type_str(c, e->type), type_str(c, to));
+        report_expr(c, e, DIAG_narrowing, type_str(c, e->type), type_str(c, to));
     else if (!lossy && type_is_float(from) && target->kind == TYPE_double && !literal)
-        report(c, DIAG_float_to_double, e->loc);
+        report_expr(c, e, DIAG_float_to_double);
 }
 
 static Expr *convert_enum(Env *env, Expr *e, const Type *to) {
@@ -365,7 +365,7 @@ static Expr *convert_struct_like(Env *env, Expr *e, const Type *to) {
     if (to->kind == TYPE_interface) {
         if (is_interface_diff(c, from)) return convert_node(c, e, to, CONVERT_interface_diff);
         if (contains_interface(c, from, to)) {
-            report(c, DIAG_interface_in_itself, e->loc, type_str(c, from), type_str(c, to));
+            report_expr(c, e, DIAG_interface_in_itself, type_str(c, from), type_str(c, to));
             note(c, DIAG_note_generic_instead, 0, type_str(c, to));
             return error_expr(c, e->loc);
         }
@@ -423,7 +423,7 @@ void note_conversion(Checker *c, const Type *from, const Type *to) {
 
 static Expr *cannot_convert(Env *env, Expr *e, const Type *to) {
     Checker *c = env->c;
-    report(c, DIAG_cannot_convert, e->loc, type_str(c, e->type), type_str(c, to));
+    report_expr(c, e, DIAG_cannot_convert, type_str(c, e->type), type_str(c, to));
     note_conversion(c, e->type, to);
     return error_expr(c, e->loc);
 }

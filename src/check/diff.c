@@ -317,7 +317,7 @@ static Candidates *candidates_of(Checker *c, Decl *from, Expr *expr) {
     Expr *e = check_term(&env, expr);
     if (e->kind == EXPR_error) return NULL;
     if (e->kind != EXPR_overload) {
-        report(c, DIAG_not_a_function, expr->loc);
+        report_expr(c, expr, DIAG_not_a_function);
         return NULL;
     }
     return e->candidates;
@@ -705,8 +705,8 @@ void check_requirement_diff(Checker *c, Decl *requirement, Decl *implementation)
 static void report_not_differentiable(Env *env, Expr *e, DiffMode mode, const Candidates *list) {
     Checker *c = env->c;
     Decl *decl = list->at[0].decl;
-    report(c, DIAG_not_differentiable, e->loc, list->name ? list->name->text : "?",
-           mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
+    report_expr(c, e, DIAG_not_differentiable, list->name ? list->name->text : "?",
+                mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
     Sema *sema = decl_sema(c, decl);
     if (mode == DIFF_fwd && sema->bwd.decl) note(c, DIAG_note_only_backward, decl->loc, decl->name->text);
     else if (mode == DIFF_bwd && (sema->fwd.decl || (decl->flags & DECL_FWD)))
@@ -771,6 +771,25 @@ static bool add_specials(Checker *c, const Candidate *candidate, DiffMode mode, 
     return true;
 }
 
+static bool is_plain_number(const Type *type) {
+    return type_is_scalar(type->kind == TYPE_vector ? type->args[0] : type);
+}
+
+/* A function on integers may be marked, so that others can call it; its own derivative is nothing. One that gives a float, or
+ * nothing, may have gradients of what it refers to. */
+static void warn_constant(Checker *c, const Expr *e, Decl *func) {
+    if (func->kind != DECL_func) return;
+    const FuncSig *sig = signature_of(c, func);
+    if (sig->has_this || !is_plain_number(sig->result) || is_diff(c, sig->result, sig->result_no_diff))
+        return;
+    for (int i = 0; i < sig->nparams; i++) {
+        const ParamSig *param = &sig->params[i];
+        if (!is_plain_number(param->type) || is_diff(c, param->type, param->no_diff)) return;
+    }
+    report_expr(c, e, DIAG_constant_derivative, func->name->text);
+    note(c, DIAG_note_declared_here, func->loc, signature_text(c, func->name->text, sig));
+}
+
 Expr *check_diff_operator(Env *env, Expr *e) {
     Checker *c = env->c;
     DiffMode mode = e->kind == EXPR_fwd_diff ? DIFF_fwd : DIFF_bwd;
@@ -778,7 +797,7 @@ Expr *check_diff_operator(Env *env, Expr *e) {
     if (a->kind == EXPR_error) return a;
     if (a->kind == EXPR_decl && a->type && a->type->kind == TYPE_function) a = function_operand(c, a);
     if (a->kind != EXPR_overload) {
-        report(c, DIAG_diff_needs_function, e->loc, mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
+        report_expr(c, e, DIAG_diff_needs_function, mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
         return error_expr(c, e->loc);
     }
     Candidates *list = arena_new(c->arena, Candidates);
@@ -793,9 +812,10 @@ Expr *check_diff_operator(Env *env, Expr *e) {
         return error_expr(c, e->loc);
     }
     if (list->nmodes == (int)sizeof list->modes) {
-        report(c, DIAG_too_many_modes, e->loc);
+        report_expr(c, e, DIAG_too_many_modes);
         return error_expr(c, e->loc);
     }
+    if (list->count == 1 && list->nmodes == 0) warn_constant(c, e, list->at[0].decl);
     list->modes[list->nmodes++] = (uint8_t)mode;
     Expr *node = expr_new(c->arena, EXPR_overload, e->loc);
     node->name = a->name;

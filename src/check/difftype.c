@@ -205,7 +205,7 @@ static bool names_differential(Checker *c, const Type *differential, Decl *field
     Env env = env_for_decl(c, field->parent);
     const Type *named = resolve_type(&env, e->a);
     if (is_error(named) || named->decl == differential->decl) return true;
-    report(c, DIAG_derivative_member_of, e->loc, type_str(c, differential), type_str(c, named));
+    report_expr(c, e, DIAG_derivative_member_of, type_str(c, differential), type_str(c, named));
     return false;
 }
 
@@ -222,13 +222,13 @@ static Decl *named_member(Checker *c, const Type *type, const Type *differential
         const Type *wanted = check_differential(c, own);
         if (!wanted) wanted = check_ptr_differential(c, own);
         if (!wanted && !has_error(own))
-            report(c, DIAG_derivative_member_plain, e->loc, field->name->text, type_str(c, own));
+            report_expr(c, e, DIAG_derivative_member_plain, field->name->text, type_str(c, own));
         if (!wanted || has_error(have) || types_match(c, wanted, have)) return wanted ? fields.at[i] : NULL;
-        report(c, DIAG_derivative_member_type, e->loc, field->name->text, type_str(c, wanted), name->text,
-               type_str(c, have));
+        report_expr(c, e, DIAG_derivative_member_type, field->name->text, type_str(c, wanted), name->text,
+                    type_str(c, have));
         return NULL;
     }
-    report(c, DIAG_derivative_member, e->loc, type_str(c, differential), name ? name->text : "?");
+    report_expr(c, e, DIAG_derivative_member, type_str(c, differential), name ? name->text : "?");
     return NULL;
 }
 

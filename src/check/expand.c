@@ -6,7 +6,7 @@
 #include "check/checker.h"
 
 static Expr *not_a_pack(Env *env, const Expr *e) {
-    report(env->c, DIAG_each_needs_pack, e->loc);
+    report_expr(env->c, e, DIAG_each_needs_pack);
     return error_expr(env->c, e->loc);
 }
 
@@ -99,7 +99,7 @@ Expr *check_each(Env *env, Expr *e) {
     if (a->kind == EXPR_error) return a;
     c->each_count++;
     if (!c->expand_depth) {
-        report(c, DIAG_each_outside, e->loc);
+        report_expr(c, e, DIAG_each_outside);
         return error_expr(c, e->loc);
     }
     const Type *type = expansion_in(c, a->kind == EXPR_type ? a->type_value : a->type);

@@ -55,7 +55,7 @@ static TypeKind int_literal_kind(const Expr *e, bool *too_big) {
 static Expr *check_int(Env *env, Expr *e) {
     bool too_big;
     e->type = type_basic(env->c->types, int_literal_kind(e, &too_big));
-    if (too_big) report(env->c, DIAG_literal_too_big, e->loc);
+    if (too_big) report_expr(env->c, e, DIAG_literal_too_big);
     return e;
 }
 
@@ -195,7 +195,7 @@ static bool report_ambiguous(Env *env, Expr *expr, const Candidates *list) {
         if (list->at[i].distance == first->distance && list->at[i].decl->parent != first->decl->parent)
             second = &list->at[i]; /* of one parent: declared twice, which is told at the declaration */
     if (!second) return false;
-    report(env->c, DIAG_ambiguous_name, expr->loc, list->name->text);
+    report_expr(env->c, expr, DIAG_ambiguous_name, list->name->text);
     note(env->c, DIAG_note_declared_here, first->decl->loc, list->name->text);
     note(env->c, DIAG_note_declared_here, second->decl->loc, list->name->text);
     return true;
@@ -263,7 +263,7 @@ static Expr *builtin_or_unknown(Env *env, Expr *expr) {
 
 static bool report_invisible(Env *env, Expr *expr, const Candidate *found) {
     if (decl_visible_from(env->c, found->decl, env->decl)) return false;
-    report(env->c, DIAG_not_visible, expr->loc, found->decl->name ? found->decl->name->text : "[]");
+    report_expr(env->c, expr, DIAG_not_visible, found->decl->name ? found->decl->name->text : "[]");
     note(env->c, DIAG_note_declared_here, found->decl->loc,
          found->decl->name ? found->decl->name->text : "[]");
     return true;
@@ -290,7 +290,7 @@ static Expr *check_this(Env *env, Expr *e) {
     Expr *captured;
     if (env->lambda && lambda_this(env, e, &captured)) return captured;
     if (!env->this_type) {
-        report(env->c, DIAG_no_this, e->loc);
+        report_expr(env->c, e, DIAG_no_this);
         return error_expr(env->c, e->loc);
     }
     e->type = env->this_type;
@@ -305,7 +305,7 @@ static Expr *check_this_type(Env *env, Expr *e) {
            type->kind != DECL_extension && type->kind != DECL_enum)
         type = type->parent;
     if (!type) {
-        report(env->c, DIAG_no_this_type, e->loc);
+        report_expr(env->c, e, DIAG_no_this_type);
         return error_expr(env->c, e->loc);
     }
     return type_expr(env->c, e->loc, this_type_of(env->c, type));
@@ -370,11 +370,11 @@ static Expr *check_is(Env *env, Expr *e) {
     const Type *from = names_type ? resolve_type(env, a) : a->type;
     if (!from || is_error(from)) return error_expr(c, e->loc);
     if (type->kind == TYPE_interface && !(type_is_abstract(from) && names_type)) {
-        report(c, DIAG_is_interface, e->loc, type_str(c, type));
+        report_expr(c, e, DIAG_is_interface, type_str(c, type));
         return error_expr(c, e->loc);
     }
     if (e->kind == EXPR_as && type->kind == TYPE_void) {
-        report(c, DIAG_as_void, e->loc);
+        report_expr(c, e, DIAG_as_void);
         return error_expr(c, e->loc);
     }
     e->a = a;
@@ -409,7 +409,7 @@ static Expr *check_no_diff(Env *env, Expr *e) {
     Expr *a = check_value(env, e->a);
     if (a->kind == EXPR_error) return a;
     if (!call) {
-        report(env->c, DIAG_no_diff_needs_call, e->loc);
+        report_expr(env->c, e, DIAG_no_diff_needs_call);
         return error_expr(env->c, e->loc);
     }
     e->a = a;
@@ -488,7 +488,7 @@ static Expr *require_readable(Env *env, Expr *e) {
         e->kind == EXPR_decl && (e->decl->kind == DECL_property || e->decl->kind == DECL_subscript);
     if (!accessed || has_accessor(e->decl, FUNC_get)) return e;
     const char *name = e->decl->kind == DECL_property ? e->decl->name->text : "[]";
-    report(env->c, DIAG_needs_getter, e->loc, name);
+    report_expr(env->c, e, DIAG_needs_getter, name);
     note(env->c, DIAG_note_declared_here, e->decl->loc, name);
     return error_expr(env->c, e->loc);
 }
@@ -499,13 +499,15 @@ Expr *check_term(Env *env, Expr *e) {
     if (e->flags & EXPR_CHECKED) return e;
     Checker *c = env->c;
     if (c->expr_depth > MAX_EXPR_DEPTH) {
-        if (!c->too_deep) report(c, DIAG_too_deep, e->loc);
+        if (!c->too_deep) report_expr(c, e, DIAG_too_deep);
         c->too_deep = true;
         return error_expr(c, e->loc);
     }
     c->expr_depth++;
     bool read = e != env->written;
+    Span written = expr_span(e);
     e = check_kind(env, e);
+    if (!e->last) e->first = written.first, e->last = written.last;
     if (read) e = require_readable(env, e);
     e->flags |= EXPR_CHECKED;
     if (e->type) e->type = known_type(c, e->type);
@@ -518,10 +520,10 @@ Expr *check_value(Env *env, Expr *expr) {
     Checker *c = env->c;
     Expr *e = check_term(env, expr);
     switch ((ExprKind)e->kind) {
-    case EXPR_type: report(c, DIAG_type_as_value, e->loc); return error_expr(c, e->loc);
-    case EXPR_space: report(c, DIAG_space_as_value, e->loc); return error_expr(c, e->loc);
+    case EXPR_type: report_expr(c, e, DIAG_type_as_value); return error_expr(c, e->loc);
+    case EXPR_space: report_expr(c, e, DIAG_space_as_value); return error_expr(c, e->loc);
     case EXPR_overload:
-        report(c, DIAG_function_as_value, e->loc, e->name ? e->name->text : "?");
+        report_expr(c, e, DIAG_function_as_value, e->name ? e->name->text : "?");
         return error_expr(c, e->loc);
     default: break;
     }

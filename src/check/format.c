@@ -61,7 +61,7 @@ void check_format(Checker *c, const Expr *call) {
         const Expr *arg = call->args.at[i];
         if (arg->kind == EXPR_expand) return; /* how many it stands for is not known here */
         if (has_text(arg->type)) continue;
-        report(c, DIAG_format_value, arg->loc, type_str(c, arg->type));
+        report_expr(c, arg, DIAG_format_value, type_str(c, arg->type));
         if (arg->type->kind == TYPE_optional) note(c, DIAG_note_optional_value, 0);
     }
     if (wanted != given) report(c, DIAG_format_count, loc, range_text(c, wanted, wanted, "value"), given);

@@ -189,9 +189,9 @@ static Expr *only_function(Checker *c, const Expr *e, const Candidate *candidate
 static Expr *mismatch(Env *env, Expr *e, const Type *to) {
     Checker *c = env->c;
     if (e->kind == EXPR_overload)
-        report(c, DIAG_function_mismatch, e->loc, e->name ? e->name->text : "?", type_str(c, to));
+        report_expr(c, e, DIAG_function_mismatch, e->name ? e->name->text : "?", type_str(c, to));
     else {
-        report(c, DIAG_cannot_convert, e->loc, type_str(c, e->type), type_str(c, to));
+        report_expr(c, e, DIAG_cannot_convert, type_str(c, e->type), type_str(c, to));
         note_function_holds(c, e);
     }
     return error_expr(c, e->loc);

@@ -23,7 +23,7 @@ static const Type *demanded_pack(Env *env, const Decl *decl, Expr *expr) {
         if (generic_param(decl, i) == e->decl) type = param_type(c, decl, i);
     if (type && type->kind == TYPE_param && type->decl == decl && (type->flags & TYPE_IS_PACK_PARAM))
         return type;
-    report(c, DIAG_nonempty_needs_pack, expr->loc);
+    report_expr(c, expr, DIAG_nonempty_needs_pack);
     return ERROR_TYPE(c);
 }
 

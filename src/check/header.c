@@ -17,7 +17,7 @@ static void add_base(Env *env, Decl *decl, Sema *sema, Expr *expr) {
     if (has_error(type)) return;
     if (decl->kind == DECL_enum) {
         if (type_is_integer(type) || type->kind == TYPE_bool) sema->underlying = type;
-        else if (type->kind != TYPE_interface) report(c, DIAG_enum_underlying, expr->loc, type_str(c, type));
+        else if (type->kind != TYPE_interface) report_expr(c, expr, DIAG_enum_underlying, type_str(c, type));
         return;
     }
     if (type->kind == TYPE_interface) {
@@ -26,14 +26,14 @@ static void add_base(Env *env, Decl *decl, Sema *sema, Expr *expr) {
     }
     if (decl->kind == DECL_struct && type->kind == TYPE_struct && !sema->base) {
         sema->base = type;
-        report(c, DIAG_struct_inheritance, expr->loc);
+        report_expr(c, expr, DIAG_struct_inheritance);
         return;
     }
     if (decl->kind == DECL_assoc && type->kind == TYPE_param) { /* `associatedtype D : This`: equal to it */
         sema->underlying = type;
         return;
     }
-    report(c, DIAG_bad_base, expr->loc, type_str(c, type));
+    report_expr(c, expr, DIAG_bad_base, type_str(c, type));
     note(c, decl->kind == DECL_struct ? DIAG_note_struct_bases : DIAG_note_interface_bases, 0);
 }
 
@@ -121,9 +121,9 @@ static void header_of_bit_field(Checker *c, Decl *decl) {
     if (e->kind == EXPR_error || has_error(decl->type)) return;
     if (!type_is_integer(decl->type))
         report(c, DIAG_bit_field_type, decl->loc, decl->name->text, type_str(c, decl->type));
-    else if (!eval_number(&env, e, &width)) report(c, DIAG_not_constant, e->loc);
+    else if (!eval_number(&env, e, &width)) report_expr(c, e, DIAG_not_constant);
     else if (width < 0 || width > type_bits(decl->type))
-        report(c, DIAG_bit_field_width, e->loc, type_str(c, decl->type), type_bits(decl->type));
+        report_expr(c, e, DIAG_bit_field_width, type_str(c, decl->type), type_bits(decl->type));
     else decl_sema(c, decl)->value = width;
 }
 
@@ -360,8 +360,8 @@ static int64_t value_of_init(Checker *c, Decl *owner, Decl *decl) {
     int errors = c->diags->errors;
     Expr *e = decl->init = check_value(&env, decl->init);
     if (e->kind == EXPR_error || eval_number(&env, e, &value) || c->diags->errors > errors) return value;
-    if (type_is_scalar(e->type) && !type_is_float(e->type)) report(c, DIAG_not_constant, e->loc);
-    else report(c, DIAG_needs_integer, e->loc, type_str(c, e->type));
+    if (type_is_scalar(e->type) && !type_is_float(e->type)) report_expr(c, e, DIAG_not_constant);
+    else report_expr(c, e, DIAG_needs_integer, type_str(c, e->type));
     return 0;
 }
 

@@ -420,23 +420,23 @@ static bool nobody_listens(const Diags *diags) {
 void report_unknown_name(Env *env, Expr *expr, Name name) {
     Checker *c = env->c;
     if (nobody_listens(c->diags)) {
-        report(c, DIAG_unknown_name, expr->loc, name->text);
+        report_expr(c, expr, DIAG_unknown_name, name->text);
         return;
     }
     if (is_known_unknown(env, name)) return;
     const Decl *invisible = find_invisible(env, name);
     if (invisible) {
-        report(c, DIAG_not_visible, expr->loc, name->text);
+        report_expr(c, expr, DIAG_not_visible, name->text);
         note(c, DIAG_note_declared_here, invisible->loc, name->text);
         return;
     }
     const Decl *hidden = env->decl->kind == DECL_func ? find_local_decl(env->decl->body, name) : NULL;
     if (hidden && hidden->loc > expr->loc) {
-        report(c, DIAG_used_before_declared, expr->loc, name->text);
+        report_expr(c, expr, DIAG_used_before_declared, name->text);
         note(c, DIAG_note_declared_here, hidden->loc, name->text);
         return;
     }
-    report(c, DIAG_unknown_name, expr->loc, name->text);
+    report_expr(c, expr, DIAG_unknown_name, name->text);
     if (hidden) {
         bool inside = hidden->kind == DECL_var &&
                       hidden->state != STATE_body; /* it is being checked: this is its initialiser */

@@ -316,11 +316,11 @@ Expr *check_member(Env *env, Expr *e) {
     a = check_value(env, a);
     if (a->kind == EXPR_error || has_error(a->type)) return error_expr(c, e->loc);
     if ((e->flags & EXPR_ARROW) && a->type->kind != TYPE_pointer && a->type->kind != TYPE_buffer) {
-        report(c, DIAG_arrow_needs_pointer, e->loc, type_str(c, a->type));
+        report_expr(c, e, DIAG_arrow_needs_pointer, type_str(c, a->type));
         return error_expr(c, e->loc);
     }
     if (a->kind == EXPR_list || a->type->kind == TYPE_list) {
-        report(c, DIAG_list_needs_type, a->loc);
+        report_expr(c, a, DIAG_list_needs_type);
         return error_expr(c, e->loc);
     }
     return member_of_value(env, e, a);
@@ -333,7 +333,7 @@ static Expr *array_type(Env *env, Expr *e, Expr *a) {
     const Type *element = a->type_value ? a->type_value : resolve_type(env, a);
     if (is_error(element)) return error_expr(c, e->loc);
     if (element->kind == TYPE_void) {
-        report(c, DIAG_void_element, e->loc);
+        report_expr(c, e, DIAG_void_element);
         return error_expr(c, e->loc);
     }
     if (e->args.count == 0) return type_expr(c, e->loc, type_unsized_array(c->types, element));
@@ -381,7 +381,7 @@ static Expr *check_index_value(Env *env, Expr *index) {
     bool generic = type_is_abstract(i->type) && conforms_to(c, i->type, c->known.__BuiltinIntegerType);
     if (type_is_integer(i->type) || generic) return i;
     if (!type_is_scalar(i->type)) {
-        report(c, DIAG_bad_index, i->loc, type_str(c, i->type));
+        report_expr(c, i, DIAG_bad_index, type_str(c, i->type));
         return error_expr(c, i->loc);
     }
     return coerce(env, i, type_basic(c->types, i->type->kind == TYPE_bool ? TYPE_int : TYPE_uint));
@@ -390,13 +390,13 @@ static Expr *check_index_value(Env *env, Expr *index) {
 static void check_bounds(Env *env, const Type *type, Expr *index) {
     int64_t i, n = type_length(type);
     if (type->kind != TYPE_array || n < 0 || !eval_number(env, index, &i)) return;
-    if (i < 0 || i >= n) report(env->c, DIAG_index_range, index->loc, (int)i, (int)n);
+    if (i < 0 || i >= n) report_expr(env->c, index, DIAG_index_range, (int)i, (int)n);
 }
 
 static Expr *element(Env *env, Expr *e, Expr *a) {
     Checker *c = env->c;
     if (e->args.count != 1) {
-        report(c, DIAG_index_count, e->loc, e->args.count);
+        report_expr(c, e, DIAG_index_count, e->args.count);
         return error_expr(c, e->loc);
     }
     Expr *index = check_index_value(env, e->args.at[0]);
@@ -417,7 +417,7 @@ static Expr *subscript(Env *env, Expr *e, Expr *a) {
     if (!lookup_member(c, a->type, c->known.subscript, list)) {
         Expr *inner = auto_deref(env, a);
         if (inner != a) return has_elements(inner->type) ? element(env, e, inner) : subscript(env, e, inner);
-        report(c, DIAG_not_indexable, e->loc, type_str(c, a->type));
+        report_expr(c, e, DIAG_not_indexable, type_str(c, a->type));
         if (lookup_member(c, a->type, name_from(c->names, "load"), list)) note(c, DIAG_note_use_load, 0);
         return error_expr(c, e->loc);
     }
@@ -454,7 +454,7 @@ static const Type *argument(Env *env, Expr *expr, const Type **value) {
     if (e->kind == EXPR_expand && e->type->kind == TYPE_expand) {
         const Type *pack = pack_of_numbers(env, e);
         *value = e->type->args[0]->kind == TYPE_repeat ? e->type->args[0]->args[0] : e->type->args[0];
-        if (!pack) report(c, DIAG_not_constant, e->loc);
+        if (!pack) report_expr(c, e, DIAG_not_constant);
         return pack ? pack : ERROR_TYPE(c);
     }
     *value = e->type;
@@ -468,7 +468,7 @@ static Expr *not_generic(Env *env, const Expr *e) {
     const char *name = e->a->name                ? e->a->name->text
                        : e->a->kind == EXPR_type ? type_str(env->c, e->a->type_value)
                                                  : "this";
-    report(env->c, DIAG_not_generic, e->loc, name);
+    report_expr(env->c, e, DIAG_not_generic, name);
     return error_expr(env->c, e->loc);
 }
 

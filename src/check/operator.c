@@ -56,10 +56,11 @@ static bool is_shift(Operator op) { return op == OPERATOR_shl || op == OPERATOR_
 
 static Expr *no_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     Checker *c = env->c;
+    Span whole = {b ? expr_span(a).first : loc, loc, expr_span(b ? b : a).last};
     if (b)
-        report(c, DIAG_no_binary_operator, loc, operator_text(op), type_str(c, a->type),
-               type_str(c, b->type));
-    else report(c, DIAG_no_unary_operator, loc, operator_text(op), type_str(c, a->type));
+        diag_report_span(c->diags, whole, DIAG_no_binary_operator, operator_text(op), type_str(c, a->type),
+                         type_str(c, b->type));
+    else diag_report_span(c->diags, whole, DIAG_no_unary_operator, operator_text(op), type_str(c, a->type));
     const Type *generic = type_is_abstract(a->type)        ? a->type
                           : b && type_is_abstract(b->type) ? b->type
                                                            : NULL;
@@ -301,13 +302,13 @@ static Expr *check_comma(Env *env, Expr *e) {
     Checker *c = env->c;
     Expr *a = check_value(env, e->a), *b = check_value(env, e->b);
     if (a->kind == EXPR_error || b->kind == EXPR_error) return error_expr(c, e->loc);
-    if (!env->in_step) report(c, DIAG_comma_operator, e->loc);
+    if (!env->in_step) report_expr(c, e, DIAG_comma_operator);
     return builtin(env, e->loc, OPERATOR_comma, b->type, a, b);
 }
 
 static Expr *check_operand(Env *env, Expr *e) {
     if (e->kind == EXPR_list) {
-        report(env->c, DIAG_list_needs_type, e->loc);
+        report_expr(env->c, e, DIAG_list_needs_type);
         return error_expr(env->c, e->loc);
     }
     e = check_value(env, e);
@@ -354,7 +355,7 @@ static Expr *address(Env *env, Expr *e, Expr *a) {
     Checker *c = env->c;
     if (!(a->flags & EXPR_PLACE) || a->kind == EXPR_swizzle ||
         (a->kind == EXPR_decl && (a->decl->kind == DECL_property || a->decl->kind == DECL_subscript))) {
-        report(c, DIAG_no_address, e->loc);
+        report_expr(c, e, DIAG_no_address);
         return error_expr(c, e->loc);
     }
     mark_assigned(a);
@@ -531,9 +532,9 @@ static Expr *user_update(Env *env, Expr *e, Expr *a, Expr *b) {
         Expr *bits = enum_binary(env, e, a, b);
         if (require_writable(env, a, e->loc)) return assign_node(env, e, a, bits);
     }
-    report(c, DIAG_no_binary_operator, e->loc,
-           assign_operator_name(c, (Operator)e->op)->text + strlen("operator"), type_str(c, a->type),
-           type_str(c, b->type));
+    report_expr(c, e, DIAG_no_binary_operator,
+                assign_operator_name(c, (Operator)e->op)->text + strlen("operator"), type_str(c, a->type),
+                type_str(c, b->type));
     if (is_builtin_operand(c, a->type) && is_builtin_operand(c, b->type))
         note(c, DIAG_note_update_converts, 0, type_str(c, a->type));
     else note(c, DIAG_note_define_assign, 0, operator_text((Operator)e->op), operator_text((Operator)e->op));
@@ -602,7 +603,7 @@ Expr *check_select(Env *env, Expr *e) {
         return error_expr(c, e->loc);
     const Type *type = join_branches(env, a, b);
     if (!type || type->kind == TYPE_none || type->kind == TYPE_null) {
-        report(c, DIAG_branches_differ, e->loc, type_str(c, a->type), type_str(c, b->type));
+        report_expr(c, e, DIAG_branches_differ, type_str(c, a->type), type_str(c, b->type));
         return error_expr(c, e->loc);
     }
     if (is_shape(condition->type) && is_builtin_operand(c, condition->type)) {
@@ -610,10 +611,10 @@ Expr *check_select(Env *env, Expr *e) {
         bool fits = is_shape(type) && type->kind == condition->type->kind &&
                     type->args[1] == condition->type->args[1];
         if (!fits) {
-            report(c, DIAG_select_lanes, e->loc, type_str(c, condition->type), type_str(c, type));
+            report_expr(c, e, DIAG_select_lanes, type_str(c, condition->type), type_str(c, type));
             return error_expr(c, e->loc);
         }
-        report(c, DIAG_vector_select, e->loc);
+        report_expr(c, e, DIAG_vector_select);
         e->a = silently(env, condition, bool_shape(c, condition->type));
     } else {
         e->a = check_condition(env, condition);
@@ -628,7 +629,7 @@ Expr *check_select(Env *env, Expr *e) {
 Expr *check_condition(Env *env, Expr *expr) {
     Checker *c = env->c;
     if (expr->kind == EXPR_assign && !(expr->flags & EXPR_CHECKED)) {
-        report(c, DIAG_assign_in_condition, expr->loc);
+        report_expr(c, expr, DIAG_assign_in_condition);
         check_term(env, expr);
         return error_expr(c, expr->loc);
     }
@@ -638,11 +639,11 @@ Expr *check_condition(Env *env, Expr *expr) {
     if (e->type == flag) return e;
     bool scalar = type_is_scalar(e->type) || e->type->kind == TYPE_enum || e->type->kind == TYPE_pointer;
     if (!scalar && !(type_is_abstract(e->type) && is_builtin_operand(c, e->type))) {
-        report(c, DIAG_bad_condition, e->loc, type_str(c, e->type));
+        report_expr(c, e, DIAG_bad_condition, type_str(c, e->type));
         if (e->type->kind == TYPE_optional) note(c, DIAG_note_optional_condition, 0);
         else if (is_shape(e->type)) note(c, DIAG_note_any_all, 0);
         return error_expr(c, expr->loc);
     }
-    if (type_is_float(e->type)) report(c, DIAG_narrowing, e->loc, type_str(c, e->type), "bool");
+    if (type_is_float(e->type)) report_expr(c, e, DIAG_narrowing, type_str(c, e->type), "bool");
     return convert_node(c, e, flag, CONVERT_bool);
 }

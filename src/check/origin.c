@@ -28,7 +28,7 @@ const Decl *origin_of(const Expr *e) {
 
 bool require_origin(Env *env, const Expr *e, const Decl *wanted) {
     if (e->kind == EXPR_error || e->kind == EXPR_default || (wanted && origin_of(e) == wanted)) return true;
-    report(env->c, DIAG_other_origin, e->loc, wanted ? wanted->name->text : "the same variable");
+    report_expr(env->c, e, DIAG_other_origin, wanted ? wanted->name->text : "the same variable");
     return false;
 }
 

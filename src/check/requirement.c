@@ -120,6 +120,20 @@ static void check_value_size(Checker *c, const Conformance *conformance, Loc loc
     note(c, DIAG_note_required_here, ((const Decl *)conformance->interface->decl)->loc);
 }
 
+/* dzero, dadd and dmul are made where they are not written; one that is written with another signature is not used. */
+static void check_unused(Checker *c, Conformance *conformance, Decl *interface) {
+    const Subst *subst = interface_subst(c, conformance->interface, conformance->type);
+    for (int i = 0; i < interface->members.count; i++) {
+        Decl *requirement = interface->members.at[i];
+        if (requirement->kind != DECL_func || requirement->body) continue;
+        Decl *own = same_name(c, conformance->type, requirement->name);
+        if (!own || own->kind != DECL_func || own->parent != type_head(c, conformance->type)) continue;
+        if (satisfaction(c, conformance, requirement)->decl == own) continue;
+        report(c, DIAG_unused_requirement, own->loc, own->name->text, interface->name->text);
+        note(c, DIAG_note_wanted, requirement->loc, member_text(c, requirement, subst));
+    }
+}
+
 /* ---- entry */
 
 static bool is_library(Checker *c, const Decl *interface, bool *differentiable) {
@@ -137,8 +151,10 @@ static bool check_one(Checker *c, void *user, const Declared *declared) {
     Decl *interface = (Decl *)(uintptr_t)declared->interface->decl;
     bool differentiable;
     if (is_library(c, interface, &differentiable)) {
-        if (differentiable) check_differentiable_struct(c, conformance);
-        else if (!(declared->source->flags & DECL_PRELUDE)) {
+        if (differentiable) {
+            check_differentiable_struct(c, conformance);
+            check_unused(c, conformance, interface);
+        } else if (!(declared->source->flags & DECL_PRELUDE)) {
             report(c, DIAG_builtin_interface, review->loc, interface->name->text);
             review->builtin_only = true;
         }

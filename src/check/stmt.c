@@ -192,7 +192,7 @@ static void check_if_let(Env *env, Stmt *stmt) {
     decl->state = STATE_body;
     decl->type = ERROR_TYPE(c);
     if (value->type->kind == TYPE_optional) decl->type = value->type->args[0];
-    else if (!has_error(value->type)) report(c, DIAG_if_let_optional, value->loc, type_str(c, value->type));
+    else if (!has_error(value->type)) report_expr(c, value, DIAG_if_let_optional, type_str(c, value->type));
     Scope *outer = env->scope;
     push_scope(env);
     declare(env, decl);
@@ -317,7 +317,7 @@ static Expr *check_bound(Env *env, Expr *bound) {
     int64_t value;
     Expr *e = check_value_of(env, bound, type_basic(env->c->types, TYPE_int));
     if (e->kind != EXPR_error && !eval_number(env, e, &value) && !number_is_generic(env, e))
-        report(env->c, DIAG_not_constant, e->loc);
+        report_expr(env->c, e, DIAG_not_constant);
     return e;
 }
 
@@ -351,14 +351,14 @@ static void check_case(Env *env, Stmt *stmt, const Type *type, CaseValues *value
         int64_t number;
         if (value->kind == EXPR_error) continue;
         if (!eval_number(env, value, &number)) {
-            if (!number_is_generic(env, value)) report(c, DIAG_not_constant, value->loc);
+            if (!number_is_generic(env, value)) report_expr(c, value, DIAG_not_constant);
             continue;
         }
         Map *seen = number < 0 ? &values->negative : &values->positive;
         uint64_t key = (uint64_t)(number < 0 ? ~number : number) + 1;
         const Expr *other = map_get(seen, key);
         if (other) {
-            report(c, DIAG_duplicate_case, value->loc);
+            report_expr(c, value, DIAG_duplicate_case);
             note(c, DIAG_note_other_here, other->loc);
         } else map_put(c->arena, seen, key, value);
     }
@@ -372,7 +372,7 @@ static void check_switch(Env *env, Stmt *stmt) {
                 type->kind == TYPE_enum ||
                 (type_is_abstract(type) && conforms_to(c, type, c->known.__BuiltinIntegerType));
     if (!fine) {
-        report(c, DIAG_bad_switch, e->loc, type_str(c, type));
+        report_expr(c, e, DIAG_bad_switch, type_str(c, type));
         type = ERROR_TYPE(c);
     }
     CaseValues seen = {0};
@@ -526,7 +526,7 @@ static void check_decl_stmt(Env *env, Stmt *stmt) {
 static void check_discarded(Env *env, const Expr *e) {
     if (e->kind != EXPR_invoke || !e->decl || !find_attribute(e->decl, "NoDiscard")) return;
     const char *name = e->decl->name ? e->decl->name->text : "?";
-    report(env->c, DIAG_discarded, e->loc, name);
+    report_expr(env->c, e, DIAG_discarded, name);
     note(env->c, DIAG_note_cast_to_void, 0, name);
 }
 

@@ -70,7 +70,7 @@ static bool find_way(Env *env, Loc loc, const Type *type, Stmt **guard, Stmt **h
 Expr *untried(Env *env, Expr *e) {
     Checker *c = env->c;
     e->flags &= ~(uint32_t)EXPR_THROWS;
-    report(c, DIAG_needs_try, e->loc, e->decl->name ? e->decl->name->text : "?");
+    report_expr(c, e, DIAG_needs_try, e->decl->name ? e->decl->name->text : "?");
     return error_expr(c, e->loc);
 }
 
@@ -79,7 +79,7 @@ Expr *check_try(Env *env, Expr *e) {
     Expr *call = check_term(env, e->a);
     if (call->kind == EXPR_error) return call;
     if (call->kind != EXPR_invoke || !(call->flags & EXPR_THROWS)) {
-        report(c, DIAG_try_needless, e->loc);
+        report_expr(c, e, DIAG_try_needless);
         return error_expr(c, e->loc);
     }
     call->flags &= ~(uint32_t)EXPR_THROWS;

@@ -97,8 +97,8 @@ const Type *resolve_number(Env *env, Expr *expr) {
     if (number) return number;
     if (mentions_bad_constant(c, e)) return ERROR_TYPE(c);
     bool integral = !type_is_float(e->type) && (type_is_scalar(e->type) || e->type->kind == TYPE_enum);
-    if (integral || type_is_abstract(e->type)) report(c, DIAG_not_constant, e->loc);
-    else report(c, DIAG_needs_integer, e->loc, type_str(c, e->type));
+    if (integral || type_is_abstract(e->type)) report_expr(c, e, DIAG_not_constant);
+    else report_expr(c, e, DIAG_needs_integer, type_str(c, e->type));
     return ERROR_TYPE(c);
 }
 

@@ -17,10 +17,17 @@ typedef enum DiagId {
     DIAG_COUNT
 } DiagId;
 
+/* The text that a message is about, up to but not including its end. */
+typedef struct Extent {
+    int line, column, end_line, end_column;
+    int from, to; /* what is underlined: bytes of the line of the message's position */
+} Extent;
+
 /* One message with its notes, complete, as the sink gets it. Valid during the call. */
 typedef struct DiagNote {
     const char *message;
     Position at; /* path NULL: no place */
+    Extent extent;
 } DiagNote;
 typedef struct Diagnostic {
     Severity severity;
@@ -28,6 +35,7 @@ typedef struct Diagnostic {
     const char *name; /* row of diag.def */
     const char *message;
     Position at;
+    Extent extent;
     const DiagNote *notes;
     int nnotes;
 } Diagnostic;
@@ -55,16 +63,20 @@ void diags_init(Diags *diags, Arena *arena, Sources *sources);
 void diags_begin(Diags *diags);
 /* The arguments are those of the row's text, as for printf. */
 void diag_report(Diags *diags, DiagId id, Loc at, ...);
+void diag_report_span(Diags *diags, Span span, DiagId id, ...);
 void diag_note(Diags *diags, DiagId id, Loc at, ...);
 /* A row by itself, for who cannot report: there is no memory left. Text and code of the row. */
 int diag_fill(char *out, size_t size, DiagId id, ...);
 void diags_flush(Diags *diags); /* hands over the pending message; call at the end of every stage */
 
+/* extent.c */
+Extent diag_extent(Sources *sources, const Position *at, Span span);
+
 /* render.c */
 typedef struct RenderStyle {
     bool colour;
 } RenderStyle;
-/* `path:line:col: error E1234: message`, the source line, a caret, then the notes likewise. */
+/* `path:line:col: error E1234: message`, the source line, a caret and what it is about underlined, then the notes likewise. */
 void diag_render_text(Text *out, const Diagnostic *diagnostic, RenderStyle style);
 void diag_render_json(Text *out, const Diagnostic *diagnostic); /* one object, one line */
 

@@ -1,4 +1,4 @@
-/* Showing a message: as text with the source line and a caret, or as one line of JSON.
+/* Showing a message: as text with the source line, a caret and the rest of what is meant underlined, or as one line of JSON.
  *
  * Whatever a file contains, the output is valid UTF-8 and moves no cursor: a byte that is not UTF-8 or is a control
  * character is shown as U+FFFD. Tabs become spaces, wide characters take two columns and combining ones none, so that
@@ -133,7 +133,14 @@ static void add_spaces(Text *out, int count) {
     for (int i = 0; i < count; i++) text_char(out, ' ');
 }
 
-static void add_source(Text *out, const Position *at, RenderStyle style) {
+static void add_marks(Text *out, const Position *at, const Extent *extent, int from, int to) {
+    int caret = column_of(at->text, at->byte);
+    int first = column_of(at->text, extent->from), end = column_of(at->text, extent->to);
+    for (int column = from; column <= caret || (column < end && column < to); column++)
+        text_char(out, column == caret ? '^' : column < first || column >= end ? ' ' : '~');
+}
+
+static void add_source(Text *out, const Position *at, const Extent *extent, RenderStyle style) {
     int caret = column_of(at->text, at->byte), end = column_of(at->text, at->text.len);
     int from = end > WINDOW && caret > BEFORE_CARET ? caret - BEFORE_CARET : 0;
     int to = end > from + WINDOW ? from + WINDOW : end;
@@ -142,8 +149,10 @@ static void add_source(Text *out, const Position *at, RenderStyle style) {
     add_columns(out, at->text, from, to);
     if (to < end) text_add(out, STR("..."));
     text_char(out, '\n');
-    add_spaces(out, INDENT + (from ? 3 : 0) + caret - from);
-    text_printf(out, "%s^%s\n", paint(style, GREEN), paint(style, PLAIN));
+    add_spaces(out, INDENT + (from ? 3 : 0));
+    text_printf(out, "%s", paint(style, GREEN));
+    add_marks(out, at, extent, from, to);
+    text_printf(out, "%s\n", paint(style, PLAIN));
 }
 
 static void add_place(Text *out, const Position *at, RenderStyle style) {
@@ -177,7 +186,7 @@ static void add_code(Text *out, Severity severity, int code) {
 }
 
 static void add_message(Text *out, Severity severity, int code, const char *message, const Position *at,
-                        RenderStyle style) {
+                        const Extent *extent, RenderStyle style) {
     add_place(out, at, style);
     text_printf(out, "%s%s", paint(style, severity_colour(severity)), severity_name(severity));
     if (severity != SEVERITY_note) text_char(out, ' ');
@@ -185,14 +194,14 @@ static void add_message(Text *out, Severity severity, int code, const char *mess
     text_printf(out, ":%s ", paint(style, PLAIN));
     add_clean(out, message);
     text_char(out, '\n');
-    if (at->path && at->line) add_source(out, at, style);
+    if (at->path && at->line) add_source(out, at, extent, style);
 }
 
 void diag_render_text(Text *out, const Diagnostic *diagnostic, RenderStyle style) {
     const Diagnostic *d = diagnostic;
-    add_message(out, d->severity, d->code, d->message, &d->at, style);
+    add_message(out, d->severity, d->code, d->message, &d->at, &d->extent, style);
     for (int i = 0; i < d->nnotes; i++)
-        add_message(out, SEVERITY_note, 0, d->notes[i].message, &d->notes[i].at, style);
+        add_message(out, SEVERITY_note, 0, d->notes[i].message, &d->notes[i].at, &d->notes[i].extent, style);
 }
 
 /* ---- JSON */
@@ -216,19 +225,21 @@ static void add_json_string(Text *out, Str s) {
     text_char(out, '"');
 }
 
-static void add_json_place(Text *out, const Position *at) {
+static void add_json_place(Text *out, const Position *at, const Extent *extent) {
     if (!at->path) {
-        text_add(out, STR("\"path\":null,\"line\":null,\"column\":null"));
+        text_add(out, STR("\"path\":null,\"line\":null,\"column\":null,\"range\":null"));
         return;
     }
     text_add(out, STR("\"path\":"));
     add_json_string(out, (Str){at->path->text, at->path->len});
     text_printf(out, ",\"line\":%d,\"column\":%d", at->line, at->column);
+    text_printf(out, ",\"range\":{\"line\":%d,\"column\":%d,\"endLine\":%d,\"endColumn\":%d}", extent->line,
+                extent->column, extent->end_line, extent->end_column);
 }
 
 static void add_json_note(Text *out, const DiagNote *note) {
     text_char(out, '{');
-    add_json_place(out, &note->at);
+    add_json_place(out, &note->at, &note->extent);
     text_add(out, STR(",\"message\":"));
     add_json_string(out, str_of(note->message));
     text_char(out, '}');
@@ -244,7 +255,7 @@ void diag_render_json(Text *out, const Diagnostic *diagnostic) {
         text_char(out, '"');
     }
     text_char(out, ',');
-    add_json_place(out, &d->at);
+    add_json_place(out, &d->at, &d->extent);
     text_add(out, STR(",\"message\":"));
     add_json_string(out, str_of(d->message));
     text_add(out, STR(",\"notes\":["));

@@ -54,19 +54,20 @@ static bool is_repetition(Diags *diags, DiagId id, Loc at, const char *message) 
     return false;
 }
 
-static void open_message(Diags *diags, DiagId id, Severity severity, Loc at, const char *message) {
+static void open_message(Diags *diags, DiagId id, Severity severity, Span span, const char *message) {
     const Row *row = &rows[id];
     diags->pending = (Diagnostic){.severity = severity,
                                   .code = row->code,
                                   .name = row->name,
                                   .message = message,
-                                  .at = source_position(diags->sources, at)};
+                                  .at = source_position(diags->sources, span.at)};
+    diags->pending.extent = diag_extent(diags->sources, &diags->pending.at, span);
     diags->has_pending = true;
 }
 
 static void say_limit(Diags *diags) {
     const char *message = format_text(diags->arena, rows[DIAG_error_limit].text, diags->limit);
-    open_message(diags, DIAG_error_limit, SEVERITY_note, 0, message);
+    open_message(diags, DIAG_error_limit, SEVERITY_note, (Span){0}, message);
     diags_flush(diags);
 }
 
@@ -83,7 +84,7 @@ static bool count_message(Diags *diags, Severity severity) {
     return !past_limit;
 }
 
-void diag_report(Diags *diags, DiagId id, Loc at, ...) {
+static void report(Diags *diags, DiagId id, Span span, va_list args) {
     Severity severity = rows[id].severity;
     assert(severity != SEVERITY_note);
     if (diags->muted) {
@@ -94,13 +95,26 @@ void diag_report(Diags *diags, DiagId id, Loc at, ...) {
     diags->pending_dropped = true;
     if (severity == SEVERITY_warning && diags->no_warnings) return;
     if (severity == SEVERITY_warning && diags->warnings_as_errors) severity = SEVERITY_error;
+    const char *message = fill_in(diags, rows[id].text, args);
+    if (is_repetition(diags, id, span.at, message) || !count_message(diags, severity)) return;
+    diags->pending_dropped = false;
+    open_message(diags, id, severity, span, message);
+}
+
+static Span span_of_token(Loc at) { return (Span){at, at, at}; }
+
+void diag_report(Diags *diags, DiagId id, Loc at, ...) {
     va_list args;
     va_start(args, at);
-    const char *message = fill_in(diags, rows[id].text, args);
+    report(diags, id, span_of_token(at), args);
     va_end(args);
-    if (is_repetition(diags, id, at, message) || !count_message(diags, severity)) return;
-    diags->pending_dropped = false;
-    open_message(diags, id, severity, at, message);
+}
+
+void diag_report_span(Diags *diags, Span span, DiagId id, ...) {
+    va_list args;
+    va_start(args, id);
+    report(diags, id, span, args);
+    va_end(args);
 }
 
 void diag_note(Diags *diags, DiagId id, Loc at, ...) {
@@ -108,8 +122,10 @@ void diag_note(Diags *diags, DiagId id, Loc at, ...) {
     if (diags->muted || !diags->has_pending || diags->pending_dropped) return;
     va_list args;
     va_start(args, at);
-    DiagNote note = {fill_in(diags, rows[id].text, args), source_position(diags->sources, at)};
+    DiagNote note = {.message = fill_in(diags, rows[id].text, args),
+                     .at = source_position(diags->sources, at)};
     va_end(args);
+    note.extent = diag_extent(diags->sources, &note.at, span_of_token(at));
     vec_push(diags->arena, &diags->notes, note);
 }
 

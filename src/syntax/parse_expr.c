@@ -18,6 +18,7 @@ Expr *parse_error_expr(Parser *p) {
 }
 
 Expr *parse_grown(Parser *p, Expr *expr, int height) {
+    expr_ends_at(expr, parser_previous(p)->loc);
     p->height = height + 1;
     if (p->height <= MAX_HEIGHT) return expr;
     if (parser_complain(p)) diag_report(p->syntax->diags, DIAG_expression_too_long, expr->loc, MAX_HEIGHT);

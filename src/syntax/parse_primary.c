@@ -106,6 +106,7 @@ static Expr *parenthesized(Parser *p) {
     parser_close_bracket(p, open);
     p->angle = angle;
     p->height = height + 1;
+    expr_ends_at(expr, parser_previous(p)->loc);
     return expr;
 }
 
@@ -127,6 +128,7 @@ Expr *parse_list(Parser *p) {
     p->angle = angle;
     parser_leave(p);
     p->height = height + 1;
+    expr_ends_at(expr, parser_previous(p)->loc);
     return expr;
 }
 

@@ -33,6 +33,7 @@ static inline bool token_is_identifier(const Token *token) {
 uint32_t keyword_modifiers(Keyword word);
 
 /* tree.c */
+void expr_ends_at(Expr *expr, Loc last);     /* it is whole: what it consists of is in it */
 const char *token_kind_text(TokenKind kind); /* "<<=", or a description of the kind */
 const char *token_describe(Arena *arena, const Token *token);
 TokenKind token_closing(TokenKind open); /* of an opening bracket; TOKEN_end: it is none */

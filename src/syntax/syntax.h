@@ -87,6 +87,7 @@ struct Expr {
     uint8_t conversion; /* check: kind of an EXPR_convert */
     uint32_t flags;
     Loc loc;
+    Loc first, last;  /* its first and last token; 0: it is only the token at `loc` */
     const Type *type; /* check: of the value; NULL before */
     Expr *a, *b, *c;
     Name name;
@@ -370,6 +371,7 @@ void syntax_print_expr(Text *out, const Expr *expr);
 
 /* tree.c: making nodes */
 Expr *expr_new(Arena *arena, ExprKind kind, Loc loc);
+Span expr_span(const Expr *expr);
 Expr *expr_copy(Arena *arena, const Expr *expr); /* types as written; bodies of lambdas are shared */
 Stmt *stmt_new(Arena *arena, StmtKind kind, Loc loc);
 Decl *decl_new(Arena *arena, DeclKind kind, Loc loc, Name name);

@@ -8,6 +8,19 @@ Expr *expr_new(Arena *arena, ExprKind kind, Loc loc) {
     return expr;
 }
 
+static Loc first_of(const Expr *expr) { return expr->first ? expr->first : expr->loc; }
+
+Span expr_span(const Expr *expr) {
+    while (expr->kind == EXPR_convert && expr->flags & EXPR_IMPLICIT && !expr->last && expr->a)
+        expr = expr->a;
+    return (Span){first_of(expr), expr->loc, expr->last ? expr->last : expr->loc};
+}
+
+void expr_ends_at(Expr *expr, Loc last) {
+    expr->first = expr->a && first_of(expr->a) < expr->loc ? first_of(expr->a) : expr->loc;
+    expr->last = last;
+}
+
 Stmt *stmt_new(Arena *arena, StmtKind kind, Loc loc) {
     Stmt *stmt = arena_new(arena, Stmt);
     stmt->kind = (uint8_t)kind;

@@ -73,7 +73,7 @@ static void caret_follows_tabs(void **state) {
     diag_report(&f->diags, DIAG_unterminated_string, place(f, "t.slang", "\tab\t\"x", "\"x"));
     assert_string_equal(shown(f), "t.slang:1:5: error E1002: this string never ends\n"
                                   "      ab  \"x\n"
-                                  "          ^\n");
+                                  "          ^~\n");
 }
 
 static void caret_follows_wide_and_combining_characters(void **state) {
@@ -86,6 +86,20 @@ static void caret_follows_wide_and_combining_characters(void **state) {
                                   "  \xe6\xbc\xa2\xe5\xad\x97"
                                   "e\xcc\x81@\n"
                                   "       ^\n");
+}
+
+static void spans_are_underlined(void **state) {
+    Fixture *f = *state;
+    Loc at = place(f, "s.slang", "x = f(1.5e-3f) +\n    g(\"a)\");", "+");
+    diag_report_span(&f->diags, (Span){at - 11, at, at + 11}, DIAG_unterminated_comment);
+    diag_report_span(&f->diags, (Span){at + 6, at + 8, at + 8}, DIAG_unterminated_string);
+    assert_string_equal(shown(f), "s.slang:1:16: error E1001: this comment never ends\n"
+                                  "  x = f(1.5e-3f) +\n"
+                                  "      ~~~~~~~~~~~^\n"
+                                  "s.slang:2:7: error E1002: this string never ends\n"
+                                  "      g(\"a)\");\n"
+                                  "      ~~^~~~\n");
+    assert_non_null(strstr(f->json.at, "{\"line\":1,\"column\":5,\"endLine\":2,\"endColumn\":"));
 }
 
 static void bytes_that_are_no_text_are_replaced(void **state) {
@@ -158,10 +172,12 @@ static void json_is_one_object_on_one_line(void **state) {
     assert_string_equal(
         f->json.at,
         "{\"severity\":\"error\",\"code\":\"E2001\",\"path\":\"j \\\"1\\\".slang\",\"line\":2,\"column\":3,"
+        "\"range\":{\"line\":2,\"column\":3,\"endLine\":2,\"endColumn\":4},"
         "\"message\":\"expected '\\\\', found \\\"a\\nb\\\"\",\"notes\":["
         "{\"path\":\"j \\\"1\\\".slang\",\"line\":2,\"column\":3,"
+        "\"range\":{\"line\":2,\"column\":3,\"endLine\":2,\"endColumn\":4},"
         "\"message\":\"that is 1 errors; the others are not shown\"},"
-        "{\"path\":null,\"line\":null,\"column\":null,"
+        "{\"path\":null,\"line\":null,\"column\":null,\"range\":null,"
         "\"message\":\"that is 2 errors; the others are not shown\"}]}\n");
 }
 
@@ -207,7 +223,7 @@ static void the_limit_is_said_once_and_last(void **state) {
     const char *last = strstr(shown(f), "m.slang:1:2:");
     assert_string_equal(last, "m.slang:1:2: error E1002: this string never ends\n"
                               "  abcdef\n"
-                              "   ^\n"
+                              "   ^~~~~\n"
                               "note: that is 99 errors; the others are not shown\n"
                               "note: that is 2 errors; the others are not shown\n");
     assert_int_equal(f->messages, 3);
@@ -331,6 +347,7 @@ int main(void) {
         TEST(text_has_place_line_and_caret),
         TEST(caret_follows_tabs),
         TEST(caret_follows_wide_and_combining_characters),
+        TEST(spans_are_underlined),
         TEST(bytes_that_are_no_text_are_replaced),
         TEST(end_of_file_has_a_caret),
         TEST(long_lines_are_cut_around_the_caret),
