@@ -6,6 +6,7 @@
 #   make fuzz       random derivatives, until stopped      make install    to PREFIX, under DESTDIR; uninstall
 #   make fuzz-front broken programs (both: or SECONDS=n)   make accuracy   docs/accuracy.md
 #   make through-c  all test programs through C            make test-gpu   and through CUDA, on a GPU
+#   make through-slang  the derivatives of all tests as Slang, compiled again
 #   make bench-gpu  a gradient that a million threads share, on a GPU
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -47,6 +48,9 @@ accuracy: all
 through-c: all
 	@tests/through_c.py --build $(BUILD)
 
+through-slang: all
+	@tests/through_slang.py --build $(BUILD) -v
+
 test-gpu: all
 	@tests/through_cuda.py --build $(BUILD)
 
@@ -69,4 +73,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize
 
-.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c test-gpu fuzz fuzz-front install uninstall clean
+.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-slang test-gpu fuzz fuzz-front install uninstall clean

@@ -381,9 +381,14 @@ typedef struct SlopeBuildOptions {
     const char *const *entries; /* expressions of functions to compile; none: all entry points */
     int entry_count;
     /* Targets that are source code: */
-    bool header; /* the header that declares what was compiled, in place of the code */
-    bool openmp; /* groups of kernels run side by side, by OpenMP */
-    bool lines;  /* #line directives that lead to the program */
+    bool header;   /* the header that declares what was compiled, in place of the code */
+    bool openmp;   /* groups of kernels run side by side, by OpenMP */
+    bool lines;    /* #line directives that lead to the program */
+    bool comments; /* a comment at each statement: which line of the program it comes from */
+    bool
+        side_by_side; /* in place of the code a page of HTML that shows it beside the program, lines linked */
+    /* Slang: the most numbers of each type that a reverse pass keeps, where loops do not tell; 0: that is an error. */
+    int tape;
 } SlopeBuildOptions;
 
 SLOPE_API const char *slope_target_name(int index); /* "obj", ...; NULL after the last */

@@ -28,6 +28,7 @@ import messages_page
 import run
 import through_c
 import through_cuda
+import through_slang
 
 
 RANDOM_FUNCTIONS = 400
@@ -137,6 +138,8 @@ def main():
         tally.step("accuracy", int(not problems), [("docs/accuracy.md", "\n".join(problems))] if problems else [])
         step_suite(tally, "build-gcc")
         tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=3))
+        passed, failures, _ = through_slang.run_all(ROOT / "build-gcc", share=4)
+        tally.step("programs through Slang", passed, failures)
         if through_cuda.find_nvcc():
             tally.step("programs through CUDA", *through_cuda.run_all(ROOT / "build-gcc", share=80))
         tally.step("library, build-gcc", *library.run_library(ROOT / "build-gcc"))

@@ -32,9 +32,9 @@ def arguments(test):
     return None if any(word.lstrip("-").split("=")[0] in DATA for word in given if word.startswith("-")) else given
 
 
-def choose(suite, filters, share):
+def choose(suite, filters, share, folders=FOLDERS):
     tests, _ = run.discover(suite)
-    chosen = [test for test in tests if test.name.split("/")[0] in FOLDERS and arguments(test) is not None]
+    chosen = [test for test in tests if test.name.split("/")[0] in folders and arguments(test) is not None]
     return [test for test in chosen[::share] if run.wanted(test.name, filters)]
 
 

@@ -20,19 +20,41 @@ static const char **names_of(const Options *options, int *count) {
     return names;
 }
 
-static SlopeStatus write_all(const Options *options, SlopeProgram *program, SlopeBuildOptions *how,
+/* What comes in place of the code, and where it is to go; NULL: nowhere. It is made first and written later, so that a
+ * program for which it cannot be made leaves no file behind. */
+static SlopeStatus add_file(SlopeProgram *program, SlopeBuildOptions how, bool writes, const char *path) {
+    SlopeBlob *blob = NULL;
+    if (!path) return SLOPE_STATUS_ok;
+    if (writes) return slope_build_file(program, &how, path);
+    SlopeStatus status = slope_build(program, &how, &blob);
+    slope_blob_free(blob);
+    return status;
+}
+
+static SlopeStatus add_files(const Options *options, SlopeProgram *program, SlopeBuildOptions how,
+                             bool writes) {
+    SlopeBuildOptions page = how, header = how;
+    page.side_by_side = header.header = true;
+    SlopeStatus status = add_file(program, page, writes, option_text(options, OPTION_side_by_side));
+    if (status == SLOPE_STATUS_ok)
+        status = add_file(program, header, writes, option_text(options, OPTION_header));
+    return status;
+}
+
+static SlopeStatus write_all(const Options *options, SlopeProgram *program, const SlopeBuildOptions *how,
                              SlopeBlob **blob) {
-    const char *path = option_text(options, OPTION_output), *header = option_text(options, OPTION_header);
-    SlopeStatus status = path ? slope_build_file(program, how, path) : slope_build(program, how, blob);
-    if (status != SLOPE_STATUS_ok || !header) return status;
-    how->header = true;
-    return slope_build_file(program, how, header);
+    const char *path = option_text(options, OPTION_output);
+    SlopeStatus status = add_files(options, program, *how, false);
+    if (status == SLOPE_STATUS_ok)
+        status = path ? slope_build_file(program, how, path) : slope_build(program, how, blob);
+    return status == SLOPE_STATUS_ok ? add_files(options, program, *how, true) : status;
 }
 
 /* What the ending of the file to be made says. */
 static const char *target_of(const Options *options) {
-    static const char *const endings[][2] = {
-        {".so", "shared"}, {".o", "obj"}, {".s", "asm"}, {".ll", "llvm-ir"}, {".c", "c"}};
+    static const char *const endings[][2] = {{".so", "shared"},  {".o", "obj"}, {".s", "asm"},
+                                             {".ll", "llvm-ir"}, {".c", "c"},   {".cu", "cuda"},
+                                             {".slang", "slang"}};
     const char *target = option_text(options, OPTION_target), *path = option_text(options, OPTION_output);
     size_t length = path ? strlen(path) : 0;
     for (size_t i = 0; !target && i < sizeof endings / sizeof endings[0]; i++) {
@@ -47,7 +69,9 @@ static ExitStatus build(const Options *options, SlopeSession *session, const cha
         .target = target_of(options),
         .openmp = option_given(options, OPTION_openmp),
         .lines = option_given(options, OPTION_lines),
+        .comments = option_given(options, OPTION_comments),
     };
+    if (!option_number(options, OPTION_tape, 1, 1 << 24, &how.tape)) return EXIT_misuse;
     const char **names = names_of(options, &how.entry_count);
     how.entries = names;
     SlopeProgram *program;

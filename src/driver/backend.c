@@ -204,20 +204,34 @@ static SlopeStatus choose_functions(SlopeProgram *program, const SlopeBuildOptio
     return status;
 }
 
+/* What only source code has is not asked of anything else. */
+static SlopeStatus check_target(SlopeProgram *program, const EmitTarget *target,
+                                const SlopeBuildOptions *options) {
+    const char *what = options->header ? "a header" : options->side_by_side ? "a page" : "comments";
+    bool asked = options->header || options->side_by_side || options->comments;
+    if (!asked || (target->capabilities & TARGET_SOURCE)) return SLOPE_STATUS_ok;
+    diag_report(&program->diags, DIAG_target_not_source, 0, target->name, what);
+    return SLOPE_STATUS_misuse;
+}
+
 SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out) {
     SlopeSession *session = program->session;
     Unit *unit = program->unit;
-    SlopeStatus status = choose_functions(program, options);
+    const EmitTarget *target = emit_find_target(options->target);
+    SlopeStatus status = check_target(program, target, options);
+    if (status == SLOPE_STATUS_ok) status = choose_functions(program, options);
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;
-    const EmitTarget *target = emit_find_target(options->target);
     const EmitBackend *backend = unit_backend(session, target->backend);
     if (!backend) return SLOPE_STATUS_error;
     EmitFile file = {.format = target->format,
                      .target = target,
                      .header = options->header,
                      .openmp = options->openmp,
-                     .lines = options->lines};
+                     .lines = options->lines,
+                     .comments = options->comments,
+                     .side_by_side = options->side_by_side,
+                     .tape = options->tape};
     const char *folder = own_folder(&program->arena);
     if (folder) file.runtime_library = format_text(&program->arena, "%s/libslope-rt.a", folder);
     EmitOptions emit = options_of(session);

@@ -62,6 +62,7 @@ typedef enum TargetCapabilities {
     TARGET_BARRIERS = 8,      /* that threads of a group wait at */
     TARGET_RECURSION = 16,
     TARGET_WAVES = 32,
+    TARGET_SOURCE = 64, /* text that people read: with headers, comments, pages */
 } TargetCapabilities;
 
 typedef struct EmitTarget {
@@ -93,9 +94,12 @@ typedef struct EmitFile {
     const char *path;
     const char *runtime_library; /* libslope-rt.a, for EMIT_shared */
     /* Source code: */
-    bool header; /* the declarations for those who call it, not the code */
-    bool openmp; /* groups of kernels side by side */
-    bool lines;  /* say which line of the program each statement comes from */
+    bool header;       /* the declarations for those who call it, not the code */
+    bool openmp;       /* groups of kernels side by side */
+    bool lines;        /* say which line of the program each statement comes from */
+    bool comments;     /* the same as a comment at its end */
+    bool side_by_side; /* a page that shows the program and the code beside each other */
+    int tape; /* targets without memory that grows: elements of each type on a tape whose size is not known; 0: an error */
 } EmitFile;
 
 typedef struct EmitBackend {

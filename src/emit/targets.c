@@ -8,6 +8,7 @@ enum {
     BARRIERS = TARGET_BARRIERS,
     RECURSION = TARGET_RECURSION,
     WAVES = TARGET_WAVES,
+    SOURCE = TARGET_SOURCE,
 };
 
 static const EmitTarget targets[] = {

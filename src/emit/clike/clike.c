@@ -58,7 +58,7 @@ static void find_punned(Printer *p) {
 
 static void reserve_names(Printer *p) {
     for (int i = 0; i < p->module->records.count; i++) {
-        const char *name = emit_outer_name(&p->arena, p->module->records.at[i]->name->text);
+        const char *name = clike_free_name(p, p->module->records.at[i]->name->text);
         map_put(&p->arena, &p->reserved, PTR_KEY(name_from(p->module->names, name)), p);
     }
 }
@@ -77,14 +77,16 @@ static bool has_precise(const Printer *p) {
 
 static void assemble_code(Printer *p, Text *out) {
     text_printf(out, "/* Made by Slope. */\n%s", p->dialect->includes);
-    if (p->options->floats == EMIT_floats_strict || has_precise(p))
+    bool strict = p->options->floats == EMIT_floats_strict || has_precise(p);
+    if (strict && !p->dialect->language->has_places_only)
         text_add(out, STR("#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF /* other compilers: "
                           "-ffp-contract=off */\n#endif\n\n"));
-    add_part(out, &p->types, true);
+    bool blank = !p->dialect->language->has_places_only; /* there, each part ends with a blank line */
+    add_part(out, &p->types, blank);
     if (p->largest) text_printf(out, "#define SLOPE_LARGEST %lld\n", (long long)p->largest);
     if (p->dialect->thread_type) p->dialect->thread_type(p, out);
     clike_add_helpers(p, out);
-    if (p->helpers.len) text_char(out, '\n');
+    if (p->helpers.len && blank) text_char(out, '\n');
     text_add(out, str_of(p->dialect->open));
     add_part(out, &p->prototypes, true);
     add_part(out, &p->outside, true);
@@ -106,7 +108,10 @@ static void print_module(Printer *p, Text *out) {
     p->reached = emit_reach(&p->arena, p->module);
     if (p->reached.missing)
         clike_fail(p, p->reached.missing->loc, "function '%s' has no body", p->reached.missing->name->text);
+    if (p->file->header && p->dialect->language->has_places_only)
+        clike_fail(p, 0, "there are no headers in %s", p->file->target->name);
     check_capabilities(p);
+    if (p->dialect->language->refuse) p->dialect->language->refuse(p);
     reserve_names(p);
     find_punned(p);
     clike_find_init(p);
@@ -121,6 +126,7 @@ static void print_module(Printer *p, Text *out) {
     clike_functions(p);
     clike_globals(p);
     assemble_code(p, out);
+    clike_resolve_marks(p, out);
 }
 
 static char *copy_out(const Text *text, size_t *size) {
@@ -132,7 +138,8 @@ static char *copy_out(const Text *text, size_t *size) {
 
 static char *make(Module *module, const EmitOptions *options, const EmitFile *file, size_t *size,
                   EmitTimes *times, EmitError *error) {
-    static const Dialect *const dialects[] = {[EMIT_c] = &clike_c, [EMIT_cuda] = &clike_cuda};
+    static const Dialect *const dialects[] = {
+        [EMIT_c] = &clike_c, [EMIT_cuda] = &clike_cuda, [EMIT_slang] = &clike_slang};
     Printer p = {.module = module, .options = options, .file = file, .dialect = dialects[file->format]};
     (void)times;
     arena_init(&p.arena, allocator_system, &p.trap);

@@ -50,6 +50,7 @@ typedef struct Frame {
     bool is_loop;             /* `break` and `continue` of the language mean it */
     bool is_switch;           /* `break` means it */
     bool has_step;            /* of a loop: `continue` would leave out its step */
+    bool is_body_left;        /* of a loop: its body is a statement of its own */
     const char **end, **next; /* labels; NULL there: not needed so far */
 } Frame;
 
@@ -63,10 +64,37 @@ typedef struct FuncState {
     VEC(const Val *) pending;
     Frame *frame;
     int labels;
-    int line; /* of the last #line */
+    int line;           /* of the last #line */
+    Loc loc;            /* of the instruction being printed */
+    const char *result; /* the variable that is returned; NULL: what the IR returns */
 } FuncState;
 
 typedef struct Printer Printer;
+
+/* How a language says what touches memory and the machine. Two are known: addresses are values, or all there is are places. */
+typedef struct Language {
+    const char *(*declare)(Printer *p, const Type *type, const char *name);
+    const char *(*declare_value)(Printer *p, const Type *type, const char *name);
+    const char *(*declare_param)(Printer *p, const Param *param, const char *name); /* NULL: it is left out */
+    void (*define_record)(Printer *p, Text *text, const Type *type, const char *name);
+    const char *(*constant)(Printer *p, const Val *v);
+    Value (*compute)(Printer *p, const Inst *inst); /* from operands alone */
+    bool (*address)(Printer *p, const Inst *inst, Value *result);
+    Value (*load)(Printer *p, const Inst *inst);
+    void (*memory)(Printer *p, const Inst *inst); /* store, copy, zero, acc */
+    void (*var)(Printer *p, const Inst *inst);
+    void (*call)(Printer *p, const Inst *inst);
+    void (*atomic)(Printer *p, const Inst *inst);
+    void (*tape)(Printer *p, const Inst *inst);
+    void (*wave)(Printer *p, const Inst *inst);
+    void (*abort)(Printer *p, const Inst *inst);
+    void (*print)(Printer *p, const Inst *inst);
+    void (*refuse)(Printer *p); /* what the language cannot say; NULL: it can say everything */
+    bool has_goto;              /* else a jump is a `break` with a label */
+    bool has_places_only;       /* no pointers */
+    const char *no_params;      /* what an empty list of parameters says */
+    const char *claimed;        /* words that mean something, each with a space around; NULL: those of C */
+} Language;
 
 typedef struct HelperRow {
     const char *name, *needs, *text;
@@ -78,6 +106,7 @@ typedef struct HelperFamily {
 
 /* What the languages of the family say differently. Qualifiers have a space behind them. */
 typedef struct Dialect {
+    const Language *language;
     const char *includes, *header_includes; /* how a file begins */
     const char *open, *close;               /* around all that is declared */
     const char *helper;                     /* what a helper has instead of `static inline ` */
@@ -125,11 +154,13 @@ struct Printer {
     Map outer_names;   /* Func -> const char *: as others call it */
     Map results_names; /* Func -> const char *: struct of its results */
     Map global_names;
-    Map punned;      /* Type -> not NULL: records that pointers to others are made to point to */
-    Map reserved;    /* Name -> not NULL: types that may come */
-    Map known;       /* Name -> not NULL: helpers that are there */
-    bool has_init;   /* constants are computed when the program starts */
-    int64_t largest; /* object in a byte buffer */
+    Map punned;         /* Type -> not NULL: records that pointers to others are made to point to */
+    Map reserved;       /* Name -> not NULL: types that may come */
+    Map known;          /* Name -> not NULL: helpers that are there */
+    bool has_init;      /* constants are computed when the program starts */
+    int64_t largest;    /* object in a byte buffer */
+    int64_t *tape_room; /* without memory that grows, by type: elements of a tape ... */
+    bool *tape_known;   /* ... and are they all that are needed? */
     FuncState *at;
 };
 
@@ -143,6 +174,9 @@ extern const Dialect clike_c;
 /* ---- cuda.c */
 extern const Dialect clike_cuda;
 
+/* ---- slang.c */
+extern const Dialect clike_slang;
+
 /* ---- text.c */
 const char *clike_format(Printer *p, const char *format, ...) PRINTF_LIKE(2, 3);
 void clike_line(Printer *p, const char *format, ...) PRINTF_LIKE(2, 3); /* indented, with its end */
@@ -154,13 +188,28 @@ const char *clike_in(Printer *p, Value value,
                      Level level); /* in parentheses unless it binds at least like that */
 bool clike_mentions(const char *text, const char *name); /* as a word */
 
+/* ---- machine.c: C and CUDA */
+extern const Language clike_with_pointers;
+
+/* ---- origin.c */
+void clike_mark_line(Printer *p); /* the line that ends here: where it comes from, if that is asked for */
+void clike_resolve_marks(Printer *p, Text *code); /* into what was asked for */
+
 /* ---- types.c */
 const char *clike_type(Printer *p, const Type *type); /* of a value, as one word or with a star */
 const char *clike_declare(Printer *p, const Type *type, const char *name);       /* memory */
 const char *clike_declare_value(Printer *p, const Type *type, const char *name); /* half is held as float */
 const char *clike_word(Printer *p, const Type *type);                            /* for names of helpers */
 const char *clike_field(Printer *p, const Type *record, int field);
-bool clike_is_nothing(const Type *type); /* it takes no memory */
+bool clike_is_nothing(const Type *type);                    /* it takes no memory */
+bool clike_is_text(const Type *type);                       /* a string, as a value */
+const char *clike_named_type(Printer *p, const Type *type); /* of a record, vector or buffer */
+const char *clike_declare_pointers(Printer *p, const Type *type, const char *name);
+const char *clike_declare_pointers_value(Printer *p, const Type *type, const char *name);
+void clike_define_c_record(Printer *p, Text *text, const Type *type, const char *name);
+/* Names: is it one that the language gives a meaning, and the same without one. */
+bool clike_is_claimed(Printer *p, const char *name);
+const char *clike_free_name(Printer *p, const char *name);
 
 /* ---- helper.c */
 /* Is the helper of that name to be written now? Then its text goes to p->helpers. */
@@ -183,6 +232,10 @@ const char *clike_accumulate(Printer *p, const Type *type);
 
 /* ---- expr.c */
 const char *clike_constant(Printer *p, const Val *v);
+const char *clike_c_constant(Printer *p, const Val *v);
+Value clike_infix(Printer *p, const Value *args, const char *operator, Level level);
+Value clike_call(Printer *p, const char *function, const Value *args, int nargs);
+Value clike_choice(Printer *p, const Value *args);
 Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const Value *args,
                       const Inst *inst);
 Value clike_operand(Printer *p, const Inst *inst, int index);
@@ -192,6 +245,7 @@ const char *clike_pointer(Printer *p, Value address, const Type *target, bool re
 const char *clike_place(Printer *p, Value address, const Type *target);
 bool clike_address(Printer *p, const Inst *inst, Value *result); /* false: not an op of this file */
 Value clike_load(Printer *p, const Inst *inst);
+bool clike_text_literal(Printer *p, const Inst *inst, Value *result); /* a cast that makes a string */
 Value clike_nowhere(Printer *p, const Type *target); /* the address of what takes no memory */
 void clike_memory(Printer *p, const Inst *inst);     /* store, copy, zero, acc */
 
@@ -204,8 +258,12 @@ const char *clike_name_value(Printer *p, const Val *v); /* a fresh name */
 const char *clike_local(Printer *p, const char *wish);  /* likewise */
 void clike_consume(Printer *p, const Inst *inst);       /* its operands are about to be used */
 void clike_flush(Printer *p); /* memory is about to change: what waits is written down */
+void clike_settle(Printer *p, const Inst *inst,
+                  int index); /* that operand is short and reads nothing from now on */
 void clike_set(Printer *p, const Inst *inst, Value value);                /* the only result: an expression */
 void clike_set_statement(Printer *p, const Inst *inst, const char *text); /* what must happen here */
+
+void clike_set_results(Printer *p, const Inst *inst, const char *text); /* of a call, any number */
 
 /* ---- stmt.c */
 void clike_body(Printer *p, const Func *func, const char *const *params);
@@ -216,9 +274,14 @@ const char *clike_func_name(Printer *p, const Func *func);
 const char *clike_results_type(Printer *p, const Func *func);
 bool clike_takes_thread(const Printer *p, const Func *func); /* a first, hidden parameter */
 bool clike_is_const_param(const Param *param);
+const char *clike_declare_pointer_param(Printer *p, const Param *param, const char *name);
 void clike_declare_functions(Printer *p); /* those that others may call */
 void clike_functions(Printer *p);
 uint32_t clike_needs(const Printer *p, const Func *func);
+/* Without pointers an object is returned as it is: which parameter stands for it in the IR? -1: none. */
+int clike_returned_param(const Printer *p, const Func *func);
+/* Without pointers a global that needs code is what its function returns; NULL: the function is another. */
+const Global *clike_computed_global(const Printer *p, const Func *func);
 bool clike_is_main(const Func *func);
 const char *clike_outer_name(Printer *p, const Func *func);
 /* The parameters with what stands before and after them; "void" if there is nothing. */

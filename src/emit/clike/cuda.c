@@ -225,6 +225,7 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
 static const char *const kernel_names[] = {"groups", "stream", "error", "thread", NULL};
 
 const Dialect clike_cuda = {
+    .language = &clike_with_pointers,
     .includes = "#include <assert.h>\n#include <cuda_runtime.h>\n#include <math.h>\n#include "
                 "<stddef.h>\n#include <stdint.h>\n"
                 "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"

@@ -25,11 +25,13 @@ static const char *integer_constant(Printer *p, int64_t value, const Type *type)
     }
 }
 
-const char *clike_constant(Printer *p, const Val *v) {
+const char *clike_c_constant(Printer *p, const Val *v) {
     if (!type_is_scalar(v->type)) return clike_zero(p, v->type);
     return type_is_float(v->type) ? float_constant(p, v->real, v->type)
                                   : integer_constant(p, v->integer, v->type);
 }
+
+const char *clike_constant(Printer *p, const Val *v) { return p->dialect->language->constant(p, v); }
 
 static Value constant_value(Printer *p, const Val *v) {
     const char *text = clike_constant(p, v);
@@ -43,7 +45,7 @@ Value clike_operand(Printer *p, const Inst *inst, int index) {
 
 /* ---- operators */
 
-static Value call(Printer *p, const char *function, const Value *args, int nargs) {
+Value clike_call(Printer *p, const char *function, const Value *args, int nargs) {
     Text text = {.arena = &p->arena};
     text_printf(&text, "%s(", function);
     for (int i = 0; i < nargs; i++) text_printf(&text, "%s%s", i ? ", " : "", args[i].text);
@@ -51,7 +53,7 @@ static Value call(Printer *p, const char *function, const Value *args, int nargs
     return clike_value(text.at, LEVEL_primary);
 }
 
-static Value infix(Printer *p, const Value *args, const char *operator, Level level) {
+Value clike_infix(Printer *p, const Value *args, const char *operator, Level level) {
     Level left = level, right = (Level)(level + 1);
     if (level == LEVEL_bits || level == LEVEL_shift) left = right = LEVEL_unary; /* compilers warn of less */
     if (level == LEVEL_comparison) left = right = LEVEL_sum;
@@ -67,7 +69,7 @@ static Value cast(Printer *p, const char *type, Value value) {
 
 /* Every result of half is rounded. */
 static Value rounded(Printer *p, Value value, const Type *type) {
-    return type->kind == TYPE_half ? call(p, clike_helper(p, "slope_round_half"), &value, 1) : value;
+    return type->kind == TYPE_half ? clike_call(p, clike_helper(p, "slope_round_half"), &value, 1) : value;
 }
 
 static bool is_narrow(const Type *type) { return type->kind >= TYPE_int8 && type->kind <= TYPE_uint16; }
@@ -149,34 +151,34 @@ static bool cannot_overflow(const Inst *inst) {
 
 static Value integer_arithmetic(Printer *p, const Type *type, const Value *args, const char *operator,
                                 Level level, const Inst *inst) {
-    if (type->kind == TYPE_uint || type->kind == TYPE_uint64) return infix(p, args, operator, level);
-    if (inst && !is_narrow(type) && cannot_overflow(inst)) return infix(p, args, operator, level);
+    if (type->kind == TYPE_uint || type->kind == TYPE_uint64) return clike_infix(p, args, operator, level);
+    if (inst && !is_narrow(type) && cannot_overflow(inst)) return clike_infix(p, args, operator, level);
     Value wide[2] = {cast(p, wrapping_type(type), args[0]), cast(p, wrapping_type(type), args[1])};
-    return cast(p, clike_type(p, type), infix(p, wide, operator, level));
+    return cast(p, clike_type(p, type), clike_infix(p, wide, operator, level));
 }
 
 static Value arithmetic(Printer *p, const Type *type, const Value *args, const char *operator, Level level,
                         const Inst *inst) {
     if (!type_is_float(type)) return integer_arithmetic(p, type, args, operator, level, inst);
-    return rounded(p, infix(p, args, operator, level), type);
+    return rounded(p, clike_infix(p, args, operator, level), type);
 }
 
 static Value library(Printer *p, const char *name, const Type *type, const Value *args, int nargs) {
     const char *function = type->kind == TYPE_double ? name : clike_format(p, "%sf", name);
-    return rounded(p, call(p, function, args, nargs), type);
+    return rounded(p, clike_call(p, function, args, nargs), type);
 }
 
 static Value division(Printer *p, Op op, const Type *type, const Value *args, const Inst *inst) {
     int64_t divisor;
     const char *operator= op == OP_div ? "/" : "%";
     if (type_is_float(type))
-        return op == OP_div ? rounded(p, infix(p, args, operator, LEVEL_product), type)
+        return op == OP_div ? rounded(p, clike_infix(p, args, operator, LEVEL_product), type)
                             : library(p, "fmod", type, args, 2);
     bool harmless = inst && val_is_int(ir_resolve(inst->args[1]), &divisor) && divisor != 0 && divisor != -1;
     if (harmless && is_narrow(type))
-        return cast(p, clike_type(p, type), infix(p, args, operator, LEVEL_product));
-    if (harmless) return infix(p, args, operator, LEVEL_product);
-    return call(
+        return cast(p, clike_type(p, type), clike_infix(p, args, operator, LEVEL_product));
+    if (harmless) return clike_infix(p, args, operator, LEVEL_product);
+    return clike_call(
         p, clike_helper(p, clike_format(p, "slope_%s_%s", op == OP_div ? "div" : "rem", clike_word(p, type))),
         args, 2);
 }
@@ -185,19 +187,19 @@ static Value negation(Printer *p, const Type *type, const Value *args) {
     if (type_is_float(type))
         return clike_value(clike_format(p, "-%s", clike_in(p, args[0], LEVEL_primary)), LEVEL_unary);
     Value wide[2] = {clike_value("0u", LEVEL_primary), cast(p, wrapping_type(type), args[0])};
-    return cast(p, clike_type(p, type), infix(p, wide, "-", LEVEL_sum));
+    return cast(p, clike_type(p, type), clike_infix(p, wide, "-", LEVEL_sum));
 }
 
 static Value extreme(Printer *p, const Type *type, const Value *args, bool greater) {
     const char *name = greater ? "max" : "min";
     if (type_is_float(type)) return library(p, clike_format(p, "f%s", name), type, args, 2);
-    return call(p, clike_helper(p, clike_format(p, "slope_%s_%s", name, clike_word(p, type))), args, 2);
+    return clike_call(p, clike_helper(p, clike_format(p, "slope_%s_%s", name, clike_word(p, type))), args, 2);
 }
 
 static Value magnitude(Printer *p, const Type *type, const Value *args) {
     if (type_is_float(type)) return library(p, "fabs", type, args, 1);
     if (!type_is_signed(type)) return args[0];
-    return call(p, clike_helper(p, clike_format(p, "slope_abs_%s", clike_word(p, type))), args, 1);
+    return clike_call(p, clike_helper(p, clike_format(p, "slope_abs_%s", clike_word(p, type))), args, 1);
 }
 
 /* ---- bits and logic */
@@ -205,10 +207,10 @@ static Value magnitude(Printer *p, const Type *type, const Value *args) {
 static Value bitwise(Printer *p, const Type *type, const Value *args, const char *on_bits,
                      const char *on_bool) {
     bool is_bool = type->kind == TYPE_bool;
-    Value value = infix(p, args, is_bool ? on_bool : on_bits,
-                        !is_bool                     ? LEVEL_bits
-                        : strcmp(on_bool, "!=") == 0 ? LEVEL_comparison
-                                                     : LEVEL_logic);
+    Value value = clike_infix(p, args, is_bool ? on_bool : on_bits,
+                              !is_bool                     ? LEVEL_bits
+                              : strcmp(on_bool, "!=") == 0 ? LEVEL_comparison
+                                                           : LEVEL_logic);
     return is_narrow(type) ? cast(p, clike_type(p, type), value) : value;
 }
 
@@ -230,7 +232,7 @@ static Value shift(Printer *p, Op op, const Type *type, const Value *args, const
     if (op == OP_shl && type_bits(type) < 64 && type->kind != TYPE_uint)
         parts[0] = cast(p, "uint32_t", args[0]);
     if (op == OP_shl && type->kind == TYPE_int64) parts[0] = cast(p, "uint64_t", args[0]);
-    Value value = infix(p, parts, op == OP_shl ? "<<" : ">>", LEVEL_shift);
+    Value value = clike_infix(p, parts, op == OP_shl ? "<<" : ">>", LEVEL_shift);
     bool same = type->kind == TYPE_uint || type->kind == TYPE_uint64 || (op == OP_shr && !is_narrow(type));
     return same ? value : cast(p, clike_type(p, type), value);
 }
@@ -239,7 +241,7 @@ static Value shift(Printer *p, Op op, const Type *type, const Value *args, const
 
 static Value to_float(Printer *p, const Type *from, const Type *to, Value value) {
     if (to->kind == TYPE_half) {
-        if (type_is_float(from)) return call(p, clike_helper(p, "slope_round_half"), &value, 1);
+        if (type_is_float(from)) return clike_call(p, clike_helper(p, "slope_round_half"), &value, 1);
         return rounded(p, cast(p, "float", value), to);
     }
     if (from->kind == TYPE_half && to->kind == TYPE_float) return value;
@@ -249,14 +251,14 @@ static Value to_float(Printer *p, const Type *from, const Type *to, Value value)
 static Value conversion(Printer *p, const Type *from, const Type *to, Value value) {
     Value against[2] = {value, clike_value(type_is_float(from) ? "0.0f" : "0", LEVEL_primary)};
     if (from == to) return value;
-    if (to->kind == TYPE_bool) return infix(p, against, "!=", LEVEL_comparison);
+    if (to->kind == TYPE_bool) return clike_infix(p, against, "!=", LEVEL_comparison);
     if (type_is_float(to)) return to_float(p, from, to, value);
     if (type_is_float(from))
-        return call(p, clike_helper(p, clike_format(p, "slope_to_%s", clike_word(p, to))), &value, 1);
+        return clike_call(p, clike_helper(p, clike_format(p, "slope_to_%s", clike_word(p, to))), &value, 1);
     return cast(p, clike_type(p, to), value);
 }
 
-static Value choice(Printer *p, const Value *args) {
+Value clike_choice(Printer *p, const Value *args) {
     const char *parts[3];
     for (int i = 0; i < 3; i++) parts[i] = clike_in(p, args[i], i ? LEVEL_comparison : LEVEL_logic);
     if (args[2].level == LEVEL_choice) parts[2] = args[2].text;
@@ -265,13 +267,13 @@ static Value choice(Printer *p, const Value *args) {
 
 static Value bit_function(Printer *p, Op op, const Type *from, const Value *args) {
     const char *name = clike_format(p, "slope_%s_%s", op_info[op].name, clike_word(p, from));
-    return call(p, clike_helper(p, name), args, 1);
+    return clike_call(p, clike_helper(p, name), args, 1);
 }
 
 /* A product or quotient that is zero if its factor or dividend is. */
 static Value unless_zero(Printer *p, Op op, const Type *type, const Value *args) {
     const char *name = clike_format(p, "slope_%s_%s", op_info[op].name, clike_word(p, type));
-    return rounded(p, call(p, clike_helper(p, name), args, 2), type);
+    return rounded(p, clike_call(p, clike_helper(p, name), args, 2), type);
 }
 
 static const char *library_name(Op op) { return op == OP_round ? "rint" : op_info[op].name; }
@@ -300,15 +302,15 @@ Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const
     case OP_firstbithigh:
     case OP_firstbitlow:
     case OP_reversebits: return bit_function(p, op, from, args);
-    case OP_eq: return infix(p, args, "==", LEVEL_comparison);
-    case OP_ne: return infix(p, args, "!=", LEVEL_comparison);
-    case OP_lt: return infix(p, args, "<", LEVEL_comparison);
-    case OP_le: return infix(p, args, "<=", LEVEL_comparison);
-    case OP_isnan: return call(p, "isnan", args, 1);
+    case OP_eq: return clike_infix(p, args, "==", LEVEL_comparison);
+    case OP_ne: return clike_infix(p, args, "!=", LEVEL_comparison);
+    case OP_lt: return clike_infix(p, args, "<", LEVEL_comparison);
+    case OP_le: return clike_infix(p, args, "<=", LEVEL_comparison);
+    case OP_isnan: return clike_call(p, "isnan", args, 1);
     case OP_any:
     case OP_all:
     case OP_detach: return args[0];
-    case OP_select: return choice(p, args);
+    case OP_select: return clike_choice(p, args);
     case OP_convert: return conversion(p, from, to, args[0]);
     case OP_ldexp:
     case OP_fma: return library(p, library_name(op), from, args, op == OP_fma ? 3 : 2);

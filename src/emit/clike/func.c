@@ -17,7 +17,7 @@ bool clike_takes_thread(const Printer *p, const Func *func) {
 }
 
 static bool is_wrapped(const Printer *p, const Func *func) {
-    if (!is_exported(func)) return false;
+    if (!is_exported(func) || p->dialect->language->has_places_only) return false;
     bool inits = p->has_init && !p->dialect->early_init;
     uint32_t needs = NEEDS_STATICS | NEEDS_SHARED | p->dialect->thread_needs;
     return is_kernel(func) || inits || (clike_needs(p, func) & needs);
@@ -30,7 +30,7 @@ void clike_name_functions(Printer *p) {
         for (int i = 0; i < p->reached.funcs.count; i++) {
             const Func *func = p->reached.funcs.at[i]->func;
             if (is_exported(func) != (pass == 0)) continue;
-            const char *name = emit_outer_name(&p->arena, func->name->text);
+            const char *name = clike_free_name(p, func->name->text);
             if (pass == 0) {
                 name = clike_unique(p, &p->names, name);
                 map_put(&p->arena, &p->outer_names, PTR_KEY(func), (void *)(uintptr_t)name);
@@ -54,6 +54,19 @@ bool clike_is_const_param(const Param *param) {
     return param->dir == DIR_in && !nested;
 }
 
+int clike_returned_param(const Printer *p, const Func *func) {
+    if (!p->dialect->language->has_places_only || func->nresults || !func->nparams) return -1;
+    const Param *first = &func->params[0];
+    return (first->flags & PARAM_RESULT) && !clike_is_nothing(first->type) ? 0 : -1;
+}
+
+const Global *clike_computed_global(const Printer *p, const Func *func) {
+    for (int i = 0; i < p->reached.globals.count && p->dialect->language->has_places_only; i++)
+        if (p->reached.globals.at[i]->init && p->reached.globals.at[i]->init->func == func)
+            return p->reached.globals.at[i]->global;
+    return NULL;
+}
+
 static const char **param_names(Printer *p, const Func *func) {
     FuncState at = {.func = func}, *outer = p->at;
     const char **names = arena_array(&p->arena, const char *, func->nparams + 1);
@@ -69,7 +82,7 @@ static const char **param_names(Printer *p, const Func *func) {
     return names;
 }
 
-static const char *declare_param(Printer *p, const Param *param, const char *name) {
+const char *clike_declare_pointer_param(Printer *p, const Param *param, const char *name) {
     if (!(param->flags & PARAM_BY_ADDRESS)) return clike_declare_value(p, param->type, name);
     const char *text = clike_declare(p, type_pointer(p->module->types, param->type), name);
     return clike_is_const_param(param) ? clike_format(p, "const %s", text) : text;
@@ -78,9 +91,11 @@ static const char *declare_param(Printer *p, const Param *param, const char *nam
 const char *clike_params(Printer *p, const Func *func, const char **names, const char *first) {
     Text text = {.arena = &p->arena};
     if (first) text_add(&text, str_of(first));
-    for (int i = 0; i < func->nparams; i++)
-        text_printf(&text, "%s%s", text.len ? ", " : "", declare_param(p, &func->params[i], names[i]));
-    return text.len ? text.at : "void";
+    for (int i = 0; i < func->nparams; i++) {
+        const char *param = p->dialect->language->declare_param(p, &func->params[i], names[i]);
+        if (param) text_printf(&text, "%s%s", text.len ? ", " : "", param);
+    }
+    return text.len ? text.at : p->dialect->language->no_params;
 }
 
 const char *clike_results_type(Printer *p, const Func *func) {
@@ -91,10 +106,11 @@ const char *clike_results_type(Printer *p, const Func *func) {
     name = clike_unique(p, &p->names, clike_format(p, "%s_results", clike_func_name(p, func)));
     map_put(&p->arena, &p->results_names, PTR_KEY(func), (void *)(uintptr_t)name);
     Text text = {.arena = &p->arena};
-    text_printf(&text, "typedef struct %s {\n", name);
+    bool places = p->dialect->language->has_places_only;
+    text_printf(&text, "%sstruct %s {\n", places ? "" : "typedef ", name);
     for (int i = 0; i < func->nresults; i++)
         text_printf(&text, "    %s;\n", clike_declare_value(p, func->results[i], clike_format(p, "r%d", i)));
-    text_printf(&text, "} %s;\n", name);
+    text_printf(&text, places ? "};\n\n" : "} %s;\n", name);
     text_add(&p->types, text_str(&text));
     return name;
 }
@@ -102,6 +118,10 @@ const char *clike_results_type(Printer *p, const Func *func) {
 /* `float *name(...)`: the type goes around the rest. */
 static const char *signature(Printer *p, const Func *func, const char *name, const char *params) {
     const char *rest = clike_format(p, "%s(%s)", name, params);
+    const Global *computed = clike_computed_global(p, func);
+    int returned = clike_returned_param(p, func);
+    if (computed) return clike_format(p, "%s %s", clike_type(p, computed->type), rest);
+    if (returned >= 0) return clike_format(p, "%s %s", clike_type(p, func->params[returned].type), rest);
     if (func->nresults == 1) return clike_declare_value(p, func->results[0], rest);
     return clike_format(p, "%s %s", clike_results_type(p, func), rest);
 }
@@ -155,11 +175,16 @@ static void describe(Printer *p, const Func *func) {
 
 static void print_function(Printer *p, const Func *func) {
     const char **names = param_names(p, func);
+    if (p->dialect->language->has_places_only && is_kernel(func)) {
+        p->dialect->kernel(p, func, names);
+        return;
+    }
     const char *params = clike_params(p, func, names, thread_param(p, func));
     bool is_static = !is_exported(func) || is_wrapped(p, func);
     const char *head = signature(p, func, clike_func_name(p, func), params);
     const char *qualifier = is_static ? p->dialect->inner : p->dialect->outer;
-    if (is_static) text_printf(&p->prototypes, "%s%s;\n", qualifier, head);
+    if (is_static && !p->dialect->language->has_places_only)
+        text_printf(&p->prototypes, "%s%s;\n", qualifier, head);
     describe(p, func);
     clike_line(p, "%s%s {", qualifier, head);
     p->indent++;
@@ -178,6 +203,7 @@ static void declare_function(Printer *p, const Func *func) {
 }
 
 void clike_declare_functions(Printer *p) {
+    if (p->dialect->language->has_places_only) return; /* the order does not matter */
     for (int i = 0; i < p->reached.funcs.count; i++) {
         const Func *func = p->reached.funcs.at[i]->func;
         if (is_exported(func) && !clike_is_main(func)) declare_function(p, func);
@@ -186,6 +212,7 @@ void clike_declare_functions(Printer *p) {
 
 static void print_way_in(Printer *p, const Func *func) {
     if (!is_exported(func)) return;
+    if (p->dialect->language->has_places_only) return;
     if (is_kernel(func)) p->dialect->kernel(p, func, param_names(p, func));
     else if (is_wrapped(p, func)) print_wrapper(p, func, param_names(p, func));
 }

@@ -5,7 +5,7 @@
 const char *clike_global_name(Printer *p, const Global *global) {
     const char *name = map_get(&p->global_names, PTR_KEY(global));
     if (name) return name;
-    name = clike_unique(p, &p->names, emit_outer_name(&p->arena, global->name->text));
+    name = clike_unique(p, &p->names, clike_free_name(p, global->name->text));
     map_put(&p->arena, &p->global_names, PTR_KEY(global), (void *)(uintptr_t)name);
     return name;
 }
@@ -18,7 +18,8 @@ typedef struct Image {
 static void print_object(Printer *p, Text *text, Image *image, const Type *type) {
     if (type_is_scalar(type)) {
         const Val *v = image->next < image->ndata ? image->data[image->next++] : NULL;
-        if (type->kind == TYPE_half) text_printf(text, "%u", v ? half_from_double(v->real) : 0u);
+        if (type->kind == TYPE_half && !p->dialect->language->has_places_only)
+            text_printf(text, "%u", v ? half_from_double(v->real) : 0u);
         else text_add(text, str_of(v ? clike_constant(p, v) : "0"));
         return;
     }
@@ -59,10 +60,13 @@ static bool is_mentioned(const Printer *p, const char *name) {
 static const char *qualifier(Printer *p, const ReachedGlobal *info) {
     switch ((GlobalKind)info->global->kind) {
     case GLOBAL_const: return info->init ? p->dialect->computed : p->dialect->constant;
-    case GLOBAL_static: clike_helper(p, "SLOPE_THREAD_LOCAL"); return p->dialect->thread_local_;
-    case GLOBAL_shared:
-        if (p->dialect->thread_local_) clike_helper(p, "SLOPE_THREAD_LOCAL");
-        return p->dialect->shared;
+    case GLOBAL_static:
+    case GLOBAL_shared: {
+        const char *space =
+            info->global->kind == GLOBAL_static ? p->dialect->thread_local_ : p->dialect->shared;
+        if (space && strstr(space, "SLOPE_THREAD_LOCAL")) clike_helper(p, "SLOPE_THREAD_LOCAL");
+        return space;
+    }
     case GLOBAL_uniform: break;
     }
     return "";
@@ -77,7 +81,9 @@ static void print_global(Printer *p, const ReachedGlobal *info) {
     Text text = {.arena = &p->arena};
     text_add(&text, str_of(qualifier(p, info)));
     text_add(&text, str_of(declaration));
-    if (global->data && global->ndata && !clike_is_nothing(global->type)) {
+    if (info->init && p->dialect->language->has_places_only)
+        text_printf(&text, " = %s()", clike_func_name(p, info->init->func));
+    else if (global->data && global->ndata && !clike_is_nothing(global->type)) {
         Image image = {global->data, global->ndata, 0};
         text_add(&text, STR(" = "));
         print_object(p, &text, &image, global->type);

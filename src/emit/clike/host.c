@@ -138,6 +138,7 @@ static const char *const kernel_names[] = {"groups_x", "groups_y", "groups_z", "
                                            "local_x",  "local_y",  "local_z",  NULL};
 
 const Dialect clike_c = {
+    .language = &clike_with_pointers,
     .includes = "#include <assert.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n"
                 "#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n",
     .header_includes =

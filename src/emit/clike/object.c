@@ -95,14 +95,6 @@ static void reduction(Printer *p, const Inst *inst, const char *name) {
 
 /* ---- lanes */
 
-static Value call(Printer *p, const char *name, const Value *args, int nargs) {
-    Text text = {.arena = &p->arena};
-    text_printf(&text, "%s(", name);
-    for (int i = 0; i < nargs; i++) text_printf(&text, "%s%s", i ? ", " : "", args[i].text);
-    text_char(&text, ')');
-    return clike_value(text.at, LEVEL_primary);
-}
-
 static Value extract(Printer *p, const Inst *inst, const Value *args) {
     int64_t lane;
     const Type *vector = inst->args[0]->type;
@@ -123,7 +115,7 @@ static Value extract(Printer *p, const Inst *inst, const Value *args) {
         text_printf(&text, "};\n    return lanes[i < %d ? i : %d];\n}\n", count, count - 1);
         text_add(&p->helpers, text_str(&text));
     }
-    return call(p, name, args, 2);
+    return clike_call(p, name, args, 2);
 }
 
 static Value insert(Printer *p, const Inst *inst, const Value *args) {
@@ -142,7 +134,7 @@ static Value insert(Printer *p, const Inst *inst, const Value *args) {
                     to_memory(p, vector->args[0], "x"));
         text_add(&p->helpers, text_str(&text));
     }
-    return call(p, name, args, 3);
+    return clike_call(p, name, args, 3);
 }
 
 static Value shuffle(Printer *p, const Inst *inst, const Value *args) {
@@ -163,7 +155,7 @@ static Value shuffle(Printer *p, const Inst *inst, const Value *args) {
         text_add(&text, STR(");\n}\n"));
         text_add(&p->helpers, text_str(&text));
     }
-    return call(p, name, args, 1);
+    return clike_call(p, name, args, 1);
 }
 
 static Value splat(Printer *p, const Inst *inst, const Value *args) {
@@ -176,12 +168,12 @@ static Value splat(Printer *p, const Inst *inst, const Value *args) {
         for (int i = 0; i < type_count(to); i++) text_add(&p->helpers, i ? STR(", x") : STR("x"));
         text_add(&p->helpers, STR(");\n}\n"));
     }
-    return call(p, name, args, 1);
+    return clike_call(p, name, args, 1);
 }
 
 Value clike_vector_op(Printer *p, const Inst *inst, const Value *args) {
     switch ((Op)inst->op) {
-    case OP_vec: return call(p, clike_make_vector(p, inst->results[0]->type), args, inst->nargs);
+    case OP_vec: return clike_call(p, clike_make_vector(p, inst->results[0]->type), args, inst->nargs);
     case OP_splat: return splat(p, inst, args);
     case OP_extract: return extract(p, inst, args);
     case OP_insert: return insert(p, inst, args);
@@ -194,7 +186,7 @@ Value clike_vector_op(Printer *p, const Inst *inst, const Value *args) {
         if (inst->op == OP_any || inst->op == OP_all) reduction(p, inst, name);
         else elementwise(p, inst, name);
     }
-    return call(p, name, args, inst->nargs);
+    return clike_call(p, name, args, inst->nargs);
 }
 
 /* ---- bits as another type */
@@ -294,7 +286,7 @@ static void add_elements(Printer *p, Text *text, const Type *type, const char *t
 
 static void add_number(Printer *p, Text *text, const Type *type, const char *to, const char *from,
                        int depth) {
-    if (type->kind != TYPE_half) {
+    if (type->kind != TYPE_half || p->dialect->language->has_places_only) {
         text_printf(text, "%*s%s += %s;\n", 4 + 4 * depth, "", to, from);
         return;
     }
@@ -321,14 +313,14 @@ static void add_parts(Printer *p, Text *text, const Type *type, const char *to, 
 const char *clike_accumulate(Printer *p, const Type *type) {
     const char *name = clike_format(p, "slope_add_%s", clike_word(p, type));
     if (!clike_begin_helper(p, name)) return name;
-    bool is_array = type->kind == TYPE_array;
-    const Type *pointer = type_pointer(p->module->types, type);
+    bool places = p->dialect->language->has_places_only, direct = places || type->kind == TYPE_array;
+    const Type *param = places ? type : type_pointer(p->module->types, type);
     Text text = {.arena = &p->arena};
-    text_printf(&text, "static inline void %s(%s, %s) {\n", name, clike_declare(p, pointer, "to"),
-                clike_declare(p, pointer, "from"));
+    text_printf(&text, "static inline void %s(%s%s, %s) {\n", name, places ? "inout " : "",
+                clike_declare(p, param, "to"), clike_declare(p, param, "from"));
     int before = text.len;
-    add_parts(p, &text, type, is_array ? "to" : "(*to)", is_array ? "from" : "(*from)", 0);
-    if (text.len == before) text_add(&text, STR("    (void)to;\n    (void)from;\n"));
+    add_parts(p, &text, type, direct ? "to" : "(*to)", direct ? "from" : "(*from)", 0);
+    if (text.len == before && !places) text_add(&text, STR("    (void)to;\n    (void)from;\n"));
     text_add(&text, STR("}\n"));
     text_add(&p->helpers, text_str(&text));
     return name;

@@ -200,14 +200,10 @@ static Value buffer_counter(Printer *p, const Inst *inst) {
 
 /* ---- bits as an address */
 
-static bool is_text(const Type *type) {
-    return type->args[0]->kind == TYPE_array && type_length(type->args[0]) < 0 &&
-           type->args[0]->args[0]->kind == TYPE_int8;
-}
-
-static bool text_literal(Printer *p, const Inst *inst, Value *result) {
+bool clike_text_literal(Printer *p, const Inst *inst, Value *result) {
     const Val *v = ir_resolve(inst->args[0]);
-    if (!is_text(inst->results[0]->type) || v->kind != VAL_inst || v->inst->op != OP_global) return false;
+    if (!clike_is_text(inst->results[0]->type) || v->kind != VAL_inst || v->inst->op != OP_global)
+        return false;
     const Global *g = v->inst->global;
     if (g->kind != GLOBAL_const || !g->data || g->type->args[0]->kind != TYPE_int8) return false;
     Text text = {.arena = &p->arena};
@@ -219,7 +215,7 @@ static bool text_literal(Printer *p, const Inst *inst, Value *result) {
 static Value pointer_cast(Printer *p, const Inst *inst) {
     const Type *from = inst->args[0]->type, *to = inst->results[0]->type;
     Value value, operand = clike_operand(p, inst, 0);
-    if (from->kind == TYPE_pointer && text_literal(p, inst, &value)) return value;
+    if (from->kind == TYPE_pointer && clike_text_literal(p, inst, &value)) return value;
     const char *text =
         from->kind == TYPE_pointer ? clike_pointer(p, operand, from->args[0], false) : operand.text;
     value = clike_value(clike_format(p, "(%s)(%s)%s", clike_type(p, to),

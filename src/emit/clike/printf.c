@@ -33,10 +33,6 @@ typedef struct Conversion {
     char letter;
 } Conversion;
 
-static bool is_text(const Type *type) {
-    return type->kind == TYPE_pointer && type->args[0]->kind == TYPE_array && type_length(type->args[0]) < 0;
-}
-
 static char natural_letter(const Type *type) {
     if (type_is_float(type)) return 'g';
     return type->kind == TYPE_uint || type->kind == TYPE_uint64 || type->kind == TYPE_bool ? 'u' : 'd';
@@ -75,7 +71,7 @@ static void print_lane(Printer *p, Print *print, const Conversion *how, const Ty
 static void print_value(Printer *p, Print *print, const Conversion *how) {
     const Type *type = print->inst->args[print->next]->type;
     Value value = clike_operand(p, print->inst, print->next++);
-    if (is_text(type)) {
+    if (clike_is_text(type)) {
         print->values++;
         text_printf(&print->format, "%%%.*ss", STR_ARG(how->flags));
         const char *pointer = clike_pointer(p, value, type->args[0], true);

@@ -81,16 +81,18 @@ static Value *declare_results(Printer *p, const Inst *inst) {
 
 typedef struct Draft {
     Text text, *outer;
+    Loc loc;
 } Draft;
 
 static void draft_begin(Printer *p, Draft *draft) {
-    *draft = (Draft){{.arena = &p->arena}, p->out};
+    *draft = (Draft){{.arena = &p->arena}, p->out, p->at->loc};
     p->out = &draft->text;
     p->indent++;
 }
 
 static void draft_end(Printer *p, Draft *draft) {
     p->out = draft->outer;
+    p->at->loc = draft->loc;
     p->indent--;
 }
 
@@ -98,8 +100,23 @@ static void draft_print(Printer *p, const Draft *draft) {
     if (draft->text.len) text_add(p->out, text_str(&draft->text));
 }
 
-static void print_label(Printer *p, const char *label) {
-    if (label) clike_line(p, "%s:;", label);
+/* Where a jump goes to: behind a statement; without goto, what is to be left is named before it begins. */
+static void label_before(Printer *p, const char *label) {
+    if (label && !p->dialect->language->has_goto) clike_line(p, "%s:", label);
+}
+
+static void label_after(Printer *p, const char *label) {
+    if (label && p->dialect->language->has_goto) clike_line(p, "%s:;", label);
+}
+
+/* A statement that can be left. */
+static void print_leavable(Printer *p, const Draft *draft, const char *label) {
+    bool has_goto = p->dialect->language->has_goto;
+    label_before(p, label);
+    clike_line(p, has_goto ? "{" : "do {");
+    draft_print(p, draft);
+    clike_line(p, has_goto ? "}" : "} while (false);");
+    label_after(p, label);
 }
 
 static const char *negated(Printer *p, Value condition) {
@@ -164,14 +181,14 @@ static void print_switch(Printer *p, const Inst *inst) {
 static void print_block(Printer *p, const Inst *inst) {
     Draft draft;
     const char *label = NULL;
-    Frame frame = {.owner = inst, .results = declare_results(p, inst), .end = &label};
+    Frame frame = {.owner = inst,
+                   .results = declare_results(p, inst),
+                   .is_loop = !p->dialect->language->has_goto,
+                   .end = &label};
     draft_begin(p, &draft);
     region(p, inst->regions[0], frame);
     draft_end(p, &draft);
-    clike_line(p, "{");
-    draft_print(p, &draft);
-    clike_line(p, "}");
-    print_label(p, label);
+    print_leavable(p, &draft, label);
 }
 
 /* ---- loop */
@@ -215,33 +232,54 @@ static void print_condition(Printer *p, const Draft *draft, Value condition) {
     p->indent--;
 }
 
+typedef struct Continues {
+    const Inst *loop;
+    bool any;
+} Continues;
+
+static void find_continue(void *user, Inst *inst) {
+    Continues *continues = user;
+    continues->any |= inst->op == OP_continue && inst->target == continues->loop;
+}
+
+/* Is the body a statement of its own, which `continue` leaves so that the step follows? */
+static bool is_body_left(const Printer *p, const Inst *loop) {
+    Continues continues = {loop, false};
+    if (loop->nregions > 2 && !p->dialect->language->has_goto)
+        region_walk(loop->regions[1], find_continue, &continues);
+    return continues.any;
+}
+
 static void print_loop(Printer *p, const Inst *inst) {
     Value *carried = declare_carried(p, inst), condition = {0};
     const char *end = NULL, *next = NULL;
     Frame frame = {.owner = inst, .results = carried, .is_loop = true, .end = &end, .next = &next};
     Frame deciding = frame, stepping = frame;
-    Draft draft;
+    Draft head, body, step;
     deciding.condition = &condition;
-    draft_begin(p, &draft);
+    draft_begin(p, &head);
     region(p, inst->regions[0], deciding);
-    draft_end(p, &draft);
-    print_condition(p, &draft, condition);
+    draft_end(p, &head);
     frame.has_step = inst->nregions > 2;
-    draft_begin(p, &draft);
+    frame.is_body_left = is_body_left(p, inst);
+    draft_begin(p, &body);
+    p->indent += frame.is_body_left;
     region(p, inst->regions[1], frame);
-    if (frame.has_step && !next) region(p, inst->regions[2], stepping);
-    draft_end(p, &draft);
-    if (next) { /* a scope of its own, so that no jump comes into that of a variable */
-        clike_line(p, "    {");
-        draft_print(p, &draft);
-        clike_line(p, "    }");
-        print_label(p, next);
-        p->indent++;
-        if (frame.has_step) region(p, inst->regions[2], stepping);
-        p->indent--;
-    } else draft_print(p, &draft);
+    p->indent -= frame.is_body_left;
+    draft_end(p, &body);
+    draft_begin(p, &step);
+    if (frame.has_step) region(p, inst->regions[2], stepping);
+    draft_end(p, &step);
+    label_before(p, end);
+    print_condition(p, &head, condition);
+    p->indent++;
+    if (next)
+        print_leavable(p, &body, next); /* its own scope, so that no jump comes into that of a variable */
+    else draft_print(p, &body);
+    p->indent--;
+    draft_print(p, &step);
     clike_line(p, "}");
-    print_label(p, end);
+    label_after(p, end);
 }
 
 /* ---- ways out */
@@ -265,22 +303,30 @@ static const char *label_for(Printer *p, const char **label, const char *word) {
     return *label;
 }
 
+static void print_jump(Printer *p, const char *label) {
+    clike_line(p, p->dialect->language->has_goto ? "goto %s;" : "break %s;", label);
+}
+
 static void print_break(Printer *p, const Inst *inst) {
     Frame *frame = frame_of(p, inst->target);
     assign(p, inst, frame->results);
-    if (frame->is_loop && is_nearest(p, frame, true)) clike_line(p, "break;");
-    else clike_line(p, "goto %s;", label_for(p, frame->end, "end"));
+    if (frame->is_loop && !frame->is_body_left && is_nearest(p, frame, true)) clike_line(p, "break;");
+    else print_jump(p, label_for(p, frame->end, "end"));
 }
 
 static void print_continue(Printer *p, const Inst *inst) {
     Frame *frame = frame_of(p, inst->target);
     assign(p, inst, frame->results);
     if (!frame->has_step && is_nearest(p, frame, false)) clike_line(p, "continue;");
-    else clike_line(p, "goto %s;", label_for(p, frame->next, "next"));
+    else print_jump(p, label_for(p, frame->next, "next"));
 }
 
 static void print_return(Printer *p, const Inst *inst) {
     const Func *func = p->at->func;
+    if (p->at->result) {
+        clike_line(p, "return %s;", p->at->result);
+        return;
+    }
     if (inst->nargs == 0) {
         if (inst->parent != func->body) clike_line(p, "return;");
         return;
@@ -308,212 +354,22 @@ static void print_yield(Printer *p, const Inst *inst) {
     else if (frame->results) assign(p, inst, frame->results);
 }
 
-/* ---- calls */
-
-static const char *call_text(Printer *p, const Inst *inst) {
-    const Func *callee = inst->callee;
-    Text text = {.arena = &p->arena};
-    text_printf(&text, "%s(", clike_func_name(p, callee));
-    if (clike_takes_thread(p, callee)) text_add(&text, inst->nargs ? STR("thread, ") : STR("thread"));
-    for (int i = 0; i < inst->nargs; i++) {
-        Value value = clike_operand(p, inst, i);
-        const Param *param = &callee->params[i];
-        bool by_address = (param->flags & PARAM_BY_ADDRESS) != 0;
-        const Type *type = inst->args[i]->type;
-        const char *arg = type->kind == TYPE_pointer
-                              ? clike_pointer(p, value, type->args[0], by_address && param->dir == DIR_in)
-                              : value.text;
-        text_printf(&text, "%s%s", i ? ", " : "", arg);
-    }
-    text_char(&text, ')');
-    return text.at;
-}
-
-static bool is_any_used(const Printer *p, const Inst *inst) {
-    for (int i = 0; i < inst->nresults; i++)
-        if (p->at->uses[inst->results[i]->id]) return true;
-    return false;
-}
-
-static void print_call(Printer *p, const Inst *inst) {
-    const char *text = call_text(p, inst);
-    if (!is_any_used(p, inst)) {
-        clike_line(p, "%s;", text);
-    } else if (inst->nresults == 1) {
-        clike_set_statement(p, inst, text);
-    } else {
-        const char *name = clike_local(p, clike_format(p, "from_%s", clike_func_name(p, inst->callee)));
-        clike_line(p, "const %s %s = %s;", clike_results_type(p, inst->callee), name, text);
-        for (int i = 0; i < inst->nresults; i++)
-            p->at->values[inst->results[i]->id] =
-                clike_value(clike_format(p, "%s.r%d", name, i), LEVEL_primary);
-    }
-}
-
 /* ---- the machine around the program */
-
-typedef struct Reads {
-    const Val *of;
-    bool any;
-} Reads;
-
-static void find_read(void *user, Inst *inst) {
-    Reads *reads = user;
-    const Type *type = inst->op == OP_bitcast ? inst->results[0]->type : NULL;
-    if (type && type->kind == TYPE_pointer && clike_is_nothing(type->args[0])) return;
-    for (int i = inst->op == OP_store ? 1 : 0; i < inst->nargs; i++)
-        reads->any |= ir_resolve(inst->args[i]) == reads->of;
-}
-
-/* Compilers warn of variables that are only written. */
-static bool is_only_written(const Func *func, const Val *v) {
-    Reads reads = {v, false};
-    region_walk(func->body, find_read, &reads);
-    return !reads.any;
-}
-
-static void print_var(Printer *p, const Inst *inst) {
-    const Val *v = inst->results[0];
-    if (p->at->uses[v->id] == 0) return;
-    if (clike_is_nothing(inst->type)) {
-        p->at->values[v->id] = clike_nowhere(p, inst->type);
-        return;
-    }
-    int64_t size = type_layout(inst->type, LAYOUT_scalar).size;
-    bool scalar = type_is_scalar(inst->type) || inst->type->kind == TYPE_pointer;
-    bool zeroed = !inst->flag || size <= 64; /* a small one costs nothing, and no compiler warns */
-    const char *name = clike_name_value(p, v);
-    clike_line(p, "%s%s;", clike_declare(p, inst->type, name), !zeroed ? "" : scalar ? " = 0" : " = {0}");
-    if (scalar && is_only_written(p->at->func, v)) clike_line(p, "(void)%s;", name);
-    Value value = clike_value(name, LEVEL_primary);
-    value.is_place = true;
-    p->at->values[v->id] = value;
-}
-
-static void print_atomic(Printer *p, const Inst *inst) {
-    static const char *const names[] = {"add", "min", "max", "and", "or", "xor", "exchange"};
-    const Type *type = inst->results[0]->type;
-    if (type->kind == TYPE_half || type_bits(type) < p->dialect->atomic_bits)
-        clike_fail(p, inst->loc, "this target has no atomic operations on %s", clike_word(p, type));
-    const char *pointer = clike_pointer(p, clike_operand(p, inst, 0), type, false);
-    const char *what = inst->op == OP_atomic ? names[inst->index] : "cas";
-    if (p->dialect->warp_sums && strcmp(what, "add") == 0 && p->at->uses[inst->results[0]->id] == 0) {
-        clike_helper(p, "slope_lane");
-        what = "sum";
-    }
-    const char *function = clike_atomic(p, what, type);
-    const char *text = clike_format(p, "%s(%s, %s", function, pointer, clike_operand(p, inst, 1).text);
-    if (inst->op == OP_atomic_cas) text = clike_format(p, "%s, %s", text, clike_operand(p, inst, 2).text);
-    clike_set_statement(p, inst, clike_format(p, "%s)", text));
-}
-
-static void print_tape(Printer *p, const Inst *inst) {
-    const char *tape = inst->nargs ? clike_operand(p, inst, 0).text : NULL;
-    const char *second = inst->nargs > 1 ? clike_operand(p, inst, 1).text : NULL;
-    switch ((Op)inst->op) {
-    case OP_tape_open:
-        clike_set_statement(p, inst,
-                            clike_format(p, "%s(%s)", clike_helper(p, "slope_tape_open"),
-                                         p->dialect->thread_local_ ? "" : "thread"));
-        break;
-    case OP_tape_close: clike_line(p, "%s(%s);", clike_helper(p, "slope_tape_close"), tape); break;
-    case OP_tape_push:
-        clike_line(p, "%s(%s, %s);", clike_tape(p, "push", inst->args[1]->type), tape, second);
-        break;
-    case OP_tape_pop:
-        clike_set_statement(p, inst,
-                            clike_format(p, "%s(%s)", clike_tape(p, "pop", inst->results[0]->type), tape));
-        break;
-    case OP_tape_grow:
-        clike_set_statement(p, inst,
-                            clike_format(p, "%s(%s, %s)",
-                                         clike_tape(p, inst->flag ? "take" : "grow", inst->type), tape,
-                                         second));
-        break;
-    case OP_tape_shrink:
-        clike_line(p, "%s(%s, %s);", clike_tape(p, "shrink", inst->type), tape, second);
-        break;
-    case OP_tape_load:
-        clike_set_statement(
-            p, inst,
-            clike_format(p, "%s(%s, %s)", clike_tape(p, "kept", inst->results[0]->type), tape, second));
-        break;
-    default:
-        clike_line(p, "%s(%s, %s, %s);", clike_tape(p, "keep", inst->args[2]->type), tape, second,
-                   clike_operand(p, inst, 2).text);
-    }
-}
-
-static Value thread_id(Printer *p, const Inst *inst) {
-    const char *text = p->dialect->thread_id(p, inst->index);
-    if (!text) clike_fail(p, inst->loc, "this target does not know how large a dispatch is");
-    return clike_value(text, LEVEL_primary);
-}
 
 static void print_barrier(Printer *p, const Inst *inst) {
     const char *text = inst->index == 1 ? p->dialect->barrier : p->dialect->fence;
     if (text) clike_line(p, "%s", text);
 }
 
-static void print_wave(Printer *p, const Inst *inst) {
-    const char *value = clike_operand(p, inst, 0).text;
-    clike_set_statement(p, inst, clike_format(p, "%s(thread, %s)", clike_helper(p, "slope_wave"), value));
-}
-
-static void print_abort(Printer *p, const Inst *inst) {
-    clike_line(p, "%s(%s);", clike_helper(p, "SLOPE_ABORT"), clike_string(p, inst->text));
+static void print_unreachable(Printer *p) {
+    if (p->dialect->language->has_places_only) return;
+    clike_line(p, "%s();", clike_helper(p, "SLOPE_UNREACHABLE"));
 }
 
 /* ---- instructions */
 
-static Value bitcast(Printer *p, const Inst *inst) {
-    const Type *from = inst->args[0]->type, *to = inst->results[0]->type;
-    Value value = clike_operand(p, inst, 0);
-    if (from->kind == TYPE_pointer)
-        return clike_value(
-            clike_format(p, "(%s)(intptr_t)%s", clike_type(p, to),
-                         clike_in(p, clike_value(clike_pointer(p, value, from->args[0], true), LEVEL_choice),
-                                  LEVEL_unary)),
-            LEVEL_unary);
-    if (type_is_integer(from) && type_is_integer(to))
-        return clike_value(clike_format(p, "(%s)%s", clike_type(p, to), clike_in(p, value, LEVEL_unary)),
-                           LEVEL_unary);
-    return clike_value(clike_format(p, "%s(%s)", clike_bitcast(p, from, to), value.text), LEVEL_primary);
-}
-
-static bool has_vector(const Inst *inst) {
-    for (int i = 0; i < inst->nargs; i++)
-        if (inst->args[i]->type->kind == TYPE_vector) return true;
-    return inst->results[0]->type->kind == TYPE_vector;
-}
-
-/* What is computed from operands alone. */
-static Value compute(Printer *p, const Inst *inst) {
-    Value args[4] = {0}, value;
-    bool reads = false;
-    for (int i = 0; i < inst->nargs; i++) {
-        Value arg = clike_operand(p, inst, i);
-        const Type *type = inst->args[i]->type;
-        if (i < 4) args[i] = arg;
-        if (i < 4 && type->kind == TYPE_pointer && inst->op != OP_bitcast)
-            args[i] = clike_value(clike_pointer(p, arg, type->args[0], false), LEVEL_unary);
-        reads |= arg.reads;
-    }
-    if (inst->op == OP_bitcast) value = bitcast(p, inst);
-    else if (inst->op == OP_thread_id) value = thread_id(p, inst);
-    else if (inst->op == OP_buffer_length)
-        value = clike_value(clike_format(p, "%s(%s.count)", clike_helper(p, "slope_length"),
-                                         clike_in(p, args[0], LEVEL_primary)),
-                            LEVEL_primary);
-    else if (inst->op == OP_select && inst->args[0]->type->kind != TYPE_vector)
-        value = clike_scalar_op(p, OP_select, NULL, NULL, args, inst);
-    else if (has_vector(inst)) value = clike_vector_op(p, inst, args);
-    else value = clike_scalar_op(p, (Op)inst->op, inst->args[0]->type, inst->results[0]->type, args, inst);
-    value.reads |= reads;
-    return value;
-}
-
 static void effect(Printer *p, const Inst *inst) {
+    const Language *language = p->dialect->language;
     clike_consume(p, inst);
     clike_flush(p);
     clike_print_line(p, inst->loc);
@@ -521,14 +377,14 @@ static void effect(Printer *p, const Inst *inst) {
     case OP_store:
     case OP_copy:
     case OP_zero:
-    case OP_acc: clike_memory(p, inst); break;
+    case OP_acc: language->memory(p, inst); break;
     case OP_atomic:
-    case OP_atomic_cas: print_atomic(p, inst); break;
-    case OP_call: print_call(p, inst); break;
-    case OP_printf: clike_printf(p, inst); break;
-    case OP_abort: print_abort(p, inst); break;
+    case OP_atomic_cas: language->atomic(p, inst); break;
+    case OP_call: language->call(p, inst); break;
+    case OP_printf: language->print(p, inst); break;
+    case OP_abort: language->abort(p, inst); break;
     case OP_barrier: print_barrier(p, inst); break;
-    case OP_wave: print_wave(p, inst); break;
+    case OP_wave: language->wave(p, inst); break;
     case OP_if: print_if(p, inst); break;
     case OP_switch: print_switch(p, inst); break;
     case OP_loop: print_loop(p, inst); break;
@@ -537,17 +393,19 @@ static void effect(Printer *p, const Inst *inst) {
     case OP_break: print_break(p, inst); break;
     case OP_continue: print_continue(p, inst); break;
     case OP_return: print_return(p, inst); break;
-    case OP_unreachable: clike_line(p, "%s();", clike_helper(p, "SLOPE_UNREACHABLE")); break;
-    default: print_tape(p, inst);
+    case OP_unreachable: print_unreachable(p); break;
+    default: language->tape(p, inst);
     }
 }
 
 static void instruction(Printer *p, const Inst *inst) {
+    if (inst->loc) p->at->loc = inst->loc; /* else it is part of what is around it */
+    const Language *language = p->dialect->language;
     Value value;
-    if (inst->op == OP_var) print_var(p, inst);
-    else if (inst->op == OP_load) clike_set(p, inst, clike_load(p, inst));
-    else if (clike_address(p, inst, &value)) clike_set(p, inst, value);
-    else if (op_has(inst->op, OP_PURE) && inst->nresults == 1) clike_set(p, inst, compute(p, inst));
+    if (inst->op == OP_var) language->var(p, inst);
+    else if (inst->op == OP_load) clike_set(p, inst, language->load(p, inst));
+    else if (language->address(p, inst, &value)) clike_set(p, inst, value);
+    else if (op_has(inst->op, OP_PURE) && inst->nresults == 1) clike_set(p, inst, language->compute(p, inst));
     else effect(p, inst);
 }
 
@@ -570,22 +428,36 @@ static void count_uses(void *user, Inst *inst) {
     }
 }
 
+static void bind_param(Printer *p, int index, const char *name) {
+    const Func *func = p->at->func;
+    const Param *param = &func->params[index];
+    const Val *v = func->body->params[index];
+    Value value = clike_value(clike_unique(p, &p->at->names, name), LEVEL_primary);
+    bool by_address = (param->flags & PARAM_BY_ADDRESS) != 0, places = p->dialect->language->has_places_only;
+    value.is_place = by_address && places;
+    value.constant = by_address && !places && clike_is_const_param(param);
+    value.steady = by_address && param->dir == DIR_in;
+    p->at->values[v->id] = value;
+    if (clike_returned_param(p, func) == index) {
+        p->at->result = value.text;
+        clike_line(p, "%s;", clike_declare(p, param->type, value.text));
+    } else if (p->at->uses[v->id] == 0 && !places) clike_line(p, "(void)%s;", value.text);
+}
+
 void clike_body(Printer *p, const Func *func, const char *const *params) {
-    FuncState at = {.func = func};
+    const Func *source = func->derivation.of ? func->derivation.of : func;
+    FuncState at = {.func = func, .loc = source->loc};
     at.values = arena_array(&p->arena, Value, func->nvals + 1);
     at.uses = arena_array(&p->arena, int, func->nvals + 1);
     at.user = arena_array(&p->arena, const Inst *, func->nvals + 1);
     p->at = &at;
     region_walk(func->body, count_uses, &at);
     if (clike_takes_thread(p, func)) clike_unique(p, &at.names, "thread");
-    for (int i = 0; i < func->nparams; i++) {
-        const Val *v = func->body->params[i];
-        Value value = clike_value(clike_unique(p, &at.names, params[i]), LEVEL_primary);
-        bool by_address = (func->params[i].flags & PARAM_BY_ADDRESS) != 0;
-        value.constant = by_address && clike_is_const_param(&func->params[i]);
-        value.steady = by_address && func->params[i].dir == DIR_in;
-        at.values[v->id] = value;
-        if (at.uses[v->id] == 0) clike_line(p, "(void)%s;", value.text);
+    for (int i = 0; i < func->nparams; i++) bind_param(p, i, params[i]);
+    const Global *global = clike_computed_global(p, func);
+    if (global) {
+        at.result = clike_local(p, "value");
+        clike_line(p, "%s;", clike_declare(p, global->type, at.result));
     }
     region(p, func->body, (Frame){0});
     p->at = NULL;

@@ -16,6 +16,7 @@ void clike_line(Printer *p, const char *format, ...) {
     if (format[0] != '#')
         for (int i = 0; i < p->indent; i++) text_add(p->out, STR("    "));
     text_vprintf(p->out, format, args);
+    clike_mark_line(p);
     text_char(p->out, '\n');
     va_end(args);
 }

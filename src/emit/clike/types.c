@@ -10,6 +10,22 @@ static const char *const scalar_names[] = {"bool",     "int8_t",     "uint8_t", 
 static const char *const scalar_words[] = {"bool", "int8",  "uint8",  "int16", "uint16", "int",
                                            "uint", "int64", "uint64", "half",  "float",  "double"};
 
+/* ---- names */
+
+bool clike_is_claimed(Printer *p, const char *name) {
+    const char *words = p->dialect->language->claimed;
+    if (!words) return emit_is_claimed(&p->arena, name);
+    return strstr(words, clike_format(p, " %s ", name)) != NULL;
+}
+
+const char *clike_free_name(Printer *p, const char *name) {
+    if (!p->dialect->language->claimed) return emit_outer_name(&p->arena, name);
+    const char *plain = emit_c_name(&p->arena, name);
+    return clike_is_claimed(p, plain) ? clike_format(p, "%s_", plain) : plain;
+}
+
+/* ---- records */
+
 bool clike_is_nothing(const Type *type) { return type_layout(type, LAYOUT_scalar).stride == 0; }
 
 const char *clike_field(Printer *p, const Type *type, int field) {
@@ -18,7 +34,7 @@ const char *clike_field(Printer *p, const Type *type, int field) {
     name = emit_c_name(&p->arena, name);
     bool is_type = map_has(&p->reserved, PTR_KEY(name_from(p->module->names, name))) || emit_is_vector(name);
     /* C++ minds if a field is called like a type. */
-    if (is_type || emit_is_claimed(&p->arena, name)) name = clike_format(p, "%s_", name);
+    if (is_type || clike_is_claimed(p, name)) name = clike_format(p, "%s_", name);
     for (int i = 0; i < field; i++)
         if (record->fields[i].name == record->fields[field].name ||
             strcmp(emit_c_name(&p->arena, record->fields[i].name ? record->fields[i].name->text : "value"),
@@ -27,7 +43,7 @@ const char *clike_field(Printer *p, const Type *type, int field) {
     return name;
 }
 
-static void define_record(Printer *p, Text *text, const Type *type, const char *name) {
+void clike_define_c_record(Printer *p, Text *text, const Type *type, const char *name) {
     const Record *record = type_record(type);
     bool punned = map_has(&p->punned, PTR_KEY(type));
     if (punned) clike_helper(p, "SLOPE_MAY_ALIAS");
@@ -84,26 +100,26 @@ static void add_type(Printer *p, const char *name, Str text) {
     if (p->file->header) text_add(&p->types, STR("#endif\n"));
 }
 
-static const char *named_type(Printer *p, const Type *type) {
+const char *clike_named_type(Printer *p, const Type *type) {
     const char *name = map_get(&p->type_names, PTR_KEY(type));
     if (name) return name;
     Text text = {.arena = &p->arena};
     if (type->kind == TYPE_buffer) {
         /* Kinds of buffers differ in what the program may do, not in what they are. */
         const Type *plain = type_buffer(p->module->types, BUFFER_structured, type->args[0]);
-        if (plain != type) return named_type(p, plain);
+        if (plain != type) return clike_named_type(p, plain);
         name = clike_format(p, "Buffer_%s", clike_word(p, type->args[0]));
     } else if (type->kind == TYPE_vector) {
         name = clike_format(p, "%s%d", clike_word(p, type->args[0]), type_count(type));
     } else {
-        name = emit_outer_name(&p->arena, type_record(type)->name->text);
+        name = clike_free_name(p, type_record(type)->name->text);
     }
     name = clike_unique(p, &p->names, name);
     /* Inside its own definition a struct is not known by its plain name yet. */
     map_put(&p->arena, &p->type_names, PTR_KEY(type), (void *)(uintptr_t)clike_format(p, "struct %s", name));
     if (type->kind == TYPE_buffer) define_buffer(p, &text, type, name);
     else if (type->kind == TYPE_vector) define_vector(p, &text, type, name);
-    else define_record(p, &text, type, name);
+    else p->dialect->language->define_record(p, &text, type, name);
     map_put(&p->arena, &p->type_names, PTR_KEY(type), (void *)(uintptr_t)name);
     add_type(p, name, text_str(&text));
     return name;
@@ -113,7 +129,7 @@ static const Type *pointed_at(const Type *target) {
     return target->kind == TYPE_array ? target->args[0] : target;
 }
 
-static bool is_text(const Type *type) {
+bool clike_is_text(const Type *type) {
     return type->kind == TYPE_pointer && type->args[0]->kind == TYPE_array &&
            type_length(type->args[0]) < 0 && type->args[0]->args[0]->kind == TYPE_int8;
 }
@@ -122,7 +138,7 @@ static const char *spaced(Printer *p, const char *type, const char *name) {
     return *name ? clike_format(p, "%s %s", type, name) : type;
 }
 
-const char *clike_declare(Printer *p, const Type *type, const char *name) {
+const char *clike_declare_pointers(Printer *p, const Type *type, const char *name) {
     if (type_is_scalar(type)) {
         if (type->kind == TYPE_half) clike_helper(p, "slope_half");
         return spaced(p, scalar_names[type->kind - TYPE_bool], name);
@@ -135,16 +151,24 @@ const char *clike_declare(Printer *p, const Type *type, const char *name) {
         return clike_declare(p, type->args[0], clike_format(p, "%s[%lld]", name, length));
     }
     case TYPE_pointer: {
-        if (is_text(type)) return clike_format(p, "const char *%s", name);
+        if (clike_is_text(type)) return clike_format(p, "const char *%s", name);
         const Type *target = pointed_at(type->args[0]);
         return clike_declare(p, target, clike_format(p, target->kind == TYPE_array ? "(*%s)" : "*%s", name));
     }
-    default: return spaced(p, named_type(p, type), name);
+    default: return spaced(p, clike_named_type(p, type), name);
     }
 }
 
+const char *clike_declare_pointers_value(Printer *p, const Type *type, const char *name) {
+    return type->kind == TYPE_half ? spaced(p, "float", name) : clike_declare_pointers(p, type, name);
+}
+
+const char *clike_declare(Printer *p, const Type *type, const char *name) {
+    return p->dialect->language->declare(p, type, name);
+}
+
 const char *clike_declare_value(Printer *p, const Type *type, const char *name) {
-    return type->kind == TYPE_half ? spaced(p, "float", name) : clike_declare(p, type, name);
+    return p->dialect->language->declare_value(p, type, name);
 }
 
 const char *clike_type(Printer *p, const Type *type) { return clike_declare_value(p, type, ""); }

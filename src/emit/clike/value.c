@@ -12,7 +12,7 @@ const char *clike_name_value(Printer *p, const Val *v) {
 
 const char *clike_local(Printer *p, const char *wish) {
     uint64_t key = PTR_KEY(name_from(p->module->names, wish));
-    if (map_has(&p->names, key) || map_has(&p->reserved, key) || emit_is_claimed(&p->arena, wish))
+    if (map_has(&p->names, key) || map_has(&p->reserved, key) || clike_is_claimed(p, wish))
         wish = clike_format(p, "%s_", wish);
     return clike_unique(p, &p->at->names, wish);
 }
@@ -57,6 +57,15 @@ void clike_flush(Printer *p) {
     at->pending.count = 0;
 }
 
+void clike_settle(Printer *p, const Inst *inst, int index) {
+    const Val *v = ir_resolve(inst->args[index]);
+    if (val_is_const(v)) return;
+    Value value = p->at->values[v->id];
+    if (!value.reads && strlen(value.text) <= LONGEST / 3) return;
+    forget(p, v);
+    write_down(p, v, value);
+}
+
 /* ---- new values */
 
 static bool is_address(const Inst *inst) {
@@ -74,6 +83,8 @@ void clike_set(Printer *p, const Inst *inst, Value value) {
     clike_consume(p, inst);
     at->values[v->id] = value;
     if (at->uses[v->id] == 0) return;
+    if (p->dialect->language->has_places_only && v->type->kind == TYPE_pointer && !clike_is_text(v->type))
+        return; /* a place, as often as it is used */
     bool is_short = strlen(value.text) <= LONGEST;
     if (is_address(inst) && !value.reads && is_short) return; /* as often as it is used */
     bool once = at->uses[v->id] == 1 && at->user[v->id]->parent == inst->parent && is_short;
@@ -89,4 +100,24 @@ void clike_set_statement(Printer *p, const Inst *inst, const char *text) {
     const Val *v = inst->results[0];
     if (p->at->uses[v->id] == 0) clike_line(p, "%s;", text);
     else write_down(p, v, clike_value(text, LEVEL_primary));
+}
+
+static bool is_any_used(const Printer *p, const Inst *inst) {
+    for (int i = 0; i < inst->nresults; i++)
+        if (p->at->uses[inst->results[i]->id]) return true;
+    return false;
+}
+
+void clike_set_results(Printer *p, const Inst *inst, const char *text) {
+    if (!is_any_used(p, inst)) {
+        clike_line(p, "%s;", text);
+    } else if (inst->nresults == 1) {
+        clike_set_statement(p, inst, text);
+    } else {
+        const char *name = clike_local(p, clike_format(p, "from_%s", clike_func_name(p, inst->callee)));
+        clike_line(p, "const %s %s = %s;", clike_results_type(p, inst->callee), name, text);
+        for (int i = 0; i < inst->nresults; i++)
+            p->at->values[inst->results[i]->id] =
+                clike_value(clike_format(p, "%s.r%d", name, i), LEVEL_primary);
+    }
 }

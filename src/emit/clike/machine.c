@@ -1,0 +1,208 @@
+/* How languages with pointers (C, CUDA) say what touches memory and the machine: variables, calls, atomic operations, tapes. An
+ * object is handed on by its address; what the language leaves open is done by helpers. */
+#include "emit/clike/clike.h"
+
+/* ---- calls */
+
+static const char *call_text(Printer *p, const Inst *inst) {
+    const Func *callee = inst->callee;
+    Text text = {.arena = &p->arena};
+    text_printf(&text, "%s(", clike_func_name(p, callee));
+    if (clike_takes_thread(p, callee)) text_add(&text, inst->nargs ? STR("thread, ") : STR("thread"));
+    for (int i = 0; i < inst->nargs; i++) {
+        Value value = clike_operand(p, inst, i);
+        const Param *param = &callee->params[i];
+        bool by_address = (param->flags & PARAM_BY_ADDRESS) != 0;
+        const Type *type = inst->args[i]->type;
+        const char *arg = type->kind == TYPE_pointer
+                              ? clike_pointer(p, value, type->args[0], by_address && param->dir == DIR_in)
+                              : value.text;
+        text_printf(&text, "%s%s", i ? ", " : "", arg);
+    }
+    text_char(&text, ')');
+    return text.at;
+}
+
+static void print_call(Printer *p, const Inst *inst) { clike_set_results(p, inst, call_text(p, inst)); }
+
+/* ---- variables and atomic operations */
+
+typedef struct Reads {
+    const Val *of;
+    bool any;
+} Reads;
+
+static void find_read(void *user, Inst *inst) {
+    Reads *reads = user;
+    const Type *type = inst->op == OP_bitcast ? inst->results[0]->type : NULL;
+    if (type && type->kind == TYPE_pointer && clike_is_nothing(type->args[0])) return;
+    for (int i = inst->op == OP_store ? 1 : 0; i < inst->nargs; i++)
+        reads->any |= ir_resolve(inst->args[i]) == reads->of;
+}
+
+/* Compilers warn of variables that are only written. */
+static bool is_only_written(const Func *func, const Val *v) {
+    Reads reads = {v, false};
+    region_walk(func->body, find_read, &reads);
+    return !reads.any;
+}
+
+static void print_var(Printer *p, const Inst *inst) {
+    const Val *v = inst->results[0];
+    if (p->at->uses[v->id] == 0) return;
+    if (clike_is_nothing(inst->type)) {
+        p->at->values[v->id] = clike_nowhere(p, inst->type);
+        return;
+    }
+    int64_t size = type_layout(inst->type, LAYOUT_scalar).size;
+    bool scalar = type_is_scalar(inst->type) || inst->type->kind == TYPE_pointer;
+    bool zeroed = !inst->flag || size <= 64; /* a small one costs nothing, and no compiler warns */
+    const char *name = clike_name_value(p, v);
+    clike_line(p, "%s%s;", clike_declare(p, inst->type, name), !zeroed ? "" : scalar ? " = 0" : " = {0}");
+    if (scalar && is_only_written(p->at->func, v)) clike_line(p, "(void)%s;", name);
+    Value value = clike_value(name, LEVEL_primary);
+    value.is_place = true;
+    p->at->values[v->id] = value;
+}
+
+static void print_atomic(Printer *p, const Inst *inst) {
+    static const char *const names[] = {"add", "min", "max", "and", "or", "xor", "exchange"};
+    const Type *type = inst->results[0]->type;
+    if (type->kind == TYPE_half || type_bits(type) < p->dialect->atomic_bits)
+        clike_fail(p, inst->loc, "this target has no atomic operations on %s", clike_word(p, type));
+    const char *pointer = clike_pointer(p, clike_operand(p, inst, 0), type, false);
+    const char *what = inst->op == OP_atomic ? names[inst->index] : "cas";
+    if (p->dialect->warp_sums && strcmp(what, "add") == 0 && p->at->uses[inst->results[0]->id] == 0) {
+        clike_helper(p, "slope_lane");
+        what = "sum";
+    }
+    const char *function = clike_atomic(p, what, type);
+    const char *text = clike_format(p, "%s(%s, %s", function, pointer, clike_operand(p, inst, 1).text);
+    if (inst->op == OP_atomic_cas) text = clike_format(p, "%s, %s", text, clike_operand(p, inst, 2).text);
+    clike_set_statement(p, inst, clike_format(p, "%s)", text));
+}
+
+static void print_tape(Printer *p, const Inst *inst) {
+    const char *tape = inst->nargs ? clike_operand(p, inst, 0).text : NULL;
+    const char *second = inst->nargs > 1 ? clike_operand(p, inst, 1).text : NULL;
+    switch ((Op)inst->op) {
+    case OP_tape_open:
+        clike_set_statement(p, inst,
+                            clike_format(p, "%s(%s)", clike_helper(p, "slope_tape_open"),
+                                         p->dialect->thread_local_ ? "" : "thread"));
+        break;
+    case OP_tape_close: clike_line(p, "%s(%s);", clike_helper(p, "slope_tape_close"), tape); break;
+    case OP_tape_push:
+        clike_line(p, "%s(%s, %s);", clike_tape(p, "push", inst->args[1]->type), tape, second);
+        break;
+    case OP_tape_pop:
+        clike_set_statement(p, inst,
+                            clike_format(p, "%s(%s)", clike_tape(p, "pop", inst->results[0]->type), tape));
+        break;
+    case OP_tape_grow:
+        clike_set_statement(p, inst,
+                            clike_format(p, "%s(%s, %s)",
+                                         clike_tape(p, inst->flag ? "take" : "grow", inst->type), tape,
+                                         second));
+        break;
+    case OP_tape_shrink:
+        clike_line(p, "%s(%s, %s);", clike_tape(p, "shrink", inst->type), tape, second);
+        break;
+    case OP_tape_load:
+        clike_set_statement(
+            p, inst,
+            clike_format(p, "%s(%s, %s)", clike_tape(p, "kept", inst->results[0]->type), tape, second));
+        break;
+    default:
+        clike_line(p, "%s(%s, %s, %s);", clike_tape(p, "keep", inst->args[2]->type), tape, second,
+                   clike_operand(p, inst, 2).text);
+    }
+}
+
+/* ---- waves and the end */
+
+static void print_wave(Printer *p, const Inst *inst) {
+    const char *value = clike_operand(p, inst, 0).text;
+    clike_set_statement(p, inst, clike_format(p, "%s(thread, %s)", clike_helper(p, "slope_wave"), value));
+}
+
+static void print_abort(Printer *p, const Inst *inst) {
+    clike_line(p, "%s(%s);", clike_helper(p, "SLOPE_ABORT"), clike_string(p, inst->text));
+}
+
+/* ---- what is computed from operands alone */
+
+static Value thread_id(Printer *p, const Inst *inst) {
+    const char *text = p->dialect->thread_id(p, inst->index);
+    if (!text) clike_fail(p, inst->loc, "this target does not know how large a dispatch is");
+    return clike_value(text, LEVEL_primary);
+}
+
+static Value bitcast(Printer *p, const Inst *inst) {
+    const Type *from = inst->args[0]->type, *to = inst->results[0]->type;
+    Value value = clike_operand(p, inst, 0);
+    if (from->kind == TYPE_pointer)
+        return clike_value(
+            clike_format(p, "(%s)(intptr_t)%s", clike_type(p, to),
+                         clike_in(p, clike_value(clike_pointer(p, value, from->args[0], true), LEVEL_choice),
+                                  LEVEL_unary)),
+            LEVEL_unary);
+    if (type_is_integer(from) && type_is_integer(to))
+        return clike_value(clike_format(p, "(%s)%s", clike_type(p, to), clike_in(p, value, LEVEL_unary)),
+                           LEVEL_unary);
+    return clike_value(clike_format(p, "%s(%s)", clike_bitcast(p, from, to), value.text), LEVEL_primary);
+}
+
+static bool has_vector(const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++)
+        if (inst->args[i]->type->kind == TYPE_vector) return true;
+    return inst->results[0]->type->kind == TYPE_vector;
+}
+
+static Value compute(Printer *p, const Inst *inst) {
+    Value args[4] = {0}, value;
+    bool reads = false;
+    for (int i = 0; i < inst->nargs; i++) {
+        Value arg = clike_operand(p, inst, i);
+        const Type *type = inst->args[i]->type;
+        if (i < 4) args[i] = arg;
+        if (i < 4 && type->kind == TYPE_pointer && inst->op != OP_bitcast)
+            args[i] = clike_value(clike_pointer(p, arg, type->args[0], false), LEVEL_unary);
+        reads |= arg.reads;
+    }
+    if (inst->op == OP_bitcast) value = bitcast(p, inst);
+    else if (inst->op == OP_thread_id) value = thread_id(p, inst);
+    else if (inst->op == OP_buffer_length)
+        value = clike_value(clike_format(p, "%s(%s.count)", clike_helper(p, "slope_length"),
+                                         clike_in(p, args[0], LEVEL_primary)),
+                            LEVEL_primary);
+    else if (inst->op == OP_select && inst->args[0]->type->kind != TYPE_vector)
+        value = clike_scalar_op(p, OP_select, NULL, NULL, args, inst);
+    else if (has_vector(inst)) value = clike_vector_op(p, inst, args);
+    else value = clike_scalar_op(p, (Op)inst->op, inst->args[0]->type, inst->results[0]->type, args, inst);
+    value.reads |= reads;
+    return value;
+}
+
+/* ---- the language */
+
+const Language clike_with_pointers = {
+    .declare = clike_declare_pointers,
+    .declare_value = clike_declare_pointers_value,
+    .declare_param = clike_declare_pointer_param,
+    .define_record = clike_define_c_record,
+    .constant = clike_c_constant,
+    .compute = compute,
+    .address = clike_address,
+    .load = clike_load,
+    .memory = clike_memory,
+    .var = print_var,
+    .call = print_call,
+    .atomic = print_atomic,
+    .tape = print_tape,
+    .wave = print_wave,
+    .abort = print_abort,
+    .print = clike_printf,
+    .has_goto = true,
+    .no_params = "void",
+};

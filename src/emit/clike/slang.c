@@ -1,0 +1,205 @@
+/* Slang as a dialect: the derivative as somebody could have written it, for any compiler of Slang. It uses nothing that is Slope's own: no
+ * pointers, no jumps but `break` and `return`, no memory that grows. What cannot be said that way is refused, with its line.
+ *
+ * Which thread runs is in static variables that kernels set; static variables and constants that need code are what a function
+ * returns. */
+#include "emit/clike/slang.h"
+
+/* ---- what cannot be said */
+
+static bool is_pointer(const Type *type) { return type->kind == TYPE_pointer && !clike_is_text(type); }
+
+static bool has_pointer(const Type *type) {
+    if (is_pointer(type)) return true;
+    if (type->kind == TYPE_array || type->kind == TYPE_buffer) return has_pointer(type->args[0]);
+    if (type->kind != TYPE_record) return false;
+    for (int i = 0; i < type_record(type)->nfields; i++)
+        if (has_pointer(type_record(type)->fields[i].type)) return true;
+    return false;
+}
+
+static bool is_place(const Inst *inst) {
+    return inst->op == OP_var || inst->op == OP_global || inst->op == OP_field || inst->op == OP_elem ||
+           inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes;
+}
+
+static bool is_text_made(const Inst *inst) {
+    return inst->op == OP_bitcast && clike_is_text(inst->results[0]->type);
+}
+
+static void refuse_inst(void *user, Inst *inst) {
+    Printer *p = user;
+    if (inst->op == OP_abort) clike_fail(p, inst->loc, "Slang has no 'abort'");
+    if (inst->op == OP_buffer_counter)
+        clike_fail(p, inst->loc, "the counter of a buffer cannot be reached in Slang");
+    if (inst->op == OP_buffer_pointer ||
+        (inst->op == OP_bitcast && !is_text_made(inst) &&
+         (is_pointer(inst->args[0]->type) || is_pointer(inst->results[0]->type))))
+        clike_fail(p, inst->loc, "the bits of an address, or memory as another type, have no form in Slang");
+    for (int i = 0; i < inst->nresults; i++)
+        if (is_pointer(inst->results[i]->type) && !is_place(inst))
+            clike_fail(p, inst->loc, "this needs a pointer; what is printed as Slang has none");
+    if (inst->op == OP_var && has_pointer(inst->type))
+        clike_fail(p, inst->loc, "this needs a pointer; what is printed as Slang has none");
+}
+
+static void refuse_params(Printer *p, const Func *func) {
+    for (int i = 0; i < func->nparams; i++)
+        if (has_pointer(func->params[i].type))
+            clike_fail(p, func->loc, "'%s' takes a pointer; what is printed as Slang has none",
+                       func->name->text);
+}
+
+static const char *const id_names[] = {"thread_id", "group_id", "local_id", "local_index"};
+
+static void refuse(Printer *p) {
+    for (int i = 0; i < p->reached.funcs.count; i++) {
+        refuse_params(p, p->reached.funcs.at[i]->func);
+        region_walk(p->reached.funcs.at[i]->func->body, refuse_inst, p);
+    }
+    for (int i = 0; i < p->reached.globals.count; i++)
+        if (has_pointer(p->reached.globals.at[i]->global->type))
+            clike_fail(p, p->reached.globals.at[i]->global->loc,
+                       "'%s' has a pointer; what is printed as Slang has none",
+                       p->reached.globals.at[i]->global->name->text);
+    for (int i = 0; i < 4; i++) clike_unique(p, &p->names, id_names[i]);
+    slang_check_tapes(p);
+}
+
+/* ---- output */
+
+static void print(Printer *p, const Inst *inst) {
+    Text text = {.arena = &p->arena};
+    for (int i = 0; i < inst->nargs; i++) text_printf(&text, ", %s", clike_operand(p, inst, i).text);
+    clike_line(p, "printf(%s%s);", clike_string(p, inst->text), text.len ? text.at : "");
+}
+
+/* ---- kernels */
+
+static const char *const id_semantics[] = {"SV_DispatchThreadID", "SV_GroupID", "SV_GroupThreadID",
+                                           "SV_GroupIndex"};
+
+static const char *id_type(int index) { return index == 3 ? "uint" : "uint3"; }
+
+const char *slang_thread_id(Printer *p, int index) {
+    if (index > 3) clike_fail(p, p->at->loc, "how large a dispatch is cannot be asked for in Slang");
+    if (clike_begin_helper(p, id_names[index]))
+        text_printf(&p->globals, "static %s %s;\n", id_type(index), id_names[index]);
+    return id_names[index];
+}
+
+static bool is_used(const Printer *p, const char *helper) {
+    return map_has(&p->known, PTR_KEY(name_from(p->module->names, helper)));
+}
+
+static const char *kernel_params(Printer *p, const Func *func, const char **names) {
+    Text text = {.arena = &p->arena};
+    for (int i = 0; i < 4; i++)
+        if (is_used(p, id_names[i]))
+            text_printf(&text, "%s%s its_%s : %s", text.len ? ", " : "", id_type(i), id_names[i],
+                        id_semantics[i]);
+    for (int i = 0; i < func->nparams; i++) {
+        const char *param = slang_declare_param(p, &func->params[i], names[i]);
+        if (param) text_printf(&text, "%suniform %s", text.len ? ", " : "", param);
+    }
+    return text.len ? text.at : "";
+}
+
+static void print_kernel(Printer *p, const Func *func, const char **names) {
+    Text body = {.arena = &p->arena}, *outer = p->out;
+    p->out = &body;
+    p->indent++;
+    clike_body(p, func, names);
+    p->out = outer;
+    p->indent--;
+    clike_line(p, "[shader(\"compute\")]\n[numthreads(%d, %d, %d)]", func->group_size[0], func->group_size[1],
+               func->group_size[2]);
+    clike_line(p, "void %s(%s) {", clike_func_name(p, func), kernel_params(p, func, names));
+    for (int i = 0; i < 4; i++)
+        if (is_used(p, id_names[i])) clike_line(p, "    %s = its_%s;", id_names[i], id_names[i]);
+    if (body.len) text_add(p->out, text_str(&body));
+    clike_line(p, "}\n");
+}
+
+static const char *const kernel_names[] = {"its_thread_id", "its_group_id", "its_local_id", "its_local_index",
+                                           NULL};
+
+/* ---- globals and what others see: all of it */
+
+static void declare_uniform(Printer *p, const Global *global) { (void)p, (void)global; }
+
+static void uniform(Printer *p, const Global *global, const char *declaration) {
+    text_printf(&p->globals, "%s%s;\n", global->type->kind == TYPE_buffer ? "" : "uniform ", declaration);
+}
+
+static void start(Printer *p) { (void)p; }
+
+/* ---- the dialect */
+
+static const char claimed_words[] =
+    " AllMemoryBarrier Append AppendStructuredBuffer Buffer ByteAddressBuffer ConstantBuffer "
+    "ConsumeStructuredBuffer DeviceMemoryBarrier DifferentialPair DifferentialPtrPair "
+    "GroupMemoryBarrierWithGroupSync IDifferentiable InterlockedAdd InterlockedAnd "
+    "InterlockedCompareExchange InterlockedExchange InterlockedMax InterlockedMin InterlockedOr "
+    "InterlockedXor Optional ParameterBlock RWByteAddressBuffer RWStructuredBuffer SlopeTape String "
+    "StructuredBuffer This Tuple abs acos acosh any all as asdouble asfloat asin asinh asint associatedtype "
+    "asuint atan atan2 atanh bit_cast bool bool2 bool3 bool4 break bwd_diff case cbuffer ceil centroid class "
+    "column_major const "
+    "continue copysign cos cosh countbits default defer diffPair differentiable discard do double double2 "
+    "double3 double4 each else enum "
+    "erf exp exp2 expand export extension extern false firstbithigh firstbitlow float float2 float3 float4 "
+    "float2x2 float3x3 float4x4 floor fma fmod for func fwd_diff get groupshared half half2 half3 half4 if "
+    "implementing import in init inout int int16_t int2 int3 int4 int64_t int8_t interface internal is isinf "
+    "isnan ldexp let linear log log10 log2 matrix max min module namespace new no_diff none noperspective "
+    "nullptr "
+    "nointerpolation operator out packoffset pow precise printf private property public register return "
+    "reversebits rint "
+    "row_major sample select set shared sign sin sinh sizeof snorm sqrt static struct switch tan tanh "
+    "tbuffer this throw "
+    "throws true trunc try typealias typedef typename uint uint16_t uint2 uint3 uint4 uint64_t uint8_t "
+    "uniform unorm using var vector void volatile where while __ref slope_scale slope_ratio slope_hypot "
+    "slope_expm1 slope_log1p slope_cbrt slope_length ";
+
+static const Language places = {
+    .declare = slang_declare,
+    .declare_value = slang_declare,
+    .declare_param = slang_declare_param,
+    .define_record = slang_define_record,
+    .constant = slang_constant,
+    .compute = slang_compute,
+    .address = slang_address,
+    .load = slang_load,
+    .memory = slang_memory,
+    .var = slang_var,
+    .call = slang_call,
+    .atomic = slang_atomic,
+    .tape = slang_tape,
+    .print = print,
+    .refuse = refuse,
+    .has_places_only = true,
+    .no_params = "",
+    .claimed = claimed_words,
+};
+
+const Dialect clike_slang = {
+    .language = &places,
+    .includes = "",
+    .header_includes = "",
+    .open = "",
+    .close = "",
+    .helper = "",
+    .inner = "",
+    .outer = "",
+    .constant = "static const ",
+    .computed = "static const ",
+    .shared = "groupshared ",
+    .thread_local_ = "static ",
+    .barrier = "GroupMemoryBarrierWithGroupSync();",
+    .fence = "AllMemoryBarrier();",
+    .kernel_names = kernel_names,
+    .thread_type = slang_tape_type,
+    .kernel = print_kernel,
+    .declare_uniform = declare_uniform,
+    .uniform = uniform,
+    .start = start,
+};

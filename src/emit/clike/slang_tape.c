@@ -1,0 +1,282 @@
+/* Slang: what a reverse pass keeps. A tape is a struct with an array and a count for each type of number, a local variable of who opens it, and
+ * handed on as `inout`. The arrays have as many elements as are ever kept, which follows from constant trip counts; where it does not,
+ * as many as [MaxIters] and --tape say, and what did not fit is not a number when it is read. */
+#include "emit/clike/slang.h"
+
+enum { KINDS = TYPE_double - TYPE_bool + 1 };
+static const int64_t unknown = -1, most = 1 << 24;
+
+typedef struct Amounts {
+    int64_t of[KINDS]; /* by type: how many elements; -1: not known */
+} Amounts;
+
+typedef struct Count {
+    Printer *p;
+    bool believes; /* what [MaxIters] says */
+    Map done;      /* Func -> Amounts * */
+    Loc loose;     /* some place whose amount is not known */
+} Count;
+
+/* ---- how many */
+
+static int64_t plus(int64_t a, int64_t b) {
+    if (a == unknown || b == unknown) return unknown;
+    return a + b < most ? a + b : unknown;
+}
+
+static int64_t times(int64_t a, int64_t b) {
+    if (a == 0 || b == 0) return 0;
+    if (a == unknown || b == unknown) return unknown;
+    return a < most / b ? a * b : unknown;
+}
+
+/* Iterations of a loop that goes on while its counter, running from one constant, has not come to another. */
+static int64_t trip_by(const Inst *loop, const Inst *comparison) {
+    LoopTest test;
+    int64_t start, limit, step;
+    if (!loop_comparison(loop, comparison, &test) || !loop_step(loop, test.index, &step)) return unknown;
+    if (!val_is_int(ir_resolve(loop->args[test.index]), &start) ||
+        !val_is_int(ir_resolve(test.limit), &limit))
+        return unknown;
+    int64_t way = test.up ? limit - start : start - limit, stride = test.up ? step : -step;
+    way += test.or_equal;
+    if (stride <= 0) return unknown;
+    return way <= 0 ? 0 : (way + stride - 1) / stride;
+}
+
+/* At most: several things may have to be true for it to go on. */
+static int64_t most_trips(const Inst *loop, const Val *condition) {
+    if (condition->kind != VAL_inst) return unknown;
+    const Inst *inst = condition->inst;
+    if (inst->op != OP_and) return trip_by(loop, inst);
+    int64_t a = most_trips(loop, ir_resolve(inst->args[0])), b = most_trips(loop, ir_resolve(inst->args[1]));
+    return a == unknown || (b != unknown && b < a) ? b : a;
+}
+
+static int64_t constant_trip(const Inst *loop) {
+    const Inst *yield = loop->regions[0]->last;
+    if (loop->nregions > 2 || !yield || yield->op != OP_yield) return unknown;
+    return most_trips(loop, ir_resolve(yield->args[0]));
+}
+
+static int64_t loop_bound(const Count *count, const Inst *loop) {
+    int64_t trip = constant_trip(loop);
+    return trip == unknown && count->believes && loop->hints.max_iters > 0 ? loop->hints.max_iters : trip;
+}
+
+/* Room for a loop that follows. */
+static int64_t room_bound(const Count *count, const Inst *grow) {
+    int64_t known;
+    if (val_is_int(ir_resolve(grow->args[1]), &known)) return known;
+    for (const Inst *inst = grow->next; inst; inst = inst->next)
+        if (inst->op == OP_loop) return loop_bound(count, inst);
+    return unknown;
+}
+
+static Amounts count_region(Count *count, const Region *region);
+
+static const Amounts *count_func(Count *count, const Func *func) {
+    Amounts *amounts = map_get(&count->done, PTR_KEY(func));
+    if (amounts) return amounts;
+    amounts = arena_new(&count->p->arena, Amounts);
+    if (reached_func(&count->p->reached, func)->is_cyclic)
+        for (int i = 0; i < KINDS; i++) amounts->of[i] = unknown; /* as deep as it goes */
+    map_put(&count->p->arena, &count->done, PTR_KEY(func), amounts);
+    Amounts own = count_region(count, func->body);
+    for (int i = 0; i < KINDS; i++) amounts->of[i] = own.of[i] ? plus(own.of[i], amounts->of[i]) : 0;
+    return amounts;
+}
+
+static void add(Count *count, Amounts *to, const Amounts *from, int64_t factor, Loc loc) {
+    for (int i = 0; i < KINDS; i++) {
+        int64_t more = times(from->of[i], factor);
+        if (more == unknown && to->of[i] != unknown && !count->loose) count->loose = loc;
+        to->of[i] = plus(to->of[i], more);
+    }
+}
+
+static void count_inst(Count *count, const Inst *inst, Amounts *total) {
+    Amounts own = {{0}};
+    if (inst->op == OP_tape_push) own.of[inst->args[1]->type->kind - TYPE_bool] = 1;
+    if (inst->op == OP_tape_grow) own.of[inst->type->kind - TYPE_bool] = room_bound(count, inst);
+    if (inst->op == OP_call) own = *count_func(count, inst->callee);
+    for (int i = 0; i < inst->nregions; i++) {
+        Amounts inner = count_region(count, inst->regions[i]);
+        add(count, &own, &inner, inst->op == OP_loop ? loop_bound(count, inst) : 1, inst->loc);
+    }
+    add(count, total, &own, 1, inst->loc);
+}
+
+static Amounts count_region(Count *count, const Region *region) {
+    Amounts total = {{0}};
+    for (const Inst *inst = region->first; inst; inst = inst->next) count_inst(count, inst, &total);
+    return total;
+}
+
+static int64_t room_for(Printer *p, int64_t exact, int64_t promised, Loc loose) {
+    int64_t given = p->file->tape;
+    if (exact != unknown) return exact;
+    if (promised == unknown && !given)
+        clike_fail(p, loose,
+                   "how many numbers the reverse pass keeps is not known here; say [MaxIters(n)] at the "
+                   "loop, or --tape N for at most N of each type");
+    return promised > given ? promised : given;
+}
+
+void slang_check_tapes(Printer *p) {
+    Count exact = {.p = p}, promised = {.p = p, .believes = true};
+    p->tape_room = arena_array(&p->arena, int64_t, KINDS);
+    p->tape_known = arena_array(&p->arena, bool, KINDS);
+    for (int kind = 0; kind < KINDS; kind++) p->tape_known[kind] = true;
+    for (int i = 0; i < p->reached.funcs.count; i++) {
+        const Func *func = p->reached.funcs.at[i]->func;
+        const Amounts *least = count_func(&exact, func), *likely = count_func(&promised, func);
+        for (int kind = 0; kind < KINDS; kind++) {
+            int64_t room = room_for(p, least->of[kind], likely->of[kind], promised.loose);
+            p->tape_known[kind] &= least->of[kind] != unknown;
+            if (room > p->tape_room[kind]) p->tape_room[kind] = room;
+        }
+    }
+}
+
+/* ---- the type */
+
+static const Type *type_of(Printer *p, int kind) {
+    return type_basic(p->module->types, (TypeKind)(TYPE_bool + kind));
+}
+
+void slang_tape_type(Printer *p, Text *out) {
+    if (clike_begin_helper(p, "SlopeTape")) return; /* nobody asked for it */
+    text_add(out, STR("/* What a reverse pass keeps. */\nstruct SlopeTape {\n"));
+    for (int kind = 0; kind < KINDS; kind++) {
+        const Type *type = type_of(p, kind);
+        const char *word = clike_word(p, type);
+        if (p->tape_room[kind] == 0) continue;
+        text_printf(out, "    %s %s_kept[%lld];\n    int64_t %s_count;\n", clike_type(p, type), word,
+                    (long long)p->tape_room[kind], word);
+    }
+    text_add(out, STR("};\n\n"));
+}
+
+/* ---- operations */
+
+/* $T is the type, $W its word, $N how many fit, $0 zero, $- what is read where nothing was kept. */
+typedef struct TapeFunction {
+    const char *name, *text;
+} TapeFunction;
+
+static const TapeFunction functions[] = {
+    {"push", "void slope_push_$W(inout SlopeTape tape, $T v) {\n"
+             "    if (tape.$W_count < $N) tape.$W_kept[tape.$W_count] = v;\n    tape.$W_count = "
+             "tape.$W_count + 1LL;\n}\n\n"},
+    {"pop", "$T slope_pop_$W(inout SlopeTape tape) {\n    tape.$W_count = tape.$W_count - 1LL;\n"
+            "    return tape.$W_count < $N ? tape.$W_kept[tape.$W_count] : $-;\n}\n\n"},
+    {"grow", "/* Room for so many more; where it begins. */\nint64_t slope_grow_$W(inout SlopeTape tape, "
+             "int64_t more) {\n"
+             "    const int64_t first = tape.$W_count;\n    tape.$W_count = first + more;\n"
+             "    for (int64_t i = first; i < first + more && i < $N; i++) tape.$W_kept[i] = $0;\n    return "
+             "first;\n}\n\n"},
+    {"keep", "void slope_keep_$W(inout SlopeTape tape, int64_t i, $T v) {\n    if (i < $N) tape.$W_kept[i] = "
+             "v;\n}\n\n"},
+    {"kept",
+     "$T slope_kept_$W(inout SlopeTape tape, int64_t i) {\n    return i < $N ? tape.$W_kept[i] : $-;\n}\n\n"},
+};
+
+static const char *replacement(Printer *p, char letter, const Type *type) {
+    switch (letter) {
+    case 'W': return clike_word(p, type);
+    case 'T': return clike_type(p, type);
+    case 'N': return clike_format(p, "%lldLL", (long long)p->tape_room[type->kind - TYPE_bool]);
+    case '0': return slang_zero(p, type);
+    default: return type_is_float(type) ? slang_not_a_number(p, type) : slang_zero(p, type);
+    }
+}
+
+/* Even a loop that never runs has its place. */
+static void need_room(Printer *p, const Type *type) {
+    int64_t *room = &p->tape_room[type->kind - TYPE_bool];
+    if (*room == 0) *room = 1;
+}
+
+static const char *function(Printer *p, const char *what, const Type *type) {
+    const char *name = clike_format(p, "slope_%s_%s", what, clike_word(p, type)), *at = "";
+    need_room(p, type);
+    if (!clike_begin_helper(p, name)) return name;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strcmp(functions[i].name, what) == 0) at = functions[i].text;
+    for (; *at; at++) {
+        if (*at != '$') text_char(&p->helpers, *at);
+        else text_add(&p->helpers, str_of(replacement(p, *++at, type)));
+    }
+    return name;
+}
+
+static const char *count_of(Printer *p, const char *tape, const Type *type) {
+    need_room(p, type);
+    return clike_format(p, "%s.%s_count", tape, clike_word(p, type));
+}
+
+static const char *element(Printer *p, const char *tape, const Type *type, const char *index) {
+    need_room(p, type);
+    return clike_format(p, "%s.%s_kept[%s]", tape, clike_word(p, type), index);
+}
+
+static bool is_known(const Printer *p, const Type *type) { return p->tape_known[type->kind - TYPE_bool]; }
+
+static void open_tape(Printer *p, const Inst *inst) {
+    const char *name = clike_name_value(p, inst->results[0]);
+    clike_begin_helper(p, "SlopeTape");
+    clike_line(p, "SlopeTape %s = {};", name);
+    p->at->values[inst->results[0]->id] = clike_value(name, LEVEL_primary);
+}
+
+/* Where more elements begin. */
+static void grow(Printer *p, const Inst *inst, const char *tape, const char *more) {
+    const char *count = count_of(p, tape, inst->type);
+    if (!inst->flag) {
+        clike_set_statement(p, inst,
+                            clike_format(p, "%s(%s, %s)", function(p, "grow", inst->type), tape, more));
+        return;
+    }
+    clike_set_statement(p, inst, count);
+    clike_line(p, "%s = %s + %s;", count, count, more);
+}
+
+static void load(Printer *p, const Inst *inst, const char *tape, const char *index) {
+    const Type *type = inst->results[0]->type;
+    clike_set_statement(p, inst,
+                        is_known(p, type)
+                            ? element(p, tape, type, index)
+                            : clike_format(p, "%s(%s, %s)", function(p, "kept", type), tape, index));
+}
+
+static void store(Printer *p, const Inst *inst, const char *tape, const char *index) {
+    const Type *type = inst->args[2]->type;
+    const char *value = clike_operand(p, inst, 2).text;
+    if (is_known(p, type)) clike_line(p, "%s = %s;", element(p, tape, type, index), value);
+    else clike_line(p, "%s(%s, %s, %s);", function(p, "keep", type), tape, index, value);
+}
+
+void slang_tape(Printer *p, const Inst *inst) {
+    const char *tape = inst->nargs ? clike_operand(p, inst, 0).text : NULL;
+    Value second = inst->nargs > 1 ? clike_operand(p, inst, 1) : (Value){0};
+    switch ((Op)inst->op) {
+    case OP_tape_open: open_tape(p, inst); break;
+    case OP_tape_close: break;
+    case OP_tape_push:
+        clike_line(p, "%s(%s, %s);", function(p, "push", inst->args[1]->type), tape, second.text);
+        break;
+    case OP_tape_pop:
+        clike_set_statement(p, inst,
+                            clike_format(p, "%s(%s)", function(p, "pop", inst->results[0]->type), tape));
+        break;
+    case OP_tape_grow: grow(p, inst, tape, clike_in(p, second, LEVEL_product)); break;
+    case OP_tape_shrink: {
+        const char *count = count_of(p, tape, inst->type);
+        clike_line(p, "%s = %s - %s;", count, count, clike_in(p, second, LEVEL_product));
+        break;
+    }
+    case OP_tape_load: load(p, inst, tape, second.text); break;
+    default: store(p, inst, tape, second.text);
+    }
+}
