@@ -111,6 +111,17 @@ def step_package(tally, name):
     tally.step("Python package", int(found[1]) if found else 0, [(test, output if test == names[0] else "") for test in names])
 
 
+def step_threads(tally, name):
+    """The unit test of threads, under the thread sanitizer, whose dlopen does not know the paths of the program."""
+    program = ROOT / name / "tests" / "threads_watched"
+    if not program.exists():  # the compiler has no such sanitizer
+        return
+    result = subprocess.run([str(program)], env=dict(os.environ, LD_LIBRARY_PATH=str(ROOT / name)), timeout=300,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    failures = [("threads, watched", result.stdout[-5000:])] if result.returncode else []
+    tally.step("threads, watched", int(not failures), failures)
+
+
 def step_suite(tally, name):
     suite = run.Suite(ROOT / name)
     if not suite.slope.exists():
@@ -137,6 +148,7 @@ def main():
         problems = accuracy.check(ROOT / "build-gcc")
         tally.step("accuracy", int(not problems), [("docs/accuracy.md", "\n".join(problems))] if problems else [])
         step_suite(tally, "build-gcc")
+        step_threads(tally, "build-gcc")
         tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=3))
         passed, failures, _ = through_slang.run_all(ROOT / "build-gcc", share=4)
         tally.step("programs through Slang", passed, failures)

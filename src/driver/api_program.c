@@ -188,6 +188,7 @@ SlopeStatus slope_call(SlopeFunction *function, void *const args[]) {
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(function->program)) return driver_refused(session);
     driver_runtime(session);
+    atomic_store(&session->stop, 0);
     if (!function->call) {
         SlopeStatus status = compile(function->program, function->func);
         if (status != SLOPE_STATUS_ok) return status;
@@ -196,8 +197,7 @@ SlopeStatus slope_call(SlopeFunction *function, void *const args[]) {
     }
     runtime_answer(session->runtime, true);
     function->call(args);
-    runtime_answer(session->runtime, false);
-    return report_run(session, true);
+    return report_run(session, runtime_answer(session->runtime, false));
 }
 
 /* ---- kernels */
@@ -258,9 +258,9 @@ SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z) {
         diag_report(session->diags, DIAG_bad_dispatch, 0, x, y, z);
         return driver_leave(session, SLOPE_STATUS_misuse);
     }
+    atomic_store(&session->stop, 0);
     SlopeStatus status = prepare(kernel);
     if (status != SLOPE_STATUS_ok) return status;
-    runtime_stop(session->runtime, false);
     StageTimer timer;
     driver_time_begin(session, &timer, "run");
     bool finished = runtime_dispatch(session->runtime, kernel->compiled,

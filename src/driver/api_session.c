@@ -344,6 +344,7 @@ Runtime *driver_runtime(SlopeSession *session) {
         .workers = session->config.threads,
         .wave = session->config.wave,
         .deep_stack = (size_t)(session->config.stack_mib > 0 ? session->config.stack_mib : 0) << 20,
+        .stop = &session->stop,
         .write = session->config.write,
         .user = session->config.user,
     };
@@ -354,8 +355,7 @@ Runtime *driver_runtime(SlopeSession *session) {
 }
 
 void slope_stop(SlopeSession *session) {
-    Runtime *runtime = session ? session->runtime : NULL;
-    if (runtime) runtime_stop(runtime, true);
+    if (session) atomic_store(&session->stop, 1);
 }
 
 bool slope_explain(int code, SlopeExplanation *out) {

@@ -1,37 +1,53 @@
 /* Code generators: built in, or loaded when code is first made. They are looked for beside this library (or the executable that
- * this code is part of), where they were to be installed, and where the loader looks. */
+ * this code is part of), where they were to be installed, and where the loader looks; never in the current folder. */
 #define _GNU_SOURCE /* dladdr */
 #include "driver/unit.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-/* The folder this code was loaded from. */
+static const char *folder_of(Arena *arena, const char *path) {
+    const char *slash = strrchr(path, '/');
+    return path[0] == '/' ? format_text(arena, "%.*s", (int)(slash - path), path) : NULL;
+}
+
+/* The folder this code was loaded from. An executable may have been called by a path that is relative to where it began. */
 static const char *own_folder(Arena *arena) {
     Dl_info info;
     void *self;
     const char *(*function)(void) = slope_version;
     memcpy(&self, &function, sizeof self); /* ISO C has no such cast */
     if (!dladdr(self, &info) || !info.dli_fname) return NULL;
-    const char *slash = strrchr(info.dli_fname, '/');
-    return slash ? format_text(arena, "%.*s", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
+    if (info.dli_fname[0] == '/') return folder_of(arena, info.dli_fname);
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    return folder_of(arena, path);
 }
 
-static void *open_library(Arena *arena, const char *name) {
+/* If none can be loaded, *why says what is wrong with the first that is there, or where it was looked for last. */
+static void *open_library(Arena *arena, const char *name, const char **why) {
     const char *folder = own_folder(arena);
     const char *const places[] = {folder ? format_text(arena, "%s/%s", folder, name) : name,
                                   format_text(arena, "%s/%s", SLOPE_LIBRARY_FOLDER, name), name};
     void *library = NULL;
-    for (size_t i = 0; i < sizeof places / sizeof *places && !library; i++)
+    bool was_there = false;
+    for (size_t i = 0; i < sizeof places / sizeof *places && !library; i++) {
         library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
+        const char *error = library ? NULL : dlerror();
+        if (error && !was_there) *why = format_text(arena, "%s", error);
+        was_there |= access(places[i], F_OK) == 0;
+    }
     return library;
 }
 
-/* NULL: there is no such library, dlerror says why. The library stays: LLVM does not like to be unloaded. */
-static EmitBackendFunction *load(Arena *arena, const EmitMaker *maker) {
-    void *library = open_library(arena, maker->library);
+/* NULL: there is no such library, *why says so. The library stays: LLVM does not like to be unloaded. */
+static EmitBackendFunction *load(Arena *arena, const EmitMaker *maker, const char **why) {
+    void *library = open_library(arena, maker->library, why);
     EmitBackendFunction *function = NULL;
     void *symbol = library ? dlsym(library, maker->symbol) : NULL;
+    if (library && !symbol) *why = format_text(arena, "%s", dlerror());
     memcpy(&function, &symbol, sizeof symbol);
     return function;
 }
@@ -43,9 +59,10 @@ const EmitBackend *unit_backend(SlopeSession *session, EmitBackendId id) {
     if (!maker->library) return pipeline->backends[id] = maker->function();
     StageTimer timer;
     driver_time_begin(session, &timer, "load LLVM");
-    EmitBackendFunction *function = load(&session->arena, maker);
+    const char *why = NULL;
+    EmitBackendFunction *function = load(&session->arena, maker, &why);
     if (function) pipeline->backends[id] = function();
-    else diag_report(session->diags, DIAG_no_backend, 0, dlerror());
+    else diag_report(session->diags, DIAG_no_backend, 0, why);
     driver_time_end(&timer);
     return pipeline->backends[id];
 }

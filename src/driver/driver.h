@@ -105,8 +105,9 @@ struct SlopeSession {
     SlopeProgram *programs;
     SlopeBuffer *buffers;
     BlobNode *blobs;
-    _Atomic(Runtime *) runtime; /* see driver_runtime; slope_stop may come from any thread */
-    struct Pipeline *stages;    /* the pipeline's own: checker, code generator, ... */
+    Runtime *runtime;        /* see driver_runtime */
+    atomic_int stop;         /* slope_stop was called; it may come from any thread at any time */
+    struct Pipeline *stages; /* the pipeline's own: checker, code generator, ... */
 };
 
 /* What compiling a program took so far, and what it may take; see limit.c. */

@@ -45,6 +45,7 @@ typedef struct RtContext {
     RtFiber *fiber;  /* set if this thread of a group can wait at barriers */
     char
         *stack_limit; /* a function that may call itself asks rt_stack before it goes below; NULL: no limit */
+    const volatile int32_t *stop; /* not 0: the call or dispatch is to end, by rt_stop */
 } RtContext;
 
 /* A stack of a tape. Elements have the size of their scalar type, bool one byte. */
@@ -130,6 +131,7 @@ void rt_memory_give(char *memory);
 /* The stack is below its limit in the function of that name: ends the program, unless there is room to find out how
  * deep the recursion is. */
 void rt_stack(const RtContext *context, const char *name, int64_t length);
+void rt_stop(const RtContext *context) __attribute__((noreturn)); /* ends it, as it was told to */
 
 /* By name, for the JIT. */
 typedef struct RtSymbol {

@@ -149,6 +149,7 @@ Reached emit_reach(Arena *arena, Module *module) {
         region_walk(walk.from->func->body, reach_from_inst, &walk);
     }
     find_cycles(&reached);
+    if (!reached.missing) reach_work(&reached);
     spread_needs(&reached);
     list_globals(&reached, module);
     return reached;

@@ -15,10 +15,20 @@ typedef enum Needs {
     NEEDS_IDS = 32,    /* asks which thread it is */
     NEEDS_STACK = 64,  /* calls itself somewhere */
     NEEDS_LARGE = 128, /* has variables above LARGE_SIZE */
+    NEEDS_STOP = 256,  /* may take so long that it looks whether it is to stop */
 } Needs;
 
 /* Bytes; larger variables and blocks do not belong on a stack. */
 enum { LARGE_SIZE = 16 * 1024 };
+
+/* Instructions, roughly: what may be done without a look whether to stop, and how much of it loops do between two looks. */
+enum { MUCH_WORK = 1 << 18, SOME_WORK = 1 << 14 };
+
+/* A loop that looks whether it is to stop, once in that many rounds. If more than one, then it counts by one, up to or down to
+ * something fixed. */
+typedef struct LoopLooks {
+    int64_t rounds;
+} LoopLooks;
 
 typedef struct ReachedFunc {
     Func *func;
@@ -28,6 +38,8 @@ typedef struct ReachedFunc {
     VEC(struct ReachedFunc *) callers;
     int open_callees, open_callers; /* while cycles are looked for */
     bool is_cyclic;                 /* may call itself, directly or not */
+    bool looks;                     /* at its start, whether it is to stop */
+    int64_t work;                   /* that it does at most before the next look */
     void *emitted;                  /* the target's own */
 } ReachedFunc;
 
@@ -42,6 +54,7 @@ typedef struct Reached {
     Arena *arena;
     Map func_map;   /* Func -> ReachedFunc */
     Map global_map; /* Global -> ReachedGlobal */
+    Map looks;      /* Inst -> LoopLooks, for loops that may take long */
     VEC(ReachedFunc *) funcs;
     VEC(ReachedGlobal *) globals; /* in the order of the module */
     int64_t statics_size, shared_size;
@@ -54,5 +67,8 @@ Reached emit_reach(Arena *arena, Module *module);
 ReachedFunc *reached_func(const Reached *reached, const Func *func); /* NULL: it is not */
 ReachedGlobal *reached_global(const Reached *reached, const Global *global);
 bool reach_is_large(const Type *type);
+
+/* ---- work.c */
+void reach_work(Reached *reached); /* where to look whether to stop */
 
 #endif

@@ -121,6 +121,31 @@ bool loop_comparison(const Inst *loop, const Inst *test, LoopTest *out) {
     return false;
 }
 
+/* Does the address lead into a uniform by fields alone? */
+static bool is_uniform_address(const Val *v) {
+    while (v->kind == VAL_inst && v->inst->op == OP_field) v = operand(v->inst, 0);
+    return v->kind == VAL_inst && v->inst->op == OP_global && v->inst->global->kind == GLOBAL_uniform;
+}
+
+bool inst_is_steady(const Inst *inst) {
+    return op_has(inst->op, OP_ELEMENTWISE) || inst->op == OP_global || inst->op == OP_field ||
+           inst->op == OP_extract || inst->op == OP_buffer_length ||
+           (inst->op == OP_load && is_uniform_address(operand(inst, 0)));
+}
+
+static bool is_fixed(const Inst *loop, const Val *v, int *terms) {
+    if (!inst_contains(loop, v)) return true;
+    if (v->kind != VAL_inst || --*terms < 0 || !inst_is_steady(v->inst)) return false;
+    for (int i = 0; i < v->inst->nargs; i++)
+        if (!is_fixed(loop, operand(v->inst, i), terms)) return false;
+    return true;
+}
+
+bool loop_has_fixed(const Inst *loop, const Val *v) {
+    int terms = 64;
+    return is_fixed(loop, v, &terms);
+}
+
 /* The least and the greatest number of a type of up to 32 bits. */
 static void limits_of(const Type *type, int64_t *low, int64_t *high) {
     int bits = type_bits(type);

@@ -1,6 +1,6 @@
 /* Kernels over a pool of threads. Groups are numbered x fastest; workers take runs of consecutive groups until none are
  * left. The calling thread is a worker itself, so with one worker everything happens there, in order. Workers look
- * between two runs of groups whether the dispatch failed or was told to stop. */
+ * between two runs of groups whether the dispatch failed or was told to stop; that it was told, the kernel notices as well. */
 #include "runtime/thread.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static bool run_groups(RtThread *thread, const Job *job, RtContext *context, uin
     for (uint64_t number = first; number < end; number++) {
         place_group(context, number);
         if (job->kernel->shared_size) memset(context->shared, 0, (size_t)job->kernel->shared_size);
-        if (!fiber_run_group(thread, job->kernel, context)) return false;
+        if (!fiber_run_group(thread, job->kernel, context) || *context->stop) return false;
     }
     return true;
 }
@@ -59,7 +59,8 @@ static bool take_runs(RtThread *thread, Job *job) {
     context.owner = thread;
     context.shared = thread->shared;
     context.stack_limit = stack_limit(thread);
-    while (!atomic_load(&job->failed) && !atomic_load(&thread->runtime->stop)) {
+    context.stop = thread_stop_flag(thread);
+    while (!atomic_load(&job->failed) && !atomic_load(thread->runtime->stop)) {
         uint64_t first = atomic_fetch_add(&job->next, job->chunk);
         if (first >= job->total) return true;
         uint64_t end = job->total - first < job->chunk ? job->total : first + job->chunk;
@@ -90,6 +91,7 @@ static void work_guarded(void *user) {
     thread_reclaim(thread, guard.serial);
     thread->guard = guard.outer;
     thread->answers = answered;
+    thread->stopped = false;
 }
 
 static bool start_work(RtThread *thread, Job *job) {
@@ -224,5 +226,5 @@ bool runtime_dispatch(Runtime *runtime, const RtKernel *kernel, const uint32_t g
     if (workers > 1) run_with_helpers(runtime, &job, workers - 1);
     else work(runtime, &job);
     pthread_mutex_unlock(&runtime->turn);
-    return !atomic_load(&job.failed) && !atomic_load(&runtime->stop);
+    return !atomic_load(&job.failed) && !atomic_load(runtime->stop);
 }

@@ -32,6 +32,7 @@ Runtime *runtime_new(const RuntimeConfig *config) {
     }
     if (config) runtime->config = *config;
     RuntimeConfig *own = &runtime->config;
+    runtime->stop = own->stop ? own->stop : &runtime->own_stop;
     if (own->tape_limit == 0) own->tape_limit = machine_memory() / 4 * 3;
     if (own->fiber_stack == 0) own->fiber_stack = MIB;
     if (own->fiber_stack < 64 * KIB) own->fiber_stack = 64 * KIB;
@@ -66,7 +67,7 @@ void runtime_set_workers(Runtime *runtime, int workers) {
     atomic_store(&runtime->workers, workers > MAX_WORKERS ? MAX_WORKERS : workers);
 }
 
-void runtime_stop(Runtime *runtime, bool stop) { atomic_store(&runtime->stop, stop); }
+void runtime_stop(Runtime *runtime, bool stop) { atomic_store(runtime->stop, stop); }
 
 void runtime_mute(Runtime *runtime, bool mute) { atomic_store(&runtime->mute, mute); }
 

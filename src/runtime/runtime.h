@@ -11,6 +11,7 @@
 #define SLOPE_RUNTIME_H
 
 #include "emit/abi.h"
+#include <stdatomic.h>
 #include <stdbool.h>
 
 typedef struct RuntimeConfig {
@@ -20,6 +21,7 @@ typedef struct RuntimeConfig {
     size_t fiber_stack;  /* bytes for each thread of a group that waits at barriers; 0: 1 MiB */
     size_t worker_stack; /* bytes for each worker thread; 0: 64 MiB */
     size_t deep_stack;   /* bytes for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
+    atomic_int *stop;    /* not 0: runs are to end; NULL: the runtime has one of its own */
     void (*write)(void *user, const char *text,
                   size_t length); /* output of printf; NULL: to file descriptor 1 */
     /* Takes errors as they happen; NULL: the first is kept for runtime_take_error. */
@@ -32,16 +34,16 @@ Runtime *runtime_new(const RuntimeConfig *config); /* NULL config: all defaults;
 void runtime_free(Runtime *runtime);               /* no call or dispatch may be under way */
 int runtime_workers(const Runtime *runtime);
 void runtime_set_workers(Runtime *runtime, int workers); /* takes effect with the next dispatch */
-void runtime_stop(Runtime *runtime, bool stop);          /* true: dispatches end before their next groups */
-void runtime_mute(Runtime *runtime, bool mute);          /* true: what programs print is dropped */
+void runtime_stop(Runtime *runtime, bool stop); /* true: dispatches, and calls that answer, end soon */
+void runtime_mute(Runtime *runtime, bool mute); /* true: what programs print is dropped */
 /* The first error since this was last asked, or NULL. The text is the caller's, to be freed. Errors of dispatches and of
  * calls between runtime_answer(true) and (false) come first; those of other calls, which somebody made by address, can be
  * asked for alone. */
 char *runtime_take_error(Runtime *runtime);
 char *runtime_take_answer(Runtime *runtime);
 char *runtime_take_stray(Runtime *runtime);
-void runtime_answer(Runtime *runtime,
-                    bool answer); /* this thread makes a call whose error somebody asks for */
+/* This thread makes a call whose error somebody asks for, or (false) has made it; false: it was told to stop. */
+bool runtime_answer(Runtime *runtime, bool answer);
 uint64_t runtime_tape_bytes(const Runtime *runtime); /* granted to tapes now, kept ones included */
 
 /* ---- thread.c */

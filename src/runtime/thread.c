@@ -59,15 +59,36 @@ void thread_set_error(const RtThread *thread, const char *text, size_t length) {
     runtime_set_error(thread->runtime, thread->answers, text, length);
 }
 
-void runtime_answer(Runtime *runtime, bool answer) {
+bool runtime_answer(Runtime *runtime, bool answer) {
     RtThread *thread = thread_current(runtime);
-    if (thread) thread->answers = answer;
+    if (!thread) return true;
+    bool stopped = thread->stopped;
+    thread->answers = answer;
+    thread->stopped = false;
+    return !stopped;
+}
+
+/* Whoever calls by address is not asked to stop: there would be nobody to tell that it was. */
+const volatile int32_t *thread_stop_flag(const RtThread *thread) {
+    static const volatile int32_t never = 0;
+    _Static_assert(sizeof(atomic_int) == sizeof(int32_t), "emitted code reads the flag as a number");
+    return thread->answers ? (const volatile int32_t *)(const volatile void *)thread->runtime->stop : &never;
+}
+
+static void leave(RtThread *thread) __attribute__((noreturn));
+static void leave(RtThread *thread) {
+    if (fiber_is_running(thread->fibers)) fiber_abandon(thread->fibers);
+    _longjmp(thread->guard->at, 1);
 }
 
 void thread_fail(RtThread *thread, const char *text, size_t length) {
     thread_set_error(thread, text, length);
-    if (fiber_is_running(thread->fibers)) fiber_abandon(thread->fibers);
-    _longjmp(thread->guard->at, 1);
+    leave(thread);
+}
+
+void rt_stop(const RtContext *context) {
+    context->owner->stopped = true;
+    leave(context->owner);
 }
 
 void rt_abort(const RtContext *context, const char *text, int64_t length) {
@@ -88,6 +109,7 @@ static void run_body(const Call *call) {
     memset(&context, 0, sizeof context);
     context.owner = call->thread;
     context.stack_limit = stack_limit(call->thread);
+    context.stop = thread_stop_flag(call->thread);
     call->body(&context, call->args);
 }
 

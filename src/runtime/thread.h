@@ -39,6 +39,7 @@ struct RtThread {
     RtThread *next, *prev; /* of the runtime */
     RtGuard *guard;
     bool answers; /* its errors are those of a run that somebody waits for */
+    bool stopped; /* that run was told to */
     RtTape *open; /* newest first */
     RtTape *kept; /* closed, for reuse; under the lock: other threads may empty it */
     atomic_flag kept_lock;
@@ -76,7 +77,9 @@ typedef struct Pool {
 struct Runtime {
     RuntimeConfig config;
     atomic_int workers;
-    atomic_bool stop, mute;
+    atomic_int *stop; /* of the configuration, or the next */
+    atomic_int own_stop;
+    atomic_bool mute;
     atomic_uint_fast64_t tape_bytes;
     pthread_key_t key;      /* RtThread of the current thread */
     pthread_mutex_t lock;   /* threads, error */
@@ -92,7 +95,8 @@ struct Runtime {
 RtThread *thread_current(Runtime *runtime); /* made if there is none; NULL: no memory */
 void thread_destroy(void *thread);
 void thread_fail(RtThread *thread, const char *text, size_t length) __attribute__((noreturn));
-void thread_reclaim(RtThread *thread, uint64_t serial); /* closes what was opened after that */
+const volatile int32_t *thread_stop_flag(const RtThread *thread); /* for contexts */
+void thread_reclaim(RtThread *thread, uint64_t serial);           /* closes what was opened after that */
 void thread_set_error(const RtThread *thread, const char *text, size_t length);
 void runtime_set_error(Runtime *runtime, bool answers, const char *text, size_t length);
 

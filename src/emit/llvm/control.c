@@ -95,33 +95,80 @@ static void emit_simple_block(Emitter *e, const Inst *inst) {
     set_values(e, inst->results, inst->nresults, &merge);
 }
 
-/* ---- loop: header (condition), body, step, exit */
+/* ---- loop: header (condition), body, step, exit
+ *
+ * A loop that may take long looks whether it is to stop. If it counts it does so once in many rounds, by a loop within:
+ *
+ *     header: if (i < end) {
+ *                 part = end - i > rounds ? i + rounds : end
+ *     inner:      while (i < part) { body; step }
+ *                 leave if told to stop
+ *                 go to header
+ *             }
+ *     exit:   */
+
+/* From here on, in the header's block, to `inside`. Returns where the rounds go on. */
+static Merge begin_part(Emitter *e, const Inst *inst, Merge *header, int64_t rounds,
+                        LLVMBasicBlockRef inside) {
+    const Region *condition = inst->regions[0];
+    LLVMBuilderRef b = e->builder;
+    LoopTest test;
+    loop_comparison(inst, ir_resolve(condition->last->args[0])->inst, &test);
+    LLVMValueRef limit =
+        val_is_const(test.limit) ? emit_constant(e, test.limit) : e->at->values[test.limit->id].value;
+    LLVMValueRef first = header->phis[test.index],
+                 distance = LLVMConstInt(LLVMTypeOf(first), (unsigned long long)rounds, false);
+    LLVMValueRef left = test.up ? LLVMBuildSub(b, limit, first, "") : LLVMBuildSub(b, first, limit, "");
+    LLVMValueRef part = test.up ? LLVMBuildAdd(b, first, distance, "") : LLVMBuildSub(b, first, distance, "");
+    part = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGT, left, distance, ""), part, limit, "");
+    Merge inner = merge_new(e, "inner", condition->params, condition->nparams);
+    merge_values(e, &inner, header->phis);
+    merge_enter(e, &inner);
+    LLVMBasicBlockRef after = emit_block(e, "part");
+    bool is_signed = type_is_signed(test.limit->type);
+    LLVMIntPredicate below = is_signed ? LLVMIntSLT : LLVMIntULT, above = is_signed ? LLVMIntSGT : LLVMIntUGT;
+    LLVMValueRef goes_on = LLVMBuildICmp(b, test.up ? below : above, inner.phis[test.index], part, "");
+    LLVMBuildCondBr(b, goes_on, inside, after);
+    LLVMPositionBuilderAtEnd(b, after);
+    emit_stop_test(e);
+    merge_values(e, header, inner.phis);
+    return inner;
+}
+
+static void emit_step(Emitter *e, const Inst *inst, Merge *next, Merge *again, Merge *exit) {
+    const Region *step = inst->nregions > 2 ? inst->regions[2] : NULL;
+    merge_enter(e, next);
+    if (step) {
+        set_values(e, step->params, step->nparams, next);
+        emit_framed(e, step, (Frame){.owner = inst, .on_yield = again, .on_break = exit});
+    } else {
+        merge_values(e, again, next->phis);
+    }
+}
 
 static void emit_one_loop(Emitter *e, const Inst *inst) {
     const Region *condition = inst->regions[0], *body = inst->regions[1];
-    const Region *step = inst->nregions > 2 ? inst->regions[2] : NULL;
-    Merge header = merge_new(e, "loop", condition->params, condition->nparams);
+    const LoopLooks *looks = e->for_jit ? map_get(&e->reached.looks, PTR_KEY(inst)) : NULL;
+    bool in_parts = looks && looks->rounds > 1;
+    Merge header = merge_new(e, "loop", condition->params, condition->nparams), inner;
     merge_from(e, &header, inst);
     Merge exit = merge_new(e, "endloop", inst->results, inst->nresults);
     Merge next = merge_new(e, "next", body->params, body->nparams);
-    LLVMBasicBlockRef inside = emit_block(e, "body");
+    LLVMBasicBlockRef begin = emit_block(e, "body"), inside = in_parts ? emit_block(e, "round") : begin;
 
     merge_enter(e, &header);
     set_values(e, condition->params, condition->nparams, &header);
     emit_framed(e, condition,
-                (Frame){.owner = inst, .on_break = &exit, .if_true = inside, .carried = header.phis});
+                (Frame){.owner = inst, .on_break = &exit, .if_true = begin, .carried = header.phis});
 
+    LLVMPositionBuilderAtEnd(e->builder, begin);
+    if (in_parts) inner = begin_part(e, inst, &header, looks->rounds, inside);
     LLVMPositionBuilderAtEnd(e->builder, inside);
-    set_values(e, body->params, body->nparams, &header);
+    if (looks && !in_parts) emit_stop_test(e);
+    set_values(e, body->params, body->nparams, in_parts ? &inner : &header);
     emit_framed(e, body, (Frame){.owner = inst, .on_yield = &next, .on_break = &exit, .on_continue = &next});
 
-    merge_enter(e, &next);
-    if (step) {
-        set_values(e, step->params, step->nparams, &next);
-        emit_framed(e, step, (Frame){.owner = inst, .on_yield = &header, .on_break = &exit});
-    } else {
-        merge_values(e, &header, next.phis);
-    }
+    emit_step(e, inst, &next, in_parts ? &inner : &header, &exit);
     merge_enter(e, &exit);
     set_values(e, inst->results, inst->nresults, &exit);
 }

@@ -236,6 +236,7 @@ LLVMValueRef emit_atomic(Emitter *e, const Inst *inst);
 /* ---- machine.c: threads, printf, abort */
 bool emit_machine(Emitter *e, const Inst *inst);
 void emit_stack_test(Emitter *e, const Func *func); /* at the start of a function that may call itself */
+void emit_stop_test(Emitter *e); /* leaves if the run was told to stop; files have nobody who tells them */
 LLVMValueRef emit_context_load(Emitter *e, LLVMValueRef context, LLVMTypeRef type, size_t offset);
 void emit_context_store(Emitter *e, LLVMValueRef context, LLVMValueRef value, size_t offset);
 

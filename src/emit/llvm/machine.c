@@ -147,6 +147,20 @@ void emit_stack_test(Emitter *e, const Func *func) {
     emit_branch_end(e, &full);
 }
 
+/* Nothing in the program aliases the flag, and volatile alone, unlike atomic, lets other memory be kept in registers. */
+void emit_stop_test(Emitter *e) {
+    if (!e->for_jit) return;
+    LLVMValueRef address = emit_context_load(e, e->at->context, e->ptr, offsetof(RtContext, stop));
+    LLVMValueRef flag = LLVMBuildLoad2(e->builder, e->i32, address, "");
+    LLVMSetAlignment(flag, 4);
+    LLVMSetVolatile(flag, true);
+    emit_tag(e, flag, ORIGIN_context);
+    Branch told = emit_unless_begin(e, LLVMBuildICmp(e->builder, LLVMIntEQ, flag, emit_i32(e, 0), ""));
+    LLVMValueRef leave = emit_external(e, "rt_stop", e->void_type, &e->ptr, 1, "nounwind noreturn cold");
+    emit_call_external(e, leave, &e->at->context, 1);
+    emit_branch_end(e, &told);
+}
+
 bool emit_machine(Emitter *e, const Inst *inst) {
     switch ((Op)inst->op) {
     case OP_thread_id: emit_result(e, inst, thread_id(e, inst)); return true;

@@ -36,21 +36,12 @@ typedef struct Search {
 
 static const Val *resolved(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
 
-/* Does the address lead into a uniform by fields alone? */
-static bool is_uniform_address(const Val *v) {
-    while (v->kind == VAL_inst && v->inst->op == OP_field) v = resolved(v->inst, 0);
-    return v->kind == VAL_inst && v->inst->op == OP_global && v->inst->global->kind == GLOBAL_uniform;
-}
-
 /* Can the value be computed before the loop? What is inside the loop is emitted there once more. */
 static bool prepare(Search *s, const Val *v) {
     if (!inst_contains(s->loop, v)) return true;
     if (v->kind != VAL_inst || ++s->terms > MAX_TERMS) return false;
     const Inst *inst = v->inst;
-    bool fits = op_has(inst->op, OP_ELEMENTWISE) || inst->op == OP_global || inst->op == OP_field ||
-                inst->op == OP_extract || inst->op == OP_buffer_length ||
-                (inst->op == OP_load && is_uniform_address(resolved(inst, 0)));
-    if (!fits) return false;
+    if (!inst_is_steady(inst)) return false;
     for (int i = 0; i < inst->nargs; i++)
         if (!prepare(s, resolved(inst, i))) return false;
     emit_inst(s->e, inst);

@@ -1,0 +1,151 @@
+/* How long code runs at most between two looks at the flag that tells it to stop.
+ *
+ * Whoever runs a kernel may want it to end, whatever it does. So a function looks at the flag in loops that may take long,
+ * and at its start if it calls itself or does much without loops: functions that call each other twice, forty deep. What is
+ * known to be done after MUCH_WORK instructions does not look, so that short loops are unrolled as ever. A loop that counts
+ * looks once in many rounds: inside it, in between, is a loop that nothing but the counter ends, which can be vectorised
+ * (emit/llvm/control.c). All others look in every round.
+ *
+ * Work is counted in instructions of the IR, roughly. Functions that call nothing come first, then their callers; those that call
+ * themselves last, as anybody else sees only that they look at their start. */
+#include "emit/reach.h"
+
+typedef struct Estimate {
+    Reached *reached;
+    ReachedFunc *of;
+} Estimate;
+
+static int64_t limited(int64_t work) { return work < MUCH_WORK ? work : MUCH_WORK; }
+
+/* Both are at most MUCH_WORK + 1. */
+static int64_t times(int64_t work, int64_t count) { return limited(work * count); }
+
+/* ---- loops that count */
+
+typedef struct Jumps {
+    Arena *arena;
+    const Inst *loop;
+    InstVec list;
+} Jumps;
+
+static void note_jump(void *user, Inst *inst) {
+    Jumps *jumps = user;
+    if (inst->op == OP_continue && inst->target == jumps->loop) vec_push(jumps->arena, &jumps->list, inst);
+}
+
+/* The condition is one comparison and whatever it needs to know its limit. */
+static bool find_test(const Inst *loop, LoopTest *test) {
+    const Inst *end = loop->regions[0]->last;
+    if (!end || end->op != OP_yield) return false;
+    const Val *condition = ir_resolve(end->args[0]);
+    if (condition->kind != VAL_inst || condition->inst->op == OP_ne) return false;
+    return loop_comparison(loop, condition->inst, test) && loop_has_fixed(loop, test->limit);
+}
+
+static bool find_step(Estimate *estimate, const Inst *loop, const LoopTest *test, int64_t *step) {
+    Jumps jumps = {.arena = estimate->reached->arena, .loop = loop};
+    region_walk(loop->regions[1], note_jump, &jumps);
+    LoopSteps steps = loop_steps(loop, jumps.list.at, jumps.list.count, test->index);
+    *step = steps.least;
+    return steps.known && steps.least == steps.greatest && steps.least != 0 && (steps.least > 0) == test->up;
+}
+
+/* MUCH_WORK: that many, or not known. */
+static int64_t most_rounds(const Inst *loop, const LoopTest *test, int64_t step) {
+    int64_t from, to;
+    if (!val_is_int(ir_resolve(loop->args[test->index]), &from) || !val_is_int(test->limit, &to))
+        return MUCH_WORK;
+    if (!loop_cannot_wrap(test, step < 0 ? -step : step)) return MUCH_WORK;
+    uint64_t distance = test->up ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
+    if (test->up ? to < from : from < to) return 1;
+    uint64_t rounds = distance / (uint64_t)(step < 0 ? -step : step) + 1;
+    return rounds < MUCH_WORK ? (int64_t)rounds : MUCH_WORK;
+}
+
+/* ---- instructions */
+
+static int64_t work_of_region(Estimate *estimate, const Region *region);
+
+static int64_t work_of_regions(Estimate *estimate, const Inst *inst) {
+    int64_t work = 1;
+    for (int i = 0; i < inst->nregions; i++)
+        work = limited(work + work_of_region(estimate, inst->regions[i]));
+    return work;
+}
+
+static void set_looks(Estimate *estimate, const Inst *loop, int64_t rounds) {
+    LoopLooks *looks = arena_new(estimate->reached->arena, LoopLooks);
+    looks->rounds = rounds;
+    map_put(estimate->reached->arena, &estimate->reached->looks, PTR_KEY(loop), looks);
+    estimate->of->needs |= NEEDS_STOP;
+}
+
+/* A loop with little in it is worth being kept free of anything else. */
+static int64_t work_of_loop(Estimate *estimate, const Inst *loop) {
+    const int64_t little = SOME_WORK / 32;
+    int64_t body = work_of_regions(estimate, loop), step = 0;
+    LoopTest test;
+    bool counts = find_test(loop, &test) && find_step(estimate, loop, &test, &step);
+    int64_t rounds = counts ? most_rounds(loop, &test, step) : MUCH_WORK;
+    if (times(body, rounds) < MUCH_WORK) return times(body, rounds);
+    bool by_one = counts && !test.or_equal && (step == 1 || step == -1);
+    if (!by_one || body > little) {
+        set_looks(estimate, loop, 1);
+        return body;
+    }
+    set_looks(estimate, loop, SOME_WORK / body);
+    return SOME_WORK;
+}
+
+static int64_t work_on_object(const Type *type) {
+    return limited(1 + type_layout(type, LAYOUT_scalar).size / 16);
+}
+
+static int64_t work_of_inst(Estimate *estimate, const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_call: return reached_func(estimate->reached, inst->callee)->work;
+    case OP_loop: return work_of_loop(estimate, inst);
+    case OP_var: return work_on_object(inst->type);
+    case OP_copy:
+    case OP_zero:
+    case OP_acc: return work_on_object(inst->args[0]->type->args[0]);
+    default: return inst->nregions > 0 ? work_of_regions(estimate, inst) : 1 + op_info[inst->op].cost;
+    }
+}
+
+static int64_t work_of_region(Estimate *estimate, const Region *region) {
+    int64_t work = 0;
+    for (const Inst *inst = region->first; inst; inst = inst->next)
+        work = limited(work + work_of_inst(estimate, inst));
+    return work;
+}
+
+/* ---- functions */
+
+static void estimate_func(Reached *reached, ReachedFunc *info) {
+    Estimate estimate = {reached, info};
+    info->work = limited(1 + work_of_region(&estimate, info->func->body));
+    if (!info->is_cyclic && info->work < MUCH_WORK) return;
+    info->looks = true;
+    info->needs |= NEEDS_STOP;
+}
+
+void reach_work(Reached *reached) {
+    VEC(ReachedFunc *) ready = {0};
+    for (int i = 0; i < reached->funcs.count; i++) {
+        ReachedFunc *info = reached->funcs.at[i];
+        info->work = MUCH_WORK;
+        info->open_callees = 0;
+        for (int k = 0; k < info->callees.count; k++) info->open_callees += !info->callees.at[k]->is_cyclic;
+        if (!info->is_cyclic && info->open_callees == 0) vec_push(reached->arena, &ready, info);
+    }
+    for (int i = 0; i < ready.count; i++) {
+        ReachedFunc *info = ready.at[i];
+        estimate_func(reached, info);
+        for (int k = 0; k < info->callers.count; k++)
+            if (--info->callers.at[k]->open_callees == 0 && !info->callers.at[k]->is_cyclic)
+                vec_push(reached->arena, &ready, info->callers.at[k]);
+    }
+    for (int i = 0; i < reached->funcs.count; i++)
+        if (reached->funcs.at[i]->is_cyclic) estimate_func(reached, reached->funcs.at[i]);
+}
