@@ -10,9 +10,17 @@
  * themselves last, as anybody else sees only that they look at their start. */
 #include "emit/reach.h"
 
+/* A value that a loop counts with, in its body. */
+typedef struct Counter {
+    const Inst *loop;
+    LoopTest test;
+} Counter;
+
 typedef struct Estimate {
     Reached *reached;
     ReachedFunc *of;
+    Map counters; /* Val -> Counter, of the loops around */
+    int terms;    /* that may still be looked at */
 } Estimate;
 
 static int64_t limited(int64_t work) { return work < MUCH_WORK ? work : MUCH_WORK; }
@@ -50,16 +58,69 @@ static bool find_step(Estimate *estimate, const Inst *loop, const LoopTest *test
     return steps.known && steps.least == steps.greatest && steps.least != 0 && (steps.least > 0) == test->up;
 }
 
-/* MUCH_WORK: that many, or not known. */
-static int64_t most_rounds(const Inst *loop, const LoopTest *test, int64_t step) {
-    int64_t from, to;
-    if (!val_is_int(ir_resolve(loop->args[test->index]), &from) || !val_is_int(test->limit, &to))
-        return MUCH_WORK;
-    if (!loop_cannot_wrap(test, step < 0 ? -step : step)) return MUCH_WORK;
-    uint64_t distance = test->up ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
-    if (test->up ? to < from : from < to) return 1;
-    uint64_t rounds = distance / (uint64_t)(step < 0 ? -step : step) + 1;
-    return rounds < MUCH_WORK ? (int64_t)rounds : MUCH_WORK;
+/* ---- bounds of numbers: constants, counters of loops around, and sums of such, so small that none wraps around */
+
+typedef struct Bounds {
+    int64_t low, high;
+} Bounds;
+
+/* What a counter is compared with is known, and then also its own bounds. */
+static void note_counter(Estimate *estimate, const Inst *loop, const LoopTest *test) {
+    Counter *counter = arena_new(estimate->reached->arena, Counter);
+    *counter = (Counter){loop, *test};
+    map_put(estimate->reached->arena, &estimate->counters, PTR_KEY(loop->regions[1]->params[test->index]),
+            counter);
+}
+
+static bool find_bounds(Estimate *estimate, const Val *v, Bounds *bounds);
+
+static bool find_operand(Estimate *estimate, const Inst *inst, int index, Bounds *bounds) {
+    return find_bounds(estimate, ir_resolve(inst->args[index]), bounds);
+}
+
+/* In the body the test holds: where it counts up, the first value is the least, the greatest is below the limit. */
+static bool counter_bounds(Estimate *estimate, const Counter *counter, Bounds *bounds) {
+    const LoopTest *test = &counter->test;
+    Bounds first, limit;
+    if (!find_operand(estimate, counter->loop, test->index, &first)) return false;
+    if (!find_bounds(estimate, test->limit, &limit)) return false;
+    int64_t within = test->or_equal ? 0 : 1;
+    *bounds = test->up ? (Bounds){first.low, limit.high - within} : (Bounds){limit.low + within, first.high};
+    return true;
+}
+
+static bool inst_bounds(Estimate *estimate, const Inst *inst, Bounds *bounds) {
+    Bounds a, b;
+    bool is_choice = inst->op == OP_select;
+    if (inst->op == OP_convert) return find_operand(estimate, inst, 0, bounds);
+    if (inst->op != OP_add && inst->op != OP_sub && !is_choice) return false;
+    if (!find_operand(estimate, inst, is_choice, &a) || !find_operand(estimate, inst, is_choice + 1, &b))
+        return false;
+    if (is_choice) *bounds = (Bounds){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+    else if (inst->op == OP_add) *bounds = (Bounds){a.low + b.low, a.high + b.high};
+    else *bounds = (Bounds){a.low - b.high, a.high - b.low};
+    return true;
+}
+
+static bool find_bounds(Estimate *estimate, const Val *v, Bounds *bounds) {
+    if (!type_is_integer(v->type) || type_bits(v->type) < 32 || --estimate->terms < 0) return false;
+    const Counter *counter = map_get(&estimate->counters, PTR_KEY(v));
+    bool found = counter               ? counter_bounds(estimate, counter, bounds)
+                 : v->kind == VAL_inst ? inst_bounds(estimate, v->inst, bounds)
+                                       : val_is_int(v, &bounds->low);
+    if (found && val_is_const(v)) bounds->high = bounds->low;
+    int64_t least = type_is_signed(v->type) ? -MUCH_WORK : 0;
+    return found && bounds->low >= least && bounds->high <= MUCH_WORK;
+}
+
+/* How often the loop repeats its body at most; MUCH_WORK: that often, or not known. */
+static int64_t most_rounds(Estimate *estimate, const Inst *loop, const LoopTest *test, int64_t step) {
+    Bounds first, limit;
+    estimate->terms = 64;
+    if (!find_operand(estimate, loop, test->index, &first)) return MUCH_WORK;
+    if (!find_bounds(estimate, test->limit, &limit)) return MUCH_WORK;
+    int64_t distance = test->up ? limit.high - first.low : first.high - limit.low;
+    return distance < 0 ? 1 : limited(distance / (step < 0 ? -step : step) + 1);
 }
 
 /* ---- instructions */
@@ -83,13 +144,15 @@ static void set_looks(Estimate *estimate, const Inst *loop, int64_t rounds) {
 /* A loop with little in it is worth being kept free of anything else. */
 static int64_t work_of_loop(Estimate *estimate, const Inst *loop) {
     const int64_t little = SOME_WORK / 32;
-    int64_t body = work_of_regions(estimate, loop), step = 0;
+    int64_t step = 0;
     LoopTest test;
-    bool counts = find_test(loop, &test) && find_step(estimate, loop, &test, &step);
-    int64_t rounds = counts ? most_rounds(loop, &test, step) : MUCH_WORK;
+    bool counts = find_test(loop, &test) && find_step(estimate, loop, &test, &step) && step > -MUCH_WORK &&
+                  step < MUCH_WORK && loop_cannot_wrap(&test, step < 0 ? -step : step);
+    if (counts) note_counter(estimate, loop, &test);
+    int64_t body = work_of_regions(estimate, loop);
+    int64_t rounds = counts ? most_rounds(estimate, loop, &test, step) : MUCH_WORK;
     if (times(body, rounds) < MUCH_WORK) return times(body, rounds);
-    bool by_one = counts && !test.or_equal && (step == 1 || step == -1);
-    if (!by_one || body > little) {
+    if (!counts || test.or_equal || (step != 1 && step != -1) || body > little) {
         set_looks(estimate, loop, 1);
         return body;
     }
@@ -123,7 +186,7 @@ static int64_t work_of_region(Estimate *estimate, const Region *region) {
 /* ---- functions */
 
 static void estimate_func(Reached *reached, ReachedFunc *info) {
-    Estimate estimate = {reached, info};
+    Estimate estimate = {.reached = reached, .of = info};
     info->work = limited(1 + work_of_region(&estimate, info->func->body));
     if (!info->is_cyclic && info->work < MUCH_WORK) return;
     info->looks = true;

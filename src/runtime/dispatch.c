@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_PER_WORKER = 16, LONGEST_RUN = 4096 };
+enum { RUNS_PER_WORKER = 16, LONGEST_RUN = 1024 };
 
 /* ---- one worker's part of a job */
 

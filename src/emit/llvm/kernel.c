@@ -3,8 +3,7 @@
  * runs one thread, and the runtime switches between them. */
 #include "emit/llvm/llvm.h"
 
-/* A thread or group with less to do does not look whether to stop, so that they can be vectorised: the next is soon done. */
-enum { SHARED_ALIGN = 16, LITTLE_WORK = 1024 };
+enum { SHARED_ALIGN = 16 };
 
 /* A loop from 0 to count - 1, at least once: open while its body is built. */
 typedef struct Counting {
@@ -69,7 +68,7 @@ static void run_threads(Emitter *e, const Run *run) {
     store_ids(e, run, x.index, y.index, z.index);
     emit_start_thread(e, run->needs, run->context);
     emit_call_loaded(e, run->info, run->context, run->args);
-    if (run->info->reached->work > LITTLE_WORK) emit_stop_test(e);
+    if (run->info->reached->work > SOME_WORK) emit_stop_test(e);
     counting_end(e, &x, emit_i32(e, run->size[0]));
     counting_end(e, &y, emit_i32(e, run->size[1]));
     counting_end(e, &z, emit_i32(e, run->size[2]));
@@ -84,7 +83,7 @@ static void run_group(Emitter *e, const Run *run) {
     }
     run_threads(e, run);
     int64_t threads = (int64_t)run->size[0] * run->size[1] * run->size[2];
-    if (run->info->reached->work * threads > LITTLE_WORK) emit_stop_test(e);
+    if (run->info->reached->work * threads > SOME_WORK) emit_stop_test(e); /* else they can be vectorised */
 }
 
 /* Groups number, number + 1, ... of one row, as many as there are before the row or the range ends. Returns the first
