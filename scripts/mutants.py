@@ -33,7 +33,7 @@ import run as suite_runner
 from execute import Executor
 from fuzz import Fuzz, arguments
 
-TESTS = ("diff/", "ir/", "cost/", "gradcheck/", "run/")
+TESTS = ("diff/", "ir/", "cost/", "gradcheck/")
 TARGETS = ["slope", "slope-llvm", "irrun", "irtool", "ircount"]
 FIXED, FIRST_STRANGE, STRANGE = 72, 700000000, 240      # random functions: of the suite, and others
 
@@ -136,28 +136,30 @@ class Scratch:
 # ---- noticing
 
 class Judge:
-    def __init__(self, scratch, kills):
-        self.kills = kills              # how often each test was the one that noticed
+    def __init__(self, scratch, state):
+        self.kills = state["kills"]     # how often each test was the one that noticed
+        self.slow = state["seconds"]    # that each takes; None: it fails anyway
         self.suite = suite_runner.Suite(scratch.build, root=scratch.tree / "tests")
         self.suite.seconds = 20
         found, _ = suite_runner.discover(self.suite)
         self.tests = {test.name: test for test in found if test.name.startswith(TESTS)}
         self.scratch = scratch
-        self.slow, self.broken = {}, set()
 
     def check_itself(self):
         """What fails without any change says nothing, and what is slow comes late."""
         for name, test in self.tests.items():
+            if name in self.slow:
+                continue
             start = time.monotonic()
-            if suite_runner.run_test(self.suite, test)[1]:
-                self.broken.add(name)
-            self.slow[name] = time.monotonic() - start
-        if self.broken:
-            print(f"mutants: left out, as they fail anyway: {' '.join(sorted(self.broken))}", flush=True)
+            failed = suite_runner.run_test(self.suite, test)[1]
+            self.slow[name] = None if failed else time.monotonic() - start
+        broken = [name for name in self.tests if self.slow[name] is None]
+        if broken:
+            print(f"mutants: left out, as they fail anyway: {' '.join(broken)}", flush=True)
 
     def in_order(self):
-        names = [name for name in self.tests if name not in self.broken]
-        return sorted(names, key=lambda name: (-self.kills.get(name, 0) / (0.1 + self.slow.get(name, 0)), self.slow.get(name, 0)))
+        names = [name for name in self.tests if self.slow[name] is not None]
+        return sorted(names, key=lambda name: (-self.kills.get(name, 0) / (0.1 + self.slow[name]), self.slow[name]))
 
     def random_functions(self, first, count):
         """A failure among random functions, or None."""
@@ -235,12 +237,13 @@ def main():
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "state.json"
-    state = json.loads(path.read_text()) if path.exists() else {"mutants": {}, "kills": {}}
+    state = json.loads(path.read_text()) if path.exists() else {"mutants": {}, "kills": {}, "seconds": {}}
     if options.report:
         return show(state)
     scratch = Scratch(folder)
-    judge = Judge(scratch, state["kills"])
+    judge = Judge(scratch, state)
     judge.check_itself()
+    save(path, state)
     tried = sum(found["result"] != "does not compile" for found in state["mutants"].values())
     for mutant in choose(ROOT, options.seed, options.only):
         if tried >= options.count:
