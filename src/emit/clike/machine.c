@@ -14,9 +14,10 @@ static const char *call_text(Printer *p, const Inst *inst) {
         const Param *param = &callee->params[i];
         bool by_address = (param->flags & PARAM_BY_ADDRESS) != 0;
         const Type *type = inst->args[i]->type;
-        const char *arg = type->kind == TYPE_pointer
-                              ? clike_pointer(p, value, type->args[0], by_address && param->dir == DIR_in)
-                              : value.text;
+        const char *arg =
+            type->kind == TYPE_pointer
+                ? clike_pointer(p, value, type->args[0], by_address && clike_is_const_param(param))
+                : value.text;
         text_printf(&text, "%s%s", i ? ", " : "", arg);
     }
     text_char(&text, ')');
