@@ -506,9 +506,6 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         again = !callee->leaves.at[i].by_ref || is_stable(t, call->args[callee->leaves.at[i].in]);
     Inst *pri = call;
     Val **duals = kept_duals(t, b, note);
-    if (again && callee->source && !(callee->source->flags & FUNC_RECOMPUTE_EFFECTS) &&
-        ad_has(ad, callee, AD_effects))
-        diag_report(ad->m->diags, DIAG_recompute_effects, callee->source->loc, callee->source->name->text);
     if (again) {
         pri = build_inst(b, OP_call, call->args, call->nargs, 0, 0);
         for (int i = 0; i < call->nresults; i++)

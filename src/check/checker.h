@@ -79,6 +79,7 @@ struct Checker {
     bool conformances_done; /* `given` is filled in */
     Map derivative_of;      /* Name -> DeclVec of functions that say they are a derivative of it */
     int derivative_modules;
+    Map effects[2];  /* Decl -> itself if it has some, see effects.c; [1]: output counts */
     Map told_losses; /* causes of lost derivatives that were reported */
     Map flow_facts;  /* Decl -> FlowFacts, see diffflow.c */
     VEC(DiffRequest) diff_requests;
@@ -513,6 +514,10 @@ void check_diff_requests(Checker *c); /* those that are new: nothing on the way 
 void flow_request(Checker *c, Decl *func, const uint8_t *modes, int nmodes, Loc loc);
 void flow_request_args(Checker *c, const Expr *call); /* of a derivative: functions among them */
 void flow_implements(Checker *c, Decl *requirement, Decl *implementation);
+
+/* ---- effects.c */
+bool check_writes_memory(Checker *c, Decl *func); /* that others see: buffers, globals */
+bool check_has_effects(Checker *c, Decl *func);   /* that, or output */
 
 /* ---- difftype.c */
 bool is_differentiable_type(Checker *c, const Type *type);

@@ -116,9 +116,21 @@ static bool is_source(FlowWalk *w, const FlowCall *call) {
     return sema->bwd.decl || takes_reference(w, call);
 }
 
-/* A method of a buffer, or one of the library's functions on memory that others see, takes the value away. */
+/* What a function writes by itself, if it gives nothing back: buffers, globals; NULL: nothing that others see. */
+static const char *written_memory(FlowWalk *w, const FlowCall *call) {
+    const Expr *object = call->site->a;
+    bool sets = call->callee->flavour == FUNC_set,
+         silent = sets || (call->type && call->type->kind == TYPE_void);
+    bool library = (call->callee->flags & DECL_PRELUDE) && object && object->type;
+    if (!silent || (!sets && has_outputs(w, call))) return NULL;
+    if (library && object->type->kind == TYPE_buffer) return "a buffer";
+    if (!check_writes_memory(w->c, call->callee)) return NULL;
+    return library ? format_text(w->c->arena, "'%s'", type_str(w->c, object->type))
+                   : format_text(w->c->arena, "memory by '%s'", function_name(w->c, call->callee));
+}
+
+/* A place that cannot hold a derivative, or a function that writes memory which others see, takes the value away. */
 static void check_memory(FlowWalk *w, const FlowCall *call) {
-    const Expr *object = call->site->kind == EXPR_invoke ? call->site->a : NULL;
     const Type *plain = NULL;
     const char *where = NULL;
     for (int i = 0; i < call->nargs && !where; i++) {
@@ -126,8 +138,7 @@ static void check_memory(FlowWalk *w, const FlowCall *call) {
         if (param && is_output(param) && call->args[i].place && !(param->no_diff))
             where = flow_plain_place(w, call->args[i].place, &plain);
     }
-    bool library = (call->callee->flags & DECL_PRELUDE) != 0 && call->type && call->type->kind == TYPE_void;
-    if (!where && library && object && object->type && object->type->kind == TYPE_buffer) where = "a buffer";
+    if (!where) where = written_memory(w, call);
     Loss loss = {.kind = LOSS_stored, .loc = call->site->loc, .cause = call->site, .where = where};
     if (where) flow_report_stored(w, &loss);
 }

@@ -619,6 +619,12 @@ static void check_function_body(Checker *c, Decl *func) {
         report(c, DIAG_missing_return, func->loc, func->name ? func->name->text : "get");
 }
 
+static void check_recomputed(Checker *c, Decl *func) {
+    bool warns = (func->flags & DECL_RECOMPUTE) && !(func->flags & (DECL_RECOMPUTE_EFFECTS | DECL_PRELUDE));
+    if (warns && check_has_effects(c, func))
+        report(c, DIAG_recompute_effects, func->loc, function_name(c, func));
+}
+
 static void check_variable_value(Checker *c, Decl *decl) {
     if (!decl->init || (decl->init->flags & EXPR_CHECKED) || !decl->type) return;
     Env env = env_for_decl(c, decl->parent ? decl->parent : decl);
@@ -646,6 +652,7 @@ void check_decl_body(Checker *c, Decl *decl) {
         else {
             check_assigned(c, decl);
             check_differentiable_body(c, decl);
+            check_recomputed(c, decl);
         }
     } else if (decl->kind == DECL_var) check_variable_value(c, decl);
     c->optional_bounds = optional;
