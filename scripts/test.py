@@ -25,6 +25,7 @@ import install_test
 import library
 import library_page
 import messages_page
+import picture
 import run
 import through_c
 import through_cuda
@@ -139,6 +140,8 @@ def main():
     tally.step("library page", int(not problems), [("docs/library.md", "\n".join(problems))] if problems else [])
     problems = messages_page.check()
     tally.step("messages page", int(not problems), [("docs/messages.md", "\n".join(problems))] if problems else [])
+    problems = picture.check()
+    tally.step("picture of the structure", int(not problems), [("docs/structure.svg", "\n".join(problems))] if problems else [])
     step_python(tally, "tests/run_test.py")
     step_python(tally, "scripts/check_test.py")
     built = step_build(tally, "build-gcc", "gcc", "-DCMAKE_BUILD_TYPE=Release")
