@@ -6,13 +6,16 @@
  * `gradients`. Results are compared before anything is measured: values and gradients with those of C, tangents with C's gradient times
  * the direction.
  *
+ * Arguments are shared libraries, each the whole program as C that `slope build -target c` has made: their gradient is one more work.
+ *
  * Measured in turns, several rounds, the best of each counts; a measurement is so many calls that it takes 50 ms. The program prints one
- * line: milliseconds per call of primal, gradient and forward by Slope, of primal and gradient by C, then the greatest difference. With
- * the argument `count` it makes each call once between marks for callgrind instead of measuring. */
+ * line: milliseconds per call of primal, gradient and forward by Slope, of primal and gradient by C, of gradient by each library, then
+ * the greatest difference. With the first argument `count` it makes each call once between marks for callgrind instead of measuring. */
 #ifndef DERIVATIVE_H
 #define DERIVATIVE_H
 
 #include "bench.h"
+#include <dlfcn.h>
 #include <string.h>
 
 #if __has_include(<valgrind/callgrind.h>)
@@ -38,21 +41,37 @@ typedef struct Problem {
     double tolerance; /* of the comparison */
 } Problem;
 
+/* What the program's variables are set to. */
+typedef struct Bound {
+    const char *name;
+    void *data; /* of a buffer; NULL: a number */
+    uint64_t count;
+    int value;
+} Bound;
+
+typedef struct BoundBuffer {
+    void *data;
+    uint64_t count;
+} BoundBuffer;
+
 typedef struct Derivative {
     Bench bench;
     Problem problem;
+    Bound bound[16];
+    int nbound;
     real *values, *gradients, *tangents, *directions; /* of Slope */
     real *expected_values, *expected_gradients, *expected_tangents;
 } Derivative;
 
 typedef struct Work {
     const char *name;
-    SlopeKernel *kernel; /* NULL: C */
+    SlopeKernel *kernel;                                  /* NULL: C */
+    void (*function)(uint32_t x, uint32_t y, uint32_t z); /* of a library; else NULL */
     int repeats;
     double best;
 } Work;
 
-enum { WORKS = 5, ROUNDS = 9 };
+enum { WORKS = 5, LIBRARIES = 4, ROUNDS = 9 };
 static const double measurement = 50; /* ms */
 
 static inline real *derivative_numbers(int count, real low, real high) {
@@ -66,13 +85,15 @@ static inline real *derivative_numbers(int count, real low, real high) {
     return numbers;
 }
 
-static inline void derivative_bind(const Derivative *d, const char *name, void *data, size_t size) {
+static inline void derivative_bind(Derivative *d, const char *name, void *data, size_t size) {
     SlopeBuffer *buffer;
+    d->bound[d->nbound++] = (Bound){name, data, size, 0}; /* at least as many elements as there are */
     require(d->bench.session, slope_buffer_wrap(d->bench.session, data, size, &buffer));
     require(d->bench.session, slope_bind_buffer(d->bench.program, name, buffer));
 }
 
-static inline void derivative_set(const Derivative *d, const char *name, int value) {
+static inline void derivative_set(Derivative *d, const char *name, int value) {
+    d->bound[d->nbound++] = (Bound){name, NULL, 0, value};
     require(d->bench.session, slope_set_uniform(d->bench.program, name, &value, sizeof value));
 }
 
@@ -97,7 +118,8 @@ static inline Derivative derivative_open(Problem problem) {
 }
 
 static inline void derivative_call(const Derivative *d, const Work *work) {
-    if (work->kernel) require(d->bench.session, slope_dispatch(work->kernel, 1, 1, 1));
+    if (work->function) work->function(1, 1, 1);
+    else if (work->kernel) require(d->bench.session, slope_dispatch(work->kernel, 1, 1, 1));
     else if (work->name[0] == 'p') d->problem.primal(d->problem.data, d->expected_values);
     else d->problem.gradient(d->problem.data, d->expected_gradients);
 }
@@ -155,17 +177,17 @@ static inline double derivative_time(const Derivative *d, const Work *work) {
     return (now_milliseconds() - start) / work->repeats;
 }
 
-static inline void derivative_measure(const Derivative *d, Work *works) {
-    for (int i = 0; i < WORKS; i++) {
+static inline void derivative_measure(const Derivative *d, Work *works, int count) {
+    for (int i = 0; i < count; i++) {
         works[i].best = derivative_time(d, &works[i]);
         works[i].repeats = works[i].best > measurement ? 1 : (int)(measurement / works[i].best) + 1;
     }
     for (int round = 0; round < ROUNDS; round++)
-        for (int i = 0; i < WORKS; i++) works[i].best = fmin(works[i].best, derivative_time(d, &works[i]));
+        for (int i = 0; i < count; i++) works[i].best = fmin(works[i].best, derivative_time(d, &works[i]));
 }
 
-static inline void derivative_count(const Derivative *d, const Work *works) {
-    for (int i = 0; i < WORKS; i++) {
+static inline void derivative_count(const Derivative *d, const Work *works, int count) {
+    for (int i = 0; i < count; i++) {
         CALLGRIND_START_INSTRUMENTATION;
         CALLGRIND_ZERO_STATS;
         derivative_call(d, &works[i]);
@@ -174,19 +196,49 @@ static inline void derivative_count(const Derivative *d, const Work *works) {
     }
 }
 
+/* ---- libraries */
+
+static inline Work derivative_load(const Derivative *d, const char *path) {
+    Work work = {.name = path, .repeats = 1};
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL),
+         *function = library ? dlsym(library, "gradient") : NULL;
+    if (!function) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    memcpy(&work.function, &function, sizeof function);
+    for (int i = 0; i < d->nbound; i++) {
+        const Bound *bound = &d->bound[i];
+        void *variable = dlsym(library, bound->name);
+        BoundBuffer buffer = {bound->data, bound->count};
+        if (variable && bound->data) memcpy(variable, &buffer, sizeof buffer);
+        else if (variable) memcpy(variable, &bound->value, sizeof bound->value);
+    }
+    return work;
+}
+
 static inline int derivative_run(Derivative *d, int argc, char **argv) {
-    Work works[WORKS] = {{"primal", NULL, 1, 0},
-                         {"gradient", NULL, 1, 0},
-                         {"forward", NULL, 1, 0},
-                         {"primal in C", NULL, 1, 0},
-                         {"gradient in C", NULL, 1, 0}};
+    Work works[WORKS + LIBRARIES] = {{.name = "primal", .repeats = 1},
+                                     {.name = "gradient", .repeats = 1},
+                                     {.name = "forward", .repeats = 1},
+                                     {.name = "primal in C", .repeats = 1},
+                                     {.name = "gradient in C", .repeats = 1}};
+    bool counts = argc > 1 && strcmp(argv[1], "count") == 0;
+    int count = WORKS;
+    for (int i = counts ? 2 : 1; i < argc && count < WORKS + LIBRARIES; i++)
+        works[count++] = derivative_load(d, argv[i]);
     for (int i = 0; i < 3; i++)
         require(d->bench.session, slope_find_kernel(d->bench.program, works[i].name, &works[i].kernel));
     for (int i = 0; i < WORKS; i++) derivative_call(d, &works[i]);
     double difference = derivative_check(d);
-    if (argc > 1 && strcmp(argv[1], "count") == 0) derivative_count(d, works);
-    else derivative_measure(d, works);
-    for (int i = 0; i < WORKS; i++) printf("%.6f ", works[i].best);
+    for (int i = WORKS; i < count; i++) {
+        memset(d->gradients, 0, sizeof(real) * (size_t)d->problem.items * (size_t)d->problem.parameters);
+        derivative_call(d, &works[i]);
+        difference = fmax(difference, derivative_check(d));
+    }
+    if (counts) derivative_count(d, works, count);
+    else derivative_measure(d, works, count);
+    for (int i = 0; i < count; i++) printf("%.6f ", works[i].best);
     printf("%g\n", difference);
     slope_session_free(d->bench.session);
     return 0;

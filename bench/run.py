@@ -3,7 +3,8 @@
 
 Each bench/NAME.c runs the kernels of NAME.slang and its own version of them, on one thread, on the same data, and compares the results. C is
 compiled by clang -O3 for this very machine, as Slope compiles; --plain compiles it for any machine. Figures are ratios: above 1 in
-a column "/C", Slope is slower than C. Of derivatives, instructions are counted as well (by callgrind, where it is installed): they do not
+a column "/C", Slope is slower than C. The columns "C by ..." are the gradient that `slope build -target c` makes, compiled by them with -O3,
+as a ratio to the same through LLVM. Of derivatives, instructions are counted as well (by callgrind, where it is installed): they do not
 depend on what else the machine does. See docs/benchmarks.md.
 
     bench/run.py [--build DIR] [--plain] [--no-count] [--json FILE] [NAME...]
@@ -24,11 +25,15 @@ PLAIN = ("matmul", "nbody")
 DERIVATIVES = ("brdf", "march", "mlp", "mlp_buffer", "mlp_tensor", "gmm", "bundle", "ode")
 TOLERANCE = 1e-3  # of plain kernels, relative; sums are taken in another order
 WORKS = ("primal", "gradient", "forward", "primal in C", "gradient in C")  # what a benchmark of derivatives measures, in its order
+THROUGH_C = {"gcc": "gradient by gcc", "clang": "gradient by clang"}  # the compilers of what -target c makes, and what they give
+C_FLAGS = ["-std=gnu17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC"]
 RATIOS = {  # name: dividend, divisor, target
     "primal/C": ("primal", "primal in C", 1.1),
     "gradient/primal": ("gradient", "primal", 4.0),
     "gradient/C": ("gradient", "gradient in C", 1.5),
     "forward/primal": ("forward", "primal", 2.5),
+    "C by gcc": ("gradient by gcc", "gradient", 1.05),
+    "C by clang": ("gradient by clang", "gradient", 1.05),
 }
 X86 = platform.machine() in ("x86_64", "AMD64")
 NATIVE = ["-march=native"] if X86 else ["-mcpu=native"]
@@ -45,6 +50,19 @@ def compile_c(build, name, flags, folder):
                     str(HERE / f"{name}.c"), "-o", str(program), f"-L{build}", "-lslope", "-lm", f"-Wl,-rpath,{build}"],
                    check=True)
     return program
+
+
+def compile_generated(build, name, flags, folder):
+    """Libraries of the program as C, one by each compiler that there is."""
+    code, libraries = Path(folder) / "generated.c", {}
+    subprocess.run([Path(build) / "slope", "build", f"{name}.slang", "-o", code], cwd=HERE, check=True)
+    for kind in THROUGH_C:
+        command = compiler() if kind == "clang" else kind
+        if not shutil.which(command):
+            continue
+        libraries[kind] = Path(folder) / f"{kind}.so"
+        subprocess.run([command, *C_FLAGS, *flags, code, "-o", libraries[kind], "-lm"], check=True)
+    return libraries
 
 
 def execute(name, command):
@@ -65,27 +83,31 @@ def measure_plain(build, name, flags, folder):
 
 def measure(build, name, flags, folder):
     """Milliseconds of each work."""
-    return dict(zip(WORKS, execute(name, [compile_c(build, name, flags, folder)])))
+    libraries = compile_generated(build, name, flags, folder)
+    works = WORKS + tuple(THROUGH_C[kind] for kind in libraries)
+    return dict(zip(works, execute(name, [compile_c(build, name, flags, folder), *libraries.values()])))
 
 
 def count(build, name, flags, folder):
     """Instructions of each work."""
     program, out = compile_c(build, name, flags, folder), Path(folder) / "callgrind"
-    execute(name, ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}", program, "count"])
-    found = {}
+    libraries = compile_generated(build, name, flags, folder)
+    execute(name, ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}", program, "count",
+                   *libraries.values()])
+    names, found = {str(library): THROUGH_C[kind] for kind, library in libraries.items()}, {}
     for path in Path(folder).glob("callgrind*"):
         text = path.read_text()
         work = re.search(r"^desc: Trigger: Client Request: (.*)$", text, re.MULTILINE)
         total = re.search(r"^(?:totals|summary): (\d+)", text, re.MULTILINE)
         if work and total:
-            found[work[1]] = int(total[1])
-    if set(found) != set(WORKS):
+            found[names.get(work[1], work[1])] = int(total[1])
+    if not set(found) >= set(WORKS):
         sys.exit(f"{name}: callgrind counted {sorted(found) or 'nothing'}; are valgrind's headers installed?")
-    return {work: found[work] for work in WORKS}
+    return found
 
 
 def ratios(figures):
-    return {name: figures[over] / figures[under] for name, (over, under, _) in RATIOS.items()}
+    return {name: figures[over] / figures[under] for name, (over, under, _) in RATIOS.items() if over in figures}
 
 
 def show_plain(name, row):
@@ -109,7 +131,7 @@ def show_head(counted):
     kinds = "time".ljust(len(columns) + 2) + ("instructions" if counted else "")
     print(f"\n{'':12}{'gradient':>12}  {kinds}")
     print(f"{'':12}{'':12}  {columns}  {columns if counted else ''}".rstrip())
-    targets = "".join(f"{'<= ' + format(target, '.1f'):>{len(name)}}  " for name, (_, _, target) in RATIOS.items())
+    targets = "".join(f"{'<= ' + format(target, 'g'):>{len(name)}}  " for name, (_, _, target) in RATIOS.items())
     print(f"{'target':12}{'':12}  {targets}  {targets if counted else ''}".rstrip())
 
 

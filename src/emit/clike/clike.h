@@ -249,6 +249,11 @@ bool clike_text_literal(Printer *p, const Inst *inst, Value *result); /* a cast 
 Value clike_nowhere(Printer *p, const Type *target); /* the address of what takes no memory */
 void clike_memory(Printer *p, const Inst *inst);     /* store, copy, zero, acc */
 
+/* ---- range.c */
+bool clike_cannot_wrap(Printer *p,
+                       const Val *v); /* an integer, computed as if there were no end of numbers */
+bool clike_is_index_within(Printer *p, const Val *index, int64_t length); /* whatever happens */
+
 /* ---- printf.c */
 void clike_printf(Printer *p, const Inst *inst);
 const char *clike_string(Printer *p, Str text); /* a literal */
@@ -295,5 +300,15 @@ void clike_declare_globals(Printer *p); /* those that others see */
 void clike_globals(Printer *p);
 bool clike_has_globals(const Printer *p, GlobalKind kind);
 void clike_inits(Printer *p, GlobalKind kind, const char *thread); /* calls of what computes them */
+/* A function with which static or group-shared variables begin anew: all zero, then what computes them. */
+typedef struct Start {
+    GlobalKind kind;
+    const char *head;
+    const char *owner; /* before the name of a variable; NULL: nothing */
+    const char *clear; /* the call that clears it, up to its name; NULL: memset */
+    const char *thread;
+    const char *end; /* a statement in place of what computes them; NULL: none */
+} Start;
+void clike_print_start(Printer *p, const Start *start);
 
 #endif

@@ -4,17 +4,8 @@
  * the kernel makes and functions hand on. */
 #include "emit/clike/clike.h"
 
-static const HelperRow helpers[] = {
-#define HELPER(name, needs, text) {name, needs, text},
-#define FAMILY(prefix, on_signed, on_other)
-#include "emit/clike/cuda.def"
-};
-
-static const HelperFamily families[] = {
-#define HELPER(name, needs, text)
-#define FAMILY(prefix, on_signed, on_other) {prefix, on_signed, on_other},
-#include "emit/clike/cuda.def"
-};
+#define HELPER_ROWS "emit/clike/cuda.def"
+#include "emit/clike/tables.h"
 
 /* ---- threads */
 
@@ -53,38 +44,6 @@ static void thread_type(Printer *p, Text *out) {
 
 /* ---- what begins anew */
 
-static void print_start_group(Printer *p) {
-    if (!clike_has_globals(p, GLOBAL_shared)) return;
-    text_add(&p->prototypes, STR("static __device__ void slope_start_group(void);\n"));
-    clike_line(p, "static __device__ void slope_start_group(void) {");
-    p->indent++;
-    for (int i = 0; i < p->reached.globals.count; i++) {
-        const Global *global = p->reached.globals.at[i]->global;
-        if (global->kind != GLOBAL_shared) continue;
-        const char *name = clike_global_name(p, global);
-        clike_line(p, "%s(&%s, sizeof %s);", clike_helper(p, "slope_clear"), name, name);
-    }
-    clike_line(p, "__syncthreads();");
-    p->indent--;
-    clike_line(p, "}\n");
-}
-
-static void print_start_thread(Printer *p) {
-    if (!clike_has_globals(p, GLOBAL_static)) return;
-    text_add(&p->prototypes, STR("static __device__ void slope_start_thread(SlopeThread *thread);\n"));
-    clike_line(p, "static __device__ void slope_start_thread(SlopeThread *thread) {");
-    p->indent++;
-    for (int i = 0; i < p->reached.globals.count; i++) {
-        const Global *global = p->reached.globals.at[i]->global;
-        if (global->kind != GLOBAL_static) continue;
-        const char *name = clike_global_name(p, global);
-        clike_line(p, "memset(&thread->%s, 0, sizeof thread->%s);", name, name);
-    }
-    clike_inits(p, GLOBAL_static, "thread");
-    p->indent--;
-    clike_line(p, "}\n");
-}
-
 /* Constants that need code: by a kernel of their own, before the first other one. */
 static void print_init(Printer *p) {
     if (!p->has_init) return;
@@ -105,8 +64,15 @@ static void print_init(Printer *p) {
 }
 
 static void start(Printer *p) {
-    print_start_group(p);
-    print_start_thread(p);
+    if (clike_has_globals(p, GLOBAL_shared)) clike_helper(p, "slope_clear");
+    clike_print_start(p, &(Start){.kind = GLOBAL_shared,
+                                  .head = "static __device__ void slope_start_group(void)",
+                                  .clear = "slope_clear(&",
+                                  .end = "__syncthreads();"});
+    clike_print_start(p, &(Start){.kind = GLOBAL_static,
+                                  .head = "static __device__ void slope_start_thread(SlopeThread *thread)",
+                                  .owner = "thread->",
+                                  .thread = "thread"});
     print_init(p);
 }
 

@@ -143,8 +143,8 @@ static bool is_small(const Val *v, int depth) {
 }
 
 /* Can the result not leave the range of the type? */
-static bool cannot_overflow(const Inst *inst) {
-    if (is_bounded_step(inst)) return true;
+static bool cannot_overflow(Printer *p, const Inst *inst) {
+    if (is_bounded_step(inst) || clike_cannot_wrap(p, inst->results[0])) return true;
     return inst->results[0]->type->kind == TYPE_int64 && (inst->op == OP_add || inst->op == OP_sub) &&
            is_small(inst->results[0], 6);
 }
@@ -152,7 +152,7 @@ static bool cannot_overflow(const Inst *inst) {
 static Value integer_arithmetic(Printer *p, const Type *type, const Value *args, const char *operator,
                                 Level level, const Inst *inst) {
     if (type->kind == TYPE_uint || type->kind == TYPE_uint64) return clike_infix(p, args, operator, level);
-    if (inst && !is_narrow(type) && cannot_overflow(inst)) return clike_infix(p, args, operator, level);
+    if (inst && !is_narrow(type) && cannot_overflow(p, inst)) return clike_infix(p, args, operator, level);
     Value wide[2] = {cast(p, wrapping_type(type), args[0]), cast(p, wrapping_type(type), args[1])};
     return cast(p, clike_type(p, type), clike_infix(p, wide, operator, level));
 }

@@ -118,6 +118,25 @@ void clike_inits(Printer *p, GlobalKind kind, const char *thread) {
     }
 }
 
+void clike_print_start(Printer *p, const Start *start) {
+    const char *owner = start->owner ? start->owner : "";
+    if (!clike_has_globals(p, start->kind)) return;
+    text_printf(&p->prototypes, "%s;\n", start->head);
+    clike_line(p, "%s {", start->head);
+    p->indent++;
+    for (int i = 0; i < p->reached.globals.count; i++) {
+        const Global *global = p->reached.globals.at[i]->global;
+        if (global->kind != start->kind) continue;
+        const char *name = clike_format(p, "%s%s", owner, clike_global_name(p, global));
+        clike_line(p, "%s%s%s, sizeof %s);", start->clear ? start->clear : "memset(&", name,
+                   start->clear ? "" : ", 0", name);
+    }
+    if (start->end) clike_line(p, "%s", start->end);
+    else clike_inits(p, start->kind, start->thread ? start->thread : "NULL");
+    p->indent--;
+    clike_line(p, "}\n");
+}
+
 void clike_declare_globals(Printer *p) {
     for (int i = 0; i < p->reached.globals.count; i++) {
         const Global *global = p->reached.globals.at[i]->global;

@@ -1,17 +1,8 @@
 /* Helpers by name: fixed ones, and families with one member per scalar type, from the rows of helpers.def. */
 #include "emit/clike/clike.h"
 
-static const HelperRow helpers[] = {
-#define HELPER(name, needs, text) {name, needs, text},
-#define FAMILY(prefix, on_signed, on_other)
-#include "emit/clike/helpers.def"
-};
-
-static const HelperFamily families[] = {
-#define HELPER(name, needs, text)
-#define FAMILY(prefix, on_signed, on_other) {prefix, on_signed, on_other},
-#include "emit/clike/helpers.def"
-};
+#define HELPER_ROWS "emit/clike/helpers.def"
+#include "emit/clike/tables.h"
 
 bool clike_begin_helper(Printer *p, const char *name) {
     uint64_t key = PTR_KEY(name_from(p->module->names, name));

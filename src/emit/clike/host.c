@@ -75,22 +75,6 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
 
 /* ---- what begins anew */
 
-static void print_clearing(Printer *p, GlobalKind kind, const char *function) {
-    if (!clike_has_globals(p, kind)) return;
-    text_printf(&p->prototypes, "static void %s(void);\n", function);
-    clike_line(p, "static void %s(void) {", function);
-    p->indent++;
-    for (int i = 0; i < p->reached.globals.count; i++) {
-        const Global *global = p->reached.globals.at[i]->global;
-        if (global->kind != kind) continue;
-        const char *name = clike_global_name(p, global);
-        clike_line(p, "memset(&%s, 0, sizeof %s);", name, name);
-    }
-    clike_inits(p, kind, "NULL");
-    p->indent--;
-    clike_line(p, "}\n");
-}
-
 /* Constants that need code, once. */
 static void print_init(Printer *p) {
     if (!p->has_init) return;
@@ -106,8 +90,8 @@ static void print_init(Printer *p) {
 }
 
 static void start(Printer *p) {
-    print_clearing(p, GLOBAL_shared, "slope_start_group");
-    print_clearing(p, GLOBAL_static, "slope_start_thread");
+    clike_print_start(p, &(Start){.kind = GLOBAL_shared, .head = "static void slope_start_group(void)"});
+    clike_print_start(p, &(Start){.kind = GLOBAL_static, .head = "static void slope_start_thread(void)"});
     print_init(p);
 }
 
