@@ -628,7 +628,7 @@ static Expr *this_arg(Env *env, Loc loc, const Attempt *attempt) {
         report(c, DIAG_needs_object, loc, decl->name ? decl->name->text : "[]");
         return error_expr(c, loc);
     }
-    if (base->kind == EXPR_this && !base->type) {
+    if (!base->type && base->kind != EXPR_error) { /* `this`, or what a function that was made calls it on */
         base->loc = loc;
         base = check_term(env, base);
     }

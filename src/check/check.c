@@ -162,13 +162,39 @@ static void check_visibility(Checker *c, Decl *decl) {
 /* ---- everything about one declaration */
 
 static void check_members(Checker *c, Decl *decl) {
-    for (int i = 0; i < decl->members.count; i++) check_declaration(c, decl->members.at[i]);
+    for (int i = 0; i < decl->members.count; i++)
+        if (!decl_is_extern_field(decl->members.at[i])) check_declaration(c, decl->members.at[i]);
+}
+
+Decl *field_named(const Decl *type, Name name) {
+    for (int i = 0; i < type->members.count; i++) {
+        Decl *member = type->members.at[i];
+        bool field = member->kind == DECL_var && !(member->modifiers & MODIFIER_static);
+        if (field && member->name == name) return member;
+    }
+    return NULL;
+}
+
+/* Is there such a field, with that type? */
+static bool redeclares_field(Checker *c, Decl *extension, Decl *member) {
+    const Type *type = this_type_of(c, extension);
+    const Decl *head = type_head(c, type);
+    Decl *field = head && decl_is_extern_field(member) ? field_named(head, member->name) : NULL;
+    if (!field || !member->type_expr) return false;
+    Env env = env_for_decl(c, extension);
+    const Type *have = resolve_type(&env, member->type_expr), *wanted = check_field_type(c, type, field);
+    if (!types_match(c, have, wanted)) {
+        report(c, DIAG_extern_field_type, member->loc, member->name->text, type_str(c, wanted), type_str(c, have));
+        note(c, DIAG_note_declared_here, field->loc, field->name->text);
+    }
+    return true;
 }
 
 static void check_no_fields(Checker *c, Decl *decl) {
     for (int i = 0; i < decl->members.count; i++) {
         Decl *member = decl->members.at[i];
         if (member->kind != DECL_var || (member->modifiers & MODIFIER_static) || !member->name) continue;
+        if (decl->kind == DECL_extension && redeclares_field(c, decl, member)) continue;
         if (decl->kind == DECL_extension) report(c, DIAG_extension_field, member->loc, member->name->text);
         else {
             const char *type = type_str(c, decl_value_type(c, member));

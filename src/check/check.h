@@ -165,6 +165,7 @@ typedef struct Sema {
     bool derivatives_done, derivatives_busy, pass_done;
     Attribute *fwd_attr, *bwd_attr, *bwd_attr2, *substitute_attr, *primal_attr;
     Expr *derivative_member; /* field: argument of [DerivativeMember] */
+    Decl *member_said_in;    /* ... the extension that has it on an extern field; NULL: it is on the field */
     const Decl *came_from;   /* local of type o.D: the variable o */
     DeclVec captures;        /* lambda: captured variables; fields of its struct in the same order */
     Decl *lambda_struct;

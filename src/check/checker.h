@@ -155,6 +155,7 @@ struct Candidates {
 typedef struct Candidates Candidates;
 
 /* ---- check.c */
+Decl *field_named(const Decl *type, Name name); /* its own; NULL: none */
 void known_names(Names *names, Arena *arena, Known *known);
 
 /* ---- scope.c */
@@ -164,6 +165,7 @@ void scope_add(Checker *c, Scope *scope, Decl *decl);
 DeclVec *scope_find(Scope *scope, Name name);
 Decl *decl_type_around(const Decl *decl); /* nearest struct, enum, interface or extension, itself excluded */
 bool decl_is_static(const Decl *decl);
+bool decl_is_extern_field(const Decl *decl);
 bool decl_is_type(const Decl *decl);
 bool decl_is_function(const Decl *decl);
 Visibility decl_visibility(Checker *c, const Decl *decl);
@@ -376,7 +378,9 @@ void add_error_param(Checker *c, Env *env, Decl *func);
 /* ---- funcext.c */
 Decl *adapt_derivative(Checker *c, const FuncSig *wanted, Decl *written);  /* NULL: it cannot be called so */
 Decl *make_special(Checker *c, const Candidate *target, Decl *derivative); /* NULL: not for such functions */
-bool link_apply(Checker *c, Decl *primal, Decl *apply); /* __func_extension __apply(primal) */
+/* __func_extension __apply(primal); `outer`: arguments for what is around it, in terms of the primal's parameters. */
+bool link_apply(Checker *c, Decl *primal, Decl *apply, const Subst *outer);
+void place_apply(Checker *c, Decl *apply); /* of a method: it becomes one */
 void check_apply_of(Checker *c, Decl *apply, const Candidates *targets, Loc loc);
 
 /* ---- link.c */
@@ -506,6 +510,7 @@ Name derivative_target(const Decl *decl); /* what it says it is a derivative of;
 void check_requirement_diff(Checker *c, Decl *requirement, Decl *implementation);
 void check_differentiable_struct(Checker *c, Conformance *conformance);
 FuncSig diff_signature(Checker *c, const FuncSig *sig, DiffMode mode);
+FuncSig flat_signature(Checker *c, const FuncSig *sig); /* `this` is the first parameter */
 Expr *check_diff_operator(Env *env, Expr *expr);
 void check_diff_attributes(Checker *c, Decl *func);
 /* ---- diffflow.c */

@@ -7,6 +7,21 @@
 
 /* ---- extensions */
 
+/* `extern` fields of an extension put their attributes on those of the struct. */
+static void adopt_fields(Checker *c, Decl *extension, const Decl *head) {
+    for (int i = 0; i < extension->members.count; i++) {
+        const Decl *member = extension->members.at[i];
+        Decl *field = decl_is_extern_field(member) ? field_named(head, member->name) : NULL;
+        if (!field) continue;
+        const Attribute *attribute = find_attribute(member, "DerivativeMember");
+        if (attribute && attribute->args.count) {
+            decl_sema(c, field)->derivative_member = attribute->args.at[0];
+            decl_sema(c, field)->member_said_in = extension;
+        }
+        if (is_no_diff_field(member)) field->modifiers |= MODIFIER_no_diff;
+    }
+}
+
 static void index_extension(Checker *c, Decl *decl) {
     if (decl->state == STATE_busy) {
         vec_push(c->arena, &c->unfinished_extensions, decl);
@@ -17,6 +32,7 @@ static void index_extension(Checker *c, Decl *decl) {
     if (has_error(target)) return;
     const Decl *head = target->kind == TYPE_param ? NULL : type_head(c, target);
     if (!head && target->kind != TYPE_param) return;
+    if (head) adopt_fields(c, decl, head);
     uint64_t key = head ? PTR_KEY(head) : 1;
     DeclVec *list = map_get(&c->extensions, key);
     if (!list) {

@@ -143,8 +143,7 @@ typedef enum LinkKind { LINK_fwd, LINK_bwd, LINK_substitute, LINK_pass } LinkKin
 
 static void resolve_pass(Checker *c, Decl *primal);
 
-/* `this` first, unless it stays an ordinary object. */
-static FuncSig flat_signature(Checker *c, const FuncSig *sig) {
+FuncSig flat_signature(Checker *c, const FuncSig *sig) {
     if (!sig->has_this) return *sig;
     FuncSig flat = *sig;
     flat.params = arena_array(c->arena, ParamSig, sig->nparams + 1);
@@ -410,13 +409,23 @@ static FuncRef *slot_of(Checker *c, Decl *primal, LinkKind kind) {
     return kind == LINK_fwd ? &sema->fwd : kind == LINK_bwd ? &sema->bwd : &sema->substitute;
 }
 
-static bool applies_to_all(Checker *c, Decl *primal, Decl *apply) {
+/* The extension around the apply of a method fits the type that has the method, whatever its arguments. */
+static bool applies_to_all(Checker *c, Decl *primal, Decl *apply, const Subst **outer) {
     const Subst *subst;
-    return align(c, primal, apply, NULL, &subst) && same_constraints(c, primal, apply, subst);
+    Decl *extension = decl_type_around(apply), *home = decl_type_around(primal);
+    *outer = NULL;
+    if (extension && extension->kind == DECL_extension && home) {
+        const Decl *context = c->context;
+        c->context = home;
+        bool fits = infer_extension(c, extension, this_type_of(c, home), outer);
+        c->context = context;
+        if (!fits) return false;
+    }
+    return align(c, primal, apply, *outer, &subst) && same_constraints(c, primal, apply, subst);
 }
 
 static bool link_to_special(Checker *c, Decl *special, Decl *derivative, LinkKind kind) {
-    if (kind == LINK_pass) return link_apply(c, special, derivative);
+    if (kind == LINK_pass) return link_apply(c, special, derivative, NULL);
     Candidate candidate = {.decl = derivative};
     FuncRef ref;
     if (!matches(c, special, &candidate, kind, &ref)) return false;
@@ -459,8 +468,9 @@ static void resolve_others(Checker *c, Decl *primal) {
         ensure_header(c, derivative);
         Attribute *apply = find_attribute(derivative, of_attributes[3]);
         Candidates *applied = apply ? candidates_of(c, derivative, apply->args.at[0]) : NULL;
-        if (names_function(applied, primal) &&
-            !(applies_to_all(c, primal, derivative) && link_apply(c, primal, derivative)))
+        const Subst *outer;
+        if (names_function(applied, primal) && !(applies_to_all(c, primal, derivative, &outer) &&
+                                                 link_apply(c, primal, derivative, outer)))
             resolve_special(c, primal, applied, derivative, LINK_pass);
         for (int k = 0; k < 3; k++) {
             Attribute *attribute = find_attribute(derivative, of_attributes[k]);

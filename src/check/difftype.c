@@ -202,8 +202,12 @@ const Type *synthesize_assoc(Checker *c, const Type *type, Decl *assoc) {
 /* Type.field: does it name the Differential? */
 static bool names_differential(Checker *c, const Type *differential, Decl *field, Expr *e) {
     if (e->kind != EXPR_member) return e->kind == EXPR_name;
-    Env env = env_for_decl(c, field->parent);
+    Decl *around = field->sema->member_said_in ? field->sema->member_said_in : field->parent;
+    Env env = env_for_decl(c, around);
+    const Decl *context = c->context;
+    c->context = around;
     const Type *named = resolve_type(&env, e->a);
+    c->context = context;
     if (is_error(named) || named->decl == differential->decl) return true;
     report_expr(c, e, DIAG_derivative_member_of, type_str(c, differential), type_str(c, named));
     return false;

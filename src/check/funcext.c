@@ -4,7 +4,8 @@
  *   R pass(params, out Context state) { let both = apply(params); state = both._1; return both._0; }
  *   void bwd(pairs, dResult, Context state) { var dx = {}; state(dx, dResult); x = diffPair(x.p, dx); }
  *
- * and nothing behind knows the difference. In the same way a derivative whose signature only nearly agrees is adapted. */
+ * and nothing behind knows the difference. The apply of a method is a method itself, of an extension that is made around it; there the two
+ * functions are static, and take the object as their first parameter. In the same way a derivative whose signature only nearly agrees is adapted. */
 #include "check/checker.h"
 
 typedef struct Maker {
@@ -14,6 +15,61 @@ typedef struct Maker {
     const Subst *subst; /* its own parameters for those of the function that was written */
     Stmt *body;
 } Maker;
+
+/* ---- the apply of a method */
+
+static Decl *struct_named(Checker *c, Decl *from, const Expr *type) {
+    Env env = env_for_decl(c, from->parent);
+    Candidates list = {0};
+    if (type->kind == EXPR_apply) type = type->a;
+    if (type->kind == EXPR_name && lookup_name(&env, type->name, &list) && list.at[0].decl->kind == DECL_struct)
+        return list.at[0].decl;
+    c->diags->muted++;
+    const Type *named = resolve_type(&env, expr_copy(c->arena, type));
+    c->diags->muted--;
+    return named->kind == TYPE_struct ? (Decl *)(uintptr_t)named->decl : NULL;
+}
+
+/* S::m, S<T>::m, S::p::get: the method, and what was written for its type. NULL: it is none. */
+static Decl *method_named(Checker *c, Decl *from, const Expr *path, Expr **type) {
+    if (path->kind == EXPR_apply) path = path->a;
+    if (path->kind != EXPR_member) return NULL;
+    Name name = path->name;
+    bool set = strcmp(name->text, "set") == 0,
+         accessor = path->a->kind == EXPR_member && (set || strcmp(name->text, "get") == 0);
+    if (accessor) path = path->a;
+    *type = path->a;
+    Decl *owner = struct_named(c, from, path->a);
+    DeclVec *found = owner ? scope_find(scope_inside(c, owner), path->name) : NULL;
+    for (int i = 0; found && i < found->count; i++) {
+        Decl *member = found->at[i];
+        if (member->kind == DECL_func && !accessor && !decl_is_static(member)) return member;
+        for (int k = 0; accessor && k < member->members.count; k++)
+            if (member->members.at[k]->flavour == (set ? FUNC_set : FUNC_get)) return member->members.at[k];
+    }
+    return NULL;
+}
+
+void place_apply(Checker *c, Decl *apply) {
+    const Attribute *attribute = find_attribute(apply, "__ApplyOf");
+    Expr *type;
+    Decl *method = attribute ? method_named(c, apply, attribute->args.at[0], &type) : NULL;
+    if (!method) return;
+    Decl *extension = decl_new(c->arena, DECL_extension, apply->loc, NULL);
+    extension->parent = apply->parent;
+    extension->file = apply->file;
+    extension->modifiers = MODIFIER_synthesized;
+    extension->target = expr_copy(c->arena, type);
+    if (!method->generics) { /* else they are the method's */
+        extension->generics = apply->generics;
+        apply->generics = NULL;
+    }
+    apply->parent = extension;
+    vec_push(c->arena, &extension->members, apply);
+    bool mutates = find_attribute(method, "mutating") ||
+                   (method->flavour == FUNC_set && !find_attribute(method, "nonmutating"));
+    if (mutates) apply->flags |= DECL_MUTATING;
+}
 
 /* ---- pieces of the tree */
 
@@ -80,6 +136,7 @@ static Maker make_function(Checker *c, Decl *written, const char *suffix, const 
     m.func = decl_new(c->arena, DECL_func, written->loc, name);
     m.func->parent = written->parent;
     m.func->file = written->file;
+    if (decl_type_around(written)) m.func->modifiers |= MODIFIER_static;
     m.subst = copy_generics(c, written, m.func, NULL);
     m.func->type_expr = type_expr(c, written->loc, check_subst(c, result, m.subst));
     m.func->body = m.body = stmt_new(c->arena, STMT_block, written->loc);
@@ -98,12 +155,25 @@ static FuncSig translated(Checker *c, const FuncSig *sig, const Subst *subst) {
     return result;
 }
 
-/* The parameters of `to` as arguments for `from`. */
-static const Subst *renamed(Checker *c, Decl *from, Decl *to) {
+/* The parameters of `to` as arguments for `from`; `outer`: for what is around that. */
+static const Subst *renamed(Checker *c, Decl *from, Decl *to, const Subst *outer) {
     int n = generic_count(from);
     const Type **args = arena_array(c->arena, const Type *, n ? n : 1);
     for (int i = 0; i < n; i++) args[i] = param_type(c, to, i);
-    return n ? subst_new(c, NULL, from, args, n) : NULL;
+    return n ? subst_new(c, outer, from, args, n) : outer;
+}
+
+static Decl *extension_around(const Decl *apply) {
+    Decl *around = decl_type_around(apply);
+    return around && around->kind == DECL_extension ? around : NULL;
+}
+
+/* The signature of the primal, the object first, in terms of the parameters of the apply. */
+static FuncSig primal_signature(Checker *c, Decl *primal, Decl *apply) {
+    Decl *extension = extension_around(apply);
+    FuncSig flat = flat_signature(c, signature_of(c, primal));
+    const Subst *outer = extension ? subst_of_type(c, this_type_of(c, extension)) : NULL;
+    return translated(c, &flat, renamed(c, primal, apply, outer));
 }
 
 /* ---- the two functions */
@@ -113,8 +183,10 @@ static Name param_name(Checker *c, const FuncSig *sig, int index) {
     return name ? name : name_from(c->names, format_text(c->arena, "__p%d", index));
 }
 
-/* A call of just this function, with the parameters as they are. */
+/* A call of just this function, with the parameters as they are; of a method on the first. */
 static Expr *pass_on(Maker *m, Candidate function, const FuncSig *sig) {
+    bool method = signature_of(m->c, function.decl)->has_this;
+    if (method) function.base = named(m, param_name(m->c, sig, 0));
     Expr *callee = expr_new(m->c->arena, EXPR_overload, m->loc);
     callee->name = function.decl->name;
     callee->decl = function.decl;
@@ -123,13 +195,15 @@ static Expr *pass_on(Maker *m, Candidate function, const FuncSig *sig) {
     candidates_add(m->c, callee->candidates, function);
     callee->flags = EXPR_CHECKED;
     Expr *e = call(m, callee);
-    for (int i = 0; i < sig->nparams; i++)
+    for (int i = method; i < sig->nparams; i++)
         vec_push(m->c->arena, &e->args, named(m, param_name(m->c, sig, i)));
     return e;
 }
 
 static Candidate with_arguments(const Maker *m, Decl *written) {
     Candidate result = {.decl = written};
+    Decl *extension = extension_around(written);
+    if (extension) result.subst = subst_identity(m->c, extension);
     if (m->subst) result.args = m->subst->args, result.nargs = m->subst->nargs;
     return result;
 }
@@ -236,7 +310,7 @@ Decl *adapt_derivative(Checker *c, const FuncSig *wanted, Decl *written) {
         !can_be_called(c, wanted, written))
         return NULL;
     Maker m = make_function(c, written, "adapted", wanted->result);
-    m.func->modifiers = (decl_type_around(written) ? MODIFIER_static : 0) | MODIFIER_synthesized;
+    m.func->modifiers |= MODIFIER_synthesized;
     m.func->flags = written->flags & (DECL_FWD | DECL_BWD | DECL_TREAT_AS_DIFF | DECL_FORCE_INLINE);
     for (int i = 0; i < wanted->nparams; i++)
         add_param(&m, param_name(c, wanted, i), wanted->params[i].type, wanted->params[i].pass,
@@ -257,27 +331,25 @@ Decl *adapt_derivative(Checker *c, const FuncSig *wanted, Decl *written) {
 
 /* The type of the context, if the parameters and the result are those of the primal. */
 static const Type *context_of(Checker *c, Decl *primal, Decl *apply) {
-    const FuncSig *have = signature_of(c, apply), *of = signature_of(c, primal);
-    if (of->has_this || generic_count(primal) != generic_count(apply)) return NULL;
-    FuncSig here = translated(c, of, renamed(c, primal, apply)), *sig = &here;
-    if (sig->nparams != have->nparams) return NULL;
-    for (int i = 0; i < sig->nparams; i++)
-        if (sig->params[i].type != have->params[i].type || sig->params[i].pass != have->params[i].pass)
-            return NULL;
-    if (sig->result->kind == TYPE_void) return have->result;
-    bool both =
-        have->result->kind == TYPE_tuple && have->result->nargs == 2 && have->result->args[0] == sig->result;
-    return both ? have->result->args[1] : NULL;
+    FuncSig have = flat_signature(c, signature_of(c, apply));
+    if (generic_count(primal) != generic_count(apply)) return NULL;
+    FuncSig sig = primal_signature(c, primal, apply);
+    if (sig.nparams != have.nparams) return NULL;
+    for (int i = 0; i < sig.nparams; i++)
+        if (sig.params[i].type != have.params[i].type || sig.params[i].pass != have.params[i].pass) return NULL;
+    if (sig.result->kind == TYPE_void) return have.result;
+    bool both = have.result->kind == TYPE_tuple && have.result->nargs == 2 && have.result->args[0] == sig.result;
+    return both ? have.result->args[1] : NULL;
 }
 
-bool link_apply(Checker *c, Decl *primal, Decl *apply) {
+bool link_apply(Checker *c, Decl *primal, Decl *apply, const Subst *outer) {
     const Type *context = context_of(c, primal, apply);
     Sema *sema = decl_sema(c, primal);
     if (!context || sema->primal.decl || sema->bwd.decl) return context != NULL;
-    FuncSig sig = translated(c, signature_of(c, primal), renamed(c, primal, apply));
+    FuncSig sig = primal_signature(c, primal, apply);
     Decl *pass = make_pass(c, apply, &sig, context), *backward = make_backward(c, apply, &sig, context);
-    sema->primal = (FuncRef){pass, renamed(c, pass, primal)};
-    sema->bwd = (FuncRef){backward, renamed(c, backward, primal)};
+    sema->primal = (FuncRef){pass, renamed(c, pass, primal, outer)};
+    sema->bwd = (FuncRef){backward, renamed(c, backward, primal, outer)};
     return true;
 }
 

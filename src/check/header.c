@@ -319,6 +319,7 @@ static void check_parameter_names(Checker *c, const DeclVec *params) {
 }
 
 static void header_of_func(Checker *c, Decl *func) {
+    place_apply(c, func);
     Sema *sema = decl_sema(c, func);
     FuncSig *sig = sema->sig = arena_new(c->arena, FuncSig);
     sig->result = ERROR_TYPE(c); /* until known: silences whoever asks in between */

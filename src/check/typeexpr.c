@@ -68,6 +68,7 @@ static const Type *scalar_named(Checker *c, Str s) {
 const Type *builtin_named_type(Checker *c, Name name) {
     const Type *scalar = scalar_named(c, (Str){name->text, name->len});
     if (scalar) return scalar;
+    if (strcmp(name->text, "none_t") == 0) return type_basic(c->types, TYPE_none);
     int rows, columns;
     Str base = split_shape(name, &rows, &columns);
     scalar = rows ? scalar_named(c, base) : NULL;
