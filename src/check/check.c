@@ -184,7 +184,8 @@ static bool redeclares_field(Checker *c, Decl *extension, Decl *member) {
     Env env = env_for_decl(c, extension);
     const Type *have = resolve_type(&env, member->type_expr), *wanted = check_field_type(c, type, field);
     if (!types_match(c, have, wanted)) {
-        report(c, DIAG_extern_field_type, member->loc, member->name->text, type_str(c, wanted), type_str(c, have));
+        report(c, DIAG_extern_field_type, member->loc, member->name->text, type_str(c, wanted),
+               type_str(c, have));
         note(c, DIAG_note_declared_here, field->loc, field->name->text);
     }
     return true;

@@ -215,7 +215,6 @@ void bounds_of(Checker *c, const Type *type, TypeVec *out);
 /* What an associated type of an abstract type is known to equal, or NULL. */
 const Type *known_equal(Checker *c, const Type *assoc);
 const Type *known_type(Checker *c, const Type *type); /* what a parameter is known to be; or itself */
-bool counted_as(Checker *c, const Type *count, const Type *number);
 bool known_to_convert(Checker *c, const Type *from, const Type *to, bool implicitly);
 const Subst *copy_generics(Checker *c, Decl *from, Decl *to, const Subst *outer);
 

@@ -469,8 +469,8 @@ static void resolve_others(Checker *c, Decl *primal) {
         Attribute *apply = find_attribute(derivative, of_attributes[3]);
         Candidates *applied = apply ? candidates_of(c, derivative, apply->args.at[0]) : NULL;
         const Subst *outer;
-        if (names_function(applied, primal) && !(applies_to_all(c, primal, derivative, &outer) &&
-                                                 link_apply(c, primal, derivative, outer)))
+        if (names_function(applied, primal) &&
+            !(applies_to_all(c, primal, derivative, &outer) && link_apply(c, primal, derivative, outer)))
             resolve_special(c, primal, applied, derivative, LINK_pass);
         for (int k = 0; k < 3; k++) {
             Attribute *attribute = find_attribute(derivative, of_attributes[k]);

@@ -22,7 +22,8 @@ static Decl *struct_named(Checker *c, Decl *from, const Expr *type) {
     Env env = env_for_decl(c, from->parent);
     Candidates list = {0};
     if (type->kind == EXPR_apply) type = type->a;
-    if (type->kind == EXPR_name && lookup_name(&env, type->name, &list) && list.at[0].decl->kind == DECL_struct)
+    if (type->kind == EXPR_name && lookup_name(&env, type->name, &list) &&
+        list.at[0].decl->kind == DECL_struct)
         return list.at[0].decl;
     c->diags->muted++;
     const Type *named = resolve_type(&env, expr_copy(c->arena, type));
@@ -336,9 +337,11 @@ static const Type *context_of(Checker *c, Decl *primal, Decl *apply) {
     FuncSig sig = primal_signature(c, primal, apply);
     if (sig.nparams != have.nparams) return NULL;
     for (int i = 0; i < sig.nparams; i++)
-        if (sig.params[i].type != have.params[i].type || sig.params[i].pass != have.params[i].pass) return NULL;
+        if (sig.params[i].type != have.params[i].type || sig.params[i].pass != have.params[i].pass)
+            return NULL;
     if (sig.result->kind == TYPE_void) return have.result;
-    bool both = have.result->kind == TYPE_tuple && have.result->nargs == 2 && have.result->args[0] == sig.result;
+    bool both =
+        have.result->kind == TYPE_tuple && have.result->nargs == 2 && have.result->args[0] == sig.result;
     return both ? have.result->args[1] : NULL;
 }
 

@@ -8,10 +8,22 @@ static const Type *resolve_side(Env *env, Expr *expr, bool may_be_number) {
                                                                           : resolve_type(env, e);
 }
 
-/* each T : I and expand each T : I say it of the pack. */
+/* each T : I and expand each T : I say it of the pack; what is said of (each T).A is kept as that pattern. */
 static const Type *constrained(const Type *subject) {
-    if (subject->kind == TYPE_expand && subject->args[0]->kind == TYPE_each) subject = subject->args[0];
+    if (subject->kind == TYPE_expand) subject = subject->args[0];
     return subject->kind == TYPE_each ? subject->args[0] : subject;
+}
+
+/* What a side is under these arguments; of a pattern over packs, the list of what it is for each element. */
+static const Type *side_under(Checker *c, const Type *side, const Subst *subst) {
+    bool pattern = (side->flags & TYPE_HAS_PACK) && !type_is_pack(side) && side->kind != TYPE_apply;
+    return check_subst(c, pattern ? pack_expand(c, side) : side, subst);
+}
+
+/* The other side for one element: each has its own, or all have the same. */
+static const Type *bound_for(const Type *bound, int element) {
+    if (bound->kind != TYPE_pack) return bound;
+    return element < bound->nargs ? bound->args[element] : NULL;
 }
 
 static const Type *demanded_pack(Env *env, const Decl *decl, Expr *expr) {
@@ -64,6 +76,7 @@ void ensure_generics(Checker *c, Decl *decl) {
                    *subject = resolve_side(&env, constraint->subject, constraint->equal);
         c->expand_depth--;
         subject = constrained(subject);
+        if (bound->kind == TYPE_expand) bound = bound->args[0];
         if (!constraint->equal && bound->kind != TYPE_interface && !has_error(bound)) {
             report(c, DIAG_constraint_no_interface, constraint->loc, type_str(c, bound));
             bound = ERROR_TYPE(c);
@@ -95,11 +108,15 @@ static void report_constraint(Checker *c, const Constraint *constraint, const Ty
              type_str(c, bound));
 }
 
+static bool stated_equal(Checker *c, const Type *number, const Type *other);
+
 static bool constraint_holds(Checker *c, const Constraint *constraint, const Type *one, const Type *bound) {
+    if (!bound) return false;
     if (one->kind == TYPE_expand) one = one->args[0];
     if (one->kind == TYPE_repeat) one = one->args[0];
+    if (bound->kind == TYPE_expand) bound = bound->args[0];
     if (!constraint->equal) return check_conforms(c, one, bound, NULL);
-    return types_match(c, known_type(c, one), known_type(c, bound)) || counted_as(c, one, bound);
+    return types_match(c, known_type(c, one), known_type(c, bound)) || stated_equal(c, one, bound);
 }
 
 /* Can it be converted as the constraint asks? In generic code because a constraint there says so. */
@@ -137,14 +154,15 @@ bool constraints_hold(Checker *c, const Decl *decl, const Subst *subst, Loc loc)
     for (int i = 0; i < decl->generics->constraints.count; i++) {
         const Constraint *constraint = &decl->generics->constraints.at[i];
         if (!constraint->subject_type || constraint->optional) continue;
-        const Type *subject = check_subst(c, constraint->subject_type, subst);
-        const Type *bound = check_subst(c, constraint->bound_type, subst);
+        const Type *subject = side_under(c, constraint->subject_type, subst);
+        const Type *bound = side_under(c, constraint->bound_type, subst);
         if (has_error(subject) || has_error(bound)) continue;
         bool is_pack = subject->kind == TYPE_pack;
         for (int k = 0; k < (is_pack ? subject->nargs : 1); k++) {
-            const Type *one = is_pack ? subject->args[k] : subject;
-            if (constraint_holds(c, constraint, one, bound)) continue;
-            if (loc) report_constraint(c, constraint, one, bound, loc);
+            const Type *one = is_pack ? subject->args[k] : subject,
+                       *wanted = is_pack ? bound_for(bound, k) : bound;
+            if (constraint_holds(c, constraint, one, wanted)) continue;
+            if (loc) report_constraint(c, constraint, one, wanted ? wanted : bound, loc);
             return false;
         }
     }
@@ -533,15 +551,17 @@ const Type *known_type(Checker *c, const Type *type) {
     return check_subst(c, type, subst);
 }
 
-/* where countof(P) == N: in its body the same, and nothing else, is known. */
-bool counted_as(Checker *c, const Type *count, const Type *number) {
-    for (const Decl *d = c->context; d && count->kind == TYPE_apply; d = d->parent) {
+/* where countof(P) == N, where D == 1: of numbers the same equation, and nothing else, is known in its body. */
+static bool stated_equal(Checker *c, const Type *number, const Type *other) {
+    if (!is_number(number) || !is_number(other)) return false;
+    for (const Decl *d = c->context; d; d = d->parent)
         for (int i = 0; d->generics && i < d->generics->constraints.count; i++) {
             const Constraint *constraint = &d->generics->constraints.at[i];
-            if (constraint->equal && constraint->subject_type == count && constraint->bound_type == number)
-                return true;
+            if (!constraint->equal || !constraint->subject_type) continue;
+            const Type *subject = constraint->subject_type, *bound = constraint->bound_type;
+            if (subject == constrained(number) && constrained(bound) == constrained(other)) return true;
+            if (subject == constrained(other) && constrained(bound) == constrained(number)) return true;
         }
-    }
     return false;
 }
 

@@ -254,10 +254,21 @@ static Expr *member_of_associated(Env *env, Expr *e, Expr *a) {
     return expr_from_candidates(env, e, list);
 }
 
+static Expr *member_of_type(Env *env, Expr *e, Expr *a);
+
+/* T.A of a pack is the pack of all (each T).A. */
+static Expr *members_of_pack(Env *env, Expr *e, const Type *expansion) {
+    Checker *c = env->c;
+    Expr *one = member_of_type(env, e, type_expr(c, e->loc, expansion->args[0]));
+    return one->kind == EXPR_type ? type_expr(c, e->loc, pack_expand(c, one->type_value)) : one;
+}
+
 static Expr *member_of_type(Env *env, Expr *e, Expr *a) {
     Checker *c = env->c;
     const Type *type = a->type_value ? a->type_value : resolve_type(env, a);
     if (is_error(type)) return error_expr(c, e->loc);
+    const Type *pack = pack_argument(c, type);
+    if (pack->kind == TYPE_expand) return members_of_pack(env, e, pack);
     if (a->a && type->kind == TYPE_interface) return member_of_associated(env, e, a);
     if (type->kind == TYPE_buffer && e->name == c->known.Handle) return type_expr(c, e->loc, type);
     Candidates *list = arena_new(c->arena, Candidates);

@@ -31,13 +31,14 @@ static bool shows_members(const Decl *decl) {
 
 /* In an extension: says something about a field that the struct has, and is no member itself. */
 bool decl_is_extern_field(const Decl *decl) {
-    return decl->kind == DECL_var && (decl->modifiers & MODIFIER_extern) && !(decl->modifiers & MODIFIER_static) &&
-           decl->parent && decl->parent->kind == DECL_extension;
+    return decl->kind == DECL_var && (decl->modifiers & MODIFIER_extern) &&
+           !(decl->modifiers & MODIFIER_static) && decl->parent && decl->parent->kind == DECL_extension;
 }
 
 /* `module m;` hides nothing: as a qualifier m is looked for last, see module_named. */
 void scope_add(Checker *c, Scope *scope, Decl *decl) {
-    if (decl->kind == DECL_module_name || decl->kind == DECL_implementing || decl_is_extern_field(decl)) return;
+    if (decl->kind == DECL_module_name || decl->kind == DECL_implementing || decl_is_extern_field(decl))
+        return;
     if (decl->name) add_named(c, scope, decl->name, decl);
     else if (decl->kind == DECL_subscript) add_named(c, scope, c->known.subscript, decl);
     if (!shows_members(decl)) return;

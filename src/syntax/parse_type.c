@@ -339,10 +339,25 @@ static void add_bounds(Parser *p, Generics *generics, Expr *subject, bool option
     } while (!p->panic && parser_take(p, TOKEN_amp));
 }
 
+/* Is the other side a number: 1, N + 1, countof(Q)? A bare name may be either. */
+static bool is_number_side(const Parser *p) {
+    int end = scan_type(p, p->at);
+    if (end < 0) return true;
+    switch ((TokenKind)parser_peek(p, end - p->at)->kind) {
+    case TOKEN_plus:
+    case TOKEN_minus:
+    case TOKEN_star:
+    case TOKEN_slash:
+    case TOKEN_percent:
+    case TOKEN_paren_open: return true;
+    default: return false;
+    }
+}
+
 static void where_equal(Parser *p, Generics *generics, Expr *subject, bool optional) {
     Constraint constraint = {.loc = p->token->loc, .subject = subject, .equal = true, .optional = optional};
     parser_advance(p);
-    constraint.bound = subject->kind == EXPR_countof ? parse_term(p) : parse_type(p);
+    constraint.bound = subject->kind == EXPR_countof || is_number_side(p) ? parse_term(p) : parse_type(p);
     add_constraint(p, generics, constraint);
 }
 
