@@ -418,6 +418,7 @@ const Type *pack_argument(Checker *c, const Type *type); /* the name of a pack: 
 bool type_is_pack(const Type *type);
 const Type *value_pack_type(Checker *c, const Decl *decl);
 const Type *pack_root(const Type *element);
+const Type *pack_in(const Type *pattern); /* of which it is a pattern; NULL: of none */
 int64_t pack_trim_number(int64_t front,
                          int64_t back); /* of TYPE_slice, and of EXPR_expand that was trimmed */
 const Type *pack_slice(Checker *c, const Type *pack, int64_t trim_number);

@@ -16,7 +16,7 @@ static const Type *constrained(const Type *subject) {
 
 /* What a side is under these arguments; of a pattern over packs, the list of what it is for each element. */
 static const Type *side_under(Checker *c, const Type *side, const Subst *subst) {
-    bool pattern = (side->flags & TYPE_HAS_PACK) && !type_is_pack(side) && side->kind != TYPE_apply;
+    bool pattern = side->kind != TYPE_apply && pack_in(side);
     return check_subst(c, pattern ? pack_expand(c, side) : side, subst);
 }
 

@@ -163,7 +163,7 @@ const Type *pack_at(Checker *c, const Type *pack, int64_t index) {
 
 /* ---- lengths */
 
-static const Type *pack_in(const Type *pattern) {
+const Type *pack_in(const Type *pattern) {
     if (pattern->kind == TYPE_each) return pattern->args[0];
     for (int i = 0; i < pattern->nargs && pattern->kind != TYPE_expand; i++) {
         const Type *found = pack_in(pattern->args[i]);
