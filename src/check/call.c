@@ -906,7 +906,7 @@ static Expr *check_args_only(Env *env, Expr *e) {
 }
 
 Expr *check_call(Env *env, Expr *e) {
-    Checker *c = env->c;
+    if (is_launch(e->a)) return check_launch(env, e);
     Expr *callee = check_term(env, e->a);
     if (callee->kind == EXPR_error) return check_args_only(env, e);
     if (callee->kind == EXPR_type) {
@@ -916,6 +916,5 @@ Expr *check_call(Env *env, Expr *e) {
     if (callee->kind == EXPR_overload) return resolve_call(env, e->loc, callee->candidates, &e->args, false);
     callee = check_value(env, callee);
     if (callee->kind == EXPR_error || has_error(callee->type)) return check_args_only(env, e);
-    (void)c;
     return call_value(env, e, callee);
 }

@@ -355,6 +355,8 @@ Expr *default_value(Env *env, Loc loc, const Type *type); /* what `= {}` gives *
 Expr *check_assembly(Env *env, Expr *e);
 void check_target_switch(Env *env, Stmt *stmt); /* it becomes the branch that is taken */
 void check_discard(Env *env, const Stmt *stmt);
+bool is_launch(const Expr *callee);
+Expr *check_launch(Env *env, Expr *e);
 void check_intrinsic_asm(Env *env, Stmt *stmt); /* it becomes the statement that it stands for */
 Stmt *target_body(Checker *c, Decl *func);      /* of a function that has attributes instead; NULL: none */
 

@@ -134,6 +134,24 @@ void check_discard(Env *env, const Stmt *stmt) {
     set_foreign(env, stmt->loc, "'discard' ends a pixel, and it has none");
 }
 
+/* ---- launches */
+
+bool is_launch(const Expr *callee) {
+    return callee->kind == EXPR_call && callee->a->kind == EXPR_name &&
+           strcmp(callee->a->name->text, "__dispatch_kernel") == 0 && callee->args.count == 3;
+}
+
+/* __dispatch_kernel(kernel, blocks, threads)(arguments): a call of the kernel, as far as types are concerned. */
+Expr *check_launch(Env *env, Expr *e) {
+    Checker *c = env->c;
+    const ExprVec *args = &e->a->args;
+    const Type *sizes = type_vector(c->types, type_basic(c->types, TYPE_uint), 3);
+    for (int i = 1; i < 3; i++) check_value_of(env, args->at[i], sizes);
+    set_foreign(env, e->loc, "it launches a kernel of CUDA; on a CPU the kernel itself is an entry point");
+    e->a = args->at[0];
+    return check_call(env, e);
+}
+
 /* ---- assembly */
 
 /* Its type is what the place wants: nothing is said of what follows from it. */
