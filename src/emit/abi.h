@@ -112,11 +112,12 @@ void rt_launch(Runtime **slot, const RtKernel *kernel, const uint32_t *groups, v
 void rt_close(Runtime **slot); /* frees the runtime, if one was made; when a shared library is unloaded */
 void rt_abort(const RtContext *context, const char *text, int64_t length) __attribute__((noreturn));
 void rt_barrier(const RtContext *context);
-/* Meets the other threads of the wave that are, or come, here: all that pass the same `site`. What is returned lasts until the
- * thread meets others again: bits of those that met, in two words, then what lane i gave in word i + 2. `own` has
- * room for such a table of one lane. */
+/* Meets the other threads of the wave that are, or come, here: all that pass the same `site`, or, if `low` and `high` are bits of lanes,
+ * exactly those, who must name the same ones. What is returned lasts until the thread meets others again: bits of those
+ * that met, in two words, then what lane i gave in word i + 2. `own` has room for such a table of one lane. */
 enum { RT_WAVE_LANES = 128 };
-uint64_t *rt_wave(const RtContext *context, uint64_t site, uint64_t value, uint64_t *own);
+uint64_t *rt_wave(const RtContext *context, uint64_t site, uint64_t value, uint64_t low, uint64_t high,
+                  uint64_t *own);
 void rt_print(const RtContext *context, const char *format, int64_t length, const RtPrintArg *args,
               int64_t nargs, const uint64_t *values);
 RtTape *rt_tape_open(const RtContext *context);

@@ -266,7 +266,7 @@ static Val *op_thread_id(Call *call) {
 
 static Val *op_wave(Call *call) {
     module_of(call)->has_waves = true;
-    return emit_plain(call, OP_wave, call->args, 1, call->result_ir);
+    return emit_plain(call, OP_wave, call->args, 3, call->result_ir);
 }
 
 /* The bytes of a value, as they would lie in a buffer. */

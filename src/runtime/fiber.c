@@ -26,6 +26,7 @@ struct RtFiber {
     char *stack;          /* above its guard page */
     FiberState state;     /* none: `start` must be made */
     uint64_t site, value; /* meeting: where, and what it brings */
+    uint64_t lanes[2];    /* meeting: with whom, as bits; none: with all that come there */
     bool started;
     size_t
         inset; /* of the first frame: stacks that all begin alike in their page would share few lines of the cache */
@@ -101,7 +102,8 @@ void rt_barrier(const RtContext *context) {
     switch_to_scheduler(fiber->set, fiber);
 }
 
-uint64_t *rt_wave(const RtContext *context, uint64_t site, uint64_t value, uint64_t *own) {
+uint64_t *rt_wave(const RtContext *context, uint64_t site, uint64_t value, uint64_t low, uint64_t high,
+                  uint64_t *own) {
     RtFiber *fiber = context->fiber;
     if (!fiber) { /* a wave of one thread */
         own[0] = 1, own[1] = 0, own[2] = value;
@@ -110,6 +112,7 @@ uint64_t *rt_wave(const RtContext *context, uint64_t site, uint64_t value, uint6
     fiber->state = FIBER_meeting;
     fiber->site = site;
     fiber->value = value;
+    fiber->lanes[0] = low, fiber->lanes[1] = high;
     switch_to_scheduler(fiber->set, fiber);
     return fiber->set->meeting;
 }
@@ -198,29 +201,54 @@ static bool prepare(FiberSet *set, const RtContext *group, int count) {
     return true;
 }
 
-/* The place that comes first in the program: who is behind catches up, so that branches and loops end together. 0: nobody waits. */
-static uint64_t next_site(const FiberSet *set, int first, int end) {
-    uint64_t site = 0;
+static bool names_lanes(const RtFiber *fiber) { return (fiber->lanes[0] | fiber->lanes[1]) != 0; }
+
+/* Do both wait for the same meeting? */
+static bool meet(const RtFiber *a, const RtFiber *b) {
+    return a->state == FIBER_meeting && b->state == FIBER_meeting && a->site == b->site &&
+           a->lanes[0] == b->lanes[0] && a->lanes[1] == b->lanes[1];
+}
+
+/* Are all here that the fiber names? */
+static bool is_complete(const FiberSet *set, int first, int end, const RtFiber *fiber) {
+    for (int i = first; i < end; i++) {
+        int lane = i - first;
+        bool named = (fiber->lanes[lane / 64] >> lane % 64 & 1) != 0;
+        if (named && !meet(set->fibers[i], fiber)) return false;
+    }
+    return true;
+}
+
+/* One of those who meet next: who named others, if all of them are here; else the place that comes first in the program: who is
+ * behind catches up, so that branches and loops end together. NULL: nobody waits. */
+static const RtFiber *next_meeting(const FiberSet *set, int first, int end) {
+    const RtFiber *next = NULL;
     for (int i = first; i < end; i++) {
         const RtFiber *fiber = set->fibers[i];
-        if (fiber->state == FIBER_meeting && (site == 0 || fiber->site < site)) site = fiber->site;
+        if (fiber->state != FIBER_meeting) continue;
+        if (names_lanes(fiber) && is_complete(set, first, end, fiber)) return fiber;
+        if (!next || names_lanes(next) > names_lanes(fiber) ||
+            (names_lanes(next) == names_lanes(fiber) && fiber->site < next->site))
+            next = fiber;
     }
-    return site;
+    return next;
 }
 
 /* The threads of a wave that have come to the same place go on together. False: none waits for others. */
 static bool hold_meeting(FiberSet *set, int first, int end) {
-    uint64_t site = next_site(set, first, end);
+    const RtFiber *next = next_meeting(set, first, end);
+    if (!next) return false;
+    RtFiber one = *next;
     memset(set->meeting, 0, 2 * sizeof *set->meeting);
     for (int i = first; i < end; i++) {
         RtFiber *fiber = set->fibers[i];
-        if (fiber->state != FIBER_meeting || fiber->site != site) continue;
+        if (!meet(fiber, &one)) continue;
         int lane = i - first;
         set->meeting[lane / 64] |= 1ull << lane % 64;
         set->meeting[lane + 2] = fiber->value;
         fiber->state = FIBER_ready;
     }
-    return site != 0;
+    return true;
 }
 
 /* Until all of its fibers wait for the group, or have ended. When a meeting is held nobody runs: all that met before have

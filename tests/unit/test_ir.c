@@ -160,7 +160,7 @@ static const char operations[] =
     "  barrier 1\n"
     "  %78 = thread_id 0\n"
     "  %79 = thread_id 3\n"
-    "  %met = wave 5:uint64_t\n"
+    "  %met = wave 5:uint64_t, 3:uint64_t, 0:uint64_t\n"
     "  printf \"%d and \\\"%f\\\"\\n\", %i, %v\n"
     "  %80 = tape_open\n"
     "  tape_push %80, %f\n"

@@ -124,7 +124,9 @@ static void print_tape(Printer *p, const Inst *inst) {
 
 static void print_wave(Printer *p, const Inst *inst) {
     const char *value = clike_operand(p, inst, 0).text;
-    clike_set_statement(p, inst, clike_format(p, "%s(thread, %s)", clike_helper(p, "slope_wave"), value));
+    const char *lanes = clike_operand(p, inst, 1).text;
+    clike_set_statement(p, inst,
+                        clike_format(p, "%s(thread, %s, %s)", clike_helper(p, "slope_wave"), value, lanes));
 }
 
 static void print_abort(Printer *p, const Inst *inst) {

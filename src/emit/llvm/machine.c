@@ -36,10 +36,10 @@ static void barrier(Emitter *e, const Inst *inst) {
 
 /* Every operation of the program is a place of its own where threads meet. */
 static LLVMValueRef wave(Emitter *e, const Inst *inst) {
-    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->ptr};
-    LLVMValueRef args[] = {e->at->context, emit_i64(e, ++e->wave_sites), emit_use(e, inst, 0),
-                           emit_alloca(e, 24, 8)};
-    return emit_call_external(e, emit_external(e, "rt_wave", e->ptr, types, 4, "nounwind"), args, 4);
+    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->i64, e->i64, e->ptr};
+    LLVMValueRef args[] = {e->at->context,       emit_i64(e, ++e->wave_sites), emit_use(e, inst, 0),
+                           emit_use(e, inst, 1), emit_use(e, inst, 2),         emit_alloca(e, 24, 8)};
+    return emit_call_external(e, emit_external(e, "rt_wave", e->ptr, types, 6, "nounwind"), args, 6);
 }
 
 /* ---- printf and abort */
