@@ -475,7 +475,8 @@ void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *f) {
         zero_inputs(&x);
         return;
     }
-    Reverse *r = ad_reverse(ad, f, all_stable(&x), true, true);
+    Terms terms = {.stable = all_stable(&x), .firm = true, .steady = true, .lone = true};
+    Reverse *r = ad_reverse(ad, f, terms);
     if (!r->pri || !r->pri->body) return;
     x.b = build_at_end(func_begin(func));
     bind(&x);

@@ -30,11 +30,17 @@ typedef struct Leaves {
 
 /* ---- functions */
 
-/* pri and prop of a flat function, for callers that promise that some of the arrays they pass stay as they are. */
-typedef struct Reverse {
-    const bool *stable; /* per leaf */
+/* What the callers of pri and prop promise, and what they want. */
+typedef struct Terms {
+    const bool *stable; /* per leaf: an array that stays as it is */
     bool firm;          /* the adjoints of its results are not zero because something else was chosen */
     bool steady;        /* its callers write no buffer between its pri and its prop */
+    bool lone;          /* nobody wants what it returns */
+} Terms;
+
+/* pri and prop of a flat function, on certain terms. */
+typedef struct Reverse {
+    Terms terms;
     Func *pri, *prop;
     const Type **slots; /* context values: results of pri after the function's own, then parameters of prop */
     int nslots;
@@ -90,7 +96,7 @@ void ad_complete(Ad *ad, Func *func);         /* its body and what the source pr
 void ad_complete_all(Ad *ad, Func *func);     /* bodies for all that it calls, and so on */
 void ad_refuse_endless(Ad *ad, const AdFunc *f);
 Func *ad_fwd(Ad *ad, AdFunc *f);
-Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable, bool firm, bool steady);
+Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms);
 /* Which function's derivative is meant when `func` is differentiated: its primal substitute, if it has one. */
 Func *ad_substitute(Ad *ad, Func *func);
 typedef enum CallKind {
@@ -140,6 +146,21 @@ void ad_flatten(Ad *ad, Func *from, AdFunc *to); /* fills to->flat from the stru
 
 /* ---- segment.c */
 void ad_segment_loops(Ad *ad, Func *func); /* a flat function in normal form */
+/* A loop of a flat function whose code is to become a function of its own. */
+typedef struct Outline {
+    Ad *ad;
+    Func *func; /* that the loop stands in */
+    Inst *loop;
+    bool steady;     /* buffers hold the same whenever it runs */
+    ValVec captured; /* values from outside, in order of first use */
+    bool writes_memory, has_effects;
+} Outline;
+void ad_survey(Outline *x, const Region *region);
+Param ad_captured_param(const Outline *x, Val *captured);
+
+/* ---- round.c */
+/* A body for the flat function in which loops of independent rounds call each round as a function; NULL: it has none. */
+Region *ad_split_rounds(Ad *ad, AdFunc *f, const bool *stable);
 
 /* ---- sink.c */
 void ad_sink(Ad *ad, Func *func);

@@ -331,16 +331,17 @@ static bool same_stable(const AdFunc *f, const bool *a, const bool *b) {
     return true;
 }
 
-Reverse *ad_reverse(Ad *ad, AdFunc *f, const bool *stable, bool firm, bool steady) {
-    for (int i = 0; i < f->reverses.count; i++) {
-        Reverse *known = f->reverses.at[i];
-        if (known->firm == firm && known->steady == steady && same_stable(f, known->stable, stable))
-            return known;
-    }
+static bool same_terms(const AdFunc *f, const Terms *a, const Terms *b) {
+    return a->firm == b->firm && a->steady == b->steady && a->lone == b->lone &&
+           same_stable(f, a->stable, b->stable);
+}
+
+Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms) {
+    for (int i = 0; i < f->reverses.count; i++)
+        if (same_terms(f, &f->reverses.at[i]->terms, &terms)) return f->reverses.at[i];
     Reverse *reverse = arena_new(ad->arena, Reverse);
-    reverse->firm = firm;
-    reverse->steady = steady;
-    reverse->stable = arena_copy(ad->arena, stable, sizeof(bool) * (size_t)(f->leaves.count + 1));
+    reverse->terms = terms;
+    reverse->terms.stable = arena_copy(ad->arena, terms.stable, sizeof(bool) * (size_t)(f->leaves.count + 1));
     vec_push(ad->arena, &f->reverses, reverse);
     if (f->source) ad_complete(ad, f->source);
     ad_build_reverse(ad, f, reverse);

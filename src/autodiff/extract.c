@@ -22,6 +22,7 @@ typedef struct Build {
     bool *stable;
     uint32_t nstable;
     Lists *lists;
+    bool results_unwanted;
 } Build;
 
 static bool is_shadow(const Leaf *leaf) {
@@ -77,7 +78,7 @@ static void find_stable(Build *x, Val *const *all) {
     x->stable = arena_array(x->ad->arena, bool, x->nstable + 1);
     for (int i = 0; i < x->f->leaves.count; i++) {
         const Leaf *leaf = &x->f->leaves.at[i];
-        if (leaf->in >= 0 && x->r->stable[i]) x->stable[all[leaf->fin]->id] = true;
+        if (leaf->in >= 0 && x->r->terms.stable[i]) x->stable[all[leaf->fin]->id] = true;
         if (leaf->in >= 0 && leaf->dual && leaf->by_ref)
             x->stable[all[leaf->fdin]->id] = true; /* nobody writes it */
     }
@@ -269,7 +270,7 @@ static void choose_primal_params(Build *x, Val *const *all, bool everything) {
     for (int i = 0; i < f->leaves.count; i++) {
         const Leaf *leaf = &f->leaves.at[i];
         if (leaf->in < 0) continue;
-        bool available = !leaf->by_ref || x->r->stable[i];
+        bool available = !leaf->by_ref || x->r->terms.stable[i];
         bool wanted = everything ? available : used[all[leaf->fin]->id];
         if (wanted && available) x->r->primal_params[x->r->nprimal++] = leaf->in;
         else if (wanted) arena_fault(ad->arena, "the reverse pass reads an array that may have changed");
@@ -321,20 +322,42 @@ static void declare_recursive(Build *x) {
     x->seeds.count = 0;
 }
 
+/* Where nobody wants the results, loops of independent rounds are taken apart, and the primal pass need not run them. */
+static Func *linearize(Build *x, bool may_split) {
+    Func *flat = x->f->flat;
+    Region *body = flat->body, *rounds = NULL;
+    if (may_split && x->r->terms.lone) rounds = ad_split_rounds(x->ad, x->f, x->r->terms.stable);
+    if (rounds) flat->body = rounds;
+    Func *linear = ad_linearize(x->ad, x->f, AD_bwd, NULL);
+    flat->body = body;
+    x->results_unwanted = rounds != NULL;
+    return linear;
+}
+
+/* What is returned is not what was computed, which may be left out then. */
+static void drop_results(Build *x) {
+    Inst *end = x->halves.primal->last;
+    for (int i = 0; i < end->nargs; i++) {
+        Val *result = end->args[i];
+        if (type_is_scalar(result->type)) end->args[i] = ad_zero(x->ad, result->type);
+    }
+}
+
 void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
     ad_fill(ad, f, true);
     if (!f->flat->body) return;
     Build x = {.ad = ad, .f = f, .r = r};
-    bool recursive = ad_is_recursive(ad, f), steady = r->steady && !ad_has(ad, f, AD_disturbs);
+    bool recursive = ad_is_recursive(ad, f), steady = r->terms.steady && !ad_has(ad, f, AD_disturbs);
     if (recursive) declare_recursive(&x);
     bool shown = ad->what && ad->what == f->source;
-    x.linear = ad_linearize(ad, f, AD_bwd, NULL);
+    x.linear = linearize(&x, steady && !recursive);
     ad->config.merge(ad->config.user, x.linear);
     if (shown) ad_after(ad, "linearize", x.linear, NULL);
     Val **all = arena_array(ad->arena, Val *, x.linear->nparams + 1);
     for (int i = 0; i < x.linear->nparams; i++) all[i] = x.linear->body->params[i];
     make_placeholders(&x);
     x.halves = ad_unzip(ad, f, x.linear);
+    if (x.results_unwanted) drop_results(&x);
     show(&x, "unzip", x.halves.primal, x.halves.diff);
     ad_count_trips(ad, x.halves.diff);
     find_stable(&x, all);
@@ -345,7 +368,7 @@ void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *r) {
                             .reverse_tape = x.reverse_tape,
                             .stable = x.stable,
                             .nstable = x.nstable,
-                            .firm = r->firm,
+                            .firm = r->terms.firm,
                             .steady = steady,
                             .seeds = x.seeds};
     input.params = diff_params(&x, all);

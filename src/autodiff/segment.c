@@ -17,17 +17,13 @@
 #include "autodiff/autodiff.h"
 
 typedef struct Seg {
-    Ad *ad;
-    Func *func; /* that the loop stands in */
-    Inst *loop;
-    ValVec captured; /* values from outside, in order of first use */
-    bool writes_memory, has_effects;
+    Outline outline;
     Func *run;
 } Seg;
 
 /* ---- what the loop uses */
 
-static void capture(Seg *x, Val *v) {
+static void capture(Outline *x, Val *v) {
     if (val_is_const(v)) return;
     if (inst_contains(x->loop, v)) return;
     for (int i = 0; i < x->captured.count; i++)
@@ -35,19 +31,28 @@ static void capture(Seg *x, Val *v) {
     vec_push(x->ad->arena, &x->captured, v);
 }
 
-/* A buffer that can be written, or a pointer of the source: who knows what it leads to when the loop runs again. */
-static bool may_change(Val *v) {
-    if (v->type->kind == TYPE_pointer) return !ad_is_object(v);
-    if (v->type->kind != TYPE_buffer) return false;
-    BufferKind kind = (BufferKind)v->type->number;
-    return kind != BUFFER_structured && kind != BUFFER_bytes && kind != BUFFER_constant;
+static bool is_read_only(const Val *buffer) {
+    BufferKind kind = (BufferKind)buffer->type->number;
+    return kind == BUFFER_structured || kind == BUFFER_bytes || kind == BUFFER_constant;
 }
 
-static void survey(Seg *x, const Region *region) {
+/* A buffer that can be written, or a pointer of the source: who knows what it leads to when the loop runs again. */
+static bool may_change(const Outline *x, Val *v) {
+    if (v->type->kind == TYPE_buffer) return !x->steady && !is_read_only(v);
+    if (v->type->kind != TYPE_pointer || ad_is_object(v)) return false;
+    const Val *root = ir_root(v);
+    const Inst *inst = root->kind == VAL_inst ? root->inst : NULL;
+    if (inst && (inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes))
+        return !x->steady && !is_read_only(inst->args[0]);
+    bool global = inst && inst->op == OP_global;
+    return !global || (inst->global->kind != GLOBAL_const && inst->global->kind != GLOBAL_uniform);
+}
+
+void ad_survey(Outline *x, const Region *region) {
     for (const Inst *inst = region->first; inst; inst = inst->next) {
         for (int i = 0; i < inst->nargs; i++) {
             capture(x, inst->args[i]);
-            x->has_effects |= may_change(inst->args[i]);
+            x->has_effects |= may_change(x, inst->args[i]);
         }
         bool writes =
             inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
@@ -59,15 +64,26 @@ static void survey(Seg *x, const Region *region) {
             if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in && ad_root(inst->args[i]))
                 x->writes_memory = true;
         }
-        for (int i = 0; i < inst->nregions; i++) survey(x, inst->regions[i]);
+        for (int i = 0; i < inst->nregions; i++) ad_survey(x, inst->regions[i]);
     }
+}
+
+/* An object goes by address; what comes with a counterpart does so there, too. */
+Param ad_captured_param(const Outline *x, Val *v) {
+    bool object = v->type->kind == TYPE_pointer && ad_is_object(v);
+    const Type *counterpart =
+        v->kind == VAL_param && v->region == x->func->body ? x->func->params[v->index].counterpart : NULL;
+    return (Param){.name = v->name,
+                   .type = object ? v->type->args[0] : v->type,
+                   .flags = object ? PARAM_BY_ADDRESS : 0,
+                   .counterpart = counterpart};
 }
 
 /* ---- the function */
 
 enum { LO, HI, SNAPS, FIRST };
 
-static Func *declare(Seg *x, const char *name) {
+static Func *declare(const Outline *x, const char *name) {
     Ad *ad = x->ad;
     const Type *word = type_basic(ad->m->types, TYPE_int64);
     VEC(Param) params = {0};
@@ -80,17 +96,8 @@ static Func *declare(Seg *x, const char *name) {
         vec_push(ad->arena, &params, ((Param){.name = v->name, .type = v->type}));
         vec_push(ad->arena, &results, v->type);
     }
-    for (int i = 0; i < x->captured.count; i++) {
-        const Val *v = x->captured.at[i];
-        bool object = v->type->kind == TYPE_pointer && ad_is_object((Val *)(uintptr_t)v);
-        const Type *counterpart =
-            v->kind == VAL_param && v->region == x->func->body ? x->func->params[v->index].counterpart : NULL;
-        vec_push(ad->arena, &params,
-                 ((Param){.name = v->name,
-                          .type = object ? v->type->args[0] : v->type,
-                          .flags = object ? PARAM_BY_ADDRESS : 0,
-                          .counterpart = counterpart}));
-    }
+    for (int i = 0; i < x->captured.count; i++)
+        vec_push(ad->arena, &params, ad_captured_param(x, x->captured.at[i]));
     Func *func = func_new(ad->m, format_text(ad->arena, "%s.%s", x->func->name->text, name));
     func_set_params(func, params.at, params.count);
     func_set_results(func, results.at, results.count);
@@ -102,7 +109,7 @@ static Func *declare(Seg *x, const char *name) {
 static Val *param(const Seg *x, int index) { return x->run->body->params[index]; }
 
 /* Iterations lo to hi of the loop as it is, in a function made by `declare`. */
-static Inst *copy_loop(Seg *x, Builder *b, Func *func) {
+static Inst *copy_loop(const Outline *x, Builder *b, Func *func) {
     Ad *ad = x->ad;
     int n = x->loop->nargs;
     const Type *word = type_basic(ad->m->types, TYPE_int64);
@@ -133,15 +140,15 @@ static Inst *copy_loop(Seg *x, Builder *b, Func *func) {
 static Inst *call_run(Seg *x, Builder *b, Val *lo, Val *hi, Val *snaps, Val *const *state) {
     ValVec args = {0};
     Val *head[FIRST] = {lo, hi, snaps};
-    for (int i = 0; i < FIRST; i++) vec_push(x->ad->arena, &args, head[i]);
-    for (int i = 0; i < x->loop->nargs; i++) vec_push(x->ad->arena, &args, state[i]);
-    for (int i = 0; i < x->captured.count; i++)
-        vec_push(x->ad->arena, &args, param(x, FIRST + x->loop->nargs + i));
+    for (int i = 0; i < FIRST; i++) vec_push(x->outline.ad->arena, &args, head[i]);
+    for (int i = 0; i < x->outline.loop->nargs; i++) vec_push(x->outline.ad->arena, &args, state[i]);
+    for (int i = 0; i < x->outline.captured.count; i++)
+        vec_push(x->outline.ad->arena, &args, param(x, FIRST + x->outline.loop->nargs + i));
     return build_call(b, x->run, args.at, args.count);
 }
 
 static void fill_split(Seg *x, Region *region, Func *split, int64_t leaf) {
-    Ad *ad = x->ad;
+    Ad *ad = x->outline.ad;
     Builder b = build_at_end(region);
     Val *n = build_binary(&b, OP_sub, param(x, HI), param(x, LO)), *one = ad_int64(ad, 1),
         *zero = ad_int64(ad, 0);
@@ -157,20 +164,20 @@ static void fill_split(Seg *x, Region *region, Func *split, int64_t leaf) {
 }
 
 static Func *make_plain(Seg *x) {
-    Func *plain = declare(x, "plain");
+    Func *plain = declare(&x->outline, "plain");
     Builder b = build_at_end(func_begin(plain));
-    build_return(&b, copy_loop(x, &b, plain)->results, plain->nresults);
+    build_return(&b, copy_loop(&x->outline, &b, plain)->results, plain->nresults);
     return plain;
 }
 
 static void fill(Seg *x, Func *split, int64_t leaf) {
-    Ad *ad = x->ad;
+    Ad *ad = x->outline.ad;
     Builder b = build_at_end(func_begin(x->run));
     Val *n = build_binary(&b, OP_sub, param(x, HI), param(x, LO));
     Val *small = build_binary(&b, OP_le, n, ad_int64(ad, leaf));
     Inst *test = build_if(&b, small, x->run->results, x->run->nresults);
     Builder small_case = build_at_end(test->regions[0]);
-    build_yield(&small_case, copy_loop(x, &small_case, x->run)->results, x->run->nresults);
+    build_yield(&small_case, copy_loop(&x->outline, &small_case, x->run)->results, x->run->nresults);
     fill_split(x, test->regions[1], split, leaf);
     build_return(&b, test->results, test->nresults);
 }
@@ -178,20 +185,20 @@ static void fill(Seg *x, Func *split, int64_t leaf) {
 /* ---- loops that ask for it */
 
 static void segment(Ad *ad, Func *func, Inst *loop) {
-    Seg x = {.ad = ad, .func = func, .loop = loop};
+    Seg x = {.outline = {.ad = ad, .func = func, .loop = loop}};
     int64_t budget = loop->hints.checkpoint;
     Func *split = ad->m->hooks.library ? ad->m->hooks.library(ad->m->hooks.user, "__checkpoint_split") : NULL;
     Val *trip = loop_trip(loop);
     loop->hints.checkpoint = 0;
-    survey(&x, loop->regions[1]);
-    if (!trip || x.writes_memory || x.has_effects || !split || loop->nargs == 0) {
+    ad_survey(&x.outline, loop->regions[1]);
+    if (!trip || x.outline.writes_memory || x.outline.has_effects || !split || loop->nargs == 0) {
         diag_report(ad->m->diags, DIAG_checkpoint_ignored, loop->loc,
-                    !trip             ? "how often it runs is not known when it starts"
-                    : x.writes_memory ? "it changes an array"
-                                      : "it uses memory that may change");
+                    !trip                     ? "how often it runs is not known when it starts"
+                    : x.outline.writes_memory ? "it changes an array"
+                                              : "it uses memory that may change");
         return;
     }
-    x.run = declare(&x, "run");
+    x.run = declare(&x.outline, "run");
     int64_t leaf = budget / 2 > 1 ? budget / 2 : 1, snaps = budget - leaf > 0 ? budget - leaf : 1;
     AdFunc *library = ad_func(ad, split);
     fill(&x, library->flat, leaf);
@@ -202,7 +209,7 @@ static void segment(Ad *ad, Func *func, Inst *loop) {
     vec_push(ad->arena, &args, trip);
     vec_push(ad->arena, &args, ad_int64(ad, snaps));
     for (int i = 0; i < loop->nargs; i++) vec_push(ad->arena, &args, loop->args[i]);
-    for (int i = 0; i < x.captured.count; i++) vec_push(ad->arena, &args, x.captured.at[i]);
+    for (int i = 0; i < x.outline.captured.count; i++) vec_push(ad->arena, &args, x.outline.captured.at[i]);
     Inst *call = build_call(&b, x.run, args.at, args.count);
     for (int i = 0; i < loop->nresults; i++) loop->results[i]->forward = call->results[i];
     inst_remove(loop);

@@ -495,8 +495,9 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         return;
     }
     Inst *call = note->primal;
-    Reverse *reverse =
-        ad_reverse(ad, callee, stable_leaves(t, callee, call), any_firm(t, inst), t->in->steady);
+    Terms terms = {
+        .stable = stable_leaves(t, callee, call), .firm = any_firm(t, inst), .steady = t->in->steady};
+    Reverse *reverse = ad_reverse(ad, callee, terms);
     if (!reverse->pri) {
         ad_refuse_endless(ad, callee);
         return;

@@ -213,7 +213,8 @@ typedef enum FuncFlags {
     FUNC_PASSES =
         1
         << 14, /* takes types that are differentiable in this specialisation only: inlined, it passes derivatives */
-    FUNC_PRECISE = 1 << 15, /* arithmetic is done as it is written: something in it is declared `precise` */
+    FUNC_PRECISE = 1 << 15,  /* arithmetic is done as it is written: something in it is declared `precise` */
+    FUNC_HARMLESS = 1 << 16, /* a call whose results nobody wants can go: it has no effect */
 } FuncFlags;
 
 /* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is

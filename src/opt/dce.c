@@ -97,9 +97,9 @@ static bool writes_argument(const Inst *call, int index) {
     return (param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in;
 }
 
-/* A pure function changes nothing but what it is given: such a call waits for the variables it writes. */
+/* A function without effects changes nothing but what it is given: such a call waits for the variables it writes. */
 static bool call_can_wait(Dce *d, Inst *call) {
-    if (!(call->callee->flags & FUNC_PURE)) return false;
+    if (!(call->callee->flags & (FUNC_PURE | FUNC_HARMLESS))) return false;
     for (int i = 0; i < call->nargs; i++)
         if (writes_argument(call, i) && !variable_of(call->args[i])) return false;
     for (int i = 0; i < call->nargs; i++)

@@ -159,7 +159,7 @@ static void partials_match_differences(void **state) {
         if (!row->partials) continue;
         AdFunc *f = ad_func(&ad, make_function(row));
         check_forward(row, ad_fwd(&ad, f));
-        check_reverse(row, ad_reverse(&ad, f, stable, true, true));
+        check_reverse(row, ad_reverse(&ad, f, (Terms){.stable = stable, .firm = true, .steady = true}));
         checked++;
     }
     assert_true(checked >= 7); /* add sub mul div rem neg fma, at least */
