@@ -126,11 +126,14 @@ class Scratch:
         return subprocess.run(["cmake", "--build", self.build, "--target", *TARGETS, "--", "-j1"], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL).returncode == 0
 
-    def put(self, mutant, text):
+    def put(self, mutant):
+        """Makes the change; returns what the file was."""
         path = self.tree / mutant["file"]
-        lines = path.read_text().splitlines()
-        lines[mutant["line"]] = text
+        was = path.read_text()
+        lines = was.splitlines()
+        lines[mutant["line"]] = mutant["text"]
         path.write_text("\n".join(lines) + "\n")
+        return was
 
 
 # ---- noticing
@@ -190,7 +193,7 @@ class Judge:
 
 
 def judge_mutant(scratch, judge, mutant):
-    scratch.put(mutant, mutant["text"])
+    was = scratch.put(mutant)
     try:
         if not scratch.make():
             return {"result": "does not compile"}
@@ -200,8 +203,7 @@ def judge_mutant(scratch, judge, mutant):
         strange = judge.random_functions(FIRST_STRANGE, STRANGE)
         return {"result": "SURVIVES", "by": strange} if strange else {"result": "idle"}
     finally:
-        original = (ROOT / mutant["file"]).read_text().splitlines()[mutant["line"]]
-        scratch.put(mutant, original)
+        (scratch.tree / mutant["file"]).write_text(was)
 
 
 # ---- the whole
@@ -245,7 +247,7 @@ def main():
     judge.check_itself()
     save(path, state)
     tried = sum(found["result"] != "does not compile" for found in state["mutants"].values())
-    for mutant in choose(ROOT, options.seed, options.only):
+    for mutant in choose(scratch.tree, options.seed, options.only):
         if tried >= options.count:
             break
         key = key_of(mutant)

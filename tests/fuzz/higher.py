@@ -286,6 +286,8 @@ class Memory:
         value = self.tame(self.real(2))
         if self.memory == "buffer":
             return [Node("m.store($ & 3, $);", [self.integer(1), value], uses=("m",))]
+        if self.memory == "tensor":
+            return [Node("m.store({ $ & 1, $ & 1 }, $);", [self.integer(1), self.integer(1), value], uses=("m",))]
         return [Node(f"{self.pick('pq')}.set($);", [value], uses=("p", "q"))]
 
     def memory_body(self, name, memory, pointers, variables):

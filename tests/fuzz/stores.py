@@ -1,0 +1,180 @@
+"""Helpers with derivatives that keep, load or store something: forward passes with a state, tensors, stores of one's own; optionals, tuples
+and interface values where generic code meets them."""
+from expressions import Callable, Variable
+from tree import REAL, Param, Text
+
+
+def reals(*names):
+    return [Param("in", REAL, name) for name in names]
+
+
+def whole(*names):
+    return [Param("in", ("int",), name, True) for name in names]
+
+
+class Stores:
+    def forward_pass(self):
+        """A custom backward derivative with a state that its forward pass has kept; called in loops, too."""
+        n, pair = self.fresh("w"), "DifferentialPair<@>"
+        state, keep, slope = self.pick([
+            ("@", "kept = cos(x);", "kept"),
+            (f"{n}_K", "kept.all[0] = sin(x); kept.all[1] = cos(x); kept.n = 1;", "kept.all[kept.n]"),
+            ("Tuple<@2, int>", "kept = makeTuple(@2(cos(x), x), 3);", "kept._0.x")])
+        struct = f"struct {n}_K {'' if self.chance(0.5) else ': IDifferentiable '}{{ @ all[2]; int n; }}\n" if state.endswith("_K") else ""
+        mark = "[Differentiable] " if "IDifferentiable" in struct or not struct else ""
+        self.items.append(Text(f"""{struct}[ForwardPass({n}_p)] [BackwardDerivative({n}_b)] [Differentiable]
+@ {n}(@ x, inout @ y) {{ y = y * x; return sin(x); }}
+{mark}@ {n}_p(@ x, inout @ y, out {state} kept) {{ {keep} return {n}(x, y); }}
+{mark}void {n}_b(inout {pair} x, inout {pair} y, @ d, {state} kept)
+{{ @ g = y.d; x = diffPair(x.p, {slope} * d + g * y.p); y = diffPair(y.p, g * x.p); }}
+""", (n,)))
+        self.add_callable(Callable(n, [*reals("x"), Param("inout", REAL, "y")], REAL, 3, again=bool(mark), degree=2))
+
+    def tensor_function(self):
+        """A tensor with its sizes and strides, by index and by load."""
+        n = self.fresh("n")
+        texts = ["m.load({ k & 1, 1 })", "m[1, k & 1]", "m.loadOnce({ 0, (k + 1) & 1 })"]
+        self.memory_body(f"{n}_w", "tensor", [("m", "DiffTensor<@, 2>")], [Variable("m", REAL, False, text=text) for text in texts])
+        array, pair, pointers = "DifferentialPair<@[4]>", "DifferentialPair<@>", "DifferentialPtrPair<DiffTensor<@, 2>>"
+        over = lambda memory: f"DiffTensor<@, 2>({memory}_@, {n}_sizes)"
+        fill = "for (int i = 0; i < 4; i++) { memory_@[i] = a.p[i]; gradient_@[i] = a.d[i]; }"
+        self.items.append(Text(f"""static const int {n}_sizes[2] = {{ 2, 2 }};
+[ForwardDerivative({n}_f)] [BackwardDerivative({n}_b)]
+@ {n}(inout @ a[4], @ x, int k)
+{{
+    for (int i = 0; i < 4; i++) memory_@[i] = a[i];
+    @ r = {n}_w({over('memory')}, x, k);
+    for (int i = 0; i < 4; i++) a[i] = memory_@[i];
+    return r;
+}}
+{pair} {n}_f(inout {array} a, {pair} x, int k)
+{{
+    {fill}
+    let r = fwd_diff({n}_w)({pointers}({over('memory')}, {over('gradient')}), x, k);
+    @ p[4], d[4];
+    for (int i = 0; i < 4; i++) {{ p[i] = memory_@[i]; d[i] = gradient_@[i]; }}
+    a = diffPair(p, d);
+    return r;
+}}
+void {n}_b(inout {array} a, inout {pair} x, int k, @ g)
+{{
+    {fill}
+    bwd_diff({n}_w)({pointers}({over('memory')}, {over('gradient')}), x, k, g);
+    @ d[4];
+    for (int i = 0; i < 4; i++) d[i] = gradient_@[i];
+    a = diffPair(a.p, d);
+}}
+""", (n,), (f"{n}_w",)))
+        params = [Param("inout", ("arr", REAL, 4), "a"), *reals("x"), *whole("k")]
+        self.add_callable(Callable(n, params, REAL, 40, again=False))
+
+    def own_store(self):
+        """Loads and stores on global buffers with derivatives by hand: nothing differentiable goes in, or comes out."""
+        n, pair = self.fresh("n"), "DifferentialPair<@>"
+        body = self.pick([
+            f"{n}_put(k, x * {n}_get(1)); {n}_put(1, sin({n}_get(k)));",
+            f"for (int i = 0; i < 4; i++) if (i != (k & 3)) {n}_put(i, {n}_get(i + 1) * x); else {n}_put(i, tanh({n}_get(i)));",
+            f"if (x > 0.2~) {n}_put(k + 1, x); {n}_put(0, {n}_get(k) * {n}_get(1) + x);",
+            f"int i = 0; while (i < (k & 3)) {{ {n}_put(i, {n}_get(k) * 0.5~ + x); i++; if ({n}_get(i) > 1.1~) break; }}"])
+        self.items.append(Text(f"""[ForwardDerivative({n}_get_f)] [BackwardDerivative({n}_get_b)]
+@ {n}_get(int i) {{ return memory_@[i & 3]; }}
+{pair} {n}_get_f(int i) {{ return diffPair(memory_@[i & 3], gradient_@[i & 3]); }}
+void {n}_get_b(int i, @ d) {{ gradient_@[i & 3] += d; }}
+[ForwardDerivative({n}_put_f)] [BackwardDerivative({n}_put_b)]
+void {n}_put(int i, @ v) {{ memory_@[i & 3] = v; }}
+void {n}_put_f(int i, {pair} v) {{ memory_@[i & 3] = v.p; gradient_@[i & 3] = v.d; }}
+void {n}_put_b(int i, inout {pair} v) {{ v = diffPair(v.p, gradient_@[i & 3]); gradient_@[i & 3] = 0.0~; }}
+[Differentiable] void {n}_w(@ x, int k) {{ {body} }}
+[ForwardDerivative({n}_f)] [BackwardDerivative({n}_b)]
+void {n}(inout @ a[4], @ x, int k)
+{{
+    for (int i = 0; i < 4; i++) memory_@[i] = a[i];
+    {n}_w(x, k);
+    for (int i = 0; i < 4; i++) a[i] = memory_@[i];
+}}
+void {n}_f(inout DifferentialPair<@[4]> a, {pair} x, int k)
+{{
+    @ p[4], d[4];
+    for (int i = 0; i < 4; i++) {{ memory_@[i] = a.p[i]; gradient_@[i] = a.d[i]; }}
+    fwd_diff({n}_w)(x, k);
+    for (int i = 0; i < 4; i++) {{ p[i] = memory_@[i]; d[i] = gradient_@[i]; }}
+    a = diffPair(p, d);
+}}
+void {n}_b(inout DifferentialPair<@[4]> a, inout {pair} x, int k)
+{{
+    @ d[4];
+    for (int i = 0; i < 4; i++) {{ memory_@[i] = a.p[i]; gradient_@[i] = a.d[i]; }}
+    bwd_diff({n}_w)(x, k);
+    for (int i = 0; i < 4; i++) d[i] = gradient_@[i];
+    a = diffPair(a.p, d);
+}}
+""", (n,)))
+        self.add_callable(Callable(n, [Param("inout", ("arr", REAL, 4), "a"), *reals("x"), *whole("k")], ("void",), 20, again=False, degree=2))
+
+    def many_optionals(self):
+        """Optionals and tuples in arrays, structs and each other, with elements that have no derivative."""
+        n = self.fresh("g")
+        self.items.append(Text(f"""struct {n}_S : IDifferentiable {{ Optional<@> o; Tuple<@, int> t; }}
+[Differentiable] Tuple<int, Optional<@2>, @> {n}_make(@ x, int k)
+{{
+    Optional<@2> o = none;
+    if ((k & 1) == 0) o = @2(x, x * x);
+    return makeTuple(k, o, sin(x));
+}}
+[Differentiable] void {n}_fill(inout Optional<@> o, @ x, int k) {{ if (let v = o) o = v * x; else if (k > 1) o = x; }}
+[Differentiable] @ {n}_sum({n}_S s) {{ return (s.o.hasValue ? s.o.value : 0.4~) * s.t._0 + 0.1~ * @(s.t._1); }}
+[Differentiable]
+@ {n}(@ x, @ y, int k)
+{{
+    Optional<@> list[3] = {{ none, x, none }};
+    {n}_S s = {{ none, makeTuple(y, 2) }};
+    @ r = 0.0~;
+    for (int i = 0; i < 4; i++)
+    {{
+        {n}_fill(list[(i + k) % 3], tanh(r) + y, i);
+        let t = {n}_make(r, i + k);
+        if (let v = t._1) r += 0.3~ * v.x * v.y;
+        if (t._0 > 3) s.o = list[i % 3];
+        if (i == 2) s.t = makeTuple(t._2 * x, i);
+        r = sin(r + {n}_sum(s));
+    }}
+    for (int i = 0; i < 3; i++) if (list[i].hasValue) r += tanh(list[i].value);
+    return r;
+}}
+""", (n,)))
+        self.add_callable(Callable(n, [*reals("x", "y"), *whole("k")], REAL, 20, degree=2))
+
+    def opened_generic(self):
+        """Interface values given to generic functions and kept in generic structs, chosen in loops."""
+        n = self.fresh("g")
+        self.items.append(Text(f"""interface {n}_I : IDifferentiable {{ [Differentiable] @ at(@ x); [Differentiable] static @ unit(@ x); static const int N; }}
+struct {n}_A : {n}_I
+{{ @ a; static const int N = 2; [Differentiable] @ at(@ x) {{ return sin(a * x); }} [Differentiable] static @ unit(@ x) {{ return x * x; }} }}
+struct {n}_B : {n}_I
+{{ @ b[2]; int n; static const int N = 1; [Differentiable] @ at(@ x) {{ return b[n & 1] * x + b[0]; }} [Differentiable] static @ unit(@ x) {{ return tanh(x); }} }}
+struct {n}_X<T : {n}_I> : IDifferentiable {{ T t; @ w; [Differentiable] @ at(@ x) {{ return t.at(x) * w + T.unit(w); }} }}
+[Differentiable] {n}_I {n}_pick(@ x, int k) {{ if ((k & 1) == 0) return {n}_A(x); return {n}_B({{ x, x * x }}, k); }}
+[Differentiable] @ {n}_all<T : {n}_I>(T t, inout @ y)
+{{
+    {n}_X<T> box = {{ t, y }};
+    @ r = 0.0~;
+    for (int i = 0; i < T.N; i++) {{ r += tanh(box.at(y)); y = sin(y + r); }}
+    return r;
+}}
+[Differentiable] @ {n}_two<T : {n}_I, U : {n}_I>(T t, U u, @ x) {{ T list[2] = {{ t, t }}; return list[1].at(x) * u.at(x) + U.unit(x); }}
+[Differentiable]
+@ {n}(@ x, @ y, int k)
+{{
+    {n}_I s = {n}_pick(x, k);
+    {n}_I kept[2] = {{ s, {n}_pick(y, k + 1) }};
+    @ r = y;
+    for (int i = 0; i < 3; i++)
+    {{
+        r = tanh(r + {n}_all(kept[(i + k) & 1], y));
+        if (i == 1) kept[0] = {n}_pick(r, i);
+    }}
+    {self.pick([f"return r + {n}_two(kept[0], {n}_A(y), x);", f"return r * {n}_two({n}_B({{ x, y }}, k), kept[1], r);",
+                f"if (let v = s as {n}_A) r += v.a; return r + {n}_all({n}_A(r), y);"])}
+}}
+""", (n,)))
+        self.add_callable(Callable(n, [*reals("x", "y"), *whole("k")], REAL, 30, degree=2))
