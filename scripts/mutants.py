@@ -14,6 +14,7 @@ with wrong results that the suite notices. --report only prints what is known.
 """
 import argparse
 import collections
+import hashlib
 import json
 import os
 import random
@@ -115,12 +116,17 @@ class Scratch:
 
     def copy(self):
         files = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
+        digest = hashlib.sha256()
         for name in filter(None, files):
             source, target = ROOT / name, self.tree / name
-            if not source.is_file() or (target.exists() and target.read_bytes() == source.read_bytes()):
+            if not source.is_file():
+                continue
+            digest.update(source.read_bytes())
+            if target.exists() and target.read_bytes() == source.read_bytes():
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
+        self.digest = digest.hexdigest()
 
     def make(self):
         return subprocess.run(["cmake", "--build", self.build, "--target", *TARGETS, "--", "-j1"], stdout=subprocess.DEVNULL,
@@ -243,6 +249,8 @@ def main():
     if options.report:
         return show(state)
     scratch = Scratch(folder)
+    if state.get("sources") != scratch.digest:
+        state.update(sources=scratch.digest, seconds={})    # other tests may fail, or take longer
     judge = Judge(scratch, state)
     judge.check_itself()
     save(path, state)
