@@ -393,6 +393,30 @@ static double blur_of(Probe *p, const Quantity *q) {
     return 0;
 }
 
+/* The step that differences took for a quantity. */
+static double step_of(const Probe *p, const Quantity *q) {
+    const double *steps = p->us[q->u].steps, *v = p->vs[q->v].u;
+    double step = q->part == PART_bwd ? 0 : steps[q->output];
+    for (int j = 0; q->part == PART_bwd && j < p->s->noutputs; j++)
+        if (v[j] != 0) step = fmax(step, steps[j]);
+    return step;
+}
+
+/* Is the mean of the derivative on both sides another one, by as much, well inside of the steps that differences took? Then these have
+ * seen the mean of something that oscillates. */
+static bool changes_fast(Probe *p, const Quantity *q, double wide, double off) {
+    Subject *s = p->s;
+    const double *u = p->us[q->u].u;
+    if (q->part != PART_fwd && q->part != PART_bwd) return false;
+    double mean = 0;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        double *x = arena_copy(p->scratch, p->x, sizeof(double) * (size_t)s->nin);
+        for (int i = 0; i < s->ninputs; i++) x[slot_of(s, i, true)->in] += sign * step_of(p, q) / 64 * u[i];
+        mean += compute(p, q, WIDE, x) / 2;
+    }
+    return fabs(mean - wide) >= off;
+}
+
 /* ---- judging */
 
 typedef struct Comparison {
@@ -427,6 +451,8 @@ static const char *rounding(Probe *p, const Comparison *c, double scale) {
     double off = fabs(wide - c->wanted);
     if (!(off <= allowed)) {
         if (off <= allowed + blur_of(p, &c->q)) return "its differences are lost in rounding errors";
+        if (have_wide && changes_fast(p, &c->q, wide, off))
+            return "its derivative changes too fast for differences";
         if (have_wide) return NULL;
     }
     static const char own[] = "rounding errors in its own precision are too large";
