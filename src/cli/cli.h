@@ -55,11 +55,18 @@ const char *option_text(const Options *options, OptionId id); /* the last one gi
 /* A whole number of at least `least`, or the default. False: after a message. */
 bool option_number(const Options *options, OptionId id, int least, int most, int *number);
 bool option_counts(const Options *options, OptionId id, int most, int counts[3]); /* X,Y,Z */
+/* Of one of several: the one that was given that many options before; the only one stands for all. */
+bool option_counts_at(const Options *options, OptionId id, int index, int most, int counts[3]);
 const char *option_file(const Options *options); /* the only file; NULL: after a message */
 
 /* ---- help.c */
 void help_general(FILE *out);
 void help_command(Command command);
+
+/* ---- watch.c */
+uint64_t watch_look(const Options *options); /* what the sources are like, as a number */
+/* Until the sources are not as they were seen; false: there is nothing to watch. */
+bool watch_wait(const Options *options, uint64_t *seen);
 
 /* ---- nearest.c */
 int cli_distance(const char *a, const char *b); /* how many letters differ; large: no relation */

@@ -20,7 +20,10 @@ static ExitStatus run_command(Command command, char **args, int count) {
         help_command(command);
         status = cli_flush(EXIT_fine);
     } else if (parsed) {
+        bool watches = option_given(&options, OPTION_watch);
+        uint64_t seen = watches ? watch_look(&options) : 0;
         status = functions[command](&options);
+        while (watches && watch_wait(&options, &seen)) status = functions[command](&options);
     }
     options_free(&options);
     return status;

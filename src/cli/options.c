@@ -166,8 +166,8 @@ bool option_number(const Options *options, OptionId id, int least, int most, int
 }
 
 /* X,Y,Z; what is not given is 1. */
-bool option_counts(const Options *options, OptionId id, int most, int counts[3]) {
-    const char *text = option_text(options, id), *at = text;
+static bool read_counts(const Row *row, const char *text, int most, int counts[3]) {
+    const char *at = text;
     for (int i = 0; i < 3; i++) counts[i] = 1;
     for (int i = 0; at && i < 3; i++) {
         char *end;
@@ -176,9 +176,18 @@ bool option_counts(const Options *options, OptionId id, int most, int counts[3])
         counts[i] = (int)count;
         at = *end ? end + 1 : NULL;
     }
-    if (at)
-        cli_misuse("the option '--%s' takes one to three counts, X,Y,Z, not '%s'", rows[id].spelling, text);
+    if (at) cli_misuse("the option '--%s' takes one to three counts, X,Y,Z, not '%s'", row->spelling, text);
     return !at;
+}
+
+bool option_counts(const Options *options, OptionId id, int most, int counts[3]) {
+    return read_counts(&rows[id], option_text(options, id), most, counts);
+}
+
+bool option_counts_at(const Options *options, OptionId id, int index, int most, int counts[3]) {
+    const Texts *texts = &options->values[id];
+    const char *text = texts->count == 0 ? NULL : texts->at[texts->count == 1 ? 0 : index];
+    return read_counts(&rows[id], text, most, counts);
 }
 
 const char *option_file(const Options *options) {

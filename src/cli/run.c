@@ -1,5 +1,7 @@
 /* slope run: bind, set, dispatch, print, save.
  *
+ * Several entry points run one after the other, on the same data, each with its own number of groups or all with the same.
+ *
  * All that the command line says is checked before anything runs, so that a wrong name after an hour of computing
  * cannot happen; files are written only after a run without errors. */
 #include "cli.h"
@@ -14,12 +16,17 @@ typedef struct Binding {
     Texture texture;
 } Binding;
 
+typedef struct Step {
+    SlopeKernel *kernel;
+    int groups[3];
+} Step;
+
 typedef struct Run {
     const Options *options;
     SlopeSession *session;
     SlopeProgram *program;
-    SlopeKernel *kernel;
-    int groups[3];
+    Step *steps;
+    int nsteps;
     Binding *bindings;
     int nbindings;
 } Run;
@@ -217,13 +224,19 @@ static bool is_bound(const Run *run, const char *name) {
     return false;
 }
 
+static bool is_used(const Run *run, int uniform) {
+    for (int i = 0; i < run->nsteps; i++)
+        if (slope_kernel_uses(run->steps[i].kernel, uniform)) return true;
+    return false;
+}
+
 /* A buffer without elements is legal, and hardly ever meant. */
 static void warn_unbound(const Run *run) {
     SlopeUniform uniform;
     bool quiet = option_given(run->options, OPTION_no_warnings) || option_given(run->options, OPTION_json);
     for (int i = 0; !quiet && slope_uniform(run->program, i, &uniform); i++) {
         if (!holds_data_elsewhere(uniform.type) || is_bound(run, uniform.name)) continue;
-        if (!slope_kernel_uses(run->kernel, i)) continue;
+        if (!is_used(run, i)) continue;
         const char *dot = strchr(uniform.name, '.'), *name = dot ? dot + 1 : uniform.name;
         fprintf(stderr,
                 "slope: warning: nothing is bound to '%s': it has no elements; write --bind %s=zeros:16, or "
@@ -240,17 +253,41 @@ static ExitStatus prepare(Run *run) {
     return status;
 }
 
+/* The entry points that are named, or the only one. */
+static SlopeStatus find_kernels(Run *run) {
+    const Texts *names = &run->options->values[OPTION_entry];
+    SlopeStatus status = SLOPE_STATUS_ok;
+    for (int i = 0; i < run->nsteps && status == SLOPE_STATUS_ok; i++)
+        status = slope_find_kernel(run->program, names->count ? names->at[i] : NULL, &run->steps[i].kernel);
+    return status;
+}
+
+static SlopeStatus prepare_kernels(Run *run) {
+    SlopeStatus status = SLOPE_STATUS_ok;
+    for (int i = 0; i < run->nsteps && status == SLOPE_STATUS_ok; i++)
+        status = slope_kernel_prepare(run->steps[i].kernel);
+    return status;
+}
+
+static SlopeStatus dispatch_all(Run *run) {
+    SlopeStatus status = SLOPE_STATUS_ok;
+    for (int i = 0; i < run->nsteps && status == SLOPE_STATUS_ok; i++) {
+        const Step *step = &run->steps[i];
+        status = slope_dispatch(step->kernel, step->groups[0], step->groups[1], step->groups[2]);
+    }
+    return status;
+}
+
 static ExitStatus execute(Run *run, const char *file) {
     SlopeStatus status = cli_load(run->session, file, &run->program);
-    if (status == SLOPE_STATUS_ok)
-        status = slope_find_kernel(run->program, option_text(run->options, OPTION_entry), &run->kernel);
+    if (status == SLOPE_STATUS_ok) status = find_kernels(run);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     ExitStatus result = prepare(run);
     if (result != EXIT_fine) return result;
-    status = slope_kernel_prepare(run->kernel);
+    status = prepare_kernels(run);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     warn_unbound(run);
-    status = slope_dispatch(run->kernel, run->groups[0], run->groups[1], run->groups[2]);
+    status = dispatch_all(run);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     result = for_each(run, OPTION_print, print);
     return cli_worse(result, try_each(run, OPTION_save, save));
@@ -259,6 +296,7 @@ static ExitStatus execute(Run *run, const char *file) {
 static void free_bindings(Run *run) {
     for (int i = 0; i < run->nbindings; i++) free(run->bindings[i].name);
     free(run->bindings);
+    free(run->steps);
 }
 
 ExitStatus cli_bind(const Options *options, SlopeSession *session, SlopeProgram *program) {
@@ -271,13 +309,28 @@ ExitStatus cli_bind(const Options *options, SlopeSession *session, SlopeProgram 
     return status;
 }
 
+/* How often and over how many groups: as many --dispatch as --entry, or one for all. */
+static ExitStatus plan(Run *run) {
+    int entries = run->options->values[OPTION_entry].count,
+        given = run->options->values[OPTION_dispatch].count;
+    run->nsteps = entries ? entries : 1;
+    run->steps = calloc((size_t)run->nsteps, sizeof *run->steps);
+    run->bindings = calloc((size_t)run->options->values[OPTION_bind].count + 1, sizeof *run->bindings);
+    if (!run->steps || !run->bindings) return EXIT_fault;
+    if (given > 1 && given != run->nsteps)
+        return cli_misuse("%d times --dispatch for %d times --entry: give as many, or one for all", given,
+                          entries);
+    for (int i = 0; i < run->nsteps; i++)
+        if (!option_counts_at(run->options, OPTION_dispatch, i, 0x7fffffff, run->steps[i].groups))
+            return EXIT_misuse;
+    return EXIT_fine;
+}
+
 ExitStatus command_run(const Options *options) {
     Run run = {.options = options};
     const char *file = option_file(options);
-    if (!file || !option_counts(options, OPTION_dispatch, 0x7fffffff, run.groups)) return EXIT_misuse;
-    run.bindings = calloc((size_t)options->values[OPTION_bind].count + 1, sizeof *run.bindings);
-    if (!run.bindings) return EXIT_fault;
-    ExitStatus status = cli_open(options, &run.session);
+    ExitStatus status = file ? plan(&run) : EXIT_misuse;
+    if (status == EXIT_fine) status = cli_open(options, &run.session);
     if (run.session) status = execute(&run, file);
     free_bindings(&run);
     return cli_close(options, run.session, status);

@@ -97,8 +97,8 @@ static int write_all(int descriptor, Str bytes) {
     return 0;
 }
 
-static int write_directly(const char *path, int flags, Str bytes) {
-    int descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, 0666);
+static int write_directly(const char *path, int flags, mode_t rights, Str bytes) {
+    int descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, rights);
     if (descriptor < 0) return errno;
     int error = write_all(descriptor, bytes);
     if (close(descriptor) < 0 && !error) error = errno;
@@ -106,12 +106,12 @@ static int write_directly(const char *path, int flags, Str bytes) {
 }
 
 /* Beside the file first, so that it is replaced whole or not at all; what is not a plain file is written to. */
-static int write_file(Arena *arena, const char *path, Str bytes) {
+static int write_file(Arena *arena, const char *path, mode_t rights, Str bytes) {
     struct stat about;
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) return EISDIR;
-    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) return write_directly(path, 0, bytes);
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) return write_directly(path, 0, rights, bytes);
     const char *beside = format_text(arena, "%s.%d.tmp", path, (int)getpid());
-    int error = write_directly(beside, O_CREAT | O_EXCL, bytes);
+    int error = write_directly(beside, O_CREAT | O_EXCL, rights, bytes);
     if (error == EEXIST) return error; /* somebody else's */
     if (!error && rename(beside, path) < 0) error = errno;
     if (error) unlink(beside);
@@ -125,7 +125,8 @@ SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *opt
     Text text = {.arena = &program->arena};
     SlopeStatus status = driver_leave(session, build(program, options, &text));
     if (status != SLOPE_STATUS_ok) return status;
-    int error = path ? write_file(&program->arena, path, text_str(&text)) : EINVAL;
+    mode_t rights = !options->header && driver_target_is_linked(options->target) ? 0777 : 0666;
+    int error = path ? write_file(&program->arena, path, rights, text_str(&text)) : EINVAL;
     if (!error) return SLOPE_STATUS_ok;
     diag_report(session->diags, DIAG_file_unwritable, 0, path ? path : "", strerror(error));
     return driver_leave(session, SLOPE_STATUS_misuse);

@@ -170,6 +170,10 @@ void *driver_uniform_address(SlopeProgram *program, Global *global) {
 
 /* ---- files */
 
+bool driver_target_is_linked(const char *name) {
+    return emit_find_target(name)->capabilities & TARGET_LINKED;
+}
+
 const char *driver_target_name(int index) {
     const EmitTarget *target = emit_target(index);
     return target ? target->name : NULL;

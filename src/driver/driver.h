@@ -169,6 +169,7 @@ bool driver_mentions(SlopeKernel *kernel, const Global *global); /* front.c: it,
 /* The output of a target, appended to `out`. The target is one of the names below. */
 SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out);
 const char *driver_target_name(int index); /* NULL after the last */
+bool driver_target_is_linked(const char *name);
 /* The program, or one function, after a stage (NULL: the last), appended to `out`. */
 SlopeStatus driver_dump(SlopeProgram *program, const char *function, const char *stage, Text *out);
 const char *driver_stage_name(int index);

@@ -62,7 +62,8 @@ typedef enum TargetCapabilities {
     TARGET_BARRIERS = 8,      /* that threads of a group wait at */
     TARGET_RECURSION = 16,
     TARGET_WAVES = 32,
-    TARGET_SOURCE = 64, /* text that people read: with headers, comments, pages */
+    TARGET_SOURCE = 64,  /* text that people read: with headers, comments, pages */
+    TARGET_LINKED = 128, /* what is made is a file that the system loads and runs */
 } TargetCapabilities;
 
 typedef struct EmitTarget {
@@ -92,7 +93,7 @@ typedef struct EmitFile {
     EmitFormat format;
     const EmitTarget *target; /* of targets.def; NULL: of the format alone */
     const char *path;
-    const char *runtime_library; /* libslope-rt.a, for EMIT_shared */
+    const char *runtime_library; /* libslope-rt.a, for what is linked */
     /* Source code: */
     bool header;       /* the declarations for those who call it, not the code */
     bool openmp;       /* groups of kernels side by side */

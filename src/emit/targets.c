@@ -9,6 +9,7 @@ enum {
     RECURSION = TARGET_RECURSION,
     WAVES = TARGET_WAVES,
     SOURCE = TARGET_SOURCE,
+    LINKED = TARGET_LINKED,
 };
 
 static const EmitTarget targets[] = {

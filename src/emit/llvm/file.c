@@ -1,4 +1,4 @@
-/* Code as bytes and files: LLVM IR, assembly, objects, and shared libraries, which the system's C compiler links. */
+/* Code as bytes and files: LLVM IR, assembly, objects, and shared libraries and programs, which the system's C compiler links. */
 #include "emit/llvm/llvm.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -97,62 +97,92 @@ static Bytes machine_code(const Translation *t, LLVMCodeGenFileType type, EmitEr
     return bytes;
 }
 
-/* ---- shared libraries */
+/* ---- shared libraries and programs */
 
 static bool run_linker(char *const *command, EmitError *error) {
     pid_t child;
     int status = 0;
     int reason = posix_spawnp(&child, command[0], NULL, NULL, command, environ);
     if (reason != 0) {
-        error_set(error, "a shared library needs a C compiler to link it, and '%s' cannot be run: %s",
-                  command[0], strerror(reason));
+        error_set(error, "a C compiler is needed to link, and '%s' cannot be run: %s", command[0],
+                  strerror(reason));
         return false;
     }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-        error_set(error, "a shared library needs a C compiler to link it, and there is no '%s'", command[0]);
-    else error_set(error, "'%s' could not link the shared library", command[0]);
+        error_set(error, "a C compiler is needed to link, and there is no '%s'", command[0]);
+    else error_set(error, "'%s' could not link the program", command[0]);
     return false;
 }
 
-static bool link_shared(const Translation *t, const char *object, const char *library, const char *result,
-                        EmitError *error) {
-    if (t->uses_runtime && !library) {
+/* What is made, by way of files in a folder of its own. */
+typedef struct Link {
+    const Translation *t;
+    const char *runtime;
+    bool is_program;
+    char folder[512], object[544], start[544], result[544];
+} Link;
+
+static bool link_files(const Link *link, EmitError *error) {
+    if (link->t->uses_runtime && !link->runtime) {
         error_set(error, "the program needs Slope's runtime, and there is no libslope-rt.a to link");
         return false;
     }
-    const char *command[10] = {"cc", "-shared", "-o", result, object};
+    const char *command[12] = {"cc", link->is_program ? "-O1" : "-shared", "-o", link->result, link->object};
     int count = 5;
-    if (t->uses_runtime) command[count++] = library;
+    if (link->is_program) command[count++] = link->start;
+    if (link->t->uses_runtime) command[count++] = link->runtime;
     command[count++] = "-lm";
     command[count] = "-pthread";
     return run_linker((char *const *)(uintptr_t)command, error);
 }
 
-/* Object and library pass through a folder of their own. */
-static Bytes shared_library(const Translation *t, const char *runtime_library, EmitError *error) {
-    Bytes object = machine_code(t, LLVMObjectFile, error), library = {0};
-    if (!object.at) return library;
-    const char *place = getenv("TMPDIR");
-    char folder[512], object_path[544], library_path[544];
-    snprintf(folder, sizeof folder, "%s/slope-XXXXXX", place && *place ? place : "/tmp");
-    if (!mkdtemp(folder)) {
-        error_set(error, "cannot make a folder '%s': %s", folder, strerror(errno));
-        free(object.at);
-        return library;
+/* Where a program starts: one group of `main`. */
+static bool write_start(const Link *link, EmitError *error) {
+    char text[] = "void slope_main(unsigned, unsigned, unsigned);\n"
+                  "int main(void) { slope_main(1, 1, 1); return 0; }\n";
+    if (!link->is_program) return true;
+    if (!LLVMGetNamedFunction(link->t->llvm, "slope_main")) {
+        error_set(error, "a program starts at a function main, which there is not");
+        return false;
     }
-    snprintf(object_path, sizeof object_path, "%s/program.o", folder);
-    snprintf(library_path, sizeof library_path, "%s/program.so", folder);
-    int file = open(object_path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    if (write_file(object_path, file, object, error) &&
-        link_shared(t, object_path, runtime_library, library_path, error))
-        library = read_file(library_path, error);
-    unlink(object_path);
-    unlink(library_path);
-    rmdir(folder);
+    int file = open(link->start, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    return write_file(link->start, file, (Bytes){text, sizeof text - 1}, error);
+}
+
+static bool open_link(Link *link, EmitError *error) {
+    const char *place = getenv("TMPDIR");
+    snprintf(link->folder, sizeof link->folder, "%s/slope-XXXXXX", place && *place ? place : "/tmp");
+    if (!mkdtemp(link->folder)) {
+        error_set(error, "cannot make a folder '%s': %s", link->folder, strerror(errno));
+        return false;
+    }
+    snprintf(link->object, sizeof link->object, "%s/program.o", link->folder);
+    snprintf(link->start, sizeof link->start, "%s/start.c", link->folder);
+    snprintf(link->result, sizeof link->result, "%s/program", link->folder);
+    return true;
+}
+
+static void close_link(const Link *link) {
+    unlink(link->object);
+    unlink(link->start);
+    unlink(link->result);
+    rmdir(link->folder);
+}
+
+static Bytes linked(const Translation *t, const EmitFile *file, EmitError *error) {
+    Link link = {.t = t, .runtime = file->runtime_library, .is_program = file->format == EMIT_exe};
+    Bytes object = machine_code(t, LLVMObjectFile, error), result = {0};
+    if (object.at && open_link(&link, error)) {
+        int out = open(link.object, O_WRONLY | O_CREAT | O_EXCL, 0600);
+        if (write_file(link.object, out, object, error) && write_start(&link, error) &&
+            link_files(&link, error))
+            result = read_file(link.result, error);
+        close_link(&link);
+    }
     free(object.at);
-    return library;
+    return result;
 }
 
 /* ---- entries */
@@ -162,7 +192,8 @@ static Bytes make(const Translation *t, const EmitFile *file, EmitError *error) 
     case EMIT_llvm_ir: return print_module(t, error);
     case EMIT_asm: return machine_code(t, LLVMAssemblyFile, error);
     case EMIT_obj: return machine_code(t, LLVMObjectFile, error);
-    case EMIT_shared: return shared_library(t, file->runtime_library, error);
+    case EMIT_shared:
+    case EMIT_exe: return linked(t, file, error);
     default: break; /* of other backends */
     }
     return (Bytes){0};
@@ -186,7 +217,7 @@ bool file_write(Module *module, const EmitOptions *options, const EmitFile *file
     Bytes bytes;
     bytes.at = file_make(module, options, file, &bytes.size, times, error);
     if (!bytes.at) return false;
-    mode_t rights = file->format == EMIT_shared ? 0777 : 0666;
+    mode_t rights = file->target->capabilities & TARGET_LINKED ? 0777 : 0666;
     bool fine = write_file(file->path, open(file->path, O_WRONLY | O_CREAT | O_TRUNC, rights), bytes, error);
     free(bytes.at);
     return fine;
