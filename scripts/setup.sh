@@ -3,7 +3,7 @@
 # as another user it prints the line to run. On other systems it only looks for the programs.
 set -eu
 
-packages="gcc g++ libc6-dev cmake ninja-build clang clang-format llvm-19-dev llvm-19-tools libcmocka-dev libpng-dev zlib1g-dev libzstd-dev pkg-config python3 python3-numpy python3-pytest"
+packages="gcc g++ libc6-dev cmake ninja-build clang clang-format llvm-19-dev llvm-19-tools libcmocka-dev libpng-dev gdb zlib1g-dev libzstd-dev pkg-config python3 python3-numpy python3-pytest"
 programs="gcc cmake ninja clang clang-format llvm-config-19 pkg-config python3"
 
 if ! command -v dpkg-query >/dev/null 2>&1; then

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/library", "tests/gradcheck/lib", "tests/fuzz", "scripts")]
 import accuracy
 import check
+import debugger_test
 import docs_test
 import fuzz
 import fuzz_test
@@ -165,6 +166,8 @@ def main():
         tally.step("random functions", *fuzz.run_fixed(ROOT / "build-gcc", RANDOM_FUNCTIONS))
         tally.step("gradcheck as a judge", *gradcheck_judge.run(str(ROOT / "build-gcc" / "slope"), every=12)[:2])
         tally.step("gradcheck of the tests", *gradcheck_tests.run(str(ROOT / "build-gcc" / "slope")))
+        if debugger_test.works():
+            tally.step("debugger", *debugger_test.run_all(ROOT / "build-gcc"))
         step_package(tally, "build-gcc")
         tally.step("installation", *install_test.run_all(ROOT / "build-gcc"))
     step_build(tally, "build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release")
