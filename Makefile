@@ -8,6 +8,7 @@
 #   make through-c  all test programs through C            make test-gpu   and through CUDA, on a GPU
 #   make through-slang  the derivatives of all tests as Slang, compiled again
 #   make bench-gpu  a gradient that a million threads share, on a GPU
+#   make deb        a Debian package, in the build folder  make pictures   those of README.md
 BUILD   ?= build
 PREFIX  ?= /usr/local
 SECONDS ?=
@@ -62,8 +63,18 @@ fuzz-front:
 	@cmake --build build-sanitize --target slope
 	@tests/fuzz/front.py --build build-sanitize --seconds $(or $(SECONDS),60)
 
+# Into the system itself, not a package: programs find the library at once.
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig 2> /dev/null || true; fi
+
+deb: all
+	@scripts/deb.sh $(BUILD)
+
+pictures: all
+	@scripts/demo.sh $(BUILD) > /dev/null
+	@cp $(BUILD)/pictures/scene.png $(BUILD)/pictures/loss.svg docs/pictures/
+	@scripts/pictures.py --benchmarks docs/pictures
 
 uninstall:
 	@test -f $(BUILD)/install_manifest.txt || { echo "nothing was installed from $(BUILD)"; exit 1; }
@@ -73,4 +84,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize
 
-.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-slang test-gpu fuzz fuzz-front install uninstall clean
+.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-slang test-gpu fuzz fuzz-front install uninstall deb pictures clean

@@ -3,7 +3,8 @@
  *
  *     cc scene.c $(pkg-config --cflags --libs slope) -lm -o scene && ./scene
  *
- * Run it in this folder. On a terminal it shows the picture of the guess as it changes; with --text, the error instead. */
+ * Run it in this folder. On a terminal it shows the picture of the guess as it changes; with --text, the error instead;
+ * --save FILE keeps the pictures and the errors as text, for scripts/pictures.py. */
 #include <slope.h>
 
 #include <math.h>
@@ -106,9 +107,24 @@ static void show(const Fit *fit, int step) {
     fflush(stdout);
 }
 
+static void save(FILE *file, const char *name, const float picture[HEIGHT][WIDTH]) {
+    if (!file) return;
+    fprintf(file, "%s %d %d", name, WIDTH, HEIGHT);
+    for (int y = 0; y < HEIGHT; y++)
+        for (int x = 0; x < WIDTH; x++) fprintf(file, " %.4f", (double)picture[y][x]);
+    fputc('\n', file);
+}
+
+static FILE *open_save(int argc, char **argv) {
+    for (int i = 1; i + 1 < argc; i++)
+        if (!strcmp(argv[i], "--save")) return fopen(argv[i + 1], "w");
+    return NULL;
+}
+
 int main(int argc, char **argv) {
     static Fit fit;
     bool text = argc > 1 && !strcmp(argv[1], "--text"), terminal = !text && isatty(STDOUT_FILENO);
+    FILE *file = open_save(argc, argv);
     open_program(&fit);
     memcpy(fit.scene, truth, sizeof truth);
     run(&fit, fit.draw);
@@ -116,11 +132,14 @@ int main(int argc, char **argv) {
     memcpy(fit.scene, start, sizeof start);
     run(&fit, fit.draw);
     double first = error(&fit);
+    save(file, "target", fit.target);
+    save(file, "start", fit.picture);
     for (int step = 0; step <= STEPS; step++) {
-        if (step % FRAME == 0 && (terminal || (text && step % (3 * FRAME) == 0))) {
+        if (step % FRAME == 0 && (terminal || file || (text && step % (3 * FRAME) == 0))) {
             run(&fit, fit.draw);
+            if (file) fprintf(file, "error %d %.6g\n", step, error(&fit));
             if (terminal) show(&fit, step);
-            else show_error(&fit, step), putchar('\n');
+            else if (text && step % (3 * FRAME) == 0) show_error(&fit, step), putchar('\n');
         }
         memset(fit.gradient, 0, sizeof fit.gradient);
         run(&fit, fit.differentiate);
@@ -133,6 +152,8 @@ int main(int argc, char **argv) {
         if (i % 4 == 0) printf("%s ball\n", i ? "small" : "large");
         printf("  %-7s found %5.2f, true %5.2f\n", names[i], (double)fit.scene[i], (double)truth[i]);
     }
+    save(file, "found", fit.picture);
+    if (file) fclose(file);
     slope_session_free(fit.session);
     return 0;
 }
