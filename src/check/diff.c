@@ -681,8 +681,16 @@ static Decl *behind_wrapper(Checker *c, Decl *func) {
     return e && e->kind == EXPR_invoke && e->decl->kind == DECL_func ? e->decl : func;
 }
 
+/* A backward derivative of its own is enough for what is to be [Differentiable]: forward, the body serves. */
+static void serve_forward(Checker *c, const Decl *requirement, Decl *implementation) {
+    bool wanted = (requirement->flags & DECL_FWD) && !check_is_differentiable(c, implementation, DIFF_fwd);
+    if (wanted && implementation->body && check_is_differentiable(c, implementation, DIFF_bwd))
+        implementation->flags |= DECL_FWD;
+}
+
 static void check_function_diff(Checker *c, Decl *requirement, Decl *implementation) {
     implementation = behind_wrapper(c, implementation);
+    serve_forward(c, requirement, implementation);
     bool lacks[2];
     for (int i = 0; i < 2; i++)
         lacks[i] = (requirement->flags & (i ? DECL_BWD : DECL_FWD)) &&

@@ -27,11 +27,18 @@ static void skip_parentheses(Parser *p) {
     parser_close_bracket(p, open);
 }
 
-/* `: SV_X`, `: register(b0)` (no effect), and of fields `: 4`, the width in bits. */
+/* `: register(b0)`, `: packoffset(c0)` and, of ray payloads, `: read(caller)`, `: write(miss)` have no effect. */
+static bool at_placement(const Parser *p) {
+    if (p->token->kind != TOKEN_name || parser_peek(p, 1)->kind != TOKEN_paren_open) return false;
+    const char *word = p->token->name->text;
+    return parser_at_word(p, KEYWORD_register) || parser_at_word(p, KEYWORD_packoffset) ||
+           strcmp(word, "read") == 0 || strcmp(word, "write") == 0;
+}
+
+/* `: SV_X`, placements, and of fields `: 4`, the width in bits. */
 void parse_semantics(Parser *p, Decl *decl, bool bits) {
     while (!p->panic && parser_take(p, TOKEN_colon)) {
-        bool placed = parser_at_word(p, KEYWORD_register) || parser_at_word(p, KEYWORD_packoffset);
-        if (placed && parser_peek(p, 1)->kind == TOKEN_paren_open) {
+        if (at_placement(p)) {
             parser_advance(p);
             skip_parentheses(p);
         } else if (token_is_identifier(p->token)) {
