@@ -5,6 +5,7 @@
 #   make bless      rewrite goldens; read the diff         make bench      speed against C
 #   make fuzz       random derivatives, until stopped      make install    to PREFIX, under DESTDIR; uninstall
 #   make fuzz-front broken programs (both: or SECONDS=n)   make accuracy   docs/accuracy.md
+#   make fuzz-all   libFuzzer on programs, IR, the API     make fuzz-api   every allocation fails once
 #   make through-c  all test programs through C            make test-gpu   and through CUDA, on a GPU
 #   make through-slang  the derivatives of all tests as Slang, compiled again
 #   make bench-gpu  a gradient that a million threads share, on a GPU
@@ -63,6 +64,17 @@ fuzz-front:
 	@cmake --build build-sanitize --target slope
 	@tests/fuzz/front.py --build build-sanitize --seconds $(or $(SECONDS),60)
 
+# Of clang, with its libFuzzer: Debian's libclang-rt-dev of the same version, which clang 14 has in libclang-common-14-dev.
+fuzz-all:
+	@cmake -S . -B build-fuzz -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DSLOPE_FUZZ=ON > /dev/null
+	@cmake --build build-fuzz --target fuzz_front fuzz_ir fuzz_api
+	@tests/fuzz/targets.py --build build-fuzz --seconds $(or $(SECONDS),60)
+
+fuzz-api:
+	@cmake -S . -B build-sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSLOPE_SANITIZE=ON > /dev/null
+	@cmake --build build-sanitize --target test_memory
+	@build-sanitize/tests/test_memory all
+
 # Into the system itself, not a package: programs find the library at once.
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
@@ -82,6 +94,6 @@ uninstall:
 	@echo "removed what $(BUILD)/install_manifest.txt lists"
 
 clean:
-	rm -rf $(BUILD) build-gcc build-clang build-sanitize
+	rm -rf $(BUILD) build-gcc build-clang build-sanitize build-fuzz
 
-.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-slang test-gpu fuzz fuzz-front install uninstall deb pictures clean
+.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-slang test-gpu fuzz fuzz-front fuzz-all fuzz-api install uninstall deb pictures clean

@@ -23,7 +23,8 @@
  *
  * Failure. What can fail returns a SlopeStatus, and has then handed at least one diagnostic to the `report` callback
  * that says why (after SLOPE_STATUS_memory perhaps none). A result is written to `*out` only with SLOPE_STATUS_ok;
- * otherwise `*out` is NULL. Every `free` function accepts NULL. */
+ * otherwise `*out` is NULL. Every `free` function accepts NULL. Elsewhere NULL, where nothing else is said, is misuse: of a handle or of
+ * `out` without a diagnostic; what returns no status then returns 0, NULL, false or an empty text. */
 #ifndef SLOPE_H
 #define SLOPE_H
 

@@ -17,6 +17,7 @@ static SlopeStatus add_buffer(SlopeSession *session, RtBuffer memory, bool wrapp
 }
 
 SlopeStatus slope_buffer_new(SlopeSession *session, size_t size, SlopeBuffer **out) {
+    if (!session || !out) return SLOPE_STATUS_misuse;
     *out = NULL;
     if (session->broken) return SLOPE_STATUS_fault;
     RtBuffer memory = runtime_buffer_new(size, 1);
@@ -24,6 +25,7 @@ SlopeStatus slope_buffer_new(SlopeSession *session, size_t size, SlopeBuffer **o
 }
 
 SlopeStatus slope_buffer_wrap(SlopeSession *session, void *data, size_t size, SlopeBuffer **out) {
+    if (!session || !out || (!data && size > 0)) return SLOPE_STATUS_misuse;
     *out = NULL;
     if (session->broken) return SLOPE_STATUS_fault;
     return add_buffer(session, (RtBuffer){data, size}, true, out);
@@ -39,12 +41,12 @@ void slope_buffer_free(SlopeBuffer *buffer) {
     session->allocator.resize(session->allocator.user, buffer, sizeof *buffer, 0);
 }
 
-void *slope_buffer_data(SlopeBuffer *buffer) { return buffer->memory.data; }
+void *slope_buffer_data(SlopeBuffer *buffer) { return buffer ? buffer->memory.data : NULL; }
 
-size_t slope_buffer_size(const SlopeBuffer *buffer) { return buffer->memory.count; }
+size_t slope_buffer_size(const SlopeBuffer *buffer) { return buffer ? buffer->memory.count : 0; }
 
 uint32_t *slope_buffer_counter(SlopeBuffer *buffer) {
-    return buffer->wrapped ? NULL : runtime_buffer_counter(buffer->memory);
+    return !buffer || buffer->wrapped ? NULL : runtime_buffer_counter(buffer->memory);
 }
 
 void driver_free_buffers(SlopeSession *session) {

@@ -187,7 +187,8 @@ static bool is_sound(const SlopeImage *image) {
 static SlopeStatus check_image(SlopeProgram *program, const SlopeUniform *uniform, const SlopeImage *image) {
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter(session)) return SLOPE_STATUS_fault;
+    if (!driver_enter(session)) return driver_refused(session);
+    if (!image) return driver_missing(session, "slope_bind_image", "image");
     if (!is_texture(uniform->type))
         diag_report(session->diags, DIAG_uniform_is_no_texture, 0, uniform->name,
                     slope_type_name(uniform->type));
@@ -203,6 +204,7 @@ SlopeStatus slope_bind_image(SlopeProgram *program, const char *name, const Slop
     SlopeUniform uniform;
     SlopeBuffer *buffer = NULL;
     if (texels) *texels = NULL;
+    if (!program) return SLOPE_STATUS_misuse;
     SlopeStatus status = slope_find_uniform(program, name, &uniform);
     if (status == SLOPE_STATUS_ok) status = check_image(program, &uniform, image);
     if (status != SLOPE_STATUS_ok) return status;

@@ -61,20 +61,25 @@ static bool check_name(SlopeProgram *program, const char *name, const char *(*na
 static SlopeStatus build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out) {
     if (!check_name(program, options->target, driver_target_name, DIAG_unknown_target))
         return SLOPE_STATUS_misuse;
+    if (!driver_list_is_whole(options->entries, options->entry_count))
+        return driver_missing(program->session, "slope_build", "options->entries");
     return driver_build(program, options, out);
 }
 
 SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options, SlopeBlob **out) {
+    if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
     *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
+    if (!options) return driver_missing(session, "slope_build", "options");
     Text text = {.arena = &program->arena};
     SlopeStatus status = driver_leave(session, build(program, options, &text));
     return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&text), out) : status;
 }
 
 SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *stage, SlopeBlob **out) {
+    if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
     *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
@@ -119,16 +124,18 @@ static int write_file(Arena *arena, const char *path, mode_t rights, Str bytes) 
 }
 
 SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *options, const char *path) {
+    if (!program) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
+    if (!options || !path) return driver_missing(session, "slope_build_file", options ? "path" : "options");
     Text text = {.arena = &program->arena};
     SlopeStatus status = driver_leave(session, build(program, options, &text));
     if (status != SLOPE_STATUS_ok) return status;
     mode_t rights = !options->header && driver_target_is_linked(options->target) ? 0777 : 0666;
-    int error = path ? write_file(&program->arena, path, rights, text_str(&text)) : EINVAL;
+    int error = write_file(&program->arena, path, rights, text_str(&text));
     if (!error) return SLOPE_STATUS_ok;
-    diag_report(session->diags, DIAG_file_unwritable, 0, path ? path : "", strerror(error));
+    diag_report(session->diags, DIAG_file_unwritable, 0, path, strerror(error));
     return driver_leave(session, SLOPE_STATUS_misuse);
 }
 
@@ -142,10 +149,10 @@ void driver_forget_stored(const SlopeProgram *program) {
     session->stored.count = kept;
 }
 
-int slope_stored_count(const SlopeSession *session) { return session->stored.count; }
+int slope_stored_count(const SlopeSession *session) { return session ? session->stored.count : 0; }
 
 bool slope_stored(const SlopeSession *session, int index, SlopeStored *out) {
-    if (index < 0 || index >= session->stored.count) return false;
+    if (!session || !out || index < 0 || index >= session->stored.count) return false;
     *out = session->stored.at[index].row;
     return true;
 }

@@ -37,6 +37,7 @@ static SlopeStatus load_trapped(SlopeSession *session) {
 }
 
 SlopeStatus slope_load_file(SlopeSession *session, const char *path, SlopeProgram **out) {
+    if (!session || !out) return SLOPE_STATUS_misuse;
     *out = NULL;
     if (setjmp(session->trap.at)) return load_trapped(session);
     if (!driver_enter(session)) return driver_refused(session);
@@ -61,6 +62,7 @@ static SlopeStatus load_copy(SlopeProgram *program, const char *path, const char
 
 SlopeStatus slope_load_text(SlopeSession *session, const char *path, const char *text, size_t size,
                             SlopeProgram **out) {
+    if (!session || !out) return SLOPE_STATUS_misuse;
     *out = NULL;
     if (setjmp(session->trap.at)) return load_trapped(session);
     if (!driver_enter(session)) return driver_refused(session);
@@ -82,6 +84,7 @@ void slope_program_free(SlopeProgram *program) {
 }
 
 SlopeStatus slope_check(SlopeProgram *program) {
+    if (!program) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
@@ -91,6 +94,7 @@ SlopeStatus slope_check(SlopeProgram *program) {
 /* ---- functions */
 
 SlopeStatus slope_find_function(SlopeProgram *program, const char *expression, SlopeFunction **out) {
+    if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
     *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
@@ -106,13 +110,14 @@ SlopeStatus slope_find_function(SlopeProgram *program, const char *expression, S
     return SLOPE_STATUS_ok;
 }
 
-const char *slope_function_name(const SlopeFunction *function) { return function->name; }
+const char *slope_function_name(const SlopeFunction *function) { return function ? function->name : ""; }
 
 static bool has_result_parameter(const Func *func) {
     return func->nparams > 0 && (func->params[0].flags & PARAM_RESULT);
 }
 
 int slope_function_parameter_count(const SlopeFunction *function) {
+    if (!function) return 0;
     return function->func->nparams - has_result_parameter(function->func);
 }
 
@@ -127,6 +132,7 @@ static SlopeDirection direction_of(const Param *param) {
 }
 
 bool slope_function_parameter(const SlopeFunction *function, int index, SlopeParameter *out) {
+    if (!function || !out) return false;
     SlopeSession *session = function->program->session;
     if (index < 0 || index >= slope_function_parameter_count(function)) return false;
     if (setjmp(session->trap.at)) {
@@ -142,6 +148,7 @@ bool slope_function_parameter(const SlopeFunction *function, int index, SlopePar
 }
 
 const SlopeType *slope_function_result(const SlopeFunction *function) {
+    if (!function) return NULL;
     SlopeSession *session = function->program->session;
     const Func *func = function->func;
     if (setjmp(session->trap.at)) {
@@ -162,6 +169,7 @@ static SlopeStatus compile(SlopeProgram *program, Func *func) {
 }
 
 SlopeStatus slope_function_address(SlopeFunction *function, void **out) {
+    if (!function || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = function->program->session;
     *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
@@ -183,10 +191,23 @@ static SlopeStatus report_run(SlopeSession *session, bool finished) {
     return driver_leave(session, status);
 }
 
+/* The first argument that is missing; NULL: all are there. */
+static const char *missing_argument(const SlopeFunction *function, void *const args[]) {
+    const Func *func = function->func;
+    int given = func->nparams + func->nresults;
+    if (!args) return given > 0 ? "args" : NULL;
+    for (int i = 0; i < given; i++)
+        if (!args[i]) return "args[i]";
+    return NULL;
+}
+
 SlopeStatus slope_call(SlopeFunction *function, void *const args[]) {
+    if (!function) return SLOPE_STATUS_misuse;
     SlopeSession *session = function->program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(function->program)) return driver_refused(session);
+    const char *missing = missing_argument(function, args);
+    if (missing) return driver_missing(session, "slope_call", missing);
     driver_runtime(session);
     atomic_store(&session->stop, 0);
     if (!function->call) {
@@ -219,6 +240,7 @@ static SlopeKernel *kernel_of(SlopeProgram *program, Func *func) {
 }
 
 SlopeStatus slope_find_kernel(SlopeProgram *program, const char *name, SlopeKernel **out) {
+    if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
     *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
@@ -229,9 +251,10 @@ SlopeStatus slope_find_kernel(SlopeProgram *program, const char *name, SlopeKern
     return status;
 }
 
-const char *slope_kernel_name(const SlopeKernel *kernel) { return kernel->name; }
+const char *slope_kernel_name(const SlopeKernel *kernel) { return kernel ? kernel->name : ""; }
 
 void slope_kernel_group_size(const SlopeKernel *kernel, int size[3]) {
+    if (!kernel || !size) return;
     for (int i = 0; i < 3; i++) size[i] = kernel->func->group_size[i] ? kernel->func->group_size[i] : 1;
 }
 
@@ -244,6 +267,7 @@ static SlopeStatus prepare(SlopeKernel *kernel) {
 }
 
 SlopeStatus slope_kernel_prepare(SlopeKernel *kernel) {
+    if (!kernel) return SLOPE_STATUS_misuse;
     SlopeSession *session = kernel->program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(kernel->program)) return driver_refused(session);
@@ -251,6 +275,7 @@ SlopeStatus slope_kernel_prepare(SlopeKernel *kernel) {
 }
 
 SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z) {
+    if (!kernel) return SLOPE_STATUS_misuse;
     SlopeSession *session = kernel->program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(kernel->program)) return driver_refused(session);

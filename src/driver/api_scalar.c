@@ -139,6 +139,7 @@ static int print_float(SlopeTypeKind kind, const void *scalar, char *text, size_
 }
 
 int slope_scalar_print(SlopeTypeKind kind, const void *scalar, char *text, size_t room) {
+    if (!scalar || (!text && room > 0)) return 0;
     switch (kind) {
     case SLOPE_TYPE_bool: return snprintf(text, room, "%s", *(const uint8_t *)scalar ? "true" : "false");
     case SLOPE_TYPE_int8:

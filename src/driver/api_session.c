@@ -72,6 +72,7 @@ static void default_release_file(void *user, const char *bytes, size_t size) {
 }
 
 void slope_config_init(SlopeConfig *config) {
+    if (!config) return;
     *config = (SlopeConfig){
         .resize = default_resize,
         .read_file = default_read_file,
@@ -129,6 +130,7 @@ const char *slope_messages(const SlopeSession *session) {
 }
 
 void slope_clear_messages(SlopeSession *session) {
+    if (!session) return;
     arena_free(&session->message_arena);
     session->messages = (Text){.arena = &session->message_arena};
 }
@@ -259,6 +261,20 @@ int driver_read_file(SlopeProgram *program, const char *path, Str *text) {
 
 /* ---- sessions */
 
+bool driver_list_is_whole(const char *const *list, int count) {
+    for (int i = 0; i < count; i++)
+        if (!list || !list[i]) return false;
+    return true;
+}
+
+static bool is_whole(const SlopeConfig *config) {
+    for (int i = 0; i < config->define_count; i++)
+        if (!config->defines || !config->defines[i].name) return false;
+    return driver_list_is_whole(config->include_paths, config->include_path_count) &&
+           driver_list_is_whole(config->conformances, config->conformance_count) &&
+           driver_list_is_whole(config->links, config->link_count);
+}
+
 static const char *copy_text(Arena *arena, const char *text) {
     return text ? arena_copy(arena, text, strlen(text) + 1) : NULL;
 }
@@ -302,10 +318,12 @@ static SlopeStatus open_session(SlopeSession *session) {
 }
 
 SlopeStatus slope_session_new(const SlopeConfig *config, SlopeSession **out) {
+    if (!out) return SLOPE_STATUS_misuse;
     *out = NULL;
     SlopeConfig filled;
     slope_config_init(&filled);
     if (config) filled = *config;
+    if (!is_whole(&filled)) return SLOPE_STATUS_misuse;
     fill_in_defaults(&filled);
     SlopeSession *session = filled.resize(filled.user, NULL, 0, sizeof *session);
     if (!session) return SLOPE_STATUS_memory;

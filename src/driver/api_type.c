@@ -39,24 +39,25 @@ SlopeTypeKind slope_type_kind(const SlopeType *type) {
         [TYPE_record] = SLOPE_TYPE_struct,   [TYPE_buffer] = SLOPE_TYPE_buffer,
         [TYPE_pointer] = SLOPE_TYPE_pointer,
     };
-    return (SlopeTypeKind)kinds[type->type->kind];
+    return type ? (SlopeTypeKind)kinds[type->type->kind] : SLOPE_TYPE_void;
 }
 
-const char *slope_type_name(const SlopeType *type) { return type->name; }
+const char *slope_type_name(const SlopeType *type) { return type ? type->name : ""; }
 
 static Layout layout_of(const SlopeType *type) {
-    if (type->type->kind == TYPE_void) return (Layout){0, 1, 0};
+    if (!type || type->type->kind == TYPE_void) return (Layout){0, 1, 0};
     return type_layout(type->type, type->rules);
 }
 
 size_t slope_type_size(const SlopeType *type) {
     Layout layout = layout_of(type);
-    return (size_t)(type->type->kind == TYPE_record ? layout.stride : layout.size);
+    return (size_t)(type && type->type->kind == TYPE_record ? layout.stride : layout.size);
 }
 
 size_t slope_type_align(const SlopeType *type) { return (size_t)layout_of(type).align; }
 
 const SlopeType *slope_type_element(const SlopeType *type) {
+    if (!type) return NULL;
     SlopeSession *session = type->program->session;
     if (setjmp(session->trap.at)) {
         driver_trapped(session);
@@ -67,11 +68,13 @@ const SlopeType *slope_type_element(const SlopeType *type) {
 }
 
 int64_t slope_type_count(const SlopeType *type) {
+    if (!type) return 0;
     if (type->type->kind == TYPE_array) return type_length(type->type);
     return type->type->kind == TYPE_vector ? type_count(type->type) : 1;
 }
 
 size_t slope_type_element_stride(const SlopeType *type) {
+    if (!type) return 0;
     const Type *t = type->type;
     if (t->kind == TYPE_vector || t->kind == TYPE_array) return (size_t)type_element_stride(t, type->rules);
     if (!has_element(t)) return 0;
@@ -80,10 +83,11 @@ size_t slope_type_element_stride(const SlopeType *type) {
 }
 
 int slope_type_field_count(const SlopeType *type) {
-    return type->type->kind == TYPE_record ? type_record(type->type)->nfields : 0;
+    return type && type->type->kind == TYPE_record ? type_record(type->type)->nfields : 0;
 }
 
 bool slope_type_field(const SlopeType *type, int index, SlopeField *out) {
+    if (!type || !out) return false;
     SlopeSession *session = type->program->session;
     if (index < 0 || index >= slope_type_field_count(type)) return false;
     if (setjmp(session->trap.at)) {
@@ -100,7 +104,8 @@ bool slope_type_field(const SlopeType *type, int index, SlopeField *out) {
 
 SlopeBufferKind slope_type_buffer_kind(const SlopeType *type) {
     /* The two enums list the kinds in the same order. */
-    return type->type->kind == TYPE_buffer ? (SlopeBufferKind)type->type->number : SLOPE_BUFFER_structured;
+    return type && type->type->kind == TYPE_buffer ? (SlopeBufferKind)type->type->number
+                                                   : SLOPE_BUFFER_structured;
 }
 
 _Static_assert((int)BUFFER_constant == (int)SLOPE_BUFFER_constant &&

@@ -209,6 +209,7 @@ static SlopeStatus find_place(SlopeProgram *program, const char *text, Place *pl
 /* ---- the API */
 
 int slope_uniform_count(SlopeProgram *program) {
+    if (!program) return 0;
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) {
         driver_trapped(session);
@@ -220,6 +221,7 @@ int slope_uniform_count(SlopeProgram *program) {
 }
 
 bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out) {
+    if (!program || !out) return false;
     SlopeSession *session = program->session;
     if (index < 0 || index >= program->uniforms.count) return false;
     if (setjmp(session->trap.at)) {
@@ -236,6 +238,7 @@ bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out) {
 }
 
 bool slope_kernel_uses(SlopeKernel *kernel, int index) {
+    if (!kernel) return false;
     SlopeProgram *program = kernel->program;
     if (index < 0 || index >= program->uniforms.count) return false;
     const Uniform *uniform = program->uniforms.at[index];
@@ -251,6 +254,7 @@ bool slope_kernel_uses(SlopeKernel *kernel, int index) {
 }
 
 SlopeStatus slope_find_uniform(SlopeProgram *program, const char *name, SlopeUniform *out) {
+    if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
     *out = (SlopeUniform){0};
     if (setjmp(session->trap.at)) return driver_trapped(session);
@@ -293,6 +297,7 @@ static SlopeStatus set_uniform(SlopeProgram *program, const char *name, const vo
 }
 
 SlopeStatus slope_set_uniform(SlopeProgram *program, const char *name, const void *data, size_t size) {
+    if (!program) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
@@ -340,6 +345,7 @@ static SlopeStatus bind_buffer(SlopeProgram *program, const char *name, SlopeBuf
 }
 
 SlopeStatus slope_bind_buffer(SlopeProgram *program, const char *name, SlopeBuffer *buffer) {
+    if (!program) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);

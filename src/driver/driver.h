@@ -191,6 +191,7 @@ SlopeStatus driver_trapped(SlopeSession *session);
 /* What it ends with: hands over pending messages; an error reported since driver_enter makes ok an error. */
 SlopeStatus driver_leave(SlopeSession *session, SlopeStatus status);
 SlopeStatus driver_missing(SlopeSession *session, const char *function, const char *argument); /* misuse */
+bool driver_list_is_whole(const char *const *list, int count); /* no text in it is missing */
 /* Reads a file through the session's callback into the program's arena, NUL-terminated. 0, or an errno value; reports
  * nothing. */
 int driver_read_file(SlopeProgram *program, const char *path, Str *text);

@@ -45,7 +45,7 @@ void driver_time_end(StageTimer *timer) {
 int slope_timing_count(const SlopeSession *session) { return session ? session->times.count : 0; }
 
 bool slope_timing(const SlopeSession *session, int index, SlopeTiming *out) {
-    if (!session || index < 0 || index >= session->times.count) return false;
+    if (!session || !out || index < 0 || index >= session->times.count) return false;
     *out = session->times.at[index];
     return true;
 }

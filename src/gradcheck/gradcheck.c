@@ -620,11 +620,16 @@ static SlopeStatus gradcheck_trapped(SlopeProgram *program, SlopeProgram *host,
     SlopeSession *session = host->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
+    if (!driver_list_is_whole(options->points, options->point_count))
+        return driver_missing(session, "slope_gradcheck", "options->points");
+    if (!driver_list_is_whole(options->ranges, options->range_count))
+        return driver_missing(session, "slope_gradcheck", "options->ranges");
     return driver_leave(session, gradcheck(program, host, options, results, count));
 }
 
 SlopeStatus slope_gradcheck(SlopeProgram *host, const SlopeGradcheckOptions *options,
                             const SlopeGradcheckResult **results, int *count) {
+    if (!host || !results || !count) return SLOPE_STATUS_misuse;
     static const SlopeGradcheckOptions defaults = {0};
     SlopeSession *session = host->session;
     SlopeProgram *fresh = NULL;

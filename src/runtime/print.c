@@ -239,6 +239,14 @@ static void print_all(Output *out, const char *format, int64_t length, Values *v
     }
 }
 
+/* Numbers are written with a point, whatever the host's language. */
+static void print_plainly(const Runtime *runtime, Output *out, const char *format, int64_t length,
+                          Values *values) {
+    locale_t before = runtime->plain ? uselocale(runtime->plain) : (locale_t)0;
+    print_all(out, format, length, values);
+    if (before) uselocale(before);
+}
+
 /* ---- the entry */
 
 /* 0, or the error. */
@@ -268,7 +276,7 @@ void rt_print(const RtContext *context, const char *format, int64_t length, cons
     Output out = {.room = sizeof out.local};
     out.at = out.local;
     Values values = {args, nargs, 0, bits};
-    print_all(&out, format, length, &values);
+    print_plainly(runtime, &out, format, length, &values);
     pthread_mutex_lock(&runtime->output);
     int error = 0;
     if (runtime->config.write) runtime->config.write(runtime->config.user, out.at, out.length);

@@ -40,6 +40,7 @@ Runtime *runtime_new(const RuntimeConfig *config) {
     if (own->deep_stack == 0) own->deep_stack = default_stack();
     if (own->deep_stack < MIB) own->deep_stack = MIB;
     runtime_set_workers(runtime, own->workers);
+    runtime->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     pthread_mutex_init(&runtime->lock, NULL);
     pthread_mutex_init(&runtime->output, NULL);
     pthread_mutex_init(&runtime->turn, NULL);
@@ -55,6 +56,7 @@ void runtime_free(Runtime *runtime) {
     pthread_mutex_destroy(&runtime->lock);
     pthread_mutex_destroy(&runtime->output);
     pthread_mutex_destroy(&runtime->turn);
+    if (runtime->plain) freelocale(runtime->plain);
     free(runtime->error);
     free(runtime->stray);
     free(runtime);

@@ -3,6 +3,7 @@
 #define SLOPE_RUNTIME_THREAD_H
 
 #include "runtime/runtime.h"
+#include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
@@ -86,8 +87,9 @@ struct Runtime {
     pthread_mutex_t output; /* one printf at a time */
     pthread_mutex_t turn;   /* one dispatch at a time */
     RtThread *threads;
-    char *error; /* of runs */
-    char *stray; /* of calls by address */
+    locale_t plain; /* the one of C, for printing; 0: no memory */
+    char *error;    /* of runs */
+    char *stray;    /* of calls by address */
     Pool pool;
 };
 

@@ -29,9 +29,9 @@ static const char *replacement(Printer *p, char letter, const Type *type) {
     case 'B': return clike_format(p, "%d", bits);
     case 'L': return bound(p, type, false);
     case 'G': return bound(p, type, true);
-    case 'D': return clike_format(p, "-%.1f", (double)((uint64_t)1 << (bits - 1)));
+    case 'D': return clike_format(p, "-%.0f.0", (double)((uint64_t)1 << (bits - 1)));
     case 'H':
-        return clike_format(p, "%.1f", 2.0 * (double)((uint64_t)1 << (is_signed ? bits - 2 : bits - 1)));
+        return clike_format(p, "%.0f.0", 2.0 * (double)((uint64_t)1 << (is_signed ? bits - 2 : bits - 1)));
     case 'C': return bits == 64 ? "unsigned long long" : "unsigned int";
     case 'A': return type_is_float(type) ? clike_type(p, type) : replacement(p, 'C', type);
     case 'K': return clike_format(p, "%d", (int)type->kind - TYPE_bool);
