@@ -10,10 +10,13 @@ static const char *directory_of(Arena *arena, Name path) {
     return slash ? format_text(arena, "%.*s/", (int)(slash - path->text), path->text) : "";
 }
 
+/* A file that is there and cannot be read is named all the same, with the reason for a text. */
 static bool try_file(SlopeProgram *program, const char *path, Str *text, Name *found) {
-    if (driver_read_file(program, path, text)) return false;
+    int error = driver_read_file(program, path, text);
+    if (error == ENOENT || error == ENOTDIR) return false;
     *found = name_from(&program->names, path);
-    return true;
+    if (error) *text = str_of(format_text(&program->arena, "%s", strerror(error)));
+    return !error;
 }
 
 static const char *beside(Arena *arena, Name from, const char *name) {

@@ -225,10 +225,12 @@ static Str read_path(Preprocessor *pp) {
 
 static SourceFile *find_file(Preprocessor *pp, Str path, Loc at) {
     Syntax *syntax = pp->syntax;
-    Str text;
+    Str text = {0};
     Name found = NULL;
     if (!syntax->read || !syntax->read(syntax->user, path, pp->lexer->file->path, &text, &found)) {
-        diag_report(diags_of(pp), DIAG_include_not_found, at, format_text(pp->arena, "%.*s", STR_ARG(path)));
+        const char *name = format_text(pp->arena, "%.*s", STR_ARG(path));
+        if (!found) diag_report(diags_of(pp), DIAG_include_not_found, at, name);
+        else diag_report(diags_of(pp), DIAG_include_unreadable, at, found->text, text.at);
         return NULL;
     }
     SourceFile *file = map_get(&pp->files, PTR_KEY(found));

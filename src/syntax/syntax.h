@@ -335,7 +335,7 @@ typedef struct Syntax {
     Sources *sources;
     Diags *diags;
     /* The text of a file, or false. `from`: the including file (NULL: the command line). The path found is written to
-     * `found`. Used for #include; modules are found by check. */
+     * `found`; with false, it is that of a file that cannot be read, and `text` says why. Used for #include; modules are found by check. */
     bool (*read)(void *user, Str path, Name from, Str *text, Name *found);
     void *user;
     const Define *defines;
