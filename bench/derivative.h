@@ -44,9 +44,8 @@ typedef struct Problem {
 /* What the program's variables are set to. */
 typedef struct Bound {
     const char *name;
-    void *data; /* of a buffer; NULL: a number */
-    uint64_t count;
-    int value;
+    const void *value; /* what is copied there */
+    size_t size;
 } Bound;
 
 typedef struct BoundBuffer {
@@ -85,16 +84,28 @@ static inline real *derivative_numbers(int count, real low, real high) {
     return numbers;
 }
 
+static inline void derivative_note(Derivative *d, const char *name, const void *value, size_t size) {
+    void *copy = malloc(size);
+    if (!copy || d->nbound == 16) exit(1);
+    memcpy(copy, value, size);
+    d->bound[d->nbound++] = (Bound){name, copy, size};
+}
+
 static inline void derivative_bind(Derivative *d, const char *name, void *data, size_t size) {
     SlopeBuffer *buffer;
-    d->bound[d->nbound++] = (Bound){name, data, size, 0}; /* at least as many elements as there are */
+    BoundBuffer bound = {data, size}; /* at least as many elements as there are */
+    derivative_note(d, name, &bound, sizeof bound);
     require(d->bench.session, slope_buffer_wrap(d->bench.session, data, size, &buffer));
     require(d->bench.session, slope_bind_buffer(d->bench.program, name, buffer));
 }
 
+static inline void derivative_set_object(Derivative *d, const char *name, const void *value, size_t size) {
+    derivative_note(d, name, value, size);
+    require(d->bench.session, slope_set_uniform(d->bench.program, name, value, size));
+}
+
 static inline void derivative_set(Derivative *d, const char *name, int value) {
-    d->bound[d->nbound++] = (Bound){name, NULL, 0, value};
-    require(d->bench.session, slope_set_uniform(d->bench.program, name, &value, sizeof value));
+    derivative_set_object(d, name, &value, sizeof value);
 }
 
 static inline Derivative derivative_open(Problem problem) {
@@ -210,9 +221,7 @@ static inline Work derivative_load(const Derivative *d, const char *path) {
     for (int i = 0; i < d->nbound; i++) {
         const Bound *bound = &d->bound[i];
         void *variable = dlsym(library, bound->name);
-        BoundBuffer buffer = {bound->data, bound->count};
-        if (variable && bound->data) memcpy(variable, &buffer, sizeof buffer);
-        else if (variable) memcpy(variable, &bound->value, sizeof bound->value);
+        if (variable) memcpy(variable, bound->value, bound->size);
     }
     return work;
 }

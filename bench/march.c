@@ -139,7 +139,7 @@ int main(int argc, char **argv) {
     Derivative d =
         derivative_open((Problem){"march.slang", COUNT, PARAMETERS, primal, gradient, &data, 2e-3});
     derivative_bind(&d, "rays", rays, sizeof(float) * 3 * COUNT);
-    require(d.bench.session, slope_set_uniform(d.bench.program, "scene", &data.scene, sizeof data.scene));
+    derivative_set_object(&d, "scene", &data.scene, sizeof data.scene);
     derivative_set(&d, "count", COUNT);
     return derivative_run(&d, argc, argv);
 }

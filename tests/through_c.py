@@ -21,7 +21,7 @@ COMPILERS = [["gcc", "-O1", "-std=c17", *WARNINGS], ["clang", "-O1", "-std=c17",
              ["g++", "-O1", "-std=c++17", "-ffp-contract=off", "-Wall", "-x", "c++"]]
 FOLDERS = ("run", "diff", "library")
 DATA = ("bind", "set", "print", "save", "dispatch", "entry", "threads", "stack")  # options of a run that C's main has not
-LACKING = "this target has no barriers"
+LACKING = "this target has no "
 
 
 def arguments(test):

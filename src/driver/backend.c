@@ -243,6 +243,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     if (status == SLOPE_STATUS_ok) status = choose_functions(program, options);
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;
+    if (!(target->capabilities & TARGET_BARRIERS)) unit_inline_waiting(unit);
     const EmitBackend *backend = unit_backend(session, target->backend);
     if (!backend) return SLOPE_STATUS_error;
     EmitFile file = {.format = target->format,

@@ -234,3 +234,13 @@ SlopeStatus unit_prepare(Unit *unit, const char *stop) {
     if (status == SLOPE_STATUS_ok) unit_run_passes(unit, stop);
     return status;
 }
+
+void unit_inline_waiting(Unit *unit) {
+    for (int i = 0; i < unit->ir->funcs.count; i++) {
+        Func *func = unit->ir->funcs.at[i];
+        const int *size = func->group_size;
+        if (func->body && (func->flags & FUNC_EXPORT) && size[0] * size[1] * size[2] > 1)
+            opt_inline_waiting(func);
+    }
+    verify_all(unit, "inlining what waits");
+}

@@ -42,6 +42,7 @@ bool unit_run_passes(Unit *unit, const char *stop);
 SlopeStatus unit_derive(Unit *unit, const char *stop); /* lowered and differentiated; error: reported */
 SlopeStatus unit_prepare(Unit *unit,
                          const char *stop); /* lowered, differentiated, optimised; error: reported */
+void unit_inline_waiting(Unit *unit); /* for targets without barriers: into the kernels that come to them */
 
 /* ---- front.c */
 /* The declaration that an expression names: "f", "Camera.project". */

@@ -7,6 +7,8 @@
  * may be in any form. */
 #include "opt.h"
 
+#include <limits.h>
+
 #define MAX_GROWTH 50000 /* instructions added to one function, beyond which only [ForceInline] counts */
 #define MAX_DEPTH                                                                                            \
     16 /* likewise: copies in copies; or long chains of calls would cost the square of their length */
@@ -52,7 +54,8 @@ static bool returns_at_end(const Func *func, Shape shape) {
 /* Threads of a wave meet at one place of the program: a function with such a place is copied to where it is called, so that calls
  * in two branches are two places. */
 typedef struct Waves {
-    Map seen; /* Func */
+    Map seen;      /* Func */
+    bool barriers; /* are looked for instead */
     bool found;
 } Waves;
 
@@ -60,7 +63,7 @@ static void look_for_waves(Waves *waves, const Func *func);
 
 static void look_at(void *user, Inst *inst) {
     Waves *waves = user;
-    waves->found |= inst->op == OP_wave;
+    waves->found |= waves->barriers ? inst->op == OP_barrier && inst->index == 1 : inst->op == OP_wave;
     if (inst->op == OP_call && !waves->found) look_for_waves(waves, inst->callee);
 }
 
@@ -175,4 +178,15 @@ bool opt_inline(Func *func, InlinePolicy policy) {
     inline_range(&n, func->body->first, NULL, &chain);
     ir_resolve_func(func);
     return n.changed;
+}
+
+static bool waits(void *user, const Func *callee, const Inst *call) {
+    Waves waves = {.barriers = true};
+    (void)user, (void)call;
+    look_for_waves(&waves, callee);
+    return waves.found;
+}
+
+bool opt_inline_waiting(Func *func) {
+    return opt_inline(func, (InlinePolicy){.max_size = INT_MAX, .may = waits, .any_form = true});
 }

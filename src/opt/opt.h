@@ -20,6 +20,8 @@ typedef struct InlinePolicy {
     bool any_form; /* a function in normal form may leave it: nobody will differentiate what is made here */
 } InlinePolicy;
 bool opt_inline(Func *func, InlinePolicy policy);
+/* What waits at barriers becomes part of the kernel: for targets that must see them all at once. */
+bool opt_inline_waiting(Func *func);
 
 /* ---- sroa.c: variables of record and small array type become one variable per part */
 typedef struct SroaOptions {

@@ -16,26 +16,18 @@ void clike_fail(Printer *p, Loc loc, const char *format, ...) {
 
 /* ---- what the target lacks */
 
-static void refuse_barriers(void *user, Inst *inst) {
-    if (inst->op == OP_barrier && inst->index == 1)
-        clike_fail(user, inst->loc, "this target has no barriers that threads of a group wait at");
+static void find_wave(void *user, Inst *inst) {
+    bool *found = user;
+    *found |= inst->op == OP_wave;
 }
 
-static void refuse_waves(void *user, Inst *inst) {
-    if (inst->op == OP_wave) clike_fail(user, inst->loc, "this target has no waves");
-}
-
+/* The place itself is in the library. */
 static void check_capabilities(Printer *p) {
-    bool has_waves = (p->file->target->capabilities & TARGET_WAVES) != 0;
-    for (int i = 0; i < p->reached.funcs.count && !has_waves; i++)
-        region_walk(p->reached.funcs.at[i]->func->body, refuse_waves, p);
-    if (p->file->target->capabilities & TARGET_BARRIERS) return;
-    for (int i = 0; i < p->reached.funcs.count; i++) {
-        const Func *kernel = p->reached.funcs.at[i]->func;
-        bool alone = kernel->group_size[0] * kernel->group_size[1] * kernel->group_size[2] <= 1;
-        if (!(p->reached.funcs.at[i]->needs & NEEDS_FIBER) || alone) continue;
-        for (int k = 0; k < p->reached.funcs.count; k++)
-            region_walk(p->reached.funcs.at[k]->func->body, refuse_barriers, p);
+    for (int i = 0; i < p->reached.funcs.count && !(p->file->target->capabilities & TARGET_WAVES); i++) {
+        const Func *func = p->reached.funcs.at[i]->func;
+        bool found = false;
+        region_walk(func->body, find_wave, &found);
+        if (found) clike_fail(p, func->loc, "this target has no waves, which '%s' needs", func->name->text);
     }
 }
 

@@ -67,6 +67,15 @@ typedef struct FuncState {
     int line;           /* of the last #line */
     Loc loc;            /* of the instruction being printed */
     const char *result; /* the variable that is returned; NULL: what the IR returns */
+    const Map
+        *covered; /* Inst: accesses that were tested before the loop being printed; NULL: not in such a one */
+    /* Of a kernel that is cut into phases (group.c): */
+    bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
+    bool *again;           /* by Val.id: likewise, and said again there */
+    Text spread;           /* declarations of variables with an element for each thread */
+    int threads;           /* of a group */
+    bool leaves_early;     /* some thread may return before the end */
+    const char *phase_end; /* a label; NULL: not needed so far */
 } FuncState;
 
 typedef struct Printer Printer;
@@ -117,6 +126,7 @@ typedef struct Dialect {
     const char *thread_param;        /* how that is declared */
     const char *const *kernel_names; /* what kernels and those who launch them call their own; then NULL */
     bool early_init;                 /* constants that need code are computed by who launches a kernel */
+    bool hoists;                     /* range checks go before loops, which are printed twice */
     bool warp_sums;                  /* slope_atomic_sum_* is there */
     int atomic_bits;                 /* the narrowest type that atomic operations have */
     int printf_values;               /* the most that printf takes; 0: any number */
@@ -254,6 +264,11 @@ bool clike_cannot_wrap(Printer *p,
                        const Val *v); /* an integer, computed as if there were no end of numbers */
 bool clike_is_index_within(Printer *p, const Val *index, int64_t length); /* whatever happens */
 
+/* ---- hoist.c */
+/* A condition, before a loop, under which accesses in it need no checks; those are `covered` from now on. NULL: none */
+const char *clike_range_test(Printer *p, const Inst *loop);
+bool clike_is_covered(const Printer *p, const Inst *access);
+
 /* ---- printf.c */
 void clike_printf(Printer *p, const Inst *inst);
 const char *clike_string(Printer *p, Str text); /* a literal */
@@ -271,7 +286,16 @@ void clike_set_statement(Printer *p, const Inst *inst, const char *text); /* wha
 void clike_set_results(Printer *p, const Inst *inst, const char *text); /* of a call, any number */
 
 /* ---- stmt.c */
+void clike_region(Printer *p, const Region *r, Frame frame);
+void clike_instruction(Printer *p, const Inst *inst);
+void clike_assign(Printer *p, const Inst *inst,
+                  const Value *to); /* its arguments; those not read have no text */
 void clike_body(Printer *p, const Func *func, const char *const *params);
+
+/* ---- group.c */
+bool clike_is_cut(const Printer *p, const Func *func); /* a kernel whose threads run phase by phase */
+void clike_group(Printer *p);                          /* the body of one */
+const char *clike_spread(Printer *p, const Type *type, const char *name, bool as_value); /* this thread's */
 
 /* ---- func.c */
 void clike_name_functions(Printer *p);

@@ -131,7 +131,7 @@ static const char *signature(Printer *p, const Func *func, const char *name, con
 static const char *thread_param(Printer *p, const Func *func) {
     if (!clike_takes_thread(p, func)) return NULL;
     if (p->dialect->need_thread) p->dialect->need_thread(p);
-    return p->dialect->thread_param;
+    return clike_is_cut(p, func) ? "const SlopeThread *threads" : p->dialect->thread_param;
 }
 
 const char *clike_call_inner(Printer *p, const Func *func, const char **names, const char *thread) {

@@ -40,7 +40,8 @@ static void print_threads(Printer *p, const Func *func, const char **names) {
     }
     if (ids) print_ids(p, func);
     if (clike_needs(p, func) & NEEDS_STATICS) clike_line(p, "slope_start_thread();");
-    clike_line(p, "%s;", clike_call_inner(p, func, names, "&thread"));
+    if (clike_is_cut(p, func)) clike_line(p, "threads[thread.local_index] = thread;");
+    else clike_line(p, "%s;", clike_call_inner(p, func, names, "&thread"));
     for (int i = 0; i < 3; i++) {
         if (!ids && func->group_size[i] == 1) continue;
         p->indent--;
@@ -59,12 +60,16 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     p->indent++;
     if (ids) {
         clike_line(p, "SlopeThread thread;");
+        if (clike_is_cut(p, func))
+            clike_line(p, "SlopeThread threads[%d];",
+                       func->group_size[0] * func->group_size[1] * func->group_size[2]);
         clike_line(p, "thread.group_id = make_uint3((uint32_t)(group %% groups_x), (uint32_t)(group / "
                       "groups_x %% groups_y), "
                       "(uint32_t)(group / groups_x / groups_y));");
     }
     if (clike_needs(p, func) & NEEDS_SHARED) clike_line(p, "slope_start_group();");
-    print_threads(p, func, names);
+    if (ids || !clike_is_cut(p, func)) print_threads(p, func, names);
+    if (clike_is_cut(p, func)) clike_line(p, "%s;", clike_call_inner(p, func, names, "threads"));
     p->indent--;
     clike_line(p, "}");
     p->indent--;
@@ -118,8 +123,8 @@ static void declare_kernel(Printer *p, const Func *func, const char **names) {
                 clike_params(p, func, names, GROUPS));
 }
 
-static const char *const kernel_names[] = {"groups_x", "groups_y", "groups_z", "group", "thread",
-                                           "local_x",  "local_y",  "local_z",  NULL};
+static const char *const kernel_names[] = {"groups_x", "groups_y", "groups_z", "group",   "thread",
+                                           "threads",  "local_x",  "local_y",  "local_z", NULL};
 
 const Dialect clike_c = {
     .language = &clike_with_pointers,
@@ -136,6 +141,7 @@ const Dialect clike_c = {
     .computed = "static ",
     .shared = "static SLOPE_THREAD_LOCAL ",
     .thread_local_ = "static SLOPE_THREAD_LOCAL ",
+    .hoists = true,
     .thread_needs = NEEDS_IDS,
     .thread_param = "const SlopeThread *thread",
     .kernel_names = kernel_names,

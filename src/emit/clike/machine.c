@@ -59,8 +59,13 @@ static void print_var(Printer *p, const Inst *inst) {
     bool scalar = type_is_scalar(inst->type) || inst->type->kind == TYPE_pointer;
     bool zeroed = !inst->flag || size <= 64; /* a small one costs nothing, and no compiler warns */
     const char *name = clike_name_value(p, v);
-    clike_line(p, "%s%s;", clike_declare(p, inst->type, name), !zeroed ? "" : scalar ? " = 0" : " = {0}");
-    if (scalar && is_only_written(p->at->func, v)) clike_line(p, "(void)%s;", name);
+    if (p->at->crosses && p->at->crosses[v->id]) {
+        name = clike_spread(p, inst->type, name, false);
+        if (zeroed) clike_line(p, "memset(&%s, 0, sizeof %s);", name, name);
+    } else {
+        clike_line(p, "%s%s;", clike_declare(p, inst->type, name), !zeroed ? "" : scalar ? " = 0" : " = {0}");
+        if (scalar && is_only_written(p->at->func, v)) clike_line(p, "(void)%s;", name);
+    }
     Value value = clike_value(name, LEVEL_primary);
     value.is_place = true;
     p->at->values[v->id] = value;

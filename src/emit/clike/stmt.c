@@ -1,8 +1,6 @@
 /* Statements: a walk over the regions of a function. Values that regions yield are variables that are assigned. */
 #include "emit/clike/clike.h"
 
-static void region(Printer *p, const Region *region, Frame frame);
-
 /* ---- assignment of several variables at once */
 
 typedef struct Move {
@@ -40,7 +38,7 @@ static bool break_circle(Printer *p, Move *moves, int count, const Type *const *
 }
 
 /* The arguments of `inst` go to the variables; those that nobody reads have no text. */
-static void assign(Printer *p, const Inst *inst, const Value *to) {
+void clike_assign(Printer *p, const Inst *inst, const Value *to) {
     Move *moves = arena_array(&p->arena, Move, inst->nargs + 1);
     const Type **types = arena_array(&p->arena, const Type *, inst->nargs + 1);
     int count = 0;
@@ -63,6 +61,11 @@ static void assign(Printer *p, const Inst *inst, const Value *to) {
 
 static Value variable(Printer *p, const Val *v, const char *initial) {
     const char *name = clike_name_value(p, v);
+    if (p->at->crosses && p->at->crosses[v->id]) {
+        name = clike_spread(p, v->type, name, true);
+        if (initial) clike_line(p, "%s = %s;", name, initial);
+        return clike_value(name, LEVEL_primary);
+    }
     clike_line(p, initial ? "%s = %s;" : "%s;", clike_declare_value(p, v->type, name), initial);
     return clike_value(name, LEVEL_primary);
 }
@@ -130,7 +133,7 @@ static void print_if(Printer *p, const Inst *inst) {
     Draft arms[2];
     for (int i = 0; i < 2; i++) {
         draft_begin(p, &arms[i]);
-        region(p, inst->regions[i], (Frame){.owner = inst, .results = results});
+        clike_region(p, inst->regions[i], (Frame){.owner = inst, .results = results});
         draft_end(p, &arms[i]);
     }
     if (arms[0].text.len == 0 && arms[1].text.len == 0) return;
@@ -153,7 +156,7 @@ static bool comes_to_end(const Region *r) { return r->last && r->last->op == OP_
 static void print_arm(Printer *p, const Inst *inst, int index, Value *results) {
     Draft draft;
     draft_begin(p, &draft);
-    region(p, inst->regions[index], (Frame){.owner = inst, .results = results, .is_switch = true});
+    clike_region(p, inst->regions[index], (Frame){.owner = inst, .results = results, .is_switch = true});
     if (comes_to_end(inst->regions[index])) clike_line(p, "break;");
     draft_end(p, &draft);
     draft_print(p, &draft);
@@ -186,7 +189,7 @@ static void print_block(Printer *p, const Inst *inst) {
                    .is_loop = !p->dialect->language->has_goto,
                    .end = &label};
     draft_begin(p, &draft);
-    region(p, inst->regions[0], frame);
+    clike_region(p, inst->regions[0], frame);
     draft_end(p, &draft);
     print_leavable(p, &draft, label);
 }
@@ -211,7 +214,8 @@ static Value *declare_carried(Printer *p, const Inst *inst) {
         const Type *type = v->type;
         const char *text =
             type->kind == TYPE_pointer ? clike_pointer(p, initial, type->args[0], false) : initial.text;
-        values[i] = variable(p, v->name ? v : param, text);
+        bool is_crossing = p->at->crosses && p->at->crosses[v->id];
+        values[i] = variable(p, v->name || is_crossing ? v : param, text);
         p->at->values[v->id] = values[i];
         for (int k = 0; k < inst->nregions; k++) p->at->values[inst->regions[k]->params[i]->id] = values[i];
     }
@@ -250,25 +254,25 @@ static bool is_body_left(const Printer *p, const Inst *loop) {
     return continues.any;
 }
 
-static void print_loop(Printer *p, const Inst *inst) {
-    Value *carried = declare_carried(p, inst), condition = {0};
+static void print_rounds(Printer *p, const Inst *inst, Value *carried) {
+    Value condition = {0};
     const char *end = NULL, *next = NULL;
     Frame frame = {.owner = inst, .results = carried, .is_loop = true, .end = &end, .next = &next};
     Frame deciding = frame, stepping = frame;
     Draft head, body, step;
     deciding.condition = &condition;
     draft_begin(p, &head);
-    region(p, inst->regions[0], deciding);
+    clike_region(p, inst->regions[0], deciding);
     draft_end(p, &head);
     frame.has_step = inst->nregions > 2;
     frame.is_body_left = is_body_left(p, inst);
     draft_begin(p, &body);
     p->indent += frame.is_body_left;
-    region(p, inst->regions[1], frame);
+    clike_region(p, inst->regions[1], frame);
     p->indent -= frame.is_body_left;
     draft_end(p, &body);
     draft_begin(p, &step);
-    if (frame.has_step) region(p, inst->regions[2], stepping);
+    if (frame.has_step) clike_region(p, inst->regions[2], stepping);
     draft_end(p, &step);
     label_before(p, end);
     print_condition(p, &head, condition);
@@ -280,6 +284,25 @@ static void print_loop(Printer *p, const Inst *inst) {
     draft_print(p, &step);
     clike_line(p, "}");
     label_after(p, end);
+}
+
+static void print_loop(Printer *p, const Inst *inst) {
+    Value *carried = declare_carried(p, inst);
+    const char *test = clike_range_test(p, inst);
+    if (!test) {
+        print_rounds(p, inst, carried);
+        return;
+    }
+    clike_line(p, "if (%s) {", test);
+    p->indent++;
+    print_rounds(p, inst, carried);
+    p->indent--;
+    p->at->covered = NULL;
+    clike_line(p, "} else {");
+    p->indent++;
+    print_rounds(p, inst, carried);
+    p->indent--;
+    clike_line(p, "}");
 }
 
 /* ---- ways out */
@@ -309,20 +332,26 @@ static void print_jump(Printer *p, const char *label) {
 
 static void print_break(Printer *p, const Inst *inst) {
     Frame *frame = frame_of(p, inst->target);
-    assign(p, inst, frame->results);
+    clike_assign(p, inst, frame->results);
     if (frame->is_loop && !frame->is_body_left && is_nearest(p, frame, true)) clike_line(p, "break;");
     else print_jump(p, label_for(p, frame->end, "end"));
 }
 
 static void print_continue(Printer *p, const Inst *inst) {
     Frame *frame = frame_of(p, inst->target);
-    assign(p, inst, frame->results);
+    clike_assign(p, inst, frame->results);
     if (!frame->has_step && is_nearest(p, frame, false)) clike_line(p, "continue;");
     else print_jump(p, label_for(p, frame->next, "next"));
 }
 
 static void print_return(Printer *p, const Inst *inst) {
     const Func *func = p->at->func;
+    if (p->at->crosses) { /* one thread of a group that this function runs */
+        if (inst->parent == func->body) return;
+        clike_line(p, "done[local] = true;");
+        print_jump(p, label_for(p, &p->at->phase_end, "next"));
+        return;
+    }
     if (p->at->result) {
         clike_line(p, "return %s;", p->at->result);
         return;
@@ -351,7 +380,7 @@ static void print_return(Printer *p, const Inst *inst) {
 static void print_yield(Printer *p, const Inst *inst) {
     Frame *frame = p->at->frame;
     if (frame->condition) *frame->condition = clike_operand(p, inst, 0);
-    else if (frame->results) assign(p, inst, frame->results);
+    else if (frame->results) clike_assign(p, inst, frame->results);
 }
 
 /* ---- the machine around the program */
@@ -398,7 +427,7 @@ static void effect(Printer *p, const Inst *inst) {
     }
 }
 
-static void instruction(Printer *p, const Inst *inst) {
+void clike_instruction(Printer *p, const Inst *inst) {
     if (inst->loc) p->at->loc = inst->loc; /* else it is part of what is around it */
     const Language *language = p->dialect->language;
     Value value;
@@ -409,10 +438,10 @@ static void instruction(Printer *p, const Inst *inst) {
     else effect(p, inst);
 }
 
-static void region(Printer *p, const Region *r, Frame frame) {
+void clike_region(Printer *p, const Region *r, Frame frame) {
     frame.up = p->at->frame;
     p->at->frame = &frame;
-    for (const Inst *inst = r->first; inst; inst = inst->next) instruction(p, inst);
+    for (const Inst *inst = r->first; inst; inst = inst->next) clike_instruction(p, inst);
     p->at->frame = frame.up;
 }
 
@@ -459,6 +488,7 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
         at.result = clike_local(p, "value");
         clike_line(p, "%s;", clike_declare(p, global->type, at.result));
     }
-    region(p, func->body, (Frame){0});
+    if (clike_is_cut(p, func)) clike_group(p);
+    else clike_region(p, func->body, (Frame){0});
     p->at = NULL;
 }

@@ -32,19 +32,24 @@ void clike_consume(Printer *p, const Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) forget(p, ir_resolve(inst->args[i]));
 }
 
+static bool crosses(const Printer *p, const Val *v) { return p->at->crosses && p->at->crosses[v->id]; }
+
 static void write_down(Printer *p, const Val *v, Value value) {
     const char *name = clike_name_value(p, v);
     const char *text = value.text;
+    if (crosses(p, v)) name = clike_spread(p, v->type, name, true);
     Value named = clike_value(name, LEVEL_primary);
     if (v->type->kind == TYPE_pointer) {
         text = clike_pointer(p, value, v->type->args[0], false);
         named.raw = value.raw;
         named.steady = value.steady;
     }
-    clike_line(p, "%s = %s;",
-               clike_declare_value(p, v->type,
-                                   v->type->kind == TYPE_pointer ? clike_format(p, "const %s", name) : name),
-               text);
+    if (crosses(p, v)) clike_line(p, "%s = %s;", name, text);
+    else
+        clike_line(p, "%s = %s;",
+                   clike_declare_value(
+                       p, v->type, v->type->kind == TYPE_pointer ? clike_format(p, "const %s", name) : name),
+                   text);
     p->at->values[v->id] = named;
 }
 
@@ -85,6 +90,11 @@ void clike_set(Printer *p, const Inst *inst, Value value) {
     if (at->uses[v->id] == 0) return;
     if (p->dialect->language->has_places_only && v->type->kind == TYPE_pointer && !clike_is_text(v->type))
         return; /* a place, as often as it is used */
+    if (at->again && at->again[v->id]) return;
+    if (crosses(p, v)) {
+        write_down(p, v, value);
+        return;
+    }
     bool is_short = strlen(value.text) <= LONGEST;
     if (is_address(inst) && !value.reads && is_short) return; /* as often as it is used */
     bool once = at->uses[v->id] == 1 && at->user[v->id]->parent == inst->parent && is_short;
@@ -116,8 +126,10 @@ void clike_set_results(Printer *p, const Inst *inst, const char *text) {
     } else {
         const char *name = clike_local(p, clike_format(p, "from_%s", clike_func_name(p, inst->callee)));
         clike_line(p, "const %s %s = %s;", clike_results_type(p, inst->callee), name, text);
-        for (int i = 0; i < inst->nresults; i++)
-            p->at->values[inst->results[i]->id] =
-                clike_value(clike_format(p, "%s.r%d", name, i), LEVEL_primary);
+        for (int i = 0; i < inst->nresults; i++) {
+            const Val *v = inst->results[i];
+            p->at->values[v->id] = clike_value(clike_format(p, "%s.r%d", name, i), LEVEL_primary);
+            if (crosses(p, v)) write_down(p, v, p->at->values[v->id]);
+        }
     }
 }
