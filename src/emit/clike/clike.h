@@ -196,6 +196,7 @@ const char *clike_unique(Printer *p, Map *taken, const char *wish);
 Value clike_value(const char *text, Level level);
 const char *clike_in(Printer *p, Value value,
                      Level level); /* in parentheses unless it binds at least like that */
+bool clike_is_word_char(char c);
 bool clike_mentions(const char *text, const char *name); /* as a word */
 
 /* ---- machine.c: C and CUDA */

@@ -237,6 +237,16 @@ static Value shift(Printer *p, Op op, const Type *type, const Value *args, const
     return same ? value : cast(p, clike_type(p, type), value);
 }
 
+/* With itself, which tells a NaN from a number and makes compilers warn. */
+static Value comparison(Printer *p, const Type *type, const Value *args, const char *operator, bool differs) {
+    const char *same = args[0].text;
+    if (strcmp(same, args[1].text) != 0) return clike_infix(p, args, operator, LEVEL_comparison);
+    if (type_is_float(type))
+        return clike_value(clike_format(p, differs ? "isnan(%s)" : "!isnan(%s)", same), LEVEL_unary);
+    Value parts[2] = {clike_infix(p, args, "-", LEVEL_sum), clike_value("0", LEVEL_primary)};
+    return clike_infix(p, parts, differs ? "!=" : "==", LEVEL_comparison);
+}
+
 /* ---- conversion */
 
 static Value to_float(Printer *p, const Type *from, const Type *to, Value value) {
@@ -302,10 +312,10 @@ Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const
     case OP_firstbithigh:
     case OP_firstbitlow:
     case OP_reversebits: return bit_function(p, op, from, args);
-    case OP_eq: return clike_infix(p, args, "==", LEVEL_comparison);
-    case OP_ne: return clike_infix(p, args, "!=", LEVEL_comparison);
+    case OP_eq: return comparison(p, from, args, "==", false);
+    case OP_ne: return comparison(p, from, args, "!=", true);
     case OP_lt: return clike_infix(p, args, "<", LEVEL_comparison);
-    case OP_le: return clike_infix(p, args, "<=", LEVEL_comparison);
+    case OP_le: return comparison(p, from, args, "<=", false);
     case OP_isnan: return clike_call(p, "isnan", args, 1);
     case OP_any:
     case OP_all:

@@ -52,9 +52,25 @@ static void print_object(Printer *p, Text *text, Image *image, const Type *type)
     text_char(text, '}');
 }
 
-/* Strings end up as literals, mostly. */
+static const char *end_of_literal(const char *at) {
+    for (at++; *at && *at != '"'; at++)
+        if (*at == '\\' && at[1]) at++;
+    return *at ? at + 1 : at;
+}
+
+/* Strings end up as literals, mostly. What is inside a literal or the name of a field is something else. */
 static bool is_mentioned(const Printer *p, const char *name) {
-    return p->functions.at && clike_mentions(p->functions.at, name);
+    size_t length = strlen(name);
+    for (const char *at = p->functions.len ? p->functions.at : "", *word = at; *at; at = word) {
+        if (*at == '"') word = end_of_literal(at);
+        else if (!clike_is_word_char(*at)) word = at + 1;
+        else {
+            while (clike_is_word_char(*word)) word++;
+            bool is_field = at > p->functions.at && (at[-1] == '.' || at[-1] == '>');
+            if (!is_field && (size_t)(word - at) == length && strncmp(at, name, length) == 0) return true;
+        }
+    }
+    return false;
 }
 
 static const char *qualifier(Printer *p, const ReachedGlobal *info) {

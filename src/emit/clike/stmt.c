@@ -470,7 +470,16 @@ static void bind_param(Printer *p, int index, const char *name) {
     if (clike_returned_param(p, func) == index) {
         p->at->result = value.text;
         clike_line(p, "%s;", clike_declare(p, param->type, value.text));
-    } else if (p->at->uses[v->id] == 0 && !places) clike_line(p, "(void)%s;", value.text);
+    }
+}
+
+/* Compilers warn of parameters that are not used. */
+static void print_unused(Printer *p, const Text *body) {
+    const Func *func = p->at->func;
+    for (int i = 0; i < func->nparams && !p->dialect->language->has_places_only; i++) {
+        const char *name = p->at->values[func->body->params[i]->id].text;
+        if (!body->len || !clike_mentions(body->at, name)) clike_line(p, "(void)%s;", name);
+    }
 }
 
 void clike_body(Printer *p, const Func *func, const char *const *params) {
@@ -488,7 +497,12 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
         at.result = clike_local(p, "value");
         clike_line(p, "%s;", clike_declare(p, global->type, at.result));
     }
+    Text body = {.arena = &p->arena}, *outer = p->out;
+    p->out = &body;
     if (clike_is_cut(p, func)) clike_group(p);
     else clike_region(p, func->body, (Frame){0});
+    p->out = outer;
+    print_unused(p, &body);
+    if (body.len) text_add(p->out, text_str(&body));
     p->at = NULL;
 }

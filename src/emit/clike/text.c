@@ -48,13 +48,13 @@ const char *clike_in(Printer *p, Value value, Level level) {
     return value.level >= level ? value.text : clike_format(p, "(%s)", value.text);
 }
 
-static bool is_word_char(char c) {
+bool clike_is_word_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 bool clike_mentions(const char *text, const char *name) {
     size_t length = strlen(name);
     for (const char *at = strstr(text, name); at; at = strstr(at + 1, name))
-        if ((at == text || !is_word_char(at[-1])) && !is_word_char(at[length])) return true;
+        if ((at == text || !clike_is_word_char(at[-1])) && !clike_is_word_char(at[length])) return true;
     return false;
 }
