@@ -428,6 +428,16 @@ static Expr *cannot_convert(Env *env, Expr *e, const Type *to) {
     return error_expr(c, e->loc);
 }
 
+/* An Atomic<T> is a place: what is read from it is a T. */
+static Expr *refuse_copy(Env *env, Expr *e) {
+    Checker *c = env->c;
+    const Decl *decl = e->type->kind == TYPE_struct ? e->type->decl : NULL;
+    bool place = (e->flags & EXPR_PLACE) && e->kind != EXPR_default;
+    if (!decl || !place || !(decl->flags & DECL_PRELUDE) || decl->name != c->known.Atomic) return e;
+    report_expr(c, e, DIAG_atomic_copied, type_str(c, e->type));
+    return error_expr(c, e->loc);
+}
+
 Expr *coerce(Env *env, Expr *e, const Type *to) {
     Checker *c = env->c;
     if (e->kind == EXPR_list) return coerce_list(env, e, to);
@@ -437,7 +447,7 @@ Expr *coerce(Env *env, Expr *e, const Type *to) {
     to = known_type(c, to);
     if (e->kind == EXPR_error || has_error(e->type) || has_error(to))
         return e->kind == EXPR_error ? e : error_expr(c, e->loc);
-    if (e->type == to) return e;
+    if (e->type == to) return refuse_copy(env, e);
     if (is_block(e->type)) return coerce(env, auto_deref(env, e), to);
     if (numeric_cost(e->type, to) >= 0) {
         warn_numeric(env, e, to);

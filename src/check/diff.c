@@ -637,10 +637,28 @@ static void report_target(Checker *c, const Candidate *target, LinkKind kind, Lo
     report_signature(c, special ? special : target->decl, kind, loc, derivative);
 }
 
+/* A public function takes its derivative from a module that those who import this one do not see. */
+static void warn_not_exported(Checker *c, Decl *func, const Attribute *attribute, const FuncRef *derivative) {
+    if (!attribute || !derivative->decl || !(func->modifiers & MODIFIER_public)) return;
+    Decl *home = decl_module(func), *from = decl_module(derivative->decl);
+    const DeclVec *exported = &decl_sema(c, home)->exported;
+    for (int i = 0; i < exported->count; i++)
+        if (exported->at[i] == from) return;
+    if (from == home || from == c->prelude) return;
+    const Name name = decl_sema(c, from)->module_name;
+    report(c, DIAG_derivative_not_exported, attribute->loc, function_name(c, func),
+           function_name(c, derivative->decl));
+    if (name) note(c, DIAG_note_export_import, 0, name->text);
+}
+
 void check_diff_attributes(Checker *c, Decl *func) {
     Sema *sema = decl_sema(c, func);
-    if (sema->fwd_attr || sema->bwd_attr || sema->substitute_attr || sema->primal_attr)
+    if (sema->fwd_attr || sema->bwd_attr || sema->substitute_attr || sema->primal_attr) {
         check_derivatives(c, func);
+        warn_not_exported(c, func, sema->fwd_attr, &sema->fwd);
+        warn_not_exported(c, func, sema->bwd_attr, &sema->bwd);
+        warn_not_exported(c, func, sema->substitute_attr, &sema->substitute);
+    }
     if (sema->primal.decl && !sema->bwd.decl && !sema->bwd_attr)
         report(c, DIAG_pass_alone, sema->primal_attr->loc, function_name(c, func));
     for (int k = 0; k < 3; k++) {

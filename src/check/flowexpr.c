@@ -192,9 +192,6 @@ static const char *of_type(FlowWalk *w, const char *what, const Type *type, cons
 static const char *plain_variable(FlowWalk *w, const Decl *decl) {
     const char *format = NULL;
     if (decl->kind != DECL_var) return NULL;
-    bool leaves = decl->flavour == VAR_param && (decl->modifiers & MODIFIER_out);
-    for (int i = 0; leaves && i < w->sig->nparams; i++)
-        if (w->sig->params[i].decl == decl && w->sig->params[i].no_diff) format = "the no_diff parameter %s";
     if (decl->modifiers & MODIFIER_groupshared) format = "the groupshared variable %s";
     else if (decl->modifiers & MODIFIER_static) format = "the static variable %s";
     else if (decl->flavour == VAR_global) format = "the global variable %s";
@@ -273,6 +270,27 @@ static void store_base(FlowWalk *w, const Expr *e, const Flow *flow, Loc loc) {
     store(w, e->a, object, loc);
 }
 
+/* A no_diff parameter that the caller sees takes values without their derivatives: it says so. */
+static bool is_plain_output(const FlowWalk *w, const Decl *variable) {
+    for (int i = 0; i < w->sig->nparams; i++) {
+        const ParamSig *param = &w->sig->params[i];
+        if (param->decl == variable && variable)
+            return param->no_diff && (param->pass == PASS_out || param->pass == PASS_inout);
+    }
+    return false;
+}
+
+/* The variable that a place is a part of; NULL: memory elsewhere. */
+static const Decl *root_of(const Expr *e) {
+    for (;; e = e->a) {
+        bool memory =
+            e->kind == EXPR_deref || (e->kind == EXPR_element &&
+                                      (e->a->type->kind == TYPE_buffer || e->a->type->kind == TYPE_pointer));
+        if (memory) return NULL;
+        if (!e->a) return e->kind == EXPR_decl ? e->decl : NULL;
+    }
+}
+
 /* What was there is replaced, as far as it is known what is written. */
 static void store(FlowWalk *w, const Expr *place, const Flow *flow, Loc loc) {
     switch ((ExprKind)place->kind) {
@@ -312,7 +330,10 @@ void flow_write(FlowWalk *w, const Expr *place, const Flow *flow) {
     const Flow *whole = flow_whole(w->arena, flow);
     const Type *plain = NULL;
     const char *why = whole && whole->carries ? flow_plain_place(w, place, &plain) : NULL;
-    if (why) flow_dropped(w, place->loc, why, plain);
+    if (why && is_plain_output(w, root_of(place))) { /* and only reading it back loses them */
+        Loss loss = {.kind = LOSS_stored, .loc = place->loc, .cause = place, .where = why, .plain = plain};
+        store(w, place, flow_stored(w, flow, loss), place->loc);
+    } else if (why) flow_dropped(w, place->loc, why, plain);
     else {
         bool lost = whole && whole->losses && flow_plain_place(w, place, &plain);
         for (const Loss *loss = lost ? whole->losses : NULL; loss; loss = loss->next)

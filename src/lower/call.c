@@ -170,9 +170,14 @@ static Val *pass(Fn *f, ArgVec *args, int index, const FuncSig *sig) {
 
 static void copy_back(Fn *f, Arg *arg) {
     if (!arg->copy_back) return;
-    if (is_simple(lower_type(f->l, arg->place.type)))
-        place_store(f, &arg->place, build_load(&f->b, arg->temp));
-    else place_store_from(f, &arg->place, arg->temp);
+    bool drop = arg->drop && f->diff; /* what a no_diff parameter gives back has no derivative */
+    if (is_simple(lower_type(f->l, arg->place.type))) {
+        place_store(f, &arg->place, detached(f, build_load(&f->b, arg->temp), drop));
+        return;
+    }
+    Val *object = arg->temp;
+    if (drop) copy_object(f, object = temp_var(f, arg->place.type, "plain"), arg->temp, true);
+    place_store_from(f, &arg->place, object);
 }
 
 /* ---- the call */
