@@ -52,11 +52,28 @@ bool has_default_init(Checker *c, const Type *type, Decl **init) {
     return false;
 }
 
+/* Constructors of the struct itself replace those that it has by its fields; extensions only add some. */
+static bool has_own_init(const Candidates *inits) {
+    for (int i = 0; i < inits->count; i++)
+        if (inits->at[i].decl->parent->kind != DECL_extension) return true;
+    return false;
+}
+
+/* By a constructor that an extension gives to a type that has others. NULL: none fits. */
+static Expr *by_extension(Env *env, Loc loc, const Type *type, ExprVec *args) {
+    Candidates *inits = arena_new(env->c->arena, Candidates), all = {0};
+    inits->name = all.name = env->c->known.__init;
+    if (!lookup_own_member(env->c, type, inits->name, &all)) return NULL;
+    for (int i = 0; i < all.count; i++)
+        if (!(all.at[i].decl->flags & DECL_PRELUDE)) candidates_add(env->c, inits, all.at[i]);
+    return inits->count ? resolve_call(env, loc, inits, args, true) : NULL;
+}
+
 Expr *default_value(Env *env, Loc loc, const Type *type) {
     Checker *c = env->c;
     Candidates *list = arena_new(c->arena, Candidates);
     Decl *init;
-    if (user_inits(c, type, list) && !has_default_init(c, type, &init)) {
+    if (user_inits(c, type, list) && has_own_init(list) && !has_default_init(c, type, &init)) {
         ExprVec none = {0};
         return resolve_call(env, loc, list, &none, false); /* reports */
     }
@@ -111,7 +128,9 @@ static Expr *construct_struct(Env *env, Loc loc, const Type *type, ExprVec *args
             args->at[0] = check_term(env, args->at[0]);
             if (args->at[0]->type == type) return args->at[0];
         }
-        return resolve_call(env, loc, inits, args, false);
+        bool own = has_own_init(inits);
+        Expr *made = resolve_call(env, loc, inits, args, !own);
+        if (own || made) return made;
     }
     if (args->count == 1 && args->at[0]->kind != EXPR_list) {
         Expr *only = args->at[0] = check_value(env, args->at[0]);
@@ -178,6 +197,22 @@ static bool is_component(Checker *c, const Type *type) {
 
 static Expr *convert_component(Env *env, Expr *arg, const Type *element) {
     return convert_explicit(env, arg, shape_with(env->c, arg->type, element), arg->loc);
+}
+
+/* Are these numbers, as many as the type takes? Of others an extension may know what they mean. */
+static bool are_components(Env *env, const Type *type, ExprVec *args) {
+    int total = 0, wanted = known_lanes(type);
+    for (int i = 0; i < args->count; i++) {
+        Expr *arg = args->at[i] = check_term(env, args->at[i]);
+        if (arg->kind == EXPR_error || arg->kind == EXPR_expand || !arg->type || has_error(arg->type))
+            return true;
+        bool number = arg->type == type->args[0] || is_component(env->c, arg->type);
+        int n = number ? known_lanes(arg->type) : -1;
+        if (!number) return type_is_abstract(arg->type);
+        if (n < 0 || wanted < 0) return true;
+        total += n;
+    }
+    return total == wanted || args->count == 1;
 }
 
 static bool check_components(Env *env, const Type *element, ExprVec *args, int *total) {
@@ -321,9 +356,20 @@ static Expr *construct_abstract(Env *env, Loc loc, const Type *type, ExprVec *ar
     return resolve_call(env, loc, inits, args, false);
 }
 
+/* What is not made of numbers may be made by an extension; NULL: it is not. */
+static Expr *construct_by_extension(Env *env, Loc loc, const Type *type, ExprVec *args) {
+    bool shape = type->kind == TYPE_vector || type->kind == TYPE_matrix;
+    if (args->count == 0 || !(shape || type_is_scalar(type) || type->kind == TYPE_enum)) return NULL;
+    if (shape && are_components(env, type, args)) return NULL;
+    bool number = !shape && args->count == 1 && args->at[0]->type && args->at[0]->type->kind != TYPE_struct;
+    return number || (!shape && args->at[0]->kind == EXPR_list) ? NULL : by_extension(env, loc, type, args);
+}
+
 Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
     splice_expansions(env, args);
+    Expr *extended = construct_by_extension(env, loc, type, args);
+    if (extended) return extended;
     switch (type->kind) {
     case TYPE_vector:
         return args->count ? construct_vector(env, loc, type, args) : one_argument(env, loc, type, args);
@@ -372,7 +418,7 @@ static bool takes_flat_items(Checker *c, const Type *type) {
     case TYPE_matrix:
     case TYPE_array:
     case TYPE_tuple: return true;
-    case TYPE_struct: return !user_inits(c, type, &inits);
+    case TYPE_struct: return !user_inits(c, type, &inits) || !has_own_init(&inits);
     default: return false;
     }
 }
@@ -500,8 +546,11 @@ static bool takes_count(Checker *c, const Candidates *inits, int count) {
 static Expr *struct_list(Env *env, Expr *list, const Type *type) {
     Checker *c = env->c;
     Candidates *inits = arena_new(c->arena, Candidates);
-    if (user_inits(c, type, inits) && takes_count(c, inits, list->args.count))
-        return resolve_call(env, list->loc, inits, &list->args, false);
+    if (user_inits(c, type, inits) && takes_count(c, inits, list->args.count)) {
+        bool own = has_own_init(inits);
+        Expr *made = resolve_call(env, list->loc, inits, &list->args, !own);
+        if (own || made) return made;
+    }
     Items items = {env, &list->args, 0};
     return finish_items(&items, take_flat(&items, list->loc, type), type);
 }

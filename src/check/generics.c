@@ -48,6 +48,23 @@ static void resolve_demand(Env *env, const Decl *decl, Demand *demand) {
     demand->to_type = resolve_type(env, demand->to);
 }
 
+static void resolve_constraint(Env *env, Constraint *constraint) {
+    Checker *c = env->c;
+    c->expand_depth++; /* where each T : I */
+    const Type *bound = resolve_side(env, constraint->bound, constraint->equal),
+               *subject = resolve_side(env, constraint->subject, constraint->equal);
+    c->expand_depth--;
+    subject = constrained(subject);
+    if (bound->kind == TYPE_expand) bound = bound->args[0];
+    if (!constraint->equal && bound->kind != TYPE_interface && !has_error(bound)) {
+        report(c, DIAG_constraint_no_interface, constraint->loc, type_str(c, bound));
+        bound = ERROR_TYPE(c);
+    }
+    constraint->bound_type = bound;
+    constraint->subject_type = subject;
+    c->has_equations |= constraint->equal && (subject->kind == TYPE_param || bound->kind == TYPE_param);
+}
+
 /* Constraints become visible one by one, so that a later one may use an earlier one. */
 void ensure_generics(Checker *c, Decl *decl) {
     Generics *generics = decl->generics;
@@ -69,22 +86,12 @@ void ensure_generics(Checker *c, Decl *decl) {
             note(c, DIAG_note_declared_here, generics->params.at[k]->loc, param->name->text);
         }
     }
-    for (int i = 0; i < generics->constraints.count; i++) {
-        Constraint *constraint = &generics->constraints.at[i];
-        c->expand_depth++; /* where each T : I */
-        const Type *bound = resolve_side(&env, constraint->bound, constraint->equal),
-                   *subject = resolve_side(&env, constraint->subject, constraint->equal);
-        c->expand_depth--;
-        subject = constrained(subject);
-        if (bound->kind == TYPE_expand) bound = bound->args[0];
-        if (!constraint->equal && bound->kind != TYPE_interface && !has_error(bound)) {
-            report(c, DIAG_constraint_no_interface, constraint->loc, type_str(c, bound));
-            bound = ERROR_TYPE(c);
+    for (int others = 0; others < 2; others++) /* T : I first: what follows may say something about T.A */
+        for (int i = 0; i < generics->constraints.count; i++) {
+            Constraint *constraint = &generics->constraints.at[i];
+            bool about_param = !constraint->equal && constraint->subject->kind == EXPR_name;
+            if (about_param != (others == 1)) resolve_constraint(&env, constraint);
         }
-        constraint->bound_type = bound;
-        constraint->subject_type = subject;
-        c->has_equations |= constraint->equal && (subject->kind == TYPE_param || bound->kind == TYPE_param);
-    }
     for (int i = 0; i < generics->demands.count; i++) resolve_demand(&env, decl, &generics->demands.at[i]);
     c->context = context;
 }
@@ -337,8 +344,9 @@ static bool states_promise(const Decl *member) {
 }
 
 static bool is_being_resolved(const Generics *generics) {
-    int n = generics->constraints.count;
-    return generics->checked && n && !generics->constraints.at[n - 1].subject_type;
+    for (int i = 0; generics->checked && i < generics->constraints.count; i++)
+        if (!generics->constraints.at[i].subject_type) return true;
+    return false;
 }
 
 static bool search_interface(Checker *c, void *user, const Declared *declared) {
