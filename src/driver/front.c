@@ -36,13 +36,27 @@ static bool find_in_paths(SlopeProgram *program, const char *name, Str *text, Na
     return false;
 }
 
-/* Beside the file that asks, then in the search paths. */
+/* In the folders above the one of the file that asks, as far as its path names them: Utils/Geometry.slang says Utils.Color for its neighbour,
+ * like those outside. */
+static bool find_above(SlopeProgram *program, Name from, const char *name, Str *text, Name *found) {
+    Arena *arena = &program->arena;
+    Name folder = from;
+    while (folder && strchr(folder->text, '/')) {
+        folder = name_from(
+            &program->names,
+            format_text(arena, "%.*s", (int)(strrchr(folder->text, '/') - folder->text), folder->text));
+        if (try_file(program, beside(arena, folder, name), text, found)) return true;
+    }
+    return false;
+}
+
+/* Beside the file that asks, then in the search paths, then above. */
 static bool find_file(void *user, Str path, Name from, Str *text, Name *found) {
     SlopeProgram *program = user;
     const char *name = format_text(&program->arena, "%.*s", STR_ARG(path));
     if (name[0] == '/') return try_file(program, name, text, found);
     return try_file(program, beside(&program->arena, from, name), text, found) ||
-           find_in_paths(program, name, text, found);
+           find_in_paths(program, name, text, found) || find_above(program, from, name, text, found);
 }
 
 /* A module that imports its own name means another one, if there is one. */
