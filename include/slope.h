@@ -392,6 +392,9 @@ typedef struct SlopeBuildOptions {
         side_by_side; /* in place of the code a page of HTML that shows it beside the program, lines linked */
     /* Slang: the most numbers of each type that a reverse pass keeps, where loops do not tell; 0: that is an error. */
     int tape;
+    /* Targets that are machine code: */
+    bool
+        sanitize; /* tests every access to memory by the address sanitizer, whose runtime (-fsanitize=address) the program is linked with */
 } SlopeBuildOptions;
 
 SLOPE_API const char *slope_target_name(int index); /* "obj", ...; NULL after the last */

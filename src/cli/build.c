@@ -70,7 +70,10 @@ static ExitStatus build(const Options *options, SlopeSession *session, const cha
         .openmp = option_given(options, OPTION_openmp),
         .lines = option_given(options, OPTION_lines),
         .comments = option_given(options, OPTION_comments),
+        .sanitize = option_given(options, OPTION_sanitize),
     };
+    if (how.sanitize && strcmp(option_text(options, OPTION_sanitize), "address") != 0)
+        return cli_misuse("there is one sanitizer for compiled code: --sanitize address");
     if (!option_number(options, OPTION_tape, 1, 1 << 24, &how.tape)) return EXIT_misuse;
     const char **names = names_of(options, &how.entry_count);
     how.entries = names;

@@ -257,6 +257,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     const char *folder = own_folder(&program->arena);
     if (folder) file.runtime_library = format_text(&program->arena, "%s/libslope-rt.a", folder);
     EmitOptions emit = options_of(session);
+    emit.sanitize = options->sanitize;
     EmitTimes times = {0};
     EmitError error = {"", 0};
     size_t size;

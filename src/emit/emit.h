@@ -28,6 +28,7 @@ typedef struct EmitOptions {
     EmitFloats floats; /* source code: strict asks the compiler for it; the rest is its own affair */
     bool alone;        /* no two threads run it at a time: atomic sums are plain ones */
     bool debug;        /* debug info: functions and lines */
+    bool sanitize;     /* machine code: every access is watched by the address sanitizer */
     bool verify;       /* check LLVM's view of the module before it is optimised */
     const char *cpu;   /* for files; NULL: this machine. Its features are all assumed. */
 } EmitOptions;

@@ -77,6 +77,17 @@ bool target_has_round_even(LLVMTargetMachineRef machine) {
     return has;
 }
 
+/* The sanitizer looks at functions that ask for it, after all optimisations. */
+static LLVMErrorRef sanitize(LLVMModuleRef module, LLVMTargetMachineRef machine,
+                             LLVMPassBuilderOptionsRef tuning) {
+    static const char name[] = "sanitize_address";
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
+    LLVMAttributeRef asks = LLVMCreateEnumAttribute(LLVMGetModuleContext(module), kind, 0);
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f)) LLVMAddAttributeAtIndex(f, of_function, asks);
+    return LLVMRunPasses(module, "asan", machine, tuning);
+}
+
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error) {
     static const char *const pipelines[] = {"default<O0>", "default<O1>", "default<O2>", "default<O3>"};
@@ -87,6 +98,7 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     LLVMPassBuilderOptionsSetLoopInterleaving(tuning, level >= 2);
     LLVMPassBuilderOptionsSetLoopUnrolling(tuning, level >= 2);
     LLVMErrorRef failure = LLVMRunPasses(module, pipelines[level], machine, tuning);
+    if (!failure && options->sanitize) failure = sanitize(module, machine, tuning);
     LLVMDisposePassBuilderOptions(tuning);
     if (!failure) return true;
     error_take(error, failure);
