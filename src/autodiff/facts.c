@@ -55,9 +55,8 @@ bool ad_is_object(Val *address) {
 }
 
 static bool has_own_effect(const Inst *inst) {
-    bool writes = inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
-    if (op_has(inst->op, OP_EFFECT) || inst->op == OP_atomic || inst->op == OP_atomic_cas) return true;
-    return writes && !ad_is_object(inst->args[0]);
+    if (op_has(inst->op, OP_EFFECT)) return true;
+    return op_has(inst->op, OP_WRITES) && (!op_has(inst->op, OP_PLAIN) || !ad_is_object(inst->args[0]));
 }
 
 bool ad_inst_has_effects(Ad *ad, const Inst *inst) {

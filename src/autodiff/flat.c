@@ -86,26 +86,27 @@ static void mark_arrays(Flat *x, uint64_t key, const Type *type) {
         mark_arrays(x, path_key(key, i), type_record(type)->fields[i].type);
 }
 
-static void survey(void *user, Inst *inst) {
-    Flat *x = user;
-    switch ((Op)inst->op) {
-    case OP_field:
-    case OP_load:
-    case OP_copy:
-    case OP_zero: return;
-    case OP_elem:
-        if (constant_index(inst) < 0) mark(x, address_key(inst->args[0]));
+static void survey_operand(Flat *x, const Inst *inst, int operand) {
+    const Val *address = inst->args[operand];
+    switch (ir_role(inst, operand)) {
+    case ROLE_part:
+        if (inst->op == OP_elem && constant_index(inst) < 0) mark(x, address_key(address));
         return;
-    case OP_store: mark_escape(x, inst->args[1]); return;
-    case OP_call:
-        for (int i = 0; i < inst->nargs; i++) {
-            if (!(inst->callee->params[i].flags & PARAM_BY_ADDRESS)) mark_escape(x, inst->args[i]);
-            else mark_arrays(x, address_key(inst->args[i]), inst->callee->params[i].type);
-        }
+    case ROLE_read:
+    case ROLE_write:
+    case ROLE_share:
+        if (op_has(inst->op, OP_CALLS))
+            mark_arrays(x, address_key(address), inst->callee->params[operand].type);
+        else if (!op_has(inst->op, OP_PLAIN) || inst->op == OP_acc) mark_escape(x, address);
         return;
-    default:
-        for (int i = 0; i < inst->nargs; i++) mark_escape(x, inst->args[i]);
+    case ROLE_value: /* compared */
+    case ROLE_move:
+    case ROLE_escape: mark_escape(x, address);
     }
+}
+
+static void survey(void *user, Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++) survey_operand(user, inst, i);
 }
 
 /* ---- objects */

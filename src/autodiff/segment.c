@@ -54,8 +54,7 @@ void ad_survey(Outline *x, const Region *region) {
             capture(x, inst->args[i]);
             x->has_effects |= may_change(x, inst->args[i]);
         }
-        bool writes =
-            inst->op == OP_store || inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
+        bool writes = op_has(inst->op, OP_PLAIN) && op_has(inst->op, OP_WRITES);
         Val *root = writes ? ad_root(inst->args[0]) : NULL;
         if (root && !inst_contains(x->loop, root)) x->writes_memory = true;
         x->has_effects |= ad_inst_has_effects(x->ad, inst);

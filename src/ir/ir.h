@@ -67,6 +67,8 @@ typedef enum OpProperties {
     OP_PART = 1 << 17,        /* the address of a part of the object at the first operand */
     OP_MOVES = 1 << 18,       /* of an address: another one in the same object */
     OP_TWO_OBJECTS = 1 << 19, /* reads or writes the object at the first operand, reads that at the second */
+    OP_PLAIN = 1 << 20,       /* reads and writes, and nothing else: can be done part by part */
+    OP_OBJECTS = 1 << 21,     /* objects of any type, not only what can be a value */
 } OpProperties;
 
 typedef struct OpInfo {

@@ -23,6 +23,8 @@
 #define PART        OP_PART
 #define MOVES       OP_MOVES
 #define TWO_OBJECTS OP_TWO_OBJECTS
+#define PLAIN       OP_PLAIN
+#define OBJECTS     OP_OBJECTS
 
 const OpInfo op_info[OP_COUNT] = {
 #define OP(name, args, results, properties, cost, float_value, int_value, partials, meaning)                 \

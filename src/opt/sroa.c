@@ -111,34 +111,29 @@ static void leave(Node *node) {
         above->stays = true;
 }
 
+static void note_part(Sroa *s, Inst *inst, Node *node) {
+    if (node->stays) return; /* by its type, or by an earlier use: reached into as it is */
+    int index = child_index(inst, node->type);
+    if (index < 0) node->stays = true;
+    else s->node_of[inst->results[0]->id] = child_of(s, node, index);
+}
+
 static void note_use(Sroa *s, Inst *inst, int operand) {
     Node *node = node_at(s, inst->args[operand]);
     if (!node) return;
-    switch ((Op)inst->op) {
-    case OP_copy:
-    case OP_acc:
-    case OP_zero: return;
-    case OP_load: node->stays |= node->type->kind == TYPE_vector; return;
-    case OP_store:
-        if (operand == 1) leave(node);
-        else node->stays |= node->type->kind == TYPE_vector;
-        return;
-    case OP_call: {
-        bool whole =
-            operand < inst->callee->nparams && (inst->callee->params[operand].flags & PARAM_BY_ADDRESS);
-        if (whole) node->stays = true;
+    bool as_value = !op_has(inst->op, OP_OBJECTS) && node->type->kind == TYPE_vector;
+    switch (ir_role(inst, operand)) {
+    case ROLE_part: note_part(s, inst, node); return;
+    case ROLE_read:
+    case ROLE_write:
+    case ROLE_share:
+        if (op_has(inst->op, OP_PLAIN)) node->stays |= as_value;
+        else if (op_has(inst->op, OP_CALLS)) node->stays = true;
         else leave(node);
         return;
-    }
-    case OP_field:
-    case OP_elem: {
-        if (node->stays) return; /* by its type, or by an earlier use: reached into as it is */
-        int index = operand == 0 ? child_index(inst, node->type) : -1;
-        if (index < 0) node->stays = true;
-        else s->node_of[inst->results[0]->id] = child_of(s, node, index);
-        return;
-    }
-    default: leave(node);
+    case ROLE_value:
+    case ROLE_move:
+    case ROLE_escape: leave(node); return;
     }
 }
 

@@ -70,23 +70,19 @@ static int lane_slot_at(const Ssa *s, const Val *v) {
     return is_elem ? slot_at(s, ir_resolve(v->inst->args[0])) : -1;
 }
 
+/* Does the instruction only read or write what is there, or take a part of it? */
 static bool is_accessed(const Inst *inst, int operand, const Type *type) {
-    switch ((Op)inst->op) {
-    case OP_load:
-    case OP_store: return operand == 0;
-    case OP_zero:
-    case OP_copy: return true;
-    case OP_acc: return type_is_float(type_element(type));
-    case OP_elem: return operand == 0;
-    default: return false;
-    }
+    Role role = ir_role(inst, operand);
+    if (role == ROLE_part) return true;
+    if (inst->op == OP_acc && !type_is_float(type_element(type))) return false;
+    return op_has(inst->op, OP_PLAIN) && (role == ROLE_read || role == ROLE_write);
 }
 
 static void note_operand(Ssa *s, const Inst *inst, int operand) {
     const Val *arg = inst->args[operand];
     int slot = slot_at(s, arg), lane = lane_slot_at(s, arg);
     if (slot >= 0 && !is_accessed(inst, operand, s->slots.at[slot].type)) s->slots.at[slot].stays = true;
-    bool lane_access = (inst->op == OP_load || inst->op == OP_store) && operand == 0;
+    bool lane_access = op_has(inst->op, OP_PLAIN) && !op_has(inst->op, OP_OBJECTS) && operand == 0;
     if (lane >= 0 && !lane_access) s->slots.at[lane].stays = true;
 }
 
@@ -98,7 +94,7 @@ static void note_var(Ssa *s, const Inst *inst) {
 }
 
 static bool stores_to_first(const Inst *inst) {
-    return inst->op == OP_store || inst->op == OP_zero || inst->op == OP_copy || inst->op == OP_acc;
+    return op_has(inst->op, OP_PLAIN) && op_has(inst->op, OP_WRITES);
 }
 
 static int compare_ints(const void *a, const void *b) {
