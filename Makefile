@@ -10,6 +10,7 @@
 #   make through-slang  the derivatives of all tests as Slang, compiled again
 #   make bench-gpu  a gradient that a million threads share, on a GPU
 #   make deb        a Debian package, in the build folder  make pictures   those of README.md
+#   make bench-python  calls and rows from Python, against numpy and PyTorch
 BUILD   ?= build
 PREFIX  ?= /usr/local
 SECONDS ?=
@@ -43,6 +44,9 @@ bench-gpu: all
 	@$(BUILD)/slope build bench/gpu/splat.slang -target cuda -o $(BUILD)/splat.cu
 	@cat bench/gpu/splat.cu >> $(BUILD)/splat.cu
 	@nvcc -O3 -arch=native -o $(BUILD)/splat $(BUILD)/splat.cu && $(BUILD)/splat
+
+bench-python: all
+	@SLOPE_LIBRARY=$(BUILD) PYTHONPATH=python /usr/bin/python3 bench/python.py
 
 accuracy: all
 	@python3 scripts/accuracy.py --build $(BUILD)
@@ -96,4 +100,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize build-fuzz
 
-.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-slang test-gpu fuzz fuzz-front fuzz-all fuzz-api install uninstall deb pictures clean
+.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-slang test-gpu fuzz fuzz-front fuzz-all fuzz-api install uninstall deb pictures bench-python clean

@@ -5,12 +5,13 @@ sum of their gradients, one with a row per call the gradient of each.
 """
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from ._library import SlopeError
-from ._module import Function, Param
+from ._module import Function, Overloads, Param
 from ._types import STRUCT, VOID, Shape, Struct, Type
 
 Argnums = Union[int, Sequence[int]]
@@ -32,10 +33,17 @@ def outputs(function: Function) -> List[Slot]:
     return result + [Slot(param.name, param.type) for param in function.params if param.is_output]
 
 
+def known_as(overloads: Overloads) -> str:
+    return " or ".join(f'm["{overloads.__name__}({", ".join(param.type.name for param in function.params)})"]'
+                       for function in overloads.functions)
+
+
 class Derivative:
     """How the parameters of a function stand in those of its derivatives."""
 
     def __init__(self, function: Function):
+        if isinstance(function, Overloads):
+            raise TypeError(f"{function.__name__} has several overloads; name one by its types: {known_as(function)}")
         if not isinstance(function, Function):
             raise TypeError(f"a function of a slope module was expected, not {type(function).__name__}")
         self.function = function
@@ -178,6 +186,27 @@ def places_of(derivative: Derivative, argnums: Argnums) -> List[int]:
 # ---- what users call
 
 
+def resolving(maker: Callable[..., Any]) -> Callable[..., Any]:
+    """Where arguments with defaults are left out, the same of the function without these parameters."""
+
+    @functools.wraps(maker)
+    def made(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
+        call = maker(function, argnums)
+
+        def resolved(*args: Any, **named: Any) -> Any:
+            shorter = function.given(args, named)
+            return call(*args, **named) if shorter is function else made(shorter, argnums)(*args, **named)
+
+        return resolved
+
+    return made
+
+
+def without_defaults(function: Function, primals: Sequence[Any]) -> Function:
+    return function.given(primals, {}) if isinstance(function, Function) else function
+
+
+@resolving
 def value_and_grad(function: Function, argnums: Argnums = 0) -> Callable[..., Tuple[Any, Any]]:
     """A function that gives the value and the gradient by one argument, or a tuple of them by several."""
     derivative = Derivative(function)
@@ -191,6 +220,7 @@ def value_and_grad(function: Function, argnums: Argnums = 0) -> Callable[..., Tu
     return call
 
 
+@resolving
 def grad(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     """The gradient of a function whose result is one number, by one argument or several."""
     derivative = Derivative(function)
@@ -212,6 +242,7 @@ def checked(function: Function, values: Sequence[Any]) -> List[Any]:
 
 def vjp(function: Function, *primals: Any) -> Tuple[Any, Callable[[Any], Tuple[Any, ...]]]:
     """The results, and a function from derivatives of the results to those of the arguments (None where there is none)."""
+    function = without_defaults(function, primals)
     derivative = Derivative(function)
     values = checked(function, function.bind(primals, {}))
 
@@ -223,6 +254,7 @@ def vjp(function: Function, *primals: Any) -> Tuple[Any, Callable[[Any], Tuple[A
 
 def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Tuple[Any, Any]:
     """The results, and how they change along the tangents (None: not at all) of the arguments."""
+    function = without_defaults(function, primals)
     derivative = Derivative(function)
     values = checked(function, function.bind(primals, {}))
     if len(tangents) != len(values):
@@ -255,6 +287,7 @@ def plain_type(derivative: Derivative, place: int) -> Type:
     return param.type
 
 
+@resolving
 def jacobian(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     """All partial derivatives: rows, then the shape of the result, then the shape of the argument."""
     derivative = Derivative(function)
@@ -276,6 +309,7 @@ def jacobian(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 
 def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Tuple[Any, ...]:
     """The hessian times the tangents (None: zero), for each argument, without the hessian."""
+    function = without_defaults(function, primals)
     derivative = Derivative(function)
     values = checked(function, function.bind(primals, {}))
     if len(tangents) != len(values):
@@ -284,6 +318,7 @@ def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     return tuple(derivative.reduce(found, values))
 
 
+@resolving
 def hessian(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     """All second derivatives by one argument; by several, a tuple of tuples of them."""
     derivative = Derivative(function)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import struct
 from ctypes import byref, c_int, c_void_p
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any, Dict, Iterator, List, Mapping, MutableMapping, NamedTupl
 import numpy as np
 
 from ._library import (SlopeGradcheckResult, SlopeGradcheckOptions, SlopeParameter, Session, SlopeError, SlopeUniform, native, text_of)
-from ._rows import Rows
-from ._types import BUFFER, POINTER, VOID, Shape, Type, join
+from ._rows import Rows, matrix_name
+from ._types import BUFFER, POINTER, VOID, Shape, Struct, Type, join
 
 IN, OUT, INOUT, REF = range(4)
 FLOATS = ("contract", "strict", "fast")
@@ -153,12 +154,13 @@ class Function:
     dimensions are broadcast as in numpy. An attribute `dispatch` runs it as a kernel.
     """
 
-    def __init__(self, module: "Module", expression: str):
-        self._module, self._session, self.expression = module, module._session, expression
+    def __init__(self, module: "Module", expression: str, text: str = ""):
+        """`text` is what the program needs besides for the expression."""
+        self._module, self._session, self.expression, self._text = module, module._session, expression, text
         handle, session = c_void_p(), module._session
         with session.lock:
             session.enter()
-            session.check(native.slope_find_function(module._extend(), expression.encode(), byref(handle)))
+            session.check(native.slope_find_function(module._extend(text), expression.encode(), byref(handle)))
             self._handle = handle.value
             self.params = [self._param(index) for index in range(native.slope_function_parameter_count(handle))]
             self.result = Type(native.slope_function_result(handle))
@@ -167,6 +169,7 @@ class Function:
         self._frame: Optional[Frame] = None
         self._rows: Optional[Rows] = None
         self._kernel: Optional[int] = None
+        self._shorter: Dict[int, Optional[Function]] = {}
         self.__name__ = self.__qualname__ = expression
         self.__doc__ = self._signature()
 
@@ -204,7 +207,32 @@ class Function:
             raise TypeError(f"{self.expression}: the argument '{self.inputs[place].name}' is missing")
         return values
 
+    def given(self, args: Sequence[Any], named: Mapping[str, Any]) -> "Function":
+        """The function of only the first parameters if those behind them are left out and have defaults, else this one."""
+        if len(args) == len(self.inputs):
+            return self
+        places = [self._places[name] for name in named if name in self._places]
+        count = max([len(args), *[place + 1 for place in places]])
+        if count >= len(self.inputs) or count != len(args) + len(places):
+            return self
+        if count not in self._shorter:
+            self._shorter[count] = self._shortened(count)
+        return self._shorter[count] or self
+
+    def _shortened(self, count: int) -> Optional["Function"]:
+        left_out = [param.name for param in self.inputs[count:]]
+        params = [param for param in self.params if param.name not in left_out]
+        words = {IN: "", OUT: "out ", INOUT: "inout ", REF: "inout "}
+        head = [f"{words[param.direction]}{matrix_name(param.type)} {param.name}" for param in params]
+        try:
+            return self._module._stand_in(self.expression, matrix_name(self.result), head, self._text)
+        except SlopeError:
+            return None
+
     def __call__(self, *args: Any, **named: Any) -> Any:
+        shorter = self.given(args, named)
+        if shorter is not self:
+            return shorter(*args, **named)
         values = self.bind(args, named)
         for param, value in zip(self.inputs, values):
             if value is None:
@@ -282,12 +310,12 @@ class Function:
     @property
     def fwd_diff(self) -> "Function":
         """fwd_diff(f): takes and gives pairs {"p": value, "d": differential}."""
-        return self._module[f"fwd_diff({self.expression})"]
+        return self._module._find(f"fwd_diff({self.expression})", self._text)
 
     @property
     def bwd_diff(self) -> "Function":
         """bwd_diff(f): pairs come back with the gradient in "d"; the last argument is the derivative of the result."""
-        return self._module[f"bwd_diff({self.expression})"]
+        return self._module._find(f"bwd_diff({self.expression})", self._text)
 
     def gradcheck(self, samples: int = 0, tolerance: float = 0.0, seed: int = 0) -> GradcheckResult:
         """Compares both derivatives with differences of the function; raises SlopeError if they are wrong."""
@@ -295,7 +323,7 @@ class Function:
         options = SlopeGradcheckOptions(self.expression.encode(), samples, tolerance, seed)
         with session.lock:
             session.enter()
-            session.check(native.slope_gradcheck(self._module._extend(), byref(options), byref(found), byref(count)))
+            session.check(native.slope_gradcheck(self._module._extend(self._text), byref(options), byref(found), byref(count)))
             if count.value != 1:
                 raise SlopeError(f"{self.expression}: there is nothing to check")
             one = found[0]
@@ -307,6 +335,70 @@ class Function:
         return result
 
 
+def split_params(text: str) -> List[str]:
+    """At the commas that are not inside of brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "<([") - (letter in ">)]")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
+
+
+class Overloads:
+    """Functions of one name. A call takes the one whose parameters fit its arguments, best without rows; `m["f(float3)"]` is one of them."""
+
+    def __init__(self, name: str, functions: Sequence[Function]):
+        self.__name__, self.functions = name, list(functions)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        best, problems = None, []
+        for function in self.functions:
+            try:
+                rank = self._rank(function, args, named)
+            except (TypeError, ValueError) as error:
+                problems.append(f"    {function.__doc__}: {error}")
+                continue
+            if best is None or rank < best[0]:
+                best = rank, function
+        if best is None:
+            raise TypeError("\n".join([f"no overload of {self.__name__} takes these arguments:", *problems]))
+        return best[1](*args, **named)
+
+    @staticmethod
+    def _rank(function: Function, args: Sequence[Any], named: Mapping[str, Any]) -> Tuple[int, int]:
+        """How many leading dimensions there are, and how many arguments are converted from integers."""
+        function = function.given(args, named)
+        values = function.bind(args, named)
+        leads = [len(param.type.convert(value, param.name)[1]) for param, value in zip(function.inputs, values)]
+        exact = [isinstance(value, int) and param.type.is_floating for param, value in zip(function.inputs, values)]
+        return max(leads, default=0), sum(exact)
+
+    def __repr__(self) -> str:
+        return "\n".join(["<slope overloads", *[f"    {function.__doc__}" for function in self.functions], ">"])
+
+
+class Space:
+    """A type or namespace of a module: its methods and functions are attributes, the object comes first. Called with fields by
+    name, it makes a struct."""
+
+    def __init__(self, module: "Module", name: str):
+        self._module, self._name = module, name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._module._member(f"{self._name}.{name}")
+
+    def __call__(self, **fields: Any) -> Struct:
+        return Struct(fields)
+
+    def __repr__(self) -> str:
+        return f"<slope type {self._name}>"
+
+
 class Module:
     """A program of Slang. Its functions are attributes, or `module["expression"]`: `m["f<float>"]`, `m["Camera.project"]`."""
 
@@ -315,6 +407,8 @@ class Module:
         self._session = Session(include_paths, defines, options)
         self._path, self._text = path, text
         self._functions: Dict[str, Function] = {}
+        self._others: Dict[str, Any] = {}  # overloads and types, by name
+        self._count = 0
         self._program = self._load(text)
         self._programs = [self._program]
         self.uniforms = Uniforms(self)
@@ -337,21 +431,67 @@ class Module:
         self._programs.append(program)
         return program
 
-    def __getitem__(self, expression: str) -> Function:
-        if not isinstance(expression, str):
-            raise TypeError("a function is named by an expression in a string")
+    def _find(self, expression: str, text: str = "") -> Function:
         function = self._functions.get(expression)
         if function is None:
-            function = self._functions[expression] = Function(self, expression)
+            function = self._functions[expression] = Function(self, expression, text)
         return function
 
-    def __getattr__(self, name: str) -> Function:
-        if name.startswith("_"):
-            raise AttributeError(name)
+    def _stand_in(self, expression: str, result: str, params: Sequence[str], text: str = "") -> Function:
+        """A function with these parameters that calls the expression with them; differentiable if that is."""
+        self._count += 1
+        name, words = f"__slope_call{self._count}", [param.split()[-1] for param in params]
+        call = f"{expression}({', '.join(words)})"
+        if words[:1] == ["this"]:
+            params = [params[0][:-len("this")] + "object", *params[1:]]
+            call = f"object.{expression.rpartition('.')[2]}({', '.join(words[1:])})"
+        body = f"{result} {name}({', '.join(params)}) {{ {'' if result == 'void' else 'return '}{call}; }}\n"
+        try:
+            function = Function(self, name, text + "[Differentiable] " + body)
+        except SlopeError:
+            function = Function(self, name, text + body)
+        function.__doc__ = function._signature().replace(name, expression, 1)
+        return function
+
+    def _overloads(self, name: str, error: SlopeError) -> Optional[Overloads]:
+        """What the message about several overloads lists."""
+        found = re.findall(r"note: candidate: (.+) " + re.escape(name) + r"\((.*)\)$", str(error), re.MULTILINE)
+        if "E3081" not in str(error) or not found or "<" in name:
+            return None
+        functions = []
+        for result, params in found:
+            function = self._stand_in(name, result, split_params(params))
+            self._functions[f"{name}({', '.join(param.type.name for param in function.params)})"] = function
+            functions.append(function)
+        return Overloads(name, functions)
+
+    def __getitem__(self, expression: str) -> Any:
+        """A function by the expression that Slang has for it; one of several overloads by the types of its parameters: "f(float3)"."""
+        if not isinstance(expression, str):
+            raise TypeError("a function is named by an expression in a string")
+        known = re.fullmatch(r"(\w+)\((.*)\)", expression)
+        if known and expression not in self._functions and known[1] not in ("fwd_diff", "bwd_diff"):
+            self._member(known[1])
+        try:
+            return self._others.get(expression) or self._find(expression)
+        except SlopeError as error:
+            overloads = self._overloads(expression, error)
+            if overloads is None:
+                raise
+            return self._others.setdefault(expression, overloads)
+
+    def _member(self, name: str) -> Any:
         try:
             return self[name]
         except SlopeError as error:
+            if "E3013" in str(error):  # it is there, and no function
+                return self._others.setdefault(name, Space(self, name))
             raise AttributeError(f"{self._path} has no function '{name}'\n{error}") from error
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._member(name)
 
     def __repr__(self) -> str:
         return f"<slope module {self._path}>"

@@ -50,7 +50,7 @@ class Rows:
         for name in (matrix_name, array_name):
             program, kernel = 0, c_void_p()
             try:
-                program = self.function._module._extend(self._text(name))
+                program = self.function._module._extend(self.function._text + self._text(name))
                 self.session.check(native.slope_find_kernel(program, b"__slope_rows", byref(kernel)))
                 self.session.check(native.slope_kernel_prepare(kernel))
                 return program, kernel
@@ -95,9 +95,24 @@ class Rows:
         if count > MOST_ROWS:
             raise ValueError(f"{self.function.expression}: {count} rows are too many for one call")
         arrays, uniforms, found = self._arrays(values, lead)
+        self._refuse_shared(arrays)
         if count:
             self._run(arrays, {**uniforms, "__slope_count": np.uint32(count)})
         return found
+
+    def _refuse_shared(self, arrays: Named) -> None:
+        """Rows run side by side: what one of them writes to a buffer must not be an argument of another."""
+        params = dict(enumerate(self.function.params))
+        rows = {index: arrays[f"__slope_in{index}"] for index, param in params.items()
+                if not param.type.has_buffers and f"__slope_in{index}" in arrays}
+        for name, array in arrays.items():
+            place = int(name[len("__slope_in"):].split(".")[0]) if name.startswith("__slope_in") else -1
+            if place < 0 or not params[place].type.has_buffers or not params[place].type.is_written:
+                continue
+            for index, other in rows.items():
+                if np.may_share_memory(array, other):
+                    raise ValueError(f"{self.function.expression}: '{params[place].name}' is written to, and shares its memory "
+                                     f"with '{params[index].name}'; give a copy of one of them")
 
     def _arrays(self, values: Sequence[Any], lead: Shape) -> Tuple[Named, Named, List[np.ndarray]]:
         """The arrays to bind, by name, other uniforms, and the arrays of what comes out."""

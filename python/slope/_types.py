@@ -58,8 +58,15 @@ class Type:
 
     @property
     def is_reference(self) -> bool:
-        """DiffBuffer or DiffTensor: an array stands for it, in whose memory it is."""
-        return self.kind == STRUCT and self.name.startswith(("DiffBuffer<", "DiffTensor<"))
+        """DiffBuffer, DiffTensor or TensorView: an array stands for it, in whose memory it is."""
+        return self.kind == STRUCT and self.name.startswith(("DiffBuffer<", "DiffTensor<", "TensorView<"))
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a function can write to the memory that it refers to."""
+        if self.kind == BUFFER:
+            return native.slope_type_buffer_kind(self.handle) not in READ_ONLY_BUFFERS
+        return any(inner.is_written for _, inner in self.fields)
 
     @property
     def is_floating(self) -> bool:
@@ -160,16 +167,19 @@ class Type:
         return {name: part for name, (part, _) in parts.items()}, join(where, *[lead for _, lead in parts.values()])
 
     def _refer(self, value: Any, where: str) -> Dict[str, Any]:
-        """The fields of a DiffBuffer or DiffTensor on an array."""
+        """The fields of a DiffBuffer, DiffTensor or TensorView on an array."""
         array = buffer_array(self.field("data"), value, where)
         if len(self.fields) == 1:
             return {"data": array}
         element, (rank,) = self.field("data").element, self.field("shape").shape
         shape = array.shape[:array.ndim - len(element.shape)]  # type: ignore[union-attr]
-        if len(shape) != rank:
-            raise ValueError(f"{where}: {self.name} has {rank} dimensions, the array {len(shape)}")
-        strides = [int(np.prod(shape[axis + 1:], dtype=np.int64)) for axis in range(rank)]
-        return {"data": array, "offset": 0, "shape": list(shape), "strides": strides}
+        is_open = "rank" in [name for name, _ in self.fields]  # any number of dimensions, up to that
+        if len(shape) > rank or (not is_open and len(shape) != rank):
+            raise ValueError(f"{where}: {self.name} has {'at most ' if is_open else ''}{rank} dimensions, the array {len(shape)}")
+        strides = [int(np.prod(shape[axis + 1:], dtype=np.int64)) for axis in range(len(shape))]
+        unused = [0] * (rank - len(shape))
+        found = {"data": array, "offset": 0, "shape": [*shape, *unused], "strides": [*strides, *unused]}
+        return {**found, "rank": len(shape)} if is_open else found
 
     def zeros_like(self, value: Any, where: str) -> np.ndarray:
         """Memory for the differential, of this type, of a DiffBuffer or DiffTensor on an array."""

@@ -8,6 +8,7 @@ Rows are broadcast as with numpy. Tensors are seen where they lie; only results 
 """
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -16,6 +17,26 @@ import torch
 from ._derivatives import Derivative, as_tuple
 from ._module import Function
 from ._types import Type
+
+
+def uncompiled(method: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.compile leaves the call as it is, between what it compiles before and after."""
+    disable = getattr(getattr(torch, "compiler", None), "disable", None)
+    return disable(method) if disable else method
+
+
+def is_batched(value: Any) -> bool:
+    """Whether torch.vmap has put one row in place of all of them."""
+    for place in (getattr(torch._C, "_functorch", None), sys.modules.get("functorch._C")):
+        test = getattr(place, "is_batchedtensor", None)
+        if test and isinstance(value, torch.Tensor) and test(value):
+            return True
+    return False
+
+
+def refuse_vmap(name: str, values: Sequence[Any]) -> None:
+    if any(map(is_batched, values)):
+        raise TypeError(f"{name} under vmap: call it with all rows at once; dimensions before those of its parameters are rows")
 
 
 class Operation:
@@ -30,8 +51,13 @@ class Operation:
             if not slot.type.plain:
                 raise TypeError(f"{function.expression} gives a {slot.type.name}, which is no tensor")
 
+    @uncompiled
     def __call__(self, *args: Any, **named: Any) -> Any:
+        shorter = self.function.given(args, named)
+        if shorter is not self.function:
+            return Operation(shorter)(*args, **named)
         values = self.function.bind(args, named)
+        refuse_vmap(self.function.expression, values)
         call = Call(self, values)
         found = Apply.apply(call, *[values[place] for place in call.places])
         return found[0] if len(found) == 1 else found

@@ -11,6 +11,7 @@ def read_only(array):
     return array
 
 
+SHARED = np.zeros((4, 3), "f4")
 CASES = {
     "missing": (TypeError, "argument 'y' is missing", lambda m: m.product(1)),
     "too many": (TypeError, "takes 1 arguments, 2", lambda m: m.plain(1, 2)),
@@ -38,6 +39,7 @@ CASES = {
     "buffer read-only": (ValueError, "read-only", lambda m: m.fill(read_only(np.zeros((2, 3), "f4")), [1, 2, 3])),
     "buffer size": (ValueError, "no whole number", lambda m: m.fill(np.zeros(4, "f4"), [1, 2, 3])),
     "buffer shape": (ValueError, r"does not end \(3, 2\)", lambda m: m.fill(np.zeros((3, 2), "f4"), [1, 2, 3])),
+    "shared memory": (ValueError, "'b' is written to, and shares its memory with 'x'", lambda m: m.fill(SHARED, SHARED)),
     "tensor rank": (ValueError, "has 2 dimensions, the array 1", lambda m: m.bilinear(np.zeros(3), 1)),
     "tensor type": (TypeError, "needs an array of float64", lambda m: slope.grad(m.line)(np.zeros(3, "f4"), 1)),
     "tensor list": (TypeError, "a list has none", lambda m: slope.grad(m.line)([1, 2], 1)),

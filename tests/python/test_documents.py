@@ -25,6 +25,16 @@ def test_the_page_is_true():
     assert runner.tries > 15 and not runner.failures, "".join(said)
 
 
+def test_the_front_page_is_true(tmp_path, monkeypatch):
+    text = (ROOT / "README.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spring.slang").write_text(re.search(r"^\$ cat spring.slang\n(.*?)^\$", text, re.MULTILINE | re.DOTALL)[1])
+    block = re.search(r"^```python\n(.*?)^```\n", text, re.MULTILINE | re.DOTALL)[1]
+    test, said = doctest.DocTestParser().get_doctest(block, {}, "README.md", "README.md", 0), []
+    found = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append)
+    assert found.attempted == 3 and not found.failed, "".join(said)
+
+
 def has(module):
     return subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True).returncode == 0
 

@@ -121,6 +121,20 @@ def test_wrong_input(t, name):
         call(t)
 
 
+def test_vmap_says_what_to_do(t):
+    functorch = pytest.importorskip("torch.func" if hasattr(torch, "func") else "functorch")
+    operation = slope.torch.wrap(t.power)
+    with pytest.raises(TypeError, match="under vmap: call it with all rows at once"):
+        functorch.vmap(lambda x: operation(x, 2))(torch.ones(3, dtype=torch.float64))
+
+
+def test_defaults_may_be_left_out():
+    operation = slope.torch.wrap(slope.compile("[Differentiable] double f(double x, double y = 3) { return x * x * y; }").f)
+    x = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    operation(x).backward()
+    assert x.grad == 12
+
+
 def test_no_rows(t):
     x = torch.zeros(0, 3, dtype=torch.float64, requires_grad=True)
     slope.torch.wrap(t.cubic)(x, 1.0).sum().backward()
