@@ -398,9 +398,11 @@ static Expr *check_sizeof(Env *env, Expr *e) {
     return e;
 }
 
-/* no_diff stands before an expression whose last step is a call, a subscript or a constructor. */
+/* no_diff stands before an expression whose last step is a call, a subscript or a constructor, or a part of its result. */
 static bool ends_in_call(const Expr *e) {
-    while (e->kind == EXPR_paren) e = e->a;
+    bool part = false;
+    while (e->kind == EXPR_paren || e->kind == EXPR_member) part |= e->kind == EXPR_member, e = e->a;
+    if (part) return e->kind == EXPR_call;
     return e->kind == EXPR_call || e->kind == EXPR_index || e->kind == EXPR_no_diff || e->kind == EXPR_cast;
 }
 

@@ -146,6 +146,12 @@ static bool names_enum(const Type *type, const char *name) {
     return decl && (decl->flags & DECL_PRELUDE) && strcmp(decl->name->text, name) == 0;
 }
 
+/* StructuredBuffer<T, ScalarDataLayout>: here things lie in memory in one way. */
+static bool is_data_layout(const Type *type) {
+    const Decl *decl = type->kind == TYPE_struct ? type->decl : NULL;
+    return decl && (decl->flags & DECL_PRELUDE) && str_ends(str_of(decl->name->text), "DataLayout");
+}
+
 /* Ptr<T, Access, AddressSpace>: a pointer to read from, or any other; the space makes no difference here. */
 static const Type *pointer_with_access(Env *env, Loc loc, const Type *const *args, const Type *const *values,
                                        int nargs) {
@@ -202,6 +208,7 @@ const Type *apply_generic_type(Env *env, Loc loc, Decl *decl, const Subst *outer
     Checker *c = env->c;
     int builtin_kind = decl->flags & DECL_PRELUDE ? decl_sema(c, decl)->builtin_kind : 0;
     if (builtin_kind == TYPE_pointer && nargs > 1) return pointer_with_access(env, loc, args, values, nargs);
+    if (builtin_kind == TYPE_buffer && nargs == 2 && !values[1] && is_data_layout(args[1])) nargs = 1;
     if (builtin_kind == TYPE_matrix && nargs == 4 && values[3]) nargs = 3; /* the last is the layout */
     int n = generic_count(decl), first = decl->kind == DECL_interface ? 1 : 0;
     Inference inference = {

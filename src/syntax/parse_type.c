@@ -26,6 +26,12 @@ static uint32_t type_modifier(const Parser *p) {
     }
 }
 
+/* RWTexture2D<unorm float4>: the format of the image counts. */
+static bool at_format(const Parser *p) {
+    bool word = parser_at_word(p, KEYWORD_unorm) || parser_at_word(p, KEYWORD_snorm);
+    return word && parser_peek(p, 1)->kind == TOKEN_name;
+}
+
 static Expr *named(Parser *p, Name name) {
     Expr *expr = expr_new(p->arena, EXPR_name, p->token->loc);
     p->height = 1;
@@ -212,7 +218,7 @@ static Expr *with_modifiers(Parser *p, Expr *type, uint32_t flags, Loc loc) {
 Expr *parse_base_type(Parser *p) {
     uint32_t flags = 0, flag;
     Loc loc = p->token->loc;
-    for (; (flag = type_modifier(p)); parser_advance(p)) flags |= flag;
+    for (; (flag = type_modifier(p)) || at_format(p); parser_advance(p)) flags |= flag;
     if (!parser_enter(p)) {
         parser_leave(p);
         return parse_error_expr(p);
@@ -299,6 +305,8 @@ static Expr *generic_argument(Parser *p) {
     case KEYWORD_struct:
     case KEYWORD_row_major:
     case KEYWORD_column_major: return parse_type(p);
+    case KEYWORD_unorm:
+    case KEYWORD_snorm: return at_format(p) ? parse_type(p) : parse_term(p);
     case KEYWORD_expand:
     case KEYWORD_each: return is_whole_type(p) ? parse_type(p) : parse_term(p);
     default: return parse_term(p);
