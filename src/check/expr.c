@@ -398,11 +398,9 @@ static Expr *check_sizeof(Env *env, Expr *e) {
     return e;
 }
 
-/* no_diff stands before an expression whose last step is a call, a subscript or a constructor, or a part of its result. */
+/* no_diff stands before an expression whose last step is a call, a subscript or a constructor. */
 static bool ends_in_call(const Expr *e) {
-    bool part = false;
-    while (e->kind == EXPR_paren || e->kind == EXPR_member) part |= e->kind == EXPR_member, e = e->a;
-    if (part) return e->kind == EXPR_call;
+    while (e->kind == EXPR_paren) e = e->a;
     return e->kind == EXPR_call || e->kind == EXPR_index || e->kind == EXPR_no_diff || e->kind == EXPR_cast;
 }
 
