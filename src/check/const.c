@@ -161,7 +161,8 @@ static bool eval_decl(Env *env, Expr *e, Constant *out) {
     bool constant = decl->kind == DECL_var && decl->init &&
                     (decl->modifiers & (MODIFIER_const | MODIFIER_let)) && decl->flavour != VAR_param;
     bool local_const = decl->flavour == VAR_local || (decl->modifiers & MODIFIER_static);
-    if (!constant || !local_const || (decl->flags & DECL_BUSY_CONST)) return false;
+    bool required = decl->parent && decl->parent->kind == DECL_interface; /* it has another for other types */
+    if (!constant || !local_const || required || (decl->flags & DECL_BUSY_CONST)) return false;
     return eval_constant(env, decl, out);
 }
 
@@ -229,7 +230,8 @@ static Expr *known_parts(Env *env, Expr *e) {
     bool constant = e->kind == EXPR_decl && !e->a && e->decl->kind == DECL_var && e->decl->init &&
                     (e->decl->modifiers & (MODIFIER_const | MODIFIER_let)) && e->decl->flavour != VAR_param &&
                     (e->decl->flavour == VAR_local || (e->decl->modifiers & MODIFIER_static));
-    if (!constant || (e->decl->flags & DECL_BUSY_CONST)) return NULL;
+    bool required = constant && e->decl->parent && e->decl->parent->kind == DECL_interface;
+    if (!constant || required || (e->decl->flags & DECL_BUSY_CONST)) return NULL;
     check_decl_body(env->c, e->decl);
     return e->decl->init->type ? known_parts(env, e->decl->init) : NULL;
 }

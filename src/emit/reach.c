@@ -40,6 +40,7 @@ typedef struct Walk {
 
 static void reach_from_global(Walk *walk, Global *global) {
     ReachedGlobal *info = reach_global(walk->reached, global);
+    vec_push(walk->reached->arena, &walk->from->globals, info);
     if (global->kind == GLOBAL_shared) walk->from->needs |= NEEDS_SHARED;
     if (global->kind != GLOBAL_static) return;
     walk->from->needs |= NEEDS_STATICS;
@@ -124,15 +125,29 @@ static int64_t place(int64_t *size, const Type *type) {
     return offset;
 }
 
+static void list_global(Reached *reached, ReachedGlobal *info);
+
+static void list_before(Reached *reached, ReachedFunc *func) {
+    if (func->is_listed) return;
+    func->is_listed = true;
+    for (int i = 0; i < func->globals.count; i++) list_global(reached, func->globals.at[i]);
+    for (int i = 0; i < func->callees.count; i++) list_before(reached, func->callees.at[i]);
+}
+
+/* Globals are filled in this order: those that the value of another is computed from come before it. */
+static void list_global(Reached *reached, ReachedGlobal *info) {
+    if (info->is_listed) return;
+    info->is_listed = true;
+    if (info->init) list_before(reached, info->init);
+    vec_push(reached->arena, &reached->globals, info);
+    if (info->global->kind == GLOBAL_static) info->offset = place(&reached->statics_size, info->global->type);
+    if (info->global->kind == GLOBAL_shared) info->offset = place(&reached->shared_size, info->global->type);
+}
+
 static void list_globals(Reached *reached, const Module *module) {
     for (int i = 0; i < module->globals.count; i++) {
         ReachedGlobal *info = reached_global(reached, module->globals.at[i]);
-        if (!info) continue;
-        vec_push(reached->arena, &reached->globals, info);
-        if (info->global->kind == GLOBAL_static)
-            info->offset = place(&reached->statics_size, info->global->type);
-        if (info->global->kind == GLOBAL_shared)
-            info->offset = place(&reached->shared_size, info->global->type);
+        if (info) list_global(reached, info);
     }
 }
 

@@ -36,17 +36,20 @@ typedef struct ReachedFunc {
     int calls, size;                   /* places that call it; instructions it has */
     VEC(struct ReachedFunc *) callees; /* and initialisers of static globals it mentions */
     VEC(struct ReachedFunc *) callers;
-    int open_callees, open_callers; /* while cycles are looked for */
-    bool is_cyclic;                 /* may call itself, directly or not */
-    bool looks;                     /* at its start, whether it is to stop */
-    int64_t work;                   /* that it does at most before the next look */
-    void *emitted;                  /* the target's own */
+    VEC(struct ReachedGlobal *) globals; /* that it mentions */
+    bool is_listed;                      /* ... and whose turn to be filled comes before its own */
+    int open_callees, open_callers;      /* while cycles are looked for */
+    bool is_cyclic;                      /* may call itself, directly or not */
+    bool looks;                          /* at its start, whether it is to stop */
+    int64_t work;                        /* that it does at most before the next look */
+    void *emitted;                       /* the target's own */
 } ReachedFunc;
 
 typedef struct ReachedGlobal {
     Global *global;
     int64_t offset; /* static and shared: in their block */
     ReachedFunc *init;
+    bool is_listed;
     void *emitted; /* the target's own */
 } ReachedGlobal;
 

@@ -47,21 +47,19 @@ void lower_global_init(Lowerer *l, Request *request) {
     fn_end(&f);
 }
 
-/* Does it use what only a run of the function around has: parameters, variables, this? */
-static bool needs_frame(const Expr *e) {
+/* Does it depend on when it is computed: on parameters, variables, this, on what a function of the program does? */
+static bool needs_run(const Expr *e) {
     if (!e) return false;
-    bool variable =
-        e->kind == EXPR_decl && e->decl->kind == DECL_var && !(e->decl->modifiers & MODIFIER_static);
-    if (e->kind == EXPR_this ||
-        (variable && (e->decl->flavour == VAR_local || e->decl->flavour == VAR_param)))
-        return true;
-    bool found = needs_frame(e->a) || needs_frame(e->b) || needs_frame(e->c);
-    for (int i = 0; i < e->args.count && !found; i++) found = needs_frame(e->args.at[i]);
+    bool variable = e->kind == EXPR_decl && e->decl->kind == DECL_var && !is_constant(e->decl),
+         called = e->kind == EXPR_invoke && !(e->decl->flags & DECL_PRELUDE);
+    if (e->kind == EXPR_this || variable || called) return true;
+    bool found = needs_run(e->a) || needs_run(e->b) || needs_run(e->c);
+    for (int i = 0; i < e->args.count && !found; i++) found = needs_run(e->args.at[i]);
     return found;
 }
 
 static bool is_set_when_reached(const Decl *decl) {
-    return decl->flavour == VAR_local && (decl->modifiers & MODIFIER_static) && needs_frame(decl->init);
+    return decl->flavour == VAR_local && (decl->modifiers & MODIFIER_static) && needs_run(decl->init);
 }
 
 static Global *find_global(Lowerer *l, Decl *decl, const Subst *subst) {
