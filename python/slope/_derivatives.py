@@ -140,7 +140,7 @@ class Derivative:
 
     def reduce(self, gradients: Sequence[Any], values: Sequence[Any]) -> List[Any]:
         """Gradients in the shapes of the arguments: rows that share an argument are added."""
-        return [gradient if gradient is None or param.type.is_reference else reduce_to(param, gradient, value)
+        return [gradient if gradient is None or type(gradient) is float or param.type.is_reference else reduce_to(param, gradient, value)
                 for param, gradient, value in zip(self.function.inputs, gradients, values)]
 
 

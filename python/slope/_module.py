@@ -165,6 +165,8 @@ class Function:
             self.params = [self._param(index) for index in range(native.slope_function_parameter_count(handle))]
             self.result = Type(native.slope_function_result(handle))
         self.inputs = [param for param in self.params if param.is_input]
+        self._outputs = [] if self.result.kind == VOID else [(len(self.params), self.result)]
+        self._outputs += [(index, param.type) for index, param in enumerate(self.params) if param.is_output]
         self._places = {param.name: place for place, param in enumerate(self.inputs)}
         self._frame: Optional[Frame] = None
         self._rows: Optional[Rows] = None
@@ -256,7 +258,7 @@ class Function:
                     try:
                         quick[type(value)](frame.memory, frame.offsets[index], value)
                         continue
-                    except (struct.error, OverflowError):  # too large: let the conversion say so
+                    except (struct.error, OverflowError, KeyError):  # too large, or not so simple: let the conversion see to it
                         pass
                 rest[index] = param.type.convert(value, param.name)
             lead = join(self.expression, *[shape for _, shape in rest.values()]) if rest else ()
@@ -265,16 +267,19 @@ class Function:
             for index, (value, _) in rest.items():
                 self.params[index].type.store(frame.views[index], value)
             session.check(native.slope_call(self._handle, frame.addresses))
-            return self._results(frame.views)
+            return self._results(frame.views, frame)
 
     def _call_rows(self, values: Sequence[Any], lead: Shape) -> Any:
         if self._rows is None:
             self._rows = Rows(self)
         return self._results(self._rows.run(values, lead))
 
-    def _results(self, views: Sequence[np.ndarray]) -> Any:
-        found = [] if self.result.kind == VOID else [self.result.present(views[-1])]
-        found += [param.type.present(view) for param, view in zip(self.params, views) if param.is_output]
+    def _results(self, views: Sequence[np.ndarray], frame: Optional[Frame] = None) -> Any:
+        """What comes out: of rows, or of a call, whose frame it then is."""
+        found = []
+        for place, kind in self._outputs:
+            quick = frame is not None and kind.read is not None
+            found.append(kind.read(frame.memory, frame.offsets[place]) if quick else kind.present(views[place]))
         return found[0] if len(found) == 1 else tuple(found) if found else None
 
     # ---- kernels

@@ -51,6 +51,7 @@ class Type:
         self.element = Type(element) if element and self.kind != POINTER else None
         self.dtype = self._layout()
         self.quick = self._quick()
+        self.read = self._reader()
 
     @property
     def plain(self) -> bool:
@@ -73,12 +74,41 @@ class Type:
         return self.scalar is not None and self.scalar.kind == "f"
 
     def _quick(self) -> Dict[type, Callable[..., None]]:
-        """How numbers of Python get into memory without numpy."""
+        """How numbers of Python, and structs of them, get into memory without numpy. What is no such value raises an exception."""
+        if self.kind == STRUCT:
+            return self._quick_struct()
         if self.kind not in SCALARS:
             return {}
         code = SCALARS[self.kind]
         pack = struct.Struct("=" + CODES[code]).pack_into
-        return {bool: pack} if code == "?" else {float: pack, int: pack} if code[0] == "f" else {int: pack}
+        zero = {type(None): lambda memory, offset, value: pack(memory, offset, 0)}
+        return {bool: pack, **zero} if code == "?" else {float: pack, int: pack, **zero} if code[0] == "f" else {int: pack, **zero}
+
+    def _quick_struct(self) -> Dict[type, Callable[..., None]]:
+        offsets = [self.dtype.fields[name][1] for name, _ in self.fields]  # type: ignore[index]
+        parts = [(name, inner.quick, offset) for (name, inner), offset in zip(self.fields, offsets)]
+        if not parts or not all(quick for _, quick, _ in parts):
+            return {}
+
+        def pack(memory: Any, offset: int, value: Dict[str, Any]) -> None:
+            if len(value) != len(parts):
+                raise KeyError("another number of fields")
+            for name, quick, at in parts:
+                part = value[name]
+                quick[type(part)](memory, offset + at, part)
+
+        return {dict: pack, Struct: pack}
+
+    def _reader(self) -> Optional[Callable[[Any, int], Any]]:
+        """How such values are taken out again; None: by numpy."""
+        if not self.quick:
+            return None
+        if self.kind != STRUCT:
+            unpack = struct.Struct("=" + CODES[SCALARS[self.kind]]).unpack_from
+            return lambda memory, offset: unpack(memory, offset)[0]
+        offsets = [self.dtype.fields[name][1] for name, _ in self.fields]  # type: ignore[index]
+        parts = [(name, inner.read, offset) for (name, inner), offset in zip(self.fields, offsets)]
+        return lambda memory, offset: Struct([(name, read(memory, offset + at)) for name, read, at in parts])
 
     def _layout(self) -> np.dtype:
         if self.kind in SCALARS:
