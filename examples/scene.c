@@ -1,4 +1,4 @@
-/* Finds a scene by its picture: draws the true one, then changes a guess until its picture is the same. The kernels are in scene.slang;
+/* Recovers a scene from its picture: draws the true one, then changes a guess until its picture is the same. The kernels are in scene.slang;
  * here are the buffers that they share with us, and gradient descent (Adam).
  *
  *     cc scene.c $(pkg-config --cflags --libs slope) -lm -o scene && ./scene

@@ -1,5 +1,8 @@
 """What docs/python.md shows is what happens; the examples find what they look for."""
+import contextlib
 import doctest
+import io
+import json
 import os
 import re
 import subprocess
@@ -37,6 +40,22 @@ def test_the_front_page_is_true(tmp_path, monkeypatch):
 
 def has(module):
     return subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("notebook", sorted((ROOT / "examples" / "python").glob("*.ipynb")), ids=lambda path: path.name)
+def test_notebooks(notebook):
+    """Every cell prints what is kept in it."""
+    names, checked = {}, 0
+    for cell in json.loads(notebook.read_text())["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile("".join(cell["source"]), notebook.name, "exec"), names)
+        kept = "".join("".join(output.get("text", [])) for output in cell["outputs"])
+        assert printed.getvalue() == kept
+        checked += bool(kept)
+    assert checked
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples" / "python").glob("*.py")), ids=lambda path: path.name)
