@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""How the time to compile grows with the length of a program: generated sources of 5000, 10000 and 20000 lines.
+"""How the work of compiling grows with the length of a program: generated sources of 1000 to 64000 lines, of twenty shapes.
 
-Each shape stresses something else: many small declarations, one long function, one long table, a long chain of branches, types
-and constants that refer to each other, backwards. A row shows the milliseconds and the peak memory for each length, and the
-time for the longest over that for the shortest, divided by how much longer it is: 1 is linear.
+Each shape stresses something else: many small declarations, one long function, one long table, types that refer to each other, and so on. Instructions are
+counted (by perf, or by callgrind where the processor does not let it), so that the machine may be busy. A row shows the instructions for a line at each
+length, and how much more a line costs in a program that is four times as long, at most: 1 is linear, above 1.3 it fails.
 
-    bench/lines.py [--build DIR] [--print SHAPE LINES] [COMMAND...]       commands: check lower run; default: all
+    bench/lines.py [--build DIR] [--longest N] [--shape NAME]... [--print SHAPE LINES] [COMMAND...]       commands: check lower
 """
 import argparse
-import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LENGTHS = (5000, 10000, 20000)
+LENGTHS = (1000, 4000, 16000, 64000)
 
 
 def functions(lines):
@@ -80,46 +80,202 @@ def backwards(lines):
         yield f"enum E{i} {{ A = {0 if end else f'E{i + 1}.A % 7 + 1' if i % 50 != 49 else 1}, B }}"
 
 
-SHAPES = {"functions": functions, "straight": straight, "table": table, "branches": branches, "backwards": backwards}
-COMMANDS = {"check": ["check"], "lower": ["dump", "--after", "lower"], "run": ["run"]}
+def fields(lines):
+    """A struct with a field per line, and a function that uses some."""
+    yield "struct S {"
+    for i in range(lines):
+        yield f"    {('float', 'int', 'float3')[i % 3]} f{i};"
+    yield "}"
+    yield f"void main() {{ S s = {{}}; s.f{lines - 1 - lines % 3} = 1; printf(\"%d\\n\", s.f1); }}"
 
 
-def measure(slope, command, path):
-    """Milliseconds and MiB."""
-    start = time.monotonic()
-    with open(os.devnull, "wb") as nowhere:
-        child = subprocess.Popen([slope, command[0], str(path), *command[1:]], stdout=nowhere, stderr=subprocess.PIPE)
-        errors = child.stderr.read()
-        _, status, usage = os.wait4(child.pid, 0)
-    elapsed = (time.monotonic() - start) * 1000
-    if status:
-        sys.exit(f"{' '.join(command)} {path.name}: status {os.waitstatus_to_exitcode(status)}\n{errors.decode()[:500]}")
-    return elapsed, usage.ru_maxrss / 1024
+def warnings(lines):
+    """A warning per line."""
+    yield "void main() {"
+    for i in range(lines):
+        yield f"    int unused{i} = {i}; {{ int x = 1.5; }}"
+    yield "}"
+
+
+def one_line(lines):
+    """Everything in one line."""
+    yield "void main() { int x = 0; " + " ".join(f"x += {i};" for i in range(lines)) + " printf(\"%d\\n\", x); }"
+
+
+def loops(lines):
+    """A loop per line, one after the other."""
+    yield "void main() { int x = 0;"
+    for i in range(lines):
+        yield f"    for (int i = 0; i < {i % 7}; i++) x += i;"
+    yield "    printf(\"%d\\n\", x); }"
+
+
+def nested_structs(lines):
+    """Structs that hold one another, a hundred deep."""
+    for i in range(lines):
+        yield f"struct S{i} {{ {'' if i % 100 == 0 else f'S{i - 1} inner;'} int n; }}"
+    yield f"void main() {{ S{lines - 1} s = {{}}; s.n = 1; printf(\"%d\\n\", s.n); }}"
+
+
+def macros(lines):
+    """A macro and calls of it per line."""
+    yield "#define ADD(a, b) ((a) + (b))"
+    yield "void main() { int x = 0;"
+    for i in range(lines):
+        yield f"    x = ADD(x, ADD({i}, {i % 3}));"
+    yield "    printf(\"%d\\n\", x); }"
+
+
+def definitions(lines):
+    """Macros that are made of one another."""
+    yield "#define M0 1"
+    for i in range(1, lines):
+        yield f"#define M{i} (M{i - 1 if i % 30 else 0} + 1)"
+    yield f"void main() {{ printf(\"%d\\n\", M{lines - 1}); }}"
+
+
+def uniforms(lines):
+    """A uniform per line."""
+    for i in range(lines):
+        yield f"uniform {('float', 'int', 'float4')[i % 3]} u{i};"
+    yield f"void main() {{ printf(\"%g\\n\", u0); }}"
+
+
+def enums(lines):
+    """An enum with a case per line."""
+    yield "enum E {"
+    for i in range(lines):
+        yield f"    Case{i},"
+    yield "}"
+    yield f"void main() {{ printf(\"%d\\n\", int(E.Case{lines - 1})); }}"
+
+
+def overloads(lines):
+    """Overloads of a few names, by their types."""
+    for i in range(lines):
+        yield f"struct T{i} {{ int n; }}; int over{i % (lines // 16 + 1)}(T{i} t) {{ return t.n + {i}; }}"
+    yield "void main() { T0 t = {}; printf(\"%d\\n\", over0(t)); }"
+
+
+def methods(lines):
+    """A struct with a method per line, each of which calls the one before."""
+    yield "struct S { int n; int m0() { return n; }"
+    for i in range(1, lines):
+        yield f"    int m{i}() {{ return m{i - 1 if i % 20 else 0}() + {i}; }}"
+    yield "}"
+    yield f"void main() {{ S s = {{}}; printf(\"%d\\n\", s.m{lines - 1}()); }}"
+
+
+def conformers(lines):
+    """Types that conform to an interface, and a generic function on each."""
+    yield "interface I { int get(); } int use<T : I>(T t) { return t.get(); }"
+    for i in range(lines):
+        yield f"struct C{i} : I {{ int get() {{ return {i}; }} }}; int call{i}() {{ C{i} c = {{}}; return use(c); }}"
+    yield f"void main() {{ printf(\"%d\\n\", call{lines - 1}()); }}"
+
+
+def derivatives(lines):
+    """Differentiable functions, each with its derivative."""
+    for i in range(lines // 2):
+        yield f"[Differentiable] float f{i}(float x) {{ return x * {i} + sin(x); }}"
+        yield f"float d{i}(float x) {{ var p = diffPair(x); bwd_diff(f{i})(p, 1.0f); return p.d; }}"
+    yield "void main() { printf(\"%g\\n\", d0(1)); }"
+
+
+def sums(lines):
+    """Expressions of a hundred terms over several lines."""
+    yield "void main() { float x = 1; float y = 0;"
+    for i in range(lines):
+        yield f"    {'y = ' if i % 100 == 0 else '+ '}x * {i}{';' if i % 100 == 99 or i + 1 == lines else ''}"
+    yield "    printf(\"%g\\n\", y); }"
+
+
+def prints(lines):
+    """A text per line."""
+    yield "void main() {"
+    for i in range(lines):
+        yield f"    printf(\"line {i} of %d\\n\", {lines});"
+    yield "}"
+
+
+def comments(lines):
+    """Hardly any code."""
+    for i in range(lines):
+        yield f"// This is line {i}; it says nothing. /* Nor does this. */"
+    yield "void main() {}"
+
+
+SHAPES = {shape.__name__: shape for shape in (
+    functions, straight, table, branches, backwards, fields, warnings, one_line, loops, nested_structs, macros, definitions, uniforms,
+    enums, overloads, methods, conformers, derivatives, sums, prints, comments)}
+COMMANDS = {"check": ["check"], "lower": ["dump", "--after", "lower"]}
+TOO_MUCH = 1.3  # times linear
+
+
+def count_by_perf(command):
+    """None: it cannot count here."""
+    result = subprocess.run(["perf", "stat", "-x,", "-e", "instructions:u", *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                            text=True)
+    found = re.search(r"^(\d+),,instructions", result.stderr, re.MULTILINE)
+    if found and result.returncode:
+        sys.exit(f"{' '.join(command)}: status {result.returncode}\n{result.stderr[:500]}")
+    return int(found[1]) if found else None
+
+
+def count_by_callgrind(command):
+    with tempfile.NamedTemporaryFile() as out:
+        result = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out.name}", *command], stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True)
+        if result.returncode:
+            sys.exit(f"{' '.join(command)}: status {result.returncode}\n{result.stderr[:2000]}")
+        return int(re.search(r"^(?:totals|summary): (\d+)", Path(out.name).read_text(), re.MULTILINE)[1])
+
+
+def counter():
+    """Counts the instructions of a command."""
+    has_perf = shutil.which("perf") and count_by_perf(["true"]) is not None
+    return count_by_perf if has_perf else count_by_callgrind
+
+
+def growth(counts, lengths):
+    """Of the cost of a line from the shorter to the longer, at its worst; what an empty program costs is no line's."""
+    costs = [(count - counts[0]) / lines for count, lines in zip(counts[1:], lengths)]
+    return max(later / earlier for earlier, later in zip(costs, costs[1:]))
+
+
+def measure(count, slope, command, shape, lengths, folder):
+    counts = []
+    for lines in (1, *lengths):
+        path = Path(folder) / "program.slang"
+        path.write_text("\n".join(shape(max(lines, 8))) + "\n")
+        counts.append(count([slope, command[0], str(path), *command[1:]]))
+    return counts
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default=HERE.parent / "build")
+    parser.add_argument("--longest", type=int, default=64000)
+    parser.add_argument("--shape", action="append", choices=SHAPES)
     parser.add_argument("--print", nargs=2, metavar=("SHAPE", "LINES"))
     parser.add_argument("commands", nargs="*")
     options = parser.parse_args()
     if options.print:
         print("\n".join(SHAPES[options.print[0]](int(options.print[1]))))
         return 0
-    slope = str(Path(options.build).resolve() / "slope")
-    print(f"{'':18}" + "".join(f"{lines:>8} lines" + " " * 9 for lines in LENGTHS) + "growth")
+    slope, count = str(Path(options.build).resolve() / "slope"), counter()
+    lengths = [lines for lines in LENGTHS if lines <= options.longest]
+    failed = 0
+    print(f"{'':22}" + "".join(f"{lines:>10}" for lines in lengths) + "   lines: instructions of each, and how that grows")
     with tempfile.TemporaryDirectory() as folder:
         for command in options.commands or COMMANDS:
-            for name, shape in SHAPES.items():
-                row = []
-                for lines in LENGTHS:
-                    path = Path(folder) / f"{name}{lines}.slang"
-                    path.write_text("\n".join(shape(lines)) + "\n")
-                    row.append(measure(slope, COMMANDS[command], path))
-                growth = row[-1][0] / row[0][0] / (LENGTHS[-1] / LENGTHS[0])
-                cells = "".join(f"{ms:9.0f} ms {mib:6.0f} MiB" for ms, mib in row)
-                print(f"{command:6} {name:11}{cells}{growth:9.2f}", flush=True)
-    return 0
+            for name in options.shape or SHAPES:
+                counts = measure(count, slope, COMMANDS[command], SHAPES[name], lengths, folder)
+                worst = growth(counts, lengths)
+                failed += worst > TOO_MUCH
+                cells = "".join(f"{(n - counts[0]) / lines:10.0f}" for n, lines in zip(counts[1:], lengths))
+                print(f"{command:6} {name:15}{cells}{worst:9.2f}{' !' if worst > TOO_MUCH else ''}", flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -65,6 +65,7 @@ typedef struct Printer {
     const Module *module;
     Map record_names; /* Record -> char *, as shown */
     Map taken;        /* Name -> Record, those names */
+    Map fields;       /* Record -> Map, Name -> Field: the first of that name */
     VEC(const Record *) records;
     const Func *func;
     const Val **vals;  /* by id, those that have a name */
@@ -414,6 +415,17 @@ static void print_block(Printer *p, const Inst *inst) {
     print_region(p, inst->regions[0]);
 }
 
+static const Map *fields_of(Printer *p, const Record *record) {
+    Map *fields = map_get(&p->fields, PTR_KEY(record));
+    if (fields) return fields;
+    fields = arena_new(arena_of(p), Map);
+    for (int i = record->nfields - 1; i >= 0; i--)
+        if (record->fields[i].name)
+            map_put(arena_of(p), fields, PTR_KEY(record->fields[i].name), &record->fields[i]);
+    map_put(arena_of(p), &p->fields, PTR_KEY(record), fields);
+    return fields;
+}
+
 static void print_field(Printer *p, const Inst *inst) {
     add_args(p, inst, " ");
     const Type *type = inst->args[0] ? inst->args[0]->type : NULL;
@@ -421,10 +433,9 @@ static void print_field(Printer *p, const Inst *inst) {
     const Record *record = target && target->kind == TYPE_record ? type_record(target) : NULL;
     Name name =
         record && inst->index >= 0 && inst->index < record->nfields ? record->fields[inst->index].name : NULL;
-    for (int i = 0; name && i < inst->index; i++)
-        if (record->fields[i].name == name) name = NULL; /* the first of that name is meant by it */
+    bool is_first = name && map_get(fields_of(p, record), PTR_KEY(name)) == &record->fields[inst->index];
     add(p, ", ");
-    if (name && is_plain(name_str(name))) text_add(p->out, name_str(name));
+    if (is_first && is_plain(name_str(name))) text_add(p->out, name_str(name));
     else text_printf(p->out, "%d", inst->index);
 }
 

@@ -388,6 +388,7 @@ static bool begin_expansion(Preprocessor *pp, const MacroToken *token) {
 void macro_expand_use(Preprocessor *pp, const Token *name, Macro *macro) {
     MacroToken token = macro_token(pp, name);
     pp->outermost = name->name;
+    pp->produced = 0;
     if (macro->active || !begin_expansion(pp, &token)) {
         vec_push(pp->arena, pp->out, *name);
         return;
@@ -401,6 +402,7 @@ void macro_expand_use(Preprocessor *pp, const Token *name, Macro *macro) {
 }
 
 MacroTokens macro_expand_line(Preprocessor *pp, const MacroTokens *line) {
+    pp->produced = 0;
     if (line->count && line->at[0].token.kind == TOKEN_name) pp->outermost = line->at[0].token.name;
     return expand_alone(pp, line);
 }

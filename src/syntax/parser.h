@@ -121,7 +121,7 @@ typedef struct Preprocessor {
     bool isolated; /* so is the file */
     bool in_condition;
     int depth;      /* of macro calls in arguments of macro calls */
-    int produced;   /* tokens that macros made so far */
+    int produced;   /* tokens that macros made in the use at hand, so far */
     Name outermost; /* the macro of the file that is being expanded */
     VEC(Condition) conditions;
     int condition_base; /* those of the current file */
