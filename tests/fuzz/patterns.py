@@ -163,7 +163,7 @@ class Patterns:
             return None
         wild = self.pick(["log($ - $)", "rsqrt(abs($ - $))", "exp(900.0~ + abs($)) * $", "1.0~ / ($ - $)", "pow(abs($ - $), 0.5~)",
                           "exp(700.0~ + abs($)) * exp(700.0~ + $)", "acos(2.0~ + abs($) * $)", "1.0~ / (($ - $) * 1e-30~)", "pow(1e30~, 40.0~ + abs($)) * $",
-                          "sqrt(-1.0~ - abs($)) * $", "atan2($ - $, 0.0~)", "normalize(@2($ - $, 0.0~)).x"])
+                          "sqrt(-1.0~ - abs($)) * $", "normalize(@2($ - $, 0.0~)).x"])
         same = self.real(1)
         chosen = self.pick(["$ = $ > 1e6~ ? W : $;", "$ = select($ > 1e6~, W, $);", "$ = select($ < 1e6~, $, W);",
                             "if ($ > 1e6~) #", "for (@ once = $; once > 1e6~; once -= 1e7~) #"])
