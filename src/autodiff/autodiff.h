@@ -157,9 +157,10 @@ typedef struct Outline {
 } Outline;
 void ad_survey(Outline *x, const Region *region);
 Param ad_captured_param(const Outline *x, Val *captured);
+Inst *ad_copy_loop(const Outline *x, Builder *b, CloneMap *map, Val *const *state, Val *lo, Val *hi);
 
 /* ---- round.c */
-/* A body for the flat function in which loops of independent rounds call each round as a function; NULL: it has none. */
+/* A body for the flat function in which loops of independent rounds call a function for some rounds each; NULL: it has none. */
 Region *ad_split_rounds(Ad *ad, AdFunc *f, const bool *stable);
 
 /* ---- sink.c */

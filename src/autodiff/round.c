@@ -2,20 +2,23 @@
  *
  *   for (i = 0; i < n; i++) total += f(i, x);
  *
- * What such a loop carries is counters and sums, and a sum is only added to. So the reverse of a round needs nothing of other rounds: the
- * round can be run and reversed at once, and what it keeps is gone before the next begins. The body becomes a function that returns what it
- * adds to each sum, and the call of it is made again in the reverse pass, as with [PreferRecompute]:
+ * What such a loop carries is counters and sums, and a sum is only added to. So the reverse of a round needs nothing of other rounds: some of
+ * them can be run and reversed before the next ones begin, and what they keep is gone then. So many rounds become a function that returns
+ * what they add to each sum, and the call of it is made again in the reverse pass, as with [PreferRecompute]:
  *
- *   for (i = 0; i < n; i++) total += round(i, x);        reversed:  for (...) { context = round.pri(i, x); round.prop(context, g); }
+ *   for (c = 0; c < (n + 31) / 32; c++) total += rounds(32 * c, min(32 * c + 32, n), x);
+ *
+ *   reversed:  for (...) { context = rounds.pri(lo, hi, x); rounds.prop(context, g); }
  *
  * That is no more work where nobody wants the total, which is so in bwd_diff(f): then the primal pass need not run the loop. Hence sums
- * must lead to results of the function, and that by additions, changes of sign, and constant factors alone. The tape of a
- * round stays in the cache, however many rounds there are.
+ * must lead to results of the function, and that by additions, changes of sign, and constant factors alone. What is kept
+ * stays in the cache, however many rounds there are; taking a few at a time leaves the processor something to overlap, which the
+ * reverse of a single round, waiting for each of its own values, does not.
  *
  * Only outermost loops are split, so that nothing is run more than twice. */
 #include "autodiff/autodiff.h"
 
-enum { MOST_CAPTURED = 64 };
+enum { MOST_CAPTURED = 64, AT_A_TIME = 32 };
 
 typedef struct Rounds {
     Outline outline;
@@ -197,8 +200,11 @@ static bool is_independent(Rounds *x) {
 static Func *declare(const Rounds *x) {
     Ad *ad = x->outline.ad;
     const Inst *loop = x->outline.loop;
+    const Type *word = type_basic(ad->m->types, TYPE_int64);
     VEC(Param) params = {0};
     VEC(const Type *) results = {0};
+    vec_push(ad->arena, &params, ((Param){.name = name_from(ad->m->names, "lo"), .type = word}));
+    vec_push(ad->arena, &params, ((Param){.name = name_from(ad->m->names, "hi"), .type = word}));
     for (int i = 0; i < loop->nargs; i++) {
         const Val *v = loop->regions[1]->params[i];
         if (is_counter(loop, i)) vec_push(ad->arena, &params, ((Param){.name = v->name, .type = v->type}));
@@ -206,7 +212,7 @@ static Func *declare(const Rounds *x) {
     }
     for (int i = 0; i < x->outline.captured.count; i++)
         vec_push(ad->arena, &params, ad_captured_param(&x->outline, x->outline.captured.at[i]));
-    Func *func = func_new(ad->m, format_text(ad->arena, "%s.round", x->outline.func->name->text));
+    Func *func = func_new(ad->m, format_text(ad->arena, "%s.rounds", x->outline.func->name->text));
     func_set_params(func, params.at, params.count);
     func_set_results(func, results.at, results.count);
     func->flags |= FUNC_GENERATED | FUNC_NORMAL | FUNC_HARMLESS | (x->outline.func->flags & FUNC_PRECISE);
@@ -214,72 +220,106 @@ static Func *declare(const Rounds *x) {
     return func;
 }
 
-/* The body, with sums that begin at zero. */
-static Func *make_round(const Rounds *x) {
+/* Rounds lo to hi, with sums that begin at zero. */
+static Func *make_rounds(const Rounds *x) {
     Ad *ad = x->outline.ad;
     const Inst *loop = x->outline.loop;
     Func *func = declare(x);
-    Region *body = func_begin(func), *old = loop->regions[1];
+    Region *body = func_begin(func);
+    Builder b = build_at_end(body);
     CloneMap map = {.module = ad->m, .func = func};
-    int next = 0;
+    ValVec state = {0}, results = {0};
+    int next = 2;
     for (int i = 0; i < loop->nargs; i++)
-        clone_map_val(&map, old->params[i],
-                      is_counter(loop, i) ? body->params[next++] : ad_zero(ad, old->params[i]->type));
+        vec_push(ad->arena, &state,
+                 is_counter(loop, i) ? body->params[next++] : ad_zero(ad, loop->regions[1]->params[i]->type));
     for (int i = 0; i < x->outline.captured.count; i++)
         clone_map_val(&map, x->outline.captured.at[i], body->params[next++]);
     for (int i = 0; i < x->globals.count; i++) inst_append(body, clone_inst(&map, x->globals.at[i]->inst));
-    clone_region_into(&map, old, body);
-    Inst *end = body->last;
-    ValVec results = {0};
+    Inst *copy = ad_copy_loop(&x->outline, &b, &map, state.at, body->params[0], body->params[1]);
     for (int i = 0; i < loop->nargs; i++)
-        if (!is_counter(loop, i)) vec_push(ad->arena, &results, end->args[i]);
-    inst_remove(end);
-    Builder b = build_at_end(body);
+        if (!is_counter(loop, i)) vec_push(ad->arena, &results, copy->results[i]);
     build_return(&b, results.at, results.count);
     return func;
 }
 
-/* What is left of the loop: it counts, calls and adds. */
-static void empty_loop(const Rounds *x, Func *round) {
+/* A counter after so many rounds. */
+static Val *counter_after(const Rounds *x, Builder *b, int index, Val *rounds) {
+    const Inst *loop = x->outline.loop;
+    Val *start = loop->args[index];
+    int64_t step = 0;
+    loop_step(loop, index, &step);
+    Val *far = build_binary(b, OP_mul, build_convert(b, rounds, start->type),
+                            ir_const_int(x->outline.ad->m, start->type, step));
+    return build_binary(b, OP_add, start, far);
+}
+
+/* What is left of the loop: it calls, for some rounds each time, and adds. */
+static void fill_outer(const Rounds *x, Inst *outer, Func *rounds, Val *trip) {
     Ad *ad = x->outline.ad;
-    Inst *loop = x->outline.loop;
-    Region *body = loop->regions[1];
-    int64_t *steps = arena_array(ad->arena, int64_t, loop->nargs + 1);
-    ValVec args = {0}, yields = {0};
-    for (int i = 0; i < loop->nargs; i++)
-        if (loop_step(loop, i, &steps[i])) vec_push(ad->arena, &args, body->params[i]);
-    for (int i = 0; i < x->outline.captured.count; i++) vec_push(ad->arena, &args, x->outline.captured.at[i]);
-    bool *counts = arena_array(ad->arena, bool, loop->nargs + 1);
-    for (int i = 0; i < loop->nargs; i++) counts[i] = is_counter(loop, i);
-    while (body->last) inst_remove(body->last);
+    const Inst *loop = x->outline.loop;
+    Region *body = outer->regions[1];
     Builder b = build_at_end(body);
     b.loc = loop->loc;
-    Inst *call = build_call(&b, round, args.at, args.count);
+    Val *lo = build_binary(&b, OP_mul, body->params[0], ad_int64(ad, AT_A_TIME)),
+        *full = build_binary(&b, OP_add, lo, ad_int64(ad, AT_A_TIME)),
+        *hi = build_select(&b, build_binary(&b, OP_lt, full, trip), full, trip);
+    ValVec args = {0}, yields = {0};
+    vec_push(ad->arena, &args, lo);
+    vec_push(ad->arena, &args, hi);
+    for (int i = 0; i < loop->nargs; i++)
+        if (is_counter(loop, i)) vec_push(ad->arena, &args, counter_after(x, &b, i, lo));
+    for (int i = 0; i < x->outline.captured.count; i++) vec_push(ad->arena, &args, x->outline.captured.at[i]);
+    Inst *call = build_call(&b, rounds, args.at, args.count);
     call->writes = true; /* again in the reverse pass */
-    for (int i = 0, next = 0; i < loop->nargs; i++) {
-        Val *more = counts[i] ? ir_const_int(ad->m, body->params[i]->type, steps[i]) : call->results[next++];
-        vec_push(ad->arena, &yields, build_binary(&b, OP_add, body->params[i], more));
-    }
+    vec_push(ad->arena, &yields, build_binary(&b, OP_add, body->params[0], ad_int64(ad, 1)));
+    for (int i = 0; i < call->nresults; i++)
+        vec_push(ad->arena, &yields, build_binary(&b, OP_add, body->params[i + 1], call->results[i]));
     build_yield(&b, yields.at, yields.count);
 }
 
-static bool split(Ad *ad, Func *func, Inst *loop, const bool *stable) {
-    Rounds x = {
-        .outline = {.ad = ad, .func = func, .loop = loop, .steady = true}, .stable = stable, .fits = true};
+static void replace_loop(const Rounds *x, Func *rounds, Val *trip) {
+    Ad *ad = x->outline.ad;
+    Inst *loop = x->outline.loop;
+    Builder b = build_before(loop);
+    b.loc = loop->loc;
+    ValVec starts = {0};
+    vec_push(ad->arena, &starts, ad_int64(ad, 0));
+    for (int i = 0; i < loop->nargs; i++)
+        if (!is_counter(loop, i)) vec_push(ad->arena, &starts, loop->args[i]);
+    Val *most = build_binary(&b, OP_add, trip, ad_int64(ad, AT_A_TIME - 1)),
+        *count = build_binary(&b, OP_div, most, ad_int64(ad, AT_A_TIME));
+    Inst *outer = build_loop(&b, starts.at, starts.count, false);
+    Builder cond = build_at_end(outer->regions[0]);
+    Val *go = build_binary(&cond, OP_lt, outer->regions[0]->params[0], count);
+    build_yield(&cond, &go, 1);
+    fill_outer(x, outer, rounds, trip);
+    for (int i = 0, next = 1; i < loop->nresults; i++)
+        loop->results[i]->forward =
+            is_counter(loop, i) ? counter_after(x, &b, i, trip) : outer->results[next++];
+    inst_remove(loop);
+}
+
+static bool split(const Rounds *all, Inst *loop) {
+    Rounds x = *all;
+    x.outline.loop = loop;
     if (loop->nregions != 2 || !carries_sums(&x) || !is_independent(&x)) return false;
     for (int i = 0; i < loop->nargs; i++)
-        if (!is_counter(loop, i) && !leads_to_results(func, loop->results[i])) return false;
-    if (!loop_trip(loop)) return false;
-    empty_loop(&x, make_round(&x));
+        if (!is_counter(loop, i) && !leads_to_results(x.outline.func, loop->results[i])) return false;
+    Val *trip = loop_trip(loop);
+    int64_t rounds;
+    if (!trip || (val_is_int(trip, &rounds) && rounds <= AT_A_TIME)) return false;
+    replace_loop(&x, make_rounds(&x), trip);
     return true;
 }
 
-static bool split_region(Ad *ad, Func *func, Region *region, const bool *stable) {
+static bool split_region(const Rounds *all, const Region *region) {
     bool any = false;
-    for (Inst *inst = region->first; inst; inst = inst->next) {
-        if (inst->op == OP_loop) any |= split(ad, func, inst, stable);
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        if (inst->op == OP_loop) any |= split(all, inst);
         else
-            for (int i = 0; i < inst->nregions; i++) any |= split_region(ad, func, inst->regions[i], stable);
+            for (int i = 0; i < inst->nregions; i++) any |= split_region(all, inst->regions[i]);
     }
     return any;
 }
@@ -294,7 +334,9 @@ Region *ad_split_rounds(Ad *ad, AdFunc *f, const bool *stable_leaves) {
     Region *written = flat->body;
     CloneMap map = {.module = ad->m, .func = flat};
     flat->body = clone_region(&map, written, NULL);
-    Region *copy = split_region(ad, flat, flat->body, stable) ? flat->body : NULL;
+    Rounds all = {.outline = {.ad = ad, .func = flat, .steady = true}, .stable = stable, .fits = true};
+    Region *copy = split_region(&all, flat->body) ? flat->body : NULL;
+    if (copy) ir_resolve_func(flat);
     flat->body = written;
     return copy;
 }

@@ -107,33 +107,39 @@ static Func *declare(const Outline *x, const char *name) {
 
 static Val *param(const Seg *x, int index) { return x->run->body->params[index]; }
 
-/* Iterations lo to hi of the loop as it is, in a function made by `declare`. */
-static Inst *copy_loop(const Outline *x, Builder *b, Func *func) {
+/* Iterations lo to hi of the loop as it is, from a given state on; the map knows what stands for captured values. */
+Inst *ad_copy_loop(const Outline *x, Builder *b, CloneMap *map, Val *const *state, Val *lo, Val *hi) {
     Ad *ad = x->ad;
     int n = x->loop->nargs;
     const Type *word = type_basic(ad->m->types, TYPE_int64);
-    Val **params = func->body->params;
     ValVec args = {0};
-    for (int i = 0; i < n; i++) vec_push(ad->arena, &args, params[FIRST + i]);
-    vec_push(ad->arena, &args, params[LO]);
+    for (int i = 0; i < n; i++) vec_push(ad->arena, &args, state[i]);
+    vec_push(ad->arena, &args, lo);
     Inst *copy = build_inst(b, OP_loop, args.at, args.count, 0, 2);
-    CloneMap map = {.module = ad->m, .func = func};
-    for (int i = 0; i < x->captured.count; i++) clone_map_val(&map, x->captured.at[i], params[FIRST + n + i]);
     Region *cond = copy->regions[0], *body = copy->regions[1];
     for (int i = 0; i < n; i++) {
         const Val *old = x->loop->regions[1]->params[i];
         region_add_param(cond, old->type, old->name);
-        clone_map_val(&map, x->loop->regions[1]->params[i], region_add_param(body, old->type, old->name));
+        clone_map_val(map, x->loop->regions[1]->params[i], region_add_param(body, old->type, old->name));
     }
     Val *at = region_add_param(cond, word, NULL), *now = region_add_param(body, word, NULL);
     Builder cb = build_at_end(cond);
-    Val *go = build_binary(&cb, OP_lt, at, params[HI]);
+    Val *go = build_binary(&cb, OP_lt, at, hi);
     build_yield(&cb, &go, 1);
-    clone_region_into(&map, x->loop->regions[1], body);
+    clone_region_into(map, x->loop->regions[1], body);
     Builder tail = build_before(body->last);
     inst_add_arg(body->last, build_binary(&tail, OP_add, now, ad_int64(ad, 1)));
     for (int i = 0; i <= n; i++) inst_add_result(copy, args.at[i]->type, NULL);
     return copy;
+}
+
+/* In a function made by `declare`. */
+static Inst *copy_loop(const Outline *x, Builder *b, Func *func) {
+    Val **params = func->body->params;
+    CloneMap map = {.module = x->ad->m, .func = func};
+    for (int i = 0; i < x->captured.count; i++)
+        clone_map_val(&map, x->captured.at[i], params[FIRST + x->loop->nargs + i]);
+    return ad_copy_loop(x, b, &map, params + FIRST, params[LO], params[HI]);
 }
 
 static Inst *call_run(Seg *x, Builder *b, Val *lo, Val *hi, Val *snaps, Val *const *state) {
