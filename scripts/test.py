@@ -104,7 +104,7 @@ def step_package(tally, name):
     """The Python package on the library of this build."""
     command = [python_with("numpy", "pytest"), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/python"]
     environment = dict(os.environ, SLOPE_LIBRARY=str(ROOT / name))
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     found = re.search(r"(\d+) passed", result.stdout)
     names = re.findall(r"^(?:FAILED|ERROR) (\S+)", result.stdout, re.MULTILINE)
     if not names and (result.returncode or not found):

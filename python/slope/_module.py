@@ -1,6 +1,7 @@
 """Modules, their functions, kernels and uniforms."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -476,7 +477,8 @@ class Module:
             raise TypeError("a function is named by an expression in a string")
         known = re.fullmatch(r"(\w+)\((.*)\)", expression)
         if known and expression not in self._functions and known[1] not in ("fwd_diff", "bwd_diff"):
-            self._member(known[1])
+            with contextlib.suppress(AttributeError):
+                self._member(known[1])  # makes its overloads known
         try:
             return self._others.get(expression) or self._find(expression)
         except SlopeError as error:

@@ -45,6 +45,8 @@ CASES = {
     "tensor list": (TypeError, "a list has none", lambda m: slope.grad(m.line)([1, 2], 1)),
     "unknown": (AttributeError, "no function 'nope'", lambda m: m.nope),
     "syntax": (slope.SlopeError, "error E", lambda m: m["1 +"]),
+    "no such overload": (slope.SlopeError, "error E", lambda m: m["plain(float3)"]),
+    "no such function": (slope.SlopeError, "error E", lambda m: m["nope(float3)"]),
     "no text": (TypeError, "an expression in a string", lambda m: m[3]),
     "uniform unknown": (slope.SlopeError, "no parameter 'nope'", lambda m: m.ramp.dispatch(1, nope=1)),
     "uniform rows": (ValueError, "scale: float has the shape", lambda m: m.ramp.dispatch(1, scale=[1, 2])),
