@@ -21,6 +21,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -245,6 +246,7 @@ def main():
     parser.add_argument("--report", action="store_true", help="say what is known, try nothing")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))       # with the line put right again
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "state.json"
