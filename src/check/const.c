@@ -220,13 +220,19 @@ static bool eval_size(Env *env, Expr *e, Constant *out) {
     return true;
 }
 
-/* ---- elements of constant arrays */
+/* ---- parts of constant aggregates */
+
+static bool is_field(const Expr *e) {
+    return e->kind == EXPR_decl && e->a && e->decl->kind == DECL_var &&
+           !(e->decl->modifiers & MODIFIER_static);
+}
 
 /* The expression that an aggregate which is known, or a part of one, was made with; NULL: it is not known. */
 static Expr *known_parts(Env *env, Expr *e) {
     if (e->kind == EXPR_paren) return known_parts(env, e->a);
     if (e->kind == EXPR_construct || e->kind == EXPR_default) return e;
-    if (e->kind == EXPR_element || e->kind == EXPR_part) return known_part(env, e);
+    if (e->kind == EXPR_element || e->kind == EXPR_part || e->kind == EXPR_swizzle || is_field(e))
+        return known_part(env, e);
     bool constant = e->kind == EXPR_decl && !e->a && e->decl->kind == DECL_var && e->decl->init &&
                     (e->decl->modifiers & (MODIFIER_const | MODIFIER_let)) && e->decl->flavour != VAR_param &&
                     (e->decl->flavour == VAR_local || (e->decl->modifiers & MODIFIER_static));
@@ -236,20 +242,40 @@ static Expr *known_parts(Env *env, Expr *e) {
     return e->decl->init->type ? known_parts(env, e->decl->init) : NULL;
 }
 
-static Expr *known_part(Env *env, Expr *e) {
-    Constant index = {.integer = (int64_t)e->number};
-    Expr *whole = known_parts(env, e->a);
-    if (!whole || (e->kind == EXPR_element && (!eval(env, e->b, &index) || index.is_real))) return NULL;
-    if (whole->kind == EXPR_default) {
-        Expr *zero = expr_new(env->c->arena, EXPR_default, e->loc);
-        zero->type = e->type;
-        return zero;
+static Expr *default_part(Env *env, const Expr *e) {
+    if (is_field(e) && e->decl->init) {
+        check_decl_body(env->c, e->decl);
+        return e->decl->init->type ? e->decl->init : NULL;
     }
-    bool inside = index.integer >= 0 && index.integer < whole->args.count;
-    Expr *part = inside ? whole->args.at[index.integer] : NULL;
-    for (int i = 0; i < whole->args.count && part; i++) /* an expansion may be any number of parts */
-        if (whole->args.at[i] && whole->args.at[i]->kind == EXPR_expand) return NULL;
-    return part;
+    Expr *zero = expr_new(env->c->arena, EXPR_default, e->loc);
+    zero->type = e->type;
+    return zero;
+}
+
+/* Which part it is; -1: that is not known. */
+static int64_t part_number(Env *env, Expr *e) {
+    Constant index;
+    if (e->kind == EXPR_part) return (int64_t)e->number;
+    if (e->kind == EXPR_swizzle) return e->nlanes == 1 && e->a->type->kind == TYPE_vector ? e->lanes[0] : -1;
+    if (e->kind == EXPR_element) return eval(env, e->b, &index) && !index.is_real ? index.integer : -1;
+    DeclVec fields = check_all_fields(env->c, e->a->type);
+    for (int i = 0; i < fields.count; i++)
+        if (fields.at[i] == e->decl) return i;
+    return -1;
+}
+
+static Expr *known_part(Env *env, Expr *e) {
+    Expr *whole = known_parts(env, e->a);
+    int64_t index = whole ? part_number(env, e) : -1;
+    if (index < 0) return NULL;
+    if (whole->kind == EXPR_default) return default_part(env, e);
+    bool lanes = whole->type->kind == TYPE_vector || whole->type->kind == TYPE_matrix;
+    for (int i = 0; i < whole->args.count; i++) { /* an expansion may be any number of parts, a vector some */
+        const Expr *arg = whole->args.at[i];
+        if (arg && (arg->kind == EXPR_expand || (lanes && arg->type != e->type))) return NULL;
+    }
+    Expr *part = index < whole->args.count ? whole->args.at[index] : NULL;
+    return part || !is_field(e) ? part : default_part(env, e);
 }
 
 static bool eval_part(Env *env, Expr *e, Constant *out) {
@@ -264,7 +290,7 @@ static bool eval(Env *env, Expr *e, Constant *out) {
     case EXPR_float: *out = (Constant){.is_real = true, .real = e->real}; return true;
     case EXPR_paren: return eval(env, e->a, out);
     case EXPR_default: *out = (Constant){0}; return type_is_integer(e->type) || e->type->kind == TYPE_bool;
-    case EXPR_decl: return eval_decl(env, e, out);
+    case EXPR_decl: return is_field(e) ? eval_part(env, e, out) : eval_decl(env, e, out);
     case EXPR_convert: return eval_convert(env, e, out);
     case EXPR_builtin: return e->args.count == 1 ? eval_unary(env, e, out) : eval_binary(env, e, out);
     case EXPR_select: {
@@ -277,6 +303,7 @@ static bool eval(Env *env, Expr *e, Constant *out) {
     case EXPR_countof: return eval_size(env, e, out);
     case EXPR_invoke: return eval_call(env, e, out);
     case EXPR_element:
+    case EXPR_swizzle:
     case EXPR_part: return eval_part(env, e, out);
     default: return false;
     }

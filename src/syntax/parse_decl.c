@@ -101,12 +101,9 @@ static void parse_empty(Parser *p, const Prefix *prefix, DeclVec *out) {
     parse_add_decl(out, p, decl);
 }
 
-/* After '}' on the same line: "int x" or "S f(" belongs to no declaration of a variable. */
+/* After '}' on the same line: in "int x", "S f(" or "S s;" no variable is declared that is of the type before. */
 static bool at_another_declaration(const Parser *p) {
-    if (!parser_at(p, TOKEN_name) || parser_peek(p, 1)->kind != TOKEN_name) return false;
-    Keyword word = token_word(p->token);
-    return word == KEYWORD_type || word == KEYWORD_generic_type ||
-           parser_peek(p, 2)->kind == TOKEN_paren_open;
+    return parser_at(p, TOKEN_name) && parser_peek(p, 1)->kind == TOKEN_name;
 }
 
 /* struct and enum: variables may follow, `struct { int x; } s;`, on the same line. */
