@@ -142,9 +142,17 @@ static bool is_small(const Val *v, int depth) {
     return loop && loop->op == OP_loop && is_small_counter(loop, v->index, depth - 1);
 }
 
+/* Is it only a place on a tape? */
+static bool is_tape_place(const Printer *p, const Val *v) {
+    const Inst *user = p->at->user[v->id];
+    bool is_access = user && (user->op == OP_tape_load || user->op == OP_tape_store);
+    return is_access && p->at->uses[v->id] == 1 && ir_resolve(user->args[1]) == v;
+}
+
 /* Can the result not leave the range of the type? */
 static bool cannot_overflow(Printer *p, const Inst *inst) {
-    if (is_bounded_step(inst) || clike_cannot_wrap(p, inst->results[0])) return true;
+    const Val *v = inst->results[0];
+    if (is_bounded_step(inst) || clike_cannot_wrap(p, v) || is_tape_place(p, v)) return true;
     return inst->results[0]->type->kind == TYPE_int64 && (inst->op == OP_add || inst->op == OP_sub) &&
            is_small(inst->results[0], 6);
 }

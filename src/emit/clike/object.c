@@ -258,15 +258,18 @@ const char *clike_buffer(Printer *p, const char *what, const Type *buffer) {
     const Type *element = buffer->args[0];
     const char *type = clike_type(p, buffer), *name = clike_format(p, "%s_%s", type, what);
     if (!clike_begin_helper(p, name)) return name;
+    const char *likely = clike_helper(p, "SLOPE_LIKELY");
     if (strcmp(what, "at") == 0) buffer_at(p, name, type, element);
     else if (strcmp(what, "get") == 0)
-        text_printf(&p->helpers,
-                    "static inline %s %s(%s b, uint64_t i) {\n    return i < b.count ? b.data[i] : %s;\n}\n",
-                    clike_declare(p, element, ""), name, type, clike_zero(p, element));
+        text_printf(
+            &p->helpers,
+            "static inline %s %s(%s b, uint64_t i) {\n    return %s(i < b.count) ? b.data[i] : %s;\n}\n",
+            clike_declare(p, element, ""), name, type, likely, clike_zero(p, element));
     else
-        text_printf(&p->helpers,
-                    "static inline void %s(%s b, uint64_t i, %s) {\n    if (i < b.count) b.data[i] = v;\n}\n",
-                    name, type, clike_declare(p, element, "v"));
+        text_printf(
+            &p->helpers,
+            "static inline void %s(%s b, uint64_t i, %s) {\n    if (%s(i < b.count)) b.data[i] = v;\n}\n",
+            name, type, clike_declare(p, element, "v"), likely);
     return name;
 }
 
