@@ -7,6 +7,7 @@ in BUILD/findings. The dictionary has the words of the .def files and of the lib
     tests/fuzz/targets.py --build DIR [--seconds N] [--seed N] [NAME...]
 """
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -53,8 +54,9 @@ def run(build, name, seconds, seed):
     write_dictionary(dictionary)
     command = [str(build / "tests" / f"fuzz_{name}"), str(corpus), f"-dict={dictionary}", f"-artifact_prefix={findings}/",
                f"-max_total_time={seconds}", f"-seed={seed}", "-max_len=8000", "-timeout=120", "-rss_limit_mb=3000",
-               "-detect_leaks=0", "-print_final_stats=1", "-verbosity=1", "-close_fd_mask=1"]
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+               "-print_final_stats=1", "-verbosity=1", "-close_fd_mask=1"]
+    quick = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")  # arenas do not leak; looking for it takes longer than the rest
+    result = subprocess.run(command, env=quick, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     runs = re.search(r"stat::number_of_executed_units: (\d+)", result.stdout)
     print(f"{name}: {runs[1] if runs else '?'} executions in {seconds} s{'' if result.returncode == 0 else ', FOUND:'}", flush=True)
     if result.returncode:
