@@ -70,9 +70,9 @@ bool runtime_answer(Runtime *runtime, bool answer) {
 
 /* Whoever calls by address is not asked to stop: there would be nobody to tell that it was. */
 const volatile int32_t *thread_stop_flag(const RtThread *thread) {
-    static const volatile int32_t never = 0;
     _Static_assert(sizeof(atomic_int) == sizeof(int32_t), "emitted code reads the flag as a number");
-    return thread->answers ? (const volatile int32_t *)(const volatile void *)thread->runtime->stop : &never;
+    return thread->answers ? (const volatile int32_t *)(const volatile void *)thread->runtime->stop
+                           : &thread->runtime->never;
 }
 
 static void leave(RtThread *thread) __attribute__((noreturn));

@@ -80,6 +80,7 @@ struct Runtime {
     atomic_int workers;
     atomic_int *stop; /* of the configuration, or the next */
     atomic_int own_stop;
+    int32_t never; /* 0: for those who are not to stop */
     atomic_bool mute;
     atomic_uint_fast64_t tape_bytes;
     pthread_key_t key;      /* RtThread of the current thread */
