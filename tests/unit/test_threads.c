@@ -115,7 +115,7 @@ static SlopeSession *open_session(int level) {
 
 static SlopeKernel *kernel_in(SlopeSession *session, const char *text, int32_t *data, size_t count) {
     SlopeProgram *program;
-    SlopeKernel *kernel;
+    SlopeKernel *kernel = NULL;
     SlopeBuffer *buffer;
     SlopeStatus status = slope_load_text(session, "t.slang", text, strlen(text), &program);
     if (status == SLOPE_STATUS_ok) status = slope_find_kernel(program, "run", &kernel);
