@@ -687,8 +687,10 @@ static void test_shared_library(void **state) {
     fixture_open(&f, *state);
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/program.so", folder);
-    EmitFile file = {
-        .format = EMIT_shared, .path = path, .runtime_library = jit_runtime_library(library, sizeof library)};
+    EmitFile file = {.format = EMIT_shared,
+                     .target = emit_find_target("shared"),
+                     .path = path,
+                     .runtime_library = jit_runtime_library(library, sizeof library)};
     parse(&f, native_program);
     bool fine = f.program.backend->write(f.module, &options, &file, &times, &error);
     if (!fine) print_error("%s\n", error.text);
@@ -704,7 +706,7 @@ static void test_unwritable_file(void **state) {
     Fixture f;
     EmitError error;
     EmitOptions options = {.level = 0};
-    EmitFile file = {.format = EMIT_obj, .path = "/no/such/folder/x.o"};
+    EmitFile file = {.format = EMIT_obj, .target = emit_find_target("obj"), .path = "/no/such/folder/x.o"};
     fixture_open(&f, *state);
     parse(&f, native_program);
     assert_false(f.program.backend->write(f.module, &options, &file, NULL, &error));
