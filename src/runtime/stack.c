@@ -167,9 +167,12 @@ char *stack_limit(const RtThread *thread) {
 /* Functions that derivatives are made of are called by the function they come from. */
 static size_t plain_name(const char *name, size_t length) {
     static const char *const suffixes[] = {".pri", ".prop", ".tangent", ".bwd", ".fwd", ".flat", ".normal"};
+    size_t end = length; /* before a number that tells names apart */
+    while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;
+    end = end > 0 && end < length && name[end - 1] == '.' ? end - 1 : length;
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         size_t size = strlen(suffixes[i]);
-        if (length > size && memcmp(name + length - size, suffixes[i], size) == 0) return length - size;
+        if (end > size && memcmp(name + end - size, suffixes[i], size) == 0) return end - size;
     }
     return length;
 }
