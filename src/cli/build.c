@@ -44,6 +44,7 @@ static SlopeStatus add_files(const Options *options, SlopeProgram *program, Slop
 static SlopeStatus write_all(const Options *options, SlopeProgram *program, const SlopeBuildOptions *how,
                              SlopeBlob **blob) {
     const char *path = option_text(options, OPTION_output);
+    if (path && strcmp(path, "-") == 0) path = NULL;
     SlopeStatus status = add_files(options, program, *how, false);
     if (status == SLOPE_STATUS_ok)
         status = path ? slope_build_file(program, how, path) : slope_build(program, how, blob);

@@ -89,6 +89,7 @@ ExitStatus cli_write(const SlopeBlob *blob); /* to standard output */
 /* ---- run.c */
 /* What --bind and --set say. The buffers are the session's. */
 ExitStatus cli_bind(const Options *options, SlopeSession *session, SlopeProgram *program);
+ExitStatus command_run(const Options *options);
 
 /* ---- save.c: files that are all there or as they were */
 typedef struct Saving {
@@ -168,12 +169,19 @@ void tensor_free(Tensor *tensor);
 ExitStatus tensor_read(Tensor *tensor, const char *text); /* "2x3:1,2,...", "zeros:2x3", or no shape */
 ExitStatus tensor_set_shape(SlopeProgram *program, Tensor *tensor, size_t count);
 
-/* ---- one file per command */
-ExitStatus command_run(const Options *options);
+/* ---- check.c */
 ExitStatus command_check(const Options *options);
+
+/* ---- build.c */
 ExitStatus command_build(const Options *options);
+
+/* ---- gradcheck.c */
 ExitStatus command_gradcheck(const Options *options);
+
+/* ---- dump.c */
 ExitStatus command_dump(const Options *options);
+
+/* ---- explain.c */
 ExitStatus command_explain(const Options *options);
 
 #endif

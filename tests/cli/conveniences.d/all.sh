@@ -11,3 +11,4 @@ echo 'void main() { x = 1; }' | "$slope" check - 2>&1 | head -1
 "$slope" run "$source" --entry step --bind data=ones:x
 "$slope" run "$source" --entry step --bind data=zeros:9999999999999; echo $?
 "$slope" build "$source" -o "$place.so" && head -c 4 "$place.so" | tail -c 3; echo
+"$slope" build "$source" -target c -o - | head -1
