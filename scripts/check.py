@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks of the source that a compiler does not make: format, layering, sizes, habits, messages that no test
+"""Checks of the source that a compiler does not make: format, layering, headers, sizes, habits, messages that no test
 expects, structs of the Python package, and no global state.
 
     scripts/check.py [--objects BUILD]     BUILD: look for global variables in the objects of that build
@@ -26,6 +26,8 @@ FORBIDDEN = {
     "gradcheck": {"autodiff", "opt"},
     "cli": set(LAYERS) - {"cli"},
 }
+# FOLDER/FOLDER.h is for others; the other headers of a folder are its own, but for these and those who see them.
+OPEN_HEADERS = {"emit/abi.h": {"runtime"}, "driver/unit.h": {"gradcheck"}}
 SEES_PUBLIC_HEADER = {"driver", "gradcheck", "cli"}
 MAY_PRINT = {"driver", "cli"}
 FILE_LINES = 1000
@@ -34,6 +36,9 @@ PRINTING = re.compile(r"\b(v?f?printf|puts|fputs|putchar|fopen|fwrite|perror|exi
 UNFINISHED = re.compile(r"\b(TODO|FIXME|not implemented)\b", re.IGNORECASE)
 MESSAGE = re.compile(r'DIAG\((\w+), (\w+), (\d+), "((?:\\.|[^"\\])*)"\)$')
 SAYS = {".slang", ".err", ".json", ".out", ".ir", ".c", ".py"}  # what a test may expect a message in
+FILES = re.compile(r"\b\w+\.c\b")
+DEFINED_ELSEWHERE = {"slope_llvm_backend"}  # in a library of its own
+USED_ELSEWHERE = re.compile(r"command_|rt_|library_index$")  # by macros, by emitted code, by the build
 COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
 
@@ -93,7 +98,72 @@ def include_problem(path, folder, name):
         return f"'{other}' is no folder of src"
     if LAYERS.index(other) > LAYERS.index(folder) or other in FORBIDDEN.get(folder, ()):
         return f"{folder} does not see {other}"
+    if other != folder and name.endswith(".h") and name != f"{other}/{other}.h" and folder not in OPEN_HEADERS.get(name, ()):
+        return f"'{name}' is for {other} alone; {other}/{other}.h is for others"
     return None
+
+
+def statements(text):
+    """(line, text) of each declaration at the top of a header; what is in braces is left out."""
+    depth, start, found = 0, 1, ""
+    for number, line in enumerate(blank(text).splitlines(), 1):
+        if line.lstrip().startswith("#"):
+            continue
+        for letter in line + "\n":
+            depth += letter == "{"
+            if not found.strip():
+                start = number
+            if depth == 0:
+                found += letter
+            depth -= letter == "}"
+            if depth == 0 and letter == ";":
+                yield start, found.strip()
+                found = ""
+            elif depth == 0 and letter == "}" and found.rstrip().endswith(")"):
+                found = ""  # an inline function
+
+
+def prototypes(path):
+    """(line, the files it stands under, name) of each function that a header declares: those that the last comment at the
+    beginning of a line names, or the comment behind it."""
+    text = path.read_text()
+    lines = text.splitlines()
+    sections = [(number, FILES.findall(line)) for number, line in enumerate(lines, 1) if re.match(r"/\* (?:---- )?\w+\.c\b", line)]
+    for number, statement in statements(text):
+        found = re.match(r"(?!typedef|extern|_Static_assert)[\w\s*]*?([a-z_]\w*)\(", statement)
+        if found:
+            before = [files for line, files in sections if line < number]
+            yield number, re.findall(r"/\* (\w+\.c)\b", lines[number - 1]) or (before[-1] if before else []), found[1]
+
+
+def definitions():
+    """The files that define each function that is not static."""
+    found = {}
+    for path in sources("src", suffixes=(".c",)):
+        names = re.findall(r"^(?!static)[A-Za-z_][\w *]*?\b([a-z_]\w*)\([^;{]*\)\s*\{", blank(path.read_text()), re.MULTILINE)
+        for name in names:
+            found.setdefault(name, set()).add(path)
+    return found
+
+
+def words_by_file():
+    paths = [*sources("src", suffixes=(".c", ".h", ".def")), *sources("tests", suffixes=(".c",))]
+    return {path: set(re.findall(r"\w+", blank(path.read_text()))) for path in paths}
+
+
+def check_headers():
+    """What a header declares stands under the file that defines it, and somebody else uses it."""
+    defined, words = definitions(), words_by_file()
+    for header in sources("src", suffixes=(".h",)):
+        for number, files, name in prototypes(header):
+            places = defined.get(name, set())
+            if not places:
+                if name not in DEFINED_ELSEWHERE:
+                    yield f"{shown(header)}:{number}: nothing defines '{name}'"
+            elif files and not {path.name for path in places} & set(files):
+                yield f"{shown(header)}:{number}: '{name}' stands under {files[0]}, not under {sorted(places)[0].name}"
+            elif not USED_ELSEWHERE.match(name) and not any(name in words[path] for path in words if path not in places | {header}):
+                yield f"{shown(header)}:{number}: nobody but {sorted(places)[0].name} uses '{name}': make it static"
 
 
 def functions(lines):
@@ -205,8 +275,8 @@ def check_bindings():
             yield f"{shown(path)}:{node.lineno}: {node.name} is not that of slope.h: {found} are {structs.get(node.name)}"
 
 
-CHECKS = {"format": check_format, "layering": check_layering, "sizes": check_sizes, "habits": check_habits,
-          "messages": check_messages, "bindings": check_bindings}
+CHECKS = {"format": check_format, "layering": check_layering, "headers": check_headers, "sizes": check_sizes,
+          "habits": check_habits, "messages": check_messages, "bindings": check_bindings}
 
 
 def main():

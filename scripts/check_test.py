@@ -44,12 +44,28 @@ class CheckTest(unittest.TestCase):
         self.file("src/base/base.h", "")
         self.file("src/base/a.c", '#include "base.h"\n#include "diag/diag.h"\n')
         self.file("src/ir/a.c", '#include "type/type.h"\n#include "check/check.h"\n')
-        self.file("src/opt/a.c", '#include "ir/ir.h"\n#include "autodiff/ad.h"\n')
+        self.file("src/opt/a.c", '#include "ir/ir.h"\n#include "autodiff/autodiff.h"\n')
         self.file("src/cli/a.c", '#include "slope.h"\n#include "base/base.h"\n#include "cli/cli.h"\n')
         self.file("src/lower/a.c", '#include "check/check.h"\n#include "nowhere.h"\n#include "slope.h"\n')
         self.assert_finds(check.check_layering, "base/a.c:2: base does not see diag", "cli/a.c:2: cli does not see base",
                           "ir/a.c:2: ir does not see check", "'nowhere.h' is not in this folder",
                           "lower does not see slope.h", "opt/a.c:2: opt does not see autodiff")
+
+    def test_inner_headers(self):
+        self.file("src/lower/a.c", '#include "check/checker.h"\n#include "check/check.h"\n#include "lower/lowerer.h"\n')
+        self.file("src/runtime/a.c", '#include "emit/abi.h"\n')
+        self.assert_finds(check.check_layering, "lower/a.c:1: 'check/checker.h' is for check alone")
+
+    def test_headers(self):
+        self.file("src/base/base.h", "/* base: x */\ntypedef struct S {\n    int (*f)(void);\n} S;\nint free_one(void);\n"
+                  "/* ---- a.c, b.c: y */\nint here(int a,\n         int b);\nint there(void); /* c.c: z */\n/* of c */\n"
+                  "int astray(void);\nint gone(void);\nint lonely(void);\nstatic inline int twice(int x) { return 2 * x; }\n")
+        self.file("src/base/a.c", "int lonely(void) { return here(1, 2); }\n")
+        self.file("src/base/b.c", "int here(int a,\n         int b) {\n    return there() + astray() + free_one();\n}\n")
+        self.file("src/base/c.c", "int there(void) { return here(1, 2); }\nint astray(void) { return 1; }\n"
+                  "int free_one(void) { return 1; }\n")
+        self.assert_finds(check.check_headers, "base.h:11: 'astray' stands under a.c, not under c.c",
+                          "base.h:12: nothing defines 'gone'", "base.h:13: nobody but a.c uses 'lonely'")
 
     def test_long_functions(self):
         long_body = "    work();\n" * 100

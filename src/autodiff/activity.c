@@ -2,7 +2,7 @@
  *
  * Scalars that depend on a differentiable parameter, and local arrays that one of them is ever stored to. All of it is a
  * least fixed point: loops and memory are gone through until nothing changes. What is inactive gets no differential at all. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 typedef struct Walk {
     Ad *ad;

@@ -1,5 +1,5 @@
 /* bwd_diff(f) as users see it, and derivatives that users wrote as generated code calls them. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 static bool is_result(const Param *param) { return (param->flags & PARAM_RESULT) != 0; }
 

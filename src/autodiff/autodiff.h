@@ -1,336 +1,57 @@
-/* Inside of autodiff: its state, and what its files offer each other. */
+/* autodiff: derivatives of functions, as functions.
+ *
+ * A request is a Func without a body whose `derivation` says what it is the derivative of; ad_run gives it one. Requests
+ * lead to others: callees, and derivatives of derivatives, innermost first. The stages, one file each:
+ *
+ *   normalize   a copy of the function, lean, in normal form (exits.c), then flat (flat.c): structs and vectors taken
+ *               apart, so that only scalars, arrays and references are left
+ *   activity    which values and memory can carry a derivative
+ *   linearize   beside each primal instruction its differential; this is forward mode
+ *   unzip       primal half, differential half
+ *   transpose   the differential half, backwards
+ *   checkpoint  primal values that the reversed half needs: stored or recomputed
+ *   extract     the two functions of reverse mode: pri fills the context, prop consumes it
+ *
+ * and derive.c puts the signatures that users see (pairs) around the flat functions.
+ *
+ * Flat functions. A parameter is taken apart into leaves: scalars, pointers, buffers by value; arrays (and structs whose
+ * Differential is opaque) by address. An inout scalar is a parameter and a result. Everything made by autodiff is flat, in
+ * normal form and can be differentiated like any other function: nothing here knows about second order. */
 #ifndef SLOPE_AUTODIFF_H
 #define SLOPE_AUTODIFF_H
 
-#include "autodiff/ad.h"
+#include "ir/ir.h"
 
-/* ---- leaves: how a parameter or result is taken apart */
+typedef enum AdMode { AD_fwd = 1, AD_bwd = 2 } AdMode;
 
-typedef struct Leaf {
-    int param;       /* of the source function; -1: its result by value */
-    const int *path; /* from the object to the leaf: fields, and -1-i for lane or element i */
-    int npath;
-    const Type *type;
-    bool by_ref; /* array, or record that stays whole: passed by address */
-    uint8_t dir; /* Dir */
-    bool diff;   /* has a differential */
-    bool dual;   /* a part of an IDifferentiablePtrType: accompanied by its counterpart, never transposed */
-    const Type *dtype; /* of the differential, or the counterpart */
-    const int *dpath;  /* in the differential of the parameter */
-    int ndpath;
-    int in, out;                /* index among parameters and results of the flat function; -1: not there */
-    int fin, fdin, fout, fdout; /* ... of its forward derivative: primal and differential */
-    int tin, tout;              /* ... of its tangent */
-} Leaf;
+/* A value that the primal half keeps for the reversed half. */
+typedef struct AdStored {
+    const Func *what; /* the function the user wrote */
+    const char *name; /* of the value, else of what computes it; "" if neither has one */
+    Loc loc;          /* where it is computed */
+    int bytes;        /* per execution */
+    Loc loop;         /* innermost loop that it is in, 0: kept once per call */
+    bool exact;       /* in a block of exactly the trip count; else on a growing stack */
+} AdStored;
 
-typedef struct Leaves {
-    Leaf *at;
-    int count, room;
-} Leaves;
+typedef struct AdConfig {
+    Module *module;
+    /* Passes of opt, which autodiff does not see. `may`: which callees may be inlined before
+     * differentiation; NULL: all that can be, of any size. */
+    void (*inline_calls)(void *user, Func *func,
+                         bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user);
+    void (*clean)(void *user, Func *func);      /* structured code: sroa, ssa, simplify, unroll, ... */
+    void (*clean_flat)(void *user, Func *func); /* flat code: ssa, simplify, cse, licm, dce */
+    void (*merge)(void *user, Func *func); /* a linearized function: primal values that are there twice */
+    /* After each stage, for dumps; may be NULL. `what` is the function the user wrote; `other` the second of two halves, or NULL. */
+    void (*after)(void *user, const char *stage, const Func *what, const Func *now, const Func *other);
+    void (*stored)(void *user, const AdStored *stored); /* told of each; may be NULL */
+    void *user;
+} AdConfig;
 
-/* ---- functions */
+/* Gives a body to every function of the module that has a derivation and none yet. */
+void ad_run(const AdConfig *config);
 
-/* What the callers of pri and prop promise, and what they want. */
-typedef struct Terms {
-    const bool *stable; /* per leaf: an array that stays as it is */
-    bool firm;          /* the adjoints of its results are not zero because something else was chosen */
-    bool steady;        /* its callers write no buffer between its pri and its prop */
-    bool lone;          /* nobody wants what it returns */
-} Terms;
-
-/* pri and prop of a flat function, on certain terms. */
-typedef struct Reverse {
-    Terms terms;
-    Func *pri, *prop;
-    const Type **slots; /* context values: results of pri after the function's own, then parameters of prop */
-    int nslots;
-    int *primal_params; /* parameters of the flat function that prop takes */
-    int nprimal;
-    bool recursive; /* the context is on the tape */
-    bool uses_tape;
-    bool ready;
-} Reverse;
-
-/* What holds of a function or of one that it calls. */
-typedef enum AdFact {
-    AD_sources, /* it has a derivative written by the user */
-    AD_sinks, /* ... that must be run in reverse though nobody uses what the function returns: a store with a gradient */
-    AD_effects,  /* beyond its parameters: output, buffers, globals */
-    AD_disturbs, /* it has effects, or its reverse pass writes more than the counterparts of references */
-    AD_fact_count
-} AdFact;
-
-typedef struct AdFunc {
-    Func *source; /* as lowered; NULL: flat by birth */
-    Func *flat;
-    Func *plain;   /* computes the same by a shorter way, for where it is not reversed; may be NULL */
-    Leaves leaves; /* of the flat function's parameters and results, in order */
-    bool filled;   /* flat has its body */
-    bool normal;   /* ... in normal form */
-    Func *fwd;
-    bool fwd_ready;
-    Func *bwd_adapter;
-    Func *tangent; /* signature of the linear part, for the time between linearize and transpose */
-    VEC(Reverse *) reverses;
-    int recursive;            /* 0: unknown, 1: no, 2: yes */
-    int facts[AD_fact_count]; /* likewise */
-} AdFunc;
-
-typedef struct Ad {
-    Module *m;
-    Arena *arena;
-    AdConfig config;
-    Map funcs;    /* source or flat Func -> AdFunc */
-    Map rules;    /* (op, type) -> Func: flat, normal; or the Ad itself: there is none */
-    Map adapters; /* Func made by autodiff around a user's derivative -> itself, while it is not flat inside */
-    Map customs;  /* derivatives written by the user that generated code calls */
-    VEC(AdFunc *) unfilled;
-    const Func *what; /* being differentiated, for dumps */
-} Ad;
-
-/* ---- derive.c */
-AdFunc *ad_func(Ad *ad, Func *func); /* for a source function, or one that is flat by birth */
-AdFunc *ad_add_flat(Ad *ad, Func *flat, Leaves leaves);
-void ad_fill(Ad *ad, AdFunc *f, bool normal); /* gives the flat function its body */
-void ad_complete(Ad *ad, Func *func);         /* its body and what the source provides for it */
-void ad_complete_all(Ad *ad, Func *func);     /* bodies for all that it calls, and so on */
-void ad_refuse_endless(Ad *ad, const AdFunc *f);
-Func *ad_fwd(Ad *ad, AdFunc *f);
-Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms);
-/* Which function's derivative is meant when `func` is differentiated: its primal substitute, if it has one. */
-Func *ad_substitute(Ad *ad, Func *func);
-typedef enum CallKind {
-    CALL_plain,   /* nothing flows through it */
-    CALL_rule,    /* a forward derivative to be put in place: `custom` */
-    CALL_custom,  /* written by the user: `custom` */
-    CALL_derived, /* by this compiler */
-} CallKind;
-typedef struct CallPlan {
-    CallKind kind;
-    AdFunc *callee; /* after substitution */
-    Func *custom;
-    AdFunc *pass; /* custom, reverse mode: runs in place of the callee and hands over a state; or NULL */
-} CallPlan;
-CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode);
-void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other);
-void ad_verify(Ad *ad, const Func *func, const char *stage); /* malformed: left through the trap */
-
-/* ---- facts.c */
-bool ad_is_recursive(Ad *ad, AdFunc *f);
-bool ad_has(Ad *ad, AdFunc *f, AdFact fact);
-bool ad_is_sink(Ad *ad, const CallPlan *plan);
-bool ad_is_object(
-    Val *address); /* in memory of the function itself, or a parameter: no pointer of the source */
-bool ad_inst_has_effects(Ad *ad, const Inst *inst);
-enum { AD_NEVER = 1 << 20 }; /* a cost that is too high, whatever the limit */
-/* Of making a call again that only reads; `steady`: buffers hold the same by then. */
-int ad_cost_of_reading(Ad *ad, const Inst *call, bool steady);
-
-/* ---- leaf.c */
-const Type *ad_differential(Ad *ad, const Type *type); /* NULL: it has none */
-const RecordDiff *ad_record_diff(Ad *ad, const Type *record);
-const Type *ad_counterpart(Ad *ad,
-                           const Type *type); /* of a reference type, or an array of them; NULL: it is none */
-int ad_counterpart_field(Ad *ad, const Type *record, const Type *counterpart, int field); /* -1: none */
-void ad_add_leaves(Ad *ad, Leaves *leaves, int param, const Param *like);
-Leaves ad_leaves_of_func(Ad *ad, const Func *source);
-Leaves ad_leaves_of_flat(Ad *ad, const Func *flat); /* one for each parameter and result, whatever its type */
-Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves);
-Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath);
-Val *ad_leaf_load(Builder *b, Val *object, const int *path, int npath);
-void ad_leaf_store(Builder *b, Val *object, const int *path, int npath, Val *value);
-
-/* ---- exits.c, flat.c */
-void ad_lower_exits(Ad *ad, Func *func);
-void ad_flatten(Ad *ad, Func *from, AdFunc *to); /* fills to->flat from the structured function `from` */
-
-/* ---- segment.c */
-void ad_segment_loops(Ad *ad, Func *func); /* a flat function in normal form */
-/* A loop of a flat function whose code is to become a function of its own. */
-typedef struct Outline {
-    Ad *ad;
-    Func *func; /* that the loop stands in */
-    Inst *loop;
-    bool steady;     /* buffers hold the same whenever it runs */
-    ValVec captured; /* values from outside, in order of first use */
-    bool writes_memory, has_effects;
-} Outline;
-void ad_survey(Outline *x, const Region *region);
-Param ad_captured_param(const Outline *x, Val *captured);
-Inst *ad_copy_loop(const Outline *x, Builder *b, CloneMap *map, Val *const *state, Val *lo, Val *hi);
-
-/* ---- round.c */
-/* A body for the flat function in which loops of independent rounds call a function for some rounds each; NULL: it has none. */
-Region *ad_split_rounds(Ad *ad, AdFunc *f, const bool *stable);
-
-/* ---- sink.c */
-void ad_sink(Ad *ad, Func *func);
-
-/* ---- activity.c */
-typedef struct Activity {
-    bool *vals; /* by id */
-    uint32_t nvals;
-} Activity;
-Activity ad_activity(Ad *ad, AdFunc *f, AdMode mode);
-bool ad_reads_active(const Activity *a, const Inst *call);
-bool ad_call_is_live(Ad *ad, const Activity *a, const Inst *call, const CallPlan *plan);
-bool ad_is_active_address(const Activity *a,
-                          Val *address); /* into memory that has a shadow of differentials */
-Val *ad_root(Val *address); /* the var or parameter that an address points into; NULL: other memory */
-
-/* ---- escape.c */
-void ad_check_addresses(Ad *ad, const AdFunc *f, const Activity *activity);
-
-/* ---- reference.c */
-typedef enum RefState { REF_none, REF_plain, REF_paired, REF_lost } RefState;
-typedef struct Ref {
-    RefState state;
-    const Type *type; /* paired: of the counterpart */
-} Ref;
-typedef struct Refs {
-    Ref *at; /* by id; of memory: that of its root */
-} Refs;
-Refs ad_references(Ad *ad, const AdFunc *f);
-Ref ad_ref_of(const Refs *refs, Val *v); /* of a value, or of the memory that an address points into */
-Ref ad_merge_refs(Ref a, Ref b);
-
-/* What belongs to a tangent call; Inst.note. */
-typedef struct CallNote {
-    Inst *primal;
-    CallPlan plan;
-    Val **duals; /* by leaf: counterparts of references */
-} CallNote;
-
-/* ---- linearize.c */
-/* The linearized copy of a flat function. mode fwd: a function that computes both; bwd: calls are split into primal and
- * tangent, ready for unzip. */
-Func *ad_linearize(Ad *ad, AdFunc *f, AdMode mode, Func *into);
-void ad_declare_fwd(Ad *ad, AdFunc *f);
-void ad_declare_tangent(Ad *ad, AdFunc *f);
-
-/* ---- unzip.c */
-typedef struct Halves {
-    Region *primal, *diff;
-} Halves;
-Halves ad_unzip(Ad *ad, AdFunc *f, Func *linear);
-void ad_count_trips(Ad *ad, const Region *diff); /* of the primal loops that have a twin there */
-
-/* What the later stages know about a primal loop. */
-typedef struct LoopInfo {
-    bool known;    /* its trip count is computed before it starts */
-    Val *trip;     /* int64 */
-    Val *counter;  /* parameter of the body: iterations so far */
-    Inst *reverse; /* the reversed loop, if there is one */
-    Val *it;       /* in it: index of the primal iteration */
-} LoopInfo;
-LoopInfo *ad_loop_info(Ad *ad, Inst *loop);
-
-/* ---- untaken.c */
-typedef struct Untaken Untaken;
-/* Of the differential half `diff` of f, in `func`; `firm`: the adjoints of its results are. */
-Untaken *ad_untaken(Ad *ad, const AdFunc *f, const Func *func, const Region *diff, bool firm);
-bool ad_is_firm(const Untaken *untaken, const Val *differential);
-/* How the adjoint of a differential is multiplied, or divided, by a primal value. */
-Op ad_product(Untaken *untaken, const Val *differential, const Val *factor);
-Op ad_quotient(const Untaken *untaken, const Val *differential, const Val *divisor);
-
-/* ---- transpose.c */
-typedef struct Transposed {
-    Region *reverse;
-    Map mirror;      /* primal Region or Inst -> reversed */
-    ValVec adjoints; /* of the tangent parameters of f, in order: NULL if zero */
-} Transposed;
-typedef struct TransposeInput {
-    AdFunc *f;
-    Func *func; /* that the reversed code belongs to */
-    Halves halves;
-    Val *tape, *reverse_tape; /* of the primal and the reversed half: placeholders */
-    const bool *stable;       /* by id of primal values: memory that nobody writes */
-    uint32_t nstable;
-    bool firm;     /* the seeds are */
-    bool steady;   /* so are the buffers that are read */
-    ValVec seeds;  /* adjoints of the differential results */
-    ValVec params; /* differential parameters: scalars and shadows */
-} TransposeInput;
-/* The primal arguments of a call as they were when it was made, then the state that a forward pass left, for use in
- * the reverse: arrays that may have changed are kept in a copy. */
-void ad_keep_arguments(Ad *ad, const TransposeInput *input, const CallNote *note, Builder *b, ValVec *args);
-/* An object as it is behind `after`, for use in the reverse. */
-Val *ad_keep_object(Ad *ad, const TransposeInput *input, Inst *after, Builder *b, Val *object);
-Transposed ad_transpose(Ad *ad, const TransposeInput *input);
-
-/* ---- list.c: local arrays that are lists of values */
-typedef struct List {
-    Inst *var;
-    Inst **stores; /* one per element, in order */
-    Inst *last;    /* of them, as they are executed */
-    int count;
-} List;
-typedef struct Lists {
-    Map by_var; /* Val -> List */
-} Lists;
-Lists *ad_find_lists(Ad *ad, const Region *primal);
-List *ad_list_at(const Lists *lists, const Val *address); /* of the variable itself; NULL: it is none */
-
-/* ---- settle.c */
-typedef struct Settled Settled;
-Settled *ad_settle(Ad *ad, const Region *region, uint32_t nvals);
-/* The variable whose final content a load reads; NULL: it may be written later. */
-Val *ad_settled_root(const Settled *settled, const Inst *load);
-Region *ad_home(const Val *root);        /* the region of a variable or parameter */
-int64_t ad_scalars_in(const Type *type); /* of an array of scalars, or of arrays of them; else 0 */
-/* Between an array and a tape, from element `index` of the tape on. */
-void ad_move_array(Ad *ad, Builder *b, Val *tape, Val *at, Val *index, bool restore);
-
-/* ---- checkpoint.c */
-typedef struct CheckpointInput {
-    AdFunc *f;
-    Func *func;
-    Region *primal, *reverse;
-    Map *mirror;
-    Val *tape, *reverse_tape;
-    const bool *stable;
-    uint32_t nstable;
-    bool steady; /* buffers hold the same in the reverse */
-    Lists *lists;
-} CheckpointInput;
-typedef struct Checkpoint {
-    ValVec slots; /* primal values that the function hands over */
-    Map stand_in; /* primal Val -> Val in the reverse */
-    Inst *head;   /* last of what restores slots, at the beginning of the reverse; NULL: nothing does */
-    bool uses_tape;
-} Checkpoint;
-Checkpoint *ad_checkpoint(Ad *ad, const CheckpointInput *input);
-void ad_push(Ad *ad, Builder *b, Val *tape, Val *v); /* any value that can be stored */
-Val *ad_pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name);
-void ad_restore(Ad *ad, Checkpoint *checkpoint, const CheckpointInput *input);
-
-/* ---- extract.c */
-void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *reverse);
-
-/* ---- adapt.c: between flat functions and signatures with pairs */
-void ad_fill_user_fwd(Ad *ad, Func *func, AdFunc *of);
-void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *of);
-void ad_fill_forwarding(Ad *ad, Func *func, Func *custom);
-void ad_fill_trivial_fwd(Ad *ad, AdFunc *f);
-void ad_inline_rule(Ad *ad, Func *fwd); /* an adapter whose code is to be put in place */
-void ad_flatten_adapter(Ad *ad, Func *func);
-void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom); /* body of f->fwd that calls the user's function */
-Func *ad_bwd_adapter(Ad *ad, const CallPlan *plan); /* prop of a function with a custom backward derivative */
-int ad_leaf_of_pass(const CallPlan *plan, int leaf); /* of the callee -> of its forward pass, or itself */
-bool ad_is_state(const CallPlan *plan, int leaf);    /* of the forward pass: is it what it hands over? */
-/* A differential has a value exactly where the primal object has one (NULL: it has all of them). */
-void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d);
-
-/* ---- sum.c: objects of a differential type */
-void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from); /* to += from */
-void ad_zero_object(Ad *ad, Builder *b, Val *at);
-void ad_zero_shadow(Ad *ad, Builder *b,
-                    Val *at); /* a fresh variable: only what does not start as bits that are zero */
-
-/* ---- a few things used everywhere */
-Val *ad_zero(Ad *ad, const Type *type);
-Val *ad_int64(Ad *ad, int64_t value);
-static inline bool ad_is_float(const Val *v) { return type_is_float(v->type); }
+extern const char *const ad_stages[]; /* names, NULL at the end */
 
 #endif

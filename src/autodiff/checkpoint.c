@@ -13,7 +13,7 @@
  *
  * Homes, innermost region first. An `if` yields what its branches keep, in slots that they share. A loop with a known trip
  * count reserves one block of that many elements per value; any other loop pushes. A function hands slots over. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 enum { RECOMPUTE_LIMIT = 8, NEVER = AD_NEVER };
 

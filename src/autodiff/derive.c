@@ -1,5 +1,5 @@
 /* Requests: which derivative is asked for, what it needs, and what the source has to say about it. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 const char *const ad_stages[] = {"normalize", "activity",   "linearize", "unzip",
                                  "transpose", "checkpoint", "extract",   NULL};
@@ -26,7 +26,7 @@ void ad_complete(Ad *ad, Func *func) {
     if (!func->custom.complete && hooks->complete_diff) hooks->complete_diff(hooks->user, func);
 }
 
-AdFunc *ad_add_flat(Ad *ad, Func *flat, Leaves leaves) {
+static AdFunc *ad_add_flat(Ad *ad, Func *flat, Leaves leaves) {
     AdFunc *f = arena_new(ad->arena, AdFunc);
     f->flat = flat;
     f->leaves = leaves;
@@ -170,7 +170,8 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
 
 /* ---- what the source says about calls */
 
-Func *ad_substitute(Ad *ad, Func *func) {
+/* Which function's derivative is meant when `func` is differentiated: its primal substitute, if it has one. */
+static Func *ad_substitute(Ad *ad, Func *func) {
     for (int i = 0; i < 16; i++) { /* substitutes of substitutes, in a circle at worst */
         ad_complete(ad, func);
         if (!func->custom.substitute) return func;

@@ -3,7 +3,7 @@
  * An address that is moved about in its variable has a shadow that moves along (linearize.c), and a DiffPtr takes the shadow as its
  * counterpart. But an address that is stored, carried by a loop, or handed to a function as a plain pointer would let values in and out
  * without their derivatives: that is an error. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 typedef struct Check {
     Ad *ad;

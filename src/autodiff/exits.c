@@ -7,7 +7,7 @@
  * keeps its condition as it is, and so its trip count.
  *
  * Values that a break carries, and the results of early returns, go through variables. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 typedef VEC(int) Codes;
 

@@ -6,7 +6,7 @@
  *
  * In prop, the shadow of an `in` array is added to, that of an inout array is transformed in place, that of an out array is
  * consumed and left zero. The context of a recursive function is on the tape: its size is not known. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 typedef struct Build {
     Ad *ad;

@@ -3,7 +3,7 @@
  * A fact holds of a function if something in its body shows it, or if it holds of a function that it calls. The search goes
  * through all that can be reached, so that functions which call each other in a circle get the same answer. What a search
  * without success has seen is known from then on. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 typedef struct Search {
     Ad *ad;

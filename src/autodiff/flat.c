@@ -4,7 +4,7 @@
  * every local struct, vector or small matrix is a set of variables, one per scalar. Arrays stay in memory, as do structs
  * whose Differential is opaque and objects whose address is used for more than reading and writing. Calls go to flat
  * functions: structs are passed leaf by leaf. What is left is what the later stages know. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 /* An object in memory: whole (address), or in parts (kids). */
 typedef struct Obj Obj;

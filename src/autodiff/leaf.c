@@ -1,5 +1,5 @@
 /* Leaves: how parameters and results are taken apart, and where their differentials are. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 /* ---- differentials of types */
 
@@ -124,7 +124,7 @@ static void walk_type(Walk *w, const Type *type, const Type *dtype) {
     }
 }
 
-void ad_add_leaves(Ad *ad, Leaves *leaves, int index, const Param *param) {
+static void ad_add_leaves(Ad *ad, Leaves *leaves, int index, const Param *param) {
     Walk w = {.ad = ad, .leaves = leaves, .base = {.param = index, .dir = param->dir}};
     w.dual = (param->flags & PARAM_PTR_DIFF) !=
              0; /* a reference: what the Differential names is its counterpart */

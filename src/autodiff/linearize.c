@@ -9,7 +9,7 @@
  *
  * Rules. Arithmetic has its partial derivatives in ops.def. Elementary functions have theirs in the prelude, as functions of
  * pairs that are linear in the differentials; their code is put in place. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
  *
  * Only arrays of integers are lists. Of an array of numbers that carry derivatives, a callee that keeps what it reads may keep less
  * than all of it. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 enum { MOST_ELEMENTS = 8 };
 

@@ -6,7 +6,7 @@
  * no_diff parameter) is plain: nothing flows through it.
  *
  * A least fixed point of: none < plain, paired < lost. The state of memory is that of its root, a var or parameter. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 typedef struct Walk {
     Ad *ad;

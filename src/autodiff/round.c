@@ -16,7 +16,7 @@
  * reverse of a single round, waiting for each of its own values, does not.
  *
  * Only outermost loops are split, so that nothing is run more than twice. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 enum { MOST_CAPTURED = 64, AT_A_TIME = 32 };
 

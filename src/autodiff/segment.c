@@ -14,7 +14,7 @@
  * The trip count must be known when the loop starts, and its state must be scalars: an array that the loop writes is
  * changed in place and cannot be taken back, nor can what it writes to buffers or through pointers. What it reads
  * there must still be the same when it runs again, which is certain of read-only buffers. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 typedef struct Seg {
     Outline outline;

@@ -4,7 +4,7 @@
  * that the adjoint 0 of the side not taken stays 0 (untaken.c). So such a select becomes an `if`, and what nobody else uses moves into it;
  * likewise what was computed before an `if` and is used in one of its regions only. Runs on flat code in normal form, as its last step:
  * nothing moves it out again. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 typedef struct Sink {
     Ad *ad;

@@ -5,7 +5,7 @@
  * outside ("captured"): an `if` yields it, a loop carries it as an accumulator. Shadow memory is the same memory, now
  * holding adjoints: a load adds to it, a store takes from it and leaves zero. A local shadow is needed first in reverse and starts
  * as zeros, so it is made at the head of the reversed region. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 typedef struct Tr {
     Ad *ad;

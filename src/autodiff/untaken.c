@@ -11,7 +11,7 @@
  *
  * A factor is calm if nothing in its making can overflow or divide by zero. What comes from memory or from a parameter is taken to be so,
  * unless the function is itself a derivative: there it is what the function kept. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 #include <math.h>
 

@@ -56,7 +56,8 @@ static bool same_step(Env *env, const Expr *a, const Expr *b) {
 
 enum { MAX_STEPS = 16 };
 
-bool places_overlap(Env *env, const Expr *a, const Expr *b) {
+/* certainly */
+static bool places_overlap(Env *env, const Expr *a, const Expr *b) {
     const Expr *first[MAX_STEPS], *second[MAX_STEPS];
     int n = path_of(a, first, MAX_STEPS), m = path_of(b, second, MAX_STEPS);
     if (n == 0 || m == 0 || !same_root(first[0], second[0])) return false;

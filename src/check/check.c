@@ -26,7 +26,6 @@ Checker *checker_new(Arena *arena, const CheckerConfig *config) {
     return c;
 }
 
-Types *check_types(Checker *c) { return c->types; }
 Decl *check_prelude(Checker *c) { return c->prelude; }
 
 Decl *check_prelude_decl(Checker *c, const char *name) {
@@ -233,6 +232,8 @@ static void check_global(Checker *c, Decl *decl) {
     check_constant_cycle(c, decl);
 }
 
+static void check_entry_point(Checker *c, Decl *func);
+
 void check_declaration(Checker *c, Decl *decl) {
     switch ((DeclKind)decl->kind) {
     case DECL_module:
@@ -269,7 +270,8 @@ void check_declaration(Checker *c, Decl *decl) {
     check_visibility(c, decl);
 }
 
-void check_module(Checker *c, Decl *module) {
+/* everything in it, called or not */
+static void check_module(Checker *c, Decl *module) {
     const Decl *context = c->context;
     c->context = module;
     check_declaration(c, module);
@@ -308,7 +310,7 @@ static void warn_group_size(Checker *c, const Decl *func, const Decl *param) {
     note(c, DIAG_note_write_numthreads, func->loc);
 }
 
-void check_entry_point(Checker *c, Decl *func) {
+static void check_entry_point(Checker *c, Decl *func) {
     if (!(func->flags & DECL_ENTRY)) return;
     for (int i = 0; i < func->params.count; i++) {
         Decl *param = func->params.at[i];
@@ -332,7 +334,9 @@ void check_entry_point(Checker *c, Decl *func) {
 
 /* ---- lookup from outside */
 
-Expr *check_lookup(Checker *c, Decl *module, Expr *expr) {
+/* Looks up an expression as a user would write it at the end of `module`, e.g. "Camera.project" or "bwd_diff(f<float>)".
+ * The result is an EXPR_decl, EXPR_type or EXPR_overload with one candidate and modes; NULL after an error. */
+static Expr *check_lookup(Checker *c, Decl *module, Expr *expr) {
     c->unknown_in = NULL; /* who asks again is told again */
     Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
     Expr *e = check_term(&env, expr);

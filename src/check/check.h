@@ -243,18 +243,8 @@ typedef struct CheckerConfig {
 
 /* check.c */
 Checker *checker_new(Arena *arena, const CheckerConfig *config);
-/* Loads a file as a module, with everything it imports. Checks nothing yet. */
-void check_link(Checker *checker, const char *path); /* a module for its exports */
-Decl *check_load_text(Checker *checker, Name path, Str text);
-void check_module(Checker *checker, Decl *module); /* everything in it, called or not */
-void check_imported(Checker *checker);             /* bodies of imported modules, all but the prelude */
-Types *check_types(Checker *checker);
+void check_imported(Checker *checker); /* bodies of imported modules, all but the prelude */
 Decl *check_prelude(Checker *checker);
-Decl *decl_module(const Decl *decl); /* that it stands in */
-
-/* Looks up an expression as a user would write it at the end of `module`, e.g. "Camera.project" or "bwd_diff(f<float>)".
- * The result is an EXPR_decl, EXPR_type or EXPR_overload with one candidate and modes; NULL after an error. */
-Expr *check_lookup(Checker *checker, Decl *module, Expr *expr);
 
 /* One function, with arguments and derivative operators, from such an expression. False after an error. */
 typedef struct CheckedFunction {
@@ -275,18 +265,8 @@ Decl *check_prelude_decl(Checker *checker, const char *name);
 
 /* header.c and friends, for lowering: everything below works on checked declarations. */
 void check_decl_header(Checker *checker, Decl *decl); /* types and signature */
-void check_decl_body(Checker *checker, Decl *decl);   /* of a function; initialiser of a variable */
 Sema *decl_sema(Checker *checker, Decl *decl);
 const FuncSig *check_signature(Checker *checker, Decl *func);
-/* Signature with everything substituted, derivative operators applied. */
-FuncSig check_signature_of(Checker *checker, Decl *func, const Subst *subst, const uint8_t *modes, int nmodes,
-                           bool bound_this);
-FuncSig check_generic_signature(Checker *checker, Decl *func, const uint8_t *modes, int nmodes,
-                                bool bound_this);
-/* Is a type, as it stands in the generic declaration `context`, differentiable? */
-bool check_is_diff_type(Checker *checker, const Type *type, const Decl *context);
-bool check_is_ptr_diff_type(Checker *checker, const Type *type, const Decl *context);
-const Type *check_self_type(Checker *checker, const Decl *type_decl);
 
 /* subst.c */
 const Subst *subst_new(Checker *checker, const Subst *outer, const Decl *owner, const Type *const *args,
@@ -304,14 +284,16 @@ const Subst *subst_of_type(Checker *checker,
 const Type *check_subst_element(Checker *checker, const Type *type, const Subst *subst,
                                 int element); /* inside expand */
 const Type *subst_find(const Subst *subst, const Decl *owner, int index);
+const Type *check_self_type(Checker *checker, const Decl *type_decl);
+/* The arguments of a requirement that is called on an interface value, for one type that may be in it. */
+const Subst *check_subst_behind(Checker *checker, const Subst *subst, const Decl *interface,
+                                const Type *type);
+const Type *check_type_around(Checker *checker, const Type *nested); /* the struct that it is nested in */
 
 /* conform.c */
 bool check_conforms(Checker *checker, const Type *type, const Type *interface, Witness *witness);
 /* How `type` provides a requirement of an interface it conforms to. `interface_subst` has the interface's arguments
  * and This. The subst of the result is complete. */
-/* The arguments of a requirement that is called on an interface value, for one type that may be in it. */
-const Subst *check_subst_behind(Checker *checker, const Subst *subst, const Decl *interface,
-                                const Type *type);
 Satisfaction check_witness(Checker *checker, const Type *type, Decl *requirement,
                            const Subst *interface_subst);
 /* Concrete types that can stand behind an interface in the loaded modules, in a fixed order; generic types only as far
@@ -327,20 +309,12 @@ const Type *check_enum_underlying(Checker *checker, const Type *type);
 /* How a type provides a method of IDifferentiable; kind SATISFY_none: by structure. */
 Satisfaction check_differentiable_witness(Checker *checker, const Type *type, const char *method,
                                           Decl **requirement);
-const Type *check_type_around(Checker *checker, const Type *nested); /* the struct that it is nested in */
 
 /* diff.c */
-/* The Differential of a type, NULL if it is not IDifferentiable. */
-const Type *check_differential(Checker *checker, const Type *type);
-const Type *check_ptr_differential(Checker *checker,
-                                   const Type *type); /* of an IDifferentiablePtrType, else NULL */
-/* Field of the differential that holds the derivative of a field of a struct; NULL: none. */
-Decl *check_differential_field(Checker *checker, const Type *type, Decl *field);
 void check_derivatives(Checker *checker, Decl *func); /* resolves its derivative attributes */
 bool check_is_differentiable(Checker *checker, Decl *func, DiffMode mode); /* in whatever way */
 Decl *check_differentiated(Checker *checker, Decl *func); /* itself, or what takes its place in derivatives */
-
-void check_default_argument_of(Checker *checker, Decl *param);
+bool check_is_inlined(const Decl *func);                  /* unmarked, but differentiated through */
 
 /* convert.c */
 Expr *check_promised_conversion(Checker *checker, Decl *variable, const Type *to, bool explicitly);
@@ -349,10 +323,6 @@ Expr *check_promised_conversion(Checker *checker, Decl *variable, const Type *to
 Expr *check_default_value(Checker *checker, Loc loc, const Type *type);
 /* Where it, and what it calls, loses derivatives on a way that there is a warning for. */
 typedef VEC(Loc) LocVec;
-/* What has the derivatives of a specialisation, if they are its own; else `out` stays as it is. */
-bool check_special(Checker *checker, Decl *func, const Subst *subst, FuncRef *out);
-bool check_is_inlined(const Decl *func); /* unmarked, but differentiated through */
-LocVec check_lost_derivatives(Checker *checker, Decl *func);
 bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a constructor without arguments */
 DeclVec check_all_fields(Checker *checker,
                          const Type *type); /* of a struct, those of its base first; to be read */
@@ -379,5 +349,42 @@ bool check_constant(Checker *checker, Expr *expr, const Subst *subst, int elemen
 /* print.c */
 void check_print(Text *out, Checker *checker,
                  Decl *decl); /* `slope dump --after check`: a module or a function */
+
+/* module.c */
+/* Loads a file as a module, with everything it imports. Checks nothing yet. */
+void check_link(Checker *checker, const char *path); /* a module for its exports */
+Decl *check_load_text(Checker *checker, Name path, Str text);
+
+/* scope.c */
+Decl *decl_module(const Decl *decl); /* that it stands in */
+
+/* stmt.c */
+void check_decl_body(Checker *checker, Decl *decl); /* of a function; initialiser of a variable */
+
+/* call.c */
+/* Signature with everything substituted, derivative operators applied. */
+FuncSig check_signature_of(Checker *checker, Decl *func, const Subst *subst, const uint8_t *modes, int nmodes,
+                           bool bound_this);
+FuncSig check_generic_signature(Checker *checker, Decl *func, const uint8_t *modes, int nmodes,
+                                bool bound_this);
+void check_default_argument_of(Checker *checker, Decl *param);
+
+/* difftype.c */
+/* Is a type, as it stands in the generic declaration `context`, differentiable? */
+bool check_is_diff_type(Checker *checker, const Type *type, const Decl *context);
+bool check_is_ptr_diff_type(Checker *checker, const Type *type, const Decl *context);
+/* The Differential of a type, NULL if it is not IDifferentiable. */
+const Type *check_differential(Checker *checker, const Type *type);
+const Type *check_ptr_differential(Checker *checker,
+                                   const Type *type); /* of an IDifferentiablePtrType, else NULL */
+/* Field of the differential that holds the derivative of a field of a struct; NULL: none. */
+Decl *check_differential_field(Checker *checker, const Type *type, Decl *field);
+
+/* funcext.c */
+/* What has the derivatives of a specialisation, if they are its own; else `out` stays as it is. */
+bool check_special(Checker *checker, Decl *func, const Subst *subst, FuncRef *out);
+
+/* diffflow.c */
+LocVec check_lost_derivatives(Checker *checker, Decl *func);
 
 #endif

@@ -157,6 +157,9 @@ typedef struct Candidates Candidates;
 /* ---- check.c */
 Decl *field_named(const Decl *type, Name name); /* its own; NULL: none */
 void known_names(Names *names, Arena *arena, Known *known);
+int64_t conformance_id(Checker *c, const Type *interface,
+                       const Type *type); /* of -conformance; -1: none given */
+bool conformance_id_taken(Checker *c, const Type *interface, int64_t id);
 
 /* ---- scope.c */
 Scope *scope_new(Checker *c, Scope *outer, Decl *decl);
@@ -269,7 +272,6 @@ void check_max_iters(Env *env, const Stmt *stmt); /* of a loop whose counter is 
 Expr *check_term(Env *env, Expr *expr);  /* value, type, namespace or overloaded function */
 Expr *check_value(Env *env, Expr *expr); /* a value; EXPR_error after a message */
 Expr *check_value_of(Env *env, Expr *expr, const Type *type); /* converted */
-Expr *check_condition(Env *env, Expr *expr);
 Expr *error_expr(Checker *c, Loc loc);
 Expr *type_expr(Checker *c, Loc loc, const Type *type);
 Expr *decl_expr(Checker *c, Loc loc, Decl *decl, const Subst *subst, Expr *base);
@@ -277,7 +279,6 @@ Expr *expr_from_candidates(Env *env, Expr *expr, Candidates *list);
 void report_deprecated(Checker *c, const Decl *decl, Loc loc);
 bool has_accessor(const Decl *decl, FuncFlavour flavour);
 uint32_t decl_place_flags(const Decl *decl, const Expr *base);
-bool expr_is_place(const Expr *expr);
 bool require_writable(Env *env, Expr *expr, Loc loc); /* reports why it is not */
 void why_readonly(Env *env, const Expr *expr);        /* a note for the message before */
 void mark_assigned(Expr *expr);
@@ -301,7 +302,7 @@ Expr *check_binary(Env *env, Expr *expr);
 Expr *check_assign(Env *env, Expr *expr);
 Expr *check_select(Env *env, Expr *expr);
 bool is_builtin_operand(Checker *c, const Type *type);
-const Type *bool_shape(Checker *c, const Type *type);
+Expr *check_condition(Env *env, Expr *expr);
 
 /* ---- member.c */
 Expr *check_member(Env *env, Expr *expr);
@@ -363,7 +364,6 @@ Stmt *target_body(Checker *c, Decl *func);      /* of a function that has attrib
 /* ---- stmt.c */
 void check_declaration(Checker *c, Decl *decl); /* check.c: everything about it and in it */
 void check_stmt(Env *env, Stmt *stmt);
-void check_local(Env *env, Decl *decl);
 Decl *hidden_variable(Env *env, Loc loc, Name name,
                       const Type *type); /* local, and declared by no statement */
 bool always_leaves(const Stmt *stmt);
@@ -394,7 +394,6 @@ void check_format(Checker *c, const Expr *call); /* of printf */
 void check_assigned(Checker *c, Decl *func); /* variables read before they can have a value */
 
 /* ---- alias.c */
-bool places_overlap(Env *env, const Expr *a, const Expr *b);  /* certainly */
 void check_aliases(Env *env, Expr *const *places, int count); /* arguments that one call writes */
 
 /* ---- lambda.c */
@@ -483,13 +482,8 @@ const Type *interface_named(Checker *c, Name name);        /* of the prelude, wi
 bool conforms_to(Checker *c, const Type *type, Name prelude_interface);
 /* The interface type of that declaration that `type` conforms to, if any (its arguments may be wanted). */
 const Type *check_find_conformance(Checker *c, const Type *type, const Decl *interface);
-void index_extensions(Checker *c);
 DeclVec *extensions_of(Checker *c, const Decl *head);
-int64_t conformance_id(Checker *c, const Type *interface,
-                       const Type *type); /* of -conformance; -1: none given */
-bool conformance_id_taken(Checker *c, const Type *interface, int64_t id);
 bool satisfies_public_requirement(Checker *c, const Decl *decl);
-const Type *synthesize_assoc(Checker *c, const Type *type, Decl *assoc);
 
 /* ---- number.c */
 const Type *number_node(Env *env, Expr *checked); /* constant or generic number, NULL: neither */
@@ -510,11 +504,13 @@ void check_constant_cycle(Checker *c, Decl *decl);            /* constants that 
 /* ---- diff.c */
 Name derivative_target(const Decl *decl); /* what it says it is a derivative of; NULL: nothing */
 void check_requirement_diff(Checker *c, Decl *requirement, Decl *implementation);
-void check_differentiable_struct(Checker *c, Conformance *conformance);
 FuncSig diff_signature(Checker *c, const FuncSig *sig, DiffMode mode);
 FuncSig flat_signature(Checker *c, const FuncSig *sig); /* `this` is the first parameter */
 Expr *check_diff_operator(Env *env, Expr *expr);
 void check_diff_attributes(Checker *c, Decl *func);
+const char *signature_text(Checker *c, const char *name, const FuncSig *sig);
+const char *function_name(Checker *c, Decl *func);
+bool refuse_hidden_derivative(Env *env, Loc loc, Decl *func, DiffMode mode); /* reports */
 /* ---- diffflow.c */
 void check_differentiable_body(Checker *c, Decl *func);
 void check_diff_requests(Checker *c); /* those that are new: nothing on the way may lack a derivative */
@@ -531,10 +527,8 @@ bool is_differentiable_type(Checker *c, const Type *type);
 bool may_be_ptr_pair(Checker *c, const Type *type);
 bool is_ptr_differentiable_type(Checker *c, const Type *type);
 bool is_no_diff_field(const Decl *field);
-Expr *check_detach(Env *env, Expr *expr);
-const char *signature_text(Checker *c, const char *name, const FuncSig *sig);
-const char *function_name(Checker *c, Decl *func);
-bool refuse_hidden_derivative(Env *env, Loc loc, Decl *func, DiffMode mode); /* reports */
+const Type *synthesize_assoc(Checker *c, const Type *type, Decl *assoc);
+void check_differentiable_struct(Checker *c, Conformance *conformance);
 
 /* ---- library.c */
 void library_open(Checker *c); /* the prelude is a module, in which nothing is declared yet */
@@ -549,10 +543,7 @@ Name library_name_at(const Checker *c, int index);   /* NULL after the last */
 Decl *library_builtin(Checker *c, const Type *type); /* what stands for a built-in type; NULL: nothing */
 
 /* ---- module.c */
-Decl *load_module(Checker *c, Str path, Name from, Loc loc);
-void check_entry_point(Checker *c, Decl *func);
 void add_using(Env *env, DeclVec *usings, Decl *decl);
-void finish_module(Checker *c, Decl *module);
 
 #define ERROR_TYPE(c) type_basic((c)->types, TYPE_error)
 static inline bool is_error(const Type *t) { return t->kind == TYPE_error; }

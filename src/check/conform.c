@@ -60,7 +60,7 @@ static void index_both(Checker *c, const DeclVec *members, int from) {
 
 /* Looking at an extension may need more files of the library, which have some too. One that is just being looked at, which is why we are
  * here, comes next time. */
-void index_extensions(Checker *c) {
+static void index_extensions(Checker *c) {
     DeclVec unfinished = c->unfinished_extensions;
     c->unfinished_extensions = (DeclVec){0};
     index_both(c, &unfinished, 0);

@@ -27,7 +27,7 @@ Expr *decl_expr(Checker *c, Loc loc, Decl *decl, const Subst *subst, Expr *base)
     return e;
 }
 
-bool expr_is_place(const Expr *e) { return (e->flags & EXPR_PLACE) != 0; }
+static bool expr_is_place(const Expr *e) { return (e->flags & EXPR_PLACE) != 0; }
 
 /* ---- literals */
 

@@ -142,6 +142,8 @@ static void add_import(Checker *c, DeclVec *list, Decl *module) {
     vec_push(c->arena, list, module);
 }
 
+static Decl *load_module(Checker *c, Str path, Name from, Loc loc);
+
 static void import_module(Checker *c, Decl *module, Decl *decl) {
     Sema *sema = decl_sema(c, module);
     Decl *imported = load_module(c, import_path(c, decl), file_of(c, decl), decl->loc);
@@ -175,7 +177,7 @@ static void add_inner_usings(Checker *c, Decl *space) {
     }
 }
 
-void finish_module(Checker *c, Decl *module) {
+static void finish_module(Checker *c, Decl *module) {
     Sema *sema = decl_sema(c, module);
     int own = module->members.count;
     for (int i = 0; i < own; i++)
@@ -227,7 +229,7 @@ static bool report_cycle(Checker *c, Name path, Loc loc) {
 /* Modules that come with other compilers, and are part of the library here. */
 static bool is_in_library(Str path) { return str_eq(path, STR("slangpy")); }
 
-Decl *load_module(Checker *c, Str path, Name from, Loc loc) {
+static Decl *load_module(Checker *c, Str path, Name from, Loc loc) {
     Str text;
     Name found;
     if (!find_file(c, path, from, &text, &found)) {

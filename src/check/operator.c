@@ -18,7 +18,7 @@ static const Type *with_element(Checker *c, const Type *shape, const Type *eleme
                      shape->nargs);
 }
 
-const Type *bool_shape(Checker *c, const Type *type) {
+static const Type *bool_shape(Checker *c, const Type *type) {
     return with_element(c, type, type_basic(c->types, TYPE_bool));
 }
 

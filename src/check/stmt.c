@@ -62,7 +62,7 @@ static void infer_local(Env *env, Decl *decl) {
     }
 }
 
-void check_local(Env *env, Decl *decl) {
+static void check_local(Env *env, Decl *decl) {
     Checker *c = env->c;
     decl->parent = env->decl;
     decl->flavour = VAR_local;

@@ -23,7 +23,8 @@ static LayoutRules element_rules(const Type *type, LayoutRules rules) {
     return elsewhere ? LAYOUT_scalar : rules;
 }
 
-const SlopeType *driver_element(SlopeProgram *program, const Type *type, LayoutRules rules) {
+/* NULL: it has none */
+static const SlopeType *driver_element(SlopeProgram *program, const Type *type, LayoutRules rules) {
     return has_element(type) ? driver_type(program, type->args[0], element_rules(type, rules)) : NULL;
 }
 

@@ -52,7 +52,8 @@ static EmitBackendFunction *load(Arena *arena, const EmitMaker *maker, const cha
     return function;
 }
 
-const EmitBackend *unit_backend(SlopeSession *session, EmitBackendId id) {
+/* NULL: reported */
+static const EmitBackend *unit_backend(SlopeSession *session, EmitBackendId id) {
     Pipeline *pipeline = session->stages;
     const EmitMaker *maker = emit_maker(id);
     if (pipeline->backends[id]) return pipeline->backends[id];

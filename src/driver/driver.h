@@ -217,8 +217,6 @@ void driver_copy_constants(SlopeProgram *program);                   /* to where
 
 /* ---- api_type.c */
 const SlopeType *driver_type(SlopeProgram *program, const Type *type, LayoutRules rules);
-const SlopeType *driver_element(SlopeProgram *program, const Type *type,
-                                LayoutRules rules); /* NULL: it has none */
 
 /* ---- api_buffer.c, api_output.c */
 void driver_forget_stored(const SlopeProgram *program); /* what its reverse passes keep */

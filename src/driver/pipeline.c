@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-#include "autodiff/ad.h"
+#include "autodiff/autodiff.h"
 #include "opt/opt.h"
 
 /* Functions in which the threads of a wave meet are inlined at every level: each call is another place. */

@@ -49,7 +49,4 @@ void unit_inline_waiting(Unit *unit); /* for targets without barriers: into the 
 SlopeStatus driver_find_declaration(SlopeProgram *program, const char *expression, CheckedFunction *out);
 SlopeStatus unit_check(Unit *unit);
 
-/* ---- backend.c */
-const EmitBackend *unit_backend(SlopeSession *session, EmitBackendId id); /* NULL: reported */
-
 #endif

@@ -408,12 +408,12 @@ void build_break(Builder *b, Inst *target, Val *const *args, int nargs);
 void build_continue(Builder *b, Inst *target, Val *const *args, int nargs);
 void build_return(Builder *b, Val *const *args, int nargs);
 void build_unreachable(Builder *b);
-
-/* ---- rewrite.c: local identities that need new instructions; NULL: nothing to do. build_op uses it. */
-Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int nargs);
 /* What a pure instruction of one result can be replaced with, its operands having changed; NULL: nothing. New
  * instructions go to the builder. May exchange the operands in place. */
 Val *build_again(Builder *b, Inst *inst);
+
+/* ---- rewrite.c: local identities that need new instructions; NULL: nothing to do. build_op uses it. */
+Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int nargs);
 
 /* ---- fold.c: constants and local identities; NULL: nothing to do. Used by build and by opt/simplify. */
 /* A number that goes through bits which are none has no derivative: the way must not be shortened. */

@@ -129,8 +129,8 @@ bool is_passed(const ParamSig *param) {
 }
 
 /* A parameter of a type that is differentiable in this specialisation only has no place in the derivative's signature. */
-void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic, Decl *context,
-                       bool plain_this) {
+static void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic,
+                              Decl *context, bool plain_this) {
     ParamVec params = {0};
     const Type *result = lower_type(l, sig->result);
     bool result_diff = check_is_diff_type(l->c, generic->result, context) && !generic->result_no_diff;

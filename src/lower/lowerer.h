@@ -191,8 +191,6 @@ Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to);
 void complete_func_diff(void *user, Func *func);
 Func *op_rule(void *user, int op, const Type *type);
 Func *library_func(void *user, const char *name);
-void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic, Decl *context,
-                       bool plain_this);
 bool is_passed(const ParamSig *param); /* is it a parameter of the IR function? */
 FuncSig flatten_signature(Lowerer *l, const FuncSig *sig);
 
@@ -237,18 +235,9 @@ void default_elements(Fn *f, const Type *element, Val *to, int64_t first);
 void store_default(Fn *f, const Type *front, Val *to);
 Val *const_int(Fn *f, TypeKind kind, int64_t value);
 bool expr_constant(Fn *f, Expr *e, int64_t *value);
-Local *pack_element(Fn *f, Expr *e); /* of EXPR_each: the current element; NULL: of a tuple */
-Val *each_address(Fn *f, Expr *e);
-int expansion_length(Fn *f, const Expr *expansion);
-/* Calls `lower` for each element of an expansion, with the expression that it is. */
-void for_expansion(Fn *f, Expr *e, void (*lower)(Fn *f, Expr *pattern, void *user), void *user);
-void lower_expand(Fn *f, Expr *e);
-bool names_element(const Expr *e);
-Expr *enter_element(Fn *f, Expr *e);
 const Subst *concrete_subst(Fn *f, const Subst *subst);
 void lower_under(Fn *f, Expr *e, const Subst *subst, Val *to);
 Val *lower_value_under(Fn *f, Expr *e, const Subst *subst);
-int pack_length_of(Fn *f, const Expr *e);
 
 /* ---- place.c */
 Place lower_place(Fn *f, Expr *e);
@@ -265,7 +254,6 @@ Place place_new_field(Fn *f, Val *object, const Type *type,
 void place_init(Fn *f, const Place *place, Expr *e,
                 const Subst *subst);   /* of a new field; the expression under subst */
 bool is_transposed(const Type *front); /* column-major */
-Place place_element(Fn *f, Place base, const Type *type, Val *index);
 void copy_object(Fn *f, Val *to, Val *from, bool no_diff);
 Val *detached(Fn *f, Val *value, bool no_diff);
 
@@ -345,8 +333,17 @@ Val *lower_native(Fn *f, const Callee *callee, Expr *e, Val *into);
 /* The sum of two values of a differential, where the source says what that is; else NULL. */
 Func *own_method(Lowerer *l, const Type *type, const char *name);
 Func *own_sum(Lowerer *l, const Type *differential);
-void add_differential(Fn *f, const Type *front, Val *to, Val *from); /* to += from */
 
 #define lower_report(f, ...) diag_report((f)->l->m->diags, __VA_ARGS__)
+
+/* ---- pack.c */
+Local *pack_element(Fn *f, Expr *e); /* of EXPR_each: the current element; NULL: of a tuple */
+Val *each_address(Fn *f, Expr *e);
+int expansion_length(Fn *f, const Expr *expansion);
+/* Calls `lower` for each element of an expansion, with the expression that it is. */
+void for_expansion(Fn *f, Expr *e, void (*lower)(Fn *f, Expr *pattern, void *user), void *user);
+void lower_expand(Fn *f, Expr *e);
+bool names_element(const Expr *e);
+Expr *enter_element(Fn *f, Expr *e);
 
 #endif

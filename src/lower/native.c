@@ -105,6 +105,8 @@ static void see_parts(Lowerer *l, const Type *type) {
 
 static Val *add_values(Fn *f, Val *a, Val *b) { return build_binary(&f->b, OP_add, a, b); }
 
+static void add_differential(Fn *f, const Type *front, Val *to, Val *from);
+
 static void add_elements(Fn *f, const Type *front, Val *to, Val *from) {
     const Type *ir = lower_type(f->l, front);
     if (front->kind == TYPE_matrix || type_is_float(front->args[0]) || front->args[0]->kind == TYPE_vector) {
@@ -118,7 +120,8 @@ static void add_elements(Fn *f, const Type *front, Val *to, Val *from) {
     end_count(f, &count);
 }
 
-void add_differential(Fn *f, const Type *front, Val *to, Val *from) {
+/* to += from */
+static void add_differential(Fn *f, const Type *front, Val *to, Val *from) {
     Lowerer *l = f->l;
     const Type *ir = lower_type(l, front);
     Func *own = known_sum(l, front);

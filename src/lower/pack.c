@@ -55,7 +55,7 @@ static int length_in_subst(Fn *f, const Expr *e) {
     return length;
 }
 
-int pack_length_of(Fn *f, const Expr *e) {
+static int pack_length_of(Fn *f, const Expr *e) {
     if (e->kind == EXPR_each) return length_of_each(f, e);
     if (e->kind == EXPR_expand) return -1;
     if (e->kind == EXPR_type) return check_pack_length(f->l->c, e->type_value, f->subst);

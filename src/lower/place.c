@@ -394,7 +394,7 @@ void place_init(Fn *f, const Place *place, Expr *e, const Subst *subst) {
     else store_default(f, place->type, place->address);
 }
 
-Place place_element(Fn *f, Place base, const Type *type, Val *index) {
+static Place place_element(Fn *f, Place base, const Type *type, Val *index) {
     if (base.kind == PLACE_row && !base.pending) { /* an element of a column-major matrix */
         Place place = base;
         place.kind = PLACE_memory;

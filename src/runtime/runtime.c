@@ -23,6 +23,8 @@ static int online_processors(void) {
     return count < 1 ? 1 : count > MAX_WORKERS ? MAX_WORKERS : (int)count;
 }
 
+static void runtime_set_workers(Runtime *runtime, int workers);
+
 Runtime *runtime_new(const RuntimeConfig *config) {
     Runtime *runtime = calloc(1, sizeof *runtime);
     if (!runtime) return NULL;
@@ -64,7 +66,8 @@ void runtime_free(Runtime *runtime) {
 
 int runtime_workers(const Runtime *runtime) { return atomic_load(&((Runtime *)(uintptr_t)runtime)->workers); }
 
-void runtime_set_workers(Runtime *runtime, int workers) {
+/* takes effect with the next dispatch */
+static void runtime_set_workers(Runtime *runtime, int workers) {
     if (workers <= 0) workers = online_processors();
     atomic_store(&runtime->workers, workers > MAX_WORKERS ? MAX_WORKERS : workers);
 }

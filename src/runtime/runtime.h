@@ -33,7 +33,6 @@ typedef struct RuntimeConfig {
 Runtime *runtime_new(const RuntimeConfig *config); /* NULL config: all defaults; NULL if there is no memory */
 void runtime_free(Runtime *runtime);               /* no call or dispatch may be under way */
 int runtime_workers(const Runtime *runtime);
-void runtime_set_workers(Runtime *runtime, int workers); /* takes effect with the next dispatch */
 void runtime_stop(Runtime *runtime, bool stop); /* true: dispatches, and calls that answer, end soon */
 void runtime_mute(Runtime *runtime, bool mute); /* true: what programs print is dropped */
 /* The first error since this was last asked, or NULL. The text is the caller's, to be freed. Errors of dispatches and of
@@ -42,14 +41,14 @@ void runtime_mute(Runtime *runtime, bool mute); /* true: what programs print is 
 char *runtime_take_error(Runtime *runtime);
 char *runtime_take_answer(Runtime *runtime);
 char *runtime_take_stray(Runtime *runtime);
-/* This thread makes a call whose error somebody asks for, or (false) has made it; false: it was told to stop. */
-bool runtime_answer(Runtime *runtime, bool answer);
 uint64_t runtime_tape_bytes(const Runtime *runtime); /* granted to tapes now, kept ones included */
 
 /* ---- thread.c */
 /* rt_call with a runtime that is there. False: it was ended by an error. */
 bool runtime_call(Runtime *runtime, void (*body)(const RtContext *context, void *const *args),
                   void *const *args);
+/* This thread makes a call whose error somebody asks for, or (false) has made it; false: it was told to stop. */
+bool runtime_answer(Runtime *runtime, bool answer);
 
 /* ---- dispatch.c */
 /* Runs the kernel over groups[0] * groups[1] * groups[2] groups. False: an error ended it, or runtime_stop, of which there

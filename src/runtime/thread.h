@@ -101,7 +101,6 @@ void thread_fail(RtThread *thread, const char *text, size_t length) __attribute_
 const volatile int32_t *thread_stop_flag(const RtThread *thread); /* for contexts */
 void thread_reclaim(RtThread *thread, uint64_t serial);           /* closes what was opened after that */
 void thread_set_error(const RtThread *thread, const char *text, size_t length);
-void runtime_set_error(Runtime *runtime, bool answers, const char *text, size_t length);
 
 /* stack.c */
 char *stack_map(size_t size); /* with a guard page below; NULL: no memory */
@@ -132,5 +131,8 @@ void fiber_abandon(FiberSet *set)
 /* dispatch.c */
 void pool_init(Pool *pool);
 void pool_free(Pool *pool);
+
+/* runtime.c */
+void runtime_set_error(Runtime *runtime, bool answers, const char *text, size_t length);
 
 #endif

@@ -10,7 +10,7 @@
 
 static void set_token(Parser *p) { p->token = p->at < p->end ? &p->file->tokens[p->at] : &p->stop; }
 
-void parser_open(Parser *p, ParseFile *file, int from, int to) {
+static void parser_open(Parser *p, ParseFile *file, int from, int to) {
     *p = (Parser){.file = file, .syntax = file->syntax, .arena = file->syntax->arena, .at = from, .end = to};
     p->stop = (Token){
         .kind = TOKEN_end, .line_start = true, .loc = file->tokens[to < file->count ? to : to - 1].loc};

@@ -25,6 +25,8 @@ Expr *parse_grown(Parser *p, Expr *expr, int height) {
     return parse_error_expr(p);
 }
 
+static Expr *parse_unary(Parser *p);
+
 /* ---- unary */
 
 static Expr *prefix(Parser *p, ExprKind kind, Operator op) {
@@ -134,7 +136,7 @@ static Expr *unary(Parser *p) {
     }
 }
 
-Expr *parse_unary(Parser *p) {
+static Expr *parse_unary(Parser *p) {
     Expr *expr = parser_enter(p) ? unary(p) : parse_error_expr(p);
     parser_leave(p);
     return expr;

@@ -9,6 +9,8 @@
 
 static Stmt *new_stmt(Parser *p, StmtKind kind) { return stmt_new(p->arena, kind, p->token->loc); }
 
+static Stmt *parse_statement(Parser *p);
+
 /* ---- blocks */
 
 Stmt *parse_block(Parser *p) {
@@ -431,7 +433,7 @@ static Stmt *skip_nested(Parser *p) {
     return stmt;
 }
 
-Stmt *parse_statement(Parser *p) {
+static Stmt *parse_statement(Parser *p) {
     Stmt *stmt;
     if (parser_enter(p)) {
         Prefix prefix = {0};

@@ -104,7 +104,8 @@ static Expr *branch_type(Parser *p) {
     return parse_grown(p, expr, height);
 }
 
-bool parse_is_pack_word(const Parser *p) {
+/* __first( and the like */
+static bool parse_is_pack_word(const Parser *p) {
     switch (token_word(p->token)) {
     case KEYWORD_first:
     case KEYWORD_last:

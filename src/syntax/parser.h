@@ -190,7 +190,6 @@ typedef struct Parser {
 enum { MAX_HEIGHT = 4000, DEFAULT_DEPTH = 600 };
 
 /* parse.c */
-void parser_open(Parser *p, ParseFile *file, int from, int to);
 void parser_advance(Parser *p);
 const Token *parser_peek(const Parser *p, int ahead);
 const Token *parser_previous(const Parser *p);
@@ -231,7 +230,6 @@ static inline bool parser_take_word(Parser *p, Keyword word) {
 /* scan.c: looking ahead; indices in file->tokens, -1: no */
 void scan_file(ParseFile *file); /* fills in match and types */
 int scan_type(const Parser *p, int at);
-int scan_generic_arguments(const Parser *p, int at); /* at the < */
 bool scan_is_type_name(const Parser *p, const Token *token);
 bool scan_is_declaration(const Parser *p);                   /* of a variable, from the current token on */
 bool scan_is_generic_use(const Parser *p, const Expr *base); /* the current < opens generic arguments */
@@ -246,7 +244,6 @@ Expr *parse_assignment(Parser *p);  /* one argument */
 Expr *parse_condition(Parser *p);   /* without assignments */
 Expr *parse_initializer(Parser *p); /* or a list in braces */
 Expr *parse_term(Parser *p);        /* something in <...>: no type, and > ends it */
-Expr *parse_unary(Parser *p);
 Expr *parse_type_or_expression(Parser *p);
 ExprVec parse_arguments(Parser *p); /* (a, b) with the current token at the parenthesis */
 Expr *parse_error_expr(Parser *p);
@@ -260,7 +257,6 @@ Expr *parse_outermost_name(Parser *p);
 
 /* parse_type.c */
 Expr *parse_type(Parser *p);
-bool parse_is_pack_word(const Parser *p); /* __first( and the like */
 Expr *parse_pack_word(Parser *p);
 Expr *parse_base_type(Parser *p);                                  /* without * after it */
 Expr *parse_type_after(Parser *p, Expr *base);                     /* the stars and what follows them */
@@ -273,7 +269,6 @@ Generics *parse_where(Parser *p, Generics *generics);              /* any number
 void parse_bases(Parser *p, ExprVec *bases);                       /* after the colon */
 
 /* parse_stmt.c */
-Stmt *parse_statement(Parser *p);
 Stmt *parse_block(Parser *p);
 
 /* parse_decl.c */

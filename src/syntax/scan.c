@@ -198,7 +198,8 @@ static bool fits_in_arguments(const Token *token) {
     }
 }
 
-int scan_generic_arguments(const Parser *p, int at) {
+/* at the < */
+static int scan_generic_arguments(const Parser *p, int at) {
     int angle = 0;
     for (int i = at; i < p->end && i < at + MAX_GENERIC_SCAN; i++) {
         TokenKind kind = kind_at(p, i);

@@ -367,7 +367,6 @@ Expr *syntax_parse_expr(Syntax *syntax, SourceFile *file);
 
 /* print.c */
 void syntax_print(Text *out, const Decl *module); /* `slope dump --after syntax` */
-void syntax_print_expr(Text *out, const Expr *expr);
 
 /* tree.c: making nodes */
 Expr *expr_new(Arena *arena, ExprKind kind, Loc loc);
@@ -375,5 +374,8 @@ Span expr_span(const Expr *expr);
 Expr *expr_copy(Arena *arena, const Expr *expr); /* types as written; bodies of lambdas are shared */
 Stmt *stmt_new(Arena *arena, StmtKind kind, Loc loc);
 Decl *decl_new(Arena *arena, DeclKind kind, Loc loc, Name name);
+
+/* print_expr.c */
+void syntax_print_expr(Text *out, const Expr *expr);
 
 #endif

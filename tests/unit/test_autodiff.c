@@ -1,5 +1,5 @@
 /* Partial derivatives in ops.def: each against differences of the value in the same row, in both modes. */
-#include "autodiff/autodiff.h"
+#include "autodiff/ad.h"
 
 #include <math.h>
 

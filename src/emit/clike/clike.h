@@ -253,7 +253,6 @@ Value clike_operand(Printer *p, const Inst *inst, int index);
 
 /* ---- place.c */
 const char *clike_pointer(Printer *p, Value address, const Type *target, bool read_only);
-const char *clike_place(Printer *p, Value address, const Type *target);
 bool clike_address(Printer *p, const Inst *inst, Value *result); /* false: not an op of this file */
 Value clike_load(Printer *p, const Inst *inst);
 bool clike_text_literal(Printer *p, const Inst *inst, Value *result); /* a cast that makes a string */

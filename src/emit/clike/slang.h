@@ -13,7 +13,6 @@ const char *slang_zero(Printer *p, const Type *type);
 const char *slang_constant(Printer *p, const Val *v);
 const char *slang_not_a_number(Printer *p, const Type *type);
 Value slang_compute(Printer *p, const Inst *inst);
-const char *slang_thread_id(Printer *p, int index);
 
 /* ---- slang_place.c: memory */
 bool slang_address(Printer *p, const Inst *inst, Value *result);
@@ -27,5 +26,8 @@ void slang_atomic(Printer *p, const Inst *inst);
 void slang_tape(Printer *p, const Inst *inst);
 void slang_tape_type(Printer *p, Text *out);
 void slang_check_tapes(Printer *p); /* is there a bound for each? */
+
+/* ---- slang.c */
+const char *slang_thread_id(Printer *p, int index);
 
 #endif
