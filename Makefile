@@ -1,7 +1,7 @@
 # The short way to everything; CMake and Ninja do the work.
 #   make            build/slope and build/libslope
 #   make demo       the examples, run                      make check      format, layering, sizes
-#   make test       all tests, three builds                make format     lays out the source as clang-format has it
+#   make test       all tests, two builds                  make format     lays out the source as clang-format has it
 #   make bless      rewrite goldens; read the diff         make bench      speed against C
 #   make fuzz       random derivatives, until stopped      make install    to PREFIX, under DESTDIR; uninstall
 #   make fuzz-front broken programs (both: or SECONDS=n)   make accuracy   docs/accuracy.md

@@ -66,6 +66,7 @@ typedef struct Argument {
 typedef struct Hole {
     int argument;
     bool is_pointer; /* without a count */
+    bool is_zero;    /* the gradient that a view of a tensor carries along: forward, it is a tangent */
     int64_t at[WIDTHS], diff_at[WIDTHS];
     bool paired;
     const Type *element, *diff_element;

@@ -100,7 +100,8 @@ typedef struct Walk {
     int argument;
     bool in, out;
     bool reference;
-    int hole; /* the buffer that the part is in; -1: none */
+    int hole;         /* the buffer that the part is in; -1: none */
+    bool is_gradient; /* of a view of a tensor */
 } Walk;
 
 /* A part of an argument. */
@@ -192,6 +193,12 @@ static bool is_alike(const Part *part) {
     return a && b && a->kind == b->kind && a->decl == b->decl;
 }
 
+static bool is_own_gradient(const Record *record, int field) {
+    const Type *front = record->user;
+    return front && front->kind == TYPE_struct && strcmp(front->name->text, "DiffTensorView") == 0 &&
+           strcmp(record->fields[field].name->text, "diff") == 0;
+}
+
 static void walk_fields(Walk *w, const Part *part) {
     Arena *arena = w->check->arena;
     const Record *record = type_record(part->types[NARROW]);
@@ -209,7 +216,9 @@ static void walk_fields(Walk *w, const Part *part) {
         if (w->reference && w->hole < 0 && part->diffs[NARROW] == part->types[NARROW]) mapped = i;
         Part inner = field_of(part, i, mapped);
         inner.name = format_text(arena, "%s.%s", part->name, record->fields[i].name->text);
-        walk(w, &inner);
+        Walk inside = *w;
+        inside.is_gradient |= is_own_gradient(record, i);
+        walk(&inside, &inner);
         if (is_interface && i == 0)
             w->subject->slots.at[w->subject->slots.count - 1].choices = record->nfields - 1;
     }
@@ -236,6 +245,7 @@ static void walk_hole(Walk *w, const Part *part) {
     const Type *type = part->types[NARROW], *diff = part->diffs[NARROW];
     Hole hole = {.argument = w->argument, .at = {part->at[NARROW], part->at[WIDE]}, .element = type->args[0]};
     hole.is_pointer = type->kind == TYPE_pointer;
+    hole.is_zero = w->is_gradient;
     hole.paired = w->reference && diff && diff->kind == type->kind;
     if (hole.paired) {
         hole.diff_element = diff->args[0];
@@ -397,6 +407,12 @@ static void fill(Check *check, const Type *type, LayoutRules rules, char *at) {
     }
 }
 
+static void clear_buffer(const Hole *hole) {
+    size_t size = (size_t)BUFFER_ELEMENTS * (size_t)type_layout(hole->element, LAYOUT_scalar).stride;
+    memset(hole->buffer.data, 0, size);
+    memset(hole->start, 0, size);
+}
+
 void gradcheck_make_memory(Check *check, Subject *s) {
     for (int i = 0; i < s->arguments.count; i++)
         for (int k = 0; k < WIDTHS; k++) {
@@ -408,6 +424,7 @@ void gradcheck_make_memory(Check *check, Subject *s) {
     for (int i = 0; i < s->holes.count; i++) {
         Hole *hole = &s->holes.at[i];
         hole->buffer = make_buffer(check, hole->element, &hole->start);
+        if (hole->is_zero) clear_buffer(hole);
         if (hole->paired) hole->diff = make_buffer(check, hole->diff_element, &hole->diff_start);
     }
 }
