@@ -27,7 +27,7 @@ INTRODUCTION = """# Accuracy
 
 ## Floating-point models
 
-`--fp` (`SlopeConfig.floats`) says what may be made of arithmetic, in functions and their derivatives alike, from `-O1` on; `-O0` is always strict.
+`--fp` (`SlopeConfig.floats`) says how freely arithmetic may be rearranged, in functions and their derivatives alike, from `-O1` on; `-O0` is always strict.
 
 | model | |
 |---|---|
@@ -47,8 +47,8 @@ Made by `make accuracy`. Each number is the greatest error that was found, in un
 the type has near the result. 0.50 is the best that rounding allows; 0 is exact. The truth is long double, which has at least 11 bits
 more than double. The last column is where the worst error in float is.
 
-Functions of one number: of all halves; of {floats:.1f} million floats, evenly spread over all 2^32, and all of those near places where functions
-change their ways; of {doubles:.1f} million doubles. Of several numbers, or of vectors and matrices: {doubles:.1f} million ({shaped:.2f} million) drawn ones.
+Functions of one number: of all halves; of {floats:.1f} million floats, evenly spread over all 2^32, and all of those near points where they
+switch to another formula; of {doubles:.1f} million doubles. Of several numbers, or of vectors and matrices: {doubles:.1f} million ({shaped:.2f} million) drawn ones.
 Numbers that are not finite must come out as they should. Where terms are added up (`mad lerp dot length mul` ...) the unit is that of the
 greatest of them, or of the sum of their magnitudes, since they may cancel; `inverse` likewise, times the condition of the matrix.
 
