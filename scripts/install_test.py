@@ -110,6 +110,18 @@ def check_command_runs(installation):
         raise Trouble(f"slope --version prints '{version}'")
 
 
+def check_completion(installation):
+    """In bash: `slope bu` becomes build, `slope run --watc` --watch; the manual page is there."""
+    found = list(installation.prefix.rglob("bash-completion/completions/slope"))
+    if not found or not list(installation.prefix.rglob("man1/slope.1")):
+        raise Trouble("no completion, or no manual page, was installed")
+    ask = 'source "$0"; COMP_WORDS=(slope "$@"); COMP_CWORD=$#; _slope; echo "${COMPREPLY[@]}"'
+    for words, answer in ((["bu"], "build"), (["run", "--watc"], "--watch"), (["build", "x.slang", "-target", "cu"], "cuda")):
+        said = execute(["bash", "-c", ask, found[0], *words], installation.folder).strip()
+        if said != answer:
+            raise Trouble(f"{words}: '{said}', not '{answer}'")
+
+
 def check_python(installation):
     """The package finds the library that was installed with it."""
     packages = [path.parent.parent for path in installation.prefix.rglob("slope/py.typed")]
@@ -137,6 +149,7 @@ def all_checks(installation):
     """(name, function) of each."""
     yield "the header is C++", lambda: check_header_is_cpp(installation)
     yield "the command runs", lambda: check_command_runs(installation)
+    yield "completion and manual", lambda: check_completion(installation)
     yield "the Python package", lambda: check_python(installation)
     plain = installation.folder / "plain.c"
     plain.write_text(USES.format(test="-"))

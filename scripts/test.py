@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/library", "tests/gradcheck/lib", "tests/fuzz", "scripts")]
 import accuracy
 import check
+import command_pages
 import debugger_test
 import docs_test
 import fuzz
@@ -137,12 +138,10 @@ def main():
     os.environ.setdefault("ASAN_OPTIONS", run.ASAN_OPTIONS)
     tally = Tally()
     step_checks(tally)
-    problems = library_page.check()
-    tally.step("library page", int(not problems), [("docs/library.md", "\n".join(problems))] if problems else [])
-    problems = messages_page.check()
-    tally.step("messages page", int(not problems), [("docs/messages.md", "\n".join(problems))] if problems else [])
-    problems = picture.check()
-    tally.step("picture of the structure", int(not problems), [("docs/structure.svg", "\n".join(problems))] if problems else [])
+    for name, page in {"docs/library.md": library_page, "docs/messages.md": messages_page, "docs/structure.svg": picture,
+                       "share": command_pages}.items():
+        problems = page.check()
+        tally.step(f"{name}, made from the source", int(not problems), [(name, "\n".join(problems))] if problems else [])
     step_python(tally, "tests/run_test.py")
     step_python(tally, "scripts/check_test.py")
     built = step_build(tally, "build-gcc", "gcc", "-DCMAKE_BUILD_TYPE=Release")
