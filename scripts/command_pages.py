@@ -6,8 +6,9 @@
 """
 import ast
 import re
-import sys
 from pathlib import Path
+
+import made
 
 ROOT = Path(__file__).resolve().parent.parent
 MANUAL, COMPLETION = ROOT / "share" / "slope.1", ROOT / "share" / "slope.bash"
@@ -109,16 +110,11 @@ def check():
             if not path.exists() or path.read_text() != make()]
 
 
-def main():
-    if "--check" not in sys.argv[1:]:
-        for path, make in PAGES.items():
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(make())
-        return 0
-    problems = check()
-    print("\n".join(problems))
-    return 1 if problems else 0
+def write():
+    for path, make in PAGES.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(make())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    made.run(write, check)

@@ -8,8 +8,9 @@ Functions of one name are one entry; the comment stands before the first of them
 the library's own.
 """
 import re
-import sys
 from pathlib import Path
+
+import made
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "library.md"
@@ -241,17 +242,11 @@ def check():
     return missing + ([] if current == page else ["docs/library.md is not current: run scripts/library_page.py"])
 
 
-def main():
-    if sys.argv[1:] == ["--check"]:
-        problems = check()
-        print("\n".join(problems), end="\n" if problems else "")
-        return 1 if problems else 0
+def write():
     page, missing = make_page()
     PAGE.write_text(page)
-    for line in missing:
-        print(line)
-    return 1 if missing else 0
+    return missing
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    made.run(write, check)

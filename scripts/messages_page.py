@@ -6,8 +6,9 @@
 """
 import ast
 import re
-import sys
 from pathlib import Path
+
+import made
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "messages.md"
@@ -66,9 +67,9 @@ def check():
     return unknown + ([] if current == make() else ["docs/messages.md is not current: run scripts/messages_page.py"])
 
 
-if __name__ == "__main__":
-    if "--check" in sys.argv:
-        problems = check()
-        print("\n".join(problems))
-        sys.exit(bool(problems))
+def write():
     PAGE.write_text(make())
+
+
+if __name__ == "__main__":
+    made.run(write, check)

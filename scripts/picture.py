@@ -8,9 +8,10 @@ A folder stands below everything that includes it. Its description is the first 
 arrows imply (driver to type, where driver goes to ir and ir to type) is left out.
 """
 import re
-import sys
 from html import escape
 from pathlib import Path
+
+import made
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "structure.svg"
@@ -141,14 +142,9 @@ def check():
     return [] if current == make() else ["docs/structure.svg is not current; run scripts/picture.py"]
 
 
-def main():
-    if "--check" not in sys.argv[1:]:
-        PICTURE.write_text(make())
-        return 0
-    problems = check()
-    print("\n".join(problems))
-    return 1 if problems else 0
+def write():
+    PICTURE.write_text(make())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    made.run(write, check)
