@@ -143,7 +143,8 @@ static void walk_inst(Walk *w, Inst *inst) {
         return;
     case OP_copy:
     case OP_acc:
-        if (!inst->flag && memory_is_active(w, inst->args[1])) memory_active(w, inst->args[0]);
+        if (!inst_has(inst, INST_NO_DIFF) && memory_is_active(w, inst->args[1]))
+            memory_active(w, inst->args[0]);
         return;
     case OP_detach:
     case OP_bitcast: return;

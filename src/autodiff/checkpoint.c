@@ -472,7 +472,7 @@ static void save_blocks(Policy *p, Inst *loop, const Vals *mine, const Type *typ
     Val *count = build_binary(&before, OP_mul, info->trip, ad_int64(ad, mine->count)),
         *grow_args[2] = {p->in->tape, count};
     Inst *grow = tape_inst(&before, OP_tape_grow, grow_args, 2, type);
-    grow->flag = true; /* every iteration stores */
+    grow->flags |= INST_RAW; /* every iteration stores */
     Val *base = inst_add_result(grow, type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "base"));
     vec_push(ad->arena, bases, base);
     for (int j = 0; j < mine->count; j++) {
@@ -528,7 +528,7 @@ static Val *save_array(Policy *p, Region *region, Val *array) {
     while (element->kind == TYPE_array) element = element->args[0];
     Val *args[2] = {p->in->tape, ad_int64(ad, ad_scalars_in(type))};
     Inst *grow = tape_inst(&tail, OP_tape_grow, args, 2, element);
-    grow->flag = true;
+    grow->flags |= INST_RAW;
     Val *base = inst_add_result(grow, type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "base"));
     ad_move_array(ad, &tail, p->in->tape, array, base, false);
     p->bases[array->id] = base;
@@ -587,8 +587,7 @@ static Val *redo_inst(Builder *b, const Val *v) {
     Inst *inst = v->inst, *copy = build_inst(b, (Op)inst->op, inst->args, inst->nargs, 0, 0);
     copy->type = inst->type;
     copy->index = inst->index;
-    copy->flag = inst->flag;
-    copy->writes = inst->writes;
+    copy->flags = inst->flags;
     if (inst->op == OP_global) copy->global = inst->global;
     else memcpy(copy->lanes, inst->lanes, sizeof copy->lanes);
     return inst_add_result(copy, v->type, v->name);
@@ -597,7 +596,7 @@ static Val *redo_inst(Builder *b, const Val *v) {
 static Inst *copy_call(Builder *b, const Inst *call) {
     Inst *again = build_inst(b, OP_call, call->args, call->nargs, 0, 0);
     again->callee = call->callee;
-    again->flag = call->flag;
+    again->flags = call->flags & INST_NO_DIFF;
     for (int i = 0; i < call->nresults; i++)
         inst_add_result(again, call->results[i]->type, call->results[i]->name);
     return again;

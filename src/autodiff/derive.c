@@ -82,7 +82,9 @@ static bool leaves_reference(const Func *func) {
 static bool may_inline(void *user, const Func *callee, const Inst *call) {
     Ad *ad = user;
     Func *func = (Func *)(uintptr_t)callee;
-    if (call->flag || (callee->flags & (FUNC_TREAT_AS_DIFF | FUNC_RECOMPUTE | FUNC_CHECKPOINT))) return false;
+    if (inst_has(call, INST_NO_DIFF) ||
+        (callee->flags & (FUNC_TREAT_AS_DIFF | FUNC_RECOMPUTE | FUNC_CHECKPOINT)))
+        return false;
     if (!(callee->flags & (FUNC_BWD | FUNC_GENERATED))) return false;
     if ((callee->flags & FUNC_GENERATED) || leaves_reference(callee)) return false;
     ad_complete(ad, func);
@@ -202,8 +204,9 @@ static CallPlan plan(Ad *ad, Func *source, AdMode mode) {
 
 CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode) {
     AdFunc *f = ad_func(ad, call->callee);
-    if (!f->source) return (CallPlan){.kind = call->flag ? CALL_plain : CALL_derived, .callee = f};
-    if (call->flag) /* no_diff: its substitute, as it is */
+    if (!f->source)
+        return (CallPlan){.kind = inst_has(call, INST_NO_DIFF) ? CALL_plain : CALL_derived, .callee = f};
+    if (inst_has(call, INST_NO_DIFF)) /* its substitute, as it is */
         return (CallPlan){.kind = CALL_plain, .callee = ad_func(ad, ad_substitute(ad, f->source))};
     return plan(ad, f->source, mode);
 }

@@ -38,7 +38,7 @@ static bool takes_address(Check *c, const Inst *call, int arg) {
     const AdFunc *callee = ad_func(c->ad, call->callee);
     for (int i = 0; i < callee->leaves.count; i++)
         if (callee->leaves.at[i].in == arg && callee->leaves.at[i].dual) return true;
-    return call->flag && !may_write_through(c, call, arg);
+    return inst_has(call, INST_NO_DIFF) && !may_write_through(c, call, arg);
 }
 
 static bool is_followed(Check *c, const Inst *inst, int arg) {

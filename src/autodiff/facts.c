@@ -199,7 +199,8 @@ static void search_inst(void *user, Inst *inst) {
     }
     if (search->fact == AD_disturbs)
         search->found = ad_has(search->ad, ad_func(search->ad, inst->callee), AD_effects);
-    for (int mode = search->fact == AD_sources ? AD_fwd : AD_bwd; mode <= AD_bwd && !inst->flag; mode++) {
+    for (int mode = search->fact == AD_sources ? AD_fwd : AD_bwd;
+         mode <= AD_bwd && !inst_has(inst, INST_NO_DIFF); mode++) {
         CallPlan plan = ad_plan_call(search->ad, inst, (AdMode)mode);
         search_plan(search, &plan, (AdMode)mode);
     }

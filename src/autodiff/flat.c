@@ -195,7 +195,7 @@ static Val *without_derivative(Flat *x, Val *value, bool no_diff) {
 static void copy_whole(Flat *x, Val *to, Val *from, bool no_diff) {
     build_copy(&x->b, to, from);
     Inst *last = x->b.region->last;
-    if (no_diff && last && last->op == OP_copy) last->flag = true;
+    if (no_diff && last && last->op == OP_copy) last->flags |= INST_NO_DIFF;
 }
 
 static void copy_obj(Flat *x, Obj *to, Obj *from, bool no_diff) {
@@ -377,8 +377,7 @@ static void flat_other(Flat *x, Inst *inst) {
     Inst *copy = build_inst(&x->b, (Op)inst->op, args, inst->nargs, 0, 0);
     copy->type = inst->type;
     copy->index = inst->index;
-    copy->flag = inst->flag;
-    copy->writes = inst->writes;
+    copy->flags = inst->flags;
     if (inst->op == OP_global) copy->global = inst->global;
     else if (inst->op == OP_printf || inst->op == OP_abort) copy->text = inst->text;
     else memcpy(copy->lanes, inst->lanes, sizeof copy->lanes);
@@ -402,13 +401,15 @@ static void flat_elem(Flat *x, Inst *inst) {
         hold(x, inst->results[0], part->address ? &part->address : NULL, 1, part);
         return;
     }
-    hold_one(x, inst->results[0], build_elem(&x->b, base->address, one(x, inst->args[1]), inst->flag));
+    hold_one(x, inst->results[0],
+             build_elem(&x->b, base->address, one(x, inst->args[1]), inst_has(inst, INST_UNCHECKED)));
 }
 
 static void flat_memory(Flat *x, Inst *inst) {
     switch ((Op)inst->op) {
     case OP_var: {
-        Obj *obj = make_var(x, inst->type, inst->results[0]->name, PTR_KEY(inst->results[0]), inst->flag);
+        Obj *obj = make_var(x, inst->type, inst->results[0]->name, PTR_KEY(inst->results[0]),
+                            inst_has(inst, INST_RAW));
         hold(x, inst->results[0], obj->address ? &obj->address : NULL, 1, obj);
         return;
     }
@@ -424,7 +425,9 @@ static void flat_memory(Flat *x, Inst *inst) {
         return;
     }
     case OP_store: store_obj(x, object(x, inst->args[0]), get(x, inst->args[1])->lanes); return;
-    case OP_copy: copy_obj(x, object(x, inst->args[0]), object(x, inst->args[1]), inst->flag); return;
+    case OP_copy:
+        copy_obj(x, object(x, inst->args[0]), object(x, inst->args[1]), inst_has(inst, INST_NO_DIFF));
+        return;
     case OP_zero: zero_obj(x, object(x, inst->args[0])); return;
     default: flat_other(x, inst); return;
     }
@@ -448,7 +451,7 @@ static void flat_call(Flat *x, Inst *inst) {
         Val **args = arena_array(x->ad->arena, Val *, inst->nargs ? inst->nargs : 1);
         for (int i = 0; i < inst->nargs; i++) args[i] = one(x, inst->args[i]);
         Inst *call = build_call(&x->b, inst->callee, args, inst->nargs);
-        call->flag = inst->flag;
+        call->flags = inst->flags & INST_NO_DIFF;
         for (int i = 0; i < inst->nresults; i++) hold_one(x, inst->results[i], call->results[i]);
         return;
     }
@@ -457,7 +460,7 @@ static void flat_call(Flat *x, Inst *inst) {
     for (int i = 0; i < leaves->count; i++)
         if (leaves->at[i].in >= 0) args[leaves->at[i].in] = leaf_in(x, inst, &leaves->at[i]);
     Inst *call = build_call(&x->b, callee->flat, args, callee->flat->nparams);
-    call->flag = inst->flag;
+    call->flags = inst->flags & INST_NO_DIFF;
     Val **lanes = NULL;
     int n = inst->nresults ? lane_count(inst->results[0]->type) : 0, next = 0;
     if (n) lanes = arena_array(x->ad->arena, Val *, n);

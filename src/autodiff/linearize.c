@@ -334,8 +334,7 @@ static Val *copy_pure(Lin *l, Inst *inst) {
     if (!attributes) return build_op(&l->b, (Op)inst->op, inst->results[0]->type, args, inst->nargs);
     Inst *copy = build_inst(&l->b, (Op)inst->op, args, inst->nargs, 0, 0);
     copy->index = inst->index;
-    copy->flag = inst->flag;
-    copy->writes = inst->writes;
+    copy->flags = inst->flags;
     if (inst->op == OP_global) copy->global = inst->global;
     return inst_add_result(copy, inst->results[0]->type, inst->results[0]->name);
 }
@@ -375,7 +374,7 @@ static Val *shadow_address(Lin *l, const Inst *inst) {
     bool dual = !(base->flags & VAL_DIFF);
     if (inst->op == OP_elem) {
         if (!dual && !ad_differential(l->ad, type)) return NULL;
-        return build_elem(&l->b, base, primal(l, inst->args[1]), inst->flag);
+        return build_elem(&l->b, base, primal(l, inst->args[1]), inst_has(inst, INST_UNCHECKED));
     }
     const RecordDiff *rule = ad_record_diff(l->ad, type);
     int field = rule->field_map ? rule->field_map[inst->index] : -1;
@@ -424,8 +423,7 @@ static Inst *copy_inst(Lin *l, Inst *inst, Val *const *args) {
     Inst *copy = build_inst(&l->b, (Op)inst->op, args, inst->nargs, 0, 0);
     copy->type = inst->type;
     copy->index = inst->index;
-    copy->flag = inst->flag;
-    copy->writes = inst->writes;
+    copy->flags = inst->flags;
     if (inst->op == OP_printf || inst->op == OP_abort) copy->text = inst->text;
     for (int i = 0; i < inst->nresults; i++)
         inst_add_result(copy, inst->results[i]->type, inst->results[i]->name);
@@ -474,7 +472,7 @@ static void lin_copy(Lin *l, Inst *inst) {
     lin_primal_inst(l, inst);
     Val *to = shadow_at(l, inst->args[0]), *from = shadow_at(l, inst->args[1]);
     if (!to) return;
-    if (from && !inst->flag) {
+    if (from && !inst_has(inst, INST_NO_DIFF)) {
         if (inst->op == OP_copy) build_copy(&l->b, to, from);
         else build_inst(&l->b, OP_acc, (Val *[]){to, from}, 2, 0, 0);
     } else if (inst->op == OP_copy) zero_shadow(l, to);
@@ -535,8 +533,7 @@ static Inst *primal_call(Lin *l, const Inst *inst, Func *callee) {
     Val **args = arena_array(l->ad->arena, Val *, inst->nargs ? inst->nargs : 1);
     for (int i = 0; i < inst->nargs; i++) args[i] = primal(l, inst->args[i]);
     Inst *call = build_call(&l->b, callee, args, inst->nargs);
-    call->flag = inst->flag;
-    call->writes = inst->writes;
+    call->flags = inst->flags;
     for (int i = 0; i < inst->nresults; i++) set_primal(l, inst->results[i], call->results[i]);
     return call;
 }
@@ -698,7 +695,7 @@ static void report_custom_again(Lin *l, const CallPlan *plan, const Inst *inst) 
 
 static void lin_call(Lin *l, Inst *inst) {
     CallPlan plan = ad_plan_call(l->ad, inst, l->mode);
-    if (plan.kind == CALL_plain && !inst->flag) report_custom_again(l, &plan, inst);
+    if (plan.kind == CALL_plain && !inst_has(inst, INST_NO_DIFF)) report_custom_again(l, &plan, inst);
     if (!ad_call_is_live(l->ad, &l->a, inst, &plan) || stops_at_references(l, &plan, inst)) {
         primal_call(l, inst, plan.callee ? plan.callee->flat : inst->callee);
         zero_written(l, inst);

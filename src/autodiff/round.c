@@ -271,7 +271,7 @@ static void fill_outer(const Rounds *x, Inst *outer, Func *rounds, Val *trip) {
         if (is_counter(loop, i)) vec_push(ad->arena, &args, counter_after(x, &b, i, lo));
     for (int i = 0; i < x->outline.captured.count; i++) vec_push(ad->arena, &args, x->outline.captured.at[i]);
     Inst *call = build_call(&b, rounds, args.at, args.count);
-    call->writes = true; /* again in the reverse pass */
+    call->flags |= INST_AGAIN;
     vec_push(ad->arena, &yields, build_binary(&b, OP_add, body->params[0], ad_int64(ad, 1)));
     for (int i = 0; i < call->nresults; i++)
         vec_push(ad->arena, &yields, build_binary(&b, OP_add, body->params[i + 1], call->results[i]));

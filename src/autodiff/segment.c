@@ -161,7 +161,7 @@ static void fill_split(Seg *x, Region *region, Func *split, int64_t leaf) {
     Val *left = inst_result(build_call(&b, split, split_args, 3)),
         *mid = build_binary(&b, OP_add, param(x, LO), left);
     Inst *first = call_run(x, &b, param(x, LO), mid, param(x, SNAPS), x->run->body->params + FIRST);
-    first->writes = true; /* again in the reverse pass */
+    first->flags |= INST_AGAIN;
     Val *fewer = build_binary(&b, OP_sub, param(x, SNAPS), one);
     fewer = build_select(&b, build_binary(&b, OP_lt, fewer, zero), zero, fewer);
     Inst *second = call_run(x, &b, mid, param(x, HI), fewer, first->results);

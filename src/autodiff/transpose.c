@@ -110,7 +110,7 @@ static Val *address(Builder *b, Val *v) {
     if (inst->op == OP_field) return build_field(b, base, inst->index);
     if (inst->op == OP_offset) return build_offset(b, base, inst->args[1]);
     if (inst->op == OP_bitcast) return build_bitcast(b, base, v->type);
-    return build_elem(b, base, inst->args[1], inst->flag);
+    return build_elem(b, base, inst->args[1], inst_has(inst, INST_UNCHECKED));
 }
 
 static void t_load(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
@@ -475,7 +475,7 @@ static void t_custom(Tr *t, Builder *b, Adjoints *adj, Inst *inst, Val *const *g
 
 /* Whether the second run of a call may stand anywhere in the reverse: it depends on its arguments only, and writes nothing. */
 static bool can_move(const AdFunc *callee, const Inst *call, const Reverse *reverse) {
-    bool free = !call->writes && !reverse->uses_tape && call->nresults > 0;
+    bool free = !inst_has(call, INST_AGAIN) && !reverse->uses_tape && call->nresults > 0;
     for (int i = 0; i < callee->leaves.count; i++) {
         const Leaf *leaf = &callee->leaves.at[i];
         free &= !leaf->dual && (!leaf->by_ref || leaf->dir == DIR_in);
@@ -502,7 +502,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         ad_refuse_endless(ad, callee);
         return;
     }
-    bool again = call->writes || (callee->source && (callee->source->flags & FUNC_RECOMPUTE));
+    bool again = inst_has(call, INST_AGAIN) || (callee->source && (callee->source->flags & FUNC_RECOMPUTE));
     for (int i = 0; i < callee->leaves.count && again; i++)
         again = !callee->leaves.at[i].by_ref || is_stable(t, call->args[callee->leaves.at[i].in]);
     Inst *pri = call;

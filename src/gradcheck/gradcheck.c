@@ -157,7 +157,7 @@ static Func *substitute_of(Module *m, Func *func) {
 static Func *redirect(void *user, const Inst *call, bool *plain) {
     Check *check = user;
     Func *callee = substitute_of(check->widener.module, call->callee);
-    *plain = call->flag || !gradcheck_is_derived(callee);
+    *plain = inst_has(call, INST_NO_DIFF) || !gradcheck_is_derived(callee);
     return callee;
 }
 
@@ -185,7 +185,7 @@ static void reach_call(void *user, Inst *inst) {
     Func *callee = redirect(r->check, inst, &plain);
     const Custom *custom = &callee->custom;
     bool fwd = r->mode == DIFF_fwd, transposable = custom->fwd && (custom->fwd->flags & FUNC_TRANSPOSABLE);
-    if (inst->flag || transposable || (fwd ? custom->fwd : custom->bwd)) return;
+    if (inst_has(inst, INST_NO_DIFF) || transposable || (fwd ? custom->fwd : custom->bwd)) return;
     if (callee->flags & (fwd ? FUNC_FWD : FUNC_BWD)) reach(r, callee);
     else r->ends = (custom->fwd || custom->bwd) && takes_derivatives(callee);
 }

@@ -51,7 +51,7 @@ bool gradcheck_is_derived(const Func *func) {
 
 static bool is_plain_call(const Inst *call) {
     const Func *callee = call->callee;
-    if (call->flag) return true;
+    if (inst_has(call, INST_NO_DIFF)) return true;
     return !callee->custom.fwd && !callee->custom.bwd && !gradcheck_is_derived(callee);
 }
 
@@ -333,7 +333,7 @@ static void hold_argument(Holder *h, Inst *call, int index) {
 static Inst *hold_results(Holder *h, Inst *call) {
     Builder b = build_before(call);
     Inst *again = build_call(&b, call->callee, call->args, call->nargs);
-    again->flag = call->flag;
+    again->flags = call->flags & INST_NO_DIFF;
     for (int i = 0; i < call->nresults; i++) {
         Val *result = again->results[i];
         call->results[i]->forward = is_real(result->type) ? hold(h, &b, result) : result;
@@ -400,7 +400,7 @@ static void hold_inst(Holder *h, Inst *inst) {
         if (values && is_real(inst->results[0]->type)) replace_held(h, inst, ir_resolve(inst->args[0]));
         break;
     case OP_copy:
-        if (values && inst->flag) {
+        if (values && inst_has(inst, INST_NO_DIFF)) {
             Builder b = build_before(inst->next);
             hold_object(h, &b, ir_resolve(inst->args[0]));
         } else if (values && h->buffers_move) hold_read(h, inst);

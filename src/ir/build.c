@@ -81,7 +81,7 @@ Val *build_sum(Builder *b, Val *x, Val *y) {
     if (folded) return folded;
     Val *sum = build_binary(b, OP_add, x, y);
     bool is_new = sum != x && sum != y && sum->kind == VAL_inst && sum->inst->op == OP_add;
-    if (is_new) sum->inst->flag = true;
+    if (is_new) sum->inst->flags |= INST_FREE;
     return sum;
 }
 
@@ -179,7 +179,7 @@ Val *build_again(Builder *b, Inst *inst) {
         inst->args[1] = constant;
     }
     Val *folded = ir_fold(b->func->module, (Op)inst->op, type, inst->args, inst->nargs);
-    if (!folded && inst->op == OP_add && inst->flag) folded = fold_sum(inst->args[0], inst->args[1]);
+    if (!folded && inst_has(inst, INST_FREE)) folded = fold_sum(inst->args[0], inst->args[1]);
     return folded ? folded : build_rewrite(b, (Op)inst->op, type, inst->args, inst->nargs);
 }
 
@@ -192,7 +192,7 @@ static Inst *emit_address(Builder *b, Op op, const Type *target, Val *const *arg
 Val *build_var(Builder *b, const Type *type, Name name, bool raw) {
     Inst *inst = emit_address(b, OP_var, type, NULL, 0);
     inst->type = type;
-    inst->flag = raw;
+    if (raw) inst->flags |= INST_RAW;
     inst->results[0]->name = name;
     return inst->results[0];
 }
@@ -213,7 +213,7 @@ Val *build_field(Builder *b, Val *address, int field) {
 Val *build_elem(Builder *b, Val *address, Val *index, bool unchecked) {
     Val *args[] = {address, index};
     Inst *inst = emit_address(b, OP_elem, type_element(pointee(address)), args, 2);
-    inst->flag = unchecked;
+    if (unchecked) inst->flags |= INST_UNCHECKED;
     return inst->results[0];
 }
 
@@ -242,14 +242,14 @@ void build_zero(Builder *b, Val *address) { build_inst(b, OP_zero, &address, 1, 
 Val *build_buffer_elem(Builder *b, Val *buffer, Val *index, bool writes) {
     Val *args[] = {buffer, index};
     Inst *inst = emit_address(b, OP_buffer_elem, buffer->type->args[0], args, 2);
-    inst->writes = writes;
+    if (writes) inst->flags |= INST_WRITES;
     return inst->results[0];
 }
 
 Val *build_buffer_bytes(Builder *b, Val *buffer, Val *offset, const Type *type, bool writes) {
     Val *args[] = {buffer, offset};
     Inst *inst = emit_address(b, OP_buffer_bytes, type, args, 2);
-    inst->writes = writes;
+    if (writes) inst->flags |= INST_WRITES;
     return inst->results[0];
 }
 

@@ -18,8 +18,7 @@ static const Type *clone_type(CloneMap *map, const Type *type) {
 
 static void clone_attributes(CloneMap *map, const Inst *from, Inst *to) {
     to->tag = from->tag;
-    to->flag = from->flag;
-    to->writes = from->writes;
+    to->flags = from->flags;
     to->loc = from->loc;
     to->type = clone_type(map, from->type);
     to->index = from->index;

@@ -131,13 +131,20 @@ typedef struct LoopHints {
 /* A linearized instruction is one of these; only between linearize and extract. */
 typedef enum InstTag { TAG_primal, TAG_diff, TAG_mixed } InstTag;
 
+/* Which operations have which of them, and their words in dumps: words.def. */
+typedef enum InstFlags {
+    INST_RAW = 1, /* memory that begins with whatever was there: everything is stored before it is read */
+    INST_UNCHECKED = 2, /* the index is known to be in range */
+    INST_NO_DIFF = 4,   /* under no_diff: no derivative passes */
+    INST_FREE = 8,      /* of a sum: nobody wrote an order, so that any will do */
+    INST_WRITES = 16,   /* some store goes through the address */
+    INST_AGAIN = 32,    /* autodiff: the reverse pass makes the call once more */
+} InstFlags;
+
 struct Inst {
-    uint16_t op; /* Op */
-    uint8_t tag; /* InstTag */
-    bool
-        flag; /* var, tape_grow: raw; elem, buffer_elem, buffer_bytes: unchecked; copy, call: under no_diff; add: free */
-    bool
-        writes; /* buffer_elem, buffer_bytes: some store goes through it; call: made again in a reverse pass */
+    uint16_t op;   /* Op */
+    uint8_t tag;   /* InstTag */
+    uint8_t flags; /* InstFlags */
     uint16_t nregions;
     int nargs, nresults;
     Loc loc;
@@ -304,6 +311,7 @@ struct Module {
 /* ---- ops.c */
 /* The type of the only result, where it follows from operands and attributes; NULL: it does not. */
 const Type *ir_result_type(Module *module, const Inst *inst);
+uint8_t ir_flags_of(unsigned op); /* InstFlags that it may have */
 
 /* ---- ir.c: making and walking */
 
@@ -331,6 +339,7 @@ Val *inst_result(const Inst *inst); /* the only one */
 static inline bool op_has(unsigned op, uint32_t properties) {
     return (op_info[op].properties & properties) != 0;
 }
+static inline bool inst_has(const Inst *inst, InstFlags flag) { return (inst->flags & flag) != 0; }
 static inline bool val_is_const(const Val *v) { return v->kind == VAL_const; }
 bool val_is_zero(const Val *v); /* the constant zero, of any type */
 bool val_is_one(const Val *v);

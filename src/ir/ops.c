@@ -84,3 +84,11 @@ const Type *ir_result_type(Module *module, const Inst *inst) {
     default: return op_has(inst->op, OP_ELEMENTWISE) ? first : NULL;
     }
 }
+
+uint8_t ir_flags_of(unsigned op) {
+    uint8_t flags = 0;
+#define INST_FLAG(flag, word, is_of)                                                                         \
+    if (is_of) flags |= flag;
+#include "ir/words.def"
+    return flags;
+}

@@ -526,7 +526,6 @@ static void parse_block(Parser *p, Inst *inst) {
 }
 
 static void parse_call(Parser *p, Inst *inst) {
-    inst->flag = accept(p, "no_diff");
     inst->callee = parse_func_reference(p);
     expect(p, "(");
     if (!is(p, ")")) parse_operands(p, inst);
@@ -614,7 +613,14 @@ static void parse_end(Parser *p, Inst *inst) {
     if (wanted) parse_operands(p, inst);
 }
 
+static void parse_flags(Parser *p, Inst *inst) {
+#define INST_FLAG(flag, word, is_of)                                                                         \
+    if (*word && (ir_flags_of(inst->op) & flag) && accept(p, word)) inst->flags |= flag;
+#include "ir/words.def"
+}
+
 static void parse_rest(Parser *p, Inst *inst) {
+    parse_flags(p, inst);
     switch ((Op)inst->op) {
     case OP_if: parse_if(p, inst); break;
     case OP_switch: parse_switch(p, inst); break;
@@ -629,32 +635,13 @@ static void parse_rest(Parser *p, Inst *inst) {
     case OP_abort: parse_text(p, inst); break;
     case OP_field: parse_field(p, inst); break;
     case OP_shuffle: parse_shuffle(p, inst); break;
-    case OP_var:
-        inst->flag = accept(p, "raw");
-        inst->type = parse_type(p);
-        break;
+    case OP_var: inst->type = parse_type(p); break;
     case OP_tape_grow:
     case OP_tape_shrink:
-        inst->flag = accept(p, "raw");
         inst->type = parse_type(p);
         parse_operands(p, inst);
         break;
     case OP_global: parse_global_reference(p, inst); break;
-    case OP_add:
-        inst->flag = accept(p, "free");
-        parse_operands(p, inst);
-        break;
-    case OP_copy:
-        inst->flag = accept(p, "no_diff");
-        parse_operands(p, inst);
-        break;
-    case OP_elem:
-    case OP_buffer_elem:
-    case OP_buffer_bytes:
-        inst->flag = accept(p, "unchecked");
-        inst->writes = accept(p, "writes");
-        parse_operands(p, inst);
-        break;
     case OP_atomic: parse_atomic(p, inst); break;
     case OP_barrier:
     case OP_thread_id: inst->index = (int)parse_integer(p); break;

@@ -47,6 +47,10 @@ static const FlagName param_flags[] = {
 #define PARAM_FLAG(flag, word) {flag, word},
 #include "ir/words.def"
     {0, NULL}};
+static const FlagName inst_flags[] = {
+#define INST_FLAG(flag, word, is_of) {flag, word},
+#include "ir/words.def"
+    {0, NULL}};
 static const char *const dir_names[] = {
 #define DIRECTION(dir, word) [dir] = word,
 #include "ir/words.def"
@@ -452,7 +456,7 @@ static void print_shuffle(Printer *p, const Inst *inst) {
 }
 
 static void print_call(Printer *p, const Inst *inst) {
-    add(p, inst->flag ? " no_diff " : " ");
+    add(p, " ");
     if (inst->callee) add_symbol(p, inst->callee->name);
     text_char(p->out, '(');
     add_args(p, inst, "");
@@ -492,28 +496,10 @@ static void print_body(Printer *p, const Inst *inst) {
     case OP_shuffle: print_shuffle(p, inst); break;
     case OP_var:
     case OP_tape_grow:
-        if (inst->flag) add(p, " raw");
-        print_typed(p, inst);
-        break;
     case OP_tape_shrink: print_typed(p, inst); break;
     case OP_global:
         text_char(p->out, ' ');
         if (inst->global) add_symbol(p, inst->global->name);
-        break;
-    case OP_add:
-        if (inst->flag) add(p, " free");
-        add_args(p, inst, " ");
-        break;
-    case OP_copy:
-        if (inst->flag) add(p, " no_diff");
-        add_args(p, inst, " ");
-        break;
-    case OP_elem:
-    case OP_buffer_elem:
-    case OP_buffer_bytes:
-        if (inst->flag) add(p, " unchecked");
-        if (inst->writes) add(p, " writes");
-        add_args(p, inst, " ");
         break;
     case OP_atomic:
         text_printf(p->out, " %s", atomic_names[inst->index]);
@@ -543,6 +529,8 @@ static void print_inst(Printer *p, const Inst *inst) {
     if (inst->nresults) add(p, " = ");
     if (inst->tag) add(p, inst->tag == TAG_diff ? "diff " : "mixed ");
     add(p, inst->op < OP_COUNT ? op_info[inst->op].name : "?");
+    for (const FlagName *flag = inst_flags; flag->name; flag++)
+        if ((inst->flags & flag->flag) && *flag->name) text_printf(p->out, " %s", flag->name);
     if (inst->op < OP_COUNT) print_body(p, inst);
 }
 

@@ -421,6 +421,7 @@ static bool check_inst(Verifier *v, const Inst *inst) {
     if (inst->op >= OP_COUNT) return fail(v, "no such operation");
     if (inst->func != v->func) return fail(v, "it says that it belongs to another function");
     if (!check_counts(v, inst)) return false;
+    if (inst->flags & ~ir_flags_of(inst->op)) return fail(v, "it has a flag of other operations");
     for (int i = 0; i < inst->nargs; i++)
         if (!check_operand(v, inst->args[i])) return false;
     for (int i = 0; i < inst->nresults; i++) {

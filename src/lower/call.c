@@ -191,7 +191,7 @@ Val *call_func(Fn *f, Func *func, Val **args, int nargs, const Type *result, Val
     }
     for (int i = 0; i < nargs; i++) vec_push(f->l->arena, &all, args[i]);
     Inst *call = build_call(&f->b, func, all.at, all.count);
-    if (f->no_diff_calls) call->flag = true;
+    if (f->no_diff_calls) call->flags |= INST_NO_DIFF;
     return by_address || result->kind == TYPE_void ? NULL : inst_result(call);
 }
 

@@ -105,7 +105,7 @@ static Val *op_detach(Call *call) {
     }
     build_copy(&f->b, call->into, call->args[0]);
     Inst *last = f->b.region->last;
-    if (last->op == OP_copy) last->flag = true;
+    if (last->op == OP_copy) last->flags |= INST_NO_DIFF;
     return NULL;
 }
 

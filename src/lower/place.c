@@ -23,7 +23,7 @@ void copy_object(Fn *f, Val *to, Val *from, bool no_diff) {
     if (to == from) return;
     build_copy(&f->b, to, from);
     Inst *last = f->b.before ? f->b.before->prev : f->b.region->last;
-    if (no_diff && f->diff && last && last->op == OP_copy) last->flag = true;
+    if (no_diff && f->diff && last && last->op == OP_copy) last->flags |= INST_NO_DIFF;
 }
 
 /* ---- column-major matrices */

@@ -80,9 +80,9 @@ static uint64_t attribute_of(const Inst *inst) {
     uint32_t lanes = 0;
     switch ((Op)inst->op) {
     case OP_global: return PTR_KEY(inst->global);
-    case OP_call: return PTR_KEY(inst->callee) | inst->flag;
+    case OP_call: return PTR_KEY(inst->callee) | inst_has(inst, INST_NO_DIFF);
     case OP_shuffle: memcpy(&lanes, inst->lanes, (size_t)type_count(inst->results[0]->type)); return lanes;
-    default: return (uint64_t)inst->index << 1 | inst->flag;
+    default: return (uint64_t)inst->index << 8 | (inst->flags & (uint8_t)~INST_WRITES);
     }
 }
 
@@ -120,7 +120,7 @@ static void replace(Cse *c, Inst *inst, Inst *with) {
         inst->results[i]->forward = with->results[i];
         if (!with->results[i]->name) with->results[i]->name = inst->results[i]->name;
     }
-    with->writes |= inst->writes;
+    with->flags |= inst->flags;
     inst_remove(inst);
     c->changed = true;
 }
@@ -305,7 +305,7 @@ static void visit_store(Cse *c, Inst *store, Val *value) {
 static bool is_value_type(const Type *type) { return type->kind != TYPE_record && type->kind != TYPE_array; }
 
 static void visit_var(Cse *c, const Inst *var) {
-    if (var->flag || !is_value_type(var->type)) return;
+    if (inst_has(var, INST_RAW) || !is_value_type(var->type)) return;
     Val *address = var->results[0];
     FactList *list = list_of(c, opt_memory_object(&c->memory, address));
     add_fact(c, list, address, ir_const_zero(c->func->module, var->type));

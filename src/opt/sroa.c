@@ -144,7 +144,8 @@ static void note_inst(void *user, Inst *inst) {
         note_use(s, inst, i);
     }
     if (inst->op != OP_var || !can_be_split(s, inst->type)) return;
-    s->node_of[inst->results[0]->id] = node_new(s, inst->type, inst->results[0]->name, inst->flag);
+    s->node_of[inst->results[0]->id] =
+        node_new(s, inst->type, inst->results[0]->name, inst_has(inst, INST_RAW));
 }
 
 /* Leaves, if everything is split that can be; stops counting when there are too many. */
@@ -222,9 +223,9 @@ static void copy_part(const Sroa *s, Builder *b, const Inst *like, Val *to, Val 
     if (like->op == OP_acc) add_into(s, b, to, from, type);
     else if (is_value_type(s, type)) {
         Val *value = build_load(b, from);
-        bool detaches = like->flag && type_is_float(type_element(type));
+        bool detaches = inst_has(like, INST_NO_DIFF) && type_is_float(type_element(type));
         build_store(b, to, detaches ? build_unary(b, OP_detach, value) : value);
-    } else build_inst(b, OP_copy, args, 2, 0, 0)->flag = like->flag;
+    } else build_inst(b, OP_copy, args, 2, 0, 0)->flags = like->flags;
 }
 
 static void copy_places(Sroa *s, Builder *b, const Inst *like, Place to, Place from) {

@@ -324,7 +324,7 @@ static void write_place(Ssa *s, Builder *b, Val *address, Val *value) {
 
 /* A copy may be one that no derivative goes through. */
 static Val *detached(Builder *b, const Inst *copy, Val *v) {
-    bool detaches = copy->flag && type_is_float(type_element(v->type));
+    bool detaches = inst_has(copy, INST_NO_DIFF) && type_is_float(type_element(v->type));
     return detaches ? build_unary(b, OP_detach, v) : v;
 }
 

@@ -502,7 +502,8 @@ static Flow run_tape(Frame *f, const Inst *inst, Datum *out) {
         out->integer[0] = stack->count;
         keep(in, type, index);
         for (int64_t i = 0; i < index; i++)
-            stack_push(in, stack, (Datum){.integer = {inst->flag ? -1 : 0}}); /* raw: whatever was there */
+            stack_push(in, stack,
+                       (Datum){.integer = {inst_has(inst, INST_RAW) ? -1 : 0}}); /* raw: whatever was there */
         return FLOW_yield;
     case OP_tape_shrink:
         if (index < 0 || index > stack->count) return stop(in, INTERP_bad_tape);

@@ -31,7 +31,7 @@ static int64_t length_of(const Inst *elem) {
 
 static bool is_checked(Search *s, const Inst *inst) {
     int64_t known;
-    if (inst->flag || (inst->op != OP_elem && inst->op != OP_buffer_elem)) return false;
+    if (inst_has(inst, INST_UNCHECKED) || (inst->op != OP_elem && inst->op != OP_buffer_elem)) return false;
     if (inst->op == OP_buffer_elem) return true;
     return length_of(inst) > 0 && !val_is_int(operand(inst, 1), &known) &&
            !clike_is_index_within(s->p, operand(inst, 1), length_of(inst));

@@ -57,7 +57,8 @@ static void print_var(Printer *p, const Inst *inst) {
     }
     int64_t size = type_layout(inst->type, LAYOUT_scalar).size;
     bool scalar = type_is_scalar(inst->type) || inst->type->kind == TYPE_pointer;
-    bool zeroed = !inst->flag || size <= 64; /* a small one costs nothing, and no compiler warns */
+    bool zeroed =
+        !inst_has(inst, INST_RAW) || size <= 64; /* a small one costs nothing, and no compiler warns */
     const char *name = clike_name_value(p, v);
     if (p->at->crosses && p->at->crosses[v->id]) {
         name = clike_spread(p, inst->type, name, false);
@@ -106,10 +107,11 @@ static void print_tape(Printer *p, const Inst *inst) {
                             clike_format(p, "%s(%s)", clike_tape(p, "pop", inst->results[0]->type), tape));
         break;
     case OP_tape_grow:
-        clike_set_statement(p, inst,
-                            clike_format(p, "%s(%s, %s)",
-                                         clike_tape(p, inst->flag ? "take" : "grow", inst->type), tape,
-                                         second));
+        clike_set_statement(
+            p, inst,
+            clike_format(p, "%s(%s, %s)",
+                         clike_tape(p, inst_has(inst, INST_RAW) ? "take" : "grow", inst->type), tape,
+                         second));
         break;
     case OP_tape_shrink:
         clike_line(p, "%s(%s, %s);", clike_tape(p, "shrink", inst->type), tape, second);

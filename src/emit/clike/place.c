@@ -63,7 +63,8 @@ static const char *index_text(Printer *p, const Inst *inst, int64_t length) {
     Value index = clike_operand(p, inst, 1);
     if (val_is_int(ir_resolve(inst->args[1]), &known) && known >= 0 && (length < 0 || known < length))
         return clike_format(p, "%lld", (long long)known);
-    bool is_sure = inst->flag || p->options->unchecked || length < 0 || clike_is_covered(p, inst);
+    bool is_sure =
+        inst_has(inst, INST_UNCHECKED) || p->options->unchecked || length < 0 || clike_is_covered(p, inst);
     if (is_sure || clike_is_index_within(p, ir_resolve(inst->args[1]), length)) return index.text;
     return clike_format(p, "%s(%s, %lld)", clike_helper(p, "slope_index"), index.text, (long long)length);
 }
@@ -135,7 +136,7 @@ static Value global(Printer *p, const Inst *inst) {
 }
 
 static bool is_checked(const Printer *p, const Inst *inst) {
-    return !inst->flag && !p->options->unchecked && !clike_is_covered(p, inst);
+    return !inst_has(inst, INST_UNCHECKED) && !p->options->unchecked && !clike_is_covered(p, inst);
 }
 
 static Value buffer_element(Printer *p, const Inst *inst) {

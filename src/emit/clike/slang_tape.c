@@ -233,7 +233,7 @@ static void open_tape(Printer *p, const Inst *inst) {
 /* Where more elements begin. */
 static void grow(Printer *p, const Inst *inst, const char *tape, const char *more) {
     const char *count = count_of(p, tape, inst->type);
-    if (!inst->flag) {
+    if (!inst_has(inst, INST_RAW)) {
         clike_set_statement(p, inst,
                             clike_format(p, "%s(%s, %s)", function(p, "grow", inst->type), tape, more));
         return;

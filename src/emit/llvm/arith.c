@@ -39,7 +39,7 @@ LLVMValueRef emit_sum(Emitter *e, LLVMValueRef a, LLVMValueRef b) {
 static LLVMValueRef binary(Emitter *e, const Inst *inst, BuildBinary on_float, BuildBinary on_int) {
     LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
     if (!is_float(inst->args[0]->type)) return on_int(e->builder, a, b, "");
-    if (inst->op == OP_add && inst->flag) return emit_sum(e, a, b);
+    if (inst_has(inst, INST_FREE)) return emit_sum(e, a, b);
     return emit_freely(e, on_float(e->builder, a, b, ""));
 }
 

@@ -160,7 +160,7 @@ static Value variable(Emitter *e, const Inst *inst) {
     int64_t align = layout.size >= 16 && layout.align < 16 ? 16 : layout.align; /* a block has 16 too */
     LLVMValueRef memory =
         reach_is_large(inst->type) ? part_of_block(e, layout.size) : emit_alloca(e, layout.size, align);
-    if (!inst->flag) emit_zero(e, memory, layout.size, align);
+    if (!inst_has(inst, INST_RAW)) emit_zero(e, memory, layout.size, align);
     return emit_plain_value(memory);
 }
 
@@ -209,7 +209,7 @@ static Value element_address(Emitter *e, const Inst *inst) {
     Value value = emit_operand(e, inst, 0);
     const Type *whole = target_of(inst->args[0]);
     int64_t length = whole->kind == TYPE_vector ? type_count(whole) : type_length(whole);
-    if (inst->flag || e->options->unchecked || emit_is_in_range(e, inst)) length = -1;
+    if (inst_has(inst, INST_UNCHECKED) || e->options->unchecked || emit_is_in_range(e, inst)) length = -1;
     LLVMValueRef index = emit_index(e, emit_use(e, inst, 1), inst->args[1]->type, length);
     value.value = move_pointer(e, value.value, index, type_element_stride(whole, (LayoutRules)value.rules));
     return value;

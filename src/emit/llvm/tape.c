@@ -99,7 +99,7 @@ static LLVMValueRef grow(Emitter *e, const Inst *inst) {
     Stack stack = stack_of(e, inst, inst->type);
     LLVMValueRef more = emit_use(e, inst, 1), count = load_count(e, stack);
     LLVMValueRef end = make_room(e, stack, count, more);
-    if (!inst->flag) clear(e, stack, count, more);
+    if (!inst_has(inst, INST_RAW)) clear(e, stack, count, more);
     store_count(e, stack, end);
     return count;
 }
