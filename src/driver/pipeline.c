@@ -30,19 +30,21 @@ static bool pass_unroll(Func *func) {
 
 static const struct {
     const char *name;
-    bool (*run)(Func *func);
     int level; /* from this optimisation level on */
+    bool (*run)(Func *func);
+    void (*run_all)(Module *module, int first); /* instead: over all functions that are new */
 } passes[] = {
-    {"waves", pass_waves, 0},
-    {"inline", pass_inline, 1},
-    {"sroa", opt_sroa, 1},
-    {"ssa", opt_ssa, 1},
-    {"simplify", opt_simplify, 1},
-    {"unroll", pass_unroll, 1},
-    {"simplify-again", opt_simplify, 1},
-    {"cse", opt_cse, 1},
-    {"licm", opt_licm, 1},
-    {"dce", opt_dce, 1},
+    {"waves", 0, .run = pass_waves},
+    {"inline", 1, .run = pass_inline},
+    {"sroa", 1, .run = opt_sroa},
+    {"ssa", 1, .run = opt_ssa},
+    {"simplify", 1, .run = opt_simplify},
+    {"unroll", 1, .run = pass_unroll},
+    {"simplify-again", 1, .run = opt_simplify},
+    {"pure", 1, .run_all = opt_infer_pure},
+    {"cse", 1, .run = opt_cse},
+    {"licm", 1, .run = opt_licm},
+    {"dce", 1, .run = opt_dce},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 
@@ -192,7 +194,8 @@ bool unit_run_passes(Unit *unit, const char *stop) {
         StageTimer timer;
         if (session->config.optimization < passes[i].level) continue;
         driver_time_begin(session, &timer, passes[i].name);
-        for (int k = unit->passed; k < unit->ir->funcs.count; k++) {
+        if (passes[i].run_all) passes[i].run_all(unit->ir, unit->passed);
+        for (int k = unit->passed; k < unit->ir->funcs.count && passes[i].run; k++) {
             Func *func = unit->ir->funcs.at[k];
             if (!func->body) continue;
             driver_limit_test(unit->program);

@@ -440,7 +440,7 @@ Global *gradcheck_hold(Module *module, Func *const *roots, int nroots) {
         h.current = h.order.at[i];
         if (!h.current->func->body) continue;
         hold_region(&h, h.current->func->body);
-        h.current->func->flags &= ~(uint32_t)FUNC_PURE;
+        h.current->func->flags &= ~(uint32_t)(FUNC_PURE | FUNC_HARMLESS);
         ir_resolve_func(h.current->func);
     }
     return h.state;

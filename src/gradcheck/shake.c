@@ -125,7 +125,7 @@ void gradcheck_shake(Module *module, Global *state, const ShakeUnit *as, Func *c
     Shaker s = {.m = module, .state = state, .as = as};
     for (int i = 0; i < count; i++) {
         if (funcs[i]->body) shake_region(&s, funcs[i]->body);
-        funcs[i]->flags &= ~(uint32_t)FUNC_PURE;
+        funcs[i]->flags &= ~(uint32_t)(FUNC_PURE | FUNC_HARMLESS);
         ir_resolve_func(funcs[i]);
     }
 }

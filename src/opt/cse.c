@@ -209,7 +209,7 @@ static void end_at_call(Cse *c, const Inst *call) {
         const Param *param = &call->callee->params[i];
         if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in) end_at(c, ir_resolve(call->args[i]));
     }
-    if (!(call->callee->flags & FUNC_PURE)) end_shared(c);
+    if (!(call->callee->flags & (FUNC_PURE | FUNC_HARMLESS))) end_shared(c);
 }
 
 /* Ends what the instruction may change. */

@@ -39,6 +39,9 @@ bool opt_licm(Func *func);       /* licm.c: what a loop computes anew is compute
 bool opt_unroll(Func *func);     /* unroll.c: loops that ask for it */
 bool opt_dce(Func *func);        /* dce.c: what nobody needs */
 
+/* ---- pure.c: functions without effects are marked, from the first on that is new */
+void opt_infer_pure(Module *module, int first);
+
 /* ---- flatten.c */
 /* Makes plain control flow of all breaks out of a block, or all continues of a loop, if that copies no code. Returns
  * whether none is left. */
