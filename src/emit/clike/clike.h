@@ -197,7 +197,8 @@ Value clike_value(const char *text, Level level);
 const char *clike_in(Printer *p, Value value,
                      Level level); /* in parentheses unless it binds at least like that */
 bool clike_is_word_char(char c);
-bool clike_mentions(const char *text, const char *name); /* as a word */
+bool clike_mentions(const char *text,
+                    const char *name); /* as a variable: not as a member, nor inside a string */
 
 /* ---- machine.c: C and CUDA */
 extern const Language clike_with_pointers;

@@ -52,9 +52,27 @@ bool clike_is_word_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+/* The character after a string that begins at `at`. */
+static const char *after_string(const char *at) {
+    for (at++; *at && *at != '"'; at++) at += at[0] == '\\' && at[1];
+    return *at ? at + 1 : at;
+}
+
+static bool is_member(const char *text, const char *at) {
+    return at > text && (at[-1] == '.' || (at[-1] == '>' && at - text > 1 && at[-2] == '-'));
+}
+
 bool clike_mentions(const char *text, const char *name) {
     size_t length = strlen(name);
-    for (const char *at = strstr(text, name); at; at = strstr(at + 1, name))
-        if ((at == text || !clike_is_word_char(at[-1])) && !clike_is_word_char(at[length])) return true;
+    for (const char *at = text; *at;) {
+        if (*at == '"') {
+            at = after_string(at);
+            continue;
+        }
+        size_t word = 0;
+        while (clike_is_word_char(at[word])) word++;
+        if (word == length && !memcmp(at, name, length) && !is_member(text, at)) return true;
+        at += word ? word : 1;
+    }
     return false;
 }
