@@ -246,11 +246,11 @@ class Expressions:
         return Node(f"({text} + $)", [*terms, self.real(2)], REAL) if terms else self.real(3)
 
     def guarded(self, depth):
-        """The side not taken is not a number."""
+        """The side not taken is not a number. (Below 1e-7 the derivative of a square root is that at 1e-7, by definition.)"""
         node, _ = self.place(REAL)
         if not node:
             return self.real(depth - 1)
-        text = self.pick(["($ > 0.0~ ? sqrt($) : $)", "($ <= 0.0~ ? -0.3~ : log($) * $)", "select($ > 0.1~, log($), $)",
+        text = self.pick(["($ > 0.001~ ? sqrt($) : $)", "($ <= 0.0~ ? -0.3~ : log($) * $)", "select($ > 0.1~, log($), $)",
                           "($ > 0.2~ ? rcp($) * $ : 0.5~)", "($ < -0.3~ ? $ : acosh(1.31~ + $))"])
         parts = [node, self.real(depth - 1), node] if "acosh" in text else [node, node, self.real(depth - 1)]
         self.note("the side not taken is not a number")

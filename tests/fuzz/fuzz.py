@@ -128,7 +128,7 @@ class Fuzz:
             print(f"seed {seed}: {kind} {result.detail.strip()}", flush=True)
         small = shrink(program, lambda candidates: self.find_failing(candidates, kind), self.options.shrink_seconds)
         option, interpreted = WAYS[way_of(kind)]
-        command = f"slope dump -w {option} {{}} | tests/irrun -" if interpreted else f"slope run -w {option} {{}}"
+        command = f"slope dump -w {option} {{}} | tests/irrun -" if interpreted else f"slope run -w --fp strict {option} {{}}"
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"seed-{seed}.slang"
         detail = "".join(f"//   {line}\n" for line in result.detail.strip().splitlines()[-12:])

@@ -94,16 +94,17 @@ class Helpers:
 {mark}{pair} {n}_f({pair} x) {{ return diffPair({n}(x.p), (sin(x.p) + x.p * cos(x.p)) * x.d); }}
 {mark}void {n}_b(inout {pair} x, @ d) {{ x = diffPair(x.p, (sin(x.p) + x.p * cos(x.p)) * d); }}
 """),
-            ([p("in", REAL, "x"), p("inout", REAL, "y")], VOID, f"""void {n}(@ x, inout @ y) {{ y = x * y; }}
-{mark}void {n}_f({pair} x, inout {pair} y) {{ y = diffPair(x.p * y.p, x.d * y.p + x.p * y.d); }}
-{mark}void {n}_b(inout {pair} x, inout {pair} y) {{ @ d = y.d; x = diffPair(x.p, y.p * d); y = diffPair(y.p, x.p * d); }}
+            ([p("in", REAL, "x"), p("inout", REAL, "y")], VOID, f"""void {n}(@ x, inout @ y) {{ y = x * sin(y); }}
+{mark}void {n}_f({pair} x, inout {pair} y) {{ y = diffPair(x.p * sin(y.p), x.d * sin(y.p) + x.p * cos(y.p) * y.d); }}
+{mark}void {n}_b(inout {pair} x, inout {pair} y)
+{{ @ d = y.d; x = diffPair(x.p, sin(y.p) * d); y = diffPair(y.p, x.p * cos(y.p) * d); }}
 """),
             ([p("in", REAL, "x"), p("in", ("vec", 2), "v"), p("out", REAL, "z")], REAL,
-             f"""@ {n}(@ x, @2 v, out @ z) {{ z = x * v.y; return v.x * v.x; }}
+             f"""@ {n}(@ x, @2 v, out @ z) {{ z = x * sin(v.y); return cos(v.x); }}
 {mark}{pair} {n}_f({pair} x, DifferentialPair<@2> v, out {pair} z)
-{{ z = diffPair(x.p * v.p.y, x.d * v.p.y + x.p * v.d.y); return diffPair(v.p.x * v.p.x, 2.0~ * v.p.x * v.d.x); }}
+{{ z = diffPair(x.p * sin(v.p.y), x.d * sin(v.p.y) + x.p * cos(v.p.y) * v.d.y); return diffPair(cos(v.p.x), -sin(v.p.x) * v.d.x); }}
 {mark}void {n}_b(inout {pair} x, inout DifferentialPair<@2> v, @ dz, @ d)
-{{ @ xp = x.p; x = diffPair(xp, v.p.y * dz); v = diffPair(v.p, @2(2.0~ * v.p.x * d, xp * dz)); }}
+{{ @ xp = x.p; x = diffPair(xp, sin(v.p.y) * dz); v = diffPair(v.p, @2(-sin(v.p.x) * d, xp * cos(v.p.y) * dz)); }}
 """),
             ([p("in", ("arr", REAL, 3), "a"), p("in", INT, "i")], REAL,
              f"""@ {n}(@ a[3], int i) {{ return a[uint(i) % 3] * a[0]; }}
@@ -150,9 +151,9 @@ struct {n}_derived : {n}_base, IDifferentiable {{ @ b; }}
         self.add_callable(Callable(n, [Param("in", REAL, "x"), Param("in", REAL, "y")], REAL, 3, degree=4))
 
     def substitute(self):
-        """A primal substitute that computes the same."""
+        """A primal substitute that computes the same, to the last digit: loops may amplify what differs."""
         n = self.fresh("u")
-        self.items.append(Text(f"[Differentiable]\n@ {n}_s(@ x, @ y) {{ return y * x + x * sin(y); }}\n"
+        self.items.append(Text(f"[Differentiable]\n@ {n}_s(@ x, @ y) {{ @ s = sin(y); s += y; return s * x; }}\n"
                                f"[PrimalSubstitute({n}_s)]\n@ {n}(@ x, @ y) {{ return x * (y + sin(y)); }}\n", (n,)))
         self.add_callable(Callable(n, [Param("in", REAL, "x"), Param("in", REAL, "y")], REAL, 2))
 

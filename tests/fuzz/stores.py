@@ -23,10 +23,10 @@ class Stores:
         struct = f"struct {n}_K {'' if self.chance(0.5) else ': IDifferentiable '}{{ @ all[2]; int n; }}\n" if state.endswith("_K") else ""
         mark = "[Differentiable] " if "IDifferentiable" in struct or not struct else ""
         self.items.append(Text(f"""{struct}[ForwardPass({n}_p)] [BackwardDerivative({n}_b)] [Differentiable]
-@ {n}(@ x, inout @ y) {{ y = y * x; return sin(x); }}
+@ {n}(@ x, inout @ y) {{ y = sin(y) * x; return sin(x); }}
 {mark}@ {n}_p(@ x, inout @ y, out {state} kept) {{ {keep} return {n}(x, y); }}
 {mark}void {n}_b(inout {pair} x, inout {pair} y, @ d, {state} kept)
-{{ @ g = y.d; x = diffPair(x.p, {slope} * d + g * y.p); y = diffPair(y.p, g * x.p); }}
+{{ @ g = y.d; x = diffPair(x.p, {slope} * d + g * sin(y.p)); y = diffPair(y.p, g * x.p * cos(y.p)); }}
 """, (n,)))
         self.add_callable(Callable(n, [*reals("x"), Param("inout", REAL, "y")], REAL, 3, again=bool(mark), degree=2))
 
