@@ -138,8 +138,7 @@ void ad_leaf_store(Builder *b, Val *object, const int *path, int npath, Val *val
 Val *ad_zero(Ad *ad, const Type *type);
 Val *ad_int64(Ad *ad, int64_t value);
 
-/* ---- exits.c, flat.c */
-void ad_lower_exits(Ad *ad, Func *func);
+/* ---- flat.c */
 void ad_flatten(Ad *ad, Func *from, AdFunc *to); /* fills to->flat from the structured function `from` */
 
 /* ---- segment.c */

@@ -275,7 +275,7 @@ void ad_fill_trivial_fwd(Ad *ad, AdFunc *f) {
 /* From structured code to flat code, in place; calls of the user's functions become calls of their flat forms. */
 void ad_flatten_adapter(Ad *ad, Func *func) {
     Func *copy = clone_func(func, format_text(ad->arena, "%s.copy", func->name->text));
-    ad_lower_exits(ad, copy);
+    ad->config.lower_exits(ad->config.user, copy);
     ad->config.clean(ad->config.user, copy);
     AdFunc to = {.flat = func, .leaves = ad_leaves_of_flat(ad, func)};
     ad_flatten(ad, copy, &to);

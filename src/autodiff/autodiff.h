@@ -3,7 +3,7 @@
  * A request is a Func without a body whose `derivation` says what it is the derivative of; ad_run gives it one. Requests
  * lead to others: callees, and derivatives of derivatives, innermost first. The stages, one file each:
  *
- *   normalize   a copy of the function, lean, in normal form (exits.c), then flat (flat.c): structs and vectors taken
+ *   normalize   a copy of the function, lean, in normal form, then flat (flat.c): structs and vectors taken
  *               apart, so that only scalars, arrays and references are left
  *   activity    which values and memory can carry a derivative
  *   linearize   beside each primal instruction its differential; this is forward mode
@@ -40,8 +40,9 @@ typedef struct AdConfig {
      * differentiation; NULL: all that can be, of any size. */
     void (*inline_calls)(void *user, Func *func,
                          bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user);
-    void (*clean)(void *user, Func *func);      /* structured code: sroa, ssa, simplify, unroll, ... */
-    void (*clean_flat)(void *user, Func *func); /* flat code: ssa, simplify, cse, licm, dce */
+    void (*lower_exits)(void *user, Func *func); /* free to normal form */
+    void (*clean)(void *user, Func *func);       /* structured code: sroa, ssa, simplify, unroll, ... */
+    void (*clean_flat)(void *user, Func *func);  /* flat code: ssa, simplify, cse, licm, dce */
     void (*merge)(void *user, Func *func); /* a linearized function: primal values that are there twice */
     /* After each stage, for dumps; may be NULL. `what` is the function the user wrote; `other` the second of two halves, or NULL. */
     void (*after)(void *user, const char *stage, const Func *what, const Func *now, const Func *other);

@@ -155,7 +155,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     if (normal) {
         region_walk(copy->body, complete_callees, ad);
         ad->config.inline_calls(ad->config.user, copy, may_inline, ad);
-        ad_lower_exits(ad, copy);
+        ad->config.lower_exits(ad->config.user, copy);
     }
     ad->config.clean(ad->config.user, copy);
     f->flat->flags |= copy->flags & (FUNC_PRECISE | FUNC_INLINE);

@@ -32,7 +32,7 @@ static const struct {
     const char *name;
     int level; /* from this optimisation level on */
     bool (*run)(Func *func);
-    void (*run_all)(Module *module, int first); /* instead: over all functions that are new */
+    bool (*run_all)(Module *module, int first); /* instead: over all functions that are new */
 } passes[] = {
     {"waves", 0, .run = pass_waves},
     {"inline", 1, .run = pass_inline},
@@ -84,6 +84,11 @@ static void inline_for_ad(void *user, Func *func,
                           bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user) {
     (void)user;
     opt_inline(func, (InlinePolicy){.max_size = may ? 150 : INT_MAX, .may = may, .user = may_user});
+}
+
+static void lower_exits_for_ad(void *user, Func *func) {
+    (void)user;
+    opt_lower_exits(func);
 }
 
 static void clean_for_ad(void *user, Func *func) {
@@ -168,6 +173,7 @@ static void differentiate(Unit *unit) {
     driver_time_begin(unit->program->session, &timer, "autodiff");
     AdConfig config = {.module = unit->ir,
                        .inline_calls = inline_for_ad,
+                       .lower_exits = lower_exits_for_ad,
                        .clean = clean_for_ad,
                        .clean_flat = clean_flat_for_ad,
                        .merge = merge_for_ad,

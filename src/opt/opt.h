@@ -1,7 +1,7 @@
 /* opt: passes that make a function smaller or faster and leave its meaning alone.
  *
  * One file, one pass, one function; it returns whether it changed anything. Every pass takes free and normal form and
- * keeps the form, leaves the function verified, keeps positions and names where there is a choice, and is linear in
+ * keeps the form (but for exits.c, which makes the one of the other), leaves the function verified, keeps positions and names where there is a choice, and is linear in
  * the size of the function, up to a logarithm. What a pass leaves unused, dce removes: passes do not clean up after
  * themselves. */
 #ifndef SLOPE_OPT_H
@@ -31,16 +31,17 @@ typedef struct SroaOptions {
 bool opt_sroa(Func *func);
 bool opt_sroa_func(Func *func, SroaOptions options);
 
-bool opt_ssa(Func *func);        /* ssa.c: variables become values */
-bool opt_simplify(Func *func);   /* simplify.c: folding, constant and trivial control flow */
-bool opt_cse(Func *func);        /* cse.c: one computation, one load for the same thing */
-bool opt_cse_linear(Func *func); /* cse.c: the same for the primal values of a linearized function */
-bool opt_licm(Func *func);       /* licm.c: what a loop computes anew is computed before it */
-bool opt_unroll(Func *func);     /* unroll.c: loops that ask for it */
-bool opt_dce(Func *func);        /* dce.c: what nobody needs */
+bool opt_lower_exits(Func *func); /* exits.c: free to normal form */
+bool opt_ssa(Func *func);         /* ssa.c: variables become values */
+bool opt_simplify(Func *func);    /* simplify.c: folding, constant and trivial control flow */
+bool opt_cse(Func *func);         /* cse.c: one computation, one load for the same thing */
+bool opt_cse_linear(Func *func);  /* cse.c: the same for the primal values of a linearized function */
+bool opt_licm(Func *func);        /* licm.c: what a loop computes anew is computed before it */
+bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
+bool opt_dce(Func *func);         /* dce.c: what nobody needs */
 
 /* ---- pure.c: functions without effects are marked, from the first on that is new */
-void opt_infer_pure(Module *module, int first);
+bool opt_infer_pure(Module *module, int first);
 
 /* ---- flatten.c */
 /* Makes plain control flow of all breaks out of a block, or all continues of a loop, if that copies no code. Returns

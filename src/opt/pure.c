@@ -16,6 +16,7 @@ typedef struct Purity {
     Arena *scratch;
     Map seen; /* Func -> itself */
     int depth;
+    bool changed;
 } Purity;
 
 typedef struct Body {
@@ -86,12 +87,15 @@ static void infer(Purity *p, Func *func) {
     opt_memory_init(&body.memory, p->scratch, func);
     region_walk(func->body, note_jump, &body);
     region_walk(func->body, look_at, &body);
-    if (body.harmless) func->flags |= body.reads ? FUNC_HARMLESS : FUNC_PURE;
+    uint32_t flag = !body.harmless ? 0 : body.reads ? FUNC_HARMLESS : FUNC_PURE;
+    p->changed |= (func->flags | flag) != func->flags;
+    func->flags |= flag;
     p->depth--;
 }
 
-void opt_infer_pure(Module *module, int first) {
+bool opt_infer_pure(Module *module, int first) {
     Purity p = {.scratch = arena_scratch(module->arena)};
     for (int i = first; i < module->funcs.count; i++) infer(&p, module->funcs.at[i]);
     arena_free(p.scratch);
+    return p.changed;
 }

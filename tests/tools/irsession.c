@@ -24,18 +24,15 @@ typedef bool (*Pass)(Func *func);
 static bool inline_all(Func *func) { return opt_inline(func, (InlinePolicy){.max_size = 200}); }
 static bool sroa_keep(Func *func) { return opt_sroa_func(func, (SroaOptions){.keep_opaque = true}); }
 
-static bool infer_pure(Func *func) {
-    opt_infer_pure(func->module, 0);
-    return false;
-}
+static bool infer_pure(Func *func) { return opt_infer_pure(func->module, 0); }
 
 static const struct {
     const char *name;
     Pass pass;
 } table[] = {
-    {"inline", inline_all}, {"sroa", opt_sroa},         {"sroa_keep", sroa_keep}, {"ssa", opt_ssa},
-    {"dce", opt_dce},       {"simplify", opt_simplify}, {"cse", opt_cse},         {"licm", opt_licm},
-    {"unroll", opt_unroll}, {"pure", infer_pure},
+    {"inline", inline_all}, {"sroa", opt_sroa},         {"sroa_keep", sroa_keep},   {"ssa", opt_ssa},
+    {"dce", opt_dce},       {"simplify", opt_simplify}, {"cse", opt_cse},           {"licm", opt_licm},
+    {"unroll", opt_unroll}, {"pure", infer_pure},       {"exits", opt_lower_exits},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {

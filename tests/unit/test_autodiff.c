@@ -50,11 +50,17 @@ static void inline_nothing(void *user, Func *func,
     (void)user, (void)func, (void)may, (void)may_user;
 }
 
+static void mark_normal(void *user, Func *func) {
+    (void)user;
+    func->flags |= FUNC_NORMAL;
+}
+
 static Ad new_ad(void) {
     return (Ad){.m = module,
                 .arena = &arena,
                 .config = {.module = module,
                            .inline_calls = inline_nothing,
+                           .lower_exits = mark_normal,
                            .clean = leave_alone,
                            .clean_flat = leave_alone,
                            .merge = leave_alone}};

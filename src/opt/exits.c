@@ -7,12 +7,13 @@
  * keeps its condition as it is, and so its trip count.
  *
  * Values that a break carries, and the results of early returns, go through variables. */
-#include "autodiff/ad.h"
+#include "opt.h"
 
 typedef VEC(int) Codes;
 
 typedef struct Exits {
-    Ad *ad;
+    Arena *scratch;
+    Module *module;
     Func *func;
     Val *state;
     Val **results; /* variables for the function's results, if it returns early */
@@ -33,7 +34,7 @@ static bool has_code(const Codes *codes, int code) {
 }
 
 static void add_code(Exits *x, Codes *codes, int code) {
-    if (!has_code(codes, code)) vec_push(x->ad->arena, codes, code);
+    if (!has_code(codes, code)) vec_push(x->scratch, codes, code);
 }
 
 static void add_codes(Exits *x, Codes *codes, const Codes *more, int except) {
@@ -44,7 +45,7 @@ static void add_codes(Exits *x, Codes *codes, const Codes *more, int except) {
 static int number_of(Exits *x, const Inst *target) {
     void *known = map_get(&x->numbers, PTR_KEY(target));
     if (known) return (int)(uintptr_t)known;
-    map_put(x->ad->arena, &x->numbers, PTR_KEY(target), (void *)(uintptr_t)++x->ntargets);
+    map_put(x->scratch, &x->numbers, PTR_KEY(target), (void *)(uintptr_t)++x->ntargets);
     return x->ntargets;
 }
 
@@ -54,7 +55,7 @@ static int continue_code(Exits *x, const Inst *target) { return 2 * number_of(x,
 /* ---- building */
 
 static Val *code_value(Exits *x, int code) {
-    return ir_const_int(x->ad->m, type_basic(x->ad->m->types, TYPE_int), code);
+    return ir_const_int(x->module, type_basic(x->module->types, TYPE_int), code);
 }
 
 static void set_state(Exits *x, Builder *b, int code) { build_store(b, x->state, code_value(x, code)); }
@@ -94,11 +95,11 @@ static bool contains_jump(const Region *region) {
 }
 
 static ValVec *vars_for(Exits *x, Inst *inst) {
-    ValVec *vars = arena_new(x->ad->arena, ValVec);
+    ValVec *vars = arena_new(x->scratch, ValVec);
     Builder b = build_before(inst);
     for (int i = 0; i < inst->nresults; i++)
-        vec_push(x->ad->arena, vars, build_var(&b, inst->results[i]->type, inst->results[i]->name, false));
-    map_put(x->ad->arena, &x->values, PTR_KEY(inst), vars);
+        vec_push(x->scratch, vars, build_var(&b, inst->results[i]->type, inst->results[i]->name, false));
+    map_put(x->scratch, &x->values, PTR_KEY(inst), vars);
     return vars;
 }
 
@@ -142,7 +143,7 @@ static void demote_loop(Exits *x, Inst *loop) {
         store_all(&end, vars, yield);
     }
     load_results(loop, vars);
-    map_put(x->ad->arena, &x->values, PTR_KEY(loop), NULL);
+    map_put(x->scratch, &x->values, PTR_KEY(loop), NULL);
 }
 
 static void demote_branches(Exits *x, Inst *inst) {
@@ -157,7 +158,7 @@ static void demote_branches(Exits *x, Inst *inst) {
 }
 
 static void demote(Exits *x, Inst *inst) {
-    bool jumps = false;
+    bool jumps = inst->op == OP_loop && inst->nregions > 2; /* to the step */
     for (int i = 0; i < inst->nregions; i++) jumps |= contains_jump(inst->regions[i]);
     if (!jumps || inst->nresults == 0) return;
     if (inst->op == OP_loop) demote_loop(x, inst);
@@ -204,7 +205,7 @@ static bool targets(const Region *region, Op op, const Inst *target) {
 static void guard_condition(Exits *x, Region *cond) {
     Inst *yield = end_of(cond);
     Val *value = ir_resolve(yield->args[0]);
-    const Type *flag = type_basic(x->ad->m->types, TYPE_bool);
+    const Type *flag = type_basic(x->module->types, TYPE_bool);
     Inst *first = cond->first;
     Builder b = build_before(first);
     Val *running = state_is(x, &b, 0);
@@ -214,7 +215,7 @@ static void guard_condition(Exits *x, Region *cond) {
     Builder then = build_at_end(test->regions[0]), other = build_at_end(test->regions[1]),
             end = build_at_end(cond);
     build_yield(&then, &value, 1);
-    Val *no = ir_const_int(x->ad->m, flag, 0), *go = inst_result(test);
+    Val *no = ir_const_int(x->module, flag, 0), *go = inst_result(test);
     build_yield(&other, &no, 1);
     build_yield(&end, &go, 1);
 }
@@ -223,16 +224,13 @@ static void guard_condition(Exits *x, Region *cond) {
 static void append_step(Exits *x, Region *body, Region *step, bool guarded) {
     if (!step) return;
     Inst *yield = end_of(body), *step_yield = end_of(step);
-    if (step_yield && step_yield->op == OP_yield) inst_remove(step_yield);
-    if (!step->first) return;
     if (!guarded) {
-        for (Inst *inst = step->first, *next; inst; inst = next) {
-            next = inst->next;
-            inst_remove(inst);
-            inst_insert_before(yield, inst);
-        }
+        inst_remove(yield);
+        move_to_end(body, step->first);
         return;
     }
+    inst_remove(step_yield);
+    if (!step->first) return;
     Builder b = build_before(yield);
     Inst *test = build_if(&b, state_is(x, &b, 0), NULL, 0);
     move_to_end(test->regions[0], step->first);
@@ -241,15 +239,59 @@ static void append_step(Exits *x, Region *body, Region *step, bool guarded) {
     build_yield(&other, NULL, 0);
 }
 
+/* Does a jump lead out of the region, or does it never end? */
+static bool is_left(const Region *region, const Region *part) {
+    for (const Inst *inst = part->first; inst; inst = inst->next) {
+        if (inst->op == OP_return) return true;
+        bool jumps = inst->op == OP_break || inst->op == OP_continue;
+        const Region *at = jumps ? inst->target->parent : region;
+        while (at != region && at->owner) at = at->owner->parent;
+        if (at != region) return true;
+        for (int i = 0; i < inst->nregions; i++)
+            if (is_left(region, inst->regions[i])) return true;
+    }
+    return region->last->op == OP_unreachable;
+}
+
+/* A condition that is left otherwise than by its value becomes the head of the body. */
+static void move_condition(Exits *x, Inst *loop) {
+    Region *cond = loop->regions[0], *body = loop->regions[1];
+    Inst *yield = end_of(cond), *rest = body->first;
+    bool goes_on = yield->op == OP_yield;
+    if (goes_on) inst_remove(yield);
+    for (Inst *inst = cond->first, *next; inst; inst = next) {
+        next = inst->next;
+        inst_remove(inst);
+        inst_insert_before(rest, inst);
+    }
+    for (Inst *next; rest && !goes_on; rest = next) {
+        next = rest->next;
+        inst_remove(rest);
+    }
+    if (goes_on) {
+        Builder b = build_before(rest);
+        Inst *test = build_if(&b, ir_resolve(yield->args[0]), NULL, 0);
+        Builder then = build_at_end(test->regions[0]), other = build_at_end(test->regions[1]);
+        build_yield(&then, NULL, 0);
+        build_break(&other, loop, NULL, 0);
+    }
+    Builder end = build_at_end(cond);
+    Val *always = ir_const_int(x->module, type_basic(x->module->types, TYPE_bool), 1);
+    build_yield(&end, &always, 1);
+}
+
 static Codes lower_loop(Exits *x, Inst *loop) {
+    if (is_left(loop->regions[0], loop->regions[0])) move_condition(x, loop);
     Region *cond = loop->regions[0], *body = loop->regions[1],
            *step = loop->nregions > 2 ? loop->regions[2] : NULL;
     bool continues = targets(body, OP_continue, loop);
     bool plain_end = end_of(body)->op == OP_yield;
-    lower_region(x, cond); /* calls that were inlined; nothing leaves a condition, or a step */
+    lower_region(x, cond); /* calls that were inlined */
+    Codes exits = {0}, leaves = {0};
     if (!continues && plain_end) append_step(x, body, step, false); /* joins the last guard */
-    else if (step && continues) lower_region(x, step);
-    Codes exits = lower_region(x, body), leaves = {0};
+    else if (step && continues) exits = lower_region(x, step);
+    Codes from_body = lower_region(x, body);
+    add_codes(x, &exits, &from_body, 0);
     int next = continues ? continue_code(x, loop) : 0;
     add_codes(x, &leaves, &exits, next);
     if (continues) {
@@ -287,12 +329,12 @@ static Codes lower_block(Exits *x, Inst *block, Inst **last) {
     Region *inside = block->regions[0];
     ValVec *vars = NULL;
     if (block->nresults) {
-        vars = arena_new(x->ad->arena, ValVec);
+        vars = arena_new(x->scratch, ValVec);
         Builder b = build_before(block);
         for (int i = 0; i < block->nresults; i++)
-            vec_push(x->ad->arena, vars,
+            vec_push(x->scratch, vars,
                      build_var(&b, block->results[i]->type, block->results[i]->name, false));
-        map_put(x->ad->arena, &x->values, PTR_KEY(block), vars);
+        map_put(x->scratch, &x->values, PTR_KEY(block), vars);
     }
     store_block_yield(x, block);
     Codes exits = lower_region(x, inside), outer = {0};
@@ -324,7 +366,7 @@ static Codes guard_rest(Exits *x, Region *region, Inst *inst) {
     bool jumps = is_jump(x, end) || end->op == OP_unreachable;
     InstVec rest = {0};
     for (Inst *i = inst->next; i; i = i->next)
-        if (i != end || jumps) vec_push(x->ad->arena, &rest, i);
+        if (i != end || jumps) vec_push(x->scratch, &rest, i);
     if (rest.count == 0) return (Codes){0};
     for (int i = 0; i < rest.count; i++) inst_remove(rest.at[i]);
     if (!jumps) inst_remove(end);
@@ -391,9 +433,9 @@ static void survey(void *user, Inst *inst) {
 
 static void make_results(Exits *x, Builder *b) {
     Func *func = x->func;
-    x->results = arena_array(x->ad->arena, Val *, func->nresults ? func->nresults : 1);
+    x->results = arena_array(x->scratch, Val *, func->nresults ? func->nresults : 1);
     for (int i = 0; i < func->nresults; i++)
-        x->results[i] = build_var(b, func->results[i], name_from(x->ad->m->names, "result"), false);
+        x->results[i] = build_var(b, func->results[i], name_from(x->module->names, "result"), false);
 }
 
 static void return_results(Exits *x) {
@@ -401,22 +443,27 @@ static void return_results(Exits *x) {
     Inst *end = func->body->last;
     if (end->op == OP_yield || end->op == OP_unreachable) inst_remove(end);
     Builder b = build_at_end(func->body);
-    Val **values = arena_array(x->ad->arena, Val *, func->nresults ? func->nresults : 1);
+    Val **values = arena_array(x->scratch, Val *, func->nresults ? func->nresults : 1);
     for (int i = 0; i < func->nresults; i++) values[i] = build_load(&b, x->results[i]);
     build_return(&b, values, func->nresults);
 }
 
-void ad_lower_exits(Ad *ad, Func *func) {
+bool opt_lower_exits(Func *func) {
+    Module *module = func->module;
     Survey found = {0};
-    region_walk(func->body, survey, &found);
+    if (func->flags & FUNC_NORMAL) return false;
     func->flags |= FUNC_NORMAL;
+    region_walk(func->body, survey, &found);
     bool early = found.returns > 1 || func->body->last->op != OP_return;
-    if (!early && !found.blocks && !found.jumps) return;
-    Exits x = {.ad = ad, .func = func, .returns_early = early};
+    if (!early && !found.blocks && !found.jumps) return true;
+    Exits x = {
+        .scratch = arena_scratch(module->arena), .module = module, .func = func, .returns_early = early};
     Builder b = func->body->first ? build_before(func->body->first) : build_at_end(func->body);
-    x.state = build_var(&b, type_basic(ad->m->types, TYPE_int), name_from(ad->m->names, "state"), false);
+    x.state = build_var(&b, type_basic(module->types, TYPE_int), name_from(module->names, "state"), false);
     if (early) make_results(&x, &b);
     lower_region(&x, func->body);
     if (early) return_results(&x);
     ir_resolve_func(func);
+    arena_free(x.scratch);
+    return true;
 }
