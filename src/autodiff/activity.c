@@ -67,8 +67,9 @@ bool ad_reads_active(const Activity *a, const Inst *call) {
  * buffer that has a gradient, for one. */
 bool ad_call_is_live(Ad *ad, const Activity *a, const Inst *call, const CallPlan *plan) {
     if (plan->kind == CALL_plain) return false;
-    if (plan->kind == CALL_custom) return true;
-    return ad_reads_active(a, call) || ad_has(ad, plan->callee, AD_sources);
+    if (plan->kind == CALL_custom || plan->kind == CALL_counterparts) return true;
+    return ad_reads_active(a, call) || ad_gives_references(&plan->callee->leaves) ||
+           ad_has(ad, plan->callee, AD_sources);
 }
 
 /* The address of a local object as a pointer: the callee may store something active there. */
@@ -80,9 +81,13 @@ static bool points_to_local(Val *arg) {
 static void walk_call(Walk *w, Inst *inst) {
     CallPlan plan = ad_plan_call(w->ad, inst, w->mode);
     if (!ad_call_is_live(w->ad, w->a, inst, &plan)) return;
-    for (int i = 0; i < inst->nresults; i++)
-        if (type_is_float(inst->results[i]->type)) activate(w, inst->results[i]);
-    for (int i = 0; i < inst->nargs; i++) {
+    const Leaves *leaves = &plan.callee->leaves;
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].out >= 0 && !leaves->at[i].dual && type_is_float(leaves->at[i].type))
+            activate(w, inst->results[leaves->at[i].out]);
+    for (int k = 0; k < leaves->count; k++) {
+        int i = leaves->at[k].in;
+        if (i < 0 || (leaves->at[k].dual && leaves->at[k].by_ref)) continue;
         bool by_address = (inst->callee->params[i].flags & PARAM_BY_ADDRESS) != 0,
              tape = inst->args[i]->type->kind == TYPE_tape;
         if ((by_address && inst->callee->params[i].dir != DIR_in) || tape ||

@@ -97,10 +97,11 @@ void ad_refuse_endless(Ad *ad, const AdFunc *f);
 Func *ad_fwd(Ad *ad, AdFunc *f);
 Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms);
 typedef enum CallKind {
-    CALL_plain,   /* nothing flows through it */
-    CALL_rule,    /* a forward derivative to be put in place: `custom` */
-    CALL_custom,  /* written by the user: `custom` */
-    CALL_derived, /* by this compiler */
+    CALL_plain,        /* nothing flows through it */
+    CALL_rule,         /* a forward derivative to be put in place: `custom` */
+    CALL_custom,       /* written by the user: `custom` */
+    CALL_derived,      /* by this compiler */
+    CALL_counterparts, /* gives references and takes no values: its forward derivative serves both modes */
 } CallKind;
 typedef struct CallPlan {
     CallKind kind;
@@ -109,6 +110,7 @@ typedef struct CallPlan {
     AdFunc *pass; /* custom, reverse mode: runs in place of the callee and hands over a state; or NULL */
 } CallPlan;
 CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode);
+bool ad_knows_counterparts(const CallPlan *plan); /* of the references that the call gives, if any */
 void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other);
 void ad_verify(Ad *ad, const Func *func, const char *stage); /* malformed: left through the trap */
 
@@ -129,9 +131,14 @@ const RecordDiff *ad_record_diff(Ad *ad, const Type *record);
 const Type *ad_counterpart(Ad *ad,
                            const Type *type); /* of a reference type, or an array of them; NULL: it is none */
 int ad_counterpart_field(Ad *ad, const Type *record, const Type *counterpart, int field); /* -1: none */
+bool ad_is_given(const Leaf *leaf);             /* a reference that the function hands out */
+bool ad_gives_references(const Leaves *leaves); /* are there any? */
 Leaves ad_leaves_of_func(Ad *ad, const Func *source);
 Leaves ad_leaves_of_flat(Ad *ad, const Func *flat); /* one for each parameter and result, whatever its type */
 Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves);
+Func *ad_declare_like_fwd(Ad *ad, AdFunc *f, const char *suffix);
+void ad_declare_fwd(Ad *ad, AdFunc *f);
+void ad_declare_tangent(Ad *ad, AdFunc *f);
 Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath);
 Val *ad_leaf_load(Builder *b, Val *object, const int *path, int npath);
 void ad_leaf_store(Builder *b, Val *object, const int *path, int npath, Val *value);
@@ -187,7 +194,7 @@ typedef struct Ref {
 typedef struct Refs {
     Ref *at; /* by id; of memory: that of its root */
 } Refs;
-Refs ad_references(Ad *ad, const AdFunc *f);
+Refs ad_references(Ad *ad, const AdFunc *f, AdMode mode);
 Ref ad_ref_of(const Refs *refs, Val *v); /* of a value, or of the memory that an address points into */
 Ref ad_merge_refs(Ref a, Ref b);
 
@@ -195,15 +202,14 @@ Ref ad_merge_refs(Ref a, Ref b);
 typedef struct CallNote {
     Inst *primal;
     CallPlan plan;
-    Val **duals; /* by leaf: counterparts of references */
+    bool forward; /* the primal call is one of the forward derivative, see first_half in linearize.c */
+    Val **duals;  /* by leaf: counterparts of references */
 } CallNote;
 
 /* ---- linearize.c */
 /* The linearized copy of a flat function. mode fwd: a function that computes both; bwd: calls are split into primal and
  * tangent, ready for unzip. */
 Func *ad_linearize(Ad *ad, AdFunc *f, AdMode mode, Func *into);
-void ad_declare_fwd(Ad *ad, AdFunc *f);
-void ad_declare_tangent(Ad *ad, AdFunc *f);
 
 /* ---- unzip.c */
 typedef struct Halves {
@@ -328,6 +334,7 @@ Val *ad_keep_object(Ad *ad, const TransposeInput *input, Inst *after, Builder *b
 void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *of);
 Func *ad_bwd_adapter(Ad *ad, const CallPlan *plan); /* prop of a function with a custom backward derivative */
 int ad_leaf_of_pass(const CallPlan *plan, int leaf); /* of the callee -> of its forward pass, or itself */
-bool ad_is_state(const CallPlan *plan, int leaf);    /* of the forward pass: is it what it hands over? */
+Val *ad_primal_arg(const CallNote *note, const Leaf *leaf);
+bool ad_is_state(const CallPlan *plan, int leaf); /* of the forward pass: is it what it hands over? */
 
 #endif

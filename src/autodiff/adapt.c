@@ -111,7 +111,7 @@ static void bind_fwd(Frame *frame) {
     for (int i = 0; i < of->nparams; i++) {
         const Param *param = &of->params[i];
         if (is_result(param)) {
-            frame->params[i] = param->flags & PARAM_DIFF ? pair_at(b, result) : (Where){.address = result};
+            frame->params[i] = is_paired(param) ? pair_at(b, result) : (Where){.address = result};
             continue;
         }
         Val *value = func->body->params[next++];
@@ -195,7 +195,7 @@ void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
         Val *object = make_object(&b, custom->params[next++].type);
         vec_push(ad->arena, &args, object);
         bool paired = source->nresults ? (source->flags & FUNC_RESULT_DIFF) != 0
-                                       : source->nparams && (source->params[0].flags & PARAM_DIFF);
+                                       : source->nparams && is_paired(&source->params[0]);
         result = paired ? pair_at(&b, object) : (Where){.address = object};
     }
     for (int i = 0; i < source->nparams; i++) {

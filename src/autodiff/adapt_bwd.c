@@ -64,6 +64,10 @@ int ad_leaf_of_pass(const CallPlan *plan, int leaf) {
     return leaf + plan->pass->leaves.count - plan->callee->leaves.count; /* results come after the state */
 }
 
+Val *ad_primal_arg(const CallNote *note, const Leaf *leaf) {
+    return note->primal->args[note->forward ? leaf->fin : leaf->in];
+}
+
 bool ad_is_state(const CallPlan *plan, int leaf) {
     return plan->pass->leaves.at[leaf].param == plan->callee->source->nparams;
 }
@@ -88,17 +92,17 @@ void ad_keep_arguments(Ad *ad, const TransposeInput *input, const CallNote *note
         const Leaf *leaf = &leaves->at[i];
         bool state = plan->pass && ad_is_state(plan, i);
         if (!leaf->by_ref)
-            kept[i] = state ? call->results[leaf->out] : leaf->in >= 0 ? call->args[leaf->in] : NULL;
-        else if (!state && is_kept(input, call->args[leaf->in])) kept[i] = call->args[leaf->in];
+            kept[i] = state ? call->results[leaf->out] : leaf->in >= 0 ? ad_primal_arg(note, leaf) : NULL;
+        else if (!state && is_kept(input, ad_primal_arg(note, leaf))) kept[i] = ad_primal_arg(note, leaf);
         else if (state || leaf->dir != DIR_out)
-            save_object(ad, state ? &after : &before, input->tape, call->args[leaf->in], false);
+            save_object(ad, state ? &after : &before, input->tape, ad_primal_arg(note, leaf), false);
     }
     for (int states = 1; states >= 0; states--)
         for (int i = leaves->count - 1; i >= 0; i--) {
             const Leaf *leaf = &leaves->at[i];
             bool state = plan->pass && ad_is_state(plan, i);
             if (kept[i] || state != states || leaf->in < 0) continue;
-            kept[i] = build_var(b, leaf->type, call->args[leaf->in]->name, false);
+            kept[i] = build_var(b, leaf->type, ad_primal_arg(note, leaf)->name, false);
             if (state || leaf->dir != DIR_out) save_object(ad, b, input->reverse_tape, kept[i], true);
         }
     for (int i = 0; i < plan->callee->leaves.count; i++)
@@ -336,6 +340,12 @@ static Val *differential_memory(Frame *x, const Param *param, Val *value) {
     return copy;
 }
 
+static Val *copy_of(Builder *b, Val *object) {
+    Val *copy = build_var(b, object->type->args[0], object->name, false);
+    build_copy_object(b, copy, object);
+    return copy;
+}
+
 static void bind(Frame *x) {
     const Func *of = x->of;
     Func *func = x->func;
@@ -352,6 +362,7 @@ static void bind(Frame *x) {
         if (param->dir == DIR_out) {
             x->p[i] = build_var(b, param->type, param->name, false);
             if (diff) x->d[i] = differential_memory(x, &func->params[next], func->body->params[next]), next++;
+            if (reference) x->d[i] = build_var(b, ad_counterpart(x->ad, param->type), NULL, false);
             continue;
         }
         Val *value = func->body->params[next];
@@ -369,8 +380,8 @@ static void bind(Frame *x) {
         x->d[i] = build_field(b, value, 1);
         x->origin[i] = diff ? p : NULL;
         if (param->dir == DIR_inout) {
-            x->p[i] = build_var(b, param->type, param->name, false);
-            build_copy_object(b, x->p[i], p);
+            x->p[i] = copy_of(b, p);
+            if (reference) x->d[i] = copy_of(b, x->d[i]);
         } else x->p[i] = p;
     }
     for (int i = 0; i < n; i++) {
@@ -378,6 +389,8 @@ static void bind(Frame *x) {
         x->p[i] = build_var(b, of->params[i].type, NULL, false);
         if (of->params[i].flags & PARAM_DIFF)
             x->d[i] = differential_memory(x, &func->params[next], func->body->params[next]), next++;
+        if (of->params[i].flags & PARAM_PTR_DIFF)
+            x->d[i] = build_var(b, ad_counterpart(x->ad, of->params[i].type), NULL, false);
     }
     if (of->nresults && (of->flags & FUNC_RESULT_DIFF))
         x->result_d = differential_memory(x, &func->params[next], func->body->params[next]);
@@ -446,7 +459,8 @@ static void run_reverse(Frame *x, Reverse *r) {
     for (int i = 0; i < leaves->count; i++)
         if (leaves->at[i].dual && leaves->at[i].in >= 0)
             vec_push(ad->arena, &args, diff_leaf(x, &leaves->at[i]));
-    for (int i = 0; i < r->nslots; i++) vec_push(ad->arena, &args, pri->results[x->f->flat->nresults + i]);
+    int first = pri->nresults - r->nslots;
+    for (int i = 0; i < r->nslots; i++) vec_push(ad->arena, &args, pri->results[first + i]);
     for (int i = 0; i < leaves->count; i++)
         if (leaves->at[i].out >= 0 && leaves->at[i].diff)
             vec_push(ad->arena, &args, diff_leaf(x, &leaves->at[i]));

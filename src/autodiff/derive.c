@@ -182,12 +182,38 @@ static Func *ad_substitute(Ad *ad, Func *func) {
     return func;
 }
 
+static bool takes_values(const Leaves *leaves) {
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].diff) return true;
+    return false;
+}
+
+static bool has_forward(const Func *func) {
+    return func->custom.fwd || ((func->flags & FUNC_FWD) && !(func->flags & FUNC_TREAT_AS_DIFF));
+}
+
+/* There is nothing to be reversed in a function that has references in and out alone. */
+static bool serves_both_modes(const AdFunc *f) {
+    const Func *func = f->source;
+    return has_forward(func) && !func->custom.bwd && ad_gives_references(&f->leaves) &&
+           !takes_values(&f->leaves);
+}
+
+bool ad_knows_counterparts(const CallPlan *plan) {
+    const Func *func = plan->callee ? plan->callee->source : NULL;
+    if (plan->kind == CALL_plain || !func) return false;
+    return has_forward(func);
+}
+
 static CallPlan plan(Ad *ad, Func *source, AdMode mode) {
     Func *func = ad_substitute(ad, source);
     CallPlan result = {.kind = CALL_plain, .callee = ad_func(ad, func)};
     const Custom *custom = &func->custom;
     bool transposable = custom->fwd && (custom->fwd->flags & FUNC_TRANSPOSABLE);
-    if (mode == AD_fwd && custom->fwd) {
+    if (serves_both_modes(result.callee)) {
+        result.kind = CALL_counterparts;
+        result.custom = custom->fwd;
+    } else if (mode == AD_fwd && custom->fwd) {
         result.kind = transposable ? CALL_rule : CALL_custom;
         result.custom = custom->fwd;
     } else if (mode == AD_bwd && custom->bwd) {
@@ -283,7 +309,8 @@ static void fill_derivation(Ad *ad, Func *func) {
     Func *target = ad_substitute(ad, of);
     ad->what = target;
     Func *custom = func->derivation.mode == AD_fwd ? target->custom.fwd : target->custom.bwd;
-    bool by_call = has_rule(target) || target->custom.primal;
+    bool by_call = has_rule(target) || target->custom.primal ||
+                   (target->custom.fwd && serves_both_modes(ad_func(ad, target)));
     if (custom && (func->derivation.mode == AD_fwd || !target->custom.primal))
         ad_fill_forwarding(ad, func, custom);
     else if (func->derivation.mode == AD_fwd) ad_fill_user_fwd(ad, func, ad_func(ad, target));

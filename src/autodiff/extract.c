@@ -1,6 +1,7 @@
 /* Extract: the two functions of reverse mode.
  *
- *   pri    parameters of the flat function, counterparts of references, tape?  ->  its results, slots of the context
+ *   pri    parameters of the flat function, counterparts of references, tape?  ->  its results, counterparts of references among
+ *          them, slots of the context
  *   prop   primal parameters that it needs, counterparts of references, slots, adjoints of the results (seeds), shadows of arrays,
  *          tape?  ->  adjoints of the scalar parameters
  *
@@ -66,7 +67,7 @@ static void make_placeholders(Build *x) {
     x->reverse_tape = region_add_param(x->extra, tape, name_from(ad->m->names, "tape"));
     for (int i = 0; i < x->f->leaves.count; i++) {
         const Leaf *leaf = &x->f->leaves.at[i];
-        if (leaf->fdout >= 0)
+        if (leaf->diff && leaf->fdout >= 0)
             vec_push(ad->arena, &x->seeds,
                      region_add_param(x->extra, leaf->dtype, name_from(ad->m->names, "seed")));
     }
@@ -79,7 +80,7 @@ static void find_stable(Build *x, Val *const *all) {
     for (int i = 0; i < x->f->leaves.count; i++) {
         const Leaf *leaf = &x->f->leaves.at[i];
         if (leaf->in >= 0 && x->r->terms.stable[i]) x->stable[all[leaf->fin]->id] = true;
-        if (leaf->in >= 0 && leaf->dual && leaf->by_ref)
+        if (leaf->in >= 0 && leaf->dual && leaf->by_ref && leaf->dir == DIR_in)
             x->stable[all[leaf->fdin]->id] = true; /* nobody writes it */
     }
     x->lists = ad_find_lists(x->ad, x->halves.primal);
@@ -165,10 +166,14 @@ static void declare_pri(Build *x) {
         params[n++] =
             (Param){.name = name_from(ad->m->names, "tape"), .type = type_basic(ad->m->types, TYPE_tape)};
     func_set_params(r->pri, params, n);
-    const Type **results = arena_array(ad->arena, const Type *, flat->nresults + r->nslots + 1);
-    for (int i = 0; i < flat->nresults; i++) results[i] = flat->results[i];
-    for (int i = 0; i < r->nslots; i++) results[flat->nresults + i] = r->slots[i];
-    func_set_results(r->pri, results, flat->nresults + r->nslots);
+    VEC(const Type *) results = {0};
+    for (int i = 0; i < flat->nresults; i++) vec_push(ad->arena, &results, flat->results[i]);
+    for (int i = 0; i < x->f->leaves.count; i++) {
+        const Leaf *leaf = &x->f->leaves.at[i];
+        if (leaf->dual && leaf->out >= 0) vec_push(ad->arena, &results, leaf->dtype);
+    }
+    for (int i = 0; i < r->nslots; i++) vec_push(ad->arena, &results, r->slots[i]);
+    func_set_results(r->pri, results.at, results.count);
     r->pri->flags |= FUNC_GENERATED | FUNC_NORMAL | (flat->flags & FUNC_PRECISE);
     r->pri->loc = flat->loc;
 }

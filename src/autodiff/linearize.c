@@ -644,6 +644,54 @@ static Inst *pass_call(Lin *l, const CallPlan *plan, const Inst *inst) {
     return call;
 }
 
+/* What stands for the differential of an argument where only counterparts are asked for. */
+static Val *no_differential(Lin *l, const Leaf *leaf) {
+    return leaf->by_ref ? build_var(&l->b, leaf->dtype, NULL, false) : ad_zero(l->ad, leaf->dtype);
+}
+
+/* In place of a function its forward derivative, without differentials: its results, and the counterparts of references among them. */
+static Inst *counterpart_call(Lin *l, const CallPlan *plan, const Inst *inst) {
+    const Leaves *leaves = &plan->callee->leaves;
+    Func *fwd = ad_fwd(l->ad, plan->callee);
+    Val **args = arena_array(l->ad->arena, Val *, fwd->nparams ? fwd->nparams : 1);
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
+        if (leaf->in < 0) continue;
+        args[leaf->fin] = primal(l, inst->args[leaf->in]);
+        if (leaf->fdin < 0) continue;
+        args[leaf->fdin] = leaf->dual ? dual_arg(l, leaf, inst->args[leaf->in]) : no_differential(l, leaf);
+    }
+    Inst *call = build_call(&l->b, fwd, args, fwd->nparams);
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
+        if (leaf->out < 0) continue;
+        set_primal(l, inst->results[leaf->out], call->results[leaf->fout]);
+        if (leaf->dual) set_diff(l, inst->results[leaf->out], call->results[leaf->fdout]);
+    }
+    return call;
+}
+
+/* The function itself; its pass will give the counterparts as well. */
+static Inst *derived_call(Lin *l, const CallPlan *plan, const Inst *inst) {
+    const Leaves *leaves = &plan->callee->leaves;
+    Inst *call = primal_call(l, inst, plan->callee->flat);
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
+        if (!leaf->dual || leaf->out < 0) continue;
+        const Val *old = inst->results[leaf->out];
+        l->d[old->id] = inst_add_result(call, leaf->dtype, diff_name(l, old->name));
+    }
+    return call;
+}
+
+static Inst *first_half(Lin *l, CallNote *note, const Inst *inst) {
+    const CallPlan *plan = &note->plan;
+    if (plan->pass) return pass_call(l, plan, inst);
+    if (plan->kind != CALL_custom) return derived_call(l, plan, inst);
+    note->forward = ad_gives_references(&plan->callee->leaves) && ad_knows_counterparts(plan);
+    return note->forward ? counterpart_call(l, plan, inst) : primal_call(l, inst, plan->callee->flat);
+}
+
 /* Reverse mode: the primal call, and beside it what is linear in the differentials. */
 static void lin_split_call(Lin *l, const CallPlan *plan, Inst *inst) {
     AdFunc *callee = plan->callee;
@@ -654,7 +702,7 @@ static void lin_split_call(Lin *l, const CallPlan *plan, Inst *inst) {
     for (int i = 0; i < callee->leaves.count; i++)
         if (callee->leaves.at[i].dual && callee->leaves.at[i].in >= 0)
             note->duals[i] = dual_arg(l, &callee->leaves.at[i], inst->args[callee->leaves.at[i].in]);
-    note->primal = plan->pass ? pass_call(l, plan, inst) : primal_call(l, inst, callee->flat);
+    note->primal = first_half(l, note, inst);
     Val **args = arena_array(l->ad->arena, Val *, callee->tangent->nparams ? callee->tangent->nparams : 1);
     for (int i = 0; i < callee->leaves.count; i++) {
         const Leaf *leaf = &callee->leaves.at[i];
@@ -701,7 +749,8 @@ static void lin_call(Lin *l, Inst *inst) {
         zero_written(l, inst);
         return;
     }
-    if (plan.kind == CALL_rule) lin_rule_call(l, &plan, inst);
+    if (plan.kind == CALL_counterparts) counterpart_call(l, &plan, inst);
+    else if (plan.kind == CALL_rule) lin_rule_call(l, &plan, inst);
     else if (l->mode == AD_fwd) lin_fwd_call(l, &plan, inst);
     else lin_split_call(l, &plan, inst);
 }
@@ -863,13 +912,26 @@ static void lin_loop(Lin *l, Inst *loop) {
     tag_control(copy, moving.count);
 }
 
+/* Of a reference that is returned. A function that was given none has none to give. */
+static Val *given_counterpart(Lin *l, Val *old, const Leaf *leaf) {
+    RefState state = type_is_float(old->type) ? REF_plain : ad_ref_of(&l->refs, old).state;
+    bool takes = false;
+    for (int i = 0; i < l->f->leaves.count; i++)
+        takes |= l->f->leaves.at[i].dual && l->f->leaves.at[i].in >= 0;
+    if (state == REF_lost || (state == REF_plain && takes && old->type->kind == TYPE_buffer))
+        diag_report(l->m->diags, DIAG_no_counterpart, l->b.loc ? l->b.loc : l->f->flat->loc);
+    return counterpart(l, old, leaf->dtype);
+}
+
 static void lin_return(Lin *l, const Inst *inst) {
     Val **values = arena_array(l->ad->arena, Val *, l->into->nresults ? l->into->nresults : 1);
     for (int i = 0; i < l->f->leaves.count; i++) {
         const Leaf *leaf = &l->f->leaves.at[i];
         if (leaf->out < 0) continue;
         values[leaf->fout] = primal(l, inst->args[leaf->out]);
-        if (leaf->fdout >= 0) values[leaf->fdout] = diff_or_zero(l, inst->args[leaf->out]);
+        if (leaf->fdout < 0) continue;
+        Val *old = inst->args[leaf->out];
+        values[leaf->fdout] = leaf->dual ? given_counterpart(l, old, leaf) : diff_or_zero(l, old);
     }
     build_return(&l->b, values, l->into->nresults);
 }
@@ -895,90 +957,12 @@ static void lin_region(Lin *l, Region *from) {
     for (Inst *inst = from->first; inst; inst = inst->next) lin_inst(l, inst);
 }
 
-/* ---- signatures */
-
-static void number_fwd(AdFunc *f, int *nparams, int *nresults) {
-    *nparams = *nresults = 0;
-    Leaves *leaves = &f->leaves;
-    for (int i = 0, end; i < leaves->count;
-         i = end) { /* one parameter of the source after another: primal, then differential */
-        for (end = i + 1;
-             end < leaves->count && leaves->at[end].param == leaves->at[i].param && leaves->at[i].param >= 0;
-             end++) {}
-        for (int k = i; k < end; k++) {
-            leaves->at[k].fin = leaves->at[k].in >= 0 ? (*nparams)++ : -1;
-            leaves->at[k].fout = leaves->at[k].out >= 0 ? (*nresults)++ : -1;
-        }
-        for (int k = i; k < end; k++) {
-            Leaf *leaf = &leaves->at[k];
-            leaf->fdin = leaf->in >= 0 && (leaf->diff || leaf->dual) ? (*nparams)++ : -1;
-            leaf->fdout = leaf->out >= 0 && leaf->diff ? (*nresults)++ : -1;
-        }
-    }
-}
-
-static Func *declare_like_fwd(Ad *ad, AdFunc *f, const char *suffix) {
-    int nparams, nresults;
-    number_fwd(f, &nparams, &nresults);
-    Func *func =
-        func_new(ad->m, format_text(ad->arena, "%s.%s",
-                                    f->source ? f->source->name->text : f->flat->name->text, suffix));
-    Param *params = arena_array(ad->arena, Param, nparams ? nparams : 1);
-    const Type **results = arena_array(ad->arena, const Type *, nresults ? nresults : 1);
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->in >= 0) params[leaf->fin] = f->flat->params[leaf->in];
-        if (leaf->fdin >= 0) {
-            Param param = f->flat->params[leaf->in];
-            param.type = leaf->dtype;
-            param.name =
-                name_from(ad->m->names, format_text(ad->arena, "d%s", param.name ? param.name->text : ""));
-            params[leaf->fdin] = param;
-        }
-        if (leaf->out >= 0) results[leaf->fout] = leaf->type;
-        if (leaf->fdout >= 0) results[leaf->fdout] = leaf->dtype;
-    }
-    func_set_params(func, params, nparams);
-    func_set_results(func, results, nresults);
-    func->flags |= FUNC_GENERATED | FUNC_NORMAL;
-    func->loc = f->flat->loc;
-    return func;
-}
-
-void ad_declare_fwd(Ad *ad, AdFunc *f) {
-    if (!f->fwd) f->fwd = declare_like_fwd(ad, f, "fwd");
-}
-
-void ad_declare_tangent(Ad *ad, AdFunc *f) {
-    if (f->tangent) return;
-    int nparams = 0, nresults = 0;
-    Param *params = arena_array(ad->arena, Param, f->leaves.count + 1);
-    const Type **results = arena_array(ad->arena, const Type *, f->leaves.count + 1);
-    for (int i = 0; i < f->leaves.count; i++) {
-        Leaf *leaf = &f->leaves.at[i];
-        leaf->tin = leaf->tout = -1;
-        if (leaf->in >= 0 && leaf->diff) {
-            leaf->tin = nparams;
-            params[nparams] = f->flat->params[leaf->in];
-            params[nparams++].type = leaf->dtype;
-        }
-        if (leaf->out >= 0 && leaf->diff) {
-            leaf->tout = nresults;
-            results[nresults++] = leaf->dtype;
-        }
-    }
-    f->tangent = func_new(
-        ad->m, format_text(ad->arena, "%s.tangent", f->source ? f->source->name->text : f->flat->name->text));
-    func_set_params(f->tangent, params, nparams);
-    func_set_results(f->tangent, results, nresults);
-}
-
 Func *ad_linearize(Ad *ad, AdFunc *f, AdMode mode, Func *into) {
-    if (!into) into = declare_like_fwd(ad, f, "linear");
+    if (!into) into = ad_declare_like_fwd(ad, f, "linear");
     into->flags |= f->flat->flags & FUNC_PRECISE;
     uint32_t n = f->flat->nvals + 1;
     Lin l = {.ad = ad, .m = ad->m, .f = f, .mode = mode, .a = ad_activity(ad, f, mode), .into = into};
-    l.refs = ad_references(ad, f);
+    l.refs = ad_references(ad, f, mode);
     l.p = arena_array(ad->arena, Val *, n);
     l.d = arena_array(ad->arena, Val *, n);
     l.b = build_at_end(func_begin(into));

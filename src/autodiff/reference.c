@@ -2,7 +2,7 @@
  *
  * A parameter of an IDifferentiablePtrType comes with a counterpart, the place of its derivatives. The counterpart goes wherever the
  * reference goes: through choices, loops and local memory. What is computed from a reference (its offset plus one) has none:
- * it is lost, an error where a derivative needs it. What has no connection to such parameters (a buffer of the program, a
+ * it is lost, an error where a derivative needs it, unless a function computes it whose forward derivative gives both. What has no connection to such parameters (a buffer of the program, a
  * no_diff parameter) is plain: nothing flows through it.
  *
  * A least fixed point of: none < plain, paired < lost. The state of memory is that of its root, a var or parameter. */
@@ -10,6 +10,7 @@
 
 typedef struct Walk {
     Ad *ad;
+    AdMode mode;
     Refs *refs;
     bool changed;
 } Walk;
@@ -98,13 +99,41 @@ static Ref computed(const Walk *w, const Inst *inst) {
     return (Ref){.state = REF_plain};
 }
 
+/* Of the references that a call gives: they have counterparts if those have that it takes. */
+static Ref given(const Walk *w, const Inst *call, const CallPlan *plan) {
+    Ref all = {0};
+    bool takes = false;
+    if (!ad_knows_counterparts(plan)) return (Ref){.state = REF_lost};
+    for (int i = 0; i < plan->callee->leaves.count; i++) {
+        const Leaf *leaf = &plan->callee->leaves.at[i];
+        if (!leaf->dual || leaf->in < 0 || leaf->dir == DIR_out) continue;
+        Ref ref = ad_ref_of(w->refs, call->args[leaf->in]);
+        if (ref.state == REF_paired) ref.type = NULL;
+        all = merge(all, ref);
+        takes = true;
+    }
+    return takes ? all : (Ref){.state = plan->custom ? REF_paired : REF_plain};
+}
+
+/* The source says that nothing flows there. */
+static bool is_dropped(const Inst *call, const AdFunc *callee, const Leaf *leaf) {
+    bool declared = callee->source && leaf->param >= 0;
+    return inst_has(call, INST_NO_DIFF) ||
+           (declared && (callee->source->params[leaf->param].flags & PARAM_NO_DIFF));
+}
+
 static void walk_call(Walk *w, const Inst *call) {
     Ref ref = computed(w, call);
-    for (int i = 0; i < call->nresults; i++) join(w, call->results[i], ref);
-    for (int i = 0; i < call->nargs; i++) {
-        const Param *param = &call->callee->params[i];
-        if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in && !ad_differential(w->ad, param->type))
-            stored(w, call->args[i], ref);
+    CallPlan plan = ad_plan_call(w->ad, call, w->mode);
+    const Leaves *leaves = &plan.callee->leaves;
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
+        Ref now = plan.kind != CALL_plain && ad_is_given(leaf) ? given(w, call, &plan) : ref;
+        if (now.state == REF_paired) now.type = leaf->dtype;
+        if (is_dropped(call, plan.callee, leaf)) now = (Ref){.state = REF_plain};
+        bool writes = leaf->in >= 0 && leaf->by_ref && leaf->dir != DIR_in;
+        if (leaf->out >= 0) join(w, call->results[leaf->out], now);
+        else if (writes && !ad_differential(w->ad, leaf->type)) stored(w, call->args[leaf->in], now);
     }
 }
 
@@ -159,9 +188,9 @@ static void walk_region(Walk *w, Region *region) {
     for (Inst *inst = region->first; inst; inst = inst->next) walk_inst(w, inst);
 }
 
-Refs ad_references(Ad *ad, const AdFunc *f) {
+Refs ad_references(Ad *ad, const AdFunc *f, AdMode mode) {
     Refs refs = {.at = arena_array(ad->arena, Ref, f->flat->nvals + 1)};
-    Walk w = {.ad = ad, .refs = &refs};
+    Walk w = {.ad = ad, .mode = mode, .refs = &refs};
     for (int i = 0; i < f->flat->nparams; i++) {
         const Type *type = f->flat->params[i].counterpart;
         RefState state = !type ? REF_lost : type->kind == TYPE_void ? REF_plain : REF_paired;

@@ -448,12 +448,12 @@ static void add_duals(Tr *t, const CallNote *note, Val *const *duals, ValVec *ar
 /* A derivative written by the user gets the primal arguments as they were at the call. */
 /* A variable holds something else by the time that a custom derivative would read it, or nothing at all. References with a counterpart are
  * for that, and stay. */
-static void refuse_local_addresses(Tr *t, const AdFunc *callee, const Inst *inst, const Inst *call) {
-    for (int i = 0; i < callee->leaves.count; i++) {
-        const Leaf *leaf = &callee->leaves.at[i];
-        if (leaf->in < 0 || leaf->by_ref || leaf->dual || call->args[leaf->in]->type->kind != TYPE_pointer)
-            continue;
-        const Val *root = ir_root(call->args[leaf->in]);
+static void refuse_local_addresses(Tr *t, const CallNote *note, const Inst *inst) {
+    const Leaves *leaves = &note->plan.callee->leaves;
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
+        if (leaf->in < 0 || leaf->by_ref || leaf->dual || leaf->type->kind != TYPE_pointer) continue;
+        const Val *root = ir_root(ad_primal_arg(note, leaf));
         if (root->kind == VAL_inst && root->inst->op == OP_var)
             diag_report(t->ad->m->diags, DIAG_address_in_reverse, inst->loc);
     }
@@ -462,7 +462,7 @@ static void refuse_local_addresses(Tr *t, const AdFunc *callee, const Inst *inst
 static void t_custom(Tr *t, Builder *b, Adjoints *adj, Inst *inst, Val *const *gs) {
     const CallNote *note = inst->note;
     AdFunc *callee = note->plan.callee;
-    refuse_local_addresses(t, callee, inst, note->primal);
+    refuse_local_addresses(t, note, inst);
     Func *prop = ad_bwd_adapter(t->ad, &note->plan);
     ValVec args = {0};
     Val **duals = kept_duals(t, b, note);
@@ -489,7 +489,8 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     AdFunc *callee = note->plan.callee;
     Val **gs = arena_array(ad->arena, Val *, inst->nresults ? inst->nresults : 1);
     for (int i = 0; i < inst->nresults; i++) gs[i] = take_out(t, adj, inst->results[i]);
-    if (!matters(t, &note->plan, gs)) return;
+    bool gives = ad_gives_references(&callee->leaves);
+    if (!matters(t, &note->plan, gs) && !gives) return;
     if (note->plan.kind == CALL_custom) {
         t_custom(t, b, adj, inst, gs);
         return;
@@ -505,6 +506,7 @@ static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     bool again = inst_has(call, INST_AGAIN) || (callee->source && (callee->source->flags & FUNC_RECOMPUTE));
     for (int i = 0; i < callee->leaves.count && again; i++)
         again = !callee->leaves.at[i].by_ref || is_stable(t, call->args[callee->leaves.at[i].in]);
+    again &= !gives; /* the counterparts are made by the pass that is run */
     Inst *pri = call;
     Val **duals = kept_duals(t, b, note);
     if (again) {

@@ -99,7 +99,7 @@ static Region *split_region(Ad *ad, Region *region, const bool *is_diff) {
 Halves ad_unzip(Ad *ad, AdFunc *f, Func *linear) {
     bool *is_diff = arena_array(ad->arena, bool, linear->nresults + 1);
     for (int i = 0; i < f->leaves.count; i++)
-        if (f->leaves.at[i].fdout >= 0) is_diff[f->leaves.at[i].fdout] = true;
+        if (f->leaves.at[i].diff && f->leaves.at[i].fdout >= 0) is_diff[f->leaves.at[i].fdout] = true;
     Halves halves = {.primal = linear->body};
     halves.diff = split_region(ad, linear->body, is_diff);
     return halves;

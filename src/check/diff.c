@@ -19,17 +19,23 @@ static ParamSig plain(const ParamSig *param) {
     return result;
 }
 
+static bool is_reference(Checker *c, const Type *type, bool no_diff) {
+    return !no_diff && is_ptr_differentiable_type(c, type);
+}
+
 static FuncSig forward_signature(Checker *c, const FuncSig *sig) {
     FuncSig result = *sig;
     result.params = arena_array(c->arena, ParamSig, sig->nparams ? sig->nparams : 1);
     for (int i = 0; i < sig->nparams; i++) {
         ParamSig param = plain(&sig->params[i]);
         if (is_diff(c, param.type, param.no_diff)) param.type = pair_of(c, param.type);
-        else if (!param.no_diff && is_ptr_differentiable_type(c, param.type))
+        else if (is_reference(c, param.type, param.no_diff))
             param.type = type_wrap(c->types, TYPE_ptr_pair, param.type);
         result.params[i] = param;
     }
     if (is_diff(c, sig->result, sig->result_no_diff)) result.result = pair_of(c, sig->result);
+    else if (is_reference(c, sig->result, sig->result_no_diff))
+        result.result = type_wrap(c->types, TYPE_ptr_pair, sig->result);
     result.is_init = false;
     return result;
 }
@@ -44,7 +50,7 @@ static void backward_param(Checker *c, const ParamSig *param, FuncSig *out) {
             result.type = pair_of(c, param->type);
             result.pass = PASS_inout;
         }
-    } else if (!param->no_diff && is_ptr_differentiable_type(c, param->type)) {
+    } else if (is_reference(c, param->type, param->no_diff) && param->pass != PASS_out) {
         result.type = type_wrap(c->types, TYPE_ptr_pair, param->type);
         result.pass = PASS_in;
     } else {
@@ -589,6 +595,27 @@ bool check_is_inlined(const Decl *func) {
            func->body && !func->sema->fwd.decl && !func->sema->bwd.decl;
 }
 
+static bool takes_values(Checker *c, const FuncSig *flat) {
+    for (int i = 0; i < flat->nparams; i++)
+        if (flat->params[i].pass != PASS_out && is_diff(c, flat->params[i].type, flat->params[i].no_diff))
+            return true;
+    return false;
+}
+
+/* Of what gives references and no values there is nothing to be reversed: its forward derivative serves both modes. */
+static bool gives_references_only(Checker *c, Decl *func) {
+    FuncSig sig = flat_signature(c, signature_of(c, func));
+    bool values = takes_values(c, &sig) || is_diff(c, sig.result, sig.result_no_diff);
+    bool references = is_reference(c, sig.result, sig.result_no_diff);
+    for (int i = 0; i < sig.nparams; i++) {
+        const ParamSig *param = &sig.params[i];
+        if (param->pass == PASS_in) continue;
+        values |= is_diff(c, param->type, param->no_diff);
+        references |= is_reference(c, param->type, param->no_diff);
+    }
+    return references && !values;
+}
+
 bool check_is_differentiable(Checker *c, Decl *func, DiffMode mode) {
     if (func->kind == DECL_var) return true; /* a function passed in: judged where it is known */
     func = check_differentiated(c, func);
@@ -597,15 +624,16 @@ bool check_is_differentiable(Checker *c, Decl *func, DiffMode mode) {
     if (check_is_inlined(func)) return true;
     if (sema->derivatives_busy) return false;
     if (mode == DIFF_fwd) return sema->fwd.decl != NULL;
-    return sema->bwd.decl != NULL || (sema->fwd.decl && (sema->fwd.decl->flags & DECL_TRANSPOSABLE));
+    if (sema->bwd.decl || !sema->fwd.decl) return sema->bwd.decl != NULL;
+    return (sema->fwd.decl->flags & DECL_TRANSPOSABLE) || gives_references_only(c, func);
 }
 
 /* ---- checking attributes of a function on its own account */
 
-static void check_diff_param(Checker *c, const Decl *func, const ParamSig *param) {
+static void check_diff_param(Checker *c, const Decl *func, const ParamSig *param, bool values) {
     if (param->no_diff || param->pass == PASS_in || has_error(param->type)) return;
     Loc loc = param->decl ? param->decl->loc : func->loc;
-    if (param->pass != PASS_constref && is_ptr_differentiable_type(c, param->type))
+    if (values && param->pass != PASS_constref && is_ptr_differentiable_type(c, param->type))
         report(c, DIAG_ptr_type_direction, loc, type_str(c, param->type));
     if (param->pass == PASS_constref && is_differentiable_type(c, param->type))
         report(c, DIAG_diff_constref, loc, param->name ? param->name->text : "?");
@@ -681,10 +709,11 @@ void check_diff_attributes(Checker *c, Decl *func) {
     if (apply) check_apply_of(c, func, candidates_of(c, func, apply->args.at[0]), apply->loc);
     if (func->flags & DECL_DERIV_METHOD) check_deriv_method(c, func);
     if (!(func->flags & (DECL_FWD | DECL_BWD))) return;
-    FuncSig *sig = sema->sig;
-    for (int i = 0; i < sig->nparams; i++) check_diff_param(c, func, &sig->params[i]);
-    if (!sig->result_no_diff && is_ptr_differentiable_type(c, sig->result))
-        report(c, DIAG_ptr_type_result, func->loc, type_str(c, sig->result));
+    FuncSig sig = flat_signature(c, sema->sig);
+    bool values = takes_values(c, &sig);
+    for (int i = 0; i < sig.nparams; i++) check_diff_param(c, func, &sig.params[i], values);
+    if (values && is_reference(c, sig.result, sig.result_no_diff))
+        report(c, DIAG_ptr_type_result, func->loc, type_str(c, sig.result));
 }
 
 /* What stands in a wrapper that was made because the signatures differ. */

@@ -179,22 +179,24 @@ static Decl *make_differential(Checker *c, Decl *decl, const Type *type) {
     return made;
 }
 
-const Type *synthesize_assoc(Checker *c, const Type *type, Decl *assoc) {
+/* It belongs to what states the conformance: in an extension there may be more differentiable fields than in the struct. */
+const Type *synthesize_assoc(Checker *c, const Conformance *conformance, Decl *assoc) {
+    const Type *type = conformance->type;
     bool wanted = assoc->name == c->known.Differential && assoc->parent->name == c->known.IDifferentiable &&
                   (assoc->parent->flags & DECL_PRELUDE);
     if (!wanted || type->kind != TYPE_struct) return NULL;
-    Decl *decl = (Decl *)(uintptr_t)type->decl;
-    if (decl->flags & DECL_SELF_DIFF) return type;
-    Sema *sema = decl_sema(c, decl);
+    Decl *owner = conformance->decl;
+    if (owner->flags & DECL_SELF_DIFF) return type;
+    Sema *sema = decl_sema(c, owner);
     if (!sema->differential) {
         DeclVec fields = check_all_fields(c, type);
         if (is_own_differential(c, type, &fields)) {
-            decl->flags |= DECL_SELF_DIFF;
+            owner->flags |= DECL_SELF_DIFF;
             return type;
         }
-        make_differential(c, decl, type);
+        make_differential(c, owner, type);
     }
-    return type_with_subst(c, sema->differential, subst_of_type(c, type));
+    return type_with_subst(c, sema->differential, NULL);
 }
 
 /* ---- fields */
@@ -236,6 +238,16 @@ static Decl *named_member(Checker *c, const Type *type, const Type *differential
     return NULL;
 }
 
+/* The type itself, or what was made: its fields have the names of those that they are the derivatives of. */
+static bool is_made_for(Checker *c, const Type *type, const Type *differential) {
+    if (differential == type) return true;
+    const Decl *decl = differential->decl;
+    if (!(decl->modifiers & MODIFIER_synthesized)) return false;
+    Decl *owner = decl->parent;
+    return owner == type->decl ||
+           (owner->kind == DECL_extension && this_type_of(c, owner)->decl == type->decl);
+}
+
 Decl *check_differential_field(Checker *c, const Type *type, Decl *field) {
     if (type->kind != TYPE_struct) return NULL;
     bool pointer = is_ptr_differentiable_type(c, type);
@@ -246,10 +258,7 @@ Decl *check_differential_field(Checker *c, const Type *type, Decl *field) {
     Decl *named = named_member(c, type, differential, field);
     if (named) return named;
     if (field->sema && field->sema->derivative_member) return NULL;
-    Decl *decl = (Decl *)(uintptr_t)type->decl;
-    bool made = (decl->flags & DECL_SELF_DIFF) || differential == type || /* typealias Differential = This */
-                (decl_sema(c, decl)->differential && differential->decl == decl_sema(c, decl)->differential);
-    if (!made && !pointer)
+    if (!is_made_for(c, type, differential) && !pointer)
         return NULL; /* a Differential written by hand holds what is mapped to it, nothing else */
     if (!pointer && !counts(c, type, field)) return NULL;
     DeclVec fields = check_all_fields(c, differential);

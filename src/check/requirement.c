@@ -134,6 +134,27 @@ static void check_unused(Checker *c, Conformance *conformance, Decl *interface) 
     }
 }
 
+static bool is_written(Checker *c, Conformance *conformance, const Decl *interface, const char *name) {
+    for (int i = 0; i < interface->members.count; i++) {
+        Decl *requirement = interface->members.at[i];
+        if (requirement->kind != DECL_func || strcmp(requirement->name->text, name) != 0) continue;
+        const Satisfaction *found = satisfaction(c, conformance, requirement);
+        return found->kind == SATISFY_decl && !(found->decl->flags & DECL_PRELUDE);
+    }
+    return false;
+}
+
+/* A zero and a sum that are made go through the differentiable fields of a Differential, and there may be none. */
+static void check_sums(Checker *c, Conformance *conformance, const Decl *interface) {
+    const Type *differential = check_differential(c, conformance->type);
+    if (!differential || differential->kind != TYPE_struct) return;
+    DeclVec fields = check_all_fields(c, differential);
+    for (int i = 0; i < fields.count; i++)
+        if (is_differentiable_type(c, check_field_type(c, differential, fields.at[i]))) return;
+    if (fields.count == 0 || is_written(c, conformance, interface, "dadd")) return;
+    report(c, DIAG_differential_of_constants, conformance->loc, type_str(c, differential));
+}
+
 /* ---- entry */
 
 static bool is_library(Checker *c, const Decl *interface, bool *differentiable) {
@@ -154,6 +175,7 @@ static bool check_one(Checker *c, void *user, const Declared *declared) {
         if (differentiable) {
             check_differentiable_struct(c, conformance);
             check_unused(c, conformance, interface);
+            check_sums(c, conformance, interface);
         } else if (!(declared->source->flags & DECL_PRELUDE)) {
             report(c, DIAG_builtin_interface, review->loc, interface->name->text);
             review->builtin_only = true;

@@ -284,7 +284,7 @@ static void find_assoc(Checker *c, const Placed *placed) {
             found.type = check_subst(c, decl->type ? decl->type : ERROR_TYPE(c), subst);
         } else found.type = type_with_subst(c, decl, subst);
     }
-    if (!found.type) found.type = synthesize_assoc(c, placed->conformance->type, placed->requirement);
+    if (!found.type) found.type = synthesize_assoc(c, placed->conformance, placed->requirement);
     if (found.type) *placed->out = found;
 }
 

@@ -105,10 +105,10 @@ static const Type *builtin_type(Checker *c, const Decl *decl, const TypeVec *arg
 
 /* A Differential that was made is called by the struct that it belongs to. */
 static Name shown_name(Checker *c, const Decl *decl) {
-    bool made =
-        (decl->modifiers & MODIFIER_synthesized) && decl->name == c->known.Differential && decl->parent->name;
-    return made ? name_from(c->names, format_text(c->arena, "%s.Differential", decl->parent->name->text))
-                : decl->name;
+    if (!(decl->modifiers & MODIFIER_synthesized) || decl->name != c->known.Differential) return decl->name;
+    const Decl *owner = decl->parent;
+    Name name = owner->kind == DECL_extension ? this_type_of(c, decl->parent)->name : owner->name;
+    return name ? name_from(c->names, format_text(c->arena, "%s.Differential", name->text)) : decl->name;
 }
 
 const Type *type_with_subst(Checker *c, Decl *decl, const Subst *subst) {

@@ -178,6 +178,16 @@ static bool takes_derivatives(const Func *func) {
     return false;
 }
 
+/* Its forward derivative serves both modes. */
+static bool gives_references_only(const Func *func) {
+    bool gives = false;
+    for (int i = 0; i < func->nparams; i++) {
+        if (func->params[i].flags & PARAM_DIFF) return false;
+        gives |= (func->params[i].flags & PARAM_PTR_DIFF) && func->params[i].dir != DIR_in;
+    }
+    return gives && !(func->flags & FUNC_RESULT_DIFF);
+}
+
 static void reach_call(void *user, Inst *inst) {
     Reach *r = user;
     bool plain = false;
@@ -186,6 +196,7 @@ static void reach_call(void *user, Inst *inst) {
     const Custom *custom = &callee->custom;
     bool fwd = r->mode == DIFF_fwd, transposable = custom->fwd && (custom->fwd->flags & FUNC_TRANSPOSABLE);
     if (inst_has(inst, INST_NO_DIFF) || transposable || (fwd ? custom->fwd : custom->bwd)) return;
+    if (custom->fwd && gives_references_only(callee)) return;
     if (callee->flags & (fwd ? FUNC_FWD : FUNC_BWD)) reach(r, callee);
     else r->ends = (custom->fwd || custom->bwd) && takes_derivatives(callee);
 }

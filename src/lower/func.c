@@ -133,10 +133,10 @@ static void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const 
                               Decl *context, bool plain_this) {
     ParamVec params = {0};
     const Type *result = lower_type(l, sig->result);
-    bool result_diff = check_is_diff_type(l->c, generic->result, context) && !generic->result_no_diff;
+    uint8_t result_flags = diff_flags(l, generic->result, generic->result_no_diff, context);
     if (!is_simple(result))
         add_param(l, &params, name_from(l->m->names, "result"), result, DIR_out,
-                  (uint8_t)(PARAM_RESULT | (result_diff ? PARAM_DIFF : 0)));
+                  (uint8_t)(PARAM_RESULT | result_flags));
     if (sig->has_this) {
         uint8_t flags = diff_flags(l, generic->this_type, sig->this_no_diff || plain_this, context);
         add_param(l, &params, name_from(l->m->names, "this"), lower_type(l, sig->this_type),
@@ -155,7 +155,7 @@ static void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const 
     func_set_params(func, params.at, params.count);
     if (is_simple(result) && result->kind != TYPE_void) {
         func_set_results(func, &result, 1);
-        if (result_diff) func->flags |= FUNC_RESULT_DIFF;
+        if (result_flags & PARAM_DIFF) func->flags |= FUNC_RESULT_DIFF;
     }
 }
 
