@@ -186,7 +186,7 @@ Val *ad_root(Val *address); /* the var or parameter that an address points into;
 void ad_check_addresses(Ad *ad, const AdFunc *f, const Activity *activity);
 
 /* ---- reference.c */
-typedef enum RefState { REF_none, REF_plain, REF_paired, REF_lost } RefState;
+typedef enum RefState { REF_none, REF_plain, REF_paired, REF_kept, REF_lost } RefState;
 typedef struct Ref {
     RefState state;
     const Type *type; /* paired: of the counterpart */

@@ -87,45 +87,61 @@ static bool is_pair_of_references(Ad *ad, const Type *type) {
     return fields[1].type == ad_counterpart(ad, fields[0].type);
 }
 
-/* Does the address lead into what a counterpart refers to? `f` is a backward derivative that the user wrote. */
-static bool is_in_counterpart(Ad *ad, const AdFunc *f, Val *address) {
-    Val *root = ir_root(address);
-    if (root->kind == VAL_inst && root->inst->op == OP_buffer_elem) root = root->inst->args[0];
-    if (root->kind != VAL_param || root->region != f->flat->body) return false;
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->in != root->index || leaf->by_ref || leaf->npath == 0) continue;
-        return leaf->path[0] == 1 && is_pair_of_references(ad, f->source->params[leaf->param].type);
-    }
-    return false;
-}
+enum { MOST_NESTED = 4 }; /* functions that call each other; what is nested deeper may be recursive */
 
 typedef struct Writes {
     Ad *ad;
     AdFunc *f;
+    const struct Writes *outer; /* NULL: f is a backward derivative that the user wrote */
+    const Inst *call;           /* of f, in the outer one */
+    int depth;
     bool elsewhere;
 } Writes;
+
+/* Does the address lead into what a counterpart refers to? Perhaps by way of an argument. */
+static bool is_in_counterpart(const Writes *writes, Val *address) {
+    const AdFunc *f = writes->f;
+    Val *root = ir_root(address);
+    if (root->kind == VAL_inst && root->inst->op == OP_buffer_elem) root = root->inst->args[0];
+    if (root->kind != VAL_param || root->region != f->flat->body) return false;
+    if (writes->outer) return is_in_counterpart(writes->outer, writes->call->args[root->index]);
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        if (leaf->in != root->index || leaf->by_ref || leaf->npath == 0) continue;
+        return leaf->path[0] == 1 && is_pair_of_references(writes->ad, f->source->params[leaf->param].type);
+    }
+    return false;
+}
+
+static void search_writes(void *user, Inst *inst);
+
+static bool body_writes_elsewhere(Writes *writes) {
+    AdFunc *f = writes->f;
+    if (!f->source || writes->depth == MOST_NESTED) return true;
+    ad_fill(writes->ad, f, f->normal);
+    if (!f->flat->body) return true;
+    region_walk(f->flat->body, search_writes, writes);
+    return writes->elsewhere;
+}
 
 static void search_writes(void *user, Inst *inst) {
     Writes *writes = user;
     if (writes->elsewhere || !ad_inst_has_effects(writes->ad, inst)) return;
-    writes->elsewhere = inst->op == OP_call || op_has(inst->op, OP_EFFECT) ||
-                        !is_in_counterpart(writes->ad, writes->f, inst->args[0]);
+    if (inst->op == OP_call) {
+        Writes inside = {
+            .ad = writes->ad, .f = ad_func(writes->ad, inst->callee), .outer = writes, .call = inst};
+        inside.depth = writes->depth + 1;
+        writes->elsewhere = inst->callee != inside.f->flat || body_writes_elsewhere(&inside);
+    } else writes->elsewhere = op_has(inst->op, OP_EFFECT) || !is_in_counterpart(writes, inst->args[0]);
 }
 
 /* A backward derivative of the user, which may write anything, such as the parameters of a model that learns as it goes. */
 static bool writes_elsewhere(Ad *ad, Func *custom) {
     Writes writes = {.ad = ad, .f = ad_func(ad, custom)};
-    if (!writes.f->source) return true;
-    ad_fill(ad, writes.f, writes.f->normal);
-    if (!writes.f->flat->body) return true;
-    region_walk(writes.f->flat->body, search_writes, &writes);
-    return writes.elsewhere;
+    return body_writes_elsewhere(&writes);
 }
 
 /* ---- calls that only read */
-
-enum { MOST_READERS = 4 }; /* that call each other; what is nested deeper may be recursive */
 
 typedef struct Reading {
     Ad *ad;
@@ -161,7 +177,7 @@ static int cost_of_reading(const Reading *outer, const Inst *call) {
     AdFunc *callee = ad_func(outer->ad, call->callee);
     if (callee->source) ad_fill(outer->ad, callee, callee->normal);
     bool flat = callee->flat->body && call->callee == callee->flat;
-    if (!flat || outer->depth == MOST_READERS) return AD_NEVER;
+    if (!flat || outer->depth == MOST_NESTED) return AD_NEVER;
     for (int i = 0; i < callee->leaves.count; i++)
         if (callee->leaves.at[i].by_ref && callee->leaves.at[i].dir != DIR_in) return AD_NEVER;
     Reading reading = {.ad = outer->ad, .steady = outer->steady, .depth = outer->depth + 1};

@@ -578,6 +578,7 @@ static bool passes_pointers(const AdFunc *callee) {
 static bool stops_at_references(Lin *l, const CallPlan *plan, const Inst *inst) {
     RefState state = references(l, plan->callee, inst);
     bool active = ad_reads_active(&l->a, inst);
+    if (state == REF_kept) diag_report(l->m->diags, DIAG_kept_counterpart, l->b.loc);
     if (state == REF_lost || (state == REF_plain && active && passes_pointers(plan->callee)))
         diag_report(l->m->diags, DIAG_no_counterpart, l->b.loc);
     return state == REF_plain && !active;

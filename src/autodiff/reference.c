@@ -5,7 +5,9 @@
  * it is lost, an error where a derivative needs it, unless a function computes it whose forward derivative gives both. What has no connection to such parameters (a buffer of the program, a
  * no_diff parameter) is plain: nothing flows through it.
  *
- * A least fixed point of: none < plain, paired < lost. The state of memory is that of its root, a var or parameter. */
+ * A reference that a reverse pass kept for itself comes from its tape without one, and is not found again either.
+ *
+ * A least fixed point of: none < plain, paired < kept < lost. The state of memory is that of its root, a var or parameter. */
 #include "autodiff/ad.h"
 
 typedef struct Walk {
@@ -25,7 +27,8 @@ static Ref of_value(const Walk *w, const Val *v) {
 static Ref merge(Ref a, Ref b) {
     if (a.state == REF_none) return b;
     if (b.state == REF_none || (a.state == b.state && a.type == b.type)) return a;
-    return (Ref){.state = REF_lost};
+    bool kept = (a.state == REF_kept || b.state == REF_kept) && a.state != REF_lost && b.state != REF_lost;
+    return (Ref){.state = kept ? REF_kept : REF_lost};
 }
 
 static void join(Walk *w, const Val *v, Ref ref) {
@@ -55,7 +58,7 @@ static const Type *counterpart_at(Walk *w, const Val *address, const Type *root_
 
 static Ref loaded(Walk *w, Val *address) {
     Val *root = ad_root(address);
-    if (!root || root->type->kind == TYPE_tape) return (Ref){.state = root ? REF_lost : REF_plain};
+    if (!root || root->type->kind == TYPE_tape) return (Ref){.state = root ? REF_kept : REF_plain};
     Ref ref = w->refs->at[root->id];
     if (ref.state != REF_paired) return ref;
     const Type *type = counterpart_at(w, address, ref.type);
@@ -94,6 +97,7 @@ static Ref computed(const Walk *w, const Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) {
         if (type_is_float(inst->args[i]->type)) continue;
         Ref ref = of_value(w, inst->args[i]);
+        if (ref.state == REF_kept) return ref;
         if (ref.state == REF_paired || ref.state == REF_lost) return (Ref){.state = REF_lost};
     }
     return (Ref){.state = REF_plain};
@@ -178,7 +182,7 @@ static void walk_inst(Walk *w, Inst *inst) {
     case OP_field:
     case OP_elem: return; /* by root */
     case OP_tape_pop:
-    case OP_tape_load: join(w, inst->results[0], (Ref){.state = REF_lost}); return;
+    case OP_tape_load: join(w, inst->results[0], (Ref){.state = REF_kept}); return;
     default:
         for (int i = 0; i < inst->nresults; i++) join(w, inst->results[i], computed(w, inst));
     }

@@ -38,6 +38,7 @@ static const struct {
     {"inline", 1, .run = pass_inline},
     {"sroa", 1, .run = opt_sroa},
     {"ssa", 1, .run = opt_ssa},
+    {"share", 1, .run = opt_share},
     {"simplify", 1, .run = opt_simplify},
     {"unroll", 1, .run = pass_unroll},
     {"simplify-again", 1, .run = opt_simplify},
@@ -105,6 +106,7 @@ static void clean_flat_for_ad(void *user, Func *func) {
     (void)user;
     opt_sroa_func(func, (SroaOptions){.keep_opaque = true, .flat = true});
     opt_ssa(func);
+    opt_share(func);
     opt_simplify(func);
     opt_cse(func);
     opt_licm(func);

@@ -196,7 +196,7 @@ static bool is_alike(const Part *part) {
 static bool is_own_gradient(const Record *record, int field) {
     const Type *front = record->user;
     return front && front->kind == TYPE_struct && strcmp(front->name->text, "DiffTensorView") == 0 &&
-           strcmp(record->fields[field].name->text, "diff") == 0;
+           strcmp(record->fields[field].name->text, "primal") != 0;
 }
 
 static void walk_fields(Walk *w, const Part *part) {

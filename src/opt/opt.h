@@ -33,6 +33,7 @@ bool opt_sroa_func(Func *func, SroaOptions options);
 
 bool opt_lower_exits(Func *func); /* exits.c: free to normal form */
 bool opt_ssa(Func *func);         /* ssa.c: variables become values */
+bool opt_share(Func *func);       /* share.c: copies of what stays the same are not made */
 bool opt_simplify(Func *func);    /* simplify.c: folding, constant and trivial control flow */
 bool opt_cse(Func *func);         /* cse.c: one computation, one load for the same thing */
 bool opt_cse_linear(Func *func);  /* cse.c: the same for the primal values of a linearized function */
