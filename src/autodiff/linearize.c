@@ -38,11 +38,6 @@ static Val *diff(Lin *l, const Val *old) { return val_is_const(old) ? NULL : l->
 
 static bool is_active(const Lin *l, const Val *old) { return !val_is_const(old) && l->a.vals[old->id]; }
 
-static Val *diff_or_zero(Lin *l, const Val *old) {
-    Val *d = diff(l, old);
-    return d ? d : ad_zero(l->ad, old->type);
-}
-
 static bool is_paired(const Lin *l, Val *old) { return ad_ref_of(&l->refs, old).state == REF_paired; }
 
 /* The counterpart of a reference, `type` being its type: null if it has none. */
@@ -50,6 +45,8 @@ static Val *counterpart(Lin *l, const Val *old, const Type *type) {
     Val *d = diff(l, old);
     return d ? d : ad_zero(l->ad, type);
 }
+
+static Val *diff_or_zero(Lin *l, const Val *old) { return counterpart(l, old, old->type); }
 
 static Name diff_name(Lin *l, Name name) {
     return name ? name_from(l->m->names, format_text(l->ad->arena, "d%s", name->text)) : NULL;
@@ -576,11 +573,11 @@ static bool passes_pointers(const AdFunc *callee) {
 /* A call that passes only plain references: without derivative, unless arguments have one. Those reach a derivative with null
  * in place of the counterparts, where buffers drop what is written; a pointer would not. */
 static bool stops_at_references(Lin *l, const CallPlan *plan, const Inst *inst) {
-    RefState state = references(l, plan->callee, inst);
     bool active = ad_reads_active(&l->a, inst);
-    if (state == REF_kept) diag_report(l->m->diags, DIAG_kept_counterpart, l->b.loc);
-    if (state == REF_lost || (state == REF_plain && active && passes_pointers(plan->callee)))
-        diag_report(l->m->diags, DIAG_no_counterpart, l->b.loc);
+    RefState state = references(l, plan->callee, inst);
+    bool lost = state == REF_lost || (state == REF_plain && active && passes_pointers(plan->callee));
+    DiagId what = lost ? DIAG_no_counterpart : DIAG_kept_counterpart;
+    if (lost || state == REF_kept) diag_report(l->m->diags, what, l->b.loc);
     return state == REF_plain && !active;
 }
 
