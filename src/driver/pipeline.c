@@ -34,12 +34,18 @@ static const struct {
     bool (*run)(Func *func);
     bool (*run_all)(Module *module, int first); /* instead: over all functions that are new */
 } passes[] = {
-    {"waves", 0, .run = pass_waves},        {"inline", 1, .run = pass_inline},
-    {"sroa", 1, .run = opt_sroa},           {"ssa", 1, .run = opt_ssa},
-    {"share", 1, .run = opt_share},         {"simplify", 1, .run = opt_simplify},
-    {"unroll", 1, .run = pass_unroll},      {"simplify-again", 1, .run = opt_simplify},
-    {"pure", 1, .run_all = opt_infer_pure}, {"cse", 1, .run = opt_cse},
-    {"licm", 1, .run = opt_licm},           {"dce", 1, .run = opt_dce},
+    {"waves", 0, .run = pass_waves},
+    {"inline", 1, .run = pass_inline},
+    {"sroa", 1, .run = opt_sroa},
+    {"ssa", 1, .run = opt_ssa},
+    {"share", 1, .run = opt_share}, /* what ssa leaves: arrays */
+    {"simplify", 1, .run = opt_simplify},
+    {"unroll", 1, .run = pass_unroll},
+    {"simplify-again", 1, .run = opt_simplify},
+    {"pure", 1, .run_all = opt_infer_pure},
+    {"cse", 1, .run = opt_cse},
+    {"licm", 1, .run = opt_licm},
+    {"dce", 1, .run = opt_dce},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 
