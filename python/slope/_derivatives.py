@@ -88,8 +88,8 @@ class Derivative:
                 arguments.append({"p": given[param.name], "d": gathered.get(param.name, seeds.get(param.name))})
             else:
                 arguments.append(seeds.get(param.name) if param.name in seeds else given[param.name])
-        found = named_results(self.backward, self.backward.call(arguments))
-        return [gathered[name] if name in gathered else found[name]["d"] if name in own else None for name in given]
+        found = named_results(self.backward, self.backward.call(arguments, ("d",)))
+        return [gathered[name] if name in gathered else found[name] if name in own else None for name in given]
 
     def push(self, values: Sequence[Any], tangents: Sequence[Any]) -> Tuple[Any, Any]:
         """The results and their tangents."""
@@ -125,8 +125,8 @@ class Derivative:
             else:
                 value = seeds.get(param.name) if param.name in seeds else given[param.name]
                 arguments.append({"p": value, "d": None} if paired else value)
-        found = named_results(second, second.call(arguments))
-        return [gathered[name] if name in gathered else found[name]["d"]["d"] if name in own else None for name in names]
+        found = named_results(second, second.call(arguments, ("d", "d")))
+        return [gathered[name] if name in gathered else found[name] if name in own else None for name in names]
 
     def memory(self, values: Sequence[Any]) -> Dict[str, np.ndarray]:
         """Zeros for the differentials of arguments that are references."""

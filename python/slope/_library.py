@@ -124,6 +124,7 @@ def candidates() -> List[str]:
     name, here = "libslope.so", Path(__file__).resolve().parent
     named = os.environ.get("SLOPE_LIBRARY")
     if named:
+        named = os.path.abspath(named)  # the library looks for its own parts beside itself
         return [os.path.join(named, name) if os.path.isdir(named) else named]
     found = [here / name]
     for parent in list(here.parents)[:5]:

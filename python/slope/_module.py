@@ -8,13 +8,13 @@ import re
 import struct
 from ctypes import byref, c_int, c_void_p
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, MutableMapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, MutableMapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from ._library import (SlopeGradcheckResult, SlopeGradcheckOptions, SlopeParameter, Session, SlopeError, SlopeUniform, native, text_of)
 from ._rows import Rows, matrix_name
-from ._types import BUFFER, POINTER, VOID, Shape, Struct, Type, join
+from ._types import BUFFER, POINTER, VOID, Path as FieldPath, Shape, Struct, Type, join
 
 IN, OUT, INOUT, REF = range(4)
 FLOATS = ("contract", "strict", "fast")
@@ -131,7 +131,7 @@ class Frame:
     """Memory for one call of a function: its arguments and its result, and their addresses."""
 
     def __init__(self, types: Sequence[Type]):
-        offsets, size = [], 0
+        self.types, offsets, size = types, [], 0
         for kind in types:
             offsets.append(size)
             size += (kind.size + 63) // 64 * 64
@@ -146,6 +146,22 @@ class Frame:
         base = kind.scalar if kind.plain else kind.dtype.base
         shape = kind.shape if kind.plain else kind.dtype.shape
         return np.ndarray(shape, base, self.memory.data, offset)
+
+    def reader(self, place: int, part: FieldPath) -> Callable[[Any], Any]:
+        """A function that takes a value, or a part of it, out of the memory."""
+        kind, view, offset = self.types[place], self.views[place], self.offsets[place]
+        for name in part:
+            offset += kind.dtype.fields[name][1]  # type: ignore[index]
+            kind, view = kind.field(name), view[name]
+        if kind.read is None:
+            return lambda memory: kind.present(view)
+        read = kind.read
+        return lambda memory: read(memory, offset)
+
+
+def gathered(found: Sequence[Any]) -> Any:
+    """What a call gives: nothing, one value, or a tuple."""
+    return found[0] if len(found) == 1 else tuple(found) if found else None
 
 
 class Function:
@@ -170,6 +186,7 @@ class Function:
         self._outputs += [(index, param.type) for index, param in enumerate(self.params) if param.is_output]
         self._places = {param.name: place for place, param in enumerate(self.inputs)}
         self._frame: Optional[Frame] = None
+        self._known_readers: Dict[FieldPath, List[Callable[[Any], Any]]] = {}
         self._rows: Optional[Rows] = None
         self._kernel: Optional[int] = None
         self._shorter: Dict[int, Optional[Function]] = {}
@@ -242,8 +259,8 @@ class Function:
                 raise TypeError(f"{self.expression}: the argument '{param.name}' is None")
         return self.call(values)
 
-    def call(self, values: Sequence[Any]) -> Any:
-        """Calls it with one value per parameter that comes in; None is zero."""
+    def call(self, values: Sequence[Any], part: FieldPath = ()) -> Any:
+        """Calls it with one value per parameter that comes in; None is zero. Of results that are pairs, only `part` is given."""
         session = self._session
         with session.lock:
             session.enter()
@@ -264,24 +281,25 @@ class Function:
                 rest[index] = param.type.convert(value, param.name)
             lead = join(self.expression, *[shape for _, shape in rest.values()]) if rest else ()
             if lead:
-                return self._call_rows(values, lead)
+                return self._call_rows(values, lead, part)
             for index, (value, _) in rest.items():
                 self.params[index].type.store(frame.views[index], value)
             session.check(native.slope_call(self._handle, frame.addresses))
-            return self._results(frame.views, frame)
+            return gathered([read(frame.memory) for read in self._readers(part)])
 
-    def _call_rows(self, values: Sequence[Any], lead: Shape) -> Any:
+    def _call_rows(self, values: Sequence[Any], lead: Shape, part: FieldPath) -> Any:
         if self._rows is None:
             self._rows = Rows(self)
-        return self._results(self._rows.run(values, lead))
+        return gathered(self._rows.run(values, lead, part))
 
-    def _results(self, views: Sequence[np.ndarray], frame: Optional[Frame] = None) -> Any:
-        """What comes out: of rows, or of a call, whose frame it then is."""
-        found = []
-        for place, kind in self._outputs:
-            quick = frame is not None and kind.read is not None
-            found.append(kind.read(frame.memory, frame.offsets[place]) if quick else kind.present(views[place]))
-        return found[0] if len(found) == 1 else tuple(found) if found else None
+    def _readers(self, part: FieldPath) -> List[Callable[[Any], Any]]:
+        """How what comes out is taken from the frame of a call."""
+        found = self._known_readers.get(part)
+        if found is None:
+            assert self._frame is not None
+            found = [self._frame.reader(place, part if kind.is_pair else ()) for place, kind in self._outputs]
+            self._known_readers[part] = found
+        return found
 
     # ---- kernels
 

@@ -1,17 +1,18 @@
 """A function applied to rows: a kernel in Slang around it, made when it is first needed, run over all cores.
 
 Each parameter that comes in has a buffer with a row per call, or one row for all of them (its step is then 0); each one that
-goes out, and the result, has a buffer of results. Parameters that are or hold buffers are the same in all calls.
+goes out, and the result, has a buffer of results. The two halves of a DifferentialPair have buffers of their own, so that derivatives take
+and give arrays as they are; a half that is zero has none. Parameters that are or hold buffers are the same in all calls.
 """
 from __future__ import annotations
 
 from ctypes import byref, c_void_p
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
 from ._library import SlopeError, native
-from ._types import ARRAY, BUFFER, STRUCT, VECTOR, VOID, Shape, Type
+from ._types import ARRAY, BUFFER, STRUCT, VECTOR, VOID, Path, Shape, Struct, Type, inside
 
 if TYPE_CHECKING:
     from ._module import Function
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Named = Dict[str, Any]
 GROUP = 256
 MOST_ROWS = 2**32 - GROUP
+PREFIX = "__slope_"
 
 
 def matrix_name(kind: Type) -> str:
@@ -35,105 +37,170 @@ def array_name(kind: Type) -> str:
     return kind.name
 
 
+class Leaf(NamedTuple):
+    """What has a buffer of its own: a parameter, the result, or a half of one that is a pair."""
+    place: int  # of the parameter; behind the last one: the result
+    path: Path
+    type: Type
+
+    @property
+    def name(self) -> str:
+        return "_".join([str(self.place), *self.path])
+
+
+def leaves(place: int, kind: Type, path: Path = ()) -> Iterator[Leaf]:
+    if not kind.is_split:
+        yield Leaf(place, path, kind)
+        return
+    for name, inner in kind.fields:
+        yield from leaves(place, inner, (*path, name))
+
+
+class Layout:
+    """Which buffers a kernel has. `absent` are leaves that are zero; `part` is what is wanted of results that are pairs."""
+
+    def __init__(self, function: "Function", absent: FrozenSet[str], part: Path):
+        self.function, self.absent, self.part = function, absent, part
+        params = list(enumerate(function.params))
+        self.whole = [(place, param.type) for place, param in params if param.type.has_buffers]
+        self.inputs = [leaf for place, param in params if param.is_input and not param.type.has_buffers
+                       for leaf in leaves(place, param.type)]
+        self.outputs = [leaf for place, kind in function._outputs for leaf in leaves(place, kind)
+                        if leaf.path[:len(part)] == part or not leaf.path]
+        self.given = [leaf for leaf in self.inputs if leaf.name not in absent]
+
+    def declarations(self, name: Callable[[Type], str]) -> List[str]:
+        """The uniforms of the kernel, in order: what is whole, what is given, with its step, what comes out, and the number of rows."""
+        found = [f"{name(kind)} {PREFIX}in{place}" for place, kind in self.whole]
+        for leaf in self.given:
+            found += [f"StructuredBuffer<{name(leaf.type)}> {PREFIX}in{leaf.name}", f"uniform uint {PREFIX}step{leaf.name}"]
+        found += [f"RWStructuredBuffer<{name(leaf.type)}> {PREFIX}out{leaf.name}" for leaf in self.outputs]
+        return [*found, f"uniform uint {PREFIX}count"]
+
+    def body(self, name: Callable[[Type], str]) -> List[str]:
+        lines = [f"uint row = id.x;", f"if (row >= {PREFIX}count) return;"]
+        for leaf in self.inputs:
+            value = "{}" if leaf.name in self.absent else f"{PREFIX}in{leaf.name}[row * {PREFIX}step{leaf.name}]"
+            lines.append(f"{name(leaf.type)} value{leaf.name} = {value};")
+        for place, param in enumerate(self.function.params):
+            if not param.is_input:
+                lines.append(f"{name(param.type)} value{place};")
+            elif param.type.is_split:
+                lines.append(f"var value{place} = {paired(place, param.type)};")
+        target = "" if self.function.result.kind == VOID else f"var value{len(self.function.params)} = "
+        lines.append(f"{target}{self._call()};")
+        return lines + [f"{PREFIX}out{leaf.name}[row] = {'.'.join([f'value{leaf.place}', *leaf.path])};" for leaf in self.outputs]
+
+    def _call(self) -> str:
+        expression, params = self.function.expression, self.function.params
+        arguments = [f"{PREFIX}in{place}" if param.type.has_buffers else f"value{place}" for place, param in enumerate(params)]
+        if params and params[0].name == "this" and "(" not in expression:
+            return f"{arguments[0]}.{expression.rpartition('.')[2]}({', '.join(arguments[1:])})"
+        return f"{expression}({', '.join(arguments)})"
+
+    def text(self, name: Callable[[Type], str], as_parameters: bool = False) -> str:
+        """The kernel; what it takes are globals, or parameters of its own."""
+        declared = self.declarations(name)
+        outside = "" if as_parameters else "".join(f"{line};\n" for line in declared)
+        inside = "".join(f", uniform {line.replace('uniform ', '')}" for line in declared) if as_parameters else ""
+        head = f'[shader("compute")] [numthreads({GROUP}, 1, 1)]\nvoid {PREFIX}rows(uint3 id : SV_DispatchThreadID{inside}) {{'
+        return "\n".join([outside + head, *self.body(name), "}", ""])
+
+
+def paired(place: int, kind: Type, path: Path = ()) -> str:
+    if not kind.is_split:
+        return "value" + Leaf(place, path, kind).name
+    return f"diffPair({', '.join(paired(place, inner, (*path, name)) for name, inner in kind.fields)})"
+
+
+def refuse_buffers(function: "Function") -> None:
+    for param in function.params:
+        if param.type.has_buffers and (param.is_output or param.type.kind not in (BUFFER, STRUCT)):
+            raise TypeError(f"{function.expression}: '{param.name}' holds a buffer, so that it cannot be called for rows")
+
+
+def absent_leaves(function: "Function", values: Sequence[Any]) -> FrozenSet[str]:
+    """Those of None, which is zero; `values` are what `convert` has made, by parameter."""
+    return frozenset(leaf.name for place, param in enumerate(function.params) if param.is_input and param.type.is_split
+                     for leaf in leaves(place, param.type) if inside(values[place], leaf.path) is None)
+
+
+def collect(function: "Function", part: Path, found: Dict[str, Any], present: Callable[[Type, Any], Any]) -> List[Any]:
+    """What comes out, by the names of leaves: pairs are put together, unless a part of them was wanted."""
+
+    def value_of(place: int, kind: Type, path: Path) -> Any:
+        if kind.is_split and len(path) < len(part):
+            return value_of(place, kind.field(part[len(path)]), part[:len(path) + 1])
+        if kind.is_split:
+            return Struct((name, value_of(place, inner, (*path, name))) for name, inner in kind.fields)
+        value = present(kind, found[Leaf(place, path, kind).name])
+        return inside(value, part) if kind.is_pair and not path else value
+
+    return [value_of(place, kind, ()) for place, kind in function._outputs]
+
+
 class Rows:
-    """The kernel of one function."""
+    """The kernels of one function: by which leaves are zero, and what is wanted of its results."""
 
     def __init__(self, function: "Function"):
         self.function, self.session = function, function._session
-        for param in function.params:
-            if param.type.has_buffers and (param.is_output or param.type.kind not in (BUFFER, STRUCT)):
-                raise TypeError(f"{function.expression}: '{param.name}' holds a buffer, so that it cannot be called for rows")
-        self.program, self.kernel = self._compile()
+        refuse_buffers(function)
+        self.kernels: Dict[Tuple[FrozenSet[str], Path], Tuple[Layout, int, c_void_p]] = {}
 
-    def _compile(self) -> Tuple[int, c_void_p]:
+    def kernel(self, absent: FrozenSet[str], part: Path) -> Tuple[Layout, int, c_void_p]:
+        if (absent, part) not in self.kernels:
+            layout = Layout(self.function, absent, part)
+            self.kernels[absent, part] = (layout, *self._compile(layout))
+        return self.kernels[absent, part]
+
+    def _compile(self, layout: Layout) -> Tuple[int, c_void_p]:
         failure = None
         for name in (matrix_name, array_name):
             program, kernel = 0, c_void_p()
             try:
-                program = self.function._module._extend(self.function._text + self._text(name))
-                self.session.check(native.slope_find_kernel(program, b"__slope_rows", byref(kernel)))
+                program = self.function._module._extend(self.function._text + layout.text(name))
+                self.session.check(native.slope_find_kernel(program, f"{PREFIX}rows".encode(), byref(kernel)))
                 self.session.check(native.slope_kernel_prepare(kernel))
                 return program, kernel
             except SlopeError as error:
                 failure = failure or error
         raise SlopeError(f"{self.function.expression} cannot be called for rows\n{failure}")
 
-    def _text(self, name: Any) -> str:
-        function, globals_, before, call, after = self.function, ["uniform uint __slope_count;"], [], [], []
-        for index, param in enumerate(function.params):
-            kind, local = name(param.type), f"value{index}"
-            if param.type.has_buffers:
-                globals_.append(f"{kind} __slope_in{index};")
-                call.append(f"__slope_in{index}")
-                continue
-            call.append(local)
-            if param.is_input:
-                globals_.append(f"StructuredBuffer<{kind}> __slope_in{index}; uniform uint __slope_step{index};")
-                before.append(f"{kind} {local} = __slope_in{index}[row * __slope_step{index}];")
-            else:
-                before.append(f"{kind} {local};")
-            if param.is_output:
-                globals_.append(f"RWStructuredBuffer<{kind}> __slope_out{index};")
-                after.append(f"__slope_out{index}[row] = {local};")
-        target = ""
-        if function.result.kind != VOID:
-            globals_.append(f"RWStructuredBuffer<{name(function.result)}> __slope_result;")
-            target = "__slope_result[row] = "
-        return "\n".join([*globals_, f'[shader("compute")] [numthreads({GROUP}, 1, 1)]',
-                          "void __slope_rows(uint3 id : SV_DispatchThreadID) {", "uint row = id.x;",
-                          "if (row >= __slope_count) return;", *before, f"{target}{self._call(call)};", *after, "}", ""])
-
-    def _call(self, arguments: List[str]) -> str:
-        expression, params = self.function.expression, self.function.params
-        if params and params[0].name == "this" and "(" not in expression:
-            return f"{arguments[0]}.{expression.rpartition('.')[2]}({', '.join(arguments[1:])})"
-        return f"{expression}({', '.join(arguments)})"
-
-    def run(self, values: Sequence[Any], lead: Shape) -> List[np.ndarray]:
-        """What every parameter is after the calls, then the result, with these leading dimensions."""
+    def run(self, values: Sequence[Any], lead: Shape, part: Path) -> List[Any]:
+        """What comes out of the calls, with these leading dimensions."""
         count = int(np.prod(lead, dtype=np.int64))
         if count > MOST_ROWS:
             raise ValueError(f"{self.function.expression}: {count} rows are too many for one call")
-        arrays, uniforms, found = self._arrays(values, lead)
-        self._refuse_shared(arrays)
+        given = iter(values)
+        converted = [param.type.convert(next(given), param.name)[0] if param.is_input else None for param in self.function.params]
+        layout, program, kernel = self.kernel(absent_leaves(self.function, converted), part)
+        arrays, uniforms, found = self._arrays(layout, converted, lead)
+        self._refuse_shared(layout, arrays)
         if count:
-            self._run(arrays, {**uniforms, "__slope_count": np.uint32(count)})
-        return found
+            self._run(program, kernel, arrays, {**uniforms, f"{PREFIX}count": np.uint32(count)})
+        return collect(self.function, part, found, lambda kind, array: array if kind.plain else kind.present(array))
 
-    def _refuse_shared(self, arrays: Named) -> None:
+    def _refuse_shared(self, layout: Layout, arrays: Named) -> None:
         """Rows run side by side: what one of them writes to a buffer must not be an argument of another."""
-        params = dict(enumerate(self.function.params))
-        rows = {index: arrays[f"__slope_in{index}"] for index, param in params.items()
-                if not param.type.has_buffers and f"__slope_in{index}" in arrays}
-        for name, array in arrays.items():
-            place = int(name[len("__slope_in"):].split(".")[0]) if name.startswith("__slope_in") else -1
-            if place < 0 or not params[place].type.has_buffers or not params[place].type.is_written:
-                continue
-            for index, other in rows.items():
-                if np.may_share_memory(array, other):
+        params = self.function.params
+        for place, kind in layout.whole:
+            written = [array for name, array in arrays.items() if name.split(".")[0] == f"{PREFIX}in{place}"]
+            for leaf in layout.given if kind.is_written else ():
+                if any(np.may_share_memory(array, arrays[f"{PREFIX}in{leaf.name}"]) for array in written):
                     raise ValueError(f"{self.function.expression}: '{params[place].name}' is written to, and shares its memory "
-                                     f"with '{params[index].name}'; give a copy of one of them")
+                                     f"with '{params[leaf.place].name}'; give a copy of one of them")
 
-    def _arrays(self, values: Sequence[Any], lead: Shape) -> Tuple[Named, Named, List[np.ndarray]]:
-        """The arrays to bind, by name, other uniforms, and the arrays of what comes out."""
+    def _arrays(self, layout: Layout, values: Sequence[Any], lead: Shape) -> Tuple[Named, Named, Named]:
+        """The arrays to bind, by name, other uniforms, and the arrays of what comes out, by leaf."""
         arrays: Named = {}
         uniforms: Named = {}
-        found: List[np.ndarray] = []
-        given = iter(values)
-        for index, param in enumerate(self.function.params):
-            if param.is_input:
-                value, own = param.type.convert(next(given), param.name)
-                if param.type.has_buffers:
-                    self._share(f"__slope_in{index}", param.type, value, arrays, uniforms)
-                else:
-                    arrays[f"__slope_in{index}"], step = self._input(param.type, value, own, lead)
-                    uniforms[f"__slope_step{index}"] = np.uint32(step)
-            if param.is_output:
-                arrays[f"__slope_out{index}"] = new_rows(param.type, lead)
-            found.append(arrays.get(f"__slope_out{index}", np.empty(0)))
-        if self.function.result.kind != VOID:
-            arrays["__slope_result"] = new_rows(self.function.result, lead)
-            found.append(arrays["__slope_result"])
+        for place, kind in layout.whole:
+            self._share(f"{PREFIX}in{place}", kind, values[place], arrays, uniforms)
+        for leaf in layout.given:
+            arrays[f"{PREFIX}in{leaf.name}"], step = self._input(leaf.type, inside(values[leaf.place], leaf.path), lead)
+            uniforms[f"{PREFIX}step{leaf.name}"] = np.uint32(step)
+        found = {leaf.name: new_rows(leaf.type, lead) for leaf in layout.outputs}
+        arrays.update((f"{PREFIX}out{name}", array) for name, array in found.items())
         return arrays, uniforms, found
 
     def _share(self, name: str, kind: Type, value: Any, arrays: Named, uniforms: Named) -> None:
@@ -148,8 +215,9 @@ class Rows:
             kind.store(uniforms[name], value)
 
     @staticmethod
-    def _input(kind: Type, value: Any, own: Shape, lead: Shape) -> Tuple[np.ndarray, bool]:
+    def _input(kind: Type, value: Any, lead: Shape) -> Tuple[np.ndarray, bool]:
         """The rows of an argument in memory: its own memory where that is already right."""
+        own = kind.lead(value)
         if int(np.prod(own, dtype=np.int64)) == 1:
             lead = ()
         if kind.plain and value is not None and value.dtype == kind.scalar and own == lead and value.flags.c_contiguous:
@@ -158,27 +226,27 @@ class Rows:
         kind.store(array, flatten(value) if not lead and own else value)
         return array, bool(lead)
 
-    def _run(self, arrays: Named, uniforms: Named) -> None:
+    def _run(self, program: int, kernel: c_void_p, arrays: Named, uniforms: Named) -> None:
         session, buffers = self.session, []
         try:
             for name, value in uniforms.items():
                 memory = np.ascontiguousarray(value)
-                session.check(native.slope_set_uniform(self.program, name.encode(), memory.ctypes.data, memory.nbytes))
+                session.check(native.slope_set_uniform(program, name.encode(), memory.ctypes.data, memory.nbytes))
             for name, array in arrays.items():
                 buffer = c_void_p()
                 session.check(native.slope_buffer_wrap(session.handle, array.ctypes.data, array.nbytes, byref(buffer)))
                 buffers.append((name.encode(), buffer))
-                session.check(native.slope_bind_buffer(self.program, name.encode(), buffer))
-            groups = (int(uniforms["__slope_count"]) + GROUP - 1) // GROUP
-            session.check(native.slope_dispatch(self.kernel, groups, 1, 1))
+                session.check(native.slope_bind_buffer(program, name.encode(), buffer))
+            groups = (int(uniforms[f"{PREFIX}count"]) + GROUP - 1) // GROUP
+            session.check(native.slope_dispatch(kernel, groups, 1, 1))
         finally:
             for name_bytes, buffer in buffers:
-                native.slope_bind_buffer(self.program, name_bytes, None)
+                native.slope_bind_buffer(program, name_bytes, None)
                 native.slope_buffer_free(buffer)
 
 
 def new_rows(kind: Type, lead: Shape) -> np.ndarray:
-    return np.zeros(lead, kind.dtype)
+    return np.empty(lead + kind.shape, kind.scalar) if kind.plain else np.zeros(lead, kind.dtype)
 
 
 def flatten(value: Any) -> Any:

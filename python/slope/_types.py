@@ -13,6 +13,7 @@ import numpy as np
 from ._library import SlopeField, byref, native, text_of
 
 Shape = Tuple[int, ...]
+Path = Tuple[str, ...]  # of fields, in structs
 SCALARS = {1: "?", 2: "i1", 3: "u1", 4: "i2", 5: "u2", 6: "i4", 7: "u4", 8: "i8", 9: "u8", 10: "f2", 11: "f4", 12: "f8"}
 CODES = {"?": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q", "f2": "e",
          "f4": "f", "f8": "d"}
@@ -61,6 +62,15 @@ class Type:
     def is_reference(self) -> bool:
         """DiffBuffer, DiffTensor or TensorView: an array stands for it, in whose memory it is."""
         return self.kind == STRUCT and self.name.startswith(("DiffBuffer<", "DiffTensor<", "TensorView<"))
+
+    @property
+    def is_pair(self) -> bool:
+        return self.kind == STRUCT and self.name.startswith("DifferentialPair<")
+
+    @property
+    def is_split(self) -> bool:
+        """A pair, or a pair of pairs, of numbers and arrays: its halves are arrays of their own when there are rows."""
+        return self.is_pair and all(inner.plain or inner.is_split for _, inner in self.fields)
 
     @property
     def is_written(self) -> bool:
@@ -242,6 +252,17 @@ class Type:
             for index, part in enumerate(value):
                 self.element.store(target[..., index], part)  # type: ignore[union-attr]
 
+    def lead(self, value: Any) -> Shape:
+        """The leading dimensions of what `convert` has made."""
+        if value is None or self.has_buffers:
+            return ()
+        if self.plain:
+            shape = np.shape(value)
+            return shape[:len(shape) - len(self.shape)]
+        if self.kind == STRUCT:
+            return np.broadcast_shapes(*[inner.lead(value[name]) for name, inner in self.fields])
+        return np.broadcast_shapes(*[self.element.lead(part) for part in value])  # type: ignore[union-attr]
+
     # ---- values that come out
 
     def present(self, source: np.ndarray) -> Any:
@@ -253,6 +274,13 @@ class Type:
         if self.kind == ARRAY and not self.has_buffers:
             return [self.element.present(source[..., index]) for index in range(self.shape[0])]  # type: ignore[union-attr]
         return None
+
+
+def inside(value: Any, path: Path) -> Any:
+    """What a struct has there; None is zero, and so is all that is in it."""
+    for name in path:
+        value = None if value is None else value[name]
+    return value
 
 
 def as_array(value: Any) -> np.ndarray:

@@ -61,6 +61,11 @@ static void add_part(Text *out, const Text *part, bool blank) {
     if (blank) text_char(out, '\n');
 }
 
+static void add_host(const Printer *p, Text *out, const Text *part) {
+    if (part->len == 0) return;
+    text_printf(out, "%s%s%s", p->dialect->host_open, part->at, p->dialect->host_close);
+}
+
 static bool has_precise(const Printer *p) {
     for (int i = 0; i < p->module->funcs.count; i++)
         if (p->module->funcs.at[i]->flags & FUNC_PRECISE) return true;
@@ -81,9 +86,11 @@ static void assemble_code(Printer *p, Text *out) {
     if (p->helpers.len && blank) text_char(out, '\n');
     text_add(out, str_of(p->dialect->open));
     add_part(out, &p->prototypes, true);
+    add_host(p, out, &p->host_prototypes);
     add_part(out, &p->outside, true);
     add_part(out, &p->globals, true);
     add_part(out, &p->functions, false);
+    add_host(p, out, &p->host);
     text_add(out, str_of(p->dialect->close));
     add_part(out, &p->last, false);
 }
@@ -92,7 +99,8 @@ static void assemble_header(Printer *p, Text *out) {
     text_printf(out, "/* Made by Slope. */\n#pragma once\n%s%s", p->dialect->header_includes,
                 p->dialect->open);
     add_part(out, &p->types, true);
-    add_part(out, &p->prototypes, true);
+    add_part(out, &p->prototypes, p->host_prototypes.len == 0);
+    add_part(out, &p->host_prototypes, true);
     text_add(out, str_of(p->dialect->close));
 }
 
@@ -135,7 +143,8 @@ static char *make(Module *module, const EmitOptions *options, const EmitFile *fi
     Printer p = {.module = module, .options = options, .file = file, .dialect = dialects[file->format]};
     (void)times;
     arena_init(&p.arena, allocator_system, &p.trap);
-    Text *parts[] = {&p.types, &p.helpers, &p.prototypes, &p.outside, &p.globals, &p.functions, &p.last};
+    Text *parts[] = {&p.types,     &p.helpers, &p.prototypes, &p.host_prototypes, &p.outside, &p.globals,
+                     &p.functions, &p.host,    &p.last};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) parts[i]->arena = &p.arena;
     if (setjmp(p.trap.at)) {
         snprintf(error->text, sizeof error->text, "%s",

@@ -118,6 +118,7 @@ typedef struct Dialect {
     const Language *language;
     const char *includes, *header_includes; /* how a file begins */
     const char *open, *close;               /* around all that is declared */
+    const char *host_open, *host_close;     /* around functions of the host */
     const char *helper;                     /* what a helper has instead of `static inline ` */
     const char *inner, *outer;              /* before functions: for this file, for others */
     const char *constant, *computed, *shared, *thread_local_; /* before globals; NULL: in SlopeThread */
@@ -155,8 +156,9 @@ struct Printer {
     Reached reached;
     /* The parts of the file, in its order. */
     Text types, helpers, prototypes, outside, globals, functions; /* outside: variables that others see */
-    Text last;                                                    /* after all that is declared */
-    Text *out;                                                    /* where statements go */
+    Text host_prototypes, host; /* functions that run beside the device, not on it */
+    Text last;                  /* after all that is declared */
+    Text *out;                  /* where statements go */
     int indent;
     Map names;         /* Name -> not NULL: taken at file level */
     Map type_names;    /* Type -> const char *: records, vectors, buffers */

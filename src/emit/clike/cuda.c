@@ -4,6 +4,10 @@
  * the kernel makes and functions hand on. */
 #include "emit/clike/clike.h"
 
+/* A compiler at run time (NVRTC) knows only the device. */
+#define HOST_OPEN  "#ifndef __CUDACC_RTC__\n"
+#define HOST_CLOSE "#endif\n"
+
 #define HELPER_ROWS "emit/clike/cuda.def"
 #include "emit/clike/tables.h"
 
@@ -44,10 +48,17 @@ static void thread_type(Printer *p, Text *out) {
 
 /* ---- what begins anew */
 
+/* Functions of the host stand together, so that they can be left out. */
+static Text *to_host(Printer *p) {
+    Text *before = p->out;
+    p->out = &p->host;
+    return before;
+}
+
 /* Constants that need code: by a kernel of their own, before the first other one. */
 static void print_init(Printer *p) {
     if (!p->has_init) return;
-    text_add(&p->prototypes, STR("static cudaError_t slope_init(void);\n"));
+    text_add(&p->host_prototypes, STR("static cudaError_t slope_init(void);\n"));
     clike_line(p, "static __global__ void slope_init_kernel(void) {");
     p->indent++;
     clike_line(p, "SlopeThread thread;");
@@ -56,11 +67,13 @@ static void print_init(Printer *p) {
     clike_inits(p, GLOBAL_const, "&thread");
     p->indent--;
     clike_line(p, "}\n");
+    Text *before = to_host(p);
     clike_line(p,
                "static cudaError_t slope_init(void) {\n    static bool done = false;\n    if (done) return "
                "cudaSuccess;\n"
                "    slope_init_kernel<<<1, 1>>>();\n    const cudaError_t error = cudaDeviceSynchronize();\n"
                "    done = error == cudaSuccess;\n    return error;\n}\n");
+    p->out = before;
 }
 
 static void start(Printer *p) {
@@ -96,18 +109,20 @@ static const char *setter(Printer *p, const Global *global) {
 }
 
 static void declare_uniform(Printer *p, const Global *global) {
-    text_printf(&p->prototypes, "%s;\n", setter(p, global));
+    text_printf(&p->host_prototypes, "%s;\n", setter(p, global));
 }
 
 static void uniform(Printer *p, const Global *global, const char *declaration) {
     const char *name = clike_global_name(p, global);
     text_printf(&p->outside, "static %s %s;\n", uniform_space(p), declaration);
+    Text *before = to_host(p);
     clike_line(p, "%s {", setter(p, global));
     clike_line(p,
                "    return cudaMemcpyToSymbolAsync(slope::%s, value, sizeof slope::%s, 0, "
                "cudaMemcpyHostToDevice, stream);",
                name, name);
     clike_line(p, "}\n");
+    p->out = before;
 }
 
 /* ---- kernels */
@@ -137,12 +152,13 @@ static const char *launcher(Printer *p, const Func *func, const char **names) {
 }
 
 static void declare_kernel(Printer *p, const Func *func, const char **names) {
-    text_printf(&p->prototypes, "%s;\n", launcher(p, func, names));
+    text_printf(&p->host_prototypes, "%s;\n", launcher(p, func, names));
 }
 
 static void print_launcher(Printer *p, const Func *func, const char **names) {
     Text args = {.arena = &p->arena};
     for (int i = 0; i < func->nparams; i++) text_printf(&args, "%s%s", i ? ", " : "", names[i]);
+    Text *before = to_host(p);
     clike_line(p, "%s {", launcher(p, func, names));
     p->indent++;
     if (p->has_init) {
@@ -154,18 +170,19 @@ static void print_launcher(Printer *p, const Func *func, const char **names) {
     clike_line(p, "return cudaGetLastError();");
     p->indent--;
     clike_line(p, "}\n");
+    p->out = before;
 }
 
 /* The stack of a thread is small, unless it is asked for; nobody knows how deep a recursion goes. */
 static void print_main(Printer *p, const Func *func) {
     bool recursive = (clike_needs(p, func) & NEEDS_STACK) != 0;
-    text_printf(&p->last,
-                "\nint main(void) {\n%s    cudaError_t error = slope::%s_launch(dim3(1, 1, 1), 0);\n"
-                "    if (error == cudaSuccess) error = cudaDeviceSynchronize();\n"
-                "    if (error != cudaSuccess) fprintf(stderr, \"%%s\\n\", cudaGetErrorString(error));\n"
-                "    return error == cudaSuccess ? 0 : 1;\n}\n",
-                recursive ? "    cudaDeviceSetLimit(cudaLimitStackSize, 16384);\n" : "",
-                clike_outer_name(p, func));
+    text_printf(
+        &p->last,
+        "\n" HOST_OPEN "int main(void) {\n%s    cudaError_t error = slope::%s_launch(dim3(1, 1, 1), 0);\n"
+        "    if (error == cudaSuccess) error = cudaDeviceSynchronize();\n"
+        "    if (error != cudaSuccess) fprintf(stderr, \"%%s\\n\", cudaGetErrorString(error));\n"
+        "    return error == cudaSuccess ? 0 : 1;\n}\n" HOST_CLOSE,
+        recursive ? "    cudaDeviceSetLimit(cudaLimitStackSize, 16384);\n" : "", clike_outer_name(p, func));
 }
 
 static void print_kernel(Printer *p, const Func *func, const char **names) {
@@ -192,17 +209,26 @@ static const char *const kernel_names[] = {"groups", "stream", "error", "thread"
 
 const Dialect clike_cuda = {
     .language = &clike_with_pointers,
-    .includes = "#include <assert.h>\n#include <cuda_runtime.h>\n#include <math.h>\n#include "
-                "<stddef.h>\n#include <stdint.h>\n"
-                "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"
-                "extern \"C\" __device__ __attribute__((noreturn)) void __assertfail(const char *, const "
-                "char *, unsigned, "
-                "const char *, size_t);\n\nnamespace slope {\n\n",
+    .includes =
+        "#ifdef __CUDACC_RTC__ /* compiled at run time: without headers, for the device alone */\n"
+        "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"
+        "typedef unsigned short uint16_t;\ntypedef int int32_t;\ntypedef unsigned int uint32_t;\n"
+        "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\ntypedef size_t uintptr_t;\n"
+        "#define INT32_MIN (-2147483647 - 1)\n#define INT32_MAX 2147483647\n#define UINT32_MAX 4294967295u\n"
+        "#define INT64_MIN (-9223372036854775807LL - 1)\n#define INFINITY __int_as_float(0x7f800000)\n"
+        "#define NAN __int_as_float(0x7fffffff)\n#define abort() __trap()\n"
+        "#define offsetof(type, field) __INTADDR__(&((type *)0)->field)\n"
+        "#else\n#include <assert.h>\n#include <cuda_runtime.h>\n#include <math.h>\n#include <stddef.h>\n"
+        "#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#endif\n\n"
+        "extern \"C\" __device__ __attribute__((noreturn)) void __assertfail(const char *, const char *, "
+        "unsigned, const char *, size_t);\n\nnamespace slope {\n\n",
     .header_includes =
         "#include <assert.h>\n#include <cuda_runtime.h>\n#include <stddef.h>\n#include <stdint.h>\n\n"
         "namespace slope {\n\n",
     .open = "",
     .close = "} // namespace slope\n",
+    .host_open = HOST_OPEN,
+    .host_close = HOST_CLOSE "\n",
     .helper = "static inline __device__ ",
     .inner = "static __device__ ",
     .outer = "__device__ ",
