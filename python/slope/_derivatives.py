@@ -12,7 +12,7 @@ import numpy as np
 
 from ._library import SlopeError
 from ._module import Function, Overloads, Param
-from ._types import STRUCT, VOID, Shape, Struct, Type
+from ._types import STRUCT, VOID, Shape, Struct, Type, on_device
 
 Argnums = Union[int, Sequence[int]]
 
@@ -170,7 +170,7 @@ def unbroadcast(gradient: Any, shape: Shape) -> Any:
     extra = np.ndim(gradient) - len(shape)
     ones = tuple(axis + extra for axis, size in enumerate(shape) if size == 1)
     summed = gradient.sum(axis=tuple(range(extra)) + ones, keepdims=True).reshape(shape)
-    return summed if shape else summed.item()
+    return summed if shape or on_device(summed) else summed.item()
 
 
 def pick(gradients: Sequence[Any], places: Sequence[int], argnums: Argnums) -> Any:

@@ -76,6 +76,16 @@ class SlopeGradcheckResult(ctypes.Structure):
                 ("identity_error", c_double), ("point", c_char_p), ("inputs", c_char_p), ("message", c_char_p)]
 
 
+class SlopeBlob(ctypes.Structure):
+    _fields_ = [("data", c_void_p), ("size", c_size_t)]
+
+
+class SlopeBuildOptions(ctypes.Structure):
+    _fields_ = [("target", c_char_p), ("entries", POINTER(c_char_p)), ("entry_count", c_int), ("header", c_bool),
+                ("openmp", c_bool), ("lines", c_bool), ("comments", c_bool), ("side_by_side", c_bool), ("tape", c_int),
+                ("sanitize", c_bool)]
+
+
 OUT = POINTER(c_void_p)
 FUNCTIONS = {  # name: result, parameters
     "slope_version": (c_char_p, []),
@@ -113,6 +123,8 @@ FUNCTIONS = {  # name: result, parameters
     "slope_kernel_group_size": (None, [c_void_p, POINTER(c_int)]),
     "slope_kernel_prepare": (c_int, [c_void_p]),
     "slope_dispatch": (c_int, [c_void_p, c_int, c_int, c_int]),
+    "slope_build": (c_int, [c_void_p, POINTER(SlopeBuildOptions), POINTER(POINTER(SlopeBlob))]),
+    "slope_blob_free": (None, [POINTER(SlopeBlob)]),
     "slope_gradcheck": (c_int, [c_void_p, POINTER(SlopeGradcheckOptions), POINTER(POINTER(SlopeGradcheckResult)), POINTER(c_int)]),
     "slope_verdict_name": (c_char_p, [c_int]),
 }

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._library import (SlopeGradcheckResult, SlopeGradcheckOptions, SlopeParameter, Session, SlopeError, SlopeUniform, native, text_of)
 from ._rows import Rows, matrix_name
-from ._types import BUFFER, POINTER, VOID, Path as FieldPath, Shape, Struct, Type, join
+from ._types import BUFFER, POINTER, VOID, Path as FieldPath, Shape, Struct, Type, join, on_device
 
 IN, OUT, INOUT, REF = range(4)
 FLOATS = ("contract", "strict", "fast")
@@ -107,6 +107,20 @@ class Uniforms(MutableMapping):
         session.check(native.slope_set_uniform(program, name.encode(), memory.ctypes.data, memory.nbytes))
         return prepared
 
+    def image(self, name: str) -> Optional[np.ndarray]:
+        """The bytes of one; None if it was never set."""
+        parts = [known for known in self._values if known.startswith((f"{name}.", f"{name}["))]
+        if parts:
+            raise TypeError(f"the uniform '{parts[0]}' is a part of '{name}', which a GPU gets as a whole; set all of it")
+        if name not in self._values:
+            return None
+        uniform = SlopeUniform()
+        self._module._session.check(native.slope_find_uniform(self._module._program, name.encode(), byref(uniform)))
+        kind = Type(uniform.type)
+        memory = np.zeros(kind.shape, kind.scalar) if kind.plain else np.zeros((), kind.dtype)
+        kind.store(memory, self._values[name])
+        return memory
+
     def _bind(self, program: int, name: str, array: np.ndarray) -> np.ndarray:
         session, buffer = self._module._session, c_void_p()
         session.check(native.slope_buffer_wrap(session.handle, array.ctypes.data, array.nbytes, byref(buffer)))
@@ -188,6 +202,7 @@ class Function:
         self._frame: Optional[Frame] = None
         self._known_readers: Dict[FieldPath, List[Callable[[Any], Any]]] = {}
         self._rows: Optional[Rows] = None
+        self._device: Any = None  # the same on a GPU: cuda.DeviceRows
         self._kernel: Optional[int] = None
         self._shorter: Dict[int, Optional[Function]] = {}
         self.__name__ = self.__qualname__ = expression
@@ -278,6 +293,8 @@ class Function:
                         continue
                     except (struct.error, OverflowError, KeyError):  # too large, or not so simple: let the conversion see to it
                         pass
+                if on_device(value):
+                    return self._call_device(values, part)
                 rest[index] = param.type.convert(value, param.name)
             lead = join(self.expression, *[shape for _, shape in rest.values()]) if rest else ()
             if lead:
@@ -291,6 +308,13 @@ class Function:
         if self._rows is None:
             self._rows = Rows(self)
         return gathered(self._rows.run(values, lead, part))
+
+    def _call_device(self, values: Sequence[Any], part: FieldPath) -> Any:
+        """Some arguments are tensors on a GPU: so are the results."""
+        if self._device is None:
+            from .cuda import DeviceRows
+            self._device = DeviceRows(self)
+        return gathered(self._device.run(values, part))
 
     def _readers(self, part: FieldPath) -> List[Callable[[Any], Any]]:
         """How what comes out is taken from the frame of a call."""
@@ -429,7 +453,7 @@ class Module:
     def __init__(self, path: str, text: str, include_paths: Sequence[str], defines: Mapping[str, Any],
                  options: Mapping[str, Any]):
         self._session = Session(include_paths, defines, options)
-        self._path, self._text = path, text
+        self._path, self._text, self._floats = path, text, FLOATS[options.get("floats", 0)]
         self._functions: Dict[str, Function] = {}
         self._others: Dict[str, Any] = {}  # overloads and types, by name
         self._count = 0

@@ -226,6 +226,8 @@ class Type:
         array, element = as_array(value), self.field("data").element
         if isinstance(value, Mapping) or array.dtype == object:
             raise TypeError(f"{where}: an array was expected")
+        if on_device(value):
+            return array.zeros(element.scalar)  # type: ignore[union-attr]
         return np.zeros(array.shape, element.scalar if element.plain else element.dtype)  # type: ignore[union-attr]
 
     def _convert_sequence(self, value: Any, where: str) -> Tuple[Any, Shape]:
@@ -283,10 +285,20 @@ def inside(value: Any, path: Path) -> Any:
     return value
 
 
+def on_device(value: Any) -> bool:
+    """Whether it is a tensor on a GPU, or holds one."""
+    if isinstance(value, (dict, list, tuple)):
+        return any(map(on_device, value.values() if isinstance(value, dict) else value))
+    return getattr(value, "is_cuda", False) is True
+
+
 def as_array(value: Any) -> np.ndarray:
-    """Any array without a copy: numpy, the buffer protocol, __array__, or on the CPU __dlpack__."""
+    """Any array without a copy: numpy, the buffer protocol, __array__, or on the CPU __dlpack__; tensors of a GPU as what stands for them."""
     if isinstance(value, np.ndarray):
         return value
+    if on_device(value):
+        from ._device import DeviceArray
+        return value if isinstance(value, DeviceArray) else DeviceArray(value)  # type: ignore[return-value]
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         return np.from_dlpack(value)
     return np.asarray(value)

@@ -1,10 +1,11 @@
-"""Functions of Slang as differentiable operations of PyTorch, on tensors of the CPU.
+"""Functions of Slang as differentiable operations of PyTorch, on tensors of the CPU or of a GPU.
 
     f = slope.torch.wrap(m.f)
     f(x, y).sum().backward()
 
 Backward, forward mode (`torch.autograd.forward_ad`) and double backward (`create_graph=True`) are derivatives that Slope makes.
-Rows are broadcast as with numpy. Tensors are seen where they lie; only results are new memory.
+Rows are broadcast as with numpy. Tensors are seen where they lie; only results are new memory. In what torch.compile compiles, the function is
+an operator that PyTorch knows by name (_operator.py).
 """
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 import torch
 
+from . import _operator
 from ._derivatives import Derivative, as_tuple
 from ._module import Function
 from ._types import Type
@@ -25,17 +27,24 @@ def uncompiled(method: Callable[..., Any]) -> Callable[..., Any]:
     return disable(method) if disable else method
 
 
+def is_compiling() -> bool:
+    """Whether torch.compile is looking at this."""
+    asked = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+    return bool(asked and asked())
+
+
+HAS_TRANSFORMS = hasattr(torch.autograd.Function, "setup_context")  # torch.func, since PyTorch 2
+
+
 def is_batched(value: Any) -> bool:
-    """Whether torch.vmap has put one row in place of all of them."""
-    for place in (getattr(torch._C, "_functorch", None), sys.modules.get("functorch._C")):
-        test = getattr(place, "is_batchedtensor", None)
-        if test and isinstance(value, torch.Tensor) and test(value):
-            return True
-    return False
+    """Whether vmap of PyTorch 1 has put one row in place of all of them."""
+    places = (getattr(torch._C, "_functorch", None), sys.modules.get("functorch._C"))
+    tests = [getattr(place, "is_batchedtensor") for place in places if hasattr(place, "is_batchedtensor")]
+    return isinstance(value, torch.Tensor) and any(test(value) for test in tests)
 
 
 def refuse_vmap(name: str, values: Sequence[Any]) -> None:
-    if any(map(is_batched, values)):
+    if not HAS_TRANSFORMS and any(map(is_batched, values)):
         raise TypeError(f"{name} under vmap: call it with all rows at once; dimensions before those of its parameters are rows")
 
 
@@ -50,9 +59,17 @@ class Operation:
         for slot in self.derivative.slots:
             if not slot.type.plain:
                 raise TypeError(f"{function.expression} gives a {slot.type.name}, which is no tensor")
+        self.operator = _operator.register(self)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if is_compiling() and self.operator is not None and len(args) + len(named) == len(self.function.inputs):
+            values = self.function.bind(args, named)
+            if self.operator.takes(values):
+                return self.operator(values)
+        return self._call(args, named)
 
     @uncompiled
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def _call(self, args: Sequence[Any], named: Dict[str, Any]) -> Any:
         shorter = self.function.given(args, named)
         if shorter is not self.function:
             return Operation(shorter)(*args, **named)
@@ -79,6 +96,37 @@ class Call:
             refuse_hidden_tensors(param.name, value)
         self.smooth = [place for place in self.places if self.derivative.differentiable[place]
                        and values[place].is_floating_point()]
+        self._refuse_places(values)
+
+    def _refuse_places(self, values: Sequence[Any]) -> None:
+        """All tensors are in one place, but for single numbers on the CPU."""
+        devices = {values[place].device: self.function.inputs[place].name for place in self.places
+                   if values[place].dim() or values[place].device.type != "cpu"}
+        if len(devices) > 1:
+            places = " and ".join(f"'{name}' on {device}" for device, name in devices.items())
+            raise TypeError(f"{self.function.expression}: the tensors are in different places, {places}")
+
+    def kinds(self) -> List[Type]:
+        """The types of the tensors."""
+        return [self.function.inputs[place].type for place in self.places]
+
+    def slot_kinds(self) -> List[Type]:
+        return [slot.type for slot in self.derivative.slots]
+
+    def whole(self) -> List[int]:
+        """Which of the tensors have gradients: under vmap each row has its own."""
+        return [index for index, place in enumerate(self.places) if place in self.smooth]
+
+    def reshaped(self, found: Sequence[torch.Tensor], tensors: Sequence[torch.Tensor], dims: Sequence[Optional[int]],
+                 size: int) -> Tuple[torch.Tensor, ...]:
+        """Gradients under vmap, the first of what was found, in the shapes of the arguments."""
+        shapes = []
+        for index in self.whole():
+            shape, dim = list(tensors[index].shape), dims[index]
+            if dim is not None:
+                del shape[dim]
+            shapes.append((size, *shape))
+        return (*[part.reshape(shape) for part, shape in zip(found, shapes)], *found[len(shapes):])
 
     def values(self, tensors: Sequence[torch.Tensor]) -> List[Any]:
         values = list(self.fixed)
@@ -105,7 +153,7 @@ class Call:
     def gradients(self, found: Sequence[Any], values: Sequence[Any], tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
         """Of the smooth arguments, in their shapes and types."""
         reduced, given = self.derivative.reduce(found, values), dict(zip(self.places, tensors))
-        return [torch.as_tensor(np.asarray(reduced[place])).to(given[place].dtype) for place in self.smooth]
+        return [as_tensor(reduced[place]).to(given[place].device, given[place].dtype) for place in self.smooth]
 
 
 def refuse_hidden_tensors(name: str, value: Any) -> None:
@@ -117,29 +165,61 @@ def refuse_hidden_tensors(name: str, value: Any) -> None:
         refuse_hidden_tensors(name, part)
 
 
-def memory_of(tensor: torch.Tensor, name: str) -> np.ndarray:
-    if tensor.device.type != "cpu":
-        raise TypeError(f"'{name}' is on {tensor.device}; Slope runs on the CPU: give it as .cpu()")
+def memory_of(tensor: torch.Tensor, name: str) -> Any:
+    """The tensor as calls take it: an array, or what is on a GPU as it is."""
+    if tensor.is_cuda and tensor.layout == torch.strided:
+        return tensor.detach().resolve_neg().resolve_conj()
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise TypeError(f"'{name}' is on {tensor.device}; Slope runs on the CPU, and on GPUs of NVIDIA: give it as .cpu()")
     if tensor.layout != torch.strided:
         raise TypeError(f"'{name}' is sparse; give it as .to_dense()")
     return tensor.detach().resolve_neg().resolve_conj().numpy()
 
 
+def as_tensor(value: Any) -> torch.Tensor:
+    return value if isinstance(value, torch.Tensor) else torch.as_tensor(np.asarray(value))
+
+
 def tensor_of(value: Any, kind: Type) -> torch.Tensor:
-    return torch.from_numpy(np.asarray(value, kind.scalar))
+    return value if isinstance(value, torch.Tensor) else torch.from_numpy(np.asarray(value, kind.scalar))
 
 
+# ---- what PyTorch differentiates
+
+
+def separate(kind: Any) -> Any:
+    """Since PyTorch 2, `setup_context` says what is kept, apart from the computation; before, `forward` does both."""
+    if not HAS_TRANSFORMS:
+        run, keep = kind.forward, kind.setup_context
+
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            found = run(*inputs)
+            keep(ctx, inputs, found)
+            return found
+
+        kind.forward = staticmethod(forward)
+    return kind
+
+
+def keep_inputs(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
+    ctx.call = inputs[0]
+    ctx.save_for_backward(*inputs[1:])
+    ctx.save_for_forward(*inputs[1:])
+
+
+@separate
 class Apply(torch.autograd.Function):
     """The function itself."""
 
     @staticmethod
-    def forward(ctx: Any, call: Call, *tensors: torch.Tensor) -> Tuple[torch.Tensor, ...]:
-        ctx.call = call
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
-        found = call.results(call.function.call(call.values(tensors)))
-        ctx.mark_non_differentiable(*[part for part, smooth in zip(found, call.operation.smooth_slots) if not smooth])
-        return found
+    def forward(call: Call, *tensors: torch.Tensor) -> Tuple[torch.Tensor, ...]:  # type: ignore[override]
+        return call.results(call.function.call(call.values(tensors)))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        keep_inputs(ctx, inputs, output)
+        smooth_slots = inputs[0].operation.smooth_slots
+        ctx.mark_non_differentiable(*[part for part, smooth in zip(output, smooth_slots) if not smooth])
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
@@ -149,21 +229,51 @@ class Apply(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *tangents: Optional[torch.Tensor]) -> Any:
-        call = ctx.call
-        values = call.values(ctx.saved_tensors)
-        return call.results(call.derivative.push(values, call.tangents(call.places, tangents))[1])
+        return Push.apply(ctx.call, *ctx.saved_tensors, *tangents)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, call: Call, *tensors: torch.Tensor) -> Any:
+        found = Apply.apply(call, *in_front(call.kinds(), tensors, in_dims[1:], info.batch_size))
+        return found, (0,) * len(found)
 
 
+@separate
+class Push(torch.autograd.Function):
+    """How the results change along tangents of the arguments, which follow these."""
+
+    @staticmethod
+    def forward(call: Call, *both: Optional[torch.Tensor]) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
+        count = len(call.places)
+        values = call.values(both[:count])
+        return call.results(call.derivative.push(values, call.tangents(call.places, both[count:]))[1])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.expression = inputs[0].function.expression
+
+    @staticmethod
+    def backward(ctx: Any, *_: torch.Tensor) -> Any:
+        raise RuntimeError(f"{ctx.expression}: the tangents of forward mode are not followed; take the gradient first, and that forward")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, call: Call, *both: torch.Tensor) -> Any:
+        found = Push.apply(call, *in_front(call.kinds() * 2, both, in_dims[1:], info.batch_size))
+        return found, tuple(None if part is None else 0 for part in found)
+
+
+@separate
 class Pull(torch.autograd.Function):
     """The gradient of the function, as a function of its arguments and of the derivatives of its results."""
 
     @staticmethod
-    def forward(ctx: Any, call: Call, *both: torch.Tensor) -> Tuple[torch.Tensor, ...]:
-        ctx.call = call
-        ctx.save_for_backward(*both)
+    def forward(call: Call, *both: torch.Tensor) -> Tuple[torch.Tensor, ...]:  # type: ignore[override]
         tensors, cotangents = both[:len(call.places)], both[len(call.places):]
         values = call.values(tensors)
         return tuple(call.gradients(call.derivative.pull(values, call.seeds(cotangents)), values, tensors))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        keep_inputs(ctx, inputs, output)
 
     @staticmethod
     def backward(ctx: Any, *along: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
@@ -173,14 +283,19 @@ class Pull(torch.autograd.Function):
         by_seed = [next(found) if smooth else None for smooth in call.operation.smooth_slots]
         return (None, *[by_tensor.get(place) for place in call.places], *by_seed)
 
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, call: Call, *both: torch.Tensor) -> Any:
+        found = Pull.apply(call, *in_front(call.kinds() + call.slot_kinds(), both, in_dims[1:], info.batch_size, call.whole()))
+        return call.reshaped(found, both, in_dims[1:], info.batch_size), (0,) * len(found)
 
+
+@separate
 class Second(torch.autograd.Function):
     """The derivatives of the gradient g = J(x)^T s along u: by s it is J(x) u, and by x, second derivatives being symmetric,
     how g changes along u."""
 
     @staticmethod
-    def forward(ctx: Any, call: Call, *all_of_them: torch.Tensor) -> Tuple[torch.Tensor, ...]:
-        ctx.expression = call.function.expression
+    def forward(call: Call, *all_of_them: torch.Tensor) -> Tuple[torch.Tensor, ...]:  # type: ignore[override]
         count, results = len(call.places), len(call.derivative.slots)
         tensors, cotangents = all_of_them[:count], all_of_them[count:count + results]
         values, tangents = call.values(tensors), call.tangents(call.smooth, all_of_them[count + results:])
@@ -190,13 +305,40 @@ class Second(torch.autograd.Function):
         return (*call.gradients(moved, values, tensors), *[part for part, smooth in slots if smooth])
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.expression = inputs[0].function.expression
+
+    @staticmethod
     def backward(ctx: Any, *_: torch.Tensor) -> Any:
         raise RuntimeError(f"{ctx.expression}: third derivatives go through Slang, not through PyTorch; "
                            "wrap a function that computes the first ones")
 
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, call: Call, *given: torch.Tensor) -> Any:
+        kinds = call.kinds() + call.slot_kinds() + [call.function.inputs[place].type for place in call.smooth]
+        found = Second.apply(call, *in_front(kinds, given, in_dims[1:], info.batch_size, call.whole()))
+        return call.reshaped(found, given, in_dims[1:], info.batch_size), (0,) * len(found)
+
+
+def in_front(kinds: Sequence[Type], tensors: Sequence[Any], dims: Sequence[Optional[int]], size: int, whole: Sequence[int] = ()) -> List[Any]:
+    """The batch of vmap as the first of the leading dimensions; those of all that has one are as many. `whole` get one in any case."""
+    ranks = [tensor.dim() - (dim is not None) - len(kind.shape) for kind, tensor, dim in zip(kinds, tensors, dims)
+             if tensor is not None and kind.plain]
+    found = []
+    for place, (kind, tensor, dim) in enumerate(zip(kinds, tensors, dims)):
+        if tensor is None or (dim is None and place not in whole):
+            found.append(tensor)
+            continue
+        if not kind.plain:
+            raise TypeError(f"under vmap: a {kind.name} is one for all rows; call the function for each of them")
+        tensor = tensor.movedim(dim, 0) if dim is not None else tensor.expand(size, *tensor.shape)
+        missing = max(ranks) - (tensor.dim() - 1 - len(kind.shape))
+        found.append(tensor.reshape(size, *[1] * missing, *tensor.shape[1:]))
+    return found
+
 
 def wrap(function: Function) -> Callable[..., Any]:
-    """The function as a differentiable operation on tensors of the CPU. Arguments that are no tensors are constants."""
+    """The function as a differentiable operation on tensors. Arguments that are no tensors are constants."""
     return Operation(function)
 
 

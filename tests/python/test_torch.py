@@ -1,4 +1,4 @@
-"""PyTorch: gradcheck and gradgradcheck in double precision, for everything here."""
+"""PyTorch: gradcheck and gradgradcheck in double precision, for everything here; on a GPU too, where there is one."""
 import io
 
 import numpy as np
@@ -23,9 +23,19 @@ float plain(float x) { return x; }
 """
 
 
+DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+IS_NEW = slope.torch.HAS_TRANSFORMS
+
+
 @pytest.fixture(scope="module")
 def t():
     return slope.compile(PROGRAM)
+
+
+def put(arguments, device):
+    """The same arguments, leaves of a graph, on a device."""
+    return [argument.detach().to(device).requires_grad_(argument.requires_grad) if isinstance(argument, torch.Tensor) else argument
+            for argument in arguments]
 
 
 def random(*shape, seed=1):
@@ -50,14 +60,20 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", CASES)
-def test_gradcheck(t, name):
+def test_gradcheck(t, name, device):
     function, make = CASES[name]
-    operation, arguments = slope.torch.wrap(t[function]), make()
+    operation, arguments = slope.torch.wrap(t[function]), put(make(), device)
     whole = function != "counted"  # forward mode of PyTorch 1 wants tangents of integers
     call = operation if whole else lambda x: operation(x)[0]
     assert torch.autograd.gradcheck(call, arguments, check_forward_ad=whole)
     assert torch.autograd.gradgradcheck(call, arguments)
+    assert call(*arguments) is not None and first(operation(*arguments)).device.type == device
+
+
+def first(found):
+    return found[0] if isinstance(found, tuple) else found
 
 
 def test_single_precision_and_types(t):
@@ -121,11 +137,84 @@ def test_wrong_input(t, name):
         call(t)
 
 
+@pytest.mark.skipif(IS_NEW, reason="works since PyTorch 2")
 def test_vmap_says_what_to_do(t):
-    functorch = pytest.importorskip("torch.func" if hasattr(torch, "func") else "functorch")
+    functorch = pytest.importorskip("functorch")
     operation = slope.torch.wrap(t.power)
     with pytest.raises(TypeError, match="under vmap: call it with all rows at once"):
         functorch.vmap(lambda x: operation(x, 2))(torch.ones(3, dtype=torch.float64))
+
+
+@pytest.mark.skipif(not IS_NEW, reason="needs torch.func of PyTorch 2")
+@pytest.mark.parametrize("device", DEVICES)
+def test_transforms(t, device):
+    """vmap, grad and jvp of torch.func, also of each other."""
+    func, cubic = torch.func, slope.torch.wrap(t.cubic)
+    x, s = (argument.detach() for argument in put([random(5, 3), random()], device))
+    assert torch.allclose(func.vmap(cubic, (0, None))(x, s), cubic(x, s))
+    assert torch.allclose(func.vmap(cubic, (1, None))(x.T, s), cubic(x, s))
+    by_row = func.vmap(func.grad(cubic, argnums=(0, 1)), (0, None))(x, s)
+    wanted = [func.grad(cubic, argnums=(0, 1))(row, s) for row in x]
+    assert torch.allclose(by_row[0], torch.stack([one for one, _ in wanted]))
+    assert torch.allclose(by_row[1], torch.stack([one for _, one in wanted]))
+    value, tangent = func.jvp(lambda y: cubic(y, s), (x,), (torch.ones_like(x),))
+    assert torch.allclose(value, cubic(x, s)) and torch.allclose(tangent, by_row[0].sum(-1))
+    rows = func.vmap(func.jacrev(lambda y: slope.torch.wrap(t.turned)(y, s)))(x)
+    assert torch.allclose(rows, func.vmap(func.jacfwd(lambda y: slope.torch.wrap(t.turned)(y, s)))(x))
+    with pytest.raises(TypeError, match="is one for all rows"):
+        func.vmap(slope.torch.wrap(t.buffered), (0, None))(x[:, :2].contiguous(), s)
+
+
+COMPILED = {
+    "rows": ("cubic", lambda: (random(5, 3), random())),
+    "several results": ("outs", lambda: (random(4, 3), random(4))),
+    "numbers": ("power", lambda: (random(4), 3)),
+    "a list": ("cubic", lambda: ([1.0, 2.0, 3.0], random(4))),
+    "a buffer": ("buffered", lambda: (random(2), random(3))),
+    "an integer that comes out": ("counted", lambda: (random(4),)),
+}
+
+
+@pytest.mark.skipif(not slope.torch._operator.can_register(), reason="needs torch.library.custom_op of PyTorch 2.4")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_graphs_have_no_holes(t, name, device):
+    function, make = COMPILED[name]
+    operation, arguments = slope.torch.wrap(t[function]), put(make(), device)
+    whole = torch.compile(lambda *values: first(operation(*values)).sin().sum(), fullgraph=True, backend="aot_eager")
+    gradients = []
+    for call in (whole, lambda *values: first(operation(*values)).sin().sum()):
+        leaves = put(arguments, device)
+        value = call(*leaves)
+        value.backward()
+        gradients.append([value.detach(), *[leaf.grad for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]])
+    assert all(torch.allclose(one, other) for one, other in zip(*gradients))
+
+
+@pytest.mark.skipif(not slope.torch._operator.can_register(), reason="needs torch.library.custom_op of PyTorch 2.4")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["cubic", "outs"])
+def test_operators_are_what_they_say(t, name, device):
+    operator = slope.torch.wrap(t[name]).operator
+    arguments = put((random(4, 3), random(4)), device)
+    torch.library.opcheck(operator.whole, tuple(arguments))
+    seeds = [torch.ones_like(part) for part in slope.torch.wrap(t[name])(*arguments)] if name == "outs" else [arguments[1].detach()]
+    torch.library.opcheck(operator.pull, (*arguments, *[seed.detach() for seed in seeds]))
+
+
+@pytest.mark.skipif(not slope.torch._operator.can_register(), reason="needs torch.library.custom_op of PyTorch 2.4")
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_module_is_compiled_and_learns(t, device):
+    """By the compiler of PyTorch itself, with code of its own around the function."""
+    x = torch.linspace(-1, 1, 32, device=device)
+    layer = slope.torch.Module(t.line, w=torch.zeros(2, device=device))
+    compiled = torch.compile(layer, fullgraph=True)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.5)
+    for _ in range(100):
+        optimizer.zero_grad()
+        ((compiled(x) - (3 * x - 1)) ** 2).mean().backward()
+        optimizer.step()
+    assert torch.allclose(layer.w, torch.tensor([3.0, -1.0], device=device), atol=1e-3)
 
 
 def test_defaults_may_be_left_out():
