@@ -59,6 +59,12 @@ through-slang: all
 
 test-gpu: all
 	@tests/through_cuda.py --build $(BUILD)
+	@$(MAKE) -s test-gpu-python
+
+# The PyTorch and JAX of python3, tensors of a GPU among them. Only this needs no compiler, where SLOPE_LIBRARY names a library.
+test-gpu-python:
+	@SLOPE_LIBRARY=$${SLOPE_LIBRARY:-$(BUILD)} python3 -B -m pytest -q -rs -p no:cacheprovider \
+		tests/python/test_torch.py tests/python/test_cuda.py tests/python/test_jax.py
 
 fuzz: all
 	@tests/fuzz/fuzz.py --build $(BUILD) $(if $(SECONDS),--seconds $(SECONDS))
@@ -100,4 +106,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize build-fuzz
 
-.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-slang test-gpu fuzz fuzz-front fuzz-all fuzz-api install uninstall deb pictures bench-python clean
+.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-slang test-gpu test-gpu-python fuzz fuzz-front fuzz-all fuzz-api install uninstall deb pictures bench-python clean

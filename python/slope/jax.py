@@ -8,6 +8,7 @@ makes (`jax.custom_vjp`), and so is the derivative of that. Rows are broadcast a
 """
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import jax
@@ -23,7 +24,7 @@ Arrays = Tuple[Any, ...]
 
 def dtype_of(kind: Type) -> Any:
     """The type that JAX has for the numbers: of 32 bits, unless jax_enable_x64 is set."""
-    return jax.dtypes.canonicalize_dtype(kind.scalar)
+    return jnp.asarray(np.zeros((), kind.scalar)).dtype
 
 
 def callback(function: Callable[..., Any], wanted: Sequence[Any], *arguments: Any, vmap_method: str) -> List[Any]:
@@ -79,13 +80,10 @@ class Operation:
         rank, ranks = len(self._lead(values)), [len(param.type.shape) for param in self.function.inputs]
         return [value.reshape((1,) * (rank + inner - value.ndim) + value.shape) for value, inner in zip(values, ranks)]
 
-    def _slot_shapes(self, values: Sequence[Any], places: Sequence[int]) -> List[Any]:
-        lead, kinds = self._lead(values), [self.slots[place].type for place in places]
-        return [jax.ShapeDtypeStruct(lead + kind.shape, dtype_of(kind)) for kind in kinds]
-
     def _value(self, *values: Any) -> Arrays:
-        shapes = self._slot_shapes(values, range(len(self.slots)))
-        return tuple(callback(self.run_value, shapes, *values, vmap_method="expand_dims"))
+        lead, dtypes = self._lead(values), [dtype_of(slot.type) for slot in self.slots]
+        shapes = [jax.ShapeDtypeStruct(lead + slot.type.shape, dtype) for slot, dtype in zip(self.slots, dtypes)]
+        return tuple(callback(functools.partial(self.run_value, dtypes), shapes, *values, vmap_method="expand_dims"))
 
     def _value_backward(self, values: Arrays, cotangents: Arrays) -> Arrays:
         if not self.smooth or not self.smooth_slots:
@@ -109,9 +107,9 @@ class Operation:
 
     # ---- called back
 
-    def run_value(self, *values: Any) -> List[np.ndarray]:
+    def run_value(self, dtypes: Sequence[Any], *values: Any) -> List[np.ndarray]:
         found = as_tuple(self.function.call([np.asarray(value) for value in values]))
-        return [np.asarray(part, dtype_of(slot.type)) for part, slot in zip(found, self.slots)]
+        return [np.asarray(part, dtype) for part, dtype in zip(found, dtypes)]
 
     def _seeds(self, seeds: Sequence[Any]) -> Dict[str, Any]:
         found: Dict[str, Any] = {slot.name: None for slot in self.slots}
