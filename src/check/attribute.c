@@ -203,6 +203,7 @@ static const struct {
     {"shader", ON_FUNC, attr_shader, 0},
     {"numthreads", ON_FUNC, attr_numthreads, 0},
     {"mutating", ON_FUNC, attr_flag, DECL_MUTATING},
+    {"__ref", ON_FUNC, attr_flag, DECL_MUTATING},
     {"nonmutating", ON_FUNC, attr_flag, DECL_NONMUTATING},
     {"Differentiable", ON_FUNC, attr_flag, DECL_FWD | DECL_BWD},
     {"BackwardDifferentiable", ON_FUNC, attr_flag, DECL_FWD | DECL_BWD},

@@ -176,7 +176,10 @@ const Subst *subst_of_type(Checker *c, const Type *type) {
 }
 
 const Type *check_type_around(Checker *c, const Type *type) {
-    return type_with_subst(c, (Decl *)(uintptr_t)((const Decl *)type->decl)->parent, subst_of_type(c, type));
+    Decl *around = ((const Decl *)type->decl)->parent;
+    const Subst *subst = subst_of_type(c, type);
+    if (around->kind == DECL_extension) return check_subst(c, this_type_of(c, around), subst);
+    return type_with_subst(c, around, subst);
 }
 
 const Subst *interface_subst(Checker *c, const Type *interface, const Type *self) {

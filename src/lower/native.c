@@ -52,7 +52,8 @@ static void zero_differential(Fn *f, const Type *type, Val *to) {
 /* The type that a struct was made for as its Differential; a struct that is its own is that type. */
 static const Type *type_of_differential(Lowerer *l, const Type *front) {
     const Decl *decl = front->decl;
-    bool made = (decl->modifiers & MODIFIER_synthesized) && decl->parent && decl->parent->kind == DECL_struct;
+    const Decl *owner = decl->modifiers & MODIFIER_synthesized ? decl->parent : NULL;
+    bool made = owner && (owner->kind == DECL_struct || owner->kind == DECL_extension);
     return made ? check_type_around(l->c, front) : front;
 }
 

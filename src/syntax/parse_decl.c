@@ -246,11 +246,47 @@ void parse_declaration_after(Parser *p, Place place, const Prefix *prefix, DeclV
     parse_other(p, place, prefix, out);
 }
 
+static bool has_attribute(const Decl *decl, const char *name) {
+    for (int i = 0; i < decl->attributes.count; i++)
+        if (strcmp(decl->attributes.at[i]->name->text, name) == 0) return true;
+    return false;
+}
+
+/* An entry point that does not say its group size has the one of the layout before. */
+static void give_group_size(Parser *p, Decl *decl) {
+    bool entry = decl->name && (strcmp(decl->name->text, "main") == 0 || has_attribute(decl, "shader"));
+    if (decl->kind != DECL_func || !entry || has_attribute(decl, "numthreads")) return;
+    Attribute *attribute = arena_new(p->arena, Attribute);
+    attribute->loc = decl->loc;
+    attribute->name = name_from(p->syntax->names, "numthreads");
+    attribute->args = p->group_size;
+    vec_push(p->arena, &decl->attributes, attribute);
+}
+
+/* extern "C" { ... }: as if each declaration said so. */
+static bool parse_linkage_block(Parser *p, Place place, DeclVec *out) {
+    bool block = place == PLACE_global && parser_at_word(p, KEYWORD_extern) &&
+                 parser_peek(p, 1)->kind == TOKEN_string && parser_peek(p, 2)->kind == TOKEN_brace_open;
+    if (!block) return false;
+    parser_advance(p);
+    parser_advance(p);
+    bool entered = parser_enter(p);
+    int open = parser_open_bracket(p, TOKEN_brace_open, "'{'");
+    while (entered && open >= 0 && !parser_at(p, TOKEN_brace_close) && !parser_at(p, TOKEN_end))
+        parse_declaration(p, place, out);
+    parser_close_bracket(p, open);
+    parser_leave(p);
+    return true;
+}
+
 void parse_declaration(Parser *p, Place place, DeclVec *out) {
-    int before = p->at;
+    int before = p->at, first = out->count;
     Prefix prefix = {.doc = parse_doc(p, p->token)};
+    if (parse_linkage_block(p, place, out)) return;
     parse_prefix(p, &prefix);
     parse_declaration_after(p, place, &prefix, out);
+    for (int i = first; p->group_size.count && place == PLACE_global && i < out->count; i++)
+        give_group_size(p, out->at[i]);
     if (p->panic) parser_skip_declaration(p);
     if (p->at == before && !parser_at(p, TOKEN_brace_close)) parser_advance(p);
 }

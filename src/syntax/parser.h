@@ -183,6 +183,7 @@ typedef struct Parser {
     bool noted_unclosed; /* a message has pointed out the '{' that lacks its '}' */
     bool lazy;           /* keep bodies as tokens */
     Decl *parent;        /* the declaration being parsed */
+    ExprVec group_size;  /* layout(local_size_x = ...) in; empty: not given */
     Map locals;          /* Name -> how many local variables of that name are in scope */
     VEC(Name) scope;     /* those, in order */
 } Parser;

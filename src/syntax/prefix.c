@@ -155,6 +155,45 @@ static bool clause_without_brackets(Parser *p, AttributeVec *out) {
     return true;
 }
 
+/* ---- layout(...) */
+
+/* local_size_x = 64: for the entry points that follow. */
+static void set_group_size(Parser *p, const char *word, Expr *value) {
+    if (!value || strncmp(word, "local_size_", 11) != 0 || !strchr("xyz", word[11])) return;
+    while (p->group_size.count < 3) {
+        Expr *one = expr_new(p->arena, EXPR_int, value->loc);
+        one->number = 1;
+        vec_push(p->arena, &p->group_size, one);
+    }
+    p->group_size.at[word[11] - 'x'] = value;
+}
+
+/* layout(binding = 0, set = 1): things are bound by their names here, so nothing but the size of groups has a meaning. What lays out the
+ * inputs of a stage, `layout(...) in;`, declares nothing. */
+static bool take_layout(Parser *p) {
+    if (!parser_at_word(p, KEYWORD_layout) || parser_peek(p, 1)->kind != TOKEN_paren_open) return false;
+    parser_advance(p);
+    int open = parser_open_bracket(p, TOKEN_paren_open, "'('");
+    do {
+        const char *word = p->token->name ? p->token->name->text : "";
+        if (!parser_expect_member_name(p, "the name of a layout qualifier")) break;
+        set_group_size(p, word, parser_take(p, TOKEN_equal) ? parse_condition(p) : NULL);
+    } while (!p->panic && parser_take(p, TOKEN_comma));
+    parser_close_bracket(p, open);
+    bool alone =
+        parser_at_word(p, KEYWORD_in) || parser_at_word(p, KEYWORD_out) || parser_at_word(p, KEYWORD_uniform);
+    if (!p->panic && alone && parser_peek(p, 1)->kind == TOKEN_semicolon) parser_advance(p);
+    return true;
+}
+
+/* extern "C": every function is called as in C. */
+static bool take_linkage(Parser *p) {
+    if (!parser_at_word(p, KEYWORD_extern) || parser_peek(p, 1)->kind != TOKEN_string) return false;
+    parser_advance(p);
+    parser_advance(p);
+    return true;
+}
+
 /* ---- modifiers */
 
 /* The number in __implicit_conversion(80). */
@@ -207,6 +246,7 @@ void parse_prefix(Parser *p, Prefix *prefix) {
             if (bits & MODIFIER_implicit) prefix->number = conversion_cost(p);
         } else if (parser_at(p, TOKEN_bracket_open)) parse_attributes(p, &prefix->attributes);
         else if (clause_without_brackets(p, &prefix->attributes)) continue;
+        else if (take_layout(p) || take_linkage(p)) continue;
         else if (parser_take_word(p, KEYWORD_generic))
             prefix->generics = parse_generic_parameters(p, prefix->generics);
         else break;

@@ -284,6 +284,12 @@ static void directive_pragma(Preprocessor *pp, Loc at) {
     else diag_report(diags_of(pp), DIAG_unknown_pragma, at, format_text(pp->arena, "%.*s", STR_ARG(text)));
 }
 
+/* #version 460, #extension GL_... : enable; of GLSL, in files that are shared with it. */
+static void directive_of_glsl(Preprocessor *pp, Loc at) {
+    (void)at;
+    lex_line(pp->lexer);
+}
+
 static void directive_line(Preprocessor *pp, Loc at) {
     MacroTokens line = read_line(pp);
     MacroTokens tokens = macro_expand_line(pp, &line);
@@ -343,11 +349,12 @@ typedef struct Directive {
 } Directive;
 
 static const Directive directives[] = {
-    {"define", directive_define}, {"include", directive_include},   {"if", directive_if},
-    {"ifdef", directive_ifdef},   {"ifndef", directive_ifndef},     {"elif", directive_elif},
-    {"else", directive_else},     {"endif", directive_endif},       {"undef", directive_undef},
-    {"pragma", directive_pragma}, {"error", directive_error},       {"warning", directive_warning},
-    {"line", directive_line},     {"language", directive_language}, {"lang", directive_language},
+    {"define", directive_define},   {"include", directive_include},   {"if", directive_if},
+    {"ifdef", directive_ifdef},     {"ifndef", directive_ifndef},     {"elif", directive_elif},
+    {"else", directive_else},       {"endif", directive_endif},       {"undef", directive_undef},
+    {"pragma", directive_pragma},   {"error", directive_error},       {"warning", directive_warning},
+    {"line", directive_line},       {"language", directive_language}, {"lang", directive_language},
+    {"version", directive_of_glsl}, {"extension", directive_of_glsl},
 };
 
 static const Directive *find_directive(const Token *name) {
