@@ -67,13 +67,15 @@ static void attr_numthreads(Checker *c, Decl *decl, Attribute *attribute, uint32
     (void)unused;
     Sema *sema = decl_sema(c, decl);
     if (!needs_args(c, attribute, 1, 3)) return;
+    int64_t all = 1;
     for (int i = 0; i < 3; i++) {
         int64_t n = 1;
         if (i < attribute->args.count && !constant_arg(c, decl, attribute, i, &n)) n = 1;
-        if (n < 1 || n > 1024) {
+        if (n < 1 || n > 65536 || all * n > 1 << 30) {
             report(c, DIAG_numthreads_range, attribute->args.at[i]->loc);
             n = 1;
-        }
+        } else if (n > 1024) report(c, DIAG_numthreads_large, attribute->args.at[i]->loc);
+        all *= n;
         sema->group_size[i] = (int)n;
     }
     if (!has_other_stage(decl)) decl->flags |= DECL_ENTRY;

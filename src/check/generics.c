@@ -252,11 +252,11 @@ static bool is_number(const Type *type) {
 
 static bool value_fits(const Type *param, const Type *given) {
     if (!param || !given || has_error(param) || given == param) return true;
-    bool from_enum = given->kind == TYPE_enum && (type_is_integer(param) || param->kind == TYPE_bool);
-    return from_enum || (type_is_integer(param) && type_is_integer(given));
+    return (given->kind == TYPE_enum || type_is_integer(given)) &&
+           (type_is_integer(param) || param->kind == TYPE_bool);
 }
 
-/* The argument for a parameter, if `arg` is the kind of thing that it stands for; an enum for a bool is converted. `value_type`: of
+/* The argument for a parameter, if `arg` is the kind of thing that it stands for; for a bool a number is converted. `value_type`: of
  * a value, as it was written, or NULL. NULL: it is not, which is told if `loc` is given. */
 const Type *generic_arg_for(Checker *c, const Decl *owner, Decl *param, const Type *arg,
                             const Type *value_type, Loc loc) {
@@ -273,7 +273,7 @@ const Type *generic_arg_for(Checker *c, const Decl *owner, Decl *param, const Ty
     if (!wants_value || param->state == STATE_busy) return arg;
     ensure_header(c, param);
     if (value_fits(param->type, value_type)) {
-        bool to_bool = param->type->kind == TYPE_bool && value_type && value_type->kind == TYPE_enum;
+        bool to_bool = param->type->kind == TYPE_bool && value_type && value_type->kind != TYPE_bool;
         return to_bool ? number_is_not_zero(c, arg) : arg;
     }
     if (loc)

@@ -353,7 +353,7 @@ static Expr *deref(Env *env, Expr *e, Expr *a) {
 
 static Expr *address(Env *env, Expr *e, Expr *a) {
     Checker *c = env->c;
-    if (!(a->flags & EXPR_PLACE) || a->kind == EXPR_swizzle ||
+    if (!(a->flags & EXPR_PLACE) || (a->kind == EXPR_swizzle && !type_is_scalar(a->type)) ||
         (a->kind == EXPR_decl && (a->decl->kind == DECL_property || a->decl->kind == DECL_subscript))) {
         report_expr(c, e, DIAG_no_address);
         return error_expr(c, e->loc);

@@ -80,6 +80,7 @@ static void check_assoc_bounds(Checker *c, Conformance *conformance, Decl *requi
 
 static void check_override(Checker *c, Decl *requirement, const Satisfaction *found) {
     if (!(requirement->flags & DECL_HAS_DEFAULT) || found->kind != SATISFY_decl) return;
+    if (requirement->flags & DECL_PRELUDE) return; /* nobody has to know what the library would do */
     if (found->decl->modifiers & (MODIFIER_override | MODIFIER_synthesized)) return;
     report(c, DIAG_needs_override, found->decl->loc, found->decl->name ? found->decl->name->text : "?");
     note(c, DIAG_note_required_here, requirement->loc);

@@ -73,7 +73,6 @@ static void check_local(Env *env, Decl *decl) {
         report(c, DIAG_void_variable, decl->loc, decl->name->text);
         type = ERROR_TYPE(c);
     }
-    bool constant = (decl->modifiers & (MODIFIER_let | MODIFIER_const)) != 0;
     if (type) type = refuse_function_type(c, decl, type);
     if (!type) infer_local(env, decl);
     else if (decl->init) {
@@ -82,8 +81,7 @@ static void check_local(Env *env, Decl *decl) {
     } else {
         decl->type = type;
         Decl *init;
-        if (constant && !has_error(type)) report(c, DIAG_constant_needs_value, decl->loc, decl->name->text);
-        else if (!has_error(type) && has_default_init(c, type, &init))
+        if (!has_error(type) && has_default_init(c, type, &init))
             decl->init = default_value(env, decl->loc, type);
     }
     decl->type = refuse_function_type(c, decl, decl->type);
@@ -440,6 +438,10 @@ static void check_label(Env *env, Stmt *stmt) {
     Stmt *inner = stmt->then;
     bool fine = inner && (inner->kind == STMT_for || inner->kind == STMT_while || inner->kind == STMT_do ||
                           inner->kind == STMT_switch);
+    if (inner && inner->kind == STMT_decl) { /* nothing can jump there */
+        check_stmt(env, inner);
+        return;
+    }
     if (!fine) report(env->c, DIAG_label_misplaced, stmt->loc);
     LabelList here = {env->labels, stmt->label, inner};
     env->labels = &here;
