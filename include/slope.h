@@ -149,6 +149,7 @@ typedef struct SlopeConfig {
 
     int error_limit; /* errors reported at most for a program; 0: all. Default 20 */
     bool no_warnings, warnings_as_errors;
+    bool portable; /* warn of what other compilers of Slang do not accept */
 
     int optimization;   /* 0 to 3. Default 3 */
     bool debug_info;    /* positions and names for debuggers in compiled code */

@@ -268,6 +268,7 @@ void check_declaration(Checker *c, Decl *decl) {
     default: break;
     }
     check_visibility(c, decl);
+    check_portable(c, decl);
 }
 
 /* everything in it, called or not */

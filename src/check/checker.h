@@ -447,6 +447,9 @@ const char *count_text(Checker *c, int count, const char *what);
 /* ---- requirement.c */
 void check_conformances(Checker *c, Decl *decl); /* of a struct or extension: reports what is missing */
 
+/* ---- portable.c */
+void check_portable(Checker *c, const Decl *decl);
+
 /* ---- origin.c */
 const Decl *variable_of(const Expr *e);
 const Decl *origin_of(const Expr *e);

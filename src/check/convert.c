@@ -375,6 +375,8 @@ static Expr *convert_struct_like(Env *env, Expr *e, const Type *to) {
     if (to->kind == TYPE_optional) {
         if (from->kind == TYPE_none) return convert_node(c, e, to, CONVERT_null);
         if (from->kind == TYPE_optional) return convert_node(c, e, to, CONVERT_optional_map);
+        if (to->args[0]->kind == TYPE_interface && from->kind != TYPE_interface)
+            diag_portable(c->diags, e->loc, "a conversion to an interface and to an optional in one");
         return convert_node(c, coerce(env, e, to->args[0]), to, CONVERT_optional);
     }
     if (to->kind == TYPE_pair) return convert_node(c, e, to, CONVERT_pair);
@@ -500,7 +502,9 @@ Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
         e->flags |= EXPR_EXPLICIT;
         return e;
     }
-    if (numeric_cost(from, to) >= 0 || are_generic_numbers(c, from, to)) return convert_numeric(c, e, to);
+    bool generic = are_generic_numbers(c, from, to);
+    if (generic && type_is_abstract(from)) diag_portable(c->diags, loc, "a cast of a generic number");
+    if (numeric_cost(from, to) >= 0 || generic) return convert_numeric(c, e, to);
     bool enums = (from->kind == TYPE_enum || is_integral(from) || type_is_float(from)) &&
                  (to->kind == TYPE_enum || type_is_scalar(to));
     if (enums) return convert_enum(env, e, to);

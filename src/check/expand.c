@@ -78,6 +78,7 @@ static bool move_each_inside(Env *env, Expr *e) {
     while ((*leaf)->kind == EXPR_member || (*leaf)->kind == EXPR_call || (*leaf)->kind == EXPR_index)
         leaf = &(*leaf)->a;
     if (leaf == &e->a || !names_pack(env, *leaf)) return false;
+    diag_portable(env->c->diags, e->loc, "'each' before a member of an element; write (each P).member");
     Expr *each = expr_new(env->c->arena, EXPR_each, (*leaf)->loc);
     each->a = *leaf;
     *leaf = each;

@@ -72,6 +72,7 @@ static void match_sum(Inference *inference, const Type *pattern, const Type *act
     const Type *term = pattern->args[0];
     if (term->kind == TYPE_product && (term->number != 1 || term->nargs != 1)) return;
     const Type *param = term->kind == TYPE_product ? term->args[0] : term;
+    diag_portable(inference->c->diags, inference->owner->loc, "a number that is inferred from a sum");
     infer_match(inference, param, type_number(inference->c->types, number - pattern->number));
 }
 

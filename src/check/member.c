@@ -390,6 +390,7 @@ static Expr *check_index_value(Env *env, Expr *index) {
     if (i->kind == EXPR_error || has_error(i->type)) return i;
     if (i->type->kind == TYPE_enum) i = convert_explicit(env, i, type_basic(c->types, TYPE_int), i->loc);
     bool generic = type_is_abstract(i->type) && conforms_to(c, i->type, c->known.__BuiltinIntegerType);
+    if (generic) diag_portable(c->diags, i->loc, "an index of a generic type");
     if (type_is_integer(i->type) || generic) return i;
     if (!type_is_scalar(i->type)) {
         report_expr(c, i, DIAG_bad_index, type_str(c, i->type));

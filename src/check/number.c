@@ -155,6 +155,7 @@ static const Type *number_of_convert(Env *env, Expr *e) {
 
 static const Type *number_of(Env *env, Expr *e) {
     int64_t value;
+    if (e->kind == EXPR_invoke) diag_portable(env->c->diags, e->loc, "a call where a constant is wanted");
     if (eval_number(env, e, &value)) return type_number(env->c->types, value);
     switch ((ExprKind)e->kind) {
     case EXPR_decl: return number_of_decl(env, e);

@@ -555,6 +555,7 @@ static Expr *builtin_update(Env *env, Expr *e, Expr *a, Expr *b) {
     bool pointer = a->type->kind == TYPE_pointer;
     if (pointer ? op != OPERATOR_add && op != OPERATOR_sub : !element_allows(c, op, a->type))
         return no_operator(env, e->loc, op, a, b);
+    if (pointer) diag_portable(c->diags, e->loc, "a compound assignment to a pointer");
     if (is_shift(op) && !shift_fits(c, a->type, b->type)) return no_operator(env, e->loc, op, a, b);
     if (!pointer && !is_shift(op)) b = coerce(env, b, a->type);
     else if (is_shift(op) && is_shape(a->type) && !is_shape(b->type))
@@ -606,6 +607,8 @@ Expr *check_select(Env *env, Expr *e) {
         report_expr(c, e, DIAG_branches_differ, type_str(c, a->type), type_str(c, b->type));
         return error_expr(c, e->loc);
     }
+    if (a->type->kind == TYPE_none || b->type->kind == TYPE_none)
+        diag_portable(c->diags, e->loc, "'none' in a conditional expression");
     if (is_shape(condition->type) && is_builtin_operand(c, condition->type)) {
         if (!is_shape(type)) type = with_element(c, condition->type, type);
         bool fits = is_shape(type) && type->kind == condition->type->kind &&

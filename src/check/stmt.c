@@ -414,6 +414,11 @@ static Stmt *labelled(Env *env, Name label) {
     return NULL;
 }
 
+static void tell_static_jump(Env *env, const Stmt *stmt) {
+    if (stmt->target && stmt->target->kind == STMT_static_for)
+        diag_portable(env->c->diags, stmt->loc, "'break' or 'continue' in a '$for'");
+}
+
 static void check_break(Env *env, Stmt *stmt) {
     Checker *c = env->c;
     if (stmt->label) {
@@ -424,12 +429,14 @@ static void check_break(Env *env, Stmt *stmt) {
         return;
     }
     stmt->target = env->breakable;
+    tell_static_jump(env, stmt);
     if (!stmt->target && refuse_in_defer(env, stmt, "break")) return;
     if (!stmt->target) report(c, DIAG_jump_outside, stmt->loc, "break", "a loop or switch");
 }
 
 static void check_continue(Env *env, Stmt *stmt) {
     stmt->target = env->loop;
+    tell_static_jump(env, stmt);
     if (!stmt->target && refuse_in_defer(env, stmt, "continue")) return;
     if (!stmt->target) report(env->c, DIAG_jump_outside, stmt->loc, "continue", "a loop");
 }

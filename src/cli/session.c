@@ -144,6 +144,7 @@ ExitStatus cli_open(const Options *options, SlopeSession **session) {
     config.link_count = options->values[OPTION_link].count;
     config.no_warnings = option_given(options, OPTION_no_warnings);
     config.warnings_as_errors = option_given(options, OPTION_werror);
+    config.portable = option_given(options, OPTION_portable);
     config.debug_info = option_given(options, OPTION_debug);
     config.unchecked = option_given(options, OPTION_unchecked);
     SlopeStatus status = slope_session_new(&config, session);

@@ -50,6 +50,7 @@ typedef struct Diags {
     int muted;            /* > 0: nothing is reported or counted (trial runs of the checker) */
     int swallowed;        /* errors that were not reported because of `muted` */
     bool warnings_as_errors, no_warnings;
+    bool portable; /* warn of what other compilers of the language refuse */
     Map seen;
     uint32_t round;     /* counts diags_begin */
     Diagnostic pending; /* reported last, still open for notes */
@@ -62,6 +63,7 @@ void diags_init(Diags *diags, Arena *arena, Sources *sources);
 /* Errors are counted, and the limit holds, from here on; a message without a place may be said once more. */
 void diags_begin(Diags *diags);
 /* The arguments are those of the row's text, as for printf. */
+void diag_portable(Diags *diags, Loc at, const char *what); /* if that is asked for */
 void diag_report(Diags *diags, DiagId id, Loc at, ...);
 void diag_report_span(Diags *diags, Span span, DiagId id, ...);
 void diag_note(Diags *diags, DiagId id, Loc at, ...);

@@ -110,6 +110,10 @@ void diag_report(Diags *diags, DiagId id, Loc at, ...) {
     va_end(args);
 }
 
+void diag_portable(Diags *diags, Loc at, const char *what) {
+    if (diags->portable) diag_report(diags, DIAG_not_portable, at, what);
+}
+
 void diag_report_span(Diags *diags, Span span, DiagId id, ...) {
     va_list args;
     va_start(args, id);

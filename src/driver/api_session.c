@@ -144,6 +144,7 @@ void driver_init_diags(SlopeSession *session, Diags *diags, Arena *arena, Source
     diags->limit = session->config.error_limit;
     diags->no_warnings = session->config.no_warnings;
     diags->warnings_as_errors = session->config.warnings_as_errors;
+    diags->portable = session->config.portable;
 }
 
 void driver_talk_about(SlopeSession *session, SlopeProgram *program) {

@@ -220,6 +220,8 @@ void parse_declaration_after(Parser *p, Place place, const Prefix *prefix, DeclV
     case KEYWORD_struct:
     case KEYWORD_class:
     case KEYWORD_enum:
+        if (word == KEYWORD_enum && place == PLACE_local)
+            diag_portable(p->syntax->diags, p->token->loc, "an enum inside of a function");
         if (is_elaborated(p)) parse_typed_declaration(p, place, prefix, out);
         else parse_aggregate_and_variables(p, place, prefix, out);
         return;

@@ -252,6 +252,8 @@ static bool list_follows(const Parser *p, const Expr *base) {
 static Expr *typed_list(Parser *p, Expr *type) {
     int height = p->height;
     Expr *expr = expr_new(p->arena, EXPR_cast, type->loc);
+    diag_portable(p->syntax->diags, type->loc,
+                  "a type before a list; write a call, or a variable with the list");
     expr->b = type;
     expr->a = parse_list(p);
     return parse_grown(p, expr, max_int(height, p->height));

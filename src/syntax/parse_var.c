@@ -162,6 +162,8 @@ void parse_let(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
         if (parser_take(p, TOKEN_colon)) decl->type_expr = parse_type(p);
         parse_move_modifiers(decl);
         finish_variable(p, decl, out);
+        if (parser_at(p, TOKEN_comma))
+            diag_portable(p->syntax->diags, p->token->loc, "several variables in one 'let' or 'var'");
     } while (!p->panic && parser_take(p, TOKEN_comma));
     parser_expect_semicolon(p, "the declaration");
 }
