@@ -18,9 +18,7 @@ typedef struct Leaf {
     const Type *dtype; /* of the differential, or the counterpart */
     const int *dpath;  /* in the differential of the parameter */
     int ndpath;
-    int in, out;                /* index among parameters and results of the flat function; -1: not there */
-    int fin, fdin, fout, fdout; /* ... of its forward derivative: primal and differential */
-    int tin, tout;              /* ... of its tangent */
+    int in, out; /* index among parameters and results of the flat function; -1: not there */
 } Leaf;
 
 typedef struct Leaves {
@@ -29,6 +27,25 @@ typedef struct Leaves {
 } Leaves;
 
 /* ---- functions */
+
+typedef enum AdRole {
+    AS_nothing,
+#define ROLE(name, has, type, param_name, dir, flags, counterpart) AS_##name,
+#include "autodiff/roles.def"
+} AdRole;
+
+/* What a parameter or result is. */
+typedef struct Place {
+    AdRole role;
+    int leaf; /* of the function; if it is state, of its forward pass; of slots, which of them */
+} Place;
+typedef VEC(Place) Places;
+
+/* A generated function. */
+typedef struct Made {
+    Func *func; /* NULL: it was not asked for */
+    Places params, results;
+} Made;
 
 /* What the callers of pri and prop promise, and what they want. */
 typedef struct Terms {
@@ -41,14 +58,8 @@ typedef struct Terms {
 /* pri and prop of a flat function, on certain terms. */
 typedef struct Reverse {
     Terms terms;
-    Func *pri, *prop;
-    const Type **slots; /* context values: results of pri after the function's own, then parameters of prop */
-    int nslots;
-    int *primal_params; /* parameters of the flat function that prop takes */
-    int nprimal;
-    bool recursive; /* the context is on the tape */
+    Made pri, prop;
     bool uses_tape;
-    bool ready;
 } Reverse;
 
 /* What holds of a function or of one that it calls. */
@@ -59,6 +70,7 @@ typedef enum AdFact {
     AD_disturbs, /* it has effects, or its reverse pass writes more than the counterparts of references */
     AD_fact_count
 } AdFact;
+typedef enum Answer { ANSWER_unknown, ANSWER_no, ANSWER_yes } Answer;
 
 typedef struct AdFunc {
     Func *source; /* as lowered; NULL: flat by birth */
@@ -67,13 +79,12 @@ typedef struct AdFunc {
     Leaves leaves; /* of the flat function's parameters and results, in order */
     bool filled;   /* flat has its body */
     bool normal;   /* ... in normal form */
-    Func *fwd;
+    Made fwd;
     bool fwd_ready;
-    Func *bwd_adapter;
-    Func *tangent; /* signature of the linear part, for the time between linearize and transpose */
+    Made bwd;     /* reverse mode by a derivative of the user */
+    Made tangent; /* the linear part, for the time between linearize and transpose: without a body */
     VEC(Reverse *) reverses;
-    int recursive;            /* 0: unknown, 1: no, 2: yes */
-    int facts[AD_fact_count]; /* likewise */
+    Answer recursive, facts[AD_fact_count];
 } AdFunc;
 
 typedef struct Ad {
@@ -84,18 +95,16 @@ typedef struct Ad {
     Map rules;    /* (op, type) -> Func: flat, normal; or the Ad itself: there is none */
     Map adapters; /* Func made by autodiff around a user's derivative -> itself, while it is not flat inside */
     Map customs;  /* derivatives written by the user that generated code calls */
+    Map tried;    /* Func: a derivative that was asked for -> itself */
     VEC(AdFunc *) unfilled;
     const Func *what; /* being differentiated, for dumps */
 } Ad;
 
 /* ---- derive.c */
-AdFunc *ad_func(Ad *ad, Func *func);          /* for a source function, or one that is flat by birth */
-void ad_fill(Ad *ad, AdFunc *f, bool normal); /* gives the flat function its body */
-void ad_complete(Ad *ad, Func *func);         /* its body and what the source provides for it */
-void ad_complete_all(Ad *ad, Func *func);     /* bodies for all that it calls, and so on */
+AdFunc *ad_func(Ad *ad, Func *func);  /* for a source function, or one that is flat by birth */
+void ad_complete(Ad *ad, Func *func); /* its body and what the source provides for it */
 void ad_refuse_endless(Ad *ad, const AdFunc *f);
-Func *ad_fwd(Ad *ad, AdFunc *f);
-Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms);
+const char *ad_name(const AdFunc *f); /* of the source, if there is one */
 typedef enum CallKind {
     CALL_plain,        /* nothing flows through it */
     CALL_rule,         /* a forward derivative to be put in place: `custom` */
@@ -111,8 +120,47 @@ typedef struct CallPlan {
 } CallPlan;
 CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode);
 bool ad_knows_counterparts(const CallPlan *plan); /* of the references that the call gives, if any */
+
+/* ---- normalize.c */
+void ad_fill(Ad *ad, AdFunc *f, bool normal); /* gives the flat function its body */
+void ad_flatten_adapter(Ad *ad, Func *func);  /* from structured to flat code, in place */
+void ad_inline_rule(Ad *ad, Func *fwd);       /* an adapter whose code is to be put in place */
+
+/* ---- stages.c */
+Func *ad_fwd(Ad *ad, AdFunc *f);
+Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms);
 void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other);
 void ad_verify(Ad *ad, const Func *func, const char *stage); /* malformed: left through the trap */
+void ad_clear_marks(Region *region);                         /* nothing in it is a differential any more */
+
+/* ---- signature.c */
+typedef enum AdShape { SHAPE_fwd, SHAPE_linear, SHAPE_tangent, SHAPE_pri, SHAPE_prop, SHAPE_bwd } AdShape;
+/* What of it a function has. */
+typedef struct Contents {
+    const bool *primal;   /* by leaf: the parameters that are there; NULL: all */
+    ValVec slots;         /* values like those that are kept */
+    const CallPlan *plan; /* whose forward pass hands over a state; or NULL */
+    bool tape;
+} Contents;
+void ad_declare(Ad *ad, const AdFunc *f, AdShape shape, Contents contents, Made *made);
+bool ad_has_role(const Leaf *leaf, AdRole role, bool is_result);
+typedef Val *(*PlaceValue)(void *user, const Place *place);
+Val **ad_arguments(Ad *ad, const Made *made, PlaceValue value, void *user);
+Inst *ad_call(Ad *ad, Builder *b, const Made *made, PlaceValue value, void *user);
+/* Those of `values`, one for each place, that have the role. */
+Val **ad_by_leaf(Ad *ad, const AdFunc *f, const Places *places, AdRole role, Val *const *values);
+Name ad_diff_name(Ad *ad, Name name);
+bool ad_is_state(const CallPlan *plan, int leaf);    /* of the forward pass: is it what it hands over? */
+int ad_leaf_of_pass(const CallPlan *plan, int leaf); /* of the callee -> of its forward pass, or itself */
+/* A parameter of a derivative as users see it: what it is of a parameter of the source, or of its result (-1). */
+typedef enum UserKind { USER_plain, USER_pair, USER_differential, USER_state } UserKind;
+typedef struct UserPlace {
+    UserKind kind;
+    int param;
+} UserPlace;
+typedef VEC(UserPlace) UserPlaces;
+UserPlaces ad_user_fwd(Ad *ad, const Func *of);
+UserPlaces ad_user_bwd(Ad *ad, const Func *of, bool has_state);
 
 /* ---- facts.c */
 bool ad_is_recursive(Ad *ad, AdFunc *f);
@@ -136,11 +184,7 @@ bool ad_gives_references(const Leaves *leaves); /* are there any? */
 Leaves ad_leaves_of_func(Ad *ad, const Func *source);
 Leaves ad_leaves_of_flat(Ad *ad, const Func *flat); /* one for each parameter and result, whatever its type */
 Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves);
-Func *ad_declare_like_fwd(Ad *ad, AdFunc *f, const char *suffix);
-void ad_declare_fwd(Ad *ad, AdFunc *f);
-void ad_declare_tangent(Ad *ad, AdFunc *f);
 Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath);
-Val *ad_leaf_load(Builder *b, Val *object, const int *path, int npath);
 void ad_leaf_store(Builder *b, Val *object, const int *path, int npath, Val *value);
 Val *ad_zero(Ad *ad, const Type *type);
 Val *ad_int64(Ad *ad, int64_t value);
@@ -198,25 +242,13 @@ Refs ad_references(Ad *ad, const AdFunc *f, AdMode mode);
 Ref ad_ref_of(const Refs *refs, Val *v); /* of a value, or of the memory that an address points into */
 Ref ad_merge_refs(Ref a, Ref b);
 
-/* What belongs to a tangent call; Inst.note. */
+/* What belongs to a tangent call. */
 typedef struct CallNote {
     Inst *primal;
     CallPlan plan;
-    bool forward; /* the primal call is one of the forward derivative, see first_half in linearize.c */
-    Val **duals;  /* by leaf: counterparts of references */
+    Val **args;  /* by leaf, of the forward pass if there is one: primal arguments */
+    Val **duals; /* by leaf: counterparts of references */
 } CallNote;
-
-/* ---- linearize.c */
-/* The linearized copy of a flat function. mode fwd: a function that computes both; bwd: calls are split into primal and
- * tangent, ready for unzip. */
-Func *ad_linearize(Ad *ad, AdFunc *f, AdMode mode, Func *into);
-
-/* ---- unzip.c */
-typedef struct Halves {
-    Region *primal, *diff;
-} Halves;
-Halves ad_unzip(Ad *ad, AdFunc *f, Func *linear);
-void ad_count_trips(Ad *ad, const Region *diff); /* of the primal loops that have a twin there */
 
 /* What the later stages know about a primal loop. */
 typedef struct LoopInfo {
@@ -226,36 +258,59 @@ typedef struct LoopInfo {
     Inst *reverse; /* the reversed loop, if there is one */
     Val *it;       /* in it: index of the primal iteration */
 } LoopInfo;
-LoopInfo *ad_loop_info(Ad *ad, Inst *loop);
+
+typedef struct Lists Lists;
+typedef struct Checkpoint Checkpoint;
+
+/* A derivative while it is made: what each stage leaves for the next ones. */
+typedef struct Making {
+    AdFunc *f;
+    Reverse *reverse; /* NULL: forward mode */
+    bool recursive;
+    bool steady; /* buffers hold the same in the reverse */
+    /* linearize */
+    Made linear;
+    Val **primals, **differentials; /* its parameters, by leaf; differentials: counterparts, too */
+    Map calls;                      /* tangent call -> CallNote */
+    bool results_unwanted;
+    ValVec seeds;             /* adjoints of the differential results, and ... */
+    Val *tape, *reverse_tape; /* ... tapes of the two halves: they stand for parameters of pri and prop */
+    /* unzip */
+    Region *primal, *diff;
+    Map twins;    /* Inst of the differential half, with regions -> that of the primal half */
+    Map loops;    /* primal loop -> LoopInfo */
+    bool *stable; /* by id of primal values: memory that holds the same in the reverse */
+    uint32_t nstable;
+    Lists *lists;
+    /* transpose */
+    Region *reversed;
+    Map mirror; /* primal Region or Inst -> reversed */
+    /* checkpoint */
+    Checkpoint *checkpoint;
+} Making;
+
+/* ---- linearize.c */
+/* The linearized copy of a flat function. mode fwd: a function that computes both; bwd: calls are split into primal and
+ * tangent, ready for unzip, and noted in `calls`. */
+void ad_linearize(Ad *ad, AdFunc *f, AdMode mode, const Made *into, Map *calls);
+void ad_declare_fwd(Ad *ad, AdFunc *f);
+
+/* ---- unzip.c */
+void ad_unzip(Ad *ad, Making *making);
+void ad_count_trips(Ad *ad, Making *making);                    /* of the primal loops that have a twin */
+LoopInfo *ad_loop_info(const Making *making, const Inst *loop); /* primal */
+bool ad_is_stable(const Making *making, Val *address); /* in memory that holds the same in the reverse */
 
 /* ---- untaken.c */
 typedef struct Untaken Untaken;
-/* Of the differential half `diff` of f, in `func`; `firm`: the adjoints of its results are. */
-Untaken *ad_untaken(Ad *ad, const AdFunc *f, const Func *func, const Region *diff, bool firm);
+Untaken *ad_untaken(Ad *ad, const Making *making);
 bool ad_is_firm(const Untaken *untaken, const Val *differential);
 /* How the adjoint of a differential is multiplied, or divided, by a primal value. */
 Op ad_product(Untaken *untaken, const Val *differential, const Val *factor);
 Op ad_quotient(const Untaken *untaken, const Val *differential, const Val *divisor);
 
 /* ---- transpose.c */
-typedef struct Transposed {
-    Region *reverse;
-    Map mirror;      /* primal Region or Inst -> reversed */
-    ValVec adjoints; /* of the tangent parameters of f, in order: NULL if zero */
-} Transposed;
-typedef struct TransposeInput {
-    AdFunc *f;
-    Func *func; /* that the reversed code belongs to */
-    Halves halves;
-    Val *tape, *reverse_tape; /* of the primal and the reversed half: placeholders */
-    const bool *stable;       /* by id of primal values: memory that nobody writes */
-    uint32_t nstable;
-    bool firm;     /* the seeds are */
-    bool steady;   /* so are the buffers that are read */
-    ValVec seeds;  /* adjoints of the differential results */
-    ValVec params; /* differential parameters: scalars and shadows */
-} TransposeInput;
-Transposed ad_transpose(Ad *ad, const TransposeInput *input);
+void ad_transpose(Ad *ad, Making *making);
 
 /* ---- list.c: local arrays that are lists of values */
 typedef struct List {
@@ -264,9 +319,9 @@ typedef struct List {
     Inst *last;    /* of them, as they are executed */
     int count;
 } List;
-typedef struct Lists {
+struct Lists {
     Map by_var; /* Val -> List */
-} Lists;
+};
 Lists *ad_find_lists(Ad *ad, const Region *primal);
 List *ad_list_at(const Lists *lists, const Val *address); /* of the variable itself; NULL: it is none */
 
@@ -281,37 +336,25 @@ int64_t ad_scalars_in(const Type *type); /* of an array of scalars, or of arrays
 void ad_move_array(Ad *ad, Builder *b, Val *tape, Val *at, Val *index, bool restore);
 
 /* ---- checkpoint.c */
-typedef struct CheckpointInput {
-    AdFunc *f;
-    Func *func;
-    Region *primal, *reverse;
-    Map *mirror;
-    Val *tape, *reverse_tape;
-    const bool *stable;
-    uint32_t nstable;
-    bool steady; /* buffers hold the same in the reverse */
-    Lists *lists;
-} CheckpointInput;
-typedef struct Checkpoint {
+struct Checkpoint {
     ValVec slots; /* primal values that the function hands over */
     Map stand_in; /* primal Val -> Val in the reverse */
     Inst *head;   /* last of what restores slots, at the beginning of the reverse; NULL: nothing does */
-    bool uses_tape;
-} Checkpoint;
-Checkpoint *ad_checkpoint(Ad *ad, const CheckpointInput *input);
+};
+void ad_checkpoint(Ad *ad, Making *making);
 void ad_push(Ad *ad, Builder *b, Val *tape, Val *v); /* any value that can be stored */
 Val *ad_pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name);
-void ad_restore(Ad *ad, Checkpoint *checkpoint, const CheckpointInput *input);
+void ad_restore(Ad *ad, const Making *making);
 
 /* ---- extract.c */
-void ad_build_reverse(Ad *ad, AdFunc *f, Reverse *reverse);
+void ad_declare_recursive(Ad *ad, Making *making); /* what its callers see before it is done */
+void ad_push_slots(Ad *ad, Making *making);        /* of a recursive function: its context is on the tape */
+void ad_extract(Ad *ad, Making *making);
 
 /* ---- adapt.c: between flat functions and signatures with pairs */
 void ad_fill_user_fwd(Ad *ad, Func *func, AdFunc *of);
 void ad_fill_forwarding(Ad *ad, Func *func, Func *custom);
 void ad_fill_trivial_fwd(Ad *ad, AdFunc *f);
-void ad_inline_rule(Ad *ad, Func *fwd); /* an adapter whose code is to be put in place */
-void ad_flatten_adapter(Ad *ad, Func *func);
 void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom); /* body of f->fwd that calls the user's function */
 /* A differential has a value exactly where the primal object has one (NULL: it has all of them). */
 void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d);
@@ -326,15 +369,13 @@ void ad_zero_shadow(Ad *ad, Builder *b,
 static inline bool ad_is_float(const Val *v) { return type_is_float(v->type); }
 
 /* ---- adapt_bwd.c */
-/* The primal arguments of a call as they were when it was made, then the state that a forward pass left, for use in
- * the reverse: arrays that may have changed are kept in a copy. */
-void ad_keep_arguments(Ad *ad, const TransposeInput *input, const CallNote *note, Builder *b, ValVec *args);
+/* The primal arguments of a call as they were when it was made, and the state that a forward pass left, for use in
+ * the reverse: arrays that may have changed are kept in a copy. By leaf of the callee, or of its forward pass if it has one. */
+Val **ad_keep_arguments(Ad *ad, const Making *making, const CallNote *note, Builder *b);
 /* An object as it is behind `after`, for use in the reverse. */
-Val *ad_keep_object(Ad *ad, const TransposeInput *input, Inst *after, Builder *b, Val *object);
+Val *ad_keep_object(Ad *ad, const Making *making, Inst *after, Builder *b, Val *object);
 void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *of);
-Func *ad_bwd_adapter(Ad *ad, const CallPlan *plan); /* prop of a function with a custom backward derivative */
-int ad_leaf_of_pass(const CallPlan *plan, int leaf); /* of the callee -> of its forward pass, or itself */
-Val *ad_primal_arg(const CallNote *note, const Leaf *leaf);
-bool ad_is_state(const CallPlan *plan, int leaf); /* of the forward pass: is it what it hands over? */
+const Made *ad_bwd_adapter(Ad *ad,
+                           const CallPlan *plan); /* prop of a function with a custom backward derivative */
 
 #endif

@@ -16,15 +16,14 @@ typedef struct Where {
 
 typedef struct Frame {
     Ad *ad;
+    AdFunc *f;
     Func *func;
     const Func *of;
     Builder b;
     Where *params; /* by parameter of `of` */
     Where result;
+    ValVec objects; /* that a custom derivative is given, in order */
 } Frame;
-
-static bool is_result(const Param *param) { return (param->flags & PARAM_RESULT) != 0; }
-static bool is_paired(const Param *param) { return (param->flags & (PARAM_DIFF | PARAM_PTR_DIFF)) != 0; }
 
 static Where pair_at(Builder *b, Val *pair) {
     return (Where){.address = build_field(b, pair, 0), .d = build_field(b, pair, 1)};
@@ -40,19 +39,18 @@ static Val *lane_of(Builder *b, Val *value, const Leaf *leaf) {
     return leaf->npath ? build_extract_lane(b, value, -1 - leaf->path[0]) : value;
 }
 
-static Val *leaf_value(Builder *b, const Where *where, const Leaf *leaf) {
-    if (where->value) return lane_of(b, where->value, leaf);
-    Val *address = ad_leaf_address(b, where->address, leaf->path, leaf->npath);
-    return leaf->by_ref ? address : build_load(b, address);
+static Where *where_at(Frame *frame, int param) { return param < 0 ? &frame->result : &frame->params[param]; }
+
+static const Leaf *leaf_at(const Frame *frame, const Place *place) {
+    return &frame->f->leaves.at[place->leaf];
 }
 
-static Val *leaf_diff(Builder *b, const Where *where, const Leaf *leaf) {
-    Val *address = ad_leaf_address(b, where->d, leaf->dpath, leaf->ndpath);
-    return leaf->by_ref ? address : build_load(b, address);
-}
-
-static const Where *where_of(const Frame *frame, const Leaf *leaf) {
-    return leaf->param < 0 ? &frame->result : &frame->params[leaf->param];
+/* Where in memory a place is: in the object, or in its differential. */
+static Val *address_of(Frame *frame, const Place *place) {
+    const Leaf *leaf = leaf_at(frame, place);
+    const Where *where = where_at(frame, leaf->param);
+    return place->role == AS_primal ? ad_leaf_address(&frame->b, where->address, leaf->path, leaf->npath)
+                                    : ad_leaf_address(&frame->b, where->d, leaf->dpath, leaf->ndpath);
 }
 
 /* ---- optional values */
@@ -102,71 +100,63 @@ void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d) {
 /* ---- forward */
 
 static void bind_fwd(Frame *frame) {
-    const Func *of = frame->of;
-    Func *func = frame->func;
-    Builder *b = &frame->b;
-    int next = 0;
-    Val *result = func->nparams && is_result(&func->params[0]) ? func->body->params[next++] : NULL;
-    frame->params = arena_array(frame->ad->arena, Where, of->nparams + 1);
-    for (int i = 0; i < of->nparams; i++) {
-        const Param *param = &of->params[i];
-        if (is_result(param)) {
-            frame->params[i] = is_paired(param) ? pair_at(b, result) : (Where){.address = result};
-            continue;
-        }
-        Val *value = func->body->params[next++];
-        frame->params[i] = is_paired(param) ? pair_at(b, value) : plain_at(param, value);
+    UserPlaces places = ad_user_fwd(frame->ad, frame->of);
+    frame->params = arena_array(frame->ad->arena, Where, frame->of->nparams + 1);
+    for (int i = 0; i < places.count; i++) {
+        Val *value = frame->func->body->params[i];
+        *where_at(frame, places.at[i].param) = places.at[i].kind == USER_pair
+                                                   ? pair_at(&frame->b, value)
+                                                   : plain_at(&frame->func->params[i], value);
     }
-    if (of->nresults && (of->flags & FUNC_RESULT_DIFF)) frame->result = pair_at(b, result);
 }
 
-static void return_plain(Frame *frame, AdFunc *f, Val *const *results) {
+static void return_plain(Frame *frame, Val *const *results) {
     if (!frame->of->nresults || (frame->of->flags & FUNC_RESULT_DIFF) || !frame->func->nresults) {
         build_return(&frame->b, NULL, 0);
         return;
     }
     Val *lanes[4];
     int n = 0;
-    for (int i = 0; i < f->leaves.count; i++)
-        if (f->leaves.at[i].param < 0) lanes[n++] = results[f->leaves.at[i].fout];
+    const Places *places = &frame->f->fwd.results;
+    for (int i = 0; i < places->count; i++)
+        if (leaf_at(frame, &places->at[i])->param < 0) lanes[n++] = results[i];
     const Type *type = frame->func->results[0];
     Val *value = type->kind == TYPE_vector ? build_vec(&frame->b, type, lanes) : lanes[0];
     build_return(&frame->b, &value, 1);
 }
 
-static void call_fwd(Frame *frame, AdFunc *f, Func *fwd) {
+static Val *fwd_arg(void *user, const Place *place) {
+    Frame *frame = user;
+    const Leaf *leaf = leaf_at(frame, place);
+    const Where *where = where_at(frame, leaf->param);
+    if (place->role == AS_primal && where->value) return lane_of(&frame->b, where->value, leaf);
+    Val *address = address_of(frame, place);
+    return leaf->by_ref ? address : build_load(&frame->b, address);
+}
+
+static void call_fwd(Frame *frame) {
     Builder *b = &frame->b;
-    Val **args = arena_array(frame->ad->arena, Val *, fwd->nparams ? fwd->nparams : 1);
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->in < 0) continue;
-        args[leaf->fin] = leaf_value(b, where_of(frame, leaf), leaf);
-        if (leaf->fdin >= 0) args[leaf->fdin] = leaf_diff(b, where_of(frame, leaf), leaf);
-    }
-    Inst *call = build_call(b, fwd, args, fwd->nparams);
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        const Where *where = where_of(frame, leaf);
-        if (leaf->out < 0 || !where->address) continue;
-        ad_leaf_store(b, where->address, leaf->path, leaf->npath, call->results[leaf->fout]);
-        if (leaf->fdout >= 0)
-            ad_leaf_store(b, where->d, leaf->dpath, leaf->ndpath, call->results[leaf->fdout]);
+    const Made *fwd = &frame->f->fwd;
+    Inst *call = ad_call(frame->ad, b, fwd, fwd_arg, frame);
+    for (int i = 0; i < fwd->results.count; i++) {
+        const Place *place = &fwd->results.at[i];
+        if (where_at(frame, leaf_at(frame, place)->param)->address)
+            build_store(b, address_of(frame, place), call->results[i]);
     }
     for (int i = 0; i < frame->of->nparams; i++) {
         const Param *param = &frame->of->params[i];
         if ((param->flags & PARAM_DIFF) && param->dir != DIR_in)
             ad_mark_present(frame->ad, b, param->type, frame->params[i].address, frame->params[i].d);
     }
-    return_plain(frame, f, call->results);
+    return_plain(frame, call->results);
 }
 
-void ad_fill_user_fwd(Ad *ad, Func *func, AdFunc *of) {
-    Func *fwd = ad_fwd(ad, of);
-    if (!fwd->body) return;
-    Frame frame = {.ad = ad, .func = func, .of = of->source ? of->source : of->flat};
+void ad_fill_user_fwd(Ad *ad, Func *func, AdFunc *f) {
+    if (!ad_fwd(ad, f)->body) return;
+    Frame frame = {.ad = ad, .f = f, .func = func, .of = f->source ? f->source : f->flat};
     frame.b = build_at_end(func_begin(func));
     bind_fwd(&frame);
-    call_fwd(&frame, of, fwd);
+    call_fwd(&frame);
 }
 
 /* A derivative that is there: same signature. */
@@ -179,114 +169,89 @@ void ad_fill_forwarding(Ad *ad, Func *func, Func *custom) {
 
 /* ---- calling a user's forward derivative */
 
-/* The pair type that a parameter of the derivative has. */
-static Val *make_object(Builder *b, const Type *type) { return build_var(b, type, NULL, false); }
+/* Memory for what it takes. */
+static void make_objects(Frame *frame, const Func *custom) {
+    UserPlaces places = ad_user_fwd(frame->ad, frame->of);
+    frame->params = arena_array(frame->ad->arena, Where, frame->of->nparams + 1);
+    for (int i = 0; i < places.count; i++) {
+        Val *object = build_var(&frame->b, custom->params[i].type, NULL, false);
+        vec_push(frame->ad->arena, &frame->objects, object);
+        *where_at(frame, places.at[i].param) =
+            places.at[i].kind == USER_pair ? pair_at(&frame->b, object) : (Where){.address = object};
+    }
+}
+
+static void fill_objects(Frame *frame) {
+    const Made *fwd = &frame->f->fwd;
+    for (int i = 0; i < fwd->params.count; i++) {
+        const Leaf *leaf = leaf_at(frame, &fwd->params.at[i]);
+        Val *at = address_of(frame, &fwd->params.at[i]), *value = fwd->func->body->params[i];
+        if (!leaf->by_ref) build_store(&frame->b, at, value);
+        else if (leaf->dir != DIR_out) build_copy(&frame->b, at, value);
+    }
+    for (int i = 0; i < frame->of->nparams; i++) {
+        const Param *param = &frame->of->params[i];
+        if ((param->flags & (PARAM_DIFF | PARAM_RESULT)) == PARAM_DIFF)
+            ad_mark_present(frame->ad, &frame->b, param->type, frame->params[i].address, frame->params[i].d);
+    }
+}
+
+static Inst *call_custom(Frame *frame, Func *custom) {
+    ValVec *objects = &frame->objects;
+    for (int i = 0; i < objects->count; i++)
+        if (!(custom->params[i].flags & PARAM_BY_ADDRESS))
+            objects->at[i] = build_load(&frame->b, objects->at[i]);
+    return build_call(&frame->b, custom, objects->at, objects->count);
+}
+
+static void return_from_objects(Frame *frame, const Inst *call) {
+    const Made *fwd = &frame->f->fwd;
+    ValVec results = {0};
+    for (int i = 0; i < fwd->results.count; i++) {
+        const Leaf *leaf = leaf_at(frame, &fwd->results.at[i]);
+        bool by_value = leaf->param < 0 && !frame->result.address;
+        vec_push(frame->ad->arena, &results,
+                 by_value ? lane_of(&frame->b, call->results[0], leaf)
+                          : build_load(&frame->b, address_of(frame, &fwd->results.at[i])));
+    }
+    for (int i = 0; i < fwd->params.count; i++) {
+        const Leaf *leaf = leaf_at(frame, &fwd->params.at[i]);
+        if (leaf->by_ref && leaf->dir != DIR_in)
+            build_copy(&frame->b, fwd->func->body->params[i], address_of(frame, &fwd->params.at[i]));
+    }
+    build_return(&frame->b, results.at, results.count);
+}
 
 /* Flat function -> objects -> custom(objects) -> flat results. */
 void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
-    Func *fwd = f->fwd;
-    const Func *source = f->source;
+    Func *fwd = f->fwd.func;
     map_put(ad->arena, &ad->customs, PTR_KEY(custom), custom);
-    Builder b = build_at_end(func_begin(fwd));
-    ValVec args = {0};
-    Where *where = arena_array(ad->arena, Where, source->nparams + 1), result = {0};
-    int next = 0;
-    if (custom->nparams && is_result(&custom->params[0])) {
-        Val *object = make_object(&b, custom->params[next++].type);
-        vec_push(ad->arena, &args, object);
-        bool paired = source->nresults ? (source->flags & FUNC_RESULT_DIFF) != 0
-                                       : source->nparams && is_paired(&source->params[0]);
-        result = paired ? pair_at(&b, object) : (Where){.address = object};
-    }
-    for (int i = 0; i < source->nparams; i++) {
-        const Param *param = &source->params[i];
-        if (is_result(param)) {
-            where[i] = result;
-            continue;
-        }
-        Val *object = make_object(&b, custom->params[next++].type);
-        where[i] = is_paired(param) ? pair_at(&b, object) : (Where){.address = object};
-        where[i].value = object;
-    }
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->in < 0) continue;
-        Val *at = ad_leaf_address(&b, where[leaf->param].address, leaf->path, leaf->npath),
-            *value = fwd->body->params[leaf->fin];
-        if (!leaf->by_ref) build_store(&b, at, value);
-        else if (leaf->dir != DIR_out) build_copy(&b, at, value);
-        if (leaf->fdin < 0) continue;
-        Val *dat = ad_leaf_address(&b, where[leaf->param].d, leaf->dpath, leaf->ndpath),
-            *dvalue = fwd->body->params[leaf->fdin];
-        if (!leaf->by_ref) build_store(&b, dat, dvalue);
-        else if (leaf->dir != DIR_out) build_copy(&b, dat, dvalue);
-    }
-    next = args.count;
-    for (int i = 0; i < source->nparams; i++) {
-        if (is_result(&source->params[i])) continue;
-        if (source->params[i].flags & PARAM_DIFF)
-            ad_mark_present(ad, &b, source->params[i].type, where[i].address, where[i].d);
-        const Param *param = &custom->params[next++];
-        vec_push(ad->arena, &args,
-                 param->flags & PARAM_BY_ADDRESS ? where[i].value : build_load(&b, where[i].value));
-    }
-    Inst *call = build_call(&b, custom, args.at, args.count);
-    Val **results = arena_array(ad->arena, Val *, fwd->nresults ? fwd->nresults : 1);
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        const Where *from = leaf->param < 0 ? &result : &where[leaf->param];
-        if (leaf->out >= 0) {
-            bool by_value = leaf->param < 0 && !result.address;
-            results[leaf->fout] = by_value ? lane_of(&b, call->results[0], leaf)
-                                           : ad_leaf_load(&b, from->address, leaf->path, leaf->npath);
-            if (leaf->fdout >= 0) results[leaf->fdout] = ad_leaf_load(&b, from->d, leaf->dpath, leaf->ndpath);
-        } else if (leaf->by_ref && leaf->dir != DIR_in) {
-            build_copy(&b, fwd->body->params[leaf->fin],
-                       ad_leaf_address(&b, from->address, leaf->path, leaf->npath));
-            if (leaf->fdin >= 0)
-                build_copy(&b, fwd->body->params[leaf->fdin],
-                           ad_leaf_address(&b, from->d, leaf->dpath, leaf->ndpath));
-        }
-    }
-    build_return(&b, results, fwd->nresults);
+    Frame frame = {.ad = ad, .f = f, .func = fwd, .of = f->source};
+    frame.b = build_at_end(func_begin(fwd));
+    make_objects(&frame, custom);
+    fill_objects(&frame);
+    return_from_objects(&frame, call_custom(&frame, custom));
     fwd->flags |= FUNC_NORMAL;
     map_put(ad->arena, &ad->adapters, PTR_KEY(fwd), fwd);
 }
 
 /* [TreatAsDifferentiable]: the function itself, and zeros. */
 void ad_fill_trivial_fwd(Ad *ad, AdFunc *f) {
-    Func *fwd = f->fwd;
-    Builder b = build_at_end(func_begin(fwd));
-    Val **args = arena_array(ad->arena, Val *, f->flat->nparams ? f->flat->nparams : 1);
-    Val **results = arena_array(ad->arena, Val *, fwd->nresults ? fwd->nresults : 1);
-    for (int i = 0; i < f->leaves.count; i++)
-        if (f->leaves.at[i].in >= 0) args[f->leaves.at[i].in] = fwd->body->params[f->leaves.at[i].fin];
-    Inst *call = build_call(&b, f->flat, args, f->flat->nparams);
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->out >= 0) results[leaf->fout] = call->results[leaf->out];
-        if (leaf->fdout >= 0) results[leaf->fdout] = ad_zero(ad, leaf->dtype);
-        if (leaf->by_ref && leaf->dir != DIR_in && leaf->fdin >= 0)
-            ad_zero_object(ad, &b, fwd->body->params[leaf->fdin]);
+    const Made *fwd = &f->fwd;
+    Builder b = build_at_end(func_begin(fwd->func));
+    ValVec args = {0}, results = {0};
+    for (int i = 0; i < fwd->params.count; i++)
+        if (fwd->params.at[i].role == AS_primal) vec_push(ad->arena, &args, fwd->func->body->params[i]);
+    Inst *call = build_call(&b, f->flat, args.at, args.count);
+    for (int i = 0; i < fwd->results.count; i++) {
+        const Leaf *leaf = &f->leaves.at[fwd->results.at[i].leaf];
+        bool is_primal = fwd->results.at[i].role == AS_primal;
+        vec_push(ad->arena, &results, is_primal ? call->results[leaf->out] : ad_zero(ad, leaf->dtype));
     }
-    build_return(&b, results, fwd->nresults);
-}
-
-/* From structured code to flat code, in place; calls of the user's functions become calls of their flat forms. */
-void ad_flatten_adapter(Ad *ad, Func *func) {
-    Func *copy = clone_func(func, format_text(ad->arena, "%s.copy", func->name->text));
-    ad->config.lower_exits(ad->config.user, copy);
-    ad->config.clean(ad->config.user, copy);
-    AdFunc to = {.flat = func, .leaves = ad_leaves_of_flat(ad, func)};
-    ad_flatten(ad, copy, &to);
-    copy->body = NULL;
-    func->flags |= FUNC_NORMAL;
-    ad->config.clean_flat(ad->config.user, func);
-}
-
-void ad_inline_rule(Ad *ad, Func *fwd) {
-    ad_complete_all(ad, fwd);
-    fwd->flags &= ~(uint32_t)FUNC_NORMAL; /* until exits are lowered */
-    ad->config.inline_calls(ad->config.user, fwd, NULL, NULL);
-    ad_flatten_adapter(ad, fwd);
+    for (int i = 0; i < fwd->params.count; i++) {
+        const Leaf *leaf = &f->leaves.at[fwd->params.at[i].leaf];
+        if (fwd->params.at[i].role != AS_primal && leaf->by_ref && leaf->dir != DIR_in)
+            ad_zero_object(ad, &b, fwd->func->body->params[i]);
+    }
+    build_return(&b, results.at, results.count);
 }

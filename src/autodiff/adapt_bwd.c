@@ -1,8 +1,6 @@
 /* bwd_diff(f) as users see it, and derivatives that users wrote as generated code calls them. */
 #include "autodiff/ad.h"
 
-static bool is_result(const Param *param) { return (param->flags & PARAM_RESULT) != 0; }
-
 static void build_copy_object(Builder *b, Val *to, Val *from) {
     const Type *type = to->type->args[0];
     if (type->kind == TYPE_array || type->kind == TYPE_record) build_copy(b, to, from);
@@ -51,30 +49,12 @@ static void save_object(Ad *ad, Builder *b, Val *tape, Val *at, bool restore) {
     else ad_push(ad, b, tape, build_load(b, at));
 }
 
-Val *ad_keep_object(Ad *ad, const TransposeInput *input, Inst *after, Builder *b, Val *object) {
+Val *ad_keep_object(Ad *ad, const Making *making, Inst *after, Builder *b, Val *object) {
     Builder behind = after->next ? build_before(after->next) : build_at_end(after->parent);
-    save_object(ad, &behind, input->tape, object, false);
+    save_object(ad, &behind, making->tape, object, false);
     Val *again = build_var(b, object->type->args[0], object->name, false);
-    save_object(ad, b, input->reverse_tape, again, true);
+    save_object(ad, b, making->reverse_tape, again, true);
     return again;
-}
-
-int ad_leaf_of_pass(const CallPlan *plan, int leaf) {
-    if (!plan->pass || plan->callee->leaves.at[leaf].param >= 0) return leaf;
-    return leaf + plan->pass->leaves.count - plan->callee->leaves.count; /* results come after the state */
-}
-
-Val *ad_primal_arg(const CallNote *note, const Leaf *leaf) {
-    return note->primal->args[note->forward ? leaf->fin : leaf->in];
-}
-
-bool ad_is_state(const CallPlan *plan, int leaf) {
-    return plan->pass->leaves.at[leaf].param == plan->callee->source->nparams;
-}
-
-static bool is_kept(const TransposeInput *input, Val *arg) {
-    Val *root = ad_root(arg);
-    return root && root->id < input->nstable && input->stable[root->id];
 }
 
 static Builder build_after(Inst *inst) {
@@ -82,7 +62,7 @@ static Builder build_after(Inst *inst) {
 }
 
 /* Pushed in order around the primal call, popped in the opposite order in the reverse. */
-void ad_keep_arguments(Ad *ad, const TransposeInput *input, const CallNote *note, Builder *b, ValVec *args) {
+Val **ad_keep_arguments(Ad *ad, const Making *making, const CallNote *note, Builder *b) {
     const CallPlan *plan = &note->plan;
     Inst *call = note->primal;
     const Leaves *leaves = &(plan->pass ? plan->pass : plan->callee)->leaves;
@@ -91,24 +71,21 @@ void ad_keep_arguments(Ad *ad, const TransposeInput *input, const CallNote *note
     for (int i = 0; i < leaves->count; i++) {
         const Leaf *leaf = &leaves->at[i];
         bool state = plan->pass && ad_is_state(plan, i);
-        if (!leaf->by_ref)
-            kept[i] = state ? call->results[leaf->out] : leaf->in >= 0 ? ad_primal_arg(note, leaf) : NULL;
-        else if (!state && is_kept(input, ad_primal_arg(note, leaf))) kept[i] = ad_primal_arg(note, leaf);
+        Val *arg = leaf->in >= 0 ? ir_resolve(note->args[i]) : NULL;
+        if (!leaf->by_ref) kept[i] = state ? call->results[leaf->out] : arg;
+        else if (!state && ad_is_stable(making, arg)) kept[i] = arg;
         else if (state || leaf->dir != DIR_out)
-            save_object(ad, state ? &after : &before, input->tape, ad_primal_arg(note, leaf), false);
+            save_object(ad, state ? &after : &before, making->tape, arg, false);
     }
     for (int states = 1; states >= 0; states--)
         for (int i = leaves->count - 1; i >= 0; i--) {
             const Leaf *leaf = &leaves->at[i];
             bool state = plan->pass && ad_is_state(plan, i);
             if (kept[i] || state != states || leaf->in < 0) continue;
-            kept[i] = build_var(b, leaf->type, ad_primal_arg(note, leaf)->name, false);
-            if (state || leaf->dir != DIR_out) save_object(ad, b, input->reverse_tape, kept[i], true);
+            kept[i] = build_var(b, leaf->type, note->args[i]->name, false);
+            if (state || leaf->dir != DIR_out) save_object(ad, b, making->reverse_tape, kept[i], true);
         }
-    for (int i = 0; i < plan->callee->leaves.count; i++)
-        if (plan->callee->leaves.at[i].in >= 0) vec_push(ad->arena, args, kept[ad_leaf_of_pass(plan, i)]);
-    for (int i = 0; plan->pass && i < leaves->count; i++)
-        if (ad_is_state(plan, i)) vec_push(ad->arena, args, kept[i]);
+    return kept;
 }
 
 /* ---- calling a user's backward derivative */
@@ -123,90 +100,70 @@ static void put_leaf(Builder *b, Val *to, const Leaf *leaf, Val *value) {
     else build_store(b, to, value);
 }
 
-/* Flat: primal leaves, state, counterparts, seeds, shadows -> adjoints. The user's function gets pairs whose differential is zero (in) or
+/* The user's function gets pairs whose differential is zero (in) or
  * the adjoint so far (inout); what it leaves there is added. */
 typedef struct Adapter {
     Ad *ad;
     const CallPlan *plan;
-    const Leaves *leaves;
-    Func *func;
+    const Made *made;
     Builder b;
+    UserPlaces places;
     Arg *objects; /* by parameter of the source */
     Arg result;
-    Val *state;  /* what the forward pass has kept; NULL: there is none */
-    int at;      /* next parameter of func */
-    int shadows; /* the first of them */
+    Val *state; /* what the forward pass has kept; NULL: there is none */
 } Adapter;
 
-static Val *next_param(Adapter *x) { return x->func->body->params[x->at++]; }
-
-static Val *differential_at(Adapter *x, const Leaf *leaf) {
-    return ad_leaf_address(&x->b, x->objects[leaf->param].d, leaf->dpath, leaf->ndpath);
+static const Leaf *leaf_at(const Adapter *x, const Place *place) {
+    return &x->plan->callee->leaves.at[place->leaf];
 }
 
-static bool is_result_diff(const Func *source) {
-    if (source->nresults) return (source->flags & FUNC_RESULT_DIFF) != 0;
-    return source->nparams && is_result(&source->params[0]) && (source->params[0].flags & PARAM_DIFF);
+static Arg *arg_at(Adapter *x, int param) { return param < 0 ? &x->result : &x->objects[param]; }
+
+static Val *differential_at(Adapter *x, const Leaf *leaf) {
+    return ad_leaf_address(&x->b, arg_at(x, leaf->param)->d, leaf->dpath, leaf->ndpath);
+}
+
+static void make_pair(Adapter *x, Arg *arg, bool is_reference) {
+    arg->p = build_field(&x->b, arg->object, 0);
+    arg->d = build_field(&x->b, arg->object, 1);
+    if (!is_reference) ad_zero_object(x->ad, &x->b, arg->d);
 }
 
 static void make_objects(Adapter *x) {
     const Func *source = x->plan->callee->source, *custom = x->plan->custom;
-    int next = 0;
+    x->places = ad_user_bwd(x->ad, source, x->plan->pass != NULL);
     x->objects = arena_array(x->ad->arena, Arg, source->nparams + 1);
-    for (int i = 0; i < source->nparams; i++) {
-        const Param *param = &source->params[i];
-        bool diff = (param->flags & PARAM_DIFF) != 0;
-        if (is_result(param) || (param->dir == DIR_out && !diff)) continue;
-        Arg *arg = &x->objects[i];
-        arg->object = build_var(&x->b, custom->params[next++].type, param->name, false);
-        if (param->dir == DIR_out) arg->d = arg->object;
-        else if (diff || (param->flags & PARAM_PTR_DIFF)) {
-            arg->p = build_field(&x->b, arg->object, 0);
-            arg->d = build_field(&x->b, arg->object, 1);
-            if (diff) ad_zero_object(x->ad, &x->b, arg->d);
-        } else arg->p = arg->object;
-    }
-    if (is_result_diff(source) && next < custom->nparams)
-        x->result.object = x->result.d = build_var(&x->b, custom->params[next].type, NULL, false);
-    if (source->nparams && is_result(&source->params[0])) x->objects[0] = x->result;
-    const Param *last = &custom->params[custom->nparams - 1];
-    if (x->plan->pass) x->state = build_var(&x->b, last->type, last->name, false);
-}
-
-static void fill_primals(Adapter *x) {
-    for (int i = 0; i < x->leaves->count; i++) {
-        const Leaf *leaf = &x->leaves->at[i];
-        if (leaf->in < 0) continue;
-        Val *value = next_param(x), *object = x->objects[leaf->param].p;
-        if (object) put_leaf(&x->b, ad_leaf_address(&x->b, object, leaf->path, leaf->npath), leaf, value);
-    }
-    for (int i = 0; x->state && i < x->plan->pass->leaves.count; i++) {
-        const Leaf *leaf = &x->plan->pass->leaves.at[i];
-        if (ad_is_state(x->plan, i))
-            put_leaf(&x->b, ad_leaf_address(&x->b, x->state, leaf->path, leaf->npath), leaf, next_param(x));
+    for (int i = 0; i < x->places.count && i < custom->nparams; i++) {
+        const UserPlace *place = &x->places.at[i];
+        const Param *param = place->param < 0 ? &custom->params[i] : &source->params[place->param];
+        Val *object = build_var(&x->b, custom->params[i].type, param->name, false);
+        Arg *arg = arg_at(x, place->param);
+        if (place->kind != USER_state) arg->object = object;
+        switch (place->kind) {
+        case USER_state: x->state = object; break;
+        case USER_differential: arg->d = object; break;
+        case USER_plain: arg->p = object; break;
+        case USER_pair: make_pair(x, arg, !(param->flags & PARAM_DIFF)); break;
+        }
     }
 }
 
-static void fill_differentials(Adapter *x) {
-    for (int i = 0; i < x->leaves->count; i++) { /* counterparts */
-        const Leaf *leaf = &x->leaves->at[i];
-        if (leaf->dual && leaf->in >= 0) put_leaf(&x->b, differential_at(x, leaf), leaf, next_param(x));
-    }
-    for (int i = 0; i < x->leaves->count; i++) { /* seeds */
-        const Leaf *leaf = &x->leaves->at[i];
-        if (leaf->tout < 0) continue;
-        Val *value = next_param(x), *d = leaf->param < 0 ? x->result.d : x->objects[leaf->param].d;
-        if (d) ad_leaf_store(&x->b, d, leaf->dpath, leaf->ndpath, value);
-    }
-    x->shadows = x->at;
-    for (int i = 0; i < x->leaves->count;
-         i++) { /* shadows of out and inout arrays are adjoints that arrive */
-        const Leaf *leaf = &x->leaves->at[i];
-        if (leaf->tin < 0 || !leaf->by_ref) continue;
-        Val *shadow = next_param(x);
-        if (leaf->dir == DIR_in) continue;
-        build_copy(&x->b, differential_at(x, leaf), shadow);
-        ad_zero_object(x->ad, &x->b, shadow);
+static void fill_place(Adapter *x, const Place *place, Val *value) {
+    const Leaf *leaf = place->role == AS_state ? &x->plan->pass->leaves.at[place->leaf] : leaf_at(x, place);
+    Val *p = place->role == AS_state ? x->state : arg_at(x, leaf->param)->p;
+    switch (place->role) {
+    case AS_primal:
+    case AS_state:
+        if (p) put_leaf(&x->b, ad_leaf_address(&x->b, p, leaf->path, leaf->npath), leaf, value);
+        break;
+    case AS_counterpart: put_leaf(&x->b, differential_at(x, leaf), leaf, value); break;
+    case AS_seed:
+        if (arg_at(x, leaf->param)->d) build_store(&x->b, differential_at(x, leaf), value);
+        break;
+    default: /* shadows of out and inout arrays are adjoints that arrive */
+        if (leaf->dir == DIR_in) break;
+        build_copy(&x->b, differential_at(x, leaf), value);
+        ad_zero_object(x->ad, &x->b, value);
     }
 }
 
@@ -219,102 +176,48 @@ static void mark_present(Adapter *x) {
 }
 
 static void call_custom(Adapter *x) {
-    const Func *source = x->plan->callee->source;
     Func *custom = x->plan->custom;
     ValVec objects = {0};
     mark_present(x);
-    for (int i = 0; i < source->nparams; i++)
-        if (!is_result(&source->params[i]) && x->objects[i].object)
-            vec_push(x->ad->arena, &objects, x->objects[i].object);
-    if (x->result.object) vec_push(x->ad->arena, &objects, x->result.object);
-    if (x->state) vec_push(x->ad->arena, &objects, x->state);
-    for (int i = 0; i < objects.count; i++)
-        if (!(custom->params[i].flags & PARAM_BY_ADDRESS)) objects.at[i] = build_load(&x->b, objects.at[i]);
+    for (int i = 0; i < x->places.count && i < custom->nparams; i++) {
+        const UserPlace *place = &x->places.at[i];
+        Val *object = place->kind == USER_state ? x->state : arg_at(x, place->param)->object;
+        bool by_address = custom->params[i].flags & PARAM_BY_ADDRESS;
+        vec_push(x->ad->arena, &objects, by_address ? object : build_load(&x->b, object));
+    }
     build_call(&x->b, custom, objects.at, objects.count);
 }
 
 static void return_adjoints(Adapter *x) {
+    const Made *made = x->made;
     ValVec results = {0};
-    x->at = x->shadows;
-    for (int i = 0; i < x->leaves->count; i++) {
-        const Leaf *leaf = &x->leaves->at[i];
-        if (leaf->tin < 0 || !leaf->by_ref) continue;
-        Val *shadow = next_param(x);
-        if (leaf->dir != DIR_out) ad_accumulate(x->ad, &x->b, shadow, differential_at(x, leaf));
+    for (int i = 0; i < made->params.count; i++) {
+        if (made->params.at[i].role != AS_shadow) continue;
+        const Leaf *leaf = leaf_at(x, &made->params.at[i]);
+        if (leaf->dir != DIR_out)
+            ad_accumulate(x->ad, &x->b, made->func->body->params[i], differential_at(x, leaf));
     }
-    for (int i = 0; i < x->leaves->count; i++) {
-        const Leaf *leaf = &x->leaves->at[i];
-        if (leaf->tin >= 0 && !leaf->by_ref)
-            vec_push(x->ad->arena, &results, build_load(&x->b, differential_at(x, leaf)));
-    }
+    for (int i = 0; i < made->results.count; i++)
+        vec_push(x->ad->arena, &results,
+                 build_load(&x->b, differential_at(x, leaf_at(x, &made->results.at[i]))));
     build_return(&x->b, results.at, results.count);
 }
 
-static void fill_bwd_adapter(Ad *ad, const CallPlan *plan, Func *func) {
-    Adapter x = {.ad = ad, .plan = plan, .leaves = &plan->callee->leaves, .func = func};
-    x.b = build_at_end(func_begin(func));
+const Made *ad_bwd_adapter(Ad *ad, const CallPlan *plan) {
+    Made *made = &plan->callee->bwd;
+    if (made->func) return made;
+    map_put(ad->arena, &ad->customs, PTR_KEY(plan->custom), plan->custom);
+    ad_declare(ad, plan->callee, SHAPE_bwd, (Contents){.plan = plan}, made);
+    made->func->flags |= plan->custom->flags & FUNC_INLINE;
+    Adapter x = {.ad = ad, .plan = plan, .made = made};
+    x.b = build_at_end(func_begin(made->func));
     make_objects(&x);
-    fill_primals(&x);
-    fill_differentials(&x);
+    for (int i = 0; i < made->params.count; i++)
+        fill_place(&x, &made->params.at[i], made->func->body->params[i]);
     call_custom(&x);
     return_adjoints(&x);
-}
-
-Func *ad_bwd_adapter(Ad *ad, const CallPlan *plan) {
-    AdFunc *f = plan->callee;
-    if (f->bwd_adapter) return f->bwd_adapter;
-    map_put(ad->arena, &ad->customs, PTR_KEY(plan->custom), plan->custom);
-    ad_declare_tangent(ad, f);
-    Func *func = f->bwd_adapter = func_new(ad->m, format_text(ad->arena, "%s.bwd", f->source->name->text));
-    VEC(Param) params = {0};
-    VEC(const Type *) results = {0};
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->in < 0) continue;
-        Param param = f->flat->params[leaf->in];
-        param.dir = DIR_in;
-        vec_push(ad->arena, &params, param);
-    }
-    for (int i = 0; plan->pass && i < plan->pass->leaves.count; i++) {
-        const Leaf *leaf = &plan->pass->leaves.at[i];
-        if (!ad_is_state(plan, i)) continue;
-        vec_push(ad->arena, &params,
-                 ((Param){.name = name_from(ad->m->names, "state"),
-                          .type = leaf->type,
-                          .flags = (uint8_t)((leaf->by_ref ? PARAM_BY_ADDRESS : 0) |
-                                             (leaf->diff ? PARAM_DIFF : 0)),
-                          .counterpart = type_basic(ad->m->types, TYPE_void)}));
-    }
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->dual && leaf->in >= 0)
-            vec_push(ad->arena, &params,
-                     ((Param){.type = leaf->dtype,
-                              .flags = leaf->by_ref ? PARAM_BY_ADDRESS : 0,
-                              .counterpart = leaf->dtype}));
-    }
-    for (int i = 0; i < f->leaves.count; i++)
-        if (f->leaves.at[i].tout >= 0)
-            vec_push(ad->arena, &params,
-                     ((Param){.name = name_from(ad->m->names, "seed"), .type = f->leaves.at[i].dtype}));
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->tin < 0) continue;
-        uint8_t dir = leaf->dir == DIR_in ? DIR_ref : DIR_inout;
-        if (leaf->by_ref)
-            vec_push(ad->arena, &params,
-                     ((Param){.name = name_from(ad->m->names, "shadow"),
-                              .type = leaf->dtype,
-                              .dir = dir,
-                              .flags = PARAM_BY_ADDRESS}));
-        else vec_push(ad->arena, &results, leaf->dtype);
-    }
-    func_set_params(func, params.at, params.count);
-    func_set_results(func, results.at, results.count);
-    func->flags |= FUNC_GENERATED | FUNC_NORMAL | (plan->custom->flags & FUNC_INLINE);
-    fill_bwd_adapter(ad, plan, func);
-    map_put(ad->arena, &ad->adapters, PTR_KEY(func), func);
-    return func;
+    map_put(ad->arena, &ad->adapters, PTR_KEY(made->func), made->func);
+    return made;
 }
 
 /* ---- bwd_diff(f) */
@@ -330,6 +233,9 @@ typedef struct Frame {
     Val **d;       /* memory of the differential */
     Val **origin;  /* inputs with a differential: memory of the primal as it came */
     Val *result_d; /* of a result by value */
+    Val **primals; /* by leaf: as they were passed */
+    ValVec slots;  /* what pri has kept */
+    Val *tape;
 } Frame;
 
 /* A parameter of the derivative that holds a differential: memory of its own to be read, or used up. */
@@ -346,54 +252,52 @@ static Val *copy_of(Builder *b, Val *object) {
     return copy;
 }
 
+/* A pair, or its reference and counterpart: what is changed during the call is changed in a copy. */
+static void bind_pair(Frame *x, int i, Val *pair) {
+    const Param *param = &x->of->params[i];
+    Val *p = build_field(&x->b, pair, 0), *d = build_field(&x->b, pair, 1);
+    bool changes = param->dir == DIR_inout, is_reference = (param->flags & PARAM_PTR_DIFF) != 0;
+    x->origin[i] = is_reference ? NULL : p;
+    x->p[i] = changes ? copy_of(&x->b, p) : p;
+    x->d[i] = changes && is_reference ? copy_of(&x->b, d) : d;
+}
+
+/* What the function gives goes nowhere: only a differential of it is wanted. */
+static void bind_outputs(Frame *x) {
+    for (int i = 0; i < x->of->nparams; i++) {
+        const Param *param = &x->of->params[i];
+        if (param->dir != DIR_out) continue;
+        x->p[i] = build_var(&x->b, param->type, param->name, false);
+        if (param->flags & PARAM_PTR_DIFF)
+            x->d[i] = build_var(&x->b, ad_counterpart(x->ad, param->type), NULL, false);
+    }
+}
+
+static void bind_plain(Frame *x, int i, const Param *have, Val *value) {
+    bool changes = x->of->params[i].dir == DIR_inout;
+    x->p[i] = changes ? differential_memory(x, have, value) : value;
+    x->by_value[i] = !changes && !(have->flags & PARAM_BY_ADDRESS);
+}
+
 static void bind(Frame *x) {
     const Func *of = x->of;
-    Func *func = x->func;
-    Builder *b = &x->b;
-    int n = of->nparams, next = 0;
+    UserPlaces places = ad_user_bwd(x->ad, of, false);
+    int n = of->nparams;
     x->p = arena_array(x->ad->arena, Val *, n + 1);
     x->d = arena_array(x->ad->arena, Val *, n + 1);
     x->origin = arena_array(x->ad->arena, Val *, n + 1);
     x->by_value = arena_array(x->ad->arena, bool, n + 1);
-    for (int i = 0; i < n; i++) {
-        const Param *param = &of->params[i];
-        bool diff = (param->flags & PARAM_DIFF) != 0, reference = (param->flags & PARAM_PTR_DIFF) != 0;
-        if (is_result(param)) continue; /* the last of the derivative's parameters */
-        if (param->dir == DIR_out) {
-            x->p[i] = build_var(b, param->type, param->name, false);
-            if (diff) x->d[i] = differential_memory(x, &func->params[next], func->body->params[next]), next++;
-            if (reference) x->d[i] = build_var(b, ad_counterpart(x->ad, param->type), NULL, false);
-            continue;
+    bind_outputs(x);
+    for (int i = 0; i < places.count; i++) {
+        int param = places.at[i].param;
+        const Param *have = &x->func->params[i];
+        Val *value = x->func->body->params[i];
+        switch (places.at[i].kind) {
+        case USER_pair: bind_pair(x, param, value); break;
+        case USER_plain: bind_plain(x, param, have, value); break;
+        default: *(param < 0 ? &x->result_d : &x->d[param]) = differential_memory(x, have, value);
         }
-        Val *value = func->body->params[next];
-        const Param *have = &func->params[next++];
-        if (!diff && !reference) {
-            if (param->dir == DIR_inout) { /* the caller's object stays as it is */
-                x->p[i] = differential_memory(x, have, value);
-            } else {
-                x->p[i] = value;
-                x->by_value[i] = !(have->flags & PARAM_BY_ADDRESS);
-            }
-            continue;
-        }
-        Val *p = build_field(b, value, 0);
-        x->d[i] = build_field(b, value, 1);
-        x->origin[i] = diff ? p : NULL;
-        if (param->dir == DIR_inout) {
-            x->p[i] = copy_of(b, p);
-            if (reference) x->d[i] = copy_of(b, x->d[i]);
-        } else x->p[i] = p;
     }
-    for (int i = 0; i < n; i++) {
-        if (!is_result(&of->params[i])) continue;
-        x->p[i] = build_var(b, of->params[i].type, NULL, false);
-        if (of->params[i].flags & PARAM_DIFF)
-            x->d[i] = differential_memory(x, &func->params[next], func->body->params[next]), next++;
-        if (of->params[i].flags & PARAM_PTR_DIFF)
-            x->d[i] = build_var(b, ad_counterpart(x->ad, of->params[i].type), NULL, false);
-    }
-    if (of->nresults && (of->flags & FUNC_RESULT_DIFF))
-        x->result_d = differential_memory(x, &func->params[next], func->body->params[next]);
 }
 
 static Val *primal_leaf(Frame *x, const Leaf *leaf) {
@@ -433,49 +337,44 @@ static bool *all_stable(Frame *x) {
     return stable;
 }
 
-static void run_reverse(Frame *x, Reverse *r) {
+static Val *reverse_arg(void *user, const Place *place) {
+    Frame *x = user;
+    switch (place->role) {
+    case AS_tape: return x->tape;
+    case AS_slot: return x->slots.at[place->leaf];
+    case AS_primal:
+        if (!x->primals[place->leaf]) x->primals[place->leaf] = primal_leaf(x, &x->f->leaves.at[place->leaf]);
+        return x->primals[place->leaf];
+    default: return diff_leaf(x, &x->f->leaves.at[place->leaf]);
+    }
+}
+
+/* The adjoint of an `in` array is overwritten: it starts at zero. */
+static void zero_arrays(Frame *x) {
+    for (int i = 0; i < x->f->leaves.count; i++) {
+        const Leaf *leaf = &x->f->leaves.at[i];
+        if (leaf->diff && leaf->by_ref && leaf->dir == DIR_in)
+            ad_zero_object(x->ad, &x->b, diff_leaf(x, leaf));
+    }
+}
+
+static void run_reverse(Frame *x, const Reverse *r) {
     Ad *ad = x->ad;
     Builder *b = &x->b;
-    const Leaves *leaves = &x->f->leaves;
-    for (int i = 0; i < leaves->count; i++) { /* an `in` array's adjoint is overwritten: it starts at zero */
-        const Leaf *leaf = &leaves->at[i];
-        if (leaf->diff && leaf->by_ref && leaf->dir == DIR_in) ad_zero_object(ad, b, diff_leaf(x, leaf));
-    }
-    Val *tape = NULL;
+    zero_arrays(x);
     if (r->uses_tape)
-        tape = inst_add_result(build_inst(b, OP_tape_open, NULL, 0, 0, 0),
-                               type_basic(ad->m->types, TYPE_tape), name_from(ad->m->names, "tape"));
-    ValVec args = {0}, primal = {0};
-    for (int i = 0; i < leaves->count; i++)
-        if (leaves->at[i].in >= 0) vec_push(ad->arena, &primal, primal_leaf(x, &leaves->at[i]));
-    for (int i = 0; i < primal.count; i++) vec_push(ad->arena, &args, primal.at[i]);
-    for (int i = 0; i < leaves->count; i++)
-        if (leaves->at[i].dual && leaves->at[i].in >= 0)
-            vec_push(ad->arena, &args, diff_leaf(x, &leaves->at[i]));
-    if (tape) vec_push(ad->arena, &args, tape);
-    Inst *pri = build_call(b, r->pri, args.at, args.count);
-    args.count = 0;
-    for (int i = 0; i < r->nprimal; i++) vec_push(ad->arena, &args, primal.at[r->primal_params[i]]);
-    for (int i = 0; i < leaves->count; i++)
-        if (leaves->at[i].dual && leaves->at[i].in >= 0)
-            vec_push(ad->arena, &args, diff_leaf(x, &leaves->at[i]));
-    int first = pri->nresults - r->nslots;
-    for (int i = 0; i < r->nslots; i++) vec_push(ad->arena, &args, pri->results[first + i]);
-    for (int i = 0; i < leaves->count; i++)
-        if (leaves->at[i].out >= 0 && leaves->at[i].diff)
-            vec_push(ad->arena, &args, diff_leaf(x, &leaves->at[i]));
-    for (int i = 0; i < leaves->count; i++)
-        if (leaves->at[i].diff && leaves->at[i].in >= 0 && leaves->at[i].by_ref)
-            vec_push(ad->arena, &args, diff_leaf(x, &leaves->at[i]));
-    if (tape) vec_push(ad->arena, &args, tape);
-    Inst *prop = build_call(b, r->prop, args.at, args.count);
-    int next = 0;
-    for (int i = 0; i < leaves->count; i++) {
-        const Leaf *leaf = &leaves->at[i];
-        if (!leaf->diff || leaf->in < 0 || leaf->by_ref) continue;
-        ad_leaf_store(b, x->d[leaf->param], leaf->dpath, leaf->ndpath, prop->results[next++]);
+        x->tape = inst_add_result(build_inst(b, OP_tape_open, NULL, 0, 0, 0),
+                                  type_basic(ad->m->types, TYPE_tape), name_from(ad->m->names, "tape"));
+    x->primals = arena_array(ad->arena, Val *, x->f->leaves.count + 1);
+    Inst *pri = ad_call(ad, b, &r->pri, reverse_arg, x);
+    for (int i = 0; i < pri->nresults; i++)
+        if (r->pri.results.at[i].role == AS_slot) vec_push(ad->arena, &x->slots, pri->results[i]);
+    Inst *prop = ad_call(ad, b, &r->prop, reverse_arg, x);
+    for (int i = 0; i < r->prop.results.count; i++) {
+        const Leaf *leaf = &x->f->leaves.at[r->prop.results.at[i].leaf];
+        ad_leaf_store(b, x->d[leaf->param], leaf->dpath, leaf->ndpath, prop->results[i]);
     }
-    if (tape) build_inst(b, OP_tape_close, &tape, 1, 0, 0);
+    if (x->tape) build_inst(b, OP_tape_close, &x->tape, 1, 0, 0);
     mark_inputs(x);
     build_return(b, NULL, 0);
 }
@@ -491,7 +390,7 @@ void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *f) {
     }
     Terms terms = {.stable = all_stable(&x), .firm = true, .steady = true, .lone = true};
     Reverse *r = ad_reverse(ad, f, terms);
-    if (!r->pri || !r->pri->body) return;
+    if (!r->pri.func || !r->pri.func->body) return;
     x.b = build_at_end(func_begin(func));
     bind(&x);
     run_reverse(&x, r);

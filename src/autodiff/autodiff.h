@@ -12,7 +12,8 @@
  *   checkpoint  primal values that the reversed half needs: stored or recomputed
  *   extract     the two functions of reverse mode: pri fills the context, prop consumes it
  *
- * and derive.c puts the signatures that users see (pairs) around the flat functions.
+ * stages.c has them in order; signature.c knows what the functions made here take and return; adapt.c and adapt_bwd.c put
+ * the signatures that users see (pairs) around the flat functions.
  *
  * Flat functions. A parameter is taken apart into leaves: scalars, pointers, buffers by value; arrays (and structs whose
  * Differential is opaque) by address. An inout scalar is a parameter and a result. Everything made by autodiff is flat, in

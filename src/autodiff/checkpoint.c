@@ -31,7 +31,7 @@ typedef struct Reading {
 
 typedef struct Policy {
     Ad *ad;
-    const CheckpointInput *in;
+    const Making *in;
     Checkpoint *out;
     Def *defs; /* by id */
     uint32_t nids;
@@ -116,8 +116,7 @@ static void live_roots(Policy *p, Region *region) {
 
 /* Memory that holds the same in the reverse as it did. */
 static bool is_steady(const Policy *p, Val *address) {
-    Val *root = ad_root(address);
-    if (root) return root->id < p->in->nstable && p->in->stable[root->id];
+    if (ad_root(address)) return ad_is_stable(p->in, address);
     address = ir_root(address);
     if (address->kind != VAL_inst) return false;
     const Inst *inst = address->inst;
@@ -130,7 +129,7 @@ static bool is_steady(const Policy *p, Val *address) {
 
 /* Of making a call again: it reads, and nothing else. */
 static int cost_of_call(Policy *p, const Inst *call) {
-    if (map_has(p->in->mirror, PTR_KEY(call))) return 0; /* the reverse makes it anyway */
+    if (map_has(&p->in->mirror, PTR_KEY(call))) return 0; /* the reverse makes it anyway */
     Reading *known = map_get(&p->readings, PTR_KEY(call));
     if (known) return known->cost;
     known = arena_new(p->ad->arena, Reading);
@@ -146,7 +145,7 @@ static bool can_redo(Policy *p, const Val *v) {
     if (v->kind == VAL_param) {
         int64_t step;
         if (def->inst->op != OP_loop) return false;
-        const LoopInfo *info = ad_loop_info(p->ad, def->inst);
+        const LoopInfo *info = ad_loop_info(p->in, def->inst);
         return info && (v == info->counter || loop_step(def->inst, def->index, &step));
     }
     if (def->inst->op == OP_load) {
@@ -172,7 +171,7 @@ static int cost(Policy *p, Val *v) {
     int total = 0;
     if (!can_redo(p, v)) total = NEVER;
     else if (v->kind == VAL_param) {
-        const LoopInfo *info = ad_loop_info(p->ad, def->inst);
+        const LoopInfo *info = ad_loop_info(p->in, def->inst);
         total = v == info->counter ? 0 : 1 + cost(p, def->inst->args[def->index]);
     } else {
         total = cost_of_inst(p, v);
@@ -207,7 +206,7 @@ static void redo(Policy *p, Val *v) {
     p->redo[v->id] = true;
     const Def *def = &p->defs[v->id];
     if (v->kind == VAL_param) {
-        const LoopInfo *info = ad_loop_info(p->ad, def->inst);
+        const LoopInfo *info = ad_loop_info(p->in, def->inst);
         if (v != info->counter) redo(p, def->inst->args[def->index]);
         return;
     }
@@ -243,7 +242,7 @@ static bool find_origins(Policy *p, Val *v, Origins *s) {
     s->cost += v->kind == VAL_param || !p->live[v->id] ? 1 : cost_of_inst(p, v);
     if (s->cost > RECOMPUTE_LIMIT) return false;
     if (v->kind == VAL_param) {
-        const LoopInfo *info = ad_loop_info(p->ad, def->inst);
+        const LoopInfo *info = ad_loop_info(p->in, def->inst);
         return v == info->counter || find_origins(p, def->inst->args[def->index], s);
     }
     for (int i = 0; i < def->inst->nargs; i++)
@@ -283,7 +282,7 @@ static void prefer_origins(Policy *p) {
 static int64_t runs_within(const Policy *p, const Region *region, const Inst *inst) {
     int64_t runs = 1;
     for (const Region *r = inst->parent; r != region; r = r->owner->parent) {
-        const LoopInfo *info = r->owner->op == OP_loop ? ad_loop_info(p->ad, r->owner) : NULL;
+        const LoopInfo *info = r->owner->op == OP_loop ? ad_loop_info(p->in, r->owner) : NULL;
         if (info && info->known && val_is_const(info->trip) && runs < NEVER) runs *= info->trip->integer;
     }
     return runs;
@@ -298,7 +297,7 @@ static void choose_arrays(Policy *p) {
             const Inst *inst = v->kind == VAL_inst ? v->inst : NULL;
             if (!p->needed[v->id] || !inst || inst->op != OP_load || is_steady(p, inst->args[0])) continue;
             const Val *root = ad_settled_root(p->settled, inst);
-            if (!root || !map_has(p->in->mirror, PTR_KEY(ad_home(root)))) continue;
+            if (!root || !map_has(&p->in->mirror, PTR_KEY(ad_home(root)))) continue;
             int64_t size = ad_scalars_in(root->type->args[0]);
             if (pass == 0) p->whole[root->id] = size > 1;
             else if (pass == 2) p->whole[root->id] = size > 1 && reads[root->id] >= size;
@@ -315,7 +314,7 @@ static int limit_of(const Type *type) {
 }
 
 static void decide(Policy *p) {
-    note_needed(p, p->in->reverse);
+    note_needed(p, p->in->reversed);
     choose_arrays(p);
     prefer_origins(p);
     for (int i = 0; i < p->order->count; i++) {
@@ -463,7 +462,7 @@ static void push_all(Policy *p, Region *body, Region *reverse, const Vals *mine)
 /* One block of `trip` elements per value, in loop order. */
 static void save_blocks(Policy *p, Inst *loop, const Vals *mine, const Type *type, Vals *bases) {
     Ad *ad = p->ad;
-    LoopInfo *info = ad_loop_info(ad, loop);
+    LoopInfo *info = ad_loop_info(p->in, loop);
     Region *body = loop->regions[1], *reverse = info->reverse->regions[1];
     Builder before = build_before(loop), tail = build_before(body->last), head = head_builder(p, reverse);
     Builder around = build_before(info->reverse), after = info->reverse->next
@@ -495,12 +494,11 @@ static void save_blocks(Policy *p, Inst *loop, const Vals *mine, const Type *typ
 }
 
 static void save_loop(Policy *p, Inst *loop, Vals *kept) {
-    LoopInfo *info = ad_loop_info(p->ad, loop);
+    LoopInfo *info = ad_loop_info(p->in, loop);
     Region *reverse = info->reverse->regions[1];
     map_put(p->ad->arena, &p->heads, PTR_KEY(reverse), info->it->inst);
     Vals mine = save_region(p, loop->regions[1]);
     if (mine.count == 0) return;
-    p->out->uses_tape = true;
     for (int i = 0; i < mine.count; i++) tell(p, mine.at[i], loop, info->known);
     if (!info->known) {
         push_all(p, loop->regions[1], reverse, &mine);
@@ -532,7 +530,6 @@ static Val *save_array(Policy *p, Region *region, Val *array) {
     Val *base = inst_add_result(grow, type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "base"));
     ad_move_array(ad, &tail, p->in->tape, array, base, false);
     p->bases[array->id] = base;
-    p->out->uses_tape = true;
     const Inst *loop = region->owner;
     while (loop && loop->op != OP_loop) loop = loop->parent->owner;
     tell(p, array, loop, true);
@@ -563,7 +560,7 @@ static Vals save_region(Policy *p, Region *region) {
     }
     for (Inst *inst = region->first, *next; inst; inst = next) {
         next = inst->next;
-        if (!map_has(p->in->mirror, PTR_KEY(inst))) continue;
+        if (!map_has(&p->in->mirror, PTR_KEY(inst))) continue;
         if (inst->op == OP_loop) save_loop(p, inst, &kept);
         else if (inst->op == OP_if || inst->op == OP_switch) save_branches(p, inst, &kept);
     }
@@ -574,7 +571,7 @@ static Vals save_region(Policy *p, Region *region) {
 
 static Val *redo_param(Policy *p, Builder *b, const Val *v) {
     const Def *def = &p->defs[v->id];
-    const LoopInfo *info = ad_loop_info(p->ad, def->inst);
+    const LoopInfo *info = ad_loop_info(p->in, def->inst);
     if (v == info->counter) return info->it;
     int64_t step = 0;
     loop_step(def->inst, def->index, &step);
@@ -605,7 +602,7 @@ static Inst *copy_call(Builder *b, const Inst *call) {
 /* A call that the reverse makes anyway comes before everything that needs its results. */
 static void redo_call(Policy *p, Builder *b, const Val *result) {
     const Inst *call = result->inst;
-    Inst *again = map_get(p->in->mirror, PTR_KEY(call));
+    Inst *again = map_get(&p->in->mirror, PTR_KEY(call));
     if (map_has(&p->out->stand_in, PTR_KEY(result))) return; /* with another of its results */
     if (!again) again = copy_call(b, call);
     else if (b->before == again) b->before = again->next;
@@ -687,8 +684,8 @@ typedef struct CheckpointState {
     Policy policy;
 } CheckpointState;
 
-static Policy new_policy(Ad *ad, const CheckpointInput *in, Checkpoint *out) {
-    uint32_t n = in->func->nvals + 1;
+static Policy new_policy(Ad *ad, const Making *in, Checkpoint *out) {
+    uint32_t n = in->linear.func->nvals + 1;
     Policy p = {.ad = ad, .in = in, .out = out, .nids = n};
     p.defs = arena_array(ad->arena, Def, n);
     p.live = arena_array(ad->arena, bool, n);
@@ -702,29 +699,30 @@ static Policy new_policy(Ad *ad, const CheckpointInput *in, Checkpoint *out) {
     return p;
 }
 
-Checkpoint *ad_checkpoint(Ad *ad, const CheckpointInput *in) {
+void ad_checkpoint(Ad *ad, Making *making) {
     CheckpointState *state = arena_new(ad->arena, CheckpointState);
-    state->policy = new_policy(ad, in, &state->public);
+    making->checkpoint = &state->public;
+    state->policy = new_policy(ad, making, &state->public);
     Policy *p = &state->policy;
-    number(p, in->primal, NULL);
-    live_roots(p, in->primal);
-    p->settled = ad_settle(ad, in->primal, p->nids);
+    number(p, making->primal, NULL);
+    live_roots(p, making->primal);
+    p->settled = ad_settle(ad, making->primal, p->nids);
     decide(p);
-    Vals slots = save_region(p, in->primal);
+    Vals slots = save_region(p, making->primal);
     for (int i = 0; i < slots.count; i++) {
         tell(p, slots.at[i], NULL, true);
         vec_push(ad->arena, &state->public.slots, slots.at[i]);
     }
-    return &state->public;
 }
 
-void ad_restore(Ad *ad, Checkpoint *checkpoint, const CheckpointInput *in) {
-    CheckpointState *state = (CheckpointState *)(void *)checkpoint;
+void ad_restore(Ad *ad, const Making *making) {
+    CheckpointState *state = (CheckpointState *)(void *)making->checkpoint;
     Policy *p = &state->policy;
-    if (checkpoint->head) map_put(ad->arena, &p->heads, PTR_KEY(in->reverse), checkpoint->head);
-    for (int i = 0; i < in->mirror->count; i++) {
-        Region *region = (Region *)(uintptr_t)in->mirror->entries[i].key;
-        if (map_has(&p->values_of, PTR_KEY(region))) restore_region(p, region, in->mirror->entries[i].value);
+    if (state->public.head) map_put(ad->arena, &p->heads, PTR_KEY(making->reversed), state->public.head);
+    for (int i = 0; i < making->mirror.count; i++) {
+        Region *region = (Region *)(uintptr_t)making->mirror.entries[i].key;
+        if (map_has(&p->values_of, PTR_KEY(region)))
+            restore_region(p, region, making->mirror.entries[i].value);
     }
-    substitute(p, in->reverse);
+    substitute(p, making->reversed);
 }

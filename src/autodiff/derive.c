@@ -1,20 +1,6 @@
 /* Requests: which derivative is asked for, what it needs, and what the source has to say about it. */
 #include "autodiff/ad.h"
 
-const char *const ad_stages[] = {"normalize", "activity",   "linearize", "unzip",
-                                 "transpose", "checkpoint", "extract",   NULL};
-
-void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other) {
-    if (ad->config.after && ad->what) ad->config.after(ad->config.user, stage, ad->what, now, other);
-}
-
-void ad_verify(Ad *ad, const Func *func, const char *stage) {
-    Arena *scratch = arena_scratch(ad->arena);
-    const char *wrong = ir_verify(scratch, func);
-    if (wrong) arena_malformed(scratch, format_text(ad->arena, "after %s: %s", stage, wrong));
-    arena_free(scratch);
-}
-
 /* ---- the functions that autodiff knows */
 
 static void fill_derivation(Ad *ad, Func *func);
@@ -56,6 +42,8 @@ static AdFunc *add_generated(Ad *ad, Func *flat) {
     return ad_add_flat(ad, flat, ad_leaves_of_flat(ad, flat));
 }
 
+const char *ad_name(const AdFunc *f) { return (f->source ? f->source : f->flat)->name->text; }
+
 AdFunc *ad_func(Ad *ad, Func *func) {
     AdFunc *f = map_get(&ad->funcs, PTR_KEY(func));
     if (f) return f;
@@ -68,106 +56,6 @@ AdFunc *ad_func(Ad *ad, Func *func) {
     map_put(ad->arena, &ad->funcs, PTR_KEY(f->flat), f);
     vec_push(ad->arena, &ad->unfilled, f);
     return f;
-}
-
-/* ---- normalize */
-
-/* Inside the caller it would be with its counterpart again. */
-static bool leaves_reference(const Func *func) {
-    for (int i = 0; i < func->nparams; i++)
-        if (func->params[i].flags & PARAM_NO_DIFF) return true;
-    return false;
-}
-
-static bool may_inline(void *user, const Func *callee, const Inst *call) {
-    Ad *ad = user;
-    Func *func = (Func *)(uintptr_t)callee;
-    if (inst_has(call, INST_NO_DIFF) ||
-        (callee->flags & (FUNC_TREAT_AS_DIFF | FUNC_RECOMPUTE | FUNC_CHECKPOINT)))
-        return false;
-    if (!(callee->flags & (FUNC_BWD | FUNC_GENERATED))) return false;
-    if ((callee->flags & FUNC_GENERATED) || leaves_reference(callee)) return false;
-    ad_complete(ad, func);
-    return func->body && !func->custom.fwd && !func->custom.bwd && !func->custom.substitute;
-}
-
-/* Callees must have their bodies before they can be inlined. */
-static void complete_callees(void *user, Inst *inst) {
-    if (inst->op == OP_call) ad_complete(user, inst->callee);
-}
-
-typedef struct Completion {
-    Ad *ad;
-    Map seen;
-} Completion;
-
-static void complete_callee(void *user, Inst *inst) {
-    Completion *all = user;
-    if (inst->op != OP_call || map_has(&all->seen, PTR_KEY(inst->callee))) return;
-    map_put(all->ad->arena, &all->seen, PTR_KEY(inst->callee), all);
-    ad_complete(all->ad, inst->callee);
-    if (inst->callee->body) region_walk(inst->callee->body, complete_callee, all);
-}
-
-void ad_complete_all(Ad *ad, Func *func) {
-    Completion all = {.ad = ad};
-    region_walk(func->body, complete_callee, &all);
-}
-
-static void clear_marks(Region *region) {
-    for (int i = 0; i < region->nparams; i++) region->params[i]->flags &= (uint8_t)~VAL_DIFF;
-    for (Inst *inst = region->first; inst; inst = inst->next) {
-        inst->tag = TAG_primal;
-        for (int i = 0; i < inst->nresults; i++) inst->results[i]->flags &= (uint8_t)~VAL_DIFF;
-        for (int i = 0; i < inst->nregions; i++) clear_marks(inst->regions[i]);
-    }
-}
-
-static void mark_active(Region *region, const Activity *activity) {
-    for (int i = 0; i < region->nparams; i++)
-        if (activity->vals[region->params[i]->id]) region->params[i]->flags |= VAL_DIFF;
-    for (Inst *inst = region->first; inst; inst = inst->next) {
-        for (int i = 0; i < inst->nresults; i++)
-            if (activity->vals[inst->results[i]->id]) inst->results[i]->flags |= VAL_DIFF;
-        for (int i = 0; i < inst->nregions; i++) mark_active(inst->regions[i], activity);
-    }
-}
-
-/* Active values are marked, as differentials are. */
-static void show_activity(Ad *ad, AdFunc *f) {
-    if (!ad->config.after) return;
-    Activity activity = ad_activity(ad, f, AD_bwd);
-    mark_active(f->flat->body, &activity);
-    ad_after(ad, "activity", f->flat, NULL);
-    clear_marks(f->flat->body);
-}
-
-void ad_fill(Ad *ad, AdFunc *f, bool normal) {
-    if (!f->source || (f->filled && (f->normal || !normal))) return;
-    ad_complete(ad, f->source);
-    if (!f->source->body) return;
-    f->filled = true;
-    f->normal = normal;
-    Func *copy = clone_func(f->source, format_text(ad->arena, "%s.normal", f->source->name->text));
-    copy->derivation = (Derivation){0};
-    copy->source = NULL;
-    copy->flags &= ~(uint32_t)FUNC_EXPORT;
-    if (normal) {
-        region_walk(copy->body, complete_callees, ad);
-        ad->config.inline_calls(ad->config.user, copy, may_inline, ad);
-        ad->config.lower_exits(ad->config.user, copy);
-    }
-    ad->config.clean(ad->config.user, copy);
-    f->flat->flags |= copy->flags & (FUNC_PRECISE | FUNC_INLINE);
-    ad_flatten(ad, copy, f);
-    copy->body = NULL; /* it has served */
-    ad->config.clean_flat(ad->config.user, f->flat);
-    if (normal) ad_sink(ad, f->flat);
-    if (normal) ad_segment_loops(ad, f->flat);
-    if (ad->what == f->source) {
-        ad_after(ad, "normalize", f->flat, NULL);
-        show_activity(ad, f);
-    }
 }
 
 /* ---- what the source says about calls */
@@ -245,41 +133,6 @@ void ad_refuse_endless(Ad *ad, const AdFunc *f) {
     diag_report(ad->m->diags, DIAG_endless_order, of->loc, of->name->text);
 }
 
-/* ---- forward mode of a flat function */
-
-Func *ad_fwd(Ad *ad, AdFunc *f) {
-    ad_declare_fwd(ad, f);
-    if (f->fwd_ready) return f->fwd;
-    f->fwd_ready = true;
-    if (f->source) ad_complete(ad, f->source);
-    Func *custom = f->source ? f->source->custom.fwd : NULL;
-    if (custom) {
-        ad_complete(ad, custom);
-        if (custom->flags & FUNC_TRANSPOSABLE) custom->flags |= FUNC_INLINE;
-        ad_fill_fwd_adapter(ad, f, custom);
-        if (custom->flags & FUNC_TRANSPOSABLE) {
-            map_put(ad->arena, &ad->adapters, PTR_KEY(f->fwd), NULL);
-            ad_inline_rule(ad, f->fwd);
-        }
-        return f->fwd;
-    }
-    if (f->source && (f->source->flags & FUNC_TREAT_AS_DIFF)) {
-        ad_fill_trivial_fwd(ad, f);
-        return f->fwd;
-    }
-    ad_fill(ad, f, true);
-    if (!f->flat->body) {
-        ad_refuse_endless(ad, f);
-        return f->fwd;
-    }
-    ad_linearize(ad, f, AD_fwd, f->fwd);
-    if (ad->what == f->source) ad_after(ad, "linearize", f->fwd, NULL);
-    clear_marks(f->fwd->body);
-    ad_verify(ad, f->fwd, "linearize");
-    ad->config.clean_flat(ad->config.user, f->fwd);
-    return f->fwd;
-}
-
 /* ---- requests */
 
 /* A function that does nothing but call `target`: differentiating it applies the rule for calls of target. */
@@ -324,8 +177,8 @@ static bool fill_some(Ad *ad) {
     bool some = false;
     for (int i = 0; i < ad->m->funcs.count; i++) {
         Func *func = ad->m->funcs.at[i];
-        if (!func->derivation.of || func->body || func->note == ad) continue;
-        func->note = ad; /* once, whatever comes of it */
+        if (!func->derivation.of || func->body || map_has(&ad->tried, PTR_KEY(func))) continue;
+        map_put(ad->arena, &ad->tried, PTR_KEY(func), func); /* once, whatever comes of it */
         fill_derivation(ad, func);
         some = true;
     }
@@ -352,29 +205,4 @@ void ad_run(const AdConfig *config) {
     ad->arena = config->module->arena;
     ad->config = *config;
     while (fill_some(ad)) {}
-}
-
-/* ---- reverse mode of a flat function */
-
-static bool same_stable(const AdFunc *f, const bool *a, const bool *b) {
-    for (int i = 0; i < f->leaves.count; i++)
-        if (a[i] != b[i]) return false;
-    return true;
-}
-
-static bool same_terms(const AdFunc *f, const Terms *a, const Terms *b) {
-    return a->firm == b->firm && a->steady == b->steady && a->lone == b->lone &&
-           same_stable(f, a->stable, b->stable);
-}
-
-Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms) {
-    for (int i = 0; i < f->reverses.count; i++)
-        if (same_terms(f, &f->reverses.at[i]->terms, &terms)) return f->reverses.at[i];
-    Reverse *reverse = arena_new(ad->arena, Reverse);
-    reverse->terms = terms;
-    reverse->terms.stable = arena_copy(ad->arena, terms.stable, sizeof(bool) * (size_t)(f->leaves.count + 1));
-    vec_push(ad->arena, &f->reverses, reverse);
-    if (f->source) ad_complete(ad, f->source);
-    ad_build_reverse(ad, f, reverse);
-    return reverse;
 }

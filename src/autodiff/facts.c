@@ -41,9 +41,9 @@ bool ad_is_recursive(Ad *ad, AdFunc *f) {
     if (!f->recursive) {
         Search search = {.ad = ad, .wanted = f};
         search_calls(&search, f);
-        f->recursive = search.found ? 2 : 1;
+        f->recursive = search.found ? ANSWER_yes : ANSWER_no;
     }
-    return f->recursive == 2;
+    return f->recursive == ANSWER_yes;
 }
 
 /* ---- effects */
@@ -223,19 +223,19 @@ static void search_inst(void *user, Inst *inst) {
 }
 
 static void search_body(Search *search, AdFunc *f) {
-    int known = f->facts[search->fact];
-    search->found |= known == 2;
+    Answer known = f->facts[search->fact];
+    search->found |= known == ANSWER_yes;
     if (known || !is_new(search, f)) return;
     ad_fill(search->ad, f, search->fact != AD_effects || f->normal);
     if (f->flat->body) region_walk(f->flat->body, search_inst, search);
 }
 
 bool ad_has(Ad *ad, AdFunc *f, AdFact fact) {
-    if (f->facts[fact]) return f->facts[fact] == 2;
+    if (f->facts[fact]) return f->facts[fact] == ANSWER_yes;
     Search search = {.ad = ad, .fact = fact};
     search_body(&search, f);
     for (int i = 0; i < search.seen.count && !search.found; i++)
-        ((AdFunc *)search.seen.entries[i].value)->facts[fact] = 1;
-    if (search.found) f->facts[fact] = 2;
+        ((AdFunc *)search.seen.entries[i].value)->facts[fact] = ANSWER_no;
+    if (search.found) f->facts[fact] = ANSWER_yes;
     return search.found;
 }

@@ -243,84 +243,6 @@ Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves) {
     return flat;
 }
 
-static void number_fwd(AdFunc *f, int *nparams, int *nresults) {
-    *nparams = *nresults = 0;
-    Leaves *leaves = &f->leaves;
-    for (int i = 0, end; i < leaves->count;
-         i = end) { /* one parameter of the source after another: primal, then differential */
-        for (end = i + 1;
-             end < leaves->count && leaves->at[end].param == leaves->at[i].param && leaves->at[i].param >= 0;
-             end++) {}
-        for (int k = i; k < end; k++) {
-            leaves->at[k].fin = leaves->at[k].in >= 0 ? (*nparams)++ : -1;
-            leaves->at[k].fout = leaves->at[k].out >= 0 ? (*nresults)++ : -1;
-        }
-        for (int k = i; k < end; k++) {
-            Leaf *leaf = &leaves->at[k];
-            leaf->fdin = leaf->in >= 0 && (leaf->diff || leaf->dual) ? (*nparams)++ : -1;
-            leaf->fdout = leaf->out >= 0 && leaf->diff ? (*nresults)++ : -1;
-        }
-    }
-    for (int i = 0; i < leaves->count; i++) /* last, as in pri */
-        if (leaves->at[i].dual && leaves->at[i].out >= 0) leaves->at[i].fdout = (*nresults)++;
-}
-
-Func *ad_declare_like_fwd(Ad *ad, AdFunc *f, const char *suffix) {
-    int nparams, nresults;
-    number_fwd(f, &nparams, &nresults);
-    Func *func =
-        func_new(ad->m, format_text(ad->arena, "%s.%s",
-                                    f->source ? f->source->name->text : f->flat->name->text, suffix));
-    Param *params = arena_array(ad->arena, Param, nparams ? nparams : 1);
-    const Type **results = arena_array(ad->arena, const Type *, nresults ? nresults : 1);
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->in >= 0) params[leaf->fin] = f->flat->params[leaf->in];
-        if (leaf->fdin >= 0) {
-            Param param = f->flat->params[leaf->in];
-            param.type = leaf->dtype;
-            param.name =
-                name_from(ad->m->names, format_text(ad->arena, "d%s", param.name ? param.name->text : ""));
-            params[leaf->fdin] = param;
-        }
-        if (leaf->out >= 0) results[leaf->fout] = leaf->type;
-        if (leaf->fdout >= 0) results[leaf->fdout] = leaf->dtype;
-    }
-    func_set_params(func, params, nparams);
-    func_set_results(func, results, nresults);
-    func->flags |= FUNC_GENERATED | FUNC_NORMAL;
-    func->loc = f->flat->loc;
-    return func;
-}
-
-void ad_declare_fwd(Ad *ad, AdFunc *f) {
-    if (!f->fwd) f->fwd = ad_declare_like_fwd(ad, f, "fwd");
-}
-
-void ad_declare_tangent(Ad *ad, AdFunc *f) {
-    if (f->tangent) return;
-    int nparams = 0, nresults = 0;
-    Param *params = arena_array(ad->arena, Param, f->leaves.count + 1);
-    const Type **results = arena_array(ad->arena, const Type *, f->leaves.count + 1);
-    for (int i = 0; i < f->leaves.count; i++) {
-        Leaf *leaf = &f->leaves.at[i];
-        leaf->tin = leaf->tout = -1;
-        if (leaf->in >= 0 && leaf->diff) {
-            leaf->tin = nparams;
-            params[nparams] = f->flat->params[leaf->in];
-            params[nparams++].type = leaf->dtype;
-        }
-        if (leaf->out >= 0 && leaf->diff) {
-            leaf->tout = nresults;
-            results[nresults++] = leaf->dtype;
-        }
-    }
-    f->tangent = func_new(
-        ad->m, format_text(ad->arena, "%s.tangent", f->source ? f->source->name->text : f->flat->name->text));
-    func_set_params(f->tangent, params, nparams);
-    func_set_results(f->tangent, results, nresults);
-}
-
 /* ---- leaves of objects in memory */
 
 Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath) {
@@ -332,10 +254,6 @@ Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath) {
                 build_elem(b, object, ir_const_int(m, type_basic(m->types, TYPE_int), -1 - path[i]), true);
     }
     return object;
-}
-
-Val *ad_leaf_load(Builder *b, Val *object, const int *path, int npath) {
-    return build_load(b, ad_leaf_address(b, object, path, npath));
 }
 
 void ad_leaf_store(Builder *b, Val *object, const int *path, int npath, Val *value) {

@@ -23,6 +23,8 @@ typedef struct Lin {
     Builder b;
     Val **p, **d; /* by id of the old value: its copy, its differential */
     Func *into;
+    const Places *results; /* of it */
+    Map *calls;            /* tangent call -> CallNote */
 } Lin;
 
 /* ---- values */
@@ -48,10 +50,6 @@ static Val *counterpart(Lin *l, const Val *old, const Type *type) {
 
 static Val *diff_or_zero(Lin *l, const Val *old) { return counterpart(l, old, old->type); }
 
-static Name diff_name(Lin *l, Name name) {
-    return name ? name_from(l->m->names, format_text(l->ad->arena, "d%s", name->text)) : NULL;
-}
-
 static void set_primal(Lin *l, const Val *old, Val *v) {
     l->p[old->id] = v;
     if (old->name && !v->name && v->kind == VAL_inst) v->name = old->name;
@@ -60,7 +58,7 @@ static void set_primal(Lin *l, const Val *old, Val *v) {
 static void set_diff(Lin *l, const Val *old, Val *v) {
     if (v && val_is_const(v) && val_is_zero(v)) v = NULL;
     l->d[old->id] = v;
-    if (v && old->name && !v->name && v->kind == VAL_inst) v->name = diff_name(l, old->name);
+    if (v && old->name && !v->name && v->kind == VAL_inst) v->name = ad_diff_name(l->ad, old->name);
 }
 
 /* ---- tags */
@@ -439,14 +437,14 @@ static void lin_var(Lin *l, Inst *inst) {
     lin_primal_inst(l, inst);
     Val *y = inst->results[0];
     if (l->refs.at[y->id].state == REF_paired) /* counterparts are primal values */
-        l->d[y->id] = build_var(&l->b, l->refs.at[y->id].type, diff_name(l, y->name), false);
+        l->d[y->id] = build_var(&l->b, l->refs.at[y->id].type, ad_diff_name(l->ad, y->name), false);
     if (!is_active(l, y)) return;
     Val *shadow;
     if (inst->op == OP_var)
-        shadow = build_var(&l->b, ad_differential(l->ad, inst->type), diff_name(l, y->name), false);
+        shadow = build_var(&l->b, ad_differential(l->ad, inst->type), ad_diff_name(l->ad, y->name), false);
     else {
         Inst *tape = build_inst(&l->b, OP_tape_open, NULL, 0, 0, 0);
-        shadow = inst_add_result(tape, y->type, diff_name(l, y->name));
+        shadow = inst_add_result(tape, y->type, ad_diff_name(l->ad, y->name));
     }
     shadow->flags |= VAL_DIFF;
     shadow->inst->tag = TAG_diff;
@@ -581,46 +579,56 @@ static bool stops_at_references(Lin *l, const CallPlan *plan, const Inst *inst) 
     return state == REF_plain && !active;
 }
 
-static void fwd_args(Lin *l, AdFunc *callee, const Inst *inst, Val **args, bool null_zero) {
-    for (int i = 0; i < callee->leaves.count; i++) {
-        const Leaf *leaf = &callee->leaves.at[i];
-        if (leaf->in < 0) continue;
-        Val *old = inst->args[leaf->in];
-        args[leaf->fin] = primal(l, old);
-        if (leaf->fdin < 0) continue;
-        if (leaf->dual) args[leaf->fdin] = dual_arg(l, leaf, old);
-        else args[leaf->fdin] = null_zero && !leaf->by_ref ? diff(l, old) : shadow_arg(l, leaf, old);
-    }
+/* What stands for the differential of an argument where only counterparts are asked for. */
+static Val *no_differential(Lin *l, const Leaf *leaf) {
+    return leaf->by_ref ? build_var(&l->b, leaf->dtype, NULL, false) : ad_zero(l->ad, leaf->dtype);
 }
 
-static void fwd_results(Lin *l, AdFunc *callee, const Inst *inst, Val *const *results) {
-    for (int i = 0; i < callee->leaves.count; i++) {
-        const Leaf *leaf = &callee->leaves.at[i];
-        if (leaf->out < 0) continue;
-        const Val *old = inst->results[leaf->out];
-        set_primal(l, old, results[leaf->fout]);
-        if (leaf->fdout >= 0) set_diff(l, old, results[leaf->fdout]);
-    }
+typedef struct CallArgs {
+    Lin *l;
+    const AdFunc *callee;
+    const Inst *inst;
+    bool null_zero;         /* a differential that is zero may be NULL */
+    bool counterparts_only; /* there are no differentials */
+} CallArgs;
+
+static Val *call_arg(void *user, const Place *place) {
+    const CallArgs *x = user;
+    const Leaf *leaf = &x->callee->leaves.at[place->leaf];
+    Val *old = x->inst->args[leaf->in];
+    if (place->role == AS_primal) return primal(x->l, old);
+    if (place->role == AS_counterpart) return dual_arg(x->l, leaf, old);
+    if (x->counterparts_only) return no_differential(x->l, leaf);
+    return x->null_zero && !leaf->by_ref ? diff(x->l, old) : shadow_arg(x->l, leaf, old);
+}
+
+static void set_result(Lin *l, const AdFunc *callee, const Place *place, const Inst *inst, Val *result) {
+    const Val *old = inst->results[callee->leaves.at[place->leaf].out];
+    if (place->role == AS_primal) set_primal(l, old, result);
+    else set_diff(l, old, result);
+}
+
+static void set_results(Lin *l, const AdFunc *callee, const Places *places, const Inst *inst,
+                        Val *const *results) {
+    for (int i = 0; i < places->count; i++) set_result(l, callee, &places->at[i], inst, results[i]);
 }
 
 static void lin_rule_call(Lin *l, const CallPlan *plan, const Inst *inst) {
     Func *fwd = ad_fwd(l->ad, plan->callee);
-    Val **args = arena_array(l->ad->arena, Val *, fwd->nparams ? fwd->nparams : 1);
+    CallArgs x = {.l = l, .callee = plan->callee, .inst = inst, .null_zero = true};
     Val **results = arena_array(l->ad->arena, Val *, fwd->nresults ? fwd->nresults : 1);
-    fwd_args(l, plan->callee, inst, args, true);
-    place_rule(l, fwd, args, results);
+    place_rule(l, fwd, ad_arguments(l->ad, &plan->callee->fwd, call_arg, &x), results);
     for (int i = 0; i < fwd->nresults; i++)
         if (!results[i]) results[i] = ad_zero(l->ad, fwd->results[i]);
-    fwd_results(l, plan->callee, inst, results);
+    set_results(l, plan->callee, &plan->callee->fwd.results, inst, results);
 }
 
 static void lin_fwd_call(Lin *l, const CallPlan *plan, const Inst *inst) {
-    Func *fwd = ad_fwd(l->ad, plan->callee);
-    Val **args = arena_array(l->ad->arena, Val *, fwd->nparams ? fwd->nparams : 1);
-    fwd_args(l, plan->callee, inst, args, false);
-    Inst *call = build_call(&l->b, fwd, args, fwd->nparams);
+    ad_fwd(l->ad, plan->callee);
+    CallArgs x = {.l = l, .callee = plan->callee, .inst = inst};
+    Inst *call = ad_call(l->ad, &l->b, &plan->callee->fwd, call_arg, &x);
     call->tag = TAG_mixed;
-    fwd_results(l, plan->callee, inst, call->results);
+    set_results(l, plan->callee, &plan->callee->fwd.results, inst, call->results);
 }
 
 /* In place of a function its forward pass: the same arguments and results, and memory for arrays of the state. */
@@ -642,30 +650,15 @@ static Inst *pass_call(Lin *l, const CallPlan *plan, const Inst *inst) {
     return call;
 }
 
-/* What stands for the differential of an argument where only counterparts are asked for. */
-static Val *no_differential(Lin *l, const Leaf *leaf) {
-    return leaf->by_ref ? build_var(&l->b, leaf->dtype, NULL, false) : ad_zero(l->ad, leaf->dtype);
-}
-
 /* In place of a function its forward derivative, without differentials: its results, and the counterparts of references among them. */
 static Inst *counterpart_call(Lin *l, const CallPlan *plan, const Inst *inst) {
-    const Leaves *leaves = &plan->callee->leaves;
-    Func *fwd = ad_fwd(l->ad, plan->callee);
-    Val **args = arena_array(l->ad->arena, Val *, fwd->nparams ? fwd->nparams : 1);
-    for (int i = 0; i < leaves->count; i++) {
-        const Leaf *leaf = &leaves->at[i];
-        if (leaf->in < 0) continue;
-        args[leaf->fin] = primal(l, inst->args[leaf->in]);
-        if (leaf->fdin < 0) continue;
-        args[leaf->fdin] = leaf->dual ? dual_arg(l, leaf, inst->args[leaf->in]) : no_differential(l, leaf);
-    }
-    Inst *call = build_call(&l->b, fwd, args, fwd->nparams);
-    for (int i = 0; i < leaves->count; i++) {
-        const Leaf *leaf = &leaves->at[i];
-        if (leaf->out < 0) continue;
-        set_primal(l, inst->results[leaf->out], call->results[leaf->fout]);
-        if (leaf->dual) set_diff(l, inst->results[leaf->out], call->results[leaf->fdout]);
-    }
+    CallArgs x = {.l = l, .callee = plan->callee, .inst = inst, .counterparts_only = true};
+    ad_fwd(l->ad, plan->callee);
+    const Made *fwd = &plan->callee->fwd;
+    Inst *call = ad_call(l->ad, &l->b, fwd, call_arg, &x);
+    for (int i = 0; i < fwd->results.count; i++)
+        if (fwd->results.at[i].role != AS_differential)
+            set_result(l, plan->callee, &fwd->results.at[i], inst, call->results[i]);
     return call;
 }
 
@@ -674,48 +667,49 @@ static Inst *derived_call(Lin *l, const CallPlan *plan, const Inst *inst) {
     const Leaves *leaves = &plan->callee->leaves;
     Inst *call = primal_call(l, inst, plan->callee->flat);
     for (int i = 0; i < leaves->count; i++) {
-        const Leaf *leaf = &leaves->at[i];
-        if (!leaf->dual || leaf->out < 0) continue;
-        const Val *old = inst->results[leaf->out];
-        l->d[old->id] = inst_add_result(call, leaf->dtype, diff_name(l, old->name));
+        if (!ad_has_role(&leaves->at[i], AS_counterpart, true)) continue;
+        const Val *old = inst->results[leaves->at[i].out];
+        l->d[old->id] = inst_add_result(call, leaves->at[i].dtype, ad_diff_name(l->ad, old->name));
     }
     return call;
 }
 
-static Inst *first_half(Lin *l, CallNote *note, const Inst *inst) {
-    const CallPlan *plan = &note->plan;
+static Inst *first_half(Lin *l, const CallPlan *plan, const Inst *inst) {
     if (plan->pass) return pass_call(l, plan, inst);
     if (plan->kind != CALL_custom) return derived_call(l, plan, inst);
-    note->forward = ad_gives_references(&plan->callee->leaves) && ad_knows_counterparts(plan);
-    return note->forward ? counterpart_call(l, plan, inst) : primal_call(l, inst, plan->callee->flat);
+    bool gives = ad_gives_references(&plan->callee->leaves) && ad_knows_counterparts(plan);
+    return gives ? counterpart_call(l, plan, inst) : primal_call(l, inst, plan->callee->flat);
+}
+
+static Val **primal_args(Lin *l, const CallNote *note, const Inst *inst) {
+    const CallPlan *plan = &note->plan;
+    const Leaves *leaves = &(plan->pass ? plan->pass : plan->callee)->leaves;
+    Val **args = arena_array(l->ad->arena, Val *, leaves->count + 1);
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].in >= 0)
+            args[i] =
+                plan->pass ? note->primal->args[leaves->at[i].in] : primal(l, inst->args[leaves->at[i].in]);
+    return args;
 }
 
 /* Reverse mode: the primal call, and beside it what is linear in the differentials. */
 static void lin_split_call(Lin *l, const CallPlan *plan, Inst *inst) {
     AdFunc *callee = plan->callee;
-    ad_declare_tangent(l->ad, callee);
     CallNote *note = arena_new(l->ad->arena, CallNote);
     *note = (CallNote){.plan = *plan};
     note->duals = arena_array(l->ad->arena, Val *, callee->leaves.count + 1);
     for (int i = 0; i < callee->leaves.count; i++)
-        if (callee->leaves.at[i].dual && callee->leaves.at[i].in >= 0)
+        if (ad_has_role(&callee->leaves.at[i], AS_counterpart, false))
             note->duals[i] = dual_arg(l, &callee->leaves.at[i], inst->args[callee->leaves.at[i].in]);
-    note->primal = first_half(l, note, inst);
-    Val **args = arena_array(l->ad->arena, Val *, callee->tangent->nparams ? callee->tangent->nparams : 1);
-    for (int i = 0; i < callee->leaves.count; i++) {
-        const Leaf *leaf = &callee->leaves.at[i];
-        if (leaf->in >= 0 && leaf->tin >= 0) args[leaf->tin] = shadow_arg(l, leaf, inst->args[leaf->in]);
-    }
-    Inst *tangent = build_call(&l->b, callee->tangent, args, callee->tangent->nparams);
+    note->primal = first_half(l, plan, inst);
+    note->args = primal_args(l, note, inst);
+    if (!callee->tangent.func) ad_declare(l->ad, callee, SHAPE_tangent, (Contents){0}, &callee->tangent);
+    CallArgs x = {.l = l, .callee = callee, .inst = inst};
+    Inst *tangent = ad_call(l->ad, &l->b, &callee->tangent, call_arg, &x);
     tangent->tag = TAG_diff;
-    tangent->note = note;
-    for (int i = 0; i < callee->leaves.count; i++) {
-        const Leaf *leaf = &callee->leaves.at[i];
-        if (leaf->out < 0 || leaf->tout < 0) continue;
-        Val *d = tangent->results[leaf->tout];
-        d->flags |= VAL_DIFF;
-        set_diff(l, inst->results[leaf->out], d);
-    }
+    map_put(l->ad->arena, l->calls, PTR_KEY(tangent), note);
+    for (int i = 0; i < tangent->nresults; i++) tangent->results[i]->flags |= VAL_DIFF;
+    set_results(l, callee, &callee->tangent.results, inst, tangent->results);
 }
 
 static bool gives_derivatives(const AdFunc *f) {
@@ -800,7 +794,7 @@ static void tag_control(Inst *inst, int ndiff) {
 static void add_diff_results(Lin *l, Inst *copy, const Inst *inst, const IntVec *moving) {
     for (int i = 0; i < moving->count; i++) {
         const Val *old = inst->results[moving->at[i]];
-        Val *d = inst_add_result(copy, old->type, diff_name(l, old->name));
+        Val *d = inst_add_result(copy, old->type, ad_diff_name(l->ad, old->name));
         d->flags |= VAL_DIFF;
         l->d[old->id] = d;
     }
@@ -809,7 +803,7 @@ static void add_diff_results(Lin *l, Inst *copy, const Inst *inst, const IntVec 
 static void add_paired_results(Lin *l, Inst *copy, const Inst *inst, const IntVec *paired) {
     for (int i = 0; i < paired->count; i++) {
         const Val *old = inst->results[paired->at[i]];
-        l->d[old->id] = inst_add_result(copy, ref_type(l, old), diff_name(l, old->name));
+        l->d[old->id] = inst_add_result(copy, ref_type(l, old), ad_diff_name(l->ad, old->name));
     }
 }
 
@@ -886,12 +880,12 @@ static void lin_loop(Lin *l, Inst *loop) {
         for (int i = 0; i < paired.count; i++) {
             const Val *old = from->params[paired.at[i]];
             Val *param = region_add_param(copy->regions[k], ref_type(l, loop->results[paired.at[i]]),
-                                          diff_name(l, old->name));
+                                          ad_diff_name(l->ad, old->name));
             if (k) l->d[old->id] = param;
         }
         for (int i = 0; i < moving.count; i++) {
             const Val *old = from->params[moving.at[i]];
-            Val *param = region_add_param(copy->regions[k], old->type, diff_name(l, old->name));
+            Val *param = region_add_param(copy->regions[k], old->type, ad_diff_name(l->ad, old->name));
             param->flags |= VAL_DIFF;
             if (k) l->d[old->id] = param;
         }
@@ -915,23 +909,24 @@ static Val *given_counterpart(Lin *l, Val *old, const Leaf *leaf) {
     RefState state = type_is_float(old->type) ? REF_plain : ad_ref_of(&l->refs, old).state;
     bool takes = false;
     for (int i = 0; i < l->f->leaves.count; i++)
-        takes |= l->f->leaves.at[i].dual && l->f->leaves.at[i].in >= 0;
+        takes |= ad_has_role(&l->f->leaves.at[i], AS_counterpart, false);
     if (state == REF_lost || (state == REF_plain && takes && old->type->kind == TYPE_buffer))
         diag_report(l->m->diags, DIAG_no_counterpart, l->b.loc ? l->b.loc : l->f->flat->loc);
     return counterpart(l, old, leaf->dtype);
 }
 
+static Val *returned(Lin *l, const Inst *inst, const Place *place) {
+    const Leaf *leaf = &l->f->leaves.at[place->leaf];
+    Val *old = inst->args[leaf->out];
+    if (place->role == AS_primal) return primal(l, old);
+    return place->role == AS_counterpart ? given_counterpart(l, old, leaf) : diff_or_zero(l, old);
+}
+
 static void lin_return(Lin *l, const Inst *inst) {
-    Val **values = arena_array(l->ad->arena, Val *, l->into->nresults ? l->into->nresults : 1);
-    for (int i = 0; i < l->f->leaves.count; i++) {
-        const Leaf *leaf = &l->f->leaves.at[i];
-        if (leaf->out < 0) continue;
-        values[leaf->fout] = primal(l, inst->args[leaf->out]);
-        if (leaf->fdout < 0) continue;
-        Val *old = inst->args[leaf->out];
-        values[leaf->fdout] = leaf->dual ? given_counterpart(l, old, leaf) : diff_or_zero(l, old);
-    }
-    build_return(&l->b, values, l->into->nresults);
+    ValVec values = {0};
+    for (int i = 0; i < l->results->count; i++)
+        vec_push(l->ad->arena, &values, returned(l, inst, &l->results->at[i]));
+    build_return(&l->b, values.at, values.count);
 }
 
 static void lin_inst(Lin *l, Inst *inst) {
@@ -955,25 +950,38 @@ static void lin_region(Lin *l, Region *from) {
     for (Inst *inst = from->first; inst; inst = inst->next) lin_inst(l, inst);
 }
 
-Func *ad_linearize(Ad *ad, AdFunc *f, AdMode mode, Func *into) {
-    if (!into) into = ad_declare_like_fwd(ad, f, "linear");
-    into->flags |= f->flat->flags & FUNC_PRECISE;
+/* ---- entries */
+
+void ad_declare_fwd(Ad *ad, AdFunc *f) {
+    if (!f->fwd.func) ad_declare(ad, f, SHAPE_fwd, (Contents){0}, &f->fwd);
+}
+
+static void bind_params(Lin *l, const Made *into) {
+    for (int i = 0; i < into->params.count; i++) {
+        const Place *place = &into->params.at[i];
+        const Val *old = l->f->flat->body->params[l->f->leaves.at[place->leaf].in];
+        Val *param = into->func->body->params[i];
+        *(place->role == AS_primal ? &l->p[old->id] : &l->d[old->id]) = param;
+        if (place->role == AS_differential) param->flags |= VAL_DIFF;
+    }
+}
+
+void ad_linearize(Ad *ad, AdFunc *f, AdMode mode, const Made *into, Map *calls) {
     uint32_t n = f->flat->nvals + 1;
-    Lin l = {.ad = ad, .m = ad->m, .f = f, .mode = mode, .a = ad_activity(ad, f, mode), .into = into};
+    Lin l = {.ad = ad,
+             .m = ad->m,
+             .f = f,
+             .mode = mode,
+             .a = ad_activity(ad, f, mode),
+             .into = into->func,
+             .results = &into->results,
+             .calls = calls};
+    l.into->flags |= f->flat->flags & FUNC_PRECISE;
     l.refs = ad_references(ad, f, mode);
     l.p = arena_array(ad->arena, Val *, n);
     l.d = arena_array(ad->arena, Val *, n);
-    l.b = build_at_end(func_begin(into));
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        if (leaf->in < 0) continue;
-        uint32_t id = f->flat->body->params[leaf->in]->id;
-        l.p[id] = into->body->params[leaf->fin];
-        if (leaf->fdin < 0) continue;
-        l.d[id] = into->body->params[leaf->fdin];
-        if (leaf->diff) l.d[id]->flags |= VAL_DIFF;
-    }
+    l.b = build_at_end(func_begin(l.into));
+    bind_params(&l, into);
     ad_check_addresses(ad, f, &l.a);
     lin_region(&l, f->flat->body);
-    return into;
 }

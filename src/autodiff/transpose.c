@@ -9,8 +9,7 @@
 
 typedef struct Tr {
     Ad *ad;
-    const TransposeInput *in;
-    Transposed *out;
+    Making *making;
     Untaken *untaken;
 } Tr;
 
@@ -200,7 +199,7 @@ static void add_captured(Tr *t, Captured *captured, const Adjoints *adj) {
 }
 
 static void t_branches(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
-    Inst *primal = inst->note;
+    Inst *primal = map_get(&t->making->twins, PTR_KEY(inst));
     int n = inst->nregions;
     Val **gs = arena_array(t->ad->arena, Val *, inst->nresults ? inst->nresults : 1);
     for (int i = 0; i < inst->nresults; i++) gs[i] = take_out(t, adj, inst->results[i]);
@@ -209,7 +208,7 @@ static void t_branches(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     Captured captured = {0};
     bool empty = true;
     for (int k = 0; k < n; k++) {
-        regions[k] = region_new(t->in->func, NULL);
+        regions[k] = region_new(t->making->linear.func, NULL);
         Builder rb = build_at_end(regions[k]);
         const Inst *yield = inst->regions[k]->last;
         for (int i = 0; i < inst->nresults; i++) bump(t, &rb, &inner[k], yield->args[i], gs[i]);
@@ -223,7 +222,7 @@ static void t_branches(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         reverse->cases = inst->cases;
         reverse->ncases = inst->ncases;
     }
-    map_put(t->ad->arena, &t->out->mirror, PTR_KEY(primal), reverse);
+    map_put(t->ad->arena, &t->making->mirror, PTR_KEY(primal), reverse);
     for (int k = 0; k < n; k++) {
         reverse->regions[k] = regions[k];
         regions[k]->owner = reverse;
@@ -293,9 +292,9 @@ static bool *living(Tr *t, const Inst *loop, Val *const *starts) {
 /* Counts the trip count down; `it` is the index of the primal iteration. */
 static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     Ad *ad = t->ad;
-    Inst *primal = inst->note;
-    LoopInfo *info = ad_loop_info(ad, primal);
-    Region *d = inst->regions[1], *body = region_new(t->in->func, NULL);
+    Inst *primal = map_get(&t->making->twins, PTR_KEY(inst));
+    LoopInfo *info = ad_loop_info(t->making, primal);
+    Region *d = inst->regions[1], *body = region_new(t->making->linear.func, NULL);
     int n = inst->nresults;
     const Type *word = type_basic(ad->m->types, TYPE_int64);
     Val **starts = arena_array(ad->arena, Val *, n ? n : 1),
@@ -352,7 +351,7 @@ static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     build_yield(&cb, &go, 1);
     for (int i = 0; i < body->nparams; i++)
         inst_add_result(reverse, body->params[i]->type, body->params[i]->name);
-    map_put(ad->arena, &t->out->mirror, PTR_KEY(primal), reverse);
+    map_put(ad->arena, &t->making->mirror, PTR_KEY(primal), reverse);
     info->reverse = reverse;
     info->it = it;
     int next = 1;
@@ -364,32 +363,39 @@ static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
 
 /* ---- calls */
 
-static bool is_stable(const Tr *t, Val *v) {
-    Val *root = ad_root(v);
-    return root && root->id < t->in->nstable && t->in->stable[root->id];
-}
+/* A call of the differential half, and what is known of it. */
+typedef struct Back {
+    Tr *t;
+    Builder *b;
+    const CallNote *note;
+    AdFunc *callee;
+    Val **inputs;   /* by leaf: differentials that it was given */
+    Val **adjoints; /* by leaf: of its results; NULL: zero */
+    Val **duals;    /* by leaf: counterparts, in the reverse */
+    Val **kept;     /* primal arguments, as ad_keep_arguments has them; NULL: those of the call will do */
+    ValVec slots;
+} Back;
 
 /* Is there anything that the call could pass back? */
-static bool matters(Tr *t, const CallPlan *plan, Val *const *gs) {
+static bool matters(const Back *x) {
     bool outputs = false, duals = false;
-    AdFunc *callee = plan->callee;
-    for (int i = 0; i < callee->leaves.count; i++) {
-        const Leaf *leaf = &callee->leaves.at[i];
-        if (leaf->tout >= 0 && gs[leaf->tout]) return true;
+    for (int i = 0; i < x->callee->leaves.count; i++) {
+        const Leaf *leaf = &x->callee->leaves.at[i];
+        if (x->adjoints[i]) return true;
         if (leaf->by_ref && leaf->diff && leaf->dir != DIR_in) return true;
         if (leaf->diff && !leaf->by_ref && leaf->type->kind == TYPE_tape) return true;
-        outputs |= leaf->tout >= 0;
+        outputs |= ad_has_role(leaf, AS_seed, false);
         duals |= leaf->dual;
     }
-    if (!outputs && (duals || ad_has(t->ad, callee, AD_sources))) return true;
-    return ad_is_sink(t->ad, plan);
+    if (!outputs && (duals || ad_has(x->t->ad, x->callee, AD_sources))) return true;
+    return ad_is_sink(x->t->ad, &x->note->plan);
 }
 
 static bool *stable_leaves(Tr *t, AdFunc *callee, const Inst *call) {
     bool *stable = arena_array(t->ad->arena, bool, callee->leaves.count + 1);
     for (int i = 0; i < callee->leaves.count; i++) {
         const Leaf *leaf = &callee->leaves.at[i];
-        stable[i] = leaf->by_ref && leaf->dir == DIR_in && is_stable(t, call->args[leaf->in]);
+        stable[i] = leaf->by_ref && leaf->dir == DIR_in && ad_is_stable(t->making, call->args[leaf->in]);
     }
     return stable;
 }
@@ -400,29 +406,27 @@ static bool any_firm(Tr *t, const Inst *tangent) {
     return any;
 }
 
-/* The arguments of prop that both kinds of callee have in common: seeds, shadows. */
-static void add_seeds(Tr *t, Builder *b, AdFunc *callee, Val *const *gs, Inst *tangent, ValVec *args) {
-    Ad *ad = t->ad;
-    for (int i = 0; i < callee->leaves.count; i++) {
-        const Leaf *leaf = &callee->leaves.at[i];
-        if (leaf->tout >= 0)
-            vec_push(ad->arena, args, gs[leaf->tout] ? gs[leaf->tout] : zero(t, leaf->dtype));
-    }
-    for (int i = 0; i < callee->leaves.count; i++) {
-        const Leaf *leaf = &callee->leaves.at[i];
-        bool shadow = leaf->tin >= 0 && (leaf->by_ref || leaf->type->kind == TYPE_tape);
-        if (shadow) vec_push(ad->arena, args, address(b, tangent->args[leaf->tin]));
+/* What stands at a place of a function that takes adjoints back through the call. */
+static Val *back_arg(void *user, const Place *place) {
+    const Back *x = user;
+    const Leaf *leaf = place->role == AS_slot ? NULL : &x->callee->leaves.at[place->leaf];
+    switch (place->role) {
+    case AS_primal:
+        return x->kept ? x->kept[ad_leaf_of_pass(&x->note->plan, place->leaf)]
+                       : ir_resolve(x->note->args[place->leaf]);
+    case AS_state: return x->kept[place->leaf];
+    case AS_counterpart: return x->duals[place->leaf];
+    case AS_slot: return x->slots.at[place->leaf];
+    case AS_seed: return x->adjoints[place->leaf] ? x->adjoints[place->leaf] : zero(x->t, leaf->dtype);
+    case AS_shadow: return address(x->b, x->inputs[place->leaf]);
+    default: return x->t->making->reverse_tape;
     }
 }
 
-static void bump_inputs(Tr *t, Builder *b, Adjoints *adj, AdFunc *callee, const Inst *tangent,
-                        const Inst *prop) {
-    int next = 0;
-    for (int i = 0; i < callee->leaves.count; i++) {
-        const Leaf *leaf = &callee->leaves.at[i];
-        if (leaf->tin < 0 || leaf->by_ref || leaf->type->kind == TYPE_tape) continue;
-        bump(t, b, adj, tangent->args[leaf->tin], prop->results[next++]);
-    }
+static void pass_back(const Back *x, const Made *made, Adjoints *adj) {
+    Inst *call = ad_call(x->t->ad, x->b, made, back_arg, (void *)(uintptr_t)x);
+    for (int i = 0; i < call->nresults; i++)
+        bump(x->t, x->b, adj, x->inputs[made->results.at[i].leaf], call->results[i]);
 }
 
 /* The counterparts of references that are passed, in the reverse; arrays of them are kept as they were at the call, if they may
@@ -431,46 +435,34 @@ static Val **kept_duals(Tr *t, Builder *b, const CallNote *note) {
     const Leaves *leaves = &note->plan.callee->leaves;
     Val **duals = arena_array(t->ad->arena, Val *, leaves->count + 1);
     for (int i = 0; i < leaves->count; i++) {
-        if (!leaves->at[i].dual || leaves->at[i].in < 0) continue;
-        bool keep = leaves->at[i].by_ref && !is_stable(t, note->duals[i]);
-        duals[i] =
-            keep ? ad_keep_object(t->ad, t->in, note->primal, b, note->duals[i]) : address(b, note->duals[i]);
+        if (!ad_has_role(&leaves->at[i], AS_counterpart, false)) continue;
+        bool keep = leaves->at[i].by_ref && !ad_is_stable(t->making, note->duals[i]);
+        duals[i] = keep ? ad_keep_object(t->ad, t->making, note->primal, b, note->duals[i])
+                        : address(b, note->duals[i]);
     }
     return duals;
 }
 
-static void add_duals(Tr *t, const CallNote *note, Val *const *duals, ValVec *args) {
-    const Leaves *leaves = &note->plan.callee->leaves;
-    for (int i = 0; i < leaves->count; i++)
-        if (leaves->at[i].dual && leaves->at[i].in >= 0) vec_push(t->ad->arena, args, duals[i]);
-}
-
-/* A derivative written by the user gets the primal arguments as they were at the call. */
 /* A variable holds something else by the time that a custom derivative would read it, or nothing at all. References with a counterpart are
  * for that, and stay. */
 static void refuse_local_addresses(Tr *t, const CallNote *note, const Inst *inst) {
-    const Leaves *leaves = &note->plan.callee->leaves;
+    const Leaves *leaves = &(note->plan.pass ? note->plan.pass : note->plan.callee)->leaves;
     for (int i = 0; i < leaves->count; i++) {
         const Leaf *leaf = &leaves->at[i];
         if (leaf->in < 0 || leaf->by_ref || leaf->dual || leaf->type->kind != TYPE_pointer) continue;
-        const Val *root = ir_root(ad_primal_arg(note, leaf));
+        const Val *root = ir_root(note->args[i]);
         if (root->kind == VAL_inst && root->inst->op == OP_var)
             diag_report(t->ad->m->diags, DIAG_address_in_reverse, inst->loc);
     }
 }
 
-static void t_custom(Tr *t, Builder *b, Adjoints *adj, Inst *inst, Val *const *gs) {
-    const CallNote *note = inst->note;
-    AdFunc *callee = note->plan.callee;
-    refuse_local_addresses(t, note, inst);
-    Func *prop = ad_bwd_adapter(t->ad, &note->plan);
-    ValVec args = {0};
-    Val **duals = kept_duals(t, b, note);
-    ad_keep_arguments(t->ad, t->in, note, b, &args);
-    add_duals(t, note, duals, &args);
-    add_seeds(t, b, callee, gs, inst, &args);
-    Inst *call = build_call(b, prop, args.at, args.count);
-    bump_inputs(t, b, adj, callee, inst, call);
+/* A derivative written by the user gets the primal arguments as they were at the call. */
+static void t_custom(Back *x, Adjoints *adj, const Inst *inst) {
+    refuse_local_addresses(x->t, x->note, inst);
+    const Made *made = ad_bwd_adapter(x->t->ad, &x->note->plan);
+    x->duals = kept_duals(x->t, x->b, x->note);
+    x->kept = ad_keep_arguments(x->t->ad, x->t->making, x->note, x->b);
+    pass_back(x, made, adj);
 }
 
 /* Whether the second run of a call may stand anywhere in the reverse: it depends on its arguments only, and writes nothing. */
@@ -483,54 +475,66 @@ static bool can_move(const AdFunc *callee, const Inst *call, const Reverse *reve
     return free;
 }
 
-static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
-    Ad *ad = t->ad;
-    const CallNote *note = inst->note;
-    AdFunc *callee = note->plan.callee;
-    Val **gs = arena_array(ad->arena, Val *, inst->nresults ? inst->nresults : 1);
-    for (int i = 0; i < inst->nresults; i++) gs[i] = take_out(t, adj, inst->results[i]);
-    bool gives = ad_gives_references(&callee->leaves);
-    if (!matters(t, &note->plan, gs) && !gives) return;
-    if (note->plan.kind == CALL_custom) {
-        t_custom(t, b, adj, inst, gs);
-        return;
-    }
-    Inst *call = note->primal;
-    Terms terms = {
-        .stable = stable_leaves(t, callee, call), .firm = any_firm(t, inst), .steady = t->in->steady};
-    Reverse *reverse = ad_reverse(ad, callee, terms);
-    if (!reverse->pri) {
-        ad_refuse_endless(ad, callee);
-        return;
-    }
+/* Is the call made once more in the reverse? It must find its arguments as they were. */
+static bool is_made_again(Tr *t, const AdFunc *callee, const Inst *call) {
     bool again = inst_has(call, INST_AGAIN) || (callee->source && (callee->source->flags & FUNC_RECOMPUTE));
     for (int i = 0; i < callee->leaves.count && again; i++)
-        again = !callee->leaves.at[i].by_ref || is_stable(t, call->args[callee->leaves.at[i].in]);
-    again &= !gives; /* the counterparts are made by the pass that is run */
-    Inst *pri = call;
-    Val **duals = kept_duals(t, b, note);
-    if (again) {
-        pri = build_inst(b, OP_call, call->args, call->nargs, 0, 0);
-        for (int i = 0; i < call->nresults; i++)
-            inst_add_result(pri, call->results[i]->type, call->results[i]->name);
-        if (callee->plain) call->callee = callee->plain;
+        again = !callee->leaves.at[i].by_ref || ad_is_stable(t->making, call->args[callee->leaves.at[i].in]);
+    return again &&
+           !ad_gives_references(&callee->leaves); /* the counterparts are made by the pass that is run */
+}
+
+static Inst *call_again(Back *x, const Reverse *reverse) {
+    Inst *call = x->note->primal, *again = build_inst(x->b, OP_call, call->args, call->nargs, 0, 0);
+    for (int i = 0; i < call->nresults; i++)
+        inst_add_result(again, call->results[i]->type, call->results[i]->name);
+    if (x->callee->plain) call->callee = x->callee->plain;
+    if (can_move(x->callee, call, reverse))
+        map_put(x->t->ad->arena, &x->t->making->mirror, PTR_KEY(call), again);
+    return again;
+}
+
+/* A call of the function becomes one of its pri, which has more parameters and results. */
+static void extend_call(Back *x, Inst *call, const Reverse *reverse, bool again) {
+    const Made *pri = &reverse->pri;
+    Val **duals = again ? x->duals : x->note->duals,
+        *tape = again ? x->t->making->reverse_tape : x->t->making->tape;
+    call->callee = pri->func;
+    for (int i = call->nargs; i < pri->params.count; i++)
+        inst_add_arg(call, pri->params.at[i].role == AS_tape ? tape : duals[pri->params.at[i].leaf]);
+    for (int i = call->nresults; i < pri->results.count; i++)
+        vec_push(x->t->ad->arena, &x->slots,
+                 inst_add_result(call, pri->func->results[i], name_from(x->t->ad->m->names, "ctx")));
+}
+
+static void t_derived(Back *x, Adjoints *adj, const Inst *inst) {
+    Tr *t = x->t;
+    Inst *call = x->note->primal;
+    Terms terms = {
+        .stable = stable_leaves(t, x->callee, call), .firm = any_firm(t, inst), .steady = t->making->steady};
+    const Reverse *reverse = ad_reverse(t->ad, x->callee, terms);
+    if (!reverse->pri.func) {
+        ad_refuse_endless(t->ad, x->callee);
+        return;
     }
-    pri->callee = reverse->pri;
-    for (int i = 0; i < callee->leaves.count; i++)
-        if (callee->leaves.at[i].dual && callee->leaves.at[i].in >= 0)
-            inst_add_arg(pri, again ? duals[i] : note->duals[i]);
-    if (again && can_move(callee, call, reverse)) map_put(ad->arena, &t->out->mirror, PTR_KEY(call), pri);
-    if (reverse->uses_tape) inst_add_arg(pri, again ? t->in->reverse_tape : t->in->tape);
-    ValVec args = {0};
-    for (int i = 0; i < reverse->nprimal; i++)
-        vec_push(ad->arena, &args, call->args[reverse->primal_params[i]]);
-    add_duals(t, note, duals, &args);
-    for (int i = 0; i < reverse->nslots; i++)
-        vec_push(ad->arena, &args, inst_add_result(pri, reverse->slots[i], name_from(ad->m->names, "ctx")));
-    add_seeds(t, b, callee, gs, inst, &args);
-    if (reverse->uses_tape) vec_push(ad->arena, &args, t->in->reverse_tape);
-    Inst *prop = build_call(b, reverse->prop, args.at, args.count);
-    bump_inputs(t, b, adj, callee, inst, prop);
+    bool again = is_made_again(t, x->callee, call);
+    x->duals = kept_duals(t, x->b, x->note);
+    extend_call(x, again ? call_again(x, reverse) : call, reverse, again);
+    pass_back(x, &reverse->prop, adj);
+}
+
+static void t_call(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+    const CallNote *note = map_get(&t->making->calls, PTR_KEY(inst));
+    AdFunc *callee = note->plan.callee;
+    const Made *tangent = &callee->tangent;
+    Val **adjoints = arena_array(t->ad->arena, Val *, inst->nresults ? inst->nresults : 1);
+    for (int i = 0; i < inst->nresults; i++) adjoints[i] = take_out(t, adj, inst->results[i]);
+    Back x = {.t = t, .b = b, .note = note, .callee = callee};
+    x.inputs = ad_by_leaf(t->ad, callee, &tangent->params, AS_differential, inst->args);
+    x.adjoints = ad_by_leaf(t->ad, callee, &tangent->results, AS_differential, adjoints);
+    if (!matters(&x) && !ad_gives_references(&callee->leaves)) return;
+    if (note->plan.kind == CALL_custom) t_custom(&x, adj, inst);
+    else t_derived(&x, adj, inst);
 }
 
 /* ---- dispatch */
@@ -571,20 +575,29 @@ static Region *transpose_region(Tr *t, Region *d, Region *reverse, Builder *b, A
         t_inst(t, b, adj, inst);
     }
     for (int i = 0; i < tapes.count; i++) build_inst(b, OP_tape_close, tapes.at[i]->results, 1, 0, 0);
-    map_put(t->ad->arena, &t->out->mirror, PTR_KEY(primal), reverse);
+    map_put(t->ad->arena, &t->making->mirror, PTR_KEY(primal), reverse);
     return reverse;
 }
 
-Transposed ad_transpose(Ad *ad, const TransposeInput *input) {
-    Transposed out = {0};
-    Tr t = {ad, input, &out, ad_untaken(ad, input->f, input->func, input->halves.diff, input->firm)};
-    out.reverse = region_new(input->func, NULL);
-    Builder b = build_at_end(out.reverse);
+/* The adjoints of the parameters, returned: an adjoint may be a primal value, which checkpoint must see. */
+static void return_adjoints(Tr *t, Builder *b, const Adjoints *adj) {
+    ValVec results = {0};
+    for (int i = 0; i < t->making->f->leaves.count; i++) {
+        const Leaf *leaf = &t->making->f->leaves.at[i];
+        if (!ad_has_role(leaf, AS_adjoint, true)) continue;
+        Val *g = take(adj, t->making->differentials[i]);
+        vec_push(t->ad->arena, &results, g ? g : zero(t, leaf->dtype));
+    }
+    build_return(b, results.at, results.count);
+}
+
+void ad_transpose(Ad *ad, Making *making) {
+    Tr t = {ad, making, ad_untaken(ad, making)};
+    making->reversed = region_new(making->linear.func, NULL);
+    Builder b = build_at_end(making->reversed);
     Adjoints adj = {0};
-    const Inst *end = input->halves.diff->last;
-    for (int i = 0; i < end->nargs; i++) bump(&t, &b, &adj, end->args[i], input->seeds.at[i]);
-    transpose_region(&t, input->halves.diff, out.reverse, &b, &adj, input->halves.primal);
-    for (int i = 0; i < input->params.count; i++)
-        vec_push(ad->arena, &out.adjoints, take(&adj, input->params.at[i]));
-    return out;
+    const Inst *end = making->diff->last;
+    for (int i = 0; i < end->nargs; i++) bump(&t, &b, &adj, end->args[i], making->seeds.at[i]);
+    transpose_region(&t, making->diff, making->reversed, &b, &adj, making->primal);
+    return_adjoints(&t, &b, &adj);
 }

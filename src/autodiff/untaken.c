@@ -17,6 +17,7 @@
 
 struct Untaken {
     Ad *ad;
+    const Making *making;
     uint32_t nvals;
     bool trusts;   /* what comes from outside */
     bool *firm;    /* by id of a differential: so far, in the pass at work */
@@ -98,7 +99,7 @@ static void visit_branches(Untaken *u, const Inst *inst) {
 }
 
 static bool surely_iterates(Untaken *u, const Inst *loop) {
-    const LoopInfo *info = ad_loop_info(u->ad, loop->note);
+    const LoopInfo *info = ad_loop_info(u->making, map_get(&u->making->twins, PTR_KEY(loop)));
     int64_t trip;
     return info && info->known && val_is_int(info->trip, &trip) && trip > 0;
 }
@@ -133,9 +134,11 @@ static void visit_region(Untaken *u, const Region *region) {
     for (const Inst *inst = region->last; inst; inst = inst->prev) visit_inst(u, inst);
 }
 
-Untaken *ad_untaken(Ad *ad, const AdFunc *f, const Func *func, const Region *diff, bool firm) {
+Untaken *ad_untaken(Ad *ad, const Making *making) {
     Untaken *u = arena_new(ad->arena, Untaken);
-    *u = (Untaken){.ad = ad, .nvals = func->nvals, .trusts = f->source != NULL};
+    const Region *diff = making->diff;
+    *u = (Untaken){
+        .ad = ad, .making = making, .nvals = making->linear.func->nvals, .trusts = making->f->source != NULL};
     u->firm = arena_array(ad->arena, bool, (int)u->nvals);
     u->denied = arena_array(ad->arena, bool, (int)u->nvals);
     u->calm = arena_array(ad->arena, uint8_t, (int)u->nvals);
@@ -143,7 +146,8 @@ Untaken *ad_untaken(Ad *ad, const AdFunc *f, const Func *func, const Region *dif
         u->changed = false;
         u->log.count = 0;
         memset(u->firm, 0, sizeof *u->firm * u->nvals);
-        for (int i = 0; i < diff->last->nargs && firm; i++) set_firm(u, diff->last->args[i]);
+        for (int i = 0; i < diff->last->nargs && making->reverse->terms.firm; i++)
+            set_firm(u, diff->last->args[i]);
         visit_region(u, diff);
     } while (u->changed);
     return u;

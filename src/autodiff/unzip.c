@@ -7,7 +7,7 @@
 
 /* ---- splitting */
 
-static Region *split_region(Ad *ad, Region *region, const bool *is_diff);
+static Region *split_region(Ad *ad, Making *x, Region *region, const bool *is_diff);
 
 static Val **take_vals(Ad *ad, Val **vals, int *n, const bool *is_diff, int *ntaken) {
     Val **taken = arena_array(ad->arena, Val *, *n ? *n : 1);
@@ -41,14 +41,14 @@ static bool *diff_positions(Ad *ad, Val *const *vals, int n) {
     return is_diff;
 }
 
-/* The differential half of an `if`, `switch` or `loop`; its note is the primal half. */
-static Inst *split_control(Ad *ad, Inst *inst) {
+/* The differential half of an `if`, `switch` or `loop`. */
+static Inst *split_control(Ad *ad, Making *x, Inst *inst) {
     int n = inst->nresults, ntaken;
     bool *is_diff = diff_positions(ad, inst->results, n);
     Inst *twin = inst_new(inst->func, (Op)inst->op, 0, 0, inst->nregions);
     twin->tag = TAG_diff;
     twin->loc = inst->loc;
-    twin->note = inst;
+    map_put(ad->arena, &x->twins, PTR_KEY(twin), inst);
     if (inst->op == OP_loop) {
         twin->hints = inst->hints;
         twin->args = take_args(ad, inst, is_diff, &ntaken);
@@ -63,7 +63,7 @@ static Inst *split_control(Ad *ad, Inst *inst) {
     for (int k = 0; k < inst->nregions; k++) {
         bool *none = arena_array(ad->arena, bool, n + 1);
         bool condition = inst->op == OP_loop && k == 0;
-        twin->regions[k] = split_region(ad, inst->regions[k], condition ? none : is_diff);
+        twin->regions[k] = split_region(ad, x, inst->regions[k], condition ? none : is_diff);
         twin->regions[k]->owner = twin;
     }
     twin->results = take_vals(ad, inst->results, &inst->nresults, is_diff, &ntaken);
@@ -74,7 +74,7 @@ static Inst *split_control(Ad *ad, Inst *inst) {
 }
 
 /* `is_diff`: which operands of the region's last instruction are differentials. */
-static Region *split_region(Ad *ad, Region *region, const bool *is_diff) {
+static Region *split_region(Ad *ad, Making *x, Region *region, const bool *is_diff) {
     Region *half = region_new(region->func, NULL);
     int ntaken;
     half->params = take_vals(ad, region->params, &region->nparams,
@@ -91,28 +91,24 @@ static Region *split_region(Ad *ad, Region *region, const bool *is_diff) {
         } else if (inst->tag == TAG_diff) {
             inst_remove(inst);
             inst_append(half, inst);
-        } else if (inst->tag == TAG_mixed) inst_append(half, split_control(ad, inst));
+        } else if (inst->tag == TAG_mixed) inst_append(half, split_control(ad, x, inst));
     }
     return half;
 }
 
-Halves ad_unzip(Ad *ad, AdFunc *f, Func *linear) {
-    bool *is_diff = arena_array(ad->arena, bool, linear->nresults + 1);
-    for (int i = 0; i < f->leaves.count; i++)
-        if (f->leaves.at[i].diff && f->leaves.at[i].fdout >= 0) is_diff[f->leaves.at[i].fdout] = true;
-    Halves halves = {.primal = linear->body};
-    halves.diff = split_region(ad, linear->body, is_diff);
-    return halves;
+void ad_unzip(Ad *ad, Making *x) {
+    bool *is_diff = arena_array(ad->arena, bool, x->linear.results.count + 1);
+    for (int i = 0; i < x->linear.results.count; i++)
+        is_diff[i] = x->linear.results.at[i].role == AS_differential;
+    x->primal = x->linear.func->body;
+    x->diff = split_region(ad, x, x->primal, is_diff);
 }
 
 /* ---- trip counts */
 
-LoopInfo *ad_loop_info(Ad *ad, Inst *loop) {
-    (void)ad;
-    return loop->note;
-}
+LoopInfo *ad_loop_info(const Making *x, const Inst *loop) { return map_get(&x->loops, PTR_KEY(loop)); }
 
-static void count_loop(Ad *ad, Inst *loop) {
+static void count_loop(Ad *ad, Making *x, Inst *loop) {
     LoopInfo *info = arena_new(ad->arena, LoopInfo);
     const Type *word = type_basic(ad->m->types, TYPE_int64);
     Name name = name_from(ad->m->names, "it");
@@ -126,14 +122,19 @@ static void count_loop(Ad *ad, Inst *loop) {
     inst_add_arg(yield, build_binary(&b, OP_add, info->counter, ad_int64(ad, 1)));
     Val *last = inst_add_result(loop, word, name_from(ad->m->names, "trip"));
     if (!info->known) info->trip = last;
-    loop->note = info;
+    map_put(ad->arena, &x->loops, PTR_KEY(loop), info);
 }
 
-static void count_region(Ad *ad, const Region *diff) {
+static void count_region(Ad *ad, Making *x, const Region *diff) {
     for (Inst *twin = diff->first; twin; twin = twin->next) {
-        for (int i = 0; i < twin->nregions; i++) count_region(ad, twin->regions[i]);
-        if (twin->op == OP_loop) count_loop(ad, twin->note);
+        for (int i = 0; i < twin->nregions; i++) count_region(ad, x, twin->regions[i]);
+        if (twin->op == OP_loop) count_loop(ad, x, map_get(&x->twins, PTR_KEY(twin)));
     }
 }
 
-void ad_count_trips(Ad *ad, const Region *diff) { count_region(ad, diff); }
+void ad_count_trips(Ad *ad, Making *x) { count_region(ad, x, x->diff); }
+
+bool ad_is_stable(const Making *x, Val *address) {
+    const Val *root = ad_root(address);
+    return root && root->id < x->nstable && x->stable[root->id];
+}

@@ -143,13 +143,14 @@ static void check_forward(const Row *row, const Func *fwd) {
 static void check_reverse(const Row *row, const Reverse *r) {
     for (size_t s = 0; s < sizeof samples / sizeof samples[0]; s++) {
         double kept[16], args[16], adjoints[3];
-        run(r->pri, samples[s], kept);
-        int n = 0;
-        for (int i = 0; i < r->nprimal; i++) args[n++] = samples[s][r->primal_params[i]];
-        for (int i = 0; i < r->nslots; i++) args[n++] = kept[1 + i];
-        args[n++] = 1;
-        assert_int_equal(n, r->prop->nparams);
-        run(r->prop, args, adjoints);
+        run(r->pri.func, samples[s], kept);
+        for (int i = 0; i < r->prop.params.count; i++) {
+            const Place *place = &r->prop.params.at[i];
+            args[i] = place->role == AS_primal ? samples[s][place->leaf]
+                      : place->role == AS_slot ? kept[1 + place->leaf]
+                                               : 1; /* seed */
+        }
+        run(r->prop.func, args, adjoints);
         for (int by = 0; by < row->partials; by++)
             check_near(row, "reverse", by, numeric(row, samples[s], by), adjoints[by]);
     }

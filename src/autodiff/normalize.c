@@ -1,0 +1,118 @@
+/* Normalize: a copy of a function, lean, in normal form and flat.
+ *
+ * What can be inlined is, unless the source has something to say about its derivative; exits become conditions; opt cleans up; flat.c takes
+ * structs and vectors apart, and opt cleans up once more. A function that is not to be differentiated is made flat and no more. */
+#include "autodiff/ad.h"
+
+/* ---- what is inlined */
+
+/* Inside the caller it would be with its counterpart again. */
+static bool leaves_reference(const Func *func) {
+    for (int i = 0; i < func->nparams; i++)
+        if (func->params[i].flags & PARAM_NO_DIFF) return true;
+    return false;
+}
+
+static bool may_inline(void *user, const Func *callee, const Inst *call) {
+    Ad *ad = user;
+    Func *func = (Func *)(uintptr_t)callee;
+    if (inst_has(call, INST_NO_DIFF) ||
+        (callee->flags & (FUNC_TREAT_AS_DIFF | FUNC_RECOMPUTE | FUNC_CHECKPOINT)))
+        return false;
+    if (!(callee->flags & (FUNC_BWD | FUNC_GENERATED))) return false;
+    if ((callee->flags & FUNC_GENERATED) || leaves_reference(callee)) return false;
+    ad_complete(ad, func);
+    return func->body && !func->custom.fwd && !func->custom.bwd && !func->custom.substitute;
+}
+
+/* Callees must have their bodies before they can be inlined. */
+static void complete_callees(void *user, Inst *inst) {
+    if (inst->op == OP_call) ad_complete(user, inst->callee);
+}
+
+typedef struct Completion {
+    Ad *ad;
+    Map seen;
+} Completion;
+
+static void complete_callee(void *user, Inst *inst) {
+    Completion *all = user;
+    if (inst->op != OP_call || map_has(&all->seen, PTR_KEY(inst->callee))) return;
+    map_put(all->ad->arena, &all->seen, PTR_KEY(inst->callee), all);
+    ad_complete(all->ad, inst->callee);
+    if (inst->callee->body) region_walk(inst->callee->body, complete_callee, all);
+}
+
+/* Bodies for all that it calls, and so on. */
+static void complete_all(Ad *ad, Func *func) {
+    Completion all = {.ad = ad};
+    region_walk(func->body, complete_callee, &all);
+}
+
+static void mark_active(Region *region, const Activity *activity) {
+    for (int i = 0; i < region->nparams; i++)
+        if (activity->vals[region->params[i]->id]) region->params[i]->flags |= VAL_DIFF;
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        for (int i = 0; i < inst->nresults; i++)
+            if (activity->vals[inst->results[i]->id]) inst->results[i]->flags |= VAL_DIFF;
+        for (int i = 0; i < inst->nregions; i++) mark_active(inst->regions[i], activity);
+    }
+}
+
+/* Active values are marked, as differentials are. */
+static void show_activity(Ad *ad, AdFunc *f) {
+    if (!ad->config.after) return;
+    Activity activity = ad_activity(ad, f, AD_bwd);
+    mark_active(f->flat->body, &activity);
+    ad_after(ad, "activity", f->flat, NULL);
+    ad_clear_marks(f->flat->body);
+}
+
+void ad_fill(Ad *ad, AdFunc *f, bool normal) {
+    if (!f->source || (f->filled && (f->normal || !normal))) return;
+    ad_complete(ad, f->source);
+    if (!f->source->body) return;
+    f->filled = true;
+    f->normal = normal;
+    Func *copy = clone_func(f->source, format_text(ad->arena, "%s.normal", f->source->name->text));
+    copy->derivation = (Derivation){0};
+    copy->source = NULL;
+    copy->flags &= ~(uint32_t)FUNC_EXPORT;
+    if (normal) {
+        region_walk(copy->body, complete_callees, ad);
+        ad->config.inline_calls(ad->config.user, copy, may_inline, ad);
+        ad->config.lower_exits(ad->config.user, copy);
+    }
+    ad->config.clean(ad->config.user, copy);
+    f->flat->flags |= copy->flags & (FUNC_PRECISE | FUNC_INLINE);
+    ad_flatten(ad, copy, f);
+    copy->body = NULL; /* it has served */
+    ad->config.clean_flat(ad->config.user, f->flat);
+    if (normal) ad_sink(ad, f->flat);
+    if (normal) ad_segment_loops(ad, f->flat);
+    if (ad->what == f->source) {
+        ad_after(ad, "normalize", f->flat, NULL);
+        show_activity(ad, f);
+    }
+}
+
+/* ---- adapters */
+
+/* From structured code to flat code, in place; calls of the user's functions become calls of their flat forms. */
+void ad_flatten_adapter(Ad *ad, Func *func) {
+    Func *copy = clone_func(func, format_text(ad->arena, "%s.copy", func->name->text));
+    ad->config.lower_exits(ad->config.user, copy);
+    ad->config.clean(ad->config.user, copy);
+    AdFunc to = {.flat = func, .leaves = ad_leaves_of_flat(ad, func)};
+    ad_flatten(ad, copy, &to);
+    copy->body = NULL;
+    func->flags |= FUNC_NORMAL;
+    ad->config.clean_flat(ad->config.user, func);
+}
+
+void ad_inline_rule(Ad *ad, Func *fwd) {
+    complete_all(ad, fwd);
+    fwd->flags &= ~(uint32_t)FUNC_NORMAL; /* until exits are lowered */
+    ad->config.inline_calls(ad->config.user, fwd, NULL, NULL);
+    ad_flatten_adapter(ad, fwd);
+}
