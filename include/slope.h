@@ -257,6 +257,34 @@ SLOPE_API SlopeBufferKind slope_type_buffer_kind(const SlopeType *type);
 SLOPE_API SlopeStatus slope_scalar_parse(SlopeTypeKind kind, const char *text, void *out);
 SLOPE_API int slope_scalar_print(SlopeTypeKind kind, const void *scalar, char *text, size_t room);
 
+/* ---- what a program declares
+ *
+ * Functions with a body, entry points and types of the program's own file, in the order of the source (a namespace stands where it
+ * begins first); those inside namespaces and types too, but not what imported modules declare. */
+
+typedef enum SlopeDeclarationKind {
+    SLOPE_DECLARATION_function,
+    SLOPE_DECLARATION_kernel,
+    SLOPE_DECLARATION_type, /* struct, interface, enum, typealias */
+} SlopeDeclarationKind;
+
+typedef struct SlopeDeclaration {
+    SlopeDeclarationKind kind;
+    const char
+        *name; /* as slope_find_function, slope_find_kernel and slope_find_type take it: "Camera.project" */
+    bool is_generic; /* they need arguments with it: "blend<float3>" */
+    bool has_fwd_diff,
+        has_bwd_diff; /* of a function: so is "bwd_diff(f)" one; of a type: it is differentiable */
+    const char *path;
+    int line, column;
+} SlopeDeclaration;
+
+/* 0 also for a program with errors, which are reported. */
+SLOPE_API int slope_declaration_count(SlopeProgram *program);
+SLOPE_API bool slope_declaration(SlopeProgram *program, int index, SlopeDeclaration *out);
+/* A type by the expression a user would write for it: "Camera", "float3[2]", "DifferentialPair<Camera>". */
+SLOPE_API SlopeStatus slope_find_type(SlopeProgram *program, const char *expression, const SlopeType **out);
+
 /* ---- functions */
 
 typedef enum SlopeDirection {

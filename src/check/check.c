@@ -398,6 +398,12 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
     return false;
 }
 
+const Type *check_type(Checker *c, Decl *module, Expr *expr) {
+    Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
+    const Type *type = resolve_type(&env, expr);
+    return is_error(type) ? NULL : type;
+}
+
 /* ---- -conformance T:I=ID */
 
 static const Type *type_from_text(Checker *c, Str text, Loc *loc) {
@@ -409,10 +415,7 @@ static const Type *type_from_text(Checker *c, Str text, Loc *loc) {
     for (int i = c->modules.count - 1; i >= 0;
          i--) /* the first that was loaded by name sees all it imports */
         if (c->modules.at[i] != c->prelude) module = c->modules.at[i];
-    if (!expr || !module) return NULL;
-    Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
-    const Type *type = resolve_type(&env, expr);
-    return is_error(type) ? NULL : type;
+    return expr && module ? check_type(c, module, expr) : NULL;
 }
 
 static bool split_conformance(const char *text, Str *type, Str *interface, int64_t *id) {

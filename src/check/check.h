@@ -254,7 +254,8 @@ typedef struct CheckedFunction {
     int nmodes;
 } CheckedFunction;
 bool check_function(Checker *checker, Decl *module, Expr *expr, CheckedFunction *out);
-const DeclVec *check_modules(Checker *checker); /* the prelude first */
+const Type *check_type(Checker *checker, Decl *module, Expr *expr); /* NULL after an error */
+const DeclVec *check_modules(Checker *checker);                     /* the prelude first */
 
 void check_add_conformances(Checker *checker); /* of -conformance; after the program is loaded */
 int check_semantic(

@@ -75,6 +75,9 @@ struct BlobNode {
     size_t total; /* bytes of this node */
 };
 
+/* Of the program's own file; see declared.c. */
+typedef VEC(SlopeDeclaration) Declarations;
+
 typedef struct StageTimer StageTimer;
 
 /* What a reverse pass keeps, and whose it is. */
@@ -133,6 +136,8 @@ struct SlopeProgram {
     Map type_handles;
     VEC(Uniform *) uniforms; /* globals first found by driver_list_uniforms, then parameters of kernels */
     bool uniforms_listed;
+    Declarations declarations;
+    bool declarations_listed;
     VEC(ConstantCopy) constants;
     VEC(SlopeKernel *) kernels;
     struct Unit *unit; /* the pipeline's own: module, IR, compiled code */
@@ -155,6 +160,10 @@ SlopeStatus driver_find_function(SlopeProgram *program, const char *expression, 
 SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **out);
 /* Calls driver_add_uniform for every uniform global of the program and of what it imports, used or not. */
 SlopeStatus driver_list_uniforms(SlopeProgram *program);
+
+SlopeStatus driver_list_declarations(SlopeProgram *program, Declarations *out);
+/* The IR type for an expression. misuse: no such type. */
+SlopeStatus driver_find_type(SlopeProgram *program, const char *expression, const Type **out);
 
 /* Makes machine code for the function and all it needs. */
 SlopeStatus driver_compile(SlopeProgram *program, Func *func);

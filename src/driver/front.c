@@ -145,13 +145,18 @@ SlopeStatus driver_check(SlopeProgram *program) { return unit_check(program->uni
 
 /* ---- functions by expression */
 
+Expr *unit_parse(Unit *unit, const char *expression) {
+    SlopeProgram *program = unit->program;
+    char *copy = format_text(&program->arena, "%s", expression);
+    SourceFile *file = source_add(&program->sources, name_from(&program->names, "expression"), str_of(copy));
+    return syntax_parse_expr(&unit->syntax, file);
+}
+
 /* The declaration that an expression names, with arguments and derivative operators. */
 SlopeStatus driver_find_declaration(SlopeProgram *program, const char *expression, CheckedFunction *out) {
     Unit *unit = program->unit;
     if (unit_check(unit) != SLOPE_STATUS_ok) return SLOPE_STATUS_error;
-    char *copy = format_text(&program->arena, "%s", expression);
-    SourceFile *file = source_add(&program->sources, name_from(&program->names, "expression"), str_of(copy));
-    Expr *expr = syntax_parse_expr(&unit->syntax, file);
+    Expr *expr = unit_parse(unit, expression);
     return expr && check_function(unit->checker, unit->module, expr, out) ? SLOPE_STATUS_ok
                                                                           : SLOPE_STATUS_misuse;
 }

@@ -48,5 +48,10 @@ void unit_inline_waiting(Unit *unit); /* for targets without barriers: into the 
 /* The declaration that an expression names: "f", "Camera.project". */
 SlopeStatus driver_find_declaration(SlopeProgram *program, const char *expression, CheckedFunction *out);
 SlopeStatus unit_check(Unit *unit);
+Expr *unit_parse(Unit *unit, const char *expression); /* NULL after an error */
+
+/* ---- declared.c */
+const char *unit_qualified_name(Unit *unit, Decl *decl); /* "Camera.project" */
+bool unit_is_generic(const Decl *decl);                  /* it, or what it is in */
 
 #endif

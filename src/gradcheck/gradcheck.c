@@ -10,32 +10,6 @@ enum { RECORD_ROOM = 1 << 16 }; /* values held in one run */
 
 /* ---- names */
 
-static const char *own_name(const Decl *decl) {
-    static const char *const flavours[] = {
-        [FUNC_init] = "__init", [FUNC_get] = "get", [FUNC_set] = "set", [FUNC_ref] = "ref"};
-    if (decl->kind == DECL_func && decl->flavour != FUNC_plain && decl->flavour != FUNC_lambda)
-        return flavours[decl->flavour];
-    if (decl->kind == DECL_subscript) return "__subscript";
-    return decl->name ? decl->name->text : "_";
-}
-
-static void add_name(Check *check, Text *text, Decl *decl) {
-    Decl *parent = decl->parent;
-    if (parent && parent->kind != DECL_module) {
-        add_name(check, text, parent);
-        text_char(text, '.');
-    }
-    const Sema *sema = decl->kind == DECL_extension ? decl_sema(check->program->unit->checker, decl) : NULL;
-    if (sema && sema->target) type_print(text, sema->target);
-    else text_add(text, str_of(own_name(decl)));
-}
-
-static const char *qualified_name(Check *check, Decl *decl) {
-    Text text = {.arena = check->arena};
-    add_name(check, &text, decl);
-    return text.at;
-}
-
 /* Overloads show their parameters. */
 static void tell_apart(Check *check, const Subjects *subjects, Subject *s) {
     bool unique = true;
@@ -56,12 +30,6 @@ static void tell_apart(Check *check, const Subjects *subjects, Subject *s) {
 
 /* ---- which functions */
 
-static bool is_generic(const Decl *decl) {
-    for (; decl; decl = decl->parent)
-        if (decl->generics && decl->generics->params.count) return true;
-    return false;
-}
-
 static Subject *new_subject(Check *check, Decl *decl, const char *name) {
     Subject *s = arena_new(check->arena, Subject);
     s->decl = decl;
@@ -77,8 +45,8 @@ static void collect_function(Check *check, Decl *decl, Subjects *subjects) {
     bool has_body = decl->body || decl->lazy.count;
     if (!has_body || (decl->flags & (DECL_REQUIREMENT | DECL_ENTRY)) || decl->flavour == FUNC_ref) return;
     if (!is_differentiable(check, decl, DIFF_fwd) && !is_differentiable(check, decl, DIFF_bwd)) return;
-    Subject *s = new_subject(check, decl, qualified_name(check, decl));
-    s->is_generic = is_generic(decl);
+    Subject *s = new_subject(check, decl, unit_qualified_name(check->program->unit, decl));
+    s->is_generic = unit_is_generic(decl);
     if (s->is_generic) s->skip = "it is generic: name an instance of it with -f";
     else {
         check_decl_body(check->program->unit->checker, decl);
@@ -106,10 +74,7 @@ static void collect(Check *check, Decl *decl, Subjects *subjects) {
 static SlopeStatus find_by_expression(Check *check, const char *expression, Subjects *subjects) {
     SlopeSession *session = check->session;
     Unit *unit = check->program->unit;
-    SlopeProgram *program = check->program;
-    char *copy = format_text(&program->arena, "%s", expression);
-    SourceFile *file = source_add(&program->sources, name_from(&program->names, "expression"), str_of(copy));
-    Expr *expr = syntax_parse_expr(&unit->syntax, file);
+    Expr *expr = unit_parse(unit, expression);
     CheckedFunction found;
     if (!expr || !check_function(unit->checker, unit->module, expr, &found)) return SLOPE_STATUS_misuse;
     if (!is_differentiable(check, found.decl, DIFF_fwd) && !is_differentiable(check, found.decl, DIFF_bwd)) {

@@ -132,6 +132,17 @@ static void add_global(SlopeProgram *program, int index, const char *name, const
     driver_add_uniform(program, name_from(&program->names, name), &fake.globals[index]);
 }
 
+SlopeStatus driver_list_declarations(SlopeProgram *program, Declarations *out) {
+    vec_push(&program->arena, out, ((SlopeDeclaration){.name = "lerp"}));
+    return SLOPE_STATUS_ok;
+}
+
+SlopeStatus driver_find_type(SlopeProgram *program, const char *expression, const Type **out) {
+    (void)program, (void)expression;
+    *out = fake.light->type;
+    return SLOPE_STATUS_ok;
+}
+
 SlopeStatus driver_list_uniforms(SlopeProgram *program) {
     Types *types = &program->types;
     const Type *light = fake.light->type, *number = type_basic(types, TYPE_float),

@@ -118,6 +118,15 @@ static void types(void **state) {
     SlopeField field;
     SlopeUniform s;
     assert_int_equal(slope_find_uniform(h.program, "s", &s), SLOPE_STATUS_ok);
+    const SlopeType *type;
+    SlopeDeclaration row;
+    MISUSE(slope_find_type(NULL, "float", &type));
+    MISUSE(slope_find_type(h.program, NULL, &type));
+    MISUSE(slope_find_type(h.program, "float", NULL));
+    assert_int_equal(slope_declaration_count(NULL), 0);
+    assert_false(slope_declaration(NULL, 0, &row));
+    assert_true(slope_declaration_count(h.program) > 0);
+    assert_false(slope_declaration(h.program, 0, NULL));
     assert_int_equal(slope_type_kind(NULL), SLOPE_TYPE_void);
     assert_string_equal(slope_type_name(NULL), "");
     assert_int_equal(slope_type_size(NULL), 0);

@@ -97,6 +97,78 @@ static void a_program_returns_its_memory(void **state) {
     assert_int_equal(host.used, 0);
 }
 
+static const char declaring[] =
+    "namespace art { enum Mode { on, off }; struct Pen : IDifferentiable { float2 at; int kind;\n"
+    "  [Differentiable] float far(float x) { return x * at.x; } } }\n"
+    "interface IShape { float area(); }\n"
+    "typealias Pens = art.Pen[2];\n"
+    "namespace art { extension Pen { float near() { return at.y; } } }\n"
+    "[ForwardDifferentiable] T twice<T : IFloat>(T x) { return x + x; }\n"
+    "float plain(float x) { return x; }\n"
+    "float plain(int x) { return x; }\n"
+    "float declared(float x);\n"
+    "[shader(\"compute\")] void paint() { }\n";
+
+static void assert_declared(SlopeProgram *program, int index, SlopeDeclarationKind kind, const char *name,
+                            const char *how, int line) {
+    SlopeDeclaration row;
+    assert_true(slope_declaration(program, index, &row));
+    assert_int_equal(row.kind, kind);
+    assert_string_equal(row.name, name);
+    assert_string_equal(row.path, "p.slang");
+    assert_int_equal(row.line, line);
+    assert_int_equal(row.is_generic, strchr(how, 'g') != NULL);
+    assert_int_equal(row.has_fwd_diff, strchr(how, 'f') != NULL);
+    assert_int_equal(row.has_bwd_diff, strchr(how, 'b') != NULL);
+}
+
+static void a_program_says_what_it_declares(void **state) {
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    SlopeProgram *program = loaded(&host, declaring);
+    assert_int_equal(slope_declaration_count(program), 10);
+    assert_declared(program, 0, SLOPE_DECLARATION_type, "art.Mode", "", 1);
+    assert_declared(program, 1, SLOPE_DECLARATION_type, "art.Pen", "fb", 1);
+    assert_declared(program, 2, SLOPE_DECLARATION_function, "art.Pen.far", "fb", 2);
+    assert_declared(program, 3, SLOPE_DECLARATION_function, "art.Pen.near", "", 5);
+    assert_declared(program, 4, SLOPE_DECLARATION_type, "IShape", "", 3);
+    assert_declared(program, 5, SLOPE_DECLARATION_type, "Pens", "fb", 4);
+    assert_declared(program, 6, SLOPE_DECLARATION_function, "twice", "gf", 6);
+    assert_declared(program, 7, SLOPE_DECLARATION_function, "plain", "", 7);
+    assert_declared(program, 8, SLOPE_DECLARATION_function, "plain", "", 8);
+    assert_declared(program, 9, SLOPE_DECLARATION_kernel, "paint", "", 10);
+    SlopeDeclaration row;
+    assert_false(slope_declaration(program, 10, &row));
+    assert_false(slope_declaration(program, -1, &row));
+    assert_int_equal(slope_declaration_count(loaded(&host, "int f() { return x; }")), 0);
+    slope_session_free(host.session);
+}
+
+static void types_are_found_by_name(void **state) {
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    SlopeProgram *program = loaded(&host, declaring);
+    const SlopeType *type, *same;
+    SlopeField field;
+    assert_int_equal(slope_find_type(program, "art.Pen", &type), SLOPE_STATUS_ok);
+    assert_int_equal(slope_type_kind(type), SLOPE_TYPE_struct);
+    assert_int_equal(slope_type_size(type), 12);
+    assert_int_equal(slope_find_type(program, "Pens", &type), SLOPE_STATUS_ok);
+    assert_int_equal(slope_type_count(type), 2);
+    assert_int_equal(slope_find_type(program, "art.Pen[2]", &same), SLOPE_STATUS_ok);
+    assert_ptr_equal(type, same);
+    assert_int_equal(slope_find_type(program, "DifferentialPair<art.Pen>", &type), SLOPE_STATUS_ok);
+    assert_true(slope_type_field(type, 1, &field));
+    assert_int_equal(field.offset, 12);
+    assert_int_equal(slope_find_type(program, "art.Brush", &type), SLOPE_STATUS_misuse);
+    assert_null(type);
+    assert_int_equal(slope_find_type(program, "plain", &type), SLOPE_STATUS_misuse);
+    assert_int_equal(slope_find_type(program, "float3[", &type), SLOPE_STATUS_misuse);
+    slope_session_free(host.session);
+}
+
 static void programs_are_apart(void **state) {
     (void)state;
     Host host = {0};
@@ -251,6 +323,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(derivatives_may_be_asked_for_one_after_the_other),
         cmocka_unit_test(a_program_returns_its_memory),
+        cmocka_unit_test(a_program_says_what_it_declares),
+        cmocka_unit_test(types_are_found_by_name),
         cmocka_unit_test(programs_are_apart),
         cmocka_unit_test(misuse_is_always_told),
         cmocka_unit_test(the_session_survives_lack_of_memory),

@@ -95,6 +95,13 @@ static void look_at_type(const SlopeType *type, int depth) {
         if (slope_type_field(type, i, &field)) look_at_type(field.type, depth + 1);
 }
 
+static void look_at_declarations(SlopeProgram *program, const char *name) {
+    SlopeDeclaration row;
+    const SlopeType *type;
+    for (int i = 0; i < slope_declaration_count(program); i++) slope_declaration(program, i, &row);
+    if (slope_find_type(program, name, &type) == SLOPE_STATUS_ok) slope_type_size(type);
+}
+
 static void look_at_uniforms(SlopeProgram *program) {
     SlopeUniform uniform;
     for (int i = -1, count = slope_uniform_count(program); i <= count; i++)
@@ -148,7 +155,7 @@ static void image_call(Host *host, SlopeProgram *program) {
 
 static void one_call(Host *host) {
     static const uint32_t zeros[64];
-    unsigned call = draw(host, 14), slot = draw(host, SLOTS), other = draw(host, SLOTS);
+    unsigned call = draw(host, 15), slot = draw(host, SLOTS), other = draw(host, SLOTS);
     SlopeProgram *program = host->programs[slot];
     SlopeUniform uniform;
     switch (call) {
@@ -173,6 +180,7 @@ static void one_call(Host *host) {
     case 10: buffer_call(host, slot); break;
     case 11: image_call(host, program); break;
     case 12: drop_program(host, slot); break;
+    case 13: look_at_declarations(program, a_name(host)); break;
     default:
         host->until_failure = (long)draw(host, 255) * (long)draw(host, 40);
         host->failures = 1 + (long)draw(host, 20);
