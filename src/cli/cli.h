@@ -134,6 +134,10 @@ bool picture_is_file(const char *path);
 ExitStatus picture_read(const char *path, Picture *out);
 ExitStatus picture_write(const char *path, const Picture *picture); /* of 32 bits per channel */
 
+/* ---- show.c */
+void show_data(const SlopeType *type, const char *name, const char *bytes, size_t size);
+void show_texels(const Picture *shape, SlopeTypeKind kind, const char *name, const char *at);
+
 /* ---- array.c: arrays of NumPy */
 ExitStatus array_read(const char *path, const char *name, SlopeTypeKind kind, const char *kind_name,
                       Data *out);
@@ -154,7 +158,9 @@ ExitStatus texture_bind(SlopeProgram *program, const SlopeType *type, const char
                         Texture *out);
 ExitStatus texture_set_sampler(SlopeProgram *program, const char *name, const char *text);
 void texture_print(const Texture *texture);
+void texture_show(const Texture *texture, const char *name);
 ExitStatus texture_save(const Texture *texture, const char *path);
+
 /* ---- tensor.c: structs that say how the elements of a buffer lie */
 enum { TENSOR_RANK = 8 };
 typedef struct Tensor {

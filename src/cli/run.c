@@ -182,6 +182,15 @@ static ExitStatus print(Run *run, const char *name) {
     return EXIT_fine;
 }
 
+static ExitStatus show(Run *run, const char *name) {
+    const Binding *binding = find_binding(run, name);
+    if (binding->texture.texels) texture_show(&binding->texture, name);
+    else if (binding->buffer)
+        show_data(binding->type, name, slope_buffer_data(binding->buffer),
+                  slope_buffer_size(binding->buffer));
+    return EXIT_fine;
+}
+
 static ExitStatus save(Run *run, const char *text) {
     const char *path;
     char *name = split(text, "save", "NAME=@FILE", &path);
@@ -249,6 +258,7 @@ static ExitStatus prepare(Run *run) {
     ExitStatus status = for_each(run, OPTION_bind, bind);
     if (status == EXIT_fine) status = for_each(run, OPTION_set, set);
     if (status == EXIT_fine) status = for_each(run, OPTION_print, check_print);
+    if (status == EXIT_fine) status = for_each(run, OPTION_show, check_print);
     if (status == EXIT_fine) status = for_each(run, OPTION_save, check_save);
     return status;
 }
@@ -290,6 +300,7 @@ static ExitStatus execute(Run *run, const char *file) {
     status = dispatch_all(run);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     result = for_each(run, OPTION_print, print);
+    result = cli_worse(result, for_each(run, OPTION_show, show));
     return cli_worse(result, try_each(run, OPTION_save, save));
 }
 

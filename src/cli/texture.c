@@ -168,18 +168,24 @@ ExitStatus texture_set_sampler(SlopeProgram *program, const char *name, const ch
 
 /* ---- after the run */
 
+static SlopeTypeKind kind_of_texels(const Picture *shape) {
+    return shape->format == SLOPE_IMAGE_float   ? SLOPE_TYPE_float
+           : shape->format == SLOPE_IMAGE_int32 ? SLOPE_TYPE_int32
+                                                : SLOPE_TYPE_uint32;
+}
+
 void texture_print(const Texture *texture) {
     const char *at = slope_buffer_data(texture->texels);
-    const Picture *shape = &texture->shape;
-    SlopeTypeKind kind = shape->format == SLOPE_IMAGE_float   ? SLOPE_TYPE_float
-                         : shape->format == SLOPE_IMAGE_int32 ? SLOPE_TYPE_int32
-                                                              : SLOPE_TYPE_uint32;
-    size_t count = count_texels(shape);
+    size_t count = count_texels(&texture->shape);
     for (size_t i = 0; i < count; i++) {
         char text[64];
-        slope_scalar_print(kind, at + i * 4, text, sizeof text);
+        slope_scalar_print(kind_of_texels(&texture->shape), at + i * 4, text, sizeof text);
         puts(text);
     }
+}
+
+void texture_show(const Texture *texture, const char *name) {
+    show_texels(&texture->shape, kind_of_texels(&texture->shape), name, slope_buffer_data(texture->texels));
 }
 
 ExitStatus texture_save(const Texture *texture, const char *path) {
