@@ -94,6 +94,9 @@ typedef struct SlopeDiagnostic {
     int line, column;
     int first_line, first_column, end_line,
         end_column; /* the text it is about, up to but not including its end */
+    /* What to write instead of a part of its line, from the first column up to but not including the end; an insertion where they are the same. */
+    const char *fix; /* NULL: nothing can be said */
+    int fix_column, fix_end_column;
     const SlopeNote *notes;
     int note_count;
     /* The whole message with its notes, ready to be shown; each ends with a newline. */

@@ -47,7 +47,7 @@ class SlopeDefine(ctypes.Structure):
 class SlopeDiagnostic(ctypes.Structure):
     _fields_ = [("severity", c_int), ("code", c_int), ("message", c_char_p), ("path", c_char_p), ("line", c_int),
                 ("column", c_int), ("first_line", c_int), ("first_column", c_int), ("end_line", c_int), ("end_column", c_int),
-                ("notes", c_void_p), ("note_count", c_int), ("text", c_char_p), ("coloured", c_char_p), ("json", c_char_p)]
+                ("fix", c_char_p), ("fix_column", c_int), ("fix_end_column", c_int), ("notes", c_void_p), ("note_count", c_int), ("text", c_char_p), ("coloured", c_char_p), ("json", c_char_p)]
 
 
 Report = ctypes.CFUNCTYPE(None, c_void_p, POINTER(SlopeDiagnostic))

@@ -343,7 +343,7 @@ static void unknown_attribute(Checker *c, Attribute *attribute) {
         if (!is_of_library(known_attributes[i].name))
             vec_push(c->arena, &names, name_from(c->names, known_attributes[i].name));
     Name nearest = diag_nearest(attribute->name, names.at, names.count);
-    if (nearest) note(c, DIAG_did_you_mean, 0, nearest->text);
+    if (nearest) note_instead(c, attribute->name, nearest->text);
 }
 
 static int target_of(const Decl *decl) {

@@ -187,6 +187,7 @@ void candidates_add(Checker *c, Candidates *list, Candidate candidate);
 void report_unknown_name(Env *env, Expr *expr, Name name);
 void report_unknown_in_space(Env *env, Loc loc, const Expr *space, Name name);
 void report_unknown_member(Env *env, Loc loc, const Type *type, Name name);
+void note_instead(Checker *c, Name name, const char *meant); /* "did you mean", and what to write */
 
 /* ---- subst.c */
 const Type *param_type(Checker *c, const Decl *owner, int index);

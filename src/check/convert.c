@@ -310,6 +310,8 @@ void warn_quotient(Checker *c, const Expr *e, const Type *to) {
     if (!drops_fraction(e, &dividend)) return;
     report_expr(c, e, DIAG_integer_quotient, type_str(c, to));
     note(c, DIAG_note_write_float, 0, (int)dividend);
+    const char *written = format_text(c->arena, "%d", (int)dividend);
+    diag_fix_word(c->diags, written, format_text(c->arena, "%s.0", written));
 }
 
 static void warn_numeric(Env *env, const Expr *e, const Type *to) {
@@ -401,6 +403,13 @@ static bool is_smaller_matrix(const Type *from, const Type *to) {
     return tr <= fr && tc <= fc;
 }
 
+/* Is there a conversion, if somebody asks for it? */
+static bool is_cast_meant(const Type *from, const Type *to) {
+    bool number = type_is_scalar(to) && to->kind != TYPE_bool;
+    bool to_enum = to->kind == TYPE_enum && (type_is_scalar(from) || from->kind == TYPE_enum);
+    return to_enum || (from->kind == TYPE_enum && number) || is_smaller_matrix(from, to);
+}
+
 void note_conversion(Checker *c, const Type *from, const Type *to) {
     bool number = type_is_scalar(to) && to->kind != TYPE_bool;
     if (from->kind == TYPE_vector && to->kind == TYPE_bool) note(c, DIAG_note_any_all, 0);
@@ -411,10 +420,7 @@ void note_conversion(Checker *c, const Type *from, const Type *to) {
     else if (from->kind == TYPE_optional && (to == from->args[0] || type_is_scalar(to)))
         note(c, DIAG_note_optional_value, 0);
     else if (from->kind == TYPE_pair && to->kind != TYPE_pair) note(c, DIAG_note_pair_parts, 0);
-    else if (to->kind == TYPE_enum && (type_is_scalar(from) || from->kind == TYPE_enum))
-        note(c, DIAG_note_write_cast, 0, type_str(c, to));
-    else if ((from->kind == TYPE_enum && number) || is_smaller_matrix(from, to))
-        note(c, DIAG_note_write_cast, 0, type_str(c, to));
+    else if (is_cast_meant(from, to)) note(c, DIAG_note_write_cast, 0, type_str(c, to));
     else if (to->kind == TYPE_struct && type_is_scalar(from))
         note(c, DIAG_note_write_constructor, 0, type_str(c, to));
     else if (to->kind == TYPE_interface)
@@ -427,6 +433,8 @@ static Expr *cannot_convert(Env *env, Expr *e, const Type *to) {
     Checker *c = env->c;
     report_expr(c, e, DIAG_cannot_convert, type_str(c, e->type), type_str(c, to));
     note_conversion(c, e->type, to);
+    if (is_cast_meant(e->type, to))
+        diag_fix_around(c->diags, format_text(c->arena, "%s(", type_str(c, to)), ")");
     return error_expr(c, e->loc);
 }
 

@@ -307,9 +307,14 @@ static void collect_visible(Env *env, Decl *module, NameVec *out) {
     }
 }
 
+void note_instead(Checker *c, Name name, const char *meant) {
+    note(c, DIAG_did_you_mean, 0, meant);
+    diag_fix_word(c->diags, name->text, meant);
+}
+
 static bool note_nearest(Checker *c, Name name, const NameVec *names) {
     Name nearest = diag_nearest(name, names->at, names->count);
-    if (nearest) note(c, DIAG_did_you_mean, 0, nearest->text);
+    if (nearest) note_instead(c, name, nearest->text);
     return nearest != NULL;
 }
 
@@ -362,7 +367,7 @@ static bool note_enum_case(Checker *c, const Decl *decl, Name name) {
         if (note_enum_case(c, member, name)) return true;
         for (int k = 0; member->kind == DECL_enum && member->name && k < member->members.count; k++)
             if (member->members.at[k]->name == name) {
-                note(c, DIAG_did_you_mean, 0, format_text(c->arena, "%s.%s", member->name->text, name->text));
+                note_instead(c, name, format_text(c->arena, "%s.%s", member->name->text, name->text));
                 return true;
             }
     }
@@ -397,7 +402,7 @@ static bool note_foreign(Checker *c, Name name) {
     };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name->text, others[i][0]) == 0) {
-            note(c, DIAG_did_you_mean, 0, others[i][1]);
+            note_instead(c, name, others[i][1]);
             return true;
         }
     return false;

@@ -23,6 +23,13 @@ typedef struct Extent {
     int from, to; /* what is underlined: bytes of the line of the message's position */
 } Extent;
 
+/* What to write instead of a part of the line of the message; nothing is replaced by an insertion. */
+typedef struct Fix {
+    const char *text;       /* NULL: none */
+    int column, end_column; /* of what is replaced */
+    int from;               /* its first byte in the line */
+} Fix;
+
 /* One message with its notes, complete, as the sink gets it. Valid during the call. */
 typedef struct DiagNote {
     const char *message;
@@ -36,6 +43,7 @@ typedef struct Diagnostic {
     const char *message;
     Position at;
     Extent extent;
+    Fix fix;
     const DiagNote *notes;
     int nnotes;
 } Diagnostic;
@@ -73,6 +81,14 @@ void diags_flush(Diags *diags); /* hands over the pending message; call at the e
 
 /* extent.c */
 Extent diag_extent(Sources *sources, const Position *at, Span span);
+int diag_token_end(Str line, int at);
+int diag_count_characters(Str line, int from, int to);
+
+/* fix.c: what to write, for the message reported last. They do nothing where its line is not as they expect it. */
+void diag_fix_word(Diags *diags, const char *word,
+                   const char *text); /* instead of a word where the message is, or begins */
+void diag_fix_around(Diags *diags, const char *before, const char *after); /* around what it is about */
+void diag_fix_insert(Diags *diags, const char *text);                      /* where it is */
 
 /* render.c */
 typedef struct RenderStyle {

@@ -42,7 +42,7 @@ static int operator_end(Str text, int at) {
 }
 
 /* Of the token that begins at a byte of a line; of no token one character. */
-static int token_end(Str text, int at) {
+int diag_token_end(Str text, int at) {
     char c = char_at(text, at);
     if (is_digit(c) || (c == '.' && is_digit(char_at(text, at + 1)))) return number_end(text, at);
     if (c == '"' || c == '\'') return quoted_end(text, at);
@@ -51,7 +51,7 @@ static int token_end(Str text, int at) {
     return at;
 }
 
-static int count_characters(Str text, int from, int to) {
+int diag_count_characters(Str text, int from, int to) {
     int count = 0;
     for (int i = from; i < to; i++) count += i >= text.len || ((unsigned char)text.at[i] & 0xc0) != 0x80;
     return count;
@@ -73,12 +73,12 @@ Extent diag_extent(Sources *sources, const Position *at, Span span) {
     if (!at->path) return (Extent){0};
     if (!is_sound(sources, span)) span.first = span.last = span.at;
     Position first = source_position(sources, span.first), last = source_position(sources, span.last);
-    int end = token_end(last.text, last.byte);
+    int end = diag_token_end(last.text, last.byte);
     return (Extent){
         .line = first.line,
         .column = first.column,
         .end_line = last.line,
-        .end_column = last.column + count_characters(last.text, last.byte, end),
+        .end_column = last.column + diag_count_characters(last.text, last.byte, end),
         .from = first.line == at->line ? at->byte - (int)(span.at - span.first) : indentation(at->text),
         .to = last.line == at->line ? at->byte + (int)(span.last - span.at) + end - last.byte : at->text.len};
 }

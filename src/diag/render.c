@@ -140,7 +140,18 @@ static void add_marks(Text *out, const Position *at, const Extent *extent, int f
         text_char(out, column == caret ? '^' : column < first || column >= end ? ' ' : '~');
 }
 
-static void add_source(Text *out, const Position *at, const Extent *extent, RenderStyle style) {
+/* Under the marks, where it belongs. */
+static void add_fix(Text *out, const Position *at, const Fix *fix, int from, RenderStyle style) {
+    int column = column_of(at->text, fix->from);
+    if (column < from) return;
+    add_spaces(out, INDENT + (from ? 3 : 0) + column - from);
+    text_printf(out, "%s", paint(style, CYAN));
+    add_clean(out, fix->text);
+    text_printf(out, "%s\n", paint(style, PLAIN));
+}
+
+static void add_source(Text *out, const Position *at, const Extent *extent, const Fix *fix,
+                       RenderStyle style) {
     int caret = column_of(at->text, at->byte), end = column_of(at->text, at->text.len);
     int from = end > WINDOW && caret > BEFORE_CARET ? caret - BEFORE_CARET : 0;
     int to = end > from + WINDOW ? from + WINDOW : end;
@@ -153,6 +164,7 @@ static void add_source(Text *out, const Position *at, const Extent *extent, Rend
     text_printf(out, "%s", paint(style, GREEN));
     add_marks(out, at, extent, from, to);
     text_printf(out, "%s\n", paint(style, PLAIN));
+    if (fix->text) add_fix(out, at, fix, from, style);
 }
 
 static void add_place(Text *out, const Position *at, RenderStyle style) {
@@ -186,7 +198,7 @@ static void add_code(Text *out, Severity severity, int code) {
 }
 
 static void add_message(Text *out, Severity severity, int code, const char *message, const Position *at,
-                        const Extent *extent, RenderStyle style) {
+                        const Extent *extent, const Fix *fix, RenderStyle style) {
     add_place(out, at, style);
     text_printf(out, "%s%s", paint(style, severity_colour(severity)), severity_name(severity));
     if (severity != SEVERITY_note) text_char(out, ' ');
@@ -194,14 +206,16 @@ static void add_message(Text *out, Severity severity, int code, const char *mess
     text_printf(out, ":%s ", paint(style, PLAIN));
     add_clean(out, message);
     text_char(out, '\n');
-    if (at->path && at->line) add_source(out, at, extent, style);
+    if (at->path && at->line) add_source(out, at, extent, fix, style);
 }
 
 void diag_render_text(Text *out, const Diagnostic *diagnostic, RenderStyle style) {
     const Diagnostic *d = diagnostic;
-    add_message(out, d->severity, d->code, d->message, &d->at, &d->extent, style);
-    for (int i = 0; i < d->nnotes; i++)
-        add_message(out, SEVERITY_note, 0, d->notes[i].message, &d->notes[i].at, &d->notes[i].extent, style);
+    add_message(out, d->severity, d->code, d->message, &d->at, &d->extent, &d->fix, style);
+    for (int i = 0; i < d->nnotes; i++) {
+        const DiagNote *note = &d->notes[i];
+        add_message(out, SEVERITY_note, 0, note->message, &note->at, &note->extent, &(Fix){0}, style);
+    }
 }
 
 /* ---- JSON */
@@ -245,6 +259,14 @@ static void add_json_note(Text *out, const DiagNote *note) {
     text_char(out, '}');
 }
 
+static void add_json_fix(Text *out, const Diagnostic *d) {
+    text_printf(out,
+                ",\"fix\":{\"line\":%d,\"column\":%d,\"endLine\":%d,\"endColumn\":%d,\"text\":", d->at.line,
+                d->fix.column, d->at.line, d->fix.end_column);
+    add_json_string(out, str_of(d->fix.text));
+    text_char(out, '}');
+}
+
 void diag_render_json(Text *out, const Diagnostic *diagnostic) {
     const Diagnostic *d = diagnostic;
     text_printf(out, "{\"severity\":\"%s\",\"code\":", severity_name(d->severity));
@@ -258,6 +280,7 @@ void diag_render_json(Text *out, const Diagnostic *diagnostic) {
     add_json_place(out, &d->at, &d->extent);
     text_add(out, STR(",\"message\":"));
     add_json_string(out, str_of(d->message));
+    if (d->fix.text) add_json_fix(out, d);
     text_add(out, STR(",\"notes\":["));
     for (int i = 0; i < d->nnotes; i++) {
         if (i) text_char(out, ',');

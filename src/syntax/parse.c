@@ -65,9 +65,11 @@ static void miss_semicolon(Parser *p, const char *after) {
     }
     const Token *last = parser_previous(p);
     if (is_reported(last)) return; /* a string without end has taken the semicolon with it */
-    if (parser_complain(p))
+    if (parser_complain(p)) {
         diag_report(p->syntax->diags, DIAG_expected_token, last->loc + (Loc)last->len, what,
                     token_describe(p->arena, p->token));
+        diag_fix_insert(p->syntax->diags, ";");
+    }
     p->panic = false;
 }
 
