@@ -107,6 +107,11 @@ static void attr_range(Checker *c, Decl *decl, Attribute *attribute, uint32_t un
     else report(c, DIAG_range_number, attribute->args.at[1]->loc);
 }
 
+static void attr_format(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    if (needs_args(c, attribute, 1, 1)) check_image_format(c, decl, attribute);
+}
+
 static void attr_shader(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
     (void)unused;
     if (!needs_args(c, attribute, 1, 1)) return;
@@ -223,6 +228,8 @@ static const struct {
     {"NoDiffThis", ON_FUNC, attr_flag, DECL_NO_DIFF_THIS},
     {"DerivativeMember", ON_VAR, attr_member, 0},
     {"Range", ON_VAR, attr_range, 0},
+    {"format", ON_VAR, attr_format, 0},
+    {"vk::image_format", ON_VAR, attr_format, 0},
     {"deriv_method", ON_FUNC, attr_flag, DECL_DERIV_METHOD},
     {"PreferRecompute", ON_FUNC, attr_recompute, 0},
     {"PreferCheckpoint", ON_FUNC, attr_flag, DECL_CHECKPOINT},
@@ -263,7 +270,6 @@ static const struct {
     {"AutoPyBindCUDA", ON_ANY, NULL, 0},
     {"PyExport", ON_ANY, NULL, 0},
     {"TorchEntryPoint", ON_ANY, NULL, 0},
-    {"format", ON_ANY, NULL, 0},
     {"__target_intrinsic", ON_ANY, NULL, 0},
     {"__glsl_extension", ON_ANY, NULL, 0},
     {"__glsl_version", ON_ANY, NULL, 0},

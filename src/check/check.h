@@ -172,6 +172,7 @@ typedef struct Sema {
     Decl *ref_accessor;     /* get, set: made from this `ref` */
     Decl *return_value;     /* func: the variable __return_val; NULL: not mentioned */
     int64_t any_value_size; /* interface */
+    uint16_t image_format;  /* variable: [format(...)], see image.c; 0: none */
     /* module */
     DeclVec imports;  /* modules, directly imported or re-exported to here */
     DeclVec exported; /* modules that importers see too */

@@ -353,6 +353,9 @@ const Type *sized_by_list(Env *env, const Type *type, Expr *list); /* an array T
 int list_cost(Env *env, const Expr *list, const Type *type);
 Expr *default_value(Env *env, Loc loc, const Type *type); /* what `= {}` gives */
 
+/* ---- image.c */
+void check_image_format(Checker *c, Decl *decl, const Attribute *attribute);
+
 /* ---- target.c */
 Expr *check_assembly(Env *env, Expr *e);
 void check_target_switch(Env *env, Stmt *stmt); /* it becomes the branch that is taken */

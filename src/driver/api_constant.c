@@ -3,7 +3,7 @@
  * The host sees what is in a constant buffer laid out by std140; the program reads it through a pointer, as it reads all
  * memory, in the scalar layout. So there are two of each: the bytes that the host sets, and the program's copy, which the
  * pointer refers to. They exist as soon as the uniform does, all zero. (A global constant buffer needs none of this:
- * compiled code knows its layout.) */
+ * compiled code knows its layout.) Images there and elsewhere know the formats that they are declared with. */
 #include "driver.h"
 
 /* ---- from one layout to the other */
@@ -42,22 +42,36 @@ static void make_constant(SlopeProgram *program, const Type *element, char *slot
     copy.host = arena_take(&program->arena, (size_t)type_layout(element, LAYOUT_std140).stride);
     copy.data = arena_take(&program->arena, (size_t)type_layout(element, LAYOUT_scalar).stride);
     memcpy(slot, &copy.data, sizeof copy.data);
-    driver_make_constants(program, element, LAYOUT_std140, copy.host, false);
+    driver_prepare(program, (Held){.type = element, .rules = LAYOUT_std140}, copy.host);
     vec_push(&program->arena, &program->constants, copy);
 }
 
-void driver_make_constants(SlopeProgram *program, const Type *type, LayoutRules rules, char *data,
-                           bool is_block) {
-    if (type->kind == TYPE_pointer && is_block) make_constant(program, type->args[0], data);
+static void declare_format(const Type *type, LayoutRules rules, char *data, uint32_t format) {
+    const Record *record = type_record(type);
+    for (int i = 0; i < record->nfields; i++) {
+        const Field *field = &record->fields[i];
+        char *at = data + type_field_offset(type, i, rules);
+        if (strcmp(field->name->text, "declared") == 0) memcpy(at, &format, sizeof format);
+        else if (strcmp(field->name->text, "image") == 0) declare_format(field->type, rules, at, format);
+    }
+}
+
+void driver_prepare(SlopeProgram *program, Held held, char *data) {
+    const Type *type = held.type;
+    if (type->kind == TYPE_pointer && held.is_block) make_constant(program, type->args[0], data);
     else if (type->kind == TYPE_array) {
+        Held element = held;
+        element.type = type->args[0];
         for (int64_t i = 0; i < count_of(type); i++)
-            driver_make_constants(program, type->args[0], rules, data + i * type_element_stride(type, rules),
-                                  is_block);
+            driver_prepare(program, element, data + i * type_element_stride(type, held.rules));
     } else if (type->kind == TYPE_record) {
         const Record *record = type_record(type);
-        for (int i = 0; i < record->nfields; i++)
-            driver_make_constants(program, record->fields[i].type, rules,
-                                  data + type_field_offset(type, i, rules), record->fields[i].is_block);
+        if (held.image_format) declare_format(type, held.rules, data, held.image_format);
+        for (int i = 0; i < record->nfields; i++) {
+            const Field *field = &record->fields[i];
+            Held inner = {field->type, held.rules, field->is_block, field->image_format};
+            driver_prepare(program, inner, data + type_field_offset(type, i, held.rules));
+        }
     }
 }
 

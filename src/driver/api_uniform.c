@@ -10,19 +10,18 @@
 
 /* ---- the list */
 
-static Uniform *add_uniform(SlopeProgram *program, Name name, const Type *type, LayoutRules rules,
-                            bool is_block) {
+static Uniform *add_uniform(SlopeProgram *program, Name name, Held held) {
     Uniform *uniform = arena_new(&program->arena, Uniform);
-    *uniform = (Uniform){.name = name, .type = type, .rules = rules};
-    uniform->data = arena_take(&program->arena, (size_t)type_layout(type, rules).stride);
-    uniform->is_block = is_block;
-    driver_make_constants(program, type, rules, uniform->data, is_block);
+    *uniform = (Uniform){.name = name, .type = held.type, .rules = held.rules, .is_block = held.is_block};
+    uniform->data = arena_take(&program->arena, (size_t)type_layout(held.type, held.rules).stride);
+    driver_prepare(program, held, uniform->data);
     vec_push(&program->arena, &program->uniforms, uniform);
     return uniform;
 }
 
 void driver_add_uniform(SlopeProgram *program, Name name, Global *global) {
-    add_uniform(program, name, global->type, (LayoutRules)global->layout, false)->global = global;
+    Held held = {global->type, (LayoutRules)global->layout, false, global->image_format};
+    add_uniform(program, name, held)->global = global;
 }
 
 void driver_add_parameters(SlopeKernel *kernel) {
@@ -33,9 +32,8 @@ void driver_add_parameters(SlopeKernel *kernel) {
         const Param *param = &func->params[i];
         const char *name = param->name ? param->name->text : "";
         const char *full = format_text(&program->arena, "%s.%s", kernel->name, name);
-        Uniform *uniform = add_uniform(program, name_from(&program->names, full), param->type, LAYOUT_scalar,
-                                       (param->flags & PARAM_BLOCK) != 0);
-        kernel->args[i] = uniform->data;
+        Held held = {param->type, LAYOUT_scalar, (param->flags & PARAM_BLOCK) != 0, param->image_format};
+        kernel->args[i] = add_uniform(program, name_from(&program->names, full), held)->data;
     }
 }
 

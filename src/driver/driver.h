@@ -218,9 +218,15 @@ void driver_add_parameters(SlopeKernel *kernel);   /* uniforms for its parameter
 void driver_apply_uniforms(SlopeProgram *program); /* copies all values to compiled code */
 
 /* ---- api_constant.c */
-/* Gives memory to all constant buffers in a value of that type; `is_block`: the pointers in it are such themselves. */
-void driver_make_constants(SlopeProgram *program, const Type *type, LayoutRules rules, char *data,
-                           bool is_block);
+/* What the host sets, before it does so. */
+typedef struct Held {
+    const Type *type;
+    LayoutRules rules;
+    bool is_block;         /* the pointers in it are constant buffers */
+    uint16_t image_format; /* of the images in it, as check has it; 0: not said */
+} Held;
+/* Gives memory to all constant buffers in it, and images the formats that they are declared with. */
+void driver_prepare(SlopeProgram *program, Held held, char *data);
 char *driver_constant_data(SlopeProgram *program, const char *slot); /* what the host sets */
 void driver_copy_constants(SlopeProgram *program);                   /* to where the program reads */
 

@@ -98,10 +98,10 @@ static Global *make_state(Holder *h) {
     Types *types = h->m->types;
     const Type *word = basic(h, TYPE_int64);
     const Field fields[] = {
-        {name_from(h->m->names, "values"), type_pointer(types, basic(h, TYPE_double)), false},
-        {name_from(h->m->names, "counts"), type_pointer(types, word), false},
-        {name_from(h->m->names, "room"), word, false},
-        {name_from(h->m->names, "replay"), word, false}};
+        {.name = name_from(h->m->names, "values"), .type = type_pointer(types, basic(h, TYPE_double))},
+        {.name = name_from(h->m->names, "counts"), .type = type_pointer(types, word)},
+        {.name = name_from(h->m->names, "room"), .type = word},
+        {.name = name_from(h->m->names, "replay"), .type = word}};
     Record *record = record_new(types, name_from(h->m->names, "HoldState"));
     record->fields = arena_copy(h->m->arena, fields, sizeof fields);
     record->nfields = (int)(sizeof fields / sizeof *fields);

@@ -41,7 +41,8 @@ static const Type *widen_record(Widener *w, const Type *type) {
     vec_push(m->arena, &m->records, wide);
     map_put(m->arena, &w->types, PTR_KEY(type), (void *)(uintptr_t)wide->type);
     for (int i = 0; i < record->nfields; i++)
-        wide->fields[i] = (Field){record->fields[i].name, widen_type(w, record->fields[i].type), false};
+        wide->fields[i] =
+            (Field){.name = record->fields[i].name, .type = widen_type(w, record->fields[i].type)};
     if (!record->has_diff && m->hooks.complete_record) m->hooks.complete_record(m->hooks.user, record);
     wide->has_diff = true;
     if (record->diff.differential) wide->diff.differential = widen_type(w, record->diff.differential);

@@ -197,9 +197,10 @@ typedef enum ParamFlags {
 
 typedef struct Param {
     Name name;
-    const Type *type; /* of the object, also where the value is its address */
-    uint8_t dir;      /* Dir */
-    uint8_t flags;    /* ParamFlags */
+    const Type *type;      /* of the object, also where the value is its address */
+    uint8_t dir;           /* Dir */
+    uint8_t flags;         /* ParamFlags */
+    uint16_t image_format; /* of the images in it, as check has it; 0: not said */
     /* Autodiff, in flat functions: the type of the counterpart of a reference; void: there is none; NULL: not known. */
     const Type *counterpart;
 } Param;
@@ -274,8 +275,9 @@ struct Global {
     const Type *type;
     Val **data; /* constants, one per scalar in order of the layout, or NULL */
     int ndata;
-    Func *init;     /* no parameters; stores to the global; or NULL */
-    uint8_t layout; /* LayoutRules of what a uniform holds */
+    Func *init;            /* no parameters; stores to the global; or NULL */
+    uint8_t layout;        /* LayoutRules of what a uniform holds */
+    uint16_t image_format; /* of the images in it, as check has it; 0: not said */
     Loc loc;
     const void *source;
     void *note;

@@ -37,15 +37,24 @@ Func *lower_entry(Lowerer *l, Decl *decl) {
         uint8_t flags = is_simple(type) ? 0 : PARAM_BY_ADDRESS;
         if (is_block(param->type)) flags |= PARAM_BLOCK;
         vec_push(l->arena, &params,
-                 ((Param){.name = param->name, .type = type, .dir = DIR_in, .flags = flags}));
+                 ((Param){.name = param->name,
+                          .type = type,
+                          .dir = DIR_in,
+                          .flags = flags,
+                          .image_format = image_format(param->decl)}));
     }
     return add_entry(l, request, &params);
 }
 
-static int semantic_of_name(const Decl *decl, Name name) {
+static const Decl *param_of_name(const Decl *decl, Name name) {
     for (int i = 0; i < decl->params.count; i++)
-        if (decl->params.at[i]->name == name) return semantic_of(decl->params.at[i]);
-    return -1;
+        if (decl->params.at[i]->name == name) return decl->params.at[i];
+    return NULL;
+}
+
+static int semantic_of_name(const Decl *decl, Name name) {
+    const Decl *param = param_of_name(decl, name);
+    return param ? semantic_of(param) : -1;
 }
 
 static bool is_set_outside(const Request *request, const Param *param) {
@@ -64,6 +73,7 @@ Func *lower_derived_entry(Lowerer *l, Decl *decl, const Subst *subst, const uint
         if (!is_set_outside(request, &param)) continue;
         param.dir = DIR_in;
         param.flags &= PARAM_BY_ADDRESS;
+        param.image_format = image_format(param_of_name(decl, param.name));
         vec_push(l->arena, &params, param);
     }
     return add_entry(l, request, &params);

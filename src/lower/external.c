@@ -105,9 +105,10 @@ void settle_external(Lowerer *l, const Type *interface) {
     const Type *id = type_basic(l->types, TYPE_uint64);
     record->fields = arena_array(l->arena, Field, 3);
     record->nfields = 3;
-    record->fields[0] = (Field){name_from(l->m->names, "type"), id, false};
-    record->fields[1] = (Field){name_from(l->m->names, "conformance"), id, false};
-    record->fields[2] = (Field){name_from(l->m->names, "payload"), type_array(l->types, id, 0), false};
+    record->fields[0] = (Field){.name = name_from(l->m->names, "type"), .type = id};
+    record->fields[1] = (Field){.name = name_from(l->m->names, "conformance"), .type = id};
+    record->fields[2] =
+        (Field){.name = name_from(l->m->names, "payload"), .type = type_array(l->types, id, 0)};
     int64_t size = value_size(l, interface);
     record->fields[2].type = type_array(l->types, id, (size + 7) / 8);
     record->offsets[0] = record->offsets[1] = NULL;

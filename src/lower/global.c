@@ -78,6 +78,7 @@ static Global *find_global(Lowerer *l, Decl *decl, const Subst *subst) {
     global->loc = decl->loc;
     global->source = decl;
     global->layout = block ? LAYOUT_std140 : LAYOUT_scalar;
+    global->image_format = image_format(decl);
     map_put(l->arena, &l->globals, key, global);
     bool initialised = kind == GLOBAL_const || kind == GLOBAL_static;
     Decl *unused;

@@ -31,6 +31,8 @@ static Name numbered(Lowerer *l, const char *prefix, int i) {
     return name_from(l->m->names, format_text(l->arena, "%s%d", prefix, i));
 }
 
+uint16_t image_format(const Decl *decl) { return decl && decl->sema ? decl->sema->image_format : 0; }
+
 bool is_block(const Type *front) {
     while (front->kind == TYPE_array) front = front->args[0];
     return front->kind == TYPE_buffer && front->number == BUFFER_constant;
@@ -62,7 +64,7 @@ static const Type *lower_struct(Lowerer *l, const Type *type) {
         if (!slots[i].is_first) continue; /* shares the member of the one before */
         const Type *front = slots[i].word, *field = lower_type(l, front);
         Name name = fields.at[i]->name ? fields.at[i]->name : numbered(l, "f", i);
-        record->fields[slots[i].member] = (Field){name, field, is_block(front)};
+        record->fields[slots[i].member] = (Field){name, field, is_block(front), image_format(fields.at[i])};
     }
     return record->type;
 }
@@ -71,7 +73,7 @@ static const Type *lower_tuple(Lowerer *l, const Type *type) {
     Record *record = record_of(l, type, type_text(l->arena, type));
     set_fields(l, record, type->nargs);
     for (int i = 0; i < type->nargs; i++)
-        record->fields[i] = (Field){numbered(l, "_", i), lower_type(l, type->args[i]), false};
+        record->fields[i] = (Field){.name = numbered(l, "_", i), .type = lower_type(l, type->args[i])};
     return record->type;
 }
 
@@ -79,8 +81,8 @@ static const Type *two_fields(Lowerer *l, const Type *type, const char *a, const
                               const Type *second) {
     Record *record = record_of(l, type, type_text(l->arena, type));
     set_fields(l, record, 2);
-    record->fields[0] = (Field){name_from(l->m->names, a), first, false};
-    record->fields[1] = (Field){name_from(l->m->names, b), second, false};
+    record->fields[0] = (Field){.name = name_from(l->m->names, a), .type = first};
+    record->fields[1] = (Field){.name = name_from(l->m->names, b), .type = second};
     return record->type;
 }
 
@@ -134,7 +136,8 @@ static void refresh_interface(Lowerer *l, const Type *front) {
     if (record->nfields == n) return;
     Field *fields = arena_array(l->arena, Field, n + 1);
     if (record->nfields) memcpy(fields, record->fields, sizeof(Field) * (size_t)record->nfields);
-    if (first) fields[0] = (Field){name_from(l->m->names, "tag"), type_basic(l->types, TYPE_uint), false};
+    if (first)
+        fields[0] = (Field){.name = name_from(l->m->names, "tag"), .type = type_basic(l->types, TYPE_uint)};
     int have = record->nfields > first ? record->nfields : first;
     record->fields = fields;
     record->nfields = n;
@@ -146,8 +149,8 @@ static void refresh_interface(Lowerer *l, const Type *front) {
             field = NULL;
         }
         Name name = name_from(l->m->names, type_text(l->arena, types->at[i - first]));
-        fields[i] =
-            (Field){name, field ? field : type_array(l->types, type_basic(l->types, TYPE_uint8), 0), false};
+        fields[i] = (Field){
+            .name = name, .type = field ? field : type_array(l->types, type_basic(l->types, TYPE_uint8), 0)};
     }
     record->has_diff = false;
     count_parts(l, record, front);

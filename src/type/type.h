@@ -173,7 +173,8 @@ typedef struct Layout {
 typedef struct Field {
     Name name;
     const Type *type;
-    bool is_block; /* (an array of) constant buffers: pointers here */
+    bool is_block;         /* (an array of) constant buffers: pointers here */
+    uint16_t image_format; /* of the images here, as check has it; 0: not said */
 } Field;
 
 /* How values of a record are differentiated; `differential` NULL: not at all. */

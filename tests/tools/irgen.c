@@ -73,7 +73,7 @@ static Record *make_record(Gen *g, const char *record_name, const char *const *n
     record->fields = arena_array(&g->session->arena, Field, n);
     record->nfields = n;
     for (int i = 0; i < n; i++)
-        record->fields[i] = (Field){name_from(&g->session->names, names[i]), types[i], false};
+        record->fields[i] = (Field){.name = name_from(&g->session->names, names[i]), .type = types[i]};
     vec_push(g->module->arena, &g->module->records, record);
     return record;
 }

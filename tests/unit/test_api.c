@@ -57,11 +57,12 @@ static void make_light(SlopeProgram *program) {
     Record *light = record_new(types, name_from(&program->names, "Light"));
     light->fields = arena_array(&program->arena, Field, 3);
     light->nfields = 3;
-    light->fields[0] = (Field){name_from(&program->names, "position"),
-                               type_vector(types, type_basic(types, TYPE_float), 3), false};
-    light->fields[1] = (Field){name_from(&program->names, "on"), type_basic(types, TYPE_bool), false};
-    light->fields[2] = (Field){name_from(&program->names, "levels"),
-                               type_array(types, type_basic(types, TYPE_int16), 2), false};
+    light->fields[0] = (Field){.name = name_from(&program->names, "position"),
+                               .type = type_vector(types, type_basic(types, TYPE_float), 3)};
+    light->fields[1] =
+        (Field){.name = name_from(&program->names, "on"), .type = type_basic(types, TYPE_bool)};
+    light->fields[2] = (Field){.name = name_from(&program->names, "levels"),
+                               .type = type_array(types, type_basic(types, TYPE_int16), 2)};
     fake.light = light;
 }
 

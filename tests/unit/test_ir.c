@@ -236,8 +236,8 @@ static void names_are_kept_apart(void **state) {
     (void)state;
     Func *func = func_new(module, "f");
     const Type *f = basic(TYPE_float);
-    Param params[] = {{name_from(&names, "x"), f, DIR_in, 0, NULL},
-                      {name_from(&names, "x"), f, DIR_in, 0, NULL}};
+    Param params[] = {{.name = name_from(&names, "x"), .type = f, .dir = DIR_in},
+                      {.name = name_from(&names, "x"), .type = f, .dir = DIR_in}};
     func_set_params(func, params, 2);
     func_set_results(func, &f, 1);
     Builder b = build_at_end(func_begin(func));
@@ -258,7 +258,8 @@ static void records_of_one_name_are_told_apart(void **state) {
     for (int i = 0; i < 2; i++) {
         Record *record = record_new(&types, name_from(&names, "S"));
         record->fields = arena_array(&arena, Field, 1);
-        record->fields[0] = (Field){name_from(&names, "x"), i ? basic(TYPE_int) : basic(TYPE_float), false};
+        record->fields[0] =
+            (Field){.name = name_from(&names, "x"), .type = i ? basic(TYPE_int) : basic(TYPE_float)};
         record->nfields = 1;
         global_new(module, GLOBAL_static, "g", record->type); /* found there, not in module->records */
     }

@@ -174,7 +174,7 @@ static Record *record_of(const char *record_name, const Type *const *fields, int
     Record *record = record_new(&types, name(record_name));
     record->fields = arena_array(&arena, Field, count);
     record->nfields = count;
-    for (int i = 0; i < count; i++) record->fields[i] = (Field){NULL, fields[i], false};
+    for (int i = 0; i < count; i++) record->fields[i] = (Field){.name = NULL, .type = fields[i]};
     return record;
 }
 
