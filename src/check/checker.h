@@ -504,9 +504,10 @@ const Type *number_countof(Checker *c, const Type *pack);
 bool constant_fits(int64_t value, const Type *type);
 const Type *scalar_operands(Checker *c, const Type *type); /* what an operator computes with */
 bool eval_operator(Operator op, int64_t a, int64_t b, const Type *type, int64_t *value);
-bool check_layout(Checker *c, const Type *type, Layout *out); /* of a concrete type; false: none */
-bool eval_number(Env *env, Expr *checked, int64_t *value);    /* of a checked expression */
-void check_constant_cycle(Checker *c, Decl *decl);            /* constants that need themselves */
+bool check_layout(Checker *c, const Type *type, Layout *out);     /* of a concrete type; false: none */
+bool check_numbers(Checker *c, const Type *type, int64_t *count); /* floating ones in a concrete type */
+bool eval_number(Env *env, Expr *checked, int64_t *value);        /* of a checked expression */
+void check_constant_cycle(Checker *c, Decl *decl);                /* constants that need themselves */
 
 /* ---- diff.c */
 Name derivative_target(const Decl *decl); /* what it says it is a derivative of; NULL: nothing */

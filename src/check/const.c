@@ -215,7 +215,9 @@ static bool eval_size(Env *env, Expr *e, Constant *out) {
         return (type->kind == TYPE_array || type->kind == TYPE_vector) && type->nargs > 1 &&
                type_is_number(type->args[1], &out->integer);
     }
-    if ((type->flags & TYPE_HAS_PARAM) || !check_layout(env->c, type, &layout)) return false;
+    if (type->flags & TYPE_HAS_PARAM) return false;
+    if (e->number) return check_numbers(env->c, type, &out->integer);
+    if (!check_layout(env->c, type, &layout)) return false;
     out->integer = e->kind == EXPR_sizeof ? layout.size : layout.align;
     return true;
 }
@@ -458,4 +460,43 @@ bool check_layout(Checker *c, const Type *type, Layout *out) {
     if (!compute_layout(c, type, out)) return false;
     map_put(c->arena, &c->layouts, PTR_KEY(type), arena_copy(c->arena, out, sizeof *out));
     return true;
+}
+
+/* ---- how many floating numbers there are in a type */
+
+static bool add_numbers(Checker *c, const Type *type, int64_t times, int64_t *sum) {
+    int64_t part;
+    if (times < 0 || !check_numbers(c, type, &part)) return false;
+    *sum += times * part;
+    return true;
+}
+
+bool check_numbers(Checker *c, const Type *type, int64_t *count) {
+    int64_t rows, columns;
+    *count = 0;
+    switch (type->kind) {
+    case TYPE_struct: {
+        DeclVec fields = check_all_fields(c, type);
+        const FieldSlot *slots = check_field_slots(c, type, &fields);
+        for (int i = 0; i < fields.count; i++)
+            if (slots[i].is_first && !add_numbers(c, slots[i].word, 1, count)) return false;
+        return true;
+    }
+    case TYPE_tuple:
+        for (int i = 0; i < type->nargs; i++)
+            if (!add_numbers(c, type->args[i], 1, count)) return false;
+        return true;
+    case TYPE_array: return add_numbers(c, type->args[0], type_length(type), count);
+    case TYPE_vector:
+        return type_is_number(type->args[1], &rows) && add_numbers(c, type->args[0], rows, count);
+    case TYPE_matrix:
+        return type_is_number(type->args[1], &rows) && type_is_number(type->args[2], &columns) &&
+               add_numbers(c, type->args[0], rows * columns, count);
+    case TYPE_optional: return add_numbers(c, type->args[0], 1, count);
+    case TYPE_pair: {
+        const Type *d = check_differential(c, type->args[0]);
+        return d && add_numbers(c, type->args[0], 1, count) && add_numbers(c, d, 1, count);
+    }
+    default: *count = type_is_float(type); return type_is_scalar(type) || type->kind == TYPE_enum;
+    }
 }

@@ -10,6 +10,7 @@ enum {
     NUMBER_select,
     NUMBER_sizeof,
     NUMBER_alignof,
+    NUMBER_numbersof,
     NUMBER_min,
     NUMBER_max,
     NUMBER_abs,
@@ -120,6 +121,7 @@ static const Type *size_of(Env *env, const Expr *e) {
         return count_of(c, pack ? pack : type);
     }
     if (!(type->flags & TYPE_HAS_PARAM)) return NULL;
+    if (e->number) return apply(c, NUMBER_numbersof, "__numbersof", &type, 1);
     bool size = e->kind == EXPR_sizeof;
     return apply(c, size ? NUMBER_sizeof : NUMBER_alignof, size ? "sizeof" : "alignof", &type, 1);
 }
@@ -208,9 +210,12 @@ const Type *number_apply(Checker *c, const Type *type, const TypeVec *args) {
         const Type *count = count_of(c, args->at[0]);
         return count ? count : ERROR_TYPE(c);
     }
+    bool concrete = !(args->at[0]->flags & TYPE_HAS_PARAM);
+    if (code == NUMBER_numbersof && concrete && check_numbers(c, args->at[0], &value))
+        return type_number(c->types, value);
     Layout layout;
     bool size = code == NUMBER_sizeof || code == NUMBER_alignof;
-    if (size && !(args->at[0]->flags & TYPE_HAS_PARAM) && check_layout(c, args->at[0], &layout))
+    if (size && concrete && check_layout(c, args->at[0], &layout))
         return type_number(c->types, code == NUMBER_sizeof ? layout.size : layout.align);
     return type_make(c->types, TYPE_apply, 0, type->decl, type->name, type->number, args->at, args->count);
 }

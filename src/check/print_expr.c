@@ -238,7 +238,7 @@ void print_checked_expr(CheckPrinter *p, const Expr *e, bool nested) {
         break;
     case EXPR_deref: print_prefixed(p, "(*", e->a, ")"); break;
     case EXPR_address: print_prefixed(p, "&", e->a, ""); break;
-    case EXPR_sizeof: print_prefixed(p, "sizeof(", e->a, ")"); break;
+    case EXPR_sizeof: print_prefixed(p, e->number ? "__numbersof(" : "sizeof(", e->a, ")"); break;
     case EXPR_alignof: print_prefixed(p, "alignof(", e->a, ")"); break;
     case EXPR_countof: print_prefixed(p, "countof(", e->a, ")"); break;
     case EXPR_no_diff: print_prefixed(p, "no_diff ", e->a, ""); break;

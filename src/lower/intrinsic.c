@@ -242,6 +242,50 @@ static Val *op_atomic_add_parts(Call *call) {
     return NULL;
 }
 
+/* ---- a number of an object */
+
+static void set_unit(Fn *f, Val *to, Val *i);
+
+/* Only the element that number i is in; the others are zero. */
+static void set_unit_element(Fn *f, Val *to, Val *i, int64_t count) {
+    Builder *b = &f->b;
+    int64_t numbers = count_numbers(to->type->args[0]->args[0]);
+    if (count * numbers == 0) return;
+    Val *each = const_int(f, TYPE_int, numbers), *zero = const_int(f, TYPE_int, 0);
+    Val *element = build_binary(b, OP_div, i, each), *last = const_int(f, TYPE_int, count - 1);
+    element = build_binary(b, OP_max, build_binary(b, OP_min, element, last), zero);
+    set_unit(f, build_elem(b, to, element, true),
+             build_binary(b, OP_sub, i, build_binary(b, OP_mul, element, each)));
+}
+
+/* Number i of an object that is zero becomes one, if there is such a number. */
+static void set_unit(Fn *f, Val *to, Val *i) {
+    Builder *b = &f->b;
+    const Type *type = to->type->args[0];
+    if (type_is_float(type)) {
+        Val *is_it = build_binary(b, OP_eq, i, const_int(f, TYPE_int, 0));
+        build_store(b, to,
+                    build_select(b, is_it, ir_const_real(f->l->m, type, 1), ir_const_zero(f->l->m, type)));
+    } else if (type->kind == TYPE_vector) set_unit_element(f, to, i, type_count(type));
+    else if (type->kind == TYPE_array) set_unit_element(f, to, i, type_length(type));
+    else if (type->kind == TYPE_record) {
+        for (int k = 0; k < type_record(type)->nfields; k++) {
+            Val *field = build_field(b, to, k);
+            set_unit(f, field, i);
+            i = build_binary(b, OP_sub, i, const_int(f, TYPE_int, count_numbers(field->type->args[0])));
+        }
+    }
+}
+
+static Val *op_unit(Call *call) {
+    Fn *f = call->f;
+    bool simple = is_simple(call->result_ir);
+    Val *into = simple ? build_var(&f->b, call->result_ir, NULL, true) : call->into;
+    build_zero(&f->b, into);
+    set_unit(f, into, call->args[0]);
+    return simple ? build_load(&f->b, into) : NULL;
+}
+
 /* ---- the machine */
 
 static Val *op_barrier(Call *call) {
@@ -310,6 +354,7 @@ static const struct {
     {"bit_cast", op_bit_cast},
     {"cast", op_cast},
     {"detach", op_detach},
+    {"unit", op_unit},
     {"buffer_load", op_buffer_load},
     {"buffer_store", op_buffer_store},
     {"bytes_load", op_bytes_load},

@@ -174,6 +174,7 @@ const Type *concrete(Fn *f, const Type *type); /* front end, substituted */
 const Type *ir_type(Fn *f, const Type *type);  /* of a type in the tree */
 bool is_simple(const Type *ir);                /* held in a value, not in memory */
 uint16_t image_format(const Decl *decl);       /* what [format(...)] says; 0: nothing */
+int64_t count_numbers(const Type *ir);         /* floating ones in it */
 bool is_block(const Type *front);              /* a constant buffer, or an array of them */
 void complete_interfaces(Lowerer *l);
 const Type *part_of_variant(Lowerer *l, const Type *sum, const Type *variant);

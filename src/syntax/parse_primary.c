@@ -161,6 +161,13 @@ static Expr *boolean(Parser *p, bool value) {
     return expr;
 }
 
+/* __numbersof(T): how many floating numbers a T consists of */
+static Expr *numbers_of(Parser *p) {
+    Expr *expr = operand_in_parentheses(p, EXPR_sizeof, 0);
+    expr->number = 1;
+    return expr;
+}
+
 /* Words that are operators only before a parenthesis, and unless a variable has their name. */
 static Expr *word_operator(Parser *p) {
     if (parser_peek(p, 1)->kind != TOKEN_paren_open || parser_is_local(p, p->token->name))
@@ -171,6 +178,7 @@ static Expr *word_operator(Parser *p) {
     case KEYWORD_old_fwd_diff: return operand_in_parentheses(p, EXPR_fwd_diff, EXPR_OLD_NAME);
     case KEYWORD_old_bwd_diff: return operand_in_parentheses(p, EXPR_bwd_diff, EXPR_OLD_NAME);
     case KEYWORD_sizeof: return operand_in_parentheses(p, EXPR_sizeof, 0);
+    case KEYWORD_numbersof: return numbers_of(p);
     case KEYWORD_alignof: return operand_in_parentheses(p, EXPR_alignof, 0);
     case KEYWORD_countof: return operand_in_parentheses(p, EXPR_countof, 0);
     case KEYWORD_first:

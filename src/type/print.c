@@ -125,7 +125,8 @@ static void print_apply(Text *out, const Type *type) {
         return;
     }
     print_name(out, type);
-    bool is_word = type->name && type->name->text[0] >= 'a';
+    char first = type->name ? type->name->text[0] : 0;
+    bool is_word = first == '_' || (first >= 'a' && first <= 'z');
     if (type->nargs == 1 && !is_word) {
         print_factor(out, type->args[0]);
         return;
