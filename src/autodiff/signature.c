@@ -68,7 +68,7 @@ Name ad_diff_name(Ad *ad, Name name) {
 
 static Param param_of_leaf(Ad *ad, const Leaf *leaf, AdRole role, const Param *given) {
 #define ROLE(name, has, type, param_name, dir, flags, counterpart)                                           \
-    if (role == AS_##name) return (Param){param_name, type, dir, (uint8_t)(flags), counterpart};
+    if (role == AS_##name) return (Param){param_name, type, dir, (uint8_t)(flags), 0, counterpart};
 #include "autodiff/roles.def"
     return (Param){0};
 }
