@@ -83,13 +83,33 @@ static bool kind_fits(const Header *header, SlopeTypeKind kind) {
     return *type && type[0] == header->kind && type[1] == '0' + header->size;
 }
 
-ExitStatus array_read(const char *path, const char *name, SlopeTypeKind kind, const char *kind_name,
-                      Data *out) {
+/* The last dimensions are those of an element, or there is only one, of all numbers. */
+static bool shape_fits(const Header *header, size_t numbers) {
+    size_t count = 1;
+    for (int i = header->ndims - 1; i > 0 && count < numbers; i--) count *= header->dims[i];
+    return header->ndims <= 1 || numbers == 1 || count == numbers;
+}
+
+static void print_shape(const Header *header, char *out, size_t size) {
+    size_t used = 0;
+    *out = 0;
+    for (int i = 0; i < header->ndims && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%zu", i ? ", " : "", header->dims[i]);
+}
+
+ExitStatus array_read(const char *path, const ArrayWanted *wanted, Data *out) {
     Header header;
+    char shape[200];
     ExitStatus status = read_whole(path, &header, out);
-    if (status != EXIT_fine || kind_fits(&header, kind)) return status;
-    return cli_misuse("'%s' holds %s: the numbers in '%s' are of NumPy's type %c%d", name, kind_name, path,
-                      header.kind, header.size);
+    if (status != EXIT_fine) return status;
+    if (!kind_fits(&header, wanted->kind))
+        return cli_misuse("'%s' holds %s: the numbers in '%s' are of NumPy's type %c%d", wanted->name,
+                          wanted->kind_name, path, header.kind, header.size);
+    if (shape_fits(&header, wanted->numbers)) return EXIT_fine;
+    print_shape(&header, shape, sizeof shape);
+    return cli_misuse(
+        "'%s' holds %s: the array in '%s' has the shape (%s), which does not end with %zu numbers",
+        wanted->name, wanted->type_name, path, shape, wanted->numbers);
 }
 
 static bool picture_format(const Header *header, SlopeImageFormat *out) {

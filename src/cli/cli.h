@@ -72,6 +72,7 @@ bool watch_wait(const Options *options, uint64_t *seen);
 int cli_distance(const char *a, const char *b); /* how many letters differ; large: no relation */
 
 /* ---- session.c */
+bool cli_ends_with(const char *text, const char *ending);
 ExitStatus cli_exit_status(SlopeStatus status);
 ExitStatus cli_flush(ExitStatus status); /* worse if standard output could not be written */
 ExitStatus cli_worse(ExitStatus a, ExitStatus b);
@@ -120,7 +121,8 @@ ExitStatus data_can_print(const SlopeType *type, const char *name);
 void data_print(const SlopeType *type, const char *bytes, size_t size);
 ExitStatus data_save(const char *path, const char *bytes, size_t size);
 
-/* The same of a buffer to an array of NumPy, if all its numbers have one type. */
+/* The same of a buffer to a table, a row for each element, or to an array of NumPy, if all its numbers have one type. */
+ExitStatus data_save_table(const SlopeType *type, const char *path, const char *bytes, size_t size);
 ExitStatus data_save_array(const SlopeType *type, const char *name, const char *path, const char *bytes,
                            size_t size);
 
@@ -139,13 +141,22 @@ void show_data(const SlopeType *type, const char *name, const char *bytes, size_
 void show_texels(const Picture *shape, SlopeTypeKind kind, const char *name, const char *at);
 
 /* ---- array.c: arrays of NumPy */
-ExitStatus array_read(const char *path, const char *name, SlopeTypeKind kind, const char *kind_name,
-                      Data *out);
+typedef struct ArrayWanted {
+    const char *name, *type_name; /* of what takes it, and of its elements */
+    SlopeTypeKind kind;           /* of all numbers in an element, and its name ... */
+    const char *kind_name;
+    size_t numbers; /* ... and how many there are */
+} ArrayWanted;
+ExitStatus array_read(const char *path, const ArrayWanted *wanted, Data *out);
 ExitStatus array_read_picture(const char *path, Picture *out);
 const char *array_type(SlopeTypeKind kind); /* as NumPy writes it: "f4"; "": no number */
 /* `type` and `shape` as NumPy writes them: "f4", "3, 4". */
 ExitStatus array_write(const char *path, const char *type, const char *shape, const char *bytes, size_t size);
 ExitStatus array_write_picture(const char *path, const Picture *picture);
+
+/* ---- table.c: tables of text */
+/* All values, commas between them, and how many a row has. The caller frees *text, also after a failure. */
+ExitStatus table_read(const char *path, char **text, size_t *columns);
 
 /* ---- texture.c */
 typedef struct Texture {

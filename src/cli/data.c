@@ -307,7 +307,8 @@ static ExitStatus mixed(const char *name, const Elements *elements) {
 static ExitStatus read_array(const Elements *elements, const char *name, const char *path, Data *out) {
     OneKind one = kind_of(elements);
     if (!one.name) return mixed(name, elements);
-    ExitStatus status = array_read(path, name, one.kind, one.name, out);
+    ArrayWanted wanted = {name, elements->type_name, one.kind, one.name, (size_t)elements->scalars};
+    ExitStatus status = array_read(path, &wanted, out);
     if (status != EXIT_fine ||
         (elements->single ? out->size == elements->stride : out->size % elements->stride == 0))
         return status;
@@ -328,12 +329,23 @@ ExitStatus data_save_array(const SlopeType *type, const char *name, const char *
     return array_write(path, array_type(one.kind), shape, bytes, size);
 }
 
+static ExitStatus read_table(const Elements *elements, const char *name, const char *path, Data *out) {
+    char *text;
+    size_t columns, wanted = elements->scalars > 0 ? (size_t)elements->scalars : 1;
+    ExitStatus status = table_read(path, &text, &columns);
+    if (status == EXIT_fine && columns % wanted && wanted % columns)
+        status = cli_misuse("'%s' holds %s: the rows of '%s' have %zu columns, not %zu", name,
+                            elements->type_name, path, columns, wanted);
+    if (status == EXIT_fine) status = read_values(elements, name, text, out);
+    free(text);
+    return status;
+}
+
 static ExitStatus read_data(const Elements *elements, const char *name, const char *text, Data *out) {
     *out = (Data){0};
     if (*text == 0) return cli_misuse("no data for '%s': write 1,2.5,3 or zeros:16 or @FILE", name);
-    size_t length = strlen(text);
-    if (*text == '@' && length > 5 && strcmp(text + length - 4, ".npy") == 0)
-        return read_array(elements, name, text + 1, out);
+    if (*text == '@' && cli_ends_with(text + 1, ".npy")) return read_array(elements, name, text + 1, out);
+    if (*text == '@' && cli_ends_with(text + 1, ".csv")) return read_table(elements, name, text + 1, out);
     if (*text == '@') return read_file(elements, name, text + 1, out);
     FillKind kind = fill_kind(text);
     if (kind != FILL_COUNT) return read_fill(elements, name, kind, text, out);
@@ -378,6 +390,44 @@ void data_print(const SlopeType *type, const char *bytes, size_t size) {
         if (elements.type) walk(elements.type, offset, &(Scalars){print_one, start});
         else print_scalar(SLOPE_TYPE_uint32, bytes + offset);
     }
+}
+
+typedef struct Row {
+    FILE *file;
+    const char *bytes;
+    bool begun;
+} Row;
+
+static bool write_scalar(Row *row, SlopeTypeKind kind, size_t offset) {
+    char text[64];
+    slope_scalar_print(kind, row->bytes + offset, text, sizeof text);
+    bool written = fprintf(row->file, "%s%s", row->begun ? "," : "", text) > 0;
+    row->begun = true;
+    return written;
+}
+
+static bool write_one(void *user, const SlopeType *type, size_t offset) {
+    return write_scalar(user, slope_type_kind(type), offset);
+}
+
+static bool write_rows(const Elements *elements, FILE *file, const char *bytes, size_t size) {
+    Row row = {file, bytes, false};
+    bool written = true;
+    for (size_t offset = 0; written && offset + elements->stride <= size; offset += elements->stride) {
+        row.begun = false;
+        written = elements->type ? walk(elements->type, offset, &(Scalars){write_one, &row})
+                                 : write_scalar(&row, SLOPE_TYPE_uint32, offset);
+        written = written && fputc('\n', file) != EOF;
+    }
+    return written;
+}
+
+ExitStatus data_save_table(const SlopeType *type, const char *path, const char *bytes, size_t size) {
+    Elements elements = elements_of(type);
+    Saving saving;
+    ExitStatus status = save_begin(&saving, path);
+    if (status != EXIT_fine) return status;
+    return save_end(&saving, write_rows(&elements, saving.file, bytes, size));
 }
 
 ExitStatus data_save(const char *path, const char *bytes, size_t size) {

@@ -8,13 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool ends_with(const char *text, const char *end) {
-    size_t a = strlen(text), b = strlen(end);
-    return a >= b && strcmp(text + a - b, end) == 0;
-}
-
 bool picture_is_file(const char *path) {
-    return ends_with(path, ".png") || ends_with(path, ".pfm") || ends_with(path, ".npy");
+    return cli_ends_with(path, ".png") || cli_ends_with(path, ".pfm") || cli_ends_with(path, ".npy");
 }
 
 static ExitStatus unreadable(const char *path, const char *why) {
@@ -127,16 +122,16 @@ static ExitStatus write_pfm(const char *path, const Picture *picture) {
 
 ExitStatus picture_read(const char *path, Picture *out) {
     *out = (Picture){0};
-    if (ends_with(path, ".png")) return read_png(path, out);
-    if (ends_with(path, ".pfm")) return read_pfm(path, out);
+    if (cli_ends_with(path, ".png")) return read_png(path, out);
+    if (cli_ends_with(path, ".pfm")) return read_pfm(path, out);
     return array_read_picture(path, out);
 }
 
 ExitStatus picture_write(const char *path, const Picture *picture) {
     bool flat = picture->depth == 1 && picture->format == SLOPE_IMAGE_float;
-    if (!ends_with(path, ".npy") && !flat)
+    if (!cli_ends_with(path, ".npy") && !flat)
         return unwritable(path, "only images of numbers between 0 and 1 can be pictures; write .npy");
-    if (ends_with(path, ".png")) return write_png(path, picture);
-    if (ends_with(path, ".pfm")) return write_pfm(path, picture);
+    if (cli_ends_with(path, ".png")) return write_png(path, picture);
+    if (cli_ends_with(path, ".pfm")) return write_pfm(path, picture);
     return array_write_picture(path, picture);
 }

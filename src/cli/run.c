@@ -167,7 +167,8 @@ static ExitStatus check_save(Run *run, const char *text) {
     ExitStatus status = !name ? EXIT_misuse
                         : *path != '@' || !path[1]
                             ? cli_misuse("the option '--save' takes NAME=@FILE, not '%s'", text)
-                            : check_bound(run, name);
+                        : cli_ends_with(path + 1, ".csv") ? check_print(run, name)
+                                                          : check_bound(run, name);
     free(name);
     return status;
 }
@@ -199,9 +200,10 @@ static ExitStatus save(Run *run, const char *text) {
     free(name);
     if (binding->texture.texels) return texture_save(&binding->texture, path + 1);
     const char *bytes = slope_buffer_data(binding->buffer);
-    size_t size = slope_buffer_size(binding->buffer), length = strlen(path);
-    if (length > 5 && strcmp(path + length - 4, ".npy") == 0)
+    size_t size = slope_buffer_size(binding->buffer);
+    if (cli_ends_with(path + 1, ".npy"))
         return data_save_array(binding->type, binding->name, path + 1, bytes, size);
+    if (cli_ends_with(path + 1, ".csv")) return data_save_table(binding->type, path + 1, bytes, size);
     return data_save(path + 1, bytes, size);
 }
 

@@ -7,6 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+bool cli_ends_with(const char *text, const char *ending) {
+    size_t length = strlen(text), last = strlen(ending);
+    return length >= last && strcmp(text + length - last, ending) == 0;
+}
+
 ExitStatus cli_exit_status(SlopeStatus status) {
     switch (status) {
     case SLOPE_STATUS_ok: return EXIT_fine;
