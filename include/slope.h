@@ -167,6 +167,8 @@ typedef struct SlopeConfig {
     /* What compiling one program may take, LLVM aside; more is an error that closes the program. Negative: anything. */
     int limit_memory; /* MiB; 0: 4096 */
     int limit_time;   /* seconds of the processor; 0: 600 */
+
+    bool strict; /* a run in which an index was out of range is an error that says where, and how often */
 } SlopeConfig;
 
 SLOPE_API void slope_config_init(SlopeConfig *config);

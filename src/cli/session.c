@@ -152,6 +152,7 @@ ExitStatus cli_open(const Options *options, SlopeSession **session) {
     config.portable = option_given(options, OPTION_portable);
     config.debug_info = option_given(options, OPTION_debug);
     config.unchecked = option_given(options, OPTION_unchecked);
+    config.strict = options->command == COMMAND_run && option_given(options, OPTION_strict);
     SlopeStatus status = slope_session_new(&config, session);
     free_defines(split, defines->count);
     return cli_exit_status(status);

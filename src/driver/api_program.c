@@ -179,13 +179,35 @@ SlopeStatus slope_function_address(SlopeFunction *function, void **out) {
     return status;
 }
 
+static int compare_sites(const void *a, const void *b) {
+    const RtSite *one = *(RtSite *const *)a, *other = *(RtSite *const *)b;
+    return one->loc < other->loc ? -1 : one->loc > other->loc;
+}
+
+/* Where indices were out of range, in the order of the program; how many places there are. */
+static int report_outside(SlopeSession *session) {
+    VEC(RtSite *) places = {0};
+    RtSite *first = session->config.strict ? runtime_take_outside(session->runtime) : NULL;
+    for (RtSite *site = first; site; site = site->next) vec_push(&session->arena, &places, site);
+    if (places.count) qsort(places.at, (size_t)places.count, sizeof *places.at, compare_sites);
+    for (int i = 0; i < places.count; i++) {
+        RtSite *site = places.at[i];
+        long long count = (long long)atomic_exchange(&site->count, 0);
+        diag_report(session->diags, DIAG_index_out_of_range, (Loc)site->loc,
+                    count == 1 ? "once" : format_text(&session->arena, "%lld times", count));
+    }
+    if (places.count) diag_note(session->diags, DIAG_note_out_of_range, 0);
+    return places.count;
+}
+
 /* What the runtime has to say after a run: of the run, and of calls by address that failed since the last. */
 static SlopeStatus report_run(SlopeSession *session, bool finished) {
     char *error = runtime_take_answer(session->runtime), *stray = runtime_take_stray(session->runtime);
     if (stray) diag_report(session->diags, DIAG_stray_failure, 0, stray);
     if (error) diag_report(session->diags, DIAG_run_failed, 0, error);
     else if (!finished) diag_report(session->diags, DIAG_run_stopped, 0);
-    SlopeStatus status = error ? SLOPE_STATUS_error : finished ? SLOPE_STATUS_ok : SLOPE_STATUS_stopped;
+    bool failed = report_outside(session) > 0 || error;
+    SlopeStatus status = failed ? SLOPE_STATUS_error : finished ? SLOPE_STATUS_ok : SLOPE_STATUS_stopped;
     free(error);
     free(stray);
     return driver_leave(session, status);

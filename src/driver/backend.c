@@ -78,6 +78,8 @@ void driver_close(SlopeSession *session) { (void)session; /* libraries stay */ }
 void driver_unload(SlopeProgram *program) {
     Unit *unit = program->unit;
     if (!unit || !unit->jit) return;
+    if (program->session->runtime)
+        runtime_take_outside(program->session->runtime); /* they go with the code */
     jit_backend(program->session)->jit_free(unit->jit);
     unit->jit = NULL;
 }
@@ -96,6 +98,7 @@ static EmitFloats floats_of(SlopeFloats floats) {
 static EmitOptions options_of(const SlopeSession *session) {
     return (EmitOptions){.level = session->config.optimization,
                          .unchecked = session->config.unchecked,
+                         .watch = session->config.strict,
                          .floats = floats_of(session->config.floats),
                          .debug = session->config.debug_info,
 #ifndef NDEBUG

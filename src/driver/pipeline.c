@@ -200,7 +200,7 @@ bool unit_run_passes(Unit *unit, const char *stop) {
     keep_written(unit);
     for (int i = 0; i < PASSES; i++) {
         StageTimer timer;
-        if (session->config.optimization < passes[i].level) continue;
+        if (passes[i].level > (session->config.strict ? 0 : session->config.optimization)) continue;
         driver_time_begin(session, &timer, passes[i].name);
         if (passes[i].run_all) passes[i].run_all(unit->ir, unit->passed);
         for (int k = unit->passed; k < unit->ir->funcs.count && passes[i].run; k++) {

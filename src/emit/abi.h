@@ -125,6 +125,14 @@ void rt_tape_close(RtTape *tape);
 /* Makes room for `more` elements above count in stack `kind`, or ends the program. */
 void rt_tape_more(RtTape *tape, int64_t kind, int64_t more);
 
+/* An index is out of range at that place; counts, and keeps the place until somebody asks (runtime_take_outside). */
+typedef struct RtSite {
+    int64_t loc;
+    _Atomic int64_t count;
+    struct RtSite *next;
+} RtSite;
+void rt_outside(const RtContext *context, RtSite *site);
+
 char *rt_memory_take(const RtContext *context, int64_t size); /* zeroed, for statics too large for a stack */
 char *rt_local_take(const RtContext *context,
                     int64_t size); /* as it comes, for variables too large for one */

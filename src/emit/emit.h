@@ -25,6 +25,7 @@ typedef enum EmitFloats {
 typedef struct EmitOptions {
     int level;         /* 0 to 3, as -O0 to -O3 */
     bool unchecked;    /* no range checks on buffers and arrays */
+    bool watch;        /* machine code in memory: indices out of range are told, by rt_outside */
     EmitFloats floats; /* source code: strict asks the compiler for it; the rest is its own affair */
     bool alone;        /* no two threads run it at a time: atomic sums are plain ones */
     bool debug;        /* debug info: functions and lines */

@@ -101,6 +101,23 @@ void runtime_set_error(Runtime *runtime, bool answers, const char *text, size_t 
     pthread_mutex_unlock(&runtime->lock);
 }
 
+void rt_outside(const RtContext *context, RtSite *site) {
+    Runtime *runtime = context->owner ? context->owner->runtime : NULL; /* constants have none */
+    if (!runtime || atomic_fetch_add(&site->count, 1) > 0) return;
+    pthread_mutex_lock(&runtime->lock);
+    site->next = runtime->outside;
+    runtime->outside = site;
+    pthread_mutex_unlock(&runtime->lock);
+}
+
+RtSite *runtime_take_outside(Runtime *runtime) {
+    pthread_mutex_lock(&runtime->lock);
+    RtSite *sites = runtime->outside;
+    runtime->outside = NULL;
+    pthread_mutex_unlock(&runtime->lock);
+    return sites;
+}
+
 static char *take(Runtime *runtime, char **place) {
     pthread_mutex_lock(&runtime->lock);
     char *error = *place;

@@ -41,6 +41,8 @@ void runtime_mute(Runtime *runtime, bool mute); /* true: what programs print is 
 char *runtime_take_error(Runtime *runtime);
 char *runtime_take_answer(Runtime *runtime);
 char *runtime_take_stray(Runtime *runtime);
+/* The places where an index was out of range since this was last asked. Whoever asks sets their counts to zero. */
+RtSite *runtime_take_outside(Runtime *runtime);
 uint64_t runtime_tape_bytes(const Runtime *runtime); /* granted to tapes now, kept ones included */
 
 /* ---- thread.c */

@@ -88,9 +88,10 @@ struct Runtime {
     pthread_mutex_t output; /* one printf at a time */
     pthread_mutex_t turn;   /* one dispatch at a time */
     RtThread *threads;
-    locale_t plain; /* the one of C, for printing; 0: no memory */
-    char *error;    /* of runs */
-    char *stray;    /* of calls by address */
+    locale_t plain;  /* the one of C, for printing; 0: no memory */
+    char *error;     /* of runs */
+    char *stray;     /* of calls by address */
+    RtSite *outside; /* places where an index was out of range */
     Pool pool;
 };
 

@@ -81,3 +81,15 @@ def test_messages_show_the_source_line():
         slope.compile("float f() {\n    return y;\n}", path="lines.slang")
     assert "lines.slang:2:12: error E3001: unknown name 'y'\n      return y;\n" in str(caught.value)
     assert "\x1b[" in caught.value.coloured and "\x1b[" not in str(caught.value)
+
+
+def test_indices_out_of_range_are_told_on_request():
+    text = "float element(StructuredBuffer<float> b, int i) { return b[i]; }"
+    relaxed, strict = slope.compile(text), slope.compile(text, strict=True)
+    data = np.ones(3, np.float32)
+    assert relaxed.element(data, 3) == 0 and strict.element(data, 2) == 1
+    with pytest.raises(slope.SlopeError, match="<string>:1:59: error E7053: an index is out of range here, once"):
+        strict.element(data, 3)
+    with pytest.raises(slope.SlopeError, match="here, 2 times"):
+        strict.element(data, [1, 5, -1])
+    assert strict.element(data, [0, 1]).tolist() == [1, 1]

@@ -245,6 +245,7 @@ static void emit_call(Emitter *e, const Inst *inst) {
 
 void emit_inst(Emitter *e, const Inst *inst) {
     if (e->debug) emit_debug_at(e, inst->loc);
+    emit_watch_operands(e, inst);
     if (inst->op == OP_call) {
         emit_call(e, inst);
         return;

@@ -83,6 +83,7 @@ typedef struct FuncState {
     Frame *frame;
     LLVMValueRef large; /* memory of large variables; NULL: there are none */
     int64_t large_used; /* bytes of it that have an owner */
+    Loc here;           /* the instruction that is being emitted */
     bool within_range;  /* in a copy of a loop whose accesses were tested before it */
     Map covered;        /* Inst -> not NULL: accesses that such tests cover */
 } FuncState;
@@ -118,6 +119,7 @@ typedef struct Emitter {
     LLVMDIBuilderRef debug;
     LLVMMetadataRef unit;
     Map debug_files;         /* Name -> file */
+    Map sites;               /* Loc + 1 -> RtSite: where indices are watched */
     bool uses_runtime;       /* some function of it is called */
     VEC(LLVMValueRef) lanes; /* functions that calls may be vectorised with */
 
@@ -228,6 +230,10 @@ Branch emit_branch_begin(Emitter *e, LLVMValueRef condition);
 Branch emit_unless_begin(Emitter *e,
                          LLVMValueRef condition); /* ... or only if it does not, which is unlikely */
 void emit_branch_end(Emitter *e, Branch *branch);
+
+/* ---- watch.c: with EmitOptions.watch; else nothing */
+void emit_watch(Emitter *e, LLVMValueRef in_range); /* tells if it is not */
+void emit_watch_operands(Emitter *e, const Inst *inst);
 
 /* ---- buffer.c */
 bool emit_buffer(Emitter *e, const Inst *inst);

@@ -14,7 +14,7 @@ static uint32_t all_needs(const Emitter *e, uint32_t needs) {
         ((needs & NEEDS_SINK) && e->sink_size > LARGE_SIZE))
         needs |= NEEDS_RUNTIME;
     if (needs & (NEEDS_STACK | NEEDS_LARGE)) needs |= NEEDS_RUNTIME;
-    if ((needs & NEEDS_STOP) && e->for_jit) needs |= NEEDS_RUNTIME;
+    if (((needs & NEEDS_STOP) && e->for_jit) || e->options->watch) needs |= NEEDS_RUNTIME;
     return needs;
 }
 

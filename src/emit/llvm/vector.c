@@ -9,6 +9,7 @@ LLVMValueRef emit_index(Emitter *e, LLVMValueRef index, const Type *type, int64_
     index = LLVMBuildIntCast2(e->builder, index, e->i64, type_is_signed(type), "");
     if (length <= 0 || is_known_in_range(index, length)) return index;
     LLVMValueRef args[] = {index, emit_i64(e, length - 1)};
+    if (e->options->watch) emit_watch(e, LLVMBuildICmp(e->builder, LLVMIntULE, index, args[1], ""));
     return emit_intrinsic(e, "llvm.umin", &e->i64, 1, args, 2);
 }
 
