@@ -330,10 +330,7 @@ typedef struct Settled Settled;
 Settled *ad_settle(Ad *ad, const Region *region, uint32_t nvals);
 /* The variable whose final content a load reads; NULL: it may be written later. */
 Val *ad_settled_root(const Settled *settled, const Inst *load);
-Region *ad_home(const Val *root);        /* the region of a variable or parameter */
-int64_t ad_scalars_in(const Type *type); /* of an array of scalars, or of arrays of them; else 0 */
-/* Between an array and a tape, from element `index` of the tape on. */
-void ad_move_array(Ad *ad, Builder *b, Val *tape, Val *at, Val *index, bool restore);
+Region *ad_home(const Val *root); /* the region of a variable or parameter */
 
 /* ---- checkpoint.c */
 struct Checkpoint {
@@ -342,9 +339,30 @@ struct Checkpoint {
     Inst *head;   /* last of what restores slots, at the beginning of the reverse; NULL: nothing does */
 };
 void ad_checkpoint(Ad *ad, Making *making);
+void ad_restore(Ad *ad, const Making *making);
+
+/* ---- tape.c */
+Inst *ad_tape_inst(Builder *b, Op op, Val *const *args, int nargs, const Type *type);
 void ad_push(Ad *ad, Builder *b, Val *tape, Val *v); /* any value that can be stored */
 Val *ad_pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name);
-void ad_restore(Ad *ad, const Making *making);
+int64_t ad_scalars_in(const Type *type); /* of an array of scalars, or of arrays of them; else 0 */
+/* An array of scalars goes to a block, whose place is the result; a copy of it comes back. */
+Val *ad_save_array(Ad *ad, Builder *b, Val *tape, Val *array);
+Val *ad_load_array(Ad *ad, Builder *b, Val *tape, const Val *array, Val *base);
+/* What a loop keeps for its reverse. */
+typedef struct Keeping {
+    const Making *making;
+    Inst *loop;
+    LoopInfo *info;
+    Builder head; /* of the reversed body: where the values come back */
+    ValVec bases; /* of blocks: they are kept as well */
+} Keeping;
+Val **ad_keep_in_loop(Ad *ad, Keeping *keep, Val *const *values, int count); /* the values, in the reverse */
+/* The primal arguments of a call as they were when it was made, and the state that a forward pass left, for use in
+ * the reverse: arrays that may have changed are kept in a copy. By leaf of the callee, or of its forward pass if it has one. */
+Val **ad_keep_arguments(Ad *ad, const Making *making, const CallNote *note, Builder *b);
+/* An object as it is behind `after`, for use in the reverse. */
+Val *ad_keep_object(Ad *ad, const Making *making, Inst *after, Builder *b, Val *object);
 
 /* ---- extract.c */
 void ad_declare_recursive(Ad *ad, Making *making); /* what its callers see before it is done */
@@ -369,11 +387,6 @@ void ad_zero_shadow(Ad *ad, Builder *b,
 static inline bool ad_is_float(const Val *v) { return type_is_float(v->type); }
 
 /* ---- adapt_bwd.c */
-/* The primal arguments of a call as they were when it was made, and the state that a forward pass left, for use in
- * the reverse: arrays that may have changed are kept in a copy. By leaf of the callee, or of its forward pass if it has one. */
-Val **ad_keep_arguments(Ad *ad, const Making *making, const CallNote *note, Builder *b);
-/* An object as it is behind `after`, for use in the reverse. */
-Val *ad_keep_object(Ad *ad, const Making *making, Inst *after, Builder *b, Val *object);
 void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *of);
 const Made *ad_bwd_adapter(Ad *ad,
                            const CallPlan *plan); /* prop of a function with a custom backward derivative */

@@ -66,18 +66,10 @@ static bool has_optional(Ad *ad, const Type *type) {
 }
 
 static void mark_elements(Ad *ad, Builder *b, const Type *type, Val *p, Val *d) {
-    const Type *word = type_basic(ad->m->types, TYPE_int);
-    Val *start = ir_const_int(ad->m, word, 0);
-    Inst *loop = build_loop(b, &start, 1, false);
-    Builder cond = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
-    Val *go =
-        build_binary(&cond, OP_lt, loop->regions[0]->params[0], ir_const_int(ad->m, word, type_length(type)));
-    build_yield(&cond, &go, 1);
-    Val *i = loop->regions[1]->params[0];
-    ad_mark_present(ad, &body, type->args[0], p ? build_elem(&body, p, i, true) : NULL,
-                    build_elem(&body, d, i, true));
-    Val *next = build_binary(&body, OP_add, i, ir_const_int(ad->m, word, 1));
-    build_yield(&body, &next, 1);
+    CountLoop loop = build_count(b, 0, type_length(type));
+    ad_mark_present(ad, &loop.body, type->args[0], p ? build_elem(&loop.body, p, loop.index, true) : NULL,
+                    build_elem(&loop.body, d, loop.index, true));
+    build_next(&loop);
 }
 
 void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d) {

@@ -398,101 +398,6 @@ static void save_branches(Policy *p, Inst *inst, Vals *kept) {
         }
 }
 
-static Inst *tape_inst(Builder *b, Op op, Val *const *args, int nargs, const Type *type) {
-    Inst *inst = build_inst(b, op, args, nargs, 0, 0);
-    inst->type = type;
-    return inst;
-}
-
-/* What has no stack on the tape goes there as bits; a buffer as two words. */
-static const Type *tape_type(Ad *ad, const Type *type) {
-    return type->kind == TYPE_pointer || type->kind == TYPE_buffer ? type_basic(ad->m->types, TYPE_uint64)
-                                                                   : type;
-}
-
-static Val *to_tape(Ad *ad, Builder *b, Val *v) { return build_bitcast(b, v, tape_type(ad, v->type)); }
-
-enum { BUFFER_WORDS = 2 };
-
-static Val *word_of(Ad *ad, Builder *b, Val *words, int index) {
-    return build_elem(b, words, ir_const_int(ad->m, type_basic(ad->m->types, TYPE_int), index), true);
-}
-
-static void push_one(Builder *b, Val *tape, Val *v) {
-    Val *args[2] = {tape, v};
-    tape_inst(b, OP_tape_push, args, 2, NULL);
-}
-
-static Val *pop_one(Builder *b, Val *tape, const Type *type, Name name) {
-    return inst_add_result(tape_inst(b, OP_tape_pop, &tape, 1, NULL), type, name);
-}
-
-void ad_push(Ad *ad, Builder *b, Val *tape, Val *v) {
-    if (v->type->kind != TYPE_buffer) {
-        push_one(b, tape, to_tape(ad, b, v));
-        return;
-    }
-    const Type *word = type_basic(ad->m->types, TYPE_uint64);
-    Val *place = build_var(b, v->type, NULL, true);
-    build_store(b, place, v);
-    Val *words =
-        build_bitcast(b, place, type_pointer(ad->m->types, type_array(ad->m->types, word, BUFFER_WORDS)));
-    for (int i = 0; i < BUFFER_WORDS; i++) push_one(b, tape, build_load(b, word_of(ad, b, words, i)));
-}
-
-Val *ad_pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name) {
-    const Type *word = tape_type(ad, type);
-    if (type->kind != TYPE_buffer) return build_bitcast(b, pop_one(b, tape, word, name), type);
-    Val *words = build_var(b, type_array(ad->m->types, word, BUFFER_WORDS), NULL, true);
-    for (int i = BUFFER_WORDS - 1; i >= 0; i--)
-        build_store(b, word_of(ad, b, words, i), pop_one(b, tape, word, NULL));
-    return build_load(b, build_bitcast(b, words, type_pointer(ad->m->types, type)));
-}
-
-static void push_all(Policy *p, Region *body, Region *reverse, const Vals *mine) {
-    Builder tail = build_before(body->last), head = head_builder(p, reverse);
-    for (int i = 0; i < mine->count; i++) ad_push(p->ad, &tail, p->in->tape, mine->at[i]);
-    for (int i = mine->count - 1; i >= 0; i--) {
-        const Val *v = mine->at[i];
-        stand_in(p, v, ad_pop(p->ad, &head, p->in->reverse_tape, v->type, v->name));
-    }
-    end_head(p, reverse, &head);
-}
-
-/* One block of `trip` elements per value, in loop order. */
-static void save_blocks(Policy *p, Inst *loop, const Vals *mine, const Type *type, Vals *bases) {
-    Ad *ad = p->ad;
-    LoopInfo *info = ad_loop_info(p->in, loop);
-    Region *body = loop->regions[1], *reverse = info->reverse->regions[1];
-    Builder before = build_before(loop), tail = build_before(body->last), head = head_builder(p, reverse);
-    Builder around = build_before(info->reverse), after = info->reverse->next
-                                                              ? build_before(info->reverse->next)
-                                                              : build_at_end(info->reverse->parent);
-    Val *count = build_binary(&before, OP_mul, info->trip, ad_int64(ad, mine->count)),
-        *grow_args[2] = {p->in->tape, count};
-    Inst *grow = tape_inst(&before, OP_tape_grow, grow_args, 2, type);
-    grow->flags |= INST_RAW; /* every iteration stores */
-    Val *base = inst_add_result(grow, type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "base"));
-    vec_push(ad->arena, bases, base);
-    for (int j = 0; j < mine->count; j++) {
-        Val *v = mine->at[j],
-            *start = build_binary(&before, OP_add, base,
-                                  build_binary(&before, OP_mul, info->trip, ad_int64(ad, j)));
-        Val *store_args[3] = {p->in->tape, build_binary(&tail, OP_add, start, info->counter),
-                              to_tape(ad, &tail, v)};
-        tape_inst(&tail, OP_tape_store, store_args, 3, NULL);
-        Val *offset =
-            build_binary(&around, OP_add, base, build_binary(&around, OP_mul, info->trip, ad_int64(ad, j)));
-        Val *load_args[2] = {p->in->reverse_tape, build_binary(&head, OP_add, offset, info->it)};
-        Inst *load = tape_inst(&head, OP_tape_load, load_args, 2, NULL);
-        stand_in(p, v, build_bitcast(&head, inst_add_result(load, type, v->name), v->type));
-    }
-    Val *shrink_args[2] = {p->in->reverse_tape,
-                           build_binary(&after, OP_mul, info->trip, ad_int64(ad, mine->count))};
-    tape_inst(&after, OP_tape_shrink, shrink_args, 2, type);
-    end_head(p, reverse, &head);
-}
-
 static void save_loop(Policy *p, Inst *loop, Vals *kept) {
     LoopInfo *info = ad_loop_info(p->in, loop);
     Region *reverse = info->reverse->regions[1];
@@ -500,51 +405,25 @@ static void save_loop(Policy *p, Inst *loop, Vals *kept) {
     Vals mine = save_region(p, loop->regions[1]);
     if (mine.count == 0) return;
     for (int i = 0; i < mine.count; i++) tell(p, mine.at[i], loop, info->known);
-    if (!info->known) {
-        push_all(p, loop->regions[1], reverse, &mine);
-        return;
-    }
-    Vals buffers = {0};
-    for (int kind = TYPE_bool; kind <= TYPE_double; kind++) {
-        Vals same = {0};
-        const Type *type = type_basic(p->ad->m->types, (TypeKind)kind);
-        for (int i = 0; i < mine.count; i++) {
-            bool buffer = mine.at[i]->type->kind == TYPE_buffer;
-            if (tape_type(p->ad, mine.at[i]->type) == type)
-                vec_push(p->ad->arena, buffer ? &buffers : &same, mine.at[i]);
-        }
-        if (same.count) save_blocks(p, loop, &same, type, kept);
-    }
-    if (buffers.count) push_all(p, loop->regions[1], reverse, &buffers);
+    Keeping keep = {.making = p->in, .loop = loop, .info = info, .head = head_builder(p, reverse)};
+    Val **again = ad_keep_in_loop(p->ad, &keep, mine.at, mine.count);
+    for (int i = 0; i < mine.count; i++) stand_in(p, mine.at[i], again[i]);
+    for (int i = 0; i < keep.bases.count; i++) vec_push(p->ad->arena, kept, keep.bases.at[i]);
+    end_head(p, reverse, &keep.head);
 }
 
-/* An array goes to the tape when its region ends, as a block of its own. */
+/* An array goes to the tape when its region ends. */
 static Val *save_array(Policy *p, Region *region, Val *array) {
-    Ad *ad = p->ad;
     Builder tail = build_before(region->last);
-    const Type *type = array->type->args[0], *element = type;
-    while (element->kind == TYPE_array) element = element->args[0];
-    Val *args[2] = {p->in->tape, ad_int64(ad, ad_scalars_in(type))};
-    Inst *grow = tape_inst(&tail, OP_tape_grow, args, 2, element);
-    grow->flags |= INST_RAW;
-    Val *base = inst_add_result(grow, type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "base"));
-    ad_move_array(ad, &tail, p->in->tape, array, base, false);
-    p->bases[array->id] = base;
+    p->bases[array->id] = ad_save_array(p->ad, &tail, p->in->tape, array);
     const Inst *loop = region->owner;
     while (loop && loop->op != OP_loop) loop = loop->parent->owner;
     tell(p, array, loop, true);
-    return base;
+    return p->bases[array->id];
 }
 
 static void restore_array(Policy *p, Builder *b, const Val *array) {
-    Ad *ad = p->ad;
-    const Type *type = array->type->args[0], *element = type;
-    while (element->kind == TYPE_array) element = element->args[0];
-    Val *copy = build_var(b, type, array->name, true);
-    ad_move_array(ad, b, p->in->reverse_tape, copy, p->bases[array->id], true);
-    Val *args[2] = {p->in->reverse_tape, ad_int64(ad, ad_scalars_in(type))};
-    tape_inst(b, OP_tape_shrink, args, 2, element);
-    stand_in(p, array, copy);
+    stand_in(p, array, ad_load_array(p->ad, b, p->in->reverse_tape, array, p->bases[array->id]));
 }
 
 /* What the region must keep for its mirror; the owner of the region finds it a home. */

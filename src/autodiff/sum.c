@@ -20,17 +20,10 @@ static void treat(Ad *ad, Builder *b, Val *to, Val *from) {
 }
 
 static void treat_elements(Ad *ad, Builder *b, Val *to, Val *from) {
-    const Type *word = type_basic(ad->m->types, TYPE_int);
-    Val *start = ir_const_int(ad->m, word, 0);
-    Inst *loop = build_loop(b, &start, 1, false);
-    Builder cond = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
-    Val *go = build_binary(&cond, OP_lt, loop->regions[0]->params[0],
-                           ir_const_int(ad->m, word, type_length(to->type->args[0])));
-    build_yield(&cond, &go, 1);
-    Val *i = loop->regions[1]->params[0];
-    treat(ad, &body, build_elem(&body, to, i, true), from ? build_elem(&body, from, i, true) : NULL);
-    Val *next = build_binary(&body, OP_add, i, ir_const_int(ad->m, word, 1));
-    build_yield(&body, &next, 1);
+    CountLoop loop = build_count(b, 0, type_length(to->type->args[0]));
+    treat(ad, &loop.body, build_elem(&loop.body, to, loop.index, true),
+          from ? build_elem(&loop.body, from, loop.index, true) : NULL);
+    build_next(&loop);
 }
 
 static void treat_fields(Ad *ad, Builder *b, Val *to, Val *from) {

@@ -136,46 +136,40 @@ static void t_copy(Tr *t, Builder *b, Inst *inst) {
     ad_zero_object(t->ad, b, to);
 }
 
-static Inst *tape_inst(Builder *b, Op op, Val *const *args, int nargs, const Type *type) {
-    Inst *inst = build_inst(b, op, args, nargs, 0, 0);
-    inst->type = type;
-    return inst;
-}
-
 static void t_tape(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     Val **a = inst->args;
     switch ((Op)inst->op) {
     case OP_tape_push: {
         const Type *type = a[1]->type;
-        Inst *pop = tape_inst(b, OP_tape_pop, a, 1, NULL);
+        Inst *pop = ad_tape_inst(b, OP_tape_pop, a, 1, NULL);
         bump(t, b, adj, a[1], inst_add_result(pop, type, NULL));
         return;
     }
     case OP_tape_pop: {
         Val *g = take_out(t, adj, inst->results[0]);
         Val *args[2] = {a[0], g ? g : zero(t, inst->results[0]->type)};
-        tape_inst(b, OP_tape_push, args, 2, NULL);
+        ad_tape_inst(b, OP_tape_push, args, 2, NULL);
         return;
     }
-    case OP_tape_grow: tape_inst(b, OP_tape_shrink, a, 2, inst->type); return;
+    case OP_tape_grow: ad_tape_inst(b, OP_tape_shrink, a, 2, inst->type); return;
     case OP_tape_shrink: {
-        Inst *grow = tape_inst(b, OP_tape_grow, a, 2, inst->type);
+        Inst *grow = ad_tape_inst(b, OP_tape_grow, a, 2, inst->type);
         inst_add_result(grow, type_basic(t->ad->m->types, TYPE_int64), NULL);
         return;
     }
     case OP_tape_load: {
         Val *g = take_out(t, adj, inst->results[0]);
         if (!g) return;
-        Inst *load = tape_inst(b, OP_tape_load, a, 2, NULL);
+        Inst *load = ad_tape_inst(b, OP_tape_load, a, 2, NULL);
         Val *before = inst_add_result(load, g->type, NULL), *args[3] = {a[0], a[1], build_sum(b, before, g)};
-        tape_inst(b, OP_tape_store, args, 3, NULL);
+        ad_tape_inst(b, OP_tape_store, args, 3, NULL);
         return;
     }
     default: {
-        Inst *load = tape_inst(b, OP_tape_load, a, 2, NULL);
+        Inst *load = ad_tape_inst(b, OP_tape_load, a, 2, NULL);
         Val *g = inst_add_result(load, a[2]->type, NULL), *args[3] = {a[0], a[1], zero(t, a[2]->type)};
         bump(t, b, adj, a[2], g);
-        tape_inst(b, OP_tape_store, args, 3, NULL);
+        ad_tape_inst(b, OP_tape_store, args, 3, NULL);
         return;
     }
     }

@@ -194,14 +194,9 @@ static bool is_real(const Type *type) {
 static void hold_object(Holder *h, Builder *b, Val *at);
 
 static void hold_elements(Holder *h, Builder *b, Val *at) {
-    Val *start = int64(h, 0), *end = int64(h, type_length(at->type->args[0]));
-    Inst *loop = build_loop(b, &start, 1, false);
-    Builder condition = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
-    Val *more = build_binary(&condition, OP_lt, loop->regions[0]->params[0], end);
-    build_yield(&condition, &more, 1);
-    hold_object(h, &body, build_elem(&body, at, loop->regions[1]->params[0], true));
-    Val *next = build_binary(&body, OP_add, loop->regions[1]->params[0], int64(h, 1));
-    build_yield(&body, &next, 1);
+    CountLoop loop = build_count(b, 0, type_length(at->type->args[0]));
+    hold_object(h, &loop.body, build_elem(&loop.body, at, loop.index, true));
+    build_next(&loop);
 }
 
 static bool has_reals(const Type *type) {

@@ -69,18 +69,10 @@ const Type *gradcheck_widen_type(Widener *w, const Type *type) { return widen_ty
 static void convert_object(Widener *w, Builder *b, Val *to, Val *from);
 
 static void convert_elements(Widener *w, Builder *b, Val *to, Val *from) {
-    Module *m = w->module;
-    const Type *word = type_basic(m->types, TYPE_int);
-    Val *start = ir_const_int(m, word, 0);
-    Inst *loop = build_loop(b, &start, 1, false);
-    Builder condition = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
-    Val *end = ir_const_int(m, word, type_length(to->type->args[0]));
-    Val *more = build_binary(&condition, OP_lt, loop->regions[0]->params[0], end);
-    build_yield(&condition, &more, 1);
-    Val *index = loop->regions[1]->params[0];
-    convert_object(w, &body, build_elem(&body, to, index, true), build_elem(&body, from, index, true));
-    Val *next = build_binary(&body, OP_add, index, ir_const_int(m, word, 1));
-    build_yield(&body, &next, 1);
+    CountLoop loop = build_count(b, 0, type_length(to->type->args[0]));
+    convert_object(w, &loop.body, build_elem(&loop.body, to, loop.index, true),
+                   build_elem(&loop.body, from, loop.index, true));
+    build_next(&loop);
 }
 
 static void convert_object(Widener *w, Builder *b, Val *to, Val *from) {

@@ -8,6 +8,8 @@ Builder build_before(Inst *inst) {
     return (Builder){.func = inst->func, .region = inst->parent, .before = inst, .loc = inst->loc};
 }
 
+Builder build_after(Inst *inst) { return inst->next ? build_before(inst->next) : build_at_end(inst->parent); }
+
 static Types *types_of(const Builder *b) { return b->func->module->types; }
 
 static const Type *pointee(const Val *address) {
@@ -298,6 +300,24 @@ Inst *build_loop(Builder *b, Val *const *initial, int ncarried, bool with_step) 
 Inst *build_block(Builder *b) { return build_inst(b, OP_block, NULL, 0, 0, 1); }
 
 void build_yield(Builder *b, Val *const *args, int nargs) { build_inst(b, OP_yield, args, nargs, 0, 0); }
+
+static Val *count_value(Builder *b, int64_t value) {
+    return ir_const_int(b->func->module, type_basic(types_of(b), TYPE_int), value);
+}
+
+CountLoop build_count(Builder *b, int64_t first, int64_t end) {
+    Val *start = count_value(b, first);
+    Inst *loop = build_loop(b, &start, 1, false);
+    Builder condition = build_at_end(loop->regions[0]);
+    Val *more = build_binary(&condition, OP_lt, loop->regions[0]->params[0], count_value(b, end));
+    build_yield(&condition, &more, 1);
+    return (CountLoop){.body = build_at_end(loop->regions[1]), .index = loop->regions[1]->params[0]};
+}
+
+void build_next(CountLoop *loop) {
+    Val *next = build_binary(&loop->body, OP_add, loop->index, count_value(&loop->body, 1));
+    build_yield(&loop->body, &next, 1);
+}
 
 void build_break(Builder *b, Inst *target, Val *const *args, int nargs) {
     build_inst(b, OP_break, args, nargs, 0, 0)->target = target;

@@ -374,6 +374,7 @@ typedef struct Builder {
 
 Builder build_at_end(Region *region);
 Builder build_before(Inst *inst);
+Builder build_after(Inst *inst);
 
 Inst *build_inst(Builder *b, Op op, Val *const *args, int nargs, int nresults,
                  int nregions); /* inserted, no fold */
@@ -415,6 +416,13 @@ Inst *build_switch(Builder *b, Val *value, const SwitchCase *cases, int ncases, 
 Inst *build_loop(Builder *b, Val *const *initial, int ncarried, bool with_step);
 Inst *build_block(Builder *b);
 void build_yield(Builder *b, Val *const *args, int nargs);
+/* For each int from `first` up to `end`: what goes to `body`, until build_next. */
+typedef struct CountLoop {
+    Builder body;
+    Val *index;
+} CountLoop;
+CountLoop build_count(Builder *b, int64_t first, int64_t end);
+void build_next(CountLoop *loop);
 void build_break(Builder *b, Inst *target, Val *const *args, int nargs);
 void build_continue(Builder *b, Inst *target, Val *const *args, int nargs);
 void build_return(Builder *b, Val *const *args, int nargs);

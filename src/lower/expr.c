@@ -27,19 +27,15 @@ bool expr_constant(Fn *f, Expr *e, int64_t *value) {
 /* ---- default values */
 
 Count begin_count(Fn *f, int64_t first, int64_t end) {
-    Val *start = const_int(f, TYPE_int, first);
-    Inst *loop = build_loop(&f->b, &start, 1, false);
-    Count count = {.index = loop->regions[1]->params[0], .outside = f->b};
-    f->b = build_at_end(loop->regions[0]);
-    Val *go = build_binary(&f->b, OP_lt, loop->regions[0]->params[0], const_int(f, TYPE_int, end));
-    build_yield(&f->b, &go, 1);
-    f->b = build_at_end(loop->regions[1]);
+    Count count = {.loop = build_count(&f->b, first, end), .outside = f->b};
+    count.index = count.loop.index;
+    f->b = count.loop.body;
     return count;
 }
 
-void end_count(Fn *f, const Count *count) {
-    Val *next = build_binary(&f->b, OP_add, count->index, const_int(f, TYPE_int, 1));
-    build_yield(&f->b, &next, 1);
+void end_count(Fn *f, Count *count) {
+    count->loop.body = f->b;
+    build_next(&count->loop);
     f->b = count->outside;
 }
 

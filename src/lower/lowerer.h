@@ -222,6 +222,7 @@ bool may_fail(const Expr *e);
 typedef struct Count {
     Val *index;
     Builder outside;
+    CountLoop loop;
 } Count;
 
 /* ---- expr.c */
@@ -232,7 +233,7 @@ void lower_effect(Fn *f, Expr *e);        /* for its effects */
 Val *temp_var(Fn *f, const Type *front, const char *name);
 Val *lower_condition(Fn *f, Expr *e);
 Count begin_count(Fn *f, int64_t first, int64_t end); /* code for each number goes between the two */
-void end_count(Fn *f, const Count *count);
+void end_count(Fn *f, Count *count);
 void default_elements(Fn *f, const Type *element, Val *to, int64_t first);
 void store_default(Fn *f, const Type *front, Val *to);
 Val *const_int(Fn *f, TypeKind kind, int64_t value);

@@ -121,7 +121,7 @@ static void store_jumps(const ValVec *vars, Region *region, const Inst *target) 
 }
 
 static void load_results(Inst *inst, const ValVec *vars) {
-    Builder b = inst->next ? build_before(inst->next) : build_at_end(inst->parent);
+    Builder b = build_after(inst);
     for (int i = 0; i < inst->nresults; i++) inst->results[i]->forward = build_load(&b, vars->at[i]);
     inst->nresults = 0;
 }
@@ -308,7 +308,7 @@ static Codes lower_loop(Exits *x, Inst *loop) {
     Codes outer = {0};
     int own = break_code(x, loop);
     if (has_code(&leaves, own)) {
-        Builder b = loop->next ? build_before(loop->next) : build_at_end(loop->parent);
+        Builder b = build_after(loop);
         consume(x, &b, own);
     }
     add_codes(x, &outer, &leaves, own);
