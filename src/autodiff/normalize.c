@@ -6,10 +6,22 @@
 
 /* ---- what is inlined */
 
-/* Inside the caller it would be with its counterpart again. */
-static bool leaves_reference(const Func *func) {
-    for (int i = 0; i < func->nparams; i++)
-        if (func->params[i].flags & PARAM_NO_DIFF) return true;
+static bool holds_reference(Ad *ad, const Type *type) {
+    if (type->kind == TYPE_array) return holds_reference(ad, type->args[0]);
+    if (type->kind != TYPE_record) return false;
+    const Record *record = type_record(type);
+    for (int i = 0; i < record->nfields; i++)
+        if (holds_reference(ad, record->fields[i].type)) return true;
+    return ad_counterpart(ad, type) != NULL;
+}
+
+/* Inside the caller it would be with its counterpart again: a reference under no_diff, or in a struct that is none itself. */
+static bool leaves_reference(Ad *ad, const Func *func) {
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        if (param->flags & PARAM_NO_DIFF) return true;
+        if (!(param->flags & (PARAM_DIFF | PARAM_PTR_DIFF)) && holds_reference(ad, param->type)) return true;
+    }
     return false;
 }
 
@@ -20,7 +32,7 @@ static bool may_inline(void *user, const Func *callee, const Inst *call) {
         (callee->flags & (FUNC_TREAT_AS_DIFF | FUNC_RECOMPUTE | FUNC_CHECKPOINT)))
         return false;
     if (!(callee->flags & (FUNC_BWD | FUNC_GENERATED))) return false;
-    if ((callee->flags & FUNC_GENERATED) || leaves_reference(callee)) return false;
+    if ((callee->flags & FUNC_GENERATED) || leaves_reference(ad, callee)) return false;
     ad_complete(ad, func);
     return func->body && !func->custom.fwd && !func->custom.bwd && !func->custom.substitute;
 }
