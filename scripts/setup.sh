@@ -1,9 +1,13 @@
 #!/bin/sh
 # Installs the Debian packages that building and testing need, if any is missing. As root it installs them and says so;
 # as another user it prints the line to run. On other systems it only looks for the programs.
+# With --all also what only some tests need, which are left out without it: PyTorch, Open MPI, matplotlib (some 200 MB).
 set -eu
 
 packages="gcc g++ libc6-dev cmake ninja-build clang clang-format llvm-19-dev llvm-19-tools libcmocka-dev libpng-dev gdb zlib1g-dev libzstd-dev pkg-config python3 python3-numpy python3-pytest"
+if [ "${1:-}" = --all ]; then
+    packages="$packages python3-torch openmpi-bin libopenmpi-dev python3-matplotlib"
+fi
 programs="gcc cmake ninja clang clang-format llvm-config-19 pkg-config python3"
 
 if ! command -v dpkg-query >/dev/null 2>&1; then

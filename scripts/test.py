@@ -3,6 +3,7 @@
 
 Steps that are not tests (a build, a check) count as one each. The last line is `N passed, N failed`.
 """
+import collections
 import os
 import re
 import subprocess
@@ -95,15 +96,20 @@ def step_python(tally, path):
     tally.step(path, total - len(failures) if total else 0, failures)
 
 
-def python_with(*modules):
-    """This interpreter if it has the modules, else that of the system, which gets them from scripts/setup.sh."""
-    probe = [sys.executable, "-c", "import " + ", ".join(modules)]
-    return sys.executable if subprocess.run(probe, capture_output=True).returncode == 0 else "/usr/bin/python3"
+def python_with(wanted, *needed):
+    """An interpreter with the modules, best with the one that is only wanted: this one, or that of the system, which gets them from
+    scripts/setup.sh."""
+    for modules in ([wanted, *needed], needed):
+        look = "import sys, importlib.util; sys.exit(any(not importlib.util.find_spec(name) for name in sys.argv[1:]))"
+        for python in (sys.executable, "/usr/bin/python3"):
+            if subprocess.run([python, "-c", look, *modules], capture_output=True).returncode == 0:
+                return python
+    return "/usr/bin/python3"
 
 
 def step_package(tally, name):
     """The Python package on the library of this build."""
-    command = [python_with("numpy", "pytest"), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/python"]
+    command = [python_with("torch", "numpy", "pytest"), "-B", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "tests/python"]
     environment = dict(os.environ, SLOPE_LIBRARY=str(ROOT / name))
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     found = re.search(r"(\d+) passed", result.stdout)
@@ -111,6 +117,11 @@ def step_package(tally, name):
     if not names and (result.returncode or not found):
         names = ["tests/python"]
     output = (result.stdout + result.stderr)[-5000:]
+    left_out = collections.Counter()
+    for count, reason in re.findall(r"^SKIPPED \[(\d+)\] [^:]+:(?:\d+: )?(.+)$", result.stdout, re.MULTILINE):
+        left_out[reason.strip()] += int(count)
+    for reason, count in left_out.items():
+        print(f"Python package, left out: {count}: {reason}")
     tally.step("Python package", int(found[1]) if found else 0, [(test, output if test == names[0] else "") for test in names])
 
 

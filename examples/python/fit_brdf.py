@@ -2,7 +2,8 @@
 
     PYTHONPATH=python python3 examples/python/fit_brdf.py
 
-`reflectance` is called for all samples at once; the gradients of the rows by the one material that they share are added up.
+`reflectance` is called for all samples at once; the gradients of the rows by the one material that they share are added up. The samples and the
+error are written to fit_brdf.png.
 """
 # prints:
 # after   0 steps the error is 2.4957
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import slope
+from gallery import plot, progress
 
 COUNT = 256
 brdf = slope.load(Path(__file__).resolve().parent.parent / "brdf.slang")
@@ -34,6 +36,11 @@ def error_and_gradient(p, to_viewer, to_light, measured):
     return (difference**2).sum() / COUNT, by_within * within * (1 - within)
 
 
+def samples(values):
+    """As a picture, the brightest white."""
+    return (values / values.max()).reshape(16, 16, -1)
+
+
 def main():
     truth = {"base": [0.9, 0.6, 0.2], "roughness": 0.35, "metallic": 0.8}
     indices = np.arange(COUNT)
@@ -43,14 +50,16 @@ def main():
     to_light = np.where(indices[:, None] % 2 == 0, near, to_light)
     measured = brdf.reflectance(truth, to_viewer, to_light)
 
-    p, mean, square = np.zeros(5), np.zeros(5), np.zeros(5)
-    for step in range(301):
+    p, mean, square, errors = np.zeros(5), np.zeros(5), np.zeros(5), []
+    for step in progress(range(301)):
         error, gradient = error_and_gradient(p, to_viewer, to_light, measured)
+        errors.append(error)
         if step % 150 == 0:
             print(f"after {step:3} steps the error is {error:.4f}")
         mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
         p -= 0.08 * mean / (1 - 0.9 ** (step + 1)) / (np.sqrt(square / (1 - 0.999 ** (step + 1))) + 1e-8)
     found = material_of(p)
+    plot("fit_brdf.png", {"measured": samples(measured), "fitted": samples(brdf.reflectance(found, to_viewer, to_light))}, errors)
     print("base {:.2f} {:.2f} {:.2f}, ".format(*found["base"]), end="")
     print(f"roughness {found['roughness']:.2f}, metallic {found['metallic']:.2f}")
 

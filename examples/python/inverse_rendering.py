@@ -1,5 +1,5 @@
-"""Recovers a scene from its picture, as ../scene.c does, with the kernels of ../scene.slang on arrays of numpy. With matplotlib the target, the guess, what
-was found and the error are written to inverse_rendering.png.
+"""Recovers a scene from its picture, as ../scene.c does, with the kernels of ../scene.slang on arrays of numpy. The target, the guess, what was
+found and the error are written to inverse_rendering.png.
 
     PYTHONPATH=python python3 examples/python/inverse_rendering.py
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import slope
+from gallery import plot, progress
 
 SIZE, GROUP, STEPS = 36, 12, 200
 TRUTH = np.array([-0.4, 0.1, 0.2, 0.9, 0.8, -0.4, -0.3, 0.5], np.float32)
@@ -39,7 +40,7 @@ class Renderer:
 def recover(renderer):
     """Adam, with shorter steps towards the end: at edges the error is rough."""
     scene, mean, square, errors = START.copy(), np.zeros(8), np.zeros(8), []
-    for step in range(STEPS + 1):
+    for step in progress(range(STEPS + 1)):
         gradient = renderer.differentiate(scene)
         mean += 0.1 * (gradient - mean)
         square += 0.01 * (gradient**2 - square)
@@ -49,28 +50,12 @@ def recover(renderer):
     return scene, errors
 
 
-def show(pictures, errors):
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        return
-    _, places = pyplot.subplots(1, 4, figsize=(13, 3))
-    for place, (name, picture) in zip(places, pictures.items()):
-        place.set_title(name)
-        place.imshow(picture, cmap="gray", vmin=0, vmax=1)
-    places[3].set_title("error")
-    places[3].semilogy(errors)
-    pyplot.savefig("inverse_rendering.png")
-
-
 def main():
     renderer = Renderer()
     renderer.target[:] = renderer.draw(TRUTH)
     guess = renderer.draw(START)
     scene, errors = recover(renderer)
-    show({"target": renderer.target, "first guess": guess, "found": renderer.draw(scene)}, errors)
+    plot("inverse_rendering.png", {"target": renderer.target, "first guess": guess, "found": renderer.draw(scene)}, errors)
     for name, ball in zip(("large", "small"), scene.reshape(2, 4)):
         print("{} ball at {:.2f} {:.2f} {:.2f}, radius {:.2f}".format(name, *ball))
 

@@ -1,5 +1,5 @@
-"""A neural field learns a picture: a network 2-16-16-3 in Slang, its weights in one DiffBuffer, all pixels in one call, Adam in numpy. With
-matplotlib the picture, what was learned and the error are written to neural_field.png; with tqdm there is a progress bar.
+"""A neural field learns a picture: a network 2-16-16-3 in Slang, its weights in one DiffBuffer, all pixels in one call, Adam in numpy.
+The picture, what was learned and the error are written to neural_field.png; with tqdm there is a progress bar.
 
     PYTHONPATH=python python3 examples/python/neural_field.py
 """
@@ -7,6 +7,7 @@ matplotlib the picture, what was learned and the error are written to neural_fie
 # the error has fallen to less than a twentieth
 import numpy as np
 import slope
+from gallery import plot, progress
 
 FIELD = """
 static const int H = 16;
@@ -44,14 +45,6 @@ def picture():
     return points, np.stack([ring, 0.5 + 0.5 * x * ring, 0.5 - 0.5 * y], -1).reshape(-1, 3).astype(np.float32)
 
 
-def progress(steps):
-    try:
-        from tqdm import tqdm
-        return tqdm(steps)
-    except ImportError:
-        return steps
-
-
 def train(field, points, colours):
     generator = np.random.default_rng(1)
     w = generator.normal(0, 0.5, WEIGHTS).astype(np.float32)
@@ -68,25 +61,12 @@ def train(field, points, colours):
     return w, errors
 
 
-def draw(field, w, points, colours, errors):
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        return
-    _, (left, middle, right) = pyplot.subplots(1, 3, figsize=(10, 3))
-    left.imshow(colours.reshape(SIZE, SIZE, 3).clip(0, 1))
-    middle.imshow(np.asarray(field(w, points)).reshape(SIZE, SIZE, 3).clip(0, 1))
-    right.semilogy(errors)
-    pyplot.savefig("neural_field.png")
-
-
 def main():
     field = slope.compile(FIELD).field
     points, colours = picture()
     w, errors = train(field, points, colours)
-    draw(field, w, points, colours, errors)
+    pictures = {"picture": colours, "learned": field(w, points)}
+    plot("neural_field.png", {name: pixels.reshape(SIZE, SIZE, 3) for name, pixels in pictures.items()}, errors)
     print("the error has fallen to " + ("less than a twentieth" if errors[-1] < 0.05 * errors[0] else f"{errors[-1] / errors[0]:.3f} of what it was"))
 
 
