@@ -213,7 +213,8 @@ def inline_tests(suite, source):
     if source.expected:
         yield Test(name, source, options.get("cmd", run_command(suite, source)), status=status, expected=source.expected)
     if "gradcheck" in options:
-        command = [str(suite.slope), "gradcheck", file] + words(options["gradcheck"])
+        level = suite.level or ["-O1"]      # the code generator takes most of the time, and gradcheck is about derivatives
+        command = [str(suite.slope), "gradcheck", *level, file] + words(options["gradcheck"])
         yield Test(f"{name}:gradcheck", source, command)
     filecheck = [suite.filecheck, file]
     if "filecheck" in options:
