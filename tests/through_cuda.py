@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 LACKING = re.compile(r"this target (has no|does not)|printf of this target")
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)")
 RELATIVE, ABSOLUTE = 2e-4, 1e-5  # elementary functions of the device, and contracted products, differ in last digits
-NVCC_SECONDS, RUN_SECONDS = 120, 60
+NVCC_SECONDS, RUN_SECONDS = 400, 60
 
 
 def find_nvcc():

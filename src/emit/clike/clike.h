@@ -131,6 +131,7 @@ typedef struct Dialect {
     bool warp_sums;                  /* slope_atomic_sum_* is there */
     int atomic_bits;                 /* the narrowest type that atomic operations have */
     int printf_values;               /* the most that printf takes; 0: any number */
+    int64_t most_local;              /* bytes that a variable can take; 0: any number */
     const HelperRow *helpers;        /* that differ from C's */
     const HelperFamily *families;
     size_t nhelpers, nfamilies;

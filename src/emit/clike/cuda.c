@@ -244,6 +244,7 @@ const Dialect clike_cuda = {
     .warp_sums = true,
     .atomic_bits = 32,
     .printf_values = 32,
+    .most_local = 512 << 10,
     .helpers = helpers,
     .families = families,
     .nhelpers = sizeof helpers / sizeof *helpers,

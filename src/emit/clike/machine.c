@@ -55,7 +55,10 @@ static void print_var(Printer *p, const Inst *inst) {
         p->at->values[v->id] = clike_nowhere(p, inst->type);
         return;
     }
-    int64_t size = type_layout(inst->type, LAYOUT_scalar).size;
+    int64_t size = type_layout(inst->type, LAYOUT_scalar).size, most = p->dialect->most_local;
+    if (most && size > most)
+        clike_fail(p, inst->loc, "this target has no variables of %lld bytes: a thread has %lld",
+                   (long long)size, (long long)most);
     bool scalar = type_is_scalar(inst->type) || inst->type->kind == TYPE_pointer;
     bool zeroed =
         !inst_has(inst, INST_RAW) || size <= 64; /* a small one costs nothing, and no compiler warns */
