@@ -353,6 +353,7 @@ void slope_session_free(SlopeSession *session) {
     if (session->runtime) runtime_free(session->runtime);
     arena_free(&session->message_arena);
     arena_free(&session->arena);
+    driver_free_spare(session);
     Allocator allocator = session->allocator;
     allocator.resize(allocator.user, session, sizeof *session, 0);
 }

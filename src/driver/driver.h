@@ -86,10 +86,17 @@ typedef struct StoredRow {
     const SlopeProgram *program;
 } StoredRow;
 
+typedef struct SpareBlock SpareBlock;
+typedef struct Spare {
+    SpareBlock *first;
+    size_t bytes;
+} Spare;
+
 /* Names and sources of a session are those of the library, and complete when it is open: each program has its own in addition. */
 struct SlopeSession {
     SlopeConfig config; /* lists and texts copied */
     Allocator allocator;
+    Spare spare; /* memory for the next program */
     Trap trap;
     bool broken;      /* a fault happened: refuse everything but freeing */
     const char *file; /* read and not yet released; NULL: none */
@@ -211,6 +218,11 @@ Allocator driver_limited_memory(SlopeProgram *program); /* for its arena */
 void driver_limit_begin(SlopeProgram *program);         /* the clock of the program runs from here ... */
 void driver_limit_end(SlopeProgram *program);           /* ... to here */
 void driver_limit_test(SlopeProgram *program);          /* leaves through the trap if it is late */
+
+/* ---- spare.c */
+/* As Allocator.resize, for the memory of programs. */
+void *driver_resize_spare(SlopeSession *session, void *old, size_t old_size, size_t new_size);
+void driver_free_spare(SlopeSession *session);
 
 /* ---- api_uniform.c */
 void driver_add_uniform(SlopeProgram *program, Name name, Global *global);

@@ -31,8 +31,7 @@ static void *limited_resize(void *user, void *old, size_t old_size, size_t new_s
              limits->bytes - old_size + new_size > limits->most_bytes)
         limits->exceeded = DIAG_memory_limit;
     if (new_size > old_size && limits->exceeded) return NULL;
-    Allocator allocator = program->session->allocator;
-    void *block = allocator.resize(allocator.user, old, old_size, new_size);
+    void *block = driver_resize_spare(program->session, old, old_size, new_size);
     if (block || !new_size) limits->bytes += new_size - old_size;
     return block;
 }
