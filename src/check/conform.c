@@ -148,13 +148,29 @@ bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVi
     return visit_extensions(c, NULL, type, wanted, visit, user);
 }
 
-static bool is_wanted(Checker *c, void *user, const Declared *declared) {
-    (void)c;
-    return declared->interface->decl == user;
+typedef struct Reach {
+    Sema *sema;
+    bool unfinished; /* some interface is just finding out what it inherits */
+} Reach;
+
+static bool note_reached(Checker *c, void *user, const Declared *declared) {
+    Reach *reach = user;
+    const Decl *decl = declared->interface->decl;
+    map_put(c->arena, &reach->sema->reached, PTR_KEY(decl), reach->sema);
+    reach->unfinished |= decl->sema && decl->sema->bases_busy;
+    return false;
 }
 
+/* Asked of every extension, again and again: the interfaces that a source leads to are listed once. */
 static bool leads_to(Checker *c, Decl *source, const Decl *wanted) {
-    return !wanted || visit_source(c, source, NULL, is_wanted, (void *)(uintptr_t)wanted);
+    if (!wanted) return true;
+    ensure_bases(c, source);
+    Reach reach = {.sema = decl_sema(c, source)};
+    if (!reach.sema->reached_all) {
+        visit_source(c, source, NULL, note_reached, &reach);
+        reach.sema->reached_all = reach.sema->bases_done && !reach.unfinished;
+    }
+    return map_has(&reach.sema->reached, PTR_KEY(wanted));
 }
 
 /* ---- queries */

@@ -34,6 +34,8 @@ struct Library {
 /* Those that most programs use. */
 static const char *const shared_files[] = {"atomic.slang",    "core.slang",   "diff.slang", "math.slang",
                                            "operators.slang", "vector.slang", NULL};
+/* What these declare under a name that others have too is for types of their own, which nobody has before the file is read: it comes with it. */
+static const char *const typed_files[] = {"matrix_coop.slang", "vector_coop.slang", NULL};
 /* What Slang has not. */
 static const char *const added_files[] = {"geometry.slang", "operators.slang", "optimize.slang",
                                           "random.slang",   "special.slang",   NULL};
@@ -181,11 +183,28 @@ static void declare_extensions(Checker *c, int file) {
             vec_push(c->arena, &c->library_extensions, declare(c, i));
 }
 
+/* Overloads of what was found already. */
+static void declare_overloads(Checker *c, int file) {
+    const Library *library = c->config.library;
+    Scope *scope = c->prelude->scope;
+    for (int i = 0; i < library->rows.count; i++) {
+        const Row *row = &library->rows.at[i];
+        if (row->file == file && row->name && map_has(&scope->names, PTR_KEY(row->name)))
+            scope_add(c, scope, declare(c, i));
+    }
+}
+
 static struct ParseFile *file_of(Checker *c, int file) {
+    const PreludeFile *text = &c->config.library->texts[file];
     if (c->library_files[file]) return c->library_files[file];
-    c->library_files[file] = read_file(c->library_syntax, &c->config.library->texts[file]);
+    c->library_files[file] = read_file(c->library_syntax, text);
     declare_extensions(c, file);
+    if (is_among(typed_files, text)) declare_overloads(c, file);
     return c->library_files[file];
+}
+
+static bool is_waiting(const Checker *c, int file) {
+    return !c->library_files[file] && is_among(typed_files, &c->config.library->texts[file]);
 }
 
 /* Overloads that follow each other share the documentation of the first. */
@@ -231,8 +250,15 @@ void library_open(Checker *c) {
 }
 
 void library_find(Checker *c, Scope *scope, Name name) {
-    const Rows *rows = map_get(&c->config.library->names, PTR_KEY(name));
-    for (int i = 0; rows && i < rows->count; i++) scope_add(c, scope, declare(c, rows->at[i]));
+    const Library *library = c->config.library;
+    const Rows *rows = map_get(&library->names, PTR_KEY(name));
+    bool has_others = false;
+    for (int i = 0; rows && i < rows->count; i++)
+        has_others |= !is_waiting(c, library->rows.at[rows->at[i]].file);
+    for (int i = 0; rows && i < rows->count && !has_others; i++)
+        file_of(c, library->rows.at[rows->at[i]].file);
+    for (int i = 0; rows && i < rows->count; i++)
+        if (!is_waiting(c, library->rows.at[rows->at[i]].file)) scope_add(c, scope, declare(c, rows->at[i]));
 }
 
 bool library_adds(const Checker *c, Name name) {
