@@ -140,8 +140,8 @@ typedef struct Sema {
     const Type *base;             /* struct: the struct it inherits from */
     VEC(const Type *) interfaces; /* struct, extension, interface, assoc, type_param: TYPE_interface each */
     bool bases_done, bases_busy;
-    Map reached;      /* struct, extension: interface Decl that it leads to, itself or by inheritance -> this */
-    bool reached_all; /* the list is complete */
+    Map reached; /* struct, extension: interface Decl that it leads to, itself or by inheritance -> this */
+    bool reached_all;      /* the list is complete */
     bool promises_nothing; /* interface: neither it nor those it inherits constrain associated types */
     VEC(Conformance *) conformances; /* struct, extension */
     DeclVec fields;                  /* struct: own instance fields, in order */
