@@ -141,15 +141,27 @@ bool is_launch(const Expr *callee) {
            strcmp(callee->a->name->text, "__dispatch_kernel") == 0 && callee->args.count == 3;
 }
 
-/* __dispatch_kernel(kernel, blocks, threads)(arguments): a call of the kernel, as far as types are concerned. */
+/* __dispatch_kernel(kernel, blocks, threads)(arguments): __run_grid(blocks, threads, () => kernel(arguments)) */
 Expr *check_launch(Env *env, Expr *e) {
     Checker *c = env->c;
     const ExprVec *args = &e->a->args;
     const Type *sizes = type_vector(c->types, type_basic(c->types, TYPE_uint), 3);
-    for (int i = 1; i < 3; i++) check_value_of(env, args->at[i], sizes);
-    set_foreign(env, e->loc, "it launches a kernel of CUDA; on a CPU the kernel itself is an entry point");
+    Expr *sizes_of[3] = {0};
+    for (int i = 1; i < 3; i++) {
+        sizes_of[i] = check_value_of(env, args->at[i], sizes);
+        if (sizes_of[i]->kind == EXPR_error) return sizes_of[i];
+    }
+    Expr *each = expr_new(c->arena, EXPR_lambda, e->loc), *grid = expr_new(c->arena, EXPR_call, e->loc);
+    each->decl = decl_new(c->arena, DECL_func, e->loc, NULL);
+    each->decl->flavour = FUNC_lambda;
+    each->decl->parent = env->decl;
+    each->decl->body_expr = e;
     e->a = args->at[0];
-    return check_call(env, e);
+    grid->a = expr_new(c->arena, EXPR_name, e->loc);
+    grid->a->name = name_from(c->names, "__run_grid");
+    for (int i = 1; i < 3; i++) vec_push(c->arena, &grid->args, sizes_of[i]);
+    vec_push(c->arena, &grid->args, each);
+    return check_call(env, grid);
 }
 
 /* ---- assembly */

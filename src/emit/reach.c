@@ -71,6 +71,7 @@ static void reach_from_inst(void *user, Inst *inst) {
         break;
     case OP_printf:
     case OP_abort:
+    case OP_buffer_new:
     case OP_tape_open: walk->from->needs |= NEEDS_RUNTIME; break;
     default: break;
     }

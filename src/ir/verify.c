@@ -350,6 +350,9 @@ static bool check_op(Verifier *v, const Inst *inst) {
     case OP_copy:
     case OP_acc: return check_copy(v, inst);
     case OP_zero: return is_address(v, inst, 0);
+    case OP_buffer_new:
+        return is_integer_arg(v, inst, 0) &&
+               expect(v, is_kind(result_type(inst), TYPE_buffer), "the result must be a buffer");
     case OP_buffer_length:
     case OP_buffer_elem:
     case OP_buffer_bytes:

@@ -288,7 +288,24 @@ static Val *op_unit(Call *call) {
 
 /* ---- the machine */
 
+/* Where the program itself launches kernels (prelude/torch.slang), the library knows which thread this is, and where threads would wait for each
+ * other. What is compiled before the first launch does not ask it: programs without any do not pay. */
+static Val *ask_library(Call *call, const char *name, Val **args, int nargs) {
+    Lowerer *l = call->f->l;
+    Func *func = lower_func(l, check_prelude_decl(l->c, name), NULL, NULL, 0);
+    Inst *inst = build_call(&call->f->b, func, args, nargs);
+    return inst->nresults ? inst->results[0] : NULL;
+}
+
+static Val *op_begin_launch(Call *call) {
+    Lowerer *l = call->f->l;
+    if (l->asks_machine && !l->launches) diag_report(l->m->diags, DIAG_late_launch, call->f->b.loc);
+    l->launches = true;
+    return NULL;
+}
+
 static Val *op_barrier(Call *call) {
+    if (call->f->l->launches) ask_library(call, "__meet_launched", NULL, 0);
     Inst *inst = build_inst(&call->f->b, OP_barrier, NULL, 0, 0, 0);
     inst->index = 1;
     return NULL;
@@ -302,14 +319,20 @@ static Val *op_fence(Call *call) {
 static Val *op_thread_id(Call *call) {
     static const char *const names[] = {"",           "group_id",    "local_id", "local_index",
                                         "group_size", "group_count", "wave_size"};
+    Lowerer *l = call->f->l;
     Inst *inst = build_inst(&call->f->b, OP_thread_id, NULL, 0, 0, 0);
     for (int i = 1; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(names[i], call->decl->sema->op->text) == 0) inst->index = i;
-    return inst_add_result(inst, call->result_ir, NULL);
+    Val *id = inst_add_result(inst, call->result_ir, NULL);
+    l->asks_machine = true;
+    if (!l->launches || id->type->kind != TYPE_vector) return id;
+    Val *args[2] = {const_int(call->f, TYPE_int, inst->index), id};
+    return ask_library(call, "__as_launched", args, 2);
 }
 
 static Val *op_wave(Call *call) {
     module_of(call)->has_waves = true;
+    if (call->f->l->launches) ask_library(call, "__meet_launched", NULL, 0);
     return emit_plain(call, OP_wave, call->args, 3, call->result_ir);
 }
 
@@ -355,6 +378,7 @@ static const struct {
     {"cast", op_cast},
     {"detach", op_detach},
     {"unit", op_unit},
+    {"begin_launch", op_begin_launch},
     {"buffer_load", op_buffer_load},
     {"buffer_store", op_buffer_store},
     {"bytes_load", op_bytes_load},

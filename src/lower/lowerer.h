@@ -79,6 +79,8 @@ struct Lowerer {
     Request *current;             /* being lowered */
     int depth;
     bool too_deep, running;
+    bool launches;     /* the program launches kernels itself */
+    bool asks_machine; /* something asks the machine which thread it is */
 };
 
 /* A place that can be read and written. */

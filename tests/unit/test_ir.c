@@ -154,6 +154,7 @@ static const char operations[] =
     "  %72 = buffer_elem unchecked writes %buf, %u\n"
     "  %73: S* = buffer_bytes %raw, 8\n"
     "  %74 = buffer_pointer %buf\n"
+    "  %new: RWStructuredBuffer<float> = buffer_new %u\n"
     "  %75 = buffer_counter %buf\n"
     "  %76 = atomic exchange %75, 1:uint\n"
     "  %77 = atomic_cas %75, 1:uint, 2:uint\n"

@@ -60,9 +60,22 @@ static Value buffer_counter(Emitter *e, const Inst *inst) {
     return value;
 }
 
+static LLVMValueRef new_buffer(Emitter *e, const Inst *inst) {
+    const Type *type = inst->results[0]->type;
+    LLVMValueRef stride = emit_i64(e, type_layout(type->args[0], LAYOUT_scalar).stride);
+    LLVMValueRef count = LLVMBuildZExt(e->builder, emit_use(e, inst, 0), e->i64, "");
+    LLVMTypeRef types[] = {e->ptr, e->i64};
+    LLVMValueRef args[] = {e->at->context, LLVMBuildMul(e->builder, count, stride, "")};
+    LLVMValueRef take = emit_external(e, "rt_memory_take", e->ptr, types, 2, "nounwind");
+    LLVMValueRef data = emit_call_external(e, take, args, 2);
+    LLVMValueRef buffer = LLVMBuildInsertValue(e->builder, LLVMGetPoison(emit_type(e, type)), data, 0, "");
+    return LLVMBuildInsertValue(e->builder, buffer, count, 1, "");
+}
+
 bool emit_buffer(Emitter *e, const Inst *inst) {
     Value value;
     switch ((Op)inst->op) {
+    case OP_buffer_new: value = emit_plain_value(new_buffer(e, inst)); break;
     case OP_buffer_length: value = emit_plain_value(buffer_length(e, inst)); break;
     case OP_buffer_elem: value = buffer_element(e, inst); break;
     case OP_buffer_bytes: value = buffer_bytes(e, inst); break;
