@@ -324,41 +324,6 @@ void {n}_b(inout {pair} a, inout {pair} b, inout {pair} x, int k, @ d)
 """, (n,), (f"{n}_w",)))
         self.add_callable(Callable(n, [*reals("a"), Param("inout", REAL, "b"), *reals("x"), *whole("k")], REAL, 40, again=False))
 
-    def buffer_function(self):
-        n = self.fresh("n")
-        texts = ["m.load(k & 3)", "m.load(1)", "m.loadOnce((k + 1) & 3)"]
-        self.memory_body(f"{n}_w", "buffer", [("m", "DiffBuffer<@>")], [Variable("m", REAL, False, text=text) for text in texts])
-        array, pair, pointers = "DifferentialPair<@[4]>", "DifferentialPair<@>", "DifferentialPtrPair<DiffBuffer<@>>"
-        fill = "for (int i = 0; i < 4; i++) { memory_@[i] = a.p[i]; gradient_@[i] = a.d[i]; }"
-        self.items.append(Text(f"""[ForwardDerivative({n}_f)] [BackwardDerivative({n}_b)]
-@ {n}(inout @ a[4], @ x, int k)
-{{
-    for (int i = 0; i < 4; i++) memory_@[i] = a[i];
-    @ r = {n}_w({{ memory_@ }}, x, k);
-    for (int i = 0; i < 4; i++) a[i] = memory_@[i];
-    return r;
-}}
-{pair} {n}_f(inout {array} a, {pair} x, int k)
-{{
-    {fill}
-    let r = fwd_diff({n}_w)({pointers}({{ memory_@ }}, {{ gradient_@ }}), x, k);
-    @ p[4], d[4];
-    for (int i = 0; i < 4; i++) {{ p[i] = memory_@[i]; d[i] = gradient_@[i]; }}
-    a = diffPair(p, d);
-    return r;
-}}
-void {n}_b(inout {array} a, inout {pair} x, int k, @ g)
-{{
-    {fill}
-    bwd_diff({n}_w)({pointers}({{ memory_@ }}, {{ gradient_@ }}), x, k, g);
-    @ d[4];
-    for (int i = 0; i < 4; i++) d[i] = gradient_@[i];
-    a = diffPair(a.p, d);
-}}
-""", (n,), (f"{n}_w",)))
-        params = [Param("inout", ("arr", REAL, 4), "a"), *reals("x"), *whole("k")]
-        self.add_callable(Callable(n, params, REAL, 40, again=False))
-
 
 class Kinds:
     def function_value(self):

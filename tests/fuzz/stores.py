@@ -1,15 +1,8 @@
 """Helpers with derivatives that keep, load or store something: forward passes with a state, tensors, stores of one's own; optionals, tuples
 and interface values where generic code meets them."""
 from expressions import Callable, Variable
+from higher import reals, whole
 from tree import REAL, Param, Text
-
-
-def reals(*names):
-    return [Param("in", REAL, name) for name in names]
-
-
-def whole(*names):
-    return [Param("in", ("int",), name, True) for name in names]
 
 
 class Stores:
@@ -30,27 +23,25 @@ class Stores:
 """, (n,)))
         self.add_callable(Callable(n, [*reals("x"), Param("inout", REAL, "y")], REAL, 3, again=bool(mark), degree=2))
 
-    def tensor_function(self):
-        """A tensor with its sizes and strides, by index and by load."""
+    def over_memory(self, kind, type, texts, over, head=""):
+        """A function of an array that a body, which `type` gives it through, reads and writes in global buffers."""
         n = self.fresh("n")
-        texts = ["m.load({ k & 1, 1 })", "m[1, k & 1]", "m.loadOnce({ 0, (k + 1) & 1 })"]
-        self.memory_body(f"{n}_w", "tensor", [("m", "DiffTensor<@, 2>")], [Variable("m", REAL, False, text=text) for text in texts])
-        array, pair, pointers = "DifferentialPair<@[4]>", "DifferentialPair<@>", "DifferentialPtrPair<DiffTensor<@, 2>>"
-        over = lambda memory: f"DiffTensor<@, 2>({memory}_@, {n}_sizes)"
+        self.memory_body(f"{n}_w", kind, [("m", type)], [Variable("m", REAL, False, text=text) for text in texts])
+        array, pair, pointers = "DifferentialPair<@[4]>", "DifferentialPair<@>", f"DifferentialPtrPair<{type}>"
         fill = "for (int i = 0; i < 4; i++) { memory_@[i] = a.p[i]; gradient_@[i] = a.d[i]; }"
-        self.items.append(Text(f"""static const int {n}_sizes[2] = {{ 2, 2 }};
-[ForwardDerivative({n}_f)] [BackwardDerivative({n}_b)]
+        memory, gradient = over("memory_@", n), over("gradient_@", n)
+        self.items.append(Text(f"""{head.replace("$", n)}[ForwardDerivative({n}_f)] [BackwardDerivative({n}_b)]
 @ {n}(inout @ a[4], @ x, int k)
 {{
     for (int i = 0; i < 4; i++) memory_@[i] = a[i];
-    @ r = {n}_w({over('memory')}, x, k);
+    @ r = {n}_w({memory}, x, k);
     for (int i = 0; i < 4; i++) a[i] = memory_@[i];
     return r;
 }}
 {pair} {n}_f(inout {array} a, {pair} x, int k)
 {{
     {fill}
-    let r = fwd_diff({n}_w)({pointers}({over('memory')}, {over('gradient')}), x, k);
+    let r = fwd_diff({n}_w)({pointers}({memory}, {gradient}), x, k);
     @ p[4], d[4];
     for (int i = 0; i < 4; i++) {{ p[i] = memory_@[i]; d[i] = gradient_@[i]; }}
     a = diffPair(p, d);
@@ -59,7 +50,7 @@ class Stores:
 void {n}_b(inout {array} a, inout {pair} x, int k, @ g)
 {{
     {fill}
-    bwd_diff({n}_w)({pointers}({over('memory')}, {over('gradient')}), x, k, g);
+    bwd_diff({n}_w)({pointers}({memory}, {gradient}), x, k, g);
     @ d[4];
     for (int i = 0; i < 4; i++) d[i] = gradient_@[i];
     a = diffPair(a.p, d);
@@ -67,6 +58,15 @@ void {n}_b(inout {array} a, inout {pair} x, int k, @ g)
 """, (n,), (f"{n}_w",)))
         params = [Param("inout", ("arr", REAL, 4), "a"), *reals("x"), *whole("k")]
         self.add_callable(Callable(n, params, REAL, 40, again=False))
+
+    def buffer_function(self):
+        self.over_memory("buffer", "DiffBuffer<@>", ["m.load(k & 3)", "m.load(1)", "m.loadOnce((k + 1) & 3)"],
+                         lambda memory, n: f"{{ {memory} }}")
+
+    def tensor_function(self):
+        """A tensor with its sizes and strides, by index and by load."""
+        self.over_memory("tensor", "DiffTensor<@, 2>", ["m.load({ k & 1, 1 })", "m[1, k & 1]", "m.loadOnce({ 0, (k + 1) & 1 })"],
+                         lambda memory, n: f"DiffTensor<@, 2>({memory}, {n}_sizes)", "static const int $_sizes[2] = { 2, 2 };\n")
 
     def own_store(self):
         """Loads and stores on global buffers with derivatives by hand: nothing differentiable goes in, or comes out."""
