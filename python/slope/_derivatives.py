@@ -52,6 +52,14 @@ class Derivative:
         of_backward = {param.name: param for param in self.backward.params}
         self.differentiable = [param.name in of_backward and is_pair(of_backward[param.name].type, param.type)
                                for param in function.inputs]
+        self.own = {param.name for param, smooth in zip(function.inputs, self.differentiable) if smooth}
+        self.has_references = any(param.type.is_reference for param in function.inputs)
+        places = {param.name: place for place, param in enumerate(function.inputs)}
+        results = {slot.name: place for place, slot in enumerate(outputs(self.backward))}
+        # How bwd_diff is called: each parameter with the place of the argument it belongs to, and where the gradient of each is found.
+        self.plan = [(param.name, places.get(param.name, -1), param.name in self.own) for param in self.backward.inputs]
+        self.found_at = [(param.name, results.get(param.name, -1) if smooth else -1)
+                         for param, smooth in zip(function.inputs, self.differentiable)]
 
     def argument(self, index: int) -> int:
         """The place of an argument that can be differentiated by."""
@@ -81,15 +89,15 @@ class Derivative:
 
     def pull(self, values: Sequence[Any], seeds: Dict[str, Any]) -> List[Any]:
         """The gradient of each argument, a row per call; None for those without one."""
-        given, own = dict(zip([param.name for param in self.function.inputs], values)), self._own()
-        arguments, gathered = [], self.memory(values)
-        for param in self.backward.inputs:
-            if param.name in own:
-                arguments.append({"p": given[param.name], "d": gathered.get(param.name, seeds.get(param.name))})
+        gathered = self.memory(values) if self.has_references else {}
+        arguments: List[Any] = []
+        for name, place, is_own in self.plan:
+            if is_own:
+                arguments.append({"p": values[place], "d": gathered[name] if name in gathered else seeds.get(name)})
             else:
-                arguments.append(seeds.get(param.name) if param.name in seeds else given[param.name])
-        found = named_results(self.backward, self.backward.call(arguments, ("d",)))
-        return [gathered[name] if name in gathered else found[name] if name in own else None for name in given]
+                arguments.append(seeds[name] if name in seeds else values[place])
+        found = as_tuple(self.backward.call(arguments, ("d",)))
+        return [gathered[name] if name in gathered else found[index] if index >= 0 else None for name, index in self.found_at]
 
     def push(self, values: Sequence[Any], tangents: Sequence[Any]) -> Tuple[Any, Any]:
         """The results and their tangents."""
@@ -107,7 +115,7 @@ class Derivative:
 
     def push_pull(self, values: Sequence[Any], seeds: Dict[str, Any], tangents: Sequence[Any]) -> List[Any]:
         """How gradients change along tangents of the arguments, a row per call."""
-        second, own = self.backward.fwd_diff, self._own()
+        second, own = self.backward.fwd_diff, self.own
         names = [param.name for param in self.function.inputs]
         given, moved = dict(zip(names, values)), dict(zip(names, tangents))
         of_backward = {param.name: param for param in self.backward.inputs}
@@ -134,9 +142,6 @@ class Derivative:
         return {param.name: kinds[param.name].field("d").zeros_like(value, param.name)
                 for param, value, smooth in zip(self.function.inputs, values, self.differentiable)
                 if smooth and param.type.is_reference}
-
-    def _own(self) -> set:
-        return {param.name for param, smooth in zip(self.function.inputs, self.differentiable) if smooth}
 
     def reduce(self, gradients: Sequence[Any], values: Sequence[Any]) -> List[Any]:
         """Gradients in the shapes of the arguments: rows that share an argument are added."""

@@ -169,6 +169,19 @@ def text_of(data: Optional[bytes]) -> str:
     return data.decode("utf-8", "replace") if data else ""
 
 
+class Process:
+    """Counts the forks that led to this process."""
+
+    generation = 0
+
+    @classmethod
+    def forked(cls) -> None:
+        cls.generation += 1
+
+
+os.register_at_fork(after_in_child=Process.forked)
+
+
 def free_session(handle: int, owner: int) -> None:
     if os.getpid() == owner:  # in a child of fork the threads of the session do not exist
         native.slope_session_free(handle)
@@ -183,7 +196,7 @@ class Session:
 
     def __init__(self, include_paths: Sequence[str], defines: Mapping[str, Any], options: Mapping[str, Any]):
         self.lock = threading.RLock()
-        self.owner = os.getpid()
+        self.owner, self.generation = os.getpid(), Process.generation
         self.messages: List[Tuple[int, str, str]] = []
         config, handle = SlopeConfig(), c_void_p()
         native.slope_config_init(byref(config))
@@ -211,7 +224,7 @@ class Session:
         raise TypeError("a module of Slope cannot be pickled; load it again where it is needed")
 
     def enter(self) -> None:
-        if os.getpid() != self.owner:
+        if self.generation != Process.generation:
             raise SlopeError("this module was loaded before the process forked; load it again in the child")
         self.messages.clear()
 

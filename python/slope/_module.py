@@ -149,17 +149,29 @@ class Frame:
         for kind in types:
             offsets.append(size)
             size += (kind.size + 63) // 64 * 64
-        self.memory = np.zeros(size + 64, np.uint8)
-        start = -self.memory.ctypes.data % 64
-        self.offsets = [start + offset for offset in offsets]
+        self.bytes = np.zeros(size + 64, np.uint8)
+        self.memory = memoryview(self.bytes)
+        base = self.bytes.ctypes.data
+        self.offsets = [-base % 64 + offset for offset in offsets]
         self.views = [self._view(kind, offset) for kind, offset in zip(types, self.offsets)]
-        base = self.memory.ctypes.data
+        self.inputs: List[int] = []
+        self.slots: List[Tuple[Any, int]] = []  # of what comes in: how it is written, and where
         self.addresses = (c_void_p * max(len(types), 1))(*[base + offset for offset in self.offsets])
 
     def _view(self, kind: Type, offset: int) -> np.ndarray:
         base = kind.scalar if kind.plain else kind.dtype.base
         shape = kind.shape if kind.plain else kind.dtype.shape
-        return np.ndarray(shape, base, self.memory.data, offset)
+        return np.ndarray(shape, base, self.bytes.data, offset)
+
+    def take(self, inputs: List[int]) -> None:
+        """Says what comes in."""
+        self.inputs = inputs
+        self.slots = [(self.types[place].quick, self.offsets[place]) for place in inputs]
+
+    def store(self, values: Sequence[Any]) -> None:
+        """Writes what `convert` has made of all that comes in."""
+        for place, value in zip(self.inputs, values):
+            self.types[place].store(self.views[place], value)
 
     def reader(self, place: int, part: FieldPath) -> Callable[[Any], Any]:
         """A function that takes a value, or a part of it, out of the memory."""
@@ -279,30 +291,30 @@ class Function:
         session = self._session
         with session.lock:
             session.enter()
-            if self._frame is None:
-                self._frame = Frame([param.type for param in self.params] + [self.result])
-            frame, place, rest = self._frame, 0, {}
-            for index, param in enumerate(self.params):
-                if param.direction == OUT:
-                    continue
-                value, quick = values[place], param.type.quick
-                place += 1
-                if type(value) in quick:
-                    try:
-                        quick[type(value)](frame.memory, frame.offsets[index], value)
-                        continue
-                    except (struct.error, OverflowError, KeyError):  # too large, or not so simple: let the conversion see to it
-                        pass
-                if on_device(value):
+            frame = self._frame or self._new_frame()
+            memory, is_simple = frame.memory, True
+            try:
+                for value, (quick, offset) in zip(values, frame.slots):
+                    quick[type(value)](memory, offset, value)
+            except (struct.error, OverflowError, KeyError):  # too large, or not so simple: let the conversion see to it
+                is_simple = False
+            if not is_simple:
+                if any(map(on_device, values)):
                     return self._call_device(values, part)
-                rest[index] = param.type.convert(value, param.name)
-            lead = join(self.expression, *[shape for _, shape in rest.values()]) if rest else ()
-            if lead:
-                return self._call_rows(values, lead, part)
-            for index, (value, _) in rest.items():
-                self.params[index].type.store(frame.views[index], value)
-            session.check(native.slope_call(self._handle, frame.addresses))
-            return gathered([read(frame.memory) for read in self._readers(part)])
+                converted = [param.type.convert(value, param.name) for param, value in zip(self.inputs, values)]
+                lead = join(self.expression, *[shape for _, shape in converted])
+                if lead:
+                    return self._call_rows([value for value, _ in converted], lead, part)
+                frame.store([value for value, _ in converted])
+            status = native.slope_call(self._handle, frame.addresses)
+            if status:
+                session.check(status)
+            return gathered([read(memory) for read in self._known_readers.get(part) or self._readers(part)])
+
+    def _new_frame(self) -> Frame:
+        self._frame = Frame([param.type for param in self.params] + [self.result])
+        self._frame.take([place for place, param in enumerate(self.params) if param.is_input])
+        return self._frame
 
     def _call_rows(self, values: Sequence[Any], lead: Shape, part: FieldPath) -> Any:
         if self._rows is None:
@@ -540,7 +552,9 @@ class Module:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return self._member(name)
+        found = self._member(name)
+        self.__dict__[name] = found  # the next time it is an attribute like any other
+        return found
 
     def __repr__(self) -> str:
         return f"<slope module {self._path}>"

@@ -79,7 +79,9 @@ class Operator:
         return True
 
     def __call__(self, values: Sequence[Any]) -> Any:
-        return self.whole(*[value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype)
+        devices = [value.device for value in values if isinstance(value, torch.Tensor)]
+        device = devices[0] if devices else None
+        return self.whole(*[value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype, device=device)
                             for value, dtype in zip(values, self.dtypes)])
 
     # ---- what they do

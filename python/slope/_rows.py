@@ -6,7 +6,8 @@ and give arrays as they are; a half that is zero has none. Parameters that are o
 """
 from __future__ import annotations
 
-from ctypes import byref, c_void_p
+import math
+from ctypes import byref, c_uint32, c_void_p
 from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
@@ -42,15 +43,16 @@ class Leaf(NamedTuple):
     place: int  # of the parameter; behind the last one: the result
     path: Path
     type: Type
+    name: str
 
-    @property
-    def name(self) -> str:
-        return "_".join([str(self.place), *self.path])
+
+def leaf_name(place: int, path: Path) -> str:
+    return "_".join([str(place), *path])
 
 
 def leaves(place: int, kind: Type, path: Path = ()) -> Iterator[Leaf]:
     if not kind.is_split:
-        yield Leaf(place, path, kind)
+        yield Leaf(place, path, kind, leaf_name(place, path))
         return
     for name, inner in kind.fields:
         yield from leaves(place, inner, (*path, name))
@@ -70,15 +72,15 @@ class Layout:
         self.given = [leaf for leaf in self.inputs if leaf.name not in absent]
 
     def declarations(self, name: Callable[[Type], str]) -> List[str]:
-        """The uniforms of the kernel, in order: what is whole, what is given, with its step, what comes out, and the number of rows."""
+        """The parameters of the kernel, in order: what is whole, what is given, with its step, what comes out, and the number of rows."""
         found = [f"{name(kind)} {PREFIX}in{place}" for place, kind in self.whole]
         for leaf in self.given:
-            found += [f"StructuredBuffer<{name(leaf.type)}> {PREFIX}in{leaf.name}", f"uniform uint {PREFIX}step{leaf.name}"]
+            found += [f"StructuredBuffer<{name(leaf.type)}> {PREFIX}in{leaf.name}", f"uint {PREFIX}step{leaf.name}"]
         found += [f"RWStructuredBuffer<{name(leaf.type)}> {PREFIX}out{leaf.name}" for leaf in self.outputs]
-        return [*found, f"uniform uint {PREFIX}count"]
+        return [*found, f"uint {PREFIX}count"]
 
     def body(self, name: Callable[[Type], str]) -> List[str]:
-        lines = [f"uint row = id.x;", f"if (row >= {PREFIX}count) return;"]
+        lines = ["uint row = id.x;", f"if (row >= {PREFIX}count) return;"]
         for leaf in self.inputs:
             value = "{}" if leaf.name in self.absent else f"{PREFIX}in{leaf.name}[row * {PREFIX}step{leaf.name}]"
             lines.append(f"{name(leaf.type)} value{leaf.name} = {value};")
@@ -98,18 +100,16 @@ class Layout:
             return f"{arguments[0]}.{expression.rpartition('.')[2]}({', '.join(arguments[1:])})"
         return f"{expression}({', '.join(arguments)})"
 
-    def text(self, name: Callable[[Type], str], as_parameters: bool = False) -> str:
-        """The kernel; what it takes are globals, or parameters of its own."""
-        declared = self.declarations(name)
-        outside = "" if as_parameters else "".join(f"{line};\n" for line in declared)
-        inside = "".join(f", uniform {line.replace('uniform ', '')}" for line in declared) if as_parameters else ""
-        head = f'[shader("compute")] [numthreads({GROUP}, 1, 1)]\nvoid {PREFIX}rows(uint3 id : SV_DispatchThreadID{inside}) {{'
-        return "\n".join([outside + head, *self.body(name), "}", ""])
+    def text(self, name: Callable[[Type], str]) -> str:
+        """The kernel; all that it takes are parameters of its own."""
+        taken = "".join(f", uniform {line}" for line in self.declarations(name))
+        head = f'[shader("compute")] [numthreads({GROUP}, 1, 1)]\nvoid {PREFIX}rows(uint3 id : SV_DispatchThreadID{taken}) {{'
+        return "\n".join([head, *self.body(name), "}", ""])
 
 
 def paired(place: int, kind: Type, path: Path = ()) -> str:
     if not kind.is_split:
-        return "value" + Leaf(place, path, kind).name
+        return "value" + leaf_name(place, path)
     return f"diffPair({', '.join(paired(place, inner, (*path, name)) for name, inner in kind.fields)})"
 
 
@@ -119,10 +119,20 @@ def refuse_buffers(function: "Function") -> None:
             raise TypeError(f"{function.expression}: '{param.name}' holds a buffer, so that it cannot be called for rows")
 
 
-def absent_leaves(function: "Function", values: Sequence[Any]) -> FrozenSet[str]:
+def split_leaves(function: "Function") -> List[Leaf]:
+    return [leaf for place, param in enumerate(function.params) if param.is_input and param.type.is_split
+            for leaf in leaves(place, param.type)]
+
+
+def absent_leaves(split: Sequence[Leaf], values: Sequence[Any]) -> FrozenSet[str]:
     """Those of None, which is zero; `values` are what `convert` has made, by parameter."""
-    return frozenset(leaf.name for place, param in enumerate(function.params) if param.is_input and param.type.is_split
-                     for leaf in leaves(place, param.type) if inside(values[place], leaf.path) is None)
+    return frozenset(leaf.name for leaf in split if inside(values[leaf.place], leaf.path) is None)
+
+
+def by_parameter(function: "Function", values: Sequence[Any]) -> List[Any]:
+    """With None for those that only go out."""
+    given = iter(values)
+    return [next(given) if param.is_input else None for param in function.params]
 
 
 def collect(function: "Function", part: Path, found: Dict[str, Any], present: Callable[[Type, Any], Any]) -> List[Any]:
@@ -133,7 +143,7 @@ def collect(function: "Function", part: Path, found: Dict[str, Any], present: Ca
             return value_of(place, kind.field(part[len(path)]), part[:len(path) + 1])
         if kind.is_split:
             return Struct((name, value_of(place, inner, (*path, name))) for name, inner in kind.fields)
-        value = present(kind, found[Leaf(place, path, kind).name])
+        value = present(kind, found[leaf_name(place, path)])
         return inside(value, part) if kind.is_pair and not path else value
 
     return [value_of(place, kind, ()) for place, kind in function._outputs]
@@ -145,7 +155,9 @@ class Rows:
     def __init__(self, function: "Function"):
         self.function, self.session = function, function._session
         refuse_buffers(function)
+        self.split = split_leaves(function)
         self.kernels: Dict[Tuple[FrozenSet[str], Path], Tuple[Layout, int, c_void_p]] = {}
+        self.numbers: Dict[Tuple[int, str], int] = {}  # that were set before, by program and name
 
     def kernel(self, absent: FrozenSet[str], part: Path) -> Tuple[Layout, int, c_void_p]:
         if (absent, part) not in self.kernels:
@@ -167,17 +179,18 @@ class Rows:
         raise SlopeError(f"{self.function.expression} cannot be called for rows\n{failure}")
 
     def run(self, values: Sequence[Any], lead: Shape, part: Path) -> List[Any]:
-        """What comes out of the calls, with these leading dimensions."""
-        count = int(np.prod(lead, dtype=np.int64))
+        """What comes out of the calls, with these leading dimensions. `values` are what `convert` has made."""
+        count = math.prod(lead)
         if count > MOST_ROWS:
             raise ValueError(f"{self.function.expression}: {count} rows are too many for one call")
-        given = iter(values)
-        converted = [param.type.convert(next(given), param.name)[0] if param.is_input else None for param in self.function.params]
-        layout, program, kernel = self.kernel(absent_leaves(self.function, converted), part)
-        arrays, uniforms, found = self._arrays(layout, converted, lead)
+        converted = by_parameter(self.function, values)
+        layout, program, kernel = self.kernel(absent_leaves(self.split, converted), part)
+        arrays, uniforms, numbers, found = self._arrays(layout, converted, lead)
         self._refuse_shared(layout, arrays)
         if count:
-            self._run(program, kernel, arrays, {**uniforms, f"{PREFIX}count": np.uint32(count)})
+            numbers[f"{PREFIX}count"] = count
+            self._set(program, uniforms, numbers)
+            self._run(program, kernel, arrays, (count + GROUP - 1) // GROUP)
         return collect(self.function, part, found, lambda kind, array: array if kind.plain else kind.present(array))
 
     def _refuse_shared(self, layout: Layout, arrays: Named) -> None:
@@ -190,18 +203,19 @@ class Rows:
                     raise ValueError(f"{self.function.expression}: '{params[place].name}' is written to, and shares its memory "
                                      f"with '{params[leaf.place].name}'; give a copy of one of them")
 
-    def _arrays(self, layout: Layout, values: Sequence[Any], lead: Shape) -> Tuple[Named, Named, Named]:
-        """The arrays to bind, by name, other uniforms, and the arrays of what comes out, by leaf."""
+    def _arrays(self, layout: Layout, values: Sequence[Any], lead: Shape) -> Tuple[Named, Named, Dict[str, int], Named]:
+        """The arrays to bind, by name, other uniforms, those that are one number, and the arrays of what comes out, by leaf."""
         arrays: Named = {}
         uniforms: Named = {}
+        numbers: Dict[str, int] = {}
         for place, kind in layout.whole:
             self._share(f"{PREFIX}in{place}", kind, values[place], arrays, uniforms)
         for leaf in layout.given:
             arrays[f"{PREFIX}in{leaf.name}"], step = self._input(leaf.type, inside(values[leaf.place], leaf.path), lead)
-            uniforms[f"{PREFIX}step{leaf.name}"] = np.uint32(step)
+            numbers[f"{PREFIX}step{leaf.name}"] = int(step)
         found = {leaf.name: new_rows(leaf.type, lead) for leaf in layout.outputs}
         arrays.update((f"{PREFIX}out{name}", array) for name, array in found.items())
-        return arrays, uniforms, found
+        return arrays, uniforms, numbers, found
 
     def _share(self, name: str, kind: Type, value: Any, arrays: Named, uniforms: Named) -> None:
         """An argument that is or holds buffers becomes uniforms."""
@@ -218,7 +232,7 @@ class Rows:
     def _input(kind: Type, value: Any, lead: Shape) -> Tuple[np.ndarray, bool]:
         """The rows of an argument in memory: its own memory where that is already right."""
         own = kind.lead(value)
-        if int(np.prod(own, dtype=np.int64)) == 1:
+        if math.prod(own) == 1:
             lead = ()
         if kind.plain and value is not None and value.dtype == kind.scalar and own == lead and value.flags.c_contiguous:
             return value, bool(lead)
@@ -226,22 +240,29 @@ class Rows:
         kind.store(array, flatten(value) if not lead and own else value)
         return array, bool(lead)
 
-    def _run(self, program: int, kernel: c_void_p, arrays: Named, uniforms: Named) -> None:
+    def _set(self, program: int, uniforms: Named, numbers: Dict[str, int]) -> None:
+        """Numbers are mostly those of the call before."""
+        session = self.session
+        for name, value in uniforms.items():
+            memory = np.ascontiguousarray(value)
+            session.check(native.slope_set_uniform(program, name.encode(), memory.ctypes.data, memory.nbytes))
+        for name, number in numbers.items():
+            if self.numbers.get((program, name)) != number:
+                session.check(native.slope_set_uniform(program, name.encode(), byref(c_uint32(number)), 4))
+                self.numbers[program, name] = number
+
+    def _run(self, program: int, kernel: c_void_p, arrays: Named, groups: int) -> None:
+        """Whatever is bound stays so, and is bound anew before the next run."""
         session, buffers = self.session, []
         try:
-            for name, value in uniforms.items():
-                memory = np.ascontiguousarray(value)
-                session.check(native.slope_set_uniform(program, name.encode(), memory.ctypes.data, memory.nbytes))
             for name, array in arrays.items():
                 buffer = c_void_p()
                 session.check(native.slope_buffer_wrap(session.handle, array.ctypes.data, array.nbytes, byref(buffer)))
-                buffers.append((name.encode(), buffer))
+                buffers.append(buffer)
                 session.check(native.slope_bind_buffer(program, name.encode(), buffer))
-            groups = (int(uniforms[f"{PREFIX}count"]) + GROUP - 1) // GROUP
             session.check(native.slope_dispatch(kernel, groups, 1, 1))
         finally:
-            for name_bytes, buffer in buffers:
-                native.slope_bind_buffer(program, name_bytes, None)
+            for buffer in buffers:
                 native.slope_buffer_free(buffer)
 
 

@@ -51,6 +51,9 @@ class Type:
         element = native.slope_type_element(handle) if self.kind in (VECTOR, ARRAY, POINTER, BUFFER) else None
         self.element = Type(element) if element and self.kind != POINTER else None
         self.dtype = self._layout()
+        self.is_pair = self.kind == STRUCT and self.name.startswith("DifferentialPair<")
+        # A pair, or a pair of pairs, of numbers and arrays: its halves are arrays of their own when there are rows.
+        self.is_split = self.is_pair and all(inner.plain or inner.is_split for _, inner in self.fields)
         self.quick = self._quick()
         self.read = self._reader()
 
@@ -62,15 +65,6 @@ class Type:
     def is_reference(self) -> bool:
         """DiffBuffer, DiffTensor or TensorView: an array stands for it, in whose memory it is."""
         return self.kind == STRUCT and self.name.startswith(("DiffBuffer<", "DiffTensor<", "TensorView<"))
-
-    @property
-    def is_pair(self) -> bool:
-        return self.kind == STRUCT and self.name.startswith("DifferentialPair<")
-
-    @property
-    def is_split(self) -> bool:
-        """A pair, or a pair of pairs, of numbers and arrays: its halves are arrays of their own when there are rows."""
-        return self.is_pair and all(inner.plain or inner.is_split for _, inner in self.fields)
 
     @property
     def is_written(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import glob
+import math
 import os
 import re
 import struct
@@ -21,8 +22,8 @@ import torch
 
 from ._device import DeviceArray, bits_dtype, device_arrays, shown_dtype
 from ._library import SlopeBlob, SlopeBuildOptions, SlopeError, native
-from ._rows import (GROUP, MOST_ROWS, PREFIX, Layout, Leaf, Rows, absent_leaves, array_name, collect, matrix_name, new_rows,
-                    refuse_buffers)
+from ._rows import (GROUP, MOST_ROWS, PREFIX, Layout, Leaf, Rows, absent_leaves, array_name, by_parameter, collect, matrix_name,
+                    new_rows, refuse_buffers, split_leaves)
 from ._types import BUFFER, STRUCT, Path, Shape, Type, inside, join
 
 if TYPE_CHECKING:
@@ -295,6 +296,7 @@ class DeviceRows:
     def __init__(self, function: "Function"):
         self.function = function
         refuse_buffers(function)
+        self.split = split_leaves(function)
         self.kernels: Dict[Tuple[int, FrozenSet[str], Path], Kernel] = {}
 
     def kernel(self, device: Device, absent: FrozenSet[str], part: Path) -> Kernel:
@@ -309,7 +311,7 @@ class DeviceRows:
         failure: Optional[SlopeError] = None
         for name in (matrix_name, array_name):
             try:
-                return self._source(layout.text(name, as_parameters=True))
+                return self._source(layout.text(name))
             except SlopeError as error:
                 failure = failure or error
         raise SlopeError(f"{self.function.expression} cannot be called on a GPU\n{failure}")
@@ -326,19 +328,17 @@ class DeviceRows:
 
     def run(self, values: Sequence[Any], part: Path) -> List[Any]:
         """What comes out: tensors; structs, which PyTorch does not know, as numpy has them."""
-        given = iter(values)
-        converted, leads = [], []
-        for param in self.function.params:
-            value, own = param.type.convert(next(given), param.name) if param.is_input else (None, ())
+        inputs = self.function.inputs
+        pairs = [param.type.convert(value, param.name) for param, value in zip(inputs, values)]
+        for param, (value, _) in zip(inputs, pairs):
             self._refuse_inside(param.name, param.type, value)
-            converted.append(value)
-            leads.append(own)
-        lead = join(self.function.expression, *leads)
-        count = int(np.prod(lead, dtype=np.int64))
+        converted = by_parameter(self.function, [value for value, _ in pairs])
+        lead = join(self.function.expression, *[own for _, own in pairs])
+        count = math.prod(lead)
         if count > MOST_ROWS:
             raise ValueError(f"{self.function.expression}: {count} rows are too many for one call")
         device = self._device(converted)
-        kernel = self.kernel(device, absent_leaves(self.function, converted), part)
+        kernel = self.kernel(device, absent_leaves(self.split, converted), part)
         found = {leaf.name: new_memory(leaf, lead, device.place) for leaf in kernel.layout.outputs}
         if count:
             self._launch(kernel, converted, lead, count, found)
@@ -380,7 +380,7 @@ def device_rows(leaf: Leaf, value: Any, lead: Shape, where: torch.device) -> Tup
         array, step = Rows._input(leaf.type, value, lead)
         return torch.from_numpy(np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()).to(where), step
     own = leaf.type.lead(value)
-    step = int(np.prod(own, dtype=np.int64)) != 1
+    step = math.prod(own) != 1
     return value.rows(leaf.type, own, lead if step else ()), step
 
 
