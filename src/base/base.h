@@ -168,6 +168,7 @@ void text_add(Text *text, Str s);
 void text_char(Text *text, char c);
 void text_printf(Text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 void text_vprintf(Text *text, const char *format, va_list args);
+void text_cut(Text *text, int len);    /* takes back what came later */
 void text_pad(Text *text, int column); /* spaces up to that column of the current line */
 Str text_str(const Text *text);
 char *format_text(Arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);

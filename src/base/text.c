@@ -42,6 +42,11 @@ void text_printf(Text *text, const char *format, ...) {
     va_end(args);
 }
 
+void text_cut(Text *text, int len) {
+    text->len = len;
+    if (text->at) text->at[len] = 0;
+}
+
 void text_pad(Text *text, int column) {
     int start = text->len;
     while (start > 0 && text->at[start - 1] != '\n') start--;

@@ -145,13 +145,26 @@ static const Decl *walk_place(Walk *w, const Expr *e) {
     }
 }
 
-static void walk_both(Walk *w, const Expr *always, const Expr *then, const Expr *otherwise) {
-    walk_expr(w, always);
+/* Adds the paths on which `then` is evaluated to `after`; the others go on. */
+static void walk_choice(Walk *w, const Expr *condition, const Expr *then, Paths *after) {
+    walk_expr(w, condition);
     Paths before = copy_paths(w, w->now);
     walk_expr(w, then);
-    Paths after = w->now;
+    join_paths(w, after, w->now);
     w->now = before;
-    if (otherwise) walk_expr(w, otherwise);
+}
+
+static void walk_select(Walk *w, const Expr *e) {
+    Paths after = {0};
+    walk_choice(w, e->a, e->b, &after);
+    for (int i = 0; i < e->args.count; i += 2) walk_choice(w, e->args.at[i], e->args.at[i + 1], &after);
+    walk_expr(w, e->c);
+    join_paths(w, &w->now, after);
+}
+
+static void walk_lazy(Walk *w, const Expr *e) {
+    Paths after = {0};
+    walk_choice(w, e->args.at[0], e->args.at[1], &after);
     join_paths(w, &w->now, after);
 }
 
@@ -215,11 +228,11 @@ static void walk_expr(Walk *w, const Expr *e) {
         if (root) write_variable(w, root);
         return;
     case EXPR_select:
-        if (type_is_scalar(e->a->type)) walk_both(w, e->a, e->b, e->c);
+        if (type_is_scalar(e->a->type)) walk_select(w, e);
         else walk_parts(w, e);
         return;
     case EXPR_builtin:
-        if (is_lazy(e)) walk_both(w, e->args.at[0], e->args.at[1], NULL);
+        if (is_lazy(e)) walk_lazy(w, e);
         else walk_parts(w, e);
         return;
     case EXPR_invoke:
@@ -259,18 +272,28 @@ static void check_outs(Walk *w, Loc loc) {
     }
 }
 
-static void walk_if(Walk *w, const Stmt *stmt) {
+/* The paths at its end; those on which the condition does not hold go on. */
+static Paths walk_if_arm(Walk *w, const Stmt *stmt) {
     if (stmt->expr) walk_expr(w, stmt->expr);
     Paths before = copy_paths(w, w->now);
     w->depth++;
     walk_stmt(w, stmt->then);
     Paths then = w->now;
     w->now = before;
+    return then;
+}
+
+static void walk_if(Walk *w, const Stmt *stmt) {
+    Paths *ends = arena_array(w->c->arena, Paths, stmt->body.count + 1);
+    ends[0] = walk_if_arm(w, stmt);
+    for (int i = 0; i < stmt->body.count; i++) ends[i + 1] = walk_if_arm(w, stmt->body.at[i]);
     if (stmt->other) walk_stmt(w, stmt->other);
-    w->depth--;
-    Paths other = copy_paths(w, w->now);
-    join_paths(w, &w->now, then);
-    note_unsure(w, &then, &other);
+    for (int i = stmt->body.count; i >= 0; i--) {
+        w->depth--;
+        Paths other = copy_paths(w, w->now);
+        join_paths(w, &w->now, ends[i]);
+        note_unsure(w, &ends[i], &other);
+    }
 }
 
 /* After a switch: what only some of the paths have written that come together here. */

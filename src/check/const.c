@@ -285,6 +285,18 @@ static bool eval_part(Env *env, Expr *e, Constant *out) {
     return part && eval(env, part, out);
 }
 
+static bool eval_select(Env *env, Expr *e, Constant *out) {
+    Expr *value = e->b;
+    Constant condition;
+    if (!eval(env, e->a, &condition)) return false;
+    for (int i = 0; !condition.is_real && !condition.integer; i += 2) {
+        if (i == e->args.count) return eval(env, e->c, out);
+        if (!eval(env, e->args.at[i], &condition)) return false;
+        value = e->args.at[i + 1];
+    }
+    return !condition.is_real && eval(env, value, out);
+}
+
 static bool eval(Env *env, Expr *e, Constant *out) {
     switch ((ExprKind)e->kind) {
     case EXPR_int:
@@ -295,11 +307,7 @@ static bool eval(Env *env, Expr *e, Constant *out) {
     case EXPR_decl: return is_field(e) ? eval_part(env, e, out) : eval_decl(env, e, out);
     case EXPR_convert: return eval_convert(env, e, out);
     case EXPR_builtin: return e->args.count == 1 ? eval_unary(env, e, out) : eval_binary(env, e, out);
-    case EXPR_select: {
-        Constant condition;
-        if (!eval(env, e->a, &condition) || condition.is_real) return false;
-        return eval(env, condition.integer ? e->b : e->c, out);
-    }
+    case EXPR_select: return eval_select(env, e, out);
     case EXPR_sizeof:
     case EXPR_alignof:
     case EXPR_countof: return eval_size(env, e, out);

@@ -280,7 +280,8 @@ static void walk_variables(FlowWalk *w, const Stmt *stmt) {
     }
 }
 
-static void walk_if(FlowWalk *w, const Stmt *stmt) {
+/* Adds the state at its end to `after`; where the condition does not hold it goes on. */
+static void walk_if_arm(FlowWalk *w, const Stmt *stmt, FlowState *after) {
     const Flow *condition = stmt->expr ? flow_expr(w, stmt->expr) : NULL;
     FlowState before = w->now;
     if (stmt->decls.count) /* if (let x = optional) */
@@ -288,8 +289,14 @@ static void walk_if(FlowWalk *w, const Stmt *stmt) {
             w, stmt->decls.at[0],
             flow_through(w->arena, flow_part(condition, 1), stmt->decls.at[0]->loc, stmt->decls.at[0]));
     walk(w, stmt->then);
-    FlowState after = w->now;
+    join_state(w, after, w->now);
     w->now = before;
+}
+
+static void walk_if(FlowWalk *w, const Stmt *stmt) {
+    FlowState after = {0};
+    walk_if_arm(w, stmt, &after);
+    for (int i = 0; i < stmt->body.count; i++) walk_if_arm(w, stmt->body.at[i], &after);
     if (stmt->other) walk(w, stmt->other);
     join_state(w, &w->now, after);
 }

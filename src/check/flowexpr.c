@@ -484,14 +484,13 @@ static const Flow *flow_construct(FlowWalk *w, const Expr *e) {
     return masked(w, made, e->type);
 }
 
-static void flow_branches(FlowWalk *w, const Expr *then, const Expr *otherwise, const Flow **a,
-                          const Flow **b) {
+/* What is evaluated if a condition holds; the variables as it leaves them are added to `after`. */
+static const Flow *flow_chosen(FlowWalk *w, const Expr *e, const FlowVars **after) {
     FlowState before = w->now;
-    *a = flow_expr(w, then);
-    FlowState after = w->now;
+    const Flow *flow = flow_expr(w, e);
+    *after = vars_join(w->arena, *after, w->now.vars);
     w->now = before;
-    *b = otherwise ? flow_expr(w, otherwise) : NULL;
-    w->now.vars = vars_join(w->arena, w->now.vars, after.vars);
+    return flow;
 }
 
 static bool is_lazy(const Expr *e) {
@@ -503,10 +502,12 @@ static const Flow *flow_builtin(FlowWalk *w, const Expr *e) {
     VEC(const Expr *) chain = {0};
     for (; e->kind == EXPR_builtin && !is_lazy(e) && e->args.count == 2; e = e->args.at[0])
         vec_push(w->arena, &chain, e);
-    const Flow *flow = NULL, *unused;
+    const Flow *flow = NULL;
     if (e->kind == EXPR_builtin && is_lazy(e)) {
         flow_expr(w, e->args.at[0]);
-        flow_branches(w, e->args.at[1], NULL, &unused, &unused);
+        const FlowVars *after = w->now.vars;
+        flow_chosen(w, e->args.at[1], &after);
+        w->now.vars = after;
     } else if (e->kind == EXPR_builtin) {
         for (int i = 0; i < e->args.count; i++) flow = join(w, flow, flow_expr(w, e->args.at[i]));
         flow = masked(w, flow, e->type);
@@ -520,10 +521,16 @@ static const Flow *flow_builtin(FlowWalk *w, const Expr *e) {
 }
 
 static const Flow *flow_select(FlowWalk *w, const Expr *e) {
-    const Flow *a, *b;
+    const FlowVars *after = NULL;
     flow_expr(w, e->a);
-    flow_branches(w, e->b, e->c, &a, &b);
-    return masked(w, join(w, a, b), e->type);
+    const Flow *flow = flow_chosen(w, e->b, &after);
+    for (int i = 0; i < e->args.count; i += 2) {
+        flow_expr(w, e->args.at[i]);
+        flow = join(w, flow, flow_chosen(w, e->args.at[i + 1], &after));
+    }
+    flow = join(w, flow, flow_expr(w, e->c));
+    w->now.vars = vars_join(w->arena, w->now.vars, after);
+    return masked(w, flow, e->type);
 }
 
 static const Flow *flow_update(FlowWalk *w, const Expr *e) {

@@ -126,9 +126,16 @@ static const Type *size_of(Env *env, const Expr *e) {
     return apply(c, size ? NUMBER_sizeof : NUMBER_alignof, size ? "sizeof" : "alignof", &type, 1);
 }
 
+static const Type *number_of_choice(Env *env, Expr *condition, Expr *value, const Type *rest) {
+    const Type *args[3] = {number_of(env, condition), number_of(env, value), rest};
+    return args[0] && args[1] && rest ? apply(env->c, NUMBER_select, "select", args, 3) : NULL;
+}
+
 static const Type *number_of_select(Env *env, Expr *e) {
-    const Type *args[3] = {number_of(env, e->a), number_of(env, e->b), number_of(env, e->c)};
-    return args[0] && args[1] && args[2] ? apply(env->c, NUMBER_select, "select", args, 3) : NULL;
+    const Type *rest = number_of(env, e->c);
+    for (int i = e->args.count - 2; i >= 0 && rest; i -= 2)
+        rest = number_of_choice(env, e->args.at[i], e->args.at[i + 1], rest);
+    return number_of_choice(env, e->a, e->b, rest);
 }
 
 /* min, max and abs of the library */

@@ -585,6 +585,8 @@ Expr *check_assign(Env *env, Expr *e) {
 
 /* ---- ?: */
 
+enum { MAX_CHOICE_CHANGES = 300 }; /* of what kind it is, in one chain */
+
 static const Type *join_branches(Env *env, Expr *b, Expr *a) {
     const Type *joined = join_types(env->c, a->type, b->type);
     if (joined) return joined;
@@ -593,9 +595,9 @@ static const Type *join_branches(Env *env, Expr *b, Expr *a) {
     return NULL;
 }
 
-Expr *check_select(Env *env, Expr *e) {
+/* condition ? a : b, all of which have been looked at; e is the node for it. */
+static Expr *check_choice(Env *env, Expr *e, Expr *condition, Expr *a, Expr *b) {
     Checker *c = env->c;
-    Expr *condition = check_value(env, e->a), *a = check_term(env, e->b), *b = check_term(env, e->c);
     if (a->kind == EXPR_list && b->kind != EXPR_list && b->type) a = coerce_list(env, a, b->type);
     if (b->kind == EXPR_list && a->kind != EXPR_list && a->type) b = coerce_list(env, b, a->type);
     a = check_operand(env, a);
@@ -626,6 +628,52 @@ Expr *check_select(Env *env, Expr *e) {
     e->b = coerce(env, a, type);
     e->c = coerce(env, b, type);
     e->type = type;
+    return e;
+}
+
+/* Is `rest`, the last part of e, a choice of the same kind? Then both are one. */
+static bool goes_on(const Expr *e, const Expr *rest) {
+    return e->kind == EXPR_select && e->c == rest && rest->kind == EXPR_select && e->type == rest->type &&
+           !is_shape(e->a->type) && !is_shape(rest->a->type);
+}
+
+static void join_choices(Checker *c, Expr *e) {
+    while (goes_on(e, e->c)) {
+        const Expr *rest = e->c;
+        vec_push(c->arena, &e->args, rest->a);
+        vec_push(c->arena, &e->args, rest->b);
+        for (int i = 0; i < rest->args.count; i++) vec_push(c->arena, &e->args, rest->args.at[i]);
+        e->c = rest->c;
+    }
+}
+
+/* From the right, since the type of a choice depends on what follows it; then the chain is one node again, or some, where
+ * the types change on the way or vectors choose by lanes. */
+Expr *check_select(Env *env, Expr *e) {
+    Checker *c = env->c;
+    Expr *condition = check_value(env, e->a), *value = check_term(env, e->b);
+    ExprVec more = {0};
+    for (int i = 0; i < e->args.count; i++) {
+        Expr *part = e->args.at[i];
+        vec_push(c->arena, &more, i % 2 ? check_term(env, part) : check_value(env, part));
+    }
+    Expr *rest = check_term(env, e->c);
+    int changes = 0;
+    for (int i = more.count - 2; i >= 0; i -= 2) {
+        Expr *choice = expr_new(c->arena, EXPR_select, more.at[i + 1]->loc);
+        choice->first = expr_span(more.at[i]).first, choice->last = e->last;
+        choice = check_choice(env, choice, more.at[i], more.at[i + 1], rest);
+        choice->flags |= EXPR_CHECKED;
+        if (rest->kind == EXPR_select && !goes_on(choice, rest)) join_choices(c, rest), changes++;
+        rest = choice;
+    }
+    if (changes > MAX_CHOICE_CHANGES) {
+        report_expr(c, e, DIAG_too_deep);
+        return error_expr(c, e->loc);
+    }
+    e->args = (ExprVec){0};
+    e = check_choice(env, e, condition, value, rest);
+    if (e->kind == EXPR_select) join_choices(c, e);
     return e;
 }
 

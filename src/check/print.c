@@ -175,15 +175,20 @@ static void print_head(CheckPrinter *p, const char *word, const Expr *condition)
     print_callees(p);
 }
 
-static void print_if(CheckPrinter *p, const Stmt *stmt) {
+static void print_if_arm(CheckPrinter *p, const char *word, const Stmt *stmt) {
     if (stmt->decls.count) {
         print_line(p);
-        text_printf(p->out, "if (let ");
+        text_printf(p->out, "%s (let ", word);
         print_variable(p, stmt->decls.at[0]);
         text_char(p->out, ')');
         print_callees(p);
-    } else print_head(p, "if", stmt->expr);
+    } else print_head(p, word, stmt->expr);
     print_nested(p, stmt->then);
+}
+
+static void print_if(CheckPrinter *p, const Stmt *stmt) {
+    print_if_arm(p, "if", stmt);
+    for (int i = 0; i < stmt->body.count; i++) print_if_arm(p, "else if", stmt->body.at[i]);
     if (!stmt->other) return;
     print_line(p);
     print_text(p, "else");

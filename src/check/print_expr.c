@@ -147,13 +147,22 @@ static void print_between(CheckPrinter *p, const Expr *e, const char *word, bool
     if (nested) text_char(p->out, ')');
 }
 
+static void print_choice(CheckPrinter *p, const Expr *condition, const Expr *value) {
+    print_checked_expr(p, condition, true);
+    print_text(p, " ? ");
+    print_checked_expr(p, value, true);
+    print_text(p, " : ");
+}
+
 static void print_select(CheckPrinter *p, const Expr *e, bool nested) {
     if (nested) text_char(p->out, '(');
-    print_checked_expr(p, e->a, true);
-    print_text(p, " ? ");
-    print_checked_expr(p, e->b, true);
-    print_text(p, " : ");
+    print_choice(p, e->a, e->b);
+    for (int i = 0; i < e->args.count; i += 2) {
+        text_char(p->out, '(');
+        print_choice(p, e->args.at[i], e->args.at[i + 1]);
+    }
     print_checked_expr(p, e->c, true);
+    for (int i = 0; i < e->args.count; i += 2) text_char(p->out, ')');
     if (nested) text_char(p->out, ')');
 }
 

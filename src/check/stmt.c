@@ -140,7 +140,10 @@ bool always_leaves(const Stmt *stmt) {
         for (int i = 0; i < stmt->body.count; i++)
             if (always_leaves(stmt->body.at[i])) return true;
         return false;
-    case STMT_if: return stmt->other && always_leaves(stmt->then) && always_leaves(stmt->other);
+    case STMT_if:
+        for (int i = 0; i < stmt->body.count; i++)
+            if (!always_leaves(stmt->body.at[i]->then)) return false;
+        return stmt->other && always_leaves(stmt->then) && always_leaves(stmt->other);
     case STMT_label: return always_leaves(stmt->then);
     case STMT_switch: return switch_leaves(stmt);
     case STMT_for:
@@ -196,7 +199,6 @@ static void check_if_let(Env *env, Stmt *stmt) {
     declare(env, decl);
     check_nested(env, stmt->then);
     env->scope = outer;
-    if (stmt->other) check_nested(env, stmt->other);
 }
 
 /* if (T is I): inside, a constraint `where optional T : I` counts. */
@@ -212,7 +214,7 @@ static const Constraint *optional_constraint(Env *env, const Expr *e) {
     return NULL;
 }
 
-static void check_if(Env *env, Stmt *stmt) {
+static void check_if_arm(Env *env, Stmt *stmt) {
     Checker *c = env->c;
     if (stmt->decls.count) {
         check_if_let(env, stmt);
@@ -230,6 +232,14 @@ static void check_if(Env *env, Stmt *stmt) {
     if (stmt->then && stmt->then->kind == STMT_empty) report(c, DIAG_empty_if, stmt->then->loc);
     check_nested(env, stmt->then);
     c->optional_bounds = before;
+}
+
+static void check_if(Env *env, Stmt *stmt) {
+    check_if_arm(env, stmt);
+    for (int i = 0; i < stmt->body.count; i++) {
+        check_stmt_attributes(env, stmt->body.at[i]);
+        check_if_arm(env, stmt->body.at[i]);
+    }
     if (stmt->other) check_nested(env, stmt->other);
 }
 

@@ -94,36 +94,36 @@ void after_if(Fn *f, const Inst *inst) {
     f->dead = true;
 }
 
-static void lower_if_let(Fn *f, Stmt *stmt) {
+/* if (let x = optional) */
+static Val *lower_binding(Fn *f, Stmt *stmt) {
     Decl *decl = stmt->decls.at[0];
     Val *optional = lower_address(f, stmt->expr);
     Val *has = build_load(&f->b, build_field(&f->b, optional, 1));
     Local local = {.address = build_field(&f->b, optional, 0)};
     if (is_simple(ir_type(f, decl->type))) local = (Local){.value = build_load(&f->b, local.address)};
     bind_local(f, decl, local);
-    Inst *inst = build_if(&f->b, has, NULL, 0);
-    lower_region(f, inst->regions[0], stmt->then);
-    lower_region(f, inst->regions[1], stmt->other);
-    after_if(f, inst);
+    return has;
+}
+
+static Stmt *if_arm(const Chain *chain, int index) {
+    Stmt *stmt = chain->of;
+    return index ? stmt->body.at[index - 1] : stmt;
+}
+
+static Val *if_condition(Fn *f, Chain *chain, int index) {
+    Stmt *arm = if_arm(chain, index);
+    return arm->decls.count ? lower_binding(f, arm) : lower_condition(f, arm->expr);
+}
+
+static void if_branch(Fn *f, Chain *chain, int index) {
+    Stmt *stmt = chain->of;
+    Stmt *branch = index < chain->count ? if_arm(chain, index)->then : stmt->other;
+    if (branch) lower_scope(f, branch);
 }
 
 static void lower_if(Fn *f, Stmt *stmt) {
-    if (stmt->decls.count) {
-        lower_if_let(f, stmt);
-        return;
-    }
-    Val *condition = lower_condition(f, stmt->expr);
-    int64_t known;
-    if (val_is_int(condition,
-                   &known)) { /* also keeps code out that a specialisation cannot lower: if (T is I) */
-        if (known) lower_scope(f, stmt->then);
-        else if (stmt->other) lower_scope(f, stmt->other);
-        return;
-    }
-    Inst *inst = build_if(&f->b, condition, NULL, 0);
-    lower_region(f, inst->regions[0], stmt->then);
-    lower_region(f, inst->regions[1], stmt->other);
-    after_if(f, inst);
+    Chain chain = {.count = stmt->body.count + 1, .condition = if_condition, .branch = if_branch, .of = stmt};
+    lower_chain(f, &chain);
 }
 
 /* ---- loops */

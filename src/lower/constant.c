@@ -37,7 +37,8 @@ static bool is_plain(Fn *f, const Expr *e) {
     case EXPR_paren:
     case EXPR_convert:
     case EXPR_swizzle: return is_plain(f, e->a);
-    case EXPR_select: return is_plain(f, e->a) && is_plain(f, e->b) && is_plain(f, e->c);
+    case EXPR_select:
+        return is_plain(f, e->a) && is_plain(f, e->b) && is_plain(f, e->c) && all_plain(f, &e->args);
     case EXPR_builtin:
     case EXPR_construct: return all_plain(f, &e->args);
     case EXPR_invoke:

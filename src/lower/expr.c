@@ -330,30 +330,54 @@ static void assign_object(Fn *f, Expr *e, Val *to) {
 
 Val *lower_condition(Fn *f, Expr *e) { return lower_value(f, e); }
 
-static Val *lower_select(Fn *f, Expr *e) {
-    const Type *type = ir_type(f, e->type);
-    Val *condition = lower_value(f, e->a);
-    if (condition->type->kind == TYPE_vector) {
-        Val *a = lower_value(f, e->b), *b = lower_value(f, e->c);
-        return build_select(&f->b, condition, a, b);
-    }
+static Val *choice_condition(Fn *f, Chain *chain, int index) {
+    Expr *e = chain->of;
+    return lower_value(f, index ? e->args.at[2 * index - 2] : e->a);
+}
+
+static Expr *choice_value(const Chain *chain, int index) {
+    Expr *e = chain->of;
+    return index == chain->count ? e->c : index ? e->args.at[2 * index - 1] : e->b;
+}
+
+static void choice_branch(Fn *f, Chain *chain, int index) {
+    lower_into(f, choice_value(chain, index), chain->to);
+}
+
+static Chain chain_of(Expr *e) {
+    int count = e->args.count / 2 + 1;
+    return (Chain){.count = count, .condition = choice_condition, .branch = choice_branch, .of = e};
+}
+
+/* From a condition of a short chain on. */
+static Val *lower_choice(Fn *f, Chain *chain, int index, const Type *type) {
+    if (index == chain->count) return lower_value(f, choice_value(chain, index));
+    Val *condition = choice_condition(f, chain, index);
     int64_t known;
-    if (val_is_int(condition, &known)) return lower_value(f, known ? e->b : e->c);
+    if (val_is_int(condition, &known))
+        return known ? lower_value(f, choice_value(chain, index)) : lower_choice(f, chain, index + 1, type);
     Inst *inst = build_if(&f->b, condition, &type, 1);
-    branch_value(f, inst->regions[0], e->b, NULL);
-    branch_value(f, inst->regions[1], e->c, NULL);
+    branch_value(f, inst->regions[0], choice_value(chain, index), NULL);
+    Builder outer = f->b;
+    f->b = build_at_end(inst->regions[1]);
+    f->b.loc = outer.loc;
+    Val *rest = lower_choice(f, chain, index + 1, type);
+    build_yield(&f->b, &rest, 1);
+    f->b = outer;
     return inst_result(inst);
 }
 
-static void branch_into(Fn *f, Region *region, Expr *e, Val *to) {
-    Builder outer = f->b;
-    bool dead = f->dead;
-    f->b = build_at_end(region);
-    f->b.loc = outer.loc;
-    lower_into(f, e, to);
-    if (!f->dead) build_yield(&f->b, NULL, 0);
-    f->dead = dead;
-    f->b = outer;
+static Val *lower_select(Fn *f, Expr *e) {
+    if (ir_type(f, e->a->type)->kind == TYPE_vector) {
+        Val *condition = lower_value(f, e->a);
+        Val *a = lower_value(f, e->b), *b = lower_value(f, e->c);
+        return build_select(&f->b, condition, a, b);
+    }
+    Chain chain = chain_of(e);
+    if (!chain_is_long(chain.count)) return lower_choice(f, &chain, 0, ir_type(f, e->type));
+    chain.to = temp_var(f, concrete(f, e->type), "chosen");
+    lower_chain(f, &chain);
+    return build_load(&f->b, chain.to);
 }
 
 static void select_into(Fn *f, Expr *e, Val *to) {
@@ -369,15 +393,9 @@ static void select_into(Fn *f, Expr *e, Val *to) {
         }
         return;
     }
-    Val *condition = lower_value(f, e->a);
-    int64_t known;
-    if (val_is_int(condition, &known)) {
-        lower_into(f, known ? e->b : e->c, to);
-        return;
-    }
-    Inst *inst = build_if(&f->b, condition, NULL, 0);
-    branch_into(f, inst->regions[0], e->b, to);
-    branch_into(f, inst->regions[1], e->c, to);
+    Chain chain = chain_of(e);
+    chain.to = to;
+    lower_chain(f, &chain);
 }
 
 /* ---- leaves */

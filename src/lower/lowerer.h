@@ -213,6 +213,20 @@ void fn_end(Fn *f);
 void bind_local(Fn *f, Decl *decl, Local local);
 Local *find_local(Fn *f, const Decl *decl);
 
+/* ---- chain.c */
+typedef struct Chain Chain;
+struct Chain {
+    int count; /* of conditions */
+    Val *(*condition)(Fn *f, Chain *chain, int index);
+    void (*branch)(Fn *f, Chain *chain, int index); /* index is count: if no condition holds */
+    void *of;                                       /* Stmt or Expr */
+    Val *to;                                        /* Expr: where the value goes */
+    Val *open;                                      /* whether no condition has held; NULL: a short chain */
+    bool passes, ended; /* some branch so far does not leave; one is known to be taken, at the latest */
+};
+bool chain_is_long(int count);
+void lower_chain(Fn *f, Chain *chain);
+
 /* ---- throw.c */
 void lower_throw(Fn *f, Stmt *stmt);
 void lower_try_block(Fn *f, Stmt *stmt);

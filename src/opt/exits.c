@@ -21,6 +21,7 @@ typedef struct Exits {
     Map values;    /* target Inst -> ValVec of variables */
     int ntargets;
     bool returns_early;
+    bool cut; /* some values are used where they cannot be seen */
 } Exits;
 
 enum { RETURN_CODE = 1 };
@@ -158,14 +159,14 @@ static void demote_branches(Exits *x, Inst *inst) {
 }
 
 static void demote(Exits *x, Inst *inst) {
-    bool jumps = inst->op == OP_loop && inst->nregions > 2; /* to the step */
-    for (int i = 0; i < inst->nregions; i++) jumps |= contains_jump(inst->regions[i]);
-    if (!jumps || inst->nresults == 0) return;
+    bool jumps = inst->nresults && inst->op == OP_loop && inst->nregions > 2; /* to the step */
+    for (int i = 0; i < inst->nregions && inst->nresults; i++) jumps |= contains_jump(inst->regions[i]);
+    if (!jumps) return;
     if (inst->op == OP_loop) demote_loop(x, inst);
     else if (inst->op == OP_if || inst->op == OP_switch) demote_branches(x, inst);
 }
 
-/* ---- regions */
+/* ---- jumps, loops and blocks */
 
 static Codes lower_region(Exits *x, Region *region);
 
@@ -325,7 +326,7 @@ static void store_block_yield(Exits *x, Inst *block) {
 }
 
 /* A block dissolves into the region around it. */
-static Codes lower_block(Exits *x, Inst *block, Inst **last) {
+static Codes lower_block(Exits *x, Inst *block) {
     Region *inside = block->regions[0];
     ValVec *vars = NULL;
     if (block->nresults) {
@@ -350,7 +351,6 @@ static Codes lower_block(Exits *x, Inst *block, Inst **last) {
     if (broken) consume(x, &b, own);
     for (int i = 0; i < block->nresults; i++) block->results[i]->forward = build_load(&b, vars->at[i]);
     add_codes(x, &outer, &exits, own);
-    *last = block->prev;
     inst_remove(block);
     return outer;
 }
@@ -360,60 +360,94 @@ static bool is_jump(const Exits *x, const Inst *inst) {
     return inst->op == OP_return && x->returns_early;
 }
 
-/* Everything behind `inst` up to the end of the region, under the condition that no exit is under way. */
-static Codes guard_rest(Exits *x, Region *region, Inst *inst) {
-    Inst *end = end_of(region);
-    bool jumps = is_jump(x, end) || end->op == OP_unreachable;
-    InstVec rest = {0};
-    for (Inst *i = inst->next; i; i = i->next)
-        if (i != end || jumps) vec_push(x->scratch, &rest, i);
-    if (rest.count == 0) return (Codes){0};
-    for (int i = 0; i < rest.count; i++) inst_remove(rest.at[i]);
-    if (!jumps) inst_remove(end);
-    Builder b = build_at_end(region);
-    Inst *test = build_if(&b, state_is(x, &b, 0), NULL, 0);
-    for (int i = 0; i < rest.count; i++) inst_append(test->regions[0], rest.at[i]);
-    Builder then = build_at_end(test->regions[0]), other = build_at_end(test->regions[1]);
-    if (!jumps) build_yield(&then, NULL, 0);
-    build_yield(&other, NULL, 0);
-    if (jumps) build_yield(&b, NULL, 0);
-    else inst_append(region, end);
-    return lower_region(x, test->regions[0]);
+/* ---- guards: what may follow an exit, under the condition that none is under way
+ *
+ * They stand in one another, so that what came about in one is seen in the next; of very many, some stand behind the
+ * others, and opt_reach_values makes up for that. */
+
+enum { MAX_GUARDS = 16 }; /* in one another */
+
+typedef struct Guards {
+    Region *outer, *at; /* the region that is rewritten; where its instructions go */
+    int depth;
+} Guards;
+
+static void end_guards(Guards *g) {
+    while (g->at != g->outer) {
+        Builder b = build_at_end(g->at);
+        if (!g->at->last || !op_has(g->at->last->op, OP_ENDS)) build_yield(&b, NULL, 0);
+        g->at = g->at->owner->parent;
+    }
+    g->depth = 0;
 }
 
+static void begin_guard(Exits *x, Guards *g) {
+    if (g->depth == MAX_GUARDS) {
+        end_guards(g);
+        x->cut = true;
+    }
+    Builder b = build_at_end(g->at);
+    Inst *test = build_if(&b, state_is(x, &b, 0), NULL, 0);
+    Builder other = build_at_end(test->regions[1]);
+    build_yield(&other, NULL, 0);
+    g->at = test->regions[0];
+    g->depth++;
+}
+
+/* ---- regions */
+
+/* An instruction with regions, the last one so far of its own. */
+static Codes lower_owner(Exits *x, Inst *inst) {
+    if (inst->op == OP_loop) return lower_loop(x, inst);
+    if (inst->op == OP_block) return lower_block(x, inst);
+    Codes exits = {0};
+    for (int i = 0; i < inst->nregions; i++) {
+        Codes inner = lower_region(x, inst->regions[i]);
+        add_codes(x, &exits, &inner, 0);
+    }
+    return exits;
+}
+
+/* The exits that are under way behind it. */
+static Codes lower_inst(Exits *x, Inst *inst) {
+    Codes exits = {0};
+    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+    if (is_jump(x, inst)) {
+        add_code(x, &exits, lower_jump(x, inst));
+        return exits;
+    }
+    if (inst->op == OP_unreachable) { /* both sides of an `if` before it have left */
+        Builder b = build_at_end(inst->parent);
+        inst_remove(inst);
+        build_yield(&b, NULL, 0);
+        return exits;
+    }
+    demote(x, inst);
+    return inst->nregions ? lower_owner(x, inst) : exits;
+}
+
+/* Its instructions are taken out, and come back one by one, under guards where they need them. */
 static Codes lower_region(Exits *x, Region *region) {
     Codes exits = {0};
-    for (Inst *inst = region->first, *next; inst; inst = next) {
+    Guards g = {.outer = region, .at = region};
+    Inst *inst = region->first, *end = end_of(region);
+    bool leaves = is_jump(x, end) || end->op == OP_unreachable, guard = false;
+    region->first = region->last = NULL;
+    for (Inst *next; inst; inst = next) {
         next = inst->next;
-        Codes here = {0};
-        Inst *last = inst;
-        for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
-        demote(x, inst);
-        next = inst->next;
-        if (is_jump(x, inst)) {
-            add_code(x, &exits, lower_jump(x, inst));
-            return exits;
-        }
-        if (inst->op == OP_unreachable) { /* both sides of an `if` before it have left */
-            inst_remove(inst);
-            Builder b = build_at_end(region);
-            build_yield(&b, NULL, 0);
-            return exits;
-        }
-        if (inst->op == OP_loop) {
-            here = lower_loop(x, inst);
-            while (last->next != next && last->next) last = last->next;
-        } else if (inst->op == OP_block) here = lower_block(x, inst, &last);
-        else
-            for (int i = 0; i < inst->nregions; i++) {
-                Codes inner = lower_region(x, inst->regions[i]);
-                add_codes(x, &here, &inner, 0);
-            }
-        if (here.count == 0) continue;
+        inst->prev = inst->next = NULL;
+        inst->parent = NULL;
+        if (inst == end && !leaves) end_guards(&g);
+        else if (guard) begin_guard(x, &g);
+        inst_append(g.at, inst);
+        Codes here = lower_inst(x, inst);
+        guard = here.count > 0;
         add_codes(x, &exits, &here, 0);
-        Codes more = guard_rest(x, region, last);
-        add_codes(x, &exits, &more, 0);
-        return exits;
+    }
+    if (g.at != region) {
+        end_guards(&g);
+        Builder b = build_at_end(region);
+        build_yield(&b, NULL, 0);
     }
     return exits;
 }
@@ -464,6 +498,7 @@ bool opt_lower_exits(Func *func) {
     lower_region(&x, func->body);
     if (early) return_results(&x);
     ir_resolve_func(func);
+    if (x.cut) opt_reach_values(func, x.scratch);
     arena_free(x.scratch);
     return true;
 }

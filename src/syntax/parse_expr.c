@@ -352,19 +352,32 @@ Expr *parse_term(Parser *p) { return operators(p, LEVEL_lowest); }
 
 /* ---- the rest of the ladder */
 
-static Expr *select_after(Parser *p, Expr *condition) {
-    Expr *expr = expr_new(p->arena, EXPR_select, p->token->loc);
-    int angle = p->angle, height = p->height;
+/* ? expression : */
+static Expr *chosen_value(Parser *p) {
+    int angle = p->angle;
     parser_advance(p);
     p->angle = 0;
-    expr->a = condition;
-    expr->b = parser_enter(p) ? parse_expression(p) : parse_error_expr(p);
+    Expr *value = parser_enter(p) ? parse_expression(p) : parse_error_expr(p);
     parser_leave(p);
-    height = max_int(height, p->height);
     p->angle = angle;
     if (!parser_take(p, TOKEN_colon)) parser_expected(p, "':' of '?:'");
-    expr->c = parser_enter(p) ? parse_condition(p) : parse_error_expr(p);
-    parser_leave(p);
+    return value;
+}
+
+/* `a ? b : c ? d : e` is one node however long it gets. */
+static Expr *select_after(Parser *p, Expr *condition) {
+    Expr *expr = expr_new(p->arena, EXPR_select, p->token->loc);
+    int height = p->height;
+    expr->a = condition;
+    expr->b = chosen_value(p);
+    while (true) {
+        height = max_int(height, p->height);
+        expr->c = p->panic ? parse_error_expr(p) : operators(p, LEVEL_lowest);
+        if (p->panic || !parser_at(p, TOKEN_question)) break;
+        height = max_int(height, p->height);
+        vec_push(p->arena, &expr->args, expr->c);
+        vec_push(p->arena, &expr->args, chosen_value(p));
+    }
     return parse_grown(p, expr, max_int(height, p->height));
 }
 

@@ -63,7 +63,8 @@ static void parse_binding(Parser *p, Stmt *stmt) {
     vec_push(p->arena, &stmt->decls, decl);
 }
 
-static Stmt *parse_if(Parser *p) {
+/* if (condition) statement */
+static Stmt *parse_if_arm(Parser *p) {
     Stmt *stmt = new_stmt(p, STMT_if);
     int scope = parser_scope(p);
     parser_advance(p);
@@ -74,7 +75,31 @@ static Stmt *parse_if(Parser *p) {
     if (stmt->decls.count) parser_add_local(p, stmt->decls.at[0]->name);
     stmt->then = parse_inner(p);
     parser_end_scope(p, scope);
-    if (!p->panic && parser_take_word(p, KEYWORD_else)) stmt->other = parse_inner(p);
+    return stmt;
+}
+
+/* `if`, or attributes of one */
+static bool at_if(const Parser *p) {
+    int at = p->at;
+    while (at < p->end && p->file->tokens[at].kind == TOKEN_bracket_open && p->file->match[at] >= 0)
+        at = p->file->match[at] + 1;
+    return at < p->end && token_word(&p->file->tokens[at]) == KEYWORD_if;
+}
+
+static Stmt *parse_if(Parser *p) {
+    Stmt *stmt = parse_if_arm(p);
+    while (!p->panic && !stmt->other && parser_take_word(p, KEYWORD_else)) {
+        if (!at_if(p)) {
+            stmt->other = parse_inner(p);
+            break;
+        }
+        AttributeVec attributes = {0};
+        parse_attributes(p, &attributes);
+        if (p->panic) break;
+        Stmt *arm = parse_if_arm(p);
+        arm->attributes = attributes;
+        vec_push(p->arena, &stmt->body, arm);
+    }
     return stmt;
 }
 

@@ -202,8 +202,10 @@ void print_stmt(TreePrinter *printer, const Stmt *stmt) {
     print_decls(printer, &stmt->decls);
     print_child(printer, "init ", stmt->init);
     print_step(printer, stmt);
-    for (int i = 0; i < stmt->body.count; i++) print_child(printer, "", stmt->body.at[i]);
-    print_child(printer, "", stmt->then);
+    if (stmt->kind == STMT_if) print_child(printer, "", stmt->then);
+    for (int i = 0; i < stmt->body.count; i++)
+        print_child(printer, stmt->kind == STMT_if ? "else " : "", stmt->body.at[i]);
+    if (stmt->kind != STMT_if) print_child(printer, "", stmt->then);
     print_child(printer, "else ", stmt->other);
     printer->indent--;
 }

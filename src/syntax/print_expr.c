@@ -122,7 +122,17 @@ static void print_assign(TreePrinter *printer, const Expr *expr) {
     print_form(printer, expr, head);
 }
 
-static void print_select(TreePrinter *printer, const Expr *expr) { print_form(printer, expr, "?"); }
+static void print_select(TreePrinter *printer, const Expr *expr) {
+    const Expr *first[] = {expr->a, expr->b};
+    text_add(printer->out, STR("(?"));
+    print_rest(printer, first, 2);
+    for (int i = 0; i < expr->args.count; i += 2) {
+        text_add(printer->out, STR(" (?"));
+        print_rest(printer, (const Expr *const *)expr->args.at + i, 2);
+    }
+    print_rest(printer, (const Expr *const *)&expr->c, 1);
+    for (int i = 0; i <= expr->args.count; i += 2) text_char(printer->out, ')');
+}
 
 static void print_cast(TreePrinter *printer, const Expr *expr) {
     const Expr *parts[] = {expr->b, expr->a};

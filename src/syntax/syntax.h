@@ -143,7 +143,7 @@ struct Stmt {
     Stmt *init;     /* for */
     Stmt *then;     /* if, loops, defer, label */
     Stmt *other;    /* else */
-    StmtVec body;   /* block */
+    StmtVec body;   /* block; if: its `else if`s in order */
     DeclVec decls;  /* decl; the one variable of `if (let ..)` and `$for` */
     ExprVec values; /* case; besides `is_default` */
     Str text;       /* static_assert */

@@ -128,39 +128,33 @@ static const char *negated(Printer *p, Value condition) {
 
 /* ---- if, switch, block */
 
-static void print_if(Printer *p, const Inst *inst) {
-    Value condition = clike_operand(p, inst, 0), *results = declare_results(p, inst);
-    Draft arms[2];
-    for (int i = 0; i < 2; i++) {
-        draft_begin(p, &arms[i]);
-        clike_region(p, inst->regions[i], (Frame){.owner = inst, .results = results});
-        draft_end(p, &arms[i]);
-    }
-    if (arms[0].text.len == 0 && arms[1].text.len == 0) return;
-    if (arms[0].text.len == 0) {
-        clike_line(p, "if (%s) {", negated(p, condition));
-        draft_print(p, &arms[1]);
-    } else {
-        clike_line(p, "if (%s) {", condition.text);
-        draft_print(p, &arms[0]);
-        if (arms[1].text.len) {
-            clike_line(p, "} else {");
-            draft_print(p, &arms[1]);
-        }
-    }
-    clike_line(p, "}");
-}
-
 static bool comes_to_end(const Region *r) { return r->last && r->last->op == OP_yield; }
 
-static void print_arm(Printer *p, const Inst *inst, int index, Value *results) {
-    Draft draft;
-    draft_begin(p, &draft);
-    clike_region(p, inst->regions[index], (Frame){.owner = inst, .results = results, .is_switch = true});
-    if (comes_to_end(inst->regions[index])) clike_line(p, "break;");
-    draft_end(p, &draft);
-    draft_print(p, &draft);
-    clike_line(p, "}");
+/* A region between braces; has it made any text? */
+static bool print_arm(Printer *p, const Inst *inst, int index, Value *results) {
+    bool is_switch = inst->op == OP_switch;
+    int before = p->out->len;
+    Loc loc = p->at->loc;
+    p->indent++;
+    clike_region(p, inst->regions[index], (Frame){.owner = inst, .results = results, .is_switch = is_switch});
+    if (is_switch && comes_to_end(inst->regions[index])) clike_line(p, "break;");
+    p->indent--;
+    p->at->loc = loc;
+    return p->out->len > before;
+}
+
+/* Without what turns out to be empty; that is taken back, not written elsewhere first, since the regions may be deep. */
+static void print_if(Printer *p, const Inst *inst) {
+    Value condition = clike_operand(p, inst, 0), *results = declare_results(p, inst);
+    int start = p->out->len;
+    clike_line(p, "if (%s) {", condition.text);
+    bool then = print_arm(p, inst, 0, results);
+    int middle = then ? p->out->len : start;
+    text_cut(p->out, middle);
+    if (then) clike_line(p, "} else {");
+    else clike_line(p, "if (%s) {", negated(p, condition));
+    if (!print_arm(p, inst, 1, results)) text_cut(p->out, middle);
+    if (p->out->len > start) clike_line(p, "}");
 }
 
 static void print_switch(Printer *p, const Inst *inst) {
@@ -174,10 +168,13 @@ static void print_switch(Printer *p, const Inst *inst) {
                 type->kind == TYPE_bool ? label->integer ? "1" : "0" : clike_constant(p, label);
             clike_line(p, "case %s:%s", text, k + 1 == inst->cases[i].nvalues ? " {" : "");
         }
-        if (inst->cases[i].nvalues) print_arm(p, inst, i, results);
+        if (!inst->cases[i].nvalues) continue;
+        print_arm(p, inst, i, results);
+        clike_line(p, "}");
     }
     clike_line(p, "default: {");
     print_arm(p, inst, inst->ncases, results);
+    clike_line(p, "}");
     clike_line(p, "}");
 }
 
@@ -474,12 +471,25 @@ static void bind_param(Printer *p, int index, const char *name) {
     }
 }
 
+static Map words_of(Printer *p, const Text *text) {
+    Map words = {0};
+    for (int i = 0, end; i < text->len; i = end) {
+        for (end = i; end < text->len && clike_is_word_char(text->at[end]);) end++;
+        if (end > i)
+            map_put(&p->arena, &words, PTR_KEY(name_of(p->module->names, (Str){text->at + i, end - i})), p);
+        else end++;
+    }
+    return words;
+}
+
 /* Compilers warn of parameters that are not used. */
 static void print_unused(Printer *p, const Text *body) {
     const Func *func = p->at->func;
-    for (int i = 0; i < func->nparams && !p->dialect->language->has_places_only; i++) {
+    if (func->nparams == 0 || p->dialect->language->has_places_only) return;
+    Map words = words_of(p, body);
+    for (int i = 0; i < func->nparams; i++) {
         const char *name = p->at->values[func->body->params[i]->id].text;
-        if (!body->len || !clike_mentions(body->at, name)) clike_line(p, "(void)%s;", name);
+        if (!map_has(&words, PTR_KEY(name_from(p->module->names, name)))) clike_line(p, "(void)%s;", name);
     }
 }
 

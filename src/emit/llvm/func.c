@@ -111,6 +111,29 @@ static bool is_called_once(const Emitter *e, const FuncInfo *info) {
     return e->options->level > 0 && !is_open && info->reached->calls == 1 && info->reached->size <= largest;
 }
 
+static void count_branch(void *user, Inst *inst) {
+    int *branches = user;
+    *branches += inst->op == OP_if || inst->op == OP_loop;
+}
+
+/* The time of many of LLVM's passes grows with the square of the branches that follow one another: beyond some, minutes. What
+ * the compiler's own passes have made of such a function must do. */
+static bool has_too_many_branches(const Func *func) {
+    const int most = 1000;
+    int branches = 0;
+    if (func->body && !(func->flags & FUNC_INLINE)) region_walk(func->body, count_branch, &branches);
+    return branches > most;
+}
+
+static void size_attributes(Emitter *e, const FuncInfo *info) {
+    const Func *func = info->func;
+    bool huge = has_too_many_branches(func);
+    if (huge) emit_attribute(e, info->function, of_function, "optnone", 0);
+    else if ((func->flags & FUNC_INLINE) || is_called_once(e, info))
+        emit_attribute(e, info->function, of_function, "alwaysinline", 0);
+    if (huge || (func->flags & FUNC_NOINLINE)) emit_attribute(e, info->function, of_function, "noinline", 0);
+}
+
 void emit_func_declare(Emitter *e, FuncInfo *info) {
     Func *func = info->func;
     info->type = func_type(e, func);
@@ -121,9 +144,7 @@ void emit_func_declare(Emitter *e, FuncInfo *info) {
     emit_attribute(e, info->function, of_function, "nounwind", 0);
     emit_string_attribute(e, info->function, "probe-stack", "inline-asm");
     if (e->options->debug) emit_string_attribute(e, info->function, "frame-pointer", "all");
-    if ((func->flags & FUNC_INLINE) || is_called_once(e, info))
-        emit_attribute(e, info->function, of_function, "alwaysinline", 0);
-    if (func->flags & FUNC_NOINLINE) emit_attribute(e, info->function, of_function, "noinline", 0);
+    size_attributes(e, info);
     param_attributes(e, func, info->function);
     emit_debug_func(e, info);
 }
