@@ -90,6 +90,7 @@ struct Checker {
     Map layouts;            /* Type -> Layout, those that are known */
     const Decl *unknown_in; /* the declaration whose unknown names these are, reported once each */
     Map unknown_names;
+    int searches;   /* for what an unknown name might mean */
     Map list_costs; /* Expr of a list -> ListCost of construct.c */
     int subst_depth, expr_depth;
     int expand_depth, each_count; /* inside how many expand; how many each were seen */

@@ -318,6 +318,15 @@ static bool note_nearest(Checker *c, Name name, const NameVec *names) {
     return nearest != NULL;
 }
 
+enum { MAX_SEARCHES = 200 };
+
+/* What might be meant is looked for among all names that can be seen: not where nobody listens, and not for each of very many. */
+static bool is_worth_a_search(Checker *c) {
+    const Diags *diags = c->diags;
+    bool listens = !diags->muted && (!diags->limit || diags->errors <= diags->limit);
+    return listens && c->searches++ < MAX_SEARCHES;
+}
+
 /* A local variable of that name somewhere in the body, though not where it could be seen. */
 static const Decl *find_local_decl(const Stmt *stmt, Name name) {
     if (!stmt) return NULL;
@@ -418,17 +427,13 @@ static bool is_known_unknown(Env *env, Name name) {
     return false;
 }
 
-static bool nobody_listens(const Diags *diags) {
-    return diags->muted || (diags->limit && diags->errors >= diags->limit);
-}
-
 void report_unknown_name(Env *env, Expr *expr, Name name) {
     Checker *c = env->c;
-    if (nobody_listens(c->diags)) {
+    if (!c->diags->muted && is_known_unknown(env, name)) return;
+    if (!is_worth_a_search(c)) {
         report_expr(c, expr, DIAG_unknown_name, name->text);
         return;
     }
-    if (is_known_unknown(env, name)) return;
     const Decl *invisible = find_invisible(env, name);
     if (invisible) {
         report_expr(c, expr, DIAG_not_visible, name->text);
@@ -470,6 +475,7 @@ void report_unknown_name(Env *env, Expr *expr, Name name) {
 void report_unknown_in_space(Env *env, Loc loc, const Expr *space, Name name) {
     Checker *c = env->c;
     report(c, DIAG_unknown_in_space, loc, space->name->text, name->text);
+    if (!is_worth_a_search(c)) return;
     NameVec names = {0};
     for (int i = 0; i < space->candidates->count; i++)
         collect_scope(c, scope_inside(c, space->candidates->at[i].decl), &names);
@@ -515,6 +521,7 @@ void report_unknown_member(Env *env, Loc loc, const Type *type, Name name) {
     Checker *c = env->c;
     if (has_error(type)) return;
     report(c, DIAG_unknown_member, loc, type_str(c, type), name->text);
+    if (!is_worth_a_search(c)) return;
     Candidates inside = {.name = name};
     if (type->kind == TYPE_optional && lookup_member(c, type->args[0], name, &inside)) {
         note(c, DIAG_note_optional_value, 0);

@@ -32,16 +32,17 @@ bool opt_sroa(Func *func);
 bool opt_sroa_func(Func *func, SroaOptions options);
 
 bool opt_lower_exits(Func *func); /* exits.c: free to normal form */
-void opt_reach_values(
-    Func *func, Arena *scratch); /* reach.c: that are used outside of the region where they came about */
-bool opt_ssa(Func *func);        /* ssa.c: variables become values */
-bool opt_share(Func *func);      /* share.c: copies of what stays the same are not made */
-bool opt_simplify(Func *func);   /* simplify.c: folding, constant and trivial control flow */
-bool opt_cse(Func *func);        /* cse.c: one computation, one load for the same thing */
-bool opt_cse_linear(Func *func); /* cse.c: the same for the primal values of a linearized function */
-bool opt_licm(Func *func);       /* licm.c: what a loop computes anew is computed before it */
-bool opt_unroll(Func *func);     /* unroll.c: loops that ask for it */
-bool opt_dce(Func *func);        /* dce.c: what nobody needs */
+bool opt_ssa(Func *func);         /* ssa.c: variables become values */
+bool opt_share(Func *func);       /* share.c: copies of what stays the same are not made */
+bool opt_simplify(Func *func);    /* simplify.c: folding, constant and trivial control flow */
+bool opt_cse(Func *func);         /* cse.c: one computation, one load for the same thing */
+bool opt_cse_linear(Func *func);  /* cse.c: the same for the primal values of a linearized function */
+bool opt_licm(Func *func);        /* licm.c: what a loop computes anew is computed before it */
+bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
+bool opt_dce(Func *func);         /* dce.c: what nobody needs */
+
+/* ---- reach.c: values that are used outside of the region where they came about */
+void opt_reach_values(Func *func, Arena *scratch);
 
 /* ---- pure.c: functions without effects are marked, from the first on that is new */
 bool opt_infer_pure(Module *module, int first);
