@@ -48,7 +48,7 @@ class DeviceArray:
         self.tensor = tensor.detach()
         self.dtype, self.shape, self.ndim = NUMPY[tensor.dtype], tuple(tensor.shape), tensor.dim()
         self.size, self.nbytes = tensor.numel(), tensor.numel() * tensor.element_size()
-        self.flags = SimpleNamespace(c_contiguous=tensor.is_contiguous(), writeable=True)
+        self.flags = SimpleNamespace(c_contiguous=tensor.is_contiguous(), aligned=True, writeable=True)
 
     @property
     def ctypes(self) -> Any:

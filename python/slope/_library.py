@@ -170,13 +170,16 @@ def text_of(data: Optional[bytes]) -> str:
 
 
 class Process:
-    """Counts the forks that led to this process."""
+    """Counts the forks that led to this process. Whoever held a lock then is not in the child."""
 
     generation = 0
+    sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
 
     @classmethod
     def forked(cls) -> None:
         cls.generation += 1
+        for session in cls.sessions:
+            session.lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=Process.forked)
@@ -219,6 +222,7 @@ class Session:
         self.handle = handle.value
         finalizer = weakref.finalize(self, free_session, self.handle, self.owner)
         finalizer.atexit = False  # a thread of Python may still be inside
+        Process.sessions.add(self)
 
     def __reduce__(self) -> Any:
         raise TypeError("a module of Slope cannot be pickled; load it again where it is needed")

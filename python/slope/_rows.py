@@ -234,7 +234,8 @@ class Rows:
         own = kind.lead(value)
         if math.prod(own) == 1:
             lead = ()
-        if kind.plain and value is not None and value.dtype == kind.scalar and own == lead and value.flags.c_contiguous:
+        if kind.plain and value is not None and value.dtype == kind.scalar and own == lead and value.flags.c_contiguous \
+                and value.flags.aligned:
             return value, bool(lead)
         array = new_rows(kind, lead)
         kind.store(array, flatten(value) if not lead and own else value)

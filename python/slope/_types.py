@@ -342,6 +342,8 @@ def buffer_array(kind: Type, value: Any, where: str) -> np.ndarray:
         raise TypeError(f"{where}: {kind.name} counts its elements, which memory of Python cannot")
     if not array.flags.c_contiguous:
         raise ValueError(f"{where}: the array is not contiguous; give numpy.ascontiguousarray of it")
+    if not array.flags.aligned:
+        raise ValueError(f"{where}: the array does not begin where its numbers may lie in memory; give a copy of it")
     if flavour not in READ_ONLY_BUFFERS and not array.flags.writeable:
         raise ValueError(f"{where}: the array is read-only, and {kind.name} is written to")
     element = kind.element

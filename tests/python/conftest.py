@@ -1,4 +1,5 @@
 """Tests of the Python package, on the library that SLOPE_LIBRARY names, or build/libslope.so."""
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 sys.dont_write_bytecode = True
+if "SLOPE_LIBRARY" in os.environ:  # for programs that run elsewhere
+    os.environ["SLOPE_LIBRARY"] = os.path.abspath(os.environ["SLOPE_LIBRARY"])
 
 PROGRAM = """
 struct Material : IDifferentiable { float3 base; float rough; int id; }

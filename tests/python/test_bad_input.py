@@ -36,6 +36,8 @@ CASES = {
     "buffer list": (TypeError, "a list has none", lambda m: m.element([1, 2], 0)),
     "buffer type": (TypeError, "needs an array of float32, not of float64", lambda m: m.element(np.zeros(3), 0)),
     "buffer strided": (ValueError, "not contiguous", lambda m: m.element(np.zeros(6, "f4")[::2], 0)),
+    "buffer unaligned": (ValueError, "give a copy of it", lambda m: m.element(np.zeros(9, "u1")[1:].view("f4"), 0)),
+    "buffer of others": (TypeError, "not of >f4", lambda m: m.element(np.zeros(2, ">f4"), 0)),
     "buffer read-only": (ValueError, "read-only", lambda m: m.fill(read_only(np.zeros((2, 3), "f4")), [1, 2, 3])),
     "buffer size": (ValueError, "no whole number", lambda m: m.fill(np.zeros(4, "f4"), [1, 2, 3])),
     "buffer shape": (ValueError, r"does not end \(3, 2\)", lambda m: m.fill(np.zeros((3, 2), "f4"), [1, 2, 3])),
@@ -74,6 +76,18 @@ def test_wrong_input(m, name):
     with pytest.raises(kind, match=text):
         call(m)
     assert m.plain(1.0) == 1.0  # the module goes on
+
+
+def test_what_is_unusual_is_no_error(m):
+    assert np.isnan(m.plain(float("nan"))) and m.plain(float("-inf")) == -np.inf
+    assert np.isnan(slope.grad(m.power)(float("nan"), 2)) and np.isnan(m.plain(np.array([np.nan, 1]))[0])
+    assert m.plain(np.zeros(0)).shape == (0,) and m.turned(np.zeros((2, 0, 3))).shape == (2, 0, 3)
+    assert m.element(np.zeros(0, "f4"), 0) == 0 and slope.grad(m.power)(np.zeros((0, 4)), 2).shape == (0, 4)
+    assert m.plain(np.arange(9, dtype="u1")[1:].view(">f4")).shape == (2,)
+    assert m.plain(np.arange(4, dtype=">i2")[::-2]).tolist() == [3, 1]
+    unaligned = np.zeros(4 * 5 + 1, "u1")[1:].view("f4")
+    unaligned[:] = [1, 2, 3, 4, 5]
+    assert m.plain(unaligned).tolist() == [1, 2, 3, 4, 5]
 
 
 def test_messages_show_the_source_line():

@@ -149,6 +149,31 @@ def test_what_programs_print_goes_to_python(m, capsys):
     assert capsys.readouterr().out == "x = 3\n"
 
 
+def test_a_fork_while_another_thread_calls(m):
+    """The child finds the lock of the module taken, by a thread that it does not have."""
+    has_lock, may_go = threading.Event(), threading.Event()
+
+    def hold():
+        with m._session.lock:
+            has_lock.set()
+            may_go.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    has_lock.wait()
+    child = os.fork()
+    if child == 0:
+        try:
+            m.plain(1.0)
+        except slope.SlopeError as error:
+            own = slope.compile("float f(float x) { return 2 * x; }").f(np.ones(5))
+            os._exit(0 if "fork" in str(error) and own.sum() == 10 else 2)
+        os._exit(1)
+    may_go.set()
+    holder.join()
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_after_a_fork(m):
     m.plain(1.0)
     child = os.fork()
@@ -161,11 +186,13 @@ def test_after_a_fork(m):
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_exit_while_a_kernel_runs():
-    program = ("import slope, threading, time\n"
+@pytest.mark.parametrize("argument", ["2000000000", "numpy.full(1000, 2000000000)"], ids=["one", "rows"])
+def test_exit_while_a_kernel_runs(argument):
+    program = ("import numpy, slope, threading, time\n"
                "m = slope.compile('void spin(int n) { for (int i = 0; i < n; i++) printf(\"\"); }')\n"
                "m.spin(1)\n"
-               "threading.Thread(target=m.spin, args=(2000000000,), daemon=True).start()\n"
+               "m.spin(numpy.ones(2, int))\n"
+               f"threading.Thread(target=m.spin, args=({argument},), daemon=True).start()\n"
                "time.sleep(0.1)\n")
     environment = dict(os.environ, PYTHONPATH=str(ROOT / "python"))
     assert subprocess.run([sys.executable, "-c", program], env=environment, timeout=20).returncode == 0
