@@ -140,6 +140,7 @@ static const Decl *walk_place(Walk *w, const Expr *e) {
     case EXPR_swizzle:
     case EXPR_part:
     case EXPR_convert:
+    case EXPR_each:
     case EXPR_paren: return walk_place(w, e->a);
     default: walk_expr(w, e); return NULL;
     }
@@ -184,7 +185,8 @@ static void walk_invoke(Walk *w, const Expr *e) {
     for (int i = 0; i < e->args.count; i++) {
         const Expr *arg = e->args.at[i];
         if (!arg) continue;
-        uint8_t pass = sig && i < sig->nparams ? sig->params[i].pass : PASS_in;
+        int param = sig ? sig_param_of(sig, e->args.count, i) : 0;
+        uint8_t pass = sig && param < sig->nparams ? sig->params[param].pass : PASS_in;
         if (!sig && (arg->flags & EXPR_PLACE)) pass = PASS_out; /* a derivative: some are written */
         bool only_written = pass == PASS_out || pass == PASS_ref;
         if (pass == PASS_inout || !only_written) walk_expr(w, arg);

@@ -164,7 +164,8 @@ bool conformance_id_taken(Checker *c, const Type *interface, int64_t id);
 
 /* ---- scope.c */
 Scope *scope_new(Checker *c, Scope *outer, Decl *decl);
-Scope *scope_inside(Checker *c, Decl *decl); /* what is visible in its body */
+Scope *scope_within(Checker *c, Scope *outer, Decl *decl); /* as if it stood there */
+Scope *scope_inside(Checker *c, Decl *decl);               /* what is visible in its body */
 void scope_add(Checker *c, Scope *scope, Decl *decl);
 DeclVec *scope_find(Scope *scope, Name name);
 Decl *decl_type_around(const Decl *decl); /* nearest struct, enum, interface or extension, itself excluded */

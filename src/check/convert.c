@@ -206,18 +206,16 @@ static bool init_takes(Env *env, Decl *init, const Type *from, const Subst **sub
     return type_conversion_cost(env, from, check_subst(c, sig->params[0].type, *subst)) >= 0;
 }
 
-/* A constructor marked __implicit_conversion(cost) that makes `to` from `from`. */
+/* A constructor marked __implicit_conversion(cost), of the type or of an extension, that makes `to` from `from`. */
 static int user_conversion(Env *env, const Type *from, const Type *to, Candidate *found) {
     Checker *c = env->c;
-    if (to->kind != TYPE_struct) return COST_none;
-    Decl *decl = (Decl *)(uintptr_t)to->decl;
-    ensure_members(c, decl);
-    Sema *sema = decl_sema(c, decl);
-    for (int i = 0; i < sema->inits.count; i++) {
-        Decl *init = sema->inits.at[i];
-        const Subst *subst = subst_of_type(c, to);
+    Candidates inits = {.name = c->known.__init};
+    if (to->kind != TYPE_struct || !lookup_member(c, to, c->known.__init, &inits)) return COST_none;
+    for (int i = 0; i < inits.count; i++) {
+        Decl *init = inits.at[i].decl;
+        const Subst *subst = inits.at[i].subst;
         if (!(init->modifiers & MODIFIER_implicit) || !init_takes(env, init, from, &subst)) continue;
-        *found = (Candidate){.decl = init, .subst = subst_of_type(c, to)};
+        *found = (Candidate){.decl = init, .subst = inits.at[i].subst};
         return (int)init->number;
     }
     return COST_none;
@@ -500,6 +498,11 @@ static bool are_generic_numbers(Checker *c, const Type *from, const Type *to) {
     return !is_shape(from) || (is_shape(to) && same_shape(from, to));
 }
 
+/* An enum that is known by its constraint, from or to a number. */
+static bool is_generic_enum(Checker *c, const Type *type, const Type *number) {
+    return type_is_abstract(type) && is_integral(number) && conforms_to(c, type, c->known.__EnumType);
+}
+
 Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
     Checker *c = env->c;
     const Type *from = e->type;
@@ -512,6 +515,7 @@ Expr *convert_explicit(Env *env, Expr *e, const Type *to, Loc loc) {
     }
     bool generic = are_generic_numbers(c, from, to);
     if (generic && type_is_abstract(from)) diag_portable(c->diags, loc, "a cast of a generic number");
+    generic |= is_generic_enum(c, from, to) || is_generic_enum(c, to, from);
     if (numeric_cost(from, to) >= 0 || generic) return convert_numeric(c, e, to);
     bool enums = (from->kind == TYPE_enum || is_integral(from) || type_is_float(from)) &&
                  (to->kind == TYPE_enum || type_is_scalar(to));

@@ -51,8 +51,11 @@ static void search_callee(Search *s, Decl *callee, const Expr *object) {
 
 static void search_call(Search *s, const Expr *e) {
     const FuncSig *sig = e->decl->kind == DECL_func ? signature_of(s->c, e->decl) : NULL;
-    for (int i = 0; sig && i < sig->nparams && i < e->args.count; i++)
-        if (e->args.at[i] && is_written(sig->params[i].pass)) s->found |= is_shared_place(e->args.at[i]);
+    for (int i = 0; sig && i < e->args.count; i++) {
+        int param = sig_param_of(sig, e->args.count, i);
+        if (e->args.at[i] && param < sig->nparams && is_written(sig->params[param].pass))
+            s->found |= is_shared_place(e->args.at[i]);
+    }
     if (sig && sig->has_this && e->a && is_written(sig->this_pass)) s->found |= is_shared_place(e->a);
     search_callee(s, e->decl, e->a);
 }

@@ -108,6 +108,7 @@ Expr *check_each(Env *env, Expr *e) {
     if (a->kind == EXPR_type) return type_expr(c, e->loc, type->args[0]);
     e->a = a;
     e->type = element_type(type);
+    e->flags |= a->flags & (EXPR_PLACE | EXPR_READONLY);
     return e;
 }
 

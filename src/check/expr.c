@@ -250,6 +250,27 @@ static Expr *return_value(Env *env, Loc loc) {
     return e;
 }
 
+/* this.x, of a vector or another type whose members are not declared. */
+static Expr *member_of_this(Env *env, const Expr *expr) {
+    Checker *c = env->c;
+    Expr *self = expr_new(c->arena, EXPR_this, expr->loc),
+         *member = expr_new(c->arena, EXPR_member, expr->loc);
+    self->flags |= EXPR_IMPLICIT;
+    member->a = self;
+    member->name = expr->name;
+    return check_term(env, member);
+}
+
+static bool is_member_of_this(Env *env, const Expr *expr) {
+    TypeKind kind = env->this_type && !env->is_static ? env->this_type->kind : TYPE_void;
+    if (kind != TYPE_vector && kind != TYPE_optional && kind != TYPE_pair && kind != TYPE_tuple) return false;
+    Diags *diags = env->c->diags;
+    diags->muted++;
+    bool found = member_of_this(env, expr)->kind != EXPR_error;
+    diags->muted--;
+    return found;
+}
+
 static Expr *builtin_or_unknown(Env *env, Expr *expr) {
     Checker *c = env->c;
     const Type *builtin = builtin_named_type(c, expr->name);
@@ -257,6 +278,7 @@ static Expr *builtin_or_unknown(Env *env, Expr *expr) {
     if (expr->name == c->known.__return_val && returns_value(env)) return return_value(env, expr->loc);
     Decl *module = module_named(c, decl_module(env->decl), expr->name);
     if (module) return space_expr(c, expr, module);
+    if (is_member_of_this(env, expr)) return member_of_this(env, expr);
     report_unknown_name(env, expr, expr->name);
     return error_expr(c, expr->loc);
 }

@@ -209,6 +209,7 @@ const char *flow_plain_place(FlowWalk *w, const Expr *e, const Type **plain) {
     switch ((ExprKind)e->kind) {
     case EXPR_paren:
     case EXPR_convert:
+    case EXPR_each:
     case EXPR_swizzle: return flow_plain_place(w, e->a, plain);
     case EXPR_this: return w->sig->this_no_diff ? "'this', which is [NoDiffThis]" : NULL;
     case EXPR_deref: return "memory behind a pointer";
@@ -294,6 +295,7 @@ static const Decl *root_of(const Expr *e) {
 /* What was there is replaced, as far as it is known what is written. */
 static void store(FlowWalk *w, const Expr *place, const Flow *flow, Loc loc) {
     switch ((ExprKind)place->kind) {
+    case EXPR_each:
     case EXPR_paren: store(w, place->a, flow, loc); break;
     case EXPR_this: flow_declare(w, w->func, flow); break;
     case EXPR_swizzle: store_lanes(w, place, flow, loc); break;

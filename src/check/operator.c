@@ -79,16 +79,31 @@ static Expr *no_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     return error_expr(c, loc);
 }
 
-/* An operator that is a member of its left operand. */
+/* The members of a type that are operators, `statically` those without an object. */
+static void operators_in(Checker *c, const Type *type, bool statically, Candidates *out) {
+    Candidates all = {.name = out->name};
+    if (!out->name || !lookup_member(c, type, out->name, &all)) return;
+    for (int i = 0; i < all.count; i++)
+        if (((all.at[i].decl->modifiers & MODIFIER_static) != 0) == statically)
+            candidates_add(c, out, all.at[i]);
+}
+
+/* An operator that is a member of its left operand, or a static one of either. */
 static Expr *member_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     Checker *c = env->c;
-    Candidates *members = arena_new(c->arena, Candidates);
-    members->name = c->known.operators[op];
-    if (!members->name || !lookup_member(c, a->type, members->name, members)) return NULL;
-    ExprVec args = {0};
-    if (b) vec_push(c->arena, &args, b);
-    for (int i = 0; i < members->count; i++) members->at[i].base = a;
-    return resolve_call(env, loc, members, &args, true);
+    for (int statically = 0; statically < 2; statically++) {
+        Candidates *members = arena_new(c->arena, Candidates);
+        members->name = c->known.operators[op];
+        operators_in(c, a->type, statically, members);
+        if (statically && b && b->type != a->type) operators_in(c, b->type, statically, members);
+        ExprVec args = {0};
+        if (statically) vec_push(c->arena, &args, a);
+        if (b) vec_push(c->arena, &args, b);
+        for (int i = 0; i < members->count && !statically; i++) members->at[i].base = a;
+        Expr *call = members->count ? resolve_call(env, loc, members, &args, true) : NULL;
+        if (call) return call;
+    }
+    return NULL;
 }
 
 static Expr *user_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {

@@ -71,9 +71,7 @@ static bool holds_members(const Decl *decl) {
     }
 }
 
-Scope *scope_inside(Checker *c, Decl *decl) {
-    if (decl->scope) return decl->scope;
-    Scope *outer = decl->parent ? scope_inside(c, decl->parent) : NULL;
+Scope *scope_within(Checker *c, Scope *outer, Decl *decl) {
     Scope *scope = generics_scope(c, outer, decl);
     if (holds_members(decl)) {
         scope = scope_new(c, scope, decl);
@@ -84,6 +82,11 @@ Scope *scope_inside(Checker *c, Decl *decl) {
         for (int i = 0; i < decl->params.count; i++) scope_add(c, scope, decl->params.at[i]);
     }
     return decl->scope = scope;
+}
+
+Scope *scope_inside(Checker *c, Decl *decl) {
+    if (decl->scope) return decl->scope;
+    return scope_within(c, decl->parent ? scope_inside(c, decl->parent) : NULL, decl);
 }
 
 /* ---- facts about declarations */

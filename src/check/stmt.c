@@ -15,16 +15,12 @@ static void declare(Env *env, Decl *decl) {
     scope_add(c, env->scope, decl);
 }
 
-/* A struct inside a function sees what the place sees, not only what the function's parameters are. */
+/* A type inside a function sees what the place sees, not only what the function's parameters are. */
 static void declare_local_type(Env *env, Decl *decl) {
-    Checker *c = env->c;
     decl->parent = env->decl;
     declare(env, decl);
-    if (decl->kind == DECL_struct || decl->kind == DECL_enum) {
-        decl->scope = scope_new(c, env->scope, decl);
-        for (int i = 0; i < decl->members.count; i++) scope_add(c, decl->scope, decl->members.at[i]);
-    }
-    check_declaration(c, decl);
+    scope_within(env->c, env->scope, decl);
+    check_declaration(env->c, decl);
 }
 
 static const Type *local_type(Env *env, Decl *decl) {
