@@ -1,8 +1,8 @@
 /* Functions as arguments: what fits a parameter `functype(P...) -> R`, and what its type tells about generic parameters.
  *
- * A function fits, a lambda without captures, or a function object without fields: whatever is known when the program is
- * compiled and carries no data. Its parameters are just P, its result R or something that converts to it. What differs from
- * the wanted type in its result, and derivatives, are put into a lambda that does just the call. */
+ * A function fits, a lambda, or an object with a call operator: whatever is known when the program is compiled. Its parameters are
+ * just P, its result R or something that converts to it. What differs from the wanted type in its result, and derivatives, are put
+ * into a lambda that does just the call; an object that holds data must be of the wanted type as it is. */
 #include "check/checker.h"
 
 bool type_mentions(const Type *type, const Decl *owner) {
@@ -119,11 +119,12 @@ static const Candidate *best_function(Env *env, const Expr *arg, const Type *to,
                                       const Subst **subst) {
     const Candidates *list = functions_of(env->c, arg);
     const Candidate *best = NULL;
-    if (!list || !holds_nothing(env->c, arg)) return NULL;
+    if (!list) return NULL;
+    bool as_it_is = !holds_nothing(env->c, arg);
     for (int i = 0; i < list->count; i++) {
         const Subst *own;
         int now = candidate_cost(env, list, &list->at[i], arg->kind != EXPR_overload, to, &own);
-        if (now < 0 || (best && now >= *cost)) continue;
+        if (now < 0 || (now > 0 && as_it_is) || (best && now >= *cost)) continue;
         best = &list->at[i];
         *cost = now;
         *subst = own;
@@ -144,8 +145,8 @@ int function_cost(Env *env, const Expr *arg, const Type *to) {
         for (int i = 1; i < to->nargs && same; i++) same = arg->type->args[i] == to->args[i];
         return same ? type_conversion_cost(env, have, wanted) : COST_none;
     }
-    best_function(env, arg, to, &cost, &subst);
-    return cost;
+    bool found = best_function(env, arg, to, &cost, &subst) != NULL;
+    return found && !holds_nothing(env->c, arg) ? COST_interface : cost; /* F : IFunc<...> is better */
 }
 
 /* ---- what is passed */
@@ -186,6 +187,15 @@ static Expr *only_function(Checker *c, const Expr *e, const Candidate *candidate
     return only;
 }
 
+/* An object in place of a function: its call operator is what is called. */
+static Expr *object_as_function(Checker *c, Expr *e, const Type *to, const Candidate *call,
+                                const Subst *subst) {
+    Expr *node = convert_node(c, e, to, CONVERT_same);
+    node->decl = call->decl;
+    node->subst = subst;
+    return node;
+}
+
 static Expr *mismatch(Env *env, Expr *e, const Type *to) {
     Checker *c = env->c;
     if (e->kind == EXPR_overload)
@@ -203,9 +213,9 @@ void note_function_holds(Checker *c, const Expr *e) {
 
 Expr *coerce_function(Env *env, Expr *e, const Type *to) {
     Checker *c = env->c;
-    int cost = function_cost(env, e, to);
+    int cost = COST_none;
     if (e->type == to) return e;
-    if (cost < 0) return mismatch(env, e, to);
+    if (function_cost(env, e, to) < 0) return mismatch(env, e, to);
     if (e->type && e->type->kind == TYPE_function) return call_in_lambda(env, e->loc, e, to);
     const Subst *subst = NULL;
     const Candidate *best = best_function(env, e, to, &cost, &subst);
@@ -215,6 +225,7 @@ Expr *coerce_function(Env *env, Expr *e, const Type *to) {
         node->type = to;
         return node;
     }
-    if (e->kind == EXPR_lambda && cost == 0) return convert_node(c, e, to, CONVERT_same);
+    if (cost == 0 && (e->kind == EXPR_lambda || !holds_nothing(c, e)))
+        return object_as_function(c, e, to, best, subst);
     return call_in_lambda(env, e->loc, e->kind == EXPR_lambda ? e : default_value(env, e->loc, e->type), to);
 }

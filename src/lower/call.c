@@ -263,9 +263,102 @@ static Decl *param_decl(const Decl *decl, int index) {
     return index < decl->params.count ? decl->params.at[index] : NULL;
 }
 
-static void collect_args(Fn *f, Expr *e, Decl *decl, const Subst *subst, ArgVec *args) {
+/* ---- functions as arguments */
+
+static bool is_function(const Expr *arg) { return arg->type && arg->type->kind == TYPE_function; }
+
+static const FuncBinding *find_binding(const Fn *f, const Decl *param) {
+    for (int i = 0; i < f->request->nbindings; i++)
+        if (f->request->bindings[i].param == param) return &f->request->bindings[i];
+    return NULL;
+}
+
+typedef VEC(FuncBinding) BindingVec;
+
+/* Functions are known when a call is compiled, those of the body around a lambda included if it is passed as a function; as an
+ * object it has a type that anybody may use. */
+static const FuncBinding *known_binding(Fn *f, const Expr *use) {
+    const FuncBinding *binding = find_binding(f, use->decl);
+    if (!binding) lower_report(f, DIAG_function_not_known, use->loc, use->decl->name->text);
+    return binding;
+}
+
+/* A lambda or an object with a call operator in place of a function; NULL: it is something else. */
+static Expr *object_in(Expr *arg) {
+    while (arg->kind == EXPR_paren) arg = arg->a;
+    bool object = arg->kind == EXPR_convert && arg->a->type && arg->a->type->kind == TYPE_struct;
+    return object ? arg : NULL;
+}
+
+static void bind_object(Fn *f, FuncBinding *binding, const Expr *as_function) {
+    const Expr *object = as_function->a;
+    const Type *type = concrete(f, object->type);
+    bool lambda = object->kind == EXPR_lambda;
+    binding->decl = lambda ? object->decl : as_function->decl;
+    binding->lambda = (Decl *)(uintptr_t)type->decl;
+    binding->subst = lambda ? f->subst : concrete_subst(f, as_function->subst);
+    binding->around = lambda && f->request->nbindings ? f->request : NULL;
+    if (check_all_fields(f->l->c, type).count) binding->object = type;
+}
+
+static void bind_function(Fn *f, BindingVec *bindings, Decl *param, Expr *arg) {
+    const Expr *object = object_in(arg);
+    FuncBinding binding = {.param = param, .loc = arg->loc};
+    while (arg->kind == EXPR_paren || arg->kind == EXPR_convert) arg = arg->a;
+    if (object) bind_object(f, &binding, object);
+    else if (arg->kind == EXPR_decl && arg->decl->kind == DECL_var) {
+        const FuncBinding *outer = known_binding(f, arg);
+        if (!outer) return;
+        binding = *outer;
+        binding.param = param;
+    } else {
+        binding.decl = arg->decl;
+        binding.subst = concrete_subst(f, arg->subst);
+    }
+    vec_push(f->l->arena, bindings, binding);
+}
+
+static BindingVec bind_functions(Fn *f, Decl *decl, Expr *e) {
+    BindingVec bindings = {0};
+    for (int i = 0; i < e->args.count && i < decl->params.count; i++) {
+        Expr *arg = e->args.at[i];
+        if (arg && is_function(arg)) bind_function(f, &bindings, decl->params.at[i], arg);
+    }
+    return bindings;
+}
+
+/* Where the data of a function is that came as an argument. */
+static bool data_of_function(Fn *f, const Expr *use, const FuncBinding *binding, Place *place) {
+    const Local *local = find_local(f, use->decl);
+    if (!local) lower_report(f, DIAG_function_holds_data, use->loc, use->decl->name->text);
+    else *place = place_of_memory(local->address, binding->object);
+    return local != NULL;
+}
+
+/* In place of a function that holds data goes the data. */
+static void add_function(Fn *f, ArgVec *args, Expr *arg, const FuncBinding *binding) {
+    const Expr *object = object_in(arg);
+    Arg data = {.element = -1};
+    if (!binding->object) {
+        add_arg_expr(f, args, arg);
+        return;
+    }
+    while (arg->kind == EXPR_paren) arg = arg->a;
+    if (object) data = (Arg){.expr = object->a, .element = f->pack_element};
+    else data_of_function(f, arg, binding, &data.place);
+    vec_push(f->l->arena, args, data);
+}
+
+/* `bindings`: of the functions among them. */
+static void collect_args(Fn *f, Expr *e, Decl *decl, const Subst *subst, const BindingVec *bindings,
+                         ArgVec *args) {
+    int next = 0;
     for (int i = 0; i < e->args.count; i++) {
         Expr *arg = e->args.at[i];
+        if (arg && is_function(arg) && next < bindings->count) {
+            add_function(f, args, arg, &bindings->at[next++]);
+            continue;
+        }
         if (arg) {
             add_arg_expr(f, args, arg);
             continue;
@@ -299,54 +392,6 @@ static void drop_unpromised(Fn *f, const Callee *callee, ArgVec *args, bool has_
     }
 }
 
-/* ---- functions as arguments */
-
-static const FuncBinding *find_binding(const Fn *f, const Decl *param) {
-    for (int i = 0; i < f->request->nbindings; i++)
-        if (f->request->bindings[i].param == param) return &f->request->bindings[i];
-    return NULL;
-}
-
-typedef VEC(FuncBinding) BindingVec;
-
-/* Functions are known when a call is compiled, those of the body around a lambda included if it is passed as a function; as an
- * object it has a type that anybody may use. */
-static const FuncBinding *known_binding(Fn *f, const Expr *use) {
-    const FuncBinding *binding = find_binding(f, use->decl);
-    if (!binding) lower_report(f, DIAG_function_not_known, use->loc, use->decl->name->text);
-    return binding;
-}
-
-static void bind_function(Fn *f, BindingVec *bindings, Decl *param, Expr *arg) {
-    while (arg->kind == EXPR_paren || arg->kind == EXPR_convert) arg = arg->a;
-    FuncBinding binding = {.param = param, .loc = arg->loc};
-    if (arg->kind == EXPR_lambda) {
-        binding.decl = arg->decl;
-        binding.lambda = arg->decl->parent;
-        binding.subst = f->subst;
-        binding.around = f->request->nbindings ? f->request : NULL;
-    } else if (arg->kind == EXPR_decl && arg->decl->kind == DECL_var) {
-        const FuncBinding *outer = known_binding(f, arg);
-        if (!outer) return;
-        binding = *outer;
-        binding.param = param;
-    } else {
-        binding.decl = arg->decl;
-        binding.subst = concrete_subst(f, arg->subst);
-    }
-    vec_push(f->l->arena, bindings, binding);
-}
-
-static BindingVec bind_functions(Fn *f, Decl *decl, Expr *e) {
-    BindingVec bindings = {0};
-    for (int i = 0; i < e->args.count && i < decl->params.count; i++) {
-        Expr *arg = e->args.at[i];
-        if (arg && arg->type && arg->type->kind == TYPE_function)
-            bind_function(f, &bindings, decl->params.at[i], arg);
-    }
-    return bindings;
-}
-
 static Val *call_bound(Fn *f, Expr *e, Val *into) {
     Lowerer *l = f->l;
     Expr *callee = e->a;
@@ -373,8 +418,11 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
     }
     ArgVec args = {0};
     FuncSig sig = with_this(l, &flat);
-    if (binding->lambda) { /* an object without fields */
-        Place self = place_of_memory(temp_var(f, request->sig.this_type, "lambda"), request->sig.this_type);
+    if (binding->lambda) {
+        Place self;
+        if (!binding->object)
+            self = place_of_memory(temp_var(f, request->sig.this_type, "lambda"), request->sig.this_type);
+        else if (!data_of_function(f, callee, binding, &self)) return NULL;
         vec_push(l->arena, &args, ((Arg){.place = self, .element = -1}));
     }
     for (int i = 0; i < e->args.count; i++) add_arg_expr(f, &args, e->args.at[i]);
@@ -417,7 +465,7 @@ static Val *call_with_object(Fn *f, Expr *e, const Callee *callee, FuncSig *sig,
     ArgVec args = {0};
     Place place = place_of_memory(pair, sig->params[0].type);
     vec_push(l->arena, &args, ((Arg){.place = place, .element = -1}));
-    collect_args(f, e, e->decl, concrete_subst(f, e->subst), &args);
+    collect_args(f, e, e->decl, concrete_subst(f, e->subst), &bindings, &args);
     Val *value = emit_call(f, func, NULL, sig, &args, into);
     if (request->sig.this_pass == PASS_inout && all_forward(e)) {
         if (is_simple(lower_type(l, type))) place_store(f, &object, build_load(&f->b, at));
@@ -431,6 +479,11 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
     Callee callee = resolve_callee(f, decl, subst);
     bool bound = e->a != NULL;
     BindingVec bindings = bind_functions(f, decl, e);
+    for (int i = 0; i < bindings.count; i++)
+        if (bindings.at[i].object) {
+            lower_report(f, DIAG_function_data_derived, bindings.at[i].loc, decl->name->text);
+            return NULL;
+        }
     FuncSig paired;
     if (bound && object_is_paired(l, e, &callee, &paired))
         return call_with_object(f, e, &callee, &paired, into);
@@ -446,7 +499,7 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
     FuncSig flat = flatten_signature(l, &declared), sig = with_this(l, &flat);
     ArgVec args = {0};
     if (bound && flat.has_this) vec_push(l->arena, &args, ((Arg){.expr = e->a, .element = f->pack_element}));
-    collect_args(f, e, decl, subst, &args);
+    collect_args(f, e, decl, subst, &bindings, &args);
     return emit_call(f, func, NULL, &sig, &args, into);
 }
 
@@ -473,7 +526,7 @@ Val *lower_call(Fn *f, Expr *e, Val *into) {
         if (!e->a) arena_fault(l->arena, "a method is called without an object");
         vec_push(l->arena, &args, ((Arg){.expr = e->a, .element = f->pack_element}));
     }
-    collect_args(f, e, decl, subst, &args);
+    collect_args(f, e, decl, subst, &bindings, &args);
     drop_unpromised(f, &callee, &args, has_this);
     return emit_call(f, request->func, request, &sig, &args, into);
 }

@@ -23,7 +23,7 @@ static bool same_request(const Request *a, const Request *b) {
     for (int i = 0; i < a->nbindings; i++) {
         const FuncBinding *x = &a->bindings[i], *y = &b->bindings[i];
         if (x->param != y->param || x->decl != y->decl || x->subst != y->subst) return false;
-        if (x->lambda != y->lambda || x->around != y->around) return false;
+        if (x->lambda != y->lambda || x->object != y->object || x->around != y->around) return false;
     }
     return true;
 }
@@ -246,6 +246,18 @@ static bool is_endless(Lowerer *l, const Request *request) {
     return true;
 }
 
+/* The data of a function that holds some is passed in its place. */
+static void pass_objects(Lowerer *l, const Request *request, FuncSig *sig) {
+    bool any = false;
+    for (int i = 0; i < request->nbindings; i++) any |= request->bindings[i].object != NULL;
+    if (!any) return;
+    sig->params = arena_copy(l->arena, sig->params, sizeof *sig->params * (size_t)sig->nparams);
+    for (int i = 0; i < request->nbindings; i++)
+        for (int k = 0; k < sig->nparams; k++)
+            if (request->bindings[i].object && sig->params[k].decl == request->bindings[i].param)
+                sig->params[k].type = request->bindings[i].object;
+}
+
 Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
                       const FuncBinding *bindings, int nbindings) {
     subst = subst_for_decl(l->c, decl, subst);
@@ -262,6 +274,8 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
     request->generic = *check_signature(l->c, decl);
     FuncSig concrete_sig = check_signature_of(l->c, decl, subst, NULL, 0, true);
     request->sig = flatten_signature(l, &concrete_sig);
+    pass_objects(l, request, &request->sig);
+    pass_objects(l, request, &request->generic);
     bool library = decl_module(decl) == check_prelude(l->c); /* makeTuple<T>: differentiable where T is */
     declare_signature(l, request->func, &request->sig, library ? &request->sig : &request->generic, decl,
                       plain_this);

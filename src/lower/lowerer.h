@@ -26,7 +26,8 @@ typedef struct FuncBinding { /* a function known at compile time, behind a param
     Decl *param;
     Decl *decl;
     const Subst *subst;
-    Decl *lambda;                 /* struct of a lambda without captures */
+    Decl *lambda;       /* struct of a lambda, or of an object */
+    const Type *object; /* ... that holds data, which is passed in place of the function; else NULL */
     const struct Request *around; /* lambda: in whose body it stands, if that takes functions; else NULL */
     Loc loc;                      /* where it is passed */
 } FuncBinding;
