@@ -241,6 +241,8 @@ typedef struct Refs {
 Refs ad_references(Ad *ad, const AdFunc *f, AdMode mode);
 Ref ad_ref_of(const Refs *refs, Val *v); /* of a value, or of the memory that an address points into */
 Ref ad_merge_refs(Ref a, Ref b);
+/* A number in a reference that comes from nowhere else (its offset is 5) is the same in the counterpart. */
+bool ad_is_own_number(const Refs *refs, const Leaf *leaf, Val *v);
 
 /* What belongs to a tangent call. */
 typedef struct CallNote {

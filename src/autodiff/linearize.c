@@ -543,16 +543,9 @@ static Val *shadow_arg(Lin *l, const Leaf *leaf, Val *old) {
     return zeros;
 }
 
-/* A number in a reference that comes from nowhere else (its offset is 5) is the same in the counterpart. */
-static bool is_own_number(const Lin *l, const Leaf *leaf, Val *old) {
-    const Type *type = leaf->type;
-    while (type->kind == TYPE_array) type = type->args[0];
-    return leaf->dtype == leaf->type && type_is_scalar(type) && ad_ref_of(&l->refs, old).state == REF_plain;
-}
-
 static Val *dual_arg(Lin *l, const Leaf *leaf, Val *old) {
     Val *dual = diff(l, old);
-    if (!dual && is_own_number(l, leaf, old)) return primal(l, old);
+    if (!dual && ad_is_own_number(&l->refs, leaf, old)) return primal(l, old);
     if (dual || !leaf->by_ref) return dual ? dual : ad_zero(l->ad, leaf->dtype);
     return build_var(&l->b, leaf->dtype, NULL, false);
 }
@@ -562,7 +555,7 @@ static RefState references(Lin *l, AdFunc *callee, const Inst *inst) {
     Ref all = {0};
     for (int i = 0; i < callee->leaves.count; i++) {
         const Leaf *leaf = &callee->leaves.at[i];
-        if (!leaf->dual || leaf->in < 0 || is_own_number(l, leaf, inst->args[leaf->in])) continue;
+        if (!leaf->dual || leaf->in < 0 || ad_is_own_number(&l->refs, leaf, inst->args[leaf->in])) continue;
         Ref ref = ad_ref_of(&l->refs, inst->args[leaf->in]);
         if (ref.state == REF_paired) ref.type = NULL; /* it fits by construction */
         all = ad_merge_refs(all, ref);
@@ -914,6 +907,7 @@ static void lin_loop(Lin *l, Inst *loop) {
 
 /* Of a reference that is returned. A function that was given none has none to give. */
 static Val *given_counterpart(Lin *l, Val *old, const Leaf *leaf) {
+    if (!diff(l, old) && ad_is_own_number(&l->refs, leaf, old)) return primal(l, old);
     RefState state = type_is_float(old->type) ? REF_plain : ad_ref_of(&l->refs, old).state;
     bool takes = false;
     for (int i = 0; i < l->f->leaves.count; i++)

@@ -39,6 +39,18 @@ static void join(Walk *w, const Val *v, Ref ref) {
     w->changed = true;
 }
 
+Ref ad_ref_of(const Refs *refs, Val *v) {
+    if (val_is_const(v)) return (Ref){.state = val_is_zero(v) ? REF_none : REF_plain};
+    Val *root = v->type->kind == TYPE_pointer ? ad_root(v) : NULL;
+    return refs->at[root ? root->id : v->id];
+}
+
+bool ad_is_own_number(const Refs *refs, const Leaf *leaf, Val *v) {
+    const Type *type = leaf->type;
+    while (type->kind == TYPE_array) type = type->args[0];
+    return leaf->dtype == leaf->type && type_is_scalar(type) && ad_ref_of(refs, v).state == REF_plain;
+}
+
 /* ---- memory */
 
 /* The type of the counterpart of what an address points to, given that of its root; NULL: it has none. */
@@ -111,6 +123,7 @@ static Ref given(const Walk *w, const Inst *call, const CallPlan *plan) {
     for (int i = 0; i < plan->callee->leaves.count; i++) {
         const Leaf *leaf = &plan->callee->leaves.at[i];
         if (!leaf->dual || leaf->in < 0 || leaf->dir == DIR_out) continue;
+        if (ad_is_own_number(w->refs, leaf, call->args[leaf->in])) continue;
         Ref ref = ad_ref_of(w->refs, call->args[leaf->in]);
         if (ref.state == REF_paired) ref.type = NULL;
         all = merge(all, ref);
@@ -205,12 +218,6 @@ Refs ad_references(Ad *ad, const AdFunc *f, AdMode mode) {
         walk_region(&w, f->flat->body);
     } while (w.changed);
     return refs;
-}
-
-Ref ad_ref_of(const Refs *refs, Val *v) {
-    if (val_is_const(v)) return (Ref){.state = val_is_zero(v) ? REF_none : REF_plain};
-    Val *root = v->type->kind == TYPE_pointer ? ad_root(v) : NULL;
-    return refs->at[root ? root->id : v->id];
 }
 
 Ref ad_merge_refs(Ref a, Ref b) { return merge(a, b); }
