@@ -107,6 +107,7 @@ static bool has_outputs(FlowWalk *w, const FlowCall *call) {
     return gives_derivative(w, call);
 }
 
+/* Its derivative comes from elsewhere: by a reference, or as its author says, who knows what becomes of what it takes. */
 static bool is_source(FlowWalk *w, const FlowCall *call) {
     if (call->derived != call->callee) return false;
     check_derivatives(w->c, call->callee);
@@ -223,7 +224,8 @@ static const Flow *result_plain(FlowWalk *w, const FlowCall *call, const Flow *f
 static const Flow *call_differentiable(FlowWalk *w, const FlowCall *call, uint8_t lost) {
     const Flow *in = joined_args(w, call, true), *out = in;
     Decl *plain = in && call->site->kind == EXPR_invoke ? plain_function_arg(w, call) : NULL;
-    if (is_source(w, call)) out = flow_make(w->arena, true, in ? in->losses : NULL);
+    if (is_source(w, call))
+        out = flow_make(w->arena, true, in && takes_reference(w, call) ? in->losses : NULL);
     if (plain) out = with_loss(w, call, in, plain, lost_modes(w->c, plain, w->modes));
     else if (lost && flow_moves(in)) out = with_loss(w, call, in, call->derived, lost);
     if (in && (!has_outputs(w, call) || takes_reference(w, call)))
