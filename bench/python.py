@@ -3,6 +3,11 @@
 
     SLOPE_LIBRARY=build PYTHONPATH=python python3 bench/python.py
 """
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
 import time
 
 import numpy as np
@@ -38,6 +43,60 @@ def show(name, figures, unit, scale):
     print(f"{name:28}" + "".join(f"{label} {value * scale:9.2f} {unit}   " for label, value in figures))
 
 
+def torch_if_there():
+    try:
+        import torch
+        return torch
+    except ImportError:
+        return None
+
+
+def torch_wave(torch, x, y, wait):
+    """The same in PyTorch, as it is and compiled; `wait` is until all is done."""
+    found = [("torch", seconds(lambda: (torch.sin(x) * y + x * x, wait())))]
+    if hasattr(torch, "compile"):
+        compiled = torch.compile(lambda a, b: torch.sin(a) * b + a * a)
+        found.append(("torch.compile", seconds(lambda: (compiled(x, y), wait()))))
+    return found
+
+
+def torch_slopes(torch, x, y, wait):
+    leaf = x.clone().requires_grad_()
+    found = [("torch", seconds(lambda: (torch.autograd.grad((torch.sin(leaf) * y + leaf * leaf).sum(), leaf), wait())))]
+    if hasattr(torch, "compile"):
+        compiled = torch.compile(lambda a, b: (torch.sin(a) * b + a * a).sum())
+        found.append(("torch.compile", seconds(lambda: (torch.autograd.grad(compiled(leaf, y), leaf), wait()))))
+    return found
+
+
+C = """
+#include <math.h>
+void wave(const float *x, const float *y, float *out, long n) { for (long i = 0; i < n; i++) out[i] = sinf(x[i]) * y[i] + x[i] * x[i]; }
+"""
+
+
+def in_c(x, y):
+    """A loop in C over the same rows; seconds, or None without a compiler."""
+    compiler, out = shutil.which("cc"), np.empty_like(x)
+    if not compiler:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(folder, "wave.so")
+        subprocess.run([compiler, "-O3", "-march=native", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-lm"], input=C.encode(), check=True)
+        wave = ctypes.CDLL(library).wave
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (x, y, out)]
+    return seconds(lambda: wave(*pointers, ctypes.c_long(x.size)))
+
+
+def on_gpu(torch, m, gradient, x, y, per_row):
+    wait = torch.cuda.synchronize
+    calls = {"wave, per row, on a GPU": (lambda: m.wave(x, y), torch_wave), "its gradient": (lambda: gradient(x, y), torch_slopes)}
+    for name, (call, others) in calls.items():
+        show(name, [("slope", seconds(lambda: (call(), wait()))), *others(torch, x, y, wait)], "ns", per_row)
+    small = x[:1]
+    show("a call on a GPU", [("slope", seconds(lambda: m.wave(small, small))), ("torch", seconds(lambda: torch.sin(small)))], "us", 1e6)
+
+
 def main():
     m = slope.compile(PROGRAM)
     gradient = slope.grad(m.wave)
@@ -51,22 +110,20 @@ def main():
     mirror = [("slope", seconds(lambda: m.reflected(d, n))),
               ("numpy", seconds(lambda: d - 2 * np.sum(d * n, 1, keepdims=True) * n))]
     slopes = [("slope", seconds(lambda: gradient(x, y)))]
-    try:
-        import torch
-    except ImportError:
-        torch = None
+    torch = torch_if_there()
     if torch:
         tx, ty, td, tn = map(torch.from_numpy, (x, y, d, n))
-        leaf = tx.clone().requires_grad_()
-        wave.append(("torch", seconds(lambda: torch.sin(tx) * ty + tx * tx)))
+        wave += torch_wave(torch, tx, ty, lambda: None)
         mirror.append(("torch", seconds(lambda: td - 2 * (td * tn).sum(1, keepdim=True) * tn)))
-        slopes.append(("torch", seconds(lambda: torch.autograd.grad((torch.sin(leaf) * ty + leaf * leaf).sum(), leaf))))
-        if hasattr(torch, "compile"):
-            compiled = torch.compile(lambda a, b: torch.sin(a) * b + a * a)
-            wave.append(("torch.compile", seconds(lambda: compiled(tx, ty))))
+        slopes += torch_slopes(torch, tx, ty, lambda: None)
     show("wave, per row", wave, "ns", per_row)
+    alone = slope.compile(PROGRAM, threads=1)
+    c = in_c(x, y)
+    show("  on one core", [("slope", seconds(lambda: alone.wave(x, y))), *([("C", c)] if c else [])], "ns", per_row)
     show("its gradient, per row", slopes, "ns", per_row)
     show("reflected, per row", mirror, "ns", per_row)
+    if torch and torch.cuda.is_available():
+        on_gpu(torch, m, gradient, tx.cuda(), ty.cuda(), per_row)
 
 
 if __name__ == "__main__":
