@@ -757,27 +757,39 @@ typedef VEC(int) IntVec;
 /* Results that have a differential: active scalars; counterparts of references on all ways. */
 static bool carries(const Lin *l, const Val *v) { return is_active(l, v) && type_is_float(v->type); }
 
-/* References that have a counterpart whichever way was taken: the counterparts are results, too. */
-static IntVec paired_references(Lin *l, const Inst *inst) {
-    IntVec paired = {0};
-    for (int i = 0; i < inst->nresults; i++)
-        if (!type_is_float(inst->results[i]->type) && is_paired(l, inst->results[i]))
-            vec_push(l->ad->arena, &paired, i);
-    return paired;
+/* Which results of control flow come with something: references with counterparts, whichever way was taken; numbers with differentials. */
+typedef struct Carried {
+    IntVec paired, moving;
+} Carried;
+
+static Carried carried_by(Lin *l, const Inst *inst) {
+    Carried x = {0};
+    for (int i = 0; i < inst->nresults; i++) {
+        Val *v = inst->results[i];
+        if (carries(l, v)) vec_push(l->ad->arena, &x.moving, i);
+        if (!type_is_float(v->type) && is_paired(l, v)) vec_push(l->ad->arena, &x.paired, i);
+    }
+    return x;
 }
 
 static const Type *ref_type(const Lin *l, const Val *old) { return l->refs.at[old->id].type; }
 
-static void yield_pairs(Lin *l, const Inst *yield, const IntVec *paired, const Inst *owner,
-                        const IntVec *moving) {
-    ValVec out = {0};
-    for (int i = 0; i < yield->nargs; i++) vec_push(l->ad->arena, &out, primal(l, yield->args[i]));
-    for (int i = 0; i < paired->count; i++)
-        vec_push(l->ad->arena, &out,
-                 counterpart(l, yield->args[paired->at[i]], ref_type(l, owner->results[paired->at[i]])));
-    for (int i = 0; i < moving->count; i++)
-        vec_push(l->ad->arena, &out, diff_or_zero(l, yield->args[moving->at[i]]));
-    build_yield(&l->b, out.at, out.count);
+/* Values for the results of `owner`: primal ones, then counterparts, then differentials. */
+static ValVec with_pairs(Lin *l, const Inst *owner, const Carried *x, Val *const *values, int count) {
+    ValVec all = {0};
+    for (int i = 0; i < count; i++) vec_push(l->ad->arena, &all, primal(l, values[i]));
+    for (int i = 0; i < x->paired.count; i++) {
+        int k = x->paired.at[i];
+        vec_push(l->ad->arena, &all, counterpart(l, values[k], ref_type(l, owner->results[k])));
+    }
+    for (int i = 0; i < x->moving.count; i++)
+        vec_push(l->ad->arena, &all, diff_or_zero(l, values[x->moving.at[i]]));
+    return all;
+}
+
+static void yield_pairs(Lin *l, const Inst *yield, const Inst *owner, const Carried *x) {
+    ValVec all = with_pairs(l, owner, x, yield->args, yield->nargs);
+    build_yield(&l->b, all.at, all.count);
 }
 
 static bool contains_diff(const Region *region) {
@@ -792,26 +804,25 @@ static void tag_control(Inst *inst, int ndiff) {
     inst->tag = mixed ? TAG_mixed : TAG_primal;
 }
 
-static void add_diff_results(Lin *l, Inst *copy, const Inst *inst, const IntVec *moving) {
-    for (int i = 0; i < moving->count; i++) {
-        const Val *old = inst->results[moving->at[i]];
-        Val *d = inst_add_result(copy, old->type, ad_diff_name(l->ad, old->name));
-        d->flags |= VAL_DIFF;
-        l->d[old->id] = d;
+static void add_results(Lin *l, Inst *copy, const Inst *inst, const Carried *x) {
+    for (int i = 0; i < inst->nresults; i++) {
+        const Val *old = inst->results[i];
+        set_primal(l, old, inst_add_result(copy, old->type, old->name));
     }
-}
-
-static void add_paired_results(Lin *l, Inst *copy, const Inst *inst, const IntVec *paired) {
-    for (int i = 0; i < paired->count; i++) {
-        const Val *old = inst->results[paired->at[i]];
+    for (int i = 0; i < x->paired.count; i++) {
+        const Val *old = inst->results[x->paired.at[i]];
         l->d[old->id] = inst_add_result(copy, ref_type(l, old), ad_diff_name(l->ad, old->name));
     }
+    for (int i = 0; i < x->moving.count; i++) {
+        const Val *old = inst->results[x->moving.at[i]];
+        l->d[old->id] = inst_add_result(copy, old->type, ad_diff_name(l->ad, old->name));
+        l->d[old->id]->flags |= VAL_DIFF;
+    }
+    tag_control(copy, x->moving.count);
 }
 
 static void lin_branches(Lin *l, Inst *inst) {
-    IntVec moving = {0};
-    for (int i = 0; i < inst->nresults; i++)
-        if (carries(l, inst->results[i])) vec_push(l->ad->arena, &moving, i);
+    Carried x = carried_by(l, inst);
     Val *condition = primal(l, inst->args[0]);
     Inst *copy = build_inst(&l->b, (Op)inst->op, &condition, 1, 0, inst->nregions);
     if (inst->op == OP_switch) {
@@ -822,19 +833,10 @@ static void lin_branches(Lin *l, Inst *inst) {
     for (int k = 0; k < inst->nregions; k++) {
         l->b = build_at_end(copy->regions[k]);
         lin_region(l, inst->regions[k]);
-    }
-    IntVec paired = paired_references(l, inst);
-    for (int k = 0; k < inst->nregions; k++) {
-        l->b = build_at_end(copy->regions[k]);
-        yield_pairs(l, inst->regions[k]->last, &paired, inst, &moving);
+        yield_pairs(l, inst->regions[k]->last, inst, &x);
     }
     l->b = outer;
-    for (int i = 0; i < inst->nresults; i++)
-        set_primal(l, inst->results[i],
-                   inst_add_result(copy, inst->results[i]->type, inst->results[i]->name));
-    add_paired_results(l, copy, inst, &paired);
-    add_diff_results(l, copy, inst, &moving);
-    tag_control(copy, moving.count);
+    add_results(l, copy, inst, &x);
 }
 
 /* Values from outside that a region names are those of the copy. */
@@ -857,52 +859,40 @@ static void copy_condition(Lin *l, const Region *from, Region *to) {
     clone_region_into(&map, from, to);
 }
 
+/* Of the condition, or of the body, whose parameters are those that its copy will read. */
+static void loop_params(Lin *l, const Inst *loop, int k, Region *to, const Carried *x) {
+    const Region *from = loop->regions[k];
+    for (int i = 0; i < from->nparams; i++) {
+        Val *param = region_add_param(to, from->params[i]->type, from->params[i]->name);
+        if (k) set_primal(l, from->params[i], param);
+    }
+    for (int i = 0; i < x->paired.count; i++) {
+        const Val *old = from->params[x->paired.at[i]];
+        const Type *type = ref_type(l, loop->results[x->paired.at[i]]);
+        Val *param = region_add_param(to, type, ad_diff_name(l->ad, old->name));
+        if (k) l->d[old->id] = param;
+    }
+    for (int i = 0; i < x->moving.count; i++) {
+        const Val *old = from->params[x->moving.at[i]];
+        Val *param = region_add_param(to, old->type, ad_diff_name(l->ad, old->name));
+        param->flags |= VAL_DIFF;
+        if (k) l->d[old->id] = param;
+    }
+}
+
 static void lin_loop(Lin *l, Inst *loop) {
-    Region *cond = loop->regions[0], *body = loop->regions[1];
-    IntVec moving = {0};
-    ValVec args = {0};
-    for (int i = 0; i < loop->nresults; i++)
-        if (carries(l, loop->results[i])) vec_push(l->ad->arena, &moving, i);
-    for (int i = 0; i < loop->nargs; i++) vec_push(l->ad->arena, &args, primal(l, loop->args[i]));
-    IntVec paired = paired_references(l, loop);
-    for (int i = 0; i < paired.count; i++)
-        vec_push(l->ad->arena, &args,
-                 counterpart(l, loop->args[paired.at[i]], ref_type(l, loop->results[paired.at[i]])));
-    for (int i = 0; i < moving.count; i++)
-        vec_push(l->ad->arena, &args, diff_or_zero(l, loop->args[moving.at[i]]));
+    Carried x = carried_by(l, loop);
+    ValVec args = with_pairs(l, loop, &x, loop->args, loop->nargs);
     Inst *copy = build_inst(&l->b, OP_loop, args.at, args.count, 0, 2);
     copy->hints = loop->hints;
-    for (int k = 0; k < 2; k++) {
-        const Region *from = k ? body : cond;
-        for (int i = 0; i < from->nparams; i++) {
-            Val *param = region_add_param(copy->regions[k], from->params[i]->type, from->params[i]->name);
-            if (k) set_primal(l, from->params[i], param);
-        }
-        for (int i = 0; i < paired.count; i++) {
-            const Val *old = from->params[paired.at[i]];
-            Val *param = region_add_param(copy->regions[k], ref_type(l, loop->results[paired.at[i]]),
-                                          ad_diff_name(l->ad, old->name));
-            if (k) l->d[old->id] = param;
-        }
-        for (int i = 0; i < moving.count; i++) {
-            const Val *old = from->params[moving.at[i]];
-            Val *param = region_add_param(copy->regions[k], old->type, ad_diff_name(l->ad, old->name));
-            param->flags |= VAL_DIFF;
-            if (k) l->d[old->id] = param;
-        }
-    }
-    copy_condition(l, cond, copy->regions[0]);
+    for (int k = 0; k < 2; k++) loop_params(l, loop, k, copy->regions[k], &x);
+    copy_condition(l, loop->regions[0], copy->regions[0]);
     Builder outer = l->b;
     l->b = build_at_end(copy->regions[1]);
-    lin_region(l, body);
-    yield_pairs(l, body->last, &paired, loop, &moving);
+    lin_region(l, loop->regions[1]);
+    yield_pairs(l, loop->regions[1]->last, loop, &x);
     l->b = outer;
-    for (int i = 0; i < loop->nresults; i++)
-        set_primal(l, loop->results[i],
-                   inst_add_result(copy, loop->results[i]->type, loop->results[i]->name));
-    add_paired_results(l, copy, loop, &paired);
-    add_diff_results(l, copy, loop, &moving);
-    tag_control(copy, moving.count);
+    add_results(l, copy, loop, &x);
 }
 
 /* Of a reference that is returned. A function that was given none has none to give. */

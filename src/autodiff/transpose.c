@@ -192,45 +192,58 @@ static void add_captured(Tr *t, Captured *captured, const Adjoints *adj) {
     }
 }
 
-static void t_branches(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
-    Inst *primal = map_get(&t->making->twins, PTR_KEY(inst));
-    int n = inst->nregions;
-    Val **gs = arena_array(t->ad->arena, Val *, inst->nresults ? inst->nresults : 1);
-    for (int i = 0; i < inst->nresults; i++) gs[i] = take_out(t, adj, inst->results[i]);
-    Region **regions = arena_array(t->ad->arena, Region *, n);
-    Adjoints *inner = arena_array(t->ad->arena, Adjoints, n);
-    Captured captured = {0};
-    bool empty = true;
-    for (int k = 0; k < n; k++) {
-        regions[k] = region_new(t->making->linear.func, NULL);
-        Builder rb = build_at_end(regions[k]);
-        const Inst *yield = inst->regions[k]->last;
-        for (int i = 0; i < inst->nresults; i++) bump(t, &rb, &inner[k], yield->args[i], gs[i]);
-        transpose_region(t, inst->regions[k], regions[k], &rb, &inner[k], primal->regions[k]);
-        add_captured(t, &captured, &inner[k]);
-        empty &= regions[k]->first == NULL;
+/* An `if` or `switch`, reversed. */
+typedef struct Branches {
+    Inst *twin, *primal;
+    Region **regions;
+    Adjoints *inner; /* by region */
+    Captured captured;
+    bool empty;
+} Branches;
+
+static void reverse_branch(Tr *t, Branches *x, int k, Val *const *adjoints) {
+    x->regions[k] = region_new(t->making->linear.func, NULL);
+    Builder b = build_at_end(x->regions[k]);
+    const Inst *yield = x->twin->regions[k]->last;
+    for (int i = 0; i < x->twin->nresults; i++) bump(t, &b, &x->inner[k], yield->args[i], adjoints[i]);
+    transpose_region(t, x->twin->regions[k], x->regions[k], &b, &x->inner[k], x->primal->regions[k]);
+    add_captured(t, &x->captured, &x->inner[k]);
+    x->empty &= x->regions[k]->first == NULL;
+}
+
+static void end_branch(Tr *t, const Branches *x, Inst *reverse, int k) {
+    reverse->regions[k] = x->regions[k];
+    x->regions[k]->owner = reverse;
+    Builder b = build_at_end(x->regions[k]);
+    ValVec values = {0};
+    for (int i = 0; i < x->captured.vals.count; i++) {
+        const Val *v = x->captured.vals.at[i];
+        Val *g = take(&x->inner[k], v);
+        vec_push(t->ad->arena, &values, g ? g : zero(t, v->type));
     }
-    if (empty && captured.vals.count == 0) return;
+    build_yield(&b, values.at, values.count);
+}
+
+static void t_branches(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+    int n = inst->nregions;
+    Branches x = {.twin = inst, .primal = map_get(&t->making->twins, PTR_KEY(inst)), .empty = true};
+    x.regions = arena_array(t->ad->arena, Region *, n);
+    x.inner = arena_array(t->ad->arena, Adjoints, n);
+    Val **adjoints = arena_array(t->ad->arena, Val *, inst->nresults ? inst->nresults : 1);
+    for (int i = 0; i < inst->nresults; i++) adjoints[i] = take_out(t, adj, inst->results[i]);
+    for (int k = 0; k < n; k++) reverse_branch(t, &x, k, adjoints);
+    if (x.empty && x.captured.vals.count == 0) return;
     Inst *reverse = build_inst(b, (Op)inst->op, inst->args, 1, 0, n);
     if (inst->op == OP_switch) {
         reverse->cases = inst->cases;
         reverse->ncases = inst->ncases;
     }
-    map_put(t->ad->arena, &t->making->mirror, PTR_KEY(primal), reverse);
-    for (int k = 0; k < n; k++) {
-        reverse->regions[k] = regions[k];
-        regions[k]->owner = reverse;
-        Builder rb = build_at_end(regions[k]);
-        ValVec values = {0};
-        for (int i = 0; i < captured.vals.count; i++) {
-            Val *g = take(&inner[k], captured.vals.at[i]);
-            vec_push(t->ad->arena, &values, g ? g : zero(t, captured.vals.at[i]->type));
-        }
-        build_yield(&rb, values.at, values.count);
-    }
-    for (int i = 0; i < captured.vals.count; i++) {
-        Val *g = inst_add_result(reverse, captured.vals.at[i]->type, name_from(t->ad->m->names, "g"));
-        bump(t, b, adj, captured.vals.at[i], g);
+    map_put(t->ad->arena, &t->making->mirror, PTR_KEY(x.primal), reverse);
+    for (int k = 0; k < n; k++) end_branch(t, &x, reverse, k);
+    for (int i = 0; i < x.captured.vals.count; i++) {
+        Val *v = x.captured.vals.at[i],
+            *g = inst_add_result(reverse, v->type, name_from(t->ad->m->names, "g"));
+        bump(t, b, adj, v, g);
     }
 }
 
@@ -283,76 +296,113 @@ static bool *living(Tr *t, const Inst *loop, Val *const *starts) {
     return flow.lives;
 }
 
-/* Counts the trip count down; `it` is the index of the primal iteration. */
-static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+/* A loop, reversed: it counts the trip count down. By carried value: */
+typedef struct BackLoop {
+    Inst *twin, *primal;
+    LoopInfo *info;
+    const bool *lives;
+    Val **starts; /* adjoints from behind the loop; NULL: zero */
+    Val **bars;   /* parameters of the reversed body */
+    Val **nexts;  /* what the reversed body hands on; NULL: zero */
+    Region *body;
+    Builder b; /* at its end */
+    Adjoints inner;
+    Captured captured;
+} BackLoop;
+
+static Val **values_for(Tr *t, const Inst *inst) {
+    return arena_array(t->ad->arena, Val *, inst->nresults ? inst->nresults : 1);
+}
+
+/* `it` is the index of the primal iteration. */
+static void begin_body(Tr *t, BackLoop *x) {
     Ad *ad = t->ad;
-    Inst *primal = map_get(&t->making->twins, PTR_KEY(inst));
-    LoopInfo *info = ad_loop_info(t->making, primal);
-    Region *d = inst->regions[1], *body = region_new(t->making->linear.func, NULL);
-    int n = inst->nresults;
-    const Type *word = type_basic(ad->m->types, TYPE_int64);
-    Val **starts = arena_array(ad->arena, Val *, n ? n : 1),
-        **bars = arena_array(ad->arena, Val *, n ? n : 1);
-    Name g_name = name_from(ad->m->names, "g");
-    for (int i = 0; i < n; i++) starts[i] = take_out(t, adj, inst->results[i]);
-    Val *left = region_add_param(body, word, name_from(ad->m->names, "left"));
-    const bool *lives = living(t, inst, starts);
-    for (int i = 0; i < n; i++)
-        if (lives[i]) bars[i] = region_add_param(body, d->params[i]->type, g_name);
-    Builder rb = build_at_end(body);
-    rb.no_fold = true;
-    Val *it = build_binary(&rb, OP_sub, left, ad_int64(ad, 1));
-    rb.no_fold = false;
-    it->name = name_from(ad->m->names, "it");
-    Adjoints inner = {0};
-    for (int i = 0; i < n; i++) bump(t, &rb, &inner, d->last->args[i], bars[i]);
-    transpose_region(t, d, body, &rb, &inner, primal->regions[1]);
-    Val **nexts = arena_array(ad->arena, Val *, n ? n : 1);
-    bool idle = body->first->next == NULL;
+    Region *d = x->twin->regions[1];
+    x->body = region_new(t->making->linear.func, NULL);
+    Val *left =
+        region_add_param(x->body, type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "left"));
+    for (int i = 0; i < x->twin->nresults; i++)
+        if (x->lives[i])
+            x->bars[i] = region_add_param(x->body, d->params[i]->type, name_from(ad->m->names, "g"));
+    x->b = build_at_end(x->body);
+    x->b.no_fold = true;
+    x->info->it = build_binary(&x->b, OP_sub, left, ad_int64(ad, 1));
+    x->b.no_fold = false;
+    x->info->it->name = name_from(ad->m->names, "it");
+}
+
+/* Whether anything happens in it. */
+static bool reverse_body(Tr *t, BackLoop *x) {
+    Region *d = x->twin->regions[1];
+    int n = x->twin->nresults;
+    for (int i = 0; i < n; i++) bump(t, &x->b, &x->inner, d->last->args[i], x->bars[i]);
+    transpose_region(t, d, x->body, &x->b, &x->inner, x->primal->regions[1]);
+    bool idle = x->body->first->next == NULL;
     for (int i = 0; i < n; i++) {
-        nexts[i] = take_out(t, &inner, d->params[i]);
-        idle &= nexts[i] == bars[i];
+        x->nexts[i] = take_out(t, &x->inner, d->params[i]);
+        idle &= x->nexts[i] == x->bars[i];
     }
-    Captured captured = {0};
-    add_captured(t, &captured, &inner);
-    if (idle && captured.vals.count == 0) { /* nothing happens in it */
-        for (int i = 0; i < n; i++) bump(t, b, adj, inst->args[i], starts[i]);
+    add_captured(t, &x->captured, &x->inner);
+    return !idle || x->captured.vals.count > 0;
+}
+
+/* Ends the body; the result is what the loop starts with. */
+static ValVec end_body(Tr *t, BackLoop *x) {
+    Arena *arena = t->ad->arena;
+    ValVec args = {0}, yields = {0};
+    vec_push(arena, &args, x->info->trip);
+    vec_push(arena, &yields, x->info->it);
+    for (int i = 0; i < x->twin->nresults; i++) {
+        if (!x->lives[i]) continue;
+        vec_push(arena, &args, x->starts[i] ? x->starts[i] : zero(t, x->bars[i]->type));
+        vec_push(arena, &yields, x->nexts[i] ? x->nexts[i] : zero(t, x->bars[i]->type));
+    }
+    for (int i = 0; i < x->captured.vals.count; i++) {
+        const Val *v = x->captured.vals.at[i];
+        Val *sum = region_add_param(x->body, v->type, name_from(t->ad->m->names, "sum"));
+        vec_push(arena, &args, zero(t, v->type));
+        vec_push(arena, &yields, build_sum(&x->b, sum, take(&x->inner, v)));
+    }
+    build_yield(&x->b, yields.at, yields.count);
+    return args;
+}
+
+static Inst *close_loop(Tr *t, const BackLoop *x, Builder *b, const ValVec *args) {
+    Inst *reverse = build_inst(b, OP_loop, args->at, args->count, 0, 2);
+    reverse->regions[1] = x->body;
+    x->body->owner = reverse;
+    Region *cond = reverse->regions[0];
+    for (int i = 0; i < x->body->nparams; i++) {
+        region_add_param(cond, x->body->params[i]->type, x->body->params[i]->name);
+        inst_add_result(reverse, x->body->params[i]->type, x->body->params[i]->name);
+    }
+    Builder cb = build_at_end(cond);
+    Val *go = build_binary(&cb, OP_lt, ad_int64(t->ad, 0), cond->params[0]);
+    build_yield(&cb, &go, 1);
+    return reverse;
+}
+
+static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
+    int n = inst->nresults;
+    BackLoop x = {.twin = inst, .primal = map_get(&t->making->twins, PTR_KEY(inst))};
+    x.info = ad_loop_info(t->making, x.primal);
+    x.starts = values_for(t, inst), x.bars = values_for(t, inst), x.nexts = values_for(t, inst);
+    for (int i = 0; i < n; i++) x.starts[i] = take_out(t, adj, inst->results[i]);
+    x.lives = living(t, inst, x.starts);
+    begin_body(t, &x);
+    if (!reverse_body(t, &x)) {
+        x.info->it = NULL;
+        for (int i = 0; i < n; i++) bump(t, b, adj, inst->args[i], x.starts[i]);
         return;
     }
-    ValVec args = {0}, yields = {0};
-    vec_push(ad->arena, &args, info->trip);
-    vec_push(ad->arena, &yields, it);
-    for (int i = 0; i < n; i++) {
-        if (!lives[i]) continue;
-        vec_push(ad->arena, &args, starts[i] ? starts[i] : zero(t, bars[i]->type));
-        vec_push(ad->arena, &yields, nexts[i] ? nexts[i] : zero(t, bars[i]->type));
-    }
-    for (int i = 0; i < captured.vals.count; i++) {
-        const Val *v = captured.vals.at[i];
-        Val *sum = region_add_param(body, v->type, name_from(ad->m->names, "sum"));
-        vec_push(ad->arena, &args, zero(t, v->type));
-        vec_push(ad->arena, &yields, build_sum(&rb, sum, take(&inner, v)));
-    }
-    build_yield(&rb, yields.at, yields.count);
-    Inst *reverse = build_inst(b, OP_loop, args.at, args.count, 0, 2);
-    reverse->regions[1] = body;
-    body->owner = reverse;
-    Region *cond = reverse->regions[0];
-    for (int i = 0; i < body->nparams; i++)
-        region_add_param(cond, body->params[i]->type, body->params[i]->name);
-    Builder cb = build_at_end(cond);
-    Val *go = build_binary(&cb, OP_lt, ad_int64(ad, 0), cond->params[0]);
-    build_yield(&cb, &go, 1);
-    for (int i = 0; i < body->nparams; i++)
-        inst_add_result(reverse, body->params[i]->type, body->params[i]->name);
-    map_put(ad->arena, &t->making->mirror, PTR_KEY(primal), reverse);
-    info->reverse = reverse;
-    info->it = it;
+    ValVec args = end_body(t, &x);
+    Inst *reverse = x.info->reverse = close_loop(t, &x, b, &args);
+    map_put(t->ad->arena, &t->making->mirror, PTR_KEY(x.primal), reverse);
     int next = 1;
     for (int i = 0; i < n; i++)
-        if (lives[i]) bump(t, b, adj, inst->args[i], reverse->results[next++]);
-    for (int i = 0; i < captured.vals.count; i++)
-        bump(t, b, adj, captured.vals.at[i], reverse->results[next++]);
+        if (x.lives[i]) bump(t, b, adj, inst->args[i], reverse->results[next++]);
+    for (int i = 0; i < x.captured.vals.count; i++)
+        bump(t, b, adj, x.captured.vals.at[i], reverse->results[next++]);
 }
 
 /* ---- calls */
