@@ -201,7 +201,8 @@ const char *clike_in(Printer *p, Value value,
                      Level level); /* in parentheses unless it binds at least like that */
 bool clike_is_word_char(char c);
 bool clike_mentions(const char *text,
-                    const char *name); /* as a variable: not as a member, nor inside a string */
+                    const char *name);             /* as a variable: not as a member, nor inside a string */
+Map clike_variables(Printer *p, const char *text); /* all that it mentions, by name */
 
 /* ---- machine.c: C and CUDA */
 extern const Language clike_with_pointers;

@@ -471,22 +471,11 @@ static void bind_param(Printer *p, int index, const char *name) {
     }
 }
 
-static Map words_of(Printer *p, const Text *text) {
-    Map words = {0};
-    for (int i = 0, end; i < text->len; i = end) {
-        for (end = i; end < text->len && clike_is_word_char(text->at[end]);) end++;
-        if (end > i)
-            map_put(&p->arena, &words, PTR_KEY(name_of(p->module->names, (Str){text->at + i, end - i})), p);
-        else end++;
-    }
-    return words;
-}
-
 /* Compilers warn of parameters that are not used. */
 static void print_unused(Printer *p, const Text *body) {
     const Func *func = p->at->func;
     if (func->nparams == 0 || p->dialect->language->has_places_only) return;
-    Map words = words_of(p, body);
+    Map words = clike_variables(p, body->at ? body->at : "");
     for (int i = 0; i < func->nparams; i++) {
         const char *name = p->at->values[func->body->params[i]->id].text;
         if (!map_has(&words, PTR_KEY(name_from(p->module->names, name)))) clike_line(p, "(void)%s;", name);

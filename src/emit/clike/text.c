@@ -62,17 +62,26 @@ static bool is_member(const char *text, const char *at) {
     return at > text && (at[-1] == '.' || (at[-1] == '>' && at - text > 1 && at[-2] == '-'));
 }
 
-bool clike_mentions(const char *text, const char *name) {
-    size_t length = strlen(name);
-    for (const char *at = text; *at;) {
-        if (*at == '"') {
-            at = after_string(at);
-            continue;
-        }
-        size_t word = 0;
-        while (clike_is_word_char(at[word])) word++;
-        if (word == length && !memcmp(at, name, length) && !is_member(text, at)) return true;
-        at += word ? word : 1;
+/* The next variable at or after `at`; without text at the end. */
+static Str next_variable(const char *text, const char *at) {
+    while (*at) {
+        int length = 0;
+        while (clike_is_word_char(at[length])) length++;
+        if (length && !is_member(text, at)) return (Str){at, length};
+        at = *at == '"' ? after_string(at) : at + (length ? length : 1);
     }
+    return (Str){0};
+}
+
+bool clike_mentions(const char *text, const char *name) {
+    for (Str word = next_variable(text, text); word.at; word = next_variable(text, word.at + word.len))
+        if (str_eq(word, str_of(name))) return true;
     return false;
+}
+
+Map clike_variables(Printer *p, const char *text) {
+    Map found = {0};
+    for (Str word = next_variable(text, text); word.at; word = next_variable(text, word.at + word.len))
+        map_put(&p->arena, &found, PTR_KEY(name_of(p->module->names, word)), p);
+    return found;
 }
