@@ -18,8 +18,8 @@ static Val **take_vals(Ad *ad, Val **vals, int *n, const bool *is_diff, int *nta
         else vals[kept++] = vals[i];
     }
     *n = kept;
-    for (int i = 0; i < kept; i++) vals[i]->index = (uint16_t)i;
-    for (int i = 0; i < *ntaken; i++) taken[i]->index = (uint16_t)i;
+    for (int i = 0; i < kept; i++) vals[i]->index = i;
+    for (int i = 0; i < *ntaken; i++) taken[i]->index = i;
     return taken;
 }
 

@@ -23,7 +23,7 @@ typedef struct ModeLoss {
 } ModeLoss;
 
 typedef struct FlowFacts {
-    DeclVec calls; /* differentiable functions that it calls */
+    Map calls; /* differentiable functions that it calls */
     VEC(ModeLoss) losses;
     LocVec lost; /* where a derivative is lost with a warning */
     bool walked;
@@ -40,10 +40,7 @@ static FlowFacts *facts_of(Checker *c, const Decl *func) {
 static void walk_function(Checker *c, Decl *func, uint8_t modes);
 
 static void add_call(Checker *c, const Decl *func, Decl *callee) {
-    FlowFacts *facts = facts_of(c, func);
-    for (int i = 0; i < facts->calls.count; i++)
-        if (facts->calls.at[i] == callee) return;
-    vec_push(c->arena, &facts->calls, callee);
+    map_put(c->arena, &facts_of(c, func)->calls, PTR_KEY(callee), callee);
 }
 
 void flow_calls(FlowWalk *w, Decl *callee) {
@@ -66,7 +63,7 @@ static void gather_lost(Checker *c, Decl *func, Map *seen, LocVec *out) {
     if (!facts || map_has(seen, PTR_KEY(func))) return;
     map_put(c->arena, seen, PTR_KEY(func), func);
     for (int i = 0; i < facts->lost.count; i++) vec_push(c->arena, out, facts->lost.at[i]);
-    for (int i = 0; i < facts->calls.count; i++) gather_lost(c, facts->calls.at[i], seen, out);
+    for (int i = 0; i < facts->calls.count; i++) gather_lost(c, facts->calls.entries[i].value, seen, out);
 }
 
 LocVec check_lost_derivatives(Checker *c, Decl *func) {
@@ -488,7 +485,7 @@ static void search_losses(Search *s, Decl *func) {
         report_loss(c, &kept->loss, (OutputKind)kept->kind, kept->loc, kept->decl);
         note(c, DIAG_note_asked_here, s->request->loc, s->mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
     }
-    for (int i = 0; facts && i < facts->calls.count; i++) search_losses(s, facts->calls.at[i]);
+    for (int i = 0; facts && i < facts->calls.count; i++) search_losses(s, facts->calls.entries[i].value);
 }
 
 void flow_request(Checker *c, Decl *func, const uint8_t *modes, int nmodes, Loc loc) {

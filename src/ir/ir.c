@@ -104,7 +104,7 @@ Region *func_begin(Func *func) {
 static Val *val_new(Func *func, ValKind kind, int index, const Type *type, Name name) {
     Val *v = arena_new(func->module->arena, Val);
     v->kind = (uint8_t)kind;
-    v->index = (uint16_t)index;
+    v->index = index;
     v->id = func->nvals++;
     v->type = type;
     v->name = name;
@@ -140,7 +140,7 @@ Inst *inst_new(Func *func, Op op, int nargs, int nresults, int nregions) {
     inst->nresults = nresults;
     if (nregions) inst->regions = arena_array(arena, Region *, nregions);
     for (int i = 0; i < nregions; i++) inst->regions[i] = region_new(func, inst);
-    inst->nregions = (uint16_t)nregions;
+    inst->nregions = nregions;
     return inst;
 }
 

@@ -89,8 +89,8 @@ typedef enum ValFlags {
 struct Val {
     uint8_t kind; /* ValKind */
     uint8_t flags;
-    uint16_t index; /* which result of `inst`, which parameter of `region` */
-    uint32_t id;    /* dense within the function, from 1; constants: 0 */
+    int index;   /* which result of `inst`, which parameter of `region` */
+    uint32_t id; /* dense within the function, from 1; constants: 0 */
     const Type *type;
     Name name; /* for dumps; may be NULL */
     union {
@@ -145,8 +145,7 @@ struct Inst {
     uint16_t op;   /* Op */
     uint8_t tag;   /* InstTag */
     uint8_t flags; /* InstFlags */
-    uint16_t nregions;
-    int nargs, nresults;
+    int nargs, nresults, nregions;
     Loc loc;
     Inst *prev, *next;
     Region *parent; /* NULL: not inserted */

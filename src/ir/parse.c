@@ -397,7 +397,7 @@ static void set_types(Parser *p, Inst *inst, const Type *const *types, int count
 
 static void add_regions(Parser *p, Inst *inst, int count) {
     inst->regions = arena_array(arena_of(p), Region *, count);
-    inst->nregions = (uint16_t)count;
+    inst->nregions = count;
     for (int i = 0; i < count; i++) inst->regions[i] = region_new(p->func, inst);
 }
 
@@ -444,7 +444,7 @@ static void parse_switch(Parser *p, Inst *inst) {
     inst->cases = cases.at;
     inst->ncases = cases.count;
     inst->regions = regions.at;
-    inst->nregions = (uint16_t)regions.count;
+    inst->nregions = regions.count;
 }
 
 static void parse_label(Parser *p, Inst *inst) {

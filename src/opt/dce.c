@@ -149,7 +149,7 @@ static void trim_end(Dce *d, Inst *inst) {
 }
 
 static void renumber(Val **vals, int count) {
-    for (int i = 0; i < count; i++) vals[i]->index = (uint16_t)i;
+    for (int i = 0; i < count; i++) vals[i]->index = i;
 }
 
 static void trim_results(Dce *d, Inst *inst) {

@@ -198,7 +198,7 @@ static void join_results(Simplify *s, Inst *inst) {
             if (end->op == OP_yield) end->args[kept] = end->args[i];
         }
         if (joins) continue;
-        inst->results[i]->index = (uint16_t)kept;
+        inst->results[i]->index = kept;
         inst->results[kept++] = inst->results[i];
     }
     if (kept == inst->nresults) return;
@@ -372,7 +372,7 @@ static void drop_carried(Inst *loop, const Jumps *jumps, int index) {
         Region *region = loop->regions[r];
         replace(region->params[index], loop->args[index]);
         drop_place(region->params, &region->nparams, index);
-        for (int i = index; i < region->nparams; i++) region->params[i]->index = (uint16_t)i;
+        for (int i = index; i < region->nparams; i++) region->params[i]->index = i;
         if (r > 0 && region->last->op == OP_yield)
             drop_place(region->last->args, &region->last->nargs, index);
     }
@@ -380,7 +380,7 @@ static void drop_carried(Inst *loop, const Jumps *jumps, int index) {
         drop_place(jumps->found.at[i]->args, &jumps->found.at[i]->nargs, index);
     replace(loop->results[index], loop->args[index]);
     drop_place(loop->results, &loop->nresults, index);
-    for (int i = index; i < loop->nresults; i++) loop->results[i]->index = (uint16_t)i;
+    for (int i = index; i < loop->nresults; i++) loop->results[i]->index = i;
     drop_place(loop->args, &loop->nargs, index);
 }
 
