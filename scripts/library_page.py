@@ -23,22 +23,22 @@ INTRODUCTION = """# The library
 Made by `scripts/library_page.py` from the comments in `prelude/`; change those.
 
 `T` is any type that the last column allows; `N`, `R` and `C` are sizes. *floats*: `half`, `float`, `double`; *numbers*: these and the
-integers. An integer that is given where only floats will do becomes a `float`; numbers are splatted where vectors are wanted. Functions
-marked ∂ can be differentiated in both modes. How accurate they are is in `docs/accuracy.md`, how data lies in memory in `docs/layout.md`.
+integers. An integer that is passed where only floats are allowed becomes a `float`; a number that is passed where a vector is needed is repeated for each component. Functions
+marked ∂ can be differentiated in both modes. `docs/accuracy.md` says how accurate they are, `docs/layout.md` how data is laid out in memory.
 
 ## Where a function is not smooth
 
 | function | rule |
 |---|---|
-| `max(a, b)`, `min(a, b)` where a = b, or one of them is not a number | half of the derivative to each side |
+| `max(a, b)`, `min(a, b)` where a = b, or one of them is a NaN | half of the derivative goes to each side |
 | `clamp(x, low, high)`, `saturate(x)` on a boundary | the derivative goes to x |
 | `abs` at 0; `copysign` where x or y is 0 | 0 |
 | `sqrt(x)` | 0.5 / sqrt(max(x, 1e-7)): finite |
 | `rcp(x)` | -1 / max(x x, 1e-7): finite |
-| `pow(x, y)` | in x: y pow(x, y - 1), 0 where that is not finite; in y: pow(x, y) log(x) for x > 0, else 0 |
+| `pow(x, y)` | with respect to x: y pow(x, y - 1), or 0 where that is not finite; to y: pow(x, y) log(x) for x > 0, otherwise 0 |
 | `length(v)`, `distance(a, b)` where v = 0, a = b | 0 |
 | `floor ceil round trunc sign step` | 0 |
-| `frac`, `modf`, `fmod(x, y)` | 1 in x; for fmod also -trunc(x / y) in y |
+| `frac`, `modf`, `fmod(x, y)` | 1 with respect to x; for `fmod` also -trunc(x / y) with respect to y |
 | `?:`, `select` | the side not taken contributes nothing, not even a NaN |
 """
 CONSTRAINTS = {"__BuiltinFloatingPointType": "floats", "__BuiltinArithmeticType": "numbers", "__BuiltinIntegerType": "integers",

@@ -34,8 +34,8 @@ void help_general(FILE *out) {
     fprintf(out, "  %-36s  %s\n", "version", "show the version");
     fprintf(
         out,
-        "\nslope FILE -target ... means: slope build FILE -target ...\nExit status: 0 fine, 1 the program "
-        "has errors, 2 wrong use of the command, 3 a fault of Slope's own.\n");
+        "\nslope FILE -target ... means: slope build FILE -target ...\nExit status: 0 all is well, 1 the "
+        "program has errors, 2 the command was used wrongly, 3 a fault in Slope itself.\n");
 }
 
 static void show_option(const OptionHelp *option) {
