@@ -67,7 +67,7 @@ def make_manual():
         if own:
             lines += [f".SH OPTIONS OF {capitals}", *option_rows(own)]
     lines += [".SH TARGETS", roff(", ".join(targets)) + ".", ".SH EXIT STATUS",
-              "0: fine. 1: the program has errors. 2: wrong use of the command. 3: a fault of Slope's own."]
+              "0: all is well. 1: the program has errors. 2: the command was used wrongly. 3: a fault in Slope itself."]
     return "\n".join(lines) + "\n"
 
 

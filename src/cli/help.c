@@ -32,10 +32,9 @@ void help_general(FILE *out) {
     }
     fprintf(out, "  %-36s  %s\n", "help COMMAND", "show the options of a command");
     fprintf(out, "  %-36s  %s\n", "version", "show the version");
-    fprintf(
-        out,
-        "\nslope FILE -target ... means: slope build FILE -target ...\nExit status: 0 all is well, 1 the "
-        "program has errors, 2 the command was used wrongly, 3 a fault in Slope itself.\n");
+    fprintf(out,
+            "\nslope FILE -target ... means: slope build FILE -target ...\nExit status: 0 all is well, 1 the "
+            "program has errors, 2 the command was used wrongly, 3 a fault in Slope itself.\n");
 }
 
 static void show_option(const OptionHelp *option) {

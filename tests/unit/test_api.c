@@ -350,7 +350,7 @@ static void a_fault_breaks_the_session_only(void **state) {
     SlopeProgram *program, *next;
     slope_load_text(host->session, "fault.slang", "", 0, &program);
     assert_int_equal(slope_check(program), SLOPE_STATUS_fault);
-    assert_string_equal(host->last_text, "error E7004: this is a fault of Slope's own: a 'bad' day\n");
+    assert_string_equal(host->last_text, "error E7004: this is a fault in Slope itself: a 'bad' day\n");
     assert_int_equal(slope_check(host->program), SLOPE_STATUS_fault);
     assert_int_equal(host->last_code, 7050); /* refused, and says so */
     assert_int_equal(slope_load_text(host->session, "n.slang", "", 0, &next), SLOPE_STATUS_fault);
@@ -362,7 +362,7 @@ static void a_malformed_function_closes_its_program_only(void **state) {
     SlopeProgram *program;
     slope_load_text(host->session, "malformed.slang", "", 0, &program);
     assert_int_equal(slope_check(program), SLOPE_STATUS_fault);
-    assert_string_equal(host->last_text, "error E7004: this is a fault of Slope's own: a bad function\n");
+    assert_string_equal(host->last_text, "error E7004: this is a fault in Slope itself: a bad function\n");
     assert_int_equal(slope_check(program), SLOPE_STATUS_fault);
     assert_int_equal(host->last_code, 7009);
     assert_int_equal(slope_check(host->program), SLOPE_STATUS_ok);
