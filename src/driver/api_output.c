@@ -13,7 +13,7 @@ static SlopeStatus make_blob(SlopeSession *session, Str bytes, SlopeBlob **out) 
     Allocator allocator = session->allocator;
     size_t total = sizeof(BlobNode) + (size_t)bytes.len + 1;
     BlobNode *node = allocator.resize(allocator.user, NULL, 0, total);
-    if (!node) return SLOPE_STATUS_memory;
+    if (!node) trap_spring(&session->trap, TRAP_memory, "out of memory");
     char *data = (char *)(node + 1);
     memcpy(data, bytes.at, (size_t)bytes.len);
     data[bytes.len] = 0;
