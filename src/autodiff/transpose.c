@@ -99,18 +99,26 @@ static void t_arithmetic(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
 
 /* ---- shadow memory */
 
-/* The same place, computed anew where the reverse needs it. */
-static Val *address(Builder *b, Val *v) {
-    if (v->kind != VAL_inst || !op_has(v->inst->op, OP_PART | OP_MOVES)) return v;
+/* The same place, computed anew where it is needed; `root` says what is there for the memory that it is in. */
+static Val *address_in(Builder *b, Val *v, Val *(*root)(Builder *b, Val *v)) {
+    if (v->kind != VAL_inst || !op_has(v->inst->op, OP_PART | OP_MOVES)) return root(b, v);
     const Inst *inst = v->inst;
     if (inst->op == OP_select)
-        return build_select(b, inst->args[0], address(b, inst->args[1]), address(b, inst->args[2]));
-    Val *base = address(b, inst->args[0]);
+        return build_select(b, inst->args[0], address_in(b, inst->args[1], root),
+                            address_in(b, inst->args[2], root));
+    Val *base = address_in(b, inst->args[0], root);
     if (inst->op == OP_field) return build_field(b, base, inst->index);
     if (inst->op == OP_offset) return build_offset(b, base, inst->args[1]);
     if (inst->op == OP_bitcast) return build_bitcast(b, base, v->type);
     return build_elem(b, base, inst->args[1], inst_has(inst, INST_UNCHECKED));
 }
+
+static Val *itself(Builder *b, Val *v) {
+    (void)b;
+    return v;
+}
+
+static Val *address(Builder *b, Val *v) { return address_in(b, v, itself); }
 
 static void t_load(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     Val *g = take_out(t, adj, inst->results[0]);
@@ -538,14 +546,28 @@ static Inst *call_again(Back *x, const Reverse *reverse) {
     return again;
 }
 
+static Val *without_shadow(Builder *b, Val *v) {
+    bool is_shadow = v->kind == VAL_inst && v->inst->op == OP_var && is_diff(v);
+    return is_shadow ? build_var(b, v->inst->type, v->name, false) : v;
+}
+
+/* Local shadows begin with the reverse. The primal pass, which writes nothing there, gets other memory in their place. (It gives no
+ * reference to that back: linearize.c refuses it.) */
+static Val *dual_before(Inst *call, Val *dual) {
+    Builder b = build_before(call);
+    return address_in(&b, dual, without_shadow);
+}
+
 /* A call of the function becomes one of its pri, which has more parameters and results. */
 static void extend_call(Back *x, Inst *call, const Reverse *reverse, bool again) {
     const Made *pri = &reverse->pri;
-    Val **duals = again ? x->duals : x->note->duals,
-        *tape = again ? x->t->making->reverse_tape : x->t->making->tape;
+    Val *tape = again ? x->t->making->reverse_tape : x->t->making->tape;
     call->callee = pri->func;
-    for (int i = call->nargs; i < pri->params.count; i++)
-        inst_add_arg(call, pri->params.at[i].role == AS_tape ? tape : duals[pri->params.at[i].leaf]);
+    for (int i = call->nargs; i < pri->params.count; i++) {
+        int leaf = pri->params.at[i].leaf;
+        bool is_tape = pri->params.at[i].role == AS_tape;
+        inst_add_arg(call, is_tape ? tape : again ? x->duals[leaf] : dual_before(call, x->note->duals[leaf]));
+    }
     for (int i = call->nresults; i < pri->results.count; i++)
         vec_push(x->t->ad->arena, &x->slots,
                  inst_add_result(call, pri->func->results[i], name_from(x->t->ad->m->names, "ctx")));
