@@ -165,6 +165,29 @@ bool isTouchy(int k, Shape s, double base[ROOM], double y0[ROOM])
     return touchy;
 }
 
+// What the weights and the direction give by way of the gradient.
+double weighted(Shape s, double gradient[ROOM])
+{
+    double sum = 0.0l;
+    for (int i = 0; i < s.nx; i++) sum += gradient[i] * D[i];
+    return sum;
+}
+
+// Do the last digits of the input change it by as much as it is wrong? Then large terms cancel, and reverse mode adds them in another order.
+bool isCancelled(int k, Shape s, double base[ROOM], double right, double error)
+{
+    double size = s.single ? 4e-7l : 4e-15l;
+    bool cancelled = false;
+    for (int trial = 0; trial < 4; trial++)
+    {
+        for (int i = 0; i < s.nx; i++) X[i] = base[i] * (1.0l + (((i >> (trial / 2)) + trial) % 2 == 0 ? size : -size));
+        call(k, 2);
+        if (!(8.0l * abs(weighted(s, G) - right) < error)) cancelled = true;
+    }
+    X = base;
+    return cancelled;
+}
+
 void checkSample(int k, Shape s, int sample, inout Outcome o)
 {
     for (int i = 0; i < s.nx; i++) { X[i] = draw() * 1.5l; D[i] = draw(); }
@@ -182,18 +205,23 @@ void checkSample(int k, Shape s, int sample, inout Outcome o)
         if (!isClose(Y[j], y0[j], s.tolerance)) fail(o, 1, sample, Y[j], y0[j]);
     for (int j = 0; j < s.nn; j++)
         if (!isClose(N[j], n0[j], s.tolerance)) fail(o, 2, sample, N[j], n0[j]);
+    for (int j = 0; j < s.ny; j++)
+        if (abs(tangent[j]) >= 1e5l) { o.unfit++; return; }
     if (!compareForward(k, s, base, tangent, o, sample)) { o.rough++; return; }
-    if (!isModerate(tangent, s.ny)) { o.unfit++; return; }
     if (o.failure == 0)
     {
         changed = false;
         call(k, 2);
         double gradient[ROOM] = G;
-        double left = 0.0l, right = 0.0l, scale = 1.0l;
+        double left = 0.0l, right = weighted(s, gradient), scale = 1.0l;
         for (int j = 0; j < s.ny; j++) { left += W[j] * tangent[j]; scale += abs(W[j] * tangent[j]); }
-        for (int i = 0; i < s.nx; i++) { right += gradient[i] * D[i]; scale += abs(gradient[i] * D[i]); }
+        for (int i = 0; i < s.nx; i++) scale += abs(gradient[i] * D[i]);
         for (int i = 0; i < s.nx; i++) if (isnan(gradient[i])) fail(o, 5, sample, gradient[i], 0.0l);
-        if (!(abs(left - right) <= s.tolerance * scale)) fail(o, 6, sample, right, left);
+        if (o.failure == 0 && !(abs(left - right) <= s.tolerance * scale))
+        {
+            if (isCancelled(k, s, base, right, abs(left - right))) { o.rough++; return; }
+            fail(o, 6, sample, right, left);
+        }
         if (changed) fail(o, 7, sample, 0.0l, 0.0l);
         call(k, 2);
         for (int i = 0; i < s.nx; i++) if (gradient[i] != G[i]) fail(o, 8, sample, G[i], gradient[i]);
