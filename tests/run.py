@@ -214,7 +214,7 @@ def inline_tests(suite, source):
         yield Test(name, source, options.get("cmd", run_command(suite, source)), status=status, expected=source.expected)
     if "gradcheck" in options:
         level = suite.level or ["-O1"]      # the code generator takes most of the time, and gradcheck is about derivatives
-        command = [str(suite.slope), "gradcheck", *level, file] + words(options["gradcheck"])
+        command = [str(suite.slope), "gradcheck", file, *level] + words(options["gradcheck"])
         yield Test(f"{name}:gradcheck", source, command)
     filecheck = [suite.filecheck, file]
     if "filecheck" in options:

@@ -149,7 +149,7 @@ class RunnerTest(unittest.TestCase):
         self.assert_fails("less.slang", "-2")
 
     def test_gradcheck_is_one_more_test(self):
-        self.file("a.slang", "// gradcheck: --samples 3\n//! run echo 1\n//! gradcheck test \"$all\" = 'gradcheck a.slang "
+        self.file("a.slang", "// gradcheck: --samples 3\n//! run echo 1\n//! gradcheck test \"$all\" = 'gradcheck a.slang -O1 "
                   "--samples 3'\n// expect: 1\n")
         self.assert_passes(2)
 
