@@ -13,10 +13,11 @@ PROGRAM = """[Differentiable] float f(float x, int n) {
     return y;
 }
 void main() {
-    DifferentialPair<float> p = diffPair(0.5f);
-    bwd_diff(f)(p, 3, 1.0);
+    DifferentialPair<float> p = diffPair(0.5f + zero);
+    bwd_diff(f)(p, 3 + zero, 1.0);
     printf("%.3f\\n", p.d);
 }
+uniform int zero; // nobody sets it; what is constant would be computed by the compiler
 """
 LINE, SOURCE, RESULT = 4, "y = y * x + sin(y);", "4.142"
 

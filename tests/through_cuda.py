@@ -125,7 +125,7 @@ def check_file(nvcc, code, gpu, architecture):
     """None, or what went wrong."""
     with tempfile.TemporaryDirectory(prefix="slope-cuda-") as temporary:
         program = f"{temporary}/t"
-        kind = ["-o", program] if gpu else ["-cubin", "-o", f"{program}.cubin"]
+        kind = ["-o", program] if gpu else ["-cubin", "-Xptxas", "-O0", "-o", f"{program}.cubin"]   # nobody runs it
         compiled = attempt([nvcc, f"-arch={architecture}", "-O1", "-w", str(code), *kind], NVCC_SECONDS)
         if compiled.returncode:
             return f"nvcc: {compiled.stderr[:3000]}"
