@@ -163,8 +163,8 @@ def main():
         tally.step("accuracy", int(not problems), [("docs/accuracy.md", "\n".join(problems))] if problems else [])
         step_suite(tally, "build-gcc")
         step_threads(tally, "build-gcc")
-        tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=4))
-        passed, failures, _ = through_slang.run_all(ROOT / "build-gcc", share=4)
+        tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=8))
+        passed, failures, _ = through_slang.run_all(ROOT / "build-gcc", share=8)
         tally.step("programs through Slang", passed, failures)
         if through_cuda.find_nvcc():
             tally.step("programs through CUDA", *through_cuda.run_all(ROOT / "build-gcc", share=80))
