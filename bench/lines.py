@@ -198,31 +198,29 @@ def prints(lines):
     yield "}"
 
 
-def else_ifs(lines):
-    """A chain of conditions with one per line, in a function and its derivatives; some leave the function."""
-    yield "[Differentiable] float choose(float x, int k) { float y = x; if (k < 0) y = -x;"
+def chain(lines, head, line, tail):
+    """A function that chooses by a line for each number, and its derivatives."""
+    yield f"[Differentiable] float choose(float x, int k) {{ {head}"
     for i in range(lines):
-        yield f"    else if (k == {i}) {f'return x * {i};' if i % 3 == 0 else f'y = x * {i};'}"
-    yield "    return y * y; }"
+        yield f"    {line(i)}"
+    yield f"    {tail} }}"
     yield from both_modes("choose")
+
+
+def else_ifs(lines):
+    """A chain of conditions with one per line; some leave the function."""
+    leaves_or_not = lambda i: f"return x * {i};" if i % 3 == 0 else f"y = x * {i};"
+    return chain(lines, "float y = x; if (k < 0) y = -x;", lambda i: f"else if (k == {i}) {leaves_or_not(i)}", "return y * y;")
 
 
 def choices(lines):
     """The same as an expression."""
-    yield "[Differentiable] float choose(float x, int k) { return"
-    for i in range(lines):
-        yield f"    k == {i} ? x * {i} :"
-    yield "    x * x; }"
-    yield from both_modes("choose")
+    return chain(lines, "return", lambda i: f"k == {i} ? x * {i} :", "x * x;")
 
 
 def early_returns(lines):
     """A condition per line that leaves the function."""
-    yield "[Differentiable] float choose(float x, int k) { float y = x;"
-    for i in range(lines):
-        yield f"    if (k == {i}) return x * y; y += {i};"
-    yield "    return y; }"
-    yield from both_modes("choose")
+    return chain(lines, "float y = x;", lambda i: f"if (k == {i}) return x * y; y += {i};", "return y;")
 
 
 def unknown_names(lines):

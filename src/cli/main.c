@@ -1,6 +1,7 @@
 /* slope: finds the command and runs it. With none, a file means `build`. */
 #include "cli.h"
 
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,6 +66,7 @@ static bool looks_like_file(const char *word) {
 }
 
 int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN); /* a pipe that nobody reads is an error of writing, with a message and a status */
     if (argc < 2) {
         help_general(stderr);
         return EXIT_misuse;
