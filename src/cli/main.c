@@ -66,7 +66,8 @@ static bool looks_like_file(const char *word) {
 }
 
 int main(int argc, char **argv) {
-    signal(SIGPIPE, SIG_IGN); /* a pipe that nobody reads is an error of writing, with a message and a status */
+    signal(SIGPIPE,
+           SIG_IGN); /* a pipe that nobody reads is an error of writing, with a message and a status */
     if (argc < 2) {
         help_general(stderr);
         return EXIT_misuse;
