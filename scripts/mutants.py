@@ -35,7 +35,7 @@ import run as suite_runner
 from execute import Executor
 from fuzz import Fuzz, arguments
 
-TESTS = ("diff/", "ir/", "cost/", "gradcheck/")
+TESTS = ("diff/", "ir/", "cost/", "gradcheck/", "library/rules")
 TARGETS = ["slope", "slope-llvm", "irrun", "irtool", "ircount"]
 FIXED, FIRST_STRANGE, STRANGE = 48, 700000000, 144      # random functions: of the suite, and others
 

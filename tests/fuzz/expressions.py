@@ -224,7 +224,7 @@ class Expressions:
             return Node("detach($)", [self.real(depth - 1)], REAL, reference="frozen($)")
         if roll < 0.98:
             node, constant = self.place(REAL, write=True, constant=False)
-            return Node("($ = $)", [node, self.real(depth - 1)], REAL) if node else self.real(depth - 1)
+            return Node("($ = $)", [node, self.tame(self.real(depth - 1))], REAL) if node else self.real(depth - 1)
         return self.guarded(depth)
 
     def mixture(self, type):

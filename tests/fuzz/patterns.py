@@ -108,7 +108,8 @@ class Patterns:
 
     def tuple_value(self):
         name, assigned = self.fresh("t"), self.chance(0.5)
-        declared = Node(f"{'var' if assigned else 'let'} {name} = makeTuple($, $);", [self.real(2), self.vector(2, 1)], declares=(name,))
+        values = [self.value(REAL, 2), self.value(("vec", 2), 1)]
+        declared = Node(f"{'var' if assigned else 'let'} {name} = makeTuple($, $);", values, declares=(name,))
         self.scope.variables += [Variable(f"{name}", REAL, assigned, text=f"{name}._0"),
                                  Variable(f"{name}", ("vec", 2), assigned, text=f"{name}._1")]
         return [declared]

@@ -64,7 +64,7 @@ class Statements:
     def declare(self, type, node, constant=False, low=None, high=None):
         name = self.fresh("v")
         self.scope.variables.append(Variable(name, type, True, constant, low, high))
-        return Node(f"{declarator(type, name)} = $;", [node], uses=tuple(self.type_names(type)), declares=(name,))
+        return Node(f"{declarator(type, name)} = $;", [self.tame(node)], uses=tuple(self.type_names(type)), declares=(name,))
 
     def type_names(self, type):
         while type[0] == "arr":
