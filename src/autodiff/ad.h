@@ -343,21 +343,33 @@ struct Checkpoint {
 void ad_checkpoint(Ad *ad, Making *making);
 void ad_restore(Ad *ad, const Making *making);
 
+/* ---- nest.c */
+/* Loops around a place whose trip counts are known before the outermost begins. */
+typedef struct Nest {
+    Inst *outer;           /* NULL: there are none */
+    VEC(LoopInfo *) loops; /* the innermost first */
+} Nest;
+Nest ad_nest(Ad *ad, const Making *making, const Region *region, int64_t size); /* size: scalars per round */
+Val *ad_rounds(Ad *ad, Builder *b, const Nest *nest);                           /* all there are */
+/* Where the values of this round begin, if those of the first begin at `start`. */
+Val *ad_place_of_round(Ad *ad, Builder *b, const Nest *nest, Val *start, int64_t size, bool reversed);
+
 /* ---- tape.c */
 Inst *ad_tape_inst(Builder *b, Op op, Val *const *args, int nargs, const Type *type);
 void ad_push(Ad *ad, Builder *b, Val *tape, Val *v); /* any value that can be stored */
 Val *ad_pop(Ad *ad, Builder *b, Val *tape, const Type *type, Name name);
 int64_t ad_scalars_in(const Type *type); /* of an array of scalars, or of arrays of them; else 0 */
-/* An array of scalars goes to a block, whose place is the result; a copy of it comes back. */
-Val *ad_save_array(Ad *ad, Builder *b, Val *tape, Val *array);
-Val *ad_load_array(Ad *ad, Builder *b, Val *tape, const Val *array, Val *base);
+/* An array of scalars goes to a block, which is the result; a copy of it comes back. */
+Val *ad_save_array(Ad *ad, const Making *making, const Nest *nest, Builder *b, Val *array);
+Val *ad_load_array(Ad *ad, const Making *making, const Nest *nest, Builder *b, const Val *array, Val *base);
 /* What a loop keeps for its reverse. */
 typedef struct Keeping {
     const Making *making;
     Inst *loop;
     LoopInfo *info;
+    Nest nest;    /* that it is the innermost loop of; empty: how often it runs is not known */
     Builder head; /* of the reversed body: where the values come back */
-    ValVec bases; /* of blocks: they are kept as well */
+    ValVec bases; /* of blocks: they are kept as well, where the nest stands */
 } Keeping;
 Val **ad_keep_in_loop(Ad *ad, Keeping *keep, Val *const *values, int count); /* the values, in the reverse */
 /* The primal arguments of a call as they were when it was made, and the state that a forward pass left, for use in

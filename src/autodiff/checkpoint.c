@@ -12,7 +12,8 @@
  * and these are computed in an outer loop, or one of them serves several, they are stored instead.
  *
  * Homes, innermost region first. An `if` yields what its branches keep, in slots that they share. A loop with a known trip
- * count reserves one block of that many elements per value; any other loop pushes. A function hands slots over. */
+ * count reserves one block of that many elements per value, together with the loops around it that do (nest.c); any other loop pushes.
+ * A function hands slots over. */
 #include "autodiff/ad.h"
 
 enum { RECOMPUTE_LIMIT = 8, NEVER = AD_NEVER };
@@ -39,6 +40,7 @@ typedef struct Policy {
     bool *live, *needed, *stored, *redo;
     bool *whole; /* arrays: kept as they are when their region ends */
     Val **bases; /* ... where on the tape */
+    Map lifted;  /* Region -> Vals: bases of blocks that it keeps for nests in it */
     Settled *settled;
     int *costs;    /* memo: 0 unknown, else cost + 1 */
     Map readings;  /* call -> Reading: what it costs to make it again */
@@ -398,7 +400,17 @@ static void save_branches(Policy *p, Inst *inst, Vals *kept) {
         }
 }
 
-static void save_loop(Policy *p, Inst *loop, Vals *kept) {
+/* A block is there from before the nest on, so it is the region around that keeps where it begins. */
+static void lift(Policy *p, const Region *region, Val *base) {
+    Vals *lifted = map_get(&p->lifted, PTR_KEY(region));
+    if (!lifted) {
+        lifted = arena_new(p->ad->arena, Vals);
+        map_put(p->ad->arena, &p->lifted, PTR_KEY(region), lifted);
+    }
+    vec_push(p->ad->arena, lifted, base);
+}
+
+static void save_loop(Policy *p, Inst *loop) {
     LoopInfo *info = ad_loop_info(p->in, loop);
     Region *reverse = info->reverse->regions[1];
     map_put(p->ad->arena, &p->heads, PTR_KEY(reverse), info->it->inst);
@@ -406,43 +418,51 @@ static void save_loop(Policy *p, Inst *loop, Vals *kept) {
     if (mine.count == 0) return;
     for (int i = 0; i < mine.count; i++) tell(p, mine.at[i], loop, info->known);
     Keeping keep = {.making = p->in, .loop = loop, .info = info, .head = head_builder(p, reverse)};
+    keep.nest = ad_nest(p->ad, p->in, loop->regions[1], mine.count);
     Val **again = ad_keep_in_loop(p->ad, &keep, mine.at, mine.count);
     for (int i = 0; i < mine.count; i++) stand_in(p, mine.at[i], again[i]);
-    for (int i = 0; i < keep.bases.count; i++) vec_push(p->ad->arena, kept, keep.bases.at[i]);
+    for (int i = 0; i < keep.bases.count; i++) lift(p, keep.nest.outer->parent, keep.bases.at[i]);
     end_head(p, reverse, &keep.head);
 }
 
+static Nest nest_of_array(Policy *p, const Region *region, const Val *array) {
+    return ad_nest(p->ad, p->in, region, ad_scalars_in(array->type->args[0]));
+}
+
 /* An array goes to the tape when its region ends. */
-static Val *save_array(Policy *p, Region *region, Val *array) {
+static void save_array(Policy *p, Region *region, Val *array) {
     Builder tail = build_before(region->last);
-    p->bases[array->id] = ad_save_array(p->ad, &tail, p->in->tape, array);
+    Nest nest = nest_of_array(p, region, array);
+    p->bases[array->id] = ad_save_array(p->ad, p->in, &nest, &tail, array);
     const Inst *loop = region->owner;
     while (loop && loop->op != OP_loop) loop = loop->parent->owner;
     tell(p, array, loop, true);
-    return p->bases[array->id];
+    lift(p, nest.outer ? nest.outer->parent : region, p->bases[array->id]);
 }
 
-static void restore_array(Policy *p, Builder *b, const Val *array) {
-    stand_in(p, array, ad_load_array(p->ad, b, p->in->reverse_tape, array, p->bases[array->id]));
+static void restore_array(Policy *p, Builder *b, const Region *region, const Val *array) {
+    Nest nest = nest_of_array(p, region, array);
+    stand_in(p, array, ad_load_array(p->ad, p->in, &nest, b, array, p->bases[array->id]));
 }
 
 /* What the region must keep for its mirror; the owner of the region finds it a home. */
 static Vals save_region(Policy *p, Region *region) {
     Vals kept = {0}, *values = map_get(&p->values_of, PTR_KEY(region));
     for (int i = 0; i < region->nparams && !region->owner; i++)
-        if (p->whole[region->params[i]->id])
-            vec_push(p->ad->arena, &kept, save_array(p, region, region->params[i]));
+        if (p->whole[region->params[i]->id]) save_array(p, region, region->params[i]);
     for (int i = 0; i < values->count; i++) {
         Val *v = values->at[i];
-        if (p->whole[v->id]) vec_push(p->ad->arena, &kept, save_array(p, region, v));
+        if (p->whole[v->id]) save_array(p, region, v);
         else if (p->stored[v->id]) vec_push(p->ad->arena, &kept, v);
     }
     for (Inst *inst = region->first, *next; inst; inst = next) {
         next = inst->next;
         if (!map_has(&p->in->mirror, PTR_KEY(inst))) continue;
-        if (inst->op == OP_loop) save_loop(p, inst, &kept);
+        if (inst->op == OP_loop) save_loop(p, inst);
         else if (inst->op == OP_if || inst->op == OP_switch) save_branches(p, inst, &kept);
     }
+    const Vals *lifted = map_get(&p->lifted, PTR_KEY(region));
+    for (int i = 0; lifted && i < lifted->count; i++) vec_push(p->ad->arena, &kept, lifted->at[i]);
     return kept;
 }
 
@@ -520,10 +540,10 @@ static void restore_region(Policy *p, Region *region, Region *reverse) {
     const Inst *next = region->first;
     Builder b = head_builder(p, reverse);
     for (int i = values ? values->count - 1 : -1; i >= 0; i--)
-        if (p->whole[values->at[i]->id]) restore_array(p, &b, values->at[i]);
+        if (p->whole[values->at[i]->id]) restore_array(p, &b, region, values->at[i]);
     for (int i = region->nparams - 1; i >= 0 && !region->owner; i--)
         if (region->params[i]->id < p->nids && p->whole[region->params[i]->id])
-            restore_array(p, &b, region->params[i]);
+            restore_array(p, &b, region, region->params[i]);
     for (int i = 0; values && i < values->count; i++) {
         Val *v = values->at[i];
         if (v->id >= p->nids || !p->redo[v->id]) continue;

@@ -171,18 +171,26 @@ static void move_array(Ad *ad, Builder *b, Val *tape, Val *at, Val *index, bool 
     build_next(&loop);
 }
 
-Val *ad_save_array(Ad *ad, Builder *b, Val *tape, Val *array) {
+/* The blocks of all rounds of the nest, or the only one. */
+static Val *size_of_blocks(Ad *ad, Builder *b, const Nest *nest, const Type *array) {
+    return build_binary(b, OP_mul, ad_rounds(ad, b, nest), ad_int64(ad, ad_scalars_in(array)));
+}
+
+Val *ad_save_array(Ad *ad, const Making *making, const Nest *nest, Builder *b, Val *array) {
     const Type *type = array->type->args[0];
-    Val *base = grow(ad, b, tape, scalar_of(type), ad_int64(ad, ad_scalars_in(type)));
-    move_array(ad, b, tape, array, base, false);
+    Builder before = nest->outer ? build_before(nest->outer) : *b;
+    Val *base = grow(ad, &before, making->tape, scalar_of(type), size_of_blocks(ad, &before, nest, type));
+    move_array(ad, b, making->tape, array, ad_place_of_round(ad, b, nest, base, ad_scalars_in(type), false),
+               false);
     return base;
 }
 
-Val *ad_load_array(Ad *ad, Builder *b, Val *tape, const Val *array, Val *base) {
+Val *ad_load_array(Ad *ad, const Making *making, const Nest *nest, Builder *b, const Val *array, Val *base) {
     const Type *type = array->type->args[0];
-    Val *copy = build_var(b, type, array->name, true);
-    move_array(ad, b, tape, copy, base, true);
-    shrink(b, tape, scalar_of(type), ad_int64(ad, ad_scalars_in(type)));
+    Val *tape = making->reverse_tape, *copy = build_var(b, type, array->name, true);
+    move_array(ad, b, tape, copy, ad_place_of_round(ad, b, nest, base, ad_scalars_in(type), true), true);
+    Builder after = nest->outer ? build_after(ad_loop_info(making, nest->outer)->reverse) : *b;
+    shrink(&after, tape, scalar_of(type), size_of_blocks(ad, &after, nest, type));
     return copy;
 }
 
@@ -195,22 +203,22 @@ typedef struct Stay {
     const Type *type;      /* on the tape */
     int count;             /* of the values */
     Val *base;             /* of a block */
-    Builder before, tail;  /* the loop; at the end of an iteration */
-    Builder around, after; /* the reversed loop: before and behind it */
+    Builder before, tail;  /* the nest; at the end of an iteration */
+    Builder around, after; /* the reversed nest: before and behind it */
 } Stay;
 
 /* One after the other, each in loop order. */
 static Val *start_of(const Stay *x, Builder *b, int index) {
-    Val *offset = build_binary(b, OP_mul, x->keep->info->trip, ad_int64(x->ad, index));
+    Val *offset = build_binary(b, OP_mul, ad_rounds(x->ad, b, &x->keep->nest), ad_int64(x->ad, index));
     return build_binary(b, OP_add, x->base, offset);
 }
 
 static Val *size_of(const Stay *x, Builder *b) {
-    return build_binary(b, OP_mul, x->keep->info->trip, ad_int64(x->ad, x->count));
+    return build_binary(b, OP_mul, ad_rounds(x->ad, b, &x->keep->nest), ad_int64(x->ad, x->count));
 }
 
 static bool fits_block(const Keeping *keep, const Val *v) {
-    return keep->info->known && v->type->kind != TYPE_buffer;
+    return keep->nest.outer && v->type->kind != TYPE_buffer;
 }
 
 static void begin_block(Stay *x) {
@@ -220,14 +228,14 @@ static void begin_block(Stay *x) {
 
 static void store_in_block(Stay *x, Val *v, int index) {
     Val *start = start_of(x, &x->before, index);
-    store_at(&x->tail, x->keep->making->tape, build_binary(&x->tail, OP_add, start, x->keep->info->counter),
-             build_bitcast(&x->tail, v, x->type));
+    Val *at = ad_place_of_round(x->ad, &x->tail, &x->keep->nest, start, 1, false);
+    store_at(&x->tail, x->keep->making->tape, at, build_bitcast(&x->tail, v, x->type));
 }
 
 static Val *load_from_block(Stay *x, const Val *v, int index) {
     Val *start = start_of(x, &x->around, index);
     Builder *b = &x->keep->head;
-    Val *at = build_binary(b, OP_add, start, x->keep->info->it);
+    Val *at = ad_place_of_round(x->ad, b, &x->keep->nest, start, 1, true);
     return build_bitcast(b, load_at(b, x->keep->making->reverse_tape, at, x->type, v->name), v->type);
 }
 
@@ -250,8 +258,7 @@ static Val *load_from_stack(Stay *x, const Val *v, int index) {
     return ad_pop(x->ad, &x->keep->head, x->keep->making->reverse_tape, v->type, v->name);
 }
 
-/* The first that fits. Both are on the tape, which is memory that grows, a local array of known size or part of an arena of the
- * GPU: the target says. */
+/* The first that fits. Both are on the tape, which is memory that grows, or local arrays where its size is known (emit/tape.c). */
 static const struct Home {
     bool (*fits)(const Keeping *keep, const Val *v);
     void (*begin)(Stay *stay); /* NULL: nothing to be done */
@@ -267,9 +274,10 @@ static const struct Home {
 
 static void stay_at(Ad *ad, Keeping *keep, const struct Home *home, const Type *type, const ValVec *values,
                     Val **again) {
-    Inst *reverse = keep->info->reverse;
+    Inst *outer = keep->nest.outer ? keep->nest.outer : keep->loop,
+         *reverse = ad_loop_info(keep->making, outer)->reverse;
     Stay x = {.ad = ad, .keep = keep, .type = type, .count = values->count};
-    x.before = build_before(keep->loop);
+    x.before = build_before(outer);
     x.tail = build_before(keep->loop->regions[1]->last);
     x.around = build_before(reverse);
     x.after = build_after(reverse);

@@ -108,20 +108,43 @@ void ad_unzip(Ad *ad, Making *x) {
 
 LoopInfo *ad_loop_info(const Making *x, const Inst *loop) { return map_get(&x->loops, PTR_KEY(loop)); }
 
+static bool is_made_in(const Inst *loop, const Inst *inst) {
+    bool inside = false;
+    for (int i = 0; i < inst->nargs && !inside; i++) inside = inst_contains(loop, inst->args[i]);
+    return inside;
+}
+
+/* A trip count is computed as far outside as it is known, so that the loops around it know it, too. */
+static void hoist_trip(const Inst *loop, Inst *from) {
+    for (Inst *inst = from, *next; inst != loop; inst = next) {
+        next = inst->next;
+        Inst *outer = inst->parent->owner, *before = NULL;
+        bool movable = op_has(inst->op, OP_PURE) && inst->nregions == 0;
+        for (; movable && outer && !(outer->op == OP_loop && is_made_in(outer, inst));
+             outer = outer->parent->owner)
+            if (outer->op == OP_loop) before = outer;
+        if (!before) continue;
+        inst_remove(inst);
+        inst_insert_before(before, inst);
+    }
+}
+
 static void count_loop(Ad *ad, Making *x, Inst *loop) {
     LoopInfo *info = arena_new(ad->arena, LoopInfo);
     const Type *word = type_basic(ad->m->types, TYPE_int64);
     Name name = name_from(ad->m->names, "it");
+    Inst *last = loop->prev;
     info->trip = loop_trip(loop);
     info->known = info->trip != NULL;
+    hoist_trip(loop, last ? last->next : loop->parent->first);
     inst_add_arg(loop, ad_int64(ad, 0));
     region_add_param(loop->regions[0], word, name);
     info->counter = region_add_param(loop->regions[1], word, name);
     Inst *yield = loop->regions[1]->last;
     Builder b = build_before(yield);
     inst_add_arg(yield, build_binary(&b, OP_add, info->counter, ad_int64(ad, 1)));
-    Val *last = inst_add_result(loop, word, name_from(ad->m->names, "trip"));
-    if (!info->known) info->trip = last;
+    Val *counted = inst_add_result(loop, word, name_from(ad->m->names, "trip"));
+    if (!info->known) info->trip = counted;
     map_put(ad->arena, &x->loops, PTR_KEY(loop), info);
 }
 

@@ -71,8 +71,7 @@ static void reach_from_inst(void *user, Inst *inst) {
         break;
     case OP_printf:
     case OP_abort:
-    case OP_buffer_new:
-    case OP_tape_open: walk->from->needs |= NEEDS_RUNTIME; break;
+    case OP_buffer_new: walk->from->needs |= NEEDS_RUNTIME; break;
     default: break;
     }
 }
@@ -166,6 +165,8 @@ Reached emit_reach(Arena *arena, Module *module) {
     }
     find_cycles(&reached);
     if (!reached.missing) reach_work(&reached);
+    spread_needs(&reached);
+    if (!reached.missing) reach_tapes(&reached);
     spread_needs(&reached);
     list_globals(&reached, module);
     return reached;

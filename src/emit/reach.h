@@ -30,6 +30,19 @@ typedef struct LoopLooks {
     int64_t rounds;
 } LoopLooks;
 
+/* Elements that a tape holds at most, by type from TYPE_bool on; -1: there is no limit. */
+enum { TAPE_KINDS = TYPE_double - TYPE_bool + 1 };
+typedef struct TapeRoom {
+    int64_t exact[TAPE_KINDS];    /* as constant trip counts say */
+    int64_t promised[TAPE_KINDS]; /* ... or [MaxIters] */
+    int64_t bytes;                /* of all that are exact; -1: not all are */
+    bool is_local;                /* so few that they are a variable of who opens it */
+    Loc loose;                    /* a place whose amount not even [MaxIters] tells */
+} TapeRoom;
+
+/* Bytes of a tape that is a local variable of who opens it. */
+enum { LOCAL_TAPE = 4 * 1024 };
+
 typedef struct ReachedFunc {
     Func *func;
     uint32_t needs;
@@ -57,6 +70,7 @@ typedef struct Reached {
     Arena *arena;
     Map func_map;   /* Func -> ReachedFunc */
     Map global_map; /* Global -> ReachedGlobal */
+    Map tapes;      /* Inst that opens one -> TapeRoom */
     Map looks;      /* Inst -> LoopLooks, for loops that may take long */
     VEC(ReachedFunc *) funcs;
     VEC(ReachedGlobal *) globals; /* in the order of the module */
@@ -73,5 +87,9 @@ bool reach_is_large(const Type *type);
 
 /* ---- work.c */
 void reach_work(Reached *reached); /* where to look whether to stop */
+
+/* ---- tape.c */
+void reach_tapes(Reached *reached);
+const TapeRoom *reach_local_tape(const Reached *reached, Val *tape); /* NULL: it may grow */
 
 #endif

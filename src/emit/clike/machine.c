@@ -92,16 +92,48 @@ static void print_atomic(Printer *p, const Inst *inst) {
     clike_set_statement(p, inst, clike_format(p, "%s)", text));
 }
 
+/* A tape of known size is a local variable. */
+static void open_local_tape(Printer *p, const Inst *inst, const TapeRoom *room) {
+    const char *name = clike_name_value(p, inst->results[0]);
+    Text parts = {.arena = &p->arena};
+    clike_helper(p, "SlopeTape");
+    for (int kind = 0; kind < TAPE_KINDS; kind++) {
+        const Type *type = type_basic(p->module->types, (TypeKind)(TYPE_bool + kind));
+        if (room->exact[kind])
+            text_printf(&parts, " %s %s_kept[%lld];", clike_type(p, type), clike_word(p, type),
+                        (long long)room->exact[kind]);
+    }
+    clike_line(p, "struct { SlopeTape tape;%s } %s;", parts.len ? parts.at : "", name);
+    clike_line(p, "memset(&%s.tape, 0, sizeof %s.tape);", name, name);
+    for (int kind = 0; kind < TAPE_KINDS; kind++) {
+        const Type *type = type_basic(p->module->types, (TypeKind)(TYPE_bool + kind));
+        if (room->exact[kind])
+            clike_line(p, "%s.tape.stacks[%d].data = %s.%s_kept, %s.tape.stacks[%d].room = %lld;", name, kind,
+                       name, clike_word(p, type), name, kind, (long long)room->exact[kind]);
+    }
+    p->at->values[inst->results[0]->id] = clike_value(clike_format(p, "&%s.tape", name), LEVEL_unary);
+}
+
+static void open_tape(Printer *p, const Inst *inst) {
+    const TapeRoom *room = reach_local_tape(&p->reached, inst->results[0]);
+    if (room) open_local_tape(p, inst, room);
+    else
+        clike_set_statement(p, inst,
+                            clike_format(p, "%s(%s)", clike_helper(p, "slope_tape_open"),
+                                         p->dialect->thread_local_ ? "" : "thread"));
+}
+
+static void close_tape(Printer *p, const Inst *inst, const char *tape) {
+    if (reach_local_tape(&p->reached, inst->args[0])) return;
+    clike_line(p, "%s(%s);", clike_helper(p, "slope_tape_close"), tape);
+}
+
 static void print_tape(Printer *p, const Inst *inst) {
     const char *tape = inst->nargs ? clike_operand(p, inst, 0).text : NULL;
     const char *second = inst->nargs > 1 ? clike_operand(p, inst, 1).text : NULL;
     switch ((Op)inst->op) {
-    case OP_tape_open:
-        clike_set_statement(p, inst,
-                            clike_format(p, "%s(%s)", clike_helper(p, "slope_tape_open"),
-                                         p->dialect->thread_local_ ? "" : "thread"));
-        break;
-    case OP_tape_close: clike_line(p, "%s(%s);", clike_helper(p, "slope_tape_close"), tape); break;
+    case OP_tape_open: open_tape(p, inst); break;
+    case OP_tape_close: close_tape(p, inst, tape); break;
     case OP_tape_push:
         clike_line(p, "%s(%s, %s);", clike_tape(p, "push", inst->args[1]->type), tape, second);
         break;

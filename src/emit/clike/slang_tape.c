@@ -3,120 +3,12 @@
  * as many as [MaxIters] and --tape say, and what did not fit is not a number when it is read. */
 #include "emit/clike/slang.h"
 
-enum { KINDS = TYPE_double - TYPE_bool + 1 };
-static const int64_t unknown = -1, most = 1 << 24;
-
-typedef struct Amounts {
-    int64_t of[KINDS]; /* by type: how many elements; -1: not known */
-} Amounts;
-
-typedef struct Count {
-    Printer *p;
-    bool believes; /* what [MaxIters] says */
-    Map done;      /* Func -> Amounts * */
-    Loc loose;     /* some place whose amount is not known */
-} Count;
-
 /* ---- how many */
-
-static int64_t plus(int64_t a, int64_t b) {
-    if (a == unknown || b == unknown) return unknown;
-    return a + b < most ? a + b : unknown;
-}
-
-static int64_t times(int64_t a, int64_t b) {
-    if (a == 0 || b == 0) return 0;
-    if (a == unknown || b == unknown) return unknown;
-    return a < most / b ? a * b : unknown;
-}
-
-/* Iterations of a loop that goes on while its counter, running from one constant, has not come to another. */
-static int64_t trip_by(const Inst *loop, const Inst *comparison) {
-    LoopTest test;
-    int64_t start, limit, step;
-    if (!loop_comparison(loop, comparison, &test) || !loop_step(loop, test.index, &step)) return unknown;
-    if (!val_is_int(ir_resolve(loop->args[test.index]), &start) ||
-        !val_is_int(ir_resolve(test.limit), &limit))
-        return unknown;
-    int64_t way = test.up ? limit - start : start - limit, stride = test.up ? step : -step;
-    way += test.or_equal;
-    if (stride <= 0) return unknown;
-    return way <= 0 ? 0 : (way + stride - 1) / stride;
-}
-
-/* At most: several things may have to be true for it to go on. */
-static int64_t most_trips(const Inst *loop, const Val *condition) {
-    if (condition->kind != VAL_inst) return unknown;
-    const Inst *inst = condition->inst;
-    if (inst->op != OP_and) return trip_by(loop, inst);
-    int64_t a = most_trips(loop, ir_resolve(inst->args[0])), b = most_trips(loop, ir_resolve(inst->args[1]));
-    return a == unknown || (b != unknown && b < a) ? b : a;
-}
-
-static int64_t constant_trip(const Inst *loop) {
-    const Inst *yield = loop->regions[0]->last;
-    if (loop->nregions > 2 || !yield || yield->op != OP_yield) return unknown;
-    return most_trips(loop, ir_resolve(yield->args[0]));
-}
-
-static int64_t loop_bound(const Count *count, const Inst *loop) {
-    int64_t trip = constant_trip(loop);
-    return trip == unknown && count->believes && loop->hints.max_iters > 0 ? loop->hints.max_iters : trip;
-}
-
-/* Room for a loop that follows. */
-static int64_t room_bound(const Count *count, const Inst *grow) {
-    int64_t known;
-    if (val_is_int(ir_resolve(grow->args[1]), &known)) return known;
-    for (const Inst *inst = grow->next; inst; inst = inst->next)
-        if (inst->op == OP_loop) return loop_bound(count, inst);
-    return unknown;
-}
-
-static Amounts count_region(Count *count, const Region *region);
-
-static const Amounts *count_func(Count *count, const Func *func) {
-    Amounts *amounts = map_get(&count->done, PTR_KEY(func));
-    if (amounts) return amounts;
-    amounts = arena_new(&count->p->arena, Amounts);
-    if (reached_func(&count->p->reached, func)->is_cyclic)
-        for (int i = 0; i < KINDS; i++) amounts->of[i] = unknown; /* as deep as it goes */
-    map_put(&count->p->arena, &count->done, PTR_KEY(func), amounts);
-    Amounts own = count_region(count, func->body);
-    for (int i = 0; i < KINDS; i++) amounts->of[i] = own.of[i] ? plus(own.of[i], amounts->of[i]) : 0;
-    return amounts;
-}
-
-static void add(Count *count, Amounts *to, const Amounts *from, int64_t factor, Loc loc) {
-    for (int i = 0; i < KINDS; i++) {
-        int64_t more = times(from->of[i], factor);
-        if (more == unknown && to->of[i] != unknown && !count->loose) count->loose = loc;
-        to->of[i] = plus(to->of[i], more);
-    }
-}
-
-static void count_inst(Count *count, const Inst *inst, Amounts *total) {
-    Amounts own = {{0}};
-    if (inst->op == OP_tape_push) own.of[inst->args[1]->type->kind - TYPE_bool] = 1;
-    if (inst->op == OP_tape_grow) own.of[inst->type->kind - TYPE_bool] = room_bound(count, inst);
-    if (inst->op == OP_call) own = *count_func(count, inst->callee);
-    for (int i = 0; i < inst->nregions; i++) {
-        Amounts inner = count_region(count, inst->regions[i]);
-        add(count, &own, &inner, inst->op == OP_loop ? loop_bound(count, inst) : 1, inst->loc);
-    }
-    add(count, total, &own, 1, inst->loc);
-}
-
-static Amounts count_region(Count *count, const Region *region) {
-    Amounts total = {{0}};
-    for (const Inst *inst = region->first; inst; inst = inst->next) count_inst(count, inst, &total);
-    return total;
-}
 
 static int64_t room_for(Printer *p, int64_t exact, int64_t promised, Loc loose) {
     int64_t given = p->file->tape;
-    if (exact != unknown) return exact;
-    if (promised == unknown && !given)
+    if (exact >= 0) return exact;
+    if (promised < 0 && !given)
         clike_fail(p, loose,
                    "how many numbers the reverse pass keeps is not known here; say [MaxIters(n)] at the "
                    "loop, or --tape N for at most N of each type");
@@ -124,16 +16,14 @@ static int64_t room_for(Printer *p, int64_t exact, int64_t promised, Loc loose) 
 }
 
 void slang_check_tapes(Printer *p) {
-    Count exact = {.p = p}, promised = {.p = p, .believes = true};
-    p->tape_room = arena_array(&p->arena, int64_t, KINDS);
-    p->tape_known = arena_array(&p->arena, bool, KINDS);
-    for (int kind = 0; kind < KINDS; kind++) p->tape_known[kind] = true;
-    for (int i = 0; i < p->reached.funcs.count; i++) {
-        const Func *func = p->reached.funcs.at[i]->func;
-        const Amounts *least = count_func(&exact, func), *likely = count_func(&promised, func);
-        for (int kind = 0; kind < KINDS; kind++) {
-            int64_t room = room_for(p, least->of[kind], likely->of[kind], promised.loose);
-            p->tape_known[kind] &= least->of[kind] != unknown;
+    p->tape_room = arena_array(&p->arena, int64_t, TAPE_KINDS);
+    p->tape_known = arena_array(&p->arena, bool, TAPE_KINDS);
+    for (int kind = 0; kind < TAPE_KINDS; kind++) p->tape_known[kind] = true;
+    for (int i = 0; i < p->reached.tapes.count; i++) {
+        const TapeRoom *tape = p->reached.tapes.entries[i].value;
+        for (int kind = 0; kind < TAPE_KINDS; kind++) {
+            int64_t room = room_for(p, tape->exact[kind], tape->promised[kind], tape->loose);
+            p->tape_known[kind] &= tape->exact[kind] >= 0;
             if (room > p->tape_room[kind]) p->tape_room[kind] = room;
         }
     }
@@ -148,7 +38,7 @@ static const Type *type_of(Printer *p, int kind) {
 void slang_tape_type(Printer *p, Text *out) {
     if (clike_begin_helper(p, "SlopeTape")) return; /* nobody asked for it */
     text_add(out, STR("/* What a reverse pass keeps. */\nstruct SlopeTape {\n"));
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < TAPE_KINDS; kind++) {
         const Type *type = type_of(p, kind);
         const char *word = clike_word(p, type);
         if (p->tape_room[kind] == 0) continue;

@@ -109,19 +109,43 @@ static void shrink(Emitter *e, const Inst *inst) {
     store_count(e, stack, LLVMBuildSub(e->builder, load_count(e, stack), emit_use(e, inst, 1), ""));
 }
 
+/* A tape of known size is a local variable: header and data are dissolved where pri and prop become part of who opens it. */
+static LLVMValueRef open_local(Emitter *e, const TapeRoom *room) {
+    const int64_t size = sizeof(RtStack) * RT_STACKS;
+    LLVMValueRef tape = emit_alloca(e, size, _Alignof(RtTape));
+    emit_zero(e, tape, size, _Alignof(RtTape));
+    for (int kind = 0; kind < RT_STACKS; kind++) {
+        if (room->exact[kind] == 0) continue;
+        const Type *type = type_basic(e->module->types, (TypeKind)(TYPE_bool + kind));
+        int64_t at = (int64_t)sizeof(RtStack) * kind;
+        LLVMValueRef data = emit_alloca(e, room->exact[kind] * type_layout(type, LAYOUT_scalar).size, 16);
+        LLVMValueRef stores[] = {
+            LLVMBuildStore(e->builder, data, emit_at(e, tape, at + (int64_t)offsetof(RtStack, data))),
+            LLVMBuildStore(e->builder, emit_i64(e, room->exact[kind]),
+                           emit_at(e, tape, at + (int64_t)offsetof(RtStack, room)))};
+        for (int i = 0; i < 2; i++) emit_tag(e, stores[i], ORIGIN_tape);
+    }
+    return tape;
+}
+
+static LLVMValueRef open_tape(Emitter *e, const Inst *inst) {
+    const TapeRoom *room = reach_local_tape(&e->reached, inst->results[0]);
+    if (room) return open_local(e, room);
+    LLVMValueRef function = emit_external(e, "rt_tape_open", e->ptr, &e->ptr, 1, "nounwind");
+    return emit_call_external(e, function, &e->at->context, 1);
+}
+
+static void close_tape(Emitter *e, const Inst *inst) {
+    if (reach_local_tape(&e->reached, inst->args[0])) return;
+    LLVMValueRef tape = emit_use(e, inst, 0);
+    emit_call_external(e, emit_external(e, "rt_tape_close", e->void_type, &e->ptr, 1, "nounwind"), &tape, 1);
+}
+
 bool emit_tape(Emitter *e, const Inst *inst) {
     Stack stack;
-    LLVMValueRef value, tape;
     switch ((Op)inst->op) {
-    case OP_tape_open:
-        value = emit_external(e, "rt_tape_open", e->ptr, &e->ptr, 1, "nounwind");
-        emit_result(e, inst, emit_call_external(e, value, &e->at->context, 1));
-        return true;
-    case OP_tape_close:
-        value = emit_external(e, "rt_tape_close", e->void_type, &e->ptr, 1, "nounwind");
-        tape = emit_use(e, inst, 0);
-        emit_call_external(e, value, &tape, 1);
-        return true;
+    case OP_tape_open: emit_result(e, inst, open_tape(e, inst)); return true;
+    case OP_tape_close: close_tape(e, inst); return true;
     case OP_tape_push: push(e, inst); return true;
     case OP_tape_pop: emit_result(e, inst, pop(e, inst)); return true;
     case OP_tape_grow: emit_result(e, inst, grow(e, inst)); return true;

@@ -1,0 +1,52 @@
+/* A 5 x 5 filter over an image; the gradient of the squared error by weights and pixels. */
+#include "derivative.h"
+
+enum { WIDTH = 96, HEIGHT = 64, SIZE = 5, WEIGHTS = SIZE * SIZE, PARAMETERS = WEIGHTS + WIDTH * HEIGHT };
+
+typedef struct Data {
+    const float *weights, *image, *targets;
+} Data;
+
+static inline float error_at(const Data *d, int x, int y) {
+    float sum = 0;
+    for (int j = 0; j < SIZE; j++)
+        for (int i = 0; i < SIZE; i++) sum += d->weights[j * SIZE + i] * d->image[(y + j) * WIDTH + x + i];
+    return sum - d->targets[y * WIDTH + x];
+}
+
+static void primal(const void *data, float *restrict values) {
+    float sum = 0;
+    for (int y = 0; y <= HEIGHT - SIZE; y++)
+        for (int x = 0; x <= WIDTH - SIZE; x++) {
+            float error = error_at(data, x, y);
+            sum += error * error;
+        }
+    values[0] = sum;
+}
+
+static void gradient(const void *data, float *restrict gradients) {
+    const Data *d = data;
+    float *weights = gradients, *image = gradients + WEIGHTS;
+    memset(gradients, 0, sizeof(float) * PARAMETERS);
+    for (int y = 0; y <= HEIGHT - SIZE; y++)
+        for (int x = 0; x <= WIDTH - SIZE; x++) {
+            float g = 2 * error_at(d, x, y);
+            for (int j = 0; j < SIZE; j++)
+                for (int i = 0; i < SIZE; i++) {
+                    weights[j * SIZE + i] += g * d->image[(y + j) * WIDTH + x + i];
+                    image[(y + j) * WIDTH + x + i] += g * d->weights[j * SIZE + i];
+                }
+        }
+}
+
+int main(int argc, char **argv) {
+    float *parameters = derivative_numbers(PARAMETERS, -1, 1),
+          *targets = derivative_numbers(WIDTH * HEIGHT, -1, 1);
+    Data data = {parameters, parameters + WEIGHTS, targets};
+    Derivative d = derivative_open((Problem){"filter.slang", 1, PARAMETERS, primal, gradient, &data, 1e-3});
+    derivative_bind(&d, "parameters", parameters, sizeof(float) * PARAMETERS);
+    derivative_bind(&d, "targets", targets, sizeof(float) * WIDTH * HEIGHT);
+    derivative_set(&d, "width", WIDTH);
+    derivative_set(&d, "height", HEIGHT);
+    return derivative_run(&d, argc, argv);
+}

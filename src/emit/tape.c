@@ -1,0 +1,257 @@
+/* How many elements a tape holds at most, which follows from trip counts that are constant. What needs little memory need not grow: it is a
+ * local array of who opens it.
+ *
+ * Counted is what happens to one tape, in order: how much it has grown behind an instruction, and how high it stood meanwhile, both at
+ * most. Of branches the greater amount counts; a loop that leaves more than it found adds that in every round. A function
+ * that is given the tape is counted once for each of its parameters. */
+#include "emit/reach.h"
+
+static const int64_t unknown = INT64_MAX, most = 1 << 24;
+
+/* By kind of element, from TYPE_bool on; unknown: there is no limit. */
+typedef struct Amounts {
+    int64_t grown[TAPE_KINDS], peak[TAPE_KINDS];
+} Amounts;
+
+typedef struct Count {
+    const Reached *reached;
+    bool believes; /* what [MaxIters] says */
+    Map done;      /* Val: parameter of a function -> Amounts */
+    Loc loose;     /* some place whose amount is not known */
+} Count;
+
+/* ---- numbers of which one may be unknown */
+
+static int64_t limited(int64_t n) { return n < most ? n : unknown; }
+
+static int64_t plus(int64_t a, int64_t b) { return a == unknown || b == unknown ? unknown : limited(a + b); }
+
+static int64_t times(int64_t a, int64_t b) {
+    if (a == 0 || b == 0) return 0;
+    if (a == unknown || b == unknown) return unknown;
+    return a < most / b ? a * b : unknown;
+}
+
+static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* ---- trip counts */
+
+static bool is_moderate(Val *v, int64_t *value) {
+    return val_is_int(ir_resolve(v), value) && *value > INT32_MIN && *value < INT32_MAX;
+}
+
+/* Iterations of a loop that goes on while its counter, running from one constant, has not come to another. */
+static int64_t trip_by(const Inst *loop, const Inst *comparison) {
+    LoopTest test;
+    int64_t start, limit, step;
+    if (comparison->op == OP_ne || !loop_comparison(loop, comparison, &test)) return unknown;
+    if (!loop_step(loop, test.index, &step) || !is_moderate(loop->args[test.index], &start) ||
+        !is_moderate(test.limit, &limit))
+        return unknown;
+    int64_t way = test.up ? limit - start : start - limit, stride = test.up ? step : -step;
+    way += test.or_equal;
+    if (stride <= 0 || !loop_cannot_wrap(&test, stride)) return unknown;
+    return way <= 0 ? 0 : (way + stride - 1) / stride;
+}
+
+/* At most: several things may have to be true for it to go on. */
+static int64_t most_trips(const Inst *loop, const Val *condition) {
+    if (condition->kind != VAL_inst) return unknown;
+    const Inst *inst = condition->inst;
+    if (inst->op != OP_and) return trip_by(loop, inst);
+    int64_t a = most_trips(loop, ir_resolve(inst->args[0])), b = most_trips(loop, ir_resolve(inst->args[1]));
+    return a < b ? a : b;
+}
+
+static int64_t constant_trip(const Inst *loop) {
+    const Inst *yield = loop->regions[0]->last;
+    if (loop->nregions > 2 || !yield || yield->op != OP_yield) return unknown;
+    return most_trips(loop, ir_resolve(yield->args[0]));
+}
+
+static int64_t loop_bound(const Count *count, const Inst *loop) {
+    int64_t trip = constant_trip(loop);
+    return trip == unknown && count->believes && loop->hints.max_iters > 0 ? loop->hints.max_iters : trip;
+}
+
+/* ---- sizes of blocks */
+
+typedef struct Longest {
+    const Count *count;
+    int64_t trip;
+} Longest;
+
+static void note_loop(void *user, Inst *inst) {
+    Longest *longest = user;
+    if (inst->op == OP_loop) longest->trip = greater(longest->trip, loop_bound(longest->count, inst));
+}
+
+/* A trip count of the loop that follows, or of one in it. */
+static int64_t bound_of_next(const Count *count, const Inst *grow) {
+    Inst *loop = grow->next;
+    while (loop && loop->op != OP_loop) loop = loop->next;
+    if (!loop) return unknown;
+    Longest longest = {.count = count};
+    note_loop(&longest, loop);
+    region_walk(loop->regions[1], note_loop, &longest);
+    return longest.trip;
+}
+
+static int64_t size_bound(const Count *count, const Inst *grow, const Val *size) {
+    int64_t known;
+    if (val_is_int(size, &known)) return known;
+    if (size->kind == VAL_inst && size->inst->op == OP_mul)
+        return times(size_bound(count, grow, ir_resolve(size->inst->args[0])),
+                     size_bound(count, grow, ir_resolve(size->inst->args[1])));
+    return bound_of_next(count, grow);
+}
+
+/* ---- counting */
+
+static Amounts count_region(Count *count, const Region *region, const Val *tape);
+
+static Amounts no_limit(void) {
+    Amounts amounts;
+    for (int i = 0; i < TAPE_KINDS; i++) amounts.grown[i] = amounts.peak[i] = unknown;
+    return amounts;
+}
+
+static bool is_nothing(const Amounts *amounts) {
+    for (int i = 0; i < TAPE_KINDS; i++)
+        if (amounts->grown[i] || amounts->peak[i]) return false;
+    return true;
+}
+
+/* One after the other. */
+static void add(Count *count, Amounts *to, const Amounts *next, Loc loc) {
+    for (int i = 0; i < TAPE_KINDS; i++) {
+        int64_t peak = plus(to->grown[i], next->peak[i]);
+        if (peak == unknown && to->peak[i] != unknown && !count->loose) count->loose = loc;
+        to->peak[i] = greater(to->peak[i], peak);
+        to->grown[i] = plus(to->grown[i], next->grown[i]);
+    }
+}
+
+static const Amounts *count_param(Count *count, const Func *func, int index) {
+    const Val *param = func->body->params[index];
+    Amounts *amounts = map_get(&count->done, PTR_KEY(param));
+    if (amounts) return amounts;
+    amounts = arena_new(count->reached->arena, Amounts);
+    *amounts = no_limit(); /* as deep as it goes */
+    map_put(count->reached->arena, &count->done, PTR_KEY(param), amounts);
+    if (!reached_func(count->reached, func)->is_cyclic) *amounts = count_region(count, func->body, param);
+    return amounts;
+}
+
+static void find_jump(void *user, Inst *inst) {
+    bool *found = user;
+    *found |= inst->op == OP_break || inst->op == OP_continue || inst->op == OP_return;
+}
+
+static Amounts count_branches(Count *count, const Inst *inst, const Val *tape) {
+    Amounts greatest = {0};
+    bool jumps = false;
+    for (int k = 0; k < inst->nregions; k++) {
+        Amounts one = count_region(count, inst->regions[k], tape);
+        for (int i = 0; i < TAPE_KINDS; i++) {
+            greatest.grown[i] = k ? greater(greatest.grown[i], one.grown[i]) : one.grown[i];
+            greatest.peak[i] = greater(greatest.peak[i], one.peak[i]);
+        }
+        region_walk(inst->regions[k], find_jump, &jumps);
+    }
+    return jumps && !is_nothing(&greatest) ? no_limit() : greatest;
+}
+
+/* Nobody knows how often it takes something away. */
+static Amounts count_loop(Count *count, const Inst *loop, const Val *tape) {
+    Amounts round = count_branches(count, loop, tape), all = {0};
+    int64_t trips = loop_bound(count, loop);
+    for (int i = 0; i < TAPE_KINDS; i++) {
+        int64_t left = round.grown[i] > 0 ? round.grown[i] : 0; /* by each round */
+        all.grown[i] = times(left, trips);
+        all.peak[i] = plus(times(left, trips > 0 && trips < unknown ? trips - 1 : trips), round.peak[i]);
+    }
+    return all;
+}
+
+static Amounts count_call(Count *count, const Inst *call, const Val *tape) {
+    Amounts all = {0};
+    for (int i = 0; i < call->nargs; i++)
+        if (ir_resolve(call->args[i]) == tape)
+            add(count, &all, count_param(count, call->callee, i), call->loc);
+    return all;
+}
+
+static Amounts change(const Type *type, int64_t by) {
+    Amounts amounts = {0};
+    amounts.grown[type->kind - TYPE_bool] = by;
+    amounts.peak[type->kind - TYPE_bool] = by > 0 ? by : 0;
+    return amounts;
+}
+
+static Amounts count_inst(Count *count, const Inst *inst, const Val *tape) {
+    int64_t less;
+    if (inst->op == OP_loop) return count_loop(count, inst, tape);
+    if (inst->nregions) return count_branches(count, inst, tape);
+    if (inst->op == OP_call) return count_call(count, inst, tape);
+    if (inst->nargs == 0 || ir_resolve(inst->args[0]) != tape) return (Amounts){0};
+    switch ((Op)inst->op) {
+    case OP_tape_push: return change(inst->args[1]->type, 1);
+    case OP_tape_pop: return change(inst->results[0]->type, -1);
+    case OP_tape_grow: return change(inst->type, size_bound(count, inst, ir_resolve(inst->args[1])));
+    case OP_tape_shrink: return change(inst->type, val_is_int(ir_resolve(inst->args[1]), &less) ? -less : 0);
+    case OP_tape_close: return tape->kind == VAL_inst ? (Amounts){0} : no_limit(); /* not by who opened it */
+    default: return (Amounts){0};
+    }
+}
+
+static Amounts count_region(Count *count, const Region *region, const Val *tape) {
+    Amounts total = {0};
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        Amounts one = count_inst(count, inst, tape);
+        if (!is_nothing(&one)) add(count, &total, &one, inst->loc);
+    }
+    return total;
+}
+
+/* ---- the tapes of a module */
+
+typedef struct Tapes {
+    Reached *reached;
+    Count exact, promised;
+} Tapes;
+
+static void note_tape(void *user, Inst *inst) {
+    if (inst->op != OP_tape_open) return;
+    Tapes *tapes = user;
+    TapeRoom *room = arena_new(tapes->reached->arena, TapeRoom);
+    Amounts exact = count_region(&tapes->exact, inst->parent, inst->results[0]),
+            promised = count_region(&tapes->promised, inst->parent, inst->results[0]);
+    for (int i = 0; i < TAPE_KINDS; i++) {
+        room->exact[i] = exact.peak[i] == unknown ? -1 : exact.peak[i];
+        room->promised[i] = promised.peak[i] == unknown ? -1 : promised.peak[i];
+        const Type *type = type_basic(inst->func->module->types, (TypeKind)(TYPE_bool + i));
+        int64_t size = type_layout(type, LAYOUT_scalar).size;
+        room->bytes = exact.peak[i] == unknown || room->bytes < 0 ? -1 : room->bytes + size * exact.peak[i];
+    }
+    room->loose = tapes->promised.loose;
+    map_put(tapes->reached->arena, &tapes->reached->tapes, PTR_KEY(inst), room);
+    ReachedFunc *func = reached_func(tapes->reached, inst->func);
+    bool stays =
+        !func->is_cyclic && !(func->needs & NEEDS_FIBER); /* no stack but its own, and that not deep */
+    room->is_local = stays && room->bytes >= 0 && room->bytes <= LOCAL_TAPE;
+    if (!room->is_local) func->needs |= NEEDS_RUNTIME;
+}
+
+void reach_tapes(Reached *reached) {
+    Tapes tapes = {.reached = reached, .exact = {.reached = reached}};
+    tapes.promised = (Count){.reached = reached, .believes = true};
+    for (int i = 0; i < reached->funcs.count; i++)
+        region_walk(reached->funcs.at[i]->func->body, note_tape, &tapes);
+}
+
+const TapeRoom *reach_local_tape(const Reached *reached, Val *tape) {
+    const Val *opened = ir_resolve(tape);
+    const TapeRoom *room = opened->kind == VAL_inst ? map_get(&reached->tapes, PTR_KEY(opened->inst)) : NULL;
+    return room && room->is_local ? room : NULL;
+}
