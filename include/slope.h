@@ -160,6 +160,7 @@ typedef struct SlopeConfig {
     SlopeFloats floats; /* what may be made of floating-point arithmetic. Default: contract */
     int threads;   /* that run kernels; 0: one per processor. 1: always the same order, and no atomic sums:
                            nobody else writes the buffers of a kernel while it runs */
+    int lanes;     /* items of a kernel that are done at once, in vectors: 2, 4, 8 or 16; 1, or 0: one by one */
     int wave;      /* lanes of a wave, 1 to 128; 0: 32 */
     int block[3];  /* threads of a group of kernels without [numthreads]; 0: 1 */
     int stack_mib; /* MiB of stack for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
@@ -524,6 +525,20 @@ typedef struct SlopeStored {
 /* Of the programs that there are. */
 SLOPE_API int slope_stored_count(const SlopeSession *session);
 SLOPE_API bool slope_stored(const SlopeSession *session, int index, SlopeStored *out);
+
+/* ---- how kernels were compiled, in the order in which that was done */
+
+typedef struct SlopeRemark {
+    const char *kernel;
+    int lanes;        /* items that it does at once */
+    const char *why;  /* not more, where more were asked for; NULL: nothing stands against it */
+    const char *path; /* of what is in the way, or the kernel; NULL: unknown */
+    int line, column;
+} SlopeRemark;
+
+/* Of the programs that there are. */
+SLOPE_API int slope_remark_count(const SlopeSession *session);
+SLOPE_API bool slope_remark(const SlopeSession *session, int index, SlopeRemark *out);
 
 #ifdef __cplusplus
 }

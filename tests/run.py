@@ -5,7 +5,7 @@ A test is a source file with its expectation beside it or in it; what is there d
 docs/testing.md). Everything runs in the folder of the test, so that paths in outputs are the same everywhere.
 Quiet unless something fails; the last line is `N passed, N failed`, and the exit status is 1 if anything failed.
 
-    tests/run.py [--build DIR] [--bless] [-v] [-j N] [NAME...]     only tests whose name contains a NAME
+    tests/run.py [--build DIR] [--bless] [-v] [-j N] [--lanes N] [NAME...]     only tests whose name contains a NAME
 """
 import argparse
 import concurrent.futures
@@ -39,7 +39,7 @@ DIRECTIVE_LINES = 10  # directives stand at the top; expectations anywhere
 class Suite:
     """Where things are, and what the build asks for."""
 
-    def __init__(self, build, bless=False, root=HERE):
+    def __init__(self, build, bless=False, root=HERE, lanes=None):
         self.root = Path(root)
         self.build = Path(build).resolve()
         self.slope = self.build / "slope"
@@ -49,6 +49,7 @@ class Suite:
         self.sanitize = "SLOPE_SANITIZE:BOOL=ON" in text
         self.seconds = 180 if self.sanitize else 60
         self.bytes = (6 if self.sanitize else 3) << 30
+        self.lanes = ["--lanes", str(lanes)] if lanes else []
         self.level = ["-O0"] if self.sanitize else []  # the sanitizers watch the compiler, not the code it makes
         self.filecheck = find_filecheck()
         self.watcher = Watcher()
@@ -186,7 +187,7 @@ def dump_command(suite, source, stage):
 
 
 def run_command(suite, source):
-    return [str(suite.slope), "run", *suite.level, source.path.name] + words(source.options.get("args"))
+    return [str(suite.slope), "run", *suite.level, *suite.lanes, source.path.name] + words(source.options.get("args"))
 
 
 def golden_test(suite, source, golden):
@@ -394,11 +395,12 @@ def main():
     parser.add_argument("--bless", action="store_true", help="rewrite the goldens with what is found")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for every test")
     parser.add_argument("-j", "--jobs", type=int, help="tests at a time; default: one per processor")
+    parser.add_argument("--lanes", type=int, help="items of kernels to be done at once, in every test that runs a program")
     parser.add_argument("--root", default=HERE, help="the folder that is searched for tests")
     parser.add_argument("names", nargs="*", help="only tests whose name contains one of these")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    suite = Suite(options.build, options.bless, Path(options.root).resolve())
+    suite = Suite(options.build, options.bless, Path(options.root).resolve(), options.lanes)
     passed, failures = run_suite(suite, options.names, options.jobs, options.verbose)
     if passed == 0 and not failures:
         failures.append(("suite", "no test has such a name" if options.names else "no tests were found"))

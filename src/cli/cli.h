@@ -105,6 +105,9 @@ ExitStatus save_end(Saving *saving, bool written); /* errno says why it is not w
 /* ---- stored.c */
 void stored_show(const Options *options, const SlopeSession *session); /* to stderr: a table, or JSON */
 
+/* ---- remarks.c */
+void remarks_show(const SlopeSession *session); /* to stderr, a line each */
+
 /* ---- data.c: memory from and to text and files, by type */
 typedef struct Data {
     char *bytes; /* freed by the user of this */

@@ -116,6 +116,13 @@ static bool choose_threads(const Options *options, SlopeConfig *config) {
     return true;
 }
 
+static bool choose_lanes(const Options *options, SlopeConfig *config) {
+    if (!option_number(options, OPTION_lanes, 1, 16, &config->lanes)) return false;
+    if ((config->lanes & (config->lanes - 1)) == 0) return true;
+    cli_misuse("the option '--lanes' takes 1, 2, 4, 8 or 16, not %d", config->lanes);
+    return false;
+}
+
 static bool choose_floats(const Options *options, SlopeConfig *config) {
     static const char *const models[] = {
         [SLOPE_FLOATS_contract] = "contract", [SLOPE_FLOATS_strict] = "strict", [SLOPE_FLOATS_fast] = "fast"};
@@ -135,7 +142,8 @@ ExitStatus cli_open(const Options *options, SlopeSession **session) {
     slope_config_init(&config);
     *session = NULL;
     if (!read_numbers(options, &config) || !choose_report(options, &config) ||
-        !choose_floats(options, &config) || !choose_threads(options, &config))
+        !choose_floats(options, &config) || !choose_lanes(options, &config) ||
+        !choose_threads(options, &config))
         return EXIT_misuse;
     const Texts *defines = &options->values[OPTION_define];
     SlopeDefine *split = split_defines(defines);
@@ -191,6 +199,7 @@ ExitStatus cli_flush(ExitStatus status) {
 ExitStatus cli_close(const Options *options, SlopeSession *session, ExitStatus status) {
     bool made_code = session && (status == EXIT_fine || slope_stored_count(session) > 0);
     if (made_code && option_given(options, OPTION_report_checkpoints)) stored_show(options, session);
+    if (made_code && option_given(options, OPTION_remarks)) remarks_show(session);
     if (session && option_given(options, OPTION_time)) show_times(session);
     slope_session_free(session);
     return cli_flush(status);

@@ -141,12 +141,16 @@ SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *opt
 
 /* ---- what reverse passes keep */
 
-void driver_forget_stored(const SlopeProgram *program) {
+void driver_forget_rows(const SlopeProgram *program) {
     SlopeSession *session = program->session;
     int kept = 0;
     for (int i = 0; i < session->stored.count; i++)
         if (session->stored.at[i].program != program) session->stored.at[kept++] = session->stored.at[i];
     session->stored.count = kept;
+    kept = 0;
+    for (int i = 0; i < session->remarks.count; i++)
+        if (session->remarks.at[i].program != program) session->remarks.at[kept++] = session->remarks.at[i];
+    session->remarks.count = kept;
 }
 
 int slope_stored_count(const SlopeSession *session) { return session ? session->stored.count : 0; }
@@ -154,5 +158,13 @@ int slope_stored_count(const SlopeSession *session) { return session ? session->
 bool slope_stored(const SlopeSession *session, int index, SlopeStored *out) {
     if (!session || !out || index < 0 || index >= session->stored.count) return false;
     *out = session->stored.at[index].row;
+    return true;
+}
+
+int slope_remark_count(const SlopeSession *session) { return session ? session->remarks.count : 0; }
+
+bool slope_remark(const SlopeSession *session, int index, SlopeRemark *out) {
+    if (!session || !out || index < 0 || index >= session->remarks.count) return false;
+    *out = session->remarks.at[index].row;
     return true;
 }

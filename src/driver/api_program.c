@@ -74,7 +74,7 @@ void slope_program_free(SlopeProgram *program) {
     if (!program) return;
     SlopeSession *session = program->session;
     driver_unload(program);
-    driver_forget_stored(program);
+    driver_forget_rows(program);
     if (session->program == program) driver_talk_about(session, NULL);
     if (program->prev) program->prev->next = program->next;
     else session->programs = program->next;

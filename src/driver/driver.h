@@ -86,6 +86,11 @@ typedef struct StoredRow {
     const SlopeProgram *program;
 } StoredRow;
 
+typedef struct RemarkRow {
+    SlopeRemark row;
+    const SlopeProgram *program;
+} RemarkRow;
+
 typedef struct SpareBlock SpareBlock;
 typedef struct Spare {
     SpareBlock *first;
@@ -111,6 +116,7 @@ struct SlopeSession {
     Text messages; /* where no callback takes them */
     VEC(SlopeTiming) times;
     VEC(StoredRow) stored; /* by reverse passes */
+    VEC(RemarkRow) remarks;
     StageTimer *timer;     /* the innermost that runs */
     SlopeProgram *programs;
     SlopeBuffer *buffers;
@@ -246,7 +252,7 @@ void driver_copy_constants(SlopeProgram *program);                   /* to where
 const SlopeType *driver_type(SlopeProgram *program, const Type *type, LayoutRules rules);
 
 /* ---- api_buffer.c, api_output.c */
-void driver_forget_stored(const SlopeProgram *program); /* what its reverse passes keep */
+void driver_forget_rows(const SlopeProgram *program); /* what its reverse passes keep, how kernels were made */
 void driver_free_buffers(SlopeSession *session);
 void driver_free_blobs(SlopeSession *session);
 

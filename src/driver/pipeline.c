@@ -28,11 +28,54 @@ static bool pass_unroll(Func *func) {
     return true;
 }
 
+#ifdef NDEBUG
+enum { VERIFY_EACH_PASS = false };
+#else
+enum { VERIFY_EACH_PASS = true };
+#endif
+
+static void verify(Unit *unit, const Func *func, const char *pass) {
+    Arena *scratch = arena_scratch(unit->ir->arena);
+    const char *wrong = ir_verify(scratch, func);
+    if (wrong) arena_malformed(scratch, format_text(unit->ir->arena, "after %s: %s", pass, wrong));
+    arena_free(scratch);
+}
+
+static void note_remark(Unit *unit, const Func *kernel, const LaneRemark *remark) {
+    SlopeProgram *program = unit->program;
+    Position at = source_position(&program->sources, remark->loc);
+    SlopeRemark row = {.kernel = kernel->name->text,
+                       .lanes = remark->width,
+                       .why = remark->why,
+                       .path = at.path ? at.path->text : NULL,
+                       .line = at.line,
+                       .column = at.column};
+    vec_push(&program->session->arena, &program->session->remarks, ((RemarkRow){row, program}));
+}
+
+/* Kernels get a form that does several items at once. What tells of indices out of range does so one by one. */
+static bool pass_lanes(Unit *unit) {
+    const SlopeConfig *config = &unit->program->session->config;
+    LaneOptions options = {.width = config->lanes};
+    int count = unit->ir->funcs.count;
+    for (int i = unit->passed; i < count && config->lanes > 1; i++) {
+        Func *func = unit->ir->funcs.at[i];
+        LaneRemark remark;
+        if (!func->body || !(func->flags & FUNC_EXPORT) || func->group_size[0] == 0) continue;
+        driver_limit_test(unit->program);
+        opt_lanes(func, &options, &remark);
+        note_remark(unit, func, &remark);
+        if (VERIFY_EACH_PASS && func->wide) verify(unit, func->wide, "lanes");
+    }
+    return unit->ir->funcs.count > count;
+}
+
 static const struct {
     const char *name;
     int level; /* from this optimisation level on */
     bool (*run)(Func *func);
     bool (*run_all)(Module *module, int first); /* instead: over all functions that are new */
+    bool (*run_unit)(Unit *unit);               /* likewise */
 } passes[] = {
     {"waves", 0, .run = pass_waves},
     {"inline", 1, .run = pass_inline},
@@ -46,6 +89,7 @@ static const struct {
     {"cse", 1, .run = opt_cse},
     {"licm", 1, .run = opt_licm},
     {"dce", 1, .run = opt_dce},
+    {"lanes", 1, .run_unit = pass_lanes},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 
@@ -61,23 +105,10 @@ const char *driver_stage_name(int index) {
     return index < EARLY + stages + PASSES ? passes[index - EARLY - stages].name : NULL;
 }
 
-static void verify(Unit *unit, const Func *func, const char *pass) {
-    Arena *scratch = arena_scratch(unit->ir->arena);
-    const char *wrong = ir_verify(scratch, func);
-    if (wrong) arena_malformed(scratch, format_text(unit->ir->arena, "after %s: %s", pass, wrong));
-    arena_free(scratch);
-}
-
 static void verify_all(Unit *unit, const char *pass) {
     for (int i = unit->passed; i < unit->ir->funcs.count; i++)
         if (unit->ir->funcs.at[i]->body) verify(unit, unit->ir->funcs.at[i], pass);
 }
-
-#ifdef NDEBUG
-enum { VERIFY_EACH_PASS = false };
-#else
-enum { VERIFY_EACH_PASS = true };
-#endif
 
 /* ---- differentiation: autodiff does not see the passes, nor they it */
 
@@ -202,6 +233,7 @@ bool unit_run_passes(Unit *unit, const char *stop) {
         StageTimer timer;
         if (passes[i].level > (session->config.strict ? 0 : session->config.optimization)) continue;
         driver_time_begin(session, &timer, passes[i].name);
+        if (passes[i].run_unit) passes[i].run_unit(unit);
         if (passes[i].run_all) passes[i].run_all(unit->ir, unit->passed);
         for (int k = unit->passed; k < unit->ir->funcs.count && passes[i].run; k++) {
             Func *func = unit->ir->funcs.at[k];

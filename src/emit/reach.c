@@ -151,7 +151,15 @@ static void list_globals(Reached *reached, const Module *module) {
     }
 }
 
-Reached emit_reach(Arena *arena, Module *module) {
+/* The kernel needs for its threads what they need together. */
+static void reach_wide(Reached *reached, ReachedFunc *kernel) {
+    if (!kernel->func->wide) return;
+    ReachedFunc *wide = reach_func(reached, kernel->func->wide);
+    wide->calls++;
+    vec_push(reached->arena, &kernel->callees, wide);
+}
+
+Reached emit_reach(Arena *arena, Module *module, bool wide) {
     Reached reached = {.arena = arena};
     for (int i = 0; i < module->funcs.count; i++) {
         Func *func = module->funcs.at[i];
@@ -162,6 +170,7 @@ Reached emit_reach(Arena *arena, Module *module) {
     for (int i = 0; i < reached.funcs.count && !reached.missing; i++) {
         Walk walk = {&reached, reached.funcs.at[i]};
         region_walk(walk.from->func->body, reach_from_inst, &walk);
+        if (wide) reach_wide(&reached, walk.from);
     }
     find_cycles(&reached);
     if (!reached.missing) reach_work(&reached);

@@ -79,8 +79,8 @@ typedef struct Reached {
 } Reached;
 
 /* ---- reach.c */
-/* All that functions with FUNC_EXPORT reach, and every uniform. */
-Reached emit_reach(Arena *arena, Module *module);
+/* All that functions with FUNC_EXPORT reach, and every uniform; `wide`: with the forms of kernels for several lanes. */
+Reached emit_reach(Arena *arena, Module *module, bool wide);
 ReachedFunc *reached_func(const Reached *reached, const Func *func); /* NULL: it is not */
 ReachedGlobal *reached_global(const Reached *reached, const Global *global);
 bool reach_is_large(const Type *type);

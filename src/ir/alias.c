@@ -19,7 +19,7 @@ static Role role_in_access(const Inst *inst, int operand) {
 }
 
 Role ir_role(const Inst *inst, int operand) {
-    if (inst->args[operand]->type->kind != TYPE_pointer || op_has(inst->op, OP_COMPARES)) return ROLE_value;
+    if (!ir_target(inst->args[operand]->type) || op_has(inst->op, OP_COMPARES)) return ROLE_value;
     if (inst->op == OP_call) return role_in_call(&inst->callee->params[operand]);
     if (op_has(inst->op, OP_READS | OP_WRITES)) return role_in_access(inst, operand);
     if (op_has(inst->op, OP_PART)) return ROLE_part;

@@ -2,7 +2,7 @@
  *
  * Control flow is held as nested regions: `if`, `switch` and `loop` are instructions that own regions and yield
  * values; there are no blocks and no jumps, so a pass is a recursion. Values are scalars, vectors, pointers, buffers
- * and tapes. Structs and arrays live in memory and are handled by address: `var` makes one, `field` and `elem` reach
+ * and tapes. (Where opt/lanes.c made several items of one: also vectors of pointers.) Structs and arrays live in memory and are handled by address: `var` makes one, `field` and `elem` reach
  * into it. (Matrices are arrays of row vectors.)
  *
  * Two states, both verified:
@@ -255,6 +255,8 @@ struct Func {
     Derivation derivation;
     Custom custom;
     int group_size[3];  /* entry points: [numthreads]; 0: not one */
+    Func *wide;         /* of such: what does it for `lanes` threads that follow each other in x; NULL: there is none */
+    int lanes;
     const void *source; /* lowering's own */
     void *note;
 };
@@ -313,6 +315,8 @@ struct Module {
 /* The type of the only result, where it follows from operands and attributes; NULL: it does not. */
 const Type *ir_result_type(Module *module, const Inst *inst);
 uint8_t ir_flags_of(unsigned op); /* InstFlags that it may have */
+/* What an address, or each of a vector of them, points to; NULL: it is no address. */
+const Type *ir_target(const Type *address);
 
 /* ---- ir.c: making and walking */
 

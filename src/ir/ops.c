@@ -38,17 +38,36 @@ static const Type *shaped_like(Types *types, TypeKind kind, const Type *like) {
     return like->kind == TYPE_vector ? type_vector(types, scalar, type_count(like)) : scalar;
 }
 
+const Type *ir_target(const Type *address) {
+    if (address->kind == TYPE_vector) address = address->args[0];
+    return address->kind == TYPE_pointer ? address->args[0] : NULL;
+}
+
+/* One address, or one for each lane if an operand is a vector. */
+static const Type *address_of(Types *types, const Inst *inst, const Type *target) {
+    const Type *pointer = type_pointer(types, target);
+    for (int i = 0; i < inst->nargs; i++)
+        if (inst->args[i]->type->kind == TYPE_vector)
+            return type_vector(types, pointer, type_count(inst->args[i]->type));
+    return pointer;
+}
+
 static const Type *address_in(Types *types, const Inst *inst, const Type *outer) {
-    if (inst->op == OP_elem) return type_pointer(types, type_element(outer));
+    if (inst->op == OP_elem) return address_of(types, inst, type_element(outer));
     const Record *record = outer->kind == TYPE_record ? type_record(outer) : NULL;
     bool exists = record && inst->index >= 0 && inst->index < record->nfields;
-    return exists ? type_pointer(types, record->fields[inst->index].type) : NULL;
+    return exists ? address_of(types, inst, record->fields[inst->index].type) : NULL;
+}
+
+static const Type *gathered(Types *types, const Inst *inst, const Type *target) {
+    bool known = inst->nargs > 1 && inst->args[1] && target;
+    return known ? type_vector(types, type_element(target), type_count(inst->args[1]->type)) : NULL;
 }
 
 const Type *ir_result_type(Module *module, const Inst *inst) {
     Types *types = module->types;
     const Type *first = inst->nargs && inst->args[0] ? inst->args[0]->type : NULL;
-    const Type *target = first && first->kind == TYPE_pointer ? first->args[0] : NULL;
+    const Type *target = first ? ir_target(first) : NULL;
     if (op_has(inst->op, OP_ELEMENTWISE) && !first) return NULL;
     if (op_has(inst->op, OP_COMPARES)) return shaped_like(types, TYPE_bool, first);
     switch ((Op)inst->op) {
@@ -60,8 +79,9 @@ const Type *ir_result_type(Module *module, const Inst *inst) {
     case OP_select: return inst->nargs > 1 ? inst->args[1]->type : NULL;
     case OP_vec: return first ? type_vector(types, first, inst->nargs) : NULL;
     case OP_extract: return first ? type_element(first) : NULL;
-    case OP_insert:
-    case OP_offset: return first;
+    case OP_insert: return first;
+    case OP_offset: return target ? address_of(types, inst, target) : NULL;
+    case OP_gather: return gathered(types, inst, target);
     case OP_var: return inst->type ? type_pointer(types, inst->type) : NULL;
     case OP_global: return inst->global ? type_pointer(types, inst->global->type) : NULL;
     case OP_field:
@@ -69,7 +89,7 @@ const Type *ir_result_type(Module *module, const Inst *inst) {
     case OP_load: return target;
     case OP_buffer_elem:
     case OP_buffer_pointer:
-        return first && first->kind == TYPE_buffer ? type_pointer(types, first->args[0]) : NULL;
+        return first && first->kind == TYPE_buffer ? address_of(types, inst, first->args[0]) : NULL;
     case OP_buffer_length: return type_basic(types, TYPE_uint);
     case OP_buffer_counter: return type_pointer(types, type_basic(types, TYPE_uint));
     case OP_atomic:

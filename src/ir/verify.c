@@ -43,13 +43,13 @@ static const char *show(Verifier *v, const Type *type) {
 
 static bool is_value_type(const Type *type) {
     if (type_is_scalar(type)) return true;
-    if (type->kind == TYPE_vector) return type_is_scalar(type->args[0]) && type_count(type) >= 1;
+    if (type->kind == TYPE_vector)
+        return (type_is_scalar(type->args[0]) || type->args[0]->kind == TYPE_pointer) && type_count(type) >= 1;
     return type->kind == TYPE_pointer || type->kind == TYPE_buffer || type->kind == TYPE_tape;
 }
 
 static const Type *arg_type(const Inst *inst, int index) { return inst->args[index]->type; }
 static const Type *result_type(const Inst *inst) { return inst->results[0]->type; }
-static const Type *pointee(const Type *type) { return type->kind == TYPE_pointer ? type->args[0] : NULL; }
 static bool is_kind(const Type *type, TypeKind kind) { return type->kind == kind; }
 static bool is_elem(const Type *type, TypeKind kind) { return type_element(type)->kind == kind; }
 static bool is_shaped(const Type *type) { return type_is_scalar(type) || type->kind == TYPE_vector; }
@@ -136,23 +136,28 @@ static bool check_vector(Verifier *v, const Inst *inst) {
 /* ---- memory */
 
 static bool is_address(Verifier *v, const Inst *inst, int index) {
-    return is_kind(arg_type(inst, index), TYPE_pointer) ||
-           fail(v, "operand %d must be an address", index + 1);
+    return ir_target(arg_type(inst, index)) || fail(v, "operand %d must be an address", index + 1);
 }
 
 static bool is_integer_arg(Verifier *v, const Inst *inst, int index) {
-    return type_is_integer(arg_type(inst, index)) || fail(v, "operand %d must be an integer", index + 1);
+    bool has_lanes = is_kind(arg_type(inst, index), TYPE_vector);
+    const Type *type = has_lanes ? type_element(arg_type(inst, index)) : arg_type(inst, index);
+    return type_is_integer(type) || fail(v, "operand %d must be an integer", index + 1);
 }
 
 static bool points_to(Verifier *v, const Inst *inst, const Type *target) {
     const Type *result = result_type(inst);
-    if (!is_kind(result, TYPE_pointer)) return fail(v, "the result must be an address");
-    return expect_type(v, pointee(result), target, "what the result points to");
+    if (!ir_target(result)) return fail(v, "the result must be an address");
+    for (int i = 0; i < inst->nargs; i++)
+        if (is_kind(arg_type(inst, i), TYPE_vector) &&
+            !(is_kind(result, TYPE_vector) && type_count(result) == type_count(arg_type(inst, i))))
+            return fail(v, "the result must be an address for each lane");
+    return expect_type(v, ir_target(result), target, "what the result points to");
 }
 
 static bool check_field(Verifier *v, const Inst *inst) {
     if (!is_address(v, inst, 0)) return false;
-    const Type *target = pointee(arg_type(inst, 0));
+    const Type *target = ir_target(arg_type(inst, 0));
     if (!is_kind(target, TYPE_record)) return fail(v, "the address must be that of a record");
     const Record *record = type_record(target);
     if (inst->index < 0 || inst->index >= record->nfields)
@@ -162,7 +167,7 @@ static bool check_field(Verifier *v, const Inst *inst) {
 
 static bool check_elem(Verifier *v, const Inst *inst) {
     if (!is_address(v, inst, 0) || !is_integer_arg(v, inst, 1)) return false;
-    const Type *target = pointee(arg_type(inst, 0));
+    const Type *target = ir_target(arg_type(inst, 0));
     if (!is_kind(target, TYPE_array) && !is_kind(target, TYPE_vector))
         return fail(v, "the address must be that of an array or vector");
     return points_to(v, inst, type_element(target));
@@ -170,14 +175,33 @@ static bool check_elem(Verifier *v, const Inst *inst) {
 
 static bool check_load_store(Verifier *v, const Inst *inst) {
     if (!is_address(v, inst, 0)) return false;
-    const Type *target = pointee(arg_type(inst, 0));
+    const Type *target = ir_target(arg_type(inst, 0));
+    if (!is_kind(arg_type(inst, 0), TYPE_pointer)) return fail(v, "only gather takes several addresses");
     if (!is_value_type(target)) return fail(v, "%s is not the type of a value", show(v, target));
     if (inst->op == OP_load) return expect_type(v, result_type(inst), target, "the result");
     return expect_type(v, arg_type(inst, 1), target, "the value");
 }
 
+/* Of lanes: what is at the address is a scalar, or a vector with as many. */
+static bool check_gather(Verifier *v, const Inst *inst) {
+    if (!is_address(v, inst, 0)) return false;
+    const Type *address = arg_type(inst, 0), *target = ir_target(address);
+    const Type *mask = arg_type(inst, inst->nargs - 1);
+    const Type *value = inst->op == OP_gather ? result_type(inst) : arg_type(inst, 1);
+    if (!is_kind(mask, TYPE_vector) || !is_elem(mask, TYPE_bool)) return fail(v, "the mask must be a bool vector");
+    if (!is_kind(value, TYPE_vector) || type_count(value) != type_count(mask))
+        return fail(v, "the value must have the lanes of the mask");
+    if (is_kind(address, TYPE_vector) && type_count(address) != type_count(mask))
+        return fail(v, "an address for each lane is needed");
+    if (is_kind(target, TYPE_vector) && type_count(target) != type_count(mask))
+        return fail(v, "a vector in memory must have the lanes of the mask");
+    if (inst->op == OP_gather && type_is_scalar(target) && !is_kind(address, TYPE_vector))
+        return fail(v, "one scalar is loaded");
+    return expect_type(v, type_element(target), type_element(value), "what is at the address");
+}
+
 static bool check_copy(Verifier *v, const Inst *inst) {
-    if (!is_address(v, inst, 0) || !is_address(v, inst, 1)) return false;
+    if (!is_kind(arg_type(inst, 0), TYPE_pointer)) return fail(v, "operand 1 must be an address");
     return expect_type(v, arg_type(inst, 1), arg_type(inst, 0), "the source");
 }
 
@@ -192,7 +216,7 @@ static bool check_buffer(Verifier *v, const Inst *inst) {
                points_to(v, inst, buffer->args[0]);
     case OP_buffer_bytes:
         return is_integer_arg(v, inst, 1) && expect(v, bytes, "the first operand must be a byte buffer") &&
-               expect(v, is_kind(result_type(inst), TYPE_pointer), "the result must be an address");
+               points_to(v, inst, ir_target(result_type(inst)));
     case OP_buffer_counter: return points_to(v, inst, type_basic(v->func->module->types, TYPE_uint));
     default: return expect(v, is_kind(result_type(inst), TYPE_pointer), "the result must be an address");
     }
@@ -200,11 +224,23 @@ static bool check_buffer(Verifier *v, const Inst *inst) {
 
 static bool check_atomic(Verifier *v, const Inst *inst) {
     if (!is_address(v, inst, 0)) return false;
-    const Type *target = pointee(arg_type(inst, 0));
-    if (!type_is_scalar(target)) return fail(v, "only scalars are changed atomically");
+    const Type *target = ir_target(arg_type(inst, 0));
+    if (!type_is_scalar(target) || !is_kind(arg_type(inst, 0), TYPE_pointer))
+        return fail(v, "only scalars are changed atomically");
     for (int i = 1; i < inst->nargs; i++)
         if (!expect_type(v, arg_type(inst, i), target, "an operand")) return false;
     return expect_type(v, result_type(inst), target, "the result");
+}
+
+/* A scalar, or a row: one for each lane. */
+static bool is_on_tape(const Type *type) {
+    return type_is_scalar(type) || (is_kind(type, TYPE_vector) && type_is_scalar(type_element(type)));
+}
+
+static bool check_tape_elem(Verifier *v, const Inst *inst) {
+    const Type *target = ir_target(result_type(inst));
+    return is_integer_arg(v, inst, 1) && expect(v, target && is_on_tape(target), "the result must be its address") &&
+           points_to(v, inst, target);
 }
 
 static bool check_tape(Verifier *v, const Inst *inst) {
@@ -214,17 +250,18 @@ static bool check_tape(Verifier *v, const Inst *inst) {
     if (inst->op == OP_tape_open)
         return expect_type(v, result_type(inst), type_basic(types, TYPE_tape), "the result");
     if (!is_kind(arg_type(inst, 0), TYPE_tape)) return fail(v, "the first operand must be a tape");
+    if (inst->op == OP_tape_elem) return check_tape_elem(v, inst);
     if (indexed && !expect_type(v, arg_type(inst, 1), int64, "the second operand")) return false;
     switch ((Op)inst->op) {
-    case OP_tape_push: return expect(v, type_is_scalar(arg_type(inst, 1)), "only scalars are pushed");
-    case OP_tape_store: return expect(v, type_is_scalar(arg_type(inst, 2)), "only scalars are stored");
+    case OP_tape_push: return expect(v, is_on_tape(arg_type(inst, 1)), "only scalars are pushed");
+    case OP_tape_store: return expect(v, is_on_tape(arg_type(inst, 2)), "only scalars are stored");
     case OP_tape_pop:
-    case OP_tape_load: return expect(v, type_is_scalar(result_type(inst)), "the result must be a scalar");
+    case OP_tape_load: return expect(v, is_on_tape(result_type(inst)), "the result must be a scalar");
     case OP_tape_grow:
         if (!expect_type(v, result_type(inst), int64, "the result")) return false;
-        return expect(v, inst->type && type_is_scalar(inst->type), "the element must be a scalar");
+        return expect(v, inst->type && is_on_tape(inst->type), "the element must be a scalar");
     case OP_tape_shrink:
-        return expect(v, inst->type && type_is_scalar(inst->type), "the element must be a scalar");
+        return expect(v, inst->type && is_on_tape(inst->type), "the element must be a scalar");
     default: return true;
     }
 }
@@ -344,12 +381,14 @@ static bool check_op(Verifier *v, const Inst *inst) {
     case OP_elem: return check_elem(v, inst);
     case OP_offset:
         return is_address(v, inst, 0) && is_integer_arg(v, inst, 1) &&
-               expect_type(v, result_type(inst), arg_type(inst, 0), "the result");
+               points_to(v, inst, ir_target(arg_type(inst, 0)));
     case OP_load:
     case OP_store: return check_load_store(v, inst);
     case OP_copy:
     case OP_acc: return check_copy(v, inst);
-    case OP_zero: return is_address(v, inst, 0);
+    case OP_gather:
+    case OP_scatter: return check_gather(v, inst);
+    case OP_zero: return expect(v, is_kind(arg_type(inst, 0), TYPE_pointer), "operand 1 must be an address");
     case OP_buffer_new:
         return is_integer_arg(v, inst, 0) &&
                expect(v, is_kind(result_type(inst), TYPE_buffer), "the result must be a buffer");
@@ -368,7 +407,8 @@ static bool check_op(Verifier *v, const Inst *inst) {
     case OP_tape_grow:
     case OP_tape_shrink:
     case OP_tape_load:
-    case OP_tape_store: return check_tape(v, inst);
+    case OP_tape_store:
+    case OP_tape_elem: return check_tape(v, inst);
     case OP_call: return check_call(v, inst);
     case OP_if: return expect(v, is_kind(arg_type(inst, 0), TYPE_bool), "the condition must be bool");
     case OP_switch: return check_switch(v, inst);

@@ -47,6 +47,17 @@ void opt_reach_values(Func *func, Arena *scratch);
 /* ---- pure.c: functions without effects are marked, from the first on that is new */
 bool opt_infer_pure(Module *module, int first);
 
+/* ---- lanes.c: a form of a kernel that does several items at once (Func.wide) */
+typedef struct LaneOptions {
+    int width; /* 2, 4, 8, ... 64 */
+} LaneOptions;
+typedef struct LaneRemark {
+    int width;       /* 1: none was made */
+    const char *why; /* then, or NULL */
+    Loc loc;
+} LaneRemark;
+bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark);
+
 /* ---- flatten.c */
 /* Makes plain control flow of all breaks out of a block, or all continues of a loop, if that copies no code. Returns
  * whether none is left. */

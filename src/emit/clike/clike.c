@@ -105,7 +105,7 @@ static void assemble_header(Printer *p, Text *out) {
 }
 
 static void print_module(Printer *p, Text *out) {
-    p->reached = emit_reach(&p->arena, p->module);
+    p->reached = emit_reach(&p->arena, p->module, false);
     if (p->reached.missing)
         clike_fail(p, p->reached.missing->loc, "function '%s' has no body", p->reached.missing->name->text);
     if (p->file->header && p->dialect->language->has_places_only)

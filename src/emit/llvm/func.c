@@ -275,12 +275,14 @@ void emit_inst(Emitter *e, const Inst *inst) {
         emit_control(e, inst);
         return;
     }
+    if (emit_wide(e, inst)) return;
     LLVMValueRef value = emit_arith(e, inst);
     if (!value) value = emit_math(e, inst);
     if (!value) value = emit_vector(e, inst);
     if (!value) value = emit_atomic(e, inst);
     if (value) {
         emit_result(e, inst, value);
+        emit_note_steps(e, inst);
         return;
     }
     if (emit_memory(e, inst) || emit_buffer(e, inst) || emit_machine(e, inst) || emit_tape(e, inst)) return;

@@ -1,11 +1,12 @@
 /* Ways in for kernels. Without barriers, f.run goes through all threads of a range of groups in loops around the inlined
- * kernel, which the optimiser can vectorise: the context is on the stack and dissolves into values. With barriers, f.thread
+ * kernel, which the optimiser can vectorise: the context is on the stack and dissolves into values. If there is a form of the kernel
+ * for several threads (Func.wide), the innermost loop takes those many at a time, and what is left one by one. With barriers, f.thread
  * runs one thread, and the runtime switches between them. */
 #include "emit/llvm/llvm.h"
 
 enum { SHARED_ALIGN = 16 };
 
-/* A loop from 0 to count - 1, at least once: open while its body is built. */
+/* A loop from a first number to an end, at least once: open while its body is built. */
 typedef struct Counting {
     LLVMBasicBlockRef before, body;
     LLVMValueRef index, first;
@@ -19,9 +20,9 @@ static Counting counting_begin(Emitter *e, LLVMValueRef first) {
     return loop;
 }
 
-static void counting_end(Emitter *e, Counting *loop, LLVMValueRef end) {
-    LLVMValueRef one = LLVMConstInt(LLVMTypeOf(loop->first), 1, false);
-    LLVMValueRef next = LLVMBuildNUWAdd(e->builder, loop->index, one, "");
+static void counting_end(Emitter *e, Counting *loop, LLVMValueRef end, int step) {
+    LLVMValueRef distance = LLVMConstInt(LLVMTypeOf(loop->first), (unsigned long long)step, false);
+    LLVMValueRef next = LLVMBuildNUWAdd(e->builder, loop->index, distance, "");
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder), after = emit_block(e, "after");
     LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntULT, next, end, ""), loop->body, after);
     LLVMAddIncoming(loop->index, &loop->first, &loop->before, 1);
@@ -45,6 +46,8 @@ typedef struct Run {
     LLVMValueRef *args; /* loaded once, before all loops */
     LLVMValueRef group[3];
     int size[3];
+    const FuncInfo *wide; /* the form for several threads, NULL: there is none ... */
+    int lanes;            /* ... in x, or for several groups, if they have one thread each */
 } Run;
 
 static void store_ids(Emitter *e, const Run *run, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z) {
@@ -62,28 +65,57 @@ static void store_ids(Emitter *e, const Run *run, LLVMValueRef x, LLVMValueRef y
                        offsetof(RtContext, local_index));
 }
 
-static void run_threads(Emitter *e, const Run *run) {
-    LLVMValueRef zero = emit_i32(e, 0);
-    Counting z = counting_begin(e, zero), y = counting_begin(e, zero), x = counting_begin(e, zero);
-    store_ids(e, run, x.index, y.index, z.index);
+static bool has_one_thread(const Run *run) { return run->size[0] * run->size[1] * run->size[2] == 1; }
+
+/* Threads first to end - 1 of a row, `step` at a time. */
+static void run_in_x(Emitter *e, const Run *run, LLVMValueRef y, LLVMValueRef z, int first, int end, int step) {
+    if (first == end) return;
+    Counting x = counting_begin(e, emit_i32(e, first));
+    store_ids(e, run, x.index, y, z);
     emit_start_thread(e, run->needs, run->context);
-    emit_call_loaded(e, run->info, run->context, run->args);
-    if (run->info->reached->work > SOME_WORK) emit_stop_test(e);
-    counting_end(e, &x, emit_i32(e, run->size[0]));
-    counting_end(e, &y, emit_i32(e, run->size[1]));
-    counting_end(e, &z, emit_i32(e, run->size[2]));
+    emit_call_loaded(e, step > 1 ? run->wide : run->info, run->context, run->args);
+    if (run->info->reached->work * step > SOME_WORK) emit_stop_test(e);
+    counting_end(e, &x, emit_i32(e, end), step);
 }
 
-static void run_group(Emitter *e, const Run *run) {
+static void run_threads(Emitter *e, const Run *run) {
+    LLVMValueRef zero = emit_i32(e, 0);
+    int wide = run->wide && !has_one_thread(run) ? run->size[0] / run->lanes * run->lanes : 0;
+    Counting z = counting_begin(e, zero), y = counting_begin(e, zero);
+    run_in_x(e, run, y.index, z.index, 0, wide, run->lanes);
+    run_in_x(e, run, y.index, z.index, wide, run->size[0], 1);
+    counting_end(e, &y, emit_i32(e, run->size[1]), 1);
+    counting_end(e, &z, emit_i32(e, run->size[2]), 1);
+}
+
+/* Several groups of one thread each. */
+static void run_wide_groups(Emitter *e, const Run *run) {
+    LLVMValueRef zero = emit_i32(e, 0);
+    store_ids(e, run, zero, zero, zero);
+    emit_call_loaded(e, run->wide, run->context, run->args);
+}
+
+static void run_group(Emitter *e, const Run *run, bool wide) {
     emit_context_store(e, run->context, triple(e, run->group[0], run->group[1], run->group[2]),
                        offsetof(RtContext, group_id));
     if (run->info->reached->needs & NEEDS_SHARED) {
         LLVMValueRef shared = emit_context_load(e, run->context, e->ptr, offsetof(RtContext, shared));
         emit_zero(e, shared, e->reached.shared_size, 16);
     }
-    run_threads(e, run);
-    int64_t threads = (int64_t)run->size[0] * run->size[1] * run->size[2];
+    if (wide) run_wide_groups(e, run);
+    else run_threads(e, run);
+    int64_t threads = (int64_t)run->size[0] * run->size[1] * run->size[2] * (wide ? run->lanes : 1);
     if (run->info->reached->work * threads > SOME_WORK) emit_stop_test(e); /* else they can be vectorised */
+}
+
+/* Groups first to end - 1 in x, `step` at a time; there may be none. */
+static void run_groups(Emitter *e, Run *run, LLVMValueRef first, LLVMValueRef end, int step) {
+    Branch any = emit_branch_begin(e, LLVMBuildICmp(e->builder, LLVMIntULT, first, end, ""));
+    Counting each = counting_begin(e, first);
+    run->group[0] = each.index;
+    run_group(e, run, step > 1);
+    counting_end(e, &each, end, step);
+    emit_branch_end(e, &any);
 }
 
 /* Groups number, number + 1, ... of one row, as many as there are before the row or the range ends. Returns the first
@@ -101,10 +133,18 @@ static LLVMValueRef run_row(Emitter *e, Run *run, LLVMValueRef number, LLVMValue
     LLVMValueRef left[] = {LLVMBuildSub(b, end, number, ""), LLVMBuildSub(b, size[0], x, "")};
     LLVMValueRef count = emit_intrinsic(e, "llvm.umin", &e->i64, 1, left, 2);
     LLVMValueRef last = LLVMBuildTrunc(b, LLVMBuildAdd(b, x, count, ""), e->i32, "");
-    Counting each = counting_begin(e, LLVMBuildTrunc(b, x, e->i32, ""));
-    run->group[0] = each.index;
-    run_group(e, run);
-    counting_end(e, &each, last);
+    LLVMValueRef first = LLVMBuildTrunc(b, x, e->i32, "");
+    if (run->wide && has_one_thread(run)) {
+        LLVMValueRef together = LLVMBuildAnd(b, LLVMBuildTrunc(b, count, e->i32, ""), emit_i32(e, -run->lanes), "");
+        LLVMValueRef middle = LLVMBuildAdd(b, first, together, "");
+        run_groups(e, run, first, middle, run->lanes);
+        run_groups(e, run, middle, last, 1);
+    } else {
+        Counting each = counting_begin(e, first);
+        run->group[0] = each.index;
+        run_group(e, run, false);
+        counting_end(e, &each, last, 1);
+    }
     return LLVMBuildAdd(b, number, count, "");
 }
 
@@ -136,6 +176,7 @@ static LLVMValueRef internal_function(Emitter *e, const FuncInfo *info, const ch
 /* The block that is shared belongs to the dispatcher. */
 static Run open_run(Emitter *e, FuncInfo *info, FuncState *state, LLVMValueRef function) {
     Run run = {.info = info, .needs = info->reached->needs & ~(uint32_t)NEEDS_SHARED};
+    if (info->func->wide) run.wide = emit_func_info(e, info->func->wide), run.lanes = info->func->lanes;
     for (int i = 0; i < 3; i++) run.size[i] = info->func->group_size[i] > 0 ? info->func->group_size[i] : 1;
     emit_begin(e, state, function);
     run.context = emit_make_context(e, run.needs, LLVMGetParam(function, 0));

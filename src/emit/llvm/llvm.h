@@ -41,6 +41,10 @@ typedef struct Value {
     uint8_t rules; /* LayoutRules of what is there; also of a buffer's elements */
     uint8_t origin;
     bool unaligned;
+    /* Vectors of lanes, integers and addresses: lane i is first + i * step, if `whole` holds (NULL: it does) ... */
+    LLVMValueRef first; /* NULL: nobody knows */
+    int64_t step;       /* of addresses: bytes */
+    LLVMValueRef whole; /* i1; ... and all addresses are in range */
 } Value;
 
 typedef struct FuncInfo {
@@ -207,6 +211,10 @@ void emit_lanes_keep(Emitter *e);     /* at the end of the module */
 LLVMValueRef emit_vector(Emitter *e, const Inst *inst);
 /* An index of any integer type as i64, clamped to 0 .. length - 1 unless length < 0. */
 LLVMValueRef emit_index(Emitter *e, LLVMValueRef index, const Type *type, int64_t length);
+
+/* ---- wide.c: addresses of several lanes */
+void emit_note_steps(Emitter *e, const Inst *inst); /* of integers that an instruction has just made */
+bool emit_wide(Emitter *e, const Inst *inst);       /* false: not an op of this file, or of one lane */
 
 /* ---- memory.c */
 void emit_take_large(Emitter *e, const Func *func); /* memory for all large variables, before the code */

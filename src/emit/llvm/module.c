@@ -50,7 +50,7 @@ GlobalInfo *emit_global_info(const Emitter *e, const Global *global) {
 }
 
 static void find_reached(Emitter *e) {
-    e->reached = emit_reach(&e->arena, e->module);
+    e->reached = emit_reach(&e->arena, e->module, true);
     if (e->reached.missing) emit_fail(e, "function '%s' has no body", e->reached.missing->name->text);
     for (int i = 0; i < e->reached.funcs.count; i++) {
         FuncInfo *info = arena_new(&e->arena, FuncInfo);

@@ -216,7 +216,8 @@ static bool require_access(Search *s, const Inst *inst) {
 }
 
 static bool is_checked_access(const Inst *inst) {
-    if (inst_has(inst, INST_UNCHECKED)) return false;
+    bool has_lanes = inst->nresults == 1 && inst->results[0]->type->kind == TYPE_vector;
+    if (inst_has(inst, INST_UNCHECKED) || has_lanes) return false;
     if (inst->op == OP_elem) {
         int64_t length = known_length(inst->args[0]->type->args[0]), index;
         return length > 0 && !val_is_int(resolved(inst, 1), &index);

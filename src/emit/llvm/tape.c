@@ -7,14 +7,17 @@ _Static_assert(TYPE_double - TYPE_bool + 1 == RT_STACKS, "one stack per scalar t
 
 typedef struct Stack {
     LLVMValueRef tape, header;
-    const Type *type;
+    const Type *type; /* a scalar */
+    const Type *row;  /* what is counted: the same, or a vector of it */
+    int lanes;
 } Stack;
 
 static Stack stack_of(Emitter *e, const Inst *inst, const Type *type) {
     LLVMValueRef tape = emit_use(e, inst, 0);
-    if (!type_is_scalar(type)) emit_fail(e, "a tape cannot hold a %s", type_text(&e->arena, type));
-    int64_t offset = (int64_t)offsetof(RtTape, stacks) + (int64_t)sizeof(RtStack) * (type->kind - TYPE_bool);
-    return (Stack){tape, emit_at(e, tape, offset), type};
+    const Type *scalar = type->kind == TYPE_vector ? type_element(type) : type;
+    if (!type_is_scalar(scalar)) emit_fail(e, "a tape cannot hold a %s", type_text(&e->arena, type));
+    int64_t offset = (int64_t)offsetof(RtTape, stacks) + (int64_t)sizeof(RtStack) * (scalar->kind - TYPE_bool);
+    return (Stack){tape, emit_at(e, tape, offset), scalar, type, type->kind == TYPE_vector ? type_count(type) : 1};
 }
 
 static LLVMValueRef load_header(Emitter *e, Stack stack, LLVMTypeRef type, size_t offset) {
@@ -36,6 +39,11 @@ static void store_count(Emitter *e, Stack stack, LLVMValueRef count) {
 }
 
 static int64_t element_size(Stack stack) { return type_layout(stack.type, LAYOUT_scalar).size; }
+
+/* Rows in elements. */
+static LLVMValueRef elements(Emitter *e, Stack stack, LLVMValueRef rows) {
+    return stack.lanes == 1 ? rows : LLVMBuildMul(e->builder, rows, emit_i64(e, stack.lanes), "");
+}
 
 static Value element(Emitter *e, Stack stack, LLVMValueRef index) {
     LLVMValueRef data = load_header(e, stack, e->ptr, offsetof(RtStack, data));
@@ -75,15 +83,15 @@ static void push(Emitter *e, const Inst *inst) {
     Stack stack = stack_of(e, inst, inst->args[1]->type);
     LLVMValueRef count = load_count(e, stack);
     int row = pushes_in_row(inst);
-    if (row) make_room(e, stack, count, emit_i64(e, row));
-    emit_store(e, stack.type, element(e, stack, count), emit_use(e, inst, 1));
-    store_count(e, stack, LLVMBuildAdd(e->builder, count, emit_i64(e, 1), ""));
+    if (row) make_room(e, stack, count, emit_i64(e, (int64_t)row * stack.lanes));
+    emit_store(e, stack.row, element(e, stack, count), emit_use(e, inst, 1));
+    store_count(e, stack, LLVMBuildAdd(e->builder, count, emit_i64(e, stack.lanes), ""));
 }
 
 static LLVMValueRef pop(Emitter *e, const Inst *inst) {
     Stack stack = stack_of(e, inst, inst->results[0]->type);
-    LLVMValueRef count = LLVMBuildAdd(e->builder, load_count(e, stack), emit_i64(e, -1), "");
-    LLVMValueRef value = emit_load(e, stack.type, element(e, stack, count));
+    LLVMValueRef count = LLVMBuildAdd(e->builder, load_count(e, stack), emit_i64(e, -stack.lanes), "");
+    LLVMValueRef value = emit_load(e, stack.row, element(e, stack, count));
     store_count(e, stack, count);
     return value;
 }
@@ -97,16 +105,25 @@ static void clear(Emitter *e, Stack stack, LLVMValueRef from, LLVMValueRef count
 
 static LLVMValueRef grow(Emitter *e, const Inst *inst) {
     Stack stack = stack_of(e, inst, inst->type);
-    LLVMValueRef more = emit_use(e, inst, 1), count = load_count(e, stack);
+    LLVMValueRef more = elements(e, stack, emit_use(e, inst, 1)), count = load_count(e, stack);
     LLVMValueRef end = make_room(e, stack, count, more);
     if (!inst_has(inst, INST_RAW)) clear(e, stack, count, more);
     store_count(e, stack, end);
-    return count;
+    return stack.lanes == 1 ? count : LLVMBuildExactUDiv(e->builder, count, emit_i64(e, stack.lanes), "");
 }
 
 static void shrink(Emitter *e, const Inst *inst) {
     Stack stack = stack_of(e, inst, inst->type);
-    store_count(e, stack, LLVMBuildSub(e->builder, load_count(e, stack), emit_use(e, inst, 1), ""));
+    store_count(e, stack, LLVMBuildSub(e->builder, load_count(e, stack), elements(e, stack, emit_use(e, inst, 1)), ""));
+}
+
+/* Of a row, or for each lane of the row where its element is. */
+static Value row_address(Emitter *e, const Inst *inst) {
+    Stack stack = stack_of(e, inst, ir_target(inst->results[0]->type));
+    LLVMValueRef index = emit_use(e, inst, 1), data = load_header(e, stack, e->ptr, offsetof(RtStack, data));
+    LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)(element_size(stack) * stack.lanes));
+    LLVMValueRef address = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index, 1, "");
+    return (Value){.value = address, .rules = LAYOUT_scalar, .origin = ORIGIN_tape_data};
 }
 
 /* A tape of known size is a local variable: header and data are dissolved where pri and prop become part of who opens it. */
@@ -154,6 +171,7 @@ bool emit_tape(Emitter *e, const Inst *inst) {
         stack = stack_of(e, inst, inst->results[0]->type);
         emit_result(e, inst, emit_load(e, stack.type, element(e, stack, emit_use(e, inst, 1))));
         return true;
+    case OP_tape_elem: emit_set(e, inst->results[0], row_address(e, inst)); return true;
     case OP_tape_store:
         stack = stack_of(e, inst, inst->args[2]->type);
         emit_store(e, stack.type, element(e, stack, emit_use(e, inst, 1)), emit_use(e, inst, 2));

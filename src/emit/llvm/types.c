@@ -80,7 +80,8 @@ LLVMTypeRef emit_type(Emitter *e, const Type *type) {
     if (type->kind == TYPE_pointer || type->kind == TYPE_tape) return e->ptr;
     if (type->kind == TYPE_buffer) return e->buffer;
     if (type->kind == TYPE_void) return e->void_type;
-    LLVMTypeRef scalar = scalar_type(e, type->kind == TYPE_vector ? type->args[0]->kind : type->kind);
+    TypeKind kind = type->kind == TYPE_vector ? type->args[0]->kind : type->kind;
+    LLVMTypeRef scalar = kind == TYPE_pointer ? e->ptr : scalar_type(e, kind);
     if (!scalar) emit_fail(e, "a value of type %s cannot be emitted", type_text(&e->arena, type));
     return emit_shaped(scalar, type);
 }

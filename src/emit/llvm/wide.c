@@ -1,0 +1,408 @@
+/* Addresses of several lanes, and what is loaded and stored there (opt/lanes.c).
+ *
+ * An address that differs between lanes is a vector of pointers. Mostly they follow each other at equal distances, since that is
+ * what indices made from a thread's do; so integers and addresses of lanes carry along that lane i is first + i * step. Numbers may
+ * wrap in between: `whole` says whether they do not, and of addresses that all are in range. An access is then
+ *
+ *     if (whole, and all lanes are on) one load of a vector
+ *     else gather, under the mask of lanes that are on and in range
+ *
+ * and without such a form the first way is a gather of all. The other way is a function of its own, which keeps the code small. */
+#include "emit/llvm/llvm.h"
+
+/* ---- numbers at equal distances */
+
+static int lanes_in(const Type *type) { return type->kind == TYPE_vector ? type_count(type) : 1; }
+
+static LLVMValueRef both(Emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return a && b ? LLVMBuildAnd(e->builder, a, b, "") : a ? a : b;
+}
+
+static bool constants_with_step(const Inst *inst, int64_t *step) {
+    int64_t last = 0, now;
+    if (inst->nargs < 2) return false;
+    for (int i = 0; i < inst->nargs; i++) {
+        if (!val_is_int(ir_resolve(inst->args[i]), &now)) return false;
+        if (i == 1) *step = now - last;
+        if (i > 1 && now - last != *step) return false;
+        last = now;
+    }
+    return true;
+}
+
+/* Does no lane wrap around, so that more bits do not change the distances? */
+static LLVMValueRef no_lane_wraps(Emitter *e, const Value *v, const Type *type) {
+    int64_t reach = v->step * (lanes_in(type) - 1);
+    const Type *scalar = type_element(type);
+    bool is_signed = type_is_signed(scalar);
+    int bits = type_bits(scalar) - is_signed;
+    uint64_t most = bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
+    LLVMValueRef limit = LLVMConstInt(LLVMTypeOf(v->first), most - (uint64_t)reach, false);
+    return LLVMBuildICmp(e->builder, is_signed ? LLVMIntSLE : LLVMIntULE, v->first, limit, "");
+}
+
+static Value converted(Emitter *e, Value v, const Type *from, const Type *to) {
+    bool widens = type_bits(type_element(to)) > type_bits(type_element(from));
+    if (!v.first || !type_is_integer(type_element(from)) || (widens && (v.step < 0 || v.step > INT16_MAX)))
+        return (Value){0};
+    if (widens && v.step) v.whole = both(e, v.whole, no_lane_wraps(e, &v, from));
+    v.first = LLVMBuildIntCast2(e->builder, v.first, emit_type(e, type_element(to)),
+                                type_is_signed(type_element(from)), "");
+    return v;
+}
+
+static Value sum_of(Emitter *e, Value a, Value b, bool subtract) {
+    if (!a.first || !b.first) return (Value){0};
+    return (Value){.first = subtract ? LLVMBuildSub(e->builder, a.first, b.first, "")
+                                     : LLVMBuildAdd(e->builder, a.first, b.first, ""),
+                   .step = subtract ? a.step - b.step : a.step + b.step,
+                   .whole = both(e, a.whole, b.whole)};
+}
+
+static Value product_of(Emitter *e, Value a, Value b) {
+    if (!a.first || !b.first || (a.step && b.step)) return (Value){0};
+    Value moving = a.step ? a : b, fixed = a.step ? b : a;
+    if (moving.step && !LLVMIsAConstantInt(fixed.first)) return (Value){0};
+    int64_t factor = moving.step ? LLVMConstIntGetSExtValue(fixed.first) : 0;
+    if (factor < -INT16_MAX || factor > INT16_MAX || moving.step > INT16_MAX || moving.step < -INT16_MAX)
+        return (Value){0};
+    return (Value){.first = LLVMBuildMul(e->builder, a.first, b.first, ""),
+                   .step = moving.step * factor,
+                   .whole = both(e, a.whole, b.whole)};
+}
+
+void emit_note_steps(Emitter *e, const Inst *inst) {
+    const Type *type = inst->results[0]->type;
+    if (type->kind != TYPE_vector || !type_is_integer(type_element(type))) return;
+    Value found = {0};
+    Value *value = &e->at->values[inst->results[0]->id];
+    switch ((Op)inst->op) {
+    case OP_splat: found = (Value){.first = emit_use(e, inst, 0)}; break;
+    case OP_vec:
+        if (constants_with_step(inst, &found.step)) found.first = emit_use(e, inst, 0);
+        break;
+    case OP_add:
+    case OP_sub:
+        found = sum_of(e, emit_operand(e, inst, 0), emit_operand(e, inst, 1), inst->op == OP_sub);
+        break;
+    case OP_mul: found = product_of(e, emit_operand(e, inst, 0), emit_operand(e, inst, 1)); break;
+    case OP_convert: found = converted(e, emit_operand(e, inst, 0), inst->args[0]->type, type); break;
+    default: break;
+    }
+    value->first = found.first, value->step = found.step, value->whole = found.whole;
+}
+
+/* ---- addresses */
+
+/* An index with 64 bits, as a vector or one for all. */
+static Value index_of(Emitter *e, const Inst *inst) {
+    Value index = emit_operand(e, inst, 1);
+    const Type *type = inst->args[1]->type;
+    const Type *int64 = type_basic(inst->func->module->types, TYPE_int64);
+    bool has_lanes = type->kind == TYPE_vector;
+    const Type *to = has_lanes ? type_vector(inst->func->module->types, int64, type_count(type)) : int64;
+    Value steps = has_lanes ? converted(e, index, type, to) : (Value){0};
+    bool is_signed = type_is_signed(has_lanes ? type_element(type) : type);
+    steps.value = LLVMBuildIntCast2(e->builder, index.value, emit_type(e, to), is_signed, "");
+    return steps;
+}
+
+static LLVMValueRef every_lane(Emitter *e, LLVMValueRef scalar, const Type *lanes) { return emit_splat(e, scalar, lanes); }
+
+/* Unsigned: are the first and the last of them below that? Then so are those in between, as none is further than some steps. */
+static LLVMValueRef ends_below(Emitter *e, Value index, const Type *lanes, LLVMValueRef limit) {
+    int64_t reach = index.step * (lanes_in(lanes) - 1);
+    LLVMValueRef last = LLVMBuildAdd(e->builder, index.first, emit_i64(e, reach), "");
+    return LLVMBuildAnd(e->builder, LLVMBuildICmp(e->builder, LLVMIntULT, index.first, limit, ""),
+                        LLVMBuildICmp(e->builder, LLVMIntULT, last, limit, ""), "");
+}
+
+static LLVMValueRef moved_by(Emitter *e, LLVMValueRef pointer, LLVMValueRef index, int64_t unit) {
+    LLVMTypeRef type = LLVMArrayType2(e->i8, (uint64_t)(unit > 0 ? unit : 1));
+    return LLVMBuildInBoundsGEP2(e->builder, type, pointer, &index, 1, "");
+}
+
+/* From one address, or one for each lane, by an index likewise. */
+static Value moved(Emitter *e, const Inst *inst, Value base, Value index, int64_t unit) {
+    bool many_bases = inst->args[0]->type->kind == TYPE_vector, many = inst->args[1]->type->kind == TYPE_vector;
+    Value value = base;
+    value.value = moved_by(e, base.value, index.value, unit);
+    value.first = NULL;
+    if (many_bases && !many && base.first) value.first = moved_by(e, base.first, index.value, unit);
+    if (!many_bases && many && index.first) {
+        value.first = moved_by(e, base.value, index.first, unit);
+        value.step = index.step * unit;
+        value.whole = index.whole;
+    }
+    if (!many_bases && base.guard) value.guard = every_lane(e, base.guard, inst->results[0]->type);
+    if (!many_bases && base.guard) value.whole = both(e, value.whole, base.guard);
+    return value;
+}
+
+static Value element_address(Emitter *e, const Inst *inst) {
+    const Type *whole = ir_target(inst->args[0]->type), *lanes = inst->results[0]->type;
+    int64_t length = whole->kind == TYPE_vector ? type_count(whole) : type_length(whole);
+    Value base = emit_operand(e, inst, 0), index = index_of(e, inst);
+    bool checked = length > 0 && !inst_has(inst, INST_UNCHECKED) && !e->options->unchecked;
+    if (checked) {
+        LLVMTypeRef type = LLVMTypeOf(index.value);
+        LLVMValueRef last = emit_i64(e, length - 1);
+        if (inst->args[1]->type->kind == TYPE_vector) last = every_lane(e, last, lanes);
+        LLVMValueRef args[] = {index.value, last};
+        index.value = emit_intrinsic(e, "llvm.umin", &type, 1, args, 2);
+        if (index.first) index.whole = both(e, index.whole, ends_below(e, index, lanes, emit_i64(e, length)));
+    }
+    return moved(e, inst, base, index, type_element_stride(whole, (LayoutRules)base.rules));
+}
+
+static Value offset_address(Emitter *e, const Inst *inst) {
+    int64_t stride = type_layout(ir_target(inst->args[0]->type), LAYOUT_scalar).stride;
+    Value base = emit_operand(e, inst, 0);
+    base.rules = LAYOUT_scalar;
+    base.origin = ORIGIN_memory;
+    return moved(e, inst, base, index_of(e, inst), stride);
+}
+
+static Value field_address(Emitter *e, const Inst *inst) {
+    Value value = emit_operand(e, inst, 0);
+    int64_t offset = type_field_offset(ir_target(inst->args[0]->type), inst->index, (LayoutRules)value.rules);
+    value.value = emit_at(e, value.value, offset);
+    if (value.first) value.first = emit_at(e, value.first, offset);
+    return value;
+}
+
+static Value buffer_address(Emitter *e, const Inst *inst) {
+    const Type *lanes = inst->results[0]->type, *element = ir_target(lanes);
+    Value value = emit_operand(e, inst, 0), index = index_of(e, inst);
+    LLVMValueRef buffer = value.value, data = LLVMBuildExtractValue(e->builder, buffer, 0, "");
+    LLVMValueRef count = LLVMBuildExtractValue(e->builder, buffer, 1, "");
+    bool bytes = inst->op == OP_buffer_bytes;
+    Layout layout = type_layout(element, (LayoutRules)value.rules);
+    int64_t unit = bytes ? 1 : layout.stride;
+    value.origin = ORIGIN_buffer;
+    value.unaligned = bytes;
+    value.value = moved_by(e, data, index.value, unit);
+    value.first = index.first ? moved_by(e, data, index.first, unit) : NULL;
+    value.step = index.step * unit;
+    value.whole = index.whole;
+    if (inst_has(inst, INST_UNCHECKED) || e->options->unchecked) return value;
+    if (bytes) {
+        LLVMValueRef args[] = {count, emit_i64(e, layout.size > 0 ? layout.size - 1 : 0)};
+        count = emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2);
+    }
+    value.guard = LLVMBuildICmp(e->builder, LLVMIntULT, index.value, every_lane(e, count, lanes), "");
+    if (value.first) value.whole = both(e, value.whole, ends_below(e, index, lanes, count));
+    return value;
+}
+
+/* ---- access */
+
+typedef struct Access {
+    const Type *scalar;
+    LLVMTypeRef memory; /* a vector of what is there */
+    Value address;
+    LLVMValueRef on;   /* lanes that are on, and in range */
+    LLVMValueRef all;  /* i1: the fast way can be gone; NULL: surely */
+    bool neighbours;   /* ... which is one vector */
+    unsigned align;
+    int lanes;
+} Access;
+
+static bool is_all_on(LLVMValueRef mask) { return mask == LLVMConstAllOnes(LLVMTypeOf(mask)); }
+
+static LLVMValueRef every(Emitter *e, LLVMValueRef mask) {
+    LLVMTypeRef type = LLVMTypeOf(mask);
+    return is_all_on(mask) ? NULL : emit_intrinsic(e, "llvm.vector.reduce.and", &type, 1, &mask, 1);
+}
+
+/* Each lane has its own number of the vector that its address leads to. */
+static void own_column(Emitter *e, Access *access, int64_t size) {
+    LLVMValueRef steps[64];
+    for (int i = 0; i < access->lanes; i++) steps[i] = emit_i64(e, i * size);
+    LLVMValueRef offsets = LLVMConstVector(steps, count_of(access->lanes));
+    access->address.value = LLVMBuildInBoundsGEP2(e->builder, e->i8, access->address.value, &offsets, 1, "");
+    access->address.step += size;
+}
+
+static Access access_of(Emitter *e, const Inst *inst) {
+    LLVMValueRef mask = emit_use(e, inst, inst->nargs - 1);
+    const Type *type = inst->args[0]->type, *target = ir_target(type), *lanes = inst->args[inst->nargs - 1]->type;
+    Access access = {.scalar = type_element(target), .address = emit_operand(e, inst, 0), .lanes = type_count(lanes)};
+    Value *address = &access.address;
+    Layout layout = type_layout(access.scalar, (LayoutRules)address->rules);
+    LLVMTypeRef element = emit_memory_type(e, access.scalar, (LayoutRules)address->rules);
+    access.memory = LLVMVectorType(element, count_of(access.lanes));
+    access.align = address->unaligned ? 1 : (unsigned)layout.align;
+    if (type->kind == TYPE_pointer) { /* one for all */
+        address->value = every_lane(e, address->value, lanes);
+        if (address->guard) address->guard = every_lane(e, address->guard, lanes);
+    } else if (target->kind == TYPE_vector) {
+        own_column(e, &access, layout.size);
+    }
+    access.on = both(e, address->guard, is_all_on(mask) && address->guard ? NULL : mask);
+    access.neighbours = address->first && address->step == layout.size;
+    access.all = access.neighbours ? both(e, every(e, mask), address->whole) : every(e, access.on);
+    return access;
+}
+
+/* A function that does it under a mask. */
+static LLVMValueRef masked_function(Emitter *e, const Access *access, bool store) {
+    const char *name =
+        format_text(&e->arena, "%s.%s%u.%d.%u", store ? "scatter" : "gather", type_text(&e->arena, access->scalar),
+                    (unsigned)LLVMGetTypeKind(LLVMGetElementType(access->memory)), access->lanes, access->align);
+    LLVMValueRef function = LLVMGetNamedFunction(e->llvm, name);
+    if (function) return function;
+    LLVMTypeRef pointers = LLVMTypeOf(access->address.value), masks = LLVMTypeOf(access->on);
+    LLVMTypeRef params[] = {pointers, masks, access->memory};
+    LLVMTypeRef type = LLVMFunctionType(store ? e->void_type : access->memory, params, store ? 3 : 2, false);
+    function = LLVMAddFunction(e->llvm, name, type);
+    LLVMSetLinkage(function, LLVMInternalLinkage);
+    emit_attribute(e, function, of_function, "nounwind", 0);
+    emit_attribute(e, function, of_function, "noinline", 0);
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+    LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(e->builder);
+    LLVMSetCurrentDebugLocation2(e->builder, NULL);
+    LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, function, ""));
+    LLVMTypeRef overloads[] = {access->memory, pointers};
+    LLVMValueRef address = LLVMGetParam(function, 0), mask = LLVMGetParam(function, 1),
+                 align = emit_i32(e, access->align);
+    if (store) {
+        LLVMValueRef args[] = {LLVMGetParam(function, 2), address, align, mask};
+        emit_intrinsic(e, "llvm.masked.scatter", overloads, 2, args, 4);
+        LLVMBuildRetVoid(e->builder);
+    } else {
+        LLVMValueRef args[] = {address, align, mask, LLVMConstNull(access->memory)};
+        LLVMBuildRet(e->builder, emit_intrinsic(e, "llvm.masked.gather", overloads, 2, args, 4));
+    }
+    LLVMPositionBuilderAtEnd(e->builder, here);
+    LLVMSetCurrentDebugLocation2(e->builder, place);
+    return function;
+}
+
+static LLVMValueRef load_all(Emitter *e, const Access *access) {
+    const Value *address = &access->address;
+    LLVMValueRef load;
+    if (access->neighbours) {
+        load = LLVMBuildLoad2(e->builder, access->memory, address->first, "");
+        LLVMSetAlignment(load, access->align);
+    } else {
+        LLVMTypeRef overloads[] = {access->memory, LLVMTypeOf(address->value)};
+        LLVMValueRef args[] = {address->value, emit_i32(e, access->align), LLVMConstAllOnes(LLVMTypeOf(access->on)),
+                               LLVMConstNull(access->memory)};
+        load = emit_intrinsic(e, "llvm.masked.gather", overloads, 2, args, 4);
+    }
+    emit_tag(e, load, (Origin)address->origin);
+    return load;
+}
+
+static LLVMValueRef load_lanes(Emitter *e, const Access *access) {
+    if (!access->all) return load_all(e, access);
+    LLVMBasicBlockRef fast = emit_block(e, "all"), slow = emit_block(e, "some"), after = emit_block(e, "loaded");
+    LLVMBuildCondBr(e->builder, access->all, fast, slow);
+    LLVMPositionBuilderAtEnd(e->builder, fast);
+    LLVMValueRef whole = load_all(e, access);
+    LLVMBuildBr(e->builder, after);
+    LLVMPositionBuilderAtEnd(e->builder, slow);
+    LLVMValueRef args[] = {access->address.value, access->on};
+    LLVMValueRef some = emit_call_external(e, masked_function(e, access, false), args, 2);
+    LLVMBuildBr(e->builder, after);
+    LLVMPositionBuilderAtEnd(e->builder, after);
+    LLVMValueRef phi = LLVMBuildPhi(e->builder, access->memory, "");
+    LLVMAddIncoming(phi, &whole, &fast, 1);
+    LLVMAddIncoming(phi, &some, &slow, 1);
+    return phi;
+}
+
+static LLVMValueRef gather(Emitter *e, const Inst *inst) {
+    if (inst->args[0]->type->kind == TYPE_pointer) /* a row is there for all lanes, whether they are on or not */
+        return emit_load(e, inst->results[0]->type, emit_operand(e, inst, 0));
+    Access access = access_of(e, inst);
+    LLVMValueRef value = load_lanes(e, &access);
+    if (access.scalar->kind != TYPE_bool) return value;
+    return LLVMBuildICmp(e->builder, LLVMIntNE, value, LLVMConstNull(access.memory), "");
+}
+
+static void store_all(Emitter *e, const Access *access, LLVMValueRef value) {
+    const Value *address = &access->address;
+    LLVMValueRef store;
+    if (access->neighbours) {
+        store = LLVMBuildStore(e->builder, value, address->first);
+        LLVMSetAlignment(store, access->align);
+    } else {
+        LLVMTypeRef overloads[] = {access->memory, LLVMTypeOf(address->value)};
+        LLVMValueRef args[] = {value, address->value, emit_i32(e, access->align),
+                               LLVMConstAllOnes(LLVMTypeOf(access->on))};
+        store = emit_intrinsic(e, "llvm.masked.scatter", overloads, 2, args, 4);
+    }
+    emit_tag(e, store, (Origin)address->origin);
+}
+
+static void store_lanes(Emitter *e, const Access *access, LLVMValueRef value) {
+    if (!access->all) {
+        store_all(e, access, value);
+        return;
+    }
+    LLVMBasicBlockRef fast = emit_block(e, "all"), slow = emit_block(e, "some"), after = emit_block(e, "stored");
+    LLVMBuildCondBr(e->builder, access->all, fast, slow);
+    LLVMPositionBuilderAtEnd(e->builder, fast);
+    store_all(e, access, value);
+    LLVMBuildBr(e->builder, after);
+    LLVMPositionBuilderAtEnd(e->builder, slow);
+    LLVMValueRef args[] = {access->address.value, access->on, value};
+    emit_call_external(e, masked_function(e, access, true), args, 3);
+    LLVMBuildBr(e->builder, after);
+    LLVMPositionBuilderAtEnd(e->builder, after);
+}
+
+/* A row of memory that no other thread sees: lanes that are off keep what they have. */
+static void store_row(Emitter *e, const Inst *inst) {
+    LLVMValueRef mask = emit_use(e, inst, 2), value = emit_use(e, inst, 1);
+    Value address = emit_operand(e, inst, 0);
+    const Type *row = inst->args[1]->type;
+    if (!is_all_on(mask)) value = LLVMBuildSelect(e->builder, mask, value, emit_load(e, row, address), "");
+    emit_store(e, row, address, value);
+}
+
+static void scatter(Emitter *e, const Inst *inst) {
+    const Type *type = inst->args[0]->type;
+    if (type->kind == TYPE_pointer && ir_target(type)->kind == TYPE_vector) {
+        store_row(e, inst);
+        return;
+    }
+    Access access = access_of(e, inst);
+    LLVMValueRef value = emit_use(e, inst, 1);
+    if (access.scalar->kind == TYPE_bool) value = LLVMBuildZExt(e->builder, value, access.memory, "");
+    store_lanes(e, &access, value);
+}
+
+/* The address of one lane. */
+static Value lane_address(Emitter *e, const Inst *inst) {
+    Value value = emit_operand(e, inst, 0);
+    LLVMValueRef lane = emit_use(e, inst, 1);
+    value.value = LLVMBuildExtractElement(e->builder, value.value, lane, "");
+    if (value.guard) value.guard = LLVMBuildExtractElement(e->builder, value.guard, lane, "");
+    value.first = value.whole = NULL;
+    return value;
+}
+
+bool emit_wide(Emitter *e, const Inst *inst) {
+    if (inst->op == OP_scatter) scatter(e, inst);
+    if (inst->op == OP_gather) emit_result(e, inst, gather(e, inst));
+    if (inst->op == OP_gather || inst->op == OP_scatter) return true;
+    bool extracts = inst->op == OP_extract && ir_target(inst->results[0]->type);
+    if (extracts) emit_set(e, inst->results[0], lane_address(e, inst));
+    if (extracts || inst->nresults != 1) return extracts;
+    const Type *type = inst->results[0]->type;
+    if (type->kind != TYPE_vector || !ir_target(type)) return false;
+    Value value;
+    switch ((Op)inst->op) {
+    case OP_field: value = field_address(e, inst); break;
+    case OP_elem: value = element_address(e, inst); break;
+    case OP_offset: value = offset_address(e, inst); break;
+    case OP_buffer_elem:
+    case OP_buffer_bytes: value = buffer_address(e, inst); break;
+    default: return false;
+    }
+    emit_set(e, inst->results[0], value);
+    return true;
+}

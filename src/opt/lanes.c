@@ -1,0 +1,179 @@
+/* Lanes: several items of a kernel at once.
+ *
+ * The threads of a group that follow each other in x do the same, mostly, to different data. This pass makes a function
+ * that does it for `width` of them, the lanes: what differs between them becomes a vector with one number per lane, what does not stays a
+ * scalar. It works on a copy of the kernel after all other passes, derivatives included, which are code like any other:
+ *
+ *     1  the copy: all calls are inlined, early exits become conditions, what that leaves is cleaned up
+ *     2  lanes_vary.c finds out what differs between lanes: values, variables, stacks of tapes
+ *     3  lanes_widen.c makes the wide function: lanes_memory.c memory, lanes_tape.c tapes
+ *
+ * The kernel keeps its form for one thread, and knows the wide one (Func.wide); the emitter's loop over the threads of a group takes
+ * as many steps of `width` as there are, and the rest one by one. Groups of one thread are lanes themselves: there
+ * what follows each other in x is groups.
+ *
+ * A wide function reads nothing that its threads would not have read: memory is touched under the mask of the lanes that
+ * are on, and with the range checks of each lane. Threads of a dispatch may run in any order, so that
+ * doing a step of all lanes before the next step of any is one of the orders that a program must expect. What it computes
+ * is what each thread would compute, bit by bit, but for sums into one place (lanes_memory.c), and where LLVM contracts a * b + c.
+ *
+ * Not everything can be done by lanes together. A kernel is left as it is, with a remark that says why, if it prints, waits for
+ * others, calls itself or something that is not to be inlined, has variables of its own beyond its body (`static`), makes
+ * buffers, or handles addresses that differ between items in other ways than reading and writing there. */
+#include "opt/lanes.h"
+
+#include <limits.h>
+
+enum { MOST_INSTS = 30000 };
+
+void lanes_decline(Lanes *lanes, const Inst *at, const char *why) {
+    if (lanes->why) return;
+    lanes->why = why;
+    lanes->where = at ? at->loc : lanes->from->loc;
+}
+
+/* ---- what cannot be done */
+
+static const char *refused(const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_printf: return "it prints";
+    case OP_wave: return "the threads of a wave meet";
+    case OP_buffer_new: return "each item makes a buffer";
+    case OP_barrier: return inst->index == 1 ? "it waits at a barrier" : NULL;
+    case OP_global: return inst->global->kind == GLOBAL_static ? "it has a static variable" : NULL;
+    case OP_call: return "it calls a function that is not inlined";
+    default: return NULL;
+    }
+}
+
+/* Before anything is inlined, a function that calls itself is not looked into further. */
+static void look_before(void *user, Inst *inst) {
+    const char *why = inst->op == OP_call ? NULL : refused(inst);
+    if (why) lanes_decline(user, inst, why);
+}
+
+/* An address for each lane is made from others and used, nothing else. */
+static bool handles_address(const Lanes *lanes, const Inst *inst) {
+    if (op_has(inst->op, OP_PART | OP_READS | OP_WRITES) || inst->op == OP_offset || inst->op == OP_buffer_elem ||
+        inst->op == OP_buffer_bytes)
+        return false;
+    for (int i = 0; i < inst->nargs; i++) {
+        Val *arg = ir_resolve(inst->args[i]);
+        bool plain = type_is_scalar(part_type(arg->type));
+        if (!plain && (varies(lanes, arg) || (ir_target(arg->type) && lanes_is_spread(arg)))) return true;
+    }
+    for (int i = 0; i < inst->nresults; i++)
+        if (!type_is_scalar(part_type(inst->results[i]->type)) && varies(lanes, inst->results[i])) return true;
+    return false;
+}
+
+typedef struct Size {
+    Lanes *lanes;
+    int insts;
+} Size;
+
+static void look_after(void *user, Inst *inst) {
+    Size *size = user;
+    Lanes *lanes = size->lanes;
+    const char *why = refused(inst);
+    if (why) lanes_decline(lanes, inst, why);
+    else if (handles_address(lanes, inst)) lanes_decline(lanes, inst, "an address that differs between items");
+    for (int i = 0; i < inst->nresults; i++)
+        if (parts_of(inst->results[i]->type) > MOST_PARTS) lanes_decline(lanes, inst, "a vector is too long");
+    if (++size->insts > MOST_INSTS) lanes_decline(lanes, NULL, "it is too large");
+}
+
+/* ---- the copy */
+
+/* A clone is no part of the module: nobody else is to see it. */
+static Func *copy_of(Func *func) {
+    Func *copy = arena_new(func->module->arena, Func);
+    *copy = *func;
+    CloneMap map = {.module = func->module, .func = copy};
+    copy->nvals = 1;
+    copy->body = clone_region(&map, func->body, NULL);
+    return copy;
+}
+
+static void prepare(Func *copy) {
+    opt_inline(copy, (InlinePolicy){.max_size = INT_MAX, .any_form = true});
+    opt_lower_exits(copy);
+    opt_sroa(copy);
+    opt_ssa(copy);
+    opt_share(copy);
+    opt_simplify(copy);
+    opt_cse(copy);
+    opt_licm(copy);
+    opt_simplify(copy);
+    opt_dce(copy);
+    ir_resolve_func(copy);
+}
+
+/* ---- which kernels, and how wide */
+
+static bool has_one_thread(const Func *func) {
+    return func->group_size[0] * func->group_size[1] * func->group_size[2] == 1;
+}
+
+static void uses_shared(void *user, Inst *inst) {
+    bool *shared = user;
+    *shared |= inst->op == OP_global && inst->global->kind == GLOBAL_shared;
+}
+
+static int width_of(const Func *func, const LaneOptions *options) {
+    int width = options->width;
+    while (width > 1 && !has_one_thread(func) && func->group_size[0] < width) width /= 2;
+    return width;
+}
+
+static void make_wide(Lanes *lanes, Func *kernel) {
+    Func *wide = func_new(lanes->module, format_text(lanes->scratch, "%s.lanes", kernel->name->text));
+    func_set_params(wide, kernel->params, kernel->nparams);
+    wide->loc = kernel->loc;
+    wide->flags = FUNC_NORMAL | (kernel->flags & FUNC_PRECISE);
+    lanes->to = wide;
+    lanes_widen(lanes);
+    if (lanes->why) { /* it was the last that was made */
+        map_put(lanes->module->arena, &lanes->module->func_names, PTR_KEY(wide->name), NULL);
+        lanes->module->funcs.count--;
+        return;
+    }
+    ir_resolve_func(wide);
+    opt_dce(wide);
+    kernel->wide = wide;
+    kernel->lanes = lanes->width;
+}
+
+static void look_at_copy(Lanes *lanes) {
+    Size size = {.lanes = lanes};
+    bool shared = false;
+    region_walk(lanes->from->body, uses_shared, &shared);
+    if (shared && lanes->along_groups) lanes_decline(lanes, NULL, "groups of one thread have memory of their own");
+    lanes_find_varying(lanes);
+    region_walk(lanes->from->body, look_after, &size);
+}
+
+bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {
+    int width = width_of(func, options);
+    *remark = (LaneRemark){.width = 1, .loc = func->loc};
+    if (width <= 1 || func->wide) {
+        remark->why = func->wide ? NULL : "a group has one thread in x";
+        return false;
+    }
+    Lanes lanes = {.module = func->module,
+                   .scratch = arena_scratch(func->module->arena),
+                   .from = func,
+                   .width = width,
+                   .along_groups = has_one_thread(func)};
+    region_walk(func->body, look_before, &lanes);
+    if (!lanes.why) {
+        lanes.from = copy_of(func);
+        prepare(lanes.from);
+        look_at_copy(&lanes);
+    }
+    if (!lanes.why) make_wide(&lanes, func);
+    if (lanes.why) *remark = (LaneRemark){.width = 1, .why = lanes.why, .loc = lanes.where};
+    else remark->width = width;
+    arena_free(lanes.scratch);
+    return !lanes.why;
+}

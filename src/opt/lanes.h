@@ -1,0 +1,79 @@
+/* What the files of opt/lanes share; lanes.c says what they do. */
+#ifndef SLOPE_OPT_LANES_H
+#define SLOPE_OPT_LANES_H
+
+#include "opt.h"
+
+enum { MOST_PARTS = 32, SCALAR_KINDS = TYPE_double - TYPE_bool + 1 };
+
+/* Of a tape that the kernel opens, in the `note` of tape_open. */
+typedef struct TapeUse {
+    int level; /* how many divergent constructs are around it */
+    bool spread[SCALAR_KINDS]; /* the stack has a row for each element, with one number per lane */
+    bool uneven; /* lanes push and pop by themselves: each has its own height, kept in the variables that follow */
+    Val *heights[SCALAR_KINDS]; /* variable: int64 per lane */
+    Val *rows[SCALAR_KINDS];    /* variable: int64, that the stack has */
+} TapeUse;
+
+/* Of a variable, in its `note`. */
+typedef struct VarUse {
+    int level;
+    bool spread; /* an object for each lane, interleaved */
+} VarUse;
+
+typedef struct Lanes {
+    Module *module;
+    Arena *scratch;
+    Func *from, *to;
+    int width;
+    bool along_groups; /* lanes are groups of one thread, not threads of a group */
+    uint32_t *varies;  /* by id of a value of `from`: bit i, part i is not the same for all lanes */
+    bool changed;      /* the analysis found something new */
+    const char *why;   /* it cannot be done; NULL: it can */
+    Loc where;
+    /* making the wide function */
+    CloneMap map; /* values that are the same for all lanes */
+    Val ***parts; /* by id: the others, one value per part: a vector of lanes, or a scalar if that part is the same for all */
+    Builder b;
+    Val *mask; /* bool vector: lanes that are on; NULL: all */
+    Map types; /* Type -> Type, of records: interleaved */
+} Lanes;
+
+static inline int parts_of(const Type *type) { return type->kind == TYPE_vector ? type_count(type) : 1; }
+static inline uint32_t all_parts(const Type *type) {
+    return (uint32_t)(((uint64_t)1 << parts_of(type)) - 1);
+}
+static inline const Type *part_type(const Type *type) {
+    return type->kind == TYPE_vector ? type_element(type) : type;
+}
+static inline uint32_t varies(const Lanes *lanes, const Val *v) {
+    return v->kind == VAL_const ? 0 : lanes->varies[v->id];
+}
+
+/* ---- lanes.c */
+void lanes_decline(Lanes *lanes, const Inst *at, const char *why); /* the first reason counts */
+
+/* ---- lanes_vary.c */
+void lanes_find_varying(Lanes *lanes);
+bool lanes_is_spread(Val *address);    /* it leads into a variable of which each lane has its own */
+TapeUse *lanes_tape(const Inst *inst); /* the tape that it works on; NULL: nobody knows which that is */
+bool lanes_varies_here(const Lanes *lanes, const Inst *inst); /* more is needed than a copy of it */
+
+/* ---- lanes_widen.c */
+void lanes_widen(Lanes *lanes);
+const Type *lanes_row(Lanes *lanes, const Type *scalar); /* one for each lane */
+Val *lanes_same(Lanes *lanes, Val *v);                   /* what stands for a value that is the same for all */
+Val *lanes_part(Lanes *lanes, Val *v, int part);         /* a vector of lanes or a scalar */
+Val *lanes_spread(Lanes *lanes, Val *v, int part);       /* a vector of lanes */
+Val *lanes_mask(Lanes *lanes);                           /* as a value, also where all are on */
+Val *lanes_where_on(Lanes *lanes, Val *row, Val *other); /* for lanes that are off, `other` */
+void lanes_define(Lanes *lanes, const Val *old, Val *const *parts);
+void lanes_copy(Lanes *lanes, Inst *inst); /* one for all lanes */
+
+/* ---- lanes_memory.c */
+bool lanes_memory(Lanes *lanes, Inst *inst); /* false: not an op of this file */
+
+/* ---- lanes_tape.c */
+void lanes_on_tape(Lanes *lanes, Inst *inst);
+
+#endif

@@ -1,0 +1,375 @@
+/* Memory in the wide function.
+ *
+ * A variable that is spread has an object for each lane, interleaved: each scalar is a row, a vector with one number per lane. Rows
+ * at one place are loaded and stored whole, under the mask where lanes are off. At places that differ, and in memory that all
+ * share, every scalar is gathered or scattered, which for neighbouring places is one access again (emit/llvm/wide.c).
+ *
+ *     buffer[i]             gather (buffer_elem buffer, i), mask       i: one index per lane
+ *     spread[2]             load (elem var, 2)
+ *     spread[k]             gather (elem var, k), mask                 each lane from its own column of a row
+ *
+ * Sums into one place that all lanes share, whose result nobody wants, are made over the lanes first, in pairs: ((0 + 1) + (2 + 3))
+ * + ...; then there is one atomic addition. Other atomic operations are done lane after lane. */
+#include "opt/lanes.h"
+
+/* ---- types of objects */
+
+static const Type *spread_type(Lanes *lanes, const Type *type);
+
+static const Type *spread_record(Lanes *lanes, const Type *type) {
+    const Type *known = map_get(&lanes->types, PTR_KEY(type));
+    if (known) return known;
+    const Record *from = type_record(type);
+    Record *to = record_new(lanes->module->types, from->name);
+    map_put(lanes->scratch, &lanes->types, PTR_KEY(type), (void *)(uintptr_t)to->type);
+    to->fields = arena_array(lanes->module->arena, Field, from->nfields + 1);
+    to->nfields = from->nfields;
+    to->parts = from->parts;
+    for (int i = 0; i < from->nfields; i++)
+        to->fields[i] = (Field){.name = from->fields[i].name, .type = spread_type(lanes, from->fields[i].type)};
+    vec_push(lanes->module->arena, &lanes->module->records, to);
+    return to->type;
+}
+
+static const Type *spread_type(Lanes *lanes, const Type *type) {
+    Types *types = lanes->module->types;
+    if (type_is_scalar(type)) return lanes_row(lanes, type);
+    if (type->kind == TYPE_vector) return type_array(types, lanes_row(lanes, type->args[0]), type_count(type));
+    if (type->kind == TYPE_array) return type_array(types, spread_type(lanes, type->args[0]), type_length(type));
+    return spread_record(lanes, type);
+}
+
+/* Numbers, and nothing that leads elsewhere. */
+static bool can_be_spread(const Type *type) {
+    if (type->kind == TYPE_array) return type_length(type) >= 0 && can_be_spread(type->args[0]);
+    if (type->kind != TYPE_record) return type_is_scalar(type) || type->kind == TYPE_vector;
+    const Record *record = type_record(type);
+    for (int i = 0; i < record->nfields; i++)
+        if (!can_be_spread(record->fields[i].type)) return false;
+    return true;
+}
+
+static void widen_variable(Lanes *lanes, Inst *inst) {
+    if (!((const VarUse *)inst->note)->spread) {
+        lanes_copy(lanes, inst);
+        return;
+    }
+    if (!can_be_spread(inst->type)) {
+        lanes_decline(lanes, inst, "a variable that differs between items holds an address");
+        return;
+    }
+    Val *var = build_var(&lanes->b, spread_type(lanes, inst->type), inst->results[0]->name, inst_has(inst, INST_RAW));
+    clone_map_val(&lanes->map, inst->results[0], var);
+}
+
+/* ---- places: addresses of the wide function */
+
+typedef struct Place {
+    Val *address; /* one, or one for each lane */
+    bool spread;  /* in an object that is */
+} Place;
+
+static Place place_of(Lanes *lanes, Val *address) {
+    address = ir_resolve(address);
+    bool differs = varies(lanes, address) != 0;
+    return (Place){differs ? lanes_part(lanes, address, 0) : lanes_same(lanes, address), lanes_is_spread(address)};
+}
+
+static bool is_one(Place place) { return place.address->type->kind == TYPE_pointer; }
+
+/* An instruction that makes an address, with these operands: its type follows from them. */
+static Val *make_address(Lanes *lanes, const Inst *like, Op op, Val *const *args, int nargs) {
+    Inst *inst = build_inst(&lanes->b, op, args, nargs, 1, 0);
+    if (like) inst->flags = like->flags;
+    if (like) inst->index = like->index;
+    inst->results[0]->type = ir_result_type(lanes->module, inst);
+    return inst->results[0];
+}
+
+static Place element(Lanes *lanes, Place place, int64_t index) {
+    Val *args[] = {place.address,
+                   ir_const_int(lanes->module, type_basic(lanes->module->types, TYPE_int), index)};
+    Val *address = make_address(lanes, NULL, OP_elem, args, 2);
+    address->inst->flags |= INST_UNCHECKED;
+    return (Place){address, place.spread};
+}
+
+static Val *operand(Lanes *lanes, Val *v) {
+    v = ir_resolve(v);
+    return varies(lanes, v) ? lanes_part(lanes, v, 0) : lanes_same(lanes, v);
+}
+
+static void widen_address(Lanes *lanes, Inst *inst) {
+    Val *args[2];
+    for (int i = 0; i < inst->nargs; i++) args[i] = operand(lanes, inst->args[i]);
+    bool buffer_differs = inst->args[0]->type->kind == TYPE_buffer && varies(lanes, ir_resolve(inst->args[0]));
+    if (buffer_differs) {
+        lanes_decline(lanes, inst, "which buffer is used differs between items");
+        return;
+    }
+    Val *address;
+    if (inst->op == OP_buffer_bytes) {
+        Inst *copy = build_inst(&lanes->b, OP_buffer_bytes, args, inst->nargs, 1, 0);
+        copy->flags = inst->flags;
+        copy->results[0]->type = lanes_row(lanes, inst->results[0]->type);
+        address = copy->results[0];
+    } else {
+        address = make_address(lanes, inst, (Op)inst->op, args, inst->nargs);
+    }
+    if (varies(lanes, inst->results[0])) lanes_define(lanes, inst->results[0], &address);
+    else clone_map_val(&lanes->map, inst->results[0], address);
+}
+
+/* ---- loads and stores of scalars */
+
+static Val *load_scalar(Lanes *lanes, Place place) {
+    if (is_one(place)) return build_load(&lanes->b, place.address);
+    Val *args[] = {place.address, lanes_mask(lanes)};
+    Inst *inst = build_inst(&lanes->b, OP_gather, args, 2, 1, 0);
+    return inst->results[0]->type = ir_result_type(lanes->module, inst), inst->results[0];
+}
+
+static void store_scalar(Lanes *lanes, Place place, Val *value) {
+    bool row = value->type->kind == TYPE_vector;
+    if (is_one(place) && (!row || (place.spread && !lanes->mask))) {
+        build_store(&lanes->b, place.address, value);
+        return;
+    }
+    Val *args[] = {place.address, value, lanes_mask(lanes)};
+    build_inst(&lanes->b, OP_scatter, args, 3, 0, 0);
+}
+
+static bool is_row_place(Place place) { return place.spread || !is_one(place); }
+
+/* ---- loads and stores of the program */
+
+static void widen_load(Lanes *lanes, Inst *inst) {
+    const Type *type = inst->results[0]->type;
+    if (!type_is_scalar(part_type(type))) {
+        lanes_decline(lanes, inst, "an address that is loaded differs between items");
+        return;
+    }
+    Place place = place_of(lanes, inst->args[0]);
+    Val *parts[MOST_PARTS];
+    for (int i = 0; i < parts_of(type); i++)
+        parts[i] = load_scalar(lanes, type->kind == TYPE_vector ? element(lanes, place, i) : place);
+    lanes_define(lanes, inst->results[0], parts);
+}
+
+static void widen_store(Lanes *lanes, Inst *inst) {
+    const Type *type = inst->args[1]->type;
+    if (!type_is_scalar(part_type(type))) {
+        lanes_decline(lanes, inst, "an address that is stored differs between items");
+        return;
+    }
+    Place place = place_of(lanes, inst->args[0]);
+    for (int i = 0; i < parts_of(type); i++)
+        store_scalar(lanes, type->kind == TYPE_vector ? element(lanes, place, i) : place,
+                     lanes_spread(lanes, inst->args[1], i));
+}
+
+/* ---- whole objects, scalar by scalar */
+
+typedef struct Objects {
+    Op op; /* copy, acc, zero */
+    Place to, from;
+} Objects;
+
+enum { FEW_ELEMENTS = 8 };
+
+static void each_scalar(Lanes *lanes, const Objects *objects, const Type *type);
+
+static Val *widened(Lanes *lanes, Place place, Val *value) {
+    return is_row_place(place) ? value : build_splat(&lanes->b, lanes_row(lanes, value->type), value);
+}
+
+static void one_scalar(Lanes *lanes, const Objects *objects, const Type *type) {
+    Val *value = NULL;
+    if (objects->op == OP_acc && !type_is_float(type)) return;
+    if (objects->op == OP_zero) value = ir_const_zero(lanes->module, lanes_row(lanes, type));
+    else value = widened(lanes, objects->from, load_scalar(lanes, objects->from));
+    if (objects->op == OP_acc) {
+        Val *old = widened(lanes, objects->to, load_scalar(lanes, objects->to));
+        value = build_sum(&lanes->b, old, value);
+    }
+    store_scalar(lanes, objects->to, value);
+}
+
+static Place field(Lanes *lanes, Place place, int index) {
+    if (!place.address) return place;
+    Inst *inst = build_inst(&lanes->b, OP_field, &place.address, 1, 1, 0);
+    inst->index = index;
+    inst->results[0]->type = ir_result_type(lanes->module, inst);
+    return (Place){inst->results[0], place.spread};
+}
+
+static Place at_index(Lanes *lanes, Place place, Val *index) {
+    if (!place.address) return place;
+    Val *args[] = {place.address, index}, *address = make_address(lanes, NULL, OP_elem, args, 2);
+    address->inst->flags |= INST_UNCHECKED;
+    return (Place){address, place.spread};
+}
+
+static void each_element(Lanes *lanes, const Objects *objects, const Type *type) {
+    int64_t length = type->kind == TYPE_vector ? type_count(type) : type_length(type);
+    if (length <= FEW_ELEMENTS) {
+        for (int64_t i = 0; i < length; i++) {
+            Val *index = ir_const_int(lanes->module, type_basic(lanes->module->types, TYPE_int), i);
+            Objects inner = {objects->op, at_index(lanes, objects->to, index), at_index(lanes, objects->from, index)};
+            each_scalar(lanes, &inner, type->args[0]);
+        }
+        return;
+    }
+    CountLoop loop = build_count(&lanes->b, 0, length);
+    Builder outer = lanes->b;
+    lanes->b = loop.body;
+    Objects inner = {objects->op, at_index(lanes, objects->to, loop.index), at_index(lanes, objects->from, loop.index)};
+    each_scalar(lanes, &inner, type->args[0]);
+    loop.body = lanes->b;
+    build_next(&loop);
+    lanes->b = outer;
+}
+
+static void each_scalar(Lanes *lanes, const Objects *objects, const Type *type) {
+    if (type_is_scalar(type)) {
+        one_scalar(lanes, objects, type);
+    } else if (type->kind == TYPE_record) {
+        for (int i = 0; i < type_record(type)->nfields; i++) {
+            Objects inner = {objects->op, field(lanes, objects->to, i), field(lanes, objects->from, i)};
+            each_scalar(lanes, &inner, type_record(type)->fields[i].type);
+        }
+    } else {
+        each_element(lanes, objects, type);
+    }
+}
+
+/* Both are spread, one place for all lanes, all lanes on: as it is, with rows for scalars. */
+static bool is_whole(const Lanes *lanes, const Objects *objects) {
+    bool from = objects->op == OP_zero || (objects->from.spread && is_one(objects->from));
+    return !lanes->mask && objects->to.spread && is_one(objects->to) && from;
+}
+
+static void widen_objects(Lanes *lanes, Inst *inst) {
+    const Type *type = ir_target(inst->args[0]->type);
+    if (!can_be_spread(type)) {
+        lanes_decline(lanes, inst, "an object with addresses in it differs between items");
+        return;
+    }
+    Objects objects = {.op = (Op)inst->op, .to = place_of(lanes, inst->args[0])};
+    if (inst->nargs > 1) objects.from = place_of(lanes, inst->args[1]);
+    if (!is_whole(lanes, &objects) || inst->op == OP_acc) {
+        each_scalar(lanes, &objects, type);
+        return;
+    }
+    Val *args[] = {objects.to.address, objects.from.address};
+    build_inst(&lanes->b, (Op)inst->op, args, inst->nargs, 0, 0);
+}
+
+/* ---- atomic operations */
+
+static void look_for_use(void *user, Inst *inst) {
+    const Val **v = user;
+    for (int i = 0; i < inst->nargs && *v; i++)
+        if (ir_resolve(inst->args[i]) == *v) *v = NULL;
+}
+
+static bool is_wanted(const Lanes *lanes, const Val *v) {
+    const Val *left = v;
+    region_walk(lanes->from->body, look_for_use, &left);
+    return !left;
+}
+
+/* In pairs. */
+static Val *sum_of_lanes(Lanes *lanes, Val *row) {
+    Val *terms[64];
+    for (int i = 0; i < lanes->width; i++) terms[i] = build_extract_lane(&lanes->b, row, i);
+    for (int count = lanes->width; count > 1; count /= 2)
+        for (int i = 0; i < count / 2; i++)
+            terms[i] = build_binary(&lanes->b, OP_add, terms[2 * i], terms[2 * i + 1]);
+    return terms[0];
+}
+
+static Inst *atomic_on(Builder *b, const Inst *like, Val *const *args) {
+    Inst *copy = build_inst(b, (Op)like->op, args, like->nargs, 1, 0);
+    copy->index = like->index;
+    copy->results[0]->type = args[1]->type;
+    return copy;
+}
+
+/* Nothing is added where no lane is on, since the code is then skipped. */
+static void add_once(Lanes *lanes, const Inst *inst, Place place) {
+    Val *row = lanes_spread(lanes, inst->args[1], 0);
+    row = lanes_where_on(lanes, row, ir_const_zero(lanes->module, row->type));
+    Val *args[] = {place.address, sum_of_lanes(lanes, row)};
+    atomic_on(&lanes->b, inst, args);
+    Val *nothing = ir_const_zero(lanes->module, row->type);
+    lanes_define(lanes, inst->results[0], &nothing);
+}
+
+static Val *one_lane(Lanes *lanes, Builder *b, Val *v, int lane) {
+    v = ir_resolve(v);
+    bool differs = varies(lanes, v) != 0;
+    return differs ? build_extract_lane(b, lanes_part(lanes, v, 0), lane) : lanes_same(lanes, v);
+}
+
+static Val *atomic_of_lane(Lanes *lanes, Builder *b, const Inst *inst, int lane) {
+    Val *args[3];
+    for (int i = 0; i < inst->nargs; i++) args[i] = one_lane(lanes, b, inst->args[i], lane);
+    return atomic_on(b, inst, args)->results[0];
+}
+
+static Val *if_lane_is_on(Lanes *lanes, const Inst *inst, int lane) {
+    const Type *type = inst->results[0]->type;
+    Val *is_on = build_extract_lane(&lanes->b, lanes->mask, lane), *zero = ir_const_zero(lanes->module, type);
+    Inst *branch = build_if(&lanes->b, is_on, &type, 1);
+    Builder then = build_at_end(branch->regions[0]), otherwise = build_at_end(branch->regions[1]);
+    then.loc = inst->loc;
+    Val *old = atomic_of_lane(lanes, &then, inst, lane);
+    build_yield(&then, &old, 1);
+    build_yield(&otherwise, &zero, 1);
+    return branch->results[0];
+}
+
+static void lane_after_lane(Lanes *lanes, const Inst *inst) {
+    Val *olds[64];
+    for (int i = 0; i < lanes->width; i++)
+        olds[i] = lanes->mask ? if_lane_is_on(lanes, inst, i) : atomic_of_lane(lanes, &lanes->b, inst, i);
+    Val *row = build_vec(&lanes->b, lanes_row(lanes, inst->results[0]->type), olds);
+    lanes_define(lanes, inst->results[0], &row);
+}
+
+static void widen_atomic(Lanes *lanes, Inst *inst) {
+    Place place = place_of(lanes, inst->args[0]);
+    bool adds = inst->op == OP_atomic && inst->index == ATOMIC_add;
+    if (place.spread) lanes_decline(lanes, inst, "an atomic operation on a variable");
+    else if (adds && is_one(place) && !is_wanted(lanes, inst->results[0])) add_once(lanes, inst, place);
+    else lane_after_lane(lanes, inst);
+}
+
+bool lanes_memory(Lanes *lanes, Inst *inst) {
+    bool differs = lanes_varies_here(lanes, inst);
+    switch ((Op)inst->op) {
+    case OP_var: widen_variable(lanes, inst); return true;
+    case OP_atomic:
+    case OP_atomic_cas: widen_atomic(lanes, inst); return true;
+    case OP_field:
+    case OP_elem:
+    case OP_offset:
+    case OP_buffer_elem:
+    case OP_buffer_bytes:
+        if (differs) widen_address(lanes, inst);
+        return differs;
+    case OP_load:
+        if (differs) widen_load(lanes, inst);
+        return differs;
+    case OP_store:
+        if (differs) widen_store(lanes, inst);
+        return differs;
+    case OP_copy:
+    case OP_acc:
+    case OP_zero:
+        if (differs) widen_objects(lanes, inst);
+        return differs;
+    default: return false;
+    }
+}

@@ -1,0 +1,214 @@
+/* Which values are the same for all lanes?
+ *
+ * All are, until something says otherwise: the index of a thread varies, so does what is computed from it, and what is loaded
+ * by an address that varies. Parts of a vector are told apart: the second number of a thread's index is the same for
+ * threads of a row. An `if` whose condition varies is divergent, its results vary; so is a loop whose condition does: some
+ * lanes leave it before others. Inside, a value is the same for all lanes that are on, though not for the others: a
+ * counter of rounds is.
+ *
+ * Memory: a variable is one object for all lanes as long as the same is stored to it at the same places, by all lanes at the
+ * time, that is not deeper inside divergent constructs than where it was made. Otherwise it is spread: one for each. The same goes for the
+ * stacks of a tape. All other memory is shared anyway.
+ *
+ * What varies only grows, so that walks over the function come to an end. */
+#include "opt/lanes.h"
+
+bool lanes_is_spread(Val *address) {
+    const Val *root = ir_root(address);
+    if (root->kind != VAL_inst || root->inst->op != OP_var) return false;
+    return ((const VarUse *)root->inst->note)->spread;
+}
+
+TapeUse *lanes_tape(const Inst *inst) {
+    const Val *tape = inst->op == OP_tape_open ? inst->results[0] : ir_resolve(inst->args[0]);
+    return tape->kind == VAL_inst && tape->inst->op == OP_tape_open ? tape->inst->note : NULL;
+}
+
+static void set(Lanes *lanes, const Val *v, uint32_t bits) {
+    bits &= all_parts(v->type);
+    if ((lanes->varies[v->id] | bits) == lanes->varies[v->id]) return;
+    lanes->varies[v->id] |= bits;
+    lanes->changed = true;
+}
+
+static uint32_t of(const Lanes *lanes, const Inst *inst, int arg) {
+    return varies(lanes, ir_resolve(inst->args[arg]));
+}
+
+static bool any_operand(const Lanes *lanes, const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++)
+        if (of(lanes, inst, i)) return true;
+    return false;
+}
+
+/* ---- vectors */
+
+static bool lane_of(const Inst *inst, int arg, int64_t *lane) {
+    int count = type_count(inst->args[0]->type);
+    if (!val_is_int(ir_resolve(inst->args[arg]), lane)) return false;
+    if (*lane < 0 || *lane >= count) *lane = count - 1;
+    return true;
+}
+
+static uint32_t vector_bits(const Lanes *lanes, const Inst *inst) {
+    uint32_t first = inst->nargs ? of(lanes, inst, 0) : 0, bits = 0;
+    int64_t lane;
+    switch ((Op)inst->op) {
+    case OP_vec:
+        for (int i = 0; i < inst->nargs; i++) bits |= (of(lanes, inst, i) & 1) << i;
+        return bits;
+    case OP_extract:
+        if (lane_of(inst, 1, &lane)) return first >> lane & 1;
+        break;
+    case OP_insert:
+        if (!lane_of(inst, 1, &lane)) break;
+        return (first & ~((uint32_t)1 << lane)) | (of(lanes, inst, 2) & 1) << lane;
+    case OP_shuffle:
+        for (int i = 0; i < parts_of(inst->results[0]->type); i++)
+            bits |= (first >> inst->lanes[i] & 1) << i;
+        return bits;
+    default: break;
+    }
+    return any_operand(lanes, inst) ? UINT32_MAX : 0;
+}
+
+static uint32_t thread_bits(const Lanes *lanes, const Inst *inst) {
+    bool of_thread = inst->index == 0 || (lanes->along_groups ? inst->index == 1 : inst->index >= 2);
+    return of_thread && inst->index <= 3 ? 1 : 0;
+}
+
+static uint32_t plain_bits(const Lanes *lanes, const Inst *inst) {
+    if (op_has(inst->op, OP_ELEMENTWISE)) {
+        uint32_t bits = 0;
+        for (int i = 0; i < inst->nargs; i++) bits |= of(lanes, inst, i);
+        return bits;
+    }
+    if (inst->op == OP_select) {
+        uint32_t condition = of(lanes, inst, 0);
+        if (condition && inst->args[0]->type->kind != TYPE_vector) return UINT32_MAX;
+        return condition | of(lanes, inst, 1) | of(lanes, inst, 2);
+    }
+    if (inst->op == OP_thread_id) return thread_bits(lanes, inst);
+    if (inst->op == OP_atomic || inst->op == OP_atomic_cas) return 1;
+    return vector_bits(lanes, inst);
+}
+
+/* ---- memory */
+
+static void spread_object(Lanes *lanes, Val *address) {
+    const Val *root = ir_root(address);
+    if (root->kind != VAL_inst || root->inst->op != OP_var) return;
+    VarUse *use = root->inst->note;
+    lanes->changed |= !use->spread;
+    use->spread = true;
+}
+
+static void note_write(Lanes *lanes, const Inst *inst, int level) {
+    const Val *root = ir_root(inst->args[0]);
+    if (root->kind != VAL_inst || root->inst->op != OP_var) return;
+    const VarUse *use = root->inst->note;
+    bool reads = op_has(inst->op, OP_TWO_OBJECTS) && lanes_is_spread(inst->args[1]);
+    if (any_operand(lanes, inst) || reads || level > use->level) spread_object(lanes, inst->args[0]);
+}
+
+/* An index that varies, into a variable that does not: loads give what varies, but the variable need not be spread. */
+static uint32_t load_bits(const Lanes *lanes, const Inst *inst) {
+    return of(lanes, inst, 0) || lanes_is_spread(inst->args[0]) ? UINT32_MAX : 0;
+}
+
+/* ---- tapes */
+
+static const Type *on_stack(const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_tape_push: return inst->args[1]->type;
+    case OP_tape_store: return inst->args[2]->type;
+    case OP_tape_pop:
+    case OP_tape_load: return inst->results[0]->type;
+    default: return inst->type;
+    }
+}
+
+static void note_tape(Lanes *lanes, const Inst *inst, int level) {
+    TapeUse *use = lanes_tape(inst);
+    if (inst->op == OP_tape_open || inst->op == OP_tape_close || !use) return;
+    bool *spread = &use->spread[on_stack(inst)->kind - TYPE_bool];
+    bool deep = level > use->level, moves = inst->op != OP_tape_load && inst->op != OP_tape_store;
+    if (!*spread && (deep || any_operand(lanes, inst))) *spread = lanes->changed = true;
+    if (*spread && deep && moves && !use->uneven) use->uneven = lanes->changed = true;
+    bool is_base = inst->op == OP_tape_grow;
+    if (inst->nresults && (is_base ? use->uneven && *spread : *spread)) set(lanes, inst->results[0], 1);
+}
+
+/* ---- control flow */
+
+static void visit_region(Lanes *lanes, const Region *region, int level);
+
+static void join_yields(Lanes *lanes, const Inst *inst, int first_region) {
+    for (int r = first_region; r < inst->nregions; r++) {
+        const Inst *end = inst->regions[r]->last;
+        for (int i = 0; i < inst->nresults && end->op == OP_yield; i++)
+            set(lanes, inst->results[i], of(lanes, end, i));
+    }
+}
+
+static void visit_choice(Lanes *lanes, const Inst *inst, int level) {
+    bool divergent = of(lanes, inst, 0) != 0;
+    for (int r = 0; r < inst->nregions; r++) visit_region(lanes, inst->regions[r], level + divergent);
+    join_yields(lanes, inst, 0);
+    for (int i = 0; i < inst->nresults && divergent; i++) set(lanes, inst->results[i], UINT32_MAX);
+}
+
+static void visit_loop(Lanes *lanes, const Inst *loop, int level) {
+    const Inst *test = loop->regions[0]->last, *end = loop->regions[1]->last;
+    bool divergent = of(lanes, test, 0) != 0;
+    for (int i = 0; i < loop->nargs; i++) {
+        uint32_t bits = of(lanes, loop, i) | of(lanes, end, i);
+        set(lanes, loop->regions[0]->params[i], bits);
+        set(lanes, loop->regions[1]->params[i], bits);
+        set(lanes, loop->results[i], divergent ? UINT32_MAX : bits);
+    }
+    visit_region(lanes, loop->regions[0], level + divergent);
+    visit_region(lanes, loop->regions[1], level + divergent);
+}
+
+static void visit(Lanes *lanes, Inst *inst, int level) {
+    if (inst->op == OP_loop) visit_loop(lanes, inst, level);
+    else if (op_has(inst->op, OP_REGIONS)) visit_choice(lanes, inst, level);
+    else if (inst->op == OP_var) ((VarUse *)inst->note)->level = level;
+    else if (inst->op == OP_tape_open) ((TapeUse *)inst->note)->level = level;
+    else if (inst->op >= OP_tape_open && inst->op <= OP_tape_elem) note_tape(lanes, inst, level);
+    else if (inst->op == OP_load) set(lanes, inst->results[0], load_bits(lanes, inst));
+    else if (inst->nresults == 1) set(lanes, inst->results[0], plain_bits(lanes, inst));
+    if (op_has(inst->op, OP_WRITES)) note_write(lanes, inst, level);
+}
+
+static void visit_region(Lanes *lanes, const Region *region, int level) {
+    for (Inst *inst = region->first; inst; inst = inst->next) visit(lanes, inst, level);
+}
+
+/* ---- the whole */
+
+static void make_note(void *user, Inst *inst) {
+    Lanes *lanes = user;
+    if (inst->op == OP_var) inst->note = arena_new(lanes->scratch, VarUse);
+    if (inst->op == OP_tape_open) inst->note = arena_new(lanes->scratch, TapeUse);
+}
+
+bool lanes_varies_here(const Lanes *lanes, const Inst *inst) {
+    for (int i = 0; i < inst->nresults; i++)
+        if (varies(lanes, inst->results[i])) return true;
+    for (int i = 0; i < inst->nargs; i++) {
+        Val *arg = ir_resolve(inst->args[i]);
+        if (varies(lanes, arg) || (ir_target(arg->type) && lanes_is_spread(arg))) return true;
+    }
+    return false;
+}
+
+void lanes_find_varying(Lanes *lanes) {
+    lanes->varies = arena_array(lanes->scratch, uint32_t, lanes->from->nvals + 1);
+    region_walk(lanes->from->body, make_note, lanes);
+    do {
+        lanes->changed = false;
+        visit_region(lanes, lanes->from->body, 0);
+    } while (lanes->changed);
+}
