@@ -7,6 +7,7 @@
 #   make fuzz-front broken programs (both: or SECONDS=n)   make accuracy   docs/accuracy.md
 #   make fuzz-all   libFuzzer on programs, IR, the API     make fuzz-api   every allocation fails once
 #   make through-c  all test programs through C            make test-gpu   and through CUDA, on a GPU
+#   make through-lanes  the functions of all tests as kernels, several items at once
 #   make through-slang  the derivatives of all tests as Slang, compiled again
 #   make bench-gpu  a gradient that a million threads share, on a GPU
 #   make deb        a Debian package, in the build folder  make pictures   those of README.md
@@ -53,6 +54,10 @@ accuracy: all
 
 through-c: all
 	@tests/through_c.py --build $(BUILD)
+
+through-lanes: all
+	@tests/through_lanes.py --build $(BUILD) -v
+	@for n in 4 16; do tests/run.py --build $(BUILD) --lanes $$n run/ diff/ library/ || exit 1; done
 
 through-slang: all
 	@tests/through_slang.py --build $(BUILD) -v
@@ -106,4 +111,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize build-fuzz
 
-.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-slang test-gpu test-gpu-python fuzz fuzz-front fuzz-all fuzz-api install uninstall deb pictures bench-python clean
+.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-lanes through-slang test-gpu test-gpu-python fuzz fuzz-front fuzz-all fuzz-api install uninstall deb pictures bench-python clean

@@ -158,10 +158,10 @@ typedef struct SlopeConfig {
     bool debug_info;    /* positions and names for debuggers in compiled code */
     bool unchecked;     /* do not test indices into buffers; out of range is then undefined */
     SlopeFloats floats; /* what may be made of floating-point arithmetic. Default: contract */
-    int threads;   /* that run kernels; 0: one per processor. 1: always the same order, and no atomic sums:
+    int threads; /* that run kernels; 0: one per processor. 1: always the same order, and no atomic sums:
                            nobody else writes the buffers of a kernel while it runs */
-    int lanes;     /* items of a kernel that are done at once, in vectors: 2, 4, 8 or 16; 1, or 0: one by one */
-    int wave;      /* lanes of a wave, 1 to 128; 0: 32 */
+    int lanes;   /* items of a kernel that are done at once, in vectors: 2, 4, 8 or 16; 1, or 0: one by one */
+    int wave;    /* lanes of a wave, 1 to 128; 0: 32 */
     int block[3];  /* threads of a group of kernels without [numthreads]; 0: 1 */
     int stack_mib; /* MiB of stack for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
 

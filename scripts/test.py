@@ -32,6 +32,7 @@ import picture
 import run
 import through_c
 import through_cuda
+import through_lanes
 import through_slang
 
 
@@ -164,6 +165,8 @@ def main():
         step_suite(tally, "build-gcc")
         step_threads(tally, "build-gcc")
         tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=8))
+        passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=40)
+        tally.step("kernels with lanes", passed, failures)
         passed, failures, _ = through_slang.run_all(ROOT / "build-gcc", share=8)
         tally.step("programs through Slang", passed, failures)
         if through_cuda.find_nvcc():

@@ -117,7 +117,7 @@ struct SlopeSession {
     VEC(SlopeTiming) times;
     VEC(StoredRow) stored; /* by reverse passes */
     VEC(RemarkRow) remarks;
-    StageTimer *timer;     /* the innermost that runs */
+    StageTimer *timer; /* the innermost that runs */
     SlopeProgram *programs;
     SlopeBuffer *buffers;
     BlobNode *blobs;
@@ -252,7 +252,8 @@ void driver_copy_constants(SlopeProgram *program);                   /* to where
 const SlopeType *driver_type(SlopeProgram *program, const Type *type, LayoutRules rules);
 
 /* ---- api_buffer.c, api_output.c */
-void driver_forget_rows(const SlopeProgram *program); /* what its reverse passes keep, how kernels were made */
+void driver_forget_rows(
+    const SlopeProgram *program); /* what its reverse passes keep, how kernels were made */
 void driver_free_buffers(SlopeSession *session);
 void driver_free_blobs(SlopeSession *session);
 

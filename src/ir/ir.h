@@ -254,8 +254,9 @@ struct Func {
     Module *module;
     Derivation derivation;
     Custom custom;
-    int group_size[3];  /* entry points: [numthreads]; 0: not one */
-    Func *wide;         /* of such: what does it for `lanes` threads that follow each other in x; NULL: there is none */
+    int group_size[3]; /* entry points: [numthreads]; 0: not one */
+    Func *
+        wide; /* of such: what does it for `lanes` threads that follow each other in x; NULL: there is none */
     int lanes;
     const void *source; /* lowering's own */
     void *note;

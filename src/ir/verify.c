@@ -44,7 +44,8 @@ static const char *show(Verifier *v, const Type *type) {
 static bool is_value_type(const Type *type) {
     if (type_is_scalar(type)) return true;
     if (type->kind == TYPE_vector)
-        return (type_is_scalar(type->args[0]) || type->args[0]->kind == TYPE_pointer) && type_count(type) >= 1;
+        return (type_is_scalar(type->args[0]) || type->args[0]->kind == TYPE_pointer) &&
+               type_count(type) >= 1;
     return type->kind == TYPE_pointer || type->kind == TYPE_buffer || type->kind == TYPE_tape;
 }
 
@@ -188,7 +189,8 @@ static bool check_gather(Verifier *v, const Inst *inst) {
     const Type *address = arg_type(inst, 0), *target = ir_target(address);
     const Type *mask = arg_type(inst, inst->nargs - 1);
     const Type *value = inst->op == OP_gather ? result_type(inst) : arg_type(inst, 1);
-    if (!is_kind(mask, TYPE_vector) || !is_elem(mask, TYPE_bool)) return fail(v, "the mask must be a bool vector");
+    if (!is_kind(mask, TYPE_vector) || !is_elem(mask, TYPE_bool))
+        return fail(v, "the mask must be a bool vector");
     if (!is_kind(value, TYPE_vector) || type_count(value) != type_count(mask))
         return fail(v, "the value must have the lanes of the mask");
     if (is_kind(address, TYPE_vector) && type_count(address) != type_count(mask))
@@ -239,7 +241,8 @@ static bool is_on_tape(const Type *type) {
 
 static bool check_tape_elem(Verifier *v, const Inst *inst) {
     const Type *target = ir_target(result_type(inst));
-    return is_integer_arg(v, inst, 1) && expect(v, target && is_on_tape(target), "the result must be its address") &&
+    return is_integer_arg(v, inst, 1) &&
+           expect(v, target && is_on_tape(target), "the result must be its address") &&
            points_to(v, inst, target);
 }
 

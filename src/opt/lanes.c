@@ -54,8 +54,8 @@ static void look_before(void *user, Inst *inst) {
 
 /* An address for each lane is made from others and used, nothing else. */
 static bool handles_address(const Lanes *lanes, const Inst *inst) {
-    if (op_has(inst->op, OP_PART | OP_READS | OP_WRITES) || inst->op == OP_offset || inst->op == OP_buffer_elem ||
-        inst->op == OP_buffer_bytes)
+    if (op_has(inst->op, OP_PART | OP_READS | OP_WRITES) || inst->op == OP_offset ||
+        inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes)
         return false;
     for (int i = 0; i < inst->nargs; i++) {
         Val *arg = ir_resolve(inst->args[i]);
@@ -63,7 +63,8 @@ static bool handles_address(const Lanes *lanes, const Inst *inst) {
         if (!plain && (varies(lanes, arg) || (ir_target(arg->type) && lanes_is_spread(arg)))) return true;
     }
     for (int i = 0; i < inst->nresults; i++)
-        if (!type_is_scalar(part_type(inst->results[i]->type)) && varies(lanes, inst->results[i])) return true;
+        if (!type_is_scalar(part_type(inst->results[i]->type)) && varies(lanes, inst->results[i]))
+            return true;
     return false;
 }
 
@@ -77,7 +78,8 @@ static void look_after(void *user, Inst *inst) {
     Lanes *lanes = size->lanes;
     const char *why = refused(inst);
     if (why) lanes_decline(lanes, inst, why);
-    else if (handles_address(lanes, inst)) lanes_decline(lanes, inst, "an address that differs between items");
+    else if (handles_address(lanes, inst))
+        lanes_decline(lanes, inst, "an address that differs between items");
     for (int i = 0; i < inst->nresults; i++)
         if (parts_of(inst->results[i]->type) > MOST_PARTS) lanes_decline(lanes, inst, "a vector is too long");
     if (++size->insts > MOST_INSTS) lanes_decline(lanes, NULL, "it is too large");
@@ -148,7 +150,8 @@ static void look_at_copy(Lanes *lanes) {
     Size size = {.lanes = lanes};
     bool shared = false;
     region_walk(lanes->from->body, uses_shared, &shared);
-    if (shared && lanes->along_groups) lanes_decline(lanes, NULL, "groups of one thread have memory of their own");
+    if (shared && lanes->along_groups)
+        lanes_decline(lanes, NULL, "groups of one thread have memory of their own");
     lanes_find_varying(lanes);
     region_walk(lanes->from->body, look_after, &size);
 }

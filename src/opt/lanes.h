@@ -8,9 +8,10 @@ enum { MOST_PARTS = 32, SCALAR_KINDS = TYPE_double - TYPE_bool + 1 };
 
 /* Of a tape that the kernel opens, in the `note` of tape_open. */
 typedef struct TapeUse {
-    int level; /* how many divergent constructs are around it */
+    int level;                 /* how many divergent constructs are around it */
     bool spread[SCALAR_KINDS]; /* the stack has a row for each element, with one number per lane */
-    bool uneven; /* lanes push and pop by themselves: each has its own height, kept in the variables that follow */
+    bool
+        uneven; /* lanes push and pop by themselves: each has its own height, kept in the variables that follow */
     Val *heights[SCALAR_KINDS]; /* variable: int64 per lane */
     Val *rows[SCALAR_KINDS];    /* variable: int64, that the stack has */
 } TapeUse;
@@ -33,16 +34,15 @@ typedef struct Lanes {
     Loc where;
     /* making the wide function */
     CloneMap map; /* values that are the same for all lanes */
-    Val ***parts; /* by id: the others, one value per part: a vector of lanes, or a scalar if that part is the same for all */
+    Val ***
+        parts; /* by id: the others, one value per part: a vector of lanes, or a scalar if that part is the same for all */
     Builder b;
     Val *mask; /* bool vector: lanes that are on; NULL: all */
     Map types; /* Type -> Type, of records: interleaved */
 } Lanes;
 
 static inline int parts_of(const Type *type) { return type->kind == TYPE_vector ? type_count(type) : 1; }
-static inline uint32_t all_parts(const Type *type) {
-    return (uint32_t)(((uint64_t)1 << parts_of(type)) - 1);
-}
+static inline uint32_t all_parts(const Type *type) { return (uint32_t)(((uint64_t)1 << parts_of(type)) - 1); }
 static inline const Type *part_type(const Type *type) {
     return type->kind == TYPE_vector ? type_element(type) : type;
 }
@@ -62,10 +62,10 @@ bool lanes_varies_here(const Lanes *lanes, const Inst *inst); /* more is needed 
 /* ---- lanes_widen.c */
 void lanes_widen(Lanes *lanes);
 const Type *lanes_row(Lanes *lanes, const Type *scalar); /* one for each lane */
-Val *lanes_same(Lanes *lanes, Val *v);                   /* what stands for a value that is the same for all */
-Val *lanes_part(Lanes *lanes, Val *v, int part);         /* a vector of lanes or a scalar */
-Val *lanes_spread(Lanes *lanes, Val *v, int part);       /* a vector of lanes */
-Val *lanes_mask(Lanes *lanes);                           /* as a value, also where all are on */
+Val *lanes_same(Lanes *lanes, Val *v);             /* what stands for a value that is the same for all */
+Val *lanes_part(Lanes *lanes, Val *v, int part);   /* a vector of lanes or a scalar */
+Val *lanes_spread(Lanes *lanes, Val *v, int part); /* a vector of lanes */
+Val *lanes_mask(Lanes *lanes);                     /* as a value, also where all are on */
 Val *lanes_where_on(Lanes *lanes, Val *row, Val *other); /* for lanes that are off, `other` */
 void lanes_define(Lanes *lanes, const Val *old, Val *const *parts);
 void lanes_copy(Lanes *lanes, Inst *inst); /* one for all lanes */

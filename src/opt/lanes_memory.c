@@ -26,7 +26,8 @@ static const Type *spread_record(Lanes *lanes, const Type *type) {
     to->nfields = from->nfields;
     to->parts = from->parts;
     for (int i = 0; i < from->nfields; i++)
-        to->fields[i] = (Field){.name = from->fields[i].name, .type = spread_type(lanes, from->fields[i].type)};
+        to->fields[i] =
+            (Field){.name = from->fields[i].name, .type = spread_type(lanes, from->fields[i].type)};
     vec_push(lanes->module->arena, &lanes->module->records, to);
     return to->type;
 }
@@ -34,8 +35,10 @@ static const Type *spread_record(Lanes *lanes, const Type *type) {
 static const Type *spread_type(Lanes *lanes, const Type *type) {
     Types *types = lanes->module->types;
     if (type_is_scalar(type)) return lanes_row(lanes, type);
-    if (type->kind == TYPE_vector) return type_array(types, lanes_row(lanes, type->args[0]), type_count(type));
-    if (type->kind == TYPE_array) return type_array(types, spread_type(lanes, type->args[0]), type_length(type));
+    if (type->kind == TYPE_vector)
+        return type_array(types, lanes_row(lanes, type->args[0]), type_count(type));
+    if (type->kind == TYPE_array)
+        return type_array(types, spread_type(lanes, type->args[0]), type_length(type));
     return spread_record(lanes, type);
 }
 
@@ -58,7 +61,8 @@ static void widen_variable(Lanes *lanes, Inst *inst) {
         lanes_decline(lanes, inst, "a variable that differs between items holds an address");
         return;
     }
-    Val *var = build_var(&lanes->b, spread_type(lanes, inst->type), inst->results[0]->name, inst_has(inst, INST_RAW));
+    Val *var = build_var(&lanes->b, spread_type(lanes, inst->type), inst->results[0]->name,
+                         inst_has(inst, INST_RAW));
     clone_map_val(&lanes->map, inst->results[0], var);
 }
 
@@ -72,7 +76,8 @@ typedef struct Place {
 static Place place_of(Lanes *lanes, Val *address) {
     address = ir_resolve(address);
     bool differs = varies(lanes, address) != 0;
-    return (Place){differs ? lanes_part(lanes, address, 0) : lanes_same(lanes, address), lanes_is_spread(address)};
+    return (Place){differs ? lanes_part(lanes, address, 0) : lanes_same(lanes, address),
+                   lanes_is_spread(address)};
 }
 
 static bool is_one(Place place) { return place.address->type->kind == TYPE_pointer; }
@@ -102,7 +107,8 @@ static Val *operand(Lanes *lanes, Val *v) {
 static void widen_address(Lanes *lanes, Inst *inst) {
     Val *args[2];
     for (int i = 0; i < inst->nargs; i++) args[i] = operand(lanes, inst->args[i]);
-    bool buffer_differs = inst->args[0]->type->kind == TYPE_buffer && varies(lanes, ir_resolve(inst->args[0]));
+    bool buffer_differs =
+        inst->args[0]->type->kind == TYPE_buffer && varies(lanes, ir_resolve(inst->args[0]));
     if (buffer_differs) {
         lanes_decline(lanes, inst, "which buffer is used differs between items");
         return;
@@ -215,7 +221,8 @@ static void each_element(Lanes *lanes, const Objects *objects, const Type *type)
     if (length <= FEW_ELEMENTS) {
         for (int64_t i = 0; i < length; i++) {
             Val *index = ir_const_int(lanes->module, type_basic(lanes->module->types, TYPE_int), i);
-            Objects inner = {objects->op, at_index(lanes, objects->to, index), at_index(lanes, objects->from, index)};
+            Objects inner = {objects->op, at_index(lanes, objects->to, index),
+                             at_index(lanes, objects->from, index)};
             each_scalar(lanes, &inner, type->args[0]);
         }
         return;
@@ -223,7 +230,8 @@ static void each_element(Lanes *lanes, const Objects *objects, const Type *type)
     CountLoop loop = build_count(&lanes->b, 0, length);
     Builder outer = lanes->b;
     lanes->b = loop.body;
-    Objects inner = {objects->op, at_index(lanes, objects->to, loop.index), at_index(lanes, objects->from, loop.index)};
+    Objects inner = {objects->op, at_index(lanes, objects->to, loop.index),
+                     at_index(lanes, objects->from, loop.index)};
     each_scalar(lanes, &inner, type->args[0]);
     loop.body = lanes->b;
     build_next(&loop);

@@ -8,7 +8,9 @@
 
 static const Type *long_type(const Lanes *lanes) { return type_basic(lanes->module->types, TYPE_int64); }
 
-static Val *long_const(Lanes *lanes, int64_t value) { return ir_const_int(lanes->module, long_type(lanes), value); }
+static Val *long_const(Lanes *lanes, int64_t value) {
+    return ir_const_int(lanes->module, long_type(lanes), value);
+}
 
 static Val *greatest(Lanes *lanes, Val *row) {
     Val *most = build_extract_lane(&lanes->b, row, 0);
@@ -137,10 +139,12 @@ static void clear_block(Lanes *lanes, Val *tape, const Type *scalar, Val *first,
     Val *go = build_binary(&test, OP_lt, loop->regions[0]->params[0], most);
     build_yield(&test, &go, 1);
     lanes->b = build_at_end(loop->regions[1]);
-    Val *index = loop->regions[1]->params[0], *steps = build_splat(&lanes->b, first->type, index), *mask = lanes->mask;
+    Val *index = loop->regions[1]->params[0], *steps = build_splat(&lanes->b, first->type, index),
+        *mask = lanes->mask;
     Val *inside = build_binary(&lanes->b, OP_lt, steps, counts);
     lanes->mask = mask ? build_binary(&lanes->b, OP_and, mask, inside) : inside;
-    store_row(lanes, tape, moved(lanes, first, OP_add, steps), ir_const_zero(lanes->module, lanes_row(lanes, scalar)));
+    store_row(lanes, tape, moved(lanes, first, OP_add, steps),
+              ir_const_zero(lanes->module, lanes_row(lanes, scalar)));
     lanes->mask = mask;
     Val *next = build_binary(&lanes->b, OP_add, index, long_const(lanes, 1));
     build_yield(&lanes->b, &next, 1);
@@ -175,7 +179,8 @@ static void grow_apart(Lanes *lanes, const Inst *inst, TapeUse *use) {
 
 static void shrink_apart(Lanes *lanes, const Inst *inst, TapeUse *use) {
     Val *old = heights_of(lanes, use, inst->type);
-    set_heights(lanes, use, inst->type, moved(lanes, old, OP_sub, lanes_spread(lanes, inst->args[1], 0)), old);
+    set_heights(lanes, use, inst->type, moved(lanes, old, OP_sub, lanes_spread(lanes, inst->args[1], 0)),
+                old);
 }
 
 static void open_apart(Lanes *lanes, TapeUse *use) {

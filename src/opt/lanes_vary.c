@@ -64,8 +64,7 @@ static uint32_t vector_bits(const Lanes *lanes, const Inst *inst) {
         if (!lane_of(inst, 1, &lane)) break;
         return (first & ~((uint32_t)1 << lane)) | (of(lanes, inst, 2) & 1) << lane;
     case OP_shuffle:
-        for (int i = 0; i < parts_of(inst->results[0]->type); i++)
-            bits |= (first >> inst->lanes[i] & 1) << i;
+        for (int i = 0; i < parts_of(inst->results[0]->type); i++) bits |= (first >> inst->lanes[i] & 1) << i;
         return bits;
     default: break;
     }

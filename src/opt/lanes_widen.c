@@ -108,8 +108,8 @@ static void widen_thread_id(Lanes *lanes, Inst *inst) {
     const Type *row = lanes_row(lanes, type_basic(lanes->module->types, TYPE_uint));
     bool is_vector = id->type->kind == TYPE_vector;
     Val *first = is_vector ? build_extract_lane(&lanes->b, id, 0) : id;
-    parts[0] = build_binary(&lanes->b, OP_add, build_splat(&lanes->b, row, first),
-                            build_vec(&lanes->b, row, steps));
+    parts[0] =
+        build_binary(&lanes->b, OP_add, build_splat(&lanes->b, row, first), build_vec(&lanes->b, row, steps));
     for (int i = 1; i < 3 && is_vector; i++) parts[i] = build_extract_lane(&lanes->b, id, i);
     lanes_define(lanes, inst->results[0], parts);
 }
@@ -121,7 +121,8 @@ static Val *chosen_part(Lanes *lanes, Val *vector, Val *index) {
     int last = parts_of(vector->type) - 1;
     Val *value = lanes_spread(lanes, vector, last), *at = lanes_spread(lanes, index, 0);
     for (int i = last - 1; i >= 0; i--) {
-        Val *number = build_splat(&lanes->b, at->type, ir_const_int(lanes->module, type_element(at->type), i));
+        Val *number =
+            build_splat(&lanes->b, at->type, ir_const_int(lanes->module, type_element(at->type), i));
         Val *is_it = build_binary(&lanes->b, OP_eq, at, number);
         value = build_select(&lanes->b, is_it, lanes_spread(lanes, vector, i), value);
     }
@@ -262,9 +263,8 @@ static void widen_same_way(Lanes *lanes, Inst *inst) {
     int count;
     const Type **types = result_types(lanes, inst, &count);
     Val *value = lanes_same(lanes, inst->args[0]);
-    Inst *copy = inst->op == OP_if
-                     ? build_if(&lanes->b, value, types, count)
-                     : build_switch(&lanes->b, value, inst->cases, inst->ncases, types, count);
+    Inst *copy = inst->op == OP_if ? build_if(&lanes->b, value, types, count)
+                                   : build_switch(&lanes->b, value, inst->cases, inst->ncases, types, count);
     for (int r = 0; r < inst->nregions; r++) widen_arm(lanes, inst, r, copy->regions[r]);
     Val *const *at = copy->results;
     for (int i = 0; i < inst->nresults; i++) at = define_from(lanes, inst->results[i], at);
@@ -317,8 +317,7 @@ static Val *and_mask(Lanes *lanes, Val *condition) {
 /* Results so far, and those of an arm for the lanes that it was run for. */
 static void join(Lanes *lanes, List *results, const List *arm, Val *condition) {
     for (int i = 0; i < results->vals.count; i++)
-        results->vals.at[i] =
-            build_select(&lanes->b, condition, arm->vals.at[i], results->vals.at[i]);
+        results->vals.at[i] = build_select(&lanes->b, condition, arm->vals.at[i], results->vals.at[i]);
 }
 
 static void define_results(Lanes *lanes, const Inst *inst, const List *list) {
@@ -363,8 +362,7 @@ static void widen_switch(Lanes *lanes, Inst *inst) {
 
 static List carried(Lanes *lanes, const Inst *loop, Val *const *vals) {
     List list = {0};
-    for (int i = 0; i < loop->nargs; i++)
-        list_value(lanes, &list, vals[i], loop->regions[1]->params[i]);
+    for (int i = 0; i < loop->nargs; i++) list_value(lanes, &list, vals[i], loop->regions[1]->params[i]);
     return list;
 }
 
@@ -524,7 +522,8 @@ void lanes_widen(Lanes *lanes) {
     lanes->parts = arena_array(lanes->scratch, Val **, from->nvals + 1);
     lanes->map = (CloneMap){.module = lanes->module, .func = to};
     lanes->b = build_at_end(func_begin(to));
-    for (int i = 0; i < from->nparams; i++) clone_map_val(&lanes->map, from->body->params[i], to->body->params[i]);
+    for (int i = 0; i < from->nparams; i++)
+        clone_map_val(&lanes->map, from->body->params[i], to->body->params[i]);
     widen_region(lanes, from->body);
     build_return(&lanes->b, NULL, 0);
 }

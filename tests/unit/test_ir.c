@@ -169,6 +169,12 @@ static const char operations[] =
     "  %82 = tape_grow int %80, %l\n"
     "  tape_store %80, %82, 7\n"
     "  %83: int = tape_load %80, %82\n"
+    "  %row: int8* = tape_elem %80, %82\n"
+    "  %on: bool8 = splat %b\n"
+    "  %several = gather %row, %on\n"
+    "  %places = buffer_elem writes %buf, %several\n"
+    "  %there = gather %places, %on\n"
+    "  scatter %places, %there, %on\n"
     "  tape_shrink int %80, %l\n"
     "  tape_close %80\n"
     "  call no_diff @none()\n"
@@ -577,6 +583,14 @@ static void wrong_types_are_found(void **state) {
     finds("func @f(%b: RWByteAddressBuffer) {\n  %e: float* = buffer_elem %b, 0\n  return\n}", "no elements");
     finds("func @f() {\n  %t = tape_open\n  %a: float = tape_load %t, 1\n  return\n}",
           "has type int, not int64_t");
+    finds("func @f(%b: StructuredBuffer<float>, %i: int4) {\n  %e = buffer_elem %b, %i\n"
+          "  %a = load %e\n  return\n}",
+          "only gather takes several addresses");
+    finds("func @f(%b: StructuredBuffer<float>, %i: int4, %m: bool2) {\n  %e = buffer_elem %b, %i\n"
+          "  %a = gather %e, %m\n  return\n}",
+          "an address for each lane is needed");
+    finds("func @f(%m: bool4, %x: float4) {\n  %v = var int4\n  scatter %v, %x, %m\n  return\n}",
+          "what is at the address has type int, not float");
     finds("func @f() {\n  %t = thread_id 7\n  return\n}", "there is no thread id 7");
     finds("func @g(%x: float)\nfunc @f() {\n  call @g(1)\n  return\n}",
           "an argument has type int, not float");

@@ -68,7 +68,8 @@ static void store_ids(Emitter *e, const Run *run, LLVMValueRef x, LLVMValueRef y
 static bool has_one_thread(const Run *run) { return run->size[0] * run->size[1] * run->size[2] == 1; }
 
 /* Threads first to end - 1 of a row, `step` at a time. */
-static void run_in_x(Emitter *e, const Run *run, LLVMValueRef y, LLVMValueRef z, int first, int end, int step) {
+static void run_in_x(Emitter *e, const Run *run, LLVMValueRef y, LLVMValueRef z, int first, int end,
+                     int step) {
     if (first == end) return;
     Counting x = counting_begin(e, emit_i32(e, first));
     store_ids(e, run, x.index, y, z);
@@ -135,7 +136,8 @@ static LLVMValueRef run_row(Emitter *e, Run *run, LLVMValueRef number, LLVMValue
     LLVMValueRef last = LLVMBuildTrunc(b, LLVMBuildAdd(b, x, count, ""), e->i32, "");
     LLVMValueRef first = LLVMBuildTrunc(b, x, e->i32, "");
     if (run->wide && has_one_thread(run)) {
-        LLVMValueRef together = LLVMBuildAnd(b, LLVMBuildTrunc(b, count, e->i32, ""), emit_i32(e, -run->lanes), "");
+        LLVMValueRef together =
+            LLVMBuildAnd(b, LLVMBuildTrunc(b, count, e->i32, ""), emit_i32(e, -run->lanes), "");
         LLVMValueRef middle = LLVMBuildAdd(b, first, together, "");
         run_groups(e, run, first, middle, run->lanes);
         run_groups(e, run, middle, last, 1);

@@ -16,8 +16,10 @@ static Stack stack_of(Emitter *e, const Inst *inst, const Type *type) {
     LLVMValueRef tape = emit_use(e, inst, 0);
     const Type *scalar = type->kind == TYPE_vector ? type_element(type) : type;
     if (!type_is_scalar(scalar)) emit_fail(e, "a tape cannot hold a %s", type_text(&e->arena, type));
-    int64_t offset = (int64_t)offsetof(RtTape, stacks) + (int64_t)sizeof(RtStack) * (scalar->kind - TYPE_bool);
-    return (Stack){tape, emit_at(e, tape, offset), scalar, type, type->kind == TYPE_vector ? type_count(type) : 1};
+    int64_t offset =
+        (int64_t)offsetof(RtTape, stacks) + (int64_t)sizeof(RtStack) * (scalar->kind - TYPE_bool);
+    return (Stack){tape, emit_at(e, tape, offset), scalar, type,
+                   type->kind == TYPE_vector ? type_count(type) : 1};
 }
 
 static LLVMValueRef load_header(Emitter *e, Stack stack, LLVMTypeRef type, size_t offset) {
@@ -114,7 +116,8 @@ static LLVMValueRef grow(Emitter *e, const Inst *inst) {
 
 static void shrink(Emitter *e, const Inst *inst) {
     Stack stack = stack_of(e, inst, inst->type);
-    store_count(e, stack, LLVMBuildSub(e->builder, load_count(e, stack), elements(e, stack, emit_use(e, inst, 1)), ""));
+    store_count(e, stack,
+                LLVMBuildSub(e->builder, load_count(e, stack), elements(e, stack, emit_use(e, inst, 1)), ""));
 }
 
 /* Of a row, or for each lane of the row where its element is. */

@@ -107,7 +107,9 @@ static Value index_of(Emitter *e, const Inst *inst) {
     return steps;
 }
 
-static LLVMValueRef every_lane(Emitter *e, LLVMValueRef scalar, const Type *lanes) { return emit_splat(e, scalar, lanes); }
+static LLVMValueRef every_lane(Emitter *e, LLVMValueRef scalar, const Type *lanes) {
+    return emit_splat(e, scalar, lanes);
+}
 
 /* Unsigned: are the first and the last of them below that? Then so are those in between, as none is further than some steps. */
 static LLVMValueRef ends_below(Emitter *e, Value index, const Type *lanes, LLVMValueRef limit) {
@@ -124,7 +126,8 @@ static LLVMValueRef moved_by(Emitter *e, LLVMValueRef pointer, LLVMValueRef inde
 
 /* From one address, or one for each lane, by an index likewise. */
 static Value moved(Emitter *e, const Inst *inst, Value base, Value index, int64_t unit) {
-    bool many_bases = inst->args[0]->type->kind == TYPE_vector, many = inst->args[1]->type->kind == TYPE_vector;
+    bool many_bases = inst->args[0]->type->kind == TYPE_vector,
+         many = inst->args[1]->type->kind == TYPE_vector;
     Value value = base;
     value.value = moved_by(e, base.value, index.value, unit);
     value.first = NULL;
@@ -201,9 +204,9 @@ typedef struct Access {
     const Type *scalar;
     LLVMTypeRef memory; /* a vector of what is there */
     Value address;
-    LLVMValueRef on;   /* lanes that are on, and in range */
-    LLVMValueRef all;  /* i1: the fast way can be gone; NULL: surely */
-    bool neighbours;   /* ... which is one vector */
+    LLVMValueRef on;  /* lanes that are on, and in range */
+    LLVMValueRef all; /* i1: the fast way can be gone; NULL: surely */
+    bool neighbours;  /* ... which is one vector */
     unsigned align;
     int lanes;
 } Access;
@@ -226,8 +229,10 @@ static void own_column(Emitter *e, Access *access, int64_t size) {
 
 static Access access_of(Emitter *e, const Inst *inst) {
     LLVMValueRef mask = emit_use(e, inst, inst->nargs - 1);
-    const Type *type = inst->args[0]->type, *target = ir_target(type), *lanes = inst->args[inst->nargs - 1]->type;
-    Access access = {.scalar = type_element(target), .address = emit_operand(e, inst, 0), .lanes = type_count(lanes)};
+    const Type *type = inst->args[0]->type, *target = ir_target(type),
+               *lanes = inst->args[inst->nargs - 1]->type;
+    Access access = {
+        .scalar = type_element(target), .address = emit_operand(e, inst, 0), .lanes = type_count(lanes)};
     Value *address = &access.address;
     Layout layout = type_layout(access.scalar, (LayoutRules)address->rules);
     LLVMTypeRef element = emit_memory_type(e, access.scalar, (LayoutRules)address->rules);
@@ -247,9 +252,9 @@ static Access access_of(Emitter *e, const Inst *inst) {
 
 /* A function that does it under a mask. */
 static LLVMValueRef masked_function(Emitter *e, const Access *access, bool store) {
-    const char *name =
-        format_text(&e->arena, "%s.%s%u.%d.%u", store ? "scatter" : "gather", type_text(&e->arena, access->scalar),
-                    (unsigned)LLVMGetTypeKind(LLVMGetElementType(access->memory)), access->lanes, access->align);
+    const char *name = format_text(
+        &e->arena, "%s.%s%u.%d.%u", store ? "scatter" : "gather", type_text(&e->arena, access->scalar),
+        (unsigned)LLVMGetTypeKind(LLVMGetElementType(access->memory)), access->lanes, access->align);
     LLVMValueRef function = LLVMGetNamedFunction(e->llvm, name);
     if (function) return function;
     LLVMTypeRef pointers = LLVMTypeOf(access->address.value), masks = LLVMTypeOf(access->on);
@@ -287,8 +292,8 @@ static LLVMValueRef load_all(Emitter *e, const Access *access) {
         LLVMSetAlignment(load, access->align);
     } else {
         LLVMTypeRef overloads[] = {access->memory, LLVMTypeOf(address->value)};
-        LLVMValueRef args[] = {address->value, emit_i32(e, access->align), LLVMConstAllOnes(LLVMTypeOf(access->on)),
-                               LLVMConstNull(access->memory)};
+        LLVMValueRef args[] = {address->value, emit_i32(e, access->align),
+                               LLVMConstAllOnes(LLVMTypeOf(access->on)), LLVMConstNull(access->memory)};
         load = emit_intrinsic(e, "llvm.masked.gather", overloads, 2, args, 4);
     }
     emit_tag(e, load, (Origin)address->origin);
@@ -297,7 +302,8 @@ static LLVMValueRef load_all(Emitter *e, const Access *access) {
 
 static LLVMValueRef load_lanes(Emitter *e, const Access *access) {
     if (!access->all) return load_all(e, access);
-    LLVMBasicBlockRef fast = emit_block(e, "all"), slow = emit_block(e, "some"), after = emit_block(e, "loaded");
+    LLVMBasicBlockRef fast = emit_block(e, "all"), slow = emit_block(e, "some"),
+                      after = emit_block(e, "loaded");
     LLVMBuildCondBr(e->builder, access->all, fast, slow);
     LLVMPositionBuilderAtEnd(e->builder, fast);
     LLVMValueRef whole = load_all(e, access);
@@ -314,7 +320,8 @@ static LLVMValueRef load_lanes(Emitter *e, const Access *access) {
 }
 
 static LLVMValueRef gather(Emitter *e, const Inst *inst) {
-    if (inst->args[0]->type->kind == TYPE_pointer) /* a row is there for all lanes, whether they are on or not */
+    if (inst->args[0]->type->kind ==
+        TYPE_pointer) /* a row is there for all lanes, whether they are on or not */
         return emit_load(e, inst->results[0]->type, emit_operand(e, inst, 0));
     Access access = access_of(e, inst);
     LLVMValueRef value = load_lanes(e, &access);
@@ -342,7 +349,8 @@ static void store_lanes(Emitter *e, const Access *access, LLVMValueRef value) {
         store_all(e, access, value);
         return;
     }
-    LLVMBasicBlockRef fast = emit_block(e, "all"), slow = emit_block(e, "some"), after = emit_block(e, "stored");
+    LLVMBasicBlockRef fast = emit_block(e, "all"), slow = emit_block(e, "some"),
+                      after = emit_block(e, "stored");
     LLVMBuildCondBr(e->builder, access->all, fast, slow);
     LLVMPositionBuilderAtEnd(e->builder, fast);
     store_all(e, access, value);

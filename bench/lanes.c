@@ -1,0 +1,67 @@
+/* Runs a kernel of lanes.slang over many items with 1 lane and with others, and prints a line for each: how many lanes it has, milliseconds
+ * to compile it, nanoseconds per item, the largest difference from the results of one lane.
+ *
+ *     lanes FILE KERNEL ITEMS LANES... */
+#include "bench.h"
+
+#include <string.h>
+
+enum { PER_ITEM = 12 };
+
+typedef struct Work {
+    const char *path, *kernel;
+    int items;
+    float *input;
+} Work;
+
+static Bench open_with(const Work *work, int lanes, double *compile) {
+    Bench bench;
+    SlopeConfig config;
+    slope_config_init(&config);
+    config.threads = 1;
+    config.lanes = lanes;
+    double start = now_milliseconds();
+    if (slope_session_new(&config, &bench.session) != SLOPE_STATUS_ok) exit(1);
+    require(bench.session, slope_load_file(bench.session, work->path, &bench.program));
+    require(bench.session, slope_find_kernel(bench.program, work->kernel, &bench.kernel));
+    require(bench.session, slope_kernel_prepare(bench.kernel));
+    *compile = now_milliseconds() - start;
+    return bench;
+}
+
+static float worst_difference(const float *found, const float *expected, int count) {
+    float worst = 0;
+    for (int i = 0; i < count; i++) {
+        float difference = fabsf(found[i] - expected[i]) / fmaxf(1.0f, fabsf(expected[i]));
+        worst = difference <= worst ? worst : difference; /* keeps a NaN */
+    }
+    return worst;
+}
+
+static void run_with(const Work *work, int lanes, const float *expected, float *output) {
+    double compile;
+    Bench bench = open_with(work, lanes, &compile);
+    uint32_t items = (uint32_t)work->items;
+    bench_bind(&bench, "input", work->input, work->items * PER_ITEM);
+    bench_bind(&bench, "output", output, work->items);
+    require(bench.session, slope_set_uniform(bench.program, "items", &items, sizeof items));
+    double best = bench_dispatch(&bench, work->items / 64);
+    SlopeRemark remark;
+    int found = slope_remark(bench.session, 0, &remark) ? remark.lanes : 1;
+    printf("%d %.2f %.3f %g\n", found, compile, best * 1e6 / work->items,
+           (double)worst_difference(output, expected, work->items));
+    slope_session_free(bench.session);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 4) return 1;
+    Work work = {.path = argv[1], .kernel = argv[2], .items = atoi(argv[3])};
+    work.input = bench_numbers(work.items * PER_ITEM);
+    for (int i = 0; i < work.items * PER_ITEM; i++) work.input[i] = work.input[i] * 0.5f + 0.5f;
+    float *expected = malloc(sizeof(float) * (size_t)work.items),
+          *output = malloc(sizeof(float) * (size_t)work.items);
+    if (!expected || !output) return 1;
+    run_with(&work, 1, expected, expected);
+    for (int i = 4; i < argc; i++) run_with(&work, atoi(argv[i]), expected, output);
+    return 0;
+}

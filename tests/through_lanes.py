@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Kernels with lanes: the functions of tests/diff and their derivatives, as kernels over a thousand items of random data, one
+item at a time and several at once. What they write must be the same but for rounding: arithmetic is as it is written
+(--fp strict), but sums of derivatives have no order that anybody wrote.
+
+    tests/through_lanes.py [--build DIR] [-j N] [--of N] [--lanes 4,16] [-v] [NAME...]    one file of N; only those with a NAME in theirs
+"""
+import argparse
+import concurrent.futures
+import math
+import os
+import random
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import run
+
+ITEMS = 1008  # no multiple of 64: the last groups of a row are fewer than a worker takes at once
+THREADS = 28  # of a group: with 16 lanes, some are left over
+TYPES = {"float": 1, "float2": 2, "float3": 3, "float4": 4, "int": 1}
+FUNCTION = re.compile(r"^\[(?:Backward)?Differentiable\]\s*\n?(?:public\s+)?(float[234]?) (\w+)\(([^()]*)\)\s*\n?\{", re.M)
+PARAM = re.compile(r"^\s*(?:no_diff )?(float[234]?|int) (\w+)\s*$")
+
+
+def functions(text):
+    """(result, name, [(type, is differentiable)]) of those that take and return numbers"""
+    for result, name, params in FUNCTION.findall(text):
+        found = [PARAM.match(param) for param in params.split(",")] if params.strip() else []
+        if found and all(found):
+            yield result, name, [(match[1], "no_diff" not in match[0] and match[1] != "int") for match in found]
+
+
+def kernel(number, result, name, params):
+    """One that calls the function and its backward derivative, and the names of what it writes"""
+    size = sum(TYPES[kind] for kind, _ in params)
+    lines, args, pairs, outs, at = [], [], [], [], 0
+    for i, (kind, is_diff) in enumerate(params):
+        parts = [f"lanes_in{number}[tid.x * {size} + {at + k}]" for k in range(TYPES[kind])]
+        at += TYPES[kind]
+        value = f"{kind}({', '.join(parts)})"
+        lines.append(f"    {kind} a{i} = {value};")
+        args.append(f"a{i}")
+        if is_diff:
+            lines.append(f"    DifferentialPair<{kind}> p{i} = diffPair(a{i});")
+        pairs.append(f"p{i}" if is_diff else f"a{i}")
+        if is_diff:
+            outs.append((f"lanes_d{number}_{i}", kind, f"p{i}.d"))
+    outs.append((f"lanes_y{number}", result, f"{name}({', '.join(args)})"))
+    buffers = [f"RWStructuredBuffer<float> lanes_in{number};"]
+    buffers += [f"RWStructuredBuffer<{kind}> {buffer};" for buffer, kind, _ in outs]
+    lines.append(f"    bwd_diff({name})({', '.join(pairs)}, {result}(1));")
+    lines += [f"    {buffer}[tid.x] = {value};" for buffer, _, value in outs]
+    head = f'[shader("compute")] [numthreads({THREADS}, 1, 1)]\nvoid lanes_kernel{number}(uint3 tid : SV_DispatchThreadID) {{'
+    return "\n".join([*buffers, head, *lines, "}", ""]), outs, size
+
+
+def data(chosen, size, path):
+    """Numbers of every kind of size, so that items go different ways"""
+    values = [chosen.choice((chosen.uniform(-2, 2), chosen.uniform(0, 1), chosen.uniform(0, 9), float(chosen.randint(-1, 6))))
+              for _ in range(size * ITEMS)]
+    path.write_text("\n".join(repr(value) for value in values))
+
+
+def outputs(suite, folder, source, number, outs, lanes, temporary):
+    command = [str(suite.slope), "run", source.name, "-O2", "--fp", "strict", "--lanes", str(lanes), "--threads", "1", "--remarks",
+               "--entry", f"lanes_kernel{number}", "--dispatch", str(ITEMS // THREADS), "--bind", f"lanes_in{number}=@{temporary}/in.csv"]
+    for buffer, kind, _ in outs:
+        command += ["--bind", f"{buffer}=zeros:{TYPES[kind] * ITEMS}", "--print", buffer]
+    return run.execute(suite, command, folder)
+
+
+def is_close(a, b):
+    a, b = float(a), float(b)
+    return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= 1e-3 * max(abs(a), abs(b)) + 1e-5
+
+
+def difference(one, several):
+    """None, or lines that differ"""
+    one, several = one.split(), several.split()
+    if len(one) != len(several):
+        return f"{len(several)} numbers, not {len(one)}"
+    wrong = [f"{i}: {a} is {b}" for i, (a, b) in enumerate(zip(one, several)) if not is_close(a, b)]
+    return f"{len(wrong)} of {len(one)} numbers differ\n" + "\n".join(wrong[:8]) if wrong else None
+
+
+def check(suite, path, widths, temporary):
+    """Failures, and how many kernels were and were not widened"""
+    text, problems, done, declined = path.read_text(), [], 0, []
+    source = path.parent / f"lanes-{os.getpid()}-{path.stem}.slang"
+    kernels = [kernel(i, *function) for i, function in enumerate(functions(text))]
+    if not kernels:
+        return problems, done, declined
+    try:
+        source.write_text(text + "\n" + "\n".join(made for made, _, _ in kernels))
+        for number, (_, outs, size) in enumerate(kernels):
+            data(random.Random(number), size, Path(temporary) / "in.csv")
+            one = outputs(suite, path.parent, source, number, outs, 1, temporary)
+            if one.status or one.trouble:
+                continue  # a function that has no backward derivative, or one that does not end
+            for width in widths:
+                several = outputs(suite, path.parent, source, number, outs, width, temporary)
+                fails = several.status or several.trouble
+                wrong = several.trouble or several.err if fails else difference(one.out, several.out)
+                if wrong:
+                    problems.append((f"{path.stem} kernel {number} with {width} lanes", wrong[:1500]))
+                elif "one item at a time" in several.err:
+                    declined += [line for line in several.err.splitlines() if "one item at a time" in line]
+                else:
+                    done += 1
+    finally:
+        source.unlink(missing_ok=True)
+    return problems, done, declined
+
+
+def run_all(build, filters=(), jobs=None, share=1, widths=(4, 16)):
+    """(number of kernels that agree, failures, remarks)"""
+    suite = run.Suite(build)
+    files = sorted(path for path in (run.HERE / "diff").rglob("*.slang") if "lib" not in path.parts)
+    files = [path for path in files[::share] if run.wanted(str(path), filters)]
+
+    def one(path):
+        with tempfile.TemporaryDirectory(prefix="slope-lanes-") as temporary:
+            return check(suite, path, widths, temporary)
+
+    with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        results = list(pool.map(one, files))
+    failures = [failure for problems, _, _ in results for failure in problems]
+    return sum(done for _, done, _ in results), failures, [remark for _, _, remarks in results for remark in remarks]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default=str(run.HERE.parent / "build"))
+    parser.add_argument("-j", type=int, dest="jobs")
+    parser.add_argument("--of", type=int, default=1)
+    parser.add_argument("--lanes", default="4,16")
+    parser.add_argument("-v", action="store_true", help="say why kernels were left as they are")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    widths = [int(width) for width in options.lanes.split(",")]
+    passed, failures, remarks = run_all(options.build, options.names, options.jobs, options.of, widths)
+    run.report(failures)
+    if options.v:
+        print("\n".join(sorted(remarks)))
+    print(f"{passed} passed, {len(failures)} failed, {len(remarks)} not widened")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
