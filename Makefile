@@ -81,7 +81,7 @@ fuzz-front:
 
 # Of clang, with its libFuzzer: Debian's libclang-rt-dev of the same version, which clang 14 has in libclang-common-14-dev.
 fuzz-all:
-	@cmake -S . -B build-fuzz -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DSLOPE_FUZZ=ON > /dev/null
+	@cmake -S . -B build-fuzz -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O2 -DSLOPE_FUZZ=ON > /dev/null
 	@cmake --build build-fuzz --target fuzz_front fuzz_ir fuzz_api
 	@tests/fuzz/targets.py --build build-fuzz --seconds $(or $(SECONDS),60)
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FUNCTIONS = 6 };
+enum { MOST_FUNCTIONS = 6, PROGRAMS_PER_SESSION = 500 };
 
 static void ignore(void *user, const SlopeDiagnostic *diagnostic) { (void)user, (void)diagnostic; }
 
@@ -54,10 +54,9 @@ static void compile(SlopeProgram *program) {
     if (expect(slope_build(program, &options, &blob)) == SLOPE_STATUS_ok) slope_blob_free(blob);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+static SlopeSession *new_session(void) {
     SlopeConfig config;
     SlopeSession *session;
-    SlopeProgram *program;
     slope_config_init(&config);
     config.report = ignore;
     config.read_file = no_file;
@@ -65,6 +64,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     config.limit_memory = 512;
     config.limit_time = 5;
     if (slope_session_new(&config, &session) != SLOPE_STATUS_ok) abort();
+    return session;
+}
+
+/* One for many programs, as a host has it: reading the library takes longer than most of them. */
+static SlopeSession *a_session(void) {
+    static SlopeSession *session;
+    static int programs;
+    if (programs++ % PROGRAMS_PER_SESSION == 0) {
+        slope_session_free(session);
+        session = new_session();
+    }
+    return session;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    SlopeSession *session = a_session();
+    SlopeProgram *program = NULL;
     char *text = malloc(size + 1);
     if (size) memcpy(text, data, size);
     text[size] = '\0';
@@ -73,7 +89,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         derive_all(program, text);
         compile(program);
     }
-    slope_session_free(session);
+    slope_program_free(program);
+    slope_clear_messages(session);
     free(text);
     return 0;
 }
