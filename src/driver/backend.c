@@ -184,9 +184,8 @@ const char *driver_target_name(int index) {
 }
 
 static bool is_for_others(const Decl *decl) {
-    bool generic = decl->generics && decl->generics->params.count;
-    return decl->kind == DECL_func && decl->name && !generic && (decl->body || decl->lazy.count) &&
-           (decl->modifiers & (MODIFIER_public | MODIFIER_export));
+    return decl->kind == DECL_func && decl->name && !unit_is_generic(decl) &&
+           (decl->body || decl->lazy.count) && (decl->modifiers & (MODIFIER_public | MODIFIER_export));
 }
 
 /* What is public or exported, in a file without entry points; returns how many there are. */

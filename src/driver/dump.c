@@ -10,7 +10,7 @@ static void dump_func(Text *out, const Func *func) {
 static void lower_everything(Unit *unit, Decl *decl) {
     for (int i = 0; i < decl->members.count; i++) {
         Decl *member = decl->members.at[i];
-        if (member->generics && member->generics->params.count) continue;
+        if (unit_is_generic(member)) continue;
         bool function = member->kind == DECL_func && (member->body || member->lazy.count);
         if (function && !(member->flags & (DECL_ENTRY | DECL_REQUIREMENT)))
             lower_func(unit->lowerer, member, NULL, NULL, 0);

@@ -257,7 +257,7 @@ SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **ou
             diag_note(session->diags, DIAG_note_entry, marked.at[i]->loc, marked.at[i]->name->text);
         return SLOPE_STATUS_misuse;
     }
-    if (entry->generics && entry->generics->params.count) {
+    if (unit_is_generic(entry)) {
         diag_report(session->diags, DIAG_generic_entry, entry->loc, entry->name->text);
         return SLOPE_STATUS_misuse;
     }

@@ -857,6 +857,35 @@ static GlobalKind parse_global_kind(Parser *p) {
     return GLOBAL_const;
 }
 
+static int64_t part_count(const Type *type) {
+    if (type->kind == TYPE_record) return type_record(type)->nfields;
+    return type->kind == TYPE_array ? type_length(type) : type_count(type);
+}
+
+/* A constant for each scalar of the type, in order, from `at` on. */
+static bool data_fits(const Global *global, const Type *type, int *at) {
+    bool record = type->kind == TYPE_record;
+    if (!record && type->kind != TYPE_array && type->kind != TYPE_vector)
+        return *at < global->ndata && global->data[(*at)++]->type == type;
+    for (int64_t i = 0, count = part_count(type); i < count; i++) {
+        int before = *at;
+        const Type *part = record ? type_record(type)->fields[i].type : type_element(type);
+        if (!data_fits(global, part, at)) return false;
+        if (!record && *at == before) break; /* elements of nothing, however many */
+    }
+    return true;
+}
+
+/* Records may be defined behind what is made of them. */
+static void check_data(Parser *p) {
+    for (int i = 0; i < p->module->globals.count && !p->failed; i++) {
+        const Global *global = p->module->globals.at[i];
+        int at = 0;
+        if (!global->ndata || (data_fits(global, global->type, &at) && at == global->ndata)) continue;
+        fail(p, "the data of '%s' are not what its type holds", global->name->text);
+    }
+}
+
 static void parse_data(Parser *p, Global *global) {
     ValVec data = {0};
     expect(p, "[");
@@ -930,6 +959,7 @@ bool ir_parse(Module *module, SourceFile *file) {
                 (void *)(intptr_t)(op + 1));
     declare(&p);
     if (!p.failed) define(&p);
+    check_data(&p);
     for (int i = 0; i < p.bodies.count && !p.failed; i++) parse_body(&p, p.bodies.at[i]);
     return !p.failed;
 }

@@ -9,9 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FUNCTIONS = 6, PROGRAMS_PER_SESSION = 500 };
+enum { MOST_FUNCTIONS = 6, PROGRAMS_PER_SESSION = 500, INTERNAL_FAULT = 7004 };
 
-static void ignore(void *user, const SlopeDiagnostic *diagnostic) { (void)user, (void)diagnostic; }
+/* Of a fault only: it comes with the report of the fuzzer. */
+static void show_fault(void *user, const SlopeDiagnostic *diagnostic) {
+    (void)user;
+    if (diagnostic->code == INTERNAL_FAULT)
+        fprintf(stderr, "E%d: %s\n", diagnostic->code, diagnostic->message);
+}
 
 static int no_file(void *user, const char *path, const char **bytes, size_t *size) {
     (void)user, (void)path, (void)bytes, (void)size;
@@ -58,7 +63,7 @@ static SlopeSession *new_session(void) {
     SlopeConfig config;
     SlopeSession *session;
     slope_config_init(&config);
-    config.report = ignore;
+    config.report = show_fault;
     config.read_file = no_file;
     config.release_file = NULL;
     config.limit_memory = 512;
