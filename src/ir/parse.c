@@ -857,6 +857,29 @@ static GlobalKind parse_global_kind(Parser *p) {
     return GLOBAL_const;
 }
 
+static const Record *record_inside(const Type *type) {
+    while (type->kind == TYPE_array) type = type_element(type);
+    return type->kind == TYPE_record ? type_record(type) : NULL;
+}
+
+/* `state` has those that were looked at: the record itself, or NULL while it is. */
+static bool holds_itself(Parser *p, Map *state, const Record *record) {
+    if (map_has(state, PTR_KEY(record))) return !map_get(state, PTR_KEY(record));
+    map_put(arena_of(p), state, PTR_KEY(record), NULL);
+    for (int i = 0; i < record->nfields; i++) {
+        const Record *inside = record_inside(record->fields[i].type);
+        if (inside && holds_itself(p, state, inside)) return true;
+    }
+    map_put(arena_of(p), state, PTR_KEY(record), (void *)(uintptr_t)record);
+    return false;
+}
+
+static void check_records(Parser *p) {
+    Map state = {0};
+    for (int i = 0; i < p->new_records.count && !p->failed; i++)
+        if (holds_itself(p, &state, p->new_records.at[i])) fail(p, "a record holds itself");
+}
+
 static int64_t part_count(const Type *type) {
     if (type->kind == TYPE_record) return type_record(type)->nfields;
     return type->kind == TYPE_array ? type_length(type) : type_count(type);
@@ -959,6 +982,7 @@ bool ir_parse(Module *module, SourceFile *file) {
                 (void *)(intptr_t)(op + 1));
     declare(&p);
     if (!p.failed) define(&p);
+    check_records(&p);
     check_data(&p);
     for (int i = 0; i < p.bodies.count && !p.failed; i++) parse_body(&p, p.bodies.at[i]);
     return !p.failed;
