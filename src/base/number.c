@@ -17,17 +17,24 @@ static bool is_number_char(char c) {
 }
 
 double number_parse(const char *text, const char **end) {
-    char point = decimal_point(), copy[512], *stop;
+    char point = decimal_point(), local[512], *stop;
     if (point == '.') {
         double value = strtod(text, &stop);
         if (end) *end = stop;
         return value;
     }
-    size_t n = 0;
-    for (; n < sizeof copy - 1 && is_number_char(text[n]); n++) copy[n] = text[n] == '.' ? point : text[n];
-    copy[n] = 0;
+    size_t length = 0;
+    while (is_number_char(text[length])) length++;
+    char *copy = length < sizeof local ? local : malloc(length + 1);
+    if (!copy) { /* no number can be read */
+        if (end) *end = text;
+        return 0;
+    }
+    for (size_t i = 0; i < length; i++) copy[i] = text[i] == '.' ? point : text[i];
+    copy[length] = 0;
     double value = strtod(copy, &stop);
     if (end) *end = text + (stop - copy);
+    if (copy != local) free(copy);
     return value;
 }
 

@@ -7,22 +7,18 @@ static const Expr *inside(const Expr *e) {
     return e;
 }
 
-/* From the variable outwards: what is stepped into. */
-static int path_of(const Expr *e, const Expr **steps, int room) {
-    int n = 0;
+typedef VEC(const Expr *) Path;
+
+/* What is stepped into; the variable is last. */
+static Path path_of(Checker *c, const Expr *e) {
+    Path path = {0};
     for (e = inside(e); e; e = inside(e->a)) {
-        if (n == room) return 0;
-        steps[n++] = e;
+        vec_push(c->arena, &path, e);
         bool goes_on = e->kind == EXPR_swizzle || e->kind == EXPR_element || e->kind == EXPR_part ||
                        e->kind == EXPR_decl;
         if (!goes_on || !e->a) break;
     }
-    for (int i = 0; i < n / 2; i++) {
-        const Expr *step = steps[i];
-        steps[i] = steps[n - 1 - i];
-        steps[n - 1 - i] = step;
-    }
-    return n;
+    return path;
 }
 
 static bool same_root(const Expr *a, const Expr *b) {
@@ -54,15 +50,12 @@ static bool same_step(Env *env, const Expr *a, const Expr *b) {
     }
 }
 
-enum { MAX_STEPS = 16 };
-
 /* certainly */
 static bool places_overlap(Env *env, const Expr *a, const Expr *b) {
-    const Expr *first[MAX_STEPS], *second[MAX_STEPS];
-    int n = path_of(a, first, MAX_STEPS), m = path_of(b, second, MAX_STEPS);
-    if (n == 0 || m == 0 || !same_root(first[0], second[0])) return false;
-    for (int i = 1; i < n && i < m; i++)
-        if (!same_step(env, first[i], second[i])) return false;
+    Path first = path_of(env->c, a), second = path_of(env->c, b);
+    if (!same_root(vec_last(&first), vec_last(&second))) return false;
+    for (int i = first.count - 2, k = second.count - 2; i >= 0 && k >= 0; i--, k--)
+        if (!same_step(env, first.at[i], second.at[k])) return false;
     return true;
 }
 

@@ -92,7 +92,7 @@ struct Checker {
     Map unknown_names;
     int searches;   /* for what an unknown name might mean */
     Map list_costs; /* Expr of a list -> ListCost of construct.c */
-    int subst_depth, expr_depth;
+    int subst_depth, expr_depth, layout_depth;
     int expand_depth, each_count; /* inside how many expand; how many each were seen */
     bool has_equations;           /* somewhere a generic parameter is said to be a type: where T == int */
     const Decl *header;           /* being found out: there parameters stay, for inference */

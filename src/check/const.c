@@ -397,19 +397,21 @@ static bool add_part(Checker *c, const Type *type, Layout *sum) {
     return true;
 }
 
+enum { MAX_LAYOUT_DEPTH = 300 };
+
 static bool compute_layout(Checker *c, const Type *type, Layout *out) {
     *out = (Layout){0, 1, 0};
     int64_t rows, columns;
     switch (type->kind) {
     case TYPE_struct: {
         DeclVec fields = check_all_fields(c, type);
-        if (c->subst_depth > 100) return false;
-        c->subst_depth++;
+        if (c->layout_depth > MAX_LAYOUT_DEPTH) return false; /* it holds itself, or is refused by lowering */
+        c->layout_depth++;
         bool known = true;
         const FieldSlot *slots = check_field_slots(c, type, &fields);
         for (int i = 0; i < fields.count && known; i++)
             if (slots[i].is_first) known = add_part(c, slots[i].word, out);
-        c->subst_depth--;
+        c->layout_depth--;
         return known;
     }
     case TYPE_tuple:

@@ -550,6 +550,17 @@ static void derive_substitute(Checker *c, Decl *substitute) {
     if (substitute->state == STATE_body) check_differentiable_body(c, substitute);
 }
 
+/* Substitutes may have substitutes. */
+static void refuse_circle(Checker *c, Decl *func) {
+    Sema *sema = decl_sema(c, func);
+    const Decl *at = sema->substitute.decl;
+    while (at && at != func) at = at->sema ? at->sema->substitute.decl : NULL;
+    if (!at) return;
+    report(c, DIAG_circular_substitute, sema->substitute_attr ? sema->substitute_attr->loc : func->loc,
+           func->name->text);
+    sema->substitute = (FuncRef){0};
+}
+
 void check_derivatives(Checker *c, Decl *func) {
     ensure_header(c, func);
     Sema *sema = decl_sema(c, func);
@@ -570,17 +581,15 @@ void check_derivatives(Checker *c, Decl *func) {
     }
     resolve_others(c, func);
     inherit_derivatives(c, func);
+    refuse_circle(c, func);
     c->diags->muted = muted;
     sema->derivatives_busy = false;
     sema->derivatives_done = true;
     derive_substitute(c, sema->substitute.decl);
 }
 
-#define MAX_SUBSTITUTES 16
-
-/* Substitutes may have substitutes, in a circle at worst. */
 Decl *check_differentiated(Checker *c, Decl *func) {
-    for (int i = 0; i < MAX_SUBSTITUTES && func->kind == DECL_func; i++) {
+    while (func->kind == DECL_func) {
         check_derivatives(c, func);
         if (!func->sema->substitute.decl) break;
         func = func->sema->substitute.decl;

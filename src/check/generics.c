@@ -522,18 +522,21 @@ static const Type *equation_in(Checker *c, const Decl *decl, const Type *param) 
     return other;
 }
 
-enum { MAX_EQUATIONS = 16 }; /* that are followed: T == U, U == int */
+static const Type *next_equal(Checker *c, const Type *type) {
+    const Type *param = pack_root(type);
+    if (!param || (param->flags & TYPE_IS_VALUE_PARAM)) return NULL;
+    const Type *equal = equation_in(c, param->decl, param);
+    for (const Decl *d = c->context; d && !equal; d = d->parent)
+        if (d != param->decl) equal = equation_in(c, d, param);
+    return equal;
+}
 
-/* where T == int: inside, T is int. Of a pack it is said of every element. */
+/* where T == U, U == int: inside, T is int. Of a pack it is said of every element. In a circle, all are the one that is met again first. */
 static const Type *known_param(Checker *c, const Type *type) {
-    for (int steps = 0; steps < MAX_EQUATIONS; steps++) {
-        const Type *param = pack_root(type);
-        if (!param || (param->flags & TYPE_IS_VALUE_PARAM)) return type;
-        const Type *equal = equation_in(c, param->decl, param);
-        for (const Decl *d = c->context; d && !equal; d = d->parent)
-            if (d != param->decl) equal = equation_in(c, d, param);
-        if (!equal) return type;
-        type = equal;
+    Map seen = {0};
+    for (const Type *equal; (equal = next_equal(c, type)); type = equal) {
+        if (map_has(&seen, PTR_KEY(type))) break;
+        map_put(c->arena, &seen, PTR_KEY(type), c);
     }
     return type;
 }

@@ -157,20 +157,20 @@ static bool may_join(const Candidates *found) {
            found->at[0].decl->kind == DECL_namespace;
 }
 
-enum { MAX_USINGS = 16 };
-
 /* With what it uses itself, and so on: namespaces may use each other in a circle. */
 static void from_space_and_usings(Checker *c, Decl *space, Name name, const Decl *from, int distance,
-                                  int depth, Candidates *out) {
+                                  Map *seen, Candidates *out) {
     from_space(c, space, name, from, distance, out);
     const DeclVec *usings = &decl_sema(c, space)->usings;
-    for (int i = 0; depth < MAX_USINGS && i < usings->count && may_join(out); i++)
-        from_space_and_usings(c, usings->at[i], name, from, distance, depth + 1, out);
+    if (usings->count == 0 || map_has(seen, PTR_KEY(space))) return;
+    map_put(c->arena, seen, PTR_KEY(space), space);
+    for (int i = 0; i < usings->count && may_join(out); i++)
+        from_space_and_usings(c, usings->at[i], name, from, distance, seen, out);
 }
 
 bool lookup_in_space(Checker *c, Decl *space, Name name, Candidates *out) {
     int before = out->count;
-    from_space_and_usings(c, space, name, NULL, 0, 0, out);
+    from_space_and_usings(c, space, name, NULL, 0, &(Map){0}, out);
     return out->count > before;
 }
 
@@ -183,7 +183,7 @@ static void from_imports(Checker *c, Decl *module, Name name, int distance, Cand
 static void from_usings(Checker *c, const DeclVec *usings, Name name, const Decl *from, int distance,
                         Candidates *out) {
     for (int i = 0; i < usings->count; i++)
-        from_space_and_usings(c, usings->at[i], name, from, distance, 0, out);
+        from_space_and_usings(c, usings->at[i], name, from, distance, &(Map){0}, out);
 }
 
 /* ---- from a place outwards */

@@ -96,7 +96,8 @@ Expr *primal_part(Env *env, Expr *pair) {
 static bool tuple_index(const char **p, int count, int *index) {
     if (**p != '_' || (*p)[1] < '0' || (*p)[1] > '9') return false;
     int n = 0;
-    for ((*p)++; **p >= '0' && **p <= '9'; (*p)++) n = n * 10 + (**p - '0');
+    for ((*p)++; **p >= '0' && **p <= '9'; (*p)++)
+        if (n < count) n = n * 10 + (**p - '0');
     *index = n;
     return n < count;
 }
@@ -105,14 +106,15 @@ static bool tuple_index(const char **p, int count, int *index) {
 static Expr *tuple_part(Env *env, Expr *e, Expr *a) {
     Checker *c = env->c;
     const char *p = e->name->text;
-    int indices[16], n = 0;
-    while (*p && n < 16 && tuple_index(&p, a->type->nargs, &indices[n])) n++;
-    if (n == 0 || *p) return NULL;
-    if (n == 1) return part(env, e, a, indices[0], a->type->args[indices[0]], true);
+    VEC(int) indices = {0};
+    for (int index; *p && tuple_index(&p, a->type->nargs, &index);) vec_push(c->arena, &indices, index);
+    if (indices.count == 0 || *p) return NULL;
+    if (indices.count == 1) return part(env, e, a, indices.at[0], a->type->args[indices.at[0]], true);
     Expr *node = expr_new(c->arena, EXPR_construct, e->loc);
     TypeVec types = {0};
-    for (int i = 0; i < n; i++) {
-        Expr *one = part(env, e, a, indices[i], a->type->args[indices[i]], true);
+    for (int i = 0; i < indices.count; i++) {
+        int index = indices.at[i];
+        Expr *one = part(env, e, a, index, a->type->args[index], true);
         vec_push(c->arena, &node->args, one);
         vec_push(c->arena, &types, one->type);
     }

@@ -365,7 +365,14 @@ static const Type *substitute_number(Checker *c, const Type *type, const TypeVec
     return result;
 }
 
-#define MAX_SUBST_DEPTH 200
+enum { MAX_SUBST_DEPTH = 400 };
+
+/* Types in types, or associated types that need others without an end. */
+static void enter_type(Checker *c) {
+    if (c->subst_depth++ < MAX_SUBST_DEPTH) return;
+    report(c, DIAG_too_deep, c->context ? c->context->loc : 0);
+    arena_give_up(c->arena);
+}
 
 static const Type *substitute(Checker *c, const Type *type, const Subst *subst, int element) {
     if (!(type->flags & TYPE_HAS_PARAM)) return type;
@@ -378,14 +385,12 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
     if (type->kind == TYPE_slice) return pack_slice(c, substitute(c, type->args[0], subst, -1), type->number);
     if (type->kind == TYPE_repeat) return substitute_repeat(c, type, subst, element);
     if (type->kind == TYPE_at) return pack_at(c, substitute(c, type->args[0], subst, -1), type->number);
-    if (c->subst_depth > MAX_SUBST_DEPTH) return ERROR_TYPE(c);
+    enter_type(c);
     if (type->kind == TYPE_branch) {
-        c->subst_depth++;
         const Type *branch = substitute_branch(c, type, subst, element);
         c->subst_depth--;
         return branch;
     }
-    c->subst_depth++;
     TypeVec args = {0};
     substitute_args(c, type, subst, element, &args);
     const Type *result;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DIMENSIONS = 8, MOST_HEADER = 4096 };
+enum { MOST_DIMENSIONS = 64, MOST_HEADER = 65535, LARGEST_NUMBER = 16 }; /* as NumPy has them */
 
 typedef struct Header {
     char kind; /* f, i, u, b */
@@ -44,13 +44,14 @@ static bool read_header(FILE *file, Header *header) {
     text[length] = 0;
     const char *type = strstr(text, "'descr':");
     if (!type || sscanf(type, "'descr': '%*1[<|]%c%d'", &header->kind, &header->size) != 2) return false;
+    if (header->size < 1 || header->size > LARGEST_NUMBER) return false;
     return !strstr(text, "'fortran_order': True") && read_shape(text, header);
 }
 
 static size_t numbers_of(const Header *header) {
     size_t count = 1;
     for (int i = 0; i < header->ndims; i++) {
-        if (header->dims[i] && count > SIZE_MAX / 16 / header->dims[i]) return 0;
+        if (header->dims[i] && count > SIZE_MAX / LARGEST_NUMBER / 2 / header->dims[i]) return 0;
         count *= header->dims[i];
     }
     return count;

@@ -149,6 +149,15 @@ static bool refuse_local(Parser *p, Place place) {
     return true;
 }
 
+/* What only types have. */
+static bool refuse_outside(Parser *p, Place place) {
+    if (place != PLACE_global) return refuse_local(p, place);
+    if (parser_complain(p))
+        diag_report(p->syntax->diags, DIAG_word_outside_type, p->token->loc,
+                    token_describe(p->arena, p->token));
+    return true;
+}
+
 bool parse_starts_let(const Parser *p) {
     switch ((TokenKind)parser_peek(p, 1)->kind) {
     case TOKEN_name:
@@ -230,10 +239,10 @@ void parse_declaration_after(Parser *p, Place place, const Prefix *prefix, DeclV
         return;
     case KEYWORD_typedef: parse_typedef(p, prefix, out); return;
     case KEYWORD_init:
-        if (!refuse_local(p, place)) parse_init(p, prefix, out);
+        if (!refuse_outside(p, place)) parse_init(p, prefix, out);
         return;
     case KEYWORD_subscript:
-        if (!refuse_local(p, place)) parse_subscript(p, prefix, out);
+        if (!refuse_outside(p, place)) parse_subscript(p, prefix, out);
         return;
     case KEYWORD_constraint: parse_constraint(p, prefix, out); return;
     case KEYWORD_func_extension:

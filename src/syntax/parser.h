@@ -162,6 +162,7 @@ typedef struct ParseFile {
     int count;  /* the last one is TOKEN_end */
     int *match; /* of an opening bracket: index of the one that closes it, or -1 */
     Map types;  /* names that the file declares as types */
+    Map angles; /* of a < that was met behind another: where its arguments end, see scan_generic_arguments */
     int language;
 } ParseFile;
 

@@ -6,8 +6,6 @@
  * track), types that this file declares (collected here, before parsing) and built-in types. */
 #include "syntax/parser.h"
 
-enum { MAX_GENERIC_SCAN = 2000 };
-
 /* ---- brackets */
 
 typedef VEC(int) IntVec;
@@ -107,32 +105,36 @@ static bool ends_parameter(TokenKind kind) {
     return kind == TOKEN_colon || kind == TOKEN_comma || kind == TOKEN_equal || kind == TOKEN_greater;
 }
 
-static void add_parameters(ParseFile *file, int at) {
-    int angle = 0;
+/* Returns where they end: there are no other declarations among them. */
+static int add_parameters(ParseFile *file, int at) {
+    int angle = 0, i;
     bool starts = true; /* a parameter */
-    for (int i = at; i + 1 < file->count && i < at + MAX_GENERIC_SCAN; i++) {
+    for (i = at; i + 1 < file->count; i++) {
         const Token *token = &file->tokens[i];
         TokenKind kind = (TokenKind)token->kind;
         Keyword word = token_word(token);
-        if (kind == TOKEN_semicolon || kind == TOKEN_brace_open || kind == TOKEN_brace_close) return;
+        if (kind == TOKEN_semicolon || kind == TOKEN_brace_open || kind == TOKEN_brace_close) break;
         if (file->match[i] > i) i = file->match[i];
         else if (kind == TOKEN_less) starts = ++angle == 1;
         else if (kind == TOKEN_greater || kind == TOKEN_shift_right) {
             angle -= kind == TOKEN_greater ? 1 : 2;
-            if (angle <= 0) return;
+            if (angle <= 0) break;
         } else if (kind == TOKEN_comma) starts = angle == 1;
         else if (starts && word != KEYWORD_typename && word != KEYWORD_each) {
             if (ends_parameter((TokenKind)file->tokens[i + 1].kind)) add_type(file, token);
             starts = false;
         }
     }
+    return i;
 }
 
 void scan_file(ParseFile *file) {
+    int parameters_end = 0;
     match_brackets(file);
     for (int i = 0; i + 1 < file->count; i++) {
         const Token *token = &file->tokens[i], *next = token + 1;
-        if (token->kind == TOKEN_less && opens_parameters(file, i)) add_parameters(file, i);
+        if (token->kind == TOKEN_less && i >= parameters_end && opens_parameters(file, i))
+            parameters_end = add_parameters(file, i);
         switch (token_word(token)) {
         case KEYWORD_struct:
         case KEYWORD_class:
@@ -198,19 +200,41 @@ static bool fits_in_arguments(const Token *token) {
     }
 }
 
-/* at the < */
+static void remember_angle(const Parser *p, int at, int end) {
+    map_put(p->file->syntax->arena, &p->file->angles, (uint64_t)at, (void *)(intptr_t)end);
+}
+
+/* Those that are open need not be looked at again: a < b < c < ... would be read from each on. */
+static int give_up_angles(const Parser *p, IntVec *open) {
+    for (int i = 1; i < open->count; i++) remember_angle(p, open->at[i], -1);
+    return -1;
+}
+
+/* At a > or >>, which closes two or none of them; where the outermost ends, 0 while it does not. */
+static int close_angles(const Parser *p, IntVec *open, int at) {
+    bool two = kind_at(p, at) == TOKEN_shift_right;
+    if (two && open->count > 1) remember_angle(p, open->at[--open->count], -1);
+    else if (two) return -1;
+    if (--open->count == 0) return at + 1;
+    remember_angle(p, open->at[open->count], at + 1);
+    return 0;
+}
+
+/* At the <: where the arguments end that it opens, -1 if they are none. */
 static int scan_generic_arguments(const Parser *p, int at) {
-    int angle = 0;
-    for (int i = at; i < p->end && i < at + MAX_GENERIC_SCAN; i++) {
+    intptr_t known = (intptr_t)map_get(&p->file->angles, (uint64_t)at);
+    if (known) return (int)known;
+    IntVec open = {0};
+    for (int i = at; i < p->end; i++) {
         TokenKind kind = kind_at(p, i);
-        if (kind == TOKEN_less) angle++;
+        if (kind == TOKEN_less) vec_push(p->arena, &open, i);
         else if (kind == TOKEN_greater || kind == TOKEN_shift_right) {
-            angle -= kind == TOKEN_greater ? 1 : 2;
-            if (angle <= 0) return angle == 0 ? i + 1 : -1;
+            int end = close_angles(p, &open, i);
+            if (end) return end;
         } else if (kind == TOKEN_paren_open || kind == TOKEN_bracket_open) {
-            if (p->file->match[i] < 0) return -1;
+            if (p->file->match[i] < 0) return give_up_angles(p, &open);
             i = p->file->match[i];
-        } else if (!fits_in_arguments(token_at(p, i))) return -1;
+        } else if (!fits_in_arguments(token_at(p, i))) return give_up_angles(p, &open);
     }
     return -1;
 }

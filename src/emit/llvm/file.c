@@ -116,12 +116,14 @@ static bool run_linker(char *const *command, EmitError *error) {
     return false;
 }
 
+enum { LONGEST_PATH = 4096 }; /* that the system takes */
+
 /* What is made, by way of files in a folder of its own. */
 typedef struct Link {
     const Translation *t;
     const char *runtime;
     bool is_program;
-    char folder[512], object[544], start[544], result[544];
+    char folder[LONGEST_PATH], object[LONGEST_PATH], start[LONGEST_PATH], result[LONGEST_PATH];
 } Link;
 
 static bool link_files(const Link *link, EmitError *error) {
@@ -151,17 +153,23 @@ static bool write_start(const Link *link, EmitError *error) {
     return write_file(link->start, file, (Bytes){text, sizeof text - 1}, error);
 }
 
+static bool join_path(char *out, const char *folder, const char *name) {
+    return snprintf(out, LONGEST_PATH, "%s/%s", folder, name) < LONGEST_PATH;
+}
+
+static bool name_files(Link *link) {
+    return join_path(link->object, link->folder, "program.o") &&
+           join_path(link->start, link->folder, "start.c") &&
+           join_path(link->result, link->folder, "program");
+}
+
 static bool open_link(Link *link, EmitError *error) {
     const char *place = getenv("TMPDIR");
-    snprintf(link->folder, sizeof link->folder, "%s/slope-XXXXXX", place && *place ? place : "/tmp");
-    if (!mkdtemp(link->folder)) {
-        error_set(error, "cannot make a folder '%s': %s", link->folder, strerror(errno));
-        return false;
-    }
-    snprintf(link->object, sizeof link->object, "%s/program.o", link->folder);
-    snprintf(link->start, sizeof link->start, "%s/start.c", link->folder);
-    snprintf(link->result, sizeof link->result, "%s/program", link->folder);
-    return true;
+    if (!place || !*place) place = "/tmp";
+    bool fits = join_path(link->folder, place, "slope-XXXXXX") && name_files(link);
+    if (fits && mkdtemp(link->folder)) return name_files(link);
+    error_set(error, "cannot make a folder in '%s': %s", place, strerror(fits ? errno : ENAMETOOLONG));
+    return false;
 }
 
 static void close_link(const Link *link) {

@@ -22,3 +22,5 @@ run --bind numbers=@$t.none.csv
 { printf "\223NUMPY\001\000\166\000{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }%58s\n" ''; printf '\000\000\000\000%.0s' 1 2 3; printf '\000\000\300\100%.0s' 1 2 3; } > $t.wide.npy
 run --bind pairs=@$t.wide.npy
 run --bind numbers=@$t.wide.npy
+{ printf "\223NUMPY\001\000\166\000{'descr': '|u-1', 'fortran_order': False, 'shape': (1,), }%60s\n" ''; head -c 5000 /dev/zero; } > $t.size.npy
+run --bind raw=@$t.size.npy
