@@ -13,6 +13,8 @@ from ctypes import POINTER, byref, c_bool, c_char_p, c_double, c_int, c_int64, c
 from pathlib import Path
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
+from ._interrupt import Interrupts
+
 STATUS_OK = 0
 
 
@@ -163,6 +165,7 @@ def load_library() -> ctypes.CDLL:
 
 
 native = load_library()
+interrupts = Interrupts(native.slope_stop)
 
 
 def text_of(data: Optional[bytes]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, MutableMapping,
 
 import numpy as np
 
-from ._library import (SlopeGradcheckResult, SlopeGradcheckOptions, SlopeParameter, Session, SlopeError, SlopeUniform, native, text_of)
+from ._library import (SlopeGradcheckResult, SlopeGradcheckOptions, SlopeParameter, Session, SlopeError, SlopeUniform, interrupts, native, text_of)
 from ._rows import Rows, matrix_name
 from ._types import BUFFER, POINTER, VOID, Path as FieldPath, Shape, Struct, Type, join, on_device
 
@@ -306,7 +306,11 @@ class Function:
                 if lead:
                     return self._call_rows([value for value, _ in converted], lead, part)
                 frame.store([value for value, _ in converted])
-            status = native.slope_call(self._handle, frame.addresses)
+            interrupts.begin(session.handle)
+            try:
+                status = native.slope_call(self._handle, frame.addresses)
+            finally:
+                interrupts.end()
             if status:
                 session.check(status)
             return gathered([read(memory) for read in self._known_readers.get(part) or self._readers(part)])
@@ -353,7 +357,9 @@ class Function:
             for name, value in uniforms.items():
                 self._module.uniforms[name] = value
             session.enter()
-            session.check(native.slope_dispatch(self._kernel, *groups))
+            with interrupts.during(session.handle):
+                status = native.slope_dispatch(self._kernel, *groups)
+            session.check(status)
 
     @property
     def group_size(self) -> Tuple[int, int, int]:

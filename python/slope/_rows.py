@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterator, List
 
 import numpy as np
 
-from ._library import SlopeError, native
+from ._library import SlopeError, interrupts, native
 from ._types import ARRAY, BUFFER, STRUCT, VECTOR, VOID, Path, Shape, Struct, Type, inside
 
 if TYPE_CHECKING:
@@ -261,7 +261,9 @@ class Rows:
                 session.check(native.slope_buffer_wrap(session.handle, array.ctypes.data, array.nbytes, byref(buffer)))
                 buffers.append(buffer)
                 session.check(native.slope_bind_buffer(program, name.encode(), buffer))
-            session.check(native.slope_dispatch(kernel, groups, 1, 1))
+            with interrupts.during(session.handle):
+                status = native.slope_dispatch(kernel, groups, 1, 1)
+            session.check(status)
         finally:
             for buffer in buffers:
                 native.slope_buffer_free(buffer)
