@@ -48,11 +48,18 @@ static bool may_change(const Outline *x, Val *v) {
     return !global || (inst->global->kind != GLOBAL_const && inst->global->kind != GLOBAL_uniform);
 }
 
+/* A variable from before the loop whose address goes somewhere: as a reference to it, it needs its counterpart beside it, which goes
+ * by no address of a parameter. */
+static bool is_referred_to(const Outline *x, const Inst *inst, int operand) {
+    Val *v = inst->args[operand];
+    return ir_role(inst, operand) == ROLE_escape && ad_is_object(v) && !inst_contains(x->loop, v);
+}
+
 void ad_survey(Outline *x, const Region *region) {
     for (const Inst *inst = region->first; inst; inst = inst->next) {
         for (int i = 0; i < inst->nargs; i++) {
             capture(x, inst->args[i]);
-            x->has_effects |= may_change(x, inst->args[i]);
+            x->has_effects |= may_change(x, inst->args[i]) || is_referred_to(x, inst, i);
         }
         bool writes = op_has(inst->op, OP_PLAIN) && op_has(inst->op, OP_WRITES);
         Val *root = writes ? ad_root(inst->args[0]) : NULL;

@@ -16,6 +16,7 @@ void ad_after(Ad *ad, const char *stage, const Func *now, const Func *other) {
 void ad_verify(Ad *ad, const Func *func, const char *stage) {
     Arena *scratch = arena_scratch(ad->arena);
     const char *wrong = ir_verify(scratch, func);
+    if (wrong && ad->m->diags->errors) arena_give_up(scratch); /* what was refused is not in it */
     if (wrong) arena_malformed(scratch, format_text(ad->arena, "after %s: %s", stage, wrong));
     arena_free(scratch);
 }
