@@ -143,7 +143,7 @@ class Expressions:
         return max([1 if node.uses else 0, *inner])
 
     def tame(self, node):
-        if node.type[0] not in ("real", "vec", "mat") or self.degree(node) < 2 or (not self.scope.loops and self.chance(0.05)):
+        if node.type[0] not in ("real", "vec", "mat") or self.degree(node) < 2 or (self.scope.once and not self.scope.loops and self.chance(0.05)):
             return node
         return Node(self.pick(BOUNDED), [node], node.type)
 

@@ -33,6 +33,7 @@ from shrink import shrink
 
 BATCH = 24
 KEPT_PER_KIND = 3       # more of the same are only counted
+TOO_MUCH = ("status 1: runs on and on", "killed by SIGABRT", "takes too long")      # for the interpreter
 OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3", "C"]
 
 
@@ -74,7 +75,7 @@ class Fuzz:
             generator = Generator(seed)
             programs[seed] = generator.program()
             features += generator.features
-        results = self.executor.run(programs)
+        results = {seed: self.look_closer(programs[seed], result) for seed, result in self.executor.run(programs).items()}
         way, chosen = self.choose_again(programs)
         for seed, result in (self.executor.run(chosen, way) if chosen else {}).items():
             compared = compare_ways(programs[seed], results[seed], result, way)
@@ -88,6 +89,18 @@ class Fuzz:
         for seed, result in results.items():
             if result.failure:
                 self.keep(seed, programs[seed], result)
+
+    def look_closer(self, program, result):
+        """What was too much for the interpreter may be right as machine code, and what overflows in float may be so in double."""
+        kind = result.failure or ""
+        if kind in TOO_MUCH:
+            return self.executor.run({0: program}, "code -O1")[0]
+        if kind.endswith("is not a number") and program.single:
+            program.single = False
+            wide = self.executor.run({0: program})[0]
+            program.single = True
+            return result if wide.failure else Result(unfit=self.executor.samples)
+        return result
 
     def choose_again(self, programs):
         """Another way to run some of the programs, and which."""

@@ -141,6 +141,7 @@ class Generator(Expressions, Statements, Patterns, Helpers, Higher, Stores):
         variables = [Variable(p.name, p.type, p.name != "depth" and not (p.constant and is_differentiable_type(p.type)), p.constant)
                      for p in params if p.dir != "out" and p.name not in hidden]
         scope = self.scope = Scope(result, list(fields) + variables)
+        scope.once = name == "f"
         scope.recursive, scope.room = recursive, MOST_STATEMENTS if name == "f" else MOST_STATEMENTS // 3
         body = []
         outs = [p for p in params if p.dir == "out"]

@@ -17,6 +17,7 @@ class Scope:
         self.breaks, self.continues = False, False   # is there something to leave?
         self.returns = True                          # may a return stand anywhere?
         self.calls, self.recursive = True, False
+        self.once = False                            # nobody calls the function in a loop
         self.cost, self.again = 1, True              # of the function so far
         self.order = 0                               # derivatives of derivatives in what it calls
         self.room = 0                                # for so many statements; then only small ones
