@@ -64,6 +64,7 @@ through-slang: all
 
 test-gpu: all
 	@tests/through_cuda.py --build $(BUILD)
+	@tests/through_device.py --build $(BUILD)
 	@$(MAKE) -s test-gpu-python
 
 # The PyTorch and JAX of python3, tensors of a GPU among them. Only this needs no compiler, where SLOPE_LIBRARY names a library.

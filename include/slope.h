@@ -169,6 +169,10 @@ typedef struct SlopeConfig {
     int limit_memory; /* MiB; 0: 4096 */
     int limit_time;   /* seconds of the processor; 0: 600 */
 
+    /* Where kernels run: "cpu"; "cuda" or "cuda:1", an NVIDIA GPU (docs/gpu.md). Functions always run on the CPU. NULL: cpu */
+    const char *device;
+    int tape_mib; /* most of a GPU's memory that reverse passes of a kernel may take; 0: three quarters of what is free */
+
     bool strict; /* a run in which an index was out of range is an error that says where, and how often */
 } SlopeConfig;
 
@@ -333,7 +337,17 @@ SLOPE_API SlopeStatus slope_buffer_new(SlopeSession *session, size_t size, Slope
  * AppendStructuredBuffer or ConsumeStructuredBuffer, nor may a program count with it. */
 SLOPE_API SlopeStatus slope_buffer_wrap(SlopeSession *session, void *data, size_t size, SlopeBuffer **out);
 SLOPE_API void slope_buffer_free(SlopeBuffer *buffer); /* no program may use it any more */
+/* Its memory, for reading and writing. On a GPU it is a copy: to be asked for after each run that may have changed it, and not to be written
+ * while one is under way; what was written there is on the GPU in the next run. NULL: memory of a GPU that is not ours, or it cannot be read. */
 SLOPE_API void *slope_buffer_data(SlopeBuffer *buffer);
+/* Copies a part of it, from or to where it is now; size bytes from an offset. */
+SLOPE_API SlopeStatus slope_buffer_read(SlopeBuffer *buffer, size_t offset, void *to, size_t size);
+SLOPE_API SlopeStatus slope_buffer_write(SlopeBuffer *buffer, size_t offset, const void *from, size_t size);
+/* Sessions with a GPU: the caller's memory there, which is used in place and must outlive the buffer; it has no counter. And where
+ * a buffer is on the GPU, for other libraries: its address stays as long as the buffer. */
+SLOPE_API SlopeStatus slope_buffer_wrap_device(SlopeSession *session, uint64_t address, size_t size,
+                                               SlopeBuffer **out);
+SLOPE_API SlopeStatus slope_buffer_address(SlopeBuffer *buffer, uint64_t *out);
 SLOPE_API size_t slope_buffer_size(const SlopeBuffer *buffer);
 /* What Append, Consume, IncrementCounter and DecrementCounter count with: zero at first. To be read and set while nothing
  * runs; before elements are consumed it is set to their number. NULL: the memory is the caller's own. */

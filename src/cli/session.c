@@ -103,6 +103,8 @@ static bool read_numbers(const Options *options, SlopeConfig *config) {
            option_counts(options, OPTION_block, 1024, config->block) &&
            option_number(options, OPTION_threads, 1, 4096, &config->threads) &&
            option_number(options, OPTION_stack, 1, 1 << 20, &config->stack_mib) &&
+           (options->command != COMMAND_run ||
+            option_number(options, OPTION_tape, 1, 1 << 24, &config->tape_mib)) &&
            option_number(options, OPTION_limit_memory, 1, 1 << 20, &config->limit_memory) &&
            option_number(options, OPTION_limit_time, 1, 1 << 20, &config->limit_time);
 }
@@ -160,6 +162,7 @@ ExitStatus cli_open(const Options *options, SlopeSession **session) {
     config.portable = option_given(options, OPTION_portable);
     config.debug_info = option_given(options, OPTION_debug);
     config.unchecked = option_given(options, OPTION_unchecked);
+    config.device = option_text(options, OPTION_device);
     config.strict = options->command == COMMAND_run && option_given(options, OPTION_strict);
     SlopeStatus status = slope_session_new(&config, session);
     free_defines(split, defines->count);

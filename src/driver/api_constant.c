@@ -8,31 +8,33 @@
 
 /* ---- from one layout to the other */
 
-static void copy_scalar(const Type *type, const char *from, char *to) {
-    if (type->kind == TYPE_bool) {
+static void copy_scalar(const LayoutCopy *copy, const Type *type, const char *from, char *to) {
+    bool is_word = type->kind == TYPE_bool && copy->rules == LAYOUT_std140;
+    if (is_word) {
         uint32_t word;
         memcpy(&word, from, sizeof word);
         *to = word != 0;
-        return;
-    }
-    memcpy(to, from, (size_t)type_layout(type, LAYOUT_scalar).size);
+    } else memcpy(to, from, (size_t)type_layout(type, LAYOUT_scalar).size);
 }
 
 static int64_t count_of(const Type *type) {
     return type->kind == TYPE_array ? type_length(type) : type_count(type);
 }
 
-static void copy_value(const Type *type, const char *from, char *to) {
+void driver_copy_value(const LayoutCopy *copy, const Type *type, const char *from, char *to) {
     if (type->kind == TYPE_vector || type->kind == TYPE_array) {
-        int64_t step_from = type_element_stride(type, LAYOUT_std140),
+        int64_t step_from = type_element_stride(type, copy->rules),
                 step_to = type_element_stride(type, LAYOUT_scalar);
         for (int64_t i = 0; i < count_of(type); i++)
-            copy_value(type->args[0], from + i * step_from, to + i * step_to);
+            driver_copy_value(copy, type->args[0], from + i * step_from, to + i * step_to);
     } else if (type->kind == TYPE_record) {
         for (int i = 0; i < type_record(type)->nfields; i++)
-            copy_value(type_record(type)->fields[i].type, from + type_field_offset(type, i, LAYOUT_std140),
-                       to + type_field_offset(type, i, LAYOUT_scalar));
-    } else copy_scalar(type, from, to);
+            driver_copy_value(copy, type_record(type)->fields[i].type,
+                              from + type_field_offset(type, i, copy->rules),
+                              to + type_field_offset(type, i, LAYOUT_scalar));
+    } else if (copy->reference && (type->kind == TYPE_buffer || type->kind == TYPE_pointer))
+        copy->reference(copy->user, type, copy->rules, from, to);
+    else copy_scalar(copy, type, from, to);
 }
 
 /* ---- memory for them */
@@ -81,9 +83,15 @@ char *driver_constant_data(SlopeProgram *program, const char *slot) {
     return NULL;
 }
 
+const ConstantCopy *driver_constant_at(const SlopeProgram *program, const void *data) {
+    for (int i = 0; i < program->constants.count; i++)
+        if (program->constants.at[i].data == data) return &program->constants.at[i];
+    return NULL;
+}
+
 void driver_copy_constants(SlopeProgram *program) {
     for (int i = 0; i < program->constants.count; i++) {
         const ConstantCopy *copy = &program->constants.at[i];
-        copy_value(copy->element, copy->host, copy->data);
+        driver_copy_value(&(LayoutCopy){.rules = LAYOUT_std140}, copy->element, copy->host, copy->data);
     }
 }

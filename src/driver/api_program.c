@@ -73,6 +73,7 @@ SlopeStatus slope_load_text(SlopeSession *session, const char *path, const char 
 void slope_program_free(SlopeProgram *program) {
     if (!program) return;
     SlopeSession *session = program->session;
+    driver_device_unload(program);
     driver_unload(program);
     driver_forget_rows(program);
     if (session->program == program) driver_talk_about(session, NULL);
@@ -238,6 +239,7 @@ SlopeStatus slope_call(SlopeFunction *function, void *const args[]) {
         void *address = driver_call_address(function->program, function->func);
         memcpy(&function->call, &address, sizeof address); /* ISO C has no such cast */
     }
+    if (!driver_buffers_to_host(session)) return driver_leave(session, SLOPE_STATUS_error);
     runtime_answer(session->runtime, true);
     function->call(args);
     return report_run(session, runtime_answer(session->runtime, false));
@@ -281,6 +283,8 @@ void slope_kernel_group_size(const SlopeKernel *kernel, int size[3]) {
 }
 
 static SlopeStatus prepare(SlopeKernel *kernel) {
+    if (driver_has_gpu(kernel->program->session))
+        return driver_leave(kernel->program->session, driver_device_prepare(kernel));
     if (kernel->compiled) return SLOPE_STATUS_ok;
     driver_runtime(kernel->program->session);
     SlopeStatus status = compile(kernel->program, kernel->func);
@@ -310,8 +314,10 @@ SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z) {
     if (status != SLOPE_STATUS_ok) return status;
     StageTimer timer;
     driver_time_begin(session, &timer, "run");
-    bool finished = runtime_dispatch(session->runtime, kernel->compiled,
-                                     (const uint32_t[]){(uint32_t)x, (uint32_t)y, (uint32_t)z}, kernel->args);
+    const uint32_t groups[] = {(uint32_t)x, (uint32_t)y, (uint32_t)z};
+    bool finished = false;
+    if (driver_has_gpu(session)) status = driver_device_dispatch(kernel, groups, &finished);
+    else finished = runtime_dispatch(session->runtime, kernel->compiled, groups, kernel->args);
     driver_time_end(&timer);
-    return report_run(session, finished);
+    return status == SLOPE_STATUS_ok ? report_run(session, finished) : driver_leave(session, status);
 }

@@ -301,6 +301,7 @@ static void copy_config(SlopeSession *session) {
             (SlopeDefine){copy_text(arena, config->defines[i].name),
                           copy_text(arena, config->defines[i].value ? config->defines[i].value : "")};
     config->defines = defines;
+    config->device = copy_text(arena, config->device);
 }
 
 static void fill_in_defaults(SlopeConfig *config) {
@@ -318,7 +319,8 @@ static SlopeStatus open_session(SlopeSession *session) {
     copy_config(session);
     names_init(&session->names, &session->arena, NULL);
     driver_enter(session);
-    return driver_leave(session, driver_open(session));
+    SlopeStatus status = driver_open(session);
+    return driver_leave(session, status == SLOPE_STATUS_ok ? driver_check_device(session) : status);
 }
 
 SlopeStatus slope_session_new(const SlopeConfig *config, SlopeSession **out) {
@@ -350,6 +352,7 @@ void slope_session_free(SlopeSession *session) {
     driver_close(session);
     driver_free_buffers(session);
     driver_free_blobs(session);
+    if (session->gpu) gpu_close(session->gpu);
     if (session->runtime) runtime_free(session->runtime);
     arena_free(&session->message_arena);
     arena_free(&session->arena);

@@ -172,6 +172,47 @@ void *driver_uniform_address(SlopeProgram *program, Global *global) {
     return find(program, EMIT_uniform, global->name);
 }
 
+/* ---- code for a GPU */
+
+static void note_symbol(void *user, EmitSymbol what, const char *name, const char *symbol) {
+    DeviceText *text = user;
+    Arena *arena = &text->program->arena;
+    const char *copy = format_text(arena, "%s", symbol);
+    if (what == EMIT_kernel && *name) text->entry = copy;
+    else if (what == EMIT_kernel) text->init = copy;
+    else vec_push(arena, &text->uniforms, ((DeviceSymbol){name_from(&text->program->names, name), copy}));
+}
+
+/* The kernel alone: what others have asked for may need what a GPU does not have. */
+static char *make_alone(SlopeProgram *program, Func *func, const EmitFile *file, EmitError *error) {
+    Module *module = program->unit->ir;
+    EmitOptions options = options_of(program->session);
+    EmitTimes times = {0};
+    size_t size;
+    uint32_t *flags = arena_array(&program->arena, uint32_t, module->funcs.count);
+    for (int i = 0; i < module->funcs.count; i++) {
+        flags[i] = module->funcs.at[i]->flags;
+        if (module->funcs.at[i] != func) module->funcs.at[i]->flags &= ~(uint32_t)FUNC_EXPORT;
+    }
+    const EmitBackend *backend = unit_backend(program->session, file->target->backend);
+    char *text = backend->make(module, &options, file, &size, &times, error);
+    for (int i = 0; i < module->funcs.count; i++) module->funcs.at[i]->flags = flags[i];
+    return text;
+}
+
+SlopeStatus driver_device_text(SlopeProgram *program, Func *func, DeviceText *out) {
+    func->flags |= FUNC_EXPORT;
+    SlopeStatus status = unit_prepare(program->unit, NULL);
+    if (status != SLOPE_STATUS_ok) return status;
+    *out = (DeviceText){.program = program};
+    const EmitTarget *target = emit_find_target("cuda");
+    EmitFile file = {
+        .format = target->format, .target = target, .hosted = true, .found = note_symbol, .user = out};
+    EmitError error = {"", 0};
+    out->text = make_alone(program, func, &file, &error);
+    return out->text ? SLOPE_STATUS_ok : emit_failed(program->session, &error);
+}
+
 /* ---- files */
 
 bool driver_target_is_linked(const char *name) {

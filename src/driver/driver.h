@@ -38,8 +38,9 @@ struct SlopeKernel {
     SlopeProgram *program;
     const char *name;
     Func *func;
-    const RtKernel *compiled; /* NULL: not yet */
-    void **args;              /* of its parameters, which are uniforms: their `data` */
+    const RtKernel *compiled;    /* NULL: not yet */
+    void **args;                 /* of its parameters, which are uniforms: their `data` */
+    struct DeviceKernel *device; /* its code on a GPU; NULL: not yet */
 };
 
 /* Something that the host sets: a global, or a parameter of an entry point. */
@@ -57,6 +58,10 @@ struct SlopeBuffer {
     SlopeBuffer *prev, *next;
     RtBuffer memory; /* count: bytes */
     bool wrapped;    /* memory of the caller, without a counter */
+    /* On a GPU: */
+    uint64_t base, address;        /* what was taken, and the data in it; 0: not there yet */
+    bool host_newer, device_newer; /* which of the two counts, if they may differ */
+    bool foreign;                  /* memory of the caller on the GPU: memory.data is its address */
 };
 
 /* A constant buffer that the program reads through a pointer; see api_constant.c. */
@@ -122,6 +127,7 @@ struct SlopeSession {
     SlopeBuffer *buffers;
     BlobNode *blobs;
     Runtime *runtime;        /* see driver_runtime */
+    Gpu *gpu;                /* see driver_gpu */
     atomic_int stop;         /* slope_stop was called; it may come from any thread at any time */
     struct Pipeline *stages; /* the pipeline's own: checker, code generator, ... */
 };
@@ -248,10 +254,47 @@ void driver_prepare(SlopeProgram *program, Held held, char *data);
 char *driver_constant_data(SlopeProgram *program, const char *slot); /* what the host sets */
 void driver_copy_constants(SlopeProgram *program);                   /* to where the program reads */
 
+/* The one that the program reads there; NULL: none. */
+const ConstantCopy *driver_constant_at(const SlopeProgram *program, const void *data);
+/* From one layout to the scalar one; `reference` copies buffers and pointers, if it is not NULL. */
+typedef struct LayoutCopy {
+    LayoutRules rules;
+    void (*reference)(void *user, const Type *type, LayoutRules rules, const char *from, char *to);
+    void *user;
+} LayoutCopy;
+void driver_copy_value(const LayoutCopy *copy, const Type *type, const char *from, char *to);
+
+/* ---- api_device.c: kernels on a GPU */
+SlopeStatus driver_check_device(SlopeSession *session); /* of the configuration: is there such a thing? */
+bool driver_has_gpu(const SlopeSession *session);       /* it is to run kernels */
+Gpu *driver_gpu(SlopeSession *session);                 /* opened at the first call; NULL: reported */
+SlopeStatus driver_device_prepare(SlopeKernel *kernel);
+/* *finished: it ran to its end; else the runtime knows why. */
+SlopeStatus driver_device_dispatch(SlopeKernel *kernel, const uint32_t groups[3], bool *finished);
+void driver_device_unload(SlopeProgram *program);
+
+/* Code for a GPU, and how the driver finds its parts. */
+typedef struct DeviceSymbol {
+    Name name;          /* of a uniform, in the IR */
+    const char *symbol; /* in the code */
+} DeviceSymbol;
+typedef struct DeviceText {
+    SlopeProgram *program;
+    char *text; /* to be freed */
+    const char *entry, *init;
+    VEC(DeviceSymbol) uniforms;
+} DeviceText;
+SlopeStatus driver_device_text(SlopeProgram *program, Func *func, DeviceText *out); /* backend.c */
+
 /* ---- api_type.c */
 const SlopeType *driver_type(SlopeProgram *program, const Type *type, LayoutRules rules);
 
 /* ---- api_buffer.c, api_output.c */
+SlopeBuffer *driver_buffer_at(const SlopeSession *session,
+                              const void *data);             /* that this is in; NULL: none */
+bool driver_buffer_to_device(SlopeBuffer *buffer, Gpu *gpu); /* what counts is there then; false: it failed */
+bool driver_buffer_to_host(SlopeBuffer *buffer);
+bool driver_buffers_to_host(SlopeSession *session);     /* all; and what they hold may change there */
 void driver_forget_rows(
     const SlopeProgram *program); /* what its reverse passes keep, how kernels were made */
 void driver_free_buffers(SlopeSession *session);

@@ -100,6 +100,30 @@ typedef struct RtPrintArg {
     uint8_t kind, lanes; /* lanes: values that follow each other in the list of values */
 } RtPrintArg;
 
+/* ---- what code on a GPU and the runtime share */
+
+/* A variable of the module, by the name slope_host: filled by the runtime before a launch and read after it. Numbers of chunks
+ * are powers of two of RT_CHUNK bytes; `spare` has a list for each: the first's place in the room plus one, in chunks, and in the upper half a
+ * number that changes with every change, so that none is mistaken for another. A list goes on in the first word of its members. */
+enum { RT_CHUNK = 4096, RT_CHUNK_SIZES = 32, RT_HOST_TEXT = 488 };
+typedef struct RtHost {
+    uint32_t stop;   /* not 0: threads leave when they look */
+    uint32_t failed; /* not 0: the text says why */
+    uint64_t room, room_size,
+        room_used; /* address of memory for tapes, and its bytes; used may be larger: then all was not enough */
+    uint64_t print, print_size,
+        print_used; /* likewise for what was printed: RtPrinted, one behind the other */
+    uint64_t spare[RT_CHUNK_SIZES];
+    char text[RT_HOST_TEXT]; /* a zero ends it */
+} RtHost;
+
+/* What one printf has printed; then come its RtPrintArgs, the format, padding up to a multiple of 8 bytes, the values, and texts, of which the
+ * values have the places in the record. */
+typedef struct RtPrinted {
+    uint32_t size; /* of the whole record, a multiple of 8 */
+    uint32_t length, nargs, nvalues;
+} RtPrinted;
+
 /* ---- what emitted code calls */
 
 /* Runs body(context, args) where `abort` finds its way back. *slot is the runtime, made on first use if NULL. */

@@ -102,6 +102,10 @@ typedef struct EmitFile {
     bool lines;        /* say which line of the program each statement comes from */
     bool comments;     /* the same as a comment at its end */
     bool side_by_side; /* a page that shows the program and the code beside each other */
+    bool hosted;       /* for a GPU: the runtime loads and launches it, by slope_host of abi.h */
+    /* Told how things are called in such code, by their names in the IR: kernels, uniforms; "" is what computes constants. NULL: nobody asks. */
+    void (*found)(void *user, EmitSymbol what, const char *name, const char *symbol);
+    void *user;
     int tape; /* targets without memory that grows: elements of each type on a tape whose size is not known; 0: an error */
 } EmitFile;
 

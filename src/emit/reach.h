@@ -3,6 +3,7 @@
 #ifndef SLOPE_EMIT_REACH_H
 #define SLOPE_EMIT_REACH_H
 
+#include "emit/abi.h"
 #include "ir/ir.h"
 
 /* What a function needs from its surroundings, itself or through what it calls. */
@@ -84,6 +85,9 @@ Reached emit_reach(Arena *arena, Module *module, bool wide);
 ReachedFunc *reached_func(const Reached *reached, const Func *func); /* NULL: it is not */
 ReachedGlobal *reached_global(const Reached *reached, const Global *global);
 bool reach_is_large(const Type *type);
+
+/* ---- printed.c */
+RtPrintKind emit_print_kind(const Type *element); /* of a scalar that is given to printf */
 
 /* ---- work.c */
 void reach_work(Reached *reached); /* where to look whether to stop */

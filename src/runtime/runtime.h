@@ -63,6 +63,58 @@ RtBuffer runtime_buffer_new(uint64_t count, uint64_t stride);
 void runtime_buffer_free(RtBuffer buffer);
 uint32_t *runtime_buffer_counter(RtBuffer buffer);
 
+/* ---- gpu.c: a GPU, through NVIDIA's driver, which is opened when one is asked for
+ *
+ * Addresses on the device are numbers. What fails says so in gpu_error, with the name of the call that failed. */
+typedef struct Gpu Gpu;
+typedef struct GpuCode GpuCode;
+
+typedef struct GpuConfig {
+    int index;           /* which one, from 0 */
+    uint64_t tape_limit; /* bytes for all tapes of a kernel; 0: three quarters of what is free */
+    atomic_int *stop;    /* not 0: kernels are to end */
+} GpuConfig;
+
+/* CUDA C++, and how it is compiled. */
+typedef struct GpuSource {
+    const char *text;
+    const char *entry; /* the kernel */
+    const char *init;  /* a kernel to be run once, that computes constants; NULL: none */
+    const char *const *options;
+    int noptions;
+} GpuSource;
+
+/* NULL: there is none; the reason is in `error`. */
+Gpu *gpu_open(const GpuConfig *config, char *error, size_t room);
+void gpu_close(Gpu *gpu); /* all code and memory must be freed before */
+const char *gpu_error(const Gpu *gpu);
+bool gpu_take(Gpu *gpu, size_t size, uint64_t *address); /* zeroed */
+void gpu_give(Gpu *gpu, uint64_t address);               /* 0 is accepted */
+bool gpu_write(Gpu *gpu, uint64_t to, const void *from, size_t size);
+bool gpu_read(Gpu *gpu, void *to, uint64_t from, size_t size);
+GpuCode *gpu_load(Gpu *gpu, const GpuSource *source); /* compiled; NULL: it failed */
+void gpu_unload(Gpu *gpu, GpuCode *code);
+/* The address of a variable of it; 0: it has none of that name. */
+uint64_t gpu_variable(Gpu *gpu, const GpuCode *code, const char *name);
+
+/* ---- gpurun.c */
+/* What a kernel may write: it is put back if the kernel has to be run again, with more memory. */
+typedef struct GpuRange {
+    uint64_t address;
+    size_t size;
+} GpuRange;
+
+typedef struct GpuRun {
+    uint32_t groups[3], group_size[3];
+    void **args; /* of the kernel, by address */
+    const GpuRange *written;
+    int nwritten;
+} GpuRun;
+
+/* Launches it and waits until it is done; prints what it printed. False: an error, which is the runtime's as well as one of a dispatch (the program's own,
+ * or that of a call), or it was stopped, of which there is no message. */
+bool gpu_run(Gpu *gpu, Runtime *runtime, const GpuCode *code, const GpuRun *run);
+
 /* ---- symbols.c: what emitted code refers to by name, for the JIT */
 const RtSymbol *runtime_symbols(int *count);
 

@@ -164,6 +164,10 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     fake.compiled = true;
     return SLOPE_STATUS_ok;
 }
+SlopeStatus driver_device_text(SlopeProgram *program, Func *func, DeviceText *out) {
+    (void)program, (void)func, (void)out;
+    return SLOPE_STATUS_error;
+}
 void *driver_native_address(SlopeProgram *program, Func *func) {
     (void)program;
     return func;

@@ -133,8 +133,9 @@ typedef struct Dialect {
     int printf_values;               /* the most that printf takes; 0: any number */
     int64_t most_local;              /* bytes that a variable can take; 0: any number */
     const HelperRow *helpers;        /* that differ from C's */
+    const HelperRow *hosted;         /* in place of those, in code that the runtime launches */
     const HelperFamily *families;
-    size_t nhelpers, nfamilies;
+    size_t nhelpers, nhosted, nfamilies;
     const char *(*thread_id)(Printer *p, int index); /* NULL: the language does not know */
     void (*need_thread)(Printer *p);                 /* some function takes a SlopeThread */
     void (*thread_type)(Printer *p, Text *out);      /* defines it before the helpers */

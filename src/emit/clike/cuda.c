@@ -11,6 +11,13 @@
 #define HELPER_ROWS "emit/clike/cuda.def"
 #include "emit/clike/tables.h"
 
+/* Of code that the runtime launches. */
+static const HelperRow hosted[] = {
+#define HELPER(name, needs, text) {name, needs, text},
+#define FAMILY(prefix, on_signed, on_other)
+#include "emit/clike/hosted.def"
+};
+
 /* ---- threads */
 
 static const char *thread_id(Printer *p, int index) {
@@ -40,6 +47,9 @@ static void thread_type(Printer *p, Text *out) {
     if (is_known(p, "SlopeTape"))
         text_add(out, STR("    alignas(8) unsigned char room[SLOPE_TAPE_BYTES]; /* for tapes */\n"
                           "    size_t used = 0;\n    int open = 0;\n"));
+    if (is_known(p, "SlopeTape") && p->file->hosted)
+        text_add(out, STR("    struct SlopeBlock *block = 0; /* for more of them */\n"
+                          "    size_t block_used = 0, block_end = 0;\n"));
     text_printf(
         out,
         "    alignas(16) unsigned char none[%lld]; /* where accesses out of range go */\n} SlopeThread;\n",
@@ -47,6 +57,11 @@ static void thread_type(Printer *p, Text *out) {
 }
 
 /* ---- what begins anew */
+
+/* Those who launch such code find things by their names. */
+static void tell(const Printer *p, EmitSymbol what, const char *name, const char *symbol) {
+    if (p->file->found) p->file->found(p->file->user, what, name, symbol);
+}
 
 /* Functions of the host stand together, so that they can be left out. */
 static Text *to_host(Printer *p) {
@@ -59,7 +74,9 @@ static Text *to_host(Printer *p) {
 static void print_init(Printer *p) {
     if (!p->has_init) return;
     text_add(&p->host_prototypes, STR("static cudaError_t slope_init(void);\n"));
-    clike_line(p, "static __global__ void slope_init_kernel(void) {");
+    tell(p, EMIT_kernel, "", "slope_init_kernel");
+    clike_line(p, "%s __global__ void slope_init_kernel(void) {",
+               p->file->hosted ? "extern \"C\"" : "static");
     p->indent++;
     clike_line(p, "SlopeThread thread;");
     if (clike_has_globals(p, GLOBAL_static)) clike_line(p, "slope_start_thread(&thread);");
@@ -114,7 +131,9 @@ static void declare_uniform(Printer *p, const Global *global) {
 
 static void uniform(Printer *p, const Global *global, const char *declaration) {
     const char *name = clike_global_name(p, global);
-    text_printf(&p->outside, "static %s %s;\n", uniform_space(p), declaration);
+    text_printf(&p->outside, "%s%s %s;\n", p->file->hosted ? "" : "static ", uniform_space(p), declaration);
+    tell(p, EMIT_uniform, global->name->text,
+         clike_format(p, "_ZN5slope%d%sE", (int)strlen(name), name)); /* as C++ calls it */
     Text *before = to_host(p);
     clike_line(p, "%s {", setter(p, global));
     clike_line(p,
@@ -197,8 +216,14 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     if (clike_needs(p, func) & NEEDS_SHARED) clike_line(p, "slope_start_group();");
     if (clike_needs(p, func) & NEEDS_STATICS) clike_line(p, "slope_start_thread(&thread);");
     clike_line(p, "%s;", clike_call_inner(p, func, args, "&thread"));
+    if (p->file->hosted && clike_takes_thread(p, func) && is_known(p, "slope_tape_bytes"))
+        clike_line(p, "slope_tape_end(&thread);");
     p->indent--;
     clike_line(p, "}\n");
+    tell(p, EMIT_kernel, func->name->text, clike_outer_name(p, func));
+    if ((clike_needs(p, func) & NEEDS_STACK) && p->file->hosted)
+        text_add(&p->outside,
+                 STR("extern \"C\" __device__ int slope_recursive;\n__device__ int slope_recursive = 1;\n"));
     print_launcher(p, func, names);
     if (clike_is_main(func)) print_main(p, func);
 }
@@ -213,7 +238,11 @@ const Dialect clike_cuda = {
         "#ifdef __CUDACC_RTC__ /* compiled at run time: without headers, for the device alone */\n"
         "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"
         "typedef unsigned short uint16_t;\ntypedef int int32_t;\ntypedef unsigned int uint32_t;\n"
-        "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\ntypedef size_t uintptr_t;\n"
+        "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\ntypedef size_t "
+        "uintptr_t;\ntypedef long long intptr_t;\n"
+        "#define INT8_MIN (-128)\n#define INT8_MAX 127\n#define UINT8_MAX 255\n#define INT16_MIN (-32768)\n"
+        "#define INT16_MAX 32767\n#define UINT16_MAX 65535\n#define INT64_MAX 9223372036854775807LL\n"
+        "#define UINT64_MAX 18446744073709551615ULL\n"
         "#define INT32_MIN (-2147483647 - 1)\n#define INT32_MAX 2147483647\n#define UINT32_MAX 4294967295u\n"
         "#define INT64_MIN (-9223372036854775807LL - 1)\n#define INFINITY __int_as_float(0x7f800000)\n"
         "#define NAN __int_as_float(0x7fffffff)\n#define abort() __trap()\n"
@@ -246,8 +275,10 @@ const Dialect clike_cuda = {
     .printf_values = 32,
     .most_local = 512 << 10,
     .helpers = helpers,
+    .hosted = hosted,
     .families = families,
     .nhelpers = sizeof helpers / sizeof *helpers,
+    .nhosted = sizeof hosted / sizeof *hosted,
     .nfamilies = sizeof families / sizeof *families,
     .thread_id = thread_id,
     .thread_type = thread_type,

@@ -190,6 +190,8 @@ static void print_function(Printer *p, const Func *func) {
     describe(p, func);
     clike_line(p, "%s%s {", qualifier, head);
     p->indent++;
+    if (p->file->hosted && reached_func(&p->reached, func)->looks)
+        clike_line(p, "%s();", clike_helper(p, "slope_look"));
     clike_body(p, func, names);
     p->indent--;
     clike_line(p, "}\n");

@@ -98,6 +98,7 @@ const char *clike_helper(Printer *p, const char *name) {
         text_add(&p->types, STR("typedef uint16_t slope_half; /* the bits */\n"));
         return name;
     }
+    if (p->file->hosted && find_row(p, dialect->hosted, dialect->nhosted, name)) return name;
     if (find_row(p, dialect->helpers, dialect->nhelpers, name)) return name;
     if (find_row(p, helpers, sizeof helpers / sizeof *helpers, name)) return name;
     if (find_member(p, dialect->families, dialect->nfamilies, name)) return name;

@@ -132,7 +132,58 @@ static void literal(Print *print, const char *at, const char *end) {
     }
 }
 
+/* ---- for the runtime, which formats it */
+
+static void keep_lane(Printer *p, Text *values, const Type *type, const char *text) {
+    const char *form = type_is_float(type)    ? "(uint64_t)__double_as_longlong((double)(%s))"
+                       : type_is_signed(type) ? "(uint64_t)(int64_t)(%s)"
+                                              : "(uint64_t)(%s)";
+    text_printf(values, "%s%s", values->len ? ", " : "", clike_format(p, form, text));
+}
+
+/* Returns how many numbers it is. */
+static int keep_value(Printer *p, Text *values, const Type *type, Value value, RtPrintKind *kind) {
+    if (type->kind == TYPE_vector) {
+        for (int i = 0; i < type_count(type); i++)
+            keep_lane(p, values, type->args[0], clike_lane(p, type, clike_in(p, value, LEVEL_primary), i));
+        *kind = emit_print_kind(type->args[0]);
+        return type_count(type);
+    }
+    if (type_is_scalar(type)) {
+        keep_lane(p, values, type, value.text);
+        *kind = emit_print_kind(type);
+        return 1;
+    }
+    const char *address = type->kind == TYPE_buffer
+                              ? clike_format(p, "%s.data", clike_in(p, value, LEVEL_primary))
+                              : clike_pointer(p, value, type->args[0], true);
+    keep_lane(p, values, type_basic(p->module->types, TYPE_uint64),
+              clike_format(p, "(uintptr_t)(%s)", address));
+    *kind = clike_is_text(type) ? RT_PRINT_text : RT_PRINT_uint64;
+    return 1;
+}
+
+static void keep(Printer *p, const Inst *inst) {
+    Text values = {.arena = &p->arena}, kinds = {.arena = &p->arena};
+    int count = 0;
+    for (int i = 0; i < inst->nargs; i++) {
+        RtPrintKind kind;
+        int lanes = keep_value(p, &values, inst->args[i]->type, clike_operand(p, inst, i), &kind);
+        text_char(&kinds, (char)kind);
+        text_char(&kinds, (char)lanes);
+        count += lanes;
+    }
+    const char *name = count ? clike_local(p, "values") : "NULL";
+    if (count) clike_line(p, "const uint64_t %s[] = {%s};", name, values.at);
+    clike_line(p, "%s(%s, %d, %s, %d, %s, %d);", clike_helper(p, "slope_print"), clike_string(p, inst->text),
+               inst->text.len, clike_string(p, text_str(&kinds)), inst->nargs, name, count);
+}
+
 void clike_printf(Printer *p, const Inst *inst) {
+    if (p->file->hosted) {
+        keep(p, inst);
+        return;
+    }
     Print print = {.inst = inst, .format = {.arena = &p->arena}, .args = {.arena = &p->arena}};
     const char *at = inst->text.at, *end = at + inst->text.len;
     while (at < end) {

@@ -251,12 +251,21 @@ static bool is_body_left(const Printer *p, const Inst *loop) {
     return continues.any;
 }
 
+/* A loop that may take long looks now and then whether it is to stop: the variable that it counts its rounds with, or NULL. */
+static const char *declare_rounds(Printer *p, const Inst *loop) {
+    if (!p->file->hosted || !map_has(&p->reached.looks, PTR_KEY(loop))) return NULL;
+    const char *name = clike_local(p, "rounds");
+    clike_line(p, "unsigned %s = 0;", name);
+    return name;
+}
+
 static void print_rounds(Printer *p, const Inst *inst, Value *carried) {
     Value condition = {0};
     const char *end = NULL, *next = NULL;
     Frame frame = {.owner = inst, .results = carried, .is_loop = true, .end = &end, .next = &next};
     Frame deciding = frame, stepping = frame;
     Draft head, body, step;
+    const char *rounds = declare_rounds(p, inst);
     deciding.condition = &condition;
     draft_begin(p, &head);
     clike_region(p, inst->regions[0], deciding);
@@ -274,6 +283,7 @@ static void print_rounds(Printer *p, const Inst *inst, Value *carried) {
     label_before(p, end);
     print_condition(p, &head, condition);
     p->indent++;
+    if (rounds) clike_line(p, "if (++%s %% 1024u == 0) %s();", rounds, clike_helper(p, "slope_look"));
     if (next)
         print_leavable(p, &body, next); /* its own scope, so that no jump comes into that of a variable */
     else draft_print(p, &body);

@@ -54,15 +54,6 @@ static LLVMValueRef bytes_of(Emitter *e, const void *data, int length) {
     return global;
 }
 
-static RtPrintKind print_kind(const Type *element) {
-    if (type_is_float(element)) return RT_PRINT_double;
-    if (element->kind == TYPE_bool) return RT_PRINT_bool;
-    bool wide = element->kind >= TYPE_int64;
-    /* As C promotes: what fits an int is one. */
-    if (type_is_signed(element) || type_bits(element) < 32) return wide ? RT_PRINT_int64 : RT_PRINT_int;
-    return wide ? RT_PRINT_uint64 : RT_PRINT_uint;
-}
-
 static LLVMValueRef print_bits(Emitter *e, LLVMValueRef lane, const Type *element) {
     if (!type_is_float(element))
         return LLVMBuildIntCast2(e->builder, lane, e->i64, type_is_signed(element), "");
@@ -110,7 +101,7 @@ static void print(Emitter *e, const Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) {
         const Type *type;
         LLVMValueRef value = printable(e, inst, i, &type);
-        kinds[i] = (RtPrintArg){(uint8_t)print_kind(type_element(type)), (uint8_t)type_count(type)};
+        kinds[i] = (RtPrintArg){(uint8_t)emit_print_kind(type_element(type)), (uint8_t)type_count(type)};
         if (is_text(inst->args[i]->type)) kinds[i].kind = RT_PRINT_text;
         next += store_lanes(e, value, type, values, next);
     }

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""The same programs on a GPU: what `slope run` prints in tests/run, tests/diff and tests/library, `slope run --device cuda` prints too, with
+whatever is bound and set. Numbers may differ as those of tests/through_cuda.py.
+
+    tests/through_device.py [--build DIR] [-j N] [--of N] [--command WORDS] [NAME...]
+
+--of N takes one test of N. --command is put before the command: 'compute-sanitizer --error-exitcode 9 -q'. Without a GPU nothing is run, and
+the script says so.
+"""
+import argparse
+import concurrent.futures
+import difflib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import run
+import through_c
+import through_cuda
+
+SECONDS = 120
+SLOW = ("diff/nested/recursion-mutual.slang",)  # which NVIDIA's compiler needs minutes for
+LACKING = ("this target has no", "this target does not", "a GPU has no use for", "only runs on the CPU tell")
+ELSEWHERE = ("--threads", "--strict", "--wave")  # options that a GPU has no use for, or that change what is printed
+
+
+def arguments(test):
+    """What the program is run with; None: it is not for this."""
+    if isinstance(test.command, str) or test.command[1] != "run" or test.status:
+        return None
+    given = test.command[3:]
+    return None if any(word.split("=")[0] in ELSEWHERE for word in given) else given
+
+
+def choose(suite, filters, share):
+    tests, _ = run.discover(suite)
+    chosen = [test for test in tests if test.name.split("/")[0] in through_c.FOLDERS and arguments(test) is not None]
+    return [test for test in chosen[::share] if run.wanted(test.name, filters) and test.name not in SLOW]
+
+
+def check(suite, test, before):
+    """None, or what went wrong; "lacking" if the target cannot do it."""
+    command = [*before, str(suite.slope), "run", test.source.path.name, "--device", "cuda", *arguments(test)]
+    try:
+        result = subprocess.run(command, cwd=test.source.path.parent, capture_output=True, text=True, errors="replace",
+                                timeout=SECONDS, env=suite.environment)
+    except subprocess.TimeoutExpired:
+        return f"took more than {SECONDS} s"
+    if result.returncode and any(word in result.stderr for word in LACKING):
+        return "lacking"
+    if result.returncode:
+        return f"exit status {result.returncode}\n{result.stdout[-500:]}{result.stderr[-1500:]}"
+    expected, printed = through_c.expected_of(test), result.stdout.splitlines()
+    if through_cuda.agree(printed, expected):
+        return None
+    return "\n".join(list(difflib.unified_diff(expected, printed, "expected", "printed", lineterm=""))[:30])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default=str(run.HERE.parent / "build"))
+    parser.add_argument("-j", type=int, dest="jobs")
+    parser.add_argument("--of", type=int, default=1)
+    parser.add_argument("--command", default="")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    if not through_cuda.has_gpu():
+        print("no GPU: nothing is run there")
+        return 0
+    suite, started = run.Suite(options.build), time.time()
+    tests = choose(suite, options.names, options.of)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs or os.cpu_count()) as pool:
+        problems = list(pool.map(lambda test: check(suite, test, options.command.split()), tests))
+    failures = [(test.name, problem) for test, problem in zip(tests, problems) if problem and problem != "lacking"]
+    run.report(failures)
+    lacking = problems.count("lacking")
+    print(f"{len(tests) - len(failures) - lacking} passed, {len(failures)} failed, {lacking} that the target lacks something for; "
+          f"{time.time() - started:.0f} s")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
