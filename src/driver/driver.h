@@ -294,7 +294,7 @@ SlopeBuffer *driver_buffer_at(const SlopeSession *session,
                               const void *data);             /* that this is in; NULL: none */
 bool driver_buffer_to_device(SlopeBuffer *buffer, Gpu *gpu); /* what counts is there then; false: it failed */
 bool driver_buffer_to_host(SlopeBuffer *buffer);
-bool driver_buffers_to_host(SlopeSession *session);     /* all; and what they hold may change there */
+bool driver_buffers_to_host(SlopeSession *session); /* all; and what they hold may change there */
 void driver_forget_rows(
     const SlopeProgram *program); /* what its reverse passes keep, how kernels were made */
 void driver_free_buffers(SlopeSession *session);
