@@ -32,9 +32,23 @@ LLVMValueRef emit_use(Emitter *e, const Inst *inst, int index) {
 
 /* ---- signature */
 
+/* How many floating-point results come back in registers. C's convention for x86-64 has two of those, then takes the x87 stack: slow,
+ * and LLVM 19 encodes the way from there wrongly for the upper registers of AVX-512. Its regcall has more and mixes up arguments. */
+#if defined(__x86_64__)
+enum { MOST_RESULTS = 32, MOST_FLOAT_RESULTS = 2 };
+#else
+enum { MOST_RESULTS = 32, MOST_FLOAT_RESULTS = MOST_RESULTS };
+#endif
+
 /* More results than there are registers go through memory that the caller provides, the last parameter: LLVM takes time that
  * grows with the square of their number otherwise. */
-static bool has_many_results(const Func *func) { return func->nresults > 32; }
+static bool has_many_results(const Func *func) {
+    if (func->nresults > MOST_RESULTS) return true;
+    int floats = 0;
+    for (int i = 0; i < func->nresults; i++)
+        floats += type_is_float(func->results[i]) || func->results[i]->kind == TYPE_vector;
+    return floats > MOST_FLOAT_RESULTS;
+}
 
 static LLVMTypeRef result_type(Emitter *e, const Func *func) {
     if (func->nresults == 0 || has_many_results(func)) return e->void_type;
@@ -62,17 +76,6 @@ static LLVMValueRef result_slot(Emitter *e, LLVMValueRef memory, const Type *typ
     int64_t at = (*end + layout.align - 1) / layout.align * layout.align;
     *end = at + layout.size;
     return emit_at(e, memory, at);
-}
-
-/* Several results come back in vector registers. C's convention has two of those, then takes the x87 stack: slow, and LLVM 19
- * encodes the way from there wrongly for the upper registers of AVX-512. */
-static unsigned convention(const Func *func) {
-#if defined(__x86_64__)
-    if (func->nresults > 1 && !has_many_results(func)) return LLVMX86RegCallCallConv;
-#else
-    (void)func;
-#endif
-    return LLVMCCallConv;
 }
 
 static bool *find_escapes(Emitter *e, const Func *func);
@@ -140,7 +143,6 @@ void emit_func_declare(Emitter *e, FuncInfo *info) {
     const char *name = format_text(&e->arena, "%s.body", func->name->text);
     info->function = LLVMAddFunction(e->llvm, name, info->type);
     LLVMSetLinkage(info->function, LLVMInternalLinkage);
-    LLVMSetFunctionCallConv(info->function, convention(func));
     emit_attribute(e, info->function, of_function, "nounwind", 0);
     emit_string_attribute(e, info->function, "probe-stack", "inline-asm");
     if (e->options->debug) emit_string_attribute(e, info->function, "frame-pointer", "all");
@@ -217,7 +219,6 @@ LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *arg
     int count = func->nparams + 1;
     if (many) args[count++] = memory;
     LLVMValueRef call = LLVMBuildCall2(e->builder, info->type, info->function, args, count_of(count), "");
-    LLVMSetInstructionCallConv(call, convention(func));
     int64_t end = 0;
     for (int i = 0; i < func->nresults; i++) {
         const Type *type = func->results[i];
