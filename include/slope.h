@@ -174,6 +174,10 @@ typedef struct SlopeConfig {
     int tape_mib; /* most of a GPU's memory that reverse passes of a kernel may take; 0: three quarters of what is free */
 
     bool strict; /* a run in which an index was out of range is an error that says where, and how often */
+
+    /* Programs are run from their intermediate form, without a code generator: the same results, at once, but some fifty times
+     * slower. Functions have no address then. */
+    bool interpret;
 } SlopeConfig;
 
 SLOPE_API void slope_config_init(SlopeConfig *config);

@@ -6,6 +6,7 @@ docs/testing.md). Everything runs in the folder of the test, so that paths in ou
 Quiet unless something fails; the last line is `N passed, N failed`, and the exit status is 1 if anything failed.
 
     tests/run.py [--build DIR] [--bless] [-v] [-j N] [--lanes N] [NAME...]     only tests whose name contains a NAME
+    tests/run.py --interpret [--of N] ...      those that run programs, by the interpreter; one of N
 """
 import argparse
 import concurrent.futures
@@ -364,12 +365,28 @@ def wanted(name, filters):
     return not filters or any(text in name for text in filters)
 
 
-def run_suite(suite, filters=(), jobs=None, verbose=False, out=sys.stdout):
+def interpreted(test):
+    """The test with its programs run by the interpreter; None: it runs none, or says how."""
+    command = test.command
+    if isinstance(command, str):
+        found = re.sub(r"%slope (run|gradcheck)\b(?!.*--interpret)", r"%slope \1 --interpret", command)
+    else:
+        runs = command[1] in ("run", "gradcheck") and "--interpret" not in command
+        found = [*command[:2], "--interpret", *command[2:]] if runs else command
+    if found == command:
+        return None
+    return Test(f"{test.name}, interpreted", test.source, found, test.golden, test.stream, test.status, test.expected, test.after)
+
+
+def run_suite(suite, filters=(), jobs=None, verbose=False, out=sys.stdout, interpret=False, share=1):
     """Runs what is wanted; returns how many passed and a list of (name, what went wrong)."""
     tests, failures = discover(suite)
     failures = [trouble for trouble in failures if wanted(trouble[0], filters)]
-    work = [(name, run_unit, name) for name in unit_names(suite) if wanted(f"unit/{name}", filters)]
-    work += [(test.name, run_test, test) for test in tests if wanted(test.name, filters)]
+    units = [] if interpret else unit_names(suite)
+    if interpret:
+        tests = [test for test in map(interpreted, tests) if test]
+    work = [(name, run_unit, name) for name in units if wanted(f"unit/{name}", filters)]
+    work += [(test.name, run_test, test) for test in tests[::share] if wanted(test.name, filters)]
     passed = 0
     with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         running = {pool.submit(function, suite, item): name for name, function, item in work}
@@ -396,12 +413,15 @@ def main():
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for every test")
     parser.add_argument("-j", "--jobs", type=int, help="tests at a time; default: one per processor")
     parser.add_argument("--lanes", type=int, help="items of kernels to be done at once, in every test that runs a program")
+    parser.add_argument("--interpret", action="store_true", help="run programs by the interpreter, and nothing else")
+    parser.add_argument("--of", type=int, default=1, help="one test of so many")
     parser.add_argument("--root", default=HERE, help="the folder that is searched for tests")
     parser.add_argument("names", nargs="*", help="only tests whose name contains one of these")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     suite = Suite(options.build, options.bless, Path(options.root).resolve(), options.lanes)
-    passed, failures = run_suite(suite, options.names, options.jobs, options.verbose)
+    passed, failures = run_suite(suite, options.names, options.jobs, options.verbose, interpret=options.interpret,
+                                 share=options.of)
     if passed == 0 and not failures:
         failures.append(("suite", "no test has such a name" if options.names else "no tests were found"))
     report(failures)

@@ -163,6 +163,7 @@ ExitStatus cli_open(const Options *options, SlopeSession **session) {
     config.debug_info = option_given(options, OPTION_debug);
     config.unchecked = option_given(options, OPTION_unchecked);
     config.device = option_text(options, OPTION_device);
+    config.interpret = option_given(options, OPTION_interpret);
     config.strict = options->command == COMMAND_run && option_given(options, OPTION_strict);
     SlopeStatus status = slope_session_new(&config, session);
     free_defines(split, defines->count);

@@ -176,8 +176,11 @@ SlopeStatus slope_function_address(SlopeFunction *function, void **out) {
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(function->program)) return driver_refused(session);
     SlopeStatus status = compile(function->program, function->func);
-    if (status == SLOPE_STATUS_ok) *out = driver_native_address(function->program, function->func);
-    return status;
+    if (status != SLOPE_STATUS_ok) return status;
+    *out = driver_native_address(function->program, function->func);
+    if (*out) return SLOPE_STATUS_ok;
+    diag_report(session->diags, DIAG_interpreted_address, function->func->loc, function->func->name->text);
+    return driver_leave(session, SLOPE_STATUS_misuse);
 }
 
 static int compare_sites(const void *a, const void *b) {
@@ -236,12 +239,11 @@ SlopeStatus slope_call(SlopeFunction *function, void *const args[]) {
     if (!function->call) {
         SlopeStatus status = compile(function->program, function->func);
         if (status != SLOPE_STATUS_ok) return status;
-        void *address = driver_call_address(function->program, function->func);
-        memcpy(&function->call, &address, sizeof address); /* ISO C has no such cast */
+        function->call = driver_find_call(function->program, function->func);
     }
     if (!driver_buffers_to_host(session)) return driver_leave(session, SLOPE_STATUS_error);
     runtime_answer(session->runtime, true);
-    function->call(args);
+    driver_call(function->program, function->call, args);
     return report_run(session, runtime_answer(session->runtime, false));
 }
 

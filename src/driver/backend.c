@@ -52,6 +52,11 @@ static EmitBackendFunction *load(Arena *arena, const EmitMaker *maker, const cha
     return function;
 }
 
+static void report_missing(SlopeSession *session, const char *why) {
+    diag_report(session->diags, DIAG_no_backend, 0, why);
+    diag_note(session->diags, DIAG_note_interpret, 0);
+}
+
 /* NULL: reported */
 static const EmitBackend *unit_backend(SlopeSession *session, EmitBackendId id) {
     Pipeline *pipeline = session->stages;
@@ -63,14 +68,14 @@ static const EmitBackend *unit_backend(SlopeSession *session, EmitBackendId id) 
     const char *why = NULL;
     EmitBackendFunction *function = load(&session->arena, maker, &why);
     if (function) pipeline->backends[id] = function();
-    else diag_report(session->diags, DIAG_no_backend, 0, why);
+    else report_missing(session, why);
     driver_time_end(&timer);
     return pipeline->backends[id];
 }
 
-/* What code is run with. */
-static const EmitBackend *jit_backend(const SlopeSession *session) {
-    return session->stages->backends[EMIT_BACKEND_llvm];
+/* What code is run with; NULL: reported */
+static const EmitBackend *jit_backend(SlopeSession *session) {
+    return unit_backend(session, session->config.interpret ? EMIT_BACKEND_interp : EMIT_BACKEND_llvm);
 }
 
 void driver_close(SlopeSession *session) { (void)session; /* libraries stay */ }
@@ -138,7 +143,7 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
         diag_report(session->diags, DIAG_no_body, func->loc, func->name->text);
         return SLOPE_STATUS_error;
     }
-    const EmitBackend *backend = unit_backend(session, EMIT_BACKEND_llvm);
+    const EmitBackend *backend = jit_backend(session);
     if (!backend) return SLOPE_STATUS_error;
     EmitError error = {"", 0};
     if (!unit->jit) {
@@ -164,7 +169,10 @@ static void *find(SlopeProgram *program, EmitSymbol what, Name name) {
 void *driver_native_address(SlopeProgram *program, Func *func) {
     return find(program, EMIT_native, func->name);
 }
-void *driver_call_address(SlopeProgram *program, Func *func) { return find(program, EMIT_call, func->name); }
+void *driver_find_call(SlopeProgram *program, Func *func) { return find(program, EMIT_call, func->name); }
+void driver_call(SlopeProgram *program, void *function, void *const *args) {
+    jit_backend(program->session)->jit_call(program->unit->jit, function, args);
+}
 const RtKernel *driver_kernel(SlopeProgram *program, Func *func) {
     return find(program, EMIT_kernel, func->name);
 }

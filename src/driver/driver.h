@@ -31,7 +31,7 @@ struct SlopeFunction {
     SlopeProgram *program;
     const char *name; /* the expression it was found by */
     Func *func;
-    void (*call)(void *const *args); /* NULL: not compiled yet */
+    void *call; /* for driver_call; NULL: not compiled yet */
 };
 
 struct SlopeKernel {
@@ -186,9 +186,11 @@ SlopeStatus driver_find_type(SlopeProgram *program, const char *expression, cons
 
 /* Makes machine code for the function and all it needs. */
 SlopeStatus driver_compile(SlopeProgram *program, Func *func);
-/* Of a function that is compiled; see emit/abi.h for `f`, `f.call` and `f.kernel`. */
+/* Of a function that is compiled; see emit/abi.h for `f` and `f.kernel`. An interpreter has no addresses: NULL. */
 void *driver_native_address(SlopeProgram *program, Func *func);
-void *driver_call_address(SlopeProgram *program, Func *func);
+void *driver_find_call(SlopeProgram *program, Func *func); /* for driver_call; NULL: there is none */
+/* With one pointer per parameter, then one per result. */
+void driver_call(SlopeProgram *program, void *function, void *const *args);
 const RtKernel *driver_kernel(SlopeProgram *program, Func *func);
 /* Where compiled code keeps a uniform; NULL: none refers to it. */
 void *driver_uniform_address(SlopeProgram *program, Global *global);

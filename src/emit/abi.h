@@ -25,6 +25,7 @@
 typedef struct Runtime Runtime;
 typedef struct RtThread RtThread;
 typedef struct RtFiber RtFiber;
+typedef struct RtKernel RtKernel;
 
 /* What every emitted function receives as its first, hidden parameter. One per thread of a dispatch (or per call from
  * outside), on the stack of the entry function. */
@@ -46,6 +47,7 @@ typedef struct RtContext {
     char
         *stack_limit; /* a function that may call itself asks rt_stack before it goes below; NULL: no limit */
     const volatile int32_t *stop; /* not 0: the call or dispatch is to end, by rt_stop */
+    const RtKernel *kernel;       /* that is run; NULL outside of kernels */
 } RtContext;
 
 /* A stack of a tape. Elements have the size of their scalar type, bool one byte. */
@@ -74,7 +76,7 @@ typedef struct RtBuffer {
 
 enum { RT_BUFFER_HEADER = 16 };
 
-typedef struct RtKernel {
+struct RtKernel {
     /* Runs groups first to end - 1 (x fastest) with all their threads, one after another. NULL: `thread` instead. */
     void (*run)(const RtContext *context, uint64_t first, uint64_t end);
     /* Runs the one thread that the context describes; for kernels with group barriers. */
@@ -83,7 +85,7 @@ typedef struct RtKernel {
     uint32_t shared_align;
     uint64_t shared_size; /* bytes of group-shared memory */
     uint64_t deep;        /* not 0: calls itself somewhere, so that it wants a deep stack */
-} RtKernel;
+};
 
 /* How a value given to printf is held. */
 typedef enum RtPrintKind {

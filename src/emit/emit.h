@@ -77,8 +77,8 @@ typedef struct EmitTarget {
 
 /* What can be asked of a JIT about a name of the IR. */
 typedef enum EmitSymbol {
-    EMIT_native,  /* a function: native form */
-    EMIT_call,    /* a function: void (*)(void *const *args) */
+    EMIT_native,  /* a function: native form; only of backends that make machine code */
+    EMIT_call,    /* a function: for jit_call */
     EMIT_kernel,  /* a kernel: const RtKernel * */
     EMIT_uniform, /* a uniform global: its memory */
 } EmitSymbol;
@@ -122,6 +122,8 @@ typedef struct EmitBackend {
                     EmitError *error);
     /* NULL if there is no such thing. */
     void *(*jit_find)(EmitJit *jit, EmitSymbol what, const char *name);
+    /* Calls a function that was found: one pointer per parameter, in order, then one per result. From any thread. */
+    void (*jit_call)(EmitJit *jit, void *function, void *const *args);
     /* Writes a file. */
     bool (*write)(Module *module, const EmitOptions *options, const EmitFile *file, EmitTimes *times,
                   EmitError *error);

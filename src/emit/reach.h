@@ -1,5 +1,6 @@
 /* reach: what a module's exported functions reach, and what each function needs of its surroundings. Every target begins
- * with this; nothing here knows of any. */
+ * with this; nothing here knows of any. With it come answers that several targets need: what memory of globals begins with, how
+ * printf sees its values. */
 #ifndef SLOPE_EMIT_REACH_H
 #define SLOPE_EMIT_REACH_H
 
@@ -88,6 +89,8 @@ bool reach_is_large(const Type *type);
 
 /* ---- printed.c */
 RtPrintKind emit_print_kind(const Type *element); /* of a scalar that is given to printf */
+/* Of all its operands, one each; how many lanes they have together. */
+int emit_print_args(const Inst *inst, RtPrintArg *args);
 
 /* ---- work.c */
 void reach_work(Reached *reached); /* where to look whether to stop */
@@ -95,5 +98,9 @@ void reach_work(Reached *reached); /* where to look whether to stop */
 /* ---- tape.c */
 void reach_tapes(Reached *reached);
 const TapeRoom *reach_local_tape(const Reached *reached, Val *tape); /* NULL: it may grow */
+
+/* ---- image.c */
+void emit_fill_image(const Global *global,
+                     char *memory); /* which is zero; what it has no constants for stays so */
 
 #endif

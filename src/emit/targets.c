@@ -1,5 +1,6 @@
 /* The targets by name, from the rows of targets.def. */
 #include "emit/clike/clike.h"
+#include "emit/interp/interp.h"
 
 enum {
     JUMPS = TARGET_JUMPS,

@@ -95,12 +95,12 @@ static void get_outputs(Subject *s, Width width, bool plain, double *y) {
 /* ---- calling */
 
 /* NULL, or what ended the call. */
-static const char *invoke(Check *check, CallFunction function, void *const *args) {
+static const char *invoke(Check *check, void *function, void *const *args) {
     for (int i = 0; i < check->restored.count; i++) {
         const Restored *restored = &check->restored.at[i];
         memcpy(restored->data, restored->pristine, restored->size);
     }
-    function(args);
+    driver_call(check->program, function, args);
     char *error = runtime_take_error(check->session->runtime);
     if (!error) return NULL;
     const char *text = format_text(check->arena, "%s", error);
@@ -157,7 +157,7 @@ static Width memory_of(Width code) { return code == SHAKEN ? WIDE : code; }
 const char *gradcheck_call_fwd(Check *check, Subject *s, Width width, const double *x, const double *u,
                                double *y, double *dy) {
     void *few[FEW_ARGS], **args = room_for_args(check, s, few);
-    CallFunction function = s->call_fwd[width];
+    void *function = s->call_fwd[width];
     width = memory_of(width);
     put_inputs(s, width, false, x);
     for (int i = 0; i < s->ninputs; i++) {
@@ -200,7 +200,7 @@ bool gradcheck_is_left(Subject *s, Width width, int input, const double *v, doub
 const char *gradcheck_call_bwd(Check *check, Subject *s, Width width, const double *x, const double *v,
                                double *dx) {
     void *few[FEW_ARGS], **args = room_for_args(check, s, few);
-    CallFunction function = s->call_bwd[width];
+    void *function = s->call_bwd[width];
     width = memory_of(width);
     put_inputs(s, width, false, x);
     for (int i = 0; i < s->slots.count; i++) {

@@ -264,11 +264,8 @@ static void prepare_copies(Check *check, Subjects *subjects) {
     driver_time_end(&timer);
 }
 
-static CallFunction address_of(Check *check, Func *func) {
-    CallFunction function = NULL;
-    void *address = func ? driver_call_address(check->program, func) : NULL;
-    memcpy(&function, &address, sizeof address); /* ISO C has no such cast */
-    return function;
+static void *call_of(Check *check, Func *func) {
+    return func ? driver_find_call(check->program, func) : NULL;
 }
 
 static Subject *first_checked(const Subjects *subjects) {
@@ -292,9 +289,9 @@ static SlopeStatus compile(Check *check, Subjects *subjects) {
     for (int i = 0; i < subjects->count; i++) {
         Subject *s = subjects->at[i];
         if (s->skip) continue;
-        s->call = address_of(check, s->wide);
-        s->call_fwd[NARROW] = address_of(check, s->fwd);
-        s->call_bwd[NARROW] = address_of(check, s->bwd);
+        s->call = call_of(check, s->wide);
+        s->call_fwd[NARROW] = call_of(check, s->fwd);
+        s->call_bwd[NARROW] = call_of(check, s->bwd);
         if (!s->call_fwd[NARROW]) s->fwd = NULL;
         if (!s->call_bwd[NARROW]) s->bwd = NULL;
         if (!s->fwd && !s->bwd) s->skip = "no derivative of it could be made";
@@ -317,8 +314,8 @@ bool gradcheck_make_wide(Check *check, Subject *s) {
     if ((s->fwd && !fwd) || (s->bwd && !bwd)) return false;
     unit_run_passes(check->program->unit, NULL);
     if (driver_compile(check->program, fwd ? fwd : bwd) != SLOPE_STATUS_ok) return false;
-    s->call_fwd[WIDE] = address_of(check, fwd);
-    s->call_bwd[WIDE] = address_of(check, bwd);
+    s->call_fwd[WIDE] = call_of(check, fwd);
+    s->call_bwd[WIDE] = call_of(check, bwd);
     return true;
 }
 
@@ -347,9 +344,9 @@ bool gradcheck_make_shaken(Check *check, Subject *s) {
     if (driver_compile(check->program, copy) != SLOPE_STATUS_ok) return false;
     check->hold_memory = driver_uniform_address(check->program, check->hold);
     if (check->hold_memory) memcpy(check->hold_memory, &check->state, sizeof check->state);
-    s->call_fwd[SHAKEN] = address_of(check, fwd);
-    s->call_bwd[SHAKEN] = address_of(check, bwd);
-    s->call_shaken = address_of(check, copy);
+    s->call_fwd[SHAKEN] = call_of(check, fwd);
+    s->call_bwd[SHAKEN] = call_of(check, bwd);
+    s->call_shaken = call_of(check, copy);
     return s->call_shaken != NULL;
 }
 

@@ -74,8 +74,6 @@ typedef struct Hole {
     char *start, *diff_start; /* what they hold before a call */
 } Hole;
 
-typedef void (*CallFunction)(void *const *args);
-
 typedef struct Subject {
     const char *name;
     const char *short_name; /* without the parameters that tell overloads apart */
@@ -97,10 +95,10 @@ typedef struct Subject {
     VEC(int) inputs, outputs; /* their slots */
     double **points;          /* to be used, instead of others */
     int npoints;
-    CallFunction call;                             /* the widened function */
-    CallFunction call_fwd[CODES], call_bwd[CODES]; /* WIDE, SHAKEN: made when first needed */
-    bool tried_wide;                               /* to make them */
-    CallFunction call_shaken;                      /* see shake.c; made when first needed */
+    void *call;                              /* the widened function; these are for driver_call */
+    void *call_fwd[CODES], *call_bwd[CODES]; /* WIDE, SHAKEN: made when first needed */
+    bool tried_wide;                         /* to make them */
+    void *call_shaken;                       /* see shake.c; made when first needed */
     bool tried_shaken;
 } Subject;
 

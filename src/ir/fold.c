@@ -2,8 +2,7 @@
  *
  * Nothing here is approximate. An identity on floats is used only if it holds for every number, infinities, NaN and
  * both zeros included: x * 1, x - 0.0 and x + -0.0 are x, but x + 0.0 is not (for -0.0), x * 0 is not 0, x == x is
- * not true. Values of floats are computed in double and rounded once to the type; that is exact for the basic
- * operations, because a double has more than twice the digits of a float.
+ * not true. What operations on constants give is told by compute.c.
  *
  * Vectors have no constants but zero. A vector whose lanes are one known constant (a splat) takes part in the
  * identities; operations on vectors of constants are folded lane by lane in build.c, since that makes instructions. */
@@ -49,26 +48,7 @@ static bool is_all_ones(const Val *v) {
 static bool is_float_shape(const Type *type) { return type_is_float(type_element(type)); }
 static bool is_bool_shape(const Type *type) { return type_element(type)->kind == TYPE_bool; }
 
-/* ---- operations on constants: floats */
-
-static bool eval_float(Op op, double a, double b, double c, double *result) {
-    bool known = true;
-    double value = 0;
-    switch (op) {
-#define NONE (known = false, 0)
-#define OP(name, args, results, properties, cost, float_value, int_value, partials, meaning)                 \
-    case OP_##name:                                                                                          \
-        value = (float_value);                                                                               \
-        break;
-#include "ir/ops.def"
-#undef OP
-#undef NONE
-    case OP_COUNT: return false;
-    }
-    (void)a, (void)b, (void)c;
-    *result = value;
-    return known;
-}
+/* ---- operations on constants */
 
 static Val *make_bool(Fold *f, bool value) {
     return ir_const_int(f->module, type_basic(f->module->types, TYPE_bool), value);
@@ -80,126 +60,30 @@ static Val *fold_float(Fold *f) {
     int64_t exponent;
     if (f->op == OP_ldexp) {
         if (!val_is_int(f->args[1], &exponent)) return NULL;
-        int limited = exponent > 10000 ? 10000 : exponent < -10000 ? -10000 : (int)exponent;
-        return ir_const_real(f->module, type, ldexp(f->args[0]->real, limited));
+        return ir_const_real(f->module, type, compute_ldexp(f->args[0]->real, exponent));
     }
     if (f->nargs > 3) return NULL;
     for (int i = 0; i < f->nargs; i++) x[i] = f->args[i]->real;
-    if (f->op == OP_fma && type->kind == TYPE_float) /* through double it would round twice */
-        return ir_const_real(f->module, type, (double)fmaf((float)x[0], (float)x[1], (float)x[2]));
-    if (!eval_float(f->op, x[0], x[1], x[2], &value)) return NULL;
-    bool chooses = f->op == OP_min || f->op == OP_max;
-    if (chooses && x[0] == x[1])
-        value = !signbit(x[0]) == (f->op == OP_max) ? x[0] : x[1]; /* -0.0 is less than 0.0 */
+    if (!compute_float(f->op, type, x, &value)) return NULL;
     return op_has(f->op, OP_COMPARES) ? make_bool(f, value != 0) : ir_const_real(f->module, type, value);
 }
 
-/* ---- operations on constants: integers and bool */
-
-typedef struct Integers {
-    const Type *type; /* of the operands */
-    int64_t a, b;
-} Integers;
-
-static bool eval_table_int(Op op, Integers x, int64_t *result) {
-    const bool SIGNED = type_is_signed(x.type);
-    const int64_t a = x.a, b = x.b;
-    const uint64_t u = (uint64_t)a, v = (uint64_t)b;
-    bool known = true;
-    int64_t value = 0;
-    switch (op) {
-#define NONE (known = false, 0)
-#define OP(name, args, results, properties, cost, float_value, int_value, partials, meaning)                 \
-    case OP_##name:                                                                                          \
-        value = (int_value);                                                                                 \
-        break;
-#include "ir/ops.def"
-#undef OP
-#undef NONE
-    case OP_COUNT: return false;
-    }
-    *result = value;
-    return known;
-}
-
-static int64_t count_bits(uint64_t bits) {
-    int64_t n = 0;
-    for (; bits; bits &= bits - 1) n++;
-    return n;
-}
-
-static int64_t highest_bit(Integers x) {
-    uint64_t bits = type_is_signed(x.type) && x.a < 0 ? ~(uint64_t)x.a : number_bits(x.a, x.type);
-    int64_t at = -1;
-    for (; bits; bits >>= 1) at++;
-    return at;
-}
-
-static int64_t lowest_bit(uint64_t bits) {
-    int64_t at = bits ? 0 : -1;
-    for (; bits && !(bits & 1); bits >>= 1) at++;
-    return at;
-}
-
-static int64_t reverse_bits(Integers x) {
-    uint64_t bits = number_bits(x.a, x.type), reversed = 0;
-    for (int i = type_bits(x.type); i; i--, bits >>= 1) reversed = reversed << 1 | (bits & 1);
-    return (int64_t)reversed;
-}
-
-static bool eval_int(Op op, Integers x, int64_t *result) {
-    switch (op) {
-    case OP_div: *result = number_divide(x.a, x.b, x.type); return true;
-    case OP_rem: *result = number_remainder(x.a, x.b, x.type); return true;
-    case OP_min: *result = number_less(x.a, x.b, x.type) ? x.a : x.b; return true;
-    case OP_max: *result = number_less(x.a, x.b, x.type) ? x.b : x.a; return true;
-    case OP_abs:
-        *result = x.a < 0 && type_is_signed(x.type) ? (int64_t)(0 - (uint64_t)x.a) : x.a;
-        return true;
-    case OP_shl: *result = number_shift_left(x.a, x.b, x.type); return true;
-    case OP_shr: *result = number_shift_right(x.a, x.b, x.type); return true;
-    case OP_countbits: *result = count_bits(number_bits(x.a, x.type)); return true;
-    case OP_firstbithigh: *result = highest_bit(x); return true;
-    case OP_firstbitlow: *result = lowest_bit(number_bits(x.a, x.type)); return true;
-    case OP_reversebits: *result = reverse_bits(x); return true;
-    default: return eval_table_int(op, x, result);
-    }
-}
-
 static Val *fold_int(Fold *f) {
-    Integers x = {.type = f->args[0]->type, .a = f->args[0]->integer};
-    int64_t value;
+    int64_t value, b = 0;
     if (f->nargs > 2) return NULL;
-    if (f->nargs == 2) x.b = f->args[1]->integer;
-    if (!eval_int(f->op, x, &value)) return NULL;
+    if (f->nargs == 2) b = f->args[1]->integer;
+    if (!compute_int(f->op, f->args[0]->type, f->args[0]->integer, b, &value)) return NULL;
     return ir_const_int(f->module, f->type, value);
 }
 
 /* ---- conversions of constants */
 
-static int64_t clamp_to_integer(const Type *type, double value) {
-    int bits = type_bits(type);
-    bool is_signed = type_is_signed(type);
-    double limit = ldexp(1, is_signed ? bits - 1 : bits), low = is_signed ? -limit : 0;
-    if (isnan(value)) return 0;
-    if (value <= low) return is_signed ? (int64_t)((uint64_t)1 << (bits - 1)) * (bits == 64 ? 1 : -1) : 0;
-    if (value >= limit) return is_signed ? (int64_t)(((uint64_t)1 << (bits - 1)) - 1) : -1;
-    return is_signed ? (int64_t)value : (int64_t)(uint64_t)value;
-}
-
-static double integer_to_real(const Type *from, const Type *to, int64_t value) {
-    bool is_unsigned = from->kind == TYPE_uint64;
-    if (to->kind == TYPE_float) /* directly: through double it would round twice */
-        return (double)(is_unsigned ? (float)(uint64_t)value : (float)value);
-    return is_unsigned ? (double)(uint64_t)value : (double)value;
-}
-
 static Val *convert_constant(Module *module, const Val *x, const Type *to) {
     bool from_float = type_is_float(x->type);
     if (to->kind == TYPE_bool) return ir_const_int(module, to, from_float ? x->real != 0 : x->integer != 0);
     if (type_is_float(to))
-        return ir_const_real(module, to, from_float ? x->real : integer_to_real(x->type, to, x->integer));
-    return ir_const_int(module, to, from_float ? clamp_to_integer(to, x->real) : x->integer);
+        return ir_const_real(module, to, from_float ? x->real : compute_real(x->type, to, x->integer));
+    return ir_const_int(module, to, from_float ? compute_integer(to, x->real) : x->integer);
 }
 
 static uint64_t bits_of(const Val *x) {

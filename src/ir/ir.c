@@ -241,16 +241,11 @@ Val *ir_const_int(Module *module, const Type *type, int64_t value) {
     return v;
 }
 
-static double round_real(const Type *type, double value) {
-    if (isnan(value)) return (double)NAN; /* one NaN: the sign of a computed one means nothing */
-    if (type->kind == TYPE_float) return (double)(float)value;
-    return type->kind == TYPE_half ? (double)half_to_float(half_from_double(value)) : value;
-}
-
 Val *ir_const_real(Module *module, const Type *type, double value) {
     assert(type_is_float(type));
     Val *v = const_new(module, type);
-    v->real = round_real(type, value);
+    /* One NaN: the sign of a computed one means nothing. */
+    v->real = isnan(value) ? (double)NAN : compute_round(type, value);
     return v;
 }
 

@@ -438,6 +438,16 @@ Val *build_again(Builder *b, Inst *inst);
 /* ---- rewrite.c: local identities that need new instructions; NULL: nothing to do. build_op uses it. */
 Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int nargs);
 
+/* ---- compute.c: operations on numbers */
+/* Of one result, on scalars of that type, which the caller rounds (compute_round) or wraps (number_wrap); of a comparison, 0
+ * or 1. False: the op is none of these. */
+bool compute_float(Op op, const Type *type, const double x[3], double *result);
+bool compute_int(Op op, const Type *type, int64_t a, int64_t b, int64_t *result);
+double compute_ldexp(double a, int64_t exponent);
+double compute_round(const Type *type, double value);    /* to a floating type */
+int64_t compute_integer(const Type *type, double value); /* clamped to that type; a NaN is 0 */
+double compute_real(const Type *from, const Type *to, int64_t value);
+
 /* ---- fold.c: constants and local identities; NULL: nothing to do. Used by build and by opt/simplify. */
 /* A number that goes through bits which are none has no derivative: the way must not be shortened. */
 bool ir_bits_cut(const Type *through, const Type *to);

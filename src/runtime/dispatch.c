@@ -56,6 +56,7 @@ static bool take_runs(RtThread *thread, Job *job) {
     context.wave_size = wave_size(thread->runtime, job->kernel);
     memcpy(context.group_size, job->kernel->group_size, sizeof context.group_size);
     context.args = job->args;
+    context.kernel = job->kernel;
     context.owner = thread;
     context.shared = thread->shared;
     context.stack_limit = stack_limit(thread);

@@ -13,6 +13,7 @@ slope_llvm_backend(void) {
                                         .jit_free = jit_free,
                                         .jit_add = jit_add,
                                         .jit_find = jit_find,
+                                        .jit_call = jit_call,
                                         .write = file_write,
                                         .make = file_make};
     return &backend;

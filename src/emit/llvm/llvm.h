@@ -322,5 +322,6 @@ EmitJit *jit_new(const EmitJitConfig *config, EmitError *error);
 void jit_free(EmitJit *jit);
 bool jit_add(EmitJit *jit, Module *module, const EmitOptions *options, EmitTimes *times, EmitError *error);
 void *jit_find(EmitJit *jit, EmitSymbol what, const char *name);
+void jit_call(EmitJit *jit, void *function, void *const *args);
 
 #endif

@@ -61,11 +61,6 @@ static LLVMValueRef print_bits(Emitter *e, LLVMValueRef lane, const Type *elemen
     return LLVMBuildBitCast(e->builder, lane, e->i64, "");
 }
 
-/* Strings are the only pointers to arrays of unknown size. */
-static bool is_text(const Type *type) {
-    return type->kind == TYPE_pointer && type->args[0]->kind == TYPE_array && type_length(type->args[0]) < 0;
-}
-
 /* Pointers and the like print as numbers. */
 static LLVMValueRef printable(Emitter *e, const Inst *inst, int index, const Type **type) {
     LLVMValueRef value = emit_use(e, inst, index);
@@ -88,21 +83,13 @@ static int store_lanes(Emitter *e, LLVMValueRef value, const Type *type, LLVMVal
     return count;
 }
 
-static int count_lanes(const Inst *inst) {
-    int lanes = 0;
-    for (int i = 0; i < inst->nargs; i++) lanes += type_count(inst->args[i]->type);
-    return lanes;
-}
-
 static void print(Emitter *e, const Inst *inst) {
     RtPrintArg *kinds = arena_array(&e->arena, RtPrintArg, inst->nargs + 1);
-    LLVMValueRef values = emit_alloca(e, count_lanes(inst) * 8, 8);
+    LLVMValueRef values = emit_alloca(e, emit_print_args(inst, kinds) * 8, 8);
     int next = 0;
     for (int i = 0; i < inst->nargs; i++) {
         const Type *type;
         LLVMValueRef value = printable(e, inst, i, &type);
-        kinds[i] = (RtPrintArg){(uint8_t)emit_print_kind(type_element(type)), (uint8_t)type_count(type)};
-        if (is_text(inst->args[i]->type)) kinds[i].kind = RT_PRINT_text;
         next += store_lanes(e, value, type, values, next);
     }
     LLVMTypeRef types[] = {e->ptr, e->ptr, e->i64, e->ptr, e->i64, e->ptr};

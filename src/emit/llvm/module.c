@@ -71,53 +71,11 @@ static void find_reached(Emitter *e) {
 
 /* ---- globals */
 
-typedef struct Image {
-    Val **data;
-    int ndata, next;
-    unsigned char *bytes;
-    LayoutRules rules;
-} Image;
-
-static void put_scalar(Image *image, const Type *type, int64_t offset) {
-    if (image->next >= image->ndata) return;
-    const Val *v = image->data[image->next++];
-    unsigned char *to = image->bytes + offset;
-    float single = (float)v->real;
-    uint16_t half;
-    switch (type->kind) {
-    case TYPE_double: memcpy(to, &v->real, 8); break;
-    case TYPE_float: memcpy(to, &single, 4); break;
-    case TYPE_half:
-        half = half_from_double(v->real);
-        memcpy(to, &half, 2);
-        break;
-    default: /* little-endian, as all hosts are */
-        memcpy(to, &v->integer, type->kind == TYPE_bool ? 1 : (size_t)type_bits(type) / 8);
-    }
-}
-
-static void put_object(Image *image, const Type *type, int64_t offset) {
-    if (type_is_scalar(type)) {
-        put_scalar(image, type, offset);
-    } else if (type->kind == TYPE_array || type->kind == TYPE_vector) {
-        int64_t stride = type_element_stride(type, image->rules);
-        int64_t count = type->kind == TYPE_array ? type_length(type) : type_count(type);
-        for (int64_t i = 0; i < count; i++) put_object(image, type->args[0], offset + i * stride);
-    } else if (type->kind == TYPE_record) {
-        for (int i = 0; i < type_record(type)->nfields; i++)
-            put_object(image, type_record(type)->fields[i].type,
-                       offset + type_field_offset(type, i, image->rules));
-    } else {
-        image->next++; /* pointers and buffers: null */
-    }
-}
-
 static LLVMValueRef global_image(Emitter *e, const Global *global, int64_t size) {
     if (!global->data || global->ndata == 0) return LLVMConstNull(LLVMArrayType2(e->i8, (uint64_t)size));
-    Image image = {global->data, global->ndata, 0, arena_take(&e->arena, (size_t)size),
-                   (LayoutRules)global->layout};
-    put_object(&image, global->type, 0);
-    return LLVMConstStringInContext2(e->context, (const char *)image.bytes, (size_t)size, true);
+    char *bytes = arena_take(&e->arena, (size_t)size);
+    emit_fill_image(global, bytes);
+    return LLVMConstStringInContext2(e->context, bytes, (size_t)size, true);
 }
 
 static void declare_memory(Emitter *e, GlobalInfo *info) {

@@ -1,0 +1,184 @@
+/* Ways in from outside: calls, and kernels over the threads of groups. The runtime gives a context; what it has no room for (static
+ * variables, what is written out of range) is added here. */
+#include "emit/interp/code.h"
+
+/* ---- contexts */
+
+static void take_context(RtContext *context, const Program *program, uint32_t needs) {
+    if (needs & NEEDS_STATICS) context->statics = rt_memory_take(context, program->reached.statics_size);
+    if (program->sink_size > 0) context->sink = rt_memory_take(context, program->sink_size);
+}
+
+static void drop_context(const RtContext *context, const Program *program, uint32_t needs) {
+    if (program->sink_size > 0) rt_memory_give(context->sink);
+    if (needs & NEEDS_STATICS) rt_memory_give(context->statics);
+}
+
+static const Copies no_args;
+
+/* Static variables begin anew with each thread. */
+static void start_thread(const RtContext *context, const Program *program, uint32_t needs) {
+    if (!(needs & NEEDS_STATICS)) return;
+    memset(context->statics, 0, (size_t)program->reached.statics_size);
+    for (int i = 0; i < program->inits.count; i++)
+        interp_enter(program->inits.at[i], context, NULL, &no_args, NULL);
+}
+
+/* ---- arguments: a list of pointers to the parameters, then to the results */
+
+static int count_plain_params(const Func *func) {
+    int count = 0;
+    for (int i = 0; i < func->nparams; i++) count += !(func->params[i].flags & PARAM_RESULT);
+    return count;
+}
+
+static void load_args(const Func *func, void *const *args, Slot *to) {
+    int next = 0, result = count_plain_params(func);
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        char *pointer = args[(param->flags & PARAM_RESULT) ? result++ : next++];
+        if (param->flags & PARAM_BY_ADDRESS) to->address = pointer;
+        else interp_load_value(param->type, LAYOUT_scalar, pointer, to);
+        to += param->flags & PARAM_BY_ADDRESS ? 1 : interp_slots(param->type);
+    }
+}
+
+static int count_result_slots(const Func *func) {
+    int count = 0;
+    for (int i = 0; i < func->nresults; i++) count += interp_slots(func->results[i]);
+    return count;
+}
+
+static void store_results(const Func *func, const Slot *from, void *const *args) {
+    for (int i = 0; i < func->nresults; i++) {
+        interp_store_value(func->results[i], LAYOUT_scalar, args[func->nparams + i], from);
+        from += interp_slots(func->results[i]);
+    }
+}
+
+static void enter(const Code *code, const RtContext *context, const Slot *values, Slot *results) {
+    Copy all = {0, 0, code->nparam_slots};
+    Copies args = {.at = &all, .count = 1};
+    interp_enter(code, context, values, &args, results);
+}
+
+/* ---- calls */
+
+/* args: the entry, and its arguments. */
+static void run_call(const RtContext *outer, void *const *args) {
+    const Entry *entry = args[0];
+    void *const *given = args[1];
+    const Func *func = entry->code->reached->func;
+    RtContext context = *outer;
+    Slot values[entry->code->nparam_slots + 1], results[count_result_slots(func) + 1];
+    take_context(&context, entry->program, entry->needs);
+    if (entry->needs & NEEDS_SHARED)
+        context.shared = rt_memory_take(&context, entry->program->reached.shared_size);
+    start_thread(&context, entry->program, entry->needs);
+    load_args(func, given, values);
+    enter(entry->code, &context, values, results);
+    store_results(func, results, given);
+    if (entry->needs & NEEDS_SHARED) rt_memory_give(context.shared);
+    drop_context(&context, entry->program, entry->needs);
+}
+
+void interp_call_entry(EmitJit *jit, void *entry, void *const *args) {
+    const Entry *called = entry;
+    void *pack[] = {entry, (void *)(uintptr_t)args};
+    if (called->needs & NEEDS_STACK) rt_call_deep(&jit->runtime, run_call, pack);
+    else rt_call(&jit->runtime, run_call, pack);
+}
+
+/* ---- constants that need code */
+
+typedef struct Inits {
+    const Program *program;
+    const Code *const *list;
+    int count;
+} Inits;
+
+static void run_inits(const RtContext *outer, void *const *args) {
+    const Inits *inits = args[0];
+    RtContext context = *outer;
+    uint32_t needs = 0;
+    for (int i = 0; i < inits->count; i++) needs |= inits->list[i]->reached->needs;
+    take_context(&context, inits->program, needs);
+    start_thread(&context, inits->program, needs);
+    for (int i = 0; i < inits->count; i++) interp_enter(inits->list[i], &context, NULL, &no_args, NULL);
+    drop_context(&context, inits->program, needs);
+}
+
+void interp_run_inits(EmitJit *jit, const Program *program, const Code *const *list, int count) {
+    Inits inits = {program, list, count};
+    void *pack[] = {&inits};
+    if (count) rt_call_deep(&jit->runtime, run_inits, pack);
+}
+
+/* ---- kernels */
+
+static void place_thread(RtContext *context, uint32_t x, uint32_t y, uint32_t z) {
+    uint32_t local[] = {x, y, z};
+    for (int i = 0; i < 3; i++) {
+        context->local_id[i] = local[i];
+        context->thread_id[i] = context->group_id[i] * context->group_size[i] + local[i];
+    }
+    context->local_index = (z * context->group_size[1] + y) * context->group_size[0] + x;
+}
+
+static void run_thread(const Entry *entry, const RtContext *context) {
+    Slot values[entry->code->nparam_slots + 1];
+    load_args(entry->code->reached->func, context->args, values);
+    start_thread(context, entry->program, entry->needs);
+    enter(entry->code, context, values, NULL);
+    if (*context->stop) rt_stop(context);
+}
+
+static void run_group(const Entry *entry, RtContext *context, uint64_t number) {
+    const uint32_t *size = context->group_size, *groups = context->groups;
+    context->group_id[0] = (uint32_t)(number % groups[0]);
+    context->group_id[1] = (uint32_t)(number / groups[0] % groups[1]);
+    context->group_id[2] = (uint32_t)(number / groups[0] / groups[1]);
+    if (entry->kernel.shared_size) memset(context->shared, 0, (size_t)entry->kernel.shared_size);
+    for (uint32_t z = 0; z < size[2]; z++)
+        for (uint32_t y = 0; y < size[1]; y++)
+            for (uint32_t x = 0; x < size[0]; x++) {
+                place_thread(context, x, y, z);
+                run_thread(entry, context);
+            }
+}
+
+static const Entry *entry_of(const RtContext *context) {
+    return (const Entry *)(const void *)context->kernel;
+}
+
+static void run_groups(const RtContext *outer, uint64_t first, uint64_t end) {
+    const Entry *entry = entry_of(outer);
+    RtContext context = *outer;
+    take_context(&context, entry->program, entry->needs);
+    for (uint64_t number = first; number < end; number++) run_group(entry, &context, number);
+    drop_context(&context, entry->program, entry->needs);
+}
+
+static void run_fiber(const RtContext *outer) {
+    const Entry *entry = entry_of(outer);
+    RtContext context = *outer;
+    take_context(&context, entry->program, entry->needs);
+    run_thread(entry, &context);
+    drop_context(&context, entry->program, entry->needs);
+}
+
+void interp_describe(Entry *entry, const Code *code) {
+    const Func *func = code->reached->func;
+    entry->code = code;
+    entry->program = code->program;
+    entry->needs = code->reached->needs;
+    if (func->group_size[0] <= 0) return;
+    if (entry->needs & NEEDS_FIBER) entry->kernel.thread = run_fiber;
+    else entry->kernel.run = run_groups;
+    for (int i = 0; i < 3; i++)
+        entry->kernel.group_size[i] = func->group_size[i] > 0 ? (uint32_t)func->group_size[i] : 1;
+    entry->kernel.shared_align = 16;
+    if (entry->needs & NEEDS_SHARED)
+        entry->kernel.shared_size = (uint64_t)entry->program->reached.shared_size;
+    entry->kernel.deep = (entry->needs & NEEDS_STACK) != 0;
+}

@@ -1,0 +1,123 @@
+/* Tapes: the stacks are those of the runtime. Unlike machine code, the interpreter looks whether there is something to take. */
+#include "emit/interp/code.h"
+
+static int size_of(const Type *type) { return type->kind == TYPE_bool ? 1 : type_bits(type) / 8; }
+
+static RtStack *stack_of(const Slot *r, const Step *s) {
+    return &r[s->a].tape->stacks[s->type->kind - TYPE_bool];
+}
+
+static char *element(const RtStack *stack, const Step *s, int64_t index) {
+    return stack->data + index * s->what;
+}
+
+static void refuse(const Slot *r) {
+    interp_end(r, INTERP_bad_tape, "a reverse pass takes what was not kept, or leaves something behind");
+}
+
+static void make_room(const Slot *r, const Step *s, RtStack *stack, int64_t more) {
+    if (more < 0 || more > stack->room - stack->count)
+        rt_tape_more(r[s->a].tape, s->type->kind - TYPE_bool, more);
+    interp_keep(r, s->type, more);
+}
+
+static const Step *push(Slot *r, const Step *s) {
+    RtStack *stack = stack_of(r, s);
+    make_room(r, s, stack, 1);
+    interp_store(element(stack, s, stack->count++), s->what, r[s->b]);
+    return s + 1;
+}
+
+static const Step *pop(Slot *r, const Step *s) {
+    RtStack *stack = stack_of(r, s);
+    if (stack->count == 0) refuse(r);
+    r[s->to] = interp_load(s->type, element(stack, s, --stack->count), s->what);
+    interp_keep(r, s->type, -1);
+    return s + 1;
+}
+
+/* `more`: not 0: the elements stay as they come. */
+static const Step *grow(Slot *r, const Step *s) {
+    RtStack *stack = stack_of(r, s);
+    int64_t count = r[s->b].integer;
+    make_room(r, s, stack, count);
+    if (!s->more && count) memset(element(stack, s, stack->count), 0, (size_t)(count * s->what));
+    r[s->to].integer = stack->count;
+    stack->count += count;
+    return s + 1;
+}
+
+static const Step *shrink(Slot *r, const Step *s) {
+    RtStack *stack = stack_of(r, s);
+    int64_t count = r[s->b].integer;
+    if (count < 0 || count > stack->count) refuse(r);
+    stack->count -= count;
+    interp_keep(r, s->type, -count);
+    return s + 1;
+}
+
+static char *inside(const Slot *r, const Step *s) {
+    const RtStack *stack = stack_of(r, s);
+    if (r[s->b].bits >= (uint64_t)stack->count) refuse(r);
+    return element(stack, s, r[s->b].integer);
+}
+
+static const Step *load(Slot *r, const Step *s) {
+    r[s->to] = interp_load(s->type, inside(r, s), s->what);
+    return s + 1;
+}
+
+static const Step *store(Slot *r, const Step *s) {
+    interp_store(inside(r, s), s->what, r[s->c]);
+    return s + 1;
+}
+
+static void count_open(const Slot *r, int64_t more) {
+    InterpCounts *counts = r[0].frame->code->program->counts;
+    if (counts) counts->open_tapes += more;
+}
+
+static const Step *open_tape(Slot *r, const Step *s) {
+    r[s->to].tape = rt_tape_open(context_of(r));
+    count_open(r, 1);
+    return s + 1;
+}
+
+static const Step *close_tape(Slot *r, const Step *s) {
+    RtTape *tape = r[s->a].tape;
+    for (int i = 0; i < RT_STACKS; i++)
+        if (tape->stacks[i].count) refuse(r);
+    count_open(r, -1);
+    rt_tape_close(tape);
+    return s + 1;
+}
+
+/* ---- translation */
+
+static void on_stack(Translator *t, const Inst *inst, StepFunction *run, const Type *type) {
+    uint32_t args[3] = {0};
+    for (int i = 0; i < inst->nargs; i++) args[i] = interp_use(t, inst, i);
+    Step *step = interp_step(t, run, inst->nresults ? interp_result(t, inst) : 0, args[0], args[1]);
+    step->c = args[2];
+    step->type = type;
+    step->what = size_of(type);
+    step->more = inst_has(inst, INST_RAW);
+}
+
+bool interp_tape(Translator *t, const Inst *inst) {
+    uint32_t tape;
+    switch ((Op)inst->op) {
+    case OP_tape_open: interp_step(t, open_tape, interp_result(t, inst), 0, 0); return true;
+    case OP_tape_close:
+        tape = interp_use(t, inst, 0);
+        interp_step(t, close_tape, 0, tape, 0);
+        return true;
+    case OP_tape_push: on_stack(t, inst, push, inst->args[1]->type); return true;
+    case OP_tape_pop: on_stack(t, inst, pop, inst->results[0]->type); return true;
+    case OP_tape_grow: on_stack(t, inst, grow, inst->type); return true;
+    case OP_tape_shrink: on_stack(t, inst, shrink, inst->type); return true;
+    case OP_tape_load: on_stack(t, inst, load, inst->results[0]->type); return true;
+    case OP_tape_store: on_stack(t, inst, store, inst->args[2]->type); return true;
+    default: return false;
+    }
+}
