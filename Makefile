@@ -8,6 +8,7 @@
 #   make fuzz-all   libFuzzer on programs, IR, the API     make fuzz-api   every allocation fails once
 #   make through-c  all test programs through C            make test-gpu   and through CUDA, on a GPU
 #   make through-lanes  the functions of all tests as kernels, several items at once
+#   make through-interp  all test programs by the interpreter
 #   make through-slang  the derivatives of all tests as Slang, compiled again
 #   make bench-gpu  a gradient that a million threads share, on a GPU
 #   make deb        a Debian package, in the build folder  make pictures   those of README.md
@@ -58,6 +59,10 @@ through-c: all
 through-lanes: all
 	@tests/through_lanes.py --build $(BUILD) -v
 	@for n in 4 16; do tests/run.py --build $(BUILD) --lanes $$n run/ diff/ library/ || exit 1; done
+
+through-interp: all
+	@tests/run.py --build $(BUILD) --interpret
+	@tests/library/library.py --build $(BUILD) --interpret
 
 through-slang: all
 	@tests/through_slang.py --build $(BUILD) -v
@@ -112,4 +117,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize build-fuzz
 
-.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-lanes through-slang test-gpu test-gpu-python fuzz fuzz-front fuzz-all fuzz-api install uninstall deb pictures bench-python clean
+.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-interp through-lanes through-slang test-gpu test-gpu-python fuzz fuzz-front fuzz-all fuzz-api install uninstall deb pictures bench-python clean

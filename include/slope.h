@@ -175,8 +175,8 @@ typedef struct SlopeConfig {
 
     bool strict; /* a run in which an index was out of range is an error that says where, and how often */
 
-    /* Programs are run from their intermediate form, without a code generator: the same results, at once, but some fifty times
-     * slower. Functions have no address then. */
+    /* Programs are run from their intermediate form, without a code generator: the same results, at once, but ten to a hundred
+     * times slower. Functions have no address then. */
     bool interpret;
 } SlopeConfig;
 

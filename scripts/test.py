@@ -164,6 +164,8 @@ def main():
         tally.step("accuracy", int(not problems), [("docs/accuracy.md", "\n".join(problems))] if problems else [])
         step_suite(tally, "build-gcc")
         step_threads(tally, "build-gcc")
+        interpreted = run.run_suite(run.Suite(ROOT / "build-gcc"), run.INTERPRETED, interpret=True, share=8)
+        tally.step("programs, interpreted", *interpreted)
         tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=8))
         passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=40)
         tally.step("kernels with lanes", passed, failures)
@@ -188,7 +190,7 @@ def main():
         step_build(tally, "build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release")
     if step_build(tally, "build-sanitize", sanitizing, "-DCMAKE_BUILD_TYPE=Debug", "-DSLOPE_SANITIZE=ON"):
         step_suite(tally, "build-sanitize")
-        some = library.run_library(ROOT / "build-sanitize", SANITIZED_LIBRARY, optimization="-O0")
+        some = library.run_library(ROOT / "build-sanitize", SANITIZED_LIBRARY, options=("-O0",))
         tally.step("library, build-sanitize", *some)
     print(f"{tally.passed} passed, {tally.failed} failed")
     return 1 if tally.failed else 0

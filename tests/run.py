@@ -34,6 +34,7 @@ GOLDENS = (".ast", ".checked", ".ir", ".err", ".out", ".json")
 ASAN_OPTIONS = "intercept_tls_get_addr=0:allocator_may_return_null=1" + (":detect_leaks=0" if platform.machine() == "aarch64" else "")
 # Once for every process that runs on a stack of its own; the runtime tells the sanitizer where its stacks are.
 ASAN_NOISE = re.compile(r"==\d+==WARNING: ASan doesn't fully support makecontext/swapcontext functions.*\n")
+INTERPRETED = ("run/", "diff/", "library/", "emit/", "cli/")  # tests whose programs the interpreter runs as well
 DIRECTIVE_LINES = 10  # directives stand at the top; expectations anywhere
 
 
@@ -420,7 +421,8 @@ def main():
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     suite = Suite(options.build, options.bless, Path(options.root).resolve(), options.lanes)
-    passed, failures = run_suite(suite, options.names, options.jobs, options.verbose, interpret=options.interpret,
+    names = options.names or (INTERPRETED if options.interpret else ())
+    passed, failures = run_suite(suite, names, options.jobs, options.verbose, interpret=options.interpret,
                                  share=options.of)
     if passed == 0 and not failures:
         failures.append(("suite", "no test has such a name" if options.names else "no tests were found"))

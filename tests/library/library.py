@@ -142,8 +142,8 @@ def make_program(cases, constants, inputs):
 
 
 class Suite:
-    def __init__(self, build, folder, optimization="-O2"):
-        self.optimization = optimization
+    def __init__(self, build, folder, options=("-O2",)):
+        self.options = options
         self.slope, self.folder = Path(build).resolve() / "slope", Path(folder)
         self.reference = self.folder / "reference"
 
@@ -169,7 +169,7 @@ class Suite:
         text, runs, words = make_program(cases, [case for case in cases if case.constant], self.inputs)
         source, saved = self.folder / f"{name}.slang", self.folder / f"{name}.saved"
         source.write_text(text)
-        command = [str(self.slope), "run", self.optimization, str(source), "--dispatch", f"{ITEMS // 64},1,1", "--bind",
+        command = [str(self.slope), "run", *self.options, str(source), "--dispatch", f"{ITEMS // 64},1,1", "--bind",
                    f"data=@{self.folder / cases[0].pool}", "--bind", f"result=zeros:{words}", "--save", f"result=@{saved}"]
         try:
             result = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
@@ -211,10 +211,10 @@ def programs_of(cases):
             yield f"{pool}_{i // CASES_PER_PROGRAM}", chosen[i:i + CASES_PER_PROGRAM]
 
 
-def run_library(build, names=(), jobs=None, folder=None, optimization="-O2"):
+def run_library(build, names=(), jobs=None, folder=None, options=("-O2",)):
     """All cases on a build: how many passed, and a list of (name, what went wrong)."""
     with tempfile.TemporaryDirectory(prefix="slope-library-") as temporary:
-        suite = Suite(build, folder or temporary, optimization)
+        suite = Suite(build, folder or temporary, options)
         problem = suite.prepare()
         if problem:
             return 0, [("library/reference", problem)]
@@ -234,9 +234,11 @@ def main():
     parser.add_argument("--build", default=HERE.parent.parent / "build", help="the build to test")
     parser.add_argument("--keep", help="a folder for the programs, which stay there")
     parser.add_argument("-j", "--jobs", type=int, help="programs at a time")
+    parser.add_argument("--interpret", action="store_true", help="by the interpreter")
     parser.add_argument("names", nargs="*", help="only cases whose code contains one of these")
     options = parser.parse_args()
-    passed, failures = run_library(options.build, options.names, options.jobs, options.keep)
+    how = ("--interpret",) if options.interpret else ("-O2",)
+    passed, failures = run_library(options.build, options.names, options.jobs, options.keep, how)
     for name, what in failures:
         print(f"FAIL {name}\n    " + what.replace("\n", "\n    "))
     print(f"{passed} passed, {len(failures)} failed")

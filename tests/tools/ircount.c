@@ -6,7 +6,7 @@
  * the gradient does at most W times the work of the primal, and keeps at most B bytes per N (and S once, for whatever
  * does not depend on N), for every N. With --sines, a sine stands for an evaluation of the body of a loop: the gradient may
  * compute at most K times as many as the primal. The table is printed if it fails, and the last line says how it went. */
-#include "irinterp.h"
+#include "irobject.h"
 #include "irtool.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ typedef struct Count {
     int64_t work, bytes, sines;
 } Count;
 
-enum { SMALL = 200 /* instructions that a call may cost whatever N is */ };
+enum { MOST_RESULTS = 8, SMALL = 200 /* instructions that a call may cost whatever N is */ };
 
 static void show_diagnostic(void *user, const Diagnostic *diagnostic) {
     Text text = {.arena = user};
@@ -35,38 +35,41 @@ static Str read_all(Arena *arena, FILE *file) {
     return text_str(&text);
 }
 
-static const Func *find(const Module *module, const char *name) {
-    for (int i = 0; i < module->funcs.count; i++)
-        if (strcmp(module->funcs.at[i]->name->text, name) == 0) return module->funcs.at[i];
-    return NULL;
+static Func *find(Module *module, const char *name, int64_t n) {
+    Func *func = module_find(module, name_from(module->names, name));
+    if (func) return func;
+    return module_find(module,
+                       name_from(module->names, format_text(module->arena, "%s_%lld", name, (long long)n)));
 }
 
-static Count count_call(const Module *module, const char *name, int64_t n) {
-    Arena arena;
-    arena_init(&arena, allocator_system, NULL);
-    const Func *func = find(module, name);
-    if (!func) func = find(module, format_text(&arena, "%s_%lld", name, (long long)n));
-    if (!func) {
-        fprintf(stderr, "there is no function '%s'\n", name);
-        exit(EXIT_FAILURE);
-    }
-    Interp interp;
-    interp_init(&interp, &arena);
-    interp.steps = INT64_MAX;
-    interp.deepest = 2000;
-    Datum argument = {.integer = {n}}, results[8];
-    InterpStatus status = interp_call(&interp, func, &argument, results);
-    if (status != INTERP_fine || interp.kept != 0) {
-        fprintf(stderr, "%s(%lld) ended with status %d and %lld bytes on tapes\n", name, (long long)n,
-                (int)status, (long long)interp.kept);
-        exit(EXIT_FAILURE);
-    }
-    Count count = {interp.work, interp.most, interp.executed[OP_sin]};
-    arena_free(&arena);
+static void fail(const char *name, int64_t n, const char *why, int64_t kept) {
+    fprintf(stderr, "%s(%lld) ended: %s, with %lld bytes on tapes\n", name, (long long)n, why,
+            (long long)kept);
+    exit(EXIT_FAILURE);
+}
+
+static Count count_call(Module *module, const char *name, int64_t n) {
+    Func *func = find(module, name, n);
+    if (!func) fail(name, n, "there is no such function", 0);
+    func->flags |= FUNC_EXPORT;
+    InterpCounts counts = {.steps = INT64_MAX};
+    JitProgram program;
+    RuntimeConfig config = {.workers = 1};
+    if (!interp_open(&program, module, &config, &counts)) exit(EXIT_FAILURE);
+    char results[MOST_RESULTS][32];
+    void *args[MOST_RESULTS + 1] = {&n};
+    for (int i = 0; i < MOST_RESULTS; i++) args[func->nparams + i] = results[i];
+    counts = (InterpCounts){.steps = INT64_MAX};
+    program.backend->jit_call(program.jit,
+                              program.backend->jit_find(program.jit, EMIT_call, func->name->text), args);
+    char *error = runtime_take_error(program.runtime);
+    if (error || counts.kept) fail(name, n, error ? error : "fine", counts.kept);
+    Count count = {counts.work, counts.most, interp_executed(program.jit, OP_sin)};
+    jit_close(&program);
     return count;
 }
 
-static bool check(const Module *module, char **names, int64_t n, const Limits *limits, Text *table) {
+static bool check(Module *module, char **names, int64_t n, const Limits *limits, Text *table) {
     Count primal = count_call(module, names[0], n), gradient = count_call(module, names[1], n);
     bool fine = (double)gradient.work <= limits->work * (double)primal.work + SMALL &&
                 (double)gradient.bytes <= limits->bytes * (double)n + limits->once &&

@@ -301,13 +301,22 @@ static void gen_object(Gen *g) {
     }
 }
 
+static void build_print(Gen *g, const char *word, Val *const *args, int count) {
+    Text text = {.arena = g->module->arena};
+    text_add(&text, str_of(word));
+    for (int i = 0; i < count; i++)
+        text_add(&text, type_is_float(type_element(args[i]->type)) ? STR(" %.17g") : STR(" %lld"));
+    text_char(&text, '\n');
+    build_inst(&g->b, OP_printf, args, count, 0, 0)->text = text_str(&text);
+}
+
 /* Prints the latest values: what is not seen cannot be wrong. */
 static void gen_print(Gen *g) {
     Val *args[4];
     int count = 0;
     for (int i = g->vals.count - 1; i >= 0 && count < 4; i--)
         if (chance(g, 60)) args[count++] = g->vals.at[i];
-    build_inst(&g->b, OP_printf, args, count, 0, 0)->text = STR("say");
+    build_print(g, "say", args, count);
 }
 
 static void gen_effect(Gen *g) {
@@ -643,7 +652,7 @@ static void gen_ending(Gen *g) {
     for (int i = 0; i < 3; i++) gen_print(g);
     for (int i = 0; i < g->objects.count && i < 6; i++) {
         Val *v = build_load(&g->b, walk_into(g, g->objects.at[i], true));
-        build_inst(&g->b, OP_printf, &v, 1, 0, 0)->text = STR("end");
+        build_print(g, "end", &v, 1);
     }
     gen_return(g);
 }

@@ -1,24 +1,13 @@
 /* irrun FILE [FUNCTION]: reads IR text and interprets a function without parameters, `main` if none is named.
  *
- * `slope dump FILE | irrun -` runs a program without making machine code, many times faster than making it. What printf is
- * given is shown as the interpreter logs it: the format, then all values. Exit status: 0 fine, 1 not. */
-#include "irinterp.h"
+ * `slope dump FILE | irrun -` runs a program from its text, with an end after many steps. Exit status: 0 fine, 1 not. */
+#include "irobject.h"
 #include "irtool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_STEPS = 150000000, BUFFER_ELEMENTS = 64, BUFFER_BYTES = 64 * 64 };
-
-static const char *const status_names[] = {
-    [INTERP_fine] = "fine",
-    [INTERP_out_of_steps] = "runs on and on",
-    [INTERP_unreachable] = "unreachable",
-    [INTERP_aborted] = "aborted",
-    [INTERP_too_deep] = "calls are too deep",
-    [INTERP_no_body] = "a function has no body",
-    [INTERP_bad_tape] = "bad tape",
-};
+enum { MOST_STEPS = 150000000, BUFFER_ELEMENTS = 64, BUFFER_BYTES = 64 };
 
 static void show_diagnostic(void *user, const Diagnostic *diagnostic) {
     Text text = {.arena = user};
@@ -33,37 +22,43 @@ static Str read_file(Arena *arena, FILE *file) {
     return text_str(&text);
 }
 
-static const Func *find_function(const Module *module, const char *name) {
-    for (int i = 0; i < module->funcs.count; i++)
-        if (strcmp(module->funcs.at[i]->name->text, name) == 0) return module->funcs.at[i];
-    return NULL;
-}
-
-/* Every global that is a buffer gets one of its own, all zero. */
-static void give_buffers(Interp *interp, const Module *module) {
+/* Every uniform that is a buffer gets one of its own, all zero. */
+static void give_buffers(const JitProgram *program, Module *module) {
     for (int i = 0; i < module->globals.count; i++) {
         const Global *global = module->globals.at[i];
-        if (global->type->kind != TYPE_buffer) continue;
-        InterpBuffer *buffer = arena_new(interp->arena, InterpBuffer);
-        *buffer =
-            (InterpBuffer){.data = arena_array(interp->arena, char, BUFFER_BYTES), .count = BUFFER_ELEMENTS};
-        interp_store(global->type, interp_global(interp, global), (Datum){.buffer = buffer});
+        char *memory = program->backend->jit_find(program->jit, EMIT_uniform, global->name->text);
+        if (global->type->kind != TYPE_buffer || !memory) continue;
+        char *room = arena_take(module->arena, RT_BUFFER_HEADER + BUFFER_ELEMENTS * BUFFER_BYTES);
+        RtBuffer buffer = {room + RT_BUFFER_HEADER, BUFFER_ELEMENTS};
+        memcpy(memory, &buffer, sizeof buffer);
     }
 }
 
+static bool call(const JitProgram *program, const char *name, InterpCounts *counts) {
+    *counts = (InterpCounts){.steps = MOST_STEPS};
+    void *found = program->backend->jit_find(program->jit, EMIT_call, name), *none[1] = {NULL};
+    program->backend->jit_call(program->jit, found, none);
+    char *error = runtime_take_error(program->runtime);
+    if (error || counts->open_tapes) fprintf(stderr, "%s\n", error ? error : "a tape is left open");
+    bool fine = !error && !counts->open_tapes;
+    free(error);
+    return fine;
+}
+
 static bool run(ToolSession *session, const char *name) {
-    const Func *func = find_function(session->module, name);
+    Func *func = module_find(session->module, name_from(&session->names, name));
     if (!func || !func->body || func->nparams || func->nresults)
         return fprintf(stderr, "there is no function %s() with a body\n", name), false;
-    Interp interp;
-    interp_init(&interp, &session->arena);
-    interp.steps = MOST_STEPS;
-    give_buffers(&interp, session->module);
-    InterpStatus status = interp_call(&interp, func, NULL, NULL);
-    if (interp.log.at) fputs(interp.log.at, stdout);
-    if (status == INTERP_fine && interp.open_tapes == 0) return true;
-    return fprintf(stderr, "%s\n", status == INTERP_fine ? "a tape is left open" : status_names[status]),
-           false;
+    InterpCounts counts = {.steps = MOST_STEPS};
+    RuntimeConfig config = {.workers = 1};
+    JitProgram program;
+    func->flags |= FUNC_EXPORT;
+    func->group_size[0] = 0; /* called, not dispatched */
+    if (!interp_open(&program, session->module, &config, &counts)) return false;
+    give_buffers(&program, session->module);
+    bool fine = call(&program, name, &counts);
+    jit_close(&program);
+    return fine;
 }
 
 int main(int argc, char **argv) {

@@ -1,6 +1,6 @@
 /* Runs IR from text through the LLVM emitter, as the file itself says:
  *
- *   jittool [-O0..-O3] [--unchecked] [--contract | --fast] [-g] [--workers N] [--tape-limit BYTES] [--emit FORMAT [-o FILE]] FILE
+ *   jittool [-O0..-O3 | -i] [--unchecked] [--contract | --fast] [-g] [--workers N] [--tape-limit BYTES] [--emit FORMAT [-o FILE]] FILE
  *
  *   ; call: NAME ARG, ...           calls a function; prints its results, then its out and inout parameters after `|`
  *   ; dispatch: NAME X Y Z ARG, ... runs a kernel over that many groups
@@ -9,7 +9,8 @@
  *
  * An ARG is a number, or `{ numbers }`: the scalars of a vector, array or struct in order, the elements of a buffer, or
  * what a pointer points to; `{ N * number }` repeats. An error of the running program is printed as `error: TEXT`.
- * Without -O, everything is run at -O0 and at -O3, and both must print the same. */
+ * Without -O, everything is run at -O0, at -O3 and by the interpreter, and all must print the same; -i: by the interpreter alone. */
+#include "emit/interp/interp.h"
 #include "irtool.h"
 #include "jitload.h"
 #include <math.h>
@@ -23,7 +24,7 @@ typedef struct Tool {
     JitProgram program;
     EmitOptions options;
     RuntimeConfig config;
-    bool both_levels;
+    bool both_levels, interpreted;
     const char *format, *output, *path;
     Text out; /* what is printed */
     RtBuffer blocks[MAX_BLOCKS];
@@ -281,7 +282,6 @@ static void print_outputs(Tool *tool, const Func *func, void **args) {
 
 typedef union Code {
     void *data;
-    void (*call)(void *const *args);
     const RtKernel *kernel;
 } Code;
 
@@ -299,7 +299,7 @@ static void run_call(Tool *tool) {
     Code code = {tool->program.backend->jit_find(tool->program.jit, EMIT_call, func->name->text)};
     if (!code.data) complain(tool, "not exported");
     if (tool->failed) return;
-    code.call(args);
+    tool->program.backend->jit_call(tool->program.jit, code.data, args);
     end_line(tool);
     if (!report_error(tool)) {
         for (int i = 0; i < nresults; i++) print_value(tool, results[i], LAYOUT_scalar, args[count + i]);
@@ -454,6 +454,7 @@ static bool read_options(Tool *tool, int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
         if (strncmp(word, "-O", 2) == 0) tool->options.level = word[2] - '0', tool->both_levels = false;
+        else if (strcmp(word, "-i") == 0) tool->interpreted = true;
         else if (strcmp(word, "--unchecked") == 0) tool->options.unchecked = true;
         else if (strcmp(word, "--contract") == 0) tool->options.floats = EMIT_floats_contract;
         else if (strcmp(word, "--fast") == 0) tool->options.floats = EMIT_floats_fast;
@@ -467,16 +468,23 @@ static bool read_options(Tool *tool, int argc, char **argv) {
     return tool->path != NULL;
 }
 
+/* NULL: fine, else how the output is called that differs. */
+static const char *run_again(Tool *tool, const char *text, const char *expected, const EmitBackend *backend) {
+    char *compiled = run_at(tool, text, 3, backend);
+    if (compiled && strcmp(expected, compiled) != 0) return "at -O3";
+    char *interpreted = tool->failed ? NULL : run_at(tool, text, 3, interp_backend());
+    return interpreted && strcmp(expected, interpreted) != 0 ? "interpreted" : NULL;
+}
+
 static int run(Tool *tool, const char *text, const EmitBackend *backend) {
     if (tool->format) return emit(tool, backend);
     int level = tool->both_levels ? 0 : tool->options.level;
-    char *out = run_at(tool, text, level, backend);
-    if (out && tool->both_levels && !tool->failed) {
-        char *other = run_at(tool, text, 3, backend);
-        if (other && strcmp(out, other) != 0) {
-            printf("at -O0:\n%sat -O3:\n%s", out, other);
-            return 1;
-        }
+    char *out = run_at(tool, text, level, tool->interpreted ? interp_backend() : backend);
+    bool again = out && tool->both_levels && !tool->interpreted && !tool->failed;
+    const char *differs = again ? run_again(tool, text, out, backend) : NULL;
+    if (differs) {
+        printf("at -O0:\n%s%s:\n%s", out, differs, tool->out.at);
+        return 1;
     }
     if (out) fputs(out, stdout);
     return out && !tool->failed ? 0 : 1;

@@ -1,5 +1,6 @@
-/* The LLVM emitter against C: every elementwise operation on every type it takes, as a scalar and in the lanes of a vector,
- * on values at the edges; every conversion; the native calling convention; several modules in one JIT; files. */
+/* The LLVM emitter and the interpreter against C: every elementwise operation on every type it takes, as a scalar and in the lanes of
+ * a vector, on values at the edges; every conversion; the native calling convention; several modules in one JIT; files. */
+#include "emit/interp/interp.h"
 #include "jitload.h"
 #include <dlfcn.h>
 #include <math.h>
@@ -67,7 +68,6 @@ static void compile(Fixture *f, int level) { compile_for(f, level, NULL); }
 
 typedef union Code {
     void *data;
-    void (*call)(void *const *args);
     float (*float_float)(float);
     bool (*bool_bool)(bool);
     int8_t (*int8_int8)(int8_t);
@@ -383,7 +383,7 @@ static bool same_result(Case c, Number expected, Number found) {
 }
 
 /* Takes `lanes` triples of arguments, calls, compares each lane. */
-static void check_call(Case c, Code code, int lanes, const Number (*inputs)[3]) {
+static void check_call(Fixture *f, Case c, Code code, int lanes, const Number (*inputs)[3]) {
     char memory[4][32];
     void *args[4];
     int used = 0;
@@ -393,7 +393,7 @@ static void check_call(Case c, Code code, int lanes, const Number (*inputs)[3]) 
         args[used++] = memory[i];
     }
     args[used] = memory[3];
-    code.call(args);
+    f->program.backend->jit_call(f->program.jit, code.data, args);
     for (int lane = 0; lane < lanes; lane++) {
         Number expected = meaning(c, inputs[lane]);
         Number found = get(c.result, memory[3] + (size_t)lane * size_of(c.result));
@@ -417,7 +417,7 @@ static void check_case(Fixture *f, Case c, int lanes) {
                 inputs[lane][1] = values[(k + 5 * lane) % count];
                 inputs[lane][2] = values[(i + k + lane) % count];
             }
-            check_call(c, code, lanes, (const Number(*)[3])inputs);
+            check_call(f, c, code, lanes, (const Number(*)[3])inputs);
         }
 }
 
@@ -455,6 +455,10 @@ static void check_operations(const EmitBackend *backend, int level, const char *
 
 static void test_operations_plain(void **state) { check_operations(*state, 0, NULL); }
 static void test_operations_optimised(void **state) { check_operations(*state, 3, NULL); }
+static void test_operations_interpreted(void **state) {
+    (void)state;
+    check_operations(interp_backend(), 0, NULL);
+}
 
 /* Without instructions for half, rounding and fma: the functions behind them are found as well. */
 static void test_operations_oldest(void **state) {
@@ -496,7 +500,7 @@ static void check_conversion(Fixture *f, TypeKind from, TypeKind to) {
     Code code = find(f, EMIT_call, format_text(&f->arena, "%s_to_%s", kind_name(from), kind_name(to)));
     for (int i = 0; i < count; i++) {
         put(from, values[i], in);
-        code.call(args);
+        f->program.backend->jit_call(f->program.jit, code.data, args);
         Number expected = converted(from, to, values[i]), found = get(to, out);
         if (!same(to, expected, found))
             fail_msg("%s to %s: %lld %g should give %lld %g, not %lld %g", kind_name(from), kind_name(to),
@@ -524,6 +528,7 @@ static void check_conversions(const EmitBackend *backend, int level) {
 static void test_conversions(void **state) {
     check_conversions(*state, 0);
     check_conversions(*state, 3);
+    check_conversions(interp_backend(), 0);
 }
 
 /* ---- calling from C */
@@ -721,11 +726,12 @@ static int load_backend(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operations_plain),  cmocka_unit_test(test_operations_optimised),
-        cmocka_unit_test(test_operations_oldest), cmocka_unit_test(test_conversions),
-        cmocka_unit_test(test_native_calls),      cmocka_unit_test(test_modules_share),
-        cmocka_unit_test(test_missing_body),      cmocka_unit_test(test_sessions_in_threads),
-        cmocka_unit_test(test_shared_library),    cmocka_unit_test(test_unwritable_file),
+        cmocka_unit_test(test_operations_plain),    cmocka_unit_test(test_operations_optimised),
+        cmocka_unit_test(test_operations_oldest),   cmocka_unit_test(test_operations_interpreted),
+        cmocka_unit_test(test_conversions),         cmocka_unit_test(test_native_calls),
+        cmocka_unit_test(test_modules_share),       cmocka_unit_test(test_missing_body),
+        cmocka_unit_test(test_sessions_in_threads), cmocka_unit_test(test_shared_library),
+        cmocka_unit_test(test_unwritable_file),
     };
     return cmocka_run_group_tests(tests, load_backend, NULL);
 }

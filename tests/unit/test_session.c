@@ -295,8 +295,7 @@ static void names_end_on_both_sides(void **state) {
 }
 
 /* The passes inline what has a derivative of its own; a derivative that is asked for later is made from what was written. */
-static void derivatives_may_be_asked_for_one_after_the_other(void **state) {
-    (void)state;
+static void ask_for_derivatives(const SlopeConfig *config) {
     SlopeSession *session;
     SlopeProgram *program;
     SlopeFunction *plain, *backward, *forward, *second;
@@ -306,7 +305,7 @@ static void derivatives_may_be_asked_for_one_after_the_other(void **state) {
         "50 * x.p * x.d); }\n"
         "void gb(inout DifferentialPair<float> x, float d) { x = diffPair(x.p, 100 * d); }\n"
         "[Differentiable] float f(float x) { return 2 * g(x); }\n";
-    assert_int_equal(slope_session_new(NULL, &session), SLOPE_STATUS_ok);
+    assert_int_equal(slope_session_new(config, &session), SLOPE_STATUS_ok);
     assert_int_equal(slope_load_text(session, "later.slang", text, strlen(text), &program), SLOPE_STATUS_ok);
     float x = 3, y = 0, d = 1, pair[2] = {3, 0}, tangent[2] = {3, 1}, result[2] = {0, 0};
     assert_int_equal(slope_find_function(program, "f", &plain), SLOPE_STATUS_ok);
@@ -327,6 +326,39 @@ static void derivatives_may_be_asked_for_one_after_the_other(void **state) {
     slope_session_free(session);
 }
 
+static void derivatives_may_be_asked_for_one_after_the_other(void **state) {
+    (void)state;
+    SlopeConfig config;
+    slope_config_init(&config);
+    config.interpret = true;
+    ask_for_derivatives(NULL);
+    ask_for_derivatives(&config);
+}
+
+/* What is interpreted has no machine code that could be called. */
+static void interpreted_functions_have_no_address(void **state) {
+    (void)state;
+    SlopeConfig config;
+    SlopeSession *session;
+    SlopeProgram *program;
+    SlopeFunction *twice;
+    const char *text = "float twice(float x) { return 2 * x; }";
+    float x = 4, y = 0;
+    void *address = &x;
+    slope_config_init(&config);
+    config.interpret = true;
+    assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_ok);
+    assert_int_equal(slope_load_text(session, "t.slang", text, strlen(text), &program), SLOPE_STATUS_ok);
+    assert_int_equal(slope_find_function(program, "twice", &twice), SLOPE_STATUS_ok);
+    assert_int_equal(slope_function_address(twice, &address), SLOPE_STATUS_misuse);
+    assert_null(address);
+    assert_non_null(
+        strstr(slope_messages(session), "error E7023: 'twice' is interpreted and has no address"));
+    assert_int_equal(slope_call(twice, (void *[]){&x, &y}), SLOPE_STATUS_ok);
+    assert_true(y == 8);
+    slope_session_free(session);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(derivatives_may_be_asked_for_one_after_the_other),
@@ -339,6 +371,7 @@ int main(void) {
         cmocka_unit_test(errors_belong_to_their_run),
         cmocka_unit_test(a_stopped_run_says_so),
         cmocka_unit_test(names_end_on_both_sides),
+        cmocka_unit_test(interpreted_functions_have_no_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,11 +103,14 @@ static const Endless endless[] = {
      true},
 };
 
+enum { INTERPRETED = -1 }; /* as a level of optimisation */
+
 static SlopeSession *open_session(int level) {
     SlopeSession *session;
     SlopeConfig config;
     slope_config_init(&config);
-    config.optimization = level;
+    config.interpret = level == INTERPRETED;
+    config.optimization = level == INTERPRETED ? 3 : level;
     config.threads = 2;
     assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_ok);
     return session;
@@ -172,11 +175,16 @@ static void whatever_runs_can_be_stopped(void **state) {
             if (!is_watched || !endless[i].waits) stop_it(&endless[i], level);
 }
 
-static void calls_can_be_stopped(void **state) {
+static void what_is_interpreted_can_be_stopped(void **state) {
     (void)state;
+    for (size_t i = 0; i < sizeof endless / sizeof *endless; i++)
+        if (!is_watched || !endless[i].waits) stop_it(&endless[i], INTERPRETED);
+}
+
+static void check_calls_stopped(int level) {
     static const char text[] =
         "int run(int n) { int i = 1; while (i != n) i += 2; return i; } int one() { return 1; }";
-    SlopeSession *session = open_session(3);
+    SlopeSession *session = open_session(level);
     SlopeProgram *program;
     SlopeFunction *run, *one;
     assert_int_equal(slope_load_text(session, "t.slang", text, strlen(text), &program), SLOPE_STATUS_ok);
@@ -196,6 +204,12 @@ static void calls_can_be_stopped(void **state) {
     assert_int_equal(slope_call(run, (void *[]){&n, &result}), SLOPE_STATUS_ok);
     assert_int_equal(result, 5);
     slope_session_free(session);
+}
+
+static void calls_can_be_stopped(void **state) {
+    (void)state;
+    check_calls_stopped(3);
+    check_calls_stopped(INTERPRETED);
 }
 
 /* Nothing runs: nothing is stopped, neither what runs next nor what is called by its address. */
@@ -224,11 +238,10 @@ static void a_stop_between_runs_does_nothing(void **state) {
 
 /* ---- several sessions, and functions that are called by address from several threads */
 
-static void *work_alone(void *user) {
+static void *work_alone_at(atomic_int *wrong, int level) {
     static const char text[] =
         "[Differentiable] float f(float x) { float y = 1; for (int i = 0; i < 5; i++) y *= x; return y; }";
-    atomic_int *wrong = user;
-    SlopeSession *session = open_session(0);
+    SlopeSession *session = open_session(level);
     SlopeProgram *program;
     SlopeFunction *f;
     float pair[2] = {2, 0}, d = 1;
@@ -238,6 +251,11 @@ static void *work_alone(void *user) {
     if (!fine) atomic_fetch_add(wrong, 1);
     slope_session_free(session);
     return NULL;
+}
+
+static void *work_alone(void *user) {
+    work_alone_at(user, INTERPRETED);
+    return work_alone_at(user, 0);
 }
 
 static void sessions_do_not_meet(void **state) {
@@ -293,8 +311,11 @@ static void errors_stay_in_their_thread(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_runs_can_be_stopped),     cmocka_unit_test(calls_can_be_stopped),
-        cmocka_unit_test(a_stop_between_runs_does_nothing), cmocka_unit_test(sessions_do_not_meet),
+        cmocka_unit_test(whatever_runs_can_be_stopped),
+        cmocka_unit_test(calls_can_be_stopped),
+        cmocka_unit_test(what_is_interpreted_can_be_stopped),
+        cmocka_unit_test(a_stop_between_runs_does_nothing),
+        cmocka_unit_test(sessions_do_not_meet),
         cmocka_unit_test(errors_stay_in_their_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

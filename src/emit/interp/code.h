@@ -183,13 +183,14 @@ void interp_function(Translator *t, Code *code);
 /* ---- control.c */
 bool interp_control(Translator *t, const Inst *inst); /* ops with regions, and those that end one */
 void interp_moves(Translator *t, const Copies *copies);
-void interp_label(Translator *t, Label *label); /* is here */
-void interp_jump(Translator *t, StepFunction *run, uint32_t condition, const Label *label);
 StepFunction interp_unreachable;
 
 /* ---- number.c */
 bool interp_number(Translator *t, const Inst *inst);
 Slot interp_compute(Op op, const Type *type, const Type *to, Slot a, Slot b, Slot c); /* of scalars */
+
+/* ---- library.c */
+bool interp_library(Translator *t, const Inst *inst); /* before number.c, which knows them too */
 
 /* ---- vector.c */
 bool interp_vector(Translator *t, const Inst *inst);

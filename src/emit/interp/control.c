@@ -65,13 +65,13 @@ static void drop_needless_jump(Translator *t, const Label *label) {
     t->jumps.count--;
 }
 
-void interp_label(Translator *t, Label *label) {
+static void put_label(Translator *t, Label *label) {
     drop_needless_jump(t, label);
     label->at = t->labelled = t->steps.count;
     t->block = NULL;
 }
 
-void interp_jump(Translator *t, StepFunction *run, uint32_t condition, const Label *label) {
+static void add_jump(Translator *t, StepFunction *run, uint32_t condition, const Label *label) {
     interp_step(t, run, 0, condition, 0);
     vec_push(t->scratch, &t->jumps, ((Jump){.step = t->steps.count - 1, .label = label}));
 }
@@ -157,11 +157,11 @@ static void arm(Translator *t, const Inst *inst, int region, Label *end, uint32_
 static void choose(Translator *t, const Inst *inst) {
     Label *otherwise = new_label(t), *end = new_label(t);
     uint32_t results = slots_for(t, inst->results, inst->nresults);
-    interp_jump(t, jump_unless, interp_use(t, inst, 0), otherwise);
+    add_jump(t, jump_unless, interp_use(t, inst, 0), otherwise);
     arm(t, inst, 0, end, results);
-    interp_label(t, otherwise);
+    put_label(t, otherwise);
     arm(t, inst, 1, end, results);
-    interp_label(t, end);
+    put_label(t, end);
 }
 
 static int count_values(const Inst *inst) {
@@ -185,20 +185,20 @@ static void choose_by_value(Translator *t, const Inst *inst) {
     interp_step(t, jump_by_value, 0, interp_use(t, inst, 0), 0)->data = table;
     for (int i = 0; i <= inst->ncases; i++) {
         Label *begin = new_label(t);
-        interp_label(t, begin);
+        put_label(t, begin);
         for (int k = 0; i < inst->ncases && k < inst->cases[i].nvalues; k++)
             add_row(t, table, number_wrap(inst->cases[i].values[k], type), begin);
         if (i == inst->ncases) add_row(t, table, 0, begin);
         arm(t, inst, i, end, results);
     }
     table->count--; /* the default is none of them */
-    interp_label(t, end);
+    put_label(t, end);
 }
 
 static void simple_block(Translator *t, const Inst *inst) {
     Label *end = new_label(t);
     arm(t, inst, 0, end, slots_for(t, inst->results, inst->nresults));
-    interp_label(t, end);
+    put_label(t, end);
 }
 
 /* ---- loop */
@@ -209,7 +209,7 @@ static void loop(Translator *t, const Inst *inst) {
     Label *begin = new_label(t), *next = new_label(t), *end = new_label(t);
     uint32_t carried = slots_for(t, inst->results, inst->nresults);
     move_operands(t, inst, carried);
-    interp_label(t, begin);
+    put_label(t, begin);
     see_at(t, condition->params, condition->nparams, carried);
     see_at(t, body->params, body->nparams, carried);
     within(t, condition, (Around){.owner = inst, .on_break = end, .broken = carried, .is_condition = true});
@@ -220,17 +220,17 @@ static void loop(Translator *t, const Inst *inst) {
                     .on_continue = next,
                     .yielded = carried,
                     .broken = carried});
-    interp_label(t, next);
+    put_label(t, next);
     if (step) {
         Label *again = new_label(t);
         see_at(t, step->params, step->nparams, carried);
         within(t, step,
                (Around){
                    .owner = inst, .on_yield = again, .on_break = end, .yielded = carried, .broken = carried});
-        interp_label(t, again);
+        put_label(t, again);
     }
-    interp_jump(t, jump_back, 0, begin);
-    interp_label(t, end);
+    add_jump(t, jump_back, 0, begin);
+    put_label(t, end);
 }
 
 /* ---- ends */
@@ -244,12 +244,12 @@ static Around *around_of(Translator *t, const Inst *inst) {
 
 static void leave(Translator *t, const Inst *inst, uint32_t to, const Label *label) {
     move_operands(t, inst, to);
-    interp_jump(t, jump, 0, label);
+    add_jump(t, jump, 0, label);
 }
 
 static void yield(Translator *t, const Inst *inst) {
     const Around *around = t->around;
-    if (around->is_condition) interp_jump(t, jump_unless, interp_use(t, inst, 0), around->on_break);
+    if (around->is_condition) add_jump(t, jump_unless, interp_use(t, inst, 0), around->on_break);
     else leave(t, inst, around->yielded, around->on_yield);
 }
 

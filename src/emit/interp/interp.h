@@ -2,10 +2,10 @@
  *
  * The interpreter is a backend like that of LLVM, and stands on the same runtime: threads, fibers, tapes, output and errors are those
  * of src/runtime. A function is translated once, to a list of steps whose operands are numbers of slots in a frame (code.h); nothing
- * is looked up while it runs. It needs no library, starts in no time, and computes some fifty times slower than machine code.
+ * is looked up while it runs. It needs no library, starts in no time, and computes ten to a hundred times slower than machine code.
  *
- * Floating-point arithmetic is strict, each operation rounded once; elementary functions are computed in double and rounded, as
- * constants are when they are folded. Indices are tested as always, and use of a tape that is empty is an error.
+ * Floating-point arithmetic is strict, each operation rounded once; elementary functions are those of the C library. Indices are tested
+ * as always, and use of a tape that is empty is an error.
  *
  * What a program does can be counted: instructions, and bytes on tapes. */
 #ifndef SLOPE_EMIT_INTERP_H
@@ -19,7 +19,7 @@ typedef enum InterpEnd {
     INTERP_aborted, /* by the program, or for lack of something */
     INTERP_out_of_steps,
     INTERP_unreachable, /* came where control never comes */
-    INTERP_bad_tape,    /* took from an empty one, or closed one that was not */
+    INTERP_bad_tape,    /* took from an empty one, or left something in it */
 } InterpEnd;
 
 typedef struct InterpCounts {

@@ -32,7 +32,6 @@ Slot interp_compute(Op op, const Type *type, const Type *to, Slot a, Slot b, Slo
         return from_integer(number_wrap(integer, to));
     }
     double x[] = {real_of(a, type), real_of(b, type), real_of(c, type)}, real = 0;
-    if (op == OP_copysign && isnan(x[1])) x[1] = 1; /* the sign of a NaN means nothing */
     compute_float(op, type, x, &real);
     return type_is_float(to) ? from_real(real, to) : from_integer(real != 0);
 }
@@ -41,6 +40,18 @@ static const Step *compute(Slot *r, const Step *s) {
     for (int i = 0; i < s->lanes; i++)
         r[s->to + (uint32_t)i] = interp_compute((Op)s->what, s->type, s->data, r[s->a + (uint32_t)i],
                                                 r[s->b + (uint32_t)i], r[s->c + (uint32_t)i]);
+    return s + 1;
+}
+
+/* Where runs are compared, the sign of a NaN means nothing, nor which one it is. */
+static Slot plain_nan(Slot slot, const Type *type) {
+    return isnan(real_of(slot, type)) ? from_real((double)NAN, type) : slot;
+}
+
+static const Step *copy_sign(Slot *r, const Step *s) {
+    for (uint32_t i = 0; i < (uint32_t)s->lanes; i++)
+        r[s->to + i] = interp_compute(OP_copysign, s->type, s->data, r[s->a + i],
+                                      plain_nan(r[s->b + i], s->type), r[s->a + i]);
     return s + 1;
 }
 
@@ -167,12 +178,10 @@ static const Step *reinterpret(Slot *r, const Step *s) {
     return s + 1;
 }
 
-/* Where runs are compared, which NaN it is means nothing. */
 static const Step *reinterpret_number(Slot *r, const Step *s) {
     const Type *type = type_element(s->type);
     Slot one[4];
-    for (uint32_t i = 0; i < (uint32_t)type_count(s->type); i++)
-        one[i] = isnan(real_of(r[s->a + i], type)) ? from_real((double)NAN, type) : r[s->a + i];
+    for (uint32_t i = 0; i < (uint32_t)type_count(s->type); i++) one[i] = plain_nan(r[s->a + i], type);
     char bytes[4 * sizeof(Slot)] = {0};
     interp_store_value(s->type, LAYOUT_scalar, bytes, one);
     interp_load_value(s->data, LAYOUT_scalar, bytes, &r[s->to]);
@@ -188,8 +197,10 @@ static void elementwise(Translator *t, const Inst *inst) {
     const Type *element = type->kind == TYPE_pointer || type->kind == TYPE_tape
                               ? type_basic(t->module->types, TYPE_uint64)
                               : type_element(type);
+    bool signless = inst->op == OP_copysign && t->program->counts;
     StepFunction *run = inst->op == OP_convert ? convert
                         : inst->op == OP_ldexp ? scale_by_power
+                        : signless             ? copy_sign
                                                : frequent_step(inst->op, element);
     Step *step = interp_step(t, run ? run : compute, interp_result(t, inst), args[0], args[1]);
     step->c = args[2];

@@ -72,23 +72,24 @@ static const Step *store(Slot *r, const Step *s) {
     return s + 1;
 }
 
-static void count_open(const Slot *r, int64_t more) {
+/* Of what is counted, nothing may be left behind. */
+static void count_open(const Slot *r, const RtTape *tape, int64_t more) {
     InterpCounts *counts = r[0].frame->code->program->counts;
-    if (counts) counts->open_tapes += more;
+    if (!counts) return;
+    for (int i = 0; i < RT_STACKS; i++)
+        if (tape->stacks[i].count) refuse(r);
+    counts->open_tapes += more;
 }
 
 static const Step *open_tape(Slot *r, const Step *s) {
     r[s->to].tape = rt_tape_open(context_of(r));
-    count_open(r, 1);
+    count_open(r, r[s->to].tape, 1);
     return s + 1;
 }
 
 static const Step *close_tape(Slot *r, const Step *s) {
-    RtTape *tape = r[s->a].tape;
-    for (int i = 0; i < RT_STACKS; i++)
-        if (tape->stacks[i].count) refuse(r);
-    count_open(r, -1);
-    rt_tape_close(tape);
+    count_open(r, r[s->a].tape, -1);
+    rt_tape_close(r[s->a].tape);
     return s + 1;
 }
 
