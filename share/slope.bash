@@ -6,7 +6,7 @@ _slope() {
         return
     fi
     case $before in
-    -target | --target) COMPREPLY=($(compgen -W "llvm-ir asm obj shared exe c slang cuda" -- "$word")); return ;;
+    -target | --target) COMPREPLY=($(compgen -W "llvm-ir asm obj shared exe c slang cuda ptx" -- "$word")); return ;;
     --fp) COMPREPLY=($(compgen -W "strict contract fast" -- "$word")); return ;;
     -I) COMPREPLY=($(compgen -d -- "$word")); return ;;
     esac

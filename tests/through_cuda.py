@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The same programs through CUDA: what `slope run` prints in tests/run, tests/diff and tests/library, the program that `-target cuda`
-makes prints too. Compiled with nvcc where there is one; run where there is a GPU.
+makes prints too. Compiled with nvcc where there is one; run where there is a GPU. PTX is made of them as well, and given to the assembler.
 
     tests/through_cuda.py [--build DIR] [-j N] [--of N] [NAME...]          makes, compiles and, with a GPU, runs them
     tests/through_cuda.py --generate DIR [--build DIR] [--of N] [NAME...]  only makes the .cu files, with what they should print
@@ -157,12 +157,39 @@ def check_files(folder, filters=(), jobs=None):
     return len(files) - len(failures), failures
 
 
+def check_ptx(suite, test, folder):
+    """PTX of the program, which the assembler takes. None, or what went wrong."""
+    import through_c
+    code = Path(folder) / (test.name.replace("/", "-") + ".ptx")
+    made = attempt([str(suite.slope), "build", str(test.source.path), "-target", "ptx", "-o", str(code), *through_c.arguments(test)], NVCC_SECONDS)
+    if made.returncode:
+        return None if LACKING.search(made.stderr) else made.stderr[-3000:]
+    assembled = attempt(["ptxas", "-arch=sm_90", "-O0", str(code), "-o", "/dev/null"], NVCC_SECONDS)
+    return assembled.stderr[:3000] if assembled.returncode else None
+
+
+def run_ptx(build, filters=(), jobs=None, share=1):
+    """(number passed, failures); what NVRTC and the assembler are needed for"""
+    import run
+    import through_c
+    if not shutil.which("ptxas"):
+        print("no ptxas: PTX is not made")
+        return 0, []
+    suite = run.Suite(build)
+    tests = through_c.choose(suite, filters, share)
+    with tempfile.TemporaryDirectory(prefix="slope-ptx-") as folder, concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        problems = list(pool.map(lambda test: check_ptx(suite, test, folder), tests))
+    failures = [(f"{test.name} to PTX", problem) for test, problem in zip(tests, problems) if problem]
+    return len(tests) - len(failures), failures
+
+
 def run_all(build, filters=(), jobs=None, share=1):
     """(number passed, failures)"""
     with tempfile.TemporaryDirectory(prefix="slope-cuda-") as folder:
         _, failures = generate(build, folder, filters, jobs, share)
         passed, more = check_files(folder, (), jobs)
-    return passed, failures + more
+    made, unmade = run_ptx(build, filters, jobs, share if share == 1 else 4 * share)
+    return passed + made, failures + more + unmade
 
 
 def main():

@@ -105,14 +105,19 @@ static void find_uniforms(SlopeProgram *program, Gpu *gpu, DeviceKernel *device,
     }
 }
 
+void driver_device_options(const SlopeSession *session, GpuSource *source) {
+    static const char *const floats[] = {[SLOPE_FLOATS_contract] = "--fmad=true",
+                                         [SLOPE_FLOATS_strict] = "--fmad=false",
+                                         [SLOPE_FLOATS_fast] = "--use_fast_math"};
+    static const char *const levels[] = {"--ptxas-options=-O0", "--ptxas-options=-O1", "--ptxas-options=-O2"};
+    int level = session->config.optimization;
+    source->options[source->noptions++] = floats[session->config.floats];
+    if (level >= 0 && level < 3) source->options[source->noptions++] = levels[level];
+}
+
 static GpuCode *load(SlopeProgram *program, Gpu *gpu, const DeviceText *text) {
-    static const char *const strict[] = {"--fmad=false"}, *const fast[] = {"--use_fast_math"};
-    SlopeFloats floats = program->session->config.floats;
     GpuSource source = {.text = text->text, .entry = text->entry, .init = text->init};
-    if (floats != SLOPE_FLOATS_contract) {
-        source.options = floats == SLOPE_FLOATS_strict ? strict : fast;
-        source.noptions = 1;
-    }
+    driver_device_options(program->session, &source);
     StageTimer timer;
     driver_time_begin(program->session, &timer, "compile for GPU");
     GpuCode *code = gpu_load(gpu, &source);

@@ -287,6 +287,19 @@ static SlopeStatus check_target(SlopeProgram *program, const EmitTarget *target,
     return SLOPE_STATUS_misuse;
 }
 
+/* Of CUDA C++, which is freed. NULL: reported. */
+static char *compile_ptx(SlopeSession *session, char *text, size_t *size) {
+    enum { OLDEST = 75 }; /* that the compilers of all toolkits since 12 know */
+    char error[2048];
+    GpuSource source = {.text = text};
+    driver_device_options(session, &source);
+    char *ptx = gpu_make_ptx(&source, OLDEST, error, sizeof error);
+    free(text);
+    if (ptx) *size = strlen(ptx);
+    else diag_report(session->diags, DIAG_device_code_failed, 0, error);
+    return ptx;
+}
+
 SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out) {
     SlopeSession *session = program->session;
     Unit *unit = program->unit;
@@ -316,6 +329,8 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     char *bytes = backend->make(unit->ir, &emit, &file, &size, &times, &error);
     note_times(session, &times);
     if (!bytes) return emit_failed(session, &error);
+    if (target->capabilities & TARGET_COMPILED) bytes = compile_ptx(session, bytes, &size);
+    if (!bytes) return SLOPE_STATUS_error;
     text_add(out, (Str){bytes, (int)size});
     free(bytes);
     return SLOPE_STATUS_ok;

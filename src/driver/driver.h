@@ -270,6 +270,7 @@ void driver_copy_value(const LayoutCopy *copy, const Type *type, const char *fro
 SlopeStatus driver_check_device(SlopeSession *session); /* of the configuration: is there such a thing? */
 bool driver_has_gpu(const SlopeSession *session);       /* it is to run kernels */
 Gpu *driver_gpu(SlopeSession *session);                 /* opened at the first call; NULL: reported */
+void driver_device_options(const SlopeSession *session, GpuSource *source); /* how it is compiled */
 SlopeStatus driver_device_prepare(SlopeKernel *kernel);
 /* *finished: it ran to its end; else the runtime knows why. */
 SlopeStatus driver_device_dispatch(SlopeKernel *kernel, const uint32_t groups[3], bool *finished);

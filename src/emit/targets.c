@@ -11,6 +11,7 @@ enum {
     WAVES = TARGET_WAVES,
     SOURCE = TARGET_SOURCE,
     LINKED = TARGET_LINKED,
+    COMPILED = TARGET_COMPILED,
 };
 
 static const EmitTarget targets[] = {

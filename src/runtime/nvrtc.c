@@ -84,7 +84,8 @@ static char *compile(Gpu *gpu, void *program, const GpuSource *source) {
     char target[64];
     const char *options[16] = {target, "--std=c++17"};
     int count = 2;
-    bool is_machine_code = choose_target(gpu, target, sizeof target);
+    bool is_machine_code = gpu->context && choose_target(gpu, target, sizeof target);
+    if (!gpu->context) snprintf(target, sizeof target, "--gpu-architecture=compute_%d", gpu->capability);
     for (int i = 0; i < source->noptions && count < 16; i++) options[count++] = source->options[i];
     const NvrtcCalls *nvrtc = &gpu->nvrtc;
     if (nvrtc->nvrtcCompileProgram(program, count, options) != 0) {
@@ -105,4 +106,15 @@ char *gpu_compile(Gpu *gpu, const GpuSource *source) {
     char *code = compile(gpu, program, source);
     gpu->nvrtc.nvrtcDestroyProgram(&program);
     return code;
+}
+
+char *gpu_make_ptx(const GpuSource *source, int capability, char *error, size_t room) {
+    Gpu *none = calloc(1, sizeof *none);
+    snprintf(error, room, "out of memory");
+    if (!none) return NULL;
+    none->capability = capability;
+    char *text = gpu_compile(none, source);
+    snprintf(error, room, "%s", none->error);
+    free(none);
+    return text;
 }

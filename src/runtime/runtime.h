@@ -78,9 +78,9 @@ typedef struct GpuConfig {
 /* CUDA C++, and how it is compiled. */
 typedef struct GpuSource {
     const char *text;
-    const char *entry; /* the kernel */
-    const char *init;  /* a kernel to be run once, that computes constants; NULL: none */
-    const char *const *options;
+    const char *entry;      /* the kernel */
+    const char *init;       /* a kernel to be run once, that computes constants; NULL: none */
+    const char *options[4]; /* of the compiler */
     int noptions;
 } GpuSource;
 
@@ -96,6 +96,10 @@ GpuCode *gpu_load(Gpu *gpu, const GpuSource *source); /* compiled; NULL: it fail
 void gpu_unload(Gpu *gpu, GpuCode *code);
 /* The address of a variable of it; 0: it has none of that name. */
 uint64_t gpu_variable(Gpu *gpu, const GpuCode *code, const char *name);
+
+/* ---- nvrtc.c */
+/* PTX for GPUs of that compute capability (70 is 7.0) and later, by NVRTC; no GPU is needed. To be freed; NULL: the reason is in `error`. */
+char *gpu_make_ptx(const GpuSource *source, int capability, char *error, size_t room);
 
 /* ---- gpurun.c */
 /* What a kernel may write: it is put back if the kernel has to be run again, with more memory. */

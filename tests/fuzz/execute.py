@@ -24,6 +24,7 @@ WAYS = {                    # option of slope; is the IR interpreted, or machine
     "code -O1": ("-O1", False),
     "code -O3": ("-O3", False),
     "C": ("-O3", False),
+    "GPU": ("-O1", False),
 }
 # Random programs compare values with themselves and test what is always true; that a compiler says so is no fault.
 C_ERRORS = ["unused", "uninitialized", "parentheses", "return-type", "implicit-function-declaration", "int-conversion", "sign-compare",
@@ -78,7 +79,8 @@ class Executor:
                 return self.finish(self.run_through_c(path, common, seconds))
             if not interpreted:
                 bind = [f"--bind={name}=zeros:{BUFFER_SIZE}" for name in BUFFERS]
-                return self.finish(subprocess.run([self.slope, "run", "--threads", "1", "--fp", "strict", *bind, *common], capture_output=True,
+                where = ["--device", "cuda"] if way == "GPU" else ["--threads", "1"]
+                return self.finish(subprocess.run([self.slope, "run", *where, "--fp", "strict", *bind, *common], capture_output=True,
                                                   timeout=seconds))
             dump = subprocess.run([self.slope, "dump", *common], capture_output=True, timeout=seconds)
             if dump.returncode:

@@ -31,7 +31,7 @@ from generate import Generator
 from harness import module_text
 from shrink import shrink
 
-BATCH = 24
+BATCH, GPU_BATCH = 24, 1   # NVIDIA's compiler needs long for many functions that are called in a loop
 KEPT_PER_KIND = 3       # more of the same are only counted
 TOO_MUCH = ("status 1: runs on and on", "killed by SIGABRT", "takes too long")      # for the interpreter
 OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3", "C"]
@@ -75,6 +75,8 @@ class Fuzz:
             generator = Generator(seed)
             programs[seed] = generator.program()
             features += generator.features
+        if self.options.only:
+            return self.run_only(programs)
         results = {seed: self.look_closer(programs[seed], result) for seed, result in self.executor.run(programs).items()}
         way, chosen = self.choose_again(programs)
         for seed, result in (self.executor.run(chosen, way) if chosen else {}).items():
@@ -89,6 +91,15 @@ class Fuzz:
         for seed, result in results.items():
             if result.failure:
                 self.keep(seed, programs[seed], result)
+
+    def run_only(self, programs):
+        """In one way alone; what fails is told, not made small."""
+        for seed, result in self.executor.run(programs, self.options.only).items():
+            with self.lock:
+                self.add(result)
+                if result.failure:
+                    self.kinds[result.failure].append(seed)
+                    print(f"seed {seed}: {result.failure} {result.detail.strip()[-400:]}", flush=True)
 
     def look_closer(self, program, result):
         """What was too much for the interpreter may be right as machine code, and what overflows in float may be so in double."""
@@ -157,7 +168,8 @@ class Fuzz:
         options = self.options
         started = reported = time.monotonic()
         seeds = range(options.seed, options.seed + options.count) if options.count else itertools.count(options.seed)
-        firsts = iter(seeds[::BATCH] if options.count else itertools.count(options.seed, BATCH))
+        batch = GPU_BATCH if options.only == "GPU" else BATCH
+        firsts = iter(seeds[::batch] if options.count else itertools.count(options.seed, batch))
         last = options.seed + options.count if options.count else None
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             pending = set()
@@ -168,7 +180,7 @@ class Fuzz:
                         first = next(firsts, None)
                         if first is None:
                             break
-                        pending.add(pool.submit(self.run_batch, first, min(BATCH, last - first) if last else BATCH))
+                        pending.add(pool.submit(self.run_batch, first, min(batch, last - first) if last else batch))
                     if not pending:
                         break
                     done, pending = concurrent.futures.wait(pending, 1, concurrent.futures.FIRST_COMPLETED)
@@ -205,6 +217,7 @@ def arguments(words=None):
     parser.add_argument("--seed", type=int, default=None, help="of the first function; default: by the clock")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--again", type=float, default=0.25, help="share that is run in another way as well: optimised, as machine code")
+    parser.add_argument("--only", help="run every program in this way alone, such as GPU, and compare it with itself alone")
     parser.add_argument("--shrink-seconds", type=float, default=90)
     parser.add_argument("--features", action="store_true", help="say how many functions used what")
     parser.add_argument("--quiet", action="store_true", help="no progress")

@@ -115,6 +115,7 @@ static void print_module(Printer *p, Text *out) {
     reserve_names(p);
     find_punned(p);
     clike_find_init(p);
+    p->sums_wait = clike_sums_can_wait(p);
     clike_name_functions(p);
     for (int i = 0; i < p->reached.globals.count; i++) clike_global_name(p, p->reached.globals.at[i]->global);
     clike_declare_globals(p);
@@ -138,8 +139,10 @@ static char *copy_out(const Text *text, size_t *size) {
 
 static char *make(Module *module, const EmitOptions *options, const EmitFile *file, size_t *size,
                   EmitTimes *times, EmitError *error) {
-    static const Dialect *const dialects[] = {
-        [EMIT_c] = &clike_c, [EMIT_cuda] = &clike_cuda, [EMIT_slang] = &clike_slang};
+    static const Dialect *const dialects[] = {[EMIT_c] = &clike_c,
+                                              [EMIT_cuda] = &clike_cuda,
+                                              [EMIT_ptx] = &clike_cuda,
+                                              [EMIT_slang] = &clike_slang};
     Printer p = {.module = module, .options = options, .file = file, .dialect = dialects[file->format]};
     (void)times;
     arena_init(&p.arena, allocator_system, &p.trap);

@@ -171,6 +171,7 @@ struct Printer {
     Map punned;         /* Type -> not NULL: records that pointers to others are made to point to */
     Map reserved;       /* Name -> not NULL: types that may come */
     Map known;          /* Name -> not NULL: helpers that are there */
+    bool sums_wait;     /* sums in buffers are kept by a group until it ends: sums.c */
     bool has_init;      /* constants are computed when the program starts */
     int64_t largest;    /* object in a byte buffer */
     int64_t *tape_room; /* without memory that grows, by type: elements of a tape ... */
@@ -204,6 +205,9 @@ bool clike_is_word_char(char c);
 bool clike_mentions(const char *text,
                     const char *name);             /* as a variable: not as a member, nor inside a string */
 Map clike_variables(Printer *p, const char *text); /* all that it mentions, by name */
+
+/* ---- sums.c */
+bool clike_sums_can_wait(Printer *p);
 
 /* ---- machine.c: C and CUDA */
 extern const Language clike_with_pointers;

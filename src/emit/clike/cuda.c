@@ -56,6 +56,11 @@ static void thread_type(Printer *p, Text *out) {
         (long long)(p->largest > 16 ? p->largest : 16));
 }
 
+/* Nobody but the driver finds what is in it, by name. */
+static bool is_for_driver(const Printer *p) {
+    return p->file->hosted || (p->file->target->capabilities & TARGET_COMPILED);
+}
+
 /* ---- what begins anew */
 
 /* Those who launch such code find things by their names. */
@@ -76,7 +81,7 @@ static void print_init(Printer *p) {
     text_add(&p->host_prototypes, STR("static cudaError_t slope_init(void);\n"));
     tell(p, EMIT_kernel, "", "slope_init_kernel");
     clike_line(p, "%s __global__ void slope_init_kernel(void) {",
-               p->file->hosted ? "extern \"C\"" : "static");
+               is_for_driver(p) ? "extern \"C\"" : "static");
     p->indent++;
     clike_line(p, "SlopeThread thread;");
     if (clike_has_globals(p, GLOBAL_static)) clike_line(p, "slope_start_thread(&thread);");
@@ -131,7 +136,7 @@ static void declare_uniform(Printer *p, const Global *global) {
 
 static void uniform(Printer *p, const Global *global, const char *declaration) {
     const char *name = clike_global_name(p, global);
-    text_printf(&p->outside, "%s%s %s;\n", p->file->hosted ? "" : "static ", uniform_space(p), declaration);
+    text_printf(&p->outside, "%s%s %s;\n", is_for_driver(p) ? "" : "static ", uniform_space(p), declaration);
     tell(p, EMIT_uniform, global->name->text,
          clike_format(p, "_ZN5slope%d%sE", (int)strlen(name), name)); /* as C++ calls it */
     Text *before = to_host(p);
@@ -215,7 +220,9 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     if (clike_takes_thread(p, func)) clike_line(p, "SlopeThread thread;");
     if (clike_needs(p, func) & NEEDS_SHARED) clike_line(p, "slope_start_group();");
     if (clike_needs(p, func) & NEEDS_STATICS) clike_line(p, "slope_start_thread(&thread);");
+    if (p->sums_wait) clike_line(p, "%s();", clike_helper(p, "slope_sums_start"));
     clike_line(p, "%s;", clike_call_inner(p, func, args, "&thread"));
+    if (p->sums_wait) clike_line(p, "slope_sums_end();");
     if (p->file->hosted && clike_takes_thread(p, func) && is_known(p, "slope_tape_bytes"))
         clike_line(p, "slope_tape_end(&thread);");
     p->indent--;

@@ -84,7 +84,7 @@ static void print_atomic(Printer *p, const Inst *inst) {
     const char *what = inst->op == OP_atomic ? names[inst->index] : "cas";
     if (p->dialect->warp_sums && strcmp(what, "add") == 0 && p->at->uses[inst->results[0]->id] == 0) {
         clike_helper(p, "slope_lane");
-        what = "sum";
+        what = p->sums_wait && type->kind == TYPE_float ? "group_sum" : "sum";
     }
     const char *function = clike_atomic(p, what, type);
     const char *text = clike_format(p, "%s(%s, %s", function, pointer, clike_operand(p, inst, 1).text);
