@@ -211,9 +211,6 @@ Inst *ad_copy_loop(const Outline *x, Builder *b, CloneMap *map, Val *const *stat
 /* A body for the flat function in which loops of independent rounds call a function for some rounds each; NULL: it has none. */
 Region *ad_split_rounds(Ad *ad, AdFunc *f, const bool *stable);
 
-/* ---- sink.c */
-void ad_sink(Ad *ad, Func *func);
-
 /* ---- activity.c */
 typedef struct Activity {
     bool *vals; /* by id */
@@ -290,6 +287,10 @@ typedef struct Making {
     /* checkpoint */
     Checkpoint *checkpoint;
 } Making;
+
+/* ---- sink.c */
+void ad_sink(Ad *ad, Func *func);
+void ad_sink_differentials(Ad *ad, const Making *making);
 
 /* ---- linearize.c */
 /* The linearized copy of a flat function. mode fwd: a function that computes both; bwd: calls are split into primal and

@@ -3,12 +3,16 @@
  * A select computes both sides. Where one of them has an operation whose slope can be infinite, the reverse would have to make sure
  * that the adjoint 0 of the side not taken stays 0 (untaken.c). So such a select becomes an `if`, and what nobody else uses moves into it;
  * likewise what was computed before an `if` and is used in one of its regions only. Runs on flat code in normal form, as its last step:
- * nothing moves it out again. */
+ * nothing moves it out again.
+ *
+ * Differentials that only one region of an `if` needs move there in any case, once they stand apart from the primal values: transposed, what
+ * was not chosen then costs nothing, instead of adding zeros to gradients. */
 #include "autodiff/ad.h"
 
 typedef struct Sink {
     Ad *ad;
     int *uses, *inside; /* by id: how often it is used, and by what is being collected */
+    const Inst *branch; /* differentials: what they are to move into; else NULL */
 } Sink;
 
 static void count_uses(void *user, Inst *inst) {
@@ -23,14 +27,33 @@ static bool is_steep(const Inst *inst) {
 
 /* ---- what one side alone needs: an instruction joins when all its users have */
 
-static bool can_sink(const Val *v, const Region *region) {
+static bool writes(const Inst *inst) {
+    if (inst->op == OP_call || op_has(inst->op, OP_WRITES | OP_EFFECT | OP_TAPE)) return true;
+    for (int i = 0; i < inst->nregions; i++)
+        for (const Inst *inner = inst->regions[i]->first; inner; inner = inner->next)
+            if (writes(inner)) return true;
+    return false;
+}
+
+enum { FAR = 256 }; /* instructions */
+
+/* Does it read the same if it is read later, in the branch? */
+static bool can_wait(const Inst *load, const Inst *branch) {
+    const Inst *inst = load->next;
+    for (int steps = 0; inst && inst != branch; inst = inst->next)
+        if (++steps > FAR || writes(inst)) return false;
+    return inst != NULL;
+}
+
+static bool can_sink(const Sink *s, const Val *v, const Region *region) {
     if (v->kind != VAL_inst) return false;
     const Inst *inst = v->inst;
-    return inst->parent == region && inst->nregions == 0 && inst->nresults == 1 && op_has(inst->op, OP_PURE);
+    if (inst->parent != region || inst->nregions || inst->nresults != 1) return false;
+    return op_has(inst->op, OP_PURE) || (s->branch && inst->op == OP_load && can_wait(inst, s->branch));
 }
 
 static void use(Sink *s, InstVec *set, const Val *v, const Region *region) {
-    if (val_is_const(v) || ++s->inside[v->id] < s->uses[v->id] || !can_sink(v, region)) return;
+    if (val_is_const(v) || ++s->inside[v->id] < s->uses[v->id] || !can_sink(s, v, region)) return;
     vec_push(s->ad->arena, set, v->inst);
 }
 
@@ -113,7 +136,7 @@ static void sink_into(Sink *s, const Inst *branch) {
     for (int i = 0; i < branch->nregions; i++) {
         Region *region = branch->regions[i];
         InstVec set = only_for_region(s, region, branch->parent);
-        if (!any_steep(&set)) continue;
+        if (!s->branch && !any_steep(&set)) continue;
         for (int k = 0; k < set.count; k++) {
             inst_remove(set.at[k]);
             inst_insert_before(region->first, set.at[k]);
@@ -137,4 +160,39 @@ void ad_sink(Ad *ad, Func *func) {
     region_walk(func->body, count_uses, &s);
     sink_region(&s, func->body);
     ir_resolve_func(func);
+}
+
+static bool is_unused(const Sink *s, const Inst *inst) {
+    bool harmless = op_has(inst->op, OP_PURE) || inst->op == OP_load;
+    return harmless && inst->nregions == 0 && inst->nresults == 1 && s->uses[inst->results[0]->id] == 0;
+}
+
+/* A rule may make more than is needed; that would hold back what it uses. */
+static void drop_unused(Sink *s, const Region *region) {
+    for (Inst *inst = region->last, *before; inst; inst = before) {
+        before = inst->prev;
+        for (int i = 0; i < inst->nregions; i++) drop_unused(s, inst->regions[i]);
+        if (!is_unused(s, inst)) continue;
+        for (int i = 0; i < inst->nargs; i++)
+            if (!val_is_const(inst->args[i])) s->uses[inst->args[i]->id]--;
+        inst_remove(inst);
+    }
+}
+
+/* The order is that of the program: each goes to the head of the region, before what uses it. */
+static void sink_differentials(Sink *s, const Region *region) {
+    for (const Inst *inst = region->last; inst; inst = inst->prev) {
+        s->branch = inst;
+        if (inst->op == OP_if || inst->op == OP_switch) sink_into(s, inst);
+        for (int i = 0; i < inst->nregions; i++) sink_differentials(s, inst->regions[i]);
+    }
+}
+
+void ad_sink_differentials(Ad *ad, const Making *making) {
+    uint32_t n = making->linear.func->nvals;
+    Sink s = {.ad = ad, .uses = arena_array(ad->arena, int, n + 1)};
+    s.inside = arena_array(ad->arena, int, n + 1);
+    region_walk(making->diff, count_uses, &s);
+    drop_unused(&s, making->diff);
+    sink_differentials(&s, making->diff);
 }

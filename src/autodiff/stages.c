@@ -137,6 +137,7 @@ static void drop_results(Ad *ad, Making *x) {
 
 static void unzip(Ad *ad, Making *x) {
     ad_unzip(ad, x);
+    ad_sink_differentials(ad, x);
     drop_results(ad, x);
 }
 

@@ -2,8 +2,8 @@
  *
  * A variable `state` tells which exit is under way, 0 being none. An exit sets it; what may follow an exit is guarded
  * by state == 0; a loop that may be left early tests it before its condition, in an `if`, since the condition must not be
- * evaluated after a break: it could fail to end. Where the target of an exit is reached, state goes back to 0. At the head of a
- * loop body state is set to 0 once more: so it is, and now every pass can see it. A loop with only `continue` inside
+ * evaluated after a break: it could fail to end. Where the target of an exit is reached, state goes back to 0. Before a loop and at
+ * the head of its body state is set to 0 once more: so it is, and now every pass can see it. A loop with only `continue` inside
  * keeps its condition as it is, and so its trip count.
  *
  * Values that a break carries, and the results of early returns, go through variables. */
@@ -65,8 +65,12 @@ static Val *state_is(Exits *x, Builder *b, int code) {
     return build_binary(b, OP_eq, build_load(b, x->state), code_value(x, code));
 }
 
-/* if (state == code) state = 0, at the builder's place */
-static void consume(Exits *x, Builder *b, int code) {
+/* if (state == code) state = 0, at the builder's place; there is no need to ask where it is the only exit that may be under way. */
+static void consume(Exits *x, Builder *b, int code, bool only) {
+    if (only) {
+        set_state(x, b, 0);
+        return;
+    }
     Inst *test = build_if(b, state_is(x, b, code), NULL, 0);
     Builder then = build_at_end(test->regions[0]), other = build_at_end(test->regions[1]);
     set_state(x, &then, 0);
@@ -282,6 +286,8 @@ static void move_condition(Exits *x, Inst *loop) {
 }
 
 static Codes lower_loop(Exits *x, Inst *loop) {
+    Builder before = build_before(loop);
+    set_state(x, &before, 0);
     if (is_left(loop->regions[0], loop->regions[0])) move_condition(x, loop);
     Region *cond = loop->regions[0], *body = loop->regions[1],
            *step = loop->nregions > 2 ? loop->regions[2] : NULL;
@@ -297,7 +303,7 @@ static Codes lower_loop(Exits *x, Inst *loop) {
     add_codes(x, &leaves, &exits, next);
     if (continues) {
         Builder b = build_before(end_of(body));
-        consume(x, &b, next);
+        consume(x, &b, next, leaves.count == 0);
         append_step(x, body, step, leaves.count > 0);
     }
     if (exits.count) {
@@ -308,11 +314,11 @@ static Codes lower_loop(Exits *x, Inst *loop) {
     loop->nregions = 2;
     Codes outer = {0};
     int own = break_code(x, loop);
+    add_codes(x, &outer, &leaves, own);
     if (has_code(&leaves, own)) {
         Builder b = build_after(loop);
-        consume(x, &b, own);
+        consume(x, &b, own, outer.count == 0);
     }
-    add_codes(x, &outer, &leaves, own);
     return outer;
 }
 
@@ -348,9 +354,9 @@ static Codes lower_block(Exits *x, Inst *block) {
     Builder b = build_before(block);
     int own = break_code(x, block);
     bool broken = has_code(&exits, own);
-    if (broken) consume(x, &b, own);
-    for (int i = 0; i < block->nresults; i++) block->results[i]->forward = build_load(&b, vars->at[i]);
     add_codes(x, &outer, &exits, own);
+    if (broken) consume(x, &b, own, outer.count == 0);
+    for (int i = 0; i < block->nresults; i++) block->results[i]->forward = build_load(&b, vars->at[i]);
     inst_remove(block);
     return outer;
 }
