@@ -79,6 +79,7 @@ typedef struct AdFunc {
     Leaves leaves; /* of the flat function's parameters and results, in order */
     bool filled;   /* flat has its body */
     bool normal;   /* ... in normal form */
+    bool written;  /* it is code of the source, and what it is given is what that has: no derivative */
     Made fwd;
     bool fwd_ready;
     Made bwd;     /* reverse mode by a derivative of the user */
@@ -280,6 +281,7 @@ typedef struct Making {
     Map loops;    /* primal loop -> LoopInfo */
     bool *stable; /* by id of primal values: memory that holds the same in the reverse */
     uint32_t nstable;
+    ValVec settled; /* of these: local arrays that are kept whole */
     Lists *lists;
     /* transpose */
     Region *reversed;
@@ -302,6 +304,8 @@ void ad_declare_fwd(Ad *ad, AdFunc *f);
 void ad_unzip(Ad *ad, Making *making);
 void ad_count_trips(Ad *ad, Making *making);                    /* of the primal loops that have a twin */
 LoopInfo *ad_loop_info(const Making *making, const Inst *loop); /* primal */
+/* What is computed between two instructions, a trip count say, is computed as far outside as it is known, so that the loops around know it. */
+void ad_hoist(const Inst *before, Inst *from);
 bool ad_is_stable(const Making *making, Val *address); /* in memory that holds the same in the reverse */
 
 /* ---- untaken.c */
@@ -333,6 +337,7 @@ typedef struct Settled Settled;
 Settled *ad_settle(Ad *ad, const Region *region, uint32_t nvals);
 /* The variable whose final content a load reads; NULL: it may be written later. */
 Val *ad_settled_root(const Settled *settled, const Inst *load);
+bool ad_is_settled_array(const Settled *settled, const Val *v, const Inst *at); /* a local one, of scalars */
 Region *ad_home(const Val *root); /* the region of a variable or parameter */
 
 /* ---- checkpoint.c */

@@ -315,9 +315,18 @@ static int limit_of(const Type *type) {
     return type_is_float(type) ? RECOMPUTE_LIMIT : 2 * RECOMPUTE_LIMIT;
 }
 
+/* What was promised to be there. */
+static void keep_settled(Policy *p) {
+    for (int i = 0; i < p->in->settled.count; i++) {
+        const Val *array = p->in->settled.at[i];
+        p->whole[array->id] = map_has(&p->in->mirror, PTR_KEY(ad_home(array)));
+    }
+}
+
 static void decide(Policy *p) {
     note_needed(p, p->in->reversed);
     choose_arrays(p);
+    keep_settled(p);
     prefer_origins(p);
     for (int i = 0; i < p->order->count; i++) {
         Val *v = p->order->at[i];

@@ -50,6 +50,7 @@ AdFunc *ad_func(Ad *ad, Func *func) {
     if ((func->flags & FUNC_GENERATED) && !func->derivation.of) return add_generated(ad, func);
     f = arena_new(ad->arena, AdFunc);
     f->source = func;
+    f->written = true;
     map_put(ad->arena, &ad->funcs, PTR_KEY(func), f);
     f->leaves = ad_leaves_of_func(ad, func);
     f->flat = ad_declare_flat(ad, func, &f->leaves);

@@ -15,17 +15,20 @@
  * stays in the cache, however many rounds there are; taking a few at a time leaves the processor something to overlap, which the
  * reverse of a single round, waiting for each of its own values, does not.
  *
- * Only outermost loops are split, so that nothing is run more than twice. */
+ * Of loops in loops the innermost are split that are of this kind, so that nothing is run more than twice and the rounds are short. */
 #include "autodiff/ad.h"
 
 enum { MOST_CAPTURED = 64, AT_A_TIME = 32 };
 
 typedef struct Rounds {
     Outline outline;
-    const bool *stable; /* by parameter of the function: an array that holds the same in the reverse */
-    ValVec globals;     /* captured addresses of globals: named anew */
-    Map added;          /* Val -> Sum: the sum so far, plus something */
+    bool written;           /* the function is code of the source */
+    const bool *stable;     /* by parameter of the function: an array that holds the same in the reverse */
+    const Settled *settled; /* local arrays that nobody writes any more */
+    ValVec globals;         /* captured addresses of globals: named anew */
+    Map added;              /* Val -> Sum: the sum so far, plus something */
     bool fits;
+    const struct Rounds *around; /* of the loop that it stands in, which is of this kind, too; or NULL */
 } Rounds;
 
 typedef struct Sum {
@@ -127,29 +130,29 @@ static bool carries_sums(Rounds *x) {
 /* ---- where the sums go */
 
 typedef struct Use {
+    const Rounds *of;
     const Val *v;
-    const Func *func;
     bool fits;
 } Use;
 
-static bool leads_to_results(const Func *func, const Val *v);
+static bool leads_to_results(const Rounds *x, const Val *v);
 
 static bool is_number(const Val *v) {
     bool converted = v->kind == VAL_inst && v->inst->op == OP_convert;
     return val_is_const(v) || (converted && !type_is_float(v->inst->args[0]->type));
 }
 
-static bool fits_use(const Func *func, const Inst *inst, int operand) {
+static bool fits_use(const Rounds *x, const Inst *inst, int operand) {
     switch ((Op)inst->op) {
     case OP_return: return true;
     case OP_add:
     case OP_sub:
-    case OP_neg: return leads_to_results(func, inst->results[0]);
-    case OP_mul: return is_number(inst->args[1 - operand]) && leads_to_results(func, inst->results[0]);
-    case OP_div: return operand == 0 && is_number(inst->args[1]) && leads_to_results(func, inst->results[0]);
+    case OP_neg: return leads_to_results(x, inst->results[0]);
+    case OP_mul: return is_number(inst->args[1 - operand]) && leads_to_results(x, inst->results[0]);
+    case OP_div: return operand == 0 && is_number(inst->args[1]) && leads_to_results(x, inst->results[0]);
     case OP_yield: {
         const Inst *owner = inst->parent->owner;
-        return owner->op == OP_if && leads_to_results(func, owner->results[operand]);
+        return owner->op == OP_if && leads_to_results(x, owner->results[operand]);
     }
     default: return false;
     }
@@ -158,12 +161,14 @@ static bool fits_use(const Func *func, const Inst *inst, int operand) {
 static void look_at_use(void *user, Inst *inst) {
     Use *use = user;
     for (int i = 0; i < inst->nargs && use->fits; i++)
-        if (inst->args[i] == use->v) use->fits = fits_use(use->func, inst, i);
+        if (inst->args[i] == use->v) use->fits = fits_use(use->of, inst, i);
 }
 
-static bool leads_to_results(const Func *func, const Val *v) {
-    Use use = {v, func, true};
-    region_walk(func->body, look_at_use, &use);
+/* What becomes part of a sum around it does so. */
+static bool leads_to_results(const Rounds *x, const Val *v) {
+    if (x->around && sum_of(x->around, v)) return true;
+    Use use = {x, v, true};
+    region_walk(x->outline.func->body, look_at_use, &use);
     return use.fits;
 }
 
@@ -172,6 +177,7 @@ static bool leads_to_results(const Func *func, const Val *v) {
 static bool can_capture(const Rounds *x, Val *v) {
     if (v->type->kind == TYPE_tape) return false;
     if (v->type->kind != TYPE_pointer) return true;
+    if (ad_is_settled_array(x->settled, v, x->outline.loop)) return true;
     return v->kind == VAL_param && v->region == x->outline.func->body && x->stable[v->index];
 }
 
@@ -220,6 +226,17 @@ static Func *declare(const Rounds *x) {
     return func;
 }
 
+/* Numbers that the function computes are none that the source has given. */
+static bool is_given(const Rounds *x, const Val *v) {
+    return !type_is_float(v->type) || (v->kind == VAL_param && v->region == x->outline.func->body);
+}
+
+static bool is_written(const Rounds *x) {
+    bool written = x->written;
+    for (int i = 0; i < x->outline.captured.count; i++) written &= is_given(x, x->outline.captured.at[i]);
+    return written;
+}
+
 /* Rounds lo to hi, with sums that begin at zero. */
 static Func *make_rounds(const Rounds *x) {
     Ad *ad = x->outline.ad;
@@ -240,6 +257,7 @@ static Func *make_rounds(const Rounds *x) {
     for (int i = 0; i < loop->nargs; i++)
         if (!is_counter(loop, i)) vec_push(ad->arena, &results, copy->results[i]);
     build_return(&b, results.at, results.count);
+    ad_func(ad, func)->written = is_written(x);
     return func;
 }
 
@@ -278,7 +296,7 @@ static void fill_outer(const Rounds *x, Inst *outer, Func *rounds, Val *trip) {
     build_yield(&b, yields.at, yields.count);
 }
 
-static void replace_loop(const Rounds *x, Func *rounds, Val *trip) {
+static void replace_loop(const Rounds *x, Func *rounds, Val *trip, Inst *last) {
     Ad *ad = x->outline.ad;
     Inst *loop = x->outline.loop;
     Builder b = build_before(loop);
@@ -289,6 +307,7 @@ static void replace_loop(const Rounds *x, Func *rounds, Val *trip) {
         if (!is_counter(loop, i)) vec_push(ad->arena, &starts, loop->args[i]);
     Val *most = build_binary(&b, OP_add, trip, ad_int64(ad, AT_A_TIME - 1)),
         *count = build_binary(&b, OP_div, most, ad_int64(ad, AT_A_TIME));
+    ad_hoist(loop, last ? last->next : loop->parent->first);
     Inst *outer = build_loop(&b, starts.at, starts.count, false);
     Builder cond = build_at_end(outer->regions[0]);
     Val *go = build_binary(&cond, OP_lt, outer->regions[0]->params[0], count);
@@ -300,16 +319,27 @@ static void replace_loop(const Rounds *x, Func *rounds, Val *trip) {
     inst_remove(loop);
 }
 
-static bool split(const Rounds *all, Inst *loop) {
-    Rounds x = *all;
-    x.outline.loop = loop;
-    if (loop->nregions != 2 || !carries_sums(&x) || !is_independent(&x)) return false;
+static bool suits(Rounds *x, Inst *loop) {
+    x->outline.loop = loop;
+    if (loop->nregions != 2 || !carries_sums(x) || !is_independent(x)) return false;
     for (int i = 0; i < loop->nargs; i++)
-        if (!is_counter(loop, i) && !leads_to_results(x.outline.func, loop->results[i])) return false;
+        if (!is_counter(loop, i) && !leads_to_results(x, loop->results[i])) return false;
+    return true;
+}
+
+static bool split_region(const Rounds *all, const Region *region);
+
+/* The loops in it, if there are such, else itself. */
+static bool split(const Rounds *all, Inst *loop) {
+    Rounds x = *all, inside = *all;
+    if (!suits(&x, loop)) return false;
+    inside.around = &x;
+    if (split_region(&inside, loop->regions[1])) return true;
+    Inst *last = loop->prev;
     Val *trip = loop_trip(loop);
     int64_t rounds;
     if (!trip || (val_is_int(trip, &rounds) && rounds <= AT_A_TIME)) return false;
-    replace_loop(&x, make_rounds(&x), trip);
+    replace_loop(&x, make_rounds(&x), trip, last);
     return true;
 }
 
@@ -335,6 +365,8 @@ Region *ad_split_rounds(Ad *ad, AdFunc *f, const bool *stable_leaves) {
     CloneMap map = {.module = ad->m, .func = flat};
     flat->body = clone_region(&map, written, NULL);
     Rounds all = {.outline = {.ad = ad, .func = flat, .steady = true}, .stable = stable, .fits = true};
+    all.written = f->written;
+    all.settled = ad_settle(ad, flat->body, flat->nvals);
     Region *copy = split_region(&all, flat->body) ? flat->body : NULL;
     if (copy) ir_resolve_func(flat);
     flat->body = written;

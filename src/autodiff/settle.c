@@ -57,9 +57,18 @@ Settled *ad_settle(Ad *ad, const Region *region, uint32_t nvals) {
     return s;
 }
 
+static bool is_settled(const Settled *s, const Val *root, const Inst *at) {
+    if (!root || root->type->kind != TYPE_pointer || root->id >= s->nvals) return false;
+    const Inst *top = ancestor_in(ad_home(root), at);
+    return top && position_of(s, top) != INT32_MAX && position_of(s, top) > s->last[root->id];
+}
+
 Val *ad_settled_root(const Settled *s, const Inst *load) {
     Val *root = ad_root(load->args[0]);
-    if (!root || root->type->kind != TYPE_pointer || root->id >= s->nvals) return NULL;
-    const Inst *top = ancestor_in(ad_home(root), load);
-    return top && position_of(s, top) != INT32_MAX && position_of(s, top) > s->last[root->id] ? root : NULL;
+    return is_settled(s, root, load) ? root : NULL;
+}
+
+bool ad_is_settled_array(const Settled *s, const Val *v, const Inst *at) {
+    bool is_array = v->kind == VAL_inst && v->inst->op == OP_var && ad_scalars_in(v->inst->type) > 1;
+    return is_array && is_settled(s, v, at);
 }

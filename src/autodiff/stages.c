@@ -141,7 +141,25 @@ static void unzip(Ad *ad, Making *x) {
     drop_results(ad, x);
 }
 
-/* Memory that holds the same in the reverse as it did: nobody writes it, or it is made again from the values in it. */
+typedef struct Stabilise {
+    Ad *ad;
+    Making *making;
+    Settled *settled;
+} Stabilise;
+
+/* Local arrays that a call needs which is made again in the reverse. */
+static void note_settled(void *user, Inst *inst) {
+    Stabilise *x = user;
+    if (inst->op != OP_call || !inst_has(inst, INST_AGAIN)) return;
+    for (int i = 0; i < inst->nargs; i++) {
+        Val *v = inst->args[i];
+        if (!ad_is_settled_array(x->settled, v, inst) || x->making->stable[v->id]) continue;
+        x->making->stable[v->id] = true;
+        vec_push(x->ad->arena, &x->making->settled, v);
+    }
+}
+
+/* Memory that holds the same in the reverse as it did: nobody writes it, or it is made again from the values in it, or kept whole. */
 static void find_stable(Ad *ad, Making *x) {
     x->nstable = x->linear.func->nvals;
     x->stable = arena_array(ad->arena, bool, x->nstable + 1);
@@ -154,6 +172,8 @@ static void find_stable(Ad *ad, Making *x) {
     x->lists = ad_find_lists(ad, x->primal);
     for (int i = 0; i < x->lists->by_var.count; i++)
         x->stable[((const Val *)(uintptr_t)x->lists->by_var.entries[i].key)->id] = true;
+    Stabilise stabilise = {ad, x, ad_settle(ad, x->primal, x->nstable)};
+    region_walk(x->primal, note_settled, &stabilise);
 }
 
 static void transpose(Ad *ad, Making *x) {

@@ -138,7 +138,7 @@ Untaken *ad_untaken(Ad *ad, const Making *making) {
     Untaken *u = arena_new(ad->arena, Untaken);
     const Region *diff = making->diff;
     *u = (Untaken){
-        .ad = ad, .making = making, .nvals = making->linear.func->nvals, .trusts = making->f->source != NULL};
+        .ad = ad, .making = making, .nvals = making->linear.func->nvals, .trusts = making->f->written};
     u->firm = arena_array(ad->arena, bool, (int)u->nvals);
     u->denied = arena_array(ad->arena, bool, (int)u->nvals);
     u->calm = arena_array(ad->arena, uint8_t, (int)u->nvals);

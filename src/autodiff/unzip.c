@@ -114,8 +114,7 @@ static bool is_made_in(const Inst *loop, const Inst *inst) {
     return inside;
 }
 
-/* A trip count is computed as far outside as it is known, so that the loops around it know it, too. */
-static void hoist_trip(const Inst *loop, Inst *from) {
+void ad_hoist(const Inst *loop, Inst *from) {
     for (Inst *inst = from, *next; inst != loop; inst = next) {
         next = inst->next;
         Inst *outer = inst->parent->owner, *before = NULL;
@@ -136,7 +135,7 @@ static void count_loop(Ad *ad, Making *x, Inst *loop) {
     Inst *last = loop->prev;
     info->trip = loop_trip(loop);
     info->known = info->trip != NULL;
-    hoist_trip(loop, last ? last->next : loop->parent->first);
+    ad_hoist(loop, last ? last->next : loop->parent->first);
     inst_add_arg(loop, ad_int64(ad, 0));
     region_add_param(loop->regions[0], word, name);
     info->counter = region_add_param(loop->regions[1], word, name);
