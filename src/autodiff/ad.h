@@ -371,10 +371,10 @@ Val *ad_load_array(Ad *ad, const Making *making, const Nest *nest, Builder *b, c
 /* What a loop keeps for its reverse. */
 typedef struct Keeping {
     const Making *making;
+    Region *region; /* at whose end they are stored: the body, or a branch of it */
     Inst *loop;
-    LoopInfo *info;
     Nest nest;    /* that it is the innermost loop of; empty: how often it runs is not known */
-    Builder head; /* of the reversed body: where the values come back */
+    Builder head; /* of the reversed region: where the values come back */
     ValVec bases; /* of blocks: they are kept as well, where the nest stands */
 } Keeping;
 Val **ad_keep_in_loop(Ad *ad, Keeping *keep, Val *const *values, int count); /* the values, in the reverse */

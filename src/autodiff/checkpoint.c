@@ -379,16 +379,35 @@ static void tell(Policy *p, const Val *v, const Inst *loop, bool exact) {
 
 static Vals save_region(Policy *p, Region *region);
 
+/* A block is there from before the nest on, so it is the region around that keeps where it begins. */
+static void lift(Policy *p, const Region *region, Val *base) {
+    Vals *lifted = map_get(&p->lifted, PTR_KEY(region));
+    if (!lifted) {
+        lifted = arena_new(p->ad->arena, Vals);
+        map_put(p->ad->arena, &p->lifted, PTR_KEY(region), lifted);
+    }
+    vec_push(p->ad->arena, lifted, base);
+}
+
+/* What a region of a loop keeps in each iteration: the body, or a part of it that runs at most once. */
+static void keep_in_loop(Policy *p, Region *region, Inst *loop, const Vals *mine) {
+    LoopInfo *info = ad_loop_info(p->in, loop);
+    Region *reverse = map_get(&p->in->mirror, PTR_KEY(region));
+    for (int i = 0; i < mine->count; i++) tell(p, mine->at[i], loop, info->known);
+    Keeping keep = {.making = p->in, .region = region, .loop = loop, .head = head_builder(p, reverse)};
+    keep.nest = ad_nest(p->ad, p->in, loop->regions[1], mine->count);
+    Val **again = ad_keep_in_loop(p->ad, &keep, mine->at, mine->count);
+    for (int i = 0; i < mine->count; i++) stand_in(p, mine->at[i], again[i]);
+    for (int i = 0; i < keep.bases.count; i++) lift(p, keep.nest.outer->parent, keep.bases.at[i]);
+    end_head(p, reverse, &keep.head);
+}
+
 /* Only one branch runs, so they share slots: the k-th value of a type of either is the k-th that the `if` yields. */
-static void save_branches(Policy *p, Inst *inst, Vals *kept) {
+static void share_slots(Policy *p, Inst *inst, const Vals *columns, Vals *kept) {
     Ad *ad = p->ad;
     int n = inst->nregions;
-    Vals *columns = arena_array(ad->arena, Vals, n);
     bool **used = arena_array(ad->arena, bool *, n);
-    for (int k = 0; k < n; k++) {
-        columns[k] = save_region(p, inst->regions[k]);
-        used[k] = arena_array(ad->arena, bool, columns[k].count + 1);
-    }
+    for (int k = 0; k < n; k++) used[k] = arena_array(ad->arena, bool, columns[k].count + 1);
     for (int k = 0; k < n; k++)
         for (int i = 0; i < columns[k].count; i++) {
             if (used[k][i]) continue;
@@ -409,29 +428,27 @@ static void save_branches(Policy *p, Inst *inst, Vals *kept) {
         }
 }
 
-/* A block is there from before the nest on, so it is the region around that keeps where it begins. */
-static void lift(Policy *p, const Region *region, Val *base) {
-    Vals *lifted = map_get(&p->lifted, PTR_KEY(region));
-    if (!lifted) {
-        lifted = arena_new(p->ad->arena, Vals);
-        map_put(p->ad->arena, &p->lifted, PTR_KEY(region), lifted);
+/* What an iteration skips is not kept: a branch of the body of a loop that alone has something to keep does so itself. */
+static void save_branches(Policy *p, Inst *inst, Vals *kept) {
+    Vals *columns = arena_array(p->ad->arena, Vals, inst->nregions);
+    Inst *owner = inst->parent->owner;
+    int keepers = 0, last = 0;
+    for (int k = 0; k < inst->nregions; k++) {
+        columns[k] = save_region(p, inst->regions[k]);
+        if (columns[k].count == 0) continue;
+        keepers++;
+        last = k;
     }
-    vec_push(p->ad->arena, lifted, base);
+    if (keepers == 1 && owner && owner->op == OP_loop)
+        keep_in_loop(p, inst->regions[last], owner, &columns[last]);
+    else share_slots(p, inst, columns, kept);
 }
 
 static void save_loop(Policy *p, Inst *loop) {
-    LoopInfo *info = ad_loop_info(p->in, loop);
-    Region *reverse = info->reverse->regions[1];
-    map_put(p->ad->arena, &p->heads, PTR_KEY(reverse), info->it->inst);
+    const LoopInfo *info = ad_loop_info(p->in, loop);
+    map_put(p->ad->arena, &p->heads, PTR_KEY(info->reverse->regions[1]), info->it->inst);
     Vals mine = save_region(p, loop->regions[1]);
-    if (mine.count == 0) return;
-    for (int i = 0; i < mine.count; i++) tell(p, mine.at[i], loop, info->known);
-    Keeping keep = {.making = p->in, .loop = loop, .info = info, .head = head_builder(p, reverse)};
-    keep.nest = ad_nest(p->ad, p->in, loop->regions[1], mine.count);
-    Val **again = ad_keep_in_loop(p->ad, &keep, mine.at, mine.count);
-    for (int i = 0; i < mine.count; i++) stand_in(p, mine.at[i], again[i]);
-    for (int i = 0; i < keep.bases.count; i++) lift(p, keep.nest.outer->parent, keep.bases.at[i]);
-    end_head(p, reverse, &keep.head);
+    if (mine.count) keep_in_loop(p, loop->regions[1], loop, &mine);
 }
 
 static Nest nest_of_array(Policy *p, const Region *region, const Val *array) {

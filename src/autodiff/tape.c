@@ -278,7 +278,7 @@ static void stay_at(Ad *ad, Keeping *keep, const struct Home *home, const Type *
          *reverse = ad_loop_info(keep->making, outer)->reverse;
     Stay x = {.ad = ad, .keep = keep, .type = type, .count = values->count};
     x.before = build_before(outer);
-    x.tail = build_before(keep->loop->regions[1]->last);
+    x.tail = build_before(keep->region->last);
     x.around = build_before(reverse);
     x.after = build_after(reverse);
     if (home->begin) home->begin(&x);
