@@ -1,6 +1,10 @@
 /* Reflection on what a program declares. */
 #include "driver.h"
 
+static SlopeStatus list(DriverWork *work) {
+    return driver_list_declarations(work->program, &work->declarations);
+}
+
 int slope_declaration_count(SlopeProgram *program) {
     if (!program) return 0;
     SlopeSession *session = program->session;
@@ -9,10 +13,10 @@ int slope_declaration_count(SlopeProgram *program) {
         return 0;
     }
     if (!driver_enter_program(program)) return 0;
-    Declarations found = {0};
+    DriverWork work = {.program = program};
     if (!program->declarations_listed &&
-        driver_leave(session, driver_list_declarations(program, &found)) == SLOPE_STATUS_ok) {
-        program->declarations = found;
+        driver_leave(session, driver_deep(session, list, &work)) == SLOPE_STATUS_ok) {
+        program->declarations = work.declarations;
         program->declarations_listed = true;
     }
     return program->declarations.count;
@@ -25,6 +29,10 @@ bool slope_declaration(SlopeProgram *program, int index, SlopeDeclaration *out) 
     return true;
 }
 
+static SlopeStatus find_type(DriverWork *work) {
+    return driver_find_type(work->program, work->name, &work->type);
+}
+
 SlopeStatus slope_find_type(SlopeProgram *program, const char *expression, const SlopeType **out) {
     if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
@@ -32,8 +40,8 @@ SlopeStatus slope_find_type(SlopeProgram *program, const char *expression, const
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!expression) return driver_missing(session, "slope_find_type", "expression");
-    const Type *type = NULL;
-    SlopeStatus status = driver_leave(session, driver_find_type(program, expression, &type));
-    if (status == SLOPE_STATUS_ok) *out = driver_type(program, type, LAYOUT_scalar);
+    DriverWork work = {.program = program, .name = expression};
+    SlopeStatus status = driver_leave(session, driver_deep(session, find_type, &work));
+    if (status == SLOPE_STATUS_ok) *out = driver_type(program, work.type, LAYOUT_scalar);
     return status;
 }

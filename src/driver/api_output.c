@@ -58,12 +58,14 @@ static bool check_name(SlopeProgram *program, const char *name, const char *(*na
 
 /* ---- code and dumps */
 
-static SlopeStatus build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out) {
+static SlopeStatus build(DriverWork *work) {
+    SlopeProgram *program = work->program;
+    const SlopeBuildOptions *options = work->options;
     if (!check_name(program, options->target, driver_target_name, DIAG_unknown_target))
         return SLOPE_STATUS_misuse;
     if (!driver_list_is_whole(options->entries, options->entry_count))
         return driver_missing(program->session, "slope_build", "options->entries");
-    return driver_build(program, options, out);
+    return driver_build(program, options, &work->text);
 }
 
 SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options, SlopeBlob **out) {
@@ -73,9 +75,13 @@ SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options,
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!options) return driver_missing(session, "slope_build", "options");
-    Text text = {.arena = &program->arena};
-    SlopeStatus status = driver_leave(session, build(program, options, &text));
-    return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&text), out) : status;
+    DriverWork work = {.program = program, .options = options, .text = {.arena = &program->arena}};
+    SlopeStatus status = driver_leave(session, driver_deep(session, build, &work));
+    return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&work.text), out) : status;
+}
+
+static SlopeStatus dump(DriverWork *work) {
+    return driver_dump(work->program, work->name, work->stage, &work->text);
 }
 
 SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *stage, SlopeBlob **out) {
@@ -86,9 +92,10 @@ SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *
     if (!driver_enter_program(program)) return driver_refused(session);
     if (stage && !check_name(program, stage, driver_stage_name, DIAG_unknown_stage))
         return driver_leave(session, SLOPE_STATUS_misuse);
-    Text text = {.arena = &program->arena};
-    SlopeStatus status = driver_leave(session, driver_dump(program, function, stage, &text));
-    return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&text), out) : status;
+    DriverWork work = {
+        .program = program, .name = function, .stage = stage, .text = {.arena = &program->arena}};
+    SlopeStatus status = driver_leave(session, driver_deep(session, dump, &work));
+    return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&work.text), out) : status;
 }
 
 /* ---- files */
@@ -129,11 +136,11 @@ SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *opt
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!options || !path) return driver_missing(session, "slope_build_file", options ? "path" : "options");
-    Text text = {.arena = &program->arena};
-    SlopeStatus status = driver_leave(session, build(program, options, &text));
+    DriverWork work = {.program = program, .options = options, .text = {.arena = &program->arena}};
+    SlopeStatus status = driver_leave(session, driver_deep(session, build, &work));
     if (status != SLOPE_STATUS_ok) return status;
     mode_t rights = !options->header && driver_target_is_linked(options->target) ? 0777 : 0666;
-    int error = write_file(&program->arena, path, rights, text_str(&text));
+    int error = write_file(&program->arena, path, rights, text_str(&work.text));
     if (!error) return SLOPE_STATUS_ok;
     diag_report(session->diags, DIAG_file_unwritable, 0, path, strerror(error));
     return driver_leave(session, SLOPE_STATUS_misuse);

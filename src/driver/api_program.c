@@ -36,6 +36,12 @@ static SlopeStatus load_trapped(SlopeSession *session) {
     return status;
 }
 
+static SlopeStatus load(DriverWork *work) { return driver_load(work->program, work->source); }
+
+static SlopeStatus load_deep(SlopeProgram *program, Str source) {
+    return driver_deep(program->session, load, &(DriverWork){.program = program, .source = source});
+}
+
 SlopeStatus slope_load_file(SlopeSession *session, const char *path, SlopeProgram **out) {
     if (!session || !out) return SLOPE_STATUS_misuse;
     *out = NULL;
@@ -45,7 +51,7 @@ SlopeStatus slope_load_file(SlopeSession *session, const char *path, SlopeProgra
     Str text;
     SlopeProgram *program = add_program(session, path);
     int error = driver_read_file(program, path, &text);
-    if (!error) return finish_load(session, driver_load(program, text), out);
+    if (!error) return finish_load(session, load_deep(program, text), out);
     diag_report(session->diags, DIAG_file_unreadable, 0, path, strerror(error));
     return finish_load(session, SLOPE_STATUS_error, out);
 }
@@ -57,7 +63,7 @@ static SlopeStatus load_copy(SlopeProgram *program, const char *path, const char
     }
     char *copy = arena_take(&program->arena, size + 1);
     memcpy(copy, text, size);
-    return driver_load(program, (Str){copy, (int)size});
+    return load_deep(program, (Str){copy, (int)size});
 }
 
 SlopeStatus slope_load_text(SlopeSession *session, const char *path, const char *text, size_t size,
@@ -84,15 +90,21 @@ void slope_program_free(SlopeProgram *program) {
     session->allocator.resize(session->allocator.user, program, sizeof *program, 0);
 }
 
+static SlopeStatus check(DriverWork *work) { return driver_check(work->program); }
+
 SlopeStatus slope_check(SlopeProgram *program) {
     if (!program) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
-    return driver_leave(session, driver_check(program));
+    return driver_leave(session, driver_deep(session, check, &(DriverWork){.program = program}));
 }
 
 /* ---- functions */
+
+static SlopeStatus find_function(DriverWork *work) {
+    return driver_find_function(work->program, work->name, &work->func);
+}
 
 SlopeStatus slope_find_function(SlopeProgram *program, const char *expression, SlopeFunction **out) {
     if (!program || !out) return SLOPE_STATUS_misuse;
@@ -101,12 +113,12 @@ SlopeStatus slope_find_function(SlopeProgram *program, const char *expression, S
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!expression) return driver_missing(session, "slope_find_function", "expression");
-    Func *func = NULL;
-    SlopeStatus status = driver_leave(session, driver_find_function(program, expression, &func));
+    DriverWork work = {.program = program, .name = expression};
+    SlopeStatus status = driver_leave(session, driver_deep(session, find_function, &work));
     if (status != SLOPE_STATUS_ok) return status;
     SlopeFunction *function = arena_new(&program->arena, SlopeFunction);
     *function = (SlopeFunction){
-        .program = program, .name = format_text(&program->arena, "%s", expression), .func = func};
+        .program = program, .name = format_text(&program->arena, "%s", expression), .func = work.func};
     *out = function;
     return SLOPE_STATUS_ok;
 }
@@ -163,8 +175,11 @@ const SlopeType *slope_function_result(const SlopeFunction *function) {
     return driver_type(function->program, type, LAYOUT_scalar);
 }
 
+static SlopeStatus compile_func(DriverWork *work) { return driver_compile(work->program, work->func); }
+
 static SlopeStatus compile(SlopeProgram *program, Func *func) {
-    SlopeStatus status = driver_leave(program->session, driver_compile(program, func));
+    DriverWork work = {.program = program, .func = func};
+    SlopeStatus status = driver_leave(program->session, driver_deep(program->session, compile_func, &work));
     if (status == SLOPE_STATUS_ok) driver_apply_uniforms(program);
     return status;
 }
@@ -265,15 +280,19 @@ static SlopeKernel *kernel_of(SlopeProgram *program, Func *func) {
     return kernel;
 }
 
+static SlopeStatus find_entry(DriverWork *work) {
+    return driver_find_entry(work->program, work->name, &work->func);
+}
+
 SlopeStatus slope_find_kernel(SlopeProgram *program, const char *name, SlopeKernel **out) {
     if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
     *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
-    Func *func = NULL;
-    SlopeStatus status = driver_leave(session, driver_find_entry(program, name, &func));
-    if (status == SLOPE_STATUS_ok) *out = kernel_of(program, func);
+    DriverWork work = {.program = program, .name = name};
+    SlopeStatus status = driver_leave(session, driver_deep(session, find_entry, &work));
+    if (status == SLOPE_STATUS_ok) *out = kernel_of(program, work.func);
     return status;
 }
 

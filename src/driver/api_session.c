@@ -354,6 +354,7 @@ void slope_session_free(SlopeSession *session) {
     driver_free_blobs(session);
     if (session->gpu) gpu_close(session->gpu);
     if (session->runtime) runtime_free(session->runtime);
+    stack_free(session->stack);
     arena_free(&session->message_arena);
     arena_free(&session->arena);
     driver_free_spare(session);

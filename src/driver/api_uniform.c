@@ -37,9 +37,12 @@ void driver_add_parameters(SlopeKernel *kernel) {
     }
 }
 
+static SlopeStatus list(DriverWork *work) { return driver_list_uniforms(work->program); }
+
 static SlopeStatus list_uniforms(SlopeProgram *program) {
     if (program->uniforms_listed) return SLOPE_STATUS_ok;
-    SlopeStatus status = driver_leave(program->session, driver_list_uniforms(program));
+    DriverWork work = {.program = program};
+    SlopeStatus status = driver_leave(program->session, driver_deep(program->session, list, &work));
     program->uniforms_listed = status == SLOPE_STATUS_ok;
     return status;
 }

@@ -108,6 +108,8 @@ struct SlopeSession {
     Allocator allocator;
     Spare spare; /* memory for the next program */
     Trap trap;
+    DeepStack *stack; /* where callers have too little; NULL: none had */
+    bool on_own_stack;
     bool broken;      /* a fault happened: refuse everything but freeing */
     const char *file; /* read and not yet released; NULL: none */
     size_t file_size;
@@ -207,6 +209,22 @@ SlopeStatus driver_all_entries(SlopeProgram *program); /* every entry point of t
 /* Functions that are marked as entry points; or, by name, whether there is such a function. The program is checked. */
 int driver_count_entries(SlopeProgram *program, const char *name);
 SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expression, Func **out);
+
+/* ---- deep.c */
+/* What the pipeline is asked for: whatever of it the call needs. */
+typedef struct DriverWork {
+    SlopeProgram *program;
+    Str source;
+    const char *name, *stage;
+    const SlopeBuildOptions *options;
+    Func *func; /* comes in or out, as do these */
+    Text text;  /* that is made */
+    const Type *type;
+    Declarations declarations;
+    void *user;
+} DriverWork;
+/* run(work), on a stack that is large enough. */
+SlopeStatus driver_deep(SlopeSession *session, SlopeStatus (*run)(DriverWork *work), DriverWork *work);
 
 /* ---- api_session.c */
 /* What every function of the API starts with, after `if (setjmp(session->trap.at)) return driver_trapped(session);`.

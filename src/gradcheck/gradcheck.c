@@ -587,6 +587,18 @@ static SlopeStatus gradcheck(SlopeProgram *program, SlopeProgram *host, const Sl
     return SLOPE_STATUS_ok;
 }
 
+typedef struct Request {
+    SlopeProgram *host;
+    const SlopeGradcheckOptions *options;
+    const SlopeGradcheckResult **results;
+    int *count;
+} Request;
+
+static SlopeStatus answer(DriverWork *work) {
+    const Request *request = work->user;
+    return gradcheck(work->program, request->host, request->options, request->results, request->count);
+}
+
 static SlopeStatus gradcheck_trapped(SlopeProgram *program, SlopeProgram *host,
                                      const SlopeGradcheckOptions *options,
                                      const SlopeGradcheckResult **results, int *count) {
@@ -597,7 +609,9 @@ static SlopeStatus gradcheck_trapped(SlopeProgram *program, SlopeProgram *host,
         return driver_missing(session, "slope_gradcheck", "options->points");
     if (!driver_list_is_whole(options->ranges, options->range_count))
         return driver_missing(session, "slope_gradcheck", "options->ranges");
-    return driver_leave(session, gradcheck(program, host, options, results, count));
+    Request request = {host, options, results, count};
+    DriverWork work = {.program = program, .user = &request};
+    return driver_leave(session, driver_deep(session, answer, &work));
 }
 
 SlopeStatus slope_gradcheck(SlopeProgram *host, const SlopeGradcheckOptions *options,

@@ -52,6 +52,13 @@ bool runtime_call(Runtime *runtime, void (*body)(const RtContext *context, void 
 /* This thread makes a call whose error somebody asks for, or (false) has made it; false: it was told to stop. */
 bool runtime_answer(Runtime *runtime, bool answer);
 
+/* ---- stack.c */
+typedef struct DeepStack DeepStack;
+DeepStack *stack_new(size_t wanted); /* or what can be had; NULL: nothing can */
+/* Runs body(user) on it, or where it is if that is there already. False: it was not begun. */
+bool stack_call(DeepStack *stack, void (*body)(void *user), void *user);
+void stack_free(DeepStack *stack);
+
 /* ---- dispatch.c */
 /* Runs the kernel over groups[0] * groups[1] * groups[2] groups. False: an error ended it, or runtime_stop, of which there
  * is no message. */

@@ -77,7 +77,7 @@ void stack_unmap(char *stack, size_t size) {
 }
 
 /* As much as is wanted; where address space is short, what can be had. */
-static DeepStack *deep_new(size_t wanted) {
+DeepStack *stack_new(size_t wanted) {
     DeepStack *stack = calloc(1, sizeof *stack);
     if (!stack) return NULL;
     size_t page = page_size();
@@ -117,10 +117,7 @@ static void deep_main(unsigned high, unsigned low) {
     stack_leaving(NULL, stack->outer, stack->outer_size);
 }
 
-bool stack_run(RtThread *thread, void (*body)(void *), void *user) {
-    if (!thread->deep) thread->deep = deep_new(thread->runtime->config.deep_stack);
-    DeepStack *stack = thread->deep;
-    if (!stack) return false;
+bool stack_call(DeepStack *stack, void (*body)(void *), void *user) {
     if (stack->running) {
         body(user);
         return true;
@@ -132,7 +129,6 @@ bool stack_run(RtThread *thread, void (*body)(void *), void *user) {
     stack->body = body;
     stack->user = user;
     stack->running = true;
-    thread->watch = (StackWatch){0};
     uint64_t bits = (uint64_t)(uintptr_t)stack;
     makecontext(&stack->start, (void (*)(void))deep_main, 2, (unsigned)(bits >> 32), (unsigned)bits);
     stack_leaving(&stack->shadow_stack, stack->memory, stack->size);
@@ -141,6 +137,13 @@ bool stack_run(RtThread *thread, void (*body)(void *), void *user) {
     stack->running = false;
     trim(stack);
     return fine;
+}
+
+bool stack_run(RtThread *thread, void (*body)(void *), void *user) {
+    if (!thread->deep) thread->deep = stack_new(thread->runtime->config.deep_stack);
+    DeepStack *stack = thread->deep;
+    if (stack && !stack->running) thread->watch = (StackWatch){0};
+    return stack && stack_call(stack, body, user);
 }
 
 /* ---- limits */

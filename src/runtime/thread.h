@@ -23,7 +23,6 @@ typedef struct RtBlock {
 } RtBlock;
 
 typedef struct FiberSet FiberSet;
-typedef struct DeepStack DeepStack;
 
 /* How a recursion that has reached the end of its stack is measured: see stack.c. */
 typedef struct StackWatch {
@@ -111,7 +110,6 @@ bool stack_run(RtThread *thread, void (*body)(void *user), void *user);
 char *
 stack_limit(const RtThread *thread); /* for contexts of the stack at hand; NULL: it is the caller's own */
 char *stack_limit_of(StackRange range);
-void stack_free(DeepStack *stack);
 /* What the address sanitizer wants to hear of switches between stacks. */
 void stack_leaving(void **save, const void *bottom, size_t size);
 void stack_arrived(void *saved, const void **bottom, size_t *size);

@@ -1,6 +1,7 @@
 /* Sessions that live long: programs come and go, fail and run out of memory, and leave nothing behind. */
 #include "slope.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -359,8 +360,85 @@ static void interpreted_functions_have_no_address(void **state) {
     slope_session_free(session);
 }
 
+/* ---- small stacks */
+
+enum { SMALL_STACK = 256 << 10, MOST_TERMS = 4000, LONG_TEXT = 40000 };
+
+/* A sum of that many terms, which is a tree of that depth. */
+static void write_sum(char *out, int terms) {
+    char *at = out + sprintf(out, "[Differentiable] float f(float x) { return x");
+    for (int i = 1; i < terms; i++) at += sprintf(at, " + x");
+    strcpy(at, "; }");
+}
+
+/* So many in one another. */
+static void write_structs(char *out, int count) {
+    char *at = out + sprintf(out, "struct S0 { float x; }\n");
+    for (int i = 1; i < count; i++) at += sprintf(at, "struct S%d { S%d s; }\n", i, i - 1);
+    sprintf(at, "[Differentiable] float f(float x) { S%d s = {}; return x; }", count - 1);
+}
+
+typedef struct SmallStack {
+    SlopeSession *session;
+    const char *text;
+    SlopeStatus loaded, found, called;
+    float derivative;
+} SmallStack;
+
+static void *compile_on_small_stack(void *user) {
+    SmallStack *small = user;
+    SlopeProgram *program;
+    SlopeFunction *function;
+    float pair[2] = {1, 0}, seed = 1;
+    small->loaded = slope_load_text(small->session, "sum.slang", small->text, strlen(small->text), &program);
+    if (small->loaded != SLOPE_STATUS_ok) return NULL;
+    small->found = slope_find_function(program, "bwd_diff(f)", &function);
+    if (small->found == SLOPE_STATUS_ok) small->called = slope_call(function, (void *[]){pair, &seed});
+    small->derivative = pair[1];
+    slope_program_free(program);
+    return NULL;
+}
+
+static SmallStack run_on_small_stack(SlopeSession *session, const char *text) {
+    SmallStack small = {.session = session, .text = text};
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, SMALL_STACK), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, compile_on_small_stack, &small), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+    return small;
+}
+
+static void threads_of_the_host_may_have_little_stack(void **state) {
+    static char text[LONG_TEXT];
+    SlopeConfig config;
+    SlopeSession *session;
+    (void)state;
+    slope_config_init(&config);
+    config.optimization = 0;
+    config.limit_memory = 64;
+    assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_ok);
+    write_sum(text, MOST_TERMS);
+    SmallStack small = run_on_small_stack(session, text);
+    assert_true(small.loaded == SLOPE_STATUS_ok && small.found == SLOPE_STATUS_ok);
+    assert_true(small.called == SLOPE_STATUS_ok && small.derivative == MOST_TERMS);
+    write_sum(text, MOST_TERMS + 1);
+    small = run_on_small_stack(session, text);
+    assert_int_equal(small.loaded, SLOPE_STATUS_error);
+    write_structs(text, 310); /* the limit springs a trap that was set on the other stack */
+    small = run_on_small_stack(session, text);
+    assert_true(small.found == SLOPE_STATUS_error || small.called == SLOPE_STATUS_error);
+    write_sum(text, 10);
+    small = run_on_small_stack(session, text);
+    assert_true(small.called == SLOPE_STATUS_ok && small.derivative == 10);
+    slope_session_free(session);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_of_the_host_may_have_little_stack),
         cmocka_unit_test(derivatives_may_be_asked_for_one_after_the_other),
         cmocka_unit_test(a_program_returns_its_memory),
         cmocka_unit_test(a_program_says_what_it_declares),
