@@ -159,7 +159,8 @@ static bool clause_without_brackets(Parser *p, AttributeVec *out) {
 
 /* local_size_x = 64: for the entry points that follow. */
 static void set_group_size(Parser *p, const char *word, Expr *value) {
-    if (!value || strncmp(word, "local_size_", 11) != 0 || !strchr("xyz", word[11])) return;
+    bool known = strncmp(word, "local_size_", 11) == 0 && word[11] >= 'x' && word[11] <= 'z' && !word[12];
+    if (!value || !known) return;
     while (p->group_size.count < 3) {
         Expr *one = expr_new(p->arena, EXPR_int, value->loc);
         one->number = 1;
@@ -175,9 +176,9 @@ static bool take_layout(Parser *p) {
     parser_advance(p);
     int open = parser_open_bracket(p, TOKEN_paren_open, "'('");
     do {
-        const char *word = p->token->name ? p->token->name->text : "";
-        if (!parser_expect_member_name(p, "the name of a layout qualifier")) break;
-        set_group_size(p, word, parser_take(p, TOKEN_equal) ? parse_condition(p) : NULL);
+        Name word = parser_expect_member_name(p, "the name of a layout qualifier");
+        if (!word) break;
+        set_group_size(p, word->text, parser_take(p, TOKEN_equal) ? parse_condition(p) : NULL);
     } while (!p->panic && parser_take(p, TOKEN_comma));
     parser_close_bracket(p, open);
     bool alone =
