@@ -119,6 +119,8 @@ typedef enum SlopeFloats {
     SLOPE_FLOATS_fast      /* sums and products in any order */
 } SlopeFloats;
 
+enum { SLOPE_LANES_AUTO = -1 };
+
 /* Everything is optional: slope_config_init gives each field the value it has when nobody says otherwise. What the
  * fields point to is copied. */
 typedef struct SlopeConfig {
@@ -160,8 +162,9 @@ typedef struct SlopeConfig {
     SlopeFloats floats; /* what may be made of floating-point arithmetic. Default: contract */
     int threads; /* that run kernels; 0: one per processor. 1: always the same order, and no atomic sums:
                            nobody else writes the buffers of a kernel while it runs */
-    int lanes;   /* items of a kernel that are done at once, in vectors: 2, 4, 8 or 16; 1, or 0: one by one */
-    int wave;    /* lanes of a wave, 1 to 128; 0: 32 */
+    int lanes; /* items of a kernel that are done at once, in vectors: 2, 4, 8 or 16; SLOPE_LANES_AUTO: what is
+                           best; 1, or 0: one by one */
+    int wave;  /* lanes of a wave, 1 to 128; 0: 32 */
     int block[3];  /* threads of a group of kernels without [numthreads]; 0: 1 */
     int stack_mib; /* MiB of stack for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
 

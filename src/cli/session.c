@@ -119,9 +119,14 @@ static bool choose_threads(const Options *options, SlopeConfig *config) {
 }
 
 static bool choose_lanes(const Options *options, SlopeConfig *config) {
+    const char *given = option_text(options, OPTION_lanes);
+    if (given && strcmp(given, "auto") == 0) {
+        config->lanes = SLOPE_LANES_AUTO;
+        return true;
+    }
     if (!option_number(options, OPTION_lanes, 1, 16, &config->lanes)) return false;
     if ((config->lanes & (config->lanes - 1)) == 0) return true;
-    cli_misuse("the option '--lanes' takes 1, 2, 4, 8 or 16, not %d", config->lanes);
+    cli_misuse("the option '--lanes' takes 1, 2, 4, 8, 16 or auto, not %d", config->lanes);
     return false;
 }
 

@@ -53,12 +53,22 @@ static void note_remark(Unit *unit, const Func *kernel, const LaneRemark *remark
     vec_push(&program->session->arena, &program->session->remarks, ((RemarkRow){row, program}));
 }
 
+/* Of this machine. */
+static int register_bits(void) {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512f") ? 512 : __builtin_cpu_supports("avx2") ? 256 : 128;
+#else
+    return 128;
+#endif
+}
+
 /* Kernels get a form that does several items at once. What tells of indices out of range does so one by one. */
 static bool pass_lanes(Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
-    LaneOptions options = {.width = config->lanes};
+    bool chooses = config->lanes == SLOPE_LANES_AUTO;
+    LaneOptions options = {.width = chooses ? 0 : config->lanes, .register_bits = register_bits()};
     int count = unit->ir->funcs.count;
-    for (int i = unit->passed; i < count && config->lanes > 1; i++) {
+    for (int i = unit->passed; i < count && (chooses || config->lanes > 1); i++) {
         Func *func = unit->ir->funcs.at[i];
         LaneRemark remark;
         if (!func->body || !(func->flags & FUNC_EXPORT) || func->group_size[0] == 0) continue;

@@ -182,10 +182,14 @@ static Amounts count_call(Count *count, const Inst *call, const Val *tape) {
     return all;
 }
 
+/* A row has an element for each lane. */
 static Amounts change(const Type *type, int64_t by) {
     Amounts amounts = {0};
-    amounts.grown[type->kind - TYPE_bool] = by;
-    amounts.peak[type->kind - TYPE_bool] = by > 0 ? by : 0;
+    const Type *scalar = type->kind == TYPE_vector ? type_element(type) : type;
+    int kind = (int)scalar->kind - TYPE_bool;
+    int64_t elements = by < 0 ? by * type_count(type) : times(by, type_count(type));
+    amounts.grown[kind] = elements;
+    amounts.peak[kind] = elements > 0 ? elements : 0;
     return amounts;
 }
 
@@ -200,6 +204,7 @@ static Amounts count_inst(Count *count, const Inst *inst, const Val *tape) {
     case OP_tape_pop: return change(inst->results[0]->type, -1);
     case OP_tape_grow: return change(inst->type, size_bound(count, inst, ir_resolve(inst->args[1])));
     case OP_tape_shrink: return change(inst->type, val_is_int(ir_resolve(inst->args[1]), &less) ? -less : 0);
+    case OP_tape_reach: return no_limit();
     case OP_tape_close: return tape->kind == VAL_inst ? (Amounts){0} : no_limit(); /* not by who opened it */
     default: return (Amounts){0};
     }

@@ -257,7 +257,7 @@ struct Func {
     int group_size[3]; /* entry points: [numthreads]; 0: not one */
     Func *
         wide; /* of such: what does it for `lanes` threads that follow each other in x; NULL: there is none */
-    int lanes;
+    int lanes;          /* of that, and of the wide one itself */
     const void *source; /* lowering's own */
     void *note;
 };

@@ -638,6 +638,7 @@ static void parse_rest(Parser *p, Inst *inst) {
     case OP_var: inst->type = parse_type(p); break;
     case OP_tape_grow:
     case OP_tape_shrink:
+    case OP_tape_reach:
         inst->type = parse_type(p);
         parse_operands(p, inst);
         break;

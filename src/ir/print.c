@@ -496,7 +496,8 @@ static void print_body(Printer *p, const Inst *inst) {
     case OP_shuffle: print_shuffle(p, inst); break;
     case OP_var:
     case OP_tape_grow:
-    case OP_tape_shrink: print_typed(p, inst); break;
+    case OP_tape_shrink:
+    case OP_tape_reach: print_typed(p, inst); break;
     case OP_global:
         text_char(p->out, ' ');
         if (inst->global) add_symbol(p, inst->global->name);

@@ -249,7 +249,7 @@ static bool check_tape_elem(Verifier *v, const Inst *inst) {
 static bool check_tape(Verifier *v, const Inst *inst) {
     const Types *types = v->func->module->types;
     const Type *int64 = type_basic(types, TYPE_int64);
-    bool indexed = inst->op >= OP_tape_grow && inst->op <= OP_tape_store;
+    bool indexed = inst->op >= OP_tape_grow && inst->op <= OP_tape_reach;
     if (inst->op == OP_tape_open)
         return expect_type(v, result_type(inst), type_basic(types, TYPE_tape), "the result");
     if (!is_kind(arg_type(inst, 0), TYPE_tape)) return fail(v, "the first operand must be a tape");
@@ -264,6 +264,7 @@ static bool check_tape(Verifier *v, const Inst *inst) {
         if (!expect_type(v, result_type(inst), int64, "the result")) return false;
         return expect(v, inst->type && is_on_tape(inst->type), "the element must be a scalar");
     case OP_tape_shrink:
+    case OP_tape_reach:
         return expect(v, inst->type && is_on_tape(inst->type), "the element must be a scalar");
     default: return true;
     }
@@ -411,6 +412,7 @@ static bool check_op(Verifier *v, const Inst *inst) {
     case OP_tape_shrink:
     case OP_tape_load:
     case OP_tape_store:
+    case OP_tape_reach:
     case OP_tape_elem: return check_tape(v, inst);
     case OP_call: return check_call(v, inst);
     case OP_if: return expect(v, is_kind(arg_type(inst, 0), TYPE_bool), "the condition must be bool");

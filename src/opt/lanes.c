@@ -122,8 +122,8 @@ static void uses_shared(void *user, Inst *inst) {
     *shared |= inst->op == OP_global && inst->global->kind == GLOBAL_shared;
 }
 
-static int width_of(const Func *func, const LaneOptions *options) {
-    int width = options->width;
+/* No more than there are. */
+static int fitting(const Func *func, int width) {
     while (width > 1 && !has_one_thread(func) && func->group_size[0] < width) width /= 2;
     return width;
 }
@@ -132,6 +132,7 @@ static void make_wide(Lanes *lanes, Func *kernel) {
     Func *wide = func_new(lanes->module, format_text(lanes->scratch, "%s.lanes", kernel->name->text));
     func_set_params(wide, kernel->params, kernel->nparams);
     wide->loc = kernel->loc;
+    wide->lanes = lanes->width;
     wide->flags = FUNC_NORMAL | (kernel->flags & FUNC_PRECISE);
     lanes->to = wide;
     lanes_widen(lanes);
@@ -153,11 +154,21 @@ static void look_at_copy(Lanes *lanes) {
     if (shared && lanes->along_groups)
         lanes_decline(lanes, NULL, "groups of one thread have memory of their own");
     lanes_find_varying(lanes);
+    if (lanes_even_out(lanes)) lanes_find_varying(lanes);
     region_walk(lanes->from->body, look_after, &size);
 }
 
+/* Groups of one thread are often dispatched alone: nobody knows before. */
+static void choose_width(Lanes *lanes) {
+    if (lanes->options->width) return;
+    lanes->width = fitting(lanes->from, lanes_best_width(lanes));
+    if (lanes->along_groups) lanes_decline(lanes, NULL, "groups have one thread");
+    else if (lanes->width < 4 || !lanes_are_worth_it(lanes))
+        lanes_decline(lanes, NULL, "several at once would hardly be faster");
+}
+
 bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {
-    int width = width_of(func, options);
+    int width = fitting(func, options->width ? options->width : 16);
     *remark = (LaneRemark){.width = 1, .loc = func->loc};
     if (width <= 1 || func->wide) {
         remark->why = func->wide ? NULL : "a group has one thread in x";
@@ -165,6 +176,7 @@ bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {
     }
     Lanes lanes = {.module = func->module,
                    .scratch = arena_scratch(func->module->arena),
+                   .options = options,
                    .from = func,
                    .width = width,
                    .along_groups = has_one_thread(func)};
@@ -173,10 +185,11 @@ bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {
         lanes.from = copy_of(func);
         prepare(lanes.from);
         look_at_copy(&lanes);
+        choose_width(&lanes);
     }
     if (!lanes.why) make_wide(&lanes, func);
     if (lanes.why) *remark = (LaneRemark){.width = 1, .why = lanes.why, .loc = lanes.where};
-    else remark->width = width;
+    else remark->width = lanes.width;
     arena_free(lanes.scratch);
     return !lanes.why;
 }

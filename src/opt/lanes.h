@@ -8,12 +8,10 @@ enum { MOST_PARTS = 32, SCALAR_KINDS = TYPE_double - TYPE_bool + 1 };
 
 /* Of a tape that the kernel opens, in the `note` of tape_open. */
 typedef struct TapeUse {
-    int level;                 /* how many divergent constructs are around it */
-    bool spread[SCALAR_KINDS]; /* the stack has a row for each element, with one number per lane */
-    bool
-        uneven; /* lanes push and pop by themselves: each has its own height, kept in the variables that follow */
-    Val *heights[SCALAR_KINDS]; /* variable: int64 per lane */
-    Val *rows[SCALAR_KINDS];    /* variable: int64, that the stack has */
+    int level;                  /* how many divergent constructs are around it */
+    bool spread[SCALAR_KINDS];  /* the stack has a row for each element, with one number per lane */
+    bool uneven;                /* lanes push and pop by themselves */
+    Val *heights[SCALAR_KINDS]; /* ... so that heights are counted in these variables */
 } TapeUse;
 
 /* Of a variable, in its `note`. */
@@ -26,10 +24,12 @@ typedef struct Lanes {
     Module *module;
     Arena *scratch;
     Func *from, *to;
+    const LaneOptions *options;
     int width;
     bool along_groups; /* lanes are groups of one thread, not threads of a group */
     uint32_t *varies;  /* by id of a value of `from`: bit i, part i is not the same for all lanes */
     bool changed;      /* the analysis found something new */
+    bool settled;      /* ... and knows which loops are divergent */
     const char *why;   /* it cannot be done; NULL: it can */
     Loc where;
     /* making the wide function */
@@ -55,9 +55,15 @@ void lanes_decline(Lanes *lanes, const Inst *at, const char *why); /* the first 
 
 /* ---- lanes_vary.c */
 void lanes_find_varying(Lanes *lanes);
-bool lanes_is_spread(Val *address);    /* it leads into a variable of which each lane has its own */
+Val *lanes_goes_on_with(const Inst *loop, int index); /* what it carries to the next round, if there is one */
+bool lanes_is_spread(Val *address);           /* it leads into a variable of which each lane has its own */
+const Type *lanes_on_stack(const Inst *inst); /* the scalars on the stack that it works on */
 TapeUse *lanes_tape(const Inst *inst); /* the tape that it works on; NULL: nobody knows which that is */
 bool lanes_varies_here(const Lanes *lanes, const Inst *inst); /* more is needed than a copy of it */
+
+/* ---- lanes_cost.c */
+int lanes_best_width(const Lanes *lanes);
+bool lanes_are_worth_it(const Lanes *lanes);
 
 /* ---- lanes_widen.c */
 void lanes_widen(Lanes *lanes);
@@ -74,6 +80,7 @@ void lanes_copy(Lanes *lanes, Inst *inst); /* one for all lanes */
 bool lanes_memory(Lanes *lanes, Inst *inst); /* false: not an op of this file */
 
 /* ---- lanes_tape.c */
+bool lanes_even_out(Lanes *lanes); /* tapes that are uneven; what was found out before no longer holds */
 void lanes_on_tape(Lanes *lanes, Inst *inst);
 
 #endif

@@ -2,8 +2,11 @@
  *
  * A stack to which lanes push the same is one stack for all. Any other has rows, a number for each lane, and elements are counted
  * in rows. As long as all lanes grow, push and pop together the heights of all columns are the same: room is made for the lane that wants
- * the most. A tape on which some lanes push while others do not is uneven: each lane has a height of its own, in a variable, and its
- * elements, in its column, are scattered and gathered. Such a stack has as many rows as its highest column ever needed. */
+ * the most. A tape on which some lanes push while others do not is uneven. Before anything else is made of it, its pushes and pops
+ * become stores and loads at a height that is counted by hand, in a variable, which opt/ssa.c makes a value: one that differs
+ * between lanes, where it does. In a loop that lanes leave one after the other it is the same for all that are still in
+ * it, so that they store whole rows; in the reverse each lane loads from its own column. Such a stack has as many rows as its highest
+ * column ever needed. */
 #include "opt/lanes.h"
 
 static const Type *long_type(const Lanes *lanes) { return type_basic(lanes->module->types, TYPE_int64); }
@@ -84,6 +87,7 @@ static void together(Lanes *lanes, Inst *inst) {
         copy->results[0]->type = long_type(lanes);
         clone_map_val(&lanes->map, inst->results[0], copy->results[0]);
         break;
+    case OP_tape_reach:
     case OP_tape_shrink: change_height(lanes, inst, 0); break;
     case OP_tape_load:
         result = load_row(lanes, args[0], index_of(lanes, inst->args[1]), inst->results[0]->type);
@@ -95,119 +99,98 @@ static void together(Lanes *lanes, Inst *inst) {
     }
 }
 
-/* ---- each lane by itself */
+/* ---- each lane by itself: in the kernel as it was, before anything is made of it */
 
-static Val *heights_of(Lanes *lanes, TapeUse *use, const Type *scalar) {
-    return build_load(&lanes->b, use->heights[scalar->kind - TYPE_bool]);
+static Val *tape_inst(Builder *b, Op op, const Type *type, Val *const *args, int nargs, const Type *result) {
+    Inst *inst = build_inst(b, op, args, nargs, result ? 1 : 0, 0);
+    inst->type = type;
+    if (!result) return NULL;
+    inst->results[0]->type = result;
+    return inst->results[0];
 }
 
-static void set_heights(Lanes *lanes, TapeUse *use, const Type *scalar, Val *heights, Val *old) {
-    build_store(&lanes->b, use->heights[scalar->kind - TYPE_bool], lanes_where_on(lanes, heights, old));
-}
-
-/* Rows for the highest column. */
-static void have_rows(Lanes *lanes, Val *tape, TapeUse *use, const Type *scalar, Val *heights) {
-    Val *rows = use->rows[scalar->kind - TYPE_bool], *now = build_load(&lanes->b, rows);
-    Val *zero = ir_const_zero(lanes->module, heights->type);
-    Val *most = greatest(lanes, lanes_where_on(lanes, heights, zero));
-    Inst *branch = build_if(&lanes->b, build_binary(&lanes->b, OP_lt, now, most), NULL, 0);
-    Builder more = build_at_end(branch->regions[0]), enough = build_at_end(branch->regions[1]);
-    more.loc = lanes->b.loc;
-    Val *args[] = {tape, build_binary(&more, OP_sub, most, now)};
-    Inst *grow = build_inst(&more, OP_tape_grow, args, 2, 1, 0);
-    grow->type = lanes_row(lanes, scalar);
-    grow->results[0]->type = long_type(lanes);
-    build_store(&more, rows, most);
-    build_yield(&more, NULL, 0);
-    build_yield(&enough, NULL, 0);
-}
-
-static Val *moved(Lanes *lanes, Val *heights, Op op, Val *count) {
-    return build_binary(&lanes->b, op, heights, count);
-}
-
-static Val *one_each(Lanes *lanes) {
-    return build_splat(&lanes->b, lanes_row(lanes, long_type(lanes)), long_const(lanes, 1));
+static void move_to(Builder *b, Val *tape, Val *height, const Type *type, Val *to) {
+    Val *args[] = {tape, to};
+    tape_inst(b, OP_tape_reach, type, args, 2, NULL);
+    build_store(b, height, to);
 }
 
 /* Rows that a block takes again may have what was there before; elements that begin with zero are set to it. */
-static void clear_block(Lanes *lanes, Val *tape, const Type *scalar, Val *first, Val *counts) {
-    Val *most = greatest(lanes, lanes_where_on(lanes, counts, ir_const_zero(lanes->module, counts->type)));
-    Val *start = long_const(lanes, 0);
-    Inst *loop = build_loop(&lanes->b, &start, 1, false);
-    Builder outer = lanes->b, test = build_at_end(loop->regions[0]);
-    Val *go = build_binary(&test, OP_lt, loop->regions[0]->params[0], most);
+static void clear_block(Lanes *lanes, Builder *b, Val *tape, const Type *type, Val *first, Val *end) {
+    Inst *loop = build_loop(b, &first, 1, false);
+    Builder test = build_at_end(loop->regions[0]), body = build_at_end(loop->regions[1]);
+    Val *go = build_binary(&test, OP_lt, loop->regions[0]->params[0], end), *at = loop->regions[1]->params[0];
     build_yield(&test, &go, 1);
-    lanes->b = build_at_end(loop->regions[1]);
-    Val *index = loop->regions[1]->params[0], *steps = build_splat(&lanes->b, first->type, index),
-        *mask = lanes->mask;
-    Val *inside = build_binary(&lanes->b, OP_lt, steps, counts);
-    lanes->mask = mask ? build_binary(&lanes->b, OP_and, mask, inside) : inside;
-    store_row(lanes, tape, moved(lanes, first, OP_add, steps),
-              ir_const_zero(lanes->module, lanes_row(lanes, scalar)));
-    lanes->mask = mask;
-    Val *next = build_binary(&lanes->b, OP_add, index, long_const(lanes, 1));
-    build_yield(&lanes->b, &next, 1);
-    lanes->b = outer;
+    Val *args[] = {tape, at, ir_const_zero(lanes->module, type)};
+    tape_inst(&body, OP_tape_store, NULL, args, 3, NULL);
+    Val *next = build_binary(&body, OP_add, at, long_const(lanes, 1));
+    build_yield(&body, &next, 1);
 }
 
-static void push_apart(Lanes *lanes, const Inst *inst, TapeUse *use) {
-    const Type *scalar = inst->args[1]->type;
-    Val *tape = tape_value(lanes, inst), *old = heights_of(lanes, use, scalar);
-    Val *heights = moved(lanes, old, OP_add, one_each(lanes));
-    have_rows(lanes, tape, use, scalar, heights);
-    store_row(lanes, tape, old, lanes_spread(lanes, inst->args[1], 0));
-    set_heights(lanes, use, scalar, heights, old);
-}
-
-static void pop_apart(Lanes *lanes, const Inst *inst, TapeUse *use) {
-    const Type *scalar = inst->results[0]->type;
-    Val *old = heights_of(lanes, use, scalar), *heights = moved(lanes, old, OP_sub, one_each(lanes));
-    Val *row = load_row(lanes, tape_value(lanes, inst), heights, scalar);
-    set_heights(lanes, use, scalar, heights, old);
-    lanes_define(lanes, inst->results[0], &row);
-}
-
-static void grow_apart(Lanes *lanes, const Inst *inst, TapeUse *use) {
-    Val *tape = tape_value(lanes, inst), *old = heights_of(lanes, use, inst->type);
-    Val *counts = lanes_spread(lanes, inst->args[1], 0), *heights = moved(lanes, old, OP_add, counts);
-    have_rows(lanes, tape, use, inst->type, heights);
-    if (!inst_has(inst, INST_RAW)) clear_block(lanes, tape, inst->type, old, counts);
-    set_heights(lanes, use, inst->type, heights, old);
-    lanes_define(lanes, inst->results[0], &old);
-}
-
-static void shrink_apart(Lanes *lanes, const Inst *inst, TapeUse *use) {
-    Val *old = heights_of(lanes, use, inst->type);
-    set_heights(lanes, use, inst->type, moved(lanes, old, OP_sub, lanes_spread(lanes, inst->args[1], 0)),
-                old);
-}
-
-static void open_apart(Lanes *lanes, TapeUse *use) {
-    for (int i = 0; i < SCALAR_KINDS; i++) {
-        if (!use->spread[i]) continue;
-        use->heights[i] = build_var(&lanes->b, lanes_row(lanes, long_type(lanes)), NULL, false);
-        use->rows[i] = build_var(&lanes->b, long_type(lanes), NULL, false);
-    }
-}
-
-static void apart(Lanes *lanes, Inst *inst, TapeUse *use) {
+/* The same by the height of the stack, which is a number like others. */
+static void count_by_hand(Lanes *lanes, Inst *inst, Val *height) {
+    Builder b = build_before(inst);
+    Val *tape = ir_resolve(inst->args[0]), *now = build_load(&b, height), *one = long_const(lanes, 1), *next;
+    Val *args[] = {tape, now, NULL};
     switch ((Op)inst->op) {
-    case OP_tape_push: push_apart(lanes, inst, use); break;
-    case OP_tape_pop: pop_apart(lanes, inst, use); break;
-    case OP_tape_grow: grow_apart(lanes, inst, use); break;
-    case OP_tape_shrink: shrink_apart(lanes, inst, use); break;
-    default: together(lanes, inst); break;
+    case OP_tape_push:
+        args[2] = ir_resolve(inst->args[1]);
+        move_to(&b, tape, height, args[2]->type, build_binary(&b, OP_add, now, one));
+        tape_inst(&b, OP_tape_store, NULL, args, 3, NULL);
+        break;
+    case OP_tape_pop:
+        args[1] = build_binary(&b, OP_sub, now, one);
+        build_store(&b, height, args[1]);
+        inst->results[0]->forward = tape_inst(&b, OP_tape_load, NULL, args, 2, inst->results[0]->type);
+        break;
+    case OP_tape_grow:
+        next = build_binary(&b, OP_add, now, ir_resolve(inst->args[1]));
+        move_to(&b, tape, height, inst->type, next);
+        if (!inst_has(inst, INST_RAW)) clear_block(lanes, &b, tape, inst->type, now, next);
+        inst->results[0]->forward = now;
+        break;
+    default: build_store(&b, height, build_binary(&b, OP_sub, now, ir_resolve(inst->args[1]))); break;
     }
+    inst_remove(inst);
+}
+
+static Val *height_of(Lanes *lanes, TapeUse *use, Inst *open, int kind) {
+    if (use->heights[kind]) return use->heights[kind];
+    Builder b = build_after(open);
+    return use->heights[kind] = build_var(&b, long_type(lanes), NULL, false);
+}
+
+static void even_out(Lanes *lanes, Region *region) {
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+        for (int i = 0; i < inst->nregions; i++) even_out(lanes, inst->regions[i]);
+        bool moves = inst->op >= OP_tape_push && inst->op <= OP_tape_shrink;
+        TapeUse *use = moves ? lanes_tape(inst) : NULL;
+        if (!use || !use->uneven) continue;
+        int kind = (int)lanes_on_stack(inst)->kind - TYPE_bool;
+        count_by_hand(lanes, inst, height_of(lanes, use, ir_resolve(inst->args[0])->inst, kind));
+    }
+}
+
+static void look_for_uneven(void *user, Inst *inst) {
+    bool *any = user;
+    *any |= inst->op == OP_tape_open && ((const TapeUse *)inst->note)->uneven;
+}
+
+bool lanes_even_out(Lanes *lanes) {
+    bool any = false;
+    region_walk(lanes->from->body, look_for_uneven, &any);
+    if (!any) return false;
+    even_out(lanes, lanes->from->body);
+    ir_resolve_func(lanes->from);
+    opt_ssa(lanes->from);
+    opt_simplify(lanes->from);
+    opt_dce(lanes->from);
+    return true;
 }
 
 /* ---- the choice */
-
-static const Type *scalar_of(const Inst *inst) {
-    bool has_value = inst->op == OP_tape_push || inst->op == OP_tape_store;
-    if (has_value) return inst->args[inst->nargs - 1]->type;
-    return inst->op == OP_tape_pop || inst->op == OP_tape_load ? inst->results[0]->type : inst->type;
-}
 
 void lanes_on_tape(Lanes *lanes, Inst *inst) {
     TapeUse *use = lanes_tape(inst);
@@ -215,14 +198,7 @@ void lanes_on_tape(Lanes *lanes, Inst *inst) {
         lanes_decline(lanes, inst, "which tape is used is not known");
         return;
     }
-    if (inst->op == OP_tape_open || inst->op == OP_tape_close) {
-        lanes_copy(lanes, inst);
-        if (inst->op == OP_tape_open && use->uneven) open_apart(lanes, use);
-    } else if (!use->spread[scalar_of(inst)->kind - TYPE_bool]) {
-        lanes_copy(lanes, inst);
-    } else if (use->uneven) {
-        apart(lanes, inst, use);
-    } else {
-        together(lanes, inst);
-    }
+    bool is_all = inst->op == OP_tape_open || inst->op == OP_tape_close;
+    if (is_all || !use->spread[lanes_on_stack(inst)->kind - TYPE_bool]) lanes_copy(lanes, inst);
+    else together(lanes, inst);
 }

@@ -4,13 +4,14 @@
  * by an address that varies. Parts of a vector are told apart: the second number of a thread's index is the same for
  * threads of a row. An `if` whose condition varies is divergent, its results vary; so is a loop whose condition does: some
  * lanes leave it before others. Inside, a value is the same for all lanes that are on, though not for the others: a
- * counter of rounds is.
+ * counter of rounds is, also in a loop with a break, after which it would not have been counted up: lanes that go on have not met it.
  *
  * Memory: a variable is one object for all lanes as long as the same is stored to it at the same places, by all lanes at the
  * time, that is not deeper inside divergent constructs than where it was made. Otherwise it is spread: one for each. The same goes for the
  * stacks of a tape. All other memory is shared anyway.
  *
- * What varies only grows, so that walks over the function come to an end. */
+ * What varies only grows, so that walks over the function come to an end. Which loops are divergent is known only then, so that what
+ * concerns the others is done in a second round. */
 #include "opt/lanes.h"
 
 bool lanes_is_spread(Val *address) {
@@ -117,7 +118,7 @@ static uint32_t load_bits(const Lanes *lanes, const Inst *inst) {
 
 /* ---- tapes */
 
-static const Type *on_stack(const Inst *inst) {
+const Type *lanes_on_stack(const Inst *inst) {
     switch ((Op)inst->op) {
     case OP_tape_push: return inst->args[1]->type;
     case OP_tape_store: return inst->args[2]->type;
@@ -130,8 +131,8 @@ static const Type *on_stack(const Inst *inst) {
 static void note_tape(Lanes *lanes, const Inst *inst, int level) {
     TapeUse *use = lanes_tape(inst);
     if (inst->op == OP_tape_open || inst->op == OP_tape_close || !use) return;
-    bool *spread = &use->spread[on_stack(inst)->kind - TYPE_bool];
-    bool deep = level > use->level, moves = inst->op != OP_tape_load && inst->op != OP_tape_store;
+    bool *spread = &use->spread[lanes_on_stack(inst)->kind - TYPE_bool];
+    bool deep = level > use->level, moves = inst->op <= OP_tape_shrink;
     if (!*spread && (deep || any_operand(lanes, inst))) *spread = lanes->changed = true;
     if (*spread && deep && moves && !use->uneven) use->uneven = lanes->changed = true;
     bool is_base = inst->op == OP_tape_grow;
@@ -157,11 +158,46 @@ static void visit_choice(Lanes *lanes, const Inst *inst, int level) {
     for (int i = 0; i < inst->nresults && divergent; i++) set(lanes, inst->results[i], UINT32_MAX);
 }
 
+/* Is `given`, of the body, what the condition finds as `wanted` in the next round? */
+static bool is_same_test(const Inst *loop, const Val *wanted, const Val *given) {
+    if (wanted->kind != VAL_inst || given->kind != VAL_inst) return false;
+    const Inst *a = wanted->inst, *b = given->inst;
+    if (a->op != b->op || a->nargs != b->nargs || !op_has(a->op, OP_PURE) || !op_has(a->op, OP_ELEMENTWISE))
+        return false;
+    for (int i = 0; i < a->nargs; i++) {
+        const Val *x = ir_resolve(a->args[i]), *y = ir_resolve(b->args[i]);
+        bool is_carried = x->kind == VAL_param && x->region == loop->regions[0];
+        if (is_carried) x = ir_resolve(loop->regions[1]->last->args[x->index]);
+        int64_t m, n;
+        bool equal = x == y || (x->type == y->type && val_is_int(x, &m) && val_is_int(y, &n) && m == n);
+        if (!equal) return false;
+    }
+    return true;
+}
+
+/* Does the loop go on only if that holds? */
+static bool is_required(const Inst *loop, const Val *condition, const Val *given) {
+    if (condition->kind == VAL_inst && condition->inst->op == OP_and)
+        return is_required(loop, ir_resolve(condition->inst->args[0]), given) ||
+               is_required(loop, ir_resolve(condition->inst->args[1]), given);
+    return is_same_test(loop, condition, given);
+}
+
+Val *lanes_goes_on_with(const Inst *loop, int index) {
+    Val *next = ir_resolve(loop->regions[1]->last->args[index]);
+    if (next->kind != VAL_inst || next->inst->op != OP_select) return next;
+    const Inst *choice = next->inst;
+    bool required =
+        is_required(loop, ir_resolve(loop->regions[0]->last->args[0]), ir_resolve(choice->args[0]));
+    return required ? ir_resolve(choice->args[1]) : next;
+}
+
 static void visit_loop(Lanes *lanes, const Inst *loop, int level) {
-    const Inst *test = loop->regions[0]->last, *end = loop->regions[1]->last;
+    const Inst *test = loop->regions[0]->last;
     bool divergent = of(lanes, test, 0) != 0;
     for (int i = 0; i < loop->nargs; i++) {
-        uint32_t bits = of(lanes, loop, i) | of(lanes, end, i);
+        uint32_t bits = of(lanes, loop, i) | varies(lanes, lanes_goes_on_with(loop, i));
+        if (bits || (lanes->settled && !divergent)) bits |= of(lanes, loop->regions[1]->last, i);
         set(lanes, loop->regions[0]->params[i], bits);
         set(lanes, loop->regions[1]->params[i], bits);
         set(lanes, loop->results[i], divergent ? UINT32_MAX : bits);
@@ -206,8 +242,11 @@ bool lanes_varies_here(const Lanes *lanes, const Inst *inst) {
 void lanes_find_varying(Lanes *lanes) {
     lanes->varies = arena_array(lanes->scratch, uint32_t, lanes->from->nvals + 1);
     region_walk(lanes->from->body, make_note, lanes);
-    do {
-        lanes->changed = false;
-        visit_region(lanes, lanes->from->body, 0);
-    } while (lanes->changed);
+    for (int round = 0; round < 2; round++) {
+        lanes->settled = round == 1;
+        do {
+            lanes->changed = false;
+            visit_region(lanes, lanes->from->body, 0);
+        } while (lanes->changed);
+    }
 }

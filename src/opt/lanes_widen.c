@@ -366,6 +366,16 @@ static List carried(Lanes *lanes, const Inst *loop, Val *const *vals) {
     return list;
 }
 
+/* What is the same for all lanes that go on need not be for those that do not. */
+static Val **carried_on(Lanes *lanes, const Inst *loop) {
+    Val **vals = arena_array(lanes->scratch, Val *, loop->nargs + 1);
+    for (int i = 0; i < loop->nargs; i++) {
+        bool varied = varies(lanes, loop->regions[1]->params[i]) != 0;
+        vals[i] = varied ? loop->regions[1]->last->args[i] : lanes_goes_on_with(loop, i);
+    }
+    return vals;
+}
+
 static void define_params(Lanes *lanes, const Region *region, Val *const *vals) {
     for (int i = 0; i < region->nparams; i++) vals = define_from(lanes, region->params[i], vals);
 }
@@ -437,8 +447,8 @@ static void keep_old(Lanes *lanes, const Inst *loop, List *next, Val *const *old
         next->vals.at[at] = build_select(&lanes->b, on, next->vals.at[at], old[at]);
 }
 
-static List with_left(Lanes *lanes, const Inst *loop, Val *const *vals) {
-    List list = carried(lanes, loop, vals), left = left_with(lanes, loop, vals);
+static List with_left(Lanes *lanes, const Inst *loop, Val *const *on_with, Val *const *vals) {
+    List list = carried(lanes, loop, on_with), left = left_with(lanes, loop, vals);
     add_left(lanes, loop, &list, &left);
     return list;
 }
@@ -460,7 +470,7 @@ static void define_left(Lanes *lanes, const Inst *loop, Val *const *carried_vals
 }
 
 static void widen_loop_apart(Lanes *lanes, Inst *inst) {
-    List plain = carried(lanes, inst, inst->args), first = with_left(lanes, inst, inst->args);
+    List plain = carried(lanes, inst, inst->args), first = with_left(lanes, inst, inst->args, inst->args);
     int ncarried = plain.vals.count, total = first.vals.count;
     Val *on = still_on(lanes, inst, first.vals.at, lanes->mask);
     Val **initial = arena_array(lanes->scratch, Val *, total + 1);
@@ -476,7 +486,7 @@ static void widen_loop_apart(Lanes *lanes, Inst *inst) {
     lanes->mask = params[0];
     define_params(lanes, inst->regions[1], params + 1);
     widen_region(lanes, inst->regions[1]);
-    List next = with_left(lanes, inst, inst->regions[1]->last->args), all = {0};
+    List next = with_left(lanes, inst, carried_on(lanes, inst), inst->regions[1]->last->args), all = {0};
     Val *goes_on = still_on(lanes, inst, next.vals.at, params[0]);
     keep_old(lanes, inst, &next, params + 1, params[0]);
     list_add(lanes, &all, goes_on);

@@ -49,7 +49,8 @@ bool opt_infer_pure(Module *module, int first);
 
 /* ---- lanes.c: a form of a kernel that does several items at once (Func.wide) */
 typedef struct LaneOptions {
-    int width; /* 2, 4, 8, ... 64 */
+    int width;         /* 2, 4, 8, ... 64; 0: what is best, if it is worth while */
+    int register_bits; /* of the registers for vectors that the machine has */
 } LaneOptions;
 typedef struct LaneRemark {
     int width;       /* 1: none was made */

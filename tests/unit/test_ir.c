@@ -169,6 +169,7 @@ static const char operations[] =
     "  %82 = tape_grow int %80, %l\n"
     "  tape_store %80, %82, 7\n"
     "  %83: int = tape_load %80, %82\n"
+    "  tape_reach int %80, %l\n"
     "  %row: int8* = tape_elem %80, %82\n"
     "  %on: bool8 = splat %b\n"
     "  %several = gather %row, %on\n"

@@ -152,10 +152,10 @@ static bool search_process(EmitJit *jit, EmitError *error) {
     return true;
 }
 
-static bool search_lanes(EmitJit *jit, EmitError *error) {
+static bool search_lanes(EmitJit *jit, const char *library, EmitError *error) {
     LLVMOrcDefinitionGeneratorRef generator;
     LLVMErrorRef failure = LLVMOrcCreateDynamicLibrarySearchGeneratorForPath(
-        &generator, "libmvec.so.1", LLVMOrcLLJITGetGlobalPrefix(jit->lljit), NULL, NULL);
+        &generator, library, LLVMOrcLLJITGetGlobalPrefix(jit->lljit), NULL, NULL);
     if (failure) {
         error_take(error, failure);
         return false;
@@ -264,7 +264,7 @@ bool jit_add(EmitJit *jit, Module *module, const EmitOptions *options, EmitTimes
     if (!translate(module, options, &wish, &t, times, error)) return false;
     double start = milliseconds();
     jit->nmodules++;
-    bool fine = !t.uses_lanes || jit->has_lanes || search_lanes(jit, error);
+    bool fine = !t.lanes_library || jit->has_lanes || search_lanes(jit, t.lanes_library, error);
     fine = fine && load_object(jit, &t, error) && link_and_start(jit, &t, error);
     if (fine && !remember_defined(jit, &t)) {
         error_set(error, "out of memory");

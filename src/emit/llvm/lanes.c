@@ -1,15 +1,30 @@
-/* Elementary functions of several numbers at once. The C library of GNU/Linux on x86-64 has them (libmvec). Each call of a scalar
- * function says which others do the same on vectors ("vector-function-abi-variant"), and LLVM takes those where it vectorises:
+/* Elementary functions of several numbers at once. The C library of GNU/Linux on x86-64 has them (libmvec), newer ones on arm64
+ * too; else SLEEF has them there, by the same names, if it is installed. They are called in two ways.
+ *
+ * Where items of a kernel are lanes (opt/lanes.c), the numbers of all lanes go to one of them, in as many parts as it takes. What is not
+ * found is called lane by lane.
+ *
+ * On x86-64 each call of a scalar function says which others do the same on vectors ("vector-function-abi-variant"), and LLVM takes
+ * those where it vectorises:
  *
  *   call float @llvm.exp.f32(float %x) "vector-function-abi-variant"="_ZGV_LLVM_N8v_llvm.exp.f32(_ZGVdN8v_expf)"
  *
- * They are less accurate than the scalar ones, by up to 4 units in the last place (docs/accuracy.md), hence at -O3 only. */
+ * On arm64 they are looked for when code is made, and only for code that runs at once: a file must not depend on what is installed
+ * here. They are less accurate than the scalar ones, by up to 4 units in the last place (docs/accuracy.md), hence at -O3 only. */
+#define _GNU_SOURCE
 #include "emit/llvm/llvm.h"
+
+#include <dlfcn.h>
 
 #if defined(__x86_64__) && defined(__GLIBC__)
 static const bool is_available = true;
+static const bool is_searched = false;
+#elif defined(__aarch64__)
+static const bool is_available = false;
+static const bool is_searched = true;
 #else
 static const bool is_available = false;
+static const bool is_searched = false;
 #endif
 
 /* Registers that functions exist for, by the letter in their names. */
@@ -17,7 +32,15 @@ static const struct {
     char letter;
     unsigned bits;
     const char *feature; /* of the processor; NULL: all have it */
-} registers[] = {{'b', 128, NULL}, {'d', 256, "+avx2"}, {'e', 512, "+avx512f"}};
+} registers[] = {
+#if defined(__aarch64__)
+    {'n', 128, NULL},
+#else
+    {'b', 128, NULL},
+    {'d', 256, "+avx2"},
+    {'e', 512, "+avx512f"},
+#endif
+};
 enum { KINDS = sizeof registers / sizeof *registers };
 
 static bool has_lanes(Emitter *e, const char *library) {
@@ -28,6 +51,35 @@ static bool has_lanes(Emitter *e, const char *library) {
 #endif
         " ";
     return strstr(with_lanes, format_text(&e->arena, " %s ", library)) != NULL;
+}
+
+const char *emit_lanes_library(const Emitter *e) { return is_available ? "libmvec.so.1" : e->lanes_library; }
+
+/* The first that has functions of this kind. It stays open: code may call it as long as the process lives. */
+static void *open_library(Emitter *e) {
+    static const char *const names[] = {"libmvec.so.1", "libsleefgnuabi.so.3"};
+    if (e->lanes_searched) return e->lanes_opened;
+    e->lanes_searched = true;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !e->lanes_opened; i++) {
+        void *opened = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        if (opened && dlsym(opened, "_ZGVnN4v_expf")) e->lanes_opened = opened, e->lanes_library = names[i];
+        else if (opened) dlclose(opened);
+    }
+    return e->lanes_opened;
+}
+
+/* Scalar functions that are faster than those for vectors of 128 bits. */
+static bool is_faster_alone(const char *library) {
+    return strcmp(library, "pow") == 0 || strcmp(library, "erf") == 0;
+}
+
+/* The name that it has there: SLEEF has several of most functions, of which the faster err by up to 3.5 units, not 1. */
+static const char *name_there(Emitter *e, const char *library, const char *version) {
+    if (is_available) return has_lanes(e, library) ? version : NULL;
+    void *opened = is_searched && e->for_jit && !is_faster_alone(library) ? open_library(e) : NULL;
+    const char *faster = format_text(&e->arena, "%s_u35", version);
+    if (!opened) return NULL;
+    return dlsym(opened, faster) ? faster : dlsym(opened, version) ? version : NULL;
 }
 
 /* Keeps the declarations until vectorisation, though nothing calls them yet. */
@@ -87,4 +139,60 @@ void emit_lanes(Emitter *e, LLVMValueRef call, const char *library) {
                     nargs == 2 ? "vv" : "v", scalar, version.name);
     }
     emit_call_attribute(e, call, "vector-function-abi-variant", variants.at);
+}
+
+/* ---- calls for lanes */
+
+/* Numbers `first` and those that follow it. */
+static LLVMValueRef part_of(Emitter *e, LLVMValueRef vector, unsigned first, unsigned count) {
+    LLVMValueRef lanes[64];
+    for (unsigned i = 0; i < count; i++) lanes[i] = emit_i32(e, first + i);
+    return LLVMBuildShuffleVector(e->builder, vector, LLVMGetPoison(LLVMTypeOf(vector)),
+                                  LLVMConstVector(lanes, count), "");
+}
+
+static LLVMValueRef joined(Emitter *e, LLVMValueRef *parts, unsigned nparts) {
+    for (; nparts > 1; nparts /= 2)
+        for (unsigned i = 0; i < nparts / 2; i++) {
+            unsigned count = 2 * LLVMGetVectorSize(LLVMTypeOf(parts[2 * i]));
+            LLVMValueRef lanes[64];
+            for (unsigned k = 0; k < count; k++) lanes[k] = emit_i32(e, k);
+            parts[i] = LLVMBuildShuffleVector(e->builder, parts[2 * i], parts[2 * i + 1],
+                                              LLVMConstVector(lanes, count), "");
+        }
+    return parts[0];
+}
+
+/* The widest that takes no more than there are. */
+static bool choose_version(Emitter *e, const char *library, LLVMTypeRef type, int nargs, Version *version) {
+    bool found = false;
+    for (int kind = 0; kind < KINDS; kind++) {
+        Version next = version_of(e, kind, library, LLVMGetElementType(type), nargs);
+        if (next.lanes > LLVMGetVectorSize(type) || !is_usable(e, kind)) continue;
+        next.name = name_there(e, library, next.name);
+        if (!next.name) continue;
+        *version = next;
+        found = true;
+    }
+    return found;
+}
+
+LLVMValueRef emit_lanes_call(Emitter *e, const char *library, LLVMValueRef *args, int nargs) {
+    LLVMTypeRef type = LLVMTypeOf(args[0]), real = LLVMGetElementType(type);
+    Version version;
+    if (e->options->level < 3 || (real != e->f32 && real != e->f64)) return NULL;
+    if (!choose_version(e, library, type, nargs, &version)) return NULL;
+    LLVMTypeRef types[] = {version.type, version.type};
+    LLVMValueRef function =
+        emit_external(e, version.name, version.type, types, nargs, "nounwind willreturn memory nofree");
+    LLVMValueRef parts[64];
+    unsigned nparts = LLVMGetVectorSize(type) / version.lanes;
+    for (unsigned i = 0; i < nparts; i++) {
+        LLVMValueRef some[2];
+        for (int k = 0; k < nargs; k++)
+            some[k] = nparts == 1 ? args[k] : part_of(e, args[k], i * version.lanes, version.lanes);
+        parts[i] = emit_call_external(e, function, some, nargs);
+    }
+    e->calls_lanes = true;
+    return joined(e, parts, nparts);
 }

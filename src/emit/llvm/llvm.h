@@ -126,6 +126,10 @@ typedef struct Emitter {
     Map sites;               /* Loc + 1 -> RtSite: where indices are watched */
     bool uses_runtime;       /* some function of it is called */
     VEC(LLVMValueRef) lanes; /* functions that calls may be vectorised with */
+    bool calls_lanes;        /* some such function is called */
+    bool lanes_searched;     /* for a library of them, which is: */
+    void *lanes_opened;
+    const char *lanes_library;
 
     FuncState *at;
 } Emitter;
@@ -206,6 +210,9 @@ LLVMValueRef emit_math(Emitter *e, const Inst *inst);
 void emit_lanes(Emitter *e, LLVMValueRef call,
                 const char *library); /* tells of those that do what the call does */
 void emit_lanes_keep(Emitter *e);     /* at the end of the module */
+/* The function of that name in the library of C on vectors of lanes; NULL: there is none. */
+LLVMValueRef emit_lanes_call(Emitter *e, const char *library, LLVMValueRef *args, int nargs);
+const char *emit_lanes_library(const Emitter *e); /* where they are */
 
 /* ---- vector.c */
 LLVMValueRef emit_vector(Emitter *e, const Inst *inst);
@@ -294,8 +301,9 @@ typedef struct Translation {
     LLVMModuleRef llvm;
     LLVMTargetMachineRef machine;
     char init_symbol[64];
-    bool uses_runtime, uses_lanes;
-    char **defined; /* symbols */
+    bool uses_runtime;
+    const char *lanes_library; /* that it calls functions of; NULL: none */
+    char **defined;            /* symbols */
     int ndefined;
 } Translation;
 typedef struct TranslateWish {

@@ -1,5 +1,5 @@
 /* Elementary functions: LLVM's intrinsics where it has them and every target can lower them, the C library otherwise, lane
- * by lane. half is computed in float and rounded. */
+ * by lane, or for lanes of a kernel all at once (lanes.c). half is computed in float and rounded. */
 #include "emit/llvm/llvm.h"
 
 typedef struct MathFunction {
@@ -60,11 +60,24 @@ static LLVMValueRef call_by_lane(Emitter *e, const char *name, const Type *shape
     return result;
 }
 
+static bool is_of_lanes(const Emitter *e, const Type *shape) {
+    const Func *func = e->at->info ? e->at->info->func : NULL;
+    return func && !func->wide && func->lanes > 1 && shape->kind == TYPE_vector &&
+           type_count(shape) == func->lanes;
+}
+
+/* Processors have no instructions for these. */
+static bool is_in_software(unsigned op) { return op >= OP_sin && op <= OP_lgamma; }
+
 static LLVMValueRef compute(Emitter *e, const MathFunction *function, const Type *shape, LLVMValueRef *args,
                             int nargs) {
     const char *intrinsic = function->intrinsic;
     if (function->op == OP_round && e->has_round_even) intrinsic = "llvm.roundeven";
     LLVMTypeRef type = LLVMTypeOf(args[0]);
+    LLVMValueRef at_once = is_of_lanes(e, shape) && is_in_software(function->op)
+                               ? emit_lanes_call(e, function->library, args, nargs)
+                               : NULL;
+    if (at_once) return at_once;
     if (!intrinsic && shape->kind == TYPE_vector)
         return call_by_lane(e, function->library, shape, args, nargs);
     LLVMValueRef call = intrinsic ? emit_intrinsic(e, intrinsic, &type, 1, args, nargs)

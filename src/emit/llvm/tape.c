@@ -120,6 +120,15 @@ static void shrink(Emitter *e, const Inst *inst) {
                 LLVMBuildSub(e->builder, load_count(e, stack), elements(e, stack, emit_use(e, inst, 1)), ""));
 }
 
+static void reach(Emitter *e, const Inst *inst) {
+    Stack stack = stack_of(e, inst, inst->type);
+    LLVMValueRef end = elements(e, stack, emit_use(e, inst, 1)), count = load_count(e, stack);
+    Branch branch = emit_unless_begin(e, LLVMBuildICmp(e->builder, LLVMIntSLE, end, count, ""));
+    make_room(e, stack, count, LLVMBuildSub(e->builder, end, count, ""));
+    store_count(e, stack, end);
+    emit_branch_end(e, &branch);
+}
+
 /* Of a row, or for each lane of the row where its element is. */
 static Value row_address(Emitter *e, const Inst *inst) {
     Stack stack = stack_of(e, inst, ir_target(inst->results[0]->type));
@@ -174,6 +183,7 @@ bool emit_tape(Emitter *e, const Inst *inst) {
         stack = stack_of(e, inst, inst->results[0]->type);
         emit_result(e, inst, emit_load(e, stack.type, element(e, stack, emit_use(e, inst, 1))));
         return true;
+    case OP_tape_reach: reach(e, inst); return true;
     case OP_tape_elem: emit_set(e, inst->results[0], row_address(e, inst)); return true;
     case OP_tape_store:
         stack = stack_of(e, inst, inst->args[2]->type);

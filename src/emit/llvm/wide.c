@@ -7,7 +7,8 @@
  *     if (whole, and all lanes are on) one load of a vector
  *     else gather, under the mask of lanes that are on and in range
  *
- * and without such a form the first way is a gather of all. The other way is a function of its own, which keeps the code small. */
+ * If the distance is another, the first way is a load for each lane, by a distance that is known; without such a form it is
+ * a gather of all. The other way is a function of its own, which keeps the code small. */
 #include "emit/llvm/llvm.h"
 
 /* ---- numbers at equal distances */
@@ -246,7 +247,7 @@ static Access access_of(Emitter *e, const Inst *inst) {
     }
     access.on = both(e, address->guard, is_all_on(mask) && address->guard ? NULL : mask);
     access.neighbours = address->first && address->step == layout.size;
-    access.all = access.neighbours ? both(e, every(e, mask), address->whole) : every(e, access.on);
+    access.all = address->first ? both(e, every(e, mask), address->whole) : every(e, access.on);
     return access;
 }
 
@@ -284,9 +285,35 @@ static LLVMValueRef masked_function(Emitter *e, const Access *access, bool store
     return function;
 }
 
+static LLVMValueRef lane_at(Emitter *e, const Access *access, int lane) {
+    return emit_at(e, access->address.first, lane * access->address.step);
+}
+
+static LLVMValueRef load_each(Emitter *e, const Access *access) {
+    LLVMValueRef value = LLVMGetPoison(access->memory);
+    for (int i = 0; i < access->lanes; i++) {
+        LLVMValueRef one =
+            LLVMBuildLoad2(e->builder, LLVMGetElementType(access->memory), lane_at(e, access, i), "");
+        LLVMSetAlignment(one, access->align);
+        emit_tag(e, one, (Origin)access->address.origin);
+        value = LLVMBuildInsertElement(e->builder, value, one, emit_i32(e, i), "");
+    }
+    return value;
+}
+
+static void store_each(Emitter *e, const Access *access, LLVMValueRef value) {
+    for (int i = 0; i < access->lanes; i++) {
+        LLVMValueRef one = LLVMBuildExtractElement(e->builder, value, emit_i32(e, i), "");
+        LLVMValueRef store = LLVMBuildStore(e->builder, one, lane_at(e, access, i));
+        LLVMSetAlignment(store, access->align);
+        emit_tag(e, store, (Origin)access->address.origin);
+    }
+}
+
 static LLVMValueRef load_all(Emitter *e, const Access *access) {
     const Value *address = &access->address;
     LLVMValueRef load;
+    if (address->first && !access->neighbours) return load_each(e, access);
     if (access->neighbours) {
         load = LLVMBuildLoad2(e->builder, access->memory, address->first, "");
         LLVMSetAlignment(load, access->align);
@@ -332,6 +359,10 @@ static LLVMValueRef gather(Emitter *e, const Inst *inst) {
 static void store_all(Emitter *e, const Access *access, LLVMValueRef value) {
     const Value *address = &access->address;
     LLVMValueRef store;
+    if (address->first && !access->neighbours) {
+        store_each(e, access, value);
+        return;
+    }
     if (access->neighbours) {
         store = LLVMBuildStore(e->builder, value, address->first);
         LLVMSetAlignment(store, access->align);

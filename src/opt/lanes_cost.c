@@ -1,0 +1,217 @@
+/* Is it worth while, and how many lanes?
+ *
+ * A value of all lanes takes a register or several. Two are best, mostly: what one waits for is done in the other, and more do not fit.
+ * So there are twice as many lanes as a register has numbers of the kernel's type (float, unless most of what differs has 64 bits),
+ * 4 to 16, and no more than a group has threads in x: 8 with registers of 128 bits, 16 with larger ones.
+ *
+ * Then the work of the kernel is estimated, one item at a time and all lanes together, in the units of ops.def:
+ *
+ *     the same for all lanes           once
+ *     arithmetic                       once for each register
+ *     elementary functions             2.4 times for each register; pow and erf for each lane
+ *     quotients of integers            1.5 times for each lane: processors have none for vectors
+ *     neighbours in memory, rows       once for each register, and a test
+ *     other places                     1.2 times for each lane at equal distances, else twice
+ *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 3
+ *     if, switch                       half of all branches, one at a time; together all of them, where lanes go different ways
+ *     loops                            as often as they say, or 8 times; a third more where lanes leave at different times
+ *
+ * The factors were found by measuring small kernels (bench/lanes.py). Lanes are used where that is less than nine tenths. */
+#include "opt/lanes.h"
+
+typedef struct Cost {
+    double alone, together; /* of an item, of all lanes */
+} Cost;
+
+/* ---- what an index is like */
+
+enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };
+
+static int step_of(const Lanes *lanes, const Val *v);
+
+static int step_of_sum(const Lanes *lanes, const Inst *inst) {
+    int a = step_of(lanes, ir_resolve(inst->args[0])), b = step_of(lanes, ir_resolve(inst->args[1]));
+    if (a == STEP_none || b == STEP_none) return STEP_none;
+    if (inst->op == OP_mul) return a && b ? STEP_none : a || b ? STEP_other : STEP_same;
+    return a && b ? STEP_other : a ? a : b;
+}
+
+static int step_of(const Lanes *lanes, const Val *v) {
+    if (!varies(lanes, v)) return STEP_same;
+    if (v->kind != VAL_inst) return STEP_none;
+    const Inst *inst = v->inst;
+    switch ((Op)inst->op) {
+    case OP_thread_id: return STEP_one;
+    case OP_convert:
+    case OP_bitcast:
+    case OP_extract:
+    case OP_shuffle: return step_of(lanes, ir_resolve(inst->args[0]));
+    case OP_add:
+    case OP_sub:
+    case OP_mul: return step_of_sum(lanes, inst);
+    default: return STEP_none;
+    }
+}
+
+static int step_of_address(const Lanes *lanes, const Val *address) {
+    if (!varies(lanes, address)) return STEP_same;
+    if (address->kind != VAL_inst || address->inst->nargs == 0) return STEP_none;
+    const Inst *inst = address->inst;
+    int outer =
+        ir_target(inst->args[0]->type) ? step_of_address(lanes, ir_resolve(inst->args[0])) : STEP_same;
+    int inner = inst->nargs > 1 ? step_of(lanes, ir_resolve(inst->args[1])) : STEP_same;
+    if (outer == STEP_none || inner == STEP_none) return STEP_none;
+    if (outer) return STEP_other;
+    return inner == STEP_one && !type_is_scalar(ir_target(inst->results[0]->type)) ? STEP_other : inner;
+}
+
+/* ---- instructions */
+
+static double registers(const Lanes *lanes, const Type *type) {
+    const Type *scalar = type_element(type);
+    int bits = scalar->kind == TYPE_bool || !type_is_scalar(scalar) ? 32 : type_bits(scalar);
+    double count = (double)lanes->width * bits / lanes->options->register_bits;
+    return count < 1 ? 1 : count;
+}
+
+static bool is_integer_quotient(const Inst *inst) {
+    return (inst->op == OP_div || inst->op == OP_rem) && type_is_integer(type_element(inst->args[0]->type));
+}
+
+static double together_elementwise(const Lanes *lanes, const Inst *inst) {
+    double cost = op_info[inst->op].cost, parts = parts_of(inst->results[0]->type);
+    double wide = registers(lanes, inst->results[0]->type), from = registers(lanes, inst->args[0]->type);
+    if (from > wide) wide = from;
+    if (is_integer_quotient(inst)) return parts * cost * lanes->width * 1.5;
+    if (inst->op == OP_pow || inst->op == OP_erf || (inst->op == OP_rem))
+        return parts * cost * lanes->width * 1.05;
+    if (inst->op >= OP_sin && inst->op <= OP_lgamma) return parts * cost * wide * 2.4;
+    return parts * cost * wide;
+}
+
+static double together_at(const Lanes *lanes, Val *address, const Type *type) {
+    double parts = parts_of(type), wide = registers(lanes, type);
+    int step = step_of_address(lanes, address);
+    if (lanes_is_spread(address)) return parts * (step == STEP_same ? wide : 2.0 * lanes->width);
+    if (step == STEP_same) return parts;
+    if (step == STEP_one && type->kind != TYPE_vector) return wide + 1;
+    return parts * lanes->width * (step == STEP_none ? 2.0 : 1.2);
+}
+
+static Cost cost_of_access(const Lanes *lanes, const Inst *inst) {
+    Val *address = ir_resolve(inst->args[0]);
+    const Type *type = ir_target(address->type);
+    if (inst->op == OP_load || inst->op == OP_store)
+        return (Cost){parts_of(type), together_at(lanes, address, type)};
+    double words = (double)type_layout(type, LAYOUT_scalar).size / 4;
+    const Type *word = type_basic(lanes->module->types, TYPE_float);
+    return (Cost){words, words * together_at(lanes, address, word)};
+}
+
+static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
+    double cost = op_info[inst->op].cost;
+    bool one_place =
+        !varies(lanes, ir_resolve(inst->args[0])) && inst->op == OP_atomic && inst->index == ATOMIC_add;
+    return (Cost){cost, one_place ? cost + 0.5 * lanes->width : lanes->width * (cost + 3)};
+}
+
+static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
+    double cost = op_info[inst->op].cost;
+    bool has_index = inst->op == OP_tape_load || inst->op == OP_tape_store;
+    bool apart = has_index && varies(lanes, ir_resolve(inst->args[1]));
+    const Type *type = lanes_on_stack(inst);
+    double wide = type && type_is_scalar(type) ? registers(lanes, type) : 1;
+    return (Cost){cost, apart ? 2.0 * lanes->width : cost * wide};
+}
+
+static Cost cost_of_plain(const Lanes *lanes, const Inst *inst) {
+    double cost = op_info[inst->op].cost;
+    if (inst->nresults == 1 && op_has(inst->op, OP_ELEMENTWISE)) cost *= parts_of(inst->results[0]->type);
+    if (inst->op == OP_atomic || inst->op == OP_atomic_cas) return cost_of_atomic(lanes, inst);
+    bool on_tape = inst->op >= OP_tape_push && inst->op <= OP_tape_elem;
+    if (on_tape) return cost_on_tape(lanes, inst);
+    if (!lanes_varies_here(lanes, inst)) return (Cost){cost, cost};
+    if (op_has(inst->op, OP_READS | OP_WRITES)) return cost_of_access(lanes, inst);
+    if (op_has(inst->op, OP_ELEMENTWISE)) return (Cost){cost, together_elementwise(lanes, inst)};
+    bool moves = inst->op != OP_select || inst->nresults != 1; /* parts and addresses: nothing is done */
+    double wide = moves ? 0 : parts_of(inst->results[0]->type) * registers(lanes, inst->results[0]->type);
+    return (Cost){moves ? 0 : cost, wide};
+}
+
+/* ---- regions */
+
+static Cost cost_of_region(const Lanes *lanes, const Region *region);
+
+static void add(Cost *to, Cost more, double alone, double together) {
+    to->alone += more.alone * alone;
+    to->together += more.together * together;
+}
+
+static Cost cost_of_choice(const Lanes *lanes, const Inst *inst) {
+    bool divergent = varies(lanes, ir_resolve(inst->args[0])) != 0;
+    Cost all = {1, divergent ? 2.0 * inst->nregions : 1};
+    double share = 1.0 / inst->nregions;
+    for (int i = 0; i < inst->nregions; i++)
+        add(&all, cost_of_region(lanes, inst->regions[i]), share, divergent ? 1 : share);
+    return all;
+}
+
+static double rounds(Inst *loop) {
+    const Inst *test = loop->regions[0]->last;
+    const Val *condition = ir_resolve(test->args[0]);
+    LoopTest found;
+    int64_t first, limit, step;
+    bool known = condition->kind == VAL_inst && loop_comparison(loop, condition->inst, &found) &&
+                 val_is_int(ir_resolve(loop->args[found.index]), &first) && val_is_int(found.limit, &limit) &&
+                 loop_step(loop, found.index, &step) && step != 0;
+    double count = known ? (double)(limit - first) / (double)step : 8;
+    return count < 1 ? 1 : count > 1e6 ? 1e6 : count;
+}
+
+static Cost cost_of_loop(const Lanes *lanes, Inst *loop) {
+    bool divergent = varies(lanes, ir_resolve(loop->regions[0]->last->args[0])) != 0;
+    double count = rounds(loop);
+    Cost all = {1, 1}, round = {1, divergent ? 4 : 1};
+    for (int i = 0; i < 2; i++) add(&round, cost_of_region(lanes, loop->regions[i]), 1, 1);
+    add(&all, round, count, count * (divergent ? 4.0 / 3.0 : 1));
+    return all;
+}
+
+static Cost cost_of_region(const Lanes *lanes, const Region *region) {
+    Cost all = {0};
+    for (Inst *inst = region->first; inst; inst = inst->next) {
+        Cost one = inst->op == OP_loop            ? cost_of_loop(lanes, inst)
+                   : op_has(inst->op, OP_REGIONS) ? cost_of_choice(lanes, inst)
+                                                  : cost_of_plain(lanes, inst);
+        add(&all, one, 1, 1);
+    }
+    return all;
+}
+
+/* ---- how many lanes */
+
+typedef struct Widths {
+    const Lanes *lanes;
+    int narrow, wide; /* instructions on numbers of up to 32 bits, and of 64 */
+} Widths;
+
+static void count_bits(void *user, Inst *inst) {
+    Widths *widths = user;
+    bool counts =
+        inst->nresults == 1 && op_has(inst->op, OP_ELEMENTWISE) && varies(widths->lanes, inst->results[0]);
+    if (!counts) return;
+    if (type_bits(type_element(inst->results[0]->type)) == 64) widths->wide++;
+    else widths->narrow++;
+}
+
+int lanes_best_width(const Lanes *lanes) {
+    Widths widths = {.lanes = lanes};
+    region_walk(lanes->from->body, count_bits, &widths);
+    int width = 2 * lanes->options->register_bits / (widths.wide > widths.narrow ? 64 : 32);
+    return width < 4 ? 4 : width > 16 ? 16 : width;
+}
+
+bool lanes_are_worth_it(const Lanes *lanes) {
+    Cost cost = cost_of_region(lanes, lanes->from->body);
+    return cost.together < 0.9 * lanes->width * cost.alone;
+}
