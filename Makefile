@@ -16,6 +16,7 @@
 BUILD   ?= build
 PREFIX  ?= /usr/local
 SECONDS ?=
+SANITIZER = compute-sanitizer --error-exitcode 9 --log-file /dev/null
 
 all:
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
@@ -70,6 +71,9 @@ through-slang: all
 test-gpu: all
 	@tests/through_cuda.py --build $(BUILD)
 	@tests/through_device.py --build $(BUILD)
+	@tests/through_device.py --build $(BUILD) --of 20 --command '$(SANITIZER) --tool memcheck'
+	@tests/through_device.py --build $(BUILD) --command '$(SANITIZER) --tool racecheck' run/program run/global run/wave
+	@if nvidia-smi -L > /dev/null 2>&1; then tests/fuzz/fuzz.py --build $(BUILD) --only GPU --seed 1 --count 2000; fi
 	@$(MAKE) -s test-gpu-python
 
 # The PyTorch and JAX of python3, tensors of a GPU among them. Only this needs no compiler, where SLOPE_LIBRARY names a library.

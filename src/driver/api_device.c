@@ -53,10 +53,12 @@ static int device_number(const char *name) {
 bool driver_has_gpu(const SlopeSession *session) { return device_number(session->config.device) >= 0; }
 
 SlopeStatus driver_check_device(SlopeSession *session) {
-    if (device_number(session->config.device) == -2)
-        diag_report(session->diags, DIAG_unknown_device, 0, session->config.device);
-    else if (driver_has_gpu(session) && session->config.strict)
-        diag_report(session->diags, DIAG_device_strict, 0);
+    const SlopeConfig *config = &session->config;
+    if (device_number(config->device) == -2)
+        diag_report(session->diags, DIAG_unknown_device, 0, config->device);
+    else if (driver_has_gpu(session) && (config->strict || config->interpret))
+        diag_report(session->diags, DIAG_device_strict, 0,
+                    config->strict ? "tell where an index was out of range" : "can be interpreted");
     else return SLOPE_STATUS_ok;
     return SLOPE_STATUS_misuse;
 }

@@ -1,0 +1,82 @@
+/* A GPU for one kernel, on threads of the host: a group at a time, each lane for itself (which CUDA allows: it may see the lanes of a warp in any
+ * parts). To be included before CUDA C++ as NVRTC takes it, which brings its own integer types; hence no headers. */
+#define __CUDACC_RTC__
+#define __global__
+#define __device__
+#define __constant__
+#define __shared__
+#define __launch_bounds__(threads)
+#define __syncthreads() pthread_barrier_wait(barrier)
+#define asm(...) lane = threadIdx.x % 32 /* the only use */
+
+typedef unsigned long size_t;
+struct Index {
+    unsigned x, y, z;
+};
+static thread_local Index threadIdx, blockIdx, blockDim, gridDim;
+static long barrier[16];
+
+extern "C" {
+int printf(const char *, ...);
+void *memset(void *, int, size_t);
+void *memcpy(void *, const void *, size_t);
+int pthread_create(unsigned long *, const void *, void *(*)(void *), void *);
+int pthread_join(unsigned long, void **);
+int pthread_barrier_init(void *, const void *, unsigned);
+int pthread_barrier_wait(void *);
+}
+
+static unsigned __activemask() { return 1u << threadIdx.x % 32; }
+static int __ffs(int bits) { return __builtin_ffs(bits); }
+static float __shfl_sync(unsigned, float value, int) { return value; }
+static float __shfl_down_sync(unsigned, float value, int) { return value; }
+static void __match_all_sync(unsigned, unsigned long long, int *same) { *same = 1; }
+static bool __isLocal(const void *p) {
+    char here;
+    const long distance = (const char *)p - &here;
+    return distance > -65536 && distance < 65536;
+}
+static float atomicAdd(float *p, float value) {
+    unsigned old = __atomic_load_n((unsigned *)p, __ATOMIC_SEQ_CST), now;
+    float sum;
+    do {
+        memcpy(&sum, &old, 4);
+        sum += value;
+        memcpy(&now, &sum, 4);
+    } while (
+        !__atomic_compare_exchange_n((unsigned *)p, &old, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    return sum - value;
+}
+static unsigned long long atomicCAS(unsigned long long *p, unsigned long long expected,
+                                    unsigned long long wanted) {
+    __atomic_compare_exchange_n(p, &expected, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return expected;
+}
+
+struct Thread {
+    Index index, group, size, groups;
+    void (*kernel)();
+};
+
+static void *run_thread(void *data) {
+    const Thread *thread = (const Thread *)data;
+    threadIdx = thread->index;
+    blockIdx = thread->group;
+    blockDim = thread->size;
+    gridDim = thread->groups;
+    thread->kernel();
+    return 0;
+}
+
+static void launch(void (*kernel)(), unsigned groups, unsigned size) {
+    static Thread threads[1024];
+    static unsigned long handles[1024];
+    pthread_barrier_init(barrier, 0, size);
+    for (unsigned group = 0; group < groups; group++) {
+        for (unsigned i = 0; i < size; i++) {
+            threads[i] = {{i, 0, 0}, {group, 0, 0}, {size, 1, 1}, {groups, 1, 1}, kernel};
+            pthread_create(&handles[i], 0, run_thread, &threads[i]);
+        }
+        for (unsigned i = 0; i < size; i++) pthread_join(handles[i], 0);
+    }
+}
