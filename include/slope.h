@@ -190,7 +190,8 @@ SLOPE_API void slope_session_free(SlopeSession *session);
 /* The text of all messages since the last slope_clear_messages, where no `report` callback takes them; "" if none. */
 SLOPE_API const char *slope_messages(const SlopeSession *session);
 SLOPE_API void slope_clear_messages(SlopeSession *session);
-/* Ends a slope_dispatch or slope_call that is under way, within 100 ms, whatever the program does; it returns `stopped`, and
+/* Ends a slope_dispatch or slope_call that is under way, within 100 ms, whatever the program does (on a GPU: when its loops have
+ * looked, docs/gpu.md); it returns `stopped`, and
  * buffers have what was written until then. May be called from any thread, and from a signal handler; with nothing under way it
  * does nothing. */
 SLOPE_API void slope_stop(SlopeSession *session);
