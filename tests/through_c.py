@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The same programs through C: what `slope run` prints in tests/run, tests/diff and tests/library, the program that
-`-target c` makes prints too. gcc, clang and a C++ compiler take turns; a warning is a failure.
+`-target c` makes prints too, and so does the interpreter. gcc, clang and a C++ compiler take turns; a warning is a failure.
 
     tests/through_c.py [--build DIR] [-j N] [--of N] [NAME...]     one test of N; only those whose name contains a NAME
 """
@@ -61,6 +61,9 @@ def check(suite, test, compiler, temporary):
         return f"exit status {result.status} {result.trouble or ''}\n{result.err}"
     if result.out.splitlines() != expected_of(test):
         return run.show_difference("\n".join(expected_of(test)), result.out)
+    interpreted = run.execute(suite, [*test.command[:2], "--interpret", *test.command[2:]], folder)
+    if interpreted.out != result.out:
+        return "interpreted:\n" + run.show_difference(result.out, interpreted.out)
     return None
 
 

@@ -133,6 +133,18 @@ static bool runs_alone(const SlopeSession *session, const Module *module) {
     return kernels_only;
 }
 
+/* A generator of machine code says itself what took how long; the interpreter has one stage. */
+static bool add_code(Unit *unit, const EmitBackend *backend, const EmitOptions *options, EmitError *error) {
+    SlopeSession *session = unit->program->session;
+    EmitTimes times = {0};
+    StageTimer timer;
+    if (session->config.interpret) driver_time_begin(session, &timer, "translate");
+    bool fine = backend->jit_add(unit->jit, unit->ir, options, &times, error);
+    if (session->config.interpret) driver_time_end(&timer);
+    else note_times(session, &times);
+    return fine;
+}
+
 SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     SlopeSession *session = program->session;
     Unit *unit = program->unit;
@@ -155,10 +167,7 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     }
     EmitOptions options = options_of(session);
     options.alone = runs_alone(session, unit->ir);
-    EmitTimes times = {0};
-    bool fine = backend->jit_add(unit->jit, unit->ir, &options, &times, &error);
-    note_times(session, &times);
-    return fine ? SLOPE_STATUS_ok : emit_failed(session, &error);
+    return add_code(unit, backend, &options, &error) ? SLOPE_STATUS_ok : emit_failed(session, &error);
 }
 
 static void *find(SlopeProgram *program, EmitSymbol what, Name name) {

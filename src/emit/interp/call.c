@@ -26,7 +26,7 @@ void interp_enter(const Code *code, const RtContext *context, const Slot *from, 
     const char *name = code->reached->func->name->text;
     if (code->reached->is_cyclic && (char *)__builtin_frame_address(0) < context->stack_limit)
         rt_stack(context, name, (int64_t)strlen(name));
-    if (code->reached->looks && *context->stop) rt_stop(context);
+    if (code->reached->looks) look_at_stop(context);
     if (frame_size(code) <= LARGE_SIZE) {
         run_on_stack(code, &frame, from, args);
         return;

@@ -72,6 +72,11 @@ struct Frame {
 
 static inline const RtContext *context_of(const Slot *r) { return r[0].frame->context; }
 
+/* Ends the run if it was told to; the flag is set by other threads. */
+static inline void look_at_stop(const RtContext *context) {
+    if (__atomic_load_n(context->stop, __ATOMIC_RELAXED)) rt_stop(context);
+}
+
 /* Instructions that are always run together, for counting. */
 typedef struct Block {
     struct Block *next;

@@ -21,8 +21,7 @@ static const Step *jump(Slot *r, const Step *s) {
 
 /* To the next round: everything that goes on and on comes through here. */
 static const Step *jump_back(Slot *r, const Step *s) {
-    const RtContext *context = context_of(r);
-    if (*context->stop) rt_stop(context);
+    look_at_stop(context_of(r));
     return s->target;
 }
 

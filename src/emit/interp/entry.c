@@ -130,7 +130,7 @@ static void run_thread(const Entry *entry, const RtContext *context) {
     load_args(entry->code->reached->func, context->args, values);
     start_thread(context, entry->program, entry->needs);
     enter(entry->code, context, values, NULL);
-    if (*context->stop) rt_stop(context);
+    look_at_stop(context);
 }
 
 static void run_group(const Entry *entry, RtContext *context, uint64_t number) {

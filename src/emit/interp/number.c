@@ -101,6 +101,9 @@ ARITHMETIC(sub, -)
 ARITHMETIC(mul, *)
 FREQUENT(div_float, a / b, single, float, single, float)
 FREQUENT(div_double, a / b, real, double, real, double)
+FREQUENT(and_bits, a &b, integer, int64_t, integer, int64_t)
+FREQUENT(or_bits, a | b, integer, int64_t, integer, int64_t)
+FREQUENT(xor_bits, a ^ b, integer, int64_t, integer, int64_t)
 COMPARISON(lt, <)
 COMPARISON(le, <=)
 COMPARISON(eq, ==)
@@ -116,6 +119,9 @@ static const Frequent frequent[] = {
     {OP_sub, sub_float, sub_double, sub_int, sub_uint, sub_int64, sub_int64},
     {OP_mul, mul_float, mul_double, mul_int, mul_uint, mul_int64, mul_int64},
     {OP_div, div_float, div_double, NULL, NULL, NULL, NULL},
+    {OP_and, NULL, NULL, and_bits, and_bits, and_bits, and_bits},
+    {OP_or, NULL, NULL, or_bits, or_bits, or_bits, or_bits},
+    {OP_xor, NULL, NULL, xor_bits, xor_bits, xor_bits, xor_bits},
     {OP_lt, lt_float, lt_double, lt_signed, lt_unsigned, lt_signed, lt_unsigned},
     {OP_le, le_float, le_double, le_signed, le_unsigned, le_signed, le_unsigned},
     {OP_eq, eq_float, eq_double, eq_signed, eq_unsigned, eq_signed, eq_unsigned},
@@ -127,6 +133,7 @@ static StepFunction *frequent_step(unsigned op, const Type *type) {
         const Frequent *row = &frequent[i];
         if (row->op != op) continue;
         switch (type->kind) {
+        case TYPE_bool: return op_has(op, OP_BITS) ? row->on_int64 : NULL;
         case TYPE_float: return row->on_float;
         case TYPE_double: return row->on_double;
         case TYPE_int: return row->on_int;
