@@ -1,6 +1,7 @@
 /* Slang: what a reverse pass keeps. A tape is a struct with an array and a count for each type of number, a local variable of who opens it, and
  * handed on as `inout`. The arrays have as many elements as are ever kept, which follows from constant trip counts; where it does not,
- * as many as [MaxIters] and --tape say, and what did not fit is not a number when it is read. */
+ * as many as [MaxIters] and --tape say. What did not fit is not a number when it is read, or zero, if it is an integer; a variable that the
+ * caller can look at says that this was so. */
 #include "emit/clike/slang.h"
 
 /* ---- how many */
@@ -37,6 +38,12 @@ static const Type *type_of(Printer *p, int kind) {
 
 void slang_tape_type(Printer *p, Text *out) {
     if (clike_begin_helper(p, "SlopeTape")) return; /* nobody asked for it */
+    bool all_known = true;
+    for (int kind = 0; kind < TAPE_KINDS; kind++) all_known &= p->tape_known[kind];
+    if (!all_known)
+        text_add(out, STR("/* A reverse pass had to keep more than there is room for: the derivative is not "
+                          "to be used. "
+                          "*/\nstatic bool slope_tape_full = false;\n\n"));
     text_add(out, STR("/* What a reverse pass keeps. */\nstruct SlopeTape {\n"));
     for (int kind = 0; kind < TAPE_KINDS; kind++) {
         const Type *type = type_of(p, kind);
@@ -50,14 +57,14 @@ void slang_tape_type(Printer *p, Text *out) {
 
 /* ---- operations */
 
-/* $T is the type, $W its word, $N how many fit, $0 zero, $- what is read where nothing was kept. */
+/* $T is the type, $W its word, $N how many fit, $0 zero, $- what is read where nothing was kept; $! says so, where that can be. */
 typedef struct TapeFunction {
     const char *name, *text;
 } TapeFunction;
 
 static const TapeFunction functions[] = {
     {"push", "void slope_push_$W(inout SlopeTape tape, $T v) {\n"
-             "    if (tape.$W_count < $N) tape.$W_kept[tape.$W_count] = v;\n    tape.$W_count = "
+             "    if (tape.$W_count < $N) tape.$W_kept[tape.$W_count] = v;\n$!    tape.$W_count = "
              "tape.$W_count + 1LL;\n}\n\n"},
     {"pop", "$T slope_pop_$W(inout SlopeTape tape) {\n    tape.$W_count = tape.$W_count - 1LL;\n"
             "    return tape.$W_count < $N ? tape.$W_kept[tape.$W_count] : $-;\n}\n\n"},
@@ -67,10 +74,12 @@ static const TapeFunction functions[] = {
              "    for (int64_t i = first; i < first + more && i < $N; i++) tape.$W_kept[i] = $0;\n    return "
              "first;\n}\n\n"},
     {"keep", "void slope_keep_$W(inout SlopeTape tape, int64_t i, $T v) {\n    if (i < $N) tape.$W_kept[i] = "
-             "v;\n}\n\n"},
+             "v;\n$!}\n\n"},
     {"kept",
      "$T slope_kept_$W(inout SlopeTape tape, int64_t i) {\n    return i < $N ? tape.$W_kept[i] : $-;\n}\n\n"},
 };
+
+static bool is_known(const Printer *p, const Type *type) { return p->tape_known[type->kind - TYPE_bool]; }
 
 static const char *replacement(Printer *p, char letter, const Type *type) {
     switch (letter) {
@@ -78,6 +87,7 @@ static const char *replacement(Printer *p, char letter, const Type *type) {
     case 'T': return clike_type(p, type);
     case 'N': return clike_format(p, "%lldLL", (long long)p->tape_room[type->kind - TYPE_bool]);
     case '0': return slang_zero(p, type);
+    case '!': return is_known(p, type) ? "" : "    else slope_tape_full = true;\n";
     default: return type_is_float(type) ? slang_not_a_number(p, type) : slang_zero(p, type);
     }
 }
@@ -110,8 +120,6 @@ static const char *element(Printer *p, const char *tape, const Type *type, const
     need_room(p, type);
     return clike_format(p, "%s.%s_kept[%s]", tape, clike_word(p, type), index);
 }
-
-static bool is_known(const Printer *p, const Type *type) { return p->tape_known[type->kind - TYPE_bool]; }
 
 static void open_tape(Printer *p, const Inst *inst) {
     const char *name = clike_name_value(p, inst->results[0]);
