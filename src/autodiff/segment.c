@@ -23,7 +23,9 @@ typedef struct Seg {
 
 /* ---- what the loop uses */
 
+/* A result of a loop that was replaced before goes by what stands for it. */
 static void capture(Outline *x, Val *v) {
+    v = ir_resolve(v);
     if (val_is_const(v)) return;
     if (inst_contains(x->loop, v)) return;
     for (int i = 0; i < x->captured.count; i++)
