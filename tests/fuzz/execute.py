@@ -23,6 +23,7 @@ WAYS = {                    # option of slope; is the IR interpreted, or machine
     "code -O0": ("-O0", False),
     "code -O1": ("-O1", False),
     "code -O3": ("-O3", False),
+    "loose": ("-O3 --fp=fast", False),      # only to see whether rounding decides
     "C": ("-O3", False),
     "GPU": ("-O1", False),
 }
@@ -35,8 +36,9 @@ C_COMPILER = ["gcc", "-O1", "-ffp-contract=off", "-fno-ipa-modref", "-std=c17", 
 
 class Result:
     """What one program did, run in one way."""
-    def __init__(self, failure=None, detail="", rough=0, unfit=0, good=0, size=0.0, digest=0.0):
+    def __init__(self, failure=None, detail="", rough=0, unfit=0, good=0, size=0.0, digest=0.0, got=0.0, wanted=0.0):
         self.failure, self.detail = failure, detail    # failure: None, or the kind of it
+        self.got, self.wanted = got, wanted            # where numbers are wrong
         self.rough, self.unfit, self.good = rough, unfit, good
         self.size, self.digest = size, digest
 
@@ -72,7 +74,7 @@ class Executor:
         path = self.folder / f"m{self.count % 64}.slang"
         path.write_text(text)
         option, interpreted = WAYS[way]
-        common = ["-w", "--error-limit", "3", option, str(path)]
+        common = ["-w", "--error-limit", "3", *option.split(), str(path)]
         seconds = (self.seconds + 3 * count) * (1 if interpreted else 5)
         try:
             if way == "C":
@@ -114,7 +116,7 @@ class Executor:
         failure = FAILURES[int(words[1])] or None
         detail = f"sample {words[2]}: {words[3]} instead of {words[4]}" if failure else ""
         results[int(words[0])] = Result(failure, detail, int(words[5]), int(words[6]), int(words[7]), float(words[8]),
-                                        float(words[9]))
+                                        float(words[9]), float(words[3]), float(words[4]))
 
 
 def limit_memory():

@@ -102,16 +102,27 @@ class Fuzz:
                     print(f"seed {seed}: {result.failure} {result.detail.strip()[-400:]}", flush=True)
 
     def look_closer(self, program, result):
-        """What was too much for the interpreter may be right as machine code, and what overflows in float may be so in double."""
+        """What was too much for the interpreter may be right as machine code, what leaves the range or precision of float may not do so
+        in double, and what other rounding changes by as much as it is wrong says nothing."""
         kind = result.failure or ""
         if kind in TOO_MUCH:
             return self.executor.run({0: program}, "code -O1")[0]
-        if kind.endswith("is not a number") and program.single:
-            program.single = False
-            wide = self.executor.run({0: program})[0]
-            program.single = True
-            return result if wide.failure else Result(unfit=self.executor.samples)
+        slightly = kind == "forward mode is wrong" and abs(result.got - result.wanted) < 0.2 * abs(result.wanted)
+        if program.single and (slightly or kind.endswith("is not a number")) and not self.run_wide(program).failure:
+            return Result(unfit=self.executor.samples)
+        if kind == "forward mode is wrong":
+            loose = self.executor.run({0: program}, "loose")[0]
+            differs = abs(loose.got - result.got) > 0.1 * abs(result.got - result.wanted)
+            if loose.failure == "primal changed by forward mode" or loose.failure == kind and differs:
+                return Result(rough=self.executor.samples)
         return result
+
+    def run_wide(self, program):
+        """A program in float, as it is in double."""
+        program.single = False
+        wide = self.executor.run({0: program})[0]
+        program.single = True
+        return wide
 
     def choose_again(self, programs):
         """Another way to run some of the programs, and which."""

@@ -168,7 +168,7 @@ class Patterns:
         same = self.real(1)
         chosen = self.pick(["$ = $ > 1e6~ ? W : $;", "$ = select($ > 1e6~, W, $);", "$ = select($ < 1e6~, $, W);",
                             "if ($ > 1e6~) #", "for (@ once = $; once > 1e6~; once -= 1e7~) #"])
-        value, test = self.tame(self.real(2)), self.real(1)
+        value, test = self.tame(self.real(2)), Node("sin($)", [self.real(1)], REAL)      # not even where values grow
         if "#" in chosen:
             return [Node(chosen, [test, [Node(f"$ = {wild};", [place, same, same])]], binds=("once", "<break>", "<continue>"))]
         parts = [place, test, value, same, same] if "< 1e6" in chosen else [place, test, same, same, value]
