@@ -359,6 +359,8 @@ Expr *default_value(Env *env, Loc loc, const Type *type); /* what `= {}` gives *
 void check_image_format(Checker *c, Decl *decl, const Attribute *attribute);
 
 /* ---- target.c */
+void check_foreign_lambda(Env *around,
+                          Decl *lambda); /* what it has no code for, the function around it has none for */
 Expr *check_assembly(Env *env, Expr *e);
 void check_target_switch(Env *env, Stmt *stmt); /* it becomes the branch that is taken */
 void check_discard(Env *env, const Stmt *stmt);

@@ -198,6 +198,7 @@ Expr *check_lambda(Env *env, Expr *e) {
         check_stmt(&inside, call->body);
         if (!state.result) state.result = type_basic(c->types, TYPE_void);
     }
+    check_foreign_lambda(env, call);
     if (!state.result || has_error(state.result)) return error_expr(c, e->loc);
     sig->result = state.result;
     sig->has_this = true;

@@ -62,11 +62,22 @@ static const char *names_of_labels(Checker *c, const Stmt *body) {
     return text.len > 1 ? text_str(&text).at : "none";
 }
 
+/* Outside of functions, in what a variable begins with or an argument is without a word, there is nobody who could call it. */
 static void set_foreign(Env *env, Loc loc, const char *why) {
+    const Decl *decl = env->decl;
+    if (!env->sig) {
+        report(env->c, DIAG_foreign_code, loc, decl && decl->name ? decl->name->text : "this", why);
+        return;
+    }
     Sema *sema = decl_sema(env->c, env->decl);
     if (sema->foreign) return;
     sema->foreign = why;
     sema->foreign_loc = loc;
+}
+
+void check_foreign_lambda(Env *around, Decl *lambda) {
+    const Sema *sema = decl_sema(around->c, lambda);
+    if (sema->foreign) set_foreign(around, sema->foreign_loc, sema->foreign);
 }
 
 /* ---- switches */

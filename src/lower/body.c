@@ -583,9 +583,10 @@ static bool lacks_function(const Request *request) {
 }
 
 /* Said once for a function, however often it is specialised, with the way that leads there. */
-static void report_foreign(Lowerer *l, const Request *request) {
+bool report_foreign(Lowerer *l, const Request *request) {
     const Sema *sema = request->decl->sema;
-    if (map_has(&l->foreign, PTR_KEY(request->decl))) return;
+    if (!sema || !sema->foreign) return false;
+    if (map_has(&l->foreign, PTR_KEY(request->decl))) return true;
     map_put(l->arena, &l->foreign, PTR_KEY(request->decl), request->decl);
     const Decl *decl = request->decl;
     diag_report(l->m->diags, DIAG_foreign_code, sema->foreign_loc, decl->name ? decl->name->text : "get",
@@ -593,6 +594,7 @@ static void report_foreign(Lowerer *l, const Request *request) {
     for (const Request *r = request->cause; r; r = r->cause)
         if (r->decl && r->decl->name)
             diag_note(l->m->diags, DIAG_note_reached_from, r->decl->loc, r->decl->name->text);
+    return true;
 }
 
 static void lower_decl_body(Lowerer *l, Request *request) {
@@ -610,10 +612,7 @@ static void lower_decl_body(Lowerer *l, Request *request) {
         return;
     }
     if ((decl->flags & DECL_BODY_ERRORS) || lacks_function(request)) return;
-    if (decl->sema && decl->sema->foreign) {
-        report_foreign(l, request);
-        return;
-    }
+    if (report_foreign(l, request)) return;
     Fn f = fn_begin(l, request);
     f.diff = (request->func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
     bind_params(&f);

@@ -128,7 +128,7 @@ void lower_entry_body(Lowerer *l, Request *request) {
     }
     check_decl_body(l->c, decl);
     const FuncSig *sig = check_signature(l->c, decl);
-    if (!decl->body || (decl->flags & DECL_BODY_ERRORS)) return;
+    if (!decl->body || (decl->flags & DECL_BODY_ERRORS) || report_foreign(l, request)) return;
     Fn f = fn_begin(l, request);
     int next = 0;
     for (int i = 0; i < sig->nparams; i++) {

@@ -204,6 +204,7 @@ void lower_entry_body(Lowerer *l, Request *request);
 
 /* ---- body.c */
 void lower_body(Lowerer *l, Request *request);
+bool report_foreign(Lowerer *l, const Request *request); /* false: it has code for this target */
 void lower_stmt(Fn *f, Stmt *stmt);
 void run_defers(Fn *f, Defer *until);
 void lower_region(Fn *f, Region *region, Stmt *stmt); /* a statement, and the end of the region */
