@@ -114,9 +114,9 @@ def generate(build, folder, filters=(), jobs=None, share=1):
 
 # ---- compiling and running them
 
-def attempt(command, seconds):
+def attempt(command, seconds, folder=None):
     try:
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds)
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, cwd=folder)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, -1, "", f"took more than {seconds} s")
 
@@ -161,7 +161,8 @@ def check_ptx(suite, test, folder):
     """PTX of the program, which the assembler takes. None, or what went wrong."""
     import through_c
     code = Path(folder) / (test.name.replace("/", "-") + ".ptx")
-    made = attempt([str(suite.slope), "build", str(test.source.path), "-target", "ptx", "-o", str(code), *through_c.arguments(test)], NVCC_SECONDS)
+    made = attempt([str(suite.slope), "build", test.source.path.name, "-target", "ptx", "-o", str(code), *through_c.arguments(test)], NVCC_SECONDS,
+                   test.source.path.parent)
     if made.returncode:
         return None if LACKING.search(made.stderr) else made.stderr[-3000:]
     assembled = attempt(["ptxas", "-arch=sm_90", "-O0", str(code), "-o", "/dev/null"], NVCC_SECONDS)
