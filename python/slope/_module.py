@@ -568,18 +568,19 @@ class Module:
 
 def compile(text: str, *, path: str = "<string>", include_paths: Sequence[str] = (), defines: Optional[Mapping[str, Any]] = None,
             threads: int = 0, optimization: int = 3, unchecked: bool = False, floats: str = "contract",
-            strict: bool = False) -> Module:
+            strict: bool = False, interpret: bool = False) -> Module:
     """Compiles a program of Slang from a text. `path` is its name in messages, and its folder the first place for imports.
 
     `threads` run kernels (0: one per processor); `floats` is "contract", "strict" or "fast" (docs/accuracy.md). With `strict`, a call in which
-    an index was out of range raises SlopeError, which says where."""
+    an index was out of range raises SlopeError, which says where. With `interpret`, no machine code is made: programs start at once and compute
+    more slowly."""
     if not isinstance(text, str):
         raise TypeError("the program is a string")
     if not 0 <= optimization <= 3:
         raise ValueError("optimization is 0 to 3")
     if floats not in FLOATS:
         raise ValueError(f"floats is one of {', '.join(FLOATS)}")
-    options = {"threads": threads, "optimization": optimization, "unchecked": unchecked, "strict": strict,
+    options = {"threads": threads, "optimization": optimization, "unchecked": unchecked, "strict": strict, "interpret": interpret,
                "floats": FLOATS.index(floats)}
     return Module(path, text, include_paths, defines or {}, options)
 

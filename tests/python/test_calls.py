@@ -202,3 +202,12 @@ def test_exit_while_a_kernel_runs(argument):
 def test_options(threads):
     module = slope.compile("float f(float x) { return x + 1; }", threads=threads, optimization=1)
     assert np.array_equal(module.f(np.arange(1000.0)), np.arange(1000.0) + 1)
+
+
+def test_programs_can_be_interpreted():
+    text = "[Differentiable] float f(float x, int n) { float y = 1; for (int i = 0; i < n; i++) y = y * x + sin(x); return y; }"
+    made, interpreted = slope.compile(text, floats="strict"), slope.compile(text, interpret=True)
+    x = np.linspace(0.5, 1.5, 100, dtype=np.float32)
+    assert interpreted.f(2.0, 3) == made.f(2.0, 3)
+    np.testing.assert_allclose(interpreted.f(x, 7), made.f(x, 7), rtol=1e-6)
+    np.testing.assert_allclose(slope.grad(interpreted.f)(x, 7), slope.grad(made.f)(x, 7), rtol=1e-5)
