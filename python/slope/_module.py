@@ -18,6 +18,7 @@ from ._types import BUFFER, POINTER, VOID, Path as FieldPath, Shape, Struct, Typ
 
 IN, OUT, INOUT, REF = range(4)
 FLOATS = ("contract", "strict", "fast")
+LANES = {1: 1, 2: 2, 4: 4, 8: 8, 16: 16, "auto": -1}  # as the library counts them
 
 
 class Param(NamedTuple):
@@ -568,19 +569,22 @@ class Module:
 
 def compile(text: str, *, path: str = "<string>", include_paths: Sequence[str] = (), defines: Optional[Mapping[str, Any]] = None,
             threads: int = 0, optimization: int = 3, unchecked: bool = False, floats: str = "contract",
-            strict: bool = False, interpret: bool = False) -> Module:
+            strict: bool = False, interpret: bool = False,
+            lanes: Union[int, str] = 1) -> Module:
     """Compiles a program of Slang from a text. `path` is its name in messages, and its folder the first place for imports.
 
     `threads` run kernels (0: one per processor); `floats` is "contract", "strict" or "fast" (docs/accuracy.md). With `strict`, a call in which
     an index was out of range raises SlopeError, which says where. With `interpret`, no machine code is made: programs start at once and compute
-    more slowly."""
+    more slowly. `lanes` items of a kernel, and rows of a call, are done at once, in vectors: 1, 2, 4, 8 or 16, or "auto" for what seems best."""
     if not isinstance(text, str):
         raise TypeError("the program is a string")
     if not 0 <= optimization <= 3:
         raise ValueError("optimization is 0 to 3")
     if floats not in FLOATS:
         raise ValueError(f"floats is one of {', '.join(FLOATS)}")
-    options = {"threads": threads, "optimization": optimization, "unchecked": unchecked, "strict": strict, "interpret": interpret,
+    if lanes not in LANES:
+        raise ValueError("lanes is 1, 2, 4, 8, 16 or \"auto\"")
+    options = {"lanes": LANES[lanes], "threads": threads, "optimization": optimization, "unchecked": unchecked, "strict": strict, "interpret": interpret,
                "floats": FLOATS.index(floats)}
     return Module(path, text, include_paths, defines or {}, options)
 

@@ -211,3 +211,24 @@ def test_programs_can_be_interpreted():
     assert interpreted.f(2.0, 3) == made.f(2.0, 3)
     np.testing.assert_allclose(interpreted.f(x, 7), made.f(x, 7), rtol=1e-6)
     np.testing.assert_allclose(slope.grad(interpreted.f)(x, 7), slope.grad(made.f)(x, 7), rtol=1e-5)
+
+
+@pytest.mark.parametrize("lanes", [4, 16, "auto"])
+def test_rows_are_done_in_lanes_as_one_by_one(lanes):
+    text = """
+    [Differentiable] float iterate(float x, int n) {
+        float y = x;
+        for (int i = 0; i < n; i++) { if (y > 2) break; y = y * y * 0.5 + x * sin(y); }
+        return y;
+    }"""
+    x = np.linspace(-1, 2, 1003, dtype=np.float32)
+    n = np.arange(1003, dtype=np.int32) % 7
+    one, several = slope.compile(text, optimization=2), slope.compile(text, optimization=2, lanes=lanes)
+    np.testing.assert_allclose(several.iterate(x, n), one.iterate(x, n), rtol=1e-5)
+    gradients = [slope.grad(module.iterate)(x, n) for module in (one, several)]
+    np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-4)
+
+
+def test_lanes_are_a_power_of_two():
+    with pytest.raises(ValueError, match="lanes is"):
+        slope.compile("float f(float x) { return x; }", lanes=3)
