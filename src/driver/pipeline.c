@@ -66,9 +66,10 @@ static int register_bits(void) {
 static bool pass_lanes(Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
     bool chooses = config->lanes == SLOPE_LANES_AUTO;
+    bool wanted = (chooses || config->lanes > 1) && !config->interpret; /* the interpreter has no vectors */
     LaneOptions options = {.width = chooses ? 0 : config->lanes, .register_bits = register_bits()};
     int count = unit->ir->funcs.count;
-    for (int i = unit->passed; i < count && (chooses || config->lanes > 1); i++) {
+    for (int i = unit->passed; i < count && wanted; i++) {
         Func *func = unit->ir->funcs.at[i];
         LaneRemark remark;
         if (!func->body || !(func->flags & FUNC_EXPORT) || func->group_size[0] == 0) continue;
