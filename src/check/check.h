@@ -148,6 +148,7 @@ typedef struct Sema {
     DeclVec inits;                   /* struct: constructors, of extensions not included */
     bool members_done;
     bool finite;            /* struct: it was found not to contain itself */
+    bool containment_known; /* struct: whether it is was looked at, or is being */
     const Type *target;     /* extension */
     const Type *underlying; /* enum */
     const double *range;    /* parameter: [Range(low, high)]; NULL: none */

@@ -479,6 +479,7 @@ static Expr *take_flat(Items *items, Loc loc, const Type *type) {
     } else if (type->kind == TYPE_tuple) {
         for (int i = 0; i < type->nargs; i++) vec_push(c->arena, &e->args, take(items, loc, type->args[i]));
     } else {
+        check_containment(c, (Decl *)(uintptr_t)type->decl); /* or this might not end */
         DeclVec fields = check_all_fields(c, type);
         for (int i = 0; i < fields.count; i++) {
             bool hidden = is_left_out(c, &fields, i);

@@ -50,15 +50,18 @@ static bool contains(Checker *c, const Type *type, Containment *search) {
 }
 
 void check_containment(Checker *c, Decl *decl) {
-    ensure_members(c, decl);
     Sema *sema = decl_sema(c, decl);
+    if (sema->containment_known) return;
+    sema->containment_known = true;
+    const Type *self = this_type_of(c, decl);
+    DeclVec fields = check_all_fields(c, self);
     bool finite = true;
-    for (int i = 0; i < sema->fields.count; i++) {
-        const Type *type = decl_value_type(c, sema->fields.at[i]);
+    for (int i = 0; i < fields.count; i++) {
+        const Type *type = check_field_type(c, self, fields.at[i]);
         Containment search = {.wanted = decl};
         if (has_error(type) || !contains(c, type, &search)) continue;
-        report(c, DIAG_recursive_struct, sema->fields.at[i]->loc, decl->name ? decl->name->text : "?");
-        sema->fields.at[i]->type = ERROR_TYPE(c);
+        report(c, DIAG_recursive_struct, fields.at[i]->loc, decl->name ? decl->name->text : "?");
+        fields.at[i]->type = ERROR_TYPE(c);
         finite = false;
     }
     sema->finite = finite;
