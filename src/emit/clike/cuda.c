@@ -34,9 +34,11 @@ static bool is_known(const Printer *p, const char *helper) {
 }
 
 static void thread_type(Printer *p, Text *out) {
-    if (is_known(p, "SlopeTape"))
-        text_add(out, STR("/* Bytes of its own memory that each thread has for tapes. */\n"
-                          "#ifndef SLOPE_TAPE_BYTES\n#define SLOPE_TAPE_BYTES 4096\n#endif\n"));
+    if (is_known(p, "SlopeTape")) /* those that are local variables need none */
+        text_printf(out,
+                    "/* Bytes of its own memory that each thread has for tapes. */\n"
+                    "#ifndef SLOPE_TAPE_BYTES\n#define SLOPE_TAPE_BYTES %d\n#endif\n",
+                    is_known(p, "slope_tape_open") ? 4096 : 8);
     text_printf(out, "/* What is private to a thread. */\ntypedef struct SlopeThread {\n");
     for (int i = 0; i < p->reached.globals.count; i++) {
         const Global *global = p->reached.globals.at[i]->global;
