@@ -74,8 +74,13 @@ def outputs(suite, folder, source, number, outs, lanes, temporary):
 
 
 def is_close(a, b):
-    a, b = float(a), float(b)
-    return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= 1e-3 * max(abs(a), abs(b)) + 1e-5
+    if a == b:  # also what is no number: some programs print
+        return True
+    try:
+        a, b = float(a), float(b)
+    except ValueError:
+        return False
+    return (math.isnan(a) and math.isnan(b)) or abs(a - b) <= 1e-3 * max(abs(a), abs(b)) + 1e-5
 
 
 def difference(one, several):
