@@ -18,8 +18,7 @@
  * is what each thread would compute, bit by bit, but for sums into one place (lanes_memory.c), and where LLVM contracts a * b + c.
  *
  * Not everything can be done by lanes together. A kernel is left as it is, with a remark that says why, if it prints, waits for
- * others, calls itself or something that is not to be inlined, has variables of its own beyond its body (`static`), makes
- * buffers, or handles addresses that differ between items in other ways than reading and writing there. */
+ * others, calls itself or something that is not to be inlined, makes buffers, or handles addresses that differ between items in other ways than reading and writing there. */
 #include "opt/lanes.h"
 
 #include <limits.h>
@@ -40,7 +39,6 @@ static const char *refused(const Inst *inst) {
     case OP_wave: return "the threads of a wave meet";
     case OP_buffer_new: return "each item makes a buffer";
     case OP_barrier: return inst->index == 1 ? "it waits at a barrier" : NULL;
-    case OP_global: return inst->global->kind == GLOBAL_static ? "it has a static variable" : NULL;
     case OP_call: return "it calls a function that is not inlined";
     default: return NULL;
     }
@@ -97,8 +95,69 @@ static Func *copy_of(Func *func) {
     return copy;
 }
 
-static void prepare(Func *copy) {
+/* ---- static variables: each thread has its own, so that they may as well be variables of the kernel */
+
+static void inline_all(Func *copy) {
     opt_inline(copy, (InlinePolicy){.max_size = INT_MAX, .any_form = true});
+}
+
+typedef struct Statics {
+    Lanes *lanes;
+    Map vars;      /* Global -> Val */
+    Global *found; /* one that has no variable yet */
+    bool mixed;    /* a value is computed from that of another which is filled later */
+} Statics;
+
+static bool is_static(const Inst *inst) {
+    return inst->op == OP_global && inst->global->kind == GLOBAL_static;
+}
+
+static void find_static(void *user, Inst *inst) {
+    Statics *statics = user;
+    if (is_static(inst) && !statics->found && !map_has(&statics->vars, PTR_KEY(inst->global)))
+        statics->found = inst->global;
+}
+
+static void look_at_init(void *user, Inst *inst) {
+    Statics *statics = user;
+    statics->mixed |=
+        inst->op == OP_call || (is_static(inst) && map_has(&statics->vars, PTR_KEY(inst->global)));
+}
+
+/* In front of what is there: what its value is computed from is found next, and comes before it. */
+static void add_variable(Statics *statics, Func *copy, Global *global) {
+    Builder b = build_before(copy->body->first);
+    Func *init = global->init;
+    if (init) region_walk(init->body, look_at_init, statics);
+    if (statics->mixed)
+        lanes_decline(statics->lanes, NULL, "it has static variables that depend on each other");
+    Val *var = build_var(&b, global->type, global->name, false);
+    map_put(statics->lanes->scratch, &statics->vars, PTR_KEY(global), var);
+    if (init) build_call(&b, init, NULL, 0);
+    inline_all(copy);
+}
+
+static void use_variable(void *user, Inst *inst) {
+    const Statics *statics = user;
+    if (is_static(inst)) inst->results[0]->forward = map_get(&statics->vars, PTR_KEY(inst->global));
+}
+
+static void own_statics(Lanes *lanes, Func *copy) {
+    Statics statics = {.lanes = lanes};
+    for (bool more = true; more && !lanes->why;) {
+        statics.found = NULL;
+        region_walk(copy->body, find_static, &statics);
+        more = statics.found != NULL;
+        if (more) add_variable(&statics, copy, statics.found);
+    }
+    region_walk(copy->body, use_variable, &statics);
+    ir_resolve_func(copy);
+    opt_dce(copy);
+}
+
+static void prepare(Lanes *lanes, Func *copy) {
+    inline_all(copy);
+    own_statics(lanes, copy);
     opt_lower_exits(copy);
     opt_sroa(copy);
     opt_ssa(copy);
@@ -183,7 +242,7 @@ bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {
     region_walk(func->body, look_before, &lanes);
     if (!lanes.why) {
         lanes.from = copy_of(func);
-        prepare(lanes.from);
+        prepare(&lanes, lanes.from);
         look_at_copy(&lanes);
         choose_width(&lanes);
     }
