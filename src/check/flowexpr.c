@@ -446,15 +446,16 @@ static const Flow *construct_vector(FlowWalk *w, const Expr *e) {
 /* What goes into a field that has no derivative. */
 static const Flow *construct_plain(FlowWalk *w, const Expr *e, int index, Decl *field, const Flow *flow) {
     const Type *type = e->type, *held = check_field_type(w->c, type, field);
+    const Type *differential = check_differential(w->c, type); /* NULL: what was written for it is unknown */
     Loss loss = {.kind = LOSS_stored, .loc = e->args.at[index]->loc, .cause = field};
     if (!flow_is_diff(w, type)) {
         loss.where = of_type(w, quoted(w, field), type, &loss.plain);
         loss.cause = type->decl;
     } else if (is_no_diff_field(field))
         loss.where = format_text(w->c->arena, "the no_diff field %s", quoted(w, field));
-    else if (flow_is_diff(w, held)) {
+    else if (differential && flow_is_diff(w, held)) {
         loss.where = format_text(w->c->arena, "%s, which has no counterpart in '%s'", quoted(w, field),
-                                 type_str(w->c, check_differential(w->c, type)));
+                                 type_str(w->c, differential));
     } else return flow_as(w, flow, held); /* the value itself is of a plain type: it was lost before */
     return flow_as(w, flow_stored(w, flow, loss), held);
 }
