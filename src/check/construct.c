@@ -377,6 +377,8 @@ Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args) {
         return args->count ? construct_matrix(env, loc, type, args) : one_argument(env, loc, type, args);
     case TYPE_struct: return construct_struct(env, loc, type, args);
     case TYPE_param:
+    case TYPE_each:
+    case TYPE_at:
     case TYPE_assoc: return construct_abstract(env, loc, type, args);
     case TYPE_tuple: {
         bool expands = type->nargs == 1 && type->args[0]->kind == TYPE_expand;
