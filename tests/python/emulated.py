@@ -24,6 +24,7 @@ static Index blockIdx, threadIdx, blockDim = {256, 1, 1}, gridDim;
 #define __launch_bounds__(size)
 #define __CUDACC_RTC__
 #define int64_t other_int64_t
+#define intptr_t other_intptr_t
 #define uint64_t other_uint64_t
 #define asm(...) lane = 0
 #define static_assert(...)

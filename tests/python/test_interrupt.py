@@ -18,6 +18,14 @@ int turn(int n) { int s = 0; for (int i = 0; i < n; i++) for (int k = 0; k < n; 
 ENDLESS = 2**31 - 1
 
 
+@pytest.fixture(scope="module", autouse=True)
+def ctrl_c():
+    """Python does not look at the signal where whoever started it ignores it, as shells do for what runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def busy():
     m = slope.compile(SOURCE)
