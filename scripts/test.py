@@ -137,12 +137,12 @@ def step_threads(tally, name):
     tally.step("threads, watched", int(not failures), failures)
 
 
-def step_suite(tally, name):
+def step_suite(tally, name, coded=1):
     suite = run.Suite(ROOT / name)
     if not suite.slope.exists():
         tally.step(f"suite, {name}", 0, [(name, "there is no slope in this build")])
         return
-    tally.step(f"suite, {name}", *run.run_suite(suite))
+    tally.step(f"suite, {name}", *run.run_suite(suite, coded=coded))
 
 
 def main():
@@ -189,7 +189,7 @@ def main():
     if sanitizing != "clang":  # else the next build is by clang, with the same warnings
         step_build(tally, "build-clang", "clang", "-DCMAKE_BUILD_TYPE=Release")
     if step_build(tally, "build-sanitize", sanitizing, "-DCMAKE_BUILD_TYPE=Debug", "-DSLOPE_SANITIZE=ON"):
-        step_suite(tally, "build-sanitize")
+        step_suite(tally, "build-sanitize", coded=4)
         some = library.run_library(ROOT / "build-sanitize", SANITIZED_LIBRARY, options=("-O0",))
         tally.step("library, build-sanitize", *some)
     print(f"{tally.passed} passed, {tally.failed} failed")

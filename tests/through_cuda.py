@@ -26,6 +26,7 @@ LACKING = re.compile(r"this target (has no|does not)|printf of this target")
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)")
 RELATIVE, ABSOLUTE = 2e-4, 1e-5  # elementary functions of the device, and contracted products, differ in last digits
 NVCC_SECONDS, RUN_SECONDS = 400, 60
+LARGE = 500000      # bytes of source for which nvcc takes minutes
 
 
 def find_nvcc():
@@ -150,6 +151,10 @@ def check_files(folder, filters=(), jobs=None):
     print("on the GPU" if gpu else "no GPU: compiled only")
     files = [code for code in sorted(Path(folder).glob("*.cu"))
              if not filters or any(part.replace("/", "-") in code.name for part in filters)]
+    if not gpu and not filters:
+        large = [code for code in files if code.stat().st_size > LARGE]
+        files = [code for code in files if code not in large]
+        print("".join(f"{code.stem}: not compiled, nvcc takes minutes for so much\n" for code in large), end="")
     architecture = "native" if gpu else "sm_90"
     with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         problems = list(pool.map(lambda code: check_file(nvcc, code, gpu, architecture), files))
