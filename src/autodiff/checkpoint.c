@@ -125,8 +125,7 @@ static bool is_steady(const Policy *p, Val *address) {
     if (inst->op == OP_global)
         return inst->global->kind == GLOBAL_const || inst->global->kind == GLOBAL_uniform;
     if (inst->op != OP_buffer_elem && inst->op != OP_buffer_bytes) return false;
-    int64_t kind = inst->args[0]->type->number;
-    return p->in->steady || kind == BUFFER_structured || kind == BUFFER_bytes;
+    return p->in->steady || type_is_read_only(inst->args[0]->type);
 }
 
 /* Of making a call again: it reads, and nothing else. */

@@ -33,19 +33,14 @@ static void capture(Outline *x, Val *v) {
     vec_push(x->ad->arena, &x->captured, v);
 }
 
-static bool is_read_only(const Val *buffer) {
-    BufferKind kind = (BufferKind)buffer->type->number;
-    return kind == BUFFER_structured || kind == BUFFER_bytes || kind == BUFFER_constant;
-}
-
 /* A buffer that can be written, or a pointer of the source: who knows what it leads to when the loop runs again. */
 static bool may_change(const Outline *x, Val *v) {
-    if (v->type->kind == TYPE_buffer) return !x->steady && !is_read_only(v);
+    if (v->type->kind == TYPE_buffer) return !x->steady && !type_is_read_only(v->type);
     if (v->type->kind != TYPE_pointer || ad_is_object(v)) return false;
     const Val *root = ir_root(v);
     const Inst *inst = root->kind == VAL_inst ? root->inst : NULL;
     if (inst && (inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes))
-        return !x->steady && !is_read_only(inst->args[0]);
+        return !x->steady && !type_is_read_only(inst->args[0]->type);
     bool global = inst && inst->op == OP_global;
     return !global || (inst->global->kind != GLOBAL_const && inst->global->kind != GLOBAL_uniform);
 }

@@ -70,10 +70,10 @@ void slope_buffer_free(SlopeBuffer *buffer) {
 /* ---- where it is */
 
 /* The counter goes along with the data. */
-static size_t header_of(const SlopeBuffer *buffer) { return buffer->wrapped ? 0 : RT_BUFFER_HEADER; }
+size_t driver_buffer_header(const SlopeBuffer *buffer) { return buffer->wrapped ? 0 : RT_BUFFER_HEADER; }
 
 static bool copy_to_device(SlopeBuffer *buffer, Gpu *gpu) {
-    size_t header = header_of(buffer);
+    size_t header = driver_buffer_header(buffer);
     const char *from = (const char *)buffer->memory.data - header;
     if (!gpu_write(gpu, buffer->address - header, from, buffer->memory.count + header)) return false;
     buffer->host_newer = buffer->wrapped;
@@ -91,7 +91,7 @@ bool driver_buffer_to_device(SlopeBuffer *buffer, Gpu *gpu) {
 }
 
 bool driver_buffer_to_host(SlopeBuffer *buffer) {
-    size_t header = header_of(buffer);
+    size_t header = driver_buffer_header(buffer);
     if (!buffer->device_newer) return true;
     buffer->device_newer = false;
     return gpu_read(buffer->session->gpu, (char *)buffer->memory.data - header, buffer->address - header,
@@ -170,7 +170,7 @@ SlopeStatus slope_buffer_address(SlopeBuffer *buffer, uint64_t *out) {
 static bool is_within(SlopeBuffer *buffer, const char *function, size_t offset, size_t size) {
     size_t whole = buffer->memory.count;
     if (offset <= whole && size <= whole - offset) return true;
-    diag_report(buffer->session->diags, DIAG_buffer_range, 0, function, (int)whole, (int)size, (int)offset);
+    diag_report(buffer->session->diags, DIAG_buffer_range, 0, function, whole, size, offset);
     return false;
 }
 

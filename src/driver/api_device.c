@@ -193,14 +193,9 @@ static bool holds_addresses(const Type *type) {
     return false;
 }
 
-static bool is_read_only(const Type *type) {
-    return type->kind == TYPE_buffer && (type->number == BUFFER_structured || type->number == BUFFER_bytes ||
-                                         type->number == BUFFER_constant);
-}
-
 static void add_written(SlopeKernel *kernel, SlopeBuffer *buffer) {
     DeviceKernel *device = kernel->device;
-    size_t header = buffer->wrapped ? 0 : RT_BUFFER_HEADER;
+    size_t header = driver_buffer_header(buffer);
     GpuRange range = {buffer->address - header, buffer->memory.count + header};
     for (int i = 0; i < device->written.count; i++)
         if (device->written.at[i] == buffer) return;
@@ -217,7 +212,7 @@ static uint64_t send_buffer(Sending *sending, SlopeBuffer *buffer, const Type *t
     }
     if (sending->status != SLOPE_STATUS_ok) return 0;
     if (!driver_buffer_to_device(buffer, sending->gpu)) fail(sending);
-    if (!is_read_only(type)) add_written(sending->kernel, buffer);
+    if (!type_is_read_only(type)) add_written(sending->kernel, buffer);
     return buffer->address + (uint64_t)(data - (const char *)buffer->memory.data);
 }
 

@@ -314,6 +314,8 @@ const SlopeType *driver_type(SlopeProgram *program, const Type *type, LayoutRule
 SlopeBuffer *driver_buffer_at(const SlopeSession *session,
                               const void *data);             /* that this is in; NULL: none */
 bool driver_buffer_to_device(SlopeBuffer *buffer, Gpu *gpu); /* what counts is there then; false: it failed */
+size_t driver_buffer_header(
+    const SlopeBuffer *buffer); /* bytes before its data that go along with them: the counter */
 bool driver_buffer_to_host(SlopeBuffer *buffer);
 bool driver_buffers_to_host(SlopeSession *session); /* all; and what they hold may change there */
 void driver_forget_rows(

@@ -135,6 +135,11 @@ const Type *type_multiply(Types *types, const Type *a, const Type *b);
 static inline bool type_is_scalar(const Type *t) { return t->kind >= TYPE_bool && t->kind <= TYPE_double; }
 static inline bool type_is_float(const Type *t) { return t->kind >= TYPE_half && t->kind <= TYPE_double; }
 static inline bool type_is_integer(const Type *t) { return t->kind >= TYPE_int8 && t->kind <= TYPE_uint64; }
+/* A buffer that no program writes. */
+static inline bool type_is_read_only(const Type *t) {
+    if (t->kind != TYPE_buffer) return false;
+    return t->number == BUFFER_structured || t->number == BUFFER_bytes || t->number == BUFFER_constant;
+}
 bool type_is_signed(const Type *t);      /* int8, int16, int, int64, floats */
 int type_bits(const Type *t);            /* of a scalar; bool has 1 */
 const Type *type_element(const Type *t); /* of vector, matrix, array; a scalar is its own element */

@@ -29,11 +29,6 @@ static const void *owner_of(const Search *search, const Val *buffer) {
     return from->kind == VAL_inst && from->inst->op == OP_global ? from->inst->global : NULL;
 }
 
-static bool is_read_only(const Type *buffer) {
-    return buffer->number == BUFFER_structured || buffer->number == BUFFER_bytes ||
-           buffer->number == BUFFER_constant;
-}
-
 static bool is_of_buffer(const Inst *inst) {
     return inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes || inst->op == OP_buffer_pointer ||
            inst->op == OP_buffer_counter;
@@ -55,7 +50,7 @@ static void note_place(Search *search, const Inst *inst, const Val *root) {
     }
     const Val *buffer = ir_resolve(root->inst->args[0]);
     const void *owner = owner_of(search, buffer);
-    if (is_read_only(buffer->type)) return;
+    if (type_is_read_only(buffer->type)) return;
     if (!owner) search->unknown = true;
     else if (is_sum(search, inst) && root->inst->op == OP_buffer_elem)
         vec_push(search->arena, &search->summed, owner);
