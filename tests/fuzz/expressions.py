@@ -131,14 +131,20 @@ class Expressions:
 
     # ---- growth: powers of powers would soon be too large for differences to see anything
 
+    def varies(self, node):
+        return bool(node.uses) or any(self.varies(part) for part in node.parts if not isinstance(part, list))
+
     def degree(self, node):
-        """How fast a value grows with the variables in it: 0 bounded, 1 linear, 2 a product."""
-        inner = [self.degree(part) for part in node.parts if not isinstance(part, list)]
+        """How fast a value or its derivative grows with the variables in it: 0 bounded, 1 linear, 2 a product. What is bounded in a
+        product still has a derivative that grows with the others."""
+        parts = [part for part in node.parts if not isinstance(part, list)]
+        inner = [self.degree(part) for part in parts]
         if node.call:
             return self.degrees.get(node.call, 1) * max([1, *inner])
         if node.text.startswith(SLOW):
             return 0
-        if "*" in node.text or node.text.startswith(PRODUCTS):
+        if any(sign in node.text for sign in "*/") or node.text.startswith(PRODUCTS):
+            inner = [max(degree, self.varies(part)) for degree, part in zip(inner, parts)]
             return sum(inner) * (3 if node.text.startswith("determinant") else 1)
         return max([1 if node.uses else 0, *inner])
 

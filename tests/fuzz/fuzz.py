@@ -113,7 +113,8 @@ class Fuzz:
         if kind == "forward mode is wrong":
             loose = self.executor.run({0: program}, "loose")[0]
             differs = abs(loose.got - result.got) > 0.1 * abs(result.got - result.wanted)
-            if loose.failure == "primal changed by forward mode" or loose.failure == kind and differs:
+            passed_over = not loose.failure and loose.rough + loose.unfit > result.rough + result.unfit
+            if passed_over or loose.failure == "primal changed by forward mode" or loose.failure == kind and differs:
                 return Result(rough=self.executor.samples)
         return result
 

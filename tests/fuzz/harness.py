@@ -113,6 +113,21 @@ bool isShaky(int k, Shape s, double base[ROOM], double tangent[ROOM])
     return shaky;
 }
 
+// In float, a rounded index or a test may part from those of the reference all around: then its own differences tell.
+bool isOwnSlope(int k, Shape s, double base[ROOM], int j, double tangent)
+{
+    double h = 4e-3l, y[4];
+    for (int i = 0; i < 4; i++)
+    {
+        move(base, i < 2 ? h * (1.0l - 2.0l * i) : h * (2.5l - i), s.nx);
+        call(k, 0);
+        y[i] = Y[j];
+    }
+    X = base;
+    double coarse = (y[0] - y[1]) / (2.0l * h), fine = (y[2] - y[3]) / h;
+    return isClose((4.0l * fine - coarse) / 3.0l, tangent, s.fdTolerance);
+}
+
 // A kink right here, too small to be seen by itself: differences give the mean of both sides, the derivative is that of one.
 bool isKinked(double y0, double p1, double p2, double m1, double m2, double h, double error)
 {
@@ -151,6 +166,7 @@ bool compareForward(int k, Shape s, double base[ROOM], double tangent[ROOM], ino
         if (failure == 0 || o.failure != 0) continue;
         if (failure == 4 && isKinked(y0[j], p1[j], p2[j], m1[j], m2[j], h, abs(fine - tangent[j]))) return false;
         if (failure == 4 && (isChaotic(k, s, base, j, fine) || isShaky(k, s, base, tangent))) return false;
+        if (failure == 4 && s.single && isOwnSlope(k, s, base, j, tangent[j])) return false;
         fail(o, failure, sample, tangent[j], fine);
     }
     return true;

@@ -155,7 +155,7 @@ struct {n}_derived : {n}_base, IDifferentiable {{ @ b; }}
         n = self.fresh("u")
         self.items.append(Text(f"[Differentiable]\n@ {n}_s(@ x, @ y) {{ @ s = sin(y); s += y; return s * x; }}\n"
                                f"[PrimalSubstitute({n}_s)]\n@ {n}(@ x, @ y) {{ return x * (y + sin(y)); }}\n", (n,)))
-        self.add_callable(Callable(n, [Param("in", REAL, "x"), Param("in", REAL, "y")], REAL, 2))
+        self.add_callable(Callable(n, [Param("in", REAL, "x"), Param("in", REAL, "y")], REAL, 2, degree=2))
 
     def constant_function(self):
         """Calls that are constant for derivatives."""

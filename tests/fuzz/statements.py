@@ -1,7 +1,7 @@
 """The generator's statements: declarations, assignments, branches, and every form of loop."""
 import contextlib
 
-from expressions import LANES, Variable
+from expressions import BOUNDED, LANES, Variable
 from tree import BOOL, INT, REAL, VOID, Node, declarator, is_differentiable_type, type_text
 
 INDEX_TYPES = ["int"] * 12 + ["uint", "int8_t", "uint8_t", "int16_t", "uint16_t", "int64_t", "uint64_t"]
@@ -119,7 +119,8 @@ class Statements:
             return [Node(self.pick(["$ += $;", "$ -= $;"]), [place, self.value(type, 2)])]
         if roll < 0.8:
             return [Node("$ *= $;", [place, Node("cos($)", [self.value(type, 2)], type)])]
-        return [Node("$ /= $;", [place, Node("(1.5~ + sin($))", [self.value(type, 1)], type)])]
+        divisor = "(2.5~ + sin($))" if self.scope.loops else "(1.5~ + sin($))"      # repeated, it must not make values grow
+        return [Node("$ /= $;", [place, Node(divisor, [self.value(type, 1)], type)])]
 
     def assign_swizzle(self):
         n = self.rng.randint(2, 4)
@@ -148,7 +149,9 @@ class Statements:
         first = self.declare(REAL, Node("($ * $)", [element(), self.real(1)], REAL))
         name = first.declares[0]
         again = Node(f"(sin({name}) + $)", [element()], REAL, uses=(name,))
-        return [first, Node("$ = $;", [element(), self.tame(again)]),
+        if self.scope.loops:
+            again = Node(self.pick(BOUNDED), [again], REAL)
+        return [first, Node("$ = $;", [element(), again]),
                 Node("$ += $;", [element(), Node(f"$ * sin({name})", [element()], REAL, uses=(name,))])]
 
     def change_integer(self):
