@@ -69,47 +69,51 @@ void {n}_b(inout {array} a, inout {pair} x, int k, @ g)
                          lambda memory, n: f"DiffTensor<@, 2>({memory}, {n}_sizes)", "static const int $_sizes[2] = { 2, 2 };\n")
 
     def own_store(self):
-        """Loads and stores on global buffers with derivatives by hand: nothing differentiable goes in, or comes out."""
-        n, pair = self.fresh("n"), "DifferentialPair<@>"
+        """Loads and stores on global buffers with derivatives by hand: nothing differentiable goes in, or comes out. Some are out of
+        range, where what was written reads as zero."""
+        n, pair, at = self.fresh("n"), "DifferentialPair<@>", self.pick(["i & 3", "(i & 3) | (i & 4) << 5"])
         body = self.pick([
             f"{n}_put(k, x * {n}_get(1)); {n}_put(1, sin({n}_get(k)));",
             f"for (int i = 0; i < 4; i++) if (i != (k & 3)) {n}_put(i, {n}_get(i + 1) * x); else {n}_put(i, tanh({n}_get(i)));",
             f"if (x > 0.2~) {n}_put(k + 1, x); {n}_put(0, {n}_get(k) * {n}_get(1) + x);",
+            f"{n}_put(k, {n}_set(k + 2, x) + {n}_set(k + 4, {n}_get(k) * x)); {n}_put(2, {n}_get(k + 2) + tanh({n}_get(k + 4)));",
+            f"for (int i = 0; i < 8; i++) {n}_put(i, {n}_set(i + k, sin({n}_get(i) + x)) * {n}_get(i + 3) + {n}_get(i + k));",
             f"int i = 0; while (i < (k & 3)) {{ {n}_put(i, {n}_get(k) * 0.5~ + x); i++; if ({n}_get(i) > 1.1~) break; }}"])
         self.items.append(Text(f"""[ForwardDerivative({n}_get_f)] [BackwardDerivative({n}_get_b)]
-@ {n}_get(int i) {{ return memory_@[i & 3]; }}
-{pair} {n}_get_f(int i) {{ return diffPair(memory_@[i & 3], gradient_@[i & 3]); }}
-void {n}_get_b(int i, @ d) {{ gradient_@[i & 3] += d; }}
+@ {n}_get(int i) {{ return memory_@[{at}]; }}
+{pair} {n}_get_f(int i) {{ return diffPair(memory_@[{at}], gradient_@[{at}]); }}
+void {n}_get_b(int i, @ d) {{ gradient_@[{at}] += d; }}
 [ForwardDerivative({n}_put_f)] [BackwardDerivative({n}_put_b)]
-void {n}_put(int i, @ v) {{ memory_@[i & 3] = v; }}
-void {n}_put_f(int i, {pair} v) {{ memory_@[i & 3] = v.p; gradient_@[i & 3] = v.d; }}
-void {n}_put_b(int i, inout {pair} v) {{ v = diffPair(v.p, gradient_@[i & 3]); gradient_@[i & 3] = 0.0~; }}
+void {n}_put(int i, @ v) {{ memory_@[{at}] = v; }}
+void {n}_put_f(int i, {pair} v) {{ memory_@[{at}] = v.p; gradient_@[{at}] = v.d; }}
+void {n}_put_b(int i, inout {pair} v) {{ v = diffPair(v.p, gradient_@[{at}]); gradient_@[{at}] = 0.0~; }}
+[ForwardDerivative({n}_set_f)] [BackwardDerivative({n}_set_b)]
+@ {n}_set(int i, @ v) {{ memory_@[{at}] = v; return memory_@[{at}]; }}
+{pair} {n}_set_f(int i, {pair} v) {{ {n}_put_f(i, v); return {n}_get_f(i); }}
+void {n}_set_b(int i, inout {pair} v, @ d) {{ {n}_get_b(i, d); {n}_put_b(i, v); }}
 [Differentiable] void {n}_w(@ x, int k) {{ {body} }}
+void {n}_fill(@ x, @ y) {{ memory_@[0] = x; memory_@[1] = y; memory_@[2] = x * y; memory_@[3] = 0.5~; }}
+@ {n}_sum(RWStructuredBuffer<@> b) {{ return b[0] - b[1] + 0.5~ * b[2] + b[3]; }}
 [ForwardDerivative({n}_f)] [BackwardDerivative({n}_b)]
-void {n}(inout @ a[4], @ x, int k)
+@ {n}(@ x, @ y, int k) {{ {n}_fill(x, y); {n}_w(x, k); return {n}_sum(memory_@); }}
+{pair} {n}_f({pair} x, {pair} y, int k)
 {{
-    for (int i = 0; i < 4; i++) memory_@[i] = a[i];
-    {n}_w(x, k);
-    for (int i = 0; i < 4; i++) a[i] = memory_@[i];
-}}
-void {n}_f(inout DifferentialPair<@[4]> a, {pair} x, int k)
-{{
-    @ p[4], d[4];
-    for (int i = 0; i < 4; i++) {{ memory_@[i] = a.p[i]; gradient_@[i] = a.d[i]; }}
+    {n}_fill(x.p, y.p);
+    gradient_@[0] = x.d; gradient_@[1] = y.d; gradient_@[2] = x.d * y.p + x.p * y.d; gradient_@[3] = 0.0~;
     fwd_diff({n}_w)(x, k);
-    for (int i = 0; i < 4; i++) {{ p[i] = memory_@[i]; d[i] = gradient_@[i]; }}
-    a = diffPair(p, d);
+    return diffPair({n}_sum(memory_@), {n}_sum(gradient_@));
 }}
-void {n}_b(inout DifferentialPair<@[4]> a, inout {pair} x, int k)
+void {n}_b(inout {pair} x, inout {pair} y, int k, @ g)
 {{
-    @ d[4];
-    for (int i = 0; i < 4; i++) {{ memory_@[i] = a.p[i]; gradient_@[i] = a.d[i]; }}
-    bwd_diff({n}_w)(x, k);
-    for (int i = 0; i < 4; i++) d[i] = gradient_@[i];
-    a = diffPair(a.p, d);
+    {n}_fill(x.p, y.p);
+    gradient_@[0] = g; gradient_@[1] = -g; gradient_@[2] = 0.5~ * g; gradient_@[3] = g;
+    var inner = diffPair(x.p);
+    bwd_diff({n}_w)(inner, k);
+    x = diffPair(x.p, inner.d + gradient_@[0] + y.p * gradient_@[2]);
+    y = diffPair(y.p, gradient_@[1] + x.p * gradient_@[2]);
 }}
 """, (n,)))
-        self.add_callable(Callable(n, [Param("inout", ("arr", REAL, 4), "a"), *reals("x"), *whole("k")], ("void",), 20, again=False, degree=2))
+        self.add_callable(Callable(n, [*reals("x", "y"), *whole("k")], REAL, 20, again=False, degree=2))
 
     def many_optionals(self):
         """Optionals and tuples in arrays, structs and each other, with elements that have no derivative."""

@@ -8,7 +8,8 @@
  * An expression that reads memory must be written down before memory changes: those that wait are `pending`.
  *
  * An address is held as a place, an lvalue (`p->x`, `a[i]`), for as long as possible. A pointer to an array is a pointer to
- * its first element, as in C. */
+ * its first element, as in C. An element of a buffer that may be out of range has no memory that an address could stand for: it is
+ * guarded, that is, said anew at each use, which reads zeros or writes to memory that nobody looks at. */
 #ifndef SLOPE_CLIKE_H
 #define SLOPE_CLIKE_H
 
@@ -32,13 +33,13 @@ typedef enum Level {
 typedef struct Value {
     const char *text; /* NULL: nothing yet */
     Level level;
-    bool is_place; /* of an address: the text is the lvalue that it points to */
-    bool raw;      /* of an address: maybe not aligned, or of another type: accessed byte by byte */
-    bool constant; /* of an address: to be read only */
-    bool steady;   /* of an address: nobody writes there */
-    bool reads;    /* memory that may change */
-    const char *get,
-        *set; /* of an element of a buffer: how its whole is read and written; the set lacks ", value)" */
+    bool is_place;      /* of an address: the text is the lvalue that it points to */
+    bool raw;           /* of an address: maybe not aligned, or of another type: accessed byte by byte */
+    bool constant;      /* of an address: to be read only */
+    bool steady;        /* of an address: nobody writes there */
+    bool reads;         /* memory that may change */
+    bool guarded;       /* of an address: maybe out of range; it has a text for each use, see clike_operand */
+    const char *offset; /* of an object in a byte buffer, where there are no pointers */
 } Value;
 
 /* A region that is being printed, and where control goes from it. */
@@ -259,9 +260,11 @@ Value clike_call(Printer *p, const char *function, const Value *args, int nargs)
 Value clike_choice(Printer *p, const Value *args);
 Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const Value *args,
                       const Inst *inst);
-Value clike_operand(Printer *p, const Inst *inst, int index);
+Value clike_operand(Printer *p, const Inst *inst, int index);      /* if it is an address: to be written to */
+Value clike_read_operand(Printer *p, const Inst *inst, int index); /* to be read only */
 
 /* ---- place.c */
+Value clike_guarded(Printer *p, const Inst *inst, bool reading); /* the text of such an address for one use */
 const char *clike_pointer(Printer *p, Value address, const Type *target, bool read_only);
 bool clike_address(Printer *p, const Inst *inst, Value *result); /* false: not an op of this file */
 Value clike_load(Printer *p, const Inst *inst);

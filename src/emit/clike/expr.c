@@ -38,10 +38,16 @@ static Value constant_value(Printer *p, const Val *v) {
     return clike_value(text, text[0] == '-' ? LEVEL_unary : LEVEL_primary);
 }
 
-Value clike_operand(Printer *p, const Inst *inst, int index) {
+static Value operand(Printer *p, const Inst *inst, int index, bool reading) {
     const Val *v = ir_resolve(inst->args[index]);
-    return val_is_const(v) ? constant_value(p, v) : p->at->values[v->id];
+    if (val_is_const(v)) return constant_value(p, v);
+    Value value = p->at->values[v->id];
+    return value.guarded ? clike_guarded(p, v->inst, reading) : value;
 }
+
+Value clike_operand(Printer *p, const Inst *inst, int index) { return operand(p, inst, index, false); }
+
+Value clike_read_operand(Printer *p, const Inst *inst, int index) { return operand(p, inst, index, true); }
 
 /* ---- operators */
 

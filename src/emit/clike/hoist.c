@@ -87,8 +87,7 @@ static bool set_range(Search *s, const LoopTest *test, int64_t step) {
     s->high = clike_local(p, "most");
     s->range = clike_format(p, "const int64_t %s = %s, %s = %s;", s->low, test->up ? first : limit, s->high,
                             test->up ? limit : first);
-    require(s, clike_format(p, "%s(%s, %s, %lldLL)", clike_helper(p, "slope_counts"), s->low, s->high,
-                            (long long)step));
+    require(s, clike_format(p, "slope_counts(%s, %s, %lldLL)", s->low, s->high, (long long)step));
     return true;
 }
 
@@ -126,7 +125,7 @@ static bool require_access(Search *s, const Inst *inst) {
         inst->op == OP_elem
             ? clike_format(p, "%lldu", (long long)length_of(inst))
             : clike_format(p, "%s.count", clike_in(p, p->at->values[whole->id], LEVEL_primary));
-    const char *test = clike_format(p, "%s(%s, %s, %s)", clike_helper(p, "slope_spans"), first, last, count);
+    const char *test = clike_format(p, "slope_spans(%s, %s, %s)", first, last, count);
     if (!s->test.at || !strstr(s->test.at, test)) require(s, test);
     return true;
 }
@@ -145,6 +144,8 @@ const char *clike_range_test(Printer *p, const Inst *loop) {
         any |= s.accesses[i]->op == OP_buffer_elem;
     }
     if (!any) return NULL;
+    clike_helper(p, "slope_counts"); /* only now: compilers warn of functions that nobody calls */
+    clike_helper(p, "slope_spans");
     clike_line(p, "%s", s.range);
     p->at->covered = covered;
     return s.test.at;

@@ -10,10 +10,11 @@ static const char *call_text(Printer *p, const Inst *inst) {
     text_printf(&text, "%s(", clike_func_name(p, callee));
     if (clike_takes_thread(p, callee)) text_add(&text, inst->nargs ? STR("thread, ") : STR("thread"));
     for (int i = 0; i < inst->nargs; i++) {
-        Value value = clike_operand(p, inst, i);
         const Param *param = &callee->params[i];
         bool by_address = (param->flags & PARAM_BY_ADDRESS) != 0;
         const Type *type = inst->args[i]->type;
+        Value value =
+            by_address && param->dir == DIR_in ? clike_read_operand(p, inst, i) : clike_operand(p, inst, i);
         const char *arg =
             type->kind == TYPE_pointer
                 ? clike_pointer(p, value, type->args[0], by_address && clike_is_const_param(param))

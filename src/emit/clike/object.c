@@ -225,6 +225,27 @@ const char *clike_bytes(Printer *p, const char *what, const Type *type) {
 
 /* ---- buffers: out of range, reads give zero and writes are dropped */
 
+/* To be read only: zeros if it is out of range. */
+static void buffer_read(Printer *p, const char *name, const char *buffer, const Type *element) {
+    const Type *pointer = type_pointer(p->module->types, element);
+    bool is_array = element->kind == TYPE_array, is_nested = is_array && element->args[0]->kind == TYPE_array;
+    const char *head = clike_declare(p, pointer, clike_format(p, "%s(%s b, uint64_t i)", name, buffer));
+    const char *place = clike_format(p, "%sb.data[i]", is_array ? "" : "&");
+    const char *qualifier = is_nested ? "" : "const "; /* which C does not let come in later */
+    if (p->dialect->thread_local_) {
+        text_printf(&p->helpers,
+                    "static inline %s%s {\n    static %s; /* stays zero */\n    return SLOPE_LIKELY(i < "
+                    "b.count) ? %s "
+                    ": %snone;\n}\n",
+                    qualifier, head, clike_declare(p, element, "none"), place, is_array ? "" : "&");
+        return;
+    }
+    int64_t size = type_layout(element, LAYOUT_scalar).stride;
+    if (size > p->largest) p->largest = size;
+    text_printf(&p->helpers, "static inline %s%s {\n    return i < b.count ? %s : (%s)(void *)%s;\n}\n",
+                qualifier, head, place, clike_declare(p, pointer, ""), clike_helper(p, "slope_zeros"));
+}
+
 /* Where the thread has memory for what is dropped. */
 static void buffer_at_thread(Printer *p, const char *name, const char *buffer, const Type *element) {
     const Type *pointer = type_pointer(p->module->types, element);
@@ -260,6 +281,7 @@ const char *clike_buffer(Printer *p, const char *what, const Type *buffer) {
     if (!clike_begin_helper(p, name)) return name;
     const char *likely = clike_helper(p, "SLOPE_LIKELY");
     if (strcmp(what, "at") == 0) buffer_at(p, name, type, element);
+    else if (strcmp(what, "read") == 0) buffer_read(p, name, type, element);
     else if (strcmp(what, "get") == 0)
         text_printf(
             &p->helpers,

@@ -27,7 +27,6 @@ static Value part(Value whole, const char *text) {
     whole.text = text;
     whole.level = LEVEL_primary;
     whole.is_place = true;
-    whole.get = whole.set = NULL;
     return whole;
 }
 
@@ -49,9 +48,13 @@ static Value member(Printer *p, Value whole, const char *name) {
 
 /* ---- parts */
 
-static Value field(Printer *p, const Inst *inst) {
+static Value whole_of(Printer *p, const Inst *inst, bool reading) {
+    return reading ? clike_read_operand(p, inst, 0) : clike_operand(p, inst, 0);
+}
+
+static Value field(Printer *p, const Inst *inst, bool reading) {
     const Type *record = target_of(inst->args[0]), *type = type_record(record)->fields[inst->index].type;
-    Value whole = clike_operand(p, inst, 0);
+    Value whole = whole_of(p, inst, reading);
     if (clike_is_nothing(type)) return clike_nowhere(p, type);
     if (!whole.raw) return member(p, whole, clike_field(p, record, inst->index));
     long long offset = (long long)type_field_offset(record, inst->index, LAYOUT_scalar);
@@ -82,8 +85,8 @@ static Value lane(Printer *p, const Inst *inst, Value whole) {
                                     index_text(p, inst, type_count(vector))));
 }
 
-static Value element(Printer *p, const Inst *inst) {
-    Value whole = clike_operand(p, inst, 0), index = clike_operand(p, inst, 1);
+static Value element(Printer *p, const Inst *inst, bool reading) {
+    Value whole = whole_of(p, inst, reading), index = clike_operand(p, inst, 1);
     const Type *type = target_of(inst->args[0]);
     if (clike_is_nothing(type->args[0]) || type_length(type) == 0) return clike_nowhere(p, type->args[0]);
     if (whole.raw) {
@@ -115,7 +118,6 @@ static Value moved(Printer *p, const Inst *inst) {
     pointer.level = LEVEL_sum;
     pointer.is_place = false;
     pointer.reads |= count.reads;
-    pointer.get = pointer.set = NULL;
     return pointer;
 }
 
@@ -139,38 +141,37 @@ static bool is_checked(const Printer *p, const Inst *inst) {
     return !inst_has(inst, INST_UNCHECKED) && !p->options->unchecked && !clike_is_covered(p, inst);
 }
 
-static Value buffer_element(Printer *p, const Inst *inst) {
-    Value buffer = clike_operand(p, inst, 0), index = clike_operand(p, inst, 1), value = {0};
+static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
+    Value buffer = clike_operand(p, inst, 0), index = clike_operand(p, inst, 1), value;
     const Type *type = inst->args[0]->type, *element = type->args[0];
-    bool is_simple = type_is_scalar(element) || element->kind == TYPE_vector || element->kind == TYPE_buffer;
     if (clike_is_nothing(element)) return clike_nowhere(p, element);
-    if (!is_checked(p, inst)) {
+    if (is_checked(p, inst)) {
+        value = clike_value(clike_format(p, "%s(%s%s, %s)", clike_buffer(p, reading ? "read" : "at", type),
+                                         reading ? "" : thread_first(p), buffer.text, index.text),
+                            LEVEL_primary);
+        value.constant = reading;
+    } else {
         value = clike_value(clike_format(p, "%s.data[%s]", clike_in(p, buffer, LEVEL_primary), index.text),
                             LEVEL_primary);
         value.is_place = true;
-    } else if (is_simple) { /* a function for each use: see clike_address */
-        value = clike_value(clike_format(p, "(%s, %s)", buffer.text, index.text), LEVEL_primary);
-        value.get = "get", value.set = "set";
-    } else {
-        value = clike_value(clike_format(p, "%s(%s%s, %s)", clike_buffer(p, "at", type), thread_first(p),
-                                         buffer.text, index.text),
-                            LEVEL_primary);
     }
     value.reads = buffer.reads || index.reads;
     return value;
 }
 
-static Value buffer_bytes(Printer *p, const Inst *inst) {
+static Value buffer_bytes(Printer *p, const Inst *inst, bool reading) {
     Value buffer = clike_operand(p, inst, 0), offset = clike_operand(p, inst, 1);
     const Type *target = target_of(inst->results[0]);
     const char *pointer = clike_type(p, inst->results[0]->type), *data = clike_in(p, buffer, LEVEL_primary);
     int64_t size = type_layout(target, LAYOUT_scalar).size;
     if (size > p->largest) p->largest = size;
-    const char *text = is_checked(p, inst) ? clike_format(p, "(%s)%s(%s%s.data, %s.count, %s, %lld)", pointer,
-                                                          clike_helper(p, "slope_bytes_at"), thread_first(p),
-                                                          data, data, offset.text, (long long)size)
-                                           : clike_format(p, "(%s)(void *)(%s.data + %s)", pointer, data,
-                                                          clike_in(p, offset, LEVEL_product));
+    const char *text =
+        is_checked(p, inst)
+            ? clike_format(p, "(%s)%s(%s%s.data, %s.count, %s, %lld)", pointer,
+                           clike_helper(p, reading ? "slope_bytes_read" : "slope_bytes_at"),
+                           reading ? "" : thread_first(p), data, data, offset.text, (long long)size)
+            : clike_format(p, "(%s)(void *)(%s.data + %s)", pointer, data,
+                           clike_in(p, offset, LEVEL_product));
     Value value = clike_value(text, LEVEL_unary);
     value.raw = true;
     value.reads = buffer.reads || offset.reads;
@@ -231,32 +232,52 @@ static Value pointer_cast(Printer *p, const Inst *inst) {
     return value;
 }
 
-/* An element of a buffer, needed as an address that can be kept. */
-static Value plain_element(Printer *p, const Inst *inst, Value value) {
-    value.text = clike_format(p, "%s(%s%s", clike_buffer(p, "at", inst->args[0]->type), thread_first(p),
-                              value.text + 1); /* without its parenthesis */
-    value.get = value.set = NULL;
-    return value;
+/* ---- what may be out of range */
+
+static bool is_guarded(const Printer *p, const Inst *inst) {
+    if (inst->nresults != 1 || inst->results[0]->type->kind != TYPE_pointer) return false;
+    if (clike_is_nothing(target_of(inst->results[0]))) return false;
+    switch ((Op)inst->op) {
+    case OP_buffer_counter: return true;
+    case OP_buffer_elem:
+    case OP_buffer_bytes: return is_checked(p, inst);
+    case OP_field:
+    case OP_elem: return p->at->values[ir_resolve(inst->args[0])->id].guarded;
+    default: return false;
+    }
 }
 
-static bool is_only_accessed(const Printer *p, const Inst *inst) {
-    const Val *v = inst->results[0];
-    const Inst *user = p->at->user[v->id];
-    if (p->at->uses[v->id] != 1) return false;
-    return user->op == OP_load || (user->op == OP_store && ir_resolve(user->args[0]) == v);
+static Value guarded(const Printer *p, const Inst *inst) {
+    Value result = {.guarded = true};
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *v = ir_resolve(inst->args[i]);
+        result.reads |= !val_is_const(v) && p->at->values[v->id].reads;
+    }
+    return result;
+}
+
+Value clike_guarded(Printer *p, const Inst *inst, bool reading) {
+    switch ((Op)inst->op) {
+    case OP_buffer_counter: return buffer_counter(p, inst);
+    case OP_buffer_elem: return buffer_element(p, inst, reading);
+    case OP_buffer_bytes: return buffer_bytes(p, inst, reading);
+    case OP_field: return field(p, inst, reading);
+    default: return element(p, inst, reading);
+    }
 }
 
 bool clike_address(Printer *p, const Inst *inst, Value *result) {
+    if (is_guarded(p, inst)) {
+        *result = guarded(p, inst);
+        return true;
+    }
     switch ((Op)inst->op) {
     case OP_global: *result = global(p, inst); return true;
-    case OP_field: *result = field(p, inst); return true;
-    case OP_elem: *result = element(p, inst); return true;
+    case OP_field: *result = field(p, inst, false); return true;
+    case OP_elem: *result = element(p, inst, false); return true;
     case OP_offset: *result = moved(p, inst); return true;
-    case OP_buffer_elem:
-        *result = buffer_element(p, inst);
-        if (result->get && !is_only_accessed(p, inst)) *result = plain_element(p, inst, *result);
-        return true;
-    case OP_buffer_bytes: *result = buffer_bytes(p, inst); return true;
+    case OP_buffer_elem: *result = buffer_element(p, inst, false); return true;
+    case OP_buffer_bytes: *result = buffer_bytes(p, inst, false); return true;
     case OP_buffer_pointer: *result = buffer_pointer(p, inst); return true;
     case OP_buffer_counter: *result = buffer_counter(p, inst); return true;
     case OP_bitcast:
@@ -269,22 +290,36 @@ bool clike_address(Printer *p, const Inst *inst, Value *result) {
 
 /* ---- accesses */
 
-static const Type *buffer_of(const Inst *access) { return ir_resolve(access->args[0])->inst->args[0]->type; }
+/* A number, vector or buffer that is a whole guarded element is read and written by functions: the element, or NULL. */
+static const Inst *whole_element(const Printer *p, const Inst *access) {
+    const Val *v = ir_resolve(access->args[0]);
+    if (val_is_const(v) || !p->at->values[v->id].guarded || v->inst->op != OP_buffer_elem) return NULL;
+    const Type *type = target_of(v);
+    bool is_simple = type_is_scalar(type) || type->kind == TYPE_vector || type->kind == TYPE_buffer;
+    return is_simple ? v->inst : NULL;
+}
+
+static const char *element_call(Printer *p, const char *what, const Inst *element) {
+    return clike_format(p, "%s(%s, %s", clike_buffer(p, what, element->args[0]->type),
+                        clike_operand(p, element, 0).text, clike_operand(p, element, 1).text);
+}
+
+static Value load_from(Printer *p, const Type *type, Value address) {
+    if (address.raw)
+        return clike_value(
+            clike_format(p, "%s(%s)", clike_bytes(p, "load", type), clike_pointer(p, address, type, true)),
+            LEVEL_primary);
+    const char *place = clike_place(p, address, type);
+    return clike_value(place, place[0] == '*' ? LEVEL_unary : LEVEL_primary);
+}
 
 Value clike_load(Printer *p, const Inst *inst) {
     const Type *type = inst->results[0]->type;
-    Value address = clike_operand(p, inst, 0), value;
-    if (address.get)
-        value = clike_value(clike_format(p, "%s%s", clike_buffer(p, "get", buffer_of(inst)), address.text),
-                            LEVEL_primary);
-    else if (address.raw)
-        value = clike_value(
-            clike_format(p, "%s(%s)", clike_bytes(p, "load", type), clike_pointer(p, address, type, true)),
-            LEVEL_primary);
-    else {
-        value = clike_value(clike_place(p, address, type), LEVEL_primary);
-        if (value.text[0] == '*') value.level = LEVEL_unary;
-    }
+    const Inst *element = whole_element(p, inst);
+    Value address = {0}, value;
+    if (!element) address = clike_read_operand(p, inst, 0);
+    if (element) value = clike_value(clike_format(p, "%s)", element_call(p, "get", element)), LEVEL_primary);
+    else value = load_from(p, type, address);
     if (type->kind == TYPE_half)
         value = clike_value(clike_format(p, "%s(%s)", clike_helper(p, "slope_half_value"), value.text),
                             LEVEL_primary);
@@ -301,19 +336,21 @@ static const char *stored(Printer *p, const Inst *inst, const Type *type) {
 
 static void store(Printer *p, const Inst *inst) {
     const Type *type = target_of(inst->args[0]);
-    Value address = clike_operand(p, inst, 0);
+    const Inst *element = whole_element(p, inst);
     const char *value = stored(p, inst, type);
-    if (address.set) {
-        int length = (int)strlen(address.text) - 1; /* without the parenthesis at its end */
-        clike_line(p, "%s%.*s, %s);", clike_buffer(p, "set", buffer_of(inst)), length, address.text, value);
-    } else if (address.raw)
+    if (element) {
+        clike_line(p, "%s, %s);", element_call(p, "set", element), value);
+        return;
+    }
+    Value address = clike_operand(p, inst, 0);
+    if (address.raw)
         clike_line(p, "%s(%s, %s);", clike_bytes(p, "store", type), clike_pointer(p, address, type, false),
                    value);
     else clike_line(p, "%s = %s;", clike_place(p, address, type), value);
 }
 
 static void copy(Printer *p, const Inst *inst, const Type *type) {
-    Value to = clike_operand(p, inst, 0), from = clike_operand(p, inst, 1);
+    Value to = clike_operand(p, inst, 0), from = clike_read_operand(p, inst, 1);
     if (to.raw || from.raw || type->kind == TYPE_array)
         clike_line(p, "memcpy(%s, %s, sizeof(%s));", clike_pointer(p, to, type, false),
                    clike_pointer(p, from, type, true), clike_declare(p, type, ""));
@@ -339,6 +376,6 @@ void clike_memory(Printer *p, const Inst *inst) {
     default:
         clike_line(p, "%s(%s, %s);", clike_accumulate(p, type),
                    clike_pointer(p, clike_operand(p, inst, 0), type, false),
-                   clike_pointer(p, clike_operand(p, inst, 1), type, false));
+                   clike_pointer(p, clike_read_operand(p, inst, 1), type, false));
     }
 }

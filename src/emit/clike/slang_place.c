@@ -15,10 +15,10 @@ static Value place(Value whole, const char *text) {
     return whole;
 }
 
-/* ---- byte buffers: `text` is the buffer, `get` the offset */
+/* ---- byte buffers: `text` is the buffer, `offset` where in it */
 
 static Value at_offset(Printer *p, Value whole, const char *more) {
-    whole.get = strcmp(more, "0") == 0 ? whole.get : clike_format(p, "%s + %s", whole.get, more);
+    whole.offset = strcmp(more, "0") == 0 ? whole.offset : clike_format(p, "%s + %s", whole.offset, more);
     return whole;
 }
 
@@ -27,7 +27,7 @@ static Value buffer_bytes(Printer *p, const Inst *inst) {
     clike_settle(p, inst, 0);
     Value value = place(clike_operand(p, inst, 0), clike_operand(p, inst, 0).text);
     value.raw = true;
-    value.get = clike_in(p, clike_value(offset, clike_operand(p, inst, 1).level), LEVEL_sum);
+    value.offset = clike_in(p, clike_value(offset, clike_operand(p, inst, 1).level), LEVEL_sum);
     return value;
 }
 
@@ -91,7 +91,7 @@ bool slang_address(Printer *p, const Inst *inst, Value *result) {
 
 static const char *whole_text(Printer *p, Value address, const Type *type) {
     if (!address.raw) return address.text;
-    return clike_format(p, "%s.Load<%s>(%s)", address.text, clike_type(p, type), address.get);
+    return clike_format(p, "%s.Load<%s>(%s)", address.text, clike_type(p, type), address.offset);
 }
 
 Value slang_load(Printer *p, const Inst *inst) {
@@ -103,7 +103,7 @@ Value slang_load(Printer *p, const Inst *inst) {
 
 static void assign(Printer *p, Value address, const Type *type, const char *value) {
     if (address.raw)
-        clike_line(p, "%s.Store<%s>(%s, %s);", address.text, clike_type(p, type), address.get, value);
+        clike_line(p, "%s.Store<%s>(%s, %s);", address.text, clike_type(p, type), address.offset, value);
     else clike_line(p, "%s = %s;", address.text, value);
 }
 
@@ -179,7 +179,7 @@ void slang_atomic(Printer *p, const Inst *inst) {
     Value address = clike_operand(p, inst, 0);
     Text text = {.arena = &p->arena};
     text_printf(&text, address.raw ? "%s.Interlocked%s(%s" : "%.0sInterlocked%s(%s", address.text, what,
-                address.raw ? address.get : address.text);
+                address.raw ? address.offset : address.text);
     for (int i = 1; i < inst->nargs; i++) text_printf(&text, ", %s", clike_operand(p, inst, i).text);
     bool wanted = p->at->uses[before->id] > 0 || inst->op == OP_atomic_cas || inst->index == ATOMIC_exchange;
     if (wanted) {

@@ -36,6 +36,7 @@ static bool crosses(const Printer *p, const Val *v) { return p->at->crosses && p
 
 static void write_down(Printer *p, const Val *v, Value value) {
     const char *name = clike_name_value(p, v);
+    if (value.guarded) value = clike_guarded(p, v->inst, false);
     const char *text = value.text;
     if (crosses(p, v)) name = clike_spread(p, v->type, name, true);
     Value named = clike_value(name, LEVEL_primary);
@@ -53,22 +54,34 @@ static void write_down(Printer *p, const Val *v, Value value) {
     p->at->values[v->id] = named;
 }
 
-void clike_flush(Printer *p) {
-    FuncState *at = p->at;
-    for (int i = 0; i < at->pending.count; i++) {
-        const Val *v = at->pending.at[i];
-        write_down(p, v, at->values[v->id]);
-    }
-    at->pending.count = 0;
+/* An address that is said anew at each use: what it is made of stays as it is now. */
+static void settle_guarded(Printer *p, const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++) clike_settle(p, inst, i);
+    p->dialect->language->address(p, inst, &p->at->values[inst->results[0]->id]);
 }
 
 void clike_settle(Printer *p, const Inst *inst, int index) {
     const Val *v = ir_resolve(inst->args[index]);
     if (val_is_const(v)) return;
     Value value = p->at->values[v->id];
+    if (value.guarded) {
+        settle_guarded(p, v->inst);
+        return;
+    }
     if (!value.reads && strlen(value.text) <= LONGEST / 3) return;
     forget(p, v);
     write_down(p, v, value);
+}
+
+void clike_flush(Printer *p) {
+    FuncState *at = p->at;
+    for (int i = 0; i < at->pending.count; i++) {
+        const Val *v = at->pending.at[i];
+        Value value = at->values[v->id];
+        if (value.guarded) settle_guarded(p, v->inst);
+        else write_down(p, v, value);
+    }
+    at->pending.count = 0;
 }
 
 /* ---- new values */
@@ -95,15 +108,12 @@ void clike_set(Printer *p, const Inst *inst, Value value) {
         write_down(p, v, value);
         return;
     }
-    bool is_short = strlen(value.text) <= LONGEST;
-    if (is_address(inst) && !value.reads && is_short) return; /* as often as it is used */
+    bool is_short = value.guarded || strlen(value.text) <= LONGEST;
+    if (is_address(inst) && !value.guarded && !value.reads && is_short) return; /* as often as it is used */
     bool once = at->uses[v->id] == 1 && at->user[v->id]->parent == inst->parent && is_short;
-    bool is_element = value.get != NULL; /* has no address of its own */
-    if (!once && !is_element) {
-        write_down(p, v, value);
-        return;
-    }
-    if (value.reads) vec_push(&p->arena, &at->pending, v);
+    if (!once && value.guarded) settle_guarded(p, inst);
+    else if (!once) write_down(p, v, value);
+    else if (value.reads) vec_push(&p->arena, &at->pending, v);
 }
 
 void clike_set_statement(Printer *p, const Inst *inst, const char *text) {
