@@ -66,7 +66,7 @@ static int register_bits(void) {
 static bool pass_lanes(Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
     bool chooses = config->lanes == SLOPE_LANES_AUTO;
-    bool wanted = (chooses || config->lanes > 1) && !config->interpret; /* the interpreter has no vectors */
+    bool wanted = chooses || config->lanes > 1;
     LaneOptions options = {.width = chooses ? 0 : config->lanes, .register_bits = register_bits()};
     int count = unit->ir->funcs.count;
     for (int i = unit->passed; i < count && wanted; i++) {

@@ -9,7 +9,8 @@
  *     spread[k]             gather (elem var, k), mask                 each lane from its own column of a row
  *
  * Sums into one place that all lanes share, whose result nobody wants, are made over the lanes first, in pairs: ((0 + 1) + (2 + 3))
- * + ...; then there is one atomic addition. Other atomic operations are done lane after lane. */
+ * + ...; then there is one atomic addition. Other atomic operations are done lane after lane; those on variables, which nobody
+ * else sees, are a load and a store. */
 #include "opt/lanes.h"
 
 /* ---- types of objects */
@@ -346,10 +347,29 @@ static void lane_after_lane(Lanes *lanes, const Inst *inst) {
     lanes_define(lanes, inst->results[0], &row);
 }
 
+/* What is there afterwards. */
+static Val *changed(Lanes *lanes, const Inst *inst, Val *old) {
+    static const Op ops[] = {[ATOMIC_add] = OP_add, [ATOMIC_min] = OP_min, [ATOMIC_max] = OP_max,
+                             [ATOMIC_and] = OP_and, [ATOMIC_or] = OP_or,   [ATOMIC_xor] = OP_xor};
+    Val *value = lanes_spread(lanes, inst->args[1], 0);
+    if (inst->op == OP_atomic)
+        return inst->index == ATOMIC_exchange ? value : build_binary(&lanes->b, ops[inst->index], old, value);
+    Val *is_expected = build_binary(&lanes->b, OP_eq, old, value);
+    return build_select(&lanes->b, is_expected, lanes_spread(lanes, inst->args[2], 0), old);
+}
+
+static void change_own(Lanes *lanes, const Inst *inst, Place place) {
+    Val *old = load_scalar(lanes, place);
+    store_scalar(lanes, place, changed(lanes, inst, old));
+    lanes_define(lanes, inst->results[0], &old);
+}
+
 static void widen_atomic(Lanes *lanes, Inst *inst) {
     Place place = place_of(lanes, inst->args[0]);
     bool adds = inst->op == OP_atomic && inst->index == ATOMIC_add;
-    if (place.spread) lanes_decline(lanes, inst, "an atomic operation on a variable");
+    bool compares_bits = inst->op == OP_atomic_cas && type_is_float(inst->args[1]->type);
+    if (place.spread && compares_bits) lanes_decline(lanes, inst, "a variable is exchanged by its bits");
+    else if (place.spread) change_own(lanes, inst, place);
     else if (adds && is_one(place) && !is_wanted(lanes, inst->results[0])) add_once(lanes, inst, place);
     else lane_after_lane(lanes, inst);
 }

@@ -7,7 +7,7 @@
  * counter of rounds is, also in a loop with a break, after which it would not have been counted up: lanes that go on have not met it.
  *
  * Memory: a variable is one object for all lanes as long as the same is stored to it at the same places, by all lanes at the
- * time, that is not deeper inside divergent constructs than where it was made. Otherwise it is spread: one for each. The same goes for the
+ * time (atomic operations are by each lane), that is not deeper inside divergent constructs than where it was made. Otherwise it is spread: one for each. The same goes for the
  * stacks of a tape. All other memory is shared anyway.
  *
  * What varies only grows, so that walks over the function come to an end. Which loops are divergent is known only then, so that what
@@ -108,7 +108,9 @@ static void note_write(Lanes *lanes, const Inst *inst, int level) {
     if (root->kind != VAL_inst || root->inst->op != OP_var) return;
     const VarUse *use = root->inst->note;
     bool reads = op_has(inst->op, OP_TWO_OBJECTS) && lanes_is_spread(inst->args[1]);
-    if (any_operand(lanes, inst) || reads || level > use->level) spread_object(lanes, inst->args[0]);
+    bool adds_up = inst->op == OP_atomic || inst->op == OP_atomic_cas; /* each lane by itself */
+    if (any_operand(lanes, inst) || reads || adds_up || level > use->level)
+        spread_object(lanes, inst->args[0]);
 }
 
 /* An index that varies, into a variable that does not: loads give what varies, but the variable need not be spread. */

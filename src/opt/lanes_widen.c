@@ -22,9 +22,15 @@ const Type *lanes_row(Lanes *lanes, const Type *scalar) {
 
 Val *lanes_same(Lanes *lanes, Val *v) { return clone_val(&lanes->map, v); }
 
+/* For what was not made any more, since it turned out that the function cannot be. */
+static Val *anything(Lanes *lanes, Val *v) {
+    const Type *scalar = part_type(v->type);
+    return type_is_scalar(scalar) ? ir_const_zero(lanes->module, lanes_row(lanes, scalar)) : v;
+}
+
 Val *lanes_part(Lanes *lanes, Val *v, int part) {
     v = ir_resolve(v);
-    if (varies(lanes, v)) return lanes->parts[v->id][part];
+    if (varies(lanes, v)) return lanes->parts[v->id] ? lanes->parts[v->id][part] : anything(lanes, v);
     Val *same = lanes_same(lanes, v);
     return v->type->kind == TYPE_vector ? build_extract_lane(&lanes->b, same, part) : same;
 }

@@ -3,6 +3,7 @@
 There are several ways to run a module (WAYS). The plain one interprets the IR that differentiation leaves: that is several times
 faster than machine code, most of which would run only a few times.
 """
+import math
 import re
 import resource
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
-from harness import BUFFER_SIZE, BUFFERS, FAILURES, module_text
+from harness import BUFFER_SIZE, BUFFERS, FAILURES, kernel_text, module_text
 
 
 MOST_MEMORY = 2 << 30       # of the interpreter
@@ -26,7 +27,11 @@ WAYS = {                    # option of slope; is the IR interpreted, or machine
     "loose": ("-O3 --fp=fast", False),      # only to see whether rounding decides
     "C": ("-O3", False),
     "GPU": ("-O1", False),
+    "lanes": ("-O2 --interpret", True),     # as a kernel over several items, one at a time and several at once
+    "lanes code": ("-O2 --fp=strict", False),
 }
+LANES = ("lanes", "lanes code")
+WIDTHS = (4, 16)
 # Random programs compare values with themselves and test what is always true; that a compiler says so is no fault.
 C_ERRORS = ["unused", "uninitialized", "parentheses", "return-type", "implicit-function-declaration", "int-conversion", "sign-compare",
             "incompatible-pointer-types", "discarded-qualifiers", "discarded-array-qualifiers"]
@@ -53,6 +58,8 @@ class Executor:
 
     def run(self, programs, way="plain"):
         """Results by number. A module that does not run is divided until the culprits are found."""
+        if way in LANES:
+            return {number: self.run_lanes(program, way) for number, program in programs.items()}
         output, failure, detail = self.execute(module_text(programs, self.samples), way, len(programs))
         results = {}
         for line in output.splitlines():
@@ -92,6 +99,35 @@ class Executor:
         except subprocess.TimeoutExpired:
             return "", "takes too long", ""
 
+    def run_lanes(self, program, way):
+        """One item at a time, then several: good are the numbers of lanes that agree, rough those that the compiler declined."""
+        text, size = kernel_text(program)
+        result = Result()
+        one, failure, _, _ = self.run_kernel(text, size, way, 1) if text else ("", "buffers", "", "")
+        if failure:
+            return result   # not a matter of lanes
+        for width in WIDTHS:
+            several, failure, detail, remarks = self.run_kernel(text, size, way, width)
+            wrong = None if failure else difference(one, several, program.single)
+            if failure or wrong:
+                return Result(f"{width} lanes: {failure or 'another result'}", wrong or detail)
+            result.rough += "one item at a time" in remarks
+            result.good += "one item at a time" not in remarks
+        return result
+
+    def run_kernel(self, text, size, way, width):
+        """What it writes, the kind of its failure or None, what is said about that, remarks."""
+        self.count += 1
+        path = self.folder / f"m{self.count % 64}.slang"
+        path.write_text(text)
+        command = [self.slope, "run", "-w", "--threads", "1", "--remarks", *WAYS[way][0].split(), "--lanes", str(width),
+                   f"--bind=found=zeros:{size}", "--print", "found", path]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=5 * self.seconds, preexec_fn=limit_memory)
+        except subprocess.TimeoutExpired:
+            return "", "takes too long", "", ""
+        return (*self.finish(done), done.stderr.decode(errors="replace"))
+
     def run_through_c(self, path, options, seconds):
         """As C, with a main of its own that gives it its buffers."""
         code, main, program = path.with_suffix(".c"), path.with_suffix(".main.c"), path.with_suffix(".exe")
@@ -117,6 +153,21 @@ class Executor:
         detail = f"sample {words[2]}: {words[3]} instead of {words[4]}" if failure else ""
         results[int(words[0])] = Result(failure, detail, int(words[5]), int(words[6]), int(words[7]), float(words[8]),
                                         float(words[9]), float(words[3]), float(words[4]))
+
+
+def is_close(a, b, tolerance):
+    """Sums of derivatives have no order that anybody wrote."""
+    return a == b or math.isnan(a) and math.isnan(b) or abs(a - b) <= tolerance * (1 + abs(a))
+
+
+def difference(one, several, single):
+    """None, or what differs first."""
+    one, several = one.split(), several.split()
+    if len(one) != len(several):
+        return f"{len(several)} numbers instead of {len(one)}"
+    tolerance = 1e-3 if single else 1e-9
+    wrong = [i for i, (a, b) in enumerate(zip(one, several)) if not is_close(float(a), float(b), tolerance)]
+    return f"number {wrong[0]} of {len(one)}: {several[wrong[0]]} instead of {one[wrong[0]]}, {len(wrong)} differ" if wrong else None
 
 
 def limit_memory():

@@ -4,6 +4,8 @@ Each function `f` gets four wrappers around flat arrays: X differentiable inputs
 Y differentiable outputs, N other outputs; D a direction, J the derivative along it; W weights of the outputs, G their gradient.
 `check`, written once, does the rest (see CHECK) and prints one line for each function.
 """
+import re
+
 from tree import INT, REAL, VOID, Writer, declarator, is_differentiable_type, type_text
 
 ROOM = 96           # elements of the flat arrays
@@ -266,6 +268,45 @@ void check(int k, Shape s)
 """
 
 
+# A kernel of one program: each item has its own random point, and writes what it finds there.
+KERNEL = """
+RWStructuredBuffer<double> found;
+static double X[ROOM]; static double C[ROOM]; static int K[ROOM];
+static double Y[ROOM]; static double N[ROOM];
+static double D[ROOM]; static double J[ROOM]; static double W[ROOM]; static double G[ROOM];
+static bool changed;
+static uint random_state;
+
+[TreatAsDifferentiable] double frozen(double x) { return x; }
+[TreatAsDifferentiable] vector<double, N> frozen<let N : int>(vector<double, N> x) { return x; }
+[TreatAsDifferentiable] matrix<double, R, C> frozen<let R : int, let C : int>(matrix<double, R, C> x) { return x; }
+
+uint next() { random_state = random_state * 1664525u + 1013904223u; return random_state >> 8; }
+double draw() { return double(next() % 4096u + (next() % 4096u) * 4096u) / 16777216.0l * 2.0l - 1.0l; }
+void same(double a, double b) { if (a != b) changed = true; }
+void sameInt(int a, int b) { if (a != b) changed = true; }
+
+[shader("compute")] [numthreads(ITEMS, 1, 1)]
+void main(uint3 id : SV_DispatchThreadID)
+{
+    random_state = SEEDu * 7919u + id.x * 2654435761u;
+    for (int i = 0; i < NX; i++) { X[i] = draw() * 1.5l; D[i] = draw(); }
+    for (int i = 0; i < NC; i++) C[i] = draw() * 1.5l;
+    for (int i = 0; i < NK; i++) K[i] = int(next() % 6u);
+    for (int j = 0; j < NY; j++) W[j] = draw();
+    p.evaluate();
+    p.forward();
+    p.backward();
+    uint at = id.x * uint(TOTAL);
+    for (int j = 0; j < NY; j++) { found[at++] = Y[j]; found[at++] = J[j]; }
+    for (int j = 0; j < NN; j++) found[at++] = N[j];
+    for (int i = 0; i < NX; i++) found[at++] = G[i];
+    found[at] = changed ? 1.0l : 0.0l;
+}
+"""
+ITEMS = 19      # of a group: some are left over, whatever the number of lanes
+
+
 class Wrapper:
     """The text of the four wrappers of one program, in one type of real numbers."""
     def __init__(self, program, real):
@@ -479,3 +520,20 @@ def module_text(programs, samples=5):
     call = f"void call(int k, int mode)\n{{\n    switch (k)\n    {{\n{''.join(cases)}    }}\n}}\n"
     start = f'[shader("compute")]\nvoid main()\n{{\n{"".join(checks)}}}\n'
     return "".join(out) + call + CHECK.replace("ROOM", str(ROOM)).replace("SAMPLES", str(samples)) + start
+
+
+def kernel_text(program):
+    """One program as a kernel, and how many numbers a group of items writes; None if items would write to the same memory."""
+    real = "float" if program.single else "double"
+    wrapper = Wrapper(program, real)
+    places, result_at = wrapper.layout()
+    body = Writer(real).program(program) + wrapper.evaluate("evaluate", places, result_at) + \
+        wrapper.forward(places, result_at) + wrapper.backward(places, result_at)
+    if any(name in body for name in BUFFERS):
+        return None, 0
+    total = 2 * wrapper.ny + wrapper.nn + wrapper.nx + 1
+    text = KERNEL
+    for name, value in {"ROOM": ROOM, "ITEMS": ITEMS, "SEED": program.seed, "NX": wrapper.nx, "NC": wrapper.nc, "NK": wrapper.nk,
+                        "NY": wrapper.ny, "NN": wrapper.nn, "TOTAL": total}.items():
+        text = re.sub(rf"\b{name}(?=u?\b)", str(value), text)
+    return f"namespace p\n{{\n{body}}}\n{text}", total * ITEMS

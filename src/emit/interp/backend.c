@@ -70,7 +70,7 @@ static char *uniform_memory(Translator *t, const Global *global) {
 
 static void declare(Translator *t) {
     Reached *reached = &t->program->reached;
-    *reached = emit_reach(t->arena, t->module, false);
+    *reached = emit_reach(t->arena, t->module, true);
     if (reached->missing)
         interp_fail(t, reached->missing->loc, "function '%s' has no body", reached->missing->name->text);
     for (int i = 0; i < reached->globals.count; i++) {

@@ -54,14 +54,15 @@ struct Code {
     const Program *program;
     const Step *steps;
     const Slot *constants;
-    uint32_t nconstants; /* which begin at FIRST_CONSTANT */
+    uint32_t nzeros;     /* slots, which begin at ZERO_SLOT; constants follow */
+    uint32_t nconstants;
     uint32_t first_param, nparam_slots, nslots;
     int64_t memory; /* bytes of variables, behind the slots */
 };
 
 typedef VEC(const Code *) Codes;
 
-enum { ZERO_SLOT = 1, ZERO_SLOTS = 4, FIRST_CONSTANT = ZERO_SLOT + ZERO_SLOTS };
+enum { ZERO_SLOT = 1, FEW_ZEROS = 4 };
 
 struct Frame {
     const RtContext *context;
@@ -110,6 +111,8 @@ typedef struct Entry {
     const Program *program;
     const Code *code;
     uint32_t needs;
+    const Code *wide; /* does `lanes` threads that follow each other in x; NULL: one at a time */
+    uint32_t lanes;
 } Entry;
 
 typedef struct Uniform {
@@ -165,7 +168,7 @@ typedef struct Translator {
     VEC(Jump) jumps;
     int labelled;  /* the last place that has a label */
     Known *values; /* by Val.id */
-    Map constants; /* bits, which are not 0 -> slot */
+    Map constants; /* bits, which are not 0 -> number */
     uint32_t next; /* slot */
     Around *around;
     Block *block; /* of the instructions at hand; NULL: the next opens one */
@@ -209,6 +212,9 @@ Slot interp_load(const Type *type, const char *at, int size);
 void interp_store(char *at, int size, Slot value);
 void interp_load_value(const Type *type, LayoutRules rules, const char *at, Slot *to);
 void interp_store_value(const Type *type, LayoutRules rules, char *at, const Slot *from);
+
+/* ---- wide.c */
+bool interp_wide(Translator *t, const Inst *inst); /* before vector.c, memory.c and buffer.c: on several addresses */
 
 /* ---- object.c */
 void interp_copy(Translator *t, const Type *type, Known to, Known from);

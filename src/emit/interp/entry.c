@@ -125,26 +125,46 @@ static void place_thread(RtContext *context, uint32_t x, uint32_t y, uint32_t z)
     context->local_index = (z * context->group_size[1] + y) * context->group_size[0] + x;
 }
 
-static void run_thread(const Entry *entry, const RtContext *context) {
-    Slot values[entry->code->nparam_slots + 1];
-    load_args(entry->code->reached->func, context->args, values);
+/* `code`: of one thread, or of as many as there are lanes. */
+static void run_threads(const Entry *entry, const Code *code, const RtContext *context) {
+    Slot values[code->nparam_slots + 1];
+    load_args(code->reached->func, context->args, values);
     start_thread(context, entry->program, entry->needs);
-    enter(entry->code, context, values, NULL);
+    enter(code, context, values, NULL);
     look_at_stop(context);
 }
 
-static void run_group(const Entry *entry, RtContext *context, uint64_t number) {
+static uint32_t run_in_row(const Entry *entry, RtContext *context, uint32_t x, uint32_t y, uint32_t z) {
+    bool together = entry->wide && x + entry->lanes <= context->group_size[0];
+    place_thread(context, x, y, z);
+    run_threads(entry, together ? entry->wide : entry->code, context);
+    return together ? entry->lanes : 1;
+}
+
+static bool has_one_thread(const uint32_t *size) { return size[0] * size[1] * size[2] == 1; }
+
+/* Groups of one thread are lanes themselves. */
+static bool are_lanes(const Entry *entry, const RtContext *context, uint64_t left) {
+    return entry->wide && has_one_thread(context->group_size) && entry->lanes <= left &&
+           entry->lanes <= context->groups[0] - context->group_id[0];
+}
+
+/* How many were done: the group of that number, and perhaps some that follow it; `left` there are. */
+static uint64_t run_group(const Entry *entry, RtContext *context, uint64_t number, uint64_t left) {
     const uint32_t *size = context->group_size, *groups = context->groups;
     context->group_id[0] = (uint32_t)(number % groups[0]);
     context->group_id[1] = (uint32_t)(number / groups[0] % groups[1]);
     context->group_id[2] = (uint32_t)(number / groups[0] / groups[1]);
     if (entry->kernel.shared_size) memset(context->shared, 0, (size_t)entry->kernel.shared_size);
+    if (are_lanes(entry, context, left)) {
+        place_thread(context, 0, 0, 0);
+        run_threads(entry, entry->wide, context);
+        return entry->lanes;
+    }
     for (uint32_t z = 0; z < size[2]; z++)
         for (uint32_t y = 0; y < size[1]; y++)
-            for (uint32_t x = 0; x < size[0]; x++) {
-                place_thread(context, x, y, z);
-                run_thread(entry, context);
-            }
+            for (uint32_t x = 0; x < size[0];) x += run_in_row(entry, context, x, y, z);
+    return 1;
 }
 
 static const Entry *entry_of(const RtContext *context) {
@@ -155,7 +175,7 @@ static void run_groups(const RtContext *outer, uint64_t first, uint64_t end) {
     const Entry *entry = entry_of(outer);
     RtContext context = *outer;
     take_context(&context, entry->program, entry->needs);
-    for (uint64_t number = first; number < end; number++) run_group(entry, &context, number);
+    for (uint64_t number = first; number < end;) number += run_group(entry, &context, number, end - number);
     drop_context(&context, entry->program, entry->needs);
 }
 
@@ -163,7 +183,7 @@ static void run_fiber(const RtContext *outer) {
     const Entry *entry = entry_of(outer);
     RtContext context = *outer;
     take_context(&context, entry->program, entry->needs);
-    run_thread(entry, &context);
+    run_threads(entry, entry->code, &context);
     drop_context(&context, entry->program, entry->needs);
 }
 
@@ -173,6 +193,8 @@ void interp_describe(Entry *entry, const Code *code) {
     entry->program = code->program;
     entry->needs = code->reached->needs;
     if (func->group_size[0] <= 0) return;
+    if (func->wide) entry->wide = reached_func(&entry->program->reached, func->wide)->emitted;
+    entry->lanes = (uint32_t)func->lanes;
     if (entry->needs & NEEDS_FIBER) entry->kernel.thread = run_fiber;
     else entry->kernel.run = run_groups;
     for (int i = 0; i < 3; i++)

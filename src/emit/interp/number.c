@@ -179,7 +179,7 @@ static const Step *all(Slot *r, const Step *s) {
 /* ---- bits as another type: through memory */
 
 static const Step *reinterpret(Slot *r, const Step *s) {
-    char bytes[4 * sizeof(Slot)] = {0};
+    char bytes[sizeof(Slot) * (size_t)interp_slots(s->type)];
     interp_store_value(s->type, LAYOUT_scalar, bytes, &r[s->a]);
     interp_load_value(s->data, LAYOUT_scalar, bytes, &r[s->to]);
     return s + 1;
@@ -187,9 +187,9 @@ static const Step *reinterpret(Slot *r, const Step *s) {
 
 static const Step *reinterpret_number(Slot *r, const Step *s) {
     const Type *type = type_element(s->type);
-    Slot one[4];
+    Slot one[interp_slots(s->type)];
     for (uint32_t i = 0; i < (uint32_t)type_count(s->type); i++) one[i] = plain_nan(r[s->a + i], type);
-    char bytes[4 * sizeof(Slot)] = {0};
+    char bytes[sizeof(Slot) * (size_t)interp_slots(s->type)];
     interp_store_value(s->type, LAYOUT_scalar, bytes, one);
     interp_load_value(s->data, LAYOUT_scalar, bytes, &r[s->to]);
     return s + 1;

@@ -34,7 +34,7 @@ static void for_parts(const Type *type, Pair pair, OnPart on_part) {
 }
 
 static void copy_part(const Type *type, Pair pair) {
-    Slot value[4];
+    Slot value[interp_slots(type)];
     interp_load_value(type, pair.from_rules, pair.from, value);
     interp_store_value(type, pair.to_rules, pair.to, value);
 }
@@ -42,7 +42,7 @@ static void copy_part(const Type *type, Pair pair) {
 static void add_part(const Type *type, Pair pair) {
     const Type *element = type_element(type);
     if (!type_is_float(element)) return; /* has no differential */
-    Slot old[4], more[4];
+    Slot old[interp_slots(type)], more[interp_slots(type)];
     interp_load_value(type, pair.to_rules, pair.to, old);
     interp_load_value(type, pair.from_rules, pair.from, more);
     for (int i = 0; i < type_count(type); i++)

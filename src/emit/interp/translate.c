@@ -58,6 +58,7 @@ static Slot constant(const Val *v) {
 typedef struct Search {
     Translator *t;
     VEC(Slot) found;
+    uint32_t zeros; /* of the longest vector that is all zero */
 } Search;
 
 static void find_constants(void *user, Inst *inst) {
@@ -67,23 +68,26 @@ static void find_constants(void *user, Inst *inst) {
         const Val *v = ir_resolve(inst->args[i]);
         if (!val_is_const(v)) continue;
         Slot slot = constant(v);
+        if (v->type->kind == TYPE_vector && (uint32_t)type_count(v->type) > search->zeros)
+            search->zeros = (uint32_t)type_count(v->type);
         if (slot.bits == 0 || map_has(&t->constants, slot.bits)) continue;
-        uintptr_t number = FIRST_CONSTANT + (uintptr_t)search->found.count;
-        map_put(t->scratch, &t->constants, slot.bits, (void *)number);
+        map_put(t->scratch, &t->constants, slot.bits, (void *)(uintptr_t)search->found.count);
         vec_push(t->scratch, &search->found, slot);
     }
 }
 
 static uint32_t constant_slot(const Translator *t, const Val *v) {
     uint64_t bits = constant(v).bits;
-    return bits ? (uint32_t)(uintptr_t)map_get(&t->constants, bits) : ZERO_SLOT;
+    if (!bits) return ZERO_SLOT;
+    return ZERO_SLOT + t->code->nzeros + (uint32_t)(uintptr_t)map_get(&t->constants, bits);
 }
 
 static void take_constants(Translator *t) {
-    Search search = {.t = t};
+    Search search = {.t = t, .zeros = FEW_ZEROS};
     region_walk(t->func->body, find_constants, &search);
     int count = search.found.count;
-    interp_new_slots(t, FIRST_CONSTANT + count);
+    t->code->nzeros = search.zeros;
+    interp_new_slots(t, ZERO_SLOT + (int)search.zeros + count);
     t->code->nconstants = (uint32_t)count;
     t->code->constants = count ? arena_copy(t->arena, search.found.at, sizeof(Slot) * (size_t)count) : NULL;
 }
@@ -118,8 +122,8 @@ static void translate(Translator *t, const Inst *inst) {
         t->block = NULL;
         return;
     }
-    if (interp_call(t, inst) || interp_library(t, inst) || interp_number(t, inst) || interp_vector(t, inst) ||
-        interp_memory(t, inst) || interp_buffer(t, inst) || interp_machine(t, inst) || interp_tape(t, inst))
+    if (interp_call(t, inst) || interp_library(t, inst) || interp_number(t, inst) || interp_wide(t, inst) ||
+        interp_vector(t, inst) || interp_memory(t, inst) || interp_buffer(t, inst) || interp_machine(t, inst) || interp_tape(t, inst))
         return;
     interp_fail(t, inst->loc, "'%s' cannot be interpreted", op_info[inst->op].name);
 }
