@@ -101,6 +101,16 @@ static void inline_all(Func *copy) {
     opt_inline(copy, (InlinePolicy){.max_size = INT_MAX, .any_form = true});
 }
 
+static bool is_that(void *user, const Func *callee, const Inst *call) {
+    (void)call;
+    return callee == user;
+}
+
+/* Everything once more would be too much: each time a recursion is unrolled by a step. */
+static void inline_one(Func *copy, Func *callee) {
+    opt_inline(copy, (InlinePolicy){.max_size = INT_MAX, .any_form = true, .may = is_that, .user = callee});
+}
+
 typedef struct Statics {
     Lanes *lanes;
     Map vars;      /* Global -> Val */
@@ -133,8 +143,9 @@ static void add_variable(Statics *statics, Func *copy, Global *global) {
         lanes_decline(statics->lanes, NULL, "it has static variables that depend on each other");
     Val *var = build_var(&b, global->type, global->name, false);
     map_put(statics->lanes->scratch, &statics->vars, PTR_KEY(global), var);
-    if (init) build_call(&b, init, NULL, 0);
-    inline_all(copy);
+    if (!init) return;
+    build_call(&b, init, NULL, 0);
+    inline_one(copy, init);
 }
 
 static void use_variable(void *user, Inst *inst) {
