@@ -67,7 +67,9 @@ static bool pass_lanes(Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
     bool chooses = config->lanes == SLOPE_LANES_AUTO;
     bool wanted = chooses || config->lanes > 1;
-    LaneOptions options = {.width = chooses ? 0 : config->lanes, .register_bits = register_bits()};
+    LaneOptions options = {.width = chooses ? 0 : config->lanes,
+                           .register_bits = register_bits(),
+                           .wave = config->wave > 0 ? config->wave : 32};
     int count = unit->ir->funcs.count;
     for (int i = unit->passed; i < count && wanted; i++) {
         Func *func = unit->ir->funcs.at[i];

@@ -79,12 +79,14 @@ enum { RT_BUFFER_HEADER = 16 };
 struct RtKernel {
     /* Runs groups first to end - 1 (x fastest) with all their threads, one after another. NULL: `thread` instead. */
     void (*run)(const RtContext *context, uint64_t first, uint64_t end);
-    /* Runs the one thread that the context describes; for kernels with group barriers. */
+    /* Runs the one thread that the context describes, or it and those that follow in x, as many as `lanes` says; for kernels with
+     * group barriers. */
     void (*thread)(const RtContext *context);
     uint32_t group_size[3];
     uint32_t shared_align;
     uint64_t shared_size; /* bytes of group-shared memory */
     uint64_t deep;        /* not 0: calls itself somewhere, so that it wants a deep stack */
+    uint64_t lanes;       /* of `thread`: a part of group_size[0]; 0: one */
 };
 
 /* How a value given to printf is held. */

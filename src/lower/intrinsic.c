@@ -64,6 +64,19 @@ static void reinterpret_natural(Call *call, const Type *from_ir, Val *value, int
     copy_bytes(f, call->into, bytes, 0, true);
 }
 
+/* Of scalars: as an unsigned number of the same size, which is extended or cut. */
+static Val *reinterpret_scalar(Fn *f, Val *value, const Type *to) {
+    static const TypeKind kinds[] = {[1] = TYPE_uint8, [2] = TYPE_uint16, [4] = TYPE_uint, [8] = TYPE_uint64};
+    int64_t from_size = type_layout(value->type, LAYOUT_natural).size,
+            to_size = type_layout(to, LAYOUT_natural).size;
+    const Type *from_bits = type_basic(f->l->types, kinds[from_size]),
+               *to_bits = type_basic(f->l->types, kinds[to_size]);
+    bool was_bool = value->type->kind == TYPE_bool;
+    Val *bits = was_bool ? build_convert(&f->b, value, from_bits) : build_bitcast(&f->b, value, from_bits);
+    bits = build_convert(&f->b, bits, to_bits);
+    return to->kind == TYPE_bool ? build_convert(&f->b, bits, to) : build_bitcast(&f->b, bits, to);
+}
+
 /* Same bytes, read as another type; the shorter of the two sizes counts, the rest is zero. */
 static Val *op_reinterpret(Call *call, int source) {
     Fn *f = call->f;
@@ -81,6 +94,8 @@ static Val *op_reinterpret(Call *call, int source) {
     if (is_simple(from_ir) && is_simple(call->result_ir) && from_size == to_size &&
         from_ir->kind != TYPE_bool && call->result_ir->kind != TYPE_bool)
         return build_bitcast(&f->b, value, call->result_ir);
+    if (type_is_scalar(from_ir) && type_is_scalar(call->result_ir))
+        return reinterpret_scalar(f, value, call->result_ir);
     const Type *larger = from_size > to_size ? from : call->result;
     Val *memory = temp_var(f, larger, "bits"); /* zeroed */
     Val *from_view = build_bitcast(&f->b, memory, type_pointer(f->l->types, from_ir));

@@ -6,7 +6,8 @@
  *
  *     1  the copy: all calls are inlined, early exits become conditions, what that leaves is cleaned up
  *     2  lanes_vary.c finds out what differs between lanes: values, variables, stacks of tapes
- *     3  lanes_widen.c makes the wide function: lanes_memory.c memory, lanes_tape.c tapes
+ *     3  lanes_widen.c makes the wide function: lanes_memory.c memory, lanes_tape.c tapes, lanes_wave.c waves, lanes_single.c what
+ *        is done lane by lane
  *
  * The kernel keeps its form for one thread, and knows the wide one (Func.wide); the emitter's loop over the threads of a group takes
  * as many steps of `width` as there are, and the rest one by one. Groups of one thread are lanes themselves: there
@@ -17,8 +18,9 @@
  * doing a step of all lanes before the next step of any is one of the orders that a program must expect. What it computes
  * is what each thread would compute, bit by bit, but for sums into one place (lanes_memory.c), and where LLVM contracts a * b + c.
  *
- * Not everything can be done by lanes together. A kernel is left as it is, with a remark that says why, if it prints, waits for
- * others, calls itself or something that is not to be inlined, makes buffers, or handles addresses that differ between items in other ways than reading and writing there. */
+ * Not everything can be done by lanes together. What they print, and functions that call themselves, are done lane after lane. A
+ * kernel is left as it is, with a remark that says why, if it makes buffers, waits for others where lanes go different ways, or handles addresses that differ
+ * between items in other ways than reading and writing there; and one that prints, unless lanes were asked for by their number. */
 #include "opt/lanes.h"
 
 #include <limits.h>
@@ -33,25 +35,25 @@ void lanes_decline(Lanes *lanes, const Inst *at, const char *why) {
 
 /* ---- what cannot be done */
 
-static const char *refused(const Inst *inst) {
+static const char *refused(const Lanes *lanes, const Inst *inst) {
     switch ((Op)inst->op) {
-    case OP_printf: return "it prints";
-    case OP_wave: return "the threads of a wave meet";
+    case OP_printf: return lanes->options->width ? NULL : "it prints";
+    case OP_wave: return lanes->along_groups ? "it is a wave alone" : NULL;
     case OP_buffer_new: return "each item makes a buffer";
-    case OP_barrier: return inst->index == 1 ? "it waits at a barrier" : NULL;
-    case OP_call: return "it calls a function that is not inlined";
+    case OP_barrier:
+        return inst->index == 1 && lanes->along_groups ? "it waits at a barrier, alone in its group" : NULL;
     default: return NULL;
     }
 }
 
-/* Before anything is inlined, a function that calls itself is not looked into further. */
 static void look_before(void *user, Inst *inst) {
-    const char *why = inst->op == OP_call ? NULL : refused(inst);
+    const char *why = refused(user, inst);
     if (why) lanes_decline(user, inst, why);
 }
 
 /* An address for each lane is made from others and used, nothing else. */
 static bool handles_address(const Lanes *lanes, const Inst *inst) {
+    if (inst->op == OP_call || inst->op == OP_printf) return false; /* lane by lane */
     if (op_has(inst->op, OP_PART | OP_READS | OP_WRITES) || inst->op == OP_offset ||
         inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes)
         return false;
@@ -74,7 +76,7 @@ typedef struct Size {
 static void look_after(void *user, Inst *inst) {
     Size *size = user;
     Lanes *lanes = size->lanes;
-    const char *why = refused(inst);
+    const char *why = inst->op == OP_call ? lanes_refused_call(lanes, inst) : refused(lanes, inst);
     if (why) lanes_decline(lanes, inst, why);
     else if (handles_address(lanes, inst))
         lanes_decline(lanes, inst, "an address that differs between items");
@@ -192,9 +194,16 @@ static void uses_shared(void *user, Inst *inst) {
     *shared |= inst->op == OP_global && inst->global->kind == GLOBAL_shared;
 }
 
-/* No more than there are. */
-static int fitting(const Func *func, int width) {
-    while (width > 1 && !has_one_thread(func) && func->group_size[0] < width) width /= 2;
+static void look_for_meetings(void *user, Inst *inst) {
+    Lanes *lanes = user;
+    lanes->waits |= inst->op == OP_barrier && inst->index == 1;
+    lanes->waves |= inst->op == OP_wave;
+}
+
+/* No more than there are; and where all wait for each other, none is to be left over. */
+static int fitting(const Func *func, int width, bool waits) {
+    int row = func->group_size[0];
+    while (width > 1 && !has_one_thread(func) && (row < width || (waits && row % width != 0))) width /= 2;
     return width;
 }
 
@@ -223,6 +232,7 @@ static void look_at_copy(Lanes *lanes) {
     region_walk(lanes->from->body, uses_shared, &shared);
     if (shared && lanes->along_groups)
         lanes_decline(lanes, NULL, "groups of one thread have memory of their own");
+    region_walk(lanes->from->body, look_for_meetings, lanes);
     lanes_find_varying(lanes);
     if (lanes_even_out(lanes)) lanes_find_varying(lanes);
     region_walk(lanes->from->body, look_after, &size);
@@ -230,15 +240,21 @@ static void look_at_copy(Lanes *lanes) {
 
 /* Groups of one thread are often dispatched alone: nobody knows before. */
 static void choose_width(Lanes *lanes) {
-    if (lanes->options->width) return;
-    lanes->width = fitting(lanes->from, lanes_best_width(lanes));
-    if (lanes->along_groups) lanes_decline(lanes, NULL, "groups have one thread");
+    int wanted = lanes->options->width;
+    if (lanes->waves) lanes->width = lanes_of_wave(lanes, lanes->from);
+    else lanes->width = fitting(lanes->from, wanted ? wanted : lanes_best_width(lanes), lanes->waits);
+    if (lanes->width <= 1 && lanes->waves)
+        lanes_decline(lanes, NULL, "a wave is no part of a row of its group");
+    else if (lanes->width <= 1)
+        lanes_decline(lanes, NULL, "it waits, and a row of its group cannot be divided");
+    else if (wanted) return;
+    else if (lanes->along_groups) lanes_decline(lanes, NULL, "groups have one thread");
     else if (lanes->width < 4 || !lanes_are_worth_it(lanes))
         lanes_decline(lanes, NULL, "several at once would hardly be faster");
 }
 
 bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {
-    int width = fitting(func, options->width ? options->width : 16);
+    int width = fitting(func, options->width ? options->width : 16, false);
     *remark = (LaneRemark){.width = 1, .loc = func->loc};
     if (width <= 1 || func->wide) {
         remark->why = func->wide ? NULL : "a group has one thread in x";

@@ -4,7 +4,7 @@
 
 #include "opt.h"
 
-enum { MOST_PARTS = 32, SCALAR_KINDS = TYPE_double - TYPE_bool + 1 };
+enum { MOST_PARTS = 32, MOST_LANES = 64, SCALAR_KINDS = TYPE_double - TYPE_bool + 1 };
 
 /* Of a tape that the kernel opens, in the `note` of tape_open. */
 typedef struct TapeUse {
@@ -12,6 +12,8 @@ typedef struct TapeUse {
     bool spread[SCALAR_KINDS];  /* the stack has a row for each element, with one number per lane */
     bool uneven;                /* lanes push and pop by themselves */
     Val *heights[SCALAR_KINDS]; /* ... so that heights are counted in these variables */
+    bool apart;                 /* functions that are called lane by lane keep something on it ... */
+    Val *own[MOST_LANES];       /* ... so that each lane has a tape of its own */
 } TapeUse;
 
 /* Of a variable, in its `note`. */
@@ -27,6 +29,7 @@ typedef struct Lanes {
     const LaneOptions *options;
     int width;
     bool along_groups; /* lanes are groups of one thread, not threads of a group */
+    bool waits, waves; /* at barriers; its lanes are a wave */
     uint32_t *varies;  /* by id of a value of `from`: bit i, part i is not the same for all lanes */
     bool changed;      /* the analysis found something new */
     bool settled;      /* ... and knows which loops are divergent */
@@ -39,6 +42,9 @@ typedef struct Lanes {
     Builder b;
     Val *mask; /* bool vector: lanes that are on; NULL: all */
     Map types; /* Type -> Type, of records: interleaved */
+    int loops; /* around what is being made ... */
+    bool
+        drifts; /* ... and around what lets lanes go different ways there: those off may be in another round */
 } Lanes;
 
 static inline int parts_of(const Type *type) { return type->kind == TYPE_vector ? type_count(type) : 1; }
@@ -58,7 +64,8 @@ void lanes_find_varying(Lanes *lanes);
 Val *lanes_goes_on_with(const Inst *loop, int index); /* what it carries to the next round, if there is one */
 bool lanes_is_spread(Val *address);           /* it leads into a variable of which each lane has its own */
 const Type *lanes_on_stack(const Inst *inst); /* the scalars on the stack that it works on */
-TapeUse *lanes_tape(const Inst *inst); /* the tape that it works on; NULL: nobody knows which that is */
+TapeUse *lanes_tape_use(Val *tape);           /* NULL: nobody knows which that is */
+TapeUse *lanes_tape(const Inst *inst);        /* the tape that it works on */
 bool lanes_varies_here(const Lanes *lanes, const Inst *inst); /* more is needed than a copy of it */
 
 /* ---- lanes_cost.c */
@@ -78,6 +85,21 @@ void lanes_copy(Lanes *lanes, Inst *inst); /* one for all lanes */
 
 /* ---- lanes_memory.c */
 bool lanes_memory(Lanes *lanes, Inst *inst); /* false: not an op of this file */
+
+bool lanes_can_be_spread(const Type *type); /* numbers, and nothing that leads elsewhere */
+/* Between the object of one lane and memory that it has alone; lanes but that are off. */
+void lanes_take_column(Lanes *lanes, Val *to, Val *object, int lane);
+void lanes_give_column(Lanes *lanes, Val *object, Val *from, int lane);
+
+/* ---- lanes_single.c */
+void lanes_one_by_one(Lanes *lanes, Inst *inst);
+void lanes_atomic(Lanes *lanes, Inst *inst);                    /* not on a variable */
+bool lanes_calls_once(const Lanes *lanes, const Inst *call);    /* for all lanes */
+const char *lanes_refused_call(Lanes *lanes, const Inst *call); /* why not even one by one; NULL: it can be */
+
+/* ---- lanes_wave.c */
+void lanes_wave(Lanes *lanes, Inst *inst);
+int lanes_of_wave(const Lanes *lanes, const Func *kernel); /* 1: a wave cannot be lanes */
 
 /* ---- lanes_tape.c */
 bool lanes_even_out(Lanes *lanes); /* tapes that are uneven; what was found out before no longer holds */

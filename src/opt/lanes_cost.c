@@ -13,6 +13,8 @@
  *     neighbours in memory, rows       once for each register, and a test
  *     other places                     1.2 times for each lane at equal distances, else twice
  *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 3
+ *     meetings of a wave               once for each lane, and 30
+ *     calls that are not inlined       for each lane, and 3
  *     if, switch                       half of all branches, one at a time; together all of them, where lanes go different ways
  *     loops                            as often as they say, or 8 times; a third more where lanes leave at different times
  *
@@ -121,6 +123,8 @@ static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
     bool apart = has_index && varies(lanes, ir_resolve(inst->args[1]));
     const Type *type = lanes_on_stack(inst);
     double wide = type && type_is_scalar(type) ? registers(lanes, type) : 1;
+    const TapeUse *use = lanes_tape(inst);
+    if (use && use->apart) return (Cost){cost, (cost + 1) * lanes->width};
     return (Cost){cost, apart ? 2.0 * lanes->width : cost * wide};
 }
 
@@ -130,6 +134,8 @@ static Cost cost_of_plain(const Lanes *lanes, const Inst *inst) {
     if (inst->op == OP_atomic || inst->op == OP_atomic_cas) return cost_of_atomic(lanes, inst);
     bool on_tape = inst->op >= OP_tape_push && inst->op <= OP_tape_elem;
     if (on_tape) return cost_on_tape(lanes, inst);
+    if (inst->op == OP_call && !lanes_calls_once(lanes, inst)) return (Cost){cost, (cost + 3) * lanes->width};
+    if (inst->op == OP_wave) return (Cost){cost, 30 + lanes->width};
     if (!lanes_varies_here(lanes, inst)) return (Cost){cost, cost};
     if (op_has(inst->op, OP_READS | OP_WRITES)) return cost_of_access(lanes, inst);
     if (op_has(inst->op, OP_ELEMENTWISE)) return (Cost){cost, together_elementwise(lanes, inst)};

@@ -8,9 +8,7 @@
  *     spread[2]             load (elem var, 2)
  *     spread[k]             gather (elem var, k), mask                 each lane from its own column of a row
  *
- * Sums into one place that all lanes share, whose result nobody wants, are made over the lanes first, in pairs: ((0 + 1) + (2 + 3))
- * + ...; then there is one atomic addition. Other atomic operations are done lane after lane; those on variables, which nobody
- * else sees, are a load and a store. */
+ * Atomic operations on variables, which nobody else sees, are a load and a store; others are in lanes_single.c. */
 #include "opt/lanes.h"
 
 /* ---- types of objects */
@@ -44,12 +42,12 @@ static const Type *spread_type(Lanes *lanes, const Type *type) {
 }
 
 /* Numbers, and nothing that leads elsewhere. */
-static bool can_be_spread(const Type *type) {
-    if (type->kind == TYPE_array) return type_length(type) >= 0 && can_be_spread(type->args[0]);
+bool lanes_can_be_spread(const Type *type) {
+    if (type->kind == TYPE_array) return type_length(type) >= 0 && lanes_can_be_spread(type->args[0]);
     if (type->kind != TYPE_record) return type_is_scalar(type) || type->kind == TYPE_vector;
     const Record *record = type_record(type);
     for (int i = 0; i < record->nfields; i++)
-        if (!can_be_spread(record->fields[i].type)) return false;
+        if (!lanes_can_be_spread(record->fields[i].type)) return false;
     return true;
 }
 
@@ -58,7 +56,7 @@ static void widen_variable(Lanes *lanes, Inst *inst) {
         lanes_copy(lanes, inst);
         return;
     }
-    if (!can_be_spread(inst->type)) {
+    if (!lanes_can_be_spread(inst->type)) {
         lanes_decline(lanes, inst, "a variable that differs between items holds an address");
         return;
     }
@@ -180,6 +178,7 @@ static void widen_store(Lanes *lanes, Inst *inst) {
 typedef struct Objects {
     Op op; /* copy, acc, zero */
     Place to, from;
+    int lane; /* not 0: its number plus one; one of the two is memory of that lane alone */
 } Objects;
 
 enum { FEW_ELEMENTS = 8 };
@@ -190,8 +189,21 @@ static Val *widened(Lanes *lanes, Place place, Val *value) {
     return is_row_place(place) ? value : build_splat(&lanes->b, lanes_row(lanes, value->type), value);
 }
 
+static void one_of_lane(Lanes *lanes, const Objects *objects, const Type *type) {
+    Val *value = load_scalar(lanes, objects->from);
+    if (value->type->kind != TYPE_vector) {
+        store_scalar(lanes, objects->to, build_splat(&lanes->b, lanes_row(lanes, type), value));
+        return;
+    }
+    build_store(&lanes->b, objects->to.address, build_extract_lane(&lanes->b, value, objects->lane - 1));
+}
+
 static void one_scalar(Lanes *lanes, const Objects *objects, const Type *type) {
     Val *value = NULL;
+    if (objects->lane) {
+        one_of_lane(lanes, objects, type);
+        return;
+    }
     if (objects->op == OP_acc && !type_is_float(type)) return;
     if (objects->op == OP_zero) value = ir_const_zero(lanes->module, lanes_row(lanes, type));
     else value = widened(lanes, objects->from, load_scalar(lanes, objects->from));
@@ -223,7 +235,7 @@ static void each_element(Lanes *lanes, const Objects *objects, const Type *type)
         for (int64_t i = 0; i < length; i++) {
             Val *index = ir_const_int(lanes->module, type_basic(lanes->module->types, TYPE_int), i);
             Objects inner = {objects->op, at_index(lanes, objects->to, index),
-                             at_index(lanes, objects->from, index)};
+                             at_index(lanes, objects->from, index), objects->lane};
             each_scalar(lanes, &inner, type->args[0]);
         }
         return;
@@ -232,7 +244,7 @@ static void each_element(Lanes *lanes, const Objects *objects, const Type *type)
     Builder outer = lanes->b;
     lanes->b = loop.body;
     Objects inner = {objects->op, at_index(lanes, objects->to, loop.index),
-                     at_index(lanes, objects->from, loop.index)};
+                     at_index(lanes, objects->from, loop.index), objects->lane};
     each_scalar(lanes, &inner, type->args[0]);
     loop.body = lanes->b;
     build_next(&loop);
@@ -244,7 +256,8 @@ static void each_scalar(Lanes *lanes, const Objects *objects, const Type *type) 
         one_scalar(lanes, objects, type);
     } else if (type->kind == TYPE_record) {
         for (int i = 0; i < type_record(type)->nfields; i++) {
-            Objects inner = {objects->op, field(lanes, objects->to, i), field(lanes, objects->from, i)};
+            Objects inner = {objects->op, field(lanes, objects->to, i), field(lanes, objects->from, i),
+                             objects->lane};
             each_scalar(lanes, &inner, type_record(type)->fields[i].type);
         }
     } else {
@@ -260,7 +273,7 @@ static bool is_whole(const Lanes *lanes, const Objects *objects) {
 
 static void widen_objects(Lanes *lanes, Inst *inst) {
     const Type *type = ir_target(inst->args[0]->type);
-    if (!can_be_spread(type)) {
+    if (!lanes_can_be_spread(type)) {
         lanes_decline(lanes, inst, "an object with addresses in it differs between items");
         return;
     }
@@ -274,78 +287,22 @@ static void widen_objects(Lanes *lanes, Inst *inst) {
     build_inst(&lanes->b, (Op)inst->op, args, inst->nargs, 0, 0);
 }
 
-/* ---- atomic operations */
+/* ---- the object of one lane, as memory of its own */
 
-static void look_for_use(void *user, Inst *inst) {
-    const Val **v = user;
-    for (int i = 0; i < inst->nargs && *v; i++)
-        if (ir_resolve(inst->args[i]) == *v) *v = NULL;
+static void copy_column(Lanes *lanes, Place to, Place from, const Type *type, int lane) {
+    Objects objects = {.op = OP_copy, .to = to, .from = from, .lane = lane + 1};
+    each_scalar(lanes, &objects, type);
 }
 
-static bool is_wanted(const Lanes *lanes, const Val *v) {
-    const Val *left = v;
-    region_walk(lanes->from->body, look_for_use, &left);
-    return !left;
+void lanes_take_column(Lanes *lanes, Val *to, Val *object, int lane) {
+    copy_column(lanes, (Place){to, false}, place_of(lanes, object), ir_target(to->type), lane);
 }
 
-/* In pairs. */
-static Val *sum_of_lanes(Lanes *lanes, Val *row) {
-    Val *terms[64];
-    for (int i = 0; i < lanes->width; i++) terms[i] = build_extract_lane(&lanes->b, row, i);
-    for (int count = lanes->width; count > 1; count /= 2)
-        for (int i = 0; i < count / 2; i++)
-            terms[i] = build_binary(&lanes->b, OP_add, terms[2 * i], terms[2 * i + 1]);
-    return terms[0];
+void lanes_give_column(Lanes *lanes, Val *object, Val *from, int lane) {
+    copy_column(lanes, place_of(lanes, object), (Place){from, false}, ir_target(from->type), lane);
 }
 
-static Inst *atomic_on(Builder *b, const Inst *like, Val *const *args) {
-    Inst *copy = build_inst(b, (Op)like->op, args, like->nargs, 1, 0);
-    copy->index = like->index;
-    copy->results[0]->type = args[1]->type;
-    return copy;
-}
-
-/* Nothing is added where no lane is on, since the code is then skipped. */
-static void add_once(Lanes *lanes, const Inst *inst, Place place) {
-    Val *row = lanes_spread(lanes, inst->args[1], 0);
-    row = lanes_where_on(lanes, row, ir_const_zero(lanes->module, row->type));
-    Val *args[] = {place.address, sum_of_lanes(lanes, row)};
-    atomic_on(&lanes->b, inst, args);
-    Val *nothing = ir_const_zero(lanes->module, row->type);
-    lanes_define(lanes, inst->results[0], &nothing);
-}
-
-static Val *one_lane(Lanes *lanes, Builder *b, Val *v, int lane) {
-    v = ir_resolve(v);
-    bool differs = varies(lanes, v) != 0;
-    return differs ? build_extract_lane(b, lanes_part(lanes, v, 0), lane) : lanes_same(lanes, v);
-}
-
-static Val *atomic_of_lane(Lanes *lanes, Builder *b, const Inst *inst, int lane) {
-    Val *args[3];
-    for (int i = 0; i < inst->nargs; i++) args[i] = one_lane(lanes, b, inst->args[i], lane);
-    return atomic_on(b, inst, args)->results[0];
-}
-
-static Val *if_lane_is_on(Lanes *lanes, const Inst *inst, int lane) {
-    const Type *type = inst->results[0]->type;
-    Val *is_on = build_extract_lane(&lanes->b, lanes->mask, lane), *zero = ir_const_zero(lanes->module, type);
-    Inst *branch = build_if(&lanes->b, is_on, &type, 1);
-    Builder then = build_at_end(branch->regions[0]), otherwise = build_at_end(branch->regions[1]);
-    then.loc = inst->loc;
-    Val *old = atomic_of_lane(lanes, &then, inst, lane);
-    build_yield(&then, &old, 1);
-    build_yield(&otherwise, &zero, 1);
-    return branch->results[0];
-}
-
-static void lane_after_lane(Lanes *lanes, const Inst *inst) {
-    Val *olds[64];
-    for (int i = 0; i < lanes->width; i++)
-        olds[i] = lanes->mask ? if_lane_is_on(lanes, inst, i) : atomic_of_lane(lanes, &lanes->b, inst, i);
-    Val *row = build_vec(&lanes->b, lanes_row(lanes, inst->results[0]->type), olds);
-    lanes_define(lanes, inst->results[0], &row);
-}
+/* ---- atomic operations on variables */
 
 /* What is there afterwards. */
 static Val *changed(Lanes *lanes, const Inst *inst, Val *old) {
@@ -366,12 +323,10 @@ static void change_own(Lanes *lanes, const Inst *inst, Place place) {
 
 static void widen_atomic(Lanes *lanes, Inst *inst) {
     Place place = place_of(lanes, inst->args[0]);
-    bool adds = inst->op == OP_atomic && inst->index == ATOMIC_add;
     bool compares_bits = inst->op == OP_atomic_cas && type_is_float(inst->args[1]->type);
-    if (place.spread && compares_bits) lanes_decline(lanes, inst, "a variable is exchanged by its bits");
-    else if (place.spread) change_own(lanes, inst, place);
-    else if (adds && is_one(place) && !is_wanted(lanes, inst->results[0])) add_once(lanes, inst, place);
-    else lane_after_lane(lanes, inst);
+    if (!place.spread) lanes_atomic(lanes, inst);
+    else if (compares_bits) lanes_decline(lanes, inst, "a variable is exchanged by its bits");
+    else change_own(lanes, inst, place);
 }
 
 bool lanes_memory(Lanes *lanes, Inst *inst) {

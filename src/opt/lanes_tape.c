@@ -6,7 +6,9 @@
  * become stores and loads at a height that is counted by hand, in a variable, which opt/ssa.c makes a value: one that differs
  * between lanes, where it does. In a loop that lanes leave one after the other it is the same for all that are still in
  * it, so that they store whole rows; in the reverse each lane loads from its own column. Such a stack has as many rows as its highest
- * column ever needed. */
+ * column ever needed.
+ *
+ * Where functions are called lane by lane that keep something on a tape, each lane has a tape of its own. */
 #include "opt/lanes.h"
 
 static const Type *long_type(const Lanes *lanes) { return type_basic(lanes->module->types, TYPE_int64); }
@@ -167,7 +169,7 @@ static void even_out(Lanes *lanes, Region *region) {
         for (int i = 0; i < inst->nregions; i++) even_out(lanes, inst->regions[i]);
         bool moves = inst->op >= OP_tape_push && inst->op <= OP_tape_shrink;
         TapeUse *use = moves ? lanes_tape(inst) : NULL;
-        if (!use || !use->uneven) continue;
+        if (!use || !use->uneven || use->apart) continue;
         int kind = (int)lanes_on_stack(inst)->kind - TYPE_bool;
         count_by_hand(lanes, inst, height_of(lanes, use, ir_resolve(inst->args[0])->inst, kind));
     }
@@ -175,7 +177,8 @@ static void even_out(Lanes *lanes, Region *region) {
 
 static void look_for_uneven(void *user, Inst *inst) {
     bool *any = user;
-    *any |= inst->op == OP_tape_open && ((const TapeUse *)inst->note)->uneven;
+    const TapeUse *use = inst->op == OP_tape_open ? inst->note : NULL;
+    *any |= use && use->uneven && !use->apart;
 }
 
 bool lanes_even_out(Lanes *lanes) {
@@ -190,6 +193,19 @@ bool lanes_even_out(Lanes *lanes) {
     return true;
 }
 
+/* ---- a tape for each lane */
+
+static void on_own_tape(Lanes *lanes, Inst *inst, TapeUse *use) {
+    if (inst->op != OP_tape_open) {
+        lanes_one_by_one(lanes, inst);
+        return;
+    }
+    for (int i = 0; i < lanes->width; i++) {
+        lanes_copy(lanes, inst);
+        use->own[i] = lanes_same(lanes, inst->results[0]);
+    }
+}
+
 /* ---- the choice */
 
 void lanes_on_tape(Lanes *lanes, Inst *inst) {
@@ -199,6 +215,7 @@ void lanes_on_tape(Lanes *lanes, Inst *inst) {
         return;
     }
     bool is_all = inst->op == OP_tape_open || inst->op == OP_tape_close;
-    if (is_all || !use->spread[lanes_on_stack(inst)->kind - TYPE_bool]) lanes_copy(lanes, inst);
+    if (use->apart) on_own_tape(lanes, inst, use);
+    else if (is_all || !use->spread[lanes_on_stack(inst)->kind - TYPE_bool]) lanes_copy(lanes, inst);
     else together(lanes, inst);
 }

@@ -20,9 +20,13 @@ bool lanes_is_spread(Val *address) {
     return ((const VarUse *)root->inst->note)->spread;
 }
 
-TapeUse *lanes_tape(const Inst *inst) {
-    const Val *tape = inst->op == OP_tape_open ? inst->results[0] : ir_resolve(inst->args[0]);
+TapeUse *lanes_tape_use(Val *tape) {
+    tape = ir_resolve(tape);
     return tape->kind == VAL_inst && tape->inst->op == OP_tape_open ? tape->inst->note : NULL;
+}
+
+TapeUse *lanes_tape(const Inst *inst) {
+    return lanes_tape_use(inst->op == OP_tape_open ? inst->results[0] : inst->args[0]);
 }
 
 static void set(Lanes *lanes, const Val *v, uint32_t bits) {
@@ -89,6 +93,7 @@ static uint32_t plain_bits(const Lanes *lanes, const Inst *inst) {
         return condition | of(lanes, inst, 1) | of(lanes, inst, 2);
     }
     if (inst->op == OP_thread_id) return thread_bits(lanes, inst);
+    if (inst->op == OP_wave) return 0; /* all get the same table */
     if (inst->op == OP_atomic || inst->op == OP_atomic_cas) return 1;
     return vector_bits(lanes, inst);
 }
@@ -118,6 +123,23 @@ static uint32_t load_bits(const Lanes *lanes, const Inst *inst) {
     return of(lanes, inst, 0) || lanes_is_spread(inst->args[0]) ? UINT32_MAX : 0;
 }
 
+static void part_tape(Lanes *lanes, Val *tape) {
+    TapeUse *use = lanes_tape_use(tape);
+    if (!use || use->apart) return;
+    use->apart = lanes->changed = true;
+}
+
+/* A call for each lane, which writes to what is its own. */
+static void note_call(Lanes *lanes, const Inst *call) {
+    if (lanes_calls_once(lanes, call)) return;
+    for (int i = 0; i < call->nargs; i++)
+        if (call->args[i]->type->kind == TYPE_tape) part_tape(lanes, call->args[i]);
+    for (int i = 0; i < call->nresults; i++) set(lanes, call->results[i], UINT32_MAX);
+    for (int i = 0; i < call->nargs; i++)
+        if (ir_target(call->args[i]->type) && call->callee->params[i].dir != DIR_in)
+            spread_object(lanes, call->args[i]);
+}
+
 /* ---- tapes */
 
 const Type *lanes_on_stack(const Inst *inst) {
@@ -133,6 +155,10 @@ const Type *lanes_on_stack(const Inst *inst) {
 static void note_tape(Lanes *lanes, const Inst *inst, int level) {
     TapeUse *use = lanes_tape(inst);
     if (inst->op == OP_tape_open || inst->op == OP_tape_close || !use) return;
+    if (use->apart) {
+        if (inst->nresults) set(lanes, inst->results[0], 1);
+        return;
+    }
     bool *spread = &use->spread[lanes_on_stack(inst)->kind - TYPE_bool];
     bool deep = level > use->level, moves = inst->op <= OP_tape_shrink;
     if (!*spread && (deep || any_operand(lanes, inst))) *spread = lanes->changed = true;
@@ -214,6 +240,7 @@ static void visit(Lanes *lanes, Inst *inst, int level) {
     else if (inst->op == OP_var) ((VarUse *)inst->note)->level = level;
     else if (inst->op == OP_tape_open) ((TapeUse *)inst->note)->level = level;
     else if (inst->op >= OP_tape_open && inst->op <= OP_tape_elem) note_tape(lanes, inst, level);
+    else if (inst->op == OP_call) note_call(lanes, inst);
     else if (inst->op == OP_load) set(lanes, inst->results[0], load_bits(lanes, inst));
     else if (inst->nresults == 1) set(lanes, inst->results[0], plain_bits(lanes, inst));
     if (op_has(inst->op, OP_WRITES)) note_write(lanes, inst, level);

@@ -106,7 +106,7 @@ static Val *uint_const(Lanes *lanes, int64_t value) {
 
 /* That of the first lane comes from the machine, the others follow. */
 static void widen_thread_id(Lanes *lanes, Inst *inst) {
-    Val *steps[64], *parts[3];
+    Val *steps[MOST_LANES], *parts[3];
     for (int i = 0; i < lanes->width; i++) steps[i] = uint_const(lanes, i);
     Inst *copy = clone_inst(&lanes->map, inst);
     inst_append(lanes->b.region, copy);
@@ -506,14 +506,23 @@ static void widen_loop_apart(Lanes *lanes, Inst *inst) {
 /* ---- the walk */
 
 static void widen_control(Lanes *lanes, Inst *inst) {
-    bool is_loop = inst->op == OP_loop;
+    bool is_loop = inst->op == OP_loop, drifted = lanes->drifts;
     Val *condition = ir_resolve(is_loop ? inst->regions[0]->last->args[0] : inst->args[0]);
     bool apart = varies(lanes, condition) != 0;
+    lanes->drifts |= apart && lanes->loops > 0;
+    lanes->loops += is_loop;
     if (is_loop && apart) widen_loop_apart(lanes, inst);
     else if (is_loop) widen_loop_together(lanes, inst);
     else if (!apart) widen_same_way(lanes, inst);
     else if (inst->op == OP_if) widen_if(lanes, inst);
     else widen_switch(lanes, inst);
+    lanes->loops -= is_loop;
+    lanes->drifts = drifted;
+}
+
+/* Each lane by itself, though nothing may differ between them. */
+static bool is_single(const Lanes *lanes, const Inst *inst) {
+    return inst->op == OP_printf || (inst->op == OP_call && !lanes_calls_once(lanes, inst));
 }
 
 static void widen_inst(Lanes *lanes, Inst *inst) {
@@ -521,6 +530,12 @@ static void widen_inst(Lanes *lanes, Inst *inst) {
     if (op_has(inst->op, OP_REGIONS)) widen_control(lanes, inst);
     else if (inst->op >= OP_tape_open && inst->op <= OP_tape_elem) lanes_on_tape(lanes, inst);
     else if (lanes_memory(lanes, inst)) return;
+    else if (is_single(lanes, inst)) lanes_one_by_one(lanes, inst);
+    else if (inst->op == OP_wave) lanes_wave(lanes, inst);
+    else if (inst->op == OP_thread_id && inst->index == 6 && lanes->waves)
+        clone_map_val(&lanes->map, inst->results[0], uint_const(lanes, lanes->width));
+    else if (inst->op == OP_barrier && inst->index == 1 && lanes->mask)
+        lanes_decline(lanes, inst, "it waits at a barrier where items go different ways");
     else if (!lanes_varies_here(lanes, inst)) lanes_copy(lanes, inst);
     else if (inst->op == OP_bitcast) widen_bitcast(lanes, inst);
     else if (inst->op == OP_thread_id) widen_thread_id(lanes, inst);

@@ -1,4 +1,5 @@
-/* Groups whose threads wait for each other. Each thread of a group is a fiber with a stack of its own; all fibers of a group
+/* Groups whose threads wait for each other. Each thread of a group, or several that are lanes of vectors (opt/lanes.c), is a fiber with a
+ * stack of its own; all fibers of a group
  * take turns on one thread of the machine and give way at barriers only. When every fiber has run once, either all are
  * waiting, and the next round begins, or all are done. A mixture means that the barrier was not reached by all threads,
  * which is an error in the program.
@@ -187,6 +188,8 @@ static void place_thread(RtContext *context, const uint32_t size[3], uint32_t in
     }
 }
 
+static int lanes_of(const RtKernel *kernel) { return kernel->lanes ? (int)kernel->lanes : 1; }
+
 static bool prepare(FiberSet *set, const RtContext *group, int count) {
     for (int i = 0; i < count; i++) {
         RtFiber *fiber = set->fibers[i];
@@ -196,7 +199,7 @@ static bool prepare(FiberSet *set, const RtContext *group, int count) {
         fiber->context.fiber = count > 1 ? fiber : NULL;
         fiber->context.stack_limit =
             stack_limit_of((StackRange){fiber->stack, fiber->stack + set->stack_size});
-        place_thread(&fiber->context, set->kernel->group_size, (uint32_t)i);
+        place_thread(&fiber->context, set->kernel->group_size, (uint32_t)(i * lanes_of(set->kernel)));
     }
     return true;
 }
@@ -297,7 +300,8 @@ static bool report_memory(RtThread *thread) {
 }
 
 bool fiber_run_group(RtThread *thread, const RtKernel *kernel, const RtContext *group) {
-    int count = (int)(kernel->group_size[0] * kernel->group_size[1] * kernel->group_size[2]);
+    int threads = (int)(kernel->group_size[0] * kernel->group_size[1] * kernel->group_size[2]);
+    int lanes = lanes_of(kernel), count = threads / lanes;
     FiberSet *set = set_of(thread);
     if (!set || !set_fit(set, count)) return report_memory(thread);
     set->kernel = kernel;
@@ -307,7 +311,7 @@ bool fiber_run_group(RtThread *thread, const RtKernel *kernel, const RtContext *
         int done = run_round(set, group->wave_size ? (int)group->wave_size : RT_WAVE_LANES, count);
         if (done == count) return true;
         if (done == 0) continue;
-        if (done > 0) report_divergence(thread, group, count - done, count);
+        if (done > 0) report_divergence(thread, group, (count - done) * lanes, threads);
         abandon_all(set, count);
         return false;
     }

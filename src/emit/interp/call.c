@@ -5,7 +5,8 @@
 static void run(const Code *code, Frame *frame, Slot *r, const Slot *from, const Copies *args) {
     r[0].frame = frame;
     memset(&r[ZERO_SLOT], 0, sizeof(Slot) * code->nzeros);
-    if (code->nconstants) memcpy(&r[ZERO_SLOT + code->nzeros], code->constants, sizeof(Slot) * code->nconstants);
+    if (code->nconstants)
+        memcpy(&r[ZERO_SLOT + code->nzeros], code->constants, sizeof(Slot) * code->nconstants);
     for (int i = 0; i < args->count; i++)
         memcpy(&r[code->first_param + args->at[i].to], &from[args->at[i].from],
                sizeof(Slot) * args->at[i].count);

@@ -183,7 +183,7 @@ static void run_fiber(const RtContext *outer) {
     const Entry *entry = entry_of(outer);
     RtContext context = *outer;
     take_context(&context, entry->program, entry->needs);
-    run_threads(entry, entry->code, &context);
+    run_threads(entry, entry->wide ? entry->wide : entry->code, &context);
     drop_context(&context, entry->program, entry->needs);
 }
 
@@ -195,7 +195,9 @@ void interp_describe(Entry *entry, const Code *code) {
     if (func->group_size[0] <= 0) return;
     if (func->wide) entry->wide = reached_func(&entry->program->reached, func->wide)->emitted;
     entry->lanes = (uint32_t)func->lanes;
-    if (entry->needs & NEEDS_FIBER) entry->kernel.thread = run_fiber;
+    entry->kernel.lanes = entry->wide ? entry->lanes : 0;
+    const Code *runs = entry->wide ? entry->wide : code;
+    if (runs->reached->needs & NEEDS_FIBER) entry->kernel.thread = run_fiber;
     else entry->kernel.run = run_groups;
     for (int i = 0; i < 3; i++)
         entry->kernel.group_size[i] = func->group_size[i] > 0 ? (uint32_t)func->group_size[i] : 1;

@@ -123,7 +123,8 @@ static void translate(Translator *t, const Inst *inst) {
         return;
     }
     if (interp_call(t, inst) || interp_library(t, inst) || interp_number(t, inst) || interp_wide(t, inst) ||
-        interp_vector(t, inst) || interp_memory(t, inst) || interp_buffer(t, inst) || interp_machine(t, inst) || interp_tape(t, inst))
+        interp_vector(t, inst) || interp_memory(t, inst) || interp_buffer(t, inst) ||
+        interp_machine(t, inst) || interp_tape(t, inst))
         return;
     interp_fail(t, inst->loc, "'%s' cannot be interpreted", op_info[inst->op].name);
 }

@@ -73,7 +73,8 @@ static void moved_addresses(Translator *t, const Inst *inst, Known *known) {
 }
 
 static void field_addresses(Translator *t, const Inst *inst, Known *known) {
-    int64_t offset = type_field_offset(ir_target(inst->args[0]->type), inst->index, (LayoutRules)known->rules);
+    int64_t offset =
+        type_field_offset(ir_target(inst->args[0]->type), inst->index, (LayoutRules)known->rules);
     address_step(t, inst, fields, known)->number = offset;
 }
 

@@ -1,7 +1,7 @@
 /* Ways in for kernels. Without barriers, f.run goes through all threads of a range of groups in loops around the inlined
  * kernel, which the optimiser can vectorise: the context is on the stack and dissolves into values. If there is a form of the kernel
  * for several threads (Func.wide), the innermost loop takes those many at a time, and what is left one by one. With barriers, f.thread
- * runs one thread, and the runtime switches between them. */
+ * runs one thread, or as many as there are lanes, of which a row is then a multiple, and the runtime switches between them. */
 #include "emit/llvm/llvm.h"
 
 enum { SHARED_ALIGN = 16 };
@@ -206,7 +206,7 @@ static LLVMValueRef emit_thread(Emitter *e, FuncInfo *info) {
     FuncState state;
     Run run = open_run(e, info, &state, function);
     emit_start_thread(e, run.needs, run.context);
-    emit_call_loaded(e, info, run.context, run.args);
+    emit_call_loaded(e, run.wide ? run.wide : info, run.context, run.args);
     emit_drop_context(e, run.needs, run.context);
     LLVMBuildRetVoid(e->builder);
     return function;
@@ -216,8 +216,8 @@ static LLVMValueRef emit_thread(Emitter *e, FuncInfo *info) {
 
 static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMValueRef thread) {
     LLVMTypeRef sizes = LLVMArrayType2(e->i32, 3);
-    LLVMTypeRef types[] = {e->ptr, e->ptr, sizes, e->i32, e->i64, e->i64};
-    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 6, false);
+    LLVMTypeRef types[] = {e->ptr, e->ptr, sizes, e->i32, e->i64, e->i64, e->i64};
+    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 7, false);
     LLVMValueRef size[3];
     for (int i = 0; i < 3; i++)
         size[i] = emit_i32(e, info->func->group_size[i] > 0 ? info->func->group_size[i] : 1);
@@ -228,10 +228,11 @@ static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMV
                             LLVMConstArray2(e->i32, size, 3),
                             emit_i32(e, SHARED_ALIGN),
                             emit_i64(e, shares ? e->reached.shared_size : 0),
-                            emit_i64(e, (info->reached->needs & NEEDS_STACK) != 0)};
+                            emit_i64(e, (info->reached->needs & NEEDS_STACK) != 0),
+                            emit_i64(e, info->func->wide ? info->func->lanes : 0)};
     LLVMValueRef kernel =
         LLVMAddGlobal(e->llvm, type, emit_symbol_name(e, info->func->name->text, ".kernel"));
-    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 6));
+    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 7));
     LLVMSetGlobalConstant(kernel, true);
     return kernel;
 }
@@ -259,7 +260,8 @@ static void emit_launcher(Emitter *e, FuncInfo *info, LLVMValueRef kernel) {
 }
 
 void emit_kernel(Emitter *e, FuncInfo *info) {
-    bool waits = (info->reached->needs & NEEDS_FIBER) != 0;
+    const FuncInfo *runs = info->func->wide ? emit_func_info(e, info->func->wide) : info;
+    bool waits = (runs->reached->needs & NEEDS_FIBER) != 0;
     LLVMValueRef run = waits ? NULL : emit_run(e, info), thread = waits ? emit_thread(e, info) : NULL;
     LLVMValueRef kernel = describe(e, info, run, thread);
     emit_launcher(e, info, kernel);
