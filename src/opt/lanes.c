@@ -25,7 +25,7 @@
 
 #include <limits.h>
 
-enum { MOST_INSTS = 30000 };
+enum { MOST_INSTS = 30000, MOST_SINGLE = 64, MOST_TAPES = 4 };
 
 void lanes_decline(Lanes *lanes, const Inst *at, const char *why) {
     if (lanes->why) return;
@@ -71,7 +71,18 @@ static bool handles_address(const Lanes *lanes, const Inst *inst) {
 typedef struct Size {
     Lanes *lanes;
     int insts;
+    int single, tapes; /* what there is of for each lane: calls, tapes */
 } Size;
+
+static void count_single(Size *size, const Inst *inst) {
+    bool is_tape = inst->op == OP_tape_open && ((const TapeUse *)inst->note)->apart;
+    size->insts++;
+    size->single += inst->op == OP_call || inst->op == OP_printf;
+    size->tapes += is_tape;
+    if (size->insts > MOST_INSTS) lanes_decline(size->lanes, NULL, "it is too large");
+    if (size->single > MOST_SINGLE || size->tapes > MOST_TAPES)
+        lanes_decline(size->lanes, inst, "too much is done for one item after the other");
+}
 
 static void look_after(void *user, Inst *inst) {
     Size *size = user;
@@ -82,7 +93,7 @@ static void look_after(void *user, Inst *inst) {
         lanes_decline(lanes, inst, "an address that differs between items");
     for (int i = 0; i < inst->nresults; i++)
         if (parts_of(inst->results[i]->type) > MOST_PARTS) lanes_decline(lanes, inst, "a vector is too long");
-    if (++size->insts > MOST_INSTS) lanes_decline(lanes, NULL, "it is too large");
+    count_single(size, inst);
 }
 
 /* ---- the copy */
@@ -171,6 +182,7 @@ static void own_statics(Lanes *lanes, Func *copy) {
 static void prepare(Lanes *lanes, Func *copy) {
     inline_all(copy);
     own_statics(lanes, copy);
+    if (lanes->why) return;
     opt_lower_exits(copy);
     opt_sroa(copy);
     opt_ssa(copy);
@@ -270,6 +282,8 @@ bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {
     if (!lanes.why) {
         lanes.from = copy_of(func);
         prepare(&lanes, lanes.from);
+    }
+    if (!lanes.why) {
         look_at_copy(&lanes);
         choose_width(&lanes);
     }

@@ -28,13 +28,13 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/fuzz"))
 from execute import LANES, WAYS, Executor, Result
 from generate import Generator
-from harness import module_text
+from harness import kernel_text, module_text
 from shrink import shrink
 
 BATCH, GPU_BATCH = 24, 1   # NVIDIA's compiler needs long for many functions that are called in a loop
 KEPT_PER_KIND = 3       # more of the same are only counted
 TOO_MUCH = ("status 1: runs on and on", "killed by SIGABRT", "takes too long")      # for the interpreter
-OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3", "C"]
+OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3", "C", "lanes"]
 
 
 def digests_differ(program, a, b):
@@ -155,6 +155,15 @@ class Fuzz:
         plain, other = self.executor.run({0: program})[0], self.executor.run({0: program}, way)[0]
         return not plain.failure and compare_ways(program, plain, other, way).failure == kind
 
+    def reproduction(self, way, seed, program):
+        """A command for a file that is still to be named, and the file's text."""
+        option, interpreted = WAYS[way]
+        if way in LANES:
+            text, size = kernel_text(program)
+            return f"slope run -w {option} --lanes 4 --bind found=zeros:{size} --print found {{}}", text
+        command = f"slope dump -w {option} {{}} | tests/irrun -" if interpreted else f"slope run -w --fp strict {option} {{}}"
+        return f"{command}    (a line: number, failure, sample, got, wanted, ...)", module_text({seed: program}, self.executor.samples)
+
     def keep(self, seed, program, result):
         kind = result.failure
         with self.lock:
@@ -163,14 +172,12 @@ class Fuzz:
                 return
             print(f"seed {seed}: {kind} {result.detail.strip()}", flush=True)
         small = shrink(program, lambda candidates: self.find_failing(candidates, kind), self.options.shrink_seconds)
-        option, interpreted = WAYS[way_of(kind)]
-        command = f"slope dump -w {option} {{}} | tests/irrun -" if interpreted else f"slope run -w --fp strict {option} {{}}"
+        command, text = self.reproduction(way_of(kind), seed, small)
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"seed-{seed}.slang"
         detail = "".join(f"//   {line}\n" for line in result.detail.strip().splitlines()[-12:])
         path.write_text(f"// {kind}\n{detail}// tests/fuzz/fuzz.py --seed {seed} --count 1\n"
-                        f"// {command.format(path.name)}    (a line: number, failure, sample, got, wanted, ...)\n"
-                        + module_text({seed: small}, self.executor.samples))
+                        f"// {command.format(path.name)}\n{text}")
         with self.lock:
             print(f"    made small: {path}", flush=True)
 

@@ -54,7 +54,7 @@ struct Code {
     const Program *program;
     const Step *steps;
     const Slot *constants;
-    uint32_t nzeros;     /* slots, which begin at ZERO_SLOT; constants follow */
+    uint32_t nzeros; /* slots, which begin at ZERO_SLOT; constants follow */
     uint32_t nconstants;
     uint32_t first_param, nparam_slots, nslots;
     int64_t memory; /* bytes of variables, behind the slots */
@@ -214,7 +214,8 @@ void interp_load_value(const Type *type, LayoutRules rules, const char *at, Slot
 void interp_store_value(const Type *type, LayoutRules rules, char *at, const Slot *from);
 
 /* ---- wide.c */
-bool interp_wide(Translator *t, const Inst *inst); /* before vector.c, memory.c and buffer.c: on several addresses */
+bool interp_wide(Translator *t,
+                 const Inst *inst); /* before vector.c, memory.c and buffer.c: on several addresses */
 
 /* ---- object.c */
 void interp_copy(Translator *t, const Type *type, Known to, Known from);
