@@ -174,7 +174,7 @@ static Decl *make_differential(Checker *c, Decl *decl, const Type *type) {
     for (int i = 0; i < fields.count; i++) {
         if (!counts(c, type, fields.at[i])) continue;
         const Type *d = check_differential(c, check_field_type(c, type, fields.at[i]));
-        if (d) add_field(c, made, fields.at[i], d);
+        add_field(c, made, fields.at[i], d ? d : ERROR_TYPE(c)); /* unknown: that was told */
     }
     return made;
 }

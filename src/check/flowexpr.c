@@ -75,14 +75,14 @@ static int field_number(FlowWalk *w, const Type *type, const Decl *field) {
     return -1;
 }
 
-/* Does this field hold a derivative? */
+/* Does this field hold a derivative? Where nobody knows what was written for the Differential, that was told: it does. */
 static bool field_is_diff(FlowWalk *w, const Type *type, Decl *field) {
     TypeFacts *facts = facts_of(w, type);
     int number = facts->diff ? field_number(w, type, field) : -1;
     if (number < 0) return false;
     if (facts->kinds[number] == FIELD_unknown) {
         bool diff = flow_is_diff(w, check_field_type(w->c, type, field)) &&
-                    check_differential_field(w->c, type, field);
+                    (!check_differential(w->c, type) || check_differential_field(w->c, type, field));
         facts->kinds[number] = diff ? FIELD_diff : FIELD_plain;
     }
     return facts->kinds[number] == FIELD_diff;
@@ -446,16 +446,15 @@ static const Flow *construct_vector(FlowWalk *w, const Expr *e) {
 /* What goes into a field that has no derivative. */
 static const Flow *construct_plain(FlowWalk *w, const Expr *e, int index, Decl *field, const Flow *flow) {
     const Type *type = e->type, *held = check_field_type(w->c, type, field);
-    const Type *differential = check_differential(w->c, type); /* NULL: what was written for it is unknown */
     Loss loss = {.kind = LOSS_stored, .loc = e->args.at[index]->loc, .cause = field};
     if (!flow_is_diff(w, type)) {
         loss.where = of_type(w, quoted(w, field), type, &loss.plain);
         loss.cause = type->decl;
     } else if (is_no_diff_field(field))
         loss.where = format_text(w->c->arena, "the no_diff field %s", quoted(w, field));
-    else if (differential && flow_is_diff(w, held)) {
+    else if (flow_is_diff(w, held)) {
         loss.where = format_text(w->c->arena, "%s, which has no counterpart in '%s'", quoted(w, field),
-                                 type_str(w->c, differential));
+                                 type_str(w->c, check_differential(w->c, type)));
     } else return flow_as(w, flow, held); /* the value itself is of a plain type: it was lost before */
     return flow_as(w, flow_stored(w, flow, loss), held);
 }
