@@ -26,10 +26,11 @@ enum { LARGE_SIZE = 16 * 1024 };
 /* Instructions, roughly: what may be done without a look whether to stop, and how much of it loops do between two looks. */
 enum { MUCH_WORK = 1 << 18, SOME_WORK = 1 << 14 };
 
-/* A loop that looks whether it is to stop, once in that many rounds. If more than one, then it counts by one, up to or down to
- * something fixed. */
+/* A loop that looks whether it is to stop, once in that many rounds. Where it counts towards something fixed these are a loop of their
+ * own; where it does not, they are few, and written out. */
 typedef struct LoopLooks {
     int64_t rounds;
+    int64_t step; /* that it counts by; 0: it does not */
 } LoopLooks;
 
 /* Elements that a tape holds at most, by type from TYPE_bool on; -1: there is no limit. */

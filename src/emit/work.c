@@ -4,7 +4,7 @@
  * and at its start if it calls itself or does much without loops: functions that call each other twice, forty deep. What is
  * known to be done after MUCH_WORK instructions does not look, so that short loops are unrolled as ever. A loop that counts
  * looks once in many rounds: inside it, in between, is a loop that nothing but the counter ends, which can be vectorised
- * (emit/llvm/control.c). All others look in every round.
+ * (emit/llvm/control.c). All others look in every round, or in every eighth if they do little in one.
  *
  * Work is counted in instructions of the IR, roughly. Functions that call nothing come first, then their callers; those that call
  * themselves last, as anybody else sees only that they look at their start. */
@@ -134,30 +134,49 @@ static int64_t work_of_regions(Estimate *estimate, const Inst *inst) {
     return work;
 }
 
-static void set_looks(Estimate *estimate, const Inst *loop, int64_t rounds) {
+static void set_looks(Estimate *estimate, const Inst *loop, int64_t rounds, int64_t step) {
     LoopLooks *looks = arena_new(estimate->reached->arena, LoopLooks);
-    looks->rounds = rounds;
+    *looks = (LoopLooks){.rounds = rounds, .step = step};
     map_put(estimate->reached->arena, &estimate->reached->looks, PTR_KEY(loop), looks);
     estimate->of->needs |= NEEDS_STOP;
 }
 
-/* A loop with little in it is worth being kept free of anything else. */
+/* Between two looks of a loop that counts by `stride`. A loop with little in it is worth being kept free of anything else. What it
+ * counts through in these rounds must be a number of its type. */
+static int64_t rounds_of_part(const LoopTest *test, int64_t stride, int64_t body) {
+    const int64_t some = 32;
+    int64_t rounds = body <= SOME_WORK / some ? SOME_WORK / body : MUCH_WORK / body;
+    if (body > SOME_WORK / some && rounds > some) rounds = some;
+    int bits = type_bits(test->limit->type);
+    int64_t most = (((int64_t)1 << ((bits < 32 ? bits : 32) - 1)) - 1) / stride;
+    return rounds < most ? rounds : most;
+}
+
+/* A loop that does not count. Of a few instructions a look would be a large part. */
+static int64_t rounds_in_a_row(int64_t body) {
+    const int64_t few = 64, most = 8;
+    return body > few ? 1 : body * most > few ? few / body : most;
+}
+
 static int64_t work_of_loop(Estimate *estimate, const Inst *loop) {
-    const int64_t little = SOME_WORK / 32;
-    int64_t step = 0;
+    int64_t step = 0, stride;
     LoopTest test;
     bool counts = find_test(loop, &test) && find_step(estimate, loop, &test, &step) && step > -MUCH_WORK &&
-                  step < MUCH_WORK && loop_cannot_wrap(&test, step < 0 ? -step : step);
-    if (counts) note_counter(estimate, loop, &test);
+                  step < MUCH_WORK;
+    stride = step < 0 ? -step : step;
+    bool ends = counts && loop_cannot_wrap(&test, stride);
+    if (ends) note_counter(estimate, loop, &test);
     int64_t body = work_of_regions(estimate, loop);
-    int64_t rounds = counts ? most_rounds(estimate, loop, &test, step) : MUCH_WORK;
+    int64_t rounds = ends ? most_rounds(estimate, loop, &test, step) : MUCH_WORK;
     if (times(body, rounds) < MUCH_WORK) return times(body, rounds);
-    if (!counts || test.or_equal || (step != 1 && step != -1) || body > little) {
-        set_looks(estimate, loop, 1);
-        return body;
+    rounds = counts ? rounds_of_part(&test, stride, body) : 1;
+    if (rounds > 1) {
+        set_looks(estimate, loop, rounds, step);
+    } else {
+        rounds = rounds_in_a_row(body);
+        set_looks(estimate, loop, rounds, 0);
     }
-    set_looks(estimate, loop, SOME_WORK / body);
-    return SOME_WORK;
+    return times(body, rounds);
 }
 
 static int64_t work_on_object(const Type *type) {

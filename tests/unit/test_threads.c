@@ -63,6 +63,16 @@ static const Endless endless[] = {
      "RWStructuredBuffer<int> b; void run() { int s = 0; for (int i = 0; i <= 2147483647; i++) s ^= i * b[i "
      "& 1]; b[0] = s; }",
      false},
+    {"a loop whose steps never meet its end",
+     "RWStructuredBuffer<int> b; void run() { int s = 0; for (uint8_t i = uint8_t(2); i < uint8_t(255 + b[1] "
+     "- b[0]); "
+     "i += uint8_t(4)) s = s * 3 + i; b[0] = s; }",
+     false},
+    {"a loop whose large steps pass the end of the numbers",
+     "RWStructuredBuffer<int> b; void run() { int s = 0, n = 2147483646 + b[0] - b[1]; for (int i = 0; i <= "
+     "n; i += 5) s "
+     "= s * 3 + b[i & 1]; b[0] = s; }",
+     false},
     {"loops of a few rounds in each other",
      "RWStructuredBuffer<int> b; void run() { int s = 0;\n"
      "for (int i = 0; i < 1000; i++) for (int j = 0; j < 1000; j++) for (int k = 0; k < 1000; k++) for (int "

@@ -105,31 +105,73 @@ static void emit_simple_block(Emitter *e, const Inst *inst) {
  *                 leave if told to stop
  *                 go to header
  *             }
- *     exit:   */
+ *     exit:
+ *
+ * A counter that may step over its end and wrap around is compared by the way that it has gone in this part. If the loop does not
+ * count, several rounds may be written out after a look: header, body and step, again and again. */
+
+typedef struct EmittedLoop {
+    const Inst *inst;
+    const LoopLooks *looks; /* NULL: it need not look */
+    bool in_parts;
+    Merge exit;
+} EmittedLoop;
+
+/* Rounds without a look. */
+typedef struct Part {
+    LoopTest test;
+    bool by_way;
+    LLVMValueRef first, end; /* of the counter; by way: how far it goes at most */
+} Part;
+
+/* How far the counter has moved. */
+static LLVMValueRef way_between(Emitter *e, const LoopTest *test, LLVMValueRef from, LLVMValueRef to) {
+    return test->up ? LLVMBuildSub(e->builder, to, from, "") : LLVMBuildSub(e->builder, from, to, "");
+}
+
+static Part find_part(Emitter *e, const EmittedLoop *loop, const Merge *header) {
+    LLVMBuilderRef b = e->builder;
+    Part part = {0};
+    LoopTest *test = &part.test;
+    loop_comparison(loop->inst, ir_resolve(loop->inst->regions[0]->last->args[0])->inst, test);
+    int64_t step = loop->looks->step, stride = step < 0 ? -step : step;
+    part.by_way = !loop_cannot_wrap(test, stride);
+    part.first = header->phis[test->index];
+    LLVMValueRef limit =
+        val_is_const(test->limit) ? emit_constant(e, test->limit) : e->at->values[test->limit->id].value;
+    LLVMValueRef most =
+        LLVMConstInt(LLVMTypeOf(part.first), (unsigned long long)(loop->looks->rounds * stride), false);
+    LLVMValueRef left = way_between(e, test, part.first, limit);
+    LLVMValueRef is_long = LLVMBuildICmp(b, LLVMIntUGT, left, most, "");
+    LLVMValueRef end =
+        test->up ? LLVMBuildAdd(b, part.first, most, "") : LLVMBuildSub(b, part.first, most, "");
+    part.end = part.by_way ? LLVMBuildSelect(b, is_long, most, left, "")
+                           : LLVMBuildSelect(b, is_long, end, limit, "");
+    return part;
+}
+
+/* With this counter. */
+static LLVMValueRef is_within(Emitter *e, const Part *part, LLVMValueRef counter) {
+    const LoopTest *test = &part->test;
+    bool is_signed = type_is_signed(test->limit->type) && !part->by_way;
+    LLVMIntPredicate below = is_signed ? LLVMIntSLT : LLVMIntULT,
+                     or_equal = is_signed ? LLVMIntSLE : LLVMIntULE;
+    LLVMValueRef at = part->by_way ? way_between(e, test, part->first, counter) : counter;
+    bool up = test->up || part->by_way;
+    return LLVMBuildICmp(e->builder, test->or_equal ? or_equal : below, up ? at : part->end,
+                         up ? part->end : at, "");
+}
 
 /* From here on, in the header's block, to `inside`. Returns where the rounds go on. */
-static Merge begin_part(Emitter *e, const Inst *inst, Merge *header, int64_t rounds,
-                        LLVMBasicBlockRef inside) {
-    const Region *condition = inst->regions[0];
-    LLVMBuilderRef b = e->builder;
-    LoopTest test;
-    loop_comparison(inst, ir_resolve(condition->last->args[0])->inst, &test);
-    LLVMValueRef limit =
-        val_is_const(test.limit) ? emit_constant(e, test.limit) : e->at->values[test.limit->id].value;
-    LLVMValueRef first = header->phis[test.index],
-                 distance = LLVMConstInt(LLVMTypeOf(first), (unsigned long long)rounds, false);
-    LLVMValueRef left = test.up ? LLVMBuildSub(b, limit, first, "") : LLVMBuildSub(b, first, limit, "");
-    LLVMValueRef part = test.up ? LLVMBuildAdd(b, first, distance, "") : LLVMBuildSub(b, first, distance, "");
-    part = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGT, left, distance, ""), part, limit, "");
+static Merge begin_part(Emitter *e, const EmittedLoop *loop, Merge *header, LLVMBasicBlockRef inside) {
+    const Region *condition = loop->inst->regions[0];
+    Part part = find_part(e, loop, header);
     Merge inner = merge_new(e, "inner", condition->params, condition->nparams);
     merge_values(e, &inner, header->phis);
     merge_enter(e, &inner);
     LLVMBasicBlockRef after = emit_block(e, "part");
-    bool is_signed = type_is_signed(test.limit->type);
-    LLVMIntPredicate below = is_signed ? LLVMIntSLT : LLVMIntULT, above = is_signed ? LLVMIntSGT : LLVMIntUGT;
-    LLVMValueRef goes_on = LLVMBuildICmp(b, test.up ? below : above, inner.phis[test.index], part, "");
-    LLVMBuildCondBr(b, goes_on, inside, after);
-    LLVMPositionBuilderAtEnd(b, after);
+    LLVMBuildCondBr(e->builder, is_within(e, &part, inner.phis[part.test.index]), inside, after);
+    LLVMPositionBuilderAtEnd(e->builder, after);
     emit_stop_test(e);
     merge_values(e, header, inner.phis);
     return inner;
@@ -146,31 +188,42 @@ static void emit_step(Emitter *e, const Inst *inst, Merge *next, Merge *again, M
     }
 }
 
-static void emit_one_loop(Emitter *e, const Inst *inst) {
+/* From the header to the end of the step, which goes to `again`, or to the next round within a part. */
+static void emit_round(Emitter *e, EmittedLoop *loop, Merge *header, Merge *again, bool looks) {
+    const Inst *inst = loop->inst;
     const Region *condition = inst->regions[0], *body = inst->regions[1];
-    const LoopLooks *looks = e->for_jit ? map_get(&e->reached.looks, PTR_KEY(inst)) : NULL;
-    bool in_parts = looks && looks->rounds > 1;
-    Merge header = merge_new(e, "loop", condition->params, condition->nparams), inner;
-    merge_from(e, &header, inst);
-    Merge exit = merge_new(e, "endloop", inst->results, inst->nresults);
-    Merge next = merge_new(e, "next", body->params, body->nparams);
-    LLVMBasicBlockRef begin = emit_block(e, "body"), inside = in_parts ? emit_block(e, "round") : begin;
-
-    merge_enter(e, &header);
-    set_values(e, condition->params, condition->nparams, &header);
+    Merge next = merge_new(e, "next", body->params, body->nparams), inner, *from = header;
+    LLVMBasicBlockRef begin = emit_block(e, "body"), inside = loop->in_parts ? emit_block(e, "round") : begin;
+    merge_enter(e, header);
+    set_values(e, condition->params, condition->nparams, header);
     emit_framed(e, condition,
-                (Frame){.owner = inst, .on_break = &exit, .if_true = begin, .carried = header.phis});
-
+                (Frame){.owner = inst, .on_break = &loop->exit, .if_true = begin, .carried = header->phis});
     LLVMPositionBuilderAtEnd(e->builder, begin);
-    if (in_parts) inner = begin_part(e, inst, &header, looks->rounds, inside);
+    if (loop->in_parts) {
+        inner = begin_part(e, loop, header, inside);
+        from = again = &inner;
+    }
     LLVMPositionBuilderAtEnd(e->builder, inside);
-    if (looks && !in_parts) emit_stop_test(e);
-    set_values(e, body->params, body->nparams, in_parts ? &inner : &header);
-    emit_framed(e, body, (Frame){.owner = inst, .on_yield = &next, .on_break = &exit, .on_continue = &next});
+    if (looks) emit_stop_test(e);
+    set_values(e, body->params, body->nparams, from);
+    emit_framed(e, body,
+                (Frame){.owner = inst, .on_yield = &next, .on_break = &loop->exit, .on_continue = &next});
+    emit_step(e, inst, &next, again, &loop->exit);
+}
 
-    emit_step(e, inst, &next, in_parts ? &inner : &header, &exit);
-    merge_enter(e, &exit);
-    set_values(e, inst->results, inst->nresults, &exit);
+static void emit_one_loop(Emitter *e, const Inst *inst) {
+    const Region *condition = inst->regions[0];
+    const LoopLooks *looks = e->for_jit ? map_get(&e->reached.looks, PTR_KEY(inst)) : NULL;
+    EmittedLoop loop = {.inst = inst, .looks = looks, .in_parts = looks && looks->step};
+    int rounds = looks && !loop.in_parts ? (int)looks->rounds : 1;
+    Merge *headers = arena_array(&e->arena, Merge, rounds);
+    for (int i = 0; i < rounds; i++) headers[i] = merge_new(e, "loop", condition->params, condition->nparams);
+    loop.exit = merge_new(e, "endloop", inst->results, inst->nresults);
+    merge_from(e, &headers[0], inst);
+    for (int i = 0; i < rounds; i++)
+        emit_round(e, &loop, &headers[i], &headers[(i + 1) % rounds], looks && !loop.in_parts && i == 0);
+    merge_enter(e, &loop.exit);
+    set_values(e, inst->results, inst->nresults, &loop.exit);
 }
 
 static void emit_copy_of_loop(Emitter *e, const Inst *inst, LLVMBasicBlockRef block, Merge *after) {
