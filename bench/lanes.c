@@ -1,8 +1,10 @@
 /* Runs a kernel of lanes.slang over many items with 1 lane and with others, and prints a line for each: how many lanes it has, milliseconds
- * to compile it, nanoseconds per item, the largest difference from the results of one lane.
+ * to compile it, nanoseconds per item, the largest difference from the results of one lane. The last line is that of the same in C, by
+ * `#pragma omp simd`, with 0 lanes.
  *
  *     lanes FILE KERNEL ITEMS LANES... */
 #include "bench.h"
+#include "lanes_simd.h"
 
 #include <string.h>
 
@@ -53,6 +55,20 @@ static void run_with(const Work *work, int lanes, const float *expected, float *
     slope_session_free(bench.session);
 }
 
+static void run_in_c(const Work *work, const float *expected, float *output) {
+    size_t at = 0;
+    while (strcmp(in_c[at].name, work->kernel) != 0) at++;
+    double best = 1e30;
+    for (int i = 0; i < REPEATS; i++) {
+        double start = now_milliseconds();
+        in_c[at].run(work->input, output, work->items);
+        double time = now_milliseconds() - start;
+        best = time < best ? time : best;
+    }
+    printf("0 0 %.3f %g\n", best * 1e6 / work->items,
+           (double)worst_difference(output, expected, work->items));
+}
+
 int main(int argc, char **argv) {
     if (argc < 4) return 1;
     Work work = {.path = argv[1], .kernel = argv[2], .items = atoi(argv[3])};
@@ -63,5 +79,6 @@ int main(int argc, char **argv) {
     if (!expected || !output) return 1;
     run_with(&work, 1, expected, expected);
     for (int i = 4; i < argc; i++) run_with(&work, atoi(argv[i]), expected, output);
+    run_in_c(&work, expected, output);
     return 0;
 }

@@ -41,7 +41,7 @@ COUNTED = ["-march=x86-64-v3"] if X86 else NATIVE  # the processor that valgrind
 
 
 def compiler():
-    return next((name for name in ("clang-19", "clang") if shutil.which(name)), "clang")
+    return next((name for name in ("clang-19", "clang", "gcc") if shutil.which(name)), "clang")
 
 
 def compile_c(build, name, flags, folder):
