@@ -58,7 +58,8 @@ class Tally:
 def build(name, compiler, *options):
     """None, or what went wrong."""
     folder = ROOT / name
-    commands = [["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", f"-DCMAKE_C_COMPILER={compiler}", *options],
+    commands = [["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", f"-DCMAKE_C_COMPILER={compiler}", "-DSLOPE_WERROR=ON",
+                 *options],
                 ["cmake", "--build", str(folder)]]
     for command in commands:
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -179,7 +179,7 @@ static bool choose_version(Emitter *e, const char *library, LLVMTypeRef type, in
 
 LLVMValueRef emit_lanes_call(Emitter *e, const char *library, LLVMValueRef *args, int nargs) {
     LLVMTypeRef type = LLVMTypeOf(args[0]), real = LLVMGetElementType(type);
-    Version version;
+    Version version = {0};
     if (e->options->level < 3 || (real != e->f32 && real != e->f64)) return NULL;
     if (!choose_version(e, library, type, nargs, &version)) return NULL;
     LLVMTypeRef types[] = {version.type, version.type};
