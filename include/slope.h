@@ -121,6 +121,9 @@ typedef enum SlopeFloats {
 
 enum { SLOPE_LANES_AUTO = -1 };
 
+/* The user's own folder for such things: $XDG_CACHE_HOME/slope, or ~/.cache/slope. */
+#define SLOPE_CACHE_USER "~"
+
 /* Everything is optional: slope_config_init gives each field the value it has when nobody says otherwise. What the
  * fields point to is copied. */
 typedef struct SlopeConfig {
@@ -181,6 +184,10 @@ typedef struct SlopeConfig {
     /* Programs are run from their intermediate form, without a code generator: the same results, at once, but ten to a hundred
      * times slower. Functions have no address then. */
     bool interpret;
+
+    /* A folder in which machine code is kept for later sessions, at most 256 MiB, or SLOPE_CACHE_USER. It is made where it is not there, and
+     * not used if others may write to it (docs/c-api.md). NULL, or "": none */
+    const char *cache;
 } SlopeConfig;
 
 SLOPE_API void slope_config_init(SlopeConfig *config);

@@ -11,10 +11,10 @@ _slope() {
     -I) COMPREPLY=($(compgen -d -- "$word")); return ;;
     esac
     case ${COMP_WORDS[1]} in
-    run) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints -O -g --fp --lanes --remarks --interpret --unchecked --entry --dispatch --block --wave --bind --set --print --show --save --stack --device --threads --tape --strict" ;;
+    run) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints -O -g --fp --lanes --remarks --interpret --cache --no-cache --unchecked --entry --dispatch --block --wave --bind --set --print --show --save --stack --device --threads --tape --strict" ;;
     check) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints" ;;
     build) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints -O -g --fp --lanes --remarks --unchecked --entry --block --target -o --header --sanitize --openmp --lines --comments --side-by-side --tape --stage --profile -f" ;;
-    gradcheck) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints -O --fp --interpret --unchecked --bind --set --stack --samples --tolerance --at --range --time-limit --seed --strict -f" ;;
+    gradcheck) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints -O --fp --interpret --cache --no-cache --unchecked --bind --set --stack --samples --tolerance --at --range --time-limit --seed --strict -f" ;;
     dump) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints -O -g --lanes --remarks --unchecked -f --after" ;;
     explain) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints" ;;
     esac

@@ -55,7 +55,7 @@ class Suite:
         self.level = ["-O0"] if self.sanitize else []  # the sanitizers watch the compiler, not the code it makes
         self.filecheck = find_filecheck()
         self.watcher = Watcher()
-        self.environment = dict(os.environ, LC_ALL="C", NO_COLOR="1", CMOCKA_MESSAGE_OUTPUT="STDOUT",
+        self.environment = dict(os.environ, LC_ALL="C", NO_COLOR="1", SLOPE_CACHE="", CMOCKA_MESSAGE_OUTPUT="STDOUT",
                                 UBSAN_OPTIONS="print_stacktrace=1", ASAN_OPTIONS=ASAN_OPTIONS)
 
 

@@ -19,6 +19,7 @@ from ._types import BUFFER, POINTER, VOID, Path as FieldPath, Shape, Struct, Typ
 IN, OUT, INOUT, REF = range(4)
 FLOATS = ("contract", "strict", "fast")
 LANES = {1: 1, 2: 2, 4: 4, 8: 8, 16: 16, "auto": -1}  # as the library counts them
+CACHE_USER = "~"  # SLOPE_CACHE_USER
 
 
 class Param(NamedTuple):
@@ -567,15 +568,22 @@ class Module:
         return f"<slope module {self._path}>"
 
 
+def cache_folder(cache: Union[bool, str, "os.PathLike[str]"]) -> Optional[bytes]:
+    if isinstance(cache, bool):
+        return os.environ.get("SLOPE_CACHE", CACHE_USER).encode() if cache else None
+    return os.fsencode(cache)
+
+
 def compile(text: str, *, path: str = "<string>", include_paths: Sequence[str] = (), defines: Optional[Mapping[str, Any]] = None,
             threads: int = 0, optimization: int = 3, unchecked: bool = False, floats: str = "contract",
             strict: bool = False, interpret: bool = False,
-            lanes: Union[int, str] = 1) -> Module:
+            lanes: Union[int, str] = 1, cache: Union[bool, str, "os.PathLike[str]"] = True) -> Module:
     """Compiles a program of Slang from a text. `path` is its name in messages, and its folder the first place for imports.
 
     `threads` run kernels (0: one per processor); `floats` is "contract", "strict" or "fast" (docs/accuracy.md). With `strict`, a call in which
     an index was out of range raises SlopeError, which says where. With `interpret`, no machine code is made: programs start at once and compute
-    more slowly. `lanes` items of a kernel, and rows of a call, are done at once, in vectors: 1, 2, 4, 8 or 16, or "auto" for what seems best."""
+    more slowly. `lanes` items of a kernel, and rows of a call, are done at once, in vectors: 1, 2, 4, 8 or 16, or "auto" for what seems best.
+    Machine code is kept for later runs in the folder `cache`; True: $SLOPE_CACHE or ~/.cache/slope, False: not at all."""
     if not isinstance(text, str):
         raise TypeError("the program is a string")
     if not 0 <= optimization <= 3:
@@ -585,7 +593,7 @@ def compile(text: str, *, path: str = "<string>", include_paths: Sequence[str] =
     if lanes not in LANES:
         raise ValueError("lanes is 1, 2, 4, 8, 16 or \"auto\"")
     options = {"lanes": LANES[lanes], "threads": threads, "optimization": optimization, "unchecked": unchecked, "strict": strict, "interpret": interpret,
-               "floats": FLOATS.index(floats)}
+               "floats": FLOATS.index(floats), "cache": cache_folder(cache)}
     return Module(path, text, include_paths, defines or {}, options)
 
 

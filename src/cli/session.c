@@ -144,6 +144,13 @@ static bool choose_floats(const Options *options, SlopeConfig *config) {
     return false;
 }
 
+/* SLOPE_CACHE may be empty: none. */
+static const char *choose_cache(const Options *options) {
+    const char *folder = option_text(options, OPTION_cache), *usual = getenv("SLOPE_CACHE");
+    if (option_given(options, OPTION_no_cache)) return NULL;
+    return folder ? folder : usual ? usual : SLOPE_CACHE_USER;
+}
+
 ExitStatus cli_open(const Options *options, SlopeSession **session) {
     SlopeConfig config;
     slope_config_init(&config);
@@ -169,6 +176,7 @@ ExitStatus cli_open(const Options *options, SlopeSession **session) {
     config.unchecked = option_given(options, OPTION_unchecked);
     config.device = option_text(options, OPTION_device);
     config.interpret = option_given(options, OPTION_interpret);
+    config.cache = choose_cache(options);
     config.strict = options->command == COMMAND_run && option_given(options, OPTION_strict);
     SlopeStatus status = slope_session_new(&config, session);
     free_defines(split, defines->count);

@@ -302,6 +302,7 @@ static void copy_config(SlopeSession *session) {
                           copy_text(arena, config->defines[i].value ? config->defines[i].value : "")};
     config->defines = defines;
     config->device = copy_text(arena, config->device);
+    config->cache = copy_text(arena, config->cache);
 }
 
 static void fill_in_defaults(SlopeConfig *config) {

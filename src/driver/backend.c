@@ -161,7 +161,7 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     if (!unit->jit) {
         int nsymbols;
         const RtSymbol *symbols = runtime_symbols(&nsymbols);
-        EmitJitConfig config = {driver_runtime(session), symbols, nsymbols};
+        EmitJitConfig config = {driver_runtime(session), symbols, nsymbols, unit_cache(session)};
         unit->jit = backend->jit_new(&config, &error);
         if (!unit->jit) return emit_failed(session, &error);
     }

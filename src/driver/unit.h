@@ -9,6 +9,7 @@
 typedef struct Pipeline {
     const EmitBackend *backends[EMIT_BACKENDS]; /* NULL: not asked for yet */
     const Library *library;                     /* what programs share of the prelude */
+    EmitCache cache;                            /* see unit_cache */
 } Pipeline;
 
 /* A function as it was before the passes, which inline what has a derivative of its own. */
@@ -49,6 +50,9 @@ void unit_inline_waiting(Unit *unit); /* for targets without barriers: into the 
 SlopeStatus driver_find_declaration(SlopeProgram *program, const char *expression, CheckedFunction *out);
 SlopeStatus unit_check(Unit *unit);
 Expr *unit_parse(Unit *unit, const char *expression); /* NULL after an error */
+
+/* ---- cache.c */
+const EmitCache *unit_cache(SlopeSession *session); /* NULL: none is wanted, or there is no place for it */
 
 /* ---- declared.c */
 const char *unit_qualified_name(Unit *unit, Decl *decl); /* "Camera.project" */

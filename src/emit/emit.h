@@ -86,10 +86,19 @@ typedef enum EmitSymbol {
 
 typedef struct EmitJit EmitJit;
 
+/* Keeps what was made for those who ask for the very same again, in this run or a later one. It may forget. From any thread. */
+typedef struct EmitCache {
+    void *user;
+    /* To be freed; NULL: it does not have it. */
+    char *(*find)(void *user, const char *key, size_t key_size, size_t *size);
+    void (*keep)(void *user, const char *key, size_t key_size, const char *bytes, size_t size);
+} EmitCache;
+
 typedef struct EmitJitConfig {
     Runtime *runtime;        /* on which calls run */
     const RtSymbol *symbols; /* what emitted code needs: runtime_symbols */
     int nsymbols;
+    const EmitCache *cache; /* of machine code; NULL: none */
 } EmitJitConfig;
 
 typedef struct EmitFile {

@@ -232,3 +232,20 @@ def test_rows_are_done_in_lanes_as_one_by_one(lanes):
 def test_lanes_are_a_power_of_two():
     with pytest.raises(ValueError, match="lanes is"):
         slope.compile("float f(float x) { return x; }", lanes=3)
+
+
+def test_machine_code_is_kept_where_asked(tmp_path, monkeypatch):
+    text = "[Differentiable] float cubed(float x) { return x * x * x; }"
+
+    def files_after(cache, folder):
+        assert slope.compile(text, cache=cache).cubed(2.0) == 8.0
+        return len(list(folder.glob("*.code"))) if folder.exists() else 0
+
+    folder, other = tmp_path / "a", tmp_path / "b"
+    assert files_after(folder, folder) == 1
+    assert files_after(str(folder), folder) == 1
+    assert files_after(False, other) == 0
+    monkeypatch.setenv("SLOPE_CACHE", str(other))
+    assert files_after(True, other) == 1
+    monkeypatch.setenv("SLOPE_CACHE", "")
+    assert files_after(True, other) == 1

@@ -212,8 +212,10 @@ char *file_make(Module *module, const EmitOptions *options, const EmitFile *file
     Translation t;
     TranslateWish wish = {0};
     if (!translate(module, options, &wish, &t, times, error)) return NULL;
+    Bytes bytes = {0};
+    bool fine = translation_optimise(&t, options, times, error);
     double start = milliseconds();
-    Bytes bytes = make(&t, file, error);
+    if (fine) bytes = make(&t, file, error);
     if (times) times->machine += milliseconds() - start;
     translation_free(&t);
     *size = bytes.size;

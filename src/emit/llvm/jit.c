@@ -11,7 +11,8 @@
 struct EmitJit {
     LLVMOrcLLJITRef lljit;
     Runtime *runtime; /* `slope.runtime` of the code points here */
-    char **defined;   /* symbols of all modules */
+    const EmitCache *cache;
+    char **defined; /* symbols of all modules */
     int ndefined, nmodules;
     bool has_lanes;   /* of the library that lanes.c names functions of */
     char report[512]; /* what the execution session said first since it was last asked */
@@ -180,6 +181,7 @@ EmitJit *jit_new(const EmitJitConfig *config, EmitError *error) {
         return NULL;
     }
     jit->runtime = config->runtime;
+    jit->cache = config->cache;
     LLVMErrorRef failure = LLVMOrcCreateLLJIT(&jit->lljit, NULL);
     if (failure) {
         error_take(error, failure);
@@ -232,14 +234,35 @@ static void *look_up(EmitJit *jit, const char *symbol, EmitError *error) {
     return NULL;
 }
 
-static bool load_object(EmitJit *jit, Translation *t, EmitError *error) {
+/* NULL after an error */
+static LLVMMemoryBufferRef make_object(Translation *t, const EmitOptions *options, EmitTimes *times,
+                                       EmitError *error) {
+    if (!translation_optimise(t, options, times, error)) return NULL;
+    double start = milliseconds();
     char *message = NULL;
-    LLVMMemoryBufferRef object;
+    LLVMMemoryBufferRef object = NULL;
     if (LLVMTargetMachineEmitToMemoryBuffer(t->machine, t->llvm, LLVMObjectFile, &message, &object)) {
         error_set(error, "no machine code: %s", message);
         LLVMDisposeMessage(message);
-        return false;
     }
+    if (times) times->machine += milliseconds() - start;
+    return object;
+}
+
+static LLVMMemoryBufferRef find_or_make(EmitJit *jit, Translation *t, const EmitOptions *options,
+                                        EmitTimes *times, EmitError *error) {
+    if (!jit->cache) return make_object(t, options, times, error);
+    CacheKey key = cache_key(t, options);
+    LLVMMemoryBufferRef object = cache_find(jit->cache, &key);
+    if (!object) {
+        object = make_object(t, options, times, error);
+        if (object) cache_keep(jit->cache, &key, object);
+    }
+    free(key.bytes);
+    return object;
+}
+
+static bool load_object(EmitJit *jit, LLVMMemoryBufferRef object, EmitError *error) {
     LLVMErrorRef failure =
         LLVMOrcLLJITAddObjectFile(jit->lljit, LLVMOrcLLJITGetMainJITDylib(jit->lljit), object);
     if (!failure) return true;
@@ -262,10 +285,12 @@ bool jit_add(EmitJit *jit, Module *module, const EmitOptions *options, EmitTimes
     Translation t;
     TranslateWish wish = {.for_jit = true, .number = jit->nmodules, .is_defined = is_defined, .user = jit};
     if (!translate(module, options, &wish, &t, times, error)) return false;
+    LLVMMemoryBufferRef object = find_or_make(jit, &t, options, times, error);
     double start = milliseconds();
     jit->nmodules++;
-    bool fine = !t.lanes_library || jit->has_lanes || search_lanes(jit, t.lanes_library, error);
-    fine = fine && load_object(jit, &t, error) && link_and_start(jit, &t, error);
+    bool fine = object && (!t.lanes_library || jit->has_lanes || search_lanes(jit, t.lanes_library, error));
+    if (object && !fine) LLVMDisposeMemoryBuffer(object);
+    fine = fine && load_object(jit, object, error) && link_and_start(jit, &t, error);
     if (fine && !remember_defined(jit, &t)) {
         error_set(error, "out of memory");
         fine = false;

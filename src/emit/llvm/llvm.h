@@ -295,7 +295,7 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
                      EmitError *error);
 bool target_has_round_even(LLVMTargetMachineRef machine);
 
-/* ---- translate.c: from an IR module to an optimised LLVM module */
+/* ---- translate.c: from an IR module to an LLVM module */
 typedef struct Translation {
     LLVMContextRef context;
     LLVMModuleRef llvm;
@@ -314,6 +314,7 @@ typedef struct TranslateWish {
 } TranslateWish;
 bool translate(Module *module, const EmitOptions *options, const TranslateWish *wish, Translation *result,
                EmitTimes *times, EmitError *error);
+bool translation_optimise(Translation *t, const EmitOptions *options, EmitTimes *times, EmitError *error);
 void translation_free(Translation *translation);
 void error_set(EmitError *error, const char *format, ...) PRINTF_LIKE(2, 3);
 void error_take(EmitError *error, LLVMErrorRef taken); /* LLVM's own */
@@ -324,6 +325,15 @@ bool file_write(Module *module, const EmitOptions *options, const EmitFile *file
                 EmitError *error);
 char *file_make(Module *module, const EmitOptions *options, const EmitFile *file, size_t *size,
                 EmitTimes *times, EmitError *error);
+
+/* ---- cache.c */
+typedef struct CacheKey {
+    char *bytes; /* to be freed; NULL: it cannot be told */
+    size_t size;
+} CacheKey;
+CacheKey cache_key(const Translation *t, const EmitOptions *options);        /* before it is optimised */
+LLVMMemoryBufferRef cache_find(const EmitCache *cache, const CacheKey *key); /* NULL: none */
+void cache_keep(const EmitCache *cache, const CacheKey *key, LLVMMemoryBufferRef object);
 
 /* ---- jit.c */
 EmitJit *jit_new(const EmitJitConfig *config, EmitError *error);

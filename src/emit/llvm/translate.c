@@ -1,4 +1,4 @@
-/* From an IR module to an optimised LLVM module, with the time it took. */
+/* From an IR module to an LLVM module, and what makes it faster, with the time it took. */
 #include "emit/llvm/llvm.h"
 #include <llvm-c/Analysis.h>
 #include <stdio.h>
@@ -102,9 +102,6 @@ static bool make(Module *module, const EmitOptions *options, const TranslateWish
     LLVMDisposeMessage(features);
     if (fine && (options->verify || always_verify)) fine = verify(result, error);
     times->translate += milliseconds() - start;
-    start = milliseconds();
-    fine = fine && target_optimise(result->llvm, result->machine, options, error);
-    times->passes += milliseconds() - start;
     return fine;
 }
 
@@ -116,6 +113,13 @@ bool translate(Module *module, const EmitOptions *options, const TranslateWish *
     if (make(module, options, wish, result, times ? times : &unwanted, error)) return true;
     translation_free(result);
     return false;
+}
+
+bool translation_optimise(Translation *t, const EmitOptions *options, EmitTimes *times, EmitError *error) {
+    double start = milliseconds();
+    bool fine = target_optimise(t->llvm, t->machine, options, error);
+    if (times) times->passes += milliseconds() - start;
+    return fine;
 }
 
 void translation_free(Translation *translation) {
