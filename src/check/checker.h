@@ -75,6 +75,7 @@ struct Checker {
     ConformQuery *queries; /* being answered */
     bool query_cut;        /* an answer was given up because it was asked for already */
     Map conformers;        /* interface Type -> struct ConformerSet */
+    Map inherited;         /* interface Type -> TypeVec: itself and what it inherits */
     VEC(GivenConformance) given;
     bool conformances_done; /* `given` is filled in */
     Map derivative_of;      /* Name -> DeclVec of functions that say they are a derivative of it */

@@ -99,18 +99,33 @@ static int numeric_cost(const Type *from, const Type *to) {
 
 /* ---- the other types */
 
-bool interface_inherits(Checker *c, const Type *sub, const Type *super) {
-    TypeVec queue = {0};
-    const Type *now = sub;
-    for (int next = 0; now && now != super; now = next < queue.count ? queue.at[next++] : NULL) {
+/* An interface and all that it inherits. Kept, unless it is asked for while one of them finds out what it inherits. */
+static const TypeVec *inherited_by(Checker *c, const Type *interface) {
+    TypeVec *kept = map_get(&c->inherited, PTR_KEY(interface));
+    if (kept) return kept;
+    TypeVec *found = arena_new(c->arena, TypeVec);
+    bool all_known = true;
+    vec_push(c->arena, found, interface);
+    for (int next = 0; next < found->count; next++) {
+        const Type *now = found->at[next];
         Decl *decl = (Decl *)(uintptr_t)now->decl;
         ensure_bases(c, decl);
         const Sema *sema = decl_sema(c, decl);
+        all_known &= sema->bases_done;
         const Subst *subst = sema->interfaces.count ? interface_subst(c, now, now) : NULL;
         for (int i = 0; i < sema->interfaces.count; i++)
-            type_vec_add_once(c, &queue, check_subst(c, sema->interfaces.at[i], subst));
+            type_vec_add_once(c, found, check_subst(c, sema->interfaces.at[i], subst));
     }
-    return now != NULL;
+    if (all_known) map_put(c->arena, &c->inherited, PTR_KEY(interface), found);
+    return found;
+}
+
+bool interface_inherits(Checker *c, const Type *sub, const Type *super) {
+    if (sub == super) return true;
+    const TypeVec *all = inherited_by(c, sub);
+    for (int i = 0; i < all->count; i++)
+        if (all->at[i] == super) return true;
+    return false;
 }
 
 bool types_match(Checker *c, const Type *a, const Type *b) {

@@ -7,8 +7,16 @@
 
 /* ---- interning */
 
+typedef struct Wanted {
+    const Subst *outer;
+    const Decl *owner;
+    const Type *const *args;
+    int nargs;
+} Wanted;
+
 static bool same_subst(const void *stored, const void *candidate) {
-    const Subst *a = stored, *b = candidate;
+    const Subst *a = stored;
+    const Wanted *b = candidate;
     if (a->outer != b->outer || a->owner != b->owner || a->nargs != b->nargs) return false;
     return a->nargs == 0 || memcmp(a->args, b->args, sizeof a->args[0] * (size_t)a->nargs) == 0;
 }
@@ -17,16 +25,16 @@ const Subst *subst_new(Checker *c, const Subst *outer, const Decl *owner, const 
                        int nargs) {
     uint64_t hash = hash_mix(PTR_KEY(outer), PTR_KEY(owner));
     for (int i = 0; i < nargs; i++) hash = hash_mix(hash, args[i]->id);
-    size_t size = sizeof(Subst) + sizeof args[0] * (size_t)nargs;
-    Subst *candidate = arena_take(c->arena, size); /* kept only if new; substitutions are small */
-    candidate->outer = outer;
-    candidate->owner = owner;
-    candidate->nargs = nargs;
-    if (nargs) memcpy(candidate->args, args, sizeof args[0] * (size_t)nargs);
-    Subst *found = intern_find(&c->substs, hash, candidate, same_subst);
-    if (found) return found;
-    intern_add(c->arena, &c->substs, hash, candidate);
-    return candidate;
+    Wanted wanted = {outer, owner, args, nargs};
+    Subst *subst = intern_find(&c->substs, hash, &wanted, same_subst);
+    if (subst) return subst;
+    subst = arena_take(c->arena, sizeof(Subst) + sizeof args[0] * (size_t)nargs);
+    subst->outer = outer;
+    subst->owner = owner;
+    subst->nargs = nargs;
+    if (nargs) memcpy(subst->args, args, sizeof args[0] * (size_t)nargs);
+    intern_add(c->arena, &c->substs, hash, subst);
+    return subst;
 }
 
 const Type *subst_find(const Subst *subst, const Decl *owner, int index) {
