@@ -7,7 +7,7 @@
  * Policy. Operands come first, so that a value sees which of them are stored already. The cost of recomputing is that of the
  * operation plus its operands; constants, parameters and stored values are free, and so is an operation that the primal
  * would not need at all, and a [PreferRecompute] call, which the reverse makes again. A call that only reads is made again if what it reads
- * holds the same by then: an element of a DiffBuffer is read twice, not kept. Never recomputed: results of control flow and other calls,
+ * holds the same by then: an element of a DiffBuffer is read twice, not kept; its cost is that of all results that are wanted together. Never recomputed: results of control flow and other calls,
  * loads from memory that may change, carried values other than induction variables. What costs more than the limit is stored; but where it is a short way from values that cannot be recomputed,
  * and these are computed in an outer loop, or one of them serves several, they are stored instead.
  *
@@ -16,7 +16,7 @@
  * A function hands slots over. */
 #include "autodiff/ad.h"
 
-enum { RECOMPUTE_LIMIT = 8, NEVER = AD_NEVER };
+enum { NEVER = AD_NEVER };
 
 typedef VEC(Val *) Vals;
 
@@ -34,6 +34,7 @@ typedef struct Policy {
     Ad *ad;
     const Making *in;
     Checkpoint *out;
+    int limit; /* what costs more to compute is kept */
     Def *defs; /* by id */
     uint32_t nids;
     Vals *order; /* all primal values */
@@ -118,14 +119,7 @@ static void live_roots(Policy *p, Region *region) {
 
 /* Memory that holds the same in the reverse as it did. */
 static bool is_steady(const Policy *p, Val *address) {
-    if (ad_root(address)) return ad_is_stable(p->in, address);
-    address = ir_root(address);
-    if (address->kind != VAL_inst) return false;
-    const Inst *inst = address->inst;
-    if (inst->op == OP_global)
-        return inst->global->kind == GLOBAL_const || inst->global->kind == GLOBAL_uniform;
-    if (inst->op != OP_buffer_elem && inst->op != OP_buffer_bytes) return false;
-    return p->in->steady || type_is_read_only(inst->args[0]->type);
+    return ad_root(address) ? ad_is_stable(p->in, address) : ad_is_steady(ir_root(address), p->in->steady);
 }
 
 /* Of making a call again: it reads, and nothing else. */
@@ -158,10 +152,17 @@ static bool can_redo(Policy *p, const Val *v) {
     return op_has(def->inst->op, OP_PURE) && def->inst->nregions == 0;
 }
 
+/* The part of one of its results: it is made once for all that are wanted. */
+static int cost_of_result(Policy *p, const Inst *call) {
+    int total = cost_of_call(p, call), wanted = 0;
+    for (int i = 0; i < call->nresults; i++) wanted += p->needed[call->results[i]->id];
+    return total < NEVER && wanted > 1 ? (total + wanted - 1) / wanted : total;
+}
+
 /* Without that of its operands. */
 static int cost_of_inst(Policy *p, const Val *v) {
     const Inst *inst = p->defs[v->id].inst;
-    if (inst->op == OP_call) return cost_of_call(p, inst);
+    if (inst->op == OP_call) return cost_of_result(p, inst);
     return p->live[v->id] ? op_info[inst->op].cost : 0;
 }
 
@@ -241,7 +242,7 @@ static bool find_origins(Policy *p, Val *v, Origins *s) {
     }
     const Def *def = &p->defs[v->id];
     s->cost += v->kind == VAL_param || !p->live[v->id] ? 1 : cost_of_inst(p, v);
-    if (s->cost > RECOMPUTE_LIMIT) return false;
+    if (s->cost > p->limit) return false;
     if (v->kind == VAL_param) {
         const LoopInfo *info = ad_loop_info(p->in, def->inst);
         return v == info->counter || find_origins(p, def->inst->args[def->index], s);
@@ -302,16 +303,15 @@ static void choose_arrays(Policy *p) {
             int64_t size = ad_scalars_in(root->type->args[0]);
             if (pass == 0) p->whole[root->id] = size > 1;
             else if (pass == 2) p->whole[root->id] = size > 1 && reads[root->id] >= size;
-            else if (cost(p, v) <= 2 * RECOMPUTE_LIMIT)
-                reads[root->id] += runs_within(p, ad_home(root), inst);
+            else if (cost(p, v) <= 2 * p->limit) reads[root->id] += runs_within(p, ad_home(root), inst);
         }
     memset(p->costs, 0, sizeof *p->costs * p->nids);
 }
 
 /* Indices cost little to compute, and they vary with what is there anyway. */
-static int limit_of(const Type *type) {
+static int limit_of(const Policy *p, const Type *type) {
     if (type->kind == TYPE_pointer || type->kind == TYPE_buffer) return NEVER - 1;
-    return type_is_float(type) ? RECOMPUTE_LIMIT : 2 * RECOMPUTE_LIMIT;
+    return type_is_float(type) ? p->limit : 2 * p->limit;
 }
 
 /* What was promised to be there. */
@@ -330,7 +330,7 @@ static void decide(Policy *p) {
     for (int i = 0; i < p->order->count; i++) {
         Val *v = p->order->at[i];
         if (!p->needed[v->id] || !can_store(v) || ad_list_at(p->in->lists, v)) continue;
-        p->stored[v->id] = p->stored[v->id] || cost(p, v) > limit_of(v->type);
+        p->stored[v->id] = p->stored[v->id] || cost(p, v) > limit_of(p, v->type);
         p->costs[v->id] = 1; /* either way it is there, and free for others */
     }
     for (int i = 0; i < p->order->count; i++)
@@ -610,7 +610,7 @@ typedef struct CheckpointState {
 
 static Policy new_policy(Ad *ad, const Making *in, Checkpoint *out) {
     uint32_t n = in->linear.func->nvals + 1;
-    Policy p = {.ad = ad, .in = in, .out = out, .nids = n};
+    Policy p = {.ad = ad, .in = in, .out = out, .limit = ad->config.recompute_limit, .nids = n};
     p.defs = arena_array(ad->arena, Def, n);
     p.live = arena_array(ad->arena, bool, n);
     p.needed = arena_array(ad->arena, bool, n);

@@ -151,13 +151,20 @@ typedef struct Reading {
 
 static int cost_of_reading(const Reading *outer, const Inst *call);
 
+bool ad_is_steady(const Val *root, bool buffers_are) {
+    if (root->kind != VAL_inst) return false;
+    const Inst *inst = root->inst;
+    if (inst->op == OP_global)
+        return inst->global->kind == GLOBAL_const || inst->global->kind == GLOBAL_uniform;
+    if (inst->op != OP_buffer_elem && inst->op != OP_buffer_bytes) return false;
+    return buffers_are || type_is_read_only(inst->args[0]->type);
+}
+
 static int cost_of_access(const Reading *reading, const Inst *inst) {
     const Val *root = ir_root(inst->args[0]);
-    const Inst *from = root->kind == VAL_inst ? root->inst : NULL;
     bool reads = inst->op == OP_load;
-    if (from ? from->op == OP_var : reads && ad_is_object(inst->args[0])) return 0;
-    if (!from || from->op != OP_buffer_elem || !reads) return AD_NEVER;
-    return reading->steady || from->args[0]->type->number == BUFFER_structured ? 1 : AD_NEVER;
+    if (root->kind == VAL_inst ? root->inst->op == OP_var : reads && ad_is_object(inst->args[0])) return 0;
+    return reads && ad_is_steady(root, reading->steady) ? 1 : AD_NEVER;
 }
 
 /* Finding out where to read is free: the reverse must know as well where to add, and indices are not worth keeping. */

@@ -64,9 +64,10 @@ typedef enum TargetCapabilities {
     TARGET_BARRIERS = 8,      /* that threads of a group wait at */
     TARGET_RECURSION = 16,
     TARGET_WAVES = 32,
-    TARGET_SOURCE = 64,    /* text that people read: with headers, comments, pages */
-    TARGET_LINKED = 128,   /* what is made is a file that the system loads and runs */
-    TARGET_COMPILED = 256, /* what the backend makes is CUDA C++, for NVRTC to compile */
+    TARGET_SOURCE = 64,        /* text that people read: with headers, comments, pages */
+    TARGET_LINKED = 128,       /* what is made is a file that the system loads and runs */
+    TARGET_COMPILED = 256,     /* what the backend makes is CUDA C++, for NVRTC to compile */
+    TARGET_MANY_THREADS = 512, /* so many that what they keep is far away: to compute it again costs less */
 } TargetCapabilities;
 
 typedef struct EmitTarget {

@@ -12,6 +12,7 @@ enum {
     SOURCE = TARGET_SOURCE,
     LINKED = TARGET_LINKED,
     COMPILED = TARGET_COMPILED,
+    MANY_THREADS = TARGET_MANY_THREADS,
 };
 
 static const EmitTarget targets[] = {
