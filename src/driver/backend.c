@@ -220,7 +220,7 @@ static char *make_alone(SlopeProgram *program, Func *func, const EmitFile *file,
 SlopeStatus driver_device_text(SlopeProgram *program, Func *func, DeviceText *out) {
     const EmitTarget *target = emit_find_target("cuda");
     func->flags |= FUNC_EXPORT;
-    program->unit->many_threads = true;
+    program->unit->ir->many_threads = true;
     SlopeStatus status = unit_prepare(program->unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;
     *out = (DeviceText){.program = program};
@@ -315,7 +315,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     Unit *unit = program->unit;
     const EmitTarget *target = emit_find_target(options->target);
     SlopeStatus status = check_target(program, target, options);
-    unit->many_threads = (target->capabilities & TARGET_MANY_THREADS) != 0;
+    unit->ir->many_threads = (target->capabilities & TARGET_MANY_THREADS) != 0;
     if (status == SLOPE_STATUS_ok) status = choose_functions(program, options);
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;

@@ -229,7 +229,8 @@ static void differentiate(Unit *unit) {
                        .merge = merge_for_ad,
                        .after = show_stage,
                        .stored = note_stored,
-                       .recompute_limit = unit->many_threads ? RECOMPUTE_LIMIT_MANY_THREADS : RECOMPUTE_LIMIT,
+                       .recompute_limit =
+                           unit->ir->many_threads ? RECOMPUTE_LIMIT_MANY_THREADS : RECOMPUTE_LIMIT,
                        .user = unit};
     exchange_written(unit);
     ad_run(&config);

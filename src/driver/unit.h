@@ -31,7 +31,6 @@ typedef struct Unit {
     Map entries;          /* Decl -> Func */
     int passed;           /* functions that went through the passes */
     VEC(Written) written; /* ... as they were before */
-    bool many_threads;    /* it is for a target that has them */
     EmitJit *jit;
     Text *dump; /* what a stage of autodiff leaves is shown here */
     const char *dump_stage;

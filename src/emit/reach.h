@@ -43,8 +43,8 @@ typedef struct TapeRoom {
     Loc loose;                    /* a place whose amount not even [MaxIters] tells */
 } TapeRoom;
 
-/* Bytes of a tape that is a local variable of who opens it. */
-enum { LOCAL_TAPE = 4 * 1024 };
+/* Bytes of a tape that is a local variable of who opens it; on a GPU, memory of a thread is set aside for as many as can run at once. */
+enum { LOCAL_TAPE = 4 * 1024, LOCAL_TAPE_MANY_THREADS = 16 * 1024 };
 
 typedef struct ReachedFunc {
     Func *func;

@@ -244,7 +244,8 @@ static void note_tape(void *user, Inst *inst) {
     ReachedFunc *func = reached_func(tapes->reached, inst->func);
     bool stays =
         !func->is_cyclic && !(func->needs & NEEDS_FIBER); /* no stack but its own, and that not deep */
-    room->is_local = stays && room->bytes >= 0 && room->bytes <= LOCAL_TAPE;
+    int64_t most_bytes = inst->func->module->many_threads ? LOCAL_TAPE_MANY_THREADS : LOCAL_TAPE;
+    room->is_local = stays && room->bytes >= 0 && room->bytes <= most_bytes;
     if (!room->is_local) func->needs |= NEEDS_RUNTIME;
 }
 

@@ -309,6 +309,7 @@ struct Module {
     VEC(Record *) records; /* in order of creation, for dumps */
     Map func_names;        /* Name -> Func */
     bool has_waves;        /* some function meets the other threads of its wave: OP_wave */
+    bool many_threads; /* it is for a target with so many that memory is far, and sums are shared: a GPU */
     IrHooks hooks;
 };
 

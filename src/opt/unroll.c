@@ -10,13 +10,17 @@
  *   block #1 { condition; block #2 { body } step; condition; block #3 { body } step; ... }
  *
  * [ForceUnroll(n)] with a number of iterations that is not known makes n copies, each under the test of the condition,
- * with the loop itself behind them for the rest. Without n there is a warning, and the loop stays. */
+ * with the loop itself behind them for the rest. Without n there is a warning, and the loop stays.
+ *
+ * For a GPU, short loops that add to shared memory ask for it as well: sums that follow each other are shared among threads. */
 #include "opt.h"
 
-#define MAX_TRIPS 4096
-#define MAX_SIZE  200000 /* instructions that the loops of a function may become */
-#define MAX_CHAIN 200
-#define MAX_TESTS 64 /* copies under a test of their own */
+#define MAX_TRIPS     4096
+#define MAX_SIZE      200000 /* instructions that the loops of a function may become */
+#define MAX_CHAIN     200
+#define MAX_TESTS     64 /* copies under a test of their own */
+#define MAX_SUMS      32 /* trips of a loop that adds, which did not ask */
+#define MAX_SUMS_SIZE 512
 
 typedef struct Jumps {
     Arena *arena;
@@ -336,11 +340,29 @@ static Inst *unroll_loop(Unroll *u, Inst *loop) {
     return replace_loop(u, plan);
 }
 
+static void find_sum(void *user, Inst *inst) {
+    bool *found = user;
+    *found |= inst->op == OP_atomic && inst->index == 0;
+}
+
+/* A short loop that adds, for a target whose threads do that together. */
+static bool is_of_sums(Unroll *u, Inst *loop) {
+    bool adds = false;
+    if (!module_of(u)->many_threads || loop->op != OP_loop || loop->hints.unroll) return false;
+    region_walk(loop->regions[1], find_sum, &adds);
+    if (!adds) return false;
+    begin_loop(u, loop);
+    u->jumps = (Jumps){.arena = u->scratch, .target = loop};
+    region_walk(loop->regions[1], find_jump, &u->jumps);
+    int trips = needs_block(loop, &u->jumps) ? -1 : count_trips(u, MAX_SUMS);
+    return trips >= 0 && trips * size_of(loop) <= MAX_SUMS_SIZE;
+}
+
 static void visit_region(Unroll *u, Region *region) {
     for (Inst *inst = region->first; inst;) {
         for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
         Inst *next = inst->next;
-        bool asks = inst->op == OP_loop && inst->hints.unroll;
+        bool asks = inst->op == OP_loop && (inst->hints.unroll || is_of_sums(u, inst));
         if (asks) next = unroll_loop(u, inst);
         if (!asks || inst->parent)
             for (int i = 0; i < inst->nregions; i++) visit_region(u, inst->regions[i]);

@@ -63,6 +63,8 @@ typedef struct FuncState {
     const Inst **user; /* by Val.id: the last that uses it */
     Map names;         /* Name -> not NULL: taken */
     VEC(const Val *) pending;
+    VEC(const Inst *) sums; /* that are printed with the next: sums.c */
+    int *summed;            /* by Val.id: uses of an address by such sums alone; NULL: there are none */
     Frame *frame;
     int labels;
     int line;           /* of the last #line */
@@ -209,6 +211,11 @@ Map clike_variables(Printer *p, const char *text); /* all that it mentions, by n
 
 /* ---- sums.c */
 bool clike_sums_can_wait(Printer *p);
+bool clike_sum(Printer *p,
+               const Inst *inst); /* prints it, or will do so with the next; false: it is no such sum */
+void clike_find_summed(Printer *p);
+bool clike_is_summed(const Printer *p,
+                     const Val *address); /* sums alone use it, which find their place themselves */
 
 /* ---- machine.c: C and CUDA */
 extern const Language clike_with_pointers;

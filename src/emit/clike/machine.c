@@ -81,6 +81,7 @@ static void print_atomic(Printer *p, const Inst *inst) {
     const Type *type = inst->results[0]->type;
     if (type->kind == TYPE_half || type_bits(type) < p->dialect->atomic_bits)
         clike_fail(p, inst->loc, "this target has no atomic operations on %s", clike_word(p, type));
+    if (clike_sum(p, inst)) return;
     const char *pointer = clike_pointer(p, clike_operand(p, inst, 0), type, false);
     const char *what = inst->op == OP_atomic ? names[inst->index] : "cas";
     if (p->dialect->warp_sums && strcmp(what, "add") == 0 && p->at->uses[inst->results[0]->id] == 0) {
@@ -96,23 +97,18 @@ static void print_atomic(Printer *p, const Inst *inst) {
 /* A tape of known size is a local variable. */
 static void open_local_tape(Printer *p, const Inst *inst, const TapeRoom *room) {
     const char *name = clike_name_value(p, inst->results[0]);
-    Text parts = {.arena = &p->arena};
     clike_helper(p, "SlopeTape");
+    clike_line(p, "SlopeTape %s;", name);
+    clike_line(p, "memset(&%s, 0, sizeof %s);", name, name);
     for (int kind = 0; kind < TAPE_KINDS; kind++) {
         const Type *type = type_basic(p->module->types, (TypeKind)(TYPE_bool + kind));
-        if (room->exact[kind])
-            text_printf(&parts, " %s %s_kept[%lld];", clike_type(p, type), clike_word(p, type),
-                        (long long)room->exact[kind]);
+        if (!room->exact[kind]) continue;
+        const char *kept = clike_local(p, clike_format(p, "%s_kept", clike_word(p, type)));
+        clike_line(p, "%s %s[%lld];", clike_type(p, type), kept, (long long)room->exact[kind]);
+        clike_line(p, "%s.stacks[%d].data = %s, %s.stacks[%d].room = %lld;", name, kind, kept, name, kind,
+                   (long long)room->exact[kind]);
     }
-    clike_line(p, "struct { SlopeTape tape;%s } %s;", parts.len ? parts.at : "", name);
-    clike_line(p, "memset(&%s.tape, 0, sizeof %s.tape);", name, name);
-    for (int kind = 0; kind < TAPE_KINDS; kind++) {
-        const Type *type = type_basic(p->module->types, (TypeKind)(TYPE_bool + kind));
-        if (room->exact[kind])
-            clike_line(p, "%s.tape.stacks[%d].data = %s.%s_kept, %s.tape.stacks[%d].room = %lld;", name, kind,
-                       name, clike_word(p, type), name, kind, (long long)room->exact[kind]);
-    }
-    p->at->values[inst->results[0]->id] = clike_value(clike_format(p, "&%s.tape", name), LEVEL_unary);
+    p->at->values[inst->results[0]->id] = clike_value(clike_format(p, "&%s", name), LEVEL_unary);
 }
 
 static void open_tape(Printer *p, const Inst *inst) {

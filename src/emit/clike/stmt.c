@@ -441,6 +441,7 @@ void clike_instruction(Printer *p, const Inst *inst) {
     Value value;
     if (inst->op == OP_var) language->var(p, inst);
     else if (inst->op == OP_load) clike_set(p, inst, language->load(p, inst));
+    else if (inst->nresults == 1 && clike_is_summed(p, inst->results[0])) clike_consume(p, inst);
     else if (language->address(p, inst, &value)) clike_set(p, inst, value);
     else if (op_has(inst->op, OP_PURE) && inst->nresults == 1) clike_set(p, inst, language->compute(p, inst));
     else effect(p, inst);
@@ -500,6 +501,7 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
     at.user = arena_array(&p->arena, const Inst *, func->nvals + 1);
     p->at = &at;
     region_walk(func->body, count_uses, &at);
+    clike_find_summed(p);
     if (clike_takes_thread(p, func)) clike_unique(p, &at.names, "thread");
     for (int i = 0; i < func->nparams; i++) bind_param(p, i, params[i]);
     const Global *global = clike_computed_global(p, func);

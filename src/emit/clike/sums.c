@@ -2,7 +2,9 @@
  * nobody sees that they come late, and a number that all threads of a group add to takes one atomic operation in place of many.
  *
  * A buffer is known by the uniform or the parameter of a kernel that it is in: its owner. Whatever may reach the same memory in another way (addresses that were loaded, buffers that were handed
- * on) is taken to do so; different uniforms are taken to be different memory, as threads would race for it otherwise. */
+ * on) is taken to do so; different uniforms are taken to be different memory, as threads would race for it otherwise.
+ *
+ * Sums that follow each other in elements of one buffer, at fixed distances, are printed together: the lanes of a warp share the work. */
 #include "emit/clike/clike.h"
 
 enum { FEWEST_THREADS = 128, MOST_SHARED = 32 << 10 }; /* of a group; its own shared memory, in bytes */
@@ -91,4 +93,150 @@ bool clike_sums_can_wait(Printer *p) {
     for (int i = 0; i < search.summed.count && !search.unknown; i++)
         search.unknown = map_has(&search.touched, PTR_KEY(search.summed.at[i]));
     return search.summed.count && !search.unknown;
+}
+
+/* ---- several at once */
+
+enum { MOST_TOGETHER = 32 };
+
+/* Element `base + index` of a buffer, and which byte of it. */
+typedef struct Place {
+    const Val *buffer, *base;  /* base: NULL: 0 */
+    const Inst *access, *adds; /* what finds the element; adds `index` to `base`, or NULL */
+    int64_t index, offset;
+} Place;
+
+static bool add_part(const Inst *part, int64_t *offset) {
+    const Type *whole = part->args[0]->type->args[0];
+    int64_t index;
+    if (part->op == OP_field) {
+        *offset += type_field_offset(whole, part->index, LAYOUT_scalar);
+        return true;
+    }
+    if (part->op != OP_elem || !val_is_int(ir_resolve(part->args[1]), &index) || index < 0) return false;
+    if (index >= (whole->kind == TYPE_vector ? type_count(whole) : type_length(whole))) return false;
+    *offset += index * type_element_stride(whole, LAYOUT_scalar);
+    return true;
+}
+
+static bool is_small(const Val *v, int64_t *number) {
+    return val_is_int(v, number) && *number >= INT16_MIN && *number <= INT16_MAX;
+}
+
+/* What is computed as something and a constant is counted from the former, if that does not have to be read again. */
+static void find_base(const Printer *p, Place *place) {
+    const Val *index = ir_resolve(place->access->args[1]);
+    if (is_small(index, &place->index)) return;
+    place->index = 0;
+    place->base = index;
+    const Inst *adds = index->kind == VAL_inst && index->inst->op == OP_add ? index->inst : NULL;
+    const Val *from = adds ? ir_resolve(adds->args[0]) : NULL;
+    int64_t distance;
+    if (!adds || val_is_const(from) || p->at->values[from->id].reads) return;
+    if (!is_small(ir_resolve(adds->args[1]), &distance)) return;
+    place->base = from;
+    place->adds = adds;
+    place->index = distance;
+}
+
+static bool find_place(const Printer *p, const Inst *sum, Place *place) {
+    const Val *address = ir_resolve(sum->args[0]);
+    *place = (Place){0};
+    while (address->kind == VAL_inst && op_has(address->inst->op, OP_PART)) {
+        if (!add_part(address->inst, &place->offset)) return false;
+        address = ir_resolve(address->inst->args[0]);
+    }
+    if (address->kind != VAL_inst || address->inst->op != OP_buffer_elem) return false;
+    place->access = address->inst;
+    place->buffer = ir_resolve(place->access->args[0]);
+    find_base(p, place);
+    return place->offset <= INT16_MAX;
+}
+
+static bool is_waiting_sum(const Printer *p, const Inst *inst) {
+    return p->sums_wait && inst->op == OP_atomic && inst->index == 0 &&
+           inst->results[0]->type->kind == TYPE_float && p->at->uses[inst->results[0]->id] == 0;
+}
+
+/* The next sum, if nothing happens in between. */
+static const Inst *next_sum(const Printer *p, const Inst *sum) {
+    const Inst *next = sum->next;
+    while (next && next->nregions == 0 && (op_has(next->op, OP_PURE) || next->op == OP_load))
+        next = next->next;
+    return next && is_waiting_sum(p, next) ? next : NULL;
+}
+
+static bool goes_on(const Printer *p, const Inst *sum, const Place *place) {
+    const Inst *next = next_sum(p, sum);
+    Place other;
+    return next && p->at->sums.count < MOST_TOGETHER && find_place(p, next, &other) &&
+           other.buffer == place->buffer && other.base == place->base;
+}
+
+/* The value that places are counted from, and its type. */
+static const char *base_text(Printer *p, const Place *place) {
+    if (!place->base) return "0";
+    return place->adds ? clike_operand(p, place->adds, 0).text : clike_operand(p, place->access, 1).text;
+}
+
+static void print_together(Printer *p, const Place *place) {
+    Text index = {.arena = &p->arena}, offset = {.arena = &p->arena}, values = {.arena = &p->arena};
+    int count = p->at->sums.count;
+    for (int i = 0; i < count; i++) {
+        const char *comma = i ? ", " : "";
+        const Inst *sum = p->at->sums.at[i];
+        Place at;
+        find_place(p, sum, &at);
+        text_printf(&index, "%s%lld", comma, (long long)at.index);
+        text_printf(&offset, "%s%lld", comma, (long long)at.offset);
+        text_printf(&values, "%s%s", comma, clike_operand(p, sum, 1).text);
+    }
+    const char *data = clike_in(p, clike_operand(p, place->access, 0), LEVEL_primary);
+    clike_line(p, "%s<%d, %s>(%s.data, %s.count, sizeof *%s.data, %s, {%s}, {%s}, {%s});",
+               clike_helper(p, "slope_group_sums"), count, place->base ? "true" : "false", data, data, data,
+               base_text(p, place), index.at, offset.at, values.at);
+}
+
+bool clike_sum(Printer *p, const Inst *inst) {
+    Place place;
+    if (!is_waiting_sum(p, inst) || !find_place(p, inst, &place)) return false;
+    vec_push(&p->arena, &p->at->sums, inst);
+    if (goes_on(p, inst, &place)) return true;
+    print_together(p, &place);
+    p->at->sums.count = 0;
+    return true;
+}
+
+/* ---- addresses that nobody needs */
+
+typedef struct Addresses {
+    Printer *p;
+    VEC(const Inst *) all;
+} Addresses;
+
+static void note_inst(void *user, Inst *inst) {
+    Addresses *addresses = user;
+    if (op_has(inst->op, OP_PART) || is_waiting_sum(addresses->p, inst))
+        vec_push(&addresses->p->arena, &addresses->all, inst);
+}
+
+void clike_find_summed(Printer *p) {
+    Addresses addresses = {.p = p};
+    Place place;
+    if (!p->sums_wait) return;
+    p->at->summed = arena_array(&p->arena, int, p->at->func->nvals + 1);
+    region_walk(p->at->func->body, note_inst, &addresses);
+    for (int i = addresses.all.count - 1; i >= 0; i--) {
+        const Inst *inst = addresses.all.at[i];
+        const Val *address = ir_resolve(inst->args[0]);
+        if (val_is_const(address)) continue;
+        bool counts =
+            inst->op == OP_atomic ? find_place(p, inst, &place) : clike_is_summed(p, inst->results[0]);
+        p->at->summed[address->id] += counts;
+    }
+}
+
+bool clike_is_summed(const Printer *p, const Val *address) {
+    const FuncState *at = p->at;
+    return at->summed && at->uses[address->id] > 0 && at->summed[address->id] == at->uses[address->id];
 }
