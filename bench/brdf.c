@@ -20,11 +20,12 @@ typedef struct Data {
 
 static const float pi = 3.14159265f, least = 1e-4f;
 
-static inline float dot(Vec a, Vec b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-static inline Vec add(Vec a, Vec b) { return (Vec){a.x + b.x, a.y + b.y, a.z + b.z}; }
-static inline Vec scale(float s, Vec a) { return (Vec){s * a.x, s * a.y, s * a.z}; }
-static inline float at_least(float x, float low) { return x > low ? x : low; }
+BY_HAND float dot(Vec a, Vec b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+BY_HAND Vec add(Vec a, Vec b) { return (Vec){a.x + b.x, a.y + b.y, a.z + b.z}; }
+BY_HAND Vec scale(float s, Vec a) { return (Vec){s * a.x, s * a.y, s * a.z}; }
+BY_HAND float at_least(float x, float low) { return x > low ? x : low; }
 
+#ifndef __CUDACC__
 static void primal(const void *data, float *restrict values) {
     const Data *d = data;
     for (int i = 0; i < COUNT; i++) {
@@ -49,67 +50,69 @@ static void primal(const void *data, float *restrict values) {
         values[i] = sum * nl;
     }
 }
+#endif
 
 /* The adjoint of the unit vector u = length_inverse * x becomes that of x. */
-static inline Vec normalize_back(Vec u, float length_inverse, Vec u_bar) {
+BY_HAND Vec normalize_back(Vec u, float length_inverse, Vec u_bar) {
     float along = dot(u, u_bar);
     return scale(length_inverse, (Vec){u_bar.x - along * u.x, u_bar.y - along * u.y, u_bar.z - along * u.z});
 }
 
+BY_HAND void item_gradient(const Sample *s, Vec weights, float *restrict out) {
+    float iv = 1 / sqrtf(dot(s->to_viewer, s->to_viewer)), il = 1 / sqrtf(dot(s->to_light, s->to_light));
+    Vec v = scale(iv, s->to_viewer), l = scale(il, s->to_light), h = add(v, l);
+    float ih = 1 / sqrtf(dot(h, h));
+    h = scale(ih, h);
+    float nv = at_least(v.z, least), nl = at_least(l.z, least), nh = h.z, vh = dot(v, h);
+    float alpha = s->roughness * s->roughness, a = alpha * alpha;
+    float t = nh * nh * (a - 1) + 1, over_t = 1 / (pi * t * t), distribution = a * over_t;
+    float sv = sqrtf(nv * nv * (1 - a) + a), sl = sqrtf(nl * nl * (1 - a) + a);
+    float masking = 0.5f / (nl * sv + nv * sl), spec = distribution * masking;
+    float g = 1 - vh, g4 = g * g * (g * g), g5 = g4 * g, kd = (1 - s->metallic) / pi;
+
+    const float base[3] = {s->base.x, s->base.y, s->base.z};
+    const float weight[3] = {weights.x, weights.y, weights.z};
+    float base_bar[3], nl_bar = 0, spec_bar = 0, kd_bar = 0, g5_bar = 0, metallic_bar = 0;
+    for (int c = 0; c < 3; c++) {
+        float f0 = 0.04f + (base[c] - 0.04f) * s->metallic, f = f0 + (1 - f0) * g5;
+        float w = weight[c] * nl, f_bar = w * (spec - base[c] * kd), f0_bar = f_bar * (1 - g5);
+        nl_bar += weight[c] * ((1 - f) * base[c] * kd + f * spec);
+        spec_bar += w * f;
+        kd_bar += w * (1 - f) * base[c];
+        g5_bar += f_bar * (1 - f0);
+        base_bar[c] = w * (1 - f) * kd + f0_bar * s->metallic;
+        metallic_bar += f0_bar * (base[c] - 0.04f);
+    }
+    metallic_bar -= kd_bar / pi;
+    float vh_bar = -5 * g4 * g5_bar;
+    float distribution_bar = spec_bar * masking, q_bar = -2 * spec_bar * distribution * masking * masking;
+    float xv = 0.5f * q_bar * nl / sv, xl = 0.5f * q_bar * nv / sl;
+    float nv_bar = q_bar * sl + 2 * xv * nv * (1 - a);
+    nl_bar += q_bar * sv + 2 * xl * nl * (1 - a);
+    float t_bar = -2 * distribution_bar * distribution / t;
+    float a_bar = xv * (1 - nv * nv) + xl * (1 - nl * nl) + distribution_bar * over_t + t_bar * nh * nh;
+    float nh_bar = 2 * t_bar * nh * (a - 1);
+
+    Vec h_bar = scale(vh_bar, v), s_bar, v_bar, l_bar;
+    h_bar.z += nh_bar;
+    s_bar = normalize_back(h, ih, h_bar);
+    v_bar = add(s_bar, scale(vh_bar, h));
+    l_bar = s_bar;
+    if (v.z > least) v_bar.z += nv_bar;
+    if (l.z > least) l_bar.z += nl_bar;
+    Vec viewer_bar = normalize_back(v, iv, v_bar), light_bar = normalize_back(l, il, l_bar);
+
+    for (int c = 0; c < 3; c++) out[c] = base_bar[c];
+    out[3] = 4 * s->roughness * alpha * a_bar;
+    out[4] = metallic_bar;
+    out[5] = viewer_bar.x, out[6] = viewer_bar.y, out[7] = viewer_bar.z;
+    out[8] = light_bar.x, out[9] = light_bar.y, out[10] = light_bar.z;
+}
+
+#ifndef __CUDACC__
 static void gradient(const void *data, float *restrict gradients) {
     const Data *d = data;
-    for (int i = 0; i < COUNT; i++) {
-        const Sample *s = &d->samples[i];
-        float iv = 1 / sqrtf(dot(s->to_viewer, s->to_viewer)), il = 1 / sqrtf(dot(s->to_light, s->to_light));
-        Vec v = scale(iv, s->to_viewer), l = scale(il, s->to_light), h = add(v, l);
-        float ih = 1 / sqrtf(dot(h, h));
-        h = scale(ih, h);
-        float nv = at_least(v.z, least), nl = at_least(l.z, least), nh = h.z, vh = dot(v, h);
-        float alpha = s->roughness * s->roughness, a = alpha * alpha;
-        float t = nh * nh * (a - 1) + 1, over_t = 1 / (pi * t * t), distribution = a * over_t;
-        float sv = sqrtf(nv * nv * (1 - a) + a), sl = sqrtf(nl * nl * (1 - a) + a);
-        float masking = 0.5f / (nl * sv + nv * sl), spec = distribution * masking;
-        float g = 1 - vh, g4 = g * g * (g * g), g5 = g4 * g, kd = (1 - s->metallic) / pi;
-
-        const float base[3] = {s->base.x, s->base.y, s->base.z};
-        const float weight[3] = {d->weights[i].x, d->weights[i].y, d->weights[i].z};
-        float base_bar[3], nl_bar = 0, spec_bar = 0, kd_bar = 0, g5_bar = 0, metallic_bar = 0;
-        for (int c = 0; c < 3; c++) {
-            float f0 = 0.04f + (base[c] - 0.04f) * s->metallic, f = f0 + (1 - f0) * g5;
-            float w = weight[c] * nl, f_bar = w * (spec - base[c] * kd), f0_bar = f_bar * (1 - g5);
-            nl_bar += weight[c] * ((1 - f) * base[c] * kd + f * spec);
-            spec_bar += w * f;
-            kd_bar += w * (1 - f) * base[c];
-            g5_bar += f_bar * (1 - f0);
-            base_bar[c] = w * (1 - f) * kd + f0_bar * s->metallic;
-            metallic_bar += f0_bar * (base[c] - 0.04f);
-        }
-        metallic_bar -= kd_bar / pi;
-        float vh_bar = -5 * g4 * g5_bar;
-        float distribution_bar = spec_bar * masking, q_bar = -2 * spec_bar * distribution * masking * masking;
-        float xv = 0.5f * q_bar * nl / sv, xl = 0.5f * q_bar * nv / sl;
-        float nv_bar = q_bar * sl + 2 * xv * nv * (1 - a);
-        nl_bar += q_bar * sv + 2 * xl * nl * (1 - a);
-        float t_bar = -2 * distribution_bar * distribution / t;
-        float a_bar = xv * (1 - nv * nv) + xl * (1 - nl * nl) + distribution_bar * over_t + t_bar * nh * nh;
-        float nh_bar = 2 * t_bar * nh * (a - 1);
-
-        Vec h_bar = scale(vh_bar, v), s_bar, v_bar, l_bar;
-        h_bar.z += nh_bar;
-        s_bar = normalize_back(h, ih, h_bar);
-        v_bar = add(s_bar, scale(vh_bar, h));
-        l_bar = s_bar;
-        if (v.z > least) v_bar.z += nv_bar;
-        if (l.z > least) l_bar.z += nl_bar;
-        Vec viewer_bar = normalize_back(v, iv, v_bar), light_bar = normalize_back(l, il, l_bar);
-
-        float *out = gradients + 11 * i;
-        for (int c = 0; c < 3; c++) out[c] = base_bar[c];
-        out[3] = 4 * s->roughness * alpha * a_bar;
-        out[4] = metallic_bar;
-        out[5] = viewer_bar.x, out[6] = viewer_bar.y, out[7] = viewer_bar.z;
-        out[8] = light_bar.x, out[9] = light_bar.y, out[10] = light_bar.z;
-    }
+    for (int i = 0; i < COUNT; i++) item_gradient(&d->samples[i], d->weights[i], gradients + 11 * i);
 }
 
 int main(int argc, char **argv) {
@@ -128,3 +131,4 @@ int main(int argc, char **argv) {
     derivative_set(&d, "count", COUNT);
     return derivative_run(&d, argc, argv);
 }
+#endif

@@ -20,16 +20,15 @@ typedef struct Data {
     const double (*seen)[2];
 } Data;
 
-static inline double dot(Vec a, Vec b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-static inline Vec sub(Vec a, Vec b) { return (Vec){a.x - b.x, a.y - b.y, a.z - b.z}; }
-static inline Vec scale(double s, Vec a) { return (Vec){s * a.x, s * a.y, s * a.z}; }
-static inline Vec sum3(Vec a, Vec b, Vec c) {
-    return (Vec){a.x + b.x + c.x, a.y + b.y + c.y, a.z + b.z + c.z};
-}
-static inline Vec cross(Vec a, Vec b) {
+BY_HAND double dot(Vec a, Vec b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+BY_HAND Vec sub(Vec a, Vec b) { return (Vec){a.x - b.x, a.y - b.y, a.z - b.z}; }
+BY_HAND Vec scale(double s, Vec a) { return (Vec){s * a.x, s * a.y, s * a.z}; }
+BY_HAND Vec sum3(Vec a, Vec b, Vec c) { return (Vec){a.x + b.x + c.x, a.y + b.y + c.y, a.z + b.z + c.z}; }
+BY_HAND Vec cross(Vec a, Vec b) {
     return (Vec){a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
 
+#ifndef __CUDACC__
 static void primal(const void *data, double *restrict values) {
     const Data *d = data;
     for (int i = 0; i < COUNT; i++) {
@@ -52,6 +51,7 @@ static void primal(const void *data, double *restrict values) {
         values[i] = du * du + dv * dv + slack * slack;
     }
 }
+#endif
 
 /* What the rotation does, and what its derivative needs of it. */
 typedef struct Turn {
@@ -59,7 +59,7 @@ typedef struct Turn {
     double angle, cosine, sine, along;
 } Turn;
 
-static inline Vec turn(Turn *t, Vec rotation, Vec x) {
+BY_HAND Vec turn(Turn *t, Vec rotation, Vec x) {
     double square = dot(rotation, rotation);
     t->angle = sqrt(square);
     if (square == 0) {
@@ -74,7 +74,7 @@ static inline Vec turn(Turn *t, Vec rotation, Vec x) {
     return sum3(scale(t->cosine, x), scale(t->sine, t->side), scale(t->along * (1 - t->cosine), t->axis));
 }
 
-static inline void turn_back(const Turn *t, Vec rotation, Vec x, Vec p_bar, Vec *rotation_bar, Vec *x_bar) {
+BY_HAND void turn_back(const Turn *t, Vec rotation, Vec x, Vec p_bar, Vec *rotation_bar, Vec *x_bar) {
     if (t->angle == 0) {
         Vec back = cross(p_bar, rotation);
         *x_bar = (Vec){p_bar.x + back.x, p_bar.y + back.y, p_bar.z + back.z};
@@ -92,32 +92,34 @@ static inline void turn_back(const Turn *t, Vec rotation, Vec x, Vec p_bar, Vec 
                           over * axis_bar.z + radial * t->axis.z};
 }
 
+BY_HAND void item_gradient(const Observation *o, const double *seen, Observation *restrict out) {
+    Turn t;
+    Vec x = sub(o->point, o->center), p = turn(&t, o->rotation, x);
+    double over_z = 1 / p.z, u = p.x * over_z, v = p.y * over_z, r = u * u + v * v;
+    double k1 = o->distortion[0], k2 = o->distortion[1], l = 1 + k1 * r + k2 * r * r, fl = o->focal * l;
+    double eu = u * fl + o->principal[0] - seen[0], ev = v * fl + o->principal[1] - seen[1];
+    double w = o->weight, slack = 1 - w * w;
+
+    double eu_bar = 2 * w * w * eu, ev_bar = 2 * w * w * ev, along = eu_bar * u + ev_bar * v,
+           l_bar = along * o->focal;
+    double r_bar = l_bar * (k1 + 2 * k2 * r), u_bar = eu_bar * fl + 2 * r_bar * u,
+           v_bar = ev_bar * fl + 2 * r_bar * v;
+    Vec p_bar = {u_bar * over_z, v_bar * over_z, -(u_bar * u + v_bar * v) * over_z}, rotation_bar, x_bar;
+    turn_back(&t, o->rotation, x, p_bar, &rotation_bar, &x_bar);
+    *out = (Observation){.rotation = rotation_bar,
+                         .center = {-x_bar.x, -x_bar.y, -x_bar.z},
+                         .focal = along * l,
+                         .principal = {eu_bar, ev_bar},
+                         .distortion = {l_bar * r, l_bar * r * r},
+                         .point = x_bar,
+                         .weight = 2 * w * (eu * eu + ev * ev) - 4 * w * slack};
+}
+
+#ifndef __CUDACC__
 static void gradient(const void *data, double *restrict gradients) {
     const Data *d = data;
-    for (int i = 0; i < COUNT; i++) {
-        const Observation *o = &d->observations[i];
-        Turn t;
-        Vec x = sub(o->point, o->center), p = turn(&t, o->rotation, x);
-        double over_z = 1 / p.z, u = p.x * over_z, v = p.y * over_z, r = u * u + v * v;
-        double k1 = o->distortion[0], k2 = o->distortion[1], l = 1 + k1 * r + k2 * r * r, fl = o->focal * l;
-        double eu = u * fl + o->principal[0] - d->seen[i][0], ev = v * fl + o->principal[1] - d->seen[i][1];
-        double w = o->weight, slack = 1 - w * w;
-
-        double eu_bar = 2 * w * w * eu, ev_bar = 2 * w * w * ev, along = eu_bar * u + ev_bar * v,
-               l_bar = along * o->focal;
-        double r_bar = l_bar * (k1 + 2 * k2 * r), u_bar = eu_bar * fl + 2 * r_bar * u,
-               v_bar = ev_bar * fl + 2 * r_bar * v;
-        Vec p_bar = {u_bar * over_z, v_bar * over_z, -(u_bar * u + v_bar * v) * over_z}, rotation_bar, x_bar;
-        turn_back(&t, o->rotation, x, p_bar, &rotation_bar, &x_bar);
-        ((Observation *)(void *)gradients)[i] =
-            (Observation){.rotation = rotation_bar,
-                          .center = {-x_bar.x, -x_bar.y, -x_bar.z},
-                          .focal = along * l,
-                          .principal = {eu_bar, ev_bar},
-                          .distortion = {l_bar * r, l_bar * r * r},
-                          .point = x_bar,
-                          .weight = 2 * w * (eu * eu + ev * ev) - 4 * w * slack};
-    }
+    for (int i = 0; i < COUNT; i++)
+        item_gradient(&d->observations[i], d->seen[i], (Observation *)(void *)gradients + i);
 }
 
 int main(int argc, char **argv) {
@@ -138,3 +140,4 @@ int main(int argc, char **argv) {
     derivative_set(&d, "count", COUNT);
     return derivative_run(&d, argc, argv);
 }
+#endif

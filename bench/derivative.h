@@ -32,6 +32,8 @@
 #endif
 typedef REAL real;
 
+#define BY_HAND static inline /* before functions that bench/gpu takes as well, for the device */
+
 typedef struct Problem {
     const char *path;
     int items, parameters;

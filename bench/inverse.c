@@ -12,6 +12,7 @@ typedef struct Step {
     float pivot, factors[N], row[N]; /* row: that of the pivot, divided */
 } Step;
 
+#ifndef __CUDACC__
 static void primal(const void *data, float *restrict values) {
     const Data *d = data;
     for (int item = 0; item < COUNT; item++) {
@@ -33,8 +34,9 @@ static void primal(const void *data, float *restrict values) {
         values[item] = sum;
     }
 }
+#endif
 
-static inline float forth(float a[N][N], Step *steps) {
+BY_HAND float forth(float a[N][N], Step *steps) {
     float determinant = 1;
     for (int p = 0; p < N; p++) {
         Step *s = &steps[p];
@@ -52,7 +54,7 @@ static inline float forth(float a[N][N], Step *steps) {
     return determinant;
 }
 
-static inline void back(float g[N][N], const Step *steps, float determinant) {
+BY_HAND void back(float g[N][N], const Step *steps, float determinant) {
     for (int p = N - 1; p >= 0; p--) {
         const Step *s = &steps[p];
         for (int i = 0; i < N; i++) {
@@ -71,16 +73,20 @@ static inline void back(float g[N][N], const Step *steps, float determinant) {
     }
 }
 
+BY_HAND void item_gradient(const float *matrix, const float *weight, float *restrict out) {
+    float a[N][N], g[N][N];
+    Step steps[N];
+    memcpy(a, matrix, sizeof a);
+    memcpy(g, weight, sizeof g);
+    back(g, steps, forth(a, steps));
+    memcpy(out, g, sizeof g);
+}
+
+#ifndef __CUDACC__
 static void gradient(const void *data, float *restrict gradients) {
     const Data *d = data;
-    for (int item = 0; item < COUNT; item++) {
-        float a[N][N], g[N][N];
-        Step steps[N];
-        memcpy(a, d->matrices + N * N * item, sizeof a);
-        memcpy(g, d->weights + N * N * item, sizeof g);
-        back(g, steps, forth(a, steps));
-        memcpy(gradients + N * N * item, g, sizeof g);
-    }
+    for (int i = 0; i < COUNT; i++)
+        item_gradient(d->matrices + N * N * i, d->weights + N * N * i, gradients + N * N * i);
 }
 
 int main(int argc, char **argv) {
@@ -94,3 +100,4 @@ int main(int argc, char **argv) {
     derivative_set(&d, "count", COUNT);
     return derivative_run(&d, argc, argv);
 }
+#endif

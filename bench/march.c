@@ -24,20 +24,20 @@ typedef struct Data {
 
 static const Vec eye = {0, 1, -5};
 
-static inline float least(float a, float b) { return a < b ? a : b; }
-static inline float greatest(float a, float b) { return a > b ? a : b; }
-static inline float dot(Vec a, Vec b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-static inline Vec sub(Vec a, Vec b) { return (Vec){a.x - b.x, a.y - b.y, a.z - b.z}; }
-static inline Vec along(Vec origin, float t, Vec direction) {
+BY_HAND float least(float a, float b) { return a < b ? a : b; }
+BY_HAND float greatest(float a, float b) { return a > b ? a : b; }
+BY_HAND float dot(Vec a, Vec b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+BY_HAND Vec sub(Vec a, Vec b) { return (Vec){a.x - b.x, a.y - b.y, a.z - b.z}; }
+BY_HAND Vec along(Vec origin, float t, Vec direction) {
     return (Vec){origin.x + t * direction.x, origin.y + t * direction.y, origin.z + t * direction.z};
 }
 
-static inline float blend_union(float a, float b, float k) {
+BY_HAND float blend_union(float a, float b, float k) {
     float h = greatest(k - fabsf(a - b), 0) / k;
     return least(a, b) - h * h * k * 0.25f;
 }
 
-static inline float distance(const Scene *scene, Vec p) {
+BY_HAND float distance(const Scene *scene, Vec p) {
     Vec r = sub(p, scene->center), q = sub((Vec){fabsf(p.x), fabsf(p.y), fabsf(p.z)}, scene->corner);
     float ball = sqrtf(dot(r, r)) - scene->radius;
     Vec out = {greatest(q.x, 0), greatest(q.y, 0), greatest(q.z, 0)};
@@ -45,6 +45,7 @@ static inline float distance(const Scene *scene, Vec p) {
     return blend_union(blend_union(ball, box, scene->blend), p.y - scene->height, scene->blend);
 }
 
+#ifndef __CUDACC__
 static void primal(const void *data, float *restrict values) {
     const Data *d = data;
     Scene scene = d->scene;
@@ -60,9 +61,10 @@ static void primal(const void *data, float *restrict values) {
         values[i] = t;
     }
 }
+#endif
 
 /* Also the derivatives by a and k; that by b is 1 - *by_a. */
-static inline float blend_gradient(float a, float b, float k, float *by_a, float *by_k) {
+BY_HAND float blend_gradient(float a, float b, float k, float *by_a, float *by_k) {
     float h = greatest(k - fabsf(a - b), 0) / k;
     *by_a = a < b ? 1 - 0.5f * h : 0.5f * h;
     *by_k = 0.25f * h * h - 0.5f * h;
@@ -70,7 +72,7 @@ static inline float blend_gradient(float a, float b, float k, float *by_a, float
 }
 
 /* The distance, its gradient by the scene, and by the point. */
-static inline float distance_gradient(const Scene *scene, Vec p, Scene *g, Vec *by_point) {
+BY_HAND float distance_gradient(const Scene *scene, Vec p, Scene *g, Vec *by_point) {
     Vec r = sub(p, scene->center), q = sub((Vec){fabsf(p.x), fabsf(p.y), fabsf(p.z)}, scene->corner);
     float length = sqrtf(dot(r, r)), ball = length - scene->radius;
     Vec out = {greatest(q.x, 0), greatest(q.y, 0), greatest(q.z, 0)};
@@ -102,27 +104,29 @@ static inline float distance_gradient(const Scene *scene, Vec p, Scene *g, Vec *
     return all;
 }
 
+BY_HAND void item_gradient(const Scene *scene, Vec direction, float *restrict sum) {
+    float t = 0;
+    for (int k = 0; k < PARAMETERS; k++) sum[k] = 0;
+    for (int step = 0; step < STEPS; step++) {
+        union {
+            Scene scene;
+            float at[PARAMETERS];
+        } g;
+        Vec by_point;
+        float near = distance_gradient(scene, along(eye, t, direction), &g.scene, &by_point);
+        if (near < 1e-3f) break;
+        float stretch = 1 + dot(by_point, direction);
+        for (int k = 0; k < PARAMETERS; k++) sum[k] = stretch * sum[k] + g.at[k];
+        t += near;
+        if (t > 12) break;
+    }
+}
+
+#ifndef __CUDACC__
 static void gradient(const void *data, float *restrict gradients) {
     const Data *d = data;
     Scene scene = d->scene;
-    for (int i = 0; i < COUNT; i++) {
-        Vec direction = d->rays[i];
-        float t = 0, *sum = gradients + PARAMETERS * i;
-        for (int k = 0; k < PARAMETERS; k++) sum[k] = 0;
-        for (int step = 0; step < STEPS; step++) {
-            union {
-                Scene scene;
-                float at[PARAMETERS];
-            } g;
-            Vec by_point;
-            float near = distance_gradient(&scene, along(eye, t, direction), &g.scene, &by_point);
-            if (near < 1e-3f) break;
-            float stretch = 1 + dot(by_point, direction);
-            for (int k = 0; k < PARAMETERS; k++) sum[k] = stretch * sum[k] + g.at[k];
-            t += near;
-            if (t > 12) break;
-        }
-    }
+    for (int i = 0; i < COUNT; i++) item_gradient(&scene, d->rays[i], gradients + PARAMETERS * i);
 }
 
 int main(int argc, char **argv) {
@@ -143,3 +147,4 @@ int main(int argc, char **argv) {
     derivative_set(&d, "count", COUNT);
     return derivative_run(&d, argc, argv);
 }
+#endif

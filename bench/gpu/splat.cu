@@ -1,87 +1,85 @@
-/* Times the kernel of splat.slang over a million pixels, and compares some of its gradient with differences computed here. */
-#include <algorithm>
-#include <vector>
+/* 64 Gaussians over a million pixels. By hand, a thread keeps how much light was left before each of them and computes the rest again; the lanes
+ * of a warp share the sums of a Gaussian's nine numbers, those of a group meet in shared memory. */
+#include "bench.h"
 
-enum { COUNT = 64, WIDTH = 1024, PIXELS = WIDTH * WIDTH, RUNS = 20 };
+namespace hand {
+enum { COUNT = 64, EACH = 9 };
 
-static double brightness(const std::vector<slope::Gaussian> &gaussians, double x, double y) {
-    double light[3] = {0}, through = 1;
-    for (const slope::Gaussian &g : gaussians) {
-        const double dx = x - g.center.x, dy = y - g.center.y;
-        const double alpha =
-            g.opacity * exp(-0.5 * (g.conic.x * dx * dx + g.conic.z * dy * dy) - g.conic.y * dx * dy);
-        light[0] += through * alpha * g.color.x;
-        light[1] += through * alpha * g.color.y;
-        light[2] += through * alpha * g.color.z;
+struct Gaussian {
+    float x, y, xx, xy, yy, color[3], opacity;
+};
+
+/* Nine numbers of each lane become nine sums, in the lanes that count them. */
+static __device__ float shared_sum(const float (&from)[EACH], int lane) {
+    float v[16];
+#pragma unroll
+    for (int k = 0; k < 16; k++) v[k] = k < EACH ? from[k] : 0;
+#pragma unroll
+    for (int step = 0; step < 4; step++) {
+        const int bit = 16 >> step, half = 8 >> step;
+        const bool upper = lane & bit;
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            if (k >= half) continue;
+            const float low = v[k], high = v[k + half];
+            v[k] = (upper ? high : low) + __shfl_xor_sync(~0u, upper ? low : high, bit);
+        }
+    }
+    return v[0] + __shfl_xor_sync(~0u, v[0], 1);
+}
+
+static __global__ void __launch_bounds__(GROUP) splat(const Gaussian *gaussians, float *gradient, int width) {
+    __shared__ Gaussian all[COUNT];
+    __shared__ float sums[COUNT * EACH];
+    const int id = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
+    const float x = (float)(id % width) / (float)width, y = (float)(id / width) / (float)width;
+    float left[COUNT], through = 1, light[3] = {0}, behind = 0;
+    for (int i = threadIdx.x; i < COUNT * EACH; i += GROUP) {
+        ((float *)all)[i] = ((const float *)gaussians)[i];
+        sums[i] = 0;
+    }
+    __syncthreads();
+    for (int i = 0; i < COUNT; i++) {
+        const Gaussian &g = all[i];
+        const float dx = x - g.x, dy = y - g.y;
+        const float alpha = g.opacity * expf(-0.5f * (g.xx * dx * dx + g.yy * dy * dy) - g.xy * dx * dy);
+        left[i] = through;
+        for (int c = 0; c < 3; c++) light[c] += through * alpha * g.color[c];
         through *= 1 - alpha;
     }
-    return light[0] * light[0] + light[1] * light[1] + light[2] * light[2];
+    for (int i = COUNT - 1; i >= 0; i--) {
+        const Gaussian &g = all[i];
+        const float dx = x - g.x, dy = y - g.y;
+        const float weight = expf(-0.5f * (g.xx * dx * dx + g.yy * dy * dy) - g.xy * dx * dy), alpha = g.opacity * weight;
+        const float own = 2 * (light[0] * g.color[0] + light[1] * g.color[1] + light[2] * g.color[2]);
+        const float alpha_bar = left[i] * (own - behind), power = alpha_bar * alpha, seen = 2 * left[i] * alpha;
+        behind = behind * (1 - alpha) + own * alpha;
+        const float mine[EACH] = {power * (g.xx * dx + g.xy * dy), power * (g.yy * dy + g.xy * dx), -0.5f * power * dx * dx,
+                                  -power * dx * dy, -0.5f * power * dy * dy, seen * light[0], seen * light[1], seen * light[2],
+                                  alpha_bar * weight};
+        const float sum = shared_sum(mine, lane);
+        if (lane % 2 == 0 && lane / 2 < EACH) atomicAdd(&sums[EACH * i + lane / 2], sum);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < COUNT * EACH; i += GROUP) atomicAdd(&gradient[i], sums[i]);
 }
-
-static double total(const std::vector<slope::Gaussian> &gaussians) {
-    double sum = 0;
-    for (int i = 0; i < PIXELS; i += 64)
-        sum += brightness(gaussians, (double)(i % WIDTH) / WIDTH, (double)(i / WIDTH) / WIDTH);
-    return sum;
-}
-
-static void check(cudaError_t error) {
-    if (error == cudaSuccess) return;
-    fprintf(stderr, "%s\n", cudaGetErrorString(error));
-    exit(1);
-}
-
-static float number(unsigned *seed) {
-    return (float)((*seed = *seed * 1664525u + 1013904223u) >> 8) / (1 << 24);
-}
+} // namespace hand
 
 int main() {
-    std::vector<slope::Gaussian> gaussians(COUNT);
-    unsigned seed = 1;
-    for (slope::Gaussian &g : gaussians) {
-        g.center = {number(&seed), number(&seed)};
-        g.conic = {100 + 100 * number(&seed), 20 * number(&seed), 100 + 100 * number(&seed)};
-        g.color = {number(&seed), number(&seed), number(&seed)};
-        g.opacity = 0.2f + 0.6f * number(&seed);
+    const uint32_t width = 1024, count = width * width;
+    std::vector<float> data = numbers<float>(64 * 9, 0, 1);
+    for (int i = 0; i < 64; i++) {
+        float *g = &data[9 * i];
+        g[2] = 100 + 100 * g[2], g[3] = 20 * g[3], g[4] = 100 + 100 * g[4];
+        g[8] = 0.2f + 0.6f * g[8];
     }
-    slope::Buffer_Gaussian given = {nullptr, COUNT};
-    slope::Buffer_float gradient = {nullptr, COUNT * 9};
-    const uint32_t width = WIDTH;
-    check(cudaMalloc(&given.data, COUNT * sizeof(slope::Gaussian)));
-    check(cudaMalloc(&gradient.data, COUNT * 9 * sizeof(float)));
-    check(cudaMemcpy(given.data, gaussians.data(), COUNT * sizeof(slope::Gaussian), cudaMemcpyHostToDevice));
-    check(slope::gaussians_set(&given, 0));
-    check(slope::gradient_set(&gradient, 0));
+    Memory<float> gaussians(data), gradient(64 * 9);
+    const slope::Buffer_Gaussian gaussians_ = gaussians.buffer<slope::Buffer_Gaussian>();
+    const slope::Buffer_float gradient_ = gradient.buffer<slope::Buffer_float>();
+    check(slope::gaussians_set(&gaussians_, 0));
+    check(slope::gradient_set(&gradient_, 0));
     check(slope::width_set(&width, 0));
-    cudaEvent_t begin, end;
-    check(cudaEventCreate(&begin));
-    check(cudaEventCreate(&end));
-    std::vector<float> times;
-    for (int i = 0; i < RUNS + 3; i++) {
-        float time = 0;
-        check(cudaMemset(gradient.data, 0, COUNT * 9 * sizeof(float)));
-        check(cudaEventRecord(begin));
-        check(slope::splat_launch(dim3(PIXELS / 256), 0));
-        check(cudaEventRecord(end));
-        check(cudaEventSynchronize(end));
-        check(cudaEventElapsedTime(&time, begin, end));
-        if (i >= 3) times.push_back(time);
-    }
-    std::sort(times.begin(), times.end());
-    std::vector<float> found(COUNT * 9);
-    check(cudaMemcpy(found.data(), gradient.data, found.size() * sizeof(float), cudaMemcpyDeviceToHost));
-    double worst = 0;
-    for (int i = 0; i < COUNT; i += 9) {
-        std::vector<slope::Gaussian> more = gaussians, less = gaussians;
-        const float step = 1e-3f;
-        more[i].opacity += step;
-        less[i].opacity -= step;
-        const double expected =
-            (total(more) - total(less)) / ((double)more[i].opacity - less[i].opacity) * 64;
-        worst = std::max(worst, fabs(found[9 * i + 8] / expected - 1));
-    }
-    printf("splat: %.3f ns per pixel (median of %d), gradient within %.1f %% of differences on every 64th "
-           "pixel\n",
-           (double)times[RUNS / 2] * 1e6 / PIXELS, (int)RUNS, worst * 100);
-    return worst < 0.05 ? 0 : 1;
+    return compare<float>(
+        "splat", count, gradient, 9, [&] { slope::splat_launch(groups(count), 0); },
+        [&] { hand::splat<<<groups(count), GROUP>>>((const hand::Gaussian *)gaussians.data, gradient.data, width); });
 }

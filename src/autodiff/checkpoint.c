@@ -43,10 +43,11 @@ typedef struct Policy {
     Val **bases; /* ... where on the tape */
     Map lifted;  /* Region -> Vals: bases of blocks that it keeps for nests in it */
     Settled *settled;
-    int *costs;    /* memo: 0 unknown, else cost + 1 */
-    Map readings;  /* call -> Reading: what it costs to make it again */
-    Map values_of; /* Region -> Vals */
-    Map heads;     /* reversed Region -> last Inst of its head */
+    int *costs;     /* memo: 0 unknown, else cost + 1 */
+    int *seen, now; /* by id: the last walk that came by, and which that is */
+    Map readings;   /* call -> Reading: what it costs to make it again */
+    Map values_of;  /* Region -> Vals */
+    Map heads;      /* reversed Region -> last Inst of its head */
 } Policy;
 
 /* ---- definitions */
@@ -184,6 +185,32 @@ static int cost(Policy *p, Val *v) {
     if (total > NEVER) total = NEVER;
     p->costs[v->id] = total + 1;
     return total;
+}
+
+/* What remains of `room` when the value and all that it needs have been computed again: each operation once, though
+ * several need it. */
+static int pay(Policy *p, Val *v, int room) {
+    if (!is_primal(p, v) || p->stored[v->id] || p->whole[v->id] || p->costs[v->id] == 1) return room;
+    if (p->seen[v->id] == p->now || room < 0) return room;
+    p->seen[v->id] = p->now;
+    if (!can_redo(p, v)) return -1;
+    const Def *def = &p->defs[v->id];
+    if (v->kind == VAL_param) {
+        const LoopInfo *info = ad_loop_info(p->in, def->inst);
+        return v == info->counter ? room : pay(p, def->inst->args[def->index], room - 1);
+    }
+    room -= cost_of_inst(p, v);
+    for (int i = 0; i < def->inst->nargs; i++) room = pay(p, def->inst->args[i], room);
+    const List *list = ad_list_at(p->in->lists, v);
+    for (int i = 0; list && i < list->count; i++) room = pay(p, list->stores[i]->args[1], room);
+    return room;
+}
+
+/* Is it computed again for no more than that? */
+static bool is_cheap(Policy *p, Val *v, int limit) {
+    if (limit >= NEVER - 1 || !p->ad->m->many_threads) return cost(p, v) <= limit;
+    p->now++;
+    return pay(p, v, limit) >= 0;
 }
 
 /* ---- decisions */
@@ -330,7 +357,7 @@ static void decide(Policy *p) {
     for (int i = 0; i < p->order->count; i++) {
         Val *v = p->order->at[i];
         if (!p->needed[v->id] || !can_store(v) || ad_list_at(p->in->lists, v)) continue;
-        p->stored[v->id] = p->stored[v->id] || cost(p, v) > limit_of(p, v->type);
+        p->stored[v->id] = p->stored[v->id] || !is_cheap(p, v, limit_of(p, v->type));
         p->costs[v->id] = 1; /* either way it is there, and free for others */
     }
     for (int i = 0; i < p->order->count; i++)
@@ -619,6 +646,7 @@ static Policy new_policy(Ad *ad, const Making *in, Checkpoint *out) {
     p.whole = arena_array(ad->arena, bool, n);
     p.bases = arena_array(ad->arena, Val *, n);
     p.costs = arena_array(ad->arena, int, n);
+    p.seen = arena_array(ad->arena, int, n);
     p.order = arena_new(ad->arena, Vals);
     return p;
 }

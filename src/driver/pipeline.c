@@ -216,7 +216,7 @@ static void exchange_written(Unit *unit) {
 
 /* What a processor computes again while it would load what was kept; threads of a GPU keep things where all of them together
  * do not fit into its caches. */
-enum { RECOMPUTE_LIMIT = 8, RECOMPUTE_LIMIT_MANY_THREADS = 40 };
+enum { RECOMPUTE_LIMIT = 8, RECOMPUTE_LIMIT_MANY_THREADS = 200 };
 
 static void differentiate(Unit *unit) {
     StageTimer timer;

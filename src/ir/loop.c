@@ -84,6 +84,18 @@ static int state_index(const Region *condition) {
     return -1;
 }
 
+/* Both come from an `if` that is entered while no exit is under way, and beside which one is: into it. */
+static bool enter_guard(const Val **next, const Val **state) {
+    const Inst *guard = made_by(*next, OP_if);
+    if (!guard || guard != made_by(*state, OP_if)) return false;
+    const Inst *then = guard->regions[0]->last, *otherwise = guard->regions[1]->last;
+    if (then->op != OP_yield || otherwise->op != OP_yield) return false;
+    if (!tests_running(operand(guard, 0), operand(otherwise, (*state)->index))) return false;
+    *next = operand(then, (*next)->index);
+    *state = operand(then, (*state)->index);
+    return true;
+}
+
 /* A step under the guard of the exit state counts: where the guard fails the loop ends, so that no later iteration sees
  * the value. The guard must be the very state that the condition tests. */
 static const Val *unguarded(const Inst *loop, const Val *next) {
@@ -91,6 +103,7 @@ static const Val *unguarded(const Inst *loop, const Val *next) {
     int state = state_index(loop->regions[0]);
     if (state < 0) return next;
     const Val *next_state = operand(body->last, state);
+    while (enter_guard(&next, &next_state)) {}
     const Inst *test = made_by(next, OP_if), *select = made_by(next, OP_select);
     if (test && tests_running(operand(test, 0), next_state))
         return operand(test->regions[0]->last, next->index);

@@ -175,6 +175,7 @@ struct Printer {
     Map reserved;       /* Name -> not NULL: types that may come */
     Map known;          /* Name -> not NULL: helpers that are there */
     bool sums_wait;     /* sums in buffers are kept by a group until it ends: sums.c */
+    int sums;           /* ... so many */
     bool has_init;      /* constants are computed when the program starts */
     int64_t largest;    /* object in a byte buffer */
     int64_t *tape_room; /* without memory that grows, by type: elements of a tape ... */

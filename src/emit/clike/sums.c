@@ -8,6 +8,7 @@
 #include "emit/clike/clike.h"
 
 enum { FEWEST_THREADS = 128, MOST_SHARED = 32 << 10 }; /* of a group; its own shared memory, in bytes */
+enum { FEWEST_SUMS = 32, MOST_SUMS = 1024 };           /* that a group keeps */
 
 typedef struct Search {
     Arena *arena;
@@ -16,6 +17,7 @@ typedef struct Search {
     Map touched;              /* owner: accessed in another way than that ... */
     VEC(const void *) summed; /* ... something is added to it, and nothing comes of the value before */
     bool unknown;
+    bool moves; /* ... at a place that is not constant */
 } Search;
 
 static void note_used(void *user, Inst *inst) {
@@ -41,6 +43,16 @@ static bool is_sum(const Search *search, const Inst *inst) {
            !map_has(&search->used, PTR_KEY(inst->results[0]));
 }
 
+static bool is_constant(const Val *address) {
+    int64_t index;
+    while (address->kind == VAL_inst && op_has(address->inst->op, OP_PART)) {
+        const Inst *part = address->inst;
+        if (part->nargs > 1 && !val_is_int(ir_resolve(part->args[1]), &index)) return false;
+        address = ir_resolve(part->args[0]);
+    }
+    return val_is_int(ir_resolve(address->inst->args[1]), &index);
+}
+
 static void note_place(Search *search, const Inst *inst, const Val *root) {
     bool is_private = root->kind == VAL_inst && (root->inst->op == OP_var || root->inst->op == OP_global ||
                                                  root->inst->op == OP_tape_elem);
@@ -54,9 +66,10 @@ static void note_place(Search *search, const Inst *inst, const Val *root) {
     const void *owner = owner_of(search, buffer);
     if (type_is_read_only(buffer->type)) return;
     if (!owner) search->unknown = true;
-    else if (is_sum(search, inst) && root->inst->op == OP_buffer_elem)
+    else if (is_sum(search, inst) && root->inst->op == OP_buffer_elem) {
         vec_push(search->arena, &search->summed, owner);
-    else map_put(search->arena, &search->touched, PTR_KEY(owner), search);
+        search->moves |= !is_constant(ir_resolve(inst->args[0]));
+    } else map_put(search->arena, &search->touched, PTR_KEY(owner), search);
 }
 
 static void note_access(void *user, Inst *inst) {
@@ -92,6 +105,8 @@ bool clike_sums_can_wait(Printer *p) {
         region_walk(p->reached.funcs.at[i]->func->body, note_access, &search);
     for (int i = 0; i < search.summed.count && !search.unknown; i++)
         search.unknown = map_has(&search.touched, PTR_KEY(search.summed.at[i]));
+    p->sums = FEWEST_SUMS;
+    while (p->sums < MOST_SUMS && (search.moves || p->sums < 2 * search.summed.count)) p->sums *= 2;
     return search.summed.count && !search.unknown;
 }
 
