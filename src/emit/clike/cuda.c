@@ -38,7 +38,7 @@ static void thread_type(Printer *p, Text *out) {
         text_printf(out,
                     "/* Bytes of its own memory that each thread has for tapes. */\n"
                     "#ifndef SLOPE_TAPE_BYTES\n#define SLOPE_TAPE_BYTES %d\n#endif\n",
-                    is_known(p, "slope_tape_open") ? 4096 : 8);
+                    is_known(p, "slope_tape_begin") ? 4096 : 8);
     text_printf(out, "/* What is private to a thread. */\ntypedef struct SlopeThread {\n");
     for (int i = 0; i < p->reached.globals.count; i++) {
         const Global *global = p->reached.globals.at[i]->global;
@@ -48,10 +48,8 @@ static void thread_type(Printer *p, Text *out) {
     if (is_known(p, "slope_wave")) text_add(out, STR("    uint64_t wave[34];\n"));
     if (is_known(p, "SlopeTape"))
         text_add(out, STR("    alignas(8) unsigned char room[SLOPE_TAPE_BYTES]; /* for tapes */\n"
-                          "    size_t used = 0;\n    int open = 0;\n"));
-    if (is_known(p, "SlopeTape") && p->file->hosted)
-        text_add(out, STR("    struct SlopeBlock *block = 0; /* for more of them */\n"
-                          "    size_t block_used = 0, block_end = 0;\n"));
+                          "    size_t used = 0;\n    int open = 0;\n"
+                          "    struct SlopeBlock *block = 0; /* for more of them */\n"));
     text_printf(
         out,
         "    alignas(16) unsigned char none[%lld]; /* where accesses out of range go */\n} SlopeThread;\n",
@@ -225,7 +223,7 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     if (p->sums_wait) clike_line(p, "%s();", clike_helper(p, "slope_sums_start"));
     clike_line(p, "%s;", clike_call_inner(p, func, args, "&thread"));
     if (p->sums_wait) clike_line(p, "slope_sums_end();");
-    if (p->file->hosted && clike_takes_thread(p, func) && is_known(p, "slope_tape_bytes"))
+    if (clike_takes_thread(p, func) && is_known(p, "slope_tape_begin"))
         clike_line(p, "slope_tape_end(&thread);");
     p->indent--;
     clike_line(p, "}\n");

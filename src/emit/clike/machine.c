@@ -111,9 +111,35 @@ static void open_local_tape(Printer *p, const Inst *inst, const TapeRoom *room) 
     p->at->values[inst->results[0]->id] = clike_value(clike_format(p, "&%s", name), LEVEL_unary);
 }
 
+typedef struct Closed {
+    const Val *tape;
+    bool here;
+} Closed;
+
+static void find_close(void *user, Inst *inst) {
+    Closed *closed = user;
+    closed->here |= inst->op == OP_tape_close && ir_resolve(inst->args[0]) == closed->tape;
+}
+
+/* Without memory of the thread's own that functions share, a tape is a variable of who opens and closes it. */
+static bool is_variable(const Printer *p, const Inst *inst) {
+    Closed closed = {inst->results[0], false};
+    if (p->dialect->thread_local_) return false;
+    region_walk(inst->func->body, find_close, &closed);
+    return closed.here;
+}
+
+static void open_variable_tape(Printer *p, const Inst *inst) {
+    const char *name = clike_name_value(p, inst->results[0]);
+    clike_line(p, "SlopeTape %s;", name);
+    clike_line(p, "%s(&%s, thread);", clike_helper(p, "slope_tape_begin"), name);
+    p->at->values[inst->results[0]->id] = clike_value(clike_format(p, "&%s", name), LEVEL_unary);
+}
+
 static void open_tape(Printer *p, const Inst *inst) {
     const TapeRoom *room = reach_local_tape(&p->reached, inst->results[0]);
     if (room) open_local_tape(p, inst, room);
+    else if (is_variable(p, inst)) open_variable_tape(p, inst);
     else
         clike_set_statement(p, inst,
                             clike_format(p, "%s(%s)", clike_helper(p, "slope_tape_open"),

@@ -435,13 +435,18 @@ static void effect(Printer *p, const Inst *inst) {
     }
 }
 
+/* What a sum finds its place by is the same when its turn comes. */
+static void settle_all(Printer *p, const Inst *inst) {
+    for (int i = 0; i < inst->nargs && inst->op == OP_buffer_elem; i++) clike_settle(p, inst, i);
+}
+
 void clike_instruction(Printer *p, const Inst *inst) {
     if (inst->loc) p->at->loc = inst->loc; /* else it is part of what is around it */
     const Language *language = p->dialect->language;
     Value value;
     if (inst->op == OP_var) language->var(p, inst);
     else if (inst->op == OP_load) clike_set(p, inst, language->load(p, inst));
-    else if (inst->nresults == 1 && clike_is_summed(p, inst->results[0])) clike_consume(p, inst);
+    else if (inst->nresults == 1 && clike_is_summed(p, inst->results[0])) settle_all(p, inst);
     else if (language->address(p, inst, &value)) clike_set(p, inst, value);
     else if (op_has(inst->op, OP_PURE) && inst->nresults == 1) clike_set(p, inst, language->compute(p, inst));
     else effect(p, inst);

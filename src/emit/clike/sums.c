@@ -116,8 +116,8 @@ enum { MOST_TOGETHER = 32 };
 
 /* Element `base + index` of a buffer, and which byte of it. */
 typedef struct Place {
-    const Val *buffer, *base;  /* base: NULL: 0 */
-    const Inst *access, *adds; /* what finds the element; adds `index` to `base`, or NULL */
+    const Val *buffer, *base; /* base: NULL: 0 */
+    const Inst *access;       /* what finds the element */
     int64_t index, offset;
 } Place;
 
@@ -138,8 +138,8 @@ static bool is_small(const Val *v, int64_t *number) {
     return val_is_int(v, number) && *number >= INT16_MIN && *number <= INT16_MAX;
 }
 
-/* What is computed as something and a constant is counted from the former, if that does not have to be read again. */
-static void find_base(const Printer *p, Place *place) {
+/* What is computed as something and a constant is counted from the former. */
+static void find_base(Place *place) {
     const Val *index = ir_resolve(place->access->args[1]);
     if (is_small(index, &place->index)) return;
     place->index = 0;
@@ -147,14 +147,13 @@ static void find_base(const Printer *p, Place *place) {
     const Inst *adds = index->kind == VAL_inst && index->inst->op == OP_add ? index->inst : NULL;
     const Val *from = adds ? ir_resolve(adds->args[0]) : NULL;
     int64_t distance;
-    if (!adds || val_is_const(from) || p->at->values[from->id].reads) return;
+    if (!adds || val_is_const(from)) return;
     if (!is_small(ir_resolve(adds->args[1]), &distance)) return;
     place->base = from;
-    place->adds = adds;
     place->index = distance;
 }
 
-static bool find_place(const Printer *p, const Inst *sum, Place *place) {
+static bool find_place(const Inst *sum, Place *place) {
     const Val *address = ir_resolve(sum->args[0]);
     *place = (Place){0};
     while (address->kind == VAL_inst && op_has(address->inst->op, OP_PART)) {
@@ -164,7 +163,7 @@ static bool find_place(const Printer *p, const Inst *sum, Place *place) {
     if (address->kind != VAL_inst || address->inst->op != OP_buffer_elem) return false;
     place->access = address->inst;
     place->buffer = ir_resolve(place->access->args[0]);
-    find_base(p, place);
+    find_base(place);
     return place->offset <= INT16_MAX;
 }
 
@@ -181,43 +180,44 @@ static const Inst *next_sum(const Printer *p, const Inst *sum) {
     return next && is_waiting_sum(p, next) ? next : NULL;
 }
 
+/* Is the third as far from the second as that from the first? */
+static bool is_regular(const Place *a, const Place *b, const Place *c) {
+    return b->index - a->index == c->index - b->index && b->offset - a->offset == c->offset - b->offset;
+}
+
+/* `place`: of the last that waits. */
 static bool goes_on(const Printer *p, const Inst *sum, const Place *place) {
     const Inst *next = next_sum(p, sum);
-    Place other;
-    return next && p->at->sums.count < MOST_TOGETHER && find_place(p, next, &other) &&
-           other.buffer == place->buffer && other.base == place->base;
-}
-
-/* The value that places are counted from, and its type. */
-static const char *base_text(Printer *p, const Place *place) {
-    if (!place->base) return "0";
-    return place->adds ? clike_operand(p, place->adds, 0).text : clike_operand(p, place->access, 1).text;
-}
-
-static void print_together(Printer *p, const Place *place) {
-    Text index = {.arena = &p->arena}, offset = {.arena = &p->arena}, values = {.arena = &p->arena};
     int count = p->at->sums.count;
-    for (int i = 0; i < count; i++) {
-        const char *comma = i ? ", " : "";
-        const Inst *sum = p->at->sums.at[i];
-        Place at;
-        find_place(p, sum, &at);
-        text_printf(&index, "%s%lld", comma, (long long)at.index);
-        text_printf(&offset, "%s%lld", comma, (long long)at.offset);
-        text_printf(&values, "%s%s", comma, clike_operand(p, sum, 1).text);
-    }
-    const char *data = clike_in(p, clike_operand(p, place->access, 0), LEVEL_primary);
-    clike_line(p, "%s<%d, %s>(%s.data, %s.count, sizeof *%s.data, %s, {%s}, {%s}, {%s});",
-               clike_helper(p, "slope_group_sums"), count, place->base ? "true" : "false", data, data, data,
-               base_text(p, place), index.at, offset.at, values.at);
+    Place other, before;
+    if (!next || count == MOST_TOGETHER || !find_place(next, &other)) return false;
+    if (other.buffer != place->buffer || other.base != place->base) return false;
+    return count < 2 ||
+           (find_place(p->at->sums.at[count - 2], &before) && is_regular(&before, place, &other));
+}
+
+static void print_together(Printer *p) {
+    Text values = {.arena = &p->arena};
+    int count = p->at->sums.count;
+    Place first, second;
+    find_place(p->at->sums.at[0], &first);
+    second = first;
+    if (count > 1) find_place(p->at->sums.at[1], &second);
+    for (int i = 0; i < count; i++)
+        text_printf(&values, "%s%s", i ? ", " : "", clike_operand(p, p->at->sums.at[i], 1).text);
+    const char *data = clike_in(p, clike_operand(p, first.access, 0), LEVEL_primary);
+    clike_line(p, "%s<%d, %s>(%s.data, %s.count, sizeof *%s.data, %s, %lld, %lld, %lld, {%s});",
+               clike_helper(p, "slope_group_sums"), count, first.base ? "true" : "false", data, data, data,
+               clike_operand(p, first.access, 1).text, (long long)(second.index - first.index),
+               (long long)first.offset, (long long)(second.offset - first.offset), values.at);
 }
 
 bool clike_sum(Printer *p, const Inst *inst) {
     Place place;
-    if (!is_waiting_sum(p, inst) || !find_place(p, inst, &place)) return false;
+    if (!is_waiting_sum(p, inst) || !find_place(inst, &place)) return false;
     vec_push(&p->arena, &p->at->sums, inst);
     if (goes_on(p, inst, &place)) return true;
-    print_together(p, &place);
+    print_together(p);
     p->at->sums.count = 0;
     return true;
 }
@@ -245,8 +245,7 @@ void clike_find_summed(Printer *p) {
         const Inst *inst = addresses.all.at[i];
         const Val *address = ir_resolve(inst->args[0]);
         if (val_is_const(address)) continue;
-        bool counts =
-            inst->op == OP_atomic ? find_place(p, inst, &place) : clike_is_summed(p, inst->results[0]);
+        bool counts = inst->op == OP_atomic ? find_place(inst, &place) : clike_is_summed(p, inst->results[0]);
         p->at->summed[address->id] += counts;
     }
 }

@@ -1,10 +1,11 @@
 /* A GPU for one kernel, on threads of the host: a group at a time, each lane for itself (which CUDA allows: it may see the lanes of a warp in any
- * parts). To be included before CUDA C++ as NVRTC takes it, which brings its own integer types; hence no headers. */
+ * parts), or, with WHOLE_WARPS, all lanes together, in kernels where they never part. To be included before CUDA C++ as NVRTC takes it, which brings its own integer types; hence no headers. */
 #define __CUDACC_RTC__
 #define __global__
 #define __device__
 #define __constant__
 #define __shared__
+#define __noinline__
 #define __launch_bounds__(threads)
 #define __syncthreads() pthread_barrier_wait(barrier)
 #define asm(...) lane = threadIdx.x % 32 /* the only use */
@@ -26,11 +27,38 @@ int pthread_barrier_init(void *, const void *, unsigned);
 int pthread_barrier_wait(void *);
 }
 
-static unsigned __activemask() { return 1u << threadIdx.x % 32; }
 static int __ffs(int bits) { return __builtin_ffs(bits); }
-static float __shfl_sync(unsigned, float value, int) { return value; }
-static float __shfl_down_sync(unsigned, float value, int) { return value; }
+#ifdef WHOLE_WARPS
+static long meetings[32][16]; /* one for each warp */
+static double shown[32][32];
+static double __shfl_sync(unsigned, double value, unsigned lane) {
+    const unsigned warp = threadIdx.x / 32;
+    shown[warp][threadIdx.x % 32] = value;
+    pthread_barrier_wait(meetings[warp]);
+    value = shown[warp][lane];
+    pthread_barrier_wait(meetings[warp]);
+    return value;
+}
+static unsigned __activemask() { return ~0u; }
+static float __shfl_xor_sync(unsigned, float value, unsigned bit) {
+    return __shfl_sync(~0u, value, threadIdx.x % 32 ^ bit);
+}
+static bool __all_sync(unsigned, bool value) {
+    bool all = true;
+    for (unsigned i = 0; i < 32; i++) all &= __shfl_sync(~0u, value, i) != 0;
+    return all;
+}
+static void __match_all_sync(unsigned, unsigned long long value, int *same) {
+    *same = __all_sync(~0u, __shfl_sync(~0u, (double)value, 0u) == (double)value);
+}
+#else
 static void __match_all_sync(unsigned, unsigned long long, int *same) { *same = 1; }
+template <typename T> static T __shfl_sync(unsigned, T value, int) { return value; }
+static unsigned __activemask() { return 1u << threadIdx.x % 32; }
+static float __shfl_xor_sync(unsigned, float value, int) { return value; }
+static bool __all_sync(unsigned, bool value) { return value; }
+#endif
+static float __shfl_down_sync(unsigned, float value, int) { return value; }
 static bool __isLocal(const void *p) {
     char here;
     const long distance = (const char *)p - &here;
@@ -72,6 +100,9 @@ static void launch(void (*kernel)(), unsigned groups, unsigned size) {
     static Thread threads[1024];
     static unsigned long handles[1024];
     pthread_barrier_init(barrier, 0, size);
+#ifdef WHOLE_WARPS
+    for (unsigned i = 0; i < size / 32; i++) pthread_barrier_init(meetings[i], 0, 32);
+#endif
     for (unsigned group = 0; group < groups; group++) {
         for (unsigned i = 0; i < size; i++) {
             threads[i] = {{i, 0, 0}, {group, 0, 0}, {size, 1, 1}, {groups, 1, 1}, kernel};
