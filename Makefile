@@ -10,7 +10,7 @@
 #   make through-lanes  the functions of all tests as kernels, several items at once
 #   make through-interp  all test programs by the interpreter
 #   make through-slang  the derivatives of all tests as Slang, compiled again
-#   make bench-gpu  a gradient that a million threads share, on a GPU
+#   make bench-gpu  gradients on a GPU, against CUDA by hand, PyTorch and JAX
 #   make deb        a Debian package, in the build folder  make pictures   those of README.md
 #   make bench-python  calls and rows from Python, against numpy and PyTorch
 BUILD   ?= build
@@ -46,9 +46,7 @@ bench: all
 	@python3 bench/run.py --build $(BUILD)
 
 bench-gpu: all
-	@$(BUILD)/slope build bench/gpu/splat.slang -target cuda -o $(BUILD)/splat.cu
-	@cat bench/gpu/splat.cu >> $(BUILD)/splat.cu
-	@nvcc -O3 -arch=native -o $(BUILD)/splat $(BUILD)/splat.cu && $(BUILD)/splat
+	@python3 bench/gpu/run.py --build $(BUILD)
 
 bench-python: all
 	@SLOPE_LIBRARY=$(BUILD) PYTHONPATH=python /usr/bin/python3 bench/python.py

@@ -434,6 +434,14 @@ SLOPE_API void slope_kernel_group_size(const SlopeKernel *kernel, int size[3]); 
 SLOPE_API SlopeStatus slope_kernel_prepare(SlopeKernel *kernel);
 /* Runs that many groups of threads and returns when all are done. */
 SLOPE_API SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z);
+/* The same on a GPU without waiting: it runs behind what was queued before. What cannot be queued is waited for: a kernel that prints or may need more memory for its reverse
+ * pass, and one that writes to memory of the caller (slope_buffer_wrap). Without a GPU it is slope_dispatch. What goes wrong in the kernel is reported by slope_wait. */
+SLOPE_API SlopeStatus slope_queue(SlopeKernel *kernel, int x, int y, int z);
+/* Until all that was queued is done. Reading a buffer and slope_dispatch wait as well. */
+SLOPE_API SlopeStatus slope_wait(SlopeSession *session);
+/* Sessions with a GPU: from now on kernels and copies go to this stream of others (a CUstream or cudaStream_t of the device's primary context), in
+ * order with their work there; NULL: to the session's own. */
+SLOPE_API SlopeStatus slope_use_stream(SlopeSession *session, void *stream);
 
 /* ---- output */
 

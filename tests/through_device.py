@@ -2,9 +2,9 @@
 """The same programs on a GPU: what `slope run` prints in tests/run, tests/diff and tests/library, `slope run --device cuda` prints too, with
 whatever is bound and set. Numbers may differ as those of tests/through_cuda.py.
 
-    tests/through_device.py [--build DIR] [-j N] [--of N] [--command WORDS] [NAME...]
+    tests/through_device.py [--build DIR] [-j N] [--of N] [--seconds N] [--command WORDS] [NAME...]
 
---of N takes one test of N. --command is put before the command: 'compute-sanitizer --error-exitcode 9 -q'. Without a GPU nothing is run, and
+--of N takes one test of N. --seconds N begins no more tests after that time, and says how many were left out. --command is put before the command: 'compute-sanitizer --error-exitcode 9 -q'. Without a GPU nothing is run, and
 the script says so.
 """
 import argparse
@@ -65,6 +65,7 @@ def main():
     parser.add_argument("--build", default=str(run.HERE.parent / "build"))
     parser.add_argument("-j", type=int, dest="jobs")
     parser.add_argument("--of", type=int, default=1)
+    parser.add_argument("--seconds", type=int)
     parser.add_argument("--command", default="")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
@@ -73,13 +74,18 @@ def main():
         return 0
     suite, started = run.Suite(options.build), time.time()
     tests = choose(suite, options.names, options.of)
+
+    def check_in_time(test):
+        late = options.seconds and time.time() - started > options.seconds
+        return "late" if late else check(suite, test, options.command.split())
+
     with concurrent.futures.ThreadPoolExecutor(options.jobs or os.cpu_count()) as pool:
-        problems = list(pool.map(lambda test: check(suite, test, options.command.split()), tests))
-    failures = [(test.name, problem) for test, problem in zip(tests, problems) if problem and problem != "lacking"]
+        problems = list(pool.map(check_in_time, tests))
+    failures = [(test.name, problem) for test, problem in zip(tests, problems) if problem and problem not in ("lacking", "late")]
     run.report(failures)
-    lacking = problems.count("lacking")
-    print(f"{len(tests) - len(failures) - lacking} passed, {len(failures)} failed, {lacking} that the target lacks something for; "
-          f"{time.time() - started:.0f} s")
+    lacking, late = problems.count("lacking"), problems.count("late")
+    print(f"{len(tests) - len(failures) - lacking - late} passed, {len(failures)} failed, {lacking} that the target lacks something for; "
+          f"{time.time() - started:.0f} s" + (f"; {late} left out" if late else ""))
     return 1 if failures else 0
 
 

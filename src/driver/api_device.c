@@ -153,6 +153,8 @@ SlopeStatus driver_device_prepare(SlopeKernel *kernel) {
 
 void driver_device_unload(SlopeProgram *program) {
     Gpu *gpu = program->session->gpu;
+    if (gpu && !gpu_wait(gpu, program->session->runtime))
+        free(runtime_take_answer(program->session->runtime));
     for (int i = 0; i < program->kernels.count && gpu; i++) {
         DeviceKernel *device = program->kernels.at[i]->device;
         if (!device) continue;
@@ -295,7 +297,15 @@ static void note_written(Sending *sending, bool finished) {
     }
 }
 
-SlopeStatus driver_device_dispatch(SlopeKernel *kernel, const uint32_t groups[3], bool *finished) {
+/* Memory of the caller gets what was written at once. */
+static bool must_wait(const DeviceKernel *device) {
+    for (int i = 0; i < device->written.count; i++)
+        if (device->written.at[i]->wrapped && !device->written.at[i]->foreign) return true;
+    return !gpu_can_queue(device->code);
+}
+
+SlopeStatus driver_device_dispatch(SlopeKernel *kernel, const uint32_t groups[3], bool waits,
+                                   bool *finished) {
     SlopeProgram *program = kernel->program;
     DeviceKernel *device = kernel->device;
     Sending sending = {.kernel = kernel, .gpu = program->session->gpu};
@@ -310,7 +320,9 @@ SlopeStatus driver_device_dispatch(SlopeKernel *kernel, const uint32_t groups[3]
         run.groups[i] = groups[i];
         run.group_size[i] = (uint32_t)size[i];
     }
-    *finished = gpu_run(sending.gpu, program->session->runtime, device->code, &run);
+    bool (*start)(Gpu *, Runtime *, GpuCode *, const GpuRun *) =
+        waits || must_wait(device) ? gpu_run : gpu_queue;
+    *finished = start(sending.gpu, program->session->runtime, device->code, &run);
     note_written(&sending, *finished);
     return sending.status;
 }

@@ -321,7 +321,7 @@ SlopeStatus slope_kernel_prepare(SlopeKernel *kernel) {
     return prepare(kernel);
 }
 
-SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z) {
+static SlopeStatus dispatch(SlopeKernel *kernel, int x, int y, int z, bool waits) {
     if (!kernel) return SLOPE_STATUS_misuse;
     SlopeSession *session = kernel->program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
@@ -337,8 +337,36 @@ SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z) {
     driver_time_begin(session, &timer, "run");
     const uint32_t groups[] = {(uint32_t)x, (uint32_t)y, (uint32_t)z};
     bool finished = false;
-    if (driver_has_gpu(session)) status = driver_device_dispatch(kernel, groups, &finished);
+    if (driver_has_gpu(session)) status = driver_device_dispatch(kernel, groups, waits, &finished);
     else finished = runtime_dispatch(session->runtime, kernel->compiled, groups, kernel->args);
     driver_time_end(&timer);
     return status == SLOPE_STATUS_ok ? report_run(session, finished) : driver_leave(session, status);
+}
+
+SlopeStatus slope_dispatch(SlopeKernel *kernel, int x, int y, int z) {
+    return dispatch(kernel, x, y, z, true);
+}
+
+SlopeStatus slope_queue(SlopeKernel *kernel, int x, int y, int z) { return dispatch(kernel, x, y, z, false); }
+
+SlopeStatus slope_wait(SlopeSession *session) {
+    if (!session) return SLOPE_STATUS_misuse;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return driver_refused(session);
+    if (!session->gpu) return driver_leave(session, SLOPE_STATUS_ok);
+    return report_run(session, gpu_wait(session->gpu, driver_runtime(session)));
+}
+
+SlopeStatus slope_use_stream(SlopeSession *session, void *stream) {
+    SlopeStatus status = slope_wait(session);
+    if (status != SLOPE_STATUS_ok) return status;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return driver_refused(session);
+    if (!driver_has_gpu(session)) {
+        diag_report(session->diags, DIAG_device_absent, 0, "slope_use_stream");
+        return driver_leave(session, SLOPE_STATUS_misuse);
+    }
+    Gpu *gpu = driver_gpu(session);
+    if (gpu) gpu_use_stream(gpu, stream);
+    return driver_leave(session, gpu ? SLOPE_STATUS_ok : SLOPE_STATUS_error);
 }

@@ -291,7 +291,7 @@ Gpu *driver_gpu(SlopeSession *session);                 /* opened at the first c
 void driver_device_options(const SlopeSession *session, GpuSource *source); /* how it is compiled */
 SlopeStatus driver_device_prepare(SlopeKernel *kernel);
 /* *finished: it ran to its end; else the runtime knows why. */
-SlopeStatus driver_device_dispatch(SlopeKernel *kernel, const uint32_t groups[3], bool *finished);
+SlopeStatus driver_device_dispatch(SlopeKernel *kernel, const uint32_t groups[3], bool waits, bool *finished);
 void driver_device_unload(SlopeProgram *program);
 
 /* Code for a GPU, and how the driver finds its parts. */

@@ -1,7 +1,8 @@
 /* A GPU: NVIDIA's driver, opened by dlopen, so that nobody who has none needs it; memory, copies, code.
  *
  * The context is the device's primary one, which other libraries in the process use as well: their pointers are good here, and ours there. It is
- * made current for the time of a call. Everything happens on one stream of our own, and calls wait until it is done. */
+ * made current for the time of a call. Everything happens on one stream, of our own or of others, and calls wait until it is done, except where
+ * kernels are queued. */
 #include "runtime/gpu.h"
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -72,8 +73,10 @@ static bool leave(Gpu *gpu, bool fine) {
 }
 
 static bool open_streams(Gpu *gpu) {
-    return enter(gpu) && leave(gpu, CALL(gpu, cuStreamCreate, (&gpu->stream, NON_BLOCKING)) &&
-                                        CALL(gpu, cuStreamCreate, (&gpu->signals, NON_BLOCKING)));
+    bool fine = enter(gpu) && leave(gpu, CALL(gpu, cuStreamCreate, (&gpu->own_stream, NON_BLOCKING)) &&
+                                             CALL(gpu, cuStreamCreate, (&gpu->signals, NON_BLOCKING)));
+    gpu->stream = gpu->own_stream;
+    return fine;
 }
 
 static bool open_gpu(Gpu *gpu) {
@@ -98,7 +101,7 @@ static void close_context(Gpu *gpu) {
     gpu_give(gpu, gpu->tapes.address);
     gpu_give(gpu, gpu->printed.address);
     gpu_give(gpu, gpu->copies.address);
-    if (gpu->stream) gpu->cuda.cuStreamDestroy_v2(gpu->stream);
+    if (gpu->own_stream) gpu->cuda.cuStreamDestroy_v2(gpu->own_stream);
     if (gpu->signals) gpu->cuda.cuStreamDestroy_v2(gpu->signals);
     leave(gpu, true);
     gpu->cuda.cuDevicePrimaryCtxRelease_v2(gpu->device);
@@ -107,8 +110,11 @@ static void close_context(Gpu *gpu) {
 /* Libraries stay: the driver does not like to be unloaded. */
 void gpu_close(Gpu *gpu) {
     if (gpu->context && !gpu->hangs) close_context(gpu);
+    gpu_forget_images(gpu);
     free(gpu);
 }
+
+void gpu_use_stream(Gpu *gpu, void *stream) { gpu->stream = stream ? stream : gpu->own_stream; }
 
 /* ---- memory */
 
@@ -146,10 +152,11 @@ bool gpu_room_fit(Gpu *gpu, GpuRoom *room, size_t size) {
     return true;
 }
 
+/* Behind what is queued, which need not be waited for: the driver has taken what is in plain memory when the call returns. */
 bool gpu_write(Gpu *gpu, uint64_t to, const void *from, size_t size) {
     if (size == 0) return true;
-    return enter(gpu) &&
-           leave(gpu, CALL(gpu, cuMemcpyHtoDAsync_v2, (to, from, size, gpu->stream)) && wait_for(gpu));
+    return enter(gpu) && leave(gpu, CALL(gpu, cuMemcpyHtoDAsync_v2, (to, from, size, gpu->stream)) &&
+                                        (gpu->queued || wait_for(gpu)));
 }
 
 bool gpu_read(Gpu *gpu, void *to, uint64_t from, size_t size) {
@@ -192,21 +199,18 @@ static bool prepare(Gpu *gpu, GpuCode *code, const GpuSource *source) {
 }
 
 GpuCode *gpu_load(Gpu *gpu, const GpuSource *source) {
-    char *image = gpu_compile(gpu, source);
-    if (!image || !enter(gpu)) {
-        free(image);
-        return NULL;
-    }
+    const char *image = gpu_compile(gpu, source);
+    if (!image || !enter(gpu)) return NULL;
     GpuCode *code = calloc(1, sizeof *code);
     bool fine = code && CALL(gpu, cuModuleLoadData, (&code->module, image)) && prepare(gpu, code, source);
     leave(gpu, fine);
-    free(image);
     if (fine) return code;
     if (code) gpu_unload(gpu, code);
     else gpu_fail(gpu, "out of memory");
     return NULL;
 }
 
+/* What is queued must be done before. */
 void gpu_unload(Gpu *gpu, GpuCode *code) {
     if (code->module && !gpu->hangs && enter(gpu)) {
         gpu->cuda.cuModuleUnload(code->module);

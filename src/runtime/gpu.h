@@ -21,6 +21,13 @@ typedef struct GpuRoom {
     size_t size;
 } GpuRoom;
 
+/* Code that was compiled, so that the same need not be compiled again. */
+typedef struct GpuImage {
+    struct GpuImage *next;
+    char *source; /* with its options */
+    char *code;
+} GpuImage;
+
 struct Gpu {
     GpuConfig config;
     void *library, *compiler_library;
@@ -32,6 +39,9 @@ struct Gpu {
     void *signals; /* the stream on which a kernel is told to stop */
     bool hangs;    /* a kernel does not end: nothing can be given back */
     GpuRoom tapes, printed, copies;
+    GpuImage *images; /* what was compiled, the last first */
+    GpuCode *queued;  /* that were launched and not waited for, the last first */
+    void *own_stream; /* `stream` may be one of others */
     char error[2048]; /* the last */
 };
 
@@ -39,6 +49,8 @@ struct GpuCode {
     void *module, *function;
     uint64_t host; /* of its RtHost; 0: it needs none */
     bool repeats;  /* it may run out of memory for tapes or output, and is run again then */
+    bool is_queued;
+    GpuCode *next; /* that is queued */
 };
 
 /* ---- gpu.c */
@@ -52,7 +64,8 @@ bool gpu_room_fit(Gpu *gpu, GpuRoom *room, size_t size);
 #define CALL(gpu, name, args) gpu_done(gpu, #name, (gpu)->cuda.name args)
 
 /* ---- nvrtc.c */
-/* Machine code, or PTX where the compiler does not know the GPU; to be freed. NULL: the error says why. */
-char *gpu_compile(Gpu *gpu, const GpuSource *source);
+/* Machine code, or PTX where the compiler does not know the GPU; it stays the GPU's. NULL: the error says why. */
+const char *gpu_compile(Gpu *gpu, const GpuSource *source);
+void gpu_forget_images(Gpu *gpu);
 
 #endif

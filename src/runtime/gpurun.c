@@ -29,20 +29,22 @@ static long now(void) {
     return time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-static void tell_to_stop(Gpu *gpu, const GpuCode *code) {
+static void tell_to_stop(Gpu *gpu) {
     static const uint32_t yes = 1;
-    if (code->host)
-        gpu->cuda.cuMemcpyHtoDAsync_v2(code->host + offsetof(RtHost, stop), &yes, sizeof yes, gpu->signals);
+    for (const GpuCode *code = gpu->queued; code; code = code->next)
+        if (code->host)
+            gpu->cuda.cuMemcpyHtoDAsync_v2(code->host + offsetof(RtHost, stop), &yes, sizeof yes,
+                                           gpu->signals);
 }
 
-/* False: an error, or it does not end. */
-static bool wait_for(Gpu *gpu, const GpuCode *code) {
+/* For all that is queued. False: an error, or it does not end. */
+static bool wait_for(Gpu *gpu) {
     long told = 0;
     for (int rounds = 0;; rounds += rounds < 1000) {
         int status = gpu->cuda.cuStreamQuery(gpu->stream);
         if (status != NOT_READY) return gpu_done(gpu, "cuStreamQuery", status);
         if (gpu->config.stop && atomic_load(gpu->config.stop)) {
-            if (!told) tell_to_stop(gpu, code);
+            if (!told) tell_to_stop(gpu);
             if (told && now() - told > patience) {
                 gpu->hangs = true;
                 return gpu_fail(gpu, "the kernel was told to stop and does not");
@@ -145,21 +147,34 @@ static bool show_printed(Gpu *gpu, Runtime *runtime, uint64_t used) {
 
 /* ---- once, and again */
 
-static bool launch(Gpu *gpu, const GpuCode *code, const GpuRun *run) {
+static bool launch(Gpu *gpu, GpuCode *code, const GpuRun *run) {
     const uint32_t *groups = run->groups, *size = run->group_size;
-    return CALL(gpu, cuLaunchKernel,
-                (code->function, groups[0], groups[1], groups[2], size[0], size[1], size[2], 0, gpu->stream,
-                 run->args, NULL)) &&
-           wait_for(gpu, code);
+    if (!CALL(gpu, cuLaunchKernel,
+              (code->function, groups[0], groups[1], groups[2], size[0], size[1], size[2], 0, gpu->stream,
+               run->args, NULL)))
+        return false;
+    if (!code->is_queued) code->next = gpu->queued, gpu->queued = code;
+    return code->is_queued = true;
+}
+
+static void forget_queued(Gpu *gpu) {
+    for (GpuCode *code = gpu->queued; code; code = code->next) code->is_queued = false;
+    gpu->queued = NULL;
+}
+
+static bool launch_and_wait(Gpu *gpu, GpuCode *code, const GpuRun *run) {
+    bool fine = launch(gpu, code, run) && wait_for(gpu);
+    forget_queued(gpu);
+    return fine;
 }
 
 /* What the kernel has to say is in *host afterwards. */
-static bool launch_hosted(Gpu *gpu, const GpuCode *code, const GpuRun *run, RtHost *host) {
+static bool launch_hosted(Gpu *gpu, GpuCode *code, const GpuRun *run, RtHost *host) {
     *host = (RtHost){.room = gpu->tapes.address,
                      .room_size = gpu->tapes.size,
                      .print = gpu->printed.address,
                      .print_size = gpu->printed.size};
-    return gpu_write(gpu, code->host, host, sizeof *host) && launch(gpu, code, run) &&
+    return gpu_write(gpu, code->host, host, sizeof *host) && launch_and_wait(gpu, code, run) &&
            gpu_read(gpu, host, code->host, sizeof *host);
 }
 
@@ -172,9 +187,15 @@ static bool make_room(Gpu *gpu, const GpuRun *run, const RtHost *host) {
     return grow_printed(gpu, host->print_used) && copy_ranges(gpu, run, true);
 }
 
+static bool says_failure(Gpu *gpu, RtHost *host) {
+    if (!host->failed) return false;
+    host->text[sizeof host->text - 1] = 0;
+    return !gpu_fail(gpu, "%s", host->text);
+}
+
 static bool is_stopped(const Gpu *gpu) { return gpu->config.stop && atomic_load(gpu->config.stop); }
 
-static bool run_hosted(Gpu *gpu, Runtime *runtime, const GpuCode *code, const GpuRun *run) {
+static bool run_hosted(Gpu *gpu, Runtime *runtime, GpuCode *code, const GpuRun *run) {
     RtHost host;
     if (code->repeats && (!gpu_room_fit(gpu, &gpu->printed, FIRST_PRINTED) || !save(gpu, run))) return false;
     do {
@@ -183,21 +204,56 @@ static bool run_hosted(Gpu *gpu, Runtime *runtime, const GpuCode *code, const Gp
     if (was_too_small(&host) && !is_stopped(gpu)) return false;
     uint64_t printed = host.print_used < host.print_size ? host.print_used : host.print_size;
     if (!show_printed(gpu, runtime, printed)) return false;
-    if (!host.failed) return true;
-    host.text[sizeof host.text - 1] = 0;
-    return gpu_fail(gpu, "%s", host.text);
+    return !says_failure(gpu, &host);
 }
 
-bool gpu_run(Gpu *gpu, Runtime *runtime, const GpuCode *code, const GpuRun *run) {
-    if (run->groups[0] == 0 || run->groups[1] == 0 || run->groups[2] == 0) return true;
+/* ---- entries */
+
+static bool enter(Gpu *gpu) {
     gpu->error[0] = 0;
+    return CALL(gpu, cuCtxPushCurrent_v2, (gpu->context));
+}
+
+/* How a run ended goes to the runtime. */
+static bool leave(Gpu *gpu, Runtime *runtime, bool fine) {
     void *context;
-    bool fine = CALL(gpu, cuCtxPushCurrent_v2, (gpu->context));
-    if (fine) {
-        fine = code->host ? run_hosted(gpu, runtime, code, run) : launch(gpu, code, run);
-        gpu->cuda.cuCtxPopCurrent_v2(&context);
-    }
+    gpu->cuda.cuCtxPopCurrent_v2(&context);
     bool stopped = is_stopped(gpu);
     if (!fine && !stopped && gpu->error[0]) runtime_set_error(runtime, true, gpu->error, strlen(gpu->error));
     return fine && !stopped;
+}
+
+static bool is_empty(const GpuRun *run) {
+    return run->groups[0] == 0 || run->groups[1] == 0 || run->groups[2] == 0;
+}
+
+bool gpu_wait(Gpu *gpu, Runtime *runtime) {
+    if (!gpu->queued) return true;
+    if (!enter(gpu)) return false;
+    GpuCode *queued = gpu->queued;
+    bool fine = wait_for(gpu);
+    forget_queued(gpu);
+    for (const GpuCode *code = queued; code && fine; code = code->next) {
+        RtHost host;
+        if (code->host) fine = gpu_read(gpu, &host, code->host, sizeof host) && !says_failure(gpu, &host);
+    }
+    return leave(gpu, runtime, fine);
+}
+
+bool gpu_run(Gpu *gpu, Runtime *runtime, GpuCode *code, const GpuRun *run) {
+    if (!gpu_wait(gpu, runtime)) return false;
+    if (is_empty(run)) return true;
+    if (!enter(gpu)) return false;
+    return leave(gpu, runtime,
+                 code->host ? run_hosted(gpu, runtime, code, run) : launch_and_wait(gpu, code, run));
+}
+
+bool gpu_can_queue(const GpuCode *code) { return !code->repeats; }
+
+bool gpu_queue(Gpu *gpu, Runtime *runtime, GpuCode *code, const GpuRun *run) {
+    if (is_empty(run)) return true;
+    if (!enter(gpu)) return false;
+    bool fine = code->is_queued || !code->host ||
+                CALL(gpu, cuMemsetD8Async, (code->host, 0, sizeof(RtHost), gpu->stream));
+    return leave(gpu, runtime, fine && launch(gpu, code, run));
 }

@@ -1,4 +1,5 @@
-/* CUDA C++ to machine code by NVRTC, which every CUDA toolkit has, and which frameworks bring along. */
+/* CUDA C++ to machine code by NVRTC, which every CUDA toolkit has, and which frameworks bring along. What was compiled stays as long as the GPU is
+ * open: a program that is loaded again, or a kernel that another program has as well, takes no time. */
 #include "runtime/gpu.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -96,7 +97,7 @@ static char *compile(Gpu *gpu, void *program, const GpuSource *source) {
                            : fetch(gpu, program, nvrtc->nvrtcGetPTXSize, nvrtc->nvrtcGetPTX);
 }
 
-char *gpu_compile(Gpu *gpu, const GpuSource *source) {
+static char *compile_new(Gpu *gpu, const GpuSource *source) {
     if (!find_compiler(gpu)) return NULL;
     void *program = NULL;
     if (gpu->nvrtc.nvrtcCreateProgram(&program, source->text, "slope.cu", 0, NULL, NULL) != 0) {
@@ -108,12 +109,62 @@ char *gpu_compile(Gpu *gpu, const GpuSource *source) {
     return code;
 }
 
+/* ---- what was compiled */
+
+/* The options, each on a line, and the text. */
+static char *key_of(const GpuSource *source) {
+    size_t size = strlen(source->text) + 1, at = 0;
+    for (int i = 0; i < source->noptions; i++) size += strlen(source->options[i]) + 1;
+    char *key = malloc(size);
+    for (int i = 0; i < source->noptions && key; i++)
+        at += (size_t)snprintf(key + at, size - at, "%s\n", source->options[i]);
+    if (key) snprintf(key + at, size - at, "%s", source->text);
+    return key;
+}
+
+static const char *keep_image(Gpu *gpu, char *key, char *code) {
+    GpuImage *image = code ? malloc(sizeof *image) : NULL;
+    if (!image) {
+        if (code) gpu_fail(gpu, "out of memory");
+        free(key);
+        free(code);
+        return NULL;
+    }
+    *image = (GpuImage){gpu->images, key, code};
+    gpu->images = image;
+    return code;
+}
+
+const char *gpu_compile(Gpu *gpu, const GpuSource *source) {
+    char *key = key_of(source);
+    if (!key) {
+        gpu_fail(gpu, "out of memory");
+        return NULL;
+    }
+    for (const GpuImage *image = gpu->images; image; image = image->next)
+        if (strcmp(image->source, key) == 0) {
+            free(key);
+            return image->code;
+        }
+    return keep_image(gpu, key, compile_new(gpu, source));
+}
+
+void gpu_forget_images(Gpu *gpu) {
+    for (GpuImage *image = gpu->images, *next; image; image = next) {
+        next = image->next;
+        free(image->source);
+        free(image->code);
+        free(image);
+    }
+    gpu->images = NULL;
+}
+
 char *gpu_make_ptx(const GpuSource *source, int capability, char *error, size_t room) {
     Gpu *none = calloc(1, sizeof *none);
     snprintf(error, room, "out of memory");
     if (!none) return NULL;
     none->capability = capability;
-    char *text = gpu_compile(none, source);
+    char *text = compile_new(none, source);
     snprintf(error, room, "%s", none->error);
     free(none);
     return text;

@@ -97,6 +97,7 @@ void gpu_close(Gpu *gpu); /* all code and memory must be freed before */
 const char *gpu_error(const Gpu *gpu);
 bool gpu_take(Gpu *gpu, size_t size, uint64_t *address); /* zeroed */
 void gpu_give(Gpu *gpu, uint64_t address);               /* 0 is accepted */
+void gpu_use_stream(Gpu *gpu, void *stream);             /* for all that follows; NULL: our own */
 bool gpu_write(Gpu *gpu, uint64_t to, const void *from, size_t size);
 bool gpu_read(Gpu *gpu, void *to, uint64_t from, size_t size);
 GpuCode *gpu_load(Gpu *gpu, const GpuSource *source); /* compiled; NULL: it failed */
@@ -124,7 +125,12 @@ typedef struct GpuRun {
 
 /* Launches it and waits until it is done; prints what it printed. False: an error, which is the runtime's as well as one of a dispatch (the program's own,
  * or that of a call), or it was stopped, of which there is no message. */
-bool gpu_run(Gpu *gpu, Runtime *runtime, const GpuCode *code, const GpuRun *run);
+bool gpu_run(Gpu *gpu, Runtime *runtime, GpuCode *code, const GpuRun *run);
+/* Launches it behind what was queued before, and does not wait. Not for code that may have to run again. */
+bool gpu_can_queue(const GpuCode *code);
+bool gpu_queue(Gpu *gpu, Runtime *runtime, GpuCode *code, const GpuRun *run);
+/* Until all that was queued is done; false as gpu_run, of any of them. */
+bool gpu_wait(Gpu *gpu, Runtime *runtime);
 
 /* ---- symbols.c: what emitted code refers to by name, for the JIT */
 const RtSymbol *runtime_symbols(int *count);

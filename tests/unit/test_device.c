@@ -157,6 +157,84 @@ static void a_kernel_is_stopped(void **state) {
     slope_session_free(device.session);
 }
 
+/* Kernels that are queued run in their order; who reads a buffer waits for them. */
+static void kernels_are_queued(void **state) {
+    (void)state;
+    Device plain = open_device("cpu", "none"), device = open_device("cuda", "add");
+    SlopeKernel *add = find(&device, "add");
+    SlopeBuffer *buffer;
+    int stream;
+    assert_int_equal(slope_buffer_new(device.session, 4 * sizeof(float), &buffer), SLOPE_STATUS_ok);
+    assert_int_equal(slope_bind_buffer(device.program, "to", buffer), SLOPE_STATUS_ok);
+    for (int i = 0; i < 3; i++) assert_int_equal(slope_queue(add, 1, 1, 1), SLOPE_STATUS_ok);
+    assert_true(((float *)slope_buffer_data(buffer))[1] == 3);
+    assert_int_equal(slope_use_stream(device.session, &stream), SLOPE_STATUS_ok);
+    assert_int_equal(slope_queue(add, 1, 1, 1), SLOPE_STATUS_ok);
+    assert_int_equal(slope_wait(device.session), SLOPE_STATUS_ok);
+    dispatch(add);
+    assert_true(((float *)slope_buffer_data(buffer))[1] == 5);
+    assert_int_equal(slope_wait(plain.session), SLOPE_STATUS_ok);
+    assert_int_equal(slope_use_stream(plain.session, &stream), SLOPE_STATUS_misuse);
+    assert_true(says(&plain, "E7065"));
+    assert_int_equal(slope_queue(NULL, 1, 1, 1), SLOPE_STATUS_misuse);
+    assert_int_equal(slope_wait(NULL), SLOPE_STATUS_misuse);
+    slope_session_free(device.session);
+    slope_session_free(plain.session);
+}
+
+/* What goes wrong there is told by who waits; the next kernel begins anew. */
+static void queued_kernels_fail(void **state) {
+    (void)state;
+    Device device = open_device("cuda", "abort");
+    SlopeKernel *endless = find(&device, "endless");
+    pthread_t thread;
+    assert_int_equal(slope_queue(endless, 1, 1, 1), SLOPE_STATUS_ok);
+    assert_int_equal(slope_wait(device.session), SLOPE_STATUS_error);
+    assert_true(says(&device, "too far"));
+    setenv("FAKE_KERNEL", "none", 1);
+    assert_int_equal(slope_queue(endless, 1, 1, 1), SLOPE_STATUS_ok);
+    assert_int_equal(slope_wait(device.session), SLOPE_STATUS_ok);
+    setenv("FAKE_KERNEL", "endless", 1);
+    assert_int_equal(slope_queue(endless, 1, 1, 1), SLOPE_STATUS_ok);
+    assert_int_equal(pthread_create(&thread, NULL, stop_soon, device.session), 0);
+    assert_int_equal(slope_wait(device.session), SLOPE_STATUS_stopped);
+    pthread_join(thread, NULL);
+    slope_session_free(device.session);
+}
+
+static int count_lines(const char *path, const char *line) {
+    char text[256];
+    int count = 0;
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(text, sizeof text, file)) count += strncmp(text, line, strlen(line)) == 0;
+    fclose(file);
+    return count;
+}
+
+/* What is the same is compiled once in a session. */
+static void code_is_compiled_once(void **state) {
+    (void)state;
+    char log[] = "/tmp/slope-device-XXXXXX";
+    int file = mkstemp(log);
+    assert_true(file >= 0);
+    close(file);
+    setenv("FAKE_LOG", log, 1);
+    Device device = open_device("cuda", "add");
+    SlopeProgram *again;
+    assert_int_equal(slope_kernel_prepare(find(&device, "add")), SLOPE_STATUS_ok);
+    assert_int_equal(slope_load_text(device.session, "again.slang", source, sizeof source - 1, &again),
+                     SLOPE_STATUS_ok);
+    device.program = again;
+    assert_int_equal(slope_kernel_prepare(find(&device, "add")), SLOPE_STATUS_ok);
+    assert_int_equal(slope_kernel_prepare(find(&device, "endless")), SLOPE_STATUS_ok);
+    slope_session_free(device.session);
+    unsetenv("FAKE_LOG");
+    assert_int_equal(count_lines(log, "cuModuleLoadData"), 3);
+    assert_int_equal(count_lines(log, "nvrtcCompileProgram"), 2);
+    remove(log);
+}
+
 static void what_cannot_be(void **state) {
     (void)state;
     Device device = open_device("cuda", "none"), plain = open_device("cpu", "none");
@@ -178,11 +256,10 @@ static void what_cannot_be(void **state) {
 int main(void) {
     load_fakes();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buffers_go_there_and_back),
-        cmocka_unit_test(memory_of_the_caller),
-        cmocka_unit_test(functions_stay_here),
-        cmocka_unit_test(a_kernel_is_stopped),
-        cmocka_unit_test(what_cannot_be),
+        cmocka_unit_test(buffers_go_there_and_back), cmocka_unit_test(memory_of_the_caller),
+        cmocka_unit_test(functions_stay_here),       cmocka_unit_test(a_kernel_is_stopped),
+        cmocka_unit_test(kernels_are_queued),        cmocka_unit_test(queued_kernels_fail),
+        cmocka_unit_test(code_is_compiled_once),     cmocka_unit_test(what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
