@@ -437,7 +437,8 @@ static void effect(Printer *p, const Inst *inst) {
 
 /* What a sum finds its place by is the same when its turn comes. */
 static void settle_all(Printer *p, const Inst *inst) {
-    for (int i = 0; i < inst->nargs && inst->op == OP_buffer_elem; i++) clike_settle(p, inst, i);
+    for (int i = 0; i < inst->nargs && inst->op == OP_buffer_elem; i++)
+        if (clike_operand(p, inst, i).reads) clike_settle(p, inst, i);
 }
 
 void clike_instruction(Printer *p, const Inst *inst) {
