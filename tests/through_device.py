@@ -19,6 +19,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import run
+import served
 import through_c
 import through_cuda
 
@@ -42,12 +43,21 @@ def choose(suite, filters, share):
     return [test for test in chosen[::share] if run.wanted(test.name, filters) and test.name not in SLOW]
 
 
-def check(suite, test, before):
+def execute(server, suite, test, before):
+    """The result, in text. What goes before the command wants a process of its own."""
+    words, folder = ["run", test.source.path.name, "--device", "cuda", *arguments(test)], test.source.path.parent
+    if before:
+        return subprocess.run([*before, str(suite.slope), *words], cwd=folder, capture_output=True, text=True, errors="replace",
+                              timeout=SECONDS, env=suite.environment)
+    result = server.run(words, folder, SECONDS)
+    result.stdout, result.stderr = result.stdout.decode(errors="replace"), result.stderr.decode(errors="replace")
+    return result
+
+
+def check(server, suite, test, before):
     """None, or what went wrong; "lacking" if the target cannot do it."""
-    command = [*before, str(suite.slope), "run", test.source.path.name, "--device", "cuda", *arguments(test)]
     try:
-        result = subprocess.run(command, cwd=test.source.path.parent, capture_output=True, text=True, errors="replace",
-                                timeout=SECONDS, env=suite.environment)
+        result = execute(server, suite, test, before)
     except subprocess.TimeoutExpired:
         return f"took more than {SECONDS} s"
     if result.returncode and any(word in result.stderr for word in LACKING):
@@ -72,12 +82,12 @@ def main():
     if not through_cuda.has_gpu():
         print("no GPU: nothing is run there")
         return 0
-    suite, started = run.Suite(options.build), time.time()
+    suite, server, started = run.Suite(options.build), served.Served(options.build), time.time()
     tests = choose(suite, options.names, options.of)
 
     def check_in_time(test):
         late = options.seconds and time.time() - started > options.seconds
-        return "late" if late else check(suite, test, options.command.split())
+        return "late" if late else check(server, suite, test, options.command.split())
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs or os.cpu_count()) as pool:
         problems = list(pool.map(check_in_time, tests))

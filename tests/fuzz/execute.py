@@ -9,10 +9,13 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import weakref
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from served import Served
 from harness import BUFFER_SIZE, BUFFERS, FAILURES, kernel_text, module_text
 
 
@@ -52,6 +55,7 @@ class Executor:
     def __init__(self, slope, seconds=20, samples=5):
         self.slope, self.seconds, self.samples = slope, seconds, samples
         self.interpreter = slope.parent / "tests" / "irrun"
+        self.server = Served(slope.parent)  # for a GPU
         self.folder = Path(tempfile.mkdtemp(prefix="slope-fuzz-"))
         weakref.finalize(self, shutil.rmtree, self.folder, True)
         self.count = 0
@@ -87,9 +91,10 @@ class Executor:
             if way == "C":
                 return self.finish(self.run_through_c(path, common, seconds))
             if not interpreted:
-                bind = [f"--bind={name}=zeros:{BUFFER_SIZE}" for name in BUFFERS]
-                where = ["--device", "cuda"] if way == "GPU" else ["--threads", "1"]
-                return self.finish(subprocess.run([self.slope, "run", *where, "--fp", "strict", *bind, *common], capture_output=True,
+                bind = ["--fp", "strict", *(f"--bind={name}=zeros:{BUFFER_SIZE}" for name in BUFFERS)]
+                if way == "GPU":
+                    return self.finish(self.server.run(["run", "--device", "cuda", *bind, *common], self.folder, seconds))
+                return self.finish(subprocess.run([self.slope, "run", "--threads", "1", *bind, *common], capture_output=True,
                                                   timeout=seconds))
             dump = subprocess.run([self.slope, "dump", *common], capture_output=True, timeout=seconds)
             if dump.returncode:

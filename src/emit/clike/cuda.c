@@ -224,7 +224,7 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     clike_line(p, "%s;", clike_call_inner(p, func, args, "&thread"));
     if (p->sums_wait) clike_line(p, "slope_sums_end();");
     if (clike_takes_thread(p, func) && is_known(p, "slope_tape_begin"))
-        clike_line(p, "slope_tape_end(&thread);");
+        clike_line(p, "%s(&thread);", clike_helper(p, "slope_tape_end"));
     p->indent--;
     clike_line(p, "}\n");
     tell(p, EMIT_kernel, func->name->text, clike_outer_name(p, func));

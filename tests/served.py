@@ -1,0 +1,66 @@
+"""Commands of `slope` on a GPU, in processes that stay: to open a GPU takes longer than most programs run. See tests/serve/serve.c."""
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import weakref
+from pathlib import Path
+
+SEPARATOR = "\x1f"
+
+
+class Process:
+    def __init__(self, program):
+        self.folder = Path(tempfile.mkdtemp(prefix="slope-served-"))
+        weakref.finalize(self, shutil.rmtree, self.folder, True)
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                        env=dict(os.environ, LC_ALL="C", NO_COLOR="1", SLOPE_CACHE=""))
+
+    def run(self, words, folder, seconds):
+        out, messages = self.folder / "out", self.folder / "messages"
+        timer = threading.Timer(seconds, self.process.kill)
+        timer.start()
+        try:
+            self.process.stdin.write(SEPARATOR.join([str(folder), str(out), str(messages), "slope", *words]) + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except OSError:
+            answer = ""
+        in_time = timer.is_alive()
+        timer.cancel()
+        if not in_time:
+            raise subprocess.TimeoutExpired(words, seconds)
+        status = int(answer) if answer.strip() else self.process.wait()
+        return subprocess.CompletedProcess(words, status, self.read(out), self.read(messages))
+
+    @staticmethod
+    def read(path):
+        return path.read_bytes() if path.exists() else b""
+
+
+class Served:
+    """As many processes as are used at the same time."""
+
+    def __init__(self, build):
+        self.program, self.idle = Path(build).resolve() / "tests" / "serve", queue.SimpleQueue()
+
+    def run(self, words, folder=".", seconds=120):
+        """Like subprocess.run of slope with these words, in bytes."""
+        try:
+            process = self.idle.get_nowait()
+        except queue.Empty:
+            process = Process(self.program)
+        result = process.run([str(word) for word in words], Path(folder).resolve(), seconds)
+        if process.process.poll() is None and result.returncode >= 0 and not self.is_lost(result):
+            self.idle.put(process)
+        else:
+            process.process.send_signal(signal.SIGKILL)
+        return result
+
+    @staticmethod
+    def is_lost(result):
+        """After some errors a GPU's context is of no more use."""
+        return b"CUDA_ERROR" in result.stderr
