@@ -424,7 +424,7 @@ def main():
     parser.add_argument("--bless", action="store_true", help="rewrite the goldens with what is found")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for every test")
     parser.add_argument("-j", "--jobs", type=int, help="tests at a time; default: one per processor")
-    parser.add_argument("--lanes", type=int, help="items of kernels to be done at once, in every test that runs a program")
+    parser.add_argument("--lanes", help="items of kernels to be done at once, in every test that runs a program")
     parser.add_argument("--interpret", action="store_true", help="run programs by the interpreter, and nothing else")
     parser.add_argument("--of", type=int, default=1, help="one test of so many")
     parser.add_argument("--root", default=HERE, help="the folder that is searched for tests")

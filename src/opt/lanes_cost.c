@@ -12,7 +12,7 @@
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
  *     neighbours in memory, rows       once for each register, and a test
  *     other places                     1.2 times for each lane at equal distances, else twice
- *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 3
+ *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 5
  *     meetings of a wave               once for each lane, and 30
  *     calls that are not inlined       for each lane, and 3
  *     if, switch                       half of all branches, one at a time; together all of them, where lanes go different ways
@@ -114,7 +114,7 @@ static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
     double cost = op_info[inst->op].cost;
     bool one_place =
         !varies(lanes, ir_resolve(inst->args[0])) && inst->op == OP_atomic && inst->index == ATOMIC_add;
-    return (Cost){cost, one_place ? cost + 0.5 * lanes->width : lanes->width * (cost + 3)};
+    return (Cost){cost, one_place ? cost + 0.5 * lanes->width : lanes->width * (cost + 5)};
 }
 
 static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
