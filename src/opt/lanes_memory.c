@@ -140,6 +140,10 @@ static void store_scalar(Lanes *lanes, Place place, Val *value) {
         build_store(&lanes->b, place.address, value);
         return;
     }
+    if (is_one(place) && !place.spread && !lanes->mask) { /* the last gets it */
+        build_store(&lanes->b, place.address, build_extract_lane(&lanes->b, value, lanes->width - 1));
+        return;
+    }
     Val *args[] = {place.address, value, lanes_mask(lanes)};
     build_inst(&lanes->b, OP_scatter, args, 3, 0, 0);
 }
