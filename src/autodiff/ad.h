@@ -86,6 +86,7 @@ typedef struct AdFunc {
     Made tangent; /* the linear part, for the time between linearize and transpose: without a body */
     VEC(Reverse *) reverses;
     Answer recursive, facts[AD_fact_count];
+    int open, leads_to; /* while circles of calls are looked for */
 } AdFunc;
 
 typedef struct Ad {

@@ -39,9 +39,10 @@ typedef struct Policy {
     uint32_t nids;
     Vals *order; /* all primal values */
     bool *live, *needed, *stored, *redo;
-    bool *whole; /* arrays: kept as they are when their region ends */
-    Val **bases; /* ... where on the tape */
-    Map lifted;  /* Region -> Vals: bases of blocks that it keeps for nests in it */
+    Vals spreading; /* live, and what they are computed from not yet */
+    bool *whole;    /* arrays: kept as they are when their region ends */
+    Val **bases;    /* ... where on the tape */
+    Map lifted;     /* Region -> Vals: bases of blocks that it keeps for nests in it */
     Settled *settled;
     int *costs;     /* memo: 0 unknown, else cost + 1 */
     int *seen, now; /* by id: the last walk that came by, and which that is */
@@ -74,26 +75,36 @@ static void number(Policy *p, Region *region, Inst *owner) {
 
 /* ---- what the primal computes anyway */
 
-static void mark_live(Policy *p, Val *v) {
+static void add_live(Policy *p, Val *v) {
     if (val_is_const(v) || v->id >= p->nids || p->live[v->id]) return;
     p->live[v->id] = true;
+    vec_push(p->ad->arena, &p->spreading, v);
+}
+
+/* To what it is computed from. */
+static void spread_live(Policy *p, const Val *v) {
     const Def *def = &p->defs[v->id];
     if (!def->region) return;
     Inst *inst = def->inst;
     if (v->kind == VAL_param) {
         if (inst && inst->op == OP_loop) {
-            mark_live(p, inst->args[def->index]);
-            mark_live(p, inst->regions[1]->last->args[def->index]);
+            add_live(p, inst->args[def->index]);
+            add_live(p, inst->regions[1]->last->args[def->index]);
         }
         return;
     }
-    for (int i = 0; i < inst->nargs && inst->op != OP_loop; i++) mark_live(p, inst->args[i]);
+    for (int i = 0; i < inst->nargs && inst->op != OP_loop; i++) add_live(p, inst->args[i]);
     for (int k = 0; k < inst->nregions; k++) {
         Inst *end = inst->regions[k]->last;
-        if (inst->op == OP_loop && k == 0) mark_live(p, end->args[0]);
-        else if (end->op == OP_yield && def->index < end->nargs) mark_live(p, end->args[def->index]);
+        if (inst->op == OP_loop && k == 0) add_live(p, end->args[0]);
+        else if (end->op == OP_yield && def->index < end->nargs) add_live(p, end->args[def->index]);
     }
-    if (inst->op == OP_loop) mark_live(p, inst->args[def->index]);
+    if (inst->op == OP_loop) add_live(p, inst->args[def->index]);
+}
+
+static void mark_live(Policy *p, Val *v) {
+    add_live(p, v);
+    while (p->spreading.count > 0) spread_live(p, vec_pop(&p->spreading));
 }
 
 static bool has_effect(const Inst *inst) {

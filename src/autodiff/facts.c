@@ -2,13 +2,12 @@
  *
  * A fact holds of a function if something in its body shows it, or if it holds of a function that it calls. The search goes
  * through all that can be reached, so that functions which call each other in a circle get the same answer. What a search
- * without success has seen is known from then on. */
+ * without success has seen is known from then on, and so is what led to success. */
 #include "autodiff/ad.h"
 
 typedef struct Search {
     Ad *ad;
     AdFact fact;
-    const AdFunc *wanted;
     Map seen; /* AdFunc -> itself */
     bool found;
 } Search;
@@ -19,30 +18,54 @@ static bool is_new(Search *search, AdFunc *f) {
     return true;
 }
 
-/* ---- recursion */
+/* ---- recursion
+ *
+ * Functions that reach each other are recursive. One search settles all that it comes by: a function stays open until nothing that was
+ * entered after it, and is open as well, leads to one that was entered before it. What is open then leads back to it. */
 
-static void search_calls(Search *search, AdFunc *f);
+typedef VEC(AdFunc *) AdFuncs;
 
-static void search_call(void *user, Inst *inst) {
-    Search *search = user;
-    if (inst->op != OP_call || search->found) return;
-    AdFunc *callee = ad_func(search->ad, inst->callee);
-    if (callee == search->wanted) search->found = true;
-    else search_calls(search, callee);
+typedef struct Circles {
+    Ad *ad;
+    AdFunc *from; /* whose calls are followed */
+    AdFuncs *open;
+} Circles;
+
+static void follow_calls(Ad *ad, AdFuncs *open, AdFunc *f);
+
+static void follow_call(void *user, Inst *inst) {
+    Circles *circles = user;
+    AdFunc *from = circles->from;
+    if (inst->op != OP_call) return;
+    AdFunc *callee = ad_func(circles->ad, inst->callee);
+    if (callee == from) from->recursive = ANSWER_yes;
+    if (!callee->open && !callee->recursive) follow_calls(circles->ad, circles->open, callee);
+    if (callee->open && callee->leads_to < from->leads_to) from->leads_to = callee->leads_to;
 }
 
-static void search_calls(Search *search, AdFunc *f) {
-    if (!is_new(search, f)) return;
-    if (f->source) ad_fill(search->ad, f, f->normal);
-    if (f->flat->body) region_walk(f->flat->body, search_call, search);
+static void settle(AdFuncs *open, AdFunc *f) {
+    int first = f->open;
+    bool is_circle = open->count > first;
+    while (open->count >= first) {
+        AdFunc *member = vec_pop(open);
+        if (is_circle) member->recursive = ANSWER_yes;
+        else if (!member->recursive) member->recursive = ANSWER_no;
+        member->open = 0;
+    }
+}
+
+static void follow_calls(Ad *ad, AdFuncs *open, AdFunc *f) {
+    Circles circles = {ad, f, open};
+    vec_push(ad->arena, open, f);
+    f->open = f->leads_to = open->count;
+    if (f->source) ad_fill(ad, f, f->normal);
+    if (f->flat->body) region_walk(f->flat->body, follow_call, &circles);
+    if (f->leads_to == f->open) settle(open, f);
 }
 
 bool ad_is_recursive(Ad *ad, AdFunc *f) {
-    if (!f->recursive) {
-        Search search = {.ad = ad, .wanted = f};
-        search_calls(&search, f);
-        f->recursive = search.found ? ANSWER_yes : ANSWER_no;
-    }
+    AdFuncs open = {0};
+    if (!f->recursive) follow_calls(ad, &open, f);
     return f->recursive == ANSWER_yes;
 }
 
@@ -235,6 +258,7 @@ static void search_body(Search *search, AdFunc *f) {
     if (known || !is_new(search, f)) return;
     ad_fill(search->ad, f, search->fact != AD_effects || f->normal);
     if (f->flat->body) region_walk(f->flat->body, search_inst, search);
+    if (search->found) f->facts[search->fact] = ANSWER_yes; /* it leads there */
 }
 
 bool ad_has(Ad *ad, AdFunc *f, AdFact fact) {
@@ -243,6 +267,5 @@ bool ad_has(Ad *ad, AdFunc *f, AdFact fact) {
     search_body(&search, f);
     for (int i = 0; i < search.seen.count && !search.found; i++)
         ((AdFunc *)search.seen.entries[i].value)->facts[fact] = ANSWER_no;
-    if (search.found) f->facts[fact] = ANSWER_yes;
     return search.found;
 }

@@ -206,6 +206,7 @@ static int describe_trap(const SlopeSession *session, char *what, size_t size) {
         return diag_fill(what, size, DIAG_memory_limit, (int)(limits->most_bytes >> 20));
     if (limits && limits->exceeded == DIAG_time_limit)
         return diag_fill(what, size, DIAG_time_limit, (int)limits->most_seconds);
+    if (limits && limits->exceeded == DIAG_stack_limit) return diag_fill(what, size, DIAG_stack_limit);
     return diag_fill(what, size, DIAG_out_of_memory);
 }
 

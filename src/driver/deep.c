@@ -2,6 +2,8 @@
  * of the host that has less left (512 KiB is common, 128 KiB not unheard of) gets a stack of the session's for the time of the call. Whatever has
  * enough stays where it is: debuggers, profilers and sanitizers know that stack.
  *
+ * Chains of calls in a program can be of any length, and what follows them may come to the end of any stack: limit.c looks where that is.
+ *
  * A trap springs on the stack it was set on: the one of the API call waits while the work has its own. */
 #define _GNU_SOURCE /* pthread_getattr_np */
 #include "driver.h"
@@ -38,15 +40,25 @@ static size_t stack_left(void) {
     return here > (char *)bottom && here <= (char *)bottom + size ? (size_t)(here - (char *)bottom) : enough;
 }
 
+/* From here on. */
+static const char *end_after(size_t left) {
+    const char *here = __builtin_frame_address(0);
+    return (uintptr_t)here > left ? here - left : NULL;
+}
+
 static void run_trapped(void *user) {
     Deep *deep = user;
+    deep->session->stack_end = end_after(own_size);
     deep->trapped = setjmp(deep->session->trap.at) != 0;
     if (!deep->trapped) deep->status = deep->run(deep->work);
 }
 
 SlopeStatus driver_deep(SlopeSession *session, SlopeStatus (*run)(DriverWork *work), DriverWork *work) {
     Deep deep = {.session = session, .work = work, .run = run};
-    bool is_short = !session->on_own_stack && stack_left() < enough;
+    if (session->on_own_stack) return run(work);
+    size_t left = stack_left();
+    session->stack_end = end_after(left);
+    bool is_short = left < enough;
     if (is_short && !session->stack) session->stack = stack_new(own_size);
     if (!is_short || !session->stack) return run(work);
     jmp_buf outer;

@@ -110,8 +110,9 @@ struct SlopeSession {
     Trap trap;
     DeepStack *stack; /* where callers have too little; NULL: none had */
     bool on_own_stack;
-    bool broken;      /* a fault happened: refuse everything but freeing */
-    const char *file; /* read and not yet released; NULL: none */
+    const char *stack_end; /* of the stack at hand, roughly; NULL: not known */
+    bool broken;           /* a fault happened: refuse everything but freeing */
+    const char *file;      /* read and not yet released; NULL: none */
     size_t file_size;
     Arena arena;
     Names names;

@@ -5,6 +5,8 @@
  * whenever memory is taken and between passes: work without end takes memory sooner or later. LLVM is left alone with what it was
  * given, which these limits bound.
  *
+ * Nor does the compiler go to the very end of its stack, however long the chains of calls are that it follows: the rest is for what takes no memory.
+ *
  * What exceeds a limit is left through the trap like lack of memory: the program is closed, the session goes on. */
 #include "driver.h"
 
@@ -23,6 +25,12 @@ static bool is_late(const Limits *limits) {
     return limits->seconds + processor_seconds() - limits->started > limits->most_seconds;
 }
 
+static bool is_deep(const SlopeSession *session) {
+    const ptrdiff_t rest = 512 * 1024;
+    const char *here = __builtin_frame_address(0);
+    return session->stack_end && here > session->stack_end && here - session->stack_end < rest;
+}
+
 static void *limited_resize(void *user, void *old, size_t old_size, size_t new_size) {
     SlopeProgram *program = user;
     Limits *limits = &program->limits;
@@ -30,6 +38,7 @@ static void *limited_resize(void *user, void *old, size_t old_size, size_t new_s
     else if (new_size > old_size && limits->most_bytes &&
              limits->bytes - old_size + new_size > limits->most_bytes)
         limits->exceeded = DIAG_memory_limit;
+    else if (new_size > old_size && is_deep(program->session)) limits->exceeded = DIAG_stack_limit;
     if (new_size > old_size && limits->exceeded) return NULL;
     void *block = driver_resize_spare(program->session, old, old_size, new_size);
     if (block || !new_size) limits->bytes += new_size - old_size;

@@ -15,8 +15,10 @@ static bool pass_waves(Func *func) {
     return func->module->has_waves && opt_inline(func, (InlinePolicy){.max_size = 0});
 }
 
+/* In long chains of calls each function takes in the next few; of tens of thousands the copies would fill the memory. */
 static bool pass_inline(Func *func) {
-    return opt_inline(func, (InlinePolicy){.max_size = 40, .any_form = true});
+    const int64_t growth = 2000000;
+    return opt_inline(func, (InlinePolicy){.max_size = 40, .max_growth = growth, .any_form = true});
 }
 
 /* Copies of a loop's body have indices that are known, and arrays with nothing but such indices are variables. */

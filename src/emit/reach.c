@@ -76,6 +76,11 @@ static void reach_from_inst(void *user, Inst *inst) {
     }
 }
 
+void reach_on_stack(ReachedFunc *info) {
+    info->tests_stack = true;
+    info->needs |= NEEDS_STACK;
+}
+
 /* Takes away functions that call nothing that is left, or that nothing left calls, until all have both: those are on a
  * cycle or between two of them. */
 static void find_cycles(Reached *reached) {
@@ -102,7 +107,7 @@ static void find_cycles(Reached *reached) {
                 vec_push(reached->arena, &work, info->callees.at[k]);
     }
     for (int i = 0; i < reached->funcs.count; i++)
-        if (reached->funcs.at[i]->is_cyclic) reached->funcs.at[i]->needs |= NEEDS_STACK;
+        if (reached->funcs.at[i]->is_cyclic) reach_on_stack(reached->funcs.at[i]);
 }
 
 static void spread_needs(Reached *reached) {

@@ -15,7 +15,7 @@ typedef enum Needs {
     NEEDS_SINK = 8,
     NEEDS_FIBER = 16,  /* waits at barriers */
     NEEDS_IDS = 32,    /* asks which thread it is */
-    NEEDS_STACK = 64,  /* calls itself somewhere */
+    NEEDS_STACK = 64,  /* calls itself somewhere, or others in a long chain */
     NEEDS_LARGE = 128, /* has variables above LARGE_SIZE */
     NEEDS_STOP = 256,  /* may take so long that it looks whether it is to stop */
 } Needs;
@@ -56,6 +56,8 @@ typedef struct ReachedFunc {
     bool is_listed;                      /* ... and whose turn to be filled comes before its own */
     int open_callees, open_callers;      /* while cycles are looked for */
     bool is_cyclic;                      /* may call itself, directly or not */
+    bool tests_stack;                    /* at its start, whether there is enough left */
+    int height;                          /* of the longest chain of calls that it begins; cyclic: 0 */
     bool looks;                          /* at its start, whether it is to stop */
     int64_t work;                        /* that it does at most before the next look */
     void *emitted;                       /* the target's own */
@@ -87,6 +89,7 @@ Reached emit_reach(Arena *arena, Module *module, bool wide);
 ReachedFunc *reached_func(const Reached *reached, const Func *func); /* NULL: it is not */
 ReachedGlobal *reached_global(const Reached *reached, const Global *global);
 bool reach_is_large(const Type *type);
+void reach_on_stack(ReachedFunc *info); /* it tests whether there is enough */
 
 /* ---- printed.c */
 RtPrintKind emit_print_kind(const Type *element); /* of a scalar that is given to printf */

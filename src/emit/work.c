@@ -7,7 +7,7 @@
  * (emit/llvm/control.c). All others look in every round, or in every eighth if they do little in one.
  *
  * Work is counted in instructions of the IR, roughly. Functions that call nothing come first, then their callers; those that call
- * themselves last, as anybody else sees only that they look at their start. */
+ * themselves last, as anybody else sees only that they look at their start. On this way it is also found how long the chains of calls are. */
 #include "emit/reach.h"
 
 /* A value that a loop counts with, in its body. */
@@ -212,6 +212,14 @@ static void estimate_func(Reached *reached, ReachedFunc *info) {
     info->needs |= NEEDS_STOP;
 }
 
+/* Frames of short chains fit on any stack. Of a long one every sixteenth function tests whether there is room for the next. */
+static void find_height(ReachedFunc *info) {
+    const int is_short = 200, between = 16;
+    for (int i = 0; i < info->callees.count; i++)
+        if (info->callees.at[i]->height >= info->height) info->height = info->callees.at[i]->height + 1;
+    if (info->height > is_short && info->height % between == 0) reach_on_stack(info);
+}
+
 void reach_work(Reached *reached) {
     VEC(ReachedFunc *) ready = {0};
     for (int i = 0; i < reached->funcs.count; i++) {
@@ -224,6 +232,7 @@ void reach_work(Reached *reached) {
     for (int i = 0; i < ready.count; i++) {
         ReachedFunc *info = ready.at[i];
         estimate_func(reached, info);
+        find_height(info);
         for (int k = 0; k < info->callers.count; k++)
             if (--info->callers.at[k]->open_callees == 0 && !info->callers.at[k]->is_cyclic)
                 vec_push(reached->arena, &ready, info->callers.at[k]);

@@ -34,9 +34,8 @@ static bool lower_switches(Lowerer *l) {
     int before = l->pending.count, variants = 0, after = 0;
     for (int i = 0; i < l->interfaces.count; i++)
         variants += type_record(lower_type(l, l->interfaces.at[i]))->nfields;
-    for (int i = 0; i < before; i++) {
-        Request *request = l->pending.at[i];
-        if (!depends_on_variants(request)) continue;
+    for (int i = 0; i < l->switches.count; i++) {
+        Request *request = l->switches.at[i];
         if (request->func->body && request->variants == variants) continue;
         request->func->body = NULL;
         request->func->nvals = 1;
@@ -54,7 +53,8 @@ void lower_run(Lowerer *l) {
     do {
         for (; l->done < l->pending.count; l->done++) {
             Request *request = l->pending.at[l->done];
-            if (!depends_on_variants(request)) lower_body(l, request);
+            if (depends_on_variants(request)) vec_push(l->arena, &l->switches, request);
+            else lower_body(l, request);
         }
     } while (lower_switches(l));
     complete_interfaces(l);

@@ -67,6 +67,7 @@ struct Lowerer {
     Map requests;      /* hash -> Request * chain */
     VEC(Request *) pending;
     int done;                     /* of pending */
+    VEC(Request *) switches;      /* of these: what depends on the types behind interfaces */
     Map derivatives;              /* hash of (Func, mode) -> Func */
     Map globals;                  /* hash of (Decl, Subst) -> Global */
     Map constants;                /* hash of (Decl, Subst) -> Constant */

@@ -94,7 +94,8 @@ static bool may_inline(const Inliner *n, const Inst *call, Shape shape) {
     bool normal = (n->func->flags & FUNC_NORMAL) && !n->policy.any_form;
     if (normal && !is_normal(callee, shape)) return false;
     bool small = shape.size <= n->policy.max_size && n->growth < MAX_GROWTH && n->depth < MAX_DEPTH;
-    if (!(callee->flags & FUNC_INLINE) && !small && !meets_others(callee)) return false;
+    bool full = n->policy.max_growth && n->func->module->inlined >= n->policy.max_growth;
+    if (!(callee->flags & FUNC_INLINE) && (!small || full) && !meets_others(callee)) return false;
     return !n->policy.may || n->policy.may(n->policy.user, callee, call);
 }
 
@@ -156,6 +157,7 @@ static void inline_call(Inliner *n, Inst *call, const Chain *chain) {
     if (!is_normal(callee, shape)) n->func->flags &= ~(uint32_t)FUNC_NORMAL;
     n->changed = true;
     n->growth += shape.size;
+    n->func->module->inlined += shape.size;
     Chain inner = {callee, chain};
     n->depth++;
     inline_range(n, before ? before->next : region->first, after, &inner);

@@ -12,6 +12,8 @@
 /* ---- inline.c */
 typedef struct InlinePolicy {
     int max_size; /* instructions of a callee; functions that say [ForceInline] may be of any size */
+    int64_t
+        max_growth; /* instructions added to the whole module, beyond which only these are taken; 0: any number */
     /* Asked last, about every callee that could be inlined, [ForceInline] included: what has a derivative of its own
      * must not be inlined before it is differentiated, nor a call under no_diff (its flag). NULL: all may be.
      * [noinline] is never asked about. */

@@ -25,7 +25,7 @@ void interp_enter(const Code *code, const RtContext *context, const Slot *from, 
                   Slot *results) {
     Frame frame = {.context = context, .code = code, .results = results};
     const char *name = code->reached->func->name->text;
-    if (code->reached->is_cyclic && (char *)__builtin_frame_address(0) < context->stack_limit)
+    if (code->reached->tests_stack && (char *)__builtin_frame_address(0) < context->stack_limit)
         rt_stack(context, name, (int64_t)strlen(name));
     if (code->reached->looks) look_at_stop(context);
     if (frame_size(code) <= LARGE_SIZE) {

@@ -316,7 +316,7 @@ void emit_func_body(Emitter *e, FuncInfo *info) {
     if (e->debug) emit_debug_at(e, func->loc);
     for (int i = 0; i < func->nparams; i++)
         emit_set(e, func->body->params[i], emit_plain_value(LLVMGetParam(info->function, count_of(i + 1))));
-    if (info->reached->is_cyclic) emit_stack_test(e, func);
+    if (info->reached->tests_stack) emit_stack_test(e, func);
     if (info->reached->looks) emit_stop_test(e);
     emit_take_large(e, func);
     emit_region(e, func->body);
