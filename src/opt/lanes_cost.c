@@ -12,6 +12,7 @@
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
  *     neighbours in memory, rows       once for each register, and a test
  *     other places                     1.2 times for each lane at equal distances, else twice, also where all write to one
+ *     tapes                            once for each register; 3.5 times for each lane where heights differ
  *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 5
  *     meetings of a wave               once for each lane, and 30
  *     calls that are not inlined       for each lane, and 3
@@ -129,7 +130,7 @@ static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
     double wide = type && type_is_scalar(type) ? registers(lanes, type) : 1;
     const TapeUse *use = lanes_tape(inst);
     if (use && use->apart) return (Cost){cost, (cost + 1) * lanes->width};
-    return (Cost){cost, apart ? 2.0 * lanes->width : cost * wide};
+    return (Cost){cost, apart ? 3.5 * lanes->width : cost * wide};
 }
 
 static Cost cost_of_plain(const Lanes *lanes, const Inst *inst) {
