@@ -4,7 +4,7 @@ whatever is bound and set. Numbers may differ as those of tests/through_cuda.py.
 
     tests/through_device.py [--build DIR] [-j N] [--of N] [--seconds N] [--command WORDS] [NAME...]
 
---of N takes one test of N. --seconds N begins no more tests after that time, and says how many were left out. --command is put before the command: 'compute-sanitizer --error-exitcode 9 -q'. Without a GPU nothing is run, and
+--of N takes one test of N. --seconds N ends after that time, and says how many were left out. --command is put before the command: 'compute-sanitizer --error-exitcode 9 -q'. Without a GPU nothing is run, and
 the script says so.
 """
 import argparse
@@ -43,23 +43,23 @@ def choose(suite, filters, share):
     return [test for test in chosen[::share] if run.wanted(test.name, filters) and test.name not in SLOW]
 
 
-def execute(server, suite, test, before):
+def execute(server, suite, test, before, seconds):
     """The result, in text. What goes before the command wants a process of its own."""
     words, folder = ["run", test.source.path.name, "--device", "cuda", *arguments(test)], test.source.path.parent
     if before:
         return subprocess.run([*before, str(suite.slope), *words], cwd=folder, capture_output=True, text=True, errors="replace",
-                              timeout=SECONDS, env=suite.environment)
-    result = server.run(words, folder, SECONDS)
+                              timeout=seconds, env=suite.environment)
+    result = server.run(words, folder, seconds)
     result.stdout, result.stderr = result.stdout.decode(errors="replace"), result.stderr.decode(errors="replace")
     return result
 
 
-def check(server, suite, test, before):
+def check(server, suite, test, before, seconds):
     """None, or what went wrong; "lacking" if the target cannot do it."""
     try:
-        result = execute(server, suite, test, before)
+        result = execute(server, suite, test, before, seconds)
     except subprocess.TimeoutExpired:
-        return f"took more than {SECONDS} s"
+        return "late" if seconds < SECONDS else f"took more than {SECONDS} s"
     if result.returncode and any(word in result.stderr for word in LACKING):
         return "lacking"
     if result.returncode:
@@ -86,8 +86,8 @@ def main():
     tests = choose(suite, options.names, options.of)
 
     def check_in_time(test):
-        late = options.seconds and time.time() - started > options.seconds
-        return "late" if late else check(server, suite, test, options.command.split())
+        left = options.seconds - (time.time() - started) if options.seconds else SECONDS
+        return "late" if left <= 0 else check(server, suite, test, options.command.split(), min(left, SECONDS))
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs or os.cpu_count()) as pool:
         problems = list(pool.map(check_in_time, tests))

@@ -69,13 +69,13 @@ int main() {
     const int count = 1 << 16, steps = 1000;
     std::vector<float> data = numbers<float>(4 * count, 0.2f, 1);
     for (int i = 0; i < count; i++) data[4 * i] *= 9, data[4 * i + 1] *= 0.3f;
-    check(cudaDeviceSetLimit(cudaLimitMallocHeapSize, (size_t)8 << 30));
-    Memory<float> pendulums(data), gradients(4 * count), states((size_t)2 * count * steps);
+    Memory<float> pendulums(data), gradients(4 * count), states((size_t)2 * count * steps), room((size_t)6 * count * steps);
     const slope::Buffer_Pendulum pendulums_ = pendulums.buffer<slope::Buffer_Pendulum>(),
                                  gradients_ = gradients.buffer<slope::Buffer_Pendulum>();
     check(slope::pendulums_set(&pendulums_, 0));
     check(slope::gradients_set(&gradients_, 0));
     check(slope::count_set(&count, 0));
+    check(slope::slope_room_set(room.data, room.count * sizeof(float), 0));
     check(slope::steps_set(&steps, 0));
     return compare<float>(
         "ode", count, gradients, 4, [&] { slope::item_launch(groups(count), 0); },

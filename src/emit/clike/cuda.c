@@ -175,7 +175,18 @@ static const char *launcher(Printer *p, const Func *func, const char **names) {
                         kernel_params(p, func, names, "dim3 groups", "cudaStream_t stream"));
 }
 
+static bool has_growing_tapes(const Printer *p) {
+    for (int i = 0; i < p->reached.tapes.count; i++) {
+        const TapeRoom *room = p->reached.tapes.entries[i].value;
+        if (!room->is_local) return true;
+    }
+    return false;
+}
+
 static void declare_kernel(Printer *p, const Func *func, const char **names) {
+    if (has_growing_tapes(p) && clike_begin_helper(p, "slope_room_set"))
+        text_add(&p->host_prototypes,
+                 STR("cudaError_t slope_room_set(void *memory, size_t size, cudaStream_t stream);\n"));
     text_printf(&p->host_prototypes, "%s;\n", launcher(p, func, names));
 }
 
