@@ -55,7 +55,7 @@ def compile_c(build, name, flags, folder):
 def compile_generated(build, name, flags, folder):
     """Libraries of the program as C, one by each compiler that there is."""
     code, libraries = Path(folder) / "generated.c", {}
-    subprocess.run([Path(build) / "slope", "build", f"{name}.slang", "-o", code], cwd=HERE, check=True)
+    subprocess.run([Path(build) / "slope", "build", f"{name}.slang", "--threads", "1", "-o", code], cwd=HERE, check=True)
     for kind in THROUGH_C:
         command = compiler() if kind == "clang" else kind
         if not shutil.which(command):

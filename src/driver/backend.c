@@ -334,6 +334,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     if (folder) file.runtime_library = format_text(&program->arena, "%s/libslope-rt.a", folder);
     EmitOptions emit = options_of(session);
     emit.sanitize = options->sanitize;
+    emit.alone = session->config.threads == 1 && (target->capabilities & TARGET_SOURCE) && !options->openmp;
     EmitTimes times = {0};
     EmitError error = {"", 0};
     size_t size;

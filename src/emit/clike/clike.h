@@ -70,8 +70,9 @@ typedef struct FuncState {
     int line;           /* of the last #line */
     Loc loc;            /* of the instruction being printed */
     const char *result; /* the variable that is returned; NULL: what the IR returns */
-    const Map
-        *covered; /* Inst: accesses that were tested before the loop being printed; NULL: not in such a one */
+    const Map *
+        covered; /* Inst -> text of its index, or "": tested before the loop being printed; NULL: not in such a one */
+    VEC(const Val *) released; /* what these texts stand for: uses that are not counted meanwhile */
     /* Of a kernel that is cut into phases (group.c): */
     bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
     bool *again;           /* by Val.id: likewise, and said again there */
@@ -124,6 +125,8 @@ typedef struct Dialect {
     const char *host_open, *host_close;     /* around functions of the host */
     const char *helper;                     /* what a helper has instead of `static inline ` */
     const char *inner, *outer;              /* before functions: for this file, for others */
+    const char
+        *once; /* before those called in one place: a helper, with `static ` before it; NULL: as inner */
     const char *constant, *computed, *shared, *thread_local_; /* before globals; NULL: in SlopeThread */
     const char *barrier, *fence;                              /* statements; NULL: nothing to be done */
     uint32_t thread_needs;           /* Needs: a function that has one of them takes a SlopeThread */
@@ -288,7 +291,9 @@ bool clike_is_index_within(Printer *p, const Val *index, int64_t length); /* wha
 /* ---- hoist.c */
 /* A condition, before a loop, under which accesses in it need no checks; those are `covered` from now on. NULL: none */
 const char *clike_range_test(Printer *p, const Inst *loop);
+void clike_end_range(Printer *p); /* the loop comes again, with checks */
 bool clike_is_covered(const Printer *p, const Inst *access);
+const char *clike_covered_index(const Printer *p, const Inst *access); /* NULL: as it is elsewhere */
 
 /* ---- printf.c */
 void clike_printf(Printer *p, const Inst *inst);

@@ -175,6 +175,21 @@ static void describe(Printer *p, const Func *func) {
     if (strcmp(what, name) != 0 && !strstr(what, "*/")) clike_line(p, "/* %s */", what);
 }
 
+/* The derivative of a function, mostly: there, the compiler knows sizes and strides. The LLVM emitter has the same rule. */
+static bool is_called_once(const Printer *p, const Func *func) {
+    const int largest = 2000;
+    const ReachedFunc *reached = reached_func(&p->reached, func);
+    bool is_small = reached->size <= largest && !reached->is_cyclic;
+    return p->options->level > 0 && is_small && reached->calls == 1 && !(func->flags & FUNC_NOINLINE);
+}
+
+static const char *qualifier_of(Printer *p, const Func *func) {
+    const Dialect *dialect = p->dialect;
+    if (is_exported(func)) return is_wrapped(p, func) ? dialect->inner : dialect->outer;
+    if (!dialect->once || !is_called_once(p, func)) return dialect->inner;
+    return clike_format(p, "%s%s ", dialect->inner, clike_helper(p, dialect->once));
+}
+
 static void print_function(Printer *p, const Func *func) {
     const char **names = param_names(p, func);
     if (p->dialect->language->has_places_only && is_kernel(func)) {
@@ -184,7 +199,7 @@ static void print_function(Printer *p, const Func *func) {
     const char *params = clike_params(p, func, names, thread_param(p, func));
     bool is_static = !is_exported(func) || is_wrapped(p, func);
     const char *head = signature(p, func, clike_func_name(p, func), params);
-    const char *qualifier = is_static ? p->dialect->inner : p->dialect->outer;
+    const char *qualifier = qualifier_of(p, func);
     if (is_static && !p->dialect->language->has_places_only)
         text_printf(&p->prototypes, "%s%s;\n", qualifier, head);
     describe(p, func);

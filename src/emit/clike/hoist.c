@@ -1,6 +1,7 @@
 /* Range checks out of loops. An innermost loop that counts, and whose accesses have indices that are linear in the counter, is printed twice:
  * before it, the first and the last index of every such access are tested; if all are in range, the copy without these checks
- * runs, which vectorises, otherwise the one with them. (emit/llvm/range.c does the same, and says why it is right.) */
+ * runs, which vectorises, otherwise the one with them. (emit/llvm/range.c does the same, and says why it is right.) In the former, indices
+ * that might wrap around if they were not tested are computed in 64 bits, so that compilers see that they are linear. */
 #include "emit/clike/clike.h"
 
 enum { MOST_ACCESSES = 32, MOST_INSTS = 400, DEPTH = 12 };
@@ -130,6 +131,37 @@ static bool require_access(Search *s, const Inst *inst) {
     return true;
 }
 
+/* ---- indices in 64 bits */
+
+/* Nobody takes the value for this; restored when the loop is printed again. */
+static void release(Search *s, const Val *v) {
+    FuncState *at = s->p->at;
+    if (val_is_const(v)) return;
+    vec_push(&s->p->arena, &at->released, v);
+    if (--at->uses[v->id] > 0 || v->kind != VAL_inst || !depends(s, v)) return;
+    for (int i = 0; i < v->inst->nargs; i++) release(s, operand(v->inst, i));
+}
+
+/* The index as the body says it; NULL: as everywhere. */
+static const char *wide_index(Search *s, const Inst *access) {
+    const Val *index = narrow_index(access);
+    bool is_computed = index->kind == VAL_inst &&
+                       (index->inst->op == OP_add || index->inst->op == OP_sub || index->inst->op == OP_mul);
+    if (!is_computed || !depends(s, index) || clike_cannot_wrap(s->p, index)) return NULL;
+    const char *counter = s->p->at->values[s->counter->id].text;
+    if (type_bits(s->counter->type) < 64) counter = clike_format(s->p, "(int64_t)%s", counter);
+    const char *text = value_at(s, index, counter, DEPTH); /* in parentheses, which are not needed here */
+    release(s, operand(access, 1));
+    return clike_format(s->p, "%.*s", (int)strlen(text) - 2, text + 1);
+}
+
+void clike_end_range(Printer *p) {
+    FuncState *at = p->at;
+    for (int i = 0; i < at->released.count; i++) at->uses[at->released.at[i]->id]++;
+    at->released.count = 0;
+    at->covered = NULL;
+}
+
 const char *clike_range_test(Printer *p, const Inst *loop) {
     const Inst *yield = loop->regions[0]->last;
     Search s = {.p = p, .loop = loop, .suits = true, .test = {.arena = &p->arena}};
@@ -140,15 +172,24 @@ const char *clike_range_test(Printer *p, const Inst *loop) {
     bool any = false;
     for (int i = 0; i < s.naccesses; i++) {
         if (!require_access(&s, s.accesses[i])) continue;
-        map_put(&p->arena, covered, PTR_KEY(s.accesses[i]), p);
+        map_put(&p->arena, covered, PTR_KEY(s.accesses[i]), "");
         any |= s.accesses[i]->op == OP_buffer_elem;
     }
     if (!any) return NULL;
     clike_helper(p, "slope_counts"); /* only now: compilers warn of functions that nobody calls */
     clike_helper(p, "slope_spans");
     clike_line(p, "%s", s.range);
+    for (int i = 0; i < s.naccesses; i++) {
+        const char *text = map_has(covered, PTR_KEY(s.accesses[i])) ? wide_index(&s, s.accesses[i]) : NULL;
+        if (text) map_put(&p->arena, covered, PTR_KEY(s.accesses[i]), (void *)(uintptr_t)text);
+    }
     p->at->covered = covered;
     return s.test.at;
+}
+
+const char *clike_covered_index(const Printer *p, const Inst *access) {
+    const char *text = p->at->covered ? map_get(p->at->covered, PTR_KEY(access)) : NULL;
+    return text && *text ? text : NULL;
 }
 
 bool clike_is_covered(const Printer *p, const Inst *access) {

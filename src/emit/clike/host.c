@@ -136,6 +136,7 @@ const Dialect clike_c = {
     .close = "#ifdef __cplusplus\n}\n#endif\n",
     .helper = "static inline ",
     .inner = "static ",
+    .once = "SLOPE_INLINE",
     .outer = "",
     .constant = "static const ",
     .computed = "static ",

@@ -68,6 +68,8 @@ static const char *index_text(Printer *p, const Inst *inst, int64_t length) {
         return clike_format(p, "%lld", (long long)known);
     bool is_sure =
         inst_has(inst, INST_UNCHECKED) || p->options->unchecked || length < 0 || clike_is_covered(p, inst);
+    const char *covered = clike_covered_index(p, inst);
+    if (covered) return covered;
     if (is_sure || clike_is_index_within(p, ir_resolve(inst->args[1]), length)) return index.text;
     return clike_format(p, "%s(%s, %lld)", clike_helper(p, "slope_index"), index.text, (long long)length);
 }
@@ -151,7 +153,9 @@ static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
                             LEVEL_primary);
         value.constant = reading;
     } else {
-        value = clike_value(clike_format(p, "%s.data[%s]", clike_in(p, buffer, LEVEL_primary), index.text),
+        const char *covered = clike_covered_index(p, inst);
+        value = clike_value(clike_format(p, "%s.data[%s]", clike_in(p, buffer, LEVEL_primary),
+                                         covered ? covered : index.text),
                             LEVEL_primary);
         value.is_place = true;
     }

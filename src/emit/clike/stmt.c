@@ -304,7 +304,7 @@ static void print_loop(Printer *p, const Inst *inst) {
     p->indent++;
     print_rounds(p, inst, carried);
     p->indent--;
-    p->at->covered = NULL;
+    clike_end_range(p);
     clike_line(p, "} else {");
     p->indent++;
     print_rounds(p, inst, carried);
