@@ -103,6 +103,7 @@ static const struct {
     {"pure", 1, .run_all = opt_infer_pure},
     {"cse", 1, .run = opt_cse},
     {"licm", 1, .run = opt_licm},
+    {"upward", 1, .run = opt_upward},
     {"dce", 1, .run = opt_dce},
     {"lanes", 1, .run_unit = pass_lanes},
 };

@@ -40,6 +40,7 @@ bool opt_simplify(Func *func);    /* simplify.c: folding, constant and trivial c
 bool opt_cse(Func *func);         /* cse.c: one computation, one load for the same thing */
 bool opt_cse_linear(Func *func);  /* cse.c: the same for the primal values of a linearized function */
 bool opt_licm(Func *func);        /* licm.c: what a loop computes anew is computed before it */
+bool opt_upward(Func *func);      /* upward.c: loops that count down for no reason count up */
 bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
 bool opt_dce(Func *func);         /* dce.c: what nobody needs */
 
