@@ -8,7 +8,9 @@
  * compared, or becomes an integer, has no derivative to lose: not a word about it.
  *
  * Variables are followed through each of their fields and lanes, elements of arrays together. Where paths join, values join;
- * a loop is walked until nothing is added at its head, which ends because only finitely many calls can be lost.
+ * a loop is walked until nothing is added at its head, which ends because only finitely many calls can be lost. It begins with what was found
+ * the last time, when loops around it come to it again, so that loops in loops take their sum, not their product. Where even that takes too
+ * long, as values move on by one variable in each round, the search ends and says so.
  *
  * A function with a custom derivative for one mode only can be called from functions that are differentiable in both. That is
  * an error once the other mode of such a caller is asked for: what was found is kept, and looked up for each request. */
@@ -268,6 +270,7 @@ static void jump(FlowWalk *w, const Stmt *stmt) {
 }
 
 static void walk_variables(FlowWalk *w, const Stmt *stmt) {
+    w->steps += stmt->decls.count;
     for (int i = 0; i < stmt->decls.count; i++) {
         const Decl *decl = stmt->decls.at[i];
         if (decl->kind != DECL_var) continue;
@@ -332,17 +335,26 @@ static void walk_iteration(FlowWalk *w, const Stmt *stmt, FlowJump *here, FlowSt
     if (stmt->kind == STMT_for && stmt->step && w->now.reached) flow_expr(w, stmt->step);
 }
 
+static FlowState *head_of(FlowWalk *w, const Stmt *loop) {
+    FlowState *head = map_get(&w->heads, PTR_KEY(loop));
+    if (head) return head;
+    head = arena_new(w->arena, FlowState);
+    map_put(w->arena, &w->heads, PTR_KEY(loop), head);
+    return head;
+}
+
 static void walk_loop(FlowWalk *w, const Stmt *stmt) {
     if (stmt->init) walk(w, stmt->init);
     FlowJump here = {.outer = w->jumps, .stmt = stmt};
-    FlowState head = w->now, exit = {0};
+    FlowState *head = head_of(w, stmt), exit = {0};
+    join_state(w, head, w->now);
     w->jumps = &here;
     for (;;) {
-        const FlowVars *before = head.vars;
-        w->now = head;
+        const FlowVars *before = head->vars;
+        w->now = *head;
         walk_iteration(w, stmt, &here, &exit);
-        join_state(w, &head, w->now);
-        if (!head.reached || head.vars == before) break;
+        join_state(w, head, w->now);
+        if (!head->reached || head->vars == before) break;
     }
     w->jumps = here.outer;
     bool endless = stmt->kind != STMT_static_for && always_leaves(stmt);
@@ -366,7 +378,7 @@ static void walk_try(FlowWalk *w, const Stmt *stmt) {
     w->now = after;
 }
 
-enum { MAX_STEPS = 1 << 20 }; /* loops in loops in loops: nobody waits longer for this check */
+enum { MAX_STEPS = 1 << 20 }; /* nobody waits longer for this check */
 
 static void walk(FlowWalk *w, const Stmt *stmt) {
     if (!stmt || !w->now.reached || w->steps++ > MAX_STEPS) return;
@@ -427,6 +439,10 @@ static void declare_inputs(FlowWalk *w, const Flow *captured) {
     }
 }
 
+static void tell_if_unfinished(const FlowWalk *w) {
+    if (w->steps > MAX_STEPS) report(w->c, DIAG_flow_unfinished, w->func->loc, function_name(w->c, w->func));
+}
+
 void flow_lambda(FlowWalk *w, Decl *call, const Flow *captured) {
     if (w->func) add_call(w->c, w->func, call);
     facts_of(w->c, call)->walked = true;
@@ -436,6 +452,7 @@ void flow_lambda(FlowWalk *w, Decl *call, const Flow *captured) {
     declare_inputs(&inside, captured);
     if (call->body_expr) leave_with(&inside, call->body_expr, call->body_expr->loc);
     else walk(&inside, call->body);
+    tell_if_unfinished(&inside);
 }
 
 static void walk_function(Checker *c, Decl *func, uint8_t modes) {
@@ -446,6 +463,7 @@ static void walk_function(Checker *c, Decl *func, uint8_t modes) {
     declare_inputs(&w, NULL);
     walk(&w, func->body);
     if (w.now.reached) leave_function(&w, func->end ? func->end : func->loc);
+    tell_if_unfinished(&w);
     arena_free(w.arena);
 }
 

@@ -85,6 +85,7 @@ typedef struct FlowWalk {
     uint8_t modes; /* in which the function is differentiable */
     Map variables; /* Decl -> number + 1; `this` is the function itself */
     Map types;     /* Type -> what is known about it */
+    Map heads;     /* loop -> FlowState at its head, as far as known */
     int steps;     /* statements walked so far */
     FlowState now;
     FlowJump *jumps;
