@@ -5,6 +5,7 @@ For each, the largest size that is taken and what is said of the next one; sizes
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 
 def lines(count, line):
@@ -17,6 +18,19 @@ def nested(n):
 
 def chain(n):
     return lines(n, lambda i: f"[PrimalSubstitute(f{i + 1})] float f{i}(float x) {{ return {i} * x; }}")
+
+
+def includes(n):
+    """Files in one another."""
+    path = Path(sys.argv[2])
+    for i in range(n):
+        path.with_name(f"part{i}.h").write_text(f'#include "part{i + 1}.h"\n' if i < n - 1 else "")
+    return '#include "part0.h"'
+
+
+def files(n):
+    Path(sys.argv[2]).with_name("empty.h").write_text("")
+    return '#include "empty.h"\n' * n
 
 
 LIMITS = {  # the command, the largest n, the program for n
@@ -37,6 +51,9 @@ LIMITS = {  # the command, the largest n, the program for n
     "nested arguments": ("dump", 63, lambda n: "struct W<T> {}; int g<T>(T t) { return 1; } int f() { "
                          + nested(n).replace("T", "int") + " w; return g(w); }"),
     "calls of macros": ("check", 200, lambda n: "#define F(x) x\nint a = " + "F(" * n + "1" + ")" * n + ";"),
+    "files in files": ("check", 64, includes),
+    "files": ("check", 5000, files),
+    "tokens": ("check", (1 << 22) - 1, lambda n: f"#define A {';' * 4096}\n" + "A " * (n // 4096) + ";" * (n % 4096)),
     "conditions": ("check", 200, lambda n: "#if " + "(" * n + "1" + ")" * n + "\n#endif"),
 }
 FREE = {
