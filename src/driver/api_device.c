@@ -107,14 +107,14 @@ static void find_uniforms(SlopeProgram *program, Gpu *gpu, DeviceKernel *device,
     }
 }
 
+/* NVIDIA's assembler optimises fully or not at all: random functions that it compiled with -O1 (CUDA 13.0) lost the lower halves of doubles, which
+ * the same source has as it is compiled for the host. */
 void driver_device_options(const SlopeSession *session, GpuSource *source) {
     static const char *const floats[] = {[SLOPE_FLOATS_contract] = "--fmad=true",
                                          [SLOPE_FLOATS_strict] = "--fmad=false",
                                          [SLOPE_FLOATS_fast] = "--use_fast_math"};
-    static const char *const levels[] = {"--ptxas-options=-O0", "--ptxas-options=-O1", "--ptxas-options=-O2"};
-    int level = session->config.optimization;
     source->options[source->noptions++] = floats[session->config.floats];
-    if (level >= 0 && level < 3) source->options[source->noptions++] = levels[level];
+    if (session->config.optimization == 0) source->options[source->noptions++] = "--ptxas-options=-O0";
 }
 
 static GpuCode *load(SlopeProgram *program, Gpu *gpu, const DeviceText *text) {
