@@ -187,6 +187,8 @@ typedef struct Parser {
     ExprVec group_size;  /* layout(local_size_x = ...) in; empty: not given */
     Map locals;          /* Name -> how many local variables of that name are in scope */
     VEC(Name) scope;     /* those, in order */
+    Loc doc_at;          /* where documentation was looked for last; 0: nowhere */
+    Str doc;             /* what was found there */
 } Parser;
 
 enum { MAX_HEIGHT = 4000, DEFAULT_DEPTH = 600 };

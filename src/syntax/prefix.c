@@ -78,7 +78,7 @@ static Str doc_from_block(Parser *p, const char *text, const char *end) {
     return text_str(&out);
 }
 
-Str parse_doc(Parser *p, const Token *token) {
+static Str find_doc(Parser *p, const Token *token) {
     const SourceFile *file = source_of(p->syntax->sources, token->loc);
     if (!file) return (Str){NULL, 0};
     const char *text = file->text.at, *end = text + (token->loc - file->base);
@@ -89,6 +89,13 @@ Str parse_doc(Parser *p, const Token *token) {
     if (on_new_line && end - text >= 3 && is_doc_line(line_before(text, end)))
         return doc_from_lines(p, text, end);
     return (Str){NULL, 0};
+}
+
+/* What a macro makes is all at one place, which may be after a long line: it is looked at once. */
+Str parse_doc(Parser *p, const Token *token) {
+    if (token->loc != p->doc_at) p->doc = find_doc(p, token);
+    p->doc_at = token->loc;
+    return p->doc;
 }
 
 /* ---- attributes */

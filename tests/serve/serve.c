@@ -17,8 +17,10 @@ enum { MOST_WORDS = 256 };
 static void hold_context(void) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), *context;
     if (!library) return;
-    int (*init)(unsigned) = (int (*)(unsigned))dlsym(library, "cuInit");
-    int (*retain)(void **, int) = (int (*)(void **, int))dlsym(library, "cuDevicePrimaryCtxRetain");
+    int (*init)(unsigned) = NULL, (*retain)(void **, int) = NULL;
+    void *symbols[] = {dlsym(library, "cuInit"), dlsym(library, "cuDevicePrimaryCtxRetain")};
+    memcpy(&init, &symbols[0], sizeof init); /* ISO C has no such cast */
+    memcpy(&retain, &symbols[1], sizeof retain);
     if (init && retain && init(0) == 0) retain(&context, 0);
 }
 

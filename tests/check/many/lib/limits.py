@@ -33,6 +33,12 @@ def files(n):
     return '#include "empty.h"\n' * n
 
 
+def derivatives(n):
+    pairs = "".join(f"let p{i + 1} = diffPair(p{i}, p{i}); " for i in range(n))
+    call = "fwd_diff(" * n + "f" + ")" * n + f"(p{n});"
+    return "[Differentiable] float f(float x) { return x; } void main() { let p0 = 1.0; " + pairs + call + " }"
+
+
 LIMITS = {  # the command, the largest n, the program for n
     "parentheses": ("check", 598, lambda n: "int f() { return " + "(" * n + "1" + ")" * n + "; }"),
     "terms": ("check", 4000, lambda n: "int f(int x) { return " + "+".join(["x"] * n) + "; }"),
@@ -54,6 +60,9 @@ LIMITS = {  # the command, the largest n, the program for n
     "files in files": ("check", 64, includes),
     "files": ("check", 5000, files),
     "tokens": ("check", (1 << 22) - 1, lambda n: f"#define A {';' * 4096}\n" + "A " * (n // 4096) + ";" * (n % 4096)),
+    "tokens of a macro": ("check", 999999, lambda n: f"#define A {';' * n}\nA"),
+    "characters that are not allowed": ("check", 10, lambda n: lines(n, lambda i: f"int a{i} = \u00a4;")),
+    "derivatives of derivatives": ("check", 8, derivatives),
     "conditions": ("check", 200, lambda n: "#if " + "(" * n + "1" + ")" * n + "\n#endif"),
 }
 FREE = {
