@@ -9,6 +9,7 @@ the C program says which results are right. Scalar cases are run on constants to
 """
 import argparse
 import concurrent.futures
+import itertools
 import os
 import struct
 import subprocess
@@ -142,8 +143,7 @@ def make_program(cases, constants, inputs):
 
 
 class Suite:
-    def __init__(self, build, folder, options=("-O2",)):
-        self.options = options
+    def __init__(self, build, folder):
         self.slope, self.folder = Path(build).resolve() / "slope", Path(folder)
         self.reference = self.folder / "reference"
 
@@ -164,12 +164,12 @@ class Suite:
         self.missing = coverage.check(lines.splitlines())
         return None
 
-    def run_program(self, name, cases):
+    def run_program(self, name, cases, options):
         """Runs these cases, all of one pool; returns how many passed, and the failures."""
         text, runs, words = make_program(cases, [case for case in cases if case.constant], self.inputs)
         source, saved = self.folder / f"{name}.slang", self.folder / f"{name}.saved"
         source.write_text(text)
-        command = [str(self.slope), "run", *self.options, str(source), "--dispatch", f"{ITEMS // 64},1,1", "--bind",
+        command = [str(self.slope), "run", *options, str(source), "--dispatch", f"{ITEMS // 64},1,1", "--bind",
                    f"data=@{self.folder / cases[0].pool}", "--bind", f"result=zeros:{words}", "--save", f"result=@{saved}"]
         try:
             result = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
@@ -211,10 +211,11 @@ def programs_of(cases):
             yield f"{pool}_{i // CASES_PER_PROGRAM}", chosen[i:i + CASES_PER_PROGRAM]
 
 
-def run_library(build, names=(), jobs=None, folder=None, options=("-O2",)):
-    """All cases on a build: how many passed, and a list of (name, what went wrong)."""
+def run_library(build, names=(), jobs=None, folder=None, options=("-O2",), coded=1):
+    """All cases on a build: how many passed, and a list of (name, what went wrong). Of one of so many programs machine code is made, the others are
+    interpreted."""
     with tempfile.TemporaryDirectory(prefix="slope-library-") as temporary:
-        suite = Suite(build, folder or temporary, options)
+        suite = Suite(build, folder or temporary)
         problem = suite.prepare()
         if problem:
             return 0, [("library/reference", problem)]
@@ -223,7 +224,8 @@ def run_library(build, names=(), jobs=None, folder=None, options=("-O2",)):
         if not names:
             passed, failures = int(not suite.missing), [("library/coverage", "\n".join(suite.missing))] if suite.missing else []
         with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-            for count, failed in pool.map(lambda program: suite.run_program(*program), programs_of(cases)):
+            ways = (options if i % coded == 0 else ("--interpret",) for i in itertools.count())
+            for count, failed in pool.map(lambda program, way: suite.run_program(*program, way), programs_of(cases), ways):
                 passed += count
                 failures += failed
         return passed, failures

@@ -17,6 +17,7 @@ SHIM = r"""
 #include <cstring>
 #include <utility>
 struct Index { unsigned x, y, z; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
 static Index blockIdx, threadIdx, blockDim = {256, 1, 1}, gridDim;
 #define __device__
 #define __global__
