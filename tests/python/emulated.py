@@ -21,6 +21,7 @@ struct alignas(16) uint4 { unsigned x, y, z, w; };
 static Index blockIdx, threadIdx, blockDim = {256, 1, 1}, gridDim;
 #define __device__
 #define __global__
+#define __noinline__
 #define __constant__
 #define __launch_bounds__(size)
 #define __CUDACC_RTC__
@@ -35,7 +36,11 @@ static unsigned __activemask() { return 1; }
 static void __match_all_sync(unsigned, unsigned long long, int *same) { *same = 1; }
 template <class T> T __shfl_sync(unsigned, T value, int) { return value; }
 template <class T> T __shfl_down_sync(unsigned, T value, int) { return value; }
-template <class T> void atomicAdd(T *to, T value) { *to += value; }
+template <class T> T atomicAdd(T *to, T value) { T old = *to; *to += value; return old; }
+template <class T> T atomicSub(T *to, T value) { T old = *to; *to -= value; return old; }
+template <class T> T atomicCAS(T *to, T expected, T value) { T old = *to; if (old == expected) *to = value; return old; }
+static void __threadfence() {}
+static int __popc(unsigned bits) { return __builtin_popcount(bits); }
 static float __int_as_float(int bits) { float value; memcpy(&value, &bits, 4); return value; }
 static void __trap() { abort(); }
 extern "C" void __assertfail(const char *, const char *, unsigned, const char *, size_t) { abort(); }
