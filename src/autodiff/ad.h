@@ -172,9 +172,9 @@ bool ad_is_object(
     Val *address); /* in memory of the function itself, or a parameter: no pointer of the source */
 bool ad_inst_has_effects(Ad *ad, const Inst *inst);
 enum { AD_NEVER = 1 << 20 }; /* a cost that is too high, whatever the limit */
+/* Memory that nobody writes: of a uniform, of a buffer. */
+bool ad_is_steady(const Val *root, bool buffers_are);
 /* Of making a call again that only reads; `steady`: buffers hold the same by then. */
-bool ad_is_steady(const Val *root,
-                  bool buffers_are); /* memory that nobody writes: of a uniform, of a buffer */
 int ad_cost_of_reading(Ad *ad, const Inst *call, bool steady);
 
 /* ---- leaf.c */

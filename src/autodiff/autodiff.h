@@ -48,7 +48,6 @@ typedef struct AdConfig {
     /* After each stage, for dumps; may be NULL. `what` is the function the user wrote; `other` the second of two halves, or NULL. */
     void (*after)(void *user, const char *stage, const Func *what, const Func *now, const Func *other);
     void (*stored)(void *user, const AdStored *stored); /* told of each; may be NULL */
-    int recompute_limit; /* the reverse computes again what costs that much at most, in units of ir/ops.def */
     void *user;
 } AdConfig;
 

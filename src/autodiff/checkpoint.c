@@ -16,7 +16,9 @@
  * A function hands slots over. */
 #include "autodiff/ad.h"
 
-enum { NEVER = AD_NEVER };
+/* What a processor computes again while it would load what was kept, in units of ir/ops.def; threads of a GPU keep things where all of
+ * them together do not fit into its caches. */
+enum { RECOMPUTE_LIMIT = 8, RECOMPUTE_LIMIT_MANY_THREADS = 200, NEVER = AD_NEVER };
 
 typedef VEC(Val *) Vals;
 
@@ -648,7 +650,8 @@ typedef struct CheckpointState {
 
 static Policy new_policy(Ad *ad, const Making *in, Checkpoint *out) {
     uint32_t n = in->linear.func->nvals + 1;
-    Policy p = {.ad = ad, .in = in, .out = out, .limit = ad->config.recompute_limit, .nids = n};
+    Policy p = {.ad = ad, .in = in, .out = out, .nids = n};
+    p.limit = ad->m->many_threads ? RECOMPUTE_LIMIT_MANY_THREADS : RECOMPUTE_LIMIT;
     p.defs = arena_array(ad->arena, Def, n);
     p.live = arena_array(ad->arena, bool, n);
     p.needed = arena_array(ad->arena, bool, n);

@@ -217,10 +217,6 @@ static void exchange_written(Unit *unit) {
     }
 }
 
-/* What a processor computes again while it would load what was kept; threads of a GPU keep things where all of them together
- * do not fit into its caches. */
-enum { RECOMPUTE_LIMIT = 8, RECOMPUTE_LIMIT_MANY_THREADS = 200 };
-
 static void differentiate(Unit *unit) {
     StageTimer timer;
     driver_time_begin(unit->program->session, &timer, "autodiff");
@@ -232,8 +228,6 @@ static void differentiate(Unit *unit) {
                        .merge = merge_for_ad,
                        .after = show_stage,
                        .stored = note_stored,
-                       .recompute_limit =
-                           unit->ir->many_threads ? RECOMPUTE_LIMIT_MANY_THREADS : RECOMPUTE_LIMIT,
                        .user = unit};
     exchange_written(unit);
     ad_run(&config);

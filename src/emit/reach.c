@@ -76,6 +76,12 @@ static void reach_from_inst(void *user, Inst *inst) {
     }
 }
 
+bool reach_is_called_once(const ReachedFunc *info) {
+    const int largest = 2000;
+    bool is_open = (info->func->flags & (FUNC_EXPORT | FUNC_NOINLINE)) != 0;
+    return !is_open && info->calls == 1 && info->size <= largest;
+}
+
 void reach_on_stack(ReachedFunc *info) {
     info->tests_stack = true;
     info->needs |= NEEDS_STACK;

@@ -89,6 +89,9 @@ Reached emit_reach(Arena *arena, Module *module, bool wide);
 ReachedFunc *reached_func(const Reached *reached, const Func *func); /* NULL: it is not */
 ReachedGlobal *reached_global(const Reached *reached, const Global *global);
 bool reach_is_large(const Type *type);
+/* The derivative of a function, mostly: as a part of its caller it knows sizes and strides. Compilers have the same rule, but may copy
+ * the caller's loop, and with it the call, before they come to that. */
+bool reach_is_called_once(const ReachedFunc *info);
 void reach_on_stack(ReachedFunc *info); /* it tests whether there is enough */
 
 /* ---- printed.c */

@@ -175,18 +175,15 @@ static void describe(Printer *p, const Func *func) {
     if (strcmp(what, name) != 0 && !strstr(what, "*/")) clike_line(p, "/* %s */", what);
 }
 
-/* The derivative of a function, mostly: there, the compiler knows sizes and strides. The LLVM emitter has the same rule. */
-static bool is_called_once(const Printer *p, const Func *func) {
-    const int largest = 2000;
+static bool is_inlined(const Printer *p, const Func *func) {
     const ReachedFunc *reached = reached_func(&p->reached, func);
-    bool is_small = reached->size <= largest && !reached->is_cyclic;
-    return p->options->level > 0 && is_small && reached->calls == 1 && !(func->flags & FUNC_NOINLINE);
+    return p->options->level > 0 && !reached->is_cyclic && reach_is_called_once(reached);
 }
 
 static const char *qualifier_of(Printer *p, const Func *func) {
     const Dialect *dialect = p->dialect;
     if (is_exported(func)) return is_wrapped(p, func) ? dialect->inner : dialect->outer;
-    if (!dialect->once || !is_called_once(p, func)) return dialect->inner;
+    if (!dialect->once || !is_inlined(p, func)) return dialect->inner;
     return clike_format(p, "%s%s ", dialect->inner, clike_helper(p, dialect->once));
 }
 

@@ -39,7 +39,7 @@ static bool is_of_buffer(const Inst *inst) {
 }
 
 static bool is_sum(const Search *search, const Inst *inst) {
-    return inst->op == OP_atomic && inst->index == 0 && inst->results[0]->type->kind == TYPE_float &&
+    return inst->op == OP_atomic && inst->index == ATOMIC_add && inst->results[0]->type->kind == TYPE_float &&
            !map_has(&search->used, PTR_KEY(inst->results[0]));
 }
 
@@ -168,7 +168,7 @@ static bool find_place(const Inst *sum, Place *place) {
 }
 
 static bool is_waiting_sum(const Printer *p, const Inst *inst) {
-    return p->sums_wait && inst->op == OP_atomic && inst->index == 0 &&
+    return p->sums_wait && inst->op == OP_atomic && inst->index == ATOMIC_add &&
            inst->results[0]->type->kind == TYPE_float && p->at->uses[inst->results[0]->id] == 0;
 }
 

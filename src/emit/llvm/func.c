@@ -106,14 +106,6 @@ static void param_attributes(Emitter *e, const Func *func, LLVMValueRef function
     emit_attribute(e, function, count_of(func->nparams + 2), "nocapture", 0);
 }
 
-/* The derivative of a function, mostly. LLVM has the same rule, but may copy the caller's loop, and with it the call, before it
- * comes to that. */
-static bool is_called_once(const Emitter *e, const FuncInfo *info) {
-    const int largest = 2000;
-    bool is_open = (info->func->flags & (FUNC_EXPORT | FUNC_NOINLINE)) != 0;
-    return e->options->level > 0 && !is_open && info->reached->calls == 1 && info->reached->size <= largest;
-}
-
 static void count_branch(void *user, Inst *inst) {
     int *branches = user;
     *branches += inst->op == OP_if || inst->op == OP_loop;
@@ -132,7 +124,7 @@ static void size_attributes(Emitter *e, const FuncInfo *info) {
     const Func *func = info->func;
     bool huge = has_too_many_branches(func);
     if (huge) emit_attribute(e, info->function, of_function, "optnone", 0);
-    else if ((func->flags & FUNC_INLINE) || is_called_once(e, info))
+    else if ((func->flags & FUNC_INLINE) || (e->options->level > 0 && reach_is_called_once(info->reached)))
         emit_attribute(e, info->function, of_function, "alwaysinline", 0);
     if (huge || (func->flags & FUNC_NOINLINE)) emit_attribute(e, info->function, of_function, "noinline", 0);
 }
