@@ -145,7 +145,7 @@ static bool add_entry(Entries *entries, int folder, const char *name) {
     }
     Entry *entry = &entries->at[entries->count++];
     *entry = (Entry){.used = about.st_mtim, .size = about.st_size};
-    snprintf(entry->name, sizeof entry->name, "%s", name);
+    memcpy(entry->name, name, strlen(name) + 1); /* it fits: see above */
     entries->bytes += entry->size;
     return true;
 }
