@@ -316,6 +316,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     const EmitTarget *target = emit_find_target(options->target);
     SlopeStatus status = check_target(program, target, options);
     unit->ir->many_threads = (target->capabilities & TARGET_MANY_THREADS) != 0;
+    unit->is_checked_later = (target->capabilities & TARGET_CHECKED) != 0;
     if (status == SLOPE_STATUS_ok) status = choose_functions(program, options);
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;

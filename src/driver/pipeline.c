@@ -85,6 +85,26 @@ static bool pass_lanes(Unit *unit) {
     return unit->ir->funcs.count > count;
 }
 
+/* In the form for several items, too. What it computes before loops may be there already. */
+static bool pass_range(Unit *unit) {
+    const SlopeConfig *config = &unit->program->session->config;
+    bool copies =
+        config->optimization >= 2 && !config->unchecked && !unit->ir->many_threads && !unit->is_checked_later;
+    bool changed = false;
+    for (int i = unit->passed; i < unit->ir->funcs.count; i++) {
+        Func *func = unit->ir->funcs.at[i];
+        if (!func->body) continue;
+        driver_limit_test(unit->program);
+        if (!opt_range(func, copies)) continue;
+        opt_cse(func);
+        opt_licm(func);
+        opt_dce(func);
+        if (VERIFY_EACH_PASS) verify(unit, func, "range");
+        changed = true;
+    }
+    return changed;
+}
+
 static const struct {
     const char *name;
     int level; /* from this optimisation level on */
@@ -106,6 +126,7 @@ static const struct {
     {"upward", 1, .run = opt_upward},
     {"dce", 1, .run = opt_dce},
     {"lanes", 1, .run_unit = pass_lanes},
+    {"range", 1, .run_unit = pass_range},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 

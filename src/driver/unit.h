@@ -28,9 +28,10 @@ typedef struct Unit {
     int errors; /* after checking */
     Module *ir;
     Lowerer *lowerer;
-    Map entries;          /* Decl -> Func */
-    int passed;           /* functions that went through the passes */
-    VEC(Written) written; /* ... as they were before */
+    Map entries;           /* Decl -> Func */
+    int passed;            /* functions that went through the passes */
+    VEC(Written) written;  /* ... as they were before */
+    bool is_checked_later; /* by what compiles the output: indices into buffers and arrays */
     EmitJit *jit;
     Text *dump; /* what a stage of autodiff leaves is shown here */
     const char *dump_stage;

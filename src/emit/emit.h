@@ -68,6 +68,7 @@ typedef enum TargetCapabilities {
     TARGET_LINKED = 128,       /* what is made is a file that the system loads and runs */
     TARGET_COMPILED = 256,     /* what the backend makes is CUDA C++, for NVRTC to compile */
     TARGET_MANY_THREADS = 512, /* so many that what they keep is far away: to compute it again costs less */
+    TARGET_CHECKED = 1024,     /* what compiles it sees to indices */
 } TargetCapabilities;
 
 typedef struct EmitTarget {

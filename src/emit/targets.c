@@ -13,6 +13,7 @@ enum {
     LINKED = TARGET_LINKED,
     COMPILED = TARGET_COMPILED,
     MANY_THREADS = TARGET_MANY_THREADS,
+    CHECKED = TARGET_CHECKED,
 };
 
 static const EmitTarget targets[] = {

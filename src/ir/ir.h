@@ -134,11 +134,13 @@ typedef enum InstTag { TAG_primal, TAG_diff, TAG_mixed } InstTag;
 /* Which operations have which of them, and their words in dumps: words.def. */
 typedef enum InstFlags {
     INST_RAW = 1, /* memory that begins with whatever was there: everything is stored before it is read */
-    INST_UNCHECKED = 2, /* the index is known to be in range */
-    INST_NO_DIFF = 4,   /* under no_diff: no derivative passes */
-    INST_FREE = 8,      /* of a sum: nobody wrote an order, so that any will do */
-    INST_WRITES = 16,   /* some store goes through the address */
-    INST_AGAIN = 32,    /* autodiff: the reverse pass makes the call once more */
+    INST_UNCHECKED =
+        2, /* the index is known to be in range; of arithmetic: so is the result, which does not wrap */
+    INST_NO_DIFF = 4, /* under no_diff: no derivative passes */
+    INST_FREE = 8,    /* of a sum: nobody wrote an order, so that any will do */
+    INST_WRITES = 16, /* some store goes through the address */
+    INST_LIKELY = 64, /* of an if: the condition is true, as a rule */
+    INST_AGAIN = 32,  /* autodiff: the reverse pass makes the call once more */
 } InstFlags;
 
 struct Inst {
@@ -479,6 +481,12 @@ typedef struct LoopSteps {
     bool known;
 } LoopSteps;
 LoopSteps loop_steps(const Inst *loop, Inst *const *jumps, int njumps, int index);
+typedef struct LoopJumps {
+    Arena *arena;
+    Map of; /* loop -> InstVec: what goes on with its next round */
+} LoopJumps;
+LoopJumps loop_find_jumps(Arena *arena, const Func *func); /* of all its loops */
+LoopSteps loop_steps_by(const LoopJumps *jumps, const Inst *loop, int index);
 bool loop_step(const Inst *loop, int index, int64_t *step); /* in normal form; false: it is not constant */
 /* A comparison of a carried value with something else. */
 typedef struct LoopTest {
@@ -495,6 +503,13 @@ bool loop_cannot_wrap(const LoopTest *test, int64_t longest); /* no step jumps o
 /* Does the condition fail after finitely many iterations, whatever the values? */
 bool loop_is_finite(const Inst *loop, Inst *const *jumps, int njumps);
 Val *loop_trip(Inst *loop); /* normal form: int64, computed before the loop; NULL: not known there */
+
+/* ---- interval.c */
+typedef struct Interval {
+    int64_t low, high;
+    bool known; /* else it may be anything, or wrap around on the way */
+} Interval;
+Interval ir_interval(const LoopJumps *jumps, const Val *v); /* of an integer */
 
 /* ---- clone.c */
 typedef struct CloneMap {

@@ -58,6 +58,28 @@ LoopSteps loop_steps(const Inst *loop, Inst *const *jumps, int njumps, int index
     return steps;
 }
 
+static void note_jump(void *user, Inst *inst) {
+    LoopJumps *jumps = user;
+    if (inst->op != OP_continue) return;
+    InstVec *found = map_get(&jumps->of, PTR_KEY(inst->target));
+    if (!found) {
+        found = arena_new(jumps->arena, InstVec);
+        map_put(jumps->arena, &jumps->of, PTR_KEY(inst->target), found);
+    }
+    vec_push(jumps->arena, found, inst);
+}
+
+LoopJumps loop_find_jumps(Arena *arena, const Func *func) {
+    LoopJumps jumps = {.arena = arena};
+    if (func->body && !(func->flags & FUNC_NORMAL)) region_walk(func->body, note_jump, &jumps);
+    return jumps;
+}
+
+LoopSteps loop_steps_by(const LoopJumps *jumps, const Inst *loop, int index) {
+    const InstVec *found = map_get(&jumps->of, PTR_KEY(loop));
+    return loop_steps(loop, found ? found->at : NULL, found ? found->count : 0, index);
+}
+
 /* ---- normal form: the step may stand under the guard of an exit */
 
 /* state == 0 */

@@ -44,6 +44,9 @@ bool opt_upward(Func *func);      /* upward.c: loops that count down for no reas
 bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
 bool opt_dce(Func *func);         /* dce.c: what nobody needs */
 
+/* ---- range.c: indices that are in range are marked; with `copies`, loops of which a test before them says so have two forms */
+bool opt_range(Func *func, bool copies);
+
 /* ---- reach.c: values that are used outside of the region where they came about */
 void opt_reach_values(Func *func, Arena *scratch);
 

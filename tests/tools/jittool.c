@@ -1,6 +1,6 @@
 /* Runs IR from text through the LLVM emitter, as the file itself says:
  *
- *   jittool [-O0..-O3 | -i] [--unchecked] [--contract | --fast] [-g] [--workers N] [--tape-limit BYTES] [--emit FORMAT [-o FILE]] FILE
+ *   jittool [-O0..-O3 | -i] [--unchecked] [--contract | --fast] [-g] [--workers N] [--tape-limit BYTES] [--pass NAME] [--emit FORMAT [-o FILE]] FILE
  *
  *   ; call: NAME ARG, ...           calls a function; prints its results, then its out and inout parameters after `|`
  *   ; dispatch: NAME X Y Z ARG, ... runs a kernel over that many groups
@@ -26,7 +26,8 @@ typedef struct Tool {
     RuntimeConfig config;
     bool both_levels, interpreted;
     const char *format, *output, *path;
-    Text out; /* what is printed */
+    const char *pass; /* of the optimiser, that everything goes through first; NULL: none */
+    Text out;         /* what is printed */
     RtBuffer blocks[MAX_BLOCKS];
     int nblocks;
     const char *at; /* in the directive */
@@ -404,7 +405,8 @@ static bool load(Tool *tool, const char *text) {
     bool fine = tool_parse(session, tool->path, str_of(text));
     diags_flush(&session->diags);
     for (int i = 0; fine && i < session->module->funcs.count; i++) {
-        const Func *func = session->module->funcs.at[i];
+        Func *func = session->module->funcs.at[i];
+        if (tool->pass && func->body) tool_run_pass(func, tool->pass, NULL);
         const char *wrong = func->body ? ir_verify(&session->arena, func) : NULL;
         if (wrong) fprintf(stderr, "%s\n", wrong);
         if (wrong) fine = false;
@@ -461,6 +463,7 @@ static bool read_options(Tool *tool, int argc, char **argv) {
         else if (strcmp(word, "-g") == 0) tool->options.debug = true;
         else if (strcmp(word, "--workers") == 0) tool->config.workers = atoi(next), i++;
         else if (strcmp(word, "--tape-limit") == 0) tool->config.tape_limit = strtoull(next, NULL, 10), i++;
+        else if (strcmp(word, "--pass") == 0) tool->pass = next, i++;
         else if (strcmp(word, "--emit") == 0) tool->format = next, i++;
         else if (strcmp(word, "-o") == 0) tool->output = next, i++;
         else tool->path = word;

@@ -61,6 +61,7 @@ typedef struct FuncState {
     Value *values;     /* by Val.id */
     int *uses;         /* by Val.id */
     const Inst **user; /* by Val.id: the last that uses it */
+    LoopJumps jumps;   /* for what is known of counters */
     Map names;         /* Name -> not NULL: taken */
     VEC(const Val *) pending;
     VEC(const Inst *) sums; /* that are printed with the next: sums.c */
@@ -70,9 +71,6 @@ typedef struct FuncState {
     int line;           /* of the last #line */
     Loc loc;            /* of the instruction being printed */
     const char *result; /* the variable that is returned; NULL: what the IR returns */
-    const Map *
-        covered; /* Inst -> text of its index, or "": tested before the loop being printed; NULL: not in such a one */
-    VEC(const Val *) released; /* what these texts stand for: uses that are not counted meanwhile */
     /* Of a kernel that is cut into phases (group.c): */
     bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
     bool *again;           /* by Val.id: likewise, and said again there */
@@ -133,7 +131,6 @@ typedef struct Dialect {
     const char *thread_param;        /* how that is declared */
     const char *const *kernel_names; /* what kernels and those who launch them call their own; then NULL */
     bool early_init;                 /* constants that need code are computed by who launches a kernel */
-    bool hoists;                     /* range checks go before loops, which are printed twice */
     bool warp_sums;                  /* slope_atomic_sum_* is there */
     int atomic_bits;                 /* the narrowest type that atomic operations have */
     int printf_values;               /* the most that printf takes; 0: any number */
@@ -282,18 +279,6 @@ Value clike_load(Printer *p, const Inst *inst);
 bool clike_text_literal(Printer *p, const Inst *inst, Value *result); /* a cast that makes a string */
 Value clike_nowhere(Printer *p, const Type *target); /* the address of what takes no memory */
 void clike_memory(Printer *p, const Inst *inst);     /* store, copy, zero, acc */
-
-/* ---- range.c */
-bool clike_cannot_wrap(Printer *p,
-                       const Val *v); /* an integer, computed as if there were no end of numbers */
-bool clike_is_index_within(Printer *p, const Val *index, int64_t length); /* whatever happens */
-
-/* ---- hoist.c */
-/* A condition, before a loop, under which accesses in it need no checks; those are `covered` from now on. NULL: none */
-const char *clike_range_test(Printer *p, const Inst *loop);
-void clike_end_range(Printer *p); /* the loop comes again, with checks */
-bool clike_is_covered(const Printer *p, const Inst *access);
-const char *clike_covered_index(const Printer *p, const Inst *access); /* NULL: as it is elsewhere */
 
 /* ---- printf.c */
 void clike_printf(Printer *p, const Inst *inst);

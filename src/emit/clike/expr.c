@@ -158,7 +158,8 @@ static bool is_tape_place(const Printer *p, const Val *v) {
 /* Can the result not leave the range of the type? */
 static bool cannot_overflow(Printer *p, const Inst *inst) {
     const Val *v = inst->results[0];
-    if (is_bounded_step(inst) || clike_cannot_wrap(p, v) || is_tape_place(p, v)) return true;
+    if (inst_has(inst, INST_UNCHECKED) || is_bounded_step(inst) || is_tape_place(p, v)) return true;
+    if (ir_interval(&p->at->jumps, v).known) return true;
     return inst->results[0]->type->kind == TYPE_int64 && (inst->op == OP_add || inst->op == OP_sub) &&
            is_small(inst->results[0], 6);
 }

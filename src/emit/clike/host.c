@@ -142,7 +142,6 @@ const Dialect clike_c = {
     .computed = "static ",
     .shared = "static SLOPE_THREAD_LOCAL ",
     .thread_local_ = "static SLOPE_THREAD_LOCAL ",
-    .hoists = true,
     .thread_needs = NEEDS_IDS,
     .thread_param = "const SlopeThread *thread",
     .kernel_names = kernel_names,

@@ -66,11 +66,7 @@ static const char *index_text(Printer *p, const Inst *inst, int64_t length) {
     Value index = clike_operand(p, inst, 1);
     if (val_is_int(ir_resolve(inst->args[1]), &known) && known >= 0 && (length < 0 || known < length))
         return clike_format(p, "%lld", (long long)known);
-    bool is_sure =
-        inst_has(inst, INST_UNCHECKED) || p->options->unchecked || length < 0 || clike_is_covered(p, inst);
-    const char *covered = clike_covered_index(p, inst);
-    if (covered) return covered;
-    if (is_sure || clike_is_index_within(p, ir_resolve(inst->args[1]), length)) return index.text;
+    if (inst_has(inst, INST_UNCHECKED) || p->options->unchecked || length < 0) return index.text;
     return clike_format(p, "%s(%s, %lld)", clike_helper(p, "slope_index"), index.text, (long long)length);
 }
 
@@ -140,7 +136,7 @@ static Value global(Printer *p, const Inst *inst) {
 }
 
 static bool is_checked(const Printer *p, const Inst *inst) {
-    return !inst_has(inst, INST_UNCHECKED) && !p->options->unchecked && !clike_is_covered(p, inst);
+    return !inst_has(inst, INST_UNCHECKED) && !p->options->unchecked;
 }
 
 static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
@@ -153,9 +149,7 @@ static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
                             LEVEL_primary);
         value.constant = reading;
     } else {
-        const char *covered = clike_covered_index(p, inst);
-        value = clike_value(clike_format(p, "%s.data[%s]", clike_in(p, buffer, LEVEL_primary),
-                                         covered ? covered : index.text),
+        value = clike_value(clike_format(p, "%s.data[%s]", clike_in(p, buffer, LEVEL_primary), index.text),
                             LEVEL_primary);
         value.is_place = true;
     }

@@ -147,7 +147,9 @@ static bool print_arm(Printer *p, const Inst *inst, int index, Value *results) {
 static void print_if(Printer *p, const Inst *inst) {
     Value condition = clike_operand(p, inst, 0), *results = declare_results(p, inst);
     int start = p->out->len;
-    clike_line(p, "if (%s) {", condition.text);
+    if (inst_has(inst, INST_LIKELY) && !p->dialect->language->has_places_only)
+        clike_line(p, "if (%s(%s)) {", clike_helper(p, "SLOPE_LIKELY"), condition.text);
+    else clike_line(p, "if (%s) {", condition.text);
     bool then = print_arm(p, inst, 0, results);
     int middle = then ? p->out->len : start;
     text_cut(p->out, middle);
@@ -293,24 +295,7 @@ static void print_rounds(Printer *p, const Inst *inst, Value *carried) {
     label_after(p, end);
 }
 
-static void print_loop(Printer *p, const Inst *inst) {
-    Value *carried = declare_carried(p, inst);
-    const char *test = clike_range_test(p, inst);
-    if (!test) {
-        print_rounds(p, inst, carried);
-        return;
-    }
-    clike_line(p, "if (%s) {", test);
-    p->indent++;
-    print_rounds(p, inst, carried);
-    p->indent--;
-    clike_end_range(p);
-    clike_line(p, "} else {");
-    p->indent++;
-    print_rounds(p, inst, carried);
-    p->indent--;
-    clike_line(p, "}");
-}
+static void print_loop(Printer *p, const Inst *inst) { print_rounds(p, inst, declare_carried(p, inst)); }
 
 /* ---- ways out */
 
@@ -506,6 +491,7 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
     at.uses = arena_array(&p->arena, int, func->nvals + 1);
     at.user = arena_array(&p->arena, const Inst *, func->nvals + 1);
     p->at = &at;
+    at.jumps = loop_find_jumps(&p->arena, func);
     region_walk(func->body, count_uses, &at);
     clike_find_summed(p);
     if (clike_takes_thread(p, func)) clike_unique(p, &at.names, "thread");

@@ -36,9 +36,17 @@ LLVMValueRef emit_sum(Emitter *e, LLVMValueRef a, LLVMValueRef b) {
     return allow(LLVMBuildFAdd(e->builder, a, b, ""), e->options->level > 0 ? flags : LLVMFastMathNone);
 }
 
+/* If that is known of the sum or product. */
+static LLVMValueRef without_wrapping(const Inst *inst, LLVMValueRef value) {
+    if (!inst_has(inst, INST_UNCHECKED) || !LLVMIsABinaryOperator(value)) return value;
+    if (type_is_signed(inst->args[0]->type)) LLVMSetNSW(value, true);
+    else LLVMSetNUW(value, true);
+    return value;
+}
+
 static LLVMValueRef binary(Emitter *e, const Inst *inst, BuildBinary on_float, BuildBinary on_int) {
     LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
-    if (!is_float(inst->args[0]->type)) return on_int(e->builder, a, b, "");
+    if (!is_float(inst->args[0]->type)) return without_wrapping(inst, on_int(e->builder, a, b, ""));
     if (inst_has(inst, INST_FREE)) return emit_sum(e, a, b);
     return emit_freely(e, on_float(e->builder, a, b, ""));
 }

@@ -11,7 +11,7 @@ static LLVMValueRef count_in(Emitter *e, const Inst *inst) {
 }
 
 static bool is_checked(const Emitter *e, const Inst *inst) {
-    return !inst_has(inst, INST_UNCHECKED) && !e->options->unchecked && !emit_is_in_range(e, inst);
+    return !inst_has(inst, INST_UNCHECKED) && !e->options->unchecked;
 }
 
 static Value in_buffer(Emitter *e, const Inst *inst, LLVMValueRef index, int64_t unit) {

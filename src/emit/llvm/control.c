@@ -61,7 +61,8 @@ static void emit_arm(Emitter *e, const Inst *inst, int region, LLVMBasicBlockRef
 
 static void emit_if(Emitter *e, const Inst *inst) {
     LLVMBasicBlockRef then = emit_block(e, "then"), otherwise = emit_block(e, "else");
-    LLVMBuildCondBr(e->builder, emit_use(e, inst, 0), then, otherwise);
+    LLVMValueRef jump = LLVMBuildCondBr(e->builder, emit_use(e, inst, 0), then, otherwise);
+    if (inst_has(inst, INST_LIKELY)) LLVMSetMetadata(jump, e->weight_kind, e->likely);
     Merge merge = merge_new(e, "endif", inst->results, inst->nresults);
     emit_arm(e, inst, 0, then, &merge);
     emit_arm(e, inst, 1, otherwise, &merge);
@@ -211,7 +212,7 @@ static void emit_round(Emitter *e, EmittedLoop *loop, Merge *header, Merge *agai
     emit_step(e, inst, &next, again, &loop->exit);
 }
 
-static void emit_one_loop(Emitter *e, const Inst *inst) {
+static void emit_loop(Emitter *e, const Inst *inst) {
     const Region *condition = inst->regions[0];
     const LoopLooks *looks = e->for_jit ? map_get(&e->reached.looks, PTR_KEY(inst)) : NULL;
     EmittedLoop loop = {.inst = inst, .looks = looks, .in_parts = looks && looks->step};
@@ -224,32 +225,6 @@ static void emit_one_loop(Emitter *e, const Inst *inst) {
         emit_round(e, &loop, &headers[i], &headers[(i + 1) % rounds], looks && !loop.in_parts && i == 0);
     merge_enter(e, &loop.exit);
     set_values(e, inst->results, inst->nresults, &loop.exit);
-}
-
-static void emit_copy_of_loop(Emitter *e, const Inst *inst, LLVMBasicBlockRef block, Merge *after) {
-    LLVMValueRef *results = arena_array(&e->arena, LLVMValueRef, inst->nresults + 1);
-    LLVMPositionBuilderAtEnd(e->builder, block);
-    emit_one_loop(e, inst);
-    for (int i = 0; i < inst->nresults; i++) results[i] = e->at->values[inst->results[i]->id].value;
-    merge_values(e, after, results);
-}
-
-static void emit_loop(Emitter *e, const Inst *inst) {
-    LLVMValueRef safe = emit_range_test(e, inst);
-    if (!safe) {
-        emit_one_loop(e, inst);
-        return;
-    }
-    LLVMBasicBlockRef unchecked = emit_block(e, "in_range"), checked = emit_block(e, "checked");
-    LLVMValueRef jump = LLVMBuildCondBr(e->builder, safe, unchecked, checked);
-    LLVMSetMetadata(jump, e->weight_kind, e->likely);
-    Merge after = merge_new(e, "after", inst->results, inst->nresults);
-    e->at->within_range = true;
-    emit_copy_of_loop(e, inst, unchecked, &after);
-    e->at->within_range = false;
-    emit_copy_of_loop(e, inst, checked, &after);
-    merge_enter(e, &after);
-    set_values(e, inst->results, inst->nresults, &after);
 }
 
 /* The end of a loop's condition: on to the body, or out with the carried values. */

@@ -257,7 +257,7 @@ static void emit_call(Emitter *e, const Inst *inst) {
 
 /* ---- body */
 
-void emit_inst(Emitter *e, const Inst *inst) {
+static void emit_inst(Emitter *e, const Inst *inst) {
     if (e->debug) emit_debug_at(e, inst->loc);
     emit_watch_operands(e, inst);
     if (inst->op == OP_call) {

@@ -88,8 +88,6 @@ typedef struct FuncState {
     LLVMValueRef large; /* memory of large variables; NULL: there are none */
     int64_t large_used; /* bytes of it that have an owner */
     Loc here;           /* the instruction that is being emitted */
-    bool within_range;  /* in a copy of a loop whose accesses were tested before it */
-    Map covered;        /* Inst -> not NULL: accesses that such tests cover */
 } FuncState;
 
 typedef struct Emitter {
@@ -180,7 +178,6 @@ LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *arg
 void emit_return(Emitter *e, const Inst *inst);
 void emit_func_body(Emitter *e, FuncInfo *info);
 void emit_region(Emitter *e, const Region *region);
-void emit_inst(Emitter *e, const Inst *inst);
 Value emit_operand(Emitter *e, const Inst *inst, int index);    /* with what is known of it */
 LLVMValueRef emit_use(Emitter *e, const Inst *inst, int index); /* plain */
 void emit_set(Emitter *e, const Val *v, Value value);
@@ -191,11 +188,6 @@ void emit_begin(Emitter *e, FuncState *state, LLVMValueRef function);
 
 /* ---- control.c */
 void emit_control(Emitter *e, const Inst *inst); /* ops with regions, and those that end one */
-
-/* ---- range.c */
-/* Is everything in the loop in range that the test can cover? NULL: it is not worth a test. To be called before the loop. */
-LLVMValueRef emit_range_test(Emitter *e, const Inst *loop);
-bool emit_is_in_range(const Emitter *e, const Inst *inst); /* of an access: no check is needed here */
 
 /* ---- arith.c: each returns NULL for ops of other files */
 /* With what the options allow: a floating-point instruction, just made. */

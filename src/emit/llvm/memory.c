@@ -209,7 +209,7 @@ static Value element_address(Emitter *e, const Inst *inst) {
     Value value = emit_operand(e, inst, 0);
     const Type *whole = target_of(inst->args[0]);
     int64_t length = whole->kind == TYPE_vector ? type_count(whole) : type_length(whole);
-    if (inst_has(inst, INST_UNCHECKED) || e->options->unchecked || emit_is_in_range(e, inst)) length = -1;
+    if (inst_has(inst, INST_UNCHECKED) || e->options->unchecked) length = -1;
     LLVMValueRef index = emit_index(e, emit_use(e, inst, 1), inst->args[1]->type, length);
     value.value = move_pointer(e, value.value, index, type_element_stride(whole, (LayoutRules)value.rules));
     return value;

@@ -1,23 +1,12 @@
-/* Indices that cannot be out of range need no check: those that follow from constants and from counters of loops that run between
- * constants. Numbers are followed as intervals; what might wrap around is not known. */
-#include "emit/clike/clike.h"
+/* What an integer is at least and at most, as far as constants and counters of loops that run between constants tell. What might
+ * wrap around is not known. */
+#include "ir.h"
 
 enum { DEPTH = 8 };
 
-typedef struct Interval {
-    int64_t low, high;
-    bool known;
-} Interval;
-
-typedef struct Jumps {
-    Arena *arena;
-    const Inst *loop;
-    InstVec found;
-} Jumps;
-
 static const Interval anything = {0, 0, false};
 
-static Interval interval_of(Printer *p, const Val *v, int depth);
+static Interval interval_of(const LoopJumps *jumps, const Val *v, int depth);
 
 /* ---- what fits */
 
@@ -36,11 +25,6 @@ static bool is_modest(Interval i) {
 
 /* ---- counters */
 
-static void note_jump(void *user, Inst *inst) {
-    Jumps *jumps = user;
-    if (inst->op == OP_continue && inst->target == jumps->loop) vec_push(jumps->arena, &jumps->found, inst);
-}
-
 /* Does the condition compare that carried value with something? */
 static bool find_test(const Inst *loop, const Val *condition, int index, LoopTest *test) {
     if (condition->kind != VAL_inst) return false;
@@ -51,17 +35,15 @@ static bool find_test(const Inst *loop, const Val *condition, int index, LoopTes
     return inst->op != OP_ne && loop_comparison(loop, inst, test) && test->index == index;
 }
 
-static Interval counter(Printer *p, const Val *v, int depth) {
+static Interval counter(const LoopJumps *jumps, const Val *v, int depth) {
     const Inst *loop = v->region->owner, *yield = loop->regions[0]->last;
     LoopTest test;
     if (v->region != loop->regions[1] || yield->op != OP_yield) return anything;
     if (!find_test(loop, ir_resolve(yield->args[0]), v->index, &test)) return anything;
-    Jumps jumps = {.arena = &p->arena, .loop = loop};
-    region_walk(loop->regions[1], note_jump, &jumps);
-    LoopSteps steps = loop_steps(loop, jumps.found.at, jumps.found.count, v->index);
+    LoopSteps steps = loop_steps_by(jumps, loop, v->index);
     if (!steps.known || (test.up ? steps.least < 0 : steps.greatest > 0)) return anything;
-    Interval first = interval_of(p, ir_resolve(loop->args[v->index]), depth),
-             limit = interval_of(p, ir_resolve(test.limit), depth);
+    Interval first = interval_of(jumps, ir_resolve(loop->args[v->index]), depth),
+             limit = interval_of(jumps, ir_resolve(test.limit), depth);
     if (!is_modest(first) || !is_modest(limit)) return anything;
     int64_t last = test.up ? limit.high + steps.greatest : limit.low + steps.least;
     if (!within(v->type, last, last).known) return anything; /* it might start over from the other end */
@@ -82,12 +64,12 @@ static Interval joined(Interval a, Interval b) {
     return (Interval){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high, true};
 }
 
-static Interval of_inst(Printer *p, const Inst *inst, int depth) {
+static Interval of_inst(const LoopJumps *jumps, const Inst *inst, int depth) {
     const Type *type = inst->results[0]->type;
     Interval args[3] = {anything, anything, anything};
     if (inst->nresults != 1 || inst->nargs > 3 || !type_is_integer(type)) return anything;
     for (int i = 0; i < inst->nargs; i++) {
-        args[i] = interval_of(p, ir_resolve(inst->args[i]), depth);
+        args[i] = interval_of(jumps, ir_resolve(inst->args[i]), depth);
         if (!is_modest(args[i]) && !(inst->op == OP_select && i == 0)) return anything;
     }
     switch ((Op)inst->op) {
@@ -101,18 +83,13 @@ static Interval of_inst(Printer *p, const Inst *inst, int depth) {
     }
 }
 
-static Interval interval_of(Printer *p, const Val *v, int depth) {
+static Interval interval_of(const LoopJumps *jumps, const Val *v, int depth) {
     int64_t known;
     if (val_is_int(v, &known)) return (Interval){known, known, true};
     if (depth == 0 || !type_is_integer(v->type)) return anything;
-    if (v->kind == VAL_inst) return of_inst(p, v->inst, depth - 1);
+    if (v->kind == VAL_inst) return of_inst(jumps, v->inst, depth - 1);
     bool carried = v->kind == VAL_param && v->region->owner && v->region->owner->op == OP_loop;
-    return carried ? counter(p, v, depth - 1) : anything;
+    return carried ? counter(jumps, v, depth - 1) : anything;
 }
 
-bool clike_cannot_wrap(Printer *p, const Val *v) { return interval_of(p, v, DEPTH).known; }
-
-bool clike_is_index_within(Printer *p, const Val *index, int64_t length) {
-    Interval range = interval_of(p, index, DEPTH);
-    return range.known && range.low >= 0 && range.high < length;
-}
+Interval ir_interval(const LoopJumps *jumps, const Val *v) { return interval_of(jumps, v, DEPTH); }

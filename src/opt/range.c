@@ -1,0 +1,463 @@
+/* Range checks out of loops. A nest of loops that count, and whose accesses have indices that are linear in the counters, is there twice:
+ * before it, the least and the greatest index of every such access are tested; if all are in range, the copy without these
+ * checks runs, which vectorises like C, otherwise the one with them.
+ *
+ *     for (i = first; i < end; i += step) ... a[base + factor * i] ...
+ *
+ * Indices are computed modulo 2^32 in the program. base and factors are, too, and then taken as signed numbers; if
+ * base + factor * i, computed without overflow, is within 0 .. 2^31 - 1 (2^32 - 1, unsigned) at both ends of i's range, it is
+ * so in between, and equal to what the program computes: the copy computes it so, in 64 bits. The counter may have 64 bits (those
+ * of reversed loops have: they count what is left) if both ends of its range are found to fit into 32; what is converted to 32
+ * bits may be computed in 64 before. Indices of 64 bits are left alone, unless converted from 32.
+ *
+ * Of a nest all accesses must be such, or else its inner loops are tried one by one; of an innermost loop some will do. The copy with
+ * checks is what runs if a few rounds of the outer loop are out of range, so that its inner loops are tried once more.
+ *
+ * What a call does takes longer than a test, and a function that is called in one place is best left so: loops with calls stay as they are.
+ * Loops of a few rounds are unrolled later, and indices into arrays are known then; for these alone no test is made, nor is it
+ * for those of reversed loops, many of which are short as well, and a clamped index costs less than the test.
+ *
+ * Before all this, indices into arrays of which constants tell that they are in range are marked. */
+#include "opt.h"
+
+enum {
+    MOST_ACCESSES = 32,
+    MOST_INSTS = 400,      /* of an innermost loop */
+    MOST_IN_NEST = 200,    /* of others */
+    MOST_TERMS = 64,       /* that an index is computed from */
+    MOST_COUNTERS = 4,     /* loops in loops */
+    MOST_FACTOR = 1 << 27, /* where several are added up: nothing overflows then */
+    SHORT_TRIP = 16,
+};
+
+typedef struct Counter {
+    const Val *param; /* of the loop's body */
+    Val *low, *high;  /* int64: the least and the greatest that it is there */
+} Counter;
+
+/* base + the sum of factor * counter; of type int, modulo 2^32 */
+typedef struct Linear {
+    Val *base, *factors[MOST_COUNTERS]; /* NULL: 0 */
+} Linear;
+
+typedef struct Access {
+    Inst *inst;
+    Linear index;
+} Access;
+
+typedef struct Nest {
+    Arena *scratch;
+    const LoopJumps *jumps;
+    Inst *loop;     /* the outermost */
+    Builder before; /* it */
+    CloneMap again; /* what is computed in it is computed before it, too */
+    Counter counters[MOST_COUNTERS];
+    Access accesses[MOST_ACCESSES];
+    InstVec inner; /* loops */
+    int ncounters, naccesses, ninsts, terms;
+    bool reads_buffers, calls, is_short, is_reversed;
+    Val *safe; /* bool: everything so far is in range */
+} Nest;
+
+static Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
+
+static const Type *basic(const Nest *n, TypeKind kind) {
+    return type_basic(n->loop->func->module->types, kind);
+}
+
+static bool is_word(const Type *type) { return type->kind == TYPE_int || type->kind == TYPE_uint; }
+
+static bool is_long(const Type *type) { return type->kind == TYPE_int64 || type->kind == TYPE_uint64; }
+
+/* ---- numbers before the loop */
+
+static Val *int_of(Nest *n, int64_t value) {
+    return ir_const_int(n->loop->func->module, basic(n, TYPE_int), value);
+}
+
+static Val *wide_of(Nest *n, int64_t value) {
+    return ir_const_int(n->loop->func->module, basic(n, TYPE_int64), value);
+}
+
+static Val *as_wide(Nest *n, Val *v) { return build_convert(&n->before, v, basic(n, TYPE_int64)); }
+
+static Val *as_natural(Nest *n, Val *v) { return build_convert(&n->before, v, basic(n, TYPE_uint64)); }
+
+static Val *binary(Nest *n, Op op, Val *a, Val *b) { return build_binary(&n->before, op, a, b); }
+
+static void require(Nest *n, Val *condition) {
+    n->safe = n->safe ? binary(n, OP_and, n->safe, condition) : condition;
+}
+
+/* The value as it can be computed before the loop; NULL: it cannot. */
+static Val *prepared(Nest *n, Val *v) {
+    if (!inst_contains(n->loop, v)) return v;
+    Val *known = map_get(&n->again.vals, PTR_KEY(v));
+    if (known) return known;
+    if (v->kind != VAL_inst || ++n->terms > MOST_TERMS || !inst_is_steady(v->inst)) return NULL;
+    for (int i = 0; i < v->inst->nargs; i++)
+        if (!prepared(n, operand(v->inst, i))) return NULL;
+    inst_insert_before(n->loop, clone_inst(&n->again, v->inst));
+    return map_get(&n->again.vals, PTR_KEY(v));
+}
+
+/* ---- counters */
+
+/* The value, of 64 bits, is within -2^31 .. 2^31 - 1. */
+static void require_small(Nest *n, Val *v) {
+    Val *narrow = build_convert(&n->before, v, basic(n, TYPE_int));
+    require(n, binary(n, OP_eq, as_wide(n, narrow), v));
+}
+
+/* The counter must not wrap around where it leaves its range. */
+static void add_counter(Nest *n, const Inst *loop, const LoopTest *test, int64_t step, Val *first,
+                        Val *limit) {
+    bool sign = type_is_signed(first->type);
+    int64_t least = sign ? INT32_MIN : 0, greatest = sign ? INT32_MAX : UINT32_MAX;
+    if (is_long(first->type)) {
+        require_small(n, first);
+        require_small(n, limit);
+    }
+    int64_t beyond = test->or_equal ? 0 : test->up ? -1 : 1;
+    Val *start = as_wide(n, first), *end = binary(n, OP_add, as_wide(n, limit), wide_of(n, beyond));
+    if (!loop_cannot_wrap(test, step < 0 ? -step : step)) {
+        Val *after = binary(n, OP_add, end, wide_of(n, step));
+        if (test->up) require(n, binary(n, OP_le, after, wide_of(n, greatest)));
+        else require(n, binary(n, OP_le, wide_of(n, least), after));
+    }
+    n->counters[n->ncounters++] = (Counter){
+        loop->regions[1]->params[test->index],
+        test->up ? start : end,
+        test->up ? end : start,
+    };
+}
+
+static bool is_short(const Val *first, const Val *limit, int64_t step) {
+    int64_t from, to;
+    if (!val_is_int(first, &from) || !val_is_int(limit, &to)) return false;
+    int64_t distance = to > from ? to - from : from - to;
+    return distance / (step < 0 ? -step : step) <= SHORT_TRIP;
+}
+
+/* The condition of the loop is, or has as one of its parts, a comparison of a counter with something fixed. */
+static bool find_counter(Nest *n, const Inst *loop, const Val *condition) {
+    LoopTest test;
+    if (condition->kind != VAL_inst) return false;
+    const Inst *inst = condition->inst;
+    if (inst->op == OP_and)
+        return find_counter(n, loop, operand(inst, 0)) || find_counter(n, loop, operand(inst, 1));
+    if (inst->op == OP_ne || !loop_comparison(loop, inst, &test)) return false;
+    if (!is_word(test.limit->type) && test.limit->type->kind != TYPE_int64) return false;
+    LoopSteps steps = loop_steps_by(n->jumps, loop, test.index);
+    int64_t step = steps.least;
+    if (!steps.known || step != steps.greatest || step == 0 || (step > 0) != test.up) return false;
+    if (step > INT32_MAX || step < INT32_MIN || n->ncounters == MOST_COUNTERS) return false;
+    Val *first = prepared(n, operand(loop, test.index)), *limit = prepared(n, ir_resolve(test.limit));
+    if (!first || !limit) return false;
+    n->is_short &= is_short(first, limit, step);
+    n->is_reversed |= !is_word(limit->type);
+    add_counter(n, loop, &test, step, first, limit);
+    return true;
+}
+
+static bool add_loop(Nest *n, const Inst *loop) {
+    const Inst *end = loop->regions[0]->last;
+    n->terms = 0;
+    return end && end->op == OP_yield && find_counter(n, loop, operand(end, 0));
+}
+
+/* ---- linear indices */
+
+static bool linear(Nest *n, Val *v, Linear *result);
+
+static Val *sum(Nest *n, Val *a, Val *b, bool negative) {
+    if (!b) return a;
+    if (negative) b = build_unary(&n->before, OP_neg, b);
+    return a ? binary(n, OP_add, a, b) : b;
+}
+
+static bool is_fixed(const Linear *l) {
+    for (int i = 0; i < MOST_COUNTERS; i++)
+        if (l->factors[i]) return false;
+    return true;
+}
+
+static bool multiply(Nest *n, const Linear *varies, const Linear *fixed, Linear *result) {
+    if (!is_fixed(fixed)) return false;
+    result->base = binary(n, OP_mul, varies->base, fixed->base);
+    for (int i = 0; i < MOST_COUNTERS; i++)
+        result->factors[i] = varies->factors[i] ? binary(n, OP_mul, varies->factors[i], fixed->base) : NULL;
+    return true;
+}
+
+static bool linear_inst(Nest *n, const Inst *inst, Linear *result) {
+    Linear a, b;
+    bool is_binary = inst->op == OP_add || inst->op == OP_sub || inst->op == OP_mul;
+    if (inst->op == OP_convert || inst->op == OP_bitcast) return linear(n, operand(inst, 0), result);
+    if (!is_binary || !linear(n, operand(inst, 0), &a) || !linear(n, operand(inst, 1), &b)) return false;
+    if (inst->op == OP_mul) return multiply(n, &a, &b, result) || multiply(n, &b, &a, result);
+    result->base = sum(n, a.base, b.base, inst->op == OP_sub);
+    for (int i = 0; i < MOST_COUNTERS; i++)
+        result->factors[i] = sum(n, a.factors[i], b.factors[i], inst->op == OP_sub);
+    return true;
+}
+
+/* Of 64 bits, the lower 32. */
+static bool linear(Nest *n, Val *v, Linear *result) {
+    if ((!is_word(v->type) && !is_long(v->type)) || ++n->terms > MOST_TERMS) return false;
+    *result = (Linear){.base = int_of(n, 0)};
+    for (int i = 0; i < n->ncounters; i++) {
+        if (n->counters[i].param != v) continue;
+        result->factors[i] = int_of(n, 1);
+        return true;
+    }
+    if (inst_contains(n->loop, v) && v->kind == VAL_inst && linear_inst(n, v->inst, result)) return true;
+    Val *fixed = prepared(n, v);
+    *result = (Linear){.base = fixed ? build_convert(&n->before, fixed, basic(n, TYPE_int)) : NULL};
+    return fixed;
+}
+
+/* ---- accesses */
+
+static int factors_of(const Linear *index) {
+    int count = 0;
+    for (int i = 0; i < MOST_COUNTERS; i++) count += index->factors[i] != NULL;
+    return count;
+}
+
+/* The part of a counter in the least or greatest index, whichever its factor makes of its ends. */
+static Val *part_at(Nest *n, Val *factor, const Counter *counter, bool greatest) {
+    int64_t known;
+    Val *wide = as_wide(n, factor);
+    if (val_is_int(factor, &known))
+        return binary(n, OP_mul, wide, (known > 0) == greatest ? counter->high : counter->low);
+    Val *ends[] = {binary(n, OP_mul, wide, counter->low), binary(n, OP_mul, wide, counter->high)};
+    return binary(n, greatest ? OP_max : OP_min, ends[0], ends[1]);
+}
+
+static Val *index_at(Nest *n, const Linear *index, bool greatest) {
+    Val *at = as_wide(n, index->base);
+    bool is_single = factors_of(index) == 1; /* either end will do: both are tested */
+    for (int i = 0; i < n->ncounters; i++) {
+        Val *factor = index->factors[i];
+        const Counter *counter = &n->counters[i];
+        if (!factor) continue;
+        Val *part = is_single ? binary(n, OP_mul, as_wide(n, factor), greatest ? counter->high : counter->low)
+                              : part_at(n, factor, counter, greatest);
+        at = binary(n, OP_add, at, part);
+    }
+    return at;
+}
+
+/* Several terms add up without overflow if each is moderate. */
+static bool require_moderate(Nest *n, const Linear *index) {
+    int64_t known;
+    if (factors_of(index) < 2) return true;
+    for (int i = 0; i < n->ncounters; i++) {
+        Val *factor = index->factors[i];
+        if (!factor) continue;
+        if (val_is_int(factor, &known) && (known > MOST_FACTOR || known < -MOST_FACTOR)) return false;
+        Val *positive = as_natural(n, binary(n, OP_add, as_wide(n, factor), wide_of(n, MOST_FACTOR)));
+        require(n, binary(n, OP_lt, positive, as_natural(n, wide_of(n, 2 * (int64_t)MOST_FACTOR + 1))));
+    }
+    return true;
+}
+
+static void require_index(Nest *n, const Linear *index, Val *limit) {
+    require(n, binary(n, OP_lt, as_natural(n, index_at(n, index, false)), limit));
+    if (factors_of(index) > 0) require(n, binary(n, OP_lt, as_natural(n, index_at(n, index, true)), limit));
+}
+
+static int64_t length_of(const Inst *elem) {
+    const Type *whole = elem->args[0]->type->args[0];
+    return whole->kind == TYPE_vector ? type_count(whole) : type_length(whole);
+}
+
+/* The index in 32 bits, whatever it is converted to. */
+static Val *narrow_index(const Inst *inst) {
+    Val *index = operand(inst, 1);
+    bool is_convert = index->kind == VAL_inst && index->inst->op == OP_convert;
+    return is_convert && is_word(index->inst->args[0]->type) ? operand(index->inst, 0) : index;
+}
+
+/* How many elements there are, which is not more than 2^32: of larger buffers the lower bits of the number. */
+static Val *count_of(Nest *n, const Inst *inst) {
+    if (inst->op == OP_elem) return as_natural(n, wide_of(n, length_of(inst)));
+    Val *buffer = prepared(n, operand(inst, 0));
+    return buffer ? as_natural(n, build_op(&n->before, OP_buffer_length, basic(n, TYPE_uint), &buffer, 1))
+                  : NULL;
+}
+
+static bool require_access(Nest *n, Access *access) {
+    Val *index = narrow_index(access->inst);
+    n->terms = 0;
+    if (!is_word(index->type) || !linear(n, index, &access->index)) return false;
+    Val *count = count_of(n, access->inst);
+    if (!count || !require_moderate(n, &access->index)) return false;
+    if (type_is_signed(index->type))
+        count = binary(n, OP_min, count, as_natural(n, wide_of(n, (int64_t)1 << 31)));
+    require_index(n, &access->index, count);
+    return true;
+}
+
+/* ---- what is in a loop */
+
+static bool is_checked(const Inst *inst) {
+    int64_t known;
+    bool has_lanes = inst->nresults == 1 && inst->results[0]->type->kind == TYPE_vector;
+    if (inst_has(inst, INST_UNCHECKED) || has_lanes) return false;
+    if (inst->op == OP_elem) return length_of(inst) > 0 && !val_is_int(operand(inst, 1), &known);
+    return inst->op == OP_buffer_elem;
+}
+
+static void look_at(void *user, Inst *inst) {
+    Nest *n = user;
+    n->ninsts++;
+    n->calls |= inst->op == OP_call;
+    if (inst->op == OP_loop) vec_push(n->scratch, &n->inner, inst);
+    if (!is_checked(inst)) return;
+    if (n->naccesses < MOST_ACCESSES) n->accesses[n->naccesses].inst = inst;
+    n->naccesses++;
+    n->reads_buffers |= inst->op == OP_buffer_elem;
+}
+
+static bool suits(const Nest *n) {
+    bool is_nest = n->inner.count > 0;
+    if (n->naccesses == 0 || n->calls || n->ninsts > (is_nest ? MOST_IN_NEST : MOST_INSTS)) return false;
+    return !is_nest || (n->naccesses <= MOST_ACCESSES && n->inner.count < MOST_COUNTERS);
+}
+
+static bool find_counters(Nest *n) {
+    n->is_short = true;
+    if (!add_loop(n, n->loop)) return false;
+    for (int i = 0; i < n->inner.count; i++)
+        if (!add_loop(n, n->inner.at[i])) return false;
+    return n->reads_buffers || (!n->is_reversed && !n->is_short);
+}
+
+/* Keeps the accesses that can be tested. */
+static bool cover(Nest *n) {
+    int all = n->naccesses, covered = 0;
+    for (int i = 0; i < all && i < MOST_ACCESSES; i++)
+        if (require_access(n, &n->accesses[i])) n->accesses[covered++] = n->accesses[i];
+    n->naccesses = covered;
+    return n->inner.count > 0 ? covered == all : covered > 0;
+}
+
+/* ---- two copies */
+
+/* What is added to an address cannot wrap around. */
+static Val *surely(Builder *b, Op op, Val *x, Val *y) {
+    Val *value = build_binary(b, op, x, y);
+    if (value->kind == VAL_inst && value->inst->op == op) value->inst->flags |= INST_UNCHECKED;
+    return value;
+}
+
+/* The index in 64 bits, where the program computes it in 32. */
+static Val *plain_index(Nest *n, CloneMap *map, const Access *access, Builder *b) {
+    Val *index = as_wide(n, access->index.base);
+    for (int i = 0; i < n->ncounters; i++) {
+        if (!access->index.factors[i]) continue;
+        Val *counter = clone_val(map, (Val *)n->counters[i].param);
+        Val *part = surely(b, OP_mul, as_wide(n, access->index.factors[i]),
+                           build_convert(b, counter, basic(n, TYPE_int64)));
+        index = surely(b, OP_add, part, index);
+    }
+    return index;
+}
+
+static bool is_computed(const Val *index) {
+    return index->kind == VAL_inst && op_has(index->inst->op, OP_ELEMENTWISE);
+}
+
+static void drop_check(Nest *n, CloneMap *map, const Access *access) {
+    Inst *copy = clone_val(map, access->inst->results[0])->inst;
+    Builder b = build_before(copy);
+    copy->flags |= INST_UNCHECKED;
+    if (!is_computed(narrow_index(access->inst))) return;
+    copy->args[1] = plain_index(n, map, access, &b);
+}
+
+/* Whoever used the results of the loop uses those of the choice. */
+static void exchange_results(Inst *a, Inst *b) {
+    Val **results = a->results;
+    a->results = b->results;
+    b->results = results;
+    for (int i = 0; i < a->nresults; i++) {
+        a->results[i]->inst = a;
+        b->results[i]->inst = b;
+    }
+}
+
+static void make_copies(Nest *n) {
+    Inst *loop = n->loop;
+    const Type **types = arena_array(n->scratch, const Type *, loop->nresults + 1);
+    for (int i = 0; i < loop->nresults; i++) types[i] = loop->results[i]->type;
+    Inst *choice = build_if(&n->before, n->safe, types, loop->nresults);
+    choice->flags |= INST_LIKELY;
+    CloneMap map = {.module = loop->func->module, .func = loop->func};
+    Inst *copy = clone_inst(&map, loop);
+    n->before = build_before(choice);
+    inst_append(choice->regions[0], copy);
+    for (int i = 0; i < n->naccesses; i++) drop_check(n, &map, &n->accesses[i]);
+    inst_remove(loop);
+    inst_append(choice->regions[1], loop);
+    exchange_results(loop, choice);
+    Builder then = build_at_end(choice->regions[0]), otherwise = build_at_end(choice->regions[1]);
+    build_yield(&then, copy->results, copy->nresults);
+    build_yield(&otherwise, loop->results, loop->nresults);
+}
+
+/* ---- the entry */
+
+typedef struct Range {
+    Func *func;
+    Arena *scratch;
+    LoopJumps jumps;
+    bool changed;
+} Range;
+
+static void visit_region(Range *r, Region *region);
+
+static void visit_loop(Range *r, Inst *loop) {
+    Inst *last = loop->prev;
+    Nest n = {.scratch = r->scratch, .jumps = &r->jumps, .loop = loop, .before = build_before(loop)};
+    n.again = (CloneMap){.module = r->func->module, .func = r->func};
+    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at, &n);
+    bool worth_it = suits(&n) && find_counters(&n) && cover(&n) && !val_is_const(n.safe);
+    if (worth_it) make_copies(&n);
+    else
+        while (loop->prev != last) inst_remove(loop->prev);
+    r->changed |= worth_it;
+    if (n.inner.count == 0) return;
+    for (int i = 0; i < loop->nregions; i++) visit_region(r, loop->regions[i]);
+}
+
+static void visit_region(Range *r, Region *region) {
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        if (inst->op == OP_loop) visit_loop(r, inst);
+        else
+            for (int i = 0; i < inst->nregions; i++) visit_region(r, inst->regions[i]);
+    }
+}
+
+static void mark_known(void *user, Inst *inst) {
+    Range *r = user;
+    if (inst->op != OP_elem || !is_checked(inst)) return;
+    Interval index = ir_interval(&r->jumps, operand(inst, 1));
+    if (!index.known || index.low < 0 || index.high >= length_of(inst)) return;
+    inst->flags |= INST_UNCHECKED;
+    r->changed = true;
+}
+
+bool opt_range(Func *func, bool copies) {
+    if (!func->body) return false;
+    Range r = {.func = func, .scratch = arena_scratch(func->module->arena)};
+    ir_resolve_func(func);
+    r.jumps = loop_find_jumps(r.scratch, func);
+    region_walk(func->body, mark_known, &r);
+    if (copies) visit_region(&r, func->body);
+    arena_free(r.scratch);
+    return r.changed;
+}
