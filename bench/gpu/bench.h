@@ -60,6 +60,13 @@ template <typename Real> struct Memory {
     }
 };
 
+/* Makes memory a buffer of Slope's module, whose kernels find it by that name. */
+template <typename Buffer, typename Real>
+static void bind(cudaError_t (*set)(const Buffer *, cudaStream_t), const Memory<Real> &memory) {
+    const Buffer buffer = memory.template buffer<Buffer>();
+    check(set(&buffer, 0));
+}
+
 static double median(size_t items, const std::function<void()> &launch) {
     cudaEvent_t begin, end;
     std::vector<float> times;

@@ -22,11 +22,9 @@ int main() {
             if (k != 7 && k != 10) sample[k] = 2 * sample[k] - 1.1f;
     }
     Memory<float> samples(data), weights(numbers<float>(3 * count, 0.5f, 1)), gradients(11 * count);
-    const slope::Buffer_Sample samples_ = samples.buffer<slope::Buffer_Sample>(), gradients_ = gradients.buffer<slope::Buffer_Sample>();
-    const slope::Buffer_float3 weights_ = weights.buffer<slope::Buffer_float3>();
-    check(slope::samples_set(&samples_, 0));
-    check(slope::gradients_set(&gradients_, 0));
-    check(slope::weights_set(&weights_, 0));
+    bind(slope::samples_set, samples);
+    bind(slope::gradients_set, gradients);
+    bind(slope::weights_set, weights);
     check(slope::count_set(&count, 0));
     return compare<float>(
         "brdf", count, gradients, 11, [&] { slope::item_launch(groups(count), 0); },

@@ -23,12 +23,9 @@ int main() {
         o[14] += 1;
     }
     Memory<double> observations(data), seen(numbers<double>(2 * count, -1, 1)), gradients(15 * count);
-    const slope::Buffer_Observation observations_ = observations.buffer<slope::Buffer_Observation>(),
-                                    gradients_ = gradients.buffer<slope::Buffer_Observation>();
-    const slope::Buffer_double2 seen_ = seen.buffer<slope::Buffer_double2>();
-    check(slope::observations_set(&observations_, 0));
-    check(slope::gradients_set(&gradients_, 0));
-    check(slope::seen_set(&seen_, 0));
+    bind(slope::observations_set, observations);
+    bind(slope::gradients_set, gradients);
+    bind(slope::seen_set, seen);
     check(slope::count_set(&count, 0));
     return compare<double>(
         "bundle", count, gradients, 15, [&] { slope::item_launch(groups(count), 0); },

@@ -54,10 +54,8 @@ int main() {
             if (k % 3 != 2) data[9 * i + k] = 2 * data[9 * i + k] - 1.1f;
     const hand::Sample surface = {{0.7f, 0.5f, 0.3f}, 0.55f, 0.4f};
     Memory<float> pixels(data), total(5);
-    const slope::Buffer_Pixel pixels_ = pixels.buffer<slope::Buffer_Pixel>();
-    const slope::Buffer_float total_ = total.buffer<slope::Buffer_float>();
-    check(slope::pixels_set(&pixels_, 0));
-    check(slope::total_set(&total_, 0));
+    bind(slope::pixels_set, pixels);
+    bind(slope::total_set, total);
     check(slope::surface_set((const slope::Material *)&surface, 0));
     check(slope::count_set(&count, 0));
     return compare<float>(

@@ -15,11 +15,9 @@ int main() {
     std::vector<float> data = numbers<float>(16 * count, -1, 1);
     for (int i = 0; i < 4 * count; i++) data[i * 4 + i % 4] += 4;
     Memory<float> matrices(data), weights(numbers<float>(16 * count, -1, 1)), gradients(16 * count);
-    const slope::Buffer_Matrix matrices_ = matrices.buffer<slope::Buffer_Matrix>(), weights_ = weights.buffer<slope::Buffer_Matrix>(),
-                               gradients_ = gradients.buffer<slope::Buffer_Matrix>();
-    check(slope::matrices_set(&matrices_, 0));
-    check(slope::weights_set(&weights_, 0));
-    check(slope::gradients_set(&gradients_, 0));
+    bind(slope::matrices_set, matrices);
+    bind(slope::weights_set, weights);
+    bind(slope::gradients_set, gradients);
     check(slope::count_set(&count, 0));
     return compare<float>(
         "inverse", count, gradients, 16, [&] { slope::item_launch(groups(count), 0); },

@@ -26,10 +26,8 @@ int main() {
         for (int k = 0; k < 3; k++) ray[k] /= size;
     }
     Memory<float> rays(data), gradients(10 * count);
-    const slope::Buffer_float3 rays_ = rays.buffer<slope::Buffer_float3>();
-    const slope::Buffer_Scene gradients_ = gradients.buffer<slope::Buffer_Scene>();
-    check(slope::rays_set(&rays_, 0));
-    check(slope::gradients_set(&gradients_, 0));
+    bind(slope::rays_set, rays);
+    bind(slope::gradients_set, gradients);
     check(slope::scene_set((const slope::Scene *)&scene, 0));
     check(slope::count_set(&count, 0));
     return compare<float>(

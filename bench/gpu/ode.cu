@@ -70,10 +70,8 @@ int main() {
     std::vector<float> data = numbers<float>(4 * count, 0.2f, 1);
     for (int i = 0; i < count; i++) data[4 * i] *= 9, data[4 * i + 1] *= 0.3f;
     Memory<float> pendulums(data), gradients(4 * count), states((size_t)2 * count * steps), room((size_t)6 * count * steps);
-    const slope::Buffer_Pendulum pendulums_ = pendulums.buffer<slope::Buffer_Pendulum>(),
-                                 gradients_ = gradients.buffer<slope::Buffer_Pendulum>();
-    check(slope::pendulums_set(&pendulums_, 0));
-    check(slope::gradients_set(&gradients_, 0));
+    bind(slope::pendulums_set, pendulums);
+    bind(slope::gradients_set, gradients);
     check(slope::count_set(&count, 0));
     check(slope::slope_room_set(room.data, room.count * sizeof(float), 0));
     check(slope::steps_set(&steps, 0));

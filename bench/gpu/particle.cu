@@ -61,10 +61,8 @@ int main() {
     const std::vector<float> at = numbers<float>(12, -2, 2);
     std::copy(at.begin(), at.end(), &field.at[0][0]);
     Memory<float> starts(numbers<float>(6 * count, -1, 1)), total(13);
-    const slope::Buffer_Start starts_ = starts.buffer<slope::Buffer_Start>();
-    const slope::Buffer_float total_ = total.buffer<slope::Buffer_float>();
-    check(slope::starts_set(&starts_, 0));
-    check(slope::total_set(&total_, 0));
+    bind(slope::starts_set, starts);
+    bind(slope::total_set, total);
     check(slope::field_set((const slope::Field *)&field, 0));
     check(slope::count_set(&count, 0));
     return compare<float>(

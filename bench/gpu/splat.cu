@@ -74,10 +74,8 @@ int main() {
         g[8] = 0.2f + 0.6f * g[8];
     }
     Memory<float> gaussians(data), gradient(64 * 9);
-    const slope::Buffer_Gaussian gaussians_ = gaussians.buffer<slope::Buffer_Gaussian>();
-    const slope::Buffer_float gradient_ = gradient.buffer<slope::Buffer_float>();
-    check(slope::gaussians_set(&gaussians_, 0));
-    check(slope::gradient_set(&gradient_, 0));
+    bind(slope::gaussians_set, gaussians);
+    bind(slope::gradient_set, gradient);
     check(slope::width_set(&width, 0));
     return compare<float>(
         "splat", count, gradient, 9, [&] { slope::splat_launch(groups(count), 0); },
