@@ -217,10 +217,19 @@ static char *make_alone(SlopeProgram *program, Func *func, const EmitFile *file,
     return text;
 }
 
+/* What earlier stages do for the target. */
+static void aim_at(SlopeProgram *program, const EmitTarget *target) {
+    Module *module = program->unit->ir;
+    module->many_threads = (target->capabilities & TARGET_MANY_THREADS) != 0;
+    program->unit->is_checked_later = (target->capabilities & TARGET_CHECKED) != 0;
+    module->shares_reciprocals =
+        module->many_threads && program->session->config.floats != SLOPE_FLOATS_strict;
+}
+
 SlopeStatus driver_device_text(SlopeProgram *program, Func *func, DeviceText *out) {
     const EmitTarget *target = emit_find_target("cuda");
     func->flags |= FUNC_EXPORT;
-    program->unit->ir->many_threads = true;
+    aim_at(program, target);
     SlopeStatus status = unit_prepare(program->unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;
     *out = (DeviceText){.program = program};
@@ -315,8 +324,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     Unit *unit = program->unit;
     const EmitTarget *target = emit_find_target(options->target);
     SlopeStatus status = check_target(program, target, options);
-    unit->ir->many_threads = (target->capabilities & TARGET_MANY_THREADS) != 0;
-    unit->is_checked_later = (target->capabilities & TARGET_CHECKED) != 0;
+    aim_at(program, target);
     if (status == SLOPE_STATUS_ok) status = choose_functions(program, options);
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;

@@ -122,6 +122,7 @@ static const struct {
     {"simplify-again", 1, .run = opt_simplify},
     {"pure", 1, .run_all = opt_infer_pure},
     {"cse", 1, .run = opt_cse},
+    {"reciprocal", 1, .run = opt_reciprocal},
     {"licm", 1, .run = opt_licm},
     {"upward", 1, .run = opt_upward},
     {"dce", 1, .run = opt_dce},

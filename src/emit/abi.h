@@ -107,9 +107,9 @@ typedef struct RtPrintArg {
 /* ---- what code on a GPU and the runtime share */
 
 /* A variable of the module, by the name slope_host: filled by the runtime before a launch and read after it. Numbers of chunks
- * are powers of two of RT_CHUNK bytes; `spare` has a list for each: the first's place in the room plus one, in chunks, and in the upper half a
+ * are powers of two of RT_CHUNK bytes; `spare` has lists for each: the first's place in the room plus one, in chunks, and in the upper half a
  * number that changes with every change, so that none is mistaken for another. A list goes on in the first word of its members. */
-enum { RT_CHUNK = 4096, RT_CHUNK_SIZES = 32, RT_HOST_TEXT = 488 };
+enum { RT_CHUNK = 4096, RT_CHUNK_SIZES = 32, RT_CHUNK_LISTS = 16, RT_HOST_TEXT = 488 };
 typedef struct RtHost {
     uint32_t stop;   /* not 0: threads leave when they look */
     uint32_t failed; /* not 0: the text says why */
@@ -117,7 +117,7 @@ typedef struct RtHost {
         room_used; /* address of memory for tapes, and its bytes; used may be larger: then all was not enough */
     uint64_t print, print_size,
         print_used; /* likewise for what was printed: RtPrinted, one behind the other */
-    uint64_t spare[RT_CHUNK_SIZES];
+    uint64_t spare[RT_CHUNK_LISTS][RT_CHUNK_SIZES];
     char text[RT_HOST_TEXT]; /* a zero ends it */
 } RtHost;
 

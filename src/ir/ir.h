@@ -312,7 +312,8 @@ struct Module {
     Map func_names;        /* Name -> Func */
     bool has_waves;        /* some function meets the other threads of its wave: OP_wave */
     bool many_threads; /* it is for a target with so many that memory is far, and sums are shared: a GPU */
-    int64_t inlined;   /* instructions that were copied from callees to callers */
+    bool shares_reciprocals; /* for it, divisions may be products with a reciprocal */
+    int64_t inlined;         /* instructions that were copied from callees to callers */
     IrHooks hooks;
 };
 

@@ -42,6 +42,7 @@ bool opt_cse_linear(Func *func);  /* cse.c: the same for the primal values of a 
 bool opt_licm(Func *func);        /* licm.c: what a loop computes anew is computed before it */
 bool opt_upward(Func *func);      /* upward.c: loops that count down for no reason count up */
 bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
+bool opt_reciprocal(Func *func);  /* reciprocal.c: one division instead of several by the same number */
 bool opt_dce(Func *func);         /* dce.c: what nobody needs */
 
 /* ---- range.c: indices that are in range are marked; with `copies`, loops of which a test before them says so have two forms */

@@ -131,6 +131,7 @@ typedef struct Dialect {
     const char *thread_param;        /* how that is declared */
     const char *const *kernel_names; /* what kernels and those who launch them call their own; then NULL */
     bool early_init;                 /* constants that need code are computed by who launches a kernel */
+    const char *over_root;           /* the function 1 / sqrt(x), of double; NULL: there is none */
     bool warp_sums;                  /* slope_atomic_sum_* is there */
     int atomic_bits;                 /* the narrowest type that atomic operations have */
     int printf_values;               /* the most that printf takes; 0: any number */
@@ -171,15 +172,16 @@ struct Printer {
     Map outer_names;   /* Func -> const char *: as others call it */
     Map results_names; /* Func -> const char *: struct of its results */
     Map global_names;
-    Map punned;         /* Type -> not NULL: records that pointers to others are made to point to */
-    Map reserved;       /* Name -> not NULL: types that may come */
-    Map known;          /* Name -> not NULL: helpers that are there */
-    bool sums_wait;     /* sums in buffers are kept by a group until it ends: sums.c */
-    int sums;           /* ... so many */
-    bool has_init;      /* constants are computed when the program starts */
-    int64_t largest;    /* object in a byte buffer */
-    int64_t *tape_room; /* without memory that grows, by type: elements of a tape ... */
-    bool *tape_known;   /* ... and are they all that are needed? */
+    Map punned;               /* Type -> not NULL: records that pointers to others are made to point to */
+    Map reserved;             /* Name -> not NULL: types that may come */
+    Map known;                /* Name -> not NULL: helpers that are there */
+    bool sums_wait;           /* sums in buffers are kept by a group until it ends: sums.c */
+    int sums;                 /* ... so many */
+    const Global *sum_buffer; /* ... all in this one; NULL: in several */
+    bool has_init;            /* constants are computed when the program starts */
+    int64_t largest;          /* object in a byte buffer */
+    int64_t *tape_room;       /* without memory that grows, by type: elements of a tape ... */
+    bool *tape_known;         /* ... and are they all that are needed? */
     FuncState *at;
 };
 

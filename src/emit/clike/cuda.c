@@ -220,6 +220,13 @@ static void print_main(Printer *p, const Func *func) {
         recursive ? "    cudaDeviceSetLimit(cudaLimitStackSize, 16384);\n" : "", clike_outer_name(p, func));
 }
 
+static void print_sums_start(Printer *p) {
+    const char *start = clike_helper(p, "slope_sums_start");
+    const char *buffer = p->sum_buffer ? clike_global_name(p, p->sum_buffer) : NULL;
+    if (buffer) clike_line(p, "%s(%s.data, %s.count, sizeof *%s.data);", start, buffer, buffer, buffer);
+    else clike_line(p, "%s(0, 0, 4);", start);
+}
+
 static void print_kernel(Printer *p, const Func *func, const char **names) {
     const int *size = func->group_size;
     const char **args = arena_array(&p->arena, const char *, func->nparams + 1);
@@ -231,7 +238,7 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     if (clike_takes_thread(p, func)) clike_line(p, "SlopeThread thread;");
     if (clike_needs(p, func) & NEEDS_SHARED) clike_line(p, "slope_start_group();");
     if (clike_needs(p, func) & NEEDS_STATICS) clike_line(p, "slope_start_thread(&thread);");
-    if (p->sums_wait) clike_line(p, "%s();", clike_helper(p, "slope_sums_start"));
+    if (p->sums_wait) print_sums_start(p);
     clike_line(p, "%s;", clike_call_inner(p, func, args, "&thread"));
     if (p->sums_wait) clike_line(p, "slope_sums_end();");
     if (clike_takes_thread(p, func) && is_known(p, "slope_tape_begin"))
@@ -288,6 +295,7 @@ const Dialect clike_cuda = {
     .thread_param = "SlopeThread *thread",
     .kernel_names = kernel_names,
     .early_init = true,
+    .over_root = "rsqrt",
     .warp_sums = true,
     .atomic_bits = 32,
     .printf_values = 32,

@@ -183,12 +183,28 @@ static Value library(Printer *p, const char *name, const Type *type, const Value
     return rounded(p, clike_call(p, function, args, nargs), type);
 }
 
+/* Is it one over a square root that stands right here? Then *under is what that is of. */
+static bool is_over_root(Printer *p, const Inst *inst, const Value *args, Value *under) {
+    if (!inst || !p->dialect->over_root || !p->module->shares_reciprocals) return false;
+    const Val *root = ir_resolve(inst->args[1]);
+    if (!val_is_one(ir_resolve(inst->args[0])) || root->kind != VAL_inst || root->inst->op != OP_sqrt)
+        return false;
+    if (inst->func->flags & FUNC_PRECISE) return false;
+    *under = clike_operand(p, root->inst, 0);
+    return strcmp(library(p, "sqrt", root->type, under, 1).text, args[1].text) == 0;
+}
+
+static Value quotient(Printer *p, const Type *type, const Value *args, const Inst *inst) {
+    Value under;
+    if (is_over_root(p, inst, args, &under)) return library(p, p->dialect->over_root, type, &under, 1);
+    return rounded(p, clike_infix(p, args, "/", LEVEL_product), type);
+}
+
 static Value division(Printer *p, Op op, const Type *type, const Value *args, const Inst *inst) {
     int64_t divisor;
     const char *operator= op == OP_div ? "/" : "%";
     if (type_is_float(type))
-        return op == OP_div ? rounded(p, clike_infix(p, args, operator, LEVEL_product), type)
-                            : library(p, "fmod", type, args, 2);
+        return op == OP_div ? quotient(p, type, args, inst) : library(p, "fmod", type, args, 2);
     bool harmless = inst && val_is_int(ir_resolve(inst->args[1]), &divisor) && divisor != 0 && divisor != -1;
     if (harmless && is_narrow(type))
         return cast(p, clike_type(p, type), clike_infix(p, args, operator, LEVEL_product));

@@ -107,8 +107,8 @@ static void open_local_tape(Printer *p, const Inst *inst, const TapeRoom *room) 
         if (!room->exact[kind]) continue;
         const char *kept = clike_local(p, clike_format(p, "%s_kept", clike_word(p, type)));
         clike_line(p, "%s %s[%lld];", clike_type(p, type), kept, (long long)room->exact[kind]);
-        clike_line(p, "%s.stacks[%d].data = %s, %s.stacks[%d].room = %lld;", name, kind, kept, name, kind,
-                   (long long)room->exact[kind]);
+        clike_line(p, "%s.stacks[%d].data = %s, %s.stacks[%d].room = INT64_MAX; /* it cannot grow */", name,
+                   kind, kept, name, kind);
     }
     p->at->values[inst->results[0]->id] = clike_value(clike_format(p, "&%s", name), LEVEL_unary);
 }

@@ -93,6 +93,16 @@ static bool fits(const Printer *p) {
     return true;
 }
 
+/* The uniform that all sums are in; NULL: there are several, or it holds more than a buffer. */
+static const Global *find_only_buffer(const Printer *p, const Search *search) {
+    const Global *only = NULL;
+    for (int i = 1; i < search->summed.count; i++)
+        if (search->summed.at[i] != search->summed.at[0]) return NULL;
+    for (int i = 0; i < p->module->globals.count && search->summed.count; i++)
+        if (p->module->globals.at[i] == search->summed.at[0]) only = p->module->globals.at[i];
+    return only && only->type->kind == TYPE_buffer ? only : NULL;
+}
+
 bool clike_sums_can_wait(Printer *p) {
     Search search = {.arena = &p->arena};
     if (!p->dialect->warp_sums || !fits(p)) return false;
@@ -105,6 +115,7 @@ bool clike_sums_can_wait(Printer *p) {
         region_walk(p->reached.funcs.at[i]->func->body, note_access, &search);
     for (int i = 0; i < search.summed.count && !search.unknown; i++)
         search.unknown = map_has(&search.touched, PTR_KEY(search.summed.at[i]));
+    p->sum_buffer = find_only_buffer(p, &search);
     p->sums = FEWEST_SUMS;
     while (p->sums < MOST_SUMS && (search.moves || p->sums < 2 * search.summed.count)) p->sums *= 2;
     return search.summed.count && !search.unknown;

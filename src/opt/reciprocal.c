@@ -1,0 +1,192 @@
+/* What divides several numbers becomes a reciprocal that they are multiplied by, for targets on which a division takes ten times as long as a product.
+ *
+ *     d.x / s, d.y / s, d.z / s        r = 1 / s; d.x * r, d.y * r, d.z * r
+ *
+ * So does what divides in a loop and comes from outside of it, a constant, and a square root that is good for nothing else (whose reciprocal such targets have).
+ * A quotient may differ in its last digit then; who wants it as it is written says so (--fp strict, `precise`), and is never asked.
+ *
+ * The reciprocal of a number below the smallest normal one is too large to be a number, although the quotient may be one. Unless it is
+ * known not to be that small, the divisor is therefore scaled up first, if it is, and so are the dividends. */
+#include "opt.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { DEPTH = 6 };
+
+/* What divides, by Val.id. */
+typedef struct Divisor {
+    int divided;          /* numbers that it divides */
+    bool in_loop;         /* some of them in a loop that it is not made in */
+    Val *over;            /* its reciprocal, or NULL: not made yet */
+    Val *dividend_factor; /* NULL: none is needed */
+} Divisor;
+
+typedef struct Division {
+    Inst *inst;
+    Val *by; /* as it was before anything was replaced */
+} Division;
+
+typedef struct Reciprocals {
+    Arena *scratch;
+    int *uses; /* by Val.id */
+    Divisor *divisors;
+    VEC(Division) divisions;
+} Reciprocals;
+
+static Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
+
+static const Inst *made_by(const Val *v, Op op) {
+    return v->kind == VAL_inst && v->inst->op == op ? v->inst : NULL;
+}
+
+static bool is_division(const Inst *inst) {
+    if (inst->op != OP_div && inst->op != OP_ratio) return false;
+    TypeKind kind = type_element(inst->results[0]->type)->kind;
+    return kind == TYPE_float || kind == TYPE_double;
+}
+
+/* The number that all lanes are divided by; NULL: they have their own. */
+static Val *divisor_of(const Inst *division) {
+    Val *v = operand(division, 1);
+    if (type_is_scalar(v->type)) return v;
+    const Inst *splat = made_by(v, OP_splat);
+    return splat ? operand(splat, 0) : NULL;
+}
+
+/* ---- what is known of numbers */
+
+static double smallest(const Type *type) { return type->kind == TYPE_double ? DBL_MIN : FLT_MIN; }
+
+static bool is_constant_from(const Val *v, double least) { return val_is_const(v) && v->real >= least; }
+
+static bool is_not_negative(const Val *v, int depth) {
+    if (val_is_const(v)) return v->real >= 0;
+    if (v->kind != VAL_inst || depth == 0) return false;
+    const Inst *inst = v->inst;
+    switch ((Op)inst->op) {
+    case OP_abs:
+    case OP_sqrt:
+    case OP_exp: return true;
+    case OP_mul: return operand(inst, 0) == operand(inst, 1);
+    case OP_add:
+        return is_not_negative(operand(inst, 0), depth - 1) && is_not_negative(operand(inst, 1), depth - 1);
+    case OP_max: return is_not_negative(operand(inst, 0), 1) || is_not_negative(operand(inst, 1), 1);
+    default: return false;
+    }
+}
+
+/* Is it zero, or too large in magnitude to have an infinite reciprocal? */
+static bool has_reciprocal(const Val *v, int depth) {
+    const double least = smallest(v->type);
+    if (val_is_const(v)) return fabs(v->real) >= least;
+    if (v->kind != VAL_inst || depth == 0) return false;
+    const Inst *inst = v->inst;
+    switch ((Op)inst->op) {
+    case OP_sqrt: return true;
+    case OP_convert: return type_is_integer(inst->args[0]->type);
+    case OP_max:
+        return is_constant_from(operand(inst, 0), least) || is_constant_from(operand(inst, 1), least);
+    case OP_add:
+        return (is_constant_from(operand(inst, 0), least) && is_not_negative(operand(inst, 1), depth)) ||
+               (is_constant_from(operand(inst, 1), least) && is_not_negative(operand(inst, 0), depth));
+    case OP_select:
+        return has_reciprocal(operand(inst, 1), depth - 1) && has_reciprocal(operand(inst, 2), depth - 1);
+    default: return false;
+    }
+}
+
+/* ---- which ones */
+
+static const Region *home_of(const Val *v) { return v->kind == VAL_param ? v->region : v->inst->parent; }
+
+static bool is_in_inner_loop(const Inst *inst, const Region *home) {
+    for (const Region *at = inst->parent; at != home && at->owner; at = at->owner->parent)
+        if (at->owner->op == OP_loop) return true;
+    return false;
+}
+
+static void note_inst(void *user, Inst *inst) {
+    Reciprocals *r = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *v = operand(inst, i);
+        if (!val_is_const(v)) r->uses[v->id]++;
+    }
+    Val *v = is_division(inst) ? divisor_of(inst) : NULL;
+    if (!v) return;
+    vec_push(r->scratch, &r->divisions, ((Division){inst, v}));
+    if (val_is_const(v)) return;
+    Divisor *divisor = &r->divisors[v->id];
+    divisor->divided += type_count(inst->results[0]->type);
+    divisor->in_loop |= is_in_inner_loop(inst, home_of(v));
+}
+
+static bool is_worth_it(const Reciprocals *r, const Val *v) {
+    if (val_is_const(v)) return has_reciprocal(v, 1) && fabs(1 / v->real) >= smallest(v->type);
+    const Divisor *divisor = &r->divisors[v->id];
+    return divisor->divided > 1 || divisor->in_loop || (made_by(v, OP_sqrt) && r->uses[v->id] == 1);
+}
+
+/* ---- making them */
+
+static Builder build_behind(const Val *v) {
+    return v->kind == VAL_inst ? build_after(v->inst) : build_before(v->region->first);
+}
+
+static void make_reciprocal(Divisor *divisor, Val *v) {
+    Builder b = build_behind(v);
+    Module *module = b.func->module;
+    Val *one = ir_const_real(module, v->type, 1), *scaled = v;
+    if (!has_reciprocal(v, DEPTH)) {
+        Val *least = ir_const_real(module, v->type, smallest(v->type));
+        Val *is_small = build_binary(&b, OP_lt, build_unary(&b, OP_abs, v), least);
+        Val *large = ir_const_real(module, v->type, v->type->kind == TYPE_double ? 0x1p54 : 0x1p25);
+        divisor->dividend_factor = build_select(&b, is_small, large, one);
+        scaled = build_binary(&b, OP_mul, v, divisor->dividend_factor);
+    }
+    divisor->over = build_binary(&b, OP_div, one, scaled);
+}
+
+static Val *in_lanes(Builder *b, const Type *type, Val *v) {
+    return type_is_scalar(type) ? v : build_splat(b, type, v);
+}
+
+static void multiply(Inst *division, Val *factor, Val *over) {
+    Builder b = build_before(division);
+    Val *result = division->results[0], *x = operand(division, 0);
+    b.loc = division->loc;
+    if (factor) x = build_binary(&b, OP_mul, x, in_lanes(&b, x->type, factor));
+    over = in_lanes(&b, x->type, over);
+    Val *product =
+        division->op == OP_ratio ? build_binary(&b, OP_scale, over, x) : build_binary(&b, OP_mul, x, over);
+    if (!product->name) product->name = result->name;
+    result->forward = product;
+    inst_remove(division);
+}
+
+static bool replace(Reciprocals *r, Division division) {
+    if (!is_worth_it(r, division.by)) return false;
+    Val *by = ir_resolve(division.by);
+    if (val_is_const(by)) {
+        multiply(division.inst, NULL, ir_const_real(division.inst->func->module, by->type, 1 / by->real));
+        return true;
+    }
+    Divisor *divisor = &r->divisors[division.by->id];
+    if (!divisor->over) make_reciprocal(divisor, by);
+    multiply(division.inst, divisor->dividend_factor, divisor->over);
+    return true;
+}
+
+bool opt_reciprocal(Func *func) {
+    if (!func->body || !func->module->shares_reciprocals || (func->flags & FUNC_PRECISE)) return false;
+    Arena *scratch = arena_scratch(func->module->arena);
+    Reciprocals r = {.scratch = scratch,
+                     .uses = arena_array(scratch, int, func->nvals + 1),
+                     .divisors = arena_array(scratch, Divisor, func->nvals + 1)};
+    bool changed = false;
+    region_walk(func->body, note_inst, &r);
+    for (int i = 0; i < r.divisions.count; i++) changed |= replace(&r, r.divisions.at[i]);
+    if (changed) ir_resolve_func(func);
+    arena_free(scratch);
+    return changed;
+}
