@@ -207,11 +207,16 @@ typedef struct Stay {
     Builder around, after; /* the reversed nest: before and behind it */
 } Stay;
 
-/* One after the other, each in loop order. */
+/* Where memory is far, those of one round stand together, and come together. Otherwise they stand one after the other, each in loop order. */
+static bool is_by_round(const Stay *x) { return x->ad->m->many_threads; }
+
 static Val *start_of(const Stay *x, Builder *b, int index) {
+    if (is_by_round(x)) return build_binary(b, OP_add, x->base, ad_int64(x->ad, index));
     Val *offset = build_binary(b, OP_mul, ad_rounds(x->ad, b, &x->keep->nest), ad_int64(x->ad, index));
     return build_binary(b, OP_add, x->base, offset);
 }
+
+static int64_t distance_of(const Stay *x) { return is_by_round(x) ? x->count : 1; }
 
 static Val *size_of(const Stay *x, Builder *b) {
     return build_binary(b, OP_mul, ad_rounds(x->ad, b, &x->keep->nest), ad_int64(x->ad, x->count));
@@ -228,14 +233,14 @@ static void begin_block(Stay *x) {
 
 static void store_in_block(Stay *x, Val *v, int index) {
     Val *start = start_of(x, &x->before, index);
-    Val *at = ad_place_of_round(x->ad, &x->tail, &x->keep->nest, start, 1, false);
+    Val *at = ad_place_of_round(x->ad, &x->tail, &x->keep->nest, start, distance_of(x), false);
     store_at(&x->tail, x->keep->making->tape, at, build_bitcast(&x->tail, v, x->type));
 }
 
 static Val *load_from_block(Stay *x, const Val *v, int index) {
     Val *start = start_of(x, &x->around, index);
     Builder *b = &x->keep->head;
-    Val *at = ad_place_of_round(x->ad, b, &x->keep->nest, start, 1, true);
+    Val *at = ad_place_of_round(x->ad, b, &x->keep->nest, start, distance_of(x), true);
     return build_bitcast(b, load_at(b, x->keep->making->reverse_tape, at, x->type, v->name), v->type);
 }
 

@@ -38,6 +38,7 @@ typedef struct Value {
     bool constant;      /* of an address: to be read only */
     bool steady;        /* of an address: nobody writes there */
     bool reads;         /* memory that may change */
+    bool named;         /* the text is a variable of its own */
     bool guarded;       /* of an address: maybe out of range; it has a text for each use, see clike_operand */
     const char *offset; /* of an object in a byte buffer, where there are no pointers */
 } Value;
@@ -64,6 +65,7 @@ typedef struct FuncState {
     LoopJumps jumps;   /* for what is known of counters */
     Map names;         /* Name -> not NULL: taken */
     VEC(const Val *) pending;
+    Map computed; /* Inst -> const char *: the variable that has it already, for who comes to it next */
     VEC(const Inst *) sums; /* that are printed with the next: sums.c */
     int *summed;            /* by Val.id: uses of an address by such sums alone; NULL: there are none */
     Frame *frame;
@@ -131,13 +133,16 @@ typedef struct Dialect {
     const char *thread_param;        /* how that is declared */
     const char *const *kernel_names; /* what kernels and those who launch them call their own; then NULL */
     bool early_init;                 /* constants that need code are computed by who launches a kernel */
-    const char *over_root;           /* the function 1 / sqrt(x), of double; NULL: there is none */
-    bool warp_sums;                  /* slope_atomic_sum_* is there */
-    int atomic_bits;                 /* the narrowest type that atomic operations have */
-    int printf_values;               /* the most that printf takes; 0: any number */
-    int64_t most_local;              /* bytes that a variable can take; 0: any number */
-    const HelperRow *helpers;        /* that differ from C's */
-    const HelperRow *hosted;         /* in place of those, in code that the runtime launches */
+    const char *copy,
+        *set; /* helpers: memcpy and memset of memory that is aligned as its type says; or NULL */
+    const char *sine_and_cosine; /* the function of x and two addresses, of double; NULL: there is none */
+    const char *over_root;       /* the function 1 / sqrt(x), of double; NULL: there is none */
+    bool warp_sums;           /* slope_atomic_sum_* is there */
+    int atomic_bits;          /* the narrowest type that atomic operations have */
+    int printf_values;        /* the most that printf takes; 0: any number */
+    int64_t most_local;       /* bytes that a variable can take; 0: any number */
+    const HelperRow *helpers; /* that differ from C's */
+    const HelperRow *hosted;  /* in place of those, in code that the runtime launches */
     const HelperFamily *families;
     size_t nhelpers, nhosted, nfamilies;
     const char *(*thread_id)(Printer *p, int index); /* NULL: the language does not know */

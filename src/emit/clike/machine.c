@@ -223,6 +223,40 @@ static Value bitcast(Printer *p, const Inst *inst) {
     return clike_value(clike_format(p, "%s(%s)", clike_bitcast(p, from, to), value.text), LEVEL_primary);
 }
 
+/* ---- sine and cosine of the same number, which take little longer than one of them */
+
+/* The cosine of what this is the sine of, or the other way round; NULL: none is needed here. */
+static const Inst *find_partner(const Printer *p, const Inst *inst) {
+    const Op wanted = inst->op == OP_sin ? OP_cos : OP_sin;
+    for (const Inst *next = inst->next; next; next = next->next)
+        if (next->op == wanted && ir_resolve(next->args[0]) == ir_resolve(inst->args[0]) &&
+            p->at->uses[next->results[0]->id] > 0)
+            return next;
+    return NULL;
+}
+
+static bool compute_both(Printer *p, const Inst *inst, Value arg, Value *result) {
+    const Type *type = inst->results[0]->type;
+    const bool is_sine = inst->op == OP_sin;
+    if (!p->dialect->sine_and_cosine || (inst->op != OP_sin && inst->op != OP_cos)) return false;
+    const char *mine = map_get(&p->at->computed, PTR_KEY(inst));
+    if (mine) map_put(&p->arena, &p->at->computed, PTR_KEY(inst), NULL); /* it may be printed again */
+    const Inst *partner =
+        mine || (type->kind != TYPE_float && type->kind != TYPE_double) ? NULL : find_partner(p, inst);
+    if (partner) {
+        const char *other = clike_name_value(p, partner->results[0]);
+        mine = clike_name_value(p, inst->results[0]);
+        clike_line(p, "%s %s, %s;", clike_type(p, type), is_sine ? mine : other, is_sine ? other : mine);
+        clike_line(p, "%s%s(%s, &%s, &%s);", p->dialect->sine_and_cosine, type->kind == TYPE_float ? "f" : "",
+                   arg.text, is_sine ? mine : other, is_sine ? other : mine);
+        map_put(&p->arena, &p->at->computed, PTR_KEY(partner), (void *)(uintptr_t)other);
+    }
+    if (!mine) return false;
+    *result = clike_value(mine, LEVEL_primary);
+    result->named = true;
+    return true;
+}
+
 static bool has_vector(const Inst *inst) {
     for (int i = 0; i < inst->nargs; i++)
         if (inst->args[i]->type->kind == TYPE_vector) return true;
@@ -240,6 +274,7 @@ static Value compute(Printer *p, const Inst *inst) {
             args[i] = clike_value(clike_pointer(p, arg, type->args[0], false), LEVEL_unary);
         reads |= arg.reads;
     }
+    if (compute_both(p, inst, args[0], &value)) return value;
     if (inst->op == OP_bitcast) value = bitcast(p, inst);
     else if (inst->op == OP_thread_id) value = thread_id(p, inst);
     else if (inst->op == OP_buffer_length)

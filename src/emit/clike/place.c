@@ -349,9 +349,11 @@ static void store(Printer *p, const Inst *inst) {
 
 static void copy(Printer *p, const Inst *inst, const Type *type) {
     Value to = clike_operand(p, inst, 0), from = clike_read_operand(p, inst, 1);
+    bool by_type = p->dialect->copy && !to.raw && !from.raw;
     if (to.raw || from.raw || type->kind == TYPE_array)
-        clike_line(p, "memcpy(%s, %s, sizeof(%s));", clike_pointer(p, to, type, false),
-                   clike_pointer(p, from, type, true), clike_declare(p, type, ""));
+        clike_line(p, "%s(%s, %s, sizeof(%s));", by_type ? clike_helper(p, p->dialect->copy) : "memcpy",
+                   clike_pointer(p, to, type, false), clike_pointer(p, from, type, true),
+                   clike_declare(p, type, ""));
     else clike_line(p, "%s = %s;", clike_place(p, to, type), clike_place(p, from, type));
 }
 
@@ -360,8 +362,9 @@ static void zero(Printer *p, const Inst *inst, const Type *type) {
     if (!to.raw && type_is_scalar(type))
         clike_line(p, "%s = %s;", clike_place(p, to, type), clike_zero(p, type));
     else
-        clike_line(p, "memset(%s, 0, sizeof(%s));", clike_pointer(p, to, type, false),
-                   clike_declare(p, type, ""));
+        clike_line(p, "%s(%s, 0, sizeof(%s));",
+                   p->dialect->set && !to.raw ? clike_helper(p, p->dialect->set) : "memset",
+                   clike_pointer(p, to, type, false), clike_declare(p, type, ""));
 }
 
 void clike_memory(Printer *p, const Inst *inst) {

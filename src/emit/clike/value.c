@@ -100,7 +100,7 @@ void clike_set(Printer *p, const Inst *inst, Value value) {
     const Val *v = inst->results[0];
     clike_consume(p, inst);
     at->values[v->id] = value;
-    if (at->uses[v->id] == 0) return;
+    if (at->uses[v->id] == 0 || value.named) return;
     if (p->dialect->language->has_places_only && v->type->kind == TYPE_pointer && !clike_is_text(v->type))
         return; /* a place, as often as it is used */
     if (at->again && at->again[v->id]) return;
