@@ -73,6 +73,8 @@ typedef struct FuncState {
     int line;           /* of the last #line */
     Loc loc;            /* of the instruction being printed */
     const char *result; /* the variable that is returned; NULL: what the IR returns */
+    const Inst
+        *tested; /* the access to a buffer that was tested before the statements being printed; NULL: none */
     /* Of a kernel that is cut into phases (group.c): */
     bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
     bool *again;           /* by Val.id: likewise, and said again there */
@@ -134,15 +136,16 @@ typedef struct Dialect {
     const char *const *kernel_names; /* what kernels and those who launch them call their own; then NULL */
     bool early_init;                 /* constants that need code are computed by who launches a kernel */
     const char *copy,
-        *set; /* helpers: memcpy and memset of memory that is aligned as its type says; or NULL */
+        *set;        /* helpers: memcpy and memset of memory that is aligned as its type says; or NULL */
+    bool puts_lanes; /* vectors are written to memory lane by lane */
     const char *sine_and_cosine; /* the function of x and two addresses, of double; NULL: there is none */
     const char *over_root;       /* the function 1 / sqrt(x), of double; NULL: there is none */
-    bool warp_sums;           /* slope_atomic_sum_* is there */
-    int atomic_bits;          /* the narrowest type that atomic operations have */
-    int printf_values;        /* the most that printf takes; 0: any number */
-    int64_t most_local;       /* bytes that a variable can take; 0: any number */
-    const HelperRow *helpers; /* that differ from C's */
-    const HelperRow *hosted;  /* in place of those, in code that the runtime launches */
+    bool warp_sums;              /* slope_atomic_sum_* is there */
+    int atomic_bits;             /* the narrowest type that atomic operations have */
+    int printf_values;           /* the most that printf takes; 0: any number */
+    int64_t most_local;          /* bytes that a variable can take; 0: any number */
+    const HelperRow *helpers;    /* that differ from C's */
+    const HelperRow *hosted;     /* in place of those, in code that the runtime launches */
     const HelperFamily *families;
     size_t nhelpers, nhosted, nfamilies;
     const char *(*thread_id)(Printer *p, int index); /* NULL: the language does not know */
@@ -258,6 +261,7 @@ const char *clike_atomic(Printer *p, const char *what, const Type *type);
 void clike_add_helpers(Printer *p, Text *out); /* all that were needed */
 
 /* ---- object.c: functions for vectors, buffers and whole objects */
+const char *clike_put_vector(Printer *p, const Type *vector); /* function that writes it to memory */
 const char *clike_make_vector(Printer *p, const Type *vector);
 const char *clike_zero(Printer *p, const Type *type); /* the value zero */
 const char *clike_lane(Printer *p, const Type *vector, const char *text, int lane);
@@ -286,6 +290,9 @@ Value clike_load(Printer *p, const Inst *inst);
 bool clike_text_literal(Printer *p, const Inst *inst, Value *result); /* a cast that makes a string */
 Value clike_nowhere(Printer *p, const Type *target); /* the address of what takes no memory */
 void clike_memory(Printer *p, const Inst *inst);     /* store, copy, zero, acc */
+/* What is printed next is done only if the address is in range; false: it need not be tested. */
+bool clike_begin_tested(Printer *p, const Inst *inst);
+void clike_end_tested(Printer *p);
 
 /* ---- printf.c */
 void clike_printf(Printer *p, const Inst *inst);

@@ -82,6 +82,7 @@ static void print_atomic(Printer *p, const Inst *inst) {
     if (type->kind == TYPE_half || type_bits(type) < p->dialect->atomic_bits)
         clike_fail(p, inst->loc, "this target has no atomic operations on %s", clike_word(p, type));
     if (clike_sum(p, inst)) return;
+    bool is_tested = p->at->uses[inst->results[0]->id] == 0 && clike_begin_tested(p, inst);
     const char *pointer = clike_pointer(p, clike_operand(p, inst, 0), type, false);
     const char *what = inst->op == OP_atomic ? names[inst->index] : "cas";
     if (p->dialect->warp_sums && strcmp(what, "add") == 0 && p->at->uses[inst->results[0]->id] == 0) {
@@ -94,6 +95,7 @@ static void print_atomic(Printer *p, const Inst *inst) {
     const char *text = clike_format(p, "%s(%s, %s", function, pointer, clike_operand(p, inst, 1).text);
     if (inst->op == OP_atomic_cas) text = clike_format(p, "%s, %s", text, clike_operand(p, inst, 2).text);
     clike_set_statement(p, inst, clike_format(p, "%s)", text));
+    if (is_tested) clike_end_tested(p);
 }
 
 /* A tape of known size is a local variable. */

@@ -33,6 +33,19 @@ const char *clike_make_vector(Printer *p, const Type *vector) {
     return name;
 }
 
+/* One lane after the other: NVIDIA's compilers begin with the last, and stores that do not ascend are not put together on their way to memory. */
+const char *clike_put_vector(Printer *p, const Type *vector) {
+    const char *type = clike_type(p, vector), *name = clike_format(p, "slope_put_%s", type);
+    if (!clike_begin_helper(p, name)) return name;
+    Text text = {.arena = &p->arena};
+    text_printf(&text, "static inline void %s(%s *to, %s v) {\n", name, type, type);
+    for (int i = 0; i < type_count(vector); i++)
+        text_printf(&text, "    to->%c = v.%c;\n", "xyzw"[i], "xyzw"[i]);
+    text_add(&text, STR("}\n"));
+    text_add(&p->helpers, text_str(&text));
+    return name;
+}
+
 const char *clike_zero(Printer *p, const Type *type) {
     if (type_is_scalar(type)) {
         if (type->kind == TYPE_bool) return "false";
@@ -254,9 +267,9 @@ static void buffer_at_thread(Printer *p, const char *name, const char *buffer, c
     if (size > p->largest) p->largest = size;
     text_printf(&p->helpers,
                 "static inline %s {\n    if (i < b.count) return %sb.data[i];\n"
-                "    memset(thread->none, 0, sizeof b.data[0]);\n    return (%s)(void *)thread->none;\n}\n",
+                "    return (%s)%s(thread, sizeof b.data[0]);\n}\n",
                 clike_declare(p, pointer, head), element->kind == TYPE_array ? "" : "&",
-                clike_declare(p, pointer, ""));
+                clike_declare(p, pointer, ""), clike_helper(p, "slope_none"));
 }
 
 static void buffer_at(Printer *p, const char *name, const char *buffer, const Type *element) {
@@ -287,11 +300,14 @@ const char *clike_buffer(Printer *p, const char *what, const Type *buffer) {
             &p->helpers,
             "static inline %s %s(%s b, uint64_t i) {\n    return %s(i < b.count) ? b.data[i] : %s;\n}\n",
             clike_declare(p, element, ""), name, type, likely, clike_zero(p, element));
-    else
-        text_printf(
-            &p->helpers,
-            "static inline void %s(%s b, uint64_t i, %s) {\n    if (%s(i < b.count)) b.data[i] = v;\n}\n",
-            name, type, clike_declare(p, element, "v"), likely);
+    else {
+        bool by_lanes = p->dialect->puts_lanes && element->kind == TYPE_vector;
+        const char *put =
+            by_lanes ? clike_format(p, "%s(&b.data[i], v)", clike_put_vector(p, element)) : "b.data[i] = v";
+        text_printf(&p->helpers,
+                    "static inline void %s(%s b, uint64_t i, %s) {\n    if (%s(i < b.count)) %s;\n}\n", name,
+                    type, clike_declare(p, element, "v"), likely, put);
+    }
     return name;
 }
 

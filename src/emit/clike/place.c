@@ -136,7 +136,7 @@ static Value global(Printer *p, const Inst *inst) {
 }
 
 static bool is_checked(const Printer *p, const Inst *inst) {
-    return !inst_has(inst, INST_UNCHECKED) && !p->options->unchecked;
+    return !inst_has(inst, INST_UNCHECKED) && !p->options->unchecked && p->at->tested != inst;
 }
 
 static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
@@ -286,6 +286,52 @@ bool clike_address(Printer *p, const Inst *inst, Value *result) {
     }
 }
 
+/* ---- writing only what is in range: where memory for what is dropped is a variable, compilers get rid of more than that */
+
+/* What finds the element that an address leads into, if that is to be tested; NULL: it need not be. */
+static const Inst *tested_access(const Printer *p, const Val *address) {
+    address = ir_resolve((Val *)(uintptr_t)address);
+    while (address->kind == VAL_inst && op_has(address->inst->op, OP_PART))
+        address = ir_resolve(address->inst->args[0]);
+    if (p->dialect->thread_local_ || address->kind != VAL_inst) return NULL;
+    const Inst *access = address->inst;
+    if (access->op != OP_buffer_elem && access->op != OP_buffer_bytes) return NULL;
+    return access == p->at->tested || is_guarded(p, access) ? access : NULL;
+}
+
+static const char *range_test(Printer *p, const Inst *access) {
+    Value buffer = clike_operand(p, access, 0), index = clike_operand(p, access, 1);
+    const char *count = clike_format(p, "%s.count", clike_in(p, buffer, LEVEL_primary));
+    if (access->op == OP_buffer_elem)
+        return clike_format(p, "(uint64_t)%s < %s", clike_in(p, index, LEVEL_unary), count);
+    int64_t size = type_layout(target_of(access->results[0]), LAYOUT_scalar).size;
+    return clike_format(p, "%s(%s, %s, %lld)", clike_helper(p, "slope_bytes_within"), count, index.text,
+                        (long long)size);
+}
+
+bool clike_begin_tested(Printer *p, const Inst *inst) {
+    const Inst *access = tested_access(p, inst->args[0]);
+    if (!access || access == p->at->tested) return access != NULL;
+    clike_line(p, "if (%s) {", range_test(p, access));
+    p->indent++;
+    p->at->tested = access;
+    return true;
+}
+
+void clike_end_tested(Printer *p) {
+    p->at->tested = NULL;
+    p->indent--;
+    clike_line(p, "}");
+}
+
+/* Does the next access lead into the same element? Nothing must be written down in between, for what comes later. */
+static bool goes_on(const Printer *p, const Inst *inst) {
+    const Inst *next = inst->next;
+    while (next && op_has(next->op, OP_PART)) next = next->next;
+    return next && next->op == OP_store && p->at->pending.count == 0 &&
+           tested_access(p, next->args[0]) == p->at->tested;
+}
+
 /* ---- accesses */
 
 /* A number, vector or buffer that is a whole guarded element is read and written by functions: the element, or NULL. */
@@ -341,8 +387,13 @@ static void store(Printer *p, const Inst *inst) {
         return;
     }
     Value address = clike_operand(p, inst, 0);
+    const Val *root = ir_root(inst->args[0]);
+    bool is_far = root->kind != VAL_inst || root->inst->op != OP_var;
     if (address.raw)
         clike_line(p, "%s(%s, %s);", clike_bytes(p, "store", type), clike_pointer(p, address, type, false),
+                   value);
+    else if (is_far && type->kind == TYPE_vector && p->dialect->puts_lanes)
+        clike_line(p, "%s(%s, %s);", clike_put_vector(p, type), clike_pointer(p, address, type, false),
                    value);
     else clike_line(p, "%s = %s;", clike_place(p, address, type), value);
 }
@@ -370,6 +421,8 @@ static void zero(Printer *p, const Inst *inst, const Type *type) {
 void clike_memory(Printer *p, const Inst *inst) {
     const Type *type = target_of(inst->args[0]);
     if (clike_is_nothing(type)) return;
+    bool is_whole = inst->op == OP_store && !p->at->tested && whole_element(p, inst);
+    bool is_tested = !is_whole && clike_begin_tested(p, inst);
     switch ((Op)inst->op) {
     case OP_store: store(p, inst); break;
     case OP_copy: copy(p, inst, type); break;
@@ -379,4 +432,5 @@ void clike_memory(Printer *p, const Inst *inst) {
                    clike_pointer(p, clike_operand(p, inst, 0), type, false),
                    clike_pointer(p, clike_read_operand(p, inst, 1), type, false));
     }
+    if (is_tested && !goes_on(p, inst)) clike_end_tested(p);
 }
