@@ -138,6 +138,7 @@ static bool add_code(Unit *unit, const EmitBackend *backend, const EmitOptions *
     SlopeSession *session = unit->program->session;
     EmitTimes times = {0};
     StageTimer timer;
+    unit_legalize(unit, session->config.interpret ? EMIT_BACKEND_interp : EMIT_BACKEND_llvm);
     if (session->config.interpret) driver_time_begin(session, &timer, "translate");
     bool fine = backend->jit_add(unit->jit, unit->ir, options, &times, error);
     if (session->config.interpret) driver_time_end(&timer);
@@ -331,6 +332,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     if (!(target->capabilities & TARGET_BARRIERS)) unit_inline_waiting(unit);
     const EmitBackend *backend = unit_backend(session, target->backend);
     if (!backend) return SLOPE_STATUS_error;
+    unit_legalize(unit, target->backend);
     EmitFile file = {.format = target->format,
                      .target = target,
                      .header = options->header,

@@ -105,6 +105,8 @@ static bool pass_range(Unit *unit) {
     return changed;
 }
 
+static bool pass_legalize(Func *func) { return opt_legalize(func, (LegalOptions){0}); }
+
 static const struct {
     const char *name;
     int level; /* from this optimisation level on */
@@ -120,6 +122,7 @@ static const struct {
     {"simplify", 1, .run = opt_simplify},
     {"unroll", 1, .run = pass_unroll},
     {"simplify-again", 1, .run = opt_simplify},
+    {"legalize", 0, .run = pass_legalize},
     {"pure", 1, .run_all = opt_infer_pure},
     {"cse", 1, .run = opt_cse},
     {"licm", 1, .run = opt_licm},
@@ -314,6 +317,19 @@ SlopeStatus unit_prepare(Unit *unit, const char *stop) {
     SlopeStatus status = unit_derive(unit, stop);
     if (status == SLOPE_STATUS_ok) unit_run_passes(unit, stop);
     return status;
+}
+
+void unit_legalize(Unit *unit, EmitBackendId backend) {
+    uint32_t lacks = emit_maker(backend)->lacks;
+    LegalOptions options = {.integers = (lacks & BACKEND_LACKS_INTEGERS) != 0,
+                            .layouts = (lacks & BACKEND_LACKS_LAYOUTS) != 0};
+    if (lacks & ~unit->legal_for) unit->legalized = 0; /* another backend had more */
+    unit->legal_for |= lacks;
+    for (; unit->legalized < unit->ir->funcs.count; unit->legalized++) {
+        Func *func = unit->ir->funcs.at[unit->legalized];
+        opt_legalize(func, options);
+        if (VERIFY_EACH_PASS && func->body) verify(unit, func, "legalizing");
+    }
 }
 
 void unit_inline_waiting(Unit *unit) {

@@ -30,6 +30,8 @@ typedef struct Unit {
     Lowerer *lowerer;
     Map entries;           /* Decl -> Func */
     int passed;            /* functions that went through the passes */
+    int legalized;         /* ... and have nothing in them that backends lack: */
+    uint32_t legal_for;    /* BackendLacks */
     VEC(Written) written;  /* ... as they were before */
     bool is_checked_later; /* by what compiles the output: indices into buffers and arrays */
     EmitJit *jit;
@@ -44,6 +46,7 @@ bool unit_run_passes(Unit *unit, const char *stop);
 SlopeStatus unit_derive(Unit *unit, const char *stop); /* lowered and differentiated; error: reported */
 SlopeStatus unit_prepare(Unit *unit,
                          const char *stop); /* lowered, differentiated, optimised; error: reported */
+void unit_legalize(Unit *unit, EmitBackendId backend); /* all that went through the passes */
 void unit_inline_waiting(Unit *unit); /* for targets without barriers: into the kernels that come to them */
 
 /* ---- front.c */

@@ -52,7 +52,7 @@ typedef enum EmitFormat {
 } EmitFormat;
 
 typedef enum EmitBackendId {
-#define BACKEND(id, library, function) EMIT_BACKEND_##id,
+#define BACKEND(id, library, function, lacks) EMIT_BACKEND_##id,
 #include "emit/targets.def"
     EMIT_BACKENDS
 } EmitBackendId;
@@ -70,6 +70,12 @@ typedef enum TargetCapabilities {
     TARGET_MANY_THREADS = 512, /* so many that what they keep is far away: to compute it again costs less */
     TARGET_CHECKED = 1024,     /* what compiles it sees to indices */
 } TargetCapabilities;
+
+/* Operations that a backend does not have for all operands, so that they are written out before it sees them. */
+typedef enum BackendLacks {
+    BACKEND_LACKS_INTEGERS = 1, /* division by zero and what overflows, shifts by more than there are bits */
+    BACKEND_LACKS_LAYOUTS = 2,  /* copies between memory of different layout rules */
+} BackendLacks;
 
 typedef struct EmitTarget {
     const char *name, *extension;
@@ -151,6 +157,7 @@ const EmitBackend *slope_llvm_backend(void); /* in its library */
 /* Where a backend comes from. */
 typedef struct EmitMaker {
     const char *library, *symbol; /* library NULL: built in */
+    uint32_t lacks;               /* BackendLacks */
     EmitBackendFunction *function;
 } EmitMaker;
 

@@ -14,6 +14,8 @@ enum {
     COMPILED = TARGET_COMPILED,
     MANY_THREADS = TARGET_MANY_THREADS,
     CHECKED = TARGET_CHECKED,
+    INTEGERS = BACKEND_LACKS_INTEGERS,
+    LAYOUTS = BACKEND_LACKS_LAYOUTS,
 };
 
 static const EmitTarget targets[] = {
@@ -23,7 +25,7 @@ static const EmitTarget targets[] = {
 };
 
 static const EmitMaker makers[] = {
-#define BACKEND(id, library, function) {library, "slope_" #id "_backend", function},
+#define BACKEND(id, library, function, lacks) {library, "slope_" #id "_backend", lacks, function},
 #include "emit/targets.def"
 };
 

@@ -189,8 +189,7 @@ static int64_t work_of_inst(Estimate *estimate, const Inst *inst) {
     case OP_loop: return work_of_loop(estimate, inst);
     case OP_var: return work_on_object(inst->type);
     case OP_copy:
-    case OP_zero:
-    case OP_acc: return work_on_object(inst->args[0]->type->args[0]);
+    case OP_zero: return work_on_object(inst->args[0]->type->args[0]);
     default: return inst->nregions > 0 ? work_of_regions(estimate, inst) : 1 + op_info[inst->op].cost;
     }
 }

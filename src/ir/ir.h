@@ -135,7 +135,7 @@ typedef enum InstTag { TAG_primal, TAG_diff, TAG_mixed } InstTag;
 typedef enum InstFlags {
     INST_RAW = 1, /* memory that begins with whatever was there: everything is stored before it is read */
     INST_UNCHECKED =
-        2, /* the index is known to be in range; of arithmetic: so is the result, which does not wrap */
+        2, /* the index is known to be in range; of arithmetic: operands and result are, nothing wraps */
     INST_NO_DIFF = 4, /* under no_diff: no derivative passes */
     INST_FREE = 8,    /* of a sum: nobody wrote an order, so that any will do */
     INST_WRITES = 16, /* some store goes through the address */

@@ -208,13 +208,8 @@ static void one_scalar(Lanes *lanes, const Objects *objects, const Type *type) {
         one_of_lane(lanes, objects, type);
         return;
     }
-    if (objects->op == OP_acc && !type_is_float(type)) return;
     if (objects->op == OP_zero) value = ir_const_zero(lanes->module, lanes_row(lanes, type));
     else value = widened(lanes, objects->from, load_scalar(lanes, objects->from));
-    if (objects->op == OP_acc) {
-        Val *old = widened(lanes, objects->to, load_scalar(lanes, objects->to));
-        value = build_sum(&lanes->b, old, value);
-    }
     store_scalar(lanes, objects->to, value);
 }
 
@@ -283,7 +278,7 @@ static void widen_objects(Lanes *lanes, Inst *inst) {
     }
     Objects objects = {.op = (Op)inst->op, .to = place_of(lanes, inst->args[0])};
     if (inst->nargs > 1) objects.from = place_of(lanes, inst->args[1]);
-    if (!is_whole(lanes, &objects) || inst->op == OP_acc) {
+    if (!is_whole(lanes, &objects)) {
         each_scalar(lanes, &objects, type);
         return;
     }
@@ -353,7 +348,6 @@ bool lanes_memory(Lanes *lanes, Inst *inst) {
         if (differs) widen_store(lanes, inst);
         return differs;
     case OP_copy:
-    case OP_acc:
     case OP_zero:
         if (differs) widen_objects(lanes, inst);
         return differs;

@@ -45,6 +45,14 @@ bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
 bool opt_reciprocal(Func *func);  /* reciprocal.c: one division instead of several by the same number */
 bool opt_dce(Func *func);         /* dce.c: what nobody needs */
 
+/* ---- legalize.c: sums of objects are written out, and what else a target lacks */
+typedef struct LegalOptions {
+    bool
+        integers; /* division and shifts are defined for all operands, and only some will do for the target */
+    bool layouts; /* uniforms are laid out by rules of their own, and it copies only what is alike */
+} LegalOptions;
+bool opt_legalize(Func *func, LegalOptions options);
+
 /* ---- range.c: indices that are in range are marked; with `copies`, loops of which a test before them says so have two forms */
 bool opt_range(Func *func, bool copies);
 

@@ -24,6 +24,10 @@ typedef bool (*Pass)(Func *func);
 static bool inline_all(Func *func) { return opt_inline(func, (InlinePolicy){.max_size = 200}); }
 static bool sroa_keep(Func *func) { return opt_sroa_func(func, (SroaOptions){.keep_opaque = true}); }
 
+static bool legalize(Func *func) {
+    return opt_legalize(func, (LegalOptions){.integers = true, .layouts = true});
+}
+
 static bool range(Func *func) { return opt_range(func, true); }
 
 static bool infer_pure(Func *func) { return opt_infer_pure(func->module, 0); }
@@ -35,7 +39,7 @@ static const struct {
     {"inline", inline_all}, {"sroa", opt_sroa},         {"sroa_keep", sroa_keep}, {"ssa", opt_ssa},
     {"dce", opt_dce},       {"simplify", opt_simplify}, {"cse", opt_cse},         {"licm", opt_licm},
     {"upward", opt_upward}, {"unroll", opt_unroll},     {"pure", infer_pure},     {"exits", opt_lower_exits},
-    {"share", opt_share},   {"range", range},
+    {"share", opt_share},   {"range", range},           {"legalize", legalize},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {

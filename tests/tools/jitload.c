@@ -1,5 +1,6 @@
 /* See jitload.h. */
 #include "jitload.h"
+#include "opt/opt.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -47,9 +48,15 @@ bool jit_open(JitProgram *program, const EmitBackend *backend, const RuntimeConf
     return program->jit != NULL;
 }
 
+void jit_legalize(Module *module) {
+    for (int i = 0; i < module->funcs.count; i++)
+        opt_legalize(module->funcs.at[i], (LegalOptions){.integers = true, .layouts = true});
+}
+
 bool jit_compile(JitProgram *program, Module *module, const EmitOptions *options) {
     EmitError error;
     EmitTimes times = {0};
+    jit_legalize(module);
     bool fine = program->backend->jit_add(program->jit, module, options, &times, &error);
     if (!fine) fprintf(stderr, "%s\n", error.text);
     return fine;

@@ -96,7 +96,7 @@ typedef struct Language {
     Value (*compute)(Printer *p, const Inst *inst); /* from operands alone */
     bool (*address)(Printer *p, const Inst *inst, Value *result);
     Value (*load)(Printer *p, const Inst *inst);
-    void (*memory)(Printer *p, const Inst *inst); /* store, copy, zero, acc */
+    void (*memory)(Printer *p, const Inst *inst); /* store, copy, zero */
     void (*var)(Printer *p, const Inst *inst);
     void (*call)(Printer *p, const Inst *inst);
     void (*atomic)(Printer *p, const Inst *inst);
@@ -269,7 +269,6 @@ Value clike_vector_op(Printer *p, const Inst *inst, const Value *args);
 const char *clike_bitcast(Printer *p, const Type *from, const Type *to);
 const char *clike_buffer(Printer *p, const char *what, const Type *buffer);
 const char *clike_bytes(Printer *p, const char *what, const Type *type); /* load or store, unaligned */
-const char *clike_accumulate(Printer *p, const Type *type);
 
 /* ---- expr.c */
 const char *clike_constant(Printer *p, const Val *v);
@@ -289,7 +288,7 @@ bool clike_address(Printer *p, const Inst *inst, Value *result); /* false: not a
 Value clike_load(Printer *p, const Inst *inst);
 bool clike_text_literal(Printer *p, const Inst *inst, Value *result); /* a cast that makes a string */
 Value clike_nowhere(Printer *p, const Type *target); /* the address of what takes no memory */
-void clike_memory(Printer *p, const Inst *inst);     /* store, copy, zero, acc */
+void clike_memory(Printer *p, const Inst *inst);     /* store, copy, zero */
 /* What is printed next is done only if the address is in range; false: it need not be tested. */
 bool clike_begin_tested(Printer *p, const Inst *inst);
 void clike_end_tested(Printer *p);

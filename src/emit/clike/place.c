@@ -426,11 +426,7 @@ void clike_memory(Printer *p, const Inst *inst) {
     switch ((Op)inst->op) {
     case OP_store: store(p, inst); break;
     case OP_copy: copy(p, inst, type); break;
-    case OP_zero: zero(p, inst, type); break;
-    default:
-        clike_line(p, "%s(%s, %s);", clike_accumulate(p, type),
-                   clike_pointer(p, clike_operand(p, inst, 0), type, false),
-                   clike_pointer(p, clike_read_operand(p, inst, 1), type, false));
+    default: zero(p, inst, type);
     }
     if (is_tested && !goes_on(p, inst)) clike_end_tested(p);
 }

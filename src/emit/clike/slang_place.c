@@ -107,12 +107,6 @@ static void assign(Printer *p, Value address, const Type *type, const char *valu
     else clike_line(p, "%s = %s;", address.text, value);
 }
 
-static void accumulate(Printer *p, const Inst *inst, const Type *type) {
-    Value to = clike_operand(p, inst, 0), from = clike_operand(p, inst, 1);
-    if (to.raw) clike_fail(p, inst->loc, "derivatives cannot be added in a byte buffer");
-    clike_line(p, "%s(%s, %s);", clike_accumulate(p, type), to.text, whole_text(p, from, type));
-}
-
 void slang_memory(Printer *p, const Inst *inst) {
     const Type *type = inst->args[0]->type->args[0];
     Value to = clike_operand(p, inst, 0);
@@ -120,8 +114,7 @@ void slang_memory(Printer *p, const Inst *inst) {
     switch ((Op)inst->op) {
     case OP_store: assign(p, to, type, clike_operand(p, inst, 1).text); break;
     case OP_copy: assign(p, to, type, whole_text(p, clike_operand(p, inst, 1), type)); break;
-    case OP_zero: assign(p, to, type, slang_zero(p, type)); break;
-    default: accumulate(p, inst, type);
+    default: assign(p, to, type, slang_zero(p, type));
     }
 }
 

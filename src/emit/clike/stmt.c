@@ -397,8 +397,7 @@ static void effect(Printer *p, const Inst *inst) {
     switch ((Op)inst->op) {
     case OP_store:
     case OP_copy:
-    case OP_zero:
-    case OP_acc: language->memory(p, inst); break;
+    case OP_zero: language->memory(p, inst); break;
     case OP_atomic:
     case OP_atomic_cas: language->atomic(p, inst); break;
     case OP_call: language->call(p, inst); break;

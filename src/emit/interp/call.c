@@ -64,7 +64,6 @@ static uint32_t argument(Translator *t, const Inst *inst, int index) {
     const Param *param = &inst->callee->params[index];
     if (!(param->flags & PARAM_BY_ADDRESS)) return interp_use(t, inst, index);
     Known known = interp_known(t, inst, index);
-    if (known.rules != LAYOUT_scalar) return interp_converted(t, known, param->type);
     return interp_plain(t, known, param->type, param->dir == DIR_in);
 }
 

@@ -207,7 +207,6 @@ Known interp_clamped(Translator *t, const Inst *inst, int operand, int64_t lengt
 /* ---- memory.c */
 bool interp_memory(Translator *t, const Inst *inst);
 uint32_t interp_plain(Translator *t, Known address, const Type *target, bool read_only);
-uint32_t interp_converted(Translator *t, Known address, const Type *target); /* a copy in scalar layout */
 Slot interp_load(const Type *type, const char *at, int size);
 void interp_store(char *at, int size, Slot value);
 void interp_load_value(const Type *type, LayoutRules rules, const char *at, Slot *to);
@@ -220,7 +219,6 @@ bool interp_wide(Translator *t,
 /* ---- object.c */
 void interp_copy(Translator *t, const Type *type, Known to, Known from);
 void interp_zero(Translator *t, const Type *type, Known address);
-void interp_accumulate(Translator *t, const Type *type, Known to, Known from);
 
 /* ---- buffer.c */
 bool interp_buffer(Translator *t, const Inst *inst);

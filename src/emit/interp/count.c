@@ -44,7 +44,7 @@ static void open_block(Translator *t) {
 
 /* Words that it moves, beyond what an instruction does. */
 static int64_t words_moved(const Inst *inst) {
-    bool whole = inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
+    bool whole = inst->op == OP_copy || inst->op == OP_zero;
     return whole ? type_layout(inst->args[0]->type->args[0], LAYOUT_scalar).size / (int64_t)sizeof(Slot) : 0;
 }
 

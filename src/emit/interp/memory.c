@@ -176,12 +176,6 @@ static uint32_t take_variable(Translator *t, const Type *type, bool cleared) {
     return to;
 }
 
-uint32_t interp_converted(Translator *t, Known address, const Type *target) {
-    Known copy = {.slot = take_variable(t, target, false)};
-    interp_copy(t, target, copy, address);
-    return copy.slot;
-}
-
 static const Step *fixed_address(Slot *r, const Step *s) {
     r[s->to].address = (char *)(uintptr_t)s->data;
     return s + 1;
@@ -269,9 +263,6 @@ bool interp_memory(Translator *t, const Inst *inst) {
         interp_copy(t, target_of(inst->args[0]), interp_known(t, inst, 0), interp_known(t, inst, 1));
         return true;
     case OP_zero: interp_zero(t, target_of(inst->args[0]), interp_known(t, inst, 0)); return true;
-    case OP_acc:
-        interp_accumulate(t, target_of(inst->args[0]), interp_known(t, inst, 0), interp_known(t, inst, 1));
-        return true;
     default: return false;
     }
 }

@@ -1,5 +1,5 @@
-/* Arithmetic, bits, comparisons and conversions, on scalars and vectors alike. Where LLVM leaves a result undefined (division
- * by zero, shifts by too much, float to integer out of range), ops.def defines it, and code is added that makes it so. */
+/* Arithmetic, bits, comparisons and conversions, on scalars and vectors alike. Where LLVM leaves a result undefined, ops.def defines it:
+ * of integers divided and shifted, opt/legalize.c has made it so; of floats too large for an integer, LLVM has an operation. */
 #include "emit/llvm/llvm.h"
 
 typedef LLVMValueRef (*BuildBinary)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *);
@@ -30,7 +30,8 @@ LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value) {
     return allow(value, freedom[floats_here(e)]);
 }
 
-LLVMValueRef emit_sum(Emitter *e, LLVMValueRef a, LLVMValueRef b) {
+/* Of differentials, whose order is free. */
+static LLVMValueRef free_sum(Emitter *e, LLVMValueRef a, LLVMValueRef b) {
     LLVMFastMathFlags flags = LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros;
     if (floats_here(e) != EMIT_floats_strict) flags |= LLVMFastMathAllowContract;
     return allow(LLVMBuildFAdd(e->builder, a, b, ""), e->options->level > 0 ? flags : LLVMFastMathNone);
@@ -47,7 +48,7 @@ static LLVMValueRef without_wrapping(const Inst *inst, LLVMValueRef value) {
 static LLVMValueRef binary(Emitter *e, const Inst *inst, BuildBinary on_float, BuildBinary on_int) {
     LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
     if (!is_float(inst->args[0]->type)) return without_wrapping(inst, on_int(e->builder, a, b, ""));
-    if (inst_has(inst, INST_FREE)) return emit_sum(e, a, b);
+    if (inst_has(inst, INST_FREE)) return free_sum(e, a, b);
     return emit_freely(e, on_float(e->builder, a, b, ""));
 }
 
@@ -61,31 +62,11 @@ static LLVMValueRef float_remainder(Emitter *e, const Inst *inst) {
     return LLVMBuildFPTrunc(e->builder, LLVMBuildFRem(e->builder, a, b, ""), emit_type(e, type), "");
 }
 
-static bool is_harmless_divisor(const Val *v) {
-    int64_t value;
-    return val_is_int(v, &value) && value != 0 && value != -1;
-}
-
-/* x / 0 and x % 0 have all bits set; the least integer divided by -1 wraps: both by dividing by 1 instead. */
+/* By zero, and where it would overflow, nothing is divided: opt/legalize.c. */
 static LLVMValueRef integer_division(Emitter *e, const Inst *inst, bool remainder) {
-    LLVMBuilderRef b = e->builder;
-    const Type *type = inst->args[0]->type;
-    bool is_signed = type_is_signed(type);
-    LLVMValueRef x = emit_use(e, inst, 0), y = emit_use(e, inst, 1);
-    BuildBinary build =
-        is_signed ? (remainder ? LLVMBuildSRem : LLVMBuildSDiv) : (remainder ? LLVMBuildURem : LLVMBuildUDiv);
-    if (is_harmless_divisor(ir_resolve(inst->args[1]))) return build(b, x, y, "");
-    LLVMValueRef minus_one = emit_int_like(e, type, -1);
-    LLVMValueRef by_zero = LLVMBuildICmp(b, LLVMIntEQ, y, emit_int_like(e, type, 0), "");
-    LLVMValueRef unsafe = by_zero;
-    if (is_signed) {
-        int64_t least = (int64_t)((uint64_t)1 << (bits_of(type) - 1));
-        LLVMValueRef at_least = LLVMBuildICmp(b, LLVMIntEQ, x, emit_int_like(e, type, least), "");
-        LLVMValueRef by_minus_one = LLVMBuildICmp(b, LLVMIntEQ, y, minus_one, "");
-        unsafe = LLVMBuildOr(b, by_zero, LLVMBuildAnd(b, at_least, by_minus_one, ""), "");
-    }
-    LLVMValueRef divisor = LLVMBuildSelect(b, unsafe, emit_int_like(e, type, 1), y, "");
-    return LLVMBuildSelect(b, by_zero, minus_one, build(b, x, divisor, ""), "");
+    static const BuildBinary build[2][2] = {{LLVMBuildUDiv, LLVMBuildURem}, {LLVMBuildSDiv, LLVMBuildSRem}};
+    bool is_signed = type_is_signed(inst->args[0]->type);
+    return build[is_signed][remainder](e->builder, emit_use(e, inst, 0), emit_use(e, inst, 1), "");
 }
 
 static LLVMValueRef division(Emitter *e, const Inst *inst, bool remainder) {
@@ -139,13 +120,10 @@ static LLVMValueRef resize(Emitter *e, LLVMValueRef value, const Type *from, con
 }
 
 static LLVMValueRef shift(Emitter *e, const Inst *inst, bool left) {
-    const Type *type = inst->args[0]->type;
-    LLVMValueRef amount = resize(e, emit_use(e, inst, 1), inst->args[1]->type, type, false);
-    amount = LLVMBuildAnd(e->builder, amount, emit_int_like(e, type, bits_of(type) - 1), "");
-    LLVMValueRef value = emit_use(e, inst, 0);
+    LLVMValueRef value = emit_use(e, inst, 0), amount = emit_use(e, inst, 1);
     if (left) return LLVMBuildShl(e->builder, value, amount, "");
-    return type_is_signed(type) ? LLVMBuildAShr(e->builder, value, amount, "")
-                                : LLVMBuildLShr(e->builder, value, amount, "");
+    return type_is_signed(inst->args[0]->type) ? LLVMBuildAShr(e->builder, value, amount, "")
+                                               : LLVMBuildLShr(e->builder, value, amount, "");
 }
 
 /* A count of bits as the uint of the result. */

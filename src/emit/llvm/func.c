@@ -178,19 +178,10 @@ static bool *find_escapes(Emitter *e, const Func *func) {
 
 /* ---- calls */
 
-/* Memory with other layout rules is copied into a form that the callee expects. */
-static LLVMValueRef converted_copy(Emitter *e, const Type *type, Value from) {
-    Layout layout = type_layout(type, LAYOUT_scalar);
-    Value to = emit_plain_value(emit_alloca(e, layout.size, layout.align));
-    emit_copy(e, type, to, from);
-    return to.value;
-}
-
 static LLVMValueRef argument(Emitter *e, const Inst *inst, int index) {
     const Param *param = &inst->callee->params[index];
     if (!(param->flags & PARAM_BY_ADDRESS)) return emit_use(e, inst, index);
     Value value = emit_operand(e, inst, index);
-    if (value.rules != LAYOUT_scalar) return converted_copy(e, param->type, value);
     return emit_plain_address(e, value, param->type, param->dir == DIR_in);
 }
 

@@ -192,7 +192,6 @@ void emit_control(Emitter *e, const Inst *inst); /* ops with regions, and those 
 /* ---- arith.c: each returns NULL for ops of other files */
 /* With what the options allow: a floating-point instruction, just made. */
 LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value);
-LLVMValueRef emit_sum(Emitter *e, LLVMValueRef a, LLVMValueRef b); /* of differentials, whose order is free */
 LLVMValueRef emit_arith(Emitter *e, const Inst *inst);
 
 /* ---- math.c */
@@ -228,7 +227,6 @@ Value emit_plain_value(LLVMValueRef value);
 
 /* ---- object.c: copies and sums of whole objects */
 void emit_copy(Emitter *e, const Type *type, Value to, Value from);
-void emit_accumulate(Emitter *e, const Type *type, Value to, Value from);
 typedef struct Branch {
     LLVMBasicBlockRef from, inside, after;
 } Branch;

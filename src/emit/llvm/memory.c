@@ -244,9 +244,6 @@ bool emit_memory(Emitter *e, const Inst *inst) {
         emit_copy(e, target_of(inst->args[0]), emit_operand(e, inst, 0), emit_operand(e, inst, 1));
         return true;
     case OP_zero: zero_object(e, target_of(inst->args[0]), emit_operand(e, inst, 0)); return true;
-    case OP_acc:
-        emit_accumulate(e, target_of(inst->args[0]), emit_operand(e, inst, 0), emit_operand(e, inst, 1));
-        return true;
     default: return false;
     }
     emit_set(e, inst->results[0], value);

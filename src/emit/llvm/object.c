@@ -1,4 +1,4 @@
-/* Whole objects: copies, also between memory of different layout rules, and the sum of differentials. */
+/* Copies of whole objects, and what is done only if something is in range. */
 #include "emit/llvm/llvm.h"
 
 static Branch branch_new(Emitter *e) {
@@ -30,67 +30,9 @@ void emit_branch_end(Emitter *e, Branch *branch) {
     LLVMPositionBuilderAtEnd(e->builder, branch->after);
 }
 
-/* ---- part by part */
-
-typedef void (*OnPart)(Emitter *e, const Type *type, Value to, Value from);
-
-static Value part_at(Emitter *e, Value whole, int64_t offset) {
-    whole.value = emit_at(e, whole.value, offset);
-    return whole;
-}
-
-static Value part_indexed(Emitter *e, Value whole, const Type *array, LLVMValueRef index) {
-    LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)type_element_stride(array, (LayoutRules)whole.rules));
-    whole.value = LLVMBuildInBoundsGEP2(e->builder, unit, whole.value, &index, 1, "");
-    return whole;
-}
-
-static void for_parts(Emitter *e, const Type *type, Value to, Value from, OnPart on_part);
-
-static void for_elements(Emitter *e, const Type *array, Value to, Value from, OnPart on_part) {
-    int64_t length = type_length(array);
-    if (length <= 0) return;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder), body = emit_block(e, "each"),
-                      after = emit_block(e, "after");
-    LLVMValueRef zero = emit_i64(e, 0);
-    LLVMBuildBr(e->builder, body);
-    LLVMPositionBuilderAtEnd(e->builder, body);
-    LLVMValueRef index = LLVMBuildPhi(e->builder, e->i64, "");
-    for_parts(e, array->args[0], part_indexed(e, to, array, index), part_indexed(e, from, array, index),
-              on_part);
-    LLVMValueRef next = LLVMBuildAdd(e->builder, index, emit_i64(e, 1), "");
-    LLVMBasicBlockRef end = LLVMGetInsertBlock(e->builder);
-    LLVMAddIncoming(index, &zero, &before, 1);
-    LLVMAddIncoming(index, &next, &end, 1);
-    LLVMValueRef more = LLVMBuildICmp(e->builder, LLVMIntULT, next, emit_i64(e, length), "");
-    LLVMBuildCondBr(e->builder, more, body, after);
-    LLVMPositionBuilderAtEnd(e->builder, after);
-}
-
-static void for_parts(Emitter *e, const Type *type, Value to, Value from, OnPart on_part) {
-    if (type->kind == TYPE_array) {
-        for_elements(e, type, to, from, on_part);
-    } else if (type->kind == TYPE_record) {
-        for (int i = 0; i < type_record(type)->nfields; i++)
-            for_parts(e, type_record(type)->fields[i].type,
-                      part_at(e, to, type_field_offset(type, i, (LayoutRules)to.rules)),
-                      part_at(e, from, type_field_offset(type, i, (LayoutRules)from.rules)), on_part);
-    } else {
-        on_part(e, type, to, from);
-    }
-}
-
 /* ---- copy */
 
-static void copy_part(Emitter *e, const Type *type, Value to, Value from) {
-    emit_store(e, type, to, emit_load(e, type, from));
-}
-
 static void copy_in_range(Emitter *e, const Type *type, Value to, Value from) {
-    if (to.rules != from.rules) {
-        for_parts(e, type, to, from, copy_part);
-        return;
-    }
     Layout layout = type_layout(type, (LayoutRules)to.rules);
     unsigned align = (unsigned)layout.align;
     if (layout.size > 0)
@@ -116,23 +58,4 @@ void emit_copy(Emitter *e, const Type *type, Value to, Value from) {
         copy_in_range(e, type, to, from);
     }
     if (may_write) emit_branch_end(e, &writes);
-}
-
-/* ---- sum of differentials; what is no float has none */
-
-static void add_part(Emitter *e, const Type *type, Value to, Value from) {
-    if (!type_is_float(type_element(type))) return;
-    LLVMValueRef old = emit_load(e, type, to), more = emit_load(e, type, from);
-    emit_store(e, type, to, emit_sum(e, old, more));
-}
-
-void emit_accumulate(Emitter *e, const Type *type, Value to, Value from) {
-    LLVMValueRef guard = to.guard && from.guard ? LLVMBuildAnd(e->builder, to.guard, from.guard, "")
-                         : to.guard             ? to.guard
-                                                : from.guard;
-    Branch branch = {0};
-    to.guard = from.guard = NULL;
-    if (guard) branch = emit_branch_begin(e, guard);
-    for_parts(e, type, to, from, add_part);
-    if (guard) emit_branch_end(e, &branch);
 }
