@@ -37,6 +37,7 @@ static inline Bench bench_open(const char *path) {
     SlopeConfig config;
     slope_config_init(&config);
     config.threads = 1;
+    config.lanes = 1; /* lanes.c measures those */
     if (slope_session_new(&config, &bench.session) != SLOPE_STATUS_ok) exit(1);
     require(bench.session, slope_load_file(bench.session, path, &bench.program));
     require(bench.session, slope_find_kernel(bench.program, NULL, &bench.kernel));

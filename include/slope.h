@@ -165,9 +165,12 @@ typedef struct SlopeConfig {
     SlopeFloats floats; /* what may be made of floating-point arithmetic. Default: contract */
     int threads; /* that run kernels; 0: one per processor. 1: always the same order, and no atomic sums:
                            nobody else writes the buffers of a kernel while it runs */
-    int lanes; /* items of a kernel that are done at once, in vectors: 2, 4, 8 or 16; SLOPE_LANES_AUTO: what is
-                           best; 1, or 0: one by one */
-    int wave;  /* lanes of a wave, 1 to 128; 0: 32 */
+    int lanes; /* items of a kernel that are done at once, in vectors: 2, 4, 8 or 16; SLOPE_LANES_AUTO: as many as are best;
+                           1: one by one. 0, the default: as many as are best in machine code that runs at once, one
+                           by one in files, dumps, and with debug_info */
+    int groups; /* over about how many groups kernels will be dispatched in all, for the choice of lanes: what
+                           is done once is done sooner than compiled for vectors. 0: many */
+    int wave;   /* lanes of a wave, 1 to 128; 0: 32 */
     int block[3];  /* threads of a group of kernels without [numthreads]; 0: 1 */
     int stack_mib; /* MiB of stack for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
 

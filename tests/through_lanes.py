@@ -34,7 +34,7 @@ def functions(text):
             yield result, name, [(match[1], "no_diff" not in match[0] and match[1] != "int") for match in found]
 
 
-def kernel(number, result, name, params):
+def kernel(number, result, name, params, threads=THREADS):
     """One that calls the function and its backward derivative, and the names of what it writes"""
     size = sum(TYPES[kind] for kind, _ in params)
     lines, args, pairs, outs, at = [], [], [], [], 0
@@ -54,7 +54,7 @@ def kernel(number, result, name, params):
     buffers += [f"RWStructuredBuffer<{kind}> {buffer};" for buffer, kind, _ in outs]
     lines.append(f"    bwd_diff({name})({', '.join(pairs)}, {result}(1));")
     lines += [f"    {buffer}[tid.x] = {value};" for buffer, _, value in outs]
-    head = f'[shader("compute")] [numthreads({THREADS}, 1, 1)]\nvoid lanes_kernel{number}(uint3 tid : SV_DispatchThreadID) {{'
+    head = f'[shader("compute")] [numthreads({threads}, 1, 1)]\nvoid lanes_kernel{number}(uint3 tid : SV_DispatchThreadID) {{'
     return "\n".join([*buffers, head, *lines, "}", ""]), outs, size
 
 
@@ -66,10 +66,10 @@ def data(chosen, size, path):
 
 
 def outputs(suite, folder, source, number, outs, lanes, temporary):
-    command = [str(suite.slope), "run", source.name, "-O2", "--fp", "strict", "--lanes", str(lanes), "--threads", "1", "--remarks",
+    command = [str(suite.slope), "run", str(source), "-I", str(folder), "-O2", "--fp", "strict", "--lanes", str(lanes), "--threads", "1", "--remarks",
                "--entry", f"lanes_kernel{number}", "--dispatch", str(ITEMS // THREADS), "--bind", f"lanes_in{number}=@{temporary}/in.csv"]
-    for buffer, kind, _ in outs:
-        command += ["--bind", f"{buffer}=zeros:{TYPES[kind] * ITEMS}", "--print", buffer]
+    for buffer, _, _ in outs:
+        command += ["--bind", f"{buffer}=zeros:{ITEMS}", "--print", buffer]
     return run.execute(suite, command, folder)
 
 
@@ -101,30 +101,27 @@ def difference(one, several, written):
 def check(suite, path, widths, temporary):
     """Failures, and how many kernels were and were not widened"""
     text, problems, done, declined = path.read_text(), [], 0, []
-    source = path.parent / f"lanes-{os.getpid()}-{path.stem}.slang"
+    source = Path(temporary) / path.name
     kernels = [kernel(i, *function) for i, function in enumerate(functions(text))]
     if not kernels:
         return problems, done, declined
-    try:
-        source.write_text(text + "\n" + "\n".join(made for made, _, _ in kernels))
-        for number, (_, outs, size) in enumerate(kernels):
-            data(random.Random(number), size, Path(temporary) / "in.csv")
-            written = ITEMS * sum(TYPES[kind] for _, kind, _ in outs)
-            one = outputs(suite, path.parent, source, number, outs, 1, temporary)
-            if one.status or one.trouble:
-                continue  # a function that has no backward derivative, or one that does not end
-            for width in widths:
-                several = outputs(suite, path.parent, source, number, outs, width, temporary)
-                fails = several.status or several.trouble
-                wrong = several.trouble or several.err if fails else difference(one.out, several.out, written)
-                if wrong:
-                    problems.append((f"{path.stem} kernel {number} with {width} lanes", wrong[:1500]))
-                elif "one item at a time" in several.err:
-                    declined += [line for line in several.err.splitlines() if "one item at a time" in line]
-                else:
-                    done += 1
-    finally:
-        source.unlink(missing_ok=True)
+    source.write_text(text + "\n" + "\n".join(made for made, _, _ in kernels))
+    for number, (_, outs, size) in enumerate(kernels):
+        data(random.Random(number), size, Path(temporary) / "in.csv")
+        written = ITEMS * sum(TYPES[kind] for _, kind, _ in outs)
+        one = outputs(suite, path.parent, source, number, outs, 1, temporary)
+        if one.status or one.trouble:
+            continue  # a function that has no backward derivative, or one that does not end
+        for width in widths:
+            several = outputs(suite, path.parent, source, number, outs, width, temporary)
+            fails = several.status or several.trouble
+            wrong = several.trouble or several.err if fails else difference(one.out, several.out, written)
+            if wrong:
+                problems.append((f"{path.stem} kernel {number} with {width} lanes", wrong[:1500]))
+            elif "one item at a time" in several.err:
+                declined += [line for line in several.err.splitlines() if "one item at a time" in line]
+            else:
+                done += 1
     return problems, done, declined
 
 

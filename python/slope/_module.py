@@ -577,12 +577,12 @@ def cache_folder(cache: Union[bool, str, "os.PathLike[str]"]) -> Optional[bytes]
 def compile(text: str, *, path: str = "<string>", include_paths: Sequence[str] = (), defines: Optional[Mapping[str, Any]] = None,
             threads: int = 0, optimization: int = 3, unchecked: bool = False, floats: str = "contract",
             strict: bool = False, interpret: bool = False,
-            lanes: Union[int, str] = 1, cache: Union[bool, str, "os.PathLike[str]"] = True) -> Module:
+            lanes: Union[int, str] = "auto", cache: Union[bool, str, "os.PathLike[str]"] = True) -> Module:
     """Compiles a program of Slang from a text. `path` is its name in messages, and its folder the first place for imports.
 
     `threads` run kernels (0: one per processor); `floats` is "contract", "strict" or "fast" (docs/accuracy.md). With `strict`, a call in which
     an index was out of range raises SlopeError, which says where. With `interpret`, no machine code is made: programs start at once and compute
-    more slowly. `lanes` items of a kernel, and rows of a call, are done at once, in vectors: 1, 2, 4, 8 or 16, or "auto" for what seems best.
+    more slowly. `lanes` items of a kernel, and rows of a call, are done at once, in vectors: 1, 2, 4, 8 or 16, or "auto", as many as seem best.
     Machine code is kept for later runs in the folder `cache`; True: $SLOPE_CACHE or ~/.cache/slope, False: not at all."""
     if not isinstance(text, str):
         raise TypeError("the program is a string")

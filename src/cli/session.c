@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -109,12 +110,17 @@ static bool read_numbers(const Options *options, SlopeConfig *config) {
            option_number(options, OPTION_limit_time, 1, 1 << 20, &config->limit_time);
 }
 
-/* A single group, of main above all, is the work of one thread. */
-static bool choose_threads(const Options *options, SlopeConfig *config) {
-    int groups[3];
-    if (!option_counts(options, OPTION_dispatch, 0x7fffffff, groups)) return false;
-    bool single = groups[0] == 1 && groups[1] == 1 && groups[2] == 1;
-    if (options->command == COMMAND_run && single && config->threads == 0) config->threads = 1;
+/* A single group, of main above all, is the work of one thread; and how many there are tells how much there is to do. */
+static bool choose_by_groups(const Options *options, SlopeConfig *config) {
+    double all = 0;
+    int count = options->values[OPTION_dispatch].count, groups[3];
+    if (options->command != COMMAND_run) return true;
+    for (int i = 0; i < (count ? count : 1); i++) {
+        if (!option_counts_at(options, OPTION_dispatch, i, INT_MAX, groups)) return false;
+        all += (double)groups[0] * groups[1] * groups[2];
+    }
+    if (all == 1 && config->threads == 0) config->threads = 1;
+    config->groups = all < 1 ? 1 : all < INT_MAX ? (int)all : INT_MAX;
     return true;
 }
 
@@ -157,7 +163,7 @@ ExitStatus cli_open(const Options *options, SlopeSession **session) {
     *session = NULL;
     if (!read_numbers(options, &config) || !choose_report(options, &config) ||
         !choose_floats(options, &config) || !choose_lanes(options, &config) ||
-        !choose_threads(options, &config))
+        !choose_by_groups(options, &config))
         return EXIT_misuse;
     const Texts *defines = &options->values[OPTION_define];
     SlopeDefine *split = split_defines(defines);

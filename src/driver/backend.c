@@ -150,7 +150,9 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     SlopeSession *session = program->session;
     Unit *unit = program->unit;
     func->flags |= FUNC_EXPORT;
+    unit->runs = !session->config.interpret;
     SlopeStatus status = unit_prepare(unit, NULL);
+    unit->runs = false;
     if (status != SLOPE_STATUS_ok) return status;
     if (!func->body) {
         diag_report(session->diags, DIAG_no_body, func->loc, func->name->text);

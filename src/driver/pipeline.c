@@ -64,15 +64,22 @@ static int register_bits(void) {
 #endif
 }
 
+/* Debuggers show one item. */
+static int wanted_lanes(const Unit *unit) {
+    const SlopeConfig *config = &unit->program->session->config;
+    if (config->lanes) return config->lanes;
+    return unit->runs && !config->debug_info ? SLOPE_LANES_AUTO : 1;
+}
+
 /* Kernels get a form that does several items at once. What tells of indices out of range does so one by one. */
 static bool pass_lanes(Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
-    bool chooses = config->lanes == SLOPE_LANES_AUTO;
-    bool wanted = chooses || config->lanes > 1;
-    LaneOptions options = {.width = chooses ? 0 : config->lanes,
+    int lanes = wanted_lanes(unit), count = unit->ir->funcs.count;
+    bool wanted = lanes != 1;
+    LaneOptions options = {.width = lanes == SLOPE_LANES_AUTO ? 0 : lanes,
                            .register_bits = register_bits(),
+                           .groups = config->groups,
                            .wave = config->wave > 0 ? config->wave : 32};
-    int count = unit->ir->funcs.count;
     for (int i = unit->passed; i < count && wanted; i++) {
         Func *func = unit->ir->funcs.at[i];
         LaneRemark remark;

@@ -35,6 +35,7 @@ typedef struct Unit {
     VEC(Written) written;  /* ... as they were before */
     bool is_checked_later; /* by what compiles the output: indices into buffers and arrays */
     EmitJit *jit;
+    bool runs;  /* machine code is made of it that runs at once */
     Text *dump; /* what a stage of autodiff leaves is shown here */
     const char *dump_stage;
 } Unit;

@@ -10,8 +10,8 @@
  *        is done lane by lane
  *
  * The kernel keeps its form for one thread, and knows the wide one (Func.wide); the emitter's loop over the threads of a group takes
- * as many steps of `width` as there are, and the rest one by one. Groups of one thread are lanes themselves: there
- * what follows each other in x is groups.
+ * steps of `width`. If that does not divide a row, the lanes behind its end are off. Groups of one thread are lanes
+ * themselves: there what follows each other in x is groups, and those that are left are done one by one.
  *
  * A wide function reads nothing that its threads would not have read: memory is touched under the mask of the lanes that
  * are on, and with the range checks of each lane. Threads of a dispatch may run in any order, so that
@@ -219,7 +219,7 @@ static int fitting(const Func *func, int width, bool waits) {
     return width;
 }
 
-static void make_wide(Lanes *lanes, Func *kernel) {
+static Func *wide_form(Lanes *lanes, const Func *kernel) {
     Func *wide = func_new(lanes->module, format_text(lanes->scratch, "%s.lanes", kernel->name->text));
     func_set_params(wide, kernel->params, kernel->nparams);
     wide->loc = kernel->loc;
@@ -227,15 +227,32 @@ static void make_wide(Lanes *lanes, Func *kernel) {
     wide->flags = FUNC_NORMAL | (kernel->flags & FUNC_PRECISE);
     lanes->to = wide;
     lanes_widen(lanes);
-    if (lanes->why) { /* it was the last that was made */
-        map_put(lanes->module->arena, &lanes->module->func_names, PTR_KEY(wide->name), NULL);
-        lanes->module->funcs.count--;
-        return;
-    }
     ir_resolve_func(wide);
     opt_dce(wide);
-    kernel->wide = wide;
-    kernel->lanes = lanes->width;
+    return wide;
+}
+
+static void forget(Module *module, const Func *wide) { /* it was the last that was made */
+    map_put(module->arena, &module->func_names, PTR_KEY(wide->name), NULL);
+    module->funcs.count--;
+}
+
+/* Half as many lanes, if they fill a register and are worth while. */
+static bool make_narrower(Lanes *lanes) {
+    lanes->width /= 2;
+    bool can = !lanes->waves && lanes->width >= 4 && !lanes_not_worth_it(lanes);
+    if (!can) lanes_decline(lanes, NULL, "it would take long to compile");
+    return can;
+}
+
+static void make_wide(Lanes *lanes, Func *kernel) {
+    bool chooses = lanes->options->width == 0, again = false;
+    do {
+        Func *wide = wide_form(lanes, kernel);
+        again = !lanes->why && chooses && lanes_take_long(lanes) && make_narrower(lanes);
+        if (again || lanes->why) forget(lanes->module, wide);
+        else kernel->wide = wide, kernel->lanes = lanes->width;
+    } while (again);
 }
 
 static void look_at_copy(Lanes *lanes) {
@@ -261,8 +278,9 @@ static void choose_width(Lanes *lanes) {
         lanes_decline(lanes, NULL, "it waits, and a row of its group cannot be divided");
     else if (wanted) return;
     else if (lanes->along_groups) lanes_decline(lanes, NULL, "groups have one thread");
-    else if (lanes->width < 4 || !lanes_are_worth_it(lanes))
-        lanes_decline(lanes, NULL, "several at once would hardly be faster");
+    else if (lanes->width < 4) lanes_decline(lanes, NULL, "a group has fewer than four threads in x");
+    else if (lanes_not_worth_it(lanes)) lanes_decline(lanes, NULL, lanes_not_worth_it(lanes));
+    else lanes_look_for_races(lanes);
 }
 
 bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {

@@ -69,8 +69,15 @@ TapeUse *lanes_tape(const Inst *inst);        /* the tape that it works on */
 bool lanes_varies_here(const Lanes *lanes, const Inst *inst); /* more is needed than a copy of it */
 
 /* ---- lanes_cost.c */
+/* How far a lane is from the one before it, in numbers: nobody knows, not at all, one, some. */
+enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };
+int lanes_step_of_address(const Lanes *lanes, const Val *address);
 int lanes_best_width(const Lanes *lanes);
-bool lanes_are_worth_it(const Lanes *lanes);
+const char *lanes_not_worth_it(const Lanes *lanes); /* why; NULL: they are */
+bool lanes_take_long(const Lanes *lanes);           /* to compile: the wide function that was made */
+
+/* ---- lanes_race.c */
+void lanes_look_for_races(Lanes *lanes); /* declines if there may be one */
 
 /* ---- lanes_widen.c */
 void lanes_widen(Lanes *lanes);

@@ -11,16 +11,19 @@
  *     elementary functions             2.4 times for each register; pow and erf for each lane
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
  *     neighbours in memory, rows       once for each register, and a test
- *     other places                     1.2 times for each lane at equal distances, else twice, also where all write to one
+ *     other places                     for each lane 1.2 times at equal distances, else twice if the processor gathers, and 4.5 times if it
+ *                                      does not; twice where all write to one
+ *     objects of more than 4 KiB       for each lane: memory has no lanes
  *     tapes                            once for each register; 3.5 times for each lane where heights differ
  *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 5
  *     meetings of a wave               once for each lane, and 30
  *     calls that are not inlined       for each lane, and 3
  *     if, switch                       half of all branches, one at a time; together all of them, where lanes go different ways
- *     loops                            as often as they say, or 8 times; a third more where lanes leave at different times
+ *     loops                            as often as they say, or 8 times; 1.6 times that where lanes leave at different times
  *
- * The factors were found by measuring small kernels (bench/lanes.py, and those of tests/through_lanes.py). Lanes are used where they seem to
- * be faster by half: of a hundred kernels for which that was said one was slower, of those below every third. */
+ * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py). Lanes are used where they seem to be
+ * faster by half, and where there is enough to do, if that is known, to make up for the time to compile them. Code takes twice as long to compile if it
+ * has 2.4 times as many instructions, of registers; then half as many lanes are tried, and then none. */
 #include "opt/lanes.h"
 
 typedef struct Cost {
@@ -28,8 +31,6 @@ typedef struct Cost {
 } Cost;
 
 /* ---- what an index is like */
-
-enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };
 
 static int step_of(const Lanes *lanes, const Val *v);
 
@@ -57,12 +58,12 @@ static int step_of(const Lanes *lanes, const Val *v) {
     }
 }
 
-static int step_of_address(const Lanes *lanes, const Val *address) {
+int lanes_step_of_address(const Lanes *lanes, const Val *address) {
     if (!varies(lanes, address)) return STEP_same;
     if (address->kind != VAL_inst || address->inst->nargs == 0) return STEP_none;
     const Inst *inst = address->inst;
     int outer =
-        ir_target(inst->args[0]->type) ? step_of_address(lanes, ir_resolve(inst->args[0])) : STEP_same;
+        ir_target(inst->args[0]->type) ? lanes_step_of_address(lanes, ir_resolve(inst->args[0])) : STEP_same;
     int inner = inst->nargs > 1 ? step_of(lanes, ir_resolve(inst->args[1])) : STEP_same;
     if (outer == STEP_none || inner == STEP_none) return STEP_none;
     if (outer) return STEP_other;
@@ -95,23 +96,27 @@ static double together_elementwise(const Lanes *lanes, const Inst *inst) {
 
 static double together_at(const Lanes *lanes, Val *address, const Type *type) {
     double parts = parts_of(type), wide = registers(lanes, type);
-    int step = step_of_address(lanes, address);
-    if (lanes_is_spread(address)) return parts * (step == STEP_same ? wide : 2.0 * lanes->width);
+    int step = lanes_step_of_address(lanes, address);
+    double apart = lanes->options->register_bits > 128 ? 2 : 4.5; /* the processor gathers, or does not */
+    if (lanes_is_spread(address)) return parts * (step == STEP_same ? wide : apart * lanes->width);
     if (step == STEP_same) return parts;
     if (step == STEP_one && type->kind != TYPE_vector) return wide + 1;
-    return parts * lanes->width * (step == STEP_none ? 2.0 : 1.2);
+    return parts * lanes->width * (step == STEP_none ? apart : 1.2);
 }
+
+enum { CACHED = 1024 }; /* words; larger objects wait for memory, which has no lanes */
 
 static Cost cost_of_access(const Lanes *lanes, const Inst *inst) {
     Val *address = ir_resolve(inst->args[0]);
     const Type *type = ir_target(address->type);
-    bool is_race =
-        inst->op == OP_store && step_of_address(lanes, address) == STEP_same && !lanes_is_spread(address);
+    bool is_race = inst->op == OP_store && lanes_step_of_address(lanes, address) == STEP_same &&
+                   !lanes_is_spread(address);
     if (is_race) return (Cost){parts_of(type), 2.0 * parts_of(type) * lanes->width};
     if (inst->op == OP_load || inst->op == OP_store)
         return (Cost){parts_of(type), together_at(lanes, address, type)};
     double words = (double)type_layout(type, LAYOUT_scalar).size / 4;
     const Type *word = type_basic(lanes->module->types, TYPE_float);
+    if (words > CACHED) return (Cost){words, words * lanes->width};
     return (Cost){words, words * together_at(lanes, address, word)};
 }
 
@@ -184,7 +189,7 @@ static Cost cost_of_loop(const Lanes *lanes, Inst *loop) {
     double count = rounds(loop);
     Cost all = {1, 1}, round = {1, divergent ? 4 : 1};
     for (int i = 0; i < 2; i++) add(&round, cost_of_region(lanes, loop->regions[i]), 1, 1);
-    add(&all, round, count, count * (divergent ? 4.0 / 3.0 : 1));
+    add(&all, round, count, count * (divergent ? 1.6 : 1));
     return all;
 }
 
@@ -222,7 +227,46 @@ int lanes_best_width(const Lanes *lanes) {
     return width < 4 ? 4 : width > 16 ? 16 : width;
 }
 
-bool lanes_are_worth_it(const Lanes *lanes) {
+/* ---- how much code */
+
+typedef struct Amount {
+    const Lanes *lanes;
+    double insts, registers; /* instructions, and those that machines need */
+} Amount;
+
+static void count_code(void *user, Inst *inst) {
+    Amount *amount = user;
+    const Val *value = inst->nresults ? inst->results[0] : inst->nargs ? inst->args[inst->nargs > 1] : NULL;
+    bool is_wide = value && value->type->kind == TYPE_vector;
+    amount->insts++;
+    amount->registers += is_wide ? type_count(value->type) / (double)amount->lanes->width *
+                                       registers(amount->lanes, type_element(value->type))
+                                 : 1;
+}
+
+static Amount amount_of(const Lanes *lanes, const Func *func) {
+    Amount amount = {.lanes = lanes};
+    region_walk(func->body, count_code, &amount);
+    return amount;
+}
+
+/* Twice as long as one by one, which is what code does that is 2.4 times as much; of little nobody would notice. */
+bool lanes_take_long(const Lanes *lanes) {
+    double one = amount_of(lanes, lanes->from).insts, several = amount_of(lanes, lanes->to).registers;
+    return several > 500 && several > 2.4 * one;
+}
+
+/* Is there so much to do that it is done sooner, with the time to compile? That is some 10 ms and 0.1 ms for each instruction, of which the
+ * processor does one in 0.2 ns. */
+static bool saves_time(const Lanes *lanes, Cost cost) {
+    const int *size = lanes->from->group_size;
+    double items = (double)lanes->options->groups * size[0] * size[1] * size[2];
+    double compile = 4e7 + 5e5 * amount_of(lanes, lanes->from).insts;
+    return items <= 0 || items * (cost.alone - cost.together / lanes->width) > compile;
+}
+
+const char *lanes_not_worth_it(const Lanes *lanes) {
     Cost cost = cost_of_region(lanes, lanes->from->body);
-    return cost.together * 1.5 < lanes->width * cost.alone;
+    if (cost.together * 1.5 >= lanes->width * cost.alone) return "several at once would hardly be faster";
+    return saves_time(lanes, cost) ? NULL : "it is done sooner than compiled for several";
 }

@@ -104,18 +104,23 @@ static Val *uint_const(Lanes *lanes, int64_t value) {
     return ir_const_int(lanes->module, type_basic(lanes->module->types, TYPE_uint), value);
 }
 
+/* 0, 1, 2 ... */
+static Val *lane_numbers(Lanes *lanes) {
+    Val *numbers[MOST_LANES];
+    for (int i = 0; i < lanes->width; i++) numbers[i] = uint_const(lanes, i);
+    return build_vec(&lanes->b, lanes_row(lanes, type_basic(lanes->module->types, TYPE_uint)), numbers);
+}
+
 /* That of the first lane comes from the machine, the others follow. */
 static void widen_thread_id(Lanes *lanes, Inst *inst) {
-    Val *steps[MOST_LANES], *parts[3];
-    for (int i = 0; i < lanes->width; i++) steps[i] = uint_const(lanes, i);
+    Val *parts[3];
     Inst *copy = clone_inst(&lanes->map, inst);
     inst_append(lanes->b.region, copy);
     Val *id = copy->results[0];
     const Type *row = lanes_row(lanes, type_basic(lanes->module->types, TYPE_uint));
     bool is_vector = id->type->kind == TYPE_vector;
     Val *first = is_vector ? build_extract_lane(&lanes->b, id, 0) : id;
-    parts[0] =
-        build_binary(&lanes->b, OP_add, build_splat(&lanes->b, row, first), build_vec(&lanes->b, row, steps));
+    parts[0] = build_binary(&lanes->b, OP_add, build_splat(&lanes->b, row, first), lane_numbers(lanes));
     for (int i = 1; i < 3 && is_vector; i++) parts[i] = build_extract_lane(&lanes->b, id, i);
     lanes_define(lanes, inst->results[0], parts);
 }
@@ -548,13 +553,29 @@ static void widen_region(Lanes *lanes, const Region *region) {
         widen_inst(lanes, inst);
 }
 
+/* Those that are threads of the group: the last step of a row may go beyond its end. */
+static Val *lanes_in_row(Lanes *lanes) {
+    const Type *uint = type_basic(lanes->module->types, TYPE_uint);
+    Inst *id = build_inst(&lanes->b, OP_thread_id, NULL, 0, 0, 0);
+    id->index = 2;
+    Val *first = build_extract_lane(&lanes->b,
+                                    inst_add_result(id, type_vector(lanes->module->types, uint, 3), NULL), 0);
+    Val *left = build_binary(&lanes->b, OP_sub, uint_const(lanes, lanes->from->group_size[0]), first);
+    return build_binary(&lanes->b, OP_lt, lane_numbers(lanes),
+                        build_splat(&lanes->b, lanes_row(lanes, uint), left));
+}
+
 void lanes_widen(Lanes *lanes) {
     Func *from = lanes->from, *to = lanes->to;
     lanes->parts = arena_array(lanes->scratch, Val **, from->nvals + 1);
     lanes->map = (CloneMap){.module = lanes->module, .func = to};
+    lanes->types = (Map){0};
+    lanes->mask = NULL;
     lanes->b = build_at_end(func_begin(to));
     for (int i = 0; i < from->nparams; i++)
         clone_map_val(&lanes->map, from->body->params[i], to->body->params[i]);
+    bool is_divided = lanes->along_groups || from->group_size[0] % lanes->width == 0;
+    if (!is_divided) lanes->mask = lanes_in_row(lanes);
     widen_region(lanes, from->body);
     build_return(&lanes->b, NULL, 0);
 }

@@ -66,6 +66,7 @@ bool opt_infer_pure(Module *module, int first);
 typedef struct LaneOptions {
     int width;         /* 2, 4, 8, ... 64; 0: what is best, if it is worth while */
     int register_bits; /* of the registers for vectors that the machine has */
+    int groups;        /* that there will be; 0: many */
     int wave;          /* threads of one, at most */
 } LaneOptions;
 typedef struct LaneRemark {

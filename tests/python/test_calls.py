@@ -223,7 +223,7 @@ def test_rows_are_done_in_lanes_as_one_by_one(lanes):
     }"""
     x = np.linspace(-1, 2, 1003, dtype=np.float32)
     n = np.arange(1003, dtype=np.int32) % 7
-    one, several = slope.compile(text, optimization=2), slope.compile(text, optimization=2, lanes=lanes)
+    one, several = slope.compile(text, optimization=2, lanes=1), slope.compile(text, optimization=2, lanes=lanes)
     np.testing.assert_allclose(several.iterate(x, n), one.iterate(x, n), rtol=1e-5)
     gradients = [slope.grad(module.iterate)(x, n) for module in (one, several)]
     np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-4)

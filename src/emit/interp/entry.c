@@ -134,14 +134,15 @@ static void run_threads(const Entry *entry, const Code *code, const RtContext *c
     look_at_stop(context);
 }
 
+static bool has_one_thread(const uint32_t *size) { return size[0] * size[1] * size[2] == 1; }
+
+/* How many; beyond the end of the row lanes are off. */
 static uint32_t run_in_row(const Entry *entry, RtContext *context, uint32_t x, uint32_t y, uint32_t z) {
-    bool together = entry->wide && x + entry->lanes <= context->group_size[0];
+    bool together = entry->wide && !has_one_thread(context->group_size);
     place_thread(context, x, y, z);
     run_threads(entry, together ? entry->wide : entry->code, context);
     return together ? entry->lanes : 1;
 }
-
-static bool has_one_thread(const uint32_t *size) { return size[0] * size[1] * size[2] == 1; }
 
 /* Groups of one thread are lanes themselves. */
 static bool are_lanes(const Entry *entry, const RtContext *context, uint64_t left) {

@@ -1,8 +1,10 @@
 /* Ways in for kernels. Without barriers, f.run goes through all threads of a range of groups in loops around the inlined
  * kernel, which the optimiser can vectorise: the context is on the stack and dissolves into values. If there is a form of the kernel
- * for several threads (Func.wide), the innermost loop takes those many at a time, and what is left one by one. With barriers, f.thread
+ * for several threads (Func.wide), the innermost loop takes those many at a time; it knows where a row ends. With barriers, f.thread
  * runs one thread, or as many as there are lanes, of which a row is then a multiple, and the runtime switches between them. */
 #include "emit/llvm/llvm.h"
+
+#include <llvm-c/DebugInfo.h>
 
 enum { SHARED_ALIGN = 16 };
 
@@ -20,11 +22,25 @@ static Counting counting_begin(Emitter *e, LLVMValueRef first) {
     return loop;
 }
 
+/* Lanes are what others unroll a loop for. */
+static void forbid_unrolling(Emitter *e, LLVMValueRef branch) {
+    static const char kind[] = "llvm.loop", wish[] = "llvm.loop.unroll.disable";
+    LLVMMetadataRef text = LLVMMDStringInContext2(e->context, wish, sizeof wish - 1);
+    LLVMMetadataRef self = LLVMTemporaryMDNode(e->context, NULL, 0);
+    LLVMMetadataRef parts[] = {self, LLVMMDNodeInContext2(e->context, &text, 1)};
+    LLVMMetadataRef node = LLVMMDNodeInContext2(e->context, parts, 2);
+    LLVMMetadataReplaceAllUsesWith(self, node); /* a loop is told from others by that it names itself */
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->context, kind, sizeof kind - 1),
+                    LLVMMetadataAsValue(e->context, node));
+}
+
 static void counting_end(Emitter *e, Counting *loop, LLVMValueRef end, int step) {
     LLVMValueRef distance = LLVMConstInt(LLVMTypeOf(loop->first), (unsigned long long)step, false);
     LLVMValueRef next = LLVMBuildNUWAdd(e->builder, loop->index, distance, "");
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder), after = emit_block(e, "after");
-    LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntULT, next, end, ""), loop->body, after);
+    LLVMValueRef goes_on = LLVMBuildICmp(e->builder, LLVMIntULT, next, end, "");
+    LLVMValueRef branch = LLVMBuildCondBr(e->builder, goes_on, loop->body, after);
+    if (step > 1) forbid_unrolling(e, branch);
     LLVMAddIncoming(loop->index, &loop->first, &loop->before, 1);
     LLVMAddIncoming(loop->index, &next, &here, 1);
     LLVMPositionBuilderAtEnd(e->builder, after);
@@ -67,24 +83,20 @@ static void store_ids(Emitter *e, const Run *run, LLVMValueRef x, LLVMValueRef y
 
 static bool has_one_thread(const Run *run) { return run->size[0] * run->size[1] * run->size[2] == 1; }
 
-/* Threads first to end - 1 of a row, `step` at a time. */
-static void run_in_x(Emitter *e, const Run *run, LLVMValueRef y, LLVMValueRef z, int first, int end,
-                     int step) {
-    if (first == end) return;
-    Counting x = counting_begin(e, emit_i32(e, first));
+/* The threads of a row, `step` at a time. */
+static void run_in_x(Emitter *e, const Run *run, LLVMValueRef y, LLVMValueRef z, int step) {
+    Counting x = counting_begin(e, emit_i32(e, 0));
     store_ids(e, run, x.index, y, z);
     emit_start_thread(e, run->needs, run->context);
     emit_call_loaded(e, step > 1 ? run->wide : run->info, run->context, run->args);
     if (run->info->reached->work * step > SOME_WORK) emit_stop_test(e);
-    counting_end(e, &x, emit_i32(e, end), step);
+    counting_end(e, &x, emit_i32(e, run->size[0]), step);
 }
 
 static void run_threads(Emitter *e, const Run *run) {
     LLVMValueRef zero = emit_i32(e, 0);
-    int wide = run->wide && !has_one_thread(run) ? run->size[0] / run->lanes * run->lanes : 0;
     Counting z = counting_begin(e, zero), y = counting_begin(e, zero);
-    run_in_x(e, run, y.index, z.index, 0, wide, run->lanes);
-    run_in_x(e, run, y.index, z.index, wide, run->size[0], 1);
+    run_in_x(e, run, y.index, z.index, run->wide && !has_one_thread(run) ? run->lanes : 1);
     counting_end(e, &y, emit_i32(e, run->size[1]), 1);
     counting_end(e, &z, emit_i32(e, run->size[2]), 1);
 }

@@ -151,7 +151,7 @@ static LLVMValueRef part_of(Emitter *e, LLVMValueRef vector, unsigned first, uns
                                   LLVMConstVector(lanes, count), "");
 }
 
-static LLVMValueRef joined(Emitter *e, LLVMValueRef *parts, unsigned nparts) {
+LLVMValueRef emit_joined(Emitter *e, LLVMValueRef *parts, unsigned nparts) {
     for (; nparts > 1; nparts /= 2)
         for (unsigned i = 0; i < nparts / 2; i++) {
             unsigned count = 2 * LLVMGetVectorSize(LLVMTypeOf(parts[2 * i]));
@@ -194,5 +194,5 @@ LLVMValueRef emit_lanes_call(Emitter *e, const char *library, LLVMValueRef *args
         parts[i] = emit_call_external(e, function, some, nargs);
     }
     e->calls_lanes = true;
-    return joined(e, parts, nparts);
+    return emit_joined(e, parts, nparts);
 }

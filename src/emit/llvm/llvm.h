@@ -45,6 +45,8 @@ typedef struct Value {
     LLVMValueRef first; /* NULL: nobody knows */
     int64_t step;       /* of addresses: bytes */
     LLVMValueRef whole; /* i1; ... and all addresses are in range */
+    struct Indexed
+        *indexed; /* of addresses: what they are made from, if that is one buffer for all lanes; or NULL */
 } Value;
 
 typedef struct FuncInfo {
@@ -204,6 +206,8 @@ void emit_lanes_keep(Emitter *e);     /* at the end of the module */
 /* The function of that name in the library of C on vectors of lanes; NULL: there is none. */
 LLVMValueRef emit_lanes_call(Emitter *e, const char *library, LLVMValueRef *args, int nargs);
 const char *emit_lanes_library(const Emitter *e); /* where they are */
+/* One vector of vectors of equal size, a power of two of them; they are overwritten. */
+LLVMValueRef emit_joined(Emitter *e, LLVMValueRef *parts, unsigned nparts);
 
 /* ---- vector.c */
 LLVMValueRef emit_vector(Emitter *e, const Inst *inst);

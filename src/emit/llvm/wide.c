@@ -11,6 +11,14 @@
  * a gather of all. The other way is a function of its own, which keeps the code small. */
 #include "emit/llvm/llvm.h"
 
+/* Places in one buffer: data + index * unit + offset, if the index is below the count. */
+typedef struct Indexed {
+    LLVMValueRef data, count; /* count NULL: nobody asks */
+    LLVMValueRef index;       /* a vector of integers of the program */
+    bool is_signed;
+    int64_t unit, offset;
+} Indexed;
+
 /* ---- numbers at equal distances */
 
 static int lanes_in(const Type *type) { return type->kind == TYPE_vector ? type_count(type) : 1; }
@@ -125,6 +133,12 @@ static LLVMValueRef moved_by(Emitter *e, LLVMValueRef pointer, LLVMValueRef inde
     return LLVMBuildInBoundsGEP2(e->builder, type, pointer, &index, 1, "");
 }
 
+static Indexed *further_on(Emitter *e, const Indexed *from, int64_t bytes) {
+    Indexed *to = arena_copy(&e->arena, from, sizeof *from);
+    to->offset += bytes;
+    return to;
+}
+
 /* From one address, or one for each lane, by an index likewise. */
 static Value moved(Emitter *e, const Inst *inst, Value base, Value index, int64_t unit) {
     bool many_bases = inst->args[0]->type->kind == TYPE_vector,
@@ -132,6 +146,9 @@ static Value moved(Emitter *e, const Inst *inst, Value base, Value index, int64_
     Value value = base;
     value.value = moved_by(e, base.value, index.value, unit);
     value.first = NULL;
+    value.indexed = NULL;
+    if (base.indexed && !many && LLVMIsAConstantInt(index.value))
+        value.indexed = further_on(e, base.indexed, LLVMConstIntGetSExtValue(index.value) * unit);
     if (many_bases && !many && base.first) value.first = moved_by(e, base.first, index.value, unit);
     if (!many_bases && many && index.first) {
         value.first = moved_by(e, base.value, index.first, unit);
@@ -172,6 +189,7 @@ static Value field_address(Emitter *e, const Inst *inst) {
     int64_t offset = type_field_offset(ir_target(inst->args[0]->type), inst->index, (LayoutRules)value.rules);
     value.value = emit_at(e, value.value, offset);
     if (value.first) value.first = emit_at(e, value.first, offset);
+    if (value.indexed) value.indexed = further_on(e, value.indexed, offset);
     return value;
 }
 
@@ -189,11 +207,17 @@ static Value buffer_address(Emitter *e, const Inst *inst) {
     value.first = index.first ? moved_by(e, data, index.first, unit) : NULL;
     value.step = index.step * unit;
     value.whole = index.whole;
+    value.indexed = arena_new(&e->arena, Indexed);
+    *value.indexed = (Indexed){.data = data,
+                               .index = emit_use(e, inst, 1),
+                               .is_signed = type_is_signed(type_element(inst->args[1]->type)),
+                               .unit = unit};
     if (inst_has(inst, INST_UNCHECKED) || e->options->unchecked) return value;
     if (bytes) {
         LLVMValueRef args[] = {count, emit_i64(e, layout.size > 0 ? layout.size - 1 : 0)};
         count = emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2);
     }
+    value.indexed->count = count;
     value.guard = LLVMBuildICmp(e->builder, LLVMIntULT, index.value, every_lane(e, count, lanes), "");
     if (value.first) value.whole = both(e, value.whole, ends_below(e, index, lanes, count));
     return value;
@@ -202,12 +226,13 @@ static Value buffer_address(Emitter *e, const Inst *inst) {
 /* ---- access */
 
 typedef struct Access {
-    const Type *scalar;
-    LLVMTypeRef memory; /* a vector of what is there */
+    const Type *scalar, *shape; /* what is there; a vector of lanes */
+    LLVMTypeRef memory;         /* a vector of what is there */
     Value address;
-    LLVMValueRef on;  /* lanes that are on, and in range */
-    LLVMValueRef all; /* i1: the fast way can be gone; NULL: surely */
-    bool neighbours;  /* ... which is one vector */
+    LLVMValueRef mask; /* lanes that are on ... */
+    LLVMValueRef on;   /* ... and in range */
+    LLVMValueRef all;  /* i1: the fast way can be gone; NULL: surely */
+    bool neighbours;   /* ... which is one vector */
     unsigned align;
     int lanes;
 } Access;
@@ -217,6 +242,20 @@ static bool is_all_on(LLVMValueRef mask) { return mask == LLVMConstAllOnes(LLVMT
 static LLVMValueRef every(Emitter *e, LLVMValueRef mask) {
     LLVMTypeRef type = LLVMTypeOf(mask);
     return is_all_on(mask) ? NULL : emit_intrinsic(e, "llvm.vector.reduce.and", &type, 1, &mask, 1);
+}
+
+/* Are all indices of lanes, on or off, below the count? By the greatest of them, as it has no sign. */
+static LLVMValueRef are_all_below(Emitter *e, const Indexed *at) {
+    LLVMTypeRef type = LLVMTypeOf(at->index);
+    LLVMValueRef index = at->index, limit = at->count;
+    LLVMValueRef most = emit_intrinsic(e, "llvm.vector.reduce.umax", &type, 1, &index, 1);
+    most = LLVMBuildIntCast2(e->builder, most, e->i64, false, "");
+    unsigned bits = LLVMGetIntTypeWidth(LLVMGetElementType(type));
+    if (at->is_signed && bits < 64) {
+        LLVMValueRef args[] = {limit, emit_i64(e, (int64_t)1 << (bits - 1))};
+        limit = emit_intrinsic(e, "llvm.umin", &e->i64, 1, args, 2);
+    }
+    return LLVMBuildICmp(e->builder, LLVMIntULT, most, limit, "");
 }
 
 /* Each lane has its own number of the vector that its address leads to. */
@@ -232,8 +271,11 @@ static Access access_of(Emitter *e, const Inst *inst) {
     LLVMValueRef mask = emit_use(e, inst, inst->nargs - 1);
     const Type *type = inst->args[0]->type, *target = ir_target(type),
                *lanes = inst->args[inst->nargs - 1]->type;
-    Access access = {
-        .scalar = type_element(target), .address = emit_operand(e, inst, 0), .lanes = type_count(lanes)};
+    Access access = {.scalar = type_element(target),
+                     .shape = lanes,
+                     .address = emit_operand(e, inst, 0),
+                     .mask = mask,
+                     .lanes = type_count(lanes)};
     Value *address = &access.address;
     Layout layout = type_layout(access.scalar, (LayoutRules)address->rules);
     LLVMTypeRef element = emit_memory_type(e, access.scalar, (LayoutRules)address->rules);
@@ -244,61 +286,245 @@ static Access access_of(Emitter *e, const Inst *inst) {
         if (address->guard) address->guard = every_lane(e, address->guard, lanes);
     } else if (target->kind == TYPE_vector) {
         own_column(e, &access, layout.size);
+        address->indexed = NULL;
     }
     access.on = both(e, address->guard, is_all_on(mask) && address->guard ? NULL : mask);
     access.neighbours = address->first && address->step == layout.size;
-    access.all = address->first ? both(e, every(e, mask), address->whole) : every(e, access.on);
+    bool has_count = address->indexed && address->indexed->count;
+    access.all = address->first ? both(e, every(e, mask), address->whole)
+                 : has_count    ? both(e, every(e, mask), are_all_below(e, address->indexed))
+                                : every(e, access.on);
     return access;
 }
 
-/* A function that does it under a mask. */
-static LLVMValueRef masked_function(Emitter *e, const Access *access, bool store) {
-    const char *name = format_text(
-        &e->arena, "%s.%s%u.%d.%u", store ? "scatter" : "gather", type_text(&e->arena, access->scalar),
+/* ---- under a mask: a function of its own for each form of access, which is given the least that it needs */
+
+typedef struct Masked {
+    LLVMValueRef args[7];
+    int nargs;
+    const char *name;
+    bool in_turn;            /* the processor has no instruction for it: lane after lane */
+    int unit, count, stored; /* which parameters these are; 0: none */
+} Masked;
+
+static int give(Masked *masked, LLVMValueRef value) {
+    masked->args[masked->nargs] = value;
+    return masked->nargs++;
+}
+
+static bool has_instruction(const Emitter *e, const Access *access, bool store) {
+    return type_bits(access->scalar) >= 32 && strstr(e->features, store ? "+avx512f" : "+avx2") != NULL;
+}
+
+static Masked masked_access(Emitter *e, const Access *access, LLVMValueRef stored) {
+    const Indexed *at = access->address.indexed;
+    Masked masked = {.in_turn = !has_instruction(e, access, stored != NULL)};
+    masked.name = format_text(
+        &e->arena, "%s.%s%u.%d.%u", stored ? "scatter" : "gather", type_text(&e->arena, access->scalar),
         (unsigned)LLVMGetTypeKind(LLVMGetElementType(access->memory)), access->lanes, access->align);
-    LLVMValueRef function = LLVMGetNamedFunction(e->llvm, name);
-    if (function) return function;
-    LLVMTypeRef pointers = LLVMTypeOf(access->address.value), masks = LLVMTypeOf(access->on);
-    LLVMTypeRef params[] = {pointers, masks, access->memory};
-    LLVMTypeRef type = LLVMFunctionType(store ? e->void_type : access->memory, params, store ? 3 : 2, false);
-    function = LLVMAddFunction(e->llvm, name, type);
-    LLVMSetLinkage(function, LLVMInternalLinkage);
-    emit_attribute(e, function, of_function, "nounwind", 0);
-    emit_attribute(e, function, of_function, "noinline", 0);
+    give(&masked, at ? at->index : access->address.value);
+    give(&masked, at ? access->mask : access->on);
+    if (at) {
+        unsigned bits = LLVMGetIntTypeWidth(LLVMGetElementType(LLVMTypeOf(at->index)));
+        int64_t unit = masked.in_turn ? 0 : at->unit; /* else one function for all */
+        masked.name = format_text(&e->arena, "%s.%c%u.%lld%s", masked.name, at->is_signed ? 's' : 'u', bits,
+                                  (long long)unit, at->count ? ".in" : "");
+        give(&masked, emit_at(e, at->data, at->offset));
+        if (masked.in_turn) masked.unit = give(&masked, emit_i64(e, at->unit));
+        if (at->count) masked.count = give(&masked, at->count);
+    }
+    if (stored) masked.stored = give(&masked, stored);
+    return masked;
+}
+
+static LLVMValueRef param_of(LLVMValueRef function, int index) {
+    return LLVMGetParam(function, count_of(index));
+}
+
+/* All lanes by one instruction. */
+static void access_together(Emitter *e, const Access *access, const Masked *masked, LLVMValueRef function) {
+    const Indexed *at = access->address.indexed;
+    LLVMValueRef address = param_of(function, 0), on = param_of(function, 1);
+    if (at) {
+        LLVMTypeRef wide = LLVMVectorType(e->i64, count_of(access->lanes));
+        LLVMValueRef index = LLVMBuildIntCast2(e->builder, address, wide, at->is_signed, "");
+        address = moved_by(e, param_of(function, 2), index, at->unit);
+        LLVMValueRef count =
+            masked->count ? every_lane(e, param_of(function, masked->count), access->shape) : NULL;
+        if (count)
+            on = LLVMBuildAnd(e->builder, on, LLVMBuildICmp(e->builder, LLVMIntULT, index, count, ""), "");
+    }
+    LLVMTypeRef overloads[] = {access->memory, LLVMTypeOf(address)};
+    LLVMValueRef align = emit_i32(e, access->align);
+    if (masked->stored) {
+        LLVMValueRef args[] = {param_of(function, masked->stored), address, align, on};
+        emit_intrinsic(e, "llvm.masked.scatter", overloads, 2, args, 4);
+        LLVMBuildRetVoid(e->builder);
+    } else {
+        LLVMValueRef args[] = {address, align, on, LLVMConstNull(access->memory)};
+        LLVMBuildRet(e->builder, emit_intrinsic(e, "llvm.masked.gather", overloads, 2, args, 4));
+    }
+}
+
+/* A loop over lanes, which stays one: there are few instructions, and it seldom runs. */
+typedef struct Turns {
+    LLVMBasicBlockRef before, each, does, next, after;
+    LLVMValueRef lane;
+    LLVMValueRef places, on, values; /* memory: vectors whose numbers are found by an index */
+} Turns;
+
+/* Not aligned beyond what the stack is: to do so LLVM takes a register on arm64 that PRESERVE_ALL promises to keep. */
+static LLVMValueRef laid_out(Emitter *e, LLVMValueRef vector) {
+    LLVMValueRef memory = LLVMBuildAlloca(e->builder, LLVMTypeOf(vector), "");
+    LLVMSetAlignment(memory, 16);
+    LLVMSetAlignment(LLVMBuildStore(e->builder, vector, memory), 16);
+    return memory;
+}
+
+static LLVMValueRef load_laid_out(Emitter *e, LLVMTypeRef type, LLVMValueRef memory) {
+    LLVMValueRef vector = LLVMBuildLoad2(e->builder, type, memory, "");
+    LLVMSetAlignment(vector, 16);
+    return vector;
+}
+
+static LLVMValueRef own_number(Emitter *e, const Turns *turns, LLVMTypeRef type, LLVMValueRef memory) {
+    LLVMValueRef lane = turns->lane;
+    return LLVMBuildInBoundsGEP2(e->builder, type, memory, &lane, 1, "");
+}
+
+static Turns turns_begin(Emitter *e, const Access *access, const Masked *masked, LLVMValueRef function) {
+    LLVMTypeRef flags = LLVMVectorType(e->i8, count_of(access->lanes));
+    LLVMValueRef on = LLVMBuildZExt(e->builder, param_of(function, 1), flags, "");
+    Turns turns = {.places = laid_out(e, param_of(function, 0)),
+                   .on = laid_out(e, on),
+                   .values = laid_out(e, masked->stored ? param_of(function, masked->stored)
+                                                        : LLVMConstNull(access->memory)),
+                   .before = LLVMGetInsertBlock(e->builder)};
+    LLVMBasicBlockRef *blocks[] = {&turns.each, &turns.does, &turns.next, &turns.after};
+    for (int i = 0; i < 4; i++) *blocks[i] = LLVMAppendBasicBlockInContext(e->context, function, "");
+    LLVMBuildBr(e->builder, turns.each);
+    LLVMPositionBuilderAtEnd(e->builder, turns.each);
+    turns.lane = LLVMBuildPhi(e->builder, e->i64, "");
+    return turns;
+}
+
+static void turns_end(Emitter *e, const Turns *turns, int lanes) {
+    LLVMValueRef zero = emit_i64(e, 0), more = LLVMBuildNUWAdd(e->builder, turns->lane, emit_i64(e, 1), "");
+    LLVMBasicBlockRef before = turns->before, next = turns->next;
+    LLVMAddIncoming(turns->lane, &zero, &before, 1);
+    LLVMAddIncoming(turns->lane, &more, &next, 1);
+    LLVMValueRef goes_on = LLVMBuildICmp(e->builder, LLVMIntULT, more, emit_i64(e, lanes), "");
+    LLVMBuildCondBr(e->builder, goes_on, turns->each, turns->after);
+    LLVMPositionBuilderAtEnd(e->builder, turns->after);
+}
+
+/* Where the lane whose turn it is finds its number; leaves those out that are off. */
+static LLVMValueRef place_in_turn(Emitter *e, const Access *access, const Masked *masked, const Turns *turns,
+                                  LLVMValueRef function) {
+    const Indexed *at = access->address.indexed;
+    LLVMTypeRef type = LLVMGetElementType(LLVMTypeOf(param_of(function, 0)));
+    LLVMValueRef flag = LLVMBuildLoad2(e->builder, e->i8, own_number(e, turns, e->i8, turns->on), "");
+    LLVMValueRef place = LLVMBuildLoad2(e->builder, type, own_number(e, turns, type, turns->places), "");
+    LLVMValueRef goes = LLVMBuildICmp(e->builder, LLVMIntNE, flag, LLVMConstNull(e->i8), "");
+    if (at) place = LLVMBuildIntCast2(e->builder, place, e->i64, at->is_signed, "");
+    if (masked->count)
+        goes = both(e, goes,
+                    LLVMBuildICmp(e->builder, LLVMIntULT, place, param_of(function, masked->count), ""));
+    LLVMBuildCondBr(e->builder, goes, turns->does, turns->next);
+    LLVMPositionBuilderAtEnd(e->builder, turns->does);
+    if (!at) return place;
+    place = LLVMBuildMul(e->builder, place, param_of(function, masked->unit), "");
+    return moved_by(e, param_of(function, 2), place, 1);
+}
+
+static void access_in_turn(Emitter *e, const Access *access, const Masked *masked, LLVMValueRef function) {
+    Turns turns = turns_begin(e, access, masked, function);
+    LLVMTypeRef type = LLVMGetElementType(access->memory);
+    LLVMValueRef place = place_in_turn(e, access, masked, &turns, function);
+    LLVMValueRef own = own_number(e, &turns, type, turns.values);
+    LLVMValueRef load = LLVMBuildLoad2(e->builder, type, masked->stored ? own : place, "");
+    LLVMValueRef store = LLVMBuildStore(e->builder, load, masked->stored ? place : own);
+    LLVMSetAlignment(masked->stored ? store : load, access->align);
+    LLVMBuildBr(e->builder, turns.next);
+    LLVMPositionBuilderAtEnd(e->builder, turns.next);
+    turns_end(e, &turns, access->lanes);
+    if (masked->stored) LLVMBuildRetVoid(e->builder);
+    else LLVMBuildRet(e->builder, load_laid_out(e, access->memory, turns.values));
+}
+
+static void fill_masked(Emitter *e, const Access *access, const Masked *masked, LLVMValueRef function) {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
     LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(e->builder);
     LLVMSetCurrentDebugLocation2(e->builder, NULL);
     LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, function, ""));
-    LLVMTypeRef overloads[] = {access->memory, pointers};
-    LLVMValueRef address = LLVMGetParam(function, 0), mask = LLVMGetParam(function, 1),
-                 align = emit_i32(e, access->align);
-    if (store) {
-        LLVMValueRef args[] = {LLVMGetParam(function, 2), address, align, mask};
-        emit_intrinsic(e, "llvm.masked.scatter", overloads, 2, args, 4);
-        LLVMBuildRetVoid(e->builder);
-    } else {
-        LLVMValueRef args[] = {address, align, mask, LLVMConstNull(access->memory)};
-        LLVMBuildRet(e->builder, emit_intrinsic(e, "llvm.masked.gather", overloads, 2, args, 4));
-    }
+    if (masked->in_turn) access_in_turn(e, access, masked, function);
+    else access_together(e, access, masked, function);
     LLVMPositionBuilderAtEnd(e->builder, here);
     LLVMSetCurrentDebugLocation2(e->builder, place);
+}
+
+/* LLVM's number of the convention by which a function leaves almost all registers as they were: what is seldom called costs
+ * those who do not call it nothing. */
+enum { PRESERVE_ALL = 15 };
+
+static LLVMValueRef masked_function(Emitter *e, const Access *access, const Masked *masked) {
+    LLVMValueRef function = LLVMGetNamedFunction(e->llvm, masked->name);
+    if (function) return function;
+    LLVMTypeRef params[7];
+    for (int i = 0; i < masked->nargs; i++) params[i] = LLVMTypeOf(masked->args[i]);
+    LLVMTypeRef result = masked->stored ? e->void_type : access->memory;
+    function = LLVMAddFunction(e->llvm, masked->name,
+                               LLVMFunctionType(result, params, count_of(masked->nargs), false));
+    LLVMSetLinkage(function, LLVMInternalLinkage);
+    LLVMSetFunctionCallConv(function, PRESERVE_ALL);
+    emit_attribute(e, function, of_function, "nounwind", 0);
+    emit_attribute(e, function, of_function, "noinline", 0);
+    if (masked->in_turn) emit_attribute(e, function, of_function, "optsize", 0);
+    fill_masked(e, access, masked, function);
     return function;
 }
 
-static LLVMValueRef lane_at(Emitter *e, const Access *access, int lane) {
-    return emit_at(e, access->address.first, lane * access->address.step);
+/* What is there; `stored` NULL: it is loaded. */
+static LLVMValueRef access_masked(Emitter *e, const Access *access, LLVMValueRef stored) {
+    Masked masked = masked_access(e, access, stored);
+    LLVMValueRef function = masked_function(e, access, &masked);
+    LLVMValueRef call = emit_call_external(e, function, masked.args, masked.nargs);
+    LLVMSetInstructionCallConv(call, PRESERVE_ALL);
+    return call;
 }
 
+/* ---- for all lanes */
+
+static LLVMValueRef lane_at(Emitter *e, const Access *access, int lane) {
+    const Value *address = &access->address;
+    const Indexed *at = address->indexed;
+    if (address->first) return emit_at(e, address->first, lane * address->step);
+    LLVMValueRef places = at ? at->index : address->value;
+    LLVMValueRef place = LLVMBuildExtractElement(e->builder, places, emit_i32(e, lane), "");
+    if (!at) return place;
+    place = LLVMBuildIntCast2(e->builder, place, e->i64, at->is_signed, "");
+    return moved_by(e, emit_at(e, at->data, at->offset), place, at->unit);
+}
+
+static LLVMValueRef load_one(Emitter *e, const Access *access, int lane) {
+    LLVMTypeRef type = LLVMGetElementType(access->memory);
+    LLVMValueRef one = LLVMBuildLoad2(e->builder, type, lane_at(e, access, lane), "");
+    LLVMSetAlignment(one, access->align);
+    emit_tag(e, one, (Origin)access->address.origin);
+    return one;
+}
+
+/* In pairs, so that not every one waits for that before it. */
 static LLVMValueRef load_each(Emitter *e, const Access *access) {
-    LLVMValueRef value = LLVMGetPoison(access->memory);
-    for (int i = 0; i < access->lanes; i++) {
-        LLVMValueRef one =
-            LLVMBuildLoad2(e->builder, LLVMGetElementType(access->memory), lane_at(e, access, i), "");
-        LLVMSetAlignment(one, access->align);
-        emit_tag(e, one, (Origin)access->address.origin);
-        value = LLVMBuildInsertElement(e->builder, value, one, emit_i32(e, i), "");
+    LLVMTypeRef pair = LLVMVectorType(LLVMGetElementType(access->memory), 2);
+    LLVMValueRef parts[32];
+    for (int i = 0; i < access->lanes / 2; i++) {
+        parts[i] = LLVMGetPoison(pair);
+        for (int k = 0; k < 2; k++)
+            parts[i] = LLVMBuildInsertElement(e->builder, parts[i], load_one(e, access, 2 * i + k),
+                                              emit_i32(e, k), "");
     }
-    return value;
+    return emit_joined(e, parts, count_of(access->lanes / 2));
 }
 
 static void store_each(Emitter *e, const Access *access, LLVMValueRef value) {
@@ -313,10 +539,11 @@ static void store_each(Emitter *e, const Access *access, LLVMValueRef value) {
 static LLVMValueRef load_all(Emitter *e, const Access *access) {
     const Value *address = &access->address;
     LLVMValueRef load;
-    if (address->first && !access->neighbours) return load_each(e, access);
     if (access->neighbours) {
         load = LLVMBuildLoad2(e->builder, access->memory, address->first, "");
         LLVMSetAlignment(load, access->align);
+    } else if (address->first || !has_instruction(e, access, false)) {
+        return load_each(e, access);
     } else {
         LLVMTypeRef overloads[] = {access->memory, LLVMTypeOf(address->value)};
         LLVMValueRef args[] = {address->value, emit_i32(e, access->align),
@@ -336,8 +563,7 @@ static LLVMValueRef load_lanes(Emitter *e, const Access *access) {
     LLVMValueRef whole = load_all(e, access);
     LLVMBuildBr(e->builder, after);
     LLVMPositionBuilderAtEnd(e->builder, slow);
-    LLVMValueRef args[] = {access->address.value, access->on};
-    LLVMValueRef some = emit_call_external(e, masked_function(e, access, false), args, 2);
+    LLVMValueRef some = access_masked(e, access, NULL);
     LLVMBuildBr(e->builder, after);
     LLVMPositionBuilderAtEnd(e->builder, after);
     LLVMValueRef phi = LLVMBuildPhi(e->builder, access->memory, "");
@@ -359,13 +585,12 @@ static LLVMValueRef gather(Emitter *e, const Inst *inst) {
 static void store_all(Emitter *e, const Access *access, LLVMValueRef value) {
     const Value *address = &access->address;
     LLVMValueRef store;
-    if (address->first && !access->neighbours) {
-        store_each(e, access, value);
-        return;
-    }
     if (access->neighbours) {
         store = LLVMBuildStore(e->builder, value, address->first);
         LLVMSetAlignment(store, access->align);
+    } else if (address->first || !has_instruction(e, access, true)) {
+        store_each(e, access, value);
+        return;
     } else {
         LLVMTypeRef overloads[] = {access->memory, LLVMTypeOf(address->value)};
         LLVMValueRef args[] = {value, address->value, emit_i32(e, access->align),
@@ -387,8 +612,7 @@ static void store_lanes(Emitter *e, const Access *access, LLVMValueRef value) {
     store_all(e, access, value);
     LLVMBuildBr(e->builder, after);
     LLVMPositionBuilderAtEnd(e->builder, slow);
-    LLVMValueRef args[] = {access->address.value, access->on, value};
-    emit_call_external(e, masked_function(e, access, true), args, 3);
+    access_masked(e, access, value);
     LLVMBuildBr(e->builder, after);
     LLVMPositionBuilderAtEnd(e->builder, after);
 }

@@ -1,0 +1,110 @@
+/* Compiles a kernel one item at a time and with as many lanes as are given (0: as many as seem best), each several times and in turns, and
+ * runs both likewise. Prints the number of lanes that it got, medians of milliseconds to compile and of nanoseconds per item, for one
+ * and for several, the bytes of memory that running took beyond that of one lane, and why there are not more lanes.
+ *
+ *     lanes_survey FILE FOLDER KERNEL ITEMS LANES      imports are looked for in the folder; each uniform is a buffer of numbers */
+#include "bench.h"
+
+#include <malloc.h>
+#include <string.h>
+
+enum { COMPILES = 3, ROUNDS = 5, PER_ITEM = 16 };
+static const double enough = 10; /* milliseconds that a measurement takes at least */
+
+typedef struct Work {
+    const char *path, *folder, *kernel;
+    int items, group;
+    float *input, *output;
+} Work;
+
+static Bench open_with(const Work *work, int lanes, double *compile) {
+    Bench bench;
+    SlopeConfig config;
+    slope_config_init(&config);
+    config.threads = 1;
+    config.lanes = lanes;
+    config.include_paths = &work->folder;
+    config.include_path_count = 1;
+    double start = now_milliseconds();
+    if (slope_session_new(&config, &bench.session) != SLOPE_STATUS_ok) exit(1);
+    require(bench.session, slope_load_file(bench.session, work->path, &bench.program));
+    require(bench.session, slope_find_kernel(bench.program, work->kernel, &bench.kernel));
+    require(bench.session, slope_kernel_prepare(bench.kernel));
+    *compile = now_milliseconds() - start;
+    return bench;
+}
+
+static void bind_all(Bench *bench, const Work *work) {
+    for (int i = 0; i < slope_uniform_count(bench->program); i++) {
+        SlopeUniform uniform;
+        if (!slope_uniform(bench->program, i, &uniform)) continue;
+        if (strncmp(uniform.name, "lanes_", 6) != 0) continue;
+        bool is_input = strncmp(uniform.name, "lanes_in", 8) == 0;
+        bench_bind(bench, uniform.name, is_input ? work->input : work->output,
+                   work->items * PER_ITEM * 3 / 4);
+    }
+}
+
+static double run_once(Bench *bench, const Work *work, int repeats) {
+    double start = now_milliseconds();
+    for (int i = 0; i < repeats; i++)
+        require(bench->session, slope_dispatch(bench->kernel, work->items / work->group, 1, 1));
+    return now_milliseconds() - start;
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return values[count / 2];
+}
+
+/* Numbers of every kind of size, so that items go different ways. */
+static float *mixed_numbers(int count) {
+    float *numbers = bench_numbers(count);
+    for (int i = 0; i < count; i++) {
+        float x = numbers[i];
+        int way = (int)((unsigned)i * 2654435761u >> 30);
+        numbers[i] = way == 0   ? x * 2
+                     : way == 1 ? x * 0.5f + 0.5f
+                     : way == 2 ? x * 4.5f + 4.5f
+                                : floorf(x * 4 + 3);
+    }
+    return numbers;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 6) return 1;
+    Work work = {.path = argv[1], .folder = argv[2], .kernel = argv[3], .items = atoi(argv[4])};
+    int widths[] = {1, atoi(argv[5]) ? atoi(argv[5]) : SLOPE_LANES_AUTO};
+    work.input = mixed_numbers(work.items * PER_ITEM);
+    work.output = bench_numbers(work.items * PER_ITEM);
+    Bench both[2];
+    double compile[2][COMPILES], run[2][ROUNDS], first;
+    slope_session_free(
+        open_with(&work, 1, &first).session); /* loads the code generator, which nobody is to pay */
+    for (int i = 0; i < COMPILES; i++)
+        for (int k = 0; k < 2; k++) {
+            if (i) slope_session_free(both[k].session);
+            both[k] = open_with(&work, widths[k], &compile[k][i]);
+        }
+    int size[3];
+    slope_kernel_group_size(both[0].kernel, size);
+    work.group = size[0];
+    for (int k = 0; k < 2; k++) bind_all(&both[k], &work);
+    double once = run_once(&both[0], &work, 1);
+    int repeats = once < enough ? (int)fmin(200, enough / fmax(once, 0.001)) + 1 : 1;
+    run_once(&both[1], &work, 1);
+    for (int i = 0; i < ROUNDS; i++)
+        for (int k = 0; k < 2; k++) run[k][i] = run_once(&both[k], &work, repeats);
+    SlopeRemark remark = {.lanes = 1};
+    slope_remark(both[1].session, 0, &remark);
+    double nanoseconds = 1e6 / repeats / work.items;
+    printf("%d %.3f %.3f %.3f %.3f %s\n", remark.lanes, median(compile[0], COMPILES),
+           median(compile[1], COMPILES), median(run[0], ROUNDS) * nanoseconds,
+           median(run[1], ROUNDS) * nanoseconds, remark.why ? remark.why : "");
+    return 0;
+}
