@@ -168,7 +168,7 @@ void rt_memory_give(char *memory);
 /* The stack is below its limit in the function of that name: ends the program, unless there is room to find out how
  * deep the recursion is. */
 void rt_stack(const RtContext *context, const char *name, int64_t length);
-void rt_stop(const RtContext *context) __attribute__((noreturn)); /* ends it, as it was told to */
+void rt_stop(RtThread *thread) __attribute__((noreturn)); /* ends what it runs, as it was told to */
 
 /* By name, for the JIT. */
 typedef struct RtSymbol {

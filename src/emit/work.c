@@ -41,21 +41,44 @@ static void note_jump(void *user, Inst *inst) {
     if (inst->op == OP_continue && inst->target == jumps->loop) vec_push(jumps->arena, &jumps->list, inst);
 }
 
-/* The condition is one comparison and whatever it needs to know its limit. */
-static bool find_test(const Inst *loop, LoopTest *test) {
-    const Inst *end = loop->regions[0]->last;
-    if (!end || end->op != OP_yield) return false;
-    const Val *condition = ir_resolve(end->args[0]);
-    if (condition->kind != VAL_inst || condition->inst->op == OP_ne) return false;
-    return loop_comparison(loop, condition->inst, test) && loop_has_fixed(loop, test->limit);
-}
+/* What a loop counts with. */
+typedef struct Counting {
+    LoopTest test;
+    int64_t step;
+    bool alone; /* nothing else is tested before a round */
+} Counting;
 
+/* Every round moves the counter on by as much. In normal form a round in which the loop is left may not: no other comes after it. */
 static bool find_step(Estimate *estimate, const Inst *loop, const LoopTest *test, int64_t *step) {
     Jumps jumps = {.arena = estimate->reached->arena, .loop = loop};
     region_walk(loop->regions[1], note_jump, &jumps);
     LoopSteps steps = loop_steps(loop, jumps.list.at, jumps.list.count, test->index);
+    bool is_normal = jumps.list.count == 0 && loop->nregions == 2 && loop->regions[1]->last->op == OP_yield;
+    bool found = (steps.known && steps.least == steps.greatest) ||
+                 (is_normal && loop_step(loop, test->index, &steps.least));
     *step = steps.least;
-    return steps.known && steps.least == steps.greatest && steps.least != 0 && (steps.least > 0) == test->up;
+    return found && *step != 0 && (*step > 0) == test->up && *step > -MUCH_WORK && *step < MUCH_WORK;
+}
+
+/* A comparison and whatever it needs to know its limit; other conditions may stand beside it. */
+static bool find_counting(Estimate *estimate, const Inst *loop, const Val *condition, Counting *counting) {
+    if (condition->kind != VAL_inst || condition->inst->op == OP_ne) return false;
+    const Inst *inst = condition->inst;
+    if (inst->op == OP_and) {
+        bool found = find_counting(estimate, loop, ir_resolve(inst->args[0]), counting) ||
+                     find_counting(estimate, loop, ir_resolve(inst->args[1]), counting);
+        counting->alone = false;
+        return found;
+    }
+    counting->alone = true;
+    LoopTest *test = &counting->test;
+    return loop_comparison(loop, inst, test) && loop_has_fixed(loop, test->limit) &&
+           find_step(estimate, loop, test, &counting->step);
+}
+
+static bool loop_counts(Estimate *estimate, const Inst *loop, Counting *counting) {
+    const Inst *end = loop->regions[0]->last;
+    return end && end->op == OP_yield && find_counting(estimate, loop, ir_resolve(end->args[0]), counting);
 }
 
 /* ---- bounds of numbers: constants, counters of loops around, and sums of such, so small that none wraps around */
@@ -159,19 +182,17 @@ static int64_t rounds_in_a_row(int64_t body) {
 }
 
 static int64_t work_of_loop(Estimate *estimate, const Inst *loop) {
-    int64_t step = 0, stride;
-    LoopTest test;
-    bool counts = find_test(loop, &test) && find_step(estimate, loop, &test, &step) && step > -MUCH_WORK &&
-                  step < MUCH_WORK;
-    stride = step < 0 ? -step : step;
-    bool ends = counts && loop_cannot_wrap(&test, stride);
-    if (ends) note_counter(estimate, loop, &test);
+    Counting counting;
+    bool counts = loop_counts(estimate, loop, &counting);
+    int64_t stride = !counts ? 0 : counting.step < 0 ? -counting.step : counting.step;
+    bool ends = counts && loop_cannot_wrap(&counting.test, stride);
+    if (ends) note_counter(estimate, loop, &counting.test);
     int64_t body = work_of_regions(estimate, loop);
-    int64_t rounds = ends ? most_rounds(estimate, loop, &test, step) : MUCH_WORK;
+    int64_t rounds = ends ? most_rounds(estimate, loop, &counting.test, counting.step) : MUCH_WORK;
     if (times(body, rounds) < MUCH_WORK) return times(body, rounds);
-    rounds = counts ? rounds_of_part(&test, stride, body) : 1;
+    rounds = counts && counting.alone ? rounds_of_part(&counting.test, stride, body) : 1;
     if (rounds > 1) {
-        set_looks(estimate, loop, rounds, step);
+        set_looks(estimate, loop, rounds, counting.step);
     } else {
         rounds = rounds_in_a_row(body);
         set_looks(estimate, loop, rounds, 0);

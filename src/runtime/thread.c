@@ -86,9 +86,9 @@ void thread_fail(RtThread *thread, const char *text, size_t length) {
     leave(thread);
 }
 
-void rt_stop(const RtContext *context) {
-    context->owner->stopped = true;
-    leave(context->owner);
+void rt_stop(RtThread *thread) {
+    thread->stopped = true;
+    leave(thread);
 }
 
 void rt_abort(const RtContext *context, const char *text, int64_t length) {

@@ -75,7 +75,7 @@ static inline const RtContext *context_of(const Slot *r) { return r[0].frame->co
 
 /* Ends the run if it was told to; the flag is set by other threads. */
 static inline void look_at_stop(const RtContext *context) {
-    if (__atomic_load_n(context->stop, __ATOMIC_RELAXED)) rt_stop(context);
+    if (__atomic_load_n(context->stop, __ATOMIC_RELAXED)) rt_stop(context->owner);
 }
 
 /* Instructions that are always run together, for counting. */

@@ -98,14 +98,13 @@ static void emit_simple_block(Emitter *e, const Inst *inst) {
 
 /* ---- loop: header (condition), body, step, exit
  *
- * A loop that may take long looks whether it is to stop. If it counts it does so once in many rounds, by a loop within:
+ * A loop that may take long looks whether it is to stop. If it counts it does so once in many rounds, after a loop within:
  *
- *     header: if (i < end) {
- *                 part = end - i > rounds ? i + rounds : end
- *     inner:      while (i < part) { body; step }
+ *             if (i < limit) do {
+ *     part:       end = limit - i > rounds ? i + rounds : limit
+ *     inner:      do { body; step } while (i < end)
  *                 leave if told to stop
- *                 go to header
- *             }
+ *             } while (i < limit)
  *     exit:
  *
  * A counter that may step over its end and wrap around is compared by the way that it has gone in this part. If the loop does not
@@ -114,7 +113,6 @@ static void emit_simple_block(Emitter *e, const Inst *inst) {
 typedef struct EmittedLoop {
     const Inst *inst;
     const LoopLooks *looks; /* NULL: it need not look */
-    bool in_parts;
     Merge exit;
 } EmittedLoop;
 
@@ -163,19 +161,15 @@ static LLVMValueRef is_within(Emitter *e, const Part *part, LLVMValueRef counter
                          up ? part->end : at, "");
 }
 
-/* From here on, in the header's block, to `inside`. Returns where the rounds go on. */
-static Merge begin_part(Emitter *e, const EmittedLoop *loop, Merge *header, LLVMBasicBlockRef inside) {
+/* With these values; goes on in the block where it holds, or leaves the loop with them. */
+static void emit_condition(Emitter *e, EmittedLoop *loop, Merge *values) {
     const Region *condition = loop->inst->regions[0];
-    Part part = find_part(e, loop, header);
-    Merge inner = merge_new(e, "inner", condition->params, condition->nparams);
-    merge_values(e, &inner, header->phis);
-    merge_enter(e, &inner);
-    LLVMBasicBlockRef after = emit_block(e, "part");
-    LLVMBuildCondBr(e->builder, is_within(e, &part, inner.phis[part.test.index]), inside, after);
-    LLVMPositionBuilderAtEnd(e->builder, after);
-    emit_stop_test(e);
-    merge_values(e, header, inner.phis);
-    return inner;
+    LLVMBasicBlockRef begin = emit_block(e, "body");
+    set_values(e, condition->params, condition->nparams, values);
+    emit_framed(
+        e, condition,
+        (Frame){.owner = loop->inst, .on_break = &loop->exit, .if_true = begin, .carried = values->phis});
+    LLVMPositionBuilderAtEnd(e->builder, begin);
 }
 
 static void emit_step(Emitter *e, const Inst *inst, Merge *next, Merge *again, Merge *exit) {
@@ -189,40 +183,64 @@ static void emit_step(Emitter *e, const Inst *inst, Merge *next, Merge *again, M
     }
 }
 
-/* From the header to the end of the step, which goes to `again`, or to the next round within a part. */
-static void emit_round(Emitter *e, EmittedLoop *loop, Merge *header, Merge *again, bool looks) {
+/* With these values, which then go to `again`. */
+static void emit_body(Emitter *e, EmittedLoop *loop, const Merge *values, Merge *again) {
     const Inst *inst = loop->inst;
-    const Region *condition = inst->regions[0], *body = inst->regions[1];
-    Merge next = merge_new(e, "next", body->params, body->nparams), inner, *from = header;
-    LLVMBasicBlockRef begin = emit_block(e, "body"), inside = loop->in_parts ? emit_block(e, "round") : begin;
-    merge_enter(e, header);
-    set_values(e, condition->params, condition->nparams, header);
-    emit_framed(e, condition,
-                (Frame){.owner = inst, .on_break = &loop->exit, .if_true = begin, .carried = header->phis});
-    LLVMPositionBuilderAtEnd(e->builder, begin);
-    if (loop->in_parts) {
-        inner = begin_part(e, loop, header, inside);
-        from = again = &inner;
-    }
-    LLVMPositionBuilderAtEnd(e->builder, inside);
-    if (looks) emit_stop_test(e);
-    set_values(e, body->params, body->nparams, from);
+    const Region *body = inst->regions[1];
+    Merge next = merge_new(e, "next", body->params, body->nparams);
+    set_values(e, body->params, body->nparams, values);
     emit_framed(e, body,
                 (Frame){.owner = inst, .on_yield = &next, .on_break = &loop->exit, .on_continue = &next});
     emit_step(e, inst, &next, again, &loop->exit);
 }
 
-static void emit_loop(Emitter *e, const Inst *inst) {
-    const Region *condition = inst->regions[0];
-    const LoopLooks *looks = e->for_jit ? map_get(&e->reached.looks, PTR_KEY(inst)) : NULL;
-    EmittedLoop loop = {.inst = inst, .looks = looks, .in_parts = looks && looks->step};
-    int rounds = looks && !loop.in_parts ? (int)looks->rounds : 1;
+static Merge carried_merge(Emitter *e, const EmittedLoop *loop, const char *name) {
+    const Region *condition = loop->inst->regions[0];
+    return merge_new(e, name, condition->params, condition->nparams);
+}
+
+static void emit_in_parts(Emitter *e, EmittedLoop *loop) {
+    Merge first = carried_merge(e, loop, "loop"), begin = carried_merge(e, loop, "part");
+    Merge inner = carried_merge(e, loop, "inner"), after = carried_merge(e, loop, "after");
+    merge_from(e, &first, loop->inst);
+    merge_enter(e, &first);
+    emit_condition(e, loop, &first);
+    merge_values(e, &begin, first.phis);
+    merge_enter(e, &begin);
+    Part part = find_part(e, loop, &begin);
+    merge_values(e, &inner, begin.phis);
+    merge_enter(e, &inner);
+    emit_body(e, loop, &inner, &after);
+    merge_enter(e, &after);
+    LLVMBasicBlockRef again = emit_block(e, "round"), look = emit_block(e, "look");
+    LLVMBuildCondBr(e->builder, is_within(e, &part, after.phis[part.test.index]), again, look);
+    LLVMPositionBuilderAtEnd(e->builder, again);
+    merge_values(e, &inner, after.phis);
+    LLVMPositionBuilderAtEnd(e->builder, look);
+    emit_stop_test(e);
+    emit_condition(e, loop, &after);
+    merge_values(e, &begin, after.phis);
+}
+
+/* So many rounds follow each other, the first of which looks, if any does. */
+static void emit_in_a_row(Emitter *e, EmittedLoop *loop, int rounds) {
     Merge *headers = arena_array(&e->arena, Merge, rounds);
-    for (int i = 0; i < rounds; i++) headers[i] = merge_new(e, "loop", condition->params, condition->nparams);
+    for (int i = 0; i < rounds; i++) headers[i] = carried_merge(e, loop, "loop");
+    merge_from(e, &headers[0], loop->inst);
+    for (int i = 0; i < rounds; i++) {
+        merge_enter(e, &headers[i]);
+        emit_condition(e, loop, &headers[i]);
+        if (loop->looks && i == 0) emit_stop_test(e);
+        emit_body(e, loop, &headers[i], &headers[(i + 1) % rounds]);
+    }
+}
+
+static void emit_loop(Emitter *e, const Inst *inst) {
+    const LoopLooks *looks = e->for_jit ? map_get(&e->reached.looks, PTR_KEY(inst)) : NULL;
+    EmittedLoop loop = {.inst = inst, .looks = looks};
     loop.exit = merge_new(e, "endloop", inst->results, inst->nresults);
-    merge_from(e, &headers[0], inst);
-    for (int i = 0; i < rounds; i++)
-        emit_round(e, &loop, &headers[i], &headers[(i + 1) % rounds], looks && !loop.in_parts && i == 0);
+    if (looks && looks->step) emit_in_parts(e, &loop);
+    else emit_in_a_row(e, &loop, looks ? (int)looks->rounds : 1);
     merge_enter(e, &loop.exit);
     set_values(e, inst->results, inst->nresults, &loop.exit);
 }

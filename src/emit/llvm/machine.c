@@ -134,8 +134,9 @@ void emit_stop_test(Emitter *e) {
     LLVMSetVolatile(flag, true);
     emit_tag(e, flag, ORIGIN_context);
     Branch told = emit_unless_begin(e, LLVMBuildICmp(e->builder, LLVMIntEQ, flag, emit_i32(e, 0), ""));
+    LLVMValueRef thread = emit_context_load(e, e->at->context, e->ptr, offsetof(RtContext, owner));
     LLVMValueRef leave = emit_external(e, "rt_stop", e->void_type, &e->ptr, 1, "nounwind noreturn cold");
-    emit_call_external(e, leave, &e->at->context, 1);
+    emit_call_external(e, leave, &thread, 1);
     emit_branch_end(e, &told);
 }
 
