@@ -73,6 +73,21 @@ static const Endless endless[] = {
      "n; i += 5) s "
      "= s * 3 + b[i & 1]; b[0] = s; }",
      false},
+    {"a loop that counts to a near end, but not in every round",
+     "RWStructuredBuffer<int> b; void run() { int i = 0, s = 1; while (i < 100 && s != 0) { s = s * 3 | 1; "
+     "if "
+     "(s == 0) i++; } b[0] = i; }",
+     false},
+    {"a loop that counts far beside another condition",
+     "RWStructuredBuffer<int> b; void run() { int s = 1; for (int64_t i = 0; i < 4000000000000ll && s != 0; "
+     "i++) s = (s * 3 + b[int(i & 1)]) | 1; b[0] = s; }",
+     false},
+    {"a derivative of a loop that leaves early, if at all",
+     "RWStructuredBuffer<int> b; [Differentiable] float f(float x, int64_t n) { float y = x; for (int64_t i "
+     "= "
+     "0; i < n; i++) { y = y * 0.5 + 1; if (y == 0) break; } return y; }\n"
+     "void run() { b[0] = int(fwd_diff(f)(diffPair(1.0f, 1.0f), 4000000000000ll + b[0]).d); }",
+     false},
     {"loops of a few rounds in each other",
      "RWStructuredBuffer<int> b; void run() { int s = 0;\n"
      "for (int i = 0; i < 1000; i++) for (int j = 0; j < 1000; j++) for (int k = 0; k < 1000; k++) for (int "
