@@ -50,6 +50,47 @@ static bool has_many_results(const Func *func) {
     return floats > MOST_FLOAT_RESULTS;
 }
 
+/* Registers for vectors that a parameter takes, also for a float. */
+static int vector_registers(const Param *param) {
+    if (param->flags & PARAM_BY_ADDRESS) return 0;
+    if (param->type->kind != TYPE_vector) return type_is_float(param->type);
+    int64_t size = type_layout(param->type, LAYOUT_scalar).size;
+    return size > 16 ? (int)(size / 8) : 1;
+}
+
+/* Of many parameters, the first are passed as such; the others lie in memory that the caller provides, for the same reason. So do
+ * those from the first vector of three on that finds no register: LLVM 19 crashes over it, without optimisation, on AArch64. */
+static int direct_params(const Func *func) {
+    const int most = 128, registers = 8;
+    int count = 0, taken = 0;
+    for (; count < func->nparams && count < most; count++) {
+        const Param *param = &func->params[count];
+        taken += vector_registers(param);
+        bool is_odd = param->type->kind == TYPE_vector && type_count(param->type) == 3;
+        if (is_odd && taken > registers) break;
+    }
+    return count;
+}
+
+static bool has_many_params(const Func *func) { return func->nparams > direct_params(func); }
+
+/* Where among LLVM's parameters the address of the others is, and that of results. */
+static int rest_index(const Func *func) { return direct_params(func) + 1; }
+
+static int results_index(const Func *func) { return rest_index(func) + has_many_params(func); }
+
+static LLVMTypeRef param_type(Emitter *e, const Param *param) {
+    return param->flags & PARAM_BY_ADDRESS ? e->ptr : emit_type(e, param->type);
+}
+
+/* Of the memory with parameters. */
+static LLVMTypeRef rest_type(Emitter *e, const Func *func) {
+    int first = direct_params(func), count = func->nparams - first;
+    LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, count + 1);
+    for (int i = 0; i < count; i++) types[i] = param_type(e, &func->params[first + i]);
+    return LLVMStructTypeInContext(e->context, types, count_of(count), false);
+}
+
 static LLVMTypeRef result_type(Emitter *e, const Func *func) {
     if (func->nresults == 0 || has_many_results(func)) return e->void_type;
     if (func->nresults == 1) return emit_type(e, func->results[0]);
@@ -59,13 +100,11 @@ static LLVMTypeRef result_type(Emitter *e, const Func *func) {
 }
 
 static LLVMTypeRef func_type(Emitter *e, const Func *func) {
-    LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nparams + 2);
-    int count = func->nparams + 1;
+    int count = results_index(func);
+    LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, count + 1);
     types[0] = e->ptr;
-    for (int i = 0; i < func->nparams; i++) {
-        bool by_address = (func->params[i].flags & PARAM_BY_ADDRESS) != 0;
-        types[i + 1] = by_address ? e->ptr : emit_type(e, func->params[i].type);
-    }
+    for (int i = 0; i < direct_params(func); i++) types[i + 1] = param_type(e, &func->params[i]);
+    if (has_many_params(func)) types[rest_index(func)] = e->ptr;
     if (has_many_results(func)) types[count++] = e->ptr;
     return LLVMFunctionType(result_type(e, func), types, count_of(count), false);
 }
@@ -91,19 +130,24 @@ static void address_attributes(Emitter *e, LLVMValueRef function, unsigned index
     if (!escapes) emit_attribute(e, function, index, "nocapture", 0);
 }
 
+/* Of the parameter, by its index: the caller's memory for this call alone. */
+static void memory_attributes(Emitter *e, LLVMValueRef function, int index) {
+    emit_attribute(e, function, count_of(index + 1), "noalias", 0);
+    emit_attribute(e, function, count_of(index + 1), "nocapture", 0);
+}
+
 static void param_attributes(Emitter *e, const Func *func, LLVMValueRef function) {
     emit_attribute(e, function, 1, "nonnull", 0);
     emit_attribute(e, function, 1, "dereferenceable", sizeof(RtContext));
     emit_attribute(e, function, 1, "align", _Alignof(RtContext));
     bool *escapes = find_escapes(e, func);
-    for (int i = 0; i < func->nparams; i++) {
+    for (int i = 0; i < direct_params(func); i++) {
         const Param *param = &func->params[i];
         if (param->flags & PARAM_BY_ADDRESS)
             address_attributes(e, function, count_of(i + 2), param, !escapes || escapes[i]);
     }
-    if (!has_many_results(func)) return;
-    emit_attribute(e, function, count_of(func->nparams + 2), "noalias", 0);
-    emit_attribute(e, function, count_of(func->nparams + 2), "nocapture", 0);
+    if (has_many_params(func)) memory_attributes(e, function, rest_index(func));
+    if (has_many_results(func)) memory_attributes(e, function, results_index(func));
 }
 
 static void count_branch(void *user, Inst *inst) {
@@ -194,13 +238,36 @@ static LLVMValueRef memory_for_results(Emitter *e, const Func *func) {
     return emit_alloca(e, size, largest);
 }
 
-LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *args) {
+static LLVMValueRef memory_with_params(Emitter *e, const Func *func, LLVMValueRef *params) {
+    LLVMTypeRef type = rest_type(e, func);
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(e->llvm);
+    LLVMValueRef memory =
+        emit_alloca(e, (int64_t)LLVMABISizeOfType(layout, type), (int)LLVMABIAlignmentOfType(layout, type));
+    int first = direct_params(func);
+    for (int i = first; i < func->nparams; i++)
+        LLVMBuildStore(e->builder, params[i],
+                       LLVMBuildStructGEP2(e->builder, type, memory, count_of(i - first), ""));
+    return memory;
+}
+
+/* What LLVM is given for these values and the address of results, if that is not NULL; how many they are. */
+static LLVMValueRef *call_args(Emitter *e, const Func *func, LLVMValueRef *values, LLVMValueRef results,
+                               int *count) {
+    LLVMValueRef *args = arena_array(&e->arena, LLVMValueRef, results_index(func) + 1);
+    *count = results_index(func);
+    for (int i = 0; i <= direct_params(func); i++) args[i] = values[i];
+    if (has_many_params(func)) args[rest_index(func)] = memory_with_params(e, func, values + 1);
+    if (results) args[(*count)++] = results;
+    return args;
+}
+
+LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *values) {
     const Func *func = info->func;
     LLVMValueRef *results = arena_array(&e->arena, LLVMValueRef, func->nresults + 1);
     bool many = has_many_results(func);
     LLVMValueRef memory = many ? memory_for_results(e, func) : NULL;
-    int count = func->nparams + 1;
-    if (many) args[count++] = memory;
+    int count;
+    LLVMValueRef *args = call_args(e, func, values, memory, &count);
     LLVMValueRef call = LLVMBuildCall2(e->builder, info->type, info->function, args, count_of(count), "");
     int64_t end = 0;
     for (int i = 0; i < func->nresults; i++) {
@@ -215,7 +282,7 @@ LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *arg
 void emit_return(Emitter *e, const Inst *inst) {
     const Func *func = e->at->info->func;
     if (has_many_results(func)) {
-        LLVMValueRef memory = LLVMGetParam(e->at->function, count_of(func->nparams + 1));
+        LLVMValueRef memory = LLVMGetParam(e->at->function, count_of(results_index(func)));
         int64_t end = 0;
         for (int i = 0; i < inst->nargs; i++) {
             LLVMValueRef slot = result_slot(e, memory, func->results[i], &end);
@@ -239,7 +306,7 @@ void emit_return(Emitter *e, const Inst *inst) {
 
 static void emit_call(Emitter *e, const Inst *inst) {
     FuncInfo *callee = emit_func_info(e, inst->callee);
-    LLVMValueRef *args = arena_array(&e->arena, LLVMValueRef, inst->nargs + 2);
+    LLVMValueRef *args = arena_array(&e->arena, LLVMValueRef, inst->nargs + 1);
     args[0] = e->at->context;
     for (int i = 0; i < inst->nargs; i++) args[i + 1] = argument(e, inst, i);
     LLVMValueRef *results = emit_call_body(e, callee, args);
@@ -288,6 +355,20 @@ void emit_begin(Emitter *e, FuncState *state, LLVMValueRef function) {
     LLVMPositionBuilderAtEnd(e->builder, start);
 }
 
+static void take_params(Emitter *e, const Func *func, LLVMValueRef function) {
+    int first = direct_params(func);
+    for (int i = 0; i < first; i++)
+        emit_set(e, func->body->params[i], emit_plain_value(LLVMGetParam(function, count_of(i + 1))));
+    if (!has_many_params(func)) return;
+    LLVMTypeRef type = rest_type(e, func);
+    LLVMValueRef memory = LLVMGetParam(function, count_of(rest_index(func)));
+    for (int i = first; i < func->nparams; i++) {
+        LLVMValueRef slot = LLVMBuildStructGEP2(e->builder, type, memory, count_of(i - first), "");
+        LLVMValueRef value = LLVMBuildLoad2(e->builder, param_type(e, &func->params[i]), slot, "");
+        emit_set(e, func->body->params[i], emit_plain_value(value));
+    }
+}
+
 void emit_func_body(Emitter *e, FuncInfo *info) {
     Func *func = info->func;
     FuncState state;
@@ -297,8 +378,7 @@ void emit_func_body(Emitter *e, FuncInfo *info) {
     state.context = LLVMGetParam(info->function, 0);
     state.values = arena_array(&e->arena, Value, func->nvals + 1);
     if (e->debug) emit_debug_at(e, func->loc);
-    for (int i = 0; i < func->nparams; i++)
-        emit_set(e, func->body->params[i], emit_plain_value(LLVMGetParam(info->function, count_of(i + 1))));
+    take_params(e, func, info->function);
     if (info->reached->tests_stack) emit_stack_test(e, func);
     if (info->reached->looks) emit_stop_test(e);
     emit_take_large(e, func);

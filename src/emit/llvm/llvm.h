@@ -175,8 +175,8 @@ LLVMValueRef emit_alloca(Emitter *e, int64_t size, int64_t align);
 
 /* ---- func.c */
 void emit_func_declare(Emitter *e, FuncInfo *info);
-/* Calls the function itself; the results. `args` begins with the context and has room for one more. */
-LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *args);
+/* Calls the function itself; the results. `values` begins with the context. */
+LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *values);
 void emit_return(Emitter *e, const Inst *inst);
 void emit_func_body(Emitter *e, FuncInfo *info);
 void emit_region(Emitter *e, const Region *region);

@@ -87,7 +87,7 @@ static int count_plain_params(const Func *func) {
 }
 
 LLVMValueRef *emit_load_args(Emitter *e, const Func *func, LLVMValueRef args) {
-    LLVMValueRef *values = arena_array(&e->arena, LLVMValueRef, func->nparams + 2);
+    LLVMValueRef *values = arena_array(&e->arena, LLVMValueRef, func->nparams + 1);
     int next = 0, result = count_plain_params(func);
     for (int i = 0; i < func->nparams; i++) {
         const Param *param = &func->params[i];
