@@ -33,22 +33,20 @@ Module *module_new(Arena *arena, Types *types, Names *names, Diags *diags) {
     return module;
 }
 
-static bool global_exists(const Module *module, Name name) {
-    for (int i = 0; i < module->globals.count; i++)
-        if (module->globals.at[i]->name == name) return true;
-    return false;
-}
-
-static Name unique_func_name(Module *module, const char *name) {
-    Name unique = name_from(module->names, name);
-    for (int n = 1; map_has(&module->func_names, PTR_KEY(unique)); n++)
-        unique = name_from(module->names, format_text(module->arena, "%s.%d", name, n));
+/* A name that is not among those taken, with a number behind it if need be: the next after the last that was. */
+static Name unique_name(Module *module, const Map *taken, Map *numbers, const char *wish) {
+    Name wished = name_from(module->names, wish), unique = wished;
+    if (!map_has(taken, PTR_KEY(wished))) return wished;
+    uintptr_t number = (uintptr_t)map_get(numbers, PTR_KEY(wished));
+    while (map_has(taken, PTR_KEY(unique)))
+        unique = name_from(module->names, format_text(module->arena, "%s.%d", wish, (int)++number));
+    map_put(module->arena, numbers, PTR_KEY(wished), (void *)number);
     return unique;
 }
 
 Func *func_new(Module *module, const char *name) {
     Func *func = arena_new(module->arena, Func);
-    func->name = unique_func_name(module, name);
+    func->name = unique_name(module, &module->func_names, &module->func_numbers, name);
     func->module = module;
     func->nvals = 1; /* id 0 is that of constants */
     vec_push(module->arena, &module->funcs, func);
@@ -60,12 +58,11 @@ Func *module_find(const Module *module, Name name) { return map_get(&module->fun
 
 Global *global_new(Module *module, GlobalKind kind, const char *name, const Type *type) {
     Global *global = arena_new(module->arena, Global);
-    global->name = name_from(module->names, name);
-    for (int n = 1; global_exists(module, global->name); n++)
-        global->name = name_from(module->names, format_text(module->arena, "%s.%d", name, n));
+    global->name = unique_name(module, &module->global_names, &module->global_numbers, name);
     global->kind = (uint8_t)kind;
     global->type = type;
     vec_push(module->arena, &module->globals, global);
+    map_put(module->arena, &module->global_names, PTR_KEY(global->name), global);
     return global;
 }
 

@@ -308,9 +308,11 @@ struct Module {
     Diags *diags;
     VEC(Func *) funcs;
     VEC(Global *) globals;
-    VEC(Record *) records; /* in order of creation, for dumps */
-    Map func_names;        /* Name -> Func */
-    bool has_waves;        /* some function meets the other threads of its wave: OP_wave */
+    VEC(Record *) records;            /* in order of creation, for dumps */
+    Map func_names;                   /* Name -> Func */
+    Map global_names;                 /* Name -> Global */
+    Map func_numbers, global_numbers; /* Name -> the last number behind it that made another one */
+    bool has_waves;                   /* some function meets the other threads of its wave: OP_wave */
     bool many_threads; /* it is for a target with so many that memory is far, and sums are shared: a GPU */
     bool shares_reciprocals; /* for it, divisions may be products with a reciprocal */
     int64_t inlined;         /* instructions that were copied from callees to callers */

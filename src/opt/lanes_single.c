@@ -155,16 +155,21 @@ void lanes_atomic(Lanes *lanes, Inst *inst) {
 
 typedef struct Called {
     Lanes *lanes;
-    Map seen; /* Func */
+    Map seen;               /* Func */
+    VEC(const Func *) open; /* ... those that are not looked into yet: chains of calls may be long */
     const char *why;
 } Called;
 
-static void look_into(Called *called, const Func *func);
+static void note_called(Called *called, const Func *func) {
+    if (!func->body || map_has(&called->seen, PTR_KEY(func))) return;
+    map_put(called->lanes->scratch, &called->seen, PTR_KEY(func), (void *)(uintptr_t)func);
+    vec_push(called->lanes->scratch, &called->open, func);
+}
 
 static void look_at(void *user, Inst *inst) {
     Called *called = user;
     bool asks = inst->op == OP_thread_id && inst->index <= 3;
-    if (inst->op == OP_call) look_into(called, inst->callee);
+    if (inst->op == OP_call) note_called(called, inst->callee);
     else if (asks) called->why = "it calls a function that asks which item it is";
     else if (inst->op == OP_global && inst->global->kind == GLOBAL_static)
         called->why = "it calls a function with static variables";
@@ -173,9 +178,9 @@ static void look_at(void *user, Inst *inst) {
 }
 
 static void look_into(Called *called, const Func *func) {
-    if (!func->body || map_has(&called->seen, PTR_KEY(func))) return;
-    map_put(called->lanes->scratch, &called->seen, PTR_KEY(func), (void *)(uintptr_t)func);
-    region_walk(func->body, look_at, called);
+    note_called(called, func);
+    while (called->open.count > 0 && !called->why)
+        region_walk(called->open.at[--called->open.count]->body, look_at, called);
 }
 
 static bool is_plain(const Type *type) { return type_is_scalar(part_type(type)); }
