@@ -7,6 +7,8 @@
 #include "emit/abi.h"
 #include "fake.h"
 
+enum { VARIABLE_SIZE = sizeof(RtHost) + 4096 }; /* enough for any */
+
 typedef struct Variable {
     char name[64];
     char *memory;
@@ -171,12 +173,12 @@ API cuModuleGetGlobal_v2(uint64_t *address, size_t *size, void *module, const ch
     while (variable < state.variables + state.nvariables && strcmp(variable->name, plain) != 0) variable++;
     if (variable == state.variables + state.nvariables) {
         snprintf(variable->name, sizeof variable->name, "%s", plain);
-        variable->memory = calloc(1, 4096);
+        variable->memory = calloc(1, VARIABLE_SIZE);
         state.nvariables++;
     }
     if (strcmp(plain, "slope_host") == 0) state.host = (RtHost *)(void *)variable->memory;
     *address = (uint64_t)(uintptr_t)variable->memory;
-    *size = 4096;
+    *size = VARIABLE_SIZE;
     return 0;
 }
 
