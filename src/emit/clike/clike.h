@@ -136,8 +136,9 @@ typedef struct Dialect {
     const char *const *kernel_names; /* what kernels and those who launch them call their own; then NULL */
     bool early_init;                 /* constants that need code are computed by who launches a kernel */
     const char *copy,
-        *set;        /* helpers: memcpy and memset of memory that is aligned as its type says; or NULL */
-    bool puts_lanes; /* vectors are written to memory lane by lane */
+        *set;           /* helpers: memcpy and memset of memory that is aligned as its type says; or NULL */
+    const char *within; /* a helper: is an index less than a count? NULL: C's operator */
+    bool puts_lanes;    /* vectors are written to memory lane by lane */
     const char *sine_and_cosine; /* the function of x and two addresses, of double; NULL: there is none */
     const char *over_root;       /* the function 1 / sqrt(x), of double; NULL: there is none */
     bool warp_sums;              /* slope_atomic_sum_* is there */

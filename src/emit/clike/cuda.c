@@ -295,6 +295,7 @@ const Dialect clike_cuda = {
     .thread_param = "SlopeThread *thread",
     .kernel_names = kernel_names,
     .early_init = true,
+    .within = "slope_within",
     .puts_lanes = true,
     .copy = "slope_copy",
     .set = "slope_set",

@@ -238,11 +238,24 @@ const char *clike_bytes(Printer *p, const char *what, const Type *type) {
 
 /* ---- buffers: out of range, reads give zero and writes are dropped */
 
+/* A language that has templates can tell what range the index has. */
+static const char *any_index(const Printer *p) {
+    return p->dialect->within ? "template <typename Index>\n" : "";
+}
+
+static const char *index_type(const Printer *p) { return p->dialect->within ? "Index" : "uint64_t"; }
+
+static const char *range_test(Printer *p) {
+    return p->dialect->within ? clike_format(p, "%s(i, b.count)", clike_helper(p, p->dialect->within))
+                              : "i < b.count";
+}
+
 /* To be read only: zeros if it is out of range. */
 static void buffer_read(Printer *p, const char *name, const char *buffer, const Type *element) {
     const Type *pointer = type_pointer(p->module->types, element);
     bool is_array = element->kind == TYPE_array, is_nested = is_array && element->args[0]->kind == TYPE_array;
-    const char *head = clike_declare(p, pointer, clike_format(p, "%s(%s b, uint64_t i)", name, buffer));
+    const char *head =
+        clike_declare(p, pointer, clike_format(p, "%s(%s b, %s i)", name, buffer, index_type(p)));
     const char *place = clike_format(p, "%sb.data[i]", is_array ? "" : "&");
     const char *qualifier = is_nested ? "" : "const "; /* which C does not let come in later */
     if (p->dialect->thread_local_) {
@@ -255,21 +268,24 @@ static void buffer_read(Printer *p, const char *name, const char *buffer, const 
     }
     int64_t size = type_layout(element, LAYOUT_scalar).stride;
     if (size > p->largest) p->largest = size;
-    text_printf(&p->helpers, "static inline %s%s {\n    return i < b.count ? %s : (%s)(void *)%s;\n}\n",
-                qualifier, head, place, clike_declare(p, pointer, ""), clike_helper(p, "slope_zeros"));
+    const char *zeros = clike_helper(p, "slope_zeros"), *test = range_test(p);
+    text_printf(&p->helpers, "%sstatic inline %s%s {\n    return %s ? %s : (%s)(void *)%s;\n}\n",
+                any_index(p), qualifier, head, test, place, clike_declare(p, pointer, ""), zeros);
 }
 
 /* Where the thread has memory for what is dropped. */
 static void buffer_at_thread(Printer *p, const char *name, const char *buffer, const Type *element) {
     const Type *pointer = type_pointer(p->module->types, element);
-    const char *head = clike_format(p, "%s(%s, %s b, uint64_t i)", name, p->dialect->thread_param, buffer);
+    const char *head =
+        clike_format(p, "%s(%s, %s b, %s i)", name, p->dialect->thread_param, buffer, index_type(p));
     int64_t size = type_layout(element, LAYOUT_scalar).stride;
     if (size > p->largest) p->largest = size;
+    const char *none = clike_helper(p, "slope_none"), *test = range_test(p);
     text_printf(&p->helpers,
-                "static inline %s {\n    if (i < b.count) return %sb.data[i];\n"
+                "%sstatic inline %s {\n    if (%s) return %sb.data[i];\n"
                 "    return (%s)%s(thread, sizeof b.data[0]);\n}\n",
-                clike_declare(p, pointer, head), element->kind == TYPE_array ? "" : "&",
-                clike_declare(p, pointer, ""), clike_helper(p, "slope_none"));
+                any_index(p), clike_declare(p, pointer, head), test, element->kind == TYPE_array ? "" : "&",
+                clike_declare(p, pointer, ""), none);
 }
 
 static void buffer_at(Printer *p, const char *name, const char *buffer, const Type *element) {
@@ -288,25 +304,30 @@ static void buffer_at(Printer *p, const char *name, const char *buffer, const Ty
         clike_declare(p, element, "none"), is_array ? "" : "&", is_array ? "" : "&");
 }
 
+static void buffer_get(Printer *p, const char *name, const char *buffer, const Type *element) {
+    const char *likely = clike_helper(p, "SLOPE_LIKELY"), *zero = clike_zero(p, element),
+               *test = range_test(p);
+    text_printf(&p->helpers, "%sstatic inline %s %s(%s b, %s i) {\n    return %s(%s) ? b.data[i] : %s;\n}\n",
+                any_index(p), clike_declare(p, element, ""), name, buffer, index_type(p), likely, test, zero);
+}
+
+static void buffer_set(Printer *p, const char *name, const char *buffer, const Type *element) {
+    const char *likely = clike_helper(p, "SLOPE_LIKELY"), *test = range_test(p);
+    bool by_lanes = p->dialect->puts_lanes && element->kind == TYPE_vector;
+    const char *put =
+        by_lanes ? clike_format(p, "%s(&b.data[i], v)", clike_put_vector(p, element)) : "b.data[i] = v";
+    text_printf(&p->helpers, "%sstatic inline void %s(%s b, %s i, %s) {\n    if (%s(%s)) %s;\n}\n",
+                any_index(p), name, buffer, index_type(p), clike_declare(p, element, "v"), likely, test, put);
+}
+
 const char *clike_buffer(Printer *p, const char *what, const Type *buffer) {
     const Type *element = buffer->args[0];
     const char *type = clike_type(p, buffer), *name = clike_format(p, "%s_%s", type, what);
     if (!clike_begin_helper(p, name)) return name;
-    const char *likely = clike_helper(p, "SLOPE_LIKELY");
+    clike_helper(p, "SLOPE_LIKELY");
     if (strcmp(what, "at") == 0) buffer_at(p, name, type, element);
     else if (strcmp(what, "read") == 0) buffer_read(p, name, type, element);
-    else if (strcmp(what, "get") == 0)
-        text_printf(
-            &p->helpers,
-            "static inline %s %s(%s b, uint64_t i) {\n    return %s(i < b.count) ? b.data[i] : %s;\n}\n",
-            clike_declare(p, element, ""), name, type, likely, clike_zero(p, element));
-    else {
-        bool by_lanes = p->dialect->puts_lanes && element->kind == TYPE_vector;
-        const char *put =
-            by_lanes ? clike_format(p, "%s(&b.data[i], v)", clike_put_vector(p, element)) : "b.data[i] = v";
-        text_printf(&p->helpers,
-                    "static inline void %s(%s b, uint64_t i, %s) {\n    if (%s(i < b.count)) %s;\n}\n", name,
-                    type, clike_declare(p, element, "v"), likely, put);
-    }
+    else if (strcmp(what, "get") == 0) buffer_get(p, name, type, element);
+    else buffer_set(p, name, type, element);
     return name;
 }

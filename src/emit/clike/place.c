@@ -303,7 +303,7 @@ static const char *range_test(Printer *p, const Inst *access) {
     Value buffer = clike_operand(p, access, 0), index = clike_operand(p, access, 1);
     const char *count = clike_format(p, "%s.count", clike_in(p, buffer, LEVEL_primary));
     if (access->op == OP_buffer_elem)
-        return clike_format(p, "(uint64_t)%s < %s", clike_in(p, index, LEVEL_unary), count);
+        return clike_format(p, "%s(%s, %s)", clike_helper(p, p->dialect->within), index.text, count);
     int64_t size = type_layout(target_of(access->results[0]), LAYOUT_scalar).size;
     return clike_format(p, "%s(%s, %s, %lld)", clike_helper(p, "slope_bytes_within"), count, index.text,
                         (long long)size);
