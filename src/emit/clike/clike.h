@@ -129,6 +129,7 @@ typedef struct Dialect {
     const char *inner, *outer;              /* before functions: for this file, for others */
     const char
         *once; /* before those called in one place: a helper, with `static ` before it; NULL: as inner */
+    const char *apart; /* before large ones called in several; NULL: as inner */
     const char *constant, *computed, *shared, *thread_local_; /* before globals; NULL: in SlopeThread */
     const char *barrier, *fence;                              /* statements; NULL: nothing to be done */
     uint32_t thread_needs;           /* Needs: a function that has one of them takes a SlopeThread */
@@ -181,6 +182,7 @@ struct Printer {
     Map outer_names;   /* Func -> const char *: as others call it */
     Map results_names; /* Func -> const char *: struct of its results */
     Map global_names;
+    Map sizes;                /* ReachedFunc -> instructions, with what is inlined */
     Map punned;               /* Type -> not NULL: records that pointers to others are made to point to */
     Map reserved;             /* Name -> not NULL: types that may come */
     Map known;                /* Name -> not NULL: helpers that are there */

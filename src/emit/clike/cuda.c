@@ -286,6 +286,7 @@ const Dialect clike_cuda = {
     .helper = "static inline __device__ ",
     .inner = "static __device__ ",
     .outer = "__device__ ",
+    .apart = "static __noinline__ __device__ ",
     .constant = "static __device__ const ",
     .computed = "static __device__ ",
     .shared = "static __shared__ ",

@@ -180,9 +180,31 @@ static bool is_inlined(const Printer *p, const Func *func) {
     return p->options->level > 0 && !reached->is_cyclic && reach_is_called_once(reached);
 }
 
+static bool is_apart(Printer *p, const ReachedFunc *reached);
+
+/* Instructions of a function and of all that is inlined into it. */
+static int64_t whole_size(Printer *p, const ReachedFunc *reached) {
+    int64_t size = (intptr_t)map_get(&p->sizes, PTR_KEY(reached));
+    if (size || reached->is_cyclic) return size ? size : reached->size;
+    size = reached->size;
+    for (int i = 0; i < reached->callees.count; i++)
+        if (!is_apart(p, reached->callees.at[i])) size += whole_size(p, reached->callees.at[i]);
+    map_put(&p->arena, &p->sizes, PTR_KEY(reached), (void *)(intptr_t)size);
+    return size;
+}
+
+/* Some compilers inline whatever they can, and take minutes where large functions are called in many places. */
+static bool is_apart(Printer *p, const ReachedFunc *reached) {
+    const int64_t most_copied = 3000;
+    bool is_called =
+        p->dialect->apart && reached->calls > 1 && !reached->is_cyclic && !is_exported(reached->func);
+    return is_called && (reached->calls - 1) * whole_size(p, reached) > most_copied;
+}
+
 static const char *qualifier_of(Printer *p, const Func *func) {
     const Dialect *dialect = p->dialect;
     if (is_exported(func)) return is_wrapped(p, func) ? dialect->inner : dialect->outer;
+    if (is_apart(p, reached_func(&p->reached, func))) return dialect->apart;
     if (!dialect->once || !is_inlined(p, func)) return dialect->inner;
     return clike_format(p, "%s%s ", dialect->inner, clike_helper(p, dialect->once));
 }
