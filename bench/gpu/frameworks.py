@@ -79,6 +79,27 @@ def shade(base, roughness, metallic, to_viewer, to_light):
     return (diffuse + fresnel * spec[..., None]) * nl[..., None]
 
 
+def make_mlp(count):
+    def loss(w, example):
+        a = xp.tanh(example[:, :16] @ w[:512].reshape(32, 16).T + w[512:544])
+        b = at_least(a @ w[544:1568].reshape(32, 32).T + w[1568:1600], 0)
+        return ((b @ w[1600:1632] + w[1632] - example[:, 16])**2).sum()
+
+    return (uniform(-0.4, 0.4, 1633), uniform(-1, 1, count, 17)), loss
+
+
+def make_filter(count):
+    width = int(count**0.5)
+    inner = width - 4
+
+    def loss(parameters, target):
+        image = parameters[25:].reshape(width, width)
+        found = sum(parameters[k] * image[k // 5:k // 5 + inner, k % 5:k % 5 + inner] for k in range(25))
+        return ((found - target[:inner, :inner])**2).sum()
+
+    return (uniform(-1, 1, 25 + count), uniform(-1, 1, width, width)), loss
+
+
 def make_brdf(count):
     sample, weights = uniform(0.2, 0.9, count, 11), uniform(0.5, 1, count, 3)
     sample[:, [5, 6, 8, 9]] = 2 * sample[:, [5, 6, 8, 9]] - 1.1
@@ -211,13 +232,15 @@ def make_march(count):
 
 
 ITEMS = {"ggx": 1 << 22, "splat": 1 << 20, "particle": 1 << 18, "brdf": 1 << 22, "march": 1 << 20, "ode": 1 << 16, "inverse": 1 << 21,
-         "bundle": 1 << 20}
+         "bundle": 1 << 20, "mlp": 1 << 16, "filter": 1 << 20}
 
 
 # ---- measuring
 
 def gradient_of(name):
     """A function without arguments that computes the gradient and waits for it."""
+    if name not in ITEMS:
+        raise ValueError("has no derivative")
     data, loss = globals()[f"make_{name}"](ITEMS[name])
     data = [array(part) for part in data]
     if KIND == "jax":

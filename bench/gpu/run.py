@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SHARED = ("ggx", "splat", "particle")
-OWN = ("brdf", "march", "ode", "inverse", "bundle")
+SHARED = ("ggx", "splat", "particle", "mlp", "filter")
+OWN = ("brdf", "march", "ode", "inverse", "bundle", "nbody")
 FLAGS = {"": [], "fast": ["--use_fast_math"]}
 KINDS = {"torch": "PyTorch", "compile": "torch.compile", "jax": "JAX"}
 TARGET = 1.2
