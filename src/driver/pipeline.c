@@ -15,10 +15,38 @@ static bool pass_waves(Func *func) {
     return func->module->has_waves && opt_inline(func, (InlinePolicy){.max_size = 0});
 }
 
+enum { MOST_INLINED = 40, MOST_INLINED_ONCE = 1500 }; /* instructions */
+
+typedef struct Calls {
+    const Func *callee;
+    int count, size;
+} Calls;
+
+static void count_inst(void *user, Inst *inst) {
+    Calls *calls = user;
+    calls->size++;
+    calls->count += inst->op == OP_call && inst->callee == calls->callee;
+}
+
+/* On a GPU, what a kernel calls in one place becomes a part of it: then it is seen which buffers gradients are added to. */
+static bool is_for_kernel(void *user, const Func *callee, const Inst *call) {
+    Calls own = {0}, calls = {.callee = callee};
+    (void)user;
+    region_walk(callee->body, count_inst, &own);
+    if (own.size <= MOST_INLINED || (callee->flags & FUNC_INLINE)) return true;
+    region_walk(call->func->body, count_inst, &calls);
+    return calls.count == 1;
+}
+
 /* In long chains of calls each function takes in the next few; of tens of thousands the copies would fill the memory. */
 static bool pass_inline(Func *func) {
     const int64_t growth = 2000000;
-    return opt_inline(func, (InlinePolicy){.max_size = 40, .max_growth = growth, .any_form = true});
+    InlinePolicy policy = {.max_size = MOST_INLINED, .max_growth = growth, .any_form = true};
+    if (func->module->many_threads && func->group_size[0] > 0) {
+        policy.max_size = MOST_INLINED_ONCE;
+        policy.may = is_for_kernel;
+    }
+    return opt_inline(func, policy);
 }
 
 /* Copies of a loop's body have indices that are known, and arrays with nothing but such indices are variables. */
