@@ -58,6 +58,34 @@ static bool pass_unroll(Func *func) {
     return true;
 }
 
+static void clean(Func *func, SroaOptions options) {
+    opt_sroa_func(func, options);
+    opt_ssa(func);
+    opt_share(func);
+    opt_simplify(func);
+    opt_cse(func);
+    opt_licm(func);
+    opt_simplify(func);
+    opt_dce(func);
+}
+
+/* If rounds have too little in common to be made together, what is called stays where it is. */
+static bool pass_together(Func *func) {
+    if (!opt_may_be_together(func)) return false;
+    Region *body = func->body;
+    uint32_t flags = func->flags;
+    CloneMap map = {.module = func->module, .func = func};
+    func->body = clone_region(&map, body, NULL);
+    if (opt_inline_together(func)) clean(func, (SroaOptions){0});
+    if (opt_together(func)) {
+        clean(func, (SroaOptions){0});
+        return true;
+    }
+    func->body = body;
+    func->flags = flags;
+    return false;
+}
+
 #ifdef NDEBUG
 enum { VERIFY_EACH_PASS = false };
 #else
@@ -150,6 +178,7 @@ static const struct {
     bool (*run_unit)(Unit *unit);               /* likewise */
 } passes[] = {
     {"waves", 0, .run = pass_waves},
+    {"mark", 1, .run_all = opt_mark_derivatives},
     {"inline", 1, .run = pass_inline},
     {"sroa", 1, .run = opt_sroa},
     {"ssa", 1, .run = opt_ssa},
@@ -161,6 +190,7 @@ static const struct {
     {"pure", 1, .run_all = opt_infer_pure},
     {"cse", 1, .run = opt_cse},
     {"licm", 1, .run = opt_licm},
+    {"together", 1, .run = pass_together},
     {"reciprocal", 1, .run = opt_reciprocal},
     {"upward", 1, .run = opt_upward},
     {"dce", 1, .run = opt_dce},
@@ -211,14 +241,7 @@ static void clean_for_ad(void *user, Func *func) {
 
 static void clean_flat_for_ad(void *user, Func *func) {
     (void)user;
-    opt_sroa_func(func, (SroaOptions){.keep_opaque = true, .flat = true});
-    opt_ssa(func);
-    opt_share(func);
-    opt_simplify(func);
-    opt_cse(func);
-    opt_licm(func);
-    opt_simplify(func);
-    opt_dce(func);
+    clean(func, (SroaOptions){.keep_opaque = true, .flat = true});
 }
 
 static void merge_for_ad(void *user, Func *func) {

@@ -126,6 +126,7 @@ typedef struct LoopHints {
     int64_t max_iters;  /* [MaxIters(n)]; 0: unknown */
     int64_t unroll;     /* [ForceUnroll(n)]; -1: [ForceUnroll]; 0: no */
     int64_t checkpoint; /* [Checkpoint(budget)]; 0: no */
+    bool together;      /* there are derivatives in it, whose primal may be the same in all rounds */
 } LoopHints;
 
 /* A linearized instruction is one of these; only between linearize and extract. */

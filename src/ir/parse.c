@@ -458,6 +458,7 @@ static LoopHints parse_hints(Parser *p) {
     if (accept(p, "max_iters")) hints.max_iters = parse_integer(p);
     if (accept(p, "unroll")) hints.unroll = parse_integer(p);
     if (accept(p, "checkpoint")) hints.checkpoint = parse_integer(p);
+    hints.together = accept(p, "together");
     return hints;
 }
 

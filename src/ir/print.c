@@ -387,6 +387,7 @@ static void add_hints(Printer *p, LoopHints hints) {
     if (hints.max_iters) text_printf(p->out, " max_iters %lld", (long long)hints.max_iters);
     if (hints.unroll) text_printf(p->out, " unroll %lld", (long long)hints.unroll);
     if (hints.checkpoint) text_printf(p->out, " checkpoint %lld", (long long)hints.checkpoint);
+    if (hints.together) text_printf(p->out, " together");
 }
 
 static void print_loop(Printer *p, const Inst *inst) {

@@ -56,6 +56,12 @@ bool opt_legalize(Func *func, LegalOptions options);
 /* ---- range.c: indices that are in range are marked; with `copies`, loops of which a test before them says so have two forms */
 bool opt_range(Func *func, bool copies);
 
+/* ---- together.c: rounds of a loop that differ in little, at once */
+bool opt_mark_derivatives(Module *module, int first); /* loops with derivatives in them */
+bool opt_may_be_together(const Func *func);           /* are there such loops, of few rounds? */
+bool opt_inline_together(Func *func);                 /* all that is called in them */
+bool opt_together(Func *func);
+
 /* ---- reach.c: values that are used outside of the region where they came about */
 void opt_reach_values(Func *func, Arena *scratch);
 

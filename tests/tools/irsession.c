@@ -32,6 +32,18 @@ static bool range(Func *func) { return opt_range(func, true); }
 
 static bool infer_pure(Func *func) { return opt_infer_pure(func->module, 0); }
 
+static void mark_loop(void *user, Inst *inst) {
+    bool *any = user;
+    if (inst->op == OP_loop) *any = inst->hints.together = true;
+}
+
+/* Of any loops. */
+static bool together(Func *func) {
+    bool marked = false;
+    region_walk(func->body, mark_loop, &marked);
+    return opt_together(func) || marked;
+}
+
 static const struct {
     const char *name;
     Pass pass;
@@ -39,7 +51,7 @@ static const struct {
     {"inline", inline_all}, {"sroa", opt_sroa},         {"sroa_keep", sroa_keep}, {"ssa", opt_ssa},
     {"dce", opt_dce},       {"simplify", opt_simplify}, {"cse", opt_cse},         {"licm", opt_licm},
     {"upward", opt_upward}, {"unroll", opt_unroll},     {"pure", infer_pure},     {"exits", opt_lower_exits},
-    {"share", opt_share},   {"range", range},           {"legalize", legalize},
+    {"share", opt_share},   {"range", range},           {"legalize", legalize},   {"together", together},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {
