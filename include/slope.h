@@ -339,6 +339,12 @@ SLOPE_API const SlopeType *slope_function_result(const SlopeFunction *function);
  * is not void, the address for the result. Compiles the function the first time. */
 SLOPE_API SlopeStatus slope_call(SlopeFunction *function, void *const args[]);
 
+/* Calls it `count` times, as a kernel does: on all threads of the session, several calls at once in vectors (SlopeConfig.lanes), in any order. Call number k has its
+ * arguments, in the order of slope_call, at the addresses args[i] + k * strides[i]. `strides` is in bytes; NULL: all are arrays, one value behind the
+ * other. What has a stride of 0 is one value for all calls, which none of them may write to. */
+SLOPE_API SlopeStatus slope_call_batch(SlopeFunction *function, int64_t count, void *const args[],
+                                       const int64_t strides[]);
+
 /* The address of its machine code, which lives as long as the program. It is a C function:
  *   - an `in` parameter of scalar or pointer type is passed by value, as the C type (bool as bool, half as a uint16_t with
  *     its bits);

@@ -1,14 +1,15 @@
 """A function applied to rows: a kernel in Slang around it, made when it is first needed, run over all cores.
 
-Each parameter that comes in has a buffer with a row per call, or one row for all of them (its step is then 0); each one that
-goes out, and the result, has a buffer of results. The two halves of a DifferentialPair have buffers of their own, so that derivatives take
+Each parameter that comes in has a buffer with a row per call, or one row for all of them; each one that
+goes out, and the result, has a buffer of results. Which have one row is known when the kernel is compiled, so that rows are done
+several at once, in vectors; on a GPU a step of 0 says so. The two halves of a DifferentialPair have buffers of their own, so that derivatives take
 and give arrays as they are; a half that is zero has none. Parameters that are or hold buffers are the same in all calls.
 """
 from __future__ import annotations
 
 import math
 from ctypes import byref, c_uint32, c_void_p
-from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -58,31 +59,43 @@ def leaves(place: int, kind: Type, path: Path = ()) -> Iterator[Leaf]:
         yield from leaves(place, inner, (*path, name))
 
 
-class Layout:
-    """Which buffers a kernel has. `absent` are leaves that are zero; `part` is what is wanted of results that are pairs."""
+def input_leaves(function: "Function") -> List[Leaf]:
+    return [leaf for place, param in enumerate(function.params) if param.is_input and not param.type.has_buffers
+            for leaf in leaves(place, param.type)]
 
-    def __init__(self, function: "Function", absent: FrozenSet[str], part: Path):
-        self.function, self.absent, self.part = function, absent, part
+
+class Layout:
+    """Which buffers a kernel has. `absent` are leaves that are zero, `single` those with one row for all calls, None: the kernel is told by
+    steps; `part` is what is wanted of results that are pairs."""
+
+    def __init__(self, function: "Function", absent: FrozenSet[str], part: Path, single: Optional[FrozenSet[str]] = None):
+        self.function, self.absent, self.part, self.single = function, absent, part, single
         params = list(enumerate(function.params))
         self.whole = [(place, param.type) for place, param in params if param.type.has_buffers]
-        self.inputs = [leaf for place, param in params if param.is_input and not param.type.has_buffers
-                       for leaf in leaves(place, param.type)]
+        self.inputs = input_leaves(function)
         self.outputs = [leaf for place, kind in function._outputs for leaf in leaves(place, kind)
                         if leaf.path[:len(part)] == part or not leaf.path]
         self.given = [leaf for leaf in self.inputs if leaf.name not in absent]
 
     def declarations(self, name: Callable[[Type], str]) -> List[str]:
-        """The parameters of the kernel, in order: what is whole, what is given, with its step, what comes out, and the number of rows."""
+        """The parameters of the kernel, in order: what is whole, what is given, perhaps with its step, what comes out, and the number of rows."""
         found = [f"{name(kind)} {PREFIX}in{place}" for place, kind in self.whole]
         for leaf in self.given:
-            found += [f"StructuredBuffer<{name(leaf.type)}> {PREFIX}in{leaf.name}", f"uint {PREFIX}step{leaf.name}"]
+            found.append(f"StructuredBuffer<{name(leaf.type)}> {PREFIX}in{leaf.name}")
+            if self.single is None:
+                found.append(f"uint {PREFIX}step{leaf.name}")
         found += [f"RWStructuredBuffer<{name(leaf.type)}> {PREFIX}out{leaf.name}" for leaf in self.outputs]
         return [*found, f"uint {PREFIX}count"]
+
+    def _row(self, leaf: Leaf) -> str:
+        if self.single is None:
+            return f"row * {PREFIX}step{leaf.name}"
+        return "0" if leaf.name in self.single else "row"
 
     def body(self, name: Callable[[Type], str]) -> List[str]:
         lines = ["uint row = id.x;", f"if (row >= {PREFIX}count) return;"]
         for leaf in self.inputs:
-            value = "{}" if leaf.name in self.absent else f"{PREFIX}in{leaf.name}[row * {PREFIX}step{leaf.name}]"
+            value = "{}" if leaf.name in self.absent else f"{PREFIX}in{leaf.name}[{self._row(leaf)}]"
             lines.append(f"{name(leaf.type)} value{leaf.name} = {value};")
         for place, param in enumerate(self.function.params):
             if not param.is_input:
@@ -150,20 +163,29 @@ def collect(function: "Function", part: Path, found: Dict[str, Any], present: Ca
 
 
 class Rows:
-    """The kernels of one function: by which leaves are zero, and what is wanted of its results."""
+    """The kernels of one function: by which leaves are zero, which have one row, and what is wanted of its results."""
 
     def __init__(self, function: "Function"):
         self.function, self.session = function, function._session
         refuse_buffers(function)
         self.split = split_leaves(function)
-        self.kernels: Dict[Tuple[FrozenSet[str], Path], Tuple[Layout, int, c_void_p]] = {}
-        self.numbers: Dict[Tuple[int, str], int] = {}  # that were set before, by program and name
+        self.inputs = input_leaves(function)
+        self.kernels: Dict[Tuple[FrozenSet[str], FrozenSet[str], Path], Tuple[Layout, int, c_void_p]] = {}
+        self.counts: Dict[int, int] = {}  # of rows, that were set before, by program
 
-    def kernel(self, absent: FrozenSet[str], part: Path) -> Tuple[Layout, int, c_void_p]:
-        if (absent, part) not in self.kernels:
-            layout = Layout(self.function, absent, part)
-            self.kernels[absent, part] = (layout, *self._compile(layout))
-        return self.kernels[absent, part]
+    def kernel(self, absent: FrozenSet[str], single: FrozenSet[str], part: Path) -> Tuple[Layout, int, c_void_p]:
+        key = absent, single, part
+        if key not in self.kernels:
+            layout = Layout(self.function, absent, part, single)
+            self.kernels[key] = (layout, *self._compile(layout))
+        return self.kernels[key]
+
+    def _single(self, values: Sequence[Any], absent: FrozenSet[str], count: int) -> FrozenSet[str]:
+        """Leaves with one row for all calls; of one call, none, so that it takes the kernel of any."""
+        if count == 1:
+            return frozenset()
+        return frozenset(leaf.name for leaf in self.inputs if leaf.name not in absent
+                         and math.prod(leaf.type.lead(inside(values[leaf.place], leaf.path))) == 1)
 
     def _compile(self, layout: Layout) -> Tuple[int, c_void_p]:
         failure = None
@@ -184,12 +206,12 @@ class Rows:
         if count > MOST_ROWS:
             raise ValueError(f"{self.function.expression}: {count} rows are too many for one call")
         converted = by_parameter(self.function, values)
-        layout, program, kernel = self.kernel(absent_leaves(self.split, converted), part)
-        arrays, uniforms, numbers, found = self._arrays(layout, converted, lead)
+        absent = absent_leaves(self.split, converted)
+        layout, program, kernel = self.kernel(absent, self._single(converted, absent, count), part)
+        arrays, uniforms, found = self._arrays(layout, converted, lead)
         self._refuse_shared(layout, arrays)
         if count:
-            numbers[f"{PREFIX}count"] = count
-            self._set(program, uniforms, numbers)
+            self._set(program, uniforms, count)
             self._run(program, kernel, arrays, (count + GROUP - 1) // GROUP)
         return collect(self.function, part, found, lambda kind, array: array if kind.plain else kind.present(array))
 
@@ -203,19 +225,17 @@ class Rows:
                     raise ValueError(f"{self.function.expression}: '{params[place].name}' is written to, and shares its memory "
                                      f"with '{params[leaf.place].name}'; give a copy of one of them")
 
-    def _arrays(self, layout: Layout, values: Sequence[Any], lead: Shape) -> Tuple[Named, Named, Dict[str, int], Named]:
-        """The arrays to bind, by name, other uniforms, those that are one number, and the arrays of what comes out, by leaf."""
+    def _arrays(self, layout: Layout, values: Sequence[Any], lead: Shape) -> Tuple[Named, Named, Named]:
+        """The arrays to bind, by name, other uniforms, and the arrays of what comes out, by leaf."""
         arrays: Named = {}
         uniforms: Named = {}
-        numbers: Dict[str, int] = {}
         for place, kind in layout.whole:
             self._share(f"{PREFIX}in{place}", kind, values[place], arrays, uniforms)
         for leaf in layout.given:
-            arrays[f"{PREFIX}in{leaf.name}"], step = self._input(leaf.type, inside(values[leaf.place], leaf.path), lead)
-            numbers[f"{PREFIX}step{leaf.name}"] = int(step)
+            arrays[f"{PREFIX}in{leaf.name}"], _ = self._input(leaf.type, inside(values[leaf.place], leaf.path), lead)
         found = {leaf.name: new_rows(leaf.type, lead) for leaf in layout.outputs}
         arrays.update((f"{PREFIX}out{name}", array) for name, array in found.items())
-        return arrays, uniforms, numbers, found
+        return arrays, uniforms, found
 
     def _share(self, name: str, kind: Type, value: Any, arrays: Named, uniforms: Named) -> None:
         """An argument that is or holds buffers becomes uniforms."""
@@ -241,16 +261,15 @@ class Rows:
         kind.store(array, flatten(value) if not lead and own else value)
         return array, bool(lead)
 
-    def _set(self, program: int, uniforms: Named, numbers: Dict[str, int]) -> None:
-        """Numbers are mostly those of the call before."""
+    def _set(self, program: int, uniforms: Named, count: int) -> None:
+        """The count is mostly that of the call before."""
         session = self.session
         for name, value in uniforms.items():
             memory = np.ascontiguousarray(value)
             session.check(native.slope_set_uniform(program, name.encode(), memory.ctypes.data, memory.nbytes))
-        for name, number in numbers.items():
-            if self.numbers.get((program, name)) != number:
-                session.check(native.slope_set_uniform(program, name.encode(), byref(c_uint32(number)), 4))
-                self.numbers[program, name] = number
+        if self.counts.get(program) != count:
+            session.check(native.slope_set_uniform(program, f"{PREFIX}count".encode(), byref(c_uint32(count)), 4))
+            self.counts[program] = count
 
     def _run(self, program: int, kernel: c_void_p, arrays: Named, groups: int) -> None:
         """Whatever is bound stays so, and is bound anew before the next run."""

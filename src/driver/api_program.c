@@ -262,6 +262,119 @@ SlopeStatus slope_call(SlopeFunction *function, void *const args[]) {
     return report_run(session, runtime_answer(session->runtime, false));
 }
 
+/* ---- many calls */
+
+/* The argument of the API that a parameter, or behind them a result, of the IR is: the result through memory comes last. */
+static int argument_of(const Func *func, int index) {
+    bool first_is_result = has_result_parameter(func);
+    if (index >= func->nparams || !first_is_result) return index;
+    return index == 0 ? func->nparams - 1 : index - 1;
+}
+
+static const Type *value_type(const Func *func, int index) {
+    return index < func->nparams ? func->params[index].type : func->results[index - func->nparams];
+}
+
+static bool is_written(const Func *func, int index) {
+    return index >= func->nparams || func->params[index].dir != DIR_in;
+}
+
+static int64_t stride_of(const Func *func, int index, const int64_t strides[]) {
+    return strides ? strides[argument_of(func, index)]
+                   : type_layout(value_type(func, index), LAYOUT_scalar).stride;
+}
+
+static BatchStep step_of(const Func *func, int index, const int64_t strides[]) {
+    int64_t stride = stride_of(func, index, strides);
+    if (stride == 0) return BATCH_same;
+    return stride == type_layout(value_type(func, index), LAYOUT_scalar).stride ? BATCH_next : BATCH_apart;
+}
+
+static int count_values(const Func *func) { return func->nparams + func->nresults; }
+
+/* The argument that all calls would write to; -1: none. */
+static int written_by_all(const Func *func, const int64_t strides[]) {
+    for (int i = 0; i < count_values(func); i++)
+        if (is_written(func, i) && step_of(func, i, strides) == BATCH_same) return argument_of(func, i);
+    return -1;
+}
+
+static bool fits_batch(const Batch *batch, const Func *func, const int64_t strides[]) {
+    for (int i = 0; i < count_values(func); i++)
+        if (batch->steps[i] != step_of(func, i, strides)) return false;
+    return true;
+}
+
+static Batch *batch_for(SlopeFunction *function, const int64_t strides[]) {
+    Func *func = function->func;
+    Arena *arena = &function->program->arena;
+    int values = count_values(func);
+    for (int i = 0; i < function->batches.count; i++)
+        if (fits_batch(&function->batches.at[i], func, strides)) return &function->batches.at[i];
+    Batch batch = {.steps = arena_array(arena, BatchStep, values + 1),
+                   .args = arena_array(arena, void *, 2 * values + 1),
+                   .addresses = arena_array(arena, char *, values + 1),
+                   .distances = arena_array(arena, int64_t, values + 1)};
+    for (int i = 0; i < values; i++) batch.steps[i] = step_of(func, i, strides);
+    batch.func = driver_batch_kernel(func, batch.steps);
+    vec_push(arena, &function->batches, batch);
+    return &function->batches.at[function->batches.count - 1];
+}
+
+enum { MOST_CALLS = 1 << 30 }; /* of one dispatch */
+
+/* From number `first` on. */
+static bool run_batch(const SlopeFunction *function, const Batch *batch, int64_t first, int64_t count,
+                      void *const args[], const int64_t strides[]) {
+    const Func *func = function->func;
+    int at = 0;
+    uint32_t number = (uint32_t)(count - first < MOST_CALLS ? count - first : MOST_CALLS);
+    batch->args[at++] = &number;
+    for (int i = 0; i < count_values(func); i++) {
+        batch->distances[i] = stride_of(func, i, strides);
+        batch->addresses[i] = (char *)args[argument_of(func, i)] + first * batch->distances[i];
+        batch->args[at++] = &batch->addresses[i];
+        if (batch->steps[i] == BATCH_apart) batch->args[at++] = &batch->distances[i];
+    }
+    const uint32_t groups[] = {(number + DRIVER_BATCH_GROUP - 1) / DRIVER_BATCH_GROUP, 1, 1};
+    return runtime_dispatch(function->program->session->runtime, batch->compiled, groups, batch->args);
+}
+
+static SlopeStatus call_batch(SlopeFunction *function, int64_t count, void *const args[],
+                              const int64_t strides[]) {
+    SlopeSession *session = function->program->session;
+    Batch *batch = batch_for(function, strides);
+    if (!batch->compiled) {
+        SlopeStatus status = compile(function->program, batch->func);
+        if (status != SLOPE_STATUS_ok) return status;
+        batch->compiled = driver_kernel(function->program, batch->func);
+    }
+    if (!driver_buffers_to_host(session)) return driver_leave(session, SLOPE_STATUS_error);
+    bool finished = true;
+    for (int64_t first = 0; first < count && finished; first += MOST_CALLS)
+        finished = run_batch(function, batch, first, count, args, strides);
+    return report_run(session, finished);
+}
+
+SlopeStatus slope_call_batch(SlopeFunction *function, int64_t count, void *const args[],
+                             const int64_t strides[]) {
+    if (!function) return SLOPE_STATUS_misuse;
+    SlopeSession *session = function->program->session;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter_program(function->program)) return driver_refused(session);
+    const char *missing = missing_argument(function, args);
+    if (missing) return driver_missing(session, "slope_call_batch", missing);
+    int shared = written_by_all(function->func, strides);
+    bool is_lost = count > 1 && shared >= 0;
+    if (count < 0) diag_report(session->diags, DIAG_bad_batch, 0, (long long)count);
+    if (is_lost)
+        diag_report(session->diags, DIAG_batch_in_one_place, function->func->loc, (long long)count, shared);
+    if (count < 0 || is_lost) return driver_leave(session, SLOPE_STATUS_misuse);
+    driver_runtime(session);
+    atomic_store(&session->stop, 0);
+    return call_batch(function, count, args, strides);
+}
+
 /* ---- kernels */
 
 /* In the source; what the IR has after a dot only tells it from a function of the same name that was asked for before. */

@@ -27,11 +27,25 @@ struct SlopeType {
     const char *name;
 };
 
+/* How an argument moves from one call of many to the next: not, as the elements of an array do, by some distance. */
+typedef enum BatchStep { BATCH_same, BATCH_next, BATCH_apart } BatchStep;
+
+/* The kernel that calls a function for many values. */
+typedef struct Batch {
+    BatchStep *steps; /* of parameters, then results, as the IR has them */
+    Func *func;
+    const RtKernel *compiled; /* NULL: not yet */
+    void **args;              /* what a run is given, and where addresses and distances are meanwhile */
+    char **addresses;
+    int64_t *distances;
+} Batch;
+
 struct SlopeFunction {
     SlopeProgram *program;
     const char *name; /* the expression it was found by */
     Func *func;
     void *call; /* for driver_call; NULL: not compiled yet */
+    VEC(Batch) batches;
 };
 
 struct SlopeKernel {
@@ -210,6 +224,12 @@ SlopeStatus driver_all_entries(SlopeProgram *program); /* every entry point of t
 /* Functions that are marked as entry points; or, by name, whether there is such a function. The program is checked. */
 int driver_count_entries(SlopeProgram *program, const char *name);
 SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expression, Func **out);
+
+/* ---- batch.c */
+/* With groups of that many calls; its parameters are the number of calls, then, for each parameter and result of the function, the
+ * address and, of those that are apart, the distance. */
+enum { DRIVER_BATCH_GROUP = 64 };
+Func *driver_batch_kernel(Func *func, const BatchStep *steps);
 
 /* ---- deep.c */
 /* What the pipeline is asked for: whatever of it the call needs. */

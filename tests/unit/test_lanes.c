@@ -84,7 +84,166 @@ static void nothing_behind_a_buffer_is_touched(void **state) {
     }
 }
 
+/* ---- functions called for many values */
+
+enum { CALLS = 131 };
+
+static const char functions[] =
+    "struct Light { float3 at; float power; }\n"
+    "[Differentiable] float lit(Light light, float3 p, float k) {\n"
+    "    float3 d = light.at - p; float s = 0;\n"
+    "    for (int i = 0; i < int(k); i++) s += light.power / (dot(d, d) + i + 1);\n"
+    "    return s;\n"
+    "}\n"
+    "extension Light : IDifferentiable {}\n"
+    "float3 turned(float3 p, inout int n) { n += 1; return p.zxy * n; }\n"
+    "void fails(int i) { if (i == 70) abort(\"no\"); }\n";
+
+typedef struct Light {
+    float at[3], power;
+} Light;
+
+/* Values and their derivatives. */
+typedef struct Lights {
+    Light value, slope;
+} Lights;
+typedef struct Points {
+    float value[3], slope[3];
+} Points;
+typedef struct Numbers {
+    float value, slope;
+} Numbers;
+
+typedef struct Calls {
+    SlopeSession *session;
+    SlopeProgram *program;
+} Calls;
+
+static Calls open_calls(int lanes, bool interpret) {
+    SlopeConfig config;
+    Calls calls;
+    slope_config_init(&config);
+    config.lanes = lanes, config.interpret = interpret, config.optimization = 1;
+    assert_int_equal(slope_session_new(&config, &calls.session), SLOPE_STATUS_ok);
+    assert_int_equal(
+        slope_load_text(calls.session, "many.slang", functions, strlen(functions), &calls.program),
+        SLOPE_STATUS_ok);
+    return calls;
+}
+
+static SlopeFunction *find(const Calls *calls, const char *expression) {
+    SlopeFunction *function;
+    assert_int_equal(slope_find_function(calls->program, expression, &function), SLOPE_STATUS_ok);
+    return function;
+}
+
+static float at_random(unsigned *state) {
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(*state >> 8) / 8388608.0f;
+}
+
+/* Arrays, one value for all, and a distance of its own, as slope_call does them one by one. */
+static void check_batch(int lanes, bool interpret) {
+    Calls calls = open_calls(lanes, interpret);
+    SlopeFunction *lit = find(&calls, "lit"), *turned = find(&calls, "turned");
+    Light light = {{1, 2, 3}, 4};
+    float points[CALLS][3], wide[CALLS][5], k[CALLS], found[CALLS], other[CALLS], turns[CALLS][3],
+        expected[3];
+    int counts[CALLS], count;
+    unsigned state = 7;
+    for (int i = 0; i < CALLS; i++) {
+        for (int j = 0; j < 3; j++) wide[i][j + 1] = points[i][j] = at_random(&state);
+        k[i] = (float)(i % 6), counts[i] = i;
+    }
+    void *args[] = {&light, points, k, found}, *apart[] = {&light, &wide[0][1], k, other},
+         *inout[] = {points, counts, turns};
+    const int64_t strides[] = {0, sizeof points[0], sizeof k[0], sizeof found[0]},
+                  distances[] = {0, sizeof wide[0], sizeof k[0], sizeof other[0]};
+    assert_int_equal(slope_call_batch(lit, CALLS, args, strides), SLOPE_STATUS_ok);
+    assert_int_equal(slope_call_batch(lit, CALLS, apart, distances), SLOPE_STATUS_ok);
+    assert_int_equal(slope_call_batch(turned, CALLS, inout, NULL), SLOPE_STATUS_ok);
+    for (int i = 0; i < CALLS; i++) {
+        void *one[] = {&light, points[i], &k[i], expected};
+        assert_int_equal(slope_call(lit, one), SLOPE_STATUS_ok);
+        assert_float_equal(found[i], expected[0], 1e-5);
+        assert_float_equal(other[i], expected[0], 1e-5);
+        count = i;
+        void *turn[] = {points[i], &count, expected};
+        assert_int_equal(slope_call(turned, turn), SLOPE_STATUS_ok);
+        assert_int_equal(counts[i], count);
+        for (int j = 0; j < 3; j++) assert_float_equal(turns[i][j], expected[j], 1e-5);
+    }
+    slope_session_free(calls.session);
+}
+
+static void many_calls_give_what_single_ones_give(void **state) {
+    (void)state;
+    for (int interpret = 0; interpret < 2; interpret++)
+        for (int lanes = 0; lanes <= 8; lanes += 4) check_batch(lanes, interpret);
+}
+
+/* Pairs of arguments, a seed for each; the gradient of the light comes out for each call. */
+static void many_derivatives_give_what_single_ones_give(void **state) {
+    (void)state;
+    Calls calls = open_calls(8, false);
+    SlopeFunction *gradient = find(&calls, "bwd_diff(lit)");
+    static const Lights start = {{{1, 2, 3}, 4}, {{0}, 0}};
+    Lights lights[CALLS], light;
+    Points points[CALLS], point;
+    Numbers ks[CALLS], k;
+    float seed = 2;
+    for (int i = 0; i < CALLS; i++) {
+        memset(&points[i], 0, sizeof points[i]);
+        for (int j = 0; j < 3; j++) points[i].value[j] = (float)(i * (j + 1) % 17) * 0.25f;
+        lights[i] = start;
+        ks[i].value = (float)(i % 6), ks[i].slope = 0;
+    }
+    void *args[] = {lights, points, ks, &seed};
+    const int64_t strides[] = {sizeof lights[0], sizeof points[0], sizeof ks[0], 0};
+    assert_int_equal(slope_call_batch(gradient, CALLS, args, strides), SLOPE_STATUS_ok);
+    SlopeRemark remark;
+    assert_true(slope_remark(calls.session, 0, &remark) && remark.lanes == 8);
+    for (int i = 0; i < CALLS; i++) {
+        light = start;
+        memset(&point, 0, sizeof point);
+        memcpy(point.value, points[i].value, sizeof point.value);
+        k.value = (float)(i % 6), k.slope = 0;
+        void *one[] = {&light, &point, &k, &seed};
+        assert_int_equal(slope_call(gradient, one), SLOPE_STATUS_ok);
+        assert_float_equal(lights[i].slope.power, light.slope.power, 1e-4);
+        for (int j = 0; j < 3; j++) assert_float_equal(points[i].slope[j], point.slope[j], 1e-4);
+    }
+    slope_session_free(calls.session);
+}
+
+static void what_goes_wrong_with_many_calls_is_said(void **state) {
+    (void)state;
+    Calls calls = open_calls(4, false);
+    SlopeFunction *turned = find(&calls, "turned"), *fails = find(&calls, "fails");
+    float p[3] = {0}, result[3];
+    int n = 0, numbers[100];
+    void *args[] = {p, &n, result}, *missing[] = {p, NULL, result}, *index[] = {numbers};
+    const int64_t shared[] = {0, 0, sizeof result}, none[] = {0, 0, 0};
+    for (int i = 0; i < 100; i++) numbers[i] = i;
+    assert_int_equal(slope_call_batch(turned, -1, args, none), SLOPE_STATUS_misuse);
+    assert_non_null(strstr(slope_messages(calls.session), "error E7024: cannot make -1 calls"));
+    assert_int_equal(slope_call_batch(turned, 2, args, shared), SLOPE_STATUS_misuse);
+    assert_non_null(strstr(slope_messages(calls.session),
+                           "error E7025: all of 2 calls would write argument 1 to one place"));
+    assert_int_equal(slope_call_batch(turned, 2, missing, NULL), SLOPE_STATUS_misuse);
+    assert_int_equal(slope_call_batch(NULL, 2, args, NULL), SLOPE_STATUS_misuse);
+    assert_int_equal(slope_call_batch(turned, 0, args, NULL), SLOPE_STATUS_ok);
+    assert_int_equal(slope_call_batch(turned, 1, args, none), SLOPE_STATUS_ok);
+    assert_int_equal(n, 1);
+    assert_int_equal(slope_call_batch(fails, 70, index, NULL), SLOPE_STATUS_ok);
+    assert_int_equal(slope_call_batch(fails, 100, index, NULL), SLOPE_STATUS_error);
+    slope_session_free(calls.session);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_behind_a_buffer_is_touched)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_behind_a_buffer_is_touched),
+                                       cmocka_unit_test(many_calls_give_what_single_ones_give),
+                                       cmocka_unit_test(many_derivatives_give_what_single_ones_give),
+                                       cmocka_unit_test(what_goes_wrong_with_many_calls_is_said)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
