@@ -58,7 +58,8 @@ the columns *float -O3* and *double -O3* show them where that makes a difference
 
 Kernels that do several items at once (`--lanes`) call such functions for all lanes, with `-O3`: on arm64 those of a newer C library, or of SLEEF where it is installed
 (`libsleef3` of Debian), in code that runs at once; files call the scalar ones. Found on arm64 with SLEEF 3.5.1, for 65,536 numbers each: `sin` 2.2, `cos` 2.3, `tan` 3.0,
-`asin` 2.3, `acos` 1.2, `atan` 2.0, `sinh` 3.0, `cosh` 1.3, `tanh` 2.4, `exp` 0.9, `exp2` 0.8, `log` 1.1, `log2` 1.0, others 0.5; `pow` and `erf` stay scalar.
+`asin` 2.3, `acos` 1.2, `atan` 2.0, `sinh` 3.0, `cosh` 1.3, `tanh` 2.4, `exp` 0.9, `exp2` 0.8, `log` 1.1, `log2` 1.0, `erf` 0.8,
+`erfc` 1.0, `cbrt` 1.3, `expm1` 1.0, `log1p` 0.6, others 0.5; `pow`, `lgamma` and `hypot` stay scalar, as those for vectors are slower.
 
 | function | half | float | double | float -O3 | double -O3 | worst float at |
 |---|---|---|---|---|---|---|

@@ -8,7 +8,8 @@
  *
  *     the same for all lanes           once
  *     arithmetic                       once for each register
- *     elementary functions             2.4 times for each register; pow and erf for each lane
+ *     elementary functions             2.4 times for each register; for each lane where vectors have none that is faster: lgamma, and
+ *                                      with registers of 128 bits pow and hypot
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
  *     neighbours in memory, rows       once for each register, and a test
  *     other places                     for each lane 1.2 times at equal distances, else twice if the processor gathers, and 4.5 times if it
@@ -83,13 +84,18 @@ static bool is_integer_quotient(const Inst *inst) {
     return (inst->op == OP_div || inst->op == OP_rem) && type_is_integer(type_element(inst->args[0]->type));
 }
 
+/* Libraries have no function for vectors, or one that is not faster; those for registers of 128 bits (emit/llvm/lanes.c). */
+static bool is_done_apart(const Lanes *lanes, Op op) {
+    bool is_small = lanes->options->register_bits <= 128;
+    return op == OP_rem || op == OP_lgamma || (is_small && (op == OP_pow || op == OP_hypot));
+}
+
 static double together_elementwise(const Lanes *lanes, const Inst *inst) {
     double cost = op_info[inst->op].cost, parts = parts_of(inst->results[0]->type);
     double wide = registers(lanes, inst->results[0]->type), from = registers(lanes, inst->args[0]->type);
     if (from > wide) wide = from;
     if (is_integer_quotient(inst)) return parts * cost * lanes->width * 1.5;
-    if (inst->op == OP_pow || inst->op == OP_erf || (inst->op == OP_rem))
-        return parts * cost * lanes->width * 1.05;
+    if (is_done_apart(lanes, (Op)inst->op)) return parts * cost * lanes->width * 1.05;
     if (inst->op >= OP_sin && inst->op <= OP_lgamma) return parts * cost * wide * 2.4;
     return parts * cost * wide;
 }
