@@ -45,7 +45,7 @@ static void note_jump(void *user, Inst *inst) {
 typedef struct Counting {
     LoopTest test;
     int64_t step;
-    bool alone; /* nothing else is tested before a round */
+    bool alone; /* nothing else is tested, or done, before a round */
 } Counting;
 
 /* Every round moves the counter on by as much. In normal form a round in which the loop is left may not: no other comes after it. */
@@ -76,9 +76,19 @@ static bool find_counting(Estimate *estimate, const Inst *loop, const Val *condi
            find_step(estimate, loop, test, &counting->step);
 }
 
+/* It tests something, and that is all. */
+static bool only_tests(const Region *condition) {
+    for (const Inst *inst = condition->first; inst != condition->last; inst = inst->next)
+        if (!op_has(inst->op, OP_PURE) && inst->op != OP_load) return false;
+    return true;
+}
+
 static bool loop_counts(Estimate *estimate, const Inst *loop, Counting *counting) {
     const Inst *end = loop->regions[0]->last;
-    return end && end->op == OP_yield && find_counting(estimate, loop, ir_resolve(end->args[0]), counting);
+    bool counts =
+        end && end->op == OP_yield && find_counting(estimate, loop, ir_resolve(end->args[0]), counting);
+    counting->alone &= only_tests(loop->regions[0]);
+    return counts;
 }
 
 /* ---- bounds of numbers: constants, counters of loops around, and sums of such, so small that none wraps around */
@@ -182,7 +192,7 @@ static int64_t rounds_in_a_row(int64_t body) {
 }
 
 static int64_t work_of_loop(Estimate *estimate, const Inst *loop) {
-    Counting counting;
+    Counting counting = {0};
     bool counts = loop_counts(estimate, loop, &counting);
     int64_t stride = !counts ? 0 : counting.step < 0 ? -counting.step : counting.step;
     bool ends = counts && loop_cannot_wrap(&counting.test, stride);
