@@ -33,13 +33,36 @@ static bool find_delta(const Val *v, const Val *param, int64_t *delta) {
     return true;
 }
 
-static void add_way(LoopSteps *steps, bool *any, Val *next, const Val *param) {
-    int64_t delta;
-    if (!find_delta(ir_resolve(next), param, &delta)) steps->known = false;
-    else if (!*any) steps->least = steps->greatest = delta;
-    else if (delta < steps->least) steps->least = delta;
-    else if (delta > steps->greatest) steps->greatest = delta;
+enum { MOST_CHOICES = 8 }; /* that a carried value is chosen by, one in another */
+
+static void add_ways(LoopSteps *steps, bool *any, const Val *next, const Val *param, int depth);
+
+static void add_delta(LoopSteps *steps, bool *any, int64_t delta) {
+    if (!*any || delta < steps->least) steps->least = delta;
+    if (!*any || delta > steps->greatest) steps->greatest = delta;
     *any = true;
+}
+
+/* Both sides of a choice; false: it is none. */
+static bool add_choice(LoopSteps *steps, bool *any, const Val *next, const Val *param, int depth) {
+    const Inst *select = made_by(next, OP_select), *branch = made_by(next, OP_if);
+    if (depth == 0 || (!select && !branch)) return false;
+    for (int i = 0; i < 2; i++) {
+        const Inst *end = branch ? branch->regions[i]->last : NULL;
+        if (select) add_ways(steps, any, operand(select, i + 1), param, depth - 1);
+        else if (end->op == OP_yield) add_ways(steps, any, operand(end, next->index), param, depth - 1);
+    }
+    return true;
+}
+
+static void add_ways(LoopSteps *steps, bool *any, const Val *next, const Val *param, int depth) {
+    int64_t delta;
+    if (find_delta(next, param, &delta)) add_delta(steps, any, delta);
+    else if (!add_choice(steps, any, next, param, depth)) steps->known = false, *any = true;
+}
+
+static void add_way(LoopSteps *steps, bool *any, Val *next, const Val *param) {
+    add_ways(steps, any, ir_resolve(next), param, MOST_CHOICES);
 }
 
 LoopSteps loop_steps(const Inst *loop, Inst *const *jumps, int njumps, int index) {

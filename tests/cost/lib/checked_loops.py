@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""checked_loops.py SLOPE FILE... [-v]: inner loops that test an index in every round.
+
+Reads the IR behind the last pass. Inner loops are those without loops and calls in them. One that has tests is fine where it is the other form of one that has
+none: in the `else` of an `if` whose first branch has such a loop. For each file, the number of inner loops without tests and the functions
+that have some with tests and no other form; -v shows these tests."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+CHECKED = re.compile(r"= (buffer_elem|buffer_bytes|elem)( writes)? %")
+CONSTANT = re.compile(r"= elem %\S+, -?\d+$")
+
+
+class Region:
+    def __init__(self, kind, outer, before=None):
+        self.kind, self.outer, self.before = kind, outer, before
+        self.tests, self.inner, self.calls = [], [], False
+        if outer:
+            outer.inner.append(self)
+
+    def all_tests(self):
+        return self.tests + [test for region in self.inner for test in region.all_tests()]
+
+    def has_calls(self):
+        return self.calls or any(region.has_calls() for region in self.inner)
+
+    def loops(self):
+        """The inner ones."""
+        found = [loop for region in self.inner for loop in region.loops()]
+        return found or ([self] if self.kind == "do" and not self.has_calls() else [])
+
+    def has_other_form(self):
+        here = self.kind == "else" and any(not loop.all_tests() for loop in self.before.loops())
+        return here or (self.outer is not None and self.outer.has_other_form())
+
+
+def kind_of(line):
+    return line.split()[1]
+
+
+def functions(lines):
+    """Name and body of each."""
+    at = None
+    for line in (text.strip() for text in lines):
+        if at is None:
+            if line.startswith("func ") and line.endswith("{"):
+                at = Region("func", None)
+                yield line.split("(")[0].removeprefix("func @"), at
+        elif line.startswith("}"):
+            at = Region(kind_of(line), at.outer, at) if line.endswith("{") else at.outer
+        elif line.endswith("{"):
+            at = Region("", at)
+        else:
+            at.calls |= re.search(r"(^|= )call @", line) is not None
+            if CHECKED.search(line) and not CONSTANT.search(line):
+                at.tests.append(line)
+
+
+def look_at(slope, path):
+    dump = subprocess.run([slope, "dump", path, "--after", "range"], capture_output=True, text=True, check=True).stdout
+    free, wrong = 0, {}
+    for name, body in list(functions(dump.splitlines())):
+        loops = body.loops()
+        free += sum(not loop.all_tests() for loop in loops)
+        bad = [loop for loop in loops if loop.all_tests() and not loop.has_other_form()]
+        if bad:
+            wrong[name] = bad
+    print(f"{Path(path).stem}: {'some' if free else 'none'} without tests; with:", " ".join(wrong) or "none")
+    for name in wrong if "-v" in sys.argv else []:
+        print(*(test for loop in wrong[name] for test in loop.all_tests()), sep="\n")
+
+
+def main():
+    slope, *paths = [word for word in sys.argv[1:] if word != "-v"]
+    for path in paths:
+        look_at(slope, path)
+
+
+main()
