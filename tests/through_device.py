@@ -26,7 +26,7 @@ import through_cuda
 SECONDS = 120
 SLOW = ("diff/nested/recursion-mutual.slang",)  # which NVIDIA's compiler needs minutes for
 LACKING = ("this target has no", "this target does not", "a GPU has no use for", "only runs on the CPU tell")
-ELSEWHERE = ("--threads", "--strict", "--wave")  # options that a GPU has no use for, or that change what is printed
+ELSEWHERE = ("--threads", "--strict", "--wave", "--stack")  # options that a GPU has no use for, or that change what is printed
 
 
 def arguments(test):

@@ -74,7 +74,12 @@ typedef struct FuncState {
     Loc loc;            /* of the instruction being printed */
     const char *result; /* the variable that is returned; NULL: what the IR returns */
     const Inst
-        *tested; /* the access to a buffer that was tested before the statements being printed; NULL: none */
+        *tested; /* the access to a buffer that was tested before the statement being printed; NULL: none */
+    struct {
+        const Inst *access; /* that was tested for the last such statement, */
+        const Text *out;    /* which is here ... */
+        int start, end;     /* ... and has its last line there */
+    } closed;
     /* Of a kernel that is cut into phases (group.c): */
     bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
     bool *again;           /* by Val.id: likewise, and said again there */

@@ -296,7 +296,7 @@ static const Inst *tested_access(const Printer *p, const Val *address) {
     if (p->dialect->thread_local_ || address->kind != VAL_inst) return NULL;
     const Inst *access = address->inst;
     if (access->op != OP_buffer_elem && access->op != OP_buffer_bytes) return NULL;
-    return access == p->at->tested || is_guarded(p, access) ? access : NULL;
+    return is_guarded(p, access) ? access : NULL;
 }
 
 static const char *range_test(Printer *p, const Inst *access) {
@@ -309,27 +309,34 @@ static const char *range_test(Printer *p, const Inst *access) {
                         (long long)size);
 }
 
+/* Does a statement for the same element end right here? Then it goes on. */
+static bool reopen(Printer *p, const Inst *access) {
+    FuncState *at = p->at;
+    if (at->closed.access != access || at->closed.out != p->out || at->closed.end != p->out->len)
+        return false;
+    p->out->len = at->closed.start;
+    p->out->at[p->out->len] = 0;
+    return true;
+}
+
 bool clike_begin_tested(Printer *p, const Inst *inst) {
     const Inst *access = tested_access(p, inst->args[0]);
-    if (!access || access == p->at->tested) return access != NULL;
-    clike_line(p, "if (%s) {", range_test(p, access));
+    if (!access) return false;
+    if (!reopen(p, access)) clike_line(p, "if (%s) {", range_test(p, access));
     p->indent++;
     p->at->tested = access;
     return true;
 }
 
 void clike_end_tested(Printer *p) {
-    p->at->tested = NULL;
+    FuncState *at = p->at;
     p->indent--;
+    at->closed.access = at->tested;
+    at->closed.out = p->out;
+    at->closed.start = p->out->len;
     clike_line(p, "}");
-}
-
-/* Does the next access lead into the same element? Nothing must be written down in between, for what comes later. */
-static bool goes_on(const Printer *p, const Inst *inst) {
-    const Inst *next = inst->next;
-    while (next && op_has(next->op, OP_PART)) next = next->next;
-    return next && next->op == OP_store && p->at->pending.count == 0 &&
-           tested_access(p, next->args[0]) == p->at->tested;
+    at->closed.end = p->out->len;
+    at->tested = NULL;
 }
 
 /* ---- accesses */
@@ -421,12 +428,12 @@ static void zero(Printer *p, const Inst *inst, const Type *type) {
 void clike_memory(Printer *p, const Inst *inst) {
     const Type *type = target_of(inst->args[0]);
     if (clike_is_nothing(type)) return;
-    bool is_whole = inst->op == OP_store && !p->at->tested && whole_element(p, inst);
+    bool is_whole = inst->op == OP_store && whole_element(p, inst);
     bool is_tested = !is_whole && clike_begin_tested(p, inst);
     switch ((Op)inst->op) {
     case OP_store: store(p, inst); break;
     case OP_copy: copy(p, inst, type); break;
     default: zero(p, inst, type);
     }
-    if (is_tested && !goes_on(p, inst)) clike_end_tested(p);
+    if (is_tested) clike_end_tested(p);
 }
