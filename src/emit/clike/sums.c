@@ -8,7 +8,7 @@
 #include "emit/clike/clike.h"
 
 enum { FEWEST_THREADS = 128, MOST_SHARED = 32 << 10 }; /* of a group; its own shared memory, in bytes */
-enum { FEWEST_SUMS = 32, MOST_SUMS = 1024 };           /* that a group keeps */
+enum { FEWEST_SUMS = 32, MOST_SUMS = 2048 };           /* that a group keeps */
 
 typedef struct Search {
     Arena *arena;
