@@ -63,14 +63,14 @@ static int64_t most_trips(const Inst *loop, const Val *condition) {
     return a < b ? a : b;
 }
 
-static int64_t constant_trip(const Inst *loop) {
+int64_t emit_constant_trip(const Inst *loop) {
     const Inst *yield = loop->regions[0]->last;
     if (loop->nregions > 2 || !yield || yield->op != OP_yield) return unknown;
     return most_trips(loop, ir_resolve(yield->args[0]));
 }
 
 static int64_t loop_bound(const Count *count, const Inst *loop) {
-    int64_t trip = constant_trip(loop);
+    int64_t trip = emit_constant_trip(loop);
     return trip == unknown && count->believes && loop->hints.max_iters > 0 ? loop->hints.max_iters : trip;
 }
 
@@ -260,4 +260,18 @@ const TapeRoom *reach_local_tape(const Reached *reached, Val *tape) {
     const Val *opened = ir_resolve(tape);
     const TapeRoom *room = opened->kind == VAL_inst ? map_get(&reached->tapes, PTR_KEY(opened->inst)) : NULL;
     return room && room->is_local ? room : NULL;
+}
+
+/* ---- pushes */
+
+static bool is_same_push(const Inst *a, const Inst *b) {
+    return ir_resolve(a->args[0]) == ir_resolve(b->args[0]) && a->args[1]->type == b->args[1]->type;
+}
+
+int emit_pushes_in_row(const Inst *push) {
+    int count = 1;
+    for (const Inst *i = push->prev; i && i->op == OP_tape_push; i = i->prev)
+        if (is_same_push(i, push)) return 0;
+    for (const Inst *i = push->next; i && i->op == OP_tape_push; i = i->next) count += is_same_push(i, push);
+    return count;
 }

@@ -104,8 +104,6 @@ static void see_parts(Lowerer *l, const Type *type) {
         if (check_differential(l->c, type->args[i])) see_parts(l, type->args[i]);
 }
 
-static Val *add_values(Fn *f, Val *a, Val *b) { return build_binary(&f->b, OP_add, a, b); }
-
 static void add_differential(Fn *f, const Type *front, Val *to, Val *from);
 
 static void add_elements(Fn *f, const Type *front, Val *to, Val *from) {
@@ -127,7 +125,7 @@ static void add_differential(Fn *f, const Type *front, Val *to, Val *from) {
     const Type *ir = lower_type(l, front);
     Func *own = known_sum(l, front);
     if (is_simple(ir)) {
-        build_store(&f->b, to, add_values(f, build_load(&f->b, to), build_load(&f->b, from)));
+        build_store(&f->b, to, build_sum(&f->b, build_load(&f->b, to), build_load(&f->b, from)));
     } else if (own) {
         Val *sum = temp_var(f, front, "sum"), *args[2] = {to, from};
         call_func(f, own, args, 2, ir, sum);

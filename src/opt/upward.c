@@ -5,16 +5,20 @@
  *     it = 0; while (it < 32) { dw[it] += x[it] * g; it = it + 1; }
  *
  * That is so if all that is written, and all else that might be the same memory, is an element whose index is the number of the round, of arrays of one
- * and the same type: such arrays are the same or have nothing in common. Nothing but the number is carried, and it has a constant limit
- * within the arrays, since indices out of range all mean the last element. */
+ * and the same type: such arrays are the same or have nothing in common. The number has a constant limit within the arrays, since indices out of
+ * range all mean the last element. What else is carried are sums that nobody wrote an order of.
+ *
+ * Sums in buffers (what is read, added to in any order and put back, or atomic operations whose result nobody uses) have no order either. In functions that autodiff has made they go to derivatives,
+ * while what is read from other buffers belongs to the function itself; a loop that also sets elements of a buffer stays as it is. */
 #include "opt.h"
 
 enum { MOST_ACCESSES = 16 };
 
 typedef struct Access {
-    const Val *address;
-    bool writes;
+    const Inst *inst;
+    bool writes, sums; /* sums: what it writes, or reads for that, is a sum in memory */
     Object object;
+    const Val *buffer; /* of which it is an element; else NULL */
     const Type *whole; /* the array of which each round has an element; NULL: it is not so */
 } Access;
 
@@ -27,6 +31,7 @@ typedef struct Upward {
 
 typedef struct Rounds {
     const Inst *loop;
+    int number; /* which of the carried values counts */
     Inst *step; /* it = left - 1 */
     int64_t count;
     Access accesses[MOST_ACCESSES];
@@ -42,19 +47,44 @@ static bool is_int(const Val *v, int64_t value) {
 
 /* ---- the form of the loop */
 
+/* The condition is that there is something left: which of the carried values that is, or -1. */
+static int find_left(const Inst *loop) {
+    const Region *condition = loop->regions[0];
+    const Inst *test = condition->first;
+    if (test->op != OP_lt || test->next != condition->last || condition->last->op != OP_yield) return -1;
+    if (operand(condition->last, 0) != test->results[0] || !is_int(operand(test, 0), 0)) return -1;
+    for (int i = 0; i < loop->nargs; i++)
+        if (operand(test, 1) == condition->params[i]) return i;
+    return -1;
+}
+
 static bool counts_down(const Upward *u, const Inst *loop, Rounds *rounds) {
-    if (loop->nargs != 1 || loop->nregions != 2 || u->uses[loop->results[0]->id]) return false;
-    const Region *condition = loop->regions[0], *body = loop->regions[1];
-    const Inst *test = condition->first, *end = body->last;
-    if (test->op != OP_lt || test->next != condition->last || condition->last->op != OP_yield) return false;
-    if (operand(condition->last, 0) != test->results[0] || !is_int(operand(test, 0), 0)) return false;
-    if (operand(test, 1) != condition->params[0] || end->op != OP_yield) return false;
-    const Val *next = operand(end, 0);
+    int number = loop->nregions == 2 ? find_left(loop) : -1;
+    if (number < 0 || u->uses[loop->results[number]->id]) return false;
+    const Region *body = loop->regions[1];
+    if (body->last->op != OP_yield) return false;
+    const Val *next = operand(body->last, number);
     if (next->kind != VAL_inst || next->inst->op != OP_sub || next->inst->parent != body) return false;
-    *rounds = (Rounds){.loop = loop, .step = next->inst};
-    return operand(next->inst, 0) == body->params[0] && is_int(operand(next->inst, 1), 1) &&
-           u->uses[body->params[0]->id] == 1 && val_is_int(operand(loop, 0), &rounds->count) &&
+    *rounds = (Rounds){.loop = loop, .number = number, .step = next->inst};
+    return operand(next->inst, 0) == body->params[number] && is_int(operand(next->inst, 1), 1) &&
+           u->uses[body->params[number]->id] == 1 && val_is_int(operand(loop, number), &rounds->count) &&
            rounds->count > 0;
+}
+
+/* A sum of which no round sees what the others have added. */
+static bool is_free_sum(const Upward *u, const Inst *loop, int index) {
+    const Region *body = loop->regions[1];
+    const Val *param = body->params[index], *next = operand(body->last, index);
+    if (next->kind != VAL_inst || next->inst->op != OP_add || !inst_has(next->inst, INST_FREE)) return false;
+    bool adds = operand(next->inst, 0) == param || operand(next->inst, 1) == param;
+    return adds && u->uses[param->id] == 1 && u->uses[next->id] == 1 &&
+           u->uses[loop->regions[0]->params[index]->id] == 0;
+}
+
+static bool carries_sums(const Upward *u, const Rounds *rounds) {
+    for (int i = 0; i < rounds->loop->nargs; i++)
+        if (i != rounds->number && !is_free_sum(u, rounds->loop, i)) return false;
+    return true;
 }
 
 /* ---- what is accessed */
@@ -68,7 +98,7 @@ static bool is_number(const Rounds *rounds, const Val *index) {
 
 /* Finds `whole`. Indices of its other parts must not change. */
 static bool find_whole(const Rounds *rounds, Access *access) {
-    const Val *at = ir_resolve((Val *)(uintptr_t)access->address);
+    const Val *at = operand(access->inst, 0);
     for (; at->kind == VAL_inst && (at->inst->op == OP_field || at->inst->op == OP_elem);
          at = operand(at->inst, 0)) {
         const Type *whole = at->inst->args[0]->type->args[0];
@@ -81,18 +111,54 @@ static bool find_whole(const Rounds *rounds, Access *access) {
     return access->whole && !inst_contains(rounds->loop, at);
 }
 
+static const Val *buffer_of(const Val *address) {
+    const Val *root = ir_root((Val *)(uintptr_t)address);
+    return root->kind == VAL_inst && root->inst->op == OP_buffer_elem ? operand(root->inst, 0) : NULL;
+}
+
+/* Was it made by autodiff? */
+static bool is_derivative(const Func *func) { return (func->flags & FUNC_GENERATED) || func->derivation.of; }
+
+static bool is_sum(const Upward *u, const Inst *inst) {
+    return inst->op == OP_atomic && inst->index == ATOMIC_add && u->uses[inst->results[0]->id] == 0 &&
+           is_derivative(inst->func);
+}
+
 static bool add_access(const Upward *u, Rounds *rounds, const Inst *inst) {
     if (rounds->naccesses == MOST_ACCESSES) return false;
     Access *access = &rounds->accesses[rounds->naccesses++];
-    *access = (Access){.address = inst->args[0], .writes = inst->op == OP_store};
-    access->object = opt_memory_object(&u->memory, access->address);
+    *access = (Access){.inst = inst, .writes = inst->op != OP_load, .sums = inst->op == OP_atomic};
+    access->object = opt_memory_object(&u->memory, inst->args[0]);
+    access->buffer = buffer_of(inst->args[0]);
     if (!find_whole(rounds, access)) access->whole = NULL;
     return true;
 }
 
+/* What is added to, if the store does nothing but add to its place in any order; else NULL. */
+static const Inst *added_to(const Upward *u, const Inst *store) {
+    const Val *sum = store->op == OP_store ? operand(store, 1) : NULL;
+    if (!sum || sum->kind != VAL_inst || sum->inst->op != OP_add || !inst_has(sum->inst, INST_FREE))
+        return NULL;
+    for (int i = 0; i < 2 && u->uses[sum->id] == 1; i++) {
+        const Val *before = operand(sum->inst, i);
+        if (before->kind == VAL_inst && before->inst->op == OP_load && u->uses[before->id] == 1 &&
+            operand(before->inst, 0) == operand(store, 0))
+            return before->inst;
+    }
+    return NULL;
+}
+
+static void find_sums(const Upward *u, Rounds *rounds) {
+    for (int i = 0; i < rounds->naccesses && is_derivative(rounds->loop->func); i++) {
+        const Inst *load = added_to(u, rounds->accesses[i].inst);
+        for (int k = 0; load && k < rounds->naccesses; k++)
+            rounds->accesses[k].sums |= k == i || rounds->accesses[k].inst == load;
+    }
+}
+
 static bool find_accesses(const Upward *u, Rounds *rounds) {
     for (const Inst *inst = rounds->loop->regions[1]->first; inst; inst = inst->next) {
-        bool is_access = inst->op == OP_load || inst->op == OP_store;
+        bool is_access = inst->op == OP_load || inst->op == OP_store || is_sum(u, inst);
         bool is_harmless = op_has(inst->op, OP_PURE) || inst->op == OP_tape_load || inst->op == OP_yield;
         if (inst->nregions || !(is_access || is_harmless)) return false;
         if (is_access && !add_access(u, rounds, inst)) return false;
@@ -107,9 +173,15 @@ static bool are_apart(const Object *a, const Object *b) {
 
 static bool has_numbers(const Type *array) { return type_is_scalar(array->args[0]); }
 
+/* A sum in a buffer, and a sum or what is read from another one. */
+static bool is_beside_sum(const Access *a, const Access *b) {
+    if (!a->buffer || !b->buffer || !(a->sums || b->sums)) return false;
+    return (a->sums && b->sums) || (a->buffer != b->buffer && !(a->writes && b->writes));
+}
+
 /* Does each round have its own part of both? */
 static bool is_parted(const Access *a, const Access *b) {
-    if (are_apart(&a->object, &b->object)) return true;
+    if (are_apart(&a->object, &b->object) || is_beside_sum(a, b)) return true;
     if (!a->whole || !b->whole) return false;
     return a->whole == b->whole || (has_numbers(a->whole) && has_numbers(b->whole));
 }
@@ -124,21 +196,22 @@ static bool are_independent(const Rounds *rounds) {
 /* ---- the other way round */
 
 /* The number is what is carried, and the step adds to it. */
-static void turn(Inst *loop, Inst *step) {
+static void turn(Inst *loop, const Rounds *rounds) {
     Module *module = loop->func->module;
-    Region *condition = loop->regions[0], *body = loop->regions[1];
-    Val *number = body->params[0], *left = condition->params[0], *next = step->results[0];
+    int i = rounds->number;
+    Inst *step = rounds->step, *test = loop->regions[0]->first;
+    Val *number = loop->regions[1]->params[i], *left = loop->regions[0]->params[i], *next = step->results[0];
     const Type *type = number->type;
-    for (Inst *inst = body->first; inst != body->last; inst = inst->next)
-        for (int i = 0; i < inst->nargs; i++)
-            if (ir_resolve(inst->args[i]) == next) inst->args[i] = number;
-    condition->first->args[0] = left;
-    condition->first->args[1] = ir_resolve(loop->args[0]);
-    loop->args[0] = ir_const_int(module, type, 0);
+    for (Inst *inst = loop->regions[1]->first; inst; inst = inst->next)
+        for (int k = 0; k < inst->nargs; k++)
+            if (ir_resolve(inst->args[k]) == next && (inst->op != OP_yield || k != i)) inst->args[k] = number;
+    test->args[0] = left;
+    test->args[1] = ir_resolve(loop->args[i]);
+    loop->args[i] = ir_const_int(module, type, 0);
     step->op = OP_add;
     step->args[0] = number;
     step->args[1] = ir_const_int(module, type, 1);
-    loop->results[0]->name = number->name = left->name = next->name;
+    loop->results[i]->name = number->name = left->name = next->name;
     next->name = NULL;
 }
 
@@ -161,8 +234,10 @@ bool opt_upward(Func *func) {
     for (int i = 0; i < u.loops.count; i++) {
         Rounds rounds;
         if (!counts_down(&u, u.loops.at[i], &rounds)) continue;
-        if (!find_accesses(&u, &rounds) || !are_independent(&rounds)) continue;
-        turn(u.loops.at[i], rounds.step);
+        if (!carries_sums(&u, &rounds) || !find_accesses(&u, &rounds)) continue;
+        find_sums(&u, &rounds);
+        if (!are_independent(&rounds)) continue;
+        turn(u.loops.at[i], &rounds);
         changed = true;
     }
     arena_free(scratch);

@@ -134,7 +134,8 @@ typedef struct Dialect {
     const char *inner, *outer;              /* before functions: for this file, for others */
     const char
         *once; /* before those called in one place: a helper, with `static ` before it; NULL: as inner */
-    const char *apart; /* before large ones called in several; NULL: as inner */
+    const char *apart;  /* before large ones called in several; NULL: as inner */
+    const char *unroll; /* a helper: what is said before a loop, of its rounds; NULL: nothing */
     const char *constant, *computed, *shared, *thread_local_; /* before globals; NULL: in SlopeThread */
     const char *barrier, *fence;                              /* statements; NULL: nothing to be done */
     uint32_t thread_needs;           /* Needs: a function that has one of them takes a SlopeThread */
@@ -147,6 +148,7 @@ typedef struct Dialect {
     bool puts_lanes;    /* vectors are written to memory lane by lane */
     const char *sine_and_cosine; /* the function of x and two addresses, of double; NULL: there is none */
     const char *over_root;       /* the function 1 / sqrt(x), of double; NULL: there is none */
+    bool reserves;               /* pushes in a row make room on a tape once */
     bool warp_sums;              /* slope_atomic_sum_* is there */
     int atomic_bits;             /* the narrowest type that atomic operations have */
     int printf_values;           /* the most that printf takes; 0: any number */
@@ -300,6 +302,9 @@ void clike_memory(Printer *p, const Inst *inst);     /* store, copy, zero */
 /* What is printed next is done only if the address is in range; false: it need not be tested. */
 bool clike_begin_tested(Printer *p, const Inst *inst);
 void clike_end_tested(Printer *p);
+
+/* ---- unroll.c */
+int64_t clike_unrolled(const Printer *p, const Inst *loop); /* as often as that; 0: it stays a loop */
 
 /* ---- printf.c */
 void clike_printf(Printer *p, const Inst *inst);

@@ -107,9 +107,10 @@ const char *clike_helper(Printer *p, const char *name) {
 }
 
 const char *clike_tape(Printer *p, const char *what, const Type *type) {
+    static const char *const growing[] = {"push", "grow", "take", "reserve"};
     clike_helper(p, "SlopeTape");
-    if (strcmp(what, "push") == 0 || strcmp(what, "grow") == 0 || strcmp(what, "take") == 0)
-        clike_helper(p, "slope_tape_room");
+    for (size_t i = 0; i < sizeof growing / sizeof *growing; i++)
+        if (strcmp(what, growing[i]) == 0) clike_helper(p, "slope_tape_room");
     return clike_helper(p, clike_format(p, "slope_%s_%s", what, clike_word(p, type)));
 }
 

@@ -98,12 +98,11 @@ static void print_atomic(Printer *p, const Inst *inst) {
     if (is_tested) clike_end_tested(p);
 }
 
-/* A tape of known size is a local variable. */
+/* A tape of known size is a local variable. (No memset: gcc would not take it apart.) */
 static void open_local_tape(Printer *p, const Inst *inst, const TapeRoom *room) {
     const char *name = clike_name_value(p, inst->results[0]);
     clike_helper(p, "SlopeTape");
-    clike_line(p, "SlopeTape %s;", name);
-    clike_line(p, "memset(&%s, 0, sizeof %s);", name, name);
+    clike_line(p, "SlopeTape %s = {0};", name);
     for (int kind = 0; kind < TAPE_KINDS; kind++) {
         const Type *type = type_basic(p->module->types, (TypeKind)(TYPE_bool + kind));
         if (!room->exact[kind]) continue;
@@ -155,15 +154,21 @@ static void close_tape(Printer *p, const Inst *inst, const char *tape) {
     clike_line(p, "%s(%s);", clike_helper(p, "slope_tape_close"), tape);
 }
 
+static void print_push(Printer *p, const Inst *inst, const char *tape, const char *value) {
+    const Type *type = inst->args[1]->type;
+    int row = emit_pushes_in_row(inst);
+    bool is_one_of_many = p->dialect->reserves && row != 1;
+    if (is_one_of_many && row) clike_line(p, "%s(%s, %d);", clike_tape(p, "reserve", type), tape, row);
+    clike_line(p, "%s(%s, %s);", clike_tape(p, is_one_of_many ? "put" : "push", type), tape, value);
+}
+
 static void print_tape(Printer *p, const Inst *inst) {
     const char *tape = inst->nargs ? clike_operand(p, inst, 0).text : NULL;
     const char *second = inst->nargs > 1 ? clike_operand(p, inst, 1).text : NULL;
     switch ((Op)inst->op) {
     case OP_tape_open: open_tape(p, inst); break;
     case OP_tape_close: close_tape(p, inst, tape); break;
-    case OP_tape_push:
-        clike_line(p, "%s(%s, %s);", clike_tape(p, "push", inst->args[1]->type), tape, second);
-        break;
+    case OP_tape_push: print_push(p, inst, tape, second); break;
     case OP_tape_pop:
         clike_set_statement(p, inst,
                             clike_format(p, "%s(%s)", clike_tape(p, "pop", inst->results[0]->type), tape));

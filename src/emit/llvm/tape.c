@@ -68,23 +68,10 @@ static LLVMValueRef make_room(Emitter *e, Stack stack, LLVMValueRef count, LLVMV
     return end;
 }
 
-static bool is_same_push(const Inst *a, const Inst *b) {
-    return ir_resolve(a->args[0]) == ir_resolve(b->args[0]) && a->args[1]->type == b->args[1]->type;
-}
-
-/* The first push in a row to a stack makes room for all of them: how many there are, or 0 for the others. */
-static int pushes_in_row(const Inst *push) {
-    int count = 1;
-    for (const Inst *i = push->prev; i && i->op == OP_tape_push; i = i->prev)
-        if (is_same_push(i, push)) return 0;
-    for (const Inst *i = push->next; i && i->op == OP_tape_push; i = i->next) count += is_same_push(i, push);
-    return count;
-}
-
 static void push(Emitter *e, const Inst *inst) {
     Stack stack = stack_of(e, inst, inst->args[1]->type);
     LLVMValueRef count = load_count(e, stack);
-    int row = pushes_in_row(inst);
+    int row = emit_pushes_in_row(inst);
     if (row) make_room(e, stack, count, emit_i64(e, (int64_t)row * stack.lanes));
     emit_store(e, stack.row, element(e, stack, count), emit_use(e, inst, 1));
     store_count(e, stack, LLVMBuildAdd(e->builder, count, emit_i64(e, stack.lanes), ""));
