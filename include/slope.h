@@ -464,13 +464,17 @@ typedef struct SlopeBuildOptions {
     const char *target;         /* one of slope_target_name */
     const char *const *entries; /* expressions of functions to compile; none: all entry points */
     int entry_count;
+    /* C: */
+    bool openmp; /* groups of kernels run side by side, by OpenMP */
+    bool alone;  /* no two threads run the code at a time: sums need no atomic operations */
     /* Targets that are source code: */
     bool header;   /* the header that declares what was compiled, in place of the code */
-    bool openmp;   /* groups of kernels run side by side, by OpenMP */
     bool lines;    /* #line directives that lead to the program */
     bool comments; /* a comment at each statement: which line of the program it comes from */
     bool
         side_by_side; /* in place of the code a page of HTML that shows it beside the program, lines linked */
+    /* Files that slope_build_file writes as well, the header and the page: all of them or none. NULL: not that one */
+    const char *header_path, *page_path;
     /* Slang: the most numbers of each type that a reverse pass keeps, where loops do not tell; 0: that is an error. */
     int tape;
     /* Targets that are machine code: */
@@ -480,7 +484,7 @@ typedef struct SlopeBuildOptions {
 
 SLOPE_API const char *slope_target_name(int index); /* "obj", ...; NULL after the last */
 SLOPE_API SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options, SlopeBlob **out);
-/* Writes the result to a file; if anything fails, the file is left as it was. */
+/* Writes the result to a file; if anything fails, all files are left as they were. */
 SLOPE_API SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *options,
                                        const char *path);
 

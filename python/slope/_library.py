@@ -84,8 +84,9 @@ class SlopeBlob(ctypes.Structure):
 
 
 class SlopeBuildOptions(ctypes.Structure):
-    _fields_ = [("target", c_char_p), ("entries", POINTER(c_char_p)), ("entry_count", c_int), ("header", c_bool),
-                ("openmp", c_bool), ("lines", c_bool), ("comments", c_bool), ("side_by_side", c_bool), ("tape", c_int),
+    _fields_ = [("target", c_char_p), ("entries", POINTER(c_char_p)), ("entry_count", c_int), ("openmp", c_bool),
+                ("alone", c_bool), ("header", c_bool), ("lines", c_bool), ("comments", c_bool), ("side_by_side", c_bool),
+                ("header_path", c_char_p), ("page_path", c_char_p), ("tape", c_int),
                 ("sanitize", c_bool)]
 
 

@@ -20,42 +20,25 @@ static const char **names_of(const Options *options, int *count) {
     return names;
 }
 
-/* What comes in place of the code, and where it is to go; NULL: nowhere. It is made first and written later, so that a
- * program for which it cannot be made leaves no file behind. */
-static SlopeStatus add_file(SlopeProgram *program, SlopeBuildOptions how, bool writes, const char *path) {
-    SlopeBlob *blob = NULL;
-    if (!path) return SLOPE_STATUS_ok;
-    if (writes) return slope_build_file(program, &how, path);
-    SlopeStatus status = slope_build(program, &how, &blob);
-    slope_blob_free(blob);
-    return status;
-}
-
-static SlopeStatus add_files(const Options *options, SlopeProgram *program, SlopeBuildOptions how,
-                             bool writes) {
-    SlopeBuildOptions page = how, header = how;
-    page.side_by_side = header.header = true;
-    SlopeStatus status = add_file(program, page, writes, option_text(options, OPTION_side_by_side));
-    if (status == SLOPE_STATUS_ok)
-        status = add_file(program, header, writes, option_text(options, OPTION_header));
-    return status;
-}
-
-static SlopeStatus write_all(const Options *options, SlopeProgram *program, const SlopeBuildOptions *how,
+/* All files, or none. Code for standard output comes last. */
+static SlopeStatus write_all(SlopeProgram *program, SlopeBuildOptions how, const char *path,
                              SlopeBlob **blob) {
-    const char *path = option_text(options, OPTION_output);
-    if (path && strcmp(path, "-") == 0) path = NULL;
-    SlopeStatus status = add_files(options, program, *how, false);
-    if (status == SLOPE_STATUS_ok)
-        status = path ? slope_build_file(program, how, path) : slope_build(program, how, blob);
-    return status == SLOPE_STATUS_ok ? add_files(options, program, *how, true) : status;
+    SlopeBuildOptions rest = how;
+    if (path && strcmp(path, "-") != 0) return slope_build_file(program, &how, path);
+    const char *first = how.header_path ? how.header_path : how.page_path;
+    rest.header = how.header_path;
+    rest.side_by_side = !rest.header;
+    rest.header_path = NULL;
+    if (!rest.header) rest.page_path = NULL;
+    SlopeStatus status = slope_build(program, &how, blob);
+    return status == SLOPE_STATUS_ok && first ? slope_build_file(program, &rest, first) : status;
 }
 
 /* What the ending of the file to be made says. */
 static const char *target_of(const Options *options) {
-    static const char *const endings[][2] = {{".so", "shared"},  {".o", "obj"}, {".s", "asm"},
-                                             {".ll", "llvm-ir"}, {".c", "c"},   {".cu", "cuda"},
-                                             {".slang", "slang"}};
+    static const char *const endings[][2] = {{".so", "shared"},  {".o", "obj"},      {".s", "asm"},
+                                             {".ll", "llvm-ir"}, {".c", "c"},        {".cu", "cuda"},
+                                             {".ptx", "ptx"},    {".slang", "slang"}};
     const char *target = option_text(options, OPTION_target), *path = option_text(options, OPTION_output);
     size_t length = path ? strlen(path) : 0;
     for (size_t i = 0; !target && i < sizeof endings / sizeof endings[0]; i++) {
@@ -69,19 +52,29 @@ static ExitStatus build(const Options *options, SlopeSession *session, const cha
     SlopeBuildOptions how = {
         .target = target_of(options),
         .openmp = option_given(options, OPTION_openmp),
+        .alone = option_given(options, OPTION_threads),
+        .header_path = option_text(options, OPTION_header),
+        .page_path = option_text(options, OPTION_side_by_side),
         .lines = option_given(options, OPTION_lines),
         .comments = option_given(options, OPTION_comments),
         .sanitize = option_given(options, OPTION_sanitize),
     };
     if (how.sanitize && strcmp(option_text(options, OPTION_sanitize), "address") != 0)
         return cli_misuse("there is one sanitizer for compiled code: --sanitize address");
-    if (!option_number(options, OPTION_tape, 1, 1 << 24, &how.tape)) return EXIT_misuse;
+    int threads = 1;
+    if (!option_number(options, OPTION_tape, 1, 1 << 24, &how.tape) ||
+        !option_number(options, OPTION_threads, 1, 4096, &threads))
+        return EXIT_misuse;
+    if (how.alone && threads != 1)
+        return cli_misuse("build has no use for a number of threads but 1: code for several is what it makes "
+                          "without --threads");
     const char **names = names_of(options, &how.entry_count);
     how.entries = names;
     SlopeProgram *program;
     SlopeBlob *blob = NULL;
     SlopeStatus status = names ? cli_load(session, file, &program) : SLOPE_STATUS_memory;
-    if (status == SLOPE_STATUS_ok) status = write_all(options, program, &how, &blob);
+    if (status == SLOPE_STATUS_ok)
+        status = write_all(program, how, option_text(options, OPTION_output), &blob);
     free(names);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     return blob ? cli_write(blob) : EXIT_fine;

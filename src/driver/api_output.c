@@ -117,17 +117,55 @@ static int write_directly(const char *path, int flags, mode_t rights, Str bytes)
     return error;
 }
 
-/* Beside the file first, so that it is replaced whole or not at all; what is not a plain file is written to. */
-static int write_file(Arena *arena, const char *path, mode_t rights, Str bytes) {
+/* A file to be made. It is written beside its place first, so that it is replaced whole or not at all; what is not a plain file is
+ * written to. */
+typedef struct Output {
+    const char *path, *beside;
+    bool is_beside;
+    Str bytes;
+    mode_t rights;
+} Output;
+
+static int write_beside(Output *output) {
     struct stat about;
-    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) return EISDIR;
-    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) return write_directly(path, 0, rights, bytes);
-    const char *beside = format_text(arena, "%s.%d.tmp", path, (int)getpid());
-    int error = write_directly(beside, O_CREAT | O_EXCL, rights, bytes);
-    if (error == EEXIST) return error; /* somebody else's */
-    if (!error && rename(beside, path) < 0) error = errno;
-    if (error) unlink(beside);
+    bool exists = stat(output->path, &about) == 0;
+    if (exists && S_ISDIR(about.st_mode)) return EISDIR;
+    if (exists && !S_ISREG(about.st_mode)) return 0;
+    int error = write_directly(output->beside, O_CREAT | O_EXCL, output->rights, output->bytes);
+    output->is_beside = error != EEXIST; /* else it is somebody else's */
     return error;
+}
+
+static int put_in_place(Output *output) {
+    if (!output->is_beside) return write_directly(output->path, 0, output->rights, output->bytes);
+    if (rename(output->beside, output->path) < 0) return errno;
+    output->is_beside = false;
+    return 0;
+}
+
+static SlopeStatus write_outputs(SlopeProgram *program, Output *outputs, int count) {
+    int error = 0, at = 0;
+    for (at = 0; at < count && !error; at++) error = write_beside(&outputs[at]);
+    if (!error)
+        for (at = 0; at < count && !error; at++) error = put_in_place(&outputs[at]);
+    if (!error) return SLOPE_STATUS_ok;
+    for (int i = 0; i < count; i++)
+        if (outputs[i].is_beside) unlink(outputs[i].beside);
+    diag_report(program->session->diags, DIAG_file_unwritable, 0, outputs[at - 1].path, strerror(error));
+    return driver_leave(program->session, SLOPE_STATUS_misuse);
+}
+
+static SlopeStatus make_output(SlopeProgram *program, const SlopeBuildOptions *options, const char *path,
+                               Output *out) {
+    DriverWork work = {.program = program, .options = options, .text = {.arena = &program->arena}};
+    SlopeStatus status = driver_leave(program->session, driver_deep(program->session, build, &work));
+    bool is_linked =
+        status == SLOPE_STATUS_ok && !options->header && driver_target_is_linked(options->target);
+    *out = (Output){.path = path,
+                    .beside = format_text(&program->arena, "%s.%d.tmp", path, (int)getpid()),
+                    .bytes = text_str(&work.text),
+                    .rights = is_linked ? 0777 : 0666};
+    return status;
 }
 
 SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *options, const char *path) {
@@ -136,14 +174,16 @@ SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *opt
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!options || !path) return driver_missing(session, "slope_build_file", options ? "path" : "options");
-    DriverWork work = {.program = program, .options = options, .text = {.arena = &program->arena}};
-    SlopeStatus status = driver_leave(session, driver_deep(session, build, &work));
-    if (status != SLOPE_STATUS_ok) return status;
-    mode_t rights = !options->header && driver_target_is_linked(options->target) ? 0777 : 0666;
-    int error = write_file(&program->arena, path, rights, text_str(&work.text));
-    if (!error) return SLOPE_STATUS_ok;
-    diag_report(session->diags, DIAG_file_unwritable, 0, path, strerror(error));
-    return driver_leave(session, SLOPE_STATUS_misuse);
+    Output outputs[3];
+    int count = 0;
+    SlopeBuildOptions header = *options, page = *options;
+    header.header = page.side_by_side = true;
+    SlopeStatus status = make_output(program, options, path, &outputs[count++]);
+    if (status == SLOPE_STATUS_ok && options->header_path)
+        status = make_output(program, &header, options->header_path, &outputs[count++]);
+    if (status == SLOPE_STATUS_ok && options->page_path)
+        status = make_output(program, &page, options->page_path, &outputs[count++]);
+    return status == SLOPE_STATUS_ok ? write_outputs(program, outputs, count) : status;
 }
 
 /* ---- what reverse passes keep */

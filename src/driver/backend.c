@@ -299,14 +299,29 @@ static SlopeStatus choose_functions(SlopeProgram *program, const SlopeBuildOptio
     return status;
 }
 
-/* What only source code has is not asked of anything else. */
+/* What only source code has, or only code that runs its threads itself, is not asked of anything else. */
 static SlopeStatus check_target(SlopeProgram *program, const EmitTarget *target,
                                 const SlopeBuildOptions *options) {
-    const char *what = options->header ? "a header" : options->side_by_side ? "a page" : "comments";
-    bool asked = options->header || options->side_by_side || options->comments;
-    if (!asked || (target->capabilities & TARGET_SOURCE)) return SLOPE_STATUS_ok;
-    diag_report(&program->diags, DIAG_target_not_source, 0, target->name, what);
-    return SLOPE_STATUS_misuse;
+    const struct {
+        bool asked;
+        uint32_t needs;
+        DiagId problem;
+        const char *what;
+    } all[] = {
+        {options->header, TARGET_SOURCE, DIAG_target_not_source, "a header"},
+        {options->header_path, TARGET_SOURCE, DIAG_target_not_source, "a header"},
+        {options->side_by_side, TARGET_SOURCE, DIAG_target_not_source, "a page"},
+        {options->page_path, TARGET_SOURCE, DIAG_target_not_source, "a page"},
+        {options->comments, TARGET_SOURCE, DIAG_target_not_source, "comments"},
+        {options->lines, TARGET_SOURCE, DIAG_target_not_source, "#line"},
+        {options->openmp, TARGET_OWN_THREADS, DIAG_target_without_threads, "OpenMP"},
+        {options->alone, TARGET_OWN_THREADS, DIAG_target_without_threads, "sums without atomic operations"}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (!all[i].asked || (target->capabilities & all[i].needs)) continue;
+        diag_report(&program->diags, all[i].problem, 0, target->name, all[i].what);
+        return SLOPE_STATUS_misuse;
+    }
+    return SLOPE_STATUS_ok;
 }
 
 /* Of CUDA C++, which is freed. NULL: reported. */
@@ -347,7 +362,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     if (folder) file.runtime_library = format_text(&program->arena, "%s/libslope-rt.a", folder);
     EmitOptions emit = options_of(session);
     emit.sanitize = options->sanitize;
-    emit.alone = session->config.threads == 1 && (target->capabilities & TARGET_SOURCE) && !options->openmp;
+    emit.alone = options->alone && !options->openmp;
     EmitTimes times = {0};
     EmitError error = {"", 0};
     size_t size;

@@ -69,6 +69,7 @@ typedef enum TargetCapabilities {
     TARGET_COMPILED = 256,     /* what the backend makes is CUDA C++, for NVRTC to compile */
     TARGET_MANY_THREADS = 512, /* so many that what they keep is far away: to compute it again costs less */
     TARGET_CHECKED = 1024,     /* what compiles it sees to indices */
+    TARGET_OWN_THREADS = 2048, /* kernels are functions that run all of their threads */
 } TargetCapabilities;
 
 /* Operations that a backend does not have for all operands, so that they are written out before it sees them. */
