@@ -389,7 +389,7 @@ Val *ad_keep_object(Ad *ad, const Making *making, Inst *after, Builder *b, Val *
 
 /* ---- extract.c */
 void ad_declare_recursive(Ad *ad, Making *making); /* what its callers see before it is done */
-void ad_push_slots(Ad *ad, Making *making);        /* of a recursive function: its context is on the tape */
+void ad_push_slots(Ad *ad, Making *making);        /* its context is on the tape */
 void ad_extract(Ad *ad, Making *making);
 
 /* ---- adapt.c: between flat functions and signatures with pairs */

@@ -182,9 +182,20 @@ static void transpose(Ad *ad, Making *x) {
     ad_transpose(ad, x);
 }
 
+/* Does it hand over much that it was handed by those that it calls? Contexts that only grow, along a long chain of calls, would take
+ * space that grows with the square of its length. */
+static bool passes_much_on(const Making *x) {
+    const int much = 64;
+    int passed = 0;
+    const ValVec *slots = &x->checkpoint->slots;
+    for (int i = 0; i < slots->count; i++)
+        passed += slots->at[i]->kind == VAL_inst && slots->at[i]->inst->op == OP_call;
+    return passed > much;
+}
+
 static void checkpoint(Ad *ad, Making *x) {
     ad_checkpoint(ad, x);
-    if (x->recursive) ad_push_slots(ad, x);
+    if (x->recursive || passes_much_on(x)) ad_push_slots(ad, x);
     ad_restore(ad, x);
 }
 
