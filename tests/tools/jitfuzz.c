@@ -22,6 +22,7 @@ static Op replacement(const Inst *inst) {
     case OP_pow:
     case OP_atan2:
     case OP_copysign: return OP_sub;
+    case OP_acc: return OP_copy; /* in sums without an order, zeros have no sign */
     case OP_min:
     case OP_max: return real ? OP_add : (Op)inst->op;
     default: return (Op)inst->op;
