@@ -22,7 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PLAIN = ("matmul", "nbody")
-DERIVATIVES = ("brdf", "march", "mlp", "mlp_buffer", "mlp_tensor", "gmm", "bundle", "ode", "inverse", "filter", "splat", "particle", "lstm")
+DERIVATIVES = ("brdf", "march", "mlp", "mlp_buffer", "mlp_tensor", "gmm", "bundle", "residual", "ode", "inverse", "filter", "splat", "particle", "lstm")
 TOLERANCE = 1e-3  # of plain kernels, relative; sums are taken in another order
 WORKS = ("primal", "gradient", "forward", "primal in C", "gradient in C")  # what a benchmark of derivatives measures, in its order
 THROUGH_C = {"gcc": "gradient by gcc", "clang": "gradient by clang"}  # the compilers of what -target c makes, and what they give
