@@ -58,8 +58,9 @@ bool opt_range(Func *func, bool copies);
 
 /* ---- together.c: rounds of a loop that differ in little, at once */
 bool opt_mark_derivatives(Module *module, int first); /* loops with derivatives in them */
-bool opt_may_be_together(const Func *func);           /* are there such loops, of few rounds? */
-bool opt_inline_together(Func *func);                 /* all that is called in them */
+bool opt_may_be_together(
+    Func *func); /* are there such loops, of few rounds, that may have something in common? */
+bool opt_inline_together(Func *func); /* all that is called in them */
 bool opt_together(Func *func);
 
 /* ---- reach.c: values that are used outside of the region where they came about */

@@ -72,11 +72,6 @@ bool opt_mark_derivatives(Module *module, int first) {
 
 /* ---- how many rounds */
 
-static bool goes_on(const LoopTest *test, int64_t value, int64_t limit) {
-    if (value == limit) return test->or_equal;
-    return test->up ? value < limit : value > limit;
-}
-
 /* 0: not known, or too many. */
 static int count_rounds(const Inst *loop) {
     const Region *condition = loop->regions[0], *body = loop->regions[1];
@@ -90,11 +85,10 @@ static int count_rounds(const Inst *loop) {
         return 0;
     if (!val_is_int(test.limit, &limit) || !val_is_int(ir_resolve(loop->args[test.index]), &value)) return 0;
     if (value < -far || value > far || limit < -far || limit > far || step < -far || step > far) return 0;
-    int count = 0;
-    for (; count <= MOST_ROUNDS && goes_on(&test, value, limit) && value >= -far && value <= far;
-         value += step)
-        count++;
-    return count <= MOST_ROUNDS && !goes_on(&test, value, limit) ? count : 0;
+    if (step == 0 || (step > 0) != test.up) return 0;
+    int64_t span = (test.up ? limit - value : value - limit) + test.or_equal, by = step > 0 ? step : -step;
+    int64_t count = span > 0 ? (span + by - 1) / by : 0;
+    return count <= MOST_ROUNDS ? (int)count : 0;
 }
 
 static bool is_candidate(const Inst *inst) {
@@ -103,15 +97,16 @@ static bool is_candidate(const Inst *inst) {
 
 /* ---- one loop */
 
-static void analyse(Rounds *r, Func *func, Inst *loop) {
-    *r = (Rounds){.func = func, .scratch = arena_scratch(func->module->arena), .loop = loop};
+static void analyse(Rounds *r, Func *func, Inst *loop, bool guesses) {
+    *r = (Rounds){
+        .func = func, .scratch = arena_scratch(func->module->arena), .loop = loop, .guesses = guesses};
     ir_resolve_func(func);
     rounds_analyse(r);
 }
 
 static void make_rounds(Func *func, Inst *loop, int count) {
     Rounds r;
-    analyse(&r, func, loop);
+    analyse(&r, func, loop, false);
     rounds_make(&r, count);
     ir_resolve_func(func);
     arena_free(r.scratch);
@@ -166,7 +161,7 @@ static void make_blocks(Func *func, Inst *loop, int rounds, int size) {
 static bool try_loop(Func *func, Inst *loop) {
     Rounds r;
     int rounds = count_rounds(loop);
-    analyse(&r, func, loop);
+    analyse(&r, func, loop, false);
     int size = fitting(&r, rounds);
     arena_free(r.scratch);
     loop->hints.together = false;
@@ -188,24 +183,42 @@ static bool visit_region(Func *func, Region *region) {
     return changed;
 }
 
-typedef struct Look {
-    int candidates;
-    int64_t size;
-} Look;
-
-static void look_at(void *user, Inst *inst) {
-    Look *look = user;
-    look->size++;
-    look->candidates += is_candidate(inst);
+static void count_inst(void *user, Inst *inst) {
+    (void)inst;
+    ++*(int64_t *)user;
 }
 
-static Look look_into(const Func *func) {
-    Look look = {0};
-    region_walk(func->body, look_at, &look);
-    return look;
+static int64_t size_of(const Func *func) {
+    int64_t size = 0;
+    region_walk(func->body, count_inst, &size);
+    return size;
 }
 
-bool opt_may_be_together(const Func *func) { return look_into(func).candidates > 0; }
+/* As far as can be told before calls are inlined. */
+static bool may_share(Func *func, Inst *loop) {
+    Rounds r;
+    analyse(&r, func, loop, true);
+    arena_free(r.scratch);
+    return !r.leaves && r.shared > 0;
+}
+
+typedef struct Hopes {
+    Func *func;
+    bool any;
+} Hopes;
+
+static void look_for_hope(void *user, Inst *inst) {
+    Hopes *hopes = user;
+    if (!is_candidate(inst)) return;
+    inst->hints.together = may_share(hopes->func, inst);
+    hopes->any |= inst->hints.together;
+}
+
+bool opt_may_be_together(Func *func) {
+    Hopes hopes = {.func = func};
+    region_walk(func->body, look_for_hope, &hopes);
+    return hopes.any;
+}
 
 static bool is_in_candidate(void *user, const Func *callee, const Inst *call) {
     (void)user, (void)callee;
@@ -219,7 +232,7 @@ bool opt_inline_together(Func *func) {
 }
 
 bool opt_together(Func *func) {
-    if (!func->body || look_into(func).size > MOST_SIZE) return false;
+    if (!func->body || size_of(func) > MOST_SIZE) return false;
     ir_resolve_func(func);
     return visit_region(func, func->body);
 }

@@ -12,6 +12,7 @@ typedef struct Rounds {
     Arena *scratch;
     Memory memory;
     Inst *loop;
+    bool guesses; /* before calls are inlined: that they do nothing but to their operands */
     /* by id of values, as they are before anything is made */
     uint32_t nids;
     bool *varies; /* it is not the same in all rounds; of a variable or tape: each round has its own */

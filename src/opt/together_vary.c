@@ -25,7 +25,7 @@ bool rounds_is_late(const Rounds *r, const Inst *inst) { return inst->note == r;
 static bool is_own(const Rounds *r, Val *address) {
     const Val *root = ir_root(address);
     return root->kind == VAL_inst && root->inst->op == OP_var && inst_contains(r->loop, root) &&
-           opt_memory_object(&r->memory, address).is_private;
+           (r->guesses || opt_memory_object(&r->memory, address).is_private);
 }
 
 static bool is_own_tape(const Rounds *r, Val *tape) {
@@ -78,7 +78,7 @@ static bool is_inside(const Inst *owner, const Inst *inst) {
 static void find_written(void *user, Inst *inst) {
     Rounds *r = user;
     visit_places(inst, note_written, r);
-    r->writes_unknown |= inst->op == OP_call && !is_harmless(inst);
+    r->writes_unknown |= inst->op == OP_call && !is_harmless(inst) && !r->guesses;
     if (op_has(inst->op, OP_LEAVES)) r->leaves |= inst->op == OP_return || !is_inside(r->loop, inst->target);
 }
 
@@ -111,7 +111,7 @@ static void look_at(void *user, Inst *inst) {
     const Rounds *r = step->r;
     for (int i = 0; i < inst->nargs; i++) look_at_operand(step, inst->args[i]);
     visit_places(inst, look_at_place, step);
-    bool reads_anything = inst->op == OP_call && !(inst->callee->flags & FUNC_PURE);
+    bool reads_anything = inst->op == OP_call && !(inst->callee->flags & FUNC_PURE) && !r->guesses;
     step->late |= reads_anything && (!is_harmless(inst) || r->writes_unknown);
     bool is_on_tape = op_has(inst->op, OP_TAPE) || inst->op == OP_tape_close;
     if (is_on_tape) step->late |= !is_own_tape(r, inst->args[0]);
@@ -261,13 +261,21 @@ static void count_copy(void *user, Inst *inst) {
     *copies += op_info[inst->op].cost > 0 && !op_has(inst->op, OP_PART);
 }
 
+/* Of a call with operands that do not vary, and are no constants, some may turn out not to vary either. */
+static bool may_share(const Rounds *r, const Inst *inst) {
+    bool any = false;
+    for (int i = 0; i < inst->nargs && r->guesses && inst->op == OP_call; i++)
+        any |= inst->args[i]->kind != VAL_const && !rounds_vary(r, inst->args[i]);
+    return any;
+}
+
 static void weigh(Rounds *r, Inst *inst, double often, bool apart) {
     bool varies = apart || rounds_vary_in(r, inst);
     apart |= varies && inst->nregions && rounds_part(r, inst);
     if (inst->op == OP_loop) often *= ROUNDS_GUESSED;
     if (varies) count_copy(&r->copies, inst);
     if (varies && !inst->nregions) r->repeated += often * cost_of(inst);
-    if (!varies) r->shared += often * cost_of(inst);
+    if (!varies || may_share(r, inst)) r->shared += often * cost_of(inst);
     for (int i = 0; i < inst->nregions; i++)
         for (Inst *inner = inst->regions[i]->first; inner; inner = inner->next) weigh(r, inner, often, apart);
 }
