@@ -20,7 +20,7 @@
 #define MAX_CHAIN     200
 #define MAX_TESTS     64 /* copies under a test of their own */
 #define MAX_SUMS      32 /* trips of a loop that adds, which did not ask */
-#define MAX_SUMS_SIZE 1024
+#define MAX_SUMS_SIZE 512
 
 typedef struct Jumps {
     Arena *arena;
