@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMIT_STACK = 0, RECURSIVE_STACK = 16 << 10, NOT_FOUND = 500, NON_BLOCKING = 1 };
+enum { LIMIT_STACK = 0, LOCAL_SIZE = 3, RECURSIVE_STACK = 32 << 10, NOT_FOUND = 500, NON_BLOCKING = 1 };
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 
 /* ---- errors */
@@ -187,14 +187,18 @@ static bool run_init(Gpu *gpu, const GpuCode *code, const char *name) {
            wait_for(gpu);
 }
 
-/* The stack of a thread is small, unless it is asked for; nobody knows how deep a recursion goes. */
+/* The stack of a thread is small, unless it is asked for: it has to hold the kernel's own variables, too. Nobody knows how deep a recursion goes. */
+static bool make_stack(Gpu *gpu, const GpuCode *code) {
+    int own = 0;
+    return CALL(gpu, cuFuncGetAttribute, (&own, LOCAL_SIZE, code->function)) &&
+           CALL(gpu, cuCtxSetLimit, (LIMIT_STACK, (size_t)own + RECURSIVE_STACK));
+}
+
 static bool prepare(Gpu *gpu, GpuCode *code, const GpuSource *source) {
     if (!CALL(gpu, cuModuleGetFunction, (&code->function, code->module, source->entry))) return false;
     code->host = variable(gpu, code->module, "_ZN5slope10slope_hostE");
     code->repeats = variable(gpu, code->module, "slope_again") != 0;
-    if (variable(gpu, code->module, "slope_recursive") &&
-        !CALL(gpu, cuCtxSetLimit, (LIMIT_STACK, RECURSIVE_STACK)))
-        return false;
+    if (variable(gpu, code->module, "slope_recursive") && !make_stack(gpu, code)) return false;
     return !source->init || run_init(gpu, code, source->init);
 }
 

@@ -159,6 +159,11 @@ API cuModuleGetFunction(void **function, void *module, const char *name) {
     *function = module;
     return strstr(module, name) ? called("cuModuleGetFunction") : 500;
 }
+API cuFuncGetAttribute(int *value, int attribute, void *function) {
+    (void)attribute, (void)function;
+    *value = 0;
+    return called("cuFuncGetAttribute");
+}
 
 /* By its plain name; C++ calls x of the namespace _ZN5slope1xE. */
 API cuModuleGetGlobal_v2(uint64_t *address, size_t *size, void *module, const char *name) {
