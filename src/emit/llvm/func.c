@@ -72,6 +72,17 @@ static int direct_params(const Func *func) {
     return count;
 }
 
+/* In memory, a vector of three, or something with one in it. */
+static bool has_triple(const Type *type) {
+    if (type->kind == TYPE_vector) return type_count(type) == 3;
+    if (type->kind == TYPE_array) return has_triple(type->args[0]);
+    if (type->kind != TYPE_record) return false;
+    const Record *record = type_record(type);
+    for (int i = 0; i < record->nfields; i++)
+        if (has_triple(record->fields[i].type)) return true;
+    return false;
+}
+
 static bool has_many_params(const Func *func) { return func->nparams > direct_params(func); }
 
 /* Where among LLVM's parameters the address of the others is, and that of results. */
@@ -164,6 +175,26 @@ static bool has_too_many_branches(const Func *func) {
     return branches > most;
 }
 
+/* LLVM passes what is in memory as a value where it likes, and such a vector may then find no register: on AArch64 its number is lost.
+ * It leaves functions alone of which the address is known elsewhere. */
+static bool loses_vectors(const Func *func) {
+#if defined(__aarch64__)
+    const int registers = 8, in_memory = 4;
+    int taken = 0;
+    bool any = false;
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        bool is_in_memory = (param->flags & PARAM_BY_ADDRESS) || i >= direct_params(func);
+        taken += is_in_memory ? in_memory : vector_registers(param);
+        any = any || (is_in_memory && has_triple(param->type));
+    }
+    return any && taken > registers;
+#else
+    (void)func;
+    return false;
+#endif
+}
+
 static void size_attributes(Emitter *e, const FuncInfo *info) {
     const Func *func = info->func;
     bool huge = has_too_many_branches(func);
@@ -184,6 +215,7 @@ void emit_func_declare(Emitter *e, FuncInfo *info) {
     if (e->options->debug) emit_string_attribute(e, info->function, "frame-pointer", "all");
     size_attributes(e, info);
     param_attributes(e, func, info->function);
+    if (loses_vectors(func)) vec_push(&e->arena, &e->kept, info->function);
     emit_debug_func(e, info);
 }
 

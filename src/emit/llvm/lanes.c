@@ -83,10 +83,10 @@ static const char *name_there(Emitter *e, const char *library, const char *versi
     return dlsym(opened, faster) ? faster : dlsym(opened, version) ? version : NULL;
 }
 
-/* Keeps the declarations until vectorisation, though nothing calls them yet. */
+/* Declarations stay until vectorisation, though nothing calls them yet; functions as they are declared. */
 void emit_lanes_keep(Emitter *e) {
-    if (e->lanes.count == 0) return;
-    LLVMValueRef all = LLVMConstArray2(e->ptr, e->lanes.at, (uint64_t)e->lanes.count);
+    if (e->kept.count == 0) return;
+    LLVMValueRef all = LLVMConstArray2(e->ptr, e->kept.at, (uint64_t)e->kept.count);
     LLVMValueRef used = LLVMAddGlobal(e->llvm, LLVMTypeOf(all), "llvm.compiler.used");
     LLVMSetInitializer(used, all);
     LLVMSetLinkage(used, LLVMAppendingLinkage);
@@ -116,7 +116,7 @@ static LLVMValueRef declare(Emitter *e, Version version, int nargs) {
     LLVMTypeRef types[] = {version.type, version.type};
     function =
         emit_external(e, version.name, version.type, types, nargs, "nounwind willreturn memory nofree");
-    vec_push(&e->arena, &e->lanes, function);
+    vec_push(&e->arena, &e->kept, function);
     return function;
 }
 

@@ -122,12 +122,12 @@ typedef struct Emitter {
 
     LLVMDIBuilderRef debug;
     LLVMMetadataRef unit;
-    Map debug_files;         /* Name -> file */
-    Map sites;               /* Loc + 1 -> RtSite: where indices are watched */
-    bool uses_runtime;       /* some function of it is called */
-    VEC(LLVMValueRef) lanes; /* functions that calls may be vectorised with */
-    bool calls_lanes;        /* some such function is called */
-    bool lanes_searched;     /* for a library of them, which is: */
+    Map debug_files;        /* Name -> file */
+    Map sites;              /* Loc + 1 -> RtSite: where indices are watched */
+    bool uses_runtime;      /* some function of it is called */
+    VEC(LLVMValueRef) kept; /* functions that calls may be vectorised with, or whose parameters are to stay */
+    bool calls_lanes;       /* some such function is called */
+    bool lanes_searched;    /* for a library of them, which is: */
     void *lanes_opened;
     const char *lanes_library;
 

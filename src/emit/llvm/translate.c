@@ -44,7 +44,7 @@ static void fill(Emitter *e, Translation *result) {
     emit_module(e);
     snprintf(result->init_symbol, sizeof result->init_symbol, "%s", e->init_symbol);
     result->uses_runtime = e->uses_runtime;
-    if (e->lanes.count > 0 || e->calls_lanes) result->lanes_library = emit_lanes_library(e);
+    if (e->kept.count > 0 || e->calls_lanes) result->lanes_library = emit_lanes_library(e);
     keep_defined(result, e);
 }
 
