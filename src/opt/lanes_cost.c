@@ -9,7 +9,7 @@
  *     the same for all lanes           once
  *     arithmetic                       once for each register
  *     elementary functions             2.4 times for each register; for each lane where vectors have none that is faster: lgamma, and
- *                                      with registers of 128 bits pow and hypot
+ *                                      pow, with registers of 128 bits hypot
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
  *     neighbours in memory, rows       once for each register, and a test
  *     other places                     for each lane 1.2 times at equal distances, else twice if the processor gathers, and 4.5 times if it
@@ -23,7 +23,7 @@
  *     loops                            as often as they say, or 8 times; 1.6 times that where lanes leave at different times
  *
  * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py). Lanes are used where they seem to be
- * faster by half, and where there is enough to do, if that is known, to make up for the time to compile them. Code takes twice as long to compile if it
+ * 1.5 times as fast with registers of 128 bits, 2 with 256, 3 with 512, and where there is enough to do, if that is known, to make up for the time to compile them. Code takes twice as long to compile if it
  * has 2.4 times as many instructions, of registers; then half as many lanes are tried, and then none. */
 #include "opt/lanes.h"
 
@@ -87,7 +87,7 @@ static bool is_integer_quotient(const Inst *inst) {
 /* Libraries have no function for vectors, or one that is not faster; those for registers of 128 bits (emit/llvm/lanes.c). */
 static bool is_done_apart(const Lanes *lanes, Op op) {
     bool is_small = lanes->options->register_bits <= 128;
-    return op == OP_rem || op == OP_lgamma || (is_small && (op == OP_pow || op == OP_hypot));
+    return op == OP_rem || op == OP_lgamma || op == OP_pow || (is_small && op == OP_hypot);
 }
 
 static double together_elementwise(const Lanes *lanes, const Inst *inst) {
@@ -244,7 +244,10 @@ static void count_code(void *user, Inst *inst) {
     Amount *amount = user;
     const Val *value = inst->nresults ? inst->results[0] : inst->nargs ? inst->args[inst->nargs > 1] : NULL;
     bool is_wide = value && value->type->kind == TYPE_vector;
+    bool is_apart =
+        (inst->op == OP_gather || inst->op == OP_scatter) && inst->args[0]->type->kind == TYPE_vector;
     amount->insts++;
+    amount->registers += is_apart ? amount->lanes->width - 4 : 0;
     amount->registers += is_wide ? type_count(value->type) / (double)amount->lanes->width *
                                        registers(amount->lanes, type_element(value->type))
                                  : 1;
@@ -256,10 +259,11 @@ static Amount amount_of(const Lanes *lanes, const Func *func) {
     return amount;
 }
 
-/* About twice as long as one by one, which is what code does that is 2.4 times as much; little takes no longer than all else that is done. */
+/* About twice as long as one by one, as code does that is 2.4 times as much; what is little takes no longer than all else that is
+ * done. Where lanes are at places of their own there are as many loads. */
 bool lanes_take_long(const Lanes *lanes) {
     double one = amount_of(lanes, lanes->from).insts, several = amount_of(lanes, lanes->to).registers;
-    return (several > 500 && several > 2.4 * one) || (several > 250 && several > 2.6 * one);
+    return (several > 500 && several > 2.4 * one) || (several > 150 && several > 3.2 * one);
 }
 
 /* Is there so much to do that it is done sooner, with the time to compile? That is some 10 ms and 0.1 ms for each instruction, of which the
@@ -271,8 +275,15 @@ static bool saves_time(const Lanes *lanes, Cost cost) {
     return items <= 0 || items * (cost.alone - cost.together / lanes->width) > compile;
 }
 
+/* How many times as fast they must seem: the wider registers are, the more often something else is in the way. */
+static double least_gain(const Lanes *lanes) {
+    int bits = lanes->options->register_bits;
+    return bits >= 512 ? 3 : bits >= 256 ? 2 : 1.5;
+}
+
 const char *lanes_not_worth_it(const Lanes *lanes) {
     Cost cost = cost_of_region(lanes, lanes->from->body);
-    if (cost.together * 1.5 >= lanes->width * cost.alone) return "several at once would hardly be faster";
+    if (cost.together * least_gain(lanes) >= lanes->width * cost.alone)
+        return "several at once would hardly be faster";
     return saves_time(lanes, cost) ? NULL : "it is done sooner than compiled for several";
 }
