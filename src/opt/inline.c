@@ -139,6 +139,20 @@ static void copy_as_block(Inst *call) {
     region_walk(block->regions[0], leave_block, block);
 }
 
+/* Threads of a wave meet where the program calls the library, not inside of it. */
+static void meet_at(void *user, Inst *inst) {
+    const Loc *place = user;
+    if (inst->op == OP_wave || (inst->op == OP_call && meets_others(inst->callee))) inst->loc = *place;
+}
+
+static void place_meetings(Inst *first, const Inst *call) {
+    Loc place = call->loc;
+    for (Inst *inst = first; inst != call; inst = inst->next) {
+        meet_at(&place, inst);
+        for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], meet_at, &place);
+    }
+}
+
 /* ---- the walk */
 
 static void inline_range(Inliner *n, Inst *first, const Inst *stop, const Chain *chain);
@@ -152,6 +166,7 @@ static void inline_call(Inliner *n, Inst *call, const Chain *chain) {
     Region *region = call->parent;
     if (returns_at_end(callee, shape)) copy_straight(call);
     else copy_as_block(call);
+    if (callee->module->has_waves) place_meetings(before ? before->next : region->first, call);
     inst_remove(call);
     n->func->flags |= callee->flags & FUNC_PRECISE;
     if (!is_normal(callee, shape)) n->func->flags &= ~(uint32_t)FUNC_NORMAL;

@@ -250,6 +250,7 @@ static void make_wide(Lanes *lanes, Func *kernel) {
     do {
         Func *wide = wide_form(lanes, kernel);
         again = !lanes->why && chooses && lanes_take_long(lanes) && make_narrower(lanes);
+        if (!again && lanes_are_too_much(lanes)) lanes_decline(lanes, NULL, "it is too large");
         if (again || lanes->why) forget(lanes->module, wide);
         else kernel->wide = wide, kernel->lanes = lanes->width;
     } while (again);

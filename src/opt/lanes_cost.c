@@ -266,6 +266,12 @@ bool lanes_take_long(const Lanes *lanes) {
     return (several > 500 && several > 2.4 * one) || (several > 150 && several > 3.2 * one);
 }
 
+/* LLVM would take minutes. */
+bool lanes_are_too_much(const Lanes *lanes) {
+    enum { MOST_CODE = 80000 };
+    return amount_of(lanes, lanes->to).registers > MOST_CODE;
+}
+
 /* Is there so much to do that it is done sooner, with the time to compile? That is some 10 ms and 0.1 ms for each instruction, of which the
  * processor does one in 0.2 ns. */
 static bool saves_time(const Lanes *lanes, Cost cost) {
