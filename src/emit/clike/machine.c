@@ -103,6 +103,7 @@ static void open_local_tape(Printer *p, const Inst *inst, const TapeRoom *room) 
     const char *name = clike_name_value(p, inst->results[0]);
     clike_helper(p, "SlopeTape");
     clike_line(p, "SlopeTape %s = {0};", name);
+    clike_line(p, "(void)%s; /* maybe nothing is kept */", name);
     for (int kind = 0; kind < TAPE_KINDS; kind++) {
         const Type *type = type_basic(p->module->types, (TypeKind)(TYPE_bool + kind));
         if (!room->exact[kind]) continue;
