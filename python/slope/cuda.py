@@ -235,8 +235,10 @@ class Frame:
 def used_uniforms(source: str) -> Dict[str, str]:
     """Those of the program that its code mentions, with their types in CUDA."""
     on_device = re.sub(r"^#ifndef __CUDACC_RTC__$.*?^#endif$", "", source, flags=re.MULTILINE | re.DOTALL)
-    declared = re.findall(r"^static __(?:constant|device)__ (\w+) (\w+)(?:\[\d+\])*;$", on_device, re.MULTILINE)
-    return {name: kind for kind, name in declared if len(re.findall(rf"(?<![.>\w]){name}\b", on_device)) > 1}
+    declared = re.finditer(r"^static __(?:constant|device)__ (\w+) (\w+)(?:\[\d+\])*;$", on_device, re.MULTILINE)
+    # Behind the declaration: functions of Slope's own, which come before it, may have such words for themselves.
+    return {name: kind for kind, name, rest in ((*found.groups(), on_device[found.end():]) for found in declared)
+            if re.search(rf"(?<![.>\w]){name}\b", rest)}
 
 
 class Kernel:
