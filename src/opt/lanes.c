@@ -227,6 +227,7 @@ static Func *wide_form(Lanes *lanes, const Func *kernel) {
     wide->flags = FUNC_NORMAL | (kernel->flags & FUNC_PRECISE);
     lanes->to = wide;
     lanes_widen(lanes);
+    if (lanes->why) return wide; /* not all of it */
     ir_resolve_func(wide);
     opt_dce(wide);
     return wide;
@@ -250,7 +251,7 @@ static void make_wide(Lanes *lanes, Func *kernel) {
     do {
         Func *wide = wide_form(lanes, kernel);
         again = !lanes->why && chooses && lanes_take_long(lanes) && make_narrower(lanes);
-        if (!again && lanes_are_too_much(lanes)) lanes_decline(lanes, NULL, "it is too large");
+        if (!again && !lanes->why && lanes_are_too_much(lanes)) lanes_decline(lanes, NULL, "it is too large");
         if (again || lanes->why) forget(lanes->module, wide);
         else kernel->wide = wide, kernel->lanes = lanes->width;
     } while (again);
