@@ -45,6 +45,19 @@ static inline Bench bench_open(const char *path) {
     return bench;
 }
 
+/* One kernel of a program, compiled; in how many milliseconds. */
+static inline Bench bench_open_with(const SlopeConfig *config, const char *path, const char *kernel,
+                                    double *compile) {
+    Bench bench;
+    double start = now_milliseconds();
+    if (slope_session_new(config, &bench.session) != SLOPE_STATUS_ok) exit(1);
+    require(bench.session, slope_load_file(bench.session, path, &bench.program));
+    require(bench.session, slope_find_kernel(bench.program, kernel, &bench.kernel));
+    require(bench.session, slope_kernel_prepare(bench.kernel));
+    *compile = now_milliseconds() - start;
+    return bench;
+}
+
 /* Numbers between -1 and 1, always the same ones. */
 static inline float *bench_numbers(int count) {
     float *numbers = malloc(sizeof(float) * (size_t)count);

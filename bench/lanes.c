@@ -17,18 +17,11 @@ typedef struct Work {
 } Work;
 
 static Bench open_with(const Work *work, int lanes, double *compile) {
-    Bench bench;
     SlopeConfig config;
     slope_config_init(&config);
     config.threads = 1;
     config.lanes = lanes;
-    double start = now_milliseconds();
-    if (slope_session_new(&config, &bench.session) != SLOPE_STATUS_ok) exit(1);
-    require(bench.session, slope_load_file(bench.session, work->path, &bench.program));
-    require(bench.session, slope_find_kernel(bench.program, work->kernel, &bench.kernel));
-    require(bench.session, slope_kernel_prepare(bench.kernel));
-    *compile = now_milliseconds() - start;
-    return bench;
+    return bench_open_with(&config, work->path, work->kernel, compile);
 }
 
 static float worst_difference(const float *found, const float *expected, int count) {

@@ -34,7 +34,7 @@ typedef enum BatchStep { BATCH_same, BATCH_next, BATCH_apart } BatchStep;
 typedef struct Batch {
     BatchStep *steps; /* of parameters, then results, as the IR has them */
     Func *func;
-    const RtKernel *compiled; /* NULL: not yet */
+    const RtKernel *compiled; /* when it is first run; NULL before */
     void **args;              /* what a run is given, and where addresses and distances are meanwhile */
     char **addresses;
     int64_t *distances;
