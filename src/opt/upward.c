@@ -8,11 +8,13 @@
  * and the same type: such arrays are the same or have nothing in common. The number has a constant limit within the arrays, since indices out of
  * range all mean the last element. What else is carried are sums that nobody wrote an order of.
  *
- * Sums in buffers (what is read, added to in any order and put back, or atomic operations whose result nobody uses) have no order either. In functions that autodiff has made they go to derivatives,
- * while what is read from other buffers belongs to the function itself; a loop that also sets elements of a buffer stays as it is. */
+ * Sums in memory (what is read, added to in any order and put back, or atomic operations whose result nobody uses) have no order either. In functions that autodiff has made those in buffers go to
+ * derivatives, while what is read from other buffers belongs to the function itself; a loop that also sets elements of a buffer stays as it is.
+ *
+ * Loops around loops are turned as well, for the sake of those inside: LLVM tests before the outer one whether what the inner one reads and writes might be the same memory, but only if it counts up. */
 #include "opt.h"
 
-enum { MOST_ACCESSES = 16 };
+enum { MOST_ACCESSES = 48 };
 
 typedef struct Access {
     const Inst *inst;
@@ -31,9 +33,9 @@ typedef struct Upward {
 
 typedef struct Rounds {
     const Inst *loop;
-    int number; /* which of the carried values counts */
-    Inst *step; /* it = left - 1 */
-    int64_t count;
+    int number;    /* which of the carried values counts */
+    Inst *step;    /* it = left - 1 */
+    int64_t count; /* of rounds; 0: not known */
     Access accesses[MOST_ACCESSES];
     int naccesses;
 } Rounds;
@@ -66,19 +68,31 @@ static bool counts_down(const Upward *u, const Inst *loop, Rounds *rounds) {
     const Val *next = operand(body->last, number);
     if (next->kind != VAL_inst || next->inst->op != OP_sub || next->inst->parent != body) return false;
     *rounds = (Rounds){.loop = loop, .number = number, .step = next->inst};
+    if (val_is_int(operand(loop, number), &rounds->count) && rounds->count <= 0) return false;
     return operand(next->inst, 0) == body->params[number] && is_int(operand(next->inst, 1), 1) &&
-           u->uses[body->params[number]->id] == 1 && val_is_int(operand(loop, number), &rounds->count) &&
-           rounds->count > 0;
+           u->uses[body->params[number]->id] == 1;
+}
+
+static bool is_free_sum(const Upward *u, const Inst *loop, int index);
+
+/* Is it the value with something added to it, by this loop or one inside, that nobody else sees? */
+static bool adds_to(const Upward *u, const Val *sum, const Val *value) {
+    if (sum == value) return u->uses[value->id] == 1;
+    if (sum->kind != VAL_inst || u->uses[sum->id] != 1) return false;
+    const Inst *inst = sum->inst;
+    if (inst->op == OP_loop)
+        return adds_to(u, operand(inst, sum->index), value) && is_free_sum(u, inst, sum->index);
+    if (inst->op != OP_add || !inst_has(inst, INST_FREE)) return false;
+    return adds_to(u, operand(inst, 0), value) || adds_to(u, operand(inst, 1), value);
 }
 
 /* A sum of which no round sees what the others have added. */
 static bool is_free_sum(const Upward *u, const Inst *loop, int index) {
     const Region *body = loop->regions[1];
-    const Val *param = body->params[index], *next = operand(body->last, index);
-    if (next->kind != VAL_inst || next->inst->op != OP_add || !inst_has(next->inst, INST_FREE)) return false;
-    bool adds = operand(next->inst, 0) == param || operand(next->inst, 1) == param;
-    return adds && u->uses[param->id] == 1 && u->uses[next->id] == 1 &&
-           u->uses[loop->regions[0]->params[index]->id] == 0;
+    const Val *param = body->params[index];
+    if (loop->nregions != 2 || body->last->op != OP_yield) return false;
+    const Val *next = operand(body->last, index);
+    return next != param && adds_to(u, next, param) && u->uses[loop->regions[0]->params[index]->id] == 0;
 }
 
 static bool carries_sums(const Upward *u, const Rounds *rounds) {
@@ -104,7 +118,7 @@ static bool find_whole(const Rounds *rounds, Access *access) {
         const Type *whole = at->inst->args[0]->type->args[0];
         if (at->inst->op == OP_field || !inst_contains(rounds->loop, operand(at->inst, 1))) continue;
         bool is_right = whole->kind == TYPE_array && is_number(rounds, operand(at->inst, 1)) &&
-                        rounds->count <= type_length(whole) && !access->whole;
+                        rounds->count > 0 && rounds->count <= type_length(whole) && !access->whole;
         if (!is_right) return false;
         access->whole = whole;
     }
@@ -124,11 +138,18 @@ static bool is_sum(const Upward *u, const Inst *inst) {
            is_derivative(inst->func);
 }
 
+/* A variable of the loop's body: each round has its own. */
+static bool is_of_round(const Rounds *rounds, const Object *object) {
+    return object->is_private && inst_contains(rounds->loop, object->key);
+}
+
 static bool add_access(const Upward *u, Rounds *rounds, const Inst *inst) {
+    Object object = opt_memory_object(&u->memory, inst->args[0]);
+    if (is_of_round(rounds, &object)) return true;
     if (rounds->naccesses == MOST_ACCESSES) return false;
     Access *access = &rounds->accesses[rounds->naccesses++];
     *access = (Access){.inst = inst, .writes = inst->op != OP_load, .sums = inst->op == OP_atomic};
-    access->object = opt_memory_object(&u->memory, inst->args[0]);
+    access->object = object;
     access->buffer = buffer_of(inst->args[0]);
     if (!find_whole(rounds, access)) access->whole = NULL;
     return true;
@@ -156,12 +177,18 @@ static void find_sums(const Upward *u, Rounds *rounds) {
     }
 }
 
-static bool find_accesses(const Upward *u, Rounds *rounds) {
-    for (const Inst *inst = rounds->loop->regions[1]->first; inst; inst = inst->next) {
+static bool is_harmless(const Inst *inst) {
+    bool has_parts = inst->op == OP_loop || inst->op == OP_if || inst->op == OP_switch;
+    return has_parts || op_has(inst->op, OP_PURE) || inst->op == OP_var || inst->op == OP_tape_load ||
+           inst->op == OP_yield;
+}
+
+static bool find_accesses(const Upward *u, Rounds *rounds, const Region *region) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
         bool is_access = inst->op == OP_load || inst->op == OP_store || is_sum(u, inst);
-        bool is_harmless = op_has(inst->op, OP_PURE) || inst->op == OP_tape_load || inst->op == OP_yield;
-        if (inst->nregions || !(is_access || is_harmless)) return false;
-        if (is_access && !add_access(u, rounds, inst)) return false;
+        if (is_access ? !add_access(u, rounds, inst) : !is_harmless(inst)) return false;
+        for (int i = 0; i < inst->nregions; i++)
+            if (!find_accesses(u, rounds, inst->regions[i])) return false;
     }
     return true;
 }
@@ -173,10 +200,11 @@ static bool are_apart(const Object *a, const Object *b) {
 
 static bool has_numbers(const Type *array) { return type_is_scalar(array->args[0]); }
 
-/* A sum in a buffer, and a sum or what is read from another one. */
+/* Two sums, or one in a buffer and what is read from another. */
 static bool is_beside_sum(const Access *a, const Access *b) {
+    if (a->sums && b->sums) return true;
     if (!a->buffer || !b->buffer || !(a->sums || b->sums)) return false;
-    return (a->sums && b->sums) || (a->buffer != b->buffer && !(a->writes && b->writes));
+    return a->buffer != b->buffer && !(a->writes && b->writes);
 }
 
 /* Does each round have its own part of both? */
@@ -195,6 +223,20 @@ static bool are_independent(const Rounds *rounds) {
 
 /* ---- the other way round */
 
+typedef struct Turned {
+    const Inst *end; /* of the round, and which of its operands is the next number */
+    int index;
+    const Val *next;
+    Val *number;
+} Turned;
+
+static void use_number(void *user, Inst *inst) {
+    const Turned *t = user;
+    for (int i = 0; i < inst->nargs; i++)
+        if (ir_resolve(inst->args[i]) == t->next && (inst != t->end || i != t->index))
+            inst->args[i] = t->number;
+}
+
 /* The number is what is carried, and the step adds to it. */
 static void turn(Inst *loop, const Rounds *rounds) {
     Module *module = loop->func->module;
@@ -202,9 +244,8 @@ static void turn(Inst *loop, const Rounds *rounds) {
     Inst *step = rounds->step, *test = loop->regions[0]->first;
     Val *number = loop->regions[1]->params[i], *left = loop->regions[0]->params[i], *next = step->results[0];
     const Type *type = number->type;
-    for (Inst *inst = loop->regions[1]->first; inst; inst = inst->next)
-        for (int k = 0; k < inst->nargs; k++)
-            if (ir_resolve(inst->args[k]) == next && (inst->op != OP_yield || k != i)) inst->args[k] = number;
+    Turned turned = {.end = loop->regions[1]->last, .index = i, .next = next, .number = number};
+    region_walk(loop->regions[1], use_number, &turned);
     test->args[0] = left;
     test->args[1] = ir_resolve(loop->args[i]);
     loop->args[i] = ir_const_int(module, type, 0);
@@ -234,7 +275,7 @@ bool opt_upward(Func *func) {
     for (int i = 0; i < u.loops.count; i++) {
         Rounds rounds;
         if (!counts_down(&u, u.loops.at[i], &rounds)) continue;
-        if (!carries_sums(&u, &rounds) || !find_accesses(&u, &rounds)) continue;
+        if (!carries_sums(&u, &rounds) || !find_accesses(&u, &rounds, rounds.loop->regions[1])) continue;
         find_sums(&u, &rounds);
         if (!are_independent(&rounds)) continue;
         turn(u.loops.at[i], &rounds);

@@ -20,7 +20,8 @@
 /* Kinds of memory that never overlap with each other, except that ORIGIN_memory may be any of those after it up to the gap.
  * Accesses are tagged with them (type-based alias metadata). */
 typedef enum Origin {
-    ORIGIN_memory, /* locals, parameters, anything through a pointer */
+    ORIGIN_memory, /* parameters, anything through a pointer */
+    ORIGIN_local,
     ORIGIN_buffer,
     ORIGIN_uniform,
     ORIGIN_const,

@@ -161,7 +161,7 @@ static Value variable(Emitter *e, const Inst *inst) {
     LLVMValueRef memory =
         reach_is_large(inst->type) ? part_of_block(e, layout.size) : emit_alloca(e, layout.size, align);
     if (!inst_has(inst, INST_RAW)) emit_zero(e, memory, layout.size, align);
-    return emit_plain_value(memory);
+    return (Value){.value = memory, .rules = LAYOUT_scalar, .origin = ORIGIN_local};
 }
 
 static Value global_address(Emitter *e, const Inst *inst) {

@@ -17,8 +17,8 @@ static LLVMMetadataRef alias_type(Emitter *e, const char *name, LLVMMetadataRef 
 }
 
 static void make_tags(Emitter *e) {
-    static const char *const names[ORIGIN_COUNT] = {"memory", "buffer",  "uniform", "const",    "static",
-                                                    "shared", "context", "tape",    "tape data"};
+    static const char *const names[ORIGIN_COUNT] = {"memory", "local",  "buffer",  "uniform", "const",
+                                                    "static", "shared", "context", "tape",    "tape data"};
     LLVMMetadataRef text = metadata_text(e, "slope");
     LLVMMetadataRef root = LLVMMDNodeInContext2(e->context, &text, 1), memory = NULL;
     for (int i = 0; i < ORIGIN_COUNT; i++) {
