@@ -106,7 +106,7 @@ static const Type *target_at(const Inst *inst, int index) { return type_at(inst,
 /* Is the operand an address whose memory was widened? */
 static bool leads_to_wide(const Inst *inst, const Inst *original, int index) {
     const Type *was = ir_resolve(original->args[index])->type;
-    return was->kind == TYPE_pointer && was != type_at(inst, index);
+    return was->kind == TYPE_pointer && ir_target(was) != ir_target(type_at(inst, index));
 }
 
 static void fix_load(Widener *w, Inst *inst) {
@@ -119,7 +119,7 @@ static void fix_load(Widener *w, Inst *inst) {
 static void fix_store(Widener *w, Inst *inst, const Inst *original) {
     Builder b = build_before(inst);
     if (leads_to_wide(inst, original, 1)) give_up(w, "it keeps the address of a variable");
-    else if (type_at(inst, 1) != target_at(inst, 0))
+    else if (!ir_target(type_at(inst, 1)) && type_at(inst, 1) != target_at(inst, 0))
         inst->args[1] = build_convert(&b, inst->args[1], target_at(inst, 0));
 }
 

@@ -33,6 +33,7 @@ Inst *build_inst(Builder *b, Op op, Val *const *args, int nargs, int nresults, i
 static Inst *emit(Builder *b, Op op, const Type *type, Val *const *args, int nargs) {
     Inst *inst = build_inst(b, op, args, nargs, 1, 0);
     inst->results[0]->type = type;
+    ir_follow_space(inst);
     return inst;
 }
 
@@ -172,8 +173,8 @@ Val *build_shuffle(Builder *b, Val *vector, const uint8_t *lanes, int nlanes) {
 
 Val *build_again(Builder *b, Inst *inst) {
     if (!op_has(inst->op, OP_PURE) || inst->nresults != 1) return NULL;
+    inst_resolve(inst);
     const Type *type = inst->results[0]->type;
-    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
     if (inst->op == OP_shuffle) return fold_shuffle(b, type, inst->args[0], inst->lanes);
     if (op_has(inst->op, OP_COMMUTES) && val_is_const(inst->args[0]) && !val_is_const(inst->args[1])) {
         Val *constant = inst->args[0];
@@ -200,8 +201,9 @@ Val *build_var(Builder *b, const Type *type, Name name, bool raw) {
 }
 
 Val *build_global(Builder *b, Global *global) {
-    Inst *inst = emit_address(b, OP_global, global->type, NULL, 0);
+    Inst *inst = build_inst(b, OP_global, NULL, 0, 1, 0);
     inst->global = global;
+    inst->results[0]->type = ir_result_type(b->func->module, inst);
     return inst->results[0];
 }
 

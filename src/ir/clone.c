@@ -69,6 +69,7 @@ Inst *clone_inst(CloneMap *map, Inst *inst) {
         clone_details(map, inst->results[i], copy->results[i]);
         clone_map_val(map, inst->results[i], copy->results[i]);
     }
+    ir_follow_space(copy);
     return copy;
 }
 

@@ -188,9 +188,14 @@ void region_walk(Region *region, InstVisitor visit, void *user) {
     }
 }
 
+void inst_resolve(Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+    ir_follow_space(inst);
+}
+
 static void resolve_operands(void *user, Inst *inst) {
     (void)user;
-    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+    inst_resolve(inst);
 }
 
 void ir_resolve_func(Func *func) {

@@ -323,7 +323,12 @@ struct Module {
 /* ---- ops.c */
 /* The type of the only result, where it follows from operands and attributes; NULL: it does not. */
 const Type *ir_result_type(Module *module, const Inst *inst);
-uint8_t ir_flags_of(unsigned op); /* InstFlags that it may have */
+uint8_t ir_flags_of(unsigned op);    /* InstFlags that it may have */
+Space ir_space(const Type *address); /* of an address, or of each of a vector of them */
+/* Does the type of an address that an instruction makes name the space which its operands lead to? Whoever changes operands
+ * has it follow them. */
+bool ir_has_right_space(const Inst *inst);
+void ir_follow_space(Inst *inst);
 /* What an address, or each of a vector of them, points to; NULL: it is no address. */
 const Type *ir_target(const Type *address);
 
@@ -368,6 +373,7 @@ static inline Val *ir_resolve(Val *v) {
     while (v->forward) v = v->forward;
     return v;
 }
+void inst_resolve(Inst *inst);    /* its operands; what its own address leads to follows */
 void ir_resolve_func(Func *func); /* all operands, so that no forward is left in use */
 
 typedef void (*InstVisitor)(void *user, Inst *inst);

@@ -43,9 +43,62 @@ const Type *ir_target(const Type *address) {
     return address->kind == TYPE_pointer ? address->args[0] : NULL;
 }
 
+static Space global_space(const Global *global) {
+    static const Space spaces[] = {[GLOBAL_const] = SPACE_const,
+                                   [GLOBAL_static] = SPACE_static,
+                                   [GLOBAL_shared] = SPACE_shared,
+                                   [GLOBAL_uniform] = SPACE_uniform};
+    return spaces[global->kind];
+}
+
+Space ir_space(const Type *address) {
+    return type_space(address->kind == TYPE_vector ? address->args[0] : address);
+}
+
+static Space space_of_either(const Inst *inst) {
+    Space one = ir_space(inst->args[1]->type), other = ir_space(inst->args[2]->type);
+    return one == other ? one : SPACE_any;
+}
+
+/* Of an instruction that makes an address: where it leads to, if that follows from its operands; else SPACE_COUNT. */
+static Space result_space(const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_var: return SPACE_local;
+    case OP_global: return global_space(inst->global);
+    case OP_buffer_elem:
+    case OP_buffer_bytes:
+    case OP_buffer_pointer:
+    case OP_buffer_counter: return SPACE_buffer;
+    case OP_tape_elem: return SPACE_tape;
+    case OP_field:
+    case OP_elem:
+    case OP_offset: return ir_space(inst->args[0]->type);
+    case OP_bitcast: return ir_target(inst->args[0]->type) ? ir_space(inst->args[0]->type) : SPACE_any;
+    case OP_select: return space_of_either(inst);
+    default: return SPACE_COUNT;
+    }
+}
+
+static const Type *type_in_space(Types *types, const Type *address, Space space) {
+    const Type *pointer = type_address(types, ir_target(address), space);
+    return address->kind == TYPE_vector ? type_vector(types, pointer, type_count(address)) : pointer;
+}
+
+bool ir_has_right_space(const Inst *inst) {
+    if (inst->nresults != 1 || !ir_target(inst->results[0]->type)) return true;
+    Space space = result_space(inst);
+    return space == SPACE_COUNT || ir_space(inst->results[0]->type) == space;
+}
+
+void ir_follow_space(Inst *inst) {
+    if (!ir_has_right_space(inst))
+        inst->results[0]->type =
+            type_in_space(inst->func->module->types, inst->results[0]->type, result_space(inst));
+}
+
 /* One address, or one for each lane if an operand is a vector. */
 static const Type *address_of(Types *types, const Inst *inst, const Type *target) {
-    const Type *pointer = type_pointer(types, target);
+    const Type *pointer = type_address(types, target, result_space(inst));
     for (int i = 0; i < inst->nargs; i++)
         if (inst->args[i]->type->kind == TYPE_vector)
             return type_vector(types, pointer, type_count(inst->args[i]->type));
@@ -64,6 +117,13 @@ static const Type *gathered(Types *types, const Inst *inst, const Type *target) 
     return known ? type_vector(types, type_element(target), type_count(inst->args[1]->type)) : NULL;
 }
 
+/* Of two addresses that lead to different memory, one that leads to any. */
+static const Type *chosen(Types *types, const Inst *inst) {
+    if (inst->nargs < 3 || !inst->args[1]) return NULL;
+    const Type *type = inst->args[1]->type;
+    return ir_target(type) && inst->args[2] ? type_in_space(types, type, space_of_either(inst)) : type;
+}
+
 const Type *ir_result_type(Module *module, const Inst *inst) {
     Types *types = module->types;
     const Type *first = inst->nargs && inst->args[0] ? inst->args[0]->type : NULL;
@@ -76,14 +136,14 @@ const Type *ir_result_type(Module *module, const Inst *inst) {
     case OP_firstbitlow: return shaped_like(types, TYPE_uint, first);
     case OP_any:
     case OP_all: return type_basic(types, TYPE_bool);
-    case OP_select: return inst->nargs > 1 ? inst->args[1]->type : NULL;
+    case OP_select: return chosen(types, inst);
     case OP_vec: return first ? type_vector(types, first, inst->nargs) : NULL;
     case OP_extract: return first ? type_element(first) : NULL;
     case OP_insert: return first;
     case OP_offset: return target ? address_of(types, inst, target) : NULL;
     case OP_gather: return gathered(types, inst, target);
-    case OP_var: return inst->type ? type_pointer(types, inst->type) : NULL;
-    case OP_global: return inst->global ? type_pointer(types, inst->global->type) : NULL;
+    case OP_var: return inst->type ? address_of(types, inst, inst->type) : NULL;
+    case OP_global: return inst->global ? address_of(types, inst, inst->global->type) : NULL;
     case OP_field:
     case OP_elem: return target ? address_in(types, inst, target) : NULL;
     case OP_load: return target;
@@ -91,7 +151,7 @@ const Type *ir_result_type(Module *module, const Inst *inst) {
     case OP_buffer_pointer:
         return first && first->kind == TYPE_buffer ? address_of(types, inst, first->args[0]) : NULL;
     case OP_buffer_length: return type_basic(types, TYPE_uint);
-    case OP_buffer_counter: return type_pointer(types, type_basic(types, TYPE_uint));
+    case OP_buffer_counter: return address_of(types, inst, type_basic(types, TYPE_uint));
     case OP_atomic:
     case OP_atomic_cas: return inst->nargs > 1 ? inst->args[1]->type : NULL;
     case OP_wave: return type_pointer(types, type_basic(types, TYPE_uint64));

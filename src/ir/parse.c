@@ -283,6 +283,13 @@ static const Type *parse_buffer(Parser *p, Str name) {
     return NULL;
 }
 
+static Space parse_space(Parser *p) {
+#define SPACE(space, word)                                                                                   \
+    if (*word && accept(p, word)) return space;
+#include "ir/words.def"
+    return SPACE_any;
+}
+
 static const Type *parse_type(Parser *p) {
     bool quoted = p->token.kind == TOKEN_string;
     Str name = parse_name(p);
@@ -295,7 +302,7 @@ static const Type *parse_type(Parser *p) {
         return type_basic(types_of(p), TYPE_int);
     }
     for (;;) {
-        if (accept(p, "*")) type = type_pointer(types_of(p), type);
+        if (accept(p, "*")) type = type_address(types_of(p), type, parse_space(p));
         else if (accept(p, "[")) {
             bool sized = !is(p, "]");
             type = sized ? type_array(types_of(p), type, parse_integer(p))
@@ -659,6 +666,7 @@ static void finish_results(Parser *p, Inst *inst, ResultVec results) {
         if (results.at[i].type) v->type = results.at[i].type;
         if (!v->type) v->type = ir_result_type(p->module, inst);
         if (!v->type) fail_before(p, "the result needs a type: %%%.*s: T = ...", STR_ARG(results.at[i].text));
+        else if (ir_target(v->type) && ir_space(v->type) == SPACE_any) ir_follow_space(inst);
         bind(p, results.at[i].text, v, results.at[i].prime);
     }
 }

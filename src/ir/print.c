@@ -59,6 +59,10 @@ static const char *const global_kinds[] = {
 #define GLOBAL_KIND(kind, word) [kind] = word,
 #include "ir/words.def"
 };
+static const char *const space_words[] = {
+#define SPACE(space, word) [space] = word,
+#include "ir/words.def"
+};
 static const char *const atomic_names[] = {
 #define ATOMIC_KIND(kind, word) [kind] = word,
 #include "ir/words.def"
@@ -179,6 +183,7 @@ static void add_type(Printer *p, const Type *type) {
     } else if (type->kind == TYPE_pointer) {
         add_type(p, type->args[0]);
         text_char(p->out, '*');
+        if (type_space(type)) text_printf(p->out, " %s", space_words[type_space(type)]);
     } else if (type->kind == TYPE_array) {
         add_type(p, type->args[0]);
         text_char(p->out, '[');

@@ -61,8 +61,18 @@ static bool same_lanes(const Type *a, const Type *b) {
 
 static bool expect(Verifier *v, bool holds, const char *what) { return holds || fail(v, "%s", what); }
 
+static bool fail_type(Verifier *v, const Type *found, const Type *wanted, const char *what) {
+    return fail(v, "%s has type %s, not %s", what, show(v, found), show(v, wanted));
+}
+
+/* What goes somewhere; the address may be known better than it has to be. */
 static bool expect_type(Verifier *v, const Type *found, const Type *wanted, const char *what) {
-    return found == wanted || fail(v, "%s has type %s, not %s", what, show(v, found), show(v, wanted));
+    return found == wanted || type_leads_into(found, wanted) || fail_type(v, found, wanted, what);
+}
+
+/* What comes from somewhere; less may be known of the address. */
+static bool expect_from(Verifier *v, const Type *found, const Type *wanted, const char *what) {
+    return found == wanted || type_leads_into(wanted, found) || fail_type(v, found, wanted, what);
 }
 
 static bool check_elementwise_result(Verifier *v, const Inst *inst) {
@@ -74,7 +84,7 @@ static bool check_elementwise_result(Verifier *v, const Inst *inst) {
         return expect(v, is_elem(result, TYPE_uint) && same_lanes(result, first), "the result must be uint");
     if (inst->op == OP_convert)
         return expect(v, is_shaped(result) && same_lanes(result, first), "a conversion keeps the shape");
-    return expect_type(v, result, first, "the result");
+    return expect_from(v, result, first, "the result");
 }
 
 static bool check_elementwise(Verifier *v, const Inst *inst) {
@@ -83,7 +93,8 @@ static bool check_elementwise(Verifier *v, const Inst *inst) {
     if (!is_shaped(first) && !(equality && pointers)) return fail(v, "operands must be scalars or vectors");
     for (int i = 1; i < inst->nargs; i++) {
         bool own_type = i == 1 && (inst->op == OP_shl || inst->op == OP_shr || inst->op == OP_ldexp);
-        if (!own_type && !expect_type(v, arg_type(inst, i), first, "an operand")) return false;
+        bool both = pointers && ir_target(arg_type(inst, i)) == ir_target(first);
+        if (!own_type && !both && !expect_type(v, arg_type(inst, i), first, "an operand")) return false;
         bool integer = type_is_integer(type_element(arg_type(inst, i)));
         if (own_type && !(integer && same_lanes(arg_type(inst, i), first)))
             return fail(v, "the count must be an integer in the shape of the first operand");
@@ -129,9 +140,9 @@ static bool check_vector(Verifier *v, const Inst *inst) {
         return expect_type(v, type_element(result), type_element(first), "an element of the result");
     }
     if (!type_is_integer(arg_type(inst, 1))) return fail(v, "the index must be an integer");
-    if (inst->op == OP_extract) return expect_type(v, result, type_element(first), "the result");
+    if (inst->op == OP_extract) return expect_from(v, result, type_element(first), "the result");
     return expect_type(v, arg_type(inst, 2), type_element(first), "the new lane") &&
-           expect_type(v, result, first, "the result");
+           expect_from(v, result, first, "the result");
 }
 
 /* ---- memory */
@@ -179,7 +190,7 @@ static bool check_load_store(Verifier *v, const Inst *inst) {
     const Type *target = ir_target(arg_type(inst, 0));
     if (!is_kind(arg_type(inst, 0), TYPE_pointer)) return fail(v, "only gather takes several addresses");
     if (!is_value_type(target)) return fail(v, "%s is not the type of a value", show(v, target));
-    if (inst->op == OP_load) return expect_type(v, result_type(inst), target, "the result");
+    if (inst->op == OP_load) return expect_from(v, result_type(inst), target, "the result");
     return expect_type(v, arg_type(inst, 1), target, "the value");
 }
 
@@ -203,8 +214,10 @@ static bool check_gather(Verifier *v, const Inst *inst) {
 }
 
 static bool check_copy(Verifier *v, const Inst *inst) {
-    if (!is_kind(arg_type(inst, 0), TYPE_pointer)) return fail(v, "operand 1 must be an address");
-    return expect_type(v, arg_type(inst, 1), arg_type(inst, 0), "the source");
+    for (int i = 0; i < 2; i++)
+        if (!is_kind(arg_type(inst, i), TYPE_pointer)) return fail(v, "operand %d must be an address", i + 1);
+    return expect_type(v, ir_target(arg_type(inst, 1)), ir_target(arg_type(inst, 0)),
+                       "what is at the source");
 }
 
 static bool check_buffer(Verifier *v, const Inst *inst) {
@@ -231,7 +244,7 @@ static bool check_atomic(Verifier *v, const Inst *inst) {
         return fail(v, "only scalars are changed atomically");
     for (int i = 1; i < inst->nargs; i++)
         if (!expect_type(v, arg_type(inst, i), target, "an operand")) return false;
-    return expect_type(v, result_type(inst), target, "the result");
+    return expect_from(v, result_type(inst), target, "the result");
 }
 
 /* A scalar, or a row: one for each lane. */
@@ -293,7 +306,7 @@ static bool check_call(Verifier *v, const Inst *inst) {
         if (!expect_type(v, arg_type(inst, i), wanted, "an argument")) return false;
     }
     for (int i = 0; i < inst->nresults; i++)
-        if (!expect_type(v, inst->results[i]->type, callee->results[i], "a result")) return false;
+        if (!expect_from(v, inst->results[i]->type, callee->results[i], "a result")) return false;
     return true;
 }
 
@@ -310,11 +323,12 @@ static bool check_loop(Verifier *v, const Inst *inst) {
     if (inst->nregions != 2 && (normal || inst->nregions != 3)) return fail(v, "wrong number of regions");
     if (inst->nresults != inst->nargs) return fail(v, "as many results as carried values are needed");
     for (int i = 0; i < inst->nargs; i++) {
-        if (!expect_type(v, inst->results[i]->type, arg_type(inst, i), "a result")) return false;
+        if (!expect_type(v, arg_type(inst, i), inst->results[i]->type, "an operand")) return false;
         for (int r = 0; r < inst->nregions; r++) {
             const Region *region = inst->regions[r];
             if (region->nparams != inst->nargs) return fail(v, "region %d lacks carried values", r);
-            if (!expect_type(v, region->params[i]->type, arg_type(inst, i), "a carried value")) return false;
+            if (!expect_type(v, region->params[i]->type, inst->results[i]->type, "a carried value"))
+                return false;
         }
     }
     return true;
@@ -479,6 +493,7 @@ static bool check_inst(Verifier *v, const Inst *inst) {
         if (!result->type || !is_value_type(result->type)) return fail(v, "result %d has no value type", i);
     }
     if (!check_op(v, inst)) return false;
+    if (!ir_has_right_space(inst)) return fail(v, "the result leads to other memory than its type says");
     for (int i = 0; i < inst->nregions; i++)
         if (!check_region(v, inst->regions[i], inst)) return false;
     v->inst = inst;

@@ -174,7 +174,10 @@ static Val *op_bytes_address(Call *call) {
 
 static Val *emit_plain(Call *call, Op op, Val **args, int nargs, const Type *type) {
     Inst *inst = build_inst(&call->f->b, op, args, nargs, 0, 0);
-    return type ? inst_add_result(inst, type, NULL) : NULL;
+    if (!type) return NULL;
+    inst_add_result(inst, type, NULL);
+    ir_follow_space(inst);
+    return inst->results[0];
 }
 
 /* Adds to the counter of the buffer; the value before. */

@@ -314,7 +314,7 @@ static void visit_var(Cse *c, const Inst *var) {
 /* ---- the walk */
 
 static void visit(Cse *c, Inst *inst) {
-    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+    inst_resolve(inst);
     if (is_repeatable(inst) && merge_inst(c, inst)) return;
     switch ((Op)inst->op) {
     case OP_load: visit_load(c, inst); return;
@@ -341,7 +341,7 @@ static bool is_primal_value(const Inst *inst) {
 }
 
 static void visit_linear(Cse *c, Inst *inst) {
-    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+    inst_resolve(inst);
     if (is_primal_value(inst) && merge_inst(c, inst)) return;
     for (int i = 0; i < inst->nregions; i++) {
         Mark mark = mark_here(c);

@@ -33,7 +33,7 @@ static Fate *fate_of(const Inst *inst) { return inst->note; }
 static void make_fate(void *user, Inst *inst) {
     Dce *d = user;
     inst->note = arena_new(d->scratch, Fate);
-    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+    inst_resolve(inst);
     if (inst->op == OP_break || inst->op == OP_continue)
         vec_push(d->scratch, &fate_of(inst->target)->waiting, inst);
 }

@@ -417,7 +417,7 @@ static Codes lower_owner(Exits *x, Inst *inst) {
 /* The exits that are under way behind it. */
 static Codes lower_inst(Exits *x, Inst *inst) {
     Codes exits = {0};
-    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+    inst_resolve(inst);
     if (is_jump(x, inst)) {
         add_code(x, &exits, lower_jump(x, inst));
         return exits;

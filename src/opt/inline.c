@@ -182,7 +182,7 @@ static void inline_call(Inliner *n, Inst *call, const Chain *chain) {
 static void inline_range(Inliner *n, Inst *first, const Inst *stop, const Chain *chain) {
     for (Inst *inst = first, *next; inst != stop; inst = next) {
         next = inst->next;
-        for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+        inst_resolve(inst);
         for (int i = 0; i < inst->nregions; i++) inline_range(n, inst->regions[i]->first, NULL, chain);
         if (inst->op == OP_call) inline_call(n, inst, chain);
     }

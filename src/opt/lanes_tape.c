@@ -165,7 +165,7 @@ static Val *height_of(Lanes *lanes, TapeUse *use, Inst *open, int kind) {
 static void even_out(Lanes *lanes, Region *region) {
     for (Inst *inst = region->first, *next; inst; inst = next) {
         next = inst->next;
-        for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+        inst_resolve(inst);
         for (int i = 0; i < inst->nregions; i++) even_out(lanes, inst->regions[i]);
         bool moves = inst->op >= OP_tape_push && inst->op <= OP_tape_shrink;
         TapeUse *use = moves ? lanes_tape(inst) : NULL;

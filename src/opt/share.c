@@ -76,7 +76,9 @@ static bool is_unchanging(const Share *s, Val *address) {
 
 static bool can_share(const Share *s, const Inst *copy) {
     const Val *to = ir_resolve(copy->args[0]);
-    if (to->kind != VAL_inst || to->inst->op != OP_var || to->type != copy->args[1]->type) return false;
+    if (to->kind != VAL_inst || to->inst->op != OP_var ||
+        ir_target(to->type) != ir_target(copy->args[1]->type))
+        return false;
     const Uses *uses = &s->uses[to->id];
     if (uses->copy != copy || uses->writes != 1 || uses->escapes) return false;
     int number = (int)(uintptr_t)map_get(&s->numbers, PTR_KEY(copy)),

@@ -480,6 +480,7 @@ static Val *load_constant(Inst *load) {
 /* Looks at an instruction; where to go on. */
 static Inst *simplify_inst(Simplify *s, Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) inst->args[i] = resolve(s, inst->args[i]);
+    ir_follow_space(inst);
     switch ((Op)inst->op) {
     case OP_if: return simplify_if(s, inst);
     case OP_switch: return simplify_switch(s, inst);

@@ -139,10 +139,8 @@ static void note_use(Sroa *s, Inst *inst, int operand) {
 
 static void note_inst(void *user, Inst *inst) {
     Sroa *s = user;
-    for (int i = 0; i < inst->nargs; i++) {
-        inst->args[i] = ir_resolve(inst->args[i]);
-        note_use(s, inst, i);
-    }
+    inst_resolve(inst);
+    for (int i = 0; i < inst->nargs; i++) note_use(s, inst, i);
     if (inst->op != OP_var || !can_be_split(s, inst->type)) return;
     s->node_of[inst->results[0]->id] =
         node_new(s, inst->type, inst->results[0]->name, inst_has(inst, INST_RAW));
@@ -265,7 +263,7 @@ static void split_var(Sroa *s, Inst *inst) {
 
 static void rewrite_inst(void *user, Inst *inst) {
     Sroa *s = user;
-    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+    inst_resolve(inst);
     if (inst->op == OP_var) {
         split_var(s, inst);
         return;

@@ -131,10 +131,8 @@ static void find_stored_in(Ssa *s, Inst *inst, IndexVec *outer) {
 
 static void find_stored(Ssa *s, Region *region, IndexVec *stored) {
     for (Inst *inst = region->first; inst; inst = inst->next) {
-        for (int i = 0; i < inst->nargs; i++) {
-            inst->args[i] = ir_resolve(inst->args[i]);
-            note_operand(s, inst, i);
-        }
+        inst_resolve(inst);
+        for (int i = 0; i < inst->nargs; i++) note_operand(s, inst, i);
         if (inst->op == OP_var) note_var(s, inst);
         if (stores_to_first(inst)) {
             int slot = slot_at(s, inst->args[0]), lane = lane_slot_at(s, inst->args[0]);
@@ -422,7 +420,7 @@ static void walk_loop(Ssa *s, Inst *inst) {
 }
 
 static void walk_inst(Ssa *s, Inst *inst) {
-    for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+    inst_resolve(inst);
     switch ((Op)inst->op) {
     case OP_var: {
         int slot = promoted(s, inst->results[0]);

@@ -360,7 +360,7 @@ static bool is_of_sums(Unroll *u, Inst *loop) {
 
 static void visit_region(Unroll *u, Region *region) {
     for (Inst *inst = region->first; inst;) {
-        for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
+        inst_resolve(inst);
         Inst *next = inst->next;
         bool asks = inst->op == OP_loop && (inst->hints.unroll || is_of_sums(u, inst));
         if (asks) next = unroll_loop(u, inst);

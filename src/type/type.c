@@ -119,11 +119,22 @@ const Type *type_unsized_array(Types *types, const Type *element) {
 
 const Type *type_pointer(Types *types, const Type *target) { return type_wrap(types, TYPE_pointer, target); }
 
+const Type *type_address(Types *types, const Type *target, Space space) {
+    return type_make(types, TYPE_pointer, 0, NULL, NULL, space, &target, 1);
+}
+
 const Type *type_buffer(Types *types, BufferKind kind, const Type *element) {
     return type_make(types, TYPE_buffer, 0, NULL, NULL, kind, &element, 1);
 }
 
 /* ---- questions */
+
+bool type_leads_into(const Type *a, const Type *b) {
+    if (a->kind == TYPE_vector && b->kind == TYPE_vector)
+        return a->args[1] == b->args[1] && type_leads_into(a->args[0], b->args[0]);
+    bool pointers = a->kind == TYPE_pointer && b->kind == TYPE_pointer && a->args[0] == b->args[0];
+    return pointers && (type_space(b) == SPACE_any || type_space(a) == type_space(b));
+}
 
 const Type *type_element(const Type *t) {
     bool has = t->kind == TYPE_vector || t->kind == TYPE_matrix || t->kind == TYPE_array;

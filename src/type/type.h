@@ -80,6 +80,20 @@ typedef enum BufferKind {
     BUFFER_constant, /* ConstantBuffer and ParameterBlock: one element */
 } BufferKind;
 
+/* Memory that an address leads to, as far as the IR knows it. Memory of one kind never overlaps with that of another; `any`
+ * may be each of them. Pointers of the front end are to any. */
+typedef enum Space {
+    SPACE_any,
+    SPACE_local, /* a variable of the function, or of one that called it */
+    SPACE_buffer,
+    SPACE_uniform,
+    SPACE_const,
+    SPACE_static, /* one for each thread of a dispatch */
+    SPACE_shared, /* ... for each group */
+    SPACE_tape,
+    SPACE_COUNT
+} Space;
+
 typedef enum TypeFlags {
     TYPE_HAS_PARAM = 1, /* something generic inside: not concrete */
     TYPE_HAS_ERROR = 2,
@@ -125,6 +139,7 @@ const Type *type_matrix(Types *types, const Type *element, int rows, int columns
 const Type *type_array(Types *types, const Type *element, int64_t count);
 const Type *type_unsized_array(Types *types, const Type *element);
 const Type *type_pointer(Types *types, const Type *target);
+const Type *type_address(Types *types, const Type *target, Space space); /* a pointer into that */
 const Type *type_buffer(Types *types, BufferKind kind, const Type *element);
 const Type *type_wrap(Types *types, TypeKind kind, const Type *inner); /* optional, pair, ptr_pair */
 
@@ -132,6 +147,8 @@ const Type *type_wrap(Types *types, TypeKind kind, const Type *inner); /* option
 const Type *type_add(Types *types, const Type *a, const Type *b);
 const Type *type_multiply(Types *types, const Type *a, const Type *b);
 
+static inline Space type_space(const Type *pointer) { return (Space)pointer->number; }
+bool type_leads_into(const Type *a, const Type *b); /* is the address a one of the addresses b? */
 static inline bool type_is_scalar(const Type *t) { return t->kind >= TYPE_bool && t->kind <= TYPE_double; }
 static inline bool type_is_float(const Type *t) { return t->kind >= TYPE_half && t->kind <= TYPE_double; }
 static inline bool type_is_integer(const Type *t) { return t->kind >= TYPE_int8 && t->kind <= TYPE_uint64; }

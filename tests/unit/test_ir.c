@@ -152,7 +152,7 @@ static const char operations[] =
     "  acc %62, %64\n"
     "  %71 = buffer_length %buf\n"
     "  %72 = buffer_elem unchecked writes %buf, %u\n"
-    "  %73: S* = buffer_bytes %raw, 8\n"
+    "  %73: S* buffer = buffer_bytes %raw, 8\n"
     "  %74 = buffer_pointer %buf\n"
     "  %new: RWStructuredBuffer<float> = buffer_new %u\n"
     "  %75 = buffer_counter %buf\n"
@@ -170,7 +170,7 @@ static const char operations[] =
     "  tape_store %80, %82, 7\n"
     "  %83: int = tape_load %80, %82\n"
     "  tape_reach int %80, %l\n"
-    "  %row: int8* = tape_elem %80, %82\n"
+    "  %row: int8* tape = tape_elem %80, %82\n"
     "  %on: bool8 = splat %b\n"
     "  %several = gather %row, %on\n"
     "  %places = buffer_elem writes %buf, %several\n"
@@ -581,6 +581,9 @@ static void wrong_types_are_found(void **state) {
     finds("func @f() {\n  %v = var int\n  %e: int* = elem %v, 0\n  return\n}", "array or vector");
     finds("struct S { a: int }\nfunc @f() {\n  %v = var S\n  %e: int* = field %v, 3\n  return\n}",
           "there is no field 3");
+    finds("func @f(%b: RWByteAddressBuffer) {\n  %e: float* local = buffer_bytes %b, 0\n  return\n}",
+          "leads to other memory");
+    finds("func @f() {\n  %v = var int*\n  %e: int* shared = load %v\n  return\n}", "has type");
     finds("func @f(%b: RWByteAddressBuffer) {\n  %e: float* = buffer_elem %b, 0\n  return\n}", "no elements");
     finds("func @f() {\n  %t = tape_open\n  %a: float = tape_load %t, 1\n  return\n}",
           "has type int, not int64_t");
@@ -602,7 +605,7 @@ static void wrong_types_are_found(void **state) {
           "not int");
     finds("func @f(%x: float) {\n  %i = loop (%a: int = %x) {\n    yield true\n  } do {\n    yield 1\n  }\n  "
           "return\n}",
-          "a result has type int, not float");
+          "an operand has type float, not int");
     finds("func @f() {\n  loop {\n    yield 1\n  } do {}\n  return\n}", "a condition yields one bool");
 }
 
