@@ -183,25 +183,34 @@ static Fact *find_fact(const FactList *list, const Val *address) {
     return NULL;
 }
 
-/* Something is written at the address; NULL: anywhere in the list. */
+/* Something is written at the address, in the object of the list. */
 static void end_overlapping(Cse *c, FactList *list, const Val *address) {
     for (int i = list->start; i < list->facts.count; i++) {
         Fact *fact = list->facts.at[i];
-        if (!address || !opt_memory_are_apart(fact->address, address)) end_fact(c, list, fact);
+        if (!opt_memory_are_apart(fact->address, address)) end_fact(c, list, fact);
     }
 }
 
-static void end_shared(Cse *c) {
-    end_overlapping(c, &c->unknown, NULL);
-    for (int i = 0; i < c->shared.count; i++) end_overlapping(c, c->shared.at[i], NULL);
+/* Something is written in that space. */
+static void end_in_space(Cse *c, FactList *list, Space space) {
+    for (int i = list->start; i < list->facts.count; i++) {
+        Fact *fact = list->facts.at[i];
+        Space its = ir_space(fact->address->type);
+        if (its == space || its == SPACE_any || space == SPACE_any) end_fact(c, list, fact);
+    }
+}
+
+static void end_shared(Cse *c, Space space) {
+    end_in_space(c, &c->unknown, space);
+    for (int i = 0; i < c->shared.count; i++) end_in_space(c, c->shared.at[i], space);
 }
 
 static void end_at(Cse *c, const Val *address) {
     Object object = opt_memory_object(&c->memory, address);
     if (object.key) end_overlapping(c, list_of(c, object), address);
     if (object.is_private) return;
-    if (!object.key) end_shared(c); /* it may be any of them */
-    else end_overlapping(c, &c->unknown, NULL);
+    if (!object.key) end_shared(c, ir_space(address->type)); /* it may be any of them */
+    else end_in_space(c, &c->unknown, ir_space(address->type));
 }
 
 static void end_at_call(Cse *c, const Inst *call) {
@@ -209,7 +218,7 @@ static void end_at_call(Cse *c, const Inst *call) {
         const Param *param = &call->callee->params[i];
         if ((param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in) end_at(c, ir_resolve(call->args[i]));
     }
-    if (!(call->callee->flags & (FUNC_PURE | FUNC_HARMLESS))) end_shared(c);
+    if (!(call->callee->flags & (FUNC_PURE | FUNC_HARMLESS))) end_shared(c, SPACE_any);
 }
 
 /* Ends what the instruction may change. */
@@ -217,7 +226,7 @@ static void end_changed(void *user, Inst *inst) {
     Cse *c = user;
     if (inst->op == OP_call) end_at_call(c, inst);
     else if (op_has(inst->op, OP_WRITES)) end_at(c, ir_resolve(inst->args[0]));
-    else if (inst->op == OP_barrier) end_shared(c);
+    else if (inst->op == OP_barrier) end_shared(c, SPACE_any);
 }
 
 /* ---- regions */

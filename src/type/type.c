@@ -132,8 +132,9 @@ const Type *type_buffer(Types *types, BufferKind kind, const Type *element) {
 bool type_leads_into(const Type *a, const Type *b) {
     if (a->kind == TYPE_vector && b->kind == TYPE_vector)
         return a->args[1] == b->args[1] && type_leads_into(a->args[0], b->args[0]);
-    bool pointers = a->kind == TYPE_pointer && b->kind == TYPE_pointer && a->args[0] == b->args[0];
-    return pointers && (type_space(b) == SPACE_any || type_space(a) == type_space(b));
+    if (a->kind != TYPE_pointer || b->kind != TYPE_pointer || a->args[0] != b->args[0]) return false;
+    bool anywhere = type_space(b) == SPACE_any && type_space(a) != SPACE_tape;
+    return anywhere || type_space(a) == type_space(b);
 }
 
 const Type *type_element(const Type *t) {

@@ -81,7 +81,7 @@ typedef enum BufferKind {
 } BufferKind;
 
 /* Memory that an address leads to, as far as the IR knows it. Memory of one kind never overlaps with that of another; `any`
- * may be each of them. Pointers of the front end are to any. */
+ * may be each of them, except a tape. Pointers of the front end are to any. */
 typedef enum Space {
     SPACE_any,
     SPACE_local, /* a variable of the function, or of one that called it */

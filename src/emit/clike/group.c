@@ -73,11 +73,7 @@ typedef struct Phases {
 static bool is_said_again(const Val *v) {
     if (v->kind != VAL_inst) return false;
     const Inst *inst = v->inst;
-    if (inst->op == OP_load) {
-        const Val *root = ir_root(inst->args[0]);
-        return root->kind == VAL_inst && root->inst->op == OP_global &&
-               root->inst->global->kind == GLOBAL_uniform;
-    }
+    if (inst->op == OP_load) return ir_space(inst->args[0]->type) == SPACE_uniform;
     return inst->op == OP_field || inst->op == OP_elem || inst->op == OP_buffer_elem ||
            inst->op == OP_buffer_bytes || inst->op == OP_global || inst->op == OP_thread_id;
 }

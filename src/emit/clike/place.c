@@ -394,8 +394,7 @@ static void store(Printer *p, const Inst *inst) {
         return;
     }
     Value address = clike_operand(p, inst, 0);
-    const Val *root = ir_root(inst->args[0]);
-    bool is_far = root->kind != VAL_inst || root->inst->op != OP_var;
+    bool is_far = ir_space(inst->args[0]->type) != SPACE_local;
     if (address.raw)
         clike_line(p, "%s(%s, %s);", clike_bytes(p, "store", type), clike_pointer(p, address, type, false),
                    value);

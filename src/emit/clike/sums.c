@@ -54,8 +54,8 @@ static bool is_constant(const Val *address) {
 }
 
 static void note_place(Search *search, const Inst *inst, const Val *root) {
-    bool is_private = root->kind == VAL_inst && (root->inst->op == OP_var || root->inst->op == OP_global ||
-                                                 root->inst->op == OP_tape_elem);
+    Space space = ir_space(root->type);
+    bool is_private = space != SPACE_any && space != SPACE_buffer;
     if (root->kind == VAL_param && !is_sum(search, inst)) is_private = true; /* who calls it was asked */
     if (is_private) return;
     if (root->kind != VAL_inst || !is_of_buffer(root->inst)) {

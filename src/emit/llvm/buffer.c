@@ -16,7 +16,6 @@ static bool is_checked(const Emitter *e, const Inst *inst) {
 
 static Value in_buffer(Emitter *e, const Inst *inst, LLVMValueRef index, int64_t unit) {
     Value value = emit_operand(e, inst, 0); /* for the layout rules of its elements */
-    value.origin = ORIGIN_buffer;
     value.value = LLVMBuildInBoundsGEP2(e->builder, LLVMArrayType2(e->i8, (uint64_t)unit), data_of(e, inst),
                                         &index, 1, "");
     return value;
@@ -55,7 +54,6 @@ static LLVMValueRef buffer_length(Emitter *e, const Inst *inst) {
 static Value buffer_counter(Emitter *e, const Inst *inst) {
     LLVMValueRef data = data_of(e, inst), back = emit_i64(e, -RT_BUFFER_HEADER);
     Value value = emit_plain_value(LLVMBuildGEP2(e->builder, e->i8, data, &back, 1, ""));
-    value.origin = ORIGIN_buffer;
     value.guard = LLVMBuildICmp(e->builder, LLVMIntNE, data, LLVMConstNull(e->ptr), "");
     return value;
 }

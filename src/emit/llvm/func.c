@@ -8,6 +8,7 @@ LLVMBasicBlockRef emit_block(Emitter *e, const char *name) {
 }
 
 void emit_set(Emitter *e, const Val *v, Value value) {
+    if (ir_target(v->type)) value.space = (uint8_t)ir_space(v->type);
     e->at->values[v->id] = value;
     if (e->options->level > 0 || !v->name || !value.value || LLVMIsConstant(value.value)) return;
     size_t length;

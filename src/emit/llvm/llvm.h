@@ -17,22 +17,13 @@
 #include <llvm-c/Error.h>
 #include <llvm-c/TargetMachine.h>
 
-/* Kinds of memory that never overlap with each other, except that ORIGIN_memory may be any of those after it up to the gap.
- * Accesses are tagged with them (type-based alias metadata). */
-typedef enum Origin {
-    ORIGIN_memory, /* parameters, anything through a pointer */
-    ORIGIN_local,
-    ORIGIN_buffer,
-    ORIGIN_uniform,
-    ORIGIN_const,
-    ORIGIN_static,
-    ORIGIN_shared,
-    /* the gap: the program has no pointers to these */
-    ORIGIN_context,
-    ORIGIN_tape, /* headers of tapes */
-    ORIGIN_tape_data,
-    ORIGIN_COUNT
-} Origin;
+/* Memory that the program has no pointers to, besides the spaces of the IR. Accesses are tagged (type-based alias metadata): no two
+ * of all these overlap, except that SPACE_any may be each of those that pointers lead to. */
+enum {
+    SPACE_context = SPACE_COUNT,
+    SPACE_tape_header,
+    TAG_COUNT,
+};
 
 typedef struct Value {
     LLVMValueRef value;
@@ -40,7 +31,7 @@ typedef struct Value {
     LLVMValueRef
         guard;     /* i1: in range; NULL: always is. Out of range, loads give zero and stores are dropped */
     uint8_t rules; /* LayoutRules of what is there; also of a buffer's elements */
-    uint8_t origin;
+    uint8_t space; /* of the memory it leads to; emit_set takes it from the type */
     bool unaligned;
     /* Vectors of lanes, integers and addresses: lane i is first + i * step, if `whole` holds (NULL: it does) ... */
     LLVMValueRef first; /* NULL: nobody knows */
@@ -109,7 +100,7 @@ typedef struct Emitter {
     LLVMModuleRef llvm;
     LLVMBuilderRef builder;
     LLVMTypeRef void_type, i1, i8, i16, i32, i64, f16, f32, f64, ptr, buffer;
-    LLVMValueRef tags[ORIGIN_COUNT];
+    LLVMValueRef tags[TAG_COUNT];
     unsigned tag_kind, invariant_kind, weight_kind;
     LLVMValueRef invariant, likely;
 
@@ -171,7 +162,7 @@ LLVMValueRef emit_external(Emitter *e, const char *name, LLVMTypeRef result, LLV
                            const char *properties);
 LLVMValueRef emit_call_external(Emitter *e, LLVMValueRef function, LLVMValueRef *args, int nargs);
 LLVMValueRef emit_at(Emitter *e, LLVMValueRef pointer, int64_t bytes);
-void emit_tag(Emitter *e, LLVMValueRef access, Origin origin);
+void emit_tag(Emitter *e, LLVMValueRef access, int space);
 LLVMValueRef emit_alloca(Emitter *e, int64_t size, int64_t align);
 
 /* ---- func.c */

@@ -6,7 +6,7 @@
 LLVMValueRef emit_context_load(Emitter *e, LLVMValueRef context, LLVMTypeRef type, size_t offset) {
     LLVMValueRef load = LLVMBuildLoad2(e->builder, type, emit_at(e, context, (int64_t)offset), "");
     LLVMSetAlignment(load, type == e->ptr || type == e->i64 ? 8 : 4);
-    emit_tag(e, load, ORIGIN_context);
+    emit_tag(e, load, SPACE_context);
     return load;
 }
 
@@ -14,7 +14,7 @@ void emit_context_store(Emitter *e, LLVMValueRef context, LLVMValueRef value, si
     LLVMValueRef store = LLVMBuildStore(e->builder, value, emit_at(e, context, (int64_t)offset));
     LLVMTypeRef type = LLVMTypeOf(value);
     LLVMSetAlignment(store, type == e->ptr || type == e->i64 ? 8 : 4);
-    emit_tag(e, store, ORIGIN_context);
+    emit_tag(e, store, SPACE_context);
 }
 
 static LLVMValueRef thread_id(Emitter *e, const Inst *inst) {
@@ -132,7 +132,7 @@ void emit_stop_test(Emitter *e) {
     LLVMValueRef flag = LLVMBuildLoad2(e->builder, e->i32, address, "");
     LLVMSetAlignment(flag, 4);
     LLVMSetVolatile(flag, true);
-    emit_tag(e, flag, ORIGIN_context);
+    emit_tag(e, flag, SPACE_context);
     Branch told = emit_unless_begin(e, LLVMBuildICmp(e->builder, LLVMIntEQ, flag, emit_i32(e, 0), ""));
     LLVMValueRef thread = emit_context_load(e, e->at->context, e->ptr, offsetof(RtContext, owner));
     LLVMValueRef leave = emit_external(e, "rt_stop", e->void_type, &e->ptr, 1, "nounwind noreturn cold");

@@ -17,15 +17,15 @@ static LLVMValueRef load_at(Emitter *e, LLVMTypeRef type, LLVMValueRef pointer, 
                             Value address) {
     LLVMValueRef load = LLVMBuildLoad2(e->builder, type, pointer, "");
     LLVMSetAlignment(load, align);
-    emit_tag(e, load, (Origin)address.origin);
-    if (address.origin == ORIGIN_uniform) LLVMSetMetadata(load, e->invariant_kind, e->invariant);
+    emit_tag(e, load, address.space);
+    if (address.space == SPACE_uniform) LLVMSetMetadata(load, e->invariant_kind, e->invariant);
     return load;
 }
 
 static void store_at(Emitter *e, LLVMValueRef value, LLVMValueRef pointer, unsigned align, Value address) {
     LLVMValueRef store = LLVMBuildStore(e->builder, value, pointer);
     LLVMSetAlignment(store, align);
-    emit_tag(e, store, (Origin)address.origin);
+    emit_tag(e, store, address.space);
 }
 
 static LLVMValueRef load_in_range(Emitter *e, const Type *type, Value address) {
@@ -161,7 +161,7 @@ static Value variable(Emitter *e, const Inst *inst) {
     LLVMValueRef memory =
         reach_is_large(inst->type) ? part_of_block(e, layout.size) : emit_alloca(e, layout.size, align);
     if (!inst_has(inst, INST_RAW)) emit_zero(e, memory, layout.size, align);
-    return (Value){.value = memory, .rules = LAYOUT_scalar, .origin = ORIGIN_local};
+    return emit_plain_value(memory);
 }
 
 static Value global_address(Emitter *e, const Inst *inst) {
@@ -170,24 +170,18 @@ static Value global_address(Emitter *e, const Inst *inst) {
     Value value = {.rules = LAYOUT_scalar};
     LLVMValueRef context = e->at->context;
     switch ((GlobalKind)global->kind) {
-    case GLOBAL_const:
-        value.value = info->memory;
-        value.origin = ORIGIN_const;
-        break;
+    case GLOBAL_const: value.value = info->memory; break;
     case GLOBAL_uniform:
         value.value = info->memory;
-        value.origin = ORIGIN_uniform;
         value.rules = global->layout;
         break;
     case GLOBAL_static:
         value.value = emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, statics)),
                               info->reached->offset);
-        value.origin = ORIGIN_static;
         break;
     case GLOBAL_shared:
         value.value = emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, shared)),
                               info->reached->offset);
-        value.origin = ORIGIN_shared;
         break;
     }
     return value;

@@ -25,7 +25,7 @@ static Stack stack_of(Emitter *e, const Inst *inst, const Type *type) {
 static LLVMValueRef load_header(Emitter *e, Stack stack, LLVMTypeRef type, size_t offset) {
     LLVMValueRef load = LLVMBuildLoad2(e->builder, type, emit_at(e, stack.header, (int64_t)offset), "");
     LLVMSetAlignment(load, 8);
-    emit_tag(e, load, ORIGIN_tape);
+    emit_tag(e, load, SPACE_tape_header);
     return load;
 }
 
@@ -37,7 +37,7 @@ static void store_count(Emitter *e, Stack stack, LLVMValueRef count) {
     LLVMValueRef store =
         LLVMBuildStore(e->builder, count, emit_at(e, stack.header, offsetof(RtStack, count)));
     LLVMSetAlignment(store, 8);
-    emit_tag(e, store, ORIGIN_tape);
+    emit_tag(e, store, SPACE_tape_header);
 }
 
 static int64_t element_size(Stack stack) { return type_layout(stack.type, LAYOUT_scalar).size; }
@@ -51,7 +51,7 @@ static Value element(Emitter *e, Stack stack, LLVMValueRef index) {
     LLVMValueRef data = load_header(e, stack, e->ptr, offsetof(RtStack, data));
     LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)element_size(stack));
     LLVMValueRef address = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index, 1, "");
-    return (Value){.value = address, .rules = LAYOUT_scalar, .origin = ORIGIN_tape_data};
+    return (Value){.value = address, .rules = LAYOUT_scalar, .space = SPACE_tape};
 }
 
 /* Sees to it that count + more elements fit; returns the new count, not yet stored. */
@@ -89,7 +89,7 @@ static void clear(Emitter *e, Stack stack, LLVMValueRef from, LLVMValueRef count
     LLVMValueRef bytes = LLVMBuildMul(e->builder, count, emit_i64(e, element_size(stack)), "");
     LLVMValueRef fill = LLVMBuildMemSet(e->builder, element(e, stack, from).value,
                                         LLVMConstInt(e->i8, 0, false), bytes, (unsigned)element_size(stack));
-    emit_tag(e, fill, ORIGIN_tape_data);
+    emit_tag(e, fill, SPACE_tape);
 }
 
 static LLVMValueRef grow(Emitter *e, const Inst *inst) {
@@ -122,7 +122,7 @@ static Value row_address(Emitter *e, const Inst *inst) {
     LLVMValueRef index = emit_use(e, inst, 1), data = load_header(e, stack, e->ptr, offsetof(RtStack, data));
     LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)(element_size(stack) * stack.lanes));
     LLVMValueRef address = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index, 1, "");
-    return (Value){.value = address, .rules = LAYOUT_scalar, .origin = ORIGIN_tape_data};
+    return (Value){.value = address, .rules = LAYOUT_scalar, .space = SPACE_tape};
 }
 
 /* A tape of known size is a local variable: header and data are dissolved where pri and prop become part of who opens it. */
@@ -139,7 +139,7 @@ static LLVMValueRef open_local(Emitter *e, const TapeRoom *room) {
             LLVMBuildStore(e->builder, data, emit_at(e, tape, at + (int64_t)offsetof(RtStack, data))),
             LLVMBuildStore(e->builder, emit_i64(e, room->exact[kind]),
                            emit_at(e, tape, at + (int64_t)offsetof(RtStack, room)))};
-        for (int i = 0; i < 2; i++) emit_tag(e, stores[i], ORIGIN_tape);
+        for (int i = 0; i < 2; i++) emit_tag(e, stores[i], SPACE_tape_header);
     }
     return tape;
 }

@@ -17,14 +17,14 @@ static LLVMMetadataRef alias_type(Emitter *e, const char *name, LLVMMetadataRef 
 }
 
 static void make_tags(Emitter *e) {
-    static const char *const names[ORIGIN_COUNT] = {"memory", "local",  "buffer",  "uniform", "const",
-                                                    "static", "shared", "context", "tape",    "tape data"};
+    static const char *const names[TAG_COUNT] = {"memory", "local",  "buffer", "uniform", "const",
+                                                 "static", "shared", "tape",   "context", "tape header"};
     LLVMMetadataRef text = metadata_text(e, "slope");
     LLVMMetadataRef root = LLVMMDNodeInContext2(e->context, &text, 1), memory = NULL;
-    for (int i = 0; i < ORIGIN_COUNT; i++) {
-        bool in_memory = i > ORIGIN_memory && i < ORIGIN_context;
+    for (int i = 0; i < TAG_COUNT; i++) {
+        bool in_memory = i > SPACE_any && i < SPACE_tape;
         LLVMMetadataRef type = alias_type(e, names[i], in_memory ? memory : root);
-        if (i == ORIGIN_memory) memory = type;
+        if (i == SPACE_any) memory = type;
         LLVMMetadataRef parts[] = {type, type, LLVMValueAsMetadata(emit_i64(e, 0))};
         e->tags[i] = metadata_value(e, LLVMMDNodeInContext2(e->context, parts, 3));
     }
@@ -189,8 +189,8 @@ LLVMValueRef emit_at(Emitter *e, LLVMValueRef pointer, int64_t bytes) {
     return LLVMBuildInBoundsGEP2(e->builder, e->i8, pointer, &index, 1, "");
 }
 
-void emit_tag(Emitter *e, LLVMValueRef access, Origin origin) {
-    if (LLVMIsAInstruction(access)) LLVMSetMetadata(access, e->tag_kind, e->tags[origin]);
+void emit_tag(Emitter *e, LLVMValueRef access, int space) {
+    if (LLVMIsAInstruction(access)) LLVMSetMetadata(access, e->tag_kind, e->tags[space]);
 }
 
 LLVMValueRef emit_alloca(Emitter *e, int64_t size, int64_t align) {

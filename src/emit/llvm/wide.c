@@ -180,7 +180,6 @@ static Value offset_address(Emitter *e, const Inst *inst) {
     int64_t stride = type_layout(ir_target(inst->args[0]->type), LAYOUT_scalar).stride;
     Value base = emit_operand(e, inst, 0);
     base.rules = LAYOUT_scalar;
-    base.origin = ORIGIN_memory;
     return moved(e, inst, base, index_of(e, inst), stride);
 }
 
@@ -201,7 +200,6 @@ static Value buffer_address(Emitter *e, const Inst *inst) {
     bool bytes = inst->op == OP_buffer_bytes;
     Layout layout = type_layout(element, (LayoutRules)value.rules);
     int64_t unit = bytes ? 1 : layout.stride;
-    value.origin = ORIGIN_buffer;
     value.unaligned = bytes;
     value.value = moved_by(e, data, index.value, unit);
     value.first = index.first ? moved_by(e, data, index.first, unit) : NULL;
@@ -514,7 +512,7 @@ static LLVMValueRef load_one(Emitter *e, const Access *access, int lane) {
     LLVMTypeRef type = LLVMGetElementType(access->memory);
     LLVMValueRef one = LLVMBuildLoad2(e->builder, type, lane_at(e, access, lane), "");
     LLVMSetAlignment(one, access->align);
-    emit_tag(e, one, (Origin)access->address.origin);
+    emit_tag(e, one, access->address.space);
     return one;
 }
 
@@ -536,7 +534,7 @@ static void store_each(Emitter *e, const Access *access, LLVMValueRef value) {
         LLVMValueRef one = LLVMBuildExtractElement(e->builder, value, emit_i32(e, i), "");
         LLVMValueRef store = LLVMBuildStore(e->builder, one, lane_at(e, access, i));
         LLVMSetAlignment(store, access->align);
-        emit_tag(e, store, (Origin)access->address.origin);
+        emit_tag(e, store, access->address.space);
     }
 }
 
@@ -554,7 +552,7 @@ static LLVMValueRef load_all(Emitter *e, const Access *access) {
                                LLVMConstAllOnes(LLVMTypeOf(access->on)), LLVMConstNull(access->memory)};
         load = emit_intrinsic(e, "llvm.masked.gather", overloads, 2, args, 4);
     }
-    emit_tag(e, load, (Origin)address->origin);
+    emit_tag(e, load, address->space);
     return load;
 }
 
@@ -601,7 +599,7 @@ static void store_all(Emitter *e, const Access *access, LLVMValueRef value) {
                                LLVMConstAllOnes(LLVMTypeOf(access->on))};
         store = emit_intrinsic(e, "llvm.masked.scatter", overloads, 2, args, 4);
     }
-    emit_tag(e, store, (Origin)address->origin);
+    emit_tag(e, store, address->space);
 }
 
 static void store_lanes(Emitter *e, const Access *access, LLVMValueRef value) {
