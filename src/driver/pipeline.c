@@ -151,8 +151,7 @@ static bool pass_lanes(Unit *unit) {
 /* In the form for several items, too. What it computes before loops may be there already. */
 static bool pass_range(Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
-    bool copies =
-        config->optimization >= 2 && !config->unchecked && !unit->ir->many_threads && !unit->is_checked_later;
+    bool copies = config->optimization >= 2 && !config->unchecked && !unit->is_checked_later;
     bool changed = false;
     for (int i = unit->passed; i < unit->ir->funcs.count; i++) {
         Func *func = unit->ir->funcs.at[i];
@@ -193,6 +192,7 @@ static const struct {
     {"together", 1, .run = pass_together},
     {"reciprocal", 1, .run = opt_reciprocal},
     {"upward", 1, .run = opt_upward},
+    {"late", 1, .run = opt_late_sums},
     {"dce", 1, .run = opt_dce},
     {"lanes", 1, .run_unit = pass_lanes},
     {"range", 1, .run_unit = pass_range},

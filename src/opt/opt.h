@@ -43,6 +43,7 @@ bool opt_licm(Func *func);        /* licm.c: what a loop computes anew is comput
 bool opt_upward(Func *func);      /* upward.c: loops that count down for no reason count up */
 bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
 bool opt_reciprocal(Func *func);  /* reciprocal.c: one division instead of several by the same number */
+bool opt_late_sums(Func *func);   /* late.c: on a GPU, sums in buffers stand together */
 bool opt_dce(Func *func);         /* dce.c: what nobody needs */
 
 /* ---- legalize.c: sums of objects are written out, and what else a target lacks */

@@ -22,8 +22,10 @@
 
 enum {
     MOST_ACCESSES = 32,
-    MOST_INSTS = 400,      /* of an innermost loop */
-    MOST_IN_NEST = 200,    /* of others */
+    MOST_INSTS = 400,   /* of an innermost loop */
+    MOST_IN_NEST = 200, /* of others */
+    MOST_ON_GPU =
+        96, /* of either, where code that is there twice is compiled for long and does not stay in its cache */
     MOST_TERMS = 64,       /* that an index is computed from */
     MOST_COUNTERS = 4,     /* loops in loops */
     MOST_FACTOR = 1 << 27, /* where several are added up: nothing overflows then */
@@ -54,6 +56,7 @@ typedef struct Nest {
     Counter counters[MOST_COUNTERS];
     Access accesses[MOST_ACCESSES];
     InstVec inner; /* loops */
+    const Map *summed;
     int ncounters, naccesses, ninsts, terms;
     bool reads_buffers, calls, is_short, is_reversed;
     Val *safe; /* bool: everything so far is in range */
@@ -315,15 +318,16 @@ static void look_at(void *user, Inst *inst) {
     n->ninsts++;
     n->calls |= inst->op == OP_call;
     if (inst->op == OP_loop) vec_push(n->scratch, &n->inner, inst);
-    if (!is_checked(inst)) return;
+    if (!is_checked(inst) || map_has(n->summed, PTR_KEY(inst))) return;
     if (n->naccesses < MOST_ACCESSES) n->accesses[n->naccesses].inst = inst;
     n->naccesses++;
     n->reads_buffers |= inst->op == OP_buffer_elem;
 }
 
 static bool suits(const Nest *n) {
-    bool is_nest = n->inner.count > 0;
-    if (n->naccesses == 0 || n->calls || n->ninsts > (is_nest ? MOST_IN_NEST : MOST_INSTS)) return false;
+    bool is_nest = n->inner.count > 0, on_gpu = n->loop->func->module->many_threads;
+    int most = on_gpu ? MOST_ON_GPU : is_nest ? MOST_IN_NEST : MOST_INSTS;
+    if (n->naccesses == 0 || n->calls || n->ninsts > most) return false;
     return !is_nest || (n->naccesses <= MOST_ACCESSES && n->inner.count < MOST_COUNTERS);
 }
 
@@ -414,6 +418,7 @@ typedef struct Range {
     Func *func;
     Arena *scratch;
     LoopJumps jumps;
+    Map summed; /* Inst: it finds an element that a GPU adds to, by a function that tests for itself */
     bool changed;
 } Range;
 
@@ -421,7 +426,11 @@ static void visit_region(Range *r, Region *region);
 
 static void visit_loop(Range *r, Inst *loop) {
     Inst *last = loop->prev;
-    Nest n = {.scratch = r->scratch, .jumps = &r->jumps, .loop = loop, .before = build_before(loop)};
+    Nest n = {.scratch = r->scratch,
+              .jumps = &r->jumps,
+              .loop = loop,
+              .before = build_before(loop),
+              .summed = &r->summed};
     n.again = (CloneMap){.module = r->func->module, .func = r->func};
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at, &n);
     bool worth_it = suits(&n) && find_counters(&n) && cover(&n) && !val_is_const(n.safe);
@@ -451,12 +460,19 @@ static void mark_known(void *user, Inst *inst) {
     r->changed = true;
 }
 
+static void note_sum(void *user, Inst *inst) {
+    Range *r = user;
+    const Val *root = inst->op == OP_atomic ? ir_root(inst->args[0]) : NULL;
+    if (root && root->kind == VAL_inst) map_put(r->scratch, &r->summed, PTR_KEY(root->inst), r);
+}
+
 bool opt_range(Func *func, bool copies) {
     if (!func->body) return false;
     Range r = {.func = func, .scratch = arena_scratch(func->module->arena)};
     ir_resolve_func(func);
     r.jumps = loop_find_jumps(r.scratch, func);
     region_walk(func->body, mark_known, &r);
+    if (func->module->many_threads) region_walk(func->body, note_sum, &r);
     if (copies) visit_region(&r, func->body);
     arena_free(r.scratch);
     return r.changed;

@@ -2,7 +2,8 @@
  *
  *     d.x / s, d.y / s, d.z / s        r = 1 / s; d.x * r, d.y * r, d.z * r
  *
- * So does what divides in a loop and comes from outside of it, a constant, and a square root that is good for nothing else (whose reciprocal such targets have).
+ * So does what divides in a loop and comes from outside of it, a constant, and a square root that is good for nothing else (whose reciprocal such targets have),
+ * alone or times what it is the root of: the third power of a distance.
  * A quotient may differ in its last digit then; who wants it as it is written says so (--fp strict, `precise`), and is never asked.
  *
  * The reciprocal of a number below the smallest normal one is too large to be a number, although the quotient may be one. Unless it is
@@ -121,8 +122,21 @@ static void note_inst(void *user, Inst *inst) {
     divisor->in_loop |= is_in_inner_loop(inst, home_of(v));
 }
 
+/* The root in y * sqrt(y), if that is all it is for; NULL: it is something else. */
+static const Inst *root_of_cube(const Reciprocals *r, const Val *v) {
+    const Inst *product = made_by(v, OP_mul);
+    for (int i = 0; product && i < 2; i++) {
+        const Val *root = operand(product, i), *y = operand(product, 1 - i);
+        if (made_by(root, OP_sqrt) && operand(root->inst, 0) == y && r->uses[root->id] == 1 &&
+            is_not_negative(y, DEPTH))
+            return root->inst;
+    }
+    return NULL;
+}
+
 static bool is_worth_it(const Reciprocals *r, const Val *v) {
     if (val_is_const(v)) return has_reciprocal(v, 1) && fabs(1 / v->real) >= smallest(v->type);
+    if (root_of_cube(r, v)) return true;
     const Divisor *divisor = &r->divisors[v->id];
     return divisor->divided > 1 || divisor->in_loop || (made_by(v, OP_sqrt) && r->uses[v->id] == 1);
 }
@@ -133,10 +147,15 @@ static Builder build_behind(const Val *v) {
     return v->kind == VAL_inst ? build_after(v->inst) : build_before(v->region->first);
 }
 
-static void make_reciprocal(Divisor *divisor, Val *v) {
+static void make_reciprocal(Divisor *divisor, Val *v, const Inst *root) {
     Builder b = build_behind(v);
     Module *module = b.func->module;
     Val *one = ir_const_real(module, v->type, 1), *scaled = v;
+    if (root) {
+        Val *over = build_binary(&b, OP_div, one, build_unary(&b, OP_sqrt, operand(root, 0)));
+        divisor->over = build_binary(&b, OP_mul, build_binary(&b, OP_mul, over, over), over);
+        return;
+    }
     if (!has_reciprocal(v, DEPTH)) {
         Val *least = ir_const_real(module, v->type, smallest(v->type));
         Val *is_small = build_binary(&b, OP_lt, build_unary(&b, OP_abs, v), least);
@@ -172,7 +191,7 @@ static bool replace(Reciprocals *r, Division division) {
         return true;
     }
     Divisor *divisor = &r->divisors[division.by->id];
-    if (!divisor->over) make_reciprocal(divisor, by);
+    if (!divisor->over) make_reciprocal(divisor, by, root_of_cube(r, division.by));
     multiply(division.inst, divisor->dividend_factor, divisor->over);
     return true;
 }

@@ -20,7 +20,7 @@
 #define MAX_CHAIN     200
 #define MAX_TESTS     64 /* copies under a test of their own */
 #define MAX_SUMS      32 /* trips of a loop that adds, which did not ask */
-#define MAX_SUMS_SIZE 512
+#define MAX_SUMS_SIZE 2048
 
 typedef struct Jumps {
     Arena *arena;
@@ -362,10 +362,11 @@ static void visit_region(Unroll *u, Region *region) {
     for (Inst *inst = region->first; inst;) {
         inst_resolve(inst);
         Inst *next = inst->next;
-        bool asks = inst->op == OP_loop && (inst->hints.unroll || is_of_sums(u, inst));
+        bool asks = inst->op == OP_loop && inst->hints.unroll;
         if (asks) next = unroll_loop(u, inst);
         if (!asks || inst->parent)
             for (int i = 0; i < inst->nregions; i++) visit_region(u, inst->regions[i]);
+        if (!asks && is_of_sums(u, inst)) next = unroll_loop(u, inst); /* as large as it is by now */
         inst = next;
     }
 }

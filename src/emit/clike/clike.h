@@ -80,6 +80,10 @@ typedef struct FuncState {
         const Text *out;    /* which is here ... */
         int start, end;     /* ... and has its last line there */
     } closed;
+    struct {
+        const Inst *access, *last; /* whose element is put together, until that store; NULL: none is */
+        const char *name;          /* the variable */
+    } whole;                       /* whole.c */
     /* Of a kernel that is cut into phases (group.c): */
     bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
     bool *again;           /* by Val.id: likewise, and said again there */
@@ -150,6 +154,7 @@ typedef struct Dialect {
     const char *over_root;       /* the function 1 / sqrt(x), of double; NULL: there is none */
     bool reserves;               /* pushes in a row make room on a tape once */
     bool warp_sums;              /* slope_atomic_sum_* is there */
+    const char *put_whole;       /* a helper: whole elements of a warp at once; NULL: there is none */
     int atomic_bits;             /* the narrowest type that atomic operations have */
     int printf_values;           /* the most that printf takes; 0: any number */
     int64_t most_local;          /* bytes that a variable can take; 0: any number */
@@ -195,6 +200,7 @@ struct Printer {
     Map known;                /* Name -> not NULL: helpers that are there */
     bool sums_wait;           /* sums in buffers are kept by a group until it ends: sums.c */
     int sums;                 /* ... so many */
+    int64_t whole_bytes;      /* memory of groups for elements: whole.c */
     const Global *sum_buffer; /* ... all in this one; NULL: in several */
     bool has_init;            /* constants are computed when the program starts */
     int64_t largest;          /* object in a byte buffer */
@@ -229,6 +235,11 @@ bool clike_is_word_char(char c);
 bool clike_mentions(const char *text,
                     const char *name);             /* as a variable: not as a member, nor inside a string */
 Map clike_variables(Printer *p, const char *text); /* all that it mentions, by name */
+
+/* ---- whole.c */
+bool clike_begin_whole(Printer *p,
+                       const Inst *store); /* from here on, parts of the element are those of a variable */
+void clike_end_whole(Printer *p);
 
 /* ---- sums.c */
 bool clike_sums_can_wait(Printer *p);

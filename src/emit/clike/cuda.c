@@ -303,6 +303,7 @@ const Dialect clike_cuda = {
     .sine_and_cosine = "sincos",
     .over_root = "rsqrt",
     .warp_sums = true,
+    .put_whole = "slope_put_whole",
     .atomic_bits = 32,
     .printf_values = 32,
     .most_local = 512 << 10,

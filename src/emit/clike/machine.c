@@ -86,7 +86,7 @@ static void print_atomic(Printer *p, const Inst *inst) {
     const char *pointer = clike_pointer(p, clike_operand(p, inst, 0), type, false);
     const char *what = inst->op == OP_atomic ? names[inst->index] : "cas";
     if (p->dialect->warp_sums && strcmp(what, "add") == 0 && p->at->uses[inst->results[0]->id] == 0) {
-        clike_helper(p, "slope_lane");
+        clike_helper(p, "slope_warp_sum");
         what = p->sums_wait && type->kind == TYPE_float ? "group_sum" : "sum";
     }
     bool is_plain = p->options->alone && p->dialect->thread_local_ && strcmp(what, "add") == 0;

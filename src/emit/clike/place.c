@@ -136,14 +136,18 @@ static Value global(Printer *p, const Inst *inst) {
 }
 
 static bool is_checked(const Printer *p, const Inst *inst) {
-    return !inst_has(inst, INST_UNCHECKED) && !p->options->unchecked && p->at->tested != inst;
+    return !inst_has(inst, INST_UNCHECKED) && !p->options->unchecked && p->at->tested != inst &&
+           p->at->whole.access != inst;
 }
 
 static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
     Value buffer = clike_operand(p, inst, 0), index = clike_operand(p, inst, 1), value;
     const Type *type = inst->args[0]->type, *element = type->args[0];
     if (clike_is_nothing(element)) return clike_nowhere(p, element);
-    if (is_checked(p, inst)) {
+    if (p->at->whole.access == inst) {
+        value = clike_value(p->at->whole.name, LEVEL_primary);
+        value.is_place = true;
+    } else if (is_checked(p, inst)) {
         value = clike_value(clike_format(p, "%s(%s%s, %s)", clike_buffer(p, reading ? "read" : "at", type),
                                          reading ? "" : thread_first(p), buffer.text, index.text),
                             LEVEL_primary);
@@ -394,7 +398,7 @@ static void store(Printer *p, const Inst *inst) {
         return;
     }
     Value address = clike_operand(p, inst, 0);
-    bool is_far = ir_space(inst->args[0]->type) != SPACE_local;
+    bool is_far = ir_space(inst->args[0]->type) != SPACE_local && !p->at->whole.access;
     if (address.raw)
         clike_line(p, "%s(%s, %s);", clike_bytes(p, "store", type), clike_pointer(p, address, type, false),
                    value);
@@ -428,6 +432,7 @@ void clike_memory(Printer *p, const Inst *inst) {
     const Type *type = target_of(inst->args[0]);
     if (clike_is_nothing(type)) return;
     bool is_whole = inst->op == OP_store && whole_element(p, inst);
+    if (!is_whole) clike_begin_whole(p, inst);
     bool is_tested = !is_whole && clike_begin_tested(p, inst);
     switch ((Op)inst->op) {
     case OP_store: store(p, inst); break;
@@ -435,4 +440,5 @@ void clike_memory(Printer *p, const Inst *inst) {
     default: zero(p, inst, type);
     }
     if (is_tested) clike_end_tested(p);
+    if (p->at->whole.access && p->at->whole.last == inst) clike_end_whole(p);
 }

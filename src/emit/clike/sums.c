@@ -9,6 +9,7 @@
 
 enum { FEWEST_THREADS = 128, MOST_SHARED = 32 << 10 }; /* of a group; its own shared memory, in bytes */
 enum { FEWEST_SUMS = 32, MOST_SUMS = 2048 };           /* that a group keeps */
+enum { MOST_TERMS = 4, MOST_DEPTH = 16 };              /* of an index */
 
 typedef struct Search {
     Arena *arena;
@@ -17,7 +18,7 @@ typedef struct Search {
     Map touched;              /* owner: accessed in another way than that ... */
     VEC(const void *) summed; /* ... something is added to it, and nothing comes of the value before */
     bool unknown;
-    bool moves; /* ... at a place that is not constant */
+    bool moves; /* ... at a place that is not constant, and may be that of all threads */
 } Search;
 
 static void note_used(void *user, Inst *inst) {
@@ -53,6 +54,27 @@ static bool is_constant(const Val *address) {
     return val_is_int(ir_resolve(address->inst->args[1]), &index);
 }
 
+/* Is it computed from where a thread stands in its row? Then the lanes of a warp have places of their own, which no group keeps. */
+static bool follows_thread(const Val *v, int depth) {
+    if (v->kind != VAL_inst || depth == 0) return false;
+    const Inst *inst = v->inst;
+    if (inst->op == OP_thread_id) return inst->index == 3;
+    if (inst->op == OP_extract) {
+        const Val *whole = ir_resolve(inst->args[0]);
+        bool is_id = whole->kind == VAL_inst && whole->inst->op == OP_thread_id;
+        int64_t lane;
+        return is_id && (whole->inst->index == 0 || whole->inst->index == 2) &&
+               val_is_int(ir_resolve(inst->args[1]), &lane) && lane == 0;
+    }
+    for (int i = 0; i < inst->nargs && op_has(inst->op, OP_ELEMENTWISE); i++)
+        if (follows_thread(ir_resolve(inst->args[i]), depth - 1)) return true;
+    return false;
+}
+
+static bool moves(const Inst *sum, const Inst *access) {
+    return !is_constant(ir_resolve(sum->args[0])) && !follows_thread(ir_resolve(access->args[1]), MOST_DEPTH);
+}
+
 static void note_place(Search *search, const Inst *inst, const Val *root) {
     Space space = ir_space(root->type);
     bool is_private = space != SPACE_any && space != SPACE_buffer;
@@ -68,7 +90,7 @@ static void note_place(Search *search, const Inst *inst, const Val *root) {
     if (!owner) search->unknown = true;
     else if (is_sum(search, inst) && root->inst->op == OP_buffer_elem) {
         vec_push(search->arena, &search->summed, owner);
-        search->moves |= !is_constant(ir_resolve(inst->args[0]));
+        search->moves |= moves(inst, root->inst);
     } else map_put(search->arena, &search->touched, PTR_KEY(owner), search);
 }
 
@@ -125,10 +147,13 @@ bool clike_sums_can_wait(Printer *p) {
 
 enum { MOST_TOGETHER = 32 };
 
-/* Element `base + index` of a buffer, and which byte of it. */
+/* Element `terms + index` of a buffer, and which byte of it. */
 typedef struct Place {
-    const Val *buffer, *base; /* base: NULL: 0 */
-    const Inst *access;       /* what finds the element */
+    const Inst *sum;
+    const Val *buffer;
+    const Inst *access;           /* what finds the element */
+    const Val *terms[MOST_TERMS]; /* in the order of their ids */
+    int nterms;
     int64_t index, offset;
 } Place;
 
@@ -149,24 +174,39 @@ static bool is_small(const Val *v, int64_t *number) {
     return val_is_int(v, number) && *number >= INT16_MIN && *number <= INT16_MAX;
 }
 
-/* What is computed as something and a constant is counted from the former. */
-static void find_base(Place *place) {
-    const Val *index = ir_resolve(place->access->args[1]);
-    if (is_small(index, &place->index)) return;
-    place->index = 0;
-    place->base = index;
-    const Inst *adds = index->kind == VAL_inst && index->inst->op == OP_add ? index->inst : NULL;
-    const Val *from = adds ? ir_resolve(adds->args[0]) : NULL;
+static bool add_term(Place *place, const Val *term) {
+    int at = place->nterms;
+    if (at == MOST_TERMS) return false;
+    for (; at > 0 && place->terms[at - 1]->id > term->id; at--) place->terms[at] = place->terms[at - 1];
+    place->terms[at] = term;
+    place->nterms++;
+    return true;
+}
+
+/* What is computed as a sum is taken apart: what is constant in it tells the distance from others. */
+static bool add_terms(Place *place, const Val *index) {
     int64_t distance;
-    if (!adds || val_is_const(from)) return;
-    if (!is_small(ir_resolve(adds->args[1]), &distance)) return;
-    place->base = from;
-    place->index = distance;
+    if (is_small(index, &distance)) {
+        place->index += distance;
+        return true;
+    }
+    if (val_is_const(index)) return false;
+    if (index->kind != VAL_inst || index->inst->op != OP_add) return add_term(place, index);
+    return add_terms(place, ir_resolve(index->inst->args[0])) &&
+           add_terms(place, ir_resolve(index->inst->args[1]));
+}
+
+static void find_terms(Place *place) {
+    const Val *index = ir_resolve(place->access->args[1]);
+    if (add_terms(place, index)) return;
+    place->terms[0] = index;
+    place->nterms = 1;
+    place->index = 0;
 }
 
 static bool find_place(const Inst *sum, Place *place) {
     const Val *address = ir_resolve(sum->args[0]);
-    *place = (Place){0};
+    *place = (Place){.sum = sum};
     while (address->kind == VAL_inst && op_has(address->inst->op, OP_PART)) {
         if (!add_part(address->inst, &place->offset)) return false;
         address = ir_resolve(address->inst->args[0]);
@@ -174,7 +214,7 @@ static bool find_place(const Inst *sum, Place *place) {
     if (address->kind != VAL_inst || address->inst->op != OP_buffer_elem) return false;
     place->access = address->inst;
     place->buffer = ir_resolve(place->access->args[0]);
-    find_base(place);
+    find_terms(place);
     return place->offset <= INT16_MAX;
 }
 
@@ -191,44 +231,123 @@ static const Inst *next_sum(const Printer *p, const Inst *sum) {
     return next && is_waiting_sum(p, next) ? next : NULL;
 }
 
+/* ---- whether all lanes of a warp have the same number */
+
+static bool is_steady(const Val *v, int depth);
+
+static bool are_steady(const Inst *inst, int depth) {
+    for (int i = 0; i < inst->nargs; i++)
+        if (!is_steady(ir_resolve(inst->args[i]), depth)) return false;
+    return true;
+}
+
+/* A counter of a loop with a known number of rounds. */
+static bool is_steady_in_loop(const Val *v, int depth) {
+    const Inst *loop = v->region->owner;
+    if (!loop || loop->op != OP_loop || emit_constant_trip(loop) == INT64_MAX) return false;
+    const Inst *yield = loop->regions[loop->nregions - 1]->last;
+    if (yield->op != OP_yield || !is_steady(ir_resolve(loop->args[v->index]), depth)) return false;
+    const Val *next = ir_resolve(yield->args[v->index]);
+    const Inst *step = next->kind == VAL_inst ? next->inst : NULL;
+    int64_t distance;
+    if (next->kind == VAL_param) return next->region->owner == loop && next->index == v->index;
+    return step && (step->op == OP_add || step->op == OP_sub) &&
+           ir_resolve(step->args[0])->kind == VAL_param && ir_resolve(step->args[0])->region->owner == loop &&
+           ir_resolve(step->args[0])->index == v->index && val_is_int(ir_resolve(step->args[1]), &distance);
+}
+
+static bool is_steady(const Val *v, int depth) {
+    if (val_is_const(v)) return true;
+    if (depth == MOST_DEPTH) return false;
+    if (v->kind == VAL_param) return is_steady_in_loop(v, depth + 1);
+    const Inst *inst = v->inst;
+    if (inst->op == OP_load) {
+        const Val *from = ir_root(inst->args[0]);
+        return from->kind == VAL_inst && from->inst->op == OP_global &&
+               from->inst->global->kind == GLOBAL_uniform && ir_resolve(inst->args[0]) == from;
+    }
+    return op_has(inst->op, OP_ELEMENTWISE) && op_has(inst->op, OP_PURE) && are_steady(inst, depth + 1);
+}
+
+static bool varies(const Place *place) {
+    for (int i = 0; i < place->nterms; i++)
+        if (!is_steady(place->terms[i], 0)) return true;
+    return false;
+}
+
+/* ---- groups of them */
+
+static int compare_terms(const Place *a, const Place *b) {
+    if (a->buffer != b->buffer) return a->buffer->id < b->buffer->id ? -1 : 1;
+    if (a->nterms != b->nterms) return a->nterms - b->nterms;
+    for (int i = 0; i < a->nterms; i++)
+        if (a->terms[i] != b->terms[i]) return a->terms[i]->id < b->terms[i]->id ? -1 : 1;
+    return 0;
+}
+
+static int compare_places(const Place *a, const Place *b) {
+    int order = compare_terms(a, b);
+    if (order) return order;
+    if (a->index != b->index) return a->index < b->index ? -1 : 1;
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+/* Few, and mostly in order. */
+static void sort_places(Place *places, int count) {
+    for (int i = 1; i < count; i++) {
+        Place place = places[i];
+        int at = i;
+        for (; at > 0 && compare_places(&place, &places[at - 1]) < 0; at--) places[at] = places[at - 1];
+        places[at] = place;
+    }
+}
+
 /* Is the third as far from the second as that from the first? */
 static bool is_regular(const Place *a, const Place *b, const Place *c) {
     return b->index - a->index == c->index - b->index && b->offset - a->offset == c->offset - b->offset;
 }
 
-/* `place`: of the last that waits. */
-static bool goes_on(const Printer *p, const Inst *sum, const Place *place) {
-    const Inst *next = next_sum(p, sum);
-    int count = p->at->sums.count;
-    Place other, before;
-    if (!next || count == MOST_TOGETHER || !find_place(next, &other)) return false;
-    if (other.buffer != place->buffer || other.base != place->base) return false;
-    return count < 2 ||
-           (find_place(p->at->sums.at[count - 2], &before) && is_regular(&before, place, &other));
+static bool is_nearer(const Place *a, const Place *b, const Place *c) {
+    int64_t before = b->index - a->index, after = c->index - b->index;
+    return after < before || (after == before && c->offset - b->offset < b->offset - a->offset);
 }
 
-static void print_together(Printer *p) {
+/* How many of them, from the first on, are at equal distances. Two that are not so with a third are no pair if that is nearer to the second. */
+static int count_regular(const Place *places, int count) {
+    int n = 1;
+    while (n < count && n < MOST_TOGETHER && compare_terms(&places[0], &places[n]) == 0 &&
+           (n < 2 || is_regular(&places[n - 2], &places[n - 1], &places[n])))
+        n++;
+    bool is_pair = n == 2 && count > 2 && compare_terms(&places[1], &places[2]) == 0;
+    return is_pair && is_nearer(&places[0], &places[1], &places[2]) ? 1 : n;
+}
+
+static void print_together(Printer *p, const Place *places, int count) {
     Text values = {.arena = &p->arena};
-    int count = p->at->sums.count;
-    Place first, second;
-    find_place(p->at->sums.at[0], &first);
-    second = first;
-    if (count > 1) find_place(p->at->sums.at[1], &second);
+    const Place *first = &places[0], *second = count > 1 ? &places[1] : first;
     for (int i = 0; i < count; i++)
-        text_printf(&values, "%s%s", i ? ", " : "", clike_operand(p, p->at->sums.at[i], 1).text);
-    const char *data = clike_in(p, clike_operand(p, first.access, 0), LEVEL_primary);
+        text_printf(&values, "%s%s", i ? ", " : "", clike_operand(p, places[i].sum, 1).text);
+    const char *data = clike_in(p, clike_operand(p, first->access, 0), LEVEL_primary);
     clike_line(p, "%s<%d, %s>(%s.data, %s.count, sizeof *%s.data, %s, %lld, %lld, %lld, {%s});",
-               clike_helper(p, "slope_group_sums"), count, first.base ? "true" : "false", data, data, data,
-               clike_operand(p, first.access, 1).text, (long long)(second.index - first.index),
-               (long long)first.offset, (long long)(second.offset - first.offset), values.at);
+               clike_helper(p, "slope_group_sums"), count, varies(first) ? "true" : "false", data, data, data,
+               clike_operand(p, first->access, 1).text, (long long)(second->index - first->index),
+               (long long)first->offset, (long long)(second->offset - first->offset), values.at);
 }
 
 bool clike_sum(Printer *p, const Inst *inst) {
     Place place;
     if (!is_waiting_sum(p, inst) || !find_place(inst, &place)) return false;
     vec_push(&p->arena, &p->at->sums, inst);
-    if (goes_on(p, inst, &place)) return true;
-    print_together(p);
+    const Inst *next = next_sum(p, inst);
+    if (next && find_place(next, &place)) return true;
+    int count = p->at->sums.count;
+    Place *places = arena_array(&p->arena, Place, count);
+    for (int i = 0; i < count; i++) find_place(p->at->sums.at[i], &places[i]);
+    sort_places(places, count);
+    for (int first = 0, n; first < count; first += n) {
+        n = count_regular(&places[first], count - first);
+        print_together(p, &places[first], n);
+    }
     p->at->sums.count = 0;
     return true;
 }

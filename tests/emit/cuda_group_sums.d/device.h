@@ -40,6 +40,7 @@ static double __shfl_sync(unsigned, double value, unsigned lane) {
     return value;
 }
 static unsigned __activemask() { return ~0u; }
+static void __syncwarp() { pthread_barrier_wait(meetings[threadIdx.x / 32]); }
 static float __shfl_xor_sync(unsigned, float value, unsigned bit) {
     return __shfl_sync(~0u, value, threadIdx.x % 32 ^ bit);
 }
@@ -55,6 +56,7 @@ static void __match_all_sync(unsigned, unsigned long long value, int *same) {
 static void __match_all_sync(unsigned, unsigned long long, int *same) { *same = 1; }
 template <typename T> static T __shfl_sync(unsigned, T value, int) { return value; }
 static unsigned __activemask() { return 1u << threadIdx.x % 32; }
+static void __syncwarp() {}
 static float __shfl_xor_sync(unsigned, float value, int) { return value; }
 static bool __all_sync(unsigned, bool value) { return value; }
 #endif

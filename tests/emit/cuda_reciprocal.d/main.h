@@ -8,6 +8,6 @@ int main() {
     launch(slope::add, 1, 4);
     for (int i = 0; i < 4; i++) {
         const float *q = quotients + 8 * i;
-        printf("%g %g %g %g %g %g\n", q[0], q[1], q[2], q[3], q[4], q[5]);
+        printf("%g %g %g %g %g %g %.4g\n", q[0], q[1], q[2], q[3], q[4], q[5], q[6]);
     }
 }

@@ -1,0 +1,106 @@
+/* Sums that a thread of a GPU adds to buffers are made together: each comes as late as its region lets it, so that it stands beside the next. Lanes of a warp
+ * share the work of sums that stand together (emit/clike/sums.c); in a reverse pass, other statements stand between them.
+ *
+ *     g[i] += a; x[i] = b; g[i + 1] += c;      x[i] = b; g[i] += a; g[i + 1] += c;
+ *
+ * Nothing may happen in between that could tell: sums wait for variables of the thread, its tapes, and what is read from other buffers. Buffers of different
+ * uniforms are taken to be different memory, as they are where a group keeps sums until it ends. Values that wait are in registers, so that
+ * not too many do. */
+#include "opt.h"
+
+enum { MOST_WAITING = 64 };
+
+typedef struct Late {
+    int *uses; /* by Val.id */
+    Inst *waiting[MOST_WAITING];
+    int count;
+    bool changed;
+} Late;
+
+static void count_uses(void *user, Inst *inst) {
+    Late *l = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *v = ir_resolve(inst->args[i]);
+        if (!val_is_const(v)) l->uses[v->id]++;
+    }
+}
+
+/* The uniform that a buffer is in; NULL: not known. */
+static const Global *owner_of(const Val *buffer) {
+    if (buffer->kind != VAL_inst || buffer->inst->op != OP_load) return NULL;
+    const Val *from = ir_root(buffer->inst->args[0]);
+    return from->kind == VAL_inst && from->inst->op == OP_global ? from->inst->global : NULL;
+}
+
+static const Val *buffer_of(const Val *address) {
+    const Val *root = ir_root((Val *)(uintptr_t)address);
+    return root->kind == VAL_inst && root->inst->op == OP_buffer_elem ? ir_resolve(root->inst->args[0])
+                                                                      : NULL;
+}
+
+static bool is_sum(const Late *l, const Inst *inst) {
+    return inst->op == OP_atomic && inst->index == ATOMIC_add && inst->results[0]->type->kind == TYPE_float &&
+           l->uses[inst->results[0]->id] == 0 && buffer_of(inst->args[0]);
+}
+
+static bool is_own(const Val *address) {
+    const Val *root = ir_root((Val *)(uintptr_t)address);
+    return root->kind == VAL_inst && (root->inst->op == OP_var || root->inst->op == OP_tape_elem);
+}
+
+/* Is what is read there something else than what the waiting sums add to? */
+static bool is_apart(const Late *l, const Val *address) {
+    const Val *buffer = buffer_of(address), *root = ir_root((Val *)(uintptr_t)address);
+    if (root->kind == VAL_inst && root->inst->op == OP_global)
+        return root->inst->global->kind == GLOBAL_uniform || root->inst->global->kind == GLOBAL_const;
+    if (!buffer) return false;
+    if (type_is_read_only(buffer->type)) return true;
+    const Global *owner = owner_of(buffer);
+    for (int i = 0; i < l->count; i++) {
+        const Global *other = owner_of(buffer_of(l->waiting[i]->args[0]));
+        if (!owner || !other || owner == other) return false;
+    }
+    return true;
+}
+
+/* Can the sums wait until it is done? */
+static bool can_pass(const Late *l, const Inst *inst) {
+    if (inst->nregions || op_has(inst->op, OP_EFFECT | OP_CALLS | OP_ENDS)) return false;
+    if (!op_has(inst->op, OP_READS | OP_WRITES)) return true;
+    for (int i = 0; i < inst->nargs; i++) {
+        Role role = ir_role(inst, i);
+        if (role == ROLE_value || is_own(inst->args[i])) continue;
+        if (role != ROLE_read || !is_apart(l, inst->args[i])) return false;
+    }
+    return true;
+}
+
+static void put_before(Late *l, Inst *inst) {
+    for (int i = 0; i < l->count; i++) {
+        inst_remove(l->waiting[i]);
+        inst_insert_before(inst, l->waiting[i]);
+    }
+    l->count = 0;
+}
+
+static void visit_region(Late *l, Region *region) {
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        if (is_sum(l, inst) && next) {
+            l->changed |= l->count > 0;
+            if (l->count == MOST_WAITING) put_before(l, inst);
+            l->waiting[l->count++] = inst;
+        } else if (l->count && !can_pass(l, inst)) put_before(l, inst);
+        for (int i = 0; i < inst->nregions; i++) visit_region(l, inst->regions[i]);
+    }
+}
+
+bool opt_late_sums(Func *func) {
+    if (!func->body || !func->module->many_threads) return false;
+    Arena *scratch = arena_scratch(func->module->arena);
+    Late l = {.uses = arena_array(scratch, int, func->nvals + 1)};
+    region_walk(func->body, count_uses, &l);
+    visit_region(&l, func->body);
+    arena_free(scratch);
+    return l.changed;
+}
