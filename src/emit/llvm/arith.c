@@ -212,9 +212,38 @@ static LLVMValueRef float_to_float(Emitter *e, LLVMValueRef value, const Type *f
     return LLVMBuildFPTrunc(e->builder, value, emit_type(e, to), "");
 }
 
+/* Out of range is the nearest number, and what is none is zero. LLVM does this for each number of a vector by itself on x86-64, hence
+ * here: what is out of range is converted as zero, and then replaced. Bounds are powers of two, so that all types have them. */
+static LLVMValueRef vector_to_int(Emitter *e, LLVMValueRef value, const Type *to) {
+    LLVMBuilderRef b = e->builder;
+    LLVMTypeRef from = LLVMTypeOf(value), type = emit_type(e, to);
+    bool has_sign = type_is_signed(to);
+    uint64_t most = UINT64_MAX >> (64 - bits_of(to) + has_sign), least = has_sign ? most + 1 : 0;
+    double over = 2.0 * (double)(most / 2 + 1);
+    LLVMTypeRef integer = LLVMGetElementType(type), real = LLVMGetElementType(from);
+    LLVMValueRef top = emit_splat(e, LLVMConstReal(real, over), to),
+                 bottom = emit_splat(e, LLVMConstReal(real, has_sign ? -over : 0), to);
+    LLVMValueRef above = LLVMBuildFCmp(b, LLVMRealOGE, value, top, ""),
+                 below = LLVMBuildFCmp(b, LLVMRealOLT, value, bottom, "");
+    LLVMValueRef outside = LLVMBuildFCmp(b, LLVMRealUNO, value, value, "");
+    outside = LLVMBuildOr(b, outside, LLVMBuildOr(b, above, below, ""), "");
+    LLVMValueRef inside = LLVMBuildSelect(b, outside, LLVMConstNull(from), value, "");
+    LLVMValueRef result =
+        has_sign ? LLVMBuildFPToSI(b, inside, type, "") : LLVMBuildFPToUI(b, inside, type, "");
+    result = LLVMBuildSelect(b, above, emit_splat(e, LLVMConstInt(integer, most, false), to), result, "");
+    return LLVMBuildSelect(b, below, emit_splat(e, LLVMConstInt(integer, least, false), to), result, "");
+}
+
+#if defined(__x86_64__)
+static const bool vectors_saturate = false;
+#else
+static const bool vectors_saturate = true;
+#endif
+
 static LLVMValueRef float_to_int(Emitter *e, LLVMValueRef value, const Type *from, const Type *to) {
     if (type_element(from)->kind == TYPE_half)
         value = LLVMBuildFPExt(e->builder, value, emit_shaped(e->f32, from), "");
+    if (to->kind == TYPE_vector && !vectors_saturate) return vector_to_int(e, value, to);
     LLVMTypeRef overloads[] = {emit_type(e, to), LLVMTypeOf(value)};
     return emit_intrinsic(e, type_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", overloads, 2, &value,
                           1);
