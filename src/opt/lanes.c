@@ -274,6 +274,7 @@ static void choose_width(Lanes *lanes) {
     int wanted = lanes->options->width;
     if (lanes->waves) lanes->width = lanes_of_wave(lanes, lanes->from);
     else lanes->width = fitting(lanes->from, wanted ? wanted : lanes_best_width(lanes), lanes->waits);
+    if (!wanted && !lanes->waves && lanes_half_is_enough(lanes)) lanes->width /= 2;
     if (lanes->width <= 1 && lanes->waves)
         lanes_decline(lanes, NULL, "a wave is no part of a row of its group");
     else if (lanes->width <= 1)

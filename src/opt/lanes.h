@@ -74,8 +74,9 @@ enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };
 int lanes_step_of_address(const Lanes *lanes, const Val *address);
 int lanes_best_width(const Lanes *lanes);
 const char *lanes_not_worth_it(const Lanes *lanes); /* why; NULL: they are */
-bool lanes_take_long(const Lanes *lanes);           /* to compile: the wide function that was made */
-bool lanes_are_too_much(const Lanes *lanes);        /* ... even if they are asked for */
+bool lanes_half_is_enough(const Lanes *lanes);
+bool lanes_take_long(const Lanes *lanes);    /* to compile: the wide function that was made */
+bool lanes_are_too_much(const Lanes *lanes); /* ... even if they are asked for */
 
 /* ---- lanes_race.c */
 void lanes_look_for_races(Lanes *lanes); /* declines if there may be one */

@@ -11,7 +11,8 @@
  *     elementary functions             2.4 times for each register; for each lane where vectors have none that is faster: lgamma, and
  *                                      pow, with registers of 128 bits hypot
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
- *     neighbours in memory, rows       once for each register, and a test
+ *     rows                             once for each register
+ *     neighbours in memory             three quarters for each lane, and a test: memory has no lanes
  *     other places                     for each lane 1.2 times at equal distances, else twice if the processor gathers, and 4.5 times if it
  *                                      does not; twice where all write to one
  *     objects of more than 4 KiB       for each lane: memory has no lanes
@@ -19,12 +20,20 @@
  *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 5
  *     meetings of a wave               once for each lane, and 30
  *     calls that are not inlined       for each lane, and 3
- *     if, switch                       half of all branches, one at a time; together all of them, where lanes go different ways
+ *     if, switch                       half of all branches, one at a time; together all of them, where lanes go different ways. Where a
+ *                                      thread's index is compared with what all share, it is the longer branch, for both
  *     loops                            as often as they say, or 8 times; 1.6 times that where lanes leave at different times
  *
- * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py). Lanes are used where they seem to be
- * 1.5 times as fast with registers of 128 bits, 2 with 256, 3 with 512, and where there is enough to do, if that is known, to make up for the time to compile them. Code takes twice as long to compile if it
- * has 2.4 times as many instructions, of registers; then half as many lanes are tried, and then none. */
+ * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four of five gain 0.6 to 1.6 times
+ * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits, 1.7 with larger ones, and where
+ * there is enough to do, if that is known, to make up for the time to compile them. If that seems to be almost twice as long, half as
+ * many lanes are tried, and then none. It is counted in instructions of scalars:
+ *
+ *     all else that is done            90
+ *     a value of all lanes             half for each register
+ *     neighbours in memory             12, with the test and what is done if it fails
+ *     other places                     1.5 for each lane; 12 if the processor gathers, 4 in an object of the item's own
+ *     if, loop                         3 */
 #include "opt/lanes.h"
 
 typedef struct Cost {
@@ -100,13 +109,17 @@ static double together_elementwise(const Lanes *lanes, const Inst *inst) {
     return parts * cost * wide;
 }
 
+/* Has the processor an instruction that reads at many places? */
+static bool gathers(const Lanes *lanes) { return lanes->options->register_bits > 128; }
+
 static double together_at(const Lanes *lanes, Val *address, const Type *type) {
-    double parts = parts_of(type), wide = registers(lanes, type);
+    double parts = parts_of(type);
     int step = lanes_step_of_address(lanes, address);
-    double apart = lanes->options->register_bits > 128 ? 2 : 4.5; /* the processor gathers, or does not */
-    if (lanes_is_spread(address)) return parts * (step == STEP_same ? wide : apart * lanes->width);
+    double apart = gathers(lanes) ? 2 : 4.5;
+    if (lanes_is_spread(address))
+        return parts * (step == STEP_same ? registers(lanes, type) : apart * lanes->width);
     if (step == STEP_same) return parts;
-    if (step == STEP_one && type->kind != TYPE_vector) return wide + 1;
+    if (step == STEP_one && type->kind != TYPE_vector) return 0.75 * lanes->width + 1;
     return parts * lanes->width * (step == STEP_none ? apart : 1.2);
 }
 
@@ -169,9 +182,45 @@ static void add(Cost *to, Cost more, double alone, double together) {
     to->together += more.together * together;
 }
 
+static bool is_choice_of_constants(const Val *v) {
+    return v->kind == VAL_inst && v->inst->op == OP_select && val_is_const(ir_resolve(v->inst->args[1])) &&
+           val_is_const(ir_resolve(v->inst->args[2]));
+}
+
+/* Is the index of a thread, or what grows with it, compared with what is the same for all? It asks whether there is an item at all, or
+ * which side of a border it is on: lanes then go the same way, but for those of one step. */
+static bool is_border(const Lanes *lanes, const Val *condition) {
+    if (!varies(lanes, condition)) return true;
+    if (condition->kind != VAL_inst) return false;
+    const Inst *inst = condition->inst;
+    const Val *a = ir_resolve(inst->args[0]), *b = inst->nargs > 1 ? ir_resolve(inst->args[1]) : NULL;
+    switch ((Op)inst->op) {
+    case OP_not: return is_border(lanes, a);
+    case OP_eq: /* after early exits: is the state, one of two constants, that one? */
+        return is_choice_of_constants(a) && val_is_const(b) && is_border(lanes, ir_resolve(a->inst->args[0]));
+    case OP_and:
+    case OP_or: return is_border(lanes, a) && is_border(lanes, b);
+    case OP_lt:
+    case OP_le: return step_of(lanes, a) != STEP_none && step_of(lanes, b) != STEP_none;
+    default: return false;
+    }
+}
+
+/* The longer branch is what nearly all do. */
+static Cost cost_at_border(const Lanes *lanes, const Inst *inst) {
+    Cost most = {0};
+    for (int i = 0; i < inst->nregions; i++) {
+        Cost one = cost_of_region(lanes, inst->regions[i]);
+        if (one.alone >= most.alone) most = one;
+    }
+    return (Cost){most.alone + 1, most.together + 2.0 * inst->nregions};
+}
+
 static Cost cost_of_choice(const Lanes *lanes, const Inst *inst) {
-    bool divergent = varies(lanes, ir_resolve(inst->args[0])) != 0;
+    const Val *condition = ir_resolve(inst->args[0]);
+    bool divergent = varies(lanes, condition) != 0;
     Cost all = {1, divergent ? 2.0 * inst->nregions : 1};
+    if (divergent && is_border(lanes, condition)) return cost_at_border(lanes, inst);
     double share = 1.0 / inst->nregions;
     for (int i = 0; i < inst->nregions; i++)
         add(&all, cost_of_region(lanes, inst->regions[i]), share, divergent ? 1 : share);
@@ -237,39 +286,68 @@ int lanes_best_width(const Lanes *lanes) {
 
 typedef struct Amount {
     const Lanes *lanes;
-    double insts, registers; /* instructions, and those that machines need */
+    double code; /* in instructions of scalars, by the time that LLVM takes for them */
 } Amount;
 
-static void count_code(void *user, Inst *inst) {
+static double code_elsewhere(const Lanes *lanes) { return gathers(lanes) ? 12 : 1.5 * lanes->width; }
+
+static double code_of_access(const Lanes *lanes, const Inst *inst) {
+    Val *address = ir_resolve(inst->args[0]);
+    const Type *type = ir_target(address->type);
+    int step = lanes_step_of_address(lanes, address), parts = parts_of(type);
+    if (step == STEP_same) return 0;
+    if (lanes_is_spread(address)) return parts * (gathers(lanes) ? 4 : 1.5 * lanes->width);
+    if (step == STEP_one && type->kind != TYPE_vector) return 12;
+    return parts * (step == STEP_none ? code_elsewhere(lanes) : 1.5 * lanes->width);
+}
+
+static void count_apart(void *user, Inst *inst) {
+    Amount *amount = user;
+    const Lanes *lanes = amount->lanes;
+    bool is_access = (inst->op == OP_load || inst->op == OP_store) && lanes_varies_here(lanes, inst);
+    bool on_tape = inst->op == OP_tape_load || inst->op == OP_tape_store;
+    if (is_access) amount->code += code_of_access(lanes, inst);
+    else if (on_tape && varies(lanes, ir_resolve(inst->args[1]))) amount->code += code_elsewhere(lanes);
+}
+
+static void count_one(void *user, Inst *inst) {
+    (void)inst;
+    ((Amount *)user)->code++;
+}
+
+static void count_wide(void *user, Inst *inst) {
     Amount *amount = user;
     const Val *value = inst->nresults ? inst->results[0] : inst->nargs ? inst->args[inst->nargs > 1] : NULL;
-    bool is_wide = value && value->type->kind == TYPE_vector;
-    bool is_apart =
-        (inst->op == OP_gather || inst->op == OP_scatter) && inst->args[0]->type->kind == TYPE_vector;
-    amount->insts++;
-    amount->registers += is_apart ? amount->lanes->width - 4 : 0;
-    amount->registers += is_wide ? type_count(value->type) / (double)amount->lanes->width *
-                                       registers(amount->lanes, type_element(value->type))
-                                 : 1;
+    bool is_wide = value && value->type->kind == TYPE_vector, forks = op_has(inst->op, OP_REGIONS);
+    double parts = is_wide ? type_count(value->type) / (double)amount->lanes->width : 1;
+    amount->code += is_wide ? 0.5 * parts * registers(amount->lanes, type_element(value->type))
+                    : forks ? 3
+                            : 1;
 }
 
-static Amount amount_of(const Lanes *lanes, const Func *func) {
+static double code_of_one(const Lanes *lanes) {
     Amount amount = {.lanes = lanes};
-    region_walk(func->body, count_code, &amount);
-    return amount;
+    region_walk(lanes->from->body, count_one, &amount);
+    return amount.code;
 }
 
-/* About twice as long as one by one, as code does that is 2.4 times as much; what is little takes no longer than all else that is
- * done. Where lanes are at places of their own there are as many loads. */
+static double code_of_wide(const Lanes *lanes) {
+    Amount amount = {.lanes = lanes};
+    region_walk(lanes->to->body, count_wide, &amount);
+    region_walk(lanes->from->body, count_apart, &amount);
+    return amount.code;
+}
+
+/* About twice as long as one by one, with all else that is done. */
 bool lanes_take_long(const Lanes *lanes) {
-    double one = amount_of(lanes, lanes->from).insts, several = amount_of(lanes, lanes->to).registers;
-    return (several > 500 && several > 2.4 * one) || (several > 150 && several > 3.2 * one);
+    enum { ALL_ELSE = 90 };
+    return ALL_ELSE + code_of_wide(lanes) > 1.85 * (ALL_ELSE + code_of_one(lanes));
 }
 
 /* LLVM would take minutes. */
 bool lanes_are_too_much(const Lanes *lanes) {
     enum { MOST_CODE = 80000 };
-    return amount_of(lanes, lanes->to).registers > MOST_CODE;
+    return code_of_wide(lanes) > MOST_CODE;
 }
 
 /* Is there so much to do that it is done sooner, with the time to compile? That is some 10 ms and 0.1 ms for each instruction, of which the
@@ -277,14 +355,23 @@ bool lanes_are_too_much(const Lanes *lanes) {
 static bool saves_time(const Lanes *lanes, Cost cost) {
     const int *size = lanes->from->group_size;
     double items = (double)lanes->options->groups * size[0] * size[1] * size[2];
-    double compile = 4e7 + 5e5 * amount_of(lanes, lanes->from).insts;
+    double compile = 4e7 + 5e5 * code_of_one(lanes);
     return items <= 0 || items * (cost.alone - cost.together / lanes->width) > compile;
 }
 
 /* How many times as fast they must seem: the wider registers are, the more often something else is in the way. */
-static double least_gain(const Lanes *lanes) {
-    int bits = lanes->options->register_bits;
-    return bits >= 512 ? 3 : bits >= 256 ? 2 : 1.5;
+static double least_gain(const Lanes *lanes) { return lanes->options->register_bits > 128 ? 1.7 : 1.5; }
+
+/* All lanes fill one register of 512 bits, and half of it would do: much of the time goes to memory, where 64 bytes that are read or
+ * written at once mostly lie in two lines. */
+bool lanes_half_is_enough(const Lanes *lanes) {
+    enum { WIDE = 512 };
+    Lanes half = *lanes;
+    half.width /= 2;
+    if (lanes->options->register_bits < WIDE || lanes->width < 8) return false;
+    double all = cost_of_region(lanes, lanes->from->body).together / lanes->width,
+           some = cost_of_region(&half, lanes->from->body).together / half.width;
+    return some < 1.25 * all;
 }
 
 const char *lanes_not_worth_it(const Lanes *lanes) {
