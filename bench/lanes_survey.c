@@ -1,14 +1,13 @@
 /* Compiles a kernel one item at a time and with as many lanes as are given (0: as many as seem best), each several times and in turns, and
- * runs both likewise. Prints the number of lanes that it got, medians of milliseconds to compile and of nanoseconds per item, for one
- * and for several, the bytes of memory that running took beyond that of one lane, and why there are not more lanes.
+ * runs all likewise. Prints a line for one at a time and for each of the others: the number of lanes that it got, medians of milliseconds to
+ * compile and of nanoseconds per item, and why there are not more lanes.
  *
- *     lanes_survey FILE FOLDER KERNEL ITEMS LANES      imports are looked for in the folder; each uniform is a buffer of numbers */
+ *     lanes_survey FILE FOLDER KERNEL ITEMS LANES...      imports are looked for in the folder; each uniform is a buffer of numbers */
 #include "bench.h"
 
-#include <malloc.h>
 #include <string.h>
 
-enum { COMPILES = 3, ROUNDS = 5, PER_ITEM = 16 };
+enum { COMPILES = 3, ROUNDS = 5, PER_ITEM = 16, MOST_WAYS = 6 };
 static const double enough = 10; /* milliseconds that a measurement takes at least */
 
 typedef struct Work {
@@ -69,35 +68,54 @@ static float *mixed_numbers(int count) {
     return numbers;
 }
 
+/* One way to run the kernel. */
+typedef struct Way {
+    int lanes;
+    Bench bench;
+    double compile[COMPILES], run[ROUNDS];
+} Way;
+
+static void compile_all(const Work *work, Way *ways, int count) {
+    for (int i = 0; i < COMPILES; i++)
+        for (int k = 0; k < count; k++) {
+            if (i) slope_session_free(ways[k].bench.session);
+            ways[k].bench = open_with(work, ways[k].lanes, &ways[k].compile[i]);
+        }
+}
+
+/* Returns how often the kernel is run for a measurement. */
+static int run_all(const Work *work, Way *ways, int count) {
+    for (int k = 0; k < count; k++) bind_all(&ways[k].bench, work);
+    double once = run_once(&ways[0].bench, work, 1);
+    int repeats = once < enough ? (int)fmin(200, enough / fmax(once, 0.001)) + 1 : 1;
+    for (int k = 1; k < count; k++) run_once(&ways[k].bench, work, 1);
+    for (int i = 0; i < ROUNDS; i++)
+        for (int k = 0; k < count; k++) ways[k].run[i] = run_once(&ways[k].bench, work, repeats);
+    return repeats;
+}
+
+static void report(const Work *work, Way *way, int repeats) {
+    SlopeRemark remark = {.lanes = 1};
+    slope_remark(way->bench.session, 0, &remark);
+    printf("%d %.3f %.3f %s\n", remark.lanes, median(way->compile, COMPILES),
+           median(way->run, ROUNDS) * 1e6 / repeats / work->items, remark.why ? remark.why : "");
+}
+
 int main(int argc, char **argv) {
-    if (argc < 6) return 1;
+    if (argc < 6 || argc - 4 > MOST_WAYS) return 1;
     Work work = {.path = argv[1], .folder = argv[2], .kernel = argv[3], .items = atoi(argv[4])};
-    int widths[] = {1, atoi(argv[5]) ? atoi(argv[5]) : SLOPE_LANES_AUTO};
+    Way ways[MOST_WAYS] = {{.lanes = 1}};
+    int count = argc - 4;
+    for (int k = 1; k < count; k++) ways[k].lanes = atoi(argv[k + 4]) ? atoi(argv[k + 4]) : SLOPE_LANES_AUTO;
     work.input = mixed_numbers(work.items * PER_ITEM);
     work.output = bench_numbers(work.items * PER_ITEM);
-    Bench both[2];
-    double compile[2][COMPILES], run[2][ROUNDS], first;
-    slope_session_free(
-        open_with(&work, 1, &first).session); /* loads the code generator, which nobody is to pay */
-    for (int i = 0; i < COMPILES; i++)
-        for (int k = 0; k < 2; k++) {
-            if (i) slope_session_free(both[k].session);
-            both[k] = open_with(&work, widths[k], &compile[k][i]);
-        }
+    double first; /* loads the code generator, which nobody is to pay */
+    slope_session_free(open_with(&work, 1, &first).session);
+    compile_all(&work, ways, count);
     int size[3];
-    slope_kernel_group_size(both[0].kernel, size);
+    slope_kernel_group_size(ways[0].bench.kernel, size);
     work.group = size[0];
-    for (int k = 0; k < 2; k++) bind_all(&both[k], &work);
-    double once = run_once(&both[0], &work, 1);
-    int repeats = once < enough ? (int)fmin(200, enough / fmax(once, 0.001)) + 1 : 1;
-    run_once(&both[1], &work, 1);
-    for (int i = 0; i < ROUNDS; i++)
-        for (int k = 0; k < 2; k++) run[k][i] = run_once(&both[k], &work, repeats);
-    SlopeRemark remark = {.lanes = 1};
-    slope_remark(both[1].session, 0, &remark);
-    double nanoseconds = 1e6 / repeats / work.items;
-    printf("%d %.3f %.3f %.3f %.3f %s\n", remark.lanes, median(compile[0], COMPILES),
-           median(compile[1], COMPILES), median(run[0], ROUNDS) * nanoseconds,
-           median(run[1], ROUNDS) * nanoseconds, remark.why ? remark.why : "");
+    int repeats = run_all(&work, ways, count);
+    for (int k = 0; k < count; k++) report(&work, &ways[k], repeats);
     return 0;
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Is anything slower with lanes? The functions of tests/diff with their gradients, as kernels over many items on one thread, one by one and
-with as many lanes as the estimate of opt/lanes_cost.c chooses. Of each kernel: how many lanes, how many times as fast, the time to compile
+with as many lanes as the estimate of opt/lanes_cost.c chooses (0), or as are given. Of each kernel: how many lanes, how many times as fast, the time to compile
 as a multiple, nanoseconds per item and milliseconds to compile with one; medians of the processor's time, taken in turns. At the end come the
 kernels that are slower, and those that take more than twice as long to compile.
 
-    bench/lanes_survey.py [--build DIR] [--of N] [--first N] [--lanes 0] [--group 64] [-j N] [NAME...]    one file of N; only those with a NAME in theirs
+    bench/lanes_survey.py [--build DIR] [--of N] [--first N] [--lanes 0,8,16] [--group 64] [-j N] [NAME...]    one file of N; only those with a NAME in theirs
 """
 import argparse
 import concurrent.futures
@@ -27,26 +27,29 @@ LIMIT = 60
 
 
 def survey(program, path, options, folder):
-    """Rows: name, lanes, how many times as fast, how many times the time to compile, nanoseconds, milliseconds, why not more lanes"""
+    """Rows: name, lanes, how many times as fast, how many times the time to compile, nanoseconds, milliseconds, why not more lanes, how many were asked for"""
     text, rows = path.read_text(), []
     for number, function in enumerate(through_lanes.functions(text)):
         source = Path(folder) / f"{abs(hash(path))}-{number}.slang"
         source.write_text(text + "\n" + through_lanes.kernel(number, *function, threads=options.group)[0])
-        command = [program, source, path.parent, f"lanes_kernel{number}", str(ITEMS), str(options.lanes)]
+        widths = options.lanes.split(",")
+        command = [program, source, path.parent, f"lanes_kernel{number}", str(ITEMS), *widths]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
         except subprocess.TimeoutExpired:
             continue
         if done.returncode or not done.stdout:
             continue  # a function that has no backward derivative
-        *numbers, why = done.stdout.splitlines()[-1].split(" ", 5)
-        lanes, compile_one, compile_wide, one, several = map(float, numbers)
-        rows.append((f"{path.relative_to(TESTS)} {function[1]}", int(lanes), one / several, compile_wide / compile_one, one, compile_one, why))
+        lines = [line.split(" ", 3) for line in done.stdout.splitlines()[-1 - len(widths):]]
+        (_, compile_one, one, _), *others = [(int(lanes), float(compiled), float(run), why) for lanes, compiled, run, why in lines]
+        for width, (lanes, compiled, several, why) in zip(widths, others):
+            name = f"{path.relative_to(TESTS)} {function[1]}"
+            rows.append((name, lanes, one / several, compiled / compile_one, one, compile_one, why, width))
     return rows
 
 
 def show(row):
-    name, lanes, faster, longer, nanoseconds, milliseconds, why = row
+    name, lanes, faster, longer, nanoseconds, milliseconds, why, _ = row
     print(f"{lanes:5} {faster:7.2f} {longer:8.2f} {nanoseconds:9.1f} {milliseconds:7.1f}  {name}{': ' + why if why else ''}", flush=True)
 
 
@@ -65,7 +68,7 @@ def main():
     parser.add_argument("--build", default=str(HERE.parent / "build"))
     parser.add_argument("--of", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--lanes", default=0, type=int)
+    parser.add_argument("--lanes", default="0")
     parser.add_argument("--group", type=int, default=64)
     parser.add_argument("-j", type=int, default=1, dest="jobs")
     parser.add_argument("names", nargs="*")
@@ -80,7 +83,9 @@ def main():
             rows += found
             for row in found:
                 show(row)
-    summarize(rows)
+    for width in options.lanes.split(","):
+        print(f"lanes {width if width != '0' else 'chosen'}:", end=" ")
+        summarize([row for row in rows if row[7] == width])
 
 
 if __name__ == "__main__":

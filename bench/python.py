@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What a call from Python costs: of one number, and per row of a million, against numpy and (where it is) PyTorch; all in one run.
 
-    SLOPE_LIBRARY=build PYTHONPATH=python python3 bench/python.py
+    SLOPE_LIBRARY=build PYTHONPATH=python python3 bench/python.py [--one-core]    only what lanes gain on one core
 """
 import ctypes
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -16,26 +17,31 @@ import slope
 PROGRAM = """
 [Differentiable] float wave(float x, float y) { return sin(x) * y + x * x; }
 [Differentiable] float3 reflected(float3 d, float3 n) { return d - 2 * dot(d, n) * n; }
+[Differentiable] float orbit(float3 p) {
+    float3 v = float3(0.1, 0.2, 0.3);
+    for (int i = 0; i < 16; i++) { v -= 0.1 * p / (dot(p, p) + 0.5); p += 0.1 * v; }
+    return length(p);
+}
 """
 ROWS = 1_000_000
 
 
-def seconds(call, least=0.2):
+def seconds(call, least=0.2, clock=time.perf_counter):
     """The best of five, each long enough to be measured."""
     count, best = 1, float("inf")
     while True:
-        start = time.perf_counter()
+        start = clock()
         for _ in range(count):
             call()
-        spent = time.perf_counter() - start
+        spent = clock() - start
         if spent > least / 5:
             break
         count *= 2
     for _ in range(5):
-        start = time.perf_counter()
+        start = clock()
         for _ in range(count):
             call()
-        best = min(best, (time.perf_counter() - start) / count)
+        best = min(best, (clock() - start) / count)
     return best
 
 
@@ -85,7 +91,23 @@ def in_c(x, y):
         subprocess.run([compiler, "-O3", "-march=native", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-lm"], input=C.encode(), check=True)
         wave = ctypes.CDLL(library).wave
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in (x, y, out)]
-    return seconds(lambda: wave(*pointers, ctypes.c_long(x.size)))
+    return seconds(lambda: wave(*pointers, ctypes.c_long(x.size)), clock=time.process_time)
+
+
+def on_one_core(x, y, d, n, per_row):
+    """With the lanes that seem best, and one row at a time; time of the processor."""
+    modules = [("slope", slope.compile(PROGRAM, threads=1)), ("one lane", slope.compile(PROGRAM, threads=1, lanes=1))]
+    c = in_c(x, y)
+    calls = {
+        "wave, per row, on one core": lambda m: m.wave(x, y),
+        "its gradient": lambda m: slope.grad(m.wave)(x, y),
+        "reflected": lambda m: m.reflected(d, n),
+        "orbit": lambda m: m.orbit(d),
+        "its gradient ": lambda m: slope.grad(m.orbit)(d),
+    }
+    for name, call in calls.items():
+        others = [("C", c)] if c and name.startswith("wave") else []
+        show(name, [(kind, seconds(lambda module=module: call(module), clock=time.process_time)) for kind, module in modules] + others, "ns", per_row)
 
 
 def on_gpu(torch, m, gradient, x, y, per_row):
@@ -98,14 +120,17 @@ def on_gpu(torch, m, gradient, x, y, per_row):
 
 
 def main():
-    m = slope.compile(PROGRAM)
-    gradient = slope.grad(m.wave)
-    show("a call", [("slope", seconds(lambda: m.wave(1.0, 2.0))), ("numpy", seconds(lambda: np.sin(1.0) * 2.0 + 1.0))], "us", 1e6)
-    show("a gradient", [("slope", seconds(lambda: gradient(1.0, 2.0)))], "us", 1e6)
     generator = np.random.default_rng(1)
     x, y = (generator.random(ROWS, dtype=np.float32) for _ in range(2))
     d, n = (generator.random((ROWS, 3), dtype=np.float32) for _ in range(2))
     per_row = 1e9 / ROWS
+    on_one_core(x, y, d, n, per_row)
+    if "--one-core" in sys.argv:
+        return
+    m = slope.compile(PROGRAM)
+    gradient = slope.grad(m.wave)
+    show("a call", [("slope", seconds(lambda: m.wave(1.0, 2.0))), ("numpy", seconds(lambda: np.sin(1.0) * 2.0 + 1.0))], "us", 1e6)
+    show("a gradient", [("slope", seconds(lambda: gradient(1.0, 2.0)))], "us", 1e6)
     wave = [("slope", seconds(lambda: m.wave(x, y))), ("numpy", seconds(lambda: np.sin(x) * y + x * x))]
     mirror = [("slope", seconds(lambda: m.reflected(d, n))),
               ("numpy", seconds(lambda: d - 2 * np.sum(d * n, 1, keepdims=True) * n))]
@@ -117,9 +142,6 @@ def main():
         mirror.append(("torch", seconds(lambda: td - 2 * (td * tn).sum(1, keepdim=True) * tn)))
         slopes += torch_slopes(torch, tx, ty, lambda: None)
     show("wave, per row", wave, "ns", per_row)
-    alone = slope.compile(PROGRAM, threads=1)
-    c = in_c(x, y)
-    show("  on one core", [("slope", seconds(lambda: alone.wave(x, y))), *([("C", c)] if c else [])], "ns", per_row)
     show("its gradient, per row", slopes, "ns", per_row)
     show("reflected, per row", mirror, "ns", per_row)
     if torch and torch.cuda.is_available():
