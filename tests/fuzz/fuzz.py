@@ -31,7 +31,8 @@ from generate import Generator
 from harness import kernel_text, module_text
 from shrink import shrink
 
-BATCH, GPU_BATCH = 24, 1   # NVIDIA's compiler needs long for many functions that are called in a loop
+BATCH = 24
+ALONE = ("GPU", *LANES)     # each program is compiled by itself: NVIDIA's compiler needs long for many functions, kernels are run one by one
 KEPT_PER_KIND = 3       # more of the same are only counted
 TOO_MUCH = ("status 1: runs on and on", "killed by SIGABRT", "takes too long")      # for the interpreter
 OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3", "C", "lanes"]
@@ -187,7 +188,7 @@ class Fuzz:
         options = self.options
         started = reported = time.monotonic()
         seeds = range(options.seed, options.seed + options.count) if options.count else itertools.count(options.seed)
-        batch = GPU_BATCH if options.only == "GPU" else BATCH
+        batch = 1 if options.only in ALONE else BATCH
         firsts = iter(seeds[::batch] if options.count else itertools.count(options.seed, batch))
         last = options.seed + options.count if options.count else None
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
