@@ -100,6 +100,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     ad_flatten(ad, copy, f);
     copy->body = NULL; /* it has served */
     ad->config.clean_flat(ad->config.user, f->flat);
+    ir_mark_in_range(f->flat);
     if (normal) ad_sink(ad, f->flat);
     if (normal) ad_segment_loops(ad, f->flat);
     if (ad->what == f->source) {

@@ -521,6 +521,9 @@ typedef struct Interval {
 } Interval;
 Interval ir_interval(const LoopJumps *jumps, const Val *v); /* of an integer */
 
+/* ---- inrange.c */
+bool ir_mark_in_range(Func *func); /* indices into arrays that cannot be out of range; true: there are more */
+
 /* ---- clone.c */
 typedef struct CloneMap {
     Module *module;

@@ -17,7 +17,7 @@
  * Loops of a few rounds are unrolled later, and indices into arrays are known then; for these alone no test is made, nor is it
  * for those of reversed loops, many of which are short as well, and a clamped index costs less than the test.
  *
- * Before all this, indices into arrays of which constants tell that they are in range are marked. */
+ * Before all this, indices into arrays of which constants tell that they are in range are marked (ir/inrange.c). */
 #include "opt.h"
 
 enum {
@@ -451,15 +451,6 @@ static void visit_region(Range *r, Region *region) {
     }
 }
 
-static void mark_known(void *user, Inst *inst) {
-    Range *r = user;
-    if (inst->op != OP_elem || !is_checked(inst)) return;
-    Interval index = ir_interval(&r->jumps, operand(inst, 1));
-    if (!index.known || index.low < 0 || index.high >= length_of(inst)) return;
-    inst->flags |= INST_UNCHECKED;
-    r->changed = true;
-}
-
 static void note_sum(void *user, Inst *inst) {
     Range *r = user;
     const Val *root = inst->op == OP_atomic ? ir_root(inst->args[0]) : NULL;
@@ -469,9 +460,8 @@ static void note_sum(void *user, Inst *inst) {
 bool opt_range(Func *func, bool copies) {
     if (!func->body) return false;
     Range r = {.func = func, .scratch = arena_scratch(func->module->arena)};
-    ir_resolve_func(func);
+    r.changed = ir_mark_in_range(func);
     r.jumps = loop_find_jumps(r.scratch, func);
-    region_walk(func->body, mark_known, &r);
     if (func->module->many_threads) region_walk(func->body, note_sum, &r);
     if (copies) visit_region(&r, func->body);
     arena_free(r.scratch);

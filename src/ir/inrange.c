@@ -1,0 +1,235 @@
+/* Indices into arrays that are in range whatever the program is given: by what counters are at least and at most (interval.c), or else by running the loops
+ * that they are in, on the constants that these start from. So the index of a packed triangle is found, which counts through two loops:
+ *
+ *     next = 0; for (i = 0; i < 8; i++) for (j = i + 1; j < 8; j++) { ... a[next] ...; next++; }
+ *
+ * Only integers are computed, and nothing is known of what is loaded. Where a condition is not known both ways are gone; a loop that may have any number
+ * of rounds, or is left from within, ends the rehearsal.
+ *
+ * What is found are the bounds of what loops carry, in their bodies: so an index that was marked is in range wherever it may be computed, even where its load
+ * is moved before a loop or a condition. And it is so in derivatives, which compute the same index in the same rounds. */
+#include "ir.h"
+
+enum { MOST_STEPS = 50000 }; /* instructions of all rehearsals in a function */
+
+typedef struct Rehearsal {
+    Module *module;
+    LoopJumps jumps;
+    Val **known;    /* by id: the constant that a value is at the moment, or NULL */
+    Interval *seen; /* by id, of what loops carry in their bodies; all of it, if it is known */
+    Map tried;      /* loops */
+    Arena *scratch;
+    int steps; /* left */
+    bool changed;
+} Rehearsal;
+
+static int64_t length_of(const Inst *elem) {
+    const Type *whole = elem->args[0]->type->args[0];
+    return whole->kind == TYPE_vector ? type_count(whole) : type_length(whole);
+}
+
+static bool is_tested(const Inst *inst) {
+    int64_t known;
+    return inst->op == OP_elem && !inst_has(inst, INST_UNCHECKED) && length_of(inst) > 0 &&
+           inst->results[0]->type->kind != TYPE_vector && !val_is_int(ir_resolve(inst->args[1]), &known);
+}
+
+static void mark(Rehearsal *r, Inst *inst) {
+    inst->flags |= INST_UNCHECKED;
+    r->changed = true;
+}
+
+/* ---- rehearsals */
+
+static bool run_region(Rehearsal *r, const Region *region);
+
+static Val *known_value(const Rehearsal *r, Val *v) {
+    v = ir_resolve(v);
+    return v->kind == VAL_const ? v : r->known[v->id];
+}
+
+static void forget_results(const Rehearsal *r, const Inst *inst) {
+    for (int i = 0; i < inst->nresults; i++) r->known[inst->results[i]->id] = NULL;
+}
+
+static void compute(const Rehearsal *r, const Inst *inst) {
+    Val *args[3], *result;
+    const Type *type = inst->nresults == 1 ? inst->results[0]->type : NULL;
+    forget_results(r, inst);
+    if (!type || !op_has(inst->op, OP_PURE) || inst->nargs > 3) return;
+    if (!type_is_integer(type) && type->kind != TYPE_bool) return;
+    for (int i = 0; i < inst->nargs; i++)
+        if (!(args[i] = known_value(r, inst->args[i]))) return;
+    result = ir_fold(r->module, (Op)inst->op, type, args, inst->nargs);
+    if (result && result->kind == VAL_const) r->known[inst->results[0]->id] = result;
+}
+
+static void see(Interval *seen, const Val *v) {
+    int64_t value = 0;
+    bool is_first = seen->low > seen->high;
+    seen->known &= v && val_is_int(v, &value);
+    if (is_first || value < seen->low) seen->low = value;
+    if (is_first || value > seen->high) seen->high = value;
+}
+
+static void set_params(const Rehearsal *r, const Region *region, Val *const *values) {
+    for (int i = 0; i < region->nparams; i++) {
+        r->known[region->params[i]->id] = values[i];
+        see(&r->seen[region->params[i]->id], values[i]);
+    }
+}
+
+/* The carried values of the next round. They are all read before one is set. */
+static void take(const Rehearsal *r, Val *const *from, Val **values, int count) {
+    for (int i = 0; i < count; i++) values[i] = known_value(r, from[i]);
+}
+
+static bool run_rounds(Rehearsal *r, const Inst *loop, Val **values) {
+    for (;;) {
+        for (int i = 0; i < loop->nregions; i++) {
+            const Region *region = loop->regions[i];
+            set_params(r, region, values);
+            if (!run_region(r, region)) return false;
+            if (i > 0) {
+                take(r, region->last->args, values, loop->nargs);
+                continue;
+            }
+            const Val *goes_on = known_value(r, region->last->args[0]);
+            if (!goes_on) return false;
+            if (val_is_zero(goes_on)) return true;
+        }
+    }
+}
+
+static bool run_loop(Rehearsal *r, const Inst *loop) {
+    Arena *scratch = arena_scratch(r->module->arena);
+    Val **values = arena_array(scratch, Val *, loop->nargs + 1);
+    take(r, loop->args, values, loop->nargs);
+    bool ends = run_rounds(r, loop, values);
+    for (int i = 0; i < loop->nresults; i++) r->known[loop->results[i]->id] = ends ? values[i] : NULL;
+    arena_free(scratch);
+    return ends;
+}
+
+/* An if or a switch: all ways. */
+static bool run_ways(Rehearsal *r, const Inst *inst) {
+    for (int i = 0; i < inst->nregions; i++)
+        if (!run_region(r, inst->regions[i])) return false;
+    forget_results(r, inst);
+    return true;
+}
+
+static bool run_if(Rehearsal *r, const Inst *inst) {
+    const Val *condition = known_value(r, inst->args[0]);
+    if (!condition) return run_ways(r, inst);
+    const Region *taken = inst->regions[val_is_zero(condition) ? 1 : 0];
+    if (!run_region(r, taken)) return false;
+    for (int i = 0; i < inst->nresults; i++)
+        r->known[inst->results[i]->id] = known_value(r, taken->last->args[i]);
+    return true;
+}
+
+static bool run_inst(Rehearsal *r, const Inst *inst) {
+    if (--r->steps < 0) return false;
+    switch ((Op)inst->op) {
+    case OP_loop: return run_loop(r, inst);
+    case OP_if: return run_if(r, inst);
+    case OP_switch: return run_ways(r, inst);
+    case OP_block: return false;
+    default: compute(r, inst); break;
+    }
+    return true;
+}
+
+static bool run_region(Rehearsal *r, const Region *region) {
+    for (const Inst *inst = region->first; inst != region->last; inst = inst->next)
+        if (!run_inst(r, inst)) return false;
+    return region->last->op == OP_yield;
+}
+
+/* ---- what is marked */
+
+static const Interval nothing = {1, 0, true}, anything = {0, 0, false};
+
+static void begin_with(const Rehearsal *r, const Inst *inst, Interval interval) {
+    forget_results(r, inst);
+    for (int i = 0; i < inst->nregions; i++)
+        for (int k = 0; k < inst->regions[i]->nparams; k++) {
+            r->known[inst->regions[i]->params[k]->id] = NULL;
+            r->seen[inst->regions[i]->params[k]->id] = interval;
+        }
+}
+
+static void begin_inst(void *user, Inst *inst) { begin_with(user, inst, nothing); }
+
+static void end_inst(void *user, Inst *inst) { begin_with(user, inst, anything); }
+
+static bool is_moderate(Interval i) { return i.known && i.low > -INT32_MAX && i.high < INT32_MAX; }
+
+/* What the value may be, if it is something that a loop carries, and perhaps a constant. */
+static Interval seen_of(const Rehearsal *r, const Val *v) {
+    int64_t more;
+    if (v->kind == VAL_param) return r->seen[v->id];
+    if (v->kind != VAL_inst || !type_is_integer(v->type) || type_bits(v->type) < 32) return anything;
+    const Inst *inst = v->inst;
+    bool is_sum = inst->op == OP_add && val_is_int(ir_resolve(inst->args[1]), &more);
+    if (inst->op != OP_convert && inst->op != OP_bitcast && !is_sum) return anything;
+    Interval of = seen_of(r, ir_resolve(inst->args[0]));
+    if (!is_moderate(of) || !is_sum) return is_moderate(of) ? of : anything;
+    if (more <= -INT32_MAX || more >= INT32_MAX) return anything;
+    Interval sum = {of.low + more, of.high + more, true};
+    return is_moderate(sum) ? sum : anything;
+}
+
+static void mark_seen(void *user, Inst *inst) {
+    Rehearsal *r = user;
+    if (!is_tested(inst)) return;
+    Interval index = seen_of(r, ir_resolve(inst->args[1]));
+    bool is_seen = index.known && index.low <= index.high;
+    if (is_seen && index.low >= 0 && index.high < length_of(inst)) mark(r, inst);
+}
+
+static void in_loop(Rehearsal *r, const Inst *loop, InstVisitor visit) {
+    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], visit, r);
+}
+
+/* Nothing is known of what is made before the loop, nor afterwards of what was in it. */
+static void rehearse(Rehearsal *r, Inst *loop) {
+    in_loop(r, loop, begin_inst);
+    begin_with(r, loop, nothing);
+    if (run_loop(r, loop)) in_loop(r, loop, mark_seen);
+    in_loop(r, loop, end_inst);
+    begin_with(r, loop, anything);
+}
+
+static void mark_by_interval(void *user, Inst *inst) {
+    Rehearsal *r = user;
+    if (!is_tested(inst)) return;
+    Interval index = ir_interval(&r->jumps, ir_resolve(inst->args[1]));
+    if (index.known && index.low >= 0 && index.high < length_of(inst)) mark(r, inst);
+}
+
+/* Tries the loops around it, from the innermost, each of them once. */
+static void mark_by_rehearsal(void *user, Inst *inst) {
+    Rehearsal *r = user;
+    for (const Region *at = inst->parent; is_tested(inst) && at && at->owner; at = at->owner->parent) {
+        Inst *loop = at->owner;
+        if (loop->op != OP_loop || r->steps <= 0 || map_has(&r->tried, PTR_KEY(loop))) continue;
+        map_put(r->scratch, &r->tried, PTR_KEY(loop), loop);
+        rehearse(r, loop);
+    }
+}
+
+bool ir_mark_in_range(Func *func) {
+    if (!func->body) return false;
+    Arena *scratch = arena_scratch(func->module->arena);
+    Rehearsal r = {.module = func->module, .scratch = scratch, .steps = MOST_STEPS};
+    ir_resolve_func(func);
+    r.jumps = loop_find_jumps(scratch, func);
+    r.known = arena_array(scratch, Val *, func->nvals + 1);
+    r.seen = arena_array(scratch, Interval, func->nvals + 1);
+    region_walk(func->body, mark_by_interval, &r);
+    region_walk(func->body, mark_by_rehearsal, &r);
+    arena_free(scratch);
+    return r.changed;
+}
