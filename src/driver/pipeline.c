@@ -15,7 +15,7 @@ static bool pass_waves(Func *func) {
     return func->module->has_waves && opt_inline(func, (InlinePolicy){.max_size = 0});
 }
 
-enum { MOST_INLINED = 40, MOST_INLINED_ONCE = 1500 }; /* instructions */
+enum { MOST_INLINED = 40, MOST_INLINED_ONCE = 1500, MOST_OF_KERNEL = 2500 }; /* instructions */
 
 typedef struct Calls {
     const Func *callee;
@@ -28,14 +28,15 @@ static void count_inst(void *user, Inst *inst) {
     calls->count += inst->op == OP_call && inst->callee == calls->callee;
 }
 
-/* On a GPU, what a kernel calls in one place becomes a part of it: then it is seen which buffers gradients are added to. */
+/* On a GPU, what a kernel calls in one place becomes a part of it: then it is seen which buffers gradients are added to. What that brings in may be called in one
+ * place again, and so on; NVIDIA's compiler needs minutes for what is too large. */
 static bool is_for_kernel(void *user, const Func *callee, const Inst *call) {
     Calls own = {0}, calls = {.callee = callee};
     (void)user;
     region_walk(callee->body, count_inst, &own);
     if (own.size <= MOST_INLINED || (callee->flags & FUNC_INLINE)) return true;
     region_walk(call->func->body, count_inst, &calls);
-    return calls.count == 1;
+    return calls.count == 1 && calls.size <= MOST_OF_KERNEL;
 }
 
 /* In long chains of calls each function takes in the next few; of tens of thousands the copies would fill the memory. */

@@ -178,8 +178,24 @@ static Value arithmetic(Printer *p, const Type *type, const Value *args, const c
     return rounded(p, clike_infix(p, args, operator, level), type);
 }
 
+/* Compilers for GPUs copy the mathematics to where they are called, hundreds of instructions each; little optimisation means few of them. */
+static const char *function_apart(Printer *p, const char *function, const Type *type, int nargs) {
+    const char *name = clike_format(p, "slope_apart_%s", function), *number = clike_type(p, type);
+    if (clike_begin_helper(p, name))
+        text_printf(&p->helpers, "%s%s %s(%s x%s%s) {\n    return %s(x%s);\n}\n", p->dialect->apart, number,
+                    name, number, nargs > 1 ? ", " : "", nargs > 1 ? clike_format(p, "%s y", number) : "",
+                    function, nargs > 1 ? ", y" : "");
+    return name;
+}
+
 static Value library(Printer *p, const char *name, const Type *type, const Value *args, int nargs) {
     const char *function = type->kind == TYPE_double ? name : clike_format(p, "%sf", name);
+    bool is_basic = type->kind != TYPE_double && type->kind != TYPE_float;
+    static const char *const small[] = {"sqrt",  "rsqrt", "fabs", "floor", "ceil",     "trunc",
+                                        "round", "rint",  "fmin", "fmax",  "copysign", "ldexp"};
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) is_basic |= strcmp(name, small[i]) == 0;
+    if (p->dialect->apart && p->options->level < 2 && !is_basic && nargs < 3)
+        function = function_apart(p, function, type, nargs);
     return rounded(p, clike_call(p, function, args, nargs), type);
 }
 

@@ -246,7 +246,8 @@ static const Inst *find_partner(const Printer *p, const Inst *inst) {
 static bool compute_both(Printer *p, const Inst *inst, Value arg, Value *result) {
     const Type *type = inst->results[0]->type;
     const bool is_sine = inst->op == OP_sin;
-    if (!p->dialect->sine_and_cosine || (inst->op != OP_sin && inst->op != OP_cos)) return false;
+    if (!p->dialect->sine_and_cosine || p->options->level < 2 || (inst->op != OP_sin && inst->op != OP_cos))
+        return false;
     const char *mine = map_get(&p->at->computed, PTR_KEY(inst));
     if (mine) map_put(&p->arena, &p->at->computed, PTR_KEY(inst), NULL); /* it may be printed again */
     const Inst *partner =
