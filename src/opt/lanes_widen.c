@@ -391,9 +391,22 @@ static void define_params(Lanes *lanes, const Region *region, Val *const *vals) 
     for (int i = 0; i < region->nparams; i++) vals = define_from(lanes, region->params[i], vals);
 }
 
+/* What is the same for all lanes has the type that it had: an address that starts in a variable may go elsewhere. `at` of what the wide
+ * loop carries comes first. */
+static void keep_types(Lanes *lanes, const Inst *loop, Inst *wide, int at) {
+    for (int i = 0; i < loop->nargs; i++) {
+        const Val *param = loop->regions[1]->params[i];
+        bool same = !varies(lanes, param);
+        for (int r = 0; r < wide->nregions && same; r++) wide->regions[r]->params[at]->type = param->type;
+        if (same) wide->results[at]->type = param->type;
+        at += same ? 1 : parts_of(param->type);
+    }
+}
+
 static void widen_loop_together(Lanes *lanes, Inst *inst) {
     List first = carried(lanes, inst, inst->args);
     Inst *copy = build_loop(&lanes->b, first.vals.at, first.vals.count, false);
+    keep_types(lanes, inst, copy, 0);
     copy->hints = inst->hints;
     Builder outer = lanes->b;
     lanes->b = build_at_end(copy->regions[0]);
@@ -488,6 +501,7 @@ static void widen_loop_apart(Lanes *lanes, Inst *inst) {
     initial[0] = on;
     memcpy(initial + 1, first.vals.at, sizeof *initial * (size_t)total);
     Inst *copy = build_loop(&lanes->b, initial, total + 1, false);
+    keep_types(lanes, inst, copy, 1);
     Builder test = build_at_end(copy->regions[0]), outer = lanes->b;
     Val *any =
         build_op(&test, OP_any, type_basic(lanes->module->types, TYPE_bool), &copy->regions[0]->params[0], 1);
