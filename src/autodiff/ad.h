@@ -179,7 +179,6 @@ int ad_cost_of_reading(Ad *ad, const Inst *call, bool steady);
 
 /* ---- leaf.c */
 const Type *ad_differential(Ad *ad, const Type *type); /* NULL: it has none */
-const RecordDiff *ad_record_diff(Ad *ad, const Type *record);
 const Type *ad_counterpart(Ad *ad,
                            const Type *type); /* of a reference type, or an array of them; NULL: it is none */
 int ad_counterpart_field(Ad *ad, const Type *record, const Type *counterpart, int field); /* -1: none */
@@ -194,7 +193,8 @@ Val *ad_zero(Ad *ad, const Type *type);
 Val *ad_int64(Ad *ad, int64_t value);
 
 /* ---- flat.c */
-void ad_flatten(Ad *ad, Func *from, AdFunc *to); /* fills to->flat from the structured function `from` */
+/* Fills to->flat from the structured function `from`, which is used up. `in_parts`: its parameters are taken apart. */
+void ad_flatten(Ad *ad, Func *from, AdFunc *to, bool in_parts);
 
 /* ---- segment.c */
 void ad_segment_loops(Ad *ad, Func *func); /* a flat function in normal form */

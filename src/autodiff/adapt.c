@@ -58,7 +58,7 @@ static Val *address_of(Frame *frame, const Place *place) {
 static bool has_optional(Ad *ad, const Type *type) {
     if (type->kind == TYPE_array) return has_optional(ad, type->args[0]);
     if (type->kind != TYPE_record) return false;
-    const RecordDiff *diff = ad_record_diff(ad, type);
+    const RecordDiff *diff = ir_record_diff(ad->m, type);
     if (diff->optional) return true;
     for (int i = 0; diff->field_map && !diff->reference && i < type_record(type)->nfields; i++)
         if (diff->field_map[i] >= 0 && has_optional(ad, type_record(type)->fields[i].type)) return true;
@@ -78,7 +78,7 @@ void ad_mark_present(Ad *ad, Builder *b, const Type *type, Val *p, Val *d) {
         mark_elements(ad, b, type, p, d);
         return;
     }
-    const RecordDiff *diff = ad_record_diff(ad, type);
+    const RecordDiff *diff = ir_record_diff(ad->m, type);
     const Record *record = type_record(type);
     for (int i = 0; i < record->nfields; i++)
         if (diff->field_map[i] >= 0)

@@ -43,7 +43,9 @@ typedef struct AdConfig {
                          bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user);
     void (*lower_exits)(void *user, Func *func); /* free to normal form */
     void (*clean)(void *user, Func *func);       /* structured code: sroa, ssa, simplify, unroll, ... */
-    void (*clean_flat)(void *user, Func *func);  /* flat code: ssa, simplify, cse, licm, dce */
+    void (*split)(void *user, Func *func,
+                  bool params);                 /* sroa; also of parameters by address, but for arrays */
+    void (*clean_flat)(void *user, Func *func); /* flat code: ssa, simplify, cse, licm, dce */
     void (*merge)(void *user, Func *func); /* a linearized function: primal values that are there twice */
     /* After each stage, for dumps; may be NULL. `what` is the function the user wrote; `other` the second of two halves, or NULL. */
     void (*after)(void *user, const char *stage, const Func *what, const Func *now, const Func *other);

@@ -544,32 +544,15 @@ static Val *redo_param(Policy *p, Builder *b, const Val *v) {
                         build_binary(b, OP_mul, it, ir_const_int(p->ad->m, v->type, step)));
 }
 
-static Val *redo_inst(Builder *b, const Val *v) {
-    Inst *inst = v->inst, *copy = build_inst(b, (Op)inst->op, inst->args, inst->nargs, 0, 0);
-    copy->type = inst->type;
-    copy->index = inst->index;
-    copy->flags = inst->flags;
-    if (inst->op == OP_global) copy->global = inst->global;
-    else memcpy(copy->lanes, inst->lanes, sizeof copy->lanes);
-    return inst_add_result(copy, v->type, v->name);
-}
-
-static Inst *copy_call(Builder *b, const Inst *call) {
-    Inst *again = build_inst(b, OP_call, call->args, call->nargs, 0, 0);
-    again->callee = call->callee;
-    again->flags = call->flags & INST_NO_DIFF;
-    for (int i = 0; i < call->nresults; i++)
-        inst_add_result(again, call->results[i]->type, call->results[i]->name);
-    return again;
-}
-
 /* A call that the reverse makes anyway comes before everything that needs its results. */
 static void redo_call(Policy *p, Builder *b, const Val *result) {
     const Inst *call = result->inst;
     Inst *again = map_get(&p->in->mirror, PTR_KEY(call));
     if (map_has(&p->out->stand_in, PTR_KEY(result))) return; /* with another of its results */
-    if (!again) again = copy_call(b, call);
-    else if (b->before == again) b->before = again->next;
+    if (!again) {
+        again = clone_with(b, call, call->args);
+        again->flags &= INST_NO_DIFF;
+    } else if (b->before == again) b->before = again->next;
     else {
         inst_remove(again);
         if (b->before) inst_insert_before(b->before, again);
@@ -618,7 +601,8 @@ static void restore_region(Policy *p, Region *region, Region *reverse) {
             redo_call(p, &b, v);
             continue;
         }
-        Val *again = v->kind == VAL_param ? redo_param(p, &b, v) : redo_inst(&b, v);
+        Val *again =
+            v->kind == VAL_param ? redo_param(p, &b, v) : clone_with(&b, v->inst, v->inst->args)->results[0];
         if (v->kind == VAL_inst && v->inst->op == OP_tape_open) close_at_end(reverse, again);
         stand_in(p, v, again);
     }

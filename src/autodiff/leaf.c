@@ -3,13 +3,6 @@
 
 /* ---- differentials of types */
 
-const RecordDiff *ad_record_diff(Ad *ad, const Type *type) {
-    Record *record = type_record(type);
-    if (!record->has_diff && ad->m->hooks.complete_record)
-        ad->m->hooks.complete_record(ad->m->hooks.user, record);
-    return &record->diff;
-}
-
 const Type *ad_differential(Ad *ad, const Type *type) {
     switch (type->kind) {
     case TYPE_half:
@@ -22,7 +15,7 @@ const Type *ad_differential(Ad *ad, const Type *type) {
         return element ? type_array(ad->m->types, element, type_length(type)) : NULL;
     }
     case TYPE_record: {
-        const RecordDiff *diff = ad_record_diff(ad, type);
+        const RecordDiff *diff = ir_record_diff(ad->m, type);
         return diff->reference ? NULL : diff->differential;
     }
     default: return NULL;
@@ -35,13 +28,13 @@ const Type *ad_counterpart(Ad *ad, const Type *type) {
         return element ? type_array(ad->m->types, element, type_length(type)) : NULL;
     }
     if (type->kind != TYPE_record) return NULL;
-    const RecordDiff *diff = ad_record_diff(ad, type);
+    const RecordDiff *diff = ir_record_diff(ad->m, type);
     return diff->reference ? diff->differential : NULL;
 }
 
 int ad_counterpart_field(Ad *ad, const Type *record, const Type *counterpart, int field) {
     if (record->kind != TYPE_record || counterpart->kind != TYPE_record) return -1;
-    const RecordDiff *diff = ad_record_diff(ad, record);
+    const RecordDiff *diff = ir_record_diff(ad->m, record);
     if (diff->reference && diff->field_map) return diff->field_map[field];
     return record == counterpart ? field
                                  : -1; /* a plain struct in a reference, the same in its counterpart */
@@ -97,9 +90,9 @@ static void walk_step(Walk *w, int step, int dstep, const Type *type, const Type
 }
 
 static void walk_record(Walk *w, const Type *type, const Type *dtype) {
-    const RecordDiff *diff = ad_record_diff(w->ad, type);
+    const RecordDiff *diff = ir_record_diff(w->ad->m, type);
     Record *record = type_record(type);
-    if (dtype && diff->opaque && !w->dual) {
+    if (diff->opaque && !w->dual) {
         add_leaf(w, type, dtype, true);
         return;
     }

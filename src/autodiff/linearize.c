@@ -327,17 +327,13 @@ static Val *copy_pure(Lin *l, Inst *inst) {
     Val *args[8];
     for (int i = 0; i < inst->nargs && i < 8; i++) args[i] = primal(l, inst->args[i]);
     if (!attributes) return build_op(&l->b, (Op)inst->op, inst->results[0]->type, args, inst->nargs);
-    Inst *copy = build_inst(&l->b, (Op)inst->op, args, inst->nargs, 0, 0);
-    copy->index = inst->index;
-    copy->flags = inst->flags;
-    if (inst->op == OP_global) copy->global = inst->global;
-    return inst_add_result(copy, inst->results[0]->type, inst->results[0]->name);
+    return clone_with(&l->b, inst, args)->results[0];
 }
 
 /* Does the differential of a struct begin with that of its base? */
 static bool begins_with(Lin *l, const Type *whole, const Type *part) {
     if (whole->kind != TYPE_record || part->kind != TYPE_record) return false;
-    const RecordDiff *outer = ad_record_diff(l->ad, whole), *inner = ad_record_diff(l->ad, part);
+    const RecordDiff *outer = ir_record_diff(l->m, whole), *inner = ir_record_diff(l->m, part);
     if (outer->opaque || inner->opaque || !outer->field_map || !inner->field_map) return false;
     if (type_record(part)->nfields > type_record(whole)->nfields) return false;
     for (int i = 0; i < type_record(part)->nfields; i++)
@@ -371,7 +367,7 @@ static Val *shadow_address(Lin *l, const Inst *inst) {
         if (!dual && !ad_differential(l->ad, type)) return NULL;
         return build_elem(&l->b, base, primal(l, inst->args[1]), inst_has(inst, INST_UNCHECKED));
     }
-    const RecordDiff *rule = ad_record_diff(l->ad, type);
+    const RecordDiff *rule = ir_record_diff(l->m, type);
     int field = rule->field_map ? rule->field_map[inst->index] : -1;
     if (dual) field = ad_counterpart_field(l->ad, type, base->type->args[0], inst->index);
     return field < 0 || base->type->args[0]->kind != TYPE_record ? NULL : build_field(&l->b, base, field);
@@ -414,21 +410,10 @@ static void lin_pure(Lin *l, Inst *inst) {
 
 /* ---- memory: the same act on the shadow */
 
-static Inst *copy_inst(Lin *l, Inst *inst, Val *const *args) {
-    Inst *copy = build_inst(&l->b, (Op)inst->op, args, inst->nargs, 0, 0);
-    copy->type = inst->type;
-    copy->index = inst->index;
-    copy->flags = inst->flags;
-    if (inst->op == OP_printf || inst->op == OP_abort) copy->text = inst->text;
-    for (int i = 0; i < inst->nresults; i++)
-        inst_add_result(copy, inst->results[i]->type, inst->results[i]->name);
-    return copy;
-}
-
 static Inst *lin_primal_inst(Lin *l, Inst *inst) {
     Val **args = arena_array(l->ad->arena, Val *, inst->nargs ? inst->nargs : 1);
     for (int i = 0; i < inst->nargs; i++) args[i] = primal(l, inst->args[i]);
-    Inst *copy = copy_inst(l, inst, args);
+    Inst *copy = clone_with(&l->b, inst, args);
     for (int i = 0; i < inst->nresults; i++) set_primal(l, inst->results[i], copy->results[i]);
     return copy;
 }
@@ -509,7 +494,7 @@ static void lin_memory(Lin *l, Inst *inst) {
     for (int i = 1; i < inst->nargs; i++)
         args[i] =
             type_is_float(inst->args[i]->type) ? diff_or_zero(l, inst->args[i]) : primal(l, inst->args[i]);
-    Inst *act = copy_inst(l, inst, args);
+    Inst *act = clone_with(&l->b, inst, args);
     if (inst->op == OP_tape_pop || inst->op == OP_tape_load) set_diff(l, inst->results[0], act->results[0]);
 }
 

@@ -97,8 +97,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     }
     ad->config.clean(ad->config.user, copy);
     f->flat->flags |= copy->flags & (FUNC_PRECISE | FUNC_INLINE);
-    ad_flatten(ad, copy, f);
-    copy->body = NULL; /* it has served */
+    ad_flatten(ad, copy, f, true);
     ad->config.clean_flat(ad->config.user, f->flat);
     ir_mark_in_range(f->flat);
     if (normal) ad_sink(ad, f->flat);
@@ -117,8 +116,7 @@ void ad_flatten_adapter(Ad *ad, Func *func) {
     ad->config.lower_exits(ad->config.user, copy);
     ad->config.clean(ad->config.user, copy);
     AdFunc to = {.flat = func, .leaves = ad_leaves_of_flat(ad, func)};
-    ad_flatten(ad, copy, &to);
-    copy->body = NULL;
+    ad_flatten(ad, copy, &to, false);
     func->flags |= FUNC_NORMAL;
     ad->config.clean_flat(ad->config.user, func);
 }

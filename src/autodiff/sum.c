@@ -6,7 +6,7 @@
 static bool has_own(Ad *ad, const Type *type, bool zero) {
     if (type->kind == TYPE_array) return has_own(ad, type->args[0], zero);
     if (type->kind != TYPE_record) return false;
-    const RecordDiff *diff = ad_record_diff(ad, type);
+    const RecordDiff *diff = ir_record_diff(ad->m, type);
     if (zero ? diff->zero : diff->add) return true;
     for (int i = 0; i < type_record(type)->nfields; i++)
         if (has_own(ad, type_record(type)->fields[i].type, zero)) return true;
@@ -46,7 +46,7 @@ void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from) {
         treat_elements(ad, b, to, from);
         return;
     }
-    Func *own = ad_record_diff(ad, type)->add;
+    Func *own = ir_record_diff(ad->m, type)->add;
     if (!own) {
         treat_fields(ad, b, to, from);
         return;
@@ -69,7 +69,7 @@ void ad_zero_object(Ad *ad, Builder *b, Val *at) {
         treat_elements(ad, b, at, NULL);
         return;
     }
-    Func *own = ad_record_diff(ad, type)->zero;
+    Func *own = ir_record_diff(ad->m, type)->zero;
     if (!own) {
         treat_fields(ad, b, at, NULL);
         return;

@@ -240,6 +240,11 @@ static void clean_for_ad(void *user, Func *func) {
     opt_dce(func);
 }
 
+static void split_for_ad(void *user, Func *func, bool params) {
+    (void)user;
+    opt_sroa_func(func, (SroaOptions){.keep_opaque = true, .any_size = true, .params = params});
+}
+
 static void clean_flat_for_ad(void *user, Func *func) {
     (void)user;
     clean(func, (SroaOptions){.keep_opaque = true, .flat = true});
@@ -308,6 +313,7 @@ static void differentiate(Unit *unit) {
                        .inline_calls = inline_for_ad,
                        .lower_exits = lower_exits_for_ad,
                        .clean = clean_for_ad,
+                       .split = split_for_ad,
                        .clean_flat = clean_flat_for_ad,
                        .merge = merge_for_ad,
                        .after = show_stage,

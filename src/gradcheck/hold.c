@@ -299,10 +299,7 @@ static void replace_held(Holder *h, Inst *inst, Val *x) {
 static bool is_diff_type(const Holder *h, const Type *type) {
     if (type->kind == TYPE_array) return is_diff_type(h, type->args[0]);
     if (type->kind != TYPE_record) return is_real(type);
-    Record *record = type_record(type);
-    if (!record->has_diff && h->m->hooks.complete_record)
-        h->m->hooks.complete_record(h->m->hooks.user, record);
-    return record->diff.differential != NULL;
+    return ir_record_diff(h->m, type)->differential != NULL;
 }
 
 /* Can a derivative go through it? */

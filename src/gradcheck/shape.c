@@ -158,12 +158,10 @@ static void walk_elements(Walk *w, const Part *part, int64_t count) {
 
 /* Field of the differential for each field; NULL: it is not made field by field. */
 static const int *field_map(Walk *w, const Part *part) {
-    Module *m = w->check->widener.module;
-    Record *record = type_record(part->types[NARROW]);
+    const Record *record = type_record(part->types[NARROW]);
     const Type *diff = part->diffs[NARROW];
-    if (!record->has_diff && m->hooks.complete_record) m->hooks.complete_record(m->hooks.user, record);
-    if (record->diff.differential != diff || diff->kind != TYPE_record || !record->diff.field_map)
-        return NULL;
+    const RecordDiff *rule = ir_record_diff(w->check->widener.module, part->types[NARROW]);
+    if (rule->differential != diff || diff->kind != TYPE_record || !rule->field_map) return NULL;
     const Record *target = type_record(diff);
     bool *covered = arena_array(w->check->arena, bool, target->nfields + 1);
     for (int i = 0; i < record->nfields; i++)

@@ -43,7 +43,7 @@ static const Type *widen_record(Widener *w, const Type *type) {
     for (int i = 0; i < record->nfields; i++)
         wide->fields[i] =
             (Field){.name = record->fields[i].name, .type = widen_type(w, record->fields[i].type)};
-    if (!record->has_diff && m->hooks.complete_record) m->hooks.complete_record(m->hooks.user, record);
+    ir_record_diff(m, type);
     wide->has_diff = true;
     if (record->diff.differential) wide->diff.differential = widen_type(w, record->diff.differential);
     wide->diff.field_map = record->diff.field_map;

@@ -16,11 +16,9 @@ static const Type *clone_type(CloneMap *map, const Type *type) {
     return type && map->map_type ? map->map_type(map->user, type) : type;
 }
 
-static void clone_attributes(CloneMap *map, const Inst *from, Inst *to) {
-    to->tag = from->tag;
+static void copy_attributes(const Inst *from, Inst *to) {
     to->flags = from->flags;
-    to->loc = from->loc;
-    to->type = clone_type(map, from->type);
+    to->type = from->type;
     to->index = from->index;
     switch ((Op)from->op) {
     case OP_call: to->callee = from->callee; break;
@@ -31,13 +29,19 @@ static void clone_attributes(CloneMap *map, const Inst *from, Inst *to) {
     case OP_switch: to->cases = from->cases, to->ncases = from->ncases; break;
     case OP_loop: to->hints = from->hints; break;
     case OP_break:
-    case OP_continue: {
-        Inst *target = map_get(&map->insts, PTR_KEY(from->target));
-        to->target = target ? target : from->target;
-        break;
-    }
+    case OP_continue: to->target = from->target; break;
     default: break;
     }
+}
+
+static void clone_attributes(CloneMap *map, const Inst *from, Inst *to) {
+    copy_attributes(from, to);
+    to->tag = from->tag;
+    to->loc = from->loc;
+    to->type = clone_type(map, from->type);
+    Inst *target =
+        from->op == OP_break || from->op == OP_continue ? map_get(&map->insts, PTR_KEY(from->target)) : NULL;
+    if (target) to->target = target;
 }
 
 static void clone_details(CloneMap *map, const Val *from, Val *to) {
@@ -69,6 +73,15 @@ Inst *clone_inst(CloneMap *map, Inst *inst) {
         clone_details(map, inst->results[i], copy->results[i]);
         clone_map_val(map, inst->results[i], copy->results[i]);
     }
+    ir_follow_space(copy);
+    return copy;
+}
+
+Inst *clone_with(Builder *b, const Inst *inst, Val *const *args) {
+    Inst *copy = build_inst(b, (Op)inst->op, args, inst->nargs, 0, 0);
+    copy_attributes(inst, copy);
+    for (int i = 0; i < inst->nresults; i++)
+        inst_add_result(copy, inst->results[i]->type, inst->results[i]->name);
     ir_follow_space(copy);
     return copy;
 }

@@ -331,6 +331,7 @@ bool ir_has_right_space(const Inst *inst);
 void ir_follow_space(Inst *inst);
 /* What an address, or each of a vector of them, points to; NULL: it is no address. */
 const Type *ir_target(const Type *address);
+const RecordDiff *ir_record_diff(Module *module, const Type *record); /* what derivatives take it for */
 
 /* ---- ir.c: making and walking */
 
@@ -536,6 +537,7 @@ typedef struct CloneMap {
 Val *clone_val(CloneMap *map, Val *v);
 void clone_map_val(CloneMap *map, Val *old, Val *new_val);
 Inst *clone_inst(CloneMap *map, Inst *inst); /* with its regions; not inserted */
+Inst *clone_with(Builder *b, const Inst *inst, Val *const *args); /* on other operands; it has no regions */
 void clone_region_into(CloneMap *map, const Region *from,
                        Region *into); /* appends copies of the instructions */
 Region *clone_region(CloneMap *map, const Region *region, Inst *owner);

@@ -43,6 +43,13 @@ const Type *ir_target(const Type *address) {
     return address->kind == TYPE_pointer ? address->args[0] : NULL;
 }
 
+const RecordDiff *ir_record_diff(Module *module, const Type *type) {
+    Record *record = type_record(type);
+    if (!record->has_diff && module->hooks.complete_record)
+        module->hooks.complete_record(module->hooks.user, record);
+    return &record->diff;
+}
+
 static Space global_space(const Global *global) {
     static const Space spaces[] = {[GLOBAL_const] = SPACE_const,
                                    [GLOBAL_static] = SPACE_static,

@@ -29,6 +29,8 @@ bool opt_inline_waiting(Func *func);
 typedef struct SroaOptions {
     bool keep_opaque; /* records with diff.opaque stay whole */
     bool flat;        /* vectors are taken apart: code that has none as values is to stay without */
+    bool params;      /* so are parameters by address, except arrays in them */
+    bool any_size;    /* variables are split however many parts they have */
 } SroaOptions;
 bool opt_sroa(Func *func);
 bool opt_sroa_func(Func *func, SroaOptions options);

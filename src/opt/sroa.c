@@ -5,8 +5,12 @@
  * address goes anywhere else (a call, a store of the address, an index known at run time only) stays one variable, but
  * the nodes above it can still be split. An exception are arrays: from the address of one element a pointer can go to the
  * others, so an array stays whole if such an address leaves. The leaves become variables; what worked on a split node as a whole (copy,
- * zero, acc) is done part by part, whatever the other side is. In flat code, which is to have no vectors as values, vectors are taken
- * apart like arrays. */
+ * zero, acc) is done part by part, whatever the other side is.
+ *
+ * Policies, for who differentiates: in flat code, which is to have no vectors as values, vectors are taken apart like arrays; records
+ * whose Differential is opaque stay whole. And parameters that come by address can be taken apart: their arrays stay where they are, everything
+ * else becomes a variable, which is filled when the function begins and written back when it returns. Nothing else is done with such a
+ * parameter then. */
 #include "opt.h"
 
 #define MAX_ELEMENTS 16  /* of an array that is split */
@@ -19,10 +23,17 @@ struct Node {
     Name name;
     bool stays, raw;
     bool is_split;
+    bool is_given; /* in a parameter: its arrays have their place */
     Node *parent;
     Node **children; /* NULL: not reached into so far */
     Val *address;    /* of the variable, for a leaf */
 };
+
+/* A variable that stands for a part of a parameter. */
+typedef struct Home {
+    const Param *param;
+    Val *variable, *part; /* the addresses of both */
+} Home;
 
 typedef struct Sroa {
     Func *func;
@@ -30,6 +41,7 @@ typedef struct Sroa {
     SroaOptions options;
     Node **node_of; /* by id of the address */
     uint32_t nids;
+    VEC(Home) homes;
     bool changed;
 } Sroa;
 
@@ -40,7 +52,7 @@ typedef struct Place {
 } Place;
 
 static Node *node_at(const Sroa *s, const Val *v) {
-    return v->kind == VAL_inst && v->id < s->nids ? s->node_of[v->id] : NULL;
+    return v->kind != VAL_const && v->id < s->nids ? s->node_of[v->id] : NULL;
 }
 
 /* ---- types */
@@ -59,8 +71,7 @@ static bool can_be_split(const Sroa *s, const Type *type) {
     if (type->kind == TYPE_vector) return s->options.flat;
     if (type->kind == TYPE_array) return type_length(type) > 0 && type_length(type) <= MAX_ELEMENTS;
     if (type->kind != TYPE_record || type_record(type)->nfields == 0) return false;
-    const Record *record = type_record(type);
-    return !(s->options.keep_opaque && record->has_diff && record->diff.opaque);
+    return !(s->options.keep_opaque && ir_record_diff(s->func->module, type)->opaque);
 }
 
 /* ---- the trees */
@@ -75,12 +86,13 @@ static Name child_name(const Sroa *s, const Node *node, int index) {
     return field ? name_from(module->names, format_text(s->scratch, "%s.%s", base, field->text)) : node->name;
 }
 
-static Node *node_new(const Sroa *s, const Type *type, Name name, bool raw) {
+static Node *node_new(const Sroa *s, const Type *type, Name name, bool raw, bool is_given) {
     Node *node = arena_new(s->scratch, Node);
     node->type = type;
     node->name = name;
     node->raw = raw;
-    node->stays = !can_be_split(s, type);
+    node->is_given = is_given;
+    node->stays = (is_given && type->kind == TYPE_array) || !can_be_split(s, type);
     return node;
 }
 
@@ -89,7 +101,7 @@ static Node *child_of(const Sroa *s, Node *node, int index) {
     if (!node->children) node->children = arena_array(s->scratch, Node *, count);
     if (!node->children[index]) {
         node->children[index] =
-            node_new(s, child_type(node->type, index), child_name(s, node, index), node->raw);
+            node_new(s, child_type(node->type, index), child_name(s, node, index), node->raw, node->is_given);
         node->children[index]->parent = node;
     }
     return node->children[index];
@@ -143,7 +155,7 @@ static void note_inst(void *user, Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) note_use(s, inst, i);
     if (inst->op != OP_var || !can_be_split(s, inst->type)) return;
     s->node_of[inst->results[0]->id] =
-        node_new(s, inst->type, inst->results[0]->name, inst_has(inst, INST_RAW));
+        node_new(s, inst->type, inst->results[0]->name, inst_has(inst, INST_RAW), false);
 }
 
 /* Leaves, if everything is split that can be; stops counting when there are too many. */
@@ -238,6 +250,85 @@ static void copy_places(Sroa *s, Builder *b, const Inst *like, Place to, Place f
     }
 }
 
+/* ---- parameters */
+
+/* Arrays, and what stays whole by its type, are not taken apart: the parameter is their address. */
+static bool has_its_place(const Sroa *s, const Type *type) {
+    if (type->kind == TYPE_array) return true;
+    return type->kind == TYPE_record && type_record(type)->nfields > 0 && !can_be_split(s, type);
+}
+
+static bool comes_in_parts(const Sroa *s, const Param *param) {
+    return (param->flags & PARAM_BY_ADDRESS) && !has_its_place(s, param->type);
+}
+
+static void note_params(Sroa *s) {
+    for (int i = 0; i < s->func->nparams; i++) {
+        const Param *param = &s->func->params[i];
+        if (comes_in_parts(s, param))
+            s->node_of[s->func->body->params[i]->id] =
+                node_new(s, param->type, param->name, param->dir != DIR_out, true);
+    }
+}
+
+static void make_home(Sroa *s, Builder *b, const Param *param, Node *node, Val *part) {
+    bool whole = node->stays || node->type->kind == TYPE_vector;
+    if (whole && has_its_place(s, node->type)) node->address = part;
+    else if (whole) {
+        node->stays = true;
+        node->address = build_var(b, node->type, node->name, node->raw);
+        Home home = {param, node->address, part};
+        vec_push(s->scratch, &s->homes, home);
+    } else {
+        node->is_split = true;
+        for (int i = 0; i < child_count(node->type); i++)
+            make_home(s, b, param, child_of(s, node, i), build_field(b, part, i));
+    }
+}
+
+static void split_params(Sroa *s) {
+    const Func *func = s->func;
+    Builder b = func->body->first ? build_before(func->body->first) : build_at_end(func->body);
+    for (int i = 0; i < func->nparams; i++) {
+        Node *node = node_at(s, func->body->params[i]);
+        if (node) make_home(s, &b, &func->params[i], node, func->body->params[i]);
+    }
+    s->changed |= s->homes.count > 0;
+}
+
+/* A parameter that is a variable as a whole. */
+static void use_homes(const Sroa *s, Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++) {
+        const Node *node = inst->args[i]->kind == VAL_param ? node_at(s, inst->args[i]) : NULL;
+        if (node && !node->is_split) inst->args[i] = node->address;
+    }
+    ir_follow_space(inst);
+}
+
+static void copy_home(const Sroa *s, Builder *b, Val *to, Val *from) {
+    const Type *type = ir_target(to->type);
+    bool is_value = type->kind == TYPE_vector || is_value_type(s, type);
+    if (is_value) build_store(b, to, build_load(b, from));
+    else build_copy(b, to, from);
+}
+
+static void fill_homes(Sroa *s) {
+    for (int i = 0; i < s->homes.count; i++) {
+        const Home *home = &s->homes.at[i];
+        Builder b = build_after(home->variable->inst);
+        if (home->param->dir != DIR_out) copy_home(s, &b, home->variable, home->part);
+    }
+}
+
+static void write_back(void *user, Inst *inst) {
+    Sroa *s = user;
+    Builder b = build_before(inst);
+    for (int i = 0; i < s->homes.count && inst->op == OP_return; i++) {
+        const Home *home = &s->homes.at[i];
+        if (home->param->dir != DIR_in) copy_home(s, &b, home->part, home->variable);
+    }
+}
+
 /* ---- rewriting */
 
 /* Only what is split is a node: the address of a leaf has been replaced by that of its variable. */
@@ -254,20 +345,27 @@ static bool touches_split(const Sroa *s, const Inst *inst) {
 
 static void split_var(Sroa *s, Inst *inst) {
     Node *node = node_at(s, inst->results[0]);
-    if (!node || node->stays || count_leaves(node) > MAX_LEAVES) return;
+    if (!node || node->stays || (!s->options.any_size && count_leaves(node) > MAX_LEAVES)) return;
     Builder b = build_before(inst);
     make_leaves(s, &b, node);
     inst_remove(inst);
     s->changed = true;
 }
 
+/* What this pass makes has new values, and is right as it is. */
+static bool is_new(const Sroa *s, const Inst *inst) {
+    return inst->nresults > 0 && inst->results[0]->id >= s->nids;
+}
+
 static void rewrite_inst(void *user, Inst *inst) {
     Sroa *s = user;
+    if (is_new(s, inst)) return;
     inst_resolve(inst);
     if (inst->op == OP_var) {
         split_var(s, inst);
         return;
     }
+    use_homes(s, inst);
     if (!touches_split(s, inst)) return;
     Builder b = build_before(inst);
     switch ((Op)inst->op) {
@@ -285,8 +383,12 @@ static bool split_once(Func *func, SroaOptions options) {
     Sroa s = {.func = func, .scratch = arena_scratch(func->module->arena), .options = options};
     s.nids = func->nvals;
     s.node_of = arena_array(s.scratch, Node *, s.nids);
+    if (options.params) note_params(&s);
     region_walk(func->body, note_inst, &s);
+    if (options.params) split_params(&s);
     region_walk(func->body, rewrite_inst, &s);
+    if (options.params) fill_homes(&s);
+    if (options.params) region_walk(func->body, write_back, &s);
     arena_free(s.scratch);
     return s.changed;
 }
@@ -295,6 +397,7 @@ bool opt_sroa_func(Func *func, SroaOptions options) {
     bool changed = false;
     for (int round = 0; func->body && round < MAX_ROUNDS; round++) {
         if (!split_once(func, options)) break;
+        options.params = false;
         changed = true;
     }
     return changed;

@@ -55,6 +55,8 @@ static void mark_normal(void *user, Func *func) {
     func->flags |= FUNC_NORMAL;
 }
 
+static void leave_whole(void *user, Func *func, bool params) { (void)user, (void)func, (void)params; }
+
 static Ad new_ad(void) {
     return (Ad){.m = module,
                 .arena = &arena,
@@ -62,6 +64,7 @@ static Ad new_ad(void) {
                            .inline_calls = inline_nothing,
                            .lower_exits = mark_normal,
                            .clean = leave_alone,
+                           .split = leave_whole,
                            .clean_flat = leave_alone,
                            .merge = leave_alone}};
 }
