@@ -536,7 +536,7 @@ typedef struct CloneMap {
 } CloneMap;
 Val *clone_val(CloneMap *map, Val *v);
 void clone_map_val(CloneMap *map, Val *old, Val *new_val);
-Inst *clone_inst(CloneMap *map, Inst *inst); /* with its regions; not inserted */
+Inst *clone_inst(CloneMap *map, Inst *inst);                      /* with its regions; not inserted */
 Inst *clone_with(Builder *b, const Inst *inst, Val *const *args); /* on other operands; it has no regions */
 void clone_region_into(CloneMap *map, const Region *from,
                        Region *into); /* appends copies of the instructions */
