@@ -26,7 +26,7 @@ import through_cuda
 SECONDS = 120
 SLOW = ("diff/nested/recursion-mutual.slang",)  # which NVIDIA's compiler needs minutes for
 LACKING = ("this target has no", "this target does not", "a GPU has no use for", "only runs on the CPU tell")
-ELSEWHERE = ("--threads", "--strict", "--wave", "--stack")  # options that a GPU has no use for, or that change what is printed
+ELSEWHERE = ("--threads", "--strict", "--wave", "--stack", "--interpret")  # options that a GPU has no use for, or that change what is printed
 
 
 def arguments(test):
@@ -45,11 +45,11 @@ def choose(suite, filters, share):
 
 def execute(server, suite, test, before, seconds):
     """The result, in text. What goes before the command wants a process of its own."""
-    words, folder = ["run", test.source.path.name, "--device", "cuda", *arguments(test)], test.source.path.parent
+    words, folder = [test.source.path.name, *arguments(test)], test.source.path.parent
     if before:
-        return subprocess.run([*before, str(suite.slope), *words], cwd=folder, capture_output=True, text=True, errors="replace",
+        return subprocess.run([*before, str(suite.slope), "run", "--device", "cuda", *words], cwd=folder, capture_output=True, text=True, errors="replace",
                               timeout=seconds, env=suite.environment)
-    result = server.run(words, folder, seconds)
+    result = server.run_on_gpu(words, folder, seconds)
     result.stdout, result.stderr = result.stdout.decode(errors="replace"), result.stderr.decode(errors="replace")
     return result
 

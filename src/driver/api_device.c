@@ -68,7 +68,8 @@ Gpu *driver_gpu(SlopeSession *session) {
     int mib = session->config.tape_mib;
     GpuConfig config = {.index = device_number(session->config.device),
                         .tape_limit = mib > 0 ? (uint64_t)mib << 20 : 0,
-                        .stop = &session->stop};
+                        .stop = &session->stop,
+                        .cache = driver_gpu_cache(session)};
     char error[512];
     StageTimer timer;
     driver_time_begin(session, &timer, "open GPU");

@@ -201,3 +201,8 @@ const EmitCache *unit_cache(SlopeSession *session) {
     pipeline->cache = (EmitCache){(void *)(uintptr_t)path, find, keep};
     return &pipeline->cache;
 }
+
+GpuCache driver_gpu_cache(SlopeSession *session) {
+    const EmitCache *cache = unit_cache(session);
+    return cache ? (GpuCache){cache->user, cache->find, cache->keep} : (GpuCache){0};
+}

@@ -327,6 +327,7 @@ typedef struct DeviceText {
     VEC(DeviceSymbol) uniforms;
 } DeviceText;
 SlopeStatus driver_device_text(SlopeProgram *program, Func *func, DeviceText *out); /* backend.c */
+GpuCache driver_gpu_cache(SlopeSession *session); /* cache.c: of compiled code; find: NULL: none is wanted */
 
 /* ---- api_type.c */
 const SlopeType *driver_type(SlopeProgram *program, const Type *type, LayoutRules rules);

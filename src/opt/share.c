@@ -6,7 +6,10 @@
  *
  * Uses are numbered as they stand. The copy must stand before every other use, and in a region that contains them all, so that each
  * of them comes after it whenever it runs; the source must be an input that this function writes nowhere. Going through copies in their
- * order, the source of a copy of a copy has become such an input by its turn. */
+ * order, the source of a copy of a copy has become such an input by its turn.
+ *
+ * Of memory that a group shares, a copy would read what other threads write, only to use a part of it: it is not made where all uses follow it, and nothing in between
+ * writes but to variables of the thread. */
 #include "opt.h"
 
 typedef struct Uses {
@@ -74,6 +77,25 @@ static bool is_unchanging(const Share *s, Val *address) {
     return (param->flags & PARAM_BY_ADDRESS) && param->dir == DIR_in && !uses->writes && !uses->escapes;
 }
 
+static bool is_of_group(Val *address) {
+    const Val *root = ir_root(address);
+    return root->kind == VAL_inst && root->inst->op == OP_global && root->inst->global->kind == GLOBAL_shared;
+}
+
+static bool is_quiet(const Inst *inst) {
+    if (inst->nregions || op_has(inst->op, OP_EFFECT | OP_CALLS | OP_ENDS)) return false;
+    if (!op_has(inst->op, OP_WRITES)) return true;
+    const Val *root = ir_root(inst->args[0]);
+    return root->kind == VAL_inst && root->inst->op == OP_var;
+}
+
+/* Does nothing happen to the source before the last use? */
+static bool is_used_at_once(const Inst *copy, int number, int last) {
+    const Inst *inst = copy->next;
+    for (; inst && ++number < last && is_quiet(inst); inst = inst->next) {}
+    return inst && number == last && !inst->nregions;
+}
+
 static bool can_share(const Share *s, const Inst *copy) {
     const Val *to = ir_resolve(copy->args[0]);
     if (to->kind != VAL_inst || to->inst->op != OP_var ||
@@ -83,7 +105,9 @@ static bool can_share(const Share *s, const Inst *copy) {
     if (uses->copy != copy || uses->writes != 1 || uses->escapes) return false;
     int number = (int)(uintptr_t)map_get(&s->numbers, PTR_KEY(copy)),
         end = (int)(uintptr_t)map_get(&s->ends, PTR_KEY(copy->parent));
-    return uses->first > number && uses->last <= end && is_unchanging(s, copy->args[1]);
+    if (uses->first <= number || uses->last > end) return false;
+    return is_unchanging(s, copy->args[1]) ||
+           (is_of_group(copy->args[1]) && is_used_at_once(copy, number, uses->last));
 }
 
 bool opt_share(Func *func) {

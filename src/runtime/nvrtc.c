@@ -1,7 +1,10 @@
 /* CUDA C++ to machine code by NVRTC, which every CUDA toolkit has, and which frameworks bring along. What was compiled stays as long as the GPU is
- * open: a program that is loaded again, or a kernel that another program has as well, takes no time. */
+ * open: a program that is loaded again, or a kernel that another program has as well, takes no time. For later runs a cache keeps it, found by all that it depends on: the
+ * text, the options, the kind of GPU, and which compiler it was. */
+#define _GNU_SOURCE /* dladdr */
 #include "runtime/gpu.h"
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,52 +64,113 @@ static bool choose_target(Gpu *gpu, char *option, size_t room) {
     return known;
 }
 
-static char *fetch(Gpu *gpu, void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *)) {
-    size_t size = 0;
-    char *bytes = size_of(program, &size) == 0 ? malloc(size + 1) : NULL;
-    if (bytes && get(program, bytes) == 0) {
-        bytes[size] = 0;
-        return bytes;
+typedef struct Code {
+    char *bytes; /* NULL: there is none */
+    size_t size;
+} Code;
+
+static Code fetch(Gpu *gpu, void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *)) {
+    Code code = {0};
+    if (size_of(program, &code.size) == 0) code.bytes = malloc(code.size + 1);
+    if (code.bytes && get(program, code.bytes) == 0) {
+        code.bytes[code.size] = 0;
+        return code;
     }
-    free(bytes);
+    free(code.bytes);
     gpu_fail(gpu, "NVRTC has made no code");
-    return NULL;
+    return (Code){0};
 }
 
 static void report_log(Gpu *gpu, void *program) {
-    char *log = fetch(gpu, program, gpu->nvrtc.nvrtcGetProgramLogSize, gpu->nvrtc.nvrtcGetProgramLog);
+    char *log = fetch(gpu, program, gpu->nvrtc.nvrtcGetProgramLogSize, gpu->nvrtc.nvrtcGetProgramLog).bytes;
     for (char *end = log; end && (end = strchr(end, '\n'));)
         *end = end[1] ? ' ' : 0; /* a message is one line */
     gpu_fail(gpu, "nvrtcCompileProgram: %s", log ? log : "no reason given");
     free(log);
 }
 
-static char *compile(Gpu *gpu, void *program, const GpuSource *source) {
+/* How it is compiled. */
+typedef struct Way {
     char target[64];
-    const char *options[16] = {target, "--std=c++17"};
-    int count = 2;
-    bool is_machine_code = gpu->context && choose_target(gpu, target, sizeof target);
-    if (!gpu->context) snprintf(target, sizeof target, "--gpu-architecture=compute_%d", gpu->capability);
-    for (int i = 0; i < source->noptions && count < 16; i++) options[count++] = source->options[i];
+    const char *options[16];
+    int count;
+    bool is_machine_code;
+} Way;
+
+static void choose_way(Gpu *gpu, const GpuSource *source, Way *way) {
+    *way = (Way){.options = {way->target, "--std=c++17"}, .count = 2};
+    way->is_machine_code = gpu->context && choose_target(gpu, way->target, sizeof way->target);
+    if (!gpu->context)
+        snprintf(way->target, sizeof way->target, "--gpu-architecture=compute_%d", gpu->capability);
+    for (int i = 0; i < source->noptions && way->count < 16; i++)
+        way->options[way->count++] = source->options[i];
+}
+
+static Code compile(Gpu *gpu, void *program, const Way *way) {
     const NvrtcCalls *nvrtc = &gpu->nvrtc;
-    if (nvrtc->nvrtcCompileProgram(program, count, options) != 0) {
+    if (nvrtc->nvrtcCompileProgram(program, way->count, way->options) != 0) {
         report_log(gpu, program);
-        return NULL;
+        return (Code){0};
     }
-    return is_machine_code ? fetch(gpu, program, nvrtc->nvrtcGetCUBINSize, nvrtc->nvrtcGetCUBIN)
-                           : fetch(gpu, program, nvrtc->nvrtcGetPTXSize, nvrtc->nvrtcGetPTX);
+    return way->is_machine_code ? fetch(gpu, program, nvrtc->nvrtcGetCUBINSize, nvrtc->nvrtcGetCUBIN)
+                                : fetch(gpu, program, nvrtc->nvrtcGetPTXSize, nvrtc->nvrtcGetPTX);
+}
+
+static Code compile_text(Gpu *gpu, const char *text, const Way *way) {
+    void *program = NULL;
+    if (gpu->nvrtc.nvrtcCreateProgram(&program, text, "slope.cu", 0, NULL, NULL) != 0) {
+        gpu_fail(gpu, "nvrtcCreateProgram failed");
+        return (Code){0};
+    }
+    Code code = compile(gpu, program, way);
+    gpu->nvrtc.nvrtcDestroyProgram(&program);
+    return code;
+}
+
+/* ---- what earlier runs have compiled */
+
+/* Which compiler it is, as text; the length that it has, or would have; -1: nobody knows. */
+static int describe(Gpu *gpu, const Way *way, char *head, size_t room) {
+    Dl_info info;
+    struct stat own;
+    int major = 0, minor = 0;
+    void *self;
+    memcpy(&self, &gpu->nvrtc.nvrtcVersion, sizeof self); /* ISO C has no such cast */
+    if (gpu->nvrtc.nvrtcVersion(&major, &minor) != 0 || !dladdr(self, &info) || !info.dli_fname ||
+        stat(info.dli_fname, &own) != 0)
+        return -1;
+    int length = snprintf(head, room, "NVRTC %d.%d, built %lld %lld\n", major, minor,
+                          (long long)own.st_mtim.tv_sec, (long long)own.st_size);
+    for (int i = 0; i < way->count; i++)
+        length +=
+            snprintf(head ? head + length : NULL, head ? room - (size_t)length : 0, "%s\n", way->options[i]);
+    return length;
+}
+
+/* Compiler, options and text; to be freed. NULL: nothing is kept. */
+static char *whole_key(Gpu *gpu, const Way *way, const char *text) {
+    int length = gpu->config.cache.find ? describe(gpu, way, NULL, 0) : -1;
+    char *key = length < 0 ? NULL : malloc((size_t)length + strlen(text) + 1);
+    if (!key) return NULL;
+    describe(gpu, way, key, (size_t)length + 1);
+    strcpy(key + length, text);
+    return key;
 }
 
 static char *compile_new(Gpu *gpu, const GpuSource *source) {
+    Way way;
+    Code code = {0};
+    const GpuCache *cache = &gpu->config.cache;
     if (!find_compiler(gpu)) return NULL;
-    void *program = NULL;
-    if (gpu->nvrtc.nvrtcCreateProgram(&program, source->text, "slope.cu", 0, NULL, NULL) != 0) {
-        gpu_fail(gpu, "nvrtcCreateProgram failed");
-        return NULL;
+    choose_way(gpu, source, &way);
+    char *key = whole_key(gpu, &way, source->text);
+    if (key) code.bytes = cache->find(cache->user, key, strlen(key), &code.size);
+    if (!code.bytes) {
+        code = compile_text(gpu, source->text, &way);
+        if (key && code.bytes) cache->keep(cache->user, key, strlen(key), code.bytes, code.size);
     }
-    char *code = compile(gpu, program, source);
-    gpu->nvrtc.nvrtcDestroyProgram(&program);
-    return code;
+    free(key);
+    return code.bytes;
 }
 
 /* ---- what was compiled */

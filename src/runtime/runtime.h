@@ -76,10 +76,19 @@ uint32_t *runtime_buffer_counter(RtBuffer buffer);
 typedef struct Gpu Gpu;
 typedef struct GpuCode GpuCode;
 
+/* Keeps what was compiled for those who ask for the very same again, in this run or a later one. It may forget. */
+typedef struct GpuCache {
+    void *user;
+    /* To be freed; NULL: it does not have it. */
+    char *(*find)(void *user, const char *key, size_t key_size, size_t *size);
+    void (*keep)(void *user, const char *key, size_t key_size, const char *bytes, size_t size);
+} GpuCache;
+
 typedef struct GpuConfig {
     int index;           /* which one, from 0 */
     uint64_t tape_limit; /* bytes for all tapes of a kernel; 0: three quarters of what is free */
     atomic_int *stop;    /* not 0: kernels are to end */
+    GpuCache cache;      /* find: NULL: none */
 } GpuConfig;
 
 /* CUDA C++, and how it is compiled. */

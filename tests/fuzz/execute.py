@@ -93,7 +93,7 @@ class Executor:
             if not interpreted:
                 bind = ["--fp", "strict", *(f"--bind={name}=zeros:{BUFFER_SIZE}" for name in BUFFERS)]
                 if way == "GPU":
-                    return self.finish(self.server.run(["run", "--device", "cuda", *bind, *common], self.folder, seconds))
+                    return self.finish(self.server.run_on_gpu([*bind, *common], self.folder, seconds))
                 return self.finish(subprocess.run([self.slope, "run", "--threads", "1", *bind, *common], capture_output=True,
                                                   timeout=seconds))
             dump = subprocess.run([self.slope, "dump", *common], capture_output=True, timeout=seconds)

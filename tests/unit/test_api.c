@@ -162,6 +162,10 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     fake.compiled = true;
     return SLOPE_STATUS_ok;
 }
+GpuCache driver_gpu_cache(SlopeSession *session) {
+    (void)session;
+    return (GpuCache){0};
+}
 SlopeStatus driver_device_text(SlopeProgram *program, Func *func, DeviceText *out) {
     (void)program, (void)func, (void)out;
     return SLOPE_STATUS_error;

@@ -235,6 +235,36 @@ static void code_is_compiled_once(void **state) {
     remove(log);
 }
 
+/* A later session finds it on disk, unless the options differ. */
+static void code_is_kept_on_disk(void **state) {
+    (void)state;
+    char log[] = "/tmp/slope-device-XXXXXX", folder[] = "/tmp/slope-cache-XXXXXX", command[64];
+    int file = mkstemp(log);
+    assert_true(file >= 0 && mkdtemp(folder));
+    close(file);
+    setenv("FAKE_LOG", log, 1);
+    for (int i = 0; i < 3; i++) {
+        SlopeConfig config;
+        Device device;
+        slope_config_init(&config);
+        config.device = "cuda";
+        config.cache = folder;
+        config.floats = i == 2 ? SLOPE_FLOATS_strict : SLOPE_FLOATS_contract;
+        assert_int_equal(slope_session_new(&config, &device.session), SLOPE_STATUS_ok);
+        assert_int_equal(
+            slope_load_text(device.session, "device.slang", source, sizeof source - 1, &device.program),
+            SLOPE_STATUS_ok);
+        assert_int_equal(slope_kernel_prepare(find(&device, "add")), SLOPE_STATUS_ok);
+        slope_session_free(device.session);
+    }
+    unsetenv("FAKE_LOG");
+    assert_int_equal(count_lines(log, "cuModuleLoadData"), 3);
+    assert_int_equal(count_lines(log, "nvrtcCompileProgram"), 2);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    remove(log);
+}
+
 static void what_cannot_be(void **state) {
     (void)state;
     Device device = open_device("cuda", "none"), plain = open_device("cpu", "none");
@@ -256,10 +286,15 @@ static void what_cannot_be(void **state) {
 int main(void) {
     load_fakes();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buffers_go_there_and_back), cmocka_unit_test(memory_of_the_caller),
-        cmocka_unit_test(functions_stay_here),       cmocka_unit_test(a_kernel_is_stopped),
-        cmocka_unit_test(kernels_are_queued),        cmocka_unit_test(queued_kernels_fail),
-        cmocka_unit_test(code_is_compiled_once),     cmocka_unit_test(what_cannot_be),
+        cmocka_unit_test(buffers_go_there_and_back),
+        cmocka_unit_test(memory_of_the_caller),
+        cmocka_unit_test(functions_stay_here),
+        cmocka_unit_test(a_kernel_is_stopped),
+        cmocka_unit_test(kernels_are_queued),
+        cmocka_unit_test(queued_kernels_fail),
+        cmocka_unit_test(code_is_compiled_once),
+        cmocka_unit_test(code_is_kept_on_disk),
+        cmocka_unit_test(what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
