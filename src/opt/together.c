@@ -9,7 +9,7 @@
  * derivatives, since it is done when all of them are there:
  *
  *     1  loops that lead to a derivative are marked, before calls are inlined
- *     2  all calls in marked loops of few rounds are inlined, in a copy of the function
+ *     2  all calls in marked loops of few rounds are inlined, in a copy of the function, unless a look into them tells that it would be too much
  *     3  together_vary.c finds out what differs between rounds, and what has to stay in the order of the rounds
  *     4  if that leaves enough in common, together_make.c makes as many rounds at once as are reasonable
  *
@@ -98,8 +98,11 @@ static bool is_candidate(const Inst *inst) {
 /* ---- one loop */
 
 static void analyse(Rounds *r, Func *func, Inst *loop, bool guesses) {
-    *r = (Rounds){
-        .func = func, .scratch = arena_scratch(func->module->arena), .loop = loop, .guesses = guesses};
+    *r = (Rounds){.func = func,
+                  .scratch = arena_scratch(func->module->arena),
+                  .loop = loop,
+                  .guesses = guesses,
+                  .left = 2 * MOST_SIZE};
     ir_resolve_func(func);
     rounds_analyse(r);
 }
@@ -194,12 +197,13 @@ static int64_t size_of(const Func *func) {
     return size;
 }
 
-/* As far as can be told before calls are inlined. */
+/* As far as can be told before calls are inlined: that makes more of what is shared, and at most a few times less of what is to be copied. */
 static bool may_share(Func *func, Inst *loop) {
     Rounds r;
     analyse(&r, func, loop, true);
     arena_free(r.scratch);
-    return !r.leaves && r.shared > 0;
+    bool is_small = r.left >= 0 && r.copies <= (int64_t)2 * MOST_COPIES;
+    return !r.leaves && r.shared > 0 && is_small;
 }
 
 typedef struct Hopes {

@@ -12,7 +12,9 @@ typedef struct Rounds {
     Arena *scratch;
     Memory memory;
     Inst *loop;
-    bool guesses; /* before calls are inlined: that they do nothing but to their operands */
+    bool guesses;                /* before calls are inlined: that they do nothing but to their operands */
+    const struct Rounds *caller; /* of a function that is looked into */
+    int left; /* guesses: instructions that are still looked at; below 0: there are too many */
     /* by id of values, as they are before anything is made */
     uint32_t nids;
     bool *varies; /* it is not the same in all rounds; of a variable or tape: each round has its own */

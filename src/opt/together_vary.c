@@ -17,7 +17,7 @@ bool rounds_count(const Inst *loop, int index) {
     return loop_step(loop, index, &step);
 }
 
-bool rounds_is_late(const Rounds *r, const Inst *inst) { return inst->note == r; }
+bool rounds_is_late(const Rounds *r, const Inst *inst) { return r->late && inst->note == r; }
 
 /* ---- memory and tapes */
 
@@ -235,21 +235,26 @@ static void visit_region(Rounds *r, const Region *region, bool apart) {
     for (const Inst *inst = region->first; inst; inst = inst->next) visit(r, inst, apart);
 }
 
+/* Goes on from what is set, in all of a region that is not late. */
+static void spread(Rounds *r, const Region *region) {
+    do {
+        r->changed = false;
+        for (const Inst *inst = region->first; inst != region->last; inst = inst->next)
+            if (!rounds_is_late(r, inst)) visit(r, inst, false);
+    } while (r->changed);
+}
+
 static void find_varying(Rounds *r) {
     const Region *body = r->loop->regions[1];
     for (int i = 0; i < body->nparams; i++) set(r, body->params[i], true);
     for (Inst *inst = body->first; inst; inst = inst->next)
         if (rounds_is_late(r, inst)) walk(inst, own_late, r);
-    do {
-        r->changed = false;
-        for (const Inst *inst = body->first; inst->op != OP_yield; inst = inst->next)
-            if (!rounds_is_late(r, inst)) visit(r, inst, false);
-    } while (r->changed);
+    spread(r, body);
 }
 
 /* ---- what it would bring */
 
-enum { ROUNDS_GUESSED = 8, COST_OF_CALL = 50 };
+enum { ROUNDS_GUESSED = 8, COST_OF_CALL = 50, MOST_CALLERS = 32 };
 
 static double cost_of(const Inst *inst) {
     return inst->op == OP_call ? COST_OF_CALL : op_info[inst->op].cost;
@@ -261,21 +266,54 @@ static void count_copy(void *user, Inst *inst) {
     *copies += op_info[inst->op].cost > 0 && !op_has(inst->op, OP_PART);
 }
 
+static void weigh(Rounds *r, Inst *inst, double often, bool apart);
+
+/* Will it be inlined? Functions that call themselves, through few others, will not. */
+static bool is_opened(const Rounds *r, const Inst *inst) {
+    int depth = 0;
+    if (inst->op != OP_call || !r->guesses || !inst->callee->body) return false;
+    for (const Rounds *caller = r; caller; caller = caller->caller, depth++)
+        if (caller->func == inst->callee) return false;
+    return depth < MOST_CALLERS;
+}
+
 /* Of a call with operands that do not vary, and are no constants, some may turn out not to vary either. */
-static bool may_share(const Rounds *r, const Inst *inst) {
-    bool any = false;
-    for (int i = 0; i < inst->nargs && r->guesses && inst->op == OP_call; i++)
-        any |= inst->args[i]->kind != VAL_const && !rounds_vary(r, inst->args[i]);
-    return any;
+static bool may_share(const Rounds *r, const Inst *call) {
+    for (int i = 0; i < call->nargs; i++)
+        if (call->args[i]->kind != VAL_const && !rounds_vary(r, call->args[i])) return true;
+    return false;
+}
+
+/* What would be in the place of the call, by which of its operands vary. What it writes is taken for variables of its own. */
+static void weigh_inside(Rounds *r, const Inst *call, double often, bool apart) {
+    Func *callee = call->callee;
+    Rounds inside = {.func = callee, .scratch = r->scratch, .caller = r, .guesses = true, .left = r->left};
+    ir_resolve_func(callee);
+    inside.nids = callee->nvals;
+    inside.varies = arena_array(r->scratch, bool, inside.nids + 1);
+    for (int i = 0; i < call->nargs && i < callee->body->nparams; i++)
+        set(&inside, callee->body->params[i], rounds_vary(r, ir_root(call->args[i])));
+    spread(&inside, callee->body);
+    for (Inst *inst = callee->body->first; inst != callee->body->last; inst = inst->next)
+        weigh(&inside, inst, often, apart);
+    r->left = inside.left;
+    if (may_share(r, call)) r->shared += inside.shared + COST_OF_CALL;
+    r->repeated += inside.repeated;
+    r->copies += inside.copies;
 }
 
 static void weigh(Rounds *r, Inst *inst, double often, bool apart) {
     bool varies = apart || rounds_vary_in(r, inst);
+    if (r->guesses && --r->left < 0) return;
+    if (varies && is_opened(r, inst)) {
+        weigh_inside(r, inst, often, apart);
+        return;
+    }
     apart |= varies && inst->nregions && rounds_part(r, inst);
     if (inst->op == OP_loop) often *= ROUNDS_GUESSED;
     if (varies) count_copy(&r->copies, inst);
     if (varies && !inst->nregions) r->repeated += often * cost_of(inst);
-    if (!varies || may_share(r, inst)) r->shared += often * cost_of(inst);
+    if (!varies) r->shared += often * cost_of(inst);
     for (int i = 0; i < inst->nregions; i++)
         for (Inst *inner = inst->regions[i]->first; inner; inner = inner->next) weigh(r, inner, often, apart);
 }
