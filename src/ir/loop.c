@@ -13,6 +13,13 @@ bool inst_contains(const Inst *owner, const Val *v) {
     return false;
 }
 
+/* Of several conditions around it the innermost decides. */
+bool inst_is_unlikely(const Inst *inst) {
+    for (const Region *r = inst->parent; r->owner; r = r->owner->parent)
+        if (r->owner->op == OP_if && inst_has(r->owner, INST_LIKELY)) return r == r->owner->regions[1];
+    return false;
+}
+
 /* ---- how a carried value moves */
 
 static Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }

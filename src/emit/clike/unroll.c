@@ -49,18 +49,10 @@ static bool is_triangle(const Inside *inside) {
            inst_contains(inside->loop, ir_resolve(inside->nested->args[test.index]));
 }
 
-/* Is it the copy for indices that are out of range? */
-static bool is_unlikely(const Inst *inst) {
-    for (const Region *r = inst->parent; r->owner; r = r->owner->parent)
-        if (r->owner->op == OP_if && inst_has(r->owner, INST_LIKELY) && r == r->owner->regions[1])
-            return true;
-    return false;
-}
-
 int64_t clike_unrolled(const Printer *p, const Inst *loop) {
     Inside inside = {.loop = loop};
     int64_t rounds = p->dialect->unroll && p->options->level > 0 ? emit_constant_trip(loop) : -1;
-    if (rounds < 2 || rounds > MOST_ROUNDS || is_unlikely(loop)) return 0;
+    if (rounds < 2 || rounds > MOST_ROUNDS || inst_is_unlikely(loop)) return 0;
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], count_inside, &inside);
     if (inside.loops > 0) return 0;
     if (!inside.nested) return carries_sum(loop) && rounds * inside.insts <= MOST_INSTS ? rounds : 0;

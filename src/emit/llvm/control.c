@@ -183,6 +183,24 @@ static void emit_step(Emitter *e, const Inst *inst, Merge *next, Merge *again, M
     }
 }
 
+/* What LLVM is to do with the loop to which the branch goes back. */
+void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish) {
+    static const char kind[] = "llvm.loop";
+    LLVMMetadataRef text = LLVMMDStringInContext2(e->context, wish, strlen(wish));
+    LLVMMetadataRef self = LLVMTemporaryMDNode(e->context, NULL, 0);
+    LLVMMetadataRef parts[] = {self, LLVMMDNodeInContext2(e->context, &text, 1)};
+    LLVMMetadataRef node = LLVMMDNodeInContext2(e->context, parts, 2);
+    LLVMMetadataReplaceAllUsesWith(self, node); /* a loop is told from others by that it names itself */
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->context, kind, sizeof kind - 1),
+                    LLVMMetadataAsValue(e->context, node));
+}
+
+/* The copy of a loop for indices that are out of range is neither unrolled nor vectorised, which would take as long as for the other one. */
+static void leave_unlikely(Emitter *e, const Inst *loop) {
+    LLVMValueRef branch = LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(e->builder));
+    if (branch && inst_is_unlikely(loop)) emit_wish(e, branch, "llvm.loop.disable_nonforced");
+}
+
 /* With these values, which then go to `again`. */
 static void emit_body(Emitter *e, EmittedLoop *loop, const Merge *values, Merge *again) {
     const Inst *inst = loop->inst;
@@ -216,6 +234,7 @@ static void emit_in_parts(Emitter *e, EmittedLoop *loop) {
     LLVMBuildCondBr(e->builder, is_within(e, &part, after.phis[part.test.index]), again, look);
     LLVMPositionBuilderAtEnd(e->builder, again);
     merge_values(e, &inner, after.phis);
+    leave_unlikely(e, loop->inst);
     LLVMPositionBuilderAtEnd(e->builder, look);
     emit_stop_test(e);
     emit_condition(e, loop, &after);
@@ -233,6 +252,7 @@ static void emit_in_a_row(Emitter *e, EmittedLoop *loop, int rounds) {
         if (loop->looks && i == 0) emit_stop_test(e);
         emit_body(e, loop, &headers[i], &headers[(i + 1) % rounds]);
     }
+    leave_unlikely(e, loop->inst);
 }
 
 static void emit_loop(Emitter *e, const Inst *inst) {

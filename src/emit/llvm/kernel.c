@@ -22,25 +22,13 @@ static Counting counting_begin(Emitter *e, LLVMValueRef first) {
     return loop;
 }
 
-/* Lanes are what others unroll a loop for. */
-static void forbid_unrolling(Emitter *e, LLVMValueRef branch) {
-    static const char kind[] = "llvm.loop", wish[] = "llvm.loop.unroll.disable";
-    LLVMMetadataRef text = LLVMMDStringInContext2(e->context, wish, sizeof wish - 1);
-    LLVMMetadataRef self = LLVMTemporaryMDNode(e->context, NULL, 0);
-    LLVMMetadataRef parts[] = {self, LLVMMDNodeInContext2(e->context, &text, 1)};
-    LLVMMetadataRef node = LLVMMDNodeInContext2(e->context, parts, 2);
-    LLVMMetadataReplaceAllUsesWith(self, node); /* a loop is told from others by that it names itself */
-    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->context, kind, sizeof kind - 1),
-                    LLVMMetadataAsValue(e->context, node));
-}
-
 static void counting_end(Emitter *e, Counting *loop, LLVMValueRef end, int step) {
     LLVMValueRef distance = LLVMConstInt(LLVMTypeOf(loop->first), (unsigned long long)step, false);
     LLVMValueRef next = LLVMBuildNUWAdd(e->builder, loop->index, distance, "");
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder), after = emit_block(e, "after");
     LLVMValueRef goes_on = LLVMBuildICmp(e->builder, LLVMIntULT, next, end, "");
     LLVMValueRef branch = LLVMBuildCondBr(e->builder, goes_on, loop->body, after);
-    if (step > 1) forbid_unrolling(e, branch);
+    if (step > 1) emit_wish(e, branch, "llvm.loop.unroll.disable"); /* lanes are what others unroll for */
     LLVMAddIncoming(loop->index, &loop->first, &loop->before, 1);
     LLVMAddIncoming(loop->index, &next, &here, 1);
     LLVMPositionBuilderAtEnd(e->builder, after);

@@ -182,6 +182,7 @@ void emit_begin(Emitter *e, FuncState *state, LLVMValueRef function);
 
 /* ---- control.c */
 void emit_control(Emitter *e, const Inst *inst); /* ops with regions, and those that end one */
+void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish);
 
 /* ---- arith.c: each returns NULL for ops of other files */
 /* With what the options allow: a floating-point instruction, just made. */
