@@ -486,7 +486,7 @@ Val *ir_root(Val *address);                            /* where it comes from, t
 
 /* ---- loop.c */
 bool inst_contains(const Inst *owner, const Val *v); /* is it made in one of the regions? */
-bool inst_is_unlikely(const Inst *inst); /* a condition around it is false as a rule */
+bool inst_is_unlikely(const Inst *inst);             /* a condition around it is false as a rule */
 /* How far a carried integer moves in one iteration, over all ways through it; `jumps`: those to the loop. */
 typedef struct LoopSteps {
     int64_t least, greatest;
