@@ -44,7 +44,7 @@ def split_data(test):
     """Such arguments, what is set as (name, data), and what is printed in the end; None: there is more to it."""
     if not is_run(test):
         return None
-    given, others, values, printed = list(test.command[3:]), [], [], []
+    given, others, values, printed = [word for word in test.command[3:] if word != "--interpret"], [], [], []
     while given:
         word = given.pop(0)
         name, _, value = word.lstrip("-").partition("=")

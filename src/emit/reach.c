@@ -53,7 +53,7 @@ static void reach_from_inst(void *user, Inst *inst) {
     switch ((Op)inst->op) {
     case OP_call: {
         ReachedFunc *callee = reach_func(walk->reached, inst->callee);
-        callee->calls++;
+        callee->calls += !inst_is_unlikely(inst);
         vec_push(walk->reached->arena, &walk->from->callees, callee);
         break;
     }

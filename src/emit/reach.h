@@ -49,7 +49,7 @@ enum { LOCAL_TAPE = 4 * 1024, LOCAL_TAPE_MANY_THREADS = 16 * 1024 };
 typedef struct ReachedFunc {
     Func *func;
     uint32_t needs;
-    int calls, size;                   /* places that call it; instructions it has */
+    int calls, size;                   /* places that call it, but for unlikely ones; instructions it has */
     VEC(struct ReachedFunc *) callees; /* and initialisers of static globals it mentions */
     VEC(struct ReachedFunc *) callers;
     VEC(struct ReachedGlobal *) globals; /* that it mentions */
@@ -108,6 +108,9 @@ int emit_pushes_in_row(const Inst *push);
 int64_t emit_constant_trip(const Inst *loop); /* how often it runs at most; INT64_MAX: not known */
 void reach_tapes(Reached *reached);
 const TapeRoom *reach_local_tape(const Reached *reached, Val *tape); /* NULL: it may grow */
+
+/* ---- nest.c */
+bool emit_is_written_out(const Inst *loop); /* it is best replaced by its rounds, one after the other */
 
 /* ---- image.c */
 void emit_fill_image(const Global *global,

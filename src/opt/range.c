@@ -13,7 +13,10 @@
  * Of a nest all accesses must be such, or else its inner loops are tried one by one; of an innermost loop some will do. The copy with
  * checks is what runs if a few rounds of the outer loop are out of range, so that its inner loops are tried once more.
  *
- * What a call does takes longer than a test, and a function that is called in one place is best left so: loops with calls stay as they are.
+ * What a call does mostly takes longer than a test: loops with calls stay as they are, unless those who are called do nothing but
+ * compute, without loops of their own and without the likes of the sine, so that such a loop can become vectors as a whole. The call
+ * in the copy that is unlikely does not count where it matters that a function is called in one place.
+ *
  * Loops of a few rounds are unrolled later, and indices into arrays are known then; for these alone no test is made, nor is it
  * for those of reversed loops, many of which are short as well, and a clamped index costs less than the test.
  *
@@ -24,12 +27,14 @@ enum {
     MOST_ACCESSES = 32,
     MOST_INSTS = 400,   /* of an innermost loop */
     MOST_IN_NEST = 200, /* of others */
+    MOST_CALLED = 800,  /* in functions that are called, of these */
     MOST_ON_GPU =
         96, /* of either, where code that is there twice is compiled for long and does not stay in its cache */
     MOST_TERMS = 64,       /* that an index is computed from */
     MOST_COUNTERS = 4,     /* loops in loops */
     MOST_FACTOR = 1 << 27, /* where several are added up: nothing overflows then */
     SHORT_TRIP = 16,
+    COST_OF_LIBRARY = 20, /* of what others compute, one by one: the sine */
 };
 
 typedef struct Counter {
@@ -57,9 +62,9 @@ typedef struct Nest {
     Access accesses[MOST_ACCESSES];
     InstVec inner; /* loops */
     const Map *summed;
-    int ncounters, naccesses, ninsts, terms;
-    bool reads_buffers, calls, is_short, is_reversed;
-    Val *safe; /* bool: everything so far is in range */
+    int ncounters, naccesses, ninsts, ncalled, terms;
+    bool reads_buffers, calls, is_short, is_reversed; /* calls: something that takes long */
+    Val *safe;                                        /* bool: everything so far is in range */
 } Nest;
 
 static Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
@@ -313,10 +318,20 @@ static bool is_checked(const Inst *inst) {
     return inst->op == OP_buffer_elem;
 }
 
+/* What is called in it. */
+static void look_into(void *user, Inst *inst) {
+    Nest *n = user;
+    bool in_library = op_has(inst->op, OP_ELEMENTWISE) && op_info[inst->op].cost >= COST_OF_LIBRARY;
+    bool is_long = inst->op == OP_loop || in_library || op_has(inst->op, OP_EFFECT | OP_TAPE);
+    n->ncalled++;
+    n->calls |= is_long || n->ncalled > MOST_CALLED || (inst->op == OP_call && !inst->callee->body);
+    if (inst->op == OP_call && !n->calls) region_walk(inst->callee->body, look_into, n);
+}
+
 static void look_at(void *user, Inst *inst) {
     Nest *n = user;
     n->ninsts++;
-    n->calls |= inst->op == OP_call;
+    if (inst->op == OP_call) look_into(n, inst);
     if (inst->op == OP_loop) vec_push(n->scratch, &n->inner, inst);
     if (!is_checked(inst) || map_has(n->summed, PTR_KEY(inst))) return;
     if (n->naccesses < MOST_ACCESSES) n->accesses[n->naccesses].inst = inst;

@@ -138,8 +138,8 @@ typedef struct Dialect {
     const char *inner, *outer;              /* before functions: for this file, for others */
     const char
         *once; /* before those called in one place: a helper, with `static ` before it; NULL: as inner */
-    const char *apart;  /* before large ones called in several; NULL: as inner */
-    const char *unroll; /* a helper: what is said before a loop, of its rounds; NULL: nothing */
+    const char *apart; /* before large ones called in several; NULL: as inner */
+    bool steers_loops; /* compilers are told what to do with them: unroll.c */
     const char *constant, *computed, *shared, *thread_local_; /* before globals; NULL: in SlopeThread */
     const char *barrier, *fence;                              /* statements; NULL: nothing to be done */
     uint32_t thread_needs;           /* Needs: a function that has one of them takes a SlopeThread */
@@ -315,7 +315,7 @@ bool clike_begin_tested(Printer *p, const Inst *inst);
 void clike_end_tested(Printer *p);
 
 /* ---- unroll.c */
-int64_t clike_unrolled(const Printer *p, const Inst *loop); /* as often as that; 0: it stays a loop */
+const char *clike_loop_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
 
 /* ---- printf.c */
 void clike_printf(Printer *p, const Inst *inst);

@@ -268,7 +268,7 @@ static void print_rounds(Printer *p, const Inst *inst, Value *carried) {
     Frame deciding = frame, stepping = frame;
     Draft head, body, step;
     const char *rounds = declare_rounds(p, inst);
-    int64_t unrolled = clike_unrolled(p, inst);
+    const char *wish = clike_loop_wish(p, inst);
     deciding.condition = &condition;
     draft_begin(p, &head);
     clike_region(p, inst->regions[0], deciding);
@@ -284,7 +284,7 @@ static void print_rounds(Printer *p, const Inst *inst, Value *carried) {
     if (frame.has_step) clike_region(p, inst->regions[2], stepping);
     draft_end(p, &step);
     label_before(p, end);
-    if (unrolled) clike_line(p, "%s(%lld)", clike_helper(p, p->dialect->unroll), (long long)unrolled);
+    if (wish) clike_line(p, "%s", wish);
     print_condition(p, &head, condition);
     p->indent++;
     if (rounds) clike_line(p, "if (++%s %% 1024u == 0) %s();", rounds, clike_helper(p, "slope_look"));

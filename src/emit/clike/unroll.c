@@ -1,9 +1,16 @@
-/* Loops that gcc is told to write out, as LLVM does of its own accord. Left alone, it vectorises an ordered sum by multiplying vectors and adding
+/* What compilers are told of loops.
+ *
+ * gcc writes out some, as LLVM does of its own accord. Left alone, it vectorises an ordered sum by multiplying vectors and adding
  * their elements one by one, which takes longer than to add number by number; and it keeps a loop around another that runs up to the
- * counter of the first, so that nothing is known of the indices in there. Other short loops become vectors, and stay loops for that. */
+ * counter of the first, so that nothing is known of the indices in there. Other short loops become vectors, and stay loops for that.
+ *
+ * clang is told to leave some as loops: it writes out 32 rounds before it looks whether they could be vectors, and then finds out for rounds that
+ * follow each other only if they write to no memory that they may read from. A loop is tested for that before it begins.
+ *
+ * Both write out nests of short loops over small arrays (emit/nest.c). */
 #include "emit/clike/clike.h"
 
-enum { MOST_ROUNDS = 64, MOST_INSTS = 1024 };
+enum { MOST_ROUNDS = 64, MOST_INSTS = 1024, LEAST_VECTORS = 16 };
 
 typedef struct Inside {
     const Inst *loop;   /* that is looked at */
@@ -49,14 +56,51 @@ static bool is_triangle(const Inside *inside) {
            inst_contains(inside->loop, ir_resolve(inside->nested->args[test.index]));
 }
 
-int64_t clike_unrolled(const Printer *p, const Inst *loop) {
+/* Left alone, gcc would keep it as it is. */
+static bool is_unrolled(const Inst *loop, int64_t rounds) {
     Inside inside = {.loop = loop};
-    int64_t rounds = p->dialect->unroll && p->options->level > 0 ? emit_constant_trip(loop) : -1;
-    if (rounds < 2 || rounds > MOST_ROUNDS || inst_is_unlikely(loop)) return 0;
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], count_inside, &inside);
-    if (inside.loops > 0) return 0;
-    if (!inside.nested) return carries_sum(loop) && rounds * inside.insts <= MOST_INSTS ? rounds : 0;
+    if (inside.loops > 0) return false;
+    if (!inside.nested) return carries_sum(loop) && rounds * inside.insts <= MOST_INSTS;
     int64_t once = inside.insts - inside.nested_insts;
-    return is_triangle(&inside) && rounds * (once + inside.nested_insts * rounds / 2) <= MOST_INSTS ? rounds
-                                                                                                    : 0;
+    return is_triangle(&inside) && rounds * (once + inside.nested_insts * rounds / 2) <= MOST_INSTS;
+}
+
+typedef struct Effects {
+    const Inst *loop;
+    bool writes_buffer, others;
+} Effects;
+
+static void find_effects(void *user, Inst *inst) {
+    Effects *effects = user;
+    bool adds = inst->op == OP_store || inst->op == OP_acc || (inst->op == OP_atomic && inst->index == 0);
+    if (inst->op == OP_loop || inst->op == OP_call || inst->op == OP_if) effects->others = true;
+    if (!adds) return;
+    const Val *root = ir_root(inst->args[0]);
+    effects->writes_buffer |= root->kind == VAL_inst && root->inst->op == OP_buffer_elem;
+}
+
+static bool carries_counters(const Inst *loop) {
+    for (int i = 0; i < loop->nargs; i++)
+        if (!type_is_integer(loop->args[i]->type)) return false;
+    return true;
+}
+
+/* It writes to buffers, which may be what it reads from: only where it is a loop is that tested before it. */
+static bool becomes_vectors(const Inst *loop) {
+    Effects effects = {.loop = loop};
+    if (!carries_counters(loop)) return false;
+    region_walk(loop->regions[1], find_effects, &effects);
+    return effects.writes_buffer && !effects.others;
+}
+
+const char *clike_loop_wish(Printer *p, const Inst *loop) {
+    bool likely = !inst_is_unlikely(loop); /* else it is the copy for indices that are out of range */
+    int64_t rounds = p->dialect->steers_loops && p->options->level > 0 ? emit_constant_trip(loop) : -1;
+    if (rounds < 2 || rounds > MOST_ROUNDS) return NULL;
+    if (likely && emit_is_written_out(loop))
+        return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_WRITE_OUT"), (long long)rounds);
+    if (likely && is_unrolled(loop, rounds))
+        return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_UNROLL"), (long long)rounds);
+    return rounds >= LEAST_VECTORS && becomes_vectors(loop) ? clike_helper(p, "SLOPE_VECTORS") : NULL;
 }

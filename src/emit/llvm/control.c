@@ -195,10 +195,13 @@ void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish) {
                     LLVMMetadataAsValue(e->context, node));
 }
 
-/* The copy of a loop for indices that are out of range is neither unrolled nor vectorised, which would take as long as for the other one. */
-static void leave_unlikely(Emitter *e, const Inst *loop) {
+/* The copy of a loop for indices that are out of range is neither unrolled nor vectorised, which would take as long as for the other one;
+ * nests of short loops over arrays are written out. */
+static void steer_loop(Emitter *e, const EmittedLoop *loop) {
     LLVMValueRef branch = LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(e->builder));
-    if (branch && inst_is_unlikely(loop)) emit_wish(e, branch, "llvm.loop.disable_nonforced");
+    if (branch && inst_is_unlikely(loop->inst)) emit_wish(e, branch, "llvm.loop.disable_nonforced");
+    else if (branch && !loop->looks && emit_is_written_out(loop->inst))
+        emit_wish(e, branch, "llvm.loop.unroll.full");
 }
 
 /* With these values, which then go to `again`. */
@@ -234,7 +237,7 @@ static void emit_in_parts(Emitter *e, EmittedLoop *loop) {
     LLVMBuildCondBr(e->builder, is_within(e, &part, after.phis[part.test.index]), again, look);
     LLVMPositionBuilderAtEnd(e->builder, again);
     merge_values(e, &inner, after.phis);
-    leave_unlikely(e, loop->inst);
+    steer_loop(e, loop);
     LLVMPositionBuilderAtEnd(e->builder, look);
     emit_stop_test(e);
     emit_condition(e, loop, &after);
@@ -252,7 +255,7 @@ static void emit_in_a_row(Emitter *e, EmittedLoop *loop, int rounds) {
         if (loop->looks && i == 0) emit_stop_test(e);
         emit_body(e, loop, &headers[i], &headers[(i + 1) % rounds]);
     }
-    leave_unlikely(e, loop->inst);
+    steer_loop(e, loop);
 }
 
 static void emit_loop(Emitter *e, const Inst *inst) {
