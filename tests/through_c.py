@@ -21,7 +21,8 @@ import run
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 COMPILERS = [["gcc", "-O1", "-std=c17", *WARNINGS], ["clang", "-O1", "-std=c17", *WARNINGS],
-             ["g++", "-O1", "-std=c++17", "-ffp-contract=off", "-Wall", "-x", "c++"]]
+             ["g++", "-O1", "-std=c++17", "-ffp-contract=off", *WARNINGS, "-x", "c++"],
+             ["clang++", "-O1", "-std=c++17", "-ffp-contract=off", *WARNINGS, "-x", "c++"]]
 FOLDERS = ("run", "diff", "library")
 SET, PRINTED = ("bind", "set"), ("print",)
 DATA = (*SET, *PRINTED, "save", "show", "dispatch", "entry", "threads", "stack", "block", "wave")  # that C's main has not

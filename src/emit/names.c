@@ -2,7 +2,8 @@
  *
  *   bwd_diff(f), fwd_diff(f)     bwd_f, fwd_f, also nested: fwd_bwd_f
  *   f<float,3>, Camera.project   f_float_3, Camera_project: what is not a letter, digit or _ becomes one _
- *   pow, int, make_float3        slope_pow, ...: what C, its library, C++ or a printer claims gets a prefix */
+ *   pow, int, make_float3        slope_pow, ...: what C, its library, C++ or a printer claims gets a prefix
+ *   __Image                      slope_Image: a type of the library's own */
 #include "emit/names.h"
 
 static const char claimed_names[] =
@@ -100,5 +101,7 @@ bool emit_is_claimed(Arena *arena, const char *name) {
 
 const char *emit_outer_name(Arena *arena, const char *name) {
     const char *plain = emit_c_name(arena, name);
-    return emit_is_claimed(arena, plain) ? format_text(arena, "slope_%s", plain) : plain;
+    if (!emit_is_claimed(arena, plain)) return plain;
+    bool is_type_of_library = starts(plain, "__") && plain[2] >= 'A' && plain[2] <= 'Z';
+    return format_text(arena, "slope_%s", is_type_of_library ? plain + 2 : plain);
 }

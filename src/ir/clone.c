@@ -37,7 +37,7 @@ static void copy_attributes(const Inst *from, Inst *to) {
 static void clone_attributes(CloneMap *map, const Inst *from, Inst *to) {
     copy_attributes(from, to);
     to->tag = from->tag;
-    to->loc = from->loc;
+    to->loc = from->loc ? from->loc : map->loc;
     to->type = clone_type(map, from->type);
     Inst *target =
         from->op == OP_break || from->op == OP_continue ? map_get(&map->insts, PTR_KEY(from->target)) : NULL;

@@ -534,6 +534,7 @@ typedef struct CloneMap {
     Map insts;  /* old Inst -> new Inst, for the targets of break and continue */
     const Type *(*map_type)(void *user, const Type *type); /* NULL: types stay */
     void *user;
+    Loc loc; /* of copies of what has none */
 } CloneMap;
 Val *clone_val(CloneMap *map, Val *v);
 void clone_map_val(CloneMap *map, Val *old, Val *new_val);

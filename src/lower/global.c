@@ -26,6 +26,43 @@ static bool set_data(Lowerer *l, Global *global, Expr *init, const Type *front, 
     return true;
 }
 
+/* ---- images of a format that is declared: a uniform begins with it, whoever sets the rest */
+
+static bool has_format(const Type *type) {
+    while (type->kind == TYPE_array) type = type->args[0];
+    bool found = false;
+    for (int i = 0; type->kind == TYPE_record && i < type_record(type)->nfields && !found; i++) {
+        const Field *field = &type_record(type)->fields[i];
+        found = field->image_format || has_format(field->type);
+    }
+    return found;
+}
+
+/* A constant for each scalar: the format where an image has its own, which is behind fields named `image`, else zero. */
+static void add_formats(Lowerer *l, const Type *type, uint16_t format, ValVec *values) {
+    if (type->kind == TYPE_array || type->kind == TYPE_vector) {
+        int64_t count = type->kind == TYPE_array ? type_length(type) : type_count(type);
+        for (int64_t i = 0; i < count; i++) add_formats(l, type->args[0], format, values);
+    } else if (type->kind == TYPE_record) {
+        for (int i = 0; i < type_record(type)->nfields; i++) {
+            const Field *field = &type_record(type)->fields[i];
+            bool is_image = strcmp(field->name->text, "image") == 0;
+            uint16_t inner = is_image ? format : field->image_format;
+            if (format && strcmp(field->name->text, "declared") == 0)
+                vec_push(l->arena, values, ir_const_int(l->m, field->type, format));
+            else add_formats(l, field->type, inner, values);
+        }
+    } else vec_push(l->arena, values, ir_const_zero(l->m, type));
+}
+
+static void set_formats(Lowerer *l, Global *global) {
+    ValVec values = {0};
+    if (!global->image_format && !has_format(global->type)) return;
+    add_formats(l, global->type, global->image_format, &values);
+    global->data = values.at;
+    global->ndata = values.count;
+}
+
 /* ---- making globals */
 
 static void set_init(Lowerer *l, Global *global, Decl *decl, const Subst *subst) {
@@ -79,6 +116,7 @@ static Global *find_global(Lowerer *l, Decl *decl, const Subst *subst) {
     global->source = decl;
     global->layout = block ? LAYOUT_std140 : LAYOUT_scalar;
     global->image_format = image_format(decl);
+    if (kind == GLOBAL_uniform) set_formats(l, global);
     map_put(l->arena, &l->globals, key, global);
     bool initialised = kind == GLOBAL_const || kind == GLOBAL_static;
     Decl *unused;

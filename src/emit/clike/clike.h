@@ -284,7 +284,8 @@ void clike_add_helpers(Printer *p, Text *out); /* all that were needed */
 /* ---- object.c: functions for vectors, buffers and whole objects */
 const char *clike_put_vector(Printer *p, const Type *vector); /* function that writes it to memory */
 const char *clike_make_vector(Printer *p, const Type *vector);
-const char *clike_zero(Printer *p, const Type *type); /* the value zero */
+const char *clike_zero(Printer *p, const Type *type);  /* the value zero */
+const char *clike_zeros(Printer *p, const Type *type); /* of an object: what a variable begins with */
 const char *clike_lane(Printer *p, const Type *vector, const char *text, int lane);
 Value clike_vector_op(Printer *p, const Inst *inst, const Value *args);
 const char *clike_bitcast(Printer *p, const Type *from, const Type *to);

@@ -68,7 +68,9 @@ static void print_var(Printer *p, const Inst *inst) {
         name = clike_spread(p, inst->type, name, false);
         if (zeroed) clike_line(p, "memset(&%s, 0, sizeof %s);", name, name);
     } else {
-        clike_line(p, "%s%s;", clike_declare(p, inst->type, name), !zeroed ? "" : scalar ? " = 0" : " = {0}");
+        const char *declaration = clike_declare(p, inst->type, name);
+        if (zeroed) clike_line(p, "%s = %s;", declaration, scalar ? "0" : clike_zeros(p, inst->type));
+        else clike_line(p, "%s;", declaration);
         if (scalar && is_only_written(p->at->func, v)) clike_line(p, "(void)%s;", name);
     }
     Value value = clike_value(name, LEVEL_primary);
@@ -102,7 +104,7 @@ static void print_atomic(Printer *p, const Inst *inst) {
 static void open_local_tape(Printer *p, const Inst *inst, const TapeRoom *room) {
     const char *name = clike_name_value(p, inst->results[0]);
     clike_helper(p, "SlopeTape");
-    clike_line(p, "SlopeTape %s = {0};", name);
+    clike_line(p, "SlopeTape %s = %s;", name, clike_helper(p, "SLOPE_ZERO"));
     clike_line(p, "(void)%s; /* maybe nothing is kept */", name);
     for (int kind = 0; kind < TAPE_KINDS; kind++) {
         const Type *type = type_basic(p->module->types, (TypeKind)(TYPE_bool + kind));

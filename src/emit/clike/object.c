@@ -46,6 +46,15 @@ const char *clike_put_vector(Printer *p, const Type *vector) {
     return name;
 }
 
+/* Compilers of C++ warn of members that {0} does not mention. */
+const char *clike_zeros(Printer *p, const Type *type) {
+    static const char *const lanes[] = {"", "{0}", "{0, 0}", "{0, 0, 0}", "{0, 0, 0, 0}"};
+    if (type->kind == TYPE_vector && type_count(type) <= 4) return lanes[type_count(type)];
+    if (type->kind == TYPE_buffer) return "{0, 0}";
+    while (type->kind == TYPE_array) type = type->args[0];
+    return type_is_scalar(type) ? "{0}" : clike_helper(p, "SLOPE_ZERO");
+}
+
 const char *clike_zero(Printer *p, const Type *type) {
     if (type_is_scalar(type)) {
         if (type->kind == TYPE_bool) return "false";
@@ -55,8 +64,8 @@ const char *clike_zero(Printer *p, const Type *type) {
         return clike_format(p, "(%s)0", clike_type(p, type));
     const char *name = clike_format(p, "zero_%s", clike_word(p, type));
     if (clike_begin_helper(p, name))
-        text_printf(&p->helpers, "static inline %s %s(void) {\n    %s v = {0};\n    return v;\n}\n",
-                    clike_type(p, type), name, clike_type(p, type));
+        text_printf(&p->helpers, "static inline %s %s(void) {\n    %s v = %s;\n    return v;\n}\n",
+                    clike_type(p, type), name, clike_type(p, type), clike_zeros(p, type));
     return clike_format(p, "%s()", name);
 }
 

@@ -27,20 +27,42 @@ static bool is_text_made(const Inst *inst) {
     return inst->op == OP_bitcast && clike_is_text(inst->results[0]->type);
 }
 
+/* ---- what cannot be said */
+
+typedef struct Call {
+    const Func *callee;
+    Loc loc; /* of a call; 0: none found */
+} Call;
+
+static void find_call(void *user, Inst *inst) {
+    Call *call = user;
+    if (!call->loc && inst->op == OP_call && inst->callee == call->callee) call->loc = inst->loc;
+}
+
+/* The line of the program that it belongs to: what Slope has made, to read values behind an interface, say, stands for who calls it. */
+static Loc place_of(const Printer *p, const Inst *inst) {
+    Call call = {.callee = inst->func, .loc = inst->loc ? inst->loc : inst->func->loc};
+    for (int i = 0; i < p->reached.funcs.count && !call.loc; i++)
+        region_walk(p->reached.funcs.at[i]->func->body, find_call, &call);
+    return call.loc;
+}
+
 static void refuse_inst(void *user, Inst *inst) {
     Printer *p = user;
-    if (inst->op == OP_abort) clike_fail(p, inst->loc, "Slang has no 'abort'");
+    if (inst->op == OP_abort) clike_fail(p, place_of(p, inst), "Slang has no 'abort'");
     if (inst->op == OP_buffer_counter)
-        clike_fail(p, inst->loc, "the counter of a buffer cannot be reached in Slang");
+        clike_fail(p, place_of(p, inst), "the counter of a buffer cannot be reached in Slang");
     if (inst->op == OP_buffer_pointer ||
         (inst->op == OP_bitcast && !is_text_made(inst) &&
          (is_pointer(inst->args[0]->type) || is_pointer(inst->results[0]->type))))
-        clike_fail(p, inst->loc, "the bits of an address, or memory as another type, have no form in Slang");
+        clike_fail(p, place_of(p, inst),
+                   "this needs memory to be read as another type, or the bits of an address, which Slang "
+                   "does not have");
     for (int i = 0; i < inst->nresults; i++)
         if (is_pointer(inst->results[i]->type) && !is_place(inst))
-            clike_fail(p, inst->loc, "this needs a pointer; what is printed as Slang has none");
+            clike_fail(p, place_of(p, inst), "this needs a pointer; what is printed as Slang has none");
     if (inst->op == OP_var && has_pointer(inst->type))
-        clike_fail(p, inst->loc, "this needs a pointer; what is printed as Slang has none");
+        clike_fail(p, place_of(p, inst), "this needs a pointer; what is printed as Slang has none");
 }
 
 static void refuse_params(Printer *p, const Func *func) {

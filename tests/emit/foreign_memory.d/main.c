@@ -6,9 +6,9 @@
 
 enum { WIDTH = 3, HEIGHT = 2, CHANNELS = 4 };
 
-static slope___Image make_image(void) {
+static slope_Image make_image(void) {
     Buffer_uint texels = {calloc(WIDTH * HEIGHT * CHANNELS, sizeof(uint32_t)), WIDTH * HEIGHT * CHANNELS};
-    return (slope___Image){texels, WIDTH, HEIGHT, 1, 1, CHANNELS, 0, 5};
+    return (slope_Image){texels, WIDTH, HEIGHT, 1, 1, CHANNELS, 0, 5};
 }
 
 int main(void) {
