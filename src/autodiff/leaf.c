@@ -212,6 +212,7 @@ Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves) {
     int nparams, nresults;
     number_leaves(leaves, &nparams, &nresults);
     Func *flat = func_new(ad->m, format_text(ad->arena, "%s.flat", source->name->text));
+    flat->is_library = source->is_library;
     Param *params = arena_array(ad->arena, Param, nparams ? nparams : 1);
     const Type **results = arena_array(ad->arena, const Type *, nresults ? nresults : 1);
     for (int i = 0; i < leaves->count; i++) {

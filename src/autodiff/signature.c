@@ -163,6 +163,7 @@ static const Type *result_type(const AdFunc *f, const Contents *contents, const 
 void ad_declare(Ad *ad, const AdFunc *f, AdShape kind, Contents contents, Made *made) {
     const ShapeInfo *shape = &shapes[kind];
     if (!made->func) made->func = func_new(ad->m, format_text(ad->arena, "%s.%s", ad_name(f), shape->suffix));
+    made->func->is_library = (f->source ? f->source : f->flat)->is_library;
     made->params = places_of(ad, f, shape, &contents, false);
     made->results = places_of(ad, f, shape, &contents, true);
     Param *params = arena_array(ad->arena, Param, made->params.count + 1);

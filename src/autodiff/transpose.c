@@ -24,10 +24,16 @@ static void put(Tr *t, Adjoints *adj, const Val *v, Val *g) {
     map_put(t->ad->arena, &adj->map, PTR_KEY(v), g);
 }
 
+/* The adjoint is called like the differential. */
 static Val *take_out(Tr *t, Adjoints *adj, const Val *v) {
     Val *g = take(adj, v);
     if (g) put(t, adj, v, NULL);
+    if (g && g->kind == VAL_inst && !g->name) g->name = v->name;
     return g;
+}
+
+static Name name_like(Tr *t, const Val *v, const char *otherwise) {
+    return v->name ? v->name : name_from(t->ad->m->names, otherwise);
 }
 
 static void bump(Tr *t, Builder *b, Adjoints *adj, Val *v, Val *g) {
@@ -249,8 +255,7 @@ static void t_branches(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     map_put(t->ad->arena, &t->making->mirror, PTR_KEY(x.primal), reverse);
     for (int k = 0; k < n; k++) end_branch(t, &x, reverse, k);
     for (int i = 0; i < x.captured.vals.count; i++) {
-        Val *v = x.captured.vals.at[i],
-            *g = inst_add_result(reverse, v->type, name_from(t->ad->m->names, "g"));
+        Val *v = x.captured.vals.at[i], *g = inst_add_result(reverse, v->type, name_like(t, v, "g"));
         bump(t, b, adj, v, g);
     }
 }
@@ -331,7 +336,7 @@ static void begin_body(Tr *t, BackLoop *x) {
         region_add_param(x->body, type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "left"));
     for (int i = 0; i < x->twin->nresults; i++)
         if (x->lives[i])
-            x->bars[i] = region_add_param(x->body, d->params[i]->type, name_from(ad->m->names, "g"));
+            x->bars[i] = region_add_param(x->body, d->params[i]->type, name_like(t, d->params[i], "g"));
     x->b = build_at_end(x->body);
     x->b.no_fold = true;
     x->info->it = build_binary(&x->b, OP_sub, left, ad_int64(ad, 1));
@@ -367,7 +372,7 @@ static ValVec end_body(Tr *t, BackLoop *x) {
     }
     for (int i = 0; i < x->captured.vals.count; i++) {
         const Val *v = x->captured.vals.at[i];
-        Val *sum = region_add_param(x->body, v->type, name_from(t->ad->m->names, "sum"));
+        Val *sum = region_add_param(x->body, v->type, name_like(t, v, "sum"));
         vec_push(arena, &args, zero(t, v->type));
         vec_push(arena, &yields, build_sum(&x->b, sum, take(&x->inner, v)));
     }

@@ -37,7 +37,7 @@ static void copy_attributes(const Inst *from, Inst *to) {
 static void clone_attributes(CloneMap *map, const Inst *from, Inst *to) {
     copy_attributes(from, to);
     to->tag = from->tag;
-    to->loc = from->loc ? from->loc : map->loc;
+    to->loc = map->relocates || !from->loc ? map->loc : from->loc;
     to->type = clone_type(map, from->type);
     Inst *target =
         from->op == OP_break || from->op == OP_continue ? map_get(&map->insts, PTR_KEY(from->target)) : NULL;
@@ -96,6 +96,7 @@ Func *clone_func(Func *func, const char *name) {
     func_set_results(copy, func->results, func->nresults);
     copy->flags = func->flags;
     copy->loc = func->loc;
+    copy->is_library = func->is_library;
     copy->custom = func->custom;
     copy->source = func->source;
     memcpy(copy->group_size, func->group_size, sizeof copy->group_size);

@@ -247,6 +247,8 @@ typedef struct Custom {
 struct Func {
     Name name; /* unique in the module: a mangled form of the source name, readable */
     Loc loc;
+    bool
+        is_library; /* of the prelude, or made from such: copied into others, it stands in the line that calls it */
     uint32_t flags;
     Param *params;
     int nparams;
@@ -534,7 +536,8 @@ typedef struct CloneMap {
     Map insts;  /* old Inst -> new Inst, for the targets of break and continue */
     const Type *(*map_type)(void *user, const Type *type); /* NULL: types stay */
     void *user;
-    Loc loc; /* of copies of what has none */
+    Loc loc;        /* of copies of what has none ... */
+    bool relocates; /* ... and of all others */
 } CloneMap;
 Val *clone_val(CloneMap *map, Val *v);
 void clone_map_val(CloneMap *map, Val *old, Val *new_val);

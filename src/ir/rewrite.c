@@ -167,8 +167,19 @@ static Val *rewrite_not(const Rewrite *r) {
     return is_float ? NULL : build_binary(r->b, x->inst->op == OP_lt ? OP_le : OP_lt, b, a);
 }
 
+/* What is compared with a constant is one of two: where to go on after a statement that can be left, say. */
+static Val *rewrite_compared_choice(const Rewrite *r) {
+    int64_t one, other, with;
+    if (!is_inst(r->args[0], OP_select) || !val_is_int(r->args[1], &with)) return NULL;
+    Val *choice = r->args[0], *condition = operand(choice, 0);
+    if (!val_is_int(operand(choice, 1), &one) || !val_is_int(operand(choice, 2), &other)) return NULL;
+    if (condition->type->kind != TYPE_bool || one == other || (one != with && other != with)) return NULL;
+    return (one == with) == (r->op == OP_eq) ? condition : build_not(r->b, condition);
+}
+
 static Val *rewrite_comparison(const Rewrite *r) {
-    Val *x = r->args[0], *y = r->args[1];
+    Val *x = r->args[0], *y = r->args[1], *chosen = rewrite_compared_choice(r);
+    if (chosen) return chosen;
     if (r->op == OP_eq && is_false(y)) return build_not(r->b, x);
     return r->op == OP_ne && is_true(y) ? build_not(r->b, x) : NULL;
 }
@@ -176,6 +187,11 @@ static Val *rewrite_comparison(const Rewrite *r) {
 static Val *rewrite_select(const Rewrite *r) {
     Val *condition = r->args[0], *x = r->args[1], *y = r->args[2];
     if (is_inst(condition, OP_not)) return build_select(r->b, operand(condition, 0), y, x);
+    bool decides_x =
+        is_inst(x, OP_select) && operand(x, 0) == condition; /* what the one inside chooses, too */
+    bool decides_y = is_inst(y, OP_select) && operand(y, 0) == condition;
+    if (decides_x || decides_y)
+        return build_select(r->b, condition, decides_x ? operand(x, 1) : x, decides_y ? operand(y, 2) : y);
     if (condition->type->kind != TYPE_bool || r->type->kind != TYPE_bool) return NULL;
     if (is_false(x) && is_true(y)) return build_not(r->b, condition);
     if (is_true(x) || condition == x) return build_binary(r->b, OP_or, condition, y);

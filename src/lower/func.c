@@ -189,6 +189,7 @@ static void set_flags(Lowerer *l, Func *func, Decl *decl) {
     if (wanted && (func->flags & FUNC_FWD))
         func->flags = (func->flags | FUNC_INLINE | FUNC_PASSES) & ~(uint32_t)FUNC_NOINLINE;
     func->loc = decl->loc;
+    func->is_library = (decl->flags & DECL_PRELUDE) != 0;
 }
 
 /* A function that dispatches is derived: what it calls has the derivatives that the source provides. */

@@ -103,6 +103,7 @@ static bool may_inline(const Inliner *n, const Inst *call, Shape shape) {
 
 static CloneMap map_params(const Inst *call) {
     CloneMap map = {.module = call->func->module, .func = call->func, .loc = call->loc};
+    map.relocates = call->callee->is_library && call->loc;
     for (int i = 0; i < call->nargs; i++)
         clone_map_val(&map, call->callee->body->params[i], ir_resolve(call->args[i]));
     return map;

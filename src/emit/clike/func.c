@@ -169,10 +169,34 @@ static void print_wrapper(Printer *p, const Func *func, const char **names) {
 
 /* ---- all of them */
 
+static bool ends_in(const char *text, const char *end) {
+    size_t length = strlen(text);
+    return length > strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+}
+
+/* What it is, where its name does not tell. */
+static const char *description(Printer *p, const Func *func, const char *name) {
+    static const struct {
+        const char *suffix, *before, *after;
+    } made[] = {
+        {".fwd", "", ", and its derivative in one direction"},
+        {".pri", "", ", which keeps what the way back needs"},
+        {".prop", "The way back through ", ": from the derivative of its result to those of its parameters"},
+    };
+    const char *what = func->name->text, *number = strrchr(what, '.');
+    bool is_overload = number && number[1] && !number[1 + strspn(number + 1, "0123456789")];
+    if (strcmp(what, name) == 0 || is_overload || strstr(what, "*/")) return NULL;
+    for (size_t i = 0; i < sizeof made / sizeof *made && (func->flags & FUNC_GENERATED); i++)
+        if (ends_in(what, made[i].suffix))
+            return clike_format(p, "%s%.*s%s", made[i].before, (int)(strlen(what) - strlen(made[i].suffix)),
+                                what, made[i].after);
+    return what;
+}
+
 static void describe(Printer *p, const Func *func) {
-    const char *what = func->name->text,
-               *name = is_exported(func) ? clike_outer_name(p, func) : clike_func_name(p, func);
-    if (strcmp(what, name) != 0 && !strstr(what, "*/")) clike_line(p, "/* %s */", what);
+    const char *name = is_exported(func) ? clike_outer_name(p, func) : clike_func_name(p, func);
+    const char *what = description(p, func, name);
+    if (what) clike_line(p, "/* %s */", what);
 }
 
 static bool is_inlined(const Printer *p, const Func *func) {
@@ -232,8 +256,9 @@ static void print_function(Printer *p, const Func *func) {
 }
 
 static void declare_function(Printer *p, const Func *func) {
-    const char *what = func->name->text, *name = clike_outer_name(p, func), **names = param_names(p, func);
-    if (strcmp(what, name) != 0 && !strstr(what, "*/")) text_printf(&p->prototypes, "/* %s */\n", what);
+    const char *name = clike_outer_name(p, func), *what = description(p, func, name),
+               **names = param_names(p, func);
+    if (what) text_printf(&p->prototypes, "/* %s */\n", what);
     if (is_kernel(func)) p->dialect->declare_kernel(p, func, names);
     else
         text_printf(&p->prototypes, "%s%s;\n", p->dialect->outer,

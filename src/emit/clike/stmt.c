@@ -5,6 +5,7 @@
 
 typedef struct Move {
     const char *to, *from;
+    Loc loc;         /* of what is computed */
     bool done, kept; /* kept: `from` is a variable made for this */
 } Move;
 
@@ -16,11 +17,14 @@ static bool is_read_by_others(const Move *moves, int count, int index) {
 
 /* Makes those moves that disturb no other; were there any? */
 static bool move_some(Printer *p, Move *moves, int count) {
+    Loc here = p->at->loc;
     bool any = false;
     for (int i = 0; i < count; i++) {
         if (moves[i].done || is_read_by_others(moves, count, i)) continue;
+        if (moves[i].loc) p->at->loc = moves[i].loc;
         clike_line(p, "%s = %s;", moves[i].to, moves[i].from);
         any = moves[i].done = true;
+        p->at->loc = here;
     }
     return any;
 }
@@ -50,7 +54,9 @@ void clike_assign(Printer *p, const Inst *inst, const Value *to) {
             type->kind == TYPE_pointer ? clike_pointer(p, from, type->args[0], false) : from.text;
         if (strcmp(text, to[i].text) == 0) continue;
         types[count] = type;
-        moves[count++] = (Move){.to = to[i].text, .from = text};
+        const Val *v = ir_resolve(inst->args[i]);
+        moves[count++] =
+            (Move){.to = to[i].text, .from = text, .loc = v->kind == VAL_inst ? v->inst->loc : 0};
     }
     do
         while (move_some(p, moves, count)) {}
@@ -203,37 +209,13 @@ static bool is_carried_used(const Printer *p, const Inst *inst, int index) {
     return false;
 }
 
-/* One variable per carried value, which is also the result. */
-static Value *declare_carried(Printer *p, const Inst *inst) {
-    Value *values = arena_array(&p->arena, Value, inst->nargs + 1);
-    for (int i = 0; i < inst->nargs; i++) {
-        const Val *v = inst->results[i], *param = inst->regions[0]->params[i];
-        if (!is_carried_used(p, inst, i)) continue;
-        Value initial = clike_operand(p, inst, i);
-        const Type *type = v->type;
-        const char *text =
-            type->kind == TYPE_pointer ? clike_pointer(p, initial, type->args[0], false) : initial.text;
-        bool is_crossing = p->at->crosses && p->at->crosses[v->id];
-        values[i] = variable(p, v->name || is_crossing ? v : param, text);
-        p->at->values[v->id] = values[i];
-        for (int k = 0; k < inst->nregions; k++) p->at->values[inst->regions[k]->params[i]->id] = values[i];
-    }
-    return values;
-}
-
-static void print_condition(Printer *p, const Draft *draft, Value condition) {
-    bool always = condition.text && strcmp(condition.text, "true") == 0;
-    if (draft->text.len == 0 && condition.text && !always) {
-        clike_line(p, "while (%s) {", condition.text);
-        return;
-    }
-    clike_line(p, "for (;;) {");
-    draft_print(p, draft);
-    if (!condition.text || always) return;
-    p->indent++;
-    clike_line(p, "if (%s) break;", negated(p, condition));
-    p->indent--;
-}
+/* The value that a loop counts with, which is nothing else's: `for` declares it, and says how it goes on. */
+typedef struct Counter {
+    int index;               /* of the carried value; -1: there is none */
+    const Inst *step;        /* computes the next */
+    const char *name;        /* of the variable */
+    const char *declaration; /* with the first value */
+} Counter;
 
 typedef struct Continues {
     const Inst *loop;
@@ -245,12 +227,97 @@ static void find_continue(void *user, Inst *inst) {
     continues->any |= inst->op == OP_continue && inst->target == continues->loop;
 }
 
+static bool has_continue(const Inst *loop) {
+    Continues continues = {loop, false};
+    region_walk(loop->regions[1], find_continue, &continues);
+    return continues.any;
+}
+
+/* Which carried value does the condition compare, and nothing but compare? */
+static int compared_index(const Inst *loop) {
+    const Inst *test = loop->regions[0]->first, *yield = test ? test->next : NULL;
+    if (!yield || yield->op != OP_yield || ir_resolve(yield->args[0]) != test->results[0]) return -1;
+    for (int i = 0; i < test->nargs && test->nargs == 2; i++) {
+        const Val *v = ir_resolve(test->args[i]);
+        if (v->kind == VAL_param && v->region == loop->regions[0]) return v->index;
+    }
+    return -1;
+}
+
+static Counter find_counter(const Printer *p, const Inst *loop) {
+    const Inst *end = loop->regions[1]->last;
+    int64_t by;
+    Counter none = {.index = -1};
+    if (loop->nregions > 2 || p->at->crosses || end->op != OP_yield || has_continue(loop)) return none;
+    Counter counter = {.index = compared_index(loop)};
+    if (counter.index < 0 || p->at->uses[loop->results[counter.index]->id]) return none;
+    const Val *next = ir_resolve(end->args[counter.index]), *now = loop->regions[1]->params[counter.index];
+    counter.step = next->kind == VAL_inst ? next->inst : NULL;
+    bool counts = counter.step && (counter.step->op == OP_add || counter.step->op == OP_sub) &&
+                  ir_resolve(counter.step->args[0]) == now &&
+                  val_is_int(ir_resolve(counter.step->args[1]), &by);
+    return counts && by > 0 ? counter : none;
+}
+
+/* One variable per carried value, which is also the result. */
+static Value *declare_carried(Printer *p, const Inst *inst, Counter *counter) {
+    Value *values = arena_array(&p->arena, Value, inst->nargs + 1);
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *v = inst->results[i], *param = inst->regions[0]->params[i];
+        if (!is_carried_used(p, inst, i)) continue;
+        Value initial = clike_operand(p, inst, i);
+        const Type *type = v->type;
+        const char *text =
+            type->kind == TYPE_pointer ? clike_pointer(p, initial, type->args[0], false) : initial.text;
+        bool is_crossing = p->at->crosses && p->at->crosses[v->id];
+        const Val *named = v->name || is_crossing ? v : param;
+        if (i == counter->index) {
+            counter->name = clike_name_value(p, named);
+            counter->declaration =
+                clike_format(p, "%s = %s", clike_declare_value(p, type, counter->name), text);
+            values[i] = clike_value(counter->name, LEVEL_primary);
+        } else values[i] = variable(p, named, text);
+        p->at->values[v->id] = values[i];
+        for (int k = 0; k < inst->nregions; k++) p->at->values[inst->regions[k]->params[i]->id] = values[i];
+    }
+    return values;
+}
+
+/* How the counter goes on: as short as it can be said, if it cannot leave its range. */
+static const char *step_text(Printer *p, const Counter *counter) {
+    const char *next = p->dialect->language->compute(p, counter->step).text, *name = counter->name;
+    const char sign = counter->step->op == OP_add ? '+' : '-';
+    const char *by = clike_operand(p, counter->step, 1).text;
+    if (strcmp(next, clike_format(p, "%s %c %s", name, sign, by)) != 0)
+        return clike_format(p, "%s = %s", name, next);
+    return val_is_one(ir_resolve(counter->step->args[1])) ? clike_format(p, "%s%c%c", name, sign, sign)
+                                                          : clike_format(p, "%s %c= %s", name, sign, by);
+}
+
+/* Can it be said where a loop begins? */
+static bool is_plain(const Draft *draft, Value condition) {
+    return draft->text.len == 0 && condition.text && strcmp(condition.text, "true") != 0;
+}
+
+static void print_condition(Printer *p, const Draft *draft, Value condition, const Counter *counter) {
+    bool always = condition.text && strcmp(condition.text, "true") == 0;
+    if (is_plain(draft, condition)) {
+        if (counter->name)
+            clike_line(p, "for (%s; %s; %s) {", counter->declaration, condition.text, step_text(p, counter));
+        else clike_line(p, "while (%s) {", condition.text);
+        return;
+    }
+    clike_line(p, "for (;;) {");
+    draft_print(p, draft);
+    if (!condition.text || always) return;
+    p->indent++;
+    clike_line(p, "if (%s) break;", negated(p, condition));
+    p->indent--;
+}
+
 /* Is the body a statement of its own, which `continue` leaves so that the step follows? */
 static bool is_body_left(const Printer *p, const Inst *loop) {
-    Continues continues = {loop, false};
-    if (loop->nregions > 2 && !p->dialect->language->has_goto)
-        region_walk(loop->regions[1], find_continue, &continues);
-    return continues.any;
+    return loop->nregions > 2 && !p->dialect->language->has_goto && has_continue(loop);
 }
 
 /* A loop that may take long looks now and then whether it is to stop: the variable that it counts its rounds with, or NULL. */
@@ -261,43 +328,55 @@ static const char *declare_rounds(Printer *p, const Inst *loop) {
     return name;
 }
 
-static void print_rounds(Printer *p, const Inst *inst, Value *carried) {
-    Value condition = {0};
-    const char *end = NULL, *next = NULL;
-    Frame frame = {.owner = inst, .results = carried, .is_loop = true, .end = &end, .next = &next};
-    Frame deciding = frame, stepping = frame;
+typedef struct Rounds {
     Draft head, body, step;
-    const char *rounds = declare_rounds(p, inst);
-    const char *wish = clike_loop_wish(p, inst);
-    deciding.condition = &condition;
-    draft_begin(p, &head);
+    Value condition;
+    const char *end, *next; /* labels, where they are needed */
+} Rounds;
+
+static void draft_rounds(Printer *p, const Inst *inst, Value *carried, Rounds *rounds) {
+    Frame frame = {
+        .owner = inst, .results = carried, .is_loop = true, .end = &rounds->end, .next = &rounds->next};
+    Frame deciding = frame, stepping = frame;
+    deciding.condition = &rounds->condition;
+    draft_begin(p, &rounds->head);
     clike_region(p, inst->regions[0], deciding);
-    draft_end(p, &head);
+    draft_end(p, &rounds->head);
     frame.has_step = inst->nregions > 2;
     frame.is_body_left = is_body_left(p, inst);
-    draft_begin(p, &body);
+    draft_begin(p, &rounds->body);
     p->indent += frame.is_body_left;
     clike_region(p, inst->regions[1], frame);
     p->indent -= frame.is_body_left;
-    draft_end(p, &body);
-    draft_begin(p, &step);
+    draft_end(p, &rounds->body);
+    draft_begin(p, &rounds->step);
     if (frame.has_step) clike_region(p, inst->regions[2], stepping);
-    draft_end(p, &step);
-    label_before(p, end);
-    if (wish) clike_line(p, "%s", wish);
-    print_condition(p, &head, condition);
-    p->indent++;
-    if (rounds) clike_line(p, "if (++%s %% 1024u == 0) %s();", rounds, clike_helper(p, "slope_look"));
-    if (next)
-        print_leavable(p, &body, next); /* its own scope, so that no jump comes into that of a variable */
-    else draft_print(p, &body);
-    p->indent--;
-    draft_print(p, &step);
-    clike_line(p, "}");
-    label_after(p, end);
+    draft_end(p, &rounds->step);
 }
 
-static void print_loop(Printer *p, const Inst *inst) { print_rounds(p, inst, declare_carried(p, inst)); }
+static void print_loop(Printer *p, const Inst *inst) {
+    Counter counter = find_counter(p, inst);
+    Value *carried = declare_carried(p, inst, &counter);
+    Rounds rounds = {0};
+    const char *count = declare_rounds(p, inst), *wish = clike_loop_wish(p, inst);
+    if (counter.name) carried[counter.index].text = NULL; /* `for` moves it on, not the end of the body */
+    draft_rounds(p, inst, carried, &rounds);
+    bool is_for = counter.name && is_plain(&rounds.head, rounds.condition);
+    if (counter.name && !is_for) clike_line(p, "%s;", counter.declaration);
+    label_before(p, rounds.end);
+    if (wish) clike_line(p, "%s", wish);
+    print_condition(p, &rounds.head, rounds.condition, &counter);
+    p->indent++;
+    if (count) clike_line(p, "if (++%s %% 1024u == 0) %s();", count, clike_helper(p, "slope_look"));
+    if (rounds.next) /* its own scope, so that no jump comes into that of a variable */
+        print_leavable(p, &rounds.body, rounds.next);
+    else draft_print(p, &rounds.body);
+    if (counter.name && !is_for) clike_line(p, "%s;", step_text(p, &counter));
+    p->indent--;
+    draft_print(p, &rounds.step);
+    clike_line(p, "}");
+    label_after(p, rounds.end);
+}
 
 /* ---- ways out */
 
