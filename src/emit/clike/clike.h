@@ -188,11 +188,12 @@ struct Printer {
     Text last;                  /* after all that is declared */
     Text *out;                  /* where statements go */
     int indent;
-    Map names;         /* Name -> not NULL: taken at file level */
-    Map type_names;    /* Type -> const char *: records, vectors, buffers */
-    Map func_names;    /* Func -> const char * */
-    Map outer_names;   /* Func -> const char *: as others call it */
-    Map results_names; /* Func -> const char *: struct of its results */
+    Map names;          /* Name -> not NULL: taken at file level */
+    Map type_names;     /* Type -> const char *: records, vectors, buffers */
+    Map func_names;     /* Func -> const char * */
+    Map outer_names;    /* Func -> const char *: as others call it */
+    Map results_names;  /* Func -> const char *: struct of its results */
+    Map results_fields; /* Func -> const char **: what is in there */
     Map global_names;
     Map sizes;                /* ReachedFunc -> instructions, with what is inlined */
     Map punned;               /* Type -> not NULL: records that pointers to others are made to point to */
@@ -350,7 +351,8 @@ const char *clike_spread(Printer *p, const Type *type, const char *name, bool as
 void clike_name_functions(Printer *p);
 const char *clike_func_name(Printer *p, const Func *func);
 const char *clike_results_type(Printer *p, const Func *func);
-bool clike_takes_thread(const Printer *p, const Func *func); /* a first, hidden parameter */
+const char *clike_result_field(Printer *p, const Func *func, int index); /* in that type */
+bool clike_takes_thread(const Printer *p, const Func *func);             /* a first, hidden parameter */
 bool clike_is_const_param(const Param *param);
 const char *clike_declare_pointer_param(Printer *p, const Param *param, const char *name);
 void clike_declare_functions(Printer *p); /* those that others may call */

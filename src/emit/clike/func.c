@@ -100,6 +100,33 @@ const char *clike_params(Printer *p, const Func *func, const char **names, const
     return text.len ? text.at : p->dialect->language->no_params;
 }
 
+/* As what is returned in the end is called. */
+static const char *result_name(Printer *p, const Func *func, int index) {
+    const Inst *end = func->body ? func->body->last : NULL;
+    bool returns = end && end->op == OP_return && end->nargs == func->nresults;
+    const Val *v = returns ? ir_resolve(end->args[index]) : NULL;
+    if (!v || val_is_const(v) || !v->name) return clike_format(p, "r%d", index);
+    const char *wish = emit_c_name(&p->arena, v->name->text);
+    uint64_t key = PTR_KEY(name_from(p->module->names, wish));
+    bool is_taken = map_has(&p->names, key) || map_has(&p->reserved, key) || clike_is_claimed(p, wish);
+    return is_taken ? clike_format(p, "%s_", wish) : wish;
+}
+
+/* The fields of the struct that they are returned in. */
+static const char **result_fields(Printer *p, const Func *func) {
+    const char **fields = map_get(&p->results_fields, PTR_KEY(func));
+    if (fields) return fields;
+    Map taken = {0};
+    fields = arena_array(&p->arena, const char *, func->nresults);
+    for (int i = 0; i < func->nresults; i++) fields[i] = clike_unique(p, &taken, result_name(p, func, i));
+    map_put(&p->arena, &p->results_fields, PTR_KEY(func), fields);
+    return fields;
+}
+
+const char *clike_result_field(Printer *p, const Func *func, int index) {
+    return result_fields(p, func)[index];
+}
+
 const char *clike_results_type(Printer *p, const Func *func) {
     if (func->nresults == 0) return "void";
     if (func->nresults == 1) return clike_type(p, func->results[0]);
@@ -111,7 +138,8 @@ const char *clike_results_type(Printer *p, const Func *func) {
     bool places = p->dialect->language->has_places_only;
     text_printf(&text, "%sstruct %s {\n", places ? "" : "typedef ", name);
     for (int i = 0; i < func->nresults; i++)
-        text_printf(&text, "    %s;\n", clike_declare_value(p, func->results[i], clike_format(p, "r%d", i)));
+        text_printf(&text, "    %s;\n",
+                    clike_declare_value(p, func->results[i], clike_result_field(p, func, i)));
     text_printf(&text, places ? "};\n\n" : "} %s;\n", name);
     text_add(&p->types, text_str(&text));
     return name;

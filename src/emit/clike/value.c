@@ -138,7 +138,8 @@ void clike_set_results(Printer *p, const Inst *inst, const char *text) {
         clike_line(p, "const %s %s = %s;", clike_results_type(p, inst->callee), name, text);
         for (int i = 0; i < inst->nresults; i++) {
             const Val *v = inst->results[i];
-            p->at->values[v->id] = clike_value(clike_format(p, "%s.r%d", name, i), LEVEL_primary);
+            const char *field = clike_result_field(p, inst->callee, i);
+            p->at->values[v->id] = clike_value(clike_format(p, "%s.%s", name, field), LEVEL_primary);
             if (crosses(p, v)) write_down(p, v, p->at->values[v->id]);
         }
     }
