@@ -342,7 +342,8 @@ static void look_at(void *user, Inst *inst) {
 static bool suits(const Nest *n) {
     bool is_nest = n->inner.count > 0, on_gpu = n->loop->func->module->many_threads;
     int most = on_gpu ? MOST_ON_GPU : is_nest ? MOST_IN_NEST : MOST_INSTS;
-    if (n->naccesses == 0 || n->calls || n->ninsts > most) return false;
+    bool calls = n->calls || (on_gpu && n->ncalled > 0);
+    if (n->naccesses == 0 || calls || n->ninsts > most) return false;
     return !is_nest || (n->naccesses <= MOST_ACCESSES && n->inner.count < MOST_COUNTERS);
 }
 
