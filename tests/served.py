@@ -48,23 +48,23 @@ class Served:
     def __init__(self, build):
         self.program, self.idle = Path(build).resolve() / "tests" / "serve", queue.SimpleQueue()
 
-    def run(self, words, folder=".", seconds=120):
-        """Like subprocess.run of slope with these words, in bytes."""
+    def run(self, words, folder=".", seconds=120, is_last=False):
+        """Like subprocess.run of slope with these words, in bytes. `is_last`: the process runs nothing else."""
         try:
             process = self.idle.get_nowait()
         except queue.Empty:
             process = Process(self.program)
         result = process.run([str(word) for word in words], Path(folder).resolve(), seconds)
-        if process.process.poll() is None and result.returncode >= 0 and not self.is_lost(result):
+        if process.process.poll() is None and result.returncode >= 0 and not is_last and not self.is_lost(result):
             self.idle.put(process)
         else:
             process.process.send_signal(signal.SIGKILL)
         return result
 
-    def run_on_gpu(self, words, folder=".", seconds=120):
-        """The same on a GPU, whose memory others may have filled for a while."""
+    def run_on_gpu(self, words, folder=".", seconds=120, is_last=False):
+        """The same on a GPU, whose memory others may have filled for a while: a process keeps what its kernels had on their stacks."""
         for pause in (0.5, 1, 2, 4, 8, 0):
-            result = self.run(["run", "--device", "cuda", *words], folder, seconds)
+            result = self.run(["run", "--device", "cuda", *words], folder, seconds, is_last)
             if b"CUDA_ERROR_OUT_OF_MEMORY" not in result.stderr:
                 break
             time.sleep(pause)

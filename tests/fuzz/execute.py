@@ -3,6 +3,7 @@
 There are several ways to run a module (WAYS). The plain one interprets the IR that differentiation leaves: that is several times
 faster than machine code, most of which would run only a few times.
 """
+import itertools
 import math
 import re
 import resource
@@ -58,7 +59,7 @@ class Executor:
         self.server = Served(slope.parent)  # for a GPU
         self.folder = Path(tempfile.mkdtemp(prefix="slope-fuzz-"))
         weakref.finalize(self, shutil.rmtree, self.folder, True)
-        self.count = 0
+        self.numbers = itertools.count()
 
     def run(self, programs, way="plain"):
         """Results by number. A module that does not run is divided until the culprits are found."""
@@ -81,8 +82,7 @@ class Executor:
         return results
 
     def execute(self, text, way, count):
-        self.count += 1
-        path = self.folder / f"m{self.count % 64}.slang"
+        path = self.folder / f"m{next(self.numbers) % 4096}.slang"
         path.write_text(text)
         option, interpreted = WAYS[way]
         common = ["-w", "--error-limit", "3", *option.split(), str(path)]
@@ -93,7 +93,7 @@ class Executor:
             if not interpreted:
                 bind = ["--fp", "strict", *(f"--bind={name}=zeros:{BUFFER_SIZE}" for name in BUFFERS)]
                 if way == "GPU":
-                    return self.finish(self.server.run_on_gpu([*bind, *common], self.folder, seconds))
+                    return self.finish(self.server.run_on_gpu([*bind, *common], self.folder, seconds, True))
                 return self.finish(subprocess.run([self.slope, "run", "--threads", "1", *bind, *common], capture_output=True,
                                                   timeout=seconds))
             dump = subprocess.run([self.slope, "dump", *common], capture_output=True, timeout=seconds)
@@ -122,8 +122,7 @@ class Executor:
 
     def run_kernel(self, text, size, way, width):
         """What it writes, the kind of its failure or None, what is said about that, remarks."""
-        self.count += 1
-        path = self.folder / f"m{self.count % 64}.slang"
+        path = self.folder / f"m{next(self.numbers) % 4096}.slang"
         path.write_text(text)
         command = [self.slope, "run", "-w", "--threads", "1", "--remarks", *WAYS[way][0].split(), "--lanes", str(width),
                    f"--bind=found=zeros:{size}", "--print", "found", path]

@@ -22,6 +22,7 @@ static Index blockIdx, threadIdx, blockDim = {256, 1, 1}, gridDim;
 #define __device__
 #define __global__
 #define __noinline__
+#define __shared__
 #define __constant__
 #define __launch_bounds__(size)
 #define __CUDACC_RTC__
@@ -33,6 +34,10 @@ static Index blockIdx, threadIdx, blockDim = {256, 1, 1}, gridDim;
 static int __ffs(int value) { return __builtin_ffs(value); }
 static bool __isLocal(void *p) { char here; return llabs((char *)p - &here) < 1 << 20; } // of the stack
 static unsigned __activemask() { return 1; }
+static void __syncwarp() {}
+static void __syncthreads() {}
+static bool __all_sync(unsigned, bool value) { return value; }
+template <class T> T __shfl_xor_sync(unsigned, T value, int) { return value; }
 static void __match_all_sync(unsigned, unsigned long long, int *same) { *same = 1; }
 template <class T> T __shfl_sync(unsigned, T value, int) { return value; }
 template <class T> T __shfl_down_sync(unsigned, T value, int) { return value; }
