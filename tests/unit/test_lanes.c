@@ -1,4 +1,4 @@
-/* Lanes read and write nothing that one item at a time would not: buffers end where their page does, and behind it is memory that nobody may
+/* Lanes read and write nothing that one item at a time would not, and keep no more: buffers end where their page does, and behind it is memory that nobody may
  * touch. Indices are not checked, so that only the masks of lanes stand between an item that is off and that memory. */
 #include "slope.h"
 
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -82,6 +83,63 @@ static void nothing_behind_a_buffer_is_touched(void **state) {
                 for (int i = 0; i < ITEMS; i++) assert_float_equal(output[i], expected[i], 1e-4);
             }
     }
+}
+
+/* ---- memory */
+
+static const char steps[] =
+    "RWStructuredBuffer<float> output; uniform int count;\n"
+    "[Differentiable] float known(float x) { float y = x; for (int i = 0; i < count; i++) y = y * x * (1.5 - "
+    "y * y) + "
+    "0.25; return y; }\n"
+    "[Differentiable] float unknown(float x) { float y = x; int i = 0; while (i < count + int(x * 8) && y < "
+    "1e9) { y "
+    "= y * x * (1.5 - y * y) + 0.25; i++; } return y; }\n"
+    "[shader(\"compute\")] [numthreads(16, 1, 1)] void counted(uint3 id : SV_DispatchThreadID) {\n"
+    "    var x = diffPair(id.x * 0.01); bwd_diff(known)(x, 1.0); output[id.x] = x.d;\n"
+    "}\n"
+    "[shader(\"compute\")] [numthreads(16, 1, 1)] void pushed(uint3 id : SV_DispatchThreadID) {\n"
+    "    var x = diffPair(id.x * 0.01); bwd_diff(unknown)(x, 1.0); output[id.x] = x.d;\n"
+    "}\n";
+
+static double peak_in_mib(void) {
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return (double)usage.ru_maxrss / 1024;
+}
+
+/* How much the process grows when the gradient keeps a number in each of so many steps. */
+static double growth(const char *name, int lanes, int count) {
+    SlopeConfig config;
+    SlopeSession *session;
+    SlopeProgram *program;
+    SlopeKernel *kernel;
+    SlopeBuffer *buffer;
+    float output[16];
+    int none = 0;
+    slope_config_init(&config);
+    config.lanes = lanes, config.threads = 1, config.optimization = 1;
+    assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_ok);
+    assert_int_equal(slope_load_text(session, "steps.slang", steps, strlen(steps), &program),
+                     SLOPE_STATUS_ok);
+    slope_buffer_wrap(session, output, sizeof output, &buffer);
+    assert_int_equal(slope_bind_buffer(program, "output", buffer), SLOPE_STATUS_ok);
+    assert_int_equal(slope_find_kernel(program, name, &kernel), SLOPE_STATUS_ok);
+    assert_int_equal(slope_set_uniform(program, "count", &none, sizeof none), SLOPE_STATUS_ok);
+    assert_int_equal(slope_dispatch(kernel, 1, 1, 1), SLOPE_STATUS_ok);
+    double before = peak_in_mib();
+    assert_int_equal(slope_set_uniform(program, "count", &count, sizeof count), SLOPE_STATUS_ok);
+    assert_int_equal(slope_dispatch(kernel, 1, 1, 1), SLOPE_STATUS_ok);
+    slope_session_free(session);
+    return peak_in_mib() - before;
+}
+
+/* An item keeps a MiB; sixteen at once keep sixteen, whether the number of steps is known before or not. */
+static void an_item_keeps_no_more_than_alone(void **state) {
+    enum { STEPS = 1 << 18, LANES = 16 };
+    (void)state;
+    assert_true(growth("counted", LANES, STEPS) < LANES * 1.3);
+    assert_true(growth("pushed", LANES, 2 * STEPS) < LANES * 2 * 1.3);
 }
 
 /* ---- functions called for many values */
@@ -242,6 +300,7 @@ static void what_goes_wrong_with_many_calls_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_behind_a_buffer_is_touched),
+                                       cmocka_unit_test(an_item_keeps_no_more_than_alone),
                                        cmocka_unit_test(many_calls_give_what_single_ones_give),
                                        cmocka_unit_test(many_derivatives_give_what_single_ones_give),
                                        cmocka_unit_test(what_goes_wrong_with_many_calls_is_said)};
