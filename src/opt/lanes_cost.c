@@ -341,7 +341,7 @@ static double code_of_wide(const Lanes *lanes) {
 /* About twice as long as one by one, with all else that is done. */
 bool lanes_take_long(const Lanes *lanes) {
     enum { ALL_ELSE = 90 };
-    return ALL_ELSE + code_of_wide(lanes) > 1.85 * (ALL_ELSE + code_of_one(lanes));
+    return ALL_ELSE + code_of_wide(lanes) > 1.8 * (ALL_ELSE + code_of_one(lanes));
 }
 
 /* LLVM would take minutes. */
