@@ -4,6 +4,7 @@ nanoseconds per item, the best of several dispatches, how much faster than one b
 are compared. The row `C` is the same written in C with `#pragma omp simd`, for the machine, its gradients by hand. See docs/benchmarks.md.
 
     bench/lanes.py [--build DIR] [--lanes 4,8,16] [KERNEL...]
+    bench/lanes.py [--build DIR] --batch                          functions by slope_call and slope_call_batch (lanes_batch.c)
 """
 import argparse
 import subprocess
@@ -26,12 +27,20 @@ def measure(program, kernel, widths):
     return [[float(word) for word in line.split()] for line in lines]
 
 
+def run_batch(build):
+    with tempfile.TemporaryDirectory(prefix="slope-bench-") as folder:
+        return subprocess.run([run.compile_c(build, "lanes_batch", run.NATIVE, folder), run.HERE / "lanes.slang"]).returncode
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=str(run.HERE.parent / "build"))
     parser.add_argument("--lanes", default="4,8,16")
+    parser.add_argument("--batch", action="store_true")
     parser.add_argument("kernels", nargs="*", default=list(KERNELS))
     options = parser.parse_args()
+    if options.batch:
+        return run_batch(Path(options.build).resolve())
     widths = [int(width) for width in options.lanes.split(",")]
     wrong = 0
     print(f"{'kernel':10} {'lanes':>6} {'ns':>10} {'faster':>8} {'compile':>8}")
