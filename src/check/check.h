@@ -231,8 +231,10 @@ typedef struct PreludeRow {
 } PreludeRow;
 typedef VEC(PreludeRow) PreludeRows;
 void library_index(Syntax *syntax, const PreludeFile *files, int nfiles, PreludeRows *out);
-/* In the arena of `syntax`. Neither its names nor its sources are added to any more by who uses the library. */
+/* In the arena of `syntax`. Nothing is added to its names and sources while programs use them. */
 Library *library_new(Syntax *syntax, const PreludeFile *files, const PreludeRow *rows);
+/* Reads what programs had to read themselves, for those to come; at a time when there are none. */
+void library_keep(Syntax *syntax, Library *library);
 
 typedef struct CheckerConfig {
     Syntax *syntax;

@@ -2,7 +2,8 @@
  *
  * What is declared where is known since the build, see library_index. The checker writes what it finds out into the tree, so trees
  * cannot be shared. Tokens can: of the files that most programs use, a session reads the tokens once, and nothing of that changes any
- * more, however many programs use it. The other files are read by a program that mentions one of their declarations. A program
+ * more, however many programs use it. The other files are read by a program that mentions one of their declarations; between
+ * programs, the session reads those that were mentioned, for the next ones (library_keep). A program
  * parses a declaration when it is first asked for by name: a small program touches a few dozen of more than a thousand. Three kinds
  * are not found by their own name: extensions (those of a file are declared when it is read: there are few, and what they add can
  * be named by who reads the file alone), derivatives of other functions (by the name of these), and what stands for a built-in type
@@ -21,7 +22,9 @@ typedef VEC(int) Rows;
 
 struct Library {
     const PreludeFile *texts;
-    struct ParseFile **files; /* NULL: one that programs read themselves */
+    struct ParseFile **files; /* NULL: one that programs read themselves, or ... */
+    struct ParseFile **kept;  /* ... that was read for them; NULL: not so far */
+    bool *wanted;             /* a program read it */
     int nfiles;
     VEC(Row) rows;   /* in order */
     Map names;       /* Name -> Rows */
@@ -75,11 +78,21 @@ Library *library_new(Syntax *syntax, const PreludeFile *files, const PreludeRow 
     library->texts = files;
     while (files[library->nfiles].name) library->nfiles++;
     library->files = arena_array(syntax->arena, struct ParseFile *, library->nfiles);
+    library->kept = arena_array(syntax->arena, struct ParseFile *, library->nfiles);
+    library->wanted = arena_array(syntax->arena, bool, library->nfiles);
     for (int i = 0; i < library->nfiles; i++)
         if (is_among(shared_files, &files[i])) library->files[i] = read_file(syntax, &files[i]);
     for (const PreludeRow *row = rows; row->file >= 0; row++) add_row(syntax, library, row);
     known_names(syntax->names, syntax->arena, &library->known);
     return library;
+}
+
+void library_keep(Syntax *syntax, Library *library) {
+    for (int i = 0; i < library->nfiles; i++) {
+        bool wanted = library->wanted[i];
+        library->wanted[i] = false;
+        if (wanted) library->kept[i] = read_file(syntax, &library->texts[i]);
+    }
 }
 
 /* ---- the list of what is declared, for the build */
@@ -194,10 +207,17 @@ static void declare_overloads(Checker *c, int file) {
     }
 }
 
+static struct ParseFile *read_again(Checker *c, int file) {
+    const Library *library = c->config.library;
+    if (library->kept[file]) return syntax_share(c->library_syntax, library->kept[file]);
+    library->wanted[file] = true;
+    return read_file(c->library_syntax, &library->texts[file]);
+}
+
 static struct ParseFile *file_of(Checker *c, int file) {
     const PreludeFile *text = &c->config.library->texts[file];
     if (c->library_files[file]) return c->library_files[file];
-    c->library_files[file] = read_file(c->library_syntax, text);
+    c->library_files[file] = read_again(c, file);
     declare_extensions(c, file);
     if (is_among(typed_files, text)) declare_overloads(c, file);
     return c->library_files[file];
@@ -207,20 +227,12 @@ static bool is_waiting(const Checker *c, int file) {
     return !c->library_files[file] && is_among(typed_files, &c->config.library->texts[file]);
 }
 
-/* Overloads that follow each other share the documentation of the first. */
-static Str doc_of(Checker *c, const Decl *decl, int index) {
-    const Row *row = &c->config.library->rows.at[index];
-    bool shares = decl->kind == DECL_func && decl->doc.len == 0 && index > 0 && row[-1].name == row->name;
-    return shares ? declare(c, index - 1)->doc : decl->doc;
-}
-
 static Decl *declare(Checker *c, int index) {
     const Row *row = &c->config.library->rows.at[index];
     int at = row->at;
     struct ParseFile *file = file_of(c, row->file);
     if (c->declared[index]) return c->declared[index];
     Decl *decl = c->declared[index] = syntax_declaration(file, c->prelude, &at);
-    decl->doc = doc_of(c, decl, index);
     mark(decl);
     if (decl->kind == DECL_struct && decl->name && find_attribute(decl, "__builtin_type"))
         register_builtin(c, decl);

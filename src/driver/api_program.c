@@ -7,6 +7,7 @@
 
 static SlopeProgram *add_program(SlopeSession *session, const char *path) {
     Allocator allocator = session->allocator;
+    if (!session->programs) driver_keep(session);
     SlopeProgram *program = allocator.resize(allocator.user, NULL, 0, sizeof *program);
     if (!program) trap_spring(&session->trap, TRAP_memory, "out of memory");
     *program = (SlopeProgram){.session = session, .next = session->programs};

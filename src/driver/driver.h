@@ -183,6 +183,7 @@ struct SlopeProgram {
 
 /* Once per session, when all but `stages` is set up; and before it is freed, also after a failed open. */
 SlopeStatus driver_open(SlopeSession *session);
+void driver_keep(SlopeSession *session); /* between programs: what the last ones used is kept for the next */
 void driver_close(SlopeSession *session);
 /* Parses the text as the program's module. The text lives as long as the program. */
 SlopeStatus driver_load(SlopeProgram *program, Str text);

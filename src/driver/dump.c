@@ -110,7 +110,7 @@ SlopeStatus driver_dump(SlopeProgram *program, const char *function, const char 
     Unit *unit = program->unit;
     if (stage && strcmp(stage, "syntax") == 0) {
         if (program->session->diags->errors) return SLOPE_STATUS_error;
-        syntax_print(out, unit->module);
+        syntax_print(out, &program->sources, unit->module);
         return SLOPE_STATUS_ok;
     }
     if (stage && strcmp(stage, "check") == 0) {

@@ -72,7 +72,7 @@ static bool find_module(void *user, Str path, Name from, Str *text, Name *found)
 SlopeStatus driver_open(SlopeSession *session) {
     Pipeline *stages = session->stages = arena_new(&session->arena, Pipeline);
     StageTimer timer;
-    Syntax *syntax = arena_new(&session->arena, Syntax);
+    Syntax *syntax = stages->syntax = arena_new(&session->arena, Syntax);
     *syntax = (Syntax){.arena = &session->arena,
                        .names = &session->names,
                        .sources = &session->sources,
@@ -82,6 +82,13 @@ SlopeStatus driver_open(SlopeSession *session) {
     stages->library = library_new(syntax, prelude_files, prelude_rows);
     driver_time_end(&timer);
     return SLOPE_STATUS_ok;
+}
+
+void driver_keep(SlopeSession *session) {
+    StageTimer timer;
+    driver_time_begin(session, &timer, "prelude");
+    library_keep(session->stages->syntax, session->stages->library);
+    driver_time_end(&timer);
 }
 
 static Define *defines_of(SlopeProgram *program) {

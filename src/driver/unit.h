@@ -8,7 +8,8 @@
 
 typedef struct Pipeline {
     const EmitBackend *backends[EMIT_BACKENDS]; /* NULL: not asked for yet */
-    const Library *library;                     /* what programs share of the prelude */
+    Library *library;                           /* what programs share of the prelude ... */
+    Syntax *syntax;                             /* ... and what that was read with */
     EmitCache cache;                            /* see unit_cache */
 } Pipeline;
 

@@ -80,7 +80,7 @@ static Expr *parse_struct(Parser *p, const Prefix *prefix, DeclVec *out) {
 /* ---- enum */
 
 static void parse_case(Parser *p, Decl *owner) {
-    Prefix prefix = {.doc = parse_doc(p, p->token)};
+    Prefix prefix = {.doc_at = p->token->loc};
     parse_attributes(p, &prefix.attributes);
     Loc loc = p->token->loc;
     Name name = parser_expect_member_name(p, "the name of a case");

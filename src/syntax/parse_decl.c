@@ -14,7 +14,7 @@ Decl *parse_new_decl(Parser *p, DeclKind kind, Loc loc, Name name, const Prefix 
     decl->number = prefix->number;
     decl->attributes = prefix->attributes;
     decl->generics = prefix->generics;
-    decl->doc = prefix->doc;
+    decl->doc_at = prefix->doc_at;
     return decl;
 }
 
@@ -292,7 +292,7 @@ static bool parse_linkage_block(Parser *p, Place place, DeclVec *out) {
 
 void parse_declaration(Parser *p, Place place, DeclVec *out) {
     int before = p->at, first = out->count;
-    Prefix prefix = {.doc = parse_doc(p, p->token)};
+    Prefix prefix = {.doc_at = p->token->loc};
     if (parse_linkage_block(p, place, out)) return;
     parse_prefix(p, &prefix);
     parse_declaration_after(p, place, &prefix, out);

@@ -239,7 +239,7 @@ static void parse_new_value(Parser *p, Decl *func) {
 }
 
 static void parse_accessor(Parser *p, Decl *owner) {
-    Prefix prefix = {.doc = parse_doc(p, p->token)};
+    Prefix prefix = {.doc_at = p->token->loc};
     parse_prefix(p, &prefix);
     FuncFlavour flavour = FUNC_get;
     if (parser_at_word(p, KEYWORD_set)) flavour = FUNC_set;

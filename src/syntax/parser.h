@@ -187,8 +187,6 @@ typedef struct Parser {
     ExprVec group_size;  /* layout(local_size_x = ...) in; empty: not given */
     Map locals;          /* Name -> how many local variables of that name are in scope */
     VEC(Name) scope;     /* those, in order */
-    Loc doc_at;          /* where documentation was looked for last; 0: nowhere */
-    Str doc;             /* what was found there */
 } Parser;
 
 enum { MAX_HEIGHT = 4000, DEFAULT_DEPTH = 600 };
@@ -284,7 +282,7 @@ typedef struct Prefix {
     int64_t number; /* of __implicit_conversion */
     AttributeVec attributes;
     Generics *generics; /* from __generic */
-    Str doc;
+    Loc doc_at;         /* documentation ends before it */
     Loc loc;
 } Prefix;
 
@@ -327,12 +325,14 @@ bool parse_module_declaration(Parser *p, const Prefix *prefix,
 /* prefix.c */
 void parse_prefix(Parser *p, Prefix *prefix);
 void parse_attributes(Parser *p, AttributeVec *out); /* any number of [..] */
-Str parse_doc(Parser *p, const Token *token);        /* the comment before that token */
 
 /* ---- printer */
 
 typedef struct TreePrinter {
     Text *out;
+    const Sources *sources;
+    Loc doc_at; /* where documentation was looked for last: what a macro makes is all at one place; 0: nowhere */
+    Str doc;    /* what was found there */
     int indent; /* of the line to come, in steps */
 } TreePrinter;
 

@@ -149,14 +149,20 @@ static void print_generics(TreePrinter *printer, const Generics *generics) {
     }
 }
 
+static void print_doc(TreePrinter *printer, Loc first) {
+    if (first && first != printer->doc_at)
+        printer->doc = syntax_doc(printer->out->arena, printer->sources, first);
+    printer->doc_at = first;
+    if (!first || !printer->doc.len) return;
+    print_line(printer);
+    text_add(printer->out, STR("doc "));
+    print_quoted(printer->out, printer->doc);
+}
+
 void print_decl(TreePrinter *printer, const Decl *decl) {
     print_head(printer, decl);
     printer->indent++;
-    if (decl->doc.len) {
-        print_line(printer);
-        text_add(printer->out, STR("doc "));
-        print_quoted(printer->out, decl->doc);
-    }
+    print_doc(printer, decl->doc_at);
     print_attributes(printer, &decl->attributes);
     print_generics(printer, decl->generics);
     print_decls(printer, &decl->params);
@@ -210,8 +216,8 @@ void print_stmt(TreePrinter *printer, const Stmt *stmt) {
     printer->indent--;
 }
 
-void syntax_print(Text *out, const Decl *module) {
-    TreePrinter printer = {.out = out};
+void syntax_print(Text *out, const Sources *sources, const Decl *module) {
+    TreePrinter printer = {.out = out, .sources = sources};
     print_decl(&printer, module);
     text_char(out, '\n');
 }

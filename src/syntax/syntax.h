@@ -255,7 +255,7 @@ struct Decl {
     Generics *generics; /* NULL: not generic */
     AttributeVec attributes;
     Name semantic; /* `: SV_DispatchThreadID` */
-    Str doc;       /* documentation comment, `///` or a block comment with two stars, before it */
+    Loc doc_at; /* its first token, before which documentation may stand: `///`, or a block comment with two stars; 0: none */
 
     Expr *type_expr; /* var, property, subscript, alias, value_param; result of func (NULL: void) */
     Expr *init;      /* var, case, type_param, value_param */
@@ -365,8 +365,11 @@ Stmt *syntax_body(Decl *func); /* its body, parsed now if it was not; NULL: it h
 /* One expression, for the command line and the API: "bwd_diff(f<float>)". NULL if there were errors. */
 Expr *syntax_parse_expr(Syntax *syntax, SourceFile *file);
 
+/* doc.c */
+Str syntax_doc(Arena *arena, const Sources *sources, Loc first); /* what the comment before a token says */
+
 /* print.c */
-void syntax_print(Text *out, const Decl *module); /* `slope dump --after syntax` */
+void syntax_print(Text *out, const Sources *sources, const Decl *module); /* `slope dump --after syntax` */
 
 /* tree.c: making nodes */
 Expr *expr_new(Arena *arena, ExprKind kind, Loc loc);

@@ -193,6 +193,31 @@ static void programs_are_apart(void **state) {
     slope_session_free(host.session);
 }
 
+/* What the last program read of the library is kept for the next, which finds there what it would have found without. */
+static void files_of_the_library_are_kept(void **state) {
+    static const char *const texts[] = {
+        "float f(uint seed) { RandomStream r = RandomStream(seed, 0); return r.nextFloat(); }",
+        "struct RandomStream { float next; float two() { return next * 2; } }\n"
+        "float f(float x) { RandomStream r = {x}; return r.two() + determinant(float2x2(x, 0, 0, x)); }",
+        "float f() { Momentum<float> m; return toUnitFloat(7); }",
+    };
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    size_t used = 0;
+    for (int i = 0; i < 9; i++) {
+        SlopeProgram *one = loaded(&host, texts[i % 3]), *other = loaded(&host, texts[(i + 1) % 3]);
+        assert_int_equal(slope_check(other), SLOPE_STATUS_ok);
+        assert_int_equal(slope_check(one), SLOPE_STATUS_ok);
+        slope_program_free(i % 2 ? one : other);
+        slope_program_free(i % 2 ? other : one);
+        if (i > 3) assert_int_equal(host.used, used);
+        used = host.used;
+    }
+    slope_session_free(host.session);
+    assert_int_equal(host.used, 0);
+}
+
 /* Each misuse is told, also the hundredth of its kind. */
 static void misuse_is_always_told(void **state) {
     (void)state;
@@ -444,6 +469,7 @@ int main(void) {
         cmocka_unit_test(a_program_says_what_it_declares),
         cmocka_unit_test(types_are_found_by_name),
         cmocka_unit_test(programs_are_apart),
+        cmocka_unit_test(files_of_the_library_are_kept),
         cmocka_unit_test(misuse_is_always_told),
         cmocka_unit_test(the_session_survives_lack_of_memory),
         cmocka_unit_test(errors_belong_to_their_run),

@@ -74,7 +74,7 @@ static const char *messages(Fixture *f) {
 
 static const char *tree(Fixture *f, const Decl *module) {
     Text text = {.arena = &f->arena};
-    syntax_print(&text, module);
+    syntax_print(&text, &f->sources, module);
     return text.at;
 }
 
