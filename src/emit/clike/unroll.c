@@ -4,7 +4,7 @@
  * their elements one by one, which takes longer than to add number by number; and it keeps a loop around another that runs up to the
  * counter of the first, so that nothing is known of the indices in there. Other short loops become vectors, and stay loops for that.
  *
- * clang is told to leave some as loops: it writes out 32 rounds before it looks whether they could be vectors, and then finds out for rounds that
+ * clang, of versions after 14, is told to leave some as loops: it writes out 32 rounds before it looks whether they could be vectors, and then finds out for rounds that
  * follow each other only if they write to no memory that they may read from. A loop is tested for that before it begins.
  *
  * Both write out nests of short loops over small arrays (emit/nest.c). */
