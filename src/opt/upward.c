@@ -155,14 +155,15 @@ static bool add_access(const Upward *u, Rounds *rounds, const Inst *inst) {
     return true;
 }
 
-/* What is added to, if the store does nothing but add to its place in any order; else NULL. */
+/* What is added to, if the store does nothing but add to its place in any order, and reads it each time; else NULL. */
 static const Inst *added_to(const Upward *u, const Inst *store) {
     const Val *sum = store->op == OP_store ? operand(store, 1) : NULL;
     if (!sum || sum->kind != VAL_inst || sum->inst->op != OP_add || !inst_has(sum->inst, INST_FREE))
         return NULL;
     for (int i = 0; i < 2 && u->uses[sum->id] == 1; i++) {
         const Val *before = operand(sum->inst, i);
-        if (before->kind == VAL_inst && before->inst->op == OP_load && u->uses[before->id] == 1 &&
+        bool is_load = before->kind == VAL_inst && before->inst->op == OP_load;
+        if (is_load && before->inst->parent == store->parent && u->uses[before->id] == 1 &&
             operand(before->inst, 0) == operand(store, 0))
             return before->inst;
     }
