@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -109,22 +110,29 @@ def python_with(wanted, *needed):
     return "/usr/bin/python3"
 
 
-def step_package(tally, name):
-    """The Python package on the library of this build."""
+def start_package(name):
+    """The tests of the Python package on the library of this build, which use one core; the next step runs beside them."""
     command = [python_with("torch", "numpy", "pytest"), "-B", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "tests/python"]
+    output = tempfile.TemporaryFile("w+")
     environment = dict(os.environ, SLOPE_LIBRARY=str(ROOT / name))
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
-    found = re.search(r"(\d+) passed", result.stdout)
-    names = re.findall(r"^(?:FAILED|ERROR) (\S+)", result.stdout, re.MULTILINE)
-    if not names and (result.returncode or not found):
+    return subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT), output
+
+
+def step_package(tally, started):
+    process, output = started
+    process.wait(timeout=600)
+    output.seek(0)
+    text = output.read()
+    found = re.search(r"(\d+) passed", text)
+    names = re.findall(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
+    if not names and (process.returncode or not found):
         names = ["tests/python"]
-    output = (result.stdout + result.stderr)[-5000:]
     left_out = collections.Counter()
-    for count, reason in re.findall(r"^SKIPPED \[(\d+)\] [^:]+:(?:\d+: )?(.+)$", result.stdout, re.MULTILINE):
+    for count, reason in re.findall(r"^SKIPPED \[(\d+)\] [^:]+:(?:\d+: )?(.+)$", text, re.MULTILINE):
         left_out[reason.strip()] += int(count)
     for reason, count in left_out.items():
         print(f"Python package, left out: {count}: {reason}")
-    tally.step("Python package", int(found[1]) if found else 0, [(test, output if test == names[0] else "") for test in names])
+    tally.step("Python package", int(found[1]) if found else 0, [(test, text[-5000:] if test == names[0] else "") for test in names])
 
 
 def step_threads(tally, name):
@@ -178,13 +186,14 @@ def main():
         for kind in ("half", "float", "double"):
             tally.step(f"gradcheck of the library, {kind}", *gradcheck_library.run(str(ROOT / "build-gcc" / "slope"), kind))
         tally.step("documentation", *docs_test.run_all(ROOT / "build-gcc"))
+        package = start_package("build-gcc")
         tally.step("random functions: the generator", *fuzz_test.run_all(ROOT / "build-gcc"))
+        step_package(tally, package)
         tally.step("random functions", *fuzz.run_fixed(ROOT / "build-gcc", RANDOM_FUNCTIONS))
         tally.step("gradcheck as a judge", *gradcheck_judge.run(str(ROOT / "build-gcc" / "slope"), every=12)[:2])
         tally.step("gradcheck of the tests", *gradcheck_tests.run(str(ROOT / "build-gcc" / "slope")))
         if debugger_test.works():
             tally.step("debugger", *debugger_test.run_all(ROOT / "build-gcc"))
-        step_package(tally, "build-gcc")
         tally.step("installation", *install_test.run_all(ROOT / "build-gcc"))
     sanitizing = sanitizing_compiler()
     if sanitizing != "clang":  # else the next build is by clang, with the same warnings
