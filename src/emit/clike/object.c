@@ -118,10 +118,10 @@ static void reduction(Printer *p, const Inst *inst, const char *name) {
 /* ---- lanes */
 
 static Value extract(Printer *p, const Inst *inst, const Value *args) {
-    int64_t lane;
+    int64_t lane = 0;
     const Type *vector = inst->args[0]->type;
     int count = type_count(vector);
-    if (val_is_int(ir_resolve(inst->args[1]), &lane)) {
+    if (val_is_int(ir_resolve(inst->args[1]), &lane) || count == 1) {
         if (lane < 0 || lane >= count) lane = count - 1;
         return clike_value(clike_lane(p, vector, clike_in(p, args[0], LEVEL_primary), (int)lane),
                            LEVEL_primary);
@@ -129,12 +129,11 @@ static Value extract(Printer *p, const Inst *inst, const Value *args) {
     const char *name = clike_format(p, "%s_lane", clike_word(p, vector));
     if (clike_begin_helper(p, name)) {
         Text text = {.arena = &p->arena};
-        text_printf(&text, "static inline %s %s(%s v, uint64_t i) {\n    const %s = {",
-                    clike_type(p, vector->args[0]), name, clike_type(p, vector),
-                    clike_declare_value(p, vector->args[0], clike_format(p, "lanes[%d]", count)));
-        for (int i = 0; i < count; i++)
-            text_printf(&text, "%s%s", i ? ", " : "", clike_lane(p, vector, "v", i));
-        text_printf(&text, "};\n    return lanes[i < %d ? i : %d];\n}\n", count, count - 1);
+        text_printf(&text, "static inline %s %s(%s v, uint64_t i) {\n    return ",
+                    clike_type(p, vector->args[0]), name, clike_type(p, vector));
+        for (int i = 0; i + 1 < count; i++)
+            text_printf(&text, "i == %d ? %s : ", i, clike_lane(p, vector, "v", i));
+        text_printf(&text, "%s;\n}\n", clike_lane(p, vector, "v", count - 1));
         text_add(&p->helpers, text_str(&text));
     }
     return clike_call(p, name, args, 2);
