@@ -15,11 +15,6 @@ typedef struct Inside {
 
 static int64_t written_size(const Inst *loop, Inside *inside);
 
-static bool is_local(Val *address) {
-    const Val *root = ir_root(address);
-    return root->kind == VAL_inst && root->inst->op == OP_var;
-}
-
 static void look_at(Inside *inside, const Inst *inst);
 
 static void look_into(Inside *inside, const Inst *inst) {
@@ -34,7 +29,8 @@ static void look_at(Inside *inside, const Inst *inst) {
     inside->is_left |= jumps || inst->op == OP_call;
     inside->written++;
     if (inst->op == OP_elem)
-        inside->has_array |= !val_is_const(ir_resolve(inst->args[1])) && is_local(inst->args[0]);
+        inside->has_array |=
+            !val_is_const(ir_resolve(inst->args[1])) && ir_space(inst->args[0]->type) == SPACE_local;
     if (inst->op != OP_loop) {
         look_into(inside, inst);
         return;

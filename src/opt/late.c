@@ -32,32 +32,26 @@ static const Global *owner_of(const Val *buffer) {
     return from->kind == VAL_inst && from->inst->op == OP_global ? from->inst->global : NULL;
 }
 
-static const Val *buffer_of(const Val *address) {
-    const Val *root = ir_root((Val *)(uintptr_t)address);
-    return root->kind == VAL_inst && root->inst->op == OP_buffer_elem ? ir_resolve(root->inst->args[0])
-                                                                      : NULL;
-}
-
 static bool is_sum(const Late *l, const Inst *inst) {
     return inst->op == OP_atomic && inst->index == ATOMIC_add && inst->results[0]->type->kind == TYPE_float &&
-           l->uses[inst->results[0]->id] == 0 && buffer_of(inst->args[0]);
+           l->uses[inst->results[0]->id] == 0 && opt_memory_buffer(inst->args[0]);
 }
 
 static bool is_own(const Val *address) {
-    const Val *root = ir_root((Val *)(uintptr_t)address);
-    return root->kind == VAL_inst && (root->inst->op == OP_var || root->inst->op == OP_tape_elem);
+    Space space = ir_space(address->type);
+    return space == SPACE_local || space == SPACE_tape;
 }
 
 /* Is what is read there something else than what the waiting sums add to? */
 static bool is_apart(const Late *l, const Val *address) {
-    const Val *buffer = buffer_of(address), *root = ir_root((Val *)(uintptr_t)address);
+    const Val *buffer = opt_memory_buffer(address), *root = ir_root((Val *)(uintptr_t)address);
     if (root->kind == VAL_inst && root->inst->op == OP_global)
         return root->inst->global->kind == GLOBAL_uniform || root->inst->global->kind == GLOBAL_const;
     if (!buffer) return false;
     if (type_is_read_only(buffer->type)) return true;
     const Global *owner = owner_of(buffer);
     for (int i = 0; i < l->count; i++) {
-        const Global *other = owner_of(buffer_of(l->waiting[i]->args[0]));
+        const Global *other = owner_of(opt_memory_buffer(l->waiting[i]->args[0]));
         if (!owner || !other || owner == other) return false;
     }
     return true;

@@ -56,6 +56,12 @@ Object opt_memory_object(const Memory *memory, const Val *address) {
     return (Object){.key = base, .is_private = !memory->given_away[base->id]};
 }
 
+const Val *opt_memory_buffer(const Val *address) {
+    const Val *root = ir_root((Val *)(uintptr_t)address);
+    bool is_element = root->kind == VAL_inst && root->inst->op == OP_buffer_elem;
+    return is_element ? ir_resolve(root->inst->args[0]) : NULL;
+}
+
 /* ---- addresses in one object */
 
 /* The steps from the object to the address, outermost first; -1: too many. */

@@ -125,11 +125,6 @@ static bool find_whole(const Rounds *rounds, Access *access) {
     return access->whole && !inst_contains(rounds->loop, at);
 }
 
-static const Val *buffer_of(const Val *address) {
-    const Val *root = ir_root((Val *)(uintptr_t)address);
-    return root->kind == VAL_inst && root->inst->op == OP_buffer_elem ? operand(root->inst, 0) : NULL;
-}
-
 /* Was it made by autodiff? */
 static bool is_derivative(const Func *func) { return (func->flags & FUNC_GENERATED) || func->derivation.of; }
 
@@ -150,7 +145,7 @@ static bool add_access(const Upward *u, Rounds *rounds, const Inst *inst) {
     Access *access = &rounds->accesses[rounds->naccesses++];
     *access = (Access){.inst = inst, .writes = inst->op != OP_load, .sums = inst->op == OP_atomic};
     access->object = object;
-    access->buffer = buffer_of(inst->args[0]);
+    access->buffer = opt_memory_buffer(inst->args[0]);
     if (!find_whole(rounds, access)) access->whole = NULL;
     return true;
 }

@@ -67,7 +67,6 @@ static bool is_unrolled(const Inst *loop, int64_t rounds) {
 }
 
 typedef struct Effects {
-    const Inst *loop;
     bool writes_buffer, others;
 } Effects;
 
@@ -88,7 +87,7 @@ static bool carries_counters(const Inst *loop) {
 
 /* It writes to buffers, which may be what it reads from: only where it is a loop is that tested before it. */
 static bool becomes_vectors(const Inst *loop) {
-    Effects effects = {.loop = loop};
+    Effects effects = {0};
     if (!carries_counters(loop)) return false;
     region_walk(loop->regions[1], find_effects, &effects);
     return effects.writes_buffer && !effects.others;
