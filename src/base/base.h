@@ -59,19 +59,37 @@ typedef struct Arena {
 } Arena;
 
 void arena_init(Arena *arena, Allocator allocator, Trap *trap);
-void arena_free(Arena *arena);               /* everything; the arena is empty and usable again */
+void arena_free(Arena *arena); /* everything; the arena is empty and usable again */
+#define ARENA_ALIGNMENT ((size_t)16)
+static inline size_t arena_round(size_t size) {
+    return size ? (size + ARENA_ALIGNMENT - 1) & ~(ARENA_ALIGNMENT - 1) : ARENA_ALIGNMENT;
+}
 void *arena_take(Arena *arena, size_t size); /* zeroed, aligned for any type */
+/* The same where the size is known to the compiler. */
+static inline void *arena_take_fixed(Arena *arena, size_t size) {
+    size = arena_round(size);
+    if ((size_t)(arena->end - arena->next) < size) return arena_take(arena, size);
+    char *taken = arena->next;
+    arena->next += size;
+    return memset(taken, 0, size);
+}
 void *arena_copy(Arena *arena, const void *data, size_t size);
 /* An empty arena for the time of one pass: arena_free gives its memory back, and so does freeing the arena it came
  * from, in case the pass was left through the trap. */
 Arena *arena_scratch(Arena *arena);
+/* A copy of what is in it, from another allocator, to be put back where it was: what was taken since is gone then, and what was changed is
+ * as before. At a time when no scratch is in use. NULL: no memory. */
+typedef struct ArenaImage ArenaImage;
+ArenaImage *arena_save(const Arena *arena, Allocator allocator);
+void arena_restore(Arena *arena, const ArenaImage *image);
+void arena_image_free(ArenaImage *image, Allocator allocator);
 void arena_fault(Arena *arena, const char *what) NORETURN; /* a fault of Slope's own */
 /* A fault too, but found by looking at what was made: only the program that it belongs to is spoilt. */
 void arena_malformed(Arena *arena, const char *what) NORETURN;
 /* A limit that is none of memory was passed, which has been reported: what is made so far is not to be used. */
 void arena_give_up(Arena *arena) NORETURN;
 
-#define arena_new(arena, T)      ((T *)arena_take((arena), sizeof(T)))
+#define arena_new(arena, T)      ((T *)arena_take_fixed((arena), sizeof(T)))
 #define arena_array(arena, T, n) ((T *)arena_take((arena), sizeof(T) * (size_t)(n)))
 
 /* ---- names.c: text slices and interned names */
@@ -89,7 +107,13 @@ bool str_eq(Str a, Str b);
 bool str_starts(Str s, const char *prefix);
 bool str_ends(Str s, const char *suffix);
 uint64_t hash_bytes(const void *data, size_t size, uint64_t seed);
-uint64_t hash_mix(uint64_t a, uint64_t b);
+/* Two words into one, spread well: different pairs of small numbers or pointers never meet in practice. */
+static inline uint64_t hash_mix(uint64_t a, uint64_t b) {
+    uint64_t h = a * 0x9e3779b97f4a7c15u + b;
+    h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
+    h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
+    return h ^ (h >> 32);
+}
 
 /* Interned: two names are the same text exactly if they are the same pointer. Ends with a NUL byte. */
 typedef struct NameText {

@@ -15,14 +15,6 @@ bool str_ends(Str s, const char *suffix) {
     return (size_t)s.len >= n && memcmp(s.at + s.len - n, suffix, n) == 0;
 }
 
-/* Two words into one, spread well: different pairs of small numbers or pointers never meet in practice. */
-uint64_t hash_mix(uint64_t a, uint64_t b) {
-    uint64_t h = a * 0x9e3779b97f4a7c15u + b;
-    h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
-    h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
-    return h ^ (h >> 32);
-}
-
 /* FNV-1a, eight bytes at a time where there are eight. */
 uint64_t hash_bytes(const void *data, size_t size, uint64_t seed) {
     const unsigned char *p = data;

@@ -233,8 +233,10 @@ typedef VEC(PreludeRow) PreludeRows;
 void library_index(Syntax *syntax, const PreludeFile *files, int nfiles, PreludeRows *out);
 /* In the arena of `syntax`. Nothing is added to its names and sources while programs use them. */
 Library *library_new(Syntax *syntax, const PreludeFile *files, const PreludeRow *rows);
-/* Reads what programs had to read themselves, for those to come; at a time when there are none. */
-void library_keep(Syntax *syntax, Library *library);
+/* Between programs: files that they had to read themselves are read, and what they asked for will be declared from the start. True: that is
+ * more than before, so that checkers made earlier are not to be used again. */
+bool library_keep(Syntax *syntax, Library *library);
+bool library_is_ready(const Library *library); /* something is declared from the start */
 
 typedef struct CheckerConfig {
     Syntax *syntax;

@@ -85,10 +85,16 @@ struct Checker {
     Map flow_facts;  /* Decl -> FlowFacts, see diffflow.c */
     VEC(DiffRequest) diff_requests;
     int diff_requests_done;
-    Map diff_searched[2];   /* functions looked into for them, by mode */
-    const Decl *context;    /* the declaration whose constraints are in force */
-    int depth;              /* of nested checks, against endless generics */
-    Map layouts;            /* Type -> Layout, those that are known */
+    Map diff_searched[2]; /* functions looked into for them, by mode */
+    const Decl *context;  /* the declaration whose constraints are in force */
+    int depth;            /* of nested checks, against endless generics */
+    Map layouts;          /* Type -> Layout, those that are known */
+    struct AbsentMembers {
+        Map names; /* Type -> Map of names, see lookup.c */
+        int extending;
+        const Decl *context;
+    } absent;
+    Map named_types;        /* Name -> Type: float3 and the like, so far */
     const Decl *unknown_in; /* the declaration whose unknown names these are, reported once each */
     Map unknown_names;
     int searches;   /* for what an unknown name might mean */
@@ -488,6 +494,8 @@ bool visit_closure(Checker *c, const Declared *declared, const Type *self, Decla
 /* `wanted`: only sources that lead to this interface declaration are looked into any further (NULL: all). */
 bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVisitor visit, void *user);
 Conformance *conformance_for(Checker *c, const Declared *declared);
+/* What does not conform so far may do so once more is declared. */
+void conform_forget_refusals(Checker *c);
 const TypeVec *declared_conformers(Checker *c,
                                    const Type *interface); /* whether they fit in a value or not */
 const Type *interface_named(Checker *c, Name name);        /* of the prelude, without arguments */
@@ -544,7 +552,7 @@ const Type *synthesize_assoc(Checker *c, const Conformance *conformance, Decl *a
 void check_differentiable_struct(Checker *c, Conformance *conformance);
 
 /* ---- library.c */
-void library_open(Checker *c); /* the prelude is a module, in which nothing is declared yet */
+void library_open(Checker *c); /* the prelude is a module, with what programs before asked for */
 /* Is the name one that other implementations of the language do not have? A program that declares it means its own alone. */
 bool library_adds(const Checker *c, Name name);
 void library_find(Checker *c, Scope *scope, Name name); /* all that the library declares by that name */

@@ -336,6 +336,15 @@ bool check_conforms(Checker *c, const Type *type, const Type *interface, Witness
     return holds;
 }
 
+void conform_forget_refusals(Checker *c) {
+    Map known = c->conform_cache;
+    c->conform_cache = (Map){0};
+    for (int i = 0; i < known.count; i++) {
+        CachedWitness *answer = known.entries[i].value;
+        if (answer->holds) map_put(c->arena, &c->conform_cache, known.entries[i].key, answer);
+    }
+}
+
 const Type *check_find_conformance(Checker *c, const Type *type, const Decl *interface) {
     Query query = {.interface = (const Type *)(const void *)interface};
     if (type->kind == TYPE_interface || type_is_abstract(type)) {

@@ -4,7 +4,9 @@
  * cannot be shared. Tokens can: of the files that most programs use, a session reads the tokens once, and nothing of that changes any
  * more, however many programs use it. The other files are read by a program that mentions one of their declarations; between
  * programs, the session reads those that were mentioned, for the next ones (library_keep). A program
- * parses a declaration when it is first asked for by name: a small program touches a few dozen of more than a thousand. Three kinds
+ * parses a declaration when it is first asked for by name: a small program touches a few dozen of more than a thousand. Those that
+ * earlier programs asked for are declared from the start, headers checked, since such a start is made once and used by many programs, one
+ * after the other (driver/ready.c). Three kinds
  * are not found by their own name: extensions (those of a file are declared when it is read: there are few, and what they add can
  * be named by who reads the file alone), derivatives of other functions (by the name of these), and what stands for a built-in type
  * (by its kind). */
@@ -27,6 +29,9 @@ struct Library {
     bool *wanted;             /* a program read it */
     int nfiles;
     VEC(Row) rows;   /* in order */
+    bool *asked;     /* by row: a program asked for it by name */
+    bool *ready;     /* by row: declared from the start */
+    int nready;      /* so many of them */
     Map names;       /* Name -> Rows */
     Map derivatives; /* Name -> Rows, of what they are derivatives of */
     Known known;
@@ -83,17 +88,36 @@ Library *library_new(Syntax *syntax, const PreludeFile *files, const PreludeRow 
     for (int i = 0; i < library->nfiles; i++)
         if (is_among(shared_files, &files[i])) library->files[i] = read_file(syntax, &files[i]);
     for (const PreludeRow *row = rows; row->file >= 0; row++) add_row(syntax, library, row);
+    library->asked = arena_array(syntax->arena, bool, library->rows.count);
+    library->ready = arena_array(syntax->arena, bool, library->rows.count);
     known_names(syntax->names, syntax->arena, &library->known);
     return library;
 }
 
-void library_keep(Syntax *syntax, Library *library) {
+static bool keep_files(Syntax *syntax, Library *library) {
+    bool any = false;
     for (int i = 0; i < library->nfiles; i++) {
         bool wanted = library->wanted[i];
         library->wanted[i] = false;
+        any |= wanted;
         if (wanted) library->kept[i] = read_file(syntax, &library->texts[i]);
     }
+    return any;
 }
+
+/* Few new ones are left to the programs: a start is not made anew for each of them. */
+bool library_keep(Syntax *syntax, Library *library) {
+    enum { FEW = 8 }; /* one in so many */
+    bool any_file = keep_files(syntax, library);
+    int nasked = 0;
+    for (int i = 0; i < library->rows.count; i++) nasked += library->asked[i];
+    if (!any_file && (nasked - library->nready) * FEW <= library->nready) return false;
+    memcpy(library->ready, library->asked, (size_t)library->rows.count * sizeof *library->ready);
+    library->nready = nasked;
+    return true;
+}
+
+bool library_is_ready(const Library *library) { return library->nready > 0; }
 
 /* ---- the list of what is declared, for the build */
 
@@ -223,6 +247,13 @@ static struct ParseFile *file_of(Checker *c, int file) {
     return c->library_files[file];
 }
 
+/* Asked for by name, and not by who looks at all. What comes with a file, if it is read, is no part of a start. */
+static void note_asked(const Library *library, const Rows *rows) {
+    for (int i = 0; i < rows->count; i++)
+        if (!is_among(typed_files, &library->texts[library->rows.at[rows->at[i]].file]))
+            library->asked[rows->at[i]] = true;
+}
+
 static bool is_waiting(const Checker *c, int file) {
     return !c->library_files[file] && is_among(typed_files, &c->config.library->texts[file]);
 }
@@ -237,6 +268,17 @@ static Decl *declare(Checker *c, int index) {
     if (decl->kind == DECL_struct && decl->name && find_attribute(decl, "__builtin_type"))
         register_builtin(c, decl);
     return decl;
+}
+
+/* Those that earlier programs asked for. */
+static void declare_ready(Checker *c) {
+    const Library *library = c->config.library;
+    for (int i = 0; i < library->rows.count; i++)
+        if (library->ready[i] && library->rows.at[i].name)
+            scope_find(c->prelude->scope, library->rows.at[i].name);
+    for (int i = 0; i < library->rows.count; i++)
+        if (library->ready[i]) ensure_header(c, declare(c, i));
+    conform_forget_refusals(c);
 }
 
 void library_open(Checker *c) {
@@ -259,12 +301,14 @@ void library_open(Checker *c) {
     c->prelude->scope = scope_new(c, NULL, c->prelude);
     c->prelude->scope->library = c;
     vec_push(c->arena, &c->modules, c->prelude);
+    declare_ready(c);
 }
 
 void library_find(Checker *c, Scope *scope, Name name) {
     const Library *library = c->config.library;
     const Rows *rows = map_get(&library->names, PTR_KEY(name));
     bool has_others = false;
+    if (rows) note_asked(library, rows);
     for (int i = 0; rows && i < rows->count; i++)
         has_others |= !is_waiting(c, library->rows.at[rows->at[i]].file);
     for (int i = 0; rows && i < rows->count && !has_others; i++)
@@ -286,6 +330,7 @@ void library_extensions(Checker *c) {
 
 void library_derivatives(Checker *c, Name name, DeclVec *out) {
     const Rows *rows = c->prelude ? map_get(&c->config.library->derivatives, PTR_KEY(name)) : NULL;
+    if (rows) note_asked(c->config.library, rows);
     for (int i = 0; rows && i < rows->count; i++) vec_push(c->arena, out, declare(c, rows->at[i]));
 }
 

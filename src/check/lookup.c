@@ -70,12 +70,13 @@ static void from_extensions(Checker *c, const Type *type, Name name, int distanc
 static void from_declaration(Checker *c, const Type *type, Name name, int distance, Candidates *out) {
     Decl *decl = (Decl *)(uintptr_t)type_head(c, type);
     if (!decl || type->kind == TYPE_interface) return;
-    const Subst *subst = subst_of_type(c, type);
-    add_all(c, out, scope_find(scope_inside(c, decl), name), subst, distance);
+    const DeclVec *found = scope_find(scope_inside(c, decl), name);
+    if (found) add_all(c, out, found, subst_of_type(c, type), distance);
     if (decl->kind != DECL_struct || decl->bases.count == 0) return;
     ensure_bases(c, decl);
     const Type *base = decl_sema(c, decl)->base;
-    if (base && out->count == 0) from_declaration(c, check_subst(c, base, subst), name, distance, out);
+    if (base && out->count == 0)
+        from_declaration(c, check_subst(c, base, subst_of_type(c, type)), name, distance, out);
 }
 
 bool lookup_own_member(Checker *c, const Type *type, Name name, Candidates *out) {
@@ -205,16 +206,45 @@ static Expr *implicit_this(Env *env) {
     return this_expr;
 }
 
+/* In a scope whose names are its own. */
+static void from_names(Checker *c, Scope *scope, Name name, int distance, Candidates *out) {
+    const DeclVec *found = scope_find(scope, name);
+    if (found) add_all(c, out, found, subst_identity(c, scope->decl), distance);
+}
+
+static int count_extending(const Checker *c) { return c->modules.count + c->library_extensions.count; }
+
+/* Most names in a method are no members: of each that is found out once. Names that the type turned out not to have, for as long as no more
+ * extensions are known and the same constraints are in force; NULL: what it has is still being found out. */
+static Map *absent_members(Checker *c, const Type *type) {
+    const Decl *head = type_head(c, type);
+    if (!head || !head->sema || !head->sema->bases_done || !head->sema->members_done || c->optional_bounds)
+        return NULL;
+    if (c->absent.extending != count_extending(c) || c->absent.context != c->context)
+        c->absent = (struct AbsentMembers){.extending = count_extending(c), .context = c->context};
+    Map *names = map_get(&c->absent.names, PTR_KEY(type));
+    if (!names) map_put(c->arena, &c->absent.names, PTR_KEY(type), names = arena_new(c->arena, Map));
+    return names;
+}
+
+static void members_of_this(Checker *c, const Type *self, Name name, Candidates *out) {
+    Map *absent = absent_members(c, self);
+    if (absent && map_has(absent, PTR_KEY(name))) return;
+    bool found = lookup_member(c, self, name, out);
+    if (!found && absent && c->absent.extending == count_extending(c))
+        map_put(c->arena, absent, PTR_KEY(name), c);
+}
+
 /* Members named without an object belong to `this`. Static members and types need none. Bases and constraints of a declaration
  * see what is written in it, not what it inherits: that is what they decide. */
 static void from_type_scope(Env *env, Scope *scope, Name name, int distance, Candidates *out) {
     if (env->head == scope->decl) {
-        add_all(env->c, out, scope_find(scope, name), subst_identity(env->c, scope->decl), distance);
+        from_names(env->c, scope, name, distance, out);
         return;
     }
     Candidates members = {.name = name};
     const Type *self = this_type_of(env->c, scope->decl);
-    lookup_member(env->c, self, name, &members);
+    members_of_this(env->c, self, name, &members);
     for (int i = 0; i < members.count; i++) {
         Candidate found = members.at[i];
         found.distance += distance;
@@ -241,7 +271,7 @@ static void from_one_scope(Env *env, Scope *scope, Name name, int distance, Cand
     else if (scope->decl && !scope->is_generics && !scope->is_params)
         from_container(env, scope, name, distance, out);
     else {
-        add_all(env->c, out, scope_find(scope, name), subst_identity(env->c, scope->decl), distance);
+        from_names(env->c, scope, name, distance, out);
         from_usings(env->c, &scope->usings, name, env->decl, distance, out);
     }
 }

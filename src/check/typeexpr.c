@@ -65,7 +65,7 @@ static const Type *scalar_named(Checker *c, Str s) {
     return NULL;
 }
 
-const Type *builtin_named_type(Checker *c, Name name) {
+static const Type *find_builtin_named(Checker *c, Name name) {
     const Type *scalar = scalar_named(c, (Str){name->text, name->len});
     if (scalar) return scalar;
     if (strcmp(name->text, "none_t") == 0) return type_basic(c->types, TYPE_none);
@@ -74,6 +74,14 @@ const Type *builtin_named_type(Checker *c, Name name) {
     scalar = rows ? scalar_named(c, base) : NULL;
     if (!scalar || scalar->kind == TYPE_void) return NULL;
     return columns ? type_matrix(c->types, scalar, rows, columns) : type_vector(c->types, scalar, rows);
+}
+
+const Type *builtin_named_type(Checker *c, Name name) {
+    const Type *known = map_get(&c->named_types, PTR_KEY(name));
+    if (known) return known;
+    const Type *found = find_builtin_named(c, name);
+    if (found) map_put(c->arena, &c->named_types, PTR_KEY(name), (void *)(uintptr_t)found);
+    return found;
 }
 
 /* ---- numbers */

@@ -5,20 +5,43 @@
 
 /* ---- loading */
 
-static SlopeProgram *add_program(SlopeSession *session, const char *path) {
-    Allocator allocator = session->allocator;
-    if (!session->programs) driver_keep(session);
-    SlopeProgram *program = allocator.resize(allocator.user, NULL, 0, sizeof *program);
+static SlopeProgram *new_program(SlopeSession *session) {
+    SlopeProgram *program = session->allocator.resize(session->allocator.user, NULL, 0, sizeof *program);
     if (!program) trap_spring(&session->trap, TRAP_memory, "out of memory");
-    *program = (SlopeProgram){.session = session, .next = session->programs};
+    *program = (SlopeProgram){.session = session};
     arena_init(&program->arena, driver_limited_memory(program), &session->trap);
+    return program;
+}
+
+static void link_program(SlopeProgram *program) {
+    SlopeSession *session = program->session;
+    program->next = session->programs;
     if (program->next) program->next->prev = program;
     session->programs = program;
-    names_init(&program->names, &program->arena, &session->names);
-    sources_init(&program->sources, &program->arena, &session->sources);
-    driver_init_diags(session, &program->diags, &program->arena, &program->sources);
     driver_talk_about(session, program);
-    types_init(&program->types, &program->arena, &program->names);
+}
+
+static void unlink_program(SlopeProgram *program) {
+    SlopeSession *session = program->session;
+    if (session->program == program) driver_talk_about(session, NULL);
+    if (program->prev) program->prev->next = program->next;
+    else session->programs = program->next;
+    if (program->next) program->next->prev = program->prev;
+}
+
+static SlopeStatus begin(DriverWork *work) {
+    driver_make_ready(work->program);
+    return SLOPE_STATUS_ok;
+}
+
+static SlopeProgram *add_program(SlopeSession *session, const char *path) {
+    if (!session->programs) driver_keep(session);
+    SlopeProgram *program = driver_take_ready(session);
+    bool is_new = !program;
+    if (is_new) program = new_program(session);
+    if (is_new) driver_init_diags(session, &program->diags, &program->arena, &program->sources);
+    link_program(program);
+    if (is_new) driver_deep(session, begin, &(DriverWork){.program = program});
     program->path = name_from(&program->names, path);
     return program;
 }
@@ -83,10 +106,8 @@ void slope_program_free(SlopeProgram *program) {
     driver_device_unload(program);
     driver_unload(program);
     driver_forget_rows(program);
-    if (session->program == program) driver_talk_about(session, NULL);
-    if (program->prev) program->prev->next = program->next;
-    else session->programs = program->next;
-    if (program->next) program->next->prev = program->prev;
+    unlink_program(program);
+    if (driver_set_back(program)) return;
     arena_free(&program->arena);
     session->allocator.resize(session->allocator.user, program, sizeof *program, 0);
 }

@@ -351,6 +351,7 @@ SlopeStatus slope_session_new(const SlopeConfig *config, SlopeSession **out) {
 void slope_session_free(SlopeSession *session) {
     if (!session) return;
     while (session->programs) slope_program_free(session->programs);
+    driver_free_ready(session);
     driver_close(session);
     driver_free_buffers(session);
     driver_free_blobs(session);

@@ -141,6 +141,7 @@ struct SlopeSession {
     VEC(RemarkRow) remarks;
     StageTimer *timer; /* the innermost that runs */
     SlopeProgram *programs;
+    SlopeProgram *ready; /* see ready.c */
     SlopeBuffer *buffers;
     BlobNode *blobs;
     Runtime *runtime;        /* see driver_runtime */
@@ -176,7 +177,8 @@ struct SlopeProgram {
     bool declarations_listed;
     VEC(ConstantCopy) constants;
     VEC(SlopeKernel *) kernels;
-    struct Unit *unit; /* the pipeline's own: module, IR, compiled code */
+    struct Unit *unit;   /* the pipeline's own: module, IR, compiled code */
+    struct Start *start; /* what it is set back to when it is freed; NULL: it goes */
 };
 
 /* ---- pipeline: the compiler behind the API (pipeline.c and beside it) */
@@ -184,6 +186,8 @@ struct SlopeProgram {
 /* Once per session, when all but `stages` is set up; and before it is freed, also after a failed open. */
 SlopeStatus driver_open(SlopeSession *session);
 void driver_keep(SlopeSession *session); /* between programs: what the last ones used is kept for the next */
+/* All that comes before the text. True: with enough of the library in it to be used again. */
+bool driver_begin(SlopeProgram *program);
 void driver_close(SlopeSession *session);
 /* Parses the text as the program's module. The text lives as long as the program. */
 SlopeStatus driver_load(SlopeProgram *program, Str text);
@@ -272,6 +276,13 @@ Allocator driver_limited_memory(SlopeProgram *program); /* for its arena */
 void driver_limit_begin(SlopeProgram *program);         /* the clock of the program runs from here ... */
 void driver_limit_end(SlopeProgram *program);           /* ... to here */
 void driver_limit_test(SlopeProgram *program);          /* leaves through the trap if it is late */
+
+/* ---- ready.c */
+void driver_make_ready(SlopeProgram *program);          /* a new one, for a text to be loaded */
+SlopeProgram *driver_take_ready(SlopeSession *session); /* NULL: none waits */
+/* Instead of freeing what is left of a program: it waits for the next text. False: it is to be freed. */
+bool driver_set_back(SlopeProgram *program);
+void driver_free_ready(SlopeSession *session);
 
 /* ---- spare.c */
 /* As Allocator.resize, for the memory of programs. */

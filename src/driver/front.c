@@ -87,7 +87,7 @@ SlopeStatus driver_open(SlopeSession *session) {
 void driver_keep(SlopeSession *session) {
     StageTimer timer;
     driver_time_begin(session, &timer, "prelude");
-    library_keep(session->stages->syntax, session->stages->library);
+    if (library_keep(session->stages->syntax, session->stages->library)) driver_free_ready(session);
     driver_time_end(&timer);
 }
 
@@ -102,7 +102,7 @@ static Define *defines_of(SlopeProgram *program) {
     return defines;
 }
 
-SlopeStatus driver_load(SlopeProgram *program, Str text) {
+bool driver_begin(SlopeProgram *program) {
     SlopeSession *session = program->session;
     StageTimer timer;
     Unit *unit = program->unit = arena_new(&program->arena, Unit);
@@ -122,13 +122,22 @@ SlopeStatus driver_load(SlopeProgram *program, Str text) {
                             .library = session->stages->library,
                             .conformances = (const char **)(uintptr_t)session->config.conformances,
                             .nconformances = session->config.conformance_count};
-    driver_time_begin(session, &timer, "syntax");
+    driver_time_begin(session, &timer, "prelude");
     unit->checker = checker_new(&program->arena, &config);
-    unit->module = check_load_text(unit->checker, program->path, text);
-    for (int i = 0; i < session->config.link_count; i++) check_link(unit->checker, session->config.links[i]);
     driver_time_end(&timer);
     unit->ir = module_new(&program->arena, &program->types, &program->names, &program->diags);
     unit->lowerer = lower_new(&program->arena, unit->checker, unit->ir);
+    return library_is_ready(session->stages->library);
+}
+
+SlopeStatus driver_load(SlopeProgram *program, Str text) {
+    SlopeSession *session = program->session;
+    StageTimer timer;
+    Unit *unit = program->unit;
+    driver_time_begin(session, &timer, "syntax");
+    unit->module = check_load_text(unit->checker, program->path, text);
+    for (int i = 0; i < session->config.link_count; i++) check_link(unit->checker, session->config.links[i]);
+    driver_time_end(&timer);
     return SLOPE_STATUS_ok; /* errors are those of driver_check */
 }
 

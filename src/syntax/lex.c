@@ -266,6 +266,12 @@ static int punctuation_kind(const char *at) {
     return TOKEN_end;
 }
 
+static const uint8_t punctuation_length[TOKEN_KIND_COUNT] = {
+#define PUNCTUATION(name, text) [TOKEN_##name] = sizeof(text) - 1,
+#include "syntax/operators.def"
+#undef PUNCTUATION
+};
+
 static void other(Lexer *lexer, Token *token) {
     const char *at = lexer->at;
     if (*at == '"') lex_string(lexer, token);
@@ -276,7 +282,7 @@ static void other(Lexer *lexer, Token *token) {
     else {
         token->kind = (uint8_t)punctuation_kind(at);
         if (token->kind == TOKEN_end) stray(lexer, token);
-        else lexer->at += strlen(token_kind_text((TokenKind)token->kind));
+        else lexer->at += punctuation_length[token->kind];
     }
 }
 

@@ -44,6 +44,11 @@ static const RtKernel pretend_kernel = {.run = pretend_groups, .group_size = {4,
 
 void driver_keep(SlopeSession *session) { (void)session; }
 
+bool driver_begin(SlopeProgram *program) {
+    (void)program;
+    return false;
+}
+
 SlopeStatus driver_open(SlopeSession *session) {
     fake = (Fake){0};
     (void)session;

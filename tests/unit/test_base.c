@@ -97,6 +97,30 @@ static void scratch_goes_with_its_arena(void **state) {
     assert_int_equal(blocks, 0);
 }
 
+static void an_arena_is_set_back(void **state) {
+    (void)state;
+    enum { COUNT = 5000 };
+    int *numbers = arena_array(&arena, int, COUNT), *more = arena_array(&arena, int, 10);
+    for (int i = 0; i < COUNT; i++) numbers[i] = i;
+    arena_free(arena_scratch(&arena));
+    ArenaImage *image = arena_save(&arena, arena.allocator);
+    int before = blocks;
+    char *next = arena.next;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++) numbers[i] = more[i % 10] = -1;
+        arena_take(&arena, 1000000);
+        arena_take(arena_scratch(&arena), 100000); /* as one that was left through the trap */
+        arena_restore(&arena, image);
+        assert_int_equal(blocks, before);
+        assert_ptr_equal(arena.next, next);
+        for (int i = 0; i < COUNT; i++) assert_int_equal(numbers[i], i);
+        assert_int_equal(more[9], 0);
+    }
+    arena_image_free(image, arena.allocator);
+    arena_free(&arena);
+    assert_int_equal(blocks, 0);
+}
+
 /* ---- names and slices */
 
 static void names_are_interned(void **state) {
@@ -273,6 +297,7 @@ int main(void) {
         TEST(copies_are_equal),
         TEST(the_limit_springs_the_trap),
         TEST(scratch_goes_with_its_arena),
+        TEST(an_arena_is_set_back),
         TEST(names_are_interned),
         TEST(slices_compare),
         TEST(vectors_grow),

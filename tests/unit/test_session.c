@@ -1,4 +1,5 @@
 /* Sessions that live long: programs come and go, fail and run out of memory, and leave nothing behind. */
+#define _GNU_SOURCE /* asprintf */
 #include "slope.h"
 
 #include <pthread.h>
@@ -212,6 +213,63 @@ static void files_of_the_library_are_kept(void **state) {
         slope_program_free(i % 2 ? other : one);
         if (i > 3) assert_int_equal(host.used, used);
         used = host.used;
+    }
+    slope_session_free(host.session);
+    assert_int_equal(host.used, 0);
+}
+
+/* What a program is made into: its messages and its IR. */
+static char *made_of(Host *host, const char *text, SlopeProgram **program) {
+    SlopeBlob *blob = NULL;
+    char *made = NULL;
+    slope_clear_messages(host->session);
+    *program = NULL;
+    if (load(host, text, program) == SLOPE_STATUS_ok) slope_dump(*program, NULL, NULL, &blob);
+    assert_true(asprintf(&made, "%s%s", slope_messages(host->session), blob ? blob->data : "") >= 0);
+    slope_blob_free(blob);
+    return made;
+}
+
+/* Whatever the programs before it asked for, extended, differentiated or got wrong, a program becomes what it becomes alone. */
+static void what_came_before_does_not_matter(void **state) {
+    static const char *const texts[] = {
+        sample,
+        declaring,
+        "interface INamed { int name(); }\n"
+        "extension float3 : INamed { int name() { return 3; } }\n"
+        "extension int : IFunc<int, int> { int operator()(int x) { return this + x; } }\n"
+        "int named<T : INamed>(T x) { return x.name(); }\n"
+        "int applied<F : IFunc<int, int> >(F f) { return f(2); }\n"
+        "export int main() { return named(float3(1)) + applied(5); }\n",
+        "int applied<F : IFunc<int, int> >(F f) { return f(2); }\n"
+        "int f() { return applied(5) + float3(1).name(); }\n",
+        "[ForwardDerivativeOf(rsqrt)] DifferentialPair<T> own<T : "
+        "__BuiltinFloatingPointType>(DifferentialPair<T> x)\n"
+        "{ return diffPair(rsqrt(x.p), T(7) * x.d); }\n"
+        "[Differentiable] float g(float x) { return rsqrt(x) * length(float3(x, 1, 2)); }\n"
+        "export float main(float x) { return fwd_diff(g)(diffPair(x, 1.0f)).d; }\n",
+        "[Differentiable] float g(float x) { return rsqrt(x); }\n"
+        "export float main(float x) { return fwd_diff(g)(diffPair(x, 1.0f)).d; }\n",
+        "float f(uint seed) { RandomStream r = RandomStream(seed, 0); return r.nextFloat() + unknown; }\n",
+    };
+    enum { COUNT = sizeof texts / sizeof *texts };
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    SlopeProgram *before = NULL;
+    for (int i = 0; i < 3 * COUNT; i++) {
+        Host alone = {0};
+        SlopeProgram *program, *other;
+        const char *text = texts[i * 3 % COUNT];
+        open_session(&alone);
+        char *expected = made_of(&alone, text, &other), *made = made_of(&host, text, &program);
+        assert_string_equal(made, expected);
+        free(made);
+        free(expected);
+        slope_session_free(alone.session);
+        if (i % 2) slope_program_free(before); /* sometimes two are there at a time */
+        if (i % 2) slope_program_free(program);
+        else before = program;
     }
     slope_session_free(host.session);
     assert_int_equal(host.used, 0);
@@ -469,6 +527,7 @@ int main(void) {
         cmocka_unit_test(types_are_found_by_name),
         cmocka_unit_test(programs_are_apart),
         cmocka_unit_test(files_of_the_library_are_kept),
+        cmocka_unit_test(what_came_before_does_not_matter),
         cmocka_unit_test(misuse_is_always_told),
         cmocka_unit_test(the_session_survives_lack_of_memory),
         cmocka_unit_test(errors_belong_to_their_run),
