@@ -206,6 +206,23 @@ static SlopeStatus compile(SlopeProgram *program, Func *func) {
     return status;
 }
 
+/* Runs a kernel that is compiled, on all threads of the session. What it adds to buffers that are too large for copies is added there, atomically: by another
+ * form of it, which is compiled when it is first needed. */
+static SlopeStatus run_kernel(SlopeProgram *program, Func *func, const RtKernel *compiled,
+                              const uint32_t groups[3], void *const *args, bool *finished) {
+    Runtime *runtime = program->session->runtime;
+    uint64_t large = runtime_large_sums(runtime, compiled, groups, args);
+    if (large) {
+        Func *form = driver_sum_form(program, func, large);
+        compiled = driver_kernel(program, form);
+        SlopeStatus status = compiled ? SLOPE_STATUS_ok : compile(program, form);
+        if (status != SLOPE_STATUS_ok) return status;
+        compiled = driver_kernel(program, form);
+    }
+    *finished = runtime_dispatch(runtime, compiled, groups, args);
+    return SLOPE_STATUS_ok;
+}
+
 SlopeStatus slope_function_address(SlopeFunction *function, void **out) {
     if (!function || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = function->program->session;
@@ -346,8 +363,8 @@ static Batch *batch_for(SlopeFunction *function, const int64_t strides[]) {
 enum { MOST_CALLS = 1 << 30 }; /* of one dispatch */
 
 /* From number `first` on. */
-static bool run_batch(const SlopeFunction *function, const Batch *batch, int64_t first, int64_t count,
-                      void *const args[], const int64_t strides[]) {
+static SlopeStatus run_batch(const SlopeFunction *function, const Batch *batch, int64_t first, int64_t count,
+                             void *const args[], const int64_t strides[], bool *finished) {
     const Func *func = function->func;
     int at = 0;
     uint32_t number = (uint32_t)(count - first < MOST_CALLS ? count - first : MOST_CALLS);
@@ -359,7 +376,7 @@ static bool run_batch(const SlopeFunction *function, const Batch *batch, int64_t
         if (batch->steps[i] == BATCH_apart) batch->args[at++] = &batch->distances[i];
     }
     const uint32_t groups[] = {(number + DRIVER_BATCH_GROUP - 1) / DRIVER_BATCH_GROUP, 1, 1};
-    return runtime_dispatch(function->program->session->runtime, batch->compiled, groups, batch->args);
+    return run_kernel(function->program, batch->func, batch->compiled, groups, batch->args, finished);
 }
 
 static SlopeStatus call_batch(SlopeFunction *function, int64_t count, void *const args[],
@@ -373,9 +390,10 @@ static SlopeStatus call_batch(SlopeFunction *function, int64_t count, void *cons
     }
     if (!driver_buffers_to_host(session)) return driver_leave(session, SLOPE_STATUS_error);
     bool finished = true;
-    for (int64_t first = 0; first < count && finished; first += MOST_CALLS)
-        finished = run_batch(function, batch, first, count, args, strides);
-    return report_run(session, finished);
+    SlopeStatus status = SLOPE_STATUS_ok;
+    for (int64_t first = 0; first < count && finished && status == SLOPE_STATUS_ok; first += MOST_CALLS)
+        status = run_batch(function, batch, first, count, args, strides, &finished);
+    return status == SLOPE_STATUS_ok ? report_run(session, finished) : status;
 }
 
 SlopeStatus slope_call_batch(SlopeFunction *function, int64_t count, void *const args[],
@@ -473,7 +491,7 @@ static SlopeStatus dispatch(SlopeKernel *kernel, int x, int y, int z, bool waits
     const uint32_t groups[] = {(uint32_t)x, (uint32_t)y, (uint32_t)z};
     bool finished = false;
     if (driver_has_gpu(session)) status = driver_device_dispatch(kernel, groups, waits, &finished);
-    else finished = runtime_dispatch(session->runtime, kernel->compiled, groups, kernel->args);
+    else status = run_kernel(kernel->program, kernel->func, kernel->compiled, groups, kernel->args, &finished);
     driver_time_end(&timer);
     return status == SLOPE_STATUS_ok ? report_run(session, finished) : driver_leave(session, status);
 }

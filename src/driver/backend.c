@@ -146,13 +146,21 @@ static bool add_code(Unit *unit, const EmitBackend *backend, const EmitOptions *
     return fine;
 }
 
+/* What keeps all of its sums does the same on one thread as on several, to the last bit. */
+static bool is_indifferent(const Unit *unit, const Func *func) {
+    const Func *form = unit_sum_form(unit, func, 0);
+    if (!form) form = func;
+    return form->nsums > 0 && !form->has_other_sums;
+}
+
 SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     SlopeSession *session = program->session;
     Unit *unit = program->unit;
     func->flags |= FUNC_EXPORT;
     unit->runs = !session->config.interpret;
+    unit->keeps_sums = true;
     SlopeStatus status = unit_prepare(unit, NULL);
-    unit->runs = false;
+    unit->runs = unit->keeps_sums = false;
     if (status != SLOPE_STATUS_ok) return status;
     if (!func->body) {
         diag_report(session->diags, DIAG_no_body, func->loc, func->name->text);
@@ -169,7 +177,7 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
         if (!unit->jit) return emit_failed(session, &error);
     }
     EmitOptions options = options_of(session);
-    options.alone = runs_alone(session, unit->ir);
+    options.alone = runs_alone(session, unit->ir) && !is_indifferent(unit, func);
     return add_code(unit, backend, &options, &error) ? SLOPE_STATUS_ok : emit_failed(session, &error);
 }
 
@@ -186,7 +194,12 @@ void driver_call(SlopeProgram *program, void *function, void *const *args) {
     jit_backend(program->session)->jit_call(program->unit->jit, function, args);
 }
 const RtKernel *driver_kernel(SlopeProgram *program, Func *func) {
-    return find(program, EMIT_kernel, func->name);
+    const Func *form = unit_sum_form(program->unit, func, 0);
+    return find(program, EMIT_kernel, form ? form->name : func->name);
+}
+Func *driver_sum_form(SlopeProgram *program, Func *func, uint64_t skipped) {
+    Func *form = unit_sum_form(program->unit, func, skipped);
+    return form ? form : unit_keep_sums(program->unit, func, skipped);
 }
 void *driver_uniform_address(SlopeProgram *program, Global *global) {
     return find(program, EMIT_uniform, global->name);

@@ -100,10 +100,63 @@ static void verify(Unit *unit, const Func *func, const char *pass) {
     arena_free(scratch);
 }
 
+/* ---- kernels that keep sums */
+
+Func *unit_sum_form(const Unit *unit, const Func *kernel, uint64_t skipped) {
+    for (int i = 0; i < unit->sum_forms.count; i++) {
+        const SumForm *known = &unit->sum_forms.at[i];
+        if (known->kernel == kernel && known->skipped == skipped) return known->form;
+    }
+    return NULL;
+}
+
+/* What it is a form of; NULL: it is none. */
+static const Func *original_of(const Unit *unit, const Func *form) {
+    for (int i = 0; i < unit->sum_forms.count; i++)
+        if (unit->sum_forms.at[i].form == form) return unit->sum_forms.at[i].kernel;
+    return NULL;
+}
+
+Func *unit_keep_sums(Unit *unit, Func *kernel, uint64_t skipped) {
+    Func *form = clone_func(kernel, format_text(unit->ir->arena, "%s.sums", kernel->name->text));
+    if (opt_inline_sums(form)) clean(form, (SroaOptions){0});
+    if (!opt_keep_sums(form, skipped) && !skipped) {
+        func_forget(form);
+        return NULL;
+    }
+    form->flags |= FUNC_EXPORT;
+    vec_push(unit->ir->arena, &unit->sum_forms, ((SumForm){kernel, skipped, form}));
+    return form;
+}
+
+/* The kernel as it was is not needed, unless its buffers turn out to be too large. */
+static void replace_kernel(Unit *unit, Func *kernel) {
+    kernel->flags &= ~(uint32_t)FUNC_EXPORT;
+    for (int i = 0; i < unit->written.count; i++)
+        if (unit->written.at[i].func == kernel) unit->written.at[i].flags &= ~(uint32_t)FUNC_EXPORT;
+}
+
+static bool pass_sums(Unit *unit) {
+    int count = unit->ir->funcs.count;
+    for (int i = unit->passed; i < count && unit->keeps_sums; i++) {
+        Func *func = unit->ir->funcs.at[i];
+        bool is_kernel = func->body && (func->flags & FUNC_EXPORT) && func->group_size[0] > 0;
+        if (!is_kernel || original_of(unit, func) || !opt_has_sums(func)) continue;
+        driver_limit_test(unit->program);
+        const Func *form = unit_keep_sums(unit, func, 0);
+        if (form) replace_kernel(unit, func);
+        if (VERIFY_EACH_PASS && form) verify(unit, form, "sums");
+    }
+    return unit->ir->funcs.count > count;
+}
+
+/* ---- lanes */
+
 static void note_remark(Unit *unit, const Func *kernel, const LaneRemark *remark) {
     SlopeProgram *program = unit->program;
     Position at = source_position(&program->sources, remark->loc);
-    SlopeRemark row = {.kernel = kernel->name->text,
+    const Func *original = original_of(unit, kernel);
+    SlopeRemark row = {.kernel = original ? original->name->text : kernel->name->text,
                        .lanes = remark->width,
                        .why = remark->why,
                        .path = at.path ? at.path->text : NULL,
@@ -195,6 +248,7 @@ static const struct {
     {"upward", 1, .run = opt_upward},
     {"late", 1, .run = opt_late_sums},
     {"dce", 1, .run = opt_dce},
+    {"sums", 1, .run_unit = pass_sums},
     {"lanes", 1, .run_unit = pass_lanes},
     {"range", 1, .run_unit = pass_range},
 };

@@ -20,6 +20,13 @@ typedef struct Written {
     uint32_t flags;
 } Written;
 
+/* A kernel that keeps sums, all that it can but for those whose bits are in `skipped`. */
+typedef struct SumForm {
+    const Func *kernel;
+    uint64_t skipped;
+    Func *form;
+} SumForm;
+
 typedef struct Unit {
     SlopeProgram *program;
     Syntax syntax;
@@ -37,6 +44,8 @@ typedef struct Unit {
     bool is_checked_later; /* by what compiles the output: indices into buffers and arrays */
     EmitJit *jit;
     bool runs;  /* machine code is made of it that runs at once */
+    bool keeps_sums; /* kernels will be run by our runtime, which gives them copies of buffers to add to */
+    VEC(SumForm) sum_forms;
     Text *dump; /* what a stage of autodiff leaves is shown here */
     const char *dump_stage;
 } Unit;
@@ -48,6 +57,10 @@ bool unit_run_passes(Unit *unit, const char *stop);
 SlopeStatus unit_derive(Unit *unit, const char *stop); /* lowered and differentiated; error: reported */
 SlopeStatus unit_prepare(Unit *unit,
                          const char *stop); /* lowered, differentiated, optimised; error: reported */
+/* The form of a kernel that is compiled in its place. NULL: itself is, or that form was not asked for yet. */
+Func *unit_sum_form(const Unit *unit, const Func *kernel, uint64_t skipped);
+/* Makes it. NULL: nothing can be kept, and nothing was to be skipped. */
+Func *unit_keep_sums(Unit *unit, Func *kernel, uint64_t skipped);
 void unit_legalize(Unit *unit, EmitBackendId backend); /* all that went through the passes */
 void unit_inline_waiting(Unit *unit); /* for targets without barriers: into the kernels that come to them */
 

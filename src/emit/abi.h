@@ -76,6 +76,17 @@ typedef struct RtBuffer {
 
 enum { RT_BUFFER_HEADER = 16 };
 
+/* A buffer of which every worker has a copy to add to. Where it is: an offset leads to a pointer, which is followed, and so on; the last leads to the RtBuffer. */
+enum { RT_SUM_STEPS = 4 };
+typedef struct RtSum {
+    char *base; /* the memory of a uniform; NULL: ... */
+    uint64_t arg; /* ... that of the argument of that number */
+    int64_t offsets[RT_SUM_STEPS];
+    uint64_t nsteps;
+    uint64_t size;   /* of the numbers that it consists of: 4, float; 8, double */
+    uint64_t stride; /* of its elements */
+} RtSum;
+
 struct RtKernel {
     /* Runs groups first to end - 1 (x fastest) with all their threads, one after another. NULL: `thread` instead. */
     void (*run)(const RtContext *context, uint64_t first, uint64_t end);
@@ -87,6 +98,9 @@ struct RtKernel {
     uint64_t shared_size; /* bytes of group-shared memory */
     uint64_t deep;        /* not 0: calls itself somewhere, so that it wants a deep stack */
     uint64_t lanes;       /* of `thread`: a part of group_size[0]; 0: one */
+    uint64_t nargs;       /* that are given; behind them the kernel finds ... */
+    uint64_t nsums;       /* ... RtBuffers of its own, that is a copy of each of these: */
+    const RtSum *sums;
 };
 
 /* How a value given to printf is held. */

@@ -45,3 +45,12 @@ Val *ir_root(Val *address) {
     }
     return address;
 }
+
+bool ir_is_own(Val *address) {
+    const Val *v = ir_root(address);
+    if (v->kind == VAL_inst && v->inst->op == OP_extract) v = ir_root(v->inst->args[0]);
+    if (v->kind != VAL_inst || v->inst->op != OP_buffer_elem) return false;
+    const Val *buffer = ir_resolve(v->inst->args[0]);
+    if (buffer->kind != VAL_param || buffer->region->owner) return false;
+    return (buffer->region->func->params[buffer->index].flags & PARAM_OWN) != 0;
+}

@@ -54,6 +54,12 @@ Func *func_new(Module *module, const char *name) {
     return func;
 }
 
+void func_forget(const Func *func) {
+    Module *module = func->module;
+    map_put(module->arena, &module->func_names, PTR_KEY(func->name), NULL);
+    module->funcs.count--;
+}
+
 Func *module_find(const Module *module, Name name) { return map_get(&module->func_names, PTR_KEY(name)); }
 
 Global *global_new(Module *module, GlobalKind kind, const char *name, const Type *type) {

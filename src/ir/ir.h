@@ -195,6 +195,7 @@ typedef enum ParamFlags {
     PARAM_THIS = 16,
     PARAM_NO_DIFF = 64, /* of such a type, but under no_diff: its counterpart stays behind */
     PARAM_BLOCK = 32,   /* of an entry point: a constant buffer, the value being its address */
+    PARAM_OWN = 128,    /* of a kernel: a buffer to add to, that nobody else uses meanwhile (Func.sums) */
 } ParamFlags;
 
 typedef struct Param {
@@ -244,6 +245,18 @@ typedef struct Custom {
     Func *primal;     /* custom derivative with state: the forward pass that fills the state */
 } Custom;
 
+/* Where a kernel would find a buffer, of which it is given a copy of its own: in a uniform, or at a parameter. From there an offset in bytes leads to a
+ * pointer, which is followed, and so on; the last leads to the buffer. */
+enum { SUM_STEPS = 4 };
+typedef struct SumSource {
+    Global *global; /* NULL: ... */
+    int param;      /* ... the parameter of that number */
+    int64_t offsets[SUM_STEPS];
+    int nsteps;
+    const Type *scalar; /* float or double: all that its elements consist of */
+    int64_t stride;     /* bytes of an element */
+} SumSource;
+
 struct Func {
     Name name; /* unique in the module: a mangled form of the source name, readable */
     Loc loc;
@@ -263,6 +276,9 @@ struct Func {
     Func *
         wide; /* of such: what does it for `lanes` threads that follow each other in x; NULL: there is none */
     int lanes;          /* of that, and of the wide one itself */
+    SumSource *sums;    /* of such: buffers that it has copies of, in its last parameters (opt/sums.c) */
+    int nsums;
+    bool has_other_sums; /* ... and it adds floating-point numbers to other memory, too */
     const void *source; /* lowering's own */
     void *note;
 };
@@ -339,6 +355,7 @@ const RecordDiff *ir_record_diff(Module *module, const Type *record); /* what de
 
 Module *module_new(Arena *arena, Types *types, Names *names, Diags *diags);
 Func *func_new(Module *module, const char *name); /* the name is made unique */
+void func_forget(const Func *func);               /* the last that was made is none any more */
 Func *module_find(const Module *module, Name name);
 Global *global_new(Module *module, GlobalKind kind, const char *name, const Type *type);
 void func_set_params(Func *func, const Param *params, int nparams);
@@ -485,6 +502,7 @@ typedef enum Role {
 Role ir_role(const Inst *inst, int operand);
 bool ir_is_private_use(const Inst *inst, int operand); /* nobody else can reach the object by this operand */
 Val *ir_root(Val *address);                            /* where it comes from, through parts and moves */
+bool ir_is_own(Val *address); /* in a buffer that the kernel has for itself (PARAM_OWN); also of a lane's */
 
 /* ---- loop.c */
 bool inst_contains(const Inst *owner, const Val *v); /* is it made in one of the regions? */

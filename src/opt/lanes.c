@@ -233,11 +233,6 @@ static Func *wide_form(Lanes *lanes, const Func *kernel) {
     return wide;
 }
 
-static void forget(Module *module, const Func *wide) { /* it was the last that was made */
-    map_put(module->arena, &module->func_names, PTR_KEY(wide->name), NULL);
-    module->funcs.count--;
-}
-
 /* Half as many lanes, if they fill a register and are worth while. */
 static bool make_narrower(Lanes *lanes) {
     lanes->width /= 2;
@@ -252,7 +247,7 @@ static void make_wide(Lanes *lanes, Func *kernel) {
         Func *wide = wide_form(lanes, kernel);
         again = !lanes->why && chooses && lanes_take_long(lanes) && make_narrower(lanes);
         if (!again && !lanes->why && lanes_are_too_much(lanes)) lanes_decline(lanes, NULL, "it is too large");
-        if (again || lanes->why) forget(lanes->module, wide);
+        if (again || lanes->why) func_forget(wide);
         else kernel->wide = wide, kernel->lanes = lanes->width;
     } while (again);
 }

@@ -72,6 +72,12 @@ void opt_reach_values(Func *func, Arena *scratch);
 /* ---- pure.c: functions without effects are marked, from the first on that is new */
 bool opt_infer_pure(Module *module, int first);
 
+/* ---- sums.c: what kernels add to buffers goes to copies of their own (Func.sums) */
+bool opt_has_sums(Func *kernel);    /* it, or what it calls, adds floating-point numbers to something that is shared */
+bool opt_inline_sums(Func *kernel); /* all that is called and does so */
+/* False: nothing can be kept. `skipped`: bits of those, in the order of Func.sums, that are not to be. */
+bool opt_keep_sums(Func *kernel, uint64_t skipped);
+
 /* ---- lanes.c: a form of a kernel that does several items at once (Func.wide) */
 typedef struct LaneOptions {
     int width;         /* 2, 4, 8, ... 64; 0: what is best, if it is worth while */

@@ -49,6 +49,44 @@ static uint32_t wave_size(const Runtime *runtime, const RtKernel *kernel) {
     return threads < wave ? (uint32_t)threads : wave;
 }
 
+static bool is_over(const RtThread *thread, Job *job) {
+    return atomic_load(&job->failed) || atomic_load(thread->runtime->stop);
+}
+
+/* False: none is left. */
+static bool take_run(Job *job, uint64_t *first, uint64_t *end) {
+    *first = atomic_fetch_add(&job->next, job->chunk);
+    if (*first >= job->total) return false;
+    *end = job->total - *first < job->chunk ? job->total : *first + job->chunk;
+    return true;
+}
+
+static bool run_runs(RtThread *thread, Job *job, RtContext *context) {
+    uint64_t first, end;
+    while (!is_over(thread, job) && take_run(job, &first, &end))
+        if (!run_groups(thread, job, context, first, end)) return false;
+    return true;
+}
+
+static bool run_chunks(RtThread *thread, Job *job, RtContext *context) {
+    static const char message[] = "out of memory for sums of a dispatch";
+    uint64_t first, end;
+    SumCopy *copy;
+    while (!is_over(thread, job)) {
+        SumsTaken taken = sums_take(job->sums, &copy);
+        if (taken == SUMS_no_memory) thread_set_error(thread, message, sizeof message - 1);
+        if (taken != SUMS_taken) return false;
+        if (!take_run(job, &first, &end)) {
+            sums_give(job->sums, copy);
+            return true;
+        }
+        context->args = sums_args(copy);
+        if (!run_groups(thread, job, context, first, end)) return false;
+        sums_done(job->sums, first / job->chunk, copy);
+    }
+    return true;
+}
+
 static bool take_runs(RtThread *thread, Job *job) {
     RtContext context;
     memset(&context, 0, sizeof context);
@@ -61,13 +99,12 @@ static bool take_runs(RtThread *thread, Job *job) {
     context.shared = thread->shared;
     context.stack_limit = stack_limit(thread);
     context.stop = thread_stop_flag(thread);
-    while (!atomic_load(&job->failed) && !atomic_load(thread->runtime->stop)) {
-        uint64_t first = atomic_fetch_add(&job->next, job->chunk);
-        if (first >= job->total) return true;
-        uint64_t end = job->total - first < job->chunk ? job->total : first + job->chunk;
-        if (!run_groups(thread, job, &context, first, end)) return false;
-    }
-    return true;
+    return job->sums ? run_chunks(thread, job, &context) : run_runs(thread, job, &context);
+}
+
+static void fail(Job *job) {
+    atomic_store(&job->failed, true);
+    if (job->sums) sums_fail(job->sums);
 }
 
 typedef struct Part {
@@ -85,9 +122,9 @@ static void work_guarded(void *user) {
     thread->answers = true;
     if (_setjmp(guard.at) == 0) {
         thread->guard = &guard;
-        if (!take_runs(thread, part->job)) atomic_store(&part->job->failed, true);
+        if (!take_runs(thread, part->job)) fail(part->job);
     } else {
-        atomic_store(&part->job->failed, true);
+        fail(part->job);
     }
     thread_reclaim(thread, guard.serial);
     thread->guard = guard.outer;
@@ -107,7 +144,7 @@ static void work(Runtime *runtime, Job *job) {
     if (start_work(thread_current(runtime), job)) return;
     static const char message[] = "out of memory for a worker of a dispatch";
     runtime_set_error(runtime, true, message, sizeof message - 1);
-    atomic_store(&job->failed, true);
+    fail(job);
 }
 
 /* ---- the pool */
@@ -215,6 +252,30 @@ static uint64_t length_of_runs(uint64_t total, int workers) {
     return length < 1 ? 1 : length > LONGEST_RUN ? LONGEST_RUN : length;
 }
 
+static bool run_job(Runtime *runtime, Job *job, int workers) {
+    pthread_mutex_lock(&runtime->turn);
+    if (workers > 1) run_with_helpers(runtime, job, workers - 1);
+    else work(runtime, job);
+    pthread_mutex_unlock(&runtime->turn);
+    return !atomic_load(&job->failed) && !atomic_load(runtime->stop);
+}
+
+/* A single chunk needs no copies, nor a second worker. */
+static bool dispatch_sums(Runtime *runtime, Job *job, int workers) {
+    Sums *sums = sums_new(job->kernel, job->total, job->args, workers);
+    if (!sums) return refuse(runtime, "out of memory for sums of a dispatch");
+    if (sums_direct(sums)) {
+        job->args = sums_direct(sums);
+        job->chunk = length_of_runs(job->total, workers = 1);
+    } else {
+        job->sums = sums;
+        job->chunk = sums_chunk(sums);
+    }
+    bool finished = run_job(runtime, job, workers);
+    sums_free(sums);
+    return finished;
+}
+
 bool runtime_dispatch(Runtime *runtime, const RtKernel *kernel, const uint32_t groups[3], void *const *args) {
     uint64_t plane = (uint64_t)groups[0] * groups[1];
     if (plane == 0 || groups[2] == 0) return true;
@@ -222,10 +283,7 @@ bool runtime_dispatch(Runtime *runtime, const RtKernel *kernel, const uint32_t g
     Job job = {.kernel = kernel, .groups = groups, .args = args, .total = plane * groups[2]};
     int workers = runtime_workers(runtime);
     if ((uint64_t)workers > job.total) workers = (int)job.total;
+    if (kernel->nsums) return dispatch_sums(runtime, &job, workers);
     job.chunk = length_of_runs(job.total, workers);
-    pthread_mutex_lock(&runtime->turn);
-    if (workers > 1) run_with_helpers(runtime, &job, workers - 1);
-    else work(runtime, &job);
-    pthread_mutex_unlock(&runtime->turn);
-    return !atomic_load(&job.failed) && !atomic_load(runtime->stop);
+    return run_job(runtime, &job, workers);
 }

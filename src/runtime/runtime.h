@@ -64,6 +64,12 @@ void stack_free(DeepStack *stack);
  * is no message. */
 bool runtime_dispatch(Runtime *runtime, const RtKernel *kernel, const uint32_t groups[3], void *const *args);
 
+/* ---- sums.c */
+/* Which of the buffers that it adds to are too large for copies, by bits in the order of RtKernel.sums, so that code which adds to them atomically is to be run instead. It depends
+ * on the dispatch, not on the number of workers, but that one worker needs no such code. Run in spite of that, the kernel runs on one worker. */
+uint64_t runtime_large_sums(const Runtime *runtime, const RtKernel *kernel, const uint32_t groups[3],
+                            void *const *args);
+
 /* ---- buffer.c */
 /* Zeroed memory for count elements of that many bytes each, with a header; data NULL: no memory. */
 RtBuffer runtime_buffer_new(uint64_t count, uint64_t stride);

@@ -52,12 +52,16 @@ struct RtThread {
     size_t shared_size;
 };
 
+typedef struct Sums Sums;       /* of a dispatch */
+typedef struct SumCopy SumCopy; /* of all buffers that it adds to */
+
 /* A dispatch under way. */
 typedef struct Job {
     const RtKernel *kernel;
     const uint32_t *groups;
     void *const *args;
     uint64_t total, chunk;     /* groups; groups taken at a time */
+    Sums *sums;                /* what it adds to copies of buffers; NULL: nothing */
     atomic_uint_fast64_t next; /* first group that nobody has taken */
     atomic_bool failed;
 } Job;
@@ -130,6 +134,21 @@ void fiber_abandon(FiberSet *set)
 /* dispatch.c */
 void pool_init(Pool *pool);
 void pool_free(Pool *pool);
+
+/* sums.c */
+Sums *sums_new(const RtKernel *kernel, uint64_t groups, void *const *args,
+               int workers); /* NULL: no memory */
+void sums_free(Sums *sums);
+uint64_t sums_chunk(const Sums *sums); /* how many groups are one */
+/* The arguments for a worker that is the only one, and adds to the buffers themselves; NULL: there are chunks. */
+void *const *sums_direct(const Sums *sums);
+/* For the next chunk: before its number is known, or there might be no copy left for the one that all wait for. */
+typedef enum SumsTaken { SUMS_taken, SUMS_over, SUMS_no_memory } SumsTaken;
+SumsTaken sums_take(Sums *sums, SumCopy **out);
+void sums_give(Sums *sums, SumCopy *copy);   /* it was not needed */
+void *const *sums_args(const SumCopy *copy); /* of the kernel */
+void sums_done(Sums *sums, uint64_t chunk, SumCopy *copy);
+void sums_fail(Sums *sums); /* nobody is to wait any more */
 
 /* runtime.c */
 void runtime_set_error(Runtime *runtime, bool answers, const char *text, size_t length);

@@ -91,7 +91,7 @@ static void add_entry(Translator *t, const Code *code) {
     if (!(func->flags & FUNC_EXPORT) || find_entry(t->jit, func->name->text)) return;
     Entry *entry = arena_new(t->arena, Entry);
     entry->name = format_text(t->arena, "%s", func->name->text);
-    interp_describe(entry, code);
+    interp_describe(t->arena, entry, code);
     vec_push(t->arena, &t->jit->entries, entry);
 }
 

@@ -239,7 +239,7 @@ void interp_enter(const Code *code, const RtContext *context, const Slot *from, 
 
 /* ---- entry.c: ways in from outside */
 void interp_call_entry(EmitJit *jit, void *entry, void *const *args);
-void interp_describe(Entry *entry, const Code *code);
+void interp_describe(Arena *arena, Entry *entry, const Code *code);
 void interp_run_inits(EmitJit *jit, const Program *program, const Code *const *inits, int count);
 
 /* ---- count.c */

@@ -188,7 +188,21 @@ static void run_fiber(const RtContext *outer) {
     drop_context(&context, entry->program, entry->needs);
 }
 
-void interp_describe(Entry *entry, const Code *code) {
+static const RtSum *describe_sums(Arena *arena, const Entry *entry, const Func *func) {
+    RtSum *sums = arena_array(arena, RtSum, func->nsums + 1);
+    for (int i = 0; i < func->nsums; i++) {
+        const SumSource *from = &func->sums[i];
+        sums[i] = (RtSum){.arg = (uint64_t)from->param,
+                          .nsteps = (uint64_t)from->nsteps,
+                          .size = (uint64_t)type_layout(from->scalar, LAYOUT_scalar).size,
+                          .stride = (uint64_t)from->stride};
+        if (from->global) sums[i].base = reached_global(&entry->program->reached, from->global)->emitted;
+        memcpy(sums[i].offsets, from->offsets, sizeof sums[i].offsets);
+    }
+    return sums;
+}
+
+void interp_describe(Arena *arena, Entry *entry, const Code *code) {
     const Func *func = code->reached->func;
     entry->code = code;
     entry->program = code->program;
@@ -206,4 +220,7 @@ void interp_describe(Entry *entry, const Code *code) {
     if (entry->needs & NEEDS_SHARED)
         entry->kernel.shared_size = (uint64_t)entry->program->reached.shared_size;
     entry->kernel.deep = (entry->needs & NEEDS_STACK) != 0;
+    entry->kernel.nargs = (uint64_t)(func->nparams - func->nsums);
+    entry->kernel.nsums = (uint64_t)func->nsums;
+    entry->kernel.sums = describe_sums(arena, entry, func);
 }

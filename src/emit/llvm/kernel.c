@@ -214,10 +214,42 @@ static LLVMValueRef emit_thread(Emitter *e, FuncInfo *info) {
 
 /* ---- f.kernel and f */
 
+static LLVMTypeRef sum_type(Emitter *e) {
+    LLVMTypeRef types[] = {e->ptr, e->i64, LLVMArrayType2(e->i64, RT_SUM_STEPS), e->i64, e->i64, e->i64};
+    return LLVMStructTypeInContext(e->context, types, 6, false);
+}
+
+static LLVMValueRef describe_sum(Emitter *e, const SumSource *sum) {
+    LLVMValueRef offsets[RT_SUM_STEPS];
+    for (int i = 0; i < RT_SUM_STEPS; i++) offsets[i] = emit_i64(e, sum->offsets[i]);
+    LLVMValueRef parts[] = {
+        sum->global ? emit_global_info(e, sum->global)->memory : LLVMConstNull(e->ptr),
+        emit_i64(e, sum->param),
+        LLVMConstArray2(e->i64, offsets, RT_SUM_STEPS),
+        emit_i64(e, sum->nsteps),
+        emit_i64(e, type_layout(sum->scalar, LAYOUT_scalar).size),
+        emit_i64(e, sum->stride)};
+    return LLVMConstNamedStruct(sum_type(e), parts, 6);
+}
+
+/* The buffers that it has copies of; NULL: there are none. */
+static LLVMValueRef describe_sums(Emitter *e, const Func *func) {
+    LLVMTypeRef type = sum_type(e);
+    LLVMValueRef *rows = arena_array(&e->arena, LLVMValueRef, func->nsums + 1);
+    if (func->nsums == 0) return LLVMConstNull(e->ptr);
+    for (int i = 0; i < func->nsums; i++) rows[i] = describe_sum(e, &func->sums[i]);
+    LLVMValueRef all = LLVMConstArray2(type, rows, (uint64_t)func->nsums);
+    LLVMValueRef global = LLVMAddGlobal(e->llvm, LLVMTypeOf(all), "sums");
+    LLVMSetInitializer(global, all);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMSetGlobalConstant(global, true);
+    return global;
+}
+
 static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMValueRef thread) {
     LLVMTypeRef sizes = LLVMArrayType2(e->i32, 3);
-    LLVMTypeRef types[] = {e->ptr, e->ptr, sizes, e->i32, e->i64, e->i64, e->i64};
-    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 7, false);
+    LLVMTypeRef types[] = {e->ptr, e->ptr, sizes, e->i32, e->i64, e->i64, e->i64, e->i64, e->i64, e->ptr};
+    LLVMTypeRef type = LLVMStructTypeInContext(e->context, types, 10, false);
     LLVMValueRef size[3];
     for (int i = 0; i < 3; i++)
         size[i] = emit_i32(e, info->func->group_size[i] > 0 ? info->func->group_size[i] : 1);
@@ -229,16 +261,21 @@ static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMV
                             emit_i32(e, SHARED_ALIGN),
                             emit_i64(e, shares ? e->reached.shared_size : 0),
                             emit_i64(e, (info->reached->needs & NEEDS_STACK) != 0),
-                            emit_i64(e, info->func->wide ? info->func->lanes : 0)};
+                            emit_i64(e, info->func->wide ? info->func->lanes : 0),
+                            emit_i64(e, info->func->nparams - info->func->nsums),
+                            emit_i64(e, info->func->nsums),
+                            describe_sums(e, info->func)};
     LLVMValueRef kernel =
         LLVMAddGlobal(e->llvm, type, emit_symbol_name(e, info->func->name->text, ".kernel"));
-    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 7));
+    LLVMSetInitializer(kernel, LLVMConstNamedStruct(type, parts, 10));
     LLVMSetGlobalConstant(kernel, true);
     return kernel;
 }
 
+/* Copies for sums are given by the runtime. */
 static void emit_launcher(Emitter *e, FuncInfo *info, LLVMValueRef kernel) {
-    const Func *func = info->func;
+    Func given = *info->func, *func = &given;
+    given.nparams -= given.nsums;
     LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nparams + func->nresults + 4);
     for (int i = 0; i < 3; i++) types[i] = e->i32;
     int count = 3 + emit_native_params(e, func, types + 3);
