@@ -163,8 +163,8 @@ typedef struct SlopeConfig {
     bool debug_info;    /* positions and names for debuggers in compiled code */
     bool unchecked;     /* do not test indices into buffers; out of range is then undefined */
     SlopeFloats floats; /* what may be made of floating-point arithmetic. Default: contract */
-    int threads; /* that run kernels; 0: one per processor. 1: always the same order, and no atomic sums:
-                           nobody else writes the buffers of a kernel while it runs */
+    int threads; /* that run kernels; 0: one per processor. 1: always the same order, and no atomic sums. However many, nobody else
+                           writes the buffers of a kernel while it runs */
     int lanes; /* items of a kernel that are done at once, in vectors: 2, 4, 8 or 16; SLOPE_LANES_AUTO: as many as are best;
                            1: one by one. 0, the default: as many as are best in machine code that runs at once, one
                            by one in files, dumps, and with debug_info */

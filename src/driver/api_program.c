@@ -491,7 +491,8 @@ static SlopeStatus dispatch(SlopeKernel *kernel, int x, int y, int z, bool waits
     const uint32_t groups[] = {(uint32_t)x, (uint32_t)y, (uint32_t)z};
     bool finished = false;
     if (driver_has_gpu(session)) status = driver_device_dispatch(kernel, groups, waits, &finished);
-    else status = run_kernel(kernel->program, kernel->func, kernel->compiled, groups, kernel->args, &finished);
+    else
+        status = run_kernel(kernel->program, kernel->func, kernel->compiled, groups, kernel->args, &finished);
     driver_time_end(&timer);
     return status == SLOPE_STATUS_ok ? report_run(session, finished) : driver_leave(session, status);
 }

@@ -43,7 +43,7 @@ typedef struct Unit {
     VEC(Written) written;  /* ... as they were before */
     bool is_checked_later; /* by what compiles the output: indices into buffers and arrays */
     EmitJit *jit;
-    bool runs;  /* machine code is made of it that runs at once */
+    bool runs;       /* machine code is made of it that runs at once */
     bool keeps_sums; /* kernels will be run by our runtime, which gives them copies of buffers to add to */
     VEC(SumForm) sum_forms;
     Text *dump; /* what a stage of autodiff leaves is shown here */

@@ -79,7 +79,7 @@ enum { RT_BUFFER_HEADER = 16 };
 /* A buffer of which every worker has a copy to add to. Where it is: an offset leads to a pointer, which is followed, and so on; the last leads to the RtBuffer. */
 enum { RT_SUM_STEPS = 4 };
 typedef struct RtSum {
-    char *base; /* the memory of a uniform; NULL: ... */
+    char *base;   /* the memory of a uniform; NULL: ... */
     uint64_t arg; /* ... that of the argument of that number */
     int64_t offsets[RT_SUM_STEPS];
     uint64_t nsteps;

@@ -275,11 +275,11 @@ struct Func {
     int group_size[3]; /* entry points: [numthreads]; 0: not one */
     Func *
         wide; /* of such: what does it for `lanes` threads that follow each other in x; NULL: there is none */
-    int lanes;          /* of that, and of the wide one itself */
-    SumSource *sums;    /* of such: buffers that it has copies of, in its last parameters (opt/sums.c) */
+    int lanes;       /* of that, and of the wide one itself */
+    SumSource *sums; /* of such: buffers that it has copies of, in its last parameters (opt/sums.c) */
     int nsums;
     bool has_other_sums; /* ... and it adds floating-point numbers to other memory, too */
-    const void *source; /* lowering's own */
+    const void *source;  /* lowering's own */
     void *note;
 };
 

@@ -73,7 +73,8 @@ void opt_reach_values(Func *func, Arena *scratch);
 bool opt_infer_pure(Module *module, int first);
 
 /* ---- sums.c: what kernels add to buffers goes to copies of their own (Func.sums) */
-bool opt_has_sums(Func *kernel);    /* it, or what it calls, adds floating-point numbers to something that is shared */
+bool opt_has_sums(
+    Func *kernel); /* it, or what it calls, adds floating-point numbers to something that is shared */
 bool opt_inline_sums(Func *kernel); /* all that is called and does so */
 /* False: nothing can be kept. `skipped`: bits of those, in the order of Func.sums, that are not to be. */
 bool opt_keep_sums(Func *kernel, uint64_t skipped);

@@ -29,8 +29,8 @@ typedef struct Search {
     Arena *arena;
     Func *kernel;
     Func *func; /* that is looked at: it, or one that it calls */
-    Map used;   /* Val: its value is; of a callee: a parameter, by something else than being handed on to who does not use it */
-    Map seen;   /* Func -> itself, when all of it was */
+    Map used; /* Val: its value is; of a callee: a parameter, by something else than being handed on to who does not use it */
+    Map seen; /* Func -> itself, when all of it was */
     VEC(Owner) owners;
     Map touched;  /* Global, or Val of a parameter: whatever buffers are found there */
     bool unknown; /* something is done with memory that may be any */
@@ -160,8 +160,9 @@ static void note_buffer(Search *search, const Val *buffer, const Inst *sum) {
 }
 
 static bool is_in_buffer(const Val *root) {
-    return root->kind == VAL_inst && (root->inst->op == OP_buffer_elem || root->inst->op == OP_buffer_bytes ||
-                                      root->inst->op == OP_buffer_pointer || root->inst->op == OP_buffer_counter);
+    return root->kind == VAL_inst &&
+           (root->inst->op == OP_buffer_elem || root->inst->op == OP_buffer_bytes ||
+            root->inst->op == OP_buffer_pointer || root->inst->op == OP_buffer_counter);
 }
 
 /* What a pointer leads to that was found somewhere: memory of its own, as a buffer would be. */
@@ -318,7 +319,8 @@ static bool adds(Calls *calls, const Func *func);
 static void look_for_sums(void *user, Inst *inst) {
     Calls *calls = user;
     if (calls->found) return;
-    if (inst->op == OP_atomic && inst->index == ATOMIC_add) calls->found = type_is_float(inst->results[0]->type);
+    if (inst->op == OP_atomic && inst->index == ATOMIC_add)
+        calls->found = type_is_float(inst->results[0]->type);
     else if (inst->op == OP_call) calls->found = adds(calls, inst->callee);
 }
 

@@ -260,18 +260,19 @@ static bool run_job(Runtime *runtime, Job *job, int workers) {
     return !atomic_load(&job->failed) && !atomic_load(runtime->stop);
 }
 
-/* A single chunk needs no copies, nor a second worker. */
+/* A single chunk needs no copies. */
 static bool dispatch_sums(Runtime *runtime, Job *job, int workers) {
     Sums *sums = sums_new(job->kernel, job->total, job->args, workers);
     if (!sums) return refuse(runtime, "out of memory for sums of a dispatch");
+    bool alone = sums_direct(sums) || sums_are_shared(sums);
     if (sums_direct(sums)) {
         job->args = sums_direct(sums);
-        job->chunk = length_of_runs(job->total, workers = 1);
+        job->chunk = length_of_runs(job->total, 1);
     } else {
         job->sums = sums;
         job->chunk = sums_chunk(sums);
     }
-    bool finished = run_job(runtime, job, workers);
+    bool finished = run_job(runtime, job, alone ? 1 : workers);
     sums_free(sums);
     return finished;
 }

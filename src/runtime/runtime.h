@@ -66,7 +66,7 @@ bool runtime_dispatch(Runtime *runtime, const RtKernel *kernel, const uint32_t g
 
 /* ---- sums.c */
 /* Which of the buffers that it adds to are too large for copies, by bits in the order of RtKernel.sums, so that code which adds to them atomically is to be run instead. It depends
- * on the dispatch, not on the number of workers, but that one worker needs no such code. Run in spite of that, the kernel runs on one worker. */
+ * on the dispatch, not on the number of workers, but that one worker needs no such code. Run in spite of that, the kernel runs on one worker alone. */
 uint64_t runtime_large_sums(const Runtime *runtime, const RtKernel *kernel, const uint32_t groups[3],
                             void *const *args);
 

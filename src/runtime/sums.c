@@ -64,13 +64,17 @@ static uint64_t largest(const RtKernel *kernel, void *const *args, uint64_t skip
     return found;
 }
 
-uint64_t runtime_large_sums(const Runtime *runtime, const RtKernel *kernel, const uint32_t groups[3],
-                            void *const *args) {
-    uint64_t large = 0, threads = count_threads(kernel, (uint64_t)groups[0] * groups[1] * groups[2]);
-    if (runtime_workers(runtime) == 1) return 0;
+static uint64_t find_large(const RtKernel *kernel, uint64_t groups, void *const *args) {
+    uint64_t large = 0, threads = count_threads(kernel, groups);
     while (!are_few(count_numbers(kernel, args, large), threads))
         large |= (uint64_t)1 << largest(kernel, args, large);
     return large;
+}
+
+uint64_t runtime_large_sums(const Runtime *runtime, const RtKernel *kernel, const uint32_t groups[3],
+                            void *const *args) {
+    if (runtime_workers(runtime) == 1) return 0;
+    return find_large(kernel, (uint64_t)groups[0] * groups[1] * groups[2], args);
 }
 
 /* ---- copies */
@@ -78,16 +82,17 @@ uint64_t runtime_large_sums(const Runtime *runtime, const RtKernel *kernel, cons
 struct SumCopy {
     struct SumCopy *next;      /* of all */
     struct SumCopy *next_free; /* of those that nobody uses */
-    void **args;            /* of the kernel: those that were given, then addresses of these: */
+    void **args;               /* of the kernel: those that were given, then addresses of these: */
     RtBuffer *buffers;
 };
 
 struct Sums {
     const RtKernel *kernel;
     void *const *args;
-    RtBuffer *buffers; /* themselves */
-    uint64_t bytes;    /* of all data of a copy */
-    void **direct;     /* arguments for who adds to the buffers themselves */
+    RtBuffer *buffers;      /* themselves */
+    uint64_t large;         /* bits of those that there are no copies of */
+    uint64_t bytes;         /* of all data of a copy */
+    void **direct;          /* arguments for who adds to the buffers themselves */
     uint64_t chunk, chunks; /* groups of one; how many */
     int most;               /* copies */
     /* Under the lock: */
@@ -95,7 +100,7 @@ struct Sums {
     pthread_cond_t change;
     SumCopy *all, *free;
     int count;
-    SumCopy **done;    /* by chunk: what it added up, and is not added yet */
+    SumCopy **done; /* by chunk: what it added up, and is not added yet */
     uint64_t added; /* chunks */
     bool adding;    /* somebody is */
     bool failed;    /* nothing will be added any more */
@@ -130,10 +135,13 @@ static void **make_args(const Sums *sums, RtBuffer *buffers, void **args) {
     return args;
 }
 
+static bool is_large(const Sums *sums, uint64_t index) { return sums->large >> index & 1; }
+
 /* All of it is one block. */
 static SumCopy *new_copy(const Sums *sums) {
     const RtKernel *kernel = sums->kernel;
-    size_t args = (kernel->nargs + kernel->nsums) * sizeof(void *), buffers = kernel->nsums * sizeof(RtBuffer);
+    size_t args = (kernel->nargs + kernel->nsums) * sizeof(void *),
+           buffers = kernel->nsums * sizeof(RtBuffer);
     size_t head = (size_t)aligned(sizeof(SumCopy) + args + buffers);
     char *memory = aligned_alloc(ALIGNMENT, head + (size_t)sums->bytes);
     if (!memory) return NULL;
@@ -142,7 +150,9 @@ static SumCopy *new_copy(const Sums *sums) {
     copy->args = make_args(sums, copy->buffers, (void **)(void *)(memory + sizeof *copy + buffers));
     memory += head;
     for (uint64_t i = 0; i < kernel->nsums; i++) {
-        copy->buffers[i] = (RtBuffer){memory, sums->buffers[i].count};
+        copy->buffers[i] = sums->buffers[i];
+        if (is_large(sums, i)) continue;
+        copy->buffers[i].data = memory;
         fill(&kernel->sums[i], copy->buffers[i]);
         memory += aligned(bytes_of(&kernel->sums[i], copy->buffers[i]));
     }
@@ -196,7 +206,7 @@ void *const *sums_args(const SumCopy *copy) { return copy->args; }
 
 static void add_all(const Sums *sums, const SumCopy *copy) {
     for (uint64_t i = 0; i < sums->kernel->nsums; i++)
-        add(&sums->kernel->sums[i], sums->buffers[i], copy->buffers[i]);
+        if (!is_large(sums, i)) add(&sums->kernel->sums[i], sums->buffers[i], copy->buffers[i]);
 }
 
 /* One at a time, and the lock is free meanwhile. */
@@ -231,7 +241,6 @@ void sums_fail(Sums *sums) {
 
 static uint64_t choose_chunks(uint64_t numbers, uint64_t groups, uint64_t threads) {
     uint64_t chunks = numbers ? 2 * threads / numbers : MOST_CHUNKS;
-    if (!are_few(numbers, threads)) return 1;
     if (chunks < FEWEST_CHUNKS) chunks = FEWEST_CHUNKS;
     if (chunks > MOST_CHUNKS) chunks = MOST_CHUNKS;
     return chunks < groups ? chunks : groups;
@@ -240,7 +249,7 @@ static uint64_t choose_chunks(uint64_t numbers, uint64_t groups, uint64_t thread
 static void find_buffers(Sums *sums) {
     for (uint64_t i = 0; i < sums->kernel->nsums; i++) {
         sums->buffers[i] = find_buffer(&sums->kernel->sums[i], sums->args);
-        sums->bytes += aligned(bytes_of(&sums->kernel->sums[i], sums->buffers[i]));
+        if (!is_large(sums, i)) sums->bytes += aligned(bytes_of(&sums->kernel->sums[i], sums->buffers[i]));
     }
 }
 
@@ -255,8 +264,9 @@ static Sums *take_memory(const RtKernel *kernel, uint64_t chunks) {
 }
 
 Sums *sums_new(const RtKernel *kernel, uint64_t groups, void *const *args, int workers) {
+    uint64_t large = find_large(kernel, groups, args);
     uint64_t wanted =
-        choose_chunks(count_numbers(kernel, args, 0), groups, count_threads(kernel, groups));
+        choose_chunks(count_numbers(kernel, args, large), groups, count_threads(kernel, groups));
     uint64_t size = (groups + wanted - 1) / wanted;
     Sums *sums = take_memory(kernel, (groups + size - 1) / size);
     if (!sums) return NULL;
@@ -265,6 +275,7 @@ Sums *sums_new(const RtKernel *kernel, uint64_t groups, void *const *args, int w
     sums->chunk = size;
     sums->chunks = (groups + size - 1) / size;
     sums->most = 2 * workers;
+    sums->large = large;
     find_buffers(sums);
     make_args(sums, sums->buffers, sums->direct);
     pthread_mutex_init(&sums->lock, NULL);
@@ -286,3 +297,5 @@ void sums_free(Sums *sums) {
 uint64_t sums_chunk(const Sums *sums) { return sums->chunk; }
 
 void *const *sums_direct(const Sums *sums) { return sums->chunks == 1 ? sums->direct : NULL; }
+
+bool sums_are_shared(const Sums *sums) { return sums->large != 0; }

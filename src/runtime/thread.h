@@ -136,12 +136,12 @@ void pool_init(Pool *pool);
 void pool_free(Pool *pool);
 
 /* sums.c */
-Sums *sums_new(const RtKernel *kernel, uint64_t groups, void *const *args,
-               int workers); /* NULL: no memory */
+Sums *sums_new(const RtKernel *kernel, uint64_t groups, void *const *args, int workers); /* NULL: no memory */
 void sums_free(Sums *sums);
 uint64_t sums_chunk(const Sums *sums); /* how many groups are one */
 /* The arguments for a worker that is the only one, and adds to the buffers themselves; NULL: there are chunks. */
 void *const *sums_direct(const Sums *sums);
+bool sums_are_shared(const Sums *sums); /* some have no copies: only one worker may add to them */
 /* For the next chunk: before its number is known, or there might be no copy left for the one that all wait for. */
 typedef enum SumsTaken { SUMS_taken, SUMS_over, SUMS_no_memory } SumsTaken;
 SumsTaken sums_take(Sums *sums, SumCopy **out);

@@ -1,5 +1,6 @@
 /* The runtime without a compiler: kernels, bodies and tapes are written in C here, against the same structs. */
 #include "runtime/runtime.h"
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,6 +77,96 @@ static void test_no_groups_and_stop(void **state) {
     assert_false(runtime_dispatch(runtime, &kernel, many, NULL));
     assert_error(runtime, "the dispatch has too many groups");
     assert_null(runtime_take_error(runtime));
+    runtime_free(runtime);
+}
+
+/* ---- sums in copies of buffers */
+
+static void add_up(const RtContext *context, uint64_t first, uint64_t end) {
+    const RtBuffer *singles = context->args[1], *doubles = context->args[2];
+    for (uint64_t group = first; group < end; group++) {
+        if (group == *(const uint64_t *)context->args[0]) rt_abort(context, "no more", 7);
+        ((float *)singles->data)[group % singles->count] += 1.0F / (float)(group + 1);
+        ((double *)doubles->data)[group % 2] += 1.0 / (double)(group + 1);
+    }
+}
+
+typedef struct Summed {
+    float singles[7];
+    double doubles[2];
+    RtBuffer buffers[2];
+    RtBuffer *indirect;
+    uint64_t last; /* group that is allowed */
+} Summed;
+
+/* One buffer is found in a uniform, the other at a pointer there. */
+static bool sum_up(int workers, Summed *summed, uint64_t count) {
+    Runtime *runtime = with_workers(workers);
+    *summed = (Summed){.singles = {[3] = 100, [5] = -0.0F}, .last = summed->last};
+    summed->buffers[0] = (RtBuffer){summed->singles, count},
+    summed->buffers[1] = (RtBuffer){summed->doubles, 2};
+    summed->indirect = summed->buffers;
+    const RtSum sums[] = {
+        {.base = (char *)summed->buffers, .offsets = {0}, .nsteps = 1, .size = 4, .stride = 4},
+        {.base = (char *)&summed->indirect, .offsets = {0, 16}, .nsteps = 2, .size = 8, .stride = 16}};
+    RtKernel kernel = {.run = add_up, .group_size = {1, 1, 1}, .nargs = 1, .nsums = 2, .sums = sums};
+    void *args[] = {&summed->last};
+    bool finished = runtime_dispatch(runtime, &kernel, (uint32_t[]){1000, 3, 1}, args);
+    if (!finished) assert_error(runtime, "no more");
+    runtime_free(runtime);
+    return finished;
+}
+
+static void test_sums_have_one_order(void **state) {
+    (void)state;
+    Summed one = {.last = UINT64_MAX}, other = one;
+    assert_true(sum_up(1, &one, 5));
+    for (int workers = 2; workers <= 9; workers++) {
+        assert_true(sum_up(workers, &other, 5));
+        assert_memory_equal(one.singles, other.singles, sizeof one.singles);
+        assert_memory_equal(one.doubles, other.doubles, sizeof one.doubles);
+    }
+    assert_true(fabs(one.doubles[0] + one.doubles[1] - 8.583749) < 1e-5);
+    assert_true(one.singles[3] > 101 && one.singles[3] < 103);
+    assert_true(signbit(one.singles[5])); /* out of the buffer */
+}
+
+static void test_sums_are_dropped_after_an_error(void **state) {
+    (void)state;
+    for (int workers = 1; workers <= 4; workers++) {
+        Summed summed = {.last = 1500};
+        assert_false(sum_up(workers, &summed, 5));
+        assert_true(summed.doubles[1] < 8);
+    }
+}
+
+static void note_worker(const RtContext *context, uint64_t first, uint64_t end) {
+    const RtBuffer *buffer = context->args[1];
+    RtThread **only = context->args[0];
+    assert_true(*only == NULL || *only == context->owner);
+    *only = context->owner;
+    for (uint64_t group = first; group < end; group++) ((float *)buffer->data)[0] += 1;
+}
+
+static void test_buffers_too_large_for_copies(void **state) {
+    (void)state;
+    Runtime *runtime = with_workers(3);
+    static float numbers[20000];
+    RtBuffer buffer = {numbers, 20000};
+    RtThread *only = NULL;
+    RtSum sum = {.base = (char *)&buffer, .nsteps = 1, .size = 4, .stride = 4};
+    RtKernel kernel = {.run = note_worker, .group_size = {1, 1, 1}, .nargs = 1, .nsums = 1, .sums = &sum};
+    const uint32_t few[] = {159999, 1, 1}, many[] = {160000, 1, 1};
+    void *args[] = {&only};
+    assert_int_equal(runtime_large_sums(runtime, &kernel, few, args), 1);
+    assert_int_equal(runtime_large_sums(runtime, &kernel, many, args), 0);
+    assert_true(runtime_dispatch(runtime, &kernel, few, args));
+    assert_float_equal(numbers[0], 159999, 0);
+    /* More than can be had. */
+    buffer.count = (uint64_t)1 << 40;
+    kernel.group_size[0] = kernel.group_size[1] = 1 << 16;
+    assert_false(runtime_dispatch(runtime, &kernel, many, args));
+    assert_error(runtime, "out of memory for sums of a dispatch");
     runtime_free(runtime);
 }
 
@@ -521,6 +612,9 @@ int main(void) {
         cmocka_unit_test(test_every_group_once),
         cmocka_unit_test(test_no_groups_and_stop),
         cmocka_unit_test(test_abort_ends_dispatch),
+        cmocka_unit_test(test_sums_have_one_order),
+        cmocka_unit_test(test_sums_are_dropped_after_an_error),
+        cmocka_unit_test(test_buffers_too_large_for_copies),
         cmocka_unit_test(test_dispatch_from_many_threads),
         cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_barrier_errors),

@@ -334,8 +334,87 @@ static void errors_stay_in_their_thread(void **state) {
     slope_session_free(session);
 }
 
+/* ---- sums of gradients */
+
+static const char *const fit =
+    "struct Line : IDifferentiable { float slope, offset; }; uniform DiffBuffer<Line> line, dline; uniform "
+    "DiffBuffer<float> data, ddata;"
+    "[Differentiable] float at(DiffBuffer<Line> line, DiffBuffer<float> data, int i) {"
+    "    Line l = line[i % line.getCount()]; float y = l.slope * data[i] + l.offset; return sin(y) * y; }"
+    "void pull(DiffBuffer<Line> line, DiffBuffer<Line> dline, int i) { bwd_diff(at)("
+    "    DifferentialPtrPair<DiffBuffer<Line>>(line, dline), DifferentialPtrPair<DiffBuffer<float>>(data, "
+    "ddata), i, 1.0); }"
+    "[shader(\"compute\")] [numthreads(8, 1, 1)] void run(uint3 id : SV_DispatchThreadID) { pull(line, "
+    "dline, int(id.x)); }";
+
+enum { LINES = 3, ITEMS = 8 * 500 };
+typedef struct Line {
+    float slope, offset;
+} Line;
+typedef struct Fit {
+    Line line[LINES], dline[LINES];
+    float data[ITEMS], ddata[ITEMS];
+} Fit;
+
+static void bind_part(SlopeSession *session, SlopeProgram *program, const char *name, void *data,
+                      size_t size) {
+    SlopeBuffer *buffer;
+    assert_int_equal(slope_buffer_wrap(session, data, size, &buffer), SLOPE_STATUS_ok);
+    assert_int_equal(slope_bind_buffer(program, name, buffer), SLOPE_STATUS_ok);
+}
+
+/* By a dispatch, or by many calls that share the lines. */
+static void fit_on(int threads, bool batch, Fit *fitted) {
+    SlopeSession *session;
+    SlopeProgram *program;
+    SlopeConfig config;
+    slope_config_init(&config);
+    config.threads = threads;
+    assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_ok);
+    assert_int_equal(slope_load_text(session, "t.slang", fit, strlen(fit), &program), SLOPE_STATUS_ok);
+    *fitted = (Fit){.line = {{0.5F, 1}, {2, 0.25F}, {-1, 3}}};
+    for (int i = 0; i < ITEMS; i++) fitted->data[i] = 0.001F * (float)i;
+    bind_part(session, program, "line.data", fitted->line, sizeof fitted->line);
+    bind_part(session, program, "dline.data", fitted->dline, sizeof fitted->dline);
+    bind_part(session, program, "data.data", fitted->data, sizeof fitted->data);
+    bind_part(session, program, "ddata.data", fitted->ddata, sizeof fitted->ddata);
+    SlopeStatus status = SLOPE_STATUS_ok;
+    if (batch) {
+        SlopeFunction *pull;
+        struct {
+            void *data;
+            uint64_t count;
+        } line = {fitted->line, LINES}, dline = {fitted->dline, LINES};
+        int32_t numbers[ITEMS];
+        for (int i = 0; i < ITEMS; i++) numbers[i] = i;
+        assert_int_equal(slope_find_function(program, "pull", &pull), SLOPE_STATUS_ok);
+        status = slope_call_batch(pull, ITEMS, (void *[]){&line, &dline, numbers}, (int64_t[]){0, 0, 4});
+    } else {
+        SlopeKernel *kernel;
+        assert_int_equal(slope_find_kernel(program, "run", &kernel), SLOPE_STATUS_ok);
+        status = slope_dispatch(kernel, ITEMS / 8, 1, 1);
+    }
+    if (status != SLOPE_STATUS_ok) fail_msg("%s", slope_messages(session));
+    slope_session_free(session);
+}
+
+static void sums_do_not_depend_on_threads(void **state) {
+    (void)state;
+    static Fit one, other;
+    for (int batch = 0; batch < 2; batch++) {
+        fit_on(1, batch, &one);
+        assert_true(one.dline[0].slope != 0 && one.ddata[7] != 0);
+        for (int threads = 2; threads < 5; threads++) {
+            fit_on(threads, batch, &other);
+            assert_memory_equal(one.dline, other.dline, sizeof one.dline);
+            assert_memory_equal(one.ddata, other.ddata, sizeof one.ddata);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_do_not_depend_on_threads),
         cmocka_unit_test(whatever_runs_can_be_stopped),
         cmocka_unit_test(calls_can_be_stopped),
         cmocka_unit_test(what_is_interpreted_can_be_stopped),

@@ -150,8 +150,8 @@ LLVMValueRef emit_atomic(Emitter *e, const Inst *inst) {
     const Type *type = inst->results[0]->type;
     Branch branch = {0};
     if (address.guard) branch = emit_branch_begin(e, address.guard);
-    bool plain = inst->op == OP_atomic && inst->index == ATOMIC_add &&
-                 (e->options->alone || ir_is_own(inst->args[0]));
+    bool plain =
+        inst->op == OP_atomic && inst->index == ATOMIC_add && (e->options->alone || ir_is_own(inst->args[0]));
     LLVMValueRef old = plain                   ? add_plainly(e, inst, address, type)
                        : inst->op == OP_atomic ? modify(e, inst, address.value, type)
                                                : compare_and_swap(e, inst, address.value, type);

@@ -222,13 +222,12 @@ static LLVMTypeRef sum_type(Emitter *e) {
 static LLVMValueRef describe_sum(Emitter *e, const SumSource *sum) {
     LLVMValueRef offsets[RT_SUM_STEPS];
     for (int i = 0; i < RT_SUM_STEPS; i++) offsets[i] = emit_i64(e, sum->offsets[i]);
-    LLVMValueRef parts[] = {
-        sum->global ? emit_global_info(e, sum->global)->memory : LLVMConstNull(e->ptr),
-        emit_i64(e, sum->param),
-        LLVMConstArray2(e->i64, offsets, RT_SUM_STEPS),
-        emit_i64(e, sum->nsteps),
-        emit_i64(e, type_layout(sum->scalar, LAYOUT_scalar).size),
-        emit_i64(e, sum->stride)};
+    LLVMValueRef parts[] = {sum->global ? emit_global_info(e, sum->global)->memory : LLVMConstNull(e->ptr),
+                            emit_i64(e, sum->param),
+                            LLVMConstArray2(e->i64, offsets, RT_SUM_STEPS),
+                            emit_i64(e, sum->nsteps),
+                            emit_i64(e, type_layout(sum->scalar, LAYOUT_scalar).size),
+                            emit_i64(e, sum->stride)};
     return LLVMConstNamedStruct(sum_type(e), parts, 6);
 }
 
