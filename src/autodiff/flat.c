@@ -9,12 +9,6 @@
  * and objects whose address is used for more than reading and writing. What is left is what the later stages know. */
 #include "autodiff/ad.h"
 
-/* What stands for a value of the old function. */
-typedef struct Held {
-    Val **lanes;
-    int n;
-} Held;
-
 /* A part of a parameter, by the way to it. Sroa has left it to a load when the function begins, and a store when it returns. */
 typedef struct Part {
     int param;
@@ -24,13 +18,10 @@ typedef struct Part {
 
 typedef struct Flat {
     Ad *ad;
-    Module *m;
     AdFunc *to;
     const Func *from;
-    Builder b;
-    Map held;   /* old Val -> Held */
+    LaneCopy copy;
     Map parts;  /* old Val, the address of a part of a parameter -> Part */
-    Map insts;  /* old Inst -> new Inst, for jumps */
     Val **outs; /* what was stored to parts of parameters, by result of the flat function */
 } Flat;
 
@@ -78,154 +69,6 @@ static void call_by_leaves(void *user, Inst *inst) {
     inst_remove(inst);
 }
 
-/* ---- values */
-
-static int lane_count(const Type *type) { return type->kind == TYPE_vector ? type_count(type) : 1; }
-static const Type *lane_type(const Type *type) { return type->kind == TYPE_vector ? type->args[0] : type; }
-
-static void hold(Flat *x, const Val *old, Val **lanes, int n) {
-    Held *held = arena_new(x->ad->arena, Held);
-    *held = (Held){lanes, n};
-    map_put(x->ad->arena, &x->held, PTR_KEY(old), held);
-}
-
-static void hold_one(Flat *x, const Val *old, Val *value) {
-    Val **lanes = arena_array(x->ad->arena, Val *, 1);
-    lanes[0] = value;
-    if (old->name && !value->name && value->kind == VAL_inst) value->name = old->name;
-    hold(x, old, lanes, 1);
-}
-
-static Held *get(Flat *x, Val *old) {
-    old = ir_resolve(old);
-    Held *held = map_get(&x->held, PTR_KEY(old));
-    if (held) return held;
-    if (!val_is_const(old)) arena_fault(x->ad->arena, "a value is used before it is made");
-    int n = lane_count(old->type);
-    Val **lanes = arena_array(x->ad->arena, Val *, n);
-    for (int i = 0; i < n; i++)
-        lanes[i] = old->type->kind == TYPE_vector ? ad_zero(x->ad, old->type->args[0]) : old;
-    hold(x, old, lanes, n);
-    return map_get(&x->held, PTR_KEY(old));
-}
-
-static Val *one(Flat *x, Val *old) { return get(x, old)->lanes[0]; }
-
-/* As a single value: vectors are put together again. */
-static Val *joined(Flat *x, Val *old) {
-    Held *held = get(x, old);
-    if (old->type->kind != TYPE_vector) return held->lanes[0];
-    return build_vec(&x->b, old->type, held->lanes);
-}
-
-static void hold_joined(Flat *x, const Val *old, Val *value) {
-    if (value->type->kind != TYPE_vector) {
-        hold_one(x, old, value);
-        return;
-    }
-    int n = type_count(value->type);
-    Val **lanes = arena_array(x->ad->arena, Val *, n);
-    for (int i = 0; i < n; i++) lanes[i] = build_extract_lane(&x->b, value, i);
-    hold(x, old, lanes, n);
-}
-
-/* ---- vectors, lane by lane */
-
-static void flat_elementwise(Flat *x, Inst *inst) {
-    const Type *type = inst->results[0]->type, *element = type->kind == TYPE_vector ? type->args[0] : type;
-    int n = lane_count(type);
-    Val **lanes = arena_array(x->ad->arena, Val *, n);
-    for (int i = 0; i < n; i++) {
-        Val *args[3];
-        for (int k = 0; k < inst->nargs; k++) {
-            Held *held = get(x, inst->args[k]);
-            args[k] = held->lanes[held->n == 1 ? 0 : i];
-        }
-        lanes[i] = build_op(&x->b, (Op)inst->op, element, args, inst->nargs);
-    }
-    if (n == 1) hold_one(x, inst->results[0], lanes[0]);
-    else hold(x, inst->results[0], lanes, n);
-}
-
-static void flat_extract(Flat *x, Inst *inst) {
-    Held *vector = get(x, inst->args[0]);
-    Val *index = one(x, inst->args[1]);
-    int64_t known;
-    if (val_is_int(index, &known)) {
-        int64_t lane = known < 0 || known >= vector->n ? vector->n - 1 : known;
-        hold_one(x, inst->results[0], vector->lanes[lane]);
-        return;
-    }
-    Val *value = vector->lanes[vector->n - 1]; /* out of range counts as the last lane */
-    for (int i = vector->n - 2; i >= 0; i--) {
-        Val *is = build_binary(&x->b, OP_eq, index, ir_const_int(x->m, index->type, i));
-        value = build_select(&x->b, is, vector->lanes[i], value);
-    }
-    hold_one(x, inst->results[0], value);
-}
-
-static void flat_insert(Flat *x, Inst *inst) {
-    Held *vector = get(x, inst->args[0]);
-    Val *index = one(x, inst->args[1]), *value = one(x, inst->args[2]);
-    Val **lanes = arena_copy(x->ad->arena, vector->lanes, sizeof(Val *) * (size_t)vector->n);
-    int64_t known;
-    bool constant = val_is_int(index, &known);
-    if (constant && (known < 0 || known >= vector->n)) known = vector->n - 1;
-    for (int i = 0; i < vector->n; i++) {
-        if (constant) {
-            if (i == known) lanes[i] = value;
-            continue;
-        }
-        bool last = i == vector->n - 1; /* takes all that is out of range */
-        const Type *flag = type_basic(x->m->types, TYPE_bool);
-        Val *hit = ir_const_int(x->m, flag, last);
-        if (!last) hit = build_binary(&x->b, OP_eq, index, ir_const_int(x->m, index->type, i));
-        else
-            for (int k = 0; k < i; k++) {
-                Val *other = build_binary(&x->b, OP_eq, index, ir_const_int(x->m, index->type, k));
-                hit = build_select(&x->b, other, ir_const_int(x->m, flag, 0), hit);
-            }
-        lanes[i] = build_select(&x->b, hit, value, lanes[i]);
-    }
-    hold(x, inst->results[0], lanes, vector->n);
-}
-
-static void flat_lanes(Flat *x, Inst *inst) {
-    int n = lane_count(inst->results[0]->type);
-    Val **lanes = arena_array(x->ad->arena, Val *, n);
-    for (int i = 0; i < n; i++) {
-        if (inst->op == OP_splat) lanes[i] = one(x, inst->args[0]);
-        else if (inst->op == OP_shuffle) lanes[i] = get(x, inst->args[0])->lanes[inst->lanes[i]];
-        else lanes[i] = one(x, inst->args[i]);
-    }
-    hold(x, inst->results[0], lanes, n);
-}
-
-static void flat_reduce(Flat *x, Inst *inst) {
-    Held *vector = get(x, inst->args[0]);
-    Val *value = vector->lanes[0];
-    for (int i = 1; i < vector->n; i++)
-        value = build_binary(&x->b, inst->op == OP_any ? OP_or : OP_and, value, vector->lanes[i]);
-    hold_one(x, inst->results[0], value);
-}
-
-static void flat_select(Flat *x, Inst *inst) {
-    Held *condition = get(x, inst->args[0]), *a = get(x, inst->args[1]), *b = get(x, inst->args[2]);
-    Val **lanes = arena_array(x->ad->arena, Val *, a->n);
-    for (int i = 0; i < a->n; i++)
-        lanes[i] = build_select(&x->b, condition->lanes[condition->n == 1 ? 0 : i], a->lanes[i], b->lanes[i]);
-    hold(x, inst->results[0], lanes, a->n);
-}
-
-/* ---- anything else: the same instruction on the new operands */
-
-static void flat_other(Flat *x, Inst *inst) {
-    Val **args = arena_array(x->ad->arena, Val *, inst->nargs ? inst->nargs : 1);
-    for (int i = 0; i < inst->nargs; i++) args[i] = joined(x, inst->args[i]);
-    const Inst *copy = clone_with(&x->b, inst, args);
-    for (int i = 0; i < inst->nresults; i++) hold_joined(x, inst->results[i], copy->results[i]);
-}
-
 /* ---- parts of parameters */
 
 static Part *part_at(const Flat *x, Val *address) { return map_get(&x->parts, PTR_KEY(ir_resolve(address))); }
@@ -254,7 +97,7 @@ static Part *step_in(Flat *x, const Part *part, int step) {
 /* An array has its address in the flat function; anything else has none. */
 static void hold_part(Flat *x, const Val *old, Part *part) {
     const Leaf *leaf = find_leaf(x, part);
-    if (leaf && leaf->by_ref) hold_one(x, old, x->to->flat->body->params[leaf->in]);
+    if (leaf && leaf->by_ref) apart_hold_one(&x->copy, old, x->to->flat->body->params[leaf->in]);
     else map_put(x->ad->arena, &x->parts, PTR_KEY(old), part);
 }
 
@@ -271,11 +114,11 @@ static Val *leaf_in(const Flat *x, const Leaf *leaf) {
 
 /* An object that had to stay whole, scalar by scalar and array by array. */
 static void copy_leaf(Flat *x, const Leaf *leaf, const Part *part, Val *object, bool back) {
-    Val *at = ad_leaf_address(&x->b, object, leaf->path + part->npath, leaf->npath - part->npath);
-    if (leaf->by_ref && back) build_copy(&x->b, leaf_in(x, leaf), at);
-    else if (leaf->by_ref) build_copy(&x->b, at, leaf_in(x, leaf));
-    else if (back) x->outs[leaf->out] = build_load(&x->b, at);
-    else build_store(&x->b, at, leaf_in(x, leaf));
+    Val *at = ad_leaf_address(&x->copy.b, object, leaf->path + part->npath, leaf->npath - part->npath);
+    if (leaf->by_ref && back) build_copy(&x->copy.b, leaf_in(x, leaf), at);
+    else if (leaf->by_ref) build_copy(&x->copy.b, at, leaf_in(x, leaf));
+    else if (back) x->outs[leaf->out] = build_load(&x->copy.b, at);
+    else build_store(&x->copy.b, at, leaf_in(x, leaf));
 }
 
 static void copy_part(Flat *x, const Part *part, Val *object, bool back) {
@@ -283,151 +126,47 @@ static void copy_part(Flat *x, const Part *part, Val *object, bool back) {
         if (starts_with(&x->to->leaves.at[i], part)) copy_leaf(x, &x->to->leaves.at[i], part, object, back);
 }
 
-/* ---- memory */
+/* ---- instructions */
 
-static Val *lane_address(Flat *x, Val *address, const Type *type, int lane) {
-    if (type->kind != TYPE_vector) return address;
-    return build_elem(&x->b, address, ir_const_int(x->m, type_basic(x->m->types, TYPE_int), lane), true);
-}
+static Val *one(Flat *x, Val *old) { return apart_lanes(&x->copy, old)[0]; }
 
-static void flat_load(Flat *x, Inst *inst) {
+static void load_part(Flat *x, const Inst *inst, const Part *part) {
     const Type *type = inst->results[0]->type;
-    const Part *part = part_at(x, inst->args[0]);
-    Val **lanes = arena_array(x->ad->arena, Val *, lane_count(type));
-    for (int i = 0; i < lane_count(type); i++)
-        lanes[i] = part ? leaf_in(x, lane_of_part(x, part, type, i))
-                        : build_load(&x->b, lane_address(x, one(x, inst->args[0]), type, i));
-    if (type->kind == TYPE_vector) hold(x, inst->results[0], lanes, lane_count(type));
-    else hold_one(x, inst->results[0], lanes[0]);
+    Val **lanes = arena_array(x->ad->arena, Val *, apart_count(&x->copy, type));
+    for (int i = 0; i < apart_count(&x->copy, type); i++)
+        lanes[i] = leaf_in(x, lane_of_part(x, part, type, i));
+    apart_hold(&x->copy, inst->results[0], lanes);
 }
 
-static void flat_store(Flat *x, Inst *inst) {
-    const Type *type = ir_target(inst->args[0]->type);
-    const Part *part = part_at(x, inst->args[0]);
-    const Held *value = get(x, inst->args[1]);
-    for (int i = 0; i < lane_count(type); i++)
-        if (part) x->outs[lane_of_part(x, part, type, i)->out] = value->lanes[i];
-        else build_store(&x->b, lane_address(x, one(x, inst->args[0]), type, i), value->lanes[i]);
-}
-
-static void flat_part(Flat *x, Inst *inst) {
-    Part *part = part_at(x, inst->args[0]);
-    if (part) hold_part(x, inst->results[0], step_in(x, part, inst->index));
-    else flat_other(x, inst);
-}
-
-static void flat_copy(Flat *x, Inst *inst) {
-    const Part *to = part_at(x, inst->args[0]), *from = part_at(x, inst->args[1]);
-    if (to) copy_part(x, to, one(x, inst->args[1]), true);
-    else if (from) copy_part(x, from, one(x, inst->args[0]), false);
-    else flat_other(x, inst);
-}
-
-/* ---- control flow */
-
-static void flat_region(Flat *x, const Region *from);
-
-static void add_lanes(Flat *x, ValVec *out, Val *old) {
-    Held *held = get(x, old);
-    for (int i = 0; i < held->n; i++) vec_push(x->ad->arena, out, held->lanes[i]);
-}
-
-static ValVec all_lanes(Flat *x, Val *const *old, int n) {
-    ValVec out = {0};
-    for (int i = 0; i < n; i++) add_lanes(x, &out, old[i]);
-    return out;
-}
-
-/* New values for old ones that control flow makes: results, parameters of regions. */
-static void hold_new(Flat *x, const Val *old, Val *(*make)(void *where, const Type *type, Name name),
-                     void *where) {
-    int n = lane_count(old->type);
-    Val **lanes = arena_array(x->ad->arena, Val *, n);
-    for (int i = 0; i < n; i++) lanes[i] = make(where, lane_type(old->type), old->name);
-    hold(x, old, lanes, n);
-}
-
-static Val *make_result(void *where, const Type *type, Name name) {
-    return inst_add_result(where, type, name);
-}
-static Val *make_param(void *where, const Type *type, Name name) {
-    return region_add_param(where, type, name);
-}
-
-static void flat_control(Flat *x, Inst *inst) {
-    ValVec args = all_lanes(x, inst->args, inst->nargs);
-    Inst *copy = build_inst(&x->b, (Op)inst->op, args.at, args.count, 0, inst->nregions);
-    map_put(x->ad->arena, &x->insts, PTR_KEY(inst), copy);
-    if (inst->op == OP_switch) {
-        copy->cases = inst->cases;
-        copy->ncases = inst->ncases;
-    } else if (inst->op == OP_loop) copy->hints = inst->hints;
-    Builder outer = x->b;
-    for (int i = 0; i < inst->nregions; i++) {
-        Region *region = copy->regions[i];
-        for (int k = 0; k < inst->regions[i]->nparams; k++)
-            hold_new(x, inst->regions[i]->params[k], make_param, region);
-        x->b = build_at_end(region);
-        flat_region(x, inst->regions[i]);
-    }
-    x->b = outer;
-    for (int i = 0; i < inst->nresults; i++) hold_new(x, inst->results[i], make_result, copy);
+static void store_part(Flat *x, const Inst *inst, const Part *part) {
+    const Type *type = inst->args[1]->type;
+    Val **lanes = apart_lanes(&x->copy, inst->args[1]);
+    for (int i = 0; i < apart_count(&x->copy, type); i++)
+        x->outs[lane_of_part(x, part, type, i)->out] = lanes[i];
 }
 
 static void flat_return(Flat *x, const Inst *inst) {
     const Leaves *leaves = &x->to->leaves;
-    ValVec lanes = all_lanes(x, inst->args, inst->nargs);
+    ValVec lanes = apart_all(&x->copy, inst->args, inst->nargs);
     for (int i = 0, lane = 0; i < leaves->count; i++)
         if (leaves->at[i].param < 0) x->outs[leaves->at[i].out] = lanes.at[lane++];
-    build_return(&x->b, x->outs, x->to->flat->nresults);
+    build_return(&x->copy.b, x->outs, x->to->flat->nresults);
 }
 
-static void flat_jump(Flat *x, Inst *inst) {
-    if (inst->op == OP_return) {
-        flat_return(x, inst);
-        return;
-    }
-    ValVec args = all_lanes(x, inst->args, inst->nargs);
-    Inst *target =
-        inst->op == OP_break || inst->op == OP_continue ? map_get(&x->insts, PTR_KEY(inst->target)) : NULL;
-    if (inst->op == OP_yield) build_yield(&x->b, args.at, args.count);
-    else if (inst->op == OP_break) build_break(&x->b, target, args.at, args.count);
-    else if (inst->op == OP_continue) build_continue(&x->b, target, args.at, args.count);
-    else build_unreachable(&x->b);
-}
-
-static void flat_inst(Flat *x, Inst *inst) {
-    x->b.loc = inst->loc;
-    switch ((Op)inst->op) {
-    case OP_field: flat_part(x, inst); return;
-    case OP_load: flat_load(x, inst); return;
-    case OP_store: flat_store(x, inst); return;
-    case OP_copy: flat_copy(x, inst); return;
-    case OP_vec:
-    case OP_splat:
-    case OP_shuffle: flat_lanes(x, inst); return;
-    case OP_extract: flat_extract(x, inst); return;
-    case OP_insert: flat_insert(x, inst); return;
-    case OP_any:
-    case OP_all: flat_reduce(x, inst); return;
-    case OP_select: flat_select(x, inst); return;
-    case OP_if:
-    case OP_switch:
-    case OP_loop:
-    case OP_block: flat_control(x, inst); return;
-    case OP_yield:
-    case OP_break:
-    case OP_continue:
-    case OP_return:
-    case OP_unreachable: flat_jump(x, inst); return;
-    default:
-        if (op_has(inst->op, OP_ELEMENTWISE)) flat_elementwise(x, inst);
-        else flat_other(x, inst);
-    }
-}
-
-static void flat_region(Flat *x, const Region *from) {
-    for (Inst *inst = from->first; inst; inst = inst->next) flat_inst(x, inst);
+/* What is done with parts of parameters, and the end; the rest is copied lane by lane. */
+static bool flat_inst(void *user, Inst *inst) {
+    Flat *x = user;
+    const Part *to = inst->nargs ? part_at(x, inst->args[0]) : NULL,
+               *from = inst->op == OP_copy ? part_at(x, inst->args[1]) : NULL;
+    if (inst->op == OP_return) flat_return(x, inst);
+    else if (from && !to) copy_part(x, from, one(x, inst->args[0]), false);
+    else if (!to) return false;
+    else if (inst->op == OP_field) hold_part(x, inst->results[0], step_in(x, to, inst->index));
+    else if (inst->op == OP_load) load_part(x, inst, to);
+    else if (inst->op == OP_store) store_part(x, inst, to);
+    else if (inst->op == OP_copy) copy_part(x, to, one(x, inst->args[1]), true);
+    else return false;
+    return true;
 }
 
 /* ---- the function */
@@ -440,21 +179,23 @@ static void bind_param(Flat *x, int index) {
         hold_part(x, x->from->body->params[index], whole);
         return;
     }
-    Val **lanes = arena_array(x->ad->arena, Val *, lane_count(type));
-    for (int i = 0; i < lane_count(type); i++) lanes[i] = leaf_in(x, lane_of_part(x, whole, type, i));
-    hold(x, x->from->body->params[index], lanes, lane_count(type));
+    int n = apart_count(&x->copy, type);
+    Val **lanes = arena_array(x->ad->arena, Val *, n);
+    for (int i = 0; i < n; i++) lanes[i] = leaf_in(x, lane_of_part(x, whole, type, i));
+    apart_hold(&x->copy, x->from->body->params[index], lanes);
 }
 
 void ad_flatten(Ad *ad, Func *from, AdFunc *to, bool in_parts) {
-    Flat x = {.ad = ad, .m = ad->m, .to = to, .from = from};
+    Flat x = {.ad = ad, .to = to, .from = from};
+    x.copy = (LaneCopy){.module = ad->m, .arena = ad->arena, .copies = flat_inst, .user = &x};
     region_walk(from->body, call_by_leaves, ad);
     ir_resolve_func(from);
     ad->config.split(ad->config.user, from, in_parts);
-    x.b = build_at_end(func_begin(to->flat));
-    x.b.loc = from->loc;
+    x.copy.b = build_at_end(func_begin(to->flat));
+    x.copy.b.loc = from->loc;
     x.outs = arena_array(ad->arena, Val *, to->flat->nresults + 1);
     for (int i = 0; i < from->nparams; i++) bind_param(&x, i);
-    flat_region(&x, from->body);
+    apart_copy_region(&x.copy, from->body);
     from->body = NULL; /* it has served */
     to->flat->flags |= from->flags & FUNC_NORMAL;
 }

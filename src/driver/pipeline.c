@@ -385,13 +385,19 @@ bool unit_is_ad_stage(const char *stage) {
     return false;
 }
 
+/* With --strict every access stays as it was written, to be tested. */
+static int level_of(const Unit *unit) {
+    const SlopeConfig *config = &unit->program->session->config;
+    return config->strict ? 0 : config->optimization;
+}
+
 bool unit_run_passes(Unit *unit, const char *stop) {
     SlopeSession *session = unit->program->session;
     if (is_stop(stop, "lower") || unit_is_ad_stage(stop)) return true;
     keep_written(unit);
     for (int i = 0; i < PASSES; i++) {
         StageTimer timer;
-        if (passes[i].level > (session->config.strict ? 0 : session->config.optimization)) continue;
+        if (passes[i].level > level_of(unit)) continue;
         driver_time_begin(session, &timer, passes[i].name);
         if (passes[i].run_unit) passes[i].run_unit(unit);
         if (passes[i].run_all) passes[i].run_all(unit->ir, unit->passed);
@@ -447,6 +453,7 @@ void unit_legalize(Unit *unit, EmitBackendId backend) {
     for (; unit->legalized < unit->ir->funcs.count; unit->legalized++) {
         Func *func = unit->ir->funcs.at[unit->legalized];
         opt_legalize(func, options);
+        if ((lacks & BACKEND_LACKS_THREES) && level_of(unit) >= 2) opt_scalars(func);
         if (VERIFY_EACH_PASS && func->body) verify(unit, func, "legalizing");
     }
 }

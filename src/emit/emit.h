@@ -76,6 +76,7 @@ typedef enum TargetCapabilities {
 typedef enum BackendLacks {
     BACKEND_LACKS_INTEGERS = 1, /* division by zero and what overflows, shifts by more than there are bits */
     BACKEND_LACKS_LAYOUTS = 2,  /* copies between memory of different layout rules */
+    BACKEND_LACKS_THREES = 4,   /* a use for vectors of three lanes: it makes vectors of scalars itself */
 } BackendLacks;
 
 typedef struct EmitTarget {

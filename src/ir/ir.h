@@ -566,6 +566,26 @@ void clone_region_into(CloneMap *map, const Region *from,
 Region *clone_region(CloneMap *map, const Region *region, Inst *owner);
 Func *clone_func(Func *func, const char *name); /* same signature and flags */
 
+/* ---- apart.c */
+typedef struct LaneCopy {
+    Module *module;
+    Arena *arena;
+    int only;  /* vectors of so many lanes are taken apart; 0: all */
+    Builder b; /* where the copies go */
+    /* Has it copied the instruction itself, and said what stands for its results? NULL: it never does. */
+    bool (*copies)(void *user, Inst *inst);
+    void *user;
+    Map held;  /* old Val -> its lanes */
+    Map insts; /* old Inst -> new Inst, for jumps */
+} LaneCopy;
+int apart_count(const LaneCopy *copy, const Type *type); /* values that stand for one of the type */
+void apart_hold(LaneCopy *copy, const Val *old, Val **lanes);
+void apart_hold_one(LaneCopy *copy, const Val *old, Val *value);
+void apart_hold_joined(LaneCopy *copy, const Val *old, Val *value); /* takes it apart */
+Val **apart_lanes(LaneCopy *copy, Val *old);
+ValVec apart_all(LaneCopy *copy, Val *const *old, int n); /* one after the other */
+void apart_copy_region(LaneCopy *copy, const Region *from);
+
 /* ---- verify.c: NULL if well-formed in its state (FUNC_NORMAL or free), else what is wrong, in the arena */
 const char *ir_verify(Arena *arena, const Func *func);
 

@@ -35,6 +35,7 @@ typedef struct SroaOptions {
 bool opt_sroa(Func *func);
 bool opt_sroa_func(Func *func, SroaOptions options);
 
+bool opt_scalars(Func *func);     /* scalars.c: vectors of three lanes become scalars */
 bool opt_lower_exits(Func *func); /* exits.c: free to normal form */
 bool opt_ssa(Func *func);         /* ssa.c: variables become values */
 bool opt_share(Func *func);       /* share.c: copies of what stays the same are not made */

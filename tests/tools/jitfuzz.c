@@ -36,7 +36,8 @@ static void make_exact(void *user, Inst *inst) {
 
 /* As the driver does, so that loops carry their counters and the like. */
 static void optimise(ToolSession *session) {
-    static const char *const passes[] = {"sroa", "ssa", "simplify", "cse", "licm", "upward", "dce"};
+    static const char *const passes[] = {"sroa", "ssa",    "simplify", "cse",
+                                         "licm", "upward", "dce",      "scalars"};
     bool changed;
     for (int i = 0; i < session->module->funcs.count; i++)
         for (size_t k = 0; k < sizeof passes / sizeof *passes; k++)
