@@ -85,15 +85,10 @@ struct Checker {
     Map flow_facts;  /* Decl -> FlowFacts, see diffflow.c */
     VEC(DiffRequest) diff_requests;
     int diff_requests_done;
-    Map diff_searched[2]; /* functions looked into for them, by mode */
-    const Decl *context;  /* the declaration whose constraints are in force */
-    int depth;            /* of nested checks, against endless generics */
-    Map layouts;          /* Type -> Layout, those that are known */
-    struct AbsentMembers {
-        Map names; /* Type -> Map of names, see lookup.c */
-        int extending;
-        const Decl *context;
-    } absent;
+    Map diff_searched[2];   /* functions looked into for them, by mode */
+    const Decl *context;    /* the declaration whose constraints are in force */
+    int depth;              /* of nested checks, against endless generics */
+    Map layouts;            /* Type -> Layout, those that are known */
     Map named_types;        /* Name -> Type: float3 and the like, so far */
     const Decl *unknown_in; /* the declaration whose unknown names these are, reported once each */
     Map unknown_names;
@@ -352,6 +347,7 @@ bool is_conditional(Checker *c, const Type *type); /* Conditional<T, flag> ... *
 Expr *conditional_value(Env *env, Expr *e);        /* ... as an optional */
 bool types_match(Checker *c, const Type *a, const Type *b);
 bool interface_inherits(Checker *c, const Type *sub, const Type *super);
+const TypeVec *interface_with_inherited(Checker *c, const Type *interface);
 
 void warn_quotient(Checker *c, const Expr *e, const Type *to); /* 1 / 2 * x */
 

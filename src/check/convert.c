@@ -99,8 +99,8 @@ static int numeric_cost(const Type *from, const Type *to) {
 
 /* ---- the other types */
 
-/* An interface and all that it inherits. Kept, unless it is asked for while one of them finds out what it inherits. */
-static const TypeVec *inherited_by(Checker *c, const Type *interface) {
+/* Kept, unless it is asked for while one of them finds out what it inherits. */
+const TypeVec *interface_with_inherited(Checker *c, const Type *interface) {
     TypeVec *kept = map_get(&c->inherited, PTR_KEY(interface));
     if (kept) return kept;
     TypeVec *found = arena_new(c->arena, TypeVec);
@@ -122,7 +122,7 @@ static const TypeVec *inherited_by(Checker *c, const Type *interface) {
 
 bool interface_inherits(Checker *c, const Type *sub, const Type *super) {
     if (sub == super) return true;
-    const TypeVec *all = inherited_by(c, sub);
+    const TypeVec *all = interface_with_inherited(c, sub);
     for (int i = 0; i < all->count; i++)
         if (all->at[i] == super) return true;
     return false;

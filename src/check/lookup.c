@@ -92,27 +92,38 @@ static void from_bounds(Checker *c, const Type *type, Name name, Candidates *out
     for (int i = 0; i < bounds.count; i++) from_interface(c, bounds.at[i], type, name, 2, out);
 }
 
+/* Does an interface, or one that it inherits, have such a member? Most names are no members at all, and this is quickly seen. */
+static bool declares(Checker *c, const Type *interface, Name name) {
+    const TypeVec *all = interface_with_inherited(c, interface);
+    for (int i = 0; i < all->count; i++)
+        if (scope_find(scope_inside(c, (Decl *)(uintptr_t)all->at[i]->decl), name)) return true;
+    return false;
+}
+
+/* From the interfaces that a struct or an extension names. */
+static void from_named(Checker *c, Decl *source, const Type *type, Name name, Candidates *out) {
+    const Subst *subst = NULL;
+    bool fits = false;
+    ensure_bases(c, source);
+    const Sema *sema = decl_sema(c, source);
+    for (int i = 0; i < sema->interfaces.count; i++) {
+        if (!declares(c, sema->interfaces.at[i], name)) continue;
+        if (!fits && source->kind == DECL_extension && !infer_extension(c, source, type, &subst)) return;
+        if (!fits && source->kind != DECL_extension) subst = subst_of_type(c, type);
+        fits = true;
+        from_interface(c, check_subst(c, sema->interfaces.at[i], subst), type, name, 3, out);
+    }
+}
+
 /* What a concrete type inherits from the interfaces it names: default implementations and static constants. */
 static void from_conformances(Checker *c, const Type *type, Name name, Candidates *out) {
     Decl *decl = (Decl *)(uintptr_t)type_head(c, type);
     if (!decl) return;
-    const Subst *subst = subst_of_type(c, type);
-    ensure_bases(c, decl);
-    Sema *sema = decl_sema(c, decl);
-    for (int i = 0; i < sema->interfaces.count; i++)
-        from_interface(c, check_subst(c, sema->interfaces.at[i], subst), type, name, 3, out);
+    from_named(c, decl, type, name, out);
     const DeclVec *lists[2] = {extensions_of(c, decl), extensions_of(c, NULL)};
-    for (int k = 0; k < 2; k++) {
-        for (int i = 0; lists[k] && i < lists[k]->count; i++) {
-            Decl *extension = lists[k]->at[i];
-            const Subst *args;
-            if (extension->bases.count == 0 || !infer_extension(c, extension, type, &args)) continue;
-            ensure_bases(c, extension);
-            Sema *more = decl_sema(c, extension);
-            for (int j = 0; j < more->interfaces.count; j++)
-                from_interface(c, check_subst(c, more->interfaces.at[j], args), type, name, 3, out);
-        }
-    }
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; lists[k] && i < lists[k]->count; i++)
+            if (lists[k]->at[i]->bases.count) from_named(c, lists[k]->at[i], type, name, out);
 }
 
 static int farthest(const Candidates *list) {
@@ -212,29 +223,6 @@ static void from_names(Checker *c, Scope *scope, Name name, int distance, Candid
     if (found) add_all(c, out, found, subst_identity(c, scope->decl), distance);
 }
 
-static int count_extending(const Checker *c) { return c->modules.count + c->library_extensions.count; }
-
-/* Most names in a method are no members: of each that is found out once. Names that the type turned out not to have, for as long as no more
- * extensions are known and the same constraints are in force; NULL: what it has is still being found out. */
-static Map *absent_members(Checker *c, const Type *type) {
-    const Decl *head = type_head(c, type);
-    if (!head || !head->sema || !head->sema->bases_done || !head->sema->members_done || c->optional_bounds)
-        return NULL;
-    if (c->absent.extending != count_extending(c) || c->absent.context != c->context)
-        c->absent = (struct AbsentMembers){.extending = count_extending(c), .context = c->context};
-    Map *names = map_get(&c->absent.names, PTR_KEY(type));
-    if (!names) map_put(c->arena, &c->absent.names, PTR_KEY(type), names = arena_new(c->arena, Map));
-    return names;
-}
-
-static void members_of_this(Checker *c, const Type *self, Name name, Candidates *out) {
-    Map *absent = absent_members(c, self);
-    if (absent && map_has(absent, PTR_KEY(name))) return;
-    bool found = lookup_member(c, self, name, out);
-    if (!found && absent && c->absent.extending == count_extending(c))
-        map_put(c->arena, absent, PTR_KEY(name), c);
-}
-
 /* Members named without an object belong to `this`. Static members and types need none. Bases and constraints of a declaration
  * see what is written in it, not what it inherits: that is what they decide. */
 static void from_type_scope(Env *env, Scope *scope, Name name, int distance, Candidates *out) {
@@ -244,7 +232,7 @@ static void from_type_scope(Env *env, Scope *scope, Name name, int distance, Can
     }
     Candidates members = {.name = name};
     const Type *self = this_type_of(env->c, scope->decl);
-    members_of_this(env->c, self, name, &members);
+    lookup_member(env->c, self, name, &members);
     for (int i = 0; i < members.count; i++) {
         Candidate found = members.at[i];
         found.distance += distance;
