@@ -8,7 +8,6 @@ import re
 
 from tree import INT, REAL, VOID, Writer, declarator, is_differentiable_type, type_text
 
-ROOM = 96           # elements of the flat arrays
 BUFFERS = ["memory_double", "gradient_double", "memory_float", "gradient_float"]   # for programs that want buffers
 BUFFER_SIZE = 64
 FAILURES = ["", "primal changed by forward mode", "other outputs changed by forward mode", "forward mode is not a number",
@@ -382,6 +381,10 @@ class Wrapper:
         self.nx, self.nc, self.nk, self.ny, self.nn = inputs["x"], inputs["c"], inputs["k"], outputs["x"], outputs["n"]
         return places, result_at
 
+    def room(self):
+        """How many elements the flat arrays need; no more, since NVIDIA's compiler takes copies of arrays apart."""
+        return max(1, self.nx, self.ny, self.nc, self.nk, self.nn)
+
     def store(self, type, object, constant, at, primal, differential=None):
         """Copies an object's scalars to the outputs; of a pair, both halves."""
         at, out = dict(at), []
@@ -497,11 +500,12 @@ class Wrapper:
 
 def module_text(programs, samples=5):
     """One source with all of the programs (a dict by number) and their checks."""
-    out, cases, checks = [], [], []
+    out, cases, checks, room = [], [], [], 1
     for number, program in programs.items():
         real = "float" if program.single else "double"
         wrapper = Wrapper(program, real)
         places, result_at = wrapper.layout()
+        room = max(room, wrapper.room())
         body = Writer(real).program(program) + wrapper.evaluate("evaluate", places, result_at) + \
             wrapper.forward(places, result_at) + wrapper.backward(places, result_at)
         out.append(f"namespace p{number}\n{{\n{body}}}\n")
@@ -519,7 +523,7 @@ def module_text(programs, samples=5):
                       f"{tolerance}, {difference} }});\n")
     call = f"void call(int k, int mode)\n{{\n    switch (k)\n    {{\n{''.join(cases)}    }}\n}}\n"
     start = f'[shader("compute")]\nvoid main()\n{{\n{"".join(checks)}}}\n'
-    return "".join(out) + call + CHECK.replace("ROOM", str(ROOM)).replace("SAMPLES", str(samples)) + start
+    return "".join(out) + call + CHECK.replace("ROOM", str(room)).replace("SAMPLES", str(samples)) + start
 
 
 def kernel_text(program):
@@ -533,7 +537,7 @@ def kernel_text(program):
         return None, 0
     total = 2 * wrapper.ny + wrapper.nn + wrapper.nx + 1
     text = KERNEL
-    for name, value in {"ROOM": ROOM, "ITEMS": ITEMS, "SEED": program.seed, "NX": wrapper.nx, "NC": wrapper.nc, "NK": wrapper.nk,
+    for name, value in {"ROOM": wrapper.room(), "ITEMS": ITEMS, "SEED": program.seed, "NX": wrapper.nx, "NC": wrapper.nc, "NK": wrapper.nk,
                         "NY": wrapper.ny, "NN": wrapper.nn, "TOTAL": total}.items():
         text = re.sub(rf"\b{name}(?=u?\b)", str(value), text)
     return f"namespace p\n{{\n{body}}}\n{text}", total * ITEMS

@@ -84,6 +84,11 @@ typedef struct FuncState {
         const Inst *access, *last; /* whose element is put together, until that store; NULL: none is */
         const char *name;          /* the variable */
     } whole;                       /* whole.c */
+    struct {
+        const Inst *loop, *access; /* whose elements a warp reads together; NULL: none's */
+        const char *limit;         /* of its counter */
+        const char *name, *round;  /* variables; NULL: the loop is not being printed */
+    } tile;                        /* tile.c */
     /* Of a kernel that is cut into phases (group.c): */
     bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
     bool *again;           /* by Val.id: likewise, and said again there */
@@ -155,6 +160,7 @@ typedef struct Dialect {
     bool reserves;               /* pushes in a row make room on a tape once */
     bool warp_sums;              /* slope_atomic_sum_* is there */
     const char *put_whole;       /* a helper: whole elements of a warp at once; NULL: there is none */
+    const char *tile;            /* a helper: elements that a warp reads together; NULL: there is none */
     int atomic_bits;             /* the narrowest type that atomic operations have */
     int printf_values;           /* the most that printf takes; 0: any number */
     int64_t most_local;          /* bytes that a variable can take; 0: any number */
@@ -201,7 +207,7 @@ struct Printer {
     Map known;                /* Name -> not NULL: helpers that are there */
     bool sums_wait;           /* sums in buffers are kept by a group until it ends: sums.c */
     int sums;                 /* ... so many */
-    int64_t whole_bytes;      /* memory of groups for elements: whole.c */
+    int64_t shared_bytes;     /* memory of groups for elements: whole.c, tile.c */
     const Global *sum_buffer; /* ... all in this one; NULL: in several */
     bool has_init;            /* constants are computed when the program starts */
     int64_t largest;          /* object in a byte buffer */
@@ -241,6 +247,15 @@ Map clike_variables(Printer *p, const char *text); /* all that it mentions, by n
 bool clike_begin_whole(Printer *p,
                        const Inst *store); /* from here on, parts of the element are those of a variable */
 void clike_end_whole(Printer *p);
+bool clike_take_shared(Printer *p, int64_t bytes); /* of the memory of a group; false: there is not so much */
+
+/* ---- tile.c */
+/* Is there a loop to be done with tiles where that condition is true? What is to be tested as well; NULL: there is none. */
+const char *clike_find_tile(Printer *p, const Inst *choice);
+bool clike_name_tile(Printer *p, const Inst *loop); /* false: not this loop */
+bool clike_is_tiled(const Printer *p, const Inst *access);
+void clike_begin_tile(Printer *p, const char *counter, const char *condition, const char *step);
+void clike_end_tile(Printer *p);
 
 /* ---- sums.c */
 bool clike_sums_can_wait(Printer *p);

@@ -208,16 +208,22 @@ static void print_launcher(Printer *p, const Func *func, const char **names) {
     p->out = before;
 }
 
-/* The stack of a thread is small, unless it is asked for; nobody knows how deep a recursion goes. */
+/* The stack of a thread is small, unless it is asked for: it has to hold the kernel's own variables, too. Nobody knows how deep a recursion goes. */
 static void print_main(Printer *p, const Func *func) {
     bool recursive = (clike_needs(p, func) & NEEDS_STACK) != 0;
-    text_printf(
-        &p->last,
-        "\n" HOST_OPEN "int main(void) {\n%s    cudaError_t error = slope::%s_launch(dim3(1, 1, 1), 0);\n"
-        "    if (error == cudaSuccess) error = cudaDeviceSynchronize();\n"
-        "    if (error != cudaSuccess) fprintf(stderr, \"%%s\\n\", cudaGetErrorString(error));\n"
-        "    return error == cudaSuccess ? 0 : 1;\n}\n" HOST_CLOSE,
-        recursive ? "    cudaDeviceSetLimit(cudaLimitStackSize, 16384);\n" : "", clike_outer_name(p, func));
+    const char *stack =
+        clike_format(p,
+                     "    cudaFuncAttributes own = {};\n"
+                     "    cudaFuncGetAttributes(&own, slope::%s);\n"
+                     "    cudaDeviceSetLimit(cudaLimitStackSize, own.localSizeBytes + (32 << 10));\n",
+                     clike_outer_name(p, func));
+    text_printf(&p->last,
+                "\n" HOST_OPEN
+                "int main(void) {\n%s    cudaError_t error = slope::%s_launch(dim3(1, 1, 1), 0);\n"
+                "    if (error == cudaSuccess) error = cudaDeviceSynchronize();\n"
+                "    if (error != cudaSuccess) fprintf(stderr, \"%%s\\n\", cudaGetErrorString(error));\n"
+                "    return error == cudaSuccess ? 0 : 1;\n}\n" HOST_CLOSE,
+                recursive ? stack : "", clike_outer_name(p, func));
 }
 
 static void print_sums_start(Printer *p) {
@@ -304,6 +310,7 @@ const Dialect clike_cuda = {
     .over_root = "rsqrt",
     .warp_sums = true,
     .put_whole = "slope_put_whole",
+    .tile = "SlopeTile",
     .atomic_bits = 32,
     .printf_values = 32,
     .most_local = 512 << 10,

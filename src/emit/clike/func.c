@@ -247,7 +247,8 @@ static int64_t whole_size(Printer *p, const ReachedFunc *reached) {
 
 /* Some compilers inline whatever they can, and take minutes where large functions are called in many places. */
 static bool is_apart(Printer *p, const ReachedFunc *reached) {
-    const int64_t most_copied = 3000;
+    const int64_t most_copied =
+        p->options->level < 2 ? 300 : 3000; /* of a random program, that halves what is compiled */
     bool is_called =
         p->dialect->apart && reached->calls > 1 && !reached->is_cyclic && !is_exported(reached->func);
     return is_called && (reached->calls - 1) * whole_size(p, reached) > most_copied;

@@ -147,6 +147,10 @@ static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
     if (p->at->whole.access == inst) {
         value = clike_value(p->at->whole.name, LEVEL_primary);
         value.is_place = true;
+    } else if (clike_is_tiled(p, inst)) {
+        value = clike_value(clike_format(p, "%s.slots[%s].element", p->at->tile.name, p->at->tile.round),
+                            LEVEL_primary);
+        value.is_place = true;
     } else if (is_checked(p, inst)) {
         value = clike_value(clike_format(p, "%s(%s%s, %s)", clike_buffer(p, reading ? "read" : "at", type),
                                          reading ? "" : thread_first(p), buffer.text, index.text),

@@ -153,10 +153,16 @@ static bool print_arm(Printer *p, const Inst *inst, int index, Value *results) {
 static void print_if(Printer *p, const Inst *inst) {
     Value condition = clike_operand(p, inst, 0), *results = declare_results(p, inst);
     int start = p->out->len;
+    const char *together = inst_has(inst, INST_LIKELY) ? clike_find_tile(p, inst) : NULL;
+    if (together) {
+        const Value both[] = {condition, clike_value(together, LEVEL_primary)};
+        condition = clike_infix(p, both, "&&", LEVEL_logic);
+    }
     if (inst_has(inst, INST_LIKELY) && !p->dialect->language->has_places_only)
         clike_line(p, "if (%s(%s)) {", clike_helper(p, "SLOPE_LIKELY"), condition.text);
     else clike_line(p, "if (%s) {", condition.text);
     bool then = print_arm(p, inst, 0, results);
+    if (together) p->at->tile.loop = NULL;
     int middle = then ? p->out->len : start;
     text_cut(p->out, middle);
     if (then) clike_line(p, "} else {");
@@ -360,12 +366,16 @@ static void print_loop(Printer *p, const Inst *inst) {
     Rounds rounds = {0};
     const char *count = declare_rounds(p, inst), *wish = clike_loop_wish(p, inst);
     if (counter.name) carried[counter.index].text = NULL; /* `for` moves it on, not the end of the body */
+    bool tiled = counter.name && clike_name_tile(p, inst);
+    p->indent += tiled;
     draft_rounds(p, inst, carried, &rounds);
+    p->indent -= tiled;
     bool is_for = counter.name && is_plain(&rounds.head, rounds.condition);
-    if (counter.name && !is_for) clike_line(p, "%s;", counter.declaration);
+    if (counter.name && (!is_for || tiled)) clike_line(p, "%s;", counter.declaration);
     label_before(p, rounds.end);
     if (wish) clike_line(p, "%s", wish);
-    print_condition(p, &rounds.head, rounds.condition, &counter);
+    if (tiled) clike_begin_tile(p, counter.name, rounds.condition.text, step_text(p, &counter));
+    else print_condition(p, &rounds.head, rounds.condition, &counter);
     p->indent++;
     if (count) clike_line(p, "if (++%s %% 1024u == 0) %s();", count, clike_helper(p, "slope_look"));
     if (rounds.next) /* its own scope, so that no jump comes into that of a variable */
@@ -375,6 +385,7 @@ static void print_loop(Printer *p, const Inst *inst) {
     p->indent--;
     draft_print(p, &rounds.step);
     clike_line(p, "}");
+    if (tiled) clike_end_tile(p);
     label_after(p, rounds.end);
 }
 

@@ -80,11 +80,10 @@ static int64_t shared_bytes(const Func *func, int words) {
     return threads * (words | 1) * 4;
 }
 
-static bool fits(Printer *p, int words) {
+bool clike_take_shared(Printer *p, int64_t bytes) {
     int64_t sums = p->sums_wait ? (int64_t)p->sums * 12 + 8 : 0;
-    int64_t bytes = shared_bytes(p->at->func, words);
-    if (p->reached.shared_size + sums + p->whole_bytes + bytes > MOST_SHARED) return false;
-    p->whole_bytes += bytes;
+    if (p->reached.shared_size + sums + p->shared_bytes + bytes > MOST_SHARED) return false;
+    p->shared_bytes += bytes;
     return true;
 }
 
@@ -99,7 +98,8 @@ bool clike_begin_whole(Printer *p, const Inst *store) {
     if (size % 4 || size < 4 * FEWEST_WORDS || size > 4 * MOST_WORDS || !at->values[element->id].guarded)
         return false;
     parts.words = (int)(size / 4);
-    if (!find_parts(store, &parts) || !fits(p, parts.words)) return false;
+    if (!find_parts(store, &parts) || !clike_take_shared(p, shared_bytes(at->func, parts.words)))
+        return false;
     at->whole.access = parts.access;
     at->whole.last = parts.last;
     at->whole.name = clike_local(p, "element");

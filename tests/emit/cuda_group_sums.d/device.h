@@ -14,6 +14,9 @@ typedef unsigned long size_t;
 struct Index {
     unsigned x, y, z;
 };
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
 static thread_local Index threadIdx, blockIdx, blockDim, gridDim;
 static long barrier[16];
 

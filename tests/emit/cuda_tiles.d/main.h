@@ -1,0 +1,34 @@
+/* What the kernel `add` has made, against loops. There are more bodies than the loops go through, and no multiple of 32 of them. */
+enum { THREADS = 64, COUNT = 70, FIRST = 5, ROOM = 80 };
+static slope::Body bodies[ROOM], moving[ROOM];
+static slope::Light lights[ROOM];
+static float sums[THREADS];
+
+static float expected(int id) {
+    float sum = 0;
+    for (int i = 0; i < COUNT; i++) {
+        sum += bodies[i].mass * (bodies[i].position.x - (float)id) + 7 * moving[i].mass;
+        if (i >= FIRST && i % 3 != id % 3) sum += 2 * (lights[i].color.y + lights[i].at.x * lights[i].at.y);
+        if (i < COUNT - id % 2) sum += 3 * (bodies[i].mass + bodies[i].position.z);
+        if (i <= id) sum += 5 * bodies[i].mass;
+    }
+    return sum;
+}
+
+int main() {
+    int wrong = 0;
+    for (int i = 0; i < ROOM; i++) {
+        bodies[i] = {{(float)i, 1, (float)(i % 7)}, (float)(i % 5)};
+        moving[i].mass = (float)(i % 4);
+        lights[i] = {{1, (float)(i % 9), 3}, {(float)(i % 6), (float)(i % 8)}};
+    }
+    slope::bodies = {bodies, ROOM};
+    slope::lights = {lights, ROOM};
+    slope::moving = {moving, ROOM};
+    slope::sums = {sums, THREADS};
+    slope::first = FIRST;
+    slope::count = COUNT;
+    launch(slope::add, 1, THREADS);
+    for (int id = 0; id < THREADS; id++) wrong += sums[id] != expected(id);
+    printf("%d wrong\n", wrong);
+}
