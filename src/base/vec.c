@@ -17,13 +17,13 @@ static uint64_t spread(uint64_t key) {
     return key ^ (key >> 32);
 }
 
-static int find_slot(const Map *map, uint64_t key) {
+static inline int find_slot(const Map *map, uint64_t key) {
     int at = (int)(spread(key) & (uint64_t)(map->nslots - 1));
     while (map->slots[at] && map->entries[map->slots[at] - 1].key != key) at = (at + 1) & (map->nslots - 1);
     return at;
 }
 
-static const MapEntry *find_entry(const Map *map, uint64_t key) {
+static inline const MapEntry *find_entry(const Map *map, uint64_t key) {
     if (map->count <= 8) { /* few: a scan beats hashing, and no slots are needed */
         for (int i = 0; i < map->count; i++)
             if (map->entries[i].key == key) return &map->entries[i];

@@ -281,9 +281,12 @@ bool lookup_name(Env *env, Name name, Candidates *out) {
     out->name = name;
     int distance = 0;
     for (Scope *scope = env->scope; scope; scope = scope->outer, distance += 10) {
-        Candidates found = {.name = name};
-        from_one_scope(env, scope, name, distance, &found);
-        add_outer(c, out, &found);
+        if (out->count == 0) from_one_scope(env, scope, name, distance, out);
+        else {
+            Candidates found = {.name = name};
+            from_one_scope(env, scope, name, distance, &found);
+            add_outer(c, out, &found);
+        }
         if (out->count && !all_functions(out)) return true;
     }
     bool hidden = out->count && c->prelude && library_adds(c, name);
