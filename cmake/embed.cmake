@@ -1,7 +1,7 @@
 # Turns text files into one C source: cmake -DOUTPUT=file.c -DFILES="a;b" -P embed.cmake
 #
 # Every line of a file becomes a string literal. The result defines prelude_files[], ended by a row of zeros; see
-# struct PreludeFile in src/check/check.h.
+# struct PreludeFile in src/check/check.h. With -DTEXT=name -DHEADER=a.h it is one text, `name`, of `name`_size bytes, as that header declares.
 set(rows "")
 set(body "")
 set(index 0)
@@ -20,6 +20,15 @@ foreach(path IN LISTS FILES)
   string(APPEND rows "    {\"${name}\", text_${index}, ${size}},\n")
   math(EXPR index "${index} + 1")
 endforeach()
+if(TEXT)
+  file(WRITE "${OUTPUT}" "/* Made by cmake/embed.cmake from ${FILES}. */
+#include \"${HEADER}\"
+
+${body}const char *const ${TEXT} = text_0;
+const size_t ${TEXT}_size = sizeof text_0 - 1;
+")
+  return()
+endif()
 file(WRITE "${OUTPUT}" "/* Made by cmake/embed.cmake from prelude/. */
 #include \"driver/driver.h\"
 

@@ -180,6 +180,8 @@ typedef struct SlopeConfig {
 
     /* Where kernels run: "cpu"; "cuda" or "cuda:1", an NVIDIA GPU (docs/gpu.md). Functions always run on the CPU. NULL: cpu */
     const char *device;
+    /* What makes the GPU's code: "nvrtc", NVIDIA's compiler, or "llvm". NULL: NVRTC where it is found (docs/gpu.md) */
+    const char *device_code;
     int tape_mib; /* most of a GPU's memory that reverse passes of a kernel may take; 0: three quarters of what is free */
 
     bool strict; /* a run in which an index was out of range is an error that says where, and how often */

@@ -14,11 +14,11 @@ SEPARATOR = "\x1f"
 
 
 class Process:
-    def __init__(self, program):
+    def __init__(self, program, environment):
         self.folder = Path(tempfile.mkdtemp(prefix="slope-served-"))
         weakref.finalize(self, shutil.rmtree, self.folder, True)
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                        env=dict(os.environ, LC_ALL="C", NO_COLOR="1", SLOPE_CACHE=""))
+                                        env=dict(os.environ, LC_ALL="C", NO_COLOR="1", SLOPE_CACHE="", **environment))
 
     def run(self, words, folder, seconds):
         out, messages = self.folder / "out", self.folder / "messages"
@@ -45,7 +45,8 @@ class Process:
 class Served:
     """As many processes as are used at the same time."""
 
-    def __init__(self, build):
+    def __init__(self, build, environment=None):
+        self.environment = environment or {}
         self.program, self.idle = Path(build).resolve() / "tests" / "serve", queue.SimpleQueue()
 
     def run(self, words, folder=".", seconds=120, is_last=False):
@@ -53,7 +54,7 @@ class Served:
         try:
             process = self.idle.get_nowait()
         except queue.Empty:
-            process = Process(self.program)
+            process = Process(self.program, self.environment)
         result = process.run([str(word) for word in words], Path(folder).resolve(), seconds)
         if process.process.poll() is None and result.returncode >= 0 and not is_last and not self.is_lost(result):
             self.idle.put(process)

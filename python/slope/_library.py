@@ -63,7 +63,7 @@ class SlopeConfig(ctypes.Structure):
                 ("conformance_count", c_int), ("links", c_void_p), ("link_count", c_int), ("error_limit", c_int), ("no_warnings", c_bool),
                 ("warnings_as_errors", c_bool), ("portable", c_bool), ("optimization", c_int), ("debug_info", c_bool), ("unchecked", c_bool),
                 ("floats", c_int), ("threads", c_int), ("lanes", c_int), ("groups", c_int), ("wave", c_int), ("block", c_int * 3), ("stack_mib", c_int),
-                ("limit_memory", c_int), ("limit_time", c_int), ("device", c_char_p), ("tape_mib", c_int), ("strict", c_bool), ("interpret", c_bool),
+                ("limit_memory", c_int), ("limit_time", c_int), ("device", c_char_p), ("device_code", c_char_p), ("tape_mib", c_int), ("strict", c_bool), ("interpret", c_bool),
                 ("cache", c_char_p)]
 
 

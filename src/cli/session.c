@@ -181,6 +181,7 @@ ExitStatus cli_open(const Options *options, SlopeSession **session) {
     config.debug_info = option_given(options, OPTION_debug);
     config.unchecked = option_given(options, OPTION_unchecked);
     config.device = option_text(options, OPTION_device);
+    config.device_code = option_text(options, OPTION_device_code);
     config.interpret = option_given(options, OPTION_interpret);
     config.cache = choose_cache(options);
     config.strict = options->command == COMMAND_run && option_given(options, OPTION_strict);

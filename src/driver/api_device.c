@@ -52,10 +52,16 @@ static int device_number(const char *name) {
 
 bool driver_has_gpu(const SlopeSession *session) { return device_number(session->config.device) >= 0; }
 
+static bool code_is_by(const SlopeConfig *config, const char *compiler) {
+    return config->device_code && strcmp(config->device_code, compiler) == 0;
+}
+
 SlopeStatus driver_check_device(SlopeSession *session) {
     const SlopeConfig *config = &session->config;
     if (device_number(config->device) == -2)
         diag_report(session->diags, DIAG_unknown_device, 0, config->device);
+    else if (config->device_code && !code_is_by(config, "llvm") && !code_is_by(config, "nvrtc"))
+        diag_report(session->diags, DIAG_unknown_device_code, 0, config->device_code);
     else if (driver_has_gpu(session) && (config->strict || config->interpret))
         diag_report(session->diags, DIAG_device_strict, 0,
                     config->strict ? "tell where an index was out of range" : "can be interpreted");
@@ -119,7 +125,8 @@ void driver_device_options(const SlopeSession *session, GpuSource *source) {
 }
 
 static GpuCode *load(SlopeProgram *program, Gpu *gpu, const DeviceText *text) {
-    GpuSource source = {.text = text->text, .entry = text->entry, .init = text->init};
+    GpuSource source = {
+        .text = text->text, .is_ptx = text->is_ptx, .entry = text->entry, .init = text->init};
     driver_device_options(program->session, &source);
     StageTimer timer;
     driver_time_begin(program->session, &timer, "compile for GPU");
@@ -129,14 +136,23 @@ static GpuCode *load(SlopeProgram *program, Gpu *gpu, const DeviceText *text) {
     return code;
 }
 
+/* NVIDIA's compiler is the better one; it need not be there. */
+static bool is_by_llvm(const SlopeSession *session) {
+    if (session->config.device_code) return code_is_by(&session->config, "llvm");
+    return !gpu_has_nvrtc();
+}
+
 SlopeStatus driver_device_prepare(SlopeKernel *kernel) {
     SlopeProgram *program = kernel->program;
     DeviceText text;
     if (kernel->device) return SLOPE_STATUS_ok;
     driver_runtime(program->session);
-    SlopeStatus status = driver_device_text(program, kernel->func, &text);
+    bool by_llvm = is_by_llvm(program->session);
+    Gpu *gpu = by_llvm ? driver_gpu(program->session) : NULL;
+    if (by_llvm && !gpu) return SLOPE_STATUS_error;
+    SlopeStatus status = driver_device_text(program, kernel->func, gpu, &text);
     if (status != SLOPE_STATUS_ok) return status;
-    Gpu *gpu = driver_gpu(program->session);
+    if (!gpu) gpu = driver_gpu(program->session);
     GpuCode *code = gpu ? load(program, gpu, &text) : NULL;
     free(text.text);
     if (!code) return SLOPE_STATUS_error;

@@ -229,6 +229,7 @@ static char *make_alone(SlopeProgram *program, Func *func, const EmitFile *file,
     }
     const EmitBackend *backend = unit_backend(program->session, file->target->backend);
     char *text = backend->make(module, &options, file, &size, &times, error);
+    note_times(program->session, &times);
     for (int i = 0; i < module->funcs.count; i++) module->funcs.at[i]->flags = flags[i];
     return text;
 }
@@ -242,15 +243,21 @@ static void aim_at(SlopeProgram *program, const EmitTarget *target) {
         module->many_threads && program->session->config.floats != SLOPE_FLOATS_strict;
 }
 
-SlopeStatus driver_device_text(SlopeProgram *program, Func *func, DeviceText *out) {
-    const EmitTarget *target = emit_find_target("cuda");
+SlopeStatus driver_device_text(SlopeProgram *program, Func *func, const Gpu *gpu, DeviceText *out) {
+    const EmitTarget *target = emit_find_target(gpu ? "ptx" : "cuda");
     func->flags |= FUNC_EXPORT;
     aim_at(program, target);
     SlopeStatus status = unit_prepare(program->unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;
-    *out = (DeviceText){.program = program};
-    EmitFile file = {
-        .format = target->format, .target = target, .hosted = true, .found = note_symbol, .user = out};
+    if (!unit_backend(program->session, target->backend)) return SLOPE_STATUS_error;
+    unit_legalize(program->unit, target->backend);
+    *out = (DeviceText){.program = program, .is_ptx = gpu != NULL};
+    EmitFile file = {.format = target->format,
+                     .target = target,
+                     .hosted = true,
+                     .capability = gpu ? gpu_capability(gpu) : 0,
+                     .found = note_symbol,
+                     .user = out};
     EmitError error = {"", 0};
     out->text = make_alone(program, func, &file, &error);
     return out->text ? SLOPE_STATUS_ok : emit_failed(program->session, &error);

@@ -336,11 +336,13 @@ typedef struct DeviceSymbol {
 } DeviceSymbol;
 typedef struct DeviceText {
     SlopeProgram *program;
-    char *text; /* to be freed */
+    char *text;  /* to be freed */
+    bool is_ptx; /* or CUDA C++ */
     const char *entry, *init;
     VEC(DeviceSymbol) uniforms;
 } DeviceText;
-SlopeStatus driver_device_text(SlopeProgram *program, Func *func, DeviceText *out); /* backend.c */
+/* backend.c; with a GPU, LLVM makes it, for that one */
+SlopeStatus driver_device_text(SlopeProgram *program, Func *func, const Gpu *gpu, DeviceText *out);
 GpuCache driver_gpu_cache(SlopeSession *session); /* cache.c: of compiled code; find: NULL: none is wanted */
 
 /* ---- api_type.c */

@@ -142,6 +142,20 @@ typedef struct RtPrinted {
     uint32_t length, nargs, nvalues;
 } RtPrinted;
 
+/* Code that LLVM makes for a GPU: what a thread has for its tapes, and a stack of a tape, of which RT_STACKS and a pointer to the thread are one. Element i is at
+ * i << shift: lanes of a warp that take memory together have theirs side by side. emit/llvm/device.ll has the same. */
+enum { RT_DEVICE_ROOM = 4096 };
+typedef struct RtDeviceThread {
+    uint64_t used, open; /* bytes of the room; tapes */
+    void *block;
+    char room[RT_DEVICE_ROOM];
+} RtDeviceThread;
+
+typedef struct RtDeviceStack {
+    char *data;
+    int64_t count, room, shift;
+} RtDeviceStack;
+
 /* ---- what emitted code calls */
 
 /* Runs body(context, args) where `abort` finds its way back. *slot is the runtime, made on first use if NULL. */

@@ -70,6 +70,7 @@ typedef enum TargetCapabilities {
     TARGET_MANY_THREADS = 512, /* so many that what they keep is far away: to compute it again costs less */
     TARGET_CHECKED = 1024,     /* what compiles it sees to indices */
     TARGET_OWN_THREADS = 2048, /* kernels are functions that run all of their threads */
+    TARGET_DEVICE = 4096,      /* code for a GPU, as its driver takes it */
 } TargetCapabilities;
 
 /* Operations that a backend does not have for all operands, so that they are written out before it sees them. */
@@ -126,6 +127,7 @@ typedef struct EmitFile {
     /* Told how things are called in such code, by their names in the IR: kernels, uniforms; "" is what computes constants. NULL: nobody asks. */
     void (*found)(void *user, EmitSymbol what, const char *name, const char *symbol);
     void *user;
+    int capability; /* of the GPU that code is for: 75 is 7.5; 0: of the oldest that there is code for */
     int tape; /* targets without memory that grows: elements of each type on a tape whose size is not known; 0: an error */
 } EmitFile;
 

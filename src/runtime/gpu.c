@@ -33,6 +33,8 @@ bool gpu_done(Gpu *gpu, const char *call, int status) {
 
 const char *gpu_error(const Gpu *gpu) { return gpu->error; }
 
+int gpu_capability(const Gpu *gpu) { return gpu->capability; }
+
 /* ---- opening */
 
 static bool find_calls(Gpu *gpu) {
@@ -203,7 +205,7 @@ static bool prepare(Gpu *gpu, GpuCode *code, const GpuSource *source) {
 }
 
 GpuCode *gpu_load(Gpu *gpu, const GpuSource *source) {
-    const char *image = gpu_compile(gpu, source);
+    const char *image = source->is_ptx ? source->text : gpu_compile(gpu, source);
     if (!image || !enter(gpu)) return NULL;
     GpuCode *code = calloc(1, sizeof *code);
     bool fine = code && CALL(gpu, cuModuleLoadData, (&code->module, image)) && prepare(gpu, code, source);

@@ -47,6 +47,8 @@ static bool find_compiler(Gpu *gpu) {
     return true;
 }
 
+bool gpu_has_nvrtc(void) { return open_library() != NULL; } /* where it stays */
+
 /* ---- compiling */
 
 /* For a GPU that it does not know: code that the driver translates. */

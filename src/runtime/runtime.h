@@ -100,6 +100,7 @@ typedef struct GpuConfig {
 /* CUDA C++, and how it is compiled. */
 typedef struct GpuSource {
     const char *text;
+    bool is_ptx;            /* it is not CUDA C++, but what the driver loads */
     const char *entry;      /* the kernel */
     const char *init;       /* a kernel to be run once, that computes constants; NULL: none */
     const char *options[4]; /* of the compiler */
@@ -110,6 +111,7 @@ typedef struct GpuSource {
 Gpu *gpu_open(const GpuConfig *config, char *error, size_t room);
 void gpu_close(Gpu *gpu); /* all code and memory must be freed before */
 const char *gpu_error(const Gpu *gpu);
+int gpu_capability(const Gpu *gpu); /* 90 is 9.0 */
 bool gpu_take(Gpu *gpu, size_t size, uint64_t *address); /* zeroed */
 void gpu_give(Gpu *gpu, uint64_t address);               /* 0 is accepted */
 void gpu_use_stream(Gpu *gpu, void *stream);             /* for all that follows; NULL: our own */
@@ -121,6 +123,7 @@ void gpu_unload(Gpu *gpu, GpuCode *code);
 uint64_t gpu_variable(Gpu *gpu, const GpuCode *code, const char *name);
 
 /* ---- nvrtc.c */
+bool gpu_has_nvrtc(void);
 /* PTX for GPUs of that compute capability (70 is 7.0) and later, by NVRTC; no GPU is needed. To be freed; NULL: the reason is in `error`. */
 char *gpu_make_ptx(const GpuSource *source, int capability, char *error, size_t room);
 

@@ -1,11 +1,13 @@
 /* A driver of NVIDIA that only pretends, libcuda.so.1, for tests without a GPU. Memory of the device is memory of the host, and kernels do
  * nothing, except for what FAKE_KERNEL says. FAKE_LOG and FAKE_FAIL as in fake.h.
  *
+ *   FAKE_IMAGES=FOLDER            all code that is loaded is written to files there
  *   FAKE_DEVICES=0                how many devices there are; default 1
  *   FAKE_KERNEL=abort             it aborts; print: it prints; tape: it needs 100 MiB for tapes; endless: it runs until it is told to stop;
  *               add               it adds one to each float of the buffer that is its first argument */
 #include "emit/abi.h"
 #include "fake.h"
+#include <unistd.h>
 
 enum { VARIABLE_SIZE = sizeof(RtHost) + 4096 }; /* enough for any */
 
@@ -145,8 +147,20 @@ API cuStreamDestroy_v2(void *stream) {
     (void)stream;
     return called("cuStreamDestroy_v2");
 }
+static void write_image(const char *image) {
+    const char *folder = getenv("FAKE_IMAGES");
+    static int number;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%d-%d.ptx", folder ? folder : "", (int)getpid(), number++);
+    FILE *file = folder ? fopen(path, "w") : NULL;
+    if (!file) return;
+    fputs(image, file);
+    fclose(file);
+}
+
 API cuModuleLoadData(void **module, const void *image) {
     state.image = strdup(image);
+    write_image(image);
     *module = (void *)(uintptr_t)state.image;
     return called("cuModuleLoadData");
 }

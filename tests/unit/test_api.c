@@ -173,8 +173,8 @@ GpuCache driver_gpu_cache(SlopeSession *session) {
     (void)session;
     return (GpuCache){0};
 }
-SlopeStatus driver_device_text(SlopeProgram *program, Func *func, DeviceText *out) {
-    (void)program, (void)func, (void)out;
+SlopeStatus driver_device_text(SlopeProgram *program, Func *func, const Gpu *gpu, DeviceText *out) {
+    (void)gpu, (void)program, (void)func, (void)out;
     return SLOPE_STATUS_error;
 }
 void *driver_native_address(SlopeProgram *program, Func *func) {

@@ -144,7 +144,7 @@ static char *make(Module *module, const EmitOptions *options, const EmitFile *fi
                   EmitTimes *times, EmitError *error) {
     static const Dialect *const dialects[] = {[EMIT_c] = &clike_c,
                                               [EMIT_cuda] = &clike_cuda,
-                                              [EMIT_ptx] = &clike_cuda,
+                                              [EMIT_ptx_nvrtc] = &clike_cuda,
                                               [EMIT_slang] = &clike_slang};
     Printer p = {.module = module, .options = options, .file = file, .dialect = dialects[file->format]};
     (void)times;

@@ -55,11 +55,11 @@ static LLVMValueRef binary(Emitter *e, const Inst *inst, BuildBinary on_float, B
 static LLVMValueRef float_remainder(Emitter *e, const Inst *inst) {
     const Type *type = inst->args[0]->type;
     LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
-    if (type_element(type)->kind != TYPE_half) return LLVMBuildFRem(e->builder, a, b, "");
+    if (type_element(type)->kind != TYPE_half) return emit_remainder(e, a, b, type);
     LLVMTypeRef wide = emit_shaped(e->f32, type);
     a = LLVMBuildFPExt(e->builder, a, wide, "");
     b = LLVMBuildFPExt(e->builder, b, wide, "");
-    return LLVMBuildFPTrunc(e->builder, LLVMBuildFRem(e->builder, a, b, ""), emit_type(e, type), "");
+    return LLVMBuildFPTrunc(e->builder, emit_remainder(e, a, b, type), emit_type(e, type), "");
 }
 
 /* By zero, and where it would overflow, nothing is divided: opt/legalize.c. */

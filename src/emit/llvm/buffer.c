@@ -16,8 +16,10 @@ static bool is_checked(const Emitter *e, const Inst *inst) {
 
 static Value in_buffer(Emitter *e, const Inst *inst, LLVMValueRef index, int64_t unit) {
     Value value = emit_operand(e, inst, 0); /* for the layout rules of its elements */
-    value.value = LLVMBuildInBoundsGEP2(e->builder, LLVMArrayType2(e->i8, (uint64_t)unit), data_of(e, inst),
-                                        &index, 1, "");
+    LLVMTypeRef type = LLVMArrayType2(e->i8, (uint64_t)unit);
+    LLVMValueRef data = data_of(e, inst);
+    value.value = e->device ? emit_in_global(e, data, type, index)
+                            : LLVMBuildInBoundsGEP2(e->builder, type, data, &index, 1, "");
     return value;
 }
 
@@ -59,6 +61,7 @@ static Value buffer_counter(Emitter *e, const Inst *inst) {
 }
 
 static LLVMValueRef new_buffer(Emitter *e, const Inst *inst) {
+    if (e->device) emit_fail(e, "this target does not make tensors; pass them in");
     const Type *type = inst->results[0]->type;
     LLVMValueRef stride = emit_i64(e, type_layout(type->args[0], LAYOUT_scalar).stride);
     LLVMValueRef count = LLVMBuildZExt(e->builder, emit_use(e, inst, 0), e->i64, "");
@@ -144,17 +147,96 @@ static LLVMValueRef compare_and_swap(Emitter *e, const Inst *inst, LLVMValueRef 
     return bits ? LLVMBuildBitCast(e->builder, old, emit_type(e, type), "") : from_memory(e, old, type);
 }
 
+static LLVMValueRef atomically(Emitter *e, const Inst *inst, Value address, const Type *type) {
+    return inst->op == OP_atomic ? modify(e, inst, address.value, type)
+                                 : compare_and_swap(e, inst, address.value, type);
+}
+
+static LLVMValueRef on_cpu(Emitter *e, const Inst *inst, Value address, const Type *type) {
+    bool plain =
+        inst->op == OP_atomic && inst->index == ATOMIC_add && (e->options->alone || ir_is_own(inst->args[0]));
+    return plain ? add_plainly(e, inst, address, type) : atomically(e, inst, address, type);
+}
+
+/* By a load and a store. */
+static LLVMValueRef plainly(Emitter *e, const Inst *inst, Value address, const Type *type) {
+    LLVMBuilderRef b = e->builder;
+    address.guard = NULL;
+    LLVMValueRef old = emit_load(e, type, address), value = emit_use(e, inst, 1), now = value;
+    LLVMTypeRef overload = LLVMTypeOf(old);
+    LLVMValueRef args[] = {old, value};
+    if (inst->op == OP_atomic_cas) {
+        LLVMTypeRef bits = LLVMIntTypeInContext(e->context, (unsigned)type_bits(type));
+        LLVMValueRef same = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildBitCast(b, old, bits, ""),
+                                          LLVMBuildBitCast(b, value, bits, ""), "");
+        now = LLVMBuildSelect(b, same, emit_use(e, inst, 2), old, "");
+    } else if (inst->index == ATOMIC_min || inst->index == ATOMIC_max) {
+        const char *names[2][3] = {{"llvm.minnum", "llvm.smin", "llvm.umin"},
+                                   {"llvm.maxnum", "llvm.smax", "llvm.umax"}};
+        int kind = type_is_float(type) ? 0 : type_is_signed(type) ? 1 : 2;
+        now = emit_intrinsic(e, names[inst->index == ATOMIC_max][kind], &overload, 1, args, 2);
+    } else if (inst->index == ATOMIC_add) {
+        now = type_is_float(type) ? LLVMBuildFAdd(b, old, value, "") : LLVMBuildAdd(b, old, value, "");
+    } else if (inst->index == ATOMIC_and) {
+        now = LLVMBuildAnd(b, old, value, "");
+    } else if (inst->index == ATOMIC_or) {
+        now = LLVMBuildOr(b, old, value, "");
+    } else if (inst->index == ATOMIC_xor) {
+        now = LLVMBuildXor(b, old, value, "");
+    }
+    emit_store(e, type, address, now);
+    return old;
+}
+
+static void note_use(void *user, Inst *inst) {
+    const Val **sought = user;
+    for (int i = 0; i < inst->nargs && *sought; i++)
+        if (ir_resolve(inst->args[i]) == *sought) *sought = NULL;
+}
+
+static bool is_used(const Emitter *e, const Val *v) {
+    region_walk(e->at->info->func->body, note_use, &v);
+    return !v;
+}
+
+/* Sums that nobody asks the result of are made by warps. */
+static LLVMValueRef in_common(Emitter *e, const Inst *inst, Value address, const Type *type) {
+    bool is_sum =
+        inst->op == OP_atomic && inst->index == ATOMIC_add && !is_used(e, inst->results[0]);
+    if (is_sum && emit_device_sum(e, type, address.value, emit_use(e, inst, 1)))
+        return LLVMConstNull(emit_type(e, type));
+    return atomically(e, inst, address, type);
+}
+
+static LLVMValueRef on_device(Emitter *e, const Inst *inst, Value address, const Type *type) {
+    LLVMValueRef own = emit_device_is_own(e, address);
+    if (!own) return in_common(e, inst, address, type);
+    if (LLVMIsConstant(own)) return plainly(e, inst, address, type);
+    LLVMBasicBlockRef here = emit_block(e, "own"), there = emit_block(e, "common"),
+                      after = emit_block(e, "after");
+    LLVMBuildCondBr(e->builder, own, here, there);
+    LLVMPositionBuilderAtEnd(e->builder, here);
+    LLVMValueRef values[2] = {plainly(e, inst, address, type)};
+    LLVMBasicBlockRef ends[2] = {LLVMGetInsertBlock(e->builder)};
+    LLVMBuildBr(e->builder, after);
+    LLVMPositionBuilderAtEnd(e->builder, there);
+    values[1] = in_common(e, inst, address, type);
+    ends[1] = LLVMGetInsertBlock(e->builder);
+    LLVMBuildBr(e->builder, after);
+    LLVMPositionBuilderAtEnd(e->builder, after);
+    LLVMValueRef phi = LLVMBuildPhi(e->builder, LLVMTypeOf(values[0]), "");
+    LLVMAddIncoming(phi, values, ends, 2);
+    return phi;
+}
+
 LLVMValueRef emit_atomic(Emitter *e, const Inst *inst) {
     if (inst->op != OP_atomic && inst->op != OP_atomic_cas) return NULL;
     Value address = emit_operand(e, inst, 0);
     const Type *type = inst->results[0]->type;
     Branch branch = {0};
+    if (e->device) emit_device_atomic(e, type);
     if (address.guard) branch = emit_branch_begin(e, address.guard);
-    bool plain =
-        inst->op == OP_atomic && inst->index == ATOMIC_add && (e->options->alone || ir_is_own(inst->args[0]));
-    LLVMValueRef old = plain                   ? add_plainly(e, inst, address, type)
-                       : inst->op == OP_atomic ? modify(e, inst, address.value, type)
-                                               : compare_and_swap(e, inst, address.value, type);
+    LLVMValueRef old = e->device ? on_device(e, inst, address, type) : on_cpu(e, inst, address, type);
     if (!address.guard) return old;
     LLVMBasicBlockRef end = LLVMGetInsertBlock(e->builder);
     emit_branch_end(e, &branch);

@@ -259,7 +259,7 @@ static void emit_in_a_row(Emitter *e, EmittedLoop *loop, int rounds) {
 }
 
 static void emit_loop(Emitter *e, const Inst *inst) {
-    const LoopLooks *looks = e->for_jit ? map_get(&e->reached.looks, PTR_KEY(inst)) : NULL;
+    const LoopLooks *looks = emit_looks(e) ? map_get(&e->reached.looks, PTR_KEY(inst)) : NULL;
     EmittedLoop loop = {.inst = inst, .looks = looks};
     loop.exit = merge_new(e, "endloop", inst->results, inst->nresults);
     if (looks && looks->step) emit_in_parts(e, &loop);

@@ -198,6 +198,7 @@ static Bytes linked(const Translation *t, const EmitFile *file, EmitError *error
 static Bytes make(const Translation *t, const EmitFile *file, EmitError *error) {
     switch (file->format) {
     case EMIT_llvm_ir: return print_module(t, error);
+    case EMIT_ptx:
     case EMIT_asm: return machine_code(t, LLVMAssemblyFile, error);
     case EMIT_obj: return machine_code(t, LLVMObjectFile, error);
     case EMIT_shared:
@@ -210,7 +211,8 @@ static Bytes make(const Translation *t, const EmitFile *file, EmitError *error) 
 char *file_make(Module *module, const EmitOptions *options, const EmitFile *file, size_t *size,
                 EmitTimes *times, EmitError *error) {
     Translation t;
-    TranslateWish wish = {0};
+    bool for_device = file->target && (file->target->capabilities & TARGET_DEVICE);
+    TranslateWish wish = {.device = for_device ? file : NULL};
     if (!translate(module, options, &wish, &t, times, error)) return NULL;
     Bytes bytes = {0};
     bool fine = translation_optimise(&t, options, times, error);

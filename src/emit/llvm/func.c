@@ -212,7 +212,8 @@ void emit_func_declare(Emitter *e, FuncInfo *info) {
     info->function = LLVMAddFunction(e->llvm, name, info->type);
     LLVMSetLinkage(info->function, LLVMInternalLinkage);
     emit_attribute(e, info->function, of_function, "nounwind", 0);
-    emit_string_attribute(e, info->function, "probe-stack", "inline-asm");
+    if (e->device) emit_attribute(e, info->function, of_function, "convergent", 0);
+    else emit_string_attribute(e, info->function, "probe-stack", "inline-asm");
     if (e->options->debug) emit_string_attribute(e, info->function, "frame-pointer", "all");
     size_attributes(e, info);
     param_attributes(e, func, info->function);
@@ -412,7 +413,7 @@ void emit_func_body(Emitter *e, FuncInfo *info) {
     state.values = arena_array(&e->arena, Value, func->nvals + 1);
     if (e->debug) emit_debug_at(e, func->loc);
     take_params(e, func, info->function);
-    if (info->reached->tests_stack) emit_stack_test(e, func);
+    if (info->reached->tests_stack && !e->device) emit_stack_test(e, func);
     if (info->reached->looks) emit_stop_test(e);
     emit_take_large(e, func);
     emit_region(e, func->body);

@@ -90,6 +90,9 @@ typedef struct Emitter {
     Module *module;
     const EmitOptions *options;
     bool for_jit;
+    const EmitFile *device; /* that runs on a GPU; NULL: on a CPU */
+    const char *libdevice;  /* the file, once something of it is called */
+    Loc trap_loc;
     bool has_round_even;
     const char *features;                               /* of the processor, as LLVM lists them */
     bool (*is_defined)(void *user, const char *symbol); /* by an earlier module of the JIT; may be NULL */
@@ -137,6 +140,7 @@ void emit_module(Emitter *e);
 void emit_fail(Emitter *e, const char *format, ...) PRINTF_LIKE(2, 3) NORETURN;
 FuncInfo *emit_func_info(const Emitter *e, const Func *func);
 GlobalInfo *emit_global_info(const Emitter *e, const Global *global);
+LayoutRules emit_rules_of(const Emitter *e, const Global *global); /* of a uniform's memory */
 /* The name in the object of something that others can see; `suffix` is added. */
 const char *emit_symbol_name(Emitter *e, const char *name, const char *suffix);
 LLVMValueRef emit_runtime_slot(Emitter *e);
@@ -191,6 +195,8 @@ LLVMValueRef emit_arith(Emitter *e, const Inst *inst);
 
 /* ---- math.c */
 LLVMValueRef emit_math(Emitter *e, const Inst *inst);
+/* Of float and double; NVPTX has none that is exact. */
+LLVMValueRef emit_remainder(Emitter *e, LLVMValueRef a, LLVMValueRef b, const Type *shape);
 
 /* ---- lanes.c: elementary functions of several numbers at once */
 void emit_lanes(Emitter *e, LLVMValueRef call,
@@ -244,6 +250,7 @@ LLVMValueRef emit_atomic(Emitter *e, const Inst *inst);
 /* ---- machine.c: threads, printf, abort */
 bool emit_machine(Emitter *e, const Inst *inst);
 void emit_stack_test(Emitter *e, const Func *func); /* at the start of a function that may call itself */
+bool emit_looks(const Emitter *e); /* whether there is somebody who may tell it to stop */
 void emit_stop_test(Emitter *e); /* leaves if the run was told to stop; files have nobody who tells them */
 LLVMValueRef emit_context_load(Emitter *e, LLVMValueRef context, LLVMTypeRef type, size_t offset);
 void emit_context_store(Emitter *e, LLVMValueRef context, LLVMValueRef value, size_t offset);
@@ -264,8 +271,35 @@ LLVMValueRef *emit_load_args(Emitter *e, const Func *func, LLVMValueRef args);
 LLVMValueRef *emit_call_loaded(Emitter *e, const FuncInfo *info, LLVMValueRef context, LLVMValueRef *values);
 LLVMValueRef emit_native_args(Emitter *e, const Func *func, LLVMValueRef function, int first);
 int emit_native_params(Emitter *e, const Func *func, LLVMTypeRef *types);
+uint32_t emit_needs_of_init(const Emitter *e, bool *any); /* of constants that need code, if any do */
+void emit_run_inits(Emitter *e, LLVMValueRef context);
 void emit_init(Emitter *e);
 void emit_close(Emitter *e);
+
+/* ---- device.c: for a GPU */
+extern const char device_host[]; /* how RtHost is called there */
+/* The address of a unit by its index, where `data` leads to global memory. */
+LLVMValueRef emit_in_global(Emitter *e, LLVMValueRef data, LLVMTypeRef unit, LLVMValueRef index);
+LLVMValueRef emit_device_global(Emitter *e, const Global *global, LLVMTypeRef type);
+LLVMValueRef emit_device_shared(Emitter *e, int64_t offset); /* an address in shared memory */
+void emit_device_variable(Emitter *e, const Type *type);     /* refuses what is too large */
+LLVMValueRef emit_device_id(Emitter *e, const Inst *inst);
+void emit_device_barrier(Emitter *e, bool waits);
+LLVMValueRef emit_device_stop(Emitter *e); /* the flag's address */
+void emit_device_print(Emitter *e);
+/* i1: an address leads to memory that has no atomic operations; NULL: it does not */
+LLVMValueRef emit_device_is_own(Emitter *e, Value address);
+void emit_device_atomic(Emitter *e, const Type *type); /* refuses what is too small */
+bool emit_device_sum(Emitter *e, const Type *type, LLVMValueRef pointer, LLVMValueRef value);
+void emit_device_kernel(Emitter *e, FuncInfo *info);
+void emit_device_init(Emitter *e);
+
+/* ---- device_link.c */
+extern const char *const device_text; /* device.ll */
+extern const size_t device_text_size;
+/* Of libdevice, by the name that C has for it, which it is called by. */
+const char *emit_device_function(Emitter *e, const char *name);
+void emit_device_link(Emitter *e);
 
 /* ---- debug.c */
 void emit_debug_init(Emitter *e);
@@ -278,6 +312,7 @@ void emit_debug_finish(Emitter *e);
 
 /* ---- target.c */
 LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error);
+LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
 bool target_has_round_even(LLVMTargetMachineRef machine);
@@ -295,7 +330,8 @@ typedef struct Translation {
 } Translation;
 typedef struct TranslateWish {
     bool for_jit;
-    int number; /* of the module in its JIT */
+    const EmitFile *device; /* for a GPU */
+    int number;             /* of the module in its JIT */
     bool (*is_defined)(void *user, const char *symbol);
     void *user;
 } TranslateWish;

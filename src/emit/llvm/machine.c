@@ -18,6 +18,7 @@ void emit_context_store(Emitter *e, LLVMValueRef context, LLVMValueRef value, si
 }
 
 static LLVMValueRef thread_id(Emitter *e, const Inst *inst) {
+    if (e->device) return emit_device_id(e, inst);
     static const size_t offsets[] = {offsetof(RtContext, thread_id),  offsetof(RtContext, group_id),
                                      offsetof(RtContext, local_id),   offsetof(RtContext, local_index),
                                      offsetof(RtContext, group_size), offsetof(RtContext, groups),
@@ -26,6 +27,10 @@ static LLVMValueRef thread_id(Emitter *e, const Inst *inst) {
 }
 
 static void barrier(Emitter *e, const Inst *inst) {
+    if (e->device) {
+        emit_device_barrier(e, inst->index == 1);
+        return;
+    }
     if (inst->index != 1) {
         LLVMBuildFence(e->builder, LLVMAtomicOrderingSequentiallyConsistent, false, "");
         return;
@@ -36,10 +41,12 @@ static void barrier(Emitter *e, const Inst *inst) {
 
 /* Every operation of the program is a place of its own where threads meet. */
 static LLVMValueRef wave(Emitter *e, const Inst *inst) {
+    const int lanes = e->device ? 32 : 1; /* that the table has room for */
     LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->i64, e->i64, e->ptr};
     LLVMValueRef args[] = {e->at->context,       emit_i64(e, ++e->wave_sites), emit_use(e, inst, 0),
-                           emit_use(e, inst, 1), emit_use(e, inst, 2),         emit_alloca(e, 24, 8)};
-    return emit_call_external(e, emit_external(e, "rt_wave", e->ptr, types, 6, "nounwind"), args, 6);
+                           emit_use(e, inst, 1), emit_use(e, inst, 2),         emit_alloca(e, (2 + lanes) * 8, 8)};
+    const char *properties = e->device ? "nounwind convergent" : "nounwind";
+    return emit_call_external(e, emit_external(e, "rt_wave", e->ptr, types, 6, properties), args, 6);
 }
 
 /* ---- printf and abort */
@@ -84,6 +91,7 @@ static int store_lanes(Emitter *e, LLVMValueRef value, const Type *type, LLVMVal
 }
 
 static void print(Emitter *e, const Inst *inst) {
+    if (e->device) emit_device_print(e);
     RtPrintArg *kinds = arena_array(&e->arena, RtPrintArg, inst->nargs + 1);
     LLVMValueRef values = emit_alloca(e, emit_print_args(inst, kinds) * 8, 8);
     int next = 0;
@@ -102,9 +110,11 @@ static void print(Emitter *e, const Inst *inst) {
     emit_call_external(e, emit_external(e, "rt_print", e->void_type, types, 6, "nounwind"), args, 6);
 }
 
+/* A zero ends the text for those who count nothing. */
 static void stop(Emitter *e, const Inst *inst) {
+    const char *text = format_text(&e->arena, "%.*s", inst->text.len, inst->text.at);
     LLVMTypeRef types[] = {e->ptr, e->ptr, e->i64};
-    LLVMValueRef args[] = {e->at->context, bytes_of(e, inst->text.at, inst->text.len),
+    LLVMValueRef args[] = {e->at->context, bytes_of(e, text, inst->text.len + 1),
                            emit_i64(e, inst->text.len)};
     emit_call_external(e, emit_external(e, "rt_abort", e->void_type, types, 3, "nounwind noreturn cold"),
                        args, 3);
@@ -125,10 +135,14 @@ void emit_stack_test(Emitter *e, const Func *func) {
     emit_branch_end(e, &full);
 }
 
+bool emit_looks(const Emitter *e) { return e->for_jit || (e->device && e->device->hosted); }
+
 /* Nothing in the program aliases the flag, and volatile alone, unlike atomic, lets other memory be kept in registers. */
 void emit_stop_test(Emitter *e) {
-    if (!e->for_jit) return;
-    LLVMValueRef address = emit_context_load(e, e->at->context, e->ptr, offsetof(RtContext, stop));
+    if (!emit_looks(e)) return;
+    LLVMValueRef address = e->device
+                               ? emit_device_stop(e)
+                               : emit_context_load(e, e->at->context, e->ptr, offsetof(RtContext, stop));
     LLVMValueRef flag = LLVMBuildLoad2(e->builder, e->i32, address, "");
     LLVMSetAlignment(flag, 4);
     LLVMSetVolatile(flag, true);

@@ -38,6 +38,7 @@ static LLVMValueRef library_function(Emitter *e, const char *name, LLVMTypeRef r
                                      int nargs) {
     LLVMTypeRef types[3];
     for (int i = 0; i < nargs; i++) types[i] = LLVMTypeOf(args[i]);
+    if (e->device) name = emit_device_function(e, name);
     const char *symbol = real == e->f32 ? format_text(&e->arena, "%sf", name) : name;
     return emit_external(e, symbol, real, types, nargs, "nounwind willreturn memory nofree");
 }
@@ -60,6 +61,13 @@ static LLVMValueRef call_by_lane(Emitter *e, const char *name, const Type *shape
     return result;
 }
 
+LLVMValueRef emit_remainder(Emitter *e, LLVMValueRef a, LLVMValueRef b, const Type *shape) {
+    LLVMValueRef args[] = {a, b};
+    if (!e->device) return LLVMBuildFRem(e->builder, a, b, "");
+    if (shape->kind == TYPE_vector) return call_by_lane(e, "fmod", shape, args, 2);
+    return call_library(e, "fmod", LLVMTypeOf(a), args, 2);
+}
+
 static bool is_of_lanes(const Emitter *e, const Type *shape) {
     const Func *func = e->at->info ? e->at->info->func : NULL;
     return func && !func->wide && func->lanes > 1 && shape->kind == TYPE_vector &&
@@ -73,6 +81,7 @@ static LLVMValueRef compute(Emitter *e, const MathFunction *function, const Type
                             int nargs) {
     const char *intrinsic = function->intrinsic;
     if (function->op == OP_round && e->has_round_even) intrinsic = "llvm.roundeven";
+    if (e->device && is_in_software(function->op)) intrinsic = NULL;
     LLVMTypeRef type = LLVMTypeOf(args[0]);
     LLVMValueRef at_once = is_of_lanes(e, shape) && is_in_software(function->op)
                                ? emit_lanes_call(e, function->library, args, nargs)
@@ -82,7 +91,7 @@ static LLVMValueRef compute(Emitter *e, const MathFunction *function, const Type
         return call_by_lane(e, function->library, shape, args, nargs);
     LLVMValueRef call = intrinsic ? emit_intrinsic(e, intrinsic, &type, 1, args, nargs)
                                   : call_library(e, function->library, type, args, nargs);
-    emit_lanes(e, call, function->library);
+    if (!e->device) emit_lanes(e, call, function->library);
     return call;
 }
 

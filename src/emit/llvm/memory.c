@@ -134,7 +134,7 @@ static void add_large(void *user, Inst *inst) {
 
 void emit_take_large(Emitter *e, const Func *func) {
     int64_t size = 0;
-    region_walk(func->body, add_large, &size);
+    if (!e->device) region_walk(func->body, add_large, &size);
     if (size == 0) return;
     LLVMTypeRef types[] = {e->ptr, e->i64};
     LLVMValueRef function = emit_external(e, "rt_local_take", e->ptr, types, 2, "nounwind");
@@ -158,8 +158,9 @@ static LLVMValueRef part_of_block(Emitter *e, int64_t size) {
 static Value variable(Emitter *e, const Inst *inst) {
     Layout layout = type_layout(inst->type, LAYOUT_scalar);
     int64_t align = layout.size >= 16 && layout.align < 16 ? 16 : layout.align; /* a block has 16 too */
+    if (e->device) emit_device_variable(e, inst->type);
     LLVMValueRef memory =
-        reach_is_large(inst->type) ? part_of_block(e, layout.size) : emit_alloca(e, layout.size, align);
+        reach_is_large(inst->type) && !e->device ? part_of_block(e, layout.size) : emit_alloca(e, layout.size, align);
     if (!inst_has(inst, INST_RAW)) emit_zero(e, memory, layout.size, align);
     return emit_plain_value(memory);
 }
@@ -173,14 +174,14 @@ static Value global_address(Emitter *e, const Inst *inst) {
     case GLOBAL_const: value.value = info->memory; break;
     case GLOBAL_uniform:
         value.value = info->memory;
-        value.rules = global->layout;
+        value.rules = (uint8_t)emit_rules_of(e, global);
         break;
     case GLOBAL_static:
         value.value = emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, statics)),
                               info->reached->offset);
         break;
     case GLOBAL_shared:
-        value.value = emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, shared)),
+        value.value = e->device ? emit_device_shared(e, info->reached->offset) : emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, shared)),
                               info->reached->offset);
         break;
     }

@@ -11,6 +11,7 @@ void emit_fail(Emitter *e, const char *format, ...) {
     va_start(args, format);
     text_vprintf(&text, format, args);
     va_end(args);
+    e->trap_loc = e->at ? e->at->here : 0;
     trap_spring(&e->trap, TRAP_fault, text.at);
 }
 
@@ -50,7 +51,7 @@ GlobalInfo *emit_global_info(const Emitter *e, const Global *global) {
 }
 
 static void find_reached(Emitter *e) {
-    e->reached = emit_reach(&e->arena, e->module, true);
+    e->reached = emit_reach(&e->arena, e->module, !e->device);
     if (e->reached.missing) emit_fail(e, "function '%s' has no body", e->reached.missing->name->text);
     for (int i = 0; i < e->reached.funcs.count; i++) {
         FuncInfo *info = arena_new(&e->arena, FuncInfo);
@@ -78,22 +79,30 @@ static LLVMValueRef global_image(Emitter *e, const Global *global, int64_t size)
     return LLVMConstStringInContext2(e->context, bytes, (size_t)size, true);
 }
 
+/* On a GPU all memory has the layout that buffers have: the runtime brings it there so. */
+LayoutRules emit_rules_of(const Emitter *e, const Global *global) {
+    return e->device ? LAYOUT_scalar : (LayoutRules)global->layout;
+}
+
 static void declare_memory(Emitter *e, GlobalInfo *info) {
     const Global *global = info->global;
-    Layout layout = type_layout(global->type, (LayoutRules)global->layout);
+    Layout layout = type_layout(global->type, emit_rules_of(e, global));
     int64_t size = layout.stride > 0 ? layout.stride : 1;
+    LLVMTypeRef type = LLVMArrayType2(e->i8, (uint64_t)size);
     bool is_uniform = global->kind == GLOBAL_uniform;
     const char *name = is_uniform ? emit_symbol_name(e, global->name->text, "") : global->name->text;
-    info->memory = LLVMAddGlobal(e->llvm, LLVMArrayType2(e->i8, (uint64_t)size), name);
-    LLVMSetAlignment(info->memory, (unsigned)(layout.align < 16 ? 16 : layout.align));
+    LLVMValueRef memory =
+        e->device ? emit_device_global(e, global, type) : LLVMAddGlobal(e->llvm, type, name);
+    info->memory = e->device ? LLVMConstAddrSpaceCast(memory, e->ptr) : memory;
+    LLVMSetAlignment(memory, (unsigned)(layout.align < 16 ? 16 : layout.align));
     if (is_uniform && is_defined(e, name)) return; /* the memory is in an earlier module */
-    LLVMSetInitializer(info->memory, global_image(e, global, size));
+    LLVMSetInitializer(memory, global_image(e, global, size));
     if (is_uniform) {
         note_defined(e, name);
         return;
     }
-    LLVMSetLinkage(info->memory, LLVMInternalLinkage);
-    LLVMSetGlobalConstant(info->memory, !info->init);
+    LLVMSetLinkage(memory, LLVMInternalLinkage);
+    LLVMSetGlobalConstant(memory, !info->init);
 }
 
 static void declare_globals(Emitter *e) {
@@ -123,7 +132,10 @@ static void emit_ways_in(Emitter *e, FuncInfo *info) {
     const char *symbol = emit_symbol_name(e, info->func->name->text, is_kernel ? ".kernel" : ".call");
     if (is_defined(e, symbol)) return;
     note_defined(e, symbol);
-    if (is_kernel) emit_kernel(e, info);
+    if (e->device && !is_kernel)
+        emit_fail(e, "'%s' is not a kernel: this target has nobody who could call it", info->func->name->text);
+    if (e->device) emit_device_kernel(e, info);
+    else if (is_kernel) emit_kernel(e, info);
     else emit_thunks(e, info);
 }
 
@@ -136,9 +148,14 @@ void emit_module(Emitter *e) {
     for (int i = 0; i < e->order.count; i++) emit_func_body(e, e->order.at[i]);
     emit_debug_none(e);
     for (int i = 0; i < e->order.count; i++) emit_ways_in(e, e->order.at[i]);
-    emit_init(e);
-    emit_close(e);
+    if (e->device) {
+        emit_device_init(e);
+    } else {
+        emit_init(e);
+        emit_close(e);
+    }
     settle_zero_object(e);
     emit_lanes_keep(e);
     emit_debug_finish(e);
+    if (e->device) emit_device_link(e);
 }

@@ -4,6 +4,10 @@
 #include "emit/llvm/llvm.h"
 
 _Static_assert(TYPE_double - TYPE_bool + 1 == RT_STACKS, "one stack per scalar type");
+_Static_assert(offsetof(RtDeviceStack, data) == offsetof(RtStack, data) &&
+                   offsetof(RtDeviceStack, count) == offsetof(RtStack, count) &&
+                   offsetof(RtDeviceStack, room) == offsetof(RtStack, room),
+               "both kinds of stack begin the same");
 
 typedef struct Stack {
     LLVMValueRef tape, header;
@@ -12,12 +16,17 @@ typedef struct Stack {
     int lanes;
 } Stack;
 
+/* On a GPU, elements of a stack may be apart (RtDeviceStack). */
+static int64_t header_size(const Emitter *e) {
+    return e->device ? (int64_t)sizeof(RtDeviceStack) : (int64_t)sizeof(RtStack);
+}
+
 static Stack stack_of(Emitter *e, const Inst *inst, const Type *type) {
     LLVMValueRef tape = emit_use(e, inst, 0);
     const Type *scalar = type->kind == TYPE_vector ? type_element(type) : type;
     if (!type_is_scalar(scalar)) emit_fail(e, "a tape cannot hold a %s", type_text(&e->arena, type));
     int64_t offset =
-        (int64_t)offsetof(RtTape, stacks) + (int64_t)sizeof(RtStack) * (scalar->kind - TYPE_bool);
+        (int64_t)offsetof(RtTape, stacks) + header_size(e) * (scalar->kind - TYPE_bool);
     return (Stack){tape, emit_at(e, tape, offset), scalar, type,
                    type->kind == TYPE_vector ? type_count(type) : 1};
 }
@@ -50,6 +59,9 @@ static LLVMValueRef elements(Emitter *e, Stack stack, LLVMValueRef rows) {
 static Value element(Emitter *e, Stack stack, LLVMValueRef index) {
     LLVMValueRef data = load_header(e, stack, e->ptr, offsetof(RtStack, data));
     LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)element_size(stack));
+    if (e->device)
+        index = LLVMBuildShl(e->builder, index,
+                             load_header(e, stack, e->i64, offsetof(RtDeviceStack, shift)), "");
     LLVMValueRef address = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index, 1, "");
     return (Value){.value = address, .rules = LAYOUT_scalar, .space = SPACE_tape};
 }
@@ -59,11 +71,13 @@ static LLVMValueRef make_room(Emitter *e, Stack stack, LLVMValueRef count, LLVMV
     LLVMValueRef end = LLVMBuildAdd(e->builder, count, more, "");
     LLVMValueRef room = load_header(e, stack, e->i64, offsetof(RtStack, room));
     Branch branch = emit_unless_begin(e, LLVMBuildICmp(e->builder, LLVMIntULE, end, room, ""));
-    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64};
-    LLVMValueRef args[] = {stack.tape, emit_i64(e, stack.type->kind - TYPE_bool), more};
-    LLVMValueRef function =
-        emit_external(e, "rt_tape_more", e->void_type, types, 3, "nounwind cold noinline");
-    emit_call_external(e, function, args, 3);
+    const int count_args = e->device ? 4 : 3; /* there, the bytes of an element, too */
+    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->i64};
+    LLVMValueRef args[] = {stack.tape, emit_i64(e, stack.type->kind - TYPE_bool), more,
+                           emit_i64(e, element_size(stack))};
+    const char *properties = e->device ? "nounwind convergent" : "nounwind cold noinline";
+    emit_call_external(e, emit_external(e, "rt_tape_more", e->void_type, types, count_args, properties), args,
+                       count_args);
     emit_branch_end(e, &branch);
     return end;
 }
@@ -85,7 +99,17 @@ static LLVMValueRef pop(Emitter *e, const Inst *inst) {
     return value;
 }
 
+static void clear_on_device(Emitter *e, Stack stack, LLVMValueRef from, LLVMValueRef count) {
+    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->i64};
+    LLVMValueRef args[] = {stack.header, from, count, emit_i64(e, element_size(stack))};
+    emit_call_external(e, emit_external(e, "rt_tape_clear", e->void_type, types, 4, "nounwind"), args, 4);
+}
+
 static void clear(Emitter *e, Stack stack, LLVMValueRef from, LLVMValueRef count) {
+    if (e->device) {
+        clear_on_device(e, stack, from, count);
+        return;
+    }
     LLVMValueRef bytes = LLVMBuildMul(e->builder, count, emit_i64(e, element_size(stack)), "");
     LLVMValueRef fill = LLVMBuildMemSet(e->builder, element(e, stack, from).value,
                                         LLVMConstInt(e->i8, 0, false), bytes, (unsigned)element_size(stack));
@@ -127,13 +151,13 @@ static Value row_address(Emitter *e, const Inst *inst) {
 
 /* A tape of known size is a local variable: header and data are dissolved where pri and prop become part of who opens it. */
 static LLVMValueRef open_local(Emitter *e, const TapeRoom *room) {
-    const int64_t size = sizeof(RtStack) * RT_STACKS;
+    const int64_t size = header_size(e) * RT_STACKS;
     LLVMValueRef tape = emit_alloca(e, size, _Alignof(RtTape));
     emit_zero(e, tape, size, _Alignof(RtTape));
     for (int kind = 0; kind < RT_STACKS; kind++) {
         if (room->exact[kind] == 0) continue;
         const Type *type = type_basic(e->module->types, (TypeKind)(TYPE_bool + kind));
-        int64_t at = (int64_t)sizeof(RtStack) * kind;
+        int64_t at = header_size(e) * kind;
         LLVMValueRef data = emit_alloca(e, room->exact[kind] * type_layout(type, LAYOUT_scalar).size, 16);
         LLVMValueRef stores[] = {
             LLVMBuildStore(e->builder, data, emit_at(e, tape, at + (int64_t)offsetof(RtStack, data))),
@@ -147,14 +171,18 @@ static LLVMValueRef open_local(Emitter *e, const TapeRoom *room) {
 static LLVMValueRef open_tape(Emitter *e, const Inst *inst) {
     const TapeRoom *room = reach_local_tape(&e->reached, inst->results[0]);
     if (room) return open_local(e, room);
-    LLVMValueRef function = emit_external(e, "rt_tape_open", e->ptr, &e->ptr, 1, "nounwind");
-    return emit_call_external(e, function, &e->at->context, 1);
+    const char *properties = e->device ? "nounwind convergent" : "nounwind";
+    LLVMValueRef function = emit_external(e, "rt_tape_open", e->ptr, &e->ptr, 1, properties);
+    LLVMValueRef owner = e->at->context;
+    if (e->device) owner = emit_context_load(e, owner, e->ptr, offsetof(RtContext, owner));
+    return emit_call_external(e, function, &owner, 1);
 }
 
 static void close_tape(Emitter *e, const Inst *inst) {
     if (reach_local_tape(&e->reached, inst->args[0])) return;
     LLVMValueRef tape = emit_use(e, inst, 0);
-    emit_call_external(e, emit_external(e, "rt_tape_close", e->void_type, &e->ptr, 1, "nounwind"), &tape, 1);
+    const char *properties = e->device ? "nounwind convergent" : "nounwind";
+    emit_call_external(e, emit_external(e, "rt_tape_close", e->void_type, &e->ptr, 1, properties), &tape, 1);
 }
 
 bool emit_tape(Emitter *e, const Inst *inst) {

@@ -67,6 +67,49 @@ LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error
     return machine;
 }
 
+/* ---- a GPU */
+
+#ifdef SLOPE_NVPTX
+/* The newest that LLVM knows and that is not newer; the driver translates for newer ones. PTX is of the version that brought them. */
+static const char *device_model(int capability, const char **features) {
+    static const struct {
+        int capability;
+        const char *name, *features;
+    } models[] = {{90, "sm_90", "+ptx78"}, {89, "sm_89", "+ptx78"}, {86, "sm_86", "+ptx71"},
+                  {80, "sm_80", "+ptx70"}, {75, "sm_75", "+ptx63"}, {0, "sm_70", "+ptx63"}};
+    const int last = (int)(sizeof models / sizeof *models) - 1;
+    int at = 0;
+    while (at < last && models[at].capability > capability) at++;
+    *features = models[at].features;
+    return models[at].name;
+}
+
+LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error) {
+    static const char triple[] = "nvptx64-nvidia-cuda";
+    enum { OLDEST = 75 }; /* that all toolkits since CUDA 12 know */
+    const char *features, *model = device_model(capability ? capability : OLDEST, &features);
+    LLVMTargetRef target = NULL;
+    char *message = NULL;
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    if (LLVMGetTargetFromTriple(triple, &target, &message))
+        error_set(error, "no code generator for GPUs: %s", message);
+    LLVMDisposeMessage(message);
+    return target ? LLVMCreateTargetMachine(target, triple, model, features, machine_level(options->level),
+                                            LLVMRelocDefault, LLVMCodeModelDefault)
+                  : NULL;
+}
+#else
+LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error) {
+    (void)options, (void)capability;
+    error_set(error, "this LLVM was built without NVPTX, its code generator for NVIDIA's GPUs; -target "
+                     "ptx-nvrtc does without");
+    return NULL;
+}
+#endif
+
 /* Does rounding to even cost one instruction? Otherwise it would be a call to a function that not every C library has. */
 bool target_has_round_even(LLVMTargetMachineRef machine) {
     char *triple = LLVMGetTargetMachineTriple(machine),
@@ -94,10 +137,11 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     static const char *const pipelines[] = {"default<O0>", "globaldce,default<O1>", "globaldce,default<O2>",
                                             "globaldce,default<O3>"};
     int level = options->level < 0 ? 0 : options->level > 3 ? 3 : options->level;
+    bool vectorises = level >= 2 && strncmp(LLVMGetTarget(module), "nvptx", 5) != 0;
     LLVMPassBuilderOptionsRef tuning = LLVMCreatePassBuilderOptions();
-    LLVMPassBuilderOptionsSetLoopVectorization(tuning, level >= 2);
-    LLVMPassBuilderOptionsSetSLPVectorization(tuning, level >= 2);
-    LLVMPassBuilderOptionsSetLoopInterleaving(tuning, level >= 2);
+    LLVMPassBuilderOptionsSetLoopVectorization(tuning, vectorises);
+    LLVMPassBuilderOptionsSetSLPVectorization(tuning, vectorises);
+    LLVMPassBuilderOptionsSetLoopInterleaving(tuning, vectorises);
     LLVMPassBuilderOptionsSetLoopUnrolling(tuning, level >= 2);
     LLVMErrorRef failure = LLVMRunPasses(module, pipelines[level], machine, tuning);
     if (!failure && options->sanitize) failure = sanitize(module, machine, tuning);

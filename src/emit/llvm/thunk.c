@@ -20,7 +20,7 @@ static uint32_t all_needs(const Emitter *e, uint32_t needs) {
 
 static void take_block(Emitter *e, LLVMValueRef context, int64_t size, size_t field) {
     LLVMValueRef memory;
-    if (size > LARGE_SIZE) {
+    if (size > LARGE_SIZE && !e->device) {
         LLVMTypeRef types[] = {e->ptr, e->i64};
         LLVMValueRef args[] = {context, emit_i64(e, size)};
         memory =
@@ -265,7 +265,7 @@ static void run_at(Emitter *e, const char *list_name, LLVMValueRef function) {
     LLVMSetLinkage(list, LLVMAppendingLinkage);
 }
 
-static uint32_t needs_of_init(const Emitter *e, bool *any) {
+uint32_t emit_needs_of_init(const Emitter *e, bool *any) {
     uint32_t needs = 0;
     for (int i = 0; i < e->global_order.count; i++) {
         const GlobalInfo *info = e->global_order.at[i];
@@ -276,9 +276,17 @@ static uint32_t needs_of_init(const Emitter *e, bool *any) {
     return all_needs(e, needs);
 }
 
+void emit_run_inits(Emitter *e, LLVMValueRef context) {
+    for (int i = 0; i < e->global_order.count; i++) {
+        FuncInfo *init = e->global_order.at[i]->init;
+        if (init && e->global_order.at[i]->global->kind == GLOBAL_const)
+            LLVMBuildCall2(e->builder, init->type, init->function, &context, 1, "");
+    }
+}
+
 void emit_init(Emitter *e) {
     bool any = false;
-    uint32_t needs = needs_of_init(e, &any);
+    uint32_t needs = emit_needs_of_init(e, &any);
     if (!any) {
         e->init_symbol = "";
         return;
@@ -289,11 +297,7 @@ void emit_init(Emitter *e) {
     LLVMValueRef context = emit_make_context(e, needs, needs & NEEDS_RUNTIME ? LLVMGetParam(inner, 0) : NULL);
     state.context = context;
     emit_start_thread(e, needs, context);
-    for (int i = 0; i < e->global_order.count; i++) {
-        FuncInfo *init = e->global_order.at[i]->init;
-        if (init && e->global_order.at[i]->global->kind == GLOBAL_const)
-            LLVMBuildCall2(e->builder, init->type, init->function, &context, 1, "");
-    }
+    emit_run_inits(e, context);
     emit_drop_context(e, needs, context);
     LLVMBuildRetVoid(e->builder);
 

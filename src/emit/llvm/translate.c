@@ -71,6 +71,7 @@ static bool run_emitter(Emitter *e, Translation *result, EmitError *error) {
         fill(e, result);
     } else {
         error_set(error, "%s", e->trap.why == TRAP_memory ? "out of memory" : e->trap.what);
+        error->loc = e->trap_loc;
     }
     if (e->debug) LLVMDisposeDIBuilder(e->debug);
     LLVMDisposeBuilder(e->builder);
@@ -81,7 +82,8 @@ static bool run_emitter(Emitter *e, Translation *result, EmitError *error) {
 static bool make(Module *module, const EmitOptions *options, const TranslateWish *wish, Translation *result,
                  EmitTimes *times, EmitError *error) {
     double start = milliseconds();
-    result->machine = target_machine(options, error);
+    result->machine = wish->device ? target_device(options, wish->device->capability, error)
+                                   : target_machine(options, error);
     if (!result->machine) return false;
     result->context = LLVMContextCreate();
     result->llvm = LLVMModuleCreateWithNameInContext("slope", result->context);
@@ -91,6 +93,7 @@ static bool make(Module *module, const EmitOptions *options, const TranslateWish
     Emitter e = {.module = module,
                  .options = options,
                  .for_jit = wish->for_jit,
+                 .device = wish->device,
                  .has_round_even = target_has_round_even(result->machine),
                  .features = features,
                  .is_defined = wish->is_defined,
