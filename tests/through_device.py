@@ -2,10 +2,10 @@
 """The same programs on a GPU: what `slope run` prints in tests/run, tests/diff and tests/library, `slope run --device cuda` prints too, with
 whatever is bound and set. Numbers may differ as those of tests/through_cuda.py.
 
-    tests/through_device.py [--build DIR] [-j N] [--of N] [--seconds N] [--command WORDS] [NAME...]
+    tests/through_device.py [--build DIR] [-j N] [--of N] [--seconds N] [--command WORDS] [--device-code COMPILER] [NAME...]
 
 --of N takes one test of N. --seconds N ends after that time, and says how many were left out. --command is put before the command: 'compute-sanitizer --error-exitcode 9 -q'. Without a GPU nothing is run, and
-the script says so.
+the script says so. --device-code says what makes the GPU's code: nvrtc or llvm.
 """
 import argparse
 import concurrent.futures
@@ -43,9 +43,11 @@ def choose(suite, filters, share):
     return [test for test in chosen[::share] if run.wanted(test.name, filters) and test.name not in SLOW]
 
 
-def execute(server, suite, test, before, seconds):
+def execute(server, suite, test, options, seconds):
     """The result, in text. What goes before the command wants a process of its own."""
-    words, folder = [test.source.path.name, *arguments(test)], test.source.path.parent
+    before = options.command.split()
+    compiler = ["--device-code", options.device_code] if options.device_code else []
+    words, folder = [test.source.path.name, *compiler, *arguments(test)], test.source.path.parent
     if before:
         return subprocess.run([*before, str(suite.slope), "run", "--device", "cuda", *words], cwd=folder, capture_output=True, text=True, errors="replace",
                               timeout=seconds, env=suite.environment)
@@ -54,10 +56,10 @@ def execute(server, suite, test, before, seconds):
     return result
 
 
-def check(server, suite, test, before, seconds):
+def check(server, suite, test, options, seconds):
     """None, or what went wrong; "lacking" if the target cannot do it."""
     try:
-        result = execute(server, suite, test, before, seconds)
+        result = execute(server, suite, test, options, seconds)
     except subprocess.TimeoutExpired:
         return "late" if seconds < SECONDS else f"took more than {SECONDS} s"
     if result.returncode and any(word in result.stderr for word in LACKING):
@@ -77,6 +79,7 @@ def main():
     parser.add_argument("--of", type=int, default=1)
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--command", default="")
+    parser.add_argument("--device-code")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if not through_cuda.has_gpu():
@@ -87,7 +90,7 @@ def main():
 
     def check_in_time(test):
         left = options.seconds - (time.time() - started) if options.seconds else SECONDS
-        return "late" if left <= 0 else check(server, suite, test, options.command.split(), min(left, SECONDS))
+        return "late" if left <= 0 else check(server, suite, test, options, min(left, SECONDS))
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs or os.cpu_count()) as pool:
         problems = list(pool.map(check_in_time, tests))

@@ -3,14 +3,16 @@
 
 Slope's is what `slope build -target cuda` makes. It and the version by hand are compiled by nvcc in one program, with the same options, and compared
 before they are measured. The column "/hand" is Slope's time over that by hand; a second pair of columns has both with --use_fast_math. Frameworks
-that are not installed, or that cannot do it, have no number. See docs/gpu.md.
+that are not installed, or that cannot do it, have no number. --llvm compares Slope's kernels as nvcc compiles them with PTX by LLVM, and how long the compilers take.
+See docs/gpu.md.
 
-    bench/gpu/run.py [--build DIR] [--arch ARCH] [--no-frameworks] [--seconds N] [NAME...]
+    bench/gpu/run.py [--llvm] [--build DIR] [--arch ARCH] [--no-frameworks] [--seconds N] [NAME...]
 """
 import argparse
 import datetime
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,14 +24,15 @@ HERE = Path(__file__).resolve().parent
 SHARED = ("ggx", "splat", "particle", "mlp", "filter")
 OWN = ("brdf", "march", "ode", "inverse", "bundle", "nbody")
 FLAGS = {"": [], "fast": ["--use_fast_math"]}
+LLVM = [f"-L{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/lib64/stubs", "-lcuda", "-w"]
 KINDS = {"torch": "PyTorch", "compile": "torch.compile", "jax": "JAX"}
 TARGET = 1.2
 
 
 def build(options, name, kind, folder):
     """The program that measures it, or None."""
-    code, program = Path(folder) / f"{name}.slope.cu", Path(folder) / f"{name}{kind}"
-    command = ["nvcc", "-O3", f"-arch={options.arch}", *FLAGS[kind], "-include", code, HERE / f"{name}.cu", "-o", program]
+    code, program = Path(folder) / f"{name}.{'llvm' if kind == 'llvm' else 'slope'}.cu", Path(folder) / f"{name}{kind}"
+    command = ["nvcc", "-O3", f"-arch={options.arch}", *(LLVM if kind == "llvm" else FLAGS[kind]), "-include", code, HERE / f"{name}.cu", "-o", program]
     result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if result.returncode:
         print(f"{name}: {result.stderr[-2000:]}", file=sys.stderr)
@@ -43,6 +46,50 @@ def build_all(options, folder):
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         programs = {(name, kind): pool.submit(build, options, name, kind, folder) for name in options.names for kind in FLAGS}
     return {key: program.result() for key, program in programs.items()}
+
+
+# ---- PTX by LLVM
+
+def by_driver(text):
+    """The host functions of Slope's CUDA C++ set and launch what is in PTX."""
+    text = re.sub(r"cudaMemcpyToSymbolAsync\(slope::(\w+), value, sizeof slope::\w+, 0, cudaMemcpyHostToDevice, stream\)",
+                  lambda found: f'ptx_set("_ZN5slope{len(found[1])}{found[1]}E", value, sizeof *value)', text)
+    text = re.sub(r"slope::(\w+)<<<groups, (dim3\([^)]*\)), 0, stream>>>\((.*)\);",
+                  lambda found: f'ptx_launch("{found[1]}", groups, {found[2]}{", " if found[3] else ""}{found[3]});', text)
+    return f'#include "{HERE}/ptx.h"\n{text}'
+
+
+def compile_time(options, name, compiler, folder):
+    """Milliseconds from the program to code that is loaded: what `slope run` needs for a kernel, less opening the GPU."""
+    command = [Path(options.build) / "slope", "run", "--device", "cuda", "--device-code", compiler, HERE / f"{name}.slang", "--time"]
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=dict(os.environ, CUDA_CACHE_DISABLE="1", SLOPE_CACHE=""))
+    times = dict(re.findall(r"^(.*?) +([\d.]+) +[\d.]+$", result.stdout + result.stderr, re.MULTILINE))
+    wanted = ("compile for GPU", "load LLVM", "translate", "LLVM passes", "machine code")
+    return sum(float(times.get(stage, 0)) for stage in wanted), result.stderr if result.returncode else ""
+
+
+def compare_llvm(options):
+    print(f"{'ns per item':10}{'items':>9}{'nvcc':>10}{'LLVM':>10}{'/nvcc':>7}{'by hand':>10}   compiled in ms: {'NVRTC':>8}{'LLVM':>8}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.names:
+            for target, code in {"cuda": f"{name}.slope.cu", "ptx": f"{name}.ptx"}.items():
+                subprocess.run([Path(options.build) / "slope", "build", HERE / f"{name}.slang", "-target", target, "-o", f"{folder}/{code}"], check=True)
+            (Path(folder) / f"{name}.llvm.cu").write_text(by_driver((Path(folder) / f"{name}.slope.cu").read_text()))
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            programs = {(name, kind): pool.submit(build, options, name, kind, folder) for name in options.names for kind in ("", "llvm")}
+        for name in options.names:
+            times = {}
+            for kind in ("", "llvm"):
+                program = programs[name, kind].result()
+                result = program and subprocess.run([program], capture_output=True, text=True, env=dict(os.environ, SLOPE_PTX=f"{folder}/{name}.ptx"))
+                times[kind] = result.stdout.split() if result else []
+                if not result or result.returncode or len(times[kind]) != 5:
+                    print(f"{name} {kind}: {result and result.stdout + result.stderr}", file=sys.stderr)
+                    times[kind] = [name, "0", "nan", "nan", "nan"]
+            compiled = [compile_time(options, name, compiler, folder) for compiler in ("nvrtc", "llvm")]
+            nvcc, llvm, hand = float(times[""][2]), float(times["llvm"][2]), float(times[""][3])
+            print(f"{name:10} {times[''][1]:>9} {number(nvcc)} {number(llvm)} {llvm / nvcc:6.2f} {number(hand)}                    "
+                  + " ".join(f"{time:8.0f}" for time, _ in compiled), "".join(problem for _, problem in compiled)[:300], flush=True)
 
 
 class Framework:
@@ -129,9 +176,14 @@ def main():
     parser.add_argument("--build", default=HERE.parent.parent / "build")
     parser.add_argument("--arch", default="native")
     parser.add_argument("--no-frameworks", action="store_true")
+    parser.add_argument("--llvm", action="store_true")
     parser.add_argument("--seconds", type=int, default=240, help="how long frameworks may take to compile")
     parser.add_argument("names", nargs="*", default=SHARED + OWN)
     options = parser.parse_args()
+    if options.llvm:
+        print(f"{device()}, {datetime.date.today()}")
+        compare_llvm(options)
+        return
     rows = {name: {} for name in options.names}
     with tempfile.TemporaryDirectory() as folder:
         programs = build_all(options, folder)

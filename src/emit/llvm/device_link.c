@@ -5,7 +5,6 @@
 #include <llvm-c/BitReader.h>
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Linker.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -64,14 +63,10 @@ static bool is_called(const Emitter *e, LLVMValueRef function) {
     return LLVMGetNamedFunction(e->llvm, name) != NULL;
 }
 
-/* What nobody calls costs time in every later pass. */
+/* What is internal comes along only if something else needs it. */
 static void keep_called(Emitter *e, LLVMModuleRef other) {
     for (LLVMValueRef f = LLVMGetFirstFunction(other); f; f = LLVMGetNextFunction(f))
         if (!LLVMIsDeclaration(f) && !is_called(e, f)) LLVMSetLinkage(f, LLVMInternalLinkage);
-    LLVMPassBuilderOptionsRef tuning = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef failure = LLVMRunPasses(other, "globaldce", NULL, tuning);
-    LLVMDisposePassBuilderOptions(tuning);
-    if (failure) LLVMConsumeError(failure);
 }
 
 static void link_libdevice(Emitter *e) {
@@ -79,9 +74,9 @@ static void link_libdevice(Emitter *e) {
     LLVMModuleRef other = NULL;
     char *message = NULL;
     bool fine = !LLVMCreateMemoryBufferWithContentsOfFile(e->libdevice, &bytes, &message) &&
-                !LLVMParseBitcodeInContext2(e->context, bytes, &other);
+                !LLVMGetBitcodeModuleInContext2(e->context, bytes, &other); /* functions are read when needed */
     LLVMDisposeMessage(message);
-    if (bytes) LLVMDisposeMemoryBuffer(bytes);
+    if (!fine && bytes) LLVMDisposeMemoryBuffer(bytes);
     if (!fine) emit_fail(e, "'%s' cannot be read", e->libdevice);
     keep_called(e, other);
     link_module(e, other);
