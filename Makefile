@@ -9,6 +9,7 @@
 #   make through-c  all test programs through C            make test-gpu   and through CUDA, on a GPU
 #   make through-lanes  the functions of all tests as kernels, several items at once
 #   make through-interp  all test programs by the interpreter
+#   make through-ptx  all test programs to PTX, by LLVM
 #   make through-slang  the derivatives of all tests as Slang, compiled again
 #   make bench-gpu  gradients on a GPU, against CUDA by hand, PyTorch and JAX
 #   make deb        a Debian package, in the build folder  make pictures   those of README.md
@@ -65,12 +66,16 @@ through-interp: all
 	@tests/run.py --build $(BUILD) --interpret
 	@tests/library/library.py --build $(BUILD) --interpret
 
+through-ptx: all
+	@tests/through_ptx.py --build $(BUILD) $(if $(shell command -v ptxas),--assemble)
+
 through-slang: all
 	@tests/through_slang.py --build $(BUILD) -v
 
 test-gpu: all
 	@tests/through_cuda.py --build $(BUILD)
 	@tests/through_device.py --build $(BUILD)
+	@tests/through_device.py --build $(BUILD) --device-code llvm
 	@tests/through_device.py --build $(BUILD) --of 20 --command '$(SANITIZER) --tool memcheck'
 	@tests/through_device.py --build $(BUILD) --command '$(SANITIZER) --tool racecheck' run/program run/global run/wave
 	@if nvidia-smi -L > /dev/null 2>&1; then tests/fuzz/fuzz.py --build $(BUILD) --only GPU --seed 1 --count 2000; fi
@@ -121,4 +126,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-sanitize build-fuzz
 
-.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-interp through-lanes through-slang test-gpu test-gpu-python fuzz fuzz-front fuzz-all fuzz-api install uninstall deb pictures bench-python clean
+.PHONY: all setup demo test bless format check bench bench-gpu accuracy through-c through-interp through-lanes through-ptx through-slang test-gpu test-gpu-python fuzz fuzz-front fuzz-all fuzz-api install uninstall deb pictures bench-python clean

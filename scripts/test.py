@@ -34,6 +34,7 @@ import run
 import through_c
 import through_cuda
 import through_lanes
+import through_ptx
 import through_slang
 
 
@@ -180,8 +181,9 @@ def main():
         tally.step("kernels with lanes", passed, failures)
         passed, failures, _ = through_slang.run_all(ROOT / "build-gcc", share=8)
         tally.step("programs through Slang", passed, failures)
+        tally.step("programs as PTX", *through_ptx.run_all(ROOT / "build-gcc", level=0)[:2])
         if through_cuda.find_nvcc():
-            tally.step("programs through CUDA", *through_cuda.run_all(ROOT / "build-gcc", share=80))
+            tally.step("programs through CUDA", *through_cuda.run_all(ROOT / "build-gcc", share=200))
         tally.step("library, build-gcc", *library.run_library(ROOT / "build-gcc", coded=6))
         for kind in ("half", "float", "double"):
             tally.step(f"gradcheck of the library, {kind}", *gradcheck_library.run(str(ROOT / "build-gcc" / "slope"), kind))

@@ -6,12 +6,12 @@ _slope() {
         return
     fi
     case $before in
-    -target | --target) COMPREPLY=($(compgen -W "llvm-ir asm obj shared exe c slang cuda ptx" -- "$word")); return ;;
+    -target | --target) COMPREPLY=($(compgen -W "llvm-ir asm obj shared exe c slang cuda ptx ptx-nvrtc" -- "$word")); return ;;
     --fp) COMPREPLY=($(compgen -W "strict contract fast" -- "$word")); return ;;
     -I) COMPREPLY=($(compgen -d -- "$word")); return ;;
     esac
     case ${COMP_WORDS[1]} in
-    run) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints -O -g --fp --lanes --remarks --interpret --cache --no-cache --unchecked --entry --dispatch --block --wave --bind --set --print --show --save --stack --device --threads --tape --strict" ;;
+    run) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints -O -g --fp --lanes --remarks --interpret --cache --no-cache --unchecked --entry --dispatch --block --wave --bind --set --print --show --save --stack --device --device-code --threads --tape --strict" ;;
     check) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints" ;;
     build) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints -O -g --fp --lanes --remarks --unchecked --entry --block --threads --target -o --header --sanitize --openmp --lines --comments --side-by-side --tape --stage --profile -f" ;;
     gradcheck) flags="--help --json --color --time -I -D --conformance --link --error-limit -w --Werror --portable --limit-memory --limit-time --watch --report-checkpoints -O --fp --interpret --cache --no-cache --unchecked --bind --set --stack --samples --tolerance --at --range --time-limit --seed --strict -f" ;;

@@ -2,9 +2,9 @@
 """The same programs as PTX by LLVM, without a GPU: all that `slope run --device cuda --device-code llvm` compiles and loads for the programs of tests/run, tests/diff and
 tests/library, with a driver of NVIDIA that only pretends (tests/fake/cuda.c). Nothing is computed; the code is given to NVIDIA's assembler, if that is asked for.
 
-    tests/through_ptx.py [--build DIR] [-j N] [--of N] [--assemble] [NAME...]
+    tests/through_ptx.py [--build DIR] [-j N] [--of N] [-O LEVEL] [--assemble] [NAME...]
 
---of N takes one test of N. --assemble has ptxas translate all of it, for the oldest GPU that it knows of those that the code is for.
+--of N takes one test of N. --assemble has ptxas translate all of it, too. Where libdevice is missing, programs that need it are left out.
 """
 import argparse
 import concurrent.futures
@@ -23,6 +23,7 @@ import served
 import through_device
 
 SECONDS = 60
+LACKING = (*through_device.LACKING, "is a function of NVIDIA's libdevice", "was built without NVPTX")
 
 
 def pretending(build, images=None):
@@ -33,15 +34,15 @@ def pretending(build, images=None):
     return environment
 
 
-def check(server, test):
+def check(server, test, level):
     """None, or what went wrong; "lacking" if the target cannot do it."""
-    words = ["run", "--device", "cuda", "--device-code", "llvm", test.source.path.name, *through_device.arguments(test)]
+    words = ["run", "--device", "cuda", "--device-code", "llvm", test.source.path.name, *through_device.arguments(test), f"-O{level}"]
     try:
         result = server.run(words, test.source.path.parent, SECONDS)
     except subprocess.TimeoutExpired:
         return f"took more than {SECONDS} s"
     messages = result.stderr.decode(errors="replace")
-    if result.returncode and any(word in messages for word in through_device.LACKING):
+    if result.returncode and any(word in messages for word in LACKING):
         return "lacking"
     return f"exit status {result.returncode}\n{messages[-1500:]}" if result.returncode else None
 
@@ -52,12 +53,12 @@ def assemble(path):
     return (path.name, made.stdout[-1500:] + made.stderr[-1500:]) if made.returncode else None
 
 
-def run_all(build, filters=(), jobs=None, share=1, images=None):
+def run_all(build, filters=(), jobs=None, share=1, level=3, images=None):
     """(passed, failures, lacking)"""
     suite, server = run.Suite(build), served.Served(build, pretending(build, images))
     tests = through_device.choose(suite, filters, share)
     with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        problems = list(pool.map(lambda test: check(server, test), tests))
+        problems = list(pool.map(lambda test: check(server, test, level), tests))
     failures = [(f"{test.name} to PTX", problem) for test, problem in zip(tests, problems) if problem and problem != "lacking"]
     lacking = problems.count("lacking")
     return len(tests) - len(failures) - lacking, failures, lacking
@@ -68,11 +69,12 @@ def main():
     parser.add_argument("--build", default=str(run.HERE.parent / "build"))
     parser.add_argument("-j", type=int, dest="jobs")
     parser.add_argument("--of", type=int, default=1)
+    parser.add_argument("-O", type=int, default=3, dest="level")
     parser.add_argument("--assemble", action="store_true")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     started, images = time.time(), Path(tempfile.mkdtemp(prefix="slope-ptx-"))
-    passed, failures, lacking = run_all(options.build, options.names, options.jobs, options.of, images if options.assemble else None)
+    passed, failures, lacking = run_all(options.build, options.names, options.jobs, options.of, options.level, images if options.assemble else None)
     with concurrent.futures.ThreadPoolExecutor(options.jobs or os.cpu_count()) as pool:
         failures += filter(None, pool.map(assemble, sorted(images.iterdir())))
     if not failures:

@@ -20,7 +20,7 @@ static CUmodule ptx_module() {
     if (module) return module;
     std::stringstream text;
     text << std::ifstream(getenv("SLOPE_PTX")).rdbuf();
-    cudaFree(0); /* opens the device */
+    cudaDeviceSetLimit(cudaLimitMallocHeapSize, 256 << 20); /* for tapes */
     const auto start = std::chrono::steady_clock::now();
     ptx_check(cuModuleLoadData(&module, text.str().c_str()));
     const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
@@ -28,10 +28,10 @@ static CUmodule ptx_module() {
     return module;
 }
 
-static cudaError_t ptx_set(const char *name, const void *value, size_t size) {
+static cudaError_t ptx_set(const char *name, const void *value, size_t size, size_t offset = 0) {
     CUdeviceptr address;
     ptx_check(cuModuleGetGlobal(&address, nullptr, ptx_module(), name));
-    ptx_check(cuMemcpyHtoD(address, value, size));
+    ptx_check(cuMemcpyHtoD(address + offset, value, size));
     return cudaSuccess;
 }
 
@@ -39,5 +39,6 @@ template <typename... Args> static void ptx_launch(const char *name, dim3 groups
     static CUfunction function;
     void *pointers[] = {(void *)&args..., nullptr};
     if (!function) ptx_check(cuModuleGetFunction(&function, ptx_module(), name));
-    ptx_check(cuLaunchKernel(function, groups.x, groups.y, groups.z, size.x, size.y, size.z, 0, 0, pointers, nullptr));
+    ptx_check(cuLaunchKernel(function, groups.x, groups.y, groups.z, size.x, size.y, size.z, 0, 0, pointers,
+                             nullptr));
 }

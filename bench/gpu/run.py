@@ -54,6 +54,8 @@ def by_driver(text):
     """The host functions of Slope's CUDA C++ set and launch what is in PTX."""
     text = re.sub(r"cudaMemcpyToSymbolAsync\(slope::(\w+), value, sizeof slope::\w+, 0, cudaMemcpyHostToDevice, stream\)",
                   lambda found: f'ptx_set("_ZN5slope{len(found[1])}{found[1]}E", value, sizeof *value)', text)
+    text = text.replace("cudaMemcpyToSymbolAsync(slope_host, &host, sizeof host, 0, cudaMemcpyHostToDevice, stream)",
+                        'ptx_set("_ZN5slope10slope_hostE", &host, 24, 8)')
     text = re.sub(r"slope::(\w+)<<<groups, (dim3\([^)]*\)), 0, stream>>>\((.*)\);",
                   lambda found: f'ptx_launch("{found[1]}", groups, {found[2]}{", " if found[3] else ""}{found[3]});', text)
     return f'#include "{HERE}/ptx.h"\n{text}'

@@ -125,8 +125,7 @@ void driver_device_options(const SlopeSession *session, GpuSource *source) {
 }
 
 static GpuCode *load(SlopeProgram *program, Gpu *gpu, const DeviceText *text) {
-    GpuSource source = {
-        .text = text->text, .is_ptx = text->is_ptx, .entry = text->entry, .init = text->init};
+    GpuSource source = {.text = text->text, .is_ptx = text->is_ptx, .entry = text->entry, .init = text->init};
     driver_device_options(program->session, &source);
     StageTimer timer;
     driver_time_begin(program->session, &timer, "compile for GPU");

@@ -111,7 +111,7 @@ typedef struct GpuSource {
 Gpu *gpu_open(const GpuConfig *config, char *error, size_t room);
 void gpu_close(Gpu *gpu); /* all code and memory must be freed before */
 const char *gpu_error(const Gpu *gpu);
-int gpu_capability(const Gpu *gpu); /* 90 is 9.0 */
+int gpu_capability(const Gpu *gpu);                      /* 90 is 9.0 */
 bool gpu_take(Gpu *gpu, size_t size, uint64_t *address); /* zeroed */
 void gpu_give(Gpu *gpu, uint64_t address);               /* 0 is accepted */
 void gpu_use_stream(Gpu *gpu, void *stream);             /* for all that follows; NULL: our own */

@@ -201,8 +201,7 @@ static bool is_used(const Emitter *e, const Val *v) {
 
 /* Sums that nobody asks the result of are made by warps. */
 static LLVMValueRef in_common(Emitter *e, const Inst *inst, Value address, const Type *type) {
-    bool is_sum =
-        inst->op == OP_atomic && inst->index == ATOMIC_add && !is_used(e, inst->results[0]);
+    bool is_sum = inst->op == OP_atomic && inst->index == ATOMIC_add && !is_used(e, inst->results[0]);
     if (is_sum && emit_device_sum(e, type, address.value, emit_use(e, inst, 1)))
         return LLVMConstNull(emit_type(e, type));
     return atomically(e, inst, address, type);

@@ -21,10 +21,11 @@ static void tell(const Emitter *e, EmitSymbol what, const char *name, const char
 
 /* ---- memory */
 
-/* A step within global memory, so that LLVM sees where the result leads. */
+/* LLVM follows the result to where it is used, and sees that it leads to global memory. (A cast there and back again it would drop.) */
 LLVMValueRef emit_in_global(Emitter *e, LLVMValueRef data, LLVMTypeRef unit, LLVMValueRef index) {
     LLVMTypeRef type = LLVMPointerTypeInContext(e->context, GLOBAL_MEMORY);
-    LLVMValueRef there = LLVMBuildAddrSpaceCast(e->builder, data, type, "");
+    LLVMValueRef there =
+        LLVMBuildIntToPtr(e->builder, LLVMBuildPtrToInt(e->builder, data, e->i64, ""), type, "");
     there = LLVMBuildInBoundsGEP2(e->builder, unit, there, &index, 1, "");
     return LLVMBuildAddrSpaceCast(e->builder, there, e->ptr, "");
 }
@@ -85,8 +86,7 @@ static LLVMValueRef special(Emitter *e, const char *what, int axis) {
 }
 
 static LLVMValueRef of_dispatch(Emitter *e, int axis) {
-    LLVMValueRef before =
-        LLVMBuildMul(e->builder, special(e, "ctaid", axis), special(e, "ntid", axis), "");
+    LLVMValueRef before = LLVMBuildMul(e->builder, special(e, "ctaid", axis), special(e, "ntid", axis), "");
     return LLVMBuildAdd(e->builder, before, special(e, "tid", axis), "");
 }
 
@@ -135,7 +135,9 @@ void emit_device_print(Emitter *e) {
 
 /* ---- atomic operations */
 
-static bool is_own(Space space) { return space == SPACE_local || space == SPACE_static || space == SPACE_tape; }
+static bool is_own(Space space) {
+    return space == SPACE_local || space == SPACE_static || space == SPACE_tape;
+}
 
 /* What the thread alone can reach has no atomic operations. i1: it is that; NULL: never. */
 LLVMValueRef emit_device_is_own(Emitter *e, Value address) {
@@ -203,7 +205,8 @@ static void end_thread(Emitter *e, LLVMValueRef thread) {
 }
 
 static void annotate(Emitter *e, LLVMValueRef function, const char *what, int value) {
-    LLVMMetadataRef parts[] = {LLVMValueAsMetadata(function), LLVMMDStringInContext2(e->context, what, strlen(what)),
+    LLVMMetadataRef parts[] = {LLVMValueAsMetadata(function),
+                               LLVMMDStringInContext2(e->context, what, strlen(what)),
                                LLVMValueAsMetadata(emit_i32(e, value))};
     LLVMAddNamedMetadataOperand(e->llvm, "nvvm.annotations",
                                 LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, parts, 3)));

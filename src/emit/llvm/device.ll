@@ -22,8 +22,8 @@ target triple = "nvptx64-nvidia-cuda"
 @slope_hosted = external addrspace(4) constant i32
 @slope_none = private addrspace(1) constant [1 x i8] zeroinitializer
 @slope_name = private addrspace(1) constant [6 x i8] c"slope\00"
-@slope_full = private addrspace(1) constant [40 x i8] c"out of memory for a tape: no heap left\0A\00"
-@slope_much = private addrspace(1) constant [52 x i8] c"out of memory for a tape: a thread has kept too much"
+@slope_full = private addrspace(1) constant [54 x i8] c"out of memory for a tape: see cudaLimitMallocHeapSize\00"
+@slope_much = private addrspace(1) constant [53 x i8] c"out of memory for a tape: a thread has kept too much\00"
 
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.y()
@@ -559,7 +559,7 @@ leave: ; the runtime makes room, and runs it again
   call void @rt_stop(ptr null)
   unreachable
 fail:
-  call void @rt_abort(ptr null, ptr addrspacecast (ptr addrspace(1) @slope_full to ptr), i64 38)
+  call void @rt_abort(ptr null, ptr addrspacecast (ptr addrspace(1) @slope_full to ptr), i64 53)
   unreachable
 link:
   %before.at = getelementptr %block, ptr %block, i64 0, i32 0, i32 %lane
@@ -858,6 +858,70 @@ add:
   %whole = phi double [ %value, %entry ], [ %sum, %one ]
   %unused = atomicrmw fadd ptr %place, double %whole monotonic
   br label %done
+done:
+  ret void
+}
+
+; ---- large objects: LLVM's optimisations know its own operations on them, for which NVPTX goes byte by byte; afterwards these take their place (device_link.c)
+
+@llvm.compiler.used = appending global [4 x ptr] [ptr @slope_set4, ptr @slope_set8, ptr @slope_copy4, ptr @slope_copy8], section "llvm.metadata"
+
+define void @slope_set4(ptr %to, i64 %count) alwaysinline nounwind {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %each ]
+  %place = getelementptr i32, ptr %to, i64 %i
+  store i32 0, ptr %place
+  %next = add nuw i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %each, label %done
+done:
+  ret void
+}
+
+define void @slope_copy4(ptr %to, ptr %from, i64 %count) alwaysinline nounwind {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %each ]
+  %source = getelementptr i32, ptr %from, i64 %i
+  %word = load i32, ptr %source
+  %place = getelementptr i32, ptr %to, i64 %i
+  store i32 %word, ptr %place
+  %next = add nuw i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %each, label %done
+done:
+  ret void
+}
+
+define void @slope_set8(ptr %to, i64 %count) alwaysinline nounwind {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %each ]
+  %place = getelementptr i64, ptr %to, i64 %i
+  store i64 0, ptr %place
+  %next = add nuw i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %each, label %done
+done:
+  ret void
+}
+
+define void @slope_copy8(ptr %to, ptr %from, i64 %count) alwaysinline nounwind {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %each ]
+  %source = getelementptr i64, ptr %from, i64 %i
+  %word = load i64, ptr %source
+  %place = getelementptr i64, ptr %to, i64 %i
+  store i64 %word, ptr %place
+  %next = add nuw i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %each, label %done
 done:
   ret void
 }

@@ -5,6 +5,7 @@
 #include <llvm-c/BitReader.h>
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Linker.h>
+#include <llvm-c/Transforms/PassBuilder.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -73,8 +74,9 @@ static void link_libdevice(Emitter *e) {
     LLVMMemoryBufferRef bytes = NULL;
     LLVMModuleRef other = NULL;
     char *message = NULL;
-    bool fine = !LLVMCreateMemoryBufferWithContentsOfFile(e->libdevice, &bytes, &message) &&
-                !LLVMGetBitcodeModuleInContext2(e->context, bytes, &other); /* functions are read when needed */
+    bool fine =
+        !LLVMCreateMemoryBufferWithContentsOfFile(e->libdevice, &bytes, &message) &&
+        !LLVMGetBitcodeModuleInContext2(e->context, bytes, &other); /* functions are read when needed */
     LLVMDisposeMessage(message);
     if (!fine && bytes) LLVMDisposeMemoryBuffer(bytes);
     if (!fine) emit_fail(e, "'%s' cannot be read", e->libdevice);
@@ -100,10 +102,77 @@ static void link_runtime(Emitter *e) {
     LLVMSetLinkage(hosted, LLVMInternalLinkage);
 }
 
+/* ---- large objects, after all optimisations: word by word */
+
+enum { LARGE_OBJECT = 128 }; /* bytes; what is smaller NVPTX writes out */
+
+static const char large_objects[] = "llvm.compiler.used"; /* holds what is called for them */
+
+static uint64_t alignment(LLVMValueRef call, unsigned param) {
+    static const char name[] = "align";
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
+    LLVMAttributeRef found = LLVMGetCallSiteEnumAttribute(call, param, kind);
+    return found ? LLVMGetEnumAttributeValue(found) : 1;
+}
+
+/* Of LLVM's operations on memory, one of a constant size that is aligned; 0: it is none. */
+static uint64_t word_of(LLVMValueRef call, bool copies) {
+    LLVMValueRef size = LLVMGetOperand(call, 2);
+    if (!LLVMIsAConstantInt(size) || LLVMConstIntGetZExtValue(size) <= LARGE_OBJECT) return 0;
+    uint64_t bits = LLVMConstIntGetZExtValue(size) | alignment(call, 1) | (copies ? alignment(call, 2) : 0);
+    return bits % 4 ? 0 : bits % 8 ? 4 : 8;
+}
+
+static LLVMValueRef generic(LLVMBuilderRef builder, LLVMValueRef pointer) {
+    LLVMTypeRef type = LLVMPointerTypeInContext(LLVMGetTypeContext(LLVMTypeOf(pointer)), 0);
+    return LLVMBuildAddrSpaceCast(builder, pointer, type, "");
+}
+
+static void replace(LLVMModuleRef module, LLVMBuilderRef builder, LLVMValueRef call, bool copies) {
+    uint64_t word = word_of(call, copies);
+    bool zeroes = !copies && LLVMIsNull(LLVMGetOperand(call, 1));
+    if (word == 0 || (!copies && !zeroes)) return;
+    const char *names[2][2] = {{"slope_set4", "slope_set8"}, {"slope_copy4", "slope_copy8"}};
+    LLVMValueRef function = LLVMGetNamedFunction(module, names[copies][word == 8]);
+    LLVMValueRef size = LLVMGetOperand(call, 2);
+    LLVMPositionBuilderBefore(builder, call);
+    LLVMValueRef count = LLVMConstInt(LLVMInt64TypeInContext(LLVMGetModuleContext(module)),
+                                      LLVMConstIntGetZExtValue(size) / word, false);
+    LLVMValueRef args[3] = {generic(builder, LLVMGetOperand(call, 0)), count};
+    if (copies) args[1] = generic(builder, LLVMGetOperand(call, 1)), args[2] = count;
+    LLVMBuildCall2(builder, LLVMGlobalGetValueType(function), function, args, copies ? 3 : 2, "");
+    LLVMInstructionEraseFromParent(call);
+}
+
+static void replace_calls(LLVMModuleRef module, LLVMBuilderRef builder, LLVMValueRef intrinsic, bool copies) {
+    for (LLVMUseRef use = LLVMGetFirstUse(intrinsic), next; use; use = next) {
+        next = LLVMGetNextUse(use);
+        replace(module, builder, LLVMGetUser(use), copies);
+    }
+}
+
+bool device_lower(const Translation *t, EmitError *error) {
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(t->context);
+    for (LLVMValueRef f = LLVMGetFirstFunction(t->llvm); f; f = LLVMGetNextFunction(f)) {
+        size_t length;
+        const char *name = LLVMGetValueName2(f, &length);
+        bool copies = strncmp(name, "llvm.memcpy.p", 13) == 0;
+        if (copies || strncmp(name, "llvm.memset.p", 13) == 0) replace_calls(t->llvm, builder, f, copies);
+    }
+    LLVMDisposeBuilder(builder);
+    LLVMValueRef held = LLVMGetNamedGlobal(t->llvm, large_objects);
+    if (held) LLVMDeleteGlobal(held);
+    LLVMPassBuilderOptionsRef tuning = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef failure = LLVMRunPasses(t->llvm, "always-inline,globaldce", t->machine, tuning);
+    LLVMDisposePassBuilderOptions(tuning);
+    if (failure) error_take(error, failure);
+    return !failure;
+}
+
 static bool is_kernel(LLVMValueRef function) { return LLVMGetFunctionCallConv(function) != LLVMCCallConv; }
 
 void emit_device_link(Emitter *e) {
-    if (e->uses_runtime || LLVMGetNamedGlobal(e->llvm, device_host)) link_runtime(e);
+    link_runtime(e);
     if (e->libdevice) link_libdevice(e);
     for (LLVMValueRef f = LLVMGetFirstFunction(e->llvm); f; f = LLVMGetNextFunction(f))
         if (!LLVMIsDeclaration(f) && !is_kernel(f)) LLVMSetLinkage(f, LLVMInternalLinkage);

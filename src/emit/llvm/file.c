@@ -215,7 +215,7 @@ char *file_make(Module *module, const EmitOptions *options, const EmitFile *file
     TranslateWish wish = {.device = for_device ? file : NULL};
     if (!translate(module, options, &wish, &t, times, error)) return NULL;
     Bytes bytes = {0};
-    bool fine = translation_optimise(&t, options, times, error);
+    bool fine = translation_optimise(&t, options, times, error) && (!for_device || device_lower(&t, error));
     double start = milliseconds();
     if (fine) bytes = make(&t, file, error);
     if (times) times->machine += milliseconds() - start;

@@ -43,12 +43,13 @@ enum { MOST_RESULTS = 32, MOST_FLOAT_RESULTS = MOST_RESULTS };
 
 /* More results than there are registers go through memory that the caller provides, the last parameter: LLVM takes time that
  * grows with the square of their number otherwise. */
-static bool has_many_results(const Func *func) {
+static bool has_many_results(const Emitter *e, const Func *func) {
+    const int most_floats = e->device ? MOST_RESULTS : MOST_FLOAT_RESULTS;
     if (func->nresults > MOST_RESULTS) return true;
     int floats = 0;
     for (int i = 0; i < func->nresults; i++)
         floats += type_is_float(func->results[i]) || func->results[i]->kind == TYPE_vector;
-    return floats > MOST_FLOAT_RESULTS;
+    return floats > most_floats;
 }
 
 /* Registers for vectors that a parameter takes, also for a float. */
@@ -104,7 +105,7 @@ static LLVMTypeRef rest_type(Emitter *e, const Func *func) {
 }
 
 static LLVMTypeRef result_type(Emitter *e, const Func *func) {
-    if (func->nresults == 0 || has_many_results(func)) return e->void_type;
+    if (func->nresults == 0 || has_many_results(e, func)) return e->void_type;
     if (func->nresults == 1) return emit_type(e, func->results[0]);
     LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nresults);
     for (int i = 0; i < func->nresults; i++) types[i] = emit_type(e, func->results[i]);
@@ -117,7 +118,7 @@ static LLVMTypeRef func_type(Emitter *e, const Func *func) {
     types[0] = e->ptr;
     for (int i = 0; i < direct_params(func); i++) types[i + 1] = param_type(e, &func->params[i]);
     if (has_many_params(func)) types[rest_index(func)] = e->ptr;
-    if (has_many_results(func)) types[count++] = e->ptr;
+    if (has_many_results(e, func)) types[count++] = e->ptr;
     return LLVMFunctionType(result_type(e, func), types, count_of(count), false);
 }
 
@@ -159,7 +160,7 @@ static void param_attributes(Emitter *e, const Func *func, LLVMValueRef function
             address_attributes(e, function, count_of(i + 2), param, !escapes || escapes[i]);
     }
     if (has_many_params(func)) memory_attributes(e, function, rest_index(func));
-    if (has_many_results(func)) memory_attributes(e, function, results_index(func));
+    if (has_many_results(e, func)) memory_attributes(e, function, results_index(func));
 }
 
 static void count_branch(void *user, Inst *inst) {
@@ -298,7 +299,7 @@ static LLVMValueRef *call_args(Emitter *e, const Func *func, LLVMValueRef *value
 LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *values) {
     const Func *func = info->func;
     LLVMValueRef *results = arena_array(&e->arena, LLVMValueRef, func->nresults + 1);
-    bool many = has_many_results(func);
+    bool many = has_many_results(e, func);
     LLVMValueRef memory = many ? memory_for_results(e, func) : NULL;
     int count;
     LLVMValueRef *args = call_args(e, func, values, memory, &count);
@@ -315,7 +316,7 @@ LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *val
 
 void emit_return(Emitter *e, const Inst *inst) {
     const Func *func = e->at->info->func;
-    if (has_many_results(func)) {
+    if (has_many_results(e, func)) {
         LLVMValueRef memory = LLVMGetParam(e->at->function, count_of(results_index(func)));
         int64_t end = 0;
         for (int i = 0; i < inst->nargs; i++) {
@@ -323,7 +324,7 @@ void emit_return(Emitter *e, const Inst *inst) {
             emit_store(e, func->results[i], emit_plain_value(slot), emit_use(e, inst, i));
         }
     }
-    if (inst->nargs == 0 || has_many_results(func)) {
+    if (inst->nargs == 0 || has_many_results(e, func)) {
         emit_give_large(e);
         LLVMBuildRetVoid(e->builder);
         return;

@@ -250,7 +250,7 @@ LLVMValueRef emit_atomic(Emitter *e, const Inst *inst);
 /* ---- machine.c: threads, printf, abort */
 bool emit_machine(Emitter *e, const Inst *inst);
 void emit_stack_test(Emitter *e, const Func *func); /* at the start of a function that may call itself */
-bool emit_looks(const Emitter *e); /* whether there is somebody who may tell it to stop */
+bool emit_looks(const Emitter *e);                  /* whether there is somebody who may tell it to stop */
 void emit_stop_test(Emitter *e); /* leaves if the run was told to stop; files have nobody who tells them */
 LLVMValueRef emit_context_load(Emitter *e, LLVMValueRef context, LLVMTypeRef type, size_t offset);
 void emit_context_store(Emitter *e, LLVMValueRef context, LLVMValueRef value, size_t offset);
@@ -342,6 +342,9 @@ void translation_free(Translation *translation);
 void error_set(EmitError *error, const char *format, ...) PRINTF_LIKE(2, 3);
 void error_take(EmitError *error, LLVMErrorRef taken); /* LLVM's own */
 double milliseconds(void);
+
+/* device_link.c: what only NVPTX wants, after all optimisations */
+bool device_lower(const Translation *t, EmitError *error);
 
 /* ---- file.c */
 bool file_write(Module *module, const EmitOptions *options, const EmitFile *file, EmitTimes *times,

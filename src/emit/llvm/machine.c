@@ -43,8 +43,9 @@ static void barrier(Emitter *e, const Inst *inst) {
 static LLVMValueRef wave(Emitter *e, const Inst *inst) {
     const int lanes = e->device ? 32 : 1; /* that the table has room for */
     LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->i64, e->i64, e->ptr};
-    LLVMValueRef args[] = {e->at->context,       emit_i64(e, ++e->wave_sites), emit_use(e, inst, 0),
-                           emit_use(e, inst, 1), emit_use(e, inst, 2),         emit_alloca(e, (2 + lanes) * 8, 8)};
+    LLVMValueRef args[] = {e->at->context,       emit_i64(e, ++e->wave_sites),
+                           emit_use(e, inst, 0), emit_use(e, inst, 1),
+                           emit_use(e, inst, 2), emit_alloca(e, (2 + lanes) * 8, 8)};
     const char *properties = e->device ? "nounwind convergent" : "nounwind";
     return emit_call_external(e, emit_external(e, "rt_wave", e->ptr, types, 6, properties), args, 6);
 }

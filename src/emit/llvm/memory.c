@@ -159,8 +159,8 @@ static Value variable(Emitter *e, const Inst *inst) {
     Layout layout = type_layout(inst->type, LAYOUT_scalar);
     int64_t align = layout.size >= 16 && layout.align < 16 ? 16 : layout.align; /* a block has 16 too */
     if (e->device) emit_device_variable(e, inst->type);
-    LLVMValueRef memory =
-        reach_is_large(inst->type) && !e->device ? part_of_block(e, layout.size) : emit_alloca(e, layout.size, align);
+    LLVMValueRef memory = reach_is_large(inst->type) && !e->device ? part_of_block(e, layout.size)
+                                                                   : emit_alloca(e, layout.size, align);
     if (!inst_has(inst, INST_RAW)) emit_zero(e, memory, layout.size, align);
     return emit_plain_value(memory);
 }
@@ -181,8 +181,10 @@ static Value global_address(Emitter *e, const Inst *inst) {
                               info->reached->offset);
         break;
     case GLOBAL_shared:
-        value.value = e->device ? emit_device_shared(e, info->reached->offset) : emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, shared)),
-                              info->reached->offset);
+        value.value = e->device
+                          ? emit_device_shared(e, info->reached->offset)
+                          : emit_at(e, emit_context_load(e, context, e->ptr, offsetof(RtContext, shared)),
+                                    info->reached->offset);
         break;
     }
     return value;

@@ -133,7 +133,8 @@ static void emit_ways_in(Emitter *e, FuncInfo *info) {
     if (is_defined(e, symbol)) return;
     note_defined(e, symbol);
     if (e->device && !is_kernel)
-        emit_fail(e, "'%s' is not a kernel: this target has nobody who could call it", info->func->name->text);
+        emit_fail(e, "'%s' is not a kernel: this target has nobody who could call it",
+                  info->func->name->text);
     if (e->device) emit_device_kernel(e, info);
     else if (is_kernel) emit_kernel(e, info);
     else emit_thunks(e, info);

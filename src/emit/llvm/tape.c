@@ -25,8 +25,7 @@ static Stack stack_of(Emitter *e, const Inst *inst, const Type *type) {
     LLVMValueRef tape = emit_use(e, inst, 0);
     const Type *scalar = type->kind == TYPE_vector ? type_element(type) : type;
     if (!type_is_scalar(scalar)) emit_fail(e, "a tape cannot hold a %s", type_text(&e->arena, type));
-    int64_t offset =
-        (int64_t)offsetof(RtTape, stacks) + header_size(e) * (scalar->kind - TYPE_bool);
+    int64_t offset = (int64_t)offsetof(RtTape, stacks) + header_size(e) * (scalar->kind - TYPE_bool);
     return (Stack){tape, emit_at(e, tape, offset), scalar, type,
                    type->kind == TYPE_vector ? type_count(type) : 1};
 }
@@ -60,8 +59,8 @@ static Value element(Emitter *e, Stack stack, LLVMValueRef index) {
     LLVMValueRef data = load_header(e, stack, e->ptr, offsetof(RtStack, data));
     LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)element_size(stack));
     if (e->device)
-        index = LLVMBuildShl(e->builder, index,
-                             load_header(e, stack, e->i64, offsetof(RtDeviceStack, shift)), "");
+        index = LLVMBuildShl(e->builder, index, load_header(e, stack, e->i64, offsetof(RtDeviceStack, shift)),
+                             "");
     LLVMValueRef address = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index, 1, "");
     return (Value){.value = address, .rules = LAYOUT_scalar, .space = SPACE_tape};
 }
