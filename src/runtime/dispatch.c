@@ -68,6 +68,15 @@ static bool run_runs(RtThread *thread, Job *job, RtContext *context) {
     return true;
 }
 
+/* However many groups there are in it, somebody looks whether to stop. */
+static bool run_chunk(RtThread *thread, Job *job, RtContext *context, uint64_t first, uint64_t end) {
+    for (uint64_t next; first < end; first = next) {
+        next = end - first < LONGEST_RUN ? end : first + LONGEST_RUN;
+        if (is_over(thread, job) || !run_groups(thread, job, context, first, next)) return false;
+    }
+    return true;
+}
+
 static bool run_chunks(RtThread *thread, Job *job, RtContext *context) {
     static const char message[] = "out of memory for sums of a dispatch";
     uint64_t first, end;
@@ -81,7 +90,7 @@ static bool run_chunks(RtThread *thread, Job *job, RtContext *context) {
             return true;
         }
         context->args = sums_args(copy);
-        if (!run_groups(thread, job, context, first, end)) return false;
+        if (!run_chunk(thread, job, context, first, end)) return false;
         sums_done(job->sums, first / job->chunk, copy);
     }
     return true;
