@@ -503,6 +503,19 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
     return emit_call(f, func, NULL, &sig, &args, into);
 }
 
+/* Of a function that is an argument: __reverses(f). */
+static Val *has_reverse(Fn *f, Decl *decl, Expr *e) {
+    BindingVec bindings = bind_functions(f, decl, e);
+    if (bindings.count != 1) return const_int(f, TYPE_bool, 0);
+    FuncRef known = {bindings.at[0].decl, bindings.at[0].subst};
+    check_special(f->l->c, known.decl, known.subst, &known);
+    return const_int(f, TYPE_bool, check_is_differentiable(f->l->c, known.decl, DIFF_bwd));
+}
+
+static bool asks_for_reverse(const Decl *decl) {
+    return decl->sema && decl->sema->op && strcmp(decl->sema->op->text, "reverses") == 0;
+}
+
 Val *lower_call(Fn *f, Expr *e, Val *into) {
     Lowerer *l = f->l;
     Decl *decl = e->decl;
@@ -510,6 +523,7 @@ Val *lower_call(Fn *f, Expr *e, Val *into) {
     const Subst *subst = concrete_subst(f, e->subst);
     if (e->nmodes) return call_derivative(f, e, decl, subst, into);
     Val *value;
+    if (asks_for_reverse(decl)) return has_reverse(f, decl, e);
     if (lower_intrinsic(f, decl, subst, e, into, &value)) return value;
     Callee callee = resolve_callee(f, decl, subst);
     if (callee.native) return lower_native(f, &callee, e, into);
