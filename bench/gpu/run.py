@@ -21,8 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SHARED = ("ggx", "splat", "particle", "mlp", "filter")
-OWN = ("brdf", "march", "ode", "inverse", "bundle", "nbody")
+SHARED = ("ggx", "splat", "particle", "mlp", "mlp_tensor", "mlp_struct", "filter", "gmm", "lstm")
+OWN = ("brdf", "march", "ode", "inverse", "bundle", "nbody", "matmul")
 FLAGS = {"": [], "fast": ["--use_fast_math"]}
 LLVM = [f"-L{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/lib64/stubs", "-lcuda", "-w"]
 KINDS = {"torch": "PyTorch", "compile": "torch.compile", "jax": "JAX"}

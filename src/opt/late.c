@@ -32,8 +32,10 @@ static const Global *owner_of(const Val *buffer) {
     return from->kind == VAL_inst && from->inst->op == OP_global ? from->inst->global : NULL;
 }
 
+static bool is_real(TypeKind kind) { return kind == TYPE_float || kind == TYPE_double; }
+
 static bool is_sum(const Late *l, const Inst *inst) {
-    return inst->op == OP_atomic && inst->index == ATOMIC_add && inst->results[0]->type->kind == TYPE_float &&
+    return inst->op == OP_atomic && inst->index == ATOMIC_add && is_real(inst->results[0]->type->kind) &&
            l->uses[inst->results[0]->id] == 0 && opt_memory_buffer(inst->args[0]);
 }
 

@@ -81,8 +81,8 @@ static void assemble_code(Printer *p, Text *out) {
     bool blank = !p->dialect->language->has_places_only; /* there, each part ends with a blank line */
     add_part(out, &p->types, blank);
     if (p->sums_wait)
-        text_printf(out, "#define SLOPE_SUMS %du\n#define SLOPE_ONE_BUFFER %d\n", p->sums,
-                    p->sum_buffer != NULL);
+        text_printf(out, "#define SLOPE_SUMS %du\n#define SLOPE_SUM %s\n#define SLOPE_ONE_BUFFER %d\n",
+                    p->sums, p->sum_kind == TYPE_double ? "double" : "float", p->sum_buffer != NULL);
     if (p->largest) text_printf(out, "#define SLOPE_LARGEST %lld\n", (long long)p->largest);
     if (p->dialect->thread_type) p->dialect->thread_type(p, out);
     clike_add_helpers(p, out);

@@ -87,6 +87,7 @@ typedef struct FuncState {
     struct {
         const Inst *loop, *access; /* whose elements a warp reads together; NULL: none's */
         const char *limit;         /* of its counter */
+        bool is_short;             /* what is done in a round */
         const char *name, *round;  /* variables; NULL: the loop is not being printed */
     } tile;                        /* tile.c */
     /* Of a kernel that is cut into phases (group.c): */
@@ -206,7 +207,8 @@ struct Printer {
     Map reserved;             /* Name -> not NULL: types that may come */
     Map known;                /* Name -> not NULL: helpers that are there */
     bool sums_wait;           /* sums in buffers are kept by a group until it ends: sums.c */
-    int sums;                 /* ... so many */
+    int sums;                 /* ... so many, */
+    TypeKind sum_kind;        /* ... of this type: float or double */
     int64_t shared_bytes;     /* memory of groups for elements: whole.c, tile.c */
     const Global *sum_buffer; /* ... all in this one; NULL: in several */
     bool has_init;            /* constants are computed when the program starts */

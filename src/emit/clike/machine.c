@@ -89,11 +89,12 @@ static void print_atomic(Printer *p, const Inst *inst) {
     const char *what = inst->op == OP_atomic ? names[inst->index] : "cas";
     if (p->dialect->warp_sums && strcmp(what, "add") == 0 && p->at->uses[inst->results[0]->id] == 0) {
         clike_helper(p, "slope_warp_sum");
-        what = p->sums_wait && type->kind == TYPE_float ? "group_sum" : "sum";
+        what = p->sums_wait && type->kind == p->sum_kind ? "group_sum" : "sum";
     }
     bool is_plain = p->options->alone && p->dialect->thread_local_ && strcmp(what, "add") == 0;
     const char *function = is_plain ? clike_helper(p, clike_format(p, "slope_sum_%s", clike_word(p, type)))
-                                    : clike_atomic(p, what, type);
+                           : strcmp(what, "group_sum") == 0 ? clike_helper(p, "slope_atomic_group_sum")
+                                                            : clike_atomic(p, what, type);
     const char *text = clike_format(p, "%s(%s, %s", function, pointer, clike_operand(p, inst, 1).text);
     if (inst->op == OP_atomic_cas) text = clike_format(p, "%s, %s", text, clike_operand(p, inst, 2).text);
     clike_set_statement(p, inst, clike_format(p, "%s)", text));

@@ -7,7 +7,7 @@
  * Sums that follow each other in elements of one buffer, at fixed distances, are printed together: the lanes of a warp share the work. */
 #include "emit/clike/clike.h"
 
-enum { FEWEST_THREADS = 128, MOST_SHARED = 32 << 10 }; /* of a group; its own shared memory, in bytes */
+enum { FEWEST_THREADS = 128, MOST_SHARED = 20 << 10 }; /* of a group; its own shared memory, in bytes */
 enum { FEWEST_SUMS = 32, MOST_SUMS = 2048 };           /* that a group keeps */
 enum { MOST_TERMS = 4, MOST_DEPTH = 16 };              /* of an index */
 
@@ -17,6 +17,7 @@ typedef struct Search {
     Map used;                 /* Val: its value is */
     Map touched;              /* owner: accessed in another way than that ... */
     VEC(const void *) summed; /* ... something is added to it, and nothing comes of the value before */
+    TypeKind kind;            /* of these numbers */
     bool unknown;
     bool moves; /* ... at a place that is not constant, and may be that of all threads */
 } Search;
@@ -25,6 +26,9 @@ static void note_used(void *user, Inst *inst) {
     Search *search = user;
     for (int i = 0; i < inst->nargs; i++)
         map_put(search->arena, &search->used, PTR_KEY(ir_resolve(inst->args[i])), search);
+    bool adds = inst->op == OP_atomic && inst->index == ATOMIC_add;
+    if (adds && inst->results[0]->type->kind == TYPE_float)
+        search->kind = TYPE_float; /* rather than double */
 }
 
 static const void *owner_of(const Search *search, const Val *buffer) {
@@ -40,8 +44,8 @@ static bool is_of_buffer(const Inst *inst) {
 }
 
 static bool is_sum(const Search *search, const Inst *inst) {
-    return inst->op == OP_atomic && inst->index == ATOMIC_add && inst->results[0]->type->kind == TYPE_float &&
-           !map_has(&search->used, PTR_KEY(inst->results[0]));
+    return inst->op == OP_atomic && inst->index == ATOMIC_add &&
+           inst->results[0]->type->kind == search->kind && !map_has(&search->used, PTR_KEY(inst->results[0]));
 }
 
 static bool is_constant(const Val *address) {
@@ -126,7 +130,7 @@ static const Global *find_only_buffer(const Printer *p, const Search *search) {
 }
 
 bool clike_sums_can_wait(Printer *p) {
-    Search search = {.arena = &p->arena};
+    Search search = {.arena = &p->arena, .kind = TYPE_double};
     if (!p->dialect->warp_sums || !fits(p)) return false;
     for (int i = 0; i < p->reached.funcs.count; i++) {
         const Func *func = p->reached.funcs.at[i]->func;
@@ -139,7 +143,10 @@ bool clike_sums_can_wait(Printer *p) {
         search.unknown = map_has(&search.touched, PTR_KEY(search.summed.at[i]));
     p->sum_buffer = find_only_buffer(p, &search);
     p->sums = FEWEST_SUMS;
-    while (p->sums < MOST_SUMS && (search.moves || p->sums < 2 * search.summed.count)) p->sums *= 2;
+    p->sum_kind = search.kind;
+    while (p->sums < (search.kind == TYPE_double ? MOST_SUMS / 2 : MOST_SUMS) &&
+           (search.moves || p->sums < 2 * search.summed.count))
+        p->sums *= 2;
     return search.summed.count && !search.unknown;
 }
 
@@ -220,7 +227,7 @@ static bool find_place(const Inst *sum, Place *place) {
 
 static bool is_waiting_sum(const Printer *p, const Inst *inst) {
     return p->sums_wait && inst->op == OP_atomic && inst->index == ATOMIC_add &&
-           inst->results[0]->type->kind == TYPE_float && p->at->uses[inst->results[0]->id] == 0;
+           inst->results[0]->type->kind == p->sum_kind && p->at->uses[inst->results[0]->id] == 0;
 }
 
 /* The next sum, if nothing happens in between. */

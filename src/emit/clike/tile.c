@@ -15,11 +15,16 @@
 #include "emit/clike/clike.h"
 
 enum { FEWEST_BYTES = 12, MOST_BYTES = 64, FEWEST_ROUNDS = 32 }; /* of an element; of a loop */
+enum {
+    FEW_INSTS = 40,
+    MANY_ROUNDS = 16
+}; /* of those, so many are written out: few warps have to hide what a round waits for */
 
 typedef struct Search {
     const Inst *loop;
     const Val *counter;
     const Inst *access;
+    int insts;
     bool refused;
 } Search;
 
@@ -64,6 +69,7 @@ static bool is_in_step(const Search *search, const Inst *inst) {
 
 static void look_at(void *user, Inst *inst) {
     Search *search = user;
+    search->insts += inst->op == OP_loop || inst->op == OP_call ? FEW_INSTS : 1;
     search->refused |= is_way_out(search, inst);
     if (!search->access && is_in_step(search, inst)) search->access = inst;
 }
@@ -79,12 +85,11 @@ static bool counts_up(const Inst *choice, const Inst *loop, LoopTest *test) {
            !inst_contains(choice, ir_resolve(loop->args[test->index]));
 }
 
-static bool find_in(const Inst *choice, const Inst *loop, LoopTest *test, const Inst **access) {
+static bool find_in(const Inst *choice, const Inst *loop, LoopTest *test, Search *search) {
     if (loop->op != OP_loop || !counts_up(choice, loop, test)) return false;
-    Search search = {.loop = loop, .counter = loop->regions[1]->params[test->index]};
-    region_walk(loop->regions[1], look_at, &search);
-    *access = search.access;
-    return search.access && !search.refused;
+    *search = (Search){.loop = loop, .counter = loop->regions[1]->params[test->index]};
+    region_walk(loop->regions[1], look_at, search);
+    return search->access && !search->refused;
 }
 
 /* An element has a multiple of 16 bytes, which one instruction reads. */
@@ -104,14 +109,15 @@ static int operand_of(const Inst *inst, const Val *v) {
 const char *clike_find_tile(Printer *p, const Inst *choice) {
     FuncState *at = p->at;
     LoopTest test;
-    const Inst *access;
+    Search search;
     if (!p->dialect->tile || at->func->group_size[0] == 0 || at->tile.loop || p->options->level < 2)
         return NULL;
     for (const Inst *inst = choice->regions[0]->first; inst; inst = inst->next) {
-        if (!find_in(choice, inst, &test, &access) || !fits(p, access)) continue;
+        if (!find_in(choice, inst, &test, &search) || !fits(p, search.access)) continue;
         const Inst *compare = inst->regions[0]->first;
         at->tile.loop = inst;
-        at->tile.access = access;
+        at->tile.access = search.access;
+        at->tile.is_short = search.insts < FEW_INSTS;
         at->tile.limit = clike_operand(p, compare, operand_of(compare, ir_resolve(test.limit))).text;
         return clike_format(p, "%s(%s, %s)", clike_helper(p, "slope_together"),
                             clike_operand(p, inst, test.index).text, at->tile.limit);
@@ -145,6 +151,7 @@ void clike_begin_tile(Printer *p, const char *counter, const char *condition, co
     clike_line(p, "while (%s) {", condition);
     p->indent++;
     clike_line(p, "const int %s = %s.turn(%s, %s);", rounds, at->tile.name, counter, at->tile.limit);
+    if (at->tile.is_short) clike_line(p, "#pragma unroll %d", MANY_ROUNDS);
     clike_line(p, "for (int %s = 0; %s < %s; %s++, %s) {", at->tile.round, at->tile.round, rounds,
                at->tile.round, step);
 }

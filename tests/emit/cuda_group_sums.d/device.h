@@ -44,7 +44,7 @@ static double __shfl_sync(unsigned, double value, unsigned lane) {
 }
 static unsigned __activemask() { return ~0u; }
 static void __syncwarp() { pthread_barrier_wait(meetings[threadIdx.x / 32]); }
-static float __shfl_xor_sync(unsigned, float value, unsigned bit) {
+static double __shfl_xor_sync(unsigned, double value, unsigned bit) {
     return __shfl_sync(~0u, value, threadIdx.x % 32 ^ bit);
 }
 static bool __all_sync(unsigned, bool value) {
@@ -60,14 +60,25 @@ static void __match_all_sync(unsigned, unsigned long long, int *same) { *same = 
 template <typename T> static T __shfl_sync(unsigned, T value, int) { return value; }
 static unsigned __activemask() { return 1u << threadIdx.x % 32; }
 static void __syncwarp() {}
-static float __shfl_xor_sync(unsigned, float value, int) { return value; }
+template <typename T> static T __shfl_xor_sync(unsigned, T value, int) { return value; }
 static bool __all_sync(unsigned, bool value) { return value; }
 #endif
-static float __shfl_down_sync(unsigned, float value, int) { return value; }
+template <typename T> static T __shfl_down_sync(unsigned, T value, int) { return value; }
 static bool __isLocal(const void *p) {
     char here;
     const long distance = (const char *)p - &here;
     return distance > -65536 && distance < 65536;
+}
+static double atomicAdd(double *p, double value) {
+    unsigned long long old = __atomic_load_n((unsigned long long *)p, __ATOMIC_SEQ_CST), now;
+    double sum;
+    do {
+        memcpy(&sum, &old, 8);
+        sum += value;
+        memcpy(&now, &sum, 8);
+    } while (!__atomic_compare_exchange_n((unsigned long long *)p, &old, now, false, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_SEQ_CST));
+    return sum - value;
 }
 static float atomicAdd(float *p, float value) {
     unsigned old = __atomic_load_n((unsigned *)p, __ATOMIC_SEQ_CST), now;
