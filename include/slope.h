@@ -578,14 +578,15 @@ typedef struct SlopeStored {
 SLOPE_API int slope_stored_count(const SlopeSession *session);
 SLOPE_API bool slope_stored(const SlopeSession *session, int index, SlopeStored *out);
 
-/* ---- how kernels were compiled, in the order in which that was done */
+/* ---- how kernels, and loops over items, were compiled, in the order in which that was done */
 
 typedef struct SlopeRemark {
-    const char *kernel;
-    int lanes;        /* items that it does at once */
-    const char *why;  /* not more, where more were asked for; NULL: nothing stands against it */
-    const char *path; /* of what is in the way, or the kernel; NULL: unknown */
+    const char *kernel; /* or the function that has the loop */
+    int lanes;          /* items that it does at once */
+    const char *why;    /* not more, where more were asked for; NULL: nothing stands against it */
+    const char *path;   /* of what is in the way, or the kernel or loop; NULL: unknown */
     int line, column;
+    bool is_loop; /* whose rounds are the items */
 } SlopeRemark;
 
 /* Of the programs that there are. */

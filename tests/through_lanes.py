@@ -3,7 +3,9 @@
 item at a time and several at once. What they write must be the same but for rounding: arithmetic is as it is written
 (--fp strict), but sums of derivatives have no order that anybody wrote.
 
-    tests/through_lanes.py [--build DIR] [-j N] [--of N] [--lanes 4,16] [-v] [NAME...]    one file of N; only those with a NAME in theirs
+    tests/through_lanes.py [--build DIR] [-j N] [--of N] [--lanes 4,16] [--rounds] [-v] [NAME...]    one file of N; only those with a NAME in theirs
+
+With --rounds, one thread does all items in a loop, of which several rounds are done at once.
 """
 import argparse
 import concurrent.futures
@@ -34,8 +36,8 @@ def functions(text):
             yield result, name, [(match[1], "no_diff" not in match[0] and match[1] != "int") for match in found]
 
 
-def kernel(number, result, name, params, threads=THREADS):
-    """One that calls the function and its backward derivative, and the names of what it writes"""
+def kernel(number, result, name, params, threads=THREADS, rounds=False):
+    """One that calls the function and its backward derivative, and the names of what it writes; `rounds`: for all items, in a loop"""
     size = sum(TYPES[kind] for kind, _ in params)
     lines, args, pairs, outs, at = [], [], [], [], 0
     for i, (kind, is_diff) in enumerate(params):
@@ -54,8 +56,9 @@ def kernel(number, result, name, params, threads=THREADS):
     buffers += [f"RWStructuredBuffer<{kind}> {buffer};" for buffer, kind, _ in outs]
     lines.append(f"    bwd_diff({name})({', '.join(pairs)}, {result}(1));")
     lines += [f"    {buffer}[tid.x] = {value};" for buffer, _, value in outs]
-    head = f'[shader("compute")] [numthreads({threads}, 1, 1)]\nvoid lanes_kernel{number}(uint3 tid : SV_DispatchThreadID) {{'
-    return "\n".join([*buffers, head, *lines, "}", ""]), outs, size
+    head = f'[shader("compute")] [numthreads({1 if rounds else threads}, 1, 1)]\nvoid lanes_kernel{number}('
+    head += f") {{ for (int item = 0; item < {ITEMS}; item++) {{ uint3 tid = item;" if rounds else "uint3 tid : SV_DispatchThreadID) { {"
+    return "\n".join([*buffers, head, *lines, "}}", ""]), outs, size
 
 
 def data(chosen, size, path):
@@ -65,9 +68,9 @@ def data(chosen, size, path):
     path.write_text("\n".join(repr(value) for value in values))
 
 
-def outputs(suite, folder, source, number, outs, lanes, temporary):
+def outputs(suite, folder, source, number, outs, lanes, temporary, rounds):
     command = [str(suite.slope), "run", str(source), "-I", str(folder), "-O2", "--fp", "strict", "--lanes", str(lanes), "--threads", "1", "--remarks",
-               "--entry", f"lanes_kernel{number}", "--dispatch", str(ITEMS // THREADS), "--bind", f"lanes_in{number}=@{temporary}/in.csv"]
+               "--entry", f"lanes_kernel{number}", "--dispatch", str(1 if rounds else ITEMS // THREADS), "--bind", f"lanes_in{number}=@{temporary}/in.csv"]
     for buffer, _, _ in outs:
         command += ["--bind", f"{buffer}=zeros:{ITEMS}", "--print", buffer]
     return run.execute(suite, command, folder)
@@ -98,34 +101,35 @@ def difference(one, several, written):
     return f"{len(wrong)} of {len(one)} numbers differ\n" + "\n".join(wrong[:8]) if wrong else None
 
 
-def check(suite, path, widths, temporary):
+def check(suite, path, widths, temporary, rounds):
     """Failures, and how many kernels were and were not widened"""
     text, problems, done, declined = path.read_text(), [], 0, []
     source = Path(temporary) / path.name
-    kernels = [kernel(i, *function) for i, function in enumerate(functions(text))]
+    kernels = [kernel(i, *function, rounds=rounds) for i, function in enumerate(functions(text))]
+    at_once, one_by_one = ("rounds at once", "one round at a time") if rounds else ("items at once", "one item at a time")
     if not kernels:
         return problems, done, declined
     source.write_text(text + "\n" + "\n".join(made for made, _, _ in kernels))
     for number, (_, outs, size) in enumerate(kernels):
         data(random.Random(number), size, Path(temporary) / "in.csv")
         written = ITEMS * sum(TYPES[kind] for _, kind, _ in outs)
-        one = outputs(suite, path.parent, source, number, outs, 1, temporary)
+        one = outputs(suite, path.parent, source, number, outs, 1, temporary, rounds)
         if one.status or one.trouble:
             continue  # a function that has no backward derivative, or one that does not end
         for width in widths:
-            several = outputs(suite, path.parent, source, number, outs, width, temporary)
+            several = outputs(suite, path.parent, source, number, outs, width, temporary, rounds)
             fails = several.status or several.trouble
             wrong = several.trouble or several.err if fails else difference(one.out, several.out, written)
             if wrong:
                 problems.append((f"{path.stem} kernel {number} with {width} lanes", wrong[:1500]))
-            elif "one item at a time" in several.err:
-                declined += [line for line in several.err.splitlines() if "one item at a time" in line]
-            else:
+            elif at_once in several.err:
                 done += 1
+            else:
+                declined += [line for line in several.err.splitlines() if one_by_one in line][:1]
     return problems, done, declined
 
 
-def run_all(build, filters=(), jobs=None, share=1, widths=(4, 16)):
+def run_all(build, filters=(), jobs=None, share=1, widths=(4, 16), rounds=False):
     """(number of kernels that agree, failures, remarks)"""
     suite = run.Suite(build)
     files = sorted(path for path in (run.HERE / "diff").rglob("*.slang") if "lib" not in path.parts)
@@ -133,7 +137,7 @@ def run_all(build, filters=(), jobs=None, share=1, widths=(4, 16)):
 
     def one(path):
         with tempfile.TemporaryDirectory(prefix="slope-lanes-") as temporary:
-            return check(suite, path, widths, temporary)
+            return check(suite, path, widths, temporary, rounds)
 
     with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         results = list(pool.map(one, files))
@@ -147,11 +151,12 @@ def main():
     parser.add_argument("-j", type=int, dest="jobs")
     parser.add_argument("--of", type=int, default=1)
     parser.add_argument("--lanes", default="4,16")
+    parser.add_argument("--rounds", action="store_true")
     parser.add_argument("-v", action="store_true", help="say why kernels were left as they are")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     widths = [int(width) for width in options.lanes.split(",")]
-    passed, failures, remarks = run_all(options.build, options.names, options.jobs, options.of, widths)
+    passed, failures, remarks = run_all(options.build, options.names, options.jobs, options.of, widths, options.rounds)
     run.report(failures)
     if options.v:
         print("\n".join(sorted(remarks)))

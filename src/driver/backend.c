@@ -239,6 +239,7 @@ static void aim_at(SlopeProgram *program, const EmitTarget *target) {
     Module *module = program->unit->ir;
     module->many_threads = (target->capabilities & TARGET_MANY_THREADS) != 0;
     program->unit->is_checked_later = (target->capabilities & TARGET_CHECKED) != 0;
+    program->unit->has_no_lanes = (target->capabilities & TARGET_LANES) == 0;
     module->shares_reciprocals =
         module->many_threads && program->session->config.floats != SLOPE_FLOATS_strict;
 }

@@ -152,11 +152,12 @@ static bool pass_sums(Unit *unit) {
 
 /* ---- lanes */
 
-static void note_remark(Unit *unit, const Func *kernel, const LaneRemark *remark) {
+static void note_remark(Unit *unit, const Func *func, const LaneRemark *remark, bool is_loop) {
     SlopeProgram *program = unit->program;
     Position at = source_position(&program->sources, remark->loc);
-    const Func *original = original_of(unit, kernel);
-    SlopeRemark row = {.kernel = original ? original->name->text : kernel->name->text,
+    const Func *original = original_of(unit, func);
+    SlopeRemark row = {.kernel = original ? original->name->text : func->name->text,
+                       .is_loop = is_loop,
                        .lanes = remark->width,
                        .why = remark->why,
                        .path = at.path ? at.path->text : NULL,
@@ -181,6 +182,52 @@ static int wanted_lanes(const Unit *unit) {
     return unit->runs && !config->debug_info ? SLOPE_LANES_AUTO : 1;
 }
 
+typedef struct Called {
+    Unit *unit;
+    Map fresh; /* Func: not asked about yet, and new */
+    VEC(Func *) funcs;
+} Called;
+
+static void add_func(Called *called, Func *func) {
+    if (!map_get(&called->fresh, PTR_KEY(func))) return;
+    map_put(called->unit->ir->arena, &called->fresh, PTR_KEY(func), NULL);
+    vec_push(called->unit->ir->arena, &called->funcs, func);
+}
+
+static void add_called(void *user, Inst *inst) {
+    if (inst->op == OP_call) add_func(user, inst->callee);
+}
+
+static void note_loop(void *user, const Func *func, const LaneRemark *remark) {
+    note_remark(user, func, remark, true);
+    driver_limit_test(((Unit *)user)->program);
+}
+
+/* Its other form does several groups; there may be one alone. */
+static bool is_of_one_thread(const Func *kernel) {
+    return kernel->group_size[0] * kernel->group_size[1] * kernel->group_size[2] == 1;
+}
+
+/* Of functions that are reached from outside, but for kernels that do several items at once. */
+static void widen_loops(Unit *unit, const LaneOptions *options) {
+    Called called = {.unit = unit};
+    LaneRemarks remarks = {note_loop, unit};
+    for (int i = unit->passed; i < unit->ir->funcs.count; i++) {
+        Func *func = unit->ir->funcs.at[i];
+        bool is_widened = func->wide && !is_of_one_thread(func);
+        if (func->body && !is_widened) map_put(unit->ir->arena, &called.fresh, PTR_KEY(func), func);
+    }
+    for (int i = unit->passed; i < unit->ir->funcs.count; i++)
+        if (unit->ir->funcs.at[i]->flags & FUNC_EXPORT) add_func(&called, unit->ir->funcs.at[i]);
+    for (int i = 0; i < called.funcs.count; i++) region_walk(called.funcs.at[i]->body, add_called, &called);
+    int made = unit->ir->funcs.count;
+    opt_lane_loops(called.funcs.at, called.funcs.count, options, &remarks);
+    for (int i = 0; i < called.funcs.count && VERIFY_EACH_PASS; i++)
+        verify(unit, called.funcs.at[i], "lanes");
+    for (; made < unit->ir->funcs.count && VERIFY_EACH_PASS; made++)
+        verify(unit, unit->ir->funcs.at[made], "lanes");
+}
+
 /* Kernels get a form that does several items at once. What tells of indices out of range does so one by one. */
 static bool pass_lanes(Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
@@ -196,9 +243,10 @@ static bool pass_lanes(Unit *unit) {
         if (!func->body || !(func->flags & FUNC_EXPORT) || func->group_size[0] == 0) continue;
         driver_limit_test(unit->program);
         opt_lanes(func, &options, &remark);
-        note_remark(unit, func, &remark);
+        note_remark(unit, func, &remark, false);
         if (VERIFY_EACH_PASS && func->wide) verify(unit, func->wide, "lanes");
     }
+    if (wanted && !unit->has_no_lanes) widen_loops(unit, &options);
     return unit->ir->funcs.count > count;
 }
 

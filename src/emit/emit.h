@@ -71,6 +71,7 @@ typedef enum TargetCapabilities {
     TARGET_CHECKED = 1024,     /* what compiles it sees to indices */
     TARGET_OWN_THREADS = 2048, /* kernels are functions that run all of their threads */
     TARGET_DEVICE = 4096,      /* code for a GPU, as its driver takes it */
+    TARGET_LANES = 8192,       /* vectors of any length, and of addresses */
 } TargetCapabilities;
 
 /* Operations that a backend does not have for all operands, so that they are written out before it sees them. */

@@ -79,12 +79,17 @@ static Val *fold_sum(Val *a, Val *b) {
     return val_is_const(a) && val_is_zero(a) ? b : NULL;
 }
 
+/* What a sum has become, of the minus of a number perhaps a difference. */
+static void set_free(Val *sum) {
+    bool is_sum = sum->kind == VAL_inst && (sum->inst->op == OP_add || sum->inst->op == OP_sub);
+    if (is_sum && type_is_float(type_element(sum->type))) sum->inst->flags |= INST_FREE;
+}
+
 Val *build_sum(Builder *b, Val *x, Val *y) {
     Val *folded = fold_sum(ir_resolve(x), ir_resolve(y));
     if (folded) return folded;
     Val *sum = build_binary(b, OP_add, x, y);
-    bool is_new = sum != x && sum != y && sum->kind == VAL_inst && sum->inst->op == OP_add;
-    if (is_new) sum->inst->flags |= INST_FREE;
+    if (sum != x && sum != y) set_free(sum);
     return sum;
 }
 
@@ -182,8 +187,12 @@ Val *build_again(Builder *b, Inst *inst) {
         inst->args[1] = constant;
     }
     Val *folded = ir_fold(b->func->module, (Op)inst->op, type, inst->args, inst->nargs);
-    if (!folded && inst_has(inst, INST_FREE)) folded = fold_sum(inst->args[0], inst->args[1]);
-    return folded ? folded : build_rewrite(b, (Op)inst->op, type, inst->args, inst->nargs);
+    bool is_free = inst_has(inst, INST_FREE);
+    if (!folded && is_free && inst->op == OP_add) folded = fold_sum(inst->args[0], inst->args[1]);
+    if (folded) return folded;
+    Val *other = build_rewrite(b, (Op)inst->op, type, inst->args, inst->nargs);
+    if (other && is_free) set_free(other);
+    return other;
 }
 
 /* ---- memory */

@@ -127,6 +127,7 @@ typedef struct LoopHints {
     int64_t unroll;     /* [ForceUnroll(n)]; -1: [ForceUnroll]; 0: no */
     int64_t checkpoint; /* [Checkpoint(budget)]; 0: no */
     bool together;      /* there are derivatives in it, whose primal may be the same in all rounds */
+    bool few;           /* rounds are left for it to do */
 } LoopHints;
 
 /* A linearized instruction is one of these; only between linearize and extract. */
@@ -419,7 +420,7 @@ Inst *build_inst(Builder *b, Op op, Val *const *args, int nargs, int nresults,
 /* Any op with one result and no attributes; `type` is the result's. Folds, and simplifies what is local. */
 Val *build_op(Builder *b, Op op, const Type *type, Val *const *args, int nargs);
 Val *build_unary(Builder *b, Op op, Val *a); /* result has the type of a (bool for COMPARES) */
-/* Of contributions to a differential: no order of them is written anywhere, so that any will do (`add free`). */
+/* Of contributions to a differential: no order of them is written anywhere, so that any will do (`add free`, `sub free`). */
 Val *build_sum(Builder *b, Val *x, Val *y);
 Val *build_binary(Builder *b, Op op, Val *x, Val *y); /* result has the type of x (bool for COMPARES) */
 Val *build_fma(Builder *b, Val *x, Val *y, Val *z);

@@ -466,6 +466,7 @@ static LoopHints parse_hints(Parser *p) {
     if (accept(p, "unroll")) hints.unroll = parse_integer(p);
     if (accept(p, "checkpoint")) hints.checkpoint = parse_integer(p);
     hints.together = accept(p, "together");
+    hints.few = accept(p, "few");
     return hints;
 }
 

@@ -393,6 +393,7 @@ static void add_hints(Printer *p, LoopHints hints) {
     if (hints.unroll) text_printf(p->out, " unroll %lld", (long long)hints.unroll);
     if (hints.checkpoint) text_printf(p->out, " checkpoint %lld", (long long)hints.checkpoint);
     if (hints.together) text_printf(p->out, " together");
+    if (hints.few) text_printf(p->out, " few");
 }
 
 static void print_loop(Printer *p, const Inst *inst) {

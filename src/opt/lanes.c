@@ -35,11 +35,22 @@ void lanes_decline(Lanes *lanes, const Inst *at, const char *why) {
 
 /* ---- what cannot be done */
 
+/* Rounds of a loop are done in order, as far as anybody sees. */
+static const char *refused_in_round(const Inst *inst) {
+    if (inst->op == OP_printf) return "it prints";
+    if (inst->op == OP_gather || inst->op == OP_scatter) return "a loop in it does several rounds at once";
+    bool has_effect = (op_has(inst->op, OP_EFFECT) && !is_for_tape(inst)) || inst->op == OP_wave;
+    return has_effect ? "rounds do what others may see" : NULL;
+}
+
 static const char *refused(const Lanes *lanes, const Inst *inst) {
+    if (lanes->rounds) return refused_in_round(inst);
     switch ((Op)inst->op) {
     case OP_printf: return lanes->options->width ? NULL : "it prints";
     case OP_wave: return lanes->along_groups ? "it is a wave alone" : NULL;
     case OP_buffer_new: return "each item makes a buffer";
+    case OP_gather:
+    case OP_scatter: return "a loop in it does several rounds at once";
     case OP_barrier:
         return inst->index == 1 && lanes->along_groups ? "it waits at a barrier, alone in its group" : NULL;
     default: return NULL;
@@ -179,10 +190,7 @@ static void own_statics(Lanes *lanes, Func *copy) {
     opt_dce(copy);
 }
 
-static void prepare(Lanes *lanes, Func *copy) {
-    inline_all(copy);
-    own_statics(lanes, copy);
-    if (lanes->why) return;
+void lanes_clean(Func *copy) {
     opt_lower_exits(copy);
     opt_sroa(copy);
     opt_ssa(copy);
@@ -193,6 +201,12 @@ static void prepare(Lanes *lanes, Func *copy) {
     opt_simplify(copy);
     opt_dce(copy);
     ir_resolve_func(copy);
+}
+
+static void prepare(Lanes *lanes, Func *copy) {
+    inline_all(copy);
+    own_statics(lanes, copy);
+    if (!lanes->why) lanes_clean(copy);
 }
 
 /* ---- which kernels, and how wide */
@@ -233,8 +247,7 @@ static Func *wide_form(Lanes *lanes, const Func *kernel) {
     return wide;
 }
 
-/* Half as many lanes, if they fill a register and are worth while. */
-static bool make_narrower(Lanes *lanes) {
+bool lanes_make_narrower(Lanes *lanes) {
     lanes->width /= 2;
     bool can = !lanes->waves && lanes->width >= 4 && !lanes_not_worth_it(lanes);
     if (!can) lanes_decline(lanes, NULL, "it would take long to compile");
@@ -245,23 +258,27 @@ static void make_wide(Lanes *lanes, Func *kernel) {
     bool chooses = lanes->options->width == 0, again = false;
     do {
         Func *wide = wide_form(lanes, kernel);
-        again = !lanes->why && chooses && lanes_take_long(lanes) && make_narrower(lanes);
+        again = !lanes->why && chooses && lanes_take_long(lanes) && lanes_make_narrower(lanes);
         if (!again && !lanes->why && lanes_are_too_much(lanes)) lanes_decline(lanes, NULL, "it is too large");
         if (again || lanes->why) func_forget(wide);
         else kernel->wide = wide, kernel->lanes = lanes->width;
     } while (again);
 }
 
-static void look_at_copy(Lanes *lanes) {
+void lanes_look(Lanes *lanes) {
     Size size = {.lanes = lanes};
+    lanes_find_varying(lanes);
+    if (lanes_even_out(lanes)) lanes_find_varying(lanes);
+    region_walk(lanes->from->body, look_after, &size);
+}
+
+static void look_at_copy(Lanes *lanes) {
     bool shared = false;
     region_walk(lanes->from->body, uses_shared, &shared);
     if (shared && lanes->along_groups)
         lanes_decline(lanes, NULL, "groups of one thread have memory of their own");
     region_walk(lanes->from->body, look_for_meetings, lanes);
-    lanes_find_varying(lanes);
-    if (lanes_even_out(lanes)) lanes_find_varying(lanes);
-    region_walk(lanes->from->body, look_after, &size);
+    lanes_look(lanes);
 }
 
 /* Groups of one thread are often dispatched alone: nobody knows before. */

@@ -22,6 +22,33 @@ typedef struct VarUse {
     bool spread; /* an object for each lane, interleaved */
 } VarUse;
 
+/* Of a loop whose rounds are lanes: lanes_loop.c. The lanes' `from` does one round; its parameters are counters, sums, and what comes from outside. */
+typedef struct Rounds {
+    Func *func; /* the loop stands in, with nothing else that does much */
+    Inst *loop;
+    uint8_t *kinds;                /* by carried value: CarriedKind */
+    int64_t *steps;                /* of counters, from a round to the next */
+    int ncounters, nsums;          /* parameters of `from` */
+    Val **outside;                 /* by parameter: what it is in `func`; NULL: it differs between rounds */
+    const struct Captured *params; /* by parameter of `func` */
+    InstVec tail;                  /* what is done one round after the other, behind the rest */
+    ValVec given;                  /* what a round computes for it; behind the sums, `from` returns them */
+    bool is_derivative;            /* `func` was a part of one */
+    Inst *before;                  /* what stands before the loop, and ... */
+    Val **initial;                 /* ... what it began with, as it was */
+    double code_elsewhere, code_added; /* in all functions, and to loops that were widened before */
+    VEC(Val *)
+    apart; /* pairs of buffers that must have nothing in common, which is found out before the loop */
+} Rounds;
+
+typedef enum CarriedKind { CARRIED_counter, CARRIED_sum, CARRIED_in_order } CarriedKind;
+
+/* What an address leads to that a loop was given. */
+typedef struct Captured {
+    Object object;
+    bool is_whole; /* it is that of the object itself */
+} Captured;
+
 typedef struct Lanes {
     Module *module;
     Arena *scratch;
@@ -30,6 +57,7 @@ typedef struct Lanes {
     int width;
     bool along_groups; /* lanes are groups of one thread, not threads of a group */
     bool waits, waves; /* at barriers; its lanes are a wave */
+    Rounds *rounds;    /* lanes are rounds of a loop; NULL: items of a kernel */
     uint32_t *varies;  /* by id of a value of `from`: bit i, part i is not the same for all lanes */
     bool changed;      /* the analysis found something new */
     bool settled;      /* ... and knows which loops are divergent */
@@ -56,8 +84,30 @@ static inline uint32_t varies(const Lanes *lanes, const Val *v) {
     return v->kind == VAL_const ? 0 : lanes->varies[v->id];
 }
 
+static inline bool is_for_tape(const Inst *inst) {
+    return inst->op >= OP_tape_open && inst->op <= OP_tape_elem;
+}
+
 /* ---- lanes.c */
 void lanes_decline(Lanes *lanes, const Inst *at, const char *why); /* the first reason counts */
+void lanes_clean(Func *copy);                                      /* after inlining: to normal form */
+void lanes_look(Lanes *lanes);          /* at `from`: what differs, and whether it can be done */
+bool lanes_make_narrower(Lanes *lanes); /* half as many, if they fill a register and are worth while */
+
+/* ---- lanes_items.c */
+int *lanes_count_uses(Arena *scratch, const Func *func, Region *region); /* by id */
+void lanes_make_item(Lanes *lanes);   /* `from`, of the loop; declines if its rounds need each other */
+void lanes_make_rounds(Lanes *lanes); /* the loop does several rounds at once, and then those that are left */
+void lanes_undo_rounds(Lanes *lanes);
+
+/* ---- lanes_choice.c */
+void lanes_take_out_choices(Lanes *lanes, const bool *is_counter); /* of carried values */
+
+/* ---- lanes_apart.c */
+void lanes_find_sums(
+    Lanes *lanes); /* in memory: they become atomic operations, until the wide form is made */
+void lanes_write_sums(Region *region);
+void lanes_look_for_conflicts(Lanes *lanes); /* between rounds: declines if there may be one */
 
 /* ---- lanes_vary.c */
 void lanes_find_varying(Lanes *lanes);
@@ -73,16 +123,23 @@ bool lanes_varies_here(const Lanes *lanes, const Inst *inst); /* more is needed 
 enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };
 int lanes_step_of_address(const Lanes *lanes, const Val *address);
 int lanes_best_width(const Lanes *lanes);
+bool lanes_is_left_to_lanes(const Inst *inst);     /* more than arithmetic, choices between two, and memory */
+bool lanes_are_left_to_others(const Lanes *lanes); /* LLVM does several rounds of such a loop at once */
 const char *lanes_not_worth_it(const Lanes *lanes); /* why; NULL: they are */
 bool lanes_half_is_enough(const Lanes *lanes);
 bool lanes_take_long(const Lanes *lanes);    /* to compile: the wide function that was made */
+double lanes_code_added(const Lanes *lanes); /* ... which has this much more than one item at a time */
 bool lanes_are_too_much(const Lanes *lanes); /* ... even if they are asked for */
 
 /* ---- lanes_race.c */
 void lanes_look_for_races(Lanes *lanes); /* declines if there may be one */
+bool lanes_is_same_memory(Val *a,
+                          Val *b); /* the same uniform, variable, or part of one, as far as is known */
 
 /* ---- lanes_widen.c */
 void lanes_widen(Lanes *lanes);
+void lanes_widen_at(Lanes *lanes, Builder b); /* begins; the parameters are to be defined next, then: */
+void lanes_widen_body(Lanes *lanes);          /* all but what it returns */
 const Type *lanes_row(Lanes *lanes, const Type *scalar); /* one for each lane */
 Val *lanes_same(Lanes *lanes, Val *v);             /* what stands for a value that is the same for all */
 Val *lanes_part(Lanes *lanes, Val *v, int part);   /* a vector of lanes or a scalar */
@@ -102,6 +159,8 @@ void lanes_give_column(Lanes *lanes, Val *object, Val *from, int lane);
 
 /* ---- lanes_single.c */
 void lanes_one_by_one(Lanes *lanes, Inst *inst);
+Val *lanes_of_lane(Lanes *lanes, Val *v, int lane);
+Val *lanes_sum(Lanes *lanes, Val *row);                         /* over the lanes, in pairs */
 void lanes_atomic(Lanes *lanes, Inst *inst);                    /* not on a variable */
 bool lanes_calls_once(const Lanes *lanes, const Inst *call);    /* for all lanes */
 const char *lanes_refused_call(Lanes *lanes, const Inst *call); /* why not even one by one; NULL: it can be */

@@ -51,9 +51,20 @@ static int step_of_sum(const Lanes *lanes, const Inst *inst) {
     return a && b ? STEP_other : a ? a : b;
 }
 
+/* Of a counter of rounds. */
+static int step_of_param(const Lanes *lanes, const Val *v) {
+    const Rounds *rounds = lanes->rounds;
+    int at = v->index;
+    if (!rounds || v->region != lanes->from->body) return STEP_none;
+    for (int i = 0; i < rounds->loop->nargs; i++)
+        if (rounds->kinds[i] == CARRIED_counter && at-- == 0)
+            return rounds->steps[i] == 1 ? STEP_one : STEP_other;
+    return STEP_none;
+}
+
 static int step_of(const Lanes *lanes, const Val *v) {
     if (!varies(lanes, v)) return STEP_same;
-    if (v->kind != VAL_inst) return STEP_none;
+    if (v->kind != VAL_inst) return step_of_param(lanes, v);
     const Inst *inst = v->inst;
     switch ((Op)inst->op) {
     case OP_thread_id: return STEP_one;
@@ -140,7 +151,7 @@ static Cost cost_of_access(const Lanes *lanes, const Inst *inst) {
 }
 
 static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
-    double cost = op_info[inst->op].cost;
+    double cost = inst_has(inst, INST_FREE) ? 3 : op_info[inst->op].cost; /* a sum that will be written out */
     bool one_place =
         !varies(lanes, ir_resolve(inst->args[0])) && inst->op == OP_atomic && inst->index == ATOMIC_add;
     return (Cost){cost, one_place ? cost + 0.5 * lanes->width : lanes->width * (cost + 5)};
@@ -153,6 +164,10 @@ static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
     const Type *type = lanes_on_stack(inst);
     double wide = type && type_is_scalar(type) ? registers(lanes, type) : 1;
     const TapeUse *use = lanes_tape(inst);
+    if (!use && lanes->rounds && has_index) {
+        int step = step_of(lanes, ir_resolve(inst->args[1]));
+        return (Cost){cost, step == STEP_one ? 0.75 * lanes->width + 1 : 1.2 * lanes->width};
+    }
     if (use && use->apart) return (Cost){cost, (cost + 1) * lanes->width};
     return (Cost){cost, apart ? 3.5 * lanes->width : cost * wide};
 }
@@ -259,6 +274,36 @@ static Cost cost_of_region(const Lanes *lanes, const Region *region) {
     return all;
 }
 
+/* What rounds of a loop do one after the other is done for each lane, with what the lanes give. */
+static Cost cost_of_all(const Lanes *lanes) {
+    Cost all = cost_of_region(lanes, lanes->from->body);
+    const Rounds *rounds = lanes->rounds;
+    for (int i = 0; rounds && i < rounds->tail.count; i++) {
+        const Inst *inst = rounds->tail.at[i];
+        double cost = op_info[inst->op].cost * parts_of(inst->results[0]->type);
+        add(&all, (Cost){cost, cost}, 1, lanes->width);
+    }
+    if (rounds) all.together += 0.5 * rounds->given.count * lanes->width;
+    return all;
+}
+
+bool lanes_is_left_to_lanes(const Inst *inst) {
+    bool is_elementary = inst->op >= OP_sin && inst->op <= OP_lgamma;
+    return is_for_tape(inst) || is_elementary || inst->op == OP_call || inst->op == OP_loop ||
+           inst->op == OP_switch || inst->op == OP_var || inst->op == OP_atomic;
+}
+
+static void look_for_more(void *user, Inst *inst) {
+    bool *more = user;
+    *more |= lanes_is_left_to_lanes(inst);
+}
+
+bool lanes_are_left_to_others(const Lanes *lanes) {
+    bool more = false;
+    region_walk(lanes->from->body, look_for_more, &more);
+    return !more;
+}
+
 /* ---- how many lanes */
 
 typedef struct Widths {
@@ -341,8 +386,14 @@ static double code_of_wide(const Lanes *lanes) {
 /* About twice as long as one by one, with all else that is done. */
 bool lanes_take_long(const Lanes *lanes) {
     enum { ALL_ELSE = 90 };
-    return ALL_ELSE + code_of_wide(lanes) > 1.8 * (ALL_ELSE + code_of_one(lanes));
+    double all_else = ALL_ELSE, added = code_of_wide(lanes) - code_of_one(lanes);
+    if (lanes->rounds) all_else += lanes->rounds->code_elsewhere, added += lanes->rounds->code_added;
+    double most =
+        lanes->rounds ? 1.6 : 0.8; /* times what there is: LLVM does little with the rounds that are left */
+    return added > most * (all_else + code_of_one(lanes));
 }
+
+double lanes_code_added(const Lanes *lanes) { return code_of_wide(lanes) - code_of_one(lanes); }
 
 /* LLVM would take minutes. */
 bool lanes_are_too_much(const Lanes *lanes) {
@@ -353,6 +404,7 @@ bool lanes_are_too_much(const Lanes *lanes) {
 /* Is there so much to do that it is done sooner, with the time to compile? That is some 10 ms and 0.1 ms for each instruction, of which the
  * processor does one in 0.2 ns. */
 static bool saves_time(const Lanes *lanes, Cost cost) {
+    if (lanes->rounds) return true;
     const int *size = lanes->from->group_size;
     double items = (double)lanes->options->groups * size[0] * size[1] * size[2];
     double compile = 4e7 + 5e5 * code_of_one(lanes);
@@ -369,13 +421,12 @@ bool lanes_half_is_enough(const Lanes *lanes) {
     Lanes half = *lanes;
     half.width /= 2;
     if (lanes->options->register_bits < WIDE || lanes->width < 8) return false;
-    double all = cost_of_region(lanes, lanes->from->body).together / lanes->width,
-           some = cost_of_region(&half, lanes->from->body).together / half.width;
+    double all = cost_of_all(lanes).together / lanes->width, some = cost_of_all(&half).together / half.width;
     return some < 1.25 * all;
 }
 
 const char *lanes_not_worth_it(const Lanes *lanes) {
-    Cost cost = cost_of_region(lanes, lanes->from->body);
+    Cost cost = cost_of_all(lanes);
     if (cost.together * least_gain(lanes) >= lanes->width * cost.alone)
         return "several at once would hardly be faster";
     return saves_time(lanes, cost) ? NULL : "it is done sooner than compiled for several";

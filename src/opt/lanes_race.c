@@ -17,15 +17,15 @@ typedef struct Races {
     VEC(const Inst *) written;
 } Races;
 
-/* Is it the same uniform, variable, or part of one? Elements of arrays may be. */
-static bool is_same_memory(Val *a, Val *b) {
+/* Elements of arrays may be. */
+bool lanes_is_same_memory(Val *a, Val *b) {
     a = ir_resolve(a), b = ir_resolve(b);
     if (a == b) return true;
     if (a->kind != VAL_inst || b->kind != VAL_inst || a->inst->op != b->inst->op) return false;
     const Inst *one = a->inst, *other = b->inst;
     if (one->op == OP_global) return one->global == other->global;
     bool leads_on = one->op == OP_field || one->op == OP_elem || one->op == OP_load;
-    return leads_on && one->index == other->index && is_same_memory(one->args[0], other->args[0]);
+    return leads_on && one->index == other->index && lanes_is_same_memory(one->args[0], other->args[0]);
 }
 
 /* The buffer that an address leads into, or the variable that all items share. */
@@ -59,7 +59,7 @@ static void note_access(void *user, Inst *inst) {
 static bool is_read(const Races *races, const Inst *store) {
     Val *memory = shared_memory(store->args[0]);
     for (int i = 0; i < races->read.count; i++)
-        if (is_same_memory(memory, races->read.at[i])) return true;
+        if (lanes_is_same_memory(memory, races->read.at[i])) return true;
     return false;
 }
 

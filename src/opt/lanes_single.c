@@ -12,7 +12,7 @@
 
 /* ---- one lane */
 
-static Val *of_lane(Lanes *lanes, Val *v, int lane) {
+Val *lanes_of_lane(Lanes *lanes, Val *v, int lane) {
     v = ir_resolve(v);
     if (v->type->kind == TYPE_tape) return lanes_tape_use(v)->own[lane];
     if (!varies(lanes, v)) return lanes_same(lanes, v);
@@ -36,7 +36,7 @@ static Inst *inst_of_lane(Lanes *lanes, Inst *inst, int lane) {
             own = build_var(&lanes->b, ir_target(arg->type), NULL, true);
             lanes_take_column(lanes, own, arg, lane);
         } else {
-            own = of_lane(lanes, arg, lane);
+            own = lanes_of_lane(lanes, arg, lane);
         }
         clone_map_val(&map, arg, own);
     }
@@ -122,8 +122,7 @@ static bool is_wanted(const Lanes *lanes, const Val *v) {
     return !left;
 }
 
-/* In pairs. */
-static Val *sum_of_lanes(Lanes *lanes, Val *row) {
+Val *lanes_sum(Lanes *lanes, Val *row) {
     Val *terms[MOST_LANES];
     for (int i = 0; i < lanes->width; i++) terms[i] = build_extract_lane(&lanes->b, row, i);
     for (int count = lanes->width; count > 1; count /= 2)
@@ -136,9 +135,10 @@ static Val *sum_of_lanes(Lanes *lanes, Val *row) {
 static void add_once(Lanes *lanes, const Inst *inst) {
     Val *row = lanes_spread(lanes, inst->args[1], 0);
     row = lanes_where_on(lanes, row, ir_const_zero(lanes->module, row->type));
-    Val *args[] = {lanes_same(lanes, inst->args[0]), sum_of_lanes(lanes, row)};
+    Val *args[] = {lanes_same(lanes, inst->args[0]), lanes_sum(lanes, row)};
     Inst *sum = build_inst(&lanes->b, OP_atomic, args, 2, 1, 0);
     sum->index = inst->index;
+    sum->flags = inst->flags;
     sum->results[0]->type = args[1]->type;
     Val *nothing = ir_const_zero(lanes->module, row->type);
     lanes_define(lanes, inst->results[0], &nothing);

@@ -206,10 +206,38 @@ static void on_own_tape(Lanes *lanes, Inst *inst, TapeUse *use) {
     }
 }
 
+/* ---- a tape of who opened it before the loop whose rounds are lanes: it has its elements one by one, as those who come later expect */
+
+static Val *addresses_on_tape(Lanes *lanes, const Inst *inst, const Type *scalar) {
+    Val *args[] = {tape_value(lanes, inst), lanes_spread(lanes, inst->args[1], 0)};
+    Inst *address = build_inst(&lanes->b, OP_tape_elem, args, 2, 1, 0);
+    const Type *pointer = type_address(lanes->module->types, scalar, SPACE_tape);
+    return address->results[0]->type = lanes_row(lanes, pointer), address->results[0];
+}
+
+static void on_outer_tape(Lanes *lanes, Inst *inst) {
+    bool is_load = inst->op == OP_tape_load; /* else a store: lanes_apart.c has seen to it */
+    if (is_load && !varies(lanes, inst->results[0])) {
+        lanes_copy(lanes, inst);
+        return;
+    }
+    Val *at = addresses_on_tape(lanes, inst, lanes_on_stack(inst));
+    Val *args[] = {at, is_load ? lanes_mask(lanes) : lanes_spread(lanes, inst->args[2], 0),
+                   lanes_mask(lanes)};
+    Inst *access = build_inst(&lanes->b, is_load ? OP_gather : OP_scatter, args, is_load ? 2 : 3, is_load, 0);
+    if (!is_load) return;
+    access->results[0]->type = lanes_row(lanes, inst->results[0]->type);
+    lanes_define(lanes, inst->results[0], access->results);
+}
+
 /* ---- the choice */
 
 void lanes_on_tape(Lanes *lanes, Inst *inst) {
     TapeUse *use = lanes_tape(inst);
+    if (!use && lanes->rounds) {
+        on_outer_tape(lanes, inst);
+        return;
+    }
     if (!use) {
         lanes_decline(lanes, inst, "which tape is used is not known");
         return;

@@ -77,6 +77,7 @@ static uint32_t vector_bits(const Lanes *lanes, const Inst *inst) {
 }
 
 static uint32_t thread_bits(const Lanes *lanes, const Inst *inst) {
+    if (lanes->rounds) return 0; /* it is one thread that goes through them */
     bool of_thread = inst->index == 0 || (lanes->along_groups ? inst->index == 1 : inst->index >= 2);
     return of_thread && inst->index <= 3 ? 1 : 0;
 }
@@ -154,6 +155,7 @@ const Type *lanes_on_stack(const Inst *inst) {
 
 static void note_tape(Lanes *lanes, const Inst *inst, int level) {
     TapeUse *use = lanes_tape(inst);
+    if (!use && inst->op == OP_tape_load) set(lanes, inst->results[0], of(lanes, inst, 1));
     if (inst->op == OP_tape_open || inst->op == OP_tape_close || !use) return;
     if (use->apart) {
         if (inst->nresults) set(lanes, inst->results[0], 1);
@@ -239,7 +241,7 @@ static void visit(Lanes *lanes, Inst *inst, int level) {
     else if (op_has(inst->op, OP_REGIONS)) visit_choice(lanes, inst, level);
     else if (inst->op == OP_var) ((VarUse *)inst->note)->level = level;
     else if (inst->op == OP_tape_open) ((TapeUse *)inst->note)->level = level;
-    else if (inst->op >= OP_tape_open && inst->op <= OP_tape_elem) note_tape(lanes, inst, level);
+    else if (is_for_tape(inst)) note_tape(lanes, inst, level);
     else if (inst->op == OP_call) note_call(lanes, inst);
     else if (inst->op == OP_load) set(lanes, inst->results[0], load_bits(lanes, inst));
     else if (inst->nresults == 1) set(lanes, inst->results[0], plain_bits(lanes, inst));
@@ -268,8 +270,16 @@ bool lanes_varies_here(const Lanes *lanes, const Inst *inst) {
     return false;
 }
 
+/* Which round it is, and what the rounds before have added up. */
+static void note_params(Lanes *lanes) {
+    const Region *body = lanes->from->body;
+    int count = lanes->rounds ? lanes->rounds->ncounters + lanes->rounds->nsums : 0;
+    for (int i = 0; i < count; i++) set(lanes, body->params[i], UINT32_MAX);
+}
+
 void lanes_find_varying(Lanes *lanes) {
     lanes->varies = arena_array(lanes->scratch, uint32_t, lanes->from->nvals + 1);
+    note_params(lanes);
     region_walk(lanes->from->body, make_note, lanes);
     for (int round = 0; round < 2; round++) {
         lanes->settled = round == 1;

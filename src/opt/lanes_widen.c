@@ -83,6 +83,7 @@ static void widen_elementwise(Lanes *lanes, Inst *inst) {
         }
         const Type *type = part_type(result->type);
         bool any_order = inst_has(inst, INST_FREE);
+        if (any_order && inst->op == OP_sub) args[1] = build_unary(&lanes->b, OP_neg, args[1]);
         parts[i] = any_order ? build_sum(&lanes->b, args[0], args[1])
                              : build_op(&lanes->b, (Op)inst->op, wide ? lanes_row(lanes, type) : type, args,
                                         inst->nargs);
@@ -547,7 +548,7 @@ static bool is_single(const Lanes *lanes, const Inst *inst) {
 static void widen_inst(Lanes *lanes, Inst *inst) {
     lanes->b.loc = inst->loc;
     if (op_has(inst->op, OP_REGIONS)) widen_control(lanes, inst);
-    else if (inst->op >= OP_tape_open && inst->op <= OP_tape_elem) lanes_on_tape(lanes, inst);
+    else if (is_for_tape(inst)) lanes_on_tape(lanes, inst);
     else if (lanes_memory(lanes, inst)) return;
     else if (is_single(lanes, inst)) lanes_one_by_one(lanes, inst);
     else if (inst->op == OP_wave) lanes_wave(lanes, inst);
@@ -579,17 +580,23 @@ static Val *lanes_in_row(Lanes *lanes) {
                         build_splat(&lanes->b, lanes_row(lanes, uint), left));
 }
 
-void lanes_widen(Lanes *lanes) {
-    Func *from = lanes->from, *to = lanes->to;
-    lanes->parts = arena_array(lanes->scratch, Val **, from->nvals + 1);
-    lanes->map = (CloneMap){.module = lanes->module, .func = to};
+void lanes_widen_at(Lanes *lanes, Builder b) {
+    lanes->parts = arena_array(lanes->scratch, Val **, lanes->from->nvals + 1);
+    lanes->map = (CloneMap){.module = lanes->module, .func = lanes->to};
     lanes->types = (Map){0};
     lanes->mask = NULL;
-    lanes->b = build_at_end(func_begin(to));
+    lanes->b = b;
+}
+
+void lanes_widen_body(Lanes *lanes) { widen_region(lanes, lanes->from->body); }
+
+void lanes_widen(Lanes *lanes) {
+    Func *from = lanes->from, *to = lanes->to;
+    lanes_widen_at(lanes, build_at_end(func_begin(to)));
     for (int i = 0; i < from->nparams; i++)
         clone_map_val(&lanes->map, from->body->params[i], to->body->params[i]);
     bool is_divided = lanes->along_groups || from->group_size[0] % lanes->width == 0;
     if (!is_divided) lanes->mask = lanes_in_row(lanes);
-    widen_region(lanes, from->body);
+    lanes_widen_body(lanes);
     build_return(&lanes->b, NULL, 0);
 }

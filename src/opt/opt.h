@@ -94,6 +94,13 @@ typedef struct LaneRemark {
 } LaneRemark;
 bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark);
 
+/* ---- lanes_loop.c: loops that do several rounds at once */
+typedef struct LaneRemarks {
+    void (*note)(void *user, const Func *func, const LaneRemark *remark); /* of each loop */
+    void *user;
+} LaneRemarks;
+bool opt_lane_loops(Func *const *funcs, int count, const LaneOptions *options, const LaneRemarks *remarks);
+
 /* ---- flatten.c */
 /* Makes plain control flow of all breaks out of a block, or all continues of a loop, if that copies no code. Returns
  * whether none is left. */

@@ -31,10 +31,10 @@ LLVMValueRef emit_freely(Emitter *e, LLVMValueRef value) {
 }
 
 /* Of differentials, whose order is free. */
-static LLVMValueRef free_sum(Emitter *e, LLVMValueRef a, LLVMValueRef b) {
+static LLVMValueRef free_sum(Emitter *e, LLVMValueRef sum) {
     LLVMFastMathFlags flags = LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros;
     if (floats_here(e) != EMIT_floats_strict) flags |= LLVMFastMathAllowContract;
-    return allow(LLVMBuildFAdd(e->builder, a, b, ""), e->options->level > 0 ? flags : LLVMFastMathNone);
+    return allow(sum, e->options->level > 0 ? flags : LLVMFastMathNone);
 }
 
 /* If that is known of the sum or product. */
@@ -48,7 +48,7 @@ static LLVMValueRef without_wrapping(const Inst *inst, LLVMValueRef value) {
 static LLVMValueRef binary(Emitter *e, const Inst *inst, BuildBinary on_float, BuildBinary on_int) {
     LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
     if (!is_float(inst->args[0]->type)) return without_wrapping(inst, on_int(e->builder, a, b, ""));
-    if (inst_has(inst, INST_FREE)) return free_sum(e, a, b);
+    if (inst_has(inst, INST_FREE)) return free_sum(e, on_float(e->builder, a, b, ""));
     return emit_freely(e, on_float(e->builder, a, b, ""));
 }
 

@@ -195,11 +195,12 @@ void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish) {
                     LLVMMetadataAsValue(e->context, node));
 }
 
-/* The copy of a loop for indices that are out of range is neither unrolled nor vectorised, which would take as long as for the other one;
+/* The copy of a loop for indices that are out of range, and what does the rounds that others have left, is neither unrolled nor vectorised, which would take as long as for the other one;
  * nests of short loops over arrays are written out. */
 static void steer_loop(Emitter *e, const EmittedLoop *loop) {
     LLVMValueRef branch = LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(e->builder));
-    if (branch && inst_is_unlikely(loop->inst)) emit_wish(e, branch, "llvm.loop.disable_nonforced");
+    bool is_rare = inst_is_unlikely(loop->inst) || loop->inst->hints.few;
+    if (branch && is_rare) emit_wish(e, branch, "llvm.loop.disable_nonforced");
     else if (branch && !loop->looks && emit_is_written_out(loop->inst))
         emit_wish(e, branch, "llvm.loop.unroll.full");
 }

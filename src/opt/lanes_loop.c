@@ -1,0 +1,367 @@
+/* Loops over items that have nothing to do with each other: several rounds at once.
+ *
+ *     for (i = 0; i < n; i++) result[i] = f(data[i]);         a loss over all data; its gradient, round by round; a reverse pass
+ *
+ * A loop that may be of this kind becomes a function of its own, in which all calls are inlined and the rounds have plain control flow, as with
+ * kernels (lanes.c). A round of it is a function, too (lanes_items.c), of which the lanes are found to be in no one's way (lanes_apart.c);
+ * that is widened as a kernel is, inside a loop that makes steps of `width` rounds. What is left is done by the loop as it was. The function that
+ * had the loop calls the one that has it now.
+ *
+ * Loops around loops are tried first. LLVM does several rounds of a simple loop at once as well, so that loops without calls, loops inside, elementary functions and
+ * the like are left to it. What a function looks like to others who inline it does not change until all have been looked at. */
+#include "opt/lanes.h"
+
+#include <limits.h>
+
+enum { MOST_INLINED = 4000, LEAST_ROUNDS = 16 };
+
+/* Of all functions, in instructions. */
+typedef struct Code {
+    double all, added;
+} Code;
+
+typedef struct Loops {
+    Func *func; /* at work on a copy of its body */
+    const LaneOptions *options;
+    const LaneRemarks *remarks;
+    Memory memory;
+    Arena *scratch;
+    Map sizes; /* Func -> its size plus one, with all that it calls */
+    Code *code;
+    bool changed;
+} Loops;
+
+/* ---- whether to try */
+
+static int64_t size_of(Loops *loops, const Region *region);
+
+/* Of a function that calls itself: what it has without that. */
+static int64_t size_of_func(Loops *loops, const Func *func) {
+    if (!func->body) return 1;
+    void *known = map_get(&loops->sizes, PTR_KEY(func));
+    if (known) return (int64_t)(intptr_t)known - 1;
+    map_put(loops->scratch, &loops->sizes, PTR_KEY(func), (void *)(intptr_t)1);
+    int64_t size = size_of(loops, func->body);
+    if (size > MOST_INLINED) size = MOST_INLINED + 1;
+    map_put(loops->scratch, &loops->sizes, PTR_KEY(func), (void *)(intptr_t)(size + 1));
+    return size;
+}
+
+static int64_t size_of(Loops *loops, const Region *region) {
+    int64_t size = 0;
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        size += inst->op == OP_call ? size_of_func(loops, inst->callee) : 1;
+        for (int i = 0; i < inst->nregions; i++) size += size_of(loops, inst->regions[i]);
+    }
+    return size;
+}
+
+typedef struct Contents {
+    const Inst *loop;
+    bool leaves; /* it, or what is around it, from inside */
+    bool rich;   /* there is something that keeps LLVM from doing several rounds at once */
+    const char *why;
+} Contents;
+
+static void look_into(void *user, Inst *inst) {
+    Contents *contents = user;
+    bool is_jump = inst->op == OP_break || inst->op == OP_continue;
+    bool goes_on = inst->op == OP_continue && inst->target == contents->loop;
+    if (inst->op == OP_return) contents->leaves = true;
+    if (is_jump && !goes_on) {
+        const Region *region = inst->target->parent;
+        while (region && region->owner != contents->loop)
+            region = region->owner ? region->owner->parent : NULL;
+        contents->leaves |= !region;
+    }
+    contents->rich |= lanes_is_left_to_lanes(inst);
+    if (inst->op == OP_printf) contents->why = "it prints";
+    else if (op_has(inst->op, OP_EFFECT) && !is_for_tape(inst))
+        contents->why = "rounds do what others may see";
+}
+
+/* How many rounds, if a constant says so. */
+static bool has_few_rounds(const Inst *loop) {
+    const Val *condition =
+        loop->regions[0]->last->op == OP_yield ? ir_resolve(loop->regions[0]->last->args[0]) : NULL;
+    LoopTest test;
+    int64_t first, limit;
+    if (!condition || condition->kind != VAL_inst || !loop_comparison(loop, condition->inst, &test))
+        return false;
+    return val_is_int(ir_resolve(loop->args[test.index]), &first) && val_is_int(test.limit, &limit) &&
+           limit - first < LEAST_ROUNDS && first - limit < LEAST_ROUNDS;
+}
+
+/* NULL: it is worth trying. */
+static const char *not_tried(Loops *loops, const Inst *loop) {
+    Contents contents = {.loop = loop};
+    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_into, &contents);
+    if (contents.why) return contents.why;
+    if (contents.leaves) return "a round may be the last";
+    if (loops->options->width == 0 && !contents.rich) return "it is left to LLVM";
+    if (loops->options->width == 0 && has_few_rounds(loop)) return "it has few rounds";
+    int64_t size = 0;
+    for (int i = 0; i < loop->nregions; i++) size += size_of(loops, loop->regions[i]);
+    return size > MOST_INLINED ? "it is too large" : NULL;
+}
+
+/* ---- the loop as a function */
+
+typedef struct Outline {
+    Loops *loops;
+    Inst *loop;
+    CloneMap map;
+    ValVec captured;
+} Outline;
+
+/* A uniform, or a part of one: it can be named again. */
+static bool is_named(const Val *v) {
+    if (v->kind != VAL_inst) return false;
+    if (v->inst->op == OP_global) return true;
+    bool is_step = v->inst->op == OP_field || v->inst->op == OP_load;
+    return is_step && inst_is_steady(v->inst) && is_named(ir_resolve(v->inst->args[0]));
+}
+
+static void capture(void *user, Inst *inst) {
+    Outline *outline = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        Val *v = ir_resolve(inst->args[i]);
+        if (val_is_const(v) || inst_contains(outline->loop, v) || map_has(&outline->map.vals, PTR_KEY(v)))
+            continue;
+        clone_map_val(&outline->map, v, v); /* seen */
+        vec_push(outline->loops->scratch, &outline->captured, v);
+    }
+}
+
+static void name_again(Outline *outline, Region *body, Val *v) {
+    const Val *known = clone_val(&outline->map, v);
+    if (known != v) return;
+    if (v->inst->nargs) name_again(outline, body, ir_resolve(v->inst->args[0]));
+    inst_append(body, clone_inst(&outline->map, v->inst));
+}
+
+static Func *declare(Outline *outline) {
+    const Func *from = outline->loops->func;
+    VEC(Param) params = {0};
+    VEC(const Type *) results = {0};
+    Arena *scratch = outline->loops->scratch;
+    for (int i = 0; i < outline->captured.count; i++) {
+        const Val *v = outline->captured.at[i];
+        if (!is_named(v)) vec_push(scratch, &params, ((Param){.name = v->name, .type = v->type}));
+    }
+    for (int i = 0; i < outline->loop->nresults; i++)
+        vec_push(scratch, &results, outline->loop->results[i]->type);
+    Func *func = func_new(from->module, format_text(scratch, "%s.items", from->name->text));
+    func_set_params(func, params.at, params.count);
+    func_set_results(func, results.at, results.count);
+    func->flags = from->flags & FUNC_PRECISE;
+    func->loc = outline->loop->loc;
+    func->is_library = from->is_library;
+    return func;
+}
+
+static Func *make_func(Outline *outline) {
+    capture(outline, outline->loop);
+    for (int i = 0; i < outline->loop->nregions; i++)
+        region_walk(outline->loop->regions[i], capture, outline);
+    Func *func = declare(outline);
+    Region *body = func_begin(func);
+    outline->map.func = func;
+    for (int i = 0, next = 0; i < outline->captured.count; i++)
+        if (!is_named(outline->captured.at[i]))
+            clone_map_val(&outline->map, outline->captured.at[i], body->params[next++]);
+    for (int i = 0; i < outline->captured.count; i++)
+        if (is_named(outline->captured.at[i])) name_again(outline, body, outline->captured.at[i]);
+    Inst *loop = clone_inst(&outline->map, outline->loop);
+    inst_append(body, loop);
+    Builder b = build_at_end(body);
+    build_return(&b, loop->results, loop->nresults);
+    return func;
+}
+
+static Captured *captured_objects(Outline *outline) {
+    Loops *loops = outline->loops;
+    Captured *params = arena_array(loops->scratch, Captured, outline->captured.count + 1);
+    int next = 0;
+    for (int i = 0; i < outline->captured.count; i++) {
+        const Val *v = outline->captured.at[i];
+        if (is_named(v)) continue;
+        if (ir_target(v->type)) {
+            params[next].object = opt_memory_object(&loops->memory, v);
+            params[next].is_whole = params[next].object.key == v;
+        }
+        next++;
+    }
+    return params;
+}
+
+/* The only loop that stands in the function itself; NULL: there are others, or none. */
+static Inst *only_loop(const Func *func) {
+    Inst *found = NULL;
+    for (Inst *inst = func->body->first; inst; inst = inst->next) {
+        if (inst->op == OP_loop && found) return NULL;
+        if (inst->op == OP_loop) found = inst;
+    }
+    return found && found->nregions == 2 ? found : NULL;
+}
+
+/* ---- lanes */
+
+static void choose_width(Lanes *lanes) {
+    int wanted = lanes->options->width;
+    lanes->width = wanted ? wanted : lanes_best_width(lanes);
+    if (!wanted && lanes_half_is_enough(lanes)) lanes->width /= 2;
+    if (wanted) return;
+    if (lanes_are_left_to_others(lanes)) lanes_decline(lanes, NULL, "it is left to LLVM");
+    else if (lanes->width < 4) lanes_decline(lanes, NULL, "fewer than four rounds fit");
+    else if (lanes_not_worth_it(lanes)) lanes_decline(lanes, NULL, lanes_not_worth_it(lanes));
+}
+
+static void make_wide(Lanes *lanes) {
+    bool again = false;
+    do {
+        lanes_make_rounds(lanes);
+        again =
+            !lanes->why && lanes->options->width == 0 && lanes_take_long(lanes) && lanes_make_narrower(lanes);
+        if (!again && !lanes->why && lanes_are_too_much(lanes)) lanes_decline(lanes, NULL, "it is too large");
+        if (again) lanes_undo_rounds(lanes);
+    } while (again);
+}
+
+static bool counts_rounds(Lanes *lanes) {
+    const Val *trip = loop_trip(lanes->rounds->loop);
+    int64_t rounds;
+    if (!trip) lanes_decline(lanes, NULL, "how many rounds there are is not known before");
+    else if (val_is_int(trip, &rounds) && rounds < 2 * (int64_t)lanes->width)
+        lanes_decline(lanes, NULL, "it has few rounds");
+    return !lanes->why;
+}
+
+/* `func` has nothing but the loop. */
+static void widen(Lanes *lanes, Func *func) {
+    opt_inline(func, (InlinePolicy){.max_size = INT_MAX, .any_form = true});
+    lanes_clean(func);
+    ir_mark_in_range(func);
+    lanes->from = func;
+    lanes->rounds->func = func;
+    lanes->rounds->loop = only_loop(func);
+    if (!lanes->rounds->loop) lanes_decline(lanes, NULL, "it is no loop that counts");
+    if (!lanes->why) lanes_make_item(lanes);
+    if (lanes->why) return;
+    lanes_find_sums(lanes);
+    lanes_look(lanes);
+    if (!lanes->why) choose_width(lanes);
+    if (!lanes->why) lanes_look_for_conflicts(lanes);
+    if (!lanes->why && counts_rounds(lanes)) make_wide(lanes);
+    if (lanes->why) return;
+    ir_resolve_func(func);
+    opt_cse(func);
+    opt_dce(func);
+    ir_resolve_func(func);
+}
+
+static void replace(Outline *outline, Func *func) {
+    Builder b = build_before(outline->loop);
+    ValVec args = {0};
+    b.loc = outline->loop->loc;
+    for (int i = 0; i < outline->captured.count; i++)
+        if (!is_named(outline->captured.at[i]))
+            vec_push(outline->loops->scratch, &args, outline->captured.at[i]);
+    Inst *call = build_call(&b, func, args.at, args.count);
+    for (int i = 0; i < call->nresults; i++) {
+        call->results[i]->name = outline->loop->results[i]->name;
+        outline->loop->results[i]->forward = call->results[i];
+    }
+    inst_remove(outline->loop);
+}
+
+static void tell(const Loops *loops, const Inst *loop, int width, const char *why, Loc loc) {
+    if (loops->func->is_library) return;
+    LaneRemark remark = {.width = width, .why = why, .loc = loc ? loc : loop->loc};
+    loops->remarks->note(loops->remarks->user, loops->func, &remark);
+}
+
+/* Was it done? */
+static bool try_loop(Loops *loops, Inst *loop) {
+    const char *why = not_tried(loops, loop);
+    if (why) {
+        tell(loops, loop, 1, why, 0);
+        return false;
+    }
+    Module *module = loops->func->module;
+    Outline outline = {.loops = loops, .loop = loop, .map = {.module = module}};
+    bool is_derivative = (loops->func->flags & FUNC_GENERATED) || loops->func->derivation.of;
+    Rounds rounds = {
+        .is_derivative = is_derivative, .code_elsewhere = loops->code->all, .code_added = loops->code->added};
+    Lanes lanes = {.module = module,
+                   .scratch = arena_scratch(module->arena),
+                   .options = loops->options,
+                   .width = loops->options->width ? loops->options->width : 16,
+                   .rounds = &rounds};
+    Func *func = make_func(&outline);
+    rounds.params = captured_objects(&outline);
+    widen(&lanes, func);
+    if (lanes.why) func_forget(func);
+    else replace(&outline, func);
+    if (!lanes.why) loops->code->added += lanes_code_added(&lanes);
+    tell(loops, loop, lanes.why ? 1 : lanes.width, lanes.why, lanes.why ? lanes.where : 0);
+    loops->changed |= !lanes.why;
+    bool done = !lanes.why;
+    arena_free(lanes.scratch);
+    return done;
+}
+
+static void try_region(Loops *loops, Region *region) {
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        if (inst->op == OP_loop && try_loop(loops, inst)) continue;
+        for (int i = 0; i < inst->nregions; i++) try_region(loops, inst->regions[i]);
+    }
+}
+
+static bool has_loop(const Region *region) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        if (inst->op == OP_loop) return true;
+        for (int i = 0; i < inst->nregions; i++)
+            if (has_loop(inst->regions[i])) return true;
+    }
+    return false;
+}
+
+/* A body of which loops do several rounds at once; NULL: the function has none. */
+static Region *try_func(Func *func, const LaneOptions *options, const LaneRemarks *remarks, Code *code) {
+    if (!has_loop(func->body)) return NULL;
+    Region *written = func->body;
+    CloneMap map = {.module = func->module, .func = func};
+    Loops loops = {.func = func, .options = options, .remarks = remarks, .code = code};
+    loops.scratch = arena_scratch(func->module->arena);
+    func->body = clone_region(&map, written, NULL);
+    opt_memory_init(&loops.memory, loops.scratch, func);
+    try_region(&loops, func->body);
+    ir_resolve_func(func);
+    Region *body = loops.changed ? func->body : NULL;
+    func->body = written;
+    arena_free(loops.scratch);
+    return body;
+}
+
+static void count_inst(void *user, Inst *inst) {
+    (void)inst;
+    ((Code *)user)->all++;
+}
+
+bool opt_lane_loops(Func *const *funcs, int count, const LaneOptions *options, const LaneRemarks *remarks) {
+    bool changed = false;
+    Code code = {0};
+    if (count == 0) return false;
+    for (int i = 0; i < count; i++) region_walk(funcs[i]->body, count_inst, &code);
+    Arena *scratch = arena_scratch(funcs[0]->module->arena);
+    Region **bodies = arena_array(scratch, Region *, count);
+    for (int i = 0; i < count; i++) bodies[i] = try_func(funcs[i], options, remarks, &code);
+    for (int i = 0; i < count; i++) {
+        if (bodies[i]) funcs[i]->body = bodies[i];
+        changed |= bodies[i] != NULL;
+    }
+    arena_free(scratch);
+    return changed;
+}
