@@ -299,7 +299,6 @@ static Val *lower_assign(Fn *f, Expr *e) {
     return value;
 }
 
-/* The right side is complete before the left is touched: it may read what it replaces. */
 /* t._1_0 = e.b: the parts of what is assigned go to their places one by one. */
 static void assign_parts(Fn *f, const ExprVec *parts, Val *from) {
     for (int i = 0; i < parts->count; i++) {
@@ -311,6 +310,8 @@ static void assign_parts(Fn *f, const ExprVec *parts, Val *from) {
     }
 }
 
+/* The right side is complete before the left is touched: it may read what it replaces. An object that lies somewhere is that; it is copied from there, since two of
+ * one type are the same or apart. */
 static void assign_object(Fn *f, Expr *e, Val *to) {
     if (e->a->kind == EXPR_construct) {
         Val *tuple = temp_var(f, concrete(f, e->b->type), "assigned");
@@ -320,10 +321,9 @@ static void assign_object(Fn *f, Expr *e, Val *to) {
         return;
     }
     Place place = lower_place(f, e->a);
-    Val *temp = temp_var(f, place.type, "assigned");
-    lower_into(f, e->b, temp);
-    place_store_from(f, &place, temp);
-    if (to) copy_object(f, to, temp, false);
+    Val *from = lower_address(f, e->b);
+    place_store_from(f, &place, from);
+    if (to) copy_object(f, to, from, false);
 }
 
 /* ---- choice */
