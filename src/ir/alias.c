@@ -3,8 +3,12 @@
  * An address is made by naming an object (var, global, a parameter, an element of a buffer) and taking parts of it (field, elem). It
  * can also be moved (offset, bitcast, select): it is then another address in the same object, though nobody can say where. Whatever
  * else happens to an address, it escapes: it is stored, passed on as a value, carried by a loop. What an address that was
- * loaded from memory leads into is not known. */
+ * loaded from memory leads into is not known.
+ *
+ * Two addresses in one object are compared step by step: different fields and different constant indices are apart. */
 #include "ir.h"
+
+#define MAX_STEPS 16
 
 static Role role_in_call(const Param *param) {
     if (!(param->flags & PARAM_BY_ADDRESS)) return ROLE_escape;
@@ -53,4 +57,101 @@ bool ir_is_own(Val *address) {
     const Val *buffer = ir_resolve(v->inst->args[0]);
     if (buffer->kind != VAL_param || buffer->region->owner) return false;
     return (buffer->region->func->params[buffer->index].flags & PARAM_OWN) != 0;
+}
+
+const Val *ir_base(const Val *address) {
+    address = ir_resolve((Val *)(uintptr_t)address);
+    while (address->kind == VAL_inst && (address->inst->op == OP_field || address->inst->op == OP_elem))
+        address = ir_resolve(address->inst->args[0]);
+    return address;
+}
+
+/* ---- addresses in one object */
+
+/* The steps from the object to the address, outermost first; -1: too many. */
+static int steps_to(const Val *address, const Inst *steps[MAX_STEPS]) {
+    int count = 0;
+    address = ir_resolve((Val *)(uintptr_t)address);
+    for (; address->kind == VAL_inst && (address->inst->op == OP_field || address->inst->op == OP_elem);
+         address = ir_resolve(address->inst->args[0])) {
+        if (count == MAX_STEPS) return -1;
+        steps[count++] = address->inst;
+    }
+    for (int i = 0; i < count / 2; i++) {
+        const Inst *other = steps[i];
+        steps[i] = steps[count - 1 - i];
+        steps[count - 1 - i] = other;
+    }
+    return count;
+}
+
+static int64_t element_count(const Inst *elem) {
+    const Type *outer = elem->args[0]->type->args[0];
+    return outer->kind == TYPE_vector ? type_count(outer) : type_length(outer);
+}
+
+static bool known_index(const Inst *elem, int64_t *index) {
+    int64_t count = element_count(elem);
+    if (!val_is_int(ir_resolve(elem->args[1]), index)) return false;
+    return count < 0 || (*index >= 0 && *index < count); /* out of range means the last one */
+}
+
+typedef enum Relation { APART, SAME, MAYBE } Relation;
+
+static Relation compare_steps(const Inst *a, const Inst *b) {
+    int64_t i, j;
+    if (a->op != b->op) return MAYBE;
+    if (a->op == OP_field) return a->index == b->index ? SAME : APART;
+    if (ir_resolve(a->args[1]) == ir_resolve(b->args[1])) return SAME;
+    if (!known_index(a, &i) || !known_index(b, &j)) return MAYBE;
+    return i == j ? SAME : APART;
+}
+
+bool ir_are_apart(const Val *a, const Val *b) {
+    const Inst *to_a[MAX_STEPS], *to_b[MAX_STEPS];
+    int na = steps_to(a, to_a), nb = steps_to(b, to_b);
+    for (int i = 0; i < na && i < nb; i++) {
+        Relation relation = compare_steps(to_a[i], to_b[i]);
+        if (relation != SAME) return relation == APART;
+    }
+    return false;
+}
+
+/* ---- constants */
+
+static int64_t count_scalars(const Type *type) {
+    int64_t total = 0;
+    if (type->kind == TYPE_vector) return type_count(type);
+    if (type->kind == TYPE_array) return type_length(type) * count_scalars(type_element(type));
+    if (type->kind != TYPE_record) return 1;
+    for (int i = 0; i < type_record(type)->nfields; i++)
+        total += count_scalars(type_record(type)->fields[i].type);
+    return total;
+}
+
+/* Scalars before the part that a step leads to; -1: not known. */
+static int64_t scalars_before(const Inst *step) {
+    const Type *outer = step->args[0]->type->args[0];
+    int64_t index, before = 0;
+    if (step->op == OP_elem)
+        return known_index(step, &index) ? index * count_scalars(type_element(outer)) : -1;
+    for (int i = 0; i < step->index; i++) before += count_scalars(type_record(outer)->fields[i].type);
+    return before;
+}
+
+Val *const *ir_constants_at(const Val *address) {
+    const Inst *steps[MAX_STEPS];
+    const Val *base = ir_base(address);
+    int count = steps_to(address, steps);
+    int64_t at = 0;
+    if (count < 0 || base->kind != VAL_inst || base->inst->op != OP_global) return NULL;
+    const Global *global = base->inst->global;
+    if (global->kind != GLOBAL_const || !global->data || global->init) return NULL;
+    for (int i = 0; i < count; i++) {
+        int64_t before = scalars_before(steps[i]);
+        if (before < 0) return NULL;
+        at += before;
+    }
+    const Type *type = ((const Val *)ir_resolve((Val *)(uintptr_t)address))->type->args[0];
+    return at + count_scalars(type) <= global->ndata ? global->data + at : NULL;
 }

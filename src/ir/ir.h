@@ -504,6 +504,10 @@ Role ir_role(const Inst *inst, int operand);
 bool ir_is_private_use(const Inst *inst, int operand); /* nobody else can reach the object by this operand */
 Val *ir_root(Val *address);                            /* where it comes from, through parts and moves */
 bool ir_is_own(Val *address); /* in a buffer that the kernel has for itself (PARAM_OWN); also of a lane's */
+const Val *ir_base(const Val *address);        /* likewise, through fields and elements alone */
+bool ir_are_apart(const Val *a, const Val *b); /* addresses in the same object */
+/* The constants at an address in a global that is known, one per scalar; NULL: it is not. */
+Val *const *ir_constants_at(const Val *address);
 
 /* ---- loop.c */
 bool inst_contains(const Inst *owner, const Val *v); /* is it made in one of the regions? */

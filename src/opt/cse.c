@@ -187,7 +187,7 @@ static Fact *find_fact(const FactList *list, const Val *address) {
 static void end_overlapping(Cse *c, FactList *list, const Val *address) {
     for (int i = list->start; i < list->facts.count; i++) {
         Fact *fact = list->facts.at[i];
-        if (!opt_memory_are_apart(fact->address, address)) end_fact(c, list, fact);
+        if (!ir_are_apart(fact->address, address)) end_fact(c, list, fact);
     }
 }
 

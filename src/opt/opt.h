@@ -121,8 +121,5 @@ void opt_memory_init(Memory *memory, Arena *arena, Func *func);
 /* The buffer of which it is an element, or a part of one; NULL: of none. */
 const Val *opt_memory_buffer(const Val *address);
 Object opt_memory_object(const Memory *memory, const Val *address);
-bool opt_memory_are_apart(const Val *a, const Val *b); /* addresses in the same object */
-/* The constants at an address in a global that is known, one per scalar; NULL: it is not. */
-Val *const *opt_memory_constants(const Val *address);
 
 #endif

@@ -471,7 +471,7 @@ static Inst *simplify_block(Simplify *s, Inst *block) {
 static Val *load_constant(Inst *load) {
     const Type *type = load->results[0]->type;
     bool plain = type_is_scalar(type) || (type->kind == TYPE_vector && type_count(type) <= 4);
-    Val *const *data = plain ? opt_memory_constants(load->args[0]) : NULL;
+    Val *const *data = plain ? ir_constants_at(load->args[0]) : NULL;
     if (!data) return NULL;
     Builder b = build_before(load);
     return type->kind == TYPE_vector ? build_vec(&b, type, data) : data[0];

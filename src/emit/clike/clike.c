@@ -74,8 +74,7 @@ static bool has_precise(const Printer *p) {
 
 static void assemble_code(Printer *p, Text *out) {
     text_printf(out, "/* Made by Slope. */\n%s", p->dialect->includes);
-    bool strict = p->options->floats == EMIT_floats_strict || has_precise(p);
-    if (strict && !p->dialect->language->has_places_only)
+    if (p->is_strict && !p->dialect->language->has_places_only)
         text_add(out, STR("#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF /* other compilers: "
                           "-ffp-contract=off */\n#endif\n\n"));
     bool blank = !p->dialect->language->has_places_only; /* there, each part ends with a blank line */
@@ -108,6 +107,7 @@ static void assemble_header(Printer *p, Text *out) {
 }
 
 static void print_module(Printer *p, Text *out) {
+    p->is_strict = p->options->floats == EMIT_floats_strict || has_precise(p);
     p->reached = emit_reach(&p->arena, p->module, false);
     if (p->reached.missing)
         clike_fail(p, p->reached.missing->loc, "function '%s' has no body", p->reached.missing->name->text);
@@ -120,6 +120,7 @@ static void print_module(Printer *p, Text *out) {
     clike_find_init(p);
     p->sums_wait = clike_sums_can_wait(p);
     clike_name_functions(p);
+    clike_find_alone(p);
     for (int i = 0; i < p->reached.globals.count; i++) clike_global_name(p, p->reached.globals.at[i]->global);
     clike_declare_globals(p);
     clike_declare_functions(p);

@@ -189,6 +189,7 @@ struct Printer {
     const EmitOptions *options;
     const EmitFile *file;
     Reached reached;
+    bool is_strict; /* no liberties with floating-point numbers */
     /* The parts of the file, in its order. */
     Text types, helpers, prototypes, outside, globals, functions; /* outside: variables that others see */
     Text host_prototypes, host; /* functions that run beside the device, not on it */
@@ -202,6 +203,7 @@ struct Printer {
     Map results_names;  /* Func -> const char *: struct of its results */
     Map results_fields; /* Func -> const char **: what is in there */
     Map global_names;
+    Map alone;                /* Param -> not NULL: a `ref` that nothing else leads to: restrict.c */
     Map sizes;                /* ReachedFunc -> instructions, with what is inlined */
     Map punned;               /* Type -> not NULL: records that pointers to others are made to point to */
     Map reserved;             /* Name -> not NULL: types that may come */
@@ -244,6 +246,9 @@ bool clike_is_word_char(char c);
 bool clike_mentions(const char *text,
                     const char *name);             /* as a variable: not as a member, nor inside a string */
 Map clike_variables(Printer *p, const char *text); /* all that it mentions, by name */
+
+/* ---- restrict.c */
+void clike_find_alone(Printer *p);
 
 /* ---- whole.c */
 bool clike_begin_whole(Printer *p,

@@ -329,7 +329,10 @@ static Value bit_function(Printer *p, Op op, const Type *from, const Value *args
 
 /* A product or quotient that is zero if its factor or dividend is. */
 static Value unless_zero(Printer *p, Op op, const Type *type, const Value *args) {
-    const char *name = clike_format(p, "slope_%s_%s", op_info[op].name, clike_word(p, type));
+    bool loose = p->dialect->steers_loops && p->options->level > 0 && !p->is_strict;
+    if (loose) clike_helper(p, "SLOPE_CHOOSES_EARLY");
+    const char *what = !loose ? op_info[op].name : op == OP_scale ? "times" : "over";
+    const char *name = clike_format(p, "slope_%s_%s", what, clike_word(p, type));
     return rounded(p, clike_call(p, clike_helper(p, name), args, 2), type);
 }
 

@@ -84,7 +84,8 @@ static const char **param_names(Printer *p, const Func *func) {
 
 const char *clike_declare_pointer_param(Printer *p, const Param *param, const char *name) {
     if (!(param->flags & PARAM_BY_ADDRESS)) return clike_declare_value(p, param->type, name);
-    if (param->dir != DIR_ref && !p->file->header) /* nobody else writes there during the call */
+    bool is_alone = param->dir != DIR_ref || map_has(&p->alone, PTR_KEY(param));
+    if (is_alone && !p->file->header) /* nobody else writes there during the call */
         name = clike_format(p, "%s %s", clike_helper(p, "SLOPE_RESTRICT"), name);
     const char *text = clike_declare(p, type_pointer(p->module->types, param->type), name);
     return clike_is_const_param(param) ? clike_format(p, "const %s", text) : text;
