@@ -394,6 +394,9 @@ typedef struct SlopeUniform {
 
 SLOPE_API int slope_uniform_count(SlopeProgram *program);
 SLOPE_API bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out);
+/* What a uniform or a kernel of that name is called in what slope_build makes: names that C or C++ gives a meaning are others there. It lives as long as
+ * the program; NULL: out of memory. */
+SLOPE_API const char *slope_built_name(SlopeProgram *program, const char *name);
 SLOPE_API SlopeStatus slope_find_uniform(SlopeProgram *program, const char *name, SlopeUniform *out);
 /* Sets a uniform that is no buffer or pointer; `size` must be the type's. Unset uniforms are zero. */
 SLOPE_API SlopeStatus slope_set_uniform(SlopeProgram *program, const char *name, const void *data,

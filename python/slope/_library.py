@@ -120,6 +120,8 @@ FUNCTIONS = {  # name: result, parameters
     "slope_buffer_free": (None, [c_void_p]),
     "slope_uniform_count": (c_int, [c_void_p]),
     "slope_uniform": (c_bool, [c_void_p, c_int, POINTER(SlopeUniform)]),
+    "slope_built_name": (c_char_p, [c_void_p, c_char_p]),
+    "slope_kernel_uses": (c_bool, [c_void_p, c_int]),
     "slope_find_uniform": (c_int, [c_void_p, c_char_p, POINTER(SlopeUniform)]),
     "slope_set_uniform": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t]),
     "slope_bind_buffer": (c_int, [c_void_p, c_char_p, c_void_p]),

@@ -11,7 +11,6 @@ import ctypes
 import glob
 import math
 import os
-import re
 import struct
 import threading
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
@@ -21,7 +20,7 @@ import numpy as np
 import torch
 
 from ._device import DeviceArray, bits_dtype, device_arrays, shown_dtype
-from ._library import SlopeBlob, SlopeBuildOptions, SlopeError, native
+from ._library import SlopeBlob, SlopeBuildOptions, SlopeError, SlopeUniform, native, text_of
 from ._rows import (GROUP, MOST_ROWS, PREFIX, Layout, Leaf, Rows, absent_leaves, array_name, by_parameter, collect, matrix_name,
                     new_rows, refuse_buffers, split_leaves)
 from ._types import BUFFER, STRUCT, Path, Shape, Type, inside, join
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from ._module import Function, Uniforms
 
 HEAP_LIMIT, TAPE_HEAP = 2, 1 << 29  # CU_LIMIT_MALLOC_HEAP_SIZE, and bytes for what reverse passes keep of long loops
+ROWS = f"{PREFIX}rows"  # the kernel
 FLOATS = {"contract": [], "strict": ["--fmad=false"], "fast": ["--use_fast_math"]}
 
 
@@ -232,33 +232,40 @@ class Frame:
             struct.pack_into("=QQ" if len(value) == 2 else "=I", self.memory, offset, *value)
 
 
-def used_uniforms(source: str) -> Dict[str, str]:
-    """Those of the program that its code mentions, with their types in CUDA."""
-    on_device = re.sub(r"^#ifndef __CUDACC_RTC__$.*?^#endif$", "", source, flags=re.MULTILINE | re.DOTALL)
-    declared = re.finditer(r"^static __(?:constant|device)__ (\w+) (\w+)(?:\[\d+\])*;$", on_device, re.MULTILINE)
-    # Behind the declaration: functions of Slope's own, which come before it, may have such words for themselves.
-    return {name: kind for kind, name, rest in ((*found.groups(), on_device[found.end():]) for found in declared)
-            if re.search(rf"(?<![.>\w]){name}\b", rest)}
+class Source(NamedTuple):
+    """A kernel as CUDA source, what it is called there, and the uniforms of the program that it uses: likewise, and whether they are buffers."""
+    text: str
+    kernel: str
+    uniforms: Dict[str, Tuple[str, bool]]
+
+
+def used_uniforms(program: int, kernel: c_void_p) -> Dict[str, Tuple[str, bool]]:
+    found, uniform = {}, SlopeUniform()
+    for index in range(native.slope_uniform_count(program)):
+        if not native.slope_uniform(program, index, byref(uniform)) or not native.slope_kernel_uses(kernel, index):
+            continue
+        name = text_of(uniform.name)
+        if not name.startswith(f"{ROWS}."):  # a parameter of the kernel
+            found[name] = text_of(native.slope_built_name(program, name.encode())), Type(uniform.type).kind == BUFFER
+    return found
 
 
 class Kernel:
     """A kernel on one device."""
 
-    def __init__(self, device: Device, layout: Layout, source: str, floats: str):
+    def __init__(self, device: Device, layout: Layout, source: Source, floats: str):
         self.device, self.layout, self.frame = device, layout, Frame(layout)
-        named = re.search(r"__launch_bounds__\(\d+\) (\w+)\(", source)
-        assert named, "the source has no kernel"
-        uniforms = used_uniforms(source)
-        self.buffers = [name for name, kind in uniforms.items() if kind.startswith("Buffer_")]
-        has_constants = "slope_init_kernel" in source
-        names = [f"&slope::{name}" for name in uniforms] + ["slope::slope_init_kernel"] * has_constants
-        code = compile_source(source, names, device.capability, FLOATS[floats])
+        symbols = {name: f"&slope::{built}" for name, (built, _) in source.uniforms.items()}
+        self.buffers = [name for name, (_, is_buffer) in source.uniforms.items() if is_buffer]
+        has_constants = "slope_init_kernel" in source.text
+        names = [*symbols.values(), *["slope::slope_init_kernel"] * has_constants]
+        code = compile_source(source.text, names, device.capability, FLOATS[floats])
         with device.current():
-            if "SlopeTape" in source:
+            if "SlopeTape" in source.text:
                 device.ask_for_heap()
             module = device.load(code)
-            self.function = device.function(module, named[1].encode())
-            self.variables = {name: device.variable(module, code.names[f"&slope::{name}"]) for name in uniforms}
+            self.function = device.function(module, source.kernel.encode())
+            self.variables = {name: device.variable(module, code.names[symbol]) for name, symbol in symbols.items()}
             if has_constants:
                 device.launch(device.function(module, code.names["slope::slope_init_kernel"]), 1, 1, None)
 
@@ -308,7 +315,7 @@ class DeviceRows:
             self.kernels[key] = Kernel(device, layout, self.source(layout), self.function._module._floats)
         return self.kernels[key]
 
-    def source(self, layout: Layout) -> str:
+    def source(self, layout: Layout) -> Source:
         """The kernel as CUDA source."""
         failure: Optional[SlopeError] = None
         for name in (matrix_name, array_name):
@@ -318,15 +325,16 @@ class DeviceRows:
                 failure = failure or error
         raise SlopeError(f"{self.function.expression} cannot be called on a GPU\n{failure}")
 
-    def _source(self, text: str) -> str:
-        module, blob = self.function._module, POINTER(SlopeBlob)()
+    def _source(self, text: str) -> Source:
+        module, blob, kernel = self.function._module, POINTER(SlopeBlob)(), c_void_p()
         program = module._extend(self.function._text + text)
-        entry = (c_char_p * 1)(f"{PREFIX}rows".encode())
+        entry = (c_char_p * 1)(ROWS.encode())
         options = SlopeBuildOptions(b"cuda", entry, 1)
         module._session.check(native.slope_build(program, byref(options), byref(blob)))
         source = ctypes.string_at(blob.contents.data, blob.contents.size).decode()
         native.slope_blob_free(blob)
-        return source
+        module._session.check(native.slope_find_kernel(program, ROWS.encode(), byref(kernel)))
+        return Source(source, text_of(native.slope_built_name(program, ROWS.encode())), used_uniforms(program, kernel))
 
     def run(self, values: Sequence[Any], part: Path) -> List[Any]:
         """What comes out: tensors; structs, which PyTorch does not know, as numpy has them."""

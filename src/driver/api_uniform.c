@@ -238,6 +238,17 @@ bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out) {
     return true;
 }
 
+const char *slope_built_name(SlopeProgram *program, const char *name) {
+    if (!program || !name) return NULL;
+    SlopeSession *session = program->session;
+    if (setjmp(session->trap.at)) {
+        driver_trapped(session);
+        return NULL;
+    }
+    if (!driver_enter_program(program)) return NULL;
+    return driver_built_name(program, name);
+}
+
 bool slope_kernel_uses(SlopeKernel *kernel, int index) {
     if (!kernel) return false;
     SlopeProgram *program = kernel->program;

@@ -219,6 +219,8 @@ Func *driver_sum_form(SlopeProgram *program, Func *func, uint64_t skipped);
 /* Where compiled code keeps a uniform; NULL: none refers to it. */
 void *driver_uniform_address(SlopeProgram *program, Global *global);
 bool driver_mentions(SlopeKernel *kernel, const Global *global); /* front.c: it, or what it calls */
+const char *driver_built_name(SlopeProgram *program,
+                              const char *name); /* front.c: of a variable, in what is built */
 
 /* The output of a target, appended to `out`. The target is one of the names below. */
 SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out);

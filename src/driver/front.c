@@ -334,6 +334,10 @@ static void look_at(void *user, Inst *inst) {
     look_into(use, inst->global->init);
 }
 
+const char *driver_built_name(SlopeProgram *program, const char *name) {
+    return emit_outer_name(&program->arena, name);
+}
+
 bool driver_mentions(SlopeKernel *kernel, const Global *global) {
     Use use = {.arena = &kernel->program->arena, .wanted = global};
     look_into(&use, kernel->func);

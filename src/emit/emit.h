@@ -166,6 +166,10 @@ typedef struct EmitMaker {
     EmitBackendFunction *function;
 } EmitMaker;
 
+/* ---- names.c */
+/* A C identifier for the name that something has in the IR, as others can see it: what C or C++ claims gets the prefix slope_. */
+const char *emit_outer_name(Arena *arena, const char *name);
+
 /* ---- targets.c */
 const EmitTarget *emit_target(int index); /* NULL after the last */
 const EmitTarget *emit_find_target(const char *name);

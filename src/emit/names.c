@@ -4,6 +4,7 @@
  *   f<float,3>, Camera.project   f_float_3, Camera_project: what is not a letter, digit or _ becomes one _
  *   pow, int, make_float3        slope_pow, ...: what C, its library, C++ or a printer claims gets a prefix
  *   __Image                      slope_Image: a type of the library's own */
+#include "emit/emit.h"
 #include "emit/names.h"
 
 static const char claimed_names[] =

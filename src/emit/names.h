@@ -10,7 +10,5 @@ const char *emit_c_name(Arena *arena, const char *name);
 /* Does C, its library or C++ give the name a meaning? */
 bool emit_is_claimed(Arena *arena, const char *name);
 bool emit_is_vector(const char *name); /* float3 and the like */
-/* The same, as others can see it: what is claimed gets the prefix slope_. */
-const char *emit_outer_name(Arena *arena, const char *name);
 
 #endif

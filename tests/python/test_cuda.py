@@ -14,6 +14,7 @@ from test_torch import CASES, PROGRAM as OPERATIONS  # noqa: E402
 
 PROGRAM = """
 uniform float gain;
+uniform float signal; // which C has a function for
 uniform float table[4];
 StructuredBuffer<float> known;
 struct Pair { float a; int b; }
@@ -23,6 +24,7 @@ struct Pair { float a; int b; }
     return y;
 }
 float plain(float x) { return x * table[2]; }
+float called(float x) { return x * signal; }
 float held(float x) { return x * known[0]; }
 uint counted(uint x, out half y, out bool z, out uint8_t w) { y = half(x); z = x > 1; w = uint8_t(x); return x + 1; }
 Pair paired(float x) { Pair p; p.a = x; p.b = 2; return p; }
@@ -53,7 +55,7 @@ def test_source_compiles(name):
     for function, part in ((operation.function, ()), (derivative.backward, ("d",)), (operation.function.fwd_diff, ()),
                            (derivative.backward.fwd_diff, ("d", "d"))):
         source = cuda.DeviceRows(function).source(Layout(function, frozenset(), part))
-        assert cuda.compile_source(source, [], (9, 0)).image
+        assert cuda.compile_source(source.text, [], (9, 0)).image
 
 
 @pytest.mark.skipif(not has_compiler(), reason="NVRTC is not installed")
@@ -80,9 +82,11 @@ def check_mixed(program, device):
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
 def test_arguments_arrive(program, monkeypatch, tmp_path):
     """Host arrays are computed with first: afterwards tensors are taken for those of a GPU."""
+    program.uniforms["signal"] = 3.0
     device = emulated.emulate(monkeypatch, tmp_path)
     check_mixed(program, "cpu")
-    assert device.launches == 3
+    assert program.called(torch.tensor([2.0])).tolist() == [6]
+    assert device.launches == 4
 
 
 # ---- on a GPU

@@ -201,6 +201,9 @@ Func *driver_batch_kernel(Func *func, const BatchStep *steps) {
     (void)steps;
     return func;
 }
+const char *driver_built_name(SlopeProgram *program, const char *name) {
+    return format_text(&program->arena, "built_%s", name);
+}
 bool driver_mentions(SlopeKernel *kernel, const Global *global) {
     (void)kernel;
     return global != NULL;
@@ -537,6 +540,9 @@ static void uniforms_are_listed(void **state) {
     assert_true(slope_uniform(host->program, 5, &uniform));
     assert_string_equal(uniform.name, "counts");
     assert_false(slope_uniform(host->program, 7, &uniform));
+    assert_string_equal(slope_built_name(host->program, uniform.name),
+                        format_text(&host->program->arena, "built_%s", uniform.name));
+    assert_null(slope_built_name(host->program, NULL));
     assert_refused(host, slope_find_uniform(host->program, "count", &uniform), 7010);
     assert_non_null(strstr(host->last_text, "note: did you mean 'counts'?"));
 }

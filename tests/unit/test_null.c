@@ -105,6 +105,7 @@ static void kernels(void **state) {
     MISUSE(slope_find_kernel(h.program, "main", NULL));
     assert_string_equal(slope_kernel_name(NULL), "");
     assert_false(slope_kernel_uses(NULL, 0));
+    assert_null(slope_built_name(NULL, "u"));
     slope_kernel_group_size(NULL, size);
     slope_kernel_group_size(h.kernel, NULL);
     MISUSE(slope_kernel_prepare(NULL));
