@@ -112,6 +112,16 @@ const TapeRoom *reach_local_tape(const Reached *reached, Val *tape); /* NULL: it
 /* ---- nest.c */
 bool emit_is_written_out(const Inst *loop); /* it is best replaced by its rounds, one after the other */
 
+/* ---- sums.c */
+/* Additions that the groups of a GPU may keep until they end. */
+typedef struct WaitingSums {
+    bool any;
+    const Global *buffer; /* that all are in; NULL: there are several, or it is a parameter */
+    TypeKind kind;        /* of the numbers: float, or double */
+    int count;            /* that a group has room for */
+} WaitingSums;
+WaitingSums emit_waiting_sums(const Reached *reached, const Module *module);
+
 /* ---- image.c */
 void emit_fill_image(const Global *global,
                      char *memory); /* which is zero; what it has no constants for stays so */

@@ -97,9 +97,17 @@ static void link_runtime(Emitter *e) {
     LLVMValueRef host = LLVMGetNamedGlobal(e->llvm, device_host);
     if (host) LLVMSetLinkage(host, LLVMExternalLinkage);
     LLVMValueRef hosted = LLVMGetNamedGlobal(e->llvm, "slope_hosted");
-    if (!hosted) return;
-    LLVMSetInitializer(hosted, emit_i32(e, e->device->hosted));
-    LLVMSetLinkage(hosted, LLVMInternalLinkage);
+    if (hosted) LLVMSetInitializer(hosted, emit_i32(e, e->device->hosted));
+}
+
+/* Variables by which the two parts know each other. */
+static void hide_variables(Emitter *e) {
+    static const char *const names[] = {"slope_hosted", "slope_sums", "slope_sum_places", "slope_sum_base",
+                                        "slope_sum_count"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        LLVMValueRef variable = LLVMGetNamedGlobal(e->llvm, names[i]);
+        if (variable) LLVMSetLinkage(variable, LLVMInternalLinkage);
+    }
 }
 
 /* ---- large objects, after all optimisations: word by word */
@@ -173,6 +181,7 @@ static bool is_kernel(LLVMValueRef function) { return LLVMGetFunctionCallConv(fu
 
 void emit_device_link(Emitter *e) {
     link_runtime(e);
+    hide_variables(e);
     if (e->libdevice) link_libdevice(e);
     for (LLVMValueRef f = LLVMGetFirstFunction(e->llvm); f; f = LLVMGetNextFunction(f))
         if (!LLVMIsDeclaration(f) && !is_kernel(f)) LLVMSetLinkage(f, LLVMInternalLinkage);

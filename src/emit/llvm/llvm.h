@@ -107,7 +107,8 @@ typedef struct Emitter {
     unsigned tag_kind, invariant_kind, weight_kind;
     LLVMValueRef invariant, likely;
 
-    Reached reached; /* `emitted` there: a FuncInfo or GlobalInfo */
+    WaitingSums sums; /* on a GPU */
+    Reached reached;  /* `emitted` there: a FuncInfo or GlobalInfo */
     VEC(FuncInfo *) order;
     VEC(GlobalInfo *) global_order; /* in the order of the module */
     VEC(const char *) defined;      /* symbols this module defines and the JIT must know */
@@ -291,6 +292,7 @@ void emit_device_print(Emitter *e);
 LLVMValueRef emit_device_is_own(Emitter *e, Value address);
 void emit_device_atomic(Emitter *e, const Type *type); /* refuses what is too small */
 bool emit_device_sum(Emitter *e, const Type *type, LLVMValueRef pointer, LLVMValueRef value);
+void emit_device_sums(Emitter *e); /* memory for those that groups keep */
 void emit_device_kernel(Emitter *e, FuncInfo *info);
 void emit_device_init(Emitter *e);
 

@@ -53,6 +53,8 @@ GlobalInfo *emit_global_info(const Emitter *e, const Global *global) {
 static void find_reached(Emitter *e) {
     e->reached = emit_reach(&e->arena, e->module, !e->device);
     if (e->reached.missing) emit_fail(e, "function '%s' has no body", e->reached.missing->name->text);
+    if (e->device) e->sums = emit_waiting_sums(&e->reached, e->module);
+    e->sums.any = e->sums.any && e->sums.kind == TYPE_float; /* those of doubles do not wait */
     for (int i = 0; i < e->reached.funcs.count; i++) {
         FuncInfo *info = arena_new(&e->arena, FuncInfo);
         info->reached = e->reached.funcs.at[i];
@@ -145,6 +147,7 @@ void emit_module(Emitter *e) {
     if (e->options->debug) emit_debug_init(e);
     find_reached(e);
     declare_globals(e);
+    if (e->device) emit_device_sums(e);
     for (int i = 0; i < e->order.count; i++) emit_func_declare(e, e->order.at[i]);
     for (int i = 0; i < e->order.count; i++) emit_func_body(e, e->order.at[i]);
     emit_debug_none(e);
