@@ -159,9 +159,36 @@ static void replace_calls(LLVMModuleRef module, LLVMBuilderRef builder, LLVMValu
     }
 }
 
+/* ---- sums in any order
+ *
+ * LLVM 19 makes a + b * c + d * e of sums that may be reordered into nested fma, and looks for the same that is there already only after it has changed one: where NVPTX
+ * had both, a term came twice. What could be reordered has been by now. */
+
+/* LLVM can add to such freedoms, but not take them back: it is another instruction. */
+static void fix_order(LLVMBuilderRef builder, LLVMValueRef sum) {
+    LLVMFastMathFlags flags = LLVMGetFastMathFlags(sum), free_order = LLVMFastMathAllowReassoc;
+    if (!(flags & free_order)) return;
+    LLVMPositionBuilderBefore(builder, sum);
+    LLVMValueRef fixed = LLVMBuildBinOp(builder, LLVMGetInstructionOpcode(sum), LLVMGetOperand(sum, 0),
+                                        LLVMGetOperand(sum, 1), "");
+    if (LLVMIsAInstruction(fixed)) LLVMSetFastMathFlags(fixed, flags & ~free_order);
+    LLVMReplaceAllUsesWith(sum, fixed);
+    LLVMInstructionEraseFromParent(sum);
+}
+
+static void fix_orders(LLVMBuilderRef builder, LLVMValueRef function) {
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block;
+         block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef inst = LLVMGetFirstInstruction(block), next; inst; inst = next) {
+            next = LLVMGetNextInstruction(inst);
+            if (LLVMIsABinaryOperator(inst) && LLVMCanValueUseFastMathFlags(inst)) fix_order(builder, inst);
+        }
+}
+
 bool device_lower(const Translation *t, EmitError *error) {
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(t->context);
     for (LLVMValueRef f = LLVMGetFirstFunction(t->llvm); f; f = LLVMGetNextFunction(f)) {
+        fix_orders(builder, f);
         size_t length;
         const char *name = LLVMGetValueName2(f, &length);
         bool copies = strncmp(name, "llvm.memcpy.p", 13) == 0;
