@@ -1009,8 +1009,8 @@ search:
   ret void
 }
 
-; To be found by its address, a sum would have to be that of a whole warp.
-define void @rt_group_sum(ptr %place, float %value) convergent nounwind {
+; To be found by its address, a sum would have to be that of a whole warp. Where there are many, code that is not inlined is the faster one.
+define void @rt_group_sum(ptr %place, float %value) noinline convergent nounwind {
 entry:
   %active = call i32 @slope_active()
   %address = ptrtoint ptr %place to i64
