@@ -16,8 +16,8 @@
 
 /* Chunks, if there are as many groups: between these, and so many that all copies together have twice as many numbers as the dispatch has threads. */
 enum { FEWEST_CHUNKS = 16, MOST_CHUNKS = 256 };
-/* Numbers of all copies of a chunk: as many as this, or one for that many threads of the dispatch. */
-enum { FEW_NUMBERS = 16384, THREADS_PER_NUMBER = 8 };
+/* Numbers of all copies of a chunk: as many as this, or one for that many threads of the dispatch, up to a limit. */
+enum { FEW_NUMBERS = 16384, THREADS_PER_NUMBER = 8, MOST_NUMBERS = 4 << 20 };
 enum { ALIGNMENT = 64 };
 
 /* ---- what there is to add to */
@@ -50,7 +50,7 @@ static uint64_t count_threads(const RtKernel *kernel, uint64_t groups) {
 }
 
 static bool are_few(uint64_t numbers, uint64_t threads) {
-    return numbers <= FEW_NUMBERS || numbers <= threads / THREADS_PER_NUMBER;
+    return numbers <= FEW_NUMBERS || (numbers <= threads / THREADS_PER_NUMBER && numbers <= MOST_NUMBERS);
 }
 
 /* The largest of those that are left. */

@@ -162,9 +162,11 @@ static void test_buffers_too_large_for_copies(void **state) {
     assert_int_equal(runtime_large_sums(runtime, &kernel, many, args), 0);
     assert_true(runtime_dispatch(runtime, &kernel, few, args));
     assert_float_equal(numbers[0], 159999, 0);
-    /* More than can be had. */
-    buffer.count = (uint64_t)1 << 40;
-    kernel.group_size[0] = kernel.group_size[1] = 1 << 16;
+    buffer.count = (4 << 20) + 1;
+    kernel.group_size[0] = 1 << 20;
+    assert_int_equal(runtime_large_sums(runtime, &kernel, many, args), 1);
+    buffer.count = 1; /* one number that no memory has room for */
+    sum.size = sum.stride = (uint64_t)1 << 42;
     assert_false(runtime_dispatch(runtime, &kernel, many, args));
     assert_error(runtime, "out of memory for sums of a dispatch");
     runtime_free(runtime);
