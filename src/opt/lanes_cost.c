@@ -13,7 +13,7 @@
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
  *     rows                             once for each register
  *     neighbours in memory             three quarters for each lane, and a test: memory has no lanes
- *     other places                     for each lane 1.2 times at equal distances, else twice if the processor gathers, and 4.5 times if it
+ *     other places                     for each lane 1.2 times at equal distances, 1.6 with larger registers, else twice if the processor gathers, and 4.5 times if it
  *                                      does not; twice where all write to one
  *     objects of more than 4 KiB       for each lane: memory has no lanes
  *     tapes                            once for each register; 3.5 times for each lane where heights differ
@@ -32,8 +32,11 @@
  *     all else that is done            90
  *     a value of all lanes             half for each register
  *     neighbours in memory             12, with the test and what is done if it fails
- *     other places                     1.5 for each lane; 12 if the processor gathers, 4 in an object of the item's own
- *     if, loop                         3 */
+ *     other places                     for each lane 1.5 at equal distances, else 3.5; 24 if the processor gathers, 4 in an object of the item's own
+ *     if, loop                         3
+ *
+ * For a loop whose rounds are lanes, that is compared with all functions that are compiled, and may be 1.6 times as much: the loop as it was stays, for the
+ * rounds that are left, and LLVM does little with it. */
 #include "opt/lanes.h"
 
 typedef struct Cost {
@@ -126,12 +129,12 @@ static bool gathers(const Lanes *lanes) { return lanes->options->register_bits >
 static double together_at(const Lanes *lanes, Val *address, const Type *type) {
     double parts = parts_of(type);
     int step = lanes_step_of_address(lanes, address);
-    double apart = gathers(lanes) ? 2 : 4.5;
+    double apart = gathers(lanes) ? 2 : 4.5, strided = gathers(lanes) ? 1.6 : 1.2;
     if (lanes_is_spread(address))
         return parts * (step == STEP_same ? registers(lanes, type) : apart * lanes->width);
     if (step == STEP_same) return parts;
     if (step == STEP_one && type->kind != TYPE_vector) return 0.75 * lanes->width + 1;
-    return parts * lanes->width * (step == STEP_none ? apart : 1.2);
+    return parts * lanes->width * (step == STEP_none ? apart : strided);
 }
 
 enum { CACHED = 1024 }; /* words; larger objects wait for memory, which has no lanes */
@@ -334,7 +337,7 @@ typedef struct Amount {
     double code; /* in instructions of scalars, by the time that LLVM takes for them */
 } Amount;
 
-static double code_elsewhere(const Lanes *lanes) { return gathers(lanes) ? 12 : 1.5 * lanes->width; }
+static double code_elsewhere(const Lanes *lanes) { return gathers(lanes) ? 24 : 3.5 * lanes->width; }
 
 static double code_of_access(const Lanes *lanes, const Inst *inst) {
     Val *address = ir_resolve(inst->args[0]);
@@ -388,8 +391,7 @@ bool lanes_take_long(const Lanes *lanes) {
     enum { ALL_ELSE = 90 };
     double all_else = ALL_ELSE, added = code_of_wide(lanes) - code_of_one(lanes);
     if (lanes->rounds) all_else += lanes->rounds->code_elsewhere, added += lanes->rounds->code_added;
-    double most =
-        lanes->rounds ? 1.6 : 0.8; /* times what there is: LLVM does little with the rounds that are left */
+    double most = lanes->rounds ? 1.6 : 0.8;
     return added > most * (all_else + code_of_one(lanes));
 }
 

@@ -26,6 +26,7 @@ KINDS = ["bool", "int8_t", "uint8_t", "int16_t", "uint16_t", "int", "uint", "int
 POOLS = ["wild", "tame", "unit", "above"]
 ITEMS, CONSTANT_ITEMS, LANES = 1024, 12, 64  # as in reference.h
 CASES_PER_PROGRAM = 200
+FEW_CASES = 6         # with lanes: what one of them does that lanes cannot keeps all others from it
 SECONDS = 300
 
 HEAD = """StructuredBuffer<uint64_t> data;
@@ -203,12 +204,12 @@ class Suite:
         return passed, failures
 
 
-def programs_of(cases):
+def programs_of(cases, each=CASES_PER_PROGRAM):
     """Cases split into programs, by pool; those of one type stay together."""
     for pool in POOLS:
         chosen = [case for case in cases if case.pool == pool]
-        for i in range(0, len(chosen), CASES_PER_PROGRAM):
-            yield f"{pool}_{i // CASES_PER_PROGRAM}", chosen[i:i + CASES_PER_PROGRAM]
+        for i in range(0, len(chosen), each):
+            yield f"{pool}_{i // each}", chosen[i:i + each]
 
 
 def run_library(build, names=(), jobs=None, folder=None, options=("-O2",), coded=1):
@@ -224,8 +225,9 @@ def run_library(build, names=(), jobs=None, folder=None, options=("-O2",), coded
         if not names:
             passed, failures = int(not suite.missing), [("library/coverage", "\n".join(suite.missing))] if suite.missing else []
         with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+            each = FEW_CASES if "--lanes" in options else CASES_PER_PROGRAM
             ways = (options if i % coded == 0 else ("--interpret",) for i in itertools.count())
-            for count, failed in pool.map(lambda program, way: suite.run_program(*program, way), programs_of(cases), ways):
+            for count, failed in pool.map(lambda program, way: suite.run_program(*program, way), programs_of(cases, each), ways):
                 passed += count
                 failures += failed
         return passed, failures
@@ -237,9 +239,11 @@ def main():
     parser.add_argument("--keep", help="a folder for the programs, which stay there")
     parser.add_argument("-j", "--jobs", type=int, help="programs at a time")
     parser.add_argument("--interpret", action="store_true", help="by the interpreter")
+    parser.add_argument("--lanes", help="items, and rounds of loops, to be done at once")
     parser.add_argument("names", nargs="*", help="only cases whose code contains one of these")
     options = parser.parse_args()
     how = ("--interpret",) if options.interpret else ("-O2",)
+    how += ("--lanes", options.lanes) if options.lanes else ()
     passed, failures = run_library(options.build, options.names, options.jobs, options.keep, how)
     for name, what in failures:
         print(f"FAIL {name}\n    " + what.replace("\n", "\n    "))
