@@ -330,7 +330,8 @@ typedef struct SlopeParameter {
     SlopeDirection direction;
 } SlopeParameter;
 
-/* Finds a function by the expression a user would write for it: "shade", "Camera.project". */
+/* Finds a function by the expression a user would write for it: "shade", "Camera.project"; of several by the types of
+ * its parameters, too: "blend(float, float3)". */
 SLOPE_API SlopeStatus slope_find_function(SlopeProgram *program, const char *expression, SlopeFunction **out);
 SLOPE_API const char *slope_function_name(const SlopeFunction *function);
 SLOPE_API int slope_function_parameter_count(const SlopeFunction *function);

@@ -359,7 +359,68 @@ static bool complete_candidate(Checker *c, const Candidate *candidate, const Sub
     return infer_finish(&inference, candidate->subst, subst) && constraints_hold(c, decl, *subst, 0);
 }
 
+/* f(float, float3): the types of the parameters tell which of several functions is meant. */
+typedef struct Wanted {
+    bool is_said;
+    bool is_wrong; /* a type was not found */
+    VEC(const Type *) types;
+} Wanted;
+
+/* Takes the types out of the expression, from within derivative operators. */
+static Wanted take_wanted(Checker *c, Decl *module, Expr **at) {
+    Wanted wanted = {0};
+    while ((*at)->kind == EXPR_bwd_diff || (*at)->kind == EXPR_fwd_diff || (*at)->kind == EXPR_paren)
+        at = &(*at)->a;
+    Expr *call = *at;
+    if (call->kind != EXPR_call) return wanted;
+    wanted.is_said = true;
+    for (int i = 0; i < call->args.count; i++) {
+        const Type *type = check_type(c, module, call->args.at[i]);
+        wanted.is_wrong |= !type;
+        vec_push(c->arena, &wanted.types, type);
+    }
+    diags_flush(c->diags);
+    *at = call->a;
+    return wanted;
+}
+
+static bool is_wanted(Checker *c, const Wanted *wanted, Decl *decl, const Subst *subst) {
+    if (!wanted->is_said) return true;
+    FuncSig sig = check_signature_of(c, decl, subst, NULL, 0, true);
+    if (sig.nparams != wanted->types.count) return false;
+    for (int i = 0; i < sig.nparams; i++)
+        if (sig.params[i].type != wanted->types.at[i]) return false;
+    return true;
+}
+
+static const char *wanted_text(Checker *c, const Wanted *wanted) {
+    Text text = {.arena = c->arena};
+    for (int i = 0; i < wanted->types.count; i++)
+        text_printf(&text, "%s%s", i ? ", " : "", type_str(c, wanted->types.at[i]));
+    return text.len ? text.at : "";
+}
+
+/* What would choose the first of them. */
+static const char *choice_text(Checker *c, const Candidate *candidate, const char *name) {
+    FuncSig *sig = signature_of(c, candidate->decl);
+    Wanted first = {0};
+    for (int i = 0; i < sig->nparams; i++) vec_push(c->arena, &first.types, sig->params[i].type);
+    return format_text(c->arena, "%s(%s)", name, wanted_text(c, &first));
+}
+
+static void report_choice(Checker *c, Loc loc, const Candidates *list, const Wanted *wanted) {
+    const char *name = list->name ? list->name->text : "?";
+    if (wanted->is_said) report(c, DIAG_no_overload, loc, name, wanted_text(c, wanted));
+    else report(c, DIAG_which_overload, loc, name);
+    for (int i = 0; i < list->count && i < 6; i++)
+        note(c, DIAG_note_candidate, list->at[i].decl->loc,
+             signature_text(c, name, signature_of(c, list->at[i].decl)));
+    if (!wanted->is_said) note(c, DIAG_note_choose_overload, loc, choice_text(c, &list->at[0], name));
+}
+
 bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) {
+    Wanted wanted = take_wanted(c, module, &expr);
+    if (wanted.is_wrong) return false;
     Loc loc = expr->loc;
     Expr *e = check_lookup(c, module, expr);
     if (!e) return false;
@@ -373,6 +434,7 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
     for (int i = 0; i < list->count; i++) {
         const Subst *subst;
         if (!complete_candidate(c, &list->at[i], &subst)) continue;
+        if (!is_wanted(c, &wanted, list->at[i].decl, subst)) continue;
         bool declared_only = !list->at[i].decl->body && !list->at[i].decl->lazy.count && found;
         if (declared_only) continue;
         if (!found || found->decl->body || found->decl->lazy.count) fitting++;
@@ -388,13 +450,8 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
         return c->diags->errors == errors;
     }
     const char *name = list->name ? list->name->text : "?";
-    if (!found) report(c, DIAG_cannot_infer, loc, "an argument", name, name);
-    else {
-        report(c, DIAG_which_overload, loc, name);
-        for (int i = 0; i < list->count && i < 6; i++)
-            note(c, DIAG_note_candidate, list->at[i].decl->loc,
-                 signature_text(c, name, signature_of(c, list->at[i].decl)));
-    }
+    if (!found && !wanted.is_said) report(c, DIAG_cannot_infer, loc, "an argument", name, name);
+    else report_choice(c, loc, list, &wanted);
     return false;
 }
 
