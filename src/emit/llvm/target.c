@@ -70,13 +70,13 @@ LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error
 /* ---- a GPU */
 
 #ifdef SLOPE_NVPTX
-/* The newest that LLVM knows and that is not newer; the driver translates for newer ones. PTX is of the version that brought them. */
+/* The newest that LLVM knows and that is not newer; the driver translates for newer ones. PTX is of the version that brought them, and at least of 7.5, which has all that debuggers want. */
 static const char *device_model(int capability, const char **features) {
     static const struct {
         int capability;
         const char *name, *features;
-    } models[] = {{90, "sm_90", "+ptx78"}, {89, "sm_89", "+ptx78"}, {86, "sm_86", "+ptx71"},
-                  {80, "sm_80", "+ptx70"}, {75, "sm_75", "+ptx63"}, {0, "sm_70", "+ptx63"}};
+    } models[] = {{90, "sm_90", "+ptx78"}, {89, "sm_89", "+ptx78"}, {86, "sm_86", "+ptx75"},
+                  {80, "sm_80", "+ptx75"}, {75, "sm_75", "+ptx75"}, {0, "sm_70", "+ptx75"}};
     const int last = (int)(sizeof models / sizeof *models) - 1;
     int at = 0;
     while (at < last && models[at].capability > capability) at++;
