@@ -16,9 +16,8 @@
 
 enum { FEWEST_BYTES = 12, MOST_BYTES = 64, FEWEST_ROUNDS = 32 }; /* of an element; of a loop */
 enum {
-    FEW_INSTS = 40,
-    MANY_ROUNDS = 16
-}; /* of those, so many are written out: few warps have to hide what a round waits for */
+    FEW_INSTS = 40
+}; /* of a round; all 32 are written out then, so that they need not wait for each other */
 
 typedef struct Search {
     const Inst *loop;
@@ -151,7 +150,7 @@ void clike_begin_tile(Printer *p, const char *counter, const char *condition, co
     clike_line(p, "while (%s) {", condition);
     p->indent++;
     clike_line(p, "const int %s = %s.turn(%s, %s);", rounds, at->tile.name, counter, at->tile.limit);
-    if (at->tile.is_short) clike_line(p, "#pragma unroll %d", MANY_ROUNDS);
+    if (at->tile.is_short) clike_line(p, "#pragma unroll 32");
     clike_line(p, "for (int %s = 0; %s < %s; %s++, %s) {", at->tile.round, at->tile.round, rounds,
                at->tile.round, step);
 }
