@@ -166,7 +166,7 @@ def check_ptx(suite, test, folder):
     """PTX of the program, which the assembler takes. None, or what went wrong."""
     import through_c
     code = Path(folder) / (test.name.replace("/", "-") + ".ptx")
-    made = attempt([str(suite.slope), "build", test.source.path.name, "-target", "ptx", "-o", str(code), *through_c.arguments(test)], NVCC_SECONDS,
+    made = attempt([str(suite.slope), "build", test.source.path.name, "-target", "ptx-nvrtc", "-o", str(code), *through_c.arguments(test)], NVCC_SECONDS,
                    test.source.path.parent)
     if made.returncode:
         return None if LACKING.search(made.stderr) else made.stderr[-3000:]
