@@ -60,6 +60,7 @@ through-c: all
 
 through-lanes: all
 	@tests/through_lanes.py --build $(BUILD) -v
+	@tests/through_lanes.py --build $(BUILD) --rounds
 	@for n in 4 16; do tests/run.py --build $(BUILD) --lanes $$n run/ diff/ library/ || exit 1; done
 
 through-interp: all

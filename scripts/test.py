@@ -179,6 +179,8 @@ def main():
         tally.step("programs through C", *through_c.run_all(ROOT / "build-gcc", share=8))
         passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=40)
         tally.step("kernels with lanes", passed, failures)
+        passed, failures, _ = through_lanes.run_all(ROOT / "build-gcc", share=160, widths=(8,), rounds=True)
+        tally.step("loops with lanes", passed, failures)
         passed, failures, _ = through_slang.run_all(ROOT / "build-gcc", share=8)
         tally.step("programs through Slang", passed, failures)
         tally.step("programs as PTX", *through_ptx.run_all(ROOT / "build-gcc", level=0)[:2])
