@@ -24,9 +24,11 @@ static void find_leaving(void *user, Inst *inst) {
 static bool ends_early(const Inst *loop) {
     LoopTest test;
     bool leaves = false;
-    const Val *more = ir_resolve(loop->regions[0]->last->args[0]);
+    const Inst *end = loop->regions[0]->last; /* of the condition: it may also leave, or never come there */
     region_walk(loop->regions[1], find_leaving, &leaves);
-    return leaves || more->kind != VAL_inst || !loop_comparison(loop, more->inst, &test);
+    if (leaves || end->op != OP_yield) return true;
+    const Val *more = ir_resolve(end->args[0]);
+    return more->kind != VAL_inst || !loop_comparison(loop, more->inst, &test);
 }
 
 static void find_work(void *user, Inst *inst) {
