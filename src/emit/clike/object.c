@@ -51,8 +51,9 @@ const char *clike_zeros(Printer *p, const Type *type) {
     static const char *const lanes[] = {"", "{0}", "{0, 0}", "{0, 0, 0}", "{0, 0, 0, 0}"};
     if (type->kind == TYPE_vector && type_count(type) <= 4) return lanes[type_count(type)];
     if (type->kind == TYPE_buffer) return "{0, 0}";
-    while (type->kind == TYPE_array) type = type->args[0];
-    return type_is_scalar(type) ? "{0}" : clike_helper(p, "SLOPE_ZERO");
+    bool is_row = type->kind == TYPE_array &&
+                  type_is_scalar(type->args[0]); /* clang warns of {0} for rows of rows in C++ */
+    return is_row || type_is_scalar(type) ? "{0}" : clike_helper(p, "SLOPE_ZERO");
 }
 
 const char *clike_zero(Printer *p, const Type *type) {
