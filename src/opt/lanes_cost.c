@@ -14,7 +14,7 @@
  *     rows                             once for each register
  *     neighbours in memory             three quarters for each lane, and a test: memory has no lanes
  *     other places                     for each lane 1.2 times at equal distances, 1.6 with larger registers, else twice if the processor gathers, and 4.5 times if it
- *                                      does not; twice where all write to one
+ *                                      does not, 9 times for rounds of a loop, which test no index when they are done alone; twice where all write to one
  *     objects of more than 4 KiB       for each lane: memory has no lanes
  *     tapes                            once for each register; 3.5 times for each lane where heights differ
  *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 5
@@ -25,7 +25,8 @@
  *     loops                            as often as they say, or 8 times; 1.6 times that where lanes leave at different times
  *
  * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four of five gain 0.6 to 1.6 times
- * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits, 1.7 with larger ones, and where
+ * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits, 1.7 with larger ones, twice that for rounds of a loop
+ * that keep something for a reverse pass, and where
  * there is enough to do, if that is known, to make up for the time to compile them. If that seems to be almost twice as long, half as
  * many lanes are tried, and then none. It is counted in instructions of scalars:
  *
@@ -47,9 +48,15 @@ typedef struct Cost {
 
 static int step_of(const Lanes *lanes, const Val *v);
 
+/* Where nothing says how far rounds are apart, they are anywhere: LLVM may find out when it does one at a time. */
+static bool is_constant_factor(const Inst *product) {
+    return val_is_const(ir_resolve(product->args[0])) || val_is_const(ir_resolve(product->args[1]));
+}
+
 static int step_of_sum(const Lanes *lanes, const Inst *inst) {
     int a = step_of(lanes, ir_resolve(inst->args[0])), b = step_of(lanes, ir_resolve(inst->args[1]));
     if (a == STEP_none || b == STEP_none) return STEP_none;
+    if (inst->op == OP_mul && (a || b) && lanes->rounds && !is_constant_factor(inst)) return STEP_none;
     if (inst->op == OP_mul) return a && b ? STEP_none : a || b ? STEP_other : STEP_same;
     return a && b ? STEP_other : a ? a : b;
 }
@@ -129,7 +136,7 @@ static bool gathers(const Lanes *lanes) { return lanes->options->register_bits >
 static double together_at(const Lanes *lanes, Val *address, const Type *type) {
     double parts = parts_of(type);
     int step = lanes_step_of_address(lanes, address);
-    double apart = gathers(lanes) ? 2 : 4.5, strided = gathers(lanes) ? 1.6 : 1.2;
+    double apart = gathers(lanes) ? 2 : lanes->rounds ? 9 : 4.5, strided = gathers(lanes) ? 1.6 : 1.2;
     if (lanes_is_spread(address))
         return parts * (step == STEP_same ? registers(lanes, type) : apart * lanes->width);
     if (step == STEP_same) return parts;
@@ -413,8 +420,23 @@ static bool saves_time(const Lanes *lanes, Cost cost) {
     return items <= 0 || items * (cost.alone - cost.together / lanes->width) > compile;
 }
 
+static void look_for_kept(void *user, Inst *inst) {
+    bool *keeps = user;
+    *keeps |= inst->op == OP_tape_store && !lanes_tape(inst);
+}
+
+/* Does a round of a loop keep something for a reverse pass? That is written by one lane after the other, where LLVM writes all that one round has at once. */
+static bool keeps_rounds(const Lanes *lanes) {
+    bool keeps = false;
+    if (lanes->rounds) region_walk(lanes->from->body, look_for_kept, &keeps);
+    return keeps;
+}
+
 /* How many times as fast they must seem: the wider registers are, the more often something else is in the way. */
-static double least_gain(const Lanes *lanes) { return lanes->options->register_bits > 128 ? 1.7 : 1.5; }
+static double least_gain(const Lanes *lanes) {
+    double least = lanes->options->register_bits > 128 ? 1.7 : 1.5;
+    return keeps_rounds(lanes) ? 2 * least : least;
+}
 
 /* All lanes fill one register of 512 bits, and half of it would do: much of the time goes to memory, where 64 bytes that are read or
  * written at once mostly lie in two lines. */
