@@ -27,7 +27,9 @@ static RtBuffer find_buffer(const RtSum *sum, void *const *args) {
     RtBuffer buffer;
     for (uint64_t i = 0; i + 1 < sum->nsteps && at; i++) {
         at += sum->offsets[i];
-        memcpy(&at, at, sizeof at);
+        const char *next;
+        memcpy(&next, at, sizeof next);
+        at = next;
     }
     if (!at) return (RtBuffer){0};
     memcpy(&buffer, at + sum->offsets[sum->nsteps - 1], sizeof buffer);
