@@ -36,7 +36,7 @@ def includes(path):
 
 def check(slope, path):
     """None, or what is wrong."""
-    command = [slope, "gradcheck", "-O0", path.name, "-w", "--samples=4", *(word for text in includes(path) for word in text.split())]
+    command = [slope, "gradcheck", "--interpret", path.name, "-w", "--samples=4", *(word for text in includes(path) for word in text.split())]
     try:
         result = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
