@@ -429,6 +429,16 @@ def report(failures, out=sys.stdout):
             print("    " + what.strip().replace("\n", "\n    "), file=out)
 
 
+def programs_parser(description=None):
+    """Options of the scripts that take the programs of the suite another way."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--build", default=str(HERE.parent / "build"))
+    parser.add_argument("-j", type=int, dest="jobs")
+    parser.add_argument("--of", type=int, default=1)
+    parser.add_argument("names", nargs="*")
+    return parser
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default=HERE.parent / "build", help="the build to test")

@@ -5,7 +5,6 @@ Buffers and plain numbers that `slope run` is given are set by a few lines of C 
 
     tests/through_c.py [--build DIR] [-j N] [--of N] [NAME...]     one test of N; only those whose name contains a NAME
 """
-import argparse
 import concurrent.futures
 import os
 import re
@@ -195,11 +194,7 @@ def run_all(build, filters=(), jobs=None, share=1):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", default=str(run.HERE.parent / "build"))
-    parser.add_argument("-j", type=int, dest="jobs")
-    parser.add_argument("--of", type=int, default=1)
-    parser.add_argument("names", nargs="*")
+    parser = run.programs_parser()
     options = parser.parse_args()
     passed, failures = run_all(options.build, options.names, options.jobs, options.of)
     run.report(failures)

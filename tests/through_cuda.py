@@ -8,7 +8,6 @@ makes prints too. Compiled with nvcc where there is one; run where there is a GP
 
 --of N takes one test of N. Without nvcc nothing is compiled, and the script says so.
 """
-import argparse
 import concurrent.futures
 import difflib
 import os
@@ -199,13 +198,10 @@ def run_all(build, filters=(), jobs=None, share=1):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", default=str(Path(__file__).resolve().parent.parent / "build"))
-    parser.add_argument("-j", type=int, dest="jobs")
-    parser.add_argument("--of", type=int, default=1)
+    import run
+    parser = run.programs_parser()
     parser.add_argument("--generate", metavar="DIR")
     parser.add_argument("--run", metavar="DIR")
-    parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if options.run:
         passed, failures = check_files(options.run, options.names, options.jobs)

@@ -7,7 +7,6 @@ whatever is bound and set. Numbers may differ as those of tests/through_cuda.py.
 --of N takes one test of N. --seconds N ends after that time, and says how many were left out. --command is put before the command: 'compute-sanitizer --error-exitcode 9 -q'. Without a GPU nothing is run, and
 the script says so. --device-code says what makes the GPU's code: nvrtc or llvm.
 """
-import argparse
 import concurrent.futures
 import difflib
 import os
@@ -73,14 +72,10 @@ def check(server, suite, test, options, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", default=str(run.HERE.parent / "build"))
-    parser.add_argument("-j", type=int, dest="jobs")
-    parser.add_argument("--of", type=int, default=1)
+    parser = run.programs_parser()
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--command", default="")
     parser.add_argument("--device-code")
-    parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if not through_cuda.has_gpu():
         print("no GPU: nothing is run there")

@@ -7,7 +7,6 @@ item at a time and several at once. What they write must be the same but for rou
 
 With --rounds, one thread does all items in a loop, of which several rounds are done at once.
 """
-import argparse
 import concurrent.futures
 import math
 import os
@@ -146,14 +145,10 @@ def run_all(build, filters=(), jobs=None, share=1, widths=(4, 16), rounds=False)
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", default=str(run.HERE.parent / "build"))
-    parser.add_argument("-j", type=int, dest="jobs")
-    parser.add_argument("--of", type=int, default=1)
+    parser = run.programs_parser()
     parser.add_argument("--lanes", default="4,16")
     parser.add_argument("--rounds", action="store_true")
     parser.add_argument("-v", action="store_true", help="say why kernels were left as they are")
-    parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     widths = [int(width) for width in options.lanes.split(",")]
     passed, failures, remarks = run_all(options.build, options.names, options.jobs, options.of, widths, options.rounds)

@@ -6,7 +6,6 @@ tests/library, with a driver of NVIDIA that only pretends (tests/fake/cuda.c). N
 
 --of N takes one test of N. --assemble has ptxas translate all of it, too. Where libdevice is missing, programs that need it are left out.
 """
-import argparse
 import concurrent.futures
 import os
 import shutil
@@ -65,13 +64,9 @@ def run_all(build, filters=(), jobs=None, share=1, level=3, images=None):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", default=str(run.HERE.parent / "build"))
-    parser.add_argument("-j", type=int, dest="jobs")
-    parser.add_argument("--of", type=int, default=1)
+    parser = run.programs_parser()
     parser.add_argument("-O", type=int, default=3, dest="level")
     parser.add_argument("--assemble", action="store_true")
-    parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     started, images = time.time(), Path(tempfile.mkdtemp(prefix="slope-ptx-"))
     passed, failures, lacking = run_all(options.build, options.names, options.jobs, options.of, options.level, images if options.assemble else None)

@@ -5,7 +5,6 @@ is refused with the line; how many are, and why, is told.
 
     tests/through_slang.py [--build DIR] [-j N] [--of N] [-v] [NAME...]     one test of N; only those whose name contains a NAME
 """
-import argparse
 import collections
 import concurrent.futures
 import os
@@ -68,12 +67,8 @@ def run_all(build, filters=(), jobs=None, share=1):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", default=str(run.HERE.parent / "build"))
-    parser.add_argument("-j", type=int, dest="jobs")
-    parser.add_argument("--of", type=int, default=1)
+    parser = run.programs_parser()
     parser.add_argument("-v", action="store_true", dest="verbose", help="name the programs that were refused")
-    parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     passed, failures, reasons = run_all(options.build, options.names, options.jobs, options.of)
     run.report(failures)

@@ -197,9 +197,9 @@ const RtKernel *driver_kernel(SlopeProgram *program, Func *func) {
     const Func *form = unit_sum_form(program->unit, func, 0);
     return find(program, EMIT_kernel, form ? form->name : func->name);
 }
-Func *driver_sum_form(SlopeProgram *program, Func *func, uint64_t skipped) {
-    Func *form = unit_sum_form(program->unit, func, skipped);
-    return form ? form : unit_keep_sums(program->unit, func, skipped);
+Func *driver_sum_form(SlopeProgram *program, Func *func, uint64_t large) {
+    Func *form = unit_sum_form(program->unit, func, large);
+    return form ? form : unit_keep_sums(program->unit, func, large);
 }
 void *driver_uniform_address(SlopeProgram *program, Global *global) {
     return find(program, EMIT_uniform, global->name);

@@ -214,8 +214,8 @@ void *driver_find_call(SlopeProgram *program, Func *func); /* for driver_call; N
 /* With one pointer per parameter, then one per result. */
 void driver_call(SlopeProgram *program, void *function, void *const *args);
 const RtKernel *driver_kernel(SlopeProgram *program, Func *func);
-/* A form of a kernel that is compiled, which has no copies of the buffers in `skipped`, bits in the order of RtKernel.sums. */
-Func *driver_sum_form(SlopeProgram *program, Func *func, uint64_t skipped);
+/* A form of a kernel that is compiled, which has no copies of the buffers in `large`, bits in the order of RtKernel.sums. */
+Func *driver_sum_form(SlopeProgram *program, Func *func, uint64_t large);
 /* Where compiled code keeps a uniform; NULL: none refers to it. */
 void *driver_uniform_address(SlopeProgram *program, Global *global);
 bool driver_mentions(SlopeKernel *kernel, const Global *global); /* front.c: it, or what it calls */

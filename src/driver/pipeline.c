@@ -102,10 +102,10 @@ static void verify(Unit *unit, const Func *func, const char *pass) {
 
 /* ---- kernels that keep sums */
 
-Func *unit_sum_form(const Unit *unit, const Func *kernel, uint64_t skipped) {
+Func *unit_sum_form(const Unit *unit, const Func *kernel, uint64_t large) {
     for (int i = 0; i < unit->sum_forms.count; i++) {
         const SumForm *known = &unit->sum_forms.at[i];
-        if (known->kernel == kernel && known->skipped == skipped) return known->form;
+        if (known->kernel == kernel && known->large == large) return known->form;
     }
     return NULL;
 }
@@ -117,15 +117,15 @@ static const Func *original_of(const Unit *unit, const Func *form) {
     return NULL;
 }
 
-Func *unit_keep_sums(Unit *unit, Func *kernel, uint64_t skipped) {
+Func *unit_keep_sums(Unit *unit, Func *kernel, uint64_t large) {
     Func *form = clone_func(kernel, format_text(unit->ir->arena, "%s.sums", kernel->name->text));
     if (opt_inline_sums(form)) clean(form, (SroaOptions){0});
-    if (!opt_keep_sums(form, skipped) && !skipped) {
+    if (!opt_keep_sums(form, large) && !large) {
         func_forget(form);
         return NULL;
     }
     form->flags |= FUNC_EXPORT;
-    vec_push(unit->ir->arena, &unit->sum_forms, ((SumForm){kernel, skipped, form}));
+    vec_push(unit->ir->arena, &unit->sum_forms, ((SumForm){kernel, large, form}));
     return form;
 }
 

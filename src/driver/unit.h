@@ -20,10 +20,10 @@ typedef struct Written {
     uint32_t flags;
 } Written;
 
-/* A kernel that keeps sums, all that it can but for those whose bits are in `skipped`. */
+/* A kernel that keeps sums, all that it can but for those whose bits are in `large`. */
 typedef struct SumForm {
     const Func *kernel;
-    uint64_t skipped;
+    uint64_t large;
     Func *form;
 } SumForm;
 
@@ -59,9 +59,9 @@ SlopeStatus unit_derive(Unit *unit, const char *stop); /* lowered and differenti
 SlopeStatus unit_prepare(Unit *unit,
                          const char *stop); /* lowered, differentiated, optimised; error: reported */
 /* The form of a kernel that is compiled in its place. NULL: itself is, or that form was not asked for yet. */
-Func *unit_sum_form(const Unit *unit, const Func *kernel, uint64_t skipped);
-/* Makes it. NULL: nothing can be kept, and nothing was to be skipped. */
-Func *unit_keep_sums(Unit *unit, Func *kernel, uint64_t skipped);
+Func *unit_sum_form(const Unit *unit, const Func *kernel, uint64_t large);
+/* Makes it. NULL: nothing can be kept, and none was too large. */
+Func *unit_keep_sums(Unit *unit, Func *kernel, uint64_t large);
 void unit_legalize(Unit *unit, EmitBackendId backend); /* all that went through the passes */
 void unit_inline_waiting(Unit *unit); /* for targets without barriers: into the kernels that come to them */
 

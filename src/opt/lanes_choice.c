@@ -11,7 +11,6 @@ typedef struct Choices {
     Arena *scratch;
     Module *module;
     Map dependent; /* Val: it depends on what a round before has computed */
-    bool found;
     bool changed;
 } Choices;
 
@@ -30,18 +29,6 @@ static bool depends(const Choices *c, const Val *v) {
 }
 
 static void note(Choices *c, const Val *v) { map_put(c->scratch, &c->dependent, PTR_KEY(v), c); }
-
-static void look(void *user, Inst *inst) {
-    Choices *c = user;
-    for (int i = 0; i < inst->nargs; i++) c->found |= depends(c, operand(inst, i));
-}
-
-static bool uses_dependent(Choices *c, Inst *inst) {
-    c->found = false;
-    look(c, inst);
-    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], look, c);
-    return c->found;
-}
 
 /* ---- whether it can be done: before anything is changed */
 
@@ -68,7 +55,7 @@ static bool can_take_out(Choices *c, Inst *branch) {
         const Region *arm = branch->regions[r];
         if (arm->last->op != OP_yield) return false;
         for (Inst *inst = arm->first; inst != arm->last; inst = inst->next) {
-            if (!uses_dependent(c, inst)) continue;
+            if (!lanes_uses_any(&c->dependent, inst)) continue;
             if (!can_move(c, inst)) return false;
             note_results(c, inst);
         }
@@ -135,9 +122,9 @@ static void take_out(Choices *c, Inst *inst);
 static void move_out(Choices *c, Branch *branch, int arm) {
     Region *region = branch->inst->regions[arm];
     for (Inst *inst = region->first, *next; inst != region->last; inst = next) {
-        if (inst->op == OP_if && uses_dependent(c, inst)) take_out(c, inst);
+        if (inst->op == OP_if && lanes_uses_any(&c->dependent, inst)) take_out(c, inst);
         next = inst->next;
-        bool moves = !inst->nregions && uses_dependent(c, inst);
+        bool moves = !inst->nregions && lanes_uses_any(&c->dependent, inst);
         if (!moves) continue;
         for (int i = 0; i < inst->nresults; i++) note(c, inst->results[i]);
         inst_remove(inst);
@@ -180,7 +167,7 @@ void lanes_take_out_choices(Lanes *lanes, const bool *is_counter) {
     for (int i = 0; i < body->nparams; i++)
         if (!is_counter[i]) note(&c, body->params[i]);
     for (Inst *inst = body->first; inst != body->last; inst = inst->next) {
-        if (!uses_dependent(&c, inst)) continue;
+        if (!lanes_uses_any(&c.dependent, inst)) continue;
         if (inst->op == OP_if && can_take_out(&c, inst)) take_out(&c, inst);
         else
             for (int i = 0; i < inst->nresults; i++) note(&c, inst->results[i]);

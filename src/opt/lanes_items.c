@@ -23,12 +23,15 @@ static const Region *body_of(const Rounds *rounds) { return rounds->loop->region
 
 typedef struct Survey {
     Lanes *lanes;
-    bool *depends; /* by id */
+    Map dependent; /* Val: it is not known before the round before is done */
     int *uses;
-    bool found;
 } Survey;
 
-static bool depends(const Survey *survey, const Val *v) { return !val_is_const(v) && survey->depends[v->id]; }
+static bool depends(const Survey *survey, const Val *v) { return map_has(&survey->dependent, PTR_KEY(v)); }
+
+static void note(Survey *survey, const Val *v) {
+    map_put(survey->lanes->scratch, &survey->dependent, PTR_KEY(v), survey);
+}
 
 static void count_uses(void *user, Inst *inst) {
     int *uses = user;
@@ -42,26 +45,31 @@ int *lanes_count_uses(Arena *scratch, const Func *func, Region *region) {
     return uses;
 }
 
-static void look_for_dependence(void *user, Inst *inst) {
-    Survey *survey = user;
-    for (int i = 0; i < inst->nargs; i++) survey->found |= depends(survey, operand(inst, i));
+typedef struct Look {
+    const Map *values;
+    bool found;
+} Look;
+
+static void look(void *user, Inst *inst) {
+    Look *at = user;
+    for (int i = 0; i < inst->nargs; i++) at->found |= map_has(at->values, PTR_KEY(operand(inst, i)));
 }
 
-static bool uses_dependent(Survey *survey, Inst *inst) {
-    survey->found = false;
-    look_for_dependence(survey, inst);
-    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], look_for_dependence, survey);
-    return survey->found;
+bool lanes_uses_any(const Map *values, Inst *inst) {
+    Look at = {.values = values};
+    look(&at, inst);
+    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], look, &at);
+    return at.found;
 }
 
 static void find_tail(Survey *survey) {
     Lanes *lanes = survey->lanes;
     Rounds *rounds = lanes->rounds;
     for (Inst *inst = body_of(rounds)->first; inst != body_of(rounds)->last; inst = inst->next) {
-        if (!uses_dependent(survey, inst)) continue;
+        if (!lanes_uses_any(&survey->dependent, inst)) continue;
         if (inst->nregions || !op_has(inst->op, OP_PURE) || ir_target(inst->results[0]->type))
             lanes_decline(lanes, inst, "a round needs what the one before has computed");
-        for (int i = 0; i < inst->nresults; i++) survey->depends[inst->results[i]->id] = true;
+        for (int i = 0; i < inst->nresults; i++) note(survey, inst->results[i]);
         vec_push(lanes->scratch, &rounds->tail, inst);
     }
 }
@@ -139,12 +147,11 @@ static void sort_carried(Lanes *lanes) {
     lanes_take_out_choices(lanes, find_counters(lanes));
     const bool *counts = find_counters(lanes);
     Survey survey = {.lanes = lanes,
-                     .depends = arena_array(lanes->scratch, bool, rounds->func->nvals + 1),
                      .uses = lanes_count_uses(lanes->scratch, rounds->func, loop->regions[1])};
     for (int i = 0; i < loop->nargs; i++) {
         rounds->kinds[i] = counts[i] ? CARRIED_counter : CARRIED_in_order;
         rounds->ncounters += counts[i];
-        survey.depends[body_of(rounds)->params[i]->id] = !counts[i];
+        if (!counts[i]) note(&survey, body_of(rounds)->params[i]);
         if (!type_is_scalar(part_type(loop->results[i]->type)))
             lanes_decline(lanes, loop, "rounds hand on an address");
     }

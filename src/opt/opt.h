@@ -77,8 +77,8 @@ bool opt_infer_pure(Module *module, int first);
 bool opt_has_sums(
     Func *kernel); /* it, or what it calls, adds floating-point numbers to something that is shared */
 bool opt_inline_sums(Func *kernel); /* all that is called and does so */
-/* False: nothing can be kept. `skipped`: bits of those, in the order of Func.sums, that are not to be. */
-bool opt_keep_sums(Func *kernel, uint64_t skipped);
+/* False: nothing can be kept. `large`: bits of those, in the order of Func.sums, that are not to be. */
+bool opt_keep_sums(Func *kernel, uint64_t large);
 
 /* ---- lanes.c: a form of a kernel that does several items at once (Func.wide) */
 typedef struct LaneOptions {

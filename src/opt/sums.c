@@ -269,13 +269,13 @@ static void add_own(Search *search, Owner *owner) {
     kernel->sums[kernel->nsums++] = owner->source;
 }
 
-static void choose(Search *search, uint64_t skipped) {
+static void choose(Search *search, uint64_t large) {
     Func *kernel = search->kernel;
     int found = 0;
     kernel->sums = arena_array(kernel->module->arena, SumSource, MOST_SUMS);
     for (int i = 0; i < search->owners.count && found < MOST_SUMS; i++) {
         Owner *owner = &search->owners.at[i];
-        if (can_be_kept(search, owner) && !(skipped >> found++ & 1)) add_own(search, owner);
+        if (can_be_kept(search, owner) && !(large >> found++ & 1)) add_own(search, owner);
     }
 }
 
@@ -293,11 +293,11 @@ static void note_other(void *user, Inst *inst) {
     if (is_sum(search, inst) && !ir_is_own(inst->args[0])) search->kernel->has_other_sums = true;
 }
 
-bool opt_keep_sums(Func *kernel, uint64_t skipped) {
+bool opt_keep_sums(Func *kernel, uint64_t large) {
     Search search = {.arena = arena_scratch(kernel->module->arena), .kernel = kernel, .func = kernel};
     region_walk(kernel->body, note_all_used, &search);
     region_walk(kernel->body, note_inst, &search);
-    if (!search.unknown) choose(&search, skipped);
+    if (!search.unknown) choose(&search, large);
     if (kernel->nsums) {
         region_walk(kernel->body, use_own, &search);
         region_walk(kernel->body, note_other, &search);

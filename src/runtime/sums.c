@@ -38,11 +38,11 @@ static RtBuffer find_buffer(const RtSum *sum, void *const *args) {
 
 static uint64_t bytes_of(const RtSum *sum, RtBuffer buffer) { return buffer.count * sum->stride; }
 
-static uint64_t count_numbers(const RtKernel *kernel, void *const *args, uint64_t skipped) {
+static uint64_t count_numbers(const RtKernel *kernel, void *const *args, uint64_t large) {
     uint64_t total = 0;
     for (uint64_t i = 0; i < kernel->nsums; i++) {
         const RtSum *sum = &kernel->sums[i];
-        if (!(skipped >> i & 1)) total += bytes_of(sum, find_buffer(sum, args)) / sum->size;
+        if (!(large >> i & 1)) total += bytes_of(sum, find_buffer(sum, args)) / sum->size;
     }
     return total;
 }
@@ -56,11 +56,11 @@ static bool are_few(uint64_t numbers, uint64_t threads) {
 }
 
 /* The largest of those that are left. */
-static uint64_t largest(const RtKernel *kernel, void *const *args, uint64_t skipped) {
+static uint64_t largest(const RtKernel *kernel, void *const *args, uint64_t large) {
     uint64_t found = 0, most = 0;
     for (uint64_t i = 0; i < kernel->nsums; i++) {
         uint64_t bytes = bytes_of(&kernel->sums[i], find_buffer(&kernel->sums[i], args));
-        if ((skipped >> i & 1) || bytes < most) continue;
+        if ((large >> i & 1) || bytes < most) continue;
         found = i, most = bytes;
     }
     return found;
