@@ -31,9 +31,7 @@ static void note_used(void *user, Inst *inst) {
 
 static const void *owner_of(const Search *search, const Val *buffer) {
     if (buffer->kind == VAL_param) return map_get(&search->kernels, PTR_KEY(buffer->region)) ? buffer : NULL;
-    if (buffer->kind != VAL_inst || buffer->inst->op != OP_load) return NULL;
-    const Val *from = ir_root(buffer->inst->args[0]);
-    return from->kind == VAL_inst && from->inst->op == OP_global ? from->inst->global : NULL;
+    return ir_owner(buffer);
 }
 
 static bool is_of_buffer(const Inst *inst) {

@@ -50,6 +50,12 @@ Val *ir_root(Val *address) {
     return address;
 }
 
+const Global *ir_owner(const Val *buffer) {
+    if (buffer->kind != VAL_inst || buffer->inst->op != OP_load) return NULL;
+    const Val *from = ir_root(buffer->inst->args[0]);
+    return from->kind == VAL_inst && from->inst->op == OP_global ? from->inst->global : NULL;
+}
+
 bool ir_is_own(Val *address) {
     const Val *v = ir_root(address);
     if (v->kind == VAL_inst && v->inst->op == OP_extract) v = ir_root(v->inst->args[0]);

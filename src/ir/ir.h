@@ -394,6 +394,7 @@ static inline Val *ir_resolve(Val *v) {
     while (v->forward) v = v->forward;
     return v;
 }
+static inline Val *inst_operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
 void inst_resolve(Inst *inst);    /* its operands; what its own address leads to follows */
 void ir_resolve_func(Func *func); /* all operands, so that no forward is left in use */
 
@@ -503,6 +504,7 @@ typedef enum Role {
 Role ir_role(const Inst *inst, int operand);
 bool ir_is_private_use(const Inst *inst, int operand); /* nobody else can reach the object by this operand */
 Val *ir_root(Val *address);                            /* where it comes from, through parts and moves */
+const Global *ir_owner(const Val *buffer); /* the global that it was read from; NULL: it was not */
 bool ir_is_own(Val *address); /* in a buffer that the kernel has for itself (PARAM_OWN); also of a lane's */
 const Val *ir_base(const Val *address);        /* likewise, through fields and elements alone */
 bool ir_are_apart(const Val *a, const Val *b); /* addresses in the same object */

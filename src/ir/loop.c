@@ -22,8 +22,6 @@ bool inst_is_unlikely(const Inst *inst) {
 
 /* ---- how a carried value moves */
 
-static Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
-
 static const Inst *made_by(const Val *v, Op op) {
     return v->kind == VAL_inst && v->inst->op == op ? v->inst : NULL;
 }
@@ -33,9 +31,9 @@ static bool find_delta(const Val *v, const Val *param, int64_t *delta) {
     const Inst *add = made_by(v, OP_add), *sub = made_by(v, OP_sub);
     *delta = 0;
     if (v == param) return true;
-    if (add && operand(add, 0) == param && val_is_int(operand(add, 1), delta)) return true;
-    if (add && operand(add, 1) == param && val_is_int(operand(add, 0), delta)) return true;
-    if (!sub || operand(sub, 0) != param || !val_is_int(operand(sub, 1), delta)) return false;
+    if (add && inst_operand(add, 0) == param && val_is_int(inst_operand(add, 1), delta)) return true;
+    if (add && inst_operand(add, 1) == param && val_is_int(inst_operand(add, 0), delta)) return true;
+    if (!sub || inst_operand(sub, 0) != param || !val_is_int(inst_operand(sub, 1), delta)) return false;
     *delta = (int64_t)(0 - (uint64_t)*delta);
     return true;
 }
@@ -56,8 +54,8 @@ static bool add_choice(LoopSteps *steps, bool *any, const Val *next, const Val *
     if (depth == 0 || (!select && !branch)) return false;
     for (int i = 0; i < 2; i++) {
         const Inst *end = branch ? branch->regions[i]->last : NULL;
-        if (select) add_ways(steps, any, operand(select, i + 1), param, depth - 1);
-        else if (end->op == OP_yield) add_ways(steps, any, operand(end, next->index), param, depth - 1);
+        if (select) add_ways(steps, any, inst_operand(select, i + 1), param, depth - 1);
+        else if (end->op == OP_yield) add_ways(steps, any, inst_operand(end, next->index), param, depth - 1);
     }
     return true;
 }
@@ -115,22 +113,24 @@ LoopSteps loop_steps_by(const LoopJumps *jumps, const Inst *loop, int index) {
 /* state == 0 */
 static bool tests_running(const Val *v, const Val *state) {
     const Inst *eq = made_by(v, OP_eq);
-    return eq && ((operand(eq, 0) == state && val_is_zero(operand(eq, 1))) ||
-                  (operand(eq, 1) == state && val_is_zero(operand(eq, 0))));
+    return eq && ((inst_operand(eq, 0) == state && val_is_zero(inst_operand(eq, 1))) ||
+                  (inst_operand(eq, 1) == state && val_is_zero(inst_operand(eq, 0))));
 }
 
 /* For a condition that tests the exit state first: which carried value the state is; -1: none. */
 static int state_index(const Region *condition) {
-    const Val *go = operand(condition->last, 0);
+    const Val *go = inst_operand(condition->last, 0);
     const Inst *choice = made_by(go, OP_if), *select = made_by(go, OP_select), *both = made_by(go, OP_and);
     for (int i = 0; i < condition->nparams; i++) {
         const Val *state = condition->params[i];
         if (tests_running(go, state)) return i;
-        if (choice && tests_running(operand(choice, 0), state) &&
-            val_is_zero(operand(choice->regions[1]->last, 0)))
+        if (choice && tests_running(inst_operand(choice, 0), state) &&
+            val_is_zero(inst_operand(choice->regions[1]->last, 0)))
             return i;
-        if (select && tests_running(operand(select, 0), state) && val_is_zero(operand(select, 2))) return i;
-        if (both && (tests_running(operand(both, 0), state) || tests_running(operand(both, 1), state)))
+        if (select && tests_running(inst_operand(select, 0), state) && val_is_zero(inst_operand(select, 2)))
+            return i;
+        if (both &&
+            (tests_running(inst_operand(both, 0), state) || tests_running(inst_operand(both, 1), state)))
             return i;
     }
     return -1;
@@ -142,9 +142,9 @@ static bool enter_guard(const Val **next, const Val **state) {
     if (!guard || guard != made_by(*state, OP_if)) return false;
     const Inst *then = guard->regions[0]->last, *otherwise = guard->regions[1]->last;
     if (then->op != OP_yield || otherwise->op != OP_yield) return false;
-    if (!tests_running(operand(guard, 0), operand(otherwise, (*state)->index))) return false;
-    *next = operand(then, (*next)->index);
-    *state = operand(then, (*state)->index);
+    if (!tests_running(inst_operand(guard, 0), inst_operand(otherwise, (*state)->index))) return false;
+    *next = inst_operand(then, (*next)->index);
+    *state = inst_operand(then, (*state)->index);
     return true;
 }
 
@@ -154,12 +154,12 @@ static const Val *unguarded(const Inst *loop, const Val *next) {
     const Region *body = loop->regions[1];
     int state = state_index(loop->regions[0]);
     if (state < 0) return next;
-    const Val *next_state = operand(body->last, state);
+    const Val *next_state = inst_operand(body->last, state);
     while (enter_guard(&next, &next_state)) {}
     const Inst *test = made_by(next, OP_if), *select = made_by(next, OP_select);
-    if (test && tests_running(operand(test, 0), next_state))
-        return operand(test->regions[0]->last, next->index);
-    if (select && tests_running(operand(select, 0), next_state)) return operand(select, 1);
+    if (test && tests_running(inst_operand(test, 0), next_state))
+        return inst_operand(test->regions[0]->last, next->index);
+    if (select && tests_running(inst_operand(select, 0), next_state)) return inst_operand(select, 1);
     return next;
 }
 
@@ -167,7 +167,7 @@ bool loop_step(const Inst *loop, int index, int64_t *step) {
     const Region *body = loop->regions[1];
     const Val *param = body->params[index];
     if (!type_is_integer(param->type)) return false;
-    const Val *next = operand(body->last, index);
+    const Val *next = inst_operand(body->last, index);
     return find_delta(next, param, step) || find_delta(unguarded(loop, next), param, step);
 }
 
@@ -175,7 +175,7 @@ bool loop_step(const Inst *loop, int index, int64_t *step) {
 
 bool loop_comparison(const Inst *loop, const Inst *test, LoopTest *out) {
     if (test->op != OP_lt && test->op != OP_le && test->op != OP_ne) return false;
-    Val *sides[] = {operand(test, 0), operand(test, 1)};
+    Val *sides[] = {inst_operand(test, 0), inst_operand(test, 1)};
     if (!type_is_integer(sides[0]->type)) return false;
     for (int i = 0; i < 2; i++) {
         if (sides[i]->kind != VAL_param || sides[i]->region != loop->regions[0]) continue;
@@ -188,21 +188,21 @@ bool loop_comparison(const Inst *loop, const Inst *test, LoopTest *out) {
 
 /* Does the address lead into a uniform by fields alone? */
 static bool is_uniform_address(const Val *v) {
-    while (v->kind == VAL_inst && v->inst->op == OP_field) v = operand(v->inst, 0);
+    while (v->kind == VAL_inst && v->inst->op == OP_field) v = inst_operand(v->inst, 0);
     return v->kind == VAL_inst && v->inst->op == OP_global && v->inst->global->kind == GLOBAL_uniform;
 }
 
 bool inst_is_steady(const Inst *inst) {
     return op_has(inst->op, OP_ELEMENTWISE) || inst->op == OP_global || inst->op == OP_field ||
            inst->op == OP_extract || inst->op == OP_buffer_length ||
-           (inst->op == OP_load && is_uniform_address(operand(inst, 0)));
+           (inst->op == OP_load && is_uniform_address(inst_operand(inst, 0)));
 }
 
 static bool is_fixed(const Inst *loop, const Val *v, int *terms) {
     if (!inst_contains(loop, v)) return true;
     if (v->kind != VAL_inst || --*terms < 0 || !inst_is_steady(v->inst)) return false;
     for (int i = 0; i < v->inst->nargs; i++)
-        if (!is_fixed(loop, operand(v->inst, i), terms)) return false;
+        if (!is_fixed(loop, inst_operand(v->inst, i), terms)) return false;
     return true;
 }
 
@@ -246,13 +246,13 @@ static bool condition_ends(const Inst *loop, const Val *condition, Inst *const *
     if (condition->kind != VAL_inst) return false;
     const Inst *test = condition->inst;
     if (test->op != OP_and) return comparison_ends(loop, test, jumps, njumps);
-    return condition_ends(loop, operand(test, 0), jumps, njumps) ||
-           condition_ends(loop, operand(test, 1), jumps, njumps);
+    return condition_ends(loop, inst_operand(test, 0), jumps, njumps) ||
+           condition_ends(loop, inst_operand(test, 1), jumps, njumps);
 }
 
 bool loop_is_finite(const Inst *loop, Inst *const *jumps, int njumps) {
     const Inst *end = loop->regions[0]->last;
-    return end->op == OP_yield && condition_ends(loop, operand(end, 0), jumps, njumps);
+    return end->op == OP_yield && condition_ends(loop, inst_operand(end, 0), jumps, njumps);
 }
 
 /* ---- how often a counting loop runs */
@@ -335,7 +335,7 @@ static Val *checked_trip(Count *c, Val *trip) {
 Val *loop_trip(Inst *loop) {
     const Region *condition = loop->regions[0];
     const Inst *test = condition->first;
-    if (!test || test->next != condition->last || operand(condition->last, 0) != test->results[0])
+    if (!test || test->next != condition->last || inst_operand(condition->last, 0) != test->results[0])
         return NULL;
     Module *m = loop->func->module;
     Count c = {.b = build_before(loop), .loop = loop, .word = type_basic(m->types, TYPE_int64)};

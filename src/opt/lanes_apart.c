@@ -60,8 +60,6 @@ typedef struct Apart {
     bool is_lost; /* something may be accessed of which nobody knows where it is */
 } Apart;
 
-static Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
-
 /* ---- values: those that come from outside are what they are there */
 
 static bool is_of_item(const Apart *apart, const Val *v) {
@@ -142,7 +140,7 @@ static void add_index(const Apart *apart, Form *form, Val *v, int64_t factor, in
     } else if (inst && (inst->op == OP_add || inst->op == OP_sub)) {
         add_index(apart, form, inst->args[0], factor, depth - 1);
         add_index(apart, form, inst->args[1], inst->op == OP_sub ? -factor : factor, depth - 1);
-    } else if (inst && inst->op == OP_mul && val_is_int(operand(inst, 1), &number) && number > -FAR &&
+    } else if (inst && inst->op == OP_mul && val_is_int(inst_operand(inst, 1), &number) && number > -FAR &&
                number < FAR) {
         add_index(apart, form, inst->args[0], factor * number, depth - 1);
     } else if (inst && inst->op == OP_convert && is_wide_integer(inst->args[0]->type)) {
@@ -167,7 +165,7 @@ static bool may_be_clamped(const Inst *elem) {
     const Type *whole = ir_target(elem->args[0]->type);
     int64_t length = whole->kind == TYPE_vector ? type_count(whole) : type_length(whole), index;
     if (inst_has(elem, INST_UNCHECKED) || length < 0) return false;
-    return !val_is_int(operand(elem, 1), &index) || index < 0 || index >= length;
+    return !val_is_int(inst_operand(elem, 1), &index) || index < 0 || index >= length;
 }
 
 static Step step_to(const Apart *apart, const Inst *inst) {
@@ -385,13 +383,13 @@ void lanes_look_for_conflicts(Lanes *lanes) {
 
 /* What the store adds to, if nothing else could tell in which order; else NULL. */
 static Inst *added_to(const int *uses, const Inst *store) {
-    const Val *sum = store->op == OP_store ? operand(store, 1) : NULL;
+    const Val *sum = store->op == OP_store ? inst_operand(store, 1) : NULL;
     bool is_free = sum && sum->kind == VAL_inst && (sum->inst->op == OP_add || sum->inst->op == OP_sub) &&
                    inst_has(sum->inst, INST_FREE) && type_is_scalar(sum->type) && uses[sum->id] == 1;
     for (int i = 0; i < 2 && is_free; i++) {
-        const Val *before = operand(sum->inst, i);
+        const Val *before = inst_operand(sum->inst, i);
         if (before->kind != VAL_inst || before->inst->op != OP_load || uses[before->id] != 1 ||
-            operand(before->inst, 0) != operand(store, 0) || (i == 1 && sum->inst->op == OP_sub))
+            inst_operand(before->inst, 0) != inst_operand(store, 0) || (i == 1 && sum->inst->op == OP_sub))
             continue;
         for (Inst *inst = store->prev; inst; inst = inst->prev) {
             if (inst == before->inst) return inst;
@@ -408,10 +406,10 @@ static void find_sum(void *user, Inst *inst) {
     if (!load || is_own(ir_root(inst->args[0]))) return;
     Builder b = build_before(inst);
     b.loc = inst->loc;
-    const Inst *sum = operand(inst, 1)->inst;
-    Val *more = operand(sum, operand(sum, 0) == load->results[0] ? 1 : 0);
+    const Inst *sum = inst_operand(inst, 1)->inst;
+    Val *more = inst_operand(sum, inst_operand(sum, 0) == load->results[0] ? 1 : 0);
     if (sum->op == OP_sub) more = build_unary(&b, OP_neg, more);
-    Val *args[] = {operand(inst, 0), more};
+    Val *args[] = {inst_operand(inst, 0), more};
     Inst *atomic = build_inst(&b, OP_atomic, args, 2, 1, 0);
     atomic->index = ATOMIC_add;
     atomic->flags |= INST_FREE;
@@ -430,7 +428,8 @@ static void write_sum(void *user, Inst *inst) {
     if (inst->op != OP_atomic || !inst_has(inst, INST_FREE)) return;
     Builder b = build_before(inst);
     b.loc = inst->loc;
-    Val *address = operand(inst, 0), *sum = build_sum(&b, build_load(&b, address), operand(inst, 1));
+    Val *address = inst_operand(inst, 0),
+        *sum = build_sum(&b, build_load(&b, address), inst_operand(inst, 1));
     build_store(&b, address, sum);
     inst_remove(inst);
 }

@@ -22,8 +22,6 @@ typedef struct Branch {
     Map results[2]; /* Val of that arm -> Val: what it is behind it */
 } Branch;
 
-static Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
-
 static bool depends(const Choices *c, const Val *v) {
     return !val_is_const(v) && map_has(&c->dependent, PTR_KEY(v));
 }
@@ -44,13 +42,13 @@ static void note_results(Choices *c, const Inst *inst) {
     for (int i = 0; i < inst->nresults; i++) {
         bool comes_in = inst->op != OP_if;
         for (int r = 0; r < inst->nregions && !comes_in; r++)
-            comes_in = depends(c, operand(inst->regions[r]->last, i));
+            comes_in = depends(c, inst_operand(inst->regions[r]->last, i));
         if (comes_in) note(c, inst->results[i]);
     }
 }
 
 static bool can_take_out(Choices *c, Inst *branch) {
-    if (depends(c, operand(branch, 0))) return false;
+    if (depends(c, inst_operand(branch, 0))) return false;
     for (int r = 0; r < branch->nregions; r++) {
         const Region *arm = branch->regions[r];
         if (arm->last->op != OP_yield) return false;
@@ -92,7 +90,7 @@ static bool is_free_sum(const Choices *c, const Val *v) {
 /* What is added to; v itself, if it is no sum. */
 static Val *base_of(const Choices *c, Val *v) {
     if (!is_free_sum(c, v)) return v;
-    Val *a = operand(v->inst, 0), *b = operand(v->inst, 1);
+    Val *a = inst_operand(v->inst, 0), *b = inst_operand(v->inst, 1);
     if (depends(c, a) == depends(c, b) || (v->inst->op == OP_sub && depends(c, b))) return v;
     return depends(c, a) ? a : b;
 }
@@ -100,7 +98,7 @@ static Val *base_of(const Choices *c, Val *v) {
 /* At the end of the arm. */
 static Val *what_is_added(const Choices *c, Val *v, Val *base, Inst *end) {
     if (v == base) return ir_const_zero(c->module, v->type);
-    Val *more = operand(v->inst, operand(v->inst, 0) == base ? 1 : 0);
+    Val *more = inst_operand(v->inst, inst_operand(v->inst, 0) == base ? 1 : 0);
     Builder b = build_before(end);
     return v->inst->op == OP_sub ? build_unary(&b, OP_neg, more) : more;
 }
@@ -114,7 +112,8 @@ static Val *choose(Choices *c, Branch *branch, Builder *b, Val *of_then, Val *of
         return type_is_integer(type_element(base->type)) ? build_binary(b, OP_add, base, more)
                                                          : build_sum(b, base, more);
     }
-    return build_select(b, operand(inst, 0), outside(c, branch, of_then, 0), outside(c, branch, of_else, 1));
+    return build_select(b, inst_operand(inst, 0), outside(c, branch, of_then, 0),
+                        outside(c, branch, of_else, 1));
 }
 
 static void take_out(Choices *c, Inst *inst);
@@ -146,7 +145,7 @@ static void take_out(Choices *c, Inst *inst) {
     }
     for (int i = 0; i < count; i++) {
         Inst *then = inst->regions[0]->last, *otherwise = inst->regions[1]->last;
-        Val *of_then = operand(then, i), *of_else = operand(otherwise, i);
+        Val *of_then = inst_operand(then, i), *of_else = inst_operand(otherwise, i);
         if (!depends(c, of_then) && !depends(c, of_else)) continue;
         Val *chosen = choose(c, &branch, &b, of_then, of_else),
             *zero = ir_const_zero(c->module, chosen->type);

@@ -15,8 +15,6 @@
  * is arithmetic at the end of it: the tail, which is done for one lane after the other, so that it gives what it gave before, bit by bit. */
 #include "opt/lanes.h"
 
-static Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
-
 static const Region *body_of(const Rounds *rounds) { return rounds->loop->regions[1]; }
 
 /* ---- what follows from the rounds before */
@@ -36,7 +34,7 @@ static void note(Survey *survey, const Val *v) {
 static void count_uses(void *user, Inst *inst) {
     int *uses = user;
     for (int i = 0; i < inst->nargs; i++)
-        if (!val_is_const(operand(inst, i))) uses[operand(inst, i)->id]++;
+        if (!val_is_const(inst_operand(inst, i))) uses[inst_operand(inst, i)->id]++;
 }
 
 int *lanes_count_uses(Arena *scratch, const Func *func, Region *region) {
@@ -52,7 +50,7 @@ typedef struct Look {
 
 static void look(void *user, Inst *inst) {
     Look *at = user;
-    for (int i = 0; i < inst->nargs; i++) at->found |= map_has(at->values, PTR_KEY(operand(inst, i)));
+    for (int i = 0; i < inst->nargs; i++) at->found |= map_has(at->values, PTR_KEY(inst_operand(inst, i)));
 }
 
 bool lanes_uses_any(const Map *values, Inst *inst) {
@@ -83,7 +81,7 @@ static bool is_free(const Inst *inst) {
 /* What of such a sum is the sum before; NULL: it is none. */
 static Val *summand(const Survey *survey, const Val *v) {
     if (v->kind != VAL_inst || survey->uses[v->id] != 1 || !is_free(v->inst)) return NULL;
-    Val *a = operand(v->inst, 0), *b = operand(v->inst, 1);
+    Val *a = inst_operand(v->inst, 0), *b = inst_operand(v->inst, 1);
     if (depends(survey, a) == depends(survey, b) || (v->inst->op == OP_sub && depends(survey, b)))
         return NULL;
     return depends(survey, a) ? a : b;
@@ -91,7 +89,7 @@ static Val *summand(const Survey *survey, const Val *v) {
 
 static bool is_sum(const Survey *survey, int index) {
     const Region *body = body_of(survey->lanes->rounds);
-    const Val *v = operand(body->last, index), *start = body->params[index];
+    const Val *v = inst_operand(body->last, index), *start = body->params[index];
     if (v == start) return false;
     while (v && v != start) v = summand(survey, v);
     return v && survey->uses[start->id] == 1;
@@ -107,7 +105,7 @@ static void drop_from_tail(Rounds *rounds, const Inst *inst) {
 /* Each lane adds up by itself. */
 static void take_sum(const Survey *survey, int index) {
     Rounds *rounds = survey->lanes->rounds;
-    const Val *v = operand(body_of(rounds)->last, index);
+    const Val *v = inst_operand(body_of(rounds)->last, index);
     for (; v != body_of(rounds)->params[index]; v = summand(survey, v)) drop_from_tail(rounds, v->inst);
     rounds->kinds[index] = CARRIED_sum;
     rounds->nsums++;
@@ -136,9 +134,9 @@ static void give(Survey *survey, Val *v) {
 static void find_given(Survey *survey) {
     const Rounds *rounds = survey->lanes->rounds;
     for (int i = 0; i < rounds->tail.count; i++)
-        for (int k = 0; k < rounds->tail.at[i]->nargs; k++) give(survey, operand(rounds->tail.at[i], k));
+        for (int k = 0; k < rounds->tail.at[i]->nargs; k++) give(survey, inst_operand(rounds->tail.at[i], k));
     for (int i = 0; i < rounds->loop->nargs; i++)
-        if (rounds->kinds[i] == CARRIED_in_order) give(survey, operand(body_of(rounds)->last, i));
+        if (rounds->kinds[i] == CARRIED_in_order) give(survey, inst_operand(body_of(rounds)->last, i));
 }
 
 static void sort_carried(Lanes *lanes) {
@@ -178,7 +176,7 @@ static void add_param(Item *item, Val *v) {
 static void capture(void *user, Inst *inst) {
     Item *item = user;
     for (int i = 0; i < inst->nargs; i++) {
-        Val *v = operand(inst, i);
+        Val *v = inst_operand(inst, i);
         if (val_is_const(v) || inst_contains(item->lanes->rounds->loop, v) ||
             map_has(&item->map.vals, PTR_KEY(v)))
             continue;
@@ -294,7 +292,8 @@ static void begin_loop(Wide *wide, Builder *b, Val *trip) {
     for (int i = 0; i < rounds->loop->nargs; i++) {
         const Type *type = rounds->loop->results[i]->type;
         wide->at[i] = initial.count;
-        if (rounds->kinds[i] != CARRIED_sum) vec_push(lanes->scratch, &initial, operand(rounds->loop, i));
+        if (rounds->kinds[i] != CARRIED_sum)
+            vec_push(lanes->scratch, &initial, inst_operand(rounds->loop, i));
         for (int k = 0; k < parts_of(type) && rounds->kinds[i] == CARRIED_sum; k++)
             vec_push(lanes->scratch, &initial,
                      ir_const_zero(lanes->module, lanes_row(lanes, part_type(type))));
@@ -344,7 +343,7 @@ static void do_tail(const Wide *wide) {
                 clone_map_val(&map, body_of(rounds)->params[i], wide->carried[i]);
         for (int i = 0; i < rounds->given.count; i++)
             clone_map_val(&map, rounds->given.at[i],
-                          lanes_of_lane(lanes, operand(ret, rounds->nsums + i), lane));
+                          lanes_of_lane(lanes, inst_operand(ret, rounds->nsums + i), lane));
         for (int i = 0; i < rounds->tail.count; i++)
             inst_append(lanes->b.region, clone_inst(&map, rounds->tail.at[i]));
         for (int i = 0; i < end->nargs; i++)
@@ -371,7 +370,7 @@ static void end_round(const Wide *wide) {
         else if (rounds->kinds[i] == CARRIED_in_order) vec_push(lanes->scratch, &next, wide->carried[i]);
         else {
             for (int k = 0; k < parts_of(rounds->loop->results[i]->type); k++)
-                vec_push(lanes->scratch, &next, lanes_spread(lanes, operand(ret, sum), k));
+                vec_push(lanes->scratch, &next, lanes_spread(lanes, inst_operand(ret, sum), k));
             sum++;
         }
     }
@@ -415,7 +414,7 @@ void lanes_make_rounds(Lanes *lanes) {
     for (int i = 0; i < loop->nargs; i++) {
         Val *const *result = wide.loop->results + wide.at[i];
         loop->args[i] =
-            rounds->kinds[i] == CARRIED_sum ? whole_sum(lanes, operand(loop, i), result) : *result;
+            rounds->kinds[i] == CARRIED_sum ? whole_sum(lanes, inst_operand(loop, i), result) : *result;
     }
 }
 

@@ -25,13 +25,6 @@ static void count_uses(void *user, Inst *inst) {
     }
 }
 
-/* The uniform that a buffer is in; NULL: not known. */
-static const Global *owner_of(const Val *buffer) {
-    if (buffer->kind != VAL_inst || buffer->inst->op != OP_load) return NULL;
-    const Val *from = ir_root(buffer->inst->args[0]);
-    return from->kind == VAL_inst && from->inst->op == OP_global ? from->inst->global : NULL;
-}
-
 static bool is_real(TypeKind kind) { return kind == TYPE_float || kind == TYPE_double; }
 
 static bool is_sum(const Late *l, const Inst *inst) {
@@ -51,9 +44,9 @@ static bool is_apart(const Late *l, const Val *address) {
         return root->inst->global->kind == GLOBAL_uniform || root->inst->global->kind == GLOBAL_const;
     if (!buffer) return false;
     if (type_is_read_only(buffer->type)) return true;
-    const Global *owner = owner_of(buffer);
+    const Global *owner = ir_owner(buffer);
     for (int i = 0; i < l->count; i++) {
-        const Global *other = owner_of(opt_memory_buffer(l->waiting[i]->args[0]));
+        const Global *other = ir_owner(opt_memory_buffer(l->waiting[i]->args[0]));
         if (!owner || !other || owner == other) return false;
     }
     return true;

@@ -12,8 +12,6 @@ typedef struct Legalize {
     bool changed;
 } Legalize;
 
-static Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
-
 static void replace(Legalize *l, Inst *inst, Val *value) {
     if (value) inst->results[0]->forward = value;
     inst_remove(inst);
@@ -59,13 +57,13 @@ static bool has_own_layout(Val *address) {
     if (inst->op == OP_global)
         return inst->global->kind == GLOBAL_uniform && inst->global->layout != LAYOUT_scalar;
     if (inst->op != OP_buffer_elem) return false;
-    const Val *buffer = operand(inst, 0); /* its elements are as whatever it is in */
+    const Val *buffer = inst_operand(inst, 0); /* its elements are as whatever it is in */
     return buffer->kind == VAL_inst && buffer->inst->op == OP_load &&
-           has_own_layout(operand(buffer->inst, 0));
+           has_own_layout(inst_operand(buffer->inst, 0));
 }
 
 static void copy_layout(Legalize *l, Inst *inst) {
-    Val *to = operand(inst, 0), *from = operand(inst, 1);
+    Val *to = inst_operand(inst, 0), *from = inst_operand(inst, 1);
     if (has_own_layout(to) == has_own_layout(from)) return;
     Builder b = build_before(inst);
     for_parts(&b, to, from, copy_part);
@@ -77,9 +75,9 @@ static void pass_layouts(Legalize *l, Inst *call) {
     Builder b = build_before(call);
     for (int i = 0; i < call->nargs; i++) {
         const Param *param = &call->callee->params[i];
-        if (!(param->flags & PARAM_BY_ADDRESS) || !has_own_layout(operand(call, i))) continue;
+        if (!(param->flags & PARAM_BY_ADDRESS) || !has_own_layout(inst_operand(call, i))) continue;
         Val *copy = build_var(&b, param->type, NULL, true);
-        for_parts(&b, copy, operand(call, i), copy_part);
+        for_parts(&b, copy, inst_operand(call, i), copy_part);
         call->args[i] = copy;
         l->changed = true;
     }
@@ -100,7 +98,7 @@ static bool is_harmless_divisor(const Val *v) {
 
 /* x / 0 and x % 0 have all bits set; the least integer divided by -1 wraps: both by dividing by 1 instead. */
 static Val *divide(Builder *b, const Inst *inst) {
-    Val *x = operand(inst, 0), *y = operand(inst, 1);
+    Val *x = inst_operand(inst, 0), *y = inst_operand(inst, 1);
     const Type *type = x->type;
     Val *minus_one = number(b, type, -1), *by_zero = build_binary(b, OP_eq, y, number(b, type, 0));
     Val *unsafe = by_zero;
@@ -117,7 +115,7 @@ static Val *divide(Builder *b, const Inst *inst) {
 
 /* The count modulo the width, and in the type of what is shifted. */
 static Val *shift(Builder *b, const Inst *inst) {
-    Val *value = operand(inst, 0), *amount = build_convert(b, operand(inst, 1), value->type);
+    Val *value = inst_operand(inst, 0), *amount = build_convert(b, inst_operand(inst, 1), value->type);
     amount =
         build_binary(b, OP_and, amount, number(b, value->type, type_bits(type_element(value->type)) - 1));
     Val *shifted = build_binary(b, (Op)inst->op, value, amount);
@@ -129,7 +127,7 @@ static void legalize_integers(Legalize *l, Inst *inst) {
     Builder b = build_before(inst);
     if (inst_has(inst, INST_UNCHECKED) || type_is_float(type_element(inst->args[0]->type))) return;
     if (inst->op == OP_shl || inst->op == OP_shr) replace(l, inst, shift(&b, inst));
-    else if (!is_harmless_divisor(operand(inst, 1))) replace(l, inst, divide(&b, inst));
+    else if (!is_harmless_divisor(inst_operand(inst, 1))) replace(l, inst, divide(&b, inst));
     else {
         inst->flags |= INST_UNCHECKED;
         l->changed = true;
@@ -143,7 +141,7 @@ static void visit(void *user, Inst *inst) {
     Builder b = build_before(inst);
     switch ((Op)inst->op) {
     case OP_acc:
-        for_parts(&b, operand(inst, 0), operand(inst, 1), add_part);
+        for_parts(&b, inst_operand(inst, 0), inst_operand(inst, 1), add_part);
         replace(l, inst, NULL);
         break;
     case OP_copy:

@@ -67,8 +67,6 @@ typedef struct Nest {
     Val *safe;                                        /* bool: everything so far is in range */
 } Nest;
 
-static Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
-
 static const Type *basic(const Nest *n, TypeKind kind) {
     return type_basic(n->loop->func->module->types, kind);
 }
@@ -104,7 +102,7 @@ static Val *prepared(Nest *n, Val *v) {
     if (known) return known;
     if (v->kind != VAL_inst || ++n->terms > MOST_TERMS || !inst_is_steady(v->inst)) return NULL;
     for (int i = 0; i < v->inst->nargs; i++)
-        if (!prepared(n, operand(v->inst, i))) return NULL;
+        if (!prepared(n, inst_operand(v->inst, i))) return NULL;
     inst_insert_before(n->loop, clone_inst(&n->again, v->inst));
     return map_get(&n->again.vals, PTR_KEY(v));
 }
@@ -153,14 +151,14 @@ static bool find_counter(Nest *n, const Inst *loop, const Val *condition) {
     if (condition->kind != VAL_inst) return false;
     const Inst *inst = condition->inst;
     if (inst->op == OP_and)
-        return find_counter(n, loop, operand(inst, 0)) || find_counter(n, loop, operand(inst, 1));
+        return find_counter(n, loop, inst_operand(inst, 0)) || find_counter(n, loop, inst_operand(inst, 1));
     if (inst->op == OP_ne || !loop_comparison(loop, inst, &test)) return false;
     if (!is_word(test.limit->type) && test.limit->type->kind != TYPE_int64) return false;
     LoopSteps steps = loop_steps_by(n->jumps, loop, test.index);
     int64_t step = steps.least;
     if (!steps.known || step != steps.greatest || step == 0 || (step > 0) != test.up) return false;
     if (step > INT32_MAX || step < INT32_MIN || n->ncounters == MOST_COUNTERS) return false;
-    Val *first = prepared(n, operand(loop, test.index)), *limit = prepared(n, ir_resolve(test.limit));
+    Val *first = prepared(n, inst_operand(loop, test.index)), *limit = prepared(n, ir_resolve(test.limit));
     if (!first || !limit) return false;
     n->is_short &= is_short(first, limit, step);
     n->is_reversed |= !is_word(limit->type);
@@ -171,7 +169,7 @@ static bool find_counter(Nest *n, const Inst *loop, const Val *condition) {
 static bool add_loop(Nest *n, const Inst *loop) {
     const Inst *end = loop->regions[0]->last;
     n->terms = 0;
-    return end && end->op == OP_yield && find_counter(n, loop, operand(end, 0));
+    return end && end->op == OP_yield && find_counter(n, loop, inst_operand(end, 0));
 }
 
 /* ---- linear indices */
@@ -201,8 +199,9 @@ static bool multiply(Nest *n, const Linear *varies, const Linear *fixed, Linear 
 static bool linear_inst(Nest *n, const Inst *inst, Linear *result) {
     Linear a, b;
     bool is_binary = inst->op == OP_add || inst->op == OP_sub || inst->op == OP_mul;
-    if (inst->op == OP_convert || inst->op == OP_bitcast) return linear(n, operand(inst, 0), result);
-    if (!is_binary || !linear(n, operand(inst, 0), &a) || !linear(n, operand(inst, 1), &b)) return false;
+    if (inst->op == OP_convert || inst->op == OP_bitcast) return linear(n, inst_operand(inst, 0), result);
+    if (!is_binary || !linear(n, inst_operand(inst, 0), &a) || !linear(n, inst_operand(inst, 1), &b))
+        return false;
     if (inst->op == OP_mul) return multiply(n, &a, &b, result) || multiply(n, &b, &a, result);
     result->base = sum(n, a.base, b.base, inst->op == OP_sub);
     for (int i = 0; i < MOST_COUNTERS; i++)
@@ -283,15 +282,15 @@ static int64_t length_of(const Inst *elem) {
 
 /* The index in 32 bits, whatever it is converted to. */
 static Val *narrow_index(const Inst *inst) {
-    Val *index = operand(inst, 1);
+    Val *index = inst_operand(inst, 1);
     bool is_convert = index->kind == VAL_inst && index->inst->op == OP_convert;
-    return is_convert && is_word(index->inst->args[0]->type) ? operand(index->inst, 0) : index;
+    return is_convert && is_word(index->inst->args[0]->type) ? inst_operand(index->inst, 0) : index;
 }
 
 /* How many elements there are, which is not more than 2^32: of larger buffers the lower bits of the number. */
 static Val *count_of(Nest *n, const Inst *inst) {
     if (inst->op == OP_elem) return as_natural(n, wide_of(n, length_of(inst)));
-    Val *buffer = prepared(n, operand(inst, 0));
+    Val *buffer = prepared(n, inst_operand(inst, 0));
     return buffer ? as_natural(n, build_op(&n->before, OP_buffer_length, basic(n, TYPE_uint), &buffer, 1))
                   : NULL;
 }
@@ -314,7 +313,7 @@ static bool is_checked(const Inst *inst) {
     int64_t known;
     bool has_lanes = inst->nresults == 1 && inst->results[0]->type->kind == TYPE_vector;
     if (inst_has(inst, INST_UNCHECKED) || has_lanes) return false;
-    if (inst->op == OP_elem) return length_of(inst) > 0 && !val_is_int(operand(inst, 1), &known);
+    if (inst->op == OP_elem) return length_of(inst) > 0 && !val_is_int(inst_operand(inst, 1), &known);
     return inst->op == OP_buffer_elem;
 }
 

@@ -35,8 +35,6 @@ typedef struct Reciprocals {
     VEC(Division) divisions;
 } Reciprocals;
 
-static Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
-
 static const Inst *made_by(const Val *v, Op op) {
     return v->kind == VAL_inst && v->inst->op == op ? v->inst : NULL;
 }
@@ -49,10 +47,10 @@ static bool is_division(const Inst *inst) {
 
 /* The number that all lanes are divided by; NULL: they have their own. */
 static Val *divisor_of(const Inst *division) {
-    Val *v = operand(division, 1);
+    Val *v = inst_operand(division, 1);
     if (type_is_scalar(v->type)) return v;
     const Inst *splat = made_by(v, OP_splat);
-    return splat ? operand(splat, 0) : NULL;
+    return splat ? inst_operand(splat, 0) : NULL;
 }
 
 /* ---- what is known of numbers */
@@ -69,10 +67,12 @@ static bool is_not_negative(const Val *v, int depth) {
     case OP_abs:
     case OP_sqrt:
     case OP_exp: return true;
-    case OP_mul: return operand(inst, 0) == operand(inst, 1);
+    case OP_mul: return inst_operand(inst, 0) == inst_operand(inst, 1);
     case OP_add:
-        return is_not_negative(operand(inst, 0), depth - 1) && is_not_negative(operand(inst, 1), depth - 1);
-    case OP_max: return is_not_negative(operand(inst, 0), 1) || is_not_negative(operand(inst, 1), 1);
+        return is_not_negative(inst_operand(inst, 0), depth - 1) &&
+               is_not_negative(inst_operand(inst, 1), depth - 1);
+    case OP_max:
+        return is_not_negative(inst_operand(inst, 0), 1) || is_not_negative(inst_operand(inst, 1), 1);
     default: return false;
     }
 }
@@ -87,12 +87,16 @@ static bool has_reciprocal(const Val *v, int depth) {
     case OP_sqrt: return true;
     case OP_convert: return type_is_integer(inst->args[0]->type);
     case OP_max:
-        return is_constant_from(operand(inst, 0), least) || is_constant_from(operand(inst, 1), least);
+        return is_constant_from(inst_operand(inst, 0), least) ||
+               is_constant_from(inst_operand(inst, 1), least);
     case OP_add:
-        return (is_constant_from(operand(inst, 0), least) && is_not_negative(operand(inst, 1), depth)) ||
-               (is_constant_from(operand(inst, 1), least) && is_not_negative(operand(inst, 0), depth));
+        return (is_constant_from(inst_operand(inst, 0), least) &&
+                is_not_negative(inst_operand(inst, 1), depth)) ||
+               (is_constant_from(inst_operand(inst, 1), least) &&
+                is_not_negative(inst_operand(inst, 0), depth));
     case OP_select:
-        return has_reciprocal(operand(inst, 1), depth - 1) && has_reciprocal(operand(inst, 2), depth - 1);
+        return has_reciprocal(inst_operand(inst, 1), depth - 1) &&
+               has_reciprocal(inst_operand(inst, 2), depth - 1);
     default: return false;
     }
 }
@@ -110,7 +114,7 @@ static bool is_in_inner_loop(const Inst *inst, const Region *home) {
 static void note_inst(void *user, Inst *inst) {
     Reciprocals *r = user;
     for (int i = 0; i < inst->nargs; i++) {
-        const Val *v = operand(inst, i);
+        const Val *v = inst_operand(inst, i);
         if (!val_is_const(v)) r->uses[v->id]++;
     }
     Val *v = is_division(inst) ? divisor_of(inst) : NULL;
@@ -126,8 +130,8 @@ static void note_inst(void *user, Inst *inst) {
 static const Inst *root_of_cube(const Reciprocals *r, const Val *v) {
     const Inst *product = made_by(v, OP_mul);
     for (int i = 0; product && i < 2; i++) {
-        const Val *root = operand(product, i), *y = operand(product, 1 - i);
-        if (made_by(root, OP_sqrt) && operand(root->inst, 0) == y && r->uses[root->id] == 1 &&
+        const Val *root = inst_operand(product, i), *y = inst_operand(product, 1 - i);
+        if (made_by(root, OP_sqrt) && inst_operand(root->inst, 0) == y && r->uses[root->id] == 1 &&
             is_not_negative(y, DEPTH))
             return root->inst;
     }
@@ -152,7 +156,7 @@ static void make_reciprocal(Divisor *divisor, Val *v, const Inst *root) {
     Module *module = b.func->module;
     Val *one = ir_const_real(module, v->type, 1), *scaled = v;
     if (root) {
-        Val *over = build_binary(&b, OP_div, one, build_unary(&b, OP_sqrt, operand(root, 0)));
+        Val *over = build_binary(&b, OP_div, one, build_unary(&b, OP_sqrt, inst_operand(root, 0)));
         divisor->over = build_binary(&b, OP_mul, build_binary(&b, OP_mul, over, over), over);
         return;
     }
@@ -172,7 +176,7 @@ static Val *in_lanes(Builder *b, const Type *type, Val *v) {
 
 static void multiply(Inst *division, Val *factor, Val *over) {
     Builder b = build_before(division);
-    Val *result = division->results[0], *x = operand(division, 0);
+    Val *result = division->results[0], *x = inst_operand(division, 0);
     b.loc = division->loc;
     if (factor) x = build_binary(&b, OP_mul, x, in_lanes(&b, x->type, factor));
     over = in_lanes(&b, x->type, over);

@@ -77,16 +77,9 @@ static bool is_unchanging(const Share *s, Val *address) {
     return (param->flags & PARAM_BY_ADDRESS) && param->dir == DIR_in && !uses->writes && !uses->escapes;
 }
 
-static bool is_of_group(Val *address) {
-    const Val *root = ir_root(address);
-    return root->kind == VAL_inst && root->inst->op == OP_global && root->inst->global->kind == GLOBAL_shared;
-}
-
 static bool is_quiet(const Inst *inst) {
     if (inst->nregions || op_has(inst->op, OP_EFFECT | OP_CALLS | OP_ENDS)) return false;
-    if (!op_has(inst->op, OP_WRITES)) return true;
-    const Val *root = ir_root(inst->args[0]);
-    return root->kind == VAL_inst && root->inst->op == OP_var;
+    return !op_has(inst->op, OP_WRITES) || ir_space(inst->args[0]->type) == SPACE_local;
 }
 
 /* Does nothing happen to the source before the last use? */
@@ -106,8 +99,8 @@ static bool can_share(const Share *s, const Inst *copy) {
     int number = (int)(uintptr_t)map_get(&s->numbers, PTR_KEY(copy)),
         end = (int)(uintptr_t)map_get(&s->ends, PTR_KEY(copy->parent));
     if (uses->first <= number || uses->last > end) return false;
-    return is_unchanging(s, copy->args[1]) ||
-           (is_of_group(copy->args[1]) && is_used_at_once(copy, number, uses->last));
+    bool is_of_group = ir_space(copy->args[1]->type) == SPACE_shared;
+    return is_unchanging(s, copy->args[1]) || (is_of_group && is_used_at_once(copy, number, uses->last));
 }
 
 bool opt_share(Func *func) {

@@ -40,8 +40,6 @@ typedef struct Rounds {
     int naccesses;
 } Rounds;
 
-static const Val *operand(const Inst *inst, int index) { return ir_resolve(inst->args[index]); }
-
 static bool is_int(const Val *v, int64_t value) {
     int64_t found;
     return val_is_int(v, &found) && found == value;
@@ -54,9 +52,9 @@ static int find_left(const Inst *loop) {
     const Region *condition = loop->regions[0];
     const Inst *test = condition->first;
     if (test->op != OP_lt || test->next != condition->last || condition->last->op != OP_yield) return -1;
-    if (operand(condition->last, 0) != test->results[0] || !is_int(operand(test, 0), 0)) return -1;
+    if (inst_operand(condition->last, 0) != test->results[0] || !is_int(inst_operand(test, 0), 0)) return -1;
     for (int i = 0; i < loop->nargs; i++)
-        if (operand(test, 1) == condition->params[i]) return i;
+        if (inst_operand(test, 1) == condition->params[i]) return i;
     return -1;
 }
 
@@ -65,11 +63,11 @@ static bool counts_down(const Upward *u, const Inst *loop, Rounds *rounds) {
     if (number < 0 || u->uses[loop->results[number]->id]) return false;
     const Region *body = loop->regions[1];
     if (body->last->op != OP_yield) return false;
-    const Val *next = operand(body->last, number);
+    const Val *next = inst_operand(body->last, number);
     if (next->kind != VAL_inst || next->inst->op != OP_sub || next->inst->parent != body) return false;
     *rounds = (Rounds){.loop = loop, .number = number, .step = next->inst};
-    if (val_is_int(operand(loop, number), &rounds->count) && rounds->count <= 0) return false;
-    return operand(next->inst, 0) == body->params[number] && is_int(operand(next->inst, 1), 1) &&
+    if (val_is_int(inst_operand(loop, number), &rounds->count) && rounds->count <= 0) return false;
+    return inst_operand(next->inst, 0) == body->params[number] && is_int(inst_operand(next->inst, 1), 1) &&
            u->uses[body->params[number]->id] == 1;
 }
 
@@ -81,9 +79,9 @@ static bool adds_to(const Upward *u, const Val *sum, const Val *value) {
     if (sum->kind != VAL_inst || u->uses[sum->id] != 1) return false;
     const Inst *inst = sum->inst;
     if (inst->op == OP_loop)
-        return adds_to(u, operand(inst, sum->index), value) && is_free_sum(u, inst, sum->index);
+        return adds_to(u, inst_operand(inst, sum->index), value) && is_free_sum(u, inst, sum->index);
     if (inst->op != OP_add || !inst_has(inst, INST_FREE)) return false;
-    return adds_to(u, operand(inst, 0), value) || adds_to(u, operand(inst, 1), value);
+    return adds_to(u, inst_operand(inst, 0), value) || adds_to(u, inst_operand(inst, 1), value);
 }
 
 /* A sum of which no round sees what the others have added. */
@@ -91,7 +89,7 @@ static bool is_free_sum(const Upward *u, const Inst *loop, int index) {
     const Region *body = loop->regions[1];
     const Val *param = body->params[index];
     if (loop->nregions != 2 || body->last->op != OP_yield) return false;
-    const Val *next = operand(body->last, index);
+    const Val *next = inst_operand(body->last, index);
     return next != param && adds_to(u, next, param) && u->uses[loop->regions[0]->params[index]->id] == 0;
 }
 
@@ -107,17 +105,17 @@ static bool is_number(const Rounds *rounds, const Val *index) {
     const Val *number = rounds->step->results[0];
     bool is_converted = index->kind == VAL_inst && index->inst->op == OP_convert;
     return index == number ||
-           (is_converted && operand(index->inst, 0) == number && rounds->count < INT32_MAX);
+           (is_converted && inst_operand(index->inst, 0) == number && rounds->count < INT32_MAX);
 }
 
 /* Finds `whole`. Indices of its other parts must not change. */
 static bool find_whole(const Rounds *rounds, Access *access) {
-    const Val *at = operand(access->inst, 0);
+    const Val *at = inst_operand(access->inst, 0);
     for (; at->kind == VAL_inst && (at->inst->op == OP_field || at->inst->op == OP_elem);
-         at = operand(at->inst, 0)) {
+         at = inst_operand(at->inst, 0)) {
         const Type *whole = at->inst->args[0]->type->args[0];
-        if (at->inst->op == OP_field || !inst_contains(rounds->loop, operand(at->inst, 1))) continue;
-        bool is_right = whole->kind == TYPE_array && is_number(rounds, operand(at->inst, 1)) &&
+        if (at->inst->op == OP_field || !inst_contains(rounds->loop, inst_operand(at->inst, 1))) continue;
+        bool is_right = whole->kind == TYPE_array && is_number(rounds, inst_operand(at->inst, 1)) &&
                         rounds->count > 0 && rounds->count <= type_length(whole) && !access->whole;
         if (!is_right) return false;
         access->whole = whole;
@@ -152,14 +150,14 @@ static bool add_access(const Upward *u, Rounds *rounds, const Inst *inst) {
 
 /* What is added to, if the store does nothing but add to its place in any order, and reads it each time; else NULL. */
 static const Inst *added_to(const Upward *u, const Inst *store) {
-    const Val *sum = store->op == OP_store ? operand(store, 1) : NULL;
+    const Val *sum = store->op == OP_store ? inst_operand(store, 1) : NULL;
     if (!sum || sum->kind != VAL_inst || sum->inst->op != OP_add || !inst_has(sum->inst, INST_FREE))
         return NULL;
     for (int i = 0; i < 2 && u->uses[sum->id] == 1; i++) {
-        const Val *before = operand(sum->inst, i);
+        const Val *before = inst_operand(sum->inst, i);
         bool is_load = before->kind == VAL_inst && before->inst->op == OP_load;
         if (is_load && before->inst->parent == store->parent && u->uses[before->id] == 1 &&
-            operand(before->inst, 0) == operand(store, 0))
+            inst_operand(before->inst, 0) == inst_operand(store, 0))
             return before->inst;
     }
     return NULL;
@@ -255,7 +253,7 @@ static void turn(Inst *loop, const Rounds *rounds) {
 static void note_inst(void *user, Inst *inst) {
     Upward *u = user;
     for (int i = 0; i < inst->nargs; i++) {
-        const Val *v = operand(inst, i);
+        const Val *v = inst_operand(inst, i);
         if (!val_is_const(v)) u->uses[v->id]++;
     }
     if (inst->op == OP_loop) vec_push(u->scratch, &u->loops, inst);

@@ -41,10 +41,8 @@ static bool is_way_out(const Search *search, const Inst *inst) {
 
 /* Not computed from what a thread alone knows. */
 static bool is_of_uniform(const Val *buffer) {
-    if (buffer->kind != VAL_inst || buffer->inst->op != OP_load) return false;
-    const Val *from = ir_root(buffer->inst->args[0]);
-    return from->kind == VAL_inst && from->inst->op == OP_global &&
-           from->inst->global->kind == GLOBAL_uniform;
+    const Global *owner = ir_owner(buffer);
+    return owner && owner->kind == GLOBAL_uniform;
 }
 
 static const Val *index_of(const Inst *access) {

@@ -53,16 +53,14 @@ static bool is_store(const Inst *inst) {
 /* What stands between two of the stores must not look at the element. */
 static bool is_harmless(const Inst *inst) {
     if (inst->nregions || inst->op == OP_buffer_elem) return inst->op == OP_buffer_elem;
-    if (op_has(inst->op, OP_PURE)) return true;
-    const Val *root = inst->op == OP_load ? ir_root(inst->args[0]) : NULL;
-    return root && root->kind == VAL_inst && (root->inst->op == OP_var || root->inst->op == OP_global);
+    if (inst->op != OP_load) return op_has(inst->op, OP_PURE);
+    Space space = ir_space(inst->args[0]->type);
+    return space != SPACE_any && space != SPACE_buffer;
 }
 
 /* The source of a copy is read, too. */
 static bool reads_own(const Inst *store) {
-    if (store->op != OP_copy) return true;
-    const Val *root = ir_root(store->args[1]);
-    return root->kind == VAL_inst && root->inst->op == OP_var;
+    return store->op != OP_copy || ir_space(store->args[1]->type) == SPACE_local;
 }
 
 static bool find_parts(const Inst *first, Parts *parts) {
