@@ -6,51 +6,61 @@
 
 enum { MOST_ROUNDS = 8, MOST_WRITTEN = 2048 }; /* of one loop; instructions of a nest */
 
-/* What is inside a loop, without the loops in there. */
+/* What is inside a loop, or a function. */
 typedef struct Inside {
-    int64_t written; /* instructions of one round, with those of loops inside as often as they are run */
+    int64_t
+        written; /* instructions of one round, with those of loops inside as often as they are run; more than MOST_WRITTEN: too many */
     bool has_loop, is_left;
     bool has_array; /* of which it depends on the round which element is used */
 } Inside;
 
-static int64_t written_size(const Inst *loop, Inside *inside);
+static void look_into(Reached *reached, Inside *inside, const Inst *inst);
 
-static void look_at(Inside *inside, const Inst *inst);
-
-static void look_into(Inside *inside, const Inst *inst) {
-    for (int i = 0; i < inst->nregions; i++)
-        for (const Inst *part = inst->regions[i]->first; part && inside->written <= MOST_WRITTEN;
-             part = part->next)
-            look_at(inside, part);
+/* More than MOST_ROUNDS: or nobody knows how many. */
+static int64_t rounds_of(const Inst *loop) {
+    const Inst *yield = loop->regions[0]->last;
+    const Val *condition = yield && yield->op == OP_yield ? inst_operand(yield, 0) : NULL;
+    bool is_one_test = condition && condition->kind == VAL_inst && condition->inst->op != OP_and;
+    return is_one_test ? emit_constant_trip(loop) : INT64_MAX;
 }
 
-static void look_at(Inside *inside, const Inst *inst) {
+static void look_at_loop(Reached *reached, Inside *around, const Inst *loop) {
+    Inside inside = {0};
+    int64_t rounds = rounds_of(loop);
+    look_into(reached, &inside, loop);
+    bool fits = rounds <= MOST_ROUNDS && !inside.is_left && inside.written <= MOST_WRITTEN &&
+                rounds * inside.written <= MOST_WRITTEN;
+    if (fits && inside.has_array)
+        map_put(reached->arena, &reached->nests, PTR_KEY(loop),
+                arena_copy(reached->arena, &inside, sizeof inside));
+    around->written += fits ? rounds * inside.written : MOST_WRITTEN + 1;
+    around->has_loop = true;
+    around->has_array |= inside.has_array;
+}
+
+static void look_at(Reached *reached, Inside *inside, const Inst *inst) {
     bool jumps = inst->op == OP_break || inst->op == OP_continue || inst->op == OP_return;
     inside->is_left |= jumps || inst->op == OP_call;
     inside->written++;
     if (inst->op == OP_elem)
         inside->has_array |=
-            !val_is_const(ir_resolve(inst->args[1])) && ir_space(inst->args[0]->type) == SPACE_local;
-    if (inst->op != OP_loop) {
-        look_into(inside, inst);
-        return;
-    }
-    Inside nested = {0};
-    inside->written += written_size(inst, &nested);
-    inside->has_loop = true;
-    inside->has_array |= nested.has_array;
+            !val_is_const(inst_operand(inst, 1)) && ir_space(inst->args[0]->type) == SPACE_local;
+    if (inst->op == OP_loop) look_at_loop(reached, inside, inst);
+    else look_into(reached, inside, inst);
 }
 
-/* Instructions that it becomes; more than MOST_WRITTEN: too many, or nobody knows. */
-static int64_t written_size(const Inst *loop, Inside *inside) {
-    const Inst *yield = loop->regions[0]->last;
-    const Val *condition = yield && yield->op == OP_yield ? ir_resolve(yield->args[0]) : NULL;
-    bool is_one_test = condition && condition->kind == VAL_inst && condition->inst->op != OP_and;
-    int64_t rounds = is_one_test ? emit_constant_trip(loop) : INT64_MAX;
-    if (rounds > MOST_ROUNDS) return MOST_WRITTEN + 1;
-    look_into(inside, loop);
-    if (inside->is_left || inside->written > MOST_WRITTEN) return MOST_WRITTEN + 1;
-    return rounds * inside->written;
+static void look_into(Reached *reached, Inside *inside, const Inst *inst) {
+    for (int i = 0; i < inst->nregions; i++)
+        for (const Inst *part = inst->regions[i]->first; part; part = part->next)
+            look_at(reached, inside, part);
+}
+
+void reach_nests(Reached *reached) {
+    for (int i = 0; i < reached->funcs.count; i++) {
+        Inside inside = {0};
+        const Region *body = reached->funcs.at[i]->func->body;
+        for (const Inst *inst = body->first; inst; inst = inst->next) look_at(reached, &inside, inst);
+    }
 }
 
 static const Inst *loop_around(const Inst *inst) {
@@ -59,9 +69,9 @@ static const Inst *loop_around(const Inst *inst) {
     return region->owner;
 }
 
-bool emit_is_written_out(const Inst *loop) {
-    Inside inside = {0};
-    if (written_size(loop, &inside) > MOST_WRITTEN || !inside.has_array) return false;
-    const Inst *around = inside.has_loop ? NULL : loop_around(loop);
-    return inside.has_loop || (around && emit_is_written_out(around));
+bool emit_is_written_out(const Reached *reached, const Inst *loop) {
+    const Inside *inside = map_get(&reached->nests, PTR_KEY(loop));
+    if (!inside || inside->has_loop) return inside;
+    const Inst *around = loop_around(loop);
+    return around && map_has(&reached->nests, PTR_KEY(around));
 }

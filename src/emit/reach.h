@@ -77,6 +77,7 @@ typedef struct Reached {
     Map global_map; /* Global -> ReachedGlobal */
     Map tapes;      /* Inst that opens one -> TapeRoom */
     Map looks;      /* Inst -> LoopLooks, for loops that may take long */
+    Map nests;      /* Inst: short loops over small arrays, and what is in them */
     VEC(ReachedFunc *) funcs;
     VEC(ReachedGlobal *) globals; /* in the order of the module */
     int64_t statics_size, shared_size;
@@ -110,7 +111,9 @@ void reach_tapes(Reached *reached);
 const TapeRoom *reach_local_tape(const Reached *reached, Val *tape); /* NULL: it may grow */
 
 /* ---- nest.c */
-bool emit_is_written_out(const Inst *loop); /* it is best replaced by its rounds, one after the other */
+void reach_nests(Reached *reached);
+bool emit_is_written_out(const Reached *reached,
+                         const Inst *loop); /* it is best replaced by its rounds, one after the other */
 
 /* ---- sums.c */
 /* Additions that the groups of a GPU may keep until they end. */

@@ -201,7 +201,7 @@ static void steer_loop(Emitter *e, const EmittedLoop *loop) {
     LLVMValueRef branch = LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(e->builder));
     bool is_rare = inst_is_unlikely(loop->inst) || loop->inst->hints.few;
     if (branch && is_rare) emit_wish(e, branch, "llvm.loop.disable_nonforced");
-    else if (branch && !loop->looks && emit_is_written_out(loop->inst))
+    else if (branch && !loop->looks && emit_is_written_out(&e->reached, loop->inst))
         emit_wish(e, branch, "llvm.loop.unroll.full");
 }
 

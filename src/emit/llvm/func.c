@@ -62,7 +62,7 @@ static int vector_registers(const Param *param) {
 
 /* Of many parameters, the first are passed as such; the others lie in memory that the caller provides, for the same reason. So do
  * those from the first vector of three on that finds no register: LLVM 19 crashes over it, without optimisation, on AArch64. */
-static int direct_params(const Func *func) {
+static int count_direct_params(const Func *func) {
     const int most = 128, registers = 8;
     int count = 0, taken = 0;
     for (; count < func->nparams && count < most; count++) {
@@ -85,41 +85,44 @@ static bool has_triple(const Type *type) {
     return false;
 }
 
-static bool has_many_params(const Func *func) { return func->nparams > direct_params(func); }
+static bool has_many_params(const FuncInfo *info) { return info->func->nparams > info->direct_params; }
 
 /* Where among LLVM's parameters the address of the others is, and that of results. */
-static int rest_index(const Func *func) { return direct_params(func) + 1; }
+static int rest_index(const FuncInfo *info) { return info->direct_params + 1; }
 
-static int results_index(const Func *func) { return rest_index(func) + has_many_params(func); }
+static int results_index(const FuncInfo *info) { return rest_index(info) + has_many_params(info); }
 
 static LLVMTypeRef param_type(Emitter *e, const Param *param) {
     return param->flags & PARAM_BY_ADDRESS ? e->ptr : emit_type(e, param->type);
 }
 
 /* Of the memory with parameters. */
-static LLVMTypeRef rest_type(Emitter *e, const Func *func) {
-    int first = direct_params(func), count = func->nparams - first;
+static LLVMTypeRef rest_type(Emitter *e, const FuncInfo *info) {
+    const Func *func = info->func;
+    int first = info->direct_params, count = func->nparams - first;
     LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, count + 1);
     for (int i = 0; i < count; i++) types[i] = param_type(e, &func->params[first + i]);
     return LLVMStructTypeInContext(e->context, types, count_of(count), false);
 }
 
-static LLVMTypeRef result_type(Emitter *e, const Func *func) {
-    if (func->nresults == 0 || has_many_results(e, func)) return e->void_type;
+static LLVMTypeRef result_type(Emitter *e, const FuncInfo *info) {
+    const Func *func = info->func;
+    if (func->nresults == 0 || info->many_results) return e->void_type;
     if (func->nresults == 1) return emit_type(e, func->results[0]);
     LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nresults);
     for (int i = 0; i < func->nresults; i++) types[i] = emit_type(e, func->results[i]);
     return LLVMStructTypeInContext(e->context, types, count_of(func->nresults), false);
 }
 
-static LLVMTypeRef func_type(Emitter *e, const Func *func) {
-    int count = results_index(func);
+static LLVMTypeRef func_type(Emitter *e, const FuncInfo *info) {
+    const Func *func = info->func;
+    int count = results_index(info);
     LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, count + 1);
     types[0] = e->ptr;
-    for (int i = 0; i < direct_params(func); i++) types[i + 1] = param_type(e, &func->params[i]);
-    if (has_many_params(func)) types[rest_index(func)] = e->ptr;
-    if (has_many_results(e, func)) types[count++] = e->ptr;
-    return LLVMFunctionType(result_type(e, func), types, count_of(count), false);
+    for (int i = 0; i < info->direct_params; i++) types[i + 1] = param_type(e, &func->params[i]);
+    if (has_many_params(info)) types[rest_index(info)] = e->ptr;
+    if (info->many_results) types[count++] = e->ptr;
+    return LLVMFunctionType(result_type(e, info), types, count_of(count), false);
 }
 
 /* Where the next of many results lies. */
@@ -149,18 +152,20 @@ static void memory_attributes(Emitter *e, LLVMValueRef function, int index) {
     emit_attribute(e, function, count_of(index + 1), "nocapture", 0);
 }
 
-static void param_attributes(Emitter *e, const Func *func, LLVMValueRef function) {
+static void param_attributes(Emitter *e, const FuncInfo *info) {
+    const Func *func = info->func;
+    LLVMValueRef function = info->function;
     emit_attribute(e, function, 1, "nonnull", 0);
     emit_attribute(e, function, 1, "dereferenceable", sizeof(RtContext));
     emit_attribute(e, function, 1, "align", _Alignof(RtContext));
     bool *escapes = find_escapes(e, func);
-    for (int i = 0; i < direct_params(func); i++) {
+    for (int i = 0; i < info->direct_params; i++) {
         const Param *param = &func->params[i];
         if (param->flags & PARAM_BY_ADDRESS)
             address_attributes(e, function, count_of(i + 2), param, !escapes || escapes[i]);
     }
-    if (has_many_params(func)) memory_attributes(e, function, rest_index(func));
-    if (has_many_results(e, func)) memory_attributes(e, function, results_index(func));
+    if (has_many_params(info)) memory_attributes(e, function, rest_index(info));
+    if (info->many_results) memory_attributes(e, function, results_index(info));
 }
 
 static void count_branch(void *user, Inst *inst) {
@@ -179,20 +184,21 @@ static bool has_too_many_branches(const Func *func) {
 
 /* LLVM passes what is in memory as a value where it likes, and such a vector may then find no register: on AArch64 its number is lost.
  * It leaves functions alone of which the address is known elsewhere. */
-static bool loses_vectors(const Func *func) {
+static bool loses_vectors(const FuncInfo *info) {
 #if defined(__aarch64__)
+    const Func *func = info->func;
     const int registers = 8, in_memory = 4;
     int taken = 0;
     bool any = false;
     for (int i = 0; i < func->nparams; i++) {
         const Param *param = &func->params[i];
-        bool is_in_memory = (param->flags & PARAM_BY_ADDRESS) || i >= direct_params(func);
+        bool is_in_memory = (param->flags & PARAM_BY_ADDRESS) || i >= info->direct_params;
         taken += is_in_memory ? in_memory : vector_registers(param);
         any = any || (is_in_memory && has_triple(param->type));
     }
     return any && taken > registers;
 #else
-    (void)func;
+    (void)info;
     return false;
 #endif
 }
@@ -208,7 +214,9 @@ static void size_attributes(Emitter *e, const FuncInfo *info) {
 
 void emit_func_declare(Emitter *e, FuncInfo *info) {
     Func *func = info->func;
-    info->type = func_type(e, func);
+    info->direct_params = count_direct_params(func);
+    info->many_results = has_many_results(e, func);
+    info->type = func_type(e, info);
     const char *name = format_text(&e->arena, "%s.body", func->name->text);
     info->function = LLVMAddFunction(e->llvm, name, info->type);
     LLVMSetLinkage(info->function, LLVMInternalLinkage);
@@ -217,8 +225,8 @@ void emit_func_declare(Emitter *e, FuncInfo *info) {
     else emit_string_attribute(e, info->function, "probe-stack", "inline-asm");
     if (e->options->debug) emit_string_attribute(e, info->function, "frame-pointer", "all");
     size_attributes(e, info);
-    param_attributes(e, func, info->function);
-    if (loses_vectors(func)) vec_push(&e->arena, &e->kept, info->function);
+    param_attributes(e, info);
+    if (loses_vectors(info)) vec_push(&e->arena, &e->kept, info->function);
     emit_debug_func(e, info);
 }
 
@@ -273,12 +281,13 @@ static LLVMValueRef memory_for_results(Emitter *e, const Func *func) {
     return emit_alloca(e, size, largest);
 }
 
-static LLVMValueRef memory_with_params(Emitter *e, const Func *func, LLVMValueRef *params) {
-    LLVMTypeRef type = rest_type(e, func);
+static LLVMValueRef memory_with_params(Emitter *e, const FuncInfo *info, LLVMValueRef *params) {
+    const Func *func = info->func;
+    LLVMTypeRef type = rest_type(e, info);
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(e->llvm);
     LLVMValueRef memory =
         emit_alloca(e, (int64_t)LLVMABISizeOfType(layout, type), (int)LLVMABIAlignmentOfType(layout, type));
-    int first = direct_params(func);
+    int first = info->direct_params;
     for (int i = first; i < func->nparams; i++)
         LLVMBuildStore(e->builder, params[i],
                        LLVMBuildStructGEP2(e->builder, type, memory, count_of(i - first), ""));
@@ -286,12 +295,12 @@ static LLVMValueRef memory_with_params(Emitter *e, const Func *func, LLVMValueRe
 }
 
 /* What LLVM is given for these values and the address of results, if that is not NULL; how many they are. */
-static LLVMValueRef *call_args(Emitter *e, const Func *func, LLVMValueRef *values, LLVMValueRef results,
+static LLVMValueRef *call_args(Emitter *e, const FuncInfo *info, LLVMValueRef *values, LLVMValueRef results,
                                int *count) {
-    LLVMValueRef *args = arena_array(&e->arena, LLVMValueRef, results_index(func) + 1);
-    *count = results_index(func);
-    for (int i = 0; i <= direct_params(func); i++) args[i] = values[i];
-    if (has_many_params(func)) args[rest_index(func)] = memory_with_params(e, func, values + 1);
+    LLVMValueRef *args = arena_array(&e->arena, LLVMValueRef, results_index(info) + 1);
+    *count = results_index(info);
+    for (int i = 0; i <= info->direct_params; i++) args[i] = values[i];
+    if (has_many_params(info)) args[rest_index(info)] = memory_with_params(e, info, values + 1);
     if (results) args[(*count)++] = results;
     return args;
 }
@@ -299,10 +308,10 @@ static LLVMValueRef *call_args(Emitter *e, const Func *func, LLVMValueRef *value
 LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *values) {
     const Func *func = info->func;
     LLVMValueRef *results = arena_array(&e->arena, LLVMValueRef, func->nresults + 1);
-    bool many = has_many_results(e, func);
+    bool many = info->many_results;
     LLVMValueRef memory = many ? memory_for_results(e, func) : NULL;
     int count;
-    LLVMValueRef *args = call_args(e, func, values, memory, &count);
+    LLVMValueRef *args = call_args(e, info, values, memory, &count);
     LLVMValueRef call = LLVMBuildCall2(e->builder, info->type, info->function, args, count_of(count), "");
     int64_t end = 0;
     for (int i = 0; i < func->nresults; i++) {
@@ -315,16 +324,17 @@ LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *val
 }
 
 void emit_return(Emitter *e, const Inst *inst) {
-    const Func *func = e->at->info->func;
-    if (has_many_results(e, func)) {
-        LLVMValueRef memory = LLVMGetParam(e->at->function, count_of(results_index(func)));
+    const FuncInfo *info = e->at->info;
+    const Func *func = info->func;
+    if (info->many_results) {
+        LLVMValueRef memory = LLVMGetParam(e->at->function, count_of(results_index(info)));
         int64_t end = 0;
         for (int i = 0; i < inst->nargs; i++) {
             LLVMValueRef slot = result_slot(e, memory, func->results[i], &end);
             emit_store(e, func->results[i], emit_plain_value(slot), emit_use(e, inst, i));
         }
     }
-    if (inst->nargs == 0 || has_many_results(e, func)) {
+    if (inst->nargs == 0 || info->many_results) {
         emit_give_large(e);
         LLVMBuildRetVoid(e->builder);
         return;
@@ -390,13 +400,15 @@ void emit_begin(Emitter *e, FuncState *state, LLVMValueRef function) {
     LLVMPositionBuilderAtEnd(e->builder, start);
 }
 
-static void take_params(Emitter *e, const Func *func, LLVMValueRef function) {
-    int first = direct_params(func);
+static void take_params(Emitter *e, const FuncInfo *info) {
+    const Func *func = info->func;
+    LLVMValueRef function = info->function;
+    int first = info->direct_params;
     for (int i = 0; i < first; i++)
         emit_set(e, func->body->params[i], emit_plain_value(LLVMGetParam(function, count_of(i + 1))));
-    if (!has_many_params(func)) return;
-    LLVMTypeRef type = rest_type(e, func);
-    LLVMValueRef memory = LLVMGetParam(function, count_of(rest_index(func)));
+    if (!has_many_params(info)) return;
+    LLVMTypeRef type = rest_type(e, info);
+    LLVMValueRef memory = LLVMGetParam(function, count_of(rest_index(info)));
     for (int i = first; i < func->nparams; i++) {
         LLVMValueRef slot = LLVMBuildStructGEP2(e->builder, type, memory, count_of(i - first), "");
         LLVMValueRef value = LLVMBuildLoad2(e->builder, param_type(e, &func->params[i]), slot, "");
@@ -413,7 +425,7 @@ void emit_func_body(Emitter *e, FuncInfo *info) {
     state.context = LLVMGetParam(info->function, 0);
     state.values = arena_array(&e->arena, Value, func->nvals + 1);
     if (e->debug) emit_debug_at(e, func->loc);
-    take_params(e, func, info->function);
+    take_params(e, info);
     if (info->reached->tests_stack && !e->device) emit_stack_test(e, func);
     if (info->reached->looks) emit_stop_test(e);
     emit_take_large(e, func);

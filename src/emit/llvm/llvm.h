@@ -46,6 +46,8 @@ typedef struct FuncInfo {
     ReachedFunc *reached;
     LLVMValueRef function;
     LLVMTypeRef type;
+    int direct_params;     /* the first of its parameters, as such; others lie in memory */
+    bool many_results;     /* so many that they go through memory */
     LLVMMetadataRef scope; /* debug info */
 } FuncInfo;
 
