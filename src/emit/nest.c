@@ -26,10 +26,10 @@ static int64_t rounds_of(const Inst *loop) {
 
 static void look_at_loop(Reached *reached, Inside *around, const Inst *loop) {
     Inside inside = {0};
-    int64_t rounds = rounds_of(loop);
     look_into(reached, &inside, loop);
-    bool fits = rounds <= MOST_ROUNDS && !inside.is_left && inside.written <= MOST_WRITTEN &&
-                rounds * inside.written <= MOST_WRITTEN;
+    int64_t rounds = inside.is_left ? INT64_MAX : rounds_of(loop);
+    bool fits =
+        rounds <= MOST_ROUNDS && inside.written <= MOST_WRITTEN && rounds * inside.written <= MOST_WRITTEN;
     if (fits && inside.has_array)
         map_put(reached->arena, &reached->nests, PTR_KEY(loop),
                 arena_copy(reached->arena, &inside, sizeof inside));

@@ -166,7 +166,7 @@ static const Val *unguarded(const Inst *loop, const Val *next) {
 bool loop_step(const Inst *loop, int index, int64_t *step) {
     const Region *body = loop->regions[1];
     const Val *param = body->params[index];
-    if (!type_is_integer(param->type)) return false;
+    if (!type_is_integer(param->type) || body->last->op != OP_yield) return false;
     const Val *next = inst_operand(body->last, index);
     return find_delta(next, param, step) || find_delta(unguarded(loop, next), param, step);
 }
