@@ -295,13 +295,105 @@ static void set_unit(Fn *f, Val *to, Val *i) {
     }
 }
 
+/* Number i, which there is. */
+static void set_unit_inside(Fn *f, Val *to, Val *i) {
+    Builder *b = &f->b;
+    const Type *type = to->type->args[0];
+    if (type->kind == TYPE_vector || type->kind == TYPE_array) {
+        Val *each = const_int(f, TYPE_int, count_numbers(type->args[0])),
+            *element = build_binary(b, OP_div, i, each);
+        set_unit_inside(f, build_elem(b, to, element, true),
+                        build_binary(b, OP_sub, i, build_binary(b, OP_mul, element, each)));
+    } else if (type_is_float(type)) build_store(b, to, ir_const_real(f->l->m, type, 1));
+    else set_unit(f, to, i);
+}
+
 static Val *op_unit(Call *call) {
     Fn *f = call->f;
     bool simple = is_simple(call->result_ir);
     Val *into = simple ? build_var(&f->b, call->result_ir, NULL, true) : call->into;
     build_zero(&f->b, into);
-    set_unit(f, into, call->args[0]);
+    if (count_numbers(call->result_ir)) set_unit_inside(f, into, call->args[0]);
     return simple ? build_load(&f->b, into) : NULL;
+}
+
+/* ---- numbers of objects, across */
+
+/* The way to a number inside of an object: fields, and elements. */
+typedef struct Step {
+    const struct Step *before;
+    Val *element; /* or NULL */
+    int field;
+} Step;
+
+typedef struct Across {
+    Fn *f;
+    Val *from, *to; /* arrays of objects */
+    /* in the elements of from, where the code is */
+    const Step *way;
+    Val *index;
+} Across;
+
+typedef void Visit(Across *a, const Type *type, const Step *way, Val *index);
+
+static Val *follow(Fn *f, Val *object, const Step *way) {
+    if (!way) return object;
+    Val *within = follow(f, object, way->before);
+    return way->element ? build_elem(&f->b, within, way->element, true)
+                        : build_field(&f->b, within, way->field);
+}
+
+static void visit_numbers(Across *a, const Type *type, const Step *way, Val *index, Visit *visit);
+
+static void visit_element(Across *a, const Type *type, const Step *way, Val *index, Visit *visit, Val *i) {
+    Fn *f = a->f;
+    Val *before = build_binary(&f->b, OP_mul, i, const_int(f, TYPE_int, count_numbers(type->args[0])));
+    Step step = {.before = way, .element = i};
+    visit_numbers(a, type->args[0], &step, build_binary(&f->b, OP_add, index, before), visit);
+}
+
+/* Code for all numbers of an object, the first of which has that index. */
+static void visit_numbers(Across *a, const Type *type, const Step *way, Val *index, Visit *visit) {
+    Fn *f = a->f;
+    if (type_is_float(type)) visit(a, type, way, index);
+    else if (type->kind == TYPE_vector) {
+        for (int i = 0; i < type_count(type); i++)
+            visit_element(a, type, way, index, visit, const_int(f, TYPE_int, i));
+    } else if (type->kind == TYPE_array) {
+        Count count = begin_count(f, 0, type_length(type));
+        visit_element(a, type, way, index, visit, count.index);
+        end_count(f, &count);
+    } else if (type->kind == TYPE_record) {
+        for (int i = 0; i < type_record(type)->nfields; i++) {
+            const Type *field = type_record(type)->fields[i].type;
+            Step step = {.before = way, .field = i};
+            visit_numbers(a, field, &step, index, visit);
+            index = build_binary(&f->b, OP_add, index, const_int(f, TYPE_int, count_numbers(field)));
+        }
+    }
+}
+
+/* from[i].j to to[j].i */
+static void copy_across(Across *a, const Type *type, const Step *way, Val *index) {
+    Builder *b = &a->f->b;
+    Val *number = build_load(b, follow(a->f, build_elem(b, a->from, index, true), a->way));
+    Val *to = follow(a->f, build_elem(b, a->to, a->index, true), way);
+    build_store(b, to, convert_numeric(a->f, number, type));
+}
+
+static void visit_others(Across *a, const Type *type, const Step *way, Val *index) {
+    (void)type;
+    a->way = way;
+    a->index = index;
+    visit_numbers(a, a->to->type->args[0]->args[0], NULL, const_int(a->f, TYPE_int, 0), copy_across);
+}
+
+static Val *op_transpose(Call *call) {
+    Across across = {.f = call->f, .from = call->args[0], .to = call->into};
+    build_zero(&call->f->b, call->into);
+    visit_numbers(&across, across.from->type->args[0]->args[0], NULL, const_int(call->f, TYPE_int, 0),
+                  visit_others);
+    return NULL;
 }
 
 /* ---- the machine */
@@ -396,6 +488,7 @@ static const struct {
     {"cast", op_cast},
     {"detach", op_detach},
     {"unit", op_unit},
+    {"transpose", op_transpose},
     {"begin_launch", op_begin_launch},
     {"buffer_load", op_buffer_load},
     {"buffer_store", op_buffer_store},

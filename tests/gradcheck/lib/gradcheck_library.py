@@ -48,7 +48,10 @@ OTHERS = {
     "dot2add": ["float f(half2 a, half2 b, float c) { return dot2add(a, b, c); }"],
     "value_and_grad": ["T f(T x) { let v = value_and_grad(cube, x); return v._0 * v._1; }", "T f(T x, T k) { let v = value_and_grad((T y) => y * y * k, x); return v._0 * v._1; }"],
     "jacobian": ["T f(T x[2]) { let j = jacobian(swap, x); return j[0][0] * j[0][1] + j[1][0]; }", "matrix<T, 2, 2> f(vector<T, 2> x) { return jacobian(swirl, x); }", "T f(T x) { return jacobian(cube, x); }",
-                 "vector<T, 2> f(vector<T, 2> x) { return jacobian(hill, x); }", "vector<T, 2> f(T x) { return jacobian(curve, x); }"],
+                 "vector<T, 2> f(vector<T, 2> x) { return jacobian(hill, x); }", "vector<T, 2> f(T x) { return jacobian(curve, x); }",
+                 # by rows
+                 "vector<T, 4> f(vector<T, 4> x) { return jacobian(peak, x); }", "T f(Wide w) { let j = jacobian(narrow, w); return j[0].x[0] * j[3].x[0] + j[4].x[0]; }",
+                 "T f(Wide w, T k) { let j = jacobian((Wide v) => { Narrow n = { { v.a * v.a * k } }; return n; }, w); return j[0].x[0]; }"],
     "hvp": ["vector<T, 2> f(vector<T, 2> x, vector<T, 2> v) { return hvp(hill, x, v); }",
             "T f(T x, T v) { return hvp((T y) => y * y * y * v, x, v); }"],
     "hessian": ["T f(T x) { return hessian(cube, x); }", "T f(T x[2]) { let h = hessian(pair_of, x); return h[0][0] * h[0][1] + h[1][1]; }", "matrix<T, 2, 2> f(vector<T, 2> x) { return hessian(hill, x); }"],
@@ -86,6 +89,10 @@ HEAD = """typealias T = TYPE;
 [Differentiable] T[2] swap(T x[2]) { T y[2]; y[0] = x[0] * x[1]; y[1] = x[0] * x[0] * x[0]; return y; }
 [Differentiable] T pair_of(T x[2]) { return x[0] * x[0] * x[1] * x[1]; }
 [Differentiable] vector<T, 2> curve(T x) { return vector<T, 2>(x * x, x * x * x); }
+[Differentiable] T peak(vector<T, 4> x) { return x.x * x.x * x.y + x.z * x.w * x.w; }
+struct Wide : IDifferentiable { T a; vector<T, 2> b; T c[2]; }
+struct Narrow : IDifferentiable { T x[1]; }
+[Differentiable] Narrow narrow(Wide w) { return { { w.a * w.a * w.b.x * w.c[0] + w.c[1] * w.b.y } }; }
 [Differentiable] vector<T, 2> swirl(vector<T, 2> x) { return vector<T, 2>(x.x * x.y, x.x * x.x - x.y); }
 """
 
