@@ -420,10 +420,19 @@ static Expr *check_sizeof(Env *env, Expr *e) {
     return e;
 }
 
-/* no_diff stands before an expression whose last step is a call, a subscript or a constructor. */
+/* no_diff stands before an expression whose last step is a call, a subscript, a constructor or an operator. */
 static bool ends_in_call(const Expr *e) {
     while (e->kind == EXPR_paren) e = e->a;
-    return e->kind == EXPR_call || e->kind == EXPR_index || e->kind == EXPR_no_diff || e->kind == EXPR_cast;
+    switch ((ExprKind)e->kind) {
+    case EXPR_call:
+    case EXPR_index:
+    case EXPR_no_diff:
+    case EXPR_cast:
+    case EXPR_unary:
+    case EXPR_binary:
+    case EXPR_select: return true;
+    default: return false;
+    }
 }
 
 static Expr *check_no_diff(Env *env, Expr *e) {

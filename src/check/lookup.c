@@ -264,6 +264,14 @@ static void from_one_scope(Env *env, Scope *scope, Name name, int distance, Cand
     }
 }
 
+/* The type of an alias is sought outside of it: `typedef Differential Differential;` names the one around. */
+static void forget_alias(const Decl *alias, Candidates *list) {
+    int kept = 0;
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i].decl != alias) list->at[kept++] = list->at[i];
+    list->count = kept;
+}
+
 static bool all_functions(const Candidates *list) {
     for (int i = 0; i < list->count; i++)
         if (!decl_is_function(list->at[i].decl)) return false;
@@ -287,6 +295,7 @@ bool lookup_name(Env *env, Name name, Candidates *out) {
             from_one_scope(env, scope, name, distance, &found);
             add_outer(c, out, &found);
         }
+        if (env->decl && env->decl->kind == DECL_alias) forget_alias(env->decl, out);
         if (out->count && !all_functions(out)) return true;
     }
     bool hidden = out->count && c->prelude && library_adds(c, name);
