@@ -115,6 +115,8 @@ static void gradient(const void *data, float *restrict gradients) {
     for (int i = 0; i < COUNT; i++) item_gradient(&d->samples[i], d->weights[i], gradients + 11 * i);
 }
 
+BY_ENZYME(COUNT, 11, samples, weights)
+
 int main(int argc, char **argv) {
     float *numbers = derivative_numbers(11 * COUNT, 0.2f, 0.9f),
           *weights = derivative_numbers(3 * COUNT, 0.5f, 1);

@@ -63,6 +63,8 @@ static void gradient(const void *data, double *restrict gradients) {
         item_gradient(&d->observations[i], d->seen[i], (Observation *)(void *)gradients + i);
 }
 
+BY_ENZYME(COUNT, PARAMETERS, observations, seen)
+
 int main(int argc, char **argv) {
     double *numbers = camera_numbers(COUNT), *seen = derivative_numbers(2 * COUNT, -1, 1);
     Data data = {(const Observation *)(const void *)numbers, (const double(*)[2])(const void *)seen};

@@ -7,10 +7,11 @@
  * the direction.
  *
  * Arguments are shared libraries, each the whole program as C that `slope build -target c` has made: their gradient is one more work.
+ * Compiled by clang with Enzyme as a plugin and -DENZYME, the gradient that Enzyme makes of the function in C is one, too.
  *
  * Measured in turns, several rounds, the best of each counts; a measurement is so many calls that it takes 50 ms. The program prints one
- * line: milliseconds per call of primal, gradient and forward by Slope, of primal and gradient by C, of gradient by each library, then
- * the greatest difference. With the first argument `count` it makes each call once between marks for callgrind instead of measuring. */
+ * line: milliseconds per call of primal, gradient and forward by Slope, of primal and gradient by C, of gradient by Enzyme if it is
+ * there and by each library, then the greatest difference. With the first argument `count` it makes each call once between marks for callgrind instead of measuring. */
 #ifndef DERIVATIVE_H
 #define DERIVATIVE_H
 
@@ -33,6 +34,31 @@
 typedef REAL real;
 
 #define BY_HAND static inline /* before functions that bench/gpu takes as well, for the device */
+
+/* What Enzyme differentiates: a call that names the function and its arguments, one that is differentiated (enzyme_dup) with the memory
+ * that its derivatives are added to. BY_ENZYME makes a gradient of `primal` where no item's value depends on another's parameters, and
+ * Data are parameters and inputs. */
+#ifdef ENZYME
+extern int enzyme_dup, enzyme_const;
+extern void __enzyme_autodiff(void *function, ...);
+static void gradient_by_enzyme(const void *data, real *restrict gradients);
+
+#define BY_ENZYME(COUNT, PARAMETERS, parameters, inputs)                                                     \
+    static void primal_of(const void *first, const void *second, real *restrict values) {                    \
+        Data data = {first, second};                                                                         \
+        primal(&data, values);                                                                               \
+    }                                                                                                        \
+    static void gradient_by_enzyme(const void *data, real *restrict gradients) {                             \
+        static real values[COUNT], seeds[COUNT];                                                             \
+        const Data *d = data;                                                                                \
+        for (int i = 0; i < (COUNT); i++) seeds[i] = 1;                                                      \
+        memset(gradients, 0, sizeof(real) * (COUNT) * (PARAMETERS));                                         \
+        __enzyme_autodiff((void *)primal_of, enzyme_dup, (const void *)d->parameters, (void *)gradients,     \
+                          enzyme_const, (const void *)d->inputs, enzyme_dup, values, seeds);                 \
+    }
+#else
+#define BY_ENZYME(COUNT, PARAMETERS, parameters, inputs)
+#endif
 
 typedef struct Problem {
     const char *path;
@@ -68,11 +94,12 @@ typedef struct Work {
     const char *name;
     SlopeKernel *kernel;                                  /* NULL: C */
     void (*function)(uint32_t x, uint32_t y, uint32_t z); /* of a library; else NULL */
+    void (*enzyme)(const void *data, real *gradients);    /* else NULL */
     int repeats;
     double best;
 } Work;
 
-enum { WORKS = 5, LIBRARIES = 4, ROUNDS = 9 };
+enum { WORKS = 5, OTHERS = 5, ROUNDS = 9 };
 static const double measurement = 50; /* ms */
 
 static inline real *derivative_numbers(int count, real low, real high) {
@@ -132,6 +159,7 @@ static inline Derivative derivative_open(Problem problem) {
 
 static inline void derivative_call(const Derivative *d, const Work *work) {
     if (work->function) work->function(1, 1, 1);
+    else if (work->enzyme) work->enzyme(d->problem.data, d->gradients);
     else if (work->kernel) require(d->bench.session, slope_dispatch(work->kernel, 1, 1, 1));
     else if (work->name[0] == 'p') d->problem.primal(d->problem.data, d->expected_values);
     else d->problem.gradient(d->problem.data, d->expected_gradients);
@@ -229,14 +257,17 @@ static inline Work derivative_load(const Derivative *d, const char *path) {
 }
 
 static inline int derivative_run(Derivative *d, int argc, char **argv) {
-    Work works[WORKS + LIBRARIES] = {{.name = "primal", .repeats = 1},
-                                     {.name = "gradient", .repeats = 1},
-                                     {.name = "forward", .repeats = 1},
-                                     {.name = "primal in C", .repeats = 1},
-                                     {.name = "gradient in C", .repeats = 1}};
+    Work works[WORKS + OTHERS] = {{.name = "primal", .repeats = 1},
+                                  {.name = "gradient", .repeats = 1},
+                                  {.name = "forward", .repeats = 1},
+                                  {.name = "primal in C", .repeats = 1},
+                                  {.name = "gradient in C", .repeats = 1}};
     bool counts = argc > 1 && strcmp(argv[1], "count") == 0;
     int count = WORKS;
-    for (int i = counts ? 2 : 1; i < argc && count < WORKS + LIBRARIES; i++)
+#ifdef ENZYME
+    works[count++] = (Work){.name = "gradient by Enzyme", .enzyme = gradient_by_enzyme, .repeats = 1};
+#endif
+    for (int i = counts ? 2 : 1; i < argc && count < WORKS + OTHERS; i++)
         works[count++] = derivative_load(d, argv[i]);
     for (int i = 0; i < 3; i++)
         require(d->bench.session, slope_find_kernel(d->bench.program, works[i].name, &works[i].kernel));

@@ -4,13 +4,14 @@
 enum { WIDTH = 96, HEIGHT = 64, SIZE = 5, WEIGHTS = SIZE * SIZE, PARAMETERS = WEIGHTS + WIDTH * HEIGHT };
 
 typedef struct Data {
-    const float *weights, *image, *targets;
+    const float *parameters, *targets; /* weights, then pixels */
 } Data;
 
 static inline float error_at(const Data *d, int x, int y) {
+    const float *weights = d->parameters, *image = weights + WEIGHTS;
     float sum = 0;
     for (int j = 0; j < SIZE; j++)
-        for (int i = 0; i < SIZE; i++) sum += d->weights[j * SIZE + i] * d->image[(y + j) * WIDTH + x + i];
+        for (int i = 0; i < SIZE; i++) sum += weights[j * SIZE + i] * image[(y + j) * WIDTH + x + i];
     return sum - d->targets[y * WIDTH + x];
 }
 
@@ -26,23 +27,26 @@ static void primal(const void *data, float *restrict values) {
 
 static void gradient(const void *data, float *restrict gradients) {
     const Data *d = data;
-    float *weights = gradients, *image = gradients + WEIGHTS;
+    const float *weights = d->parameters, *image = weights + WEIGHTS;
+    float *weights_bar = gradients, *image_bar = gradients + WEIGHTS;
     memset(gradients, 0, sizeof(float) * PARAMETERS);
     for (int y = 0; y <= HEIGHT - SIZE; y++)
         for (int x = 0; x <= WIDTH - SIZE; x++) {
             float g = 2 * error_at(d, x, y);
             for (int j = 0; j < SIZE; j++)
                 for (int i = 0; i < SIZE; i++) {
-                    weights[j * SIZE + i] += g * d->image[(y + j) * WIDTH + x + i];
-                    image[(y + j) * WIDTH + x + i] += g * d->weights[j * SIZE + i];
+                    weights_bar[j * SIZE + i] += g * image[(y + j) * WIDTH + x + i];
+                    image_bar[(y + j) * WIDTH + x + i] += g * weights[j * SIZE + i];
                 }
         }
 }
 
+BY_ENZYME(1, PARAMETERS, parameters, targets)
+
 int main(int argc, char **argv) {
     float *parameters = derivative_numbers(PARAMETERS, -1, 1),
           *targets = derivative_numbers(WIDTH * HEIGHT, -1, 1);
-    Data data = {parameters, parameters + WEIGHTS, targets};
+    Data data = {parameters, targets};
     Derivative d = derivative_open((Problem){"filter.slang", 1, PARAMETERS, primal, gradient, &data, 1e-3});
     derivative_bind(&d, "parameters", parameters, sizeof(float) * PARAMETERS);
     derivative_bind(&d, "targets", targets, sizeof(float) * WIDTH * HEIGHT);

@@ -137,6 +137,8 @@ static void gradient(const void *data, double *restrict gradients) {
     }
 }
 
+BY_ENZYME(1, PARAMETERS, mixture, points)
+
 int main(int argc, char **argv) {
     double *parameters = derivative_numbers(PARAMETERS, -0.5, 0.5),
            *points = derivative_numbers(COUNT * D, -2, 2);

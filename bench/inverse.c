@@ -89,6 +89,8 @@ static void gradient(const void *data, float *restrict gradients) {
         item_gradient(d->matrices + N * N * i, d->weights + N * N * i, gradients + N * N * i);
 }
 
+BY_ENZYME(COUNT, N *N, matrices, weights)
+
 int main(int argc, char **argv) {
     float *matrices = derivative_numbers(N * N * COUNT, -1, 1),
           *weights = derivative_numbers(N * N * COUNT, -1, 1);

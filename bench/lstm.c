@@ -116,6 +116,8 @@ static void gradient(const void *data, double *restrict gradients) {
     }
 }
 
+BY_ENZYME(1, PARAMETERS, network, sequence)
+
 int main(int argc, char **argv) {
     double *network = derivative_numbers(PARAMETERS, -1, 1), *sequence = derivative_numbers(B * COUNT, 0, 1);
     Data data = {(const Network *)(const void *)network, (const double(*)[B])(const void *)sequence};

@@ -46,20 +46,21 @@ BY_HAND float distance(const Scene *scene, Vec p) {
 }
 
 #ifndef __CUDACC__
+static inline float march(const Scene *scene, const Vec *direction) {
+    float t = 0;
+    for (int step = 0; step < STEPS; step++) {
+        float near = distance(scene, along(eye, t, *direction));
+        if (near < 1e-3f) break;
+        t += near;
+        if (t > 12) break;
+    }
+    return t;
+}
+
 static void primal(const void *data, float *restrict values) {
     const Data *d = data;
     Scene scene = d->scene;
-    for (int i = 0; i < COUNT; i++) {
-        Vec direction = d->rays[i];
-        float t = 0;
-        for (int step = 0; step < STEPS; step++) {
-            float near = distance(&scene, along(eye, t, direction));
-            if (near < 1e-3f) break;
-            t += near;
-            if (t > 12) break;
-        }
-        values[i] = t;
-    }
+    for (int i = 0; i < COUNT; i++) values[i] = march(&scene, &d->rays[i]);
 }
 #endif
 
@@ -128,6 +129,17 @@ static void gradient(const void *data, float *restrict gradients) {
     Scene scene = d->scene;
     for (int i = 0; i < COUNT; i++) item_gradient(&scene, d->rays[i], gradients + PARAMETERS * i);
 }
+
+#ifdef ENZYME
+static void gradient_by_enzyme(const void *data, float *restrict gradients) {
+    const Data *d = data;
+    Scene scene = d->scene;
+    memset(gradients, 0, sizeof(float) * PARAMETERS * COUNT);
+    for (int i = 0; i < COUNT; i++)
+        __enzyme_autodiff((void *)march, enzyme_dup, &scene, (void *)(gradients + PARAMETERS * i),
+                          enzyme_const, &d->rays[i]);
+}
+#endif
 
 int main(int argc, char **argv) {
     Data data = {.scene = {{0.9f, 0.4f, -0.3f}, 0.8f, {0.6f, 0.5f, 0.7f}, 0.1f, -0.6f, 0.5f}};

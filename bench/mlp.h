@@ -74,6 +74,8 @@ static void gradient(const void *data, float *restrict gradients) {
     for (int i = 0; i < COUNT; i++) add_gradient(d->network, (Network *)(void *)gradients, &d->examples[i]);
 }
 
+BY_ENZYME(1, WEIGHTS, network, examples)
+
 static inline int run_network(const char *path, int argc, char **argv) {
     float *weights = derivative_numbers(WEIGHTS, -0.4f, 0.4f),
           *examples = derivative_numbers(COUNT * (INPUTS + 1), -1, 1);

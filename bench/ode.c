@@ -86,6 +86,15 @@ static void gradient(const void *data, float *restrict gradients) {
     }
 }
 
+#ifdef ENZYME
+static void gradient_by_enzyme(const void *data, float *restrict gradients) {
+    static float values[COUNT], seeds[COUNT];
+    for (int i = 0; i < COUNT; i++) seeds[i] = 1;
+    memset(gradients, 0, sizeof(float) * PARAMETERS * COUNT);
+    __enzyme_autodiff((void *)primal, enzyme_dup, data, (void *)gradients, enzyme_dup, values, seeds);
+}
+#endif
+
 int main(int argc, char **argv) {
     float *pendulums = derivative_numbers(PARAMETERS * COUNT, 0.2f, 1);
     for (int i = 0; i < COUNT; i++) pendulums[PARAMETERS * i] *= 9, pendulums[PARAMETERS * i + 1] *= 0.3f;

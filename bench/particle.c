@@ -90,6 +90,8 @@ static void gradient(const void *data, float *restrict gradients) {
     }
 }
 
+BY_ENZYME(COUNT, PARAMETERS, particles, attractors)
+
 int main(int argc, char **argv) {
     float *particles = derivative_numbers(PARAMETERS * COUNT, -1, 1),
           *attractors = derivative_numbers(3 * ATTRACTORS, -2, 2);

@@ -60,6 +60,27 @@ static void gradient(const void *data, double *restrict gradients) {
     }
 }
 
+#ifdef ENZYME
+static void primal_of(const void *observations, const void *seen, double *restrict values) {
+    Data data = {observations, seen};
+    primal(&data, values);
+}
+
+static void gradient_by_enzyme(const void *data, double *restrict gradients) {
+    static double values[2 * COUNT], seeds[2 * COUNT];
+    static Observation rows[COUNT];
+    const Data *d = data;
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 2 * COUNT; i++) seeds[i] = i % 2 == k;
+        memset(rows, 0, sizeof rows);
+        __enzyme_autodiff((void *)primal_of, enzyme_dup, (const void *)d->observations, (void *)rows,
+                          enzyme_const, (const void *)d->seen, enzyme_dup, values, seeds);
+        for (int i = 0; i < COUNT; i++)
+            memcpy((Observation *)(void *)gradients + 2 * i + k, &rows[i], sizeof rows[i]);
+    }
+}
+#endif
+
 int main(int argc, char **argv) {
     double *numbers = camera_numbers(COUNT), *seen = derivative_numbers(2 * COUNT, -1, 1);
     Data data = {(const Observation *)(const void *)numbers, (const double(*)[2])(const void *)seen};

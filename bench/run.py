@@ -4,7 +4,8 @@
 Each bench/NAME.c runs the kernels of NAME.slang and its own version of them, on one thread, on the same data, and compares the results. C is
 compiled by clang -O3 for this very machine, as Slope compiles; --plain compiles it for any machine. Figures are ratios: above 1 in
 a column "/C", Slope is slower than C. The columns "C by ..." are the gradient that `slope build -target c` makes, compiled by them with -O3,
-as a ratio to the same through LLVM. Of derivatives, instructions are counted as well (by callgrind, where it is installed): they do not
+as a ratio to the same through LLVM. With ENZYME=PATH, the plugin of Enzyme for that clang, the gradient that Enzyme makes of
+the function in C is measured, too. Of derivatives, instructions are counted as well (by callgrind, where it is installed): they do not
 depend on what else the machine does. See docs/benchmarks.md.
 
     bench/run.py [--build DIR] [--plain] [--no-count] [--json FILE] [NAME...]
@@ -12,6 +13,7 @@ depend on what else the machine does. See docs/benchmarks.md.
 import argparse
 import datetime
 import json
+import os
 import platform
 import re
 import shutil
@@ -25,6 +27,8 @@ PLAIN = ("matmul", "nbody")
 DERIVATIVES = ("brdf", "march", "mlp", "mlp_buffer", "mlp_tensor", "gmm", "bundle", "residual", "ode", "inverse", "filter", "splat", "particle", "lstm")
 TOLERANCE = 1e-3  # of plain kernels, relative; sums are taken in another order
 WORKS = ("primal", "gradient", "forward", "primal in C", "gradient in C")  # what a benchmark of derivatives measures, in its order
+ENZYME = os.environ.get("ENZYME")  # where its plugin for clang is
+BY_ENZYME = ("gradient by Enzyme",) if ENZYME else ()
 THROUGH_C = {"gcc": "gradient by gcc", "clang": "gradient by clang"}  # the compilers of what -target c makes, and what they give
 C_FLAGS = ["-std=gnu17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC"]
 RATIOS = {  # name: dividend, divisor, target
@@ -32,6 +36,7 @@ RATIOS = {  # name: dividend, divisor, target
     "gradient/primal": ("gradient", "primal", 4.0),
     "gradient/C": ("gradient", "gradient in C", 1.5),
     "forward/primal": ("forward", "primal", 2.5),
+    **{"gradient/Enzyme": ("gradient", work, 1.0) for work in BY_ENZYME},
     "C by gcc": ("gradient by gcc", "gradient", 1.05),
     "C by clang": ("gradient by clang", "gradient", 1.05),
 }
@@ -46,6 +51,8 @@ def compiler():
 
 def compile_c(build, name, flags, folder):
     program = Path(folder) / name
+    if ENZYME and name in DERIVATIVES:
+        flags = [*flags, f"-fplugin={ENZYME}", "-DENZYME"]
     subprocess.run([compiler(), "-std=c17", "-O3", *flags, "-fno-math-errno", "-D_GNU_SOURCE", f"-I{HERE.parent / 'include'}",
                     str(HERE / f"{name}.c"), "-o", str(program), f"-L{build}", "-lslope", "-lm", f"-Wl,-rpath,{build}"],
                    check=True)
@@ -84,7 +91,7 @@ def measure_plain(build, name, flags, folder):
 def measure(build, name, flags, folder):
     """Milliseconds of each work."""
     libraries = compile_generated(build, name, flags, folder)
-    works = WORKS + tuple(THROUGH_C[kind] for kind in libraries)
+    works = WORKS + BY_ENZYME + tuple(THROUGH_C[kind] for kind in libraries)
     return dict(zip(works, execute(name, [compile_c(build, name, flags, folder), *libraries.values()])))
 
 
@@ -101,7 +108,7 @@ def count(build, name, flags, folder):
         total = re.search(r"^(?:totals|summary): (\d+)", text, re.MULTILINE)
         if work and total:
             found[names.get(work[1], work[1])] = int(total[1])
-    if not set(found) >= set(WORKS):
+    if not set(found) >= set(WORKS + BY_ENZYME):
         sys.exit(f"{name}: callgrind counted {sorted(found) or 'nothing'}; are valgrind's headers installed?")
     return found
 

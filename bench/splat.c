@@ -93,6 +93,8 @@ static void gradient(const void *data, float *restrict gradients) {
     }
 }
 
+BY_ENZYME(1, EACH *N, gaussians, targets)
+
 int main(int argc, char **argv) {
     float *scene = derivative_numbers(EACH * N, 0, 1),
           *targets = derivative_numbers(3 * WIDTH * HEIGHT, 0, 1);
