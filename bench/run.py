@@ -45,6 +45,13 @@ NATIVE = ["-march=native"] if X86 else ["-mcpu=native"]
 COUNTED = ["-march=x86-64-v3"] if X86 else NATIVE  # the processor that valgrind plays has no AVX-512
 
 
+def understood(command, flags):
+    """clang takes an arm64 processor to have what its kind has, also where the kernel does not let programs use it."""
+    features = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else "sve"
+    lacks = "clang" in command and not re.search(r"\bsve\b", features)
+    return ["-mcpu=native+nosve" if lacks and flag == "-mcpu=native" else flag for flag in flags]
+
+
 def compiler():
     return next((name for name in ("clang-19", "clang", "gcc") if shutil.which(name)), "clang")
 
@@ -53,8 +60,8 @@ def compile_c(build, name, flags, folder):
     program = Path(folder) / name
     if ENZYME and name in DERIVATIVES:
         flags = [*flags, f"-fplugin={ENZYME}", "-DENZYME"]
-    subprocess.run([compiler(), "-std=c17", "-O3", *flags, "-fno-math-errno", "-D_GNU_SOURCE", f"-I{HERE.parent / 'include'}",
-                    str(HERE / f"{name}.c"), "-o", str(program), f"-L{build}", "-lslope", "-lm", f"-Wl,-rpath,{build}"],
+    subprocess.run([compiler(), "-std=c17", "-O3", *understood(compiler(), flags), "-fno-math-errno", "-D_GNU_SOURCE",
+                    f"-I{HERE.parent / 'include'}", str(HERE / f"{name}.c"), "-o", str(program), f"-L{build}", "-lslope", "-lm", f"-Wl,-rpath,{build}"],
                    check=True)
     return program
 
@@ -68,7 +75,7 @@ def compile_generated(build, name, flags, folder):
         if not shutil.which(command):
             continue
         libraries[kind] = Path(folder) / f"{kind}.so"
-        subprocess.run([command, *C_FLAGS, *flags, code, "-o", libraries[kind], "-lm"], check=True)
+        subprocess.run([command, *C_FLAGS, *understood(command, flags), code, "-o", libraries[kind], "-lm"], check=True)
     return libraries
 
 
