@@ -146,8 +146,14 @@ static void t_copy(Tr *t, Builder *b, Inst *inst) {
         return;
     }
     if (to == from) return;
-    ad_accumulate(t->ad, b, from, to);
-    ad_zero_object(t->ad, b, to);
+    Val *adjoint = to;
+    if (ir_root(to) == ir_root(from)) { /* rows of one array: they may be the same */
+        adjoint = build_var(b, to->type->args[0], NULL, true);
+        build_copy(b, adjoint, to);
+        ad_zero_object(t->ad, b, to);
+    }
+    ad_accumulate(t->ad, b, from, adjoint);
+    if (adjoint == to) ad_zero_object(t->ad, b, to);
 }
 
 static void t_tape(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
