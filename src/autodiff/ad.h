@@ -79,7 +79,12 @@ typedef struct AdFunc {
     Leaves leaves; /* of the flat function's parameters and results, in order */
     bool filled;   /* flat has its body */
     bool normal;   /* ... in normal form */
-    bool written;  /* it is code of the source, and what it is given is what that has: no derivative */
+    bool written;  /* it is code of the source, and what it is given is what that has: no derivative ... */
+    const bool *doubted; /* ... but for these parameters of the flat function; may be NULL */
+    struct AdFunc
+        *round;  /* the function is a loop that carries one number with a derivative: a round of it; ... */
+    int carried; /* ... which parameter and result that is */
+    bool reversed_at_once; /* it is such a round: what it hands over is not kept */
     Made fwd;
     bool fwd_ready;
     Made bwd;     /* reverse mode by a derivative of the user */
@@ -205,15 +210,24 @@ typedef struct Outline {
     Inst *loop;
     bool steady;     /* buffers hold the same whenever it runs */
     ValVec captured; /* values from outside, in order of first use */
+    ValVec globals;  /* of these: addresses of globals, which the function names itself */
     bool writes_memory, has_effects;
 } Outline;
 void ad_survey(Outline *x, const Region *region);
+void ad_take_globals(Outline *x); /* out of what is captured */
+/* Numbers that the function computes are none that the source has given. */
+bool ad_is_given_number(const Outline *x, const Val *v);
 Param ad_captured_param(const Outline *x, Val *captured);
 Inst *ad_copy_loop(const Outline *x, Builder *b, CloneMap *map, Val *const *state, Val *lo, Val *hi);
 
 /* ---- round.c */
 /* A body for the flat function in which loops of independent rounds call a function for some rounds each; NULL: it has none. */
 Region *ad_split_rounds(Ad *ad, AdFunc *f, const bool *stable);
+
+/* ---- along.c */
+/* A body for the flat function in which loops that carry one number with a derivative are functions; NULL: it has none. */
+Region *ad_carry_along(Ad *ad, AdFunc *f);
+void ad_reverse_along(Ad *ad, AdFunc *f, Reverse *made); /* of such a function */
 
 /* ---- activity.c */
 typedef struct Activity {

@@ -399,7 +399,7 @@ static void stand_in(Policy *p, const Val *v, Val *now) {
 
 static void tell(Policy *p, const Val *v, const Inst *loop, bool exact) {
     const AdConfig *config = &p->ad->config;
-    if (!config->stored || !p->ad->what) return;
+    if (!config->stored || !p->ad->what || (!loop && p->in->f->reversed_at_once)) return;
     const Func *what = p->in->f->source ? p->in->f->source : p->in->f->flat;
     Loc loc = v->kind == VAL_inst ? v->inst->loc : v->region->owner ? v->region->owner->loc : what->loc;
     bool is_exit = loc == 0 && v->type->kind == TYPE_bool;

@@ -25,7 +25,6 @@ typedef struct Rounds {
     bool written;           /* the function is code of the source */
     const bool *stable;     /* by parameter of the function: an array that holds the same in the reverse */
     const Settled *settled; /* local arrays that nobody writes any more */
-    ValVec globals;         /* captured addresses of globals: named anew */
     Map added;              /* Val -> Sum: the sum so far, plus something */
     bool fits;
     const struct Rounds *around; /* of the loop that it stands in, which is of this kind, too; or NULL */
@@ -181,20 +180,9 @@ static bool can_capture(const Rounds *x, Val *v) {
     return v->kind == VAL_param && v->region == x->outline.func->body && x->stable[v->index];
 }
 
-static bool is_global(const Val *v) { return v->kind == VAL_inst && v->inst->op == OP_global; }
-
-static void take_globals(Rounds *x) {
-    ValVec *captured = &x->outline.captured;
-    int kept = 0;
-    for (int i = 0; i < captured->count; i++)
-        if (is_global(captured->at[i])) vec_push(x->outline.ad->arena, &x->globals, captured->at[i]);
-        else captured->at[kept++] = captured->at[i];
-    captured->count = kept;
-}
-
 static bool is_independent(Rounds *x) {
     ad_survey(&x->outline, x->outline.loop->regions[1]);
-    take_globals(x);
+    ad_take_globals(&x->outline);
     bool fits = !x->outline.writes_memory && !x->outline.has_effects;
     for (int i = 0; i < x->outline.captured.count && fits; i++)
         fits = can_capture(x, x->outline.captured.at[i]);
@@ -226,14 +214,10 @@ static Func *declare(const Rounds *x) {
     return func;
 }
 
-/* Numbers that the function computes are none that the source has given. */
-static bool is_given(const Rounds *x, const Val *v) {
-    return !type_is_float(v->type) || (v->kind == VAL_param && v->region == x->outline.func->body);
-}
-
 static bool is_written(const Rounds *x) {
     bool written = x->written;
-    for (int i = 0; i < x->outline.captured.count; i++) written &= is_given(x, x->outline.captured.at[i]);
+    for (int i = 0; i < x->outline.captured.count; i++)
+        written &= ad_is_given_number(&x->outline, x->outline.captured.at[i]);
     return written;
 }
 
@@ -252,7 +236,8 @@ static Func *make_rounds(const Rounds *x) {
                  is_counter(loop, i) ? body->params[next++] : ad_zero(ad, loop->regions[1]->params[i]->type));
     for (int i = 0; i < x->outline.captured.count; i++)
         clone_map_val(&map, x->outline.captured.at[i], body->params[next++]);
-    for (int i = 0; i < x->globals.count; i++) inst_append(body, clone_inst(&map, x->globals.at[i]->inst));
+    for (int i = 0; i < x->outline.globals.count; i++)
+        inst_append(body, clone_inst(&map, x->outline.globals.at[i]->inst));
     Inst *copy = ad_copy_loop(&x->outline, &b, &map, state.at, body->params[0], body->params[1]);
     for (int i = 0; i < loop->nargs; i++)
         if (!is_counter(loop, i)) vec_push(ad->arena, &results, copy->results[i]);

@@ -71,6 +71,20 @@ void ad_survey(Outline *x, const Region *region) {
     }
 }
 
+static bool is_global(const Val *v) { return v->kind == VAL_inst && v->inst->op == OP_global; }
+
+void ad_take_globals(Outline *x) {
+    int kept = 0;
+    for (int i = 0; i < x->captured.count; i++)
+        if (is_global(x->captured.at[i])) vec_push(x->ad->arena, &x->globals, x->captured.at[i]);
+        else x->captured.at[kept++] = x->captured.at[i];
+    x->captured.count = kept;
+}
+
+bool ad_is_given_number(const Outline *x, const Val *v) {
+    return !type_is_float(v->type) || (v->kind == VAL_param && v->region == x->func->body);
+}
+
 /* An object goes by address; what comes with a counterpart does so there, too. */
 Param ad_captured_param(const Outline *x, Val *v) {
     bool object = v->type->kind == TYPE_pointer && ad_is_object(v);

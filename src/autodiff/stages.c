@@ -89,10 +89,12 @@ static void begin_reverse(Ad *ad, Making *x) {
 /* Where nobody wants the results, loops of independent rounds are taken apart, and the primal pass need not run them. */
 static void linearize_split(Ad *ad, Making *x) {
     Func *flat = x->f->flat;
-    Region *body = flat->body, *rounds = NULL;
+    Region *body = flat->body, *rounds = NULL, *along = NULL;
     if (x->steady && !x->recursive && x->reverse->terms.lone)
         rounds = ad_split_rounds(ad, x->f, x->reverse->terms.stable);
     if (rounds) flat->body = rounds;
+    if (!x->recursive) along = ad_carry_along(ad, x->f);
+    if (along) flat->body = along;
     ad_linearize(ad, x->f, AD_bwd, &x->linear, &x->calls);
     flat->body = body;
     x->results_unwanted = rounds != NULL;
@@ -199,12 +201,16 @@ static void checkpoint(Ad *ad, Making *x) {
     ad_restore(ad, x);
 }
 
+static void finish_reverse(Ad *ad, const Reverse *made) {
+    ad_verify(ad, made->pri.func, "extract (pri)");
+    ad_verify(ad, made->prop.func, "extract (prop)");
+    ad->config.clean_flat(ad->config.user, made->pri.func);
+    ad->config.clean_flat(ad->config.user, made->prop.func);
+}
+
 static void extract(Ad *ad, Making *x) {
     ad_extract(ad, x);
-    ad_verify(ad, x->reverse->pri.func, "extract (pri)");
-    ad_verify(ad, x->reverse->prop.func, "extract (prop)");
-    ad->config.clean_flat(ad->config.user, x->reverse->pri.func);
-    ad->config.clean_flat(ad->config.user, x->reverse->prop.func);
+    finish_reverse(ad, x->reverse);
 }
 
 /* ---- the lists */
@@ -290,6 +296,9 @@ Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms) {
     vec_push(ad->arena, &f->reverses, made);
     if (f->source) ad_complete(ad, f->source);
     ad_fill(ad, f, true);
-    if (f->flat->body) make(ad, reverse, &(Making){.f = f, .reverse = made});
+    if (f->round) {
+        ad_reverse_along(ad, f, made);
+        finish_reverse(ad, made);
+    } else if (f->flat->body) make(ad, reverse, &(Making){.f = f, .reverse = made});
     return made;
 }

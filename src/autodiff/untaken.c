@@ -33,9 +33,14 @@ enum { CALM = 1, WILD };
 
 static bool find_calm(Untaken *u, const Val *v);
 
+static bool is_doubted(const Untaken *u, const Val *param) {
+    const AdFunc *f = u->making->f;
+    return f->doubted && (param->index >= f->flat->nparams || f->doubted[param->index]);
+}
+
 static bool make_calm(Untaken *u, const Val *v) {
     if (!type_is_float(v->type)) return true;
-    if (v->kind == VAL_param) return u->trusts && !v->region->owner;
+    if (v->kind == VAL_param) return u->trusts && !v->region->owner && !is_doubted(u, v);
     const Inst *inst = v->inst;
     if (inst->op == OP_load) return u->trusts;
     if (!op_has(inst->op, OP_PURE) || op_has(inst->op, OP_STEEP | OP_PRODUCT)) return false;
