@@ -495,13 +495,16 @@ SlopeStatus unit_prepare(Unit *unit, const char *stop) {
 void unit_legalize(Unit *unit, EmitBackendId backend) {
     uint32_t lacks = emit_maker(backend)->lacks;
     LegalOptions options = {.integers = (lacks & BACKEND_LACKS_INTEGERS) != 0,
-                            .layouts = (lacks & BACKEND_LACKS_LAYOUTS) != 0};
+                            .layouts = (lacks & BACKEND_LACKS_LAYOUTS) != 0,
+                            .clamps = (lacks & BACKEND_LACKS_CLAMPS) != 0,
+                            .halves = (lacks & BACKEND_LACKS_HALVES) != 0,
+                            .zeros = (lacks & BACKEND_LACKS_ZEROS) != 0};
     if (lacks & ~unit->legal_for) unit->legalized = 0; /* another backend had more */
     unit->legal_for |= lacks;
     for (; unit->legalized < unit->ir->funcs.count; unit->legalized++) {
         Func *func = unit->ir->funcs.at[unit->legalized];
-        opt_legalize(func, options);
         if ((lacks & BACKEND_LACKS_THREES) && level_of(unit) >= 2) opt_scalars(func);
+        opt_legalize(func, options);
         if (VERIFY_EACH_PASS && func->body) verify(unit, func, "legalizing");
     }
 }

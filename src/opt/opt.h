@@ -54,6 +54,10 @@ typedef struct LegalOptions {
     bool
         integers; /* division and shifts are defined for all operands, and only some will do for the target */
     bool layouts; /* uniforms are laid out by rules of their own, and it copies only what is alike */
+    bool clamps;  /* of vectors of floats it makes integers only where all are in range */
+    bool
+        halves; /* it makes halves of floats alone, and floats alone of halves, and has no remainder of them */
+    bool zeros; /* no products and quotients of which nothing stays nothing */
 } LegalOptions;
 bool opt_legalize(Func *func, LegalOptions options);
 

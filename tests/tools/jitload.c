@@ -50,7 +50,7 @@ bool jit_open(JitProgram *program, const EmitBackend *backend, const RuntimeConf
 
 void jit_legalize(Module *module) {
     for (int i = 0; i < module->funcs.count; i++)
-        opt_legalize(module->funcs.at[i], (LegalOptions){.integers = true, .layouts = true});
+        opt_legalize(module->funcs.at[i], (LegalOptions){true, true, true, true, true});
 }
 
 bool jit_compile(JitProgram *program, Module *module, const EmitOptions *options) {

@@ -1,5 +1,5 @@
 /* Arithmetic, bits, comparisons and conversions, on scalars and vectors alike. Where LLVM leaves a result undefined, ops.def defines it:
- * of integers divided and shifted, opt/legalize.c has made it so; of floats too large for an integer, LLVM has an operation. */
+ * opt/legalize.c has made it so, but for floats too large for an integer, where LLVM has an operation. */
 #include "emit/llvm/llvm.h"
 
 typedef LLVMValueRef (*BuildBinary)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *);
@@ -52,16 +52,6 @@ static LLVMValueRef binary(Emitter *e, const Inst *inst, BuildBinary on_float, B
     return emit_freely(e, on_float(e->builder, a, b, ""));
 }
 
-static LLVMValueRef float_remainder(Emitter *e, const Inst *inst) {
-    const Type *type = inst->args[0]->type;
-    LLVMValueRef a = emit_use(e, inst, 0), b = emit_use(e, inst, 1);
-    if (type_element(type)->kind != TYPE_half) return emit_remainder(e, a, b, type);
-    LLVMTypeRef wide = emit_shaped(e->f32, type);
-    a = LLVMBuildFPExt(e->builder, a, wide, "");
-    b = LLVMBuildFPExt(e->builder, b, wide, "");
-    return LLVMBuildFPTrunc(e->builder, emit_remainder(e, a, b, type), emit_type(e, type), "");
-}
-
 /* By zero, and where it would overflow, nothing is divided: opt/legalize.c. */
 static LLVMValueRef integer_division(Emitter *e, const Inst *inst, bool remainder) {
     static const BuildBinary build[2][2] = {{LLVMBuildUDiv, LLVMBuildURem}, {LLVMBuildSDiv, LLVMBuildSRem}};
@@ -71,18 +61,8 @@ static LLVMValueRef integer_division(Emitter *e, const Inst *inst, bool remainde
 
 static LLVMValueRef division(Emitter *e, const Inst *inst, bool remainder) {
     if (!is_float(inst->args[0]->type)) return integer_division(e, inst, remainder);
-    return remainder ? float_remainder(e, inst) : binary(e, inst, LLVMBuildFDiv, NULL);
-}
-
-/* A product that is 0 if the second factor is, a quotient that is 0 if the dividend is. */
-static LLVMValueRef unless_zero(Emitter *e, const Inst *inst) {
-    LLVMBuilderRef b = e->builder;
-    LLVMValueRef x = emit_use(e, inst, 0), y = emit_use(e, inst, 1);
-    LLVMValueRef zero = LLVMConstNull(emit_type(e, inst->args[0]->type));
-    LLVMValueRef is_zero = LLVMBuildFCmp(b, LLVMRealOEQ, inst->op == OP_scale ? y : x, zero, "");
-    LLVMValueRef value =
-        emit_freely(e, inst->op == OP_scale ? LLVMBuildFMul(b, x, y, "") : LLVMBuildFDiv(b, x, y, ""));
-    return LLVMBuildSelect(b, is_zero, zero, value, "");
+    if (!remainder) return binary(e, inst, LLVMBuildFDiv, NULL);
+    return emit_remainder(e, emit_use(e, inst, 0), emit_use(e, inst, 1), inst->args[0]->type);
 }
 
 static LLVMValueRef negation(Emitter *e, const Inst *inst) {
@@ -184,81 +164,31 @@ static LLVMValueRef is_nan(Emitter *e, const Inst *inst) {
 
 /* ---- conversion */
 
-/* double to half with one rounding: to float by rounding to odd, which a second rounding to half cannot spoil. */
-static LLVMValueRef double_to_half(Emitter *e, LLVMValueRef value, const Type *shape) {
-    LLVMBuilderRef b = e->builder;
-    LLVMTypeRef f32 = emit_shaped(e->f32, shape), f64 = emit_shaped(e->f64, shape),
-                i32 = emit_shaped(e->i32, shape);
-    LLVMValueRef one = emit_splat(e, emit_i32(e, 1), shape), none = LLVMConstNull(i32);
-    LLVMValueRef near = LLVMBuildFPTrunc(b, value, f32, "");
-    LLVMValueRef back = LLVMBuildFPExt(b, near, f64, "");
-    LLVMValueRef bits = LLVMBuildBitCast(b, near, i32, "");
-    LLVMValueRef inexact = LLVMBuildFCmp(b, LLVMRealONE, back, value, "");
-    LLVMValueRef even = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, bits, one, ""), none, "");
-    LLVMValueRef sizes[2] = {value, back};
-    for (int i = 0; i < 2; i++) sizes[i] = emit_intrinsic(e, "llvm.fabs", &f64, 1, &sizes[i], 1);
-    LLVMValueRef below = LLVMBuildFCmp(b, LLVMRealOGT, sizes[0], sizes[1], "");
-    LLVMValueRef step = LLVMBuildSelect(b, below, one, LLVMConstAllOnes(i32), "");
-    step = LLVMBuildSelect(b, LLVMBuildAnd(b, inexact, even, ""), step, none, "");
-    LLVMValueRef odd = LLVMBuildBitCast(b, LLVMBuildAdd(b, bits, step, ""), f32, "");
-    return LLVMBuildFPTrunc(b, odd, emit_shaped(e->f16, shape), "");
-}
-
 static LLVMValueRef float_to_float(Emitter *e, LLVMValueRef value, const Type *from, const Type *to) {
     int have = bits_of(from), want = bits_of(to);
     if (have == want) return value;
     if (have < want) return LLVMBuildFPExt(e->builder, value, emit_type(e, to), "");
-    if (have == 64 && want == 16) return double_to_half(e, value, to);
     return LLVMBuildFPTrunc(e->builder, value, emit_type(e, to), "");
 }
 
-/* Out of range is the nearest number, and what is none is zero. LLVM does this for each number of a vector by itself on x86-64, hence
- * here: what is out of range is converted as zero, and then replaced. Bounds are powers of two, so that all types have them. */
-static LLVMValueRef vector_to_int(Emitter *e, LLVMValueRef value, const Type *to) {
-    LLVMBuilderRef b = e->builder;
-    LLVMTypeRef from = LLVMTypeOf(value), type = emit_type(e, to);
-    bool has_sign = type_is_signed(to);
-    uint64_t most = UINT64_MAX >> (64 - bits_of(to) + has_sign), least = has_sign ? most + 1 : 0;
-    double over = 2.0 * (double)(most / 2 + 1);
-    LLVMTypeRef integer = LLVMGetElementType(type), real = LLVMGetElementType(from);
-    LLVMValueRef top = emit_splat(e, LLVMConstReal(real, over), to),
-                 bottom = emit_splat(e, LLVMConstReal(real, has_sign ? -over : 0), to);
-    LLVMValueRef above = LLVMBuildFCmp(b, LLVMRealOGE, value, top, ""),
-                 below = LLVMBuildFCmp(b, LLVMRealOLT, value, bottom, "");
-    LLVMValueRef outside = LLVMBuildFCmp(b, LLVMRealUNO, value, value, "");
-    outside = LLVMBuildOr(b, outside, LLVMBuildOr(b, above, below, ""), "");
-    LLVMValueRef inside = LLVMBuildSelect(b, outside, LLVMConstNull(from), value, "");
-    LLVMValueRef result =
-        has_sign ? LLVMBuildFPToSI(b, inside, type, "") : LLVMBuildFPToUI(b, inside, type, "");
-    result = LLVMBuildSelect(b, above, emit_splat(e, LLVMConstInt(integer, most, false), to), result, "");
-    return LLVMBuildSelect(b, below, emit_splat(e, LLVMConstInt(integer, least, false), to), result, "");
-}
-
-#if defined(__x86_64__)
-static const bool vectors_saturate = false;
-#else
-static const bool vectors_saturate = true;
-#endif
-
-static LLVMValueRef float_to_int(Emitter *e, LLVMValueRef value, const Type *from, const Type *to) {
-    if (type_element(from)->kind == TYPE_half)
-        value = LLVMBuildFPExt(e->builder, value, emit_shaped(e->f32, from), "");
-    if (to->kind == TYPE_vector && !vectors_saturate) return vector_to_int(e, value, to);
+/* Out of range is the nearest number, and what is none is zero, unless it is known to be in range. */
+static LLVMValueRef float_to_int(Emitter *e, const Inst *inst, LLVMValueRef value, const Type *to) {
     LLVMTypeRef overloads[] = {emit_type(e, to), LLVMTypeOf(value)};
-    return emit_intrinsic(e, type_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", overloads, 2, &value,
-                          1);
+    bool has_sign = type_is_signed(to);
+    if (!inst_has(inst, INST_UNCHECKED))
+        return emit_intrinsic(e, has_sign ? "llvm.fptosi.sat" : "llvm.fptoui.sat", overloads, 2, &value, 1);
+    return has_sign ? LLVMBuildFPToSI(e->builder, value, overloads[0], "")
+                    : LLVMBuildFPToUI(e->builder, value, overloads[0], "");
 }
 
-/* To half by way of float, which is exact for every integer that is finite as half. */
 static LLVMValueRef int_to_float(Emitter *e, LLVMValueRef value, const Type *from, const Type *to) {
-    bool half = type_element(to)->kind == TYPE_half;
-    LLVMTypeRef type = half ? emit_shaped(e->f32, to) : emit_type(e, to);
-    value = type_is_signed(from) ? LLVMBuildSIToFP(e->builder, value, type, "")
-                                 : LLVMBuildUIToFP(e->builder, value, type, "");
-    return half ? LLVMBuildFPTrunc(e->builder, value, emit_type(e, to), "") : value;
+    return type_is_signed(from) ? LLVMBuildSIToFP(e->builder, value, emit_type(e, to), "")
+                                : LLVMBuildUIToFP(e->builder, value, emit_type(e, to), "");
 }
 
-static LLVMValueRef conversion(Emitter *e, LLVMValueRef value, const Type *from, const Type *to) {
+static LLVMValueRef conversion(Emitter *e, const Inst *inst) {
+    LLVMValueRef value = emit_use(e, inst, 0);
+    const Type *from = inst->args[0]->type, *to = inst->results[0]->type;
     if (from == to) return value;
     if (is_bool(to)) {
         if (is_bool(from)) return value;
@@ -267,7 +197,7 @@ static LLVMValueRef conversion(Emitter *e, LLVMValueRef value, const Type *from,
                               : LLVMBuildICmp(e->builder, LLVMIntNE, value, zero, "");
     }
     if (is_float(from))
-        return is_float(to) ? float_to_float(e, value, from, to) : float_to_int(e, value, from, to);
+        return is_float(to) ? float_to_float(e, value, from, to) : float_to_int(e, inst, value, to);
     return is_float(to) ? int_to_float(e, value, from, to) : resize(e, value, from, to, type_is_signed(from));
 }
 
@@ -275,8 +205,7 @@ static LLVMValueRef conversion(Emitter *e, LLVMValueRef value, const Type *from,
 
 static LLVMValueRef to_bits(Emitter *e, LLVMValueRef value, const Type *type) {
     if (type->kind == TYPE_pointer) return LLVMBuildPtrToInt(e->builder, value, e->i64, "");
-    return is_bool(type) ? LLVMBuildZExt(e->builder, value, emit_memory_type(e, type, LAYOUT_scalar), "")
-                         : value;
+    return emit_to_memory(e, type, value, emit_memory_type(e, type, LAYOUT_scalar));
 }
 
 static LLVMValueRef reinterpret(Emitter *e, const Inst *inst) {
@@ -287,8 +216,7 @@ static LLVMValueRef reinterpret(Emitter *e, const Inst *inst) {
     if (to->kind == TYPE_pointer)
         return LLVMBuildIntToPtr(e->builder, LLVMBuildBitCast(e->builder, value, e->i64, ""), e->ptr, "");
     value = LLVMBuildBitCast(e->builder, value, emit_memory_type(e, to, LAYOUT_scalar), "");
-    if (!is_bool(to)) return value;
-    return LLVMBuildICmp(e->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
+    return emit_from_memory(e, to, value);
 }
 
 static LLVMValueRef choice(Emitter *e, const Inst *inst) {
@@ -301,8 +229,6 @@ LLVMValueRef emit_arith(Emitter *e, const Inst *inst) {
     case OP_add: return binary(e, inst, LLVMBuildFAdd, LLVMBuildAdd);
     case OP_sub: return binary(e, inst, LLVMBuildFSub, LLVMBuildSub);
     case OP_mul: return binary(e, inst, LLVMBuildFMul, LLVMBuildMul);
-    case OP_scale:
-    case OP_ratio: return unless_zero(e, inst);
     case OP_div: return division(e, inst, false);
     case OP_rem: return division(e, inst, true);
     case OP_neg: return negation(e, inst);
@@ -327,7 +253,7 @@ LLVMValueRef emit_arith(Emitter *e, const Inst *inst) {
     case OP_all: return reduction(e, inst, "llvm.vector.reduce.and");
     case OP_isnan: return is_nan(e, inst);
     case OP_select: return choice(e, inst);
-    case OP_convert: return conversion(e, emit_use(e, inst, 0), inst->args[0]->type, inst->results[0]->type);
+    case OP_convert: return conversion(e, inst);
     case OP_bitcast: return reinterpret(e, inst);
     case OP_detach: return emit_use(e, inst, 0);
     default: return NULL;

@@ -224,6 +224,8 @@ bool emit_wide(Emitter *e, const Inst *inst);       /* false: not an op of this 
 void emit_take_large(Emitter *e, const Func *func); /* memory for all large variables, before the code */
 void emit_give_large(Emitter *e);                   /* before each return */
 bool emit_memory(Emitter *e, const Inst *inst);     /* false: not an op of this file */
+LLVMValueRef emit_from_memory(Emitter *e, const Type *type, LLVMValueRef stored);
+LLVMValueRef emit_to_memory(Emitter *e, const Type *type, LLVMValueRef value, LLVMTypeRef memory);
 LLVMValueRef emit_load(Emitter *e, const Type *type, Value address);
 void emit_store(Emitter *e, const Type *type, Value address, LLVMValueRef value);
 void emit_zero(Emitter *e, LLVMValueRef address, int64_t size, int64_t align);

@@ -28,6 +28,16 @@ static void store_at(Emitter *e, LLVMValueRef value, LLVMValueRef pointer, unsig
     emit_tag(e, store, address.space);
 }
 
+/* A bool is a bit; in memory, it is a byte or a word that is not zero. */
+LLVMValueRef emit_from_memory(Emitter *e, const Type *type, LLVMValueRef stored) {
+    if (type_element(type)->kind != TYPE_bool) return stored;
+    return LLVMBuildICmp(e->builder, LLVMIntNE, stored, LLVMConstNull(LLVMTypeOf(stored)), "");
+}
+
+LLVMValueRef emit_to_memory(Emitter *e, const Type *type, LLVMValueRef value, LLVMTypeRef memory) {
+    return type_element(type)->kind == TYPE_bool ? LLVMBuildZExt(e->builder, value, memory, "") : value;
+}
+
 static LLVMValueRef load_in_range(Emitter *e, const Type *type, Value address) {
     unsigned align = access_align(type, address);
     if (type->kind == TYPE_buffer) {
@@ -37,9 +47,7 @@ static LLVMValueRef load_in_range(Emitter *e, const Type *type, Value address) {
         return LLVMBuildInsertValue(e->builder, whole, count, 1, "");
     }
     LLVMTypeRef memory = emit_memory_type(e, type, (LayoutRules)address.rules);
-    LLVMValueRef value = load_at(e, memory, address.value, align, address);
-    if (type_element(type)->kind != TYPE_bool) return value;
-    return LLVMBuildICmp(e->builder, LLVMIntNE, value, LLVMConstNull(memory), "");
+    return emit_from_memory(e, type, load_at(e, memory, address.value, align, address));
 }
 
 static void store_in_range(Emitter *e, const Type *type, Value address, LLVMValueRef value) {
@@ -50,8 +58,7 @@ static void store_in_range(Emitter *e, const Type *type, Value address, LLVMValu
                  address);
         return;
     }
-    if (type_element(type)->kind == TYPE_bool)
-        value = LLVMBuildZExt(e->builder, value, emit_memory_type(e, type, (LayoutRules)address.rules), "");
+    value = emit_to_memory(e, type, value, emit_memory_type(e, type, (LayoutRules)address.rules));
     store_at(e, value, address.value, align, address);
 }
 

@@ -579,9 +579,7 @@ static LLVMValueRef gather(Emitter *e, const Inst *inst) {
         TYPE_pointer) /* a row is there for all lanes, whether they are on or not */
         return emit_load(e, inst->results[0]->type, emit_operand(e, inst, 0));
     Access access = access_of(e, inst);
-    LLVMValueRef value = load_lanes(e, &access);
-    if (access.scalar->kind != TYPE_bool) return value;
-    return LLVMBuildICmp(e->builder, LLVMIntNE, value, LLVMConstNull(access.memory), "");
+    return emit_from_memory(e, access.scalar, load_lanes(e, &access));
 }
 
 static void store_all(Emitter *e, const Access *access, LLVMValueRef value) {
@@ -635,9 +633,7 @@ static void scatter(Emitter *e, const Inst *inst) {
         return;
     }
     Access access = access_of(e, inst);
-    LLVMValueRef value = emit_use(e, inst, 1);
-    if (access.scalar->kind == TYPE_bool) value = LLVMBuildZExt(e->builder, value, access.memory, "");
-    store_lanes(e, &access, value);
+    store_lanes(e, &access, emit_to_memory(e, access.scalar, emit_use(e, inst, 1), access.memory));
 }
 
 /* The address of one lane. */
