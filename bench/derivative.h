@@ -10,7 +10,7 @@
  * Compiled by clang with Enzyme as a plugin and -DENZYME, the gradient that Enzyme makes of the function in C is one, too.
  *
  * Measured in turns, several rounds, the best of each counts; a measurement is so many calls that it takes 50 ms. The program prints one
- * line: milliseconds per call of primal, gradient and forward by Slope, of primal and gradient by C, of gradient by Enzyme if it is
+ * line: milliseconds per call of primal, gradient and forward by Slope, of primal and gradient by C, of gradient by Slope without lanes, by Enzyme if it is
  * there and by each library, then the greatest difference. With the first argument `count` it makes each call once between marks for callgrind instead of measuring. */
 #ifndef DERIVATIVE_H
 #define DERIVATIVE_H
@@ -82,7 +82,7 @@ typedef struct BoundBuffer {
 } BoundBuffer;
 
 typedef struct Derivative {
-    Bench bench;
+    Bench bench, single; /* with as many lanes as are best; one item at a time */
     Problem problem;
     Bound bound[16];
     int nbound;
@@ -99,7 +99,7 @@ typedef struct Work {
     double best;
 } Work;
 
-enum { WORKS = 5, OTHERS = 5, ROUNDS = 9 };
+enum { WORKS = 6, OTHERS = 5, ROUNDS = 9 };
 static const double measurement = 50; /* ms */
 
 static inline real *derivative_numbers(int count, real low, real high) {
@@ -120,30 +120,44 @@ static inline void derivative_note(Derivative *d, const char *name, const void *
     d->bound[d->nbound++] = (Bound){name, copy, size};
 }
 
-static inline void derivative_bind(Derivative *d, const char *name, void *data, size_t size) {
+static inline void derivative_bind_in(const Bench *bench, const char *name, void *data, size_t size) {
     SlopeBuffer *buffer;
+    require(bench->session, slope_buffer_wrap(bench->session, data, size, &buffer));
+    require(bench->session, slope_bind_buffer(bench->program, name, buffer));
+}
+
+static inline void derivative_bind(Derivative *d, const char *name, void *data, size_t size) {
     BoundBuffer bound = {data, size}; /* at least as many elements as there are */
     derivative_note(d, name, &bound, sizeof bound);
-    require(d->bench.session, slope_buffer_wrap(d->bench.session, data, size, &buffer));
-    require(d->bench.session, slope_bind_buffer(d->bench.program, name, buffer));
+    derivative_bind_in(&d->bench, name, data, size);
+    derivative_bind_in(&d->single, name, data, size);
 }
 
 static inline void derivative_set_object(Derivative *d, const char *name, const void *value, size_t size) {
     derivative_note(d, name, value, size);
     require(d->bench.session, slope_set_uniform(d->bench.program, name, value, size));
+    require(d->single.session, slope_set_uniform(d->single.program, name, value, size));
 }
 
 static inline void derivative_set(Derivative *d, const char *name, int value) {
     derivative_set_object(d, name, &value, sizeof value);
 }
 
-static inline Derivative derivative_open(Problem problem) {
-    Derivative d = {.problem = problem};
+static inline Bench derivative_load_with(const char *path, int lanes) {
+    Bench bench = {0};
     SlopeConfig config;
     slope_config_init(&config);
     config.threads = 1;
-    if (slope_session_new(&config, &d.bench.session) != SLOPE_STATUS_ok) exit(1);
-    require(d.bench.session, slope_load_file(d.bench.session, problem.path, &d.bench.program));
+    config.lanes = lanes;
+    if (slope_session_new(&config, &bench.session) != SLOPE_STATUS_ok) exit(1);
+    require(bench.session, slope_load_file(bench.session, path, &bench.program));
+    return bench;
+}
+
+static inline Derivative derivative_open(Problem problem) {
+    Derivative d = {.problem = problem,
+                    .bench = derivative_load_with(problem.path, SLOPE_LANES_AUTO),
+                    .single = derivative_load_with(problem.path, 1)};
     size_t items = (size_t)problem.items, all = items * (size_t)problem.parameters;
     real **arrays[] = {&d.values,    &d.tangents,          &d.expected_values, &d.expected_tangents,
                        &d.gradients, &d.expected_gradients};
@@ -257,11 +271,10 @@ static inline Work derivative_load(const Derivative *d, const char *path) {
 }
 
 static inline int derivative_run(Derivative *d, int argc, char **argv) {
-    Work works[WORKS + OTHERS] = {{.name = "primal", .repeats = 1},
-                                  {.name = "gradient", .repeats = 1},
-                                  {.name = "forward", .repeats = 1},
-                                  {.name = "primal in C", .repeats = 1},
-                                  {.name = "gradient in C", .repeats = 1}};
+    Work works[WORKS + OTHERS] = {
+        {.name = "primal", .repeats = 1},        {.name = "gradient", .repeats = 1},
+        {.name = "forward", .repeats = 1},       {.name = "primal in C", .repeats = 1},
+        {.name = "gradient in C", .repeats = 1}, {.name = "gradient, one by one", .repeats = 1}};
     bool counts = argc > 1 && strcmp(argv[1], "count") == 0;
     int count = WORKS;
 #ifdef ENZYME
@@ -271,9 +284,10 @@ static inline int derivative_run(Derivative *d, int argc, char **argv) {
         works[count++] = derivative_load(d, argv[i]);
     for (int i = 0; i < 3; i++)
         require(d->bench.session, slope_find_kernel(d->bench.program, works[i].name, &works[i].kernel));
-    for (int i = 0; i < WORKS; i++) derivative_call(d, &works[i]);
+    require(d->single.session, slope_find_kernel(d->single.program, "gradient", &works[WORKS - 1].kernel));
+    for (int i = 0; i < WORKS - 1; i++) derivative_call(d, &works[i]);
     double difference = derivative_check(d);
-    for (int i = WORKS; i < count; i++) {
+    for (int i = WORKS - 1; i < count; i++) {
         memset(d->gradients, 0, sizeof(real) * (size_t)d->problem.items * (size_t)d->problem.parameters);
         derivative_call(d, &works[i]);
         difference = fmax(difference, derivative_check(d));
@@ -283,6 +297,7 @@ static inline int derivative_run(Derivative *d, int argc, char **argv) {
     for (int i = 0; i < count; i++) printf("%.6f ", works[i].best);
     printf("%g\n", difference);
     slope_session_free(d->bench.session);
+    slope_session_free(d->single.session);
     return 0;
 }
 

@@ -56,6 +56,16 @@ typedef struct Frame {
     const char **end, **next; /* labels; NULL there: not needed so far */
 } Frame;
 
+/* Elements of a buffer that a loop reads or writes one by one: rows.c. */
+typedef struct Row {
+    const Inst *access;
+    const Inst *last; /* the store after which all of an element is written; NULL: they are read */
+    int numbers;      /* in an element; 0: it is accessed as it is */
+    const char *name; /* of the variable that has a pointer to each; NULL: the loop is not being printed */
+} Row;
+
+enum { MOST_ROWS = 8 };
+
 /* The function being printed. */
 typedef struct FuncState {
     const Func *func;
@@ -90,6 +100,11 @@ typedef struct FuncState {
         bool is_short;             /* what is done in a round */
         const char *name, *round;  /* variables; NULL: the loop is not being printed */
     } tile;                        /* tile.c */
+    struct {
+        const Inst *loop; /* NULL: there is none */
+        Row at[MOST_ROWS];
+        int count;
+    } rows; /* rows.c */
     /* Of a kernel that is cut into phases (group.c): */
     bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
     bool *again;           /* by Val.id: likewise, and said again there */
@@ -146,6 +161,7 @@ typedef struct Dialect {
         *once; /* before those called in one place: a helper, with `static ` before it; NULL: as inner */
     const char *apart; /* before large ones called in several; NULL: as inner */
     bool steers_loops; /* compilers are told what to do with them: unroll.c */
+    bool has_rows; /* structs are read number by number, where gcc makes vectors of loops only so: rows.c */
     const char *constant, *computed, *shared, *thread_local_; /* before globals; NULL: in SlopeThread */
     const char *barrier, *fence;                              /* statements; NULL: nothing to be done */
     uint32_t thread_needs;           /* Needs: a function that has one of them takes a SlopeThread */
@@ -254,15 +270,28 @@ void clike_find_alone(Printer *p);
 bool clike_begin_whole(Printer *p,
                        const Inst *store); /* from here on, parts of the element are those of a variable */
 void clike_end_whole(Printer *p);
+/* The last of the stores, from that one on, that together write the element which the access leads to; NULL: something is left out. */
+const Inst *clike_last_part(const Inst *store, const Inst *access);
 bool clike_take_shared(Printer *p, int64_t bytes); /* of the memory of a group; false: there is not so much */
 
 /* ---- tile.c */
 /* Is there a loop to be done with tiles where that condition is true? What is to be tested as well; NULL: there is none. */
 const char *clike_find_tile(Printer *p, const Inst *choice);
+/* Does the loop count up, one by one, to a limit that is known before the choice? The same holds for what it begins with. */
+bool clike_counts_up(const Inst *choice, const Inst *loop, LoopTest *test);
+const char *clike_limit(Printer *p, const Inst *loop, const LoopTest *test);
 bool clike_name_tile(Printer *p, const Inst *loop); /* false: not this loop */
 bool clike_is_tiled(const Printer *p, const Inst *access);
 void clike_begin_tile(Printer *p, const char *counter, const char *condition, const char *step);
 void clike_end_tile(Printer *p);
+
+/* ---- rows.c */
+/* Is there a loop over structs where that condition is true? The condition, with what is to be tested as well. */
+Value clike_find_rows(Printer *p, const Inst *choice, Value condition);
+void clike_begin_rows(Printer *p, const Inst *loop);
+const char *clike_rows_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
+bool clike_row_element(Printer *p, const Inst *access, Value *result); /* the variable that stands for it */
+void clike_end_row(Printer *p, const Inst *store); /* after it the element may have to be written */
 
 /* ---- sums.c */
 bool clike_sums_can_wait(Printer *p);

@@ -138,6 +138,7 @@ const Dialect clike_c = {
     .inner = "static ",
     .once = "SLOPE_INLINE",
     .steers_loops = true,
+    .has_rows = true,
     .outer = "",
     .constant = "static const ",
     .computed = "static ",

@@ -144,6 +144,7 @@ static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
     Value buffer = clike_operand(p, inst, 0), index = clike_operand(p, inst, 1), value;
     const Type *type = inst->args[0]->type, *element = type->args[0];
     if (clike_is_nothing(element)) return clike_nowhere(p, element);
+    if (clike_row_element(p, inst, &value)) return value;
     if (p->at->whole.access == inst) {
         value = clike_value(p->at->whole.name, LEVEL_primary);
         value.is_place = true;
@@ -445,4 +446,5 @@ void clike_memory(Printer *p, const Inst *inst) {
     }
     if (is_tested) clike_end_tested(p);
     if (p->at->whole.access && p->at->whole.last == inst) clike_end_whole(p);
+    clike_end_row(p, inst);
 }

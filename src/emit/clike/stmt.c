@@ -158,11 +158,13 @@ static void print_if(Printer *p, const Inst *inst) {
         const Value both[] = {condition, clike_value(together, LEVEL_primary)};
         condition = clike_infix(p, both, "&&", LEVEL_logic);
     }
+    if (inst_has(inst, INST_LIKELY)) condition = clike_find_rows(p, inst, condition);
     if (inst_has(inst, INST_LIKELY) && !p->dialect->language->has_places_only)
         clike_line(p, "if (%s(%s)) {", clike_helper(p, "SLOPE_LIKELY"), condition.text);
     else clike_line(p, "if (%s) {", condition.text);
     bool then = print_arm(p, inst, 0, results);
     if (together) p->at->tile.loop = NULL;
+    p->at->rows.loop = NULL;
     int middle = then ? p->out->len : start;
     text_cut(p->out, middle);
     if (then) clike_line(p, "} else {");
@@ -365,6 +367,8 @@ static void print_loop(Printer *p, const Inst *inst) {
     Value *carried = declare_carried(p, inst, &counter);
     Rounds rounds = {0};
     const char *count = declare_rounds(p, inst), *wish = clike_loop_wish(p, inst);
+    if (!wish) wish = clike_rows_wish(p, inst);
+    clike_begin_rows(p, inst);
     if (counter.name) carried[counter.index].text = NULL; /* `for` moves it on, not the end of the body */
     bool tiled = counter.name && clike_name_tile(p, inst);
     p->indent += tiled;

@@ -71,8 +71,7 @@ static void look_at(void *user, Inst *inst) {
     if (!search->access && is_in_step(search, inst)) search->access = inst;
 }
 
-/* The loop counts up, one by one, to a limit that is known before; the same holds for what it begins with. */
-static bool counts_up(const Inst *choice, const Inst *loop, LoopTest *test) {
+bool clike_counts_up(const Inst *choice, const Inst *loop, LoopTest *test) {
     const Inst *first = loop->regions[0]->first, *yield = first ? first->next : NULL;
     int64_t step, rounds = emit_constant_trip(loop);
     if (loop->nregions > 2 || !yield || yield->op != OP_yield || !loop_comparison(loop, first, test))
@@ -83,7 +82,7 @@ static bool counts_up(const Inst *choice, const Inst *loop, LoopTest *test) {
 }
 
 static bool find_in(const Inst *choice, const Inst *loop, LoopTest *test, Search *search) {
-    if (loop->op != OP_loop || !counts_up(choice, loop, test)) return false;
+    if (loop->op != OP_loop || !clike_counts_up(choice, loop, test)) return false;
     *search = (Search){.loop = loop, .counter = loop->regions[1]->params[test->index]};
     region_walk(loop->regions[1], look_at, search);
     return search->access && !search->refused;
@@ -96,11 +95,11 @@ static bool fits(Printer *p, const Inst *access) {
     return clike_take_shared(p, threads * ((element_size(access) + 15) / 16 * 16));
 }
 
-/* The operand of that instruction which is this value. */
-static int operand_of(const Inst *inst, const Val *v) {
+const char *clike_limit(Printer *p, const Inst *loop, const LoopTest *test) {
+    const Inst *compare = loop->regions[0]->first;
     int index = 0;
-    while (ir_resolve(inst->args[index]) != v) index++;
-    return index;
+    while (ir_resolve(compare->args[index]) != ir_resolve(test->limit)) index++;
+    return clike_operand(p, compare, index).text;
 }
 
 const char *clike_find_tile(Printer *p, const Inst *choice) {
@@ -111,11 +110,10 @@ const char *clike_find_tile(Printer *p, const Inst *choice) {
         return NULL;
     for (const Inst *inst = choice->regions[0]->first; inst; inst = inst->next) {
         if (!find_in(choice, inst, &test, &search) || !fits(p, search.access)) continue;
-        const Inst *compare = inst->regions[0]->first;
         at->tile.loop = inst;
         at->tile.access = search.access;
         at->tile.is_short = search.insts < FEW_INSTS;
-        at->tile.limit = clike_operand(p, compare, operand_of(compare, ir_resolve(test.limit))).text;
+        at->tile.limit = clike_limit(p, inst, &test);
         return clike_format(p, "%s(%s, %s)", clike_helper(p, "slope_together"),
                             clike_operand(p, inst, test.index).text, at->tile.limit);
     }

@@ -71,6 +71,16 @@ static bool find_parts(const Inst *first, Parts *parts) {
     return parts->covered == all && parts->last != first;
 }
 
+static int words_of(const Inst *access) {
+    int64_t size = type_layout(access->results[0]->type->args[0], LAYOUT_scalar).stride;
+    return size % 4 || size < 4 * FEWEST_WORDS || size > 4 * MOST_WORDS ? 0 : (int)(size / 4);
+}
+
+const Inst *clike_last_part(const Inst *store, const Inst *access) {
+    Parts parts = {.access = access, .words = words_of(access)};
+    return parts.words && find_parts(store, &parts) ? parts.last : NULL;
+}
+
 /* Memory of the group for a warp's elements, one after the other. */
 static int64_t shared_bytes(const Func *func, int words) {
     const int *size = func->group_size;
@@ -92,10 +102,8 @@ bool clike_begin_whole(Printer *p, const Inst *store) {
     if (!p->dialect->put_whole || at->func->group_size[0] == 0 || at->whole.access) return false;
     if (!find_bytes(store, &offset, &parts.access)) return false;
     const Val *element = parts.access->results[0];
-    int64_t size = type_layout(element->type->args[0], LAYOUT_scalar).stride;
-    if (size % 4 || size < 4 * FEWEST_WORDS || size > 4 * MOST_WORDS || !at->values[element->id].guarded)
-        return false;
-    parts.words = (int)(size / 4);
+    parts.words = words_of(parts.access);
+    if (!parts.words || !at->values[element->id].guarded) return false;
     if (!find_parts(store, &parts) || !clike_take_shared(p, shared_bytes(at->func, parts.words)))
         return false;
     at->whole.access = parts.access;

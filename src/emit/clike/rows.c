@@ -1,0 +1,325 @@
+/* Loops over structs that gcc makes vectors of.
+ *
+ *     for (i = 0; i < n; i++) to[i] = f(from[i]);
+ *
+ * gcc does several rounds of such a loop at once if the structs have two, three, four or a power of two numbers each. Of others it sees that their numbers lie beside each other, wants to
+ * read them together, and cannot. So it is given a pointer for each number and is not told where they come from; then it reads number by number, and computes with vectors.
+ * With that many pointers it does not test whether one leads to what another one writes. The loop does, where it tests whether all indices are in range (opt/range.c): what
+ * is done otherwise is there, too.
+ *
+ *     const T_numbers at = T_numbers_of(from.data);
+ *     for (...) { const T x = T_get(&at, i); ... T y; y.a = ...; T_set(&to_at, i, y); }
+ *
+ * All that a round reads it must have read before it writes, and what it writes are whole elements. */
+#include "emit/clike/clike.h"
+
+enum { FEWEST_NUMBERS = 5, MOST_NUMBERS = 16, MOST_POINTERS = 32, MOST_CALLS = 8 };
+
+typedef struct Search {
+    const Inst *loop;
+    const Val *counter;
+    Row rows[MOST_ROWS];
+    int count, pointers, depth;
+    bool writes, refused, pays;
+} Search;
+
+/* ---- which structs */
+
+/* How many numbers, all of the type; -1: there is something else, or another type. */
+static int count_numbers(const Type *type, const Type **number) {
+    if (type_is_float(type) || type->kind == TYPE_int || type->kind == TYPE_uint) {
+        if (*number && *number != type) return -1;
+        *number = type;
+        return type->kind == TYPE_half ? -1 : 1;
+    }
+    if (type->kind == TYPE_vector || (type->kind == TYPE_array && type_length(type) > 0)) {
+        int each = count_numbers(type->args[0], number);
+        int64_t length = type->kind == TYPE_vector ? type_count(type) : type_length(type);
+        return each < 0 || length > MOST_NUMBERS ? -1 : each * (int)length;
+    }
+    const Record *record = type->kind == TYPE_record ? type_record(type) : NULL;
+    int count = record && record->nfields ? 0 : -1;
+    for (int i = 0; i < (record ? record->nfields : 0) && count >= 0; i++) {
+        int each = count_numbers(record->fields[i].type, number);
+        count = each < 0 ? -1 : count + each;
+    }
+    return count;
+}
+
+static const Type *element_of(const Inst *access) { return access->results[0]->type->args[0]; }
+
+static int numbers_of(const Inst *access) {
+    const Type *number = NULL;
+    int count = count_numbers(element_of(access), &number);
+    bool is_even = (count & (count - 1)) == 0;
+    return count < FEWEST_NUMBERS || count > MOST_NUMBERS || is_even ? 0 : count;
+}
+
+/* ---- which loops */
+
+static Row *row_of(Search *search, const Val *address) {
+    const Val *root = ir_root((Val *)(uintptr_t)address);
+    for (int i = 0; i < search->count; i++)
+        if (root == search->rows[i].access->results[0]) return &search->rows[i];
+    return NULL;
+}
+
+/* Does it lead to what a round has for itself? Parameters of what it calls do, or to what is looked at where it is passed. */
+static bool is_own(const Search *search, const Val *address) {
+    const Val *root = ir_root((Val *)(uintptr_t)address);
+    if (search->depth && root->kind == VAL_param) return true;
+    if (root->kind != VAL_inst || root->inst->op != OP_var) return false;
+    return search->depth || root->inst->parent == search->loop->regions[1];
+}
+
+static bool stays_as_it_is(const Val *address) {
+    const Val *root = ir_root((Val *)(uintptr_t)address);
+    if (root->kind != VAL_inst || root->inst->op != OP_global) return false;
+    return root->inst->global->kind == GLOBAL_const || root->inst->global->kind == GLOBAL_uniform;
+}
+
+static void look_at_access(Search *search, const Inst *inst) {
+    const Val *index = ir_resolve(inst->args[1]);
+    while (index->kind == VAL_inst && index->inst->op == OP_convert) index = ir_resolve(index->inst->args[0]);
+    bool fits = index == search->counter && inst_has(inst, INST_UNCHECKED) && search->count < MOST_ROWS &&
+                !inst_contains(search->loop, ir_resolve(inst->args[0]));
+    search->refused |= !fits;
+    if (!fits) return;
+    Row *row = &search->rows[search->count++];
+    *row = (Row){.access = inst, .numbers = numbers_of(inst)};
+    search->pointers += row->numbers;
+    search->pays |= row->numbers > 0;
+}
+
+static void look_at_read(Search *search, const Val *address) {
+    const Row *row = row_of(search, address);
+    if (row) search->refused |= search->writes;
+    else search->refused |= !is_own(search, address) && !stays_as_it_is(address);
+}
+
+/* In what is called, nothing but what belongs to the round can be written. */
+static void look_at_write(Search *search, const Inst *inst) {
+    Row *row = search->depth ? NULL : row_of(search, inst->args[0]);
+    if (!row) {
+        search->refused |= !is_own(search, inst->args[0]);
+        return;
+    }
+    search->writes = true;
+    bool is_simple = row->numbers == 0 && ir_resolve(inst->args[0]) == row->access->results[0];
+    if (!row->last) row->last = is_simple ? inst : clike_last_part(inst, row->access);
+    search->refused |= !row->last;
+}
+
+static void look_at(void *user, Inst *inst);
+
+static void look_at_call(Search *search, const Inst *inst) {
+    const Func *callee = inst->callee;
+    for (int i = 0; i < inst->nargs; i++) {
+        if (inst->args[i]->type->kind != TYPE_pointer) continue;
+        bool is_read = clike_is_const_param(&callee->params[i]);
+        if (is_read) look_at_read(search, inst->args[i]);
+        else search->refused |= !is_own(search, inst->args[i]);
+    }
+    if (!callee->body || search->depth >= MOST_CALLS) search->refused = true;
+    if (search->refused) return;
+    search->depth++;
+    region_walk(callee->body, look_at, search);
+    search->depth--;
+}
+
+static void look_at(void *user, Inst *inst) {
+    Search *search = user;
+    if (search->refused) return;
+    switch ((Op)inst->op) {
+    case OP_load: look_at_read(search, inst->args[0]); break;
+    case OP_copy:
+        look_at_read(search, inst->args[1]);
+        look_at_write(search, inst);
+        break;
+    case OP_store:
+    case OP_zero: look_at_write(search, inst); break;
+    case OP_call: look_at_call(search, inst); break;
+    case OP_var:
+    case OP_yield: break;
+    case OP_return: search->refused |= search->depth == 0; break;
+    case OP_buffer_elem:
+        if (search->depth) search->refused = true;
+        else look_at_access(search, inst);
+        break;
+    default: {
+        bool is_elementary = inst->op >= OP_sin && inst->op <= OP_lgamma;
+        search->refused |=
+            inst->nregions || is_elementary || inst->op == OP_rem || !op_has(inst->op, OP_PURE);
+    }
+    }
+}
+
+/* It writes an element; no two accesses lead to one buffer. */
+static bool is_in_order(const Search *search) {
+    bool writes = false;
+    for (int i = 0; i < search->count; i++) {
+        writes |= search->rows[i].last != NULL;
+        for (int k = 0; k < i; k++)
+            if (ir_resolve(search->rows[i].access->args[0]) == ir_resolve(search->rows[k].access->args[0]))
+                return false;
+    }
+    return writes && search->pays && search->pointers <= MOST_POINTERS;
+}
+
+/* ---- the test */
+
+static const char *data_of(Printer *p, const Inst *access) {
+    return clike_format(p, "%s.data", clike_in(p, clike_operand(p, access, 0), LEVEL_primary));
+}
+
+static Value test_apart(Printer *p, Value condition, const char *limit) {
+    const FuncState *at = p->at;
+    for (int i = 0; i < at->rows.count; i++)
+        for (int k = 0; k < at->rows.count; k++) {
+            const Row *written = &at->rows.at[i], *other = &at->rows.at[k];
+            if (i == k || !written->last || (other->last && k < i)) continue;
+            const char *one = data_of(p, written->access), *two = data_of(p, other->access);
+            const char *test = clike_format(p, "%s(%s, sizeof *%s, %s, sizeof *%s, %s)",
+                                            clike_helper(p, "slope_apart"), one, one, two, two, limit);
+            const Value both[] = {condition, clike_value(test, LEVEL_primary)};
+            condition = clike_infix(p, both, "&&", LEVEL_logic);
+        }
+    return condition;
+}
+
+Value clike_find_rows(Printer *p, const Inst *choice, Value condition) {
+    FuncState *at = p->at;
+    LoopTest test;
+    if (!p->dialect->has_rows || at->rows.loop || p->options->level < 2) return condition;
+    for (const Inst *loop = choice->regions[0]->first; loop; loop = loop->next) {
+        if (loop->op != OP_loop || loop->nargs != 1 || !clike_counts_up(choice, loop, &test)) continue;
+        Search search = {.loop = loop, .counter = loop->regions[1]->params[test.index]};
+        region_walk(loop->regions[1], look_at, &search);
+        if (search.refused || !is_in_order(&search)) continue;
+        at->rows.loop = loop;
+        at->rows.count = search.count;
+        memcpy(at->rows.at, search.rows, sizeof search.rows);
+        return test_apart(p, condition, clike_limit(p, loop, &test));
+    }
+    return condition;
+}
+
+/* ---- the functions */
+
+typedef struct Path {
+    Text *of, *get, *set;
+    int number, count;
+} Path;
+
+static void print_path(Printer *p, Path *path, const Type *type, const char *place) {
+    if (type_is_scalar(type)) {
+        text_printf(path->of, "    at.number[%d] = &data->%s;\n    __asm__(\"\" : \"+r\"(at.number[%d]));\n",
+                    path->number, place, path->number);
+        text_printf(path->get, "    x.%s = at->number[%d][%d * i];\n", place, path->number, path->count);
+        text_printf(path->set, "    at->number[%d][%d * i] = x.%s;\n", path->number++, path->count, place);
+    } else if (type->kind == TYPE_vector) {
+        for (int i = 0; i < type_count(type); i++)
+            print_path(p, path, type->args[0], clike_lane(p, type, place, i));
+    } else if (type->kind == TYPE_array) {
+        for (int i = 0; i < type_length(type); i++)
+            print_path(p, path, type->args[0], clike_format(p, "%s[%d]", place, i));
+    } else {
+        const Record *record = type_record(type);
+        for (int i = 0; i < record->nfields; i++)
+            print_path(p, path, record->fields[i].type,
+                       clike_format(p, "%s%s%s", place, *place ? "." : "", clike_field(p, type, i)));
+    }
+}
+
+static void print_pointers(Printer *p, const char *name, const Type *element) {
+    const Type *number = NULL;
+    const char *type = clike_type(p, element);
+    int count = count_numbers(element, &number);
+    Text of = {.arena = &p->arena}, get = {.arena = &p->arena}, set = {.arena = &p->arena};
+    print_path(p, &(Path){&of, &get, &set, 0, count}, element, "");
+    text_printf(&p->helpers, "typedef struct %s { %s *number[%d]; } %s;\n", name, clike_type(p, number),
+                count, name);
+    text_printf(&p->helpers, "static inline %s %s_of(%s *data) {\n    %s at;\n%s    return at;\n}\n", name,
+                name, type, name, of.at);
+    text_printf(&p->helpers,
+                "static inline %s %s_get(const %s *at, int64_t i) {\n    %s x;\n%s    return x;\n}\n", type,
+                name, name, type, get.at);
+    text_printf(&p->helpers, "static inline void %s_set(const %s *at, int64_t i, %s x) {\n%s}\n", name, name,
+                type, set.at);
+}
+
+static void print_pointer(Printer *p, const char *name, const char *type) {
+    text_printf(&p->helpers, "typedef struct %s { %s *data; } %s;\n", name, type, name);
+    text_printf(&p->helpers, "static inline %s %s_of(%s *data) {\n    %s at = {data};\n    return at;\n}\n",
+                name, name, type, name);
+    text_printf(&p->helpers, "static inline %s %s_get(const %s *at, int64_t i) { return at->data[i]; }\n",
+                type, name, name);
+    text_printf(&p->helpers,
+                "static inline void %s_set(const %s *at, int64_t i, %s x) { at->data[i] = x; }\n", name, name,
+                type);
+}
+
+/* The type of the pointers; its functions are called likewise. */
+static const char *numbers_type(Printer *p, const Inst *access) {
+    const Type *element = element_of(access);
+    const char *type = clike_type(p, element), *name = clike_format(p, "%s_numbers", type);
+    if (!clike_begin_helper(p, name)) return name;
+    text_add(
+        &p->helpers,
+        STR("/* An array of structs. gcc makes vectors of a loop over them only if it cannot see that their "
+            "numbers lie beside each other. */\n#if defined(__GNUC__) && !defined(__clang__)\n"));
+    print_pointers(p, name, element);
+    text_add(&p->helpers, STR("#else\n"));
+    print_pointer(p, name, type);
+    text_add(&p->helpers, STR("#endif\n"));
+    return name;
+}
+
+/* ---- the loop */
+
+void clike_begin_rows(Printer *p, const Inst *loop) {
+    FuncState *at = p->at;
+    if (at->rows.loop != loop) return;
+    for (int i = 0; i < at->rows.count; i++) {
+        Row *row = &at->rows.at[i];
+        if (!row->numbers) continue;
+        const char *type = numbers_type(p, row->access);
+        row->name = clike_local(p, "at");
+        clike_line(p, "const %s %s = %s_of(%s);", type, row->name, type, data_of(p, row->access));
+    }
+}
+
+const char *clike_rows_wish(Printer *p, const Inst *loop) {
+    return p->at->rows.loop == loop ? clike_helper(p, "SLOPE_INDEPENDENT") : NULL;
+}
+
+static const Row *find_row(const Printer *p, const Inst *access) {
+    for (int i = 0; i < p->at->rows.count; i++) {
+        const Row *row = &p->at->rows.at[i];
+        if (row->access == access && row->name) return row;
+    }
+    return NULL;
+}
+
+bool clike_row_element(Printer *p, const Inst *access, Value *result) {
+    const Row *row = find_row(p, access);
+    if (!row) return false;
+    const char *name = clike_local(p, "item"), *type = clike_type(p, element_of(access));
+    if (row->last) clike_line(p, "%s %s;", type, name);
+    else
+        clike_line(p, "const %s %s = %s_get(&%s, %s);", type, name, numbers_type(p, access), row->name,
+                   clike_operand(p, access, 1).text);
+    *result = clike_value(name, LEVEL_primary);
+    result->is_place = result->named = result->steady = true;
+    result->constant = !row->last;
+    return true;
+}
+
+void clike_end_row(Printer *p, const Inst *store) {
+    for (int i = 0; i < p->at->rows.count; i++) {
+        const Row *row = &p->at->rows.at[i];
+        if (!row->name || row->last != store) continue;
+        clike_line(p, "%s_set(&%s, %s, %s);", numbers_type(p, row->access), row->name,
+                   clike_operand(p, row->access, 1).text, p->at->values[row->access->results[0]->id].text);
+    }
+}

@@ -1,0 +1,45 @@
+/* In memory of their own, and with a result that is one element further on in what is read. */
+#include <stdio.h>
+
+static Five memory[16];
+static float3 ones[16];
+static float norm_of[16];
+
+static void fill(void) {
+    for (int i = 0; i < 16; i++) {
+        Five f = {{1, 2}, {3, 4}, 5};
+        memory[i] = f;
+        ones[i].x = ones[i].y = ones[i].z = 1;
+    }
+}
+
+static void bind(Five *data, int rounds) {
+    fill();
+    to.data = data;
+    to.count = sums.count = weights.count = from.count = 16;
+    from.data = memory;
+    weights.data = ones;
+    sums.data = norm_of;
+    count = rounds;
+}
+
+int main(void) {
+    static Five other[16];
+    bind(other, 16);
+    twice(1, 1, 1);
+    printf("%g %g %g %g %g, ", other[0].at.x, other[5].at.y, other[10].size[0], other[14].size[1],
+           other[15].turn);
+    norms(1, 1, 1);
+    part(1, 1, 1);
+    printf("%g %g, ", norm_of[15], other[15].turn);
+    bind(memory + 1, 10);
+    twice(1, 1, 1);
+    printf("%g %g %g, ", memory[1].at.x, memory[10].size[0], memory[10].turn);
+    bind(memory + 1, 10);
+    again(1, 1, 1);
+    from.count = 12; /* the last are out of range */
+    bind(memory, 16);
+    twice(1, 1, 1);
+    printf("%g %g\n", memory[3].at.x, norm_of[9]);
+    return 0;
+}
