@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from served import Served
+import items
 from harness import BUFFER_SIZE, BUFFERS, FAILURES, kernel_text, module_text
 
 
@@ -33,8 +34,11 @@ WAYS = {                    # option of slope; is the IR interpreted, or machine
     "GPU": ("-O1", False),
     "lanes": ("-O2 --interpret", True),     # as a kernel over several items, one at a time and several at once
     "lanes code": ("-O2 --fp=strict", False),
+    "loops": ("-O2 --interpret", True),     # over items (items.py), one round at a time and several at once
+    "loops code": ("-O2 --fp=strict", False),
 }
 LANES = ("lanes", "lanes code")
+LOOPS = ("loops", "loops code")
 WIDTHS = (4, 16)
 # Random programs compare values with themselves and test what is always true; that a compiler says so is no fault.
 C_ERRORS = ["unused", "uninitialized", "parentheses", "return-type", "implicit-function-declaration", "int-conversion", "sign-compare",
@@ -65,6 +69,8 @@ class Executor:
         """Results by number. A module that does not run is divided until the culprits are found."""
         if way in LANES:
             return {number: self.run_lanes(program, way) for number, program in programs.items()}
+        if way in LOOPS:
+            return {number: self.run_loops(program, way) for number, program in programs.items()}
         output, failure, detail = self.execute(module_text(programs, self.samples), way, len(programs))
         results = {}
         for line in output.splitlines():
@@ -120,12 +126,33 @@ class Executor:
             result.good += "one item at a time" not in remarks
         return result
 
+    def run_loops(self, program, way):
+        """One round at a time without optimisations, then several, and as machine code one as well: good are numbers of rounds that some loop
+        does at once."""
+        text, result = items.program_text(program), Result()
+        if way == "loops code" and not items.is_exact(text):
+            return result
+        one, failure, detail, _ = self.run_bound(text, ["-O0", "--interpret", "--lanes", "1"], items.MEMORY)
+        if failure:
+            return Result(f"{way}: {failure}", detail)
+        for width in WIDTHS if way == "loops" else (1, *WIDTHS):
+            several, failure, detail, remarks = self.run_bound(text, [*WAYS[way][0].split(), "--lanes", str(width)], items.MEMORY)
+            wrong = None if failure else items.difference(one, several)
+            if failure or wrong:
+                return Result(f"{way}: {width} rounds: {failure or 'another result'}", wrong or detail)
+            result.rough += "rounds at once" not in remarks
+            result.good += "rounds at once" in remarks
+        return result
+
     def run_kernel(self, text, size, way, width):
-        """What it writes, the kind of its failure or None, what is said about that, remarks."""
+        return self.run_bound(text, [*WAYS[way][0].split(), "--lanes", str(width)], {"found": size})
+
+    def run_bound(self, text, options, sizes):
+        """What it writes into buffers of these sizes, the kind of its failure or None, what is said about that, remarks."""
         path = self.folder / f"m{next(self.numbers) % 4096}.slang"
         path.write_text(text)
-        command = [self.slope, "run", "-w", "--threads", "1", "--remarks", *WAYS[way][0].split(), "--lanes", str(width),
-                   f"--bind=found=zeros:{size}", "--print", "found", path]
+        bound = [f"--bind={name}=zeros:{size}" for name, size in sizes.items()] + [f"--print={name}" for name in sizes]
+        command = [self.slope, "run", "-w", "--threads", "1", "--remarks", *options, *bound, path]
         try:
             done = subprocess.run(command, capture_output=True, timeout=5 * self.seconds, preexec_fn=limit_memory)
         except subprocess.TimeoutExpired:

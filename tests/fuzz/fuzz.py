@@ -6,7 +6,8 @@
 Every program is a function with what it needs: types, helpers, custom derivatives. It is compiled with fwd_diff and bwd_diff
 of it, many to a module, and checks itself: forward mode against differences, reverse against forward mode (harness.py). All
 are interpreted without optimisation; a share of them is run again, with Slope's own optimisations, and a smaller share as
-machine code of some level or through C, and must give the same. A program that fails is made small (shrink.py) and kept in BUILD/fuzz with
+machine code of some level or through C, and must give the same. To each batch comes a program with loops over items (items.py), of which
+several rounds are done at once. A program that fails is made small (shrink.py) and kept in BUILD/fuzz with
 its seed and its command. The same seed gives the same programs.
 
 Points where a function is not smooth are passed over ("rough"), so are values that are too large ("unfit"); functions whose
@@ -26,13 +27,14 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/fuzz"))
-from execute import LANES, WAYS, Executor, Result
+from execute import LANES, LOOPS, WAYS, Executor, Result
 from generate import Generator
 from harness import kernel_text, module_text
+from items import Items, MEMORY, program_text
 from shrink import shrink
 
 BATCH = 24
-ALONE = ("GPU", *LANES)     # each program is compiled by itself: NVIDIA's compiler needs long for many functions, kernels are run one by one
+ALONE = ("GPU", *LANES, *LOOPS)     # each program is compiled by itself: NVIDIA's compiler needs long for many functions, kernels are run one by one
 KEPT_PER_KIND = 3       # more of the same are only counted
 TOO_MUCH = ("status 1: runs on and on", "killed by SIGABRT", "takes too long")      # for the interpreter
 OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3", "C", "lanes"]
@@ -73,7 +75,7 @@ class Fuzz:
     def run_batch(self, first, count):
         programs, features = {}, []
         for seed in range(first, first + count):
-            generator = Generator(seed)
+            generator = Items(seed) if self.options.only in LOOPS else Generator(seed)
             programs[seed] = generator.program()
             features += generator.features
         if self.options.only:
@@ -84,6 +86,7 @@ class Fuzz:
             compared = compare_ways(programs[seed], results[seed], result, way)
             if compared.failure and not results[seed].failure:
                 results[seed] = compared
+        self.run_loops(first)
         with self.lock:
             self.features.update(features)
             self.counts["again"] += len(chosen)
@@ -92,6 +95,12 @@ class Fuzz:
         for seed, result in results.items():
             if result.failure:
                 self.keep(seed, programs[seed], result)
+
+    def run_loops(self, seed):
+        program = Items(seed).program()
+        result = self.executor.run({0: program}, "loops")[0]
+        if result.failure:
+            self.keep(seed, program, result)
 
     def run_only(self, programs):
         """In one way alone; what fails is told, not made small."""
@@ -153,12 +162,17 @@ class Fuzz:
 
     def fails_otherwise(self, program, kind):
         way = way_of(kind)
+        if way in LOOPS:
+            return self.executor.run({0: program}, way)[0].failure == kind
         plain, other = self.executor.run({0: program})[0], self.executor.run({0: program}, way)[0]
         return not plain.failure and compare_ways(program, plain, other, way).failure == kind
 
     def reproduction(self, way, seed, program):
         """A command for a file that is still to be named, and the file's text."""
         option, interpreted = WAYS[way]
+        if way in LOOPS:
+            bound = " ".join(f"--bind {name}=zeros:{size} --print {name}" for name, size in MEMORY.items())
+            return f"slope run -w {option} --lanes 4 {bound} {{}}", program_text(program)
         if way in LANES:
             text, size = kernel_text(program)
             return f"slope run -w {option} --lanes 4 --bind found=zeros:{size} --print found {{}}", text
