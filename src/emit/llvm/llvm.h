@@ -86,6 +86,16 @@ typedef struct FuncState {
     Loc here;           /* the instruction that is being emitted */
 } FuncState;
 
+/* What a processor, or LLVM for it, does in ways of its own. */
+typedef struct TargetHabits {
+    bool
+        has_round_even; /* in one instruction; otherwise it is a call to a function that not every C library has */
+    bool
+        saturates_vectors; /* converts all their numbers to integers at once, those out of range to the nearest */
+    unsigned
+        seldom_called; /* LLVM's number of the convention for functions that leave almost all registers as they were */
+} TargetHabits;
+
 typedef struct Emitter {
     Arena arena;
     Trap trap;
@@ -95,7 +105,7 @@ typedef struct Emitter {
     const EmitFile *device; /* that runs on a GPU; NULL: on a CPU */
     const char *libdevice;  /* the file, once something of it is called */
     Loc trap_loc;
-    bool has_round_even;
+    TargetHabits habits;
     const char *features;                               /* of the processor, as LLVM lists them */
     bool (*is_defined)(void *user, const char *symbol); /* by an earlier module of the JIT; may be NULL */
     void *user;
@@ -321,7 +331,7 @@ LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error
 LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
-bool target_has_round_even(LLVMTargetMachineRef machine);
+TargetHabits target_habits(LLVMTargetMachineRef machine);
 
 /* ---- translate.c: from an IR module to an LLVM module */
 typedef struct Translation {

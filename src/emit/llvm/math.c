@@ -80,7 +80,7 @@ static bool is_in_software(unsigned op) { return op >= OP_sin && op <= OP_lgamma
 static LLVMValueRef compute(Emitter *e, const MathFunction *function, const Type *shape, LLVMValueRef *args,
                             int nargs) {
     const char *intrinsic = function->intrinsic;
-    if (function->op == OP_round && e->has_round_even) intrinsic = "llvm.roundeven";
+    if (function->op == OP_round && e->habits.has_round_even) intrinsic = "llvm.roundeven";
     if (e->device && is_in_software(function->op)) intrinsic = NULL;
     LLVMTypeRef type = LLVMTypeOf(args[0]);
     LLVMValueRef at_once = is_of_lanes(e, shape) && is_in_software(function->op)

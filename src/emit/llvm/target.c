@@ -110,14 +110,18 @@ LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, E
 }
 #endif
 
-/* Does rounding to even cost one instruction? Otherwise it would be a call to a function that not every C library has. */
-bool target_has_round_even(LLVMTargetMachineRef machine) {
+/* On x86-64 a function that keeps registers may end with vzeroupper, and their upper halves are lost. */
+TargetHabits target_habits(LLVMTargetMachineRef machine) {
+    enum { KEEPS_REGISTERS = 15 };
     char *triple = LLVMGetTargetMachineTriple(machine),
          *features = LLVMGetTargetMachineFeatureString(machine);
-    bool has = strncmp(triple, "x86_64", 6) != 0 || strstr(features, "+sse4.1") != NULL;
+    bool is_x86 = strncmp(triple, "x86_64", 6) == 0;
+    bool is_arm = strncmp(triple, "aarch64", 7) == 0 || strncmp(triple, "arm64", 5) == 0;
+    TargetHabits habits = {.has_round_even = !is_x86 || strstr(features, "+sse4.1") != NULL,
+                           .seldom_called = is_arm ? KEEPS_REGISTERS : LLVMCCallConv};
     LLVMDisposeMessage(features);
     LLVMDisposeMessage(triple);
-    return has;
+    return habits;
 }
 
 /* The sanitizer looks at functions that ask for it, after all optimisations. */

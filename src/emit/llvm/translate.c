@@ -94,7 +94,7 @@ static bool make(Module *module, const EmitOptions *options, const TranslateWish
                  .options = options,
                  .for_jit = wish->for_jit,
                  .device = wish->device,
-                 .has_round_even = target_has_round_even(result->machine),
+                 .habits = target_habits(result->machine),
                  .features = features,
                  .is_defined = wish->is_defined,
                  .user = wish->user,

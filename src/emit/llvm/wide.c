@@ -371,7 +371,7 @@ typedef struct Turns {
     LLVMValueRef places, on, values; /* memory: vectors whose numbers are found by an index */
 } Turns;
 
-/* Not aligned beyond what the stack is: to do so LLVM takes a register on arm64 that KEEPS_REGISTERS promises to keep. */
+/* Not aligned beyond what the stack is: to do so LLVM takes a register on arm64 that such a function promises to keep. */
 static LLVMValueRef laid_out(Emitter *e, LLVMValueRef vector) {
     LLVMValueRef memory = LLVMBuildAlloca(e->builder, LLVMTypeOf(vector), "");
     LLVMSetAlignment(memory, 16);
@@ -461,14 +461,7 @@ static void fill_masked(Emitter *e, const Access *access, const Masked *masked, 
     LLVMSetCurrentDebugLocation2(e->builder, place);
 }
 
-/* LLVM's number of the convention by which a function leaves almost all registers as they were: what is seldom called costs
- * those who do not call it nothing. On x86-64 such a function may end with vzeroupper, and the upper halves of registers are lost. */
-#if defined(__aarch64__)
-enum { KEEPS_REGISTERS = 15 };
-#else
-enum { KEEPS_REGISTERS = LLVMCCallConv };
-#endif
-
+/* What is seldom called costs those who do not call it nothing. */
 static LLVMValueRef masked_function(Emitter *e, const Access *access, const Masked *masked) {
     LLVMValueRef function = LLVMGetNamedFunction(e->llvm, masked->name);
     if (function) return function;
@@ -478,7 +471,7 @@ static LLVMValueRef masked_function(Emitter *e, const Access *access, const Mask
     function = LLVMAddFunction(e->llvm, masked->name,
                                LLVMFunctionType(result, params, count_of(masked->nargs), false));
     LLVMSetLinkage(function, LLVMInternalLinkage);
-    LLVMSetFunctionCallConv(function, KEEPS_REGISTERS);
+    LLVMSetFunctionCallConv(function, e->habits.seldom_called);
     emit_attribute(e, function, of_function, "nounwind", 0);
     emit_attribute(e, function, of_function, "noinline", 0);
     if (masked->in_turn) emit_attribute(e, function, of_function, "optsize", 0);
@@ -491,7 +484,7 @@ static LLVMValueRef access_masked(Emitter *e, const Access *access, LLVMValueRef
     Masked masked = masked_access(e, access, stored);
     LLVMValueRef function = masked_function(e, access, &masked);
     LLVMValueRef call = emit_call_external(e, function, masked.args, masked.nargs);
-    LLVMSetInstructionCallConv(call, KEEPS_REGISTERS);
+    LLVMSetInstructionCallConv(call, e->habits.seldom_called);
     return call;
 }
 
