@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { REPEATS = 7 };
@@ -26,6 +27,12 @@ static inline void require(SlopeSession *session, SlopeStatus status) {
     exit(1);
 }
 
+/* As the environment says, for comparisons (loops.py); else `usual`. */
+static inline int bench_lanes(int usual) {
+    const char *wanted = getenv("BENCH_LANES");
+    return !wanted ? usual : strcmp(wanted, "auto") == 0 ? SLOPE_LANES_AUTO : atoi(wanted);
+}
+
 typedef struct Bench {
     SlopeSession *session;
     SlopeProgram *program;
@@ -37,7 +44,7 @@ static inline Bench bench_open(const char *path) {
     SlopeConfig config;
     slope_config_init(&config);
     config.threads = 1;
-    config.lanes = 1; /* lanes.c measures those */
+    config.lanes = bench_lanes(1); /* lanes.c measures those */
     if (slope_session_new(&config, &bench.session) != SLOPE_STATUS_ok) exit(1);
     require(bench.session, slope_load_file(bench.session, path, &bench.program));
     require(bench.session, slope_find_kernel(bench.program, NULL, &bench.kernel));

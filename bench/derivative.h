@@ -11,7 +11,8 @@
  *
  * Measured in turns, several rounds, the best of each counts; a measurement is so many calls that it takes 50 ms. The program prints one
  * line: milliseconds per call of primal, gradient and forward by Slope, of primal and gradient by C, of gradient by Slope without lanes, by Enzyme if it is
- * there and by each library, then the greatest difference. With the first argument `count` it makes each call once between marks for callgrind instead of measuring. */
+ * there and by each library, then the greatest difference. With the first argument `count` it makes each call once between marks for callgrind
+ * instead of measuring; with `slope` it measures the first three alone, and prints milliseconds to compile them. */
 #ifndef DERIVATIVE_H
 #define DERIVATIVE_H
 
@@ -156,7 +157,7 @@ static inline Bench derivative_load_with(const char *path, int lanes) {
 
 static inline Derivative derivative_open(Problem problem) {
     Derivative d = {.problem = problem,
-                    .bench = derivative_load_with(problem.path, SLOPE_LANES_AUTO),
+                    .bench = derivative_load_with(problem.path, bench_lanes(SLOPE_LANES_AUTO)),
                     .single = derivative_load_with(problem.path, 1)};
     size_t items = (size_t)problem.items, all = items * (size_t)problem.parameters;
     real **arrays[] = {&d.values,    &d.tangents,          &d.expected_values, &d.expected_tangents,
@@ -270,20 +271,39 @@ static inline Work derivative_load(const Derivative *d, const char *path) {
     return work;
 }
 
+/* In how many milliseconds. */
+static inline double derivative_compile(const Derivative *d, Work *works) {
+    double start = now_milliseconds();
+    for (int i = 0; i < 3; i++) {
+        require(d->bench.session, slope_find_kernel(d->bench.program, works[i].name, &works[i].kernel));
+        require(d->bench.session, slope_kernel_prepare(works[i].kernel));
+    }
+    return now_milliseconds() - start;
+}
+
+/* Is that the first argument? */
+static inline bool derivative_is_told(int argc, char **argv, const char *word) {
+    return argc > 1 && strcmp(argv[1], word) == 0;
+}
+
 static inline int derivative_run(Derivative *d, int argc, char **argv) {
     Work works[WORKS + OTHERS] = {
         {.name = "primal", .repeats = 1},        {.name = "gradient", .repeats = 1},
         {.name = "forward", .repeats = 1},       {.name = "primal in C", .repeats = 1},
         {.name = "gradient in C", .repeats = 1}, {.name = "gradient, one by one", .repeats = 1}};
-    bool counts = argc > 1 && strcmp(argv[1], "count") == 0;
+    bool counts = derivative_is_told(argc, argv, "count");
     int count = WORKS;
 #ifdef ENZYME
     works[count++] = (Work){.name = "gradient by Enzyme", .enzyme = gradient_by_enzyme, .repeats = 1};
 #endif
     for (int i = counts ? 2 : 1; i < argc && count < WORKS + OTHERS; i++)
         works[count++] = derivative_load(d, argv[i]);
-    for (int i = 0; i < 3; i++)
-        require(d->bench.session, slope_find_kernel(d->bench.program, works[i].name, &works[i].kernel));
+    double compile = derivative_compile(d, works);
+    if (derivative_is_told(argc, argv, "slope")) {
+        derivative_measure(d, works, 3);
+        printf("%.6f %.6f %.6f %.3f\n", works[0].best, works[1].best, works[2].best, compile);
+        return 0;
+    }
     require(d->single.session, slope_find_kernel(d->single.program, "gradient", &works[WORKS - 1].kernel));
     for (int i = 0; i < WORKS - 1; i++) derivative_call(d, &works[i]);
     double difference = derivative_check(d);

@@ -1,11 +1,9 @@
 /* Compiles a kernel one item at a time and with as many lanes as are given (0: as many as seem best), each several times and in turns, and
- * runs all likewise. Prints a line for one at a time and for each of the others: the number of lanes that it got, medians of milliseconds to
- * compile and of nanoseconds per item, and why there are not more lanes.
+ * runs all likewise. A kernel whose groups have one thread does all items in a loop. Prints a line for one at a time and for each of the others: the number of lanes that it got, the least milliseconds to
+ * compile and nanoseconds per item, and why there are not more lanes.
  *
  *     lanes_survey FILE FOLDER KERNEL ITEMS LANES...      imports are looked for in the folder; each uniform is a buffer of numbers */
 #include "bench.h"
-
-#include <string.h>
 
 enum { COMPILES = 3, ROUNDS = 5, PER_ITEM = 16, MOST_WAYS = 6 };
 static const double enough = 10; /* milliseconds that a measurement takes at least */
@@ -39,19 +37,15 @@ static void bind_all(Bench *bench, const Work *work) {
 
 static double run_once(Bench *bench, const Work *work, int repeats) {
     double start = now_milliseconds();
-    for (int i = 0; i < repeats; i++)
-        require(bench->session, slope_dispatch(bench->kernel, work->items / work->group, 1, 1));
+    int groups = work->group == 1 ? 1 : work->items / work->group;
+    for (int i = 0; i < repeats; i++) require(bench->session, slope_dispatch(bench->kernel, groups, 1, 1));
     return now_milliseconds() - start;
 }
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return values[count / 2];
+static double least(const double *values, int count) {
+    double found = values[0];
+    for (int i = 1; i < count; i++) found = fmin(found, values[i]);
+    return found;
 }
 
 /* Numbers of every kind of size, so that items go different ways. */
@@ -94,11 +88,19 @@ static int run_all(const Work *work, Way *ways, int count) {
     return repeats;
 }
 
-static void report(const Work *work, Way *way, int repeats) {
-    SlopeRemark remark = {.lanes = 1};
-    slope_remark(way->bench.session, 0, &remark);
-    printf("%d %.3f %.3f %s\n", remark.lanes, median(way->compile, COMPILES),
-           median(way->run, ROUNDS) * 1e6 / repeats / work->items, remark.why ? remark.why : "");
+/* Of the kernel; if it does all items in a loop, of the loop that does most rounds at once. */
+static SlopeRemark remark_on(const Work *work, const Way *way) {
+    SlopeRemark most = {.lanes = 0}, remark;
+    for (int i = 0; slope_remark(way->bench.session, i, &remark); i++)
+        if (remark.is_loop == (work->group == 1) && remark.lanes > most.lanes) most = remark;
+    if (most.lanes == 0) most.lanes = 1;
+    return most;
+}
+
+static void report(const Work *work, const Way *way, int repeats) {
+    SlopeRemark remark = remark_on(work, way);
+    printf("%d %.3f %.3f %s\n", remark.lanes, least(way->compile, COMPILES),
+           least(way->run, ROUNDS) * 1e6 / repeats / work->items, remark.why ? remark.why : "");
 }
 
 int main(int argc, char **argv) {

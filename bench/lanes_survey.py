@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Is anything slower with lanes? The functions of tests/diff with their gradients, as kernels over many items on one thread, one by one and
+"""Is anything slower with lanes? The functions of tests/diff with their gradients, as kernels over many items on one thread, or in loops over them (--rounds), one by one and
 with as many lanes as the estimate of opt/lanes_cost.c chooses (0), or as are given. Of each kernel: how many lanes, how many times as fast, the time to compile
-as a multiple, nanoseconds per item and milliseconds to compile with one; medians of the processor's time, taken in turns. At the end come the
+as a multiple, nanoseconds per item and milliseconds to compile with one; the least processor's time, taken in turns. At the end come the
 kernels that are slower, and those that take more than twice as long to compile.
 
-    bench/lanes_survey.py [--build DIR] [--of N] [--first N] [--lanes 0,8,16] [--group 64] [-j N] [NAME...]    one file of N; only those with a NAME in theirs
+    bench/lanes_survey.py [--build DIR] [--of N] [--first N] [--lanes 0,8,16] [--group 64] [--rounds] [-j N] [NAME...]    one file of N; only those with a NAME in theirs
 """
 import argparse
 import concurrent.futures
@@ -31,7 +31,7 @@ def survey(program, path, options, folder):
     text, rows = path.read_text(), []
     for number, function in enumerate(through_lanes.functions(text)):
         source = Path(folder) / f"{abs(hash(path))}-{number}.slang"
-        source.write_text(text + "\n" + through_lanes.kernel(number, *function, threads=options.group)[0])
+        source.write_text(text + "\n" + through_lanes.kernel(number, *function, threads=options.group, rounds=options.rounds and ITEMS)[0])
         widths = options.lanes.split(",")
         command = [program, source, path.parent, f"lanes_kernel{number}", str(ITEMS), *widths]
         try:
@@ -70,6 +70,7 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--lanes", default="0")
     parser.add_argument("--group", type=int, default=64)
+    parser.add_argument("--rounds", action="store_true")
     parser.add_argument("-j", type=int, default=1, dest="jobs")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()

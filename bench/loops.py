@@ -1,26 +1,96 @@
 #!/usr/bin/env python3
-"""What loops over items gain by doing several rounds at once (bench/loops.slang): nanoseconds per round and milliseconds to compile and begin, one round at a time, as many as
+"""What loops over items gain by doing several rounds at once: nanoseconds per round (bench/loops.slang) and milliseconds to compile and begin, one round at a time, as many as
 are chosen, and 8 and 16. Least processor's time of several runs, in turns.
 
     bench/loops.py [--build DIR] [--lanes 1,auto,8,16] [--runs N]
+    bench/loops.py [--build DIR] --programs [--runs N] [NAME...]      is any program slower than with one lane? Benchmarks, examples
 """
 import argparse
 import os
+import re
 import resource
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import run
+
 LOOPS = ("a loss", "its gradient", "a gradient for each", "Newton's method")
 ROUNDS, REPEATS = 4000, 400
+EXAMPLES = ("brdf", "field", "network", "raster", "reversible", "splat", "spring")
+SLOWER, LONGER = 1.02, 2.0
 
 
-def seconds(slope, which, repeats, lanes):
+def seconds(command, folder=HERE):
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    subprocess.run([slope, "run", HERE / "loops.slang", "--no-cache", f"--bind=data=zeros:{ROUNDS}", f"--bind=result=zeros:{ROUNDS}",
-                    f"--set=which={which}", f"--set=reps={repeats}", "--lanes", lanes], check=True)
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def seconds_of_loop(slope, which, repeats, lanes):
+    return seconds([slope, "run", HERE / "loops.slang", "--no-cache", f"--bind=data=zeros:{ROUNDS}", f"--bind=result=zeros:{ROUNDS}",
+                    f"--set=which={which}", f"--set=reps={repeats}", "--lanes", lanes])
+
+
+def survey_loops(options):
+    ways = options.lanes.split(",")
+    slope = options.build / "slope"
+    for which, name in enumerate(LOOPS):
+        runs = [{way: (seconds_of_loop(slope, which, REPEATS, way), seconds_of_loop(slope, which, 0, way)) for way in ways} for _ in range(options.runs)]
+        for way in ways:
+            work, begin = (min(run[way][i] for run in runs) for i in range(2))
+            print(f"{name:20} {way:5} {(work - begin) / REPEATS / ROUNDS * 1e9:7.1f} ns {begin * 1e3:6.0f} ms", flush=True)
+
+
+def figures_of_benchmark(program, name, lanes):
+    """Milliseconds by what is measured."""
+    os.environ["BENCH_LANES"] = lanes
+    found = run.execute(name, [program, "slope"] if name in run.DERIVATIVES else [program])
+    return dict(zip((*run.WORKS[:3], "compile"), found)) if name in run.DERIVATIVES else {"primal": found[0]}
+
+
+def command_of_example(path):
+    """As it stands in its first lines, without what it saves; those that say nothing run alone."""
+    text = re.search(r"^// run:((?:.*\\\n)*.*\n(?://  .*\n)*)", path.read_text(), re.MULTILINE)
+    words = text[1].replace("\\\n//", " ").replace("\n//", " ").split()[2:] if text else [path.name]
+    return [word for i, word in enumerate(words) if "--save" not in words[max(i - 1, 0):i + 1]]
+
+
+def figures_of_example(slope, name, lanes):
+    folder = HERE.parent / "examples"
+    command = [slope, "run", *command_of_example(folder / f"{name}.slang"), "--no-cache", "--threads", "1", "--lanes", lanes]
+    return {"all": seconds(command, folder) * 1e3}
+
+
+def compare(title, measure, runs):
+    """Prints how long each work takes with as many lanes as are chosen, as a ratio to one; returns what is slower."""
+    turns = [{lanes: measure(lanes) for lanes in ("1", "auto")} for _ in range(runs)]
+    slower = []
+    for work in turns[0]["1"]:
+        one, several = (min(turn[lanes][work] for turn in turns) for lanes in ("1", "auto"))
+        most = LONGER if work == "compile" else SLOWER
+        mark = "!" if several > most * one else " "
+        print(f"{title:24} {work:10} {one:10.3f} ms {several:10.3f} ms {several / one:6.2f}{mark}", flush=True)
+        if mark == "!":
+            slower.append(f"{several / one:.2f} {title} {work}")
+    return slower
+
+
+def survey_programs(options):
+    slower, build = [], options.build.resolve()
+    with tempfile.TemporaryDirectory(prefix="slope-bench-") as folder:
+        for name in run.PLAIN + run.DERIVATIVES:
+            if not options.names or name in options.names:
+                program = run.compile_c(build, name, run.NATIVE, folder)
+                slower += compare(name, lambda lanes: figures_of_benchmark(program, name, lanes), options.runs)
+    for name in EXAMPLES:
+        if not options.names or f"examples/{name}" in options.names:
+            slower += compare(f"examples/{name}", lambda lanes: figures_of_example(build / "slope", name, lanes), options.runs)
+    print("slower, or longer to compile:", *slower, sep="\n    ")
 
 
 def main():
@@ -28,14 +98,13 @@ def main():
     parser.add_argument("--build", default=HERE.parent / "build", type=Path)
     parser.add_argument("--lanes", default="1,auto,8,16")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--programs", action="store_true")
+    parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    ways = options.lanes.split(",")
-    for which, name in enumerate(LOOPS):
-        runs = [{way: (seconds(options.build / "slope", which, REPEATS, way), seconds(options.build / "slope", which, 0, way)) for way in ways}
-                for _ in range(options.runs)]
-        for way in ways:
-            work, begin = (min(run[way][i] for run in runs) for i in range(2))
-            print(f"{name:20} {way:5} {(work - begin) / REPEATS / ROUNDS * 1e9:7.1f} ns {begin * 1e3:6.0f} ms", flush=True)
+    if options.programs:
+        survey_programs(options)
+    else:
+        survey_loops(options)
     return 0
 
 

@@ -35,8 +35,8 @@ def functions(text):
             yield result, name, [(match[1], "no_diff" not in match[0] and match[1] != "int") for match in found]
 
 
-def kernel(number, result, name, params, threads=THREADS, rounds=False):
-    """One that calls the function and its backward derivative, and the names of what it writes; `rounds`: for all items, in a loop"""
+def kernel(number, result, name, params, threads=THREADS, rounds=0):
+    """One that calls the function and its backward derivative, and the names of what it writes; `rounds`: for so many items, in a loop"""
     size = sum(TYPES[kind] for kind, _ in params)
     lines, args, pairs, outs, at = [], [], [], [], 0
     for i, (kind, is_diff) in enumerate(params):
@@ -56,7 +56,7 @@ def kernel(number, result, name, params, threads=THREADS, rounds=False):
     lines.append(f"    bwd_diff({name})({', '.join(pairs)}, {result}(1));")
     lines += [f"    {buffer}[tid.x] = {value};" for buffer, _, value in outs]
     head = f'[shader("compute")] [numthreads({1 if rounds else threads}, 1, 1)]\nvoid lanes_kernel{number}('
-    head += f") {{ for (int item = 0; item < {ITEMS}; item++) {{ uint3 tid = item;" if rounds else "uint3 tid : SV_DispatchThreadID) { {"
+    head += f") {{ for (int item = 0; item < {rounds}; item++) {{ uint3 tid = item;" if rounds else "uint3 tid : SV_DispatchThreadID) { {"
     return "\n".join([*buffers, head, *lines, "}}", ""]), outs, size
 
 
@@ -104,7 +104,7 @@ def check(suite, path, widths, temporary, rounds):
     """Failures, and how many kernels were and were not widened"""
     text, problems, done, declined = path.read_text(), [], 0, []
     source = Path(temporary) / path.name
-    kernels = [kernel(i, *function, rounds=rounds) for i, function in enumerate(functions(text))]
+    kernels = [kernel(i, *function, rounds=rounds and ITEMS) for i, function in enumerate(functions(text))]
     at_once, one_by_one = ("rounds at once", "one round at a time") if rounds else ("items at once", "one item at a time")
     if not kernels:
         return problems, done, declined

@@ -88,12 +88,8 @@ typedef struct FuncState {
 
 /* What a processor, or LLVM for it, does in ways of its own. */
 typedef struct TargetHabits {
-    bool
-        has_round_even; /* in one instruction; otherwise it is a call to a function that not every C library has */
-    bool
-        saturates_vectors; /* converts all their numbers to integers at once, those out of range to the nearest */
-    unsigned
-        seldom_called; /* LLVM's number of the convention for functions that leave almost all registers as they were */
+    bool has_round_even;    /* in one instruction: else it calls what not every C library has */
+    unsigned seldom_called; /* the convention of functions that leave almost all registers as they were */
 } TargetHabits;
 
 typedef struct Emitter {
