@@ -49,9 +49,11 @@ static bool carries_one(Along *x) {
     return count == 1;
 }
 
-/* Memory with a shadow, and references with a counterpart, get their gradients in the reverse pass. */
+/* Memory with a shadow, and references with a counterpart, get their gradients in the reverse pass; rows are of the type of the number. */
 static bool can_capture(const Along *x, Val *v) {
     if (v->type->kind == TYPE_tape) return false;
+    const Type *number = x->outline.loop->args[x->carried]->type;
+    if (type_is_scalar(v->type) && is_active(x, v) && v->type != number) return false;
     if (v->type->kind == TYPE_pointer) return !ad_is_active_address(&x->activity, v);
     const Type *counterpart = ad_captured_param(&x->outline, v).counterpart;
     return !counterpart || counterpart->kind == TYPE_void;
