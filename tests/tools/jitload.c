@@ -48,15 +48,17 @@ bool jit_open(JitProgram *program, const EmitBackend *backend, const RuntimeConf
     return program->jit != NULL;
 }
 
-void jit_legalize(Module *module) {
-    for (int i = 0; i < module->funcs.count; i++)
-        opt_legalize(module->funcs.at[i], (LegalOptions){true, true, true, true, true});
+void jit_legalize(Module *module, const EmitBackend *backend) {
+    bool lacks = strcmp(backend->name, "interp") != 0;
+    LegalOptions options = {
+        .layouts = true, .integers = lacks, .clamps = lacks, .halves = lacks, .zeros = lacks};
+    for (int i = 0; i < module->funcs.count; i++) opt_legalize(module->funcs.at[i], options);
 }
 
 bool jit_compile(JitProgram *program, Module *module, const EmitOptions *options) {
     EmitError error;
     EmitTimes times = {0};
-    jit_legalize(module);
+    jit_legalize(module, program->backend);
     bool fine = program->backend->jit_add(program->jit, module, options, &times, &error);
     if (!fine) fprintf(stderr, "%s\n", error.text);
     return fine;

@@ -9,7 +9,9 @@
 const EmitBackend *jit_load_backend(void);
 const char *jit_runtime_library(char *buffer, size_t size); /* libslope-rt.a beside it */
 
-void jit_legalize(Module *module); /* as the driver does before code is made; jit_compile does it */
+void jit_legalize(
+    Module *module,
+    const EmitBackend *backend); /* as the driver does before code is made; jit_compile does it */
 
 typedef struct JitProgram {
     const EmitBackend *backend;

@@ -433,7 +433,7 @@ static int emit(Tool *tool, const EmitBackend *backend) {
     EmitError error;
     EmitFile file = {.format = EMIT_llvm_ir, .path = tool->output};
     while (file.format < EMIT_shared && strcmp(formats[file.format], tool->format) != 0) file.format++;
-    jit_legalize(tool->session.module);
+    jit_legalize(tool->session.module, backend);
     file.runtime_library = jit_runtime_library(library, sizeof library);
     if (tool->output) {
         if (backend->write(tool->session.module, &tool->options, &file, NULL, &error)) return 0;
