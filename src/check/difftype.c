@@ -252,9 +252,15 @@ Decl *check_differential_field(Checker *c, const Type *type, Decl *field) {
     if (type->kind != TYPE_struct) return NULL;
     bool pointer = is_ptr_differentiable_type(c, type);
     const Type *differential = pointer ? check_ptr_differential(c, type) : check_differential(c, type);
-    if (!differential || differential->kind != TYPE_struct) return NULL;
+    if (!differential) return NULL;
     ensure_header(c, field);
     check_attributes(c, field);
+    if (differential->kind != TYPE_struct) {
+        const Expr *e = field->sema ? field->sema->derivative_member : NULL;
+        if (e && e->name)
+            report_expr(c, e, DIAG_derivative_member, type_str(c, differential), e->name->text);
+        return NULL;
+    }
     Decl *named = named_member(c, type, differential, field);
     if (named) return named;
     if (field->sema && field->sema->derivative_member) return NULL;
