@@ -43,6 +43,13 @@ typedef struct DiffRequest {
 
 typedef struct ConformQuery ConformQuery; /* conform.c */
 
+typedef enum EffectKind {
+    EFFECT_memory, /* changes memory that others see: buffers, globals */
+    EFFECT_output, /* that, or prints */
+    EFFECT_source, /* calls what says its own derivative */
+    EFFECT_count
+} EffectKind;
+
 struct Checker {
     Arena *arena;
     Types *types;
@@ -80,9 +87,9 @@ struct Checker {
     bool conformances_done; /* `given` is filled in */
     Map derivative_of;      /* Name -> DeclVec of functions that say they are a derivative of it */
     int derivative_modules;
-    Map effects[2];  /* Decl -> itself if it has some, see effects.c; [1]: output counts */
-    Map told_losses; /* causes of lost derivatives that were reported */
-    Map flow_facts;  /* Decl -> FlowFacts, see diffflow.c */
+    Map effects[EFFECT_count]; /* Decl -> itself if it has some, see effects.c */
+    Map told_losses;           /* causes of lost derivatives that were reported */
+    Map flow_facts;            /* Decl -> FlowFacts, see diffflow.c */
     VEC(DiffRequest) diff_requests;
     int diff_requests_done;
     Map diff_searched[2];   /* functions looked into for them, by mode */
@@ -536,8 +543,7 @@ void flow_request_args(Checker *c, const Expr *call); /* of a derivative: functi
 void flow_implements(Checker *c, Decl *requirement, Decl *implementation);
 
 /* ---- effects.c */
-bool check_writes_memory(Checker *c, Decl *func); /* that others see: buffers, globals */
-bool check_has_effects(Checker *c, Decl *func);   /* that, or output */
+bool check_has_effect(Checker *c, Decl *func, EffectKind kind);
 
 /* ---- difftype.c */
 bool is_differentiable_type(Checker *c, const Type *type);

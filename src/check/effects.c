@@ -1,4 +1,5 @@
-/* Effects: does a function change memory that others see?
+/* Effects: does a function change memory that others see? And does it read what has a derivative by a function's own word, so that
+ * derivatives come out although none go in?
  *
  * Such memory is a buffer, what a pointer leads to, a global variable. It is changed by assignments, by arguments for out and inout
  * parameters, by the library's functions on buffers, and by functions that do one of these. What is called by way of an interface
@@ -7,7 +8,7 @@
 
 typedef struct Search {
     Checker *c;
-    bool prints; /* output counts as well */
+    EffectKind kind;
     bool found;
 } Search;
 
@@ -40,17 +41,27 @@ static bool is_effect_itself(const Search *s, const Decl *callee, const Expr *ob
     if (!(callee->flags & DECL_PRELUDE) || callee->body ||
         signature_of(s->c, (Decl *)callee)->result->kind != TYPE_void)
         return false;
-    return s->prints || (object && object->type && object->type->kind == TYPE_buffer);
+    return s->kind == EFFECT_output || (object && object->type && object->type->kind == TYPE_buffer);
+}
+
+/* A requirement may be met by one. */
+static bool is_source_itself(const Search *s, Decl *callee) {
+    if (callee->flags & DECL_PRELUDE) return false;
+    check_derivatives(s->c, callee);
+    return callee->sema->bwd.decl ||
+           ((callee->flags & DECL_REQUIREMENT) && check_is_differentiable(s->c, callee, DIFF_bwd));
 }
 
 static void search_callee(Search *s, Decl *callee, const Expr *object) {
     if (callee->kind != DECL_func) return;
-    s->found |= is_effect_itself(s, callee, object) ||
-                (s->prints ? check_has_effects(s->c, callee) : check_writes_memory(s->c, callee));
+    s->found |=
+        (s->kind == EFFECT_source ? is_source_itself(s, callee) : is_effect_itself(s, callee, object)) ||
+        check_has_effect(s->c, callee, s->kind);
 }
 
 static void search_call(Search *s, const Expr *e) {
-    const FuncSig *sig = e->decl->kind == DECL_func ? signature_of(s->c, e->decl) : NULL;
+    bool writes = s->kind != EFFECT_source && e->decl->kind == DECL_func;
+    const FuncSig *sig = writes ? signature_of(s->c, e->decl) : NULL;
     for (int i = 0; sig && i < e->args.count; i++) {
         int param = sig_param_of(sig, e->args.count, i);
         if (e->args.at[i] && param < sig->nparams && is_written(sig->params[param].pass))
@@ -60,19 +71,24 @@ static void search_call(Search *s, const Expr *e) {
     search_callee(s, e->decl, e->a);
 }
 
+static void search_accessor(Search *s, const Expr *e, FuncFlavour flavour) {
+    for (int i = 0; e->kind == EXPR_decl && i < e->decl->members.count; i++)
+        if (e->decl->members.at[i]->kind == DECL_func && e->decl->members.at[i]->flavour == flavour)
+            search_callee(s, e->decl->members.at[i], e->a);
+}
+
 /* A place that is a property or subscript is set by a function. */
 static void search_written(Search *s, const Expr *place) {
     s->found |= is_shared_place(place);
     while (place->kind == EXPR_paren || place->kind == EXPR_swizzle) place = place->a;
-    for (int i = 0; place->kind == EXPR_decl && i < place->decl->members.count; i++)
-        if (place->decl->members.at[i]->kind == DECL_func && place->decl->members.at[i]->flavour == FUNC_set)
-            search_callee(s, place->decl->members.at[i], place->a);
+    search_accessor(s, place, FUNC_set);
 }
 
 static void search_expr(Search *s, const Expr *e) {
     if (!e || s->found) return;
     if (e->kind == EXPR_invoke && e->decl) search_call(s, e);
-    if (e->kind == EXPR_assign || e->kind == EXPR_update) search_written(s, e->a);
+    if (s->kind == EFFECT_source) search_accessor(s, e, FUNC_get);
+    else if (e->kind == EXPR_assign || e->kind == EXPR_update) search_written(s, e->a);
     search_expr(s, e->a);
     search_expr(s, e->b);
     search_expr(s, e->c);
@@ -90,17 +106,13 @@ static void search_stmt(Search *s, const Stmt *stmt) {
     for (int i = 0; i < stmt->decls.count; i++) search_expr(s, stmt->decls.at[i]->init);
 }
 
-static bool search(Checker *c, Decl *func, bool prints) {
-    Map *known = &c->effects[prints];
+bool check_has_effect(Checker *c, Decl *func, EffectKind kind) {
+    Map *known = &c->effects[kind];
     if (map_has(known, PTR_KEY(func))) return map_get(known, PTR_KEY(func)) != NULL;
     map_put(c->arena, known, PTR_KEY(func), NULL); /* as long as it is looked at: it calls itself */
     check_decl_body(c, func);
-    Search s = {.c = c, .prints = prints};
+    Search s = {.c = c, .kind = kind};
     if (!(func->flags & DECL_BODY_ERRORS)) search_stmt(&s, func->body);
     if (s.found) map_put(c->arena, known, PTR_KEY(func), func);
     return s.found;
 }
-
-bool check_writes_memory(Checker *c, Decl *func) { return search(c, func, false); }
-
-bool check_has_effects(Checker *c, Decl *func) { return search(c, func, true); }

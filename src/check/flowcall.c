@@ -79,6 +79,12 @@ static bool is_detach(const Decl *callee) {
            strcmp(callee->sema->op->text, "detach") == 0;
 }
 
+/* Some of what it computes has a derivative that is not that of its arguments: what is taken as a constant is not lost. */
+static bool reads_source(FlowWalk *w, const FlowCall *call) {
+    return call->derived && call->derived == call->callee &&
+           check_has_effect(w->c, call->callee, EFFECT_source);
+}
+
 /* What goes in: of everything, or only of what has a derivative in the callee. */
 static const Flow *joined_args(FlowWalk *w, const FlowCall *call, bool only_taken) {
     const Flow *joined = NULL;
@@ -86,6 +92,7 @@ static const Flow *joined_args(FlowWalk *w, const FlowCall *call, bool only_take
         const ParamSig *param = param_of(call, i);
         if (!param || param->no_diff || param->pass == PASS_out) continue;
         bool taken = !only_taken || !call->args[i].flow || takes_derivative(w, call, param);
+        if (!taken && reads_source(w, call)) continue;
         const Flow *flow =
             taken ? flow_whole(w->arena, call->args[i].flow) : flow_lost(w->arena, call->args[i].flow);
         joined = flow_join(w->arena, joined, flow);
@@ -125,7 +132,7 @@ static const char *written_memory(FlowWalk *w, const FlowCall *call) {
     bool library = (call->callee->flags & DECL_PRELUDE) && object && object->type;
     if (!silent || (!sets && has_outputs(w, call))) return NULL;
     if (library && object->type->kind == TYPE_buffer) return "a buffer";
-    if (!check_writes_memory(w->c, call->callee)) return NULL;
+    if (!check_has_effect(w->c, call->callee, EFFECT_memory)) return NULL;
     return library ? format_text(w->c->arena, "'%s'", type_str(w->c, object->type))
                    : format_text(w->c->arena, "memory by '%s'", function_name(w->c, call->callee));
 }

@@ -636,7 +636,7 @@ static void check_function_body(Checker *c, Decl *func) {
 
 static void check_recomputed(Checker *c, Decl *func) {
     bool warns = (func->flags & DECL_RECOMPUTE) && !(func->flags & (DECL_RECOMPUTE_EFFECTS | DECL_PRELUDE));
-    if (warns && check_has_effects(c, func))
+    if (warns && check_has_effect(c, func, EFFECT_output))
         report(c, DIAG_recompute_effects, func->loc, function_name(c, func));
 }
 
