@@ -257,8 +257,7 @@ Decl *check_differential_field(Checker *c, const Type *type, Decl *field) {
     check_attributes(c, field);
     if (differential->kind != TYPE_struct) {
         const Expr *e = field->sema ? field->sema->derivative_member : NULL;
-        if (e && e->name)
-            report_expr(c, e, DIAG_derivative_member, type_str(c, differential), e->name->text);
+        if (e && e->name) report_expr(c, e, DIAG_derivative_member, type_str(c, differential), e->name->text);
         return NULL;
     }
     Decl *named = named_member(c, type, differential, field);
