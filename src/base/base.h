@@ -133,6 +133,7 @@ typedef struct Names {
 
 void names_init(Names *names, Arena *arena, const Names *outer);
 Name name_of(Names *names, Str text);
+Name name_known(const Names *names, Str text); /* NULL: there is none so far */
 Name name_from(Names *names, const char *text);
 
 /* ---- vec.c: growable arrays and maps; memory from an arena, old blocks are left behind */

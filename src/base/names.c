@@ -58,12 +58,22 @@ static int slot_of(const Names *names, Str text, uint64_t hash) {
     return at;
 }
 
-Name name_of(Names *names, Str text) {
-    uint64_t hash = hash_bytes(text.at, (size_t)text.len, 0);
-    for (const Names *outer = names->outer; outer && outer->room; outer = outer->outer) {
-        NameText *known = outer->slots[slot_of(outer, text, hash)];
+static Name find_name(const Names *names, Str text, uint64_t hash) {
+    for (; names && names->room; names = names->outer) {
+        Name known = names->slots[slot_of(names, text, hash)];
         if (known) return known;
     }
+    return NULL;
+}
+
+Name name_known(const Names *names, Str text) {
+    return find_name(names, text, hash_bytes(text.at, (size_t)text.len, 0));
+}
+
+Name name_of(Names *names, Str text) {
+    uint64_t hash = hash_bytes(text.at, (size_t)text.len, 0);
+    Name known = find_name(names->outer, text, hash);
+    if (known) return known;
     if (names->count * 2 >= names->room) names_rehash(names);
     int at = slot_of(names, text, hash);
     if (names->slots[at]) return names->slots[at];

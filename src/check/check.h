@@ -233,6 +233,8 @@ typedef VEC(PreludeRow) PreludeRows;
 void library_index(Syntax *syntax, const PreludeFile *files, int nfiles, PreludeRows *out);
 /* In the arena of `syntax`. Nothing is added to its names and sources while programs use them. */
 Library *library_new(Syntax *syntax, const PreludeFile *files, const PreludeRow *rows);
+/* Before the first program: what its text names will be declared from the start, and is in that of the second. */
+void library_expect(Library *library, const Names *names, Str text);
 /* Between programs: files that they had to read themselves are read, and what they asked for will be declared from the start. True: that is
  * more than before, so that checkers made earlier are not to be used again. */
 bool library_keep(Syntax *syntax, Library *library);

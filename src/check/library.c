@@ -5,7 +5,7 @@
  * more, however many programs use it. The other files are read by a program that mentions one of their declarations; between
  * programs, the session reads those that were mentioned, for the next ones (library_keep). A program
  * parses a declaration when it is first asked for by name: a small program touches a few dozen of more than a thousand. Those that
- * earlier programs asked for are declared from the start, headers checked, since such a start is made once and used by many programs, one
+ * earlier programs asked for, or that the text of the first one names, are declared from the start, headers checked, since such a start is made once and used by many programs, one
  * after the other (driver/ready.c). Three kinds
  * are not found by their own name: extensions (those of a file are declared when it is read: there are few, and what they add can
  * be named by who reads the file alone), derivatives of other functions (by the name of these), and what stands for a built-in type
@@ -22,16 +22,21 @@ typedef struct Row {
 
 typedef VEC(int) Rows;
 
+/* Of rows, or of files, by their index. */
+typedef struct Uses {
+    bool *asked; /* a program asked for it */
+    bool *ready; /* a start has it: what was asked for when that was made, or on the way */
+    int count;
+} Uses;
+
 struct Library {
     const PreludeFile *texts;
     struct ParseFile **files; /* NULL: one that programs read themselves, or ... */
     struct ParseFile **kept;  /* ... that was read for them; NULL: not so far */
-    bool *wanted;             /* a program read it */
     int nfiles;
     VEC(Row) rows;   /* in order */
-    bool *asked;     /* by row: a program asked for it by name */
-    bool *ready;     /* by row: declared from the start */
-    int nready;      /* so many of them */
+    Uses files_used; /* those that programs read themselves */
+    Uses rows_used;  /* by name */
     Map names;       /* Name -> Rows */
     Map derivatives; /* Name -> Rows, of what they are derivatives of */
     Known known;
@@ -78,46 +83,85 @@ static struct ParseFile *read_file(Syntax *syntax, const PreludeFile *file) {
     return syntax_open(syntax, source_add(syntax->sources, path, (Str){file->text, file->len}));
 }
 
+static Uses uses_of(Arena *arena, int count) {
+    return (Uses){arena_array(arena, bool, count), arena_array(arena, bool, count), count};
+}
+
 Library *library_new(Syntax *syntax, const PreludeFile *files, const PreludeRow *rows) {
     Library *library = arena_new(syntax->arena, Library);
     library->texts = files;
     while (files[library->nfiles].name) library->nfiles++;
     library->files = arena_array(syntax->arena, struct ParseFile *, library->nfiles);
     library->kept = arena_array(syntax->arena, struct ParseFile *, library->nfiles);
-    library->wanted = arena_array(syntax->arena, bool, library->nfiles);
     for (int i = 0; i < library->nfiles; i++)
         if (is_among(shared_files, &files[i])) library->files[i] = read_file(syntax, &files[i]);
     for (const PreludeRow *row = rows; row->file >= 0; row++) add_row(syntax, library, row);
-    library->asked = arena_array(syntax->arena, bool, library->rows.count);
-    library->ready = arena_array(syntax->arena, bool, library->rows.count);
+    library->files_used = uses_of(syntax->arena, library->nfiles);
+    library->rows_used = uses_of(syntax->arena, library->rows.count);
     known_names(syntax->names, syntax->arena, &library->known);
     return library;
 }
 
-static bool keep_files(Syntax *syntax, Library *library) {
-    bool any = false;
-    for (int i = 0; i < library->nfiles; i++) {
-        bool wanted = library->wanted[i];
-        library->wanted[i] = false;
-        any |= wanted;
-        if (wanted) library->kept[i] = read_file(syntax, &library->texts[i]);
+/* ---- what programs use */
+
+static int count_ready(const Uses *uses) {
+    int count = 0;
+    for (int i = 0; i < uses->count; i++) count += uses->ready[i];
+    return count;
+}
+
+static int count_new(const Uses *uses) {
+    int count = 0;
+    for (int i = 0; i < uses->count; i++) count += uses->asked[i] && !uses->ready[i];
+    return count;
+}
+
+static void make_ready(Uses *uses) {
+    for (int i = 0; i < uses->count; i++) uses->ready[i] |= uses->asked[i];
+}
+
+/* Asked for by name, and not by who looks at all. What comes with a file, if it is read, is no part of a start. */
+static void note_asked(const Library *library, const Rows *rows) {
+    for (int i = 0; rows && i < rows->count; i++)
+        if (!is_among(typed_files, &library->texts[library->rows.at[rows->at[i]].file]))
+            library->rows_used.asked[rows->at[i]] = true;
+}
+
+static void expect_word(Library *library, const Names *names, Str word) {
+    Name name = name_known(names, word);
+    const Rows *rows = name ? map_get(&library->names, PTR_KEY(name)) : NULL;
+    if (!rows) return;
+    note_asked(library, rows);
+    note_asked(library, map_get(&library->derivatives, PTR_KEY(name)));
+    for (int i = 0; i < rows->count; i++) {
+        int file = library->rows.at[rows->at[i]].file;
+        library->files_used.asked[file] |= !library->files[file] && library->rows_used.asked[rows->at[i]];
     }
-    return any;
+}
+
+void library_expect(Library *library, const Names *names, Str text) {
+    Str word;
+    for (int at = 0; syntax_next_word(text, &at, &word);) expect_word(library, names, word);
+}
+
+static void keep_files(Syntax *syntax, Library *library) {
+    for (int i = 0; i < library->nfiles; i++)
+        if (library->files_used.asked[i] && !library->kept[i])
+            library->kept[i] = read_file(syntax, &library->texts[i]);
 }
 
 /* Few new ones are left to the programs: a start is not made anew for each of them. */
 bool library_keep(Syntax *syntax, Library *library) {
     enum { FEW = 8 }; /* one in so many */
-    bool any_file = keep_files(syntax, library);
-    int nasked = 0;
-    for (int i = 0; i < library->rows.count; i++) nasked += library->asked[i];
-    if (!any_file && (nasked - library->nready) * FEW <= library->nready) return false;
-    memcpy(library->ready, library->asked, (size_t)library->rows.count * sizeof *library->ready);
-    library->nready = nasked;
+    Uses *rows = &library->rows_used, *files = &library->files_used;
+    if (!count_new(files) && count_new(rows) * FEW <= count_ready(rows)) return false;
+    keep_files(syntax, library);
+    make_ready(files);
+    make_ready(rows);
     return true;
 }
 
-bool library_is_ready(const Library *library) { return library->nready > 0; }
+bool library_is_ready(const Library *library) { return count_ready(&library->rows_used) > 0; }
 
 /* ---- the list of what is declared, for the build */
 
@@ -234,7 +278,7 @@ static void declare_overloads(Checker *c, int file) {
 static struct ParseFile *read_again(Checker *c, int file) {
     const Library *library = c->config.library;
     if (library->kept[file]) return syntax_share(c->library_syntax, library->kept[file]);
-    library->wanted[file] = true;
+    library->files_used.asked[file] = true;
     return read_file(c->library_syntax, &library->texts[file]);
 }
 
@@ -245,13 +289,6 @@ static struct ParseFile *file_of(Checker *c, int file) {
     declare_extensions(c, file);
     if (is_among(typed_files, text)) declare_overloads(c, file);
     return c->library_files[file];
-}
-
-/* Asked for by name, and not by who looks at all. What comes with a file, if it is read, is no part of a start. */
-static void note_asked(const Library *library, const Rows *rows) {
-    for (int i = 0; i < rows->count; i++)
-        if (!is_among(typed_files, &library->texts[library->rows.at[rows->at[i]].file]))
-            library->asked[rows->at[i]] = true;
 }
 
 static bool is_waiting(const Checker *c, int file) {
@@ -270,15 +307,23 @@ static Decl *declare(Checker *c, int index) {
     return decl;
 }
 
-/* Those that earlier programs asked for. */
+/* What was asked for on the way comes with every start. */
+static void note_ready(Checker *c) {
+    const Uses *files = &c->config.library->files_used, *rows = &c->config.library->rows_used;
+    for (int i = 0; i < files->count; i++) files->ready[i] |= files->asked[i] && c->library_files[i];
+    for (int i = 0; i < rows->count; i++) rows->ready[i] |= rows->asked[i] && c->declared[i];
+}
+
+/* Those that earlier programs asked for, or that this one names. */
 static void declare_ready(Checker *c) {
     const Library *library = c->config.library;
+    const bool *ready = library->rows_used.ready;
     for (int i = 0; i < library->rows.count; i++)
-        if (library->ready[i] && library->rows.at[i].name)
-            scope_find(c->prelude->scope, library->rows.at[i].name);
+        if (ready[i] && library->rows.at[i].name) scope_find(c->prelude->scope, library->rows.at[i].name);
     for (int i = 0; i < library->rows.count; i++)
-        if (library->ready[i]) ensure_header(c, declare(c, i));
+        if (ready[i]) ensure_header(c, declare(c, i));
     conform_forget_refusals(c);
+    note_ready(c);
 }
 
 void library_open(Checker *c) {
@@ -308,7 +353,7 @@ void library_find(Checker *c, Scope *scope, Name name) {
     const Library *library = c->config.library;
     const Rows *rows = map_get(&library->names, PTR_KEY(name));
     bool has_others = false;
-    if (rows) note_asked(library, rows);
+    note_asked(library, rows);
     for (int i = 0; rows && i < rows->count; i++)
         has_others |= !is_waiting(c, library->rows.at[rows->at[i]].file);
     for (int i = 0; rows && i < rows->count && !has_others; i++)
@@ -330,7 +375,7 @@ void library_extensions(Checker *c) {
 
 void library_derivatives(Checker *c, Name name, DeclVec *out) {
     const Rows *rows = c->prelude ? map_get(&c->config.library->derivatives, PTR_KEY(name)) : NULL;
-    if (rows) note_asked(c->config.library, rows);
+    note_asked(c->config.library, rows);
     for (int i = 0; rows && i < rows->count; i++) vec_push(c->arena, out, declare(c, rows->at[i]));
 }
 

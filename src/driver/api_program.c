@@ -1,6 +1,7 @@
 /* Programs, the functions found in them, and kernels: handles, and calls into compiled code. */
 #include "driver.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* ---- loading */
@@ -34,8 +35,8 @@ static SlopeStatus begin(DriverWork *work) {
     return SLOPE_STATUS_ok;
 }
 
-static SlopeProgram *add_program(SlopeSession *session, const char *path) {
-    if (!session->programs) driver_keep(session);
+static SlopeProgram *add_program(SlopeSession *session, const char *path, Str text) {
+    if (!session->programs) driver_keep(session, text);
     SlopeProgram *program = driver_take_ready(session);
     bool is_new = !program;
     if (is_new) program = new_program(session);
@@ -66,28 +67,26 @@ static SlopeStatus load_deep(SlopeProgram *program, Str source) {
     return driver_deep(program->session, load, &(DriverWork){.program = program, .source = source});
 }
 
+/* The bytes are the caller's, or wait in the session. */
+static SlopeStatus load_bytes(SlopeSession *session, const char *path, Str bytes, int error,
+                              SlopeProgram **out) {
+    Str text;
+    SlopeProgram *program = add_program(session, path, bytes);
+    if (!error) error = driver_take_file(program, bytes, &text);
+    if (!error) return finish_load(session, load_deep(program, text), out);
+    diag_report(session->diags, DIAG_file_unreadable, 0, path, strerror(error));
+    return finish_load(session, SLOPE_STATUS_error, out);
+}
+
 SlopeStatus slope_load_file(SlopeSession *session, const char *path, SlopeProgram **out) {
     if (!session || !out) return SLOPE_STATUS_misuse;
     *out = NULL;
     if (setjmp(session->trap.at)) return load_trapped(session);
     if (!driver_enter(session)) return driver_refused(session);
     if (!path) return driver_missing(session, "slope_load_file", "path");
-    Str text;
-    SlopeProgram *program = add_program(session, path);
-    int error = driver_read_file(program, path, &text);
-    if (!error) return finish_load(session, load_deep(program, text), out);
-    diag_report(session->diags, DIAG_file_unreadable, 0, path, strerror(error));
-    return finish_load(session, SLOPE_STATUS_error, out);
-}
-
-static SlopeStatus load_copy(SlopeProgram *program, const char *path, const char *text, size_t size) {
-    if (size >= INT32_MAX / 2 || size + 2 >= UINT32_MAX - program->sources.next) {
-        diag_report(program->session->diags, DIAG_file_unreadable, 0, path, "it is too large");
-        return SLOPE_STATUS_error;
-    }
-    char *copy = arena_take(&program->arena, size + 1);
-    memcpy(copy, text, size);
-    return load_deep(program, (Str){copy, (int)size});
+    Str bytes = {0};
+    int error = driver_open_file(session, path, &bytes);
+    return load_bytes(session, path, bytes, error, out);
 }
 
 SlopeStatus slope_load_text(SlopeSession *session, const char *path, const char *text, size_t size,
@@ -97,7 +96,8 @@ SlopeStatus slope_load_text(SlopeSession *session, const char *path, const char 
     if (setjmp(session->trap.at)) return load_trapped(session);
     if (!driver_enter(session)) return driver_refused(session);
     if (!path || !text) return driver_missing(session, "slope_load_text", path ? "text" : "path");
-    return finish_load(session, load_copy(add_program(session, path), path, text, size), out);
+    bool fits = size < INT32_MAX / 2;
+    return load_bytes(session, path, fits ? (Str){text, (int)size} : (Str){0}, fits ? 0 : EFBIG, out);
 }
 
 void slope_program_free(SlopeProgram *program) {

@@ -245,23 +245,35 @@ SlopeStatus driver_refused(SlopeSession *session) {
 
 /* ---- files */
 
-int driver_read_file(SlopeProgram *program, const char *path, Str *text) {
-    SlopeSession *session = program->session;
+int driver_open_file(SlopeSession *session, const char *path, Str *bytes) {
     const SlopeConfig *config = &session->config;
-    const char *bytes = NULL;
+    const char *read = NULL;
     size_t size = 0;
-    int error = config->read_file(config->user, path, &bytes, &size);
+    int error = config->read_file(config->user, path, &read, &size);
     if (error) return error;
-    session->file = bytes; /* should there be no memory for the copy */
+    session->file = read;
     session->file_size = size;
-    bool fits = size < INT32_MAX / 2 && size + 2 < UINT32_MAX - program->sources.next;
-    if (fits) {
-        char *copy = arena_take(&program->arena, size + 1);
-        if (size) memcpy(copy, bytes, size);
-        *text = (Str){copy, (int)size};
-    }
-    release_file(session);
+    bool fits = size < INT32_MAX / 2;
+    if (fits) *bytes = (Str){read, (int)size};
+    else release_file(session);
     return fits ? 0 : EFBIG;
+}
+
+int driver_take_file(SlopeProgram *program, Str bytes, Str *text) {
+    bool fits = (size_t)bytes.len + 2 < UINT32_MAX - program->sources.next;
+    if (fits) {
+        char *copy = arena_take(&program->arena, (size_t)bytes.len + 1);
+        if (bytes.len) memcpy(copy, bytes.at, (size_t)bytes.len);
+        *text = (Str){copy, bytes.len};
+    }
+    release_file(program->session);
+    return fits ? 0 : EFBIG;
+}
+
+int driver_read_file(SlopeProgram *program, const char *path, Str *text) {
+    Str bytes;
+    int error = driver_open_file(program->session, path, &bytes);
+    return error ? error : driver_take_file(program, bytes, text);
 }
 
 /* ---- sessions */

@@ -185,7 +185,8 @@ struct SlopeProgram {
 
 /* Once per session, when all but `stages` is set up; and before it is freed, also after a failed open. */
 SlopeStatus driver_open(SlopeSession *session);
-void driver_keep(SlopeSession *session); /* between programs: what the last ones used is kept for the next */
+/* Between programs: what the last ones used is kept for the next; before the first, what its text names. */
+void driver_keep(SlopeSession *session, Str text);
 /* All that comes before the text. True: with enough of the library in it to be used again. */
 bool driver_begin(SlopeProgram *program);
 void driver_close(SlopeSession *session);
@@ -271,8 +272,10 @@ SlopeStatus driver_leave(SlopeSession *session, SlopeStatus status);
 SlopeStatus driver_missing(SlopeSession *session, const char *function, const char *argument); /* misuse */
 bool driver_list_is_whole(const char *const *list, int count); /* no text in it is missing */
 /* Reads a file through the session's callback into the program's arena, NUL-terminated. 0, or an errno value; reports
- * nothing. */
+ * nothing. In two steps: the bytes as they come, which wait in the session, and the text, for which there may be no memory. */
 int driver_read_file(SlopeProgram *program, const char *path, Str *text);
+int driver_open_file(SlopeSession *session, const char *path, Str *bytes);
+int driver_take_file(SlopeProgram *program, Str bytes, Str *text);
 Runtime *driver_runtime(SlopeSession *session); /* made at the first call */
 
 /* ---- limit.c */

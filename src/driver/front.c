@@ -84,10 +84,12 @@ SlopeStatus driver_open(SlopeSession *session) {
     return SLOPE_STATUS_ok;
 }
 
-void driver_keep(SlopeSession *session) {
+void driver_keep(SlopeSession *session, Str text) {
+    Library *library = session->stages->library;
     StageTimer timer;
     driver_time_begin(session, &timer, "prelude");
-    if (library_keep(session->stages->syntax, session->stages->library)) driver_free_ready(session);
+    if (!library_is_ready(library)) library_expect(library, &session->names, text);
+    if (library_keep(session->stages->syntax, library)) driver_free_ready(session);
     driver_time_end(&timer);
 }
 

@@ -6,7 +6,8 @@
  * is set back to that, byte for byte and at the same addresses, and waits for the next text: nothing that it wrote is left, and
  * nobody needs to know what that was. Programs that live at the same time have one each.
  *
- * A session begins without any; what its first program asks for is in the start of the second. What a start takes is not counted
+ * The first program of a session begins with what its text names, as far as words tell (library_expect), so that the second finds a start already. Later
+ * ones are made anew when programs ask for much that is not in them. What a start takes is not counted
  * among what a program may take, so that programs may do the same whatever came before them. */
 #include "driver.h"
 

@@ -314,3 +314,24 @@ void syntax_lex(Syntax *syntax, SourceFile *file, TokenVec *out) {
         vec_push(syntax->arena, out, token);
     } while (token.kind != TOKEN_end);
 }
+
+static int skip_comment(Str text, int at) {
+    bool line = text.at[at + 1] == '/';
+    for (at += 2; at < text.len; at++)
+        if (line ? text.at[at] == '\n' : text.at[at] == '/' && text.at[at - 1] == '*') return at;
+    return at;
+}
+
+bool syntax_next_word(Str text, int *at, Str *word) {
+    int start = *at;
+    while (start < text.len && class_of(text.at[start]) != CHAR_word) {
+        bool slash = text.at[start] == '/' && start + 1 < text.len;
+        bool comment = slash && (text.at[start + 1] == '/' || text.at[start + 1] == '*');
+        start = comment ? skip_comment(text, start) : start + 1;
+    }
+    int end = start;
+    while (end < text.len && lex_is_word(text.at[end])) end++;
+    *at = end;
+    *word = (Str){text.at + start, end - start};
+    return end > start;
+}

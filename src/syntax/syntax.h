@@ -349,6 +349,8 @@ void syntax_init_names(Names *names); /* marks keywords; once per session */
 /* lex.c: raw tokens of a file, comments removed; also used to read numbers elsewhere */
 typedef VEC(Token) TokenVec;
 void syntax_lex(Syntax *syntax, SourceFile *file, TokenVec *out);
+/* The next word outside of comments, from *at on; false: there is none. Roughly: what a text names, before it is read. */
+bool syntax_next_word(Str text, int *at, Str *word);
 
 /* preprocess.c: the tokens that the parser sees */
 void syntax_preprocess(Syntax *syntax, SourceFile *file, TokenVec *out);

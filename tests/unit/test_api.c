@@ -42,7 +42,7 @@ static void pretend_groups(const RtContext *context, uint64_t first, uint64_t en
 
 static const RtKernel pretend_kernel = {.run = pretend_groups, .group_size = {4, 2, 1}};
 
-void driver_keep(SlopeSession *session) { (void)session; }
+void driver_keep(SlopeSession *session, Str text) { (void)session, (void)text; }
 
 bool driver_begin(SlopeProgram *program) {
     (void)program;
