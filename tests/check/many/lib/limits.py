@@ -42,7 +42,7 @@ def derivatives(n):
 LIMITS = {  # the command, the largest n, the program for n
     "parentheses": ("check", 598, lambda n: "int f() { return " + "(" * n + "1" + ")" * n + "; }"),
     "terms": ("check", 4000, lambda n: "int f(int x) { return " + "+".join(["x"] * n) + "; }"),
-    "aliases that need each other": ("check", 399, lambda n: lines(n, lambda i: f"typealias A{i} = A{i + 1};") + f"typealias A{n} = int;"),
+    "aliases that need each other": ("check", 400, lambda n: lines(n, lambda i: f"typealias A{i} = A{i + 1};") + f"typealias A{n} = int;"),
     "constants that need each other": (
         "check", 400, lambda n: lines(n, lambda i: f"static const int c{i} = c{i + 1} + 1;") + f"static const int c{n} = 1;"),
     "interfaces": ("check", 50, lambda n: "interface I0 {}\n" + lines(n, lambda i: f"interface I{i + 1} : I{i} {{}}")),
