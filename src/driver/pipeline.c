@@ -87,6 +87,12 @@ static bool pass_together(Func *func) {
     return false;
 }
 
+static bool pass_nests(Func *func) {
+    if (func->module->many_threads || !opt_inline_in_loops(func)) return false;
+    clean(func, (SroaOptions){0});
+    return true;
+}
+
 #ifdef NDEBUG
 enum { VERIFY_EACH_PASS = false };
 #else
@@ -298,6 +304,7 @@ static const struct {
     {"dce", 1, .run = opt_dce},
     {"sums", 1, .run_unit = pass_sums},
     {"lanes", 1, .run_unit = pass_lanes},
+    {"nests", 2, .run = pass_nests},
     {"range", 1, .run_unit = pass_range},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };

@@ -208,3 +208,52 @@ static bool waits(void *user, const Func *callee, const Inst *call) {
 bool opt_inline_waiting(Func *func) {
     return opt_inline(func, (InlinePolicy){.max_size = INT_MAX, .may = waits, .any_form = true});
 }
+
+/* ---- loops around calls */
+
+enum {
+    MOST_IN_LOOP = 250,
+    MOST_GROWN = 1000,
+    MOST_LOOKED_AT = 16
+}; /* instructions: of what is called, of where it is called */
+
+typedef struct Look {
+    const Func *callee;
+    int calls, size;
+    int *left;  /* functions that are still looked into */
+    bool reads; /* or writes elements of buffers, itself or by what it calls */
+} Look;
+
+static void look_into(void *user, Inst *inst) {
+    Look *look = user;
+    look->size++;
+    look->reads |= inst->op == OP_buffer_elem;
+    if (inst->op != OP_call) return;
+    look->calls += inst->callee == look->callee;
+    if (look->reads || !inst->callee->body || *look->left == 0) return;
+    --*look->left;
+    Look inside = {.left = look->left};
+    region_walk(inst->callee->body, look_into, &inside);
+    look->reads = inside.reads;
+}
+
+static bool is_in_loop(const Inst *inst) {
+    for (const Inst *owner = inst->parent->owner; owner; owner = owner->parent->owner)
+        if (owner->op == OP_loop) return true;
+    return false;
+}
+
+static bool is_for_nest(void *user, const Func *callee, const Inst *call) {
+    int some = MOST_LOOKED_AT, none = 0;
+    Look inside = {.left = &some}, around = {.callee = callee, .left = &none};
+    (void)user;
+    if (!is_in_loop(call)) return false;
+    region_walk(callee->body, look_into, &inside);
+    if (!inside.reads) return false;
+    region_walk(call->func->body, look_into, &around);
+    return around.calls == 1 && around.size <= MOST_GROWN;
+}
+
+bool opt_inline_in_loops(Func *func) {
+    return opt_inline(func, (InlinePolicy){.max_size = MOST_IN_LOOP, .may = is_for_nest, .any_form = true});
+}

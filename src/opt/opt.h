@@ -24,6 +24,8 @@ typedef struct InlinePolicy {
 bool opt_inline(Func *func, InlinePolicy policy);
 /* What waits at barriers becomes part of the kernel: for targets that must see them all at once. */
 bool opt_inline_waiting(Func *func);
+/* What a loop calls in one place, and that uses elements of buffers, becomes part of the loop: so that their indices can be tested before it. */
+bool opt_inline_in_loops(Func *func);
 
 /* ---- sroa.c: variables of record and small array type become one variable per part */
 typedef struct SroaOptions {
