@@ -50,8 +50,13 @@ static const char *const shared_files[] = {"atomic.slang",    "core.slang",   "d
 /* What these declare under a name that others have too is for types of their own, which nobody has before the file is read: it comes with it. */
 static const char *const typed_files[] = {"matrix_coop.slang", "vector_coop.slang", NULL};
 /* What Slang has not. */
-static const char *const added_files[] = {"geometry.slang", "operators.slang", "optimize.slang",
-                                          "random.slang",   "special.slang",   NULL};
+static const char *const added_files[] = {"geometry.slang",
+                                          "operators.slang",
+                                          "optimize.slang",
+                                          "random.slang",
+                                          "sparse.slang",
+                                          "special.slang",
+                                          NULL};
 
 static bool is_among(const char *const *names, const PreludeFile *file) {
     for (; *names; names++)

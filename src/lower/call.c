@@ -525,21 +525,23 @@ static bool are_alike(const Type *x, const Type *y) {
  * them fill a vector. */
 static bool is_cheaper_by_rows(int64_t columns, int64_t rows) { return columns > 3 * rows; }
 
-static Val *goes_by_rows(Fn *f, Decl *decl, const Subst *subst, Expr *e) {
+static bool asks(const Decl *decl, const char *op) {
+    return decl->sema && decl->sema->op && strcmp(decl->sema->op->text, op) == 0;
+}
+
+/* Of a function that is an argument: __reverses(f), and __by_rows<X, Y>(f). */
+static Val *tell_mode(Fn *f, Decl *decl, const Subst *subst, Expr *e) {
     Lowerer *l = f->l;
     BindingVec bindings = bind_functions(f, decl, e);
-    const Type *x = lower_type(l, subst_find(subst, decl, 0)), *y = lower_type(l, subst_find(subst, decl, 1));
     if (bindings.count != 1) return const_int(f, TYPE_bool, 0);
     FuncRef known = {bindings.at[0].decl, bindings.at[0].subst};
     check_special(l->c, known.decl, known.subst, &known);
     bool forward = check_is_differentiable(l->c, known.decl, DIFF_fwd),
          reverse = check_is_differentiable(l->c, known.decl, DIFF_bwd);
+    if (asks(decl, "reverses")) return const_int(f, TYPE_bool, reverse);
+    const Type *x = lower_type(l, subst_find(subst, decl, 0)), *y = lower_type(l, subst_find(subst, decl, 1));
     bool is_cheaper = is_cheaper_by_rows(count_numbers(x), count_numbers(y)) && are_alike(x, y);
     return const_int(f, TYPE_bool, reverse && (is_cheaper || !forward));
-}
-
-static bool asks_for_mode(const Decl *decl) {
-    return decl->sema && decl->sema->op && strcmp(decl->sema->op->text, "by_rows") == 0;
 }
 
 Val *lower_call(Fn *f, Expr *e, Val *into) {
@@ -549,7 +551,7 @@ Val *lower_call(Fn *f, Expr *e, Val *into) {
     const Subst *subst = concrete_subst(f, e->subst);
     if (e->nmodes) return call_derivative(f, e, decl, subst, into);
     Val *value;
-    if (asks_for_mode(decl)) return goes_by_rows(f, decl, subst, e);
+    if (asks(decl, "by_rows") || asks(decl, "reverses")) return tell_mode(f, decl, subst, e);
     if (lower_intrinsic(f, decl, subst, e, into, &value)) return value;
     Callee callee = resolve_callee(f, decl, subst);
     if (callee.native) return lower_native(f, &callee, e, into);
