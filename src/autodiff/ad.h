@@ -203,6 +203,8 @@ void ad_flatten(Ad *ad, Func *from, AdFunc *to, bool in_parts);
 
 /* ---- segment.c */
 void ad_segment_loops(Ad *ad, Func *func); /* a flat function in normal form */
+
+/* ---- outline.c */
 /* A loop of a flat function whose code is to become a function of its own. */
 typedef struct Outline {
     Ad *ad;
@@ -218,7 +220,16 @@ void ad_take_globals(Outline *x); /* out of what is captured */
 /* Numbers that the function computes are none that the source has given. */
 bool ad_is_given_number(const Outline *x, const Val *v);
 Param ad_captured_param(const Outline *x, Val *captured);
+/* It takes words of that name, then what the loop carries, which it also gives, then what is captured. Of loops that carry counters and sums, it takes
+ * the former and gives the latter. */
+Func *ad_outline(const Outline *x, const char *name, const char *const *words, int nwords,
+                 bool (*counts)(const Inst *loop, int index));
+CloneMap ad_enter(const Outline *x, Func *func);                              /* begins its body */
+Inst *ad_call_outline(const Outline *x, Builder *b, Func *func, ValVec args); /* and what is captured */
+/* Iterations lo to hi of the loop as it is, from a given state on; the map knows what stands for captured values. */
 Inst *ad_copy_loop(const Outline *x, Builder *b, CloneMap *map, Val *const *state, Val *lo, Val *hi);
+/* A copy of the body that was changed; NULL: nothing was. */
+Region *ad_change_copy(Ad *ad, Func *flat, bool (*change)(void *user, Region *body), void *user);
 
 /* ---- round.c */
 /* A body for the flat function in which loops of independent rounds call a function for some rounds each; NULL: it has none. */

@@ -23,7 +23,7 @@ enum { MOST_CARRIED = 24 };
 
 typedef struct Along {
     Outline outline;
-    const AdFunc *f;
+    AdFunc *f;
     Activity activity;
     ValVec given; /* active results of loops that were replaced */
     int carried;  /* which of the values that the loop carries */
@@ -97,34 +97,9 @@ static bool suits(Along *x, Inst *loop) {
 /* ---- the loop as a function, and a round of it */
 
 static Func *declare(const Along *x, const char *name) {
-    Ad *ad = x->outline.ad;
-    const Inst *loop = x->outline.loop;
-    VEC(Param) params = {0};
-    VEC(const Type *) results = {0};
-    for (int i = 0; i < loop->nargs; i++) {
-        const Val *v = loop->regions[1]->params[i];
-        vec_push(ad->arena, &params, ((Param){.name = v->name, .type = v->type}));
-        vec_push(ad->arena, &results, v->type);
-    }
-    for (int i = 0; i < x->outline.captured.count; i++)
-        vec_push(ad->arena, &params, ad_captured_param(&x->outline, x->outline.captured.at[i]));
-    Func *func = func_new(ad->m, format_text(ad->arena, "%s.%s", x->outline.func->name->text, name));
-    func_set_params(func, params.at, params.count);
-    func_set_results(func, results.at, results.count);
-    func->flags |= FUNC_GENERATED | FUNC_NORMAL | FUNC_HARMLESS | (x->outline.func->flags & FUNC_PRECISE);
-    func->loc = loop->loc;
+    Func *func = ad_outline(&x->outline, name, NULL, 0, NULL);
+    func->flags |= FUNC_HARMLESS;
     return func;
-}
-
-static CloneMap begin(const Along *x, Func *func) {
-    const Outline *outline = &x->outline;
-    CloneMap map = {.module = outline->ad->m, .func = func};
-    Region *body = func_begin(func);
-    for (int i = 0; i < outline->captured.count; i++)
-        clone_map_val(&map, outline->captured.at[i], body->params[outline->loop->nargs + i]);
-    for (int i = 0; i < outline->globals.count; i++)
-        inst_append(body, clone_inst(&map, outline->globals.at[i]->inst));
-    return map;
 }
 
 /* Only the number has a derivative, and what it is made of. */
@@ -148,7 +123,7 @@ static AdFunc *add(const Along *x, Func *func) {
 static AdFunc *make_round(const Along *x) {
     const Region *body = x->outline.loop->regions[1];
     Func *func = declare(x, "round");
-    CloneMap map = begin(x, func);
+    CloneMap map = ad_enter(&x->outline, func);
     for (int i = 0; i < body->nparams; i++) clone_map_val(&map, body->params[i], func->body->params[i]);
     clone_region_into(&map, body, func->body);
     Inst *yield = func->body->last;
@@ -160,7 +135,7 @@ static AdFunc *make_round(const Along *x) {
 
 static Func *make_function(const Along *x) {
     Func *func = declare(x, "along");
-    CloneMap map = begin(x, func);
+    CloneMap map = ad_enter(&x->outline, func);
     Inst *copy = clone_inst(&map, x->outline.loop);
     for (int i = 0; i < copy->nargs; i++) copy->args[i] = func->body->params[i];
     inst_append(func->body, copy);
@@ -180,8 +155,7 @@ static void replace_loop(Along *x, Func *function) {
     b.loc = loop->loc;
     ValVec args = {0};
     for (int i = 0; i < loop->nargs; i++) vec_push(ad->arena, &args, loop->args[i]);
-    for (int i = 0; i < x->outline.captured.count; i++) vec_push(ad->arena, &args, x->outline.captured.at[i]);
-    Inst *call = build_call(&b, function, args.at, args.count);
+    Inst *call = ad_call_outline(&x->outline, &b, function, args);
     for (int i = 0; i < loop->nresults; i++) {
         call->results[i]->name = loop->results[i]->name;
         loop->results[i]->forward = call->results[i];
@@ -205,17 +179,15 @@ static bool replace_in(Along *all, const Region *region) {
     return any;
 }
 
+static bool replace_all(void *user, Region *body) {
+    Along *all = user;
+    all->activity = ad_activity(all->outline.ad, all->f, AD_bwd);
+    return replace_in(all, body);
+}
+
 Region *ad_carry_along(Ad *ad, AdFunc *f) {
-    Func *flat = f->flat;
-    Region *written = flat->body;
-    CloneMap map = {.module = ad->m, .func = flat};
-    flat->body = clone_region(&map, written, NULL);
-    Along all = {.outline = {.ad = ad, .func = flat, .steady = true}, .f = f};
-    all.activity = ad_activity(ad, f, AD_bwd);
-    Region *copy = replace_in(&all, flat->body) ? flat->body : NULL;
-    if (copy) ir_resolve_func(flat);
-    flat->body = written;
-    return copy;
+    Along all = {.outline = {.ad = ad, .func = f->flat, .steady = true}, .f = f};
+    return ad_change_copy(ad, f->flat, replace_all, &all);
 }
 
 /* ---- its derivative */

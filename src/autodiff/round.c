@@ -192,25 +192,9 @@ static bool is_independent(Rounds *x) {
 /* ---- the function */
 
 static Func *declare(const Rounds *x) {
-    Ad *ad = x->outline.ad;
-    const Inst *loop = x->outline.loop;
-    const Type *word = type_basic(ad->m->types, TYPE_int64);
-    VEC(Param) params = {0};
-    VEC(const Type *) results = {0};
-    vec_push(ad->arena, &params, ((Param){.name = name_from(ad->m->names, "lo"), .type = word}));
-    vec_push(ad->arena, &params, ((Param){.name = name_from(ad->m->names, "hi"), .type = word}));
-    for (int i = 0; i < loop->nargs; i++) {
-        const Val *v = loop->regions[1]->params[i];
-        if (is_counter(loop, i)) vec_push(ad->arena, &params, ((Param){.name = v->name, .type = v->type}));
-        else vec_push(ad->arena, &results, v->type);
-    }
-    for (int i = 0; i < x->outline.captured.count; i++)
-        vec_push(ad->arena, &params, ad_captured_param(&x->outline, x->outline.captured.at[i]));
-    Func *func = func_new(ad->m, format_text(ad->arena, "%s.rounds", x->outline.func->name->text));
-    func_set_params(func, params.at, params.count);
-    func_set_results(func, results.at, results.count);
-    func->flags |= FUNC_GENERATED | FUNC_NORMAL | FUNC_HARMLESS | (x->outline.func->flags & FUNC_PRECISE);
-    func->loc = loop->loc;
+    static const char *const words[] = {"lo", "hi"};
+    Func *func = ad_outline(&x->outline, "rounds", words, 2, is_counter);
+    func->flags |= FUNC_HARMLESS;
     return func;
 }
 
@@ -226,18 +210,14 @@ static Func *make_rounds(const Rounds *x) {
     Ad *ad = x->outline.ad;
     const Inst *loop = x->outline.loop;
     Func *func = declare(x);
-    Region *body = func_begin(func);
+    CloneMap map = ad_enter(&x->outline, func);
+    Region *body = func->body;
     Builder b = build_at_end(body);
-    CloneMap map = {.module = ad->m, .func = func};
     ValVec state = {0}, results = {0};
     int next = 2;
     for (int i = 0; i < loop->nargs; i++)
         vec_push(ad->arena, &state,
                  is_counter(loop, i) ? body->params[next++] : ad_zero(ad, loop->regions[1]->params[i]->type));
-    for (int i = 0; i < x->outline.captured.count; i++)
-        clone_map_val(&map, x->outline.captured.at[i], body->params[next++]);
-    for (int i = 0; i < x->outline.globals.count; i++)
-        inst_append(body, clone_inst(&map, x->outline.globals.at[i]->inst));
     Inst *copy = ad_copy_loop(&x->outline, &b, &map, state.at, body->params[0], body->params[1]);
     for (int i = 0; i < loop->nargs; i++)
         if (!is_counter(loop, i)) vec_push(ad->arena, &results, copy->results[i]);
@@ -272,8 +252,7 @@ static void fill_outer(const Rounds *x, Inst *outer, Func *rounds, Val *trip) {
     vec_push(ad->arena, &args, hi);
     for (int i = 0; i < loop->nargs; i++)
         if (is_counter(loop, i)) vec_push(ad->arena, &args, counter_after(x, &b, i, lo));
-    for (int i = 0; i < x->outline.captured.count; i++) vec_push(ad->arena, &args, x->outline.captured.at[i]);
-    Inst *call = build_call(&b, rounds, args.at, args.count);
+    Inst *call = ad_call_outline(&x->outline, &b, rounds, args);
     call->flags |= INST_AGAIN;
     vec_push(ad->arena, &yields, build_binary(&b, OP_add, body->params[0], ad_int64(ad, 1)));
     for (int i = 0; i < call->nresults; i++)
@@ -341,19 +320,17 @@ static bool split_region(const Rounds *all, const Region *region) {
 
 /* ---- the entry */
 
+static bool split_all(void *user, Region *body) {
+    Rounds *all = user;
+    all->settled = ad_settle(all->outline.ad, body, all->outline.func->nvals);
+    return split_region(all, body);
+}
+
 Region *ad_split_rounds(Ad *ad, AdFunc *f, const bool *stable_leaves) {
-    Func *flat = f->flat;
-    bool *stable = arena_array(ad->arena, bool, flat->nparams + 1);
+    bool *stable = arena_array(ad->arena, bool, f->flat->nparams + 1);
     for (int i = 0; i < f->leaves.count; i++)
         if (f->leaves.at[i].in >= 0) stable[f->leaves.at[i].in] = stable_leaves[i];
-    Region *written = flat->body;
-    CloneMap map = {.module = ad->m, .func = flat};
-    flat->body = clone_region(&map, written, NULL);
-    Rounds all = {.outline = {.ad = ad, .func = flat, .steady = true}, .stable = stable, .fits = true};
+    Rounds all = {.outline = {.ad = ad, .func = f->flat, .steady = true}, .stable = stable, .fits = true};
     all.written = f->written;
-    all.settled = ad_settle(ad, flat->body, flat->nvals);
-    Region *copy = split_region(&all, flat->body) ? flat->body : NULL;
-    if (copy) ir_resolve_func(flat);
-    flat->body = written;
-    return copy;
+    return ad_change_copy(ad, f->flat, split_all, &all);
 }
