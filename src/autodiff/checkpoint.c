@@ -173,28 +173,39 @@ static int cost_of_result(Policy *p, const Inst *call) {
     return total < NEVER && wanted > 1 ? (total + wanted - 1) / wanted : total;
 }
 
-/* Without that of its operands. */
-static int cost_of_inst(Policy *p, const Val *v) {
+static bool is_counter(const Policy *p, const Val *v) {
+    return v->kind == VAL_param && v == ad_loop_info(p->in, p->defs[v->id].inst)->counter;
+}
+
+/* The operands of what is computed again, one after the other: of a carried value, what it begins with; of a list, all of its values. */
+static Val *source(const Policy *p, const Val *v, int index) {
+    const Def *def = &p->defs[v->id];
+    if (v->kind == VAL_param) return index || is_counter(p, v) ? NULL : def->inst->args[def->index];
+    if (index < def->inst->nargs) return def->inst->args[index];
+    const List *list = ad_list_at(p->in->lists, v);
+    index -= def->inst->nargs;
+    return list && index < list->count ? list->stores[index]->args[1] : NULL;
+}
+
+/* Without that of its sources. */
+static int own_cost(Policy *p, const Val *v) {
     const Inst *inst = p->defs[v->id].inst;
+    if (v->kind == VAL_param) return !is_counter(p, v);
     if (inst->op == OP_call) return cost_of_result(p, inst);
     return p->live[v->id] ? op_info[inst->op].cost : 0;
 }
 
+/* In the reverse, without being computed again. */
+static bool is_there(const Policy *p, const Val *v) {
+    return !is_primal(p, v) || p->stored[v->id] || p->whole[v->id];
+}
+
 static int cost(Policy *p, Val *v) {
-    if (!is_primal(p, v) || p->stored[v->id] || p->whole[v->id]) return 0;
+    if (is_there(p, v)) return 0;
     if (p->costs[v->id]) return p->costs[v->id] - 1;
-    const Def *def = &p->defs[v->id];
-    int total = 0;
-    if (!can_redo(p, v)) total = NEVER;
-    else if (v->kind == VAL_param) {
-        const LoopInfo *info = ad_loop_info(p->in, def->inst);
-        total = v == info->counter ? 0 : 1 + cost(p, def->inst->args[def->index]);
-    } else {
-        total = cost_of_inst(p, v);
-        for (int i = 0; i < def->inst->nargs; i++) total += cost(p, def->inst->args[i]);
-        const List *list = ad_list_at(p->in->lists, v);
-        for (int i = 0; list && i < list->count; i++) total += cost(p, list->stores[i]->args[1]);
-    }
+    bool redone = can_redo(p, v);
+    int total = redone ? own_cost(p, v) : NEVER;
+    for (int i = 0; redone && source(p, v, i); i++) total += cost(p, source(p, v, i));
     if (total > NEVER) total = NEVER;
     p->costs[v->id] = total + 1;
     return total;
@@ -203,19 +214,12 @@ static int cost(Policy *p, Val *v) {
 /* What remains of `room` when the value and all that it needs have been computed again: each operation once, though
  * several need it. */
 static int pay(Policy *p, Val *v, int room) {
-    if (!is_primal(p, v) || p->stored[v->id] || p->whole[v->id] || p->costs[v->id] == 1) return room;
+    if (is_there(p, v) || p->costs[v->id] == 1) return room;
     if (p->seen[v->id] == p->now || room < 0) return room;
     p->seen[v->id] = p->now;
     if (!can_redo(p, v)) return -1;
-    const Def *def = &p->defs[v->id];
-    if (v->kind == VAL_param) {
-        const LoopInfo *info = ad_loop_info(p->in, def->inst);
-        return v == info->counter ? room : pay(p, def->inst->args[def->index], room - 1);
-    }
-    room -= cost_of_inst(p, v);
-    for (int i = 0; i < def->inst->nargs; i++) room = pay(p, def->inst->args[i], room);
-    const List *list = ad_list_at(p->in->lists, v);
-    for (int i = 0; list && i < list->count; i++) room = pay(p, list->stores[i]->args[1], room);
+    room -= own_cost(p, v);
+    for (int i = 0; source(p, v, i); i++) room = pay(p, source(p, v, i), room);
     return room;
 }
 
@@ -244,17 +248,9 @@ static void note_needed(Policy *p, const Region *region) {
 }
 
 static void redo(Policy *p, Val *v) {
-    if (!is_primal(p, v) || p->stored[v->id] || p->whole[v->id] || p->redo[v->id]) return;
+    if (is_there(p, v) || p->redo[v->id]) return;
     p->redo[v->id] = true;
-    const Def *def = &p->defs[v->id];
-    if (v->kind == VAL_param) {
-        const LoopInfo *info = ad_loop_info(p->in, def->inst);
-        if (v != info->counter) redo(p, def->inst->args[def->index]);
-        return;
-    }
-    for (int i = 0; i < def->inst->nargs; i++) redo(p, def->inst->args[i]);
-    const List *list = ad_list_at(p->in->lists, v);
-    for (int i = 0; list && i < list->count; i++) redo(p, list->stores[i]->args[1]);
+    for (int i = 0; source(p, v, i); i++) redo(p, source(p, v, i));
 }
 
 static bool can_store(const Val *v) {
@@ -272,7 +268,7 @@ typedef struct Origins {
 
 /* False: they are too many, or the way is too long. */
 static bool find_origins(Policy *p, Val *v, Origins *s) {
-    if (!is_primal(p, v) || p->stored[v->id] || p->whole[v->id]) return true;
+    if (is_there(p, v)) return true;
     if (!can_redo(p, v)) {
         for (int i = 0; i < s->count; i++)
             if (s->at[i] == v) return true;
@@ -280,18 +276,10 @@ static bool find_origins(Policy *p, Val *v, Origins *s) {
         s->at[s->count++] = v;
         return true;
     }
-    const Def *def = &p->defs[v->id];
-    s->cost += v->kind == VAL_param || !p->live[v->id] ? 1 : cost_of_inst(p, v);
+    s->cost += v->kind == VAL_param || !p->live[v->id] ? 1 : own_cost(p, v);
     if (s->cost > p->limit) return false;
-    if (v->kind == VAL_param) {
-        const LoopInfo *info = ad_loop_info(p->in, def->inst);
-        return v == info->counter || find_origins(p, def->inst->args[def->index], s);
-    }
-    for (int i = 0; i < def->inst->nargs; i++)
-        if (!find_origins(p, def->inst->args[i], s)) return false;
-    const List *list = ad_list_at(p->in->lists, v);
-    for (int i = 0; list && i < list->count; i++)
-        if (!find_origins(p, list->stores[i]->args[1], s)) return false;
+    for (int i = 0; source(p, v, i); i++)
+        if (!find_origins(p, source(p, v, i), s)) return false;
     return true;
 }
 
