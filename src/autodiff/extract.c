@@ -8,26 +8,6 @@
  * not known. */
 #include "autodiff/ad.h"
 
-/* ---- which values are used */
-
-static bool uses(const Region *region, const Val *v) {
-    for (const Inst *inst = region->first; inst; inst = inst->next) {
-        for (int i = 0; i < inst->nargs; i++)
-            if (inst->args[i] == v) return true;
-        for (int i = 0; i < inst->nregions; i++)
-            if (uses(inst->regions[i], v)) return true;
-    }
-    return false;
-}
-
-static void mark_used(const Region *region, bool *used, uint32_t n) {
-    for (const Inst *inst = region->first; inst; inst = inst->next) {
-        for (int i = 0; i < inst->nargs; i++)
-            if (!val_is_const(inst->args[i]) && inst->args[i]->id < n) used[inst->args[i]->id] = true;
-        for (int i = 0; i < inst->nregions; i++) mark_used(inst->regions[i], used, n);
-    }
-}
-
 /* ---- declarations */
 
 /* Is a parameter of the primal in the reverse what it was? */
@@ -36,13 +16,10 @@ static bool is_available(const Making *x, int leaf) {
 }
 
 /* The primal parameters that the reverse reads. */
-static bool *used_params(Ad *ad, const Making *x) {
-    uint32_t n = x->linear.func->nvals;
-    bool *used = arena_array(ad->arena, bool, n + 1),
-         *wanted = arena_array(ad->arena, bool, x->f->leaves.count + 1);
-    mark_used(x->reversed, used, n);
+static bool *used_params(Ad *ad, const Making *x, const int *uses) {
+    bool *wanted = arena_array(ad->arena, bool, x->f->leaves.count + 1);
     for (int i = 0; i < x->f->leaves.count; i++) {
-        wanted[i] = x->primals[i] && used[x->primals[i]->id];
+        wanted[i] = x->primals[i] && uses[x->primals[i]->id];
         if (wanted[i] && !is_available(x, i))
             arena_fault(ad->arena, "the reverse pass reads an array that may have changed");
     }
@@ -107,10 +84,13 @@ static void fill(Ad *ad, const Making *x, const Made *made, const Region *half, 
 void ad_extract(Ad *ad, Making *x) {
     Reverse *r = x->reverse;
     if (!x->recursive) {
-        r->uses_tape = uses(x->primal, x->tape) || uses(x->reversed, x->reverse_tape);
-        declare(
-            ad, x,
-            (Contents){.primal = used_params(ad, x), .slots = x->checkpoint->slots, .tape = r->uses_tape});
+        const int *in_primal = region_count_uses(ad->arena, x->primal),
+                  *in_reverse = region_count_uses(ad->arena, x->reversed);
+        r->uses_tape = in_primal[x->tape->id] || in_reverse[x->reverse_tape->id];
+        declare(ad, x,
+                (Contents){.primal = used_params(ad, x, in_reverse),
+                           .slots = x->checkpoint->slots,
+                           .tape = r->uses_tape});
     }
     for (int i = 0; i < x->checkpoint->slots.count; i++)
         inst_add_arg(x->primal->last, x->checkpoint->slots.at[i]);

@@ -15,12 +15,6 @@ typedef struct Sink {
     const Inst *branch; /* differentials: what they are to move into; else NULL */
 } Sink;
 
-static void count_uses(void *user, Inst *inst) {
-    Sink *s = user;
-    for (int i = 0; i < inst->nargs; i++)
-        if (!val_is_const(inst->args[i])) s->uses[inst->args[i]->id]++;
-}
-
 static bool is_steep(const Inst *inst) {
     return op_has(inst->op, OP_STEEP) && type_is_float(inst->results[0]->type);
 }
@@ -155,9 +149,8 @@ static void sink_region(Sink *s, Region *region) {
 }
 
 void ad_sink(Ad *ad, Func *func) {
-    Sink s = {.ad = ad, .uses = arena_array(ad->arena, int, func->nvals + 1)};
+    Sink s = {.ad = ad, .uses = region_count_uses(ad->arena, func->body)};
     s.inside = arena_array(ad->arena, int, func->nvals + 1);
-    region_walk(func->body, count_uses, &s);
     sink_region(&s, func->body);
     ir_resolve_func(func);
 }
@@ -189,10 +182,8 @@ static void sink_differentials(Sink *s, const Region *region) {
 }
 
 void ad_sink_differentials(Ad *ad, const Making *making) {
-    uint32_t n = making->linear.func->nvals;
-    Sink s = {.ad = ad, .uses = arena_array(ad->arena, int, n + 1)};
-    s.inside = arena_array(ad->arena, int, n + 1);
-    region_walk(making->diff, count_uses, &s);
+    Sink s = {.ad = ad, .uses = region_count_uses(ad->arena, making->diff)};
+    s.inside = arena_array(ad->arena, int, making->linear.func->nvals + 1);
     drop_unused(&s, making->diff);
     sink_differentials(&s, making->diff);
 }

@@ -194,6 +194,18 @@ void region_walk(Region *region, InstVisitor visit, void *user) {
     }
 }
 
+static void count_uses(void *user, Inst *inst) {
+    int *uses = user;
+    for (int i = 0; i < inst->nargs; i++)
+        if (!val_is_const(inst_operand(inst, i))) uses[inst_operand(inst, i)->id]++;
+}
+
+int *region_count_uses(Arena *arena, Region *region) {
+    int *uses = arena_array(arena, int, region->func->nvals + 1);
+    region_walk(region, count_uses, uses);
+    return uses;
+}
+
 void inst_resolve(Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
     ir_follow_space(inst);

@@ -400,7 +400,8 @@ void ir_resolve_func(Func *func); /* all operands, so that no forward is left in
 
 typedef void (*InstVisitor)(void *user, Inst *inst);
 void region_walk(Region *region, InstVisitor visit,
-                 void *user); /* every instruction, owners before their regions */
+                 void *user);                         /* every instruction, owners before their regions */
+int *region_count_uses(Arena *arena, Region *region); /* of values by instructions in it, by id */
 
 /* ---- build.c: building folds, so that producers stay naive */
 

@@ -95,7 +95,6 @@ void lanes_look(Lanes *lanes);          /* at `from`: what differs, and whether 
 bool lanes_make_narrower(Lanes *lanes); /* half as many, if they fill a register and are worth while */
 
 /* ---- lanes_items.c */
-int *lanes_count_uses(Arena *scratch, const Func *func, Region *region); /* by id */
 bool lanes_uses_any(const Map *values, Inst *inst); /* it, or something inside of it, uses one of these */
 void lanes_make_item(Lanes *lanes);   /* `from`, of the loop; declines if its rounds need each other */
 void lanes_make_rounds(Lanes *lanes); /* the loop does several rounds at once, and then those that are left */

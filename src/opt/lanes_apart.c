@@ -369,7 +369,7 @@ static bool are_apart(Apart *apart, const Access *a, const Access *b) {
 void lanes_look_for_conflicts(Lanes *lanes) {
     Apart apart = {.lanes = lanes,
                    .jumps = loop_find_jumps(lanes->scratch, lanes->from),
-                   .uses = lanes_count_uses(lanes->scratch, lanes->from, lanes->from->body),
+                   .uses = region_count_uses(lanes->scratch, lanes->from->body),
                    .accesses = arena_array(lanes->scratch, Access, MOST_ACCESSES)};
     region_walk(lanes->from->body, note_inst, &apart);
     if (apart.is_lost) lanes_decline(lanes, NULL, "it uses memory in too many places");
@@ -418,7 +418,7 @@ static void find_sum(void *user, Inst *inst) {
 }
 
 void lanes_find_sums(Lanes *lanes) {
-    int *uses = lanes_count_uses(lanes->scratch, lanes->from, lanes->from->body);
+    int *uses = region_count_uses(lanes->scratch, lanes->from->body);
     region_walk(lanes->from->body, find_sum, uses);
     opt_dce(lanes->from);
 }

@@ -31,18 +31,6 @@ static void note(Survey *survey, const Val *v) {
     map_put(survey->lanes->scratch, &survey->dependent, PTR_KEY(v), survey);
 }
 
-static void count_uses(void *user, Inst *inst) {
-    int *uses = user;
-    for (int i = 0; i < inst->nargs; i++)
-        if (!val_is_const(inst_operand(inst, i))) uses[inst_operand(inst, i)->id]++;
-}
-
-int *lanes_count_uses(Arena *scratch, const Func *func, Region *region) {
-    int *uses = arena_array(scratch, int, func->nvals + 1);
-    region_walk(region, count_uses, uses);
-    return uses;
-}
-
 typedef struct Look {
     const Map *values;
     bool found;
@@ -144,8 +132,7 @@ static void sort_carried(Lanes *lanes) {
     Inst *loop = rounds->loop;
     lanes_take_out_choices(lanes, find_counters(lanes));
     const bool *counts = find_counters(lanes);
-    Survey survey = {.lanes = lanes,
-                     .uses = lanes_count_uses(lanes->scratch, rounds->func, loop->regions[1])};
+    Survey survey = {.lanes = lanes, .uses = region_count_uses(lanes->scratch, loop->regions[1])};
     for (int i = 0; i < loop->nargs; i++) {
         rounds->kinds[i] = counts[i] ? CARRIED_counter : CARRIED_in_order;
         rounds->ncounters += counts[i];

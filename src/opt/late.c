@@ -17,14 +17,6 @@ typedef struct Late {
     bool changed;
 } Late;
 
-static void count_uses(void *user, Inst *inst) {
-    Late *l = user;
-    for (int i = 0; i < inst->nargs; i++) {
-        const Val *v = ir_resolve(inst->args[i]);
-        if (!val_is_const(v)) l->uses[v->id]++;
-    }
-}
-
 static bool is_real(TypeKind kind) { return kind == TYPE_float || kind == TYPE_double; }
 
 static bool is_sum(const Late *l, const Inst *inst) {
@@ -87,8 +79,7 @@ static void visit_region(Late *l, Region *region) {
 bool opt_late_sums(Func *func) {
     if (!func->body || !func->module->many_threads) return false;
     Arena *scratch = arena_scratch(func->module->arena);
-    Late l = {.uses = arena_array(scratch, int, func->nvals + 1)};
-    region_walk(func->body, count_uses, &l);
+    Late l = {.uses = region_count_uses(scratch, func->body)};
     visit_region(&l, func->body);
     arena_free(scratch);
     return l.changed;

@@ -113,10 +113,6 @@ static bool is_in_inner_loop(const Inst *inst, const Region *home) {
 
 static void note_inst(void *user, Inst *inst) {
     Reciprocals *r = user;
-    for (int i = 0; i < inst->nargs; i++) {
-        const Val *v = inst_operand(inst, i);
-        if (!val_is_const(v)) r->uses[v->id]++;
-    }
     Val *v = is_division(inst) ? divisor_of(inst) : NULL;
     if (!v) return;
     vec_push(r->scratch, &r->divisions, ((Division){inst, v}));
@@ -204,7 +200,7 @@ bool opt_reciprocal(Func *func) {
     if (!func->body || !func->module->shares_reciprocals || (func->flags & FUNC_PRECISE)) return false;
     Arena *scratch = arena_scratch(func->module->arena);
     Reciprocals r = {.scratch = scratch,
-                     .uses = arena_array(scratch, int, func->nvals + 1),
+                     .uses = region_count_uses(scratch, func->body),
                      .divisors = arena_array(scratch, Divisor, func->nvals + 1)};
     bool changed = false;
     region_walk(func->body, note_inst, &r);

@@ -250,21 +250,17 @@ static void turn(Inst *loop, const Rounds *rounds) {
     next->name = NULL;
 }
 
-static void note_inst(void *user, Inst *inst) {
+static void note_loop(void *user, Inst *inst) {
     Upward *u = user;
-    for (int i = 0; i < inst->nargs; i++) {
-        const Val *v = inst_operand(inst, i);
-        if (!val_is_const(v)) u->uses[v->id]++;
-    }
     if (inst->op == OP_loop) vec_push(u->scratch, &u->loops, inst);
 }
 
 bool opt_upward(Func *func) {
     if (!func->body) return false;
     Arena *scratch = arena_scratch(func->module->arena);
-    Upward u = {.scratch = scratch, .uses = arena_array(scratch, int, func->nvals + 1)};
+    Upward u = {.scratch = scratch, .uses = region_count_uses(scratch, func->body)};
     bool changed = false;
-    region_walk(func->body, note_inst, &u);
+    region_walk(func->body, note_loop, &u);
     if (u.loops.count) opt_memory_init(&u.memory, scratch, func);
     for (int i = 0; i < u.loops.count; i++) {
         Rounds rounds;
