@@ -13,11 +13,9 @@ static bool has_own(Ad *ad, const Type *type, bool zero) {
     return false;
 }
 
-/* `from` NULL: set to zero. */
-static void treat(Ad *ad, Builder *b, Val *to, Val *from) {
-    if (from) ad_accumulate(ad, b, to, from);
-    else ad_zero_object(ad, b, to);
-}
+/* ---- `from` NULL: set to zero */
+
+static void treat(Ad *ad, Builder *b, Val *to, Val *from);
 
 static void treat_elements(Ad *ad, Builder *b, Val *to, Val *from) {
     CountLoop loop = build_count(b, 0, type_length(to->type->args[0]));
@@ -31,54 +29,39 @@ static void treat_fields(Ad *ad, Builder *b, Val *to, Val *from) {
         treat(ad, b, build_field(b, to, i), from ? build_field(b, from, i) : NULL);
 }
 
-void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from) {
+static void treat_plainly(Ad *ad, Builder *b, Val *to, Val *from) {
     const Type *type = to->type->args[0];
-    if (type_is_float(type) || type->kind == TYPE_vector) {
-        build_store(b, to, build_sum(b, build_load(b, to), build_load(b, from)));
-        return;
-    }
-    if (!has_own(ad, type, false)) {
-        Val *args[2] = {to, from};
-        build_inst(b, OP_acc, args, 2, 0, 0);
-        return;
-    }
-    if (type->kind == TYPE_array) {
-        treat_elements(ad, b, to, from);
-        return;
-    }
-    Func *own = ir_record_diff(ad->m, type)->add;
-    if (!own) {
-        treat_fields(ad, b, to, from);
-        return;
-    }
-    ad_complete(ad, own);
-    Val *sum = build_var(b, type, NULL, false);
-    Val *args[3] = {sum, to, from};
-    build_call(b, own, args, 3);
-    build_copy(b, to, sum);
+    bool is_object = type->kind == TYPE_record || type->kind == TYPE_array;
+    bool is_number = type_is_float(type) || type->kind == TYPE_vector;
+    if (from && is_number) build_store(b, to, build_sum(b, build_load(b, to), build_load(b, from)));
+    else if (from) build_inst(b, OP_acc, (Val *[]){to, from}, 2, 0, 0);
+    else if (is_object) build_zero(b, to);
+    else build_store(b, to, ad_zero(ad, type));
 }
 
-void ad_zero_object(Ad *ad, Builder *b, Val *at) {
-    const Type *type = at->type->args[0];
-    if (!has_own(ad, type, true)) {
-        if (type->kind == TYPE_record || type->kind == TYPE_array) build_zero(b, at);
-        else build_store(b, at, ad_zero(ad, type));
-        return;
-    }
-    if (type->kind == TYPE_array) {
-        treat_elements(ad, b, at, NULL);
-        return;
-    }
-    Func *own = ir_record_diff(ad->m, type)->zero;
-    if (!own) {
-        treat_fields(ad, b, at, NULL);
-        return;
-    }
+static void treat_by(Ad *ad, Func *own, Builder *b, Val *to, Val *from) {
     ad_complete(ad, own);
-    Val *zero = build_var(b, type, NULL, false);
-    build_call(b, own, &zero, 1);
-    build_copy(b, at, zero);
+    Val *args[3] = {build_var(b, to->type->args[0], NULL, false), to, from};
+    build_call(b, own, args, from ? 3 : 1);
+    build_copy(b, to, args[0]);
 }
+
+static void treat(Ad *ad, Builder *b, Val *to, Val *from) {
+    const Type *type = to->type->args[0];
+    if (!has_own(ad, type, !from)) {
+        treat_plainly(ad, b, to, from);
+        return;
+    }
+    const RecordDiff *diff = type->kind == TYPE_record ? ir_record_diff(ad->m, type) : NULL;
+    Func *own = !diff ? NULL : from ? diff->add : diff->zero;
+    if (own) treat_by(ad, own, b, to, from);
+    else if (diff) treat_fields(ad, b, to, from);
+    else treat_elements(ad, b, to, from);
+}
+
+void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from) { treat(ad, b, to, from); }
+
+void ad_zero_object(Ad *ad, Builder *b, Val *at) { treat(ad, b, at, NULL); }
 
 void ad_zero_shadow(Ad *ad, Builder *b, Val *at) {
     if (has_own(ad, at->type->args[0], true)) ad_zero_object(ad, b, at);
