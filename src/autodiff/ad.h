@@ -193,7 +193,11 @@ Leaves ad_leaves_of_func(Ad *ad, const Func *source);
 Leaves ad_leaves_of_flat(Ad *ad, const Func *flat); /* one for each parameter and result, whatever its type */
 Func *ad_declare_flat(Ad *ad, const Func *source, Leaves *leaves);
 Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath);
-void ad_leaf_store(Builder *b, Val *object, const int *path, int npath, Val *value);
+Val *ad_leaf_at(Builder *b, Val *object, const Leaf *leaf,
+                bool differential); /* of it, or in its differential */
+Val *ad_leaf_in(Builder *b, Val *object, const Leaf *leaf,
+                bool differential);                          /* that address, or what is there */
+Val *ad_leaf_lane(Builder *b, Val *value, const Leaf *leaf); /* of a scalar or vector */
 Val *ad_zero(Ad *ad, const Type *type);
 Val *ad_int64(Ad *ad, int64_t value);
 
@@ -418,6 +422,29 @@ void ad_push_slots(Ad *ad, Making *making);        /* its context is on the tape
 void ad_extract(Ad *ad, Making *making);
 
 /* ---- adapt.c: between flat functions and signatures with pairs */
+/* An object that leaves belong to: a value, or memory. */
+typedef struct Where {
+    Val *value;   /* by value, plain: scalar or vector */
+    Val *address; /* memory of the object */
+    Val *d;       /* memory of its differential (or counterpart); NULL: none */
+} Where;
+typedef struct Frame {
+    Ad *ad;
+    AdFunc *f;
+    const AdFunc *pass; /* the forward pass of a custom derivative; NULL: there is none */
+    Func *func;
+    const Func *of;
+    Builder b;
+    Where *params; /* by parameter of `of` */
+    Where result;
+    Val *state;     /* what that pass has kept */
+    ValVec objects; /* that a custom derivative is given, in order */
+} Frame;
+Where *ad_where(Frame *frame, int param); /* -1: the result */
+const Leaf *ad_leaf_of(const Frame *frame, const Place *place);
+Val *ad_place_at(Frame *frame, const Place *place); /* in memory: in the object, or in its differential */
+Where *ad_make_object(Frame *frame, const UserPlace *place, const Type *type, Name name);
+Inst *ad_call_custom(Frame *frame, Func *custom); /* with the objects */
 void ad_fill_user_fwd(Ad *ad, Func *func, AdFunc *of);
 void ad_fill_forwarding(Ad *ad, Func *func, Func *custom);
 void ad_fill_trivial_fwd(Ad *ad, AdFunc *f);
@@ -430,9 +457,6 @@ void ad_accumulate(Ad *ad, Builder *b, Val *to, Val *from); /* to += from */
 void ad_zero_object(Ad *ad, Builder *b, Val *at);
 void ad_zero_shadow(Ad *ad, Builder *b,
                     Val *at); /* a fresh variable: only what does not start as bits that are zero */
-
-/* ---- a few things used everywhere */
-static inline bool ad_is_float(const Val *v) { return type_is_float(v->type); }
 
 /* ---- adapt_bwd.c */
 void ad_fill_user_bwd(Ad *ad, Func *func, AdFunc *of);

@@ -7,24 +7,6 @@
 
 /* ---- where the parameters of a function are in its derivative's signature */
 
-/* An object that a leaf belongs to: a value, or memory. */
-typedef struct Where {
-    Val *value;   /* by value, plain: scalar or vector */
-    Val *address; /* memory of the object */
-    Val *d;       /* memory of its differential (or counterpart); NULL: none */
-} Where;
-
-typedef struct Frame {
-    Ad *ad;
-    AdFunc *f;
-    Func *func;
-    const Func *of;
-    Builder b;
-    Where *params; /* by parameter of `of` */
-    Where result;
-    ValVec objects; /* that a custom derivative is given, in order */
-} Frame;
-
 static Where pair_at(Builder *b, Val *pair) {
     return (Where){.address = build_field(b, pair, 0), .d = build_field(b, pair, 1)};
 }
@@ -33,24 +15,41 @@ static Where plain_at(const Param *param, Val *value) {
     return param->flags & PARAM_BY_ADDRESS ? (Where){.address = value} : (Where){.value = value};
 }
 
-/* ---- leaves of objects */
+Where *ad_where(Frame *frame, int param) { return param < 0 ? &frame->result : &frame->params[param]; }
 
-static Val *lane_of(Builder *b, Val *value, const Leaf *leaf) {
-    return leaf->npath ? build_extract_lane(b, value, -1 - leaf->path[0]) : value;
+const Leaf *ad_leaf_of(const Frame *frame, const Place *place) {
+    return &(place->role == AS_state ? frame->pass : frame->f)->leaves.at[place->leaf];
 }
 
-static Where *where_at(Frame *frame, int param) { return param < 0 ? &frame->result : &frame->params[param]; }
-
-static const Leaf *leaf_at(const Frame *frame, const Place *place) {
-    return &frame->f->leaves.at[place->leaf];
+Val *ad_place_at(Frame *frame, const Place *place) {
+    const Leaf *leaf = ad_leaf_of(frame, place);
+    if (place->role == AS_state) return ad_leaf_at(&frame->b, frame->state, leaf, false);
+    const Where *where = ad_where(frame, leaf->param);
+    bool primal = place->role == AS_primal;
+    return ad_leaf_at(&frame->b, primal ? where->address : where->d, leaf, !primal);
 }
 
-/* Where in memory a place is: in the object, or in its differential. */
-static Val *address_of(Frame *frame, const Place *place) {
-    const Leaf *leaf = leaf_at(frame, place);
-    const Where *where = where_at(frame, leaf->param);
-    return place->role == AS_primal ? ad_leaf_address(&frame->b, where->address, leaf->path, leaf->npath)
-                                    : ad_leaf_address(&frame->b, where->d, leaf->dpath, leaf->ndpath);
+/* ---- objects that a custom derivative is given */
+
+Where *ad_make_object(Frame *frame, const UserPlace *place, const Type *type, Name name) {
+    Val *object = build_var(&frame->b, type, name, false);
+    Where *where = ad_where(frame, place->param);
+    vec_push(frame->ad->arena, &frame->objects, object);
+    switch (place->kind) {
+    case USER_state: frame->state = object; break;
+    case USER_differential: where->d = object; break;
+    case USER_plain: where->address = object; break;
+    case USER_pair: *where = pair_at(&frame->b, object); break;
+    }
+    return where;
+}
+
+Inst *ad_call_custom(Frame *frame, Func *custom) {
+    ValVec *objects = &frame->objects;
+    for (int i = 0; i < objects->count; i++)
+        if (!(custom->params[i].flags & PARAM_BY_ADDRESS))
+            objects->at[i] = build_load(&frame->b, objects->at[i]);
+    return build_call(&frame->b, custom, objects->at, objects->count);
 }
 
 /* ---- optional values */
@@ -96,7 +95,7 @@ static void bind_fwd(Frame *frame) {
     frame->params = arena_array(frame->ad->arena, Where, frame->of->nparams + 1);
     for (int i = 0; i < places.count; i++) {
         Val *value = frame->func->body->params[i];
-        *where_at(frame, places.at[i].param) = places.at[i].kind == USER_pair
+        *ad_where(frame, places.at[i].param) = places.at[i].kind == USER_pair
                                                    ? pair_at(&frame->b, value)
                                                    : plain_at(&frame->func->params[i], value);
     }
@@ -111,7 +110,7 @@ static void return_plain(Frame *frame, Val *const *results) {
     int n = 0;
     const Places *places = &frame->f->fwd.results;
     for (int i = 0; i < places->count; i++)
-        if (leaf_at(frame, &places->at[i])->param < 0) lanes[n++] = results[i];
+        if (ad_leaf_of(frame, &places->at[i])->param < 0) lanes[n++] = results[i];
     const Type *type = frame->func->results[0];
     Val *value = type->kind == TYPE_vector ? build_vec(&frame->b, type, lanes) : lanes[0];
     build_return(&frame->b, &value, 1);
@@ -119,10 +118,10 @@ static void return_plain(Frame *frame, Val *const *results) {
 
 static Val *fwd_arg(void *user, const Place *place) {
     Frame *frame = user;
-    const Leaf *leaf = leaf_at(frame, place);
-    const Where *where = where_at(frame, leaf->param);
-    if (place->role == AS_primal && where->value) return lane_of(&frame->b, where->value, leaf);
-    Val *address = address_of(frame, place);
+    const Leaf *leaf = ad_leaf_of(frame, place);
+    const Where *where = ad_where(frame, leaf->param);
+    if (place->role == AS_primal && where->value) return ad_leaf_lane(&frame->b, where->value, leaf);
+    Val *address = ad_place_at(frame, place);
     return leaf->by_ref ? address : build_load(&frame->b, address);
 }
 
@@ -132,8 +131,8 @@ static void call_fwd(Frame *frame) {
     Inst *call = ad_call(frame->ad, b, fwd, fwd_arg, frame);
     for (int i = 0; i < fwd->results.count; i++) {
         const Place *place = &fwd->results.at[i];
-        if (where_at(frame, leaf_at(frame, place)->param)->address)
-            build_store(b, address_of(frame, place), call->results[i]);
+        if (ad_where(frame, ad_leaf_of(frame, place)->param)->address)
+            build_store(b, ad_place_at(frame, place), call->results[i]);
     }
     for (int i = 0; i < frame->of->nparams; i++) {
         const Param *param = &frame->of->params[i];
@@ -165,19 +164,14 @@ void ad_fill_forwarding(Ad *ad, Func *func, Func *custom) {
 static void make_objects(Frame *frame, const Func *custom) {
     UserPlaces places = ad_user_fwd(frame->ad, frame->of);
     frame->params = arena_array(frame->ad->arena, Where, frame->of->nparams + 1);
-    for (int i = 0; i < places.count; i++) {
-        Val *object = build_var(&frame->b, custom->params[i].type, NULL, false);
-        vec_push(frame->ad->arena, &frame->objects, object);
-        *where_at(frame, places.at[i].param) =
-            places.at[i].kind == USER_pair ? pair_at(&frame->b, object) : (Where){.address = object};
-    }
+    for (int i = 0; i < places.count; i++) ad_make_object(frame, &places.at[i], custom->params[i].type, NULL);
 }
 
 static void fill_objects(Frame *frame) {
     const Made *fwd = &frame->f->fwd;
     for (int i = 0; i < fwd->params.count; i++) {
-        const Leaf *leaf = leaf_at(frame, &fwd->params.at[i]);
-        Val *at = address_of(frame, &fwd->params.at[i]), *value = fwd->func->body->params[i];
+        const Leaf *leaf = ad_leaf_of(frame, &fwd->params.at[i]);
+        Val *at = ad_place_at(frame, &fwd->params.at[i]), *value = fwd->func->body->params[i];
         if (!leaf->by_ref) build_store(&frame->b, at, value);
         else if (leaf->dir != DIR_out) build_copy(&frame->b, at, value);
     }
@@ -188,28 +182,20 @@ static void fill_objects(Frame *frame) {
     }
 }
 
-static Inst *call_custom(Frame *frame, Func *custom) {
-    ValVec *objects = &frame->objects;
-    for (int i = 0; i < objects->count; i++)
-        if (!(custom->params[i].flags & PARAM_BY_ADDRESS))
-            objects->at[i] = build_load(&frame->b, objects->at[i]);
-    return build_call(&frame->b, custom, objects->at, objects->count);
-}
-
 static void return_from_objects(Frame *frame, const Inst *call) {
     const Made *fwd = &frame->f->fwd;
     ValVec results = {0};
     for (int i = 0; i < fwd->results.count; i++) {
-        const Leaf *leaf = leaf_at(frame, &fwd->results.at[i]);
+        const Leaf *leaf = ad_leaf_of(frame, &fwd->results.at[i]);
         bool by_value = leaf->param < 0 && !frame->result.address;
         vec_push(frame->ad->arena, &results,
-                 by_value ? lane_of(&frame->b, call->results[0], leaf)
-                          : build_load(&frame->b, address_of(frame, &fwd->results.at[i])));
+                 by_value ? ad_leaf_lane(&frame->b, call->results[0], leaf)
+                          : build_load(&frame->b, ad_place_at(frame, &fwd->results.at[i])));
     }
     for (int i = 0; i < fwd->params.count; i++) {
-        const Leaf *leaf = leaf_at(frame, &fwd->params.at[i]);
+        const Leaf *leaf = ad_leaf_of(frame, &fwd->params.at[i]);
         if (leaf->by_ref && leaf->dir != DIR_in)
-            build_copy(&frame->b, fwd->func->body->params[i], address_of(frame, &fwd->params.at[i]));
+            build_copy(&frame->b, fwd->func->body->params[i], ad_place_at(frame, &fwd->params.at[i]));
     }
     build_return(&frame->b, results.at, results.count);
 }
@@ -222,7 +208,7 @@ void ad_fill_fwd_adapter(Ad *ad, AdFunc *f, Func *custom) {
     frame.b = build_at_end(func_begin(fwd));
     make_objects(&frame, custom);
     fill_objects(&frame);
-    return_from_objects(&frame, call_custom(&frame, custom));
+    return_from_objects(&frame, ad_call_custom(&frame, custom));
     fwd->flags |= FUNC_NORMAL;
     map_put(ad->arena, &ad->adapters, PTR_KEY(fwd), fwd);
 }

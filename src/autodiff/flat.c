@@ -29,10 +29,8 @@ typedef struct Flat {
 
 static Val *leaf_given(Builder *b, const Inst *call, const Leaf *leaf) {
     Val *arg = call->args[leaf->param];
-    if (!(call->callee->params[leaf->param].flags & PARAM_BY_ADDRESS))
-        return leaf->npath ? build_extract_lane(b, arg, -1 - leaf->path[0]) : arg;
-    Val *address = ad_leaf_address(b, arg, leaf->path, leaf->npath);
-    return leaf->by_ref ? address : build_load(b, address);
+    bool by_address = call->callee->params[leaf->param].flags & PARAM_BY_ADDRESS;
+    return by_address ? ad_leaf_in(b, arg, leaf, false) : ad_leaf_lane(b, arg, leaf);
 }
 
 /* Stores what the call gives; the lanes of its result are kept. */
@@ -42,7 +40,7 @@ static void take_results(Builder *b, const Inst *call, const Leaves *leaves, con
         const Leaf *leaf = &leaves->at[i];
         if (leaf->out < 0) continue;
         if (leaf->param < 0) lanes[n++] = flat->results[leaf->out];
-        else ad_leaf_store(b, call->args[leaf->param], leaf->path, leaf->npath, flat->results[leaf->out]);
+        else build_store(b, ad_leaf_at(b, call->args[leaf->param], leaf, false), flat->results[leaf->out]);
     }
 }
 

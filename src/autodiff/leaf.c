@@ -250,6 +250,16 @@ Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath) {
     return object;
 }
 
-void ad_leaf_store(Builder *b, Val *object, const int *path, int npath, Val *value) {
-    build_store(b, ad_leaf_address(b, object, path, npath), value);
+Val *ad_leaf_at(Builder *b, Val *object, const Leaf *leaf, bool differential) {
+    return differential ? ad_leaf_address(b, object, leaf->dpath, leaf->ndpath)
+                        : ad_leaf_address(b, object, leaf->path, leaf->npath);
+}
+
+Val *ad_leaf_in(Builder *b, Val *object, const Leaf *leaf, bool differential) {
+    Val *address = ad_leaf_at(b, object, leaf, differential);
+    return leaf->by_ref ? address : build_load(b, address);
+}
+
+Val *ad_leaf_lane(Builder *b, Val *value, const Leaf *leaf) {
+    return leaf->npath ? build_extract_lane(b, value, -1 - leaf->path[0]) : value;
 }
