@@ -41,6 +41,9 @@ typedef struct Value {
     bool named;         /* the text is a variable of its own */
     bool guarded;       /* of an address: maybe out of range; it has a text for each use, see clike_operand */
     const char *offset; /* of an object in a byte buffer, where there are no pointers */
+    const char
+        *bits; /* of a signed integer: the unsigned one of the same bits; NULL: the text, with a cast */
+    Level bits_level;
 } Value;
 
 /* A region that is being printed, and where control goes from it. */
@@ -48,6 +51,7 @@ typedef struct Frame {
     struct Frame *up;
     const Inst *owner;
     Value *results;           /* variables: what yield and break assign to */
+    const Val **held;         /* what they have held so far, each or NULL; NULL: nothing */
     Value *condition;         /* in that of a loop: what is yielded */
     bool is_loop;             /* `break` and `continue` of the language mean it */
     bool is_switch;           /* `break` means it */
@@ -72,8 +76,11 @@ typedef struct FuncState {
     Value *values;     /* by Val.id */
     int *uses;         /* by Val.id */
     const Inst **user; /* by Val.id: the last that uses it */
-    LoopJumps jumps;   /* for what is known of counters */
-    Map names;         /* Name -> not NULL: taken */
+    const Inst **all_uses;
+    int *first_use;  /* by Val.id: where its uses begin there, and those of the one before end */
+    int *places;     /* by Val.id: uses as a place on a tape, or as a part of one */
+    LoopJumps jumps; /* for what is known of counters */
+    Map names;       /* Name -> not NULL: taken */
     VEC(const Val *) pending;
     Map computed; /* Inst -> const char *: the variable that has it already, for who comes to it next */
     VEC(const Inst *) sums; /* that are printed with the next: sums.c */
@@ -258,6 +265,9 @@ const char *clike_unique(Printer *p, Map *taken, const char *wish);
 Value clike_value(const char *text, Level level);
 const char *clike_in(Printer *p, Value value,
                      Level level); /* in parentheses unless it binds at least like that */
+/* A number without the suffix that it needs only where nothing else tells its type; other text as it is. */
+const char *clike_short(Printer *p, const char *text);
+const char *clike_assignment(Printer *p, const char *to, const char *from); /* `x = x + y` is `x += y` */
 bool clike_is_word_char(char c);
 bool clike_mentions(const char *text,
                     const char *name);             /* as a variable: not as a member, nor inside a string */
@@ -385,6 +395,11 @@ void clike_set(Printer *p, const Inst *inst, Value value);                /* the
 void clike_set_statement(Printer *p, const Inst *inst, const char *text); /* what must happen here */
 
 void clike_set_results(Printer *p, const Inst *inst, const char *text); /* of a call, any number */
+
+/* ---- joined.c */
+void clike_find_uses(Printer *p);
+/* The variable that the result of an `if` or `switch` goes to in the end, if it can go there at once, and what that has held so far, or NULL. */
+const Value *clike_joined(Printer *p, const Inst *statement, int index, const Val **held);
 
 /* ---- stmt.c */
 void clike_region(Printer *p, const Region *r, Frame frame);

@@ -59,11 +59,33 @@ Value clike_call(Printer *p, const char *function, const Value *args, int nargs)
     return clike_value(text.at, LEVEL_primary);
 }
 
-Value clike_infix(Printer *p, const Value *args, const char *operator, Level level) {
+static bool is_literal(const char *text) { return text[0] >= '0' && text[0] <= '9'; }
+
+static bool is_negative_literal(Value value) {
+    return value.text[0] == '-' && strspn(value.text + 1, "0123456789.efLU+-") == strlen(value.text + 1);
+}
+
+/* Is there `||` in it where `&&` follows, or the other way round? Compilers want parentheses then. */
+static bool is_mixed(const char *text, const char *operator) {
+    return strstr(text, strcmp(operator, "&&") == 0 ? " || " : " && ") != NULL;
+}
+
+Value clike_infix(Printer *p, const Value *given, const char *operator, Level level) {
     Level left = level, right = (Level)(level + 1);
+    Value args[2] = {given[0], given[1]};
+    if (strcmp(operator, "+") == 0 && is_negative_literal(args[1])) {
+        operator= "-";
+        args[1] = clike_value(args[1].text + 1, LEVEL_primary);
+    }
+    bool is_typed = level == LEVEL_sum || level == LEVEL_product || level == LEVEL_comparison;
+    for (int i = 0; i < 2 && is_typed; i++)
+        if (!is_literal(args[1 - i].text)) args[i].text = clike_short(p, args[i].text);
     if (level == LEVEL_bits || level == LEVEL_shift) left = right = LEVEL_unary; /* compilers warn of less */
     if (level == LEVEL_comparison) left = right = LEVEL_sum;
-    if (level == LEVEL_logic) left = right = LEVEL_comparison;
+    if (level == LEVEL_logic) {
+        right = LEVEL_comparison;
+        left = is_mixed(args[0].text, operator) ? right : LEVEL_logic;
+    }
     return clike_value(
         clike_format(p, "%s %s %s", clike_in(p, args[0], left), operator, clike_in(p, args[1], right)),
         level);
@@ -83,26 +105,46 @@ static bool is_narrow(const Type *type) { return type->kind >= TYPE_int8 && type
 /* The unsigned type in which arithmetic wraps. */
 static const char *wrapping_type(const Type *type) { return type_bits(type) == 64 ? "uint64_t" : "uint32_t"; }
 
-/* Does the condition of a loop say that its carried value `index` is less than something? */
-static bool says_less(const Inst *loop, const Val *condition, int index) {
+/* The unsigned number of the same bits: arithmetic that wraps goes on with it. */
+static Value bits_of(Printer *p, const Type *type, Value value) {
+    size_t digits = strspn(value.text, "0123456789");
+    const char *suffix = value.text + digits;
+    if (value.bits) return clike_value(value.bits, value.bits_level);
+    if (digits == 0 || (*suffix && strcmp(suffix, "LL") != 0)) return cast(p, wrapping_type(type), value);
+    return clike_value(
+        clike_format(p, "%.*s%s", (int)digits, value.text, type_bits(type) == 64 ? "ULL" : "u"),
+        LEVEL_primary);
+}
+
+/* Back to the type. */
+static Value of_bits(Printer *p, const Type *type, Value bits) {
+    Value value = cast(p, clike_type(p, type), bits);
+    value.bits = bits.text;
+    value.bits_level = bits.level;
+    return value;
+}
+
+/* Does the condition of a loop say that its carried value `index` is less, or more, than something? */
+static bool says_apart(const Inst *loop, const Val *condition, int index, bool less) {
     if (condition->kind != VAL_inst) return false;
     const Inst *inst = condition->inst;
     if (inst->op == OP_and)
-        return says_less(loop, ir_resolve(inst->args[0]), index) ||
-               says_less(loop, ir_resolve(inst->args[1]), index);
-    return inst->op == OP_lt && ir_resolve(inst->args[0]) == loop->regions[0]->params[index];
+        return says_apart(loop, ir_resolve(inst->args[0]), index, less) ||
+               says_apart(loop, ir_resolve(inst->args[1]), index, less);
+    return inst->op == OP_lt && ir_resolve(inst->args[less ? 0 : 1]) == loop->regions[0]->params[index];
 }
 
-/* Is it the step of a loop's counter that was found less than something? It cannot overflow. */
+/* Is it the step of a loop's counter that was found less than something, or more if it counts down? It cannot overflow. */
 static bool is_bounded_step(const Inst *inst) {
     int64_t step;
     const Val *counter = ir_resolve(inst->args[0]);
-    if (inst->op != OP_add || !val_is_int(ir_resolve(inst->args[1]), &step) || step != 1) return false;
+    if (inst->op != OP_add && inst->op != OP_sub) return false;
+    if (!val_is_int(ir_resolve(inst->args[1]), &step) || step != 1) return false;
     if (counter->kind != VAL_param || !counter->region->owner || counter->region->owner->op != OP_loop)
         return false;
     const Inst *loop = counter->region->owner, *yield = loop->regions[0]->last;
     if (loop->nregions > 2 || counter->region != loop->regions[1] || yield->op != OP_yield) return false;
-    return says_less(loop, ir_resolve(yield->args[0]), counter->index);
+    return says_apart(loop, ir_resolve(yield->args[0]), counter->index, inst->op == OP_add);
 }
 
 /* ---- 64-bit numbers that are small: counters and places on a tape, which reverse passes are full of */
@@ -148,11 +190,9 @@ static bool is_small(const Val *v, int depth) {
     return loop && loop->op == OP_loop && is_small_counter(loop, v->index, depth - 1);
 }
 
-/* Is it only a place on a tape? */
+/* Is it only a place on a tape, or a part of one? */
 static bool is_tape_place(const Printer *p, const Val *v) {
-    const Inst *user = p->at->user[v->id];
-    bool is_access = user && (user->op == OP_tape_load || user->op == OP_tape_store);
-    return is_access && p->at->uses[v->id] == 1 && ir_resolve(user->args[1]) == v;
+    return p->at->places[v->id] > 0 && p->at->places[v->id] == p->at->uses[v->id];
 }
 
 /* Can the result not leave the range of the type? */
@@ -168,8 +208,13 @@ static Value integer_arithmetic(Printer *p, const Type *type, const Value *args,
                                 Level level, const Inst *inst) {
     if (type->kind == TYPE_uint || type->kind == TYPE_uint64) return clike_infix(p, args, operator, level);
     if (inst && !is_narrow(type) && cannot_overflow(p, inst)) return clike_infix(p, args, operator, level);
-    Value wide[2] = {cast(p, wrapping_type(type), args[0]), cast(p, wrapping_type(type), args[1])};
-    return cast(p, clike_type(p, type), clike_infix(p, wide, operator, level));
+    Value other = args[1];
+    if (strcmp(operator, "+") == 0 && is_negative_literal(other)) {
+        operator= "-";
+        other = clike_value(other.text + 1, LEVEL_primary);
+    }
+    Value wide[2] = {bits_of(p, type, args[0]), bits_of(p, type, other)};
+    return of_bits(p, type, clike_infix(p, wide, operator, level));
 }
 
 static Value arithmetic(Printer *p, const Type *type, const Value *args, const char *operator, Level level,
@@ -233,8 +278,8 @@ static Value division(Printer *p, Op op, const Type *type, const Value *args, co
 static Value negation(Printer *p, const Type *type, const Value *args) {
     if (type_is_float(type))
         return clike_value(clike_format(p, "-%s", clike_in(p, args[0], LEVEL_primary)), LEVEL_unary);
-    Value wide[2] = {clike_value("0u", LEVEL_primary), cast(p, wrapping_type(type), args[0])};
-    return cast(p, clike_type(p, type), clike_infix(p, wide, "-", LEVEL_sum));
+    Value wide[2] = {clike_value("0u", LEVEL_primary), bits_of(p, type, args[0])};
+    return of_bits(p, type, clike_infix(p, wide, "-", LEVEL_sum));
 }
 
 static Value extreme(Printer *p, const Type *type, const Value *args, bool greater) {
@@ -276,11 +321,11 @@ static Value shift(Printer *p, Op op, const Type *type, const Value *args, const
     parts[1] = known ? clike_value(clike_format(p, "%lld", (long long)(amount & (bits - 1))), LEVEL_primary)
                      : clike_value(clike_format(p, "(%s & %d)", clike_in(p, args[1], LEVEL_unary), bits - 1),
                                    LEVEL_primary);
-    if (op == OP_shl && type_bits(type) < 64 && type->kind != TYPE_uint)
-        parts[0] = cast(p, "uint32_t", args[0]);
-    if (op == OP_shl && type->kind == TYPE_int64) parts[0] = cast(p, "uint64_t", args[0]);
+    bool is_wide = type->kind == TYPE_uint || type->kind == TYPE_uint64;
+    if (op == OP_shl && !is_wide) parts[0] = bits_of(p, type, args[0]);
     Value value = clike_infix(p, parts, op == OP_shl ? "<<" : ">>", LEVEL_shift);
-    bool same = type->kind == TYPE_uint || type->kind == TYPE_uint64 || (op == OP_shr && !is_narrow(type));
+    bool same = is_wide || (op == OP_shr && !is_narrow(type));
+    if (op == OP_shl && !same) return of_bits(p, type, value);
     return same ? value : cast(p, clike_type(p, type), value);
 }
 
@@ -312,12 +357,18 @@ static Value conversion(Printer *p, const Type *from, const Type *to, Value valu
     if (type_is_float(to)) return to_float(p, from, to, value);
     if (type_is_float(from))
         return clike_call(p, clike_helper(p, clike_format(p, "slope_to_%s", clike_word(p, to))), &value, 1);
-    return cast(p, clike_type(p, to), value);
+    Value result = cast(p, clike_type(p, to), value), bits = cast(p, wrapping_type(to), value);
+    if (!type_is_signed(to)) return result;
+    result.bits = bits.text;
+    result.bits_level = bits.level;
+    return result;
 }
 
 Value clike_choice(Printer *p, const Value *args) {
     const char *parts[3];
     for (int i = 0; i < 3; i++) parts[i] = clike_in(p, args[i], i ? LEVEL_comparison : LEVEL_logic);
+    for (int i = 1; i < 3; i++)
+        if (!is_literal(args[3 - i].text)) parts[i] = clike_short(p, parts[i]);
     if (args[2].level == LEVEL_choice) parts[2] = args[2].text;
     return clike_value(clike_format(p, "%s ? %s : %s", parts[0], parts[1], parts[2]), LEVEL_choice);
 }

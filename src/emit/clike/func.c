@@ -25,12 +25,23 @@ static bool is_wrapped(const Printer *p, const Func *func) {
 
 /* ---- names */
 
+/* Without the stages that a derivative went through. */
+static const char *plain_name(Printer *p, const Func *func) {
+    static const char *const stages[] = {".flat", ".rounds", ".normal", ".copy"};
+    const char *name = func->name->text;
+    for (size_t i = 0; i < sizeof stages / sizeof *stages && (func->flags & FUNC_GENERATED); i++) {
+        const char *at = strstr(name, stages[i]), *rest = at ? at + strlen(stages[i]) : NULL;
+        if (rest && (*rest == '.' || !*rest)) name = clike_format(p, "%.*s%s", (int)(at - name), name, rest);
+    }
+    return name;
+}
+
 void clike_name_functions(Printer *p) {
     for (int pass = 0; pass < 2; pass++) /* those that others see choose first */
         for (int i = 0; i < p->reached.funcs.count; i++) {
             const Func *func = p->reached.funcs.at[i]->func;
             if (is_exported(func) != (pass == 0)) continue;
-            const char *name = clike_free_name(p, func->name->text);
+            const char *name = clike_free_name(p, pass ? plain_name(p, func) : func->name->text);
             if (pass == 0) {
                 name = clike_unique(p, &p->names, name);
                 map_put(&p->arena, &p->outer_names, PTR_KEY(func), (void *)(uintptr_t)name);
@@ -76,7 +87,8 @@ static const char **param_names(Printer *p, const Func *func) {
         for (const char *const *own = p->dialect->kernel_names; *own; own++) clike_unique(p, &at.names, *own);
     for (int i = 0; i < func->nparams; i++) {
         Name name = func->params[i].name;
-        names[i] = clike_local(p, name ? emit_c_name(&p->arena, name->text) : "arg");
+        const char *other = func->flags & FUNC_GENERATED ? "kept" : "arg";
+        names[i] = clike_local(p, name ? emit_c_name(&p->arena, name->text) : other);
     }
     p->at = outer;
     return names;
@@ -101,13 +113,36 @@ const char *clike_params(Printer *p, const Func *func, const char **names, const
     return text.len ? text.at : p->dialect->language->no_params;
 }
 
+static bool ends_in(const char *text, const char *end) {
+    size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* A way back returns the derivatives of those parameters that it does not write to: the one that this is of, or NULL. */
+static const Param *derived_param(const Func *func, int index) {
+    const Param *found = NULL;
+    int count = 0;
+    for (int i = 0; i < func->nparams && ends_in(func->name->text, ".prop"); i++) {
+        const Param *param = &func->params[i];
+        if (!(param->flags & PARAM_DIFF) || (param->flags & PARAM_BY_ADDRESS)) continue;
+        if (count++ == index) found = param;
+    }
+    return count == func->nresults && found && found->name ? found : NULL;
+}
+
+/* Without a name of its own: by what it is for. */
+static const char *made_name(Printer *p, const Func *func, int index) {
+    const Param *param = func->flags & FUNC_GENERATED ? derived_param(func, index) : NULL;
+    return param ? clike_format(p, "d%s", emit_c_name(&p->arena, param->name->text)) : "value";
+}
+
 /* As what is returned in the end is called. */
 static const char *result_name(Printer *p, const Func *func, int index) {
     const Inst *end = func->body ? func->body->last : NULL;
     bool returns = end && end->op == OP_return && end->nargs == func->nresults;
     const Val *v = returns ? ir_resolve(end->args[index]) : NULL;
-    if (!v || val_is_const(v) || !v->name) return clike_format(p, "r%d", index);
-    const char *wish = emit_c_name(&p->arena, v->name->text);
+    bool is_named = v && !val_is_const(v) && v->name;
+    const char *wish = is_named ? emit_c_name(&p->arena, v->name->text) : made_name(p, func, index);
     uint64_t key = PTR_KEY(name_from(p->module->names, wish));
     bool is_taken = map_has(&p->names, key) || map_has(&p->reserved, key) || clike_is_claimed(p, wish);
     return is_taken ? clike_format(p, "%s_", wish) : wish;
@@ -197,11 +232,6 @@ static void print_wrapper(Printer *p, const Func *func, const char **names) {
 }
 
 /* ---- all of them */
-
-static bool ends_in(const char *text, const char *end) {
-    size_t length = strlen(text);
-    return length > strlen(end) && strcmp(text + length - strlen(end), end) == 0;
-}
 
 /* What it is, where its name does not tell. */
 static const char *description(Printer *p, const Func *func, const char *name) {

@@ -168,7 +168,7 @@ static void print_push(Printer *p, const Inst *inst, const char *tape, const cha
 
 static void print_tape(Printer *p, const Inst *inst) {
     const char *tape = inst->nargs ? clike_operand(p, inst, 0).text : NULL;
-    const char *second = inst->nargs > 1 ? clike_operand(p, inst, 1).text : NULL;
+    const char *second = inst->nargs > 1 ? clike_short(p, clike_operand(p, inst, 1).text) : NULL;
     switch ((Op)inst->op) {
     case OP_tape_open: open_tape(p, inst); break;
     case OP_tape_close: close_tape(p, inst, tape); break;

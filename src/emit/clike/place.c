@@ -410,7 +410,7 @@ static void store(Printer *p, const Inst *inst) {
     else if (is_far && type->kind == TYPE_vector && p->dialect->puts_lanes)
         clike_line(p, "%s(%s, %s);", clike_put_vector(p, type), clike_pointer(p, address, type, false),
                    value);
-    else clike_line(p, "%s = %s;", clike_place(p, address, type), value);
+    else clike_line(p, "%s;", clike_assignment(p, clike_place(p, address, type), value));
 }
 
 static void copy(Printer *p, const Inst *inst, const Type *type) {

@@ -22,7 +22,7 @@ static bool move_some(Printer *p, Move *moves, int count) {
     for (int i = 0; i < count; i++) {
         if (moves[i].done || is_read_by_others(moves, count, i)) continue;
         if (moves[i].loc) p->at->loc = moves[i].loc;
-        clike_line(p, "%s = %s;", moves[i].to, moves[i].from);
+        clike_line(p, "%s;", clike_assignment(p, moves[i].to, moves[i].from));
         any = moves[i].done = true;
         p->at->loc = here;
     }
@@ -69,21 +69,32 @@ static Value variable(Printer *p, const Val *v, const char *initial) {
     const char *name = clike_name_value(p, v);
     if (p->at->crosses && p->at->crosses[v->id]) {
         name = clike_spread(p, v->type, name, true);
-        if (initial) clike_line(p, "%s = %s;", name, initial);
+        if (initial) clike_line(p, "%s = %s;", name, clike_short(p, initial));
         return clike_value(name, LEVEL_primary);
     }
-    clike_line(p, initial ? "%s = %s;" : "%s;", clike_declare_value(p, v->type, name), initial);
+    const char *declaration = clike_declare_value(p, v->type, name);
+    if (initial) clike_line(p, "%s = %s;", declaration, clike_short(p, initial));
+    else clike_line(p, "%s;", declaration);
     return clike_value(name, LEVEL_primary);
 }
 
-static Value *declare_results(Printer *p, const Inst *inst) {
-    Value *values = arena_array(&p->arena, Value, inst->nresults + 1);
+/* Variables, and what they have held so far. */
+typedef struct Results {
+    Value *values;
+    const Val **held;
+} Results;
+
+static Results declare_results(Printer *p, const Inst *inst) {
+    Results results = {arena_array(&p->arena, Value, inst->nresults + 1),
+                       arena_array(&p->arena, const Val *, inst->nresults + 1)};
     for (int i = 0; i < inst->nresults; i++) {
         const Val *v = inst->results[i];
         if (p->at->uses[v->id] == 0) continue;
-        values[i] = p->at->values[v->id] = variable(p, v, NULL);
+        const Value *joined = inst->op == OP_block ? NULL : clike_joined(p, inst, i, &results.held[i]);
+        results.values[i] = p->at->values[v->id] = joined ? *joined : variable(p, v, NULL);
+        if (!joined) results.held[i] = NULL;
     }
-    return values;
+    return results;
 }
 
 /* ---- text that is looked at before it is kept */
@@ -137,12 +148,14 @@ static const char *negated(Printer *p, Value condition) {
 static bool comes_to_end(const Region *r) { return r->last && r->last->op == OP_yield; }
 
 /* A region between braces; has it made any text? */
-static bool print_arm(Printer *p, const Inst *inst, int index, Value *results) {
+static bool print_arm(Printer *p, const Inst *inst, int index, Results results) {
     bool is_switch = inst->op == OP_switch;
     int before = p->out->len;
     Loc loc = p->at->loc;
     p->indent++;
-    clike_region(p, inst->regions[index], (Frame){.owner = inst, .results = results, .is_switch = is_switch});
+    clike_region(
+        p, inst->regions[index],
+        (Frame){.owner = inst, .results = results.values, .held = results.held, .is_switch = is_switch});
     if (is_switch && comes_to_end(inst->regions[index])) clike_line(p, "break;");
     p->indent--;
     p->at->loc = loc;
@@ -151,7 +164,8 @@ static bool print_arm(Printer *p, const Inst *inst, int index, Value *results) {
 
 /* Without what turns out to be empty; that is taken back, not written elsewhere first, since the regions may be deep. */
 static void print_if(Printer *p, const Inst *inst) {
-    Value condition = clike_operand(p, inst, 0), *results = declare_results(p, inst);
+    Value condition = clike_operand(p, inst, 0);
+    Results results = declare_results(p, inst);
     int start = p->out->len;
     const char *together = inst_has(inst, INST_LIKELY) ? clike_find_tile(p, inst) : NULL;
     if (together) {
@@ -174,7 +188,8 @@ static void print_if(Printer *p, const Inst *inst) {
 }
 
 static void print_switch(Printer *p, const Inst *inst) {
-    Value value = clike_operand(p, inst, 0), *results = declare_results(p, inst);
+    Value value = clike_operand(p, inst, 0);
+    Results results = declare_results(p, inst);
     const Type *type = inst->args[0]->type;
     clike_line(p, type->kind == TYPE_bool ? "switch ((int)(%s)) {" : "switch (%s) {", value.text);
     for (int i = 0; i < inst->ncases; i++) {
@@ -198,7 +213,7 @@ static void print_block(Printer *p, const Inst *inst) {
     Draft draft;
     const char *label = NULL;
     Frame frame = {.owner = inst,
-                   .results = declare_results(p, inst),
+                   .results = declare_results(p, inst).values,
                    .is_loop = !p->dialect->language->has_goto,
                    .end = &label};
     draft_begin(p, &draft);
@@ -267,6 +282,17 @@ static Counter find_counter(const Printer *p, const Inst *loop) {
     return counts && by > 0 ? counter : none;
 }
 
+/* A parameter that nothing but this loop reads, once, and changes under the same name: the loop goes on with it. */
+static bool is_taken_over(const Printer *p, const Inst *loop, int index, const Val *named) {
+    const Val *v = ir_resolve(loop->args[index]);
+    if (!v->name || v->name != named->name) return false;
+    if (v->kind != VAL_param || v->region != p->at->func->body || p->at->uses[v->id] != 1 || p->at->crosses)
+        return false;
+    for (const Frame *frame = p->at->frame; frame; frame = frame->up)
+        if (frame->is_loop) return false;
+    return !(p->at->func->params[v->index].flags & PARAM_BY_ADDRESS) && v->type->kind != TYPE_pointer;
+}
+
 /* One variable per carried value, which is also the result. */
 static Value *declare_carried(Printer *p, const Inst *inst, Counter *counter) {
     Value *values = arena_array(&p->arena, Value, inst->nargs + 1);
@@ -282,24 +308,19 @@ static Value *declare_carried(Printer *p, const Inst *inst, Counter *counter) {
         if (i == counter->index) {
             counter->name = clike_name_value(p, named);
             counter->declaration =
-                clike_format(p, "%s = %s", clike_declare_value(p, type, counter->name), text);
+                clike_format(p, "%s = %s", clike_declare_value(p, type, counter->name), clike_short(p, text));
             values[i] = clike_value(counter->name, LEVEL_primary);
-        } else values[i] = variable(p, named, text);
+        } else if (is_taken_over(p, inst, i, named)) values[i] = initial;
+        else values[i] = variable(p, named, text);
         p->at->values[v->id] = values[i];
         for (int k = 0; k < inst->nregions; k++) p->at->values[inst->regions[k]->params[i]->id] = values[i];
     }
     return values;
 }
 
-/* How the counter goes on: as short as it can be said, if it cannot leave its range. */
+/* How the counter goes on. */
 static const char *step_text(Printer *p, const Counter *counter) {
-    const char *next = p->dialect->language->compute(p, counter->step).text, *name = counter->name;
-    const char sign = counter->step->op == OP_add ? '+' : '-';
-    const char *by = clike_operand(p, counter->step, 1).text;
-    if (strcmp(next, clike_format(p, "%s %c %s", name, sign, by)) != 0)
-        return clike_format(p, "%s = %s", name, next);
-    return val_is_one(ir_resolve(counter->step->args[1])) ? clike_format(p, "%s%c%c", name, sign, sign)
-                                                          : clike_format(p, "%s %c= %s", name, sign, by);
+    return clike_assignment(p, counter->name, p->dialect->language->compute(p, counter->step).text);
 }
 
 /* Can it be said where a loop begins? */
@@ -351,6 +372,7 @@ static void draft_rounds(Printer *p, const Inst *inst, Value *carried, Rounds *r
     clike_region(p, inst->regions[0], deciding);
     draft_end(p, &rounds->head);
     frame.has_step = inst->nregions > 2;
+    frame.held = (const Val **)inst->regions[1]->params;
     frame.is_body_left = is_body_left(p, inst);
     draft_begin(p, &rounds->body);
     p->indent += frame.is_body_left;
@@ -552,6 +574,20 @@ static void count_uses(void *user, Inst *inst) {
     }
 }
 
+static void count_places(void *user, Inst *inst) {
+    FuncState *at = user;
+    bool is_access = inst->op == OP_tape_load || inst->op == OP_tape_store || inst->op == OP_tape_elem;
+    const Val *place = is_access ? ir_resolve(inst->args[1]) : NULL;
+    if (place && !val_is_const(place)) at->places[place->id]++;
+}
+
+static void count_parts(void *user, Inst *inst) {
+    FuncState *at = user;
+    if (inst->op != OP_add || at->places[inst->results[0]->id] != at->uses[inst->results[0]->id]) return;
+    for (int i = 0; i < 2; i++)
+        if (!val_is_const(ir_resolve(inst->args[i]))) at->places[ir_resolve(inst->args[i])->id]++;
+}
+
 static void bind_param(Printer *p, int index, const char *name) {
     const Func *func = p->at->func;
     const Param *param = &func->params[index];
@@ -585,9 +621,13 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
     at.values = arena_array(&p->arena, Value, func->nvals + 1);
     at.uses = arena_array(&p->arena, int, func->nvals + 1);
     at.user = arena_array(&p->arena, const Inst *, func->nvals + 1);
+    at.places = arena_array(&p->arena, int, func->nvals + 1);
     p->at = &at;
     at.jumps = loop_find_jumps(&p->arena, func);
     region_walk(func->body, count_uses, &at);
+    clike_find_uses(p);
+    region_walk(func->body, count_places, &at);
+    region_walk(func->body, count_parts, &at);
     clike_find_summed(p);
     if (clike_takes_thread(p, func)) clike_unique(p, &at.names, "thread");
     for (int i = 0; i < func->nparams; i++) bind_param(p, i, params[i]);

@@ -48,6 +48,38 @@ const char *clike_in(Printer *p, Value value, Level level) {
     return value.level >= level ? value.text : clike_format(p, "(%s)", value.text);
 }
 
+const char *clike_short(Printer *p, const char *text) {
+    size_t digits = strspn(text, "0123456789");
+    bool has_suffix = strcmp(text + digits, "LL") == 0 || strcmp(text + digits, "ULL") == 0;
+    return has_suffix && digits > 0 && digits < 10 ? clike_format(p, "%.*s", (int)digits, text) : text;
+}
+
+/* ---- assignments */
+
+/* Does it bind at least like a product, or, to stand behind a product, like a factor? */
+static bool is_term(const char *text, bool as_factor) {
+    int depth = 0;
+    for (const char *at = text; *at; at++) {
+        if (*at == '"') return false;
+        depth += (*at == '(' || *at == '[' || *at == '{') - (*at == ')' || *at == ']' || *at == '}');
+        if (depth || *at != ' ') continue;
+        if (as_factor || !strchr("*/%", at[1]) || at[2] != ' ') return false;
+        at += 2;
+    }
+    return true;
+}
+
+const char *clike_assignment(Printer *p, const char *to, const char *from) {
+    size_t length = strlen(to);
+    const char *rest = from + length;
+    bool follows = strncmp(from, to, length) == 0 && rest[0] == ' ' && rest[1] && rest[2] == ' ';
+    if (!follows || !strchr("+-*/", rest[1]) || !is_term(rest + 3, rest[1] == '*' || rest[1] == '/'))
+        return clike_format(p, "%s = %s", to, clike_short(p, from));
+    bool is_step = (rest[1] == '+' || rest[1] == '-') && (!strcmp(rest + 3, "1") || !strcmp(rest + 3, "1u"));
+    if (is_step) return clike_format(p, "%s%c%c", to, rest[1], rest[1]);
+    return clike_format(p, "%s %c= %s", to, rest[1], rest + 3);
+}
+
 bool clike_is_word_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }

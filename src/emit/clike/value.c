@@ -3,8 +3,50 @@
 
 enum { LONGEST = 72 }; /* longer expressions are not nested */
 
+/* ---- names */
+
+static const char *called(Printer *p, const Val *v);
+
+static bool is_pair(const Type *record) {
+    return strncmp(type_record(record)->name->text, "DifferentialPair<", 17) == 0;
+}
+
+static const char *name_of_lane(Printer *p, const char *vector, int lane) {
+    return vector && lane >= 0 && lane < 4 ? clike_format(p, "%s_%c", vector, "xyzw"[lane]) : NULL;
+}
+
+static const char *name_of_field(Printer *p, const Inst *field) {
+    const Type *record = field->args[0]->type->args[0];
+    const char *name = clike_field(p, record, field->index), *whole = NULL;
+    if (!is_pair(record)) return name;
+    whole = called(p, ir_resolve(field->args[0]));
+    return whole && *name == 'd' ? clike_format(p, "d%s", whole) : whole;
+}
+
+/* What somebody would call it, as what it is read from is called; NULL: nothing comes to mind. */
+static const char *called(Printer *p, const Val *v) {
+    if (v->name) return emit_c_name(&p->arena, v->name->text);
+    if (v->kind != VAL_inst) return NULL;
+    const Inst *inst = v->inst;
+    int64_t lane;
+    switch ((Op)inst->op) {
+    case OP_global: return emit_c_name(&p->arena, inst->global->name->text);
+    case OP_load: return called(p, ir_resolve(inst->args[0]));
+    case OP_field: return name_of_field(p, inst);
+    case OP_elem:
+        if (inst->args[0]->type->args[0]->kind != TYPE_vector) return called(p, ir_resolve(inst->args[0]));
+        if (!val_is_int(ir_resolve(inst->args[1]), &lane)) return NULL;
+        return name_of_lane(p, called(p, ir_resolve(inst->args[0])), (int)lane);
+    case OP_extract:
+        if (!val_is_int(ir_resolve(inst->args[1]), &lane)) return NULL;
+        return name_of_lane(p, called(p, ir_resolve(inst->args[0])), (int)lane);
+    default: return NULL;
+    }
+}
+
 const char *clike_name_value(Printer *p, const Val *v) {
-    const char *wish = v->name ? emit_c_name(&p->arena, v->name->text) : "t";
+    const char *wish = called(p, v);
+    if (!wish) wish = "t";
     size_t length = strlen(wish);
     if (length && wish[length - 1] == '_') wish = clike_format(p, "%sv", wish);
     return clike_local(p, wish);
@@ -95,6 +137,14 @@ static bool is_address(const Inst *inst) {
     }
 }
 
+/* A number and one that never changes: where something begins on a tape. */
+static bool is_steady_sum(const Inst *inst) {
+    const Val *base = inst->op == OP_add ? ir_resolve(inst->args[0]) : NULL;
+    if (!base || !val_is_const(ir_resolve(inst->args[1]))) return false;
+    return base->kind == VAL_param ? base->region == inst->func->body
+                                   : base->kind == VAL_inst && base->inst->op == OP_tape_grow;
+}
+
 void clike_set(Printer *p, const Inst *inst, Value value) {
     FuncState *at = p->at;
     const Val *v = inst->results[0];
@@ -110,6 +160,8 @@ void clike_set(Printer *p, const Inst *inst, Value value) {
     }
     bool is_short = value.guarded || strlen(value.text) <= LONGEST;
     if (is_address(inst) && !value.guarded && !value.reads && is_short) return; /* as often as it is used */
+    bool is_part = at->places[v->id] && at->places[v->id] == at->uses[v->id];
+    if (is_part && is_steady_sum(inst)) return; /* likewise */
     bool once = at->uses[v->id] == 1 && at->user[v->id]->parent == inst->parent && is_short;
     if (!once && value.guarded) settle_guarded(p, inst);
     else if (!once) write_down(p, v, value);
