@@ -336,6 +336,7 @@ static void inline_for_ad(void *user, Func *func,
 
 static void lower_exits_for_ad(void *user, Func *func) {
     (void)user;
+    opt_simplify(func); /* exits that are plain control flow need no conditions */
     opt_lower_exits(func);
 }
 
