@@ -12,11 +12,16 @@
  * [ForceUnroll(n)] with a number of iterations that is not known makes n copies, each under the test of the condition,
  * with the loop itself behind them for the rest. Without n there is a warning, and the loop stays.
  *
+ * A processor gains nothing from long straight code, and code generators take time that grows with its square: there, a loop whose copies would
+ * be more than a few hundred instructions stays one, and its inner loops are looked at by themselves. A GPU keeps arrays in registers by it.
+ *
  * For a GPU, short loops that add to shared memory ask for it as well: sums that follow each other are shared among threads. */
 #include "opt.h"
 
 #define MAX_TRIPS     4096
 #define MAX_SIZE      200000 /* instructions that the loops of a function may become */
+#define MAX_STRAIGHT  1024   /* that one of them may become, on a processor */
+#define MAX_FUNCTION  8192   /* that all of them may become there */
 #define MAX_CHAIN     200
 #define MAX_TESTS     64 /* copies under a test of their own */
 #define MAX_SUMS      32 /* trips of a loop that adds, which did not ask */
@@ -323,11 +328,34 @@ static void begin_loop(Unroll *u, Inst *loop) {
     u->when = arena_array(u->scratch, int64_t, u->nids);
 }
 
-/* A loop that says unroll; where to go on. */
-static Inst *unroll_loop(Unroll *u, Inst *loop) {
+static void look_at(Unroll *u, Inst *loop) {
     begin_loop(u, loop);
     u->jumps = (Jumps){.arena = u->scratch, .target = loop};
     region_walk(loop->regions[1], find_jump, &u->jumps);
+}
+
+/* How many instructions a loop that asks becomes, together with those inside. */
+static int64_t whole_size(Unroll *u, Inst *loop) {
+    int64_t size = 1;
+    for (int r = 0; r < loop->nregions; r++)
+        for (Inst *inst = loop->regions[r]->first; inst && size <= MAX_FUNCTION; inst = inst->next)
+            size += whole_size(u, inst);
+    if (loop->op != OP_loop || !loop->hints.unroll || size > MAX_FUNCTION) return size;
+    look_at(u, loop);
+    int trips = count_trips(u, MAX_TRIPS);
+    return trips > 0 ? trips * size : size;
+}
+
+static bool is_too_straight(Unroll *u, Inst *loop) {
+    if (module_of(u)->many_threads) return false;
+    int64_t size = whole_size(u, loop);
+    return size > MAX_STRAIGHT || u->growth + size > MAX_FUNCTION;
+}
+
+/* A loop that says unroll; where to go on. */
+static Inst *unroll_loop(Unroll *u, Inst *loop) {
+    bool stays = is_too_straight(u, loop);
+    look_at(u, loop);
     int64_t size = size_of(loop), room = (MAX_SIZE - u->growth) / size, wanted = loop->hints.unroll;
     Plan plan = {.copies = wanted < MAX_TESTS ? wanted : MAX_TESTS, .in_block = needs_block(loop, &u->jumps)};
     if (plan.in_block && (u->func->flags & FUNC_NORMAL)) return loop->next;
@@ -335,6 +363,7 @@ static Inst *unroll_loop(Unroll *u, Inst *loop) {
     int64_t copies = (plan.trips >= 0 ? plan.trips : plan.copies) + 1;
     if (plan.trips < 0 && wanted < 0) return keep(u, "the number of iterations is not known, or too large");
     if (copies > room) return keep(u, "it would become too large");
+    if (stays && plan.trips >= 0) return loop->next;
     if (loop->regions[0]->last->op != OP_yield) return loop->next;
     u->growth += copies * size;
     return replace_loop(u, plan);
@@ -351,9 +380,7 @@ static bool is_of_sums(Unroll *u, Inst *loop) {
     if (!module_of(u)->many_threads || loop->op != OP_loop || loop->hints.unroll) return false;
     region_walk(loop->regions[1], find_sum, &adds);
     if (!adds) return false;
-    begin_loop(u, loop);
-    u->jumps = (Jumps){.arena = u->scratch, .target = loop};
-    region_walk(loop->regions[1], find_jump, &u->jumps);
+    look_at(u, loop);
     int trips = needs_block(loop, &u->jumps) ? -1 : count_trips(u, MAX_SUMS);
     return trips >= 0 && trips * size_of(loop) <= MAX_SUMS_SIZE;
 }
