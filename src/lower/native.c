@@ -6,8 +6,21 @@
 
 static void zero_parts(Fn *f, const Type *type, Val *to);
 
+/* Is the zero of a part of it written in the source? */
+static bool has_own_zero(Fn *f, const Type *type) {
+    if (type->kind == TYPE_struct) {
+        if (own_method(f->l, type, "dzero")) return true;
+        DeclVec fields = check_all_fields(f->l->c, type);
+        for (int i = 0; i < fields.count; i++)
+            if (has_own_zero(f, check_field_type(f->l->c, type, fields.at[i]))) return true;
+        return false;
+    }
+    if (type->kind == TYPE_array) return has_own_zero(f, type->args[0]);
+    return type->kind == TYPE_optional || type->kind == TYPE_pair || type->kind == TYPE_tuple;
+}
+
 static void zero_elements(Fn *f, const Type *element, Val *to) {
-    int64_t n = type_length(to->type->args[0]);
+    int64_t n = has_own_zero(f, element) ? type_length(to->type->args[0]) : 0;
     for (int64_t i = 0; i < n; i++)
         zero_parts(f, element, build_elem(&f->b, to, const_int(f, TYPE_int, i), true));
 }
