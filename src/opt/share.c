@@ -9,7 +9,10 @@
  * order, the source of a copy of a copy has become such an input by its turn.
  *
  * Of memory that a group shares, a copy would read what other threads write, only to use a part of it: it is not made where all uses follow it, and nothing in between
- * writes but to variables of the thread. */
+ * writes but to variables of the thread. Nor is one of an element of a buffer that is only read: its memory could be that of another.
+ *
+ * Zeros that nobody needs, either: a variable that is zero from the start, and that nothing was done with, need not be set to zero; and it need not be zero
+ * if a copy of the whole comes first. */
 #include "opt.h"
 
 typedef struct Uses {
@@ -31,6 +34,14 @@ typedef struct Share {
 
 /* ---- looking at uses */
 
+/* Where a derivative ends, or where there is none. */
+static bool keeps_derivative(const Share *s, const Inst *copy) {
+    if (!copy->flags) return true;
+    const Val *from = ir_root(copy->args[1]);
+    bool is_input = from->kind == VAL_param && from->region == s->func->body;
+    return copy->flags == INST_NO_DIFF && is_input && !(s->func->params[from->index].flags & PARAM_DIFF);
+}
+
 static void note_use(Share *s, Inst *inst, int operand) {
     const Val *arg = ir_resolve(inst->args[operand]);
     Role role = ir_role(inst, operand);
@@ -40,7 +51,7 @@ static void note_use(Share *s, Inst *inst, int operand) {
     Uses *uses = &s->uses[root->id];
     if (role == ROLE_write) {
         uses->writes++;
-        bool whole = inst->op == OP_copy && operand == 0 && arg == root && !inst->flags;
+        bool whole = inst->op == OP_copy && operand == 0 && arg == root && keeps_derivative(s, inst);
         uses->copy = whole ? inst : NULL;
         return;
     }
@@ -77,16 +88,37 @@ static bool is_unchanging(const Share *s, Val *address) {
     return (param->flags & PARAM_BY_ADDRESS) && param->dir == DIR_in && !uses->writes && !uses->escapes;
 }
 
+/* Nobody writes there who knows that it is read from; but the same memory may be bound to something else, too. */
+static bool is_only_read(Val *address) {
+    const Val *root = ir_root(address);
+    return root->kind == VAL_inst && root->inst->op == OP_buffer_elem &&
+           type_is_read_only(root->inst->args[0]->type);
+}
+
 static bool is_quiet(const Inst *inst) {
-    if (inst->nregions || op_has(inst->op, OP_EFFECT | OP_CALLS | OP_ENDS)) return false;
+    if (inst->op == OP_tape_open || inst->op == OP_tape_close) return true;
+    if (op_has(inst->op, OP_EFFECT | OP_CALLS)) return false;
     return !op_has(inst->op, OP_WRITES) || ir_space(inst->args[0]->type) == SPACE_local;
 }
 
-/* Does nothing happen to the source before the last use? */
+/* Does nothing but to variables of the thread, and counts. */
+static bool are_quiet(const Inst *inst, int *number) {
+    ++*number;
+    if (!is_quiet(inst)) return false;
+    for (int i = 0; i < inst->nregions; i++)
+        for (const Inst *inner = inst->regions[i]->first; inner; inner = inner->next)
+            if (!are_quiet(inner, number)) return false;
+    return true;
+}
+
+/* Does nothing happen to the source before the last use? What it is in, a loop maybe, is looked at as a whole. */
 static bool is_used_at_once(const Inst *copy, int number, int last) {
-    const Inst *inst = copy->next;
-    for (; inst && ++number < last && is_quiet(inst); inst = inst->next) {}
-    return inst && number == last && !inst->nregions;
+    for (const Inst *inst = copy->next; inst; inst = inst->next) {
+        if (number + 1 == last && !inst->nregions) return true;
+        if (!are_quiet(inst, &number)) return false;
+        if (number >= last) return true;
+    }
+    return false;
 }
 
 static bool can_share(const Share *s, const Inst *copy) {
@@ -100,7 +132,54 @@ static bool can_share(const Share *s, const Inst *copy) {
         end = (int)(uintptr_t)map_get(&s->ends, PTR_KEY(copy->parent));
     if (uses->first <= number || uses->last > end) return false;
     bool is_of_group = ir_space(copy->args[1]->type) == SPACE_shared;
-    return is_unchanging(s, copy->args[1]) || (is_of_group && is_used_at_once(copy, number, uses->last));
+    if (is_unchanging(s, copy->args[1])) return true;
+    return (is_of_group || is_only_read(copy->args[1])) && is_used_at_once(copy, number, uses->last);
+}
+
+/* ---- zeros */
+
+typedef struct Fresh {
+    bool *zero; /* by id of a variable: it is as it was made */
+    bool *read;
+    InstVec needless;
+    Arena *scratch;
+    bool changed;
+} Fresh;
+
+/* Only what stands beside the variable surely runs after it, once. */
+static bool is_beside(const Val *var, const Inst *inst, int operand) {
+    return ir_resolve(inst->args[operand]) == var && inst->parent == var->inst->parent;
+}
+
+static void note_fresh(void *user, Inst *inst) {
+    Fresh *fresh = user;
+    if (inst->op == OP_var) fresh->zero[inst->results[0]->id] = !inst_has(inst, INST_RAW);
+    for (int i = 0; i < inst->nargs; i++) {
+        Role role = ir_role(inst, i);
+        if (role == ROLE_value || role == ROLE_part) continue;
+        const Val *root = ir_root(inst->args[i]);
+        if (root->kind != VAL_inst || root->inst->op != OP_var) continue;
+        if (role == ROLE_read) fresh->read[root->id] = true;
+        if (role == ROLE_read || !fresh->zero[root->id]) continue;
+        if (inst->op == OP_zero && is_beside(root, inst, i)) {
+            vec_push(fresh->scratch, &fresh->needless, inst);
+            continue;
+        }
+        fresh->zero[root->id] = false;
+        bool whole = inst->op == OP_copy && i == 0 && is_beside(root, inst, i);
+        if (!whole || fresh->read[root->id] || ir_root(inst->args[1]) == root) continue;
+        root->inst->flags |= INST_RAW;
+        fresh->changed = true;
+    }
+}
+
+static bool drop_zeros(Share *s) {
+    Fresh fresh = {.scratch = s->scratch,
+                   .zero = arena_array(s->scratch, bool, s->func->nvals + 1),
+                   .read = arena_array(s->scratch, bool, s->func->nvals + 1)};
+    region_walk(s->func->body, note_fresh, &fresh);
+    for (int i = 0; i < fresh.needless.count; i++) inst_remove(fresh.needless.at[i]);
+    return fresh.changed || fresh.needless.count > 0;
 }
 
 bool opt_share(Func *func) {
@@ -118,6 +197,7 @@ bool opt_share(Func *func) {
         changed = true;
     }
     if (changed) ir_resolve_func(func);
+    changed |= drop_zeros(&s);
     arena_free(s.scratch);
     return changed;
 }
