@@ -21,7 +21,7 @@ static int64_t rounds_of(const Inst *loop) {
     const Inst *yield = loop->regions[0]->last;
     const Val *condition = yield && yield->op == OP_yield ? inst_operand(yield, 0) : NULL;
     bool is_one_test = condition && condition->kind == VAL_inst && condition->inst->op != OP_and;
-    return is_one_test ? emit_constant_trip(loop) : INT64_MAX;
+    return is_one_test ? loop_most_trips(loop) : INT64_MAX;
 }
 
 static void look_at_loop(Reached *reached, Inside *around, const Inst *loop) {

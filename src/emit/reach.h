@@ -106,7 +106,6 @@ void reach_work(Reached *reached); /* where to look whether to stop */
 /* ---- tape.c */
 /* The first push in a row to a stack makes room for all of them: how many there are, or 0 for the others. */
 int emit_pushes_in_row(const Inst *push);
-int64_t emit_constant_trip(const Inst *loop); /* how often it runs at most; INT64_MAX: not known */
 void reach_tapes(Reached *reached);
 const TapeRoom *reach_local_tape(const Reached *reached, Val *tape); /* NULL: it may grow */
 

@@ -36,41 +36,8 @@ static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- trip counts */
 
-static bool is_moderate(Val *v, int64_t *value) {
-    return val_is_int(ir_resolve(v), value) && *value > INT32_MIN && *value < INT32_MAX;
-}
-
-/* Iterations of a loop that goes on while its counter, running from one constant, has not come to another. */
-static int64_t trip_by(const Inst *loop, const Inst *comparison) {
-    LoopTest test;
-    int64_t start, limit, step;
-    if (comparison->op == OP_ne || !loop_comparison(loop, comparison, &test)) return unknown;
-    if (!loop_step(loop, test.index, &step) || !is_moderate(loop->args[test.index], &start) ||
-        !is_moderate(test.limit, &limit))
-        return unknown;
-    int64_t way = test.up ? limit - start : start - limit, stride = test.up ? step : -step;
-    way += test.or_equal;
-    if (stride <= 0 || !loop_cannot_wrap(&test, stride)) return unknown;
-    return way <= 0 ? 0 : (way + stride - 1) / stride;
-}
-
-/* At most: several things may have to be true for it to go on. */
-static int64_t most_trips(const Inst *loop, const Val *condition) {
-    if (condition->kind != VAL_inst) return unknown;
-    const Inst *inst = condition->inst;
-    if (inst->op != OP_and) return trip_by(loop, inst);
-    int64_t a = most_trips(loop, ir_resolve(inst->args[0])), b = most_trips(loop, ir_resolve(inst->args[1]));
-    return a < b ? a : b;
-}
-
-int64_t emit_constant_trip(const Inst *loop) {
-    const Inst *yield = loop->regions[0]->last;
-    if (loop->nregions > 2 || !yield || yield->op != OP_yield) return unknown;
-    return most_trips(loop, ir_resolve(yield->args[0]));
-}
-
 static int64_t loop_bound(const Count *count, const Inst *loop) {
-    int64_t trip = emit_constant_trip(loop);
+    int64_t trip = loop_most_trips(loop);
     return trip == unknown && count->believes && loop->hints.max_iters > 0 ? loop->hints.max_iters : trip;
 }
 

@@ -544,6 +544,9 @@ bool loop_cannot_wrap(const LoopTest *test, int64_t longest); /* no step jumps o
 bool loop_is_finite(const Inst *loop, Inst *const *jumps, int njumps);
 Val *loop_trip(Inst *loop); /* normal form: int64, computed before the loop; NULL: not known there */
 
+/* ---- trips.c */
+int64_t loop_most_trips(const Inst *loop); /* how often it runs at most; INT64_MAX: not known */
+
 /* ---- interval.c */
 typedef struct Interval {
     int64_t low, high;

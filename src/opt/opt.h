@@ -48,6 +48,7 @@ bool opt_licm(Func *func);        /* licm.c: what a loop computes anew is comput
 bool opt_upward(Func *func);      /* upward.c: loops that count down for no reason count up */
 bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
 bool opt_reciprocal(Func *func);  /* reciprocal.c: one division instead of several by the same number */
+bool opt_direct_sums(Func *func); /* direct.c: on a GPU, sums that are kept for a buffer go there at once */
 bool opt_late_sums(Func *func);   /* late.c: on a GPU, sums in buffers stand together */
 bool opt_dce(Func *func);         /* dce.c: what nobody needs */
 

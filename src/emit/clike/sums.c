@@ -25,6 +25,7 @@ typedef struct Place {
     const Val *terms[MOST_TERMS]; /* in the order of their ids */
     int nterms;
     int64_t index, offset;
+    const char *value; /* what is added */
 } Place;
 
 static bool add_part(const Inst *part, int64_t *offset) {
@@ -114,7 +115,7 @@ static bool are_steady(const Inst *inst, int depth) {
 /* A counter of a loop with a known number of rounds. */
 static bool is_steady_in_loop(const Val *v, int depth) {
     const Inst *loop = v->region->owner;
-    if (!loop || loop->op != OP_loop || emit_constant_trip(loop) == INT64_MAX) return false;
+    if (!loop || loop->op != OP_loop || loop_most_trips(loop) == INT64_MAX) return false;
     const Inst *yield = loop->regions[loop->nregions - 1]->last;
     if (yield->op != OP_yield || !is_steady(ir_resolve(loop->args[v->index]), depth)) return false;
     const Val *next = ir_resolve(yield->args[v->index]);
@@ -195,13 +196,27 @@ static int count_regular(const Place *places, int count) {
 static void print_together(Printer *p, const Place *places, int count) {
     Text values = {.arena = &p->arena};
     const Place *first = &places[0], *second = count > 1 ? &places[1] : first;
-    for (int i = 0; i < count; i++)
-        text_printf(&values, "%s%s", i ? ", " : "", clike_operand(p, places[i].sum, 1).text);
+    for (int i = 0; i < count; i++) text_printf(&values, "%s%s", i ? ", " : "", places[i].value);
     const char *data = clike_in(p, clike_operand(p, first->access, 0), LEVEL_primary);
     clike_line(p, "%s<%d, %s>(%s.data, %s.count, sizeof *%s.data, %s, %lld, %lld, %lld, {%s});",
                clike_helper(p, "slope_group_sums"), count, varies(first) ? "true" : "false", data, data, data,
                clike_operand(p, first->access, 1).text, (long long)(second->index - first->index),
                (long long)first->offset, (long long)(second->offset - first->offset), values.at);
+}
+
+/* What goes to one place is added up before; how many places there are. */
+static int merge_places(Printer *p, Place *places, int count) {
+    int merged = 0;
+    for (int i = 0; i < count; i++) {
+        const char *value = clike_in(p, clike_operand(p, places[i].sum, 1), LEVEL_sum);
+        if (merged && compare_places(&places[merged - 1], &places[i]) == 0) {
+            places[merged - 1].value = clike_format(p, "%s + %s", places[merged - 1].value, value);
+            continue;
+        }
+        places[merged] = places[i];
+        places[merged++].value = value;
+    }
+    return merged;
 }
 
 bool clike_sum(Printer *p, const Inst *inst) {
@@ -214,6 +229,7 @@ bool clike_sum(Printer *p, const Inst *inst) {
     Place *places = arena_array(&p->arena, Place, count);
     for (int i = 0; i < count; i++) find_place(p->at->sums.at[i], &places[i]);
     sort_places(places, count);
+    count = merge_places(p, places, count);
     for (int first = 0, n; first < count; first += n) {
         n = count_regular(&places[first], count - first);
         print_together(p, &places[first], n);

@@ -73,7 +73,7 @@ static void look_at(void *user, Inst *inst) {
 
 bool clike_counts_up(const Inst *choice, const Inst *loop, LoopTest *test) {
     const Inst *first = loop->regions[0]->first, *yield = first ? first->next : NULL;
-    int64_t step, rounds = emit_constant_trip(loop);
+    int64_t step, rounds = loop_most_trips(loop);
     if (loop->nregions > 2 || !yield || yield->op != OP_yield || !loop_comparison(loop, first, test))
         return false;
     if (!test->up || test->or_equal || !loop_step(loop, test->index, &step) || step != 1) return false;

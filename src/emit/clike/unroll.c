@@ -95,7 +95,7 @@ static bool becomes_vectors(const Inst *loop) {
 
 const char *clike_loop_wish(Printer *p, const Inst *loop) {
     bool likely = !inst_is_unlikely(loop); /* else it is the copy for indices that are out of range */
-    int64_t rounds = p->dialect->steers_loops && p->options->level > 0 ? emit_constant_trip(loop) : -1;
+    int64_t rounds = p->dialect->steers_loops && p->options->level > 0 ? loop_most_trips(loop) : -1;
     if (rounds < 2 || rounds > MOST_ROUNDS) return NULL;
     if (likely && emit_is_written_out(&p->reached, loop))
         return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_WRITE_OUT"), (long long)rounds);
