@@ -18,6 +18,7 @@ if KIND == "jax":
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     import jax
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_default_matmul_precision", "highest")  # float32, as all others have it
     import jax.numpy as xp
 else:
     import torch
@@ -86,6 +87,60 @@ def make_mlp(count):
         return ((b @ w[1600:1632] + w[1632] - example[:, 16])**2).sum()
 
     return (uniform(-0.4, 0.4, 1633), uniform(-1, 1, count, 17)), loss
+
+
+make_mlp_tensor = make_mlp_struct = make_mlp  # their weights are in an array anyway
+
+
+def make_gmm(count):
+    size, kinds = 8, 10
+    lower = size * (size - 1) // 2
+    place = np.full((size, size), lower)
+    place[np.triu_indices(size, 1)] = np.arange(lower)
+    below_of = array(place.T.copy())
+
+    def loss(w, x):
+        mean, diagonal = w[kinds:9 * kinds].reshape(kinds, size), w[9 * kinds:17 * kinds].reshape(kinds, size)
+        below = w[17 * kinds:].reshape(kinds, lower)
+        factor = xp.concatenate([below, xp.zeros_like(below[:, :1])], 1)[:, below_of]
+        centered = x[:, None, :] - mean
+        y = xp.exp(diagonal) * centered + xp.einsum("kji,nki->nkj", factor, centered)
+        terms = w[:kinds] + diagonal.sum(1) - 0.5 * dot(y, y)
+        return (jax.scipy.special.logsumexp(terms, 1) if KIND == "jax" else xp.logsumexp(terms, 1)).sum()
+
+    return (uniform(-0.5, 0.5, kinds * (1 + 2 * size + lower), kind=np.float64), uniform(-2, 2, count, size, kind=np.float64)), loss
+
+
+def make_lstm(count):
+    width, layers, length = 14, 2, 16
+
+    def sigmoid(x):
+        return 1 / (1 + xp.exp(-x))
+
+    def layer_step(w, x, hidden, cell):
+        forget, leave = sigmoid(x * w[0] + w[4]), sigmoid(x * w[2] + w[6])
+        enter, change = sigmoid(hidden * w[1] + w[5]), xp.tanh(hidden * w[3] + w[7])
+        cell = cell * forget + enter * change
+        return leave * xp.tanh(cell), cell
+
+    def loss(w, sequence):
+        gates, (enters, leaves, shift) = w[:16 * width].reshape(layers, 8, width), w[16 * width:].reshape(3, width)
+        hidden, cell, total = [xp.zeros_like(sequence[:, 0])] * layers, [xp.zeros_like(sequence[:, 0])] * layers, 0
+        for t in range(length - 1):
+            x = enters * sequence[:, t]
+            for l in range(layers):
+                hidden[l], cell[l] = layer_step(gates[l], x, hidden[l], cell[l])
+                x = hidden[l]
+            x = x * leaves + shift
+            total = total + (sequence[:, t + 1] * (x - xp.log(2 + xp.exp(x).sum(-1))[:, None])).sum()
+        return -total / (length - 1)
+
+    return (uniform(-1, 1, 16 * width + 3 * width, kind=np.float64), uniform(0, 1, count, length, width, kind=np.float64)), loss
+
+
+def make_matmul(count):
+    width = int(count**0.5)
+    return (uniform(-1, 1, width, width), uniform(-1, 1, width, width)), lambda a, b: a @ b
 
 
 def make_filter(count):
@@ -232,7 +287,9 @@ def make_march(count):
 
 
 ITEMS = {"ggx": 1 << 22, "splat": 1 << 20, "particle": 1 << 18, "brdf": 1 << 22, "march": 1 << 20, "ode": 1 << 16, "inverse": 1 << 21,
-         "bundle": 1 << 20, "mlp": 1 << 16, "filter": 1 << 20}
+         "bundle": 1 << 20, "mlp": 1 << 16, "mlp_tensor": 1 << 16, "mlp_struct": 1 << 16, "filter": 1 << 20, "gmm": 1 << 16, "lstm": 1 << 15,
+         "matmul": 1 << 20}
+VALUES = ("matmul",)  # no derivative is asked for
 
 
 # ---- measuring
@@ -244,14 +301,16 @@ def gradient_of(name):
     data, loss = globals()[f"make_{name}"](ITEMS[name])
     data = [array(part) for part in data]
     if KIND == "jax":
-        gradient = jax.jit(jax.grad(loss))
+        gradient = jax.jit(loss if name in VALUES else jax.grad(loss))
         return lambda: gradient(*data).block_until_ready()
     if KIND == "compile" and name not in ("particle", "ode", "march"):
         loss = torch.compile(loss)
-    at = data[0].requires_grad_()
+    at = data[0].requires_grad_(name not in VALUES)
 
     def run():
-        result = torch.autograd.grad(loss(at, *data[1:]), at)
+        result = loss(at, *data[1:])
+        if name not in VALUES:
+            result = torch.autograd.grad(result, at)
         torch.cuda.synchronize()
         return result
 
