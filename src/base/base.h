@@ -124,6 +124,9 @@ typedef struct NameText {
 } NameText;
 typedef const NameText *Name;
 
+/* One of 64: sets of these are asked first where most names are not in. */
+static inline uint64_t name_bit(Name name) { return (uint64_t)1 << (name->hash & 63); }
+
 typedef struct Names {
     Arena *arena;
     const struct Names *outer; /* whose names these are too; it is not added to any more. NULL: none */

@@ -24,8 +24,11 @@ int sig_first_arg(const FuncSig *sig, int nargs, int param) {
 }
 
 int sig_param_of(const FuncSig *sig, int nargs, int arg) {
-    int share = sig_share(sig, nargs), at = 0;
-    for (int i = 0; i < sig->nparams; i++) {
+    int at = 0;
+    while (at < sig->nparams && at <= arg && !sig->params[at].is_pack) at++;
+    if (at > arg || at == sig->nparams) return arg;
+    int share = sig_share(sig, nargs);
+    for (int i = at; i < sig->nparams; i++) {
         at += sig->params[i].is_pack ? share : 1;
         if (arg < at) return i;
     }

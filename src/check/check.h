@@ -140,6 +140,9 @@ typedef struct Sema {
     const Type *base;             /* struct: the struct it inherits from */
     VEC(const Type *) interfaces; /* struct, extension, interface, assoc, type_param: TYPE_interface each */
     bool bases_done, bases_busy;
+    uint64_t
+        inherited_bits; /* struct, extension: of the names that its interfaces declare, with what they inherit, ... */
+    bool inherited_known; /* ... if they were looked at */
     Map reached; /* struct, extension: interface Decl that it leads to, itself or by inheritance -> this */
     bool reached_all;      /* the list is complete */
     bool promises_nothing; /* interface: neither it nor those it inherits constrain associated types */

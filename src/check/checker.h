@@ -13,6 +13,7 @@ struct Scope {
     Scope *outer;
     Decl *decl;
     Map names;        /* Name -> DeclVec * */
+    uint64_t bits;    /* of these names */
     bool is_generics; /* generic parameters of decl */
     bool is_params;   /* parameters of decl */
     DeclVec usings;   /* namespaces made visible by `using` in a block */
@@ -189,6 +190,8 @@ Env env_for_head(Checker *c, Decl *decl); /* for its bases and constraints */
 
 /* ---- lookup.c */
 bool lookup_name(Env *env, Name name, Candidates *out);
+/* The same for what most names are, a variable or a parameter of the function; false: it may be something else. */
+bool lookup_local(Env *env, Name name, Candidate *out);
 Decl *module_named(Checker *c, Decl *from, Name name); /* module.c: itself or an import; NULL: none */
 bool lookup_in_space(Checker *c, Decl *space, Name name, Candidates *out); /* namespace or module */
 bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out);

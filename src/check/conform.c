@@ -61,9 +61,11 @@ static void index_both(Checker *c, const DeclVec *members, int from) {
 /* Looking at an extension may need more files of the library, which have some too. One that is just being looked at, which is why we are
  * here, comes next time. */
 static void index_extensions(Checker *c) {
-    DeclVec unfinished = c->unfinished_extensions;
-    c->unfinished_extensions = (DeclVec){0};
-    index_both(c, &unfinished, 0);
+    if (c->unfinished_extensions.count) {
+        DeclVec unfinished = c->unfinished_extensions;
+        c->unfinished_extensions = (DeclVec){0};
+        index_both(c, &unfinished, 0);
+    }
     while (c->extension_modules < c->modules.count) {
         Decl *module = c->modules.at[c->extension_modules++];
         if (module == c->prelude) library_extensions(c);
@@ -363,7 +365,7 @@ const Type *check_find_conformance(Checker *c, const Type *type, const Decl *int
 const Type *interface_named(Checker *c, Name name) {
     DeclVec *found = c->prelude ? scope_find(scope_inside(c, c->prelude), name) : NULL;
     if (!found || found->at[0]->kind != DECL_interface) return ERROR_TYPE(c);
-    return type_with_subst(c, found->at[0], NULL);
+    return type_of_type_decl(c, found->at[0]);
 }
 
 bool conforms_to(Checker *c, const Type *type, Name name) {

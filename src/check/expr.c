@@ -300,6 +300,9 @@ static Expr *check_type_in_place(Env *env, Expr *expr) {
 
 static Expr *check_name(Env *env, Expr *expr) {
     if (expr->decl) return check_type_in_place(env, expr);
+    Candidate local;
+    if (!(expr->flags & EXPR_OUTERMOST) && lookup_local(env, expr->name, &local))
+        return value_of_decl(env, expr->loc, &local);
     Candidates *list = arena_new(env->c->arena, Candidates);
     Env outermost = *env;
     if (expr->flags & EXPR_OUTERMOST) outermost.scope = scope_inside(env->c, decl_module(env->decl));

@@ -325,8 +325,11 @@ static void declare_ready(Checker *c) {
     const bool *ready = library->rows_used.ready;
     for (int i = 0; i < library->rows.count; i++)
         if (ready[i] && library->rows.at[i].name) scope_find(c->prelude->scope, library->rows.at[i].name);
-    for (int i = 0; i < library->rows.count; i++)
-        if (ready[i]) ensure_header(c, declare(c, i));
+    for (int i = 0; i < library->rows.count; i++) {
+        if (!ready[i]) continue;
+        ensure_header(c, declare(c, i));
+        ensure_bases(c, declare(c, i));
+    }
     conform_forget_refusals(c);
     note_ready(c);
 }

@@ -92,7 +92,7 @@ static void from_bounds(Checker *c, const Type *type, Name name, Candidates *out
     for (int i = 0; i < bounds.count; i++) from_interface(c, bounds.at[i], type, name, 2, out);
 }
 
-/* Does an interface, or one that it inherits, have such a member? Most names are no members at all, and this is quickly seen. */
+/* Does an interface, or one that it inherits, have such a member? */
 static bool declares(Checker *c, const Type *interface, Name name) {
     const TypeVec *all = interface_with_inherited(c, interface);
     for (int i = 0; i < all->count; i++)
@@ -100,12 +100,28 @@ static bool declares(Checker *c, const Type *interface, Name name) {
     return false;
 }
 
-/* From the interfaces that a struct or an extension names. */
+/* Kept once all of them know what they inherit. */
+static uint64_t inherited_bits(Checker *c, Sema *sema) {
+    if (sema->inherited_known) return sema->inherited_bits;
+    bool known = sema->bases_done;
+    uint64_t bits = 0;
+    for (int i = 0; i < sema->interfaces.count; i++) {
+        const TypeVec *all = interface_with_inherited(c, sema->interfaces.at[i]);
+        known &= map_has(&c->inherited, PTR_KEY(sema->interfaces.at[i]));
+        for (int k = 0; k < all->count; k++)
+            bits |= scope_inside(c, (Decl *)(uintptr_t)all->at[k]->decl)->bits;
+    }
+    sema->inherited_known = known;
+    return sema->inherited_bits = bits;
+}
+
+/* From the interfaces that a struct or an extension names. Most names are no members at all, and this is quickly seen. */
 static void from_named(Checker *c, Decl *source, const Type *type, Name name, Candidates *out) {
     const Subst *subst = NULL;
     bool fits = false;
     ensure_bases(c, source);
-    const Sema *sema = decl_sema(c, source);
+    Sema *sema = decl_sema(c, source);
+    if (!(inherited_bits(c, sema) & name_bit(name))) return;
     for (int i = 0; i < sema->interfaces.count; i++) {
         if (!declares(c, sema->interfaces.at[i], name)) continue;
         if (!fits && source->kind == DECL_extension && !infer_extension(c, source, type, &subst)) return;
@@ -282,6 +298,21 @@ static bool all_functions(const Candidates *list) {
 static void add_outer(Checker *c, Candidates *out, const Candidates *found) {
     if (out->count && !all_functions(found)) return;
     for (int i = 0; i < found->count; i++) candidates_add(c, out, found->at[i]);
+}
+
+bool lookup_local(Env *env, Name name, Candidate *out) {
+    int distance = 0;
+    for (Scope *scope = env->scope; scope && (!scope->decl || scope->is_params);
+         scope = scope->outer, distance += 10) {
+        const DeclVec *found = scope_find(scope, name);
+        if (scope->usings.count || (found && (found->count > 1 || found->at[0]->kind != DECL_var)))
+            return false;
+        if (!found) continue;
+        *out = (Candidate){
+            .decl = found->at[0], .subst = subst_identity(env->c, scope->decl), .distance = distance};
+        return true;
+    }
+    return false;
 }
 
 bool lookup_name(Env *env, Name name, Candidates *out) {

@@ -9,7 +9,7 @@ Scope *scope_new(Checker *c, Scope *outer, Decl *decl) {
 }
 
 DeclVec *scope_find(Scope *scope, Name name) {
-    DeclVec *found = map_get(&scope->names, PTR_KEY(name));
+    DeclVec *found = scope->bits & name_bit(name) ? map_get(&scope->names, PTR_KEY(name)) : NULL;
     if (found || !scope->library) return found;
     library_find(scope->library, scope, name);
     return map_get(&scope->names, PTR_KEY(name));
@@ -20,6 +20,7 @@ static void add_named(Checker *c, Scope *scope, Name name, Decl *decl) {
     if (!list) {
         list = arena_new(c->arena, DeclVec);
         map_put(c->arena, &scope->names, PTR_KEY(name), list);
+        scope->bits |= name_bit(name);
     }
     vec_push(c->arena, list, decl);
 }

@@ -129,6 +129,7 @@ const Type *type_with_subst(Checker *c, Decl *decl, const Subst *subst) {
         return type_make(c->types, TYPE_interface, 0, decl, decl->name, 0, args.at, args.count);
     }
     collect_args(c, decl, subst, &args);
+    if (decl->type && !is_error(decl->type) && args.count == 0) return decl->type;
     if (decl->sema && decl->sema->builtin_kind) return builtin_type(c, decl, &args);
     TypeKind kind = decl->kind == DECL_enum ? TYPE_enum : TYPE_struct;
     return type_make(c->types, kind, 0, decl, shown_name(c, decl), 0, args.at, args.count);

@@ -155,6 +155,7 @@ typedef struct Limits {
     size_t bytes, most_bytes;
     double seconds, most_seconds; /* of the processor, before the stage that is at work */
     double started;               /* when that began; 0: none is */
+    size_t taken;                 /* bytes since the clock was looked at */
     DiagId exceeded;              /* of the row that says so; 0: nothing was */
 } Limits;
 

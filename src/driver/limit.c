@@ -2,7 +2,7 @@
  *
  * Memory is counted where the program's arenas get their blocks. Time is that of the processor, so that a machine that is busy
  * or asleep does not matter; it runs while a stage of the compiler is at work, and not while the program runs. It is looked at
- * whenever memory is taken and between passes: work without end takes memory sooner or later. LLVM is left alone with what it was
+ * whenever some memory was taken and between passes: work without end takes memory sooner or later. LLVM is left alone with what it was
  * given, which these limits bound.
  *
  * Nor does the compiler go to the very end of its stack, however long the chains of calls are that it follows: the rest is for what takes no memory.
@@ -25,6 +25,15 @@ static bool is_late(const Limits *limits) {
     return limits->seconds + processor_seconds() - limits->started > limits->most_seconds;
 }
 
+/* To ask for the time takes longer than most blocks of memory do. */
+static bool is_found_late(Limits *limits, size_t size) {
+    enum { LOOK = 128 * 1024 };
+    limits->taken += size;
+    if (limits->taken < LOOK) return false;
+    limits->taken = 0;
+    return is_late(limits);
+}
+
 static bool is_deep(const SlopeSession *session) {
     const ptrdiff_t rest = 512 * 1024;
     const char *here = __builtin_frame_address(0);
@@ -34,7 +43,7 @@ static bool is_deep(const SlopeSession *session) {
 static void *limited_resize(void *user, void *old, size_t old_size, size_t new_size) {
     SlopeProgram *program = user;
     Limits *limits = &program->limits;
-    if (new_size > old_size && is_late(limits)) limits->exceeded = DIAG_time_limit;
+    if (new_size > old_size && is_found_late(limits, new_size - old_size)) limits->exceeded = DIAG_time_limit;
     else if (new_size > old_size && limits->most_bytes &&
              limits->bytes - old_size + new_size > limits->most_bytes)
         limits->exceeded = DIAG_memory_limit;

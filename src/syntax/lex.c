@@ -105,6 +105,8 @@ static const char *skip_block_comment(Lexer *lexer, const char *start) {
 static bool skip_blank(Lexer *lexer) {
     const char *at = lexer->at;
     for (;; lexer->at = at) {
+        while (*at == ' ') at++;
+        lexer->at = at;
         if (*at == '\n') {
             if (lexer->in_directive) return false;
             lexer->line_start = true;

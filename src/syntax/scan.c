@@ -39,12 +39,17 @@ static void match_brackets(ParseFile *file) {
     IntVec open = {0};
     file->match = arena_array(arena, int, file->count);
     for (int i = 0; i < file->count; i++) {
-        TokenKind kind = (TokenKind)file->tokens[i].kind;
         file->match[i] = -1;
-        if (token_closing(kind) != TOKEN_end) vec_push(arena, &open, i);
-        else if (kind == TOKEN_paren_close || kind == TOKEN_bracket_close || kind == TOKEN_brace_close)
-            close_bracket(file, &open, i);
-        else if (kind == TOKEN_semicolon) drop_open(file, &open);
+        switch ((TokenKind)file->tokens[i].kind) {
+        case TOKEN_paren_open:
+        case TOKEN_bracket_open:
+        case TOKEN_brace_open: vec_push(arena, &open, i); break;
+        case TOKEN_paren_close:
+        case TOKEN_bracket_close:
+        case TOKEN_brace_close: close_bracket(file, &open, i); break;
+        case TOKEN_semicolon: drop_open(file, &open); break;
+        default: break;
+        }
     }
 }
 
