@@ -143,16 +143,42 @@ static int put_in_place(Output *output) {
     return 0;
 }
 
+static bool is_same_file(const char *one, const char *other) {
+    struct stat about, other_about;
+    if (strcmp(one, other) == 0) return true;
+    return stat(one, &about) == 0 && stat(other, &other_about) == 0 && S_ISREG(about.st_mode) &&
+           about.st_dev == other_about.st_dev && about.st_ino == other_about.st_ino;
+}
+
+/* What would be lost if it were written; NULL: nothing that is needed. */
+static const char *what_is_there(const SlopeProgram *program, const Output *outputs, int index) {
+    const Sources *sources = program->session->diags->sources;
+    for (int i = 0; i < sources->files.count; i++)
+        if (is_same_file(outputs[index].path, sources->files.at[i]->path->text))
+            return "it is a part of the program";
+    for (int i = 0; i < index; i++)
+        if (is_same_file(outputs[index].path, outputs[i].path)) return "another output has that name";
+    return NULL;
+}
+
+static SlopeStatus refuse_output(SlopeProgram *program, const char *path, const char *why) {
+    diag_report(program->session->diags, DIAG_file_unwritable, 0, path, why);
+    return driver_leave(program->session, SLOPE_STATUS_misuse);
+}
+
 static SlopeStatus write_outputs(SlopeProgram *program, Output *outputs, int count) {
     int error = 0, at = 0;
+    for (int i = 0; i < count; i++) {
+        const char *why = what_is_there(program, outputs, i);
+        if (why) return refuse_output(program, outputs[i].path, why);
+    }
     for (at = 0; at < count && !error; at++) error = write_beside(&outputs[at]);
     if (!error)
         for (at = 0; at < count && !error; at++) error = put_in_place(&outputs[at]);
     if (!error) return SLOPE_STATUS_ok;
     for (int i = 0; i < count; i++)
         if (outputs[i].is_beside) unlink(outputs[i].beside);
-    diag_report(program->session->diags, DIAG_file_unwritable, 0, outputs[at - 1].path, strerror(error));
-    return driver_leave(program->session, SLOPE_STATUS_misuse);
+    return refuse_output(program, outputs[at - 1].path, strerror(error));
 }
 
 static SlopeStatus make_output(SlopeProgram *program, const SlopeBuildOptions *options, const char *path,

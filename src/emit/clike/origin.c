@@ -57,14 +57,26 @@ static void add_comments(Printer *p, const Text *code, Text *out) {
 /* ---- side by side */
 
 static const char page_head[] =
-    "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Source and "
-    "derivative</title>\n<style>\n"
+    "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>Source and derivative</title>\n<style>\n"
+    ":root { color-scheme: light dark; --back: #fff; --text: #111; --other: #777; --rule: #bbb; --on: "
+    "#ffe9a8; "
+    "}\n"
+    "@media (prefers-color-scheme: dark) {\n"
+    "  :root { --back: #16181d; --text: #e4e4e4; --other: #8b8f98; --rule: #444; --on: #55460f; }\n}\n"
     "body { margin: 0; display: flex; height: 100vh; font: 13px/1.45 ui-monospace, monospace; }\n"
-    "section { flex: 1; overflow: auto; padding: 0 1em 50vh; } section + section { border-left: 1px solid "
-    "#bbb; }\n"
-    "h2 { font-size: 13px; position: sticky; top: 0; margin: 0; padding: .6em 0; background: #fff; }\n"
-    "ol { margin: 0; padding-left: 4em; } li { white-space: pre; } li::marker { color: #999; }\n"
-    "li[data-of] { cursor: pointer; } li.on { background: #ffe9a8; }\n</style>\n<section id=\"source\">\n";
+    "body { background: var(--back); color: var(--text); }\n"
+    "section { flex: 1; min-width: 0; overflow: auto; padding: 0 1em 50vh; }\n"
+    "section + section { border-left: 1px solid var(--rule); }\n"
+    "h2 { font-size: 13px; position: sticky; top: 0; left: -1em; margin: 0 -1em; padding: .6em 1em; }\n"
+    "h2 { background: var(--back); border-bottom: 1px solid var(--rule); }\n"
+    "ol { margin: .5em 0; padding-left: 4em; width: max-content; min-width: calc(100% - 4em); }\n"
+    "li { white-space: pre; color: var(--other); scroll-margin: 6em; } li::marker { color: var(--other); }\n"
+    "li[data-of] { color: var(--text); cursor: pointer; } li.on { background: var(--on); }\n"
+    "@media (max-width: 50em) {\n"
+    "  body { flex-direction: column; } section { min-height: 0; padding-bottom: 1em; }\n"
+    "  section + section { border-left: 0; border-top: 3px solid var(--rule); flex: 2; }\n}\n"
+    "</style>\n<section id=\"source\">\n";
 static const char page_tail[] =
     "</section>\n<script>\n"
     "const lines = [...document.querySelectorAll('li[data-of]')];\n"

@@ -7,8 +7,8 @@
  * With that many pointers it does not test whether one leads to what another one writes. The loop does, where it tests whether all indices are in range (opt/range.c): what
  * is done otherwise is there, too.
  *
- *     const T_numbers at = T_numbers_of(from.data);
- *     for (...) { const T x = T_get(&at, i); ... T y; y.a = ...; T_set(&to_at, i, y); }
+ *     const slope_T at = slope_T_of(from.data);
+ *     for (...) { const T x = slope_T_get(&at, i); ... T y; y.a = ...; slope_T_set(&to_at, i, y); }
  *
  * All that a round reads it must have read before it writes, and what it writes are whole elements. */
 #include "emit/clike/clike.h"
@@ -262,7 +262,7 @@ static void print_pointer(Printer *p, const char *name, const char *type) {
 /* The type of the pointers; its functions are called likewise. */
 static const char *numbers_type(Printer *p, const Inst *access) {
     const Type *element = element_of(access);
-    const char *type = clike_type(p, element), *name = clike_format(p, "%s_numbers", type);
+    const char *type = clike_type(p, element), *name = clike_format(p, "slope_%s", type);
     if (!clike_begin_helper(p, name)) return name;
     text_add(
         &p->helpers,

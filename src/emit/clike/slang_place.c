@@ -104,7 +104,7 @@ Value slang_load(Printer *p, const Inst *inst) {
 static void assign(Printer *p, Value address, const Type *type, const char *value) {
     if (address.raw)
         clike_line(p, "%s.Store<%s>(%s, %s);", address.text, clike_type(p, type), address.offset, value);
-    else clike_line(p, "%s = %s;", address.text, value);
+    else clike_line(p, "%s;", clike_assignment(p, address.text, value));
 }
 
 void slang_memory(Printer *p, const Inst *inst) {
