@@ -57,6 +57,25 @@ def test_jacobians(m):
     assert np.array_equal(slope.jacobian(m.corners)([[1, 2], [3, 4]]), [[4, 0], [0, 1]])
 
 
+def test_jacobians_by_columns_and_by_rows():
+    code = """[Differentiable] double[6] wave(double2 x, double k[2])
+        { double y[6]; for (int i = 0; i < 6; i++) y[i] = sin(x.x * i) * x.y * k[i % 2]; return y; }
+        [Differentiable] double2 ends(double x[6]) { return double2(x[0] * x[5], x[1] * x[2] * x[3]); }
+        [Differentiable] double3 wider(float x) { return double3(x, 1e60 * double(x), 3 * x); }
+        [BackwardDerivative(twice_bwd)] double2 twice(double x) { return double2(2 * x, x * x); }
+        void twice_bwd(inout DifferentialPair<double> x, double2 d) { x = diffPair(x.p, 2 * d.x + 2 * x.p * d.y); }"""
+    m = slope.compile(code)
+    x, k = np.array([0.3, 2.0]), np.array([1.5, -1.0])
+    by_x, by_k = slope.jacobian(m.wave, (0, 1))(x, k)
+    assert by_x.shape == (6, 2) and np.allclose(by_x, [differences(lambda y: m.wave(y, k)[i], x) for i in range(6)], atol=1e-8)
+    assert np.allclose(by_k, [differences(lambda w: m.wave(x, w)[i], k) for i in range(6)], atol=1e-8)
+    rows = slope.jacobian(m.wave)(np.stack([x, 2 * x, 3 * x]), k)
+    assert rows.shape == (3, 6, 2) and np.array_equal(rows[0], by_x)
+    assert np.array_equal(slope.jacobian(m.ends)(np.arange(6.0)), [[5, 0, 0, 0, 0, 0], [0, 6, 3, 2, 0, 0]])
+    assert slope.jacobian(m.wider)(1.0).dtype == np.float32  # a row has the type of the argument
+    assert np.array_equal(slope.jacobian(m.twice)(3.0), [2, 6])
+
+
 def test_hessians(m):
     gradient = slope.grad(m.cubic)
     wanted = np.array([differences(lambda x: gradient(x, S)[k], X) for k in range(3)])
