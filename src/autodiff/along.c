@@ -228,8 +228,8 @@ static Val *is_rough(Ad *ad, Builder *b, Val *slope) {
     return build_not(b, build_binary(b, OP_and, some, finite));
 }
 
-/* The rows before the round, as its slope changes them. */
-static Val **stretched(const Carrying *x, Builder *b, Val *const *rows, Val *slope) {
+/* The rows after the round; `added`: what it adds to each, or NULL. */
+static Val **next_rows(const Carrying *x, Builder *b, Val *const *rows, Val *slope, Val *const *added) {
     int n = x->rows.count;
     const Type **types = arena_array(x->ad->arena, const Type *, n + 1);
     Val **careful = arena_array(x->ad->arena, Val *, n + 1),
@@ -240,6 +240,9 @@ static Val **stretched(const Carrying *x, Builder *b, Val *const *rows, Val *slo
     for (int i = 0; i < n; i++) {
         careful[i] = careful_product(x->ad, &one, rows[i], slope);
         plain[i] = build_binary(&other, OP_mul, rows[i], slope);
+        if (!added[i]) continue;
+        careful[i] = build_sum(&one, careful[i], added[i]);
+        plain[i] = build_sum(&other, plain[i], added[i]);
     }
     build_yield(&one, careful, n);
     build_yield(&other, plain, n);
@@ -258,12 +261,11 @@ static void fill_body(Carrying *x, Region *body) {
     x->slots = run->results + states;
     Inst *back = ad_call(x->ad, &b, &x->round->prop, round_arg, x);
     Val **slopes = ad_by_leaf(x->ad, x->f->round, &x->round->prop.results, AS_adjoint, back->results);
-    Val **rows = stretched(x, &b, body->params + states, slopes[x->f->carried]);
-    for (int i = 0; i < x->f->leaves.count; i++) {
-        if (x->row_of[i] < 0) continue;
-        Val *row = rows[x->row_of[i]];
-        vec_push(x->ad->arena, &yields, i == x->f->carried ? row : build_sum(&b, row, slopes[i]));
-    }
+    Val **added = arena_array(x->ad->arena, Val *, x->rows.count + 1);
+    for (int i = 0; i < x->f->leaves.count; i++)
+        if (x->row_of[i] >= 0 && i != x->f->carried) added[x->row_of[i]] = slopes[i];
+    Val **rows = next_rows(x, &b, body->params + states, slopes[x->f->carried], added);
+    for (int i = 0; i < x->rows.count; i++) vec_push(x->ad->arena, &yields, rows[i]);
     build_yield(&b, yields.at, yields.count);
 }
 
