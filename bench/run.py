@@ -41,9 +41,7 @@ RATIOS = {  # name: dividend, divisor, target
     "C by clang": ("gradient by clang", "gradient, one by one", 1.05),
 }
 X86 = platform.machine() in ("x86_64", "AMD64")
-# A processor that has SVE may be one of a machine that does not let it be used, which clang does not ask.
-SVE = Path("/proc/cpuinfo").exists() and re.search(r"^Features.*\bsve\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-NATIVE = ["-march=native"] if X86 else ["-mcpu=native" if SVE else "-mcpu=native+nosve"]
+NATIVE = ["-march=native"] if X86 else ["-mcpu=native"]
 COUNTED = ["-march=x86-64-v3"] if X86 else NATIVE  # the processor that valgrind plays has no AVX-512
 
 
