@@ -210,3 +210,17 @@ class Patterns:
         with self.inside([], 4, True):
             body = self.block(2)
         return [Node(f"{head} #", [body], binds=(i, "<break>", "<continue>"))]
+
+    def march(self):
+        """A loop that ends by itself and carries one number."""
+        if self.scope.trips * 6 > 100 or self.scope.depth > 2:
+            return None
+        declared = self.declare(REAL, self.tame(self.real(2)))
+        s, n = declared.declares[0], self.fresh("n")
+        with self.inside([], 6, True):
+            body = [Node(f"{s} = {s} * $ + $;", [self.tame(self.real(1)), self.tame(self.real(2))], uses=(s,))]
+            if self.chance(0.4):
+                body.append(Node(f"if ($) {s} = sin({s}) - $;", [self.test(1), self.tame(self.real(1))], uses=(s,)))
+            body.append(Node(f"if (abs({s}) > 2.5~ || ++{n} > 5) break;", uses=(s, n)))
+        loop = Node("while (true) #", [body], binds=("<break>", "<continue>"), uses=(n,))
+        return [declared, Node(f"int {n} = 0;", declares=(n,)), loop]
