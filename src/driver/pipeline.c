@@ -332,7 +332,9 @@ static void verify_all(Unit *unit, const char *pass) {
 static void inline_for_ad(void *user, Func *func,
                           bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user) {
     (void)user;
-    opt_inline(func, (InlinePolicy){.max_size = may ? 150 : INT_MAX, .may = may, .user = may_user});
+    InlinePolicy policy = {.max_size = INT_MAX, .may = may, .user = may_user};
+    if (may) policy.max_size = 150, policy.max_whole = 4000; /* functions that call others twice double */
+    opt_inline(func, policy);
 }
 
 static void lower_exits_for_ad(void *user, Func *func) {

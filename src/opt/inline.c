@@ -89,11 +89,31 @@ static bool is_normal(const Func *func, Shape shape) {
     return !shape.has_jumps && returns_at_end(func, shape);
 }
 
+/* Takes the size of a region from `left`, with all that would be copied into it. */
+static void take_whole(const Region *region, int *left, const Chain *chain, int depth) {
+    for (const Inst *inst = region->first; inst && *left >= 0; inst = inst->next) {
+        --*left;
+        for (int i = 0; i < inst->nregions; i++) take_whole(inst->regions[i], left, chain, depth);
+        bool copied = inst->op == OP_call && inst->callee->body && depth < MAX_DEPTH;
+        if (!copied || is_in(chain, inst->callee)) continue;
+        Chain inner = {inst->callee, chain};
+        take_whole(inst->callee->body, left, &inner, depth + 1);
+    }
+}
+
+static bool fits_whole(const Inliner *n, const Func *callee) {
+    int left = n->policy.max_whole - n->growth;
+    Chain chain = {callee, NULL};
+    if (n->policy.max_whole) take_whole(callee->body, &left, &chain, n->depth);
+    return left >= 0 || !n->policy.max_whole;
+}
+
 static bool may_inline(const Inliner *n, const Inst *call, Shape shape) {
     const Func *callee = call->callee;
     bool normal = (n->func->flags & FUNC_NORMAL) && !n->policy.any_form;
     if (normal && !is_normal(callee, shape)) return false;
     bool small = shape.size <= n->policy.max_size && n->growth < MAX_GROWTH && n->depth < MAX_DEPTH;
+    small = small && fits_whole(n, callee);
     bool full = n->policy.max_growth && n->func->module->inlined >= n->policy.max_growth;
     if (!(callee->flags & FUNC_INLINE) && (!small || full) && !meets_others(callee)) return false;
     return !n->policy.may || n->policy.may(n->policy.user, callee, call);
