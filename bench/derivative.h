@@ -291,6 +291,12 @@ static inline int derivative_run(Derivative *d, int argc, char **argv) {
         {.name = "primal", .repeats = 1},        {.name = "gradient", .repeats = 1},
         {.name = "forward", .repeats = 1},       {.name = "primal in C", .repeats = 1},
         {.name = "gradient in C", .repeats = 1}, {.name = "gradient, one by one", .repeats = 1}};
+    double compile = derivative_compile(d, works);
+    if (derivative_is_told(argc, argv, "slope")) {
+        derivative_measure(d, works, 3);
+        printf("%.6f %.6f %.6f %.3f\n", works[0].best, works[1].best, works[2].best, compile);
+        return 0;
+    }
     bool counts = derivative_is_told(argc, argv, "count");
     int count = WORKS;
 #ifdef ENZYME
@@ -298,12 +304,6 @@ static inline int derivative_run(Derivative *d, int argc, char **argv) {
 #endif
     for (int i = counts ? 2 : 1; i < argc && count < WORKS + OTHERS; i++)
         works[count++] = derivative_load(d, argv[i]);
-    double compile = derivative_compile(d, works);
-    if (derivative_is_told(argc, argv, "slope")) {
-        derivative_measure(d, works, 3);
-        printf("%.6f %.6f %.6f %.3f\n", works[0].best, works[1].best, works[2].best, compile);
-        return 0;
-    }
     require(d->single.session, slope_find_kernel(d->single.program, "gradient", &works[WORKS - 1].kernel));
     for (int i = 0; i < WORKS - 1; i++) derivative_call(d, &works[i]);
     double difference = derivative_check(d);

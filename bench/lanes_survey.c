@@ -5,7 +5,7 @@
  *     lanes_survey FILE FOLDER KERNEL ITEMS LANES...      imports are looked for in the folder; each uniform is a buffer of numbers */
 #include "bench.h"
 
-enum { COMPILES = 3, ROUNDS = 5, PER_ITEM = 16, MOST_WAYS = 6 };
+enum { COMPILES = 3, ROUNDS = 5, PER_ITEM = 16, MOST_WAYS = 6, MOST_OUTPUTS = 8 };
 static const double enough = 10; /* milliseconds that a measurement takes at least */
 
 typedef struct Work {
@@ -24,14 +24,16 @@ static Bench open_with(const Work *work, int lanes, double *compile) {
     return bench_open_with(&config, work->path, work->kernel, compile);
 }
 
+/* Each output has memory of its own: loops whose buffers overlap do one round at a time. */
 static void bind_all(Bench *bench, const Work *work) {
+    int count = work->items * PER_ITEM * 3 / 4, outputs = 0;
     for (int i = 0; i < slope_uniform_count(bench->program); i++) {
         SlopeUniform uniform;
         if (!slope_uniform(bench->program, i, &uniform)) continue;
         if (strncmp(uniform.name, "lanes_", 6) != 0) continue;
         bool is_input = strncmp(uniform.name, "lanes_in", 8) == 0;
-        bench_bind(bench, uniform.name, is_input ? work->input : work->output,
-                   work->items * PER_ITEM * 3 / 4);
+        int place = is_input ? 0 : outputs++ % MOST_OUTPUTS;
+        bench_bind(bench, uniform.name, is_input ? work->input : work->output + place * count, count);
     }
 }
 
@@ -110,7 +112,7 @@ int main(int argc, char **argv) {
     int count = argc - 4;
     for (int k = 1; k < count; k++) ways[k].lanes = atoi(argv[k + 4]) ? atoi(argv[k + 4]) : SLOPE_LANES_AUTO;
     work.input = mixed_numbers(work.items * PER_ITEM);
-    work.output = bench_numbers(work.items * PER_ITEM);
+    work.output = bench_numbers(work.items * PER_ITEM * MOST_OUTPUTS);
     double first; /* loads the code generator, which nobody is to pay */
     slope_session_free(open_with(&work, 1, &first).session);
     compile_all(&work, ways, count);

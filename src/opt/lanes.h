@@ -118,6 +118,14 @@ TapeUse *lanes_tape_use(Val *tape);           /* NULL: nobody knows which that i
 TapeUse *lanes_tape(const Inst *inst);        /* the tape that it works on */
 bool lanes_varies_here(const Lanes *lanes, const Inst *inst); /* more is needed than a copy of it */
 
+/* ---- lanes_alone.c */
+double lanes_known_rounds(const Inst *loop);    /* as constants say; 0: they do not */
+bool lanes_is_written_out(const Inst *nest);    /* of short loops, so that its arrays are in registers */
+bool lanes_is_in_written_out(const Inst *inst); /* it stands in such a nest */
+double
+lanes_done_alone(const Lanes *lanes,
+                 const Inst *loop); /* so many rounds at once, by vectors of LLVM's; some of it is lost */
+
 /* ---- lanes_cost.c */
 /* How far a lane is from the one before it, in numbers: nobody knows, not at all, one, some. */
 enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };

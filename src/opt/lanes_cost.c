@@ -22,22 +22,24 @@
  *     calls that are not inlined       for each lane, and 3
  *     if, switch                       half of all branches, one at a time; together all of them, where lanes go different ways. Where a
  *                                      thread's index is compared with what all share, it is the longer branch, for both
- *     loops                            as often as they say, or 8 times; 1.6 times that where lanes leave at different times
+ *     loops                            as often as they say, or 8 times; 1.6 times that where lanes leave at different times. One at a time less, if LLVM does
+ *                                      rounds of the loop as vectors: by three quarters of what fits into a register; and nothing for
+ *                                      arrays in nests of short loops, which are then in registers (lanes_alone.c)
+ *     copies                           one at a time, once for each register
  *
  * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four of five gain 0.6 to 1.6 times
- * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits, 1.7 with larger ones, twice that for rounds of a loop
- * that keep something for a reverse pass, and where
- * there is enough to do, if that is known, to make up for the time to compile them. If that seems to be almost twice as long, half as
+ * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits, 1.7 with larger ones, 1.8 for rounds of a loop, and twice that for those
+ * that keep something for a reverse pass, or have such nests over arrays, and where there is enough to do, if that is known, to make up for the time to compile them. If that seems to be almost twice as long, half as
  * many lanes are tried, and then none. It is counted in instructions of scalars:
  *
  *     all else that is done            90
  *     a value of all lanes             half for each register
  *     neighbours in memory             12, with the test and what is done if it fails
  *     other places                     for each lane 1.5 at equal distances, else 3.5; 24 if the processor gathers, 4 in an object of the item's own
- *     if, loop                         3
+ *     if, loop                         3, and 25 for each register beyond 16 that a loop carries values in
  *
- * For a loop whose rounds are lanes, that is compared with all functions that are compiled, and may be 1.6 times as much: the loop as it was stays, for the
- * rounds that are left, and LLVM does little with it. */
+ * For a loop whose rounds are lanes, that is compared with all functions that are compiled, and may be 1.3 times as much: the loop as it was stays, for the
+ * rounds that are left, and LLVM does little with it. There, elementary functions are 8 more. */
 #include "opt/lanes.h"
 
 typedef struct Cost {
@@ -101,6 +103,10 @@ int lanes_step_of_address(const Lanes *lanes, const Val *address) {
     return inner == STEP_one && !type_is_scalar(ir_target(inst->results[0]->type)) ? STEP_other : inner;
 }
 
+static bool is_in_registers(const Inst *access) {
+    return lanes_is_spread(ir_resolve(access->args[0])) && lanes_is_in_written_out(access);
+}
+
 /* ---- instructions */
 
 static double registers(const Lanes *lanes, const Type *type) {
@@ -109,6 +115,8 @@ static double registers(const Lanes *lanes, const Type *type) {
     double count = (double)lanes->width * bits / lanes->options->register_bits;
     return count < 1 ? 1 : count;
 }
+
+static bool is_elementary(const Inst *inst) { return inst->op >= OP_sin && inst->op <= OP_lgamma; }
 
 static bool is_integer_quotient(const Inst *inst) {
     return (inst->op == OP_div || inst->op == OP_rem) && type_is_integer(type_element(inst->args[0]->type));
@@ -126,7 +134,7 @@ static double together_elementwise(const Lanes *lanes, const Inst *inst) {
     if (from > wide) wide = from;
     if (is_integer_quotient(inst)) return parts * cost * lanes->width * 1.5;
     if (is_done_apart(lanes, (Op)inst->op)) return parts * cost * lanes->width * 1.05;
-    if (inst->op >= OP_sin && inst->op <= OP_lgamma) return parts * cost * wide * 2.4;
+    if (is_elementary(inst)) return parts * cost * wide * 2.4;
     return parts * cost * wide;
 }
 
@@ -153,11 +161,12 @@ static Cost cost_of_access(const Lanes *lanes, const Inst *inst) {
                    !lanes_is_spread(address);
     if (is_race) return (Cost){parts_of(type), 2.0 * parts_of(type) * lanes->width};
     if (inst->op == OP_load || inst->op == OP_store)
-        return (Cost){parts_of(type), together_at(lanes, address, type)};
+        return (Cost){is_in_registers(inst) ? 0 : parts_of(type), together_at(lanes, address, type)};
     double words = (double)type_layout(type, LAYOUT_scalar).size / 4;
     const Type *word = type_basic(lanes->module->types, TYPE_float);
     if (words > CACHED) return (Cost){words, words * lanes->width};
-    return (Cost){words, words * together_at(lanes, address, word)};
+    double at_once = lanes->options->register_bits / 32.0; /* words of one item follow each other */
+    return (Cost){words < at_once ? 1 : words / at_once, words * together_at(lanes, address, word)};
 }
 
 static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
@@ -168,7 +177,8 @@ static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
 }
 
 static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
-    double cost = op_info[inst->op].cost;
+    double cost = op_info[inst->op].cost,
+           alone = lanes_tape(inst) && lanes_is_in_written_out(inst) ? 0 : cost;
     bool has_index = inst->op == OP_tape_load || inst->op == OP_tape_store;
     bool apart = has_index && varies(lanes, ir_resolve(inst->args[1]));
     const Type *type = lanes_on_stack(inst);
@@ -179,7 +189,7 @@ static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
         return (Cost){cost, step == STEP_one ? 0.75 * lanes->width + 1 : 1.2 * lanes->width};
     }
     if (use && use->apart) return (Cost){cost, (cost + 1) * lanes->width};
-    return (Cost){cost, apart ? 3.5 * lanes->width : cost * wide};
+    return (Cost){alone, apart ? 3.5 * lanes->width : cost * wide};
 }
 
 static Cost cost_of_plain(const Lanes *lanes, const Inst *inst) {
@@ -252,24 +262,18 @@ static Cost cost_of_choice(const Lanes *lanes, const Inst *inst) {
     return all;
 }
 
-static double rounds(Inst *loop) {
-    const Inst *test = loop->regions[0]->last;
-    const Val *condition = ir_resolve(test->args[0]);
-    LoopTest found;
-    int64_t first, limit, step;
-    bool known = condition->kind == VAL_inst && loop_comparison(loop, condition->inst, &found) &&
-                 val_is_int(ir_resolve(loop->args[found.index]), &first) && val_is_int(found.limit, &limit) &&
-                 loop_step(loop, found.index, &step) && step != 0;
-    double count = known ? (double)(limit - first) / (double)step : 8;
-    return count < 1 ? 1 : count > 1e6 ? 1e6 : count;
+static double rounds(const Inst *loop) {
+    double known = lanes_known_rounds(loop);
+    return known > 0 ? known : 8;
 }
 
-static Cost cost_of_loop(const Lanes *lanes, Inst *loop) {
+static Cost cost_of_loop(const Lanes *lanes, const Inst *loop) {
     bool divergent = varies(lanes, ir_resolve(loop->regions[0]->last->args[0])) != 0;
     double count = rounds(loop);
-    Cost all = {1, 1}, round = {1, divergent ? 4 : 1};
+    Cost all = {1, 1},
+         round = {lanes_is_written_out(loop) || lanes_is_in_written_out(loop) ? 0 : 1, divergent ? 4 : 1};
     for (int i = 0; i < 2; i++) add(&round, cost_of_region(lanes, loop->regions[i]), 1, 1);
-    add(&all, round, count, count * (divergent ? 1.6 : 1));
+    add(&all, round, count / lanes_done_alone(lanes, loop), count * (divergent ? 1.6 : 1));
     return all;
 }
 
@@ -298,8 +302,7 @@ static Cost cost_of_all(const Lanes *lanes) {
 }
 
 bool lanes_is_left_to_lanes(const Inst *inst) {
-    bool is_elementary = inst->op >= OP_sin && inst->op <= OP_lgamma;
-    return is_for_tape(inst) || is_elementary || inst->op == OP_call || inst->op == OP_loop ||
+    return is_for_tape(inst) || is_elementary(inst) || inst->op == OP_call || inst->op == OP_loop ||
            inst->op == OP_switch || inst->op == OP_var || inst->op == OP_atomic;
 }
 
@@ -370,8 +373,21 @@ static void count_one(void *user, Inst *inst) {
     ((Amount *)user)->code++;
 }
 
+/* What a loop carries, in more registers than it should have: the code generator then looks for long which to spare. */
+static double code_of_carried(const Lanes *lanes, const Inst *loop) {
+    enum { FITTING = 16 };
+    double taken = 0;
+    for (int i = 0; i < loop->nresults; i++)
+        if (loop->results[i]->type->kind == TYPE_vector) taken += registers(lanes, loop->results[i]->type);
+    return taken > FITTING ? 25 * (taken - FITTING) : 0;
+}
+
 static void count_wide(void *user, Inst *inst) {
     Amount *amount = user;
+    if (inst->op == OP_loop) amount->code += code_of_carried(amount->lanes, inst);
+    bool is_call =
+        amount->lanes->rounds && is_elementary(inst) && inst->results[0]->type->kind == TYPE_vector;
+    if (is_call) amount->code += 8; /* registers are kept in memory meanwhile */
     const Val *value = inst->nresults ? inst->results[0] : inst->nargs ? inst->args[inst->nargs > 1] : NULL;
     bool is_wide = value && value->type->kind == TYPE_vector, forks = op_has(inst->op, OP_REGIONS);
     double parts = is_wide ? type_count(value->type) / (double)amount->lanes->width : 1;
@@ -393,13 +409,12 @@ static double code_of_wide(const Lanes *lanes) {
     return amount.code;
 }
 
-/* About twice as long as one by one, with all else that is done. */
+/* About twice as long as one by one, with all else that is done: of a loop, what its rounds call is among that. */
 bool lanes_take_long(const Lanes *lanes) {
     enum { ALL_ELSE = 90 };
-    double all_else = ALL_ELSE, added = code_of_wide(lanes) - code_of_one(lanes);
-    if (lanes->rounds) all_else += lanes->rounds->code_elsewhere, added += lanes->rounds->code_added;
-    double most = lanes->rounds ? 1.6 : 0.8;
-    return added > most * (all_else + code_of_one(lanes));
+    double added = code_of_wide(lanes) - code_of_one(lanes);
+    if (!lanes->rounds) return added > 0.8 * (ALL_ELSE + code_of_one(lanes));
+    return added + lanes->rounds->code_added > 1.3 * (ALL_ELSE + lanes->rounds->code_elsewhere);
 }
 
 double lanes_code_added(const Lanes *lanes) { return code_of_wide(lanes) - code_of_one(lanes); }
@@ -420,22 +435,26 @@ static bool saves_time(const Lanes *lanes, Cost cost) {
     return items <= 0 || items * (cost.alone - cost.together / lanes->width) > compile;
 }
 
-static void look_for_kept(void *user, Inst *inst) {
-    bool *keeps = user;
-    *keeps |= inst->op == OP_tape_store && !lanes_tape(inst);
+static void look_for_vectors(void *user, Inst *inst) {
+    bool *found = user;
+    bool keeps = inst->op == OP_tape_store && !lanes_tape(inst);
+    bool is_array =
+        inst->op == OP_elem && !val_is_const(ir_resolve(inst->args[1])) && lanes_is_spread(inst->results[0]);
+    *found |= keeps || (is_array && lanes_is_in_written_out(inst));
 }
 
-/* Does a round of a loop keep something for a reverse pass? That is written by one lane after the other, where LLVM writes all that one round has at once. */
-static bool keeps_rounds(const Lanes *lanes) {
-    bool keeps = false;
-    if (lanes->rounds) region_walk(lanes->from->body, look_for_kept, &keeps);
-    return keeps;
+/* Has a round of a loop what LLVM does with vectors by itself? It may keep something for a reverse pass, which is written by one lane after the other,
+ * where LLVM writes all that one round has at once; or there are short loops over an array, whose rows LLVM has in registers. */
+static bool has_vectors_alone(const Lanes *lanes) {
+    bool found = false;
+    if (lanes->rounds) region_walk(lanes->from->body, look_for_vectors, &found);
+    return found;
 }
 
-/* How many times as fast they must seem: the wider registers are, the more often something else is in the way. */
+/* How many times as fast they must seem: the wider registers are, the more often something else is in the way; and LLVM does much for a loop of one round at a time. */
 static double least_gain(const Lanes *lanes) {
-    double least = lanes->options->register_bits > 128 ? 1.7 : 1.5;
-    return keeps_rounds(lanes) ? 2 * least : least;
+    double least = lanes->rounds ? 1.8 : lanes->options->register_bits > 128 ? 1.7 : 1.5;
+    return has_vectors_alone(lanes) ? 2 * least : least;
 }
 
 /* All lanes fill one register of 512 bits, and half of it would do: much of the time goes to memory, where 64 bytes that are read or

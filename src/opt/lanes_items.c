@@ -236,6 +236,14 @@ static Val *integer(const Lanes *lanes, const Type *type, int64_t value) {
     return ir_const_int(lanes->module, type, value);
 }
 
+/* How its elements are laid out, or might be at most. */
+static LayoutRules rules_of(const Val *buffer) {
+    const Inst *load = buffer->kind == VAL_inst && buffer->inst->op == OP_load ? buffer->inst : NULL;
+    const Val *from = load ? inst_operand(load, 0) : NULL;
+    bool is_global = from && from->kind == VAL_inst && from->inst->op == OP_global;
+    return is_global ? (LayoutRules)from->inst->global->layout : LAYOUT_std140;
+}
+
 /* No byte of the one is a byte of the other. (Where nobody knows how long one is, they are not.) */
 static Val *are_apart(const Lanes *lanes, Builder *b, Val *const buffers[2]) {
     const Type *natural = type_basic(lanes->module->types, TYPE_uint64);
@@ -245,7 +253,7 @@ static Val *are_apart(const Lanes *lanes, Builder *b, Val *const buffers[2]) {
         Val *buffer = buffers[i], *length = build_op(b, OP_buffer_length, uint, &buffer, 1);
         const Type *element = buffer->type->args[0];
         bool bytes = buffer->type->number == BUFFER_bytes || buffer->type->number == BUFFER_rw_bytes;
-        int64_t stride = bytes ? 1 : type_layout(element, LAYOUT_std140).stride; /* at most */
+        int64_t stride = bytes ? 1 : type_layout(element, rules_of(buffer)).stride;
         Inst *start = build_inst(b, OP_buffer_pointer, &buffer, 1, 1, 0);
         start->results[0]->type = type_address(lanes->module->types, bytes ? uint : element, SPACE_buffer);
         first[i] = build_bitcast(b, start->results[0], natural);

@@ -8,7 +8,7 @@
  * had the loop calls the one that has it now.
  *
  * Loops around loops are tried first. LLVM does several rounds of a simple loop at once as well, so that loops without calls, loops inside, elementary functions and
- * the like are left to it. What a function looks like to others who inline it does not change until all have been looked at. */
+ * the like are left to it. Functions call those that have their loops once all have been looked at: until then they are inlined as they were. */
 #include "opt/lanes.h"
 
 #include <limits.h>
@@ -20,15 +20,24 @@ typedef struct Code {
     double all, added;
 } Code;
 
+/* Of a loop that is a function, too. */
+typedef struct Outline {
+    struct Loops *loops;
+    Inst *loop;
+    CloneMap map;
+    ValVec captured;
+    Func *func; /* that has it, once several rounds are done at once */
+} Outline;
+
 typedef struct Loops {
-    Func *func; /* at work on a copy of its body */
+    Func *func;
     const LaneOptions *options;
     const LaneRemarks *remarks;
     Memory memory;
     Arena *scratch;
     Map sizes; /* Func -> its size plus one, with all that it calls */
     Code *code;
-    bool changed;
+    VEC(Outline *) done;
 } Loops;
 
 /* ---- whether to try */
@@ -106,13 +115,6 @@ static const char *not_tried(Loops *loops, const Inst *loop) {
 }
 
 /* ---- the loop as a function */
-
-typedef struct Outline {
-    Loops *loops;
-    Inst *loop;
-    CloneMap map;
-    ValVec captured;
-} Outline;
 
 /* A uniform, or a part of one: it can be named again. */
 static bool is_named(const Val *v) {
@@ -260,14 +262,14 @@ static void widen(Lanes *lanes, Func *func) {
     ir_resolve_func(func);
 }
 
-static void replace(Outline *outline, Func *func) {
+static void replace(const Outline *outline) {
     Builder b = build_before(outline->loop);
     ValVec args = {0};
     b.loc = outline->loop->loc;
     for (int i = 0; i < outline->captured.count; i++)
         if (!is_named(outline->captured.at[i]))
             vec_push(outline->loops->scratch, &args, outline->captured.at[i]);
-    Inst *call = build_call(&b, func, args.at, args.count);
+    Inst *call = build_call(&b, outline->func, args.at, args.count);
     for (int i = 0; i < call->nresults; i++) {
         call->results[i]->name = outline->loop->results[i]->name;
         outline->loop->results[i]->forward = call->results[i];
@@ -289,7 +291,8 @@ static bool try_loop(Loops *loops, Inst *loop) {
         return false;
     }
     Module *module = loops->func->module;
-    Outline outline = {.loops = loops, .loop = loop, .map = {.module = module}};
+    Outline *outline = arena_new(loops->scratch, Outline);
+    *outline = (Outline){.loops = loops, .loop = loop, .map = {.module = module}};
     bool is_derivative = (loops->func->flags & FUNC_GENERATED) || loops->func->derivation.of;
     Rounds rounds = {
         .is_derivative = is_derivative, .code_elsewhere = loops->code->all, .code_added = loops->code->added};
@@ -298,15 +301,14 @@ static bool try_loop(Loops *loops, Inst *loop) {
                    .options = loops->options,
                    .width = loops->options->width ? loops->options->width : 16,
                    .rounds = &rounds};
-    Func *func = make_func(&outline);
-    rounds.params = captured_objects(&outline);
-    widen(&lanes, func);
-    if (lanes.why) func_forget(func);
-    else replace(&outline, func);
-    if (!lanes.why) loops->code->added += lanes_code_added(&lanes);
-    tell(loops, loop, lanes.why ? 1 : lanes.width, lanes.why, lanes.why ? lanes.where : 0);
-    loops->changed |= !lanes.why;
+    outline->func = make_func(outline);
+    rounds.params = captured_objects(outline);
+    widen(&lanes, outline->func);
     bool done = !lanes.why;
+    if (done) vec_push(loops->scratch, &loops->done, outline);
+    else func_forget(outline->func);
+    if (done) loops->code->added += lanes_code_added(&lanes);
+    tell(loops, loop, done ? lanes.width : 1, lanes.why, done ? 0 : lanes.where);
     arena_free(lanes.scratch);
     return done;
 }
@@ -328,21 +330,9 @@ static bool has_loop(const Region *region) {
     return false;
 }
 
-/* A body of which loops do several rounds at once; NULL: the function has none. */
-static Region *try_func(Func *func, const LaneOptions *options, const LaneRemarks *remarks, Code *code) {
-    if (!has_loop(func->body)) return NULL;
-    Region *written = func->body;
-    CloneMap map = {.module = func->module, .func = func};
-    Loops loops = {.func = func, .options = options, .remarks = remarks, .code = code};
-    loops.scratch = arena_scratch(func->module->arena);
-    func->body = clone_region(&map, written, NULL);
-    opt_memory_init(&loops.memory, loops.scratch, func);
-    try_region(&loops, func->body);
-    ir_resolve_func(func);
-    Region *body = loops.changed ? func->body : NULL;
-    func->body = written;
-    arena_free(loops.scratch);
-    return body;
+static void replace_all(const Loops *loops) {
+    for (int i = 0; i < loops->done.count; i++) replace(loops->done.at[i]);
+    if (loops->done.count) ir_resolve_func(loops->func);
 }
 
 static void count_inst(void *user, Inst *inst) {
@@ -356,11 +346,17 @@ bool opt_lane_loops(Func *const *funcs, int count, const LaneOptions *options, c
     if (count == 0) return false;
     for (int i = 0; i < count; i++) region_walk(funcs[i]->body, count_inst, &code);
     Arena *scratch = arena_scratch(funcs[0]->module->arena);
-    Region **bodies = arena_array(scratch, Region *, count);
-    for (int i = 0; i < count; i++) bodies[i] = try_func(funcs[i], options, remarks, &code);
+    Loops *loops = arena_array(scratch, Loops, count);
     for (int i = 0; i < count; i++) {
-        if (bodies[i]) funcs[i]->body = bodies[i];
-        changed |= bodies[i] != NULL;
+        loops[i] = (Loops){
+            .func = funcs[i], .options = options, .remarks = remarks, .scratch = scratch, .code = &code};
+        if (!has_loop(funcs[i]->body)) continue;
+        opt_memory_init(&loops[i].memory, scratch, funcs[i]);
+        try_region(&loops[i], funcs[i]->body);
+    }
+    for (int i = 0; i < count; i++) {
+        replace_all(&loops[i]);
+        changed |= loops[i].done.count > 0;
     }
     arena_free(scratch);
     return changed;

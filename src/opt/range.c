@@ -11,7 +11,9 @@
  * bits may be computed in 64 before. Indices of 64 bits are left alone, unless converted from 32.
  *
  * Of a nest all accesses must be such, or else its inner loops are tried one by one; of an innermost loop some will do. The copy with
- * checks is what runs if a few rounds of the outer loop are out of range, so that its inner loops are tried once more.
+ * checks is what runs if a few rounds of the outer loop are out of range, so that its inner loops are tried once more. Of loops
+ * of which several rounds are done at once (opt/lanes_loop.c) only innermost ones are there twice: a test is little for all of these rounds, and code much; what is
+ * left for one at a time stays as it is.
  *
  * What a call does mostly takes longer than a test: loops with calls stay as they are, unless those who are called do nothing but
  * compute, without loops of their own and without the likes of the sine, so that such a loop can become vectors as a whole. The call
@@ -64,6 +66,7 @@ typedef struct Nest {
     const Map *summed;
     int ncounters, naccesses, ninsts, ncalled, terms;
     bool reads_buffers, calls, is_short, is_reversed; /* calls: something that takes long */
+    bool has_lanes;                                   /* does several items at once */
     Val *safe;                                        /* bool: everything so far is in range */
 } Nest;
 
@@ -332,6 +335,7 @@ static void look_at(void *user, Inst *inst) {
     n->ninsts++;
     if (inst->op == OP_call) look_into(n, inst);
     if (inst->op == OP_loop) vec_push(n->scratch, &n->inner, inst);
+    n->has_lanes |= inst->op == OP_gather || inst->op == OP_scatter;
     if (!is_checked(inst) || map_has(n->summed, PTR_KEY(inst))) return;
     if (n->naccesses < MOST_ACCESSES) n->accesses[n->naccesses].inst = inst;
     n->naccesses++;
@@ -433,13 +437,15 @@ typedef struct Range {
     Func *func;
     Arena *scratch;
     LoopJumps jumps;
-    Map summed; /* Inst: it finds an element that a GPU adds to, by a function that tests for itself */
+    Map summed;     /* Inst: it finds an element that a GPU adds to, by a function that tests for itself */
+    bool in_rounds; /* of a loop that does several at once */
     bool changed;
 } Range;
 
 static void visit_region(Range *r, Region *region);
 
 static void visit_loop(Range *r, Inst *loop) {
+    if (loop->hints.few) return;
     Inst *last = loop->prev;
     Nest n = {.scratch = r->scratch,
               .jumps = &r->jumps,
@@ -448,13 +454,16 @@ static void visit_loop(Range *r, Inst *loop) {
               .summed = &r->summed};
     n.again = (CloneMap){.module = r->func->module, .func = r->func};
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at, &n);
-    bool worth_it = suits(&n) && find_counters(&n) && cover(&n) && !val_is_const(n.safe);
+    bool was_in_rounds = r->in_rounds, is_innermost = n.inner.count == 0;
+    r->in_rounds |= n.has_lanes && !r->func->lanes;
+    bool worth_it = (is_innermost || !r->in_rounds) && suits(&n) && find_counters(&n) && cover(&n) &&
+                    !val_is_const(n.safe);
     if (worth_it) make_copies(&n);
     else
         while (loop->prev != last) inst_remove(loop->prev);
     r->changed |= worth_it;
-    if (n.inner.count == 0) return;
-    for (int i = 0; i < loop->nregions; i++) visit_region(r, loop->regions[i]);
+    for (int i = 0; i < loop->nregions && !is_innermost; i++) visit_region(r, loop->regions[i]);
+    r->in_rounds = was_in_rounds;
 }
 
 static void visit_region(Range *r, Region *region) {

@@ -241,10 +241,10 @@ class Items:
         v, c = self.fresh("v"), self.fresh("m")
         self.depth += 1
         self.locals.append(v)
-        body = self.block(1) + [Node(f"{v} = {v} * 0.5~ - 0.125~;", uses=(v,)), Node(f"if ({c}++ > 12) break;", uses=(v,))]
+        body = self.block(1) + [Node(f"{v} = {v} * 0.5~ - 0.125~;", uses=(v,)), Node(f"if ({c} == 3) break;", uses=(v,))]
         self.locals.remove(v)
         self.depth -= 1
-        return [Node(f"{{ int {c} = 0; float {v} = $; while ({v} > $) # $ += {v}; }}", [self.real(2), self.real(0), body, self.real_place()], binds=(v,))]
+        return [Node(f"{{ int {c} = 0; float {v} = $; while ({v} > $ && {c}++ < 12) # $ += {v}; }}", [self.real(2), self.real(0), body, self.real_place()], binds=(v,))]
 
     def skip(self):
         return [Node("if ($) #", [self.test(), [Node("continue;")]])] if not self.inner else self.store()

@@ -1,0 +1,125 @@
+/* What LLVM does well with one item at a time, so that lanes gain less.
+ *
+ *     for (p = 0; p < 4; p++)                                       a nest of short loops: it is written out (emit/nest.c),
+ *         for (i = 0; i < 4; i++)                                   so that the array is in registers
+ *             for (k = 0; k < 4; k++) a[i][k] -= f[i] * a[p][k];    a loop over neighbours: it becomes vectors
+ */
+#include "opt/lanes.h"
+
+#include <math.h>
+
+/* ---- nests of short loops */
+
+/* How many rounds it has, if constants say so; else 0. */
+double lanes_known_rounds(const Inst *loop) {
+    const Inst *test = loop->regions[0]->last;
+    const Val *condition = test->op == OP_yield ? ir_resolve(test->args[0]) : NULL;
+    LoopTest found;
+    int64_t first, limit, step;
+    bool known = condition && condition->kind == VAL_inst && loop_comparison(loop, condition->inst, &found) &&
+                 val_is_int(ir_resolve(loop->args[found.index]), &first) && val_is_int(found.limit, &limit) &&
+                 loop_step(loop, found.index, &step) && step != 0;
+    double count = known ? (double)(limit - first) / (double)step : 0;
+    return !known ? 0 : count < 1 ? 1 : count > 1e6 ? 1e6 : count;
+}
+
+enum { MOST_ROUNDS = 8, MOST_WRITTEN = 2048 };
+
+/* Instructions, with those of loops as often as they are run; more than MOST_WRITTEN: too many, or nobody knows how often. */
+static double written(const Inst *inst) {
+    double size = 1, rounds = inst->op == OP_loop ? lanes_known_rounds(inst) : 1;
+    if (rounds == 0) return INFINITY;
+    for (int i = 0; i < inst->nregions; i++)
+        for (const Inst *part = inst->regions[i]->first; part && size <= MOST_WRITTEN; part = part->next)
+            size += written(part);
+    return size * rounds;
+}
+
+static void look_for_loop(void *user, Inst *inst) {
+    bool *found = user;
+    *found |= inst->op == OP_loop;
+}
+
+bool lanes_is_written_out(const Inst *nest) {
+    bool has_loop = false;
+    double rounds = nest->op == OP_loop ? lanes_known_rounds(nest) : 0;
+    if (rounds <= 0 || rounds > MOST_ROUNDS || written(nest) > MOST_WRITTEN) return false;
+    region_walk(nest->regions[1], look_for_loop, &has_loop);
+    return has_loop;
+}
+
+bool lanes_is_in_written_out(const Inst *inst) {
+    const Region *region = inst->parent;
+    while (region->owner && !lanes_is_written_out(region->owner)) region = region->owner->parent;
+    return region->owner != NULL;
+}
+
+/* ---- loops that become vectors */
+
+/* How far the value moves from a round to the next; false: nobody knows. */
+static bool moves_by(const Inst *loop, Val *v, int64_t *by) {
+    int64_t a, b;
+    v = ir_resolve(v);
+    *by = 0;
+    if (!inst_contains(loop, v)) return true;
+    if (v->kind != VAL_inst) return v->region == loop->regions[1] && loop_step(loop, v->index, by);
+    const Inst *inst = v->inst;
+    if (inst->op == OP_convert) return moves_by(loop, inst->args[0], by);
+    if (inst->op != OP_add && inst->op != OP_sub) return false;
+    bool known = moves_by(loop, inst->args[0], &a) && moves_by(loop, inst->args[1], &b);
+    if (known) *by = inst->op == OP_add ? a + b : a - b;
+    return known;
+}
+
+/* Do rounds go to neighbours, or all to one place? */
+static bool is_in_line(const Inst *loop, Val *address) {
+    int64_t by;
+    address = ir_resolve(address);
+    if (!inst_contains(loop, address)) return true;
+    const Inst *inst = address->kind == VAL_inst ? address->inst : NULL;
+    if (!inst || (inst->op != OP_elem && inst->op != OP_buffer_elem)) return false;
+    if (inst->op == OP_elem && !is_in_line(loop, inst->args[0])) return false;
+    return moves_by(loop, inst->args[1], &by) && by >= 0 && by <= 1;
+}
+
+static bool is_plain(const Inst *loop, const Inst *inst) {
+    if (inst->nregions || lanes_is_left_to_lanes(inst)) return false;
+    if (inst->op == OP_load || inst->op == OP_store) return is_in_line(loop, inst->args[0]);
+    return op_has(inst->op, OP_PURE);
+}
+
+/* It carries counters and sums that have no order, and writes or adds up. */
+static bool is_for_vectors(const Inst *loop) {
+    const Region *body = loop->regions[1];
+    bool does = false;
+    for (int i = 0; i < loop->nargs && body->last->op == OP_yield; i++) {
+        const Val *next = ir_resolve(body->last->args[i]);
+        bool is_sum = next->kind == VAL_inst && next->inst->op == OP_add && inst_has(next->inst, INST_FREE);
+        int64_t step;
+        if (!is_sum && !loop_step(loop, i, &step)) return false;
+        does |= is_sum;
+    }
+    for (const Inst *inst = body->first; inst != body->last; inst = inst->next) {
+        if (!is_plain(loop, inst)) return false;
+        does |= inst->op == OP_store;
+    }
+    return does && body->last->op == OP_yield;
+}
+
+/* Of the largest numbers that it computes with. */
+static int bits_of_loop(const Inst *loop) {
+    int most = 32;
+    for (const Inst *inst = loop->regions[1]->first; inst; inst = inst->next) {
+        const Type *type = inst->nresults == 1 ? type_element(inst->results[0]->type) : NULL;
+        if (type && type_is_float(type) && type_bits(type) > most) most = type_bits(type);
+    }
+    return most;
+}
+
+double lanes_done_alone(const Lanes *lanes, const Inst *loop) {
+    double known = lanes_known_rounds(loop),
+           most = (double)lanes->options->register_bits / bits_of_loop(loop);
+    if (!is_for_vectors(loop)) return 1;
+    double at_once = 0.75 * (known > 0 && known < most ? known : most);
+    return at_once < 1 ? 1 : at_once;
+}
