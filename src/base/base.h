@@ -130,7 +130,10 @@ static inline uint64_t name_bit(Name name) { return (uint64_t)1 << (name->hash &
 typedef struct Names {
     Arena *arena;
     const struct Names *outer; /* whose names these are too; it is not added to any more. NULL: none */
-    NameText **slots;
+    struct NameSlot {
+        uint64_t hash; /* of the name, which is far away */
+        NameText *name;
+    } * slots;
     int count, room;
 } Names;
 

@@ -35,13 +35,12 @@ void names_init(Names *names, Arena *arena, const Names *outer) {
 
 static void names_rehash(Names *names) {
     int room = names->room ? names->room * 2 : names->outer ? 128 : 1024;
-    NameText **slots = arena_array(names->arena, NameText *, room);
+    struct NameSlot *slots = arena_array(names->arena, struct NameSlot, room);
     for (int i = 0; i < names->room; i++) {
-        NameText *name = names->slots[i];
-        if (!name) continue;
-        int at = (int)(name->hash & (uint64_t)(room - 1));
-        while (slots[at]) at = (at + 1) & (room - 1);
-        slots[at] = name;
+        if (!names->slots[i].name) continue;
+        int at = (int)(names->slots[i].hash & (uint64_t)(room - 1));
+        while (slots[at].name) at = (at + 1) & (room - 1);
+        slots[at] = names->slots[i];
     }
     names->slots = slots;
     names->room = room;
@@ -50,9 +49,10 @@ static void names_rehash(Names *names) {
 /* The slot that holds the name, or would. */
 static int slot_of(const Names *names, Str text, uint64_t hash) {
     int at = (int)(hash & (uint64_t)(names->room - 1));
-    for (; names->slots[at]; at = (at + 1) & (names->room - 1)) {
-        const NameText *name = names->slots[at];
-        if (name->hash == hash && name->len == text.len && memcmp(name->text, text.at, (size_t)text.len) == 0)
+    for (; names->slots[at].name; at = (at + 1) & (names->room - 1)) {
+        const NameText *name = names->slots[at].name;
+        if (names->slots[at].hash == hash && name->len == text.len &&
+            memcmp(name->text, text.at, (size_t)text.len) == 0)
             break;
     }
     return at;
@@ -60,7 +60,7 @@ static int slot_of(const Names *names, Str text, uint64_t hash) {
 
 static Name find_name(const Names *names, Str text, uint64_t hash) {
     for (; names && names->room; names = names->outer) {
-        Name known = names->slots[slot_of(names, text, hash)];
+        Name known = names->slots[slot_of(names, text, hash)].name;
         if (known) return known;
     }
     return NULL;
@@ -76,12 +76,12 @@ Name name_of(Names *names, Str text) {
     if (known) return known;
     if (names->count * 2 >= names->room) names_rehash(names);
     int at = slot_of(names, text, hash);
-    if (names->slots[at]) return names->slots[at];
+    if (names->slots[at].name) return names->slots[at].name;
     NameText *name = arena_take(names->arena, sizeof(NameText) + (size_t)text.len + 1);
     name->hash = hash;
     name->len = text.len;
     memcpy(name->text, text.at, (size_t)text.len);
-    names->slots[at] = name;
+    names->slots[at] = (struct NameSlot){hash, name};
     names->count++;
     return name;
 }

@@ -354,15 +354,23 @@ static int arg_cost(Env *env, Attempt *attempt, ExprVec *args, int i) {
     return cost + (generic ? COST_generic : 0);
 }
 
-static void attempt_candidate(Env *env, Attempt *attempt, ExprVec *args) {
+static bool takes_so_many(Attempt *attempt, int nargs) {
     const FuncSig *sig = &attempt->sig;
-    if (args->count < sig_required(sig)) attempt->failure = FAIL_few;
-    else if (args->count > sig_written(sig) && !sig_packs(sig)) attempt->failure = FAIL_many;
-    else if (sig_packs(sig) && (args->count - sig_required(sig)) % sig_packs(sig)) {
+    int written = sig_written(sig), packs = sig_packs(sig);
+    if (!packs && nargs == written) return true;
+    int required = sig_required(sig);
+    if (nargs < required) attempt->failure = FAIL_few;
+    else if (nargs > written && !packs) attempt->failure = FAIL_many;
+    else if (packs && (nargs - required) % packs) {
         attempt->failure = FAIL_share;
-        attempt->arg = args->count - sig_required(sig);
-    } else if (!infer_args(env, attempt, args)) return;
-    else if (!constraints_hold(env->c, attempt->candidate->decl, attempt->subst, 0))
+        attempt->arg = nargs - required;
+    }
+    return !attempt->failure;
+}
+
+static void attempt_candidate(Env *env, Attempt *attempt, ExprVec *args) {
+    if (!takes_so_many(attempt, args->count) || !infer_args(env, attempt, args)) return;
+    if (!constraints_hold(env->c, attempt->candidate->decl, attempt->subst, 0))
         attempt->failure = FAIL_constraint;
     for (int i = 0; i < args->count && !attempt->failure; i++) {
         attempt->arg = i;

@@ -41,10 +41,9 @@ static bool gives_derivative(FlowWalk *w, const FlowCall *call) {
 }
 
 static bool takes_reference(FlowWalk *w, const FlowCall *call) {
-    for (int i = 0; i < call->sig.nparams; i++) {
+    for (int i = 0; call->context && i < call->sig.nparams; i++) {
         const ParamSig *param = &call->sig.params[i];
-        if (call->context && !param->no_diff && check_is_ptr_diff_type(w->c, param->type, call->context))
-            return true;
+        if (!param->no_diff && check_is_ptr_diff_type(w->c, param->type, call->context)) return true;
     }
     return false;
 }
@@ -115,13 +114,13 @@ static bool has_outputs(FlowWalk *w, const FlowCall *call) {
 }
 
 /* Its derivative comes from elsewhere: by a reference, or as its author says, who knows what becomes of what it takes. */
-static bool is_source(FlowWalk *w, const FlowCall *call) {
+static bool is_source(FlowWalk *w, const FlowCall *call, bool refers) {
     if (call->derived != call->callee) return false;
     check_derivatives(w->c, call->callee);
     const Sema *sema = call->callee->sema;
     for (int i = 0; i < call->sig.nparams; i++)
-        if (takes_derivative(w, call, &call->sig.params[i])) return takes_reference(w, call);
-    return sema->bwd.decl || takes_reference(w, call);
+        if (takes_derivative(w, call, &call->sig.params[i])) return refers;
+    return sema->bwd.decl || refers;
 }
 
 /* What a function writes by itself, if it gives nothing back: buffers, globals; NULL: nothing that others see. */
@@ -231,11 +230,11 @@ static const Flow *result_plain(FlowWalk *w, const FlowCall *call, const Flow *f
 static const Flow *call_differentiable(FlowWalk *w, const FlowCall *call, uint8_t lost) {
     const Flow *in = joined_args(w, call, true), *out = in;
     Decl *plain = in && call->site->kind == EXPR_invoke ? plain_function_arg(w, call) : NULL;
-    if (is_source(w, call))
-        out = flow_make(w->arena, true, in && takes_reference(w, call) ? in->losses : NULL);
+    bool refers = takes_reference(w, call);
+    if (is_source(w, call, refers)) out = flow_make(w->arena, true, in && refers ? in->losses : NULL);
     if (plain) out = with_loss(w, call, in, plain, lost_modes(w->c, plain, w->modes));
     else if (lost && flow_moves(in)) out = with_loss(w, call, in, call->derived, lost);
-    if (in && (!has_outputs(w, call) || takes_reference(w, call)))
+    if (in && (refers || !has_outputs(w, call)))
         flow_output(w, in, OUTPUT_argument, call->site->loc, call->callee);
     if (call->derived && !call->site->nmodes) flow_calls(w, call->derived);
     write_outputs(w, call, out);

@@ -37,6 +37,7 @@ struct Library {
     VEC(Row) rows;   /* in order */
     Uses files_used; /* those that programs read themselves */
     Uses rows_used;  /* by name */
+    int waited;      /* programs that began without some that were asked for */
     Map names;       /* Name -> Rows */
     Map derivatives; /* Name -> Rows, of what they are derivatives of */
     Known known;
@@ -155,11 +156,14 @@ static void keep_files(Syntax *syntax, Library *library) {
             library->kept[i] = read_file(syntax, &library->texts[i]);
 }
 
-/* Few new ones are left to the programs: a start is not made anew for each of them. */
+/* Few new ones are left to the programs for some time: a start is not made anew for each of them. */
 bool library_keep(Syntax *syntax, Library *library) {
-    enum { FEW = 8 }; /* one in so many */
+    enum { FEW = 8, LONG = 8 }; /* one in so many; so many programs */
     Uses *rows = &library->rows_used, *files = &library->files_used;
-    if (!count_new(files) && count_new(rows) * FEW <= count_ready(rows)) return false;
+    int added = count_new(rows);
+    if (added) library->waited++;
+    if (!count_new(files) && added * FEW <= count_ready(rows) && library->waited < LONG) return false;
+    library->waited = 0;
     keep_files(syntax, library);
     make_ready(files);
     make_ready(rows);
