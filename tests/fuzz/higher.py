@@ -232,7 +232,7 @@ class Nesting:
         self.add_derivative(callee, params, body, 8, 2)
 
     def library_operator(self):
-        """grad, jvp, vjp, hvp, hessian of the prelude; the other arguments are fixed."""
+        """grad, jvp, vjp, jacobian, hvp, hessian of the prelude; the other arguments are fixed."""
         callee = self.derivable(("in",), ("real", "int", "vec"), REAL, MOST_ORDER - 2)
         if not callee or callee.cost > 60:
             return
@@ -245,8 +245,15 @@ class Nesting:
         forms = [(f"grad({f}, x)", type), (f"jvp({f}, x, {w})", REAL), (f"vjp({f}, x, w)", type), (f"hvp({f}, x, {w})", type)]
         if type == REAL:
             forms.append((f"hessian({f}, x)", REAL))
-        text, result = self.pick(forms)
         params = [Param("in", REAL, "w"), Param("in", type, "x")]
+        others[chosen] = spread("(a[1] + 0.1~ * a[3])", type)
+        wide = f"(@ a[5]) => {callee.name}({', '.join(others)}) * a[0]"
+        forms += [(f"jacobian({f}, x)", type), (wide, None)]
+        text, result = self.pick(forms)
+        if not result:      # by rows
+            self.add_derivative(callee, params, f"    @ at[5] = {{ w, {components('x', type)[0]}, 0.5~, w * w, 1.0~ }};\n    let r = jacobian({wide}, at);\n"
+                                "    return r[0] + r[1] * w + r[3];\n", 8, 1)
+            return
         self.add_derivative(callee, params, f"    let r = {text};\n    return {' + '.join(components('r', result))} + w;\n", 8,
                             2 if text.startswith("h") else 1)
 
