@@ -138,13 +138,9 @@ static void walk_inst(Walk *w, Inst *inst) {
             activate(w, inst->results[0]);
         return;
     case OP_store:
-        if (is_active(w, inst->args[1])) memory_active(w, inst->args[0]);
-        return;
     case OP_tape_push:
-        if (is_active(w, inst->args[1])) memory_active(w, inst->args[0]);
-        return;
     case OP_tape_store:
-        if (is_active(w, inst->args[2])) memory_active(w, inst->args[0]);
+        if (is_active(w, inst->args[inst->nargs - 1])) memory_active(w, inst->args[0]);
         return;
     case OP_copy:
     case OP_acc:

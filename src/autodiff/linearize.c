@@ -191,30 +191,6 @@ static Val *partials(Lin *l, const Inst *inst, Val *y) {
     return sum;
 }
 
-static bool has_partials(unsigned op) {
-    switch ((Op)op) {
-#define P1(u)       return true;
-#define P2(u, v)    return true;
-#define P3(u, v, w) return true;
-#define QUOTIENT    return true;
-#define SCALED      return true;
-#define NO_PARTIALS return false;
-#define OP(name, args, results, properties, cost, float_value, int_value, rule, meaning)                     \
-    case OP_##name:                                                                                          \
-        rule
-#include "ir/ops.def"
-#undef OP
-#undef NO_PARTIALS
-#undef QUOTIENT
-#undef SCALED
-#undef P1
-#undef P2
-#undef P3
-    case OP_COUNT: break;
-    }
-    return false;
-}
-
 /* ---- rules: code of a flat function put in place */
 
 typedef struct Placed {
@@ -281,7 +257,7 @@ static void place_rule(Lin *l, Func *rule, Val *const *args, Val **results) {
             return;
         }
         bool plain = op_has(inst->op, OP_PURE) && inst->nresults == 1 && inst->nargs <= 3 &&
-                     inst->op != OP_global && inst->op != OP_field && inst->op != OP_thread_id;
+                     !op_has(inst->op, OP_ATTRIBUTES);
         Val *value = NULL;
         if (plain && folds_to_zero(&x, inst)) x.zero[inst->results[0]->id] = true;
         else if (plain) value = x.vals[inst->results[0]->id] = place_inst(l, &x, inst);
@@ -320,10 +296,7 @@ static bool apply_op_rule(Lin *l, Inst *inst) {
 /* ---- pure operations */
 
 static Val *copy_pure(Lin *l, Inst *inst) {
-    bool attributes = inst->op == OP_field || inst->op == OP_elem || inst->op == OP_global ||
-                      inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes || inst->op == OP_thread_id ||
-                      inst->op == OP_shuffle || inst->op == OP_offset || inst->op == OP_buffer_pointer ||
-                      inst->op == OP_buffer_counter;
+    bool attributes = op_has(inst->op, OP_ATTRIBUTES);
     Val *args[8];
     for (int i = 0; i < inst->nargs && i < 8; i++) args[i] = primal(l, inst->args[i]);
     if (!attributes) return build_op(&l->b, (Op)inst->op, inst->results[0]->type, args, inst->nargs);
@@ -385,8 +358,8 @@ static void lin_pure(Lin *l, Inst *inst) {
         l->d[y->id] = moved_shadow(l, inst);
         return;
     }
-    if (is_active(l, y) && !has_partials(inst->op) && inst->op != OP_select && inst->op != OP_convert &&
-        apply_op_rule(l, inst))
+    if (is_active(l, y) && !op_info[inst->op].has_partials && inst->op != OP_select &&
+        inst->op != OP_convert && apply_op_rule(l, inst))
         return;
     set_primal(l, y, copy_pure(l, inst));
     if (inst->op == OP_detach) return;
@@ -410,10 +383,14 @@ static void lin_pure(Lin *l, Inst *inst) {
 
 /* ---- memory: the same act on the shadow */
 
-static Inst *lin_primal_inst(Lin *l, Inst *inst) {
+static Val **primal_operands(Lin *l, const Inst *inst) {
     Val **args = arena_array(l->ad->arena, Val *, inst->nargs ? inst->nargs : 1);
     for (int i = 0; i < inst->nargs; i++) args[i] = primal(l, inst->args[i]);
-    Inst *copy = clone_with(&l->b, inst, args);
+    return args;
+}
+
+static Inst *lin_primal_inst(Lin *l, Inst *inst) {
+    Inst *copy = clone_with(&l->b, inst, primal_operands(l, inst));
     for (int i = 0; i < inst->nresults; i++) set_primal(l, inst->results[i], copy->results[i]);
     return copy;
 }
@@ -510,9 +487,7 @@ static void zero_written(Lin *l, const Inst *inst) {
 }
 
 static Inst *primal_call(Lin *l, const Inst *inst, Func *callee) {
-    Val **args = arena_array(l->ad->arena, Val *, inst->nargs ? inst->nargs : 1);
-    for (int i = 0; i < inst->nargs; i++) args[i] = primal(l, inst->args[i]);
-    Inst *call = build_call(&l->b, callee, args, inst->nargs);
+    Inst *call = build_call(&l->b, callee, primal_operands(l, inst), inst->nargs);
     call->flags = inst->flags;
     for (int i = 0; i < inst->nresults; i++) set_primal(l, inst->results[i], call->results[i]);
     return call;
@@ -825,10 +800,7 @@ static void lin_branches(Lin *l, Inst *inst) {
     Carried x = carried_by(l, inst);
     Val *condition = primal(l, inst->args[0]);
     Inst *copy = build_inst(&l->b, (Op)inst->op, &condition, 1, 0, inst->nregions);
-    if (inst->op == OP_switch) {
-        copy->cases = inst->cases;
-        copy->ncases = inst->ncases;
-    }
+    inst_copy_cases(inst, copy);
     Builder outer = l->b;
     for (int k = 0; k < inst->nregions; k++) {
         l->b = build_at_end(copy->regions[k]);

@@ -24,7 +24,7 @@ static Ref of_value(const Walk *w, const Val *v) {
     return w->refs->at[v->id];
 }
 
-static Ref merge(Ref a, Ref b) {
+Ref ad_merge_refs(Ref a, Ref b) {
     if (a.state == REF_none) return b;
     if (b.state == REF_none || (a.state == b.state && a.type == b.type)) return a;
     bool kept = (a.state == REF_kept || b.state == REF_kept) && a.state != REF_lost && b.state != REF_lost;
@@ -33,7 +33,7 @@ static Ref merge(Ref a, Ref b) {
 
 static void join(Walk *w, const Val *v, Ref ref) {
     if (val_is_const(v) || type_is_float(v->type)) return;
-    Ref *at = &w->refs->at[v->id], now = merge(*at, ref);
+    Ref *at = &w->refs->at[v->id], now = ad_merge_refs(*at, ref);
     if (now.state == at->state && now.type == at->type) return;
     *at = now;
     w->changed = true;
@@ -126,7 +126,7 @@ static Ref given(const Walk *w, const Inst *call, const CallPlan *plan) {
         if (ad_is_own_number(w->refs, leaf, call->args[leaf->in])) continue;
         Ref ref = ad_ref_of(w->refs, call->args[leaf->in]);
         if (ref.state == REF_paired) ref.type = NULL;
-        all = merge(all, ref);
+        all = ad_merge_refs(all, ref);
         takes = true;
     }
     return takes ? all : (Ref){.state = plan->custom ? REF_paired : REF_plain};
@@ -157,7 +157,7 @@ static void walk_call(Walk *w, const Inst *call) {
 static void walk_loop(Walk *w, const Inst *loop) {
     const Region *cond = loop->regions[0], *body = loop->regions[1];
     for (int i = 0; i < loop->nresults; i++) {
-        Ref ref = merge(of_value(w, loop->args[i]), of_value(w, body->last->args[i]));
+        Ref ref = ad_merge_refs(of_value(w, loop->args[i]), of_value(w, body->last->args[i]));
         join(w, body->params[i], ref);
         join(w, cond->params[i], ref);
         join(w, loop->results[i], ref);
@@ -190,7 +190,7 @@ static void walk_inst(Walk *w, Inst *inst) {
         return;
     }
     case OP_select:
-        join(w, inst->results[0], merge(of_value(w, inst->args[1]), of_value(w, inst->args[2])));
+        join(w, inst->results[0], ad_merge_refs(of_value(w, inst->args[1]), of_value(w, inst->args[2])));
         return;
     case OP_field:
     case OP_elem: return; /* by root */
@@ -219,5 +219,3 @@ Refs ad_references(Ad *ad, const AdFunc *f, AdMode mode) {
     } while (w.changed);
     return refs;
 }
-
-Ref ad_merge_refs(Ref a, Ref b) { return merge(a, b); }

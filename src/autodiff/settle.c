@@ -7,19 +7,15 @@
 
 struct Settled {
     Arena *arena;
-    Map positions; /* Inst -> Moment, in the order of execution */
+    Map positions; /* Inst -> its position in the order of execution */
     int *last;     /* by id of a variable: position of the last write */
     uint32_t nvals;
     int count;
 };
 
-typedef struct Moment {
-    int position;
-} Moment;
-
 static int position_of(const Settled *s, const Inst *inst) {
-    const Moment *moment = map_get(&s->positions, PTR_KEY(inst));
-    return moment ? moment->position : INT32_MAX;
+    int position = (int)(uintptr_t)map_get(&s->positions, PTR_KEY(inst));
+    return position ? position : INT32_MAX;
 }
 
 /* The instruction of `region` that `inst` is, or is inside of. */
@@ -42,9 +38,7 @@ static void note_use(Settled *s, const Inst *inst, int arg) {
 
 static void walk(Settled *s, const Region *region) {
     for (const Inst *inst = region->first; inst; inst = inst->next) {
-        Moment *moment = arena_new(s->arena, Moment);
-        moment->position = ++s->count;
-        map_put(s->arena, &s->positions, PTR_KEY(inst), moment);
+        map_put(s->arena, &s->positions, PTR_KEY(inst), (void *)(uintptr_t)++s->count);
         for (int i = 0; i < inst->nargs; i++) note_use(s, inst, i);
         for (int i = 0; i < inst->nregions; i++) walk(s, inst->regions[i]);
     }

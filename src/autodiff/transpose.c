@@ -254,10 +254,7 @@ static void t_branches(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     for (int k = 0; k < n; k++) reverse_branch(t, &x, k, adjoints);
     if (x.empty && x.captured.vals.count == 0) return;
     Inst *reverse = build_inst(b, (Op)inst->op, inst->args, 1, 0, n);
-    if (inst->op == OP_switch) {
-        reverse->cases = inst->cases;
-        reverse->ncases = inst->ncases;
-    }
+    inst_copy_cases(inst, reverse);
     map_put(t->ad->arena, &t->making->mirror, PTR_KEY(x.primal), reverse);
     for (int k = 0; k < n; k++) end_branch(t, &x, reverse, k);
     for (int i = 0; i < x.captured.vals.count; i++) {

@@ -9,7 +9,8 @@
 
 static Region *split_region(Ad *ad, Making *x, Region *region, const bool *is_diff);
 
-static Val **take_vals(Ad *ad, Val **vals, int *n, const bool *is_diff, int *ntaken) {
+/* The differentials among them, which are left out of the list from then on. */
+static Val **take(Ad *ad, Val **vals, int *n, const bool *is_diff, int *ntaken) {
     Val **taken = arena_array(ad->arena, Val *, *n ? *n : 1);
     int kept = 0;
     *ntaken = 0;
@@ -18,20 +19,14 @@ static Val **take_vals(Ad *ad, Val **vals, int *n, const bool *is_diff, int *nta
         else vals[kept++] = vals[i];
     }
     *n = kept;
-    for (int i = 0; i < kept; i++) vals[i]->index = i;
-    for (int i = 0; i < *ntaken; i++) taken[i]->index = i;
     return taken;
 }
 
-static Val **take_args(Ad *ad, Inst *inst, const bool *is_diff, int *ntaken) {
-    Val **taken = arena_array(ad->arena, Val *, inst->nargs ? inst->nargs : 1);
-    int kept = 0;
-    *ntaken = 0;
-    for (int i = 0; i < inst->nargs; i++) {
-        if (is_diff[i]) taken[(*ntaken)++] = inst->args[i];
-        else inst->args[kept++] = inst->args[i];
-    }
-    inst->nargs = kept;
+/* Of results, or parameters. */
+static Val **take_vals(Ad *ad, Val **vals, int *n, const bool *is_diff, int *ntaken) {
+    Val **taken = take(ad, vals, n, is_diff, ntaken);
+    for (int i = 0; i < *n; i++) vals[i]->index = i;
+    for (int i = 0; i < *ntaken; i++) taken[i]->index = i;
     return taken;
 }
 
@@ -51,14 +46,11 @@ static Inst *split_control(Ad *ad, Making *x, Inst *inst) {
     map_put(ad->arena, &x->twins, PTR_KEY(twin), inst);
     if (inst->op == OP_loop) {
         twin->hints = inst->hints;
-        twin->args = take_args(ad, inst, is_diff, &ntaken);
+        twin->args = take(ad, inst->args, &inst->nargs, is_diff, &ntaken);
         twin->nargs = ntaken;
     } else {
         inst_add_arg(twin, inst->args[0]);
-        if (inst->op == OP_switch) {
-            twin->cases = inst->cases;
-            twin->ncases = inst->ncases;
-        }
+        inst_copy_cases(inst, twin);
     }
     for (int k = 0; k < inst->nregions; k++) {
         bool *none = arena_array(ad->arena, bool, n + 1);
@@ -85,7 +77,7 @@ static Region *split_region(Ad *ad, Making *x, Region *region, const bool *is_di
         next = inst->next;
         if (op_has(inst->op, OP_ENDS)) {
             Inst *end = inst_new(inst->func, OP_yield, 0, 0, 0);
-            end->args = take_args(ad, inst, is_diff, &ntaken);
+            end->args = take(ad, inst->args, &inst->nargs, is_diff, &ntaken);
             end->nargs = ntaken;
             inst_append(half, end);
         } else if (inst->tag == TAG_diff) {

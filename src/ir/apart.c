@@ -222,10 +222,8 @@ static void copy_control(LaneCopy *x, Inst *inst) {
     Inst *copy = build_inst(&x->b, (Op)inst->op, args.at, args.count, 0, inst->nregions);
     map_put(x->arena, &x->insts, PTR_KEY(inst), copy);
     copy->flags = inst->flags;
-    if (inst->op == OP_switch) {
-        copy->cases = inst->cases;
-        copy->ncases = inst->ncases;
-    } else if (inst->op == OP_loop) copy->hints = inst->hints;
+    inst_copy_cases(inst, copy);
+    if (inst->op == OP_loop) copy->hints = inst->hints;
     Builder outer = x->b;
     for (int i = 0; i < inst->nregions; i++) {
         Region *region = copy->regions[i];

@@ -16,6 +16,10 @@ static const Type *clone_type(CloneMap *map, const Type *type) {
     return type && map->map_type ? map->map_type(map->user, type) : type;
 }
 
+void inst_copy_cases(const Inst *from, Inst *to) {
+    if (from->op == OP_switch) to->cases = from->cases, to->ncases = from->ncases;
+}
+
 static void copy_attributes(const Inst *from, Inst *to) {
     to->flags = from->flags;
     to->type = from->type;
@@ -26,7 +30,7 @@ static void copy_attributes(const Inst *from, Inst *to) {
     case OP_printf:
     case OP_abort: to->text = from->text; break;
     case OP_shuffle: memcpy(to->lanes, from->lanes, sizeof to->lanes); break;
-    case OP_switch: to->cases = from->cases, to->ncases = from->ncases; break;
+    case OP_switch: inst_copy_cases(from, to); break;
     case OP_loop: to->hints = from->hints; break;
     case OP_break:
     case OP_continue: to->target = from->target; break;

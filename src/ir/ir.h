@@ -69,6 +69,8 @@ typedef enum OpProperties {
     OP_TWO_OBJECTS = 1 << 19, /* reads or writes the object at the first operand, reads that at the second */
     OP_PLAIN = 1 << 20,       /* reads and writes, and nothing else: can be done part by part */
     OP_OBJECTS = 1 << 21,     /* objects of any type, not only what can be a value */
+    OP_ATTRIBUTES =
+        1 << 22, /* operands and type are not all of it, or it is an address: a copy is made of the whole */
 } OpProperties;
 
 typedef struct OpInfo {
@@ -76,6 +78,7 @@ typedef struct OpInfo {
     int nargs, nresults; /* -1: any */
     uint32_t properties;
     int cost;
+    bool has_partials; /* its derivative is in its row */
 } OpInfo;
 extern const OpInfo op_info[OP_COUNT];
 
@@ -572,6 +575,7 @@ Val *clone_val(CloneMap *map, Val *v);
 void clone_map_val(CloneMap *map, Val *old, Val *new_val);
 Inst *clone_inst(CloneMap *map, Inst *inst);                      /* with its regions; not inserted */
 Inst *clone_with(Builder *b, const Inst *inst, Val *const *args); /* on other operands; it has no regions */
+void inst_copy_cases(const Inst *from, Inst *to);                 /* of a switch */
 void clone_region_into(CloneMap *map, const Region *from,
                        Region *into); /* appends copies of the instructions */
 Region *clone_region(CloneMap *map, const Region *region, Inst *owner);

@@ -25,10 +25,17 @@
 #define TWO_OBJECTS OP_TWO_OBJECTS
 #define PLAIN       OP_PLAIN
 #define OBJECTS     OP_OBJECTS
+#define ATTRIBUTES  OP_ATTRIBUTES
 
 const OpInfo op_info[OP_COUNT] = {
+#define P1(u)       true
+#define P2(u, v)    true
+#define P3(u, v, w) true
+#define QUOTIENT    true
+#define SCALED      true
+#define NO_PARTIALS false
 #define OP(name, args, results, properties, cost, float_value, int_value, partials, meaning)                 \
-    {#name, args, results, properties, cost},
+    {#name, args, results, properties, cost, partials},
 #include "ir/ops.def"
 #undef OP
 };
