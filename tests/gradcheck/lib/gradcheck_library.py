@@ -32,7 +32,7 @@ DOMAINS = {
 }
 
 # Files whose derivatives go to memory or to other threads, or are of types of their own; tests/diff compares those with differences.
-IN_MEMORY = {"torch.slang", "wave.slang", "vector_coop.slang", "matrix_coop.slang", "sampler.slang", "tensor.slang", "geometry.slang", "sparse.slang"}
+IN_MEMORY = {"torch.slang", "wave.slang", "vector_coop.slang", "matrix_coop.slang", "sampler.slang", "tensor.slang", "geometry.slang", "sparse.slang", "slangpy.slang"}
 
 # The library's own: parts of others, checked with them.
 OWN = re.compile(r"__")
