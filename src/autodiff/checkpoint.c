@@ -152,10 +152,10 @@ static int cost_of_call(Policy *p, const Inst *call) {
 static bool can_redo(Policy *p, const Val *v) {
     const Def *def = &p->defs[v->id];
     if (v->kind == VAL_param) {
-        int64_t step;
+        int64_t first, change;
         if (def->inst->op != OP_loop) return false;
         const LoopInfo *info = ad_loop_info(p->in, def->inst);
-        return info && (v == info->counter || loop_step(def->inst, def->index, &step));
+        return info && (v == info->counter || loop_ramp(def->inst, def->index, &first, &change));
     }
     if (def->inst->op == OP_load) {
         const Val *root = ad_settled_root(p->settled, def->inst);
@@ -521,15 +521,25 @@ static Vals save_region(Policy *p, Region *region) {
 
 /* ---- restoring */
 
+static Val *times(Policy *p, Builder *b, Val *v, int64_t factor) {
+    return build_binary(b, OP_mul, v, ir_const_int(p->ad->m, v->type, factor));
+}
+
 static Val *redo_param(Policy *p, Builder *b, const Val *v) {
     const Def *def = &p->defs[v->id];
     const LoopInfo *info = ad_loop_info(p->in, def->inst);
     if (v == info->counter) return info->it;
-    int64_t step = 0;
-    loop_step(def->inst, def->index, &step);
-    Val *it = build_convert(b, info->it, v->type);
-    return build_binary(b, OP_add, def->inst->args[def->index],
-                        build_binary(b, OP_mul, it, ir_const_int(p->ad->m, v->type, step)));
+    int64_t first = 0, change = 0;
+    loop_ramp(def->inst, def->index, &first, &change);
+    Val *moved = times(p, b, build_convert(b, info->it, v->type), first);
+    if (change) { /* by change more in each round */
+        const Type *word = info->it->type;
+        Val *before = build_binary(b, OP_sub, info->it, ir_const_int(p->ad->m, word, 1));
+        Val *pairs = build_binary(b, OP_div, build_binary(b, OP_mul, info->it, before),
+                                  ir_const_int(p->ad->m, word, 2));
+        moved = build_binary(b, OP_add, moved, times(p, b, build_convert(b, pairs, v->type), change));
+    }
+    return build_binary(b, OP_add, def->inst->args[def->index], moved);
 }
 
 /* A call that the reverse makes anyway comes before everything that needs its results. */

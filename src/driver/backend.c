@@ -257,6 +257,7 @@ SlopeStatus driver_device_text(SlopeProgram *program, Func *func, const Gpu *gpu
                      .target = target,
                      .hosted = true,
                      .capability = gpu ? gpu_capability(gpu) : 0,
+                     .cache = gpu ? unit_cache(program->session) : NULL,
                      .found = note_symbol,
                      .user = out};
     EmitError error = {"", 0};

@@ -137,6 +137,7 @@ typedef struct EmitFile {
     void (*found)(void *user, EmitSymbol what, const char *name, const char *symbol);
     void *user;
     int capability; /* of the GPU that code is for: 75 is 7.5; 0: of the oldest that there is code for */
+    const EmitCache *cache; /* of code that was made before; NULL: none */
     int tape; /* targets without memory that grows: elements of each type on a tape whose size is not known; 0: an error */
 } EmitFile;
 

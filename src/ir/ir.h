@@ -549,6 +549,8 @@ Val *loop_trip(Inst *loop); /* normal form: int64, computed before the loop; NUL
 
 /* ---- trips.c */
 int64_t loop_most_trips(const Inst *loop); /* how often it runs at most; INT64_MAX: not known */
+/* A carried integer moves by first + change * round in each round, from 0 on; a loop inside may do it. Normal form; false: not known. */
+bool loop_ramp(const Inst *loop, int index, int64_t *first, int64_t *change);
 
 /* ---- interval.c */
 typedef struct Interval {

@@ -163,3 +163,56 @@ int64_t loop_most_trips(const Inst *loop) {
     if (loop->nregions > 2 || !yield || yield->op != OP_yield) return unknown;
     return most_trips(loop, inst_operand(yield, 0));
 }
+
+/* ---- numbers that grow by what an inner loop counts
+
+       for (i = 0; i < 8; i++) for (j = i + 1; j < 8; j++) { ... next++; }                   in round i, by 7 - i */
+
+/* base + slope * the number of the round; false: it is not of that form, with constants. */
+static bool is_linear(const Inst *loop, const Val *v, int64_t *base, int64_t *slope, int depth) {
+    int64_t number;
+    *slope = 0;
+    if (val_is_int(v, base)) return *base > INT32_MIN && *base < INT32_MAX;
+    if (v->kind == VAL_param && v->region == loop->regions[1])
+        return loop_step(loop, v->index, slope) && is_moderate(loop->args[v->index], base) &&
+               *slope > INT32_MIN && *slope < INT32_MAX;
+    bool adds = v->kind == VAL_inst && (v->inst->op == OP_add || v->inst->op == OP_sub);
+    if (!adds || depth == 0 || !val_is_int(inst_operand(v->inst, 1), &number)) return false;
+    if (number <= INT32_MIN || number >= INT32_MAX) return false;
+    if (!is_linear(loop, inst_operand(v->inst, 0), base, slope, depth - 1)) return false;
+    *base += v->inst->op == OP_add ? number : -number;
+    return *base > INT32_MIN && *base < INT32_MAX;
+}
+
+/* The trips of a loop inside, one by one from one number to another: base + slope * the number of the round around, never less than 0. */
+static bool trips_are_linear(const Inst *loop, const Inst *inner, int64_t *base, int64_t *slope) {
+    LoopTest test;
+    int64_t step, start, start_slope, limit, limit_slope, rounds = loop_most_trips(loop);
+    const Inst *yield = inner->regions[0]->last;
+    const Val *condition = yield->op == OP_yield ? inst_operand(yield, 0) : NULL;
+    if (inner->nregions != 2 || rounds > INT32_MAX || !condition || condition->kind != VAL_inst) return false;
+    if (condition->inst->op != OP_lt || !loop_comparison(inner, condition->inst, &test) || !test.up)
+        return false;
+    if (!loop_step(inner, test.index, &step) || step != 1) return false;
+    if (!is_linear(loop, inst_operand(inner, test.index), &start, &start_slope, MOST_DEPTH) ||
+        !is_linear(loop, ir_resolve(test.limit), &limit, &limit_slope, MOST_DEPTH))
+        return false;
+    *base = limit - start;
+    *slope = limit_slope - start_slope;
+    return *base >= 0 && (rounds == 0 || *base + *slope * (rounds - 1) >= 0);
+}
+
+bool loop_ramp(const Inst *loop, int index, int64_t *first, int64_t *change) {
+    *change = 0;
+    if (loop_step(loop, index, first)) return true;
+    const Inst *yield = loop->nregions == 2 ? loop->regions[1]->last : NULL;
+    const Val *next = yield && yield->op == OP_yield ? inst_operand(yield, index) : NULL;
+    const Inst *inner = next && next->kind == VAL_inst && next->inst->op == OP_loop ? next->inst : NULL;
+    int64_t step;
+    if (!inner || inner->parent != loop->regions[1] || !loop_step(inner, next->index, &step)) return false;
+    if (inst_operand(inner, next->index) != loop->regions[1]->params[index]) return false;
+    if (step < INT16_MIN || step > INT16_MAX || !trips_are_linear(loop, inner, first, change)) return false;
+    *first *= step;
+    *change *= step;
+    return true;
+}

@@ -208,17 +208,42 @@ static Bytes make(const Translation *t, const EmitFile *file, EmitError *error) 
     return (Bytes){0};
 }
 
+static Bytes make_anew(Translation *t, const EmitOptions *options, const EmitFile *file, EmitTimes *times,
+                       EmitError *error) {
+    Bytes bytes = {0};
+    bool for_device = file->target && (file->target->capabilities & TARGET_DEVICE);
+    bool fine = translation_optimise(t, options, times, error) && (!for_device || device_lower(t, error));
+    double start = milliseconds();
+    if (fine) bytes = make(t, file, error);
+    if (times) times->machine += milliseconds() - start;
+    return bytes;
+}
+
+static Bytes find_or_make(Translation *t, const EmitOptions *options, const EmitFile *file, EmitTimes *times,
+                          EmitError *error) {
+    Bytes bytes = {0};
+    if (!file->cache) return make_anew(t, options, file, times, error);
+    CacheKey key = cache_key(t, options);
+    size_t size;
+    char *known = key.bytes ? file->cache->find(file->cache->user, key.bytes, key.size, &size) : NULL;
+    if (known) bytes = bytes_copy(known, size, error);
+    else {
+        bytes = make_anew(t, options, file, times, error);
+        if (bytes.at && key.bytes)
+            file->cache->keep(file->cache->user, key.bytes, key.size, bytes.at, bytes.size);
+    }
+    free(known);
+    free(key.bytes);
+    return bytes;
+}
+
 char *file_make(Module *module, const EmitOptions *options, const EmitFile *file, size_t *size,
                 EmitTimes *times, EmitError *error) {
     Translation t;
     bool for_device = file->target && (file->target->capabilities & TARGET_DEVICE);
     TranslateWish wish = {.device = for_device ? file : NULL};
     if (!translate(module, options, &wish, &t, times, error)) return NULL;
-    Bytes bytes = {0};
-    bool fine = translation_optimise(&t, options, times, error) && (!for_device || device_lower(&t, error));
-    double start = milliseconds();
-    if (fine) bytes = make(&t, file, error);
-    if (times) times->machine += milliseconds() - start;
+    Bytes bytes = find_or_make(&t, options, file, times, error);
     translation_free(&t);
     *size = bytes.size;
     return bytes.at;

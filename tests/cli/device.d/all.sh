@@ -16,5 +16,6 @@ echo "# a launch that fails"; FAKE_FAIL=cuLaunchKernel:999 run
 echo "# a kernel that does not end"; FAKE_KERNEL=endless timeout -s INT 0.3 $slope run --device cuda "$file"; echo "status $?"
 echo "# devices that do not exist"; $slope run --device tpu "$file"; echo "status $?"; $slope run --device cuda:7 "$file"; echo "status $?"
 echo "# by LLVM: PTX, which the driver loads"; rm "$FAKE_LOG"; mkdir -p "$3.i"; FAKE_IMAGES=$3.i $slope run --device cuda --device-code llvm device.d/plain.slang --bind kept=5,6 --print kept; echo "status $?"; grep -c nvrtc "$FAKE_LOG"; grep -h "^.target\|^.visible .entry" "$3.i"/*
+echo "# ... and which is kept for the next run"; for i in 1 2; do $slope run --device cuda --device-code llvm --cache "$3.c" --time device.d/plain.slang --bind kept=5,6 2>&1 | grep -c 'LLVM passes  *0.000'; done
 echo "# who makes no code"; $slope run --device cuda --device-code ptxas "$file"; echo "status $?"
 echo "# what only the CPU does"; $slope run --device cuda --strict "$file"; echo "status $?"; $slope run --device cuda --interpret "$file"; echo "status $?"
