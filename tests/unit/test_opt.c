@@ -116,6 +116,7 @@ static int trips(const char *initial, const char *test, const char *step) {
                               "  } do {\n    store %%p, %%i\n    %%0 = %s\n    yield %%0\n  }\n  return\n}\n",
                               initial, test, step));
     int count = 0;
+    module->many_threads = true; /* where much straight code is no reason to keep a loop */
     if (!opt_unroll(func)) return -1;
     assert_null(ir_verify(&arena, func));
     for (const Inst *inst = func->body->first; inst; inst = inst->next) count += inst->op == OP_store;
