@@ -71,18 +71,26 @@ static bool moves_by(const Inst *loop, Val *v, int64_t *by) {
     return known;
 }
 
+static bool moves_to_neighbours(const Inst *loop, Val *index) {
+    int64_t by;
+    return moves_by(loop, index, &by) && by >= -1 && by <= 1;
+}
+
 /* Do rounds go to neighbours, or all to one place? */
 static bool is_in_line(const Inst *loop, Val *address) {
-    int64_t by;
     address = ir_resolve(address);
     if (!inst_contains(loop, address)) return true;
     const Inst *inst = address->kind == VAL_inst ? address->inst : NULL;
     if (!inst || (inst->op != OP_elem && inst->op != OP_buffer_elem)) return false;
     if (inst->op == OP_elem && !is_in_line(loop, inst->args[0])) return false;
-    return moves_by(loop, inst->args[1], &by) && by >= 0 && by <= 1;
+    return moves_to_neighbours(loop, inst->args[1]);
 }
 
 static bool is_plain(const Inst *loop, const Inst *inst) {
+    if (inst->op == OP_tape_load || inst->op == OP_tape_store)
+        return moves_to_neighbours(loop, inst->args[1]);
+    if (inst->op == OP_atomic && inst_has(inst, INST_FREE))
+        return is_in_line(loop, inst->args[0]); /* a sum of the loop's */
     if (inst->nregions || lanes_is_left_to_lanes(inst)) return false;
     if (inst->op == OP_load || inst->op == OP_store) return is_in_line(loop, inst->args[0]);
     return op_has(inst->op, OP_PURE);
@@ -101,7 +109,7 @@ static bool is_for_vectors(const Inst *loop) {
     }
     for (const Inst *inst = body->first; inst != body->last; inst = inst->next) {
         if (!is_plain(loop, inst)) return false;
-        does |= inst->op == OP_store;
+        does |= !op_has(inst->op, OP_PURE) && inst->op != OP_load && inst->op != OP_tape_load;
     }
     return does && body->last->op == OP_yield;
 }

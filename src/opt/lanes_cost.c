@@ -28,8 +28,8 @@
  *     copies                           one at a time, once for each register
  *
  * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four of five gain 0.6 to 1.6 times
- * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits, 1.7 with larger ones, 1.8 for rounds of a loop, and twice that for those
- * that keep something for a reverse pass, or have such nests over arrays, and where there is enough to do, if that is known, to make up for the time to compile them. If that seems to be almost twice as long, half as
+ * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits, 1.7 with larger ones and for rounds of a loop, and twice that for those
+ * that keep something for a reverse pass, read it, or have such nests over arrays, and where there is enough to do, if that is known, to make up for the time to compile them. If that seems to be almost twice as long, half as
  * many lanes are tried, and then none. It is counted in instructions of scalars:
  *
  *     all else that is done            90
@@ -437,14 +437,14 @@ static bool saves_time(const Lanes *lanes, Cost cost) {
 
 static void look_for_vectors(void *user, Inst *inst) {
     bool *found = user;
-    bool keeps = inst->op == OP_tape_store && !lanes_tape(inst);
+    bool keeps = (inst->op == OP_tape_store || inst->op == OP_tape_load) && !lanes_tape(inst);
     bool is_array =
         inst->op == OP_elem && !val_is_const(ir_resolve(inst->args[1])) && lanes_is_spread(inst->results[0]);
     *found |= keeps || (is_array && lanes_is_in_written_out(inst));
 }
 
-/* Has a round of a loop what LLVM does with vectors by itself? It may keep something for a reverse pass, which is written by one lane after the other,
- * where LLVM writes all that one round has at once; or there are short loops over an array, whose rows LLVM has in registers. */
+/* Has a round of a loop what LLVM does with vectors by itself? It may keep something for a reverse pass, or read it there: one lane after the other,
+ * where LLVM takes all that one round has at once; or there are short loops over an array, whose rows LLVM has in registers. */
 static bool has_vectors_alone(const Lanes *lanes) {
     bool found = false;
     if (lanes->rounds) region_walk(lanes->from->body, look_for_vectors, &found);
@@ -453,7 +453,7 @@ static bool has_vectors_alone(const Lanes *lanes) {
 
 /* How many times as fast they must seem: the wider registers are, the more often something else is in the way; and LLVM does much for a loop of one round at a time. */
 static double least_gain(const Lanes *lanes) {
-    double least = lanes->rounds ? 1.8 : lanes->options->register_bits > 128 ? 1.7 : 1.5;
+    double least = lanes->rounds || lanes->options->register_bits > 128 ? 1.7 : 1.5;
     return has_vectors_alone(lanes) ? 2 * least : least;
 }
 
