@@ -53,15 +53,46 @@ static void note_loop(void *user, Inst *inst) {
     if (inst->op == OP_loop) longest->trip = greater(longest->trip, loop_bound(longest->count, inst));
 }
 
-/* A trip count of the loop that follows, or of one in it. */
-static int64_t bound_of_next(const Count *count, const Inst *grow) {
-    Inst *loop = grow->next;
-    while (loop && loop->op != OP_loop) loop = loop->next;
-    if (!loop) return unknown;
+typedef struct Places {
+    Arena *arena;
+    Map known; /* where a block starts, and what is computed from that */
+    bool used;
+} Places;
+
+static void note_use(void *user, Inst *inst) {
+    Places *places = user;
+    for (int i = 0; i < inst->nargs; i++)
+        places->used |= map_get(&places->known, PTR_KEY(ir_resolve(inst->args[i]))) != NULL;
+}
+
+static void note_results(Places *places, const Inst *inst) {
+    for (int i = 0; i < inst->nresults; i++)
+        map_put(places->arena, &places->known, PTR_KEY(inst->results[i]), inst->results[i]);
+}
+
+/* What goes to the block first: a loop, as a rule. */
+static Inst *first_user(Places *places, Inst *inst) {
+    for (; inst; inst = inst->next) {
+        places->used = false;
+        note_use(places, inst);
+        for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], note_use, places);
+        if (!places->used) continue;
+        if (!op_has(inst->op, OP_PURE)) return inst;
+        note_results(places, inst);
+    }
+    return NULL;
+}
+
+/* A trip count of the loop that the block is for, or of one in it. Nobody knows if that stands in a function that is called. */
+static int64_t bound_of_user(const Count *count, const Inst *grow) {
+    Places places = {.arena = count->reached->arena};
     Longest longest = {.count = count};
-    note_loop(&longest, loop);
-    region_walk(loop->regions[1], note_loop, &longest);
-    return longest.trip;
+    note_results(&places, grow);
+    Inst *inst = first_user(&places, grow->next);
+    if (!inst || inst->nregions == 0) return unknown;
+    note_loop(&longest, inst);
+    for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], note_loop, &longest);
+    return longest.trip > 0 ? longest.trip : unknown;
 }
 
 static int64_t size_bound(const Count *count, const Inst *grow, const Val *size) {
@@ -70,7 +101,7 @@ static int64_t size_bound(const Count *count, const Inst *grow, const Val *size)
     if (size->kind == VAL_inst && size->inst->op == OP_mul)
         return times(size_bound(count, grow, ir_resolve(size->inst->args[0])),
                      size_bound(count, grow, ir_resolve(size->inst->args[1])));
-    return bound_of_next(count, grow);
+    return bound_of_user(count, grow);
 }
 
 /* ---- counting */
