@@ -333,7 +333,8 @@ bool syntax_next_word(Str text, int *at, Str *word) {
     }
     int end = start;
     while (end < text.len && lex_is_word(text.at[end])) end++;
+    if (end == start) return false; /* also of no text at all */
     *at = end;
     *word = (Str){text.at + start, end - start};
-    return end > start;
+    return true;
 }
