@@ -16,6 +16,7 @@
 typedef struct Host {
     SlopeSession *session;
     size_t used;      /* bytes that the library holds */
+    size_t taken;     /* bytes that it asked for so far */
     long allocations; /* so far */
     long failing;     /* allocations from this one on fail; 0: none */
     SlopeSession *to_stop;
@@ -25,6 +26,7 @@ static void *count_bytes(void *user, void *old, size_t old_size, size_t new_size
     Host *host = user;
     if (new_size && host->failing && ++host->allocations >= host->failing) return NULL;
     host->used += new_size - old_size;
+    if (new_size > old_size) host->taken += new_size - old_size;
     if (new_size) return realloc(old, new_size);
     free(old);
     return NULL;
@@ -97,6 +99,23 @@ static void a_program_returns_its_memory(void **state) {
     assert_int_equal(host.used, before);
     slope_session_free(host.session);
     assert_int_equal(host.used, 0);
+}
+
+static size_t taken_by_load(Host *host) {
+    size_t before = host->taken;
+    SlopeProgram *program = loaded(host, sample);
+    assert_int_equal(slope_check(program), SLOPE_STATUS_ok);
+    slope_program_free(program);
+    return host->taken - before;
+}
+
+static void the_second_program_finds_the_library_ready(void **state) {
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    size_t first = taken_by_load(&host), second = taken_by_load(&host);
+    assert_true(second < first / 8); /* the library is neither parsed nor checked again */
+    slope_session_free(host.session);
 }
 
 static const char declaring[] =
@@ -523,6 +542,7 @@ int main(void) {
         cmocka_unit_test(threads_of_the_host_may_have_little_stack),
         cmocka_unit_test(derivatives_may_be_asked_for_one_after_the_other),
         cmocka_unit_test(a_program_returns_its_memory),
+        cmocka_unit_test(the_second_program_finds_the_library_ready),
         cmocka_unit_test(a_program_says_what_it_declares),
         cmocka_unit_test(types_are_found_by_name),
         cmocka_unit_test(programs_are_apart),
