@@ -79,9 +79,7 @@ static void note_var(Direct *d, Inst *inst) {
 static void note_use(Direct *d, Inst *inst, int index) {
     Val *arg = inst_operand(inst, index);
     Role role = ir_role(inst, index);
-    if (val_is_const(arg)) return;
-    d->uses[arg->id]++;
-    if (role == ROLE_value) return;
+    if (val_is_const(arg) || role == ROLE_value) return;
     const Val *root = ir_root(arg);
     Array *array = val_is_const(root) ? NULL : d->arrays[root->id];
     if (!array) return;
@@ -372,7 +370,7 @@ static void visit(Direct *d, Array *array) {
 bool opt_direct_sums(Func *func) {
     if (!func->body || !func->module->many_threads || func->group_size[0] == 0) return false;
     Direct d = {.func = func, .nids = func->nvals, .scratch = arena_scratch(func->module->arena)};
-    d.uses = arena_array(d.scratch, int, func->nvals + 1);
+    d.uses = region_count_uses(d.scratch, func->body);
     d.numbers = arena_array(d.scratch, int, func->nvals + 1);
     d.arrays = arena_array(d.scratch, Array *, func->nvals + 1);
     region_walk(func->body, note_inst, &d);

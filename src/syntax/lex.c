@@ -317,9 +317,11 @@ void syntax_lex(Syntax *syntax, SourceFile *file, TokenVec *out) {
     } while (token.kind != TOKEN_end);
 }
 
-static int skip_comment(Str text, int at) {
+/* ---- words of a text that is not read yet: no zero ends it, without which a lexer would read on */
+
+static int end_of_comment(Str text, int at) {
     bool line = text.at[at + 1] == '/';
-    for (at += 2; at < text.len; at++)
+    for (at += line ? 2 : 3; at < text.len; at++)
         if (line ? text.at[at] == '\n' : text.at[at] == '/' && text.at[at - 1] == '*') return at;
     return at;
 }
@@ -329,7 +331,7 @@ bool syntax_next_word(Str text, int *at, Str *word) {
     while (start < text.len && class_of(text.at[start]) != CHAR_word) {
         bool slash = text.at[start] == '/' && start + 1 < text.len;
         bool comment = slash && (text.at[start + 1] == '/' || text.at[start + 1] == '*');
-        start = comment ? skip_comment(text, start) : start + 1;
+        start = comment ? end_of_comment(text, start) : start + 1;
     }
     int end = start;
     while (end < text.len && lex_is_word(text.at[end])) end++;
