@@ -63,8 +63,9 @@ typedef struct Frame {
 /* Elements of a buffer that a loop reads or writes one by one: rows.c. */
 typedef struct Row {
     const Inst *access;
-    const Inst *last; /* the store after which all of an element is written; NULL: they are read */
+    const Inst *last; /* the store after which all of an element is written; NULL: none is */
     int numbers;      /* in an element; 0: it is accessed as it is */
+    bool is_read;     /* before it is written, if it is */
     const char *name; /* of the variable that has a pointer to each; NULL: the loop is not being printed */
 } Row;
 

@@ -92,9 +92,13 @@ static void look_at_access(Search *search, const Inst *inst) {
 }
 
 static void look_at_read(Search *search, const Val *address) {
-    const Row *row = row_of(search, address);
-    if (row) search->refused |= search->writes;
-    else search->refused |= !is_own(search, address) && !stays_as_it_is(address);
+    Row *row = row_of(search, address);
+    if (row) {
+        row->is_read = true;
+        search->refused |= search->writes;
+    } else {
+        search->refused |= !is_own(search, address) && !stays_as_it_is(address);
+    }
 }
 
 /* In what is called, nothing but what belongs to the round can be written. */
@@ -305,13 +309,13 @@ bool clike_row_element(Printer *p, const Inst *access, Value *result) {
     const Row *row = find_row(p, access);
     if (!row) return false;
     const char *name = clike_local(p, "item"), *type = clike_type(p, element_of(access));
-    if (row->last) clike_line(p, "%s %s;", type, name);
+    if (row->last && !row->is_read) clike_line(p, "%s %s;", type, name);
     else
-        clike_line(p, "const %s %s = %s_get(&%s, %s);", type, name, numbers_type(p, access), row->name,
-                   clike_operand(p, access, 1).text);
+        clike_line(p, "%s%s %s = %s_get(&%s, %s);", row->last ? "" : "const ", type, name,
+                   numbers_type(p, access), row->name, clike_operand(p, access, 1).text);
     *result = clike_value(name, LEVEL_primary);
-    result->is_place = result->named = result->steady = true;
-    result->constant = !row->last;
+    result->is_place = result->named = true;
+    result->steady = result->constant = !row->last;
     return true;
 }
 

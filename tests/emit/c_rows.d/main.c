@@ -40,6 +40,10 @@ int main(void) {
     from.count = 12; /* the last are out of range */
     bind(memory, 16);
     twice(1, 1, 1);
-    printf("%g %g\n", memory[3].at.x, norm_of[9]);
+    printf("%g %g, ", memory[3].at.x, norm_of[9]);
+    bind(memory, 16);
+    turned(1, 1, 1);
+    printf("%g %g %g %g %g\n", memory[9].at.x, memory[9].at.y, memory[9].size[0], memory[9].size[1],
+           memory[9].turn);
     return 0;
 }
