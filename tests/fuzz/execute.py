@@ -36,9 +36,10 @@ WAYS = {                    # option of slope; is the IR interpreted, or machine
     "lanes code": ("-O2 --fp=strict", False),
     "loops": ("-O2 --interpret", True),     # over items (items.py), one round at a time and several at once
     "loops code": ("-O2 --fp=strict", False),
+    "loops C": ("-O3 --fp=strict", False),
 }
 LANES = ("lanes", "lanes code")
-LOOPS = ("loops", "loops code")
+LOOPS = ("loops", "loops code", "loops C")
 WIDTHS = (4, 16)
 # Random programs compare values with themselves and test what is always true; that a compiler says so is no fault.
 C_ERRORS = ["unused", "uninitialized", "parentheses", "return-type", "implicit-function-declaration", "int-conversion", "sign-compare",
@@ -130,11 +131,15 @@ class Executor:
         """One round at a time without optimisations, then several, and as machine code one as well: good are numbers of rounds that some loop
         does at once."""
         text, result = items.program_text(program), Result()
-        if way == "loops code" and not items.is_exact(text):
+        if way != "loops" and not items.is_exact(text):
             return result
         one, failure, detail, _ = self.run_bound(text, ["-O0", "--interpret", "--lanes", "1"], items.MEMORY)
         if failure:
             return Result(f"{way}: {failure}", detail)
+        if way == "loops C":
+            memory, failure, detail = self.run_loops_through_c(text)
+            wrong = None if failure else items.difference(one, items.as_printed(one, memory))
+            return Result(f"{way}: {failure or 'another result'}", wrong or detail) if failure or wrong else Result(good=1)
         for width in WIDTHS if way == "loops" else (1, *WIDTHS):
             several, failure, detail, remarks = self.run_bound(text, [*WAYS[way][0].split(), "--lanes", str(width)], items.MEMORY)
             wrong = None if failure else items.difference(one, several)
@@ -159,18 +164,31 @@ class Executor:
             return "", "takes too long", "", ""
         return (*self.finish(done), done.stderr.decode(errors="replace"))
 
-    def run_through_c(self, path, options, seconds):
-        """As C, with a main of its own that gives it its buffers."""
+    def run_through_c(self, path, options, seconds, sizes=None, compiler=C_COMPILER):
+        """As C, with a main of its own that gives it its buffers, and writes their bytes if it is told their sizes: bytes, elements."""
         code, main, program = path.with_suffix(".c"), path.with_suffix(".main.c"), path.with_suffix(".exe")
         made = subprocess.run([self.slope, "build", "-target", "c", "-o", code, *options], capture_output=True, timeout=seconds)
         if made.returncode:
             return made
-        found = [name for name in BUFFERS if re.search(rf"^Buffer_\w+ {name};", code.read_text(), re.MULTILINE)]
-        given = "".join(f"    {name}.data = (void *)memory[{i}];\n    {name}.count = {BUFFER_SIZE};\n" for i, name in enumerate(found))
-        main.write_text(f"#define main program\n#include \"{code.name}\"\n#undef main\n\nint main(void) {{\n"
-                        f"    static double memory[{len(BUFFERS)}][{BUFFER_SIZE}];\n    (void)memory;\n{given}    return program();\n}}\n")
-        made = subprocess.run([*C_COMPILER, main, "-o", program, "-lm"], capture_output=True, timeout=seconds)
+        given, text = sizes or {name: (8 * BUFFER_SIZE, BUFFER_SIZE) for name in BUFFERS}, code.read_text()
+        memory = "".join(f"__attribute__((unused)) static double memory_{name}[{size // 8}];\n" for name, (size, _) in given.items())
+        bind = "".join(f"    {name}.data = (void *)memory_{name};\n    {name}.count = {count};\n" for name, (_, count) in given.items()
+                       if re.search(rf"^Buffer_\w+ {name};", text, re.MULTILINE))
+        show = "".join(f"    fwrite(memory_{name}, 1, sizeof memory_{name}, stdout);\n" for name in sizes or ())
+        main.write_text(f"#include <stdio.h>\n#define main program\n#include \"{code.name}\"\n#undef main\n\n{memory}\nint main(void) {{\n"
+                        f"{bind}    int status = program();\n{show}    return status;\n}}\n")
+        made = subprocess.run([*compiler, main, "-o", program, "-lm"], capture_output=True, timeout=seconds)
         return made if made.returncode else subprocess.run([program], capture_output=True, timeout=seconds)
+
+    def run_loops_through_c(self, text):
+        """The bytes of its buffers, the kind of its failure or None, what is said about that."""
+        path = self.folder / f"m{next(self.numbers) % 4096}.slang"
+        path.write_text(text)
+        try:
+            done = self.run_through_c(path, ["-w", *WAYS["loops C"][0].split(), str(path)], 5 * self.seconds, items.SIZES, [*C_COMPILER, "-O3"])
+        except subprocess.TimeoutExpired:
+            return b"", "takes too long", ""
+        return (done.stdout, *self.finish(done)[1:])
 
     def finish(self, done):
         output = done.stdout.decode(errors="replace")

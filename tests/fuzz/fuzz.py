@@ -7,7 +7,7 @@ Every program is a function with what it needs: types, helpers, custom derivativ
 of it, many to a module, and checks itself: forward mode against differences, reverse against forward mode (harness.py). All
 are interpreted without optimisation; a share of them is run again, with Slope's own optimisations, and a smaller share as
 machine code of some level or through C, and must give the same. To each batch comes a program with loops over items (items.py), of which
-several rounds are done at once. A program that fails is made small (shrink.py) and kept in BUILD/fuzz with
+several rounds are done at once, or which goes through C. A program that fails is made small (shrink.py) and kept in BUILD/fuzz with
 its seed and its command. The same seed gives the same programs.
 
 Points where a function is not smooth are passed over ("rough"), so are values that are too large ("unfit"); functions whose
@@ -97,8 +97,8 @@ class Fuzz:
                 self.keep(seed, programs[seed], result)
 
     def run_loops(self, seed):
-        program = Items(seed).program()
-        result = self.executor.run({0: program}, "loops")[0]
+        program, through_c = Items(seed).program(), random.Random(seed).random() < 0.15
+        result = self.executor.run({0: program}, "loops C" if through_c else "loops")[0]
         if result.failure:
             self.keep(seed, program, result)
 
@@ -170,6 +170,8 @@ class Fuzz:
     def reproduction(self, way, seed, program):
         """A command for a file that is still to be named, and the file's text."""
         option, interpreted = WAYS[way]
+        if way == "loops C":
+            return f"slope build -w {option} -target c -o code.c {{}}", program_text(program)
         if way in LOOPS:
             bound = " ".join(f"--bind {name}=zeros:{size} --print {name}" for name, size in MEMORY.items())
             return f"slope run -w {option} --lanes 4 {bound} {{}}", program_text(program)

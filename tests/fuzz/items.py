@@ -1,20 +1,24 @@
 """Random loops over items, of which several rounds may be done at once: they read and write buffers by their counter, with strides and
 offsets, go different ways, have loops inside, add up in order, leave early, and are given one buffer under two names.
 
-What such a program writes is the same whatever the number of lanes, to the last bit; but for sums of derivatives, which go to a buffer of
+What such a program writes is the same whatever the number of lanes, and through C, to the last bit; but for sums of derivatives, which go to a buffer of
 their own (LOOSE). Arithmetic alone is that exact: elementary functions of vectors are others, so that programs with some are interpreted.
 """
 import math
 import random
 import re
+import struct
 
 from tree import BOOL, INDEX, INT, REAL, VOID, Function, Node, Param, Program, Text, Writer
 
 SIZE = 96       # of all buffers: indices run out of them, now and then
 LOOSE = "sums"
-BUFFERS = {"fa": "float", "fb": "float", "ia": "int", "ua": "uint", "da": "double", "ha": "half", "la": "int64_t", "pa": "Part", LOOSE: "double"}
+BUFFERS = {"fa": "float", "fb": "float", "ia": "int", "ua": "uint", "da": "double", "ha": "half", "la": "int64_t", "pa": "Part", "va": "Five", "vb": "Five",
+           LOOSE: "double"}
+FORMATS = {"float": "f", "int": "i", "uint": "I", "double": "d", "half": "e", "int64_t": "q", "Part": "fifffxxxxd", "Five": "fffff"}  # in memory
 
 HEAD = """struct Part { float x; int n; float3 v; double w; }
+struct Five { float a; float2 b; float c[2]; }
 """ + "".join(f"RWStructuredBuffer<{kind}> {name};\n" for name, kind in BUFFERS.items()) + """RWByteAddressBuffer bytes;
 static float table[32];
 static const float weights[5] = { 0.5, -1.25, 2, 0.75, -0.375 };
@@ -29,12 +33,17 @@ void fill() {
         fa[i] = draw(); fb[i] = draw(); ia[i] = int(draw() * 20); ua[i] = uint((i * 37) % 61); da[i] = draw(); ha[i] = half(draw());
         la[i] = int64_t(draw() * 1000); pa[i].x = draw(); pa[i].n = int(draw() * 5); pa[i].v = float3(draw(), draw(), draw()); pa[i].w = draw();
         bytes.Store<float>(4 * i, draw());
+        va[i] = { draw(), float2(draw(), draw()), { draw(), draw() } };
+        vb[i] = { draw(), float2(draw(), draw()), { draw(), draw() } };
     }
     for (int i = 0; i < 32; i++) table[i] = draw();
 }
 """.replace("SIZE", str(SIZE))
+SIZES = {name: (SIZE * struct.calcsize(FORMATS[kind]), SIZE) for name, kind in BUFFERS.items()} | {"bytes": (4 * SIZE, 4 * SIZE)}  # bytes, elements
 MEMORY = dict.fromkeys([*BUFFERS, "bytes"], SIZE)
 NAMES = ("slow", "quick", "deep", "curve", "fill", "table", "weights", "bytes", *BUFFERS)
+ROW_PARAMS = [Param("in", ("other", "RWStructuredBuffer<Five>"), name) for name in ("one", "two")] + [Param("in", INT, "n"), Param("in", REAL, "x")]
+ROW_PARTS = ["a", "b.x", "b.y", "c[0]", "c[1]"]
 PARAMS = [Param("in", ("other", "RWStructuredBuffer<float>"), "one"), Param("in", ("other", "RWStructuredBuffer<float>"), "two"), Param("in", INT, "n"),
           Param("in", INT, "k"), Param("in", REAL, "x")]
 # What is read and written: memory, a place in it, its value as float or int
@@ -303,6 +312,26 @@ class Items:
         end = [Node(f"fa[0] += {name};", uses=(name,)) for name in self.carried] + [Node(f"ia[1] ^= {name};", uses=(name,)) for name in self.counted]
         return begin + [Node(f"{head} #", [body], binds=self.counters)] + end
 
+    def row_value(self, depth):
+        if depth <= 0 or self.chance(0.2):
+            return self.pick(*(f"{name}.{part}" for name in self.items for part in ROW_PARTS), "x", "0.75", "fa[i]")
+        return self.pick("({} + {})", "({} - {})", "({} * {})", "min({}, {})", "({} / (1 + {} * {}))".replace("{} * {}", "abs({})")).format(
+            self.row_value(depth - 1), self.row_value(depth - 1))
+
+    def rows(self):
+        """A function with a loop over structs, which writes whole ones, or a part, often where it has read."""
+        self.items = self.rng.sample(["p", "q"], self.rng.randint(1, 2))
+        lines = [f"Five {name} = {memory}[i];" for name, memory in (("p", "one"), ("q", "two")) if name in self.items]
+        to, values = self.pick("one", "two"), [self.row_value(2) for _ in ROW_PARTS]
+        if self.chance(0.5):
+            lines.append(f"{to}[i] = {{ {values[0]}, float2({values[1]}, {values[2]}), {{ {values[3]}, {values[4]} }} }};")
+        else:
+            parts = self.rng.sample(list(zip(ROW_PARTS, values)), self.pick(5, 5, 2))
+            lines += [f"{to}[i].{part} = {value};" for part, value in parts]
+        if self.chance(0.3):
+            lines.insert(self.rng.randint(0, len(lines)), f"{self.pick('fb[i]', 'fb[i]', 'va[i].a')} = {to}[i].{self.pick(*ROW_PARTS)};")
+        return [Node("for (int i = 0; i < n; i++) #", [[Node(line) for line in lines]])]
+
     def loss(self):
         """A differentiable sum over items, in double: its derivatives are added up in any order."""
         forms = ["y = y > 0 ? y * a - fa[i] : y * y * 0.25 + b;", "if (y > 1) y = y * b; else s += y * a * a;", "for (int j = 0; j < (ia[i] & 3); j++) y = y * 0.5 + a * b;",
@@ -334,6 +363,11 @@ void NAME_grad(int n, int at) {{
                 one, two = self.pick(("fa", "fb"), ("fa", "fb"), ("fb", "fa"), ("fa", "fa"))
                 given = [one, two, self.pick("1", "3", "16", "17", "29", "40", "40", "64"), self.pick("1", "2", "3"), self.pick("0.5", "-1.25", "0.0")]
                 calls.append(Node(f"{name}($, $, $, $, $);", [Node(text) for text in given], uses=(name,), call=name))
+        if self.chance(0.5):
+            items.append(Function("rows", VOID, ROW_PARAMS, self.rows(), self.pick(["[noinline]"], [])))
+            for _ in range(self.pick(1, 2)):
+                given = [*self.pick(("va", "vb"), ("vb", "va"), ("va", "va")), self.pick("17", "64", "96", "99"), self.pick("0.5", "-1.25")]
+                calls.append(Node("rows($, $, $, $);", [Node(text) for text in given], uses=("rows",), call="rows"))
         if self.chance(0.35):
             items.append(Text(self.loss().replace("NAME", "loss"), ("loss",)))
             calls.append(Node(f"loss_grad({self.pick(5, 40, 61)}, 3);", uses=("loss",)))
@@ -349,6 +383,20 @@ def program_text(program):
 def is_exact(text):
     """Machine code gives the same to the last bit: there are no elementary functions."""
     return not re.search(r"\b(sin|exp|cos|tanh|log|atan2|pow)\(", text)
+
+
+def as_printed(one, memory):
+    """The numbers of the buffers, as they lie in memory one after the other: as those of `one` are printed where they are the same."""
+    one, several, offset = one.split(), [], 0
+    for kind in "".join(SIZE * FORMATS[name] for name in (*BUFFERS.values(), "uint")):
+        if kind != "x":
+            found, text = memory[offset:offset + struct.calcsize(kind)], one[len(several)]
+            value = struct.unpack(kind, found)[0]
+            wanted = float(text) if kind in "fde" else int(text)
+            is_same = struct.pack(kind, wanted) == found or value != value and wanted != wanted
+            several.append(text if is_same else repr(value))
+        offset += struct.calcsize(kind)
+    return " ".join(several)
 
 
 def difference(one, several):
