@@ -95,8 +95,20 @@ static bool is_only_read(Val *address) {
            type_is_read_only(root->inst->args[0]->type);
 }
 
+/* What is called can reach the source by other ways than what it is given. */
+static bool is_quiet_call(const Inst *call) {
+    if (!(call->callee->flags & (FUNC_PURE | FUNC_HARMLESS))) return false;
+    for (int i = 0; i < call->nargs; i++) {
+        Role role = ir_role(call, i);
+        if (role != ROLE_value && role != ROLE_read && ir_space(call->args[i]->type) != SPACE_local)
+            return false;
+    }
+    return true;
+}
+
 static bool is_quiet(const Inst *inst) {
     if (inst->op == OP_tape_open || inst->op == OP_tape_close) return true;
+    if (inst->op == OP_call) return is_quiet_call(inst);
     if (op_has(inst->op, OP_EFFECT | OP_CALLS)) return false;
     return !op_has(inst->op, OP_WRITES) || ir_space(inst->args[0]->type) == SPACE_local;
 }
@@ -114,7 +126,7 @@ static bool are_quiet(const Inst *inst, int *number) {
 /* Does nothing happen to the source before the last use? What it is in, a loop maybe, is looked at as a whole. */
 static bool is_used_at_once(const Inst *copy, int number, int last) {
     for (const Inst *inst = copy->next; inst; inst = inst->next) {
-        if (number + 1 == last && !inst->nregions) return true;
+        if (number + 1 == last && !inst->nregions) return inst->op != OP_call || is_quiet_call(inst);
         if (!are_quiet(inst, &number)) return false;
         if (number >= last) return true;
     }
