@@ -121,8 +121,10 @@ typedef struct WaitingSums {
     const Global *buffer; /* that all are in; NULL: there are several, or it is a parameter */
     TypeKind kind;        /* of the numbers: float, or double */
     int count;            /* that a group has room for */
+    bool in_order;        /* sum i is of the buffer's number i: what threads have in common is among these */
 } WaitingSums;
 WaitingSums emit_waiting_sums(const Reached *reached, const Module *module);
+int64_t emit_sums_bytes(const WaitingSums *sums); /* of a group's shared memory */
 
 /* ---- image.c */
 void emit_fill_image(const Global *global,

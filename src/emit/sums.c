@@ -16,8 +16,10 @@ typedef struct Search {
     Map touched;              /* owner: accessed in another way than that ... */
     VEC(const void *) summed; /* ... something is added to it, and nothing comes of the value before */
     TypeKind kind;            /* of these numbers */
+    LoopJumps jumps;          /* of the function that is looked at */
     bool unknown;
-    bool moves; /* ... at a place that is not constant, and may be that of all threads */
+    bool moves;    /* ... at a place that is not constant, and may be that of all threads */
+    int64_t bound; /* these places, as numbers of their buffer, are below; INT64_MAX: nobody knows */
 } Search;
 
 static void note_used(void *user, Inst *inst) {
@@ -71,8 +73,21 @@ static bool follows_thread(const Val *v, int depth) {
     return false;
 }
 
-static bool moves(const Inst *sum, const Inst *access) {
-    return !is_constant(ir_resolve(sum->args[0])) && !follows_thread(ir_resolve(access->args[1]), MOST_DEPTH);
+/* A place that is out of range may be anything: nothing is added there. */
+static void note_bound(Search *search, const Inst *access) {
+    const Type *element = access->results[0]->type->args[0];
+    int64_t numbers = type_layout(element, LAYOUT_scalar).stride / (search->kind == TYPE_double ? 8 : 4);
+    Interval index = ir_interval(&search->jumps, ir_resolve(access->args[1]));
+    bool is_low = index.known && index.high < MOST_SUMS;
+    int64_t bound = is_low ? (index.high + 1) * numbers : INT64_MAX;
+    if (bound > search->bound) search->bound = bound;
+}
+
+static void note_sum(Search *search, const Inst *sum, const Inst *access, const void *owner) {
+    vec_push(search->arena, &search->summed, owner);
+    if (follows_thread(ir_resolve(access->args[1]), MOST_DEPTH)) return;
+    search->moves |= !is_constant(ir_resolve(sum->args[0]));
+    note_bound(search, access);
 }
 
 static void note_place(Search *search, const Inst *inst, const Val *root) {
@@ -88,10 +103,9 @@ static void note_place(Search *search, const Inst *inst, const Val *root) {
     const void *owner = owner_of(search, buffer);
     if (type_is_read_only(buffer->type)) return;
     if (!owner) search->unknown = true;
-    else if (is_sum(search, inst) && root->inst->op == OP_buffer_elem) {
-        vec_push(search->arena, &search->summed, owner);
-        search->moves |= moves(inst, root->inst);
-    } else map_put(search->arena, &search->touched, PTR_KEY(owner), search);
+    else if (is_sum(search, inst) && root->inst->op == OP_buffer_elem)
+        note_sum(search, inst, root->inst, owner);
+    else map_put(search->arena, &search->touched, PTR_KEY(owner), search);
 }
 
 static void note_access(void *user, Inst *inst) {
@@ -125,24 +139,41 @@ static const Global *find_only_buffer(const Module *module, const Search *search
     return only && only->type->kind == TYPE_buffer ? only : NULL;
 }
 
+/* Numbers have their own places if these are known to be few; otherwise they share what there is room for, and are found by their addresses. */
+static void make_room(WaitingSums *sums, const Search *search) {
+    const int size = sums->kind == TYPE_double ? 2 : 1;
+    sums->in_order = sums->buffer && search->bound <= MOST_SUMS / size;
+    sums->count = FEWEST_SUMS;
+    while (sums->count < MOST_SUMS / size &&
+           ((search->moves && !sums->in_order) || sums->count < 2 * search->summed.count))
+        sums->count *= 2;
+    if (sums->in_order && sums->count < search->bound) sums->count = (int)search->bound;
+}
+
+int64_t emit_sums_bytes(const WaitingSums *sums) {
+    const int64_t size = sums->kind == TYPE_double ? 8 : 4, address = 8;
+    return sums->any ? sums->count * (sums->in_order ? size : size + address) + address : 0;
+}
+
 WaitingSums emit_waiting_sums(const Reached *reached, const Module *module) {
     Search search = {.arena = reached->arena, .kind = TYPE_double};
-    WaitingSums sums = {.count = FEWEST_SUMS};
+    WaitingSums sums = {0};
     if (!fits(reached)) return sums;
     for (int i = 0; i < reached->funcs.count; i++) {
         const Func *func = reached->funcs.at[i]->func;
         if (func->group_size[0] > 0) map_put(search.arena, &search.kernels, PTR_KEY(func->body), &search);
         region_walk(func->body, note_used, &search);
     }
-    for (int i = 0; i < reached->funcs.count; i++)
-        region_walk(reached->funcs.at[i]->func->body, note_access, &search);
+    for (int i = 0; i < reached->funcs.count; i++) {
+        const Func *func = reached->funcs.at[i]->func;
+        search.jumps = loop_find_jumps(search.arena, func);
+        region_walk(func->body, note_access, &search);
+    }
     for (int i = 0; i < search.summed.count && !search.unknown; i++)
         search.unknown = map_has(&search.touched, PTR_KEY(search.summed.at[i]));
     sums.any = search.summed.count && !search.unknown;
     sums.buffer = find_only_buffer(module, &search);
     sums.kind = search.kind;
-    while (sums.count < (search.kind == TYPE_double ? MOST_SUMS / 2 : MOST_SUMS) &&
-           (search.moves || sums.count < 2 * search.summed.count))
-        sums.count *= 2;
+    make_room(&sums, &search);
     return sums;
 }

@@ -72,6 +72,12 @@ static bool has_precise(const Printer *p) {
     return false;
 }
 
+static void print_sums(const Printer *p, Text *out) {
+    text_printf(out, "#define SLOPE_SUMS %du\n#define SLOPE_SUM %s\n#define SLOPE_ONE_BUFFER %d\n",
+                p->sums.count, p->sums.kind == TYPE_double ? "double" : "float", p->sums.buffer != NULL);
+    text_printf(out, "#define SLOPE_IN_ORDER %d\n", p->sums.in_order);
+}
+
 static void assemble_code(Printer *p, Text *out) {
     text_printf(out, "/* Made by Slope. */\n%s", p->dialect->includes);
     if (p->is_strict && !p->dialect->language->has_places_only)
@@ -79,9 +85,7 @@ static void assemble_code(Printer *p, Text *out) {
                           "-ffp-contract=off */\n#endif\n\n"));
     bool blank = !p->dialect->language->has_places_only; /* there, each part ends with a blank line */
     add_part(out, &p->types, blank);
-    if (p->sums_wait)
-        text_printf(out, "#define SLOPE_SUMS %du\n#define SLOPE_SUM %s\n#define SLOPE_ONE_BUFFER %d\n",
-                    p->sums, p->sum_kind == TYPE_double ? "double" : "float", p->sum_buffer != NULL);
+    if (p->sums.any) print_sums(p, out);
     if (p->largest) text_printf(out, "#define SLOPE_LARGEST %lld\n", (long long)p->largest);
     if (p->dialect->thread_type) p->dialect->thread_type(p, out);
     clike_add_helpers(p, out);
@@ -118,7 +122,7 @@ static void print_module(Printer *p, Text *out) {
     reserve_names(p);
     find_punned(p);
     clike_find_init(p);
-    p->sums_wait = clike_sums_can_wait(p);
+    if (p->dialect->warp_sums) p->sums = emit_waiting_sums(&p->reached, p->module);
     clike_name_functions(p);
     clike_find_alone(p);
     for (int i = 0; i < p->reached.globals.count; i++) clike_global_name(p, p->reached.globals.at[i]->global);

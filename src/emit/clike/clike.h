@@ -227,20 +227,17 @@ struct Printer {
     Map results_names;  /* Func -> const char *: struct of its results */
     Map results_fields; /* Func -> const char **: what is in there */
     Map global_names;
-    Map alone;                /* Param -> not NULL: a `ref` that nothing else leads to: restrict.c */
-    Map sizes;                /* ReachedFunc -> instructions, with what is inlined */
-    Map punned;               /* Type -> not NULL: records that pointers to others are made to point to */
-    Map reserved;             /* Name -> not NULL: types that may come */
-    Map known;                /* Name -> not NULL: helpers that are there */
-    bool sums_wait;           /* sums in buffers are kept by a group until it ends: sums.c */
-    int sums;                 /* ... so many, */
-    TypeKind sum_kind;        /* ... of this type: float or double */
-    int64_t shared_bytes;     /* memory of groups for elements: whole.c, tile.c */
-    const Global *sum_buffer; /* ... all in this one; NULL: in several */
-    bool has_init;            /* constants are computed when the program starts */
-    int64_t largest;          /* object in a byte buffer */
-    int64_t *tape_room;       /* without memory that grows, by type: elements of a tape ... */
-    bool *tape_known;         /* ... and are they all that are needed? */
+    Map alone;            /* Param -> not NULL: a `ref` that nothing else leads to: restrict.c */
+    Map sizes;            /* ReachedFunc -> instructions, with what is inlined */
+    Map punned;           /* Type -> not NULL: records that pointers to others are made to point to */
+    Map reserved;         /* Name -> not NULL: types that may come */
+    Map known;            /* Name -> not NULL: helpers that are there */
+    WaitingSums sums;     /* in buffers, which a group keeps until it ends: sums.c */
+    int64_t shared_bytes; /* memory of groups for elements: whole.c, tile.c */
+    bool has_init;        /* constants are computed when the program starts */
+    int64_t largest;      /* object in a byte buffer */
+    int64_t *tape_room;   /* without memory that grows, by type: elements of a tape ... */
+    bool *tape_known;     /* ... and are they all that are needed? */
     FuncState *at;
 };
 
@@ -305,7 +302,6 @@ bool clike_row_element(Printer *p, const Inst *access, Value *result); /* the va
 void clike_end_row(Printer *p, const Inst *store); /* after it the element may have to be written */
 
 /* ---- sums.c */
-bool clike_sums_can_wait(Printer *p);
 bool clike_sum(Printer *p,
                const Inst *inst); /* prints it, or will do so with the next; false: it is no such sum */
 void clike_find_summed(Printer *p);

@@ -226,11 +226,13 @@ static void print_main(Printer *p, const Func *func) {
                 recursive ? stack : "", clike_outer_name(p, func));
 }
 
-static void print_sums_start(Printer *p) {
-    const char *start = clike_helper(p, "slope_sums_start");
-    const char *buffer = p->sum_buffer ? clike_global_name(p, p->sum_buffer) : NULL;
-    if (buffer) clike_line(p, "%s(%s.data, %s.count, sizeof *%s.data);", start, buffer, buffer, buffer);
-    else clike_line(p, "%s(0, 0, 4);", start);
+/* Both ends are told of the buffer that all are in. */
+static void print_sums(Printer *p, const char *end) {
+    const char *buffer = p->sums.buffer ? clike_global_name(p, p->sums.buffer) : NULL;
+    if (!p->sums.any) return;
+    clike_helper(p, "slope_sums_start");
+    if (buffer) clike_line(p, "%s(%s.data, %s.count, sizeof *%s.data);", end, buffer, buffer, buffer);
+    else clike_line(p, "%s(0, 0, 4);", end);
 }
 
 static void print_kernel(Printer *p, const Func *func, const char **names) {
@@ -244,9 +246,9 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     if (clike_takes_thread(p, func)) clike_line(p, "SlopeThread thread;");
     if (clike_needs(p, func) & NEEDS_SHARED) clike_line(p, "slope_start_group();");
     if (clike_needs(p, func) & NEEDS_STATICS) clike_line(p, "slope_start_thread(&thread);");
-    if (p->sums_wait) print_sums_start(p);
+    print_sums(p, "slope_sums_start");
     clike_line(p, "%s;", clike_call_inner(p, func, args, "&thread"));
-    if (p->sums_wait) clike_line(p, "slope_sums_end();");
+    print_sums(p, "slope_sums_end");
     if (clike_takes_thread(p, func) && is_known(p, "slope_tape_begin"))
         clike_line(p, "%s(&thread);", clike_helper(p, "slope_tape_end"));
     p->indent--;

@@ -89,7 +89,7 @@ static void print_atomic(Printer *p, const Inst *inst) {
     const char *what = inst->op == OP_atomic ? names[inst->index] : "cas";
     if (p->dialect->warp_sums && strcmp(what, "add") == 0 && p->at->uses[inst->results[0]->id] == 0) {
         clike_helper(p, "slope_warp_sum");
-        what = p->sums_wait && type->kind == p->sum_kind ? "group_sum" : "sum";
+        what = p->sums.any && type->kind == p->sums.kind ? "group_sum" : "sum";
     }
     bool is_plain = p->options->alone && p->dialect->thread_local_ && strcmp(what, "add") == 0;
     const char *function = is_plain ? clike_helper(p, clike_format(p, "slope_sum_%s", clike_word(p, type)))

@@ -4,15 +4,6 @@
 
 enum { MOST_TERMS = 4, MOST_DEPTH = 16 }; /* of an index */
 
-bool clike_sums_can_wait(Printer *p) {
-    if (!p->dialect->warp_sums) return false;
-    WaitingSums sums = emit_waiting_sums(&p->reached, p->module);
-    p->sum_buffer = sums.buffer;
-    p->sum_kind = sums.kind;
-    p->sums = sums.count;
-    return sums.any;
-}
-
 /* ---- several at once */
 
 enum { MOST_TOGETHER = 32 };
@@ -90,8 +81,8 @@ static bool find_place(const Inst *sum, Place *place) {
 }
 
 static bool is_waiting_sum(const Printer *p, const Inst *inst) {
-    return p->sums_wait && inst->op == OP_atomic && inst->index == ATOMIC_add &&
-           inst->results[0]->type->kind == p->sum_kind && p->at->uses[inst->results[0]->id] == 0;
+    return p->sums.any && inst->op == OP_atomic && inst->index == ATOMIC_add &&
+           inst->results[0]->type->kind == p->sums.kind && p->at->uses[inst->results[0]->id] == 0;
 }
 
 /* The next sum, if nothing happens in between. */
@@ -254,7 +245,7 @@ static void note_inst(void *user, Inst *inst) {
 void clike_find_summed(Printer *p) {
     Addresses addresses = {.p = p};
     Place place;
-    if (!p->sums_wait) return;
+    if (!p->sums.any) return;
     p->at->summed = arena_array(&p->arena, int, p->at->func->nvals + 1);
     region_walk(p->at->func->body, note_inst, &addresses);
     for (int i = addresses.all.count - 1; i >= 0; i--) {

@@ -89,8 +89,8 @@ static int64_t shared_bytes(const Func *func, int words) {
 }
 
 bool clike_take_shared(Printer *p, int64_t bytes) {
-    int64_t sums = p->sums_wait ? (int64_t)p->sums * (p->sum_kind == TYPE_double ? 16 : 12) + 8 : 0;
-    if (p->reached.shared_size + sums + p->shared_bytes + bytes > MOST_SHARED) return false;
+    if (p->reached.shared_size + emit_sums_bytes(&p->sums) + p->shared_bytes + bytes > MOST_SHARED)
+        return false;
     p->shared_bytes += bytes;
     return true;
 }

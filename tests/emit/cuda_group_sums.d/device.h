@@ -1,5 +1,5 @@
 /* A GPU for one kernel, on threads of the host: a group at a time, each lane for itself (which CUDA allows: it may see the lanes of a warp in any
- * parts), or, with WHOLE_WARPS, all lanes together, in kernels where they never part. To be included before CUDA C++ as NVRTC takes it, which brings its own integer types; hence no headers. */
+ * parts), or, with WHOLE_WARPS, all lanes together, in kernels where they never part, but for those that return at once: `warp_lanes`. To be included before CUDA C++ as NVRTC takes it, which brings its own integer types; hence no headers. */
 #define __CUDACC_RTC__
 #define __global__
 #define __device__
@@ -31,9 +31,11 @@ int pthread_barrier_wait(void *);
 }
 
 static int __ffs(int bits) { return __builtin_ffs(bits); }
+static int __popc(unsigned bits) { return __builtin_popcount(bits); }
 #ifdef WHOLE_WARPS
 static long meetings[32][16]; /* one for each warp */
 static double shown[32][32];
+static unsigned warp_lanes = ~0u;
 static double __shfl_sync(unsigned, double value, unsigned lane) {
     const unsigned warp = threadIdx.x / 32;
     shown[warp][threadIdx.x % 32] = value;
@@ -42,18 +44,22 @@ static double __shfl_sync(unsigned, double value, unsigned lane) {
     pthread_barrier_wait(meetings[warp]);
     return value;
 }
-static unsigned __activemask() { return ~0u; }
+static unsigned __activemask() { return warp_lanes; }
 static void __syncwarp() { pthread_barrier_wait(meetings[threadIdx.x / 32]); }
 static double __shfl_xor_sync(unsigned, double value, unsigned bit) {
     return __shfl_sync(~0u, value, threadIdx.x % 32 ^ bit);
 }
+static double __shfl_down_sync(unsigned, double value, unsigned distance) {
+    return __shfl_sync(~0u, value, (threadIdx.x + distance) % 32);
+}
 static bool __all_sync(unsigned, bool value) {
     bool all = true;
-    for (unsigned i = 0; i < 32; i++) all &= __shfl_sync(~0u, value, i) != 0;
+    for (unsigned i = 0; i < 32; i++)
+        if (warp_lanes >> i & 1) all &= __shfl_sync(~0u, value, i) != 0;
     return all;
 }
 static void __match_all_sync(unsigned, unsigned long long value, int *same) {
-    *same = __all_sync(~0u, __shfl_sync(~0u, (double)value, 0u) == (double)value);
+    *same = __all_sync(~0u, __shfl_sync(~0u, (double)value, __ffs(warp_lanes) - 1) == (double)value);
 }
 #else
 static void __match_all_sync(unsigned, unsigned long long, int *same) { *same = 1; }
@@ -62,8 +68,8 @@ static unsigned __activemask() { return 1u << threadIdx.x % 32; }
 static void __syncwarp() {}
 template <typename T> static T __shfl_xor_sync(unsigned, T value, int) { return value; }
 static bool __all_sync(unsigned, bool value) { return value; }
-#endif
 template <typename T> static T __shfl_down_sync(unsigned, T value, int) { return value; }
+#endif
 static bool __isLocal(const void *p) {
     char here;
     const long distance = (const char *)p - &here;
@@ -117,7 +123,8 @@ static void launch(void (*kernel)(), unsigned groups, unsigned size) {
     static unsigned long handles[1024];
     pthread_barrier_init(barrier, 0, size);
 #ifdef WHOLE_WARPS
-    for (unsigned i = 0; i < size / 32; i++) pthread_barrier_init(meetings[i], 0, 32);
+    for (unsigned i = 0; i < size / 32; i++)
+        pthread_barrier_init(meetings[i], 0, (unsigned)__popc(warp_lanes));
 #endif
     for (unsigned group = 0; group < groups; group++) {
         for (unsigned i = 0; i < size; i++) {
