@@ -26,6 +26,10 @@ static uint state = 1;
 float draw() { state = state * 1664525u + 1013904223u; return float((state >> 8) % 4096u) / 1024.0 - 2.0; }
 [noinline] float slow(float x, int n) { for (int k = 0; k < n; k++) x = x > 1 ? x * 0.5 : x * x - 0.75; return x; }
 float quick(float x, float y) { if (x > y) return x - y * 0.5; return x * y + 0.25; }
+groupshared Five held[4];
+static Five own;
+[noinline] float given(Five f, int k) { held[k & 3].c[k & 1] = f.a * 0.5; held[1].a += 1; own.b.x = k; return f.a - f.c[k & 1] + f.b.x; }
+float lent(Five f, inout Five g, int k) { g.a = 2; g.c[k & 1] -= f.c[1]; held[k & 3].b.y = 0.25; return f.a - g.a + f.c[k & 1] * f.b.y; }
 float deep(float x, int n) { return n <= 0 ? x : deep(x * 0.5 + 1, n - 1) - x; }
 [Differentiable] float curve(float x, float y) { float s = x; for (int k = 0; k < 3; k++) s = s > 0 ? s * y - x : s * s * 0.5 + y; return s; }
 void fill() {
@@ -114,7 +118,10 @@ class Items:
             return Node("($ ? $ : $)", [self.test(), one(), one()], REAL)
         if roll < 0.97:
             return Node(self.pick("float($)", "float(uint($))", "float(int16_t($))"), [self.integer(depth - 1)], REAL)
-        return Node(self.pick("slow($, $ & 7)", "deep($, $ & 3)"), [one(), self.integer(0)], REAL)
+        if roll < 0.99:
+            return Node(self.pick("slow($, $ & 7)", "deep($, $ & 3)"), [one(), self.integer(0)], REAL)
+        return Node(self.pick("given(held[$ & 3], $)", "given(own, $ + 0 * $)", "lent(held[$ & 3], held[1], $)", "lent(held[2], own, $ + $)", "lent(own, held[$ & 3], $)"),
+                    [self.integer(0), self.integer(0)], REAL)
 
     def leaf(self):
         roll = self.rng.random()
