@@ -38,11 +38,20 @@ static bool is_doubted(const Untaken *u, const Val *param) {
     return f->doubted && (param->index >= f->flat->nparams || f->doubted[param->index]);
 }
 
+/* Does a call only fetch it from memory, as accessors do? */
+static bool is_fetched(const Inst *call, int result) {
+    const Inst *end = call->callee->body ? call->callee->body->last : NULL;
+    if (!end || end->op != OP_return || result >= end->nargs) return false;
+    const Val *v = ir_resolve(end->args[result]);
+    return v->kind == VAL_inst && v->inst->op == OP_load;
+}
+
 static bool make_calm(Untaken *u, const Val *v) {
     if (!type_is_float(v->type)) return true;
     if (v->kind == VAL_param) return u->trusts && !v->region->owner && !is_doubted(u, v);
     const Inst *inst = v->inst;
     if (inst->op == OP_load) return u->trusts;
+    if (inst->op == OP_call) return u->trusts && is_fetched(inst, v->index);
     if (!op_has(inst->op, OP_PURE) || op_has(inst->op, OP_STEEP | OP_PRODUCT)) return false;
     for (int i = 0; i < inst->nargs; i++)
         if (!find_calm(u, inst->args[i])) return false;
