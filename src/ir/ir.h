@@ -280,6 +280,7 @@ struct Func {
     Func *
         wide; /* of such: what does it for `lanes` threads that follow each other in x; NULL: there is none */
     int lanes;       /* of that, and of the wide one itself */
+    int rounds;      /* that a loop of it does at once (opt/lanes_loop.c); 0: one after the other */
     SumSource *sums; /* of such: buffers that it has copies of, in its last parameters (opt/sums.c) */
     int nsums;
     bool has_other_sums; /* ... and it adds floating-point numbers to other memory, too */

@@ -8,8 +8,8 @@
  *
  *     the same for all lanes           once
  *     arithmetic                       once for each register
- *     elementary functions             2.4 times for each register; for each lane where vectors have none that is faster: lgamma, and
- *                                      pow, with registers of 128 bits hypot
+ *     elementary functions             2.4 times for each register; for each lane where vectors have none that is better: lgamma and
+ *                                      pow, with registers of 128 bits more, and most of those for double
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
  *     rows                             once for each register
  *     neighbours in memory             three quarters for each lane, and a test: memory has no lanes
@@ -122,10 +122,28 @@ static bool is_integer_quotient(const Inst *inst) {
     return (inst->op == OP_div || inst->op == OP_rem) && type_is_integer(type_element(inst->args[0]->type));
 }
 
-/* Libraries have no function for vectors, or one that is not faster; those for registers of 128 bits (emit/llvm/lanes.c). */
-static bool is_done_apart(const Lanes *lanes, Op op) {
-    bool is_small = lanes->options->register_bits <= 128;
-    return op == OP_rem || op == OP_lgamma || op == OP_pow || (is_small && op == OP_hypot);
+/* Libraries have no function for vectors, or one that is not better; for registers of 128 bits, that of SLEEF (emit/llvm/lanes.c). */
+static bool is_done_apart(const Lanes *lanes, const Inst *inst) {
+    bool is_small = lanes->options->register_bits <= 128 && is_elementary(inst);
+    switch ((Op)inst->op) {
+    case OP_rem:
+    case OP_lgamma:
+    case OP_pow: return true;
+    case OP_hypot:
+    case OP_erf:
+    case OP_erfc:
+    case OP_sinh:
+    case OP_cosh:
+    case OP_asinh:
+    case OP_acosh:
+    case OP_log1p: return is_small;
+    case OP_sin:
+    case OP_cos:
+    case OP_tan:
+    case OP_tanh:
+    case OP_cbrt: return false;
+    default: return is_small && type_bits(type_element(inst->results[0]->type)) == 64;
+    }
 }
 
 static double together_elementwise(const Lanes *lanes, const Inst *inst) {
@@ -133,7 +151,7 @@ static double together_elementwise(const Lanes *lanes, const Inst *inst) {
     double wide = registers(lanes, inst->results[0]->type), from = registers(lanes, inst->args[0]->type);
     if (from > wide) wide = from;
     if (is_integer_quotient(inst)) return parts * cost * lanes->width * 1.5;
-    if (is_done_apart(lanes, (Op)inst->op)) return parts * cost * lanes->width * 1.05;
+    if (is_done_apart(lanes, inst)) return parts * cost * lanes->width * 1.05;
     if (is_elementary(inst)) return parts * cost * wide * 2.4;
     return parts * cost * wide;
 }

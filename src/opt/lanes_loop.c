@@ -260,6 +260,7 @@ static void widen(Lanes *lanes, Func *func) {
     opt_cse(func);
     opt_dce(func);
     ir_resolve_func(func);
+    func->rounds = lanes->width;
 }
 
 static void replace(const Outline *outline) {

@@ -455,7 +455,7 @@ static void visit_loop(Range *r, Inst *loop) {
     n.again = (CloneMap){.module = r->func->module, .func = r->func};
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at, &n);
     bool was_in_rounds = r->in_rounds, is_innermost = n.inner.count == 0;
-    r->in_rounds |= n.has_lanes && !r->func->lanes;
+    r->in_rounds |= n.has_lanes && r->func->rounds > 0;
     bool worth_it = (is_innermost || !r->in_rounds) && suits(&n) && find_counters(&n) && cover(&n) &&
                     !val_is_const(n.safe);
     if (worth_it) make_copies(&n);

@@ -70,8 +70,9 @@ LLVMValueRef emit_remainder(Emitter *e, LLVMValueRef a, LLVMValueRef b, const Ty
 
 static bool is_of_lanes(const Emitter *e, const Type *shape) {
     const Func *func = e->at->info ? e->at->info->func : NULL;
-    return func && !func->wide && func->lanes > 1 && shape->kind == TYPE_vector &&
-           type_count(shape) == func->lanes;
+    if (!func || func->wide || shape->kind != TYPE_vector) return false;
+    int lanes = func->rounds ? func->rounds : func->lanes;
+    return lanes > 1 && type_count(shape) == lanes;
 }
 
 /* Processors have no instructions for these. */
