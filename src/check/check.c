@@ -216,6 +216,13 @@ static void check_type_decl(Checker *c, Decl *decl) {
     if (decl->kind == DECL_struct || decl->kind == DECL_extension) check_conformances(c, decl);
 }
 
+/* Of what the host sets. */
+static void warn_unused_init(Checker *c, const Decl *decl) {
+    if (!decl->init || decl->init->kind == EXPR_error || !decl->name) return;
+    report(c, DIAG_uniform_init, decl->init->loc, decl->name->text);
+    if (decl->flavour == VAR_global) note(c, DIAG_note_shader_parameter, decl->loc, decl->name->text);
+}
+
 static void check_global(Checker *c, Decl *decl) {
     check_attributes(c, decl);
     bool global = decl->flavour == VAR_global;
@@ -230,6 +237,8 @@ static void check_global(Checker *c, Decl *decl) {
         report(c, DIAG_constant_needs_value, decl->loc, decl->name->text);
     check_decl_body(c, decl);
     check_constant_cycle(c, decl);
+    uint32_t own = constant | MODIFIER_extern | MODIFIER_groupshared;
+    if (global && !(decl->modifiers & own)) warn_unused_init(c, decl);
 }
 
 static void check_entry_point(Checker *c, Decl *func);
@@ -324,7 +333,10 @@ static void check_entry_point(Checker *c, Decl *func) {
         else if (semantic < 0 && !refers && !(func->flags & DECL_LAUNCHED) &&
                  !(param->modifiers & MODIFIER_uniform))
             report(c, DIAG_implied_uniform, param->loc, param->name ? param->name->text : "?");
-        if (semantic < 0) continue;
+        if (semantic < 0) {
+            warn_unused_init(c, param);
+            continue;
+        }
         warn_group_size(c, func, param);
         bool vector = param->type->kind == TYPE_vector;
         const Type *element = vector ? param->type->args[0] : param->type;
