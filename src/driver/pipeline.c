@@ -275,6 +275,12 @@ static bool pass_range(Unit *unit) {
     return changed;
 }
 
+static bool pass_order(Func *func) {
+    if (!opt_order(func)) return false;
+    opt_dce(func);
+    return true;
+}
+
 static bool pass_legalize(Func *func) { return opt_legalize(func, (LegalOptions){0}); }
 
 static const struct {
@@ -307,6 +313,7 @@ static const struct {
     {"lanes", 1, .run_unit = pass_lanes},
     {"nests", 2, .run = pass_nests},
     {"range", 1, .run_unit = pass_range},
+    {"order", 2, .run = pass_order},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 

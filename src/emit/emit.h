@@ -64,14 +64,15 @@ typedef enum TargetCapabilities {
     TARGET_BARRIERS = 8,      /* that threads of a group wait at */
     TARGET_RECURSION = 16,
     TARGET_WAVES = 32,
-    TARGET_SOURCE = 64,        /* text that people read: with headers, comments, pages */
-    TARGET_LINKED = 128,       /* what is made is a file that the system loads and runs */
-    TARGET_COMPILED = 256,     /* what the backend makes is CUDA C++, for NVRTC to compile */
-    TARGET_MANY_THREADS = 512, /* so many that what they keep is far away: to compute it again costs less */
-    TARGET_CHECKED = 1024,     /* what compiles it sees to indices */
-    TARGET_OWN_THREADS = 2048, /* kernels are functions that run all of their threads */
-    TARGET_DEVICE = 4096,      /* code for a GPU, as its driver takes it */
-    TARGET_LANES = 8192,       /* vectors of any length, and of addresses */
+    TARGET_SOURCE = 64,         /* text that people read: with headers, comments, pages */
+    TARGET_LINKED = 128,        /* what is made is a file that the system loads and runs */
+    TARGET_COMPILED = 256,      /* what the backend makes is CUDA C++, for NVRTC to compile */
+    TARGET_MANY_THREADS = 512,  /* so many that what they keep is far away: to compute it again costs less */
+    TARGET_CHECKED = 1024,      /* what compiles it sees to indices */
+    TARGET_OWN_THREADS = 2048,  /* kernels are functions that run all of their threads */
+    TARGET_DEVICE = 4096,       /* code for a GPU, as its driver takes it */
+    TARGET_LANES = 8192,        /* vectors of any length, and of addresses */
+    TARGET_KEEPS_ORDER = 16384, /* what compiles it adds up as it is written, one item at a time */
 } TargetCapabilities;
 
 /* Operations that a backend does not have for all operands, so that they are written out before it sees them. */

@@ -28,6 +28,11 @@ static bool legalize(Func *func) { return opt_legalize(func, (LegalOptions){true
 
 static bool range(Func *func) { return opt_range(func, true); }
 
+static bool order(Func *func) {
+    func->module->orders_sums = true;
+    return opt_order(func);
+}
+
 static bool infer_pure(Func *func) { return opt_infer_pure(func->module, 0); }
 
 static void mark_loop(void *user, Inst *inst) {
@@ -51,7 +56,7 @@ static const struct {
     {"cse", opt_cse},       {"licm", opt_licm},       {"upward", opt_upward},
     {"unroll", opt_unroll}, {"pure", infer_pure},     {"exits", opt_lower_exits},
     {"share", opt_share},   {"range", range},         {"legalize", legalize},
-    {"together", together}, {"scalars", opt_scalars},
+    {"together", together}, {"scalars", opt_scalars}, {"order", order},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {

@@ -69,6 +69,17 @@ static bool is_term(const char *text, bool as_factor) {
     return true;
 }
 
+/* Of what they enclose as a whole. */
+static const char *without_parentheses(Printer *p, const char *text) {
+    size_t length = strlen(text);
+    int depth = 0;
+    for (size_t i = 0; i < length; i++) {
+        depth += (text[i] == '(') - (text[i] == ')');
+        if (depth == 0 && i + 1 < length) return text;
+    }
+    return text[0] == '(' ? clike_format(p, "%.*s", (int)length - 2, text + 1) : text;
+}
+
 const char *clike_assignment(Printer *p, const char *to, const char *from) {
     size_t length = strlen(to);
     const char *rest = from + length;
@@ -77,7 +88,7 @@ const char *clike_assignment(Printer *p, const char *to, const char *from) {
         return clike_format(p, "%s = %s", to, clike_short(p, from));
     bool is_step = (rest[1] == '+' || rest[1] == '-') && (!strcmp(rest + 3, "1") || !strcmp(rest + 3, "1u"));
     if (is_step) return clike_format(p, "%s%c%c", to, rest[1], rest[1]);
-    return clike_format(p, "%s %c= %s", to, rest[1], rest + 3);
+    return clike_format(p, "%s %c= %s", to, rest[1], without_parentheses(p, rest + 3));
 }
 
 bool clike_is_word_char(char c) {
