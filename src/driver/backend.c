@@ -138,7 +138,8 @@ static bool add_code(Unit *unit, const EmitBackend *backend, const EmitOptions *
     SlopeSession *session = unit->program->session;
     EmitTimes times = {0};
     StageTimer timer;
-    unit_legalize(unit, session->config.interpret ? EMIT_BACKEND_interp : EMIT_BACKEND_llvm);
+    unit_legalize(unit,
+                  emit_maker(session->config.interpret ? EMIT_BACKEND_interp : EMIT_BACKEND_llvm)->lacks);
     if (session->config.interpret) driver_time_begin(session, &timer, "translate");
     bool fine = backend->jit_add(unit->jit, unit->ir, options, &times, error);
     if (session->config.interpret) driver_time_end(&timer);
@@ -252,7 +253,7 @@ SlopeStatus driver_device_text(SlopeProgram *program, Func *func, const Gpu *gpu
     SlopeStatus status = unit_prepare(program->unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;
     if (!unit_backend(program->session, target->backend)) return SLOPE_STATUS_error;
-    unit_legalize(program->unit, target->backend);
+    unit_legalize(program->unit, emit_target_lacks(target));
     *out = (DeviceText){.program = program, .is_ptx = gpu != NULL};
     EmitFile file = {.format = target->format,
                      .target = target,
@@ -372,7 +373,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     if (!(target->capabilities & TARGET_BARRIERS)) unit_inline_waiting(unit);
     const EmitBackend *backend = unit_backend(session, target->backend);
     if (!backend) return SLOPE_STATUS_error;
-    unit_legalize(unit, target->backend);
+    unit_legalize(unit, emit_target_lacks(target));
     EmitFile file = {.format = target->format,
                      .target = target,
                      .header = options->header,

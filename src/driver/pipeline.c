@@ -510,8 +510,14 @@ SlopeStatus unit_prepare(Unit *unit, const char *stop) {
     return status;
 }
 
-void unit_legalize(Unit *unit, EmitBackendId backend) {
-    uint32_t lacks = emit_maker(backend)->lacks;
+/* What is left of views would be refused. */
+static void pack(const Unit *unit, Func *func) {
+    if (!opt_pack(func)) return;
+    if (level_of(unit) > 0) clean(func, (SroaOptions){0});
+    else opt_dce(func);
+}
+
+void unit_legalize(Unit *unit, uint32_t lacks) {
     LegalOptions options = {.integers = (lacks & BACKEND_LACKS_INTEGERS) != 0,
                             .layouts = (lacks & BACKEND_LACKS_LAYOUTS) != 0,
                             .clamps = (lacks & BACKEND_LACKS_CLAMPS) != 0,
@@ -522,6 +528,7 @@ void unit_legalize(Unit *unit, EmitBackendId backend) {
     for (; unit->legalized < unit->ir->funcs.count; unit->legalized++) {
         Func *func = unit->ir->funcs.at[unit->legalized];
         if ((lacks & BACKEND_LACKS_THREES) && level_of(unit) >= 2) opt_scalars(func);
+        if (lacks & BACKEND_LACKS_VIEWS) pack(unit, func);
         opt_legalize(func, options);
         if (VERIFY_EACH_PASS && func->body) verify(unit, func, "legalizing");
     }

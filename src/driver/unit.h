@@ -62,7 +62,7 @@ SlopeStatus unit_prepare(Unit *unit,
 Func *unit_sum_form(const Unit *unit, const Func *kernel, uint64_t large);
 /* Makes it. NULL: nothing can be kept, and none was too large. */
 Func *unit_keep_sums(Unit *unit, Func *kernel, uint64_t large);
-void unit_legalize(Unit *unit, EmitBackendId backend); /* all that went through the passes */
+void unit_legalize(Unit *unit, uint32_t lacks); /* all that went through the passes */
 void unit_inline_waiting(Unit *unit); /* for targets without barriers: into the kernels that come to them */
 
 /* ---- front.c */

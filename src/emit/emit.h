@@ -59,7 +59,7 @@ typedef enum EmitBackendId {
 
 typedef enum TargetCapabilities {
     TARGET_JUMPS = 1,         /* out of regions; else functions must be in normal form */
-    TARGET_POINTERS = 2,      /* as values */
+    TARGET_POINTERS = 2,      /* as values; also to memory that is seen as another type */
     TARGET_GROWING_TAPES = 4, /* without a bound that is known beforehand */
     TARGET_BARRIERS = 8,      /* that threads of a group wait at */
     TARGET_RECURSION = 16,
@@ -82,6 +82,7 @@ typedef enum BackendLacks {
     BACKEND_LACKS_THREES = 4,   /* a use for vectors of three lanes: it makes vectors of scalars itself */
     BACKEND_LACKS_HALVES = 8,   /* conversions of halves other than from and to float, and their remainder */
     BACKEND_LACKS_ZEROS = 16,   /* `scale` and `ratio`, of which nothing stays nothing */
+    BACKEND_LACKS_VIEWS = 64,   /* memory that is seen as another type */
 /* Vectors of floats to integers, clamped: LLVM takes the lanes one by one where the processor has no such instruction. */
 #if defined(__x86_64__)
     BACKEND_LACKS_CLAMPS = 32,
@@ -184,5 +185,6 @@ const char *emit_outer_name(Arena *arena, const char *name);
 const EmitTarget *emit_target(int index); /* NULL after the last */
 const EmitTarget *emit_find_target(const char *name);
 const EmitMaker *emit_maker(EmitBackendId id);
+uint32_t emit_target_lacks(const EmitTarget *target); /* BackendLacks: also for want of a capability */
 
 #endif

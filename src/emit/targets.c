@@ -48,3 +48,8 @@ const EmitTarget *emit_find_target(const char *name) {
 }
 
 const EmitMaker *emit_maker(EmitBackendId id) { return &makers[id]; }
+
+uint32_t emit_target_lacks(const EmitTarget *target) {
+    bool has_pointers = (target->capabilities & TARGET_POINTERS) != 0;
+    return emit_maker(target->backend)->lacks | (has_pointers ? 0 : BACKEND_LACKS_VIEWS);
+}

@@ -36,6 +36,11 @@ bool ir_is_private_use(const Inst *inst, int operand) {
     return role != ROLE_escape && role != ROLE_share && role != ROLE_move;
 }
 
+bool ir_is_view(const Inst *inst) {
+    return inst->op == OP_bitcast && inst->results[0]->type->kind == TYPE_pointer &&
+           inst->args[0]->type->kind == TYPE_pointer;
+}
+
 Val *ir_root(Val *address) {
     address = ir_resolve(address);
     while (address->kind == VAL_inst && op_has(address->inst->op, OP_PART | OP_MOVES)) {

@@ -509,7 +509,8 @@ typedef enum Role {
 } Role;
 Role ir_role(const Inst *inst, int operand);
 bool ir_is_private_use(const Inst *inst, int operand); /* nobody else can reach the object by this operand */
-Val *ir_root(Val *address);                            /* where it comes from, through parts and moves */
+bool ir_is_view(const Inst *inst); /* the result is the address of the same memory, seen as another type */
+Val *ir_root(Val *address);        /* where it comes from, through parts and moves */
 const Global *ir_owner(const Val *buffer); /* the global that it was read from; NULL: it was not */
 bool ir_is_own(Val *address); /* in a buffer that the kernel has for itself (PARAM_OWN); also of a lane's */
 const Val *ir_base(const Val *address);        /* likewise, through fields and elements alone */

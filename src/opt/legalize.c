@@ -53,21 +53,9 @@ static void add_part(Builder *b, Val *to, Val *from) {
 
 static void copy_part(Builder *b, Val *to, Val *from) { build_store(b, to, build_load(b, from)); }
 
-static bool has_own_layout(Val *address) {
-    const Val *root = ir_root(address);
-    if (root->kind != VAL_inst) return false;
-    const Inst *inst = root->inst;
-    if (inst->op == OP_global)
-        return inst->global->kind == GLOBAL_uniform && inst->global->layout != LAYOUT_scalar;
-    if (inst->op != OP_buffer_elem) return false;
-    const Val *buffer = inst_operand(inst, 0); /* its elements are as whatever it is in */
-    return buffer->kind == VAL_inst && buffer->inst->op == OP_load &&
-           has_own_layout(inst_operand(buffer->inst, 0));
-}
-
 static void copy_layout(Legalize *l, Inst *inst) {
     Val *to = inst_operand(inst, 0), *from = inst_operand(inst, 1);
-    if (has_own_layout(to) == has_own_layout(from)) return;
+    if (opt_memory_layout(to) == opt_memory_layout(from)) return;
     Builder b = build_before(inst);
     for_parts(&b, to, from, copy_part);
     replace(l, inst, NULL);
@@ -78,7 +66,8 @@ static void pass_layouts(Legalize *l, Inst *call) {
     Builder b = build_before(call);
     for (int i = 0; i < call->nargs; i++) {
         const Param *param = &call->callee->params[i];
-        if (!(param->flags & PARAM_BY_ADDRESS) || !has_own_layout(inst_operand(call, i))) continue;
+        if (!(param->flags & PARAM_BY_ADDRESS) || opt_memory_layout(inst_operand(call, i)) == LAYOUT_scalar)
+            continue;
         Val *copy = build_var(&b, param->type, NULL, true);
         for_parts(&b, copy, inst_operand(call, i), copy_part);
         call->args[i] = copy;

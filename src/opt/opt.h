@@ -39,6 +39,7 @@ bool opt_sroa(Func *func);
 bool opt_sroa_func(Func *func, SroaOptions options);
 
 bool opt_scalars(Func *func);     /* scalars.c: vectors of three lanes become scalars */
+bool opt_pack(Func *func);        /* pack.c: no memory is seen as another type */
 bool opt_lower_exits(Func *func); /* exits.c: free to normal form */
 bool opt_ssa(Func *func);         /* ssa.c: variables become values */
 bool opt_share(Func *func);       /* share.c: copies of what stays the same are not made */
@@ -130,5 +131,7 @@ void opt_memory_init(Memory *memory, Arena *arena, Func *func);
 /* The buffer of which it is an element, or a part of one; NULL: of none. */
 const Val *opt_memory_buffer(const Val *address);
 Object opt_memory_object(const Memory *memory, const Val *address);
+/* By which rules it is laid out: what is in a uniform as that is, elements of a buffer as whatever the buffer is in. */
+LayoutRules opt_memory_layout(Val *address);
 
 #endif

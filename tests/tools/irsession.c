@@ -57,6 +57,7 @@ static const struct {
     {"unroll", opt_unroll}, {"pure", infer_pure},     {"exits", opt_lower_exits},
     {"share", opt_share},   {"range", range},         {"legalize", legalize},
     {"together", together}, {"scalars", opt_scalars}, {"order", order},
+    {"pack", opt_pack},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {

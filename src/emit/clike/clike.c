@@ -35,10 +35,8 @@ static void check_capabilities(Printer *p) {
 
 static void note_punned(void *user, Inst *inst) {
     Printer *p = user;
-    if (inst->op != OP_bitcast || inst->args[0]->type->kind != TYPE_pointer) return;
-    const Type *to = inst->results[0]->type;
-    if (to->kind == TYPE_pointer && to->args[0]->kind == TYPE_record)
-        map_put(&p->arena, &p->punned, PTR_KEY(to->args[0]), p);
+    const Type *seen = ir_is_view(inst) ? inst->results[0]->type->args[0] : NULL;
+    if (seen && seen->kind == TYPE_record) map_put(&p->arena, &p->punned, PTR_KEY(seen), p);
 }
 
 static void find_punned(Printer *p) {

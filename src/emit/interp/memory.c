@@ -257,6 +257,10 @@ bool interp_memory(Translator *t, const Inst *inst) {
     case OP_field: field_address(t, inst); return true;
     case OP_elem: element_address(t, inst); return true;
     case OP_offset: moved_pointer(t, inst); return true;
+    case OP_bitcast:
+        if (!ir_is_view(inst)) return false; /* which has the layout that the memory has */
+        interp_set(t, inst->results[0], interp_known(t, inst, 0));
+        return true;
     case OP_load: load_from(t, inst); return true;
     case OP_store: store_to(t, inst); return true;
     case OP_copy:

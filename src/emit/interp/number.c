@@ -240,7 +240,10 @@ bool interp_number(Translator *t, const Inst *inst) {
     uint32_t value;
     switch ((Op)inst->op) {
     case OP_select: select_value(t, inst); return true;
-    case OP_bitcast: bitcast(t, inst); return true;
+    case OP_bitcast:
+        if (ir_is_view(inst)) return false;
+        bitcast(t, inst);
+        return true;
     case OP_any:
     case OP_all:
         value = interp_use(t, inst, 0);

@@ -254,7 +254,7 @@ LLVMValueRef emit_arith(Emitter *e, const Inst *inst) {
     case OP_isnan: return is_nan(e, inst);
     case OP_select: return choice(e, inst);
     case OP_convert: return conversion(e, inst);
-    case OP_bitcast: return reinterpret(e, inst);
+    case OP_bitcast: return ir_is_view(inst) ? NULL : reinterpret(e, inst);
     case OP_detach: return emit_use(e, inst, 0);
     default: return NULL;
     }

@@ -240,6 +240,10 @@ bool emit_memory(Emitter *e, const Inst *inst) {
     case OP_field: value = field_address(e, inst); break;
     case OP_elem: value = element_address(e, inst); break;
     case OP_offset: value = moved_pointer(e, inst); break;
+    case OP_bitcast:
+        if (!ir_is_view(inst)) return false; /* which has the layout that the memory has */
+        value = emit_operand(e, inst, 0);
+        break;
     case OP_load: value = loaded(e, inst); break;
     case OP_store:
         emit_store(e, target_of(inst->args[0]), emit_operand(e, inst, 0), emit_use(e, inst, 1));
