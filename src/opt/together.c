@@ -62,10 +62,16 @@ static bool mark_region(Marks *marks, const Region *region) {
     return leads;
 }
 
+/* Loops of a derivative that its function had are not over seeds. Rounds of those have operands in common, which a processor then reads once; a thread of a GPU has no room
+ * for the sums of so many rounds. */
+static bool may_have_seeds(const Func *func) {
+    return func->body && !(func->module->many_threads && (func->flags & FUNC_GENERATED));
+}
+
 bool opt_mark_derivatives(Module *module, int first) {
     Marks marks = {.scratch = arena_scratch(module->arena)};
     for (int i = first; i < module->funcs.count; i++)
-        if (module->funcs.at[i]->body) mark_region(&marks, module->funcs.at[i]->body);
+        if (may_have_seeds(module->funcs.at[i])) mark_region(&marks, module->funcs.at[i]->body);
     arena_free(marks.scratch);
     return marks.changed;
 }
