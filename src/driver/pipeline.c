@@ -312,6 +312,7 @@ static const struct {
     {"sums", 1, .run_unit = pass_sums},
     {"lanes", 1, .run_unit = pass_lanes},
     {"nests", 2, .run = pass_nests},
+    {"copies", 2, .run = opt_copies},
     {"range", 1, .run_unit = pass_range},
     {"order", 2, .run = pass_order},
 };

@@ -141,11 +141,12 @@ typedef enum InstFlags {
     INST_RAW = 1, /* memory that begins with whatever was there: everything is stored before it is read */
     INST_UNCHECKED =
         2, /* the index is known to be in range; of arithmetic: operands and result are, nothing wraps */
-    INST_NO_DIFF = 4, /* under no_diff: no derivative passes */
-    INST_FREE = 8,    /* of a sum: nobody wrote an order, so that any will do */
-    INST_WRITES = 16, /* some store goes through the address */
-    INST_LIKELY = 64, /* of an if: the condition is true, as a rule */
-    INST_AGAIN = 32,  /* autodiff: the reverse pass makes the call once more */
+    INST_NO_DIFF = 4,  /* under no_diff: no derivative passes */
+    INST_FREE = 8,     /* of a sum: nobody wrote an order, so that any will do */
+    INST_WRITES = 16,  /* some store goes through the address */
+    INST_LIKELY = 64,  /* of an if: the condition is true, as a rule */
+    INST_COPIED = 128, /* of an access to a buffer: groups may have a copy of the element (Func.copies) */
+    INST_AGAIN = 32,   /* autodiff: the reverse pass makes the call once more */
 } InstFlags;
 
 struct Inst {
@@ -261,6 +262,13 @@ typedef struct SumSource {
     int64_t stride;     /* bytes of an element */
 } SumSource;
 
+/* The first elements of a buffer, which each group copies when it begins: opt/copies.c. */
+typedef struct GroupCopy {
+    const Global *owner; /* a uniform */
+    int64_t elements;
+    int64_t words; /* of it that a thread reads, about */
+} GroupCopy;
+
 struct Func {
     Name name; /* unique in the module: a mangled form of the source name, readable */
     Loc loc;
@@ -284,7 +292,9 @@ struct Func {
     SumSource *sums; /* of such: buffers that it has copies of, in its last parameters (opt/sums.c) */
     int nsums;
     bool has_other_sums; /* ... and it adds floating-point numbers to other memory, too */
-    const void *source;  /* lowering's own */
+    GroupCopy *copies;   /* of such, on a GPU */
+    int ncopies;
+    const void *source; /* lowering's own */
     void *note;
 };
 
@@ -339,6 +349,7 @@ struct Module {
     bool has_waves;                   /* some function meets the other threads of its wave: OP_wave */
     bool many_threads; /* it is for a target with so many that memory is far, and sums are shared: a GPU */
     bool orders_sums;  /* for it, those whose order is free are written in the best one */
+    bool groups_copy;  /* for it, groups of threads may copy elements of buffers */
     bool shares_reciprocals; /* for it, divisions may be products with a reciprocal */
     int64_t inlined;         /* instructions that were copied from callees to callers */
     IrHooks hooks;

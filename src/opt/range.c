@@ -315,7 +315,7 @@ static bool require_access(Nest *n, Access *access) {
 static bool is_checked(const Inst *inst) {
     int64_t known;
     bool has_lanes = inst->nresults == 1 && inst->results[0]->type->kind == TYPE_vector;
-    if (inst_has(inst, INST_UNCHECKED) || has_lanes) return false;
+    if (inst_has(inst, INST_UNCHECKED) || inst_has(inst, INST_COPIED) || has_lanes) return false;
     if (inst->op == OP_elem) return length_of(inst) > 0 && !val_is_int(inst_operand(inst, 1), &known);
     return inst->op == OP_buffer_elem;
 }

@@ -186,6 +186,7 @@ typedef struct Dialect {
     bool warp_sums;              /* slope_atomic_sum_* is there */
     const char *put_whole;       /* a helper: whole elements of a warp at once; NULL: there is none */
     const char *tile;            /* a helper: elements that a warp reads together; NULL: there is none */
+    const char *copy_elements;   /* a helper: to memory of the group; NULL: there is none */
     int atomic_bits;             /* the narrowest type that atomic operations have */
     int printf_values;           /* the most that printf takes; 0: any number */
     int64_t most_local;          /* bytes that a variable can take; 0: any number */
@@ -233,7 +234,8 @@ struct Printer {
     Map reserved;         /* Name -> not NULL: types that may come */
     Map known;            /* Name -> not NULL: helpers that are there */
     WaitingSums sums;     /* in buffers, which a group keeps until it ends: sums.c */
-    int64_t shared_bytes; /* memory of groups for elements: whole.c, tile.c */
+    int64_t shared_bytes; /* memory of groups for elements: whole.c, tile.c, copied.c */
+    Map copies;           /* GroupCopy -> const char *: what it is called */
     bool has_init;        /* constants are computed when the program starts */
     int64_t largest;      /* object in a byte buffer */
     int64_t *tape_room;   /* without memory that grows, by type: elements of a tape ... */
@@ -292,6 +294,13 @@ bool clike_name_tile(Printer *p, const Inst *loop); /* false: not this loop */
 bool clike_is_tiled(const Printer *p, const Inst *access);
 void clike_begin_tile(Printer *p, const char *counter, const char *condition, const char *step);
 void clike_end_tile(Printer *p);
+
+/* ---- copied.c */
+void clike_declare_copies(Printer *p, const Func *func);
+const char *clike_copied(const Printer *p,
+                         const Inst *access); /* the copy that its element is in; NULL: in none */
+bool clike_make_copies(Printer *p,
+                       const Func *func); /* false: there are none; else all threads must wait for them */
 
 /* ---- rows.c */
 /* Is there a loop over structs where that condition is true? The condition, with what is to be tested as well. */

@@ -246,7 +246,9 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     if (clike_takes_thread(p, func)) clike_line(p, "SlopeThread thread;");
     if (clike_needs(p, func) & NEEDS_SHARED) clike_line(p, "slope_start_group();");
     if (clike_needs(p, func) & NEEDS_STATICS) clike_line(p, "slope_start_thread(&thread);");
+    bool waits = clike_make_copies(p, func);
     print_sums(p, "slope_sums_start");
+    if (waits && !p->sums.any) clike_line(p, "__syncthreads();"); /* sums begin with one */
     clike_line(p, "%s;", clike_call_inner(p, func, args, "&thread"));
     print_sums(p, "slope_sums_end");
     if (clike_takes_thread(p, func) && is_known(p, "slope_tape_begin"))
@@ -314,6 +316,7 @@ const Dialect clike_cuda = {
     .warp_sums = true,
     .put_whole = "slope_put_whole",
     .tile = "SlopeTile",
+    .copy_elements = "slope_copy_elements",
     .atomic_bits = 32,
     .printf_values = 32,
     .most_local = 512 << 10,

@@ -137,7 +137,7 @@ static Value global(Printer *p, const Inst *inst) {
 
 static bool is_checked(const Printer *p, const Inst *inst) {
     return !inst_has(inst, INST_UNCHECKED) && !p->options->unchecked && p->at->tested != inst &&
-           p->at->whole.access != inst;
+           p->at->whole.access != inst && !clike_copied(p, inst);
 }
 
 static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
@@ -151,6 +151,9 @@ static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
     } else if (clike_is_tiled(p, inst)) {
         value = clike_value(clike_format(p, "%s.slots[%s].element", p->at->tile.name, p->at->tile.round),
                             LEVEL_primary);
+        value.is_place = true;
+    } else if (clike_copied(p, inst)) {
+        value = clike_value(clike_format(p, "%s[%s]", clike_copied(p, inst), index.text), LEVEL_primary);
         value.is_place = true;
     } else if (is_checked(p, inst)) {
         value = clike_value(clike_format(p, "%s(%s%s, %s)", clike_buffer(p, reading ? "read" : "at", type),

@@ -629,6 +629,7 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
     region_walk(func->body, count_places, &at);
     region_walk(func->body, count_parts, &at);
     clike_find_summed(p);
+    clike_declare_copies(p, func);
     if (clike_takes_thread(p, func)) clike_unique(p, &at.names, "thread");
     for (int i = 0; i < func->nparams; i++) bind_param(p, i, params[i]);
     const Global *global = clike_computed_global(p, func);

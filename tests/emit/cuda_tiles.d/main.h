@@ -1,8 +1,8 @@
-/* What the kernel `add` has made, against loops. There are more bodies than the loops go through, and no multiple of 32 of them. */
+/* What the kernels `add` and `weigh` have made, against loops. There are more bodies than the loops go through, and no multiple of 32 of them. */
 enum { THREADS = 64, COUNT = 70, FIRST = 5, ROOM = 80 };
 static slope::Body bodies[ROOM], moving[ROOM];
 static slope::Light lights[ROOM];
-static float sums[THREADS];
+static float sums[THREADS], weights[90], steps[THREADS + 8];
 
 static float expected(int id) {
     float sum = 0;
@@ -12,6 +12,13 @@ static float expected(int id) {
         if (i < COUNT - id % 2) sum += 3 * (bodies[i].mass + bodies[i].position.z);
         if (i <= id) sum += 5 * bodies[i].mass;
     }
+    return sum;
+}
+
+static float weighed(int id) {
+    float sum = 0;
+    for (int i = 0; i < 96; i++) sum += (i < 90 ? weights[i] : 0) * (float)(id + i % 8) + steps[i % 8];
+    for (int i = 0; i < 32; i++) sum += lights[i + 45].at.y * lights[i + 46].color.y + moving[i].mass;
     return sum;
 }
 
@@ -30,5 +37,11 @@ int main() {
     slope::count = COUNT;
     launch(slope::add, 1, THREADS);
     for (int id = 0; id < THREADS; id++) wrong += sums[id] != expected(id);
+    for (int i = 0; i < 90; i++) weights[i] = (float)(i % 11);
+    for (int i = 0; i < 8; i++) steps[i] = (float)i;
+    slope::weights = {weights, 90};
+    slope::steps = {steps, THREADS + 8};
+    launch(slope::weigh, 1, THREADS);
+    for (int id = 0; id < THREADS; id++) wrong += sums[id] != (id < 50 ? weighed(id) : expected(id));
     printf("%d wrong\n", wrong);
 }
