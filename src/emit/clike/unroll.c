@@ -7,10 +7,13 @@
  * clang, of versions after 14, is told to leave some as loops: it writes out 32 rounds before it looks whether they could be vectors, and then finds out for rounds that
  * follow each other only if they write to no memory that they may read from. A loop is tested for that before it begins.
  *
+ * gcc is told to leave loops of 16 rounds: it writes out no longer ones, and having done that takes rounds of the loop around together, whose rows it
+ * turns into columns and back.
+ *
  * Both write out nests of short loops over small arrays (emit/nest.c). */
 #include "emit/clike/clike.h"
 
-enum { MOST_ROUNDS = 64, MOST_INSTS = 1024, LEAST_VECTORS = 16 };
+enum { MOST_ROUNDS = 64, MOST_INSTS = 1024, LEAST_VECTORS = 16, MOST_WRITTEN_BY_GCC = 16 };
 
 typedef struct Inside {
     const Inst *loop;   /* that is looked at */
@@ -67,7 +70,7 @@ static bool is_unrolled(const Inst *loop, int64_t rounds) {
 }
 
 typedef struct Effects {
-    bool writes_buffer, others;
+    bool writes, writes_buffer, others;
 } Effects;
 
 static void find_effects(void *user, Inst *inst) {
@@ -75,6 +78,7 @@ static void find_effects(void *user, Inst *inst) {
     bool adds = inst->op == OP_store || inst->op == OP_acc || (inst->op == OP_atomic && inst->index == 0);
     if (inst->op == OP_loop || inst->op == OP_call || inst->op == OP_if) effects->others = true;
     if (!adds) return;
+    effects->writes = true;
     const Val *root = ir_root(inst->args[0]);
     effects->writes_buffer |= root->kind == VAL_inst && root->inst->op == OP_buffer_elem;
 }
@@ -85,12 +89,22 @@ static bool carries_counters(const Inst *loop) {
     return true;
 }
 
-/* It writes to buffers, which may be what it reads from: only where it is a loop is that tested before it. */
-static bool becomes_vectors(const Inst *loop) {
+/* What its rounds do, if they could become vectors: else nothing. */
+static Effects effects_of_rounds(const Inst *loop) {
     Effects effects = {0};
-    if (!carries_counters(loop)) return false;
+    if (!carries_counters(loop)) return effects;
     region_walk(loop->regions[1], find_effects, &effects);
-    return effects.writes_buffer && !effects.others;
+    return effects.others ? (Effects){0} : effects;
+}
+
+/* Where it writes to buffers, these may be what it reads from: only where it is a loop is that tested before it. */
+static const char *wish_for_vectors(Printer *p, const Inst *loop, int64_t rounds) {
+    Effects effects = rounds >= LEAST_VECTORS ? effects_of_rounds(loop) : (Effects){0};
+    bool is_left = effects.writes && rounds <= MOST_WRITTEN_BY_GCC;
+    const char *left = is_left ? clike_helper(p, "SLOPE_VECTORS_OF_ROUNDS") : NULL;
+    if (!effects.writes_buffer) return left;
+    const char *vectors = clike_helper(p, "SLOPE_VECTORS");
+    return left ? clike_format(p, "%s %s", vectors, left) : vectors;
 }
 
 const char *clike_loop_wish(Printer *p, const Inst *loop) {
@@ -101,5 +115,5 @@ const char *clike_loop_wish(Printer *p, const Inst *loop) {
         return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_WRITE_OUT"), (long long)rounds);
     if (likely && is_unrolled(loop, rounds))
         return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_UNROLL"), (long long)rounds);
-    return rounds >= LEAST_VECTORS && becomes_vectors(loop) ? clike_helper(p, "SLOPE_VECTORS") : NULL;
+    return wish_for_vectors(p, loop, rounds);
 }
