@@ -55,14 +55,6 @@ static void look_into(Reached *reached, Inside *inside, const Inst *inst) {
             look_at(reached, inside, part);
 }
 
-void reach_nests(Reached *reached) {
-    for (int i = 0; i < reached->funcs.count; i++) {
-        Inside inside = {0};
-        const Region *body = reached->funcs.at[i]->func->body;
-        for (const Inst *inst = body->first; inst; inst = inst->next) look_at(reached, &inside, inst);
-    }
-}
-
 static const Inst *loop_around(const Inst *inst) {
     const Region *region = inst->parent;
     while (region->owner && region->owner->op != OP_loop) region = region->owner->parent;
@@ -74,4 +66,25 @@ bool emit_is_written_out(const Reached *reached, const Inst *loop) {
     if (!inside || inside->has_loop) return inside;
     const Inst *around = loop_around(loop);
     return around && map_has(&reached->nests, PTR_KEY(around));
+}
+
+typedef struct Search {
+    const Reached *reached;
+    bool found;
+} Search;
+
+static void look_for_nest(void *user, Inst *inst) {
+    Search *search = user;
+    search->found |= inst->op == OP_loop && emit_is_written_out(search->reached, inst);
+}
+
+void reach_nests(Reached *reached) {
+    for (int i = 0; i < reached->funcs.count; i++) {
+        Inside inside = {0};
+        Search search = {.reached = reached};
+        Region *body = reached->funcs.at[i]->func->body;
+        for (const Inst *inst = body->first; inst; inst = inst->next) look_at(reached, &inside, inst);
+        if (inside.has_loop && inside.has_array) region_walk(body, look_for_nest, &search);
+        reached->funcs.at[i]->has_nest = search.found;
+    }
 }

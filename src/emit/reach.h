@@ -60,6 +60,7 @@ typedef struct ReachedFunc {
     int height;                          /* of the longest chain of calls that it begins; cyclic: 0 */
     bool looks;                          /* at its start, whether it is to stop */
     int64_t work;                        /* that it does at most before the next look */
+    bool has_nest;                       /* of loops that are best written out */
     void *emitted;                       /* the target's own */
 } ReachedFunc;
 

@@ -285,11 +285,28 @@ static bool is_apart(Printer *p, const ReachedFunc *reached) {
     return is_called && (reached->calls - 1) * whole_size(p, reached) > most_copied;
 }
 
+/* Is a nest of loops written out in it, or in what becomes a part of it? */
+static bool has_nest(const Printer *p, const ReachedFunc *reached) {
+    if (reached->has_nest || reached->is_cyclic) return reached->has_nest;
+    for (int i = 0; i < reached->callees.count; i++) {
+        const ReachedFunc *callee = reached->callees.at[i];
+        if (is_inlined(p, callee->func) && has_nest(p, callee)) return true;
+    }
+    return false;
+}
+
+static const char *qualifier_as_whole(Printer *p, const Func *func, const char *qualifier) {
+    bool in_order =
+        p->dialect->steers_loops && p->options->level > 0 && has_nest(p, reached_func(&p->reached, func));
+    return in_order ? clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_IN_ORDER")) : qualifier;
+}
+
 static const char *qualifier_of(Printer *p, const Func *func) {
     const Dialect *dialect = p->dialect;
-    if (is_exported(func)) return is_wrapped(p, func) ? dialect->inner : dialect->outer;
+    if (is_exported(func))
+        return qualifier_as_whole(p, func, is_wrapped(p, func) ? dialect->inner : dialect->outer);
     if (is_apart(p, reached_func(&p->reached, func))) return dialect->apart;
-    if (!dialect->once || !is_inlined(p, func)) return dialect->inner;
+    if (!dialect->once || !is_inlined(p, func)) return qualifier_as_whole(p, func, dialect->inner);
     return clike_format(p, "%s%s ", dialect->inner, clike_helper(p, dialect->once));
 }
 
