@@ -7,7 +7,7 @@
  * clang, of versions after 14, is told to leave some as loops: it writes out 32 rounds before it looks whether they could be vectors, and then finds out for rounds that
  * follow each other only if they write to no memory that they may read from. A loop is tested for that before it begins.
  *
- * gcc is told to leave loops of 16 rounds: it writes out no longer ones, and having done that takes rounds of the loop around together, whose rows it
+ * gcc is told to leave loops of 16 rounds: longer ones it does not write out, and having done that takes rounds of the loop around together, whose rows it
  * turns into columns and back.
  *
  * Both write out nests of short loops over small arrays (emit/nest.c). */
@@ -100,7 +100,7 @@ static Effects effects_of_rounds(const Inst *loop) {
 /* Where it writes to buffers, these may be what it reads from: only where it is a loop is that tested before it. */
 static const char *wish_for_vectors(Printer *p, const Inst *loop, int64_t rounds) {
     Effects effects = rounds >= LEAST_VECTORS ? effects_of_rounds(loop) : (Effects){0};
-    bool is_left = effects.writes && rounds <= MOST_WRITTEN_BY_GCC;
+    bool is_left = effects.writes && rounds <= MOST_WRITTEN_BY_GCC && !inst_is_unlikely(loop);
     const char *left = is_left ? clike_helper(p, "SLOPE_VECTORS_OF_ROUNDS") : NULL;
     if (!effects.writes_buffer) return left;
     const char *vectors = clike_helper(p, "SLOPE_VECTORS");
