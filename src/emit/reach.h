@@ -127,6 +127,31 @@ typedef struct WaitingSums {
 WaitingSums emit_waiting_sums(const Reached *reached, const Module *module);
 int64_t emit_sums_bytes(const WaitingSums *sums); /* of a group's shared memory */
 
+/* ---- together.c */
+typedef VEC(const Inst *) SumTerms;
+
+/* Sums in elements of one buffer, at equal distances. */
+typedef struct SumRow {
+    const Inst *access; /* what finds the first element */
+    int64_t step;       /* elements from one to the next, */
+    int64_t offset;     /* bytes before the number in an element, */
+    int64_t distance;   /* ... and from that of one to that of the next */
+    bool varies;        /* not all lanes of a warp need have the same */
+    int count;
+    SumTerms *terms; /* of each, what is added there */
+} SumRow;
+typedef VEC(SumRow) SumRows;
+
+/* The sums of a function that wait, as they are come across. */
+typedef struct SumsTogether {
+    const WaitingSums *sums;
+    const int *uses; /* by Val.id */
+    SumTerms waiting;
+} SumsTogether;
+/* The sum stands with the next, or makes rows with those that have waited; false: it is none that waits. */
+bool emit_sums_together(Arena *arena, SumsTogether *together, const Inst *inst, SumRows *rows);
+bool emit_sum_waits(const SumsTogether *together, const Inst *inst);
+
 /* ---- image.c */
 void emit_fill_image(const Global *global,
                      char *memory); /* which is zero; what it has no constants for stays so */

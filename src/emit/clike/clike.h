@@ -83,9 +83,9 @@ typedef struct FuncState {
     LoopJumps jumps; /* for what is known of counters */
     Map names;       /* Name -> not NULL: taken */
     VEC(const Val *) pending;
-    Map computed; /* Inst -> const char *: the variable that has it already, for who comes to it next */
-    VEC(const Inst *) sums; /* that are printed with the next: sums.c */
-    int *summed;            /* by Val.id: uses of an address by such sums alone; NULL: there are none */
+    Map computed;      /* Inst -> const char *: the variable that has it already, for who comes to it next */
+    SumsTogether sums; /* that are printed with the next: sums.c */
+    int *summed;       /* by Val.id: uses of an address by such sums alone; NULL: there are none */
     Frame *frame;
     int labels;
     int line;           /* of the last #line */

@@ -1,231 +1,29 @@
-/* Sums that a group of threads keeps until it ends (emit/sums.c finds them). Those that follow each other in elements of one buffer, at fixed distances, are printed together: the lanes
- * of a warp share the work. */
+/* Sums that a group of threads keeps until it ends (emit/sums.c finds them), row by row (emit/together.c). */
 #include "emit/clike/clike.h"
 
-enum { MOST_TERMS = 4, MOST_DEPTH = 16 }; /* of an index */
-
-/* ---- several at once */
-
-enum { MOST_TOGETHER = 32 };
-
-/* Element `terms + index` of a buffer, and which byte of it. */
-typedef struct Place {
-    const Inst *sum;
-    const Val *buffer;
-    const Inst *access;           /* what finds the element */
-    const Val *terms[MOST_TERMS]; /* in the order of their ids */
-    int nterms;
-    int64_t index, offset;
-    const char *value; /* what is added */
-} Place;
-
-static bool add_part(const Inst *part, int64_t *offset) {
-    const Type *whole = part->args[0]->type->args[0];
-    int64_t index;
-    if (part->op == OP_field) {
-        *offset += type_field_offset(whole, part->index, LAYOUT_scalar);
-        return true;
-    }
-    if (part->op != OP_elem || !val_is_int(ir_resolve(part->args[1]), &index) || index < 0) return false;
-    if (index >= (whole->kind == TYPE_vector ? type_count(whole) : type_length(whole))) return false;
-    *offset += index * type_element_stride(whole, LAYOUT_scalar);
-    return true;
+static void add_terms(Printer *p, Text *values, const SumTerms *terms) {
+    for (int i = 0; i < terms->count; i++)
+        text_printf(values, "%s%s", i ? " + " : "",
+                    clike_in(p, clike_operand(p, terms->at[i], 1), LEVEL_sum));
 }
 
-static bool is_small(const Val *v, int64_t *number) {
-    return val_is_int(v, number) && *number >= INT16_MIN && *number <= INT16_MAX;
-}
-
-static bool add_term(Place *place, const Val *term) {
-    int at = place->nterms;
-    if (at == MOST_TERMS) return false;
-    for (; at > 0 && place->terms[at - 1]->id > term->id; at--) place->terms[at] = place->terms[at - 1];
-    place->terms[at] = term;
-    place->nterms++;
-    return true;
-}
-
-/* What is computed as a sum is taken apart: what is constant in it tells the distance from others. */
-static bool add_terms(Place *place, const Val *index) {
-    int64_t distance;
-    if (is_small(index, &distance)) {
-        place->index += distance;
-        return true;
-    }
-    if (val_is_const(index)) return false;
-    if (index->kind != VAL_inst || index->inst->op != OP_add) return add_term(place, index);
-    return add_terms(place, ir_resolve(index->inst->args[0])) &&
-           add_terms(place, ir_resolve(index->inst->args[1]));
-}
-
-static void find_terms(Place *place) {
-    const Val *index = ir_resolve(place->access->args[1]);
-    if (add_terms(place, index)) return;
-    place->terms[0] = index;
-    place->nterms = 1;
-    place->index = 0;
-}
-
-static bool find_place(const Inst *sum, Place *place) {
-    const Val *address = ir_resolve(sum->args[0]);
-    *place = (Place){.sum = sum};
-    while (address->kind == VAL_inst && op_has(address->inst->op, OP_PART)) {
-        if (!add_part(address->inst, &place->offset)) return false;
-        address = ir_resolve(address->inst->args[0]);
-    }
-    if (address->kind != VAL_inst || address->inst->op != OP_buffer_elem) return false;
-    place->access = address->inst;
-    place->buffer = ir_resolve(place->access->args[0]);
-    find_terms(place);
-    return place->offset <= INT16_MAX;
-}
-
-static bool is_waiting_sum(const Printer *p, const Inst *inst) {
-    return p->sums.any && inst->op == OP_atomic && inst->index == ATOMIC_add &&
-           inst->results[0]->type->kind == p->sums.kind && p->at->uses[inst->results[0]->id] == 0;
-}
-
-/* The next sum, if nothing happens in between. */
-static const Inst *next_sum(const Printer *p, const Inst *sum) {
-    const Inst *next = sum->next;
-    while (next && next->nregions == 0 && (op_has(next->op, OP_PURE) || next->op == OP_load))
-        next = next->next;
-    return next && is_waiting_sum(p, next) ? next : NULL;
-}
-
-/* ---- whether all lanes of a warp have the same number */
-
-static bool is_steady(const Val *v, int depth);
-
-static bool are_steady(const Inst *inst, int depth) {
-    for (int i = 0; i < inst->nargs; i++)
-        if (!is_steady(ir_resolve(inst->args[i]), depth)) return false;
-    return true;
-}
-
-/* A counter of a loop with a known number of rounds. */
-static bool is_steady_in_loop(const Val *v, int depth) {
-    const Inst *loop = v->region->owner;
-    if (!loop || loop->op != OP_loop || loop_most_trips(loop) == INT64_MAX) return false;
-    const Inst *yield = loop->regions[loop->nregions - 1]->last;
-    if (yield->op != OP_yield || !is_steady(ir_resolve(loop->args[v->index]), depth)) return false;
-    const Val *next = ir_resolve(yield->args[v->index]);
-    const Inst *step = next->kind == VAL_inst ? next->inst : NULL;
-    int64_t distance;
-    if (next->kind == VAL_param) return next->region->owner == loop && next->index == v->index;
-    return step && (step->op == OP_add || step->op == OP_sub) &&
-           ir_resolve(step->args[0])->kind == VAL_param && ir_resolve(step->args[0])->region->owner == loop &&
-           ir_resolve(step->args[0])->index == v->index && val_is_int(ir_resolve(step->args[1]), &distance);
-}
-
-static bool is_steady(const Val *v, int depth) {
-    if (val_is_const(v)) return true;
-    if (depth == MOST_DEPTH) return false;
-    if (v->kind == VAL_param) return is_steady_in_loop(v, depth + 1);
-    const Inst *inst = v->inst;
-    if (inst->op == OP_load) {
-        const Val *from = ir_root(inst->args[0]);
-        return from->kind == VAL_inst && from->inst->op == OP_global &&
-               from->inst->global->kind == GLOBAL_uniform && ir_resolve(inst->args[0]) == from;
-    }
-    return op_has(inst->op, OP_ELEMENTWISE) && op_has(inst->op, OP_PURE) && are_steady(inst, depth + 1);
-}
-
-static bool varies(const Place *place) {
-    for (int i = 0; i < place->nterms; i++)
-        if (!is_steady(place->terms[i], 0)) return true;
-    return false;
-}
-
-/* ---- groups of them */
-
-static int compare_terms(const Place *a, const Place *b) {
-    if (a->buffer != b->buffer) return a->buffer->id < b->buffer->id ? -1 : 1;
-    if (a->nterms != b->nterms) return a->nterms - b->nterms;
-    for (int i = 0; i < a->nterms; i++)
-        if (a->terms[i] != b->terms[i]) return a->terms[i]->id < b->terms[i]->id ? -1 : 1;
-    return 0;
-}
-
-static int compare_places(const Place *a, const Place *b) {
-    int order = compare_terms(a, b);
-    if (order) return order;
-    if (a->index != b->index) return a->index < b->index ? -1 : 1;
-    return a->offset < b->offset ? -1 : a->offset > b->offset;
-}
-
-/* Few, and mostly in order. */
-static void sort_places(Place *places, int count) {
-    for (int i = 1; i < count; i++) {
-        Place place = places[i];
-        int at = i;
-        for (; at > 0 && compare_places(&place, &places[at - 1]) < 0; at--) places[at] = places[at - 1];
-        places[at] = place;
-    }
-}
-
-/* Is the third as far from the second as that from the first? */
-static bool is_regular(const Place *a, const Place *b, const Place *c) {
-    return b->index - a->index == c->index - b->index && b->offset - a->offset == c->offset - b->offset;
-}
-
-static bool is_nearer(const Place *a, const Place *b, const Place *c) {
-    int64_t before = b->index - a->index, after = c->index - b->index;
-    return after < before || (after == before && c->offset - b->offset < b->offset - a->offset);
-}
-
-/* How many of them, from the first on, are at equal distances. Two that are not so with a third are no pair if that is nearer to the second. */
-static int count_regular(const Place *places, int count) {
-    int n = 1;
-    while (n < count && n < MOST_TOGETHER && compare_terms(&places[0], &places[n]) == 0 &&
-           (n < 2 || is_regular(&places[n - 2], &places[n - 1], &places[n])))
-        n++;
-    bool is_pair = n == 2 && count > 2 && compare_terms(&places[1], &places[2]) == 0;
-    return is_pair && is_nearer(&places[0], &places[1], &places[2]) ? 1 : n;
-}
-
-static void print_together(Printer *p, const Place *places, int count) {
+static void print_row(Printer *p, const SumRow *row) {
     Text values = {.arena = &p->arena};
-    const Place *first = &places[0], *second = count > 1 ? &places[1] : first;
-    for (int i = 0; i < count; i++) text_printf(&values, "%s%s", i ? ", " : "", places[i].value);
-    const char *data = clike_in(p, clike_operand(p, first->access, 0), LEVEL_primary);
-    clike_line(p, "%s<%d, %s>(%s.data, %s.count, sizeof *%s.data, %s, %lld, %lld, %lld, {%s});",
-               clike_helper(p, "slope_group_sums"), count, varies(first) ? "true" : "false", data, data, data,
-               clike_operand(p, first->access, 1).text, (long long)(second->index - first->index),
-               (long long)first->offset, (long long)(second->offset - first->offset), values.at);
-}
-
-/* What goes to one place is added up before; how many places there are. */
-static int merge_places(Printer *p, Place *places, int count) {
-    int merged = 0;
-    for (int i = 0; i < count; i++) {
-        const char *value = clike_in(p, clike_operand(p, places[i].sum, 1), LEVEL_sum);
-        if (merged && compare_places(&places[merged - 1], &places[i]) == 0) {
-            places[merged - 1].value = clike_format(p, "%s + %s", places[merged - 1].value, value);
-            continue;
-        }
-        places[merged] = places[i];
-        places[merged++].value = value;
+    for (int i = 0; i < row->count; i++) {
+        if (i) text_add(&values, STR(", "));
+        add_terms(p, &values, &row->terms[i]);
     }
-    return merged;
+    const char *data = clike_in(p, clike_operand(p, row->access, 0), LEVEL_primary);
+    clike_line(p, "%s<%d, %s>(%s.data, %s.count, sizeof *%s.data, %s, %lld, %lld, %lld, {%s});",
+               clike_helper(p, "slope_group_sums"), row->count, row->varies ? "true" : "false", data, data,
+               data, clike_operand(p, row->access, 1).text, (long long)row->step, (long long)row->offset,
+               (long long)row->distance, values.at);
 }
 
 bool clike_sum(Printer *p, const Inst *inst) {
-    Place place;
-    if (!is_waiting_sum(p, inst) || !find_place(inst, &place)) return false;
-    vec_push(&p->arena, &p->at->sums, inst);
-    const Inst *next = next_sum(p, inst);
-    if (next && find_place(next, &place)) return true;
-    int count = p->at->sums.count;
-    Place *places = arena_array(&p->arena, Place, count);
-    for (int i = 0; i < count; i++) find_place(p->at->sums.at[i], &places[i]);
-    sort_places(places, count);
-    count = merge_places(p, places, count);
-    for (int first = 0, n; first < count; first += n) {
-        n = count_regular(&places[first], count - first);
-        print_together(p, &places[first], n);
-    }
-    p->at->sums.count = 0;
+    SumRows rows;
+    if (!emit_sums_together(&p->arena, &p->at->sums, inst, &rows)) return false;
+    for (int i = 0; i < rows.count; i++) print_row(p, &rows.at[i]);
     return true;
 }
 
@@ -238,13 +36,13 @@ typedef struct Addresses {
 
 static void note_inst(void *user, Inst *inst) {
     Addresses *addresses = user;
-    if (op_has(inst->op, OP_PART) || is_waiting_sum(addresses->p, inst))
+    if (op_has(inst->op, OP_PART) || inst->op == OP_atomic)
         vec_push(&addresses->p->arena, &addresses->all, inst);
 }
 
 void clike_find_summed(Printer *p) {
     Addresses addresses = {.p = p};
-    Place place;
+    p->at->sums = (SumsTogether){.sums = &p->sums, .uses = p->at->uses};
     if (!p->sums.any) return;
     p->at->summed = arena_array(&p->arena, int, p->at->func->nvals + 1);
     region_walk(p->at->func->body, note_inst, &addresses);
@@ -252,7 +50,8 @@ void clike_find_summed(Printer *p) {
         const Inst *inst = addresses.all.at[i];
         const Val *address = ir_resolve(inst->args[0]);
         if (val_is_const(address)) continue;
-        bool counts = inst->op == OP_atomic ? find_place(inst, &place) : clike_is_summed(p, inst->results[0]);
+        bool counts =
+            inst->op == OP_atomic ? emit_sum_waits(&p->at->sums, inst) : clike_is_summed(p, inst->results[0]);
         p->at->summed[address->id] += counts;
     }
 }
