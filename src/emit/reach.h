@@ -152,6 +152,20 @@ typedef struct SumsTogether {
 bool emit_sums_together(Arena *arena, SumsTogether *together, const Inst *inst, SumRows *rows);
 bool emit_sum_waits(const SumsTogether *together, const Inst *inst);
 
+/* ---- whole.c */
+/* An element of a buffer that is stored part by part, as a whole. */
+typedef struct WholeElement {
+    const Inst *access, *last; /* what finds it; the store after which nothing of it is missing */
+    int words;
+} WholeElement;
+bool emit_find_whole(const Inst *store, WholeElement *whole);          /* that begins with the store */
+const Inst *emit_last_part(const Inst *store, const Inst *access);     /* of that element; NULL: it is none */
+int64_t emit_part_offset(const Inst *store);                           /* in the element */
+int64_t emit_whole_bytes(const Func *func, const WholeElement *whole); /* of a group's shared memory */
+int emit_warps(const Func *func);                                      /* of a group of the kernel */
+/* So many bytes more of a group's shared memory; false: there is not so much. */
+bool emit_take_shared(const Reached *reached, const WaitingSums *sums, int64_t *taken, int64_t bytes);
+
 /* ---- image.c */
 void emit_fill_image(const Global *global,
                      char *memory); /* which is zero; what it has no constants for stays so */

@@ -68,7 +68,8 @@ static bool follows_thread(const Val *v, int depth) {
         return is_id && (whole->inst->index == 0 || whole->inst->index == 2) &&
                val_is_int(ir_resolve(inst->args[1]), &lane) && lane == 0;
     }
-    for (int i = 0; i < inst->nargs && op_has(inst->op, OP_ELEMENTWISE); i++)
+    bool computes = op_has(inst->op, OP_ELEMENTWISE) || inst->op == OP_select;
+    for (int i = 0; i < inst->nargs && computes; i++)
         if (follows_thread(ir_resolve(inst->args[i]), depth - 1)) return true;
     return false;
 }

@@ -1,5 +1,5 @@
 /* Sums that a thread of a GPU adds to buffers are made together: each comes as late as its region lets it, so that it stands beside the next. Lanes of a warp
- * share the work of sums that stand together (emit/clike/sums.c); in a reverse pass, other statements stand between them.
+ * share the work of sums that stand together (emit/together.c); in a reverse pass, other statements stand between them.
  *
  *     g[i] += a; x[i] = b; g[i + 1] += c;      x[i] = b; g[i] += a; g[i + 1] += c;
  *

@@ -280,8 +280,6 @@ void clike_find_alone(Printer *p);
 bool clike_begin_whole(Printer *p,
                        const Inst *store); /* from here on, parts of the element are those of a variable */
 void clike_end_whole(Printer *p);
-/* The last of the stores, from that one on, that together write the element which the access leads to; NULL: something is left out. */
-const Inst *clike_last_part(const Inst *store, const Inst *access);
 bool clike_take_shared(Printer *p, int64_t bytes); /* of the memory of a group; false: there is not so much */
 
 /* ---- tile.c */

@@ -110,7 +110,7 @@ static void look_at_write(Search *search, const Inst *inst) {
     }
     search->writes = true;
     bool is_simple = row->numbers == 0 && ir_resolve(inst->args[0]) == row->access->results[0];
-    if (!row->last) row->last = is_simple ? inst : clike_last_part(inst, row->access);
+    if (!row->last) row->last = is_simple ? inst : emit_last_part(inst, row->access);
     search->refused |= !row->last;
 }
 

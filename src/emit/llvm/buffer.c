@@ -188,20 +188,10 @@ static LLVMValueRef plainly(Emitter *e, const Inst *inst, Value address, const T
     return old;
 }
 
-static void note_use(void *user, Inst *inst) {
-    const Val **sought = user;
-    for (int i = 0; i < inst->nargs && *sought; i++)
-        if (ir_resolve(inst->args[i]) == *sought) *sought = NULL;
-}
-
-static bool is_used(const Emitter *e, const Val *v) {
-    region_walk(e->at->info->func->body, note_use, &v);
-    return !v;
-}
-
 /* Sums that nobody asks the result of are made by warps. */
 static LLVMValueRef in_common(Emitter *e, const Inst *inst, Value address, const Type *type) {
-    bool is_sum = inst->op == OP_atomic && inst->index == ATOMIC_add && !is_used(e, inst->results[0]);
+    bool is_sum =
+        inst->op == OP_atomic && inst->index == ATOMIC_add && e->at->sums.uses[inst->results[0]->id] == 0;
     if (is_sum && emit_device_sum(e, type, address.value, emit_use(e, inst, 1)))
         return LLVMConstNull(emit_type(e, type));
     return atomically(e, inst, address, type);
@@ -228,8 +218,17 @@ static LLVMValueRef on_device(Emitter *e, const Inst *inst, Value address, const
     return phi;
 }
 
+/* Is it a sum that waits? It is made with the last of those that stand together. */
+static bool waits(Emitter *e, const Inst *inst) {
+    SumRows rows;
+    if (!e->device || !emit_sums_together(&e->arena, &e->at->sums, inst, &rows)) return false;
+    for (int i = 0; i < rows.count; i++) emit_device_row(e, &rows.at[i]);
+    return true;
+}
+
 LLVMValueRef emit_atomic(Emitter *e, const Inst *inst) {
     if (inst->op != OP_atomic && inst->op != OP_atomic_cas) return NULL;
+    if (waits(e, inst)) return LLVMConstNull(emit_type(e, inst->results[0]->type));
     Value address = emit_operand(e, inst, 0);
     const Type *type = inst->results[0]->type;
     Branch branch = {0};

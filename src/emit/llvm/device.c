@@ -133,6 +133,28 @@ void emit_device_print(Emitter *e) {
     mark(e, "slope_again");
 }
 
+/* ---- functions of the module's own */
+
+DeviceHelper emit_device_helper(Emitter *e, const char *name, LLVMTypeRef *types, int count) {
+    DeviceHelper helper = {.function = LLVMGetNamedFunction(e->llvm, name)};
+    if (helper.function) return helper;
+    helper.function =
+        LLVMAddFunction(e->llvm, name, LLVMFunctionType(e->void_type, types, count_of(count), false));
+    helper.from = LLVMGetInsertBlock(e->builder);
+    helper.place = LLVMGetCurrentDebugLocation2(e->builder);
+    emit_attribute(e, helper.function, of_function, "nounwind", 0);
+    emit_attribute(e, helper.function, of_function, "convergent", 0);
+    LLVMSetLinkage(helper.function, LLVMInternalLinkage);
+    LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, helper.function, ""));
+    LLVMSetCurrentDebugLocation2(e->builder, NULL);
+    return helper;
+}
+
+void emit_device_helper_end(Emitter *e, const DeviceHelper *helper) {
+    LLVMPositionBuilderAtEnd(e->builder, helper->from);
+    LLVMSetCurrentDebugLocation2(e->builder, helper->place);
+}
+
 /* ---- atomic operations */
 
 static bool is_own(Space space) {
@@ -150,57 +172,6 @@ void emit_device_atomic(Emitter *e, const Type *type) {
     const int least = 32;
     if (type->kind == TYPE_half || type_bits(type) < least)
         emit_fail(e, "this target has no atomic operations on %s", type_text(&e->arena, type));
-}
-
-/* Adds where nobody asks for the number before: warps add up first. false: not such numbers. */
-bool emit_device_sum(Emitter *e, const Type *type, LLVMValueRef pointer, LLVMValueRef value) {
-    if (type->kind != TYPE_float && type->kind != TYPE_double) return false;
-    LLVMTypeRef types[] = {e->ptr, LLVMTypeOf(value)};
-    LLVMValueRef args[] = {pointer, value};
-    const char *name = type->kind == TYPE_double ? "rt_sum_double"
-                       : e->sums.any             ? "rt_group_sum"
-                                                 : "rt_sum_float";
-    emit_call_external(e, emit_external(e, name, e->void_type, types, 2, "nounwind convergent"), args, 2);
-    return true;
-}
-
-/* ---- sums that a group keeps */
-
-static void shared_variable(Emitter *e, const char *name, LLVMTypeRef type) {
-    LLVMValueRef variable = new_global(e, type, name, SHARED_MEMORY);
-    LLVMSetInitializer(variable, LLVMGetUndef(type));
-}
-
-void emit_device_sums(Emitter *e) {
-    uint64_t count = (uint64_t)e->sums.count;
-    if (!e->sums.any) return;
-    shared_variable(e, "slope_sums", LLVMArrayType2(e->f32, count));
-    shared_variable(e, "slope_sum_places", LLVMArrayType2(e->i64, count));
-    shared_variable(e, "slope_sum_base", e->i64);
-    LLVMValueRef room = LLVMAddGlobalInAddressSpace(e->llvm, e->i32, "slope_sum_count", CONSTANT_MEMORY);
-    LLVMSetInitializer(room, emit_i32(e, e->sums.count));
-    LLVMSetGlobalConstant(room, true);
-}
-
-/* A buffer that all sums are in keeps its order, if it is small. */
-static void start_sums(Emitter *e) {
-    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64};
-    LLVMValueRef args[] = {LLVMConstNull(e->ptr), emit_i64(e, 0), emit_i64(e, 4)};
-    if (e->sums.buffer) {
-        const Type *element = e->sums.buffer->type->args[0];
-        Value memory = emit_plain_value(emit_global_info(e, e->sums.buffer)->memory);
-        memory.space = SPACE_uniform;
-        LLVMValueRef buffer = emit_load(e, e->sums.buffer->type, memory);
-        for (unsigned i = 0; i < 2; i++) args[i] = LLVMBuildExtractValue(e->builder, buffer, i, "");
-        args[2] = emit_i64(e, type_layout(element, LAYOUT_scalar).stride);
-    }
-    emit_call_external(e, emit_external(e, "rt_sums_start", e->void_type, types, 3, "nounwind convergent"),
-                       args, 3);
-}
-
-static void end_sums(Emitter *e) {
-    emit_call_external(e, emit_external(e, "rt_sums_end", e->void_type, NULL, 0, "nounwind convergent"), NULL,
-                       0);
 }
 
 /* ---- kernels */
@@ -309,9 +280,9 @@ void emit_device_kernel(Emitter *e, FuncInfo *info) {
     LLVMValueRef context = begin_thread(e, &state, info->reached->needs, &thread);
     for (int i = 0; i < func->nparams; i++)
         values[i + 1] = take_param(e, &func->params[i], LLVMGetParam(kernel, count_of(i)));
-    if (e->sums.any) start_sums(e);
+    emit_device_sums_begin(e);
     emit_call_loaded(e, info, context, values);
-    if (e->sums.any) end_sums(e);
+    emit_device_sums_end(e);
     end_thread(e, thread);
     tell(e, EMIT_kernel, func->name->text, name);
     if (info->reached->needs & NEEDS_STACK) mark(e, "slope_recursive");

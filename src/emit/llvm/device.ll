@@ -39,6 +39,8 @@ declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32)
 declare i32 @llvm.nvvm.shfl.sync.down.i32(i32, i32, i32, i32)
 declare float @llvm.nvvm.shfl.sync.idx.f32(i32, float, i32, i32)
 declare float @llvm.nvvm.shfl.sync.down.f32(i32, float, i32, i32)
+declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32)
+declare float @llvm.nvvm.shfl.sync.bfly.f32(i32, float, i32, i32)
 declare { i32, i1 } @llvm.nvvm.match.all.sync.i64p(i32, i64)
 declare i32 @llvm.cttz.i32(i32, i1)
 declare i32 @llvm.ctpop.i32(i32)
@@ -80,6 +82,56 @@ define i64 @slope_shuffle_down(i32 %mask, i64 %value, i32 %distance) alwaysinlin
   %moved = shl i64 %wide.high, 32
   %both = or i64 %wide, %moved
   ret i64 %both
+}
+
+define i64 @slope_shuffle_xor(i32 %mask, i64 %value, i32 %bit) alwaysinline convergent nounwind {
+  %low = trunc i64 %value to i32
+  %upper = lshr i64 %value, 32
+  %high = trunc i64 %upper to i32
+  %low.there = call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 %mask, i32 %low, i32 %bit, i32 31)
+  %high.there = call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 %mask, i32 %high, i32 %bit, i32 31)
+  %wide = zext i32 %low.there to i64
+  %wide.high = zext i32 %high.there to i64
+  %moved = shl i64 %wide.high, 32
+  %both = or i64 %wide, %moved
+  ret i64 %both
+}
+
+; The same of numbers, for device_sums.ll.
+define float @slope_other_float(i32 %mask, float %value, i32 %lane) alwaysinline convergent nounwind {
+  %there = call float @llvm.nvvm.shfl.sync.idx.f32(i32 %mask, float %value, i32 %lane, i32 31)
+  ret float %there
+}
+
+define double @slope_other_double(i32 %mask, double %value, i32 %lane) alwaysinline convergent nounwind {
+  %bits = bitcast double %value to i64
+  %there = call i64 @slope_shuffle(i32 %mask, i64 %bits, i32 %lane)
+  %number = bitcast i64 %there to double
+  ret double %number
+}
+
+define float @slope_down_float(i32 %mask, float %value, i32 %distance) alwaysinline convergent nounwind {
+  %there = call float @llvm.nvvm.shfl.sync.down.f32(i32 %mask, float %value, i32 %distance, i32 31)
+  ret float %there
+}
+
+define double @slope_down_double(i32 %mask, double %value, i32 %distance) alwaysinline convergent nounwind {
+  %bits = bitcast double %value to i64
+  %there = call i64 @slope_shuffle_down(i32 %mask, i64 %bits, i32 %distance)
+  %number = bitcast i64 %there to double
+  ret double %number
+}
+
+define float @slope_xor_float(i32 %mask, float %value, i32 %bit) alwaysinline convergent nounwind {
+  %there = call float @llvm.nvvm.shfl.sync.bfly.f32(i32 %mask, float %value, i32 %bit, i32 31)
+  ret float %there
+}
+
+define double @slope_xor_double(i32 %mask, double %value, i32 %bit) alwaysinline convergent nounwind {
+  %bits = bitcast double %value to i64
+  %there = call i64 @slope_shuffle_xor(i32 %mask, i64 %bits, i32 %bit)
+  %number = bitcast i64 %there to double
+  ret double %number
 }
 
 ; The lanes of the warp that are here, or that are wanted, as bits, and what each of them has: in `own`, 34 words.
@@ -732,307 +784,6 @@ each:
   %next = add i64 %i, 1
   %more = icmp ult i64 %next, %end
   br i1 %more, label %each, label %done
-done:
-  ret void
-}
-
-; ---- sums: where all lanes of a warp add to one number, they add up first, by halves of the warp or, if not all lanes are here, in turn
-
-define float @slope_turns_float(i32 %active, float %value) noinline convergent nounwind {
-entry:
-  br label %each
-each:
-  %left = phi i32 [ %active, %entry ], [ %rest, %each ]
-  %sum = phi float [ 0.0, %entry ], [ %more, %each ]
-  %lane = call i32 @llvm.cttz.i32(i32 %left, i1 true)
-  %theirs = call float @llvm.nvvm.shfl.sync.idx.f32(i32 %active, float %value, i32 %lane, i32 31)
-  %more = fadd float %sum, %theirs
-  %less = sub i32 %left, 1
-  %rest = and i32 %left, %less
-  %done = icmp eq i32 %rest, 0
-  br i1 %done, label %end, label %each
-end:
-  ret float %more
-}
-
-; The sum over the lanes that are here, for the first of them.
-define float @slope_warp_sum(i32 %active, float %value) convergent nounwind {
-entry:
-  %all = icmp eq i32 %active, -1
-  br i1 %all, label %halves, label %turns
-halves:
-  %other.1 = call float @llvm.nvvm.shfl.sync.down.f32(i32 -1, float %value, i32 16, i32 31)
-  %sum.1 = fadd float %value, %other.1
-  %other.2 = call float @llvm.nvvm.shfl.sync.down.f32(i32 -1, float %sum.1, i32 8, i32 31)
-  %sum.2 = fadd float %sum.1, %other.2
-  %other.3 = call float @llvm.nvvm.shfl.sync.down.f32(i32 -1, float %sum.2, i32 4, i32 31)
-  %sum.3 = fadd float %sum.2, %other.3
-  %other.4 = call float @llvm.nvvm.shfl.sync.down.f32(i32 -1, float %sum.3, i32 2, i32 31)
-  %sum.4 = fadd float %sum.3, %other.4
-  %other.5 = call float @llvm.nvvm.shfl.sync.down.f32(i32 -1, float %sum.4, i32 1, i32 31)
-  %sum.5 = fadd float %sum.4, %other.5
-  ret float %sum.5
-turns:
-  %in.turn = call float @slope_turns_float(i32 %active, float %value)
-  ret float %in.turn
-}
-
-define i1 @slope_is_first(i32 %active) alwaysinline nounwind {
-  %lane = call i32 @llvm.nvvm.read.ptx.sreg.laneid()
-  %first = call i32 @llvm.cttz.i32(i32 %active, i1 true)
-  %is.first = icmp eq i32 %lane, %first
-  ret i1 %is.first
-}
-
-define void @rt_sum_float(ptr %place, float %value) convergent nounwind {
-entry:
-  %active = call i32 @slope_active()
-  %address = ptrtoint ptr %place to i64
-  %match = call { i32, i1 } @llvm.nvvm.match.all.sync.i64p(i32 %active, i64 %address)
-  %same = extractvalue { i32, i1 } %match, 1
-  br i1 %same, label %together, label %add
-together:
-  %sum = call float @slope_warp_sum(i32 %active, float %value)
-  %is.first = call i1 @slope_is_first(i32 %active)
-  br i1 %is.first, label %add, label %done
-add:
-  %whole = phi float [ %value, %entry ], [ %sum, %together ]
-  %unused = atomicrmw fadd ptr %place, float %whole monotonic
-  br label %done
-done:
-  ret void
-}
-
-define double @slope_turns_double(i32 %active, double %value) noinline convergent nounwind {
-entry:
-  br label %each
-each:
-  %left = phi i32 [ %active, %entry ], [ %rest, %each ]
-  %sum = phi double [ 0.0, %entry ], [ %more, %each ]
-  %lane = call i32 @llvm.cttz.i32(i32 %left, i1 true)
-  %theirs.from = bitcast double %value to i64
-  %theirs.bits = call i64 @slope_shuffle(i32 %active, i64 %theirs.from, i32 %lane)
-  %theirs = bitcast i64 %theirs.bits to double
-  %more = fadd double %sum, %theirs
-  %less = sub i32 %left, 1
-  %rest = and i32 %left, %less
-  %done = icmp eq i32 %rest, 0
-  br i1 %done, label %end, label %each
-end:
-  ret double %more
-}
-
-define void @rt_sum_double(ptr %place, double %value) convergent nounwind {
-entry:
-  %active = call i32 @slope_active()
-  %address = ptrtoint ptr %place to i64
-  %match = call { i32, i1 } @llvm.nvvm.match.all.sync.i64p(i32 %active, i64 %address)
-  %same = extractvalue { i32, i1 } %match, 1
-  br i1 %same, label %together, label %add
-together:
-  %all = icmp eq i32 %active, -1
-  br i1 %all, label %halves, label %turns
-halves:
-  %other.1.from = bitcast double %value to i64
-  %other.1.bits = call i64 @slope_shuffle_down(i32 -1, i64 %other.1.from, i32 16)
-  %other.1 = bitcast i64 %other.1.bits to double
-  %sum.1 = fadd double %value, %other.1
-  %other.2.from = bitcast double %sum.1 to i64
-  %other.2.bits = call i64 @slope_shuffle_down(i32 -1, i64 %other.2.from, i32 8)
-  %other.2 = bitcast i64 %other.2.bits to double
-  %sum.2 = fadd double %sum.1, %other.2
-  %other.3.from = bitcast double %sum.2 to i64
-  %other.3.bits = call i64 @slope_shuffle_down(i32 -1, i64 %other.3.from, i32 4)
-  %other.3 = bitcast i64 %other.3.bits to double
-  %sum.3 = fadd double %sum.2, %other.3
-  %other.4.from = bitcast double %sum.3 to i64
-  %other.4.bits = call i64 @slope_shuffle_down(i32 -1, i64 %other.4.from, i32 2)
-  %other.4 = bitcast i64 %other.4.bits to double
-  %sum.4 = fadd double %sum.3, %other.4
-  %other.5.from = bitcast double %sum.4 to i64
-  %other.5.bits = call i64 @slope_shuffle_down(i32 -1, i64 %other.5.from, i32 1)
-  %other.5 = bitcast i64 %other.5.bits to double
-  %sum.5 = fadd double %sum.4, %other.5
-  br label %one
-turns:
-  %in.turn = call double @slope_turns_double(i32 %active, double %value)
-  br label %one
-one:
-  %sum = phi double [ %sum.5, %halves ], [ %in.turn, %turns ]
-  %lane = call i32 @llvm.nvvm.read.ptx.sreg.laneid()
-  %first = call i32 @llvm.cttz.i32(i32 %active, i1 true)
-  %is.first = icmp eq i32 %lane, %first
-  br i1 %is.first, label %add, label %done
-add:
-  %whole = phi double [ %value, %entry ], [ %sum, %one ]
-  %unused = atomicrmw fadd ptr %place, double %whole monotonic
-  br label %done
-done:
-  ret void
-}
-
-; ---- sums that a group keeps until it ends: in the order of their buffer, if that is the only one and small, else found by their address
-
-@slope_sums = external addrspace(3) global [0 x float]
-@slope_sum_places = external addrspace(3) global [0 x i64]
-@slope_sum_base = external addrspace(3) global i64
-@slope_sum_count = external addrspace(4) constant i32
-
-define i32 @slope_group_threads() alwaysinline nounwind {
-  %width = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
-  %height = call i32 @llvm.nvvm.read.ptx.sreg.ntid.y()
-  %depth = call i32 @llvm.nvvm.read.ptx.sreg.ntid.z()
-  %layer = mul i32 %width, %height
-  %all = mul i32 %layer, %depth
-  ret i32 %all
-}
-
-define void @rt_sums_start(ptr %data, i64 %count, i64 %stride) convergent nounwind {
-entry:
-  %room = load i32, ptr addrspace(4) @slope_sum_count
-  %index = call i32 @slope_local_index()
-  %step = call i32 @slope_group_threads()
-  br label %next
-next:
-  %i = phi i32 [ %index, %entry ], [ %after, %each ]
-  %more = icmp ult i32 %i, %room
-  br i1 %more, label %each, label %done
-each:
-  %sum = getelementptr float, ptr addrspace(3) @slope_sums, i32 %i
-  store float 0.0, ptr addrspace(3) %sum
-  %place = getelementptr i64, ptr addrspace(3) @slope_sum_places, i32 %i
-  store i64 0, ptr addrspace(3) %place
-  %after = add i32 %i, %step
-  br label %next
-done:
-  %is.first = icmp eq i32 %index, 0
-  br i1 %is.first, label %base, label %wait
-base:
-  %room.wide = zext i32 %room to i64
-  %bytes = mul i64 %room.wide, 4
-  %most = udiv i64 %bytes, %stride
-  %fits = icmp ule i64 %count, %most
-  %address = ptrtoint ptr %data to i64
-  %first = select i1 %fits, i64 %address, i64 0
-  store i64 %first, ptr addrspace(3) @slope_sum_base
-  br label %wait
-wait:
-  call void @llvm.nvvm.barrier0()
-  ret void
-}
-
-define void @rt_sums_end() convergent nounwind {
-entry:
-  call void @llvm.nvvm.barrier0()
-  %room = load i32, ptr addrspace(4) @slope_sum_count
-  %base = load i64, ptr addrspace(3) @slope_sum_base
-  %in.order = icmp ne i64 %base, 0
-  %index = call i32 @slope_local_index()
-  %step = call i32 @slope_group_threads()
-  br label %next
-next:
-  %i = phi i32 [ %index, %entry ], [ %after, %on ]
-  %more = icmp ult i32 %i, %room
-  br i1 %more, label %each, label %done
-each:
-  %place.at = getelementptr i64, ptr addrspace(3) @slope_sum_places, i32 %i
-  %place = load i64, ptr addrspace(3) %place.at
-  %i.wide = zext i32 %i to i64
-  %offset = mul i64 %i.wide, 4
-  %ordered = add i64 %base, %offset
-  %address = select i1 %in.order, i64 %ordered, i64 %place
-  %sum.at = getelementptr float, ptr addrspace(3) @slope_sums, i32 %i
-  %sum = load float, ptr addrspace(3) %sum.at
-  %there = icmp ne i64 %address, 0
-  %any = fcmp une float %sum, 0.0
-  %adds = and i1 %there, %any
-  br i1 %adds, label %add, label %on
-add:
-  %to = inttoptr i64 %address to ptr addrspace(1)
-  %unused = atomicrmw fadd ptr addrspace(1) %to, float %sum monotonic
-  br label %on
-on:
-  %after = add i32 %i, %step
-  br label %next
-done:
-  ret void
-}
-
-; Found by its address, in one of four places; if others have them all, it is added at once.
-define void @slope_sum_search(i64 %address, float %value) noinline nounwind {
-entry:
-  %room = load i32, ptr addrspace(4) @slope_sum_count
-  %low = lshr i64 %address, 2
-  %high = lshr i64 %address, 12
-  %mixed = xor i64 %low, %high
-  %hash = trunc i64 %mixed to i32
-  br label %try
-try:
-  %i = phi i32 [ 0, %entry ], [ %next, %other ]
-  %number = add i32 %hash, %i
-  %at = urem i32 %number, %room
-  %place = getelementptr i64, ptr addrspace(3) @slope_sum_places, i32 %at
-  %pair = cmpxchg ptr addrspace(3) %place, i64 0, i64 %address monotonic monotonic
-  %old = extractvalue { i64, i1 } %pair, 0
-  %new = extractvalue { i64, i1 } %pair, 1
-  %same = icmp eq i64 %old, %address
-  %mine = or i1 %new, %same
-  br i1 %mine, label %add, label %other
-add:
-  %sum = getelementptr float, ptr addrspace(3) @slope_sums, i32 %at
-  %unused = atomicrmw fadd ptr addrspace(3) %sum, float %value monotonic
-  ret void
-other:
-  %next = add i32 %i, 1
-  %more = icmp ult i32 %next, 4
-  br i1 %more, label %try, label %full
-full:
-  %to = inttoptr i64 %address to ptr addrspace(1)
-  %unused.2 = atomicrmw fadd ptr addrspace(1) %to, float %value monotonic
-  ret void
-}
-
-define void @slope_sum_add(i64 %address, float %value) convergent nounwind {
-entry:
-  %base = load i64, ptr addrspace(3) @slope_sum_base
-  %in.order = icmp ne i64 %base, 0
-  br i1 %in.order, label %order, label %search
-order:
-  %offset = sub i64 %address, %base
-  %short = trunc i64 %offset to i32
-  %at = lshr i32 %short, 2
-  %sum = getelementptr float, ptr addrspace(3) @slope_sums, i32 %at
-  %unused = atomicrmw fadd ptr addrspace(3) %sum, float %value monotonic
-  ret void
-search:
-  call void @slope_sum_search(i64 %address, float %value)
-  ret void
-}
-
-; To be found by its address, a sum would have to be that of a whole warp. Where there are many, code that is not inlined is the faster one.
-define void @rt_group_sum(ptr %place, float %value) noinline convergent nounwind {
-entry:
-  %active = call i32 @slope_active()
-  %address = ptrtoint ptr %place to i64
-  %match = call { i32, i1 } @llvm.nvvm.match.all.sync.i64p(i32 %active, i64 %address)
-  %same = extractvalue { i32, i1 } %match, 1
-  br i1 %same, label %together, label %apart
-together:
-  %sum = call float @slope_warp_sum(i32 %active, float %value)
-  %is.first = call i1 @slope_is_first(i32 %active)
-  br i1 %is.first, label %keep, label %done
-apart:
-  %base = load i64, ptr addrspace(3) @slope_sum_base
-  %in.order = icmp ne i64 %base, 0
-  br i1 %in.order, label %keep, label %add
-keep:
-  %whole = phi float [ %sum, %together ], [ %value, %apart ]
-  call void @slope_sum_add(i64 %address, float %whole)
-  br label %done
-add:
-  %to = inttoptr i64 %address to ptr addrspace(1)
-  %unused = atomicrmw fadd ptr addrspace(1) %to, float %value monotonic
-  br label %done
 done:
   ret void
 }

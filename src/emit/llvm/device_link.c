@@ -1,4 +1,4 @@
-/* What becomes part of a module for a GPU: functions of device.ll that it calls, and of libdevice, NVIDIA's elementary functions, which come with CUDA as LLVM's
+/* What becomes part of a module for a GPU: functions of device.ll and device_sums.ll that it calls, and of libdevice, NVIDIA's elementary functions, which come with CUDA as LLVM's
  * bitcode. Only what is called is taken over. */
 #include "emit/llvm/llvm.h"
 #include <glob.h>
@@ -84,13 +84,35 @@ static void link_libdevice(Emitter *e) {
     link_module(e, other);
 }
 
-static void link_runtime(Emitter *e) {
-    LLVMModuleRef other;
+static LLVMModuleRef parse(Emitter *e, const char *name, const char *text, size_t size) {
+    LLVMModuleRef module;
     char *message = NULL;
-    LLVMMemoryBufferRef text =
-        LLVMCreateMemoryBufferWithMemoryRange(device_text, device_text_size, "device.ll", true);
-    if (LLVMParseIRInContext(e->context, text, &other, &message))
-        emit_fail(e, "device.ll: %s", format_text(&e->arena, "%s", message));
+    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRange(text, size, name, true);
+    if (LLVMParseIRInContext(e->context, buffer, &module, &message))
+        emit_fail(e, "%s: %s", name, format_text(&e->arena, "%s", message));
+    return module;
+}
+
+/* The text is of numbers that are `real`. */
+static void link_sums(Emitter *e, const char *kind) {
+    static const char real[] = "real";
+    if (!LLVMGetNamedFunction(e->llvm, format_text(&e->arena, "rt_sum_%s", kind)) &&
+        !LLVMGetNamedFunction(e->llvm, format_text(&e->arena, "rt_sums_start_%s", kind)))
+        return;
+    Text text = {.arena = &e->arena};
+    const char *at = device_sums_text;
+    for (const char *next; (next = strstr(at, real)); at = next + strlen(real))
+        text_printf(&text, "%.*s%s", (int)(next - at), at, kind);
+    text_printf(&text, "%s", at);
+    LLVMModuleRef other = parse(e, "device_sums.ll", text.at, (size_t)text.len);
+    keep_called(e, other);
+    link_module(e, other);
+}
+
+static void link_runtime(Emitter *e) {
+    link_sums(e, "float");
+    link_sums(e, "double");
+    LLVMModuleRef other = parse(e, "device.ll", device_text, device_text_size);
     LLVMSetLinkage(LLVMGetNamedGlobal(other, device_host), LLVMLinkOnceODRLinkage); /* it goes if it can */
     keep_called(e, other);
     link_module(e, other);
@@ -102,8 +124,8 @@ static void link_runtime(Emitter *e) {
 
 /* Variables by which the two parts know each other. */
 static void hide_variables(Emitter *e) {
-    static const char *const names[] = {"slope_hosted", "slope_sums", "slope_sum_places", "slope_sum_base",
-                                        "slope_sum_count"};
+    static const char *const names[] = {"slope_hosted",   "slope_sums",      "slope_sum_places",
+                                        "slope_sum_base", "slope_sum_count", "slope_sum_order"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         LLVMValueRef variable = LLVMGetNamedGlobal(e->llvm, names[i]);
         if (variable) LLVMSetLinkage(variable, LLVMInternalLinkage);

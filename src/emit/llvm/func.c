@@ -424,6 +424,8 @@ void emit_func_body(Emitter *e, FuncInfo *info) {
     state.info = info;
     state.context = LLVMGetParam(info->function, 0);
     state.values = arena_array(&e->arena, Value, func->nvals + 1);
+    if (e->device)
+        state.sums = (SumsTogether){.sums = &e->sums, .uses = region_count_uses(&e->arena, func->body)};
     if (e->debug) emit_debug_at(e, func->loc);
     take_params(e, info);
     if (info->reached->tests_stack && !e->device) emit_stack_test(e, func);

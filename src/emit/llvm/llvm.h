@@ -81,9 +81,12 @@ typedef struct FuncState {
     LLVMBasicBlockRef entry; /* variables only; ends in a jump to the code */
     Value *values;           /* by Val.id */
     Frame *frame;
-    LLVMValueRef large; /* memory of large variables; NULL: there are none */
-    int64_t large_used; /* bytes of it that have an owner */
-    Loc here;           /* the instruction that is being emitted */
+    LLVMValueRef large;   /* memory of large variables; NULL: there are none */
+    int64_t large_used;   /* bytes of it that have an owner */
+    SumsTogether sums;    /* on a GPU: those that wait for the next ones, */
+    WholeElement whole;   /* ... the element that is being put together, */
+    LLVMValueRef element; /* ... and where */
+    Loc here;             /* the instruction that is being emitted */
 } FuncState;
 
 /* What a processor, or LLVM for it, does in ways of its own. */
@@ -115,8 +118,9 @@ typedef struct Emitter {
     unsigned tag_kind, invariant_kind, weight_kind;
     LLVMValueRef invariant, likely;
 
-    WaitingSums sums; /* on a GPU */
-    Reached reached;  /* `emitted` there: a FuncInfo or GlobalInfo */
+    WaitingSums sums;     /* on a GPU */
+    int64_t shared_taken; /* there, bytes of a group's memory for elements */
+    Reached reached;      /* `emitted` there: a FuncInfo or GlobalInfo */
     VEC(FuncInfo *) order;
     VEC(GlobalInfo *) global_order; /* in the order of the module */
     VEC(const char *) defined;      /* symbols this module defines and the JIT must know */
@@ -301,14 +305,36 @@ void emit_device_print(Emitter *e);
 /* i1: an address leads to memory that has no atomic operations; NULL: it does not */
 LLVMValueRef emit_device_is_own(Emitter *e, Value address);
 void emit_device_atomic(Emitter *e, const Type *type); /* refuses what is too small */
-bool emit_device_sum(Emitter *e, const Type *type, LLVMValueRef pointer, LLVMValueRef value);
-void emit_device_sums(Emitter *e); /* memory for those that groups keep */
 void emit_device_kernel(Emitter *e, FuncInfo *info);
 void emit_device_init(Emitter *e);
+
+/* A function that is made where it is first called, in the midst of another. */
+typedef struct DeviceHelper {
+    LLVMValueRef function;
+    LLVMBasicBlockRef from; /* NULL: it is there already; else what is built next is its body ... */
+    LLVMMetadataRef place;
+} DeviceHelper;
+DeviceHelper emit_device_helper(Emitter *e, const char *name, LLVMTypeRef *types, int count);
+void emit_device_helper_end(Emitter *e, const DeviceHelper *helper); /* ... up to here */
+
+/* ---- device_sums.c */
+/* Adds where nobody asks for the number before: warps add up first. false: not such numbers. */
+bool emit_device_sum(Emitter *e, const Type *type, LLVMValueRef pointer, LLVMValueRef value);
+void emit_device_row(Emitter *e, const SumRow *row);
+void emit_device_sums(Emitter *e); /* memory for those that groups keep */
+void emit_device_sums_begin(Emitter *e);
+void emit_device_sums_end(Emitter *e);
+
+/* ---- device_whole.c */
+/* Where something is stored: in the element of a buffer, or in a variable of which a warp writes whole elements ... */
+Value emit_device_stored(Emitter *e, const Inst *store);
+void emit_device_end_stored(Emitter *e, const Inst *store); /* ... after the last part */
 
 /* ---- device_link.c */
 extern const char *const device_text; /* device.ll */
 extern const size_t device_text_size;
+extern const char *const device_sums_text; /* device_sums.ll */
+extern const size_t device_sums_text_size;
 /* Of libdevice, by the name that C has for it, which it is called by. */
 const char *emit_device_function(Emitter *e, const char *name);
 void emit_device_link(Emitter *e);

@@ -232,6 +232,15 @@ static Value loaded(Emitter *e, const Inst *inst) {
     return value;
 }
 
+static void store_part(Emitter *e, const Inst *inst) {
+    const Type *type = target_of(inst->args[0]);
+    Value to = e->device ? emit_device_stored(e, inst) : emit_operand(e, inst, 0);
+    if (inst->op == OP_store) emit_store(e, type, to, emit_use(e, inst, 1));
+    else if (inst->op == OP_copy) emit_copy(e, type, to, emit_operand(e, inst, 1));
+    else zero_object(e, type, to);
+    if (e->device) emit_device_end_stored(e, inst);
+}
+
 bool emit_memory(Emitter *e, const Inst *inst) {
     Value value;
     switch ((Op)inst->op) {
@@ -246,12 +255,8 @@ bool emit_memory(Emitter *e, const Inst *inst) {
         break;
     case OP_load: value = loaded(e, inst); break;
     case OP_store:
-        emit_store(e, target_of(inst->args[0]), emit_operand(e, inst, 0), emit_use(e, inst, 1));
-        return true;
     case OP_copy:
-        emit_copy(e, target_of(inst->args[0]), emit_operand(e, inst, 0), emit_operand(e, inst, 1));
-        return true;
-    case OP_zero: zero_object(e, target_of(inst->args[0]), emit_operand(e, inst, 0)); return true;
+    case OP_zero: store_part(e, inst); return true;
     default: return false;
     }
     emit_set(e, inst->results[0], value);

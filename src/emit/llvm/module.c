@@ -54,7 +54,6 @@ static void find_reached(Emitter *e) {
     e->reached = emit_reach(&e->arena, e->module, !e->device);
     if (e->reached.missing) emit_fail(e, "function '%s' has no body", e->reached.missing->name->text);
     if (e->device) e->sums = emit_waiting_sums(&e->reached, e->module);
-    e->sums.any = e->sums.any && e->sums.kind == TYPE_float; /* those of doubles do not wait */
     for (int i = 0; i < e->reached.funcs.count; i++) {
         FuncInfo *info = arena_new(&e->arena, FuncInfo);
         info->reached = e->reached.funcs.at[i];
