@@ -132,9 +132,50 @@ static Val *dscaled(Lin *l, Val *const *a, Val *const *d) {
     return dadd(l, first, d[1] ? guarded(l, tame_factor(l, a[0], a[1]), d[1]) : NULL);
 }
 
+enum { DEPTH_OF_SUMS = 6 };
+
+/* Is it so large so soon that it may be infinite where what is divided by it is nothing unusual? */
+static bool is_explosive(const Val *v, int depth) {
+    if (v->kind != VAL_inst || depth == 0) return false;
+    switch ((Op)v->inst->op) {
+    case OP_exp:
+    case OP_exp2:
+    case OP_expm1:
+    case OP_pow:
+    case OP_sinh:
+    case OP_cosh: return true;
+    case OP_add:
+    case OP_sub:
+    case OP_mul:
+    case OP_fma:
+    case OP_neg:
+    case OP_convert:
+        for (int i = 0; i < v->inst->nargs; i++)
+            if (is_explosive(v->inst->args[i], depth - 1)) return true;
+        return false;
+    case OP_if:
+    case OP_loop:
+        for (int i = v->inst->op == OP_loop; i < v->inst->nregions; i++) {
+            const Inst *end = v->inst->regions[i]->last;
+            if (end->op == OP_yield && is_explosive(end->args[v->index], depth - 1)) return true;
+        }
+        return false;
+    default: return false;
+    }
+}
+
+/* y * db. What was divided by something infinite is 0 and does not change, though db is infinite, too: 1 / (1 + exp(x)) is flat there. */
+static Val *change_by_divisor(Lin *l, Val *y, Val *b, Val *db) {
+    Val *change = dscale(l, y, db);
+    if (!change || !is_explosive(b, DEPTH_OF_SUMS)) return change;
+    Val *size = build_unary(&l->b, OP_abs, b);
+    Val *is_infinite = build_binary(&l->b, OP_eq, size, ir_const_real(l->m, b->type, INFINITY));
+    return dselect(l, is_infinite, NULL, change, y->type);
+}
+
 /* (da - y * db) / b: one division instead of two. */
 static Val *dquotient(Lin *l, Op op, Val *const *a, Val *const *d, Val *y) {
-    Val *change = op == OP_div ? dscale(l, y, d[1]) : d[1] ? guarded(l, d[1], y) : NULL;
+    Val *change = op == OP_div ? change_by_divisor(l, y, a[1], d[1]) : d[1] ? guarded(l, d[1], y) : NULL;
     Val *top = dsub(l, d[0], change);
     return top ? build_binary(&l->b, op, top, op == OP_div ? a[1] : tame_divisor(l, a[0], a[1])) : NULL;
 }
