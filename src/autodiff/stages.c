@@ -184,14 +184,31 @@ static void transpose(Ad *ad, Making *x) {
     ad_transpose(ad, x);
 }
 
-/* Does it hand over much that it was handed by those that it calls? Contexts that only grow, along a long chain of calls, would take
- * space that grows with the square of its length. */
+static bool is_passed_on(const Val *v);
+
+/* In a branch, maybe: then it is a result of what branches. */
+static bool yields_passed(const Inst *branches, int index) {
+    for (int i = 0; i < branches->nregions; i++) {
+        const Inst *end = branches->regions[i]->last;
+        if (end && end->op == OP_yield && index < end->nargs && is_passed_on(ir_resolve(end->args[index])))
+            return true;
+    }
+    return false;
+}
+
+static bool is_passed_on(const Val *v) {
+    if (v->kind != VAL_inst) return false;
+    bool branches = v->inst->op == OP_if || v->inst->op == OP_switch;
+    return v->inst->op == OP_call || (branches && yields_passed(v->inst, v->index));
+}
+
+/* Does it hand over much that it was handed by those that it calls? Contexts that only grow would take space that grows with the
+ * square of the length of a chain of calls, and double with each level of functions that call another twice. */
 static bool passes_much_on(const Making *x) {
     const int much = 64;
     int passed = 0;
     const ValVec *slots = &x->checkpoint->slots;
-    for (int i = 0; i < slots->count; i++)
-        passed += slots->at[i]->kind == VAL_inst && slots->at[i]->inst->op == OP_call;
+    for (int i = 0; i < slots->count; i++) passed += is_passed_on(slots->at[i]);
     return passed > much;
 }
 
