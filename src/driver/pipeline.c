@@ -341,7 +341,7 @@ static void inline_for_ad(void *user, Func *func,
                           bool (*may)(void *user, const Func *callee, const Inst *call), void *may_user) {
     (void)user;
     InlinePolicy policy = {.max_size = INT_MAX, .may = may, .user = may_user};
-    if (may) policy.max_size = 150, policy.max_whole = 4000; /* functions that call others twice double */
+    if (may) policy.max_size = 150, policy.max_whole = 1500; /* functions that call others twice double */
     opt_inline(func, policy);
 }
 

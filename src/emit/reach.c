@@ -47,16 +47,28 @@ static void reach_from_global(Walk *walk, Global *global) {
     if (info->init) vec_push(walk->reached->arena, &walk->from->callees, info->init);
 }
 
+static void note_call(ReachedFunc *callee, ReachedFunc *caller, const Inst *call) {
+    callee->calls++;
+    callee->caller = caller;
+    callee->loops_around = inst_loops_around(call);
+}
+
+static void note_loop(ReachedFunc *info, const Inst *loop) {
+    int loops = inst_loops_around(loop) + 1;
+    if (info->loops < loops) info->loops = loops;
+}
+
 static void reach_from_inst(void *user, Inst *inst) {
     Walk *walk = user;
     walk->from->size++;
     switch ((Op)inst->op) {
     case OP_call: {
         ReachedFunc *callee = reach_func(walk->reached, inst->callee);
-        callee->calls += !inst_is_unlikely(inst);
+        if (!inst_is_unlikely(inst)) note_call(callee, walk->from, inst);
         vec_push(walk->reached->arena, &walk->from->callees, callee);
         break;
     }
+    case OP_loop: note_loop(walk->from, inst); break;
     case OP_var:
         if (reach_is_large(inst->type)) walk->from->needs |= NEEDS_LARGE;
         break;
@@ -76,10 +88,32 @@ static void reach_from_inst(void *user, Inst *inst) {
     }
 }
 
-bool reach_is_called_once(const ReachedFunc *info) {
-    const int largest = 2000;
+/* ---- what becomes a part of its only caller
+ *
+ * Compilers take a time for a function that grows with the square of the loops that follow each other in it, and faster with those that
+ * are in each other. So what is joined has a limit as a whole; what comes too late stands alone. */
+
+enum { LARGEST_JOINED = 2000, MOST_JOINED = 4000, MOST_LOOPS_JOINED = 5 };
+
+bool reach_is_joined(const ReachedFunc *info) { return info->root != info; }
+
+static void join(ReachedFunc *info) {
     bool is_open = (info->func->flags & (FUNC_EXPORT | FUNC_NOINLINE)) != 0;
-    return !is_open && info->calls == 1 && info->size <= largest;
+    info->root = info;
+    info->whole = info->size;
+    if (is_open || info->calls != 1 || info->size > LARGEST_JOINED || !info->caller->root) return;
+    ReachedFunc *root = info->caller->root;
+    int around = info->loops_around + (reach_is_joined(info->caller) ? info->caller->loops_around : 0);
+    info->is_too_much = root->whole + info->size > MOST_JOINED || around + info->loops > MOST_LOOPS_JOINED;
+    if (info->is_too_much) return;
+    info->root = root;
+    info->loops_around = around;
+    root->whole += info->size;
+}
+
+/* Callers come first, as they were reached. */
+static void join_all(const Reached *reached) {
+    for (int i = 0; i < reached->funcs.count; i++) join(reached->funcs.at[i]);
 }
 
 void reach_on_stack(ReachedFunc *info) {
@@ -167,6 +201,7 @@ static void reach_wide(Reached *reached, ReachedFunc *kernel) {
     if (!kernel->func->wide) return;
     ReachedFunc *wide = reach_func(reached, kernel->func->wide);
     wide->calls++;
+    wide->caller = kernel;
     vec_push(reached->arena, &kernel->callees, wide);
 }
 
@@ -183,6 +218,7 @@ Reached emit_reach(Arena *arena, Module *module, bool wide) {
         region_walk(walk.from->func->body, reach_from_inst, &walk);
         if (wide) reach_wide(&reached, walk.from);
     }
+    join_all(&reached);
     find_cycles(&reached);
     if (!reached.missing) reach_work(&reached);
     spread_needs(&reached);

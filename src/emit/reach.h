@@ -49,7 +49,13 @@ enum { LOCAL_TAPE = 4 * 1024, LOCAL_TAPE_MANY_THREADS = 16 * 1024 };
 typedef struct ReachedFunc {
     Func *func;
     uint32_t needs;
-    int calls, size;                   /* places that call it, but for unlikely ones; instructions it has */
+    int calls, size;            /* places that call it, but for unlikely ones; instructions it has */
+    struct ReachedFunc *caller; /* one of those */
+    int loops_around, loops;    /* around that call; in each other, at most, in itself */
+    struct ReachedFunc
+        *root;        /* of its own, with others, is to become one function; itself: it stands alone */
+    int whole;        /* instructions of all that have it as root */
+    bool is_too_much; /* what calls it in one place has no room for it */
     VEC(struct ReachedFunc *) callees; /* and initialisers of static globals it mentions */
     VEC(struct ReachedFunc *) callers;
     VEC(struct ReachedGlobal *) globals; /* that it mentions */
@@ -91,9 +97,9 @@ Reached emit_reach(Arena *arena, Module *module, bool wide);
 ReachedFunc *reached_func(const Reached *reached, const Func *func); /* NULL: it is not */
 ReachedGlobal *reached_global(const Reached *reached, const Global *global);
 bool reach_is_large(const Type *type);
-/* The derivative of a function, mostly: as a part of its caller it knows sizes and strides. Compilers have the same rule, but may copy
- * the caller's loop, and with it the call, before they come to that. */
-bool reach_is_called_once(const ReachedFunc *info);
+/* The derivative of a function, mostly, that is called in one place: as a part of its caller it knows sizes and strides. Compilers have
+ * the same rule, but may copy the caller's loop, and with it the call, before they come to that; and they take in whatever comes. */
+bool reach_is_joined(const ReachedFunc *info);
 void reach_on_stack(ReachedFunc *info); /* it tests whether there is enough */
 
 /* ---- printed.c */

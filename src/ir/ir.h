@@ -532,6 +532,7 @@ Val *const *ir_constants_at(const Val *address);
 /* ---- loop.c */
 bool inst_contains(const Inst *owner, const Val *v); /* is it made in one of the regions? */
 bool inst_is_unlikely(const Inst *inst);             /* a condition around it is false as a rule */
+int inst_loops_around(const Inst *inst);
 /* How far a carried integer moves in one iteration, over all ways through it; `jumps`: those to the loop. */
 typedef struct LoopSteps {
     int64_t least, greatest;

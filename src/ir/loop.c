@@ -20,6 +20,12 @@ bool inst_is_unlikely(const Inst *inst) {
     return false;
 }
 
+int inst_loops_around(const Inst *inst) {
+    int loops = 0;
+    for (const Region *r = inst->parent; r->owner; r = r->owner->parent) loops += r->owner->op == OP_loop;
+    return loops;
+}
+
 /* ---- how a carried value moves */
 
 static const Inst *made_by(const Val *v, Op op) {

@@ -12,6 +12,7 @@
 #define MAX_GROWTH 50000 /* instructions added to one function, beyond which only [ForceInline] counts */
 #define MAX_DEPTH                                                                                            \
     16 /* likewise: copies in copies; or long chains of calls would cost the square of their length */
+#define MAX_LOOPS 5 /* likewise: loops in loops, which cost LLVM more than the square of their number */
 
 /* The functions whose copies are around. */
 typedef struct Chain {
@@ -30,6 +31,7 @@ typedef struct Inliner {
 
 typedef struct Shape {
     int size, returns;
+    int loops;      /* in each other, at most */
     bool has_jumps; /* or something else that normal form has not */
 } Shape;
 
@@ -37,6 +39,8 @@ static void add_to_shape(void *user, Inst *inst) {
     Shape *shape = user;
     shape->size++;
     shape->returns += inst->op == OP_return;
+    if (inst->op == OP_loop && shape->loops <= inst_loops_around(inst))
+        shape->loops = inst_loops_around(inst) + 1;
     shape->has_jumps |= inst->op == OP_break || inst->op == OP_continue || inst->op == OP_block ||
                         inst->op == OP_unreachable || (inst->op == OP_loop && inst->nregions == 3);
 }
@@ -113,7 +117,8 @@ static bool may_inline(const Inliner *n, const Inst *call, Shape shape) {
     bool normal = (n->func->flags & FUNC_NORMAL) && !n->policy.any_form;
     if (normal && !is_normal(callee, shape)) return false;
     bool small = shape.size <= n->policy.max_size && n->growth < MAX_GROWTH && n->depth < MAX_DEPTH;
-    small = small && fits_whole(n, callee);
+    small = small && fits_whole(n, callee) &&
+            (shape.loops == 0 || shape.loops + inst_loops_around(call) <= MAX_LOOPS);
     bool full = n->policy.max_growth && n->func->module->inlined >= n->policy.max_growth;
     if (!(callee->flags & FUNC_INLINE) && (!small || full) && !meets_others(callee)) return false;
     return !n->policy.may || n->policy.may(n->policy.user, callee, call);
@@ -257,17 +262,11 @@ static void look_into(void *user, Inst *inst) {
     look->reads = inside.reads;
 }
 
-static bool is_in_loop(const Inst *inst) {
-    for (const Inst *owner = inst->parent->owner; owner; owner = owner->parent->owner)
-        if (owner->op == OP_loop) return true;
-    return false;
-}
-
 static bool is_for_nest(void *user, const Func *callee, const Inst *call) {
     int some = MOST_LOOKED_AT, none = 0;
     Look inside = {.left = &some}, around = {.callee = callee, .left = &none};
     (void)user;
-    if (!is_in_loop(call)) return false;
+    if (inst_loops_around(call) == 0) return false;
     region_walk(callee->body, look_into, &inside);
     if (!inside.reads) return false;
     region_walk(call->func->body, look_into, &around);

@@ -260,7 +260,7 @@ static void describe(Printer *p, const Func *func) {
 
 static bool is_inlined(const Printer *p, const Func *func) {
     const ReachedFunc *reached = reached_func(&p->reached, func);
-    return p->options->level > 0 && !reached->is_cyclic && reach_is_called_once(reached);
+    return p->options->level > 0 && !reached->is_cyclic && reach_is_joined(reached);
 }
 
 static bool is_apart(Printer *p, const ReachedFunc *reached);

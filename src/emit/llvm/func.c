@@ -168,6 +168,16 @@ static void param_attributes(Emitter *e, const FuncInfo *info) {
     if (info->many_results) memory_attributes(e, function, results_index(info));
 }
 
+/* LLVM looks for vectors in a block in a time that grows with the square of its length. */
+static bool has_long_block(const Region *region) {
+    const int most = 2000;
+    int length = 0;
+    for (const Inst *inst = region->first; inst; inst = inst->next, length++)
+        for (int i = 0; i < inst->nregions; i++)
+            if (has_long_block(inst->regions[i])) return true;
+    return length > most;
+}
+
 static void count_branch(void *user, Inst *inst) {
     int *branches = user;
     *branches += inst->op == OP_if || inst->op == OP_loop;
@@ -207,8 +217,11 @@ static void size_attributes(Emitter *e, const FuncInfo *info) {
     const Func *func = info->func;
     bool huge = has_too_many_branches(func);
     if (huge) emit_attribute(e, info->function, of_function, "optnone", 0);
-    else if ((func->flags & FUNC_INLINE) || (e->options->level > 0 && reach_is_called_once(info->reached)))
+    else if ((func->flags & FUNC_INLINE) || (e->options->level > 0 && reach_is_joined(info->reached)))
         emit_attribute(e, info->function, of_function, "alwaysinline", 0);
+    else if (info->reached->is_too_much) emit_attribute(e, info->function, of_function, "noinline", 0);
+    if (func->body && has_long_block(func->body))
+        emit_attribute(e, info->function, of_function, WITHOUT_VECTORS, 0);
     if (huge || (func->flags & FUNC_NOINLINE)) emit_attribute(e, info->function, of_function, "noinline", 0);
 }
 

@@ -351,6 +351,8 @@ void emit_debug_finish(Emitter *e);
 /* ---- target.c */
 LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error);
 LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
+/* Has LLVM look for no vectors. It is taken back before code is made, where it means more. */
+#define WITHOUT_VECTORS "noimplicitfloat"
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
 TargetHabits target_habits(LLVMTargetMachineRef machine);

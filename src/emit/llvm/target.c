@@ -135,6 +135,12 @@ static LLVMErrorRef sanitize(LLVMModuleRef module, LLVMTargetMachineRef machine,
     return LLVMRunPasses(module, "asan", machine, tuning);
 }
 
+static void allow_vectors(LLVMModuleRef module) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(WITHOUT_VECTORS, sizeof WITHOUT_VECTORS - 1);
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+        LLVMRemoveEnumAttributeAtIndex(f, of_function, kind);
+}
+
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error) {
     /* What nobody calls goes first: of kernels that do several items at once, the form for one. */
@@ -148,6 +154,7 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     LLVMPassBuilderOptionsSetLoopInterleaving(tuning, vectorises);
     LLVMPassBuilderOptionsSetLoopUnrolling(tuning, level >= 2);
     LLVMErrorRef failure = LLVMRunPasses(module, pipelines[level], machine, tuning);
+    allow_vectors(module);
     if (!failure && options->sanitize) failure = sanitize(module, machine, tuning);
     LLVMDisposePassBuilderOptions(tuning);
     if (!failure) return true;
