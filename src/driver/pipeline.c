@@ -275,6 +275,13 @@ static bool pass_range(Unit *unit) {
     return changed;
 }
 
+static bool pass_first(Func *func) {
+    if (!opt_first(func)) return false;
+    opt_simplify(func);
+    opt_dce(func);
+    return true;
+}
+
 static bool pass_order(Func *func) {
     if (!opt_order(func)) return false;
     opt_dce(func);
@@ -314,6 +321,7 @@ static const struct {
     {"nests", 2, .run = pass_nests},
     {"copies", 2, .run = opt_copies},
     {"range", 1, .run_unit = pass_range},
+    {"first", 2, .run = pass_first},
     {"order", 2, .run = pass_order},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };

@@ -28,6 +28,11 @@ static bool legalize(Func *func) { return opt_legalize(func, (LegalOptions){true
 
 static bool range(Func *func) { return opt_range(func, true); }
 
+static bool first(Func *func) {
+    func->module->orders_sums = true;
+    return opt_first(func);
+}
+
 static bool order(Func *func) {
     func->module->orders_sums = true;
     return opt_order(func);
@@ -57,7 +62,7 @@ static const struct {
     {"unroll", opt_unroll}, {"pure", infer_pure},     {"exits", opt_lower_exits},
     {"share", opt_share},   {"range", range},         {"legalize", legalize},
     {"together", together}, {"scalars", opt_scalars}, {"order", order},
-    {"pack", opt_pack},
+    {"pack", opt_pack},     {"first", first},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {
