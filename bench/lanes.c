@@ -1,6 +1,6 @@
 /* Runs a kernel of lanes.slang over many items with 1 lane and with others, and prints a line for each: how many lanes it has, milliseconds
- * to compile it, nanoseconds per item, the largest difference from the results of one lane. The last line is that of the same in C, by
- * `#pragma omp simd`, with 0 lanes.
+ * to compile it, nanoseconds per item, the largest difference from the results of one lane. The second line is one lane again with -O1, where LLVM makes no vectors of its own;
+ * the last is that of the same in C, by `#pragma omp simd`, with 0 lanes.
  *
  *     lanes FILE KERNEL ITEMS LANES... */
 #include "bench.h"
@@ -16,11 +16,12 @@ typedef struct Work {
     float *input;
 } Work;
 
-static Bench open_with(const Work *work, int lanes, double *compile) {
+static Bench open_with(const Work *work, int lanes, int level, double *compile) {
     SlopeConfig config;
     slope_config_init(&config);
     config.threads = 1;
     config.lanes = lanes;
+    config.optimization = level;
     return bench_open_with(&config, work->path, work->kernel, compile);
 }
 
@@ -33,9 +34,9 @@ static float worst_difference(const float *found, const float *expected, int cou
     return worst;
 }
 
-static void run_with(const Work *work, int lanes, const float *expected, float *output) {
+static void run_with(const Work *work, int lanes, int level, const float *expected, float *output) {
     double compile;
-    Bench bench = open_with(work, lanes, &compile);
+    Bench bench = open_with(work, lanes, level, &compile);
     uint32_t items = (uint32_t)work->items;
     bench_bind(&bench, "input", work->input, work->items * PER_ITEM);
     bench_bind(&bench, "output", output, work->items);
@@ -71,9 +72,10 @@ int main(int argc, char **argv) {
           *output = malloc(sizeof(float) * (size_t)work.items);
     if (!expected || !output) return 1;
     double first; /* loads the code generator, which nobody is to pay */
-    slope_session_free(open_with(&work, 1, &first).session);
-    run_with(&work, 1, expected, expected);
-    for (int i = 4; i < argc; i++) run_with(&work, atoi(argv[i]), expected, output);
+    slope_session_free(open_with(&work, 1, 3, &first).session);
+    run_with(&work, 1, 3, expected, expected);
+    run_with(&work, 1, 1, expected, output);
+    for (int i = 4; i < argc; i++) run_with(&work, atoi(argv[i]), 3, expected, output);
     run_in_c(&work, expected, output);
     return 0;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What lanes gain: each kernel of bench/lanes.slang over many items, on one thread, one item at a time and several at once. Figures are
-nanoseconds per item, the best of several dispatches, how much faster than one by one, and the time to compile as a multiple; results
+nanoseconds per item, the best of several dispatches, how much faster than one by one, and than one by one where LLVM makes no vectors of its own (-O1), and the time to compile as a multiple; results
 are compared. The row `C` is the same written in C with `#pragma omp simd`, for the machine, its gradients by hand. See docs/benchmarks.md.
 
     bench/lanes.py [--build DIR] [--lanes 4,8,16] [KERNEL...]
@@ -43,16 +43,17 @@ def main():
         return run_batch(Path(options.build).resolve())
     widths = [int(width) for width in options.lanes.split(",")]
     wrong = 0
-    print(f"{'kernel':10} {'lanes':>6} {'ns':>10} {'faster':>8} {'compile':>8}")
+    print(f"{'kernel':10} {'lanes':>6} {'ns':>10} {'faster':>8} {'scalar':>8} {'compile':>8}")
     with tempfile.TemporaryDirectory(prefix="slope-bench-") as folder:
         program = run.compile_c(Path(options.build).resolve(), "lanes", [*run.NATIVE, *SIMD], folder)
         for kernel in options.kernels:
             rows = measure(program, kernel, widths)
+            scalar = rows.pop(1)[2]
             for lanes, compile_time, nanoseconds, difference in rows:
                 bad = not difference <= (TOLERANCE if lanes else IN_C)
                 wrong += bad
                 name = f"{lanes:6.0f}" if lanes else f"{'C':>6}"
-                print(f"{kernel:10} {name} {nanoseconds:10.2f} {rows[0][2] / nanoseconds:8.2f} {compile_time / rows[0][1]:8.2f}"
+                print(f"{kernel:10} {name} {nanoseconds:10.2f} {rows[0][2] / nanoseconds:8.2f} {scalar / nanoseconds:8.2f} {compile_time / rows[0][1]:8.2f}"
                       + (f"  differs by {difference:g}" if bad else ""))
     return 1 if wrong else 0
 

@@ -35,7 +35,8 @@
  *     all else that is done            90
  *     a value of all lanes             half for each register
  *     neighbours in memory             12, with the test and what is done if it fails
- *     other places                     for each lane 1.5 at equal distances, else 3.5; 24 if the processor gathers, 4 in an object of the item's own
+ *     other places                     for each lane 1.5 at equal distances (12 for all at most with registers of 512 bits), else 3.5; 24 if the processor gathers, 4 in
+ *                                      an object of the item's own
  *     if, loop                         3, and 25 for each register beyond 16 that a loop carries values in
  *
  * For a loop whose rounds are lanes, that is compared with all functions that are compiled, and may be 1.3 times as much: the loop as it was stays, for the
@@ -360,6 +361,8 @@ int lanes_best_width(const Lanes *lanes) {
 
 /* ---- how much code */
 
+enum { WIDE = 512 }; /* bits of a register, where one instruction reads or writes at equal distances */
+
 typedef struct Amount {
     const Lanes *lanes;
     double code; /* in instructions of scalars, by the time that LLVM takes for them */
@@ -374,7 +377,8 @@ static double code_of_access(const Lanes *lanes, const Inst *inst) {
     if (step == STEP_same) return 0;
     if (lanes_is_spread(address)) return parts * (gathers(lanes) ? 4 : 1.5 * lanes->width);
     if (step == STEP_one && type->kind != TYPE_vector) return 12;
-    return parts * (step == STEP_none ? code_elsewhere(lanes) : 1.5 * lanes->width);
+    double strided = lanes->options->register_bits >= WIDE && lanes->width > 8 ? 12 : 1.5 * lanes->width;
+    return parts * (step == STEP_none ? code_elsewhere(lanes) : strided);
 }
 
 static void count_apart(void *user, Inst *inst) {
@@ -475,10 +479,9 @@ static double least_gain(const Lanes *lanes) {
     return has_vectors_alone(lanes) ? 2 * least : least;
 }
 
-/* All lanes fill one register of 512 bits, and half of it would do: much of the time goes to memory, where 64 bytes that are read or
+/* All lanes fill one wide register, and half of it would do: much of the time goes to memory, where 64 bytes that are read or
  * written at once mostly lie in two lines. */
 bool lanes_half_is_enough(const Lanes *lanes) {
-    enum { WIDE = 512 };
     Lanes half = *lanes;
     half.width /= 2;
     if (lanes->options->register_bits < WIDE || lanes->width < 8) return false;

@@ -490,6 +490,11 @@ static LLVMValueRef access_masked(Emitter *e, const Access *access, LLVMValueRef
 
 /* ---- for all lanes */
 
+/* Numbers at equal distances, too, where registers are large: one instruction takes no longer than one for each lane, and LLVM takes long to see which of those could be one. */
+static bool is_done_at_once(const Emitter *e, const Access *access, bool store) {
+    return has_instruction(e, access, store) && (!access->address.first || strstr(e->features, "+avx512f"));
+}
+
 static LLVMValueRef lane_at(Emitter *e, const Access *access, int lane) {
     const Value *address = &access->address;
     const Indexed *at = address->indexed;
@@ -537,7 +542,7 @@ static LLVMValueRef load_all(Emitter *e, const Access *access) {
     if (access->neighbours) {
         load = LLVMBuildLoad2(e->builder, access->memory, address->first, "");
         LLVMSetAlignment(load, access->align);
-    } else if (address->first || !has_instruction(e, access, false)) {
+    } else if (!is_done_at_once(e, access, false)) {
         return load_each(e, access);
     } else {
         LLVMTypeRef overloads[] = {access->memory, LLVMTypeOf(address->value)};
@@ -581,7 +586,7 @@ static void store_all(Emitter *e, const Access *access, LLVMValueRef value) {
     if (access->neighbours) {
         store = LLVMBuildStore(e->builder, value, address->first);
         LLVMSetAlignment(store, access->align);
-    } else if (address->first || !has_instruction(e, access, true)) {
+    } else if (!is_done_at_once(e, access, true)) {
         store_each(e, access, value);
         return;
     } else {
