@@ -794,10 +794,8 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     decl->flags |= DECL_USED;
     if (e->nmodes && refuse_hidden_derivative(env, loc, decl, (DiffMode)e->modes[0]))
         return error_expr(c, loc);
-    if (e->nmodes) {
-        flow_request(c, decl, e->modes, e->nmodes, loc);
-        flow_request_args(c, e);
-    }
+    if (e->nmodes) flow_request(c, decl, e->modes, e->nmodes, loc);
+    flow_given_args(env, e);
     if (decl->name == c->known.printf && (decl->flags & DECL_PRELUDE)) check_format(c, e);
     report_deprecated(c, decl, loc);
     return e;

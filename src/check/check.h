@@ -330,6 +330,10 @@ bool check_is_differentiable(Checker *checker, Decl *func, DiffMode mode); /* in
 Decl *check_differentiated(Checker *checker, Decl *func); /* itself, or what takes its place in derivatives */
 bool check_is_inlined(const Decl *func);                  /* unmarked, but differentiated through */
 
+/* flowgiven.c */
+/* Has it a derivative in this mode, and so all that it calls? */
+bool check_keeps_derivative(Checker *checker, Decl *func, const Subst *subst, DiffMode mode);
+
 /* convert.c */
 Expr *check_promised_conversion(Checker *checker, Decl *variable, const Type *to, bool explicitly);
 

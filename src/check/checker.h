@@ -42,6 +42,12 @@ typedef struct DiffRequest {
     Loc loc;
 } DiffRequest;
 
+/* A function, or a parameter that is one, as argument of a call. */
+typedef struct GivenFunction {
+    const Decl *callee, *param;
+    const Expr *arg;
+} GivenFunction;
+
 typedef struct ConformQuery ConformQuery; /* conform.c */
 
 typedef enum EffectKind {
@@ -93,7 +99,9 @@ struct Checker {
     Map flow_facts;            /* Decl -> FlowFacts, see diffflow.c */
     VEC(DiffRequest) diff_requests;
     int diff_requests_done;
-    Map diff_searched[2];   /* functions looked into for them, by mode */
+    Map diff_searched[2]; /* functions looked into for them, by mode */
+    VEC(GivenFunction) given_functions;
+    Map differentiated;     /* parameters that are functions -> how, see flowgiven.c */
     const Decl *context;    /* the declaration whose constraints are in force */
     int depth;              /* of nested checks, against endless generics */
     Map layouts;            /* Type -> Layout, those that are known */
@@ -542,8 +550,10 @@ bool refuse_hidden_derivative(Env *env, Loc loc, Decl *func, DiffMode mode); /* 
 void check_differentiable_body(Checker *c, Decl *func);
 void check_diff_requests(Checker *c); /* those that are new: nothing on the way may lack a derivative */
 void flow_request(Checker *c, Decl *func, const uint8_t *modes, int nmodes, Loc loc);
-void flow_request_args(Checker *c, const Expr *call); /* of a derivative: functions among them */
 void flow_implements(Checker *c, Decl *requirement, Decl *implementation);
+
+/* ---- flowgiven.c */
+void flow_given_args(Env *env, const Expr *call); /* functions among the arguments */
 
 /* ---- effects.c */
 bool check_has_effect(Checker *c, Decl *func, EffectKind kind);

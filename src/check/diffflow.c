@@ -447,6 +447,7 @@ void flow_lambda(FlowWalk *w, Decl *call, const Flow *captured) {
     if (w->func) add_call(w->c, w->func, call);
     facts_of(w->c, call)->walked = true;
     FlowWalk inside = {.c = w->c, .arena = w->arena, .func = call, .modes = w->modes, .no_diff = w->no_diff};
+    inside.asked = w->asked;
     inside.sig = signature_of(w->c, call);
     inside.now.reached = true;
     declare_inputs(&inside, captured);
@@ -479,9 +480,10 @@ void check_differentiable_body(Checker *c, Decl *func) {
 
 typedef struct Search {
     Checker *c;
-    const DiffRequest *request;
+    const DiffRequest *request; /* NULL: only to see whether there are any */
     DiffMode mode;
     Map *seen;
+    bool found;
 } Search;
 
 static void search_losses(Search *s, Decl *func) {
@@ -500,13 +502,25 @@ static void search_losses(Search *s, Decl *func) {
     for (int i = 0; facts && i < facts->losses.count; i++) {
         const ModeLoss *kept = &facts->losses.at[i];
         if (!(kept->loss.modes & (s->mode == DIFF_fwd ? LOST_fwd : LOST_bwd))) continue;
+        s->found = true;
+        if (!s->request) return;
         report_loss(c, &kept->loss, (OutputKind)kept->kind, kept->loc, kept->decl);
         note(c, DIAG_note_asked_here, s->request->loc, s->mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
     }
     for (int i = 0; facts && i < facts->calls.count; i++) search_losses(s, facts->calls.entries[i].value);
 }
 
+bool flow_loses(Checker *c, Decl *func, DiffMode mode) {
+    Map seen = {0};
+    Search search = {.c = c, .mode = mode, .seen = &seen};
+    search_losses(&search, func);
+    return search.found;
+}
+
 void flow_request(Checker *c, Decl *func, const uint8_t *modes, int nmodes, Loc loc) {
+    if (func->kind == DECL_var)
+        for (int i = 0; i < nmodes; i++)
+            flow_given_differentiated(c, func, modes[i] == DIFF_fwd ? LOST_fwd : LOST_bwd);
     if ((func->flags & DECL_PRELUDE) || func->kind != DECL_func) return;
     DiffRequest request = {.func = func, .loc = loc};
     for (int i = 0; i < nmodes; i++) request.modes |= (uint8_t)(1 << modes[i]);
@@ -514,28 +528,11 @@ void flow_request(Checker *c, Decl *func, const uint8_t *modes, int nmodes, Loc 
 }
 
 /* One that stands in a function without derivatives has not been walked with that. */
-static void request_lambda(Checker *c, Decl *call) {
+void flow_request_lambda(Checker *c, Decl *call) {
     if (facts_of(c, call)->walked) return;
-    FlowWalk w = {.c = c, .arena = arena_scratch(c->arena), .modes = LOST_both};
+    FlowWalk w = {.c = c, .arena = arena_scratch(c->arena), .modes = LOST_both, .asked = true};
     flow_lambda(&w, call, NULL);
     arena_free(w.arena);
-}
-
-/* Functions that a derivative is given to call: what they lose is lost. */
-void flow_request_args(Checker *c, const Expr *call) {
-    uint8_t modes = 0;
-    for (int i = 0; i < call->nmodes; i++) modes |= call->modes[i] == DIFF_fwd ? LOST_fwd : LOST_bwd;
-    for (int i = 0; i < call->args.count; i++) {
-        Decl *func = flow_function_arg(c, call->args.at[i]);
-        bool constant =
-            i < call->decl->params.count && (call->decl->params.at[i]->modifiers & MODIFIER_no_diff);
-        if (!func || constant || (func->flags & DECL_PRELUDE)) continue;
-        if (func->parent->modifiers & MODIFIER_synthesized) request_lambda(c, func);
-        else if (flow_is_plain(c, func, modes))
-            report(c, DIAG_not_differentiable, call->args.at[i]->loc, function_name(c, func),
-                   call->modes[0] == DIFF_fwd ? "fwd_diff" : "bwd_diff");
-        flow_request(c, func, call->modes, call->nmodes, call->args.at[i]->loc);
-    }
 }
 
 /* An implementation is called wherever its requirement is. */
@@ -544,10 +541,11 @@ void flow_implements(Checker *c, Decl *requirement, Decl *implementation) {
 }
 
 void check_diff_requests(Checker *c) {
+    flow_given(c);
     while (c->diff_requests_done < c->diff_requests.count) {
         DiffRequest request = c->diff_requests.at[c->diff_requests_done++];
         for (DiffMode mode = DIFF_fwd; mode <= DIFF_bwd; mode++) {
-            Search search = {c, &request, mode, &c->diff_searched[mode - DIFF_fwd]};
+            Search search = {c, &request, mode, &c->diff_searched[mode - DIFF_fwd], false};
             if (request.modes & (1 << mode)) search_losses(&search, request.func);
         }
     }

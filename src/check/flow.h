@@ -91,6 +91,7 @@ typedef struct FlowWalk {
     FlowJump *jumps;
     int no_diff; /* > 0: under no_diff */
     bool warned; /* about fields of a plain `this` */
+    bool asked;  /* its derivative is asked for, so that functions which it calls are differentiated */
 } FlowWalk;
 
 typedef enum OutputKind { OUTPUT_result, OUTPUT_param, OUTPUT_this, OUTPUT_argument } OutputKind;
@@ -112,7 +113,12 @@ void flow_write(FlowWalk *w, const Expr *place,
 const Flow *flow_invoke(FlowWalk *w, const Expr *e);
 const Flow *flow_access(FlowWalk *w, const Expr *e, FuncFlavour flavour, const Flow *value); /* get or set */
 Decl *flow_function_arg(Checker *c, const Expr *arg);      /* that it is, or calls; NULL: none */
+Decl *flow_call_of(Checker *c, const Type *type);          /* its call operator; NULL: it is no function */
 bool flow_is_plain(Checker *c, Decl *func, uint8_t modes); /* a derivative would get lost in it */
+
+/* ---- flowgiven.c */
+void flow_given_differentiated(Checker *c, const Decl *param, uint8_t modes);
+void flow_given(Checker *c); /* to functions that differentiate it: it has a derivative */
 
 /* ---- diffflow.c */
 void flow_output(FlowWalk *w, const Flow *flow, OutputKind kind, Loc loc, const Decl *decl);
@@ -122,5 +128,8 @@ void flow_report_stored(FlowWalk *w, const Loss *loss); /* a warning: what is lo
 const Flow *flow_stored(FlowWalk *w, const Flow *flow, Loss loss); /* lost from here on, if it carried one */
 void flow_calls(FlowWalk *w, Decl *callee);                        /* a differentiable function */
 void flow_lambda(FlowWalk *w, Decl *call, const Flow *captured);
+void flow_request_lambda(Checker *c, Decl *call);
+bool flow_loses(Checker *c, Decl *func,
+                DiffMode mode); /* a derivative, in this mode and not in the other one */
 
 #endif

@@ -176,7 +176,7 @@ static bool is_smooth(Checker *c, Decl *func) {
 }
 
 /* The call operator of an object that the library calls a function. */
-static Decl *call_of_object(Checker *c, const Type *type) {
+Decl *flow_call_of(Checker *c, const Type *type) {
     if (type->kind == TYPE_pair) type = type->args[0];
     DeclVec *interface = scope_find(scope_inside(c, c->prelude), c->known.IMutatingFunc);
     if (type->kind != TYPE_struct || !interface || !check_find_conformance(c, type, interface->at[0]))
@@ -188,7 +188,7 @@ static Decl *call_of_object(Checker *c, const Type *type) {
 Decl *flow_function_arg(Checker *c, const Expr *arg) {
     while (arg && (arg->kind == EXPR_convert || arg->kind == EXPR_paren)) arg = arg->a;
     if (!arg || !arg->type) return NULL;
-    if (arg->kind != EXPR_decl || arg->decl->kind != DECL_func) return call_of_object(c, arg->type);
+    if (arg->kind != EXPR_decl || arg->decl->kind != DECL_func) return flow_call_of(c, arg->type);
     FuncRef known = {arg->decl, NULL};
     check_special(c, arg->decl, arg->subst, &known);
     return known.decl;
@@ -321,6 +321,7 @@ const Flow *flow_invoke(FlowWalk *w, const Expr *e) {
     bool known = e->decl->kind == DECL_func,
          promised = (e->decl->flags & DECL_PRELUDE) && (e->decl->flags & DECL_REQUIREMENT);
     FuncSig sig = check_generic_signature(c, e->decl, e->modes, e->nmodes, e->a != NULL);
+    if (!known && w->asked) flow_given_differentiated(c, e->decl, w->modes);
     FlowCall call = {.site = e, .callee = e->decl, .type = e->type, .context = known ? e->decl : w->func};
     if (e->nmodes) call.derived = custom_derivative(c, e);
     else if (known && !promised) call.derived = behind_operator(c, e);

@@ -149,8 +149,7 @@ static void conform_to_func(Checker *c, Decl *type, const FuncSig *sig) {
     const Type *interface =
         type_make(c->types, TYPE_interface, 0, found->at[0], found->at[0]->name, 0, args, 2);
     vec_push(c->arena, &decl_sema(c, type)->interfaces, interface);
-    DeclVec *differentiable =
-        scope_find(scope_inside(c, c->prelude), name_from(c->names, "IDifferentiableFunc"));
+    DeclVec *differentiable = scope_find(scope_inside(c, c->prelude), c->known.IDifferentiableFunc);
     if (!differentiable) return;
     interface = type_make(c->types, TYPE_interface, 0, differentiable->at[0], differentiable->at[0]->name, 0,
                           args, 2);

@@ -536,8 +536,8 @@ static Val *tell_mode(Fn *f, Decl *decl, const Subst *subst, Expr *e) {
     if (bindings.count != 1) return const_int(f, TYPE_bool, 0);
     FuncRef known = {bindings.at[0].decl, bindings.at[0].subst};
     check_special(l->c, known.decl, known.subst, &known);
-    bool forward = check_is_differentiable(l->c, known.decl, DIFF_fwd),
-         reverse = check_is_differentiable(l->c, known.decl, DIFF_bwd);
+    bool forward = check_keeps_derivative(l->c, known.decl, known.subst, DIFF_fwd),
+         reverse = check_keeps_derivative(l->c, known.decl, known.subst, DIFF_bwd);
     if (asks(decl, "reverses")) return const_int(f, TYPE_bool, reverse);
     const Type *x = lower_type(l, subst_find(subst, decl, 0)), *y = lower_type(l, subst_find(subst, decl, 1));
     bool is_cheaper = is_cheaper_by_rows(count_numbers(x), count_numbers(y)) && are_alike(x, y);
