@@ -106,8 +106,12 @@ typedef struct FuncState {
         const Inst *loop, *access; /* whose elements a warp reads together; NULL: none's */
         const char *limit;         /* of its counter */
         bool is_short;             /* what is done in a round */
-        const char *name, *round;  /* variables; NULL: the loop is not being printed */
-    } tile;                        /* tile.c */
+        bool is_row;               /* numbers, which start at operand `start` of `sum`; NULL: at 0 */
+        const Inst *sum;
+        int start;
+        const char *name, *round, *item; /* variables; NULL: the loop is not being printed */
+        const char *row;                 /* where numbers begin */
+    } tile;                              /* tile.c */
     struct {
         const Inst *loop; /* NULL: there is none */
         Row at[MOST_ROWS];
@@ -288,10 +292,14 @@ const char *clike_find_tile(Printer *p, const Inst *choice);
 /* Does the loop count up, one by one, to a limit that is known before the choice? The same holds for what it begins with. */
 bool clike_counts_up(const Inst *choice, const Inst *loop, LoopTest *test);
 const char *clike_limit(Printer *p, const Inst *loop, const LoopTest *test);
-bool clike_name_tile(Printer *p, const Inst *loop); /* false: not this loop */
-bool clike_is_tiled(const Printer *p, const Inst *access);
+bool clike_name_tile(Printer *p, const Inst *loop);      /* false: not this loop */
+const char *clike_tiled(Printer *p, const Inst *access); /* where its element is; NULL: not in a tile */
 void clike_begin_tile(Printer *p, const char *counter, const char *condition, const char *step);
 void clike_end_tile(Printer *p);
+/* A loop over numbers in two forms: before each of them, and after both. */
+void clike_begin_numbers(Printer *p, const char *counter, const char *condition, const char *step);
+void clike_next_numbers(Printer *p, const char *counter, const char *condition, const char *step);
+void clike_end_numbers(Printer *p);
 
 /* ---- copied.c */
 void clike_declare_copies(Printer *p, const Func *func);

@@ -148,9 +148,8 @@ static Value buffer_element(Printer *p, const Inst *inst, bool reading) {
     if (p->at->whole.access == inst) {
         value = clike_value(p->at->whole.name, LEVEL_primary);
         value.is_place = true;
-    } else if (clike_is_tiled(p, inst)) {
-        value = clike_value(clike_format(p, "%s.slots[%s].element", p->at->tile.name, p->at->tile.round),
-                            LEVEL_primary);
+    } else if (clike_tiled(p, inst)) {
+        value = clike_value(clike_tiled(p, inst), LEVEL_primary);
         value.is_place = true;
     } else if (clike_copied(p, inst)) {
         value = clike_value(clike_format(p, "%s[%s]", clike_copied(p, inst), index.text), LEVEL_primary);

@@ -167,6 +167,7 @@ static void print_if(Printer *p, const Inst *inst) {
     Value condition = clike_operand(p, inst, 0);
     Results results = declare_results(p, inst);
     int start = p->out->len;
+    const Inst *tiled = p->at->tile.loop;
     const char *together = inst_has(inst, INST_LIKELY) ? clike_find_tile(p, inst) : NULL;
     if (together) {
         const Value both[] = {condition, clike_value(together, LEVEL_primary)};
@@ -177,7 +178,7 @@ static void print_if(Printer *p, const Inst *inst) {
         clike_line(p, "if (%s(%s)) {", clike_helper(p, "SLOPE_LIKELY"), condition.text);
     else clike_line(p, "if (%s) {", condition.text);
     bool then = print_arm(p, inst, 0, results);
-    if (together) p->at->tile.loop = NULL;
+    p->at->tile.loop = tiled;
     p->at->rows.loop = NULL;
     int middle = then ? p->out->len : start;
     text_cut(p->out, middle);
@@ -384,6 +385,19 @@ static void draft_rounds(Printer *p, const Inst *inst, Value *carried, Rounds *r
     draft_end(p, &rounds->step);
 }
 
+/* What comes after the line that begins it. */
+static void print_rounds(Printer *p, const Rounds *rounds, const char *count, const char *step) {
+    p->indent++;
+    if (count) clike_line(p, "if (++%s %% 1024u == 0) %s();", count, clike_helper(p, "slope_look"));
+    if (rounds->next) /* its own scope, so that no jump comes into that of a variable */
+        print_leavable(p, &rounds->body, rounds->next);
+    else draft_print(p, &rounds->body);
+    if (step) clike_line(p, "%s;", step);
+    p->indent--;
+    draft_print(p, &rounds->step);
+    clike_line(p, "}");
+}
+
 static void print_loop(Printer *p, const Inst *inst) {
     Counter counter = find_counter(p, inst);
     Value *carried = declare_carried(p, inst, &counter);
@@ -393,25 +407,25 @@ static void print_loop(Printer *p, const Inst *inst) {
     clike_begin_rows(p, inst);
     if (counter.name) carried[counter.index].text = NULL; /* `for` moves it on, not the end of the body */
     bool tiled = counter.name && clike_name_tile(p, inst);
-    p->indent += tiled;
+    bool in_row = tiled && p->at->tile.is_row;
+    p->indent += tiled + in_row;
     draft_rounds(p, inst, carried, &rounds);
-    p->indent -= tiled;
+    p->indent -= tiled + in_row;
     bool is_for = counter.name && is_plain(&rounds.head, rounds.condition);
     if (counter.name && (!is_for || tiled)) clike_line(p, "%s;", counter.declaration);
     label_before(p, rounds.end);
     if (wish) clike_line(p, "%s", wish);
-    if (tiled) clike_begin_tile(p, counter.name, rounds.condition.text, step_text(p, &counter));
+    const char *condition = rounds.condition.text, *step = tiled ? step_text(p, &counter) : NULL;
+    const char *last = counter.name && !is_for ? step_text(p, &counter) : NULL;
+    if (in_row) {
+        clike_begin_numbers(p, counter.name, condition, step);
+        print_rounds(p, &rounds, count, last);
+        clike_next_numbers(p, counter.name, condition, step);
+    } else if (tiled) clike_begin_tile(p, counter.name, condition, step);
     else print_condition(p, &rounds.head, rounds.condition, &counter);
-    p->indent++;
-    if (count) clike_line(p, "if (++%s %% 1024u == 0) %s();", count, clike_helper(p, "slope_look"));
-    if (rounds.next) /* its own scope, so that no jump comes into that of a variable */
-        print_leavable(p, &rounds.body, rounds.next);
-    else draft_print(p, &rounds.body);
-    if (counter.name && !is_for) clike_line(p, "%s;", step_text(p, &counter));
-    p->indent--;
-    draft_print(p, &rounds.step);
-    clike_line(p, "}");
-    if (tiled) clike_end_tile(p);
+    print_rounds(p, &rounds, count, last);
+    if (in_row) clike_end_numbers(p);
+    else if (tiled) clike_end_tile(p);
     label_after(p, rounds.end);
 }
 

@@ -1,8 +1,8 @@
-/* What the kernels `add` and `weigh` have made, against loops. There are more bodies than the loops go through, and no multiple of 32 of them. */
+/* What the kernels `add`, `weigh` and `multiply` have made, against loops. There are more bodies than the loops go through, and no multiple of 32 of them. */
 enum { THREADS = 64, COUNT = 70, FIRST = 5, ROOM = 80 };
 static slope::Body bodies[ROOM], moving[ROOM];
 static slope::Light lights[ROOM];
-static float sums[THREADS], weights[90], steps[THREADS + 8];
+static float sums[THREADS], matrix[6 * COUNT], weights[90], steps[THREADS + 8];
 
 static float expected(int id) {
     float sum = 0;
@@ -19,6 +19,13 @@ static float weighed(int id) {
     float sum = 0;
     for (int i = 0; i < 96; i++) sum += (i < 90 ? weights[i] : 0) * (float)(id + i % 8) + steps[i % 8];
     for (int i = 0; i < 32; i++) sum += lights[i + 45].at.y * lights[i + 46].color.y + moving[i].mass;
+    return sum;
+}
+
+static float multiplied(int id, int width) {
+    float sum = 0;
+    for (int k = FIRST; k < COUNT; k++)
+        sum += matrix[id / width * COUNT + k] * (float)(k - id % 3) + matrix[id + k];
     return sum;
 }
 
@@ -43,5 +50,12 @@ int main() {
     slope::steps = {steps, THREADS + 8};
     launch(slope::weigh, 1, THREADS);
     for (int id = 0; id < THREADS; id++) wrong += sums[id] != (id < 50 ? weighed(id) : expected(id));
+    for (int i = 0; i < 6 * COUNT; i++) matrix[i] = (float)(i % 13);
+    slope::matrix = {matrix, 6 * COUNT};
+    for (int width = 32; width > 10; width -= 20) { /* a row for each warp; several in one */
+        slope::width = width;
+        launch(slope::multiply, 1, THREADS);
+        for (int id = 0; id < THREADS; id++) wrong += sums[id] != multiplied(id, width);
+    }
     printf("%d wrong\n", wrong);
 }
