@@ -795,7 +795,7 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     if (e->nmodes && refuse_hidden_derivative(env, loc, decl, (DiffMode)e->modes[0]))
         return error_expr(c, loc);
     if (e->nmodes) flow_request(c, decl, e->modes, e->nmodes, loc);
-    flow_given_args(env, e);
+    flow_given_args(env, e, &attempt->sig);
     if (decl->name == c->known.printf && (decl->flags & DECL_PRELUDE)) check_format(c, e);
     report_deprecated(c, decl, loc);
     return e;

@@ -553,7 +553,7 @@ void flow_request(Checker *c, Decl *func, const uint8_t *modes, int nmodes, Loc 
 void flow_implements(Checker *c, Decl *requirement, Decl *implementation);
 
 /* ---- flowgiven.c */
-void flow_given_args(Env *env, const Expr *call); /* functions among the arguments */
+void flow_given_args(Env *env, const Expr *call, const FuncSig *sig); /* functions among the arguments */
 
 /* ---- effects.c */
 bool check_has_effect(Checker *c, Decl *func, EffectKind kind);

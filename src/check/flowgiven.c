@@ -52,12 +52,15 @@ static uint8_t modes_of(Checker *c, const GivenFunction *given) {
 /* ---- calls */
 
 static const Expr *plain_arg(const Expr *arg) {
-    while (arg && (arg->kind == EXPR_convert || arg->kind == EXPR_paren)) arg = arg->a;
+    while (arg && (arg->kind == EXPR_convert || arg->kind == EXPR_paren || arg->kind == EXPR_expand))
+        arg = arg->a;
     return arg;
 }
 
+/* Of a pack: its elements. */
 static bool can_be_function(const Type *type) {
-    return type && (type->kind == TYPE_function || type->kind == TYPE_param);
+    if (type && type->kind == TYPE_expand) type = type->args[0];
+    return type && (type->kind == TYPE_function || type->kind == TYPE_param || type->kind == TYPE_each);
 }
 
 /* Of a parameter that takes anything: a lambda, or an object that may have a call operator of its own. */
@@ -65,7 +68,8 @@ static bool is_worth_noting(Checker *c, const GivenFunction *given) {
     const Expr *arg = plain_arg(given->arg);
     if (!arg || !arg->type || !can_be_function(given->param->type)) return false;
     if (given->param->type->kind == TYPE_function) return true;
-    if (arg->type->kind == TYPE_param) return is_some(c, arg->type, c->known.IMutatingFunc);
+    if (arg->type->kind == TYPE_param || arg->type->kind == TYPE_each)
+        return is_some(c, arg->type, c->known.IMutatingFunc);
     if (arg->type->kind != TYPE_struct) return false;
     const Decl *type = arg->type->decl;
     return !(given->callee->flags & DECL_PRELUDE) || (type->modifiers & MODIFIER_synthesized);
@@ -74,6 +78,7 @@ static bool is_worth_noting(Checker *c, const GivenFunction *given) {
 /* The parameter of the function around that is handed on; NULL: it is something else. */
 static const Decl *handed_on(const Expr *arg) {
     arg = plain_arg(arg);
+    if (arg && arg->kind == EXPR_each) arg = arg->a;
     bool param = arg && arg->kind == EXPR_decl && arg->decl->kind == DECL_var &&
                  arg->decl->flavour == VAR_param && can_be_function(arg->decl->type);
     return param ? arg->decl : NULL;
@@ -114,12 +119,23 @@ static void judge(Checker *c, const Expr *arg, uint8_t modes, const char *taker)
         request(c, func, LOST_fwd, arg->loc);
 }
 
-void flow_given_args(Env *env, const Expr *call) {
+/* Derivatives have parameters of the same names, but not all of them. */
+static const Decl *param_of(const Expr *call, const FuncSig *sig, int arg) {
+    int index = sig_param_of(sig, call->args.count, arg);
+    if (index >= sig->nparams) return NULL;
+    if (!call->nmodes) return sig->params[index].decl;
+    for (int i = 0; i < call->decl->params.count; i++)
+        if (call->decl->params.at[i]->name == sig->params[index].name) return call->decl->params.at[i];
+    return NULL;
+}
+
+void flow_given_args(Env *env, const Expr *call, const FuncSig *sig) {
     Checker *c = env->c;
     if (env->decl && (env->decl->flags & DECL_PRELUDE)) return;
     uint8_t modes = modes_of_call(call);
-    for (int i = 0; i < call->args.count && i < call->decl->params.count; i++) {
-        const Decl *param = call->decl->params.at[i], *on = handed_on(call->args.at[i]);
+    for (int i = 0; i < call->args.count; i++) {
+        const Decl *param = param_of(call, sig, i), *on = handed_on(call->args.at[i]);
+        if (!param) continue;
         bool constant = param->modifiers & MODIFIER_no_diff;
         GivenFunction given = {call->decl, param, call->args.at[i]};
         if (modes && !constant && on) add_modes(c, on, modes);
