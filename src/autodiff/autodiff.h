@@ -46,7 +46,8 @@ typedef struct AdConfig {
     void (*split)(void *user, Func *func,
                   bool params);                 /* sroa; also of parameters by address, but for arrays */
     void (*clean_flat)(void *user, Func *func); /* flat code: ssa, simplify, cse, licm, dce */
-    void (*merge)(void *user, Func *func); /* a linearized function: primal values that are there twice */
+    /* A linearized function: primal values that are there twice, and what leads nowhere, but for calls and values that are named elsewhere. */
+    void (*merge)(void *user, Func *func, const InstVec *calls, const ValVec *named);
     /* After each stage, for dumps; may be NULL. `what` is the function the user wrote; `other` the second of two halves, or NULL. */
     void (*after)(void *user, const char *stage, const Func *what, const Func *now, const Func *other);
     void (*stored)(void *user, const AdStored *stored); /* told of each; may be NULL */

@@ -155,23 +155,6 @@ void ad_sink(Ad *ad, Func *func) {
     ir_resolve_func(func);
 }
 
-static bool is_unused(const Sink *s, const Inst *inst) {
-    bool harmless = op_has(inst->op, OP_PURE) || inst->op == OP_load;
-    return harmless && inst->nregions == 0 && inst->nresults == 1 && s->uses[inst->results[0]->id] == 0;
-}
-
-/* A rule may make more than is needed; that would hold back what it uses. */
-static void drop_unused(Sink *s, const Region *region) {
-    for (Inst *inst = region->last, *before; inst; inst = before) {
-        before = inst->prev;
-        for (int i = 0; i < inst->nregions; i++) drop_unused(s, inst->regions[i]);
-        if (!is_unused(s, inst)) continue;
-        for (int i = 0; i < inst->nargs; i++)
-            if (!val_is_const(inst->args[i])) s->uses[inst->args[i]->id]--;
-        inst_remove(inst);
-    }
-}
-
 /* The order is that of the program: each goes to the head of the region, before what uses it. */
 static void sink_differentials(Sink *s, const Region *region) {
     for (const Inst *inst = region->last; inst; inst = inst->prev) {
@@ -184,6 +167,5 @@ static void sink_differentials(Sink *s, const Region *region) {
 void ad_sink_differentials(Ad *ad, const Making *making) {
     Sink s = {.ad = ad, .uses = region_count_uses(ad->arena, making->diff)};
     s.inside = arena_array(ad->arena, int, making->linear.func->nvals + 1);
-    drop_unused(&s, making->diff);
     sink_differentials(&s, making->diff);
 }

@@ -122,10 +122,23 @@ static void note_params(Ad *ad, Making *x) {
         if (counterparts[i]) x->differentials[i] = counterparts[i];
 }
 
+/* What is not transposed is not carried along either, nor kept. What belongs to tangent calls will be needed. */
+static void merge(Ad *ad, const Making *x) {
+    InstVec calls = {0};
+    ValVec named = {0};
+    for (int i = 0; i < x->calls.count; i++) {
+        const CallNote *note = x->calls.entries[i].value;
+        vec_push(ad->arena, &calls, note->primal);
+        for (int k = 0; k < note->plan.callee->leaves.count; k++)
+            if (note->duals[k]) vec_push(ad->arena, &named, note->duals[k]);
+    }
+    ad->config.merge(ad->config.user, x->linear.func, &calls, &named);
+}
+
 static void linearize_reverse(Ad *ad, Making *x) {
     ad_declare(ad, x->f, SHAPE_linear, (Contents){0}, &x->linear);
     linearize_split(ad, x);
-    ad->config.merge(ad->config.user, x->linear.func);
+    merge(ad, x);
     note_params(ad, x);
     make_placeholders(ad, x);
 }

@@ -263,60 +263,10 @@ static void t_branches(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     }
 }
 
-/* ---- carried differentials that lead nowhere: their adjoints are zero throughout */
-
-typedef struct Flow {
-    const Region *body;
-    bool *lives; /* by carried value */
-    Map seen;
-    Arena *arena;
-    bool changed;
-} Flow;
-
-static void mark_inside(Flow *flow, const Region *region);
-
-static void mark_flow(Flow *flow, const Val *v) {
-    if (v->kind == VAL_param && v->region == flow->body) {
-        flow->changed |= !flow->lives[v->index];
-        flow->lives[v->index] = true;
-    }
-    if (v->kind != VAL_inst || map_has(&flow->seen, PTR_KEY(v->inst))) return;
-    map_put(flow->arena, &flow->seen, PTR_KEY(v->inst), flow);
-    for (int i = 0; i < v->inst->nargs; i++) mark_flow(flow, v->inst->args[i]);
-    for (int i = 0; i < v->inst->nregions; i++) mark_inside(flow, v->inst->regions[i]);
-}
-
-static void mark_inside(Flow *flow, const Region *region) {
-    for (const Inst *inst = region->first; inst; inst = inst->next) {
-        for (int i = 0; i < inst->nargs; i++) mark_flow(flow, inst->args[i]);
-        for (int i = 0; i < inst->nregions; i++) mark_inside(flow, inst->regions[i]);
-    }
-}
-
-/* Those with an adjoint from behind the loop, and those that flow into memory, calls, or a carried value that lives. */
-static bool *living(Tr *t, const Inst *loop, Val *const *starts) {
-    int n = loop->nresults;
-    Flow flow = {.body = loop->regions[1], .arena = t->ad->arena};
-    flow.lives = arena_array(t->ad->arena, bool, n ? n : 1);
-    for (int i = 0; i < n; i++) flow.lives[i] = starts[i] != NULL;
-    for (const Inst *inst = flow.body->first; inst; inst = inst->next) {
-        bool pure = op_has(inst->op, OP_PURE) || inst->op == OP_load || inst->op == OP_yield;
-        for (int i = 0; i < inst->nargs && !pure; i++) mark_flow(&flow, inst->args[i]);
-        for (int i = 0; i < inst->nregions; i++) mark_inside(&flow, inst->regions[i]);
-    }
-    do {
-        flow.changed = false;
-        for (int i = 0; i < n; i++)
-            if (flow.lives[i]) mark_flow(&flow, flow.body->last->args[i]);
-    } while (flow.changed);
-    return flow.lives;
-}
-
 /* A loop, reversed: it counts the trip count down. By carried value: */
 typedef struct BackLoop {
     Inst *twin, *primal;
     LoopInfo *info;
-    const bool *lives;
     Val **starts; /* adjoints from behind the loop; NULL: zero */
     Val **bars;   /* parameters of the reversed body */
     Val **nexts;  /* what the reversed body hands on; NULL: zero */
@@ -338,8 +288,7 @@ static void begin_body(Tr *t, BackLoop *x) {
     Val *left =
         region_add_param(x->body, type_basic(ad->m->types, TYPE_int64), name_from(ad->m->names, "left"));
     for (int i = 0; i < x->twin->nresults; i++)
-        if (x->lives[i])
-            x->bars[i] = region_add_param(x->body, d->params[i]->type, name_like(t, d->params[i], "g"));
+        x->bars[i] = region_add_param(x->body, d->params[i]->type, name_like(t, d->params[i], "g"));
     x->b = build_at_end(x->body);
     x->b.no_fold = true;
     x->info->it = build_binary(&x->b, OP_sub, left, ad_int64(ad, 1));
@@ -369,7 +318,6 @@ static ValVec end_body(Tr *t, BackLoop *x) {
     vec_push(arena, &args, x->info->trip);
     vec_push(arena, &yields, x->info->it);
     for (int i = 0; i < x->twin->nresults; i++) {
-        if (!x->lives[i]) continue;
         vec_push(arena, &args, x->starts[i] ? x->starts[i] : zero(t, x->bars[i]->type));
         vec_push(arena, &yields, x->nexts[i] ? x->nexts[i] : zero(t, x->bars[i]->type));
     }
@@ -404,7 +352,6 @@ static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     x.info = ad_loop_info(t->making, x.primal);
     x.starts = values_for(t, inst), x.bars = values_for(t, inst), x.nexts = values_for(t, inst);
     for (int i = 0; i < n; i++) x.starts[i] = take_out(t, adj, inst->results[i]);
-    x.lives = living(t, inst, x.starts);
     begin_body(t, &x);
     if (!reverse_body(t, &x)) {
         x.info->it = NULL;
@@ -414,11 +361,9 @@ static void t_loop(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     ValVec args = end_body(t, &x);
     Inst *reverse = x.info->reverse = close_loop(t, &x, b, &args);
     map_put(t->ad->arena, &t->making->mirror, PTR_KEY(x.primal), reverse);
-    int next = 1;
-    for (int i = 0; i < n; i++)
-        if (x.lives[i]) bump(t, b, adj, inst->args[i], reverse->results[next++]);
+    for (int i = 0; i < n; i++) bump(t, b, adj, inst->args[i], reverse->results[1 + i]);
     for (int i = 0; i < x.captured.vals.count; i++)
-        bump(t, b, adj, x.captured.vals.at[i], reverse->results[next++]);
+        bump(t, b, adj, x.captured.vals.at[i], reverse->results[1 + n + i]);
 }
 
 /* ---- calls */

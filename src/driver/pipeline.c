@@ -379,9 +379,10 @@ static void clean_flat_for_ad(void *user, Func *func) {
     clean(func, (SroaOptions){.keep_opaque = true, .flat = true});
 }
 
-static void merge_for_ad(void *user, Func *func) {
+static void merge_for_ad(void *user, Func *func, const InstVec *calls, const ValVec *named) {
     (void)user;
     opt_cse_linear(func);
+    opt_dce_but(func, calls, named);
 }
 
 static bool is_stop(const char *stop, const char *name) { return stop && strcmp(stop, name) == 0; }

@@ -180,12 +180,15 @@ static void sweep(Dce *d, Region *region) {
     }
 }
 
-bool opt_dce(Func *func) {
+bool opt_dce_but(Func *func, const InstVec *insts, const ValVec *vals) {
     if (!func->body) return false;
     Dce d = {.func = func, .scratch = arena_scratch(func->module->arena)};
     d.live = arena_array(d.scratch, bool, func->nvals);
     region_walk(func->body, make_fate, &d);
     region_walk(func->body, start, &d);
+    for (int i = 0; insts && i < insts->count; i++)
+        if (insts->at[i]->parent) mark_inst(&d, insts->at[i]);
+    for (int i = 0; vals && i < vals->count; i++) mark_val(&d, ir_resolve(vals->at[i]));
     while (d.work.count || d.vals.count) {
         if (d.work.count) mark_needs(&d, vec_pop(&d.work));
         else mark_sources(&d, vec_pop(&d.vals));
@@ -194,3 +197,5 @@ bool opt_dce(Func *func) {
     arena_free(d.scratch);
     return d.changed;
 }
+
+bool opt_dce(Func *func) { return opt_dce_but(func, NULL, NULL); }

@@ -55,7 +55,11 @@ bool opt_copies(Func *func);      /* copies.c: on a GPU, groups copy elements th
 bool opt_late_sums(Func *func);   /* late.c: on a GPU, sums in buffers stand together */
 bool opt_first(Func *func);       /* first.c: what is added to zeros is put there */
 bool opt_order(Func *func);       /* order.c: sums of derivatives wait for no term that comes late */
-bool opt_dce(Func *func);         /* dce.c: what nobody needs */
+
+/* ---- dce.c: what nobody needs */
+bool opt_dce(Func *func);
+/* These are needed elsewhere; each may be NULL. */
+bool opt_dce_but(Func *func, const InstVec *insts, const ValVec *vals);
 
 /* ---- legalize.c: sums of objects are written out, and what else a target lacks */
 typedef struct LegalOptions {

@@ -55,6 +55,9 @@ static void mark_normal(void *user, Func *func) {
     func->flags |= FUNC_NORMAL;
 }
 
+static void leave_unmerged(void *user, Func *func, const InstVec *calls, const ValVec *named) {
+    (void)user, (void)func, (void)calls, (void)named;
+}
 static void leave_whole(void *user, Func *func, bool params) { (void)user, (void)func, (void)params; }
 
 static Ad new_ad(void) {
@@ -66,7 +69,7 @@ static Ad new_ad(void) {
                            .clean = leave_alone,
                            .split = leave_whole,
                            .clean_flat = leave_alone,
-                           .merge = leave_alone}};
+                           .merge = leave_unmerged}};
 }
 
 /* double f(a, b, c) { return op(a, b, c) } with as many parameters as there are partials */
