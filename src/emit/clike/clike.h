@@ -392,6 +392,10 @@ void clike_end_tested(Printer *p);
 /* ---- unroll.c */
 const char *clike_loop_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
 
+/* ---- twice.c */
+/* Is it twice a number, and a term of a sum in which a product had better be fused with the addition? */
+bool clike_is_twice_beside_product(const Printer *p, const Inst *inst);
+
 /* ---- printf.c */
 void clike_printf(Printer *p, const Inst *inst);
 const char *clike_string(Printer *p, Str text); /* a literal */
