@@ -86,6 +86,7 @@ typedef struct FuncState {
     Map computed;      /* Inst -> const char *: the variable that has it already, for who comes to it next */
     SumsTogether sums; /* that are printed with the next: sums.c */
     int *summed;       /* by Val.id: uses of an address by such sums alone; NULL: there are none */
+    VEC(const Inst *) large; /* variables with memory of their own: large.c */
     Frame *frame;
     int labels;
     int line;           /* of the last #line */
@@ -193,6 +194,7 @@ typedef struct Dialect {
     const char *copy_elements;   /* a helper: to memory of the group; NULL: there is none */
     int atomic_bits;             /* the narrowest type that atomic operations have */
     int printf_values;           /* the most that printf takes; 0: any number */
+    bool has_heap;               /* for variables that are too large for a stack: large.c */
     int64_t most_local;          /* bytes that a variable can take; 0: any number */
     const HelperRow *helpers;    /* that differ from C's */
     const HelperRow *hosted;     /* in place of those, in code that the runtime launches */
@@ -391,6 +393,11 @@ void clike_end_tested(Printer *p);
 
 /* ---- unroll.c */
 const char *clike_loop_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
+
+/* ---- large.c */
+void clike_take_large(Printer *p);                   /* at the start of a function */
+bool clike_begin_large(Printer *p, const Inst *var); /* it is such a variable, and begins here */
+void clike_give_large(Printer *p);                   /* before it returns */
 
 /* ---- twice.c */
 /* Is it twice a number, and a term of a sum in which a product had better be fused with the addition? */

@@ -282,6 +282,7 @@ void clike_group(Printer *p) {
     at->spread.arena = &p->arena;
     region_walk(func->body, refuse_inst, &refusal);
     number(&phases, func->body);
+    clike_take_large(p);
     Text body = {.arena = &p->arena}, *outer = p->out;
     clike_helper(p, "SLOPE_THREAD_LOCAL");
     p->out = &body;
@@ -291,4 +292,5 @@ void clike_group(Printer *p) {
     if (clike_mentions(body.at ? body.at : "", "choice")) clike_line(p, "bool choice[%d];", at->threads);
     if (at->spread.len) text_add(p->out, text_str(&at->spread));
     if (body.len) text_add(p->out, text_str(&body));
+    clike_give_large(p);
 }

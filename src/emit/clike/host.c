@@ -139,6 +139,7 @@ const Dialect clike_c = {
     .once = "SLOPE_INLINE",
     .steers_loops = true,
     .has_rows = true,
+    .has_heap = true,
     .outer = "",
     .constant = "static const ",
     .computed = "static ",

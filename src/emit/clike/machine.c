@@ -56,6 +56,7 @@ static void print_var(Printer *p, const Inst *inst) {
         p->at->values[v->id] = clike_nowhere(p, inst->type);
         return;
     }
+    if (clike_begin_large(p, inst)) return;
     int64_t size = type_layout(inst->type, LAYOUT_scalar).size, most = p->dialect->most_local;
     if (most && size > most)
         clike_fail(p, inst->loc, "this target has no variables of %lld bytes: a thread has %lld",

@@ -468,6 +468,11 @@ static void print_continue(Printer *p, const Inst *inst) {
     else print_jump(p, label_for(p, frame->next, "next"));
 }
 
+static bool is_word(const char *text) {
+    while (clike_is_word_char(*text)) text++;
+    return !*text;
+}
+
 static void print_return(Printer *p, const Inst *inst) {
     const Func *func = p->at->func;
     if (p->at->crosses) { /* one thread of a group that this function runs */
@@ -476,12 +481,10 @@ static void print_return(Printer *p, const Inst *inst) {
         print_jump(p, label_for(p, &p->at->phase_end, "next"));
         return;
     }
-    if (p->at->result) {
-        clike_line(p, "return %s;", p->at->result);
-        return;
-    }
-    if (inst->nargs == 0) {
-        if (inst->parent != func->body) clike_line(p, "return;");
+    if (p->at->result || inst->nargs == 0) {
+        clike_give_large(p);
+        if (p->at->result) clike_line(p, "return %s;", p->at->result);
+        else if (inst->parent != func->body) clike_line(p, "return;");
         return;
     }
     Text text = {.arena = &p->arena};
@@ -492,12 +495,17 @@ static void print_return(Printer *p, const Inst *inst) {
             type->kind == TYPE_pointer ? clike_pointer(p, value, type->args[0], false) : value.text;
         text_printf(&text, "%s%s", i ? ", " : "", part);
     }
-    if (inst->nargs == 1) {
+    bool stays = p->at->large.count == 0 || is_word(text.at);
+    if (inst->nargs == 1 && stays) {
+        clike_give_large(p);
         clike_line(p, "return %s;", text.at);
         return;
     }
-    const char *name = clike_local(p, "results");
-    clike_line(p, "const %s %s = {%s};", clike_results_type(p, func), name, text.at);
+    bool several = inst->nargs > 1;
+    const char *name = clike_local(p, several ? "results" : "result");
+    if (several) clike_line(p, "const %s %s = {%s};", clike_results_type(p, func), name, text.at);
+    else clike_line(p, "%s = %s;", clike_declare_value(p, func->results[0], name), text.at);
+    clike_give_large(p);
     clike_line(p, "return %s;", name);
 }
 
@@ -654,7 +662,10 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
     Text body = {.arena = &p->arena}, *outer = p->out;
     p->out = &body;
     if (clike_is_cut(p, func)) clike_group(p);
-    else clike_region(p, func->body, (Frame){0});
+    else {
+        clike_take_large(p);
+        clike_region(p, func->body, (Frame){0});
+    }
     p->out = outer;
     print_unused(p, &body);
     if (body.len) text_add(p->out, text_str(&body));
