@@ -304,6 +304,7 @@ static const struct {
     {"ssa", 1, .run = opt_ssa},
     {"share", 1, .run = opt_share}, /* what ssa leaves: arrays */
     {"simplify", 1, .run = opt_simplify},
+    {"untape", 1, .run = opt_untape},
     {"direct", 1, .run = opt_direct_sums},
     {"unroll", 1, .run = pass_unroll},
     {"simplify-again", 1, .run = opt_simplify},

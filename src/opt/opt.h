@@ -52,6 +52,7 @@ bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
 bool opt_reciprocal(Func *func);  /* reciprocal.c: one division instead of several by the same number */
 bool opt_direct_sums(Func *func); /* direct.c: on a GPU, sums that are kept for a buffer go there at once */
 bool opt_copies(Func *func);      /* copies.c: on a GPU, groups copy elements that all threads read */
+bool opt_untape(Func *func);      /* untape.c: arrays that are there still are not kept on tapes */
 bool opt_late_sums(Func *func);   /* late.c: on a GPU, sums in buffers stand together */
 bool opt_first(Func *func);       /* first.c: what is added to zeros is put there */
 bool opt_order(Func *func);       /* order.c: sums of derivatives wait for no term that comes late */

@@ -56,13 +56,12 @@ static const struct {
     const char *name;
     Pass pass;
 } table[] = {
-    {"inline", inline_all}, {"sroa", opt_sroa},       {"sroa_keep", sroa_keep},
-    {"ssa", opt_ssa},       {"dce", opt_dce},         {"simplify", opt_simplify},
-    {"cse", opt_cse},       {"licm", opt_licm},       {"upward", opt_upward},
-    {"unroll", opt_unroll}, {"pure", infer_pure},     {"exits", opt_lower_exits},
-    {"share", opt_share},   {"range", range},         {"legalize", legalize},
-    {"together", together}, {"scalars", opt_scalars}, {"order", order},
-    {"pack", opt_pack},     {"first", first},
+    {"inline", inline_all},     {"sroa", opt_sroa},         {"sroa_keep", sroa_keep}, {"ssa", opt_ssa},
+    {"dce", opt_dce},           {"simplify", opt_simplify}, {"cse", opt_cse},         {"licm", opt_licm},
+    {"upward", opt_upward},     {"untape", opt_untape},     {"unroll", opt_unroll},   {"pure", infer_pure},
+    {"exits", opt_lower_exits}, {"share", opt_share},       {"range", range},         {"legalize", legalize},
+    {"together", together},     {"scalars", opt_scalars},   {"order", order},         {"pack", opt_pack},
+    {"first", first},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {
