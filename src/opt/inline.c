@@ -112,13 +112,16 @@ static bool fits_whole(const Inliner *n, const Func *callee) {
     return left >= 0 || !n->policy.max_whole;
 }
 
+static bool fits_nest(const Inst *call, Shape shape) {
+    return shape.loops == 0 || shape.loops + inst_loops_around(call) <= MAX_LOOPS;
+}
+
 static bool may_inline(const Inliner *n, const Inst *call, Shape shape) {
     const Func *callee = call->callee;
     bool normal = (n->func->flags & FUNC_NORMAL) && !n->policy.any_form;
     if (normal && !is_normal(callee, shape)) return false;
     bool small = shape.size <= n->policy.max_size && n->growth < MAX_GROWTH && n->depth < MAX_DEPTH;
-    small = small && fits_whole(n, callee) &&
-            (shape.loops == 0 || shape.loops + inst_loops_around(call) <= MAX_LOOPS);
+    small = small && fits_whole(n, callee) && (n->policy.max_size == INT_MAX || fits_nest(call, shape));
     bool full = n->policy.max_growth && n->func->module->inlined >= n->policy.max_growth;
     if (!(callee->flags & FUNC_INLINE) && (!small || full) && !meets_others(callee)) return false;
     return !n->policy.may || n->policy.may(n->policy.user, callee, call);

@@ -22,8 +22,9 @@ enum {
     MOST_ROUNDS = 4096, /* of a loop that is looked at */
     MOST_COPIES =
         600, /* instructions that a loop may become: more of them take longer to compile than they gain */
-    MOST_SIZE = 20000, /* ... and may have */
-    MOST_CALLS = 200   /* on the way from one function to another; what is further down is not looked at */
+    MOST_COPIES_OF_FOUR = 1300, /* ... of four rounds that have much in common */
+    MOST_SIZE = 20000,          /* ... and may have */
+    MOST_CALLS = 200 /* on the way from one function to another; what is further down is not looked at */
 };
 
 /* ---- loops that lead to a derivative */
@@ -126,6 +127,7 @@ static int fitting(const Rounds *r, int rounds) {
     bool is_worth_it = r->shared * 4 >= r->repeated && r->shared > 0;
     if (r->leaves || !is_worth_it) return 0;
     int64_t most = MOST_COPIES / (r->copies + 1);
+    if (most < 4 && 4 * (r->copies + 1) <= MOST_COPIES_OF_FOUR && r->shared * 2 >= r->repeated) most = 4;
     if (most > MOST_TOGETHER) most = MOST_TOGETHER;
     if (most > 4) most -= most % 4; /* what vectors have */
     if (most < 2) return 0;
