@@ -400,8 +400,8 @@ bool clike_begin_large(Printer *p, const Inst *var); /* it is such a variable, a
 void clike_give_large(Printer *p);                   /* before it returns */
 
 /* ---- twice.c */
-/* Is it twice a number, and a term of a sum in which a product had better be fused with the addition? */
-bool clike_is_twice_beside_product(const Printer *p, const Inst *inst);
+/* The operand that it is twice of, if it is a term of a sum in which a product had better be fused with the addition; else -1. */
+int clike_doubled_beside_product(const Printer *p, const Inst *inst);
 
 /* ---- printf.c */
 void clike_printf(Printer *p, const Inst *inst);

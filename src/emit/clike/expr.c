@@ -220,11 +220,11 @@ static Value integer_arithmetic(Printer *p, const Type *type, const Value *args,
 static Value arithmetic(Printer *p, const Type *type, const Value *args, const char *operator, Level level,
                         const Inst *inst) {
     if (!type_is_float(type)) return integer_arithmetic(p, type, args, operator, level, inst);
-    if (inst && clike_is_twice_beside_product(p, inst)) {
-        const Value *number = val_is_const(inst_operand(inst, 0)) ? &args[1] : &args[0];
+    int doubled = inst ? clike_doubled_beside_product(p, inst) : -1;
+    if (doubled >= 0) {
         clike_helper(p, "SLOPE_APART");
         const char *twice = clike_helper(p, clike_format(p, "slope_twice_%s", clike_word(p, type)));
-        return rounded(p, clike_call(p, twice, number, 1), type);
+        return rounded(p, clike_call(p, twice, &args[doubled], 1), type);
     }
     return rounded(p, clike_infix(p, args, operator, level), type);
 }

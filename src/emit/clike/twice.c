@@ -11,14 +11,15 @@
 
 static bool is_two(const Val *v) { return v->kind == VAL_const && type_is_float(v->type) && v->real == 2; }
 
-static bool is_twice(const Inst *inst) {
+/* Which operand it is twice of; -1: of none. */
+static int doubled(const Inst *inst) {
     const Val *a = inst_operand(inst, 0), *b = inst_operand(inst, 1);
-    if (inst->op == OP_mul) return is_two(a) || is_two(b);
-    return inst->op == OP_add && a == b;
+    if (inst->op == OP_mul) return is_two(b) ? 0 : is_two(a) ? 1 : -1;
+    return inst->op == OP_add && a == b ? 0 : -1;
 }
 
 static bool is_other_product(const Val *v) {
-    return v->kind == VAL_inst && v->inst->op == OP_mul && !is_twice(v->inst);
+    return v->kind == VAL_inst && v->inst->op == OP_mul && doubled(v->inst) < 0;
 }
 
 static bool is_sum_with_product(const Inst *sum) {
@@ -26,13 +27,13 @@ static bool is_sum_with_product(const Inst *sum) {
     return is_other_product(inst_operand(sum, 0)) || is_other_product(inst_operand(sum, 1));
 }
 
-bool clike_is_twice_beside_product(const Printer *p, const Inst *inst) {
+int clike_doubled_beside_product(const Printer *p, const Inst *inst) {
     const FuncState *at = p->at;
     bool fuses = p->dialect->steers_loops && p->options->level > 0 && !p->is_strict;
     const Val *v = inst->results[0];
     bool is_number = v->type->kind == TYPE_float || v->type->kind == TYPE_double;
-    if (!fuses || !is_number || !is_twice(inst)) return false;
-    for (int i = at->first_use[v->id]; i < at->first_use[v->id + 1]; i++)
-        if (is_sum_with_product(at->all_uses[i])) return true;
-    return false;
+    int operand = fuses && is_number ? doubled(inst) : -1;
+    for (int i = at->first_use[v->id]; operand >= 0 && i < at->first_use[v->id + 1]; i++)
+        if (is_sum_with_product(at->all_uses[i])) return operand;
+    return -1;
 }
