@@ -275,6 +275,12 @@ static bool pass_range(Unit *unit) {
     return changed;
 }
 
+static bool pass_steps(Func *func) {
+    if (!opt_steps(func)) return false;
+    opt_dce(func);
+    return true;
+}
+
 static bool pass_first(Func *func) {
     if (!opt_first(func)) return false;
     opt_simplify(func);
@@ -321,6 +327,7 @@ static const struct {
     {"lanes", 1, .run_unit = pass_lanes},
     {"nests", 2, .run = pass_nests},
     {"copies", 2, .run = opt_copies},
+    {"steps", 1, .run = pass_steps},
     {"range", 1, .run_unit = pass_range},
     {"first", 2, .run = pass_first},
     {"order", 2, .run = pass_order},

@@ -61,7 +61,7 @@ static const struct {
     {"upward", opt_upward},     {"untape", opt_untape},     {"unroll", opt_unroll},   {"pure", infer_pure},
     {"exits", opt_lower_exits}, {"share", opt_share},       {"range", range},         {"legalize", legalize},
     {"together", together},     {"scalars", opt_scalars},   {"order", order},         {"pack", opt_pack},
-    {"first", first},
+    {"first", first},           {"steps", opt_steps},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {
