@@ -169,6 +169,7 @@ const Inst *emit_last_part(const Inst *store, const Inst *access);     /* of tha
 int64_t emit_part_offset(const Inst *store);                           /* in the element */
 int64_t emit_whole_bytes(const Func *func, const WholeElement *whole); /* of a group's shared memory */
 int emit_warps(const Func *func);                                      /* of a group of the kernel */
+int64_t emit_copied_bytes(const Func *func); /* of what its groups copy (Func.copies) */
 /* So many bytes more of a group's shared memory; false: there is not so much. */
 bool emit_take_shared(const Reached *reached, const WaitingSums *sums, int64_t *taken, int64_t bytes);
 

@@ -100,6 +100,14 @@ int64_t emit_part_offset(const Inst *store) {
     return find_bytes(store, &offset, &access) ? offset : 0;
 }
 
+int64_t emit_copied_bytes(const Func *func) {
+    int64_t bytes = 0;
+    for (int i = 0; i < func->ncopies; i++)
+        bytes += func->copies[i].elements *
+                 type_layout(func->copies[i].owner->type->args[0], LAYOUT_scalar).stride;
+    return bytes;
+}
+
 bool emit_take_shared(const Reached *reached, const WaitingSums *sums, int64_t *taken, int64_t bytes) {
     if (reached->shared_size + emit_sums_bytes(sums) + *taken + bytes > MOST_SHARED) return false;
     *taken += bytes;

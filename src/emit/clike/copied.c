@@ -14,8 +14,8 @@ void clike_declare_copies(Printer *p, const Func *func) {
         map_put(&p->arena, &p->copies, PTR_KEY(copy), (void *)(uintptr_t)name);
         text_printf(&p->globals, "alignas(16) %s%s;\n", p->dialect->shared,
                     clike_declare(p, element, clike_format(p, "%s[%lld]", name, (long long)copy->elements)));
-        p->shared_bytes += copy->elements * type_layout(element, LAYOUT_scalar).stride;
     }
+    if (p->dialect->copy_elements) p->shared_bytes += emit_copied_bytes(func);
 }
 
 const char *clike_copied(const Printer *p, const Inst *access) {

@@ -27,6 +27,11 @@ static Value buffer_element(Emitter *e, const Inst *inst) {
     const Type *element = inst->results[0]->type->args[0];
     LayoutRules rules = (LayoutRules)emit_operand(e, inst, 0).rules;
     LLVMValueRef index = emit_index(e, emit_use(e, inst, 1), inst->args[1]->type, -1);
+    LLVMValueRef copy = e->device ? emit_device_copy(e, inst) : NULL;
+    if (copy) {
+        LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)type_layout(element, LAYOUT_scalar).stride);
+        return emit_plain_value(LLVMBuildInBoundsGEP2(e->builder, unit, copy, &index, 1, ""));
+    }
     Value value = in_buffer(e, inst, index, type_layout(element, rules).stride);
     if (is_checked(e, inst))
         value.guard = LLVMBuildICmp(e->builder, LLVMIntULT, index, count_in(e, inst), "");

@@ -174,6 +174,48 @@ void emit_device_atomic(Emitter *e, const Type *type) {
         emit_fail(e, "this target has no atomic operations on %s", type_text(&e->arena, type));
 }
 
+/* ---- elements that a group copies when it begins (opt/copies.c) */
+
+static LLVMValueRef copy_memory(Emitter *e, const Func *func, int index) {
+    const GroupCopy *copy = &func->copies[index];
+    int64_t words = copy->elements * (type_layout(copy->owner->type->args[0], LAYOUT_scalar).stride / 4);
+    const char *name = format_text(&e->arena, "slope_copy_%s_%d", func->name->text, index);
+    LLVMValueRef memory = LLVMGetNamedGlobal(e->llvm, name);
+    if (memory) return memory;
+    memory = new_global(e, LLVMArrayType2(e->i32, (uint64_t)words), name, SHARED_MEMORY);
+    LLVMSetInitializer(memory, LLVMGetUndef(LLVMGlobalGetValueType(memory)));
+    LLVMSetLinkage(memory, LLVMInternalLinkage);
+    return memory;
+}
+
+LLVMValueRef emit_device_copy(Emitter *e, const Inst *access) {
+    const Func *func = e->at->info->func;
+    if (!inst_has(access, INST_COPIED)) return NULL;
+    const Global *owner = ir_owner(ir_resolve(access->args[0]));
+    for (int i = 0; i < func->ncopies; i++)
+        if (func->copies[i].owner == owner) return LLVMConstAddrSpaceCast(copy_memory(e, func, i), e->ptr);
+    return NULL;
+}
+
+/* Sums begin with a barrier. */
+static void make_copies(Emitter *e, const Func *func) {
+    LLVMTypeRef types[] = {LLVMPointerTypeInContext(e->context, SHARED_MEMORY), e->i32, e->i32, e->ptr,
+                           e->i64};
+    for (int i = 0; i < func->ncopies; i++) {
+        const GroupCopy *copy = &func->copies[i];
+        Value memory = emit_plain_value(emit_global_info(e, copy->owner)->memory);
+        memory.space = SPACE_uniform;
+        LLVMValueRef buffer = emit_load(e, copy->owner->type, memory);
+        int64_t each = type_layout(copy->owner->type->args[0], LAYOUT_scalar).stride / 4;
+        LLVMValueRef args[] = {copy_memory(e, func, i), emit_i32(e, copy->elements), emit_i32(e, each),
+                               LLVMBuildExtractValue(e->builder, buffer, 0, ""),
+                               LLVMBuildExtractValue(e->builder, buffer, 1, "")};
+        emit_call_external(
+            e, emit_external(e, "rt_copy_elements", e->void_type, types, 5, "nounwind convergent"), args, 5);
+    }
+    if (func->ncopies && !e->sums.any) emit_device_barrier(e, true);
+}
+
 /* ---- kernels */
 
 static bool has_growing_tapes(const Emitter *e) {
@@ -280,6 +322,7 @@ void emit_device_kernel(Emitter *e, FuncInfo *info) {
     LLVMValueRef context = begin_thread(e, &state, info->reached->needs, &thread);
     for (int i = 0; i < func->nparams; i++)
         values[i + 1] = take_param(e, &func->params[i], LLVMGetParam(kernel, count_of(i)));
+    make_copies(e, func);
     emit_device_sums_begin(e);
     emit_call_loaded(e, info, context, values);
     emit_device_sums_end(e);

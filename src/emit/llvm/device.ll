@@ -46,6 +46,7 @@ declare i32 @llvm.cttz.i32(i32, i1)
 declare i32 @llvm.ctpop.i32(i32)
 declare i64 @llvm.ctlz.i64(i64, i1)
 declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare ptr @malloc(i64)
 declare void @free(ptr)
@@ -195,6 +196,44 @@ each:
   br label %next
 done:
   call void @llvm.nvvm.barrier0()
+  ret void
+}
+
+; Elements that a group copies for its threads, as words of 32 bits: `wanted` elements of `each` words; those that are not there are zero.
+define void @rt_copy_elements(ptr addrspace(3) %to, i32 %wanted, i32 %each, ptr %data, i64 %count) convergent nounwind {
+entry:
+  %wanted.wide = zext i32 %wanted to i64
+  %there = call i64 @llvm.umin.i64(i64 %count, i64 %wanted.wide)
+  %few = trunc i64 %there to i32
+  %known = mul i32 %few, %each
+  %words = mul i32 %wanted, %each
+  %first = call i32 @slope_local_index()
+  %width = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+  %height = call i32 @llvm.nvvm.read.ptx.sreg.ntid.y()
+  %depth = call i32 @llvm.nvvm.read.ptx.sreg.ntid.z()
+  %layer = mul i32 %width, %height
+  %step = mul i32 %layer, %depth
+  %address = ptrtoint ptr %data to i64
+  %from = inttoptr i64 %address to ptr addrspace(1)
+  br label %next
+next:
+  %i = phi i32 [ %first, %entry ], [ %after, %put ]
+  %more = icmp ult i32 %i, %words
+  br i1 %more, label %each.word, label %done
+each.word:
+  %is.there = icmp ult i32 %i, %known
+  br i1 %is.there, label %read, label %put
+read:
+  %source = getelementptr i32, ptr addrspace(1) %from, i32 %i
+  %found = load i32, ptr addrspace(1) %source
+  br label %put
+put:
+  %word = phi i32 [ 0, %each.word ], [ %found, %read ]
+  %place = getelementptr i32, ptr addrspace(3) %to, i32 %i
+  store i32 %word, ptr addrspace(3) %place
+  %after = add i32 %i, %step
+  br label %next
+done:
   ret void
 }
 

@@ -119,7 +119,7 @@ typedef struct Emitter {
     LLVMValueRef invariant, likely;
 
     WaitingSums sums;     /* on a GPU */
-    int64_t shared_taken; /* there, bytes of a group's memory for elements */
+    int64_t shared_taken; /* there, bytes of groups' memory for elements */
     Reached reached;      /* `emitted` there: a FuncInfo or GlobalInfo */
     VEC(FuncInfo *) order;
     VEC(GlobalInfo *) global_order; /* in the order of the module */
@@ -299,6 +299,8 @@ LLVMValueRef emit_device_global(Emitter *e, const Global *global, LLVMTypeRef ty
 LLVMValueRef emit_device_shared(Emitter *e, int64_t offset); /* an address in shared memory */
 void emit_device_variable(Emitter *e, const Type *type);     /* refuses what is too large */
 LLVMValueRef emit_device_id(Emitter *e, const Inst *inst);
+LLVMValueRef emit_device_copy(Emitter *e,
+                              const Inst *access); /* of the elements that it leads to; NULL: there is none */
 void emit_device_barrier(Emitter *e, bool waits);
 LLVMValueRef emit_device_stop(Emitter *e); /* the flag's address */
 void emit_device_print(Emitter *e);

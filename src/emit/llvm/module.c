@@ -59,6 +59,7 @@ static void find_reached(Emitter *e) {
         info->reached = e->reached.funcs.at[i];
         info->func = info->reached->func;
         info->reached->emitted = info;
+        e->shared_taken += emit_copied_bytes(info->func);
         vec_push(&e->arena, &e->order, info);
     }
     for (int i = 0; i < e->reached.globals.count; i++) {
