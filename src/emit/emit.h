@@ -73,7 +73,6 @@ typedef enum TargetCapabilities {
     TARGET_DEVICE = 4096,       /* code for a GPU, as its driver takes it */
     TARGET_LANES = 8192,        /* vectors of any length, and of addresses */
     TARGET_KEEPS_ORDER = 16384, /* what compiles it adds up as it is written, one item at a time */
-    TARGET_GROUPS_COPY = 32768, /* elements of buffers that all threads read (Func.copies) */
 } TargetCapabilities;
 
 /* Operations that a backend does not have for all operands, so that they are written out before it sees them. */

@@ -349,7 +349,6 @@ struct Module {
     bool has_waves;                   /* some function meets the other threads of its wave: OP_wave */
     bool many_threads; /* it is for a target with so many that memory is far, and sums are shared: a GPU */
     bool orders_sums;  /* for it, those whose order is free are written as they are best done */
-    bool groups_copy;  /* for it, groups of threads may copy elements of buffers */
     bool shares_reciprocals; /* for it, divisions may be products with a reciprocal */
     int64_t inlined;         /* instructions that were copied from callees to callers */
     IrHooks hooks;

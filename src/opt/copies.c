@@ -135,7 +135,7 @@ static void mark(void *user, Inst *inst) {
 static bool is_wanted(const Func *func) {
     const int *size = func->group_size;
     const Module *module = func->module;
-    if (!func->body || !module->groups_copy || (int64_t)size[0] * size[1] * size[2] < FEWEST_THREADS)
+    if (!func->body || !module->many_threads || (int64_t)size[0] * size[1] * size[2] < FEWEST_THREADS)
         return false;
     for (int i = 0; i < module->globals.count; i++)
         if (module->globals.at[i]->kind == GLOBAL_shared) return false;
