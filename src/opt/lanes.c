@@ -249,7 +249,7 @@ static Func *wide_form(Lanes *lanes, const Func *kernel) {
 
 bool lanes_make_narrower(Lanes *lanes) {
     lanes->width /= 2;
-    bool can = !lanes->waves && lanes->width >= 4 && !lanes_not_worth_it(lanes);
+    bool can = !lanes->waves && lanes->width >= lanes_least_width(lanes) && !lanes_not_worth_it(lanes);
     if (!can) lanes_decline(lanes, NULL, "it would take long to compile");
     return can;
 }

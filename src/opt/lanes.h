@@ -119,7 +119,8 @@ TapeUse *lanes_tape(const Inst *inst);        /* the tape that it works on */
 bool lanes_varies_here(const Lanes *lanes, const Inst *inst); /* more is needed than a copy of it */
 
 /* ---- lanes_alone.c */
-double lanes_known_rounds(const Inst *loop);    /* as constants say; 0: they do not */
+double lanes_known_rounds(const Inst *loop); /* as constants say; 0: they do not */
+bool lanes_is_short(const Inst *loop); /* LLVM writes it out, and then makes vectors of the one around it */
 bool lanes_is_written_out(const Inst *nest);    /* of short loops, so that its arrays are in registers */
 bool lanes_is_in_written_out(const Inst *inst); /* it stands in such a nest */
 double
@@ -131,12 +132,15 @@ lanes_done_alone(const Lanes *lanes,
 enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };
 int lanes_step_of_address(const Lanes *lanes, const Val *address);
 int lanes_best_width(const Lanes *lanes);
-bool lanes_is_left_to_lanes(const Inst *inst);     /* more than arithmetic, choices between two, and memory */
-bool lanes_are_left_to_others(const Lanes *lanes); /* LLVM does several rounds of such a loop at once */
+int lanes_least_width(const Lanes *lanes);
+bool lanes_is_left_to_lanes(
+    const Inst *inst); /* more than arithmetic, choices between two, memory, and short loops over these */
+bool lanes_are_left_to_others(const Lanes *lanes);  /* LLVM does several rounds of such a loop at once */
 const char *lanes_not_worth_it(const Lanes *lanes); /* why; NULL: they are */
 bool lanes_half_is_enough(const Lanes *lanes);
 bool lanes_take_long(const Lanes *lanes);    /* to compile: the wide function that was made */
-double lanes_code_added(const Lanes *lanes); /* ... which has this much more than one item at a time */
+double lanes_code_added(const Lanes *lanes); /* ... which is this much */
+double lanes_code_alone(const Inst *inst);   /* of what is compiled without lanes */
 bool lanes_are_too_much(const Lanes *lanes); /* ... even if they are asked for */
 
 /* ---- lanes_race.c */

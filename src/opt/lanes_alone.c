@@ -23,7 +23,7 @@ double lanes_known_rounds(const Inst *loop) {
     return !known ? 0 : count < 1 ? 1 : count > 1e6 ? 1e6 : count;
 }
 
-enum { MOST_ROUNDS = 8, MOST_WRITTEN = 2048 };
+enum { MOST_ROUNDS = 8, MOST_WRITTEN = 2048, MOST_SHORT = 160 };
 
 /* Instructions, with those of loops as often as they are run; more than MOST_WRITTEN: too many, or nobody knows how often. */
 static double written(const Inst *inst) {
@@ -38,6 +38,11 @@ static double written(const Inst *inst) {
 static void look_for_loop(void *user, Inst *inst) {
     bool *found = user;
     *found |= inst->op == OP_loop;
+}
+
+bool lanes_is_short(const Inst *loop) {
+    double rounds = lanes_known_rounds(loop);
+    return rounds > 0 && rounds <= MOST_ROUNDS && written(loop) <= MOST_SHORT;
 }
 
 bool lanes_is_written_out(const Inst *nest) {

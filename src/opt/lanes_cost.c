@@ -28,19 +28,20 @@
  *     copies                           one at a time, once for each register
  *
  * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four of five gain 0.6 to 1.6 times
- * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits, 1.7 with larger ones and for rounds of a loop, and twice that for those
+ * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits, 1.7 with larger ones and for rounds of a loop, and twice that (three times with larger registers) for those
  * that keep something for a reverse pass, read it, or have such nests over arrays, and where there is enough to do, if that is known, to make up for the time to compile them. If that seems to be almost twice as long, half as
- * many lanes are tried, and then none. It is counted in instructions of scalars:
+ * many lanes are tried, as long as they fill half a register, and then none. It is counted in instructions of scalars:
  *
  *     all else that is done            90
  *     a value of all lanes             half for each register
  *     neighbours in memory             12, with the test and what is done if it fails
- *     other places                     for each lane 1.5 at equal distances (12 for all at most with registers of 512 bits), else 3.5; 24 if the processor gathers, 4 in
+ *     other places                     for each lane 1.5 at equal distances (4 for all with registers of 512 bits), else 3.5; 24 if the processor gathers, 4 in
  *                                      an object of the item's own
  *     if, loop                         3, and 25 for each register beyond 16 that a loop carries values in
  *
- * For a loop whose rounds are lanes, that is compared with all functions that are compiled, and may be 1.3 times as much: the loop as it was stays, for the
- * rounds that are left, and LLVM does little with it. There, elementary functions are 8 more. */
+ * The loop whose rounds are lanes stays as it was, too, for the rounds that are left: there is no less than before, and all that is made for lanes comes on top. That may be as much (1.1 times with registers of
+ * 512 bits) as 140, all functions that are compiled, and 100 for each loop in them that is not short, which LLVM tries to write out and to make vectors of. There, elementary functions are 8 more. Found by
+ * compiling benchmarks and functions of tests/diff: a unit takes LLVM 0.03 to 0.15 ms in lanes, 0.08 else, so that the whole may be 2.5 times as long where it is least. */
 #include "opt/lanes.h"
 
 typedef struct Cost {
@@ -321,8 +322,9 @@ static Cost cost_of_all(const Lanes *lanes) {
 }
 
 bool lanes_is_left_to_lanes(const Inst *inst) {
-    return is_for_tape(inst) || is_elementary(inst) || inst->op == OP_call || inst->op == OP_loop ||
-           inst->op == OP_switch || inst->op == OP_var || inst->op == OP_atomic;
+    return is_for_tape(inst) || is_elementary(inst) || inst->op == OP_call ||
+           (inst->op == OP_loop && !lanes_is_short(inst)) || inst->op == OP_switch || inst->op == OP_var ||
+           inst->op == OP_atomic;
 }
 
 static void look_for_more(void *user, Inst *inst) {
@@ -359,9 +361,16 @@ int lanes_best_width(const Lanes *lanes) {
     return width < 4 ? 4 : width > 16 ? 16 : width;
 }
 
+/* Half a register of floats: fewer gain little, and are hardly less code. */
+int lanes_least_width(const Lanes *lanes) {
+    int width = lanes->options->register_bits / 64;
+    return width < 4 ? 4 : width;
+}
+
 /* ---- how much code */
 
-enum { WIDE = 512 }; /* bits of a register, where one instruction reads or writes at equal distances */
+/* One takes all lanes, and one instruction reads or writes them, at equal distances, too. */
+static bool has_wide_registers(const Lanes *lanes) { return lanes->options->register_bits >= 512; }
 
 typedef struct Amount {
     const Lanes *lanes;
@@ -377,7 +386,7 @@ static double code_of_access(const Lanes *lanes, const Inst *inst) {
     if (step == STEP_same) return 0;
     if (lanes_is_spread(address)) return parts * (gathers(lanes) ? 4 : 1.5 * lanes->width);
     if (step == STEP_one && type->kind != TYPE_vector) return 12;
-    double strided = lanes->options->register_bits >= WIDE && lanes->width > 8 ? 12 : 1.5 * lanes->width;
+    double strided = has_wide_registers(lanes) ? 4 : 1.5 * lanes->width;
     return parts * (step == STEP_none ? code_elsewhere(lanes) : strided);
 }
 
@@ -433,13 +442,20 @@ static double code_of_wide(const Lanes *lanes) {
 
 /* About twice as long as one by one, with all else that is done: of a loop, what its rounds call is among that. */
 bool lanes_take_long(const Lanes *lanes) {
-    enum { ALL_ELSE = 90 };
-    double added = code_of_wide(lanes) - code_of_one(lanes);
-    if (!lanes->rounds) return added > 0.8 * (ALL_ELSE + code_of_one(lanes));
-    return added + lanes->rounds->code_added > 1.3 * (ALL_ELSE + lanes->rounds->code_elsewhere);
+    enum { ALL_ELSE = 90, FOR_LOOPS = 140 };
+    const Rounds *rounds = lanes->rounds;
+    double wide = code_of_wide(lanes), one = code_of_one(lanes);
+    if (!rounds) return wide - one > 0.8 * (ALL_ELSE + one);
+    double most = has_wide_registers(lanes) ? 1.1 : 1;
+    return wide + rounds->code_added > most * (FOR_LOOPS + rounds->code_elsewhere);
 }
 
-double lanes_code_added(const Lanes *lanes) { return code_of_wide(lanes) - code_of_one(lanes); }
+double lanes_code_added(const Lanes *lanes) { return code_of_wide(lanes); }
+
+double lanes_code_alone(const Inst *inst) {
+    enum { LOOP = 100 };
+    return inst->op == OP_loop && !lanes_is_short(inst) ? LOOP : 1;
+}
 
 /* LLVM would take minutes. */
 bool lanes_are_too_much(const Lanes *lanes) {
@@ -476,7 +492,7 @@ static bool has_vectors_alone(const Lanes *lanes) {
 /* How many times as fast they must seem: the wider registers are, the more often something else is in the way; and LLVM does much for a loop of one round at a time. */
 static double least_gain(const Lanes *lanes) {
     double least = lanes->rounds || lanes->options->register_bits > 128 ? 1.7 : 1.5;
-    return has_vectors_alone(lanes) ? 2 * least : least;
+    return has_vectors_alone(lanes) ? (gathers(lanes) ? 3 : 2) * least : least;
 }
 
 /* All lanes fill one wide register, and half of it would do: much of the time goes to memory, where 64 bytes that are read or
@@ -484,7 +500,7 @@ static double least_gain(const Lanes *lanes) {
 bool lanes_half_is_enough(const Lanes *lanes) {
     Lanes half = *lanes;
     half.width /= 2;
-    if (lanes->options->register_bits < WIDE || lanes->width < 8) return false;
+    if (!has_wide_registers(lanes) || lanes->width < 8) return false;
     double all = cost_of_all(lanes).together / lanes->width, some = cost_of_all(&half).together / half.width;
     return some < 1.25 * all;
 }
