@@ -64,10 +64,19 @@ static Interval joined(Interval a, Interval b) {
     return (Interval){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high, true};
 }
 
+/* By some of the bits that a constant has. */
+static Interval masked(const Inst *inst) {
+    int64_t mask;
+    bool is_known =
+        val_is_int(ir_resolve(inst->args[0]), &mask) || val_is_int(ir_resolve(inst->args[1]), &mask);
+    return is_known && mask >= 0 ? within(inst->results[0]->type, 0, mask) : anything;
+}
+
 static Interval of_inst(const LoopJumps *jumps, const Inst *inst, int depth) {
     const Type *type = inst->results[0]->type;
     Interval args[3] = {anything, anything, anything};
     if (inst->nresults != 1 || inst->nargs > 3 || !type_is_integer(type)) return anything;
+    if (inst->op == OP_and) return masked(inst);
     for (int i = 0; i < inst->nargs; i++) {
         args[i] = interval_of(jumps, ir_resolve(inst->args[i]), depth);
         if (!is_modest(args[i]) && !(inst->op == OP_select && i == 0)) return anything;

@@ -284,16 +284,25 @@ static Val *narrow_trip(Count *c) {
     return build_select(b, build_binary(b, OP_lt, word(c, 0), trip), trip, word(c, 0));
 }
 
+/* In steps of one. */
+static Val *distance(Count *c) {
+    Builder *b = &c->b;
+    Val *low = build_convert(b, c->low, c->word), *high = build_convert(b, c->high, c->word);
+    if (c->test.or_equal) low = build_binary(b, OP_sub, low, word(c, 1));
+    return build_binary(b, OP_sub, high, low);
+}
+
 /* In 64 bits the distance is a number without sign. */
 static Val *wide_trip(Count *c) {
     Builder *b = &c->b;
     Module *m = b->func->module;
     const Type *natural = type_basic(m->types, TYPE_uint64);
     Val *runs = build_binary(b, c->test.or_equal ? OP_le : OP_lt, c->low, c->high);
+    if (c->size == 1) return build_select(b, runs, distance(c), word(c, 0));
     Val *span =
         build_binary(b, OP_sub, build_convert(b, c->high, natural), build_convert(b, c->low, natural));
     if (!c->test.or_equal) span = build_binary(b, OP_sub, span, ir_const_int(m, natural, 1));
-    if (c->size > 1) span = build_binary(b, OP_div, span, ir_const_int(m, natural, c->size));
+    span = build_binary(b, OP_div, span, ir_const_int(m, natural, c->size));
     Val *trip = build_binary(b, OP_add, build_convert(b, span, c->word), word(c, 1));
     return build_select(b, runs, trip, word(c, 0));
 }

@@ -7,7 +7,7 @@
 static const char *float_constant(Printer *p, double value, const Type *type) {
     bool wide = type->kind == TYPE_double;
     if (isnan(value)) return clike_format(p, "(%s%sNAN)", wide ? "(double)" : "", signbit(value) ? "-" : "");
-    if (isinf(value)) return clike_format(p, "(%s%sINFINITY)", wide ? "(double)" : "", value < 0 ? "-" : "");
+    if (isinf(value)) return value < 0 ? "(-INFINITY)" : "INFINITY";
     Text text = {.arena = &p->arena};
     text_float(&text, value, wide ? WIDTH_double : WIDTH_float); /* a half is a float that fits */
     if (!wide) text_char(&text, 'f');
@@ -149,7 +149,17 @@ static bool is_bounded_step(const Inst *inst) {
 
 /* ---- 64-bit numbers that are small: counters and places on a tape, which reverse passes are full of */
 
-static bool is_small(const Val *v, int depth);
+/* How many bits their magnitude takes: of what is in memory, of what counts one by one from few (for a year or two), and of what may be any number. */
+enum { BITS_IN_MEMORY = 48, BITS_OF_COUNTER = 56, BITS_OF_ANY = 64 };
+
+static int bits_taken(const Val *v, int depth);
+
+static int bits_of_constant(int64_t value) {
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    int bits = 0;
+    for (; magnitude; magnitude >>= 1) bits++;
+    return bits;
+}
 
 static bool is_unit_step(const Val *v, const Val *counter) {
     int64_t step;
@@ -158,36 +168,36 @@ static bool is_unit_step(const Val *v, const Val *counter) {
            step == 1;
 }
 
-/* What counts up or down by one from a small number stays small for some hundred years. */
-static bool is_small_counter(const Inst *loop, int index, int depth) {
+static int bits_of_counter(const Inst *loop, int index, int depth) {
     const Inst *yield = loop->regions[1]->last;
-    if (loop->nregions > 2 || yield->op != OP_yield) return false;
-    return is_unit_step(ir_resolve(yield->args[index]), loop->regions[1]->params[index]) &&
-           is_small(ir_resolve(loop->args[index]), depth);
+    if (loop->nregions > 2 || yield->op != OP_yield) return BITS_OF_ANY;
+    bool counts = is_unit_step(ir_resolve(yield->args[index]), loop->regions[1]->params[index]);
+    int first = counts ? bits_taken(ir_resolve(loop->args[index]), depth) : BITS_OF_ANY;
+    return first < BITS_OF_COUNTER ? BITS_OF_COUNTER : first;
 }
 
-static bool is_small_result(const Val *v, int depth) {
+static int bits_of_result(const Val *v, int depth) {
     const Inst *inst = v->inst;
-    switch ((Op)inst->op) {
-    case OP_convert: return type_is_integer(inst->args[0]->type) && type_bits(inst->args[0]->type) <= 32;
-    case OP_select:
-        return is_small(ir_resolve(inst->args[1]), depth) && is_small(ir_resolve(inst->args[2]), depth);
-    case OP_sub:
-    case OP_add:
-        return is_small(ir_resolve(inst->args[0]), depth) && is_small(ir_resolve(inst->args[1]), depth);
-    case OP_tape_grow: return true;
-    case OP_loop: return is_small_counter(inst, v->index, depth);
-    default: return false;
-    }
+    bool is_choice = inst->op == OP_select;
+    if (inst->op == OP_tape_grow) return BITS_IN_MEMORY;
+    if (inst->op == OP_loop) return bits_of_counter(inst, v->index, depth);
+    if (inst->op == OP_convert)
+        return type_is_integer(inst->args[0]->type) && type_bits(inst->args[0]->type) <= 32 ? 32
+                                                                                            : BITS_OF_ANY;
+    if (!is_choice && inst->op != OP_add && inst->op != OP_sub && inst->op != OP_mul) return BITS_OF_ANY;
+    int left = bits_taken(ir_resolve(inst->args[is_choice]), depth),
+        right = bits_taken(ir_resolve(inst->args[is_choice + 1]), depth);
+    if (inst->op == OP_mul) return left + right;
+    return (left > right ? left : right) + !is_choice;
 }
 
-static bool is_small(const Val *v, int depth) {
+static int bits_taken(const Val *v, int depth) {
     int64_t known;
-    if (val_is_int(v, &known)) return known > -((int64_t)1 << 48) && known < (int64_t)1 << 48;
-    if (depth == 0) return false;
-    if (v->kind == VAL_inst) return is_small_result(v, depth - 1);
+    if (val_is_int(v, &known)) return bits_of_constant(known);
+    if (depth == 0) return BITS_OF_ANY;
+    if (v->kind == VAL_inst) return bits_of_result(v, depth - 1);
     const Inst *loop = v->kind == VAL_param ? v->region->owner : NULL;
-    return loop && loop->op == OP_loop && is_small_counter(loop, v->index, depth - 1);
+    return loop && loop->op == OP_loop ? bits_of_counter(loop, v->index, depth - 1) : BITS_OF_ANY;
 }
 
 /* Is it only a place on a tape, or a part of one? */
@@ -200,8 +210,7 @@ static bool cannot_overflow(Printer *p, const Inst *inst) {
     const Val *v = inst->results[0];
     if (inst_has(inst, INST_UNCHECKED) || is_bounded_step(inst) || is_tape_place(p, v)) return true;
     if (ir_interval(&p->at->jumps, v).known) return true;
-    return inst->results[0]->type->kind == TYPE_int64 && (inst->op == OP_add || inst->op == OP_sub) &&
-           is_small(inst->results[0], 6);
+    return v->type->kind == TYPE_int64 && bits_taken(v, 6) < 64;
 }
 
 static Value integer_arithmetic(Printer *p, const Type *type, const Value *args, const char *operator,

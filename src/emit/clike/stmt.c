@@ -139,7 +139,23 @@ static void print_leavable(Printer *p, const Draft *draft, const char *label) {
     label_after(p, label);
 }
 
+/* The operator `==` or `!=` that it consists of; NULL: something else. */
+static const char *find_equality(Value condition) {
+    int depth = 0;
+    const char *found = NULL;
+    if (condition.level != LEVEL_comparison || strchr(condition.text, '"')) return NULL;
+    for (const char *at = condition.text; *at; at++) {
+        depth += (*at == '(' || *at == '[' || *at == '{') - (*at == ')' || *at == ']' || *at == '}');
+        if (depth == 0 && (strncmp(at, " == ", 4) == 0 || strncmp(at, " != ", 4) == 0)) found = at + 1;
+    }
+    return found;
+}
+
 static const char *negated(Printer *p, Value condition) {
+    const char *equality = find_equality(condition);
+    if (equality)
+        return clike_format(p, "%.*s%c%s", (int)(equality - condition.text), condition.text,
+                            *equality == '=' ? '!' : '=', equality + 1);
     return clike_format(p, "!%s", clike_in(p, condition, LEVEL_unary));
 }
 
@@ -599,15 +615,26 @@ static void count_uses(void *user, Inst *inst) {
 static void count_places(void *user, Inst *inst) {
     FuncState *at = user;
     bool is_access = inst->op == OP_tape_load || inst->op == OP_tape_store || inst->op == OP_tape_elem;
-    const Val *place = is_access ? ir_resolve(inst->args[1]) : NULL;
+    bool is_size = inst->op == OP_tape_grow || inst->op == OP_tape_shrink;
+    const Val *place = is_access || is_size ? ir_resolve(inst->args[1]) : NULL;
     if (place && !val_is_const(place)) at->places[place->id]++;
 }
 
-static void count_parts(void *user, Inst *inst) {
-    FuncState *at = user;
-    if (inst->op != OP_add || at->places[inst->results[0]->id] != at->uses[inst->results[0]->id]) return;
-    for (int i = 0; i < 2; i++)
-        if (!val_is_const(ir_resolve(inst->args[i]))) at->places[ir_resolve(inst->args[i])->id]++;
+static bool is_multiple(const Inst *inst) {
+    int64_t factor;
+    return inst->op == OP_mul && val_is_int(ir_resolve(inst->args[1]), &factor) && factor > 0;
+}
+
+/* From what comes last on: what is a part of a part is one, too. */
+static void count_parts(FuncState *at, const Region *region) {
+    for (const Inst *inst = region->last; inst; inst = inst->prev) {
+        for (int i = 0; i < inst->nregions; i++) count_parts(at, inst->regions[inst->nregions - 1 - i]);
+        if (inst->op != OP_add && !is_multiple(inst)) continue;
+        int places = at->places[inst->results[0]->id];
+        if (places == 0 || places != at->uses[inst->results[0]->id]) continue;
+        for (int i = 0; i < 2; i++)
+            if (!val_is_const(ir_resolve(inst->args[i]))) at->places[ir_resolve(inst->args[i])->id]++;
+    }
 }
 
 static void bind_param(Printer *p, int index, const char *name) {
@@ -649,7 +676,7 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
     region_walk(func->body, count_uses, &at);
     clike_find_uses(p);
     region_walk(func->body, count_places, &at);
-    region_walk(func->body, count_parts, &at);
+    count_parts(&at, func->body);
     clike_find_summed(p);
     clike_declare_copies(p, func);
     if (clike_takes_thread(p, func)) clike_unique(p, &at.names, "thread");
