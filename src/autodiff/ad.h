@@ -232,6 +232,8 @@ CloneMap ad_enter(const Outline *x, Func *func);                              /*
 Inst *ad_call_outline(const Outline *x, Builder *b, Func *func, ValVec args); /* and what is captured */
 /* Iterations lo to hi of the loop as it is, from a given state on; the map knows what stands for captured values. */
 Inst *ad_copy_loop(const Outline *x, Builder *b, CloneMap *map, Val *const *state, Val *lo, Val *hi);
+/* Each loop, the outermost first; what is in one that was changed is left alone. */
+bool ad_for_loops(const Region *region, bool (*change)(void *user, Inst *loop), void *user);
 /* A copy of the body that was changed; NULL: nothing was. */
 Region *ad_change_copy(Ad *ad, Func *flat, bool (*change)(void *user, Region *body), void *user);
 

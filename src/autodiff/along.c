@@ -155,39 +155,27 @@ static void replace_loop(Along *x, Func *function) {
     b.loc = loop->loc;
     ValVec args = {0};
     for (int i = 0; i < loop->nargs; i++) vec_push(ad->arena, &args, loop->args[i]);
-    Inst *call = ad_call_outline(&x->outline, &b, function, args);
-    for (int i = 0; i < loop->nresults; i++) {
-        call->results[i]->name = loop->results[i]->name;
-        loop->results[i]->forward = call->results[i];
-    }
-    inst_remove(loop);
+    inst_replace(loop, ad_call_outline(&x->outline, &b, function, args));
 }
 
 /* The outermost ones: a round of them has those inside. */
-static bool replace_in(Along *all, const Region *region) {
-    bool any = false;
-    for (Inst *inst = region->first, *next; inst; inst = next) {
-        next = inst->next;
-        Along x = *all;
-        if (inst->op == OP_loop && suits(&x, inst)) {
-            replace_loop(&x, make_function(&x));
-            vec_push(x.outline.ad->arena, &all->given, ir_resolve(inst->results[x.carried]));
-            any = true;
-        } else
-            for (int i = 0; i < inst->nregions; i++) any |= replace_in(all, inst->regions[i]);
-    }
-    return any;
+static bool carry(void *user, Inst *loop) {
+    Along *all = user, x = *all;
+    if (!suits(&x, loop)) return false;
+    replace_loop(&x, make_function(&x));
+    vec_push(x.outline.ad->arena, &all->given, ir_resolve(loop->results[x.carried]));
+    return true;
 }
 
-static bool replace_all(void *user, Region *body) {
+static bool carry_all(void *user, Region *body) {
     Along *all = user;
     all->activity = ad_activity(all->outline.ad, all->f, AD_bwd);
-    return replace_in(all, body);
+    return ad_for_loops(body, carry, all);
 }
 
 Region *ad_carry_along(Ad *ad, AdFunc *f) {
     Along all = {.outline = {.ad = ad, .func = f->flat, .steady = true}, .f = f};
-    return ad_change_copy(ad, f->flat, replace_all, &all);
+    return ad_change_copy(ad, f->flat, carry_all, &all);
 }
 
 /* ---- its derivative */

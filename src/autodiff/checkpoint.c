@@ -20,17 +20,11 @@
  * them together do not fit into its caches. */
 enum { RECOMPUTE_LIMIT = 8, RECOMPUTE_LIMIT_MANY_THREADS = 200, NEVER = AD_NEVER };
 
-typedef VEC(Val *) Vals;
-
 typedef struct Def {
     Region *region;
     Inst *inst; /* owner of the region, for parameters */
     int index, order;
 } Def;
-
-typedef struct Reading {
-    int cost;
-} Reading;
 
 typedef struct Policy {
     Ad *ad;
@@ -39,17 +33,17 @@ typedef struct Policy {
     int limit; /* what costs more to compute is kept */
     Def *defs; /* by id */
     uint32_t nids;
-    Vals *order; /* all primal values */
+    ValVec *order; /* all primal values */
     bool *live, *needed, *stored, *redo;
-    Vals spreading; /* live, and what they are computed from not yet */
-    bool *whole;    /* arrays: kept as they are when their region ends */
-    Val **bases;    /* ... where on the tape */
-    Map lifted;     /* Region -> Vals: bases of blocks that it keeps for nests in it */
+    ValVec spreading; /* live, and what they are computed from not yet */
+    bool *whole;      /* arrays: kept as they are when their region ends */
+    Val **bases;      /* ... where on the tape */
+    Map lifted;       /* Region -> ValVec: bases of blocks that it keeps for nests in it */
     Settled *settled;
     int *costs;     /* memo: 0 unknown, else cost + 1 */
     int *seen, now; /* by id: the last walk that came by, and which that is */
-    Map readings;   /* call -> Reading: what it costs to make it again */
-    Map values_of;  /* Region -> Vals */
+    Map readings;   /* call -> what it costs to make it again, plus one */
+    Map values_of;  /* Region -> ValVec */
     Map heads;      /* reversed Region -> last Inst of its head */
 } Policy;
 
@@ -59,14 +53,14 @@ static bool is_primal(const Policy *p, const Val *v) {
     return !val_is_const(v) && v->id < p->nids && p->defs[v->id].region;
 }
 
-static void define(Policy *p, Vals *list, Val *v, Region *region, Inst *inst, int index) {
+static void define(Policy *p, ValVec *list, Val *v, Region *region, Inst *inst, int index) {
     p->defs[v->id] = (Def){region, inst, index, p->order->count};
     vec_push(p->ad->arena, p->order, v);
     vec_push(p->ad->arena, list, v);
 }
 
 static void number(Policy *p, Region *region, Inst *owner) {
-    Vals *list = arena_new(p->ad->arena, Vals);
+    ValVec *list = arena_new(p->ad->arena, ValVec);
     map_put(p->ad->arena, &p->values_of, PTR_KEY(region), list);
     for (int i = 0; i < region->nparams && owner; i++) define(p, list, region->params[i], region, owner, i);
     for (Inst *inst = region->first; inst; inst = inst->next) {
@@ -139,14 +133,13 @@ static bool is_steady(const Policy *p, Val *address) {
 /* Of making a call again: it reads, and nothing else. */
 static int cost_of_call(Policy *p, const Inst *call) {
     if (map_has(&p->in->mirror, PTR_KEY(call))) return 0; /* the reverse makes it anyway */
-    Reading *known = map_get(&p->readings, PTR_KEY(call));
-    if (known) return known->cost;
-    known = arena_new(p->ad->arena, Reading);
-    known->cost = ad_cost_of_reading(p->ad, call, p->in->steady);
+    int known = (int)(uintptr_t)map_get(&p->readings, PTR_KEY(call));
+    if (known) return known - 1;
+    int total = ad_cost_of_reading(p->ad, call, p->in->steady);
     for (int i = 0; i < call->nargs; i++)
-        if (call->args[i]->type->kind == TYPE_pointer && !is_steady(p, call->args[i])) known->cost = NEVER;
-    map_put(p->ad->arena, &p->readings, PTR_KEY(call), known);
-    return known->cost;
+        if (call->args[i]->type->kind == TYPE_pointer && !is_steady(p, call->args[i])) total = NEVER;
+    map_put(p->ad->arena, &p->readings, PTR_KEY(call), (void *)(uintptr_t)(total + 1));
+    return total;
 }
 
 static bool can_redo(Policy *p, const Val *v) {
@@ -240,11 +233,8 @@ static void need(Policy *p, const Val *v) {
     for (int i = 0; list && i < list->count; i++) need(p, list->stores[i]->args[1]);
 }
 
-static void note_needed(Policy *p, const Region *region) {
-    for (const Inst *inst = region->first; inst; inst = inst->next) {
-        for (int i = 0; i < inst->nargs; i++) need(p, inst->args[i]);
-        for (int i = 0; i < inst->nregions; i++) note_needed(p, inst->regions[i]);
-    }
+static void note_needed(void *user, Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++) need(user, inst->args[i]);
 }
 
 static void redo(Policy *p, Val *v) {
@@ -351,7 +341,7 @@ static void keep_settled(Policy *p) {
 }
 
 static void decide(Policy *p) {
-    note_needed(p, p->in->reversed);
+    region_walk(p->in->reversed, note_needed, p);
     choose_arrays(p);
     keep_settled(p);
     prefer_origins(p);
@@ -404,20 +394,20 @@ static void tell(Policy *p, const Val *v, const Inst *loop, bool exact) {
 
 /* ---- saving */
 
-static Vals save_region(Policy *p, Region *region);
+static ValVec save_region(Policy *p, Region *region);
 
 /* A block is there from before the nest on, so it is the region around that keeps where it begins. */
 static void lift(Policy *p, const Region *region, Val *base) {
-    Vals *lifted = map_get(&p->lifted, PTR_KEY(region));
+    ValVec *lifted = map_get(&p->lifted, PTR_KEY(region));
     if (!lifted) {
-        lifted = arena_new(p->ad->arena, Vals);
+        lifted = arena_new(p->ad->arena, ValVec);
         map_put(p->ad->arena, &p->lifted, PTR_KEY(region), lifted);
     }
     vec_push(p->ad->arena, lifted, base);
 }
 
 /* What a region of a loop keeps in each iteration: the body, or a part of it that runs at most once. */
-static void keep_in_loop(Policy *p, Region *region, Inst *loop, const Vals *mine) {
+static void keep_in_loop(Policy *p, Region *region, Inst *loop, const ValVec *mine) {
     LoopInfo *info = ad_loop_info(p->in, loop);
     Region *reverse = map_get(&p->in->mirror, PTR_KEY(region));
     for (int i = 0; i < mine->count; i++) tell(p, mine->at[i], loop, info->known);
@@ -430,7 +420,7 @@ static void keep_in_loop(Policy *p, Region *region, Inst *loop, const Vals *mine
 }
 
 /* Only one branch runs, so they share slots: the k-th value of a type of either is the k-th that the `if` yields. */
-static void share_slots(Policy *p, Inst *inst, const Vals *columns, Vals *kept) {
+static void share_slots(Policy *p, Inst *inst, const ValVec *columns, ValVec *kept) {
     Ad *ad = p->ad;
     int n = inst->nregions;
     bool **used = arena_array(ad->arena, bool *, n);
@@ -456,8 +446,8 @@ static void share_slots(Policy *p, Inst *inst, const Vals *columns, Vals *kept) 
 }
 
 /* What an iteration skips is not kept: a branch of the body of a loop that alone has something to keep does so itself. */
-static void save_branches(Policy *p, Inst *inst, Vals *kept) {
-    Vals *columns = arena_array(p->ad->arena, Vals, inst->nregions);
+static void save_branches(Policy *p, Inst *inst, ValVec *kept) {
+    ValVec *columns = arena_array(p->ad->arena, ValVec, inst->nregions);
     Inst *owner = inst->parent->owner;
     int keepers = 0, last = 0;
     for (int k = 0; k < inst->nregions; k++) {
@@ -474,7 +464,7 @@ static void save_branches(Policy *p, Inst *inst, Vals *kept) {
 static void save_loop(Policy *p, Inst *loop) {
     const LoopInfo *info = ad_loop_info(p->in, loop);
     map_put(p->ad->arena, &p->heads, PTR_KEY(info->reverse->regions[1]), info->it->inst);
-    Vals mine = save_region(p, loop->regions[1]);
+    ValVec mine = save_region(p, loop->regions[1]);
     if (mine.count) keep_in_loop(p, loop->regions[1], loop, &mine);
 }
 
@@ -499,8 +489,8 @@ static void restore_array(Policy *p, Builder *b, const Region *region, const Val
 }
 
 /* What the region must keep for its mirror; the owner of the region finds it a home. */
-static Vals save_region(Policy *p, Region *region) {
-    Vals kept = {0}, *values = map_get(&p->values_of, PTR_KEY(region));
+static ValVec save_region(Policy *p, Region *region) {
+    ValVec kept = {0}, *values = map_get(&p->values_of, PTR_KEY(region));
     for (int i = 0; i < region->nparams && !region->owner; i++)
         if (p->whole[region->params[i]->id]) save_array(p, region, region->params[i]);
     for (int i = 0; i < values->count; i++) {
@@ -514,7 +504,7 @@ static Vals save_region(Policy *p, Region *region) {
         if (inst->op == OP_loop) save_loop(p, inst);
         else if (inst->op == OP_if || inst->op == OP_switch) save_branches(p, inst, &kept);
     }
-    const Vals *lifted = map_get(&p->lifted, PTR_KEY(region));
+    const ValVec *lifted = map_get(&p->lifted, PTR_KEY(region));
     for (int i = 0; lifted && i < lifted->count; i++) vec_push(p->ad->arena, &kept, lifted->at[i]);
     return kept;
 }
@@ -582,7 +572,7 @@ static const Inst *fill_lists(Policy *p, Builder *b, const Inst *from, const Ins
 }
 
 static void restore_region(Policy *p, Region *region, Region *reverse) {
-    const Vals *values = map_get(&p->values_of, PTR_KEY(region));
+    const ValVec *values = map_get(&p->values_of, PTR_KEY(region));
     const Inst *next = region->first;
     Builder b = head_builder(p, reverse);
     for (int i = values ? values->count - 1 : -1; i >= 0; i--)
@@ -616,11 +606,8 @@ static Val *current(Policy *p, Val *v) {
     return v;
 }
 
-static void substitute(Policy *p, Region *region) {
-    for (Inst *inst = region->first; inst; inst = inst->next) {
-        for (int i = 0; i < inst->nargs; i++) inst->args[i] = current(p, inst->args[i]);
-        for (int i = 0; i < inst->nregions; i++) substitute(p, inst->regions[i]);
-    }
+static void substitute(void *user, Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++) inst->args[i] = current(user, inst->args[i]);
 }
 
 /* ---- entries */
@@ -643,7 +630,7 @@ static Policy new_policy(Ad *ad, const Making *in, Checkpoint *out) {
     p.bases = arena_array(ad->arena, Val *, n);
     p.costs = arena_array(ad->arena, int, n);
     p.seen = arena_array(ad->arena, int, n);
-    p.order = arena_new(ad->arena, Vals);
+    p.order = arena_new(ad->arena, ValVec);
     return p;
 }
 
@@ -656,11 +643,8 @@ void ad_checkpoint(Ad *ad, Making *making) {
     live_roots(p, making->primal);
     p->settled = ad_settle(ad, making->primal, p->nids);
     decide(p);
-    Vals slots = save_region(p, making->primal);
-    for (int i = 0; i < slots.count; i++) {
-        tell(p, slots.at[i], NULL, true);
-        vec_push(ad->arena, &state->public.slots, slots.at[i]);
-    }
+    state->public.slots = save_region(p, making->primal);
+    for (int i = 0; i < state->public.slots.count; i++) tell(p, state->public.slots.at[i], NULL, true);
 }
 
 void ad_restore(Ad *ad, const Making *making) {
@@ -672,5 +656,5 @@ void ad_restore(Ad *ad, const Making *making) {
         if (map_has(&p->values_of, PTR_KEY(region)))
             restore_region(p, region, making->mirror.entries[i].value);
     }
-    substitute(p, making->reversed);
+    region_walk(making->reversed, substitute, p);
 }

@@ -7,11 +7,9 @@
  * A differential reads primal values, a primal value never reads a differential: an instruction is differential exactly if
  * an operand is. Differentials that are known to be zero are not built at all (NULL in `d`): 0 * inf must not become a NaN.
  *
- * Rules. Arithmetic has its partial derivatives in ops.def. Elementary functions have theirs in the prelude, as functions of
+ * Rules. Arithmetic has its partial derivatives in ops.def (ir/partials.c). Elementary functions have theirs in the prelude, as functions of
  * pairs that are linear in the differentials; their code is put in place. */
 #include "autodiff/ad.h"
-
-#include <math.h>
 
 typedef struct Lin {
     Ad *ad;
@@ -79,157 +77,6 @@ static void tag(Inst *inst) {
 /* Everything that was built behind `before` gets its tag. */
 static void tag_from(Lin *l, Inst *before) {
     for (Inst *inst = before ? before->next : l->b.region->first; inst; inst = inst->next) tag(inst);
-}
-
-/* ---- linear arithmetic; NULL is zero */
-
-static Val *dadd(Lin *l, Val *a, Val *b) { return !a ? b : !b ? a : build_binary(&l->b, OP_add, a, b); }
-static Val *dneg(Lin *l, Val *a) { return a ? build_unary(&l->b, OP_neg, a) : NULL; }
-static Val *dsub(Lin *l, Val *a, Val *b) {
-    return !b ? a : !a ? dneg(l, b) : build_binary(&l->b, OP_sub, a, b);
-}
-
-static bool is_minus_one(const Val *v) {
-    return val_is_const(v) && type_is_float(v->type) && v->real == -1.0;
-}
-
-static Val *dscale(Lin *l, Val *factor, Val *d) {
-    if (!d || val_is_one(factor)) return d;
-    if (is_minus_one(factor)) return dneg(l, d);
-    if (val_is_const(factor) && val_is_zero(factor)) return NULL;
-    return build_binary(&l->b, OP_mul, factor, d);
-}
-
-static Val *dselect(Lin *l, Val *condition, Val *a, Val *b, const Type *type) {
-    if (!a && !b) return NULL;
-    return build_select(&l->b, condition, a ? a : ad_zero(l->ad, type), b ? b : ad_zero(l->ad, type));
-}
-
-/* ---- partial derivatives of ops.def */
-
-static Val *real(Lin *l, const Type *type, double value) { return ir_const_real(l->m, type, value); }
-
-/* Of a scale or ratio, see untaken.c. Where it is 0 because something else was chosen, so is its derivative: there the factor that is
- * not finite, or the divisor that makes it so, is replaced. */
-static Val *guarded(Lin *l, Val *a, Val *b) { return build_binary(&l->b, OP_scale, a, b); }
-
-static Val *is_zero_val(Lin *l, Val *v) { return build_binary(&l->b, OP_eq, v, ad_zero(l->ad, v->type)); }
-
-static Val *tame_factor(Lin *l, Val *a, Val *b) {
-    Val *wild = build_unary(&l->b, OP_isnan, build_binary(&l->b, OP_sub, a, a));
-    Val *unused = build_binary(&l->b, OP_and, is_zero_val(l, b), wild);
-    return build_select(&l->b, unused, ad_zero(l->ad, a->type), a);
-}
-
-static Val *tame_divisor(Lin *l, Val *a, Val *b) {
-    Val *wild = build_binary(&l->b, OP_or, is_zero_val(l, b), build_unary(&l->b, OP_isnan, b));
-    Val *unused = build_binary(&l->b, OP_and, is_zero_val(l, a), wild);
-    return build_select(&l->b, unused, ir_const_real(l->m, b->type, INFINITY), b);
-}
-
-static Val *dscaled(Lin *l, Val *const *a, Val *const *d) {
-    Val *first = d[0] ? guarded(l, d[0], a[1]) : NULL;
-    return dadd(l, first, d[1] ? guarded(l, tame_factor(l, a[0], a[1]), d[1]) : NULL);
-}
-
-enum { DEPTH_OF_SUMS = 6 };
-
-/* Is it so large so soon that it may be infinite where what is divided by it is nothing unusual? */
-static bool is_explosive(const Val *v, int depth) {
-    if (v->kind != VAL_inst || depth == 0) return false;
-    switch ((Op)v->inst->op) {
-    case OP_exp:
-    case OP_exp2:
-    case OP_expm1:
-    case OP_pow:
-    case OP_sinh:
-    case OP_cosh: return true;
-    case OP_add:
-    case OP_sub:
-    case OP_mul:
-    case OP_fma:
-    case OP_neg:
-    case OP_convert:
-        for (int i = 0; i < v->inst->nargs; i++)
-            if (is_explosive(v->inst->args[i], depth - 1)) return true;
-        return false;
-    case OP_if:
-    case OP_loop:
-        for (int i = v->inst->op == OP_loop; i < v->inst->nregions; i++) {
-            const Inst *end = v->inst->regions[i]->last;
-            if (end->op == OP_yield && is_explosive(end->args[v->index], depth - 1)) return true;
-        }
-        return false;
-    default: return false;
-    }
-}
-
-/* y * db. What was divided by something infinite is 0 and does not change, though db is infinite, too: 1 / (1 + exp(x)) is flat there. */
-static Val *change_by_divisor(Lin *l, Val *y, Val *b, Val *db) {
-    Val *change = dscale(l, y, db);
-    if (!change || !is_explosive(b, DEPTH_OF_SUMS)) return change;
-    Val *size = build_unary(&l->b, OP_abs, b);
-    Val *is_infinite = build_binary(&l->b, OP_eq, size, ir_const_real(l->m, b->type, INFINITY));
-    return dselect(l, is_infinite, NULL, change, y->type);
-}
-
-/* (da - y * db) / b: one division instead of two. */
-static Val *dquotient(Lin *l, Op op, Val *const *a, Val *const *d, Val *y) {
-    Val *change = op == OP_div ? change_by_divisor(l, y, a[1], d[1]) : d[1] ? guarded(l, d[1], y) : NULL;
-    Val *top = dsub(l, d[0], change);
-    return top ? build_binary(&l->b, op, top, op == OP_div ? a[1] : tame_divisor(l, a[0], a[1])) : NULL;
-}
-
-static Val *partials(Lin *l, const Inst *inst, Val *y) {
-    Val *a[3] = {0}, *d[3] = {0}, *sum = NULL;
-    for (int i = 0; i < inst->nargs && i < 3; i++) {
-        a[i] = primal(l, inst->args[i]);
-        d[i] = diff(l, inst->args[i]);
-    }
-    const Type *type = y->type;
-#define A         a[0]
-#define B         a[1]
-#define C         a[2]
-#define Y         y
-#define ONE       real(l, type, 1)
-#define MINUS_ONE real(l, type, -1)
-#define DIV(u, v) build_binary(&l->b, OP_div, u, v)
-#define NEG(u)    build_unary(&l->b, OP_neg, u)
-#define TRUNC(u)  build_unary(&l->b, OP_trunc, u)
-#define TERM(i, factor)                                                                                      \
-    if (d[i]) sum = dadd(l, sum, dscale(l, factor, d[i]));
-#define P1(u)       TERM(0, u)
-#define P2(u, v)    TERM(0, u) TERM(1, v)
-#define P3(u, v, w) TERM(0, u) TERM(1, v) TERM(2, w)
-#define QUOTIENT    sum = dquotient(l, (Op)inst->op, a, d, y);
-#define SCALED      sum = dscaled(l, a, d);
-#define NO_PARTIALS
-#define OP(name, args, results, properties, cost, float_value, int_value, rule, meaning)                     \
-    case OP_##name: {                                                                                        \
-        rule                                                                                                 \
-    } break;
-    switch ((Op)inst->op) {
-#include "ir/ops.def"
-    case OP_COUNT: break;
-    }
-#undef OP
-#undef NO_PARTIALS
-#undef QUOTIENT
-#undef SCALED
-#undef P1
-#undef P2
-#undef P3
-#undef TERM
-#undef TRUNC
-#undef NEG
-#undef DIV
-#undef MINUS_ONE
-#undef ONE
-#undef Y
-#undef C
-#undef B
-#undef A
-    return sum;
 }
 
 /* ---- rules: code of a flat function put in place */
@@ -387,6 +234,20 @@ static Val *shadow_address(Lin *l, const Inst *inst) {
     return field < 0 || base->type->args[0]->kind != TYPE_record ? NULL : build_field(&l->b, base, field);
 }
 
+static Val *dselect(Lin *l, Val *condition, Val *a, Val *b, const Type *type) {
+    if (!a && !b) return NULL;
+    return build_select(&l->b, condition, a ? a : ad_zero(l->ad, type), b ? b : ad_zero(l->ad, type));
+}
+
+static Val *differential(Lin *l, const Inst *inst) {
+    Val *a[3] = {0}, *d[3] = {0};
+    for (int i = 0; i < inst->nargs && i < 3; i++) {
+        a[i] = primal(l, inst->args[i]);
+        d[i] = diff(l, inst->args[i]);
+    }
+    return build_differential(&l->b, (Op)inst->op, a, d, l->p[inst->results[0]->id]);
+}
+
 static void lin_pure(Lin *l, Inst *inst) {
     Val *y = inst->results[0];
     if (op_has(inst->op, OP_PART)) {
@@ -419,7 +280,7 @@ static void lin_pure(Lin *l, Inst *inst) {
     if (inst->op == OP_convert) {
         Val *d = diff(l, inst->args[0]);
         if (d && type_is_float(inst->args[0]->type)) set_diff(l, y, build_convert(&l->b, d, y->type));
-    } else set_diff(l, y, partials(l, inst, l->p[y->id]));
+    } else set_diff(l, y, differential(l, inst));
 }
 
 /* ---- memory: the same act on the shadow */
@@ -502,12 +363,7 @@ static void lin_memory(Lin *l, Inst *inst) {
     default:
         if (!op_has(inst->op, OP_TAPE)) return; /* printf and the like */
     }
-    bool is_typed = inst->op == OP_tape_grow || !inst->nresults;
-    const Type *element = inst->op == OP_tape_push    ? inst->args[1]->type
-                          : inst->op == OP_tape_store ? inst->args[2]->type
-                          : is_typed                  ? inst->type
-                                                      : inst->results[0]->type;
-    if (!type_is_float(element)) return;
+    if (!type_is_float(ir_on_stack(inst))) return;
     Val *args[3] = {shadow, NULL, NULL};
     for (int i = 1; i < inst->nargs; i++)
         args[i] =

@@ -145,6 +145,17 @@ Inst *ad_copy_loop(const Outline *x, Builder *b, CloneMap *map, Val *const *stat
 
 /* ---- where loops are replaced */
 
+bool ad_for_loops(const Region *region, bool (*change)(void *user, Inst *loop), void *user) {
+    bool any = false;
+    for (Inst *inst = region->first, *next; inst; inst = next) {
+        next = inst->next;
+        if (inst->op == OP_loop && change(user, inst)) any = true;
+        else
+            for (int i = 0; i < inst->nregions; i++) any |= ad_for_loops(inst->regions[i], change, user);
+    }
+    return any;
+}
+
 Region *ad_change_copy(Ad *ad, Func *flat, bool (*change)(void *user, Region *body), void *user) {
     Region *written = flat->body;
     CloneMap map = {.module = ad->m, .func = flat};

@@ -291,14 +291,13 @@ static bool suits(Rounds *x, Inst *loop) {
     return true;
 }
 
-static bool split_region(const Rounds *all, const Region *region);
-
 /* The loops in it, if there are such, else itself. */
-static bool split(const Rounds *all, Inst *loop) {
+static bool split(void *user, Inst *loop) {
+    const Rounds *all = user;
     Rounds x = *all, inside = *all;
     if (!suits(&x, loop)) return false;
     inside.around = &x;
-    if (split_region(&inside, loop->regions[1])) return true;
+    if (ad_for_loops(loop->regions[1], split, &inside)) return true;
     Inst *last = loop->prev;
     Val *trip = loop_trip(loop);
     int64_t rounds;
@@ -307,23 +306,12 @@ static bool split(const Rounds *all, Inst *loop) {
     return true;
 }
 
-static bool split_region(const Rounds *all, const Region *region) {
-    bool any = false;
-    for (Inst *inst = region->first, *next; inst; inst = next) {
-        next = inst->next;
-        if (inst->op == OP_loop) any |= split(all, inst);
-        else
-            for (int i = 0; i < inst->nregions; i++) any |= split_region(all, inst->regions[i]);
-    }
-    return any;
-}
-
 /* ---- the entry */
 
 static bool split_all(void *user, Region *body) {
     Rounds *all = user;
     all->settled = ad_settle(all->outline.ad, body, all->outline.func->nvals);
-    return split_region(all, body);
+    return ad_for_loops(body, split, all);
 }
 
 Region *ad_split_rounds(Ad *ad, AdFunc *f, const bool *stable_leaves) {

@@ -112,29 +112,21 @@ static void segment(Ad *ad, Func *func, Inst *loop) {
     vec_push(ad->arena, &args, trip);
     vec_push(ad->arena, &args, ad_int64(ad, snaps));
     for (int i = 0; i < loop->nargs; i++) vec_push(ad->arena, &args, loop->args[i]);
-    Inst *call = ad_call_outline(&x.outline, &b, x.run, args);
-    for (int i = 0; i < loop->nresults; i++) loop->results[i]->forward = call->results[i];
-    inst_remove(loop);
+    inst_replace(loop, ad_call_outline(&x.outline, &b, x.run, args));
 }
 
-static void segment_region(Ad *ad, Func *func, Region *region) {
-    for (Inst *inst = region->first, *next; inst; inst = next) {
-        next = inst->next;
-        if (inst->op == OP_loop && inst->hints.checkpoint > 0) segment(ad, func, inst);
-        else
-            for (int i = 0; i < inst->nregions; i++) segment_region(ad, func, inst->regions[i]);
-    }
-}
+typedef struct Segmenting {
+    Ad *ad;
+    Func *func;
+} Segmenting;
 
-static void find_hint(void *user, Inst *inst) {
-    bool *found = user;
-    *found |= inst->op == OP_loop && inst->hints.checkpoint > 0;
+static bool segment_marked(void *user, Inst *loop) {
+    const Segmenting *x = user;
+    if (loop->hints.checkpoint <= 0) return false;
+    segment(x->ad, x->func, loop);
+    return true;
 }
 
 void ad_segment_loops(Ad *ad, Func *func) {
-    bool found = false;
-    region_walk(func->body, find_hint, &found);
-    if (!found) return;
-    segment_region(ad, func, func->body);
-    ir_resolve_func(func);
+    if (ad_for_loops(func->body, segment_marked, &(Segmenting){ad, func})) ir_resolve_func(func);
 }

@@ -105,26 +105,7 @@ static void t_arithmetic(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
 
 /* ---- shadow memory */
 
-/* The same place, computed anew where it is needed; `root` says what is there for the memory that it is in. */
-static Val *address_in(Builder *b, Val *v, Val *(*root)(Builder *b, Val *v)) {
-    if (v->kind != VAL_inst || !op_has(v->inst->op, OP_PART | OP_MOVES)) return root(b, v);
-    const Inst *inst = v->inst;
-    if (inst->op == OP_select)
-        return build_select(b, inst->args[0], address_in(b, inst->args[1], root),
-                            address_in(b, inst->args[2], root));
-    Val *base = address_in(b, inst->args[0], root);
-    if (inst->op == OP_field) return build_field(b, base, inst->index);
-    if (inst->op == OP_offset) return build_offset(b, base, inst->args[1]);
-    if (inst->op == OP_bitcast) return build_bitcast(b, base, v->type);
-    return build_elem(b, base, inst->args[1], inst_has(inst, INST_UNCHECKED));
-}
-
-static Val *itself(Builder *b, Val *v) {
-    (void)b;
-    return v;
-}
-
-static Val *address(Builder *b, Val *v) { return address_in(b, v, itself); }
+static Val *address(Builder *b, Val *v) { return build_place_again(b, v, NULL, NULL); }
 
 static void t_load(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     Val *g = take_out(t, adj, inst->results[0]);
@@ -499,16 +480,17 @@ static Inst *call_again(Back *x, const Reverse *reverse) {
     return again;
 }
 
-static Val *without_shadow(Builder *b, Val *v) {
+static Val *without_shadow(void *user, Builder *b, Val *v) {
+    (void)user;
     bool is_shadow = v->kind == VAL_inst && v->inst->op == OP_var && is_diff(v);
-    return is_shadow ? build_var(b, v->inst->type, v->name, false) : v;
+    return is_shadow ? build_var(b, v->inst->type, v->name, false) : NULL;
 }
 
 /* Local shadows begin with the reverse. The primal pass, which writes nothing there, gets other memory in their place. (It gives no
  * reference to that back: linearize.c refuses it.) */
 static Val *dual_before(Inst *call, Val *dual) {
     Builder b = build_before(call);
-    return address_in(&b, dual, without_shadow);
+    return build_place_again(&b, dual, without_shadow, NULL);
 }
 
 /* A call of the function becomes one of its pri, which has more parameters and results. */

@@ -236,6 +236,22 @@ Val *build_offset(Builder *b, Val *pointer, Val *count) {
     return inst_result(emit(b, OP_offset, pointer->type, args, 2));
 }
 
+Val *build_place_again(Builder *b, Val *address, Val *(*stands_for)(void *user, Builder *b, Val *v),
+                       void *user) {
+    Val *v = ir_resolve(address), *other = stands_for ? stands_for(user, b, v) : NULL;
+    if (other) return other;
+    if (v->kind != VAL_inst || !op_has(v->inst->op, OP_PART | OP_MOVES)) return v;
+    const Inst *inst = v->inst;
+    if (inst->op == OP_select)
+        return build_select(b, inst_operand(inst, 0), build_place_again(b, inst->args[1], stands_for, user),
+                            build_place_again(b, inst->args[2], stands_for, user));
+    Val *base = build_place_again(b, inst->args[0], stands_for, user);
+    if (inst->op == OP_field) return build_field(b, base, inst->index);
+    if (inst->op == OP_offset) return build_offset(b, base, inst_operand(inst, 1));
+    if (inst->op == OP_bitcast) return build_bitcast(b, base, v->type);
+    return build_elem(b, base, inst_operand(inst, 1), inst_has(inst, INST_UNCHECKED));
+}
+
 Val *build_load(Builder *b, Val *address) {
     return inst_result(emit(b, OP_load, pointee(address), &address, 1));
 }

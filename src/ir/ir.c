@@ -186,6 +186,14 @@ void inst_remove(Inst *inst) {
     inst->parent = NULL;
 }
 
+void inst_replace(Inst *inst, const Inst *with) {
+    for (int i = 0; i < inst->nresults; i++) {
+        inst->results[i]->forward = with->results[i];
+        if (!with->results[i]->name) with->results[i]->name = inst->results[i]->name;
+    }
+    inst_remove(inst);
+}
+
 void region_walk(Region *region, InstVisitor visit, void *user) {
     for (Inst *inst = region->first, *next; inst; inst = next) {
         next = inst->next; /* the visitor may remove the instruction */

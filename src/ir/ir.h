@@ -365,6 +365,8 @@ bool ir_has_right_space(const Inst *inst);
 void ir_follow_space(Inst *inst);
 /* What an address, or each of a vector of them, points to; NULL: it is no address. */
 const Type *ir_target(const Type *address);
+const Type *
+ir_on_stack(const Inst *inst); /* of an operation on a tape: the scalars on the stack that it works on */
 const RecordDiff *ir_record_diff(Module *module, const Type *record); /* what derivatives take it for */
 
 /* ---- ir.c: making and walking */
@@ -386,7 +388,8 @@ Val *region_add_param(Region *region, const Type *type, Name name);
 Inst *inst_new(Func *func, Op op, int nargs, int nresults, int nregions);
 void inst_append(Region *region, Inst *inst);
 void inst_insert_before(Inst *at, Inst *inst);
-void inst_remove(Inst *inst); /* from its region; it can be inserted elsewhere */
+void inst_remove(Inst *inst);                    /* from its region; it can be inserted elsewhere */
+void inst_replace(Inst *inst, const Inst *with); /* whose results, the first of them, are now its own */
 Val *inst_add_result(Inst *inst, const Type *type, Name name); /* one more than it had */
 void inst_add_arg(Inst *inst, Val *arg);
 Val *inst_result(const Inst *inst); /* the only one */
@@ -457,6 +460,9 @@ Val *build_global(Builder *b, Global *global);
 Val *build_field(Builder *b, Val *address, int field);
 Val *build_elem(Builder *b, Val *address, Val *index, bool unchecked);
 Val *build_offset(Builder *b, Val *pointer, Val *count);
+/* The same place, computed anew. Asked for each address on the way, `stands_for` says what is there instead; NULL: it is computed itself. */
+Val *build_place_again(Builder *b, Val *address, Val *(*stands_for)(void *user, Builder *b, Val *v),
+                       void *user);
 Val *build_load(Builder *b, Val *address);
 void build_store(Builder *b, Val *address, Val *value);
 void build_copy(Builder *b, Val *to, Val *from);
@@ -489,6 +495,10 @@ Val *build_again(Builder *b, Inst *inst);
 
 /* ---- rewrite.c: local identities that need new instructions; NULL: nothing to do. build_op uses it. */
 Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int nargs);
+
+/* ---- partials.c */
+/* Of the result y of an operation on a, up to three operands, whose differentials are d; NULL: zero. */
+Val *build_differential(Builder *b, Op op, Val *const *a, Val *const *d, Val *y);
 
 /* ---- compute.c: operations on numbers */
 /* Of one result, on scalars of that type, which the caller rounds (compute_round) or wraps (number_wrap); of a comparison, 0

@@ -50,6 +50,16 @@ const Type *ir_target(const Type *address) {
     return address->kind == TYPE_pointer ? address->args[0] : NULL;
 }
 
+const Type *ir_on_stack(const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_tape_push: return inst->args[1]->type;
+    case OP_tape_store: return inst->args[2]->type;
+    case OP_tape_pop:
+    case OP_tape_load: return inst->results[0]->type;
+    default: return inst->type;
+    }
+}
+
 const RecordDiff *ir_record_diff(Module *module, const Type *type) {
     Record *record = type_record(type);
     if (!record->has_diff && module->hooks.complete_record)

@@ -116,12 +116,8 @@ static bool is_repeatable(const Inst *inst) {
 }
 
 static void replace(Cse *c, Inst *inst, Inst *with) {
-    for (int i = 0; i < inst->nresults; i++) {
-        inst->results[i]->forward = with->results[i];
-        if (!with->results[i]->name) with->results[i]->name = inst->results[i]->name;
-    }
     with->flags |= inst->flags;
-    inst_remove(inst);
+    inst_replace(inst, with);
     c->changed = true;
 }
 

@@ -112,10 +112,9 @@ void lanes_look_for_conflicts(Lanes *lanes); /* between rounds: declines if ther
 /* ---- lanes_vary.c */
 void lanes_find_varying(Lanes *lanes);
 Val *lanes_goes_on_with(const Inst *loop, int index); /* what it carries to the next round, if there is one */
-bool lanes_is_spread(Val *address);           /* it leads into a variable of which each lane has its own */
-const Type *lanes_on_stack(const Inst *inst); /* the scalars on the stack that it works on */
-TapeUse *lanes_tape_use(Val *tape);           /* NULL: nobody knows which that is */
-TapeUse *lanes_tape(const Inst *inst);        /* the tape that it works on */
+bool lanes_is_spread(Val *address);    /* it leads into a variable of which each lane has its own */
+TapeUse *lanes_tape_use(Val *tape);    /* NULL: nobody knows which that is */
+TapeUse *lanes_tape(const Inst *inst); /* the tape that it works on */
 bool lanes_varies_here(const Lanes *lanes, const Inst *inst); /* more is needed than a copy of it */
 
 /* ---- lanes_alone.c */

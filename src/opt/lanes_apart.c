@@ -249,7 +249,7 @@ static void note_on_tape(Apart *apart, const Inst *inst) {
     access->writes = inst->op == OP_tape_store;
     access->space = SPACE_tape;
     access->tape = known_as(apart, inst->args[0]);
-    access->type = lanes_on_stack(inst);
+    access->type = ir_on_stack(inst);
     access->steps[access->nsteps++] = (Step){.field = -1, .index = form_of(apart, inst->args[1]), .size = 1};
 }
 

@@ -201,7 +201,7 @@ static Cost cost_on_tape(const Lanes *lanes, const Inst *inst) {
            alone = lanes_tape(inst) && lanes_is_in_written_out(inst) ? 0 : cost;
     bool has_index = inst->op == OP_tape_load || inst->op == OP_tape_store;
     bool apart = has_index && varies(lanes, ir_resolve(inst->args[1]));
-    const Type *type = lanes_on_stack(inst);
+    const Type *type = ir_on_stack(inst);
     double wide = type && type_is_scalar(type) ? registers(lanes, type) : 1;
     const TapeUse *use = lanes_tape(inst);
     if (!use && lanes->rounds && has_index) {

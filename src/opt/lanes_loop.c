@@ -270,12 +270,7 @@ static void replace(const Outline *outline) {
     for (int i = 0; i < outline->captured.count; i++)
         if (!is_named(outline->captured.at[i]))
             vec_push(outline->loops->scratch, &args, outline->captured.at[i]);
-    Inst *call = build_call(&b, outline->func, args.at, args.count);
-    for (int i = 0; i < call->nresults; i++) {
-        call->results[i]->name = outline->loop->results[i]->name;
-        outline->loop->results[i]->forward = call->results[i];
-    }
-    inst_remove(outline->loop);
+    inst_replace(outline->loop, build_call(&b, outline->func, args.at, args.count));
 }
 
 static void tell(const Loops *loops, const Inst *loop, int width, const char *why, Loc loc) {

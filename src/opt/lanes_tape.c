@@ -170,7 +170,7 @@ static void even_out(Lanes *lanes, Region *region) {
         bool moves = inst->op >= OP_tape_push && inst->op <= OP_tape_shrink;
         TapeUse *use = moves ? lanes_tape(inst) : NULL;
         if (!use || !use->uneven || use->apart) continue;
-        int kind = (int)lanes_on_stack(inst)->kind - TYPE_bool;
+        int kind = (int)ir_on_stack(inst)->kind - TYPE_bool;
         count_by_hand(lanes, inst, height_of(lanes, use, ir_resolve(inst->args[0])->inst, kind));
     }
 }
@@ -221,7 +221,7 @@ static void on_outer_tape(Lanes *lanes, Inst *inst) {
         lanes_copy(lanes, inst);
         return;
     }
-    Val *at = addresses_on_tape(lanes, inst, lanes_on_stack(inst));
+    Val *at = addresses_on_tape(lanes, inst, ir_on_stack(inst));
     Val *args[] = {at, is_load ? lanes_mask(lanes) : lanes_spread(lanes, inst->args[2], 0),
                    lanes_mask(lanes)};
     Inst *access = build_inst(&lanes->b, is_load ? OP_gather : OP_scatter, args, is_load ? 2 : 3, is_load, 0);
@@ -244,6 +244,6 @@ void lanes_on_tape(Lanes *lanes, Inst *inst) {
     }
     bool is_all = inst->op == OP_tape_open || inst->op == OP_tape_close;
     if (use->apart) on_own_tape(lanes, inst, use);
-    else if (is_all || !use->spread[lanes_on_stack(inst)->kind - TYPE_bool]) lanes_copy(lanes, inst);
+    else if (is_all || !use->spread[ir_on_stack(inst)->kind - TYPE_bool]) lanes_copy(lanes, inst);
     else together(lanes, inst);
 }

@@ -143,16 +143,6 @@ static void note_call(Lanes *lanes, const Inst *call) {
 
 /* ---- tapes */
 
-const Type *lanes_on_stack(const Inst *inst) {
-    switch ((Op)inst->op) {
-    case OP_tape_push: return inst->args[1]->type;
-    case OP_tape_store: return inst->args[2]->type;
-    case OP_tape_pop:
-    case OP_tape_load: return inst->results[0]->type;
-    default: return inst->type;
-    }
-}
-
 static void note_tape(Lanes *lanes, const Inst *inst, int level) {
     TapeUse *use = lanes_tape(inst);
     if (!use && inst->op == OP_tape_load) set(lanes, inst->results[0], of(lanes, inst, 1));
@@ -161,7 +151,7 @@ static void note_tape(Lanes *lanes, const Inst *inst, int level) {
         if (inst->nresults) set(lanes, inst->results[0], 1);
         return;
     }
-    bool *spread = &use->spread[lanes_on_stack(inst)->kind - TYPE_bool];
+    bool *spread = &use->spread[ir_on_stack(inst)->kind - TYPE_bool];
     bool deep = level > use->level, moves = inst->op <= OP_tape_shrink;
     if (!*spread && (deep || any_operand(lanes, inst))) *spread = lanes->changed = true;
     if (*spread && deep && moves && !use->uneven) use->uneven = lanes->changed = true;

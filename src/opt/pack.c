@@ -340,20 +340,21 @@ static void write_object(Builder *b, const View *view, Val *from) {
 
 /* ---- instructions */
 
-/* The same steps, from elsewhere. */
-static Val *steps_from(Builder *b, Val *address, const Val *known, Val *object) {
-    if (address == known) return object;
-    const Inst *step = address->inst;
-    Val *whole = steps_from(b, inst_operand(step, 0), known, object);
-    if (step->op == OP_field) return build_field(b, whole, step->index);
-    if (step->op == OP_elem)
-        return build_elem(b, whole, inst_operand(step, 1), inst_has(step, INST_UNCHECKED));
-    return build_bitcast(b, whole, address->type);
+typedef struct Instead {
+    const Val *known;
+    Val *object;
+} Instead;
+
+static Val *stands_for(void *user, Builder *b, Val *v) {
+    const Instead *instead = user;
+    (void)b;
+    return v == instead->known ? instead->object : NULL;
 }
 
 static void use_instead(Inst *inst, int operand, const View *view, Val *object) {
     Builder b = build_before(inst);
-    inst->args[operand] = steps_from(&b, inst_operand(inst, operand), view->known, object);
+    inst->args[operand] =
+        build_place_again(&b, inst->args[operand], stands_for, &(Instead){view->known, object});
 }
 
 /* Nobody else writes any of the memory meanwhile. */
