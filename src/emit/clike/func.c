@@ -285,20 +285,47 @@ static bool is_apart(Printer *p, const ReachedFunc *reached) {
     return is_called && (reached->calls - 1) * whole_size(p, reached) > most_copied;
 }
 
-/* Is a nest of loops written out in it, or in what becomes a part of it? */
-static bool has_nest(const Printer *p, const ReachedFunc *reached) {
-    if (reached->has_nest || reached->is_cyclic) return reached->has_nest;
-    for (int i = 0; i < reached->callees.count; i++) {
+typedef bool Trait(const ReachedFunc *reached);
+
+static bool has_nest(const ReachedFunc *reached) { return reached->has_nest; }
+
+typedef struct Look {
+    bool chooses, is_derivative;
+} Look;
+
+static void look_for_choices(void *user, Inst *inst) {
+    Look *look = user;
+    bool is_guard = inst->op == OP_scale || inst->op == OP_ratio;
+    look->is_derivative |= is_guard || inst_has(inst, INST_FREE);
+    look->chooses |= is_guard || (inst->op == OP_select && type_is_float(inst->results[0]->type));
+}
+
+/* Does it choose numbers in derivatives that autodiff has made? Nobody else's sums have no order. */
+static bool chooses_derivatives(const ReachedFunc *reached) {
+    Look look = {.is_derivative = (reached->func->flags & FUNC_GENERATED) != 0};
+    region_walk(reached->func->body, look_for_choices, &look);
+    return look.chooses && look.is_derivative;
+}
+
+/* Has it that trait, or what becomes a part of it? */
+static bool has_trait(const Printer *p, const ReachedFunc *reached, Trait *trait) {
+    if (trait(reached)) return true;
+    for (int i = 0; i < reached->callees.count && !reached->is_cyclic; i++) {
         const ReachedFunc *callee = reached->callees.at[i];
-        if (is_inlined(p, callee->func) && has_nest(p, callee)) return true;
+        if (is_inlined(p, callee->func) && has_trait(p, callee, trait)) return true;
     }
     return false;
 }
 
+/* With what gcc is told of a function and of all that becomes a part of it. */
 static const char *qualifier_as_whole(Printer *p, const Func *func, const char *qualifier) {
-    bool in_order =
-        p->dialect->steers_loops && p->options->level > 0 && has_nest(p, reached_func(&p->reached, func));
-    return in_order ? clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_IN_ORDER")) : qualifier;
+    const ReachedFunc *reached = reached_func(&p->reached, func);
+    if (!p->dialect->steers_loops || p->options->level == 0) return qualifier;
+    if (has_trait(p, reached, has_nest))
+        qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_IN_ORDER"));
+    if (has_trait(p, reached, chooses_derivatives))
+        qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_BRANCHES"));
+    return qualifier;
 }
 
 static const char *qualifier_of(Printer *p, const Func *func) {
