@@ -1,7 +1,7 @@
 /* Which values get a name, and when expressions that wait are written down. */
 #include "emit/clike/clike.h"
 
-enum { LONGEST = 72 }; /* longer expressions are not nested */
+enum { LONGEST = 72, SHORT_CHOICE = 16 }; /* longer expressions are not nested; ... in a choice, on a GPU */
 
 /* ---- names */
 
@@ -145,6 +145,15 @@ static bool is_steady_sum(const Inst *inst) {
                                    : base->kind == VAL_inst && base->inst->op == OP_tape_grow;
 }
 
+/* On a GPU, what takes more than an operation is computed before it is chosen: NVIDIA's compilers make `c ? 0 : f(x)` a branch, and do not mix what stands before it with what
+ * comes after. */
+static bool is_chosen_late(const Printer *p, const Inst *inst, Value value) {
+    const Val *v = inst->results[0];
+    const Inst *user = p->at->user[v->id];
+    return p->dialect->warp_sums && user->op == OP_select && ir_resolve(user->args[0]) != v && !value.reads &&
+           !value.guarded && strlen(value.text) > SHORT_CHOICE;
+}
+
 void clike_set(Printer *p, const Inst *inst, Value value) {
     FuncState *at = p->at;
     const Val *v = inst->results[0];
@@ -162,7 +171,8 @@ void clike_set(Printer *p, const Inst *inst, Value value) {
     if (is_address(inst) && !value.guarded && !value.reads && is_short) return; /* as often as it is used */
     bool is_part = at->places[v->id] && at->places[v->id] == at->uses[v->id];
     if (is_part && is_steady_sum(inst)) return; /* likewise */
-    bool once = at->uses[v->id] == 1 && at->user[v->id]->parent == inst->parent && is_short;
+    bool once = at->uses[v->id] == 1 && at->user[v->id]->parent == inst->parent && is_short &&
+                !is_chosen_late(p, inst, value);
     if (!once && value.guarded) settle_guarded(p, inst);
     else if (!once) write_down(p, v, value);
     else if (value.reads) vec_push(&p->arena, &at->pending, v);
