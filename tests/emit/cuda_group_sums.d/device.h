@@ -36,13 +36,17 @@ static int __popc(unsigned bits) { return __builtin_popcount(bits); }
 static long meetings[32][16]; /* one for each warp */
 static double shown[32][32];
 static unsigned warp_lanes = ~0u;
-static double __shfl_sync(unsigned, double value, unsigned lane) {
+/* What all lanes show, until they have seen it. */
+template <typename See> static double meet(double value, See see) {
     const unsigned warp = threadIdx.x / 32;
     shown[warp][threadIdx.x % 32] = value;
     pthread_barrier_wait(meetings[warp]);
-    value = shown[warp][lane];
+    value = see(shown[warp]);
     pthread_barrier_wait(meetings[warp]);
     return value;
+}
+static double __shfl_sync(unsigned, double value, unsigned lane) {
+    return meet(value, [=](const double *all) { return all[lane]; });
 }
 static unsigned __activemask() { return warp_lanes; }
 static void __syncwarp() { pthread_barrier_wait(meetings[threadIdx.x / 32]); }
@@ -53,10 +57,12 @@ static double __shfl_down_sync(unsigned, double value, unsigned distance) {
     return __shfl_sync(~0u, value, (threadIdx.x + distance) % 32);
 }
 static bool __all_sync(unsigned, bool value) {
-    bool all = true;
-    for (unsigned i = 0; i < 32; i++)
-        if (warp_lanes >> i & 1) all &= __shfl_sync(~0u, value, i) != 0;
-    return all;
+    return meet(value, [](const double *all) {
+        double least = 1;
+        for (unsigned i = 0; i < 32; i++)
+            if ((warp_lanes >> i & 1) && all[i] < least) least = all[i];
+        return least;
+    });
 }
 static void __match_all_sync(unsigned, unsigned long long value, int *same) {
     *same = __all_sync(~0u, __shfl_sync(~0u, (double)value, __ffs(warp_lanes) - 1) == (double)value);
