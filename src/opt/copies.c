@@ -62,11 +62,16 @@ static int64_t size_of(const Global *owner) {
     return type_layout(owner->type->args[0], LAYOUT_scalar).stride;
 }
 
+/* Those take as long from either memory, and have less of the cache then. */
+static bool has_doubles(const Global *owner) {
+    return type_layout(owner->type->args[0], LAYOUT_scalar).align > 4;
+}
+
 /* How many elements there must be for all that it leads to; 0: not known, or too many. */
 static int64_t elements_of(const Copies *c, const Inst *access, const Global *owner) {
     Interval index = ir_interval(&c->jumps, ir_resolve(access->args[1]));
     int64_t size = size_of(owner);
-    if (!index.known || index.low < 0 || size <= 0 || size % 4) return 0;
+    if (!index.known || index.low < 0 || size <= 0 || size % 4 || has_doubles(owner)) return 0;
     return index.high < MOST_BYTES / size ? index.high + 1 : 0;
 }
 

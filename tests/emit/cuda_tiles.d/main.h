@@ -3,6 +3,7 @@ enum { THREADS = 64, COUNT = 70, FIRST = 5, ROOM = 80 };
 static slope::Body bodies[ROOM], moving[ROOM];
 static slope::Light lights[ROOM];
 static float sums[THREADS], matrix[6 * COUNT], weights[90], steps[THREADS + 8];
+static double fine[COUNT];
 
 static float expected(int id) {
     float sum = 0;
@@ -24,6 +25,7 @@ static float weighed(int id) {
 
 static float multiplied(int id, int width) {
     float sum = 0;
+    for (int k = 0; k < COUNT; k++) sum += (float)fine[k];
     for (int k = FIRST; k < COUNT; k++)
         sum += matrix[id / width * COUNT + k] * (float)(k - id % 3) + matrix[id + k];
     return sum;
@@ -51,6 +53,8 @@ int main() {
     launch(slope::weigh, 1, THREADS);
     for (int id = 0; id < THREADS; id++) wrong += sums[id] != (id < 50 ? weighed(id) : expected(id));
     for (int i = 0; i < 6 * COUNT; i++) matrix[i] = (float)(i % 13);
+    for (int i = 0; i < COUNT; i++) fine[i] = i % 5;
+    slope::fine = {fine, COUNT};
     slope::matrix = {matrix, 6 * COUNT};
     for (int width = 32; width > 10; width -= 20) { /* a row for each warp; several in one */
         slope::width = width;
