@@ -298,10 +298,9 @@ bool clike_name_tile(Printer *p, const Inst *loop);      /* false: not this loop
 const char *clike_tiled(Printer *p, const Inst *access); /* where its element is; NULL: not in a tile */
 void clike_begin_tile(Printer *p, const char *counter, const char *condition, const char *step);
 void clike_end_tile(Printer *p);
-/* A loop over numbers in two forms: before each of them, and after both. */
-void clike_begin_numbers(Printer *p, const char *counter, const char *condition, const char *step);
+/* A loop over numbers in two forms: before each of them. */
+void clike_begin_numbers(Printer *p, const char *counter, const char *step);
 void clike_next_numbers(Printer *p, const char *counter, const char *condition, const char *step);
-void clike_end_numbers(Printer *p);
 
 /* ---- copied.c */
 void clike_declare_copies(Printer *p, const Func *func);

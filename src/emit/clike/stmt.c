@@ -424,9 +424,9 @@ static void print_loop(Printer *p, const Inst *inst) {
     if (counter.name) carried[counter.index].text = NULL; /* `for` moves it on, not the end of the body */
     bool tiled = counter.name && clike_name_tile(p, inst);
     bool in_row = tiled && p->at->tile.is_row;
-    p->indent += tiled + in_row;
+    p->indent += tiled;
     draft_rounds(p, inst, carried, &rounds);
-    p->indent -= tiled + in_row;
+    p->indent -= tiled;
     bool is_for = counter.name && is_plain(&rounds.head, rounds.condition);
     if (counter.name && (!is_for || tiled)) clike_line(p, "%s;", counter.declaration);
     label_before(p, rounds.end);
@@ -434,14 +434,13 @@ static void print_loop(Printer *p, const Inst *inst) {
     const char *condition = rounds.condition.text, *step = tiled ? step_text(p, &counter) : NULL;
     const char *last = counter.name && !is_for ? step_text(p, &counter) : NULL;
     if (in_row) {
-        clike_begin_numbers(p, counter.name, condition, step);
+        clike_begin_numbers(p, counter.name, step);
         print_rounds(p, &rounds, count, last);
         clike_next_numbers(p, counter.name, condition, step);
     } else if (tiled) clike_begin_tile(p, counter.name, condition, step);
     else print_condition(p, &rounds.head, rounds.condition, &counter);
     print_rounds(p, &rounds, count, last);
-    if (in_row) clike_end_numbers(p);
-    else if (tiled) clike_end_tile(p);
+    if (tiled) clike_end_tile(p);
     label_after(p, rounds.end);
 }
 

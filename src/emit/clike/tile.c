@@ -20,13 +20,12 @@
  *
  *     SlopeTile<8, float> tile(data + start, i, limit);
  *     const bool together = slope_together(i, limit) && slope_together(start, start);
- *     while (i < limit) {
- *         if (together && limit - i >= 32) {
- *             tile.turn(i, limit);
- *             for (int k = 0; k < 32; k++, i++) { const float item = tile.slots[k].element; ... }
- *         } else {
- *             for (; i < limit; i++) { const float item = data[start + i]; ... }
- *         }
+ *     while (together && limit - i >= 32) {
+ *         tile.turn(i, limit);
+ *         for (int k = 0; k < 32; k++, i++) { const float item = tile.slots[k].element; ... }
+ *     }
+ *     if (i < limit) {
+ *         for (; i < limit; i++) { const float item = data[start + i]; ... }
  *     } */
 #include "emit/clike/clike.h"
 
@@ -257,7 +256,7 @@ static void declare_item(Printer *p, const char *from) {
     p->indent--;
 }
 
-void clike_begin_numbers(Printer *p, const char *counter, const char *condition, const char *step) {
+void clike_begin_numbers(Printer *p, const char *counter, const char *step) {
     FuncState *at = p->at;
     const char *data =
         clike_format(p, "%s.data", clike_in(p, clike_operand(p, at->tile.access, 0), LEVEL_primary));
@@ -270,9 +269,7 @@ void clike_begin_numbers(Printer *p, const char *counter, const char *condition,
     }
     declare_tile(p, at->tile.row, counter);
     clike_line(p, "const bool %s = %s(%s, %s)%s;", together, test, counter, at->tile.limit, same);
-    clike_line(p, "while (%s) {", condition);
-    p->indent++;
-    clike_line(p, "if (%s && %s - %s >= 32) {", together, at->tile.limit, counter);
+    clike_line(p, "while (%s && %s - %s >= 32) {", together, at->tile.limit, counter);
     p->indent++;
     clike_line(p, "%s.turn(%s, %s);", at->tile.name, counter, at->tile.limit);
     clike_line(p, "#pragma unroll");
@@ -283,14 +280,9 @@ void clike_begin_numbers(Printer *p, const char *counter, const char *condition,
 
 void clike_next_numbers(Printer *p, const char *counter, const char *condition, const char *step) {
     p->indent--;
-    clike_line(p, "} else {");
+    clike_line(p, "}");
+    clike_line(p, "if (%s) {", condition);
     p->indent++;
     clike_line(p, "for (; %s; %s) {", condition, step);
     declare_item(p, clike_format(p, "(%s)[%s]", p->at->tile.row, counter));
-}
-
-void clike_end_numbers(Printer *p) {
-    p->indent--;
-    clike_line(p, "}");
-    clike_end_tile(p);
 }
