@@ -19,12 +19,12 @@ typedef struct Late {
 
 static bool is_real(TypeKind kind) { return kind == TYPE_float || kind == TYPE_double; }
 
-static bool is_sum(const Late *l, const Inst *inst) {
+bool opt_is_sum(const int *uses, const Inst *inst) {
     return inst->op == OP_atomic && inst->index == ATOMIC_add && is_real(inst->results[0]->type->kind) &&
-           l->uses[inst->results[0]->id] == 0 && opt_memory_buffer(inst->args[0]);
+           uses[inst->results[0]->id] == 0 && opt_memory_buffer(inst->args[0]);
 }
 
-static bool is_own(const Val *address) {
+bool opt_is_of_thread(const Val *address) {
     Space space = ir_space(address->type);
     return space == SPACE_local || space == SPACE_tape;
 }
@@ -50,7 +50,7 @@ static bool can_pass(const Late *l, const Inst *inst) {
     if (!op_has(inst->op, OP_READS | OP_WRITES)) return true;
     for (int i = 0; i < inst->nargs; i++) {
         Role role = ir_role(inst, i);
-        if (role == ROLE_value || is_own(inst->args[i])) continue;
+        if (role == ROLE_value || opt_is_of_thread(inst->args[i])) continue;
         if (role != ROLE_read || !is_apart(l, inst->args[i])) return false;
     }
     return true;
@@ -67,7 +67,7 @@ static void put_before(Late *l, Inst *inst) {
 static void visit_region(Late *l, Region *region) {
     for (Inst *inst = region->first, *next; inst; inst = next) {
         next = inst->next;
-        if (is_sum(l, inst) && next) {
+        if (opt_is_sum(l->uses, inst) && next) {
             l->changed |= l->count > 0;
             if (l->count == MOST_WAITING) put_before(l, inst);
             l->waiting[l->count++] = inst;

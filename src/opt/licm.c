@@ -6,8 +6,13 @@
  * constructs inside the body must be cheap and no floating arithmetic at all (addresses, integers). Loads move from the
  * condition and the top of the body, if they read memory that nobody else reaches and the loop does not write.
  *
+ * On a GPU, what a kernel reads from buffers that programs only read moves, too, if the loop does nothing else to memory that others reach than add to it: buffers of different
+ * uniforms are taken to be different memory, as in late.c. Compilers would read it again after each sum. It is in registers then, so that there is a limit.
+ *
  * Inner loops come first, so that code can move out of several. */
 #include "opt.h"
+
+enum { MOST_HELD = 32 }; /* numbers that are read from buffers before a loop, in a kernel */
 
 typedef struct Licm {
     Func *func;
@@ -15,6 +20,9 @@ typedef struct Licm {
     Memory memory;
     Inst *loop;  /* at work */
     Map written; /* keys of private objects that the loop writes */
+    int *uses;   /* by Val.id, in a kernel for a GPU; else NULL */
+    bool alters; /* the loop does something else than adding to memory that others reach */
+    int held;
     bool changed;
 } Licm;
 
@@ -40,8 +48,20 @@ static void note_written(Licm *l, const Val *address) {
     if (object.key) map_put(l->scratch, &l->written, PTR_KEY(object.key), l->loop);
 }
 
+/* Is it more than a sum? */
+static bool alters_others(const Licm *l, const Inst *inst) {
+    if (opt_is_sum(l->uses, inst)) return false;
+    if (op_has(inst->op, OP_EFFECT | OP_CALLS)) return true;
+    for (int i = 0; i < inst->nargs && op_has(inst->op, OP_WRITES); i++) {
+        Role role = ir_role(inst, i);
+        if (role != ROLE_value && role != ROLE_read && !opt_is_of_thread(inst->args[i])) return true;
+    }
+    return false;
+}
+
 static void find_written(void *user, Inst *inst) {
     Licm *l = user;
+    if (l->uses) l->alters |= alters_others(l, inst);
     if (op_has(inst->op, OP_WRITES)) note_written(l, inst->args[0]);
     for (int i = 0; inst->op == OP_call && i < inst->nargs; i++) {
         const Param *param = &inst->callee->params[i];
@@ -49,7 +69,14 @@ static void find_written(void *user, Inst *inst) {
     }
 }
 
+static bool reads_far(const Licm *l, const Inst *load) {
+    const Val *buffer =
+        l->uses && !l->alters && l->held < MOST_HELD ? opt_memory_buffer(load->args[0]) : NULL;
+    return buffer && type_is_read_only(buffer->type) && type_is_scalar(load->results[0]->type);
+}
+
 static bool reads_unchanged(const Licm *l, const Inst *load) {
+    if (reads_far(l, load)) return true;
     Object object = opt_memory_object(&l->memory, load->args[0]);
     if (!object.key || !(object.is_private || object.is_constant)) return false;
     return map_get(&l->written, PTR_KEY(object.key)) != l->loop;
@@ -75,6 +102,7 @@ static void move_out_of(Licm *l, Region *region, Freedom freedom) {
         if (can_move(l, inst, freedom)) {
             inst_remove(inst);
             inst_insert_before(l->loop, inst);
+            l->held += inst->op == OP_load && opt_memory_buffer(inst->args[0]);
             l->changed = true;
         }
         for (int i = 0; i < inst->nregions; i++) move_out_of(l, inst->regions[i], CHEAP_ONLY);
@@ -87,6 +115,7 @@ static void visit_inst(Licm *l, Inst *inst) {
     for (int i = 0; i < inst->nregions; i++) visit_region(l, inst->regions[i]);
     if (inst->op != OP_loop) return;
     l->loop = inst;
+    l->alters = false;
     for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], find_written, l);
     for (int i = 0; i < inst->nregions; i++) move_out_of(l, inst->regions[i], ALL);
 }
@@ -102,6 +131,8 @@ bool opt_licm(Func *func) {
     Licm l = {.func = func, .scratch = arena_scratch(func->module->arena)};
     ir_resolve_func(func);
     opt_memory_init(&l.memory, l.scratch, func);
+    if (func->module->many_threads && func->group_size[0] > 0)
+        l.uses = region_count_uses(l.scratch, func->body);
     visit_region(&l, func->body);
     arena_free(l.scratch);
     return l.changed;

@@ -53,10 +53,15 @@ bool opt_reciprocal(Func *func);  /* reciprocal.c: one division instead of sever
 bool opt_direct_sums(Func *func); /* direct.c: on a GPU, sums that are kept for a buffer go there at once */
 bool opt_copies(Func *func);      /* copies.c: on a GPU, groups copy elements that all threads read */
 bool opt_untape(Func *func);      /* untape.c: arrays that are there still are not kept on tapes */
-bool opt_late_sums(Func *func);   /* late.c: on a GPU, sums in buffers stand together */
 bool opt_steps(Func *func);       /* steps.c: counters do not wait for what ends their loop */
 bool opt_first(Func *func);       /* first.c: what is added to zeros is put there */
 bool opt_order(Func *func);       /* order.c: sums of derivatives wait for no term that comes late */
+
+/* ---- late.c: on a GPU, sums in buffers stand together */
+bool opt_late_sums(Func *func);
+/* Something is added to an element of a buffer, and nobody uses what was there. uses: by Val.id */
+bool opt_is_sum(const int *uses, const Inst *inst);
+bool opt_is_of_thread(const Val *address); /* memory of its own, or of its tapes */
 
 /* ---- dce.c: what nobody needs */
 bool opt_dce(Func *func);
