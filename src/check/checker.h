@@ -44,7 +44,7 @@ typedef struct DiffRequest {
 
 /* A function, or a parameter that is one, as argument of a call. */
 typedef struct GivenFunction {
-    const Decl *callee, *param;
+    const Decl *caller, *callee, *param;
     const Expr *arg;
 } GivenFunction;
 

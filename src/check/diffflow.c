@@ -26,6 +26,7 @@ typedef struct ModeLoss {
 
 typedef struct FlowFacts {
     Map calls; /* differentiable functions that it calls */
+    Map reversed; /* functions whose backward derivative it calls: to go forward through that, they must go forward */
     VEC(ModeLoss) losses;
     LocVec lost; /* where a derivative is lost with a warning */
     bool walked;
@@ -43,6 +44,11 @@ static void walk_function(Checker *c, Decl *func, uint8_t modes);
 
 static void add_call(Checker *c, const Decl *func, Decl *callee) {
     map_put(c->arena, &facts_of(c, func)->calls, PTR_KEY(callee), callee);
+}
+
+void flow_reverses(Checker *c, const Decl *func, Decl *callee) {
+    if (callee->flags & DECL_PRELUDE || callee->kind != DECL_func) return;
+    map_put(c->arena, &facts_of(c, func)->reversed, PTR_KEY(callee), callee);
 }
 
 void flow_calls(FlowWalk *w, Decl *callee) {
@@ -508,6 +514,8 @@ static void search_losses(Search *s, Decl *func) {
         note(c, DIAG_note_asked_here, s->request->loc, s->mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
     }
     for (int i = 0; facts && i < facts->calls.count; i++) search_losses(s, facts->calls.entries[i].value);
+    for (int i = 0; facts && s->mode == DIFF_fwd && i < facts->reversed.count; i++)
+        search_losses(s, facts->reversed.entries[i].value);
 }
 
 bool flow_loses(Checker *c, Decl *func, DiffMode mode) {

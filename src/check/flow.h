@@ -127,6 +127,7 @@ bool flow_first(Checker *c, const void *cause);         /* not yet told */
 void flow_report_stored(FlowWalk *w, const Loss *loss); /* a warning: what is lost went into memory */
 const Flow *flow_stored(FlowWalk *w, const Flow *flow, Loss loss); /* lost from here on, if it carried one */
 void flow_calls(FlowWalk *w, Decl *callee);                        /* a differentiable function */
+void flow_reverses(Checker *c, const Decl *func, Decl *callee);    /* calls its backward derivative */
 void flow_lambda(FlowWalk *w, Decl *call, const Flow *captured);
 void flow_request_lambda(Checker *c, Decl *call);
 bool flow_loses(Checker *c, Decl *func,

@@ -233,9 +233,9 @@ static const Flow *call_differentiable(FlowWalk *w, const FlowCall *call, uint8_
     bool refers = takes_reference(w, call);
     if (is_source(w, call, refers)) out = flow_make(w->arena, true, in && refers ? in->losses : NULL);
     if (plain) out = with_loss(w, call, in, plain, lost_modes(w->c, plain, w->modes));
-    else if (lost && flow_moves(in)) out = with_loss(w, call, in, call->derived, lost);
+    else if (lost && (flow_moves(in) || (refers && out))) out = with_loss(w, call, out, call->derived, lost);
     if (in && (refers || !has_outputs(w, call)))
-        flow_output(w, in, OUTPUT_argument, call->site->loc, call->callee);
+        flow_output(w, lost ? out : in, OUTPUT_argument, call->site->loc, call->callee);
     if (call->derived && !call->site->nmodes) flow_calls(w, call->derived);
     write_outputs(w, call, out);
     return gives_derivative(w, call) && flow_is_diff(w, call->type) ? out : result_plain(w, call, out);
@@ -321,6 +321,7 @@ const Flow *flow_invoke(FlowWalk *w, const Expr *e) {
     bool known = e->decl->kind == DECL_func,
          promised = (e->decl->flags & DECL_PRELUDE) && (e->decl->flags & DECL_REQUIREMENT);
     FuncSig sig = check_generic_signature(c, e->decl, e->modes, e->nmodes, e->a != NULL);
+    if (e->nmodes && e->modes[0] == DIFF_bwd) flow_reverses(c, w->func, e->decl);
     if (!known && w->asked) flow_given_differentiated(c, e->decl, w->modes);
     FlowCall call = {.site = e, .callee = e->decl, .type = e->type, .context = known ? e->decl : w->func};
     if (e->nmodes) call.derived = custom_derivative(c, e);

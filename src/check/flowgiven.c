@@ -7,13 +7,19 @@
  * derivative that takes it, and by a function that it is handed on to. The functions of the library that take functions all do it. */
 #include "check/flow.h"
 
-enum { GIVEN_any = 4 }; /* beside LOST_fwd and LOST_bwd: in the one that it has, or that is cheaper */
+/* Beside LOST_fwd and LOST_bwd: in the one that it has, or that is cheaper; backward, and that forward. */
+enum { GIVEN_any = 4, GIVEN_twice = 8 };
 
 static uint8_t modes_of_library(Name name) {
-    static const char *const forward[] = {"jvp", "findSparsity", "sparseJacobian"};
-    for (size_t i = 0; i < sizeof forward / sizeof forward[0]; i++)
-        if (strcmp(name->text, forward[i]) == 0) return LOST_fwd;
-    return strcmp(name->text, "jacobian") == 0 ? GIVEN_any : LOST_bwd;
+    static const struct {
+        const char *name;
+        uint8_t modes;
+    } known[] = {
+        {"jvp", LOST_fwd},       {"findSparsity", LOST_fwd},      {"sparseJacobian", LOST_fwd},
+        {"jacobian", GIVEN_any}, {"hvp", LOST_bwd | GIVEN_twice}, {"hessian", LOST_bwd | GIVEN_twice}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(name->text, known[i].name) == 0) return known[i].modes;
+    return LOST_bwd;
 }
 
 static uint8_t known_modes(Checker *c, const Decl *param) {
@@ -109,11 +115,14 @@ static void report_plain(Checker *c, Decl *func, const Expr *arg, const char *ta
     note(c, DIAG_note_mark_differentiable, func->loc, function_name(c, func));
 }
 
-static void judge(Checker *c, const Expr *arg, uint8_t modes, const char *taker) {
+static void judge(Checker *c, const GivenFunction *given, uint8_t modes, const char *taker) {
+    const Expr *arg = given->arg;
     Decl *func = flow_function_arg(c, arg);
     if (!func || (func->flags & DECL_PRELUDE)) return;
     if (func->parent->modifiers & MODIFIER_synthesized) flow_request_lambda(c, func);
     else if (is_plain(c, func, modes)) report_plain(c, func, arg, taker);
+    if ((modes & LOST_bwd) && given->caller) flow_reverses(c, given->caller, func);
+    if (modes & GIVEN_twice) modes |= LOST_fwd;
     if (modes & LOST_both) request(c, func, modes, arg->loc);
     else if (flow_loses(c, func, DIFF_fwd) && flow_loses(c, func, DIFF_bwd))
         request(c, func, LOST_fwd, arg->loc);
@@ -137,10 +146,10 @@ void flow_given_args(Env *env, const Expr *call, const FuncSig *sig) {
         const Decl *param = param_of(call, sig, i), *on = handed_on(call->args.at[i]);
         if (!param) continue;
         bool constant = param->modifiers & MODIFIER_no_diff;
-        GivenFunction given = {call->decl, param, call->args.at[i]};
+        GivenFunction given = {env->decl, call->decl, param, call->args.at[i]};
         if (modes && !constant && on) add_modes(c, on, modes);
         else if (modes && !constant)
-            judge(c, given.arg, modes, call->modes[0] == DIFF_fwd ? "fwd_diff" : "bwd_diff");
+            judge(c, &given, modes, call->modes[0] == DIFF_fwd ? "fwd_diff" : "bwd_diff");
         if (is_worth_noting(c, &given)) vec_push(c->arena, &c->given_functions, given);
     }
 }
@@ -167,7 +176,7 @@ void flow_given(Checker *c) {
             uint8_t modes = given.arg && !handed_on(given.arg) ? modes_of(c, &given) : 0;
             if (!modes) continue;
             c->given_functions.at[i].arg = NULL;
-            judge(c, given.arg, modes, given.callee->name->text);
+            judge(c, &given, modes, given.callee->name->text);
             more = true;
         }
     }

@@ -126,60 +126,10 @@ static Func *redirect(void *user, const Inst *call, bool *plain) {
     return callee;
 }
 
-/* Is there a derivative in that mode of all that it calls and that derivatives flow through? */
-typedef struct Reach {
-    Check *check;
-    DiffMode mode;
-    Map seen;
-    bool ends; /* there is not */
-} Reach;
-
-static void reach(Reach *r, Func *func);
-
-static bool takes_derivatives(const Func *func) {
-    for (int i = 0; i < func->nparams; i++)
-        if ((func->params[i].flags & (PARAM_DIFF | PARAM_PTR_DIFF)) && func->params[i].dir != DIR_out)
-            return true;
-    return false;
-}
-
-/* Its forward derivative serves both modes. */
-static bool gives_references_only(const Func *func) {
-    bool gives = false;
-    for (int i = 0; i < func->nparams; i++) {
-        if (func->params[i].flags & PARAM_DIFF) return false;
-        gives |= (func->params[i].flags & PARAM_PTR_DIFF) && func->params[i].dir != DIR_in;
-    }
-    return gives && !(func->flags & FUNC_RESULT_DIFF);
-}
-
-static void reach_call(void *user, Inst *inst) {
-    Reach *r = user;
-    bool plain = false;
-    if (inst->op != OP_call || r->ends) return;
-    Func *callee = redirect(r->check, inst, &plain);
-    const Custom *custom = &callee->custom;
-    bool fwd = r->mode == DIFF_fwd, transposable = custom->fwd && (custom->fwd->flags & FUNC_TRANSPOSABLE);
-    if (inst_has(inst, INST_NO_DIFF) || transposable || (fwd ? custom->fwd : custom->bwd)) return;
-    if (custom->fwd && gives_references_only(callee)) return;
-    if (callee->flags & (fwd ? FUNC_FWD : FUNC_BWD)) reach(r, callee);
-    else r->ends = (custom->fwd || custom->bwd) && takes_derivatives(callee);
-}
-
-static void reach(Reach *r, Func *func) {
-    if (map_has(&r->seen, PTR_KEY(func))) return;
-    map_put(r->check->arena, &r->seen, PTR_KEY(func), func);
-    if (func->body && !func->derivation.of) region_walk(func->body, reach_call, r);
-}
-
+/* Is there a derivative in that mode of all that it calls and that derivatives flow through? Of a derivative, nobody knows yet. */
 static bool can_derive(Check *check, const Subject *s, DiffMode mode) {
-    Reach r = {.check = check, .mode = mode};
-    if (s->nmodes) return s->nmodes < (int)sizeof s->modes; /* of a derivative: nobody knows yet */
-    if (!is_differentiable(check, s->decl, mode)) return false;
-    const Func *func = substitute_of(check->widener.module, s->func);
-    if (!(mode == DIFF_fwd ? func->custom.fwd : func->custom.bwd))
-        reach(&r, substitute_of(check->widener.module, s->func));
-    return !r.ends;
+    if (s->nmodes) return s->nmodes < (int)sizeof s->modes;
+    return check_keeps_derivative(check->program->unit->checker, s->decl, s->subst, mode);
 }
 
 static Func *derivative_of(Check *check, const Subject *s, DiffMode mode) {
