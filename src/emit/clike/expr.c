@@ -6,7 +6,7 @@
 
 static const char *float_constant(Printer *p, double value, const Type *type) {
     bool wide = type->kind == TYPE_double;
-    if (isnan(value)) return clike_format(p, "(%s%sNAN)", wide ? "(double)" : "", signbit(value) ? "-" : "");
+    if (isnan(value)) return signbit(value) ? "(-NAN)" : "NAN";
     if (isinf(value)) return value < 0 ? "(-INFINITY)" : "INFINITY";
     Text text = {.arena = &p->arena};
     text_float(&text, value, wide ? WIDTH_double : WIDTH_float); /* a half is a float that fits */
