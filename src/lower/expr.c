@@ -447,11 +447,21 @@ static Val *lane_address(Fn *f, const Place *place) {
     return build_elem(&f->b, place->base->address, index, false);
 }
 
-/* A pointer leads to the form of buffers; interface values in variables have another. */
+static bool is_in_block(Val *address) {
+    const Val *root = ir_root(address);
+    return root->kind == VAL_inst && root->inst->op == OP_global &&
+           root->inst->global->layout != LAYOUT_scalar;
+}
+
+/* A pointer leads to the form of buffers; interface values in variables have another, as has all that is in a constant buffer. */
 static Val *address_of(Fn *f, const Expr *e) {
     Place place = lower_place(f, e->a);
     const Type *front = concrete(f, e->a->type);
-    if (place.kind == PLACE_external || !has_external_form(f->l, front)) return lane_address(f, &place);
+    if (place.kind == PLACE_external || !has_external_form(f->l, front)) {
+        Val *address = lane_address(f, &place);
+        if (is_in_block(address)) lower_report(f, DIAG_block_address, e->loc);
+        return address;
+    }
     lower_report(f, DIAG_interface_address, e->loc, type_text(f->l->arena, front));
     return NULL;
 }
