@@ -7,7 +7,7 @@
  * condition and the top of the body, if they read memory that nobody else reaches and the loop does not write.
  *
  * On a GPU, what a kernel reads from buffers that programs only read moves, too, if the loop does nothing else to memory that others reach than add to it: buffers of different
- * uniforms are taken to be different memory, as in late.c. Compilers would read it again after each sum. It is in registers then, so that there is a limit.
+ * uniforms are taken to be different memory, as in late.c. Compilers would read it again after each sum. It is in registers then, so that there is a limit, and doubles, which take two, stay.
  *
  * Inner loops come first, so that code can move out of several. */
 #include "opt.h"
@@ -72,7 +72,9 @@ static void find_written(void *user, Inst *inst) {
 static bool reads_far(const Licm *l, const Inst *load) {
     const Val *buffer =
         l->uses && !l->alters && l->held < MOST_HELD ? opt_memory_buffer(load->args[0]) : NULL;
-    return buffer && type_is_read_only(buffer->type) && type_is_scalar(load->results[0]->type);
+    const Type *type = load->results[0]->type;
+    return buffer && type_is_read_only(buffer->type) && type_is_scalar(type) &&
+           type_layout(type, LAYOUT_scalar).size <= 4;
 }
 
 static bool reads_unchanged(const Licm *l, const Inst *load) {
