@@ -65,24 +65,24 @@ class Derivative:
         """The place of an argument that can be differentiated by."""
         inputs = self.function.inputs
         if not isinstance(index, (int, np.integer)) or not -len(inputs) <= index < len(inputs):
-            raise ValueError(f"{self.function.expression} has no argument {index!r}")
+            raise ValueError(f"{self.function.shown} has no argument {index!r}")
         if not self.differentiable[index]:
-            raise SlopeError(f"{self.function.expression}: there is no derivative by '{inputs[index].name}'")
+            raise SlopeError(f"{self.function.shown}: there is no derivative by '{inputs[index].name}'")
         return int(index) % len(inputs)
 
     def scalar_seed(self) -> Dict[str, Any]:
         if len(self.slots) != 1 or not self.slots[0].type.is_floating or self.slots[0].type.shape:
-            raise TypeError(f"{self.function.expression}: only a function with one number as its result has a gradient; "
+            raise TypeError(f"{self.function.shown}: only a function with one number as its result has a gradient; "
                             "use vjp or jacobian")
         if self.slots[0].name not in [param.name for param in self.backward.params]:
-            raise SlopeError(f"{self.function.expression}: its result has no derivative")
+            raise SlopeError(f"{self.function.shown}: its result has no derivative")
         return {self.slots[0].name: 1.0}
 
     def seeds(self, cotangent: Any) -> Dict[str, Any]:
         """Derivatives of what comes out, by name."""
         given = cotangent if len(self.slots) != 1 else (cotangent,)
         if not isinstance(given, (tuple, list)) or len(given) != len(self.slots):
-            raise TypeError(f"{self.function.expression} has {len(self.slots)} results; as many derivatives were expected")
+            raise TypeError(f"{self.function.shown} has {len(self.slots)} results; as many derivatives were expected")
         return {slot.name: seed for slot, seed in zip(self.slots, given)}
 
     # ---- the three derivatives, with rows
@@ -241,7 +241,7 @@ def grad(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 def checked(function: Function, values: Sequence[Any]) -> List[Any]:
     for param, value in zip(function.inputs, values):
         if value is None:
-            raise TypeError(f"{function.expression}: the argument '{param.name}' is None")
+            raise TypeError(f"{function.shown}: the argument '{param.name}' is None")
     return list(values)
 
 
@@ -263,7 +263,7 @@ def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     derivative = Derivative(function)
     values = checked(function, function.bind(primals, {}))
     if len(tangents) != len(values):
-        raise TypeError(f"{function.expression}: {len(values)} tangents were expected, not {len(tangents)}")
+        raise TypeError(f"{function.shown}: {len(values)} tangents were expected, not {len(tangents)}")
     return derivative.push(values, tangents)
 
 
@@ -287,7 +287,7 @@ def in_order(found: Any, units: Shape, lead: Shape, inner: Shape) -> np.ndarray:
 def plain_type(derivative: Derivative, place: int) -> Type:
     param = derivative.function.inputs[place]
     if not param.type.is_floating:
-        raise TypeError(f"{derivative.function.expression}: '{param.name}' is a {param.type.name}; only numbers, vectors, "
+        raise TypeError(f"{derivative.function.shown}: '{param.name}' is a {param.type.name}; only numbers, vectors, "
                         "matrices and arrays of them have a jacobian")
     return param.type
 
@@ -317,7 +317,7 @@ def jacobian(function: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     places = places_of(derivative, argnums)
     types = {place: plain_type(derivative, place) for place in places}
     if len(derivative.slots) != 1 or not derivative.slots[0].type.is_floating:
-        raise TypeError(f"{function.expression}: only one number, vector, matrix or array as its result has a jacobian")
+        raise TypeError(f"{function.shown}: only one number, vector, matrix or array as its result has a jacobian")
     slot = derivative.slots[0]
     by_columns = is_cheaper_by_columns(derivative, list(types.values()))
 
@@ -344,7 +344,7 @@ def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     derivative = Derivative(function)
     values = checked(function, function.bind(primals, {}))
     if len(tangents) != len(values):
-        raise TypeError(f"{function.expression}: {len(values)} tangents were expected, not {len(tangents)}")
+        raise TypeError(f"{function.shown}: {len(values)} tangents were expected, not {len(tangents)}")
     found = derivative.push_pull(values, derivative.scalar_seed(), tangents)
     return tuple(derivative.reduce(found, values))
 

@@ -202,6 +202,7 @@ class Function:
     def __init__(self, module: "Module", expression: str, text: str = ""):
         """`text` is what the program needs besides for the expression."""
         self._module, self._session, self.expression, self._text = module, module._session, expression, text
+        self.shown = expression  # in messages
         handle, session = c_void_p(), module._session
         with session.lock:
             session.enter()
@@ -242,18 +243,18 @@ class Function:
         if not named and len(args) == len(self.inputs):
             return list(args)
         if len(args) > len(self.inputs):
-            raise TypeError(f"{self.expression} takes {len(self.inputs)} arguments, {len(args)} were given")
+            raise TypeError(f"{self.shown} takes {len(self.inputs)} arguments, {len(args)} were given")
         values, absent = list(args) + [None] * (len(self.inputs) - len(args)), set(range(len(args), len(self.inputs)))
         for name, value in named.items():
             place = self._places.get(name)
             if place is None:
-                raise TypeError(f"{self.expression} has no parameter '{name}'")
+                raise TypeError(f"{self.shown} has no parameter '{name}'")
             if place not in absent:
-                raise TypeError(f"{self.expression}: '{name}' was given twice")
+                raise TypeError(f"{self.shown}: '{name}' was given twice")
             absent.remove(place)
             values[place] = value
         for place in sorted(absent):
-            raise TypeError(f"{self.expression}: the argument '{self.inputs[place].name}' is missing")
+            raise TypeError(f"{self.shown}: the argument '{self.inputs[place].name}' is missing")
         return values
 
     def given(self, args: Sequence[Any], named: Mapping[str, Any]) -> "Function":
@@ -285,7 +286,7 @@ class Function:
         values = self.bind(args, named)
         for param, value in zip(self.inputs, values):
             if value is None:
-                raise TypeError(f"{self.expression}: the argument '{param.name}' is None")
+                raise TypeError(f"{self.shown}: the argument '{param.name}' is None")
         return self.call(values)
 
     def call(self, values: Sequence[Any], part: FieldPath = ()) -> Any:
@@ -350,7 +351,7 @@ class Function:
         session, kernel = self._session, c_void_p()
         groups = [int(size) for size in (x, y, z)]
         if any(size < 0 or size >= 2**31 for size in groups):
-            raise ValueError(f"{self.expression}: {x}, {y}, {z} are no numbers of groups")
+            raise ValueError(f"{self.shown}: {x}, {y}, {z} are no numbers of groups")
         with session.lock:
             session.enter()
             if self._kernel is None:
@@ -393,13 +394,13 @@ class Function:
             session.enter()
             session.check(native.slope_gradcheck(self._module._extend(self._text), byref(options), byref(found), byref(count)))
             if count.value != 1:
-                raise SlopeError(f"{self.expression}: there is nothing to check")
+                raise SlopeError(f"{self.shown}: there is nothing to check")
             one = found[0]
             result = GradcheckResult(text_of(one.function), text_of(native.slope_verdict_name(one.verdict)), one.samples,
                                      one.tolerance, one.fwd_error, one.bwd_error, one.identity_error, text_of(one.inputs),
                                      text_of(one.message))
         if result.verdict == "wrong":
-            raise SlopeError(f"{self.expression}: {result.message}, at {result.inputs}")
+            raise SlopeError(f"{self.shown}: {result.message}, at {result.inputs}")
         return result
 
 
@@ -518,7 +519,7 @@ class Module:
             function = Function(self, name, text + "[Differentiable] " + body)
         except SlopeError:
             function = Function(self, name, text + body)
-        function.__doc__ = function._signature().replace(name, expression, 1)
+        function.shown, function.__doc__ = expression, function._signature().replace(name, expression, 1)
         return function
 
     def _overloads(self, name: str, error: SlopeError) -> Optional[Overloads]:

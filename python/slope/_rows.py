@@ -129,7 +129,7 @@ def paired(place: int, kind: Type, path: Path = ()) -> str:
 def refuse_buffers(function: "Function") -> None:
     for param in function.params:
         if param.type.has_buffers and (param.is_output or param.type.kind not in (BUFFER, STRUCT)):
-            raise TypeError(f"{function.expression}: '{param.name}' holds a buffer, so that it cannot be called for rows")
+            raise TypeError(f"{function.shown}: '{param.name}' holds a buffer, so that it cannot be called for rows")
 
 
 def split_leaves(function: "Function") -> List[Leaf]:
@@ -198,13 +198,13 @@ class Rows:
                 return program, kernel
             except SlopeError as error:
                 failure = failure or error
-        raise SlopeError(f"{self.function.expression} cannot be called for rows\n{failure}")
+        raise SlopeError(f"{self.function.shown} cannot be called for rows\n{failure}")
 
     def run(self, values: Sequence[Any], lead: Shape, part: Path) -> List[Any]:
         """What comes out of the calls, with these leading dimensions. `values` are what `convert` has made."""
         count = math.prod(lead)
         if count > MOST_ROWS:
-            raise ValueError(f"{self.function.expression}: {count} rows are too many for one call")
+            raise ValueError(f"{self.function.shown}: {count} rows are too many for one call")
         converted = by_parameter(self.function, values)
         absent = absent_leaves(self.split, converted)
         layout, program, kernel = self.kernel(absent, self._single(converted, absent, count), part)
@@ -222,7 +222,7 @@ class Rows:
             written = [array for name, array in arrays.items() if name.split(".")[0] == f"{PREFIX}in{place}"]
             for leaf in layout.given if kind.is_written else ():
                 if any(np.may_share_memory(array, arrays[f"{PREFIX}in{leaf.name}"]) for array in written):
-                    raise ValueError(f"{self.function.expression}: '{params[place].name}' is written to, and shares its memory "
+                    raise ValueError(f"{self.function.shown}: '{params[place].name}' is written to, and shares its memory "
                                      f"with '{params[leaf.place].name}'; give a copy of one of them")
 
     def _arrays(self, layout: Layout, values: Sequence[Any], lead: Shape) -> Tuple[Named, Named, Named]:

@@ -40,6 +40,8 @@ def test_arguments_with_defaults_may_be_left_out(n):
         n.scaled(2.0, n=1)
     with pytest.raises(TypeError, match="the argument 'x' is missing"):
         n.scaled()
+    with pytest.raises(TypeError, match="^scaled has no parameter 'z'"):
+        n.scaled(2.0, z=1)
 
 
 def test_derivatives_know_defaults(n):
