@@ -190,9 +190,23 @@ static bool is_any_used(const Printer *p, const Inst *inst) {
     return false;
 }
 
+/* Is the result put into a variable or what a parameter leads to, right behind the call? Nothing is tested before that, and nothing read. */
+static bool is_put_away(const Printer *p, const Inst *call) {
+    const Val *v = call->results[0];
+    const Inst *store = call->next;
+    if (p->at->uses[v->id] != 1 || crosses(p, v) || !store || store->op != OP_store) return false;
+    const Val *at = ir_resolve(store->args[0]);
+    while (at->kind == VAL_inst && at->inst->op == OP_field) at = ir_resolve(at->inst->args[0]);
+    bool is_param = at->kind == VAL_param && at->region == p->at->func->body;
+    bool is_local = is_param || (at->kind == VAL_inst && at->inst->op == OP_var);
+    return is_local && ir_resolve(store->args[1]) == v && type_is_scalar(v->type);
+}
+
 void clike_set_results(Printer *p, const Inst *inst, const char *text) {
     if (!is_any_used(p, inst)) {
         clike_line(p, "%s;", text);
+    } else if (inst->nresults == 1 && is_put_away(p, inst)) {
+        p->at->values[inst->results[0]->id] = clike_value(text, LEVEL_primary);
     } else if (inst->nresults == 1) {
         clike_set_statement(p, inst, text);
     } else {
