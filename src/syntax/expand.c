@@ -104,7 +104,7 @@ static bool count_is_wrong(Preprocessor *pp, const Macro *macro, const Token *us
     if (found >= least && (found <= macro->nparams || macro->variadic)) return false;
     const char *only = macro->variadic ? "at least " : "";
     diag_report(pp->syntax->diags, DIAG_macro_argument_count, use->loc, macro->name->text, only, least,
-                found);
+                least == 1 ? "" : "s", found);
     if (macro->loc) diag_note(pp->syntax->diags, DIAG_macro_defined_here, macro->loc);
     return true;
 }
