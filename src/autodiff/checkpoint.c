@@ -9,7 +9,8 @@
  * would not need at all, and a [PreferRecompute] call, which the reverse makes again. A call that only reads is made again if what it reads
  * holds the same by then: an element of a DiffBuffer is read twice, not kept; its cost is that of all results that are wanted together. Never recomputed: results of control flow and other calls,
  * loads from memory that may change, carried values other than induction variables. What costs more than the limit is stored; but where it is a short way from values that cannot be recomputed,
- * and these are computed in an outer loop, or one of them serves several, they are stored instead.
+ * and these are computed in an outer loop, or one of them serves several, they are stored instead. What decides which way the primal went is
+ * computed again only where that gives the same to the last bit: on another way, nothing was kept.
  *
  * Homes, innermost region first. An `if` yields what its branches keep, in slots that they share. A loop with a known trip
  * count reserves one block of that many elements per value, together with the loops around it that do (nest.c); any other loop pushes.
@@ -35,6 +36,8 @@ typedef struct Policy {
     uint32_t nids;
     ValVec *order; /* all primal values */
     bool *live, *needed, *stored, *redo;
+    bool *decides;    /* which branch is gone through again, or how often a loop */
+    uint8_t *exact;   /* EXACT, ROUNDED; 0: not asked yet */
     ValVec spreading; /* live, and what they are computed from not yet */
     bool *whole;      /* arrays: kept as they are when their region ends */
     Val **bases;      /* ... where on the tape */
@@ -223,6 +226,42 @@ static bool is_cheap(Policy *p, Val *v, int limit) {
     return pay(p, v, limit) >= 0;
 }
 
+/* ---- what is the same when it is computed again */
+
+enum { EXACT = 1, ROUNDED };
+
+/* A product that is added to something may be rounded or not, as the code around it suits. */
+static bool may_be_fused(const Val *v) {
+    if (v->kind != VAL_inst) return false;
+    if (v->inst->op == OP_neg) return may_be_fused(v->inst->args[0]);
+    return v->inst->op == OP_mul || v->inst->op == OP_scale;
+}
+
+/* Elementary functions of vectors are others than those of scalars; threads of a GPU divide by multiplying. */
+static bool may_be_rounded_otherwise(const Policy *p, const Inst *inst) {
+    if (inst->nresults == 0 || !type_is_float(type_element(inst->results[0]->type))) return false;
+    switch ((Op)inst->op) {
+    case OP_add:
+    case OP_sub: return may_be_fused(inst->args[0]) || may_be_fused(inst->args[1]);
+    case OP_div:
+    case OP_ratio:
+    case OP_sqrt: return p->ad->m->many_threads;
+    case OP_rem: return true;
+    default: return op_has(inst->op, OP_PURE) && inst->op >= OP_sin && inst->op <= OP_lgamma;
+    }
+}
+
+static bool is_exact(Policy *p, Val *v) {
+    if (is_there(p, v) || !can_redo(p, v)) return true;
+    if (!p->exact[v->id]) {
+        p->exact[v->id] = EXACT;
+        bool is_rounded = v->kind == VAL_inst && may_be_rounded_otherwise(p, v->inst);
+        for (int i = 0; !is_rounded && source(p, v, i); i++) is_rounded = !is_exact(p, source(p, v, i));
+        if (is_rounded) p->exact[v->id] = ROUNDED;
+    }
+    return p->exact[v->id] == EXACT;
+}
+
 /* ---- decisions */
 
 /* Of a list, all of its values. */
@@ -234,7 +273,13 @@ static void need(Policy *p, const Val *v) {
 }
 
 static void note_needed(void *user, Inst *inst) {
-    for (int i = 0; i < inst->nargs; i++) need(user, inst->args[i]);
+    Policy *p = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        need(p, inst->args[i]);
+        bool decides = inst->op == OP_loop || (i == 0 && (inst->op == OP_if || inst->op == OP_switch));
+        if (decides && is_primal(p, inst->args[i]) && !type_is_float(inst->args[i]->type))
+            p->decides[inst->args[i]->id] = true;
+    }
 }
 
 static void redo(Policy *p, Val *v) {
@@ -348,7 +393,9 @@ static void decide(Policy *p) {
     for (int i = 0; i < p->order->count; i++) {
         Val *v = p->order->at[i];
         if (!p->needed[v->id] || !can_store(v) || ad_list_at(p->in->lists, v)) continue;
-        p->stored[v->id] = p->stored[v->id] || !is_cheap(p, v, limit_of(p, v->type));
+        bool keeps = !is_cheap(p, v, limit_of(p, v->type)) ||
+                     ((p->decides[v->id] || type_is_integer(v->type)) && !is_exact(p, v));
+        p->stored[v->id] = p->stored[v->id] || keeps;
         p->costs[v->id] = 1; /* either way it is there, and free for others */
     }
     for (int i = 0; i < p->order->count; i++)
@@ -626,6 +673,8 @@ static Policy new_policy(Ad *ad, const Making *in, Checkpoint *out) {
     p.needed = arena_array(ad->arena, bool, n);
     p.stored = arena_array(ad->arena, bool, n);
     p.redo = arena_array(ad->arena, bool, n);
+    p.decides = arena_array(ad->arena, bool, n);
+    p.exact = arena_array(ad->arena, uint8_t, n);
     p.whole = arena_array(ad->arena, bool, n);
     p.bases = arena_array(ad->arena, Val *, n);
     p.costs = arena_array(ad->arena, int, n);
