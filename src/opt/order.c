@@ -125,7 +125,7 @@ static void write_sum(Order *o, Inst *inst) {
     }
     Addition last = addition(&sum, &o->terms.at[o->terms.count - 1]);
     bool exchanges = last.op == OP_add && is_carried(last.args[1]);
-    inst->op = last.op;
+    inst->op = (uint16_t)last.op;
     inst->args[exchanges] = last.args[0];
     inst->args[!exchanges] = last.args[1];
     o->changed = true;
