@@ -38,7 +38,7 @@ typedef struct Policy {
     bool *live, *needed, *stored, *redo;
     bool *decides;    /* which branch is gone through again, or how often a loop */
     uint8_t *exact;   /* EXACT, ROUNDED; 0: not asked yet */
-    ValVec spreading; /* live, and what they are computed from not yet */
+    ValVec spreading; /* live values; their operands are marked next */
     bool *whole;      /* arrays: kept as they are when their region ends */
     Val **bases;      /* ... where on the tape */
     Map lifted;       /* Region -> ValVec: bases of blocks that it keeps for nests in it */
@@ -247,7 +247,7 @@ static bool may_be_rounded_otherwise(const Policy *p, const Inst *inst) {
     case OP_ratio:
     case OP_sqrt: return p->ad->m->many_threads;
     case OP_rem: return true;
-    default: return op_has(inst->op, OP_PURE) && inst->op >= OP_sin && inst->op <= OP_lgamma;
+    default: return op_is_elementary(inst->op);
     }
 }
 

@@ -397,6 +397,8 @@ Val *inst_result(const Inst *inst); /* the only one */
 static inline bool op_has(unsigned op, uint32_t properties) {
     return (op_info[op].properties & properties) != 0;
 }
+/* Processors have no instruction for it; libraries have functions, others for vectors than for scalars. */
+static inline bool op_is_elementary(unsigned op) { return op >= OP_sin && op <= OP_lgamma; }
 static inline bool inst_has(const Inst *inst, InstFlags flag) { return (inst->flags & flag) != 0; }
 static inline bool val_is_const(const Val *v) { return v->kind == VAL_const; }
 bool val_is_zero(const Val *v); /* the constant zero, of any type */

@@ -118,15 +118,13 @@ static double registers(const Lanes *lanes, const Type *type) {
     return count < 1 ? 1 : count;
 }
 
-static bool is_elementary(const Inst *inst) { return inst->op >= OP_sin && inst->op <= OP_lgamma; }
-
 static bool is_integer_quotient(const Inst *inst) {
     return (inst->op == OP_div || inst->op == OP_rem) && type_is_integer(type_element(inst->args[0]->type));
 }
 
 /* Libraries have no function for vectors, or one that is not better; for registers of 128 bits, that of SLEEF (emit/llvm/lanes.c). */
 static bool is_done_apart(const Lanes *lanes, const Inst *inst) {
-    bool is_small = lanes->options->register_bits <= 128 && is_elementary(inst);
+    bool is_small = lanes->options->register_bits <= 128 && op_is_elementary(inst->op);
     switch ((Op)inst->op) {
     case OP_rem:
     case OP_lgamma:
@@ -154,7 +152,7 @@ static double together_elementwise(const Lanes *lanes, const Inst *inst) {
     if (from > wide) wide = from;
     if (is_integer_quotient(inst)) return parts * cost * lanes->width * 1.5;
     if (is_done_apart(lanes, inst)) return parts * cost * lanes->width * 1.05;
-    if (is_elementary(inst)) return parts * cost * wide * 2.4;
+    if (op_is_elementary(inst->op)) return parts * cost * wide * 2.4;
     return parts * cost * wide;
 }
 
@@ -322,7 +320,7 @@ static Cost cost_of_all(const Lanes *lanes) {
 }
 
 bool lanes_is_left_to_lanes(const Inst *inst) {
-    return is_for_tape(inst) || is_elementary(inst) || inst->op == OP_call ||
+    return is_for_tape(inst) || op_is_elementary(inst->op) || inst->op == OP_call ||
            (inst->op == OP_loop && !lanes_is_short(inst)) || inst->op == OP_switch || inst->op == OP_var ||
            inst->op == OP_atomic;
 }
@@ -417,7 +415,7 @@ static void count_wide(void *user, Inst *inst) {
     Amount *amount = user;
     if (inst->op == OP_loop) amount->code += code_of_carried(amount->lanes, inst);
     bool is_call =
-        amount->lanes->rounds && is_elementary(inst) && inst->results[0]->type->kind == TYPE_vector;
+        amount->lanes->rounds && op_is_elementary(inst->op) && inst->results[0]->type->kind == TYPE_vector;
     if (is_call) amount->code += 8; /* registers are kept in memory meanwhile */
     const Val *value = inst->nresults ? inst->results[0] : inst->nargs ? inst->args[inst->nargs > 1] : NULL;
     bool is_wide = value && value->type->kind == TYPE_vector, forks = op_has(inst->op, OP_REGIONS);

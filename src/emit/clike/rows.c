@@ -150,11 +150,9 @@ static void look_at(void *user, Inst *inst) {
         if (search->depth) search->refused = true;
         else look_at_access(search, inst);
         break;
-    default: {
-        bool is_elementary = inst->op >= OP_sin && inst->op <= OP_lgamma;
+    default:
         search->refused |=
-            inst->nregions || is_elementary || inst->op == OP_rem || !op_has(inst->op, OP_PURE);
-    }
+            inst->nregions || op_is_elementary(inst->op) || inst->op == OP_rem || !op_has(inst->op, OP_PURE);
     }
 }
 

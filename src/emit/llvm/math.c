@@ -75,16 +75,13 @@ static bool is_of_lanes(const Emitter *e, const Type *shape) {
     return lanes > 1 && type_count(shape) == lanes;
 }
 
-/* Processors have no instructions for these. */
-static bool is_in_software(unsigned op) { return op >= OP_sin && op <= OP_lgamma; }
-
 static LLVMValueRef compute(Emitter *e, const MathFunction *function, const Type *shape, LLVMValueRef *args,
                             int nargs) {
     const char *intrinsic = function->intrinsic;
     if (function->op == OP_round && e->habits.has_round_even) intrinsic = "llvm.roundeven";
-    if (e->device && is_in_software(function->op)) intrinsic = NULL;
+    if (e->device && op_is_elementary(function->op)) intrinsic = NULL;
     LLVMTypeRef type = LLVMTypeOf(args[0]);
-    LLVMValueRef at_once = is_of_lanes(e, shape) && is_in_software(function->op)
+    LLVMValueRef at_once = is_of_lanes(e, shape) && op_is_elementary(function->op)
                                ? emit_lanes_call(e, function->library, args, nargs)
                                : NULL;
     if (at_once) return at_once;
