@@ -323,6 +323,14 @@ static bool is_upcast(Env *env, const Type *from, const Type *to) {
     return from->kind == TYPE_struct && to->kind == TYPE_struct && type_conversion_cost(env, from, to) >= 0;
 }
 
+/* An object as one of the struct that a member of it belongs to. */
+Expr *as_base(Env *env, Expr *object, const Type *type) {
+    if (object->type == type || !is_upcast(env, object->type, type)) return object;
+    Expr *node = convert_node(env->c, object, type, CONVERT_upcast);
+    node->flags |= object->flags & (EXPR_PLACE | EXPR_READONLY);
+    return node;
+}
+
 static int place_cost(Env *env, Attempt *attempt, const Expr *arg, const Type *type) {
     if (arg->kind == EXPR_error) return 0;
     if (!(arg->flags & EXPR_PLACE)) {
@@ -650,12 +658,7 @@ static Expr *this_arg(Env *env, Loc loc, const Attempt *attempt) {
         return error_expr(c, loc);
     }
     if (writes) mark_assigned(base);
-    if (base->type != type && is_upcast(env, base->type, type)) {
-        Expr *node = convert_node(c, base, type, CONVERT_upcast);
-        node->flags |= base->flags & (EXPR_PLACE | EXPR_READONLY);
-        return node;
-    }
-    return base;
+    return as_base(env, base, type);
 }
 
 void check_default_argument(Checker *c, Decl *param) {

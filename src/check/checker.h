@@ -346,6 +346,7 @@ int sig_required(const FuncSig *sig);
 /* ---- call.c */
 Expr *check_call(Env *env, Expr *expr);
 Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quiet);
+Expr *as_base(Env *env, Expr *object, const Type *type);
 Expr *call_named(Env *env, Loc loc, Name name, Expr **args, int nargs, bool quiet); /* a global function */
 FuncSig derived_signature(Checker *c, Decl *decl, bool bound_this, const uint8_t *modes, int nmodes);
 void check_default_argument(Checker *c, Decl *param);

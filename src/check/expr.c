@@ -133,6 +133,8 @@ static Expr *value_of_decl(Env *env, Loc loc, const Candidate *found) {
         return error_expr(c, loc);
     }
     const Subst *subst = found->subst;
+    if (decl->kind == DECL_property && base && decl->parent->kind == DECL_struct)
+        base = as_base(env, base, check_subst(c, this_type_of(c, decl->parent), subst));
     if (decl->kind == DECL_var && decl->parent && decl->parent->kind == DECL_interface && !base) {
         const Type *self = subst_find(subst, decl->parent, 0);
         if (self && self->kind == TYPE_interface) {

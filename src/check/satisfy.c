@@ -64,6 +64,14 @@ static void met_by_copy(Checker *c, const Placed *placed) {
     met_by(placed, SATISFY_decl, placed->copy, subst_identity(c, placed->conformance->decl));
 }
 
+/* A member of the struct that the conforming one inherits from takes that as `this`: it can be called, not stand for it. */
+static bool is_of_base(const Placed *placed, const Decl *member) {
+    const Type *type = placed->conformance->type;
+    const Decl *owner = member->parent;
+    return type->kind == TYPE_struct && owner->kind == DECL_struct && owner != type->decl &&
+           !(member->modifiers & MODIFIER_static);
+}
+
 /* ---- calls in place of the requirement */
 
 static Expr *name_node(Checker *c, Loc loc, Name name) {
@@ -242,7 +250,7 @@ static bool implements(const Decl *decl, const Decl *requirement) {
 static bool find_same_method(Checker *c, const Placed *placed, const FuncSig *wanted) {
     for (int i = 0; i < placed->members.count; i++) {
         const Candidate *member = &placed->members.at[i];
-        if (!implements(member->decl, placed->requirement)) continue;
+        if (!implements(member->decl, placed->requirement) || is_of_base(placed, member->decl)) continue;
         const Subst *have_subst = member->subst;
         FuncSig *have = signature_of(c, member->decl);
         if (!align_generics(c, placed, member->decl, &have_subst)) continue;
@@ -318,6 +326,45 @@ static bool has_default_accessors(const Decl *requirement) {
     return requirement->members.count > 0;
 }
 
+/* this[p0, ...] or this.name */
+static Expr *place_of_copy(Checker *c, const Decl *copy) {
+    Expr *place = expr_new(c->arena, copy->kind == DECL_subscript ? EXPR_index : EXPR_member, copy->loc);
+    place->a = expr_new(c->arena, EXPR_this, copy->loc);
+    if (copy->kind == DECL_subscript) pass_params(c, copy, &place->args);
+    else place->name = copy->name;
+    return place;
+}
+
+/* get { return this[p0, ...]; } or set { this[p0, ...] = newValue; } */
+static void complete_accessor(Checker *c, Decl *copy, const Decl *required) {
+    Loc loc = copy->loc;
+    Decl *func = decl_new(c->arena, DECL_func, loc, NULL);
+    func->flavour = required->flavour;
+    func->parent = copy;
+    func->modifiers = MODIFIER_synthesized;
+    func->flags = required->flags & (DECL_FWD | DECL_BWD | DECL_NONMUTATING | DECL_NO_DIFF_THIS);
+    Expr *place = place_of_copy(c, copy), *result = place;
+    if (func->flavour == FUNC_set) {
+        result = expr_new(c->arena, EXPR_assign, loc);
+        result->a = place;
+        result->b = name_node(c, loc, c->known.newValue);
+    }
+    set_body(c, func, func->flavour == FUNC_set ? STMT_expr : STMT_return, result);
+    vec_push(c->arena, &copy->members, func);
+}
+
+static void complete_accessors(Checker *c, const Placed *placed) {
+    const Decl *requirement = placed->requirement;
+    placed->copy->type_expr =
+        type_expr(c, placed->copy->loc, check_subst(c, requirement->type, placed->subst));
+    for (int i = 0; i < requirement->params.count; i++)
+        copy_param(c, placed, placed->copy, requirement->params.at[i]->type, 0);
+    for (int i = 0; i < requirement->members.count; i++)
+        if (requirement->members.at[i]->flavour != FUNC_ref)
+            complete_accessor(c, placed->copy, requirement->members.at[i]);
+    met_by_copy(c, placed);
+}
+
 static void find_property(Checker *c, const Placed *placed) {
     Decl *requirement = placed->requirement;
     const Type *wanted = check_subst(c, decl_value_type(c, requirement), placed->subst);
@@ -330,6 +377,10 @@ static void find_property(Checker *c, const Placed *placed) {
         bool fixed = is_field && (decl->modifiers & (MODIFIER_const | MODIFIER_let));
         if (is_field ? fixed && has_accessor(requirement, FUNC_set) : !has_accessors(decl, requirement))
             continue;
+        if (!is_field && is_of_base(placed, decl)) {
+            complete_accessors(c, placed);
+            return;
+        }
         met_by(placed, is_field ? SATISFY_field : SATISFY_decl, decl, placed->members.at[i].subst);
         return;
     }
@@ -370,49 +421,17 @@ static bool subscript_is_callable(Checker *c, const Placed *placed) {
     return fine;
 }
 
-/* get { return this[p0, ...]; } or set { this[p0, ...] = newValue; } */
-static void complete_accessor(Checker *c, Decl *subscript, const Decl *required) {
-    Loc loc = subscript->loc;
-    Decl *func = decl_new(c->arena, DECL_func, loc, NULL);
-    func->flavour = required->flavour;
-    func->parent = subscript;
-    func->modifiers = MODIFIER_synthesized;
-    func->flags = required->flags & (DECL_FWD | DECL_BWD | DECL_NONMUTATING | DECL_NO_DIFF_THIS);
-    Expr *element = expr_new(c->arena, EXPR_index, loc);
-    element->a = expr_new(c->arena, EXPR_this, loc);
-    pass_params(c, subscript, &element->args);
-    Expr *result = element;
-    if (func->flavour == FUNC_set) {
-        result = expr_new(c->arena, EXPR_assign, loc);
-        result->a = element;
-        result->b = name_node(c, loc, c->known.newValue);
-    }
-    set_body(c, func, func->flavour == FUNC_set ? STMT_expr : STMT_return, result);
-    vec_push(c->arena, &subscript->members, func);
-}
-
-static void complete_subscript(Checker *c, const Placed *placed) {
-    const Decl *requirement = placed->requirement;
-    placed->copy->type_expr =
-        type_expr(c, placed->copy->loc, check_subst(c, requirement->type, placed->subst));
-    for (int i = 0; i < requirement->params.count; i++)
-        copy_param(c, placed, placed->copy, requirement->params.at[i]->type, 0);
-    for (int i = 0; i < requirement->members.count; i++)
-        if (requirement->members.at[i]->flavour != FUNC_ref)
-            complete_accessor(c, placed->copy, requirement->members.at[i]);
-    met_by_copy(c, placed);
-}
-
 static void find_subscript(Checker *c, const Placed *placed) {
     for (int i = 0; i < placed->members.count; i++) {
         const Candidate *member = &placed->members.at[i];
         if (member->decl->kind != DECL_subscript || member->decl->parent->kind == DECL_interface) continue;
         ensure_header(c, member->decl);
-        if (!same_subscript(c, placed, member->decl, member->subst)) continue;
+        if (is_of_base(placed, member->decl) || !same_subscript(c, placed, member->decl, member->subst))
+            continue;
         met_by(placed, SATISFY_decl, member->decl, member->subst);
         return;
     }
-    if (subscript_is_callable(c, placed)) complete_subscript(c, placed);
+    if (subscript_is_callable(c, placed)) complete_accessors(c, placed);
     else if (has_default_accessors(placed->requirement))
         met_by(placed, SATISFY_default, placed->requirement, NULL);
 }
