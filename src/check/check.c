@@ -320,28 +320,66 @@ static void warn_group_size(Checker *c, const Decl *func, const Decl *param) {
     note(c, DIAG_note_write_numthreads, func->loc);
 }
 
+/* A struct of which some field is told by the machine, as in `struct Input { uint3 id : SV_DispatchThreadID; }`. */
+static bool has_semantics(Checker *c, const Type *type) {
+    if (type->kind != TYPE_struct) return false;
+    DeclVec fields = check_all_fields(c, type);
+    for (int i = 0; i < fields.count; i++) {
+        const Decl *field = fields.at[i];
+        if (field->semantic ? check_semantic(field->semantic) >= 0
+                            : has_semantics(c, check_field_type(c, type, fields.at[i])))
+            return true;
+    }
+    return false;
+}
+
+bool check_takes_thread(Checker *c, const Decl *param) {
+    if (param->semantic) return check_semantic(param->semantic) >= 0;
+    return param->type && !(param->modifiers & MODIFIER_uniform) && has_semantics(c, param->type);
+}
+
+static bool report_unknown_semantic(Checker *c, const Decl *decl) {
+    if (!decl->semantic || check_semantic(decl->semantic) >= 0 ||
+        !same_ignoring_case(format_text(c->arena, "%.3s", decl->semantic->text), "SV_"))
+        return false;
+    report(c, DIAG_unknown_semantic, decl->loc, decl->semantic->text);
+    return true;
+}
+
+/* A parameter, or a field of one. */
+static void check_thread_value(Checker *c, const Decl *func, const Decl *decl, const Type *type) {
+    if (has_error(type)) return;
+    if (!decl->semantic && has_semantics(c, type)) {
+        DeclVec fields = check_all_fields(c, type);
+        for (int i = 0; i < fields.count; i++)
+            check_thread_value(c, func, fields.at[i], check_field_type(c, type, fields.at[i]));
+        return;
+    }
+    if (!decl->semantic || check_semantic(decl->semantic) < 0) {
+        if (!report_unknown_semantic(c, decl)) report(c, DIAG_field_semantic, decl->loc, decl->name->text);
+        return;
+    }
+    warn_group_size(c, func, decl);
+    bool vector = type->kind == TYPE_vector;
+    const Type *element = vector ? type->args[0] : type;
+    if (!type_is_integer(element) || (vector && type_count(type) > 3))
+        report(c, DIAG_semantic_type, decl->loc, decl->semantic->text, type_str(c, type));
+}
+
 static void check_entry_point(Checker *c, Decl *func) {
     if (!(func->flags & DECL_ENTRY)) return;
     for (int i = 0; i < func->params.count; i++) {
         Decl *param = func->params.at[i];
         if (!param->type || has_error(param->type)) continue;
-        int semantic = param->semantic ? check_semantic(param->semantic) : -1;
-        bool system = param->semantic &&
-                      same_ignoring_case(format_text(c->arena, "%.3s", param->semantic->text), "SV_");
-        bool refers = param->type->kind == TYPE_buffer || param->type->kind == TYPE_pointer;
-        if (semantic < 0 && system) report(c, DIAG_unknown_semantic, param->loc, param->semantic->text);
-        else if (semantic < 0 && !refers && !(func->flags & DECL_LAUNCHED) &&
-                 !(param->modifiers & MODIFIER_uniform))
-            report(c, DIAG_implied_uniform, param->loc, param->name ? param->name->text : "?");
-        if (semantic < 0) {
-            warn_unused_init(c, param);
+        if (check_takes_thread(c, param)) {
+            check_thread_value(c, func, param, param->type);
             continue;
         }
-        warn_group_size(c, func, param);
-        bool vector = param->type->kind == TYPE_vector;
-        const Type *element = vector ? param->type->args[0] : param->type;
-        if (!type_is_integer(element) || (vector && type_count(param->type) > 3))
-            report(c, DIAG_semantic_type, param->loc, param->semantic->text, type_str(c, param->type));
+        bool refers = param->type->kind == TYPE_buffer || param->type->kind == TYPE_pointer;
+        if (!report_unknown_semantic(c, param) && !refers && !(func->flags & DECL_LAUNCHED) &&
+            !(param->modifiers & MODIFIER_uniform))
+            report(c, DIAG_implied_uniform, param->loc, param->name ? param->name->text : "?");
+        warn_unused_init(c, param);
     }
 }
 

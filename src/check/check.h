@@ -273,6 +273,8 @@ const DeclVec *check_modules(Checker *checker);                     /* the prelu
 void check_add_conformances(Checker *checker); /* of -conformance; after the program is loaded */
 int check_semantic(
     Name name); /* 0 dispatch thread id, 1 group id, 2 group thread id, 3 group index; -1: none of them */
+/* Of an entry point: is this parameter told by the machine, or a struct of such values, and not set from outside? */
+bool check_takes_thread(Checker *checker, const Decl *param);
 
 /* The prelude declaration of that name. */
 Decl *check_prelude_decl(Checker *checker, const char *name);

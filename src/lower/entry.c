@@ -1,8 +1,6 @@
 /* Entry points: thread ids come from the machine, other parameters are set from outside. */
 #include "lower/lowerer.h"
 
-static int semantic_of(const Decl *param) { return param->semantic ? check_semantic(param->semantic) : -1; }
-
 typedef VEC(Param) Params;
 
 static Request *new_entry(Lowerer *l, Decl *decl, const char *name) {
@@ -32,7 +30,7 @@ Func *lower_entry(Lowerer *l, Decl *decl) {
     Params params = {0};
     for (int i = 0; i < sig->nparams; i++) {
         const ParamSig *param = &sig->params[i];
-        if (semantic_of(param->decl) >= 0) continue;
+        if (check_takes_thread(l->c, param->decl)) continue;
         const Type *type = lower_type(l, param->type);
         uint8_t flags = is_simple(type) ? 0 : PARAM_BY_ADDRESS;
         if (is_block(param->type)) flags |= PARAM_BLOCK;
@@ -52,13 +50,13 @@ static const Decl *param_of_name(const Decl *decl, Name name) {
     return NULL;
 }
 
-static int semantic_of_name(const Decl *decl, Name name) {
+static const Decl *thread_param(Lowerer *l, const Decl *decl, Name name) {
     const Decl *param = param_of_name(decl, name);
-    return param ? semantic_of(param) : -1;
+    return param && check_takes_thread(l->c, param) ? param : NULL;
 }
 
-static bool is_set_outside(const Request *request, const Param *param) {
-    return !(param->flags & PARAM_RESULT) && semantic_of_name(request->decl, param->name) < 0;
+static bool is_set_outside(Lowerer *l, const Request *request, const Param *param) {
+    return !(param->flags & PARAM_RESULT) && !thread_param(l, request->decl, param->name);
 }
 
 Func *lower_derived_entry(Lowerer *l, Decl *decl, const Subst *subst, const uint8_t *modes, int nmodes) {
@@ -70,7 +68,7 @@ Func *lower_derived_entry(Lowerer *l, Decl *decl, const Subst *subst, const uint
     Params params = {0};
     for (int i = 0; i < request->derived->nparams; i++) {
         Param param = request->derived->params[i];
-        if (!is_set_outside(request, &param)) continue;
+        if (!is_set_outside(l, request, &param)) continue;
         param.dir = DIR_in;
         param.flags &= PARAM_BY_ADDRESS;
         param.image_format = image_format(param_of_name(decl, param.name));
@@ -96,6 +94,27 @@ static Val *semantic_value(Fn *f, int semantic, const Type *type) {
     return build_convert(&f->b, id, type);
 }
 
+static void fill_thread_struct(Fn *f, const Place *object) {
+    DeclVec fields = check_all_fields(f->l->c, object->type);
+    for (int i = 0; i < fields.count; i++) {
+        Place field = place_field(f, *object, fields.at[i]);
+        if (!fields.at[i]->semantic) fill_thread_struct(f, &field);
+        else {
+            int semantic = check_semantic(fields.at[i]->semantic);
+            place_store(f, &field, semantic_value(f, semantic, lower_type(f->l, field.type)));
+        }
+    }
+}
+
+/* The value, or where the struct is. */
+static Val *thread_value(Fn *f, const Decl *param) {
+    if (param->semantic)
+        return semantic_value(f, check_semantic(param->semantic), lower_type(f->l, param->type));
+    Place object = place_of_memory(temp_var(f, param->type, param->name->text), param->type);
+    fill_thread_struct(f, &object);
+    return object.address;
+}
+
 /* What is written goes nowhere: results are in what the parameters refer to. */
 static void lower_derived_body(Lowerer *l, Request *request) {
     Fn f = fn_begin(l, request);
@@ -104,10 +123,10 @@ static void lower_derived_body(Lowerer *l, Request *request) {
     int next = 0;
     for (int i = 0; i < derived->nparams; i++) {
         const Param *param = &derived->params[i];
-        int semantic = semantic_of_name(request->decl, param->name);
+        const Decl *thread = thread_param(l, request->decl, param->name);
         Val *value = NULL;
-        if (semantic >= 0) value = semantic_value(&f, semantic, param->type);
-        else if (is_set_outside(request, param)) value = request->func->body->params[next++];
+        if (thread) value = thread_value(&f, thread);
+        else if (is_set_outside(l, request, param)) value = request->func->body->params[next++];
         if (param->dir != DIR_in || (param->flags & PARAM_RESULT)) {
             Val *copy = build_var(&f.b, param->type, param->name, true);
             if (value && is_simple(param->type)) build_store(&f.b, copy, value);
@@ -133,9 +152,9 @@ void lower_entry_body(Lowerer *l, Request *request) {
     int next = 0;
     for (int i = 0; i < sig->nparams; i++) {
         const ParamSig *param = &sig->params[i];
-        int semantic = semantic_of(param->decl);
         const Type *type = lower_type(l, param->type);
-        Val *value = semantic >= 0 ? semantic_value(&f, semantic, type) : request->func->body->params[next++];
+        Val *value = check_takes_thread(l->c, param->decl) ? thread_value(&f, param->decl)
+                                                           : request->func->body->params[next++];
         bool assigned = (param->decl->flags & DECL_ASSIGNED) != 0;
         Local local = is_simple(type) ? (Local){.value = value} : (Local){.address = value};
         if (assigned) {
