@@ -2,7 +2,7 @@
  *
  * A stack to which lanes push the same is one stack for all. Any other has rows, a number for each lane, and elements are counted
  * in rows. As long as all lanes grow, push and pop together the heights of all columns are the same: room is made for the lane that wants
- * the most. A tape on which some lanes push while others do not is uneven. Before anything else is made of it, its pushes and pops
+ * the most. A tape on which some lanes push while others do not is uneven, and so is one on which blocks of different sizes are made where some lanes are off (lanes_vary.c). Before anything else is made of it, its pushes and pops
  * become stores and loads at a height that is counted by hand, in a variable, which opt/ssa.c makes a value: one that differs
  * between lanes, where it does. In a loop that lanes leave one after the other it is the same for all that are still in
  * it, so that they store whole rows; in the reverse each lane loads from its own column. Such a stack has as many rows as its highest

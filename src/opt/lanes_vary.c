@@ -143,6 +143,12 @@ static void note_call(Lanes *lanes, const Inst *call) {
 
 /* ---- tapes */
 
+/* Blocks of different sizes, where lanes are not all on: with room for the lane that wants the most, where a lane's next block begins would depend on
+ * which lanes are on. In the reverse of a loop that lanes leave one after the other those are others, and what is kept on one tape may say where to look on another, that of its adjoints. */
+static bool has_own_blocks(const Lanes *lanes, const Inst *inst, const TapeUse *use) {
+    return inst->op == OP_tape_grow && use->level > 0 && of(lanes, inst, 1);
+}
+
 static void note_tape(Lanes *lanes, const Inst *inst, int level) {
     TapeUse *use = lanes_tape(inst);
     if (!use && inst->op == OP_tape_load) set(lanes, inst->results[0], of(lanes, inst, 1));
@@ -154,7 +160,8 @@ static void note_tape(Lanes *lanes, const Inst *inst, int level) {
     bool *spread = &use->spread[ir_on_stack(inst)->kind - TYPE_bool];
     bool deep = level > use->level, moves = inst->op <= OP_tape_shrink;
     if (!*spread && (deep || any_operand(lanes, inst))) *spread = lanes->changed = true;
-    if (*spread && deep && moves && !use->uneven) use->uneven = lanes->changed = true;
+    bool uneven = *spread && moves && (deep || has_own_blocks(lanes, inst, use));
+    if (uneven && !use->uneven) use->uneven = lanes->changed = true;
     bool is_base = inst->op == OP_tape_grow;
     if (inst->nresults && (is_base ? use->uneven && *spread : *spread)) set(lanes, inst->results[0], 1);
 }
