@@ -14,7 +14,7 @@
 #include "opt.h"
 
 #define MAX_ELEMENTS 16  /* of an array that is split */
-#define MAX_LEAVES   256 /* of one variable */
+#define MAX_LEAVES   256 /* of one variable, and of an array that is only copied */
 #define MAX_ROUNDS   8   /* a part that only copies need split is found in the next round */
 
 typedef struct Node Node;
@@ -158,15 +158,28 @@ static void note_inst(void *user, Inst *inst) {
         node_new(s, inst->type, inst->results[0]->name, inst_has(inst, INST_RAW), false);
 }
 
-/* Leaves, if everything is split that can be; stops counting when there are too many. */
-static int count_leaves(const Node *node) {
+/* Leaves, if everything is split that can be, in this round or a later one; stops counting when there are too many. */
+static int count_of_type(const Sroa *s, const Type *type) {
+    if (!can_be_split(s, type)) return 1;
+    int leaves = 0, count = child_count(type);
+    for (int i = 0; i < count && leaves <= MAX_LEAVES; i++) leaves += count_of_type(s, child_type(type, i));
+    return leaves;
+}
+
+static int count_leaves(const Sroa *s, const Node *node) {
     if (node->stays) return 1;
     int leaves = 0, count = child_count(node->type);
     for (int i = 0; i < count && leaves <= MAX_LEAVES; i++) {
         const Node *child = node->children ? node->children[i] : NULL;
-        leaves += child ? count_leaves(child) : 1;
+        leaves += child ? count_leaves(s, child) : count_of_type(s, child_type(node->type, i));
     }
     return leaves;
+}
+
+/* Who differentiates needs records in parts, however many; an array that is copied and nothing else may stay one. */
+static bool has_too_many_leaves(const Sroa *s, const Node *node) {
+    bool is_only_copied = node->type->kind == TYPE_array && !node->children;
+    return (!s->options.any_size || is_only_copied) && count_leaves(s, node) > MAX_LEAVES;
 }
 
 /* Children that nobody reached into are leaves. Where a copy has a split part on its other side, they are reached into
@@ -345,7 +358,7 @@ static bool touches_split(const Sroa *s, const Inst *inst) {
 
 static void split_var(Sroa *s, Inst *inst) {
     Node *node = node_at(s, inst->results[0]);
-    if (!node || node->stays || (!s->options.any_size && count_leaves(node) > MAX_LEAVES)) return;
+    if (!node || node->stays || has_too_many_leaves(s, node)) return;
     Builder b = build_before(inst);
     make_leaves(s, &b, node);
     inst_remove(inst);
