@@ -74,6 +74,7 @@ static void t_arithmetic(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
         bump(t, b, adj, a[1], g);
         return;
     case OP_sub:
+        if (a[0] == a[1]) return; /* adding and taking away a large g would leave nothing of what was there */
         bump(t, b, adj, a[0], g);
         if (!val_is_const(a[1])) bump(t, b, adj, a[1], build_unary(b, OP_neg, g));
         return;
