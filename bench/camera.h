@@ -2,25 +2,24 @@
 #ifndef BENCH_CAMERA_H
 #define BENCH_CAMERA_H
 
-#define REAL double
 #include "derivative.h"
 
 enum { PARAMETERS = 15 };
 
 typedef struct Vec {
-    double x, y, z;
+    real x, y, z;
 } Vec;
 
 typedef struct Observation {
     Vec rotation, center;
-    double focal, principal[2], distortion[2];
+    real focal, principal[2], distortion[2];
     Vec point;
-    double weight;
+    real weight;
 } Observation;
 
-BY_HAND double dot(Vec a, Vec b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+BY_HAND real dot(Vec a, Vec b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 BY_HAND Vec sub(Vec a, Vec b) { return (Vec){a.x - b.x, a.y - b.y, a.z - b.z}; }
-BY_HAND Vec scale(double s, Vec a) { return (Vec){s * a.x, s * a.y, s * a.z}; }
+BY_HAND Vec scale(real s, Vec a) { return (Vec){s * a.x, s * a.y, s * a.z}; }
 BY_HAND Vec sum3(Vec a, Vec b, Vec c) { return (Vec){a.x + b.x + c.x, a.y + b.y + c.y, a.z + b.z + c.z}; }
 BY_HAND Vec cross(Vec a, Vec b) {
     return (Vec){a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
@@ -29,11 +28,11 @@ BY_HAND Vec cross(Vec a, Vec b) {
 /* What the rotation does, and what its derivative needs of it. */
 typedef struct Turn {
     Vec axis, side; /* side: axis x point */
-    double angle, cosine, sine, along;
+    real angle, cosine, sine, along;
 } Turn;
 
 BY_HAND Vec turn(Turn *t, Vec rotation, Vec x) {
-    double square = dot(rotation, rotation);
+    real square = dot(rotation, rotation);
     t->angle = sqrt(square);
     if (square == 0) {
         t->side = cross(rotation, x);
@@ -54,23 +53,23 @@ BY_HAND void turn_back(const Turn *t, Vec rotation, Vec x, Vec p_bar, Vec *rotat
         *rotation_bar = cross(x, p_bar);
         return;
     }
-    double spread = dot(p_bar, t->axis), along_bar = spread * (1 - t->cosine);
+    real spread = dot(p_bar, t->axis), along_bar = spread * (1 - t->cosine);
     *x_bar = sum3(scale(t->cosine, p_bar), scale(t->sine, cross(p_bar, t->axis)), scale(along_bar, t->axis));
     Vec axis_bar =
         sum3(scale(t->sine, cross(x, p_bar)), scale(t->along * (1 - t->cosine), p_bar), scale(along_bar, x));
-    double cosine_bar = dot(p_bar, x) - spread * t->along, sine_bar = dot(p_bar, t->side);
-    double angle_bar = t->cosine * sine_bar - t->sine * cosine_bar, over = 1 / t->angle;
-    double radial = angle_bar - dot(t->axis, axis_bar) * over;
+    real cosine_bar = dot(p_bar, x) - spread * t->along, sine_bar = dot(p_bar, t->side);
+    real angle_bar = t->cosine * sine_bar - t->sine * cosine_bar, over = 1 / t->angle;
+    real radial = angle_bar - dot(t->axis, axis_bar) * over;
     *rotation_bar = (Vec){over * axis_bar.x + radial * t->axis.x, over * axis_bar.y + radial * t->axis.y,
                           over * axis_bar.z + radial * t->axis.z};
 }
 
 #ifndef __CUDACC__
 /* Observations; some of cameras that are not turned. */
-static inline double *camera_numbers(int count) {
-    double *numbers = derivative_numbers(PARAMETERS * count, -0.5, 0.5);
+static inline real *camera_numbers(int count) {
+    real *numbers = derivative_numbers(PARAMETERS * count, -0.5, 0.5);
     for (int i = 0; i < count; i++) {
-        double *o = numbers + PARAMETERS * i;
+        real *o = numbers + PARAMETERS * i;
         if (i % 64 == 0) o[0] = o[1] = o[2] = 0;
         o[6] += 1.5;
         o[13] += 4;

@@ -4,28 +4,28 @@
 enum { COUNT = 1024, N = 4 };
 
 typedef struct Data {
-    const float *matrices, *weights;
+    const real *matrices, *weights;
 } Data;
 
 /* What a step has overwritten. */
 typedef struct Step {
-    float pivot, factors[N], row[N]; /* row: that of the pivot, divided */
+    real pivot, factors[N], row[N]; /* row: that of the pivot, divided */
 } Step;
 
 #ifndef __CUDACC__
-static void primal(const void *data, float *restrict values) {
+static void primal(const void *data, real *restrict values) {
     const Data *d = data;
     for (int item = 0; item < COUNT; item++) {
-        float a[N][N], sum = 1;
+        real a[N][N], sum = 1;
         memcpy(a, d->matrices + N * N * item, sizeof a);
         for (int p = 0; p < N; p++) {
-            float pivot = a[p][p];
+            real pivot = a[p][p];
             sum *= pivot;
             a[p][p] = 1;
             for (int k = 0; k < N; k++) a[p][k] /= pivot;
             for (int i = 0; i < N; i++) {
                 if (i == p) continue;
-                float factor = a[i][p];
+                real factor = a[i][p];
                 a[i][p] = 0;
                 for (int k = 0; k < N; k++) a[i][k] -= factor * a[p][k];
             }
@@ -36,8 +36,8 @@ static void primal(const void *data, float *restrict values) {
 }
 #endif
 
-BY_HAND float forth(float a[N][N], Step *steps) {
-    float determinant = 1;
+BY_HAND real forth(real a[N][N], Step *steps) {
+    real determinant = 1;
     for (int p = 0; p < N; p++) {
         Step *s = &steps[p];
         s->pivot = a[p][p];
@@ -54,17 +54,17 @@ BY_HAND float forth(float a[N][N], Step *steps) {
     return determinant;
 }
 
-BY_HAND void back(float g[N][N], const Step *steps, float determinant) {
+BY_HAND void back(real g[N][N], const Step *steps, real determinant) {
     for (int p = N - 1; p >= 0; p--) {
         const Step *s = &steps[p];
         for (int i = 0; i < N; i++) {
             if (i == p) continue;
-            float factor = 0;
+            real factor = 0;
             for (int k = 0; k < N; k++) factor -= g[i][k] * s->row[k];
             for (int k = 0; k < N; k++) g[p][k] -= s->factors[i] * g[i][k];
             g[i][p] = factor;
         }
-        float pivot = 0;
+        real pivot = 0;
         for (int k = 0; k < N; k++) {
             pivot -= g[p][k] * s->row[k];
             g[p][k] /= s->pivot;
@@ -73,8 +73,8 @@ BY_HAND void back(float g[N][N], const Step *steps, float determinant) {
     }
 }
 
-BY_HAND void item_gradient(const float *matrix, const float *weight, float *restrict out) {
-    float a[N][N], g[N][N];
+BY_HAND void item_gradient(const real *matrix, const real *weight, real *restrict out) {
+    real a[N][N], g[N][N];
     Step steps[N];
     memcpy(a, matrix, sizeof a);
     memcpy(g, weight, sizeof g);
@@ -83,7 +83,7 @@ BY_HAND void item_gradient(const float *matrix, const float *weight, float *rest
 }
 
 #ifndef __CUDACC__
-static void gradient(const void *data, float *restrict gradients) {
+static void gradient(const void *data, real *restrict gradients) {
     const Data *d = data;
     for (int i = 0; i < COUNT; i++)
         item_gradient(d->matrices + N * N * i, d->weights + N * N * i, gradients + N * N * i);
@@ -92,13 +92,13 @@ static void gradient(const void *data, float *restrict gradients) {
 BY_ENZYME(COUNT, N *N, matrices, weights)
 
 int main(int argc, char **argv) {
-    float *matrices = derivative_numbers(N * N * COUNT, -1, 1),
-          *weights = derivative_numbers(N * N * COUNT, -1, 1);
+    real *matrices = derivative_numbers(N * N * COUNT, -1, 1),
+         *weights = derivative_numbers(N * N * COUNT, -1, 1);
     for (int i = 0; i < COUNT * N; i++) matrices[i * N + i % N] += 4;
     Data data = {matrices, weights};
-    Derivative d = derivative_open((Problem){"inverse.slang", COUNT, N * N, primal, gradient, &data, 1e-3});
-    derivative_bind(&d, "matrices", matrices, sizeof(float) * N * N * COUNT);
-    derivative_bind(&d, "weights", weights, sizeof(float) * N * N * COUNT);
+    Derivative d = derivative_open((Problem){COUNT, N * N, primal, gradient, &data, 1e-3});
+    derivative_bind(&d, "items", matrices, sizeof(real) * N * N * COUNT);
+    derivative_bind(&d, "weights", weights, sizeof(real) * N * N * COUNT);
     derivative_set(&d, "count", COUNT);
     return derivative_run(&d, argc, argv);
 }

@@ -3,7 +3,7 @@
 are chosen, and 8 and 16. Least processor's time of several runs, in turns.
 
     bench/loops.py [--build DIR] [--lanes 1,auto,8,16] [--runs N]
-    bench/loops.py [--build DIR] --programs [--runs N] [NAME...]      is any program slower than with one lane? Benchmarks, examples
+    bench/loops.py [--build DIR] --programs [--precision float|double] [--runs N] [NAME...]      is any program slower than with one lane? Benchmarks, examples
 """
 import argparse
 import os
@@ -49,8 +49,8 @@ def survey_loops(options):
 def figures_of_benchmark(program, name, lanes):
     """Milliseconds by what is measured."""
     os.environ["BENCH_LANES"] = lanes
-    found = run.execute(name, [program, "slope"] if name in run.DERIVATIVES else [program])
-    return dict(zip((*run.WORKS[:3], "compile"), found)) if name in run.DERIVATIVES else {"primal": found[0]}
+    found = run.execute(name, [program, "slope"] if name in run.ROWS else [program])
+    return dict(zip((*run.WORKS[:3], "compile"), found)) if name in run.ROWS else {"primal": found[0]}
 
 
 def command_of_example(path):
@@ -83,9 +83,9 @@ def compare(title, measure, runs):
 def survey_programs(options):
     slower, build = [], options.build.resolve()
     with tempfile.TemporaryDirectory(prefix="slope-bench-") as folder:
-        for name in run.PLAIN + run.DERIVATIVES:
+        for name in (*run.PLAIN, *run.ROWS):
             if not options.names or name in options.names:
-                program = run.compile_c(build, name, run.NATIVE, folder)
+                program = run.compile_c(build, name, run.NATIVE, folder, options.precision)
                 slower += compare(name, lambda lanes: figures_of_benchmark(program, name, lanes), options.runs)
     for name in EXAMPLES:
         if not options.names or f"examples/{name}" in options.names:
@@ -99,6 +99,7 @@ def main():
     parser.add_argument("--lanes", default="1,auto,8,16")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--programs", action="store_true")
+    parser.add_argument("--precision", choices=run.PRECISIONS, default="float", help="of the benchmarks")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if options.programs:

@@ -2,32 +2,32 @@
 #include "derivative.h"
 
 enum { COUNT = 64, STEPS = 256, ATTRACTORS = 4 };
-static const float dt = 0.01f;
+static const real dt = R(0.01);
 
 typedef struct Particle {
-    float position[3], velocity[3], drag, mass;
+    real position[3], velocity[3], drag, mass;
 } Particle;
 
-enum { PARAMETERS = sizeof(Particle) / sizeof(float) };
+enum { PARAMETERS = sizeof(Particle) / sizeof(real) };
 
 typedef struct Data {
     const Particle *particles;
-    const float (*attractors)[3];
+    const real (*attractors)[3];
 } Data;
 
-static inline float square(const float *a) { return a[0] * a[0] + a[1] * a[1] + a[2] * a[2]; }
+static inline real square(const real *a) { return a[0] * a[0] + a[1] * a[1] + a[2] * a[2]; }
 
-static inline void add_forces(const Data *d, const float *x, float *force) {
+static inline void add_forces(const Data *d, const real *x, real *force) {
     for (int i = 0; i < ATTRACTORS; i++) {
-        float way[3];
+        real way[3];
         for (int c = 0; c < 3; c++) way[c] = d->attractors[i][c] - x[c];
-        float over = 1 / (square(way) + 0.1f);
+        real over = 1 / (square(way) + R(0.1));
         for (int c = 0; c < 3; c++) force[c] += way[c] * over;
     }
 }
 
-static inline void step(const Data *d, const Particle *p, float *x, float *v) {
-    float force[3], over = 1 / p->mass;
+static inline void step(const Data *d, const Particle *p, real *x, real *v) {
+    real force[3], over = 1 / p->mass;
     for (int c = 0; c < 3; c++) force[c] = -p->drag * v[c];
     add_forces(d, x, force);
     for (int c = 0; c < 3; c++) {
@@ -36,7 +36,7 @@ static inline void step(const Data *d, const Particle *p, float *x, float *v) {
     }
 }
 
-static void primal(const void *data, float *restrict values) {
+static void primal(const void *data, real *restrict values) {
     const Data *d = data;
     for (int i = 0; i < COUNT; i++) {
         Particle p = d->particles[i];
@@ -46,12 +46,12 @@ static void primal(const void *data, float *restrict values) {
 }
 
 typedef struct State {
-    float x[3], v[3];
+    real x[3], v[3];
 } State;
 
 /* Of a step that began at `s`: what is known behind it becomes what is known before. */
 static inline void back(const Data *d, const Particle *p, const State *s, Particle *g) {
-    float force[3], force_bar[3], over = 1 / p->mass, along = 0, *x_bar = g->position, *v_bar = g->velocity;
+    real force[3], force_bar[3], over = 1 / p->mass, along = 0, *x_bar = g->position, *v_bar = g->velocity;
     for (int c = 0; c < 3; c++) force[c] = -p->drag * s->v[c];
     add_forces(d, s->x, force);
     for (int c = 0; c < 3; c++) {
@@ -63,15 +63,15 @@ static inline void back(const Data *d, const Particle *p, const State *s, Partic
     }
     g->mass -= along * over;
     for (int i = 0; i < ATTRACTORS; i++) {
-        float way[3], towards = 0;
+        real way[3], towards = 0;
         for (int c = 0; c < 3; c++) way[c] = d->attractors[i][c] - s->x[c];
-        float r = 1 / (square(way) + 0.1f);
+        real r = 1 / (square(way) + R(0.1));
         for (int c = 0; c < 3; c++) towards += force_bar[c] * way[c];
         for (int c = 0; c < 3; c++) x_bar[c] -= r * force_bar[c] - 2 * towards * r * r * way[c];
     }
 }
 
-static void gradient(const void *data, float *restrict gradients) {
+static void gradient(const void *data, real *restrict gradients) {
     const Data *d = data;
     static State states[STEPS];
     for (int i = 0; i < COUNT; i++) {
@@ -93,17 +93,16 @@ static void gradient(const void *data, float *restrict gradients) {
 BY_ENZYME(COUNT, PARAMETERS, particles, attractors)
 
 int main(int argc, char **argv) {
-    float *particles = derivative_numbers(PARAMETERS * COUNT, -1, 1),
-          *attractors = derivative_numbers(3 * ATTRACTORS, -2, 2);
+    real *particles = derivative_numbers(PARAMETERS * COUNT, -1, 1),
+         *attractors = derivative_numbers(3 * ATTRACTORS, -2, 2);
     for (int i = 0; i < COUNT; i++) {
-        float *p = particles + PARAMETERS * i;
-        p[6] = 0.2f + 0.1f * p[6], p[7] = 1.5f + 0.5f * p[7];
+        real *p = particles + PARAMETERS * i;
+        p[6] = 0.2f + R(0.1) * p[6], p[7] = 1.5f + 0.5f * p[7];
     }
-    Data data = {(const Particle *)(const void *)particles, (const float(*)[3])(const void *)attractors};
-    Derivative d =
-        derivative_open((Problem){"particle.slang", COUNT, PARAMETERS, primal, gradient, &data, 1e-3});
-    derivative_bind(&d, "particles", particles, sizeof(Particle) * COUNT);
-    derivative_bind(&d, "attractors", attractors, sizeof(float) * 3 * ATTRACTORS);
+    Data data = {(const Particle *)(const void *)particles, (const real(*)[3])(const void *)attractors};
+    Derivative d = derivative_open((Problem){COUNT, PARAMETERS, primal, gradient, &data, 1e-3});
+    derivative_bind(&d, "items", particles, sizeof(Particle) * COUNT);
+    derivative_bind(&d, "attractors", attractors, sizeof(real) * 3 * ATTRACTORS);
     derivative_set(&d, "count", COUNT);
     return derivative_run(&d, argc, argv);
 }

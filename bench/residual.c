@@ -5,17 +5,17 @@ enum { COUNT = 2048 };
 
 typedef struct Data {
     const Observation *observations;
-    const double (*seen)[2];
+    const real (*seen)[2];
 } Data;
 
-static void primal(const void *data, double *restrict values) {
+static void primal(const void *data, real *restrict values) {
     const Data *d = data;
     for (int i = 0; i < COUNT; i++) {
         const Observation *o = &d->observations[i];
         Turn t;
         Vec p = turn(&t, o->rotation, sub(o->point, o->center));
-        double u = p.x / p.z, v = p.y / p.z, r = u * u + v * v;
-        double l = 1 + o->distortion[0] * r + o->distortion[1] * r * r;
+        real u = p.x / p.z, v = p.y / p.z, r = u * u + v * v;
+        real l = 1 + o->distortion[0] * r + o->distortion[1] * r * r;
         values[2 * i] = o->weight * (u * l * o->focal + o->principal[0] - d->seen[i][0]);
         values[2 * i + 1] = o->weight * (v * l * o->focal + o->principal[1] - d->seen[i][1]);
     }
@@ -23,15 +23,15 @@ static void primal(const void *data, double *restrict values) {
 
 /* What both rows need of the point in the image. */
 typedef struct Image {
-    double u, v, r, l, over_z, error[2];
+    real u, v, r, l, over_z, error[2];
 } Image;
 
 BY_HAND void row(const Observation *o, const Turn *t, Vec x, const Image *at, int k,
                  Observation *restrict out) {
-    double w = o->weight, k1 = o->distortion[0], k2 = o->distortion[1];
-    double along = w * (k ? at->v : at->u), l_bar = along * o->focal, r_bar = l_bar * (k1 + 2 * k2 * at->r);
-    double direct = w * o->focal * at->l;
-    double u_bar = (k ? 0 : direct) + 2 * r_bar * at->u, v_bar = (k ? direct : 0) + 2 * r_bar * at->v;
+    real w = o->weight, k1 = o->distortion[0], k2 = o->distortion[1];
+    real along = w * (k ? at->v : at->u), l_bar = along * o->focal, r_bar = l_bar * (k1 + 2 * k2 * at->r);
+    real direct = w * o->focal * at->l;
+    real u_bar = (k ? 0 : direct) + 2 * r_bar * at->u, v_bar = (k ? direct : 0) + 2 * r_bar * at->v;
     Vec p_bar = {u_bar * at->over_z, v_bar * at->over_z, -(u_bar * at->u + v_bar * at->v) * at->over_z};
     Vec rotation_bar, x_bar;
     turn_back(t, o->rotation, x, p_bar, &rotation_bar, &x_bar);
@@ -44,7 +44,7 @@ BY_HAND void row(const Observation *o, const Turn *t, Vec x, const Image *at, in
                          .weight = at->error[k]};
 }
 
-static void gradient(const void *data, double *restrict gradients) {
+static void gradient(const void *data, real *restrict gradients) {
     const Data *d = data;
     for (int i = 0; i < COUNT; i++) {
         const Observation *o = &d->observations[i];
@@ -61,13 +61,13 @@ static void gradient(const void *data, double *restrict gradients) {
 }
 
 #ifdef ENZYME
-static void primal_of(const void *observations, const void *seen, double *restrict values) {
+static void primal_of(const void *observations, const void *seen, real *restrict values) {
     Data data = {observations, seen};
     primal(&data, values);
 }
 
-static void gradient_by_enzyme(const void *data, double *restrict gradients) {
-    static double values[2 * COUNT], seeds[2 * COUNT];
+static void gradient_by_enzyme(const void *data, real *restrict gradients) {
+    static real values[2 * COUNT], seeds[2 * COUNT];
     static Observation rows[COUNT];
     const Data *d = data;
     for (int k = 0; k < 2; k++) {
@@ -82,12 +82,11 @@ static void gradient_by_enzyme(const void *data, double *restrict gradients) {
 #endif
 
 int main(int argc, char **argv) {
-    double *numbers = camera_numbers(COUNT), *seen = derivative_numbers(2 * COUNT, -1, 1);
-    Data data = {(const Observation *)(const void *)numbers, (const double(*)[2])(const void *)seen};
-    Derivative d =
-        derivative_open((Problem){"residual.slang", 2 * COUNT, PARAMETERS, primal, gradient, &data, 1e-9});
-    derivative_bind(&d, "observations", numbers, sizeof(double) * PARAMETERS * COUNT);
-    derivative_bind(&d, "seen", seen, sizeof(double) * 2 * COUNT);
+    real *numbers = camera_numbers(COUNT), *seen = derivative_numbers(2 * COUNT, -1, 1);
+    Data data = {(const Observation *)(const void *)numbers, (const real(*)[2])(const void *)seen};
+    Derivative d = derivative_open((Problem){2 * COUNT, PARAMETERS, primal, gradient, &data, 1e-3});
+    derivative_bind(&d, "observations", numbers, sizeof(real) * PARAMETERS * COUNT);
+    derivative_bind(&d, "seen", seen, sizeof(real) * 2 * COUNT);
     derivative_set(&d, "count", COUNT);
     return derivative_run(&d, argc, argv);
 }

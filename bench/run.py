@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Speed of compiled programs against the same code in C, and of derivatives against derivatives written by hand in C.
 
-Each bench/NAME.c runs the kernels of NAME.slang and its own version of them, on one thread, on the same data, and compares the results. C is
-compiled by clang -O3 for this very machine, as Slope compiles; --plain compiles it for any machine. Figures are ratios: above 1 in
-a column "/C", Slope is slower than C. The columns "C by ..." are the gradient that `slope build -target c` makes, compiled by them with -O3,
-as a ratio to the same through LLVM, one item at a time, which is what `slope build` makes unless it is asked for more. With ENZYME=PATH, the plugin of Enzyme for that clang, the gradient that Enzyme makes of
-the function in C is measured, too. Of derivatives, instructions are counted as well (by callgrind, where it is installed): they do not
-depend on what else the machine does. See docs/benchmarks.md.
+Each bench/NAME.c runs the kernels of NAME.slang and its own version of them, on one thread, on the same data, and compares the results: in float and in double,
+with parameters in structs, in a DiffBuffer and in DiffTensors (NAME, NAME_buffer, NAME_tensor). C is compiled by clang -O3 for this very machine, as Slope
+compiles; --plain compiles it for any machine. Figures are ratios: above 1 in a column "/C", Slope is slower than C. With --count, instructions are counted as well (by callgrind): they do
+not depend on what else the machine does. With --through-c, the columns "C by ..." are the gradient that `slope build -target c` makes, compiled by them with -O3,
+as a ratio to the same through LLVM, one item at a time, which is what `slope build` makes unless it is asked for more. With ENZYME=PATH, the plugin of Enzyme
+for that clang, the gradient that Enzyme makes of the function in C is measured, too. See docs/benchmarks.md.
 
-    bench/run.py [--build DIR] [--plain] [--no-count] [--json FILE] [NAME...]
+    bench/run.py [--build DIR] [--precision float|double|both] [--plain] [--count] [--through-c] [--json FILE] [NAME...]
 """
 import argparse
 import datetime
@@ -24,17 +24,33 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PLAIN = ("matmul", "nbody")
-DERIVATIVES = ("brdf", "march", "mlp", "mlp_buffer", "mlp_tensor", "gmm", "bundle", "residual", "ode", "inverse", "filter", "splat", "particle", "lstm")
+ARRAYS = ("struct", "buffer", "tensor")
+KINDS = {  # of derivatives, NAME.c and NAME.slang: where the parameters lie; what the gradient may take, as a multiple of that by hand
+    "brdf": (ARRAYS, 1.2),
+    "march": (("struct",), 1.2),
+    "mlp": (ARRAYS, 1.2),
+    "gmm": (ARRAYS, 2),
+    "bundle": (ARRAYS, 1.2),
+    "residual": (("struct",), 1.2),
+    "ode": (ARRAYS, 1.2),
+    "inverse": (ARRAYS, 1.2),
+    "filter": (("buffer", "tensor"), 1.2),
+    "splat": (ARRAYS, 2),
+    "particle": (ARRAYS, 1.2),
+    "lstm": (ARRAYS, 2),
+}
+ROWS = {kind if storage == "struct" else f"{kind}_{storage}": (kind, storage) for kind, (storages, _) in KINDS.items() for storage in storages}
+PRECISIONS = ("float", "double")
 TOLERANCE = 1e-3  # of plain kernels, relative; sums are taken in another order
 WORKS = ("primal", "gradient", "forward", "primal in C", "gradient in C", "gradient, one by one")  # what a benchmark of derivatives measures, in its order
 ENZYME = os.environ.get("ENZYME")  # where its plugin for clang is
 BY_ENZYME = ("gradient by Enzyme",) if ENZYME else ()
 THROUGH_C = {"gcc": "gradient by gcc", "clang": "gradient by clang"}  # the compilers of what -target c makes, and what they give
 C_FLAGS = ["-std=gnu17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC"]
-RATIOS = {  # name: dividend, divisor, target
+RATIOS = {  # name: dividend, divisor, target; None: as KINDS says
     "primal/C": ("primal", "primal in C", 1.1),
     "gradient/primal": ("gradient", "primal", 4.0),
-    "gradient/C": ("gradient", "gradient in C", 1.5),
+    "gradient/C": ("gradient", "gradient in C", None),
     "forward/primal": ("forward", "primal", 2.5),
     **{"gradient/Enzyme": ("gradient", work, 1.0) for work in BY_ENZYME},
     "C by gcc": ("gradient by gcc", "gradient, one by one", 1.05),
@@ -56,20 +72,30 @@ def compiler():
     return next((name for name in ("clang-19", "clang", "gcc") if shutil.which(name)), "clang")
 
 
-def compile_c(build, name, flags, folder):
-    program = Path(folder) / name
-    if ENZYME and name in DERIVATIVES:
-        flags = [*flags, f"-fplugin={ENZYME}", "-DENZYME"]
+def variant(name, precision):
+    """The program of a row, and what is defined for it."""
+    kind, storage = ROWS[name]
+    own = f"{name}.slang"
+    return own if (HERE / own).exists() else f"{kind}.slang", {"REAL": precision, storage.upper(): "1"}
+
+
+def compile_c(build, name, flags, folder, precision="float"):
+    program, source = Path(folder) / name, name
+    if name in ROWS:
+        source, storage = ROWS[name]
+        flags = [*flags, f"-DREAL={precision}", f"-DSTORAGE={storage.upper()}", f'-DPROGRAM="{variant(name, precision)[0]}"']
+        flags += [f"-fplugin={ENZYME}", "-DENZYME"] if ENZYME else []
     subprocess.run([compiler(), "-std=c17", "-O3", *understood(compiler(), flags), "-fno-math-errno", "-D_GNU_SOURCE",
-                    f"-I{HERE.parent / 'include'}", str(HERE / f"{name}.c"), "-o", str(program), f"-L{build}", "-lslope", "-lm", f"-Wl,-rpath,{build}"],
+                    f"-I{HERE.parent / 'include'}", str(HERE / f"{source}.c"), "-o", str(program), f"-L{build}", "-lslope", "-lm", f"-Wl,-rpath,{build}"],
                    check=True)
     return program
 
 
-def compile_generated(build, name, flags, folder):
+def compile_generated(build, name, flags, folder, precision):
     """Libraries of the program as C, one by each compiler that there is."""
     code, libraries = Path(folder) / "generated.c", {}
-    subprocess.run([Path(build) / "slope", "build", f"{name}.slang", "--threads", "1", "-o", code], cwd=HERE, check=True)
+    source, defines = variant(name, precision)
+    subprocess.run([Path(build) / "slope", "build", source, *(f"-D{key}={value}" for key, value in defines.items()), "--threads", "1", "-o", code], cwd=HERE, check=True)
     for kind in THROUGH_C:
         command = compiler() if kind == "clang" else kind
         if not shutil.which(command):
@@ -95,17 +121,19 @@ def measure_plain(build, name, flags, folder):
     return {"slope": slope, "C": c}
 
 
-def measure(build, name, flags, folder):
+def measure(options, name, precision, folder):
     """Milliseconds of each work."""
-    libraries = compile_generated(build, name, flags, folder)
+    flags = [] if options.plain else NATIVE
+    libraries = compile_generated(options.build, name, flags, folder, precision) if options.through_c else {}
     works = WORKS + BY_ENZYME + tuple(THROUGH_C[kind] for kind in libraries)
-    return dict(zip(works, execute(name, [compile_c(build, name, flags, folder), *libraries.values()])))
+    return dict(zip(works, execute(name, [compile_c(options.build, name, flags, folder, precision), *libraries.values()])))
 
 
-def count(build, name, flags, folder):
+def count(options, name, precision, folder):
     """Instructions of each work."""
-    program, out = compile_c(build, name, flags, folder), Path(folder) / "callgrind"
-    libraries = compile_generated(build, name, flags, folder)
+    flags = [] if options.plain else COUNTED
+    program, out = compile_c(options.build, name, flags, folder, precision), Path(folder) / "callgrind"
+    libraries = compile_generated(options.build, name, flags, folder, precision) if options.through_c else {}
     execute(name, ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}", program, "count",
                    *libraries.values()])
     names, found = {str(library): THROUGH_C[kind] for kind, library in libraries.items()}, {}
@@ -125,71 +153,82 @@ def ratios(figures):
 
 
 def show_plain(name, row):
-    print(f"{name:12} {row['slope']:9.3f} ms {row['C']:9.3f} ms {row['slope'] / row['C']:7.2f}", flush=True)
+    print(f"{name:16} {row['slope']:9.3f} ms {row['C']:9.3f} ms {row['slope'] / row['C']:7.2f}", flush=True)
 
 
-def show_ratio(name, value):
-    return f"{value:>{len(name)}.2f}{'!' if value > RATIOS[name][2] else ' '} "
+def target_of(name, column):
+    return RATIOS[column][2] or KINDS[ROWS[name][0]][1]
+
+
+def show_ratio(name, column, value):
+    return f"{value:>{len(column)}.2f}{'!' if value > target_of(name, column) else ' '} "
 
 
 def show(name, row):
     cells = [f"{row['time']['gradient']:9.3f} ms  "]
     for kind in ("time", "instructions"):
         if kind in row:
-            cells.append("".join(show_ratio(column, value) for column, value in ratios(row[kind]).items()) + "  ")
-    print(f"{name:12}" + "".join(cells).rstrip(), flush=True)
+            cells.append("".join(show_ratio(name, column, value) for column, value in ratios(row[kind]).items()) + "  ")
+    print(f"{name:16}" + "".join(cells).rstrip(), flush=True)
 
 
-def show_head(counted):
-    columns = "".join(f"{name}  " for name in RATIOS)
-    kinds = "time".ljust(len(columns) + 2) + ("instructions" if counted else "")
-    print(f"\n{'':12}{'gradient':>12}  {kinds}")
-    print(f"{'':12}{'':12}  {columns}  {columns if counted else ''}".rstrip())
-    targets = "".join(f"{'<= ' + format(target, 'g'):>{len(name)}}  " for name, (_, _, target) in RATIOS.items())
-    print(f"{'target':12}{'':12}  {targets}  {targets if counted else ''}".rstrip())
+def show_head(options, precision):
+    shown = {name: ratio for name, ratio in RATIOS.items() if options.through_c or ratio[0] not in THROUGH_C.values()}
+    columns = "".join(f"{name}  " for name in shown)
+    kinds = "time".ljust(len(columns) + 2) + ("instructions" if options.count else "")
+    print(f"\n{precision:16}{'gradient':>12}  {kinds}")
+    print(f"{'':16}{'':12}  {columns}  {columns if options.count else ''}".rstrip())
+    targets = "".join(f"{'<= ' + format(target, 'g') if target else '1.2, 2':>{len(name)}}  " for name, (_, _, target) in shown.items())
+    print(f"{'target':16}{'':12}  {targets}  {targets if options.count else ''}".rstrip())
 
 
-def run_all(options, build, report):
-    flags = [] if options.plain else NATIVE
-    names = options.names or PLAIN + DERIVATIVES
-    counted = not options.no_count and shutil.which("valgrind") is not None
-    for group, table in ((PLAIN, "plain"), (DERIVATIVES, "derivatives")):
-        chosen = [name for name in names if name in group]
-        if not chosen:
-            continue
-        if table == "plain":
-            print(f"{'':12} {'slope':>12} {'C':>12} {'ratio':>7}")
-        else:
-            show_head(counted)
-        for name in chosen:
+def run_plain(options, report):
+    print(f"{'':16} {'slope':>12} {'C':>12} {'ratio':>7}")
+    for name in PLAIN:
+        if name in options.names:
             with tempfile.TemporaryDirectory() as folder:
-                if table == "plain":
-                    row = measure_plain(build, name, flags, folder)
-                    show_plain(name, row)
-                else:
-                    row = {"time": measure(build, name, flags, folder)}
-                    if counted:
-                        row["instructions"] = count(build, name, [] if options.plain else COUNTED, folder)
-                    show(name, row)
-            report[table][name] = row
+                report[name] = measure_plain(options.build, name, [] if options.plain else NATIVE, folder)
+            show_plain(name, report[name])
+
+
+def run_derivatives(options, precision, report):
+    show_head(options, precision)
+    for name in ROWS:
+        if name in options.names:
+            with tempfile.TemporaryDirectory() as folder:
+                row = {"time": measure(options, name, precision, folder)}
+                if options.count:
+                    row["instructions"] = count(options, name, precision, folder)
+            show(name, row)
+            report[name] = {**row, "ratios": {kind: ratios(figures) for kind, figures in row.items()}}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--build", default=HERE.parent / "build")
+    parser.add_argument("--build", default=HERE.parent / "build", type=Path)
+    parser.add_argument("--precision", choices=(*PRECISIONS, "both"), default="both")
     parser.add_argument("--plain", action="store_true", help="compile C with -O3 alone")
-    parser.add_argument("--no-count", action="store_true", help="measure time only")
+    parser.add_argument("--count", action=argparse.BooleanOptionalAction, default=False, help="count instructions, too; takes ten times as long")
+    parser.add_argument("--through-c", action="store_true", help="measure the gradient that -target c makes, by gcc and clang, too")
     parser.add_argument("--json", metavar="FILE", help="write all figures: milliseconds and instructions per call, and their ratios")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
-    unknown = [name for name in options.names if name not in PLAIN + DERIVATIVES]
+    everything = (*PLAIN, *ROWS)
+    unknown = [name for name in options.names if name not in everything]
     if unknown:
-        parser.error(f"no benchmark '{unknown[0]}': there are {', '.join(PLAIN + DERIVATIVES)}")
-    report = {"date": datetime.date.today().isoformat(), "machine": platform.machine(), "plain": {}, "derivatives": {}}
-    run_all(options, Path(options.build).resolve(), report)
+        parser.error(f"no benchmark '{unknown[0]}': there are {', '.join(everything)}")
+    options.build = options.build.resolve()
+    options.names = options.names or everything
+    if options.count and not shutil.which("valgrind"):
+        parser.error("--count needs valgrind")
+    precisions = PRECISIONS if options.precision == "both" else (options.precision,)
+    report = {"date": datetime.date.today().isoformat(), "machine": platform.machine(), "plain": {}, "derivatives": {precision: {} for precision in precisions}}
+    if set(options.names) & set(PLAIN):
+        run_plain(options, report["plain"])
+    if set(options.names) & set(ROWS):
+        for precision in precisions:
+            run_derivatives(options, precision, report["derivatives"][precision])
     if options.json:
-        for row in report["derivatives"].values():
-            row["ratios"] = {kind: ratios(row[kind]) for kind in ("time", "instructions") if kind in row}
         Path(options.json).write_text(json.dumps(report, indent=2) + "\n")
     return 0
 

@@ -14,6 +14,7 @@
 #define DERIVATIVE_H /* bench/NAME.c, included for what it does by hand, needs nothing of it */
 #define BY_HAND      static inline __device__
 #define restrict __restrict__
+#define R(constant) ((real)(constant))
 
 enum { GROUP = 256, RUNS = 21, LAUNCHES = 5 };
 

@@ -2,6 +2,7 @@
 #include "bench.h"
 
 namespace hand {
+typedef float real;
 #include "../brdf.c"
 
 static __global__ void __launch_bounds__(GROUP) item(const Sample *samples, const Vec *weights, float *gradients, int count) {
@@ -22,7 +23,7 @@ int main() {
             if (k != 7 && k != 10) sample[k] = 2 * sample[k] - 1.1f;
     }
     Memory<float> samples(data), weights(numbers<float>(3 * count, 0.5f, 1)), gradients(11 * count);
-    bind(slope::samples_set, samples);
+    bind(slope::items_set, samples);
     bind(slope::gradients_set, gradients);
     bind(slope::weights_set, weights);
     check(slope::count_set(&count, 0));

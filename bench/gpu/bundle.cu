@@ -1,8 +1,8 @@
 /* Bundle adjustment in double precision, one observation per thread. */
 #include "bench.h"
 
-#define REAL double
 namespace hand {
+typedef double real;
 #include "../bundle.c"
 
 static __global__ void __launch_bounds__(GROUP) item(const Observation *observations, const double *seen, Observation *gradients, int count) {
@@ -23,7 +23,7 @@ int main() {
         o[14] += 1;
     }
     Memory<double> observations(data), seen(numbers<double>(2 * count, -1, 1)), gradients(15 * count);
-    bind(slope::observations_set, observations);
+    bind(slope::items_set, observations);
     bind(slope::gradients_set, gradients);
     bind(slope::seen_set, seen);
     check(slope::count_set(&count, 0));

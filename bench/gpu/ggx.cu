@@ -2,6 +2,7 @@
 #include "bench.h"
 
 namespace hand {
+typedef float real;
 #include "../brdf.c"
 
 struct Pixel {

@@ -2,6 +2,7 @@
 #include "bench.h"
 
 namespace hand {
+typedef float real;
 #include "../inverse.c"
 
 static __global__ void __launch_bounds__(GROUP) item(const float *matrices, const float *weights, float *gradients, int count) {
@@ -15,7 +16,7 @@ int main() {
     std::vector<float> data = numbers<float>(16 * count, -1, 1);
     for (int i = 0; i < 4 * count; i++) data[i * 4 + i % 4] += 4;
     Memory<float> matrices(data), weights(numbers<float>(16 * count, -1, 1)), gradients(16 * count);
-    bind(slope::matrices_set, matrices);
+    bind(slope::items_set, matrices);
     bind(slope::weights_set, weights);
     bind(slope::gradients_set, gradients);
     check(slope::count_set(&count, 0));

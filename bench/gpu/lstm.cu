@@ -107,7 +107,7 @@ int main() {
     const int sequences = 1 << 15, count = sequences * hand::STEPS;
     Memory<double> network(numbers<double>(hand::WEIGHTS, -1, 1)), elements(numbers<double>((size_t)hand::B * count, 0, 1)),
         total(hand::WEIGHTS);
-    bind(slope::networks_set, network);
+    bind(slope::parameters_set, network);
     bind(slope::sequence_set, elements);
     bind(slope::total_set, total);
     check(slope::count_set(&count, 0));

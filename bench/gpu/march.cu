@@ -2,6 +2,7 @@
 #include "bench.h"
 
 namespace hand {
+typedef float real;
 #include "../march.c"
 
 static __global__ void __launch_bounds__(GROUP) item(Scene scene, const Vec *rays, float *gradients, int count) {

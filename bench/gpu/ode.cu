@@ -70,7 +70,7 @@ int main() {
     std::vector<float> data = numbers<float>(4 * count, 0.2f, 1);
     for (int i = 0; i < count; i++) data[4 * i] *= 9, data[4 * i + 1] *= 0.3f;
     Memory<float> pendulums(data), gradients(4 * count), states((size_t)2 * count * steps), room((size_t)6 * count * steps);
-    bind(slope::pendulums_set, pendulums);
+    bind(slope::items_set, pendulums);
     bind(slope::gradients_set, gradients);
     check(slope::count_set(&count, 0));
     check(slope::slope_room_set(room.data, room.count * sizeof(float), 0));
