@@ -545,7 +545,7 @@ void unit_legalize(Unit *unit, uint32_t lacks) {
     unit->legal_for |= lacks;
     for (; unit->legalized < unit->ir->funcs.count; unit->legalized++) {
         Func *func = unit->ir->funcs.at[unit->legalized];
-        if ((lacks & BACKEND_LACKS_THREES) && level_of(unit) >= 2) opt_scalars(func);
+        if ((lacks & BACKEND_LACKS_SHORT) && level_of(unit) >= 2) opt_scalars(func);
         if (lacks & BACKEND_LACKS_VIEWS) pack(unit, func);
         opt_legalize(func, options);
         if (VERIFY_EACH_PASS && func->body) verify(unit, func, "legalizing");

@@ -79,10 +79,11 @@ typedef enum TargetCapabilities {
 typedef enum BackendLacks {
     BACKEND_LACKS_INTEGERS = 1, /* division by zero and what overflows, shifts by more than there are bits */
     BACKEND_LACKS_LAYOUTS = 2,  /* copies between memory of different layout rules */
-    BACKEND_LACKS_THREES = 4,   /* a use for vectors of three lanes: it makes vectors of scalars itself */
-    BACKEND_LACKS_HALVES = 8,   /* conversions of halves other than from and to float, and their remainder */
-    BACKEND_LACKS_ZEROS = 16,   /* `scale` and `ratio`, of which nothing stays nothing */
-    BACKEND_LACKS_VIEWS = 64,   /* memory that is seen as another type */
+    BACKEND_LACKS_SHORT =
+        4, /* a use for vectors of two and three lanes: it makes vectors of scalars itself */
+    BACKEND_LACKS_HALVES = 8, /* conversions of halves other than from and to float, and their remainder */
+    BACKEND_LACKS_ZEROS = 16, /* `scale` and `ratio`, of which nothing stays nothing */
+    BACKEND_LACKS_VIEWS = 64, /* memory that is seen as another type */
 /* Vectors of floats to integers, clamped: LLVM takes the lanes one by one where the processor has no such instruction. */
 #if defined(__x86_64__)
     BACKEND_LACKS_CLAMPS = 32,

@@ -13,7 +13,7 @@ typedef struct Held {
 /* ---- values */
 
 static bool is_apart(const LaneCopy *x, const Type *type) {
-    return type->kind == TYPE_vector && (!x->only || type_count(type) == x->only);
+    return type->kind == TYPE_vector && (!x->most || type_count(type) <= x->most);
 }
 
 int apart_count(const LaneCopy *x, const Type *type) { return is_apart(x, type) ? type_count(type) : 1; }

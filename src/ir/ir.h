@@ -613,7 +613,7 @@ Func *clone_func(Func *func, const char *name); /* same signature and flags */
 typedef struct LaneCopy {
     Module *module;
     Arena *arena;
-    int only;  /* vectors of so many lanes are taken apart; 0: all */
+    int most;  /* vectors of so many lanes at most are taken apart; 0: all */
     Builder b; /* where the copies go */
     /* Has it copied the instruction itself, and said what stands for its results? NULL: it never does. */
     bool (*copies)(void *user, Inst *inst);

@@ -1,20 +1,20 @@
-/* Vectors of three lanes become scalars, for who makes vectors itself: three lanes fill no register, and LLVM takes several rounds of a loop
- * together only if nothing in them is a vector. Where it cannot, since the rounds may end early, three lanes at once are better than
+/* Vectors of two and three lanes become scalars, for who makes vectors itself: they seldom fill a register, and LLVM takes several rounds of a
+ * loop together only if nothing in them is a vector. Where it cannot, since the rounds may end early, lanes at once are better than
  * one by one, if they fit into a register: functions that compute with such vectors in such loops stay as they are, and so
  * do parameters and results of all functions. */
 #include "opt.h"
 
 enum {
-    LANES = 3,
-    WORD = 4, /* bytes of a lane, at most, for three to fit */
+    LANES = 3,     /* at most */
+    REGISTER = 16, /* bytes */
 };
 
 typedef struct Search {
-    bool found;   /* vectors of three */
+    bool found;   /* short vectors */
     bool is_best; /* as it is */
 } Search;
 
-static bool is_three(const Type *type) { return type->kind == TYPE_vector && type_count(type) == LANES; }
+static bool is_short(const Type *type) { return type->kind == TYPE_vector && type_count(type) <= LANES; }
 
 static void find_leaving(void *user, Inst *inst) {
     *(bool *)user |= inst->op != OP_continue && op_has(inst->op, OP_LEAVES);
@@ -35,13 +35,13 @@ static void find_work(void *user, Inst *inst) {
     bool *works = user;
     if (!op_has(inst->op, OP_ELEMENTWISE)) return;
     const Type *type = inst->results[0]->type;
-    *works |= is_three(type) && type_layout(type->args[0], LAYOUT_scalar).size <= WORD;
+    *works |= is_short(type) && type_layout(type, LAYOUT_scalar).size <= REGISTER;
 }
 
 static void look_at(void *user, Inst *inst) {
     Search *search = user;
-    for (int i = 0; i < inst->nresults; i++) search->found |= is_three(inst->results[i]->type);
-    for (int i = 0; i < inst->nargs; i++) search->found |= is_three(inst->args[i]->type);
+    for (int i = 0; i < inst->nresults; i++) search->found |= is_short(inst->results[i]->type);
+    for (int i = 0; i < inst->nargs; i++) search->found |= is_short(inst->args[i]->type);
     if (inst->op == OP_loop && !search->is_best && ends_early(inst))
         region_walk(inst->regions[1], find_work, &search->is_best);
 }
@@ -51,7 +51,7 @@ bool opt_scalars(Func *func) {
     Region *old = func->body;
     if (old) region_walk(old, look_at, &search);
     if (!search.found || search.is_best) return false;
-    LaneCopy copy = {.module = func->module, .arena = arena_scratch(func->module->arena), .only = LANES};
+    LaneCopy copy = {.module = func->module, .arena = arena_scratch(func->module->arena), .most = LANES};
     copy.b = build_at_end(func_begin(func));
     for (int i = 0; i < func->nparams; i++) apart_hold_joined(&copy, old->params[i], func->body->params[i]);
     apart_copy_region(&copy, old);
