@@ -240,7 +240,7 @@ bool opt_inline_waiting(Func *func) {
 /* ---- loops around calls */
 
 enum {
-    MOST_IN_LOOP = 250,
+    MOST_IN_LOOP = 600,
     MOST_GROWN = 1000,
     MOST_LOOKED_AT = 16
 }; /* instructions: of what is called, of where it is called */
