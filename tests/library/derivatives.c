@@ -116,7 +116,7 @@ static void write_reverse(Case *c, const Case *primal) {
 
 /* Where the function has a value, and a derivative. */
 static Pool pool_of(const char *name) {
-    static const char *const inside[] = {"asin", "acos", "atanh"};
+    static const char *const inside[] = {"asin", "acos", "atanh", "asinpi", "acospi"};
     static const char *const positive[] = {"acosh", "log", "log2",  "log10", "sqrt",
                                            "rsqrt", "pow", "log1p", "cbrt",  "lgamma"};
     for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)

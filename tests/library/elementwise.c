@@ -67,6 +67,10 @@ BINARY(pow, powl(x, y))
 UNARY(expm1, expm1l(x))
 UNARY(log1p, log1pl(x))
 UNARY(cbrt, cbrtl(x))
+UNARY(asinpi, asinl(x) / pi)
+UNARY(acospi, acosl(x) / pi)
+UNARY(atanpi, atanl(x) / pi)
+BINARY(atan2pi, atan2l(x, y) / pi)
 BINARY(hypot, hypotl(x, y))
 UNARY(erf, erfl(x))
 UNARY(erfc, erfcl(x))
@@ -192,6 +196,10 @@ static const Row rows[] = {
     F("sinpi", 1, sinpi, 2.5L, 2.5L, true),
     F("cospi", 1, cospi, 2.5L, 2.5L, true),
     F("tanpi", 1, tanpi, 5, 5, true),
+    F("asinpi", 1, asinpi, 2.5L, 2.5L, false),
+    F("acospi", 1, acospi, 2.5L, 2.5L, false),
+    F("atanpi", 1, atanpi, 2.5L, 2.5L, false),
+    F("atan2pi", 2, atan2pi, 2.5L, 2.5L, false),
     F("radians", 1, radians, 1.01L, 1.01L, false),
     F("degrees", 1, degrees, 1.01L, 1.01L, false),
     F("exp", 1, exp, LIBRARY, false),
@@ -230,6 +238,9 @@ static const Row rows[] = {
     F("min3", 3, min3, EXACT, true),
     F("max3", 3, max3, EXACT, true),
     F("median3", 3, median3, EXACT, true),
+    F("fmin3", 3, min3, EXACT, true),
+    F("fmax3", 3, max3, EXACT, true),
+    F("fmedian3", 3, median3, EXACT, true),
     F("fdim", 2, fdim, ROUNDED, false),
     F("clamp", 3, clamp, EXACT, true),
     F("saturate", 1, saturate, EXACT, true),
@@ -245,6 +256,7 @@ static const Row rows[] = {
     TEST("isfinite", isfinite),
     {"sign", NULL, 1, ref_sign, NULL, KIND_int, SAME, SAME, EXACT, false},
     {"sincos", "sincos(a, y, z);", 1, ref_sin, ref_cos, SAME, SAME, SAME, LIBRARY, false},
+    {"sincospi", "sincospi(a, y, z);", 1, ref_sinpi, ref_cospi, SAME, SAME, SAME, 2.5L, 2.5L, true},
     {"modf", "y = modf(a, z);", 1, ref_modf, ref_trunc, SAME, SAME, SAME, EXACT, false},
     {"frexp", "y = frexp(a, z);", 1, ref_frexp, ref_exponent, SAME, KIND_int, SAME, EXACT, false},
     {"ldexp", NULL, 2, ref_ldexp, NULL, SAME, SAME, KIND_int, ROUNDED, false},
