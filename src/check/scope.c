@@ -36,11 +36,12 @@ bool decl_is_extern_field(const Decl *decl) {
            !(decl->modifiers & MODIFIER_static) && decl->parent && decl->parent->kind == DECL_extension;
 }
 
-/* `module m;` hides nothing: as a qualifier m is looked for last, see module_named. */
+/* `module m;` hides nothing: as a qualifier m is looked for last, see module_named. The name of a cbuffer is none of the
+ * program's: `cbuffer camera { Camera camera; }`. */
 void scope_add(Checker *c, Scope *scope, Decl *decl) {
     if (decl->kind == DECL_module_name || decl->kind == DECL_implementing || decl_is_extern_field(decl))
         return;
-    if (decl->name) add_named(c, scope, decl->name, decl);
+    if (decl->name && decl->kind != DECL_buffer_block) add_named(c, scope, decl->name, decl);
     else if (decl->kind == DECL_subscript) add_named(c, scope, c->known.subscript, decl);
     if (!shows_members(decl)) return;
     for (int i = 0; i < decl->members.count; i++) scope_add(c, scope, decl->members.at[i]);
