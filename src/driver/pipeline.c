@@ -71,7 +71,7 @@ static void clean(Func *func, SroaOptions options) {
 }
 
 /* If rounds have too little in common to be made together, what is called stays where it is. */
-static bool pass_together(Func *func) {
+static bool make_together(Func *func) {
     if (!opt_may_be_together(func)) return false;
     Region *body = func->body;
     uint32_t flags = func->flags;
@@ -85,6 +85,19 @@ static bool pass_together(Func *func) {
     func->body = body;
     func->flags = flags;
     return false;
+}
+
+/* Loops over seeds. */
+static bool pass_together(Func *func) { return !(func->flags & FUNC_GENERATED) && make_together(func); }
+
+/* Loops of a derivative are mostly those that its function had. Rounds of them at once are less than what a loop around all of it gains by lanes, which then find too
+ * much: what is left when those are done. */
+static bool pass_rows(Func *func) { return (func->flags & FUNC_GENERATED) && make_together(func); }
+
+static bool pass_parts(Func *func) {
+    if (func->module->many_threads || !opt_inline_parts(func)) return false;
+    clean(func, (SroaOptions){0});
+    return true;
 }
 
 static bool pass_nests(Func *func) {
@@ -323,8 +336,10 @@ static const struct {
     {"upward", 1, .run = opt_upward},
     {"late", 1, .run = opt_late_sums},
     {"dce", 1, .run = opt_dce},
+    {"parts", 1, .run = pass_parts},
     {"sums", 1, .run_unit = pass_sums},
     {"lanes", 1, .run_unit = pass_lanes},
+    {"rows", 1, .run = pass_rows},
     {"nests", 2, .run = pass_nests},
     {"copies", 2, .run = opt_copies},
     {"steps", 1, .run = pass_steps},

@@ -237,6 +237,35 @@ bool opt_inline_waiting(Func *func) {
     return opt_inline(func, (InlinePolicy){.max_size = INT_MAX, .may = waits, .any_form = true});
 }
 
+/* ---- what takes objects apart */
+
+enum { MOST_MOVED = 400, MOST_ELSE = 40 }; /* instructions: that move parts of objects, and others */
+
+typedef struct Moves {
+    int moves, others;
+    bool forks;
+} Moves;
+
+static void count_moves(void *user, Inst *inst) {
+    Moves *count = user;
+    bool is_part = inst->op == OP_field || (inst->op == OP_elem && val_is_const(ir_resolve(inst->args[1])));
+    bool moves = is_part || inst->op == OP_load || inst->op == OP_store;
+    count->moves += moves;
+    count->others += !moves;
+    count->forks |= inst->nregions > 0;
+}
+
+static bool takes_apart(void *user, const Func *callee, const Inst *call) {
+    Moves count = {0};
+    (void)user, (void)call;
+    region_walk(callee->body, count_moves, &count);
+    return !count.forks && count.moves <= MOST_MOVED && count.others <= MOST_ELSE;
+}
+
+bool opt_inline_parts(Func *func) {
+    return opt_inline(func, (InlinePolicy){.max_size = INT_MAX, .may = takes_apart, .any_form = true});
+}
+
 /* ---- loops around calls */
 
 enum {

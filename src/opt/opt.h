@@ -25,6 +25,8 @@ typedef struct InlinePolicy {
 bool opt_inline(Func *func, InlinePolicy policy);
 /* What waits at barriers becomes part of the kernel: for targets that must see them all at once. */
 bool opt_inline_waiting(Func *func);
+/* What takes objects apart for others or fills them, as constructors do and the derivatives that a program calls: the caller knows the parts then, such as buffers. */
+bool opt_inline_parts(Func *func);
 /* What a loop calls in one place, and that uses elements of buffers, becomes part of the loop: so that their indices can be tested before it. */
 bool opt_inline_in_loops(Func *func);
 
