@@ -89,9 +89,10 @@ typedef struct FlowWalk {
     int steps;     /* statements walked so far */
     FlowState now;
     FlowJump *jumps;
-    int no_diff; /* > 0: under no_diff */
-    bool warned; /* about fields of a plain `this` */
-    bool asked;  /* its derivative is asked for, so that functions which it calls are differentiated */
+    int no_diff;  /* > 0: under no_diff */
+    int detached; /* > 0: in the argument of detach */
+    bool warned;  /* about fields of a plain `this` */
+    bool asked;   /* its derivative is asked for, so that functions which it calls are differentiated */
 } FlowWalk;
 
 typedef enum OutputKind { OUTPUT_result, OUTPUT_param, OUTPUT_this, OUTPUT_argument } OutputKind;

@@ -335,7 +335,10 @@ const Flow *flow_invoke(FlowWalk *w, const Expr *e) {
         FlowArg object = argument(w, e->a);
         if (sig.has_this) call.args[call.nargs++] = object;
     }
+    bool detaches = known && is_detach(e->decl);
+    w->detached += detaches;
     for (int i = 0; i < e->args.count; i++) call.args[call.nargs++] = argument(w, e->args.at[i]);
+    w->detached -= detaches;
     bool makes_tuple = (e->decl->flags & DECL_PRELUDE) && sig.result->kind == TYPE_tuple;
     return makes_tuple && !e->nmodes && !w->no_diff ? flow_tuple(w, &call) : flow_call(w, &call);
 }

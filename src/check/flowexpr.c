@@ -348,8 +348,8 @@ void flow_write(FlowWalk *w, const Expr *place, const Flow *flow) {
 
 /* In a method of a struct without derivatives: a constant, which may surprise. */
 static void warn_plain_this(FlowWalk *w, const Expr *e) {
-    bool plain = e->a->kind == EXPR_this && !w->sig->this_no_diff && !w->warned &&
-                 e->a->type->kind == TYPE_struct && !flow_is_diff(w, e->a->type) &&
+    bool plain = e->a->kind == EXPR_this && !w->sig->this_no_diff && !w->warned && !w->no_diff &&
+                 !w->detached && e->a->type->kind == TYPE_struct && !flow_is_diff(w, e->a->type) &&
                  !is_ptr_differentiable_type(w->c, e->a->type);
     if (!plain || !flow_is_diff(w, e->type) || (e->decl->modifiers & MODIFIER_no_diff)) return;
     w->warned = true;
