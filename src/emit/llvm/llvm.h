@@ -93,6 +93,7 @@ typedef struct FuncState {
 typedef struct TargetHabits {
     bool has_round_even;    /* in one instruction: else it calls what not every C library has */
     unsigned seldom_called; /* the convention of functions that leave almost all registers as they were */
+    int row;                /* bytes that the widest register takes: arrays lie at multiples of it */
 } TargetHabits;
 
 typedef struct Emitter {

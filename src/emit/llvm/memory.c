@@ -162,12 +162,19 @@ static LLVMValueRef part_of_block(Emitter *e, int64_t size) {
     return emit_at(e, e->at->large, offset);
 }
 
+/* What vectors read and write of an array lies in one line of the cache, not in two. */
+static int64_t align_for_vectors(Layout layout, int64_t row) {
+    while (row > layout.size && row > layout.align) row /= 2;
+    return row > layout.align ? row : layout.align;
+}
+
 static Value variable(Emitter *e, const Inst *inst) {
+    enum { BLOCK_ALIGN = 16 };
     Layout layout = type_layout(inst->type, LAYOUT_scalar);
-    int64_t align = layout.size >= 16 && layout.align < 16 ? 16 : layout.align; /* a block has 16 too */
+    bool is_large = reach_is_large(inst->type) && !e->device;
+    int64_t align = align_for_vectors(layout, is_large ? BLOCK_ALIGN : e->habits.row);
     if (e->device) emit_device_variable(e, inst->type);
-    LLVMValueRef memory = reach_is_large(inst->type) && !e->device ? part_of_block(e, layout.size)
-                                                                   : emit_alloca(e, layout.size, align);
+    LLVMValueRef memory = is_large ? part_of_block(e, layout.size) : emit_alloca(e, layout.size, align);
     if (!inst_has(inst, INST_RAW)) emit_zero(e, memory, layout.size, align);
     return emit_plain_value(memory);
 }

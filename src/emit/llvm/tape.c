@@ -157,7 +157,8 @@ static LLVMValueRef open_local(Emitter *e, const TapeRoom *room) {
         if (room->exact[kind] == 0) continue;
         const Type *type = type_basic(e->module->types, (TypeKind)(TYPE_bool + kind));
         int64_t at = header_size(e) * kind;
-        LLVMValueRef data = emit_alloca(e, room->exact[kind] * type_layout(type, LAYOUT_scalar).size, 16);
+        LLVMValueRef data =
+            emit_alloca(e, room->exact[kind] * type_layout(type, LAYOUT_scalar).size, e->habits.row);
         LLVMValueRef stores[] = {
             LLVMBuildStore(e->builder, data, emit_at(e, tape, at + (int64_t)offsetof(RtStack, data))),
             LLVMBuildStore(e->builder, emit_i64(e, room->exact[kind]),
