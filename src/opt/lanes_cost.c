@@ -37,7 +37,7 @@
  *     neighbours in memory             12, with the test and what is done if it fails
  *     other places                     for each lane 1.5 at equal distances (4 for all with registers of 512 bits), else 3.5; 24 if the processor gathers, 4 in
  *                                      an object of the item's own
- *     if, loop                         3, and 25 for each register beyond 16 that a loop carries values in
+ *     if, loop                         3, of rounds 10 for what is no loop; and 25 for each register beyond 16 that a loop carries values in
  *
  * The loop whose rounds are lanes stays as it was, too, for the rounds that are left: there is no less than before, and all that is made for lanes comes on top. That may be as much (1.1 times with registers of
  * 512 bits) as 190, all functions that are compiled, and 100 for each loop in them that is not short, which LLVM tries to write out and to make vectors of. There, elementary functions are 8 more. Found by
@@ -411,6 +411,11 @@ static double code_of_carried(const Lanes *lanes, const Inst *loop) {
     return taken > FITTING ? 25 * (taken - FITTING) : 0;
 }
 
+/* With masks, what is done if no lane is on, and selections. */
+static double code_of_fork(const Lanes *lanes, const Inst *inst) {
+    return lanes->rounds && inst->op != OP_loop ? 10 : 3;
+}
+
 static void count_wide(void *user, Inst *inst) {
     Amount *amount = user;
     if (inst->op == OP_loop) amount->code += code_of_carried(amount->lanes, inst);
@@ -420,9 +425,9 @@ static void count_wide(void *user, Inst *inst) {
     const Val *value = inst->nresults ? inst->results[0] : inst->nargs ? inst->args[inst->nargs > 1] : NULL;
     bool is_wide = value && value->type->kind == TYPE_vector, forks = op_has(inst->op, OP_REGIONS);
     double parts = is_wide ? type_count(value->type) / (double)amount->lanes->width : 1;
-    amount->code += is_wide ? 0.5 * parts * registers(amount->lanes, type_element(value->type))
-                    : forks ? 3
-                            : 1;
+    amount->code += forks     ? code_of_fork(amount->lanes, inst)
+                    : is_wide ? 0.5 * parts * registers(amount->lanes, type_element(value->type))
+                              : 1;
 }
 
 static double code_of_one(const Lanes *lanes) {

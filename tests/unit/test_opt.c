@@ -314,6 +314,137 @@ static void large_functions_take_a_moment(void **state) {
     }
 }
 
+/* ---- lanes: what is estimated with registers of 128, 256 and 512 bits, on whatever machine */
+
+/* What an item does: it takes x0 from a buffer, and each step makes the next x. */
+typedef void (*LaneStep)(Text *t, int i);
+
+static void lane_arithmetic(Text *t, int i) {
+    text_printf(t, "%%y%d = mul %%x%d, %%x%d\n%%x%d = add %%y%d, %%x%d\n", i, i - 1, i - 1, i, i, i - 1);
+}
+
+static void lane_in_double(Text *t, int i) {
+    text_printf(t, "%%d%d: double = convert %%x%d\n%%t%d = mul %%d%d, %%d%d\n", i, i - 1, i, i, i);
+    text_printf(t, "%%u%d = mul %%t%d, %%d%d\n%%v%d = mul %%u%d, %%t%d\n", i, i, i, i, i, i);
+    text_printf(t, "%%x%d: float = convert %%v%d\n", i, i);
+}
+
+static void lane_logarithm(Text *t, int i) { text_printf(t, "%%x%d = log1p %%x%d\n", i, i - 1); }
+
+static void lane_tangent(Text *t, int i) { text_printf(t, "%%x%d = tanh %%x%d\n", i, i - 1); }
+
+static void lane_anywhere(Text *t, int i) {
+    text_printf(t, "%%w%d: uint = convert %%x%d\n%%e%d = buffer_elem %%data, %%w%d\n", i, i - 1, i, i);
+    text_printf(t, "%%a%d = load %%e%d\n%%b%d = mul %%a%d, %%x%d\n", i, i, i, i, i - 1);
+    text_printf(t, "%%x%d = div %%a%d, %%b%d\n", i, i, i);
+}
+
+static void lane_row(Text *t, int i) {
+    text_printf(t, "%%w%d = mul %%i, 32:uint\n%%j%d = add %%w%d, %d:uint\n", i, i, i, i);
+    text_printf(t, "%%e%d = buffer_elem %%data, %%j%d\n%%a%d = load %%e%d\n", i, i, i, i);
+    text_printf(t, "%%b%d = mul %%a%d, %%x%d\n%%c%d = mul %%b%d, %%b%d\n", i, i, i - 1, i, i, i);
+    text_printf(t, "%%f%d = sqrt %%c%d\n%%x%d = div %%f%d, %%b%d\n", i, i, i, i, i);
+}
+
+static void write_lane_func(Text *t, int threads) {
+    text_printf(t, "global uniform @data: StructuredBuffer<float>\n"
+                   "global uniform @out: RWStructuredBuffer<float>\n");
+    text_printf(t, "func @f() export threads(%d, 1, 1) {\n%%p = global @data\n%%data = load %%p\n", threads);
+    text_printf(t, "%%q = global @out\n%%out = load %%q\n");
+}
+
+static void write_item(Text *t, LaneStep step, int count) {
+    text_printf(t, "%%e = buffer_elem %%data, %%i\n%%x0 = load %%e\n");
+    for (int i = 1; i <= count; i++) step(t, i);
+    text_printf(t,
+                "%%o = buffer_elem writes %%out, %%i\n%%z = tanh %%x%d\n"
+                "store %%o, %%z\n",
+                count);
+}
+
+enum { SIZES = 3 };
+
+typedef struct LaneCase {
+    LaneStep step;
+    int count, elsewhere; /* steps, and instructions of what else there is */
+    int widths[SIZES];
+    const char *why; /* not more, with the smallest registers */
+} LaneCase;
+
+static LaneRemark lanes_of_kernel(const LaneCase *at, const LaneOptions *options) {
+    Text text = {.arena = &arena};
+    write_lane_func(&text, 64);
+    text_printf(&text, "%%id = thread_id 0\n%%i = extract %%id, 0\n");
+    write_item(&text, at->step, at->count);
+    text_printf(&text, "return\n}\n");
+    LaneRemark remark = {0};
+    opt_lanes(read_func(text.at), options, &remark);
+    return remark;
+}
+
+static void keep_remark(void *user, const Func *func, const LaneRemark *remark) {
+    (void)func;
+    *(LaneRemark *)user = *remark;
+}
+
+static LaneRemark lanes_of_loop(const LaneCase *at, const LaneOptions *options) {
+    Text text = {.arena = &arena};
+    text_printf(&text, "func @g(%%x: float) -> float export {\n%%v0 = add %%x, 1.0\n");
+    for (int i = 1; i <= at->elsewhere; i++) text_printf(&text, "%%v%d = mul %%v%d, %%x\n", i, i - 1);
+    text_printf(&text, "return %%v%d\n}\n", at->elsewhere);
+    write_lane_func(&text, 1);
+    text_printf(&text, "%%n = loop (%%i: uint = 0:uint) {\n%%l = lt %%i, 1000:uint\nyield %%l\n} do {\n");
+    write_item(&text, at->step, at->count);
+    text_printf(&text, "%%i.1 = add %%i, 1:uint\nyield %%i.1\n}\nreturn\n}\n");
+    LaneRemark remark = {0};
+    Func *funcs[2] = {NULL, read_func(text.at)};
+    funcs[0] = module->funcs.at[0];
+    opt_lane_loops(funcs, 2, options, &(LaneRemarks){keep_remark, &remark});
+    return remark;
+}
+
+static void look_at_lanes(const LaneCase *at,
+                          LaneRemark (*lanes)(const LaneCase *at, const LaneOptions *options)) {
+    static const int bits[SIZES] = {128, 256, 512};
+    for (int i = 0; i < SIZES; i++) {
+        tear_down(NULL), set_up(NULL);
+        LaneRemark remark = lanes(at, &(LaneOptions){.register_bits = bits[i], .wave = 32});
+        const char *why = remark.why ? remark.why : "", *expected = i == 0 && at->why ? at->why : why;
+        if (remark.width != at->widths[i] || strcmp(why, expected) != 0)
+            fail_msg("%d steps with %d bits: %d lanes, not %d (%s)", at->count, bits[i], remark.width,
+                     at->widths[i], why);
+    }
+}
+
+static const char slow[] = "several at once would hardly be faster",
+                  long_to_compile[] = "it would take long to compile";
+
+static void lanes_are_chosen_by_registers(void **state) {
+    (void)state;
+    static const LaneCase cases[] = {
+        {lane_arithmetic, 20, 0, {8, 16, 16}, NULL}, {lane_in_double, 6, 0, {4, 8, 16}, NULL},
+        {lane_logarithm, 4, 0, {1, 16, 16}, slow},   {lane_tangent, 4, 0, {8, 16, 16}, NULL},
+        {lane_anywhere, 3, 0, {1, 8, 16}, slow},     {lane_row, 4, 0, {8, 8, 16}, NULL},
+        {lane_row, 24, 0, {4, 4, 16}, NULL},
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) look_at_lanes(&cases[i], lanes_of_kernel);
+}
+
+/* The more there is to compile anyway, the more a loop may add. */
+static void loops_get_lanes_by_what_else_there_is(void **state) {
+    (void)state;
+    static const LaneCase cases[] = {
+        {lane_arithmetic, 20, 0, {8, 16, 16}, NULL},
+        {lane_logarithm, 3, 0, {1, 16, 16}, slow},
+        {lane_row, 12, 0, {4, 4, 16}, NULL},
+        {lane_row, 12, 100, {8, 8, 16}, NULL},
+        {lane_row, 24, 0, {1, 1, 16}, long_to_compile},
+        {lane_row, 24, 100, {4, 4, 16}, NULL},
+        {lane_row, 24, 400, {8, 8, 16}, NULL},
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) look_at_lanes(&cases[i], lanes_of_loop);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
@@ -324,6 +455,8 @@ int main(void) {
         TEST(trips_are_counted_by_running),
         TEST(all_ways_must_count_alike),
         TEST(endless_loops_are_not_taken_for_finite),
+        TEST(lanes_are_chosen_by_registers),
+        TEST(loops_get_lanes_by_what_else_there_is),
         TEST(large_functions_take_a_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
