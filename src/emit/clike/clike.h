@@ -196,8 +196,9 @@ typedef struct Dialect {
     int printf_values;           /* the most that printf takes; 0: any number */
     bool has_heap;               /* for variables that are too large for a stack: large.c */
     int64_t most_local;          /* bytes that a variable can take; 0: any number */
-    const HelperRow *helpers;    /* that differ from C's */
-    const HelperRow *hosted;     /* in place of those, in code that the runtime launches */
+    const char *own; /* a helper: nothing else is where a variable is; NULL: that goes without saying */
+    const HelperRow *helpers; /* that differ from C's */
+    const HelperRow *hosted;  /* in place of those, in code that the runtime launches */
     const HelperFamily *families;
     size_t nhelpers, nhosted, nfamilies;
     const char *(*thread_id)(Printer *p, int index); /* NULL: the language does not know */
@@ -392,6 +393,10 @@ void clike_end_tested(Printer *p);
 
 /* ---- unroll.c */
 const char *clike_loop_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
+
+/* ---- own.c */
+void clike_own_array(Printer *p, const Inst *var, const char *name);
+void clike_own_tape(Printer *p, const Inst *open, const char *name);
 
 /* ---- large.c */
 void clike_take_large(Printer *p);                   /* at the start of a function */

@@ -320,6 +320,7 @@ const Dialect clike_cuda = {
     .atomic_bits = 32,
     .printf_values = 32,
     .most_local = 512 << 10,
+    .own = "slope_own",
     .helpers = helpers,
     .hosted = hosted,
     .families = families,

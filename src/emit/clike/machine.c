@@ -73,6 +73,7 @@ static void print_var(Printer *p, const Inst *inst) {
         if (zeroed) clike_line(p, "%s = %s;", declaration, scalar ? "0" : clike_zeros(p, inst->type));
         else clike_line(p, "%s;", declaration);
         if (scalar && is_only_written(p->at->func, v)) clike_line(p, "(void)%s;", name);
+        clike_own_array(p, inst, name);
     }
     Value value = clike_value(name, LEVEL_primary);
     value.is_place = true;
@@ -113,6 +114,7 @@ static void open_local_tape(Printer *p, const Inst *inst, const TapeRoom *room) 
         if (!room->exact[kind]) continue;
         const char *kept = clike_local(p, clike_format(p, "%s_kept", clike_word(p, type)));
         clike_line(p, "%s %s[%lld];", clike_type(p, type), kept, (long long)room->exact[kind]);
+        clike_own_tape(p, inst, kept);
         clike_line(p, "%s.stacks[%d].data = %s, %s.stacks[%d].room = INT64_MAX; /* it cannot grow */", name,
                    kind, kept, name, kind);
     }
