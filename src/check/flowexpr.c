@@ -346,16 +346,30 @@ void flow_write(FlowWalk *w, const Expr *place, const Flow *flow) {
 
 /* ---- expressions */
 
+/* The `this` that a field is in, in another field of it or an element of one; NULL: it is elsewhere, or no_diff says what it is. */
+static const Expr *this_around(const Expr *e) {
+    while (e->kind != EXPR_this) {
+        bool is_field = e->kind == EXPR_decl && e->a && !is_accessed(e->decl) && !is_no_diff_field(e->decl);
+        if (!is_field && e->kind != EXPR_paren && (e->kind != EXPR_element || e->a->type->kind != TYPE_array))
+            return NULL;
+        e = e->a;
+    }
+    return e;
+}
+
 /* In a method of a struct without derivatives: a constant, which may surprise. */
 static void warn_plain_this(FlowWalk *w, const Expr *e) {
-    bool plain = e->a->kind == EXPR_this && !w->sig->this_no_diff && !w->warned && !w->no_diff &&
-                 !w->detached && e->a->type->kind == TYPE_struct && !flow_is_diff(w, e->a->type) &&
-                 !is_ptr_differentiable_type(w->c, e->a->type);
-    if (!plain || !flow_is_diff(w, e->type) || (e->decl->modifiers & MODIFIER_no_diff)) return;
+    bool is_silent = w->warned || w->no_diff || w->detached || w->sig->this_no_diff,
+         reference = is_ptr_differentiable_type(w->c, e->type);
+    const Expr *object = !is_silent && (reference || flow_is_diff(w, e->type)) ? this_around(e) : NULL;
+    bool plain = object && object->type->kind == TYPE_struct && !flow_is_diff(w, object->type) &&
+                 !is_ptr_differentiable_type(w->c, object->type);
+    if (!plain) return;
     w->warned = true;
-    if (!flow_first(w->c, e->a->type->decl)) return;
-    report(w->c, DIAG_plain_this, e->loc, e->decl->name->text, type_str(w->c, e->a->type));
-    note(w->c, DIAG_note_no_diff_this, 0, type_str(w->c, e->a->type));
+    if (!flow_first(w->c, object->type->decl)) return;
+    report(w->c, DIAG_plain_this, e->loc, e->decl->name->text, type_str(w->c, object->type));
+    note(w->c, reference ? DIAG_note_no_diff_this_reference : DIAG_note_no_diff_this, 0,
+         type_str(w->c, object->type));
 }
 
 /* Why a field of a differentiable object is a constant, though its type could have a derivative. */
