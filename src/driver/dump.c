@@ -19,32 +19,6 @@ static void lower_everything(Unit *unit, Decl *decl) {
     }
 }
 
-SlopeStatus driver_all_entries(SlopeProgram *program) {
-    Unit *unit = program->unit;
-    SlopeStatus status = unit_check(unit);
-    for (int i = 0; i < unit->module->members.count && status == SLOPE_STATUS_ok; i++) {
-        Decl *member = unit->module->members.at[i];
-        Func *func;
-        if (member->kind == DECL_func && (member->flags & DECL_ENTRY))
-            status = driver_find_entry(program, member->name->text, &func);
-    }
-    return status;
-}
-
-/* An entry point of that name, or any function that the expression names. */
-SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expression, Func **out) {
-    Unit *unit = program->unit;
-    SlopeStatus status = unit_check(unit);
-    if (status != SLOPE_STATUS_ok) return status;
-    for (int i = 0; i < unit->module->members.count; i++) {
-        const Decl *member = unit->module->members.at[i];
-        if (member->kind == DECL_func && (member->flags & DECL_ENTRY) &&
-            strcmp(member->name->text, expression) == 0)
-            return driver_find_entry(program, expression, out);
-    }
-    return driver_find_function(program, expression, out);
-}
-
 /* A row per value that reverse passes keep. */
 static void print_stored(SlopeSession *session, Text *out) {
     if (session->stored.count == 0) return;

@@ -222,25 +222,31 @@ static void set_block(const Unit *unit, const Decl *decl, Func *func) {
 static Func *entry_of(Unit *unit, Decl *decl) {
     Func *func = map_get(&unit->entries, PTR_KEY(decl));
     if (func) return func;
-    func = lower_entry(unit->lowerer, decl);
+    func = lower_entry(unit->lowerer, decl, NULL);
     set_block(unit, decl, func);
     map_put(&unit->program->arena, &unit->entries, PTR_KEY(decl), func);
     return func;
 }
 
-/* bwd_diff(kernel) */
-static SlopeStatus find_derived_entry(SlopeProgram *program, const char *expression, Func **out) {
+/* bwd_diff(kernel), space.kernel, kernel<float> */
+static SlopeStatus find_entry_of_expression(SlopeProgram *program, const char *expression, Func **out) {
     Unit *unit = program->unit;
     CheckedFunction found;
     SlopeStatus status = driver_find_declaration(program, expression, &found);
     if (status != SLOPE_STATUS_ok) return status;
+    if (!found.nmodes && !unit_is_generic(found.decl)) {
+        *out = entry_of(unit, found.decl);
+        return SLOPE_STATUS_ok;
+    }
     Map *entries = &unit->entries;
-    uint64_t key = PTR_KEY(lower_func(unit->lowerer, found.decl, found.subst, found.modes, found.nmodes));
+    uint64_t key =
+        found.nmodes ? PTR_KEY(lower_func(unit->lowerer, found.decl, found.subst, found.modes, found.nmodes))
+                     : PTR_KEY(name_from(&program->names, expression));
     *out = map_get(entries, key);
     if (*out) return SLOPE_STATUS_ok;
     *out = found.nmodes
                ? lower_derived_entry(unit->lowerer, found.decl, found.subst, found.modes, found.nmodes)
-               : entry_of(unit, found.decl);
+               : lower_entry(unit->lowerer, found.decl, found.subst);
     set_block(unit, found.decl, *out);
     map_put(&program->arena, entries, key, *out);
     return SLOPE_STATUS_ok;
@@ -254,11 +260,15 @@ static void report_unknown_entry(SlopeProgram *program, const Decls *marked, con
     if (nearest) diag_note(program->session->diags, DIAG_did_you_mean_uniform, 0, nearest->text);
 }
 
+static void report_generic_entry(SlopeProgram *program, const Decl *entry) {
+    diag_report(program->session->diags, DIAG_generic_entry, entry->loc, entry->name->text);
+}
+
 SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **out) {
     Unit *unit = program->unit;
     SlopeSession *session = program->session;
     if (unit_check(unit) != SLOPE_STATUS_ok) return SLOPE_STATUS_error;
-    if (name && strchr(name, '(')) return find_derived_entry(program, name, out);
+    if (name && strpbrk(name, "(.:<")) return find_entry_of_expression(program, name, out);
     Decls marked = {0};
     Decl *named = NULL;
     collect_entries(&program->arena, unit->module, &marked, name ? name : "main", &named);
@@ -276,11 +286,44 @@ SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **ou
         return SLOPE_STATUS_misuse;
     }
     if (unit_is_generic(entry)) {
-        diag_report(session->diags, DIAG_generic_entry, entry->loc, entry->name->text);
+        report_generic_entry(program, entry);
         return SLOPE_STATUS_misuse;
     }
     *out = entry_of(unit, entry);
     return SLOPE_STATUS_ok;
+}
+
+/* Those that are not generic; if there are no others, that is told of the first. */
+SlopeStatus driver_all_entries(SlopeProgram *program) {
+    Unit *unit = program->unit;
+    SlopeStatus status = unit_check(unit);
+    if (status != SLOPE_STATUS_ok) return status;
+    Decls marked = {0};
+    Decl *named = NULL;
+    collect_entries(&program->arena, unit->module, &marked, "main", &named);
+    int made = 0;
+    for (int i = 0; i < marked.count; i++)
+        if (!unit_is_generic(marked.at[i])) entry_of(unit, marked.at[i]), made++;
+    if (made || marked.count == 0) return SLOPE_STATUS_ok;
+    report_generic_entry(program, marked.at[0]);
+    return SLOPE_STATUS_misuse;
+}
+
+/* An entry point of that name, or any function that the expression names. */
+SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expression, Func **out) {
+    Unit *unit = program->unit;
+    SlopeStatus status = unit_check(unit);
+    if (status != SLOPE_STATUS_ok) return status;
+    Decls marked = {0};
+    Decl *named = NULL;
+    collect_entries(&program->arena, unit->module, &marked, expression, &named);
+    if (named && (named->flags & DECL_ENTRY)) return driver_find_entry(program, expression, out);
+    CheckedFunction found;
+    status = driver_find_declaration(program, expression, &found);
+    if (status != SLOPE_STATUS_ok) return status;
+    return !found.nmodes && (found.decl->flags & DECL_ENTRY)
+               ? find_entry_of_expression(program, expression, out)
+               : driver_find_function(program, expression, out);
 }
 
 /* ---- uniforms */

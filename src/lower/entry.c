@@ -3,10 +3,12 @@
 
 typedef VEC(Param) Params;
 
-static Request *new_entry(Lowerer *l, Decl *decl, const char *name) {
+static Request *new_entry(Lowerer *l, Decl *decl, const Subst *subst, const char *name) {
     Request *request = arena_new(l->arena, Request);
-    *request =
-        (Request){.kind = REQUEST_entry, .decl = decl, .sig = {.result = type_basic(l->types, TYPE_void)}};
+    *request = (Request){.kind = REQUEST_entry,
+                         .decl = decl,
+                         .subst = subst,
+                         .sig = {.result = type_basic(l->types, TYPE_void)}};
     request->func = func_new(l->m, name);
     request->func->source = request;
     request->func->loc = decl->loc;
@@ -24,16 +26,16 @@ static Func *add_entry(Lowerer *l, Request *request, const Params *params) {
     return request->func;
 }
 
-Func *lower_entry(Lowerer *l, Decl *decl) {
-    Request *request = new_entry(l, decl, decl->name->text);
+Func *lower_entry(Lowerer *l, Decl *decl, const Subst *subst) {
+    Request *request = new_entry(l, decl, subst, subst ? func_name(l, decl, subst) : decl->name->text);
     const FuncSig *sig = check_signature(l->c, decl);
     Params params = {0};
     for (int i = 0; i < sig->nparams; i++) {
         const ParamSig *param = &sig->params[i];
         if (check_takes_thread(l->c, param->decl)) continue;
-        const Type *type = lower_type(l, param->type);
+        const Type *front = check_subst(l->c, param->type, subst), *type = lower_type(l, front);
         uint8_t flags = is_simple(type) ? 0 : PARAM_BY_ADDRESS;
-        if (is_block(param->type)) flags |= PARAM_BLOCK;
+        if (is_block(front)) flags |= PARAM_BLOCK;
         vec_push(l->arena, &params,
                  ((Param){.name = param->name,
                           .type = type,
@@ -63,7 +65,7 @@ Func *lower_derived_entry(Lowerer *l, Decl *decl, const Subst *subst, const uint
     const char *name = decl->name->text;
     for (int i = 0; i < nmodes; i++)
         name = format_text(l->arena, "%s_%s_diff", name, modes[i] == DIFF_fwd ? "fwd" : "bwd");
-    Request *request = new_entry(l, decl, name);
+    Request *request = new_entry(l, decl, NULL, name);
     request->derived = lower_func(l, decl, subst, modes, nmodes);
     Params params = {0};
     for (int i = 0; i < request->derived->nparams; i++) {
@@ -108,9 +110,9 @@ static void fill_thread_struct(Fn *f, const Place *object) {
 
 /* The value, or where the struct is. */
 static Val *thread_value(Fn *f, const Decl *param) {
-    if (param->semantic)
-        return semantic_value(f, check_semantic(param->semantic), lower_type(f->l, param->type));
-    Place object = place_of_memory(temp_var(f, param->type, param->name->text), param->type);
+    const Type *type = concrete(f, param->type);
+    if (param->semantic) return semantic_value(f, check_semantic(param->semantic), lower_type(f->l, type));
+    Place object = place_of_memory(temp_var(f, type, param->name->text), type);
     fill_thread_struct(f, &object);
     return object.address;
 }
@@ -152,7 +154,7 @@ void lower_entry_body(Lowerer *l, Request *request) {
     int next = 0;
     for (int i = 0; i < sig->nparams; i++) {
         const ParamSig *param = &sig->params[i];
-        const Type *type = lower_type(l, param->type);
+        const Type *type = ir_type(&f, param->type);
         Val *value = check_takes_thread(l->c, param->decl) ? thread_value(&f, param->decl)
                                                            : request->func->body->params[next++];
         bool assigned = (param->decl->flags & DECL_ASSIGNED) != 0;

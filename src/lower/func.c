@@ -75,7 +75,7 @@ static void add_qualified(Lowerer *l, Text *text, const Decl *decl, const Subst 
     }
 }
 
-static const char *func_name(Lowerer *l, const Decl *decl, const Subst *subst) {
+const char *func_name(Lowerer *l, const Decl *decl, const Subst *subst) {
     Text text = {.arena = l->arena};
     add_qualified(l, &text, decl, subst);
     return text.at;

@@ -26,7 +26,7 @@ Lowerer *lower_new(Arena *arena, Checker *checker, Module *module);
 const Type *lower_type(Lowerer *lowerer, const Type *type); /* concrete */
 /* The IR function for a declaration with arguments, with derivative operators applied; the body comes with lower_run. */
 Func *lower_func(Lowerer *lowerer, Decl *decl, const Subst *subst, const uint8_t *modes, int nmodes);
-Func *lower_entry(Lowerer *lowerer, Decl *decl);
+Func *lower_entry(Lowerer *lowerer, Decl *decl, const Subst *subst);
 /* An entry point that calls a derivative of one; its parameters are those of the derivative. */
 Func *lower_derived_entry(Lowerer *lowerer, Decl *decl, const Subst *subst, const uint8_t *modes, int nmodes);
 /* The uniform that a global variable (or a field of a cbuffer) is. */

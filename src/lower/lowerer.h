@@ -190,6 +190,7 @@ Record *record_of(Lowerer *l, const Type *front, const char *name);
 Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
                       const FuncBinding *bindings, int nbindings);
 Request *request_by_reference(Lowerer *l, const Request *of, Name params); /* see call.c */
+const char *func_name(Lowerer *l, const Decl *decl, const Subst *subst);
 Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes, const FuncSig *sig);
 void add_object(const Request *request, FuncSig *sig);
 Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst);
