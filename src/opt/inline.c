@@ -270,20 +270,23 @@ bool opt_inline_parts(Func *func) {
 
 enum {
     MOST_IN_LOOP = 600,
+    MOST_WITH_LOOPS = 250,
     MOST_GROWN = 1000,
     MOST_LOOKED_AT = 16
-}; /* instructions: of what is called, of where it is called */
+}; /* instructions: of what is called, with loops of its own, of where it is called */
 
 typedef struct Look {
     const Func *callee;
     int calls, size;
-    int *left;  /* functions that are still looked into */
+    int *left; /* functions that are still looked into */
+    bool loops;
     bool reads; /* or writes elements of buffers, itself or by what it calls */
 } Look;
 
 static void look_into(void *user, Inst *inst) {
     Look *look = user;
     look->size++;
+    look->loops |= inst->op == OP_loop;
     look->reads |= inst->op == OP_buffer_elem;
     if (inst->op != OP_call) return;
     look->calls += inst->callee == look->callee;
@@ -300,7 +303,7 @@ static bool is_for_nest(void *user, const Func *callee, const Inst *call) {
     (void)user;
     if (inst_loops_around(call) == 0) return false;
     region_walk(callee->body, look_into, &inside);
-    if (!inside.reads) return false;
+    if (!inside.reads || (inside.loops && inside.size > MOST_WITH_LOOPS)) return false;
     region_walk(call->func->body, look_into, &around);
     return around.calls == 1 && around.size <= MOST_GROWN;
 }
