@@ -1,4 +1,5 @@
 """Functions, kernels and uniforms: values go in and come out as numpy has them."""
+import ctypes
 import os
 import subprocess
 import sys
@@ -213,6 +214,21 @@ def test_programs_can_be_interpreted():
     np.testing.assert_allclose(slope.grad(interpreted.f)(x, 7), slope.grad(made.f)(x, 7), rtol=1e-5)
 
 
+class Remark(ctypes.Structure):
+    _fields_ = [("kernel", ctypes.c_char_p), ("lanes", ctypes.c_int), ("why", ctypes.c_char_p), ("path", ctypes.c_char_p),
+                ("line", ctypes.c_int), ("column", ctypes.c_int), ("is_loop", ctypes.c_bool)]
+
+
+def lanes_of_kernels(module):
+    """How many rows each kernel that was made of a call does at once."""
+    native, session, remark = slope._library.native, module._session.handle, Remark()
+    found = []
+    for i in range(native.slope_remark_count(session)):
+        native.slope_remark(session, i, ctypes.byref(remark))
+        found += [] if remark.is_loop else [remark.lanes]
+    return found
+
+
 @pytest.mark.parametrize("lanes", [4, 16, "auto"])
 def test_rows_are_done_in_lanes_as_one_by_one(lanes):
     text = """
@@ -220,13 +236,17 @@ def test_rows_are_done_in_lanes_as_one_by_one(lanes):
         float y = x;
         for (int i = 0; i < n; i++) { if (y > 2) break; y = y * y * 0.5 + x * sin(y); }
         return y;
-    }"""
+    }
+    float shaped(float x) { return sqrt(x * x + 1) / (x * x + 2) * x; }"""
     x = np.linspace(-1, 2, 1003, dtype=np.float32)
     n = np.arange(1003, dtype=np.int32) % 7
     one, several = slope.compile(text, optimization=2, lanes=1), slope.compile(text, optimization=2, lanes=lanes)
     np.testing.assert_allclose(several.iterate(x, n), one.iterate(x, n), rtol=1e-5)
     gradients = [slope.grad(module.iterate)(x, n) for module in (one, several)]
     np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-4)
+    np.testing.assert_allclose(several.shaped(x), one.shaped(x), rtol=1e-5)
+    widths = lanes_of_kernels(several)
+    assert widths[2] > 1 if lanes == "auto" else widths == [lanes] * 3
 
 
 def test_lanes_are_a_power_of_two():
