@@ -242,6 +242,7 @@ struct Printer {
     Map known;            /* Name -> not NULL: helpers that are there */
     WaitingSums sums;     /* in buffers, which a group keeps until it ends: sums.c */
     int64_t shared_bytes; /* memory of groups for elements: whole.c, tile.c, copied.c */
+    Map waiting;          /* Func -> not NULL: kernels that mostly wait for numbers in rows: tile.c */
     Map copies;           /* GroupCopy -> const char *: what it is called */
     bool has_init;        /* constants are computed when the program starts */
     int64_t largest;      /* object in a byte buffer */

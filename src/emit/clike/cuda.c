@@ -4,6 +4,8 @@
  * the kernel makes and functions hand on. */
 #include "emit/clike/clike.h"
 
+enum { MOST_THREADS = 2048 }; /* of a multiprocessor; where it has fewer, compilers know better */
+
 /* A compiler at run time (NVRTC) knows only the device. */
 #define HOST_OPEN  "#ifndef __CUDACC_RTC__\n"
 #define HOST_CLOSE "#endif\n"
@@ -235,12 +237,18 @@ static void print_sums(Printer *p, const char *end) {
     else clike_line(p, "%s(0, 0, 4);", end);
 }
 
+/* How large its groups are. One that waits for memory leaves registers to others: as many threads as a multiprocessor can have. */
+static const char *launch_bounds(Printer *p, const Func *func) {
+    const int *size = func->group_size, threads = size[0] * size[1] * size[2];
+    if (!map_has(&p->waiting, PTR_KEY(func))) return clike_format(p, "%d", threads);
+    return clike_format(p, "%d, %d", threads, MOST_THREADS / threads);
+}
+
 static void print_kernel(Printer *p, const Func *func, const char **names) {
-    const int *size = func->group_size;
     const char **args = arena_array(&p->arena, const char *, func->nparams + 1);
     for (int i = 0; i < func->nparams; i++)
         args[i] = is_handed_over(&func->params[i]) ? clike_format(p, "&%s", names[i]) : names[i];
-    clike_line(p, "extern \"C\" __global__ void __launch_bounds__(%d) %s(%s) {", size[0] * size[1] * size[2],
+    clike_line(p, "extern \"C\" __global__ void __launch_bounds__(%s) %s(%s) {", launch_bounds(p, func),
                clike_outer_name(p, func), kernel_params(p, func, names, "", ""));
     p->indent++;
     if (clike_takes_thread(p, func)) clike_line(p, "SlopeThread thread;");

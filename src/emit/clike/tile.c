@@ -36,6 +36,8 @@ enum {
 
 enum { MOST_DEPTH = 16 }; /* of an index */
 
+enum { MOST_INSTS = 128 }; /* of a kernel that does nothing else worth mentioning */
+
 typedef struct Search {
     const Inst *choice, *loop;
     const Val *counter;
@@ -179,6 +181,13 @@ const char *clike_limit(Printer *p, const Inst *loop, const LoopTest *test) {
     return clike_operand(p, compare, index).text;
 }
 
+/* What else is read in such a loop comes from the other groups on a multiprocessor, if there are enough of them. */
+static void note_waiting(Printer *p) {
+    const ReachedFunc *reached = reached_func(&p->reached, p->at->func);
+    if (reached->callees.count == 0 && reached->size <= MOST_INSTS)
+        map_put(&p->arena, &p->waiting, PTR_KEY(p->at->func), p);
+}
+
 const char *clike_find_tile(Printer *p, const Inst *choice) {
     FuncState *at = p->at;
     LoopTest test;
@@ -193,7 +202,10 @@ const char *clike_find_tile(Printer *p, const Inst *choice) {
         at->tile.limit = clike_limit(p, inst, &test);
         at->tile.is_row = search.access == search.number;
         at->tile.sum = find_start(choice, search.access, search.counter, &at->tile.start);
-        if (at->tile.is_row) return NULL;
+        if (at->tile.is_row) {
+            note_waiting(p);
+            return NULL;
+        }
         return clike_format(p, "%s(%s, %s)", clike_helper(p, "slope_together"),
                             clike_operand(p, inst, test.index).text, at->tile.limit);
     }

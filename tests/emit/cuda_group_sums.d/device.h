@@ -6,7 +6,7 @@
 #define __constant__
 #define __shared__
 #define __noinline__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __syncthreads() pthread_barrier_wait(barrier)
 #define asm(...) lane = threadIdx.x % 32 /* the only use */
 
