@@ -7,21 +7,28 @@
  * of rounds, or is left from within, ends the rehearsal.
  *
  * What is found are the bounds of what loops carry, in their bodies: so an index that was marked is in range wherever it may be computed, even where its load
- * is moved before a loop or a condition. And it is so in derivatives, which compute the same index in the same rounds. */
+ * is moved before a loop or a condition. And it is so in derivatives, which compute the same index in the same rounds.
+ *
+ * How many elements a buffer has is known when the program runs, so opt/range.c asks what an index is at least and at most, and tests that before the loops. */
 #include "ir.h"
 
-enum { MOST_STEPS = 50000 }; /* instructions of all rehearsals in a function */
+enum {
+    MOST_STEPS = 50000, /* instructions of all rehearsals in a function */
+    MOST_DEPTH = 8      /* operands of operands that are looked at */
+};
 
-typedef struct Rehearsal {
+struct Rehearsal {
+    Func *func;
     Module *module;
     LoopJumps jumps;
     Val **known;    /* by id: the constant that a value is at the moment, or NULL */
-    Interval *seen; /* by id, of what loops carry in their bodies; all of it, if it is known */
-    Map tried;      /* loops */
+    Interval *seen; /* by id, of what loops carry and compute in their bodies; all of it, if it is known */
+    Map tried;      /* loops; those of which it is known go to themselves */
     Arena *scratch;
     int steps; /* left */
+    uint32_t nvals;
     bool changed;
-} Rehearsal;
+};
 
 static int64_t length_of(const Inst *elem) {
     const Type *whole = elem->args[0]->type->args[0];
@@ -52,16 +59,15 @@ static void forget_results(const Rehearsal *r, const Inst *inst) {
     for (int i = 0; i < inst->nresults; i++) r->known[inst->results[i]->id] = NULL;
 }
 
-static void compute(const Rehearsal *r, const Inst *inst) {
+static Val *folded(const Rehearsal *r, const Inst *inst) {
     Val *args[3], *result;
-    const Type *type = inst->nresults == 1 ? inst->results[0]->type : NULL;
-    forget_results(r, inst);
-    if (!type || !op_has(inst->op, OP_PURE) || inst->nargs > 3) return;
-    if (!type_is_integer(type) && type->kind != TYPE_bool) return;
+    const Type *type = inst->results[0]->type;
+    if (!op_has(inst->op, OP_PURE) || inst->nargs > 3) return NULL;
+    if (!type_is_integer(type) && type->kind != TYPE_bool) return NULL;
     for (int i = 0; i < inst->nargs; i++)
-        if (!(args[i] = known_value(r, inst->args[i]))) return;
+        if (!(args[i] = known_value(r, inst->args[i]))) return NULL;
     result = ir_fold(r->module, (Op)inst->op, type, args, inst->nargs);
-    if (result && result->kind == VAL_const) r->known[inst->results[0]->id] = result;
+    return result && result->kind == VAL_const ? result : NULL;
 }
 
 static void see(Interval *seen, const Val *v) {
@@ -70,6 +76,14 @@ static void see(Interval *seen, const Val *v) {
     seen->known &= v && val_is_int(v, &value);
     if (is_first || value < seen->low) seen->low = value;
     if (is_first || value > seen->high) seen->high = value;
+}
+
+static void compute(const Rehearsal *r, const Inst *inst) {
+    forget_results(r, inst);
+    if (inst->nresults != 1) return;
+    uint32_t id = inst->results[0]->id;
+    r->known[id] = folded(r, inst);
+    see(&r->seen[id], r->known[id]);
 }
 
 static void set_params(const Rehearsal *r, const Region *region, Val *const *values) {
@@ -153,6 +167,7 @@ static const Interval nothing = {1, 0, true}, anything = {0, 0, false};
 
 static void begin_with(const Rehearsal *r, const Inst *inst, Interval interval) {
     forget_results(r, inst);
+    for (int i = 0; i < inst->nresults; i++) r->seen[inst->results[i]->id] = interval;
     for (int i = 0; i < inst->nregions; i++)
         for (int k = 0; k < inst->regions[i]->nparams; k++) {
             r->known[inst->regions[i]->params[k]->id] = NULL;
@@ -220,16 +235,80 @@ static void mark_by_rehearsal(void *user, Inst *inst) {
     }
 }
 
+/* For all values that the function has now. */
+static void make_room(Rehearsal *r) {
+    uint32_t before = r->nvals;
+    if (r->known && before == r->func->nvals) return;
+    const Interval *seen = r->seen;
+    r->nvals = r->func->nvals;
+    r->known = arena_array(r->scratch, Val *, r->nvals + 1);
+    r->seen = arena_array(r->scratch, Interval, r->nvals + 1);
+    for (uint32_t i = 0; seen && i <= before; i++) r->seen[i] = seen[i];
+}
+
 bool ir_mark_in_range(Func *func) {
     if (!func->body) return false;
     Arena *scratch = arena_scratch(func->module->arena);
-    Rehearsal r = {.module = func->module, .scratch = scratch, .steps = MOST_STEPS};
+    Rehearsal r = {.func = func, .module = func->module, .scratch = scratch, .steps = MOST_STEPS};
     ir_resolve_func(func);
     r.jumps = loop_find_jumps(scratch, func);
-    r.known = arena_array(scratch, Val *, func->nvals + 1);
-    r.seen = arena_array(scratch, Interval, func->nvals + 1);
+    make_room(&r);
     region_walk(func->body, mark_by_interval, &r);
     region_walk(func->body, mark_by_rehearsal, &r);
     arena_free(scratch);
     return r.changed;
+}
+
+/* ---- for indices into buffers */
+
+Rehearsal *ir_rehearsal(Arena *scratch, Func *func) {
+    Rehearsal *r = arena_new(scratch, Rehearsal);
+    *r = (Rehearsal){.func = func, .module = func->module, .scratch = scratch, .steps = MOST_STEPS};
+    return r;
+}
+
+static bool is_known(const Rehearsal *r, const Inst *loop) {
+    return map_get(&r->tried, PTR_KEY(loop)) == loop;
+}
+
+bool ir_rehearse(Rehearsal *r, Inst *loop) {
+    for (const Inst *around = loop; around; around = around->parent->owner)
+        if (is_known(r, around)) return true;
+    if (map_has(&r->tried, PTR_KEY(loop))) return false;
+    make_room(r);
+    in_loop(r, loop, begin_inst);
+    begin_with(r, loop, nothing);
+    bool ends = r->steps > 0 && run_loop(r, loop);
+    if (!ends) in_loop(r, loop, end_inst);
+    if (!ends) begin_with(r, loop, anything);
+    map_put(r->scratch, &r->tried, PTR_KEY(loop), ends ? (void *)loop : (void *)r);
+    return ends;
+}
+
+/* Does it change from round to round? Else it may be computed before the loop, which perhaps has no rounds then. */
+static bool changes_in(const Inst *loop, const Val *v, int depth) {
+    v = ir_resolve((Val *)v);
+    if (v->kind == VAL_param) return v->region->owner == loop;
+    if (v->kind != VAL_inst || depth == 0 || !inst_contains(loop, v)) return false;
+    for (int i = 0; i < v->inst->nargs; i++)
+        if (changes_in(loop, v->inst->args[i], depth - 1)) return true;
+    return false;
+}
+
+/* What is computed in every round of a loop that was rehearsed, or of one inside, but not where a condition does not hold: of an index that may be moved
+ * before a condition or a loop, more than it was there would have to be known. */
+static bool is_in_every_round(const Rehearsal *r, const Val *v) {
+    const Region *at = v->kind == VAL_inst ? v->inst->parent : v->region;
+    if (!at->owner || !changes_in(at->owner, v, MOST_DEPTH)) return false;
+    for (; at->owner && at->owner->op == OP_loop; at = at->owner->parent)
+        if (is_known(r, at->owner)) return true;
+    return false;
+}
+
+Interval ir_rehearsed(const Rehearsal *r, const Val *v) {
+    if (v->kind == VAL_const || v->id > r->nvals || !type_is_integer(v->type)) return anything;
+    if (!is_in_every_round(r, v)) return anything;
+    Interval seen = r->seen[v->id];
+    bool is_seen = is_moderate(seen) && seen.low <= seen.high;
+    return is_seen && (seen.low >= 0 || type_is_signed(v->type)) ? seen : anything;
 }

@@ -587,6 +587,11 @@ Interval ir_interval(const LoopJumps *jumps, const Val *v); /* of an integer */
 
 /* ---- inrange.c */
 bool ir_mark_in_range(Func *func); /* indices into arrays that cannot be out of range; true: there are more */
+/* Loops are run on the constants that they start from. */
+typedef struct Rehearsal Rehearsal;
+Rehearsal *ir_rehearsal(Arena *scratch, Func *func);
+bool ir_rehearse(Rehearsal *rehearsal, Inst *loop); /* do constants tell how it and those inside go on? */
+Interval ir_rehearsed(const Rehearsal *rehearsal, const Val *v); /* an integer, in all rounds of such loops */
 
 /* ---- clone.c */
 typedef struct CloneMap {

@@ -10,6 +10,9 @@
  * of reversed loops have: they count what is left) if both ends of its range are found to fit into 32; what is converted to 32
  * bits may be computed in 64 before. Indices of 64 bits are left alone, unless converted from 32.
  *
+ * Of what a nest computes by constants alone, however it does, the least and the greatest value are known by running it (ir/inrange.c): the index of a packed
+ * triangle, from a base that may be anything, times any stride.
+ *
  * Of a nest all accesses must be such, or else its inner loops are tried one by one; of an innermost loop some will do. The copy with
  * checks is what runs if a few rounds of the outer loop are out of range, so that its inner loops are tried once more. Of loops
  * of which several rounds are done at once (opt/lanes_loop.c) only innermost ones are there twice: a test is little for all of these rounds, and code much; what is
@@ -32,8 +35,11 @@ enum {
     MOST_CALLED = 800,  /* in functions that are called, of these */
     MOST_ON_GPU =
         96, /* of either, where code that is there twice is compiled for long and does not stay in its cache */
-    MOST_TERMS = 64,       /* that an index is computed from */
-    MOST_COUNTERS = 4,     /* loops in loops */
+    MOST_TERMS = 64,     /* that an index is computed from */
+    MOST_LOOPS = 12,     /* of a nest */
+    MOST_COUNTERS = 4,   /* of these, that constants do not tell all of */
+    OWN = MOST_COUNTERS, /* the counter of an index itself */
+    FACTORS,
     MOST_FACTOR = 1 << 27, /* where several are added up: nothing overflows then */
     SHORT_TRIP = 16,
     COST_OF_LIBRARY = 20, /* of what others compute, one by one: the sine */
@@ -44,9 +50,11 @@ typedef struct Counter {
     Val *low, *high;  /* int64: the least and the greatest that it is there */
 } Counter;
 
-/* base + the sum of factor * counter; of type int, modulo 2^32 */
+/* base + the sum of factor * counter; of type int, modulo 2^32. One counter can be something else that the nest computes, and of which constants tell
+ * what it may be. */
 typedef struct Linear {
-    Val *base, *factors[MOST_COUNTERS]; /* NULL: 0 */
+    Val *base, *factors[FACTORS]; /* NULL: 0 */
+    Counter own;
 } Linear;
 
 typedef struct Access {
@@ -57,6 +65,7 @@ typedef struct Access {
 typedef struct Nest {
     Arena *scratch;
     const LoopJumps *jumps;
+    Rehearsal *rehearsal;
     Inst *loop;     /* the outermost */
     Builder before; /* it */
     CloneMap again; /* what is computed in it is computed before it, too */
@@ -67,6 +76,7 @@ typedef struct Nest {
     int ncounters, naccesses, ninsts, ncalled, terms;
     bool reads_buffers, calls, is_short, is_reversed; /* calls: something that takes long */
     bool has_lanes;                                   /* does several items at once */
+    bool rehearses;                                   /* constants may tell what an index is */
     Val *safe;                                        /* bool: everything so far is in range */
 } Nest;
 
@@ -175,6 +185,20 @@ static bool add_loop(Nest *n, const Inst *loop) {
     return end && end->op == OP_yield && find_counter(n, loop, inst_operand(end, 0));
 }
 
+/* ---- rehearsals */
+
+/* The nest, or what of it goes on as constants tell. */
+static void rehearse_all(const Nest *n) {
+    if (ir_rehearse(n->rehearsal, n->loop)) return;
+    for (int i = 0; i < n->inner.count; i++) ir_rehearse(n->rehearsal, n->inner.at[i]);
+}
+
+static bool is_rehearsed(const Nest *n, const Inst *loop) {
+    for (const Inst *at = loop; at; at = at == n->loop ? NULL : at->parent->owner)
+        if (at->op == OP_loop && ir_rehearse(n->rehearsal, (Inst *)at)) return true;
+    return false;
+}
+
 /* ---- linear indices */
 
 static bool linear(Nest *n, Val *v, Linear *result);
@@ -186,15 +210,16 @@ static Val *sum(Nest *n, Val *a, Val *b, bool negative) {
 }
 
 static bool is_fixed(const Linear *l) {
-    for (int i = 0; i < MOST_COUNTERS; i++)
+    for (int i = 0; i < FACTORS; i++)
         if (l->factors[i]) return false;
     return true;
 }
 
 static bool multiply(Nest *n, const Linear *varies, const Linear *fixed, Linear *result) {
     if (!is_fixed(fixed)) return false;
+    result->own = varies->own;
     result->base = binary(n, OP_mul, varies->base, fixed->base);
-    for (int i = 0; i < MOST_COUNTERS; i++)
+    for (int i = 0; i < FACTORS; i++)
         result->factors[i] = varies->factors[i] ? binary(n, OP_mul, varies->factors[i], fixed->base) : NULL;
     return true;
 }
@@ -206,8 +231,10 @@ static bool linear_inst(Nest *n, const Inst *inst, Linear *result) {
     if (!is_binary || !linear(n, inst_operand(inst, 0), &a) || !linear(n, inst_operand(inst, 1), &b))
         return false;
     if (inst->op == OP_mul) return multiply(n, &a, &b, result) || multiply(n, &b, &a, result);
+    if (a.factors[OWN] && b.factors[OWN] && a.own.param != b.own.param) return false;
+    result->own = a.factors[OWN] ? a.own : b.own;
     result->base = sum(n, a.base, b.base, inst->op == OP_sub);
-    for (int i = 0; i < MOST_COUNTERS; i++)
+    for (int i = 0; i < FACTORS; i++)
         result->factors[i] = sum(n, a.factors[i], b.factors[i], inst->op == OP_sub);
     return true;
 }
@@ -216,6 +243,12 @@ static bool linear_inst(Nest *n, const Inst *inst, Linear *result) {
 static bool linear(Nest *n, Val *v, Linear *result) {
     if ((!is_word(v->type) && !is_long(v->type)) || ++n->terms > MOST_TERMS) return false;
     *result = (Linear){.base = int_of(n, 0)};
+    if (n->rehearses && inst_contains(n->loop, v)) {
+        Interval seen = ir_rehearsed(n->rehearsal, v);
+        result->own = (Counter){v, wide_of(n, seen.low), wide_of(n, seen.high)};
+        result->factors[OWN] = seen.known ? int_of(n, 1) : NULL;
+        if (seen.known) return true;
+    }
     for (int i = 0; i < n->ncounters; i++) {
         if (n->counters[i].param != v) continue;
         result->factors[i] = int_of(n, 1);
@@ -231,8 +264,12 @@ static bool linear(Nest *n, Val *v, Linear *result) {
 
 static int factors_of(const Linear *index) {
     int count = 0;
-    for (int i = 0; i < MOST_COUNTERS; i++) count += index->factors[i] != NULL;
+    for (int i = 0; i < FACTORS; i++) count += index->factors[i] != NULL;
     return count;
+}
+
+static const Counter *counter_of(const Nest *n, const Linear *index, int i) {
+    return i == OWN ? &index->own : &n->counters[i];
 }
 
 /* The part of a counter in the least or greatest index, whichever its factor makes of its ends. */
@@ -248,9 +285,9 @@ static Val *part_at(Nest *n, Val *factor, const Counter *counter, bool greatest)
 static Val *index_at(Nest *n, const Linear *index, bool greatest) {
     Val *at = as_wide(n, index->base);
     bool is_single = factors_of(index) == 1; /* either end will do: both are tested */
-    for (int i = 0; i < n->ncounters; i++) {
+    for (int i = 0; i < FACTORS; i++) {
         Val *factor = index->factors[i];
-        const Counter *counter = &n->counters[i];
+        const Counter *counter = counter_of(n, index, i);
         if (!factor) continue;
         Val *part = is_single ? binary(n, OP_mul, as_wide(n, factor), greatest ? counter->high : counter->low)
                               : part_at(n, factor, counter, greatest);
@@ -263,7 +300,7 @@ static Val *index_at(Nest *n, const Linear *index, bool greatest) {
 static bool require_moderate(Nest *n, const Linear *index) {
     int64_t known;
     if (factors_of(index) < 2) return true;
-    for (int i = 0; i < n->ncounters; i++) {
+    for (int i = 0; i < FACTORS; i++) {
         Val *factor = index->factors[i];
         if (!factor) continue;
         if (val_is_int(factor, &known) && (known > MOST_FACTOR || known < -MOST_FACTOR)) return false;
@@ -298,10 +335,18 @@ static Val *count_of(Nest *n, const Inst *inst) {
                   : NULL;
 }
 
+static bool find_linear(Nest *n, Val *index, Access *access, bool rehearses) {
+    n->terms = 0;
+    n->rehearses = rehearses;
+    if (rehearses) rehearse_all(n);
+    return linear(n, index, &access->index);
+}
+
 static bool require_access(Nest *n, Access *access) {
     Val *index = narrow_index(access->inst);
-    n->terms = 0;
-    if (!is_word(index->type) || !linear(n, index, &access->index)) return false;
+    if (!is_word(index->type) ||
+        !(find_linear(n, index, access, false) || find_linear(n, index, access, true)))
+        return false;
     Val *count = count_of(n, access->inst);
     if (!count || !require_moderate(n, &access->index)) return false;
     if (type_is_signed(index->type))
@@ -347,14 +392,14 @@ static bool suits(const Nest *n) {
     int most = on_gpu ? MOST_ON_GPU : is_nest ? MOST_IN_NEST : MOST_INSTS;
     bool calls = n->calls || (on_gpu && n->ncalled > 0);
     if (n->naccesses == 0 || calls || n->ninsts > most) return false;
-    return !is_nest || (n->naccesses <= MOST_ACCESSES && n->inner.count < MOST_COUNTERS);
+    return !is_nest || (n->naccesses <= MOST_ACCESSES && n->inner.count < MOST_LOOPS);
 }
 
 static bool find_counters(Nest *n) {
     n->is_short = true;
     if (!add_loop(n, n->loop)) return false;
     for (int i = 0; i < n->inner.count; i++)
-        if (!add_loop(n, n->inner.at[i])) return false;
+        if (!add_loop(n, n->inner.at[i]) && !is_rehearsed(n, n->inner.at[i])) return false;
     return n->reads_buffers || (!n->is_reversed && !n->is_short);
 }
 
@@ -379,9 +424,9 @@ static Val *surely(Builder *b, Op op, Val *x, Val *y) {
 /* The index in 64 bits, where the program computes it in 32. */
 static Val *plain_index(Nest *n, CloneMap *map, const Access *access, Builder *b) {
     Val *index = as_wide(n, access->index.base);
-    for (int i = 0; i < n->ncounters; i++) {
+    for (int i = 0; i < FACTORS; i++) {
         if (!access->index.factors[i]) continue;
-        Val *counter = clone_val(map, (Val *)n->counters[i].param);
+        Val *counter = clone_val(map, (Val *)counter_of(n, &access->index, i)->param);
         Val *part = surely(b, OP_mul, as_wide(n, access->index.factors[i]),
                            build_convert(b, counter, basic(n, TYPE_int64)));
         index = surely(b, OP_add, part, index);
@@ -437,6 +482,7 @@ typedef struct Range {
     Func *func;
     Arena *scratch;
     LoopJumps jumps;
+    Rehearsal *rehearsal;
     Map summed;     /* Inst: it finds an element that a GPU adds to, by a function that tests for itself */
     bool in_rounds; /* of a loop that does several at once */
     bool changed;
@@ -449,6 +495,7 @@ static void visit_loop(Range *r, Inst *loop) {
     Inst *last = loop->prev;
     Nest n = {.scratch = r->scratch,
               .jumps = &r->jumps,
+              .rehearsal = r->rehearsal,
               .loop = loop,
               .before = build_before(loop),
               .summed = &r->summed};
@@ -486,6 +533,7 @@ bool opt_range(Func *func, bool copies) {
     Range r = {.func = func, .scratch = arena_scratch(func->module->arena)};
     r.changed = ir_mark_in_range(func);
     r.jumps = loop_find_jumps(r.scratch, func);
+    r.rehearsal = ir_rehearsal(r.scratch, func);
     if (func->module->many_threads) region_walk(func->body, note_sum, &r);
     if (copies) visit_region(&r, func->body);
     arena_free(r.scratch);

@@ -318,6 +318,15 @@ static void weigh(Rounds *r, Inst *inst, double often, bool apart) {
         for (Inst *inner = inst->regions[i]->first; inner; inner = inner->next) weigh(r, inner, often, apart);
 }
 
+/* What stays in the order of the rounds is repeated, with all that is in it. */
+static void weigh_late(Rounds *r, Inst *inst, double often) {
+    if (inst->op == OP_loop) often *= ROUNDS_GUESSED;
+    count_copy(&r->copies, inst);
+    if (!inst->nregions) r->repeated += often * cost_of(inst);
+    for (int i = 0; i < inst->nregions; i++)
+        for (Inst *inner = inst->regions[i]->first; inner; inner = inner->next) weigh_late(r, inner, often);
+}
+
 void rounds_analyse(Rounds *r) {
     const Region *body = r->loop->regions[1];
     r->nids = r->func->nvals;
@@ -328,7 +337,7 @@ void rounds_analyse(Rounds *r) {
     find_late(r);
     find_varying(r);
     for (Inst *inst = body->first; inst->op != OP_yield; inst = inst->next) {
-        if (rounds_is_late(r, inst)) walk(inst, count_copy, &r->copies);
+        if (rounds_is_late(r, inst)) weigh_late(r, inst, 1);
         else weigh(r, inst, 1, false);
     }
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""checked_loops.py SLOPE FILE... [-v]: inner loops that test an index in every round.
+"""checked_loops.py SLOPE FILE[:NAME]... [-v]: inner loops that test an index in every round, with NAME defined.
 
 Reads the IR behind the last pass. Inner loops are those without loops and calls in them. One that has tests is fine where it is the other form of one that has
 none: in the `else` of an `if` whose first branch has such a loop. For each file, the number of inner loops without tests and the functions
@@ -60,7 +60,8 @@ def functions(lines):
 
 
 def look_at(slope, path):
-    dump = subprocess.run([slope, "dump", path, "--after", "range"], capture_output=True, text=True, check=True).stdout
+    path, *defined = path.split(":")
+    dump = subprocess.run([slope, "dump", path, *(f"-D{name}" for name in defined), "--after", "range"], capture_output=True, text=True, check=True).stdout
     free, wrong = 0, {}
     for name, body in list(functions(dump.splitlines())):
         loops = body.loops()
@@ -68,7 +69,7 @@ def look_at(slope, path):
         bad = [loop for loop in loops if loop.all_tests() and not loop.has_other_form()]
         if bad:
             wrong[name] = bad
-    print(f"{Path(path).stem}: {'some' if free else 'none'} without tests; with:", " ".join(wrong) or "none")
+    print(f"{' '.join([Path(path).stem, *defined])}: {'some' if free else 'none'} without tests; with:", " ".join(wrong) or "none")
     for name in wrong if "-v" in sys.argv else []:
         print(*(test for loop in wrong[name] for test in loop.all_tests()), sep="\n")
 
