@@ -224,12 +224,17 @@ static ExitStatus try_each(Run *run, OptionId id, ExitStatus (*act)(Run *run, co
     return status;
 }
 
+static const char *last_word(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot ? dot + 1 : name;
+}
+
 static bool is_bound(const Run *run, const char *name) {
-    const char *dot = strchr(name, '.');
     for (int i = 0; i < run->nbindings; i++) {
         const char *bound = run->bindings[i].name;
         size_t length = strcspn(bound, ".[");
-        bool whole = strcmp(bound, name) == 0 || (dot && strcmp(bound, dot + 1) == 0);
+        bool whole = strcmp(bound, name) == 0 || strcmp(bound, last_word(name)) == 0 ||
+                     strcmp(last_word(bound), name) == 0;
         if (whole || (length == strlen(name) && strncmp(bound, name, length) == 0)) return true;
     }
     return false;
@@ -241,6 +246,14 @@ static bool is_used(const Run *run, int uniform) {
     return false;
 }
 
+/* The word alone, if that tells which one is meant. */
+static const char *shown_name(const Run *run, const char *name) {
+    SlopeUniform other;
+    for (int i = 0; slope_uniform(run->program, i, &other); i++)
+        if (other.name != name && strcmp(last_word(other.name), last_word(name)) == 0) return name;
+    return last_word(name);
+}
+
 /* A buffer without elements is legal, and hardly ever meant. */
 static void warn_unbound(const Run *run) {
     SlopeUniform uniform;
@@ -248,7 +261,7 @@ static void warn_unbound(const Run *run) {
     for (int i = 0; !quiet && slope_uniform(run->program, i, &uniform); i++) {
         if (!holds_data_elsewhere(uniform.type) || is_bound(run, uniform.name)) continue;
         if (!is_used(run, i)) continue;
-        const char *dot = strchr(uniform.name, '.'), *name = dot ? dot + 1 : uniform.name;
+        const char *name = shown_name(run, uniform.name);
         fprintf(stderr,
                 "slope: warning: nothing is bound to '%s': it has no elements; write --bind %s=zeros:16, or "
                 "its data\n",

@@ -19,9 +19,11 @@ static Uniform *add_uniform(SlopeProgram *program, Name name, Held held) {
     return uniform;
 }
 
-void driver_add_uniform(SlopeProgram *program, Name name, Global *global) {
+void driver_add_uniform(SlopeProgram *program, Name name, Name full, Global *global) {
     Held held = {global->type, (LayoutRules)global->layout, false, global->image_format};
-    add_uniform(program, name, held)->global = global;
+    Uniform *uniform = add_uniform(program, name, held);
+    uniform->global = global;
+    uniform->full = full;
 }
 
 void driver_add_parameters(SlopeKernel *kernel) {
@@ -76,8 +78,8 @@ static int match(const char *text, const char *name) {
 }
 
 static const char *short_name(const Uniform *uniform) {
-    const char *dot = strchr(uniform->name->text, '.');
-    return !uniform->global && dot ? dot + 1 : uniform->name->text;
+    const char *text = uniform->name->text, *dot = uniform->global ? strrchr(text, '.') : strchr(text, '.');
+    return dot ? dot + 1 : text;
 }
 
 /* By full name first, the longest that matches; then parameters by their own name. */
@@ -85,8 +87,10 @@ static Uniform *find_by_full_name(SlopeProgram *program, const char *text, int *
     Uniform *found = NULL;
     *length = 0;
     for (int i = 0; i < program->uniforms.count; i++) {
-        int n = match(text, program->uniforms.at[i]->name->text);
-        if (n > *length) *length = n, found = program->uniforms.at[i];
+        Uniform *uniform = program->uniforms.at[i];
+        int n = match(text, uniform->name->text), m = uniform->full ? match(text, uniform->full->text) : 0;
+        if (m > n) n = m;
+        if (n > *length) *length = n, found = uniform;
     }
     return found;
 }

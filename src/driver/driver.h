@@ -60,6 +60,7 @@ struct SlopeKernel {
 /* Something that the host sets: a global, or a parameter of an entry point. */
 typedef struct Uniform {
     Name name; /* "entry.name" for parameters */
+    Name full; /* "space.name", "module.name"; NULL: a parameter */
     const Type *type;
     LayoutRules rules;
     Global *global; /* NULL: a parameter */
@@ -298,7 +299,7 @@ void *driver_resize_spare(SlopeSession *session, void *old, size_t old_size, siz
 void driver_free_spare(SlopeSession *session);
 
 /* ---- api_uniform.c */
-void driver_add_uniform(SlopeProgram *program, Name name, Global *global);
+void driver_add_uniform(SlopeProgram *program, Name name, Name full, Global *global);
 void driver_add_parameters(SlopeKernel *kernel);   /* uniforms for its parameters, memory for its args */
 void driver_apply_uniforms(SlopeProgram *program); /* copies all values to compiled code */
 

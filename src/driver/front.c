@@ -334,15 +334,45 @@ static bool is_uniform(const Decl *decl) {
            !(decl->type->flags & TYPE_HAS_ERROR);
 }
 
-static void list_uniforms(Unit *unit, Decl *decl) {
+typedef struct Found {
+    Decl *decl;
+    Name full; /* with its namespaces and, if another module declares it, that */
+} Found;
+
+typedef VEC(Found) FoundVec;
+
+static Name name_inside(SlopeProgram *program, Name outer, Name name) {
+    if (!outer || !name) return name ? name : outer;
+    return name_from(&program->names, format_text(&program->arena, "%s.%s", outer->text, name->text));
+}
+
+static void find_uniforms(SlopeProgram *program, Decl *decl, Name space, FoundVec *out) {
     for (int i = 0; i < decl->members.count; i++) {
         Decl *member = decl->members.at[i];
-        if (member->kind == DECL_namespace || member->kind == DECL_buffer_block) list_uniforms(unit, member);
-        else if (is_uniform(member)) {
-            Global *global = lower_uniform(unit->lowerer, member);
-            driver_add_uniform(unit->program, member->name, global);
-        }
+        if (member->kind == DECL_buffer_block) find_uniforms(program, member, space, out);
+        else if (member->kind == DECL_namespace)
+            find_uniforms(program, member, name_inside(program, space, member->name), out);
+        else if (is_uniform(member))
+            vec_push(&program->arena, out, ((Found){member, name_inside(program, space, member->name)}));
     }
+}
+
+/* By its own name, if that tells which it is, or no other has it as its full name. */
+static Name name_outside(const FoundVec *all, const Found *found) {
+    Name name = found->decl->name;
+    for (int i = 0; i < all->count && found->full != name; i++)
+        if (all->at[i].decl != found->decl && all->at[i].decl->name == name) return found->full;
+    return name;
+}
+
+/* What another module says that it is called, else its file. */
+static Name module_space(Unit *unit, Decl *module) {
+    const Sema *sema = decl_sema(unit->checker, module);
+    if (module == unit->module || sema->module_name || !sema->file)
+        return module == unit->module ? NULL : sema->module_name;
+    const char *slash = strrchr(sema->file->text, '/'), *name = slash ? slash + 1 : sema->file->text;
+    SlopeProgram *program = unit->program;
+    return name_from(&program->names, format_text(&program->arena, "%.*s", (int)strcspn(name, "."), name));
 }
 
 SlopeStatus driver_list_uniforms(SlopeProgram *program) {
@@ -350,8 +380,15 @@ SlopeStatus driver_list_uniforms(SlopeProgram *program) {
     SlopeStatus status = unit_check(unit);
     if (status != SLOPE_STATUS_ok) return status;
     const DeclVec *modules = check_modules(unit->checker);
-    for (int i = 0; i < modules->count; i++)
-        if (modules->at[i] != check_prelude(unit->checker)) list_uniforms(unit, modules->at[i]);
+    FoundVec all = {0};
+    for (int i = 0; i < modules->count; i++) {
+        Decl *module = modules->at[i];
+        if (module != check_prelude(unit->checker))
+            find_uniforms(program, module, module_space(unit, module), &all);
+    }
+    for (int i = 0; i < all.count; i++)
+        driver_add_uniform(program, name_outside(&all, &all.at[i]), all.at[i].full,
+                           lower_uniform(unit->lowerer, all.at[i].decl));
     return SLOPE_STATUS_ok;
 }
 

@@ -135,7 +135,7 @@ SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **ou
 static void add_global(SlopeProgram *program, int index, const char *name, const Type *type,
                        LayoutRules rules) {
     fake.globals[index] = (Global){.kind = GLOBAL_uniform, .type = type, .layout = (uint8_t)rules};
-    driver_add_uniform(program, name_from(&program->names, name), &fake.globals[index]);
+    driver_add_uniform(program, name_from(&program->names, name), NULL, &fake.globals[index]);
 }
 
 SlopeStatus driver_list_declarations(SlopeProgram *program, Declarations *out) {
