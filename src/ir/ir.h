@@ -95,7 +95,7 @@ struct Val {
     int index;   /* which result of `inst`, which parameter of `region` */
     uint32_t id; /* dense within the function, from 1; constants: 0 */
     const Type *type;
-    Name name; /* for dumps; may be NULL */
+    Name name; /* for dumps; may be NULL; of a constant: the case of an enum that it is */
     union {
         Inst *inst;          /* VAL_inst */
         Region *region;      /* VAL_param: also the parameters of a function, which are those of its body */
@@ -109,9 +109,24 @@ struct Val {
 
 /* ---- instructions and regions */
 
+/* What the cases of an enum are called, for targets that are read. */
+typedef struct EnumCase {
+    Name name; /* Kind.Circle */
+    int64_t value;
+} EnumCase;
+
+typedef struct EnumNames {
+    const void *decl; /* the checker's */
+    const Type *type; /* the integer that it is */
+    Loc loc;
+    const EnumCase *cases;
+    int ncases;
+} EnumNames;
+
 typedef struct SwitchCase {
     int64_t *values;
     int nvalues;
+    const EnumNames *of; /* the enum that they are from; NULL: they are numbers */
 } SwitchCase;
 
 typedef enum AtomicKind {
@@ -343,6 +358,7 @@ struct Module {
     VEC(Func *) funcs;
     VEC(Global *) globals;
     VEC(Record *) records;            /* in order of creation, for dumps */
+    VEC(const EnumNames *) enums;     /* that were met */
     Map func_names;                   /* Name -> Func */
     Map global_names;                 /* Name -> Global */
     Map func_numbers, global_numbers; /* Name -> the last number behind it that made another one */

@@ -430,7 +430,7 @@ static SwitchCase parse_case(Parser *p) {
         vec_push(arena_of(p), &values, parse_integer(p));
         if (!accept(p, ",")) break;
     }
-    return (SwitchCase){values.at, values.count};
+    return (SwitchCase){values.at, values.count, NULL};
 }
 
 static void parse_switch(Parser *p, Inst *inst) {

@@ -238,6 +238,7 @@ static void lower_static_for(Fn *f, Stmt *stmt) {
 typedef struct Section {
     int64_t *values;
     int nvalues;
+    const EnumNames *of; /* as SwitchCase has it */
     bool is_default;
     int first, end; /* statements of the body */
 } Section;
@@ -260,8 +261,11 @@ static SectionVec sections_of(Fn *f, const Stmt *body) {
         section->is_default |= s->is_default;
         int64_t *values = arena_array(f->l->arena, int64_t, section->nvalues + s->values.count + 1);
         if (section->nvalues) memcpy(values, section->values, sizeof *values * (size_t)section->nvalues);
-        for (int k = 0; k < s->values.count; k++)
+        for (int k = 0; k < s->values.count; k++) {
+            const Type *type = s->values.at[k]->type;
             if (expr_constant(f, s->values.at[k], &values[section->nvalues])) section->nvalues++;
+            if (type && type->kind == TYPE_enum) section->of = lower_enum(f->l, type);
+        }
         section->values = values;
     }
     return sections;
@@ -305,7 +309,7 @@ static void plain_switch(Fn *f, Val *value, const Stmt *body, const SectionVec *
     int n = 0;
     for (int i = 0; i < sections->count; i++) {
         if (sections->at[i].is_default) fallback = &sections->at[i];
-        else cases[n++] = (SwitchCase){sections->at[i].values, sections->at[i].nvalues};
+        else cases[n++] = (SwitchCase){sections->at[i].values, sections->at[i].nvalues, sections->at[i].of};
     }
     Inst *inst = build_switch(&f->b, value, cases, n, NULL, 0);
     int k = 0;
@@ -320,7 +324,7 @@ static void chained_switch(Fn *f, Val *value, const Stmt *body, const SectionVec
     SwitchCase *cases = arena_array(f->l->arena, SwitchCase, sections->count + 1);
     int fallback = sections->count;
     for (int i = 0; i < sections->count; i++) {
-        cases[i] = (SwitchCase){sections->at[i].values, sections->at[i].nvalues};
+        cases[i] = (SwitchCase){sections->at[i].values, sections->at[i].nvalues, sections->at[i].of};
         if (sections->at[i].is_default) fallback = i;
     }
     Inst *choice = build_switch(&f->b, value, cases, sections->count, &number, 1);

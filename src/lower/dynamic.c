@@ -29,7 +29,7 @@ static void switch_variants(Fn *f, const Type *interface, Val *tag, VariantVisit
     int64_t *values = arena_array(l->arena, int64_t, n + 1);
     for (int i = 0; i < n; i++) {
         values[i] = i + 1;
-        cases[i] = (SwitchCase){&values[i], 1};
+        cases[i] = (SwitchCase){&values[i], 1, NULL};
     }
     Inst *inst = build_switch(&f->b, tag, cases, n, NULL, 0);
     Builder outer = f->b;
@@ -146,7 +146,7 @@ static void load_variants(Fn *f, const Type *interface, Val *from, Val *to) {
     int64_t *values = arena_array(l->arena, int64_t, n + 1);
     for (int i = 0; i < n; i++) {
         values[i] = check_conformer_id(l->c, interface, i);
-        cases[i] = (SwitchCase){&values[i], 1};
+        cases[i] = (SwitchCase){&values[i], 1, NULL};
     }
     Inst *inst = build_switch(&f->b, build_load(&f->b, build_field(&f->b, from, 1)), cases, n, NULL, 0);
     Builder outer = f->b;

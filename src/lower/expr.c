@@ -413,7 +413,7 @@ static Val *lower_name(Fn *f, Expr *e) {
     int64_t value;
     if (decl->kind == DECL_case) {
         check_decl_header(l->c, decl);
-        return ir_const_int(l->m, type, decl->sema->value);
+        return lower_case(l, decl, type);
     }
     if (decl->kind == DECL_value_param) {
         if (!expr_constant(f, e, &value)) arena_fault(l->arena, "a generic value has no value");

@@ -8,7 +8,7 @@
  *   struct, tuple      record with the fields in order (of the base struct first)
  *   Optional<T>        record { value, hasValue }
  *   DifferentialPair   record { p, d }
- *   enum               its underlying integer
+ *   enum               its underlying integer; what its cases are called stays beside (enums.c)
  *   interface          record { tag, one field per type that can stand behind it }: a sum, of which the field named by the tag is
  *                      alive. In buffers the compact form of the language is used, and converted when loaded and stored.
  *   I.Differential     record with the Differential of each of those types

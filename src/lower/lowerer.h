@@ -245,6 +245,10 @@ typedef struct Count {
     CountLoop loop;
 } Count;
 
+/* ---- enums.c */
+const EnumNames *lower_enum(Lowerer *l, const Type *type);
+Val *lower_case(Lowerer *l, const Decl *decl, const Type *type);
+
 /* ---- expr.c */
 Val *lower_value(Fn *f, Expr *e);         /* of simple type */
 void lower_into(Fn *f, Expr *e, Val *to); /* of any type, into memory that nothing else refers to */

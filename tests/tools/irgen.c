@@ -448,7 +448,7 @@ static void gen_switch(Gen *g) {
     const Type *types[3];
     SwitchCase cases[3];
     int count = result_types(g, types), ncases = below(g, 4);
-    for (int i = 0; i < ncases; i++) cases[i] = (SwitchCase){values[i], 1 + below(g, 2)};
+    for (int i = 0; i < ncases; i++) cases[i] = (SwitchCase){values[i], 1 + below(g, 2), NULL};
     Inst *inst = build_switch(&g->b, any_int(g), cases, ncases, types, count);
     for (int i = 0; i <= ncases; i++) fill(g, inst, inst->regions[i], g->options.size / 2);
     add_results(g, inst);

@@ -44,6 +44,8 @@ typedef struct Value {
     const char
         *bits; /* of a signed integer: the unsigned one of the same bits; NULL: the text, with a cast */
     Level bits_level;
+    const char *narrow; /* of what was converted to a wider integer: as it was; or NULL */
+    Level narrow_level;
 } Value;
 
 /* A region that is being printed, and where control goes from it. */
@@ -143,6 +145,7 @@ typedef struct Language {
     void (*var)(Printer *p, const Inst *inst);
     void (*call)(Printer *p, const Inst *inst);
     void (*atomic)(Printer *p, const Inst *inst);
+    Value (*kept)(Printer *p, const Inst *inst); /* a number on a tape; NULL: a statement of its own */
     void (*tape)(Printer *p, const Inst *inst);
     void (*wave)(Printer *p, const Inst *inst);
     void (*abort)(Printer *p, const Inst *inst);
@@ -169,7 +172,8 @@ typedef struct Dialect {
     const char *open, *close;               /* around all that is declared */
     const char *host_open, *host_close;     /* around functions of the host */
     const char *helper;                     /* what a helper has instead of `static inline ` */
-    const char *inner, *outer;              /* before functions: for this file, for others */
+    const char *helper_of_vectors; /* a helper: instead of `inline`, where there are vectors; or NULL */
+    const char *inner, *outer;     /* before functions: for this file, for others */
     const char
         *once; /* before those called in one place: a helper, with `static ` before it; NULL: as inner */
     const char *apart; /* before large ones called in several; NULL: as inner */
@@ -221,7 +225,8 @@ struct Printer {
     const EmitOptions *options;
     const EmitFile *file;
     Reached reached;
-    bool is_strict; /* no liberties with floating-point numbers */
+    bool is_strict;   /* no liberties with floating-point numbers */
+    bool has_vectors; /* structs of them */
     /* The parts of the file, in its order. */
     Text types, helpers, prototypes, outside, globals, functions; /* outside: variables that others see */
     Text host_prototypes, host; /* functions that run beside the device, not on it */
@@ -230,6 +235,7 @@ struct Printer {
     int indent;
     Map names;          /* Name -> not NULL: taken at file level */
     Map type_names;     /* Type -> const char *: records, vectors, buffers */
+    Map cases;          /* Name -> const char *: cases of enums */
     Map func_names;     /* Func -> const char * */
     Map outer_names;    /* Func -> const char *: as others call it */
     Map results_names;  /* Func -> const char *: struct of its results */
@@ -391,6 +397,18 @@ void clike_memory(Printer *p, const Inst *inst);     /* store, copy, zero */
 /* What is printed next is done only if the address is in range; false: it need not be tested. */
 bool clike_begin_tested(Printer *p, const Inst *inst);
 void clike_end_tested(Printer *p);
+
+/* ---- reading.c */
+bool clike_bind_element(Printer *p,
+                        const Inst *access); /* gives it a name; false: it is said anew at each use */
+
+/* ---- independent.c */
+bool clike_is_independent(const Inst *loop); /* does no round need what another one writes? */
+
+/* ---- enums.c */
+void clike_name_enums(Printer *p);
+const char *clike_case_name(Printer *p, Name name);        /* NULL: it is none of the program's */
+Name clike_case_of(const EnumNames *names, int64_t value); /* NULL: none of them is that */
 
 /* ---- unroll.c */
 const char *clike_loop_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */

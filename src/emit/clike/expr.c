@@ -1,5 +1,6 @@
 /* Expressions on scalars; vectors are the same, lane by lane, in functions of their own (object.c). */
 #include "emit/clike/clike.h"
+#include "emit/elementary.h"
 #include <math.h>
 
 /* ---- constants */
@@ -31,7 +32,10 @@ const char *clike_c_constant(Printer *p, const Val *v) {
                                   : integer_constant(p, v->integer, v->type);
 }
 
-const char *clike_constant(Printer *p, const Val *v) { return p->dialect->language->constant(p, v); }
+const char *clike_constant(Printer *p, const Val *v) {
+    const char *name = clike_case_name(p, v->name);
+    return name ? name : p->dialect->language->constant(p, v);
+}
 
 static Value constant_value(Printer *p, const Val *v) {
     const char *text = clike_constant(p, v);
@@ -178,17 +182,20 @@ static int bits_of_counter(const Inst *loop, int index, int depth) {
 
 static int bits_of_result(const Val *v, int depth) {
     const Inst *inst = v->inst;
-    bool is_choice = inst->op == OP_select;
+    bool is_choice = inst->op == OP_select, is_one_of = is_choice || inst->op == OP_min || inst->op == OP_max;
+    int64_t divisor;
     if (inst->op == OP_tape_grow) return BITS_IN_MEMORY;
     if (inst->op == OP_loop) return bits_of_counter(inst, v->index, depth);
     if (inst->op == OP_convert)
         return type_is_integer(inst->args[0]->type) && type_bits(inst->args[0]->type) <= 32 ? 32
                                                                                             : BITS_OF_ANY;
-    if (!is_choice && inst->op != OP_add && inst->op != OP_sub && inst->op != OP_mul) return BITS_OF_ANY;
+    if (inst->op == OP_div && val_is_int(ir_resolve(inst->args[1]), &divisor) && divisor != 0)
+        return bits_taken(ir_resolve(inst->args[0]), depth);
+    if (!is_one_of && inst->op != OP_add && inst->op != OP_sub && inst->op != OP_mul) return BITS_OF_ANY;
     int left = bits_taken(ir_resolve(inst->args[is_choice]), depth),
         right = bits_taken(ir_resolve(inst->args[is_choice + 1]), depth);
     if (inst->op == OP_mul) return left + right;
-    return (left > right ? left : right) + !is_choice;
+    return (left > right ? left : right) + !is_one_of;
 }
 
 static int bits_taken(const Val *v, int depth) {
@@ -213,10 +220,23 @@ static bool cannot_overflow(Printer *p, const Inst *inst) {
     return v->type->kind == TYPE_int64 && bits_taken(v, 6) < 64;
 }
 
+/* Beside a variable of 64 bits, C converts what is narrower by itself. */
+static Value plain_arithmetic(Printer *p, const Value *args, const char *operator, Level level,
+                              const Inst *inst) {
+    Value both[2] = {args[0], args[1]};
+    for (int i = 0; i < 2; i++) {
+        if (!args[i].narrow || args[1 - i].narrow || val_is_const(ir_resolve(inst->args[1 - i]))) continue;
+        both[i].text = args[i].narrow;
+        both[i].level = args[i].narrow_level;
+    }
+    return clike_infix(p, both, operator, level);
+}
+
 static Value integer_arithmetic(Printer *p, const Type *type, const Value *args, const char *operator,
                                 Level level, const Inst *inst) {
     if (type->kind == TYPE_uint || type->kind == TYPE_uint64) return clike_infix(p, args, operator, level);
-    if (inst && !is_narrow(type) && cannot_overflow(p, inst)) return clike_infix(p, args, operator, level);
+    if (inst && !is_narrow(type) && cannot_overflow(p, inst))
+        return plain_arithmetic(p, args, operator, level, inst);
     Value other = args[1];
     if (strcmp(operator, "+") == 0 && is_negative_literal(other)) {
         operator= "-";
@@ -248,6 +268,23 @@ static const char *function_apart(Printer *p, const char *function, const Type *
     return name;
 }
 
+/* May it be written as compilers make the most of it? */
+static bool is_steered(const Printer *p) {
+    return p->dialect->steers_loops && p->options->level > 0 && !p->is_strict;
+}
+
+/* Where rounds of a loop become vectors, gcc calls functions of vectors if it knows that they are there. */
+static void declare_for_vectors(Printer *p, const char *name, const char *function, const Type *type,
+                                int nargs) {
+    int since = emit_vectors_since(name);
+    bool wanted = is_steered(p) && p->options->level >= 3 && since > 0;
+    if (!wanted || !clike_begin_helper(p, clike_format(p, "vectors of %s", function))) return;
+    const char *number = type->kind == TYPE_double ? "double" : "float";
+    const char *macro = clike_helper(p, "SLOPE_FOR_VECTORS");
+    text_printf(&p->helpers, "%s(%d, %s, %s, (%s%s%s))\n", macro, since, number, function, number,
+                nargs > 1 ? ", " : "", nargs > 1 ? number : "");
+}
+
 static Value library(Printer *p, const char *name, const Type *type, const Value *args, int nargs) {
     const char *function = type->kind == TYPE_double ? name : clike_format(p, "%sf", name);
     bool is_basic = type->kind != TYPE_double && type->kind != TYPE_float;
@@ -256,6 +293,7 @@ static Value library(Printer *p, const char *name, const Type *type, const Value
     for (size_t i = 0; i < sizeof small / sizeof *small; i++) is_basic |= strcmp(name, small[i]) == 0;
     if (p->dialect->apart && p->options->level < 2 && !is_basic && nargs < 3)
         function = function_apart(p, function, type, nargs);
+    if (!is_basic) declare_for_vectors(p, name, function, type, nargs);
     return rounded(p, clike_call(p, function, args, nargs), type);
 }
 
@@ -299,6 +337,12 @@ static Value negation(Printer *p, const Type *type, const Value *args) {
 
 static Value extreme(Printer *p, const Type *type, const Value *args, bool greater) {
     const char *name = greater ? "max" : "min";
+    bool is_number = type->kind == TYPE_float || type->kind == TYPE_double;
+    if (is_number && is_steered(p)) {
+        clike_helper(p, "SLOPE_LACKS_FMAX");
+        return clike_call(p, clike_helper(p, clike_format(p, "slope_f%s_%s", name, clike_word(p, type))),
+                          args, 2);
+    }
     if (type_is_float(type)) return library(p, clike_format(p, "f%s", name), type, args, 2);
     return clike_call(p, clike_helper(p, clike_format(p, "slope_%s_%s", name, clike_word(p, type))), args, 2);
 }
@@ -374,6 +418,10 @@ static Value conversion(Printer *p, const Type *from, const Type *to, Value valu
         return clike_call(p, clike_helper(p, clike_format(p, "slope_to_%s", clike_word(p, to))), &value, 1);
     Value result = cast(p, clike_type(p, to), value), bits = cast(p, wrapping_type(to), value);
     if (!type_is_signed(to)) return result;
+    if (type_bits(to) == 64 && type_bits(from) == 32) {
+        result.narrow = value.text;
+        result.narrow_level = value.level;
+    }
     result.bits = bits.text;
     result.bits_level = bits.level;
     return result;
@@ -395,7 +443,7 @@ static Value bit_function(Printer *p, Op op, const Type *from, const Value *args
 
 /* A product or quotient that is zero if its factor or dividend is. */
 static Value unless_zero(Printer *p, Op op, const Type *type, const Value *args) {
-    bool loose = p->dialect->steers_loops && p->options->level > 0 && !p->is_strict;
+    bool loose = is_steered(p);
     if (loose) clike_helper(p, "SLOPE_CHOOSES_EARLY");
     const char *what = !loose ? op_info[op].name : op == OP_scale ? "times" : "over";
     const char *name = clike_format(p, "slope_%s_%s", what, clike_word(p, type));

@@ -25,6 +25,7 @@ static const char *replacement(Printer *p, char letter, const Type *type) {
     switch (letter) {
     case 'W': return clike_word(p, type);
     case 'T': return clike_type(p, type);
+    case 'S': return type->kind == TYPE_double ? "" : "f";
     case 'U': return clike_format(p, "uint%d_t", bits);
     case 'B': return clike_format(p, "%d", bits);
     case 'L': return bound(p, type, false);
@@ -121,16 +122,28 @@ const char *clike_atomic(Printer *p, const char *what, const Type *type) {
 }
 
 /* They are written as C's. */
-void clike_add_helpers(Printer *p, Text *out) {
+static void add_as_written(const Text *written, const char *inline_as, Text *out) {
     static const char inline_word[] = "static inline ";
     const size_t length = sizeof inline_word - 1;
-    for (const char *at = p->helpers.len ? p->helpers.at : ""; *at;) {
+    for (const char *at = written->len ? written->at : ""; *at;) {
         const char *end = strchr(at, '\n');
         if (strncmp(at, inline_word, length) == 0) {
-            text_add(out, str_of(p->dialect->helper));
+            text_add(out, str_of(inline_as));
             at += length;
         }
         text_add(out, (Str){at, (int)(end + 1 - at)});
         at = end + 1;
     }
+}
+
+void clike_add_helpers(Printer *p, Text *out) {
+    const char *inline_as = p->dialect->helper, *of_vectors = p->dialect->helper_of_vectors;
+    Text written = p->helpers;
+    if (p->has_vectors && of_vectors && written.len) {
+        p->helpers = (Text){.arena = &p->arena};
+        inline_as = clike_format(p, "static %s ", clike_helper(p, of_vectors));
+        text_add(out, text_str(&p->helpers));
+        p->helpers = written;
+    }
+    add_as_written(&written, inline_as, out);
 }

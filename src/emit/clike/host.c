@@ -135,6 +135,7 @@ const Dialect clike_c = {
     .open = "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
     .close = "#ifdef __cplusplus\n}\n#endif\n",
     .helper = "static inline ",
+    .helper_of_vectors = "SLOPE_HELPER",
     .inner = "static ",
     .once = "SLOPE_INLINE",
     .steers_loops = true,

@@ -169,6 +169,15 @@ static void print_push(Printer *p, const Inst *inst, const char *tape, const cha
     clike_line(p, "%s(%s, %s);", clike_tape(p, is_one_of_many ? "put" : "push", type), tape, value);
 }
 
+static Value kept(Printer *p, const Inst *inst) {
+    const char *place = clike_short(p, clike_operand(p, inst, 1).text);
+    Value value = clike_value(clike_format(p, "%s(%s, %s)", clike_tape(p, "kept", inst->results[0]->type),
+                                           clike_operand(p, inst, 0).text, place),
+                              LEVEL_primary);
+    value.reads = true;
+    return value;
+}
+
 static void print_tape(Printer *p, const Inst *inst) {
     const char *tape = inst->nargs ? clike_operand(p, inst, 0).text : NULL;
     const char *second = inst->nargs > 1 ? clike_short(p, clike_operand(p, inst, 1).text) : NULL;
@@ -190,11 +199,7 @@ static void print_tape(Printer *p, const Inst *inst) {
     case OP_tape_shrink:
         clike_line(p, "%s(%s, %s);", clike_tape(p, "shrink", inst->type), tape, second);
         break;
-    case OP_tape_load:
-        clike_set_statement(
-            p, inst,
-            clike_format(p, "%s(%s, %s)", clike_tape(p, "kept", inst->results[0]->type), tape, second));
-        break;
+    case OP_tape_load: clike_set_statement(p, inst, kept(p, inst).text); break;
     default:
         clike_line(p, "%s(%s, %s, %s);", clike_tape(p, "keep", inst->args[2]->type), tape, second,
                    clike_operand(p, inst, 2).text);
@@ -319,6 +324,7 @@ const Language clike_with_pointers = {
     .var = print_var,
     .call = print_call,
     .atomic = print_atomic,
+    .kept = kept,
     .tape = print_tape,
     .wave = print_wave,
     .abort = print_abort,

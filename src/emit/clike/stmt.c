@@ -211,7 +211,8 @@ static void print_switch(Printer *p, const Inst *inst) {
     clike_line(p, type->kind == TYPE_bool ? "switch ((int)(%s)) {" : "switch (%s) {", value.text);
     for (int i = 0; i < inst->ncases; i++) {
         for (int k = 0; k < inst->cases[i].nvalues; k++) {
-            const Val *label = ir_const_int(p->module, type, inst->cases[i].values[k]);
+            Val *label = ir_const_int(p->module, type, inst->cases[i].values[k]);
+            label->name = clike_case_of(inst->cases[i].of, label->integer);
             const char *text =
                 type->kind == TYPE_bool ? label->integer ? "1" : "0" : clike_constant(p, label);
             clike_line(p, "case %s:%s", text, k + 1 == inst->cases[i].nvalues ? " {" : "");
@@ -586,6 +587,8 @@ void clike_instruction(Printer *p, const Inst *inst) {
     Value value;
     if (inst->op == OP_var) language->var(p, inst);
     else if (inst->op == OP_load) clike_set(p, inst, language->load(p, inst));
+    else if (inst->op == OP_tape_load && language->kept && p->dialect->steers_loops)
+        clike_set(p, inst, language->kept(p, inst));
     else if (inst->nresults == 1 && clike_is_summed(p, inst->results[0])) settle_all(p, inst);
     else if (language->address(p, inst, &value)) clike_set(p, inst, value);
     else if (op_has(inst->op, OP_PURE) && inst->nresults == 1) clike_set(p, inst, language->compute(p, inst));

@@ -67,6 +67,7 @@ void clike_define_c_record(Printer *p, Text *text, const Type *type, const char 
 }
 
 static void define_vector(Printer *p, Text *text, const Type *type, const char *name) {
+    p->has_vectors |= type_is_float(type->args[0]);
     text_printf(text, "typedef struct %s { %s ", name, clike_declare(p, type->args[0], ""));
     while (text->at[text->len - 1] == ' ') text->len--;
     for (int i = 0; i < type_count(type); i++) text_printf(text, "%s%c", i ? ", " : " ", "xyzw"[i]);

@@ -10,14 +10,18 @@
  * gcc is told to leave loops of 16 rounds: longer ones it does not write out, and having done that takes rounds of the loop around together, whose rows it
  * turns into columns and back.
  *
+ * Where there are elementary functions for vectors, a sum of their results is left as a loop, too.
+ *
  * Both write out nests of short loops over small arrays (emit/nest.c). */
 #include "emit/clike/clike.h"
+#include "emit/elementary.h"
 
 enum { MOST_ROUNDS = 64, MOST_INSTS = 1024, LEAST_VECTORS = 16, MOST_WRITTEN_BY_GCC = 16 };
 
 typedef struct Inside {
     const Inst *loop;   /* that is looked at */
     const Inst *nested; /* the loop in it */
+    bool calls;         /* functions that there are for vectors, too */
     int loops, insts, nested_insts;
 } Inside;
 
@@ -30,6 +34,7 @@ static void count_nested(void *user, Inst *inst) {
 static void count_inside(void *user, Inst *inst) {
     Inside *inside = user;
     inside->insts++;
+    inside->calls |= op_is_elementary(inst->op) && emit_vectors_since(op_info[inst->op].name) > 0;
     if (inst->op != OP_loop || inside->nested) return;
     inside->nested = inst;
     for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], count_nested, inside);
@@ -59,14 +64,15 @@ static bool is_triangle(const Inside *inside) {
            inst_contains(inside->loop, ir_resolve(inside->nested->args[test.index]));
 }
 
-/* Left alone, gcc would keep it as it is. */
-static bool is_unrolled(const Inst *loop, int64_t rounds) {
+/* Left alone, gcc would keep it as it is. Then the name of the macro by which it does not; else NULL. */
+static const char *unrolled_by(const Inst *loop, int64_t rounds) {
     Inside inside = {.loop = loop};
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], count_inside, &inside);
-    if (inside.loops > 0) return false;
-    if (!inside.nested) return carries_sum(loop) && rounds * inside.insts <= MOST_INSTS;
     int64_t once = inside.insts - inside.nested_insts;
-    return is_triangle(&inside) && rounds * (once + inside.nested_insts * rounds / 2) <= MOST_INSTS;
+    bool is_unrolled = inside.nested ? is_triangle(&inside) : carries_sum(loop);
+    if (inside.loops > 0 || !is_unrolled) return NULL;
+    if (rounds * (inside.nested ? once + inside.nested_insts * rounds / 2 : once) > MOST_INSTS) return NULL;
+    return inside.calls ? "SLOPE_UNROLL_CALLS" : "SLOPE_UNROLL";
 }
 
 typedef struct Effects {
@@ -107,13 +113,20 @@ static const char *wish_for_vectors(Printer *p, const Inst *loop, int64_t rounds
     return left ? clike_format(p, "%s %s", vectors, left) : vectors;
 }
 
-const char *clike_loop_wish(Printer *p, const Inst *loop) {
+static const char *wish_for_rounds(Printer *p, const Inst *loop) {
     bool likely = !inst_is_unlikely(loop); /* else it is the copy for indices that are out of range */
     int64_t rounds = p->dialect->steers_loops && p->options->level > 0 ? loop_most_trips(loop) : -1;
     if (rounds < 2 || rounds > MOST_ROUNDS) return NULL;
     if (likely && emit_is_written_out(&p->reached, loop))
         return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_WRITE_OUT"), (long long)rounds);
-    if (likely && is_unrolled(loop, rounds))
-        return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_UNROLL"), (long long)rounds);
+    const char *macro = likely ? unrolled_by(loop, rounds) : NULL;
+    if (macro) return clike_format(p, "%s(%lld)", clike_helper(p, macro), (long long)rounds);
     return wish_for_vectors(p, loop, rounds);
+}
+
+const char *clike_loop_wish(Printer *p, const Inst *loop) {
+    const char *wish = wish_for_rounds(p, loop);
+    bool is_apart = p->dialect->steers_loops && p->options->level > 0 && clike_is_independent(loop);
+    const char *apart = is_apart ? clike_helper(p, "SLOPE_INDEPENDENT") : NULL;
+    return wish && apart ? clike_format(p, "%s %s", apart, wish) : apart ? apart : wish;
 }

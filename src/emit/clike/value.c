@@ -98,6 +98,7 @@ static void write_down(Printer *p, const Val *v, Value value) {
 
 /* An address that is said anew at each use: what it is made of stays as it is now. */
 static void settle_guarded(Printer *p, const Inst *inst) {
+    if (clike_bind_element(p, inst)) return;
     for (int i = 0; i < inst->nargs; i++) clike_settle(p, inst, i);
     p->dialect->language->address(p, inst, &p->at->values[inst->results[0]->id]);
 }
@@ -154,12 +155,53 @@ static bool is_chosen_late(const Printer *p, const Inst *inst, Value value) {
            !value.guarded && strlen(value.text) > SHORT_CHOICE;
 }
 
+static bool is_index_only(const Printer *p, const Val *v) {
+    const FuncState *at = p->at;
+    for (int i = at->first_use[v->id]; i < at->first_use[v->id + 1]; i++) {
+        const Inst *user = at->all_uses[i];
+        bool is_access = user->op == OP_elem || user->op == OP_buffer_elem;
+        if (!is_access || ir_resolve(user->args[1]) != v) return false;
+    }
+    return true;
+}
+
+/* Is it what a variable is called that stays as it is for as long as the value can be used? Loops count in their head. */
+static bool is_lasting(const Val *v) {
+    int64_t step;
+    if (v->kind == VAL_inst) return !v->inst->nregions && v->inst->op != OP_load;
+    const Inst *loop = v->kind == VAL_param ? v->region->owner : NULL;
+    if (!loop || loop->op != OP_loop || loop->nregions > 2) return false;
+    const Inst *yield = loop->regions[1]->last;
+    const Val *next = yield->op == OP_yield ? ir_resolve(yield->args[v->index]) : NULL;
+    if (!next || next->kind != VAL_inst || (next->inst->op != OP_add && next->inst->op != OP_sub))
+        return false;
+    return inst_operand(next->inst, 0) == v && val_is_int(inst_operand(next->inst, 1), &step);
+}
+
+/* An index is as good with 64 bits as with 32 if it is the same number. */
+static bool is_index_as_it_was(const Printer *p, const Inst *inst) {
+    if (inst->op != OP_convert || !p->dialect->steers_loops || inst->results[0]->type->kind != TYPE_int)
+        return false;
+    const Val *wide = inst_operand(inst, 0);
+    if (wide->type->kind != TYPE_int64 || val_is_const(wide) || !is_lasting(wide)) return false;
+    const char *text = p->at->values[wide->id].text;
+    if (strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != strlen(text))
+        return false;
+    Interval range = ir_interval(&p->at->jumps, wide);
+    return range.known && range.low >= INT32_MIN && range.high <= INT32_MAX &&
+           is_index_only(p, inst->results[0]);
+}
+
 void clike_set(Printer *p, const Inst *inst, Value value) {
     FuncState *at = p->at;
     const Val *v = inst->results[0];
     clike_consume(p, inst);
     at->values[v->id] = value;
     if (at->uses[v->id] == 0 || value.named) return;
+    if (is_index_as_it_was(p, inst)) {
+        at->values[v->id] = at->values[inst_operand(inst, 0)->id];
+        return;
+    }
     if (p->dialect->language->has_places_only && v->type->kind == TYPE_pointer && !clike_is_text(v->type))
         return; /* a place, as often as it is used */
     if (at->again && at->again[v->id]) return;

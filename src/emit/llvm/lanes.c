@@ -12,6 +12,7 @@
  * On arm64 they are looked for when code is made, and only for code that runs at once: a file must not depend on what is installed
  * here. They are less accurate than the scalar ones, by up to 4 units in the last place (docs/accuracy.md), hence at -O3 only. */
 #define _GNU_SOURCE
+#include "emit/elementary.h"
 #include "emit/llvm/llvm.h"
 
 #include <dlfcn.h>
@@ -44,15 +45,14 @@ static const struct {
 };
 enum { KINDS = sizeof registers / sizeof *registers };
 
-static bool has_lanes(Emitter *e, const char *library) {
-    static const char with_lanes[] =
-        " sin cos exp log pow"
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
-        " tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp2 log2 log10"
-        " erf erfc cbrt expm1 log1p hypot"
+static bool has_lanes(const char *library) {
+#if defined(__GLIBC__)
+    int since = emit_vectors_since(library);
+    return since > 0 && __GLIBC_PREREQ(2, since);
+#else
+    (void)library;
+    return false;
 #endif
-        " ";
-    return strstr(with_lanes, format_text(&e->arena, " %s ", library)) != NULL;
 }
 
 const char *emit_lanes_library(const Emitter *e) { return is_available ? "libmvec.so.1" : e->lanes_library; }
@@ -85,7 +85,7 @@ static bool is_better_alone(const Emitter *e, const char *library, LLVMTypeRef r
 
 /* The name that it has there: SLEEF has several of most functions, of which the faster err by up to 3.5 units, not 1. */
 static const char *name_there(Emitter *e, const char *library, LLVMTypeRef real, const char *version) {
-    if (is_available) return has_lanes(e, library) ? version : NULL;
+    if (is_available) return has_lanes(library) ? version : NULL;
     void *opened = is_searched && e->for_jit ? open_library(e) : NULL;
     const char *faster = format_text(&e->arena, "%s_u35", version);
     if (!opened || is_better_alone(e, library, real)) return NULL;
@@ -130,8 +130,7 @@ static LLVMValueRef declare(Emitter *e, Version version, int nargs) {
 }
 
 static bool applies(Emitter *e, const char *library, LLVMTypeRef real) {
-    return is_available && e->options->level >= 3 && (real == e->f32 || real == e->f64) &&
-           has_lanes(e, library);
+    return is_available && e->options->level >= 3 && (real == e->f32 || real == e->f64) && has_lanes(library);
 }
 
 void emit_lanes(Emitter *e, LLVMValueRef call, const char *library) {

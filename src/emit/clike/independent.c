@@ -1,0 +1,139 @@
+/* Loops of which every round keeps numbers of its own.
+ *
+ *     SLOPE_INDEPENDENT
+ *     for (int32_t i = 0; i < 14; i++) {
+ *         double h = tanh(x[i] * w[i]);
+ *         y[i] = h;
+ *         slope_keep_double(tape, base + trip, h);
+ *         trip++;
+ *     }
+ *
+ * Before gcc makes vectors of a loop, it wants a test for each pair of what is written and what is read that might be the same memory, and gives up if they are many. A tape is memory of its own, in
+ * which each round has another place, and so has it in arrays that are indexed by a counter; then it is told that nothing needs a test. */
+#include "emit/clike/clike.h"
+
+enum { MOST_ARRAYS = 8 };
+
+/* Where a counter stands among the indices. */
+typedef struct Spot {
+    const Val *counter; /* NULL: nowhere */
+    int depth;          /* parts between the object and the element that it chooses */
+} Spot;
+
+typedef struct Rounds {
+    const Inst *loop;
+    const Val *arrays[MOST_ARRAYS]; /* that are written, from outside */
+    Spot spots[MOST_ARRAYS];
+    int narrays;
+    uint32_t kept, read; /* kinds of numbers: written to a tape, and read from one */
+    bool depends;
+} Rounds;
+
+/* What goes up or down by the same in each round; NULL: it does not. */
+static const Val *counter_of(const Inst *loop, const Val *v) {
+    int64_t step;
+    while (v->kind == VAL_inst && v->inst->op == OP_convert) v = inst_operand(v->inst, 0);
+    if (v->kind != VAL_param || v->region != loop->regions[1]) return NULL;
+    const Inst *yield = loop->regions[1]->last;
+    const Val *next = yield->op == OP_yield ? inst_operand(yield, v->index) : NULL;
+    if (!next || next->kind != VAL_inst || (next->inst->op != OP_add && next->inst->op != OP_sub))
+        return NULL;
+    bool steps =
+        inst_operand(next->inst, 0) == v && val_is_int(inst_operand(next->inst, 1), &step) && step != 0;
+    return steps ? v : NULL;
+}
+
+static bool is_of_round(const Inst *loop, const Val *place) {
+    if (counter_of(loop, place)) return true;
+    if (place->kind != VAL_inst || place->inst->op != OP_add) return false;
+    for (int i = 0; i < 2; i++)
+        if (counter_of(loop, inst_operand(place->inst, i)) &&
+            !inst_contains(loop, inst_operand(place->inst, 1 - i)))
+            return true;
+    return false;
+}
+
+static Spot spot_of_counter(const Inst *loop, const Val *address) {
+    Spot spot = {0};
+    for (; address->kind == VAL_inst && op_has(address->inst->op, OP_PART);
+         address = inst_operand(address->inst, 0)) {
+        if (spot.counter) spot.depth++;
+        else if (address->inst->op == OP_elem)
+            spot.counter = counter_of(loop, inst_operand(address->inst, 1));
+    }
+    return spot;
+}
+
+static bool is_array_outside(const Inst *loop, const Val *root) {
+    return root->kind == VAL_inst && root->inst->op == OP_var && !inst_contains(loop, root);
+}
+
+static void note_write(Rounds *rounds, const Inst *inst) {
+    const Val *root = ir_root(inst->args[0]);
+    bool is_local = root->kind == VAL_inst && root->inst->op == OP_var;
+    if (is_local && inst_contains(rounds->loop, root)) return;
+    bool is_known = is_local && inst->op == OP_store && rounds->narrays < MOST_ARRAYS;
+    Spot spot = is_known ? spot_of_counter(rounds->loop, ir_resolve(inst->args[0])) : (Spot){0};
+    if (!spot.counter) {
+        rounds->depends = true;
+        return;
+    }
+    rounds->arrays[rounds->narrays] = root;
+    rounds->spots[rounds->narrays++] = spot;
+}
+
+static void note_writes(void *user, Inst *inst) {
+    Rounds *rounds = user;
+    bool is_plain =
+        op_has(inst->op, OP_PURE) || inst->op == OP_load || inst->op == OP_var || inst->op == OP_yield;
+    switch ((Op)inst->op) {
+    case OP_store: note_write(rounds, inst); break;
+    case OP_tape_store:
+        rounds->kept |= 1u << inst->args[2]->type->kind;
+        rounds->depends |= !is_of_round(rounds->loop, inst_operand(inst, 1));
+        break;
+    case OP_tape_load: rounds->read |= 1u << inst->results[0]->type->kind; break;
+    case OP_loop:
+    case OP_if: break;
+    default: rounds->depends |= !is_plain;
+    }
+}
+
+/* What is written is read in the same round only. */
+static void note_access(void *user, Inst *inst) {
+    Rounds *rounds = user;
+    if (inst->op != OP_load && inst->op != OP_store && inst->op != OP_copy) return;
+    for (int k = 0; k < inst->nargs; k++) {
+        if (inst->args[k]->type->kind != TYPE_pointer) continue;
+        const Val *root = ir_root(inst->args[k]);
+        if (!is_array_outside(rounds->loop, root)) continue;
+        Spot here = spot_of_counter(rounds->loop, ir_resolve(inst->args[k]));
+        for (int i = 0; i < rounds->narrays; i++) {
+            Spot spot = rounds->spots[i];
+            bool is_same = here.counter == spot.counter && here.depth == spot.depth;
+            rounds->depends |= rounds->arrays[i] == root && !is_same;
+        }
+    }
+}
+
+/* What a round takes over from the one before is a counter or a sum. */
+static bool carries_sums(const Inst *loop) {
+    const Inst *yield = loop->regions[1]->last;
+    for (int i = 0; i < loop->nargs && yield->op == OP_yield; i++) {
+        const Val *next = inst_operand(yield, i), *param = loop->regions[1]->params[i];
+        bool adds = next->kind == VAL_inst && (next->inst->op == OP_add || next->inst->op == OP_sub);
+        if (next == param) continue;
+        if (!adds || (inst_operand(next->inst, 0) != param && inst_operand(next->inst, 1) != param))
+            return false;
+    }
+    return yield->op == OP_yield;
+}
+
+bool clike_is_independent(const Inst *loop) {
+    Rounds rounds = {.loop = loop};
+    if (loop->nregions != 2 || !carries_sums(loop)) return false;
+    region_walk(loop->regions[1], note_writes, &rounds);
+    if (rounds.depends || !rounds.kept || (rounds.kept & rounds.read)) return false;
+    region_walk(loop->regions[1], note_access, &rounds);
+    return !rounds.depends;
+}
