@@ -587,7 +587,8 @@ void clike_instruction(Printer *p, const Inst *inst) {
     Value value;
     if (inst->op == OP_var) language->var(p, inst);
     else if (inst->op == OP_load) clike_set(p, inst, language->load(p, inst));
-    else if (inst->op == OP_tape_load && language->kept && p->dialect->steers_loops)
+    else if (inst->op == OP_tape_load && language->kept && p->dialect->steers_loops &&
+             p->at->uses[inst->results[0]->id])
         clike_set(p, inst, language->kept(p, inst));
     else if (inst->nresults == 1 && clike_is_summed(p, inst->results[0])) settle_all(p, inst);
     else if (language->address(p, inst, &value)) clike_set(p, inst, value);
