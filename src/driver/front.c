@@ -228,13 +228,19 @@ static Func *entry_of(Unit *unit, Decl *decl) {
     return func;
 }
 
-/* bwd_diff(kernel), space.kernel, kernel<float> */
+/* bwd_diff(kernel), space.kernel, kernel<float>; no methods, and what is generic only if it is marked. */
 static SlopeStatus find_entry_of_expression(SlopeProgram *program, const char *expression, Func **out) {
     Unit *unit = program->unit;
     CheckedFunction found;
     SlopeStatus status = driver_find_declaration(program, expression, &found);
     if (status != SLOPE_STATUS_ok) return status;
-    if (!found.nmodes && !unit_is_generic(found.decl)) {
+    bool generic = unit_is_generic(found.decl);
+    if (!found.nmodes && ((generic && !(found.decl->flags & DECL_ENTRY)) ||
+                          check_signature(unit->checker, found.decl)->has_this)) {
+        diag_report(program->session->diags, DIAG_unknown_entry, 0, expression);
+        return SLOPE_STATUS_misuse;
+    }
+    if (!found.nmodes && !generic) {
         *out = entry_of(unit, found.decl);
         return SLOPE_STATUS_ok;
     }
