@@ -123,8 +123,16 @@ static double draw_limited(Random *random, const Slot *slot) {
     return floor(gradcheck_uniform(random, ceil(slot->low), floor(slot->high) + 1));
 }
 
+/* So that no two elements share a place; any dimension may be the one whose elements are neighbours. */
+static double draw_stride(Random *random, const Slot *slot, int *turn) {
+    enum { BITS = 4 };
+    if (slot->axis == 0) *turn = (int)(gradcheck_random(random) % (uint64_t)slot->axes);
+    return ldexp(1, BITS * ((slot->axis + *turn) % slot->axes));
+}
+
 static void draw(Probe *p, int attempt, double *x) {
     const struct Range *range = &ranges[attempt % RANGES];
+    int turn = 0;
     for (int i = 0; i < p->s->slots.count; i++) {
         const Slot *slot = &p->s->slots.at[i];
         if (slot->in < 0) continue;
@@ -133,6 +141,7 @@ static void draw(Probe *p, int attempt, double *x) {
                        : slot->choices ? 1 + (double)(gradcheck_random(&p->random) % (uint64_t)slot->choices)
                                        : draw_integer(&p->random, slot->kind, attempt);
         if (is_float && slot->hole >= 0) value = draw_element(&p->random);
+        if (slot->axes && p->s->survey.stores_once) value = draw_stride(&p->random, slot, &turn);
         if (slot->is_limited) value = draw_limited(&p->random, slot);
         x[slot->in] = gradcheck_round(slot->kind, value);
     }

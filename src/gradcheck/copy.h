@@ -26,6 +26,7 @@ Func *gradcheck_widen(Widener *widener, Func *func, bool plain);
 const Type *gradcheck_widen_type(Widener *widener, const Type *type);
 typedef struct WidenSurvey {
     TypeKind narrowest; /* floating type that occurs */
+    bool stores_once;   /* by storeOnce, which takes for granted that each element has a place of its own */
     VEC(Global *) globals;
 } WidenSurvey;
 WidenSurvey gradcheck_widen_survey(Widener *widener, const Func *func,

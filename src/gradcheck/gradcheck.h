@@ -40,6 +40,7 @@ typedef struct Slot {
     bool is_limited; /* it is drawn from low to high */
     double low, high;
     int choices;       /* it is the tag of an interface value: from 1 to that; 0: it is not */
+    int axis, axes;    /* it is the stride of that dimension of a tensor with so many; axes 0: it is not */
     int in;            /* among all scalars that come in; -1 */
     int input, output; /* among those with a derivative; -1 */
 } Slot;

@@ -197,6 +197,24 @@ static bool is_own_gradient(const Record *record, int field) {
            strcmp(record->fields[field].name->text, "primal") != 0;
 }
 
+static bool is_list_named(const Field *field, const char *name) {
+    return field->type->kind == TYPE_array && strcmp(field->name->text, name) == 0;
+}
+
+/* A tensor says with `shape` and `strides` how its elements lie in a buffer. */
+static bool has_strides(const Record *record, int field) {
+    bool has_shape = field > 0 && is_list_named(&record->fields[field - 1], "shape");
+    return record->fields[0].type->kind == TYPE_buffer && has_shape &&
+           is_list_named(&record->fields[field], "strides");
+}
+
+static void mark_strides(const Subject *s, int first) {
+    for (int i = first; i < s->slots.count; i++) {
+        s->slots.at[i].axis = i - first;
+        s->slots.at[i].axes = s->slots.count - first;
+    }
+}
+
 static void walk_fields(Walk *w, const Part *part) {
     Arena *arena = w->check->arena;
     const Record *record = type_record(part->types[NARROW]);
@@ -216,7 +234,9 @@ static void walk_fields(Walk *w, const Part *part) {
         inner.name = format_text(arena, "%s.%s", part->name, record->fields[i].name->text);
         Walk inside = *w;
         inside.is_gradient |= is_own_gradient(record, i);
+        int first = w->subject->slots.count;
         walk(&inside, &inner);
+        if (has_strides(record, i)) mark_strides(w->subject, first);
         if (is_interface && i == 0)
             w->subject->slots.at[w->subject->slots.count - 1].choices = record->nfields - 1;
     }

@@ -322,6 +322,7 @@ static void survey_func(Surveyor *s, const Func *func, bool plain) {
     if (map_has(seen, PTR_KEY(func))) return;
     map_put(s->w->module->arena, seen, PTR_KEY(func), s);
     for (int i = 0; i < func->nresults; i++) survey_type(s, func->results[i]);
+    s->survey->stores_once |= strstr(func->name->text, ".storeOnce") != NULL;
     bool outer = s->plain;
     s->plain = plain;
     if (func->body) region_walk(func->body, survey_inst, s);
