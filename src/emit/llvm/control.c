@@ -136,8 +136,7 @@ static Part find_part(Emitter *e, const EmittedLoop *loop, const Merge *header) 
     int64_t step = loop->looks->step, stride = step < 0 ? -step : step;
     part.by_way = !loop_cannot_wrap(test, stride);
     part.first = header->phis[test->index];
-    LLVMValueRef limit =
-        val_is_const(test->limit) ? emit_constant(e, test->limit) : e->at->values[test->limit->id].value;
+    LLVMValueRef limit = emit_value(e, test->limit).value;
     LLVMValueRef most =
         LLVMConstInt(LLVMTypeOf(part.first), (unsigned long long)(loop->looks->rounds * stride), false);
     LLVMValueRef left = way_between(e, test, part.first, limit);

@@ -20,9 +20,18 @@ void emit_result(Emitter *e, const Inst *inst, LLVMValueRef value) {
     emit_set(e, inst->results[0], emit_plain_value(value));
 }
 
+Value emit_value(Emitter *e, const Val *v) {
+    if (val_is_const(v)) return emit_plain_value(emit_constant(e, v));
+    Value value = e->at->values[v->id];
+    if (value.is_parameter) {
+        value.value = LLVMBuildLoad2(e->builder, emit_type(e, v->type), value.value, "");
+        value.is_parameter = false;
+    }
+    return value;
+}
+
 Value emit_operand(Emitter *e, const Inst *inst, int index) {
-    Val *v = ir_resolve(inst->args[index]);
-    return val_is_const(v) ? emit_plain_value(emit_constant(e, v)) : e->at->values[v->id];
+    return emit_value(e, ir_resolve(inst->args[index]));
 }
 
 LLVMValueRef emit_use(Emitter *e, const Inst *inst, int index) {
@@ -60,10 +69,13 @@ static int vector_registers(const Param *param) {
     return size > 16 ? (int)(size / 8) : 1;
 }
 
-/* Of many parameters, the first are passed as such; the others lie in memory that the caller provides, for the same reason. So do
- * those from the first vector of three on that finds no register: LLVM 19 crashes over it, without optimisation, on AArch64. */
+/* Of many parameters, the first are passed as such; the others lie in memory that the caller provides, for the same reason, and are
+ * taken from there where they are used: what is taken at once lives through all blocks up to its use, and the time for registers grows
+ * with the product. So do those from the first vector of three on that finds no register: LLVM 19 crashes over it, without
+ * optimisation, on AArch64. */
 static int count_direct_params(const Func *func) {
-    const int most = 128, registers = 8;
+    const int many = 128, registers = 8;
+    const int most = func->nparams > many ? 2 * registers : many;
     int count = 0, taken = 0;
     for (; count < func->nparams && count < most; count++) {
         const Param *param = &func->params[count];
@@ -126,11 +138,15 @@ static LLVMTypeRef func_type(Emitter *e, const FuncInfo *info) {
 }
 
 /* Where the next of many results lies. */
-static LLVMValueRef result_slot(Emitter *e, LLVMValueRef memory, const Type *type, int64_t *end) {
+static int64_t result_offset(const Type *type, int64_t *end) {
     Layout layout = type_layout(type, LAYOUT_scalar);
     int64_t at = (*end + layout.align - 1) / layout.align * layout.align;
     *end = at + layout.size;
-    return emit_at(e, memory, at);
+    return at;
+}
+
+static LLVMValueRef result_slot(Emitter *e, LLVMValueRef memory, const Type *type, int64_t *end) {
+    return emit_at(e, memory, result_offset(type, end));
 }
 
 static bool *find_escapes(Emitter *e, const Func *func);
@@ -168,28 +184,18 @@ static void param_attributes(Emitter *e, const FuncInfo *info) {
     if (info->many_results) memory_attributes(e, function, results_index(info));
 }
 
-/* LLVM looks for vectors in a block in a time that grows with the square of its length. */
-static bool has_long_block(const Region *region) {
-    const int most = 2000;
+/* How much there is of what LLVM takes more than its share of time for. */
+typedef struct FuncSize {
+    int branches, longest; /* instructions without a branch between them */
+} FuncSize;
+
+static void measure(const Region *region, FuncSize *size) {
     int length = 0;
-    for (const Inst *inst = region->first; inst; inst = inst->next, length++)
-        for (int i = 0; i < inst->nregions; i++)
-            if (has_long_block(inst->regions[i])) return true;
-    return length > most;
-}
-
-static void count_branch(void *user, Inst *inst) {
-    int *branches = user;
-    *branches += inst->op == OP_if || inst->op == OP_loop;
-}
-
-/* The time of many of LLVM's passes grows with the square of the branches that follow one another: beyond some, minutes. What
- * the compiler's own passes have made of such a function must do. */
-static bool has_too_many_branches(const Func *func) {
-    const int most = 1000;
-    int branches = 0;
-    if (func->body && !(func->flags & FUNC_INLINE)) region_walk(func->body, count_branch, &branches);
-    return branches > most;
+    for (const Inst *inst = region->first; inst; inst = inst->next, length++) {
+        size->branches += inst->op == OP_if || inst->op == OP_loop;
+        for (int i = 0; i < inst->nregions; i++) measure(inst->regions[i], size);
+    }
+    if (length > size->longest) size->longest = length;
 }
 
 /* LLVM passes what is in memory as a value where it likes, and such a vector may then find no register: on AArch64 its number is lost.
@@ -213,16 +219,24 @@ static bool loses_vectors(const FuncInfo *info) {
 #endif
 }
 
+/* The time of many of LLVM's passes grows with the square of the branches that follow one another, and that for vectors with the
+ * square of a block's length: what the compiler's own passes have made of such a function must do. Beyond that, registers and the order
+ * of instructions take minutes. */
 static void size_attributes(Emitter *e, const FuncInfo *info) {
+    enum { MANY_BRANCHES = 200, TOO_MANY_BRANCHES = 1000, LONG_BLOCK = 2000, TOO_LONG_BLOCK = 12000 };
     const Func *func = info->func;
-    bool huge = has_too_many_branches(func);
-    if (huge) emit_attribute(e, info->function, of_function, "optnone", 0);
+    FuncSize size = {0};
+    if (func->body) measure(func->body, &size);
+    int most = e->device ? TOO_MANY_BRANCHES : MANY_BRANCHES;
+    bool is_large = size.branches > most && !(func->flags & FUNC_INLINE);
+    if (is_large) emit_attribute(e, info->function, of_function, WITHOUT_PASSES, 0);
     else if ((func->flags & FUNC_INLINE) || (e->options->level > 0 && reach_is_joined(info->reached)))
         emit_attribute(e, info->function, of_function, "alwaysinline", 0);
     else if (info->reached->is_too_much) emit_attribute(e, info->function, of_function, "noinline", 0);
-    if (func->body && has_long_block(func->body))
-        emit_attribute(e, info->function, of_function, WITHOUT_VECTORS, 0);
-    if (huge || (func->flags & FUNC_NOINLINE)) emit_attribute(e, info->function, of_function, "noinline", 0);
+    if (size.longest > LONG_BLOCK) emit_attribute(e, info->function, of_function, WITHOUT_VECTORS, 0);
+    if (is_large || (func->flags & FUNC_NOINLINE))
+        emit_attribute(e, info->function, of_function, "noinline", 0);
+    e->is_huge = e->is_huge || size.branches > TOO_MANY_BRANCHES || size.longest > TOO_LONG_BLOCK;
 }
 
 void emit_func_declare(Emitter *e, FuncInfo *info) {
@@ -336,17 +350,62 @@ LLVMValueRef *emit_call_body(Emitter *e, const FuncInfo *info, LLVMValueRef *val
     return results;
 }
 
+/* ---- results that are stored as soon as they are known: what waits for the return lives through all blocks between, and the time
+ * for registers grows with the product */
+
+/* The slot that a value of the body's last instruction goes to early; NULL: it waits. */
+static EarlySlot *early_slot(const Emitter *e, const Val *v) {
+    const FuncState *at = e->at;
+    if (!at->early || v->kind != VAL_inst || v->inst->parent != at->info->func->body) return NULL;
+    return &at->early[v->id];
+}
+
+static void find_early(Emitter *e, FuncState *state) {
+    const Func *func = state->info->func;
+    const Inst *last = func->body->last;
+    if (func->nresults <= MOST_RESULTS || last->op != OP_return) return;
+    state->early = arena_array(&e->arena, EarlySlot, func->nvals + 1);
+    int64_t end = 0;
+    for (int i = 0; i < last->nargs; i++) {
+        int64_t offset = result_offset(func->results[i], &end);
+        EarlySlot *slot = early_slot(e, ir_resolve(last->args[i]));
+        if (slot && slot->result == 0) *slot = (EarlySlot){.result = i + 1, .offset = offset};
+    }
+}
+
+static void store_early(Emitter *e, const Inst *inst) {
+    const FuncInfo *info = e->at->info;
+    for (int i = 0; e->at->early && i < inst->nresults; i++) {
+        const EarlySlot *slot = early_slot(e, inst->results[i]);
+        if (!slot || slot->result == 0) continue;
+        LLVMValueRef memory = LLVMGetParam(e->at->function, count_of(results_index(info)));
+        int index = slot->result - 1;
+        emit_store(e, info->func->results[index], emit_plain_value(emit_at(e, memory, slot->offset)),
+                   emit_use(e, info->func->body->last, index));
+    }
+}
+
+static bool is_stored(const Emitter *e, const Inst *inst, int index) {
+    if (inst != e->at->info->func->body->last) return false;
+    const EarlySlot *slot = early_slot(e, ir_resolve(inst->args[index]));
+    return slot && slot->result == index + 1;
+}
+
+static void store_results(Emitter *e, const Inst *inst) {
+    const FuncInfo *info = e->at->info;
+    LLVMValueRef memory = LLVMGetParam(e->at->function, count_of(results_index(info)));
+    int64_t end = 0;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Type *type = info->func->results[i];
+        int64_t offset = result_offset(type, &end);
+        if (!is_stored(e, inst, i))
+            emit_store(e, type, emit_plain_value(emit_at(e, memory, offset)), emit_use(e, inst, i));
+    }
+}
+
 void emit_return(Emitter *e, const Inst *inst) {
     const FuncInfo *info = e->at->info;
-    const Func *func = info->func;
-    if (info->many_results) {
-        LLVMValueRef memory = LLVMGetParam(e->at->function, count_of(results_index(info)));
-        int64_t end = 0;
-        for (int i = 0; i < inst->nargs; i++) {
-            LLVMValueRef slot = result_slot(e, memory, func->results[i], &end);
-            emit_store(e, func->results[i], emit_plain_value(slot), emit_use(e, inst, i));
-        }
-    }
+    if (info->many_results) store_results(e, inst);
     if (inst->nargs == 0 || info->many_results) {
         emit_give_large(e);
         LLVMBuildRetVoid(e->builder);
@@ -399,7 +458,10 @@ static void emit_inst(Emitter *e, const Inst *inst) {
 }
 
 void emit_region(Emitter *e, const Region *region) {
-    for (const Inst *inst = region->first; inst; inst = inst->next) emit_inst(e, inst);
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        emit_inst(e, inst);
+        store_early(e, inst);
+    }
 }
 
 void emit_begin(Emitter *e, FuncState *state, LLVMValueRef function) {
@@ -424,8 +486,9 @@ static void take_params(Emitter *e, const FuncInfo *info) {
     LLVMValueRef memory = LLVMGetParam(function, count_of(rest_index(info)));
     for (int i = first; i < func->nparams; i++) {
         LLVMValueRef slot = LLVMBuildStructGEP2(e->builder, type, memory, count_of(i - first), "");
-        LLVMValueRef value = LLVMBuildLoad2(e->builder, param_type(e, &func->params[i]), slot, "");
-        emit_set(e, func->body->params[i], emit_plain_value(value));
+        Value value = emit_plain_value(slot);
+        value.is_parameter = true;
+        emit_set(e, func->body->params[i], value);
     }
 }
 
@@ -441,6 +504,7 @@ void emit_func_body(Emitter *e, FuncInfo *info) {
         state.sums = (SumsTogether){.sums = &e->sums, .uses = region_count_uses(&e->arena, func->body)};
     if (e->debug) emit_debug_at(e, func->loc);
     take_params(e, info);
+    find_early(e, &state);
     if (info->reached->tests_stack && !e->device) emit_stack_test(e, func);
     if (info->reached->looks) emit_stop_test(e);
     emit_take_large(e, func);

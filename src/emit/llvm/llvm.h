@@ -33,6 +33,7 @@ typedef struct Value {
     uint8_t rules; /* LayoutRules of what is there; also of a buffer's elements */
     uint8_t space; /* of the memory it leads to; emit_set takes it from the type */
     bool unaligned;
+    bool is_parameter; /* `value` is where it lies: loaded where it is used */
     /* Vectors of lanes, integers and addresses: lane i is first + i * step, if `whole` holds (NULL: it does) ... */
     LLVMValueRef first; /* NULL: nobody knows */
     int64_t step;       /* of addresses: bytes */
@@ -74,12 +75,19 @@ typedef struct Frame {
     LLVMValueRef *carried;     /* ... and with which values */
 } Frame;
 
+/* Of a value, the first result that it is, from 1, and where among results in memory; 0: none, or it waits for the return. */
+typedef struct EarlySlot {
+    int result;
+    int64_t offset;
+} EarlySlot;
+
 /* The function being emitted. */
 typedef struct FuncState {
     FuncInfo *info;
     LLVMValueRef function, context;
     LLVMBasicBlockRef entry; /* variables only; ends in a jump to the code */
     Value *values;           /* by Val.id */
+    EarlySlot *early;        /* by Val.id; NULL: none */
     Frame *frame;
     LLVMValueRef large;   /* memory of large variables; NULL: there are none */
     int64_t large_used;   /* bytes of it that have an owner */
@@ -102,6 +110,7 @@ typedef struct Emitter {
     Module *module;
     const EmitOptions *options;
     bool for_jit;
+    bool is_huge;           /* some function: see Translation */
     const EmitFile *device; /* that runs on a GPU; NULL: on a CPU */
     const char *libdevice;  /* the file, once something of it is called */
     Loc trap_loc;
@@ -191,6 +200,7 @@ void emit_return(Emitter *e, const Inst *inst);
 void emit_func_body(Emitter *e, FuncInfo *info);
 void emit_region(Emitter *e, const Region *region);
 Value emit_operand(Emitter *e, const Inst *inst, int index);    /* with what is known of it */
+Value emit_value(Emitter *e, const Val *v);                     /* where the builder is */
 LLVMValueRef emit_use(Emitter *e, const Inst *inst, int index); /* plain */
 void emit_set(Emitter *e, const Val *v, Value value);
 void emit_result(Emitter *e, const Inst *inst, LLVMValueRef value); /* the only result, plain */
@@ -352,10 +362,12 @@ void emit_debug_none(Emitter *e);
 void emit_debug_finish(Emitter *e);
 
 /* ---- target.c */
+void target_initialise(void); /* before all else; any number of times, by any thread */
 LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error);
 LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
-/* Has LLVM look for no vectors. It is taken back before code is made, where it means more. */
+/* Have LLVM look for no vectors, or leave a function as it is. They are taken back before code for a CPU is made, where they mean more. */
 #define WITHOUT_VECTORS "noimplicitfloat"
+#define WITHOUT_PASSES  "optnone"
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
 TargetHabits target_habits(LLVMTargetMachineRef machine);
@@ -367,6 +379,7 @@ typedef struct Translation {
     LLVMTargetMachineRef machine;
     char init_symbol[64];
     bool uses_runtime;
+    bool is_huge;              /* some function is: machine code is made without optimising */
     const char *lanes_library; /* that it calls functions of; NULL: none */
     char **defined;            /* symbols */
     int ndefined;

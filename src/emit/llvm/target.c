@@ -1,18 +1,33 @@
 /* The machine that code is made for, and LLVM's optimisations for it. */
 #include "emit/llvm/llvm.h"
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
-/* LLVM's registry of targets is its own; this runs once, when the shared object is loaded. */
-__attribute__((constructor)) static void initialise_targets(void) {
+/* To bring instructions into order, LLVM compares each access to memory in a block with all others, up to this many of them; by itself
+ * up to 1000. */
+static void limit_search(void) {
+    const char *const options[] = {"slope", "-dag-maps-huge-region=300", "-dag-maps-reduction-size=150"};
+    LLVMParseCommandLineOptions((int)(sizeof options / sizeof *options), options, "");
+}
+
+static void initialise(void) {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
     LLVMInitializeNativeAsmParser();
+    limit_search();
+}
+
+/* LLVM's registry of targets and its options are its own, and not there yet when constructors run. */
+void target_initialise(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, initialise);
 }
 
 /* LLVM may name a processor whose scalable vectors the kernel does not let us use. And where x86 compares vectors of half by itself,
@@ -138,8 +153,8 @@ static LLVMErrorRef sanitize(LLVMModuleRef module, LLVMTargetMachineRef machine,
     return LLVMRunPasses(module, "asan", machine, tuning);
 }
 
-static void allow_vectors(LLVMModuleRef module) {
-    unsigned kind = LLVMGetEnumAttributeKindForName(WITHOUT_VECTORS, sizeof WITHOUT_VECTORS - 1);
+static void take_back(LLVMModuleRef module, const char *attribute) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(attribute, strlen(attribute));
     for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
         LLVMRemoveEnumAttributeAtIndex(f, of_function, kind);
 }
@@ -150,14 +165,15 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     static const char *const pipelines[] = {"default<O0>", "globaldce,default<O1>", "globaldce,default<O2>",
                                             "globaldce,default<O3>"};
     int level = options->level < 0 ? 0 : options->level > 3 ? 3 : options->level;
-    bool vectorises = level >= 2 && strncmp(LLVMGetTarget(module), "nvptx", 5) != 0;
+    bool is_device = strncmp(LLVMGetTarget(module), "nvptx", 5) == 0, vectorises = level >= 2 && !is_device;
     LLVMPassBuilderOptionsRef tuning = LLVMCreatePassBuilderOptions();
     LLVMPassBuilderOptionsSetLoopVectorization(tuning, vectorises);
     LLVMPassBuilderOptionsSetSLPVectorization(tuning, vectorises);
     LLVMPassBuilderOptionsSetLoopInterleaving(tuning, vectorises);
     LLVMPassBuilderOptionsSetLoopUnrolling(tuning, level >= 2);
     LLVMErrorRef failure = LLVMRunPasses(module, pipelines[level], machine, tuning);
-    allow_vectors(module);
+    take_back(module, WITHOUT_VECTORS);
+    if (!is_device) take_back(module, WITHOUT_PASSES);
     if (!failure && options->sanitize) failure = sanitize(module, machine, tuning);
     LLVMDisposePassBuilderOptions(tuning);
     if (!failure) return true;

@@ -44,6 +44,7 @@ static void fill(Emitter *e, Translation *result) {
     emit_module(e);
     snprintf(result->init_symbol, sizeof result->init_symbol, "%s", e->init_symbol);
     result->uses_runtime = e->uses_runtime;
+    result->is_huge = e->is_huge && !e->device;
     if (e->kept.count > 0 || e->calls_lanes) result->lanes_library = emit_lanes_library(e);
     keep_defined(result, e);
 }
@@ -118,9 +119,21 @@ bool translate(Module *module, const EmitOptions *options, const TranslateWish *
     return false;
 }
 
+/* LLVM's own measures against long functions are few, and all that makes good code needs them; its quick way is linear. */
+static bool hurry(Translation *t, const EmitOptions *options, EmitError *error) {
+    EmitOptions quick = *options;
+    quick.level = 0;
+    LLVMTargetMachineRef machine = target_machine(&quick, error);
+    if (!machine) return false;
+    LLVMDisposeTargetMachine(t->machine);
+    t->machine = machine;
+    return true;
+}
+
 bool translation_optimise(Translation *t, const EmitOptions *options, EmitTimes *times, EmitError *error) {
     double start = milliseconds();
     bool fine = target_optimise(t->llvm, t->machine, options, error);
+    if (fine && t->is_huge && options->level > 0) fine = hurry(t, options, error);
     if (times) times->passes += milliseconds() - start;
     return fine;
 }
