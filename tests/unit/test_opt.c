@@ -436,9 +436,9 @@ static void loops_get_lanes_by_what_else_there_is(void **state) {
     static const LaneCase cases[] = {
         {lane_arithmetic, 20, 0, {8, 16, 16}, NULL},
         {lane_logarithm, 3, 0, {1, 16, 16}, slow},
-        {lane_row, 12, 0, {4, 8, 16}, NULL},
+        {lane_row, 14, 0, {4, 8, 16}, NULL},
         {lane_row, 12, 100, {8, 8, 16}, NULL},
-        {lane_row, 40, 0, {1, 1, 16}, long_to_compile},
+        {lane_row, 30, 0, {1, 1, 16}, long_to_compile},
         {lane_row, 24, 100, {4, 4, 16}, NULL},
         {lane_row, 24, 400, {8, 8, 16}, NULL},
     };
