@@ -16,6 +16,5 @@ slope_llvm_backend(void) {
                                         .jit_call = jit_call,
                                         .write = file_write,
                                         .make = file_make};
-    target_initialise();
     return &backend;
 }

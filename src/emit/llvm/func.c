@@ -186,13 +186,15 @@ static void param_attributes(Emitter *e, const FuncInfo *info) {
 
 /* How much there is of what LLVM takes more than its share of time for. */
 typedef struct FuncSize {
-    int branches, longest; /* instructions without a branch between them */
+    int branches, loops; /* loops are branches, too */
+    int longest;         /* instructions without a branch between them */
 } FuncSize;
 
 static void measure(const Region *region, FuncSize *size) {
     int length = 0;
     for (const Inst *inst = region->first; inst; inst = inst->next, length++) {
         size->branches += inst->op == OP_if || inst->op == OP_loop;
+        size->loops += inst->op == OP_loop;
         for (int i = 0; i < inst->nregions; i++) measure(inst->regions[i], size);
     }
     if (length > size->longest) size->longest = length;
@@ -219,16 +221,16 @@ static bool loses_vectors(const FuncInfo *info) {
 #endif
 }
 
-/* The time of many of LLVM's passes grows with the square of the branches that follow one another, and that for vectors with the
- * square of a block's length: what the compiler's own passes have made of such a function must do. Beyond that, registers and the order
- * of instructions take minutes. */
+/* The time of many of LLVM's passes grows with the square of the loops that follow one another, for branches somewhat less, and that for
+ * vectors with the square of a block's length: what the compiler's own passes have made of such a function must do. Beyond that, registers
+ * and the order of instructions take minutes. */
 static void size_attributes(Emitter *e, const FuncInfo *info) {
-    enum { MANY_BRANCHES = 200, TOO_MANY_BRANCHES = 1000, LONG_BLOCK = 2000, TOO_LONG_BLOCK = 12000 };
+    enum { MANY_LOOPS = 128, TOO_MANY_BRANCHES = 1000, LONG_BLOCK = 2000, TOO_LONG_BLOCK = 12000 };
     const Func *func = info->func;
     FuncSize size = {0};
     if (func->body) measure(func->body, &size);
-    int most = e->device ? TOO_MANY_BRANCHES : MANY_BRANCHES;
-    bool is_large = size.branches > most && !(func->flags & FUNC_INLINE);
+    bool is_large = size.branches > TOO_MANY_BRANCHES || (size.loops > MANY_LOOPS && !e->device);
+    if (func->flags & FUNC_INLINE) is_large = false;
     if (is_large) emit_attribute(e, info->function, of_function, WITHOUT_PASSES, 0);
     else if ((func->flags & FUNC_INLINE) || (e->options->level > 0 && reach_is_joined(info->reached)))
         emit_attribute(e, info->function, of_function, "alwaysinline", 0);

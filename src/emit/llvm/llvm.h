@@ -362,7 +362,6 @@ void emit_debug_none(Emitter *e);
 void emit_debug_finish(Emitter *e);
 
 /* ---- target.c */
-void target_initialise(void); /* before all else; any number of times, by any thread */
 LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error);
 LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
 /* Have LLVM look for no vectors, or leave a function as it is. They are taken back before code for a CPU is made, where they mean more. */

@@ -1,33 +1,18 @@
 /* The machine that code is made for, and LLVM's optimisations for it. */
 #include "emit/llvm/llvm.h"
-#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
-/* To bring instructions into order, LLVM compares each access to memory in a block with all others, up to this many of them; by itself
- * up to 1000. */
-static void limit_search(void) {
-    const char *const options[] = {"slope", "-dag-maps-huge-region=300", "-dag-maps-reduction-size=150"};
-    LLVMParseCommandLineOptions((int)(sizeof options / sizeof *options), options, "");
-}
-
-static void initialise(void) {
+/* LLVM's registry of targets is its own; this runs once, when the shared object is loaded. */
+__attribute__((constructor)) static void initialise_targets(void) {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
     LLVMInitializeNativeAsmParser();
-    limit_search();
-}
-
-/* LLVM's registry of targets and its options are its own, and not there yet when constructors run. */
-void target_initialise(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, initialise);
 }
 
 /* LLVM may name a processor whose scalable vectors the kernel does not let us use. And where x86 compares vectors of half by itself,
@@ -153,10 +138,23 @@ static LLVMErrorRef sanitize(LLVMModuleRef module, LLVMTargetMachineRef machine,
     return LLVMRunPasses(module, "asan", machine, tuning);
 }
 
-static void take_back(LLVMModuleRef module, const char *attribute) {
+/* True: some function had it. */
+static bool take_back(LLVMModuleRef module, const char *attribute) {
     unsigned kind = LLVMGetEnumAttributeKindForName(attribute, strlen(attribute));
-    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    bool found = false;
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+        found |= LLVMGetEnumAttributeAtIndex(f, of_function, kind) != NULL;
         LLVMRemoveEnumAttributeAtIndex(f, of_function, kind);
+    }
+    return found;
+}
+
+/* What is left of the passes for functions that go without the others: their time grows with the size of a function alone. Loops that are tested
+ * at their end take the code generator less time, too. Nothing is left to do in other functions. */
+static LLVMErrorRef optimise_large(LLVMModuleRef module, LLVMTargetMachineRef machine,
+                                   LLVMPassBuilderOptionsRef tuning) {
+    return LLVMRunPasses(module, "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(loop-rotate,licm))",
+                         machine, tuning);
 }
 
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
@@ -173,7 +171,8 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     LLVMPassBuilderOptionsSetLoopUnrolling(tuning, level >= 2);
     LLVMErrorRef failure = LLVMRunPasses(module, pipelines[level], machine, tuning);
     take_back(module, WITHOUT_VECTORS);
-    if (!is_device) take_back(module, WITHOUT_PASSES);
+    bool has_large = !is_device && take_back(module, WITHOUT_PASSES);
+    if (!failure && has_large && level > 0) failure = optimise_large(module, machine, tuning);
     if (!failure && options->sanitize) failure = sanitize(module, machine, tuning);
     LLVMDisposePassBuilderOptions(tuning);
     if (!failure) return true;
