@@ -255,7 +255,8 @@ static bool pass_lanes(Unit *unit) {
     LaneOptions options = {.width = lanes == SLOPE_LANES_AUTO ? 0 : lanes,
                            .register_bits = register_bits(),
                            .groups = config->groups,
-                           .wave = config->wave > 0 ? config->wave : 32};
+                           .wave = config->wave > 0 ? config->wave : 32,
+                           .alone = config->threads == 1};
     for (int i = unit->passed; i < count && wanted; i++) {
         Func *func = unit->ir->funcs.at[i];
         LaneRemark remark;

@@ -132,8 +132,8 @@ enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };
 int lanes_step_of_address(const Lanes *lanes, const Val *address);
 int lanes_best_width(const Lanes *lanes);
 int lanes_least_width(const Lanes *lanes);
-bool lanes_is_left_to_lanes(
-    const Inst *inst); /* more than arithmetic, choices between two, memory, and short loops over these */
+/* More than arithmetic, choices between two, memory, and loops over these that are short or written out. */
+bool lanes_is_left_to_lanes(const LaneOptions *options, const Inst *inst);
 bool lanes_are_left_to_others(const Lanes *lanes);  /* LLVM does several rounds of such a loop at once */
 const char *lanes_not_worth_it(const Lanes *lanes); /* why; NULL: they are */
 bool lanes_half_is_enough(const Lanes *lanes);

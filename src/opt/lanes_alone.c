@@ -91,18 +91,18 @@ static bool is_in_line(const Inst *loop, Val *address) {
     return moves_to_neighbours(loop, inst->args[1]);
 }
 
-static bool is_plain(const Inst *loop, const Inst *inst) {
+static bool is_plain(const Lanes *lanes, const Inst *loop, const Inst *inst) {
     if (inst->op == OP_tape_load || inst->op == OP_tape_store)
         return moves_to_neighbours(loop, inst->args[1]);
     if (inst->op == OP_atomic && inst_has(inst, INST_FREE))
         return is_in_line(loop, inst->args[0]); /* a sum of the loop's */
-    if (inst->nregions || lanes_is_left_to_lanes(inst)) return false;
+    if (inst->nregions || lanes_is_left_to_lanes(lanes->options, inst)) return false;
     if (inst->op == OP_load || inst->op == OP_store) return is_in_line(loop, inst->args[0]);
     return op_has(inst->op, OP_PURE);
 }
 
 /* It carries counters and sums that have no order, and writes or adds up. */
-static bool is_for_vectors(const Inst *loop) {
+static bool is_for_vectors(const Lanes *lanes, const Inst *loop) {
     const Region *body = loop->regions[1];
     bool does = false;
     for (int i = 0; i < loop->nargs && body->last->op == OP_yield; i++) {
@@ -113,7 +113,7 @@ static bool is_for_vectors(const Inst *loop) {
         does |= is_sum;
     }
     for (const Inst *inst = body->first; inst != body->last; inst = inst->next) {
-        if (!is_plain(loop, inst)) return false;
+        if (!is_plain(lanes, loop, inst)) return false;
         does |= !op_has(inst->op, OP_PURE) && inst->op != OP_load && inst->op != OP_tape_load;
     }
     return does && body->last->op == OP_yield;
@@ -132,7 +132,7 @@ static int bits_of_loop(const Inst *loop) {
 double lanes_done_alone(const Lanes *lanes, const Inst *loop) {
     double known = lanes_known_rounds(loop),
            most = (double)lanes->options->register_bits / bits_of_loop(loop);
-    if (!is_for_vectors(loop)) return 1;
+    if (!is_for_vectors(lanes, loop)) return 1;
     double at_once = 0.75 * (known > 0 && known < most ? known : most);
     return at_once < 1 ? 1 : at_once;
 }

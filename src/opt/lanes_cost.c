@@ -319,21 +319,28 @@ static Cost cost_of_all(const Lanes *lanes) {
     return all;
 }
 
-bool lanes_is_left_to_lanes(const Inst *inst) {
-    return is_for_tape(inst) || op_is_elementary(inst->op) || inst->op == OP_call ||
-           (inst->op == OP_loop && !lanes_is_short(inst)) || inst->op == OP_switch || inst->op == OP_var ||
-           inst->op == OP_atomic;
+bool lanes_is_left_to_lanes(const LaneOptions *options, const Inst *inst) {
+    bool is_sum = inst->op == OP_atomic && inst->index == ATOMIC_add;
+    bool is_loop = inst->op == OP_loop && !lanes_is_short(inst) && !lanes_is_written_out(inst);
+    return is_for_tape(inst) || op_is_elementary(inst->op) || inst->op == OP_call || is_loop ||
+           inst->op == OP_switch || inst->op == OP_var ||
+           (inst->op == OP_atomic && !(is_sum && options->alone));
 }
 
+typedef struct More {
+    const LaneOptions *options;
+    bool found;
+} More;
+
 static void look_for_more(void *user, Inst *inst) {
-    bool *more = user;
-    *more |= lanes_is_left_to_lanes(inst);
+    More *more = user;
+    more->found |= lanes_is_left_to_lanes(more->options, inst);
 }
 
 bool lanes_are_left_to_others(const Lanes *lanes) {
-    bool more = false;
+    More more = {.options = lanes->options};
     region_walk(lanes->from->body, look_for_more, &more);
-    return !more;
+    return !more.found;
 }
 
 /* ---- how many lanes */

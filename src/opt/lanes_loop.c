@@ -66,6 +66,7 @@ static int64_t size_of(Loops *loops, const Region *region) {
 }
 
 typedef struct Contents {
+    const LaneOptions *options;
     const Inst *loop;
     bool leaves; /* it, or what is around it, from inside */
     bool rich;   /* there is something that keeps LLVM from doing several rounds at once */
@@ -83,7 +84,7 @@ static void look_into(void *user, Inst *inst) {
             region = region->owner ? region->owner->parent : NULL;
         contents->leaves |= !region;
     }
-    contents->rich |= lanes_is_left_to_lanes(inst);
+    contents->rich |= lanes_is_left_to_lanes(contents->options, inst);
     if (inst->op == OP_printf) contents->why = "it prints";
     else if (op_has(inst->op, OP_EFFECT) && !is_for_tape(inst))
         contents->why = "rounds do what others may see";
@@ -103,7 +104,7 @@ static bool has_few_rounds(const Inst *loop) {
 
 /* NULL: it is worth trying. */
 static const char *not_tried(Loops *loops, const Inst *loop) {
-    Contents contents = {.loop = loop};
+    Contents contents = {.options = loops->options, .loop = loop};
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_into, &contents);
     if (contents.why) return contents.why;
     if (contents.leaves) return "a round may be the last";

@@ -111,6 +111,7 @@ typedef struct LaneOptions {
     int register_bits; /* of the registers for vectors that the machine has */
     int groups;        /* that there will be; 0: many */
     int wave;          /* threads of one, at most */
+    bool alone;        /* one thread runs all: sums are plain ones */
 } LaneOptions;
 typedef struct LaneRemark {
     int width;       /* 1: none was made */
