@@ -197,6 +197,13 @@ def check_sizes():
                 yield f"{shown(path)}:{start}: a function of {count} lines; at most {FUNCTION_LINES}"
 
 
+def check_merged():
+    """No file that git tracks has marks of a merge that was left unfinished."""
+    left = subprocess.run(["git", "grep", "-nIE", "^(<{7}|>{7}) "], cwd=ROOT, capture_output=True, text=True).stdout
+    for line in left.splitlines():
+        yield f"{':'.join(line.split(':', 2)[:2])}: what a merge could not decide"
+
+
 def check_habits():
     for path in sources("src", "include", "tests", "examples", suffixes=(".c", ".h", ".def")):
         text = path.read_text()
@@ -276,7 +283,7 @@ def check_bindings():
 
 
 CHECKS = {"format": check_format, "layering": check_layering, "headers": check_headers, "sizes": check_sizes,
-          "habits": check_habits, "messages": check_messages, "bindings": check_bindings}
+          "habits": check_habits, "merged": check_merged, "messages": check_messages, "bindings": check_bindings}
 
 
 def main():
