@@ -50,6 +50,41 @@ static bool pass_inline(Func *func) {
     return opt_inline(func, policy);
 }
 
+/* ---- halves of derivatives */
+
+typedef struct CallCounts {
+    Arena *scratch;
+    Map calls; /* Func -> how many */
+} CallCounts;
+
+static void count_call(void *user, Inst *inst) {
+    CallCounts *counts = user;
+    if (inst->op != OP_call) return;
+    uintptr_t before = (uintptr_t)map_get(&counts->calls, PTR_KEY(inst->callee));
+    map_put(counts->scratch, &counts->calls, PTR_KEY(inst->callee), (void *)(before + 1));
+}
+
+static bool is_half(void *user, const Func *callee, const Inst *call) {
+    const CallCounts *counts = user;
+    bool is_own = (callee->flags & FUNC_GENERATED) && !(callee->flags & FUNC_EXPORT);
+    (void)call;
+    return is_own && (uintptr_t)map_get(&counts->calls, PTR_KEY(callee)) == 1;
+}
+
+/* The way there and the way back, of a derivative that is called in one place, are parts of it: to hand over all that is kept by value, each would need a struct for its results and
+ * as many parameters. */
+static bool pass_halves(Unit *unit) {
+    CallCounts counts = {.scratch = arena_scratch(unit->ir->arena)};
+    InlinePolicy policy = {.max_size = MOST_INLINED_ONCE, .may = is_half, .user = &counts, .any_form = true};
+    bool changed = false;
+    for (int i = 0; i < unit->ir->funcs.count && unit->has_no_pointers; i++)
+        if (unit->ir->funcs.at[i]->body) region_walk(unit->ir->funcs.at[i]->body, count_call, &counts);
+    for (int i = unit->passed; i < unit->ir->funcs.count && unit->has_no_pointers; i++)
+        changed |= opt_inline(unit->ir->funcs.at[i], policy);
+    arena_free(counts.scratch);
+    return changed;
+}
+
 /* Copies of a loop's body have indices that are known, and arrays with nothing but such indices are variables. */
 static bool pass_unroll(Func *func) {
     if (!opt_unroll(func)) return false;
@@ -319,6 +354,7 @@ static const struct {
 } passes[] = {
     {"waves", 0, .run = pass_waves},
     {"mark", 1, .run_all = opt_mark_derivatives},
+    {"halves", 1, .run_unit = pass_halves},
     {"inline", 1, .run = pass_inline},
     {"sroa", 1, .run = opt_sroa},
     {"ssa", 1, .run = opt_ssa},

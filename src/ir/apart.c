@@ -22,11 +22,19 @@ static const Type *lane_type(const LaneCopy *x, const Type *type) {
     return is_apart(x, type) ? type->args[0] : type;
 }
 
+/* q.x of q. */
+static Name lane_name(const LaneCopy *x, const Val *old, int lane) {
+    enum { LETTERS = 4 };
+    int count = apart_count(x, old->type);
+    if (count == 1 || count > LETTERS || !old->name) return old->name;
+    return name_from(x->module->names, format_text(x->arena, "%s.%c", old->name->text, "xyzw"[lane]));
+}
+
 void apart_hold(LaneCopy *x, const Val *old, Val **lanes) {
     Held *held = arena_new(x->arena, Held);
     *held = (Held){lanes, apart_count(x, old->type)};
-    if (held->n == 1 && old->name && !lanes[0]->name && lanes[0]->kind == VAL_inst)
-        lanes[0]->name = old->name;
+    for (int i = 0; i < held->n; i++)
+        if (!lanes[i]->name && lanes[i]->kind == VAL_inst) lanes[i]->name = lane_name(x, old, i);
     map_put(x->arena, &x->held, PTR_KEY(old), held);
 }
 
@@ -206,7 +214,7 @@ static void hold_new(LaneCopy *x, const Val *old, Val *(*make)(void *where, cons
                      void *where) {
     int n = apart_count(x, old->type);
     Val **lanes = arena_array(x->arena, Val *, n);
-    for (int i = 0; i < n; i++) lanes[i] = make(where, lane_type(x, old->type), old->name);
+    for (int i = 0; i < n; i++) lanes[i] = make(where, lane_type(x, old->type), lane_name(x, old, i));
     apart_hold(x, old, lanes);
 }
 
