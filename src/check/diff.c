@@ -219,7 +219,7 @@ static bool align(Checker *c, Decl *primal, Decl *derivative, const Subst *outer
     return true;
 }
 
-/* A generic derivative of a function that is not: its arguments are given, or follow from the signature that is wanted. */
+/* A derivative whose parameters are not those of the primal: its arguments are given, or follow from the signature that is wanted. */
 static bool align_by_types(Checker *c, const Candidate *derivative, const FuncSig *wanted,
                            const Subst **subst) {
     int n = generic_count(derivative->decl);
@@ -254,11 +254,11 @@ static bool same_constraints(Checker *c, Decl *primal, Decl *derivative, const S
            constraints_follow(c, derivative, primal, back);
 }
 
-static bool matches(Checker *c, Decl *primal, const Candidate *candidate, LinkKind kind, FuncRef *out) {
+static bool matches_by(Checker *c, Decl *primal, const Candidate *candidate, LinkKind kind, bool by_types,
+                       FuncRef *out) {
     const Subst *subst;
     Decl *derivative = candidate->decl;
     FuncSig wanted = wanted_signature(c, primal, kind), have = flat_signature(c, signature_of(c, derivative));
-    bool by_types = generic_count(primal) == 0 && generic_count(derivative) > 0;
     if (!(by_types ? align_by_types(c, candidate, &wanted, &subst)
                    : align(c, primal, derivative, candidate->subst, &subst)))
         return false;
@@ -267,9 +267,18 @@ static bool matches(Checker *c, Decl *primal, const Candidate *candidate, LinkKi
     c->context = primal;
     bool agree = signatures_agree(c, &wanted, &have, subst, method);
     c->context = context;
-    if (!agree || !same_constraints(c, primal, derivative, subst)) return false;
+    if (!agree) return false;
+    ensure_generics(c, derivative);
+    if (!(by_types ? constraints_follow(c, primal, derivative, subst)
+                   : same_constraints(c, primal, derivative, subst)))
+        return false;
     *out = (FuncRef){derivative, subst};
     return true;
+}
+
+static bool matches(Checker *c, Decl *primal, const Candidate *candidate, LinkKind kind, FuncRef *out) {
+    bool by_types = candidate->nargs > 0 || generic_count(candidate->decl) > generic_count(primal);
+    return matches_by(c, primal, candidate, kind, by_types, out);
 }
 
 /* One whose signature agrees by implicit conversions and defaults is called by a function that is made for it. */
@@ -335,6 +344,11 @@ static void resolve_own(Checker *c, Decl *primal, Attribute *attribute, LinkKind
     if (!list) return;
     for (int i = 0; i < list->count; i++)
         if (matches(c, primal, &list->at[i], kind, out)) return;
+    for (int i = 0; i < list->count;
+         i++) /* of a generic type, or one that the primal's parameters do not matter to */
+        if (generic_count(list->at[i].decl) < generic_count(primal) &&
+            matches_by(c, primal, &list->at[i], kind, true, out))
+            return;
     for (int i = 0; i < list->count; i++)
         if (matches_nearly(c, primal, &list->at[i], kind, out)) return;
     report_signature(c, primal, kind, attribute->loc, list->at[0].decl);
