@@ -11,6 +11,8 @@
  * pairs that are linear in the differentials; their code is put in place. */
 #include "autodiff/ad.h"
 
+#include <math.h>
+
 typedef struct Lin {
     Ad *ad;
     Module *m;
@@ -248,6 +250,64 @@ static Val *differential(Lin *l, const Inst *inst) {
     return build_differential(&l->b, (Op)inst->op, a, d, l->p[inst->results[0]->id]);
 }
 
+/* ---- logarithms
+ *
+ * The differential of log x is dx / x. Its transpose makes the adjoint of x, which is beyond all floats where x is smaller than the least
+ * normal number, such as a probability of a softmax, though what comes of it is not: it is multiplied by x again. So the
+ * quotient is taken factor by factor, and that of exp(u) is du. */
+
+enum { LOG_FACTORS_DEEP = 3 }; /* of products of products: a square is two factors */
+
+static const Inst *log_operand(const Val *x) { return x->kind == VAL_inst ? x->inst : NULL; }
+
+/* Is it made of factors that are better taken one by one? A plain product would be divided twice for that. */
+static bool has_log_factors(const Val *x, int depth) {
+    const Inst *inst = log_operand(x);
+    if (!inst) return false;
+    switch ((Op)inst->op) {
+    case OP_exp:
+    case OP_exp2: return true;
+    case OP_div: return depth > 0;
+    case OP_mul:
+        return depth > 0 &&
+               (has_log_factors(inst->args[0], depth - 1) || has_log_factors(inst->args[1], depth - 1));
+    default: return false;
+    }
+}
+
+/* dx / x; NULL: zero. */
+static Val *log_differential(Lin *l, Val *x, int depth) {
+    Val *d = diff(l, x);
+    if (!d) return NULL;
+    if (!has_log_factors(x, depth)) return build_binary(&l->b, OP_div, d, primal(l, x));
+    const Inst *inst = log_operand(x);
+    if (inst->op == OP_exp) return diff(l, inst->args[0]);
+    if (inst->op == OP_exp2) {
+        Val *du = diff(l, inst->args[0]);
+        return du ? build_binary(&l->b, OP_mul, ir_const_real(l->m, x->type, M_LN2), du) : NULL;
+    }
+    Val *a = log_differential(l, inst->args[0], depth - 1),
+        *b = log_differential(l, inst->args[1], depth - 1);
+    if (!a && b && inst->op == OP_div) return build_unary(&l->b, OP_neg, b);
+    if (!a || !b) return a ? a : b;
+    return build_binary(&l->b, inst->op == OP_div ? OP_sub : OP_add, a, b);
+}
+
+static bool lin_log(Lin *l, Inst *inst) {
+    double scale = inst->op == OP_log     ? 1
+                   : inst->op == OP_log2  ? M_LOG2E
+                   : inst->op == OP_log10 ? M_LOG10E
+                                          : 0;
+    if (scale == 0 || !has_log_factors(inst->args[0], LOG_FACTORS_DEEP)) return false;
+    Val *y = inst->results[0];
+    set_primal(l, y, copy_pure(l, inst));
+    Val *d = log_differential(l, inst->args[0], LOG_FACTORS_DEEP);
+    set_diff(l, y, d && scale != 1 ? build_binary(&l->b, OP_mul, ir_const_real(l->m, y->type, scale), d) : d);
+    return true;
+}
+
+/* ---- pure operations of any kind */
+
 static void lin_pure(Lin *l, Inst *inst) {
     Val *y = inst->results[0];
     if (op_has(inst->op, OP_PART)) {
@@ -260,6 +320,7 @@ static void lin_pure(Lin *l, Inst *inst) {
         l->d[y->id] = moved_shadow(l, inst);
         return;
     }
+    if (is_active(l, y) && lin_log(l, inst)) return;
     if (is_active(l, y) && !op_info[inst->op].has_partials && inst->op != OP_select &&
         inst->op != OP_convert && apply_op_rule(l, inst))
         return;
