@@ -344,6 +344,7 @@ Expr *check_default_value(Checker *checker, Loc loc, const Type *type);
 /* Where it, and what it calls, loses derivatives on a way that there is a warning for. */
 typedef VEC(Loc) LocVec;
 bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a constructor without arguments */
+const Type *check_base(Checker *checker, const Type *type);             /* of a struct; NULL: none */
 DeclVec check_all_fields(Checker *checker,
                          const Type *type); /* of a struct, those of its base first; to be read */
 const Type *check_field_type(Checker *checker, const Type *type, Decl *field);

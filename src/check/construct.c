@@ -649,12 +649,19 @@ int list_cost(Env *env, const Expr *list, const Type *type) {
 
 /* ---- fields */
 
-static void add_fields(Checker *c, const Type *type, DeclVec *out) {
+const Type *check_base(Checker *c, const Type *type) {
     Decl *decl = (Decl *)(uintptr_t)type->decl;
     ensure_bases(c, decl);
+    const Type *base = decl_sema(c, decl)->base;
+    return base ? check_subst(c, base, subst_of_type(c, type)) : NULL;
+}
+
+static void add_fields(Checker *c, const Type *type, DeclVec *out) {
+    Decl *decl = (Decl *)(uintptr_t)type->decl;
+    const Type *base = check_base(c, type);
+    if (base) add_fields(c, base, out);
     ensure_members(c, decl);
     Sema *sema = decl_sema(c, decl);
-    if (sema->base) add_fields(c, check_subst(c, sema->base, subst_of_type(c, type)), out);
     for (int i = 0; i < sema->fields.count; i++) vec_push(c->arena, out, sema->fields.at[i]);
 }
 

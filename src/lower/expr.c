@@ -66,10 +66,12 @@ static bool has_own_default(Lowerer *l, const Type *front) {
     return *found;
 }
 
-static void default_fields(Fn *f, const Type *front, Val *to) {
+/* Those of its base, too, unless they are made already. */
+static void default_fields(Fn *f, const Type *front, Val *to, bool of_base) {
     DeclVec fields = check_all_fields(f->l->c, front);
     for (int i = 0; i < fields.count; i++) {
         Decl *field = fields.at[i];
+        if (!of_base && field->parent != front->decl) continue;
         Place place = place_new_field(f, to, front, field);
         if (field->init) check_decl_body(f->l->c, field);
         place_init(f, &place, field->init, subst_of_type(f->l->c, front));
@@ -91,14 +93,24 @@ void default_elements(Fn *f, const Type *element, Val *to, int64_t first) {
         store_default(f, element, build_elem(&f->b, to, const_int(f, TYPE_int, i), true));
 }
 
+/* A constructor that is inherited makes what the struct has from its base. */
+static void store_default_of_base(Fn *f, const Type *front, Val *to) {
+    const Type *base = check_base(f->l->c, front);
+    store_default(f, base, build_bitcast(&f->b, to, type_pointer(f->l->types, lower_type(f->l, base))));
+    default_fields(f, front, to, false);
+}
+
 /* What `= {}` gives: a constructor without arguments, default values of fields, or zero. */
 void store_default(Fn *f, const Type *front, Val *to) {
     Lowerer *l = f->l;
     Decl *init;
-    if (front->kind == TYPE_struct && has_default_init(l->c, front, &init)) {
+    bool is_made = front->kind == TYPE_struct && has_default_init(l->c, front, &init);
+    if (is_made && init->parent->kind == DECL_struct && init->parent != front->decl) {
+        store_default_of_base(f, front, to);
+    } else if (is_made) {
         Request *request = request_func(l, init, subst_of_type(l->c, front), false, NULL, 0);
         call_defaults(f, request, to);
-    } else if (front->kind == TYPE_struct) default_fields(f, front, to);
+    } else if (front->kind == TYPE_struct) default_fields(f, front, to, true);
     else {
         build_zero(&f->b, to);
         if (front->kind == TYPE_array) default_elements(f, front->args[0], to, 0);

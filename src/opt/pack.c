@@ -4,12 +4,15 @@
  * A view is an address with a cast of addresses on its way. The bytes that it leads to are found by the layout of the memory below the cast. If there
  * is an object of the same type at that place already, it is meant. Otherwise each number in that range of bytes is put into words of 32
  * bits, of which the numbers of the other type are made; a number that is written to a view goes the other way, over what was there.
- * Where an index of a view is not known before the program runs, or where a call is given a view, a copy of the object takes its place, which is written back.
+ * Where an index of a view is not known before the program runs, or where a call is given a view, a copy of the object takes its place, which is written back;
+ * who is called with a view of memory that others see as well becomes part of the caller.
  *
  * Words are values where they are few; else they are an array, that loops fill and read.
  *
  * What cannot be done stays: addresses and buffers have no bits, an atomic operation no copy, and memory that others write meanwhile is
  * not written but where the program says so. The target refuses it. */
+#include <limits.h>
+
 #include "opt.h"
 
 enum {
@@ -429,9 +432,20 @@ static void visit(void *user, Inst *inst) {
     }
 }
 
+/* A method of a base is called for memory that others use as well: they would not see what it writes to a copy. */
+static bool is_given_view(void *user, const Func *callee, const Inst *call) {
+    View view;
+    (void)user, (void)callee;
+    for (int i = 0; i < call->nargs; i++)
+        if (ir_role(call, i) == ROLE_share && find_view(call->args[i], &view) && !is_alone(&view))
+            return true;
+    return false;
+}
+
 bool opt_pack(Func *func) {
-    bool found = false;
     if (!func->body) return false;
+    bool found =
+        opt_inline(func, (InlinePolicy){.max_size = INT_MAX, .may = is_given_view, .any_form = true});
     region_walk(func->body, visit, &found);
     if (found) ir_resolve_func(func);
     return found;
