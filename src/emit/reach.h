@@ -18,6 +18,7 @@ typedef enum Needs {
     NEEDS_STACK = 64,  /* calls itself somewhere, or others in a long chain */
     NEEDS_LARGE = 128, /* has variables above LARGE_SIZE */
     NEEDS_STOP = 256,  /* may take so long that it looks whether it is to stop */
+    NEEDS_SIZES = 512, /* asks how large a group or a dispatch is */
 } Needs;
 
 /* Bytes; larger variables and blocks do not belong on a stack. */

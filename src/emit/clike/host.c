@@ -7,15 +7,21 @@
 
 /* ---- threads */
 
+static bool any_needs(const Printer *p, uint32_t needs) {
+    for (int i = 0; i < p->reached.funcs.count; i++)
+        if (p->reached.funcs.at[i]->needs & needs) return true;
+    return false;
+}
+
 static void need_thread_type(Printer *p) {
     const Type *triple = type_vector(p->module->types, type_basic(p->module->types, TYPE_uint), 3);
     if (!clike_begin_helper(p, "SlopeThread")) return;
     const char *type = clike_type(p, triple);
     text_printf(&p->helpers,
                 "/* Which thread of a dispatch runs. */\n"
-                "typedef struct SlopeThread { %s thread_id, group_id, local_id; uint32_t local_index; } "
+                "typedef struct SlopeThread { %s thread_id, group_id, local_id%s; uint32_t local_index; } "
                 "SlopeThread;\n",
-                type);
+                type, any_needs(p, NEEDS_SIZES) ? ", group_size, group_count" : "");
     clike_make_vector(p, triple);
 }
 
@@ -28,6 +34,11 @@ static void print_ids(Printer *p, const Func *func) {
         "thread.thread_id = make_uint3(thread.group_id.x * %du + local_x, thread.group_id.y * %du + local_y, "
         "thread.group_id.z * %du + local_z);",
         size[0], size[1], size[2]);
+}
+
+static void print_sizes(Printer *p, const int *size) {
+    clike_line(p, "thread.group_size = make_uint3(%du, %du, %du);", size[0], size[1], size[2]);
+    clike_line(p, "thread.group_count = make_uint3(groups_x, groups_y, groups_z);");
 }
 
 static void print_threads(Printer *p, const Func *func, const char **names) {
@@ -66,6 +77,7 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
         clike_line(p, "thread.group_id = make_uint3((uint32_t)(group %% groups_x), (uint32_t)(group / "
                       "groups_x %% groups_y), "
                       "(uint32_t)(group / groups_x / groups_y));");
+        if (clike_needs(p, func) & NEEDS_SIZES) print_sizes(p, func->group_size);
     }
     if (clike_needs(p, func) & NEEDS_SHARED) clike_line(p, "slope_start_group();");
     if (ids || !clike_is_cut(p, func)) print_threads(p, func, names);
@@ -114,8 +126,9 @@ static void uniform(Printer *p, const Global *global, const char *declaration) {
 /* ---- the dialect */
 
 static const char *thread_id(Printer *p, int index) {
-    static const char *const fields[] = {"thread_id", "group_id", "local_id", "local_index"};
-    return index < 4 ? clike_format(p, "thread->%s", fields[index]) : NULL;
+    static const char *const fields[] = {"thread_id",   "group_id",   "local_id",
+                                         "local_index", "group_size", "group_count"};
+    return index < 6 ? clike_format(p, "thread->%s", fields[index]) : NULL;
 }
 
 static void declare_kernel(Printer *p, const Func *func, const char **names) {

@@ -104,7 +104,8 @@ static const char *const id_semantics[] = {"SV_DispatchThreadID", "SV_GroupID", 
 static const char *id_type(int index) { return index == 3 ? "uint" : "uint3"; }
 
 const char *slang_thread_id(Printer *p, int index) {
-    if (index > 3) clike_fail(p, p->at->loc, "how large a dispatch is cannot be asked for in Slang");
+    if (index == 4) return "uint3(WorkgroupSize())";
+    if (index > 4) clike_fail(p, p->at->loc, "how large a dispatch is cannot be asked for in Slang");
     if (clike_begin_helper(p, id_names[index]))
         text_printf(&p->globals, "static %s %s;\n", id_type(index), id_names[index]);
     return id_names[index];
@@ -164,7 +165,8 @@ static const char claimed_words[] =
     "GroupMemoryBarrierWithGroupSync IDifferentiable InterlockedAdd InterlockedAnd "
     "InterlockedCompareExchange InterlockedExchange InterlockedMax InterlockedMin InterlockedOr "
     "InterlockedXor Optional ParameterBlock RWByteAddressBuffer RWStructuredBuffer SlopeTape String "
-    "StructuredBuffer This Tuple abs acos acosh any all as asdouble asfloat asin asinh asint associatedtype "
+    "StructuredBuffer This Tuple WorkgroupSize abs acos acosh any all as asdouble asfloat asin asinh asint "
+    "associatedtype "
     "asuint atan atan2 atanh bit_cast bool bool2 bool3 bool4 break bwd_diff case cbuffer ceil centroid class "
     "column_major const "
     "continue copysign cos cosh countbits default defer diffPair differentiable discard do double double2 "
