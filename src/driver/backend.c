@@ -240,6 +240,7 @@ static void aim_at(SlopeProgram *program, const EmitTarget *target) {
     Module *module = program->unit->ir;
     module->many_threads = (target->capabilities & TARGET_MANY_THREADS) != 0;
     program->unit->is_checked_later = (target->capabilities & TARGET_CHECKED) != 0;
+    program->unit->is_source = (target->capabilities & TARGET_SOURCE) != 0;
     program->unit->has_no_pointers = (target->capabilities & TARGET_POINTERS) == 0;
     program->unit->has_no_lanes = (target->capabilities & TARGET_LANES) == 0;
     module->orders_sums = (target->capabilities & TARGET_KEEPS_ORDER) != 0;

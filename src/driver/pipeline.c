@@ -52,36 +52,41 @@ static bool pass_inline(Func *func) {
 
 /* ---- halves of derivatives */
 
-typedef struct CallCounts {
+typedef struct Halves {
     Arena *scratch;
     Map calls; /* Func -> how many */
-} CallCounts;
+    bool by_address;
+} Halves;
 
 static void count_call(void *user, Inst *inst) {
-    CallCounts *counts = user;
+    Halves *halves = user;
     if (inst->op != OP_call) return;
-    uintptr_t before = (uintptr_t)map_get(&counts->calls, PTR_KEY(inst->callee));
-    map_put(counts->scratch, &counts->calls, PTR_KEY(inst->callee), (void *)(before + 1));
+    uintptr_t before = (uintptr_t)map_get(&halves->calls, PTR_KEY(inst->callee));
+    map_put(halves->scratch, &halves->calls, PTR_KEY(inst->callee), (void *)(before + 1));
 }
 
+/* What a half is given by address it is told to be alone (emit/clike/restrict.c), which is lost in a part. */
 static bool is_half(void *user, const Func *callee, const Inst *call) {
-    const CallCounts *counts = user;
+    const Halves *halves = user;
     bool is_own = (callee->flags & FUNC_GENERATED) && !(callee->flags & FUNC_EXPORT);
     (void)call;
-    return is_own && (uintptr_t)map_get(&counts->calls, PTR_KEY(callee)) == 1;
+    for (int i = 0; i < callee->nparams && !halves->by_address; i++)
+        is_own &= !(callee->params[i].flags & PARAM_BY_ADDRESS);
+    return is_own && (uintptr_t)map_get(&halves->calls, PTR_KEY(callee)) == 1;
 }
 
-/* The way there and the way back, of a derivative that is called in one place, are parts of it: to hand over all that is kept by value, each would need a struct for its results and
- * as many parameters. */
+/* In source code the way there and the way back of a derivative are parts of it, if they are called in one place: to hand over all that is kept, each would need a struct for its
+ * results and as many parameters. */
 static bool pass_halves(Unit *unit) {
-    CallCounts counts = {.scratch = arena_scratch(unit->ir->arena)};
-    InlinePolicy policy = {.max_size = MOST_INLINED_ONCE, .may = is_half, .user = &counts, .any_form = true};
+    if (!unit->is_source || unit->ir->many_threads) return false;
+    Halves halves = {.scratch = arena_scratch(unit->ir->arena), .by_address = unit->has_no_pointers};
+    InlinePolicy policy = {.max_size = MOST_INLINED_ONCE, .may = is_half, .user = &halves, .any_form = true};
     bool changed = false;
-    for (int i = 0; i < unit->ir->funcs.count && unit->has_no_pointers; i++)
-        if (unit->ir->funcs.at[i]->body) region_walk(unit->ir->funcs.at[i]->body, count_call, &counts);
-    for (int i = unit->passed; i < unit->ir->funcs.count && unit->has_no_pointers; i++)
+    for (int i = 0; i < unit->ir->funcs.count; i++)
+        if (unit->ir->funcs.at[i]->body) region_walk(unit->ir->funcs.at[i]->body, count_call, &halves);
+    for (int i = unit->passed; i < unit->ir->funcs.count; i++)
         changed |= opt_inline(unit->ir->funcs.at[i], policy);
-    arena_free(counts.scratch);
+    arena_free(halves.scratch);
     return changed;
 }
 

@@ -42,7 +42,8 @@ typedef struct Unit {
     uint32_t legal_for;    /* BackendLacks */
     VEC(Written) written;  /* ... as they were before */
     bool is_checked_later; /* by what compiles the output: indices into buffers and arrays */
-    bool has_no_pointers;  /* what is made of it passes everything by value */
+    bool is_source;        /* what is made of it is read by people ... */
+    bool has_no_pointers;  /* ... and passes everything by value */
     bool has_no_lanes;     /* what is made of it knows only vectors of the language */
     EmitJit *jit;
     bool runs;       /* machine code is made of it that runs at once */
