@@ -130,6 +130,8 @@ lanes_done_alone(const Lanes *lanes,
 /* How far a lane is from the one before it, in numbers: nobody knows, not at all, one, some. */
 enum { STEP_none = -1, STEP_same, STEP_one, STEP_other };
 int lanes_step_of_address(const Lanes *lanes, const Val *address);
+bool lanes_is_plain_sum(const LaneOptions *options,
+                        const Inst *inst); /* one lane does it by a load and a store */
 int lanes_best_width(const Lanes *lanes);
 int lanes_least_width(const Lanes *lanes);
 /* More than arithmetic, choices between two, memory, and loops over these that are short or written out. */

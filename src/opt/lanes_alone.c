@@ -94,8 +94,7 @@ static bool is_in_line(const Inst *loop, Val *address) {
 static bool is_plain(const Lanes *lanes, const Inst *loop, const Inst *inst) {
     if (inst->op == OP_tape_load || inst->op == OP_tape_store)
         return moves_to_neighbours(loop, inst->args[1]);
-    if (inst->op == OP_atomic && inst_has(inst, INST_FREE))
-        return is_in_line(loop, inst->args[0]); /* a sum of the loop's */
+    if (lanes_is_plain_sum(lanes->options, inst)) return is_in_line(loop, inst->args[0]);
     if (inst->nregions || lanes_is_left_to_lanes(lanes->options, inst)) return false;
     if (inst->op == OP_load || inst->op == OP_store) return is_in_line(loop, inst->args[0]);
     return op_has(inst->op, OP_PURE);

@@ -187,10 +187,15 @@ static Cost cost_of_access(const Lanes *lanes, const Inst *inst) {
     return (Cost){words < at_once ? 1 : words / at_once, words * together_at(lanes, address, word)};
 }
 
+static bool is_sum(const Inst *inst) { return inst->op == OP_atomic && inst->index == ATOMIC_add; }
+
+bool lanes_is_plain_sum(const LaneOptions *options, const Inst *inst) {
+    return is_sum(inst) && (options->alone || inst_has(inst, INST_FREE));
+}
+
 static Cost cost_of_atomic(const Lanes *lanes, const Inst *inst) {
-    double cost = inst_has(inst, INST_FREE) ? 3 : op_info[inst->op].cost; /* a sum that will be written out */
-    bool one_place =
-        !varies(lanes, ir_resolve(inst->args[0])) && inst->op == OP_atomic && inst->index == ATOMIC_add;
+    double cost = lanes_is_plain_sum(lanes->options, inst) ? 3 : op_info[inst->op].cost;
+    bool one_place = !varies(lanes, ir_resolve(inst->args[0])) && is_sum(inst);
     return (Cost){cost, one_place ? cost + 0.5 * lanes->width : lanes->width * (cost + 5)};
 }
 
@@ -320,11 +325,10 @@ static Cost cost_of_all(const Lanes *lanes) {
 }
 
 bool lanes_is_left_to_lanes(const LaneOptions *options, const Inst *inst) {
-    bool is_sum = inst->op == OP_atomic && inst->index == ATOMIC_add;
     bool is_loop = inst->op == OP_loop && !lanes_is_short(inst) && !lanes_is_written_out(inst);
     return is_for_tape(inst) || op_is_elementary(inst->op) || inst->op == OP_call || is_loop ||
            inst->op == OP_switch || inst->op == OP_var ||
-           (inst->op == OP_atomic && !(is_sum && options->alone));
+           (inst->op == OP_atomic && !(is_sum(inst) && options->alone));
 }
 
 typedef struct More {
