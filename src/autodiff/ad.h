@@ -294,7 +294,11 @@ typedef struct LoopInfo {
 } LoopInfo;
 
 typedef struct Lists Lists;
+typedef struct Settled Settled;
 typedef struct Checkpoint Checkpoint;
+
+/* Settled: a local array is kept as it is when its region ends, for those that read it after it was written last. */
+typedef enum Stable { STABLE_not, STABLE_settled, STABLE_always } Stable;
 
 /* A derivative while it is made: what each stage leaves for the next ones. */
 typedef struct Making {
@@ -311,11 +315,12 @@ typedef struct Making {
     Val *tape, *reverse_tape; /* ... tapes of the two halves: they stand for parameters of pri and prop */
     /* unzip */
     Region *primal, *diff;
-    Map twins;    /* Inst of the differential half, with regions -> that of the primal half */
-    Map loops;    /* primal loop -> LoopInfo */
-    bool *stable; /* by id of primal values: memory that holds the same in the reverse */
+    Map twins;       /* Inst of the differential half, with regions -> that of the primal half */
+    Map loops;       /* primal loop -> LoopInfo */
+    uint8_t *stable; /* Stable, by id of primal values: memory that holds the same in the reverse */
     uint32_t nstable;
-    ValVec settled; /* of these: local arrays that are kept whole */
+    Settled *settled;
+    ValVec kept_whole; /* those that are STABLE_settled */
     Lists *lists;
     /* transpose */
     Region *reversed;
@@ -340,7 +345,8 @@ void ad_count_trips(Ad *ad, Making *making);                    /* of the primal
 LoopInfo *ad_loop_info(const Making *making, const Inst *loop); /* primal */
 /* What is computed between two instructions, a trip count say, is computed as far outside as it is known, so that the loops around know it. */
 void ad_hoist(const Inst *before, Inst *from);
-bool ad_is_stable(const Making *making, Val *address); /* in memory that holds the same in the reverse */
+/* Does memory hold the same in the reverse as where the primal instruction reads it? */
+bool ad_is_stable(const Making *making, Val *address, const Inst *at);
 
 /* ---- untaken.c */
 typedef struct Untaken Untaken;
@@ -367,7 +373,6 @@ Lists *ad_find_lists(Ad *ad, const Region *primal);
 List *ad_list_at(const Lists *lists, const Val *address); /* of the variable itself; NULL: it is none */
 
 /* ---- settle.c */
-typedef struct Settled Settled;
 Settled *ad_settle(Ad *ad, const Region *region, uint32_t nvals);
 /* The variable whose final content a load reads; NULL: it may be written later. */
 Val *ad_settled_root(const Settled *settled, const Inst *load);

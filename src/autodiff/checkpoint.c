@@ -128,9 +128,10 @@ static void live_roots(Policy *p, Region *region) {
 
 /* ---- costs */
 
-/* Memory that holds the same in the reverse as it did. */
-static bool is_steady(const Policy *p, Val *address) {
-    return ad_root(address) ? ad_is_stable(p->in, address) : ad_is_steady(ir_root(address), p->in->steady);
+/* Memory that holds the same in the reverse as where it is read. */
+static bool is_steady(const Policy *p, Val *address, const Inst *at) {
+    return ad_root(address) ? ad_is_stable(p->in, address, at)
+                            : ad_is_steady(ir_root(address), p->in->steady);
 }
 
 /* Of making a call again: it reads, and nothing else. */
@@ -140,7 +141,7 @@ static int cost_of_call(Policy *p, const Inst *call) {
     if (known) return known - 1;
     int total = ad_cost_of_reading(p->ad, call, p->in->steady);
     for (int i = 0; i < call->nargs; i++)
-        if (call->args[i]->type->kind == TYPE_pointer && !is_steady(p, call->args[i])) total = NEVER;
+        if (call->args[i]->type->kind == TYPE_pointer && !is_steady(p, call->args[i], call)) total = NEVER;
     map_put(p->ad->arena, &p->readings, PTR_KEY(call), (void *)(uintptr_t)(total + 1));
     return total;
 }
@@ -155,7 +156,7 @@ static bool can_redo(Policy *p, const Val *v) {
     }
     if (def->inst->op == OP_load) {
         const Val *root = ad_settled_root(p->settled, def->inst);
-        return (root && p->whole[root->id]) || is_steady(p, def->inst->args[0]);
+        return (root && p->whole[root->id]) || is_steady(p, def->inst->args[0], def->inst);
     }
     if (def->inst->op == OP_call) return cost_of_call(p, def->inst) < NEVER;
     if (def->inst->op == OP_var) return true; /* its address; the memory itself ends with the primal pass */
@@ -360,7 +361,8 @@ static void choose_arrays(Policy *p) {
         for (int i = 0; i < p->order->count; i++) {
             Val *v = p->order->at[i];
             const Inst *inst = v->kind == VAL_inst ? v->inst : NULL;
-            if (!p->needed[v->id] || !inst || inst->op != OP_load || is_steady(p, inst->args[0])) continue;
+            if (!p->needed[v->id] || !inst || inst->op != OP_load || is_steady(p, inst->args[0], inst))
+                continue;
             const Val *root = ad_settled_root(p->settled, inst);
             if (!root || !map_has(&p->in->mirror, PTR_KEY(ad_home(root)))) continue;
             int64_t size = ad_scalars_in(root->type->args[0]);
@@ -379,8 +381,8 @@ static int limit_of(const Policy *p, const Type *type) {
 
 /* What was promised to be there. */
 static void keep_settled(Policy *p) {
-    for (int i = 0; i < p->in->settled.count; i++) {
-        const Val *array = p->in->settled.at[i];
+    for (int i = 0; i < p->in->kept_whole.count; i++) {
+        const Val *array = p->in->kept_whole.at[i];
         p->whole[array->id] = map_has(&p->in->mirror, PTR_KEY(ad_home(array)));
     }
 }

@@ -159,7 +159,6 @@ static void unzip(Ad *ad, Making *x) {
 typedef struct Stabilise {
     Ad *ad;
     Making *making;
-    Settled *settled;
 } Stabilise;
 
 /* Local arrays that a call needs which is made again in the reverse. */
@@ -168,26 +167,27 @@ static void note_settled(void *user, Inst *inst) {
     if (inst->op != OP_call || !inst_has(inst, INST_AGAIN)) return;
     for (int i = 0; i < inst->nargs; i++) {
         Val *v = inst->args[i];
-        if (!ad_is_settled_array(x->settled, v, inst) || x->making->stable[v->id]) continue;
-        x->making->stable[v->id] = true;
-        vec_push(x->ad->arena, &x->making->settled, v);
+        if (!ad_is_settled_array(x->making->settled, v, inst) || x->making->stable[v->id]) continue;
+        x->making->stable[v->id] = STABLE_settled;
+        vec_push(x->ad->arena, &x->making->kept_whole, v);
     }
 }
 
 /* Memory that holds the same in the reverse as it did: nobody writes it, or it is made again from the values in it, or kept whole. */
 static void find_stable(Ad *ad, Making *x) {
     x->nstable = x->linear.func->nvals;
-    x->stable = arena_array(ad->arena, bool, x->nstable + 1);
+    x->stable = arena_array(ad->arena, uint8_t, x->nstable + 1);
     for (int i = 0; i < x->f->leaves.count; i++) {
         const Leaf *leaf = &x->f->leaves.at[i];
-        if (leaf->in >= 0 && x->reverse->terms.stable[i]) x->stable[x->primals[i]->id] = true;
+        if (leaf->in >= 0 && x->reverse->terms.stable[i]) x->stable[x->primals[i]->id] = STABLE_always;
         if (leaf->in >= 0 && leaf->dual && leaf->by_ref && leaf->dir == DIR_in)
-            x->stable[x->differentials[i]->id] = true;
+            x->stable[x->differentials[i]->id] = STABLE_always;
     }
     x->lists = ad_find_lists(ad, x->primal);
     for (int i = 0; i < x->lists->by_var.count; i++)
-        x->stable[((const Val *)(uintptr_t)x->lists->by_var.entries[i].key)->id] = true;
-    Stabilise stabilise = {ad, x, ad_settle(ad, x->primal, x->nstable)};
+        x->stable[((const Val *)(uintptr_t)x->lists->by_var.entries[i].key)->id] = STABLE_always;
+    x->settled = ad_settle(ad, x->primal, x->nstable);
+    Stabilise stabilise = {ad, x};
     region_walk(x->primal, note_settled, &stabilise);
 }
 

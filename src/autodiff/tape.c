@@ -127,7 +127,7 @@ Val **ad_keep_arguments(Ad *ad, const Making *making, const CallNote *note, Buil
         bool state = plan->pass && ad_is_state(plan, i);
         Val *arg = leaf->in >= 0 ? ir_resolve(note->args[i]) : NULL;
         if (!leaf->by_ref) kept[i] = state ? call->results[leaf->out] : arg;
-        else if (!state && ad_is_stable(making, arg)) kept[i] = arg;
+        else if (!state && ad_is_stable(making, arg, call)) kept[i] = arg;
         else if (state || leaf->dir != DIR_out)
             save_object(ad, state ? &after : &before, making->tape, arg, false);
     }

@@ -382,7 +382,8 @@ static bool *stable_leaves(Tr *t, AdFunc *callee, const Inst *call) {
     bool *stable = arena_array(t->ad->arena, bool, callee->leaves.count + 1);
     for (int i = 0; i < callee->leaves.count; i++) {
         const Leaf *leaf = &callee->leaves.at[i];
-        stable[i] = leaf->by_ref && leaf->dir == DIR_in && ad_is_stable(t->making, call->args[leaf->in]);
+        stable[i] =
+            leaf->by_ref && leaf->dir == DIR_in && ad_is_stable(t->making, call->args[leaf->in], call);
     }
     return stable;
 }
@@ -423,7 +424,7 @@ static Val **kept_duals(Tr *t, Builder *b, const CallNote *note) {
     Val **duals = arena_array(t->ad->arena, Val *, leaves->count + 1);
     for (int i = 0; i < leaves->count; i++) {
         if (!ad_has_role(&leaves->at[i], AS_counterpart, false)) continue;
-        bool keep = leaves->at[i].by_ref && !ad_is_stable(t->making, note->duals[i]);
+        bool keep = leaves->at[i].by_ref && !ad_is_stable(t->making, note->duals[i], note->primal);
         duals[i] = keep ? ad_keep_object(t->ad, t->making, note->primal, b, note->duals[i])
                         : address(b, note->duals[i]);
     }
@@ -466,7 +467,8 @@ static bool can_move(const AdFunc *callee, const Inst *call, const Reverse *reve
 static bool is_made_again(Tr *t, const AdFunc *callee, const Inst *call) {
     bool again = inst_has(call, INST_AGAIN) || (callee->source && (callee->source->flags & FUNC_RECOMPUTE));
     for (int i = 0; i < callee->leaves.count && again; i++)
-        again = !callee->leaves.at[i].by_ref || ad_is_stable(t->making, call->args[callee->leaves.at[i].in]);
+        again = !callee->leaves.at[i].by_ref ||
+                ad_is_stable(t->making, call->args[callee->leaves.at[i].in], call);
     return again &&
            !ad_gives_references(&callee->leaves); /* the counterparts are made by the pass that is run */
 }

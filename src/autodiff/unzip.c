@@ -148,7 +148,8 @@ static void count_region(Ad *ad, Making *x, const Region *diff) {
 
 void ad_count_trips(Ad *ad, Making *x) { count_region(ad, x, x->diff); }
 
-bool ad_is_stable(const Making *x, Val *address) {
+bool ad_is_stable(const Making *x, Val *address, const Inst *at) {
     const Val *root = ad_root(address);
-    return root && root->id < x->nstable && x->stable[root->id];
+    int stable = root && root->id < x->nstable ? x->stable[root->id] : STABLE_not;
+    return stable == STABLE_always || (stable == STABLE_settled && ad_is_settled_array(x->settled, root, at));
 }
