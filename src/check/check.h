@@ -81,7 +81,8 @@ typedef struct Conformance {
     const Type *interface; /* TYPE_interface, likewise */
     Loc loc;
     bool checked;
-    Map satisfied; /* requirement Decl -> Satisfaction */
+    uint8_t of_base; /* declared by the base: what is known of it */
+    Map satisfied;   /* requirement Decl -> Satisfaction */
 } Conformance;
 
 /* A conformance of a particular type: the generic one, with arguments for decl's parameters. */

@@ -476,6 +476,7 @@ const char *count_text(Checker *c, int count, const char *what);
 
 /* ---- requirement.c */
 void check_conformances(Checker *c, Decl *decl); /* of a struct or extension: reports what is missing */
+bool meets_requirements(Checker *c, Conformance *conformance); /* without a word */
 
 /* ---- portable.c */
 void check_portable(Checker *c, const Decl *decl);
@@ -502,6 +503,7 @@ typedef struct Declared {
     Decl *source;          /* struct or extension */
     const Type *interface; /* in terms of source's parameters */
     const Subst *subst;    /* arguments for them */
+    bool of_base;          /* it is the base of source that declares it */
 } Declared;
 /* Called with each declared interface, inherited ones included; true: stop. */
 typedef bool (*DeclaredVisitor)(Checker *c, void *user, const Declared *declared);
@@ -509,6 +511,7 @@ bool visit_closure(Checker *c, const Declared *declared, const Type *self, Decla
 /* `wanted`: only sources that lead to this interface declaration are looked into any further (NULL: all). */
 bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVisitor visit, void *user);
 Conformance *conformance_for(Checker *c, const Declared *declared);
+const Type *base_of(Checker *c, const Type *type); /* the struct that a struct inherits from; NULL: none */
 /* What does not conform so far may do so once more is declared. */
 void conform_forget_refusals(Checker *c);
 const TypeVec *declared_conformers(Checker *c,

@@ -100,8 +100,8 @@ static bool visit_inherited(Checker *c, Closure *closure, const Declared *declar
     Sema *sema = decl_sema(c, interface);
     const Subst *subst = interface_subst(c, declared->interface, closure->self);
     for (int i = 0; i < sema->interfaces.count; i++) {
-        Declared inherited = {declared->source, check_subst(c, sema->interfaces.at[i], subst),
-                              declared->subst};
+        Declared inherited = *declared;
+        inherited.interface = check_subst(c, sema->interfaces.at[i], subst);
         if (map_has(&closure->seen, PTR_KEY(inherited.interface))) continue;
         map_put(c->arena, &closure->seen, PTR_KEY(inherited.interface), c);
         if (visit_inherited(c, closure, &inherited, depth + 1)) return true;
@@ -119,10 +119,23 @@ static bool visit_source(Checker *c, Decl *source, const Subst *subst, DeclaredV
     ensure_bases(c, source);
     Sema *sema = decl_sema(c, source);
     for (int i = 0; i < sema->interfaces.count; i++) {
-        Declared declared = {source, sema->interfaces.at[i], subst};
+        Declared declared = {source, sema->interfaces.at[i], subst, false};
         if (visit_closure(c, &declared, this_type_of(c, source), visit, user)) return true;
     }
     return false;
+}
+
+Conformance *conformance_for(Checker *c, const Declared *declared) {
+    Sema *sema = decl_sema(c, declared->source);
+    for (int i = 0; i < sema->conformances.count; i++)
+        if (sema->conformances.at[i]->interface == declared->interface) return sema->conformances.at[i];
+    Conformance *conformance = arena_new(c->arena, Conformance);
+    conformance->decl = declared->source;
+    conformance->type = this_type_of(c, declared->source);
+    conformance->interface = declared->interface;
+    conformance->loc = declared->source->loc;
+    vec_push(c->arena, &sema->conformances, conformance);
+    return conformance;
 }
 
 /* `wanted`: only sources that lead to this interface declaration are looked into any further (NULL: all). */
@@ -141,12 +154,41 @@ static bool visit_extensions(Checker *c, const Decl *head, const Type *type, con
     return false;
 }
 
+/* What the base of a struct conforms to, the struct does as well: by what it inherits, or by members of its own. */
+typedef struct FromBase {
+    Decl *head;
+    const Subst *subst;
+    DeclaredVisitor visit;
+    void *user;
+} FromBase;
+
+static bool visit_of_base(Checker *c, void *user, const Declared *declared) {
+    const FromBase *from = user;
+    const Type *interface = check_subst(c, declared->interface, declared->subst);
+    return from->visit(c, from->user, &(Declared){from->head, interface, from->subst, true});
+}
+
+/* In terms of its own generic parameters. */
+static const Type *base_in_general(Checker *c, const Decl *head) {
+    if (!head || head->kind != DECL_struct || head->bases.count == 0) return NULL;
+    ensure_bases(c, (Decl *)(uintptr_t)head);
+    return head->sema->base;
+}
+
+const Type *base_of(Checker *c, const Type *type) {
+    const Type *base = type->kind == TYPE_struct ? base_in_general(c, type->decl) : NULL;
+    return base ? check_subst(c, base, subst_of_type(c, type)) : NULL;
+}
+
 bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVisitor visit, void *user) {
     Decl *head = (Decl *)(uintptr_t)type_head(c, type);
     if (head && type->kind != TYPE_interface &&
         head->bases.count + (head->sema ? head->sema->interfaces.count : 0) > 0)
         if (visit_source(c, head, subst_of_type(c, type), visit, user)) return true;
     if (head && visit_extensions(c, head, type, wanted, visit, user)) return true;
+    const Type *base = base_in_general(c, head);
+    FromBase from = {head, base ? subst_of_type(c, type) : NULL, visit, user};
+    if (base && visit_declared(c, base, wanted, visit_of_base, &from)) return true;
     return visit_extensions(c, NULL, type, wanted, visit, user);
 }
 
@@ -183,24 +225,25 @@ typedef struct Query {
     const Type *found;
 } Query;
 
-Conformance *conformance_for(Checker *c, const Declared *declared) {
-    Sema *sema = decl_sema(c, declared->source);
-    for (int i = 0; i < sema->conformances.count; i++)
-        if (sema->conformances.at[i]->interface == declared->interface) return sema->conformances.at[i];
-    Conformance *conformance = arena_new(c->arena, Conformance);
-    conformance->decl = declared->source;
-    conformance->type = this_type_of(c, declared->source);
-    conformance->interface = declared->interface;
-    conformance->loc = declared->source->loc;
-    vec_push(c->arena, &sema->conformances, conformance);
-    return conformance;
+/* What is required of `This` may be met by the base, but not by what inherits from it: then that does not conform. To find out takes questions
+ * whether it does; while they are asked, it does. */
+enum { OF_BASE = 1, OF_BASE_BUSY, OF_BASE_MET, OF_BASE_NOT_MET };
+
+static bool holds_of_base(Checker *c, Conformance *conformance) {
+    if (conformance->of_base == OF_BASE) {
+        conformance->of_base = OF_BASE_BUSY;
+        conformance->of_base = meets_requirements(c, conformance) ? OF_BASE_MET : OF_BASE_NOT_MET;
+    }
+    return conformance->of_base != OF_BASE_NOT_MET;
 }
 
 static bool match_query(Checker *c, void *user, const Declared *declared) {
     Query *query = user;
     if (declared->interface->decl != query->interface->decl) return false;
     if (check_subst(c, declared->interface, declared->subst) != query->interface) return false;
-    query->witness = (Witness){conformance_for(c, declared), declared->subst};
+    Conformance *conformance = conformance_for(c, declared);
+    if (declared->of_base && !conformance->of_base) conformance->of_base = OF_BASE;
+    query->witness = (Witness){conformance, declared->subst};
     return true;
 }
 
@@ -328,10 +371,12 @@ bool check_conforms(Checker *c, const Type *type, const Type *interface, Witness
     c->query_cut = false;
     bool holds = find_conformance(c, type, interface, witness);
     c->queries = query.outer;
+    Conformance *found = (Conformance *)(uintptr_t)witness->conformance;
+    if (found && found->of_base) holds = holds_of_base(c, found);
     /* What rests on a question that was not answered is not known for good, unless it is the outermost. */
     bool final = !c->query_cut || (holds ? witness->conformance != NULL : !query.outer);
     c->query_cut = query.outer && (cut || (c->query_cut && !final));
-    if (generic || !final) return holds;
+    if (generic || !final || (found && found->of_base == OF_BASE_BUSY)) return holds;
     CachedWitness *answer = arena_new(c->arena, CachedWitness);
     *answer = (CachedWitness){holds, *witness};
     map_put(c->arena, &c->conform_cache, key, answer);
@@ -354,7 +399,7 @@ const Type *check_find_conformance(Checker *c, const Type *type, const Decl *int
         if (type->kind == TYPE_interface) vec_push(c->arena, &bounds, type);
         else bounds_of(c, type, &bounds);
         for (int i = 0; i < bounds.count; i++) {
-            Declared declared = {NULL, bounds.at[i], NULL};
+            Declared declared = {NULL, bounds.at[i], NULL, false};
             if (visit_closure(c, &declared, type, match_decl, &query)) return query.found;
         }
         return NULL;

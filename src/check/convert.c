@@ -133,14 +133,6 @@ bool types_match(Checker *c, const Type *a, const Type *b) {
     return a == b || has_error(a) || has_error(b);
 }
 
-static const Type *base_of(Checker *c, const Type *type) {
-    if (type->kind != TYPE_struct) return NULL;
-    Decl *decl = (Decl *)(uintptr_t)type->decl;
-    ensure_bases(c, decl);
-    const Type *base = decl_sema(c, decl)->base;
-    return base ? check_subst(c, base, subst_of_type(c, type)) : NULL;
-}
-
 static int upcast_cost(Checker *c, const Type *from, const Type *to) {
     int cost = 0;
     for (const Type *t = from; t; t = base_of(c, t), cost += 100)

@@ -388,7 +388,7 @@ static const Type *search_promises(Checker *c, const Type *type, PromiseVisitor 
         TypeVec known = {0};
         if (type_is_abstract(promise.base)) bounds_of(c, promise.base, &known);
         for (int i = 0; i < known.count && !promise.found; i++) {
-            Declared declared = {NULL, known.at[i], NULL};
+            Declared declared = {NULL, known.at[i], NULL, false};
             if (makes_promises(c, known.at[i]))
                 visit_closure(c, &declared, promise.base, search_interface, &promise);
         }

@@ -187,10 +187,8 @@ void infer_match(Inference *inference, const Type *pattern, const Type *actual) 
     if (actual->kind == pattern->kind && actual->decl == pattern->decl && actual->number == pattern->number) {
         match_args(inference, pattern, actual);
     } else if (pattern->kind == TYPE_struct && actual->kind == TYPE_struct) {
-        Decl *decl = (Decl *)(uintptr_t)actual->decl;
-        ensure_bases(c, decl);
-        const Type *base = decl_sema(c, decl)->base;
-        if (base) infer_match(inference, pattern, check_subst(c, base, subst_of_type(c, actual)));
+        const Type *base = base_of(c, actual);
+        if (base) infer_match(inference, pattern, base);
     }
 }
 

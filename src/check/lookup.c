@@ -72,17 +72,15 @@ static void from_declaration(Checker *c, const Type *type, Name name, int distan
     if (!decl || type->kind == TYPE_interface) return;
     const DeclVec *found = scope_find(scope_inside(c, decl), name);
     if (found) add_all(c, out, found, subst_of_type(c, type), distance);
-    if (decl->kind != DECL_struct || decl->bases.count == 0) return;
-    ensure_bases(c, decl);
-    const Type *base = decl_sema(c, decl)->base;
-    if (base && out->count == 0)
-        from_declaration(c, check_subst(c, base, subst_of_type(c, type)), name, distance, out);
+    const Type *base = out->count == 0 ? base_of(c, type) : NULL;
+    if (base) from_declaration(c, base, name, distance, out);
 }
 
 bool lookup_own_member(Checker *c, const Type *type, Name name, Candidates *out) {
     int before = out->count;
     from_declaration(c, type, name, 0, out);
     if (type->kind != TYPE_interface) from_extensions(c, type, name, 0, out);
+    while (out->count == before && (type = base_of(c, type))) from_extensions(c, type, name, 0, out);
     return out->count > before;
 }
 
@@ -115,8 +113,9 @@ static uint64_t inherited_bits(Checker *c, Sema *sema) {
     return sema->inherited_bits = bits;
 }
 
-/* From the interfaces that a struct or an extension names. Most names are no members at all, and this is quickly seen. */
-static void from_named(Checker *c, Decl *source, const Type *type, Name name, Candidates *out) {
+/* From the interfaces that a struct or an extension names: of `type`, from which `self` may inherit. Most names are no members at all, and this is quickly seen. */
+static void from_named(Checker *c, Decl *source, const Type *type, const Type *self, Name name,
+                       Candidates *out) {
     const Subst *subst = NULL;
     bool fits = false;
     ensure_bases(c, source);
@@ -127,19 +126,22 @@ static void from_named(Checker *c, Decl *source, const Type *type, Name name, Ca
         if (!fits && source->kind == DECL_extension && !infer_extension(c, source, type, &subst)) return;
         if (!fits && source->kind != DECL_extension) subst = subst_of_type(c, type);
         fits = true;
-        from_interface(c, check_subst(c, sema->interfaces.at[i], subst), type, name, 3, out);
+        from_interface(c, check_subst(c, sema->interfaces.at[i], subst), self, name, 3, out);
     }
 }
 
-/* What a concrete type inherits from the interfaces it names: default implementations and static constants. */
-static void from_conformances(Checker *c, const Type *type, Name name, Candidates *out) {
-    Decl *decl = (Decl *)(uintptr_t)type_head(c, type);
-    if (!decl) return;
-    from_named(c, decl, type, name, out);
-    const DeclVec *lists[2] = {extensions_of(c, decl), extensions_of(c, NULL)};
-    for (int k = 0; k < 2; k++)
-        for (int i = 0; lists[k] && i < lists[k]->count; i++)
-            if (lists[k]->at[i]->bases.count) from_named(c, lists[k]->at[i], type, name, out);
+/* What a concrete type inherits from the interfaces it names, or its base does: default implementations and static constants. */
+static void from_conformances(Checker *c, const Type *self, Name name, Candidates *out) {
+    int before = out->count;
+    for (const Type *type = self; type && out->count == before; type = base_of(c, type)) {
+        Decl *decl = (Decl *)(uintptr_t)type_head(c, type);
+        if (!decl) return;
+        from_named(c, decl, type, self, name, out);
+        const DeclVec *lists[2] = {extensions_of(c, decl), extensions_of(c, NULL)};
+        for (int k = 0; k < 2; k++)
+            for (int i = 0; lists[k] && i < lists[k]->count; i++)
+                if (lists[k]->at[i]->bases.count) from_named(c, lists[k]->at[i], type, self, name, out);
+    }
 }
 
 static int farthest(const Candidates *list) {

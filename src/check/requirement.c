@@ -86,9 +86,30 @@ static void check_override(Checker *c, Decl *requirement, const Satisfaction *fo
     note(c, DIAG_note_required_here, requirement->loc);
 }
 
+static bool is_library(Checker *c, const Decl *interface, bool *differentiable) {
+    if (!(interface->flags & DECL_PRELUDE)) return false;
+    *differentiable = interface->name == c->known.IDifferentiable;
+    return *differentiable || strncmp(interface->name->text, "__Builtin", 9) == 0;
+}
+
 static bool is_required(const Decl *decl) {
     return decl->kind == DECL_func || decl->kind == DECL_assoc || decl->kind == DECL_property ||
            decl->kind == DECL_subscript || (decl->kind == DECL_var && (decl->modifiers & MODIFIER_static));
+}
+
+static bool is_met(Checker *c, Conformance *conformance, Decl *requirement) {
+    const Satisfaction *found = satisfaction(c, conformance, requirement);
+    return found->kind != SATISFY_none || found->type; /* __init() by the default value */
+}
+
+bool meets_requirements(Checker *c, Conformance *conformance) {
+    const Decl *interface = conformance->interface->decl;
+    bool differentiable;
+    if (is_library(c, interface, &differentiable)) return true;
+    for (int i = 0; i < interface->members.count; i++)
+        if (is_required(interface->members.at[i]) && !is_met(c, conformance, interface->members.at[i]))
+            return false;
+    return true;
 }
 
 static void check_requirement(Checker *c, Review *review, Conformance *conformance, Decl *requirement) {
@@ -96,12 +117,11 @@ static void check_requirement(Checker *c, Review *review, Conformance *conforman
         constraints_hold(c, requirement, interface_subst(c, conformance->interface, conformance->type),
                          review->loc);
     if (!is_required(requirement)) return;
-    Satisfaction *found = satisfaction(c, conformance, requirement);
-    bool native = found->kind == SATISFY_none && found->type; /* __init() by the default value */
-    if (found->kind == SATISFY_none && !native) {
+    if (!is_met(c, conformance, requirement)) {
         vec_push(c->arena, &review->missing, ((Missing){conformance, requirement}));
         return;
     }
+    const Satisfaction *found = satisfaction(c, conformance, requirement);
     if (found->kind == SATISFY_type) check_assoc_bounds(c, conformance, requirement, found->type);
     check_override(c, requirement, found);
     if (requirement->kind != DECL_var && found->kind == SATISFY_decl)
@@ -157,12 +177,6 @@ static void check_sums(Checker *c, Conformance *conformance, const Decl *interfa
 }
 
 /* ---- entry */
-
-static bool is_library(Checker *c, const Decl *interface, bool *differentiable) {
-    if (!(interface->flags & DECL_PRELUDE)) return false;
-    *differentiable = interface->name == c->known.IDifferentiable;
-    return *differentiable || strncmp(interface->name->text, "__Builtin", 9) == 0;
-}
 
 static bool check_one(Checker *c, void *user, const Declared *declared) {
     Review *review = user;
@@ -222,7 +236,7 @@ void check_conformances(Checker *c, Decl *decl) {
     for (int i = 0; i < sema->interfaces.count; i++) {
         Review review = {.base = sema->interfaces.at[i]};
         review.loc = loc_of_base(decl, review.base);
-        Declared declared = {decl, review.base, NULL};
+        Declared declared = {decl, review.base, NULL, false};
         visit_closure(c, &declared, this_type_of(c, decl), check_one, &review);
         tell_missing(c, &review);
     }

@@ -65,10 +65,9 @@ static void met_by_copy(Checker *c, const Placed *placed) {
 }
 
 /* A member of the struct that the conforming one inherits from takes that as `this`: it can be called, not stand for it. */
-static bool is_of_base(const Placed *placed, const Decl *member) {
-    const Type *type = placed->conformance->type;
-    const Decl *owner = member->parent;
-    return type->kind == TYPE_struct && owner->kind == DECL_struct && owner != type->decl &&
+static bool is_of_base(Checker *c, const Placed *placed, const Decl *member) {
+    const Type *type = placed->conformance->type, *owner = this_type_of(c, member->parent);
+    return type->kind == TYPE_struct && owner->kind == TYPE_struct && owner->decl != type->decl &&
            !(member->modifiers & MODIFIER_static);
 }
 
@@ -250,7 +249,7 @@ static bool implements(const Decl *decl, const Decl *requirement) {
 static bool find_same_method(Checker *c, const Placed *placed, const FuncSig *wanted) {
     for (int i = 0; i < placed->members.count; i++) {
         const Candidate *member = &placed->members.at[i];
-        if (!implements(member->decl, placed->requirement) || is_of_base(placed, member->decl)) continue;
+        if (!implements(member->decl, placed->requirement) || is_of_base(c, placed, member->decl)) continue;
         const Subst *have_subst = member->subst;
         FuncSig *have = signature_of(c, member->decl);
         if (!align_generics(c, placed, member->decl, &have_subst)) continue;
@@ -377,7 +376,7 @@ static void find_property(Checker *c, const Placed *placed) {
         bool fixed = is_field && (decl->modifiers & (MODIFIER_const | MODIFIER_let));
         if (is_field ? fixed && has_accessor(requirement, FUNC_set) : !has_accessors(decl, requirement))
             continue;
-        if (!is_field && is_of_base(placed, decl)) {
+        if (!is_field && is_of_base(c, placed, decl)) {
             complete_accessors(c, placed);
             return;
         }
@@ -426,7 +425,7 @@ static void find_subscript(Checker *c, const Placed *placed) {
         const Candidate *member = &placed->members.at[i];
         if (member->decl->kind != DECL_subscript || member->decl->parent->kind == DECL_interface) continue;
         ensure_header(c, member->decl);
-        if (is_of_base(placed, member->decl) || !same_subscript(c, placed, member->decl, member->subst))
+        if (is_of_base(c, placed, member->decl) || !same_subscript(c, placed, member->decl, member->subst))
             continue;
         met_by(placed, SATISFY_decl, member->decl, member->subst);
         return;

@@ -143,10 +143,29 @@ static void fix_atomic(Widener *w, Inst *inst) {
     replace(inst, build_convert(&b, narrow->results[0], wide));
 }
 
+/* A struct that is seen as the one it inherits from: that begins it, and so does its copy. */
+static bool is_upcast(const Type *from, const Type *to) {
+    from = ir_target(from), to = ir_target(to);
+    if (!from || !to || from->kind != TYPE_record || to->kind != TYPE_record) return false;
+    const Record *whole = type_record(from), *part = type_record(to);
+    if (part->nfields > whole->nfields) return false;
+    for (int i = 0; i < part->nfields; i++)
+        if (part->fields[i].name != whole->fields[i].name || part->fields[i].type != whole->fields[i].type)
+            return false;
+    return true;
+}
+
 /* Bits are those that the original looks at. */
 static void fix_bitcast(Widener *w, Inst *inst, const Inst *original) {
     const Type *from = ir_resolve(original->args[0])->type, *to = original->results[0]->type;
-    if (leads_to_wide(inst, original, 0)) give_up(w, "it casts the address of a variable");
+    bool wide = leads_to_wide(inst, original, 0), upcast = wide && is_upcast(from, to);
+    if (wide && !upcast) give_up(w, "it casts the address of a variable");
+    if (upcast) {
+        Builder before = build_before(inst);
+        replace(inst, build_bitcast(&before, inst->args[0],
+                                    type_pointer(w->module->types, widen_type(w, ir_target(to)))));
+        return;
+    }
     if (w->wrong || (from == type_at(inst, 0) && to == inst->results[0]->type)) return;
     Builder b = build_before(inst);
     Val *bits = build_bitcast(&b, build_convert(&b, inst->args[0], from), to);

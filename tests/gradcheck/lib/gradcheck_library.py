@@ -71,6 +71,7 @@ OTHERS = {
              "T f(T x) { return diffPair(x * x).p + diffPair(x).d; }"],
     "update": ["T f(T x, T v) { var p = diffPair(x, v); updateDiff(p, x * v); updatePrimal(p, x * x); return p.p * p.d; }",
                "T f(T x, T v) { var p = diffPair(x, v); updatePair(p, x * v, v); return p.p * p.d; }"],
+    "conditional": ["T f(T x, T y) { Conditional<T, true> a = x * y; Conditional<T, false> b = x; a.set(a.get().value * y); b.set(y); return a.get().value * (b.get().hasValue ? y : x); }"],
     "detach": ["T f(T x) { return detach(x) * x; }"],
     "function value": ["T f(T x) { return use((T y) => y * y * y, x); }"],
 }
@@ -79,7 +80,7 @@ ROWS = {name: name for name in ("select", "use", "jvp", "vjp", "grad", "dot2add"
                               "detach")}
 ROWS |= {name: "arithmetic" for name in ("add", "sub", "mul", "div", "mod", "neg")}
 ROWS |= {"getPrimal": "pair", "getDifferential": "pair", "diffPair": "pair", "updateDiff": "update", "updatePrimal": "update",
-         "updatePair": "update", "operator": "generic operator", "operator()": "function value"}
+         "updatePair": "update", "operator": "generic operator", "operator()": "function value", "set": "conditional", "get": "conditional"}
 HEAD = """typealias T = TYPE;
 [Differentiable] T use<F : IDifferentiableFunc<T, T>>(F f, T x) { return f(x) * x; }
 [Differentiable] T cube(T x) { return x * x * x; }
