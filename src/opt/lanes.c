@@ -226,10 +226,11 @@ static void look_for_meetings(void *user, Inst *inst) {
     lanes->waves |= inst->op == OP_wave;
 }
 
-/* No more than there are; and where all wait for each other, none is to be left over. */
-static int fitting(const Func *func, int width, bool waits) {
-    int row = func->group_size[0];
-    while (width > 1 && !has_one_thread(func) && (row < width || (waits && row % width != 0))) width /= 2;
+/* No more than there are, of groups as far as that is known; and where all wait for each other, none is to be left over. */
+static int fitting(const Func *func, const LaneOptions *options, int width, bool waits) {
+    bool along_groups = has_one_thread(func);
+    int row = !along_groups ? func->group_size[0] : options->groups ? options->groups : width;
+    while (width > 1 && (row < width || (waits && !along_groups && row % width != 0))) width /= 2;
     return width;
 }
 
@@ -281,28 +282,31 @@ static void look_at_copy(Lanes *lanes) {
     lanes_look(lanes);
 }
 
-/* Groups of one thread are often dispatched alone: nobody knows before. */
 static void choose_width(Lanes *lanes) {
     int wanted = lanes->options->width;
     if (lanes->waves) lanes->width = lanes_of_wave(lanes, lanes->from);
-    else lanes->width = fitting(lanes->from, wanted ? wanted : lanes_best_width(lanes), lanes->waits);
+    else
+        lanes->width =
+            fitting(lanes->from, lanes->options, wanted ? wanted : lanes_best_width(lanes), lanes->waits);
     if (!wanted && !lanes->waves && lanes_half_is_enough(lanes)) lanes->width /= 2;
     if (lanes->width <= 1 && lanes->waves)
         lanes_decline(lanes, NULL, "a wave is no part of a row of its group");
     else if (lanes->width <= 1)
         lanes_decline(lanes, NULL, "it waits, and a row of its group cannot be divided");
     else if (wanted) return;
-    else if (lanes->along_groups) lanes_decline(lanes, NULL, "groups have one thread");
     else if (lanes->width < 4) lanes_decline(lanes, NULL, "a group has fewer than four threads in x");
     else if (lanes_not_worth_it(lanes)) lanes_decline(lanes, NULL, lanes_not_worth_it(lanes));
     else lanes_look_for_races(lanes);
 }
 
+/* Groups of one thread are often dispatched alone, and nobody knows before: they are lanes if that is asked for. */
 bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {
-    int width = fitting(func, options->width ? options->width : 16, false);
+    int width = fitting(func, options, options->width ? options->width : 16, false);
     *remark = (LaneRemark){.width = 1, .loc = func->loc};
     if (width <= 1 || func->wide) {
-        remark->why = func->wide ? NULL : "a group has one thread in x";
+        remark->why = func->wide             ? NULL
+                      : has_one_thread(func) ? "there is one group, of one thread"
+                                             : "a group has one thread in x";
         return false;
     }
     Lanes lanes = {.module = func->module,
@@ -312,6 +316,7 @@ bool opt_lanes(Func *func, const LaneOptions *options, LaneRemark *remark) {
                    .width = width,
                    .along_groups = has_one_thread(func)};
     region_walk(func->body, look_before, &lanes);
+    if (lanes.along_groups && options->width == 0) lanes_decline(&lanes, NULL, "groups have one thread");
     if (!lanes.why) {
         lanes.from = copy_of(func);
         prepare(&lanes, lanes.from);

@@ -346,11 +346,21 @@ static void lane_row(Text *t, int i) {
     text_printf(t, "%%f%d = sqrt %%c%d\n%%x%d = div %%f%d, %%b%d\n", i, i, i, i, i);
 }
 
+static void lane_sums(Text *t, int i) {
+    text_printf(t, "%%x%d = mul %%x%d, %%x%d\n%%k%d.2 = loop (%%k%d: uint = 0:uint) {\n", i, i - 1, i - 1, i,
+                i);
+    text_printf(t, "%%l%d = lt %%k%d, 64:uint\nyield %%l%d\n} do {\n", i, i, i);
+    text_printf(t, "%%e%d = buffer_elem writes %%sums, %%k%d\n%%w%d = atomic add %%e%d, %%x%d\n", i, i, i, i,
+                i);
+    text_printf(t, "%%k%d.1 = add %%k%d, 1:uint\nyield %%k%d.1\n}\n", i, i, i);
+}
+
 static void write_lane_func(Text *t, int threads) {
     text_printf(t, "global uniform @data: StructuredBuffer<float>\n"
-                   "global uniform @out: RWStructuredBuffer<float>\n");
+                   "global uniform @out: RWStructuredBuffer<float>\n"
+                   "global uniform @sums: RWStructuredBuffer<float>\n");
     text_printf(t, "func @f() export threads(%d, 1, 1) {\n%%p = global @data\n%%data = load %%p\n", threads);
-    text_printf(t, "%%q = global @out\n%%out = load %%q\n");
+    text_printf(t, "%%q = global @out\n%%out = load %%q\n%%r = global @sums\n%%sums = load %%r\n");
 }
 
 static void write_item(Text *t, LaneStep step, int count) {
@@ -371,12 +381,16 @@ typedef struct LaneCase {
     const char *why; /* not more, with the smallest registers */
 } LaneCase;
 
+static void write_kernel(Text *t, int threads, const LaneCase *at) {
+    write_lane_func(t, threads);
+    text_printf(t, "%%id = thread_id 0\n%%i = extract %%id, 0\n");
+    write_item(t, at->step, at->count);
+    text_printf(t, "return\n}\n");
+}
+
 static LaneRemark lanes_of_kernel(const LaneCase *at, const LaneOptions *options) {
     Text text = {.arena = &arena};
-    write_lane_func(&text, 64);
-    text_printf(&text, "%%id = thread_id 0\n%%i = extract %%id, 0\n");
-    write_item(&text, at->step, at->count);
-    text_printf(&text, "return\n}\n");
+    write_kernel(&text, 64, at);
     LaneRemark remark = {0};
     opt_lanes(read_func(text.at), options, &remark);
     return remark;
@@ -403,12 +417,13 @@ static LaneRemark lanes_of_loop(const LaneCase *at, const LaneOptions *options) 
     return remark;
 }
 
-static void look_at_lanes(const LaneCase *at,
-                          LaneRemark (*lanes)(const LaneCase *at, const LaneOptions *options)) {
+typedef LaneRemark (*LanesOf)(const LaneCase *at, const LaneOptions *options);
+
+static void look_at_lanes(const LaneCase *at, LanesOf lanes, bool alone) {
     static const int bits[SIZES] = {128, 256, 512};
     for (int i = 0; i < SIZES; i++) {
         tear_down(NULL), set_up(NULL);
-        LaneRemark remark = lanes(at, &(LaneOptions){.register_bits = bits[i], .wave = 32});
+        LaneRemark remark = lanes(at, &(LaneOptions){.register_bits = bits[i], .wave = 32, .alone = alone});
         const char *why = remark.why ? remark.why : "", *expected = i == 0 && at->why ? at->why : why;
         if (remark.width != at->widths[i] || strcmp(why, expected) != 0)
             fail_msg("%d steps with %d bits: %d lanes, not %d (%s)", at->count, bits[i], remark.width,
@@ -427,7 +442,8 @@ static void lanes_are_chosen_by_registers(void **state) {
         {lane_anywhere, 3, 0, {1, 8, 16}, slow},     {lane_row, 4, 0, {8, 8, 16}, NULL},
         {lane_row, 24, 0, {4, 4, 16}, NULL},
     };
-    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) look_at_lanes(&cases[i], lanes_of_kernel);
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
+        look_at_lanes(&cases[i], lanes_of_kernel, false);
 }
 
 /* The more there is to compile anyway, the more a loop may add. */
@@ -442,7 +458,34 @@ static void loops_get_lanes_by_what_else_there_is(void **state) {
         {lane_row, 24, 100, {4, 4, 16}, NULL},
         {lane_row, 24, 400, {8, 8, 16}, NULL},
     };
-    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) look_at_lanes(&cases[i], lanes_of_loop);
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
+        look_at_lanes(&cases[i], lanes_of_loop, false);
+}
+
+/* Those of one thread are plain, and LLVM makes those of several places at once. */
+static void sums_are_left_to_llvm_where_they_are_plain(void **state) {
+    (void)state;
+    look_at_lanes(&(LaneCase){lane_sums, 1, 0, {8, 16, 16}, NULL}, lanes_of_loop, false);
+    look_at_lanes(&(LaneCase){lane_sums, 1, 0, {1, 1, 1}, NULL}, lanes_of_loop, true);
+}
+
+/* Groups of one thread are lanes where that is asked for, and no more than there are. */
+static void groups_are_lanes_if_there_are_enough(void **state) {
+    (void)state;
+    static const struct {
+        int wanted, groups, width;
+    } cases[] = {{8, 0, 8}, {8, 8, 8}, {8, 7, 4}, {8, 1, 1}, {0, 64, 1}};
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        Text text = {.arena = &arena};
+        LaneRemark remark = {0};
+        tear_down(NULL), set_up(NULL);
+        write_kernel(&text, 1, &(LaneCase){lane_arithmetic, 20, 0, {0}, NULL});
+        opt_lanes(read_func(text.at),
+                  &(LaneOptions){
+                      .width = cases[i].wanted, .groups = cases[i].groups, .register_bits = 128, .wave = 32},
+                  &remark);
+        assert_int_equal(remark.width, cases[i].width);
+    }
 }
 
 int main(void) {
@@ -457,6 +500,8 @@ int main(void) {
         TEST(endless_loops_are_not_taken_for_finite),
         TEST(lanes_are_chosen_by_registers),
         TEST(loops_get_lanes_by_what_else_there_is),
+        TEST(sums_are_left_to_llvm_where_they_are_plain),
+        TEST(groups_are_lanes_if_there_are_enough),
         TEST(large_functions_take_a_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
