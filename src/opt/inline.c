@@ -262,8 +262,43 @@ static bool takes_apart(void *user, const Func *callee, const Inst *call) {
     return !count.forks && count.moves <= MOST_MOVED && count.others <= MOST_ELSE;
 }
 
+typedef struct Calls {
+    const Func *callee;
+    int count;
+} Calls;
+
+static void count_calls(void *user, Inst *inst) {
+    Calls *calls = user;
+    calls->count += inst->op == OP_call && inst->callee == calls->callee;
+}
+
+/* ... and what is given some integers in an array of the caller's: the strides of a tensor, which the caller knows. LLVM finds out, too, but only once indices were
+ * tested for any strides. */
+enum { MOST_TOLD = 1500, MOST_STRIDES = 8 };
+
+static bool is_of_strides(const Val *arg) {
+    const Val *root = ir_root((Val *)arg);
+    const Type *target = ir_target(arg->type);
+    bool is_own = root && root->kind == VAL_inst && root->inst->op == OP_var;
+    return is_own && target->kind == TYPE_array && type_is_integer(target->args[0]) &&
+           type_length(target) <= MOST_STRIDES;
+}
+
+static bool is_told(const Inst *call) {
+    Calls calls = {.callee = call->callee};
+    bool has_strides = false;
+    for (int i = 0; i < call->nargs; i++) has_strides |= is_of_strides(inst_operand(call, i));
+    if (!has_strides) return false;
+    region_walk(call->func->body, count_calls, &calls);
+    return calls.count == 1 && shape_of(call->callee).size <= MOST_TOLD;
+}
+
+static bool has_parts(void *user, const Func *callee, const Inst *call) {
+    return takes_apart(user, callee, call) || is_told(call);
+}
+
 bool opt_inline_parts(Func *func) {
-    return opt_inline(func, (InlinePolicy){.max_size = INT_MAX, .may = takes_apart, .any_form = true});
+    return opt_inline(func, (InlinePolicy){.max_size = INT_MAX, .may = has_parts, .any_form = true});
 }
 
 /* ---- loops around calls */

@@ -117,10 +117,14 @@ static const char *not_tried(Loops *loops, const Inst *loop) {
 
 /* ---- the loop as a function */
 
-/* A uniform, or a part of one: it can be named again. */
+static bool is_fixed_element(const Inst *inst) {
+    return inst->op == OP_buffer_elem && val_is_const(ir_resolve(inst->args[1]));
+}
+
+/* A uniform, or a part of one; an element of a buffer, so that it is seen which buffer it is in: it can be named again. */
 static bool is_named(const Val *v) {
     if (v->kind != VAL_inst) return false;
-    if (v->inst->op == OP_global) return true;
+    if (v->inst->op == OP_global || is_fixed_element(v->inst)) return true;
     bool is_step = v->inst->op == OP_field || v->inst->op == OP_load;
     return is_step && inst_is_steady(v->inst) && is_named(ir_resolve(v->inst->args[0]));
 }
@@ -133,6 +137,7 @@ static void capture(void *user, Inst *inst) {
             continue;
         clone_map_val(&outline->map, v, v); /* seen */
         vec_push(outline->loops->scratch, &outline->captured, v);
+        if (is_named(v)) capture(outline, v->inst);
     }
 }
 

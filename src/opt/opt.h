@@ -25,7 +25,8 @@ typedef struct InlinePolicy {
 bool opt_inline(Func *func, InlinePolicy policy);
 /* What waits at barriers becomes part of the kernel: for targets that must see them all at once. */
 bool opt_inline_waiting(Func *func);
-/* What takes objects apart for others or fills them, as constructors do and the derivatives that a program calls: the caller knows the parts then, such as buffers. */
+/* What takes objects apart for others or fills them, as constructors do and the derivatives that a program calls: the caller knows the parts then, such as buffers. And what is called
+ * in one place with arrays of a few integers: strides that the caller knows. */
 bool opt_inline_parts(Func *func);
 /* What a loop calls in one place, and that uses elements of buffers, becomes part of the loop: so that their indices can be tested before it. */
 bool opt_inline_in_loops(Func *func);
