@@ -61,19 +61,30 @@ bool lanes_is_in_written_out(const Inst *inst) {
 
 /* ---- loops that become vectors */
 
+static bool moves_by(const Inst *loop, Val *v, int64_t *by);
+
+/* A counter of a loop inside, which begins again with the same in each round. */
+static bool counts_within(const Inst *loop, const Val *v) {
+    const Inst *inner = v->region->owner;
+    int64_t step, by;
+    return inner && inner->op == OP_loop && loop_step(inner, v->index, &step) &&
+           moves_by(loop, inner->args[v->index], &by) && by == 0;
+}
+
 /* How far the value moves from a round to the next; false: nobody knows. */
 static bool moves_by(const Inst *loop, Val *v, int64_t *by) {
     int64_t a, b;
     v = ir_resolve(v);
     *by = 0;
     if (!inst_contains(loop, v)) return true;
-    if (v->kind != VAL_inst) return v->region == loop->regions[1] && loop_step(loop, v->index, by);
+    if (v->kind != VAL_inst)
+        return v->region == loop->regions[1] ? loop_step(loop, v->index, by) : counts_within(loop, v);
     const Inst *inst = v->inst;
     if (inst->op == OP_convert) return moves_by(loop, inst->args[0], by);
-    if (inst->op != OP_add && inst->op != OP_sub) return false;
+    if (inst->op != OP_add && inst->op != OP_sub && inst->op != OP_mul) return false;
     bool known = moves_by(loop, inst->args[0], &a) && moves_by(loop, inst->args[1], &b);
     if (known) *by = inst->op == OP_add ? a + b : a - b;
-    return known;
+    return known && (inst->op != OP_mul || (a == 0 && b == 0));
 }
 
 static bool moves_to_neighbours(const Inst *loop, Val *index) {
@@ -91,11 +102,24 @@ static bool is_in_line(const Inst *loop, Val *address) {
     return moves_to_neighbours(loop, inst->args[1]);
 }
 
+static bool is_plain(const Lanes *lanes, const Inst *loop, const Inst *inst);
+
+/* What is written out, so that nothing but its instructions is left: not where that is all of the loop. */
+static bool is_plain_nest(const Lanes *lanes, const Inst *loop, const Inst *inner) {
+    bool is_left = inner->op == OP_loop && (lanes_is_short(inner) || lanes_is_written_out(inner));
+    if (!is_left || lanes_known_rounds(loop) > 0) return false;
+    for (int i = 0; i < inner->nregions; i++)
+        for (const Inst *inst = inner->regions[i]->first; inst; inst = inst->next)
+            if (inst->op != OP_yield && !is_plain(lanes, loop, inst)) return false;
+    return true;
+}
+
 static bool is_plain(const Lanes *lanes, const Inst *loop, const Inst *inst) {
     if (inst->op == OP_tape_load || inst->op == OP_tape_store)
         return moves_to_neighbours(loop, inst->args[1]);
     if (lanes_is_plain_sum(lanes->options, inst)) return is_in_line(loop, inst->args[0]);
-    if (inst->nregions || lanes_is_left_to_lanes(lanes->options, inst)) return false;
+    if (inst->nregions) return is_plain_nest(lanes, loop, inst);
+    if (lanes_is_left_to_lanes(lanes->options, inst)) return false;
     if (inst->op == OP_load || inst->op == OP_store) return is_in_line(loop, inst->args[0]);
     return op_has(inst->op, OP_PURE);
 }

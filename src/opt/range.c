@@ -19,7 +19,7 @@
  * left for one at a time stays as it is.
  *
  * What a call does mostly takes longer than a test: loops with calls stay as they are, unless those who are called do nothing but
- * compute, without loops of their own and without the likes of the sine, so that such a loop can become vectors as a whole. The call
+ * compute, without loops of their own, so that such a loop can become vectors as a whole, be it around scalar calls of the sine. The call
  * in the copy that is unlikely does not count where it matters that a function is called in one place.
  *
  * Loops of a few rounds are unrolled later, and indices into arrays are known then; for these alone no test is made, nor is it
@@ -30,7 +30,7 @@
 
 enum {
     MOST_ACCESSES = 32,
-    MOST_INSTS = 400,   /* of an innermost loop */
+    MOST_INSTS = 600,   /* of an innermost loop */
     MOST_IN_NEST = 200, /* of others */
     MOST_CALLED = 800,  /* in functions that are called, of these */
     MOST_ON_GPU =
@@ -42,7 +42,6 @@ enum {
     FACTORS,
     MOST_FACTOR = 1 << 27, /* where several are added up: nothing overflows then */
     SHORT_TRIP = 16,
-    COST_OF_LIBRARY = 20, /* of what others compute, one by one: the sine */
 };
 
 typedef struct Counter {
@@ -368,8 +367,7 @@ static bool is_checked(const Inst *inst) {
 /* What is called in it. */
 static void look_into(void *user, Inst *inst) {
     Nest *n = user;
-    bool in_library = op_has(inst->op, OP_ELEMENTWISE) && op_info[inst->op].cost >= COST_OF_LIBRARY;
-    bool is_long = inst->op == OP_loop || in_library || op_has(inst->op, OP_EFFECT | OP_TAPE);
+    bool is_long = inst->op == OP_loop || op_has(inst->op, OP_EFFECT | OP_TAPE);
     n->ncalled++;
     n->calls |= is_long || n->ncalled > MOST_CALLED || (inst->op == OP_call && !inst->callee->body);
     if (inst->op == OP_call && !n->calls) region_walk(inst->callee->body, look_into, n);
