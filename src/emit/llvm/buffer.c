@@ -26,7 +26,7 @@ static Value in_buffer(Emitter *e, const Inst *inst, LLVMValueRef index, int64_t
 static Value buffer_element(Emitter *e, const Inst *inst) {
     const Type *element = inst->results[0]->type->args[0];
     LayoutRules rules = (LayoutRules)emit_operand(e, inst, 0).rules;
-    LLVMValueRef index = emit_index(e, emit_use(e, inst, 1), inst->args[1]->type, -1);
+    LLVMValueRef index = emit_index_arg(e, inst, -1);
     LLVMValueRef copy = e->device ? emit_device_copy(e, inst) : NULL;
     if (copy) {
         LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)type_layout(element, LAYOUT_scalar).stride);
@@ -41,7 +41,7 @@ static Value buffer_element(Emitter *e, const Inst *inst) {
 /* In range: offset + size <= count, tested without overflow. */
 static Value buffer_bytes(Emitter *e, const Inst *inst) {
     int64_t size = type_layout(inst->results[0]->type->args[0], LAYOUT_scalar).size;
-    LLVMValueRef offset = emit_index(e, emit_use(e, inst, 1), inst->args[1]->type, -1);
+    LLVMValueRef offset = emit_index_arg(e, inst, -1);
     Value value = in_buffer(e, inst, offset, 1);
     value.unaligned = true;
     if (!is_checked(e, inst)) return value;

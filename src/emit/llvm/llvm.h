@@ -236,6 +236,8 @@ LLVMValueRef emit_joined(Emitter *e, LLVMValueRef *parts, unsigned nparts);
 LLVMValueRef emit_vector(Emitter *e, const Inst *inst);
 /* An index of any integer type as i64, clamped to 0 .. length - 1 unless length < 0. */
 LLVMValueRef emit_index(Emitter *e, LLVMValueRef index, const Type *type, int64_t length);
+LLVMValueRef emit_index_arg(Emitter *e, const Inst *inst,
+                            int64_t length); /* the second operand, into memory */
 
 /* ---- wide.c: addresses of several lanes */
 void emit_note_steps(Emitter *e, const Inst *inst); /* of integers that an instruction has just made */

@@ -221,13 +221,13 @@ static Value element_address(Emitter *e, const Inst *inst) {
     const Type *whole = target_of(inst->args[0]);
     int64_t length = whole->kind == TYPE_vector ? type_count(whole) : type_length(whole);
     if (inst_has(inst, INST_UNCHECKED) || e->options->unchecked) length = -1;
-    LLVMValueRef index = emit_index(e, emit_use(e, inst, 1), inst->args[1]->type, length);
+    LLVMValueRef index = emit_index_arg(e, inst, length);
     value.value = move_pointer(e, value.value, index, type_element_stride(whole, (LayoutRules)value.rules));
     return value;
 }
 
 static Value moved_pointer(Emitter *e, const Inst *inst) {
-    LLVMValueRef index = emit_index(e, emit_use(e, inst, 1), inst->args[1]->type, -1);
+    LLVMValueRef index = emit_index_arg(e, inst, -1);
     int64_t stride = type_layout(target_of(inst->args[0]), LAYOUT_scalar).stride;
     return emit_plain_value(move_pointer(e, emit_use(e, inst, 0), index, stride > 0 ? stride : 1));
 }
