@@ -388,6 +388,7 @@ static const struct {
     {"range", 1, .run_unit = pass_range},
     {"first", 2, .run = pass_first},
     {"order", 2, .run = pass_order},
+    {"calls", 2, .run = opt_calls},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 

@@ -58,6 +58,7 @@ bool opt_copies(Func *func);      /* copies.c: on a GPU, groups copy elements th
 bool opt_untape(Func *func);      /* untape.c: arrays that are there still are not kept on tapes */
 bool opt_steps(Func *func);       /* steps.c: counters do not wait for what ends their loop */
 bool opt_first(Func *func);       /* first.c: what is added to zeros is put there */
+bool opt_calls(Func *func);       /* calls.c: elementary functions of many numbers are a loop */
 bool opt_order(Func *func);       /* order.c: sums of derivatives wait for no term that comes late */
 
 /* ---- late.c: on a GPU, sums in buffers stand together */

@@ -119,7 +119,8 @@ typedef struct FuncState {
         const Inst *loop; /* NULL: there is none */
         Row at[MOST_ROWS];
         int count;
-    } rows; /* rows.c */
+        bool chooses; /* between ways, or calls functions that there are for vectors */
+    } rows;           /* rows.c */
     /* Of a kernel that is cut into phases (group.c): */
     bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
     bool *again;           /* by Val.id: likewise, and said again there */
@@ -324,6 +325,7 @@ void clike_begin_rows(Printer *p, const Inst *loop);
 const char *clike_rows_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
 bool clike_row_element(Printer *p, const Inst *access, Value *result); /* the variable that stands for it */
 void clike_end_row(Printer *p, const Inst *store); /* after it the element may have to be written */
+bool clike_is_called_in_rows(const Printer *p, const Inst *inst); /* so that vectors are wanted of it */
 
 /* ---- sums.c */
 bool clike_sum(Printer *p,
@@ -380,6 +382,7 @@ const char *clike_constant(Printer *p, const Val *v);
 const char *clike_c_constant(Printer *p, const Val *v);
 Value clike_infix(Printer *p, const Value *args, const char *operator, Level level);
 Value clike_call(Printer *p, const char *function, const Value *args, int nargs);
+bool clike_has_vectors(const Printer *p); /* are functions of the C library for vectors called? */
 Value clike_choice(Printer *p, const Value *args);
 Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const Value *args,
                       const Inst *inst);

@@ -273,11 +273,13 @@ static bool is_steered(const Printer *p) {
     return p->dialect->steers_loops && p->options->level > 0 && !p->is_strict;
 }
 
+bool clike_has_vectors(const Printer *p) { return is_steered(p) && p->options->level >= 3; }
+
 /* Where rounds of a loop become vectors, gcc calls functions of vectors if it knows that they are there. */
 static void declare_for_vectors(Printer *p, const char *name, const char *function, const Type *type,
                                 int nargs) {
     int since = emit_vectors_since(name);
-    bool wanted = is_steered(p) && p->options->level >= 3 && since > 0;
+    bool wanted = clike_has_vectors(p) && since > 0;
     if (!wanted || !clike_begin_helper(p, clike_format(p, "vectors of %s", function))) return;
     const char *number = type->kind == TYPE_double ? "double" : "float";
     const char *macro = clike_helper(p, "SLOPE_FOR_VECTORS");
@@ -450,6 +452,12 @@ static Value unless_zero(Printer *p, Op op, const Type *type, const Value *args)
     return rounded(p, clike_call(p, clike_helper(p, name), args, 2), type);
 }
 
+/* Where vectors of it are wanted: rows.c. */
+static Value cosine(Printer *p, const Type *type, const Value *args) {
+    library(p, "cos", type, args, 1); /* declares it */
+    return clike_call(p, clike_helper(p, clike_format(p, "slope_cos_%s", clike_word(p, type))), args, 1);
+}
+
 static const char *library_name(Op op) { return op == OP_round ? "rint" : op_info[op].name; }
 
 Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const Value *args,
@@ -488,6 +496,9 @@ Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const
     case OP_convert: return conversion(p, from, to, args[0]);
     case OP_ldexp:
     case OP_fma: return library(p, library_name(op), from, args, op == OP_fma ? 3 : 2);
+    case OP_cos:
+        if (inst && type_is_float(from) && clike_is_called_in_rows(p, inst)) return cosine(p, from, args);
+        break;
     default: break;
     }
     if (op < OP_sqrt || op > OP_copysign)

@@ -10,8 +10,13 @@
  *     const slope_T at = slope_T_of(from.data);
  *     for (...) { const T x = slope_T_get(&at, i); ... T y; y.a = ...; slope_T_set(&to_at, i, y); }
  *
- * All that a round reads it must have read before it writes, and what it writes are whole elements. */
+ * All that a round reads it must have read before it writes, and what it writes are whole elements.
+ *
+ * Where it chooses between ways, or calls elementary functions, gcc makes vectors of it only where the C library has those for vectors; elsewhere structs are left as they are.
+ * Of a sine and a cosine of one number it makes one call first, which there is not for vectors. So the cosine is given the number plus zero, which it takes for another one:
+ * the cosine is the same, that of -0 as well. */
 #include "emit/clike/clike.h"
+#include "emit/elementary.h"
 
 enum { FEWEST_NUMBERS = 5, MOST_NUMBERS = 16, MOST_POINTERS = 32, MOST_CALLS = 8 };
 
@@ -21,6 +26,7 @@ typedef struct Search {
     Row rows[MOST_ROWS];
     int count, pointers, depth;
     bool writes, refused, pays;
+    bool chooses; /* between ways, or calls functions that there are for vectors */
 } Search;
 
 /* ---- which structs */
@@ -69,7 +75,7 @@ static bool is_own(const Search *search, const Val *address) {
     const Val *root = ir_root((Val *)(uintptr_t)address);
     if (search->depth && root->kind == VAL_param) return true;
     if (root->kind != VAL_inst || root->inst->op != OP_var) return false;
-    return search->depth || root->inst->parent == search->loop->regions[1];
+    return search->depth || inst_contains(search->loop, root);
 }
 
 static bool stays_as_it_is(const Val *address) {
@@ -103,7 +109,8 @@ static void look_at_read(Search *search, const Val *address) {
 
 /* In what is called, nothing but what belongs to the round can be written. */
 static void look_at_write(Search *search, const Inst *inst) {
-    Row *row = search->depth ? NULL : row_of(search, inst->args[0]);
+    bool is_at_top = inst->parent == search->loop->regions[1];
+    Row *row = is_at_top ? row_of(search, inst->args[0]) : NULL;
     if (!row) {
         search->refused |= !is_own(search, inst->args[0]);
         return;
@@ -131,9 +138,15 @@ static void look_at_call(Search *search, const Inst *inst) {
     search->depth--;
 }
 
+/* Is it a function that there is for vectors? */
+static bool is_call(const Inst *inst) {
+    return op_is_elementary(inst->op) && emit_vectors_since(op_info[inst->op].name) > 0;
+}
+
 static void look_at(void *user, Inst *inst) {
     Search *search = user;
     if (search->refused) return;
+    search->chooses |= inst->op == OP_if || is_call(inst);
     switch ((Op)inst->op) {
     case OP_load: look_at_read(search, inst->args[0]); break;
     case OP_copy:
@@ -143,6 +156,7 @@ static void look_at(void *user, Inst *inst) {
     case OP_store:
     case OP_zero: look_at_write(search, inst); break;
     case OP_call: look_at_call(search, inst); break;
+    case OP_if:
     case OP_var:
     case OP_yield: break;
     case OP_return: search->refused |= search->depth == 0; break;
@@ -151,8 +165,8 @@ static void look_at(void *user, Inst *inst) {
         else look_at_access(search, inst);
         break;
     default:
-        search->refused |=
-            inst->nregions || op_is_elementary(inst->op) || inst->op == OP_rem || !op_has(inst->op, OP_PURE);
+        search->refused |= inst->nregions || (op_is_elementary(inst->op) && !is_call(inst)) ||
+                           inst->op == OP_rem || !op_has(inst->op, OP_PURE);
     }
 }
 
@@ -197,8 +211,9 @@ Value clike_find_rows(Printer *p, const Inst *choice, Value condition) {
         if (loop->op != OP_loop || loop->nargs != 1 || !clike_counts_up(choice, loop, &test)) continue;
         Search search = {.loop = loop, .counter = loop->regions[1]->params[test.index]};
         region_walk(loop->regions[1], look_at, &search);
-        if (search.refused || !is_in_order(&search)) continue;
+        if (search.refused || !is_in_order(&search) || (search.chooses && !clike_has_vectors(p))) continue;
         at->rows.loop = loop;
+        at->rows.chooses = search.chooses;
         at->rows.count = search.count;
         memcpy(at->rows.at, search.rows, sizeof search.rows);
         return test_apart(p, condition, clike_limit(p, loop, &test));
@@ -264,12 +279,16 @@ static void print_pointer(Printer *p, const char *name, const char *type) {
 /* The type of the pointers; its functions are called likewise. */
 static const char *numbers_type(Printer *p, const Inst *access) {
     const Type *element = element_of(access);
-    const char *type = clike_type(p, element), *name = clike_format(p, "slope_%s", type);
+    bool chooses = p->at->rows.chooses;
+    const char *type = clike_type(p, element);
+    const char *name = clike_format(p, chooses ? "slope_%s_called" : "slope_%s", type);
     if (!clike_begin_helper(p, name)) return name;
-    text_add(
+    if (chooses) clike_helper(p, "SLOPE_FOR_VECTORS");
+    text_printf(
         &p->helpers,
-        STR("/* An array of structs. gcc makes vectors of a loop over them only if it cannot see that their "
-            "numbers lie beside each other. */\n#if defined(__GNUC__) && !defined(__clang__)\n"));
+        "/* An array of structs. gcc makes vectors of a loop over them only if it cannot see that their "
+        "numbers lie beside each other. */\n%s\n",
+        chooses ? "#ifdef SLOPE_FOR_VECTORS_22" : "#if defined(__GNUC__) && !defined(__clang__)");
     print_pointers(p, name, element);
     text_add(&p->helpers, STR("#else\n"));
     print_pointer(p, name, type);
@@ -324,4 +343,9 @@ void clike_end_row(Printer *p, const Inst *store) {
         clike_line(p, "%s_set(&%s, %s, %s);", numbers_type(p, row->access), row->name,
                    clike_operand(p, row->access, 1).text, p->at->values[row->access->results[0]->id].text);
     }
+}
+
+bool clike_is_called_in_rows(const Printer *p, const Inst *inst) {
+    const Inst *loop = p->at->rows.loop;
+    return loop && p->at->rows.chooses && inst_contains(loop, inst->results[0]);
 }

@@ -183,7 +183,7 @@ static void print_if(Printer *p, const Inst *inst) {
     Value condition = clike_operand(p, inst, 0);
     Results results = declare_results(p, inst);
     int start = p->out->len;
-    const Inst *tiled = p->at->tile.loop;
+    const Inst *tiled = p->at->tile.loop, *over_rows = p->at->rows.loop;
     const char *together = inst_has(inst, INST_LIKELY) ? clike_find_tile(p, inst) : NULL;
     if (together) {
         const Value both[] = {condition, clike_value(together, LEVEL_primary)};
@@ -195,7 +195,7 @@ static void print_if(Printer *p, const Inst *inst) {
     else clike_line(p, "if (%s) {", condition.text);
     bool then = print_arm(p, inst, 0, results);
     p->at->tile.loop = tiled;
-    p->at->rows.loop = NULL;
+    p->at->rows.loop = over_rows;
     int middle = then ? p->out->len : start;
     text_cut(p->out, middle);
     if (then) clike_line(p, "} else {");

@@ -43,7 +43,15 @@ int main(void) {
     printf("%g %g, ", memory[3].at.x, norm_of[9]);
     bind(memory, 16);
     turned(1, 1, 1);
-    printf("%g %g %g %g %g\n", memory[9].at.x, memory[9].at.y, memory[9].size[0], memory[9].size[1],
+    printf("%g %g %g %g %g, ", memory[9].at.x, memory[9].at.y, memory[9].size[0], memory[9].size[1],
            memory[9].turn);
+    bind(other, 16);
+    memory[3].turn = 0;
+    spun(1, 1, 1);
+    if (other[3].at.x != 1 || other[3].turn != 0) return 1;
+    printf("%g %g %g, ", other[9].at.x, other[9].at.y, other[9].turn);
+    for (int i = 0; i < 8; i++) norm_of[i] = (float)i;
+    layer(1, 1, 1);
+    printf("%g %g\n", norm_of[3], norm_of[4]);
     return 0;
 }
