@@ -344,8 +344,8 @@ static void resolve_own(Checker *c, Decl *primal, Attribute *attribute, LinkKind
     if (!list) return;
     for (int i = 0; i < list->count; i++)
         if (matches(c, primal, &list->at[i], kind, out)) return;
-    for (int i = 0; i < list->count;
-         i++) /* of a generic type, or one that the primal's parameters do not matter to */
+    /* a member of a generic type, or one to which the primal's parameters do not matter */
+    for (int i = 0; i < list->count; i++)
         if (generic_count(list->at[i].decl) < generic_count(primal) &&
             matches_by(c, primal, &list->at[i], kind, true, out))
             return;

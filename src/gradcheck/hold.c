@@ -352,7 +352,7 @@ static void hold_call(Holder *h, Inst *call) {
         for (int i = 0; i < call->nargs && !plain; i++)
             if (!is_open(h, &call->callee->params[i])) hold_argument(h, call, i);
         hold_outputs(h, call);
-        bool flows = !plain && (call->callee->flags & (FUNC_RESULT_DIFF | FUNC_PASSES));
+        bool flows = !plain && (call->callee->flags & FUNC_RESULT_DIFF);
         if (call->nresults && !flows) call = hold_results(h, call);
     }
     if (recursive) count_depth(h, call);

@@ -242,12 +242,9 @@ typedef enum FuncFlags {
     FUNC_GENERATED = 1 << 10,        /* made by autodiff */
     FUNC_TRANSPOSABLE = 1 << 11, /* a forward derivative that also serves, transposed, as the backward one */
     FUNC_EXPORT = 1 << 12,       /* reachable from outside: entry points, functions asked for by the API */
-    FUNC_PURE = 1 << 13, /* harmless, and reads nothing but its variables and parameters (opt/pure.c) */
-    FUNC_PASSES =
-        1
-        << 14, /* takes types that are differentiable in this specialisation only: inlined, it passes derivatives */
-    FUNC_PRECISE = 1 << 15,  /* arithmetic is done as it is written: something in it is declared `precise` */
-    FUNC_HARMLESS = 1 << 16, /* no effect but on parameters, and it ends: a call that nobody needs can go */
+    FUNC_PURE = 1 << 13,     /* harmless, and reads nothing but its variables and parameters (opt/pure.c) */
+    FUNC_PRECISE = 1 << 14,  /* arithmetic is done as it is written: something in it is declared `precise` */
+    FUNC_HARMLESS = 1 << 15, /* no effect but on parameters, and it ends: a call that nobody needs can go */
 } FuncFlags;
 
 /* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is

@@ -401,8 +401,12 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
     const Request *around = binding->around;
     FuncRef known = {binding->decl, binding->subst};
     if (e->nmodes) check_special(l->c, binding->decl, binding->subst, &known);
-    Request *request = request_func(l, known.decl, known.subst, binding->lambda && e->nmodes,
-                                    around ? around->bindings : NULL, around ? around->nbindings : 0);
+    const FuncBinding *bindings = around ? around->bindings : NULL;
+    int nbindings = around ? around->nbindings : 0;
+    bool plain_this = binding->lambda && e->nmodes;
+    Request *request = e->nmodes
+                           ? request_declared(l, known.decl, known.subst, plain_this, bindings, nbindings)
+                           : request_func(l, known.decl, known.subst, plain_this, bindings, nbindings);
     FuncSig flat = request->sig;
     Func *func = request->func;
     if (e->nmodes) {
@@ -452,9 +456,9 @@ static bool object_is_paired(Lowerer *l, const Expr *e, const Callee *callee, Fu
 static Val *call_with_object(Fn *f, Expr *e, const Callee *callee, FuncSig *sig, Val *into) {
     Lowerer *l = f->l;
     BindingVec bindings = bind_functions(f, e->decl, e);
-    Request *request = callee->request
-                           ? callee->request
-                           : request_func(l, callee->decl, callee->subst, false, bindings.at, bindings.count);
+    Request *request = callee->request ? callee->request
+                                       : request_declared(l, callee->decl, callee->subst, false, bindings.at,
+                                                          bindings.count);
     Func *func = request_derivative(l, request, e->modes, e->nmodes, NULL);
     const Type *type = sig->params[0].type;
     Val *pair = temp_var(f, type, "pair"), *at = pair;
@@ -487,9 +491,9 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
     FuncSig paired;
     if (bound && object_is_paired(l, e, &callee, &paired))
         return call_with_object(f, e, &callee, &paired, into);
-    Request *request = callee.request
-                           ? callee.request
-                           : request_func(l, callee.decl, callee.subst, bound, bindings.at, bindings.count);
+    Request *request =
+        callee.request ? callee.request
+                       : request_declared(l, callee.decl, callee.subst, bound, bindings.at, bindings.count);
     bool was_plain = request->plain_this;
     request->plain_this = was_plain || bound;
     Func *func = request_derivative(l, request, e->modes, e->nmodes, NULL);

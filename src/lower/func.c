@@ -5,7 +5,7 @@
 
 static uint64_t request_hash(const Request *r) {
     uint64_t h = hash_mix(PTR_KEY(r->decl), PTR_KEY(r->subst));
-    h = hash_mix(h, (uint64_t)r->kind * 2 + r->plain_this);
+    h = hash_mix(h, (uint64_t)r->kind * 4 + r->plain_this + r->as_declared * 2u);
     h = hash_mix(hash_mix(h, PTR_KEY(r->by_reference)), PTR_KEY(r->type));
     h = hash_mix(h, hash_mix(PTR_KEY(r->to), (uint64_t)r->move));
     h = hash_mix(h, PTR_KEY(r->global));
@@ -15,8 +15,8 @@ static uint64_t request_hash(const Request *r) {
 }
 
 static bool same_request(const Request *a, const Request *b) {
-    if (a->kind != b->kind || a->decl != b->decl || a->subst != b->subst || a->plain_this != b->plain_this)
-        return false;
+    if (a->kind != b->kind || a->decl != b->decl || a->subst != b->subst) return false;
+    if (a->plain_this != b->plain_this || a->as_declared != b->as_declared) return false;
     if (a->type != b->type || a->to != b->to || a->move != b->move || a->by_reference != b->by_reference)
         return false;
     if (a->global != b->global || a->nbindings != b->nbindings) return false;
@@ -115,6 +115,13 @@ static uint8_t diff_flags(Lowerer *l, const Type *generic, bool no_diff, const D
     return no_diff ? PARAM_NO_DIFF : PARAM_PTR_DIFF;
 }
 
+/* What the declaration leaves open, the arguments decide, unless the derivative's signature is that of the declaration. */
+static uint8_t flags_in(Lowerer *l, const Type *generic, const Type *type, bool no_diff, const Decl *context,
+                        bool as_declared) {
+    uint8_t flags = diff_flags(l, generic, no_diff, context);
+    return flags || as_declared ? flags : diff_flags(l, type, no_diff, context);
+}
+
 typedef VEC(Param) ParamVec;
 
 static void add_param(Lowerer *l, ParamVec *params, Name name, const Type *type, uint8_t dir, uint8_t flags) {
@@ -128,17 +135,18 @@ bool is_passed(const ParamSig *param) {
     return param->type->kind != TYPE_function && param->type->kind != TYPE_void;
 }
 
-/* A parameter of a type that is differentiable in this specialisation only has no place in the derivative's signature. */
 static void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic,
-                              Decl *context, bool plain_this) {
+                              Decl *context, bool plain_this, bool as_declared) {
     ParamVec params = {0};
     const Type *result = lower_type(l, sig->result);
-    uint8_t result_flags = diff_flags(l, generic->result, generic->result_no_diff, context);
+    uint8_t result_flags =
+        flags_in(l, generic->result, sig->result, generic->result_no_diff, context, as_declared);
     if (!is_simple(result))
         add_param(l, &params, name_from(l->m->names, "result"), result, DIR_out,
                   (uint8_t)(PARAM_RESULT | result_flags));
     if (sig->has_this) {
-        uint8_t flags = diff_flags(l, generic->this_type, sig->this_no_diff || plain_this, context);
+        uint8_t flags = flags_in(l, generic->this_type, sig->this_type, sig->this_no_diff || plain_this,
+                                 context, as_declared);
         add_param(l, &params, name_from(l->m->names, "this"), lower_type(l, sig->this_type),
                   direction(sig->this_pass), (uint8_t)(flags | PARAM_THIS));
     }
@@ -146,10 +154,7 @@ static void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const 
         const ParamSig *param = &sig->params[i],
                        *declared = generic == sig ? param : &generic->params[param->index];
         if (!is_passed(param)) continue;
-        uint8_t flags = diff_flags(l, declared->type, param->no_diff, context);
-        if (!flags && !param->no_diff && declared->type != param->type &&
-            check_is_diff_type(l->c, param->type, NULL))
-            func->flags |= FUNC_INLINE; /* derivatives pass it only so */
+        uint8_t flags = flags_in(l, declared->type, param->type, param->no_diff, context, as_declared);
         add_param(l, &params, param->name, lower_type(l, param->type), direction(param->pass), flags);
     }
     func_set_params(func, params.at, params.count);
@@ -179,15 +184,11 @@ static void set_flags(Lowerer *l, Func *func, Decl *decl) {
         {DECL_CHECKPOINT, FUNC_CHECKPOINT},
         {DECL_TRANSPOSABLE, FUNC_TRANSPOSABLE},
     };
-    bool wanted = func->flags & FUNC_INLINE; /* by the signature */
-    func->flags &= ~(uint32_t)FUNC_INLINE;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (decl->flags & table[i].from) func->flags |= table[i].to;
     if (is_precise(decl)) func->flags |= FUNC_PRECISE;
     if (decl->flags & DECL_FORCE_INLINE) check_derivatives(l->c, decl);
     if ((decl->flags & DECL_FORCE_INLINE) && check_is_inlined(decl)) func->flags |= FUNC_FWD | FUNC_BWD;
-    if (wanted && (func->flags & FUNC_FWD))
-        func->flags = (func->flags | FUNC_INLINE | FUNC_PASSES) & ~(uint32_t)FUNC_NOINLINE;
     func->loc = decl->loc;
     func->is_library = (decl->flags & DECL_PRELUDE) != 0;
 }
@@ -259,14 +260,48 @@ static void pass_objects(Lowerer *l, const Request *request, FuncSig *sig) {
                 sig->params[k].type = request->bindings[i].object;
 }
 
-Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
-                      const FuncBinding *bindings, int nbindings) {
-    subst = subst_for_decl(l->c, decl, subst);
-    Request wanted = {
-        .kind = REQUEST_decl, .decl = decl, .subst = subst, .plain_this = plain_this, .nbindings = nbindings};
-    wanted.bindings = nbindings ? arena_copy(l->arena, bindings, sizeof *bindings * (size_t)nbindings) : NULL;
-    if (needs_opening(l, decl, subst)) wanted.kind = REQUEST_opened;
-    Request *request = find_request(l, &wanted);
+/* ---- what derivatives go through
+ *
+ * The signature of a derivative follows from the declaration: a parameter of type T is plain in it unless T is constrained. A call in
+ * differentiable code knows more: derivatives go through all that is differentiable in this specialisation. So a generic function can
+ * be two functions of the IR: one that is called, and one whose derivative is asked for by name, or is written by hand. */
+
+static bool is_left_open(Lowerer *l, const Type *generic, const Type *type, bool no_diff,
+                         const Decl *context) {
+    for (int i = 0; type->kind == TYPE_pack && i < type->nargs; i++)
+        if (is_left_open(l, generic, type->args[i], no_diff, context)) return true;
+    return type->kind != TYPE_pack && flags_in(l, generic, type, no_diff, context, true) !=
+                                          flags_in(l, generic, type, no_diff, context, false);
+}
+
+static bool leaves_open(Lowerer *l, const Request *wanted) {
+    const Decl *decl = wanted->decl;
+    const FuncSig *generic = check_signature(l->c, wanted->decl);
+    FuncSig sig = check_signature_of(l->c, wanted->decl, wanted->subst, NULL, 0, true);
+    if (is_left_open(l, generic->result, sig.result, sig.result_no_diff, decl)) return true;
+    bool no_diff = sig.this_no_diff || wanted->plain_this;
+    if (sig.has_this && is_left_open(l, generic->this_type, sig.this_type, no_diff, decl)) return true;
+    for (int i = 0; i < sig.nparams; i++) {
+        const ParamSig *param = &sig.params[i];
+        if (is_left_open(l, generic->params[i].type, param->type, param->no_diff, decl)) return true;
+    }
+    return false;
+}
+
+static bool has_derivatives(Lowerer *l, Decl *decl) {
+    if (decl->kind != DECL_func) return false;
+    check_derivatives(l->c, decl);
+    const Sema *sema = decl_sema(l->c, decl);
+    return sema->fwd.decl || sema->bwd.decl || sema->substitute.decl || sema->specials.count;
+}
+
+static bool is_library(Lowerer *l, const Decl *decl) { return decl_module(decl) == check_prelude(l->c); }
+
+static Request *request_decl(Lowerer *l, Request *wanted) {
+    Decl *decl = wanted->decl;
+    const Subst *subst = wanted->subst;
+    if (needs_opening(l, decl, subst)) wanted->kind = REQUEST_opened;
+    Request *request = find_request(l, wanted);
     if (request->func) return request;
     bool endless = is_endless(l, request);
     if (endless) request->kind = REQUEST_init; /* no body */
@@ -277,12 +312,36 @@ Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_thi
     request->sig = flatten_signature(l, &concrete_sig);
     pass_objects(l, request, &request->sig);
     pass_objects(l, request, &request->generic);
-    bool library = decl_module(decl) == check_prelude(l->c); /* makeTuple<T>: differentiable where T is */
-    declare_signature(l, request->func, &request->sig, library ? &request->sig : &request->generic, decl,
-                      plain_this);
+    const FuncSig *generic =
+        is_library(l, decl) ? &request->sig : &request->generic; /* makeTuple<T>: where T is */
+    declare_signature(l, request->func, &request->sig, generic, decl, request->plain_this,
+                      request->as_declared);
     set_flags(l, request->func, decl);
     if (request->kind == REQUEST_opened) set_promised(l, request->func, decl);
     return request;
+}
+
+static Request wanted_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
+                           const FuncBinding *bindings, int nbindings) {
+    Request wanted = {.kind = REQUEST_decl, .decl = decl, .plain_this = plain_this, .nbindings = nbindings};
+    wanted.subst = subst_for_decl(l->c, decl, subst);
+    wanted.bindings = nbindings ? arena_copy(l->arena, bindings, sizeof *bindings * (size_t)nbindings) : NULL;
+    return wanted;
+}
+
+Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
+                      const FuncBinding *bindings, int nbindings) {
+    Request wanted = wanted_func(l, decl, subst, plain_this, bindings, nbindings);
+    wanted.as_declared =
+        wanted.subst && !is_library(l, decl) && has_derivatives(l, decl) && leaves_open(l, &wanted);
+    return request_decl(l, &wanted);
+}
+
+Request *request_declared(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
+                          const FuncBinding *bindings, int nbindings) {
+    Request wanted = wanted_func(l, decl, subst, plain_this, bindings, nbindings);
+    wanted.as_declared = wanted.subst && !is_library(l, decl) && leaves_open(l, &wanted);
+    return request_decl(l, &wanted);
 }
 
 static FuncSig with_references(Lowerer *l, const FuncSig *sig, Name params) {
@@ -305,7 +364,8 @@ Request *request_by_reference(Lowerer *l, const Request *of, Name params) {
     request->func->source = request;
     request->generic = of->generic;
     request->sig = with_references(l, &of->sig, params);
-    declare_signature(l, request->func, &request->sig, &request->generic, request->decl, request->plain_this);
+    declare_signature(l, request->func, &request->sig, &request->generic, request->decl, request->plain_this,
+                      true);
     set_flags(l, request->func, request->decl);
     request->func->flags &= ~(uint32_t)(FUNC_FWD | FUNC_BWD); /* nobody differentiates it */
     return request;
@@ -334,7 +394,7 @@ Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst) {
     if (!request->sig.has_this) request->object = self->kind == TYPE_assoc ? self->args[0] : self;
     add_object(request, &request->sig);
     add_object(request, &request->generic);
-    declare_signature(l, request->func, &request->sig, &request->generic, requirement, false);
+    declare_signature(l, request->func, &request->sig, &request->generic, requirement, false, true);
     set_flags(l, request->func, requirement);
     set_promised(l, request->func, requirement);
     return request;
@@ -393,7 +453,7 @@ Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int
             add_object(request, &sig);
             add_object(request, &generic);
             FuncSig flat = flatten_signature(l, &sig);
-            declare_signature(l, derivative, &flat, &generic, request->decl, request->plain_this);
+            declare_signature(l, derivative, &flat, &generic, request->decl, request->plain_this, true);
             derivative->flags |= FUNC_FWD | FUNC_BWD;
             map_put(l->arena, &l->derivatives, key, derivative);
         }
@@ -403,13 +463,13 @@ Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int
 }
 
 Func *lower_func(Lowerer *l, Decl *decl, const Subst *subst, const uint8_t *modes, int nmodes) {
-    Request *request = request_func(l, decl, subst, false, NULL, 0);
+    Request *request = request_declared(l, decl, subst, false, NULL, 0);
     return nmodes ? request_derivative(l, request, modes, nmodes, NULL) : request->func;
 }
 
 static Func *custom_func(Lowerer *l, const Request *request, FuncRef ref) {
     if (!ref.decl) return NULL;
-    return request_func(l, ref.decl, check_subst_subst(l->c, ref.subst, request->subst), false, NULL, 0)
+    return request_declared(l, ref.decl, check_subst_subst(l->c, ref.subst, request->subst), false, NULL, 0)
         ->func;
 }
 
@@ -434,7 +494,7 @@ void complete_func_diff(void *user, Func *func) {
     func->custom.substitute = custom_func(l, request, sema->substitute);
     FuncRef special;
     if (check_special(l->c, request->decl, request->subst, &special))
-        func->custom.substitute = request_func(l, special.decl, special.subst, false, NULL, 0)->func;
+        func->custom.substitute = request_declared(l, special.decl, special.subst, false, NULL, 0)->func;
     lower_run(l);
 }
 

@@ -37,7 +37,8 @@ typedef struct Request {
     struct Request *cause; /* being lowered when this one was made; NULL: asked for from outside */
     Decl *decl;
     const Subst *subst;
-    bool plain_this; /* `this` is not differentiated, whatever its type */
+    bool plain_this;  /* `this` is not differentiated, whatever its type */
+    bool as_declared; /* derivatives go through what the declaration says, not all that the arguments allow */
     Name
         by_reference; /* a letter per parameter, `this` counted: & takes any address, whatever its direction; or NULL */
     FuncBinding *bindings;
@@ -189,6 +190,8 @@ Record *record_of(Lowerer *l, const Type *front, const char *name);
 /* ---- func.c */
 Request *request_func(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
                       const FuncBinding *bindings, int nbindings);
+Request *request_declared(Lowerer *l, Decl *decl, const Subst *subst, bool plain_this,
+                          const FuncBinding *bindings, int nbindings);     /* whose derivative is asked for */
 Request *request_by_reference(Lowerer *l, const Request *of, Name params); /* see call.c */
 const char *func_name(Lowerer *l, const Decl *decl, const Subst *subst);
 Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes, const FuncSig *sig);
