@@ -148,6 +148,16 @@ static void name_again(Outline *outline, Region *body, Val *v) {
     inst_append(body, clone_inst(&outline->map, v->inst));
 }
 
+/* A part of the function that calls it, it would be looked at once more, with the loops around it. Where it is given addresses or tapes, LLVM knows more
+ * about them there. */
+static bool stands_alone(const Outline *outline) {
+    for (int i = 0; i < outline->captured.count; i++) {
+        const Val *v = outline->captured.at[i];
+        if (!is_named(v) && !type_is_scalar(part_type(v->type))) return false;
+    }
+    return true;
+}
+
 static Func *declare(Outline *outline) {
     const Func *from = outline->loops->func;
     VEC(Param) params = {0};
@@ -162,7 +172,7 @@ static Func *declare(Outline *outline) {
     Func *func = func_new(from->module, format_text(scratch, "%s.items", from->name->text));
     func_set_params(func, params.at, params.count);
     func_set_results(func, results.at, results.count);
-    func->flags = from->flags & FUNC_PRECISE;
+    func->flags = (from->flags & FUNC_PRECISE) | (stands_alone(outline) ? FUNC_NOINLINE : 0);
     func->loc = outline->loop->loc;
     func->is_library = from->is_library;
     return func;
