@@ -36,7 +36,7 @@ Callee resolve_callee(Fn *f, Decl *decl, const Subst *subst) {
     bool associated = self->kind == TYPE_assoc && self->args[0]->kind == TYPE_interface &&
                       !check_differential(l->c, self); /* o.A.member(...) */
     if (self->kind == TYPE_interface || associated) {
-        callee.request = request_dispatch(l, decl, subst);
+        callee.request = request_dispatch(l, decl, subst, false);
         return callee;
     }
     Satisfaction found = check_witness(l->c, self, decl, subst);
@@ -481,6 +481,7 @@ static Val *call_with_object(Fn *f, Expr *e, const Callee *callee, FuncSig *sig,
 static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val *into) {
     Lowerer *l = f->l;
     Callee callee = resolve_callee(f, decl, subst);
+    if (callee.request) callee.request = request_dispatch(l, decl, subst, true);
     bool bound = e->a != NULL;
     BindingVec bindings = bind_functions(f, decl, e);
     for (int i = 0; i < bindings.count; i++)
@@ -618,7 +619,7 @@ Val *call_accessor(Fn *f, Decl *property, const Subst *subst, FuncFlavour flavou
     const Type *self = interface ? subst_find(subst, interface, 0) : NULL;
     Request *request = NULL;
     if (self && self->kind == TYPE_interface)
-        request = request_dispatch(l, accessor_of(property, flavour), subst);
+        request = request_dispatch(l, accessor_of(property, flavour), subst, false);
     else if (self) {
         Satisfaction found = check_witness(l->c, self, property, subst);
         if (found.kind == SATISFY_field) return access_field(f, &found, flavour, object, new_value, into);

@@ -379,8 +379,9 @@ void add_object(const Request *request, FuncSig *sig) {
     sig->this_type = request->object;
 }
 
-Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst) {
+Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst, bool declared) {
     Request wanted = {.kind = REQUEST_dispatch, .decl = requirement, .subst = subst};
+    wanted.as_declared = declared && leaves_open(l, &wanted);
     Request *request = find_request(l, &wanted);
     if (request->func) return request;
     request->func = func_new(l->m, func_name(l, requirement, subst));
@@ -394,7 +395,8 @@ Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst) {
     if (!request->sig.has_this) request->object = self->kind == TYPE_assoc ? self->args[0] : self;
     add_object(request, &request->sig);
     add_object(request, &request->generic);
-    declare_signature(l, request->func, &request->sig, &request->generic, requirement, false, true);
+    declare_signature(l, request->func, &request->sig, &request->generic, requirement, false,
+                      wanted.as_declared);
     set_flags(l, request->func, requirement);
     set_promised(l, request->func, requirement);
     return request;

@@ -196,7 +196,7 @@ Request *request_by_reference(Lowerer *l, const Request *of, Name params); /* se
 const char *func_name(Lowerer *l, const Decl *decl, const Subst *subst);
 Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes, const FuncSig *sig);
 void add_object(const Request *request, FuncSig *sig);
-Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst);
+Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst, bool declared);
 Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to);
 void complete_func_diff(void *user, Func *func);
 Func *op_rule(void *user, int op, const Type *type);
