@@ -83,13 +83,14 @@ struct Checker {
     DeclVec unfinished_extensions; /* whose target is not known yet */
     Decl **declared;               /* by row of the library; NULL: not yet */
     /* extensions by the declaration of what they extend; key 1: of a bare parameter */
-    Map extensions;        /* Decl -> DeclVec * */
-    int extension_modules; /* how many of `modules` are in it */
-    Map conform_cache;     /* hash of (type, interface) -> CachedWitness */
-    ConformQuery *queries; /* being answered */
-    bool query_cut;        /* an answer was given up because it was asked for already */
-    Map conformers;        /* interface Type -> struct ConformerSet */
-    Map inherited;         /* interface Type -> TypeVec: itself and what it inherits */
+    Map extensions;                     /* Decl -> DeclVec * */
+    int extension_modules;              /* how many of `modules` are in it */
+    Map conform_cache;                  /* hash of (type, interface) -> CachedWitness */
+    ConformQuery *queries;              /* being answered */
+    bool query_cut;                     /* an answer was given up because it was asked for already */
+    Map conformers;                     /* interface Type -> struct ConformerSet */
+    Map inherited;                      /* interface Type -> TypeVec: itself and what it inherits */
+    struct OwnOperators *own_operators; /* by Operator, see operator.c; NULL: not looked for yet */
     VEC(GivenConformance) given;
     bool conformances_done; /* `given` is filled in */
     Map derivative_of;      /* Name -> DeclVec of functions that say they are a derivative of it */

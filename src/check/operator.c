@@ -1,5 +1,6 @@
 /* Operators. Built-in types (and generic parameters that can only be built-in) are handled here directly, as EXPR_builtin
- * and EXPR_update; everything else is a call of a global function named `operator+` and so on. */
+ * and EXPR_update, unless the program declares an operator for just these types; everything else is a call of a global function named `operator+`
+ * and so on. */
 #include "check/checker.h"
 
 static bool is_shape(const Type *t) { return t->kind == TYPE_vector || t->kind == TYPE_matrix; }
@@ -111,6 +112,78 @@ static Expr *user_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
     Expr *call = call_named(env, loc, env->c->known.operators[op], args, b ? 2 : 1, true);
     if (!call) call = member_operator(env, loc, op, a, b);
     return call ? call : no_operator(env, loc, op, a, b);
+}
+
+/* ---- operators of the program's own */
+
+/* Global functions of that name, in all modules but the library. */
+struct OwnOperators {
+    DeclVec found;
+    int modules; /* that were looked through */
+};
+
+static void find_own(Checker *c, const Decl *space, Name name, DeclVec *out) {
+    for (int i = 0; i < space->members.count; i++) {
+        Decl *member = space->members.at[i];
+        if (member->kind == DECL_namespace) find_own(c, member, name, out);
+        if (member->kind == DECL_func && member->name == name) vec_push(c->arena, out, member);
+    }
+}
+
+static const DeclVec *own_operators(Checker *c, Operator op) {
+    if (!c->own_operators) c->own_operators = arena_array(c->arena, struct OwnOperators, OPERATOR_COUNT);
+    struct OwnOperators *own = &c->own_operators[op];
+    for (; own->modules < c->modules.count; own->modules++)
+        if (c->modules.at[own->modules] != c->prelude && c->known.operators[op])
+            find_own(c, c->modules.at[own->modules], c->known.operators[op], &own->found);
+    return &own->found;
+}
+
+static bool is_for_builtin(Checker *c, Decl *func, int count) {
+    const FuncSig *sig = signature_of(c, func);
+    bool fits = sig->nparams == count;
+    for (int i = 0; i < count && fits; i++) fits = is_builtin_operand(c, sig->params[i].type);
+    return fits;
+}
+
+/* Just of these types; of a generic one it is told when its arguments are known. */
+static bool may_take(Checker *c, Decl *func, const Type *a, const Type *b) {
+    const FuncSig *sig = signature_of(c, func);
+    if (!is_for_builtin(c, func, b ? 2 : 1)) return false;
+    if (generic_count(func)) return true;
+    return sig->params[0].type == a && (!b || sig->params[1].type == b);
+}
+
+static Expr *call_if_exact(Env *env, Loc loc, Candidates *list, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    ExprVec args = {0};
+    vec_push(c->arena, &args, a);
+    if (b) vec_push(c->arena, &args, b);
+    c->diags->muted++; /* generic ones may be ambiguous */
+    Expr *call = list->count ? resolve_call(env, loc, list, &args, true) : NULL;
+    c->diags->muted--;
+    bool exact = call && call->kind == EXPR_invoke && call->args.at[0]->type == a->type &&
+                 (!b || call->args.at[1]->type == b->type);
+    return exact ? call : NULL;
+}
+
+/* An operator that the program declares for built-in types goes before what they can do by themselves, if it takes these operands as they are;
+ * NULL: there is none. */
+static Expr *own_operator(Env *env, Loc loc, Operator op, Expr *a, Expr *b) {
+    Checker *c = env->c;
+    const DeclVec *own = own_operators(c, op);
+    bool any = false;
+    for (int i = 0; i < own->count && !any; i++) any = may_take(c, own->at[i], a->type, b ? b->type : NULL);
+    if (!any) return NULL;
+    Candidates all = {0}, *list = arena_new(c->arena, Candidates);
+    list->name = c->known.operators[op];
+    lookup_name(env, list->name, &all);
+    for (int i = 0; i < all.count; i++) {
+        Decl *decl = all.at[i].decl;
+        bool global = decl->kind == DECL_func && !(decl->flags & DECL_PRELUDE) && !decl_type_around(decl);
+        if (global && may_take(c, decl, a->type, b ? b->type : NULL)) candidates_add(c, list, all.at[i]);
+    }
+    return call_if_exact(env, loc, list, a, b);
 }
 
 static bool is_comparison(Operator op) {
@@ -294,6 +367,8 @@ static Expr *binary_checked(Env *env, Expr *e, Expr *a, Expr *b) {
     Operator op = (Operator)e->op;
     if (op == OPERATOR_and || op == OPERATOR_or) return logical(env, e, a, b);
     if (is_builtin_operand(c, a->type) && is_builtin_operand(c, b->type)) {
+        Expr *own = own_operator(env, e->loc, op, a, b);
+        if (own) return own;
         bool mixed = (is_generic_element(a->type) || is_generic_element(b->type)) &&
                      !join_types(c, a->type, b->type) && !is_shift(op);
         return mixed ? user_operator(env, e->loc, op, a, b) : builtin_binary(env, e, a, b);
@@ -455,6 +530,8 @@ Expr *check_unary(Env *env, Expr *e) {
     }
     a = op == OPERATOR_sub || op == OPERATOR_add ? from_enum(env, a) : a;
     if (!is_builtin_operand(c, a->type)) return user_operator(env, e->loc, op, a, NULL);
+    Expr *own = own_operator(env, e->loc, op, a, NULL);
+    if (own) return own;
     if (!element_allows(c, op, a->type)) return no_operator(env, e->loc, op, a, NULL);
     if (op != OPERATOR_bit_not && element_of(a->type)->kind == TYPE_bool)
         a = silently(env, a, with_element(c, a->type, type_basic(c->types, TYPE_int)));
@@ -556,6 +633,17 @@ static Expr *user_update(Env *env, Expr *e, Expr *a, Expr *b) {
     return error_expr(c, e->loc);
 }
 
+/* a = a * b, by an operator of the program's own. */
+static Expr *own_update(Env *env, Expr *e, Expr *a, Expr *product) {
+    Checker *c = env->c;
+    if (!is_simple_place(a)) {
+        report_expr(c, e, DIAG_update_own, operator_text((Operator)e->op));
+        return error_expr(c, e->loc);
+    }
+    return require_writable(env, a, e->loc) ? assign_node(env, e, a, coerce(env, product, a->type))
+                                            : error_expr(c, e->loc);
+}
+
 /* a <<= b: as many integers as there are in a, or one for all. */
 static bool shift_fits(Checker *c, const Type *a, const Type *b) {
     if (!is_builtin_operand(c, b) || !element_allows(c, OPERATOR_shl, b)) return false;
@@ -593,6 +681,10 @@ Expr *check_assign(Env *env, Expr *e) {
         return error_expr(c, e->loc);
     bool builtin_left =
         is_builtin_operand(c, a->type) || (a->type->kind == TYPE_pointer && type_is_integer(b->type));
+    Expr *own = builtin_left && is_builtin_operand(c, b->type)
+                    ? own_operator(env, e->loc, (Operator)e->op, a, b)
+                    : NULL;
+    if (own) return own_update(env, e, a, own);
     bool convertible = builtin_left && (a->type->kind == TYPE_pointer || is_shift((Operator)e->op) ||
                                         conversion_cost(env, b, a->type) >= 0);
     return convertible ? builtin_update(env, e, a, b) : user_update(env, e, a, b);
