@@ -198,34 +198,39 @@ int type_conversion_cost(Env *env, const Type *from, const Type *to) {
     return cost >= 0 ? cost : struct_like_cost(env, from, to);
 }
 
-/* The arguments with which a constructor of one parameter takes a value of that type. */
-static bool init_takes(Env *env, Decl *init, const Type *from, const Subst **subst) {
+/* What it costs that a constructor of one parameter takes a value of that type, and its generic arguments then. */
+static int init_cost(Env *env, Decl *init, const Type *from, const Subst **subst) {
     Checker *c = env->c;
     FuncSig *sig = signature_of(c, init);
     int n = generic_count(init);
-    if (sig->nparams != 1) return false;
+    if (sig->nparams != 1) return COST_none;
     if (n) {
         Inference inference = {
             .c = c, .owner = init, .args = arena_array(c->arena, const Type *, n), .nargs = n};
         infer_match(&inference, check_subst(c, sig->params[0].type, *subst), from);
-        if (!infer_finish(&inference, *subst, subst) || !constraints_hold(c, init, *subst, 0)) return false;
+        if (!infer_finish(&inference, *subst, subst) || !constraints_hold(c, init, *subst, 0))
+            return COST_none;
     }
-    return type_conversion_cost(env, from, check_subst(c, sig->params[0].type, *subst)) >= 0;
+    return type_conversion_cost(env, from, check_subst(c, sig->params[0].type, *subst));
 }
 
-/* A constructor marked __implicit_conversion(cost), of the type or of an extension, that makes `to` from `from`. */
+/* A constructor marked __implicit_conversion(cost), of the type or of an extension, that makes `to` from `from`: of several the one whose parameter
+ * fits best, then the cheapest. */
 static int user_conversion(Env *env, const Type *from, const Type *to, Candidate *found) {
     Checker *c = env->c;
     Candidates inits = {.name = c->known.__init};
     if (to->kind != TYPE_struct || !lookup_member(c, to, c->known.__init, &inits)) return COST_none;
+    int best = COST_none;
     for (int i = 0; i < inits.count; i++) {
         Decl *init = inits.at[i].decl;
         const Subst *subst = inits.at[i].subst;
-        if (!(init->modifiers & MODIFIER_implicit) || !init_takes(env, init, from, &subst)) continue;
+        int fit = init->modifiers & MODIFIER_implicit ? init_cost(env, init, from, &subst) : COST_none;
+        bool better = best < 0 || fit < best || (fit == best && init->number < found->decl->number);
+        if (fit < 0 || !better) continue;
         *found = (Candidate){.decl = init, .subst = inits.at[i].subst};
-        return (int)init->number;
+        best = fit;
     }
-    return COST_none;
+    return best < 0 ? COST_none : (int)found->decl->number;
 }
 
 /* A ConstantBuffer or ParameterBlock, which stands for what is in it. */

@@ -38,7 +38,7 @@ static const struct {
     {"int32", TYPE_int},       {"uint16", TYPE_uint16},    {"int16", TYPE_int16},
     {"uint8", TYPE_uint8},     {"int8", TYPE_int8},        {"min16float", TYPE_half},
     {"min16int", TYPE_int16},  {"min16uint", TYPE_uint16}, {"dword", TYPE_uint},
-    {"unsigned", TYPE_uint},
+    {"unsigned", TYPE_uint},   {"min10float", TYPE_half},  {"min12int", TYPE_int16},
 };
 
 static bool is_lane_count(char digit) { return digit >= '1' && digit <= '4'; }

@@ -170,6 +170,14 @@ bool parse_starts_let(const Parser *p) {
 }
 
 /* Words that start a declaration only if a name (or the like) follows; true if it was one. */
+/* type_param T : I; a type of the whole program, which another module gives: as extern struct T : I; */
+static void parse_type_param(Parser *p, const Prefix *prefix, DeclVec *out) {
+    Prefix external = *prefix;
+    external.modifiers |= MODIFIER_extern;
+    parse_aggregate(p, &external, out);
+    if (!p->panic) parser_expect(p, TOKEN_semicolon);
+}
+
 static bool parse_contextual(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
     const Token *next = parser_peek(p, 1);
     TokenKind kind = (TokenKind)next->kind;
@@ -204,6 +212,9 @@ static bool parse_contextual(Parser *p, Place place, const Prefix *prefix, DeclV
     case KEYWORD_tbuffer:
         name |= kind == TOKEN_brace_open || kind == TOKEN_colon;
         if (name && !refuse_local(p, place)) parse_buffer_block(p, prefix, out);
+        return name;
+    case KEYWORD_type_param:
+        if (name && !refuse_local(p, place)) parse_type_param(p, prefix, out);
         return name;
     case KEYWORD_static_assert:
         if (kind != TOKEN_paren_open) return false;

@@ -79,15 +79,26 @@ static void set_group_size(Parser *p, const char *word, Expr *value) {
     p->group_size.at[word[11] - 'x'] = value;
 }
 
-/* layout(binding = 0, set = 1): things are bound by their names here, so nothing but the size of groups has a meaning. What lays out the
- * inputs of a stage, `layout(...) in;`, declares nothing. */
-static bool take_layout(Parser *p) {
+/* constant_id = 3: the constant that follows can be set before the program is compiled. */
+static void note_constant(Parser *p, Name word, Loc loc, AttributeVec *out) {
+    if (strcmp(word->text, "constant_id") != 0) return;
+    Attribute *attribute = arena_new(p->arena, Attribute);
+    attribute->loc = loc;
+    attribute->name = name_from(p->syntax->names, "vk::constant_id");
+    vec_push(p->arena, out, attribute);
+}
+
+/* layout(binding = 0, set = 1): things are bound by their names here, so nothing but constants and the size of groups has a meaning. What lays
+ * out the inputs of a stage, `layout(...) in;`, declares nothing. */
+static bool take_layout(Parser *p, AttributeVec *out) {
     if (!parser_at_word(p, KEYWORD_layout) || parser_peek(p, 1)->kind != TOKEN_paren_open) return false;
     parser_advance(p);
     int open = parser_open_bracket(p, TOKEN_paren_open, "'('");
     do {
+        Loc loc = p->token->loc;
         Name word = parser_expect_member_name(p, "the name of a layout qualifier");
         if (!word) break;
+        note_constant(p, word, loc, out);
         set_group_size(p, word->text, parser_take(p, TOKEN_equal) ? parse_condition(p) : NULL);
     } while (!p->panic && parser_take(p, TOKEN_comma));
     parser_close_bracket(p, open);
@@ -157,7 +168,7 @@ void parse_prefix(Parser *p, Prefix *prefix) {
             if (bits & MODIFIER_implicit) prefix->number = conversion_cost(p);
         } else if (parser_at(p, TOKEN_bracket_open)) parse_attributes(p, &prefix->attributes);
         else if (clause_without_brackets(p, &prefix->attributes)) continue;
-        else if (take_layout(p) || take_linkage(p)) continue;
+        else if (take_layout(p, &prefix->attributes) || take_linkage(p)) continue;
         else if (parser_take_word(p, KEYWORD_generic))
             prefix->generics = parse_generic_parameters(p, prefix->generics);
         else break;
