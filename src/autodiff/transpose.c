@@ -64,6 +64,19 @@ static void open_shadows(Tr *t, const Region *d, Builder *b, InstVec *tapes) {
 
 /* ---- linear arithmetic */
 
+/* The half of a sum of twice the same, else NULL. */
+static Val *half_of(const Val *g) {
+    bool is_double = g->kind == VAL_inst && g->inst->op == OP_add && g->inst->args[0] == g->inst->args[1];
+    return is_double ? g->inst->args[0] : NULL;
+}
+
+/* Where both will do, a factor is doubled, and not the adjoint, for which others wait. What is so large that twice of it is infinite must not meet an adjoint that is to stay zero. */
+static Val *product(Tr *t, Builder *b, const Val *differential, Val *factor, Val *g) {
+    Op op = ad_product(t->untaken, differential, factor);
+    Val *half = ad_is_firm(t->untaken, differential) && !val_is_const(factor) ? half_of(g) : NULL;
+    return half ? build_binary(b, op, build_sum(b, factor, factor), half) : build_binary(b, op, factor, g);
+}
+
 static void t_arithmetic(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     Val *g = take_out(t, adj, inst->results[0]);
     if (!g) return;
@@ -82,9 +95,11 @@ static void t_arithmetic(Tr *t, Builder *b, Adjoints *adj, Inst *inst) {
     case OP_mul:
     case OP_scale: {
         int d = is_diff(a[1]) ? 1 : 0;
-        Op op = inst->op == OP_scale ? OP_scale : ad_product(t->untaken, inst->results[0], a[1 - d]);
         bool by_factor = inst->op == OP_scale && d == 0; /* that is what must keep it zero */
-        bump(t, b, adj, a[d], by_factor ? build_binary(b, op, g, a[1]) : build_binary(b, op, a[1 - d], g));
+        bump(t, b, adj, a[d],
+             by_factor              ? build_binary(b, OP_scale, g, a[1])
+             : inst->op == OP_scale ? build_binary(b, OP_scale, a[1 - d], g)
+                                    : product(t, b, inst->results[0], a[1 - d], g));
         return;
     }
     case OP_div:

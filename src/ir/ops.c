@@ -32,6 +32,7 @@ const OpInfo op_info[OP_COUNT] = {
 #define P2(u, v)    true
 #define P3(u, v, w) true
 #define QUOTIENT    true
+#define MULTIPLIED  true
 #define SCALED      true
 #define NO_PARTIALS false
 #define OP(name, args, results, properties, cost, float_value, int_value, partials, meaning)                 \

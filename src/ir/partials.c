@@ -50,6 +50,13 @@ static Val *dscaled(Builder *b, Val *const *a, Val *const *d) {
     return dadd(b, first, d[1] ? build_binary(b, OP_scale, tame_factor(b, a[0], a[1]), d[1]) : NULL);
 }
 
+/* Of a square twice one term, so that its reverse doubles what all the squares of a sum are given, once. */
+static Val *dproduct(Builder *b, Val *const *a, Val *const *d) {
+    Val *first = d[0] ? dscale(b, a[1], d[0]) : NULL;
+    bool is_square = a[0] == a[1] && d[0] == d[1];
+    return dadd(b, first, is_square ? first : d[1] ? dscale(b, a[0], d[1]) : NULL);
+}
+
 /* ---- quotients */
 
 enum { DEPTH_OF_SUMS = 6 };
@@ -118,6 +125,7 @@ static Val *dquotient(Builder *b, Op op, Val *const *a, Val *const *d, Val *y) {
 #define P2(u, v)    TERM(0, u) TERM(1, v)
 #define P3(u, v, w) TERM(0, u) TERM(1, v) TERM(2, w)
 #define QUOTIENT    sum = dquotient(b, op, a, d, y);
+#define MULTIPLIED  sum = dproduct(b, a, d);
 #define SCALED      sum = dscaled(b, a, d);
 #define NO_PARTIALS
 #define OP(name, args, results, properties, cost, float_value, int_value, rule, meaning)                     \

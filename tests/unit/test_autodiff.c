@@ -27,6 +27,7 @@ typedef struct Row {
 #define P2(a, b)    2
 #define P3(a, b, c) 3
 #define QUOTIENT    2
+#define MULTIPLIED  2
 #define SCALED      2
 #define NO_PARTIALS 0
 #define OP(name, args, results, properties, cost, float_value, int_value, partials, meaning)                 \
@@ -37,6 +38,7 @@ static const Row rows[OP_COUNT] = {
 #undef OP
 #undef NO_PARTIALS
 #undef QUOTIENT
+#undef MULTIPLIED
 #undef SCALED
 #undef P3
 #undef P2
