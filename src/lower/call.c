@@ -410,7 +410,9 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
     FuncSig flat = request->sig;
     Func *func = request->func;
     if (e->nmodes) {
-        if (!check_is_differentiable(l->c, known.decl, (DiffMode)e->modes[0])) {
+        bool derived = check_is_differentiable(l->c, known.decl, (DiffMode)e->modes[0]);
+        if (!derived ||
+            request->as_declared) { /* of id<float> the type has a derivative, but not the declaration */
             lower_report(f, DIAG_not_differentiable, binding->loc, binding->decl->name->text,
                          e->modes[0] == DIFF_fwd ? "fwd_diff" : "bwd_diff");
             return NULL;
