@@ -142,7 +142,8 @@ static const DeclVec *own_operators(Checker *c, Operator op) {
 static bool is_for_builtin(Checker *c, Decl *func, int count) {
     const FuncSig *sig = signature_of(c, func);
     bool fits = sig->nparams == count;
-    for (int i = 0; i < count && fits; i++) fits = is_builtin_operand(c, sig->params[i].type);
+    for (int i = 0; i < count && fits; i++)
+        fits = is_shape(sig->params[i].type) || is_builtin_operand(c, sig->params[i].type);
     return fits;
 }
 
