@@ -101,6 +101,11 @@ static const char *after_string(const char *at) {
     return *at ? at + 1 : at;
 }
 
+static const char *after_comment(const char *at) {
+    const char *end = strstr(at, "*/");
+    return end ? end + 2 : at + strlen(at);
+}
+
 static bool is_member(const char *text, const char *at) {
     return at > text && (at[-1] == '.' || (at[-1] == '>' && at - text > 1 && at[-2] == '-'));
 }
@@ -111,7 +116,9 @@ static Str next_variable(const char *text, const char *at) {
         int length = 0;
         while (clike_is_word_char(at[length])) length++;
         if (length && !is_member(text, at)) return (Str){at, length};
-        at = *at == '"' ? after_string(at) : at + (length ? length : 1);
+        if (*at == '"') at = after_string(at);
+        else if (at[0] == '/' && at[1] == '*') at = after_comment(at);
+        else at += length ? length : 1;
     }
     return (Str){0};
 }
