@@ -311,9 +311,10 @@ static void bind_function(Fn *f, BindingVec *bindings, Decl *param, Expr *arg) {
         if (!outer) return;
         binding = *outer;
         binding.param = param;
-    } else {
-        binding.decl = arg->decl;
-        binding.subst = concrete_subst(f, arg->subst);
+    } else { /* T.f is what T has for the requirement */
+        Callee callee = resolve_callee(f, arg->decl, concrete_subst(f, arg->subst));
+        binding.decl = callee.decl;
+        binding.subst = callee.subst;
     }
     vec_push(f->l->arena, bindings, binding);
 }
