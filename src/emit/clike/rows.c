@@ -70,9 +70,19 @@ static Row *row_of(Search *search, const Val *address) {
     return NULL;
 }
 
+/* An array of a round with such an index has one place for all rounds, which gcc, told that they are independent, writes for several of them at once. */
+static bool has_index(const Val *address) {
+    int64_t index;
+    for (; address->kind == VAL_inst && op_has(address->inst->op, OP_PART);
+         address = inst_operand(address->inst, 0))
+        if (address->inst->op == OP_elem && !val_is_int(inst_operand(address->inst, 1), &index)) return true;
+    return false;
+}
+
 /* Does it lead to what a round has for itself? Parameters of what it calls do, or to what is looked at where it is passed. */
 static bool is_own(const Search *search, const Val *address) {
     const Val *root = ir_root((Val *)(uintptr_t)address);
+    if (has_index(ir_resolve((Val *)(uintptr_t)address))) return false;
     if (search->depth && root->kind == VAL_param) return true;
     if (root->kind != VAL_inst || root->inst->op != OP_var) return false;
     return search->depth || inst_contains(search->loop, root);
