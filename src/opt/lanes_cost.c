@@ -28,7 +28,7 @@
  *     copies                           one at a time, once for each register
  *
  * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four of five gain 0.6 to 1.6 times
- * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits (1.75 for rounds of a loop), 1.7 with larger ones, and twice that (three times with larger registers) for those
+ * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits (1.75 for rounds of a loop), 1.7 with larger ones, and twice that (1.25 times for doubles, three times with larger registers) for those
  * that keep something for a reverse pass, read it, or have such nests over arrays, and where there is enough to do, if that is known, to make up for the time to compile them. If that seems to be almost twice as long, half as
  * many lanes are tried, as long as they fill half a register, and then none. It is counted in instructions of scalars:
  *
@@ -506,7 +506,11 @@ static bool has_vectors_alone(const Lanes *lanes) {
 /* How many times as fast they must seem: the wider registers are, the more often something else is in the way; and LLVM does much for a loop of one round at a time. */
 static double least_gain(const Lanes *lanes) {
     double least = lanes->options->register_bits > 128 ? 1.7 : lanes->rounds ? 1.75 : 1.5;
-    return has_vectors_alone(lanes) ? (gathers(lanes) ? 3 : 2) * least : least;
+    bool in_pairs = lanes->options->register_bits == 128 && lanes_best_width(lanes) == 4; /* of doubles */
+    double alone = gathers(lanes) ? 3
+                   : in_pairs     ? 1.25
+                                  : 2; /* the fewer numbers a register has, the less LLVM takes at once */
+    return has_vectors_alone(lanes) ? alone * least : least;
 }
 
 /* All lanes fill one wide register, and half of it would do: much of the time goes to memory, where 64 bytes that are read or

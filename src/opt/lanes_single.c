@@ -122,12 +122,29 @@ static bool is_wanted(const Lanes *lanes, const Val *v) {
     return !left;
 }
 
-Val *lanes_sum(Lanes *lanes, Val *row) {
-    Val *terms[MOST_LANES];
-    for (int i = 0; i < lanes->width; i++) terms[i] = build_extract_lane(&lanes->b, row, i);
-    for (int count = lanes->width; count > 1; count /= 2)
+static void add_pairs(Lanes *lanes, Val **terms, int count) {
+    for (; count > 1; count /= 2)
         for (int i = 0; i < count / 2; i++)
             terms[i] = build_binary(&lanes->b, OP_add, terms[2 * i], terms[2 * i + 1]);
+}
+
+/* Four lanes are added to four others, as registers are, and then those four to each other. */
+Val *lanes_sum(Lanes *lanes, Val *row) {
+    enum { AT_ONCE = 4 };
+    Val *terms[MOST_LANES];
+    int width = lanes->width, parts = width / AT_ONCE;
+    for (int i = 0; i < parts && parts > 1; i++) {
+        uint8_t four[AT_ONCE];
+        for (int k = 0; k < AT_ONCE; k++) four[k] = (uint8_t)(i * AT_ONCE + k);
+        terms[i] = build_shuffle(&lanes->b, row, four, AT_ONCE);
+    }
+    if (parts > 1) {
+        add_pairs(lanes, terms, parts);
+        row = terms[0];
+        width = AT_ONCE;
+    }
+    for (int i = 0; i < width; i++) terms[i] = build_extract_lane(&lanes->b, row, i);
+    add_pairs(lanes, terms, width);
     return terms[0];
 }
 
