@@ -68,10 +68,26 @@ static bool is_array_outside(const Inst *loop, const Val *root) {
     return root->kind == VAL_inst && root->inst->op == OP_var && !inst_contains(loop, root);
 }
 
+/* By something else than constants and counters. */
+static bool is_indexed_by_data(const Val *address) {
+    for (; address->kind == VAL_inst && op_has(address->inst->op, OP_PART);
+         address = inst_operand(address->inst, 0)) {
+        if (address->inst->op != OP_elem) continue;
+        const Val *index = inst_operand(address->inst, 1);
+        while (index->kind == VAL_inst && index->inst->op == OP_convert) index = inst_operand(index->inst, 0);
+        if (index->kind == VAL_inst) return true;
+    }
+    return false;
+}
+
+/* An array of the round's own is one for all rounds: gcc would write several at once where data tell the place. */
 static void note_write(Rounds *rounds, const Inst *inst) {
     const Val *root = ir_root(inst->args[0]);
     bool is_local = root->kind == VAL_inst && root->inst->op == OP_var;
-    if (is_local && inst_contains(rounds->loop, root)) return;
+    if (is_local && inst_contains(rounds->loop, root)) {
+        rounds->depends |= is_indexed_by_data(ir_resolve(inst->args[0]));
+        return;
+    }
     bool is_known = is_local && inst->op == OP_store && rounds->narrays < MOST_ARRAYS;
     Spot spot = is_known ? spot_of_counter(rounds->loop, ir_resolve(inst->args[0])) : (Spot){0};
     if (!spot.counter) {
