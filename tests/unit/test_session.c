@@ -94,6 +94,7 @@ static void a_program_returns_its_memory(void **state) {
     Host host = {0};
     open_session(&host);
     use(&host);
+    use(&host); /* from the second program on, each finds the library ready */
     size_t before = host.used;
     for (int i = 0; i < 50; i++) use(&host);
     assert_int_equal(host.used, before);
