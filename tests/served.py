@@ -71,6 +71,13 @@ class Served:
             time.sleep(pause)
         return result
 
+    def close(self):
+        """Ends those that are idle, and gives back what they hold."""
+        while not self.idle.empty():
+            process = self.idle.get_nowait().process
+            process.kill()
+            process.wait()
+
     @staticmethod
     def is_lost(result):
         """After some errors a GPU's context is of no more use."""
