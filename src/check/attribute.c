@@ -244,6 +244,7 @@ static const struct {
     {"deprecated", ON_ANY, attr_flag, DECL_DEPRECATED},
     {"__op", ON_FUNC, attr_op, 0},
     {"__transposable", ON_FUNC, attr_flag, DECL_TRANSPOSABLE},
+    {"__differentiates", ON_FUNC, attr_one_arg, 0},
     {"__builtin_type", ON_TYPE, NULL, 0},
     {"__AttributeUsage", ON_TYPE, NULL, 0},
     {"MaxIters", ON_STMT, NULL, 0},
@@ -318,7 +319,7 @@ static bool is_row_of(const char *row, const char *name) {
 /* What the library alone may say. */
 static bool is_of_library(const char *name) {
     return strcmp(name, "__op") == 0 || strcmp(name, "__transposable") == 0 ||
-           strcmp(name, "__builtin_type") == 0;
+           strcmp(name, "__differentiates") == 0 || strcmp(name, "__builtin_type") == 0;
 }
 
 /* -1: unknown. Its name is then the one in the table. */

@@ -4,22 +4,19 @@
  *     slope((float x) => plain(x), 1.0)
  *
  * Calls are noted as they are checked; what becomes of a parameter is known when all bodies are. One is differentiated by the operators, by a
- * derivative that takes it, and by a function that it is handed on to. The functions of the library that take functions all do it. */
+ * derivative that takes it, and by a function that it is handed on to. The functions of the library that take functions all do it, and say how. */
 #include "check/flow.h"
 
 /* Beside LOST_fwd and LOST_bwd: in the one that it has, or that is cheaper; backward, and that forward. */
 enum { GIVEN_any = 4, GIVEN_twice = 8 };
 
-static uint8_t modes_of_library(Name name) {
-    static const struct {
-        const char *name;
-        uint8_t modes;
-    } known[] = {
-        {"jvp", LOST_fwd},       {"findSparsity", LOST_fwd},      {"sparseJacobian", LOST_fwd},
-        {"jacobian", GIVEN_any}, {"hvp", LOST_bwd | GIVEN_twice}, {"hessian", LOST_bwd | GIVEN_twice}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(name->text, known[i].name) == 0) return known[i].modes;
-    return LOST_bwd;
+/* [__differentiates(forward)]; backward is what most do. */
+static uint8_t modes_of_library(const Decl *func) {
+    const Attribute *attribute = find_attribute(func, "__differentiates");
+    const char *how = attribute ? attribute->args.at[0]->name->text : "";
+    if (strcmp(how, "forward") == 0) return LOST_fwd;
+    if (strcmp(how, "either") == 0) return GIVEN_any;
+    return strcmp(how, "twice") == 0 ? LOST_bwd | GIVEN_twice : LOST_bwd;
 }
 
 static uint8_t known_modes(Checker *c, const Decl *param) {
@@ -52,7 +49,7 @@ static bool promises_derivative(Checker *c, const GivenFunction *given) {
 
 static uint8_t modes_of(Checker *c, const GivenFunction *given) {
     if (!(given->callee->flags & DECL_PRELUDE)) return known_modes(c, given->param);
-    return promises_derivative(c, given) ? modes_of_library(given->callee->name) : 0;
+    return promises_derivative(c, given) ? modes_of_library(given->callee) : 0;
 }
 
 /* ---- calls */

@@ -172,11 +172,13 @@ static bool read_counts(const Row *row, const char *text, int most, int counts[3
     for (int i = 0; at && i < 3; i++) {
         char *end;
         long count = strtol(at, &end, 10);
-        if (end == at || *at == ' ' || count < 1 || count > most || (*end && *end != ',')) break;
+        if (*at < '0' || *at > '9' || count < 1 || count > most || (*end && *end != ',')) break;
         counts[i] = (int)count;
         at = *end ? end + 1 : NULL;
     }
-    if (at) cli_misuse("the option '--%s' takes one to three counts, X,Y,Z, not '%s'", row->spelling, text);
+    if (at)
+        cli_misuse("the option '--%s' takes one to three counts, X,Y,Z, each from 1 to %d, not '%s'",
+                   row->spelling, most, text);
     return !at;
 }
 

@@ -193,23 +193,43 @@ SlopeStatus driver_find_function(SlopeProgram *program, const char *expression, 
 
 typedef VEC(Decl *) Decls;
 
-static void collect_entries(Arena *arena, Decl *decl, Decls *marked, const char *name, Decl **named) {
+/* Of functions of one name: which of them is meant. What is marked before what is not, then what has a body, what is not generic, and
+ * what is in no namespace. */
+static int entry_rank(const Unit *unit, const Decl *func) {
+    return ((func->flags & DECL_ENTRY) ? 8 : 0) + (func->body || func->lazy.count ? 4 : 0) +
+           (unit_is_generic(func) ? 0 : 2) + (func->parent == unit->module);
+}
+
+typedef struct Entries {
+    Decls marked;
+    Decls named; /* those of the name that are meant; several: the name does not tell which */
+} Entries;
+
+static void add_named(Unit *unit, Decl *func, Decls *named) {
+    int rank = entry_rank(unit, func), best = named->count ? entry_rank(unit, named->at[0]) : 0;
+    if (rank > best) named->count = 0;
+    if (rank >= best) vec_push(&unit->program->arena, named, func);
+}
+
+static void collect_entries(Unit *unit, Decl *decl, const char *name, Entries *found) {
     for (int i = 0; i < decl->members.count; i++) {
         Decl *member = decl->members.at[i];
-        if (member->kind == DECL_namespace) collect_entries(arena, member, marked, name, named);
+        if (member->kind == DECL_namespace) collect_entries(unit, member, name, found);
         if (member->kind != DECL_func || !member->name) continue;
-        if (member->flags & DECL_ENTRY) vec_push(arena, marked, member);
-        bool better =
-            !*named || (member->flags & DECL_ENTRY) || ((*named)->body == NULL && (*named)->lazy.count == 0);
-        if (strcmp(member->name->text, name) == 0 && better) *named = member;
+        if (member->flags & DECL_ENTRY) vec_push(&unit->program->arena, &found->marked, member);
+        if (strcmp(member->name->text, name) == 0) add_named(unit, member, &found->named);
     }
 }
 
+static Entries find_entries(Unit *unit, const char *name) {
+    Entries found = {0};
+    collect_entries(unit, unit->module, name, &found);
+    return found;
+}
+
 int driver_count_entries(SlopeProgram *program, const char *name) {
-    Decls marked = {0};
-    Decl *named = NULL;
-    collect_entries(&program->arena, program->unit->module, &marked, name ? name : "main", &named);
-    return name ? named != NULL : marked.count;
+    Entries found = find_entries(program->unit, name ? name : "main");
+    return name ? found.named.count > 0 : found.marked.count;
 }
 
 /* Kernels that do not say how large their groups are have what the session says. */
@@ -270,27 +290,45 @@ static void report_generic_entry(SlopeProgram *program, const Decl *entry) {
     diag_report(program->session->diags, DIAG_generic_entry, entry->loc, entry->name->text);
 }
 
+/* Several of one namespace are overloads: an expression may say which. */
+static SlopeStatus choose_among(SlopeProgram *program, const char *name, const Decls *named, Func **out) {
+    Unit *unit = program->unit;
+    Diags *diags = program->session->diags;
+    const char *first = unit_qualified_name(unit, named->at[0]);
+    bool overloads = true;
+    for (int i = 1; i < named->count; i++)
+        overloads = overloads && strcmp(first, unit_qualified_name(unit, named->at[i])) == 0;
+    if (overloads) return find_entry_of_expression(program, first, out);
+    diag_report(diags, DIAG_ambiguous_entry, 0, name, first);
+    for (int i = 0; i < named->count; i++)
+        diag_note(diags, DIAG_note_entry, named->at[i]->loc, unit_qualified_name(unit, named->at[i]));
+    return SLOPE_STATUS_misuse;
+}
+
+static SlopeStatus report_no_entry(SlopeProgram *program, const Decls *marked, const char *name) {
+    Diags *diags = program->session->diags;
+    if (name) {
+        report_unknown_entry(program, marked, name);
+        return SLOPE_STATUS_misuse;
+    }
+    diag_report(diags, marked->count ? DIAG_which_entry : DIAG_no_entry, 0);
+    for (int i = 0; i < marked->count; i++)
+        diag_note(diags, DIAG_note_entry, marked->at[i]->loc,
+                  unit_qualified_name(program->unit, marked->at[i]));
+    return SLOPE_STATUS_misuse;
+}
+
 SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **out) {
     Unit *unit = program->unit;
-    SlopeSession *session = program->session;
     if (unit_check(unit) != SLOPE_STATUS_ok) return SLOPE_STATUS_error;
     if (name && strpbrk(name, "(.:<")) return find_entry_of_expression(program, name, out);
-    Decls marked = {0};
-    Decl *named = NULL;
-    collect_entries(&program->arena, unit->module, &marked, name ? name : "main", &named);
-    Decl *entry = named;
-    bool hosted = named && marked.count == 1 && (marked.at[0]->flags & DECL_LAUNCHED);
-    if (!name && marked.count == 1 && !hosted) entry = marked.at[0];
-    if (!entry && name) {
-        report_unknown_entry(program, &marked, name);
-        return SLOPE_STATUS_misuse;
-    }
-    if (!entry) {
-        diag_report(session->diags, marked.count ? DIAG_which_entry : DIAG_no_entry, 0);
-        for (int i = 0; i < marked.count; i++)
-            diag_note(session->diags, DIAG_note_entry, marked.at[i]->loc, marked.at[i]->name->text);
-        return SLOPE_STATUS_misuse;
-    }
+    Entries found = find_entries(unit, name ? name : "main");
+    const Decls *marked = &found.marked, *named = &found.named;
+    bool hosted = named->count && marked->count == 1 && (marked->at[0]->flags & DECL_LAUNCHED);
+    bool only = !name && marked->count == 1 && !hosted;
+    if (!only && named->count == 0) return report_no_entry(program, marked, name);
+    if (!only && named->count > 1) return choose_among(program, name ? name : "main", named, out);
+    Decl *entry = only ? marked->at[0] : named->at[0];
     if (unit_is_generic(entry)) {
         report_generic_entry(program, entry);
         return SLOPE_STATUS_misuse;
@@ -304,9 +342,7 @@ SlopeStatus driver_all_entries(SlopeProgram *program) {
     Unit *unit = program->unit;
     SlopeStatus status = unit_check(unit);
     if (status != SLOPE_STATUS_ok) return status;
-    Decls marked = {0};
-    Decl *named = NULL;
-    collect_entries(&program->arena, unit->module, &marked, "main", &named);
+    const Decls marked = find_entries(unit, "main").marked;
     int made = 0;
     for (int i = 0; i < marked.count; i++)
         if (!unit_is_generic(marked.at[i])) entry_of(unit, marked.at[i]), made++;
@@ -320,10 +356,8 @@ SlopeStatus driver_entry_or_function(SlopeProgram *program, const char *expressi
     Unit *unit = program->unit;
     SlopeStatus status = unit_check(unit);
     if (status != SLOPE_STATUS_ok) return status;
-    Decls marked = {0};
-    Decl *named = NULL;
-    collect_entries(&program->arena, unit->module, &marked, expression, &named);
-    if (named && (named->flags & DECL_ENTRY)) return driver_find_entry(program, expression, out);
+    const Decls named = find_entries(unit, expression).named;
+    if (named.count && (named.at[0]->flags & DECL_ENTRY)) return driver_find_entry(program, expression, out);
     CheckedFunction found;
     status = driver_find_declaration(program, expression, &found);
     if (status != SLOPE_STATUS_ok) return status;

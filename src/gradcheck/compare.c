@@ -202,6 +202,7 @@ typedef struct Line {
     Probe *p;
     const Direction *direction;
     double *x;
+    const char *wrong; /* what was last in the way */
 } Line;
 
 static bool evaluate(void *user, double t, double *y) {
@@ -212,7 +213,9 @@ static bool evaluate(void *user, double t, double *y) {
         const Slot *slot = &s->slots.at[i];
         if (slot->input >= 0) line->x[slot->in] += t * line->direction->u[slot->input];
     }
-    return gradcheck_call(line->p->check, s, line->x, HOLD_replay, y) == NULL;
+    const char *wrong = gradcheck_call(line->p->check, s, line->x, HOLD_replay, y);
+    if (wrong) line->wrong = wrong;
+    return !wrong;
 }
 
 /* Errors of this size are those of a number of the size of the output in its own precision. */
@@ -245,7 +248,7 @@ static void differentiate(Probe *p, Direction *direction) {
     for (int j = 0; j < s->noutputs;
          j++) /* a thousandth of what the slope would be, were the output proportional */
         slack[j] = slack_of(p, direction, j) + p->tolerance * 1e-3 * fabs(p->y0[j]) / direction->size;
-    Line line = {p, direction, arena_array(p->scratch, double, s->nin)};
+    Line line = {p, direction, arena_array(p->scratch, double, s->nin), troubles[DIFFERENCE_undefined]};
     Difference difference = {.n = s->noutputs,
                              .evaluate = evaluate,
                              .user = &line,
@@ -258,7 +261,8 @@ static void differentiate(Probe *p, Direction *direction) {
                              .error = direction->error,
                              .steps = direction->steps};
     DifferenceStatus status = gradcheck_difference(p->scratch, &difference);
-    if (status != DIFFERENCE_fine) p->unusable = troubles[status];
+    if (status != DIFFERENCE_fine)
+        p->unusable = status == DIFFERENCE_undefined ? line.wrong : troubles[status];
     for (int j = 0; j < s->noutputs; j++) p->row[j] = fmax(p->row[j], fabs(direction->value[j]));
 }
 

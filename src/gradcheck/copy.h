@@ -43,14 +43,19 @@ typedef enum HoldCount {
 } HoldCount;
 typedef enum HoldTrouble {
     HOLD_too_many = 1,   /* values, for the record */
-    HOLD_small_root = 2, /* a square root of less than 1e-7 */
+    HOLD_small_root = 2, /* a square root of less than 1e-7, which moves */
 } HoldTrouble;
+typedef enum HoldMode {
+    HOLD_record,
+    HOLD_replay,
+    HOLD_shift, /* as HOLD_replay, with other numbers for the roots that are trouble */
+} HoldMode;
 /* What the host gives to held code. Counts are to be zero at the start of a run. */
 typedef struct HoldState {
     double *values;  /* the record */
     int64_t *counts; /* HOLD_COUNTS of them */
     int64_t room;    /* values that fit */
-    int64_t replay;  /* 0: record */
+    int64_t mode;    /* a HoldMode */
 } HoldState;
 /* Is the derivative of a function, in some mode, made from its body? */
 bool gradcheck_is_derived(const Func *func);

@@ -150,7 +150,6 @@ double gradcheck_get(TypeKind kind, const void *at);
 double gradcheck_round(TypeKind kind, double value); /* to what a slot of that kind can hold */
 
 /* ---- call.c: x has `nin` values, u `ninputs`, v and y `noutputs`. NULL: done; else why it could not be. */
-typedef enum HoldMode { HOLD_record, HOLD_replay } HoldMode;
 const char *gradcheck_call(Check *check, Subject *subject, const double *x, HoldMode mode, double *y);
 const char *gradcheck_call_fwd(Check *check, Subject *subject, Width width, const double *x, const double *u,
                                double *y, double *dy);

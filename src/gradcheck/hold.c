@@ -14,7 +14,8 @@
  * A function whose derivatives the user wrote is not looked into: its derivative is that of all it does.
  *
  * Steps of loops and of recursion are counted, and so is the depth of it; a run that goes too far is ended with abort. Square
- * roots of almost nothing are noted, since the library's derivative is not the true one there.
+ * roots of almost nothing are noted if what they are taken of moves, since the library's derivative is not the true one there: the
+ * first run records what it is. Another run has these roots shifted, to tell whether any result depends on them.
  *
  * The record and the counts are memory of the host; a uniform of type HoldState leads to them. */
 #include "gradcheck/copy.h"
@@ -101,7 +102,7 @@ static Global *make_state(Holder *h) {
         {.name = name_from(h->m->names, "values"), .type = type_pointer(types, basic(h, TYPE_double))},
         {.name = name_from(h->m->names, "counts"), .type = type_pointer(types, word)},
         {.name = name_from(h->m->names, "room"), .type = word},
-        {.name = name_from(h->m->names, "replay"), .type = word}};
+        {.name = name_from(h->m->names, "mode"), .type = word}};
     Record *record = record_new(types, name_from(h->m->names, "HoldState"));
     record->fields = arena_copy(h->m->arena, fields, sizeof fields);
     record->nfields = (int)(sizeof fields / sizeof *fields);
@@ -145,7 +146,7 @@ static void mark_trouble(const Holder *h, Builder *b, HoldTrouble trouble) {
 static Val *record_or_replay(Holder *h, Builder *b, Val *index, Val *x) {
     const Type *real = basic(h, TYPE_double);
     Val *place = build_offset(b, state_field(h, b, 0), index);
-    Inst *either = build_if(b, build_binary(b, OP_ne, state_field(h, b, 3), int64(h, 0)), &real, 1);
+    Inst *either = build_if(b, build_binary(b, OP_ne, state_field(h, b, 3), int64(h, HOLD_record)), &real, 1);
     Builder replay = build_at_end(either->regions[0]), record = build_at_end(either->regions[1]);
     Val *old = build_load(&replay, place);
     build_yield(&replay, &old, 1);
@@ -262,30 +263,67 @@ static void count_depth(Holder *h, Inst *call) {
 
 /* ---- square roots */
 
+/* What the root of a small x, which has a place in the record, is taken for. */
+static Val *watched_root(Holder *h, Builder *b, Val *place, Val *x, Val *root) {
+    const Type *real = root->type;
+    Val *moved = build_binary(b, OP_ne, build_load(b, place), x);
+    Val *replays = build_binary(b, OP_ne, state_field(h, b, 3), int64(h, HOLD_record));
+    Inst *inst = build_if(b, build_binary(b, OP_and, replays, moved), &real, 1);
+    Builder then = build_at_end(inst->regions[0]), otherwise = build_at_end(inst->regions[1]);
+    mark_trouble(h, &then, HOLD_small_root);
+    Val *shifts = build_binary(&then, OP_eq, state_field(h, &then, 3), int64(h, HOLD_shift));
+    Val *shifted = build_binary(&then, OP_add, root, ir_const_real(h->m, real, 1e-3));
+    shifted = build_select(&then, shifts, shifted, root);
+    build_yield(&then, &shifted, 1);
+    build_store(&otherwise, place, x);
+    build_yield(&otherwise, &root, 1);
+    return inst->results[0];
+}
+
+/* hold.root(x, root): the root, or, if it moves while it is noted and results are asked whether they depend on it, another. */
 static Func *root_function(Holder *h) {
     if (h->root) return h->root;
     const Type *real = basic(h, TYPE_double);
-    h->root = new_function(h, "hold.root", real, NULL);
-    Builder b = build_at_end(h->root->body);
-    Val *x = h->root->body->params[0], *limit = ir_const_real(h->m, real, 1.01e-7);
+    Func *func = h->root = func_new(h->m, "hold.root");
+    Param params[] = {{.name = name_from(h->m->names, "x"), .type = real},
+                      {.name = name_from(h->m->names, "root"), .type = real}};
+    func_set_params(func, params, 2);
+    func_set_results(func, &real, 1);
+    func->flags |= FUNC_NOINLINE;
+    func_begin(func);
+    Builder b = build_at_end(func->body);
+    Val *x = func->body->params[0], *root = func->body->params[1];
     Val *real_root = build_binary(&b, OP_le, ir_const_zero(h->m, real), x),
-        *small = build_binary(&b, OP_lt, x, limit);
-    Inst *inst = build_if(&b, build_binary(&b, OP_and, real_root, small), NULL, 0);
+        *small = build_binary(&b, OP_lt, x, ir_const_real(h->m, real, 1.01e-7));
+    Inst *inst = build_if(&b, build_binary(&b, OP_and, real_root, small), &real, 1);
     Builder then = build_at_end(inst->regions[0]), otherwise = build_at_end(inst->regions[1]);
-    mark_trouble(h, &then, HOLD_small_root);
-    build_yield(&then, NULL, 0);
-    build_yield(&otherwise, NULL, 0);
-    build_return(&b, NULL, 0);
-    return h->root;
+    Val *index = bump(h, &then, HOLD_values, 1);
+    Inst *fits = build_if(&then, build_binary(&then, OP_lt, index, state_field(h, &then, 2)), &real, 1);
+    Builder inside = build_at_end(fits->regions[0]), beyond = build_at_end(fits->regions[1]);
+    Val *watched =
+        watched_root(h, &inside, build_offset(&inside, state_field(h, &inside, 0), index), x, root);
+    build_yield(&inside, &watched, 1);
+    mark_trouble(h, &beyond, HOLD_too_many);
+    build_yield(&beyond, &root, 1);
+    build_yield(&then, fits->results, 1);
+    build_yield(&otherwise, &root, 1);
+    build_return(&b, inst->results, 1);
+    return func;
 }
 
 static void watch_root(Holder *h, Inst *inst) {
     Builder b = build_before(inst);
-    Val *x = ir_resolve(inst->args[0]);
-    for (int i = 0; i < type_count(x->type); i++) {
-        Val *lane = x->type->kind == TYPE_vector ? build_extract_lane(&b, x, i) : x;
-        build_call(&b, root_function(h), &lane, 1);
+    Val *x = ir_resolve(inst->args[0]), *root = build_unary(&b, OP_sqrt, x);
+    int count = type_count(x->type);
+    Val **lanes = arena_array(h->m->arena, Val *, count);
+    for (int i = 0; i < count; i++) {
+        bool vector = x->type->kind == TYPE_vector;
+        Val *args[] = {vector ? build_extract_lane(&b, x, i) : x,
+                       vector ? build_extract_lane(&b, root, i) : root};
+        lanes[i] = build_call(&b, root_function(h), args, 2)->results[0];
     }
+    inst->results[0]->forward = x->type->kind == TYPE_vector ? build_vec(&b, x->type, lanes) : lanes[0];
+    inst_remove(inst);
 }
 
 /* ---- instructions */
@@ -407,7 +445,9 @@ static void hold_inst(Holder *h, Inst *inst) {
             replace_held(h, inst, bits);
         }
         break;
-    case OP_sqrt: watch_root(h, inst); break;
+    case OP_sqrt:
+        if (values) watch_root(h, inst);
+        break;
     case OP_call: hold_call(h, inst); break;
     case OP_loop: count_steps(h, inst); break;
     default: break;

@@ -111,7 +111,7 @@ def declarations():
             continue
         for line in file.read_text().splitlines():
             text = line.strip()
-            if text == "[Differentiable]":
+            if re.fullmatch(r"\[Differentiable\]( \[\w+\(\w+\)\])*", text):
                 marked = True
             elif marked or text.startswith("[") and "[Differentiable]" in text.split("(")[0] + re.sub(r"[^\]]*$", "", text):
                 if not text.startswith("//"):
