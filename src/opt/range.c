@@ -25,6 +25,9 @@
  * Loops of a few rounds are unrolled later, and indices into arrays are known then; for these alone no test is made, nor is it
  * for those of reversed loops, many of which are short as well, and a clamped index costs less than the test.
  *
+ * Compilers of C are asked first whether the nest has a round at all: clang else concludes from the other tests that it has, forgets to test it, and then does not know
+ * that its counter is small, without which addresses of elements that are not neighbours might wrap around.
+ *
  * Before all this, indices into arrays of which constants tell that they are in range are marked (ir/inrange.c). */
 #include "opt.h"
 
@@ -136,6 +139,9 @@ static void add_counter(Nest *n, const Inst *loop, const LoopTest *test, int64_t
         require_small(n, first);
         require_small(n, limit);
     }
+    if (loop == n->loop && n->loop->func->module->orders_sums)
+        require(
+            n, binary(n, test->or_equal ? OP_le : OP_lt, test->up ? first : limit, test->up ? limit : first));
     int64_t beyond = test->or_equal ? 0 : test->up ? -1 : 1;
     Val *start = as_wide(n, first), *end = binary(n, OP_add, as_wide(n, limit), wide_of(n, beyond));
     if (!loop_cannot_wrap(test, step < 0 ? -step : step)) {
