@@ -308,6 +308,7 @@ const Subst *check_subst_behind(Checker *checker, const Subst *subst, const Decl
 const Type *check_type_around(Checker *checker, const Type *nested); /* the struct that it is nested in */
 
 /* conform.c */
+const Type *check_base(Checker *checker, const Type *type); /* what a struct inherits from; NULL: nothing */
 bool check_conforms(Checker *checker, const Type *type, const Type *interface, Witness *witness);
 /* How `type` provides a requirement of an interface it conforms to. `interface_subst` has the interface's arguments
  * and This. The subst of the result is complete. */
@@ -342,10 +343,7 @@ Expr *check_promised_conversion(Checker *checker, Decl *variable, const Type *to
 
 /* construct.c */
 Expr *check_default_value(Checker *checker, Loc loc, const Type *type);
-/* Where it, and what it calls, loses derivatives on a way that there is a warning for. */
-typedef VEC(Loc) LocVec;
 bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a constructor without arguments */
-const Type *check_base(Checker *checker, const Type *type);             /* of a struct; NULL: none */
 DeclVec check_all_fields(Checker *checker,
                          const Type *type); /* of a struct, those of its base first; to be read */
 const Type *check_field_type(Checker *checker, const Type *type, Decl *field);
@@ -406,7 +404,8 @@ Decl *check_differential_field(Checker *checker, const Type *type, Decl *field);
 /* What has the derivatives of a specialisation, if they are its own; else `out` stays as it is. */
 bool check_special(Checker *checker, Decl *func, const Subst *subst, FuncRef *out);
 
-/* diffflow.c */
+/* diffflow.c: where it, and what it calls, loses derivatives on a way that there is a warning for */
+typedef VEC(Loc) LocVec;
 LocVec check_lost_derivatives(Checker *checker, Decl *func);
 
 #endif

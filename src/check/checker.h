@@ -512,7 +512,6 @@ bool visit_closure(Checker *c, const Declared *declared, const Type *self, Decla
 /* `wanted`: only sources that lead to this interface declaration are looked into any further (NULL: all). */
 bool visit_declared(Checker *c, const Type *type, const Decl *wanted, DeclaredVisitor visit, void *user);
 Conformance *conformance_for(Checker *c, const Declared *declared);
-const Type *base_of(Checker *c, const Type *type); /* the struct that a struct inherits from; NULL: none */
 /* What does not conform so far may do so once more is declared. */
 void conform_forget_refusals(Checker *c);
 const TypeVec *declared_conformers(Checker *c,

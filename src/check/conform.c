@@ -175,7 +175,7 @@ static const Type *base_in_general(Checker *c, const Decl *head) {
     return head->sema->base;
 }
 
-const Type *base_of(Checker *c, const Type *type) {
+const Type *check_base(Checker *c, const Type *type) {
     const Type *base = type->kind == TYPE_struct ? base_in_general(c, type->decl) : NULL;
     return base ? check_subst(c, base, subst_of_type(c, type)) : NULL;
 }

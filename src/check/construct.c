@@ -649,13 +649,6 @@ int list_cost(Env *env, const Expr *list, const Type *type) {
 
 /* ---- fields */
 
-const Type *check_base(Checker *c, const Type *type) {
-    Decl *decl = (Decl *)(uintptr_t)type->decl;
-    ensure_bases(c, decl);
-    const Type *base = decl_sema(c, decl)->base;
-    return base ? check_subst(c, base, subst_of_type(c, type)) : NULL;
-}
-
 static void add_fields(Checker *c, const Type *type, DeclVec *out) {
     Decl *decl = (Decl *)(uintptr_t)type->decl;
     const Type *base = check_base(c, type);
@@ -678,12 +671,9 @@ DeclVec check_all_fields(Checker *c, const Type *type) {
 }
 
 const Type *check_field_type(Checker *c, const Type *type, Decl *field) {
-    const Type *owner = type;
-    while (owner->kind == TYPE_struct && owner->decl != field->parent) {
-        const Type *base = decl_sema(c, (Decl *)(uintptr_t)owner->decl)->base;
-        if (!base) break;
-        owner = check_subst(c, base, subst_of_type(c, owner));
-    }
+    const Type *owner = type, *base = type;
+    while (owner->kind == TYPE_struct && owner->decl != field->parent && (base = check_base(c, owner)))
+        owner = base;
     return check_subst(c, decl_value_type(c, field), subst_of_type(c, owner));
 }
 

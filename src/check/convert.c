@@ -135,7 +135,7 @@ bool types_match(Checker *c, const Type *a, const Type *b) {
 
 static int upcast_cost(Checker *c, const Type *from, const Type *to) {
     int cost = 0;
-    for (const Type *t = from; t; t = base_of(c, t), cost += 100)
+    for (const Type *t = from; t; t = check_base(c, t), cost += 100)
         if (t == to) return cost;
     return COST_none;
 }

@@ -187,7 +187,7 @@ void infer_match(Inference *inference, const Type *pattern, const Type *actual) 
     if (actual->kind == pattern->kind && actual->decl == pattern->decl && actual->number == pattern->number) {
         match_args(inference, pattern, actual);
     } else if (pattern->kind == TYPE_struct && actual->kind == TYPE_struct) {
-        const Type *base = base_of(c, actual);
+        const Type *base = check_base(c, actual);
         if (base) infer_match(inference, pattern, base);
     }
 }

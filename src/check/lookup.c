@@ -72,7 +72,7 @@ static void from_declaration(Checker *c, const Type *type, Name name, int distan
     if (!decl || type->kind == TYPE_interface) return;
     const DeclVec *found = scope_find(scope_inside(c, decl), name);
     if (found) add_all(c, out, found, subst_of_type(c, type), distance);
-    const Type *base = out->count == 0 ? base_of(c, type) : NULL;
+    const Type *base = out->count == 0 ? check_base(c, type) : NULL;
     if (base) from_declaration(c, base, name, distance, out);
 }
 
@@ -80,7 +80,7 @@ bool lookup_own_member(Checker *c, const Type *type, Name name, Candidates *out)
     int before = out->count;
     from_declaration(c, type, name, 0, out);
     if (type->kind != TYPE_interface) from_extensions(c, type, name, 0, out);
-    while (out->count == before && (type = base_of(c, type))) from_extensions(c, type, name, 0, out);
+    while (out->count == before && (type = check_base(c, type))) from_extensions(c, type, name, 0, out);
     return out->count > before;
 }
 
@@ -133,7 +133,7 @@ static void from_named(Checker *c, Decl *source, const Type *type, const Type *s
 /* What a concrete type inherits from the interfaces it names, or its base does: default implementations and static constants. */
 static void from_conformances(Checker *c, const Type *self, Name name, Candidates *out) {
     int before = out->count;
-    for (const Type *type = self; type && out->count == before; type = base_of(c, type)) {
+    for (const Type *type = self; type && out->count == before; type = check_base(c, type)) {
         Decl *decl = (Decl *)(uintptr_t)type_head(c, type);
         if (!decl) return;
         from_named(c, decl, type, self, name, out);

@@ -17,26 +17,13 @@ static bool pass_waves(Func *func) {
 
 enum { MOST_INLINED = 40, MOST_INLINED_ONCE = 1500, MOST_OF_KERNEL = 2500 }; /* instructions */
 
-typedef struct Calls {
-    const Func *callee;
-    int count, size;
-} Calls;
-
-static void count_inst(void *user, Inst *inst) {
-    Calls *calls = user;
-    calls->size++;
-    calls->count += inst->op == OP_call && inst->callee == calls->callee;
-}
-
 /* On a GPU, what a kernel calls in one place becomes a part of it: then it is seen which buffers gradients are added to. What that brings in may be called in one
  * place again, and so on; NVIDIA's compiler needs minutes for what is too large. */
 static bool is_for_kernel(void *user, const Func *callee, const Inst *call) {
-    Calls own = {0}, calls = {.callee = callee};
+    Region *kernel = call->func->body;
     (void)user;
-    region_walk(callee->body, count_inst, &own);
-    if (own.size <= MOST_INLINED || (callee->flags & FUNC_INLINE)) return true;
-    region_walk(call->func->body, count_inst, &calls);
-    return calls.count == 1 && calls.size <= MOST_OF_KERNEL;
+    if ((callee->flags & FUNC_INLINE) || region_size(callee->body) <= MOST_INLINED) return true;
+    return region_calls(kernel, callee) == 1 && region_size(kernel) <= MOST_OF_KERNEL;
 }
 
 /* In long chains of calls each function takes in the next few; of tens of thousands the copies would fill the memory. */

@@ -126,11 +126,14 @@ static Val *bump(const Holder *h, Builder *b, HoldCount count, int by) {
     return was;
 }
 
-static Func *new_function(Holder *h, const char *name, const Type *param, const Type *result) {
+/* Of numbers: those that it takes, and whether it gives one. */
+static Func *new_function(Holder *h, const char *name, int nparams, bool has_result) {
     Func *func = func_new(h->m, name);
-    Param params[] = {{.name = name_from(h->m->names, "x"), .type = param}};
-    if (param) func_set_params(func, params, 1);
-    if (result) func_set_results(func, &result, 1);
+    const Type *real = basic(h, TYPE_double);
+    Param params[] = {{.name = name_from(h->m->names, "x"), .type = real},
+                      {.name = name_from(h->m->names, "root"), .type = real}};
+    func_set_params(func, params, nparams);
+    if (has_result) func_set_results(func, &real, 1);
     func->flags |= FUNC_NOINLINE;
     func_begin(func);
     return func;
@@ -158,7 +161,7 @@ static Val *record_or_replay(Holder *h, Builder *b, Val *index, Val *x) {
 static Func *value_function(Holder *h) {
     if (h->value) return h->value;
     const Type *real = basic(h, TYPE_double);
-    h->value = new_function(h, "hold.value", real, real);
+    h->value = new_function(h, "hold.value", 1, true);
     Builder b = build_at_end(h->value->body);
     Val *x = h->value->body->params[0], *index = bump(h, &b, HOLD_values, 1);
     Inst *fits = build_if(&b, build_binary(&b, OP_lt, index, state_field(h, &b, 2)), &real, 1);
@@ -230,7 +233,7 @@ static void abort_if(Builder *b, Val *condition, Str text) {
 static Func *step_function(Holder *h);
 
 static Func *counting_function(Holder *h, const char *name, HoldCount count, int limit, Str text) {
-    Func *func = new_function(h, name, NULL, NULL);
+    Func *func = new_function(h, name, 0, false);
     Builder b = build_at_end(func->body);
     Val *was = bump(h, &b, count, limit ? 1 : -1);
     if (limit) abort_if(&b, build_binary(&b, OP_lt, int64(h, limit), was), text);
@@ -284,13 +287,7 @@ static Val *watched_root(Holder *h, Builder *b, Val *place, Val *x, Val *root) {
 static Func *root_function(Holder *h) {
     if (h->root) return h->root;
     const Type *real = basic(h, TYPE_double);
-    Func *func = h->root = func_new(h->m, "hold.root");
-    Param params[] = {{.name = name_from(h->m->names, "x"), .type = real},
-                      {.name = name_from(h->m->names, "root"), .type = real}};
-    func_set_params(func, params, 2);
-    func_set_results(func, &real, 1);
-    func->flags |= FUNC_NOINLINE;
-    func_begin(func);
+    Func *func = h->root = new_function(h, "hold.root", 2, true);
     Builder b = build_at_end(func->body);
     Val *x = func->body->params[0], *root = func->body->params[1];
     Val *real_root = build_binary(&b, OP_le, ir_const_zero(h->m, real), x),

@@ -214,6 +214,33 @@ int *region_count_uses(Arena *arena, Region *region) {
     return uses;
 }
 
+static void count_inst(void *user, Inst *inst) {
+    (void)inst;
+    ++*(int *)user;
+}
+
+int region_size(Region *region) {
+    int size = 0;
+    region_walk(region, count_inst, &size);
+    return size;
+}
+
+typedef struct Calls {
+    const Func *callee;
+    int count;
+} Calls;
+
+static void count_call(void *user, Inst *inst) {
+    Calls *calls = user;
+    calls->count += inst->op == OP_call && inst->callee == calls->callee;
+}
+
+int region_calls(Region *region, const Func *callee) {
+    Calls calls = {callee, 0};
+    region_walk(region, count_call, &calls);
+    return calls.count;
+}
+
 void inst_resolve(Inst *inst) {
     for (int i = 0; i < inst->nargs; i++) inst->args[i] = ir_resolve(inst->args[i]);
     ir_follow_space(inst);

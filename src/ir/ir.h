@@ -435,6 +435,8 @@ typedef void (*InstVisitor)(void *user, Inst *inst);
 void region_walk(Region *region, InstVisitor visit,
                  void *user);                         /* every instruction, owners before their regions */
 int *region_count_uses(Arena *arena, Region *region); /* of values by instructions in it, by id */
+int region_size(Region *region);                      /* instructions, with those inside of others */
+int region_calls(Region *region, const Func *callee); /* places where it is called */
 
 /* ---- build.c: building folds, so that producers stay naive */
 

@@ -262,16 +262,6 @@ static bool takes_apart(void *user, const Func *callee, const Inst *call) {
     return !count.forks && count.moves <= MOST_MOVED && count.others <= MOST_ELSE;
 }
 
-typedef struct Calls {
-    const Func *callee;
-    int count;
-} Calls;
-
-static void count_calls(void *user, Inst *inst) {
-    Calls *calls = user;
-    calls->count += inst->op == OP_call && inst->callee == calls->callee;
-}
-
 /* ... and what is given some integers in an array of the caller's: the strides of a tensor, which the caller knows. LLVM finds out, too, but only once indices were
  * tested for any strides. */
 enum { MOST_TOLD = 1500, MOST_STRIDES = 8 };
@@ -285,12 +275,10 @@ static bool is_of_strides(const Val *arg) {
 }
 
 static bool is_told(const Inst *call) {
-    Calls calls = {.callee = call->callee};
     bool has_strides = false;
     for (int i = 0; i < call->nargs; i++) has_strides |= is_of_strides(inst_operand(call, i));
-    if (!has_strides) return false;
-    region_walk(call->func->body, count_calls, &calls);
-    return calls.count == 1 && shape_of(call->callee).size <= MOST_TOLD;
+    return has_strides && region_calls(call->func->body, call->callee) == 1 &&
+           region_size(call->callee->body) <= MOST_TOLD;
 }
 
 static bool has_parts(void *user, const Func *callee, const Inst *call) {
@@ -311,36 +299,30 @@ enum {
 }; /* instructions: of what is called, with loops of its own, of where it is called */
 
 typedef struct Look {
-    const Func *callee;
-    int calls, size;
-    int *left; /* functions that are still looked into */
+    int left; /* functions that are still looked into */
     bool loops;
     bool reads; /* or writes elements of buffers, itself or by what it calls */
 } Look;
 
 static void look_into(void *user, Inst *inst) {
     Look *look = user;
-    look->size++;
     look->loops |= inst->op == OP_loop;
     look->reads |= inst->op == OP_buffer_elem;
-    if (inst->op != OP_call) return;
-    look->calls += inst->callee == look->callee;
-    if (look->reads || !inst->callee->body || *look->left == 0) return;
-    --*look->left;
-    Look inside = {.left = look->left};
+    if (inst->op != OP_call || look->reads || !inst->callee->body || look->left == 0) return;
+    Look inside = {.left = look->left - 1};
     region_walk(inst->callee->body, look_into, &inside);
     look->reads = inside.reads;
+    look->left = inside.left;
 }
 
 static bool is_for_nest(void *user, const Func *callee, const Inst *call) {
-    int some = MOST_LOOKED_AT, none = 0;
-    Look inside = {.left = &some}, around = {.callee = callee, .left = &none};
+    Look inside = {.left = MOST_LOOKED_AT};
+    Region *around = call->func->body;
     (void)user;
     if (inst_loops_around(call) == 0) return false;
     region_walk(callee->body, look_into, &inside);
-    if (!inside.reads || (inside.loops && inside.size > MOST_WITH_LOOPS)) return false;
-    region_walk(call->func->body, look_into, &around);
-    return around.calls == 1 && around.size <= MOST_GROWN;
+    if (!inside.reads || (inside.loops && region_size(callee->body) > MOST_WITH_LOOPS)) return false;
+    return region_calls(around, callee) == 1 && region_size(around) <= MOST_GROWN;
 }
 
 bool opt_inline_in_loops(Func *func) {

@@ -194,17 +194,6 @@ static bool visit_region(Func *func, Region *region) {
     return changed;
 }
 
-static void count_inst(void *user, Inst *inst) {
-    (void)inst;
-    ++*(int64_t *)user;
-}
-
-static int64_t size_of(const Func *func) {
-    int64_t size = 0;
-    region_walk(func->body, count_inst, &size);
-    return size;
-}
-
 /* As far as can be told before calls are inlined: that makes more of what is shared, and at most a few times less of what is to be copied. */
 static bool may_share(Func *func, Inst *loop) {
     Rounds r;
@@ -244,7 +233,7 @@ bool opt_inline_together(Func *func) {
 }
 
 bool opt_together(Func *func) {
-    if (!func->body || size_of(func) > MOST_SIZE) return false;
+    if (!func->body || region_size(func->body) > MOST_SIZE) return false;
     ir_resolve_func(func);
     return visit_region(func, func->body);
 }

@@ -304,14 +304,9 @@ static Inst *replace_loop(Unroll *u, Plan plan) {
 
 /* ---- the walk */
 
-static void count_inst(void *user, Inst *inst) {
-    (void)inst;
-    ++*(int64_t *)user;
-}
-
 static int64_t size_of(const Inst *loop) {
     int64_t size = 1;
-    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], count_inst, &size);
+    for (int i = 0; i < loop->nregions; i++) size += region_size(loop->regions[i]);
     return size;
 }
 

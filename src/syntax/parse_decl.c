@@ -169,7 +169,6 @@ bool parse_starts_let(const Parser *p) {
     }
 }
 
-/* Words that start a declaration only if a name (or the like) follows; true if it was one. */
 /* type_param T : I; a type of the whole program, which another module gives: as extern struct T : I; */
 static void parse_type_param(Parser *p, const Prefix *prefix, DeclVec *out) {
     Prefix external = *prefix;
@@ -178,6 +177,7 @@ static void parse_type_param(Parser *p, const Prefix *prefix, DeclVec *out) {
     if (!p->panic) parser_expect(p, TOKEN_semicolon);
 }
 
+/* Words that start a declaration only if a name (or the like) follows; true if it was one. */
 static bool parse_contextual(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
     const Token *next = parser_peek(p, 1);
     TokenKind kind = (TokenKind)next->kind;
