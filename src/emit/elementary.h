@@ -2,6 +2,8 @@
 #ifndef SLOPE_EMIT_ELEMENTARY_H
 #define SLOPE_EMIT_ELEMENTARY_H
 
+#include "ir/ir.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +15,11 @@ static inline int emit_vectors_since(const char *library) {
     char word[16];
     snprintf(word, sizeof word, " %s ", library);
     return strstr(early, word) ? 22 : strstr(later, word) ? 35 : 0;
+}
+
+/* Is it a function that there is for vectors? */
+static inline bool emit_is_for_vectors(const Inst *inst) {
+    return op_is_elementary(inst->op) && emit_vectors_since(op_info[inst->op].name) > 0;
 }
 
 #endif

@@ -274,6 +274,13 @@ bool val_is_int(const Val *v, int64_t *value) {
     return true;
 }
 
+const Val *val_unconverted(const Val *v) {
+    while (v->kind == VAL_inst && v->inst->op == OP_convert && type_is_integer(v->type) &&
+           type_bits(v->type) >= 32)
+        v = inst_operand(v->inst, 0);
+    return v;
+}
+
 static Val *const_new(Module *module, const Type *type) {
     Val *v = arena_new(module->arena, Val);
     v->kind = VAL_const;

@@ -418,6 +418,9 @@ bool val_is_zero(const Val *v); /* the constant zero, of any type */
 bool val_is_one(const Val *v);
 bool val_is_int(const Val *v, int64_t *value); /* an integer or bool constant */
 
+/* What an index was before it became one of another width; of less than 32 bits it may be another number. */
+const Val *val_unconverted(const Val *v);
+
 Val *ir_const_int(Module *module, const Type *type, int64_t value); /* wrapped to the type; bool too */
 Val *ir_const_real(Module *module, const Type *type, double value); /* rounded to the type */
 Val *ir_const_zero(Module *module, const Type *type);               /* any value type */

@@ -59,10 +59,6 @@ static int number_of(const Untape *u, const Inst *inst) {
 
 /* ---- loops over them */
 
-static const Val *unconverted(const Val *v) {
-    return v->kind == VAL_inst && v->inst->op == OP_convert ? ir_resolve(v->inst->args[0]) : v;
-}
-
 /* From 0 on, one by one, `count` times; nothing else is carried. */
 static bool counts(const Inst *loop, int64_t count) {
     int64_t first, step, limit;
@@ -79,14 +75,14 @@ static bool counts(const Inst *loop, int64_t count) {
 static const Val *array_at(const Inst *loop, const Val *address) {
     if (address->kind != VAL_inst || address->inst->op != OP_elem) return NULL;
     const Val *array = ir_resolve(address->inst->args[0]);
-    if (unconverted(ir_resolve(address->inst->args[1])) != loop->regions[1]->params[0]) return NULL;
+    if (val_unconverted(inst_operand(address->inst, 1)) != loop->regions[1]->params[0]) return NULL;
     return array->kind == VAL_inst && array->inst->op == OP_var ? array : NULL;
 }
 
 static const Val *base_at(const Inst *loop, const Val *place) {
     if (place->kind != VAL_inst || place->inst->op != OP_add) return NULL;
     for (int i = 0; i < 2; i++)
-        if (unconverted(ir_resolve(place->inst->args[i])) == loop->regions[1]->params[0])
+        if (val_unconverted(inst_operand(place->inst, i)) == loop->regions[1]->params[0])
             return ir_resolve(place->inst->args[1 - i]);
     return NULL;
 }

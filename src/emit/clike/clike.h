@@ -407,6 +407,8 @@ bool clike_bind_element(Printer *p,
 
 /* ---- independent.c */
 bool clike_is_independent(const Inst *loop); /* does no round need what another one writes? */
+/* By something else than constants and counters. An array of a round's own is one for all rounds: gcc, told that they are independent, would write several at once where data tell the place. */
+bool clike_is_indexed_by_data(const Val *address);
 
 /* ---- enums.c */
 void clike_name_enums(Printer *p);

@@ -29,18 +29,17 @@ typedef struct Rounds {
     bool depends;
 } Rounds;
 
-/* What goes up or down by the same in each round; NULL: it does not. */
-static const Val *counter_of(const Inst *loop, const Val *v) {
+/* Does it go up or down by the same in each round? */
+static bool is_counter(const Inst *loop, const Val *v) {
     int64_t step;
-    while (v->kind == VAL_inst && v->inst->op == OP_convert) v = inst_operand(v->inst, 0);
-    if (v->kind != VAL_param || v->region != loop->regions[1]) return NULL;
-    const Inst *yield = loop->regions[1]->last;
-    const Val *next = yield->op == OP_yield ? inst_operand(yield, v->index) : NULL;
-    if (!next || next->kind != VAL_inst || (next->inst->op != OP_add && next->inst->op != OP_sub))
-        return NULL;
-    bool steps =
-        inst_operand(next->inst, 0) == v && val_is_int(inst_operand(next->inst, 1), &step) && step != 0;
-    return steps ? v : NULL;
+    return loop && loop->op == OP_loop && v->kind == VAL_param && v->region == loop->regions[1] &&
+           loop_step(loop, v->index, &step) && step != 0;
+}
+
+/* NULL: it is something else. */
+static const Val *counter_of(const Inst *loop, const Val *v) {
+    v = val_unconverted(v);
+    return is_counter(loop, v) ? v : NULL;
 }
 
 static bool is_of_round(const Inst *loop, const Val *place) {
@@ -68,24 +67,22 @@ static bool is_array_outside(const Inst *loop, const Val *root) {
     return root->kind == VAL_inst && root->inst->op == OP_var && !inst_contains(loop, root);
 }
 
-/* By something else than constants and counters. */
-static bool is_indexed_by_data(const Val *address) {
+bool clike_is_indexed_by_data(const Val *address) {
     for (; address->kind == VAL_inst && op_has(address->inst->op, OP_PART);
          address = inst_operand(address->inst, 0)) {
         if (address->inst->op != OP_elem) continue;
-        const Val *index = inst_operand(address->inst, 1);
-        while (index->kind == VAL_inst && index->inst->op == OP_convert) index = inst_operand(index->inst, 0);
-        if (index->kind == VAL_inst) return true;
+        const Val *index = val_unconverted(inst_operand(address->inst, 1));
+        bool is_counted = index->kind == VAL_param && is_counter(index->region->owner, index);
+        if (!val_is_const(index) && !is_counted) return true;
     }
     return false;
 }
 
-/* An array of the round's own is one for all rounds: gcc would write several at once where data tell the place. */
 static void note_write(Rounds *rounds, const Inst *inst) {
     const Val *root = ir_root(inst->args[0]);
     bool is_local = root->kind == VAL_inst && root->inst->op == OP_var;
     if (is_local && inst_contains(rounds->loop, root)) {
-        rounds->depends |= is_indexed_by_data(ir_resolve(inst->args[0]));
+        rounds->depends |= clike_is_indexed_by_data(ir_resolve(inst->args[0]));
         return;
     }
     bool is_known = is_local && inst->op == OP_store && rounds->narrays < MOST_ARRAYS;

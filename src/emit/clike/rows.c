@@ -70,19 +70,10 @@ static Row *row_of(Search *search, const Val *address) {
     return NULL;
 }
 
-/* An array of a round with such an index has one place for all rounds, which gcc, told that they are independent, writes for several of them at once. */
-static bool has_index(const Val *address) {
-    int64_t index;
-    for (; address->kind == VAL_inst && op_has(address->inst->op, OP_PART);
-         address = inst_operand(address->inst, 0))
-        if (address->inst->op == OP_elem && !val_is_int(inst_operand(address->inst, 1), &index)) return true;
-    return false;
-}
-
 /* Does it lead to what a round has for itself? Parameters of what it calls do, or to what is looked at where it is passed. */
 static bool is_own(const Search *search, const Val *address) {
     const Val *root = ir_root((Val *)(uintptr_t)address);
-    if (has_index(ir_resolve((Val *)(uintptr_t)address))) return false;
+    if (clike_is_indexed_by_data(ir_resolve((Val *)(uintptr_t)address))) return false;
     if (search->depth && root->kind == VAL_param) return true;
     if (root->kind != VAL_inst || root->inst->op != OP_var) return false;
     return search->depth || inst_contains(search->loop, root);
@@ -95,10 +86,8 @@ static bool stays_as_it_is(const Val *address) {
 }
 
 static void look_at_access(Search *search, const Inst *inst) {
-    const Val *index = ir_resolve(inst->args[1]);
-    while (index->kind == VAL_inst && index->inst->op == OP_convert) index = ir_resolve(index->inst->args[0]);
-    bool fits = index == search->counter && inst_has(inst, INST_UNCHECKED) && search->count < MOST_ROWS &&
-                !inst_contains(search->loop, ir_resolve(inst->args[0]));
+    bool fits = val_unconverted(inst_operand(inst, 1)) == search->counter && inst_has(inst, INST_UNCHECKED) &&
+                search->count < MOST_ROWS && !inst_contains(search->loop, ir_resolve(inst->args[0]));
     search->refused |= !fits;
     if (!fits) return;
     Row *row = &search->rows[search->count++];
@@ -148,15 +137,10 @@ static void look_at_call(Search *search, const Inst *inst) {
     search->depth--;
 }
 
-/* Is it a function that there is for vectors? */
-static bool is_call(const Inst *inst) {
-    return op_is_elementary(inst->op) && emit_vectors_since(op_info[inst->op].name) > 0;
-}
-
 static void look_at(void *user, Inst *inst) {
     Search *search = user;
     if (search->refused) return;
-    search->chooses |= inst->op == OP_if || is_call(inst);
+    search->chooses |= inst->op == OP_if || emit_is_for_vectors(inst);
     switch ((Op)inst->op) {
     case OP_load: look_at_read(search, inst->args[0]); break;
     case OP_copy:
@@ -175,7 +159,7 @@ static void look_at(void *user, Inst *inst) {
         else look_at_access(search, inst);
         break;
     default:
-        search->refused |= inst->nregions || (op_is_elementary(inst->op) && !is_call(inst)) ||
+        search->refused |= inst->nregions || (op_is_elementary(inst->op) && !emit_is_for_vectors(inst)) ||
                            inst->op == OP_rem || !op_has(inst->op, OP_PURE);
     }
 }

@@ -65,18 +65,13 @@ static bool is_of_uniform(const Val *buffer) {
     return owner && owner->kind == GLOBAL_uniform;
 }
 
-static const Val *index_of(const Inst *access) {
-    const Val *index = ir_resolve(access->args[1]);
-    while (index->kind == VAL_inst && index->inst->op == OP_convert) index = ir_resolve(index->inst->args[0]);
-    return index;
-}
-
 static int64_t element_size(const Inst *access) {
     return type_layout(access->results[0]->type->args[0], LAYOUT_scalar).stride;
 }
 
 static bool is_in_step(const Search *search, const Inst *inst) {
-    if (inst->op != OP_buffer_elem || !inst_has(inst, INST_UNCHECKED) || index_of(inst) != search->counter)
+    if (inst->op != OP_buffer_elem || !inst_has(inst, INST_UNCHECKED) ||
+        val_unconverted(inst_operand(inst, 1)) != search->counter)
         return false;
     const Val *buffer = ir_resolve(inst->args[0]);
     int64_t size = element_size(inst);
@@ -106,11 +101,6 @@ static bool follows_thread(const Func *func, const Val *v, int depth) {
     return false;
 }
 
-static const Val *unconverted(const Val *v) {
-    while (v->kind == VAL_inst && v->inst->op == OP_convert) v = ir_resolve(v->inst->args[0]);
-    return v;
-}
-
 /* The sum of the counter and of where the row starts, which is that operand; NULL: the index is something else. Sums of 64 bits do not wrap where they are in range. */
 static const Inst *find_start(const Inst *choice, const Inst *access, const Val *counter, int *operand) {
     const Val *index = ir_resolve(access->args[1]);
@@ -118,7 +108,7 @@ static const Inst *find_start(const Inst *choice, const Inst *access, const Val 
     if (!sum || index->type->kind != TYPE_int64) return NULL;
     for (int i = 0; i < 2; i++) {
         const Val *start = ir_resolve(sum->args[1 - i]);
-        if (unconverted(ir_resolve(sum->args[i])) != counter || inst_contains(choice, start)) continue;
+        if (val_unconverted(inst_operand(sum, i)) != counter || inst_contains(choice, start)) continue;
         *operand = 1 - i;
         return follows_thread(choice->func, start, MOST_DEPTH) ? NULL : sum;
     }
@@ -128,7 +118,8 @@ static const Inst *find_start(const Inst *choice, const Inst *access, const Val 
 static bool is_in_row(const Search *search, const Inst *inst) {
     int start;
     if (inst->op != OP_buffer_elem || !inst_has(inst, INST_UNCHECKED)) return false;
-    if (index_of(inst) != search->counter && !find_start(search->choice, inst, search->counter, &start))
+    if (val_unconverted(inst_operand(inst, 1)) != search->counter &&
+        !find_start(search->choice, inst, search->counter, &start))
         return false;
     const Val *buffer = ir_resolve(inst->args[0]);
     const Type *type = buffer->type->args[0];
@@ -215,7 +206,8 @@ const char *clike_find_tile(Printer *p, const Inst *choice) {
 const char *clike_tiled(Printer *p, const Inst *access) {
     const FuncState *at = p->at;
     const Inst *tiled = at->tile.name ? at->tile.access : NULL;
-    bool is_same = tiled && access->op == OP_buffer_elem && index_of(access) == index_of(tiled) &&
+    bool is_same = tiled && access->op == OP_buffer_elem &&
+                   val_unconverted(inst_operand(access, 1)) == val_unconverted(inst_operand(tiled, 1)) &&
                    ir_resolve(access->args[0]) == ir_resolve(tiled->args[0]);
     if (!is_same) return NULL;
     return at->tile.is_row ? at->tile.item

@@ -34,7 +34,7 @@ static void count_nested(void *user, Inst *inst) {
 static void count_inside(void *user, Inst *inst) {
     Inside *inside = user;
     inside->insts++;
-    inside->calls |= op_is_elementary(inst->op) && emit_vectors_since(op_info[inst->op].name) > 0;
+    inside->calls |= emit_is_for_vectors(inst);
     if (inst->op != OP_loop || inside->nested) return;
     inside->nested = inst;
     for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], count_nested, inside);

@@ -170,12 +170,10 @@ static bool is_lasting(const Val *v) {
     int64_t step;
     if (v->kind == VAL_inst) return !v->inst->nregions && v->inst->op != OP_load;
     const Inst *loop = v->kind == VAL_param ? v->region->owner : NULL;
-    if (!loop || loop->op != OP_loop || loop->nregions > 2) return false;
-    const Inst *yield = loop->regions[1]->last;
-    const Val *next = yield->op == OP_yield ? ir_resolve(yield->args[v->index]) : NULL;
-    if (!next || next->kind != VAL_inst || (next->inst->op != OP_add && next->inst->op != OP_sub))
-        return false;
-    return inst_operand(next->inst, 0) == v && val_is_int(inst_operand(next->inst, 1), &step);
+    if (!loop || loop->op != OP_loop || loop->nregions > 2 || v->region != loop->regions[1]) return false;
+    if (!loop_step(loop, v->index, &step)) return false;
+    const Val *next = inst_operand(v->region->last, v->index);
+    return next->kind != VAL_inst || !next->inst->nregions; /* else it may change where that stands */
 }
 
 /* An index is as good with 64 bits as with 32 if it is the same number. */
