@@ -405,6 +405,10 @@ void clike_end_tested(Printer *p);
 bool clike_bind_element(Printer *p,
                         const Inst *access); /* gives it a name; false: it is said anew at each use */
 
+/* ---- elementary.c */
+/* The function that is written out where vectors are wanted of a loop that calls it; NULL: it is called. */
+const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type);
+
 /* ---- independent.c */
 bool clike_is_independent(const Inst *loop); /* does no round need what another one writes? */
 /* By something else than constants and counters. An array of a round's own is one for all rounds: gcc, told that they are independent, would write several at once where data tell the place. */
@@ -417,6 +421,7 @@ Name clike_case_of(const EnumNames *names, int64_t value); /* NULL: none of them
 
 /* ---- unroll.c */
 const char *clike_loop_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
+bool clike_carries_counters(const Inst *loop);             /* and nothing else? */
 
 /* ---- own.c */
 void clike_own_array(Printer *p, const Inst *var, const char *name);

@@ -453,12 +453,20 @@ static Value unless_zero(Printer *p, Op op, const Type *type, const Value *args)
 }
 
 /* Where vectors of it are wanted: rows.c. */
-static Value cosine(Printer *p, const Type *type, const Value *args) {
-    library(p, "cos", type, args, 1); /* declares it */
-    return clike_call(p, clike_helper(p, clike_format(p, "slope_cos_%s", clike_word(p, type))), args, 1);
+static const char *cosine(Printer *p, const Inst *inst, const Type *type) {
+    bool is_wanted = inst->op == OP_cos && type_is_float(type) && clike_is_called_in_rows(p, inst);
+    return is_wanted ? clike_format(p, "slope_cos_%s", clike_word(p, type)) : NULL;
 }
 
 static const char *library_name(Op op) { return op == OP_round ? "rint" : op_info[op].name; }
+
+/* A function of the C library, or what is written for loops instead. */
+static Value elementary(Printer *p, Op op, const Type *type, const Value *args, const Inst *inst) {
+    Value call = library(p, library_name(op), type, args, op_info[op].nargs); /* declares it, too */
+    const char *written = inst ? clike_computed_in_place(p, inst, type) : NULL;
+    if (inst && !written) written = cosine(p, inst, type);
+    return written ? clike_call(p, clike_helper(p, written), args, 1) : call;
+}
 
 Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const Value *args,
                       const Inst *inst) {
@@ -496,12 +504,9 @@ Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const
     case OP_convert: return conversion(p, from, to, args[0]);
     case OP_ldexp:
     case OP_fma: return library(p, library_name(op), from, args, op == OP_fma ? 3 : 2);
-    case OP_cos:
-        if (inst && type_is_float(from) && clike_is_called_in_rows(p, inst)) return cosine(p, from, args);
-        break;
     default: break;
     }
     if (op < OP_sqrt || op > OP_copysign)
         clike_fail(p, inst ? inst->loc : 0, "'%s' has no form in C", op_info[op].name);
-    return library(p, library_name(op), from, args, op_info[op].nargs);
+    return elementary(p, op, from, args, inst);
 }

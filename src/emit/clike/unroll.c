@@ -89,7 +89,7 @@ static void find_effects(void *user, Inst *inst) {
     effects->writes_buffer |= root->kind == VAL_inst && root->inst->op == OP_buffer_elem;
 }
 
-static bool carries_counters(const Inst *loop) {
+bool clike_carries_counters(const Inst *loop) {
     for (int i = 0; i < loop->nargs; i++)
         if (!type_is_integer(loop->args[i]->type)) return false;
     return true;
@@ -98,7 +98,7 @@ static bool carries_counters(const Inst *loop) {
 /* What its rounds do, if they could become vectors: else nothing. */
 static Effects effects_of_rounds(const Inst *loop) {
     Effects effects = {0};
-    if (!carries_counters(loop)) return effects;
+    if (!clike_carries_counters(loop)) return effects;
     region_walk(loop->regions[1], find_effects, &effects);
     return effects.others ? (Effects){0} : effects;
 }
