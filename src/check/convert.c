@@ -153,6 +153,17 @@ static bool is_interface_diff(Checker *c, const Type *type) {
            type->args[0]->kind == TYPE_interface;
 }
 
+static int optional_depth(const Type *type) {
+    int depth = 0;
+    for (; type->kind == TYPE_optional; type = type->args[0]) depth++;
+    return depth;
+}
+
+/* Is what may be in the one converted to what may be in the other? Of fewer optionals, the whole is the value. */
+static bool maps_optional(const Type *from, const Type *to) {
+    return from->kind == TYPE_optional && optional_depth(from) >= optional_depth(to);
+}
+
 static int struct_like_cost(Env *env, const Type *from, const Type *to) {
     Checker *c = env->c;
     if (to->kind == TYPE_interface) {
@@ -164,8 +175,7 @@ static int struct_like_cost(Env *env, const Type *from, const Type *to) {
     }
     if (to->kind == TYPE_optional) {
         if (from->kind == TYPE_none) return 0;
-        int inner =
-            type_conversion_cost(env, from->kind == TYPE_optional ? from->args[0] : from, to->args[0]);
+        int inner = type_conversion_cost(env, maps_optional(from, to) ? from->args[0] : from, to->args[0]);
         return inner < 0 ? inner : inner + COST_widen;
     }
     if (to->kind == TYPE_pair && from->kind == TYPE_pair) {
@@ -386,7 +396,7 @@ static Expr *convert_struct_like(Env *env, Expr *e, const Type *to) {
     }
     if (to->kind == TYPE_optional) {
         if (from->kind == TYPE_none) return convert_node(c, e, to, CONVERT_null);
-        if (from->kind == TYPE_optional) return convert_node(c, e, to, CONVERT_optional_map);
+        if (maps_optional(from, to)) return convert_node(c, e, to, CONVERT_optional_map);
         if (to->args[0]->kind == TYPE_interface && from->kind != TYPE_interface)
             diag_portable(c->diags, e->loc, "a conversion to an interface and to an optional in one");
         return convert_node(c, coerce(env, e, to->args[0]), to, CONVERT_optional);
@@ -430,6 +440,7 @@ void note_conversion(Checker *c, const Type *from, const Type *to) {
     else if (from->kind == TYPE_optional && (to == from->args[0] || type_is_scalar(to)))
         note(c, DIAG_note_optional_value, 0);
     else if (from->kind == TYPE_pair && to->kind != TYPE_pair) note(c, DIAG_note_pair_parts, 0);
+    else if (to->kind == TYPE_tuple && from->kind != TYPE_tuple) note(c, DIAG_note_make_tuple, 0);
     else if (is_cast_meant(from, to)) note(c, DIAG_note_write_cast, 0, type_str(c, to));
     else if (to->kind == TYPE_struct && type_is_scalar(from))
         note(c, DIAG_note_write_constructor, 0, type_str(c, to));

@@ -659,6 +659,22 @@ static void lower_printf(Fn *f, Expr *e) {
     inst->text = format;
 }
 
+/* The place is part of the message: the run has no other way to tell it. */
+static Str assertion_text(Fn *f, const Expr *e) {
+    Position at = source_position(f->l->m->diags->sources, e->loc);
+    Str message = e->args.at[1] ? text_of(f, e->args.at[1]) : STR("");
+    return str_of(format_text(f->l->arena, "%s:%d:%d: an assertion failed%s%.*s", at.path->text, at.line,
+                              at.column, message.len ? ": " : "", STR_ARG(message)));
+}
+
+static void lower_assert(Fn *f, Expr *e) {
+    Inst *inst = build_if(&f->b, lower_condition(f, e->args.at[0]), NULL, 0);
+    Builder holds = build_at_end(inst->regions[0]), fails = build_at_end(inst->regions[1]);
+    build_yield(&holds, NULL, 0);
+    build_inst(&fails, OP_abort, NULL, 0, 0, 0)->text = assertion_text(f, e);
+    build_yield(&fails, NULL, 0);
+}
+
 /* ---- entry */
 
 /* A user's own derivative of a library function counts: then it stays a call. */
@@ -701,6 +717,10 @@ bool lower_intrinsic(Fn *f, Decl *decl, const Subst *subst, Expr *e, Val *into, 
     if (strcmp(name, "abort") == 0) {
         Inst *inst = build_inst(&f->b, OP_abort, NULL, 0, 0, 0);
         inst->text = e->args.count ? text_of(f, e->args.at[0]) : STR("the program aborted");
+        return true;
+    }
+    if (strcmp(name, "assert") == 0) {
+        lower_assert(f, e);
         return true;
     }
     if (strcmp(name, "string_hash") == 0) {

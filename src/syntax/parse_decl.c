@@ -133,7 +133,8 @@ static bool is_elaborated(const Parser *p) {
 }
 
 static bool starts_type(const Parser *p) {
-    return token_is_identifier(p->token) || parser_at_word(p, KEYWORD_this_type) || parser_at(p, TOKEN_scope);
+    return token_is_identifier(p->token) || parser_at_word(p, KEYWORD_this_type) ||
+           parser_at(p, TOKEN_scope) || parser_at(p, TOKEN_paren_open);
 }
 
 static void parse_other(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {

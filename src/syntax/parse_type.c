@@ -3,6 +3,7 @@
  *
  *   type       = { modifier } base { "*" | "[" [ size ] "]" }
  *   base       = name { "." name | "::" name | generic-arguments | "[" [ size ] "]" } | "This" | function-type
+ *              | "(" type { "," type } ")"
  *              | "expand" type | "each" type | end-of-pack "(" pack ")"
  *              | "__packBranch" "(" pack "," type "," type ")"
  *   parameters = "<" parameter { "," parameter } ">"
@@ -126,7 +127,24 @@ Expr *parse_pack_word(Parser *p) {
     }
 }
 
+/* (A, B) is Tuple<A, B>; (A) is A. */
+static Expr *types_in_parentheses(Parser *p) {
+    Expr *expr = expr_new(p->arena, EXPR_apply, p->token->loc);
+    expr->a = named(p, name_from(p->syntax->names, "Tuple"));
+    int open = parser_open_bracket(p, TOKEN_paren_open, "'('"), angle = p->angle, height = 0;
+    p->angle = 0;
+    do {
+        Expr *type = parse_type(p);
+        vec_push(p->arena, &expr->args, type);
+        height = max_int(height, p->height);
+    } while (!p->panic && parser_take(p, TOKEN_comma));
+    parser_close_bracket(p, open);
+    p->angle = angle;
+    return expr->args.count == 1 ? expr->args.at[0] : parse_grown(p, expr, height);
+}
+
 static Expr *type_name(Parser *p) {
+    if (parser_at(p, TOKEN_paren_open)) return types_in_parentheses(p);
     if (parser_at(p, TOKEN_scope)) return parse_outermost_name(p);
     if (parse_is_pack_word(p)) return parse_pack_word(p);
     Keyword word = token_word(p->token);
@@ -300,6 +318,7 @@ static bool is_whole_type(const Parser *p) {
 }
 
 static Expr *generic_argument(Parser *p) {
+    if (parser_at(p, TOKEN_paren_open) && is_whole_type(p)) return parse_type(p);
     switch (token_word(p->token)) {
     case KEYWORD_no_diff:
     case KEYWORD_const:

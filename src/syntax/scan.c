@@ -300,7 +300,22 @@ static bool is_pack_word(const Parser *p, int at) {
     }
 }
 
+/* (A, B): what stands in one more pair of parentheses is not looked at. */
+static int scan_tuple(const Parser *p, int at) {
+    int close = p->file->match[at];
+    if (close < 0 || close >= p->end || kind_at(p, at + 1) == TOKEN_paren_close) return -1;
+    bool several = false;
+    for (int next = at; next != close; several |= kind_at(p, next) == TOKEN_comma) {
+        int first = next + 1;
+        bool nested = kind_at(p, first) == TOKEN_paren_open && p->file->match[first] >= 0;
+        next = nested ? scan_type_suffix(p, p->file->match[first] + 1) : scan_type(p, first);
+        if (next < 0 || (next != close && kind_at(p, next) != TOKEN_comma)) return -1;
+    }
+    return several ? scan_type_suffix(p, close + 1) : -1;
+}
+
 int scan_type(const Parser *p, int at) {
+    if (kind_at(p, at) == TOKEN_paren_open) return scan_tuple(p, at);
     while (is_type_modifier(p, at) || token_word(token_at(p, at)) == KEYWORD_functype) {
         at = is_type_modifier(p, at) ? at + 1 : skip_function_type(p, at);
         if (at < 0) return -1;
@@ -418,6 +433,7 @@ bool scan_is_cast(const Parser *p) {
     int close = p->file->match[p->at], first = p->at + 1;
     if (close < 0 || close >= p->end || scan_type(p, first) != close) return false;
     const Token *name = token_at(p, first), *next = token_at(p, close + 1);
+    if (name->kind == TOKEN_paren_open) return false;
     if (token_is_identifier(name) && parser_is_local(p, name->name)) return false;
     if (starts_operand(next) && !next->line_start) return true;
     bool may = starts_operand(next) || may_start_operand((TokenKind)next->kind);
