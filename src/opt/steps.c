@@ -25,6 +25,7 @@ static bool is_plain(const Val *next, const Val *counter) {
 
 /* The condition is asked once more after an early exit, with a number that it would not have seen. An `if` in it is that about the exit. */
 static bool may_be_asked(const Region *condition) {
+    if (condition->last->op != OP_yield) return false;
     const Val *go = inst_operand(condition->last, 0);
     for (const Inst *inst = condition->first; inst != condition->last; inst = inst->next) {
         bool is_guard = inst->op == OP_if && go->kind == VAL_inst && go->inst == inst;
