@@ -177,6 +177,17 @@ static Val *rewrite_compared_choice(const Rewrite *r) {
     return (one == with) == (r->op == OP_eq) ? condition : build_not(r->b, condition);
 }
 
+/* The sign of a difference is known before it is: a difference is zero where both are equal, and nowhere else. What is a product may become one with
+ * the difference, which is then rounded once. */
+static Val *rewrite_order(const Rewrite *r) {
+    int at = val_is_zero(r->args[0]) ? 1 : 0;
+    Val *difference = r->args[at];
+    if (!val_is_zero(r->args[1 - at]) || !is_inst(difference, OP_sub)) return NULL;
+    Val *a = operand(difference, 0), *b = operand(difference, 1);
+    if (!type_is_float(type_element(a->type)) || is_inst(a, OP_mul) || is_inst(b, OP_mul)) return NULL;
+    return at ? build_binary(r->b, OP_lt, b, a) : build_binary(r->b, OP_lt, a, b);
+}
+
 static Val *rewrite_comparison(const Rewrite *r) {
     Val *x = r->args[0], *y = r->args[1], *chosen = rewrite_compared_choice(r);
     if (chosen) return chosen;
@@ -259,6 +270,7 @@ Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int na
     case OP_not: return rewrite_not(&r);
     case OP_eq:
     case OP_ne: return rewrite_comparison(&r);
+    case OP_lt: return rewrite_order(&r);
     case OP_select: return rewrite_select(&r);
     case OP_convert:
     case OP_bitcast: return rewrite_conversion(&r);
