@@ -314,39 +314,55 @@ static bool is_cheap(const Region *region) {
     return cost <= CHEAP_ARM;
 }
 
-/* What an arm yields, under the lanes that are on. */
-static List masked_arm(Lanes *lanes, const Inst *inst, int arm, Val *on) {
-    Val *outer = lanes->mask;
-    lanes->mask = on;
-    List list;
-    if (is_cheap(inst->regions[arm])) {
-        widen_region(lanes, inst->regions[arm]);
-        list = yielded(lanes, inst->regions[arm], inst);
-    } else {
-        int count;
-        const Type **types = result_types(lanes, inst, &count);
-        Val *any = build_op(&lanes->b, OP_any, type_basic(lanes->module->types, TYPE_bool), &on, 1);
-        Inst *skip = build_if(&lanes->b, any, types, count);
-        widen_arm(lanes, inst, arm, skip->regions[0]);
-        List nothing = {0};
-        for (int i = 0; i < count; i++) list_add(lanes, &nothing, ir_const_zero(lanes->module, types[i]));
-        Builder otherwise = build_at_end(skip->regions[1]);
-        build_yield(&otherwise, nothing.vals.at, count);
-        list = (List){0};
-        for (int i = 0; i < count; i++) list_add(lanes, &list, skip->results[i]);
-    }
-    lanes->mask = outer;
-    return list;
-}
-
 static Val *and_mask(Lanes *lanes, Val *condition) {
     return lanes->mask ? build_binary(&lanes->b, OP_and, lanes->mask, condition) : condition;
 }
 
-/* Results so far, and those of an arm for the lanes that it was run for. */
-static void join(Lanes *lanes, List *results, const List *arm, Val *condition) {
-    for (int i = 0; i < results->vals.count; i++)
-        results->vals.at[i] = build_select(&lanes->b, condition, arm->vals.at[i], results->vals.at[i]);
+/* What an arm yields for the lanes that it is run for, and for others what there was before; NULL: nothing. */
+static List arm_over(Lanes *lanes, const Inst *inst, int arm, Val *condition, const List *before) {
+    List list = yielded(lanes, inst->regions[arm], inst);
+    for (int i = 0; i < list.vals.count && before; i++)
+        list.vals.at[i] = build_select(&lanes->b, condition, list.vals.at[i], before->vals.at[i]);
+    return list;
+}
+
+static List zeros(Lanes *lanes, const Type *const *types, int count) {
+    List list = {0};
+    for (int i = 0; i < count; i++) list_add(lanes, &list, ir_const_zero(lanes->module, types[i]));
+    return list;
+}
+
+/* Around an arm for which no lane may be on. What was before stays then, without a selection. */
+static List skipped_arm(Lanes *lanes, const Inst *inst, int arm, Val *condition, const List *before) {
+    int count;
+    const Type **types = result_types(lanes, inst, &count);
+    Val *any = build_op(&lanes->b, OP_any, type_basic(lanes->module->types, TYPE_bool), &lanes->mask, 1);
+    Inst *skip = build_if(&lanes->b, any, types, count);
+    Builder outer = lanes->b, otherwise = build_at_end(skip->regions[1]);
+    lanes->b = build_at_end(skip->regions[0]);
+    widen_region(lanes, inst->regions[arm]);
+    List list = arm_over(lanes, inst, arm, condition, before), nothing = zeros(lanes, types, count);
+    build_yield(&lanes->b, list.vals.at, list.vals.count);
+    build_yield(&otherwise, (before ? before : &nothing)->vals.at, count);
+    lanes->b = outer;
+    List results = {0};
+    for (int i = 0; i < count; i++) list_add(lanes, &results, skip->results[i]);
+    return results;
+}
+
+/* Results, with those of an arm for the lanes that the condition holds for. */
+static List masked_arm(Lanes *lanes, const Inst *inst, int arm, Val *condition, const List *before) {
+    Val *outer = lanes->mask;
+    lanes->mask = and_mask(lanes, condition);
+    List list;
+    if (is_cheap(inst->regions[arm])) {
+        widen_region(lanes, inst->regions[arm]);
+        list = arm_over(lanes, inst, arm, condition, before);
+    } else {
+        list = skipped_arm(lanes, inst, arm, condition, before);
+    }
+    lanes->mask = outer;
+    return list;
 }
 
 static void define_results(Lanes *lanes, const Inst *inst, const List *list) {
@@ -354,11 +370,13 @@ static void define_results(Lanes *lanes, const Inst *inst, const List *list) {
     for (int i = 0; i < inst->nresults; i++) at = define_from(lanes, inst->results[i], at);
 }
 
+/* An arm that is done in any case comes first. */
 static void widen_if(Lanes *lanes, Inst *inst) {
     Val *condition = lanes_spread(lanes, inst->args[0], 0);
-    List then = masked_arm(lanes, inst, 0, and_mask(lanes, condition));
-    List results = masked_arm(lanes, inst, 1, and_mask(lanes, build_not(&lanes->b, condition)));
-    join(lanes, &results, &then, condition);
+    Val *conditions[] = {condition, build_not(&lanes->b, condition)};
+    int first = is_cheap(inst->regions[1]) ? 1 : 0;
+    List results = masked_arm(lanes, inst, first, conditions[first], NULL);
+    results = masked_arm(lanes, inst, 1 - first, conditions[1 - first], &results);
     define_results(lanes, inst, &results);
 }
 
@@ -379,11 +397,8 @@ static void widen_switch(Lanes *lanes, Inst *inst) {
         is_it[i] = is_case(lanes, value, &inst->cases[i]);
         none = build_binary(&lanes->b, OP_and, none, build_not(&lanes->b, is_it[i]));
     }
-    List results = masked_arm(lanes, inst, inst->ncases, and_mask(lanes, none));
-    for (int i = 0; i < inst->ncases; i++) {
-        List arm = masked_arm(lanes, inst, i, and_mask(lanes, is_it[i]));
-        join(lanes, &results, &arm, is_it[i]);
-    }
+    List results = masked_arm(lanes, inst, inst->ncases, none, NULL);
+    for (int i = 0; i < inst->ncases; i++) results = masked_arm(lanes, inst, i, is_it[i], &results);
     define_results(lanes, inst, &results);
 }
 
