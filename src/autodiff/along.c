@@ -17,7 +17,7 @@
  * does not depend on the number at all. */
 #include "autodiff/ad.h"
 
-#include <math.h>
+#include <float.h>
 
 enum { MOST_CARRIED = 24 };
 
@@ -202,35 +202,41 @@ static Val *round_arg(void *user, const Place *place) {
     }
 }
 
-/* A row times what the round makes of the number: zero if one of them is. */
+/* A row times what the round makes of the number: zero if one of them is. (That product is not the plain one, which LLVM can make one with a sum.) */
 static Val *careful_product(Ad *ad, Builder *b, Val *row, Val *slope) {
     Val *zero = ad_zero(ad, row->type);
-    return build_select(b, build_binary(b, OP_eq, row, zero), zero, build_binary(b, OP_scale, row, slope));
+    return build_binary(b, OP_scale, row, build_select(b, build_binary(b, OP_eq, row, zero), zero, slope));
 }
 
-/* Whether zeros need care: the slope is none, or infinite, or no number. */
+/* The greatest number of a type. */
+static double most(const Type *type) {
+    return type->kind == TYPE_double ? DBL_MAX : type->kind == TYPE_float ? FLT_MAX : 65504;
+}
+
+/* Whether zeros need care: the slope is none, or infinite, or no number. (Compared with infinity, LLVM would look at its bits, which takes longer.) */
 static Val *is_rough(Ad *ad, Builder *b, Val *slope) {
-    Val *size = build_unary(b, OP_abs, slope), *zero = ad_zero(ad, slope->type),
-        *most = ir_const_real(ad->m, slope->type, INFINITY);
-    Val *some = build_binary(b, OP_lt, zero, size), *finite = build_binary(b, OP_lt, size, most);
+    Val *size = build_unary(b, OP_abs, slope);
+    Val *some = build_binary(b, OP_lt, ad_zero(ad, slope->type), size),
+        *finite = build_binary(b, OP_le, size, ir_const_real(ad->m, slope->type, most(slope->type)));
     return build_not(b, build_binary(b, OP_and, some, finite));
 }
 
-/* The rows after the round; `added`: what it adds to each, or NULL. */
+/* The rows after the round; `added`: what it adds to each, or NULL. Plain products come first, for all: that they are made in vain is rare. */
 static Val **next_rows(const Carrying *x, Builder *b, Val *const *rows, Val *slope, Val *const *added) {
     int n = x->rows.count;
     const Type **types = arena_array(x->ad->arena, const Type *, n + 1);
     Val **careful = arena_array(x->ad->arena, Val *, n + 1),
         **plain = arena_array(x->ad->arena, Val *, n + 1);
-    for (int i = 0; i < n; i++) types[i] = rows[i]->type;
+    for (int i = 0; i < n; i++) {
+        types[i] = rows[i]->type;
+        plain[i] = build_binary(b, OP_mul, rows[i], slope);
+        if (added[i]) plain[i] = build_sum(b, plain[i], added[i]);
+    }
     Inst *test = build_if(b, is_rough(x->ad, b, slope), types, n);
     Builder one = build_at_end(test->regions[0]), other = build_at_end(test->regions[1]);
     for (int i = 0; i < n; i++) {
         careful[i] = careful_product(x->ad, &one, rows[i], slope);
-        plain[i] = build_binary(&other, OP_mul, rows[i], slope);
-        if (!added[i]) continue;
-        careful[i] = build_sum(&one, careful[i], added[i]);
-        plain[i] = build_sum(&other, plain[i], added[i]);
+        if (added[i]) careful[i] = build_sum(&one, careful[i], added[i]);
     }
     build_yield(&one, careful, n);
     build_yield(&other, plain, n);
