@@ -22,6 +22,9 @@
  * compute, without loops of their own, so that such a loop can become vectors as a whole, be it around scalar calls of the sine. The call
  * in the copy that is unlikely does not count where it matters that a function is called in one place.
  *
+ * For compilers of C, a loop is also there twice if those inside it and in what it calls are so short that they are written out, and what it keeps so little that it is no tape then:
+ * it can become vectors as one without loops can.
+ *
  * Loops of a few rounds are unrolled later, and indices into arrays are known then; for these alone no test is made, nor is it
  * for those of reversed loops, many of which are short as well, and a clamped index costs less than the test.
  *
@@ -45,6 +48,7 @@ enum {
     FACTORS,
     MOST_FACTOR = 1 << 27, /* where several are added up: nothing overflows then */
     SHORT_TRIP = 16,
+    WRITTEN_TRIP = 8, /* of loops that are written out, as emit/nest.c does */
 };
 
 typedef struct Counter {
@@ -79,7 +83,8 @@ typedef struct Nest {
     bool reads_buffers, calls, is_short, is_reversed; /* calls: something that takes long */
     bool has_lanes;                                   /* does several items at once */
     bool rehearses;                                   /* constants may tell what an index is */
-    Val *safe;                                        /* bool: everything so far is in range */
+    bool is_flat; /* loops inside are taken for what their rounds do, one after the other */
+    Val *safe;    /* bool: everything so far is in range */
 } Nest;
 
 static const Type *basic(const Nest *n, TypeKind kind) {
@@ -370,10 +375,24 @@ static bool is_checked(const Inst *inst) {
     return inst->op == OP_buffer_elem;
 }
 
+/* Is it so short, or keeps so little, that it is no loop, and no tape, once it is written out? */
+static bool is_written_out(const Inst *inst) {
+    int64_t known;
+    switch ((Op)inst->op) {
+    case OP_loop: return loop_most_trips(inst) <= WRITTEN_TRIP;
+    case OP_tape_grow:
+    case OP_tape_shrink: return val_is_int(inst_operand(inst, 1), &known);
+    case OP_tape_load:
+    case OP_tape_store: return true;
+    default: return !op_has(inst->op, OP_TAPE);
+    }
+}
+
 /* What is called in it. */
 static void look_into(void *user, Inst *inst) {
     Nest *n = user;
-    bool is_long = inst->op == OP_loop || op_has(inst->op, OP_EFFECT | OP_TAPE);
+    bool is_long = op_has(inst->op, OP_EFFECT) ||
+                   (n->is_flat ? !is_written_out(inst) : inst->op == OP_loop || op_has(inst->op, OP_TAPE));
     n->ncalled++;
     n->calls |= is_long || n->ncalled > MOST_CALLED || (inst->op == OP_call && !inst->callee->body);
     if (inst->op == OP_call && !n->calls) region_walk(inst->callee->body, look_into, n);
@@ -383,7 +402,8 @@ static void look_at(void *user, Inst *inst) {
     Nest *n = user;
     n->ninsts++;
     if (inst->op == OP_call) look_into(n, inst);
-    if (inst->op == OP_loop) vec_push(n->scratch, &n->inner, inst);
+    if (inst->op == OP_loop && !n->is_flat) vec_push(n->scratch, &n->inner, inst);
+    n->calls |= n->is_flat && !is_written_out(inst);
     n->has_lanes |= inst->op == OP_gather || inst->op == OP_scatter;
     if (!is_checked(inst) || map_has(n->summed, PTR_KEY(inst))) return;
     if (n->naccesses < MOST_ACCESSES) n->accesses[n->naccesses].inst = inst;
@@ -413,7 +433,7 @@ static bool cover(Nest *n) {
     for (int i = 0; i < all && i < MOST_ACCESSES; i++)
         if (require_access(n, &n->accesses[i])) n->accesses[covered++] = n->accesses[i];
     n->naccesses = covered;
-    return n->inner.count > 0 ? covered == all : covered > 0;
+    return n->inner.count > 0 || n->is_flat ? covered == all : covered > 0;
 }
 
 /* ---- two copies */
@@ -494,25 +514,39 @@ typedef struct Range {
 
 static void visit_region(Range *r, Region *region);
 
-static void visit_loop(Range *r, Inst *loop) {
-    if (loop->hints.few) return;
-    Inst *last = loop->prev;
+static Nest find_nest(Range *r, Inst *loop, bool is_flat) {
     Nest n = {.scratch = r->scratch,
               .jumps = &r->jumps,
               .rehearsal = r->rehearsal,
               .loop = loop,
               .before = build_before(loop),
-              .summed = &r->summed};
+              .summed = &r->summed,
+              .is_flat = is_flat};
     n.again = (CloneMap){.module = r->func->module, .func = r->func};
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at, &n);
+    return n;
+}
+
+static bool copy_nest(Range *r, Nest *n) {
+    Inst *last = n->loop->prev;
+    bool worth_it = suits(n) && find_counters(n) && cover(n) && !val_is_const(n->safe);
+    if (worth_it) make_copies(n);
+    else
+        while (n->loop->prev != last) inst_remove(n->loop->prev);
+    r->changed |= worth_it;
+    return worth_it;
+}
+
+static void visit_loop(Range *r, Inst *loop) {
+    if (loop->hints.few) return;
+    Nest n = find_nest(r, loop, false);
     bool was_in_rounds = r->in_rounds, is_innermost = n.inner.count == 0;
     r->in_rounds |= n.has_lanes && r->func->rounds > 0;
-    bool worth_it = (is_innermost || !r->in_rounds) && suits(&n) && find_counters(&n) && cover(&n) &&
-                    !val_is_const(n.safe);
-    if (worth_it) make_copies(&n);
-    else
-        while (loop->prev != last) inst_remove(loop->prev);
-    r->changed |= worth_it;
+    bool is_done = (is_innermost || !r->in_rounds) && copy_nest(r, &n);
+    if (!is_done && r->func->module->orders_sums) {
+        Nest flat = find_nest(r, loop, true);
+        copy_nest(r, &flat);
+    }
     for (int i = 0; i < loop->nregions && !is_innermost; i++) visit_region(r, loop->regions[i]);
     r->in_rounds = was_in_rounds;
 }

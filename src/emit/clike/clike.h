@@ -67,6 +67,8 @@ typedef struct Row {
     const Inst *access;
     const Inst *last; /* the store after which all of an element is written; NULL: none is */
     int numbers;      /* in an element; 0: it is accessed as it is */
+    int64_t each,
+        first;        /* the element of a round is its number times `each`, and `first` more, which is less */
     bool is_read;     /* before it is written, if it is */
     const char *name; /* of the variable that has a pointer to each; NULL: the loop is not being printed */
 } Row;
@@ -431,6 +433,10 @@ void clike_own_tape(Printer *p, const Inst *open, const char *name);
 void clike_take_large(Printer *p);                   /* at the start of a function */
 bool clike_begin_large(Printer *p, const Inst *var); /* it is such a variable, and begins here */
 void clike_give_large(Printer *p);                   /* before it returns */
+
+/* ---- apart.c */
+bool clike_copy_apart(Printer *p, const Inst *copy, const Type *type, Value to,
+                      Value from); /* number by number; false: it has not been copied */
 
 /* ---- twice.c */
 /* The operand that it is twice of, if it is a term of a sum in which a product had better be fused with the addition; else -1. */

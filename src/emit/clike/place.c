@@ -418,6 +418,7 @@ static void store(Printer *p, const Inst *inst) {
 static void copy(Printer *p, const Inst *inst, const Type *type) {
     Value to = clike_operand(p, inst, 0), from = clike_read_operand(p, inst, 1);
     bool by_type = p->dialect->copy && !to.raw && !from.raw;
+    if (clike_copy_apart(p, inst, type, to, from)) return;
     if (to.raw || from.raw || type->kind == TYPE_array)
         clike_line(p, "%s(%s, %s, sizeof(%s));", by_type ? clike_helper(p, p->dialect->copy) : "memcpy",
                    clike_pointer(p, to, type, false), clike_pointer(p, from, type, true),

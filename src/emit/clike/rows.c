@@ -10,7 +10,8 @@
  *     const slope_T at = slope_T_of(from.data);
  *     for (...) { const T x = slope_T_get(&at, i); ... T y; y.a = ...; slope_T_set(&to_at, i, y); }
  *
- * All that a round reads it must have read before it writes, and what it writes are whole elements.
+ * All that a round reads it must have read before it writes, and what it writes are whole elements. It may have several of a buffer, if no other round has one of them: 2 * i and 2 * i + 1. Each
+ * has pointers of its own then.
  *
  * Where it chooses between ways, or calls elementary functions, gcc makes vectors of it only where the C library has those for vectors; elsewhere structs are left as they are.
  * Of a sine and a cosine of one number it makes one call first, which there is not for vectors. So the cosine is given the number plus zero, which it takes for another one:
@@ -18,7 +19,7 @@
 #include "emit/clike/clike.h"
 #include "emit/elementary.h"
 
-enum { FEWEST_NUMBERS = 5, MOST_NUMBERS = 16, MOST_POINTERS = 32, MOST_CALLS = 8 };
+enum { FEWEST_NUMBERS = 5, MOST_NUMBERS = 16, MOST_POINTERS = 48, MOST_STRIDE = 16, MOST_CALLS = 8 };
 
 typedef struct Search {
     const Inst *loop;
@@ -85,13 +86,31 @@ static bool stays_as_it_is(const Val *address) {
     return root->inst->global->kind == GLOBAL_const || root->inst->global->kind == GLOBAL_uniform;
 }
 
+/* The number of the round times `each`, and `first` more. Sums and products of 64 bits do not wrap where they are in range. */
+static bool find_index(const Search *search, const Val *index, Row *row) {
+    int64_t first, each;
+    row->each = 1;
+    if (index->type->kind == TYPE_int64 && index->kind == VAL_inst && index->inst->op == OP_add &&
+        val_is_int(inst_operand(index->inst, 1), &first)) {
+        row->first = first;
+        index = inst_operand(index->inst, 0);
+    }
+    if (index->type->kind == TYPE_int64 && index->kind == VAL_inst && index->inst->op == OP_mul &&
+        val_is_int(inst_operand(index->inst, 1), &each)) {
+        row->each = each;
+        index = inst_operand(index->inst, 0);
+    }
+    return val_unconverted(index) == search->counter && 0 <= row->first && row->first < row->each &&
+           row->each <= MOST_STRIDE;
+}
+
 static void look_at_access(Search *search, const Inst *inst) {
-    bool fits = val_unconverted(inst_operand(inst, 1)) == search->counter && inst_has(inst, INST_UNCHECKED) &&
+    Row found = {.access = inst, .numbers = numbers_of(inst)}, *row = &found;
+    bool fits = find_index(search, inst_operand(inst, 1), &found) && inst_has(inst, INST_UNCHECKED) &&
                 search->count < MOST_ROWS && !inst_contains(search->loop, ir_resolve(inst->args[0]));
     search->refused |= !fits;
     if (!fits) return;
-    Row *row = &search->rows[search->count++];
-    *row = (Row){.access = inst, .numbers = numbers_of(inst)};
+    search->rows[search->count++] = found;
     search->pointers += row->numbers;
     search->pays |= row->numbers > 0;
 }
@@ -164,13 +183,21 @@ static void look_at(void *user, Inst *inst) {
     }
 }
 
-/* It writes an element; no two accesses lead to one buffer. */
+static const Val *buffer_of(const Row *row) { return inst_operand(row->access, 0); }
+
+/* Of one buffer, but never the same element. */
+static bool are_apart(const Row *one, const Row *other) {
+    return one->each == other->each && one->first != other->first;
+}
+
+/* It writes an element; no two accesses lead to one. */
 static bool is_in_order(const Search *search) {
     bool writes = false;
     for (int i = 0; i < search->count; i++) {
         writes |= search->rows[i].last != NULL;
         for (int k = 0; k < i; k++)
-            if (ir_resolve(search->rows[i].access->args[0]) == ir_resolve(search->rows[k].access->args[0]))
+            if (buffer_of(&search->rows[i]) == buffer_of(&search->rows[k]) &&
+                !are_apart(&search->rows[i], &search->rows[k]))
                 return false;
     }
     return writes && search->pays && search->pointers <= MOST_POINTERS;
@@ -182,15 +209,30 @@ static const char *data_of(Printer *p, const Inst *access) {
     return clike_format(p, "%s.data", clike_in(p, clike_operand(p, access, 0), LEVEL_primary));
 }
 
+static const char *bytes_of(Printer *p, const Row *row) {
+    const char *size = clike_format(p, "sizeof *%s", data_of(p, row->access));
+    return row->each == 1 ? size : clike_format(p, "%lld * %s", (long long)row->each, size);
+}
+
+/* Has an access before it led to the same buffer, and done with it what this one does? */
+static bool is_another(const FuncState *at, const Row *row) {
+    for (const Row *before = at->rows.at; before < row; before++)
+        if (buffer_of(before) == buffer_of(row) && before->each == row->each && !before->last == !row->last)
+            return true;
+    return false;
+}
+
 static Value test_apart(Printer *p, Value condition, const char *limit) {
     const FuncState *at = p->at;
     for (int i = 0; i < at->rows.count; i++)
         for (int k = 0; k < at->rows.count; k++) {
             const Row *written = &at->rows.at[i], *other = &at->rows.at[k];
-            if (i == k || !written->last || (other->last && k < i)) continue;
-            const char *one = data_of(p, written->access), *two = data_of(p, other->access);
-            const char *test = clike_format(p, "%s(%s, sizeof *%s, %s, sizeof *%s, %s)",
-                                            clike_helper(p, "slope_apart"), one, one, two, two, limit);
+            if (is_another(at, written) || is_another(at, other)) continue;
+            if (i == k || !written->last || (other->last && k < i) || buffer_of(written) == buffer_of(other))
+                continue;
+            const char *test = clike_format(p, "%s(%s, %s, %s, %s, %s)", clike_helper(p, "slope_apart"),
+                                            data_of(p, written->access), bytes_of(p, written),
+                                            data_of(p, other->access), bytes_of(p, other), limit);
             const Value both[] = {condition, clike_value(test, LEVEL_primary)};
             condition = clike_infix(p, both, "&&", LEVEL_logic);
         }

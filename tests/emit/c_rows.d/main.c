@@ -52,6 +52,24 @@ int main(void) {
     printf("%g %g %g, ", other[9].at.x, other[9].at.y, other[9].turn);
     for (int i = 0; i < 8; i++) norm_of[i] = (float)i;
     layer(1, 1, 1);
-    printf("%g %g\n", norm_of[3], norm_of[4]);
+    printf("%g %g, ", norm_of[3], norm_of[4]);
+    bind(other, 8);
+    both(1, 1, 1);
+    printf("%g %g %g %g, ", other[14].at.x, other[14].turn, other[15].at.x, other[15].turn);
+    bind(memory + 1, 7); /* a round reads what the one before wrote */
+    both(1, 1, 1);
+    printf("%g %g %g %g, ", memory[11].at.x, memory[11].turn, memory[12].at.x, memory[12].turn);
+    bind(other, 8);
+    shared(1, 1, 1);
+    printf("%g %g %g, ", other[6].turn, other[7].turn, other[8].turn);
+    static Square nine[16];
+    for (int i = 0; i < 16; i++) nine[i].at[0][0] = nine[i].at[1][2] = nine[i].at[2][1] = (float)i;
+    squares.data = nine;
+    squares.count = 12;
+    count = 16;
+    squared(1, 1, 1);
+    count = 11;
+    squared(1, 1, 1);
+    printf("%g %g %g\n", nine[10].at[1][1], nine[11].at[2][2], nine[12].at[0][0]);
     return 0;
 }
