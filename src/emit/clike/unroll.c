@@ -107,10 +107,9 @@ static Effects effects_of_rounds(const Inst *loop) {
 static const char *wish_for_vectors(Printer *p, const Inst *loop, int64_t rounds) {
     Effects effects = rounds >= LEAST_VECTORS ? effects_of_rounds(loop) : (Effects){0};
     bool is_left = effects.writes && rounds <= MOST_WRITTEN_BY_GCC && !inst_is_unlikely(loop);
-    const char *left = is_left ? clike_helper(p, "SLOPE_VECTORS_OF_ROUNDS") : NULL;
-    if (!effects.writes_buffer) return left;
-    const char *vectors = clike_helper(p, "SLOPE_VECTORS");
-    return left ? clike_format(p, "%s %s", vectors, left) : vectors;
+    return is_left                 ? clike_helper(p, "SLOPE_VECTORS_OF_ROUNDS")
+           : effects.writes_buffer ? clike_helper(p, "SLOPE_VECTORS")
+                                   : NULL;
 }
 
 static const char *wish_for_rounds(Printer *p, const Inst *loop) {
