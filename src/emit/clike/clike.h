@@ -410,6 +410,8 @@ bool clike_bind_element(Printer *p,
 /* ---- elementary.c */
 /* The function that is written out where vectors are wanted of a loop that calls it; NULL: it is called. */
 const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type);
+/* The function that computes a cosine beside, not with, the sine of the same number; NULL: any will do. */
+const char *clike_cosine_apart(Printer *p, const Inst *inst, const Type *type);
 
 /* ---- independent.c */
 bool clike_is_independent(const Inst *loop); /* does no round need what another one writes? */

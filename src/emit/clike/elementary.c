@@ -15,6 +15,34 @@ static const Inst *loop_around(const Inst *inst) {
     return inst;
 }
 
+/* ---- a cosine beside a sine
+ *
+ *     s = sin(x); x += f(s); keep(slope_cos_late_float(x))       one call of both takes longer than the sine alone, for which the next round waits
+ */
+
+enum { MOST_TERMS = 8 }; /* that lead from what a round is given to a number */
+
+/* Is it computed from a number that the rounds hand on? */
+static bool is_handed_on(const Inst *loop, const Val *v, int terms) {
+    if (v->kind == VAL_param) return v->region == loop->regions[1] && type_is_float(v->type);
+    if (v->kind != VAL_inst || terms == 0 || !op_has(v->inst->op, OP_PURE)) return false;
+    for (int i = 0; i < v->inst->nargs; i++)
+        if (is_handed_on(loop, inst_operand(v->inst, i), terms - 1)) return true;
+    return false;
+}
+
+static bool has_sine_beside(const Inst *cosine) {
+    for (const Inst *at = cosine->parent->first; at; at = at->next)
+        if (at->op == OP_sin && inst_operand(at, 0) == inst_operand(cosine, 0)) return true;
+    return false;
+}
+
+const char *clike_cosine_apart(Printer *p, const Inst *inst, const Type *type) {
+    const Inst *loop = inst->op == OP_cos ? loop_around(inst) : NULL;
+    if (!loop || type->kind != TYPE_float || !clike_has_vectors(p) || !has_sine_beside(inst)) return NULL;
+    return is_handed_on(loop, inst_operand(inst, 0), MOST_TERMS) ? "slope_cos_late_float" : NULL;
+}
+
 const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type) {
     bool is_known = inst->op == OP_tanh || inst->op == OP_exp, is_wide = type->kind == TYPE_double;
     if (!is_known || (!is_wide && type->kind != TYPE_float) || !clike_has_vectors(p)) return NULL;
