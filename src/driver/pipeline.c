@@ -121,6 +121,30 @@ static bool pass_together(Func *func) { return !(func->flags & FUNC_GENERATED) &
  * much: what is left when those are done. */
 static bool pass_rows(Func *func) { return (func->flags & FUNC_GENERATED) && make_together(func); }
 
+/* Derivatives in several directions, call by call. What they call may have siblings then. */
+static bool pass_siblings(Func *func) {
+    const int most_rounds = 3;
+    int round = 0;
+    while (round < most_rounds && opt_inline_siblings(func)) {
+        clean(func, (SroaOptions){0});
+        round++;
+    }
+    return round > 0;
+}
+
+/* What two ifs have in common may decide others. */
+static bool pass_asked(Func *func) {
+    const int most_rounds = 4;
+    int round = 0;
+    while (round < most_rounds && opt_asked(func)) {
+        opt_simplify(func);
+        opt_cse(func);
+        opt_dce(func);
+        round++;
+    }
+    return round > 0;
+}
+
 static bool pass_parts(Func *func) {
     if (func->module->many_threads || !opt_inline_parts(func)) return false;
     clean(func, (SroaOptions){0});
@@ -366,6 +390,8 @@ static const struct {
     {"late", 1, .run = opt_late_sums},
     {"dce", 1, .run = opt_dce},
     {"parts", 1, .run = pass_parts},
+    {"siblings", 1, .run = pass_siblings},
+    {"asked", 1, .run = pass_asked},
     {"sums", 1, .run_unit = pass_sums},
     {"lanes", 1, .run_unit = pass_lanes},
     {"rows", 1, .run = pass_rows},

@@ -66,12 +66,12 @@ typedef struct Cse {
 
 /* ---- the table of pure instructions */
 
-static uint64_t hash_val(const Val *v) {
+uint64_t opt_hash_val(const Val *v) {
     if (v->kind != VAL_const) return v->id;
     return hash_mix(PTR_KEY(v->type), (uint64_t)v->integer) | 1;
 }
 
-static bool same_val(const Val *a, const Val *b) {
+bool opt_same_val(const Val *a, const Val *b) {
     if (a == b) return true;
     return a->kind == VAL_const && b->kind == VAL_const && a->type == b->type && a->integer == b->integer;
 }
@@ -86,27 +86,28 @@ static uint64_t attribute_of(const Inst *inst) {
     }
 }
 
-static uint64_t hash_inst(const Inst *inst) {
+uint64_t opt_hash_inst(const Inst *inst) {
     uint64_t h = hash_mix(inst->op, attribute_of(inst));
     if (inst->nresults) h = hash_mix(h, PTR_KEY(inst->results[0]->type));
     if (op_has(inst->op, OP_COMMUTES)) /* in any order */
-        return hash_mix(h, hash_val(inst->args[0]) + hash_val(inst->args[1])) | 1;
-    for (int i = 0; i < inst->nargs; i++) h = hash_mix(h, hash_val(inst->args[i]));
+        return hash_mix(h, opt_hash_val(inst->args[0]) + opt_hash_val(inst->args[1])) | 1;
+    for (int i = 0; i < inst->nargs; i++) h = hash_mix(h, opt_hash_val(inst->args[i]));
     return h | 1;
 }
 
-static bool same_inst(const Inst *a, const Inst *b) {
+bool opt_same_inst(const Inst *a, const Inst *b) {
     if (a->op != b->op || a->nargs != b->nargs || a->nresults != b->nresults) return false;
     if (attribute_of(a) != attribute_of(b)) return false;
     if (a->nresults && a->results[0]->type != b->results[0]->type) return false;
-    if (op_has(a->op, OP_COMMUTES) && same_val(a->args[0], b->args[1]) && same_val(a->args[1], b->args[0]))
+    if (op_has(a->op, OP_COMMUTES) && opt_same_val(a->args[0], b->args[1]) &&
+        opt_same_val(a->args[1], b->args[0]))
         return true;
     for (int i = 0; i < a->nargs; i++)
-        if (!same_val(a->args[i], b->args[i])) return false;
+        if (!opt_same_val(a->args[i], b->args[i])) return false;
     return true;
 }
 
-static bool is_repeatable(const Inst *inst) {
+bool opt_is_repeatable(const Inst *inst) {
     if (op_has(inst->op, OP_PURE)) return true;
     if (inst->op != OP_call || !(inst->callee->flags & FUNC_PURE)) return false;
     for (int i = 0; i < inst->nargs; i++)
@@ -123,10 +124,10 @@ static void replace(Cse *c, Inst *inst, Inst *with) {
 
 /* Was it computed before? Then it is gone. */
 static bool merge_inst(Cse *c, Inst *inst) {
-    uint64_t hash = hash_inst(inst);
+    uint64_t hash = opt_hash_inst(inst);
     Entry *newest = map_get(&c->table, hash);
     for (Entry *entry = newest; entry; entry = entry->next)
-        if (same_inst(entry->inst, inst)) {
+        if (opt_same_inst(entry->inst, inst)) {
             replace(c, inst, entry->inst);
             return true;
         }
@@ -298,7 +299,7 @@ static void visit_store(Cse *c, Inst *store, Val *value) {
     Object object = opt_memory_object(&c->memory, address);
     FactList *list = list_of(c, object);
     const Fact *fact = find_fact(list, address);
-    if (fact && object.is_private && same_val(ir_resolve(fact->value), value)) {
+    if (fact && object.is_private && opt_same_val(ir_resolve(fact->value), value)) {
         inst_remove(store);
         c->changed = true;
         return;
@@ -320,7 +321,7 @@ static void visit_var(Cse *c, const Inst *var) {
 
 static void visit(Cse *c, Inst *inst) {
     inst_resolve(inst);
-    if (is_repeatable(inst) && merge_inst(c, inst)) return;
+    if (opt_is_repeatable(inst) && merge_inst(c, inst)) return;
     switch ((Op)inst->op) {
     case OP_load: visit_load(c, inst); return;
     case OP_store: visit_store(c, inst, inst->args[1]); return;

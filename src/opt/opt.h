@@ -49,6 +49,7 @@ bool opt_share(Func *func);       /* share.c: copies of what stays the same are 
 bool opt_simplify(Func *func);    /* simplify.c: folding, constant and trivial control flow */
 bool opt_cse(Func *func);         /* cse.c: one computation, one load for the same thing */
 bool opt_cse_linear(Func *func);  /* cse.c: the same for the primal values of a linearized function */
+bool opt_asked(Func *func);       /* asked.c: ifs on one condition compute what they share once */
 bool opt_licm(Func *func);        /* licm.c: what a loop computes anew is computed before it */
 bool opt_upward(Func *func);      /* upward.c: loops that count down for no reason count up */
 bool opt_unroll(Func *func);      /* unroll.c: loops that ask for it */
@@ -60,6 +61,14 @@ bool opt_steps(Func *func);       /* steps.c: counters do not wait for what ends
 bool opt_first(Func *func);       /* first.c: what is added to zeros is put there */
 bool opt_calls(Func *func);       /* calls.c: elementary functions of many numbers are a loop */
 bool opt_order(Func *func);       /* order.c: sums of derivatives wait for no term that comes late */
+
+/* ---- cse.c: instructions that compute the same; their operands are resolved */
+bool opt_is_repeatable(
+    const Inst *inst); /* the same operands give the same results, and nothing else happens */
+bool opt_same_inst(const Inst *a, const Inst *b);
+bool opt_same_val(const Val *a, const Val *b);
+uint64_t opt_hash_inst(const Inst *inst); /* equal for such; never 0 */
+uint64_t opt_hash_val(const Val *v);
 
 /* ---- late.c: on a GPU, sums in buffers stand together */
 bool opt_late_sums(Func *func);
@@ -93,6 +102,9 @@ bool opt_may_be_together(
     Func *func); /* are there such loops, of few rounds, that may have something in common? */
 bool opt_inline_together(Func *func); /* all that is called in them */
 bool opt_together(Func *func);
+
+/* ---- siblings.c: calls of one derivative that have operands in common become parts of the function */
+bool opt_inline_siblings(Func *func);
 
 /* ---- reach.c: values that are used outside of the region where they came about */
 void opt_reach_values(Func *func, Arena *scratch);

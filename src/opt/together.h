@@ -37,6 +37,8 @@ bool rounds_vary(const Rounds *r, const Val *v);
 bool rounds_vary_in(const Rounds *r,
                     const Inst *inst);               /* in its operands and results, or in what it contains */
 bool rounds_part(const Rounds *r, const Inst *inst); /* may they take different ways through it? */
+/* What a function (r->func) does `often` times, of which those parameters vary; apart: all of it does. */
+void rounds_weigh_func(Rounds *r, const bool *varies, double often, bool apart);
 
 /* ---- together_make.c */
 void rounds_make(Rounds *r, int count); /* instead of the loop */

@@ -284,18 +284,24 @@ static bool may_share(const Rounds *r, const Inst *call) {
     return false;
 }
 
+void rounds_weigh_func(Rounds *r, const bool *varies, double often, bool apart) {
+    const Region *body = r->func->body;
+    ir_resolve_func(r->func);
+    r->nids = r->func->nvals;
+    r->varies = arena_array(r->scratch, bool, r->nids + 1);
+    for (int i = 0; i < body->nparams; i++) set(r, body->params[i], varies[i]);
+    spread(r, body);
+    for (Inst *inst = body->first; inst != body->last; inst = inst->next) weigh(r, inst, often, apart);
+}
+
 /* What would be in the place of the call, by which of its operands vary. What it writes is taken for variables of its own. */
 static void weigh_inside(Rounds *r, const Inst *call, double often, bool apart) {
     Func *callee = call->callee;
     Rounds inside = {.func = callee, .scratch = r->scratch, .caller = r, .guesses = true, .left = r->left};
-    ir_resolve_func(callee);
-    inside.nids = callee->nvals;
-    inside.varies = arena_array(r->scratch, bool, inside.nids + 1);
+    bool *varies = arena_array(r->scratch, bool, callee->body->nparams + 1);
     for (int i = 0; i < call->nargs && i < callee->body->nparams; i++)
-        set(&inside, callee->body->params[i], rounds_vary(r, ir_root(call->args[i])));
-    spread(&inside, callee->body);
-    for (Inst *inst = callee->body->first; inst != callee->body->last; inst = inst->next)
-        weigh(&inside, inst, often, apart);
+        varies[i] = rounds_vary(r, ir_root(call->args[i]));
+    rounds_weigh_func(&inside, varies, often, apart);
     r->left = inside.left;
     if (may_share(r, call)) r->shared += inside.shared + COST_OF_CALL;
     r->repeated += inside.repeated;

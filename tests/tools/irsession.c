@@ -52,16 +52,52 @@ static bool together(Func *func) {
     return opt_together(func) || marked;
 }
 
+/* ---- ifs that ask again */
+
+static bool is_known(const CloneMap *map, const Inst *owner, const Inst *inst) {
+    for (int i = 0; i < inst->nargs; i++)
+        if (inst_contains(owner, inst->args[i]) && !map_has(&map->vals, PTR_KEY(inst->args[i]))) return false;
+    return true;
+}
+
+/* What has no effect, and is made of nothing that has. */
+static void copy_pure(const Inst *owner, const Region *from, Region *into) {
+    CloneMap map = {.module = owner->func->module, .func = owner->func};
+    for (Inst *inst = from->first; inst; inst = inst->next)
+        if (op_has(inst->op, OP_PURE) && is_known(&map, owner, inst))
+            inst_append(into, clone_inst(&map, inst));
+    Builder b = build_at_end(into);
+    build_yield(&b, NULL, 0);
+}
+
+static void ask_before(void *user, Inst *inst) {
+    if (inst->op != OP_if || inst->args[0]->kind == VAL_const) return;
+    Builder b = build_before(inst);
+    const Inst *other = build_if(&b, inst->args[0], NULL, 0);
+    for (int i = 0; i < 2; i++) copy_pure(inst, inst->regions[i], other->regions[i]);
+    *(bool *)user = true;
+}
+
+/* Another `if` stands before each, with all of it that has no effect. */
+static bool asked_before(Func *func) {
+    bool any = false;
+    ir_resolve_func(func);
+    region_walk(func->body, ask_before, &any);
+    return opt_asked(func) || any;
+}
+
 static const struct {
     const char *name;
     Pass pass;
 } table[] = {
-    {"inline", inline_all},     {"sroa", opt_sroa},         {"sroa_keep", sroa_keep}, {"ssa", opt_ssa},
-    {"dce", opt_dce},           {"simplify", opt_simplify}, {"cse", opt_cse},         {"licm", opt_licm},
-    {"upward", opt_upward},     {"untape", opt_untape},     {"unroll", opt_unroll},   {"pure", infer_pure},
-    {"exits", opt_lower_exits}, {"share", opt_share},       {"range", range},         {"legalize", legalize},
-    {"together", together},     {"scalars", opt_scalars},   {"order", order},         {"pack", opt_pack},
-    {"first", first},           {"steps", opt_steps},
+    {"inline", inline_all},     {"sroa", opt_sroa},     {"sroa_keep", sroa_keep},
+    {"ssa", opt_ssa},           {"dce", opt_dce},       {"simplify", opt_simplify},
+    {"cse", opt_cse},           {"licm", opt_licm},     {"upward", opt_upward},
+    {"untape", opt_untape},     {"unroll", opt_unroll}, {"pure", infer_pure},
+    {"exits", opt_lower_exits}, {"share", opt_share},   {"range", range},
+    {"legalize", legalize},     {"together", together}, {"scalars", opt_scalars},
+    {"order", order},           {"pack", opt_pack},     {"first", first},
+    {"steps", opt_steps},       {"asked", opt_asked},   {"asked_before", asked_before},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {

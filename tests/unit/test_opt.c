@@ -28,9 +28,9 @@ static bool inline_any(Func *func) { return opt_inline(func, (InlinePolicy){.max
 static const struct {
     const char *name;
     Pass pass;
-} passes[] = {{"sroa", opt_sroa},     {"ssa", opt_ssa},   {"simplify", opt_simplify},
-              {"cse", opt_cse},       {"licm", opt_licm}, {"upward", opt_upward},
-              {"unroll", opt_unroll}, {"dce", opt_dce},   {"inline", inline_any}};
+} passes[] = {{"sroa", opt_sroa},     {"ssa", opt_ssa},       {"simplify", opt_simplify}, {"cse", opt_cse},
+              {"licm", opt_licm},     {"upward", opt_upward}, {"unroll", opt_unroll},     {"dce", opt_dce},
+              {"inline", inline_any}, {"asked", opt_asked}};
 #define PASS_COUNT ((int)(sizeof passes / sizeof *passes))
 
 static void nothing_to_do_is_told(void **state) {
