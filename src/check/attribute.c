@@ -148,28 +148,32 @@ static void attr_recompute(Checker *c, Decl *decl, Attribute *attribute, uint32_
         decl->flags |= DECL_RECOMPUTE_EFFECTS;
 }
 
-static void attr_fwd(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
-    (void)unused;
-    if (needs_args(c, attribute, 1, 1)) decl_sema(c, decl)->fwd_attr = attribute;
+static void attr_derivative(Checker *c, Decl *decl, Attribute *attribute, Attribute **place) {
+    if (!needs_args(c, attribute, 1, 1)) return;
+    if (*place) report(c, DIAG_two_derivatives, attribute->loc, decl->name ? decl->name->text : "?");
+    else *place = attribute;
 }
 
+static void attr_fwd(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
+    (void)unused;
+    attr_derivative(c, decl, attribute, &decl_sema(c, decl)->fwd_attr);
+}
+
+/* Seed 004 writes both under one name; the signatures tell them apart. */
 static void attr_bwd(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
     (void)unused;
-    if (!needs_args(c, attribute, 1, 1)) return;
     Sema *sema = decl_sema(c, decl);
-    if (!sema->bwd_attr) sema->bwd_attr = attribute;
-    else
-        sema->bwd_attr2 = attribute; /* seed 004 writes both under one name; the signatures tell them apart */
+    attr_derivative(c, decl, attribute, sema->bwd_attr ? &sema->bwd_attr2 : &sema->bwd_attr);
 }
 
 static void attr_substitute(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
     (void)unused;
-    if (needs_args(c, attribute, 1, 1)) decl_sema(c, decl)->substitute_attr = attribute;
+    attr_derivative(c, decl, attribute, &decl_sema(c, decl)->substitute_attr);
 }
 
 static void attr_primal(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
     (void)unused;
-    if (needs_args(c, attribute, 1, 1)) decl_sema(c, decl)->primal_attr = attribute;
+    attr_derivative(c, decl, attribute, &decl_sema(c, decl)->primal_attr);
 }
 
 /* What implements a requirement decides for itself whether it is treated so. */

@@ -60,7 +60,8 @@ static FuncSig function_signature(Checker *c, Decl *decl) {
     function_type_parts(decl->type, &result, &params, &sig.nparams);
     sig.result = result;
     sig.params = arena_array(c->arena, ParamSig, sig.nparams ? sig.nparams : 1);
-    for (int i = 0; i < sig.nparams; i++) sig.params[i] = (ParamSig){.type = params[i]};
+    for (int i = 0; i < sig.nparams; i++)
+        sig.params[i] = (ParamSig){.type = params[i], .no_diff = type_function_drops(decl->type, i + 1)};
     return sig;
 }
 

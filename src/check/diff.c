@@ -591,7 +591,9 @@ void check_derivatives(Checker *c, Decl *func) {
         bool forward = false; /* seed 004 writes [BackwardDerivative(get_fwd)]: the signature tells */
         for (int k = 0; list && k < list->count && !forward; k++)
             forward = matches(c, func, &list->at[k], LINK_fwd, &sema->fwd);
-        if (!forward) resolve_own(c, func, backward[i], LINK_bwd, &sema->bwd);
+        if (!forward && sema->bwd.decl)
+            report(c, DIAG_two_derivatives, backward[i]->loc, function_name(c, func));
+        else if (!forward) resolve_own(c, func, backward[i], LINK_bwd, &sema->bwd);
     }
     resolve_others(c, func);
     inherit_derivatives(c, func);

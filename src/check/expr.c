@@ -344,8 +344,15 @@ static Expr *check_function_type(Env *env, Expr *e) {
     Checker *c = env->c;
     TypeVec parts = {0};
     vec_push(c->arena, &parts, e->a ? resolve_type(env, e->a) : type_basic(c->types, TYPE_void));
-    for (int i = 0; i < e->args.count; i++) vec_push(c->arena, &parts, resolve_type(env, e->args.at[i]));
-    return type_expr(c, e->loc, type_make(c->types, TYPE_function, 0, NULL, NULL, 0, parts.at, parts.count));
+    int64_t drops = 0;
+    for (int i = 0; i < e->args.count; i++) {
+        const Expr *param = e->args.at[i];
+        bool no_diff = param->kind == EXPR_modified_type && (param->flags & EXPR_NO_DIFF);
+        drops |= no_diff ? type_function_drop(i + 1) : 0;
+        vec_push(c->arena, &parts, resolve_type(env, e->args.at[i]));
+    }
+    return type_expr(c, e->loc,
+                     type_make(c->types, TYPE_function, 0, NULL, NULL, drops, parts.at, parts.count));
 }
 
 static Expr *check_pointer_type(Env *env, Expr *e) {

@@ -1,8 +1,9 @@
 /* Functions as arguments: what fits a parameter `functype(P...) -> R`, and what its type tells about generic parameters.
  *
  * A function fits, a lambda, or an object with a call operator: whatever is known when the program is compiled. Its parameters are
- * just P, its result R or something that converts to it. What differs from the wanted type in its result, and derivatives, are put
- * into a lambda that does just the call; an object that holds data must be of the wanted type as it is. */
+ * just P, its result R or something that converts to it. What differs from the wanted type in its result or in what is no_diff, and
+ * derivatives, are put into a lambda that does just the call; an object that holds data must be of the wanted type as it is, but for
+ * no_diff, which whoever calls it sees to. */
 #include "check/checker.h"
 
 bool type_mentions(const Type *type, const Decl *owner) {
@@ -21,10 +22,13 @@ void function_type_parts(const Type *type, const Type **result, const Type *cons
 
 static const Type *function_type(Checker *c, const FuncSig *sig, const Subst *subst) {
     TypeVec parts = {0};
+    int64_t drops = 0;
     vec_push(c->arena, &parts, check_subst(c, sig->result, subst));
-    for (int i = 0; i < sig->nparams; i++)
+    for (int i = 0; i < sig->nparams; i++) {
+        drops |= sig->params[i].no_diff ? type_function_drop(i + 1) : 0;
         vec_push(c->arena, &parts, check_subst(c, sig->params[i].type, subst));
-    return type_make(c->types, TYPE_function, 0, NULL, NULL, 0, parts.at, parts.count);
+    }
+    return type_make(c->types, TYPE_function, 0, NULL, NULL, drops, parts.at, parts.count);
 }
 
 /* The functions that an argument may stand for: overloads, or the call operators of an object. NULL: it is no function. */
@@ -89,6 +93,8 @@ void infer_from_function(Inference *inference, const Type *pattern, const Expr *
 
 /* ---- fitting */
 
+enum { COST_no_diff = 1 }; /* only what is no_diff differs */
+
 /* The cost of using this function where `type` is wanted; COST_none: it does not fit. */
 static int candidate_cost(Env *env, const Candidates *list, const Candidate *candidate, bool is_object,
                           const Type *type, const Subst **subst) {
@@ -102,10 +108,13 @@ static int candidate_cost(Env *env, const Candidates *list, const Candidate *can
     Inference known = {.c = c, .owner = candidate->decl};
     if (!takes_known(&known, candidate, &sig, type, subst)) return COST_none;
     if (!constraints_hold(c, candidate->decl, *subst, 0)) return COST_none;
-    for (int i = 0; i < nparams; i++)
+    bool same = true;
+    for (int i = 0; i < nparams; i++) {
         if (sig.params[i].pass != PASS_in) return COST_none;
+        same &= sig.params[i].no_diff == type_function_drops(type, i + 1);
+    }
     const Type *given = check_subst(c, sig.result, *subst);
-    if (given == result) return 0;
+    if (given == result) return same ? 0 : COST_no_diff;
     int cost = type_conversion_cost(env, given, result);
     return cost < 0 && type_converts(env, given, result) ? COST_interface : cost;
 }
@@ -124,6 +133,7 @@ static const Candidate *best_function(Env *env, const Expr *arg, const Type *to,
     for (int i = 0; i < list->count; i++) {
         const Subst *own;
         int now = candidate_cost(env, list, &list->at[i], arg->kind != EXPR_overload, to, &own);
+        if (now == COST_no_diff && as_it_is) now = 0;
         if (now < 0 || (now > 0 && as_it_is) || (best && now >= *cost)) continue;
         best = &list->at[i];
         *cost = now;
@@ -143,7 +153,8 @@ int function_cost(Env *env, const Expr *arg, const Type *to) {
         function_type_parts(to, &wanted, &params, &nparams);
         bool same = arg->type->nargs == to->nargs;
         for (int i = 1; i < to->nargs && same; i++) same = arg->type->args[i] == to->args[i];
-        return same ? type_conversion_cost(env, have, wanted) : COST_none;
+        if (!same) return COST_none;
+        return have == wanted ? COST_no_diff : type_conversion_cost(env, have, wanted);
     }
     bool found = best_function(env, arg, to, &cost, &subst) != NULL;
     return found && !holds_nothing(env->c, arg) ? COST_interface : cost; /* F : IFunc<...> is better */
@@ -168,6 +179,7 @@ static Expr *call_in_lambda(Env *env, Loc loc, Expr *callee, const Type *to) {
         Name name = name_from(c->names, format_text(c->arena, "argument%d", i + 1));
         Decl *param = decl_new(c->arena, DECL_var, loc, name);
         param->type_expr = type_expr(c, loc, params[i]);
+        param->modifiers = type_function_drops(to, i + 1) ? MODIFIER_no_diff : 0;
         vec_push(c->arena, &func->params, param);
         Expr *arg = expr_new(c->arena, EXPR_name, loc);
         arg->name = name;

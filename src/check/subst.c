@@ -353,17 +353,22 @@ static const Type *substitute_branch(Checker *c, const Type *type, const Subst *
                        substitute(c, type->args[2], subst, element));
 }
 
-/* Arguments that became packs are spliced into lists that take any number. */
-static void substitute_args(Checker *c, const Type *type, const Subst *subst, int element, TypeVec *out) {
+/* Arguments that became packs are spliced into lists that take any number. The number of the result, of which a function's is about
+ * its arguments. */
+static int64_t substitute_args(Checker *c, const Type *type, const Subst *subst, int element, TypeVec *out) {
     bool splices = type->kind == TYPE_tuple || type->kind == TYPE_function || type->kind == TYPE_pack;
+    int64_t drops = 0;
     for (int i = 0; i < type->nargs; i++) {
         const Type *arg = substitute(c, type->args[i], subst, element);
-        if (!splices || arg->kind != TYPE_pack) {
-            vec_push(c->arena, out, arg);
-            continue;
-        }
-        for (int j = 0; j < arg->nargs; j++) vec_push(c->arena, out, arg->args[j]);
+        int first = out->count;
+        if (!splices || arg->kind != TYPE_pack) vec_push(c->arena, out, arg);
+        else
+            for (int j = 0; j < arg->nargs; j++) vec_push(c->arena, out, arg->args[j]);
+        for (int j = first; j < out->count && type->kind == TYPE_function && type_function_drops(type, i);
+             j++)
+            drops |= type_function_drop(j);
     }
+    return type->kind == TYPE_function ? drops : type->number;
 }
 
 static const Type *substitute_number(Checker *c, const Type *type, const TypeVec *args) {
@@ -401,7 +406,7 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
         return branch;
     }
     TypeVec args = {0};
-    substitute_args(c, type, subst, element, &args);
+    int64_t number = substitute_args(c, type, subst, element, &args);
     const Type *result;
     switch (type->kind) {
     case TYPE_assoc: {
@@ -416,8 +421,8 @@ static const Type *substitute(Checker *c, const Type *type, const Subst *subst, 
     case TYPE_pack: result = pack_make(c, args.at, args.count); break;
     default: {
         uint32_t identity = type->flags & (TYPE_COLUMN_MAJOR | TYPE_HANDLE | TYPE_READONLY);
-        result = type_make(c->types, type->kind, identity, type->decl, type->name, type->number, args.at,
-                           args.count);
+        result =
+            type_make(c->types, type->kind, identity, type->decl, type->name, number, args.at, args.count);
     }
     }
     c->subst_depth--;

@@ -393,10 +393,21 @@ static void drop_unpromised(Fn *f, const Callee *callee, ArgVec *args, bool has_
     }
 }
 
+/* An object that holds data is passed as it is, with no_diff parameters of its own; those of its derivatives must be the wanted ones. */
+static bool fits_derived(Fn *f, const FuncBinding *binding, const FuncSig *have, const Type *wanted) {
+    for (int i = 0; i < have->nparams && binding->object; i++) {
+        if (have->params[i].no_diff == type_function_drops(wanted, i + 1)) continue;
+        lower_report(f, DIAG_function_no_diff, binding->loc, i + 1);
+        return false;
+    }
+    return true;
+}
+
 static Val *call_bound(Fn *f, Expr *e, Val *into) {
     Lowerer *l = f->l;
     Expr *callee = e->a;
     while (callee->kind == EXPR_paren) callee = callee->a;
+    const Type *type = callee->decl->type;
     const FuncBinding *binding = known_binding(f, callee);
     if (!binding) return NULL;
     const Request *around = binding->around;
@@ -418,6 +429,7 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
                          e->modes[0] == DIFF_fwd ? "fwd_diff" : "bwd_diff");
             return NULL;
         }
+        if (!fits_derived(f, binding, &request->sig, type)) return NULL;
         func = request_derivative(l, request, e->modes, e->nmodes, NULL);
         FuncSig declared = check_signature_of(l->c, request->decl, request->subst, e->modes, e->nmodes,
                                               binding->lambda != NULL);
@@ -432,7 +444,10 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
         else if (!data_of_function(f, callee, binding, &self)) return NULL;
         vec_push(l->arena, &args, ((Arg){.place = self, .element = -1}));
     }
-    for (int i = 0; i < e->args.count; i++) add_arg_expr(f, &args, e->args.at[i]);
+    for (int i = 0; i < e->args.count; i++) {
+        add_arg_expr(f, &args, e->args.at[i]);
+        vec_last(&args).drop = !e->nmodes && type_function_drops(type, i + 1);
+    }
     return emit_call(f, func, NULL, &sig, &args, into);
 }
 

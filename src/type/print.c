@@ -80,7 +80,11 @@ static void print_buffer(Text *out, const Type *type) {
 
 static void print_function(Text *out, const Type *type) {
     text_add(out, STR("functype("));
-    print_list(out, type->args + 1, type->nargs - 1);
+    for (int i = 1; i < type->nargs; i++) {
+        if (i > 1) text_add(out, STR(", "));
+        if (type_function_drops(type, i)) text_add(out, STR("no_diff "));
+        type_print(out, type->args[i]);
+    }
     text_add(out, STR(") -> "));
     type_print(out, type->args[0]);
 }

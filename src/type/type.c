@@ -83,6 +83,10 @@ void types_init(Types *types, Arena *arena, Names *names) {
         types->basic[others[i]] = type_make(types, others[i], 0, NULL, NULL, 0, NULL, 0);
 }
 
+int64_t type_function_drop(int arg) { return arg < 64 ? (int64_t)((uint64_t)1 << arg) : 0; }
+
+bool type_function_drops(const Type *type, int arg) { return (type->number & type_function_drop(arg)) != 0; }
+
 const Type *type_basic(const Types *types, TypeKind kind) {
     assert(types->basic[kind] && "a kind with arguments");
     return types->basic[kind];

@@ -40,7 +40,7 @@ typedef enum TypeKind {
     TYPE_optional, /* value */
     TYPE_pair,     /* DifferentialPair: primal; its differential follows from it */
     TYPE_ptr_pair, /* DifferentialPtrPair */
-    TYPE_function, /* result, parameters... */
+    TYPE_function, /* result, parameters...; number: a bit for each of these that is no_diff */
     TYPE_string,
     TYPE_none, /* of the literal `none` */
     TYPE_null, /* of the literal `nullptr` */
@@ -132,6 +132,9 @@ void types_init(Types *types, Arena *arena, Names *names);
 /* The one node with this content. `args` is copied. Flags are computed, apart from those that are identity. */
 const Type *type_make(Types *types, TypeKind kind, uint32_t identity_flags, const void *decl, Name name,
                       int64_t number, const Type *const *args, int nargs);
+/* Is this argument of a function's type, one of the first 64, a no_diff parameter? The bit of its number that says so. */
+bool type_function_drops(const Type *type, int arg);
+int64_t type_function_drop(int arg);
 const Type *type_basic(const Types *types, TypeKind kind);
 const Type *type_number(Types *types, int64_t number);
 const Type *type_vector(Types *types, const Type *element, int count);
