@@ -66,8 +66,9 @@ typedef struct Reverse {
 typedef enum AdFact {
     AD_sources, /* it has a derivative written by the user */
     AD_sinks, /* ... that must be run in reverse though nobody uses what the function returns: a store with a gradient */
-    AD_effects,  /* beyond its parameters: output, buffers, globals */
-    AD_disturbs, /* it has effects, or its reverse pass writes more than the counterparts of references */
+    AD_substitutes, /* it calls what has a substitute */
+    AD_effects,     /* beyond its parameters: output, buffers, globals */
+    AD_disturbs,    /* it has effects, or its reverse pass writes more than the counterparts of references */
     AD_fact_count
 } AdFact;
 typedef enum Answer { ANSWER_unknown, ANSWER_no, ANSWER_yes } Answer;
@@ -76,6 +77,7 @@ typedef struct AdFunc {
     Func *source; /* as lowered; NULL: flat by birth */
     Func *flat;
     Func *plain;   /* computes the same by a shorter way, for where it is not reversed; may be NULL */
+    Func *primal;  /* flat, calling the substitutes of what has one; NULL: not asked for yet */
     Leaves leaves; /* of the flat function's parameters and results, in order */
     bool filled;   /* flat has its body */
     bool normal;   /* ... in normal form */
@@ -126,6 +128,8 @@ typedef struct CallPlan {
     AdFunc *pass; /* custom, reverse mode: runs in place of the callee and hands over a state; or NULL */
 } CallPlan;
 CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode);
+/* The function as differentiated code runs it where nothing is reversed: in it, too, substitutes stand for what has them. */
+Func *ad_primal(Ad *ad, AdFunc *f);
 bool ad_knows_counterparts(const CallPlan *plan); /* of the references that the call gives, if any */
 
 /* ---- normalize.c */

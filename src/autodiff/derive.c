@@ -125,6 +125,21 @@ CallPlan ad_plan_call(Ad *ad, const Inst *call, AdMode mode) {
     return plan(ad, f->source, mode);
 }
 
+static void call_substitute(void *user, Inst *inst) {
+    if (inst->op != OP_call) return;
+    CallPlan forward = ad_plan_call(user, inst, AD_fwd), backward = ad_plan_call(user, inst, AD_bwd);
+    bool derived = forward.kind == CALL_derived || backward.kind == CALL_derived;
+    inst->callee = derived ? ad_primal(user, forward.callee) : forward.callee->flat;
+}
+
+Func *ad_primal(Ad *ad, AdFunc *f) {
+    if (f->primal) return f->primal;
+    if (!ad_has(ad, f, AD_substitutes)) return f->primal = f->flat;
+    f->primal = clone_func(f->flat, format_text(ad->arena, "%s.primal", f->flat->name->text));
+    region_walk(f->primal->body, call_substitute, ad);
+    return f->primal;
+}
+
 /* A derivative that is wanted while it is being made: the function asks for it itself. */
 void ad_refuse_endless(Ad *ad, const AdFunc *f) {
     const Func *of = f->source ? f->source->derivation.of : NULL;

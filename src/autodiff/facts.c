@@ -226,7 +226,7 @@ static void search_body(Search *search, AdFunc *f);
 
 static void search_plan(Search *search, const CallPlan *plan, AdMode mode) {
     if (plan->kind == CALL_derived) search_body(search, plan->callee);
-    if (plan->kind != CALL_custom) return;
+    if (plan->kind != CALL_custom || search->fact == AD_substitutes) return;
     if (search->fact == AD_disturbs) {
         search->found |= plan->pass || writes_elsewhere(search->ad, plan->custom);
         return;
@@ -245,8 +245,10 @@ static void search_inst(void *user, Inst *inst) {
     }
     if (search->fact == AD_disturbs)
         search->found = ad_has(search->ad, ad_func(search->ad, inst->callee), AD_effects);
-    for (int mode = search->fact == AD_sources ? AD_fwd : AD_bwd;
-         mode <= AD_bwd && !inst_has(inst, INST_NO_DIFF); mode++) {
+    if (search->fact == AD_substitutes)
+        search->found = ad_plan_call(search->ad, inst, AD_bwd).callee != ad_func(search->ad, inst->callee);
+    bool any_mode = search->fact == AD_sources || search->fact == AD_substitutes;
+    for (int mode = any_mode ? AD_fwd : AD_bwd; mode <= AD_bwd && !inst_has(inst, INST_NO_DIFF); mode++) {
         CallPlan plan = ad_plan_call(search->ad, inst, (AdMode)mode);
         search_plan(search, &plan, (AdMode)mode);
     }

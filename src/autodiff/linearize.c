@@ -584,7 +584,7 @@ static Inst *counterpart_call(Lin *l, const CallPlan *plan, const Inst *inst) {
 /* The function itself; its pass will give the counterparts as well. */
 static Inst *derived_call(Lin *l, const CallPlan *plan, const Inst *inst) {
     const Leaves *leaves = &plan->callee->leaves;
-    Inst *call = primal_call(l, inst, plan->callee->flat);
+    Inst *call = primal_call(l, inst, ad_primal(l->ad, plan->callee));
     for (int i = 0; i < leaves->count; i++) {
         if (!ad_has_role(&leaves->at[i], AS_counterpart, true)) continue;
         const Val *old = inst->results[leaves->at[i].out];
@@ -671,7 +671,8 @@ static void lin_call(Lin *l, Inst *inst) {
     if (refused) diag_report(l->m->diags, DIAG_no_counterpart, inst->loc);
     if (plan.kind == CALL_plain && !inst_has(inst, INST_NO_DIFF)) report_custom_again(l, &plan, inst);
     if (refused || !ad_call_is_live(l->ad, &l->a, inst, &plan) || stops_at_references(l, &plan, inst)) {
-        primal_call(l, inst, plan.callee ? plan.callee->flat : inst->callee);
+        bool derived = plan.kind == CALL_derived;
+        primal_call(l, inst, derived ? ad_primal(l->ad, plan.callee) : plan.callee->flat);
         zero_written(l, inst);
         return;
     }

@@ -492,7 +492,7 @@ static Inst *call_again(Back *x, const Reverse *reverse) {
     Inst *call = x->note->primal, *again = build_inst(x->b, OP_call, call->args, call->nargs, 0, 0);
     for (int i = 0; i < call->nresults; i++)
         inst_add_result(again, call->results[i]->type, call->results[i]->name);
-    if (x->callee->plain) call->callee = x->callee->plain;
+    if (x->callee->plain) call->callee = ad_primal(x->t->ad, ad_func(x->t->ad, x->callee->plain));
     if (can_move(x->callee, call, reverse))
         map_put(x->t->ad->arena, &x->t->making->mirror, PTR_KEY(call), again);
     return again;
