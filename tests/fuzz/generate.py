@@ -177,6 +177,9 @@ class Generator(Expressions, Statements, Patterns, Helpers, Higher, Stores):
         return out
 
     def program(self):
+        if self.chance(0.03):
+            self.note("taking turns")
+            return Program(self.seed, [self.taking_turns()], {}, False, self.single)
         for _ in range(self.pick([0, 1, 1, 2])):
             self.add_struct()
         for _ in range(self.pick([0, 1, 1, 2, 2, 3, 4])):

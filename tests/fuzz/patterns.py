@@ -1,6 +1,6 @@
-"""Shapes of code that are known to break compilers of this kind, as statements."""
+"""Shapes of code that are known to break compilers of this kind, as statements, and one as a function."""
 from expressions import Variable
-from tree import REAL, Node, declarator, is_differentiable_type, type_text
+from tree import REAL, Function, Node, Param, declarator, is_differentiable_type, type_text
 
 
 class Patterns:
@@ -224,3 +224,36 @@ class Patterns:
             body.append(Node(f"if (abs({s}) > 2.5~ || ++{n} > 5) break;", uses=(s, n)))
         loop = Node("while (true) #", [body], binds=("<break>", "<continue>"), uses=(n,))
         return [declared, Node(f"int {n} = 0;", declares=(n,)), loop]
+
+    def taking_turns(self):
+        """A function under test. Its arrays have more elements than rounds are run again at once; they are written from each other, replaced, summed."""
+        n, arrays = self.pick([34, 40]), ["a", "b", "c"]
+
+        def at(i):
+            return self.pick([i, f"({i} + {self.rng.randint(1, 9)}) % {n}", f"({i} * {self.pick([2, 3, 7])}) % {n}", f"{n - 1} - {i}"])
+
+        def term(i):
+            element = f"{self.pick(arrays)}[{at(i)}]"
+            return self.pick([element, f"sin({element})", f"{self.pick('xys')} * 0.1~", f"({element} - {self.pick(arrays)}[{at(i)}] * 0.2~)"])
+
+        def statement(depth):
+            i, kind = self.fresh("i"), self.rng.randrange(6 if depth < 2 else 4)
+            head, to = f"for (int {i} = 0; {i} < {n}; {i}++)", self.pick(arrays)
+            if kind == 0:
+                return f"{head} {to}[{self.pick([i, at(i)])}] = clamp({term(i)} * {term(i)} + {term(i)}, -2.0~, 2.0~) * 0.7~;"
+            if kind == 1:
+                return f"{head} {self.pick('su')} += {term(i)} * {term(i)} * 0.02~;"
+            if kind == 2:
+                return f"{{ {declarator(('arr', REAL, n), 'next')}; {head} next[{i}] = {term(i)} * {term(i)} * 0.4~; {to} = next; }}"
+            if kind == 3:
+                return self.pick([f"{to} = {self.pick(arrays)};", f"s = sin(s) + {to}[{self.rng.randrange(n)}] * u * 0.3~;"])
+            inner = " ".join(statement(depth + 1) for _ in range(self.rng.randint(1, 3)))
+            around = self.pick([f"for (int {i} = 0; {i} < {self.rng.randint(2, 3)}; {i}++)", f"if ({self.pick('xy')} > 0.1~)"])
+            return f"{around} {{ {inner} }}"
+
+        declared = [Node("; ".join(declarator(("arr", REAL, n), array) for array in arrays) + "; @ s = x; @ u = y;", declares=(*arrays, "s", "u")),
+                    Node(f"for (int i = 0; i < {n}; i++) {{ a[i] = sin(x * @(i)); b[i] = cos(y + @(i)); c[i] = x * 0.01~ * @(i); }}", uses=arrays)]
+        middle = [Node(statement(0), uses=(*arrays, "s", "u")) for _ in range(self.rng.randint(3, 6))]
+        end = Node(f"for (int i = 0; i < {n}; i++) s += {term('i')} * {term('i')} * 0.1~;", uses=(*arrays, "s"))
+        params = [Param("in", REAL, "x"), Param("in", REAL, "y")]
+        return Function("f", REAL, params, [*declared, *middle, end, Node("return s + u;", uses=("s", "u"))], ["[Differentiable]"])
