@@ -68,6 +68,11 @@ def understood(command, flags):
     return ["-mcpu=native+nosve" if lacks and flag == "-mcpu=native" else flag for flag in flags]
 
 
+def for_generated(command):
+    """clang calls functions of vectors only if it is told of the library that has them; C tells gcc."""
+    return C_FLAGS + (["-fveclib=libmvec"] if X86 and "clang" in command else [])
+
+
 def compiler():
     return next((name for name in ("clang-19", "clang", "gcc") if shutil.which(name)), "clang")
 
@@ -101,7 +106,7 @@ def compile_generated(build, name, flags, folder, precision):
         if not shutil.which(command):
             continue
         libraries[kind] = Path(folder) / f"{kind}.so"
-        subprocess.run([command, *C_FLAGS, *understood(command, flags), code, "-o", libraries[kind], "-lm"], check=True)
+        subprocess.run([command, *for_generated(command), *understood(command, flags), code, "-o", libraries[kind], "-lm"], check=True)
     return libraries
 
 
