@@ -43,10 +43,23 @@ const char *clike_cosine_apart(Printer *p, const Inst *inst, const Type *type) {
     return is_handed_on(loop, inst_operand(inst, 0), MOST_TERMS) ? "slope_cos_late_float" : NULL;
 }
 
+/* What each round adds to in one place of memory is a sum. */
+static void find_sum(void *user, Inst *inst) {
+    const Inst **loop = user;
+    if (*loop && inst->op == OP_store && !inst_contains(*loop, inst_operand(inst, 0))) *loop = NULL;
+}
+
+/* Do rounds hand on nothing but counters? */
+static bool are_apart(const Inst *loop) {
+    if (!clike_carries_counters(loop)) return false;
+    region_walk(loop->regions[1], find_sum, &loop);
+    return loop != NULL;
+}
+
 const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type) {
     bool is_known = inst->op == OP_tanh || inst->op == OP_exp, is_wide = type->kind == TYPE_double;
     if (!is_known || (!is_wide && type->kind != TYPE_float) || !clike_has_vectors(p)) return NULL;
     const Inst *loop = loop_around(inst);
-    if (!loop || (inst->op == OP_exp && !clike_carries_counters(loop))) return NULL;
+    if (!loop || (inst->op == OP_exp && !are_apart(loop))) return NULL;
     return clike_format(p, "slope_%s_%s", op_info[inst->op].name, clike_word(p, type));
 }
