@@ -915,11 +915,23 @@ static Expr *check_args_only(Env *env, Expr *e) {
     return error_expr(env->c, e->loc);
 }
 
+/* [__from_one(f)] before the name of a type: of one value, it is made by f. */
+static Expr *made_from_one(Env *env, Expr *e, const Decl *alias) {
+    const Attribute *attribute = alias ? find_attribute(alias, "__from_one") : NULL;
+    if (!attribute || e->args.count != 1 || e->args.at[0]->kind == EXPR_list) return NULL;
+    Decl *module = decl_module(alias);
+    Env there = {.c = env->c, .scope = scope_inside(env->c, module), .decl = module};
+    Expr *maker = check_term(&there, expr_copy(env->c->arena, attribute->args.at[0]));
+    return resolve_call(env, e->loc, maker->candidates, &e->args, false);
+}
+
 Expr *check_call(Env *env, Expr *e) {
     if (is_launch(e->a)) return check_launch(env, e);
     Expr *callee = check_term(env, e->a);
     if (callee->kind == EXPR_error) return check_args_only(env, e);
     if (callee->kind == EXPR_type) {
+        Expr *made = made_from_one(env, e, callee->decl);
+        if (made) return made;
         const Type *type = callee->type_value ? callee->type_value : resolve_type(env, callee);
         return is_error(type) ? check_args_only(env, e) : check_construct(env, e->loc, type, &e->args);
     }

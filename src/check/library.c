@@ -50,6 +50,8 @@ static const char *const shared_files[] = {"atomic.slang",    "core.slang",   "d
                                            "operators.slang", "vector.slang", NULL};
 /* What these declare under a name that others have too is for types of their own, which nobody has before the file is read: it comes with it. */
 static const char *const typed_files[] = {"matrix_coop.slang", "vector_coop.slang", NULL};
+/* Modules of their own: what they declare is there for who imports them. */
+static const char *const module_files[] = {"glsl.slang", NULL};
 /* What Slang has not. */
 static const char *const added_files[] = {"geometry.slang",
                                           "operators.slang",
@@ -189,7 +191,19 @@ static void index_file(Syntax *syntax, int file, struct ParseFile *tokens, Prelu
 }
 
 void library_index(Syntax *syntax, const PreludeFile *files, int nfiles, PreludeRows *out) {
-    for (int i = 0; i < nfiles; i++) index_file(syntax, i, read_file(syntax, &files[i]), out);
+    for (int i = 0; i < nfiles; i++)
+        if (!is_among(module_files, &files[i])) index_file(syntax, i, read_file(syntax, &files[i]), out);
+}
+
+const PreludeFile *library_module(const Checker *c, Str name) {
+    const Library *library = c->config.library;
+    for (int i = 0; library && i < library->nfiles; i++) {
+        const PreludeFile *file = &library->texts[i];
+        Str own = str_of(file->name);
+        own.len -= (int)strlen(".slang");
+        if (str_eq(own, name) && is_among(module_files, file)) return file;
+    }
+    return NULL;
 }
 
 /* ---- built-in types */

@@ -201,8 +201,8 @@ Decl *module_named(Checker *c, Decl *from, Name name) {
     return NULL;
 }
 
-static Decl *parse_module(Checker *c, Name path, Str text, Loc loc) {
-    Decl *module = syntax_parse(c->config.syntax, source_add(c->sources, path, text));
+static Decl *parse_module(Checker *c, Syntax *syntax, Name path, Str text, Loc loc) {
+    Decl *module = syntax_parse(syntax, source_add(c->sources, path, text));
     Name plain = plain_path(c, path);
     decl_sema(c, module)->file = path;
     map_put(c->arena, &c->by_path, PTR_KEY(plain), module);
@@ -229,22 +229,33 @@ static bool report_cycle(Checker *c, Name path, Loc loc) {
 /* Modules that come with other compilers, and are part of the library here. */
 static bool is_in_library(Str path) { return str_eq(path, STR("slangpy")); }
 
-static Decl *load_module(Checker *c, Str path, Name from, Loc loc) {
-    Str text;
-    Name found;
-    if (!find_file(c, path, from, &text, &found)) {
+/* One that the library has, or nothing. */
+static Decl *load_library_module(Checker *c, Str path, Loc loc) {
+    const PreludeFile *file = library_module(c, path);
+    if (!file) {
         if (!is_in_library(path)) report_not_found(c, path, loc);
         return NULL;
     }
+    Name found = name_from(c->names, format_text(c->arena, "prelude/%s", file->name));
+    Decl *known = map_get(&c->by_path, PTR_KEY(found));
+    return known ? known : parse_module(c, c->library_syntax, found, (Str){file->text, file->len}, loc);
+}
+
+static Decl *load_module(Checker *c, Str path, Name from, Loc loc) {
+    Str text;
+    Name found;
+    if (!find_file(c, path, from, &text, &found)) return load_library_module(c, path, loc);
     found = plain_path(c, found);
     if (report_cycle(c, found, loc)) return NULL;
     Decl *known = map_get(&c->by_path, PTR_KEY(found));
     if (known) return known;
-    Decl *module = parse_module(c, found, text, loc);
+    Decl *module = parse_module(c, c->config.syntax, found, text, loc);
     if (find_kind(module, DECL_implementing) && loc) report(c, DIAG_import_part, loc, found->text);
     return module;
 }
 
 void check_link(Checker *c, const char *path) { load_module(c, str_of(path), NULL, 0); }
 
-Decl *check_load_text(Checker *c, Name path, Str text) { return parse_module(c, path, text, 0); }
+Decl *check_load_text(Checker *c, Name path, Str text) {
+    return parse_module(c, c->config.syntax, path, text, 0);
+}

@@ -42,6 +42,16 @@ static Expr *promised(Fn *f, Expr *e) {
     return check_promised_conversion(f->l->c, variable, to, (e->flags & EXPR_EXPLICIT) != 0);
 }
 
+static bool is_minus(const Expr *e) {
+    return e->kind == EXPR_builtin && e->op == OPERATOR_sub && e->args.count == 1;
+}
+
+/* A number without a suffix that becomes a double, `x * -0.1`, is meant as it is written; 0.1f is a float first. */
+static bool has_all_digits(const Expr *e) {
+    const Expr *digits = is_minus(e) ? e->args.at[0] : e;
+    return digits->kind == EXPR_float && digits->suffix == SUFFIX_none;
+}
+
 Val *lower_convert(Fn *f, Expr *e) {
     const Type *to = ir_type(f, e->type);
     switch ((ConversionKind)e->conversion) {
@@ -51,8 +61,8 @@ Val *lower_convert(Fn *f, Expr *e) {
     case CONVERT_null: lower_effect(f, e->a); return ir_const_zero(f->l->m, to);
     case CONVERT_pointer: return pointer_cast(f, lower_value(f, e->a), to);
     case CONVERT_numeric:
-        if (e->a->kind == EXPR_float && to->kind == TYPE_double)
-            return ir_const_real(f->l->m, to, e->a->real); /* all its digits */
+        if (to->kind == TYPE_double && has_all_digits(e->a))
+            return ir_const_real(f->l->m, to, is_minus(e->a) ? -e->a->args.at[0]->real : e->a->real);
         return build_convert(&f->b, lower_value(f, e->a), to);
     case CONVERT_enum: return build_convert(&f->b, lower_value(f, e->a), to);
     case CONVERT_same_bits: return build_bitcast(&f->b, lower_value(f, e->a), to);

@@ -427,11 +427,11 @@ static Val *op_fence(Call *call) {
 }
 
 static Val *op_thread_id(Call *call) {
-    static const char *const names[] = {"",           "group_id",    "local_id", "local_index",
-                                        "group_size", "group_count", "wave_size"};
+    static const char *const names[] = {"dispatch_id", "group_id",    "local_id", "local_index",
+                                        "group_size",  "group_count", "wave_size"};
     Lowerer *l = call->f->l;
     Inst *inst = build_inst(&call->f->b, OP_thread_id, NULL, 0, 0, 0);
-    for (int i = 1; i < (int)(sizeof names / sizeof *names); i++)
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(names[i], call->decl->sema->op->text) == 0) inst->index = i;
     Val *id = inst_add_result(inst, call->result_ir, NULL);
     l->asks_machine = true;
@@ -508,6 +508,7 @@ static const struct {
     {"atomic_add_parts", op_atomic_add_parts},
     {"group_barrier", op_barrier},
     {"fence", op_fence},
+    {"dispatch_id", op_thread_id},
     {"group_id", op_thread_id},
     {"local_id", op_thread_id},
     {"local_index", op_thread_id},

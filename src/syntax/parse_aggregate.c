@@ -1,10 +1,11 @@
-/* Types with members: struct, class, enum, interface, extension, cbuffer.
+/* Types with members: struct, class, enum, interface, extension, cbuffer, blocks of GLSL.
  *
  *   struct    = ( "struct" | "class" ) [ name ] [ parameters ] [ ":" bases ] [ where ]
  *               ( "{" { declaration } "}" | [ "=" type ] ";" )
  *   enum      = "enum" [ "class" ] [ name ] [ ":" type ] "{" [ case { "," case } [ "," ] ] "}"
  *   interface = "interface" name [ parameters ] [ ":" bases ] [ where ] "{" { declaration } "}"
- *   extension = "extension" [ parameters ] type [ ":" bases ] [ where ] "{" { declaration } "}" */
+ *   extension = "extension" [ parameters ] type [ ":" bases ] [ where ] "{" { declaration } "}"
+ *   block     = ( "buffer" | "uniform" ) name "{" { declaration } "}" [ name { "[" size "]" } ] ";" */
 #include "syntax/parser.h"
 
 /* A name for a declaration that stands where its name could: `struct { int x; } s;`. */
@@ -167,4 +168,66 @@ void parse_buffer_block(Parser *p, const Prefix *prefix, DeclVec *out) {
         if (decl->members.at[i]->kind == DECL_var) decl->members.at[i]->flavour = VAR_global;
     if (!p->panic) parser_take(p, TOKEN_semicolon);
     parse_add_decl(out, p, decl);
+}
+
+/* ---- blocks of GLSL */
+
+static Expr *named_type(Parser *p, const char *name, Expr *argument) {
+    Expr *type = expr_new(p->arena, EXPR_name, argument->loc);
+    type->name = name_from(p->syntax->names, name);
+    Expr *applied = expr_new(p->arena, EXPR_apply, argument->loc);
+    applied->a = type;
+    vec_push(p->arena, &applied->args, argument);
+    return applied;
+}
+
+/* float data[] */
+static bool is_open_array(const Decl *member) {
+    const Expr *type = member->kind == DECL_var ? member->type_expr : NULL;
+    return type && type->kind == EXPR_index && type->args.count == 0;
+}
+
+static bool has_open_array(const Decl *block) {
+    for (int i = 0; i < block->members.count; i++)
+        if (is_open_array(block->members.at[i])) return true;
+    return false;
+}
+
+/* Memory of a buffer: an array of any length is a buffer of its own, anything else is what a pointer leads to. */
+static Expr *storage_type(Parser *p, Decl *block) {
+    Expr *type = reference(p, block), *pointer = expr_new(p->arena, EXPR_pointer_type, block->loc);
+    if (!has_open_array(block)) {
+        pointer->a = type;
+        return pointer;
+    }
+    Decl *first = block->members.at[0];
+    if (block->members.count > 1) diag_report(p->syntax->diags, DIAG_open_array_in_block, first->loc);
+    else first->type_expr = named_type(p, "RWStructuredBuffer", first->type_expr->a);
+    return type;
+}
+
+/* Its members are parameters by their own names. */
+static void open_block(Parser *p, Decl *block, bool storage, DeclVec *out) {
+    if (storage && !has_open_array(block)) diag_report(p->syntax->diags, DIAG_block_needs_name, block->loc);
+    if (storage) storage_type(p, block);
+    block->kind = DECL_buffer_block;
+    for (int i = 0; i < block->members.count; i++)
+        if (block->members.at[i]->kind == DECL_var) block->members.at[i]->flavour = VAR_global;
+    parse_add_decl(out, p, block);
+}
+
+void parse_glsl_block(Parser *p, const Prefix *prefix, DeclVec *out) {
+    bool storage = parser_take_word(p, KEYWORD_buffer);
+    Decl *block = parse_new_decl(p, DECL_struct, p->token->loc, p->token->name, NULL);
+    parser_advance(p);
+    parse_braces(p, block);
+    if (p->panic || parser_take(p, TOKEN_semicolon) || p->token->line_start || parser_at(p, TOKEN_end)) {
+        open_block(p, block, storage, out);
+        return;
+    }
+    parse_add_decl(out, p, block);
+    Prefix rest = {.modifiers = prefix->modifiers, .attributes = prefix->attributes, .loc = prefix->loc};
+    Expr *type = reference(p, block);
+    parse_variables(p, PLACE_global, &rest,
+                    storage ? storage_type(p, block) : named_type(p, "ConstantBuffer", type), out);
 }

@@ -2,7 +2,7 @@
  * parse_module.c.
  *
  *   declaration = prefix ( ";" | struct | enum | interface | extension | typedef | alias | assoc | func | let | init
- *                        | property | subscript | buffer-block | module-declaration | typed ) */
+ *                        | property | subscript | buffer-block | glsl-block | module-declaration | typed ) */
 #include "syntax/parser.h"
 
 Decl *parse_new_decl(Parser *p, DeclKind kind, Loc loc, Name name, const Prefix *prefix) {
@@ -137,8 +137,15 @@ static bool starts_type(const Parser *p) {
            parser_at(p, TOKEN_scope) || parser_at(p, TOKEN_paren_open);
 }
 
+/* uniform Block { ... } */
+static bool at_uniform_block(const Parser *p, Place place, const Prefix *prefix) {
+    return place == PLACE_global && (prefix->modifiers & MODIFIER_uniform) && token_is_identifier(p->token) &&
+           parser_peek(p, 1)->kind == TOKEN_brace_open;
+}
+
 static void parse_other(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
-    if (starts_type(p)) parse_typed_declaration(p, place, prefix, out);
+    if (at_uniform_block(p, place, prefix)) parse_glsl_block(p, prefix, out);
+    else if (starts_type(p)) parse_typed_declaration(p, place, prefix, out);
     else parser_expected(p, "a declaration");
 }
 
@@ -213,6 +220,10 @@ static bool parse_contextual(Parser *p, Place place, const Prefix *prefix, DeclV
     case KEYWORD_tbuffer:
         name |= kind == TOKEN_brace_open || kind == TOKEN_colon;
         if (name && !refuse_local(p, place)) parse_buffer_block(p, prefix, out);
+        return name;
+    case KEYWORD_buffer:
+        name &= place == PLACE_global && parser_peek(p, 2)->kind == TOKEN_brace_open;
+        if (name) parse_glsl_block(p, prefix, out);
         return name;
     case KEYWORD_type_param:
         if (name && !refuse_local(p, place)) parse_type_param(p, prefix, out);

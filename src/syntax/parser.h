@@ -317,6 +317,7 @@ Expr *parse_aggregate(Parser *p, const Prefix *prefix,
 void parse_interface(Parser *p, const Prefix *prefix, DeclVec *out);
 void parse_extension(Parser *p, const Prefix *prefix, DeclVec *out);
 void parse_buffer_block(Parser *p, const Prefix *prefix, DeclVec *out);
+void parse_glsl_block(Parser *p, const Prefix *prefix, DeclVec *out);
 
 /* parse_module.c */
 bool parse_module_declaration(Parser *p, const Prefix *prefix,
