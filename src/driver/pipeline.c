@@ -359,6 +359,13 @@ static bool pass_order(Func *func) {
     return true;
 }
 
+static bool pass_terms(Func *func) {
+    if (!opt_terms(func)) return false;
+    opt_simplify(func);
+    opt_dce(func);
+    return true;
+}
+
 static bool pass_legalize(Func *func) { return opt_legalize(func, (LegalOptions){0}); }
 
 static const struct {
@@ -401,6 +408,7 @@ static const struct {
     {"range", 1, .run_unit = pass_range},
     {"first", 2, .run = pass_first},
     {"order", 2, .run = pass_order},
+    {"terms", 2, .run = pass_terms},
     {"calls", 2, .run = opt_calls},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };

@@ -60,6 +60,7 @@ bool opt_untape(Func *func);      /* untape.c: arrays that are there still are n
 bool opt_steps(Func *func);       /* steps.c: counters do not wait for what ends their loop */
 bool opt_first(Func *func);       /* first.c: what is added to zeros is put there */
 bool opt_calls(Func *func);       /* calls.c: elementary functions of many numbers are a loop */
+bool opt_terms(Func *func);       /* terms.c: quotients that are added up are computed before */
 bool opt_order(Func *func);       /* order.c: sums of derivatives wait for no term that comes late */
 
 /* ---- cse.c: instructions that compute the same; their operands are resolved */

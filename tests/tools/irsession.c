@@ -33,6 +33,11 @@ static bool first(Func *func) {
     return opt_first(func);
 }
 
+static bool terms(Func *func) {
+    func->module->orders_sums = true;
+    return opt_terms(func);
+}
+
 static bool order(Func *func) {
     func->module->orders_sums = true;
     return opt_order(func);
@@ -98,6 +103,7 @@ static const struct {
     {"legalize", legalize},     {"together", together}, {"scalars", opt_scalars},
     {"order", order},           {"pack", opt_pack},     {"first", first},
     {"steps", opt_steps},       {"asked", opt_asked},   {"asked_before", asked_before},
+    {"terms", terms},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {

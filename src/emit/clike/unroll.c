@@ -76,13 +76,14 @@ static const char *unrolled_by(const Inst *loop, int64_t rounds) {
 }
 
 typedef struct Effects {
-    bool writes, writes_buffer, others;
+    bool writes, writes_buffer, others, divides;
 } Effects;
 
 static void find_effects(void *user, Inst *inst) {
     Effects *effects = user;
     bool adds = inst->op == OP_store || inst->op == OP_acc || (inst->op == OP_atomic && inst->index == 0);
     if (inst->op == OP_loop || inst->op == OP_call || inst->op == OP_if) effects->others = true;
+    effects->divides |= inst->op == OP_div && type_is_float(inst->results[0]->type);
     if (!adds) return;
     effects->writes = true;
     const Val *root = ir_root(inst->args[0]);
@@ -112,12 +113,21 @@ static const char *wish_for_vectors(Printer *p, const Inst *loop, int64_t rounds
                                    : NULL;
 }
 
+/* Is it short, and writes quotients to arrays, as opt/terms.c has them before they are added up? */
+static bool keeps_quotients(const Inst *loop, int64_t rounds) {
+    Effects effects =
+        rounds % 4 == 0 && rounds <= MOST_WRITTEN_BY_GCC ? effects_of_rounds(loop) : (Effects){0};
+    return effects.divides && effects.writes && !effects.writes_buffer;
+}
+
 static const char *wish_for_rounds(Printer *p, const Inst *loop) {
     bool likely = !inst_is_unlikely(loop); /* else it is the copy for indices that are out of range */
     int64_t rounds = p->dialect->steers_loops && p->options->level > 0 ? loop_most_trips(loop) : -1;
     if (rounds < 2 || rounds > MOST_ROUNDS) return NULL;
     if (likely && emit_is_written_out(&p->reached, loop))
         return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_WRITE_OUT"), (long long)rounds);
+    if (likely && keeps_quotients(loop, rounds))
+        return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_QUOTIENTS"), (long long)rounds);
     const char *macro = likely ? unrolled_by(loop, rounds) : NULL;
     if (macro) return clike_format(p, "%s(%lld)", clike_helper(p, macro), (long long)rounds);
     return wish_for_vectors(p, loop, rounds);

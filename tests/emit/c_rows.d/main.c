@@ -70,6 +70,7 @@ int main(void) {
     squared(1, 1, 1);
     count = 11;
     squared(1, 1, 1);
-    printf("%g %g %g\n", nine[10].at[1][1], nine[11].at[2][2], nine[12].at[0][0]);
+    shares(1, 1, 1);
+    printf("%g %g %g, %g\n", nine[10].at[1][1], nine[11].at[2][2], nine[12].at[0][0], norm_of[0]);
     return 0;
 }
