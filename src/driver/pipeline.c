@@ -325,12 +325,13 @@ static bool pass_lanes(Unit *unit) {
 static bool pass_range(Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
     bool copies = config->optimization >= 2 && !config->unchecked && !unit->is_checked_later;
+    RangeOptions options = {.copies = copies, .register_bits = unit->is_source ? 0 : register_bits()};
     bool changed = false;
     for (int i = unit->passed; i < unit->ir->funcs.count; i++) {
         Func *func = unit->ir->funcs.at[i];
         if (!func->body) continue;
         driver_limit_test(unit->program);
-        if (!opt_range(func, copies)) continue;
+        if (!opt_range(func, options)) continue;
         opt_cse(func);
         opt_licm(func);
         opt_dce(func);

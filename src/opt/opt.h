@@ -95,7 +95,11 @@ typedef struct LegalOptions {
 bool opt_legalize(Func *func, LegalOptions options);
 
 /* ---- range.c: indices that are in range are marked; with `copies`, loops of which a test before them says so have two forms */
-bool opt_range(Func *func, bool copies);
+typedef struct RangeOptions {
+    bool copies;
+    int register_bits; /* of vectors that LLVM makes of loops; 0: it makes none */
+} RangeOptions;
+bool opt_range(Func *func, RangeOptions options);
 
 /* ---- together.c: rounds of a loop that differ in little, at once */
 bool opt_mark_derivatives(Module *module, int first); /* loops with derivatives in them */

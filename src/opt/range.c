@@ -22,8 +22,8 @@
  * compute, without loops of their own, so that such a loop can become vectors as a whole, be it around scalar calls of the sine. The call
  * in the copy that is unlikely does not count where it matters that a function is called in one place.
  *
- * For compilers of C, a loop is also there twice if those inside it and in what it calls are so short that they are written out, and what it keeps so little that it is no tape then:
- * it can become vectors as one without loops can.
+ * A loop is also there twice if those inside it and in what it calls are so short that they are written out, and what it keeps so little that it is no tape then:
+ * it can become vectors as one without loops can. LLVM does so where a register has four of its numbers at least; with two, it does better with the rows of one round.
  *
  * Loops of a few rounds are unrolled later, and indices into arrays are known then; for these alone no test is made, nor is it
  * for those of reversed loops, many of which are short as well, and a clamped index costs less than the test.
@@ -32,7 +32,7 @@
  * that its counter is small, without which addresses of elements that are not neighbours might wrap around.
  *
  * Before all this, indices into arrays of which constants tell that they are in range are marked (ir/inrange.c). */
-#include "opt.h"
+#include "opt/lanes.h"
 
 enum {
     MOST_ACCESSES = 32,
@@ -84,7 +84,8 @@ typedef struct Nest {
     bool has_lanes;                                   /* does several items at once */
     bool rehearses;                                   /* constants may tell what an index is */
     bool is_flat; /* loops inside are taken for what their rounds do, one after the other */
-    Val *safe;    /* bool: everything so far is in range */
+    bool has_doubles;
+    Val *safe; /* bool: everything so far is in range */
 } Nest;
 
 static const Type *basic(const Nest *n, TypeKind kind) {
@@ -379,7 +380,9 @@ static bool is_checked(const Inst *inst) {
 static bool is_written_out(const Inst *inst) {
     int64_t known;
     switch ((Op)inst->op) {
-    case OP_loop: return loop_most_trips(inst) <= WRITTEN_TRIP;
+    case OP_loop:
+        return inst->func->module->orders_sums ? loop_most_trips(inst) <= WRITTEN_TRIP
+                                               : lanes_is_short(inst) || lanes_is_written_out(inst);
     case OP_tape_grow:
     case OP_tape_shrink: return val_is_int(inst_operand(inst, 1), &known);
     case OP_tape_load:
@@ -388,9 +391,14 @@ static bool is_written_out(const Inst *inst) {
     }
 }
 
+static bool computes_doubles(const Inst *inst) {
+    return op_has(inst->op, OP_ELEMENTWISE) && type_element(inst->results[0]->type)->kind == TYPE_double;
+}
+
 /* What is called in it. */
 static void look_into(void *user, Inst *inst) {
     Nest *n = user;
+    n->has_doubles |= computes_doubles(inst);
     bool is_long = op_has(inst->op, OP_EFFECT) ||
                    (n->is_flat ? !is_written_out(inst) : inst->op == OP_loop || op_has(inst->op, OP_TAPE));
     n->ncalled++;
@@ -401,6 +409,7 @@ static void look_into(void *user, Inst *inst) {
 static void look_at(void *user, Inst *inst) {
     Nest *n = user;
     n->ninsts++;
+    n->has_doubles |= computes_doubles(inst);
     if (inst->op == OP_call) look_into(n, inst);
     if (inst->op == OP_loop && !n->is_flat) vec_push(n->scratch, &n->inner, inst);
     n->calls |= n->is_flat && !is_written_out(inst);
@@ -507,7 +516,8 @@ typedef struct Range {
     Arena *scratch;
     LoopJumps jumps;
     Rehearsal *rehearsal;
-    Map summed;     /* Inst: it finds an element that a GPU adds to, by a function that tests for itself */
+    Map summed; /* Inst: it finds an element that a GPU adds to, by a function that tests for itself */
+    RangeOptions options;
     bool in_rounds; /* of a loop that does several at once */
     bool changed;
 } Range;
@@ -537,15 +547,22 @@ static bool copy_nest(Range *r, Nest *n) {
     return worth_it;
 }
 
+/* LLVM makes no vectors of loops for GPUs, and none that are worth it of numbers that fill a register by two. */
+static bool may_be_flat(const Range *r, const Nest *n) {
+    const Module *module = r->func->module;
+    return module->orders_sums ||
+           (!module->many_threads && r->options.register_bits >= (n->has_doubles ? 256 : 128));
+}
+
 static void visit_loop(Range *r, Inst *loop) {
     if (loop->hints.few) return;
     Nest n = find_nest(r, loop, false);
     bool was_in_rounds = r->in_rounds, is_innermost = n.inner.count == 0;
     r->in_rounds |= n.has_lanes && r->func->rounds > 0;
     bool is_done = (is_innermost || !r->in_rounds) && copy_nest(r, &n);
-    if (!is_done && r->func->module->orders_sums) {
+    if (!is_done) {
         Nest flat = find_nest(r, loop, true);
-        copy_nest(r, &flat);
+        if (may_be_flat(r, &flat)) copy_nest(r, &flat);
     }
     for (int i = 0; i < loop->nregions && !is_innermost; i++) visit_region(r, loop->regions[i]);
     r->in_rounds = was_in_rounds;
@@ -566,14 +583,14 @@ static void note_sum(void *user, Inst *inst) {
     if (root && root->kind == VAL_inst) map_put(r->scratch, &r->summed, PTR_KEY(root->inst), r);
 }
 
-bool opt_range(Func *func, bool copies) {
+bool opt_range(Func *func, RangeOptions options) {
     if (!func->body) return false;
-    Range r = {.func = func, .scratch = arena_scratch(func->module->arena)};
+    Range r = {.func = func, .scratch = arena_scratch(func->module->arena), .options = options};
     r.changed = ir_mark_in_range(func);
     r.jumps = loop_find_jumps(r.scratch, func);
     r.rehearsal = ir_rehearsal(r.scratch, func);
     if (func->module->many_threads) region_walk(func->body, note_sum, &r);
-    if (copies) visit_region(&r, func->body);
+    if (options.copies) visit_region(&r, func->body);
     arena_free(r.scratch);
     return r.changed;
 }
