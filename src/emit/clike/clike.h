@@ -424,6 +424,7 @@ const char *clike_case_name(Printer *p, Name name);        /* NULL: it is none o
 Name clike_case_of(const EnumNames *names, int64_t value); /* NULL: none of them is that */
 
 /* ---- unroll.c */
+bool clike_keeps_quotients(const Inst *loop); /* in arrays, in a few rounds that can be vectors */
 const char *clike_loop_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
 bool clike_carries_counters(const Inst *loop);             /* and nothing else? */
 

@@ -307,6 +307,17 @@ static bool chooses_derivatives(const ReachedFunc *reached) {
     return look.chooses && look.is_derivative;
 }
 
+static void look_for_quotients(void *user, Inst *inst) {
+    bool *found = user;
+    *found |= inst->op == OP_loop && clike_keeps_quotients(inst);
+}
+
+static bool keeps_quotients(const ReachedFunc *reached) {
+    bool found = false;
+    region_walk(reached->func->body, look_for_quotients, &found);
+    return found;
+}
+
 /* Has it that trait, or what becomes a part of it? */
 static bool has_trait(const Printer *p, const ReachedFunc *reached, Trait *trait) {
     if (trait(reached)) return true;
@@ -323,6 +334,8 @@ static const char *qualifier_as_whole(Printer *p, const Func *func, const char *
     if (!p->dialect->steers_loops || p->options->level == 0) return qualifier;
     if (has_trait(p, reached, has_nest))
         qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_IN_ORDER"));
+    if (has_trait(p, reached, keeps_quotients))
+        qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_VECTORS_IN_LOOPS"));
     if (has_trait(p, reached, chooses_derivatives))
         qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_BRANCHES"));
     return qualifier;

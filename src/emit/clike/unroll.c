@@ -114,9 +114,10 @@ static const char *wish_for_vectors(Printer *p, const Inst *loop, int64_t rounds
 }
 
 /* Is it short, and writes quotients to arrays, as opt/terms.c has them before they are added up? */
-static bool keeps_quotients(const Inst *loop, int64_t rounds) {
-    Effects effects =
-        rounds % 4 == 0 && rounds <= MOST_WRITTEN_BY_GCC ? effects_of_rounds(loop) : (Effects){0};
+bool clike_keeps_quotients(const Inst *loop) {
+    int64_t rounds = inst_is_unlikely(loop) ? INT64_MAX : loop_most_trips(loop);
+    if (rounds % 4 || rounds > MOST_WRITTEN_BY_GCC) return false;
+    Effects effects = effects_of_rounds(loop);
     return effects.divides && effects.writes && !effects.writes_buffer;
 }
 
@@ -126,7 +127,7 @@ static const char *wish_for_rounds(Printer *p, const Inst *loop) {
     if (rounds < 2 || rounds > MOST_ROUNDS) return NULL;
     if (likely && emit_is_written_out(&p->reached, loop))
         return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_WRITE_OUT"), (long long)rounds);
-    if (likely && keeps_quotients(loop, rounds))
+    if (clike_keeps_quotients(loop))
         return clike_format(p, "%s(%lld)", clike_helper(p, "SLOPE_QUOTIENTS"), (long long)rounds);
     const char *macro = likely ? unrolled_by(loop, rounds) : NULL;
     if (macro) return clike_format(p, "%s(%lld)", clike_helper(p, macro), (long long)rounds);
