@@ -127,6 +127,51 @@ TargetHabits target_habits(LLVMTargetMachineRef machine) {
     return habits;
 }
 
+/* ---- how wide vectors are */
+
+static unsigned element_bits(LLVMTypeRef element) {
+    enum { POINTER = 64 };
+    switch (LLVMGetTypeKind(element)) {
+    case LLVMIntegerTypeKind: return LLVMGetIntTypeWidth(element);
+    case LLVMHalfTypeKind: return 16;
+    case LLVMFloatTypeKind: return 32;
+    default: return POINTER; /* or a double */
+    }
+}
+
+static bool is_wide(LLVMValueRef value) {
+    enum { NARROW = 256 };
+    LLVMTypeRef type = LLVMTypeOf(value);
+    bool is_vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
+    return is_vector && element_bits(LLVMGetElementType(type)) * LLVMGetVectorSize(type) > NARROW;
+}
+
+static bool has_wide(LLVMValueRef inst) {
+    for (int i = 0; i < LLVMGetNumOperands(inst); i++)
+        if (is_wide(LLVMGetOperand(inst, (unsigned)i))) return true;
+    return is_wide(inst);
+}
+
+static bool has_wide_vectors(LLVMValueRef function) {
+    for (LLVMValueRef param = LLVMGetFirstParam(function); param; param = LLVMGetNextParam(param))
+        if (is_wide(param)) return true;
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block;
+         block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef inst = LLVMGetFirstInstruction(block); inst; inst = LLVMGetNextInstruction(inst))
+            if (has_wide(inst)) return true;
+    return false;
+}
+
+/* Where LLVM makes vectors of 256 bits of loops although the processor has larger ones, as for Intel's, it would still use those to read what lies in turns, unless it is told, as clang does, that a
+ * function has none by itself; and beside such an instruction, that processor does half of all others. What lanes have made is as wide as it is. Other processors know no such attribute. */
+static void keep_vectors_narrow(LLVMModuleRef module) {
+    static const char name[] = "min-legal-vector-width";
+    LLVMAttributeRef narrow =
+        LLVMCreateStringAttribute(LLVMGetModuleContext(module), name, sizeof name - 1, "0", 1);
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f) && !has_wide_vectors(f)) LLVMAddAttributeAtIndex(f, of_function, narrow);
+}
+
 /* The sanitizer looks at functions that ask for it, after all optimisations. */
 static LLVMErrorRef sanitize(LLVMModuleRef module, LLVMTargetMachineRef machine,
                              LLVMPassBuilderOptionsRef tuning) {
@@ -169,6 +214,7 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     LLVMPassBuilderOptionsSetSLPVectorization(tuning, vectorises);
     LLVMPassBuilderOptionsSetLoopInterleaving(tuning, vectorises);
     LLVMPassBuilderOptionsSetLoopUnrolling(tuning, level >= 2);
+    if (vectorises) keep_vectors_narrow(module);
     LLVMErrorRef failure = LLVMRunPasses(module, pipelines[level], machine, tuning);
     take_back(module, WITHOUT_VECTORS);
     bool has_large = !is_device && take_back(module, WITHOUT_PASSES);
