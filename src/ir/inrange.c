@@ -98,8 +98,9 @@ static void take(const Rehearsal *r, Val *const *from, Val **values, int count) 
     for (int i = 0; i < count; i++) values[i] = known_value(r, from[i]);
 }
 
+/* A round is a step, too: there are loops without end in which nothing is done. */
 static bool run_rounds(Rehearsal *r, const Inst *loop, Val **values) {
-    for (;;) {
+    while (--r->steps >= 0) {
         for (int i = 0; i < loop->nregions; i++) {
             const Region *region = loop->regions[i];
             set_params(r, region, values);
@@ -113,6 +114,7 @@ static bool run_rounds(Rehearsal *r, const Inst *loop, Val **values) {
             if (val_is_zero(goes_on)) return true;
         }
     }
+    return false;
 }
 
 static bool run_loop(Rehearsal *r, const Inst *loop) {
