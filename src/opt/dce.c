@@ -123,6 +123,7 @@ static bool must_stay(Dce *d, Inst *inst) {
     case OP_call: return !call_can_wait(d, inst);
     case OP_loop: return !loop_is_finite(inst, fate_of(inst)->waiting.at, fate_of(inst)->waiting.count);
     case OP_return: return true;
+    case OP_tape_load: return false;
     default: return op_has(inst->op, OP_WRITES | OP_EFFECT | OP_TAPE);
     }
 }

@@ -325,6 +325,10 @@ static bool is_for_nest(void *user, const Func *callee, const Inst *call) {
     return region_calls(around, callee) == 1 && region_size(around) <= MOST_GROWN;
 }
 
+bool opt_is_inlined_in_loop(const Inst *call) {
+    return call->callee->body && is_for_nest(NULL, call->callee, call);
+}
+
 bool opt_inline_in_loops(Func *func) {
     return opt_inline(func, (InlinePolicy){.max_size = MOST_IN_LOOP, .may = is_for_nest, .any_form = true});
 }

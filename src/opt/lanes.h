@@ -34,6 +34,8 @@ typedef struct Rounds {
     InstVec tail;                  /* what is done one round after the other, behind the rest */
     ValVec given;                  /* what a round computes for it; behind the sums, `from` returns them */
     bool is_derivative;            /* `func` was a part of one */
+    bool keeps_checks;             /* as it was, where one round is done at a time */
+    double done_alone;             /* lanes_done_beside_calls */
     Inst *before;                  /* what stands before the loop, and ... */
     Val **initial;                 /* ... what it began with, as it was */
     double code_elsewhere, code_added; /* in all functions, and to loops that were widened before */
@@ -122,6 +124,8 @@ double lanes_known_rounds(const Inst *loop); /* as constants say; 0: they do not
 bool lanes_is_short(const Inst *loop); /* LLVM writes it out, and then makes vectors of the one around it */
 bool lanes_is_written_out(const Inst *nest);    /* of short loops, so that its arrays are in registers */
 bool lanes_is_in_written_out(const Inst *inst); /* it stands in such a nest */
+bool lanes_keeps_in_memory(
+    const Inst *inst); /* of a local array or a tape, even when short loops are written out */
 double
 lanes_done_alone(const Lanes *lanes,
                  const Inst *loop); /* so many rounds at once, by vectors of LLVM's; some of it is lost */
@@ -136,6 +140,8 @@ int lanes_best_width(const Lanes *lanes);
 int lanes_least_width(const Lanes *lanes);
 /* More than arithmetic, choices between two, memory, and loops over these that are short or written out. */
 bool lanes_is_left_to_lanes(const LaneOptions *options, const Inst *inst);
+/* So many rounds at once, by vectors of LLVM's around calls of elementary functions, which are done one by one. */
+double lanes_done_beside_calls(const Lanes *lanes);
 bool lanes_are_left_to_others(const Lanes *lanes);  /* LLVM does several rounds of such a loop at once */
 const char *lanes_not_worth_it(const Lanes *lanes); /* why; NULL: they are */
 bool lanes_half_is_enough(const Lanes *lanes);

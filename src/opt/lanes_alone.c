@@ -59,6 +59,71 @@ bool lanes_is_in_written_out(const Inst *inst) {
     return region->owner != NULL;
 }
 
+/* ---- arrays and tapes that are numbers in registers, once short loops are written out */
+
+static bool is_left(const Inst *loop) {
+    return loop->op == OP_loop && (lanes_is_short(loop) || lanes_is_written_out(loop));
+}
+
+/* A constant then: made of constants, and of counters of loops that are written out. */
+static bool is_fixed(const Val *v, int depth) {
+    int64_t step;
+    if (val_is_const(v)) return true;
+    if (depth == 0) return false;
+    if (v->kind != VAL_inst) {
+        const Inst *loop = v->region->owner;
+        return loop && is_left(loop) && loop_step(loop, v->index, &step) &&
+               is_fixed(inst_operand(loop, v->index), depth - 1);
+    }
+    const Inst *inst = v->inst;
+    bool is_made = op_has(inst->op, OP_ELEMENTWISE) || inst->op == OP_tape_grow;
+    for (int i = inst->op == OP_tape_grow; i < inst->nargs && is_made; i++)
+        is_made = is_fixed(inst_operand(inst, i), depth - 1);
+    return is_made;
+}
+
+static bool is_fixed_index(const Inst *inst) {
+    enum { DEEP = 8 };
+    return is_fixed(inst_operand(inst, 1), DEEP);
+}
+
+/* The tape is as high there whatever was done before. */
+static bool is_on_every_way(const Inst *inst, const Inst *open) {
+    const Region *region = inst->parent;
+    while (region != open->parent && region->owner && is_left(region->owner)) region = region->owner->parent;
+    return region == open->parent;
+}
+
+static bool is_tape_in_registers(const Inst *inst) {
+    if (inst->op == OP_tape_open) return true; /* what is done with it decides */
+    const Val *tape = inst_operand(inst, 0);
+    if (tape->kind != VAL_inst || tape->inst->op != OP_tape_open) return false;
+    switch ((Op)inst->op) {
+    case OP_tape_load:
+    case OP_tape_store: return is_fixed_index(inst);
+    case OP_tape_grow:
+    case OP_tape_shrink: return is_fixed_index(inst) && is_on_every_way(inst, tape->inst);
+    case OP_tape_push:
+    case OP_tape_pop: return is_on_every_way(inst, tape->inst);
+    default: return inst->op == OP_tape_close;
+    }
+}
+
+static bool is_in_variable(const Val *address) {
+    while (address->kind == VAL_inst && (address->inst->op == OP_elem || address->inst->op == OP_field))
+        address = inst_operand(address->inst, 0);
+    return address->kind == VAL_inst && address->inst->op == OP_var;
+}
+
+bool lanes_keeps_in_memory(const Inst *inst) {
+    if (is_for_tape(inst)) return !is_tape_in_registers(inst);
+    if (inst->op == OP_elem) return is_in_variable(inst->results[0]) && !is_fixed_index(inst);
+    bool is_whole = inst->op == OP_copy || inst->op == OP_zero || inst->op == OP_acc;
+    for (int i = 0; i < inst->nargs && is_whole; i++)
+        if (is_in_variable(inst_operand(inst, i))) return true;
+    return false;
+}
+
 /* ---- loops that become vectors */
 
 static bool moves_by(const Inst *loop, Val *v, int64_t *by);
@@ -106,8 +171,7 @@ static bool is_plain(const Lanes *lanes, const Inst *loop, const Inst *inst);
 
 /* What is written out, so that nothing but its instructions is left: not where that is all of the loop. */
 static bool is_plain_nest(const Lanes *lanes, const Inst *loop, const Inst *inner) {
-    bool is_left = inner->op == OP_loop && (lanes_is_short(inner) || lanes_is_written_out(inner));
-    if (!is_left || lanes_known_rounds(loop) > 0) return false;
+    if (!is_left(inner) || lanes_known_rounds(loop) > 0) return false;
     for (int i = 0; i < inner->nregions; i++)
         for (const Inst *inst = inner->regions[i]->first; inst; inst = inst->next)
             if (inst->op != OP_yield && !is_plain(lanes, loop, inst)) return false;
@@ -119,6 +183,7 @@ static bool is_plain(const Lanes *lanes, const Inst *loop, const Inst *inst) {
         return moves_to_neighbours(loop, inst->args[1]);
     if (lanes_is_plain_sum(lanes->options, inst)) return is_in_line(loop, inst->args[0]);
     if (inst->nregions) return is_plain_nest(lanes, loop, inst);
+    if (inst->op == OP_elem) return true; /* who uses it is looked at */
     if (lanes_is_left_to_lanes(lanes->options, inst)) return false;
     if (inst->op == OP_load || inst->op == OP_store) return is_in_line(loop, inst->args[0]);
     return op_has(inst->op, OP_PURE);

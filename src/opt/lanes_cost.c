@@ -8,24 +8,27 @@
  *
  *     the same for all lanes           once
  *     arithmetic                       once for each register
- *     elementary functions             2.4 times for each register; for each lane where vectors have none that is better: lgamma and
+ *     elementary functions             2.4 times for each register, the exponential 2.9 times with 128 bits; for each lane where vectors have none that is better: lgamma and
  *                                      pow, with registers of 128 bits more, and most of those for double
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
  *     rows                             once for each register
  *     neighbours in memory             three quarters for each lane, and a test: memory has no lanes
  *     other places                     for each lane 1.2 times at equal distances, 1.6 with larger registers, else twice if the processor gathers, and 4.5 times if it
  *                                      does not, 9 times for rounds of a loop, which test no index when they are done alone; twice where all write to one
- *     objects of more than 4 KiB       for each lane: memory has no lanes
+ *     objects of more than 4 KiB       for each lane, and elements of those that lanes have of their own: memory has no lanes
  *     tapes                            once for each register; 3.5 times for each lane where heights differ
  *     atomic operations                sums into one place: half for each lane, and one; others: for each lane, and 5
  *     meetings of a wave               once for each lane, and 30
  *     calls that are not inlined       for each lane, and 3
  *     if, switch                       half of all branches, one at a time; together all of them, where lanes go different ways. Where a
  *                                      thread's index is compared with what all share, it is the longer branch, for both
- *     loops                            as often as they say, or 8 times; 1.6 times that where lanes leave at different times. One at a time less, if LLVM does
+ *     loops                            as often as they say, or 8 times; 1.6 times that where lanes leave at different times, and where that is after 8 rounds at
+ *                                      most, half of them one at a time, and all of them together. One at a time less, if LLVM does
  *                                      rounds of the loop as vectors: by three quarters of what fits into a register; and nothing for
  *                                      arrays in nests of short loops, which are then in registers (lanes_alone.c)
  *     copies                           one at a time, once for each register
+ *     rounds of a loop                 with registers of 128 bits, and nothing in it but arithmetic and elementary functions: LLVM makes vectors around these, and
+ *                                      all else counts one at a time by three quarters of what fits into a register. Then 1.18 times as fast is enough
  *
  * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four of five gain 0.6 to 1.6 times
  * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits (1.75 for rounds of a loop), 1.7 with larger ones, and twice that (1.25 times for doubles, three times with larger registers) for those
@@ -118,6 +121,9 @@ static double registers(const Lanes *lanes, const Type *type) {
     return count < 1 ? 1 : count;
 }
 
+/* Has the processor an instruction that reads at many places? */
+static bool gathers(const Lanes *lanes) { return lanes->options->register_bits > 128; }
+
 static bool is_integer_quotient(const Inst *inst) {
     return (inst->op == OP_div || inst->op == OP_rem) && type_is_integer(type_element(inst->args[0]->type));
 }
@@ -152,25 +158,35 @@ static double together_elementwise(const Lanes *lanes, const Inst *inst) {
     if (from > wide) wide = from;
     if (is_integer_quotient(inst)) return parts * cost * lanes->width * 1.5;
     if (is_done_apart(lanes, inst)) return parts * cost * lanes->width * 1.05;
-    if (op_is_elementary(inst->op)) return parts * cost * wide * 2.4;
+    if (op_is_elementary(inst->op))
+        return parts * cost * wide * (inst->op == OP_exp && !gathers(lanes) ? 2.9 : 2.4);
     return parts * cost * wide;
 }
 
-/* Has the processor an instruction that reads at many places? */
-static bool gathers(const Lanes *lanes) { return lanes->options->register_bits > 128; }
+enum { CACHED = 1024 }; /* words; larger objects wait for memory, which has no lanes */
+
+static double words_of(const Type *type) { return (double)type_layout(type, LAYOUT_scalar).size / 4; }
+
+/* Is it in an object that one item has in a near cache, and all lanes have not? */
+static bool is_far(const Val *address) {
+    while (address->kind == VAL_inst && (address->inst->op == OP_elem || address->inst->op == OP_field))
+        address = ir_resolve(address->inst->args[0]);
+    const Type *whole = ir_target(address->type);
+    return whole && words_of(whole) > CACHED;
+}
 
 static double together_at(const Lanes *lanes, Val *address, const Type *type) {
     double parts = parts_of(type);
     int step = lanes_step_of_address(lanes, address);
     double apart = gathers(lanes) ? 2 : lanes->rounds ? 9 : 4.5, strided = gathers(lanes) ? 1.6 : 1.2;
     if (lanes_is_spread(address))
-        return parts * (step == STEP_same ? registers(lanes, type) : apart * lanes->width);
+        return parts * (step != STEP_same ? apart * lanes->width
+                        : is_far(address) ? lanes->width
+                                          : registers(lanes, type));
     if (step == STEP_same) return parts;
     if (step == STEP_one && type->kind != TYPE_vector) return 0.75 * lanes->width + 1;
     return parts * lanes->width * (step == STEP_none ? apart : strided);
 }
-
-enum { CACHED = 1024 }; /* words; larger objects wait for memory, which has no lanes */
 
 static Cost cost_of_access(const Lanes *lanes, const Inst *inst) {
     Val *address = ir_resolve(inst->args[0]);
@@ -180,7 +196,7 @@ static Cost cost_of_access(const Lanes *lanes, const Inst *inst) {
     if (is_race) return (Cost){parts_of(type), 2.0 * parts_of(type) * lanes->width};
     if (inst->op == OP_load || inst->op == OP_store)
         return (Cost){is_in_registers(inst) ? 0 : parts_of(type), together_at(lanes, address, type)};
-    double words = (double)type_layout(type, LAYOUT_scalar).size / 4;
+    double words = words_of(type);
     const Type *word = type_basic(lanes->module->types, TYPE_float);
     if (words > CACHED) return (Cost){words, words * lanes->width};
     double at_once = lanes->options->register_bits / 32.0; /* words of one item follow each other */
@@ -290,13 +306,22 @@ static double rounds(const Inst *loop) {
     return known > 0 ? known : 8;
 }
 
+/* Of a divergent loop, together as a multiple of alone. Where there are few rounds at most, some lane does them all. */
+static double share_of_rounds(const Inst *loop, bool divergent, double *count) {
+    enum { FEW = 8 };
+    int64_t most = loop_most_trips(loop);
+    bool is_cut = divergent && most <= FEW;
+    *count = is_cut ? 0.5 * (double)most : rounds(loop);
+    return is_cut ? 2 : divergent ? 1.6 : 1;
+}
+
 static Cost cost_of_loop(const Lanes *lanes, const Inst *loop) {
     bool divergent = varies(lanes, ir_resolve(loop->regions[0]->last->args[0])) != 0;
-    double count = rounds(loop);
+    double count, share = share_of_rounds(loop, divergent, &count);
     Cost all = {1, 1},
          round = {lanes_is_written_out(loop) || lanes_is_in_written_out(loop) ? 0 : 1, divergent ? 4 : 1};
     for (int i = 0; i < 2; i++) add(&round, cost_of_region(lanes, loop->regions[i]), 1, 1);
-    add(&all, round, count / lanes_done_alone(lanes, loop), count * (divergent ? 1.6 : 1));
+    add(&all, round, count / lanes_done_alone(lanes, loop), count * share);
     return all;
 }
 
@@ -306,9 +331,40 @@ static Cost cost_of_region(const Lanes *lanes, const Region *region) {
         Cost one = inst->op == OP_loop            ? cost_of_loop(lanes, inst)
                    : op_has(inst->op, OP_REGIONS) ? cost_of_choice(lanes, inst)
                                                   : cost_of_plain(lanes, inst);
-        add(&all, one, 1, 1);
+        bool is_vector = lanes->rounds && !op_has(inst->op, OP_REGIONS) && !op_is_elementary(inst->op);
+        add(&all, one, is_vector ? 1 / lanes->rounds->done_alone : 1, 1);
     }
     return all;
+}
+
+typedef struct More {
+    const LaneOptions *options;
+    bool found, calls; /* what is left to lanes; elementary functions alone */
+} More;
+
+static void look_for_more(void *user, Inst *inst) {
+    More *more = user;
+    bool is_left = lanes_is_left_to_lanes(more->options, inst), is_call = op_is_elementary(inst->op);
+    more->calls |= is_call;
+    more->found |= is_left && !is_call;
+}
+
+static More left_to_lanes(const Lanes *lanes) {
+    More more = {.options = lanes->options, .found = lanes->rounds->keeps_checks};
+    region_walk(lanes->from->body, look_for_more, &more);
+    return more;
+}
+
+bool lanes_are_left_to_others(const Lanes *lanes) {
+    More more = left_to_lanes(lanes);
+    return !more.found && !more.calls;
+}
+
+double lanes_done_beside_calls(const Lanes *lanes) {
+    const Rounds *rounds = lanes->rounds;
+    bool has_order = rounds->ncounters + rounds->nsums < rounds->loop->nargs;
+    bool is_possible = !gathers(lanes) && !has_order && !left_to_lanes(lanes).found;
+    return is_possible ? 0.375 * lanes_best_width(lanes) : 1;
 }
 
 /* What rounds of a loop do one after the other is done for each lane, with what the lanes give. */
@@ -326,25 +382,8 @@ static Cost cost_of_all(const Lanes *lanes) {
 
 bool lanes_is_left_to_lanes(const LaneOptions *options, const Inst *inst) {
     bool is_loop = inst->op == OP_loop && !lanes_is_short(inst) && !lanes_is_written_out(inst);
-    return is_for_tape(inst) || op_is_elementary(inst->op) || inst->op == OP_call || is_loop ||
-           inst->op == OP_switch || inst->op == OP_var ||
-           (inst->op == OP_atomic && !(is_sum(inst) && options->alone));
-}
-
-typedef struct More {
-    const LaneOptions *options;
-    bool found;
-} More;
-
-static void look_for_more(void *user, Inst *inst) {
-    More *more = user;
-    more->found |= lanes_is_left_to_lanes(more->options, inst);
-}
-
-bool lanes_are_left_to_others(const Lanes *lanes) {
-    More more = {.options = lanes->options};
-    region_walk(lanes->from->body, look_for_more, &more);
-    return !more.found;
+    return lanes_keeps_in_memory(inst) || op_is_elementary(inst->op) || inst->op == OP_call || is_loop ||
+           inst->op == OP_switch || (inst->op == OP_atomic && !(is_sum(inst) && options->alone));
 }
 
 /* ---- how many lanes */
@@ -505,7 +544,8 @@ static bool has_vectors_alone(const Lanes *lanes) {
 
 /* How many times as fast they must seem: the wider registers are, the more often something else is in the way; and LLVM does much for a loop of one round at a time. */
 static double least_gain(const Lanes *lanes) {
-    double least = lanes->options->register_bits > 128 ? 1.7 : lanes->rounds ? 1.75 : 1.5;
+    bool beside = lanes->rounds && lanes->rounds->done_alone > 1; /* there is little to be wrong about */
+    double least = lanes->options->register_bits > 128 ? 1.7 : beside ? 1.18 : lanes->rounds ? 1.75 : 1.5;
     bool in_pairs = lanes->options->register_bits == 128 && lanes_best_width(lanes) == 4; /* of doubles */
     double alone = gathers(lanes) ? 3
                    : in_pairs     ? 1.25

@@ -227,6 +227,7 @@ static Inst *only_loop(const Func *func) {
 
 static void choose_width(Lanes *lanes) {
     int wanted = lanes->options->width;
+    lanes->rounds->done_alone = lanes_done_beside_calls(lanes);
     lanes->width = wanted ? wanted : lanes_best_width(lanes);
     if (!wanted && lanes_half_is_enough(lanes)) lanes->width /= 2;
     if (wanted) return;
@@ -306,8 +307,10 @@ static bool try_loop(Loops *loops, Inst *loop) {
     Outline *outline = arena_new(loops->scratch, Outline);
     *outline = (Outline){.loops = loops, .loop = loop, .map = {.module = module}};
     bool is_derivative = (loops->func->flags & FUNC_GENERATED) || loops->func->derivation.of;
-    Rounds rounds = {
-        .is_derivative = is_derivative, .code_elsewhere = loops->code->all, .code_added = loops->code->added};
+    Rounds rounds = {.is_derivative = is_derivative,
+                     .keeps_checks = opt_calls_keep_checks(loop),
+                     .code_elsewhere = loops->code->all,
+                     .code_added = loops->code->added};
     Lanes lanes = {.module = module,
                    .scratch = arena_scratch(module->arena),
                    .options = loops->options,

@@ -30,6 +30,7 @@ bool opt_inline_waiting(Func *func);
 bool opt_inline_parts(Func *func);
 /* What a loop calls in one place, and that uses elements of buffers, becomes part of the loop: so that their indices can be tested before it. */
 bool opt_inline_in_loops(Func *func);
+bool opt_is_inlined_in_loop(const Inst *call);
 
 /* ---- sroa.c: variables of record and small array type become one variable per part */
 typedef struct SroaOptions {
@@ -100,6 +101,8 @@ typedef struct RangeOptions {
     int register_bits; /* of vectors that LLVM makes of loops; 0: it makes none */
 } RangeOptions;
 bool opt_range(Func *func, RangeOptions options);
+bool opt_calls_keep_checks(
+    const Inst *loop); /* range checks stay in it because of what it calls, and it is no loop for vectors */
 
 /* ---- together.c: rounds of a loop that differ in little, at once */
 bool opt_mark_derivatives(Module *module, int first); /* loops with derivatives in them */

@@ -406,6 +406,16 @@ static void look_into(void *user, Inst *inst) {
     if (inst->op == OP_call && !n->calls) region_walk(inst->callee->body, look_into, n);
 }
 
+static void look_at_call(void *user, Inst *inst) {
+    if (inst->op == OP_call && !opt_is_inlined_in_loop(inst)) look_into(user, inst);
+}
+
+bool opt_calls_keep_checks(const Inst *loop) {
+    Nest n = {0};
+    for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at_call, &n);
+    return n.calls;
+}
+
 static void look_at(void *user, Inst *inst) {
     Nest *n = user;
     n->ninsts++;
