@@ -277,12 +277,11 @@ static bool leaves(const Stmt *stmt) {
     return stmt->body.count && leaves(stmt->body.at[stmt->body.count - 1]);
 }
 
-static bool falls_through(const Stmt *body, const SectionVec *sections) {
-    for (int i = 0; i + 1 < sections->count; i++) {
-        const Section *section = &sections->at[i];
-        if (section->end == section->first || !leaves(body->body.at[section->end - 1])) return true;
-    }
-    return false;
+/* Does the section go on with the next one? */
+static bool falls_through(const Stmt *body, const SectionVec *sections, int index) {
+    const Section *section = &sections->at[index];
+    bool stays = section->end == section->first || !leaves(body->body.at[section->end - 1]);
+    return index + 1 < sections->count && stays;
 }
 
 static void lower_section(Fn *f, const Stmt *body, const Section *section) {
@@ -297,50 +296,103 @@ static void fill_section(Fn *f, Region *region, const Stmt *body, const Section 
     f->b = build_at_end(region);
     f->b.loc = outer.loc;
     f->dead = false;
-    if (section) lower_section(f, body, section);
+    lower_section(f, body, section);
     if (!f->dead) build_yield(&f->b, NULL, 0);
     f->dead = false;
     f->b = outer;
 }
 
-static void plain_switch(Fn *f, Val *value, const Stmt *body, const SectionVec *sections) {
-    SwitchCase *cases = arena_array(f->l->arena, SwitchCase, sections->count + 1);
-    const Section *fallback = NULL;
-    int n = 0;
-    for (int i = 0; i < sections->count; i++) {
-        if (sections->at[i].is_default) fallback = &sections->at[i];
-        else cases[n++] = (SwitchCase){sections->at[i].values, sections->at[i].nvalues, sections->at[i].of};
-    }
-    Inst *inst = build_switch(&f->b, value, cases, n, NULL, 0);
-    int k = 0;
-    for (int i = 0; i < sections->count; i++)
-        if (!sections->at[i].is_default) fill_section(f, inst->regions[k++], body, &sections->at[i]);
-    fill_section(f, inst->regions[n], body, fallback);
-}
-
-/* With fall-through: the number of the section to start with, then the sections in order, each under its condition. */
-static void chained_switch(Fn *f, Val *value, const Stmt *body, const SectionVec *sections) {
+/* Sections of which each goes on with the next: the number of the one to start with, then all in order, each under its condition. */
+static void lower_joined(Fn *f, Val *value, const Stmt *body, const Section *sections, int count) {
     const Type *number = type_basic(f->l->types, TYPE_int);
-    SwitchCase *cases = arena_array(f->l->arena, SwitchCase, sections->count + 1);
-    int fallback = sections->count;
-    for (int i = 0; i < sections->count; i++) {
-        cases[i] = (SwitchCase){sections->at[i].values, sections->at[i].nvalues, sections->at[i].of};
-        if (sections->at[i].is_default) fallback = i;
+    SwitchCase *cases = arena_array(f->l->arena, SwitchCase, count + 1);
+    int fallback = count;
+    for (int i = 0; i < count; i++) {
+        cases[i] = (SwitchCase){sections[i].values, sections[i].nvalues, sections[i].of};
+        if (sections[i].is_default) fallback = i;
     }
-    Inst *choice = build_switch(&f->b, value, cases, sections->count, &number, 1);
-    for (int i = 0; i <= sections->count; i++) {
+    Inst *choice = build_switch(&f->b, value, cases, count, &number, 1);
+    for (int i = 0; i <= count; i++) {
         Builder b = build_at_end(choice->regions[i]);
-        Val *which = const_int(f, TYPE_int, i == sections->count ? fallback : i);
+        Val *which = const_int(f, TYPE_int, i == count ? fallback : i);
         build_yield(&b, &which, 1);
     }
     Val *start = inst_result(choice);
-    for (int i = 0; i < sections->count; i++) {
+    for (int i = 0; i < count; i++) {
         Val *reached = build_binary(&f->b, OP_le, start, const_int(f, TYPE_int, i));
         Inst *inst = build_if(&f->b, reached, NULL, 0);
-        fill_section(f, inst->regions[0], body, &sections->at[i]);
+        fill_section(f, inst->regions[0], body, &sections[i]);
         Builder b = build_at_end(inst->regions[1]);
         build_yield(&b, NULL, 0);
     }
+}
+
+static void fill_joined(Fn *f, Region *region, Val *value, const Stmt *body, const Section *sections,
+                        int count) {
+    if (count == 1) {
+        fill_section(f, region, body, sections);
+        return;
+    }
+    Builder outer = f->b;
+    f->b = build_at_end(region);
+    f->b.loc = outer.loc;
+    if (count) lower_joined(f, value, body, sections, count);
+    build_yield(&f->b, NULL, 0);
+    f->b = outer;
+}
+
+/* Sections that are reached in the same way: one, or several of which each goes on with the next. */
+typedef struct Run {
+    int first, count;
+    bool is_default;
+} Run;
+typedef VEC(Run) RunVec;
+
+static RunVec joined_sections(Fn *f, const Stmt *body, const SectionVec *sections) {
+    RunVec runs = {0};
+    for (int i = 0; i < sections->count; i++) {
+        if (i == 0 || !falls_through(body, sections, i - 1))
+            vec_push(f->l->arena, &runs, ((Run){.first = i}));
+        vec_last(&runs).count++;
+        vec_last(&runs).is_default |= sections->at[i].is_default;
+    }
+    return runs;
+}
+
+/* The values of all its sections. */
+static SwitchCase case_of(Fn *f, const Section *sections, int count) {
+    SwitchCase all = {.of = sections[0].of};
+    for (int i = 0; i < count; i++) all.nvalues += sections[i].nvalues;
+    int64_t *values = arena_array(f->l->arena, int64_t, all.nvalues + 1);
+    all.values = values;
+    for (int i = 0; i < count; i++) {
+        if (sections[i].nvalues)
+            memcpy(values, sections[i].values, sizeof *values * (size_t)sections[i].nvalues);
+        values += sections[i].nvalues;
+        if (!all.of) all.of = sections[i].of;
+    }
+    return all;
+}
+
+static void lower_sections(Fn *f, Val *value, const Stmt *body, const SectionVec *sections) {
+    RunVec runs = joined_sections(f, body, sections);
+    SwitchCase *cases = arena_array(f->l->arena, SwitchCase, runs.count + 1);
+    Run fallback = {0};
+    int n = 0;
+    for (int i = 0; i < runs.count; i++) {
+        const Run *run = &runs.at[i];
+        if (run->is_default) fallback = *run;
+        else cases[n++] = case_of(f, &sections->at[run->first], run->count);
+    }
+    Inst *inst = build_switch(&f->b, value, cases, n, NULL, 0);
+    int k = 0;
+    for (int i = 0; i < runs.count; i++) {
+        const Run *run = &runs.at[i];
+        if (!run->is_default)
+            fill_joined(f, inst->regions[k++], value, body, &sections->at[run->first], run->count);
+    }
+    const Section *rest = fallback.count ? &sections->at[fallback.first] : NULL;
+    fill_joined(f, inst->regions[n], value, body, rest, fallback.count);
 }
 
 static void lower_switch(Fn *f, Stmt *stmt) {
@@ -355,8 +407,7 @@ static void lower_switch(Fn *f, Stmt *stmt) {
     f->b.loc = outer.loc;
     Target target = {.outer = f->targets, .stmt = stmt, .inst = block, .defers = f->defers};
     f->targets = &target;
-    if (falls_through(stmt->then, &sections)) chained_switch(f, value, stmt->then, &sections);
-    else plain_switch(f, value, stmt->then, &sections);
+    lower_sections(f, value, stmt->then, &sections);
     build_yield(&f->b, NULL, 0);
     f->dead = false;
     f->targets = target.outer;
