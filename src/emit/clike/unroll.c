@@ -22,6 +22,7 @@ typedef struct Inside {
     const Inst *loop;   /* that is looked at */
     const Inst *nested; /* the loop in it */
     bool calls;         /* functions that there are for vectors, too */
+    bool jumps;         /* so that it may end sooner */
     int loops, insts, nested_insts;
 } Inside;
 
@@ -35,6 +36,7 @@ static void count_inside(void *user, Inst *inst) {
     Inside *inside = user;
     inside->insts++;
     inside->calls |= emit_is_for_vectors(inst);
+    inside->jumps |= inst->op == OP_break || inst->op == OP_continue || inst->op == OP_return;
     if (inst->op != OP_loop || inside->nested) return;
     inside->nested = inst;
     for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], count_nested, inside);
@@ -64,6 +66,13 @@ static bool is_triangle(const Inside *inside) {
            inst_contains(inside->loop, ir_resolve(inside->nested->args[test.index]));
 }
 
+/* It runs as often as its counter says. */
+static bool is_one_test(const Inst *loop) {
+    const Inst *yield = loop->regions[0]->last;
+    const Val *condition = yield->op == OP_yield ? ir_resolve(yield->args[0]) : NULL;
+    return condition && condition->kind == VAL_inst && condition->inst->op != OP_and;
+}
+
 /* Left alone, gcc would keep it as it is. Then the name of the macro by which it does not; else NULL. */
 static const char *unrolled_by(const Inst *loop, int64_t rounds) {
     Inside inside = {.loop = loop};
@@ -72,7 +81,8 @@ static const char *unrolled_by(const Inst *loop, int64_t rounds) {
     bool is_unrolled = inside.nested ? is_triangle(&inside) : carries_sum(loop);
     if (inside.loops > 0 || !is_unrolled) return NULL;
     if (rounds * (inside.nested ? once + inside.nested_insts * rounds / 2 : once) > MOST_INSTS) return NULL;
-    return inside.calls ? "SLOPE_UNROLL_CALLS" : "SLOPE_UNROLL";
+    if (inside.calls) return "SLOPE_UNROLL_CALLS";
+    return inside.nested && !inside.jumps && is_one_test(loop) ? "SLOPE_UNROLL_TRIANGLE" : "SLOPE_UNROLL";
 }
 
 typedef struct Effects {
