@@ -72,6 +72,30 @@ Global *global_new(Module *module, GlobalKind kind, const char *name, const Type
     return global;
 }
 
+static int64_t part_count(const Type *type) {
+    if (type->kind == TYPE_record) return type_record(type)->nfields;
+    return type->kind == TYPE_array ? type_length(type) : type_count(type);
+}
+
+/* A constant for each scalar of the type, in order, from `at` on. */
+static bool data_fits(const Global *global, const Type *type, int *at) {
+    bool record = type->kind == TYPE_record;
+    if (!record && type->kind != TYPE_array && type->kind != TYPE_vector)
+        return *at < global->ndata && global->data[(*at)++]->type == type;
+    for (int64_t i = 0, count = part_count(type); i < count; i++) {
+        int before = *at;
+        const Type *part = record ? type_record(type)->fields[i].type : type_element(type);
+        if (!data_fits(global, part, at)) return false;
+        if (!record && *at == before) break; /* elements of nothing, however many */
+    }
+    return true;
+}
+
+bool global_data_fit(const Global *global) {
+    int at = 0;
+    return data_fits(global, global->type, &at) && at == global->ndata;
+}
+
 /* ---- functions */
 
 void func_set_params(Func *func, const Param *params, int nparams) {

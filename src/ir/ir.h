@@ -148,6 +148,13 @@ typedef struct LoopHints {
     bool few;           /* rounds are left for it to do */
 } LoopHints;
 
+/* Of an access to a buffer in a nest of loops: which of the buffers of that nest it is. A test before the nest has found that none of those that are written overlaps another of them, and
+ * all of them stay the same as long as the function runs. Whoever copies the access drops this. */
+typedef struct ApartMark {
+    uint16_t nest; /* of the function, from 1; 0: nothing is known */
+    uint8_t which, count;
+} ApartMark;
+
 /* A linearized instruction is one of these; only between linearize and extract. */
 typedef enum InstTag { TAG_primal, TAG_diff, TAG_mixed } InstTag;
 
@@ -190,6 +197,7 @@ struct Inst {
             int ncases;
         };
         LoopHints hints; /* loop */
+        ApartMark apart; /* buffer_elem, buffer_bytes */
     };
     void *note; /* of the pass at work */
 };
@@ -389,6 +397,7 @@ Func *func_new(Module *module, const char *name); /* the name is made unique */
 void func_forget(const Func *func);               /* the last that was made is none any more */
 Func *module_find(const Module *module, Name name);
 Global *global_new(Module *module, GlobalKind kind, const char *name, const Type *type);
+bool global_data_fit(const Global *global); /* its data are what its type holds */
 void func_set_params(Func *func, const Param *params, int nparams);
 void func_set_results(Func *func, const Type *const *results, int nresults);
 Region *func_begin(Func *func); /* an empty body whose params are the function's */

@@ -160,7 +160,8 @@ const Type *ir_result_type(Module *module, const Inst *inst) {
     case OP_firstbithigh:
     case OP_firstbitlow: return shaped_like(types, TYPE_uint, first);
     case OP_any:
-    case OP_all: return type_basic(types, TYPE_bool);
+    case OP_all:
+    case OP_buffers_apart: return type_basic(types, TYPE_bool);
     case OP_select: return chosen(types, inst);
     case OP_vec: return first ? type_vector(types, first, inst->nargs) : NULL;
     case OP_extract: return first ? type_element(first) : NULL;

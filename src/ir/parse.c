@@ -622,6 +622,22 @@ static void parse_end(Parser *p, Inst *inst) {
     if (wanted) parse_operands(p, inst);
 }
 
+static void parse_three(Parser *p, int numbers[3]) {
+    expect(p, "(");
+    for (int i = 0; i < 3; i++) {
+        if (i) expect(p, ",");
+        numbers[i] = (int)parse_integer(p);
+    }
+    expect(p, ")");
+}
+
+static void parse_apart(Parser *p, Inst *inst) {
+    int numbers[3] = {0};
+    if (!accept(p, "apart")) return;
+    parse_three(p, numbers);
+    inst->apart = (ApartMark){(uint16_t)numbers[0], (uint8_t)numbers[1], (uint8_t)numbers[2]};
+}
+
 static void parse_flags(Parser *p, Inst *inst) {
 #define INST_FLAG(flag, word, is_of)                                                                         \
     if (*word && (ir_flags_of(inst->op) & flag) && accept(p, word)) inst->flags |= flag;
@@ -653,6 +669,11 @@ static void parse_rest(Parser *p, Inst *inst) {
         break;
     case OP_global: parse_global_reference(p, inst); break;
     case OP_atomic: parse_atomic(p, inst); break;
+    case OP_buffer_elem:
+    case OP_buffer_bytes:
+        parse_apart(p, inst);
+        parse_operands(p, inst);
+        break;
     case OP_barrier:
     case OP_thread_id: inst->index = (int)parse_integer(p); break;
     default:
@@ -741,15 +762,6 @@ static void parse_custom(Parser *p, Custom *custom) {
     }
 }
 
-static void parse_threads(Parser *p, int size[3]) {
-    expect(p, "(");
-    for (int i = 0; i < 3; i++) {
-        if (i) expect(p, ",");
-        size[i] = (int)parse_integer(p);
-    }
-    expect(p, ")");
-}
-
 static void parse_derivation(Parser *p, Func *func, int mode) {
     expect(p, "(");
     func->derivation = (Derivation){parse_func_reference(p), mode};
@@ -760,7 +772,7 @@ static bool parse_attribute(Parser *p, Func *func) {
 #define FUNC_FLAG(flag, word)                                                                                \
     if (accept(p, word)) return func->flags |= flag, true;
 #include "ir/words.def"
-    if (accept(p, "threads")) return parse_threads(p, func->group_size), true;
+    if (accept(p, "threads")) return parse_three(p, func->group_size), true;
     if (accept(p, "fwd_diff")) return parse_derivation(p, func, 1), true;
     if (accept(p, "bwd_diff")) return parse_derivation(p, func, 2), true;
     bool incomplete = accept(p, "incomplete");
@@ -891,31 +903,11 @@ static void check_records(Parser *p) {
         if (holds_itself(p, &state, p->new_records.at[i])) fail(p, "a record holds itself");
 }
 
-static int64_t part_count(const Type *type) {
-    if (type->kind == TYPE_record) return type_record(type)->nfields;
-    return type->kind == TYPE_array ? type_length(type) : type_count(type);
-}
-
-/* A constant for each scalar of the type, in order, from `at` on. */
-static bool data_fits(const Global *global, const Type *type, int *at) {
-    bool record = type->kind == TYPE_record;
-    if (!record && type->kind != TYPE_array && type->kind != TYPE_vector)
-        return *at < global->ndata && global->data[(*at)++]->type == type;
-    for (int64_t i = 0, count = part_count(type); i < count; i++) {
-        int before = *at;
-        const Type *part = record ? type_record(type)->fields[i].type : type_element(type);
-        if (!data_fits(global, part, at)) return false;
-        if (!record && *at == before) break; /* elements of nothing, however many */
-    }
-    return true;
-}
-
 /* Records may be defined behind what is made of them. */
 static void check_data(Parser *p) {
     for (int i = 0; i < p->module->globals.count && !p->failed; i++) {
         const Global *global = p->module->globals.at[i];
-        int at = 0;
-        if (!global->ndata || (data_fits(global, global->type, &at) && at == global->ndata)) continue;
+        if (!global->ndata || global_data_fit(global)) continue;
         fail(p, "the data of '%s' are not what its type holds", global->name->text);
     }
 }

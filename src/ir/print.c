@@ -513,6 +513,12 @@ static void print_body(Printer *p, const Inst *inst) {
         text_printf(p->out, " %s", atomic_names[inst->index]);
         add_args(p, inst, " ");
         break;
+    case OP_buffer_elem:
+    case OP_buffer_bytes:
+        if (inst->apart.nest)
+            text_printf(p->out, " apart(%d, %d, %d)", inst->apart.nest, inst->apart.which, inst->apart.count);
+        add_args(p, inst, " ");
+        break;
     case OP_barrier:
     case OP_thread_id: text_printf(p->out, " %d", inst->index); break;
     default: add_args(p, inst, " "); break;

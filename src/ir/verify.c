@@ -220,18 +220,27 @@ static bool check_copy(Verifier *v, const Inst *inst) {
                        "what is at the source");
 }
 
+static bool check_apart(Verifier *v, const Inst *inst) {
+    ApartMark apart = inst->apart;
+    bool is_known = apart.which > 0 && apart.which <= apart.count;
+    return expect(v, apart.nest == 0 || is_known, "it is of no buffer that is apart from others");
+}
+
 static bool check_buffer(Verifier *v, const Inst *inst) {
     const Type *buffer = arg_type(inst, 0);
     if (!is_kind(buffer, TYPE_buffer)) return fail(v, "the first operand must be a buffer");
     bool bytes = buffer->number == BUFFER_bytes || buffer->number == BUFFER_rw_bytes;
     switch ((Op)inst->op) {
     case OP_buffer_length: return expect(v, is_kind(result_type(inst), TYPE_uint), "the result must be uint");
+    case OP_buffers_apart:
+        return expect(v, is_kind(arg_type(inst, 1), TYPE_buffer), "operand 2 must be a buffer") &&
+               expect(v, is_kind(result_type(inst), TYPE_bool), "the result must be bool");
     case OP_buffer_elem:
         return is_integer_arg(v, inst, 1) && expect(v, !bytes, "a byte buffer has no elements") &&
-               points_to(v, inst, buffer->args[0]);
+               check_apart(v, inst) && points_to(v, inst, buffer->args[0]);
     case OP_buffer_bytes:
         return is_integer_arg(v, inst, 1) && expect(v, bytes, "the first operand must be a byte buffer") &&
-               points_to(v, inst, ir_target(result_type(inst)));
+               check_apart(v, inst) && points_to(v, inst, ir_target(result_type(inst)));
     case OP_buffer_counter: return points_to(v, inst, type_basic(v->func->module->types, TYPE_uint));
     default: return expect(v, is_kind(result_type(inst), TYPE_pointer), "the result must be an address");
     }
@@ -411,6 +420,7 @@ static bool check_op(Verifier *v, const Inst *inst) {
         return is_integer_arg(v, inst, 0) &&
                expect(v, is_kind(result_type(inst), TYPE_buffer), "the result must be a buffer");
     case OP_buffer_length:
+    case OP_buffers_apart:
     case OP_buffer_elem:
     case OP_buffer_bytes:
     case OP_buffer_pointer:

@@ -80,6 +80,10 @@ static uint64_t attribute_of(const Inst *inst) {
     uint32_t lanes = 0;
     switch ((Op)inst->op) {
     case OP_global: return PTR_KEY(inst->global);
+    case OP_buffer_elem:
+    case OP_buffer_bytes:
+        return (uint64_t)inst->apart.nest << 16 | (uint64_t)inst->apart.which << 8 |
+               (inst->flags & (uint8_t)~INST_WRITES);
     case OP_call: return PTR_KEY(inst->callee) | inst_has(inst, INST_NO_DIFF);
     case OP_shuffle: memcpy(&lanes, inst->lanes, (size_t)type_count(inst->results[0]->type)); return lanes;
     default: return (uint64_t)inst->index << 8 | (inst->flags & (uint8_t)~INST_WRITES);

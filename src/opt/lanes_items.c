@@ -236,44 +236,13 @@ static Val *integer(const Lanes *lanes, const Type *type, int64_t value) {
     return ir_const_int(lanes->module, type, value);
 }
 
-/* How its elements are laid out, or might be at most. */
-static LayoutRules rules_of(const Val *buffer) {
-    const Inst *load = buffer->kind == VAL_inst && buffer->inst->op == OP_load ? buffer->inst : NULL;
-    const Val *from = load ? inst_operand(load, 0) : NULL;
-    bool is_global = from && from->kind == VAL_inst && from->inst->op == OP_global;
-    return is_global ? (LayoutRules)from->inst->global->layout : LAYOUT_std140;
-}
-
-/* No byte of the one is a byte of the other. (Where nobody knows how long one is, they are not.) */
-static Val *are_apart(const Lanes *lanes, Builder *b, Val *const buffers[2]) {
-    const Type *natural = type_basic(lanes->module->types, TYPE_uint64);
-    const Type *uint = type_basic(lanes->module->types, TYPE_uint);
-    Val *first[2], *end[2], *known = NULL;
-    for (int i = 0; i < 2; i++) {
-        Val *buffer = buffers[i], *length = build_op(b, OP_buffer_length, uint, &buffer, 1);
-        const Type *element = buffer->type->args[0];
-        bool bytes = buffer->type->number == BUFFER_bytes || buffer->type->number == BUFFER_rw_bytes;
-        int64_t stride = bytes ? 1 : type_layout(element, rules_of(buffer)).stride;
-        Inst *start = build_inst(b, OP_buffer_pointer, &buffer, 1, 1, 0);
-        start->results[0]->type = type_address(lanes->module->types, bytes ? uint : element, SPACE_buffer);
-        first[i] = build_bitcast(b, start->results[0], natural);
-        Val *size =
-            build_binary(b, OP_mul, build_convert(b, length, natural), integer(lanes, natural, stride));
-        end[i] = build_binary(b, OP_add, first[i], size);
-        Val *is_known = build_binary(b, OP_lt, length, integer(lanes, uint, UINT32_MAX));
-        known = known ? build_binary(b, OP_and, known, is_known) : is_known;
-    }
-    Val *apart = build_binary(b, OP_or, build_binary(b, OP_le, end[0], first[1]),
-                              build_binary(b, OP_le, end[1], first[0]));
-    return build_binary(b, OP_and, known, apart);
-}
-
 /* How many rounds are done together. */
 static Val *rounds_together(const Lanes *lanes, Builder *b, Val *trip) {
     const Rounds *rounds = lanes->rounds;
     Val *count = build_binary(b, OP_and, trip, integer(lanes, trip->type, -(int64_t)lanes->width));
+    const Type *type = type_basic(lanes->module->types, TYPE_bool);
     for (int i = 0; i < rounds->apart.count; i += 2)
-        count = build_select(b, are_apart(lanes, b, rounds->apart.at + i), count,
+        count = build_select(b, build_op(b, OP_buffers_apart, type, rounds->apart.at + i, 2), count,
                              ir_const_zero(lanes->module, trip->type));
     return count;
 }

@@ -95,14 +95,32 @@ typedef struct LegalOptions {
 } LegalOptions;
 bool opt_legalize(Func *func, LegalOptions options);
 
-/* ---- range.c: indices that are in range are marked; with `copies`, loops of which a test before them says so have two forms */
+/* ---- range.c: indices that are in range are marked; with `copies`, loops of which a test before them says so have two forms, and with `apart` that tests, too,
+ * whether the buffers that they use overlap */
 typedef struct RangeOptions {
-    bool copies;
+    bool copies, apart;
     int register_bits; /* of vectors that LLVM makes of loops; 0: it makes none */
 } RangeOptions;
 bool opt_range(Func *func, RangeOptions options);
 bool opt_calls_keep_checks(
     const Inst *loop); /* range checks stay in it because of what it calls, and it is no loop for vectors */
+
+/* ---- apart.c: buffers that a nest of loops uses */
+enum { MOST_APART = 6 };
+typedef struct ApartBuffer {
+    Val *buffer;
+    bool is_written;
+} ApartBuffer;
+typedef struct ApartBuffers {
+    ApartBuffer at[MOST_APART]; /* which stay the same as long as the function runs */
+    int count;
+    bool overflows; /* there are more */
+} ApartBuffers;
+void opt_find_buffers(ApartBuffers *buffers, const Inst *loop);
+/* That those which are written overlap no other; NULL: there is nothing to be told apart. */
+Val *opt_test_apart(Builder *b, const ApartBuffers *buffers);
+/* The loop runs if they do not. */
+void opt_mark_apart(const ApartBuffers *buffers, Inst *loop, int nest);
 
 /* ---- together.c: rounds of a loop that differ in little, at once */
 bool opt_mark_derivatives(Module *module, int first); /* loops with derivatives in them */

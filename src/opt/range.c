@@ -31,6 +31,8 @@
  * Compilers of C are asked first whether the nest has a round at all: clang else concludes from the other tests that it has, forgets to test it, and then does not know
  * that its counter is small, without which addresses of elements that are not neighbours might wrap around.
  *
+ * The same test asks whether buffers overlap (apart.c).
+ *
  * Before all this, indices into arrays of which constants tell that they are in range are marked (ir/inrange.c). */
 #include "opt/lanes.h"
 
@@ -78,6 +80,8 @@ typedef struct Nest {
     Counter counters[MOST_COUNTERS];
     Access accesses[MOST_ACCESSES];
     InstVec inner; /* loops */
+    ApartBuffers buffers;
+    int number; /* of those whose buffers are apart; 0: nobody asks */
     const Map *summed;
     int ncounters, naccesses, ninsts, ncalled, terms;
     bool reads_buffers, calls, is_short, is_reversed; /* calls: something that takes long */
@@ -455,6 +459,15 @@ static bool cover(Nest *n) {
     return n->inner.count > 0 || n->is_flat ? covered == all : covered > 0;
 }
 
+/* That buffers are apart is asked for only where something else is, too. */
+static void require_apart(Nest *n) {
+    if (n->number == 0 || val_is_const(n->safe)) return;
+    opt_find_buffers(&n->buffers, n->loop);
+    Val *apart = opt_test_apart(&n->before, &n->buffers);
+    if (apart) require(n, apart);
+    else n->number = 0;
+}
+
 /* ---- two copies */
 
 /* What is added to an address cannot wrap around. */
@@ -511,6 +524,7 @@ static void make_copies(Nest *n) {
     n->before = build_before(choice);
     inst_append(choice->regions[0], copy);
     for (int i = 0; i < n->naccesses; i++) drop_check(n, &map, &n->accesses[i]);
+    if (n->number > 0) opt_mark_apart(&n->buffers, copy, n->number);
     inst_remove(loop);
     inst_append(choice->regions[1], loop);
     exchange_results(loop, choice);
@@ -529,6 +543,7 @@ typedef struct Range {
     Map summed; /* Inst: it finds an element that a GPU adds to, by a function that tests for itself */
     RangeOptions options;
     bool in_rounds; /* of a loop that does several at once */
+    int nests;      /* of which buffers are apart */
     bool changed;
 } Range;
 
@@ -540,6 +555,7 @@ static Nest find_nest(Range *r, Inst *loop, bool is_flat) {
               .rehearsal = r->rehearsal,
               .loop = loop,
               .before = build_before(loop),
+              .number = r->options.apart ? r->nests + 1 : 0,
               .summed = &r->summed,
               .is_flat = is_flat};
     n.again = (CloneMap){.module = r->func->module, .func = r->func};
@@ -550,9 +566,13 @@ static Nest find_nest(Range *r, Inst *loop, bool is_flat) {
 static bool copy_nest(Range *r, Nest *n) {
     Inst *last = n->loop->prev;
     bool worth_it = suits(n) && find_counters(n) && cover(n) && !val_is_const(n->safe);
-    if (worth_it) make_copies(n);
-    else
+    if (worth_it) {
+        require_apart(n);
+        make_copies(n);
+        r->nests += n->number > 0;
+    } else {
         while (n->loop->prev != last) inst_remove(n->loop->prev);
+    }
     r->changed |= worth_it;
     return worth_it;
 }
@@ -593,6 +613,12 @@ static void note_sum(void *user, Inst *inst) {
     if (root && root->kind == VAL_inst) map_put(r->scratch, &r->summed, PTR_KEY(root->inst), r);
 }
 
+static void note_nest(void *user, Inst *inst) {
+    Range *r = user;
+    bool is_element = inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes;
+    if (is_element && inst->apart.nest > r->nests) r->nests = inst->apart.nest;
+}
+
 bool opt_range(Func *func, RangeOptions options) {
     if (!func->body) return false;
     Range r = {.func = func, .scratch = arena_scratch(func->module->arena), .options = options};
@@ -600,6 +626,7 @@ bool opt_range(Func *func, RangeOptions options) {
     r.jumps = loop_find_jumps(r.scratch, func);
     r.rehearsal = ir_rehearsal(r.scratch, func);
     if (func->module->many_threads) region_walk(func->body, note_sum, &r);
+    if (options.apart) region_walk(func->body, note_nest, &r);
     if (options.copies) visit_region(&r, func->body);
     arena_free(r.scratch);
     return r.changed;

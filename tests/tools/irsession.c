@@ -27,7 +27,7 @@ static bool sroa_keep(Func *func) { return opt_sroa_func(func, (SroaOptions){.ke
 static bool legalize(Func *func) { return opt_legalize(func, (LegalOptions){true, true, true, true, true}); }
 
 static bool range(Func *func) {
-    return opt_range(func, (RangeOptions){.copies = true, .register_bits = 128});
+    return opt_range(func, (RangeOptions){.copies = true, .apart = true, .register_bits = 128});
 }
 
 static bool first(Func *func) {

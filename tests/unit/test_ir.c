@@ -152,6 +152,8 @@ static const char operations[] =
     "  acc %62, %64\n"
     "  %71 = buffer_length %buf\n"
     "  %72 = buffer_elem unchecked writes %buf, %u\n"
+    "  %alone = buffers_apart %buf, %raw\n"
+    "  %own = buffer_elem apart(1, 2, 3) %buf, %u\n"
     "  %73: S* buffer = buffer_bytes %raw, 8\n"
     "  %74 = buffer_pointer %buf\n"
     "  %new: RWStructuredBuffer<float> = buffer_new %u\n"

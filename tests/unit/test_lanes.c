@@ -1,5 +1,6 @@
 /* Lanes read and write nothing that one item at a time would not, and keep no more: buffers end where their page does, and behind it is memory that nobody may
- * touch. Indices are not checked, so that only the masks of lanes stand between an item that is off and that memory. */
+ * touch. Indices are not checked, so that only the masks of lanes stand between an item that is off and that memory.
+ * Buffers that overlap give what they give one step at a time. */
 #include "slope.h"
 
 #include <setjmp.h>
@@ -83,6 +84,52 @@ static void nothing_behind_a_buffer_is_touched(void **state) {
                 for (int i = 0; i < ITEMS; i++) assert_float_equal(output[i], expected[i], 1e-4);
             }
     }
+}
+
+/* ---- buffers that overlap */
+
+static const char rows[] =
+    "StructuredBuffer<float> input; RWStructuredBuffer<float> output; uniform int items;\n"
+    "[shader(\"compute\")] [numthreads(1, 1, 1)] void scale() {\n"
+    "    for (int i = 0; i < items; i++) output[i] = input[i] * 0.5 + input[items - 1] + input[0];\n"
+    "}\n";
+
+enum { DISTANCES = 7 };
+static const int offsets[DISTANCES] = {-ITEMS, 1 - ITEMS, -1, 0, 1, ITEMS - 1, ITEMS};
+
+/* The output begins so many elements behind the input. */
+static void scale(bool interpret, float memory[DISTANCES][3 * ITEMS]) {
+    SlopeConfig config;
+    SlopeSession *session;
+    SlopeProgram *program;
+    SlopeKernel *kernel;
+    SlopeBuffer *input, *output;
+    int items = ITEMS;
+    slope_config_init(&config);
+    config.interpret = interpret;
+    assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_ok);
+    assert_int_equal(slope_load_text(session, "rows.slang", rows, strlen(rows), &program), SLOPE_STATUS_ok);
+    assert_int_equal(slope_set_uniform(program, "items", &items, sizeof items), SLOPE_STATUS_ok);
+    assert_int_equal(slope_find_kernel(program, "scale", &kernel), SLOPE_STATUS_ok);
+    for (int k = 0; k < DISTANCES; k++) {
+        for (int i = 0; i < 3 * ITEMS; i++) memory[k][i] = 0.5f + (float)(i % 7);
+        slope_buffer_wrap(session, memory[k] + ITEMS, sizeof(float) * ITEMS, &input);
+        slope_buffer_wrap(session, memory[k] + ITEMS + offsets[k], sizeof(float) * ITEMS, &output);
+        assert_int_equal(slope_bind_buffer(program, "input", input), SLOPE_STATUS_ok);
+        assert_int_equal(slope_bind_buffer(program, "output", output), SLOPE_STATUS_ok);
+        assert_int_equal(slope_dispatch(kernel, 1, 1, 1), SLOPE_STATUS_ok);
+    }
+    slope_session_free(session);
+}
+
+static void buffers_may_overlap(void **state) {
+    float found[DISTANCES][3 * ITEMS], expected[DISTANCES][3 * ITEMS];
+    (void)state;
+    scale(false, found);
+    scale(true, expected);
+    for (int k = 0; k < DISTANCES; k++)
+        for (int i = 0; i < 3 * ITEMS; i++)
+            assert_float_equal(found[k][i], expected[k][i], 1e-4 * expected[k][i]);
 }
 
 /* ---- memory */
@@ -300,6 +347,7 @@ static void what_goes_wrong_with_many_calls_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_behind_a_buffer_is_touched),
+                                       cmocka_unit_test(buffers_may_overlap),
                                        cmocka_unit_test(an_item_keeps_no_more_than_alone),
                                        cmocka_unit_test(many_calls_give_what_single_ones_give),
                                        cmocka_unit_test(many_derivatives_give_what_single_ones_give),

@@ -28,6 +28,13 @@ static const Step *length(Slot *r, const Step *s) {
     return s + 1;
 }
 
+static const Step *apart(Slot *r, const Step *s) {
+    uint64_t a = (uint64_t)(uintptr_t)r[s->a].address, b = (uint64_t)(uintptr_t)r[s->b].address;
+    uint64_t a_size = r[s->a + 1].bits * (uint64_t)s->number, b_size = r[s->b + 1].bits * (uint64_t)s->more;
+    r[s->to].bits = a + a_size <= b || b + b_size <= a;
+    return s + 1;
+}
+
 static const Step *first_element(Slot *r, const Step *s) {
     r[s->to].address = r[s->a].address;
     return s + 1;
@@ -61,6 +68,19 @@ static void element_address(Translator *t, const Inst *inst) {
     step->more = type_layout(type, LAYOUT_scalar).size;
     known.slot = to;
     interp_set(t, inst->results[0], known);
+}
+
+static int64_t stride_of(Translator *t, const Inst *inst, int operand) {
+    const Type *type = inst->args[operand]->type;
+    if (type->number == BUFFER_bytes || type->number == BUFFER_rw_bytes) return 1;
+    return type_layout(type->args[0], (LayoutRules)interp_known(t, inst, operand).rules).stride;
+}
+
+static void compare_buffers(Translator *t, const Inst *inst) {
+    uint32_t a = interp_use(t, inst, 0), b = interp_use(t, inst, 1);
+    Step *step = interp_step(t, apart, interp_result(t, inst), a, b);
+    step->number = stride_of(t, inst, 0);
+    step->more = stride_of(t, inst, 1);
 }
 
 static void counter_address(Translator *t, const Inst *inst) {
@@ -141,6 +161,7 @@ bool interp_buffer(Translator *t, const Inst *inst) {
     case OP_buffer_elem:
     case OP_buffer_bytes: element_address(t, inst); return true;
     case OP_buffer_counter: counter_address(t, inst); return true;
+    case OP_buffers_apart: compare_buffers(t, inst); return true;
     case OP_buffer_length: simple(t, inst, length); return true;
     case OP_buffer_pointer: simple(t, inst, first_element); return true;
     case OP_buffer_new:

@@ -16,6 +16,7 @@ static bool is_checked(const Emitter *e, const Inst *inst) {
 
 static Value in_buffer(Emitter *e, const Inst *inst, LLVMValueRef index, int64_t unit) {
     Value value = emit_operand(e, inst, 0); /* for the layout rules of its elements */
+    value.apart = inst->apart;
     LLVMTypeRef type = LLVMArrayType2(e->i8, (uint64_t)unit);
     LLVMValueRef data = data_of(e, inst);
     value.value = e->device ? emit_in_global(e, data, type, index)
@@ -58,6 +59,30 @@ static LLVMValueRef buffer_length(Emitter *e, const Inst *inst) {
     return LLVMBuildIntCast2(e->builder, count, emit_type(e, inst->results[0]->type), false, "");
 }
 
+/* Where the memory of a buffer begins, and where it ends. */
+typedef struct Taken {
+    LLVMValueRef begin, end;
+} Taken;
+
+static Taken extent_of(Emitter *e, const Inst *inst, int operand) {
+    const Type *type = inst->args[operand]->type;
+    Value buffer = emit_operand(e, inst, operand);
+    bool is_bytes = type->number == BUFFER_bytes || type->number == BUFFER_rw_bytes;
+    int64_t stride = is_bytes ? 1 : type_layout(type->args[0], (LayoutRules)buffer.rules).stride;
+    LLVMValueRef data = LLVMBuildExtractValue(e->builder, buffer.value, 0, "");
+    LLVMValueRef count = LLVMBuildExtractValue(e->builder, buffer.value, 1, "");
+    Taken extent = {.begin = LLVMBuildPtrToInt(e->builder, data, e->i64, "")};
+    LLVMValueRef size = LLVMBuildMul(e->builder, count, emit_i64(e, stride), "");
+    extent.end = LLVMBuildAdd(e->builder, extent.begin, size, "");
+    return extent;
+}
+
+static LLVMValueRef buffers_apart(Emitter *e, const Inst *inst) {
+    Taken a = extent_of(e, inst, 0), b = extent_of(e, inst, 1);
+    return LLVMBuildOr(e->builder, LLVMBuildICmp(e->builder, LLVMIntULE, a.end, b.begin, ""),
+                       LLVMBuildICmp(e->builder, LLVMIntULE, b.end, a.begin, ""), "");
+}
+
 static Value buffer_counter(Emitter *e, const Inst *inst) {
     LLVMValueRef data = data_of(e, inst), back = emit_i64(e, -RT_BUFFER_HEADER);
     Value value = emit_plain_value(LLVMBuildGEP2(e->builder, e->i8, data, &back, 1, ""));
@@ -83,6 +108,7 @@ bool emit_buffer(Emitter *e, const Inst *inst) {
     switch ((Op)inst->op) {
     case OP_buffer_new: value = emit_plain_value(new_buffer(e, inst)); break;
     case OP_buffer_length: value = emit_plain_value(buffer_length(e, inst)); break;
+    case OP_buffers_apart: value = emit_plain_value(buffers_apart(e, inst)); break;
     case OP_buffer_elem: value = buffer_element(e, inst); break;
     case OP_buffer_bytes: value = buffer_bytes(e, inst); break;
     case OP_buffer_pointer: value = emit_plain_value(data_of(e, inst)); break;

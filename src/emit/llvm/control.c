@@ -186,10 +186,7 @@ static void emit_step(Emitter *e, const Inst *inst, Merge *next, Merge *again, M
 void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish) {
     static const char kind[] = "llvm.loop";
     LLVMMetadataRef text = LLVMMDStringInContext2(e->context, wish, strlen(wish));
-    LLVMMetadataRef self = LLVMTemporaryMDNode(e->context, NULL, 0);
-    LLVMMetadataRef parts[] = {self, LLVMMDNodeInContext2(e->context, &text, 1)};
-    LLVMMetadataRef node = LLVMMDNodeInContext2(e->context, parts, 2);
-    LLVMMetadataReplaceAllUsesWith(self, node); /* a loop is told from others by that it names itself */
+    LLVMMetadataRef node = emit_own_node(e, LLVMMDNodeInContext2(e->context, &text, 1));
     LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->context, kind, sizeof kind - 1),
                     LLVMMetadataAsValue(e->context, node));
 }

@@ -29,9 +29,10 @@ typedef struct Value {
     LLVMValueRef value;
     /* Addresses only: */
     LLVMValueRef
-        guard;     /* i1: in range; NULL: always is. Out of range, loads give zero and stores are dropped */
-    uint8_t rules; /* LayoutRules of what is there; also of a buffer's elements */
-    uint8_t space; /* of the memory it leads to; emit_set takes it from the type */
+        guard;       /* i1: in range; NULL: always is. Out of range, loads give zero and stores are dropped */
+    uint8_t rules;   /* LayoutRules of what is there; also of a buffer's elements */
+    uint8_t space;   /* of the memory it leads to; emit_set takes it from the type */
+    ApartMark apart; /* of buffers: which one it is in */
     bool unaligned;
     bool is_parameter; /* `value` is where it lies: loaded where it is used */
     /* Vectors of lanes, integers and addresses: lane i is first + i * step, if `whole` holds (NULL: it does) ... */
@@ -89,6 +90,7 @@ typedef struct FuncState {
     Value *values;           /* by Val.id */
     EarlySlot *early;        /* by Val.id; NULL: none */
     Frame *frame;
+    Map scopes;           /* nest of an ApartMark -> LLVMMetadataRef[], of each of its buffers */
     LLVMValueRef large;   /* memory of large variables; NULL: there are none */
     int64_t large_used;   /* bytes of it that have an owner */
     SumsTogether sums;    /* on a GPU: those that wait for the next ones, */
@@ -125,7 +127,7 @@ typedef struct Emitter {
     LLVMBuilderRef builder;
     LLVMTypeRef void_type, i1, i8, i16, i32, i64, f16, f32, f64, ptr, buffer;
     LLVMValueRef tags[TAG_COUNT];
-    unsigned tag_kind, invariant_kind, weight_kind;
+    unsigned tag_kind, invariant_kind, weight_kind, scope_kind, apart_kind;
     LLVMValueRef invariant, likely;
 
     WaitingSums sums;     /* on a GPU */
@@ -190,6 +192,8 @@ LLVMValueRef emit_external(Emitter *e, const char *name, LLVMTypeRef result, LLV
 LLVMValueRef emit_call_external(Emitter *e, LLVMValueRef function, LLVMValueRef *args, int nargs);
 LLVMValueRef emit_at(Emitter *e, LLVMValueRef pointer, int64_t bytes);
 void emit_tag(Emitter *e, LLVMValueRef access, int space);
+LLVMMetadataRef emit_own_node(Emitter *e,
+                              LLVMMetadataRef other); /* told from all others by that it names itself */
 LLVMValueRef emit_alloca(Emitter *e, int64_t size, int64_t align);
 
 /* ---- func.c */
@@ -211,6 +215,9 @@ void emit_begin(Emitter *e, FuncState *state, LLVMValueRef function);
 /* ---- control.c */
 void emit_control(Emitter *e, const Inst *inst); /* ops with regions, and those that end one */
 void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish);
+
+/* ---- scope.c */
+void emit_tag_at(Emitter *e, LLVMValueRef access, const Value *address); /* a load or store there */
 
 /* ---- arith.c: each returns NULL for ops of other files */
 /* With what the options allow: a floating-point instruction, just made. */

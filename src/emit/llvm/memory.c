@@ -17,7 +17,7 @@ static LLVMValueRef load_at(Emitter *e, LLVMTypeRef type, LLVMValueRef pointer, 
                             Value address) {
     LLVMValueRef load = LLVMBuildLoad2(e->builder, type, pointer, "");
     LLVMSetAlignment(load, align);
-    emit_tag(e, load, address.space);
+    emit_tag_at(e, load, &address);
     if (address.space == SPACE_uniform) LLVMSetMetadata(load, e->invariant_kind, e->invariant);
     return load;
 }
@@ -25,7 +25,7 @@ static LLVMValueRef load_at(Emitter *e, LLVMTypeRef type, LLVMValueRef pointer, 
 static void store_at(Emitter *e, LLVMValueRef value, LLVMValueRef pointer, unsigned align, Value address) {
     LLVMValueRef store = LLVMBuildStore(e->builder, value, pointer);
     LLVMSetAlignment(store, align);
-    emit_tag(e, store, address.space);
+    emit_tag_at(e, store, &address);
 }
 
 /* A bool is a bit; in memory, it is a byte or a word that is not zero. */

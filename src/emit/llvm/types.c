@@ -35,6 +35,8 @@ static void make_tags(Emitter *e) {
     e->tag_kind = LLVMGetMDKindIDInContext(e->context, "tbaa", 4);
     e->invariant_kind = LLVMGetMDKindIDInContext(e->context, "invariant.load", 14);
     e->weight_kind = LLVMGetMDKindIDInContext(e->context, "prof", 4);
+    e->scope_kind = LLVMGetMDKindIDInContext(e->context, "alias.scope", 11);
+    e->apart_kind = LLVMGetMDKindIDInContext(e->context, "noalias", 7);
 }
 
 void emit_types_init(Emitter *e) {
@@ -191,6 +193,13 @@ LLVMValueRef emit_at(Emitter *e, LLVMValueRef pointer, int64_t bytes) {
 
 void emit_tag(Emitter *e, LLVMValueRef access, int space) {
     if (LLVMIsAInstruction(access)) LLVMSetMetadata(access, e->tag_kind, e->tags[space]);
+}
+
+LLVMMetadataRef emit_own_node(Emitter *e, LLVMMetadataRef other) {
+    LLVMMetadataRef self = LLVMTemporaryMDNode(e->context, NULL, 0), parts[] = {self, other};
+    LLVMMetadataRef node = LLVMMDNodeInContext2(e->context, parts, other ? 2 : 1);
+    LLVMMetadataReplaceAllUsesWith(self, node);
+    return node;
 }
 
 LLVMValueRef emit_alloca(Emitter *e, int64_t size, int64_t align) {

@@ -201,6 +201,7 @@ static Value buffer_address(Emitter *e, const Inst *inst) {
     Layout layout = type_layout(element, (LayoutRules)value.rules);
     int64_t unit = bytes ? 1 : layout.stride;
     value.unaligned = bytes;
+    value.apart = inst->apart;
     value.value = moved_by(e, data, index.value, unit);
     value.first = index.first ? moved_by(e, data, index.first, unit) : NULL;
     value.step = index.step * unit;
@@ -510,7 +511,7 @@ static LLVMValueRef load_one(Emitter *e, const Access *access, int lane) {
     LLVMTypeRef type = LLVMGetElementType(access->memory);
     LLVMValueRef one = LLVMBuildLoad2(e->builder, type, lane_at(e, access, lane), "");
     LLVMSetAlignment(one, access->align);
-    emit_tag(e, one, access->address.space);
+    emit_tag_at(e, one, &access->address);
     return one;
 }
 
@@ -532,7 +533,7 @@ static void store_each(Emitter *e, const Access *access, LLVMValueRef value) {
         LLVMValueRef one = LLVMBuildExtractElement(e->builder, value, emit_i32(e, i), "");
         LLVMValueRef store = LLVMBuildStore(e->builder, one, lane_at(e, access, i));
         LLVMSetAlignment(store, access->align);
-        emit_tag(e, store, access->address.space);
+        emit_tag_at(e, store, &access->address);
     }
 }
 
@@ -550,7 +551,7 @@ static LLVMValueRef load_all(Emitter *e, const Access *access) {
                                LLVMConstAllOnes(LLVMTypeOf(access->on)), LLVMConstNull(access->memory)};
         load = emit_intrinsic(e, "llvm.masked.gather", overloads, 2, args, 4);
     }
-    emit_tag(e, load, address->space);
+    emit_tag_at(e, load, address);
     return load;
 }
 
@@ -595,7 +596,7 @@ static void store_all(Emitter *e, const Access *access, LLVMValueRef value) {
                                LLVMConstAllOnes(LLVMTypeOf(access->on))};
         store = emit_intrinsic(e, "llvm.masked.scatter", overloads, 2, args, 4);
     }
-    emit_tag(e, store, address->space);
+    emit_tag_at(e, store, address);
 }
 
 static void store_lanes(Emitter *e, const Access *access, LLVMValueRef value) {
