@@ -421,7 +421,14 @@ Expr *parse_expression(Parser *p) {
     return left;
 }
 
+/* (int, float), not (x, y) */
+static bool at_tuple_type(const Parser *p) {
+    return parser_at(p, TOKEN_paren_open) && scan_is_type_name(p, parser_peek(p, 1)) &&
+           scan_type(p, p->at) >= 0;
+}
+
 Expr *parse_type_or_expression(Parser *p) {
-    if (parser_at_word(p, KEYWORD_const) || parser_at_word(p, KEYWORD_struct)) return parse_type(p);
+    if (parser_at_word(p, KEYWORD_const) || parser_at_word(p, KEYWORD_struct) || at_tuple_type(p))
+        return parse_type(p);
     return parse_assignment(p);
 }
