@@ -255,11 +255,29 @@ static void emit_in_a_row(Emitter *e, EmittedLoop *loop, int rounds) {
     steer_loop(e, loop);
 }
 
+/* Tested before it, and at its end. LLVM makes this of most loops, but the time that it takes grows with the square of those that follow one another. */
+static void emit_tested_twice(Emitter *e, EmittedLoop *loop) {
+    Merge first = carried_merge(e, loop, "loop"), inner = carried_merge(e, loop, "inner");
+    Merge after = carried_merge(e, loop, "after");
+    merge_from(e, &first, loop->inst);
+    merge_enter(e, &first);
+    emit_condition(e, loop, &first);
+    merge_values(e, &inner, first.phis);
+    merge_enter(e, &inner);
+    if (loop->looks) emit_stop_test(e);
+    emit_body(e, loop, &inner, &after);
+    merge_enter(e, &after);
+    emit_condition(e, loop, &after);
+    merge_values(e, &inner, after.phis);
+    steer_loop(e, loop);
+}
+
 static void emit_loop(Emitter *e, const Inst *inst) {
     const LoopLooks *looks = emit_looks(e) ? map_get(&e->reached.looks, PTR_KEY(inst)) : NULL;
     EmittedLoop loop = {.inst = inst, .looks = looks};
     loop.exit = merge_new(e, "endloop", inst->results, inst->nresults);
     if (looks && looks->step) emit_in_parts(e, &loop);
+    else if (e->at->info && e->at->info->is_large) emit_tested_twice(e, &loop);
     else emit_in_a_row(e, &loop, looks ? (int)looks->rounds : 1);
     merge_enter(e, &loop.exit);
     set_values(e, inst->results, inst->nresults, &loop.exit);

@@ -201,7 +201,7 @@ static void measure(const Region *region, FuncSize *size) {
 }
 
 /* LLVM passes what is in memory as a value where it likes, and such a vector may then find no register: on AArch64 its number is lost.
- * It leaves functions alone of which the address is known elsewhere. */
+ * It leaves functions alone of which the address is known elsewhere. (In large ones the search takes seconds.) */
 static bool loses_vectors(const FuncInfo *info) {
 #if defined(__aarch64__)
     const Func *func = info->func;
@@ -224,13 +224,14 @@ static bool loses_vectors(const FuncInfo *info) {
 /* The time of many of LLVM's passes grows with the square of the loops that follow one another, for branches somewhat less, and that for
  * vectors with the square of a block's length: what the compiler's own passes have made of such a function must do. Beyond that, registers
  * and the order of instructions take minutes. */
-static void size_attributes(Emitter *e, const FuncInfo *info) {
+static void size_attributes(Emitter *e, FuncInfo *info) {
     enum { MANY_LOOPS = 128, TOO_MANY_BRANCHES = 1000, LONG_BLOCK = 2000, TOO_LONG_BLOCK = 12000 };
     const Func *func = info->func;
     FuncSize size = {0};
     if (func->body) measure(func->body, &size);
     bool is_large = size.branches > TOO_MANY_BRANCHES || (size.loops > MANY_LOOPS && !e->device);
     if (func->flags & FUNC_INLINE) is_large = false;
+    info->is_large = is_large;
     if (is_large) emit_attribute(e, info->function, of_function, WITHOUT_PASSES, 0);
     else if ((func->flags & FUNC_INLINE) || (e->options->level > 0 && reach_is_joined(info->reached)))
         emit_attribute(e, info->function, of_function, "alwaysinline", 0);
@@ -255,7 +256,7 @@ void emit_func_declare(Emitter *e, FuncInfo *info) {
     if (e->options->debug) emit_string_attribute(e, info->function, "frame-pointer", "all");
     size_attributes(e, info);
     param_attributes(e, info);
-    if (loses_vectors(info)) vec_push(&e->arena, &e->kept, info->function);
+    if (info->is_large || loses_vectors(info)) vec_push(&e->arena, &e->kept, info->function);
     emit_debug_func(e, info);
 }
 

@@ -50,6 +50,7 @@ typedef struct FuncInfo {
     LLVMTypeRef type;
     int direct_params;     /* the first of its parameters, as such; others lie in memory */
     bool many_results;     /* so many that they go through memory */
+    bool is_large;         /* for most of LLVM's passes */
     LLVMMetadataRef scope; /* debug info */
 } FuncInfo;
 

@@ -194,12 +194,12 @@ static bool take_back(LLVMModuleRef module, const char *attribute) {
     return found;
 }
 
-/* What is left of the passes for functions that go without the others: their time grows with the size of a function alone. Loops that are tested
- * at their end take the code generator less time, too. Nothing is left to do in other functions. */
+/* What is left of the passes for functions that go without the others: their time grows with the size of a function alone. Loops are tested
+ * at their end already. Nothing is left to do in other functions. */
 static LLVMErrorRef optimise_large(LLVMModuleRef module, LLVMTargetMachineRef machine,
                                    LLVMPassBuilderOptionsRef tuning) {
-    return LLVMRunPasses(module, "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(loop-rotate,licm))",
-                         machine, tuning);
+    return LLVMRunPasses(module, "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(licm))", machine,
+                         tuning);
 }
 
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
