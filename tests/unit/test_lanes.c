@@ -35,6 +35,16 @@ static const char text[] =
     "    var x = diffPair(input[i]);\n"
     "    bwd_diff(power)(x, i % 5, input[items - 1 - i]);\n"
     "    output[i] = x.d;\n"
+    "}\n"
+    "[shader(\"compute\")] [numthreads(64, 1, 1)] void list(uint3 id : SV_DispatchThreadID) {\n"
+    "    int i = int(id.x), k = i;\n"
+    "    float sum = 0;\n"
+    "    while (k >= 0 && k < items && input[k] < 1.9) { sum += input[k]; k += 1 + int(input[k] * 3); }\n"
+    "    sum += i > 3 && i < items + 4 && input[i - 4] > 1 ? input[i - 4] : i < items ? input[i] : 0.0;\n"
+    "    for (k = i; ; k++) { if (k >= items) break; if (input[k] > 1.5) { sum += float(k); break; } }\n"
+    "    switch (i % 3) { case 0: if (i + 1 < items) sum += input[i + 1]; break;\n"
+    "                     case 1: sum *= 2; break; default: break; }\n"
+    "    if (i < items) output[i] = sum;\n"
     "}\n";
 
 /* Room for floats that ends with a page, behind which there is nothing. */
@@ -70,11 +80,11 @@ static void run(const char *kernel_name, int lanes, bool interpret, float *input
 }
 
 static void nothing_behind_a_buffer_is_touched(void **state) {
-    static const char *const kernels[] = {"edge", "apart", "back"};
+    static const char *const kernels[] = {"edge", "apart", "back", "list"};
     (void)state;
     float *input = at_the_edge(ITEMS), *output = at_the_edge(ITEMS), expected[ITEMS];
     for (int i = 0; i < ITEMS; i++) input[i] = 0.5f + (float)(i % 7) * 0.25f;
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         run(kernels[k], 1, true, input, output);
         memcpy(expected, output, sizeof expected);
         for (int lanes = 4; lanes <= 16; lanes *= 4)
