@@ -306,7 +306,7 @@ typedef struct Look {
 
 static void look_into(void *user, Inst *inst) {
     Look *look = user;
-    look->loops |= inst->op == OP_loop;
+    look->loops |= inst->op == OP_loop && !opt_is_written_out_in_c(inst);
     look->reads |= inst->op == OP_buffer_elem;
     if (inst->op != OP_call || look->reads || !inst->callee->body || look->left == 0) return;
     Look inside = {.left = look->left - 1};

@@ -102,6 +102,7 @@ typedef struct RangeOptions {
     int register_bits; /* of vectors that LLVM makes of loops; 0: it makes none */
 } RangeOptions;
 bool opt_range(Func *func, RangeOptions options);
+bool opt_is_written_out_in_c(const Inst *loop); /* range.c: so short that compilers of C write it out */
 bool opt_calls_keep_checks(
     const Inst *loop); /* range checks stay in it because of what it calls, and it is no loop for vectors */
 

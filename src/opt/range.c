@@ -380,12 +380,16 @@ static bool is_checked(const Inst *inst) {
     return inst->op == OP_buffer_elem;
 }
 
+bool opt_is_written_out_in_c(const Inst *loop) {
+    return loop->func->module->orders_sums && loop_most_trips(loop) <= WRITTEN_TRIP;
+}
+
 /* Is it so short, or keeps so little, that it is no loop, and no tape, once it is written out? */
 static bool is_written_out(const Inst *inst) {
     int64_t known;
     switch ((Op)inst->op) {
     case OP_loop:
-        return inst->func->module->orders_sums ? loop_most_trips(inst) <= WRITTEN_TRIP
+        return inst->func->module->orders_sums ? opt_is_written_out_in_c(inst)
                                                : lanes_is_short(inst) || lanes_is_written_out(inst);
     case OP_tape_grow:
     case OP_tape_shrink: return val_is_int(inst_operand(inst, 1), &known);

@@ -312,9 +312,10 @@ static void look_for_quotients(void *user, Inst *inst) {
     *found |= inst->op == OP_loop && clike_keeps_quotients(inst);
 }
 
+/* In loops that stay loops. */
 static bool keeps_quotients(const ReachedFunc *reached) {
     bool found = false;
-    region_walk(reached->func->body, look_for_quotients, &found);
+    if (!reached->has_nest) region_walk(reached->func->body, look_for_quotients, &found);
     return found;
 }
 
