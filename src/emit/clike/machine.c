@@ -49,6 +49,13 @@ static bool is_only_written(const Func *func, const Val *v) {
     return !reads.any;
 }
 
+/* What vectors read and write of it lies in one line of the cache then, not in two. */
+static const char *alignment(Printer *p, const Type *type, int64_t size) {
+    enum { ROW = 64 };
+    bool is_aligned = type->kind == TYPE_array && size >= ROW && clike_has_vectors(p);
+    return is_aligned ? clike_format(p, "%s ", clike_helper(p, "SLOPE_ALIGNED")) : "";
+}
+
 static void print_var(Printer *p, const Inst *inst) {
     const Val *v = inst->results[0];
     if (p->at->uses[v->id] == 0) return;
@@ -69,7 +76,8 @@ static void print_var(Printer *p, const Inst *inst) {
         name = clike_spread(p, inst->type, name, false);
         if (zeroed) clike_line(p, "memset(&%s, 0, sizeof %s);", name, name);
     } else {
-        const char *declaration = clike_declare(p, inst->type, name);
+        const char *declaration =
+            clike_format(p, "%s%s", alignment(p, inst->type, size), clike_declare(p, inst->type, name));
         if (zeroed) clike_line(p, "%s = %s;", declaration, scalar ? "0" : clike_zeros(p, inst->type));
         else clike_line(p, "%s;", declaration);
         if (scalar && is_only_written(p->at->func, v)) clike_line(p, "(void)%s;", name);
