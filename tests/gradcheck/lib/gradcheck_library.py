@@ -28,7 +28,7 @@ DOMAINS = {
     "sqrt": [POSITIVE], "rsqrt": [POSITIVE], "rcp": [POSITIVE], "pow": [POSITIVE, "sin({})"], "fmod": ["3 * sin({})", POSITIVE],
     "exp": ["sin({})"], "exp2": ["sin({})"], "exp10": ["sin({})"], "sinh": ["sin({})"], "cosh": ["sin({})"], "tan": ["sin({})"],
     "tanpi": ["0.4 * sin({})"], "smoothstep": ["sin({})", APART, "{}"], "lit": ["sin({})", POSITIVE, "sin({})"],
-    "refract": ["0.2 * sin({})", "sin({})", "sin({})"], "ldexp": ["{}", "sin({})"], "log1p": [POSITIVE], "cbrt": [POSITIVE], "lgamma": [POSITIVE], "expm1": ["sin({})"], "determinant": ["sin({})"], "inverse": ["sin({})"],
+    "refract": ["0.2 * sin({})", "sin({})", "sin({})"], "ldexp": ["{}", "sin({})"], "log1p": [POSITIVE], "cbrt": [POSITIVE], "mod": ["3 * sin({})", POSITIVE], "inversesqrt": [POSITIVE], "lgamma": [POSITIVE], "expm1": ["sin({})"], "determinant": ["sin({})"], "inverse": ["sin({})"],
 }
 
 # Files whose derivatives go to memory or to other threads, or are of types of their own; tests/diff compares those with differences.
@@ -58,6 +58,9 @@ OTHERS = {
     "operator": [f"{shape} f({shape} x, {shape} y) {{ return {code}; }}"
                  for shape in ("T", "vector<T, 3>", "matrix<T, 2, 2>")
                  for code in ("x + y", "x - y", "x * y", "x / (T(1.25) + y * y)", "(T(3) * x) % (T(1.25) + y * y)", "-x * y")],
+    "products": ["vector<T, 3> f(matrix<T, 2, 3> m, vector<T, 2> v) { return m * v; }", "vector<T, 2> f(vector<T, 3> v, matrix<T, 2, 3> m) { return v * m; }",
+                 "matrix<T, 2, 3> f(matrix<T, 4, 3> a, matrix<T, 2, 4> b) { return a * b; }", "matrix<T, 2, 2> f(matrix<T, 2, 2> a, matrix<T, 2, 2> b) { a *= b; return a; }",
+                 "vector<T, 2> f(vector<T, 2> v, matrix<T, 2, 2> m) { v *= m; return v; }"],
     "generic operator": ["G f<G : IFloat>(G x, G y) { return x * y + x / y - (-x) + x % y; }"],
     "arithmetic": [f"{shape} f({shape} x, {shape} y) {{ return x.add(y).sub(y.mul(x)).div(y).mod(x.neg()); }}"
                    for shape in ("T", "vector<T, 2>", "matrix<T, 2, 2>")],
@@ -99,12 +102,13 @@ struct Narrow : IDifferentiable { T x[1]; }
 
 
 ELSEWHERE = {"texture.slang"}  # tests/diff/texture_*.slang: they need images
+MODULES = {"": "operator", "glsl": "products"}  # that the program must import for their names, and a row for their operators
 
 
-def declarations():
-    """(indented, text) of everything that is marked differentiable; the mark may stand on the line before."""
+def declarations(module):
+    """(indented, text) of everything of a module that is marked differentiable; the mark may stand on the line before."""
     for file in sorted((ROOT / "prelude").glob("*.slang")):
-        if file.name in ELSEWHERE:
+        if file.name in ELSEWHERE or (file.stem if file.stem in MODULES else "") != module:
             continue
         marked = False
         if file.name in IN_MEMORY:
@@ -168,11 +172,11 @@ def wrap(index, function, values, direct):
     return substitute(f"[Differentiable] {result} f{index}_{name}({', '.join(heads)}) {{ {text} }}", values)
 
 
-def wrappers(names):
+def wrappers(names, module):
     """Lines of code, and what has no row."""
     lines, missing, rows = [], [], set()
     numbers = itertools.count()
-    for inside, text in declarations():
+    for inside, text in declarations(module):
         if not has_attribute(text) and text.startswith("["):
             continue
         function = None if inside else library_page.split_function(text)
@@ -193,7 +197,7 @@ def wrappers(names):
             rows |= {ROWS[name]} if wanted else set()
         else:
             missing.append(text[:120])
-    rows |= {"operator"} if not names else set()
+    rows |= {MODULES[module]} if not names else set()
     for code in (code for row in sorted(rows) for code in OTHERS[row]):
         lines.append("[Differentiable] " + re.sub(r"\bf(?=[<(])", f"f{next(numbers)}", code, count=1))
     return lines, missing
@@ -207,11 +211,11 @@ def generic_arguments(lines, kind):
             lines.append(f"[Differentiable] {kind} {found[1]}_of({kind} x, {kind} y) {{ return {found[1]}(x, {kind}(1.25) + y * y); }}")
 
 
-def check(slope, kind, lines):
+def check(slope, kind, lines, module):
     """The verdicts of gradcheck on a file, or one that says why there are none."""
     with tempfile.TemporaryDirectory(prefix="slope-library-") as folder:
         path = Path(folder) / "library.slang"
-        path.write_text(HEAD.replace("TYPE", kind) + "\n".join(lines) + "\n")
+        path.write_text((f"import {module};\n" if module else "") + HEAD.replace("TYPE", kind) + "\n".join(lines) + "\n")
         command = [slope, "gradcheck", str(path), "--json", f"--samples={SAMPLES}", "-O0", "--strict"]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode not in (0, 1) or result.stderr:
@@ -220,20 +224,26 @@ def check(slope, kind, lines):
         return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def run(slope, kind, names=()):
+def run_module(slope, kind, names, module):
     """How many are right, and a list of (name, what went wrong)."""
-    lines, missing = wrappers(names)
+    lines, missing = wrappers(names, module)
     generic_arguments(lines, kind)
     failures = [("no row for", text) for text in missing]
     code = {re.search(r"\b(f\d+\w*)", line)[1]: line for line in lines}
     right = 0
-    for verdict in check(slope, kind, lines):
+    for verdict in check(slope, kind, lines, module) if lines else []:
         name, message = verdict["function"], verdict["message"] or ""
         if verdict["verdict"] == "right":
             right += 1
         elif "generic" not in message:  # those are called by others
             failures.append((f"{verdict['verdict']} {kind}:", f"{code.get(name, name)}\n    {message} at {verdict['inputs']}"))
     return right, failures
+
+
+def run(slope, kind, names=()):
+    """The same for all of the library."""
+    results = [run_module(slope, kind, names, module) for module in MODULES]
+    return sum(right for right, _ in results), [failure for _, failures in results for failure in failures]
 
 
 def main():
