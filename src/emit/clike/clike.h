@@ -65,7 +65,7 @@ typedef struct Frame {
 /* Elements of a buffer that a loop reads or writes one by one: rows.c. */
 typedef struct Row {
     const Inst *access;
-    const Inst *last; /* the store after which all of an element is written; NULL: none is */
+    const Inst *last; /* the store, or sum, after which all of an element is written; NULL: none is */
     int numbers;      /* in an element; 0: it is accessed as it is */
     int64_t each,
         first;        /* the element of a round is its number times `each`, and `first` more, which is less */
@@ -338,6 +338,7 @@ bool clike_is_summed(const Printer *p,
 
 /* ---- machine.c: C and CUDA */
 extern const Language clike_with_pointers;
+bool clike_is_plain_sum(const Printer *p, const Inst *inst); /* of an atomic operation */
 
 /* ---- origin.c */
 void clike_mark_line(Printer *p); /* the line that ends here: where it comes from, if that is asked for */

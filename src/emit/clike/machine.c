@@ -88,6 +88,12 @@ static void print_var(Printer *p, const Inst *inst) {
     p->at->values[v->id] = value;
 }
 
+/* No two threads run this code at a time. */
+bool clike_is_plain_sum(const Printer *p, const Inst *inst) {
+    return p->options->alone && p->dialect->thread_local_ && inst->op == OP_atomic &&
+           inst->index == ATOMIC_add;
+}
+
 static void print_atomic(Printer *p, const Inst *inst) {
     static const char *const names[] = {"add", "min", "max", "and", "or", "xor", "exchange"};
     const Type *type = inst->results[0]->type;
@@ -101,7 +107,7 @@ static void print_atomic(Printer *p, const Inst *inst) {
         clike_helper(p, "slope_warp_sum");
         what = p->sums.any && type->kind == p->sums.kind ? "group_sum" : "sum";
     }
-    bool is_plain = p->options->alone && p->dialect->thread_local_ && strcmp(what, "add") == 0;
+    bool is_plain = clike_is_plain_sum(p, inst);
     const char *function = is_plain ? clike_helper(p, clike_format(p, "slope_sum_%s", clike_word(p, type)))
                            : strcmp(what, "group_sum") == 0 ? clike_helper(p, "slope_atomic_group_sum")
                                                             : clike_atomic(p, what, type);
@@ -109,6 +115,7 @@ static void print_atomic(Printer *p, const Inst *inst) {
     if (inst->op == OP_atomic_cas) text = clike_format(p, "%s, %s", text, clike_operand(p, inst, 2).text);
     clike_set_statement(p, inst, clike_format(p, "%s)", text));
     if (is_tested) clike_end_tested(p);
+    clike_end_row(p, inst);
 }
 
 /* A tape of known size is a local variable. (No memset: gcc would not take it apart.) */

@@ -10,7 +10,8 @@
  *     const slope_T at = slope_T_of(from.data);
  *     for (...) { const T x = slope_T_get(&at, i); ... T y; y.a = ...; slope_T_set(&to_at, i, y); }
  *
- * All that a round reads it must have read before it writes, and what it writes are whole elements. It may have several of a buffer, if no other round has one of them: 2 * i and 2 * i + 1. Each
+ * All that a round reads it must have read before it writes, and what it writes are whole elements; or it adds to numbers of an element, where no other thread does at the time, as gradients are in a
+ * buffer: then it reads the element first, and writes it after the last sum. It may have several of a buffer, if no other round has one of them: 2 * i and 2 * i + 1. Each
  * has pointers of its own then.
  *
  * Where it chooses between ways, or calls elementary functions, gcc makes vectors of it only where the C library has those for vectors; elsewhere structs are left as they are.
@@ -22,6 +23,7 @@
 enum { FEWEST_NUMBERS = 5, MOST_NUMBERS = 16, MOST_POINTERS = 48, MOST_STRIDE = 16, MOST_CALLS = 8 };
 
 typedef struct Search {
+    const Printer *printer;
     const Inst *loop;
     const Val *counter;
     Row rows[MOST_ROWS];
@@ -134,9 +136,20 @@ static void look_at_write(Search *search, const Inst *inst) {
         return;
     }
     search->writes = true;
+    search->refused |= row->last && row->last->op == OP_atomic;
     bool is_simple = row->numbers == 0 && ir_resolve(inst->args[0]) == row->access->results[0];
     if (!row->last) row->last = is_simple ? inst : emit_last_part(inst, row->access);
     search->refused |= !row->last;
+}
+
+static void look_at_sum(Search *search, const Inst *inst) {
+    bool is_at_top = inst->parent == search->loop->regions[1];
+    Row *row = is_at_top && clike_is_plain_sum(search->printer, inst) ? row_of(search, inst->args[0]) : NULL;
+    bool is_stored = row && row->last && row->last->op != OP_atomic;
+    search->refused |= !row || is_stored || clike_is_indexed_by_data(ir_resolve(inst->args[0]));
+    if (search->refused) return;
+    search->writes = row->is_read = true;
+    row->last = inst;
 }
 
 static void look_at(void *user, Inst *inst);
@@ -169,6 +182,7 @@ static void look_at(void *user, Inst *inst) {
     case OP_store:
     case OP_zero: look_at_write(search, inst); break;
     case OP_call: look_at_call(search, inst); break;
+    case OP_atomic: look_at_sum(search, inst); break;
     case OP_if:
     case OP_var:
     case OP_yield: break;
@@ -245,7 +259,7 @@ Value clike_find_rows(Printer *p, const Inst *choice, Value condition) {
     if (!p->dialect->has_rows || at->rows.loop || p->options->level < 2) return condition;
     for (const Inst *loop = choice->regions[0]->first; loop; loop = loop->next) {
         if (loop->op != OP_loop || loop->nargs != 1 || !clike_counts_up(choice, loop, &test)) continue;
-        Search search = {.loop = loop, .counter = loop->regions[1]->params[test.index]};
+        Search search = {.printer = p, .loop = loop, .counter = loop->regions[1]->params[test.index]};
         region_walk(loop->regions[1], look_at, &search);
         if (search.refused || !is_in_order(&search) || (search.chooses && !clike_has_vectors(p))) continue;
         at->rows.loop = loop;

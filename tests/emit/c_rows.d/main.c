@@ -71,6 +71,17 @@ int main(void) {
     count = 11;
     squared(1, 1, 1);
     shares(1, 1, 1);
-    printf("%g %g %g, %g\n", nine[10].at[1][1], nine[11].at[2][2], nine[12].at[0][0], norm_of[0]);
+    printf("%g %g %g, %g, ", nine[10].at[1][1], nine[11].at[2][2], nine[12].at[0][0], norm_of[0]);
+    bind(other, 16);
+    for (int i = 0; i < 16; i++) other[i] = memory[i];
+    added(1, 1, 1);
+    printf("%g %g %g, ", other[15].turn, other[9].at.y, other[9].at.x);
+    bind(memory + 1, 10); /* a round adds what the one before added to */
+    added(1, 1, 1);
+    printf("%g %g %g, ", memory[1].at.y, memory[10].at.y, memory[10].turn);
+    bind(other, 16);
+    other[8].turn = 13;
+    replaced(1, 1, 1);
+    printf("%g %g\n", other[8].at.x, other[8].turn);
     return 0;
 }
