@@ -307,7 +307,8 @@ static bool pass_lanes(Unit *unit) {
                            .register_bits = register_bits(),
                            .groups = config->groups,
                            .wave = config->wave > 0 ? config->wave : 32,
-                           .alone = config->threads == 1};
+                           .alone = config->threads == 1,
+                           .unchecked = config->unchecked};
     for (int i = unit->passed; i < count && wanted; i++) {
         Func *func = unit->ir->funcs.at[i];
         LaneRemark remark;

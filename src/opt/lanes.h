@@ -22,6 +22,14 @@ typedef struct VarUse {
     bool spread; /* an object for each lane, interleaved */
 } VarUse;
 
+/* Elements of a buffer that every round uses, at equal distances: the loop asks before it begins whether all are in range. */
+typedef struct Reach {
+    Val *buffer;
+    Val *index;   /* the least of a round, in `from` */
+    int64_t step; /* from a round to the next */
+    int64_t more; /* how far behind the least the greatest of a round is */
+} Reach;
+
 /* Of a loop whose rounds are lanes: lanes_loop.c. The lanes' `from` does one round; its parameters are counters, sums, and what comes from outside. */
 typedef struct Rounds {
     Func *func; /* the loop stands in, with nothing else that does much */
@@ -41,6 +49,7 @@ typedef struct Rounds {
     double code_elsewhere, code_added; /* in all functions, and to loops that were widened before */
     VEC(Val *)
     apart; /* pairs of buffers that must have nothing in common, which is found out before the loop */
+    VEC(Reach) reaches;
 } Rounds;
 
 typedef enum CarriedKind { CARRIED_counter, CARRIED_sum, CARRIED_in_order } CarriedKind;

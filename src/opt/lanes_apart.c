@@ -8,7 +8,7 @@
  *
  * Two of the same step and the same values are in the way of each other if the rest can make up for one to width - 1 steps. What is not of this form may be
  * anywhere. Of two buffers nobody knows here whether they are one, or overlap: the loop asks before it begins, and does one round at a
- * time if they do. Numbers may wrap around: that moves them by 2 to the 32, which is more than the distances that count here.
+ * time if they do, and if an element that every round uses is out of range in one of them, so that several rounds at once need not ask. Numbers may wrap around: that moves them by 2 to the 32, which is more than the distances that count here.
  *
  * Sums in memory can be made in any order: what is read, added to by an addition that has none (`add free`), and put back. They become atomic operations
  * while lanes are made, which are made over the lanes first (lanes_single.c), and what they were afterwards. Places on a tape are given to one round each,
@@ -41,6 +41,7 @@ typedef struct Access {
     const Inst *inst;
     bool writes, sums;
     Val *buffer; /* that it is in ... */
+    Inst *elem;  /* ... by this element ... */
     Val *tape;   /* ... or the tape */
     Val *root;   /* ... or what leads to the object, as it is outside of the loop; NULL: nobody knows */
     Object object;
@@ -201,13 +202,14 @@ static bool find_place(const Apart *apart, Access *access, Val *address) {
     Val *at = known_as(apart, address);
     access->space = ir_space(at->type);
     while (at->kind == VAL_inst && access->nsteps < MOST_STEPS) {
-        const Inst *inst = at->inst;
+        Inst *inst = at->inst;
         bool in_buffer = inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes;
         if (inst->op != OP_field && inst->op != OP_elem && !in_buffer) break;
         access->steps[access->nsteps++] = step_to(apart, inst);
         at = known_as(apart, inst->args[0]);
         if (!in_buffer) continue;
         access->buffer = at;
+        access->elem = inst->op == OP_buffer_elem ? inst : NULL;
         return true;
     }
     bool is_own = at->kind == VAL_inst && at->inst->op == OP_var && is_of_item(apart, at);
@@ -366,6 +368,70 @@ static bool are_apart(Apart *apart, const Access *a, const Access *b) {
     return is_one ? are_parts_apart(apart, a, b) : are_objects_apart(a, b);
 }
 
+/* ---- elements that every round uses */
+
+/* Can the loop compute it before its first round? */
+static bool is_known_before(const Apart *apart, const Val *v, int depth) {
+    v = ir_resolve((Val *)v);
+    if (val_is_const(v)) return true;
+    if (v->kind == VAL_param) {
+        bool is_param = v->region == apart->lanes->from->body;
+        return is_param &&
+               (v->index < apart->lanes->rounds->ncounters || apart->lanes->rounds->outside[v->index]);
+    }
+    bool is_sum =
+        v->inst->op == OP_add || v->inst->op == OP_sub || v->inst->op == OP_mul || v->inst->op == OP_convert;
+    for (int i = 0; i < v->inst->nargs && is_sum; i++)
+        is_sum = depth > 0 && is_known_before(apart, v->inst->args[i], depth - 1);
+    return is_sum;
+}
+
+/* Modulo 2 to the 32, an index of 32 bits is what its form says, whatever wraps around on the way. */
+static bool is_in_every_round(const Apart *apart, const Access *access) {
+    const Form *form = &access->steps[access->nsteps - 1].index;
+    if (!access->elem || inst_has(access->elem, INST_UNCHECKED) || is_of_item(apart, access->buffer))
+        return false;
+    const Val *index = inst_operand(access->elem, 1);
+    return access->inst->parent == apart->lanes->from->body && form->known && form->step != 0 &&
+           type_bits(index->type) == 32 && is_known_before(apart, index, DEPTH);
+}
+
+/* Does it have a place beside others of the same buffer? `leasts`: their forms. */
+static bool join_reach(Reach *reach, Form *least, const Access *access) {
+    const Form *form = &access->steps[access->nsteps - 1].index;
+    Val *index = inst_operand(access->elem, 1);
+    if (reach->buffer != access->buffer || reach->index->type != index->type || reach->step != form->step ||
+        !have_same_terms(least, form))
+        return false;
+    int64_t behind = form->low - least->low;
+    if (behind > reach->more) reach->more = behind;
+    if (behind >= 0) return true;
+    reach->more -= behind;
+    reach->index = index;
+    *least = *form;
+    return true;
+}
+
+static void find_reaches(const Apart *apart) {
+    Rounds *rounds = apart->lanes->rounds;
+    Form leasts[MOST_TESTS];
+    for (int i = 0; i < apart->count; i++) {
+        const Access *access = &apart->accesses[i];
+        if (!is_in_every_round(apart, access)) continue;
+        bool is_found = false;
+        for (int k = 0; k < rounds->reaches.count && !is_found; k++)
+            is_found = join_reach(&rounds->reaches.at[k], &leasts[k], access);
+        if (!is_found && rounds->reaches.count == MOST_TESTS) continue;
+        access->elem->flags |= INST_UNCHECKED;
+        if (is_found) continue;
+        const Form *form = &access->steps[access->nsteps - 1].index;
+        leasts[rounds->reaches.count] = *form;
+        vec_push(
+            apart->lanes->scratch, &rounds->reaches,
+            ((Reach){.buffer = access->buffer, .index = inst_operand(access->elem, 1), .step = form->step}));
+    }
+}
+
 void lanes_look_for_conflicts(Lanes *lanes) {
     Apart apart = {.lanes = lanes,
                    .jumps = loop_find_jumps(lanes->scratch, lanes->from),
@@ -377,6 +443,7 @@ void lanes_look_for_conflicts(Lanes *lanes) {
         for (int k = 0; k < apart.count && apart.accesses[i].writes; k++)
             if (!are_apart(&apart, &apart.accesses[i], &apart.accesses[k]))
                 lanes_decline(lanes, apart.accesses[i].inst, "a round may write what another one uses");
+    if (!lanes->why && !lanes->options->unchecked) find_reaches(&apart);
 }
 
 /* ---- sums in memory */

@@ -37,7 +37,7 @@
  *
  *     all else that is done            90
  *     a value of all lanes             half for each register
- *     neighbours in memory             12, with the test and what is done if it fails
+ *     neighbours in memory             12, with the test and what is done if it fails; 2, where a loop has asked before it begins
  *     other places                     for each lane 1.5 at equal distances (4 for all with registers of 512 bits), else 3.5; 24 if the processor gathers, 4 in
  *                                      an object of the item's own
  *     if, loop                         3, of rounds 10 for what is no loop; and 25 for each register beyond 16 that a loop carries values in
@@ -427,13 +427,19 @@ typedef struct Amount {
 
 static double code_elsewhere(const Lanes *lanes) { return gathers(lanes) ? 24 : 3.5 * lanes->width; }
 
+/* The loop has asked before it begins. */
+static bool is_in_reach(const Val *address) {
+    return address->kind == VAL_inst && address->inst->op == OP_buffer_elem &&
+           inst_has(address->inst, INST_UNCHECKED);
+}
+
 static double code_of_access(const Lanes *lanes, const Inst *inst) {
     Val *address = ir_resolve(inst->args[0]);
     const Type *type = ir_target(address->type);
     int step = lanes_step_of_address(lanes, address), parts = parts_of(type);
     if (step == STEP_same) return 0;
     if (lanes_is_spread(address)) return parts * (gathers(lanes) ? 4 : 1.5 * lanes->width);
-    if (step == STEP_one && type->kind != TYPE_vector) return 12;
+    if (step == STEP_one && type->kind != TYPE_vector) return is_in_reach(address) ? 2 : 12;
     double strided = has_wide_registers(lanes) ? 4 : 1.5 * lanes->width;
     return parts * (step == STEP_none ? code_elsewhere(lanes) : strided);
 }

@@ -236,16 +236,66 @@ static Val *integer(const Lanes *lanes, const Type *type, int64_t value) {
     return ir_const_int(lanes->module, type, value);
 }
 
+/* ---- what it asks before */
+
+/* A value of a round, in the first one. */
+static Val *in_first_round(const Rounds *rounds, CloneMap *map, Val *v) {
+    v = ir_resolve(v);
+    if (val_is_const(v) || map_has(&map->vals, PTR_KEY(v))) return clone_val(map, v);
+    for (int i = 0; i < v->inst->nargs; i++) in_first_round(rounds, map, v->inst->args[i]);
+    inst_insert_before(rounds->loop, clone_inst(map, v->inst));
+    return clone_val(map, v);
+}
+
+static CloneMap values_of_first_round(const Lanes *lanes) {
+    const Rounds *rounds = lanes->rounds;
+    CloneMap map = {.module = lanes->module, .func = rounds->func};
+    Val **params = lanes->from->body->params;
+    for (int i = 0, counter = 0; i < rounds->loop->nargs; i++)
+        if (rounds->kinds[i] == CARRIED_counter)
+            clone_map_val(&map, params[counter++], inst_operand(rounds->loop, i));
+    for (int i = rounds->ncounters + rounds->nsums; i < lanes->from->body->nparams; i++)
+        clone_map_val(&map, params[i], rounds->outside[i]);
+    return map;
+}
+
+/* Are the elements of all rounds in range? The least and the greatest index are computed in 64 bits; if these are those of elements, they are what the
+ * program computes in 32, and all others are in between. `way`: from the first round to the last. */
+static Val *is_in_reach(const Lanes *lanes, Builder *b, CloneMap *first, const Reach *reach, Val *way) {
+    const Type *word = way->type;
+    Val *index = in_first_round(lanes->rounds, first, reach->index),
+        *moved = build_binary(b, OP_mul, way, integer(lanes, word, reach->step));
+    Val *low = build_convert(b, index, word),
+        *high = build_binary(b, OP_add, low, integer(lanes, word, reach->more));
+    if (reach->step < 0) low = build_binary(b, OP_add, low, moved);
+    else high = build_binary(b, OP_add, high, moved);
+    const Type *length_type = type_basic(lanes->module->types, TYPE_uint);
+    Val *length = build_convert(b, build_op(b, OP_buffer_length, length_type, &reach->buffer, 1), word);
+    if (type_is_signed(index->type))
+        length = build_binary(b, OP_min, length, integer(lanes, word, (int64_t)INT32_MAX + 1));
+    return build_binary(b, OP_and, build_binary(b, OP_le, integer(lanes, word, 0), low),
+                        build_binary(b, OP_lt, high, length));
+}
+
 /* How many rounds are done together. */
 static Val *rounds_together(const Lanes *lanes, Builder *b, Val *trip) {
     const Rounds *rounds = lanes->rounds;
-    Val *count = build_binary(b, OP_and, trip, integer(lanes, trip->type, -(int64_t)lanes->width));
+    Val *count = build_binary(b, OP_and, trip, integer(lanes, trip->type, -(int64_t)lanes->width)),
+        *none = ir_const_zero(lanes->module, trip->type);
     const Type *type = type_basic(lanes->module->types, TYPE_bool);
     for (int i = 0; i < rounds->apart.count; i += 2)
-        count = build_select(b, build_op(b, OP_buffers_apart, type, rounds->apart.at + i, 2), count,
-                             ir_const_zero(lanes->module, trip->type));
+        count = build_select(b, build_op(b, OP_buffers_apart, type, rounds->apart.at + i, 2), count, none);
+    if (rounds->reaches.count == 0) return count;
+    CloneMap first = values_of_first_round(lanes);
+    Val *way = build_binary(b, OP_sub, trip, integer(lanes, trip->type, 1)),
+        *is_short = build_binary(b, OP_lt, trip, integer(lanes, trip->type, (int64_t)1 << 32));
+    count = build_select(b, is_short, count, none); /* so that nothing overflows */
+    for (int i = 0; i < rounds->reaches.count; i++)
+        count = build_select(b, is_in_reach(lanes, b, &first, &rounds->reaches.at[i], way), count, none);
     return count;
 }
+
+/* ---- the loop */
 
 static void begin_loop(Wide *wide, Builder *b, Val *trip) {
     Lanes *lanes = wide->lanes;

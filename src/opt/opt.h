@@ -153,6 +153,7 @@ typedef struct LaneOptions {
     int groups;        /* that there will be; 0: many */
     int wave;          /* threads of one, at most */
     bool alone;        /* one thread runs all: sums are plain ones */
+    bool unchecked;    /* nobody asks whether indices are in range */
 } LaneOptions;
 typedef struct LaneRemark {
     int width;       /* 1: none was made */

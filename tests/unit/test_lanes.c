@@ -47,13 +47,13 @@ static const char text[] =
     "    if (i < items) output[i] = sum;\n"
     "}\n";
 
-/* Room for floats that ends with a page, behind which there is nothing. */
-static float *at_the_edge(int count) {
+/* Room for floats that ends with a page, behind which there is nothing, or begins with one. */
+static float *at_the_edge(int count, bool begins) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *pages = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(pages != MAP_FAILED);
-    assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
-    return (float *)(void *)(pages + page - sizeof(float) * (size_t)count);
+    assert_int_equal(mprotect(pages + page, page, PROT_READ | PROT_WRITE), 0);
+    return (float *)(void *)(pages + page + (begins ? 0 : page - sizeof(float) * (size_t)count));
 }
 
 static void run(const char *kernel_name, int lanes, bool interpret, float *input, float *output) {
@@ -82,7 +82,7 @@ static void run(const char *kernel_name, int lanes, bool interpret, float *input
 static void nothing_behind_a_buffer_is_touched(void **state) {
     static const char *const kernels[] = {"edge", "apart", "back", "list"};
     (void)state;
-    float *input = at_the_edge(ITEMS), *output = at_the_edge(ITEMS), expected[ITEMS];
+    float *input = at_the_edge(ITEMS, false), *output = at_the_edge(ITEMS, false), expected[ITEMS];
     for (int i = 0; i < ITEMS; i++) input[i] = 0.5f + (float)(i % 7) * 0.25f;
     for (int k = 0; k < 4; k++) {
         run(kernels[k], 1, true, input, output);
@@ -93,6 +93,93 @@ static void nothing_behind_a_buffer_is_touched(void **state) {
                 run(kernels[k], lanes, interpret, input, output);
                 for (int i = 0; i < ITEMS; i++) assert_float_equal(output[i], expected[i], 1e-4);
             }
+    }
+}
+
+/* ---- rounds of loops, which ask before they begin whether what they use is in range */
+
+static const char reaches[] =
+    "StructuredBuffer<float> input; RWStructuredBuffer<float> output; uniform int items, from;\n"
+    "StructuredBuffer<uint8_t> bytes;\n"
+    "float low(float x) { while (x > 1) x *= 0.7; return x; }\n"
+    "[noinline] void ahead() {\n"
+    "    for (int i = 0; i < items; i++) output[i] = low(input[i + from + 3] + 2 * input[i + from]);\n"
+    "}\n"
+    "[noinline] void pairs() {\n"
+    "    for (uint i = 0; i < items; i++) output[i] += low(input[2 * i + uint(from) + 1] + input[2 * i + "
+    "uint(from)]);\n"
+    "}\n"
+    "[noinline] void back() { for (int i = items - 1; i >= 0; i--) output[i - from] -= low(3 * input[i]); }\n"
+    "[noinline] void down() {\n"
+    "    for (int64_t i = 0; i < items; i++) output[int(i)] += low(input[from + items - 3 * int(i)] + 0.1);\n"
+    "}\n"
+    "[noinline] void far() { for (int i = 0; i < items; i++) output[i] += low(bytes[i + from]); }\n"
+    "[shader(\"compute\")] [numthreads(1, 1, 1)] void all() { ahead(); pairs(); back(); down(); far(); }\n";
+
+enum { STARTS = 8 };
+static const int starts[STARTS] = {0, 1, -1, -5, 7, INT32_MAX - 3, INT32_MIN + 2, -2 * ITEMS};
+
+/* More than an int counts; nothing can be read but what is around the last that one does. */
+static SlopeBuffer *many_bytes(SlopeSession *session) {
+    size_t size = ((size_t)1 << 31) + (1 << 16), last = ((size_t)1 << 31) - (1 << 16);
+    char *pages = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    SlopeBuffer *buffer;
+    assert_true(pages != MAP_FAILED);
+    assert_int_equal(mprotect(pages, 1 << 16, PROT_READ | PROT_WRITE), 0);
+    assert_int_equal(mprotect(pages + last, size - last, PROT_READ | PROT_WRITE), 0);
+    memset(pages + last, 1, size - last);
+    slope_buffer_wrap(session, pages, size, &buffer);
+    return buffer;
+}
+
+/* For every beginning, and loops that end before, at and behind the end of the input. */
+static void reach(int lanes, bool interpret, float *input, float *memory, float results[STARTS][5][ITEMS]) {
+    SlopeConfig config;
+    SlopeSession *session;
+    SlopeProgram *program;
+    SlopeKernel *kernel;
+    SlopeBuffer *from, *to;
+    slope_config_init(&config);
+    config.lanes = lanes, config.interpret = interpret, config.optimization = 1;
+    assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_ok);
+    assert_int_equal(slope_load_text(session, "reach.slang", reaches, strlen(reaches), &program),
+                     SLOPE_STATUS_ok);
+    slope_buffer_wrap(session, input, sizeof(float) * ITEMS, &from);
+    slope_buffer_wrap(session, memory, sizeof(float) * ITEMS, &to);
+    assert_int_equal(slope_bind_buffer(program, "input", from), SLOPE_STATUS_ok);
+    assert_int_equal(slope_bind_buffer(program, "output", to), SLOPE_STATUS_ok);
+    assert_int_equal(slope_bind_buffer(program, "bytes", many_bytes(session)), SLOPE_STATUS_ok);
+    assert_int_equal(slope_find_kernel(program, "all", &kernel), SLOPE_STATUS_ok);
+    for (int k = 0; k < STARTS; k++)
+        for (int n = 0; n < 5; n++) {
+            int items = n < 4 ? ITEMS - 3 + n * 2 : ITEMS / 2;
+            memset(memory, 0, sizeof results[k][n]);
+            assert_int_equal(slope_set_uniform(program, "items", &items, sizeof items), SLOPE_STATUS_ok);
+            assert_int_equal(slope_set_uniform(program, "from", &starts[k], sizeof starts[k]),
+                             SLOPE_STATUS_ok);
+            assert_int_equal(slope_dispatch(kernel, 1, 1, 1), SLOPE_STATUS_ok);
+            memcpy(results[k][n], memory, sizeof results[k][n]);
+        }
+    int widened = 0;
+    SlopeRemark remark;
+    for (int i = 0; slope_remark(session, i, &remark); i++)
+        widened += remark.is_loop && remark.lanes == lanes;
+    assert_true(lanes == 1 || widened == 5);
+    slope_session_free(session);
+}
+
+static void rounds_touch_nothing_around_a_buffer(void **state) {
+    static float found[STARTS][5][ITEMS], expected[STARTS][5][ITEMS];
+    (void)state;
+    for (int side = 0; side < 2; side++) {
+        float *input = at_the_edge(ITEMS, side), *output = at_the_edge(ITEMS, side);
+        for (int i = 0; i < ITEMS; i++) input[i] = 0.5f + (float)(i % 7) * 0.75f;
+        reach(1, true, input, output, expected);
+        for (int lanes = 4; lanes <= 16; lanes *= 4) {
+            reach(lanes, lanes == 4 && side == 0, input, output, found);
+            for (int i = 0; i < STARTS * 5 * ITEMS; i++)
+                assert_float_equal((&found[0][0][0])[i], (&expected[0][0][0])[i], 1e-4);
+        }
     }
 }
 
@@ -357,6 +444,7 @@ static void what_goes_wrong_with_many_calls_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_behind_a_buffer_is_touched),
+                                       cmocka_unit_test(rounds_touch_nothing_around_a_buffer),
                                        cmocka_unit_test(buffers_may_overlap),
                                        cmocka_unit_test(an_item_keeps_no_more_than_alone),
                                        cmocka_unit_test(many_calls_give_what_single_ones_give),

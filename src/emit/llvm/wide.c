@@ -205,20 +205,19 @@ static Value buffer_address(Emitter *e, const Inst *inst) {
     value.value = moved_by(e, data, index.value, unit);
     value.first = index.first ? moved_by(e, data, index.first, unit) : NULL;
     value.step = index.step * unit;
-    value.whole = index.whole;
     value.indexed = arena_new(&e->arena, Indexed);
     *value.indexed = (Indexed){.data = data,
                                .index = emit_use(e, inst, 1),
                                .is_signed = type_is_signed(type_element(inst->args[1]->type)),
                                .unit = unit};
-    if (inst_has(inst, INST_UNCHECKED) || e->options->unchecked) return value;
+    if (inst_has(inst, INST_UNCHECKED) || e->options->unchecked) return value; /* nor does one wrap around */
     if (bytes) {
         LLVMValueRef args[] = {count, emit_i64(e, layout.size > 0 ? layout.size - 1 : 0)};
         count = emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2);
     }
     value.indexed->count = count;
     value.guard = LLVMBuildICmp(e->builder, LLVMIntULT, index.value, every_lane(e, count, lanes), "");
-    if (value.first) value.whole = both(e, value.whole, ends_below(e, index, lanes, count));
+    if (value.first) value.whole = both(e, index.whole, ends_below(e, index, lanes, count));
     return value;
 }
 
