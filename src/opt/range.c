@@ -14,7 +14,8 @@
  * triangle, from a base that may be anything, times any stride.
  *
  * Of a nest all accesses must be such, or else its inner loops are tried one by one; of an innermost loop some will do. The copy with
- * checks is what runs if a few rounds of the outer loop are out of range, so that its inner loops are tried once more. Of loops
+ * checks is what runs if a few rounds of the outer loop are out of range, so that those inside it are tried once more, unless they are short; what is
+ * inside of these is not, of which there would be a copy for each level. Of loops
  * of which several rounds are done at once (opt/lanes_loop.c) only innermost ones are there twice: a test is little for all of these rounds, and code much; what is
  * left for one at a time stays as it is.
  *
@@ -50,6 +51,7 @@ enum {
     FACTORS,
     MOST_FACTOR = 1 << 27, /* where several are added up: nothing overflows then */
     SHORT_TRIP = 16,
+    MOST_COPIES = 2,  /* with checks, one in the other: of a nest, and of what is inside */
     WRITTEN_TRIP = 8, /* of loops that are written out, as emit/nest.c does */
 };
 
@@ -547,6 +549,7 @@ typedef struct Range {
     Map summed; /* Inst: it finds an element that a GPU adds to, by a function that tests for itself */
     RangeOptions options;
     bool in_rounds; /* of a loop that does several at once */
+    int copies;     /* with checks, of nests that were tested, that the loop is inside of */
     int nests;      /* of which buffers are apart */
     bool changed;
 } Range;
@@ -569,7 +572,8 @@ static Nest find_nest(Range *r, Inst *loop, bool is_flat) {
 
 static bool copy_nest(Range *r, Nest *n) {
     Inst *last = n->loop->prev;
-    bool worth_it = suits(n) && find_counters(n) && cover(n) && !val_is_const(n->safe);
+    bool worth_it =
+        suits(n) && find_counters(n) && !(r->copies > 0 && n->is_short) && cover(n) && !val_is_const(n->safe);
     if (worth_it) {
         require_apart(n);
         make_copies(n);
@@ -588,18 +592,23 @@ static bool may_be_flat(const Range *r, const Nest *n) {
            (!module->many_threads && r->options.register_bits >= (n->has_doubles ? 256 : 128));
 }
 
+static bool copy_flat(Range *r, Inst *loop) {
+    Nest flat = find_nest(r, loop, true);
+    return may_be_flat(r, &flat) && copy_nest(r, &flat);
+}
+
 static void visit_loop(Range *r, Inst *loop) {
     if (loop->hints.few) return;
     Nest n = find_nest(r, loop, false);
     bool was_in_rounds = r->in_rounds, is_innermost = n.inner.count == 0;
     r->in_rounds |= n.has_lanes && r->func->rounds > 0;
     bool is_done = (is_innermost || !r->in_rounds) && copy_nest(r, &n);
-    if (!is_done) {
-        Nest flat = find_nest(r, loop, true);
-        if (may_be_flat(r, &flat)) copy_nest(r, &flat);
-    }
-    for (int i = 0; i < loop->nregions && !is_innermost; i++) visit_region(r, loop->regions[i]);
+    if (!is_done) is_done = copy_flat(r, loop);
+    r->copies += is_done;
+    bool goes_on = !is_innermost && r->copies < MOST_COPIES;
+    for (int i = 0; i < loop->nregions && goes_on; i++) visit_region(r, loop->regions[i]);
     r->in_rounds = was_in_rounds;
+    r->copies -= is_done;
 }
 
 static void visit_region(Range *r, Region *region) {
