@@ -47,6 +47,7 @@ typedef struct Rounds {
     Inst *before;                  /* what stands before the loop, and ... */
     Val **initial;                 /* ... what it began with, as it was */
     double code_elsewhere, code_added; /* in all functions, and to loops that were widened before */
+    double at_most;                    /* rounds that there will be, in all that is run */
     VEC(Val *)
     apart; /* pairs of buffers that must have nothing in common, which is found out before the loop */
     VEC(Reach) reaches;
@@ -158,6 +159,11 @@ bool lanes_take_long(const Lanes *lanes);    /* to compile: the wide function th
 double lanes_code_added(const Lanes *lanes); /* ... which is this much */
 double lanes_code_alone(const Inst *inst);   /* of what is compiled without lanes */
 bool lanes_are_too_much(const Lanes *lanes); /* ... even if they are asked for */
+
+/* ---- lanes_often.c */
+typedef struct Often Often;
+Often *lanes_often(Arena *scratch, Func *const *funcs, int count, const LaneOptions *options);
+double lanes_rounds_at_most(Often *often, const Inst *loop); /* in all that is run; INFINITY: not known */
 
 /* ---- lanes_race.c */
 void lanes_look_for_races(Lanes *lanes); /* declines if there may be one */

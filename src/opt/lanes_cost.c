@@ -32,7 +32,7 @@
  *
  * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four of five gain 0.6 to 1.6 times
  * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits (1.75 for rounds of a loop), 1.7 with larger ones, and twice that (1.25 times for doubles, three times with larger registers) for those
- * that keep something for a reverse pass, read it, or have such nests over arrays, and where there is enough to do, if that is known, to make up for the time to compile them. If that seems to be almost twice as long, half as
+ * that keep something for a reverse pass, read it, or have such nests over arrays, and where there is enough to do, if that is known (of loops: lanes_often.c), to make up for the time to compile them. If that seems to be almost twice as long, half as
  * many lanes are tried, as long as they fill half a register, and then none. It is counted in instructions of scalars:
  *
  *     all else that is done            90
@@ -525,11 +525,11 @@ bool lanes_are_too_much(const Lanes *lanes) {
 /* Is there so much to do that it is done sooner, with the time to compile? That is some 10 ms and 0.1 ms for each instruction, of which the
  * processor does one in 0.2 ns. */
 static bool saves_time(const Lanes *lanes, Cost cost) {
-    if (lanes->rounds) return true;
     const int *size = lanes->from->group_size;
-    double items = (double)lanes->options->groups * size[0] * size[1] * size[2];
+    double items =
+        lanes->rounds ? lanes->rounds->at_most : (double)lanes->options->groups * size[0] * size[1] * size[2];
     double compile = 4e7 + 5e5 * code_of_one(lanes);
-    return items <= 0 || items * (cost.alone - cost.together / lanes->width) > compile;
+    return (items <= 0 && !lanes->rounds) || items * (cost.alone - cost.together / lanes->width) > compile;
 }
 
 static void look_for_vectors(void *user, Inst *inst) {

@@ -37,6 +37,7 @@ typedef struct Loops {
     Arena *scratch;
     Map sizes; /* Func -> its size plus one, with all that it calls */
     Code *code;
+    Often *often;
     VEC(Outline *) done;
 } Loops;
 
@@ -310,7 +311,8 @@ static bool try_loop(Loops *loops, Inst *loop) {
     Rounds rounds = {.is_derivative = is_derivative,
                      .keeps_checks = opt_calls_keep_checks(loop),
                      .code_elsewhere = loops->code->all,
-                     .code_added = loops->code->added};
+                     .code_added = loops->code->added,
+                     .at_most = lanes_rounds_at_most(loops->often, loop)};
     Lanes lanes = {.module = module,
                    .scratch = arena_scratch(module->arena),
                    .options = loops->options,
@@ -359,9 +361,14 @@ bool opt_lane_loops(Func *const *funcs, int count, const LaneOptions *options, c
     for (int i = 0; i < count; i++) region_walk(funcs[i]->body, count_inst, &code);
     Arena *scratch = arena_scratch(funcs[0]->module->arena);
     Loops *loops = arena_array(scratch, Loops, count);
+    Often *often = lanes_often(scratch, funcs, count, options);
     for (int i = 0; i < count; i++) {
-        loops[i] = (Loops){
-            .func = funcs[i], .options = options, .remarks = remarks, .scratch = scratch, .code = &code};
+        loops[i] = (Loops){.func = funcs[i],
+                           .options = options,
+                           .remarks = remarks,
+                           .scratch = scratch,
+                           .code = &code,
+                           .often = often};
         if (!has_loop(funcs[i]->body)) continue;
         opt_memory_init(&loops[i].memory, scratch, funcs[i]);
         try_region(&loops[i], funcs[i]->body);
