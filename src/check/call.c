@@ -889,23 +889,29 @@ static Expr *call_function_value(Env *env, Expr *e, Expr *callee) {
     return node;
 }
 
+Candidates *call_operators(Checker *c, Expr *object) {
+    Candidates *list = arena_new(c->arena, Candidates);
+    list->name = c->known.call;
+    if (!lookup_member(c, object->type, c->known.call, list)) return NULL;
+    for (int i = 0; i < list->count; i++) {
+        list->at[i].base = object;
+        list->at[i].base_type = object->type;
+    }
+    return list;
+}
+
 static Expr *call_value(Env *env, Expr *e, Expr *callee) {
     Checker *c = env->c;
     if (callee->type->kind == TYPE_function) return call_function_value(env, e, callee);
     bool half = callee->kind == EXPR_part &&
                 (callee->a->type->kind == TYPE_pair || callee->a->type->kind == TYPE_ptr_pair);
     if (half && e->args.count == 0) return callee; /* pair.p(), as seed 004 writes it */
-    Candidates *list = arena_new(c->arena, Candidates);
-    list->name = c->known.call;
-    if (!lookup_member(c, callee->type, c->known.call, list)) {
+    Candidates *list = call_operators(c, callee);
+    if (!list) {
         report_expr(c, e, DIAG_not_callable, type_str(c, callee->type));
         if (callee->kind == EXPR_decl && callee->decl->name)
             note(c, DIAG_note_declared_here, callee->decl->loc, callee->decl->name->text);
         return error_expr(c, e->loc);
-    }
-    for (int i = 0; i < list->count; i++) {
-        list->at[i].base = callee;
-        list->at[i].base_type = callee->type;
     }
     return resolve_call(env, e->loc, list, &e->args, false);
 }

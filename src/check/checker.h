@@ -346,6 +346,7 @@ int sig_required(const FuncSig *sig);
 
 /* ---- call.c */
 Expr *check_call(Env *env, Expr *expr);
+Candidates *call_operators(Checker *c, Expr *object); /* bound to it; NULL: it has none */
 Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quiet);
 Expr *as_base(Env *env, Expr *object, const Type *type);
 Expr *call_named(Env *env, Loc loc, Name name, Expr **args, int nargs, bool quiet); /* a global function */

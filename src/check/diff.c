@@ -818,13 +818,25 @@ bool refuse_hidden_derivative(Env *env, Loc loc, Decl *func, DiffMode mode) {
 }
 
 /* A parameter of function type: whether what is passed is differentiable shows when it is known. */
-static Expr *function_operand(Checker *c, Expr *a) {
+static Candidates *function_parameter(Checker *c, Expr *a) {
+    Candidates *list = arena_new(c->arena, Candidates);
+    list->name = a->decl->name;
+    candidates_add(c, list, (Candidate){.decl = a->decl, .base = a});
+    return list;
+}
+
+/* A value that can be called: such a parameter, or an object with call operators, which does not move. */
+static Expr *function_operand(Env *env, Expr *a) {
+    Checker *c = env->c;
+    a = check_value(env, a);
+    if (a->kind == EXPR_error || !a->type) return a;
+    bool parameter = a->kind == EXPR_decl && a->type->kind == TYPE_function;
+    Candidates *list = parameter ? function_parameter(c, a) : call_operators(c, a);
+    if (!list) return a;
     Expr *node = expr_new(c->arena, EXPR_overload, a->loc);
-    node->name = a->decl->name;
-    node->decl = a->decl;
-    node->candidates = arena_new(c->arena, Candidates);
-    node->candidates->name = a->decl->name;
-    candidates_add(c, node->candidates, (Candidate){.decl = a->decl, .base = a});
+    node->name = list->name;
+    node->decl = list->at[0].decl;
+    node->candidates = list;
     return node;
 }
 
@@ -885,7 +897,8 @@ Expr *check_diff_operator(Env *env, Expr *e) {
     DiffMode mode = e->kind == EXPR_fwd_diff ? DIFF_fwd : DIFF_bwd;
     Expr *a = check_term(env, e->a);
     if (a->kind == EXPR_error) return a;
-    if (a->kind == EXPR_decl && a->type && a->type->kind == TYPE_function) a = function_operand(c, a);
+    if (a->kind != EXPR_overload && a->kind != EXPR_type) a = function_operand(env, a);
+    if (a->kind == EXPR_error) return a;
     if (a->kind != EXPR_overload) {
         report_expr(c, e, DIAG_diff_needs_function, mode == DIFF_fwd ? "fwd_diff" : "bwd_diff");
         return error_expr(c, e->loc);
