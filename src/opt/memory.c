@@ -54,12 +54,7 @@ const Val *opt_memory_buffer(const Val *address) {
 
 LayoutRules opt_memory_layout(Val *address) {
     const Val *root = ir_root(address);
-    if (root->kind != VAL_inst) return LAYOUT_scalar;
-    const Inst *inst = root->inst;
-    if (inst->op == OP_global)
-        return inst->global->kind == GLOBAL_uniform ? (LayoutRules)inst->global->layout : LAYOUT_scalar;
-    if (inst->op != OP_buffer_elem) return LAYOUT_scalar;
-    const Val *buffer = inst_operand(inst, 0);
-    bool is_loaded = buffer->kind == VAL_inst && buffer->inst->op == OP_load;
-    return is_loaded ? opt_memory_layout(inst_operand(buffer->inst, 0)) : LAYOUT_scalar;
+    bool in_uniform =
+        root->kind == VAL_inst && root->inst->op == OP_global && root->inst->global->kind == GLOBAL_uniform;
+    return in_uniform ? (LayoutRules)root->inst->global->layout : LAYOUT_scalar;
 }

@@ -189,7 +189,7 @@ void opt_memory_init(Memory *memory, Arena *arena, Func *func);
 /* The buffer of which it is an element, or a part of one; NULL: of none. */
 const Val *opt_memory_buffer(const Val *address);
 Object opt_memory_object(const Memory *memory, const Val *address);
-/* By which rules it is laid out: what is in a uniform as that is, elements of a buffer as whatever the buffer is in. */
+/* By which rules it is laid out: what is in a uniform as that is; elements of buffers plainly, whatever the buffer is in. */
 LayoutRules opt_memory_layout(Val *address);
 
 #endif

@@ -64,23 +64,23 @@ static void element_address(Translator *t, const Inst *inst) {
     known.guarded = is_checked(t, inst);
     StepFunction *run = !known.guarded ? element_unchecked : of_bytes ? bytes : element;
     Step *step = interp_step(t, run, to, known.slot, index);
-    step->number = of_bytes ? 1 : type_layout(type, (LayoutRules)known.rules).stride;
+    step->number = of_bytes ? 1 : type_layout(type, LAYOUT_scalar).stride;
     step->more = type_layout(type, LAYOUT_scalar).size;
     known.slot = to;
     interp_set(t, inst->results[0], known);
 }
 
-static int64_t stride_of(Translator *t, const Inst *inst, int operand) {
+static int64_t stride_of(const Inst *inst, int operand) {
     const Type *type = inst->args[operand]->type;
     if (type->number == BUFFER_bytes || type->number == BUFFER_rw_bytes) return 1;
-    return type_layout(type->args[0], (LayoutRules)interp_known(t, inst, operand).rules).stride;
+    return type_layout(type->args[0], LAYOUT_scalar).stride;
 }
 
 static void compare_buffers(Translator *t, const Inst *inst) {
     uint32_t a = interp_use(t, inst, 0), b = interp_use(t, inst, 1);
     Step *step = interp_step(t, apart, interp_result(t, inst), a, b);
-    step->number = stride_of(t, inst, 0);
-    step->more = stride_of(t, inst, 1);
+    step->number = stride_of(inst, 0);
+    step->more = stride_of(inst, 1);
 }
 
 static void counter_address(Translator *t, const Inst *inst) {

@@ -125,7 +125,7 @@ typedef struct Uniform {
 /* What is known of a value. */
 typedef struct Known {
     uint32_t slot;
-    uint8_t rules; /* addresses: LayoutRules of what is there; also of a buffer's elements */
+    uint8_t rules; /* addresses: LayoutRules of what is there */
     bool guarded;  /* addresses: may be null, for out of range */
 } Known;
 

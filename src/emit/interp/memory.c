@@ -109,8 +109,6 @@ static void load_from(Translator *t, const Inst *inst) {
     uint32_t to = interp_result(t, inst);
     const Type *type = inst->results[0]->type;
     access(t, type, (LayoutRules)address.rules, false, to, address.slot, 0);
-    if (type->kind == TYPE_buffer)
-        interp_set(t, inst->results[0], (Known){.slot = to, .rules = address.rules});
 }
 
 static void store_to(Translator *t, const Inst *inst) {

@@ -80,7 +80,7 @@ static void field_addresses(Translator *t, const Inst *inst, Known *known) {
 
 static void buffer_addresses(Translator *t, const Inst *inst, Known *known) {
     bool of_bytes = inst->op == OP_buffer_bytes;
-    Layout layout = type_layout(ir_target(inst->results[0]->type), (LayoutRules)known->rules);
+    Layout layout = type_layout(ir_target(inst->results[0]->type), LAYOUT_scalar);
     Step *step = address_step(t, inst, places, known);
     known->guarded = is_checked(t, inst);
     step->number = of_bytes ? 1 : layout.stride;

@@ -15,7 +15,7 @@ static bool is_checked(const Emitter *e, const Inst *inst) {
 }
 
 static Value in_buffer(Emitter *e, const Inst *inst, LLVMValueRef index, int64_t unit) {
-    Value value = emit_operand(e, inst, 0); /* for the layout rules of its elements */
+    Value value = emit_operand(e, inst, 0);
     value.apart = inst->apart;
     LLVMTypeRef type = LLVMArrayType2(e->i8, (uint64_t)unit);
     LLVMValueRef data = data_of(e, inst);
@@ -26,14 +26,14 @@ static Value in_buffer(Emitter *e, const Inst *inst, LLVMValueRef index, int64_t
 
 static Value buffer_element(Emitter *e, const Inst *inst) {
     const Type *element = inst->results[0]->type->args[0];
-    LayoutRules rules = (LayoutRules)emit_operand(e, inst, 0).rules;
+    int64_t stride = type_layout(element, LAYOUT_scalar).stride;
     LLVMValueRef index = emit_index_arg(e, inst, -1);
     LLVMValueRef copy = e->device ? emit_device_copy(e, inst) : NULL;
     if (copy) {
-        LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)type_layout(element, LAYOUT_scalar).stride);
+        LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)stride);
         return emit_plain_value(LLVMBuildInBoundsGEP2(e->builder, unit, copy, &index, 1, ""));
     }
-    Value value = in_buffer(e, inst, index, type_layout(element, rules).stride);
+    Value value = in_buffer(e, inst, index, stride);
     if (is_checked(e, inst))
         value.guard = LLVMBuildICmp(e->builder, LLVMIntULT, index, count_in(e, inst), "");
     return value;
@@ -68,7 +68,7 @@ static Taken extent_of(Emitter *e, const Inst *inst, int operand) {
     const Type *type = inst->args[operand]->type;
     Value buffer = emit_operand(e, inst, operand);
     bool is_bytes = type->number == BUFFER_bytes || type->number == BUFFER_rw_bytes;
-    int64_t stride = is_bytes ? 1 : type_layout(type->args[0], (LayoutRules)buffer.rules).stride;
+    int64_t stride = is_bytes ? 1 : type_layout(type->args[0], LAYOUT_scalar).stride;
     LLVMValueRef data = LLVMBuildExtractValue(e->builder, buffer.value, 0, "");
     LLVMValueRef count = LLVMBuildExtractValue(e->builder, buffer.value, 1, "");
     Taken extent = {.begin = LLVMBuildPtrToInt(e->builder, data, e->i64, "")};

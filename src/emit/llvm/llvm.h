@@ -30,7 +30,7 @@ typedef struct Value {
     /* Addresses only: */
     LLVMValueRef
         guard;       /* i1: in range; NULL: always is. Out of range, loads give zero and stores are dropped */
-    uint8_t rules;   /* LayoutRules of what is there; also of a buffer's elements */
+    uint8_t rules;   /* LayoutRules of what is there */
     uint8_t space;   /* of the memory it leads to; emit_set takes it from the type */
     ApartMark apart; /* of buffers: which one it is in */
     bool unaligned;

@@ -233,10 +233,7 @@ static Value moved_pointer(Emitter *e, const Inst *inst) {
 }
 
 static Value loaded(Emitter *e, const Inst *inst) {
-    Value address = emit_operand(e, inst, 0);
-    Value value = emit_plain_value(emit_load(e, inst->results[0]->type, address));
-    if (inst->results[0]->type->kind == TYPE_buffer) value.rules = address.rules;
-    return value;
+    return emit_plain_value(emit_load(e, inst->results[0]->type, emit_operand(e, inst, 0)));
 }
 
 static void store_part(Emitter *e, const Inst *inst) {

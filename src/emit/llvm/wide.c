@@ -198,7 +198,7 @@ static Value buffer_address(Emitter *e, const Inst *inst) {
     LLVMValueRef buffer = value.value, data = LLVMBuildExtractValue(e->builder, buffer, 0, "");
     LLVMValueRef count = LLVMBuildExtractValue(e->builder, buffer, 1, "");
     bool bytes = inst->op == OP_buffer_bytes;
-    Layout layout = type_layout(element, (LayoutRules)value.rules);
+    Layout layout = type_layout(element, LAYOUT_scalar);
     int64_t unit = bytes ? 1 : layout.stride;
     value.unaligned = bytes;
     value.apart = inst->apart;
