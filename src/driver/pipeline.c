@@ -350,6 +350,12 @@ static bool pass_steps(Func *func) {
     return true;
 }
 
+static bool pass_fill(Func *func) {
+    if (!opt_fill(func)) return false;
+    opt_dce(func);
+    return true;
+}
+
 static bool pass_first(Func *func) {
     if (!opt_first(func)) return false;
     opt_simplify(func);
@@ -410,6 +416,7 @@ static const struct {
     {"copies", 2, .run = opt_copies},
     {"steps", 1, .run = pass_steps},
     {"range", 1, .run_unit = pass_range},
+    {"fill", 2, .run = pass_fill},
     {"first", 2, .run = pass_first},
     {"order", 2, .run = pass_order},
     {"terms", 2, .run = pass_terms},

@@ -83,7 +83,8 @@ void apart_hold_joined(LaneCopy *x, const Val *old, Val *value) {
 static void copy_whole(LaneCopy *x, Inst *inst) {
     Val **args = arena_array(x->arena, Val *, inst->nargs);
     for (int i = 0; i < inst->nargs; i++) args[i] = joined(x, inst->args[i]);
-    const Inst *copy = clone_with(&x->b, inst, args);
+    Inst *copy = clone_with(&x->b, inst, args);
+    if (inst->op == OP_buffer_elem || inst->op == OP_buffer_bytes) copy->apart = inst->apart;
     for (int i = 0; i < inst->nresults; i++) apart_hold_joined(x, inst->results[i], copy->results[i]);
 }
 
