@@ -61,6 +61,8 @@ Kernels that do several items at once (`--lanes`) call such functions for all la
 `asin` 2.3, `acos` 1.2, `atan` 2.0, `sinh` 3.0, `cosh` 1.3, `tanh` 2.4, `exp` 0.9, `exp2` 0.8, `log` 1.1, `log2` 1.0, `erf` 0.8,
 `erfc` 1.0, `cbrt` 1.3, `expm1` 1.0, `log1p` 0.6, others 0.5; `pow`, `lgamma` and `hypot` stay scalar, as those for vectors are slower.
 
+C (`-target c`) brings functions along for loops that become vectors, at `-O3` (ahead-of-time.md says where): `sin` and `cos` in float err by at most 1.6, found with all floats; `exp` by 1 and `tanh` by 2.5.
+
 | function | half | float | double | float -O3 | double -O3 | worst float at |
 |---|---|---|---|---|---|---|
 """

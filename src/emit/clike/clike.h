@@ -121,8 +121,9 @@ typedef struct FuncState {
         const Inst *loop; /* NULL: there is none */
         Row at[MOST_ROWS];
         int count;
-        bool chooses; /* between ways, or calls functions that there are for vectors */
-    } rows;           /* rows.c */
+        bool chooses;  /* between ways, or calls functions that there are for vectors */
+        bool computes; /* and all that it calls comes along */
+    } rows;            /* rows.c */
     /* Of a kernel that is cut into phases (group.c): */
     bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
     bool *again;           /* by Val.id: likewise, and said again there */
@@ -327,7 +328,8 @@ void clike_begin_rows(Printer *p, const Inst *loop);
 const char *clike_rows_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
 bool clike_row_element(Printer *p, const Inst *access, Value *result); /* the variable that stands for it */
 void clike_end_row(Printer *p, const Inst *store); /* after it the element may have to be written */
-bool clike_is_called_in_rows(const Printer *p, const Inst *inst); /* so that vectors are wanted of it */
+bool clike_is_called_in_rows(const Printer *p, const Inst *inst);   /* so that vectors are wanted of it */
+bool clike_is_computed_in_rows(const Printer *p, const Inst *inst); /* as all that is called there */
 
 /* ---- sums.c */
 bool clike_sum(Printer *p,
@@ -409,6 +411,7 @@ bool clike_bind_element(Printer *p,
                         const Inst *access); /* gives it a name; false: it is said anew at each use */
 
 /* ---- elementary.c */
+bool clike_comes_along(const Inst *inst); /* there is a function of ours that can be vectors */
 /* The function that is written out where vectors are wanted of a loop that calls it; NULL: it is called. */
 const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type);
 /* The function that computes a cosine beside, not with, the sine of the same number; NULL: any will do. */

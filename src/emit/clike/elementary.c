@@ -6,7 +6,8 @@
  *
  * A call of the C library keeps a loop from becoming vectors unless the compiler knows that there is a function of vectors: gcc does on x86-64 (SLOPE_FOR_VECTORS), clang nowhere unless it is
  * asked (-fveclib), and then of few; Slope's own backend for LLVM knows them all. `tanh` computed so is faster than the library's even one by one; `exp` is slower, and computed only where rounds become
- * vectors, that is, where they hand nothing on to each other but counters. Like all that errs more than the scalar functions do, this is for -O3. */
+ * vectors, that is, where they hand nothing on to each other but counters; `sin` and `cos` are slower still, for what a whole number of turns leaves of a large number takes many steps to find, and
+ * computed only where structs are read number by number for that (rows.c). Like all that errs more than the scalar functions do, this is for -O3. */
 #include "emit/clike/clike.h"
 
 static const Inst *loop_around(const Inst *inst) {
@@ -56,10 +57,21 @@ static bool are_apart(const Inst *loop) {
     return loop != NULL;
 }
 
-const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type) {
-    bool is_known = inst->op == OP_tanh || inst->op == OP_exp, is_wide = type->kind == TYPE_double;
-    if (!is_known || (!is_wide && type->kind != TYPE_float) || !clike_has_vectors(p)) return NULL;
+bool clike_comes_along(const Inst *inst) {
+    TypeKind kind = op_is_elementary(inst->op) ? inst->results[0]->type->kind : TYPE_void;
+    bool is_turn = inst->op == OP_sin || inst->op == OP_cos;
+    bool is_known = is_turn || inst->op == OP_tanh || inst->op == OP_exp;
+    return is_known && (kind == TYPE_float || (kind == TYPE_double && !is_turn));
+}
+
+/* Is it faster so, at this place? */
+static bool is_worth_while(Printer *p, const Inst *inst) {
     const Inst *loop = loop_around(inst);
-    if (!loop || (inst->op == OP_exp && !are_apart(loop))) return NULL;
+    if (inst->op == OP_sin || inst->op == OP_cos) return clike_is_computed_in_rows(p, inst);
+    return loop && (inst->op == OP_tanh || are_apart(loop));
+}
+
+const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type) {
+    if (!clike_comes_along(inst) || !clike_has_vectors(p) || !is_worth_while(p, inst)) return NULL;
     return clike_format(p, "slope_%s_%s", op_info[inst->op].name, clike_word(p, type));
 }

@@ -455,7 +455,7 @@ static Value unless_zero(Printer *p, Op op, const Type *type, const Value *args)
 /* Where vectors of it are wanted: rows.c. */
 static const char *cosine(Printer *p, const Inst *inst, const Type *type) {
     bool is_wanted = inst->op == OP_cos && type_is_float(type) && clike_is_called_in_rows(p, inst);
-    return is_wanted ? clike_format(p, "slope_cos_%s", clike_word(p, type))
+    return is_wanted ? clike_format(p, "slope_cos_alone_%s", clike_word(p, type))
                      : clike_cosine_apart(p, inst, type);
 }
 

@@ -14,7 +14,9 @@
  * buffer: then it reads the element first, and writes it after the last sum. It may have several of a buffer, if no other round has one of them: 2 * i and 2 * i + 1. Each
  * has pointers of its own then.
  *
- * Where it chooses between ways, or calls elementary functions, gcc makes vectors of it only where the C library has those for vectors; elsewhere structs are left as they are.
+ * Where it chooses between ways, or calls elementary functions, gcc makes vectors of it only where the C library has those for vectors, or all of them come along (elementary.c); elsewhere structs are left
+ * as they are. Such loops have many numbers at work at once, and few registers left for pointers: they are given one, and the step from element to element, which gcc is not told. Where it could
+ * compute with neighbouring numbers of an element as well, it would do that, twice: so only these.
  * Of a sine and a cosine of one number it makes one call first, which there is not for vectors. So the cosine is given the number plus zero, which it takes for another one:
  * the cosine is the same, that of -0 as well. */
 #include "emit/clike/clike.h"
@@ -29,7 +31,8 @@ typedef struct Search {
     Row rows[MOST_ROWS];
     int count, pointers, depth;
     bool writes, refused, pays;
-    bool chooses; /* between ways, or calls functions that there are for vectors */
+    bool chooses;         /* between ways, or calls functions that there are for vectors */
+    bool computes, calls; /* such functions: those that come along (elementary.c), others */
 } Search;
 
 /* ---- which structs */
@@ -172,7 +175,10 @@ static void look_at_call(Search *search, const Inst *inst) {
 static void look_at(void *user, Inst *inst) {
     Search *search = user;
     if (search->refused) return;
+    bool is_computed = search->depth == 0 && clike_comes_along(inst);
     search->chooses |= inst->op == OP_if || emit_is_for_vectors(inst);
+    search->computes |= is_computed;
+    search->calls |= !is_computed && emit_is_for_vectors(inst);
     switch ((Op)inst->op) {
     case OP_load: look_at_read(search, inst->args[0]); break;
     case OP_copy:
@@ -264,6 +270,7 @@ Value clike_find_rows(Printer *p, const Inst *choice, Value condition) {
         if (search.refused || !is_in_order(&search) || (search.chooses && !clike_has_vectors(p))) continue;
         at->rows.loop = loop;
         at->rows.chooses = search.chooses;
+        at->rows.computes = search.computes && !search.calls;
         at->rows.count = search.count;
         memcpy(at->rows.at, search.rows, sizeof search.rows);
         return test_apart(p, condition, clike_limit(p, loop, &test));
@@ -275,15 +282,31 @@ Value clike_find_rows(Printer *p, const Inst *choice, Value condition) {
 
 typedef struct Path {
     Text *of, *get, *set;
+    bool by_step; /* one pointer for all of them, and a step that is hidden; else a pointer for each */
     int number, count;
 } Path;
 
+static void print_number(Path *path, const char *place) {
+    int number = path->number++, count = path->count;
+    if (!path->by_step) {
+        text_printf(path->of, "    at.number[%d] = &data->%s;\n    __asm__(\"\" : \"+r\"(at.number[%d]));\n",
+                    number, place, number);
+        text_printf(path->get, "    x.%s = at->number[%d][%d * i];\n", place, number, count);
+        text_printf(path->set, "    at->number[%d][%d * i] = x.%s;\n", number, count, place);
+        return;
+    }
+    if (number == 0)
+        text_printf(path->of,
+                    "    at.data = &data->%s;\n    at.step = %d;\n    __asm__(\"\" : \"+r\"(at.data), "
+                    "\"+r\"(at.step));\n",
+                    place, count);
+    text_printf(path->get, "    x.%s = at->data[at->step * i + %d];\n", place, number);
+    text_printf(path->set, "    at->data[at->step * i + %d] = x.%s;\n", number, place);
+}
+
 static void print_path(Printer *p, Path *path, const Type *type, const char *place) {
     if (type_is_scalar(type)) {
-        text_printf(path->of, "    at.number[%d] = &data->%s;\n    __asm__(\"\" : \"+r\"(at.number[%d]));\n",
-                    path->number, place, path->number);
-        text_printf(path->get, "    x.%s = at->number[%d][%d * i];\n", place, path->number, path->count);
-        text_printf(path->set, "    at->number[%d][%d * i] = x.%s;\n", path->number++, path->count, place);
+        print_number(path, place);
     } else if (type->kind == TYPE_vector) {
         for (int i = 0; i < type_count(type); i++)
             print_path(p, path, type->args[0], clike_lane(p, type, place, i));
@@ -303,9 +326,11 @@ static void print_pointers(Printer *p, const char *name, const Type *element) {
     const char *type = clike_type(p, element);
     int count = count_numbers(element, &number);
     Text of = {.arena = &p->arena}, get = {.arena = &p->arena}, set = {.arena = &p->arena};
-    print_path(p, &(Path){&of, &get, &set, 0, count}, element, "");
-    text_printf(&p->helpers, "typedef struct %s { %s *number[%d]; } %s;\n", name, clike_type(p, number),
-                count, name);
+    Path path = {&of, &get, &set, p->at->rows.chooses, 0, count};
+    print_path(p, &path, element, "");
+    const char *members = path.by_step ? "data; int64_t step" : clike_format(p, "number[%d]", count);
+    text_printf(&p->helpers, "typedef struct %s { %s *%s; } %s;\n", name, clike_type(p, number), members,
+                name);
     text_printf(&p->helpers, "static inline %s %s_of(%s *data) {\n    %s at;\n%s    return at;\n}\n", name,
                 name, type, name, of.at);
     text_printf(&p->helpers,
@@ -326,19 +351,26 @@ static void print_pointer(Printer *p, const char *name, const char *type) {
                 type);
 }
 
+/* Compilers, by what the loop does, that are not to see them as they are; the name of their type says likewise. */
+static const char *hidden_from(Printer *p, const char **suffix) {
+    bool computes = p->at->rows.computes;
+    *suffix = computes ? "_computed" : p->at->rows.chooses ? "_called" : "";
+    if (!p->at->rows.chooses) return "#if defined(__GNUC__) && !defined(__clang__)";
+    clike_helper(p, computes ? "SLOPE_OWN_SINES" : "SLOPE_FOR_VECTORS");
+    return computes ? "#if defined(SLOPE_FOR_VECTORS_22) || SLOPE_OWN_SINES" : "#ifdef SLOPE_FOR_VECTORS_22";
+}
+
 /* The type of the pointers; its functions are called likewise. */
 static const char *numbers_type(Printer *p, const Inst *access) {
     const Type *element = element_of(access);
-    bool chooses = p->at->rows.chooses;
-    const char *type = clike_type(p, element);
-    const char *name = clike_format(p, chooses ? "slope_%s_called" : "slope_%s", type);
+    const char *type = clike_type(p, element), *suffix, *condition = hidden_from(p, &suffix);
+    const char *name = clike_format(p, "slope_%s%s", type, suffix);
     if (!clike_begin_helper(p, name)) return name;
-    if (chooses) clike_helper(p, "SLOPE_FOR_VECTORS");
     text_printf(
         &p->helpers,
         "/* An array of structs. gcc makes vectors of a loop over them only if it cannot see that their "
         "numbers lie beside each other. */\n%s\n",
-        chooses ? "#ifdef SLOPE_FOR_VECTORS_22" : "#if defined(__GNUC__) && !defined(__clang__)");
+        condition);
     print_pointers(p, name, element);
     text_add(&p->helpers, STR("#else\n"));
     print_pointer(p, name, type);
@@ -398,4 +430,8 @@ void clike_end_row(Printer *p, const Inst *store) {
 bool clike_is_called_in_rows(const Printer *p, const Inst *inst) {
     const Inst *loop = p->at->rows.loop;
     return loop && p->at->rows.chooses && inst_contains(loop, inst->results[0]);
+}
+
+bool clike_is_computed_in_rows(const Printer *p, const Inst *inst) {
+    return clike_is_called_in_rows(p, inst) && p->at->rows.computes;
 }

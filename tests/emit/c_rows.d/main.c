@@ -1,4 +1,5 @@
 /* In memory of their own, and with a result that is one element further on in what is read. */
+#include <math.h>
 #include <stdio.h>
 
 static Five memory[16];
@@ -23,7 +24,36 @@ static void bind(Five *data, int rounds) {
     count = rounds;
 }
 
+/* In units in the last place of a float. */
+static double off(float is, double should) {
+    int exponent;
+    frexp(should, &exponent);
+    return fabs(is - should) / ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
+}
+
+/* Numbers of all sizes, among them one that is very near to a multiple of pi, both zeros, infinities and NaN. */
+static int check_turns(void) {
+    static float x[4096], sine[4096], cosine[4096];
+    for (uint32_t i = 0; i < 4096; i++) {
+        uint32_t bits = i < 4094 ? i * 1048573u : i == 4094 ? 0x6f79be45u : 0x80000000u;
+        memcpy(&x[i], &bits, sizeof bits);
+    }
+    x[4093] = INFINITY;
+    for (int i = 0; i < 4096; i++) {
+        sine[i] = slope_sin_float(x[i]);
+        cosine[i] = slope_cos_float(x[i]);
+    }
+    for (int i = 0; i < 4096; i++) {
+        double s = sin((double)x[i]), c = cos((double)x[i]);
+        if (isnan(s) ? !isnan(sine[i]) || !isnan(cosine[i])
+                     : !(off(sine[i], s) < 1.6 && off(cosine[i], c) < 1.6))
+            return 1;
+    }
+    return !signbit(sine[4095]);
+}
+
 int main(void) {
+    if (check_turns()) return 1;
     static Five other[16];
     bind(other, 16);
     twice(1, 1, 1);
@@ -50,6 +80,8 @@ int main(void) {
     spun(1, 1, 1);
     if (other[3].at.x != 1 || other[3].turn != 0) return 1;
     printf("%g %g %g, ", other[9].at.x, other[9].at.y, other[9].turn);
+    logged(1, 1, 1);
+    printf("%g, ", other[9].turn);
     for (int i = 0; i < 8; i++) norm_of[i] = (float)i;
     layer(1, 1, 1);
     printf("%g %g, ", norm_of[3], norm_of[4]);
