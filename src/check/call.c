@@ -616,6 +616,9 @@ static Expr *report_tie(Env *env, Loc loc, const Candidates *list, const Attempt
                         ExprVec *args) {
     Checker *c = env->c;
     const char *name = display_name(c, list);
+    Decl *first = a->candidate->decl, *second = b->candidate->decl;
+    if (first->parent == second->parent && declarations_clash(c, first, second))
+        return error_expr(c, loc); /* which is said where they are declared */
     report(c, DIAG_ambiguous_call, loc, name, arg_types_text(c, args));
     note(c, DIAG_note_candidate, a->candidate->decl->loc,
          function_text(c, name, a->candidate->decl, &a->sig));

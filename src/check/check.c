@@ -69,7 +69,7 @@ static bool same_parameters(Checker *c, Decl *a, Decl *b) {
 
 static bool has_body(const Decl *decl) { return decl->body || decl->lazy.count; }
 
-static bool clash(Checker *c, Decl *a, Decl *b) {
+bool declarations_clash(Checker *c, Decl *a, Decl *b) {
     bool functions = a->kind == DECL_func && b->kind == DECL_func;
     if (!functions) {
         bool harmless = a->kind == DECL_namespace || a->kind == DECL_extension || a->kind == DECL_subscript ||
@@ -98,7 +98,7 @@ static void check_redeclarations(Checker *c, Decl *decl) {
         if (list->count > 200) continue; /* generated overload sets: pairs would be too many */
         for (int a = 1; a < list->count; a++)
             for (int b = 0; b < a; b++) {
-                if (!list->at[a]->name || !clash(c, list->at[b], list->at[a])) continue;
+                if (!list->at[a]->name || !declarations_clash(c, list->at[b], list->at[a])) continue;
                 report(c, redeclaration(c, list->at[b], list->at[a]), list->at[a]->loc,
                        list->at[a]->name->text);
                 note(c, DIAG_note_declared_here, list->at[b]->loc, list->at[b]->name->text);

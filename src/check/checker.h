@@ -393,6 +393,9 @@ Expr *check_launch(Env *env, Expr *e);
 void check_intrinsic_asm(Env *env, Stmt *stmt); /* it becomes the statement that it stands for */
 Stmt *target_body(Checker *c, Decl *func);      /* of a function that has attributes instead; NULL: none */
 
+/* ---- check.c */
+bool declarations_clash(Checker *c, Decl *a, Decl *b); /* both cannot be there */
+
 /* ---- stmt.c */
 void check_declaration(Checker *c, Decl *decl); /* check.c: everything about it and in it */
 void check_stmt(Env *env, Stmt *stmt);

@@ -98,12 +98,30 @@ static bool is_left_out(Checker *c, const DeclVec *fields, int index) {
     return decl_visibility(c, field) > decl_visibility(c, field->parent);
 }
 
+static bool takes_flat_items(Checker *c, const Type *type);
+
+/* `{ { ... }, ... }`: a list in first place is for the base, all of it. Gives the number of fields that are filled by it. */
+static int fill_base(Env *env, Expr *e, const ExprVec *items, int next) {
+    Checker *c = env->c;
+    const Type *base = e->type->kind == TYPE_struct ? check_base(c, e->type) : NULL;
+    bool braced = next < items->count && items->at[next]->kind == EXPR_list;
+    if (!base || !braced || !takes_flat_items(c, base)) return 0;
+    Expr *made = coerce_list(env, items->at[next], base);
+    int count = check_all_fields(c, base).count;
+    bool whole = made->kind == EXPR_construct;
+    for (int i = 0; i < count; i++) {
+        Expr *part = whole && i < made->args.count ? made->args.at[i] : NULL;
+        vec_push(c->arena, &e->args, made->kind == EXPR_error ? made : part);
+    }
+    return count;
+}
+
 static Expr *fill_fields(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Checker *c = env->c;
     Expr *e = construct_node(c, loc, type);
     DeclVec fields = check_all_fields(c, type);
-    int used = 0;
-    for (int i = 0; i < fields.count; i++) {
+    int based = fill_base(env, e, args, 0), used = based > 0;
+    for (int i = based; i < fields.count; i++) {
         Decl *field = fields.at[i];
         bool hidden = is_left_out(c, &fields, i);
         if (hidden || used >= args->count) {
@@ -398,7 +416,10 @@ Expr *check_construct(Env *env, Loc loc, const Type *type, ExprVec *args) {
     }
     case TYPE_interface:
     case TYPE_void:
-    case TYPE_function: report(c, DIAG_no_constructor, loc, type_str(c, type)); return error_expr(c, loc);
+    case TYPE_function:
+        if (type->kind == TYPE_interface && args->count == 1) return one_argument(env, loc, type, args);
+        report(c, DIAG_no_constructor, loc, type_str(c, type));
+        return error_expr(c, loc);
     default: return one_argument(env, loc, type, args);
     }
 }
@@ -483,7 +504,9 @@ static Expr *take_flat(Items *items, Loc loc, const Type *type) {
     } else {
         check_containment(c, (Decl *)(uintptr_t)type->decl); /* or this might not end */
         DeclVec fields = check_all_fields(c, type);
-        for (int i = 0; i < fields.count; i++) {
+        int based = fill_base(items->env, e, items->items, items->next);
+        items->next += based > 0;
+        for (int i = based; i < fields.count; i++) {
             bool hidden = is_left_out(c, &fields, i);
             vec_push(c->arena, &e->args,
                      hidden ? NULL : take(items, loc, check_field_type(c, type, fields.at[i])));

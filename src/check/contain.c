@@ -7,6 +7,7 @@
 typedef struct Containment {
     const Decl *wanted;    /* a struct; NULL: */
     const Type *interface; /* as the type of a value */
+    const Decl *field;     /* the last on the way to it */
     Map seen;              /* types that were looked into */
 } Containment;
 
@@ -21,7 +22,10 @@ static bool any_contains(Checker *c, const Type *const *types, int count, Contai
 static bool struct_contains(Checker *c, const Type *type, Containment *search) {
     DeclVec fields = check_all_fields(c, type);
     for (int i = 0; i < fields.count; i++)
-        if (contains(c, check_field_type(c, type, fields.at[i]), search)) return true;
+        if (contains(c, check_field_type(c, type, fields.at[i]), search)) {
+            if (!search->field) search->field = fields.at[i];
+            return true;
+        }
     return false;
 }
 
@@ -61,6 +65,7 @@ void check_containment(Checker *c, Decl *decl) {
         Containment search = {.wanted = decl};
         if (has_error(type) || !contains(c, type, &search)) continue;
         report(c, DIAG_recursive_struct, fields.at[i]->loc, decl->name ? decl->name->text : "?");
+        if (search.field) note(c, DIAG_note_contained_by, search.field->loc, search.field->name->text);
         fields.at[i]->type = ERROR_TYPE(c);
         finite = false;
     }

@@ -177,9 +177,21 @@ static void add_inner_usings(Checker *c, Decl *space) {
     }
 }
 
+/* One file, one name. */
+static void check_one_name(Checker *c, const Decl *module) {
+    const Decl *first = find_kind(module, DECL_module_name);
+    for (int i = 0; i < module->members.count; i++) {
+        const Decl *other = module->members.at[i];
+        if (other->kind != DECL_module_name || other == first) continue;
+        report(c, DIAG_module_named_twice, other->loc, first->name->text);
+        note(c, DIAG_note_declared_here, first->loc, first->name->text);
+    }
+}
+
 static void finish_module(Checker *c, Decl *module) {
     Sema *sema = decl_sema(c, module);
     int own = module->members.count;
+    check_one_name(c, module);
     for (int i = 0; i < own; i++)
         if (module->members.at[i]->kind == DECL_include) include_part(c, module, module->members.at[i]);
     if (spells_visibility(module)) module->flags |= DECL_MODERN;

@@ -299,9 +299,10 @@ static void find_constant(Checker *c, const Placed *placed) {
     const Type *wanted = check_subst(c, decl_value_type(c, placed->requirement), placed->subst);
     for (int i = 0; i < placed->members.count; i++) {
         Decl *decl = placed->members.at[i].decl;
-        uint32_t constant = MODIFIER_static | MODIFIER_const;
+        uint32_t kind =
+            MODIFIER_static | MODIFIER_const; /* constants for constants, variables for variables */
         if (decl->kind != DECL_var || decl->parent->kind == DECL_interface ||
-            (decl->modifiers & constant) != constant ||
+            (decl->modifiers & kind) != (placed->requirement->modifiers & kind) ||
             check_subst(c, decl_value_type(c, decl), placed->members.at[i].subst) != wanted)
             continue;
         met_by(placed, SATISFY_decl, decl, placed->members.at[i].subst);

@@ -212,7 +212,8 @@ typedef struct Substitution {
     const Token *use;
     Arguments *arguments;
     MacroTokens out;
-    int left; /* where the operand before a ## starts in `out` */
+    int left;     /* where the operand before a ## starts in `out` */
+    int optional; /* where the parenthesis stands that ends the last __VA_OPT__ */
 } Substitution;
 
 static void append(Substitution *s, const MacroTokens *tokens, bool space_before) {
@@ -268,8 +269,39 @@ static int paste_next(Substitution *s, const MacroToken *right) {
     return text ? 2 : 1;
 }
 
+/* `__VA_OPT__(...)`: what is in the parentheses, if there are arguments for the dots. */
+static bool begins_optional(const Substitution *s, int index) {
+    const MacroTokens *body = &s->macro->body;
+    const Token *word = &body->at[index].token;
+    return s->macro->variadic && word->kind == TOKEN_name && strcmp(word->name->text, "__VA_OPT__") == 0 &&
+           index + 1 < body->count && body->at[index + 1].token.kind == TOKEN_paren_open;
+}
+
+static int closing_parenthesis(const MacroTokens *body, int index) {
+    for (int depth = 0; index < body->count; index++) {
+        int kind = body->at[index].token.kind;
+        depth += (kind == TOKEN_paren_open) - (kind == TOKEN_paren_close);
+        if (depth == 0) return index;
+    }
+    return body->count;
+}
+
+/* At the edge of what __VA_OPT__ says: the index to go on at, or `index`. */
+static int pass_optional(Substitution *s, int index) {
+    if (s->optional && index == s->optional) return index + 1;
+    if (!begins_optional(s, index)) return index;
+    s->optional = closing_parenthesis(&s->macro->body, index + 1);
+    bool any = s->arguments->raw[s->macro->nparams - 1].count > 0;
+    return any ? index + 2 : s->optional + 1;
+}
+
 static void substitute_one(Substitution *s, int *index) {
     const MacroTokens *body = &s->macro->body;
+    int passed = pass_optional(s, *index);
+    if (passed != *index) {
+        *index = passed;
+        return;
+    }
     const MacroToken *item = &body->at[*index];
     int next = *index + 1;
     if (item->token.kind == TOKEN_hash_hash) {
@@ -292,7 +324,7 @@ static void substitute_one(Substitution *s, int *index) {
 }
 
 static MacroTokens substitute(Preprocessor *pp, const Macro *macro, const Token *use, Arguments *arguments) {
-    Substitution s = {pp, macro, use, arguments, {0}, 0};
+    Substitution s = {pp, macro, use, arguments, {0}, 0, 0};
     for (int i = 0; i < macro->body.count && s.out.count < MAX_PRODUCED;) substitute_one(&s, &i);
     return s.out;
 }

@@ -193,6 +193,18 @@ static const char *skip_letters(const Lexer *lexer, const char *at) {
     }
 }
 
+/* A word that goes on in the next line: `so\` and `me` are `some`. */
+static Name spliced_word(Lexer *lexer, const char *start) {
+    Text text = {.arena = lexer->syntax->arena};
+    for (;;) {
+        const char *end = skip_letters(lexer, start), *next = *end == '\\' ? splice(end) : end;
+        text_add(&text, (Str){start, (int)(end - start)});
+        lexer->at = end;
+        if (next == end || !lex_is_word(*next)) return name_of(lexer->syntax->names, text_str(&text));
+        start = next;
+    }
+}
+
 static void word(Lexer *lexer, Token *token) {
     const char *start = lexer->at, *at = start;
     while (lex_is_word(*at)) at++;
@@ -207,7 +219,8 @@ static void word(Lexer *lexer, Token *token) {
         return;
     }
     token->kind = TOKEN_name;
-    token->name = name_of(lexer->syntax->names, (Str){start, (int)(at - start)});
+    token->name = *at == '\\' ? spliced_word(lexer, start)
+                              : name_of(lexer->syntax->names, (Str){start, (int)(at - start)});
 }
 
 /* One of up to three tokens that start alike: `plain`, with `second` after it, with itself after it. */

@@ -152,8 +152,11 @@ static void finish_integer(Lexer *lexer, Token *token, const char *start, const 
     token->suffix = find_suffix(integer_suffixes, lexer->at, end);
     if (base == 10) base = octal_or_decimal(lexer, digits, lexer->at);
     if (base != 10) token->flags |= TOKEN_HEX;
-    if (digits == lexer->at)
+    if (digits == lexer->at) {
         report(lexer, DIAG_number_without_digits, start, quote(lexer, start, digits), NULL);
+        lexer->at = end;
+        return;
+    }
     if (!integer_value(digits, lexer->at, base, &token->number))
         report(lexer, DIAG_integer_too_large, start, quote(lexer, start, lexer->at), NULL);
     if (lexer->at < end && !token->suffix) wrong_suffix(lexer, start, lexer->at, end);

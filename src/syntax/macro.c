@@ -27,18 +27,29 @@ static Macro *add_builtin(Preprocessor *pp, const char *name, MacroKind kind) {
     return macro;
 }
 
+static void add_number(Preprocessor *pp, const char *name, int value) {
+    char *text = format_text(pp->arena, "%d", value);
+    MacroToken token = {
+        .token = {.kind = TOKEN_int, .number = (uint64_t)value}, .text = text, .len = (int)strlen(text)};
+    Macro *macro = add_builtin(pp, name, MACRO_object);
+    vec_push(pp->arena, &macro->body, token);
+}
+
 void macro_add_builtins(Preprocessor *pp) {
     add_builtin(pp, "__FILE__", MACRO_file);
     add_builtin(pp, "__LINE__", MACRO_line);
-    MacroToken one = {.token = {.kind = TOKEN_int, .number = 1}, .text = "1", .len = 1};
-    Macro *slang = add_builtin(pp, "__SLANG__", MACRO_object);
-    vec_push(pp->arena, &slang->body, one);
+    add_number(pp, "__SLANG__", 1);
+    add_number(pp, "__SLANG_COMPILER__", 1);
+    add_number(pp, "__HLSL__", 0);
+    add_number(pp, "__HLSL_VERSION", 2018);
 }
 
 /* ---- definitions */
 
 MacroToken macro_token(const Preprocessor *pp, const Token *token) {
-    return (MacroToken){.token = *token, .text = pp->lexer->at - token->len, .len = token->len};
+    bool is_name = token->kind == TOKEN_name; /* whose letters may lie in two lines */
+    const char *text = is_name ? token->name->text : pp->lexer->at - token->len;
+    return (MacroToken){.token = *token, .text = text, .len = is_name ? token->name->len : token->len};
 }
 
 static bool is_fixed(const Preprocessor *pp, const Token *name) {

@@ -37,8 +37,18 @@ const Token *parser_previous(const Parser *p) { return p->at > 0 ? &p->file->tok
 
 static bool is_reported(const Token *token) { return token->kind == TOKEN_error || token->flags & TOKEN_BAD; }
 
+/* A string or character without end has taken what is missing along with the rest of its line. */
+static bool cut_off(const Parser *p) {
+    const Token *last = parser_previous(p);
+    bool quoted = last->kind == TOKEN_string || last->kind == TOKEN_char;
+    return p->token->line_start && quoted && is_reported(last);
+}
+
+/* Whether something can be said about the current token. */
+static bool is_news(const Parser *p) { return !p->panic && !is_reported(p->token) && !cut_off(p); }
+
 bool parser_complain(Parser *p) {
-    bool report = !p->panic && !is_reported(p->token);
+    bool report = is_news(p);
     p->errors += !p->panic;
     p->panic = true;
     return report;
@@ -64,7 +74,7 @@ static void miss_semicolon(Parser *p, const char *after) {
         return;
     }
     const Token *last = parser_previous(p);
-    if (is_reported(last)) return; /* a string without end has taken the semicolon with it */
+    if (cut_off(p)) return;
     if (parser_complain(p)) {
         diag_report(p->syntax->diags, DIAG_expected_token, last->loc + (Loc)last->len, what,
                     token_describe(p->arena, p->token));
@@ -138,12 +148,24 @@ bool parser_note_unclosed(Parser *p) {
     return true;
 }
 
+void parser_note_outside(Parser *p) {
+    int open = 0;
+    for (int i = p->at, depth = 1; i > 0 && depth > 0; i--) { /* the block that this is in */
+        const Token *token = &p->file->tokens[i - 1];
+        depth += (token->kind == TOKEN_brace_close) - (token->kind == TOKEN_brace_open);
+        open = i - 1;
+    }
+    if (p->noted_unclosed || indentation_of(p, p->at) > indentation_of(p, open)) return;
+    diag_note(p->syntax->diags, DIAG_note_unclosed_brace, p->file->tokens[open].loc);
+    p->noted_unclosed = true;
+}
+
 void parser_close_bracket(Parser *p, int open) {
     if (open < 0) return;
     const Token *opened = &p->file->tokens[open];
     TokenKind kind = (TokenKind)opened->kind, closing = token_closing(kind);
     if (!p->panic && parser_take(p, closing)) return;
-    bool reported = !p->panic && !is_reported(p->token), at_end = p->at >= p->end;
+    bool reported = is_news(p), at_end = p->at >= p->end;
     if (at_end && kind == TOKEN_brace_open && p->noted_unclosed) { /* that was said */
         p->errors += !p->panic;
         p->panic = true;

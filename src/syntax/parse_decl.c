@@ -241,6 +241,14 @@ static bool is_module_word(Keyword word) {
            word == KEYWORD_module || word == KEYWORD_namespace;
 }
 
+/* template<typename T> T f(T x): a habit from C++ */
+static bool complain_of_template(Parser *p) {
+    bool found = parser_at(p, TOKEN_name) && strcmp(p->token->name->text, "template") == 0 &&
+                 parser_peek(p, 1)->kind == TOKEN_less;
+    if (found && parser_complain(p)) diag_report(p->syntax->diags, DIAG_template_syntax, p->token->loc);
+    return found;
+}
+
 void parse_declaration_after(Parser *p, Place place, const Prefix *prefix, DeclVec *out) {
     Keyword word = token_word(p->token);
     if (p->panic) return;
@@ -273,7 +281,7 @@ void parse_declaration_after(Parser *p, Place place, const Prefix *prefix, DeclV
         return;
     default: break;
     }
-    if (parse_contextual(p, place, prefix, out)) return;
+    if (parse_contextual(p, place, prefix, out) || complain_of_template(p)) return;
     bool names_something = parser_peek(p, 1)->kind == TOKEN_name || parser_peek(p, 1)->kind == TOKEN_string;
     if (is_module_word(word) && names_something && refuse_local(p, place)) return;
     if (parse_module_declaration(p, prefix, out)) return;

@@ -74,6 +74,13 @@ static bool is_void_list(const Parser *p) {
            parser_peek(p, 1)->kind == TOKEN_paren_close;
 }
 
+static void miss_comma(Parser *p, const Decl *func) {
+    const Expr *type = vec_last(&func->params)->type_expr;
+    bool reference = type->kind == EXPR_name && strcmp(type->name->text, "ref") == 0;
+    parser_expected(p, "',' or ')' after a parameter");
+    if (reference) diag_note(p->syntax->diags, DIAG_note_by_reference, 0);
+}
+
 void parse_parameters(Parser *p, Decl *func, bool modern) {
     int open = parser_open_bracket(p, TOKEN_paren_open, "'(' and parameters");
     if (open < 0) return;
@@ -84,8 +91,7 @@ void parse_parameters(Parser *p, Decl *func, bool modern) {
         parse_parameter(p, func, modern);
         if (!parser_take(p, TOKEN_comma)) break;
     }
-    if (!p->panic && !parser_at(p, TOKEN_paren_close) && !parser_at(p, TOKEN_end))
-        parser_expected(p, "',' or ')' after a parameter");
+    if (!p->panic && !parser_at(p, TOKEN_paren_close) && !parser_at(p, TOKEN_end)) miss_comma(p, func);
     parser_close_bracket(p, open);
     p->parent = parent;
 }

@@ -117,7 +117,9 @@ Expr *parse_list(Parser *p) {
     int open = parser_open_bracket(p, TOKEN_brace_open, "'{'"), angle = p->angle, height = 0;
     p->angle = 0;
     while (entered && !p->panic && !parser_at(p, TOKEN_brace_close)) {
+        bool designated = parser_at(p, TOKEN_dot) && token_is_identifier(parser_peek(p, 1));
         Expr *item = parse_initializer(p);
+        if (designated) diag_note(p->syntax->diags, DIAG_note_list_positional, 0);
         vec_push(p->arena, &expr->args, item);
         if (p->height > height) height = p->height;
         if (!parser_take(p, TOKEN_comma)) break;

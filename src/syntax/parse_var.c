@@ -112,7 +112,11 @@ static bool complain_of_call(Parser *p, Place place, const Expr *type) {
     if (place == PLACE_local || !parser_at(p, TOKEN_paren_open)) return false;
     bool constructor = type->kind == EXPR_name && p->parent && type->name == p->parent->name;
     if (!parser_complain(p)) return true;
+    int close = p->file->match[p->at];
+    bool body = close > p->at && close + 1 < p->end && p->file->tokens[close + 1].kind == TOKEN_brace_open;
     if (constructor) diag_report(p->syntax->diags, DIAG_constructor_syntax, type->loc, type->name->text);
+    else if (body && type->kind == EXPR_name)
+        diag_report(p->syntax->diags, DIAG_result_missing, type->loc, type->name->text);
     else diag_report(p->syntax->diags, DIAG_statement_outside, type->loc);
     return true;
 }
@@ -142,9 +146,10 @@ void parse_typed_declaration(Parser *p, Place place, const Prefix *prefix, DeclV
         return;
     }
     const Token *name = parser_peek(p, stars);
-    if (!parser_complain(p)) return;
+    if (!parser_complain(p) || p->noted_unclosed)
+        return; /* all that follows is inside, and it was said why */
     diag_report(p->syntax->diags, DIAG_local_function, name->loc, name->name->text);
-    parser_note_unclosed(p);
+    if (!parser_note_unclosed(p)) parser_note_outside(p);
 }
 
 /* ---- let, typedef */

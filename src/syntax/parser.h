@@ -206,6 +206,8 @@ Name parser_expect_member_name(Parser *p,
 int parser_open_bracket(Parser *p, TokenKind kind,
                         const char *what); /* its index, for the next; -1: not there */
 bool parser_note_unclosed(Parser *p);      /* false: indentation does not tell */
+/* A declaration that stands as far left as the block around it: that block lacks its end. */
+void parser_note_outside(Parser *p);
 void parser_close_bracket(Parser *p, int open);
 bool parser_enter(Parser *p); /* one level deeper; false: too deep, reported; always leave again */
 void parser_leave(Parser *p);

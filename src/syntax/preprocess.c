@@ -57,14 +57,23 @@ static Name read_name(Preprocessor *pp, const char *directive) {
 
 /* ---- conditions */
 
-typedef enum ConditionWord { WORD_other, WORD_if, WORD_elif, WORD_else, WORD_endif } ConditionWord;
+typedef enum ConditionWord {
+    WORD_other,
+    WORD_if,
+    WORD_elif,
+    WORD_elifdef,
+    WORD_elifndef,
+    WORD_else,
+    WORD_endif
+} ConditionWord;
 
 static ConditionWord condition_word(const Token *name) {
     static const struct {
         const char *text;
         ConditionWord word;
-    } rows[] = {{"if", WORD_if},     {"ifdef", WORD_if},  {"ifndef", WORD_if},
-                {"elif", WORD_elif}, {"else", WORD_else}, {"endif", WORD_endif}};
+    } rows[] = {{"if", WORD_if},     {"ifdef", WORD_if},        {"ifndef", WORD_if},
+                {"elif", WORD_elif}, {"elifdef", WORD_elifdef}, {"elifndef", WORD_elifndef},
+                {"else", WORD_else}, {"endif", WORD_endif}};
     if (name->kind != TOKEN_name) return WORD_other;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(name->name->text, rows[i].text) == 0) return rows[i].word;
@@ -94,12 +103,25 @@ static bool line_holds(Preprocessor *pp, Loc at) {
     return holds;
 }
 
-/* #elif and #else of the group being skipped: is it their turn? */
-static bool takes_over(Preprocessor *pp, Condition *condition, ConditionWord word, Loc at) {
-    if (!else_is_last(pp, condition, at, word == WORD_else ? "#else" : "#elif")) return false;
+/* Whether the name on the rest of the line is that of a macro, as `wanted`. */
+static bool name_holds(Preprocessor *pp, const char *directive, bool wanted) {
+    bool quiet = pp->lexer->quiet;
+    pp->lexer->quiet = false;
+    Name name = read_name(pp, directive);
+    if (name) expect_line_end(pp, directive);
+    pp->lexer->quiet = quiet;
+    return name && (macro_find(pp, name) != NULL) == wanted;
+}
+
+/* #elif and its kin, or #else, of the group being skipped: is it their turn? */
+static bool takes_over(Preprocessor *pp, Condition *condition, ConditionWord word, const Token *name) {
+    const char *text = name->name->text;
+    if (!else_is_last(pp, condition, name->loc, format_text(pp->arena, "#%s", text))) return false;
     if (word == WORD_else) condition->else_seen = true;
     if (condition->taken) return false;
-    condition->taken = word == WORD_else || line_holds(pp, at);
+    if (word == WORD_else) condition->taken = true;
+    else if (word == WORD_elif) condition->taken = line_holds(pp, name->loc);
+    else condition->taken = name_holds(pp, text, word == WORD_elifdef);
     return condition->taken;
 }
 
@@ -116,7 +138,7 @@ static bool still_skipping(Preprocessor *pp, int *depth) {
         pp->conditions.count--;
         skipping = false;
     } else if (word != WORD_other && outer)
-        skipping = !takes_over(pp, &vec_last(&pp->conditions), word, name.loc);
+        skipping = !takes_over(pp, &vec_last(&pp->conditions), word, &name);
     skip_line(pp);
     pp->lexer->in_directive = false;
     return skipping;
@@ -145,9 +167,7 @@ static void enter_condition(Preprocessor *pp, Loc at, bool holds) {
 static void directive_if(Preprocessor *pp, Loc at) { enter_condition(pp, at, line_holds(pp, at)); }
 
 static void if_defined(Preprocessor *pp, Loc at, const char *directive, bool wanted) {
-    Name name = read_name(pp, directive);
-    if (name) expect_line_end(pp, directive);
-    enter_condition(pp, at, name && (macro_find(pp, name) != NULL) == wanted);
+    enter_condition(pp, at, name_holds(pp, directive, wanted));
 }
 
 static void directive_ifdef(Preprocessor *pp, Loc at) { if_defined(pp, at, "ifdef", true); }
@@ -284,8 +304,20 @@ static void directive_pragma(Preprocessor *pp, Loc at) {
     else diag_report(diags_of(pp), DIAG_unknown_pragma, at, format_text(pp->arena, "%.*s", STR_ARG(text)));
 }
 
-/* #version 460, #extension GL_... : enable; of GLSL, in files that are shared with it. */
-static void directive_of_glsl(Preprocessor *pp, Loc at) {
+/* #version 460: what follows is GLSL, so that its names are known, as after `import glsl;`. */
+static void directive_version(Preprocessor *pp, Loc at) {
+    Names *names = pp->syntax->names;
+    Token import = {.kind = TOKEN_name, .name = name_from(names, "import"), .loc = at, .line_start = true};
+    Token glsl = {.kind = TOKEN_name, .name = name_from(names, "glsl"), .loc = at};
+    Token end = {.kind = TOKEN_semicolon, .loc = at};
+    vec_push(pp->arena, pp->out, import);
+    vec_push(pp->arena, pp->out, glsl);
+    vec_push(pp->arena, pp->out, end);
+    lex_line(pp->lexer);
+}
+
+/* #extension GL_... : enable; of GLSL, in files that are shared with it. */
+static void directive_extension(Preprocessor *pp, Loc at) {
     (void)at;
     lex_line(pp->lexer);
 }
@@ -349,12 +381,13 @@ typedef struct Directive {
 } Directive;
 
 static const Directive directives[] = {
-    {"define", directive_define},   {"include", directive_include},   {"if", directive_if},
-    {"ifdef", directive_ifdef},     {"ifndef", directive_ifndef},     {"elif", directive_elif},
-    {"else", directive_else},       {"endif", directive_endif},       {"undef", directive_undef},
-    {"pragma", directive_pragma},   {"error", directive_error},       {"warning", directive_warning},
-    {"line", directive_line},       {"language", directive_language}, {"lang", directive_language},
-    {"version", directive_of_glsl}, {"extension", directive_of_glsl},
+    {"define", directive_define},   {"include", directive_include},     {"if", directive_if},
+    {"ifdef", directive_ifdef},     {"ifndef", directive_ifndef},       {"elif", directive_elif},
+    {"else", directive_else},       {"endif", directive_endif},         {"undef", directive_undef},
+    {"pragma", directive_pragma},   {"error", directive_error},         {"warning", directive_warning},
+    {"line", directive_line},       {"language", directive_language},   {"lang", directive_language},
+    {"version", directive_version}, {"extension", directive_extension}, {"elifdef", directive_elif},
+    {"elifndef", directive_elif},
 };
 
 static const Directive *find_directive(const Token *name) {
