@@ -443,6 +443,14 @@ static const char *direction_name(const Subject *s, const Direction *direction, 
     return direction->only >= 0 ? slot_of(s, direction->only, is_input)->name : NULL;
 }
 
+/* Is it told rather than what was told so far? What is wrong before what is not; of what is wrong, what is about one input and one
+ * output before a mixture. */
+static bool is_better(const Worst *worst, double error, bool single, double tolerance) {
+    bool wrong = error > tolerance, was_wrong = worst->told > tolerance;
+    if (!worst->x || wrong != was_wrong) return !worst->x || wrong;
+    return wrong && single != worst->is_single ? single : error > worst->told;
+}
+
 static void tell(Probe *p, const Comparison *c, double error) {
     Worst *worst = &p->worst[c->q.part];
     bool by_output = c->q.part == PART_value || c->q.part == PART_fwd;
@@ -451,8 +459,7 @@ static void tell(Probe *p, const Comparison *c, double error) {
         by_output ? slot_of(p->s, c->q.output, false)->name : direction_name(p->s, &p->vs[c->q.v], false);
     bool single = output && (input || c->q.part == PART_value);
     worst->error = fmax(worst->error, error);
-    bool better = single == worst->is_single ? error > worst->told : single && error > p->tolerance;
-    if (worst->x && !better) return;
+    if (!is_better(worst, error, single, p->tolerance)) return;
     *worst = (Worst){worst->error, error, single, c->got, c->wanted, input, output, p->x};
 }
 
@@ -597,10 +604,7 @@ static void merge(Run *run, const Probe *p) {
         Worst *worst = &run->worst[i];
         if (!found->x) continue;
         double error = fmax(worst->error, found->error);
-        bool better = found->is_single == worst->is_single
-                          ? found->told > worst->told
-                          : found->is_single && found->told > run->result->tolerance;
-        if (!worst->x || better) {
+        if (is_better(worst, found->told, found->is_single, run->result->tolerance)) {
             *worst = *found;
             worst->x = arena_copy(run->check->arena, found->x, sizeof(double) * (size_t)run->s->nin);
         }
