@@ -403,6 +403,25 @@ static bool fits_derived(Fn *f, const FuncBinding *binding, const FuncSig *have,
     return true;
 }
 
+/* Is the object of the method differentiated where it is a parameter? */
+static bool object_is_paired(Lowerer *l, const Expr *e, Decl *method, const Subst *subst, FuncSig *sig) {
+    if (!check_signature(l->c, method)->has_this) return false;
+    FuncSig declared = check_signature_of(l->c, method, subst, e->modes, e->nmodes, false);
+    *sig = flatten_signature(l, &declared);
+    return sig->nparams && sig->params[0].type->kind == TYPE_pair;
+}
+
+/* An object that is bound to a derivative: it goes in as a pair without a derivative, and what would come out is dropped. Around this,
+ * derivatives flow through the object as through anything else. `itself` is where its value is in the pair. */
+static Place still_pair(Fn *f, const Type *type, const Place *object, Val **itself) {
+    Val *pair = temp_var(f, type, "pair");
+    build_zero(&f->b, pair);
+    *itself = pair;
+    for (const Type *t = type; t->kind == TYPE_pair; t = t->args[0]) *itself = build_field(&f->b, *itself, 0);
+    place_load_into(f, object, *itself);
+    return place_of_memory(pair, type);
+}
+
 static Val *call_bound(Fn *f, Expr *e, Val *into) {
     Lowerer *l = f->l;
     Expr *callee = e->a;
@@ -415,7 +434,9 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
     if (e->nmodes) check_special(l->c, binding->decl, binding->subst, &known);
     const FuncBinding *bindings = around ? around->bindings : NULL;
     int nbindings = around ? around->nbindings : 0;
-    bool plain_this = binding->lambda && e->nmodes;
+    FuncSig paired;
+    bool is_paired = e->nmodes && binding->object && object_is_paired(l, e, known.decl, known.subst, &paired);
+    bool plain_this = binding->lambda && e->nmodes && !is_paired;
     Request *request = e->nmodes
                            ? request_declared(l, known.decl, known.subst, plain_this, bindings, nbindings)
                            : request_func(l, known.decl, known.subst, plain_this, bindings, nbindings);
@@ -436,12 +457,14 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
         flat = flatten_signature(l, &declared);
     }
     ArgVec args = {0};
-    FuncSig sig = with_this(l, &flat);
+    FuncSig sig = is_paired ? paired : with_this(l, &flat);
     if (binding->lambda) {
         Place self;
+        Val *itself;
         if (!binding->object)
             self = place_of_memory(temp_var(f, request->sig.this_type, "lambda"), request->sig.this_type);
         else if (!data_of_function(f, callee, binding, &self)) return NULL;
+        if (is_paired) self = still_pair(f, sig.params[0].type, &self, &itself);
         vec_push(l->arena, &args, ((Arg){.place = self, .element = -1}));
     }
     for (int i = 0; i < e->args.count; i++) {
@@ -459,18 +482,7 @@ static bool all_forward(const Expr *e) {
     return true;
 }
 
-/* Is the object of the method differentiated where it is a parameter? */
-static bool object_is_paired(Lowerer *l, const Expr *e, const Callee *callee, FuncSig *sig) {
-    Decl *method = callee->request ? callee->request->decl : callee->decl;
-    const Subst *subst = callee->request ? callee->request->subst : callee->subst;
-    if (!check_signature(l->c, method)->has_this) return false;
-    FuncSig declared = check_signature_of(l->c, method, subst, e->modes, e->nmodes, false);
-    *sig = flatten_signature(l, &declared);
-    return sig->nparams && sig->params[0].type->kind == TYPE_pair;
-}
-
-/* fwd_diff(obj.m), of a method with a differentiable object: it goes in as a pair without a derivative, and what would come
- * out is dropped. Around this, derivatives flow through the object as through anything else. */
+/* fwd_diff(obj.m), of a method with a differentiable object. */
 static Val *call_with_object(Fn *f, Expr *e, const Callee *callee, FuncSig *sig, Val *into) {
     Lowerer *l = f->l;
     BindingVec bindings = bind_functions(f, e->decl, e);
@@ -478,20 +490,15 @@ static Val *call_with_object(Fn *f, Expr *e, const Callee *callee, FuncSig *sig,
                                        : request_declared(l, callee->decl, callee->subst, false, bindings.at,
                                                           bindings.count);
     Func *func = request_derivative(l, request, e->modes, e->nmodes, NULL);
-    const Type *type = sig->params[0].type;
-    Val *pair = temp_var(f, type, "pair"), *at = pair;
-    build_zero(&f->b, pair);
-    for (; type->kind == TYPE_pair; type = type->args[0]) at = build_field(&f->b, at, 0);
-    Place object = lower_place(f, e->a);
-    place_load_into(f, &object, at);
+    Val *itself;
+    Place object = lower_place(f, e->a), pair = still_pair(f, sig->params[0].type, &object, &itself);
     ArgVec args = {0};
-    Place place = place_of_memory(pair, sig->params[0].type);
-    vec_push(l->arena, &args, ((Arg){.place = place, .element = -1}));
+    vec_push(l->arena, &args, ((Arg){.place = pair, .element = -1}));
     collect_args(f, e, e->decl, concrete_subst(f, e->subst), &bindings, &args);
     Val *value = emit_call(f, func, NULL, sig, &args, into);
     if (request->sig.this_pass == PASS_inout && all_forward(e)) {
-        if (is_simple(lower_type(l, type))) place_store(f, &object, build_load(&f->b, at));
-        else place_store_from(f, &object, at);
+        if (is_simple(ir_target(itself->type))) place_store(f, &object, build_load(&f->b, itself));
+        else place_store_from(f, &object, itself);
     }
     return value;
 }
@@ -508,7 +515,9 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
             return NULL;
         }
     FuncSig paired;
-    if (bound && object_is_paired(l, e, &callee, &paired))
+    const Request *found = callee.request;
+    if (bound && object_is_paired(l, e, found ? found->decl : callee.decl,
+                                  found ? found->subst : callee.subst, &paired))
         return call_with_object(f, e, &callee, &paired, into);
     Request *request =
         callee.request ? callee.request
