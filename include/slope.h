@@ -171,7 +171,8 @@ typedef struct SlopeConfig {
     int groups; /* over about how many groups kernels will be dispatched in all, for the choice of lanes: what
                            is done once is done sooner than compiled for vectors. 0: many */
     int wave;   /* lanes of a wave, 1 to 128; 0: 32 */
-    int block[3];  /* threads of a group of kernels without [numthreads]; 0: 1 */
+    int block
+        [3]; /* threads of a group of kernels without [numthreads]: up to 65536 each, 2^30 in all; 0: 1 */
     int stack_mib; /* MiB of stack for programs that call themselves; 0: a sixteenth of the memory, or 1 GiB */
 
     /* What compiling one program may take, LLVM aside; more is an error that closes the program. Negative: anything. */

@@ -63,20 +63,28 @@ static bool has_other_stage(const Decl *decl) {
            is_other_stage(shader->args.at[0]->text);
 }
 
+bool check_group_fits(const int64_t size[3]) {
+    enum { MOST_IN_ROW = 65536, MOST = 1 << 30 };
+    int64_t all = 1;
+    for (int i = 0; i < 3; i++) {
+        if (size[i] < 1 || size[i] > MOST_IN_ROW) return false;
+        all *= size[i];
+    }
+    return all <= MOST;
+}
+
 static void attr_numthreads(Checker *c, Decl *decl, Attribute *attribute, uint32_t unused) {
     (void)unused;
     Sema *sema = decl_sema(c, decl);
     if (!needs_args(c, attribute, 1, 3)) return;
-    int64_t all = 1;
+    int64_t size[3] = {1, 1, 1};
     for (int i = 0; i < 3; i++) {
-        int64_t n = 1;
-        if (i < attribute->args.count && !constant_arg(c, decl, attribute, i, &n)) n = 1;
-        if (n < 1 || n > 65536 || all * n > 1 << 30) {
+        if (i < attribute->args.count && !constant_arg(c, decl, attribute, i, &size[i])) size[i] = 1;
+        if (!check_group_fits(size)) {
             report(c, DIAG_numthreads_range, attribute->args.at[i]->loc);
-            n = 1;
-        } else if (n > 1024) report(c, DIAG_numthreads_large, attribute->args.at[i]->loc);
-        all *= n;
-        sema->group_size[i] = (int)n;
+            size[i] = 1;
+        } else if (size[i] > 1024) report(c, DIAG_numthreads_large, attribute->args.at[i]->loc);
+        sema->group_size[i] = (int)size[i];
     }
     if (!has_other_stage(decl)) decl->flags |= DECL_ENTRY;
 }

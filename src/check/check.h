@@ -408,4 +408,7 @@ bool check_special(Checker *checker, Decl *func, const Subst *subst, FuncRef *ou
 typedef VEC(Loc) LocVec;
 LocVec check_lost_derivatives(Checker *checker, Decl *func);
 
+/* attribute.c */
+bool check_group_fits(const int64_t size[3]); /* not more threads than a group may have */
+
 #endif

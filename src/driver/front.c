@@ -232,11 +232,20 @@ int driver_count_entries(SlopeProgram *program, const char *name) {
     return name ? found.named.count > 0 : found.marked.count;
 }
 
+static bool is_block_in_order(const SlopeProgram *program) {
+    const int *block = program->session->config.block;
+    int64_t size[3];
+    for (int i = 0; i < 3; i++) size[i] = block[i] ? block[i] : 1;
+    if (check_group_fits(size)) return true;
+    diag_report(program->session->diags, DIAG_bad_block, 0, block[0], block[1], block[2]);
+    return false;
+}
+
 /* Kernels that do not say how large their groups are have what the session says. */
 static void set_block(const Unit *unit, const Decl *decl, Func *func) {
     const int *block = unit->program->session->config.block;
     bool says = decl->sema && decl->sema->group_size[0];
-    for (int i = 0; i < 3 && !says; i++) func->group_size[i] = block[i] > 0 ? block[i] : 1;
+    for (int i = 0; i < 3 && !says; i++) func->group_size[i] = block[i] ? block[i] : 1;
 }
 
 static Func *entry_of(Unit *unit, Decl *decl) {
@@ -252,6 +261,7 @@ static Func *entry_of(Unit *unit, Decl *decl) {
 static SlopeStatus find_entry_of_expression(SlopeProgram *program, const char *expression, Func **out) {
     Unit *unit = program->unit;
     CheckedFunction found;
+    if (!is_block_in_order(program)) return SLOPE_STATUS_misuse;
     SlopeStatus status = driver_find_declaration(program, expression, &found);
     if (status != SLOPE_STATUS_ok) return status;
     bool generic = unit_is_generic(found.decl);
@@ -322,6 +332,7 @@ SlopeStatus driver_find_entry(SlopeProgram *program, const char *name, Func **ou
     Unit *unit = program->unit;
     if (unit_check(unit) != SLOPE_STATUS_ok) return SLOPE_STATUS_error;
     if (name && strpbrk(name, "(.:<")) return find_entry_of_expression(program, name, out);
+    if (!is_block_in_order(program)) return SLOPE_STATUS_misuse;
     Entries found = find_entries(unit, name ? name : "main");
     const Decls *marked = &found.marked, *named = &found.named;
     bool hosted = named->count && marked->count == 1 && (marked->at[0]->flags & DECL_LAUNCHED);
@@ -342,6 +353,7 @@ SlopeStatus driver_all_entries(SlopeProgram *program) {
     Unit *unit = program->unit;
     SlopeStatus status = unit_check(unit);
     if (status != SLOPE_STATUS_ok) return status;
+    if (!is_block_in_order(program)) return SLOPE_STATUS_misuse;
     const Decls marked = find_entries(unit, "main").marked;
     int made = 0;
     for (int i = 0; i < marked.count; i++)

@@ -442,6 +442,41 @@ static void what_goes_wrong_with_many_calls_is_said(void **state) {
     slope_session_free(calls.session);
 }
 
+/* ---- groups */
+
+static SlopeStatus find_kernel_in_groups(int x, int y, int z, const char *name, SlopeSession **session) {
+    static const char kernels[] =
+        "[shader(\"compute\")] void one() {} [shader(\"compute\")] void some<T>() {} void another() {}\n";
+    SlopeConfig config;
+    SlopeProgram *program;
+    SlopeKernel *kernel;
+    slope_config_init(&config);
+    config.block[0] = x, config.block[1] = y, config.block[2] = z;
+    assert_int_equal(slope_session_new(&config, session), SLOPE_STATUS_ok);
+    assert_int_equal(slope_load_text(*session, "k.slang", kernels, strlen(kernels), &program),
+                     SLOPE_STATUS_ok);
+    return slope_find_kernel(program, name, &kernel);
+}
+
+static void groups_have_a_size_that_they_may_have(void **state) {
+    static const int fitting[][3] = {{0, 0, 0}, {65536, 1, 1}, {1, 65536, 16384}, {1, 0, 65536}};
+    static const int others[][3] = {{65537, 1, 1}, {1, 1, 65537}, {65536, 2, 8193}, {-1, 1, 1}};
+    static const char *const names[] = {"one", "some<int>", "another"};
+    SlopeSession *session;
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 3; k++) {
+            const int *size = fitting[i], *other = others[i];
+            assert_int_equal(find_kernel_in_groups(size[0], size[1], size[2], names[k], &session),
+                             SLOPE_STATUS_ok);
+            slope_session_free(session);
+            assert_int_equal(find_kernel_in_groups(other[0], other[1], other[2], names[k], &session),
+                             SLOPE_STATUS_misuse);
+            assert_non_null(strstr(slope_messages(session), "error E7026: SlopeConfig.block"));
+            slope_session_free(session);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_behind_a_buffer_is_touched),
                                        cmocka_unit_test(rounds_touch_nothing_around_a_buffer),
@@ -449,6 +484,7 @@ int main(void) {
                                        cmocka_unit_test(an_item_keeps_no_more_than_alone),
                                        cmocka_unit_test(many_calls_give_what_single_ones_give),
                                        cmocka_unit_test(many_derivatives_give_what_single_ones_give),
-                                       cmocka_unit_test(what_goes_wrong_with_many_calls_is_said)};
+                                       cmocka_unit_test(what_goes_wrong_with_many_calls_is_said),
+                                       cmocka_unit_test(groups_have_a_size_that_they_may_have)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
