@@ -34,6 +34,7 @@ GOLDENS = (".ast", ".checked", ".ir", ".err", ".out", ".json")
 ASAN_OPTIONS = "intercept_tls_get_addr=0:allocator_may_return_null=1" + (":detect_leaks=0" if platform.machine() == "aarch64" else "")
 # Once for every process that runs on a stack of its own; the runtime tells the sanitizer where its stacks are.
 ASAN_NOISE = re.compile(r"==\d+==WARNING: ASan doesn't fully support makecontext/swapcontext functions.*\n")
+LIBRARY_LINE = re.compile(r"(prelude/\w+\.slang):\d+:\d+:")  # the line itself follows, which does not change with those before it
 INTERPRETED = ("run/", "diff/", "library/", "emit/", "cli/")  # tests whose programs the interpreter runs as well
 DIRECTIVE_LINES = 10  # directives stand at the top; expectations anywhere
 
@@ -274,7 +275,8 @@ def substitute(suite, test, temporary):
 
 
 def clean(text, suite, test, temporary):
-    """Takes out what differs from machine to machine."""
+    """Takes out what differs from machine to machine, and where in the library something stands."""
+    text = LIBRARY_LINE.sub(r"\1:", text)
     text = ASAN_NOISE.sub("", text).replace(f"{temporary}/t", "%t").replace(f"{test.source.path.parent}/", "")
     return text.replace(str(suite.slope), "%slope")
 
