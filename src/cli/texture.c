@@ -23,8 +23,10 @@ static bool has_integers(const SlopeType *type) {
 }
 
 static int channels_of(const SlopeType *type) {
-    const char *digit = strpbrk(element_of(type), "1234>");
-    return digit && *digit != '>' ? *digit - '0' : 1;
+    const char *element = element_of(type);
+    size_t length = strcspn(element, ",>"); /* behind it may stand how many samples there are */
+    char last = length ? element[length - 1] : 0;
+    return last >= '1' && last <= '4' ? last - '0' : 1;
 }
 
 /* Integers in a file are fractions of one, unless the texture holds integers. */

@@ -99,6 +99,27 @@ BINARY(step, y >= x ? 1 : 0)
 TERNARY(fma, fmal(x, y, z))
 BINARY(fmod, fmodl(x, y))
 BINARY(copysign, copysignl(x, y))
+
+static Real next_half(Real x, Real y) {
+    int exponent;
+    if (x == 0) return copysignl(0x1p-24L, y);
+    if (isinf(x)) return copysignl(65504, x);
+    Real part = frexpl(x, &exponent);
+    bool up = y > x, outward = up == (x > 0), edge = !outward && fabsl(part) == 0.5L;
+    int unit = exponent - 11 - edge;
+    Real next = x + (up ? 1 : -1) * ldexpl(1, unit < -24 ? -24 : unit);
+    if (next == 0) return copysignl(0, x);
+    return fabsl(next) > 65504 ? copysignl(INFINITY, x) : next;
+}
+
+static Real ref_nextafter(Kind kind, const Real *v, Real *scale) {
+    (void)scale;
+    Real x = v[0], y = v[1];
+    if (isnan(x) || isnan(y)) return x + y;
+    if (kind == KIND_float) return nextafterf((float)x, (float)y);
+    if (kind == KIND_double) return nextafter((double)x, (double)y);
+    return x == y ? y : next_half(x, y);
+}
 UNARY(isnan, isnan(x))
 UNARY(isinf, isinf(x) != 0)
 UNARY(isfinite, isfinite(x))
@@ -278,6 +299,7 @@ static const Row rows[] = {
 static const Row vector_rows[] = {
     {"frexp", "y = frexp(a, z);", 1, ref_frexp, ref_exponent, SAME, SAME, SAME, EXACT, false},
     F("ldexp", 2, ldexp_real, 1.51L, 3.5L, false),
+    F("nextafter", 2, nextafter, EXACT, false),
 };
 
 static void compute(const Case *c, const Real *in, Real *out, Real *scale) {

@@ -85,6 +85,17 @@ static uint64_t int_firstbitlow(Kind kind, const uint64_t *x) {
     return ~(uint64_t)0;
 }
 
+static uint64_t int_clz(Kind kind, const uint64_t *x) {
+    uint64_t count = 0, bits = (uint64_t)kind_bits(kind);
+    while (count < bits && !(x[0] >> (bits - 1 - count) & 1)) count++;
+    return count;
+}
+
+static uint64_t int_ctz(Kind kind, const uint64_t *x) {
+    uint64_t place = int_firstbitlow(kind, x);
+    return place == ~(uint64_t)0 ? (uint64_t)kind_bits(kind) : place;
+}
+
 static uint64_t int_reversebits(Kind kind, const uint64_t *x) {
     uint64_t result = 0;
     for (int i = 0; i < kind_bits(kind); i++) result |= (x[0] >> i & 1) << (kind_bits(kind) - 1 - i);
@@ -129,6 +140,8 @@ static const Row rows[] = {
     {"countbits(a)", 1, int_countbits, KIND_uint, true},
     {"firstbithigh(a)", 1, int_firstbithigh, KIND_uint, true},
     {"firstbitlow(a)", 1, int_firstbitlow, KIND_uint, true},
+    {"clz(a)", 1, int_clz, KIND_uint, true},
+    {"ctz(a)", 1, int_ctz, KIND_uint, true},
     {"reversebits(a)", 1, int_reversebits, SAME, true},
     {"bitfieldExtract(a, 2, 5)", 1, int_extract, SAME, true},
     {"bitfieldInsert(a, b, 2, 5)", 2, int_insert, SAME, true},
