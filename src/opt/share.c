@@ -11,6 +11,8 @@
  * Of memory that a group shares, a copy would read what other threads write, only to use a part of it: it is not made where all uses follow it, and nothing in between
  * writes but to variables of the thread. Nor is one of an element of a buffer that is only read: its memory could be that of another.
  *
+ * What is copied from such a buffer in each round of a loop that writes to none, and is the same in all of them, is copied before it.
+ *
  * Zeros that nobody needs, either: a variable that is zero from the start, and that nothing was done with, need not be set to zero; and it need not be zero
  * if a copy of the whole comes first. */
 #include "opt.h"
@@ -133,19 +135,59 @@ static bool is_used_at_once(const Inst *copy, int number, int last) {
     return false;
 }
 
-static bool can_share(const Share *s, const Inst *copy) {
+static int number_of(const Share *s, const Inst *copy) {
+    return (int)(uintptr_t)map_get(&s->numbers, PTR_KEY(copy));
+}
+
+/* Is the variable nothing but that copy, from which all read? */
+static bool is_copy_alone(const Share *s, const Inst *copy) {
     const Val *to = ir_resolve(copy->args[0]);
-    if (to->kind != VAL_inst || to->inst->op != OP_var ||
-        ir_target(to->type) != ir_target(copy->args[1]->type))
-        return false;
+    if (to->kind != VAL_inst || to->inst->op != OP_var) return false;
     const Uses *uses = &s->uses[to->id];
-    if (uses->copy != copy || uses->writes != 1 || uses->escapes) return false;
-    int number = (int)(uintptr_t)map_get(&s->numbers, PTR_KEY(copy)),
-        end = (int)(uintptr_t)map_get(&s->ends, PTR_KEY(copy->parent));
-    if (uses->first <= number || uses->last > end) return false;
-    bool is_of_group = ir_space(copy->args[1]->type) == SPACE_shared;
+    if (uses->writes != 1 || uses->escapes) return false;
+    int end = (int)(uintptr_t)map_get(&s->ends, PTR_KEY(copy->parent));
+    return uses->first > number_of(s, copy) && uses->last <= end;
+}
+
+static bool can_share(const Share *s, const Inst *copy) {
+    if (!is_copy_alone(s, copy)) return false;
+    const Val *to = ir_resolve(copy->args[0]);
+    const Uses *uses = &s->uses[to->id];
+    if (uses->copy != copy || ir_target(to->type) != ir_target(copy->args[1]->type)) return false;
     if (is_unchanging(s, copy->args[1])) return true;
-    return (is_of_group || is_only_read(copy->args[1])) && is_used_at_once(copy, number, uses->last);
+    bool is_of_group = ir_space(copy->args[1]->type) == SPACE_shared;
+    return (is_of_group || is_only_read(copy->args[1])) &&
+           is_used_at_once(copy, number_of(s, copy), uses->last);
+}
+
+/* ---- the same copy in each round */
+
+static bool leaves_buffers(const Inst *inst) {
+    if (!op_has(inst->op, OP_TAPE) && !is_quiet(inst)) return false;
+    for (int i = 0; i < inst->nregions; i++)
+        for (const Inst *inner = inst->regions[i]->first; inner; inner = inner->next)
+            if (!leaves_buffers(inner)) return false;
+    return true;
+}
+
+/* Is it made anew in each round of a loop that writes nothing but to variables of the thread, and tapes? */
+static bool is_repeated(const Share *s, const Inst *copy) {
+    const Inst *loop = copy->parent->owner, *var = ir_resolve(copy->args[0])->inst;
+    if (!loop || loop->op != OP_loop || copy->parent != loop->regions[1] || !is_copy_alone(s, copy))
+        return false;
+    return ir_resolve(copy->args[0])->kind == VAL_inst && var->parent == copy->parent &&
+           is_only_read(copy->args[1]) && !inst_contains(loop, ir_resolve(copy->args[1])) &&
+           leaves_buffers(loop);
+}
+
+static bool make_before(Share *s, Inst *copy) {
+    if (!is_repeated(s, copy)) return false;
+    Inst *moved[] = {ir_resolve(copy->args[0])->inst, copy}, *loop = copy->parent->owner;
+    for (int i = 0; i < 2; i++) {
+        inst_remove(moved[i]);
+        inst_insert_before(loop, moved[i]);
+    }
+    return true;
 }
 
 /* ---- zeros */
@@ -206,9 +248,12 @@ bool opt_share(Func *func) {
         to->forward = ir_resolve(copy->args[1]);
         inst_remove(to->inst);
         inst_remove(copy);
+        s.copies.at[i] = NULL;
         changed = true;
     }
     if (changed) ir_resolve_func(func);
+    for (int i = 0; i < s.copies.count; i++)
+        if (s.copies.at[i]) changed |= make_before(&s, s.copies.at[i]);
     changed |= drop_zeros(&s);
     arena_free(s.scratch);
     return changed;
