@@ -344,6 +344,19 @@ static bool pass_range(Unit *unit) {
     return changed;
 }
 
+/* What is made is looked at, too. Source code shows loops where they were. */
+static bool pass_unlikely(Unit *unit) {
+    int count = unit->ir->funcs.count;
+    for (int i = unit->passed; i < unit->ir->funcs.count && !unit->is_source && !unit->ir->many_threads;
+         i++) {
+        Func *func = unit->ir->funcs.at[i];
+        if (!func->body || !opt_outline_unlikely(func)) continue;
+        opt_dce(func);
+        if (VERIFY_EACH_PASS) verify(unit, func, "unlikely");
+    }
+    return unit->ir->funcs.count > count;
+}
+
 static bool pass_steps(Func *func) {
     if (!opt_steps(func)) return false;
     opt_dce(func);
@@ -421,6 +434,7 @@ static const struct {
     {"order", 2, .run = pass_order},
     {"terms", 2, .run = pass_terms},
     {"calls", 2, .run = opt_calls},
+    {"unlikely", 2, .run_unit = pass_unlikely},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 

@@ -253,6 +253,7 @@ typedef enum FuncFlags {
     FUNC_PURE = 1 << 13,     /* harmless, and reads nothing but its variables and parameters (opt/pure.c) */
     FUNC_PRECISE = 1 << 14,  /* arithmetic is done as it is written: something in it is declared `precise` */
     FUNC_HARMLESS = 1 << 15, /* no effect but on parameters, and it ends: a call that nobody needs can go */
+    FUNC_UNLIKELY = 1 << 16, /* called where a condition is false as a rule (opt/unlikely.c) */
 } FuncFlags;
 
 /* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is

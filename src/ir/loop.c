@@ -17,7 +17,7 @@ bool inst_contains(const Inst *owner, const Val *v) {
 bool inst_is_unlikely(const Inst *inst) {
     for (const Region *r = inst->parent; r->owner; r = r->owner->parent)
         if (r->owner->op == OP_if && inst_has(r->owner, INST_LIKELY)) return r == r->owner->regions[1];
-    return false;
+    return inst->func->flags & FUNC_UNLIKELY;
 }
 
 int inst_loops_around(const Inst *inst) {

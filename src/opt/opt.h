@@ -107,6 +107,9 @@ bool opt_is_written_out_in_c(const Inst *loop); /* range.c: so short that compil
 bool opt_calls_keep_checks(
     const Inst *loop); /* range checks stay in it because of what it calls, and it is no loop for vectors */
 
+/* ---- unlikely.c: what is, if large, is a function */
+bool opt_outline_unlikely(Func *func);
+
 /* ---- apart.c: buffers that a nest of loops uses */
 enum { MOST_APART = 6 };
 typedef struct ApartBuffer {

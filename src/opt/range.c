@@ -570,10 +570,17 @@ static Nest find_nest(Range *r, Inst *loop, bool is_flat) {
     return n;
 }
 
+static bool has_few_rounds(const Nest *n) {
+    bool has_few = loop_most_trips(n->loop) <= SHORT_TRIP;
+    for (int i = 0; i < n->inner.count && has_few; i++)
+        has_few = loop_most_trips(n->inner.at[i]) <= SHORT_TRIP;
+    return has_few;
+}
+
 static bool copy_nest(Range *r, Nest *n) {
     Inst *last = n->loop->prev;
-    bool worth_it =
-        suits(n) && find_counters(n) && !(r->copies > 0 && n->is_short) && cover(n) && !val_is_const(n->safe);
+    bool worth_it = suits(n) && find_counters(n) && !(r->copies > 0 && has_few_rounds(n)) && cover(n) &&
+                    !val_is_const(n->safe);
     if (worth_it) {
         require_apart(n);
         make_copies(n);

@@ -65,7 +65,12 @@ static const char *verify_all(ToolSession *session) {
     return NULL;
 }
 
-static Func *main_of(const ToolSession *session) { return vec_last(&session->module->funcs); }
+/* What passes add comes behind it. */
+static Func *main_of(const ToolSession *session) {
+    int at = session->module->funcs.count - 1;
+    while (session->module->funcs.at[at]->flags & FUNC_UNLIKELY) at--;
+    return session->module->funcs.at[at];
+}
 
 static bool complain(uint64_t seed, const char *passes, const char *what, Str text) {
     printf("seed %llu: %s: %s\n%.*s\n", (unsigned long long)seed, passes, what, STR_ARG(text));

@@ -105,7 +105,7 @@ static const struct {
     {"legalize", legalize},     {"together", together}, {"scalars", opt_scalars},
     {"order", order},           {"pack", opt_pack},     {"first", first},
     {"steps", opt_steps},       {"asked", opt_asked},   {"asked_before", asked_before},
-    {"terms", terms},           {"fill", opt_fill},
+    {"terms", terms},           {"fill", opt_fill},     {"unlikely", opt_outline_unlikely},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {

@@ -188,6 +188,7 @@ static void param_attributes(Emitter *e, const FuncInfo *info) {
 typedef struct FuncSize {
     int branches, loops; /* loops are branches, too */
     int longest;         /* instructions without a branch between them */
+    int choices;         /* of which one is likely */
 } FuncSize;
 
 static void measure(const Region *region, FuncSize *size) {
@@ -195,6 +196,7 @@ static void measure(const Region *region, FuncSize *size) {
     for (const Inst *inst = region->first; inst; inst = inst->next, length++) {
         size->branches += inst->op == OP_if || inst->op == OP_loop;
         size->loops += inst->op == OP_loop;
+        size->choices += inst->op == OP_if && inst_has(inst, INST_LIKELY);
         for (int i = 0; i < inst->nregions; i++) measure(inst->regions[i], size);
     }
     if (length > size->longest) size->longest = length;
@@ -230,6 +232,7 @@ static void size_attributes(Emitter *e, FuncInfo *info) {
     FuncSize size = {0};
     if (func->body) measure(func->body, &size);
     bool is_large = size.branches > TOO_MANY_BRANCHES || (size.loops > MANY_LOOPS && !e->device);
+    is_large |= (func->flags & FUNC_UNLIKELY) && size.choices == 0 && !e->device;
     if (func->flags & FUNC_INLINE) is_large = false;
     info->is_large = is_large;
     if (is_large) emit_attribute(e, info->function, of_function, WITHOUT_PASSES, 0);

@@ -183,23 +183,42 @@ static LLVMErrorRef sanitize(LLVMModuleRef module, LLVMTargetMachineRef machine,
     return LLVMRunPasses(module, "asan", machine, tuning);
 }
 
-/* True: some function had it. */
-static bool take_back(LLVMModuleRef module, const char *attribute) {
+static bool has_attribute(LLVMValueRef function, unsigned kind) {
+    return LLVMGetEnumAttributeAtIndex(function, of_function, kind) != NULL;
+}
+
+static void take_back(LLVMModuleRef module, const char *attribute) {
     unsigned kind = LLVMGetEnumAttributeKindForName(attribute, strlen(attribute));
-    bool found = false;
-    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
-        found |= LLVMGetEnumAttributeAtIndex(f, of_function, kind) != NULL;
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
         LLVMRemoveEnumAttributeAtIndex(f, of_function, kind);
+}
+
+/* Those that had it have it no more, and the others have it. */
+static void exchange(LLVMModuleRef module, const char *attribute) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(attribute, strlen(attribute));
+    LLVMAttributeRef given = LLVMCreateEnumAttribute(LLVMGetModuleContext(module), kind, 0);
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+        if (has_attribute(f, kind)) LLVMRemoveEnumAttributeAtIndex(f, of_function, kind);
+        else if (!LLVMIsDeclaration(f)) LLVMAddAttributeAtIndex(f, of_function, given);
     }
-    return found;
 }
 
 /* What is left of the passes for functions that go without the others: their time grows with the size of a function alone. Loops are tested
  * at their end already. Nothing is left to do in other functions. */
 static LLVMErrorRef optimise_large(LLVMModuleRef module, LLVMTargetMachineRef machine,
                                    LLVMPassBuilderOptionsRef tuning) {
-    return LLVMRunPasses(module, "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(licm))", machine,
-                         tuning);
+    exchange(module, WITHOUT_PASSES);
+    LLVMErrorRef failure = LLVMRunPasses(
+        module, "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(licm))", machine, tuning);
+    take_back(module, WITHOUT_PASSES);
+    return failure;
+}
+
+static bool has_any(LLVMModuleRef module, const char *attribute) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(attribute, strlen(attribute));
+    LLVMValueRef f = LLVMGetFirstFunction(module);
+    while (f && !has_attribute(f, kind)) f = LLVMGetNextFunction(f);
+    return f != NULL;
 }
 
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
@@ -217,7 +236,7 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     if (vectorises) keep_vectors_narrow(module);
     LLVMErrorRef failure = LLVMRunPasses(module, pipelines[level], machine, tuning);
     take_back(module, WITHOUT_VECTORS);
-    bool has_large = !is_device && take_back(module, WITHOUT_PASSES);
+    bool has_large = !is_device && has_any(module, WITHOUT_PASSES);
     if (!failure && has_large && level > 0) failure = optimise_large(module, machine, tuning);
     if (!failure && options->sanitize) failure = sanitize(module, machine, tuning);
     LLVMDisposePassBuilderOptions(tuning);
