@@ -324,6 +324,7 @@ bool clike_make_copies(Printer *p,
 /* ---- rows.c */
 /* Is there a loop over structs where that condition is true? The condition, with what is to be tested as well. */
 Value clike_find_rows(Printer *p, const Inst *choice, Value condition);
+bool clike_has_rows(const Printer *p, const Func *func); /* is there one somewhere? */
 void clike_begin_rows(Printer *p, const Inst *loop);
 const char *clike_rows_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
 bool clike_row_element(Printer *p, const Inst *access, Value *result); /* the variable that stands for it */

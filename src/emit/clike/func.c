@@ -285,9 +285,16 @@ static bool is_apart(Printer *p, const ReachedFunc *reached) {
     return is_called && (reached->calls - 1) * whole_size(p, reached) > most_copied;
 }
 
-typedef bool Trait(const ReachedFunc *reached);
+typedef bool Trait(const Printer *p, const ReachedFunc *reached);
 
-static bool has_nest(const ReachedFunc *reached) { return reached->has_nest; }
+static bool has_nest(const Printer *p, const ReachedFunc *reached) {
+    (void)p;
+    return reached->has_nest;
+}
+
+static bool has_rows(const Printer *p, const ReachedFunc *reached) {
+    return clike_has_rows(p, reached->func);
+}
 
 typedef struct Look {
     bool chooses, is_derivative;
@@ -301,7 +308,8 @@ static void look_for_choices(void *user, Inst *inst) {
 }
 
 /* Does it choose numbers in derivatives that autodiff has made? Nobody else's sums have no order. */
-static bool chooses_derivatives(const ReachedFunc *reached) {
+static bool chooses_derivatives(const Printer *p, const ReachedFunc *reached) {
+    (void)p;
     Look look = {.is_derivative = (reached->func->flags & FUNC_GENERATED) != 0};
     region_walk(reached->func->body, look_for_choices, &look);
     return look.chooses && look.is_derivative;
@@ -313,7 +321,8 @@ static void look_for_quotients(void *user, Inst *inst) {
 }
 
 /* In loops that stay loops. */
-static bool keeps_quotients(const ReachedFunc *reached) {
+static bool keeps_quotients(const Printer *p, const ReachedFunc *reached) {
+    (void)p;
     bool found = false;
     if (!reached->has_nest) region_walk(reached->func->body, look_for_quotients, &found);
     return found;
@@ -321,7 +330,7 @@ static bool keeps_quotients(const ReachedFunc *reached) {
 
 /* Has it that trait, or what becomes a part of it? */
 static bool has_trait(const Printer *p, const ReachedFunc *reached, Trait *trait) {
-    if (trait(reached)) return true;
+    if (trait(p, reached)) return true;
     for (int i = 0; i < reached->callees.count && !reached->is_cyclic; i++) {
         const ReachedFunc *callee = reached->callees.at[i];
         if (is_inlined(p, callee->func) && has_trait(p, callee, trait)) return true;
@@ -337,6 +346,8 @@ static const char *qualifier_as_whole(Printer *p, const Func *func, const char *
         qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_IN_ORDER"));
     if (has_trait(p, reached, keeps_quotients))
         qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_VECTORS_IN_LOOPS"));
+    if (has_trait(p, reached, has_rows))
+        qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_WIDE_VECTORS"));
     if (has_trait(p, reached, chooses_derivatives))
         qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_BRANCHES"));
     return qualifier;

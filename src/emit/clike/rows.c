@@ -259,23 +259,49 @@ static Value test_apart(Printer *p, Value condition, const char *limit) {
     return condition;
 }
 
+/* The first such loop where the condition is true; false: there is none. */
+static bool find_loop(const Printer *p, const Inst *choice, Search *search, LoopTest *test) {
+    if (!p->dialect->has_rows || p->options->level < 2) return false;
+    for (const Inst *loop = choice->regions[0]->first; loop; loop = loop->next) {
+        if (loop->op != OP_loop || loop->nargs != 1 || !clike_counts_up(choice, loop, test)) continue;
+        *search = (Search){.printer = p, .loop = loop, .counter = loop->regions[1]->params[test->index]};
+        region_walk(loop->regions[1], look_at, search);
+        if (!search->refused && is_in_order(search) && (!search->chooses || clike_has_vectors(p)))
+            return true;
+    }
+    return false;
+}
+
 Value clike_find_rows(Printer *p, const Inst *choice, Value condition) {
     FuncState *at = p->at;
     LoopTest test;
-    if (!p->dialect->has_rows || at->rows.loop || p->options->level < 2) return condition;
-    for (const Inst *loop = choice->regions[0]->first; loop; loop = loop->next) {
-        if (loop->op != OP_loop || loop->nargs != 1 || !clike_counts_up(choice, loop, &test)) continue;
-        Search search = {.printer = p, .loop = loop, .counter = loop->regions[1]->params[test.index]};
-        region_walk(loop->regions[1], look_at, &search);
-        if (search.refused || !is_in_order(&search) || (search.chooses && !clike_has_vectors(p))) continue;
-        at->rows.loop = loop;
-        at->rows.chooses = search.chooses;
-        at->rows.computes = search.computes && !search.calls;
-        at->rows.count = search.count;
-        memcpy(at->rows.at, search.rows, sizeof search.rows);
-        return test_apart(p, condition, clike_limit(p, loop, &test));
-    }
-    return condition;
+    Search search;
+    if (at->rows.loop || !find_loop(p, choice, &search, &test)) return condition;
+    at->rows.loop = search.loop;
+    at->rows.chooses = search.chooses;
+    at->rows.computes = search.computes && !search.calls;
+    at->rows.count = search.count;
+    memcpy(at->rows.at, search.rows, sizeof search.rows);
+    return test_apart(p, condition, clike_limit(p, search.loop, &test));
+}
+
+typedef struct Found {
+    const Printer *printer;
+    bool any;
+} Found;
+
+static void look_for_rows(void *user, Inst *inst) {
+    Found *found = user;
+    LoopTest test;
+    Search search;
+    if (inst->op == OP_if && inst_has(inst, INST_LIKELY))
+        found->any = found->any || find_loop(found->printer, inst, &search, &test);
+}
+
+bool clike_has_rows(const Printer *p, const Func *func) {
+    Found found = {.printer = p};
+    region_walk(func->body, look_for_rows, &found);
+    return found.any;
 }
 
 /* ---- the functions */
