@@ -112,6 +112,10 @@ typedef struct Ad {
 /* ---- derive.c */
 AdFunc *ad_func(Ad *ad, Func *func);  /* for a source function, or one that is flat by birth */
 void ad_complete(Ad *ad, Func *func); /* its body and what the source provides for it */
+Func *ad_substitute(
+    Ad *ad,
+    Func *
+        func); /* whose derivative is meant when it is differentiated: its primal substitute, if it has one */
 void ad_refuse_endless(Ad *ad, const AdFunc *f);
 const char *ad_name(const AdFunc *f); /* of the source, if there is one */
 typedef enum CallKind {

@@ -61,8 +61,7 @@ AdFunc *ad_func(Ad *ad, Func *func) {
 
 /* ---- what the source says about calls */
 
-/* Which function's derivative is meant when `func` is differentiated: its primal substitute, if it has one. */
-static Func *ad_substitute(Ad *ad, Func *func) {
+Func *ad_substitute(Ad *ad, Func *func) {
     for (;;) { /* substitutes of substitutes; the checker lets no circle pass */
         ad_complete(ad, func);
         if (!func->custom.substitute) return func;

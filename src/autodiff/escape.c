@@ -25,7 +25,7 @@ static void find_write(void *user, Inst *inst) {
 }
 
 static bool may_write_through(Check *c, const Inst *call, int arg) {
-    AdFunc *callee = ad_func(c->ad, call->callee);
+    AdFunc *callee = ad_plan_call(c->ad, call, AD_bwd).callee;
     ad_fill(c->ad, callee, callee->normal);
     if (!callee->flat->body || arg >= callee->flat->nparams) return true;
     Through through = {.pointer = callee->flat->body->params[arg]};

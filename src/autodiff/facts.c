@@ -18,6 +18,9 @@ static bool is_new(Search *search, AdFunc *f) {
     return true;
 }
 
+/* What derivatives call there. */
+static AdFunc *substitute_of(Ad *ad, const Inst *call) { return ad_plan_call(ad, call, AD_bwd).callee; }
+
 /* ---- recursion
  *
  * Functions that reach each other are recursive. One search settles all that it comes by: a function stays open until nothing that was
@@ -33,14 +36,20 @@ typedef struct Circles {
 
 static void follow_calls(Ad *ad, AdFuncs *open, AdFunc *f);
 
-static void follow_call(void *user, Inst *inst) {
-    Circles *circles = user;
+static void follow_callee(const Circles *circles, AdFunc *callee) {
     AdFunc *from = circles->from;
-    if (inst->op != OP_call) return;
-    AdFunc *callee = ad_func(circles->ad, inst->callee);
     if (callee == from) from->recursive = ANSWER_yes;
     if (!callee->open && !callee->recursive) follow_calls(circles->ad, circles->open, callee);
     if (callee->open && callee->leads_to < from->leads_to) from->leads_to = callee->leads_to;
+}
+
+/* To the function itself, and to what is called in its place. */
+static void follow_call(void *user, Inst *inst) {
+    Circles *circles = user;
+    if (inst->op != OP_call) return;
+    AdFunc *callee = ad_func(circles->ad, inst->callee), *substitute = substitute_of(circles->ad, inst);
+    follow_callee(circles, callee);
+    if (substitute != callee) follow_callee(circles, substitute);
 }
 
 static void settle(AdFuncs *open, AdFunc *f) {
@@ -83,7 +92,9 @@ static bool has_own_effect(const Inst *inst) {
 }
 
 bool ad_inst_has_effects(Ad *ad, const Inst *inst) {
-    return has_own_effect(inst) || (inst->op == OP_call && ad_has(ad, ad_func(ad, inst->callee), AD_effects));
+    if (inst->op != OP_call) return has_own_effect(inst);
+    return ad_has(ad, ad_func(ad, inst->callee), AD_effects) ||
+           ad_has(ad, substitute_of(ad, inst), AD_effects);
 }
 
 /* ---- derivatives of the user */
@@ -204,7 +215,7 @@ static void add_reading(void *user, Inst *inst) {
 }
 
 static int cost_of_reading(const Reading *outer, const Inst *call) {
-    AdFunc *callee = ad_func(outer->ad, call->callee);
+    AdFunc *callee = substitute_of(outer->ad, call);
     if (callee->source) ad_fill(outer->ad, callee, callee->normal);
     bool flat = callee->flat->body && call->callee == callee->flat;
     if (!flat || outer->depth == MOST_NESTED) return AD_NEVER;
@@ -241,12 +252,12 @@ static void search_inst(void *user, Inst *inst) {
     if (inst->op != OP_call || search->found) return;
     if (search->fact == AD_effects) {
         search_body(search, ad_func(search->ad, inst->callee));
+        search_body(search, substitute_of(search->ad, inst));
         return;
     }
-    if (search->fact == AD_disturbs)
-        search->found = ad_has(search->ad, ad_func(search->ad, inst->callee), AD_effects);
+    if (search->fact == AD_disturbs) search->found = ad_inst_has_effects(search->ad, inst);
     if (search->fact == AD_substitutes)
-        search->found = ad_plan_call(search->ad, inst, AD_bwd).callee != ad_func(search->ad, inst->callee);
+        search->found = substitute_of(search->ad, inst) != ad_func(search->ad, inst->callee);
     bool any_mode = search->fact == AD_sources || search->fact == AD_substitutes;
     for (int mode = any_mode ? AD_fwd : AD_bwd; mode <= AD_bwd && !inst_has(inst, INST_NO_DIFF); mode++) {
         CallPlan plan = ad_plan_call(search->ad, inst, (AdMode)mode);

@@ -80,6 +80,17 @@ static void show_activity(Ad *ad, AdFunc *f) {
     ad_clear_marks(f->flat->body);
 }
 
+/* A substitute that always calls what it stands for, which is a call of itself. */
+static void refuse_endless_substitute(Ad *ad, Func *source, const Region *body) {
+    for (const Inst *inst = body->first; inst; inst = inst->next) {
+        bool replaced = inst->op == OP_call && inst->callee != source && inst->callee->custom.substitute;
+        if (!replaced || ad_substitute(ad, inst->callee) != source) continue;
+        diag_report(ad->m->diags, DIAG_endless_substitute, source->loc, source->name->text,
+                    inst->callee->name->text);
+        return;
+    }
+}
+
 void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     if (!f->source || (f->filled && (f->normal || !normal))) return;
     ad_complete(ad, f->source);
@@ -94,6 +105,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
         region_walk(copy->body, complete_callees, ad);
         ad->config.inline_calls(ad->config.user, copy, may_inline, ad);
         ad->config.lower_exits(ad->config.user, copy);
+        refuse_endless_substitute(ad, f->source, copy->body);
     }
     ad->config.clean(ad->config.user, copy);
     f->flat->flags |= copy->flags & (FUNC_PRECISE | FUNC_INLINE);

@@ -223,12 +223,23 @@ void note_function_holds(Checker *c, const Expr *e) {
     if (functions_of(c, e) && !holds_nothing(c, e)) note(c, DIAG_note_functype_captures, 0);
 }
 
+/* A parameter that is passed on where another type says what is no_diff: by a lambda, which names the parameter, as one that holds data
+ * is passed as it is. */
+static Expr *pass_on(Env *env, Expr *e, const Type *to) {
+    Expr *node = call_in_lambda(env, e->loc, e, to);
+    const Expr *param = e;
+    while (param->kind == EXPR_paren) param = param->a;
+    bool same_result = e->type->args[0] == to->args[0];
+    if (node->kind == EXPR_convert && same_result && param->kind == EXPR_decl) node->decl = param->decl;
+    return node;
+}
+
 Expr *coerce_function(Env *env, Expr *e, const Type *to) {
     Checker *c = env->c;
     int cost = COST_none;
     if (e->type == to) return e;
     if (function_cost(env, e, to) < 0) return mismatch(env, e, to);
-    if (e->type && e->type->kind == TYPE_function) return call_in_lambda(env, e->loc, e, to);
+    if (e->type && e->type->kind == TYPE_function) return pass_on(env, e, to);
     const Subst *subst = NULL;
     const Candidate *best = best_function(env, e, to, &cost, &subst);
     if (e->kind == EXPR_overload) {

@@ -301,11 +301,23 @@ static void bind_object(Fn *f, FuncBinding *binding, const Expr *as_function) {
     if (check_all_fields(f->l->c, type).count) binding->object = type;
 }
 
+/* The function that holds data behind the parameter that a lambda was made for, to pass it on; NULL: it is something else. */
+static const FuncBinding *passed_on(const Fn *f, const Expr *as_function) {
+    const Decl *param = as_function->a->kind == EXPR_lambda ? as_function->decl : NULL;
+    const FuncBinding *binding = param ? find_binding(f, param) : NULL;
+    return binding && binding->object ? binding : NULL;
+}
+
 static void bind_function(Fn *f, BindingVec *bindings, Decl *param, Expr *arg) {
     const Expr *object = object_in(arg);
     FuncBinding binding = {.param = param, .loc = arg->loc};
     while (arg->kind == EXPR_paren || arg->kind == EXPR_convert) arg = arg->a;
-    if (object) bind_object(f, &binding, object);
+    const FuncBinding *on = object ? passed_on(f, object) : NULL;
+    if (on) {
+        binding = *on;
+        binding.param = param;
+        binding.drops |= object->decl->type->number;
+    } else if (object) bind_object(f, &binding, object);
     else if (arg->kind == EXPR_decl && arg->decl->kind == DECL_var) {
         const FuncBinding *outer = known_binding(f, arg);
         if (!outer) return;
@@ -329,9 +341,9 @@ static BindingVec bind_functions(Fn *f, Decl *decl, Expr *e) {
 }
 
 /* Where the data of a function is that came as an argument. */
-static bool data_of_function(Fn *f, const Expr *use, const FuncBinding *binding, Place *place) {
-    const Local *local = find_local(f, use->decl);
-    if (!local) lower_report(f, DIAG_function_holds_data, use->loc, use->decl->name->text);
+static bool data_of_function(Fn *f, const Decl *param, Loc loc, const FuncBinding *binding, Place *place) {
+    const Local *local = find_local(f, param);
+    if (!local) lower_report(f, DIAG_function_holds_data, loc, param->name->text);
     else *place = place_of_memory(local->address, binding->object);
     return local != NULL;
 }
@@ -345,8 +357,9 @@ static void add_function(Fn *f, ArgVec *args, Expr *arg, const FuncBinding *bind
         return;
     }
     while (arg->kind == EXPR_paren) arg = arg->a;
-    if (object) data = (Arg){.expr = object->a, .element = f->pack_element};
-    else data_of_function(f, arg, binding, &data.place);
+    bool on = object && passed_on(f, object);
+    if (object && !on) data = (Arg){.expr = object->a, .element = f->pack_element};
+    else data_of_function(f, on ? object->decl : arg->decl, arg->loc, binding, &data.place);
     vec_push(f->l->arena, args, data);
 }
 
@@ -396,7 +409,9 @@ static void drop_unpromised(Fn *f, const Callee *callee, ArgVec *args, bool has_
 /* An object that holds data is passed as it is, with no_diff parameters of its own; those of its derivatives must be the wanted ones. */
 static bool fits_derived(Fn *f, const FuncBinding *binding, const FuncSig *have, const Type *wanted) {
     for (int i = 0; i < have->nparams && binding->object; i++) {
-        if (have->params[i].no_diff == type_function_drops(wanted, i + 1)) continue;
+        bool is_wanted = type_function_drops(wanted, i + 1),
+             dropped = binding->drops & type_function_drop(i + 1);
+        if (have->params[i].no_diff == is_wanted && (is_wanted || !dropped)) continue;
         lower_report(f, DIAG_function_no_diff, binding->loc, i + 1);
         return false;
     }
@@ -463,13 +478,14 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
         Val *itself;
         if (!binding->object)
             self = place_of_memory(temp_var(f, request->sig.this_type, "lambda"), request->sig.this_type);
-        else if (!data_of_function(f, callee, binding, &self)) return NULL;
+        else if (!data_of_function(f, callee->decl, callee->loc, binding, &self)) return NULL;
         if (is_paired) self = still_pair(f, sig.params[0].type, &self, &itself);
         vec_push(l->arena, &args, ((Arg){.place = self, .element = -1}));
     }
     for (int i = 0; i < e->args.count; i++) {
         add_arg_expr(f, &args, e->args.at[i]);
-        vec_last(&args).drop = !e->nmodes && type_function_drops(type, i + 1);
+        bool drops = type_function_drops(type, i + 1) || binding->drops & type_function_drop(i + 1);
+        vec_last(&args).drop = !e->nmodes && drops;
     }
     return emit_call(f, func, NULL, &sig, &args, into);
 }

@@ -24,6 +24,7 @@ static bool same_request(const Request *a, const Request *b) {
         const FuncBinding *x = &a->bindings[i], *y = &b->bindings[i];
         if (x->param != y->param || x->decl != y->decl || x->subst != y->subst) return false;
         if (x->lambda != y->lambda || x->object != y->object || x->around != y->around) return false;
+        if (x->drops != y->drops) return false;
     }
     return true;
 }

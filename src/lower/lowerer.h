@@ -28,6 +28,7 @@ typedef struct FuncBinding { /* a function known at compile time, behind a param
     const Subst *subst;
     Decl *lambda;       /* struct of a lambda, or of an object */
     const Type *object; /* ... that holds data, which is passed in place of the function; else NULL */
+    int64_t drops;      /* arguments that are no_diff by the types on the way: type_function_drop */
     const struct Request *around; /* lambda: in whose body it stands, if that takes functions; else NULL */
     Loc loc;                      /* where it is passed */
 } FuncBinding;
