@@ -430,6 +430,7 @@ static const struct {
     {"steps", 1, .run = pass_steps},
     {"range", 1, .run_unit = pass_range},
     {"fill", 2, .run = pass_fill},
+    {"near", 2, .run = opt_near},
     {"first", 2, .run = pass_first},
     {"order", 2, .run = pass_order},
     {"terms", 2, .run = pass_terms},

@@ -1,0 +1,99 @@
+/* What a loop reads from buffers is read behind calls that come before its first use.
+ *
+ *     x = item.x; y = item.y; s = sin(x); z = s * y;            x = item.x; s = sin(x); y = item.y; z = s * y;
+ *
+ * An object that a function is given is read whole, where code by hand reads a field when it comes to it. Functions for vectors leave few registers as they were: what is there before a call goes to
+ * memory and comes back, for each of the rounds that LLVM takes together. So a load waits for the last of the elementary functions before its first use, if nothing in between might write what it reads; not
+ * for the use itself, where it would have to be waited for. */
+#include "opt.h"
+
+enum { MOST_CALLS = 64 }; /* of a region; loads wait for no others */
+
+typedef struct Near {
+    int *
+        number; /* by Val.id: of the first instruction that uses it, in the region at work, counted from the end */
+    Region **region; /* ... which that is */
+    bool changed;
+} Near;
+
+/* ---- what an instruction, or something in it, does */
+
+typedef struct Doing {
+    Near *near;
+    Region *region;
+    int number;
+    bool writes, calls;
+} Doing;
+
+static bool may_write(const Inst *inst) {
+    if (inst->op == OP_call) return !(inst->callee->flags & FUNC_PURE);
+    if (op_has(inst->op, OP_EFFECT | OP_LEAVES)) return true;
+    Space space = op_has(inst->op, OP_WRITES) ? ir_space(inst->args[0]->type) : SPACE_local;
+    return space == SPACE_buffer || space == SPACE_any;
+}
+
+static void note(void *user, Inst *inst) {
+    Doing *doing = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *v = inst_operand(inst, i);
+        if (val_is_const(v)) continue;
+        doing->near->number[v->id] = doing->number;
+        doing->near->region[v->id] = doing->region;
+    }
+    doing->calls |= op_is_elementary(inst->op);
+    doing->writes |= may_write(inst);
+}
+
+/* ---- the entry */
+
+typedef struct Call {
+    Inst *inst;
+    int number;
+} Call;
+
+static bool can_wait(const Inst *inst) {
+    const Val *root = inst->op == OP_load ? ir_base(inst->args[0]) : NULL;
+    return root && root->kind == VAL_inst && root->inst->op == OP_buffer_elem &&
+           inst_has(root->inst, INST_UNCHECKED);
+}
+
+/* Behind the last call before that number; NULL: there is none. */
+static Inst *behind_call(const Call *calls, int count, int number) {
+    int i = 0;
+    while (i < count && calls[i].number <= number) i++;
+    return i < count ? calls[i].inst->next : NULL;
+}
+
+static void visit_region(Near *n, Region *region, bool in_loop) {
+    Call calls[MOST_CALLS];
+    int number = 0, written = 0, ncalls = 0; /* `written`: what is next that may write */
+    for (Inst *inst = region->last, *prev; inst; inst = prev) {
+        prev = inst->prev;
+        for (int i = 0; i < inst->nregions; i++)
+            visit_region(n, inst->regions[i], in_loop || inst->op == OP_loop);
+        const Val *read = in_loop && can_wait(inst) ? inst->results[0] : NULL;
+        bool waits = read && n->region[read->id] == region && n->number[read->id] >= written;
+        Inst *at = waits ? behind_call(calls, ncalls, n->number[read->id]) : NULL;
+        if (at) {
+            inst_remove(inst);
+            inst_insert_before(at, inst);
+            n->changed = true;
+            continue;
+        }
+        Doing doing = {.near = n, .region = region, .number = ++number};
+        note(&doing, inst);
+        for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], note, &doing);
+        if (doing.writes) written = number;
+        if (doing.calls && ncalls < MOST_CALLS) calls[ncalls++] = (Call){inst, number};
+    }
+}
+
+bool opt_near(Func *func) {
+    if (!func->body || func->module->many_threads) return false;
+    Arena *scratch = arena_scratch(func->module->arena);
+    Near n = {.number = arena_array(scratch, int, func->nvals + 1),
+              .region = arena_array(scratch, Region *, func->nvals + 1)};
+    visit_region(&n, func->body, false);
+    arena_free(scratch);
+    return n.changed;
+}
