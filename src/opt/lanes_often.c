@@ -40,9 +40,10 @@ static double rounds_at_most(const Inst *loop) {
 /* `if (i % 100 == 0)`: once in a hundred times. */
 static double share_of_branch(const Region *branch) {
     const Inst *choice = branch->owner;
-    const Val *condition = inst_operand(choice, 0), *rest = NULL;
     int64_t divisor = 1;
-    if (choice->op != OP_if || branch != choice->regions[0] || condition->kind != VAL_inst) return 1;
+    if (choice->op != OP_if || branch != choice->regions[0]) return 1;
+    const Val *condition = inst_operand(choice, 0), *rest = NULL;
+    if (condition->kind != VAL_inst) return 1;
     if (condition->inst->op == OP_eq) rest = inst_operand(condition->inst, 0);
     bool is_rest = rest && rest->kind == VAL_inst && rest->inst->op == OP_rem &&
                    val_is_const(inst_operand(condition->inst, 1)) &&
