@@ -3,7 +3,7 @@
  *     x = item.x; y = item.y; s = sin(x); z = s * y;            x = item.x; s = sin(x); y = item.y; z = s * y;
  *
  * An object that a function is given is read whole, where code by hand reads a field when it comes to it. Functions for vectors leave few registers as they were: what is there before a call goes to
- * memory and comes back, for each of the rounds that LLVM takes together. So a load waits for the last of the elementary functions before its first use, if nothing in between might write what it reads; not
+ * memory and comes back, for each of the rounds that LLVM takes together. So a load waits for the last call, or elementary function, before its first use, if nothing in between might write what it reads; not
  * for the use itself, where it would have to be waited for. */
 #include "opt.h"
 
@@ -40,7 +40,7 @@ static void note(void *user, Inst *inst) {
         doing->near->number[v->id] = doing->number;
         doing->near->region[v->id] = doing->region;
     }
-    doing->calls |= op_is_elementary(inst->op);
+    doing->calls |= op_is_elementary(inst->op) || inst->op == OP_call;
     doing->writes |= may_write(inst);
 }
 
