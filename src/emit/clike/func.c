@@ -342,14 +342,17 @@ static bool has_trait(const Printer *p, const ReachedFunc *reached, Trait *trait
 static const char *qualifier_as_whole(Printer *p, const Func *func, const char *qualifier) {
     const ReachedFunc *reached = reached_func(&p->reached, func);
     if (!p->dialect->steers_loops || p->options->level == 0) return qualifier;
-    if (has_trait(p, reached, has_nest))
-        qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_IN_ORDER"));
-    if (has_trait(p, reached, keeps_quotients))
-        qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_VECTORS_IN_LOOPS"));
-    if (has_trait(p, reached, has_rows))
-        qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_WIDE_VECTORS"));
-    if (has_trait(p, reached, chooses_derivatives))
-        qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, "SLOPE_BRANCHES"));
+    bool in_order = has_trait(p, reached, has_nest), branches = has_trait(p, reached, chooses_derivatives);
+    const char *told[] = {
+        !in_order  ? NULL
+        : branches ? "SLOPE_BRANCHES_IN_ORDER"
+                   : "SLOPE_IN_ORDER",
+        has_trait(p, reached, keeps_quotients) ? "SLOPE_VECTORS_IN_LOOPS" : NULL,
+        has_trait(p, reached, has_rows) ? "SLOPE_WIDE_VECTORS" : NULL,
+        branches && !in_order ? "SLOPE_BRANCHES" : NULL,
+    };
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        if (told[i]) qualifier = clike_format(p, "%s%s ", qualifier, clike_helper(p, told[i]));
     return qualifier;
 }
 
