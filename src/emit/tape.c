@@ -266,10 +266,16 @@ static bool is_same_push(const Inst *a, const Inst *b) {
     return ir_resolve(a->args[0]) == ir_resolve(b->args[0]) && a->args[1]->type == b->args[1]->type;
 }
 
+const Inst *emit_next_push(const Inst *push) {
+    const Inst *next = push->next;
+    while (next && next->op == OP_tape_push && !is_same_push(next, push)) next = next->next;
+    return next && next->op == OP_tape_push ? next : NULL;
+}
+
 int emit_pushes_in_row(const Inst *push) {
-    int count = 1;
+    int count = 0;
     for (const Inst *i = push->prev; i && i->op == OP_tape_push; i = i->prev)
         if (is_same_push(i, push)) return 0;
-    for (const Inst *i = push->next; i && i->op == OP_tape_push; i = i->next) count += is_same_push(i, push);
+    for (const Inst *i = push; i; i = emit_next_push(i)) count++;
     return count;
 }

@@ -55,14 +55,21 @@ static LLVMValueRef elements(Emitter *e, Stack stack, LLVMValueRef rows) {
     return stack.lanes == 1 ? rows : LLVMBuildMul(e->builder, rows, emit_i64(e, stack.lanes), "");
 }
 
-static Value element(Emitter *e, Stack stack, LLVMValueRef index) {
-    LLVMValueRef data = load_header(e, stack, e->ptr, offsetof(RtStack, data));
+static LLVMValueRef load_data(Emitter *e, Stack stack) {
+    return load_header(e, stack, e->ptr, offsetof(RtStack, data));
+}
+
+static Value element_in(Emitter *e, Stack stack, LLVMValueRef data, LLVMValueRef index) {
     LLVMTypeRef unit = LLVMArrayType2(e->i8, (uint64_t)element_size(stack));
     if (e->device)
         index = LLVMBuildShl(e->builder, index, load_header(e, stack, e->i64, offsetof(RtDeviceStack, shift)),
                              "");
     LLVMValueRef address = LLVMBuildInBoundsGEP2(e->builder, unit, data, &index, 1, "");
     return (Value){.value = address, .rules = LAYOUT_scalar, .space = SPACE_tape};
+}
+
+static Value element(Emitter *e, Stack stack, LLVMValueRef index) {
+    return element_in(e, stack, load_data(e, stack), index);
 }
 
 /* Sees to it that count + more elements fit; returns the new count, not yet stored. */
@@ -81,13 +88,19 @@ static LLVMValueRef make_room(Emitter *e, Stack stack, LLVMValueRef count, LLVMV
     return end;
 }
 
+/* The first of a row does all of it: a count that is stored each time would stand between the others for all who put instructions in order. */
 static void push(Emitter *e, const Inst *inst) {
+    int row = emit_pushes_in_row(inst);
+    if (row == 0) return;
     Stack stack = stack_of(e, inst, inst->args[1]->type);
     LLVMValueRef count = load_count(e, stack);
-    int row = emit_pushes_in_row(inst);
-    if (row) make_room(e, stack, count, emit_i64(e, (int64_t)row * stack.lanes));
-    emit_store(e, stack.row, element(e, stack, count), emit_use(e, inst, 1));
-    store_count(e, stack, LLVMBuildAdd(e->builder, count, emit_i64(e, stack.lanes), ""));
+    LLVMValueRef end = make_room(e, stack, count, emit_i64(e, (int64_t)row * stack.lanes));
+    LLVMValueRef data = load_data(e, stack);
+    for (const Inst *i = inst; i; i = emit_next_push(i)) {
+        emit_store(e, stack.row, element_in(e, stack, data, count), emit_use(e, i, 1));
+        count = LLVMBuildAdd(e->builder, count, emit_i64(e, stack.lanes), "");
+    }
+    store_count(e, stack, end);
 }
 
 static LLVMValueRef pop(Emitter *e, const Inst *inst) {
