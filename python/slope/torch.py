@@ -173,7 +173,10 @@ def memory_of(tensor: torch.Tensor, name: str) -> Any:
         raise TypeError(f"'{name}' is on {tensor.device}; Slope runs on the CPU, and on GPUs of NVIDIA: give it as .cpu()")
     if tensor.layout != torch.strided:
         raise TypeError(f"'{name}' is sparse; give it as .to_dense()")
-    return tensor.detach().resolve_neg().resolve_conj().numpy()
+    try:
+        return tensor.detach().resolve_neg().resolve_conj().numpy()
+    except TypeError:  # numpy has no such numbers
+        raise TypeError(f"'{name}' is a tensor of {tensor.dtype}; give it as .float()") from None
 
 
 def as_tensor(value: Any) -> torch.Tensor:

@@ -225,6 +225,8 @@ const Decl *type_head(Checker *c, const Type *type); /* declaration that holds i
 bool type_is_abstract(const Type *type);             /* TYPE_param or an associated type of one */
 const Subst *subst_identity(Checker *c, const Decl *decl); /* its own parameters as arguments */
 const Type *assoc_of(Checker *c, const Type *base, Decl *assoc, const Subst *interface_subst);
+/* The number that a constant is, in generic form; NULL: it is not known at compile time. */
+const Type *constant_number(Checker *c, Decl *decl);
 const Type *assoc_node(Checker *c, const Type *base, Decl *assoc,
                        const Subst *interface_subst); /* as it is */
 const Subst *interface_subst(Checker *c, const Type *interface, const Type *self);

@@ -112,6 +112,16 @@ bool meets_requirements(Checker *c, Conformance *conformance) {
     return true;
 }
 
+/* An integer may be the size of an array in generic code, which sees the requirement alone. */
+static void check_requirement_value(Checker *c, const Decl *requirement, Decl *constant) {
+    const Type *type = decl_value_type(c, constant);
+    bool is_number = type_is_integer(type) || type->kind == TYPE_bool || type->kind == TYPE_enum;
+    if (!is_number || constant_number(c, constant)) return;
+    if (!constant->init || constant->init->kind == EXPR_error) return; /* which is an error, too */
+    report_expr(c, constant->init, DIAG_not_constant);
+    note(c, DIAG_note_required_here, requirement->loc);
+}
+
 static void check_requirement(Checker *c, Review *review, Conformance *conformance, Decl *requirement) {
     if (requirement->kind == DECL_constraint)
         constraints_hold(c, requirement, interface_subst(c, conformance->interface, conformance->type),
@@ -124,8 +134,8 @@ static void check_requirement(Checker *c, Review *review, Conformance *conforman
     const Satisfaction *found = satisfaction(c, conformance, requirement);
     if (found->kind == SATISFY_type) check_assoc_bounds(c, conformance, requirement, found->type);
     check_override(c, requirement, found);
-    if (requirement->kind != DECL_var && found->kind == SATISFY_decl)
-        check_requirement_diff(c, requirement, found->decl);
+    if (requirement->kind == DECL_var) check_requirement_value(c, requirement, found->decl);
+    else if (found->kind == SATISFY_decl) check_requirement_diff(c, requirement, found->decl);
 }
 
 /* Generic types are judged when they are lowered. */

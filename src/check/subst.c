@@ -254,13 +254,16 @@ static const Type *assoc_of_existential(Checker *c, const Type *base, Decl *asso
                                   : assoc_node(c, base, assoc, subst);
 }
 
+const Type *constant_number(Checker *c, Decl *decl) {
+    check_decl_body(c, decl);
+    Env env = {.c = c};
+    return decl->init && decl->init->kind != EXPR_error ? number_node(&env, decl->init) : NULL;
+}
+
 /* The number that a static constant is, which an interface requires. */
 static const Type *value_of_constant(Checker *c, const Satisfaction *found) {
     Decl *decl = found->decl;
-    if (!decl || decl->kind != DECL_var) return ERROR_TYPE(c);
-    check_decl_body(c, decl);
-    Env env = {.c = c};
-    const Type *value = decl->init && decl->init->kind != EXPR_error ? number_node(&env, decl->init) : NULL;
+    const Type *value = decl && decl->kind == DECL_var ? constant_number(c, decl) : NULL;
     return value ? check_subst(c, value, found->subst) : ERROR_TYPE(c);
 }
 

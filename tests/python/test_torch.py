@@ -114,6 +114,7 @@ BAD = {
     "no function": (TypeError, "a function of a slope module", lambda t: slope.torch.wrap(abs)),
     "shape": (ValueError, "does not end", lambda t: slope.torch.wrap(t.cubic)(torch.zeros(2), 1.0)),
     "device": (TypeError, "is on meta", lambda t: slope.torch.wrap(t.cubic)(torch.zeros(3, device="meta"), 1.0)),
+    "bfloat16": (TypeError, "'s' is a tensor of torch.bfloat16; give it as", lambda t: slope.torch.wrap(t.cubic)(random(3), torch.ones((), dtype=torch.bfloat16))),
     "sparse": (TypeError, "sparse", lambda t: slope.torch.wrap(t.cubic)(torch.zeros(3).to_sparse(), 1.0)),
     "hidden": (TypeError, "inside a dict", lambda t: slope.torch.wrap(t.inside)({"a": torch.zeros(1), "b": 1.0})),
     "none": (TypeError, "'s' is None", lambda t: slope.torch.wrap(t.cubic)(torch.zeros(3), None)),
