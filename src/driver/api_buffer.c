@@ -24,17 +24,19 @@ static SlopeStatus add_buffer(SlopeSession *session, const SlopeBuffer *like, Sl
 }
 
 SlopeStatus slope_buffer_new(SlopeSession *session, size_t size, SlopeBuffer **out) {
+    if (out) *out = NULL;
     if (!session || !out) return SLOPE_STATUS_misuse;
-    *out = NULL;
     if (session->broken) return SLOPE_STATUS_fault;
     SlopeBuffer buffer = {.memory = runtime_buffer_new(size, 1)};
     return buffer.memory.data ? add_buffer(session, &buffer, out) : SLOPE_STATUS_memory;
 }
 
 SlopeStatus slope_buffer_wrap(SlopeSession *session, void *data, size_t size, SlopeBuffer **out) {
-    if (!session || !out || (!data && size > 0)) return SLOPE_STATUS_misuse;
-    *out = NULL;
-    if (session->broken) return SLOPE_STATUS_fault;
+    if (out) *out = NULL;
+    if (!session || !out) return SLOPE_STATUS_misuse;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter(session)) return driver_refused(session);
+    if (!data && size > 0) return driver_missing(session, "slope_buffer_wrap", "data");
     return add_buffer(session, &(SlopeBuffer){.memory = {data, size}, .wrapped = true, .host_newer = true},
                       out);
 }
@@ -46,11 +48,12 @@ static SlopeStatus absent(SlopeSession *session, const char *function) {
 
 SlopeStatus slope_buffer_wrap_device(SlopeSession *session, uint64_t address, size_t size,
                                      SlopeBuffer **out) {
-    if (!session || !out || (!address && size > 0)) return SLOPE_STATUS_misuse;
-    *out = NULL;
+    if (out) *out = NULL;
+    if (!session || !out) return SLOPE_STATUS_misuse;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter(session)) return driver_refused(session);
     if (!driver_has_gpu(session)) return absent(session, "slope_buffer_wrap_device");
+    if (!address && size > 0) return driver_missing(session, "slope_buffer_wrap_device", "address");
     SlopeBuffer buffer = {
         .memory = {(void *)(uintptr_t)address, size}, .wrapped = true, .foreign = true, .address = address};
     return add_buffer(session, &buffer, out);

@@ -34,9 +34,9 @@ static SlopeStatus find_type(DriverWork *work) {
 }
 
 SlopeStatus slope_find_type(SlopeProgram *program, const char *expression, const SlopeType **out) {
+    if (out) *out = NULL;
     if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
-    *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!expression) return driver_missing(session, "slope_find_type", "expression");

@@ -69,9 +69,9 @@ static SlopeStatus build(DriverWork *work) {
 }
 
 SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options, SlopeBlob **out) {
+    if (out) *out = NULL;
     if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
-    *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!options) return driver_missing(session, "slope_build", "options");
@@ -85,9 +85,9 @@ static SlopeStatus dump(DriverWork *work) {
 }
 
 SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *stage, SlopeBlob **out) {
+    if (out) *out = NULL;
     if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
-    *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (stage && !check_name(program, stage, driver_stage_name, DIAG_unknown_stage))

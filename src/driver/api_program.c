@@ -79,8 +79,8 @@ static SlopeStatus load_bytes(SlopeSession *session, const char *path, Str bytes
 }
 
 SlopeStatus slope_load_file(SlopeSession *session, const char *path, SlopeProgram **out) {
+    if (out) *out = NULL;
     if (!session || !out) return SLOPE_STATUS_misuse;
-    *out = NULL;
     if (setjmp(session->trap.at)) return load_trapped(session);
     if (!driver_enter(session)) return driver_refused(session);
     if (!path) return driver_missing(session, "slope_load_file", "path");
@@ -91,8 +91,8 @@ SlopeStatus slope_load_file(SlopeSession *session, const char *path, SlopeProgra
 
 SlopeStatus slope_load_text(SlopeSession *session, const char *path, const char *text, size_t size,
                             SlopeProgram **out) {
+    if (out) *out = NULL;
     if (!session || !out) return SLOPE_STATUS_misuse;
-    *out = NULL;
     if (setjmp(session->trap.at)) return load_trapped(session);
     if (!driver_enter(session)) return driver_refused(session);
     if (!path || !text) return driver_missing(session, "slope_load_text", path ? "text" : "path");
@@ -129,9 +129,9 @@ static SlopeStatus find_function(DriverWork *work) {
 }
 
 SlopeStatus slope_find_function(SlopeProgram *program, const char *expression, SlopeFunction **out) {
+    if (out) *out = NULL;
     if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
-    *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!expression) return driver_missing(session, "slope_find_function", "expression");
@@ -224,9 +224,9 @@ static SlopeStatus run_kernel(SlopeProgram *program, Func *func, const RtKernel 
 }
 
 SlopeStatus slope_function_address(SlopeFunction *function, void **out) {
+    if (out) *out = NULL;
     if (!function || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = function->program->session;
-    *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(function->program)) return driver_refused(session);
     SlopeStatus status = compile(function->program, function->func);
@@ -438,9 +438,9 @@ static SlopeStatus find_entry(DriverWork *work) {
 }
 
 SlopeStatus slope_find_kernel(SlopeProgram *program, const char *name, SlopeKernel **out) {
+    if (out) *out = NULL;
     if (!program || !out) return SLOPE_STATUS_misuse;
     SlopeSession *session = program->session;
-    *out = NULL;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     DriverWork work = {.program = program, .name = name};

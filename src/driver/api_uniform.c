@@ -302,8 +302,7 @@ static SlopeStatus set_uniform(SlopeProgram *program, const char *name, const vo
         return SLOPE_STATUS_misuse;
     }
     if (size != size_of(&place)) {
-        diag_report(diags, DIAG_uniform_wrong_size, 0, name, type_of(program, &place), (int)size_of(&place),
-                    (int)size);
+        diag_report(diags, DIAG_uniform_wrong_size, 0, name, type_of(program, &place), size_of(&place), size);
         return SLOPE_STATUS_misuse;
     }
     /* Padding at the end of a struct may be the place of something else. */
@@ -350,7 +349,7 @@ static SlopeStatus bind_buffer(SlopeProgram *program, const char *name, SlopeBuf
             return refuse(program, DIAG_buffer_needs_counter, name, &place);
         if (is_constant ? size != stride : size % stride != 0) {
             diag_report(program->session->diags, DIAG_buffer_wrong_size, 0, name, type_of(program, &place),
-                        (int)size, (int)stride);
+                        size, stride);
             return SLOPE_STATUS_misuse;
         }
         value = (RtBuffer){buffer->memory.data, size / stride};
