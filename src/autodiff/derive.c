@@ -193,7 +193,9 @@ static bool fill_some(Ad *ad) {
         Func *func = ad->m->funcs.at[i];
         if (!func->derivation.of || func->body || map_has(&ad->tried, PTR_KEY(func))) continue;
         map_put(ad->arena, &ad->tried, PTR_KEY(func), func); /* once, whatever comes of it */
+        int failures = ad->m->diags->failures;
         fill_derivation(ad, func);
+        if (ad->m->diags->failures > failures) func->flags |= FUNC_FAILED;
         some = true;
     }
     for (int i = 0; i < ad->unfilled.count; i++) {

@@ -295,7 +295,13 @@ static void adapt_forward(Ad *ad, AdFunc *f, Func *custom) {
     ad_inline_rule(ad, f->fwd.func);
 }
 
+/* Was an error found since, in the function or in what it calls? */
+static void note_failure(const Ad *ad, int failures, Func *func) {
+    if (func && ad->m->diags->failures > failures) func->flags |= FUNC_FAILED;
+}
+
 Func *ad_fwd(Ad *ad, AdFunc *f) {
+    int failures = ad->m->diags->failures;
     ad_declare_fwd(ad, f);
     if (f->fwd_ready) return f->fwd.func;
     f->fwd_ready = true;
@@ -303,6 +309,7 @@ Func *ad_fwd(Ad *ad, AdFunc *f) {
     if (f->source && f->source->custom.fwd) adapt_forward(ad, f, f->source->custom.fwd);
     else if (f->source && (f->source->flags & FUNC_TREAT_AS_DIFF)) ad_fill_trivial_fwd(ad, f);
     else make_forward(ad, f);
+    note_failure(ad, failures, f->fwd.func);
     return f->fwd.func;
 }
 
@@ -324,11 +331,14 @@ Reverse *ad_reverse(Ad *ad, AdFunc *f, Terms terms) {
     made->terms = terms;
     made->terms.stable = arena_copy(ad->arena, terms.stable, sizeof(bool) * (size_t)(f->leaves.count + 1));
     vec_push(ad->arena, &f->reverses, made);
+    int failures = ad->m->diags->failures;
     if (f->source) ad_complete(ad, f->source);
     ad_fill(ad, f, true);
     if (f->round) {
         ad_reverse_along(ad, f, made);
         finish_reverse(ad, made);
     } else if (f->flat->body) make(ad, reverse, &(Making){.f = f, .reverse = made});
+    note_failure(ad, failures, made->pri.func);
+    note_failure(ad, failures, made->prop.func);
     return made;
 }

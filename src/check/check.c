@@ -493,11 +493,12 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
         memcpy(out->modes, list->modes, sizeof out->modes);
     }
     if (fitting == 1) {
-        int errors = c->diags->errors;
+        int failures = c->diags->failures;
+        c->diff_searched[0] = c->diff_searched[1] = (Map){0}; /* what was lost before is lost again */
         flow_request(c, out->decl, out->modes, out->nmodes, loc);
         check_diff_requests(c);
         diags_flush(c->diags);
-        return c->diags->errors == errors;
+        return c->diags->failures == failures;
     }
     const char *name = list->name ? list->name->text : "?";
     if (!found && !wanted.is_said) report(c, DIAG_cannot_infer, loc, "an argument", name, name);

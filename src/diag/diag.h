@@ -54,6 +54,7 @@ typedef struct Diags {
     void (*sink)(void *user, const Diagnostic *diagnostic);
     void *user;
     int errors, warnings; /* so far */
+    int failures;         /* all errors there ever were, also those that were not shown once more */
     int limit;            /* errors shown at most; 0: all */
     int muted;            /* > 0: nothing is reported or counted (trial runs of the checker) */
     int swallowed;        /* errors that were not reported because of `muted` */
@@ -68,7 +69,7 @@ typedef struct Diags {
 
 /* report.c */
 void diags_init(Diags *diags, Arena *arena, Sources *sources);
-/* Errors are counted, and the limit holds, from here on; a message without a place may be said once more. */
+/* Errors are counted, and the limit holds, from here on; an error, and a message without a place, may be said once more. */
 void diags_begin(Diags *diags);
 /* The arguments are those of the row's text, as for printf. */
 void diag_portable(Diags *diags, Loc at, const char *what); /* if that is asked for */

@@ -44,14 +44,14 @@ static const char *fill_in(Diags *diags, const char *format, va_list args) {
     return text.at ? text.at : "";
 }
 
-/* The same row at the same place; where there is no place, with the same words. */
-static bool is_repetition(Diags *diags, DiagId id, Loc at, const char *message) {
+/* The same row at the same place; where there is no place, with the same words. Errors are told again to who asks again. */
+static bool is_repetition(Diags *diags, DiagId id, Severity severity, Loc at, const char *message) {
     uint64_t place =
         at ? at : (hash_bytes(message, strlen(message), diags->round) & UINT32_MAX) | (uint64_t)1 << 32;
     uint64_t key = ((uint64_t)id + 1) << 33 | place; /* exact: two messages must never be taken for one */
-    if (map_has(&diags->seen, key)) return true;
-    map_put(diags->arena, &diags->seen, key, diags);
-    return false;
+    uintptr_t now = (uintptr_t)diags->round + 1, last = (uintptr_t)map_get(&diags->seen, key);
+    map_put(diags->arena, &diags->seen, key, (void *)now);
+    return last == now || (last && severity != SEVERITY_error);
 }
 
 static void open_message(Diags *diags, DiagId id, Severity severity, Span span, const char *message) {
@@ -96,7 +96,8 @@ static void report(Diags *diags, DiagId id, Span span, va_list args) {
     if (severity == SEVERITY_warning && diags->no_warnings) return;
     if (severity == SEVERITY_warning && diags->warnings_as_errors) severity = SEVERITY_error;
     const char *message = fill_in(diags, rows[id].text, args);
-    if (is_repetition(diags, id, span.at, message) || !count_message(diags, severity)) return;
+    diags->failures += severity == SEVERITY_error;
+    if (is_repetition(diags, id, severity, span.at, message) || !count_message(diags, severity)) return;
     diags->pending_dropped = false;
     open_message(diags, id, severity, span, message);
 }

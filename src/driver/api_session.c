@@ -170,7 +170,10 @@ bool driver_enter_program(SlopeProgram *program) {
     return !session->broken && program->refusal == SLOPE_STATUS_ok;
 }
 
+/* What is wrong with a program is found once, and told then; who goes on with it is told that. */
 SlopeStatus driver_leave(SlopeSession *session, SlopeStatus status) {
+    if (status == SLOPE_STATUS_error && !session->diags->errors)
+        diag_report(session->diags, DIAG_told_before, 0, "the program");
     diags_flush(session->diags);
     return status == SLOPE_STATUS_ok && session->diags->errors ? SLOPE_STATUS_error : status;
 }

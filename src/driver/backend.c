@@ -162,6 +162,7 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     unit->keeps_sums = true;
     SlopeStatus status = unit_prepare(unit, NULL);
     unit->runs = unit->keeps_sums = false;
+    if (status == SLOPE_STATUS_ok) status = unit_refuse_failed(unit, func);
     if (status != SLOPE_STATUS_ok) return status;
     if (!func->body) {
         diag_report(session->diags, DIAG_no_body, func->loc, func->name->text);
@@ -253,6 +254,7 @@ SlopeStatus driver_device_text(SlopeProgram *program, Func *func, const Gpu *gpu
     func->flags |= FUNC_EXPORT;
     aim_at(program, target);
     SlopeStatus status = unit_prepare(program->unit, NULL);
+    if (status == SLOPE_STATUS_ok) status = unit_refuse_failed(program->unit, func);
     if (status != SLOPE_STATUS_ok) return status;
     if (!unit_backend(program->session, target->backend)) return SLOPE_STATUS_error;
     unit_legalize(program->unit, emit_target_lacks(target));
@@ -371,6 +373,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     aim_at(program, target);
     if (status == SLOPE_STATUS_ok) status = choose_functions(program, options);
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, NULL);
+    if (status == SLOPE_STATUS_ok) status = unit_refuse_failed(unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;
     if (!(target->capabilities & TARGET_BARRIERS)) unit_inline_waiting(unit);
     const EmitBackend *backend = unit_backend(session, target->backend);

@@ -74,6 +74,7 @@ static SlopeStatus dump_ir(SlopeProgram *program, const char *function, const ch
     }
     unit->keeps_sums = stage && strcmp(stage, "sums") == 0; /* as for kernels that run at once */
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, stage);
+    if (status == SLOPE_STATUS_ok) status = unit_refuse_failed(unit, func);
     if (status != SLOPE_STATUS_ok) return status;
     if (stage && strcmp(stage, "lower") == 0) lower_links(unit->lowerer);
     if (func) dump_func(out, func);

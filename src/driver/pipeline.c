@@ -605,26 +605,67 @@ bool unit_run_passes(Unit *unit, const char *stop) {
     return true;
 }
 
-SlopeStatus unit_derive(Unit *unit, const char *stop) {
+/* ---- what errors leave */
+
+typedef struct FailedCall {
+    Func *func;
+    bool changed;
+} FailedCall;
+
+static void find_failed_call(void *user, Inst *inst) {
+    FailedCall *search = user;
+    if (inst->op != OP_call || !(inst->callee->flags & FUNC_FAILED)) return;
+    search->func->flags |= FUNC_FAILED;
+    search->changed = true;
+}
+
+/* Functions with errors are not well-formed, and a program may ask for others afterwards: they lose their bodies, and so does what calls them. */
+static void give_up_failed(const Unit *unit) {
+    FailedCall search;
+    do {
+        search.changed = false;
+        for (int i = 0; i < unit->ir->funcs.count; i++) {
+            Func *func = search.func = unit->ir->funcs.at[i];
+            if (func->flags & FUNC_FAILED) func->body = NULL;
+            else if (func->body) region_walk(func->body, find_failed_call, &search);
+        }
+    } while (search.changed);
+}
+
+static SlopeStatus lower_and_derive(Unit *unit, const char *stop) {
     SlopeSession *session = unit->program->session;
-    SlopeStatus status = unit_check(unit);
-    if (status != SLOPE_STATUS_ok) return status;
     StageTimer timer;
-    int errors = session->diags->errors;
+    int failures = session->diags->failures;
     driver_time_begin(session, &timer, "lower");
     lower_run(unit->lowerer);
-    if (session->diags->errors > errors) { /* what was lowered need not be well-formed */
-        driver_time_end(&timer);
+    driver_time_end(&timer);
+    if (session->diags->failures > failures) return SLOPE_STATUS_error;
+    if (VERIFY_EACH_PASS) verify_all(unit, "lower");
+    if (is_stop(stop, "lower")) return SLOPE_STATUS_ok;
+    differentiate(unit);
+    if (session->diags->failures > failures) return SLOPE_STATUS_error;
+    verify_all(unit, "autodiff");
+    return SLOPE_STATUS_ok;
+}
+
+SlopeStatus unit_derive(Unit *unit, const char *stop) {
+    SlopeStatus status = unit_check(unit);
+    if (status != SLOPE_STATUS_ok) return status;
+    status = lower_and_derive(unit, stop);
+    unit->has_failed |= status != SLOPE_STATUS_ok;
+    if (unit->has_failed) give_up_failed(unit);
+    return status;
+}
+
+SlopeStatus unit_refuse_failed(const Unit *unit, const Func *func) {
+    for (int i = 0; i < unit->ir->funcs.count; i++) {
+        const Func *asked = unit->ir->funcs.at[i];
+        if (!(asked->flags & FUNC_FAILED) || (func ? asked != func : !(asked->flags & FUNC_EXPORT))) continue;
+        diag_report(&unit->program->diags, DIAG_told_before, asked->loc,
+                    format_text(unit->ir->arena, "'%s'", asked->name->text));
         return SLOPE_STATUS_error;
     }
-    if (VERIFY_EACH_PASS) verify_all(unit, "lower");
-    driver_time_end(&timer);
-    if (session->diags->errors > errors) return SLOPE_STATUS_error;
-    if (!is_stop(stop, "lower")) {
-        differentiate(unit);
-        if (session->diags->errors == errors) verify_all(unit, "autodiff");
-    }
-    return session->diags->errors > errors ? SLOPE_STATUS_error : SLOPE_STATUS_ok;
+    return SLOPE_STATUS_ok;
 }
 
 SlopeStatus unit_prepare(Unit *unit, const char *stop) {

@@ -254,6 +254,7 @@ typedef enum FuncFlags {
     FUNC_PRECISE = 1 << 14,  /* arithmetic is done as it is written: something in it is declared `precise` */
     FUNC_HARMLESS = 1 << 15, /* no effect but on parameters, and it ends: a call that nobody needs can go */
     FUNC_UNLIKELY = 1 << 16, /* called where a condition is false as a rule (opt/unlikely.c) */
+    FUNC_FAILED = 1 << 17,   /* an error was found in it, or in what it calls: no code is made of it */
 } FuncFlags;
 
 /* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is

@@ -28,6 +28,12 @@ static bool depends_on_variants(const Request *request) {
            request->kind == REQUEST_move;
 }
 
+static void lower_request(Lowerer *l, Request *request) {
+    int failures = l->m->diags->failures;
+    lower_body(l, request);
+    if (l->m->diags->failures > failures) request->func->flags |= FUNC_FAILED;
+}
+
 /* Switches over the types behind an interface come last: by then all types that are ever put behind it are known. If one makes
  * more known, those made before are made again. */
 static bool lower_switches(Lowerer *l) {
@@ -39,7 +45,7 @@ static bool lower_switches(Lowerer *l) {
         if (request->func->body && request->variants == variants) continue;
         request->func->body = NULL;
         request->func->nvals = 1;
-        lower_body(l, request);
+        lower_request(l, request);
         request->variants = variants;
     }
     for (int i = 0; i < l->interfaces.count; i++)
@@ -54,7 +60,7 @@ void lower_run(Lowerer *l) {
         for (; l->done < l->pending.count; l->done++) {
             Request *request = l->pending.at[l->done];
             if (depends_on_variants(request)) vec_push(l->arena, &l->switches, request);
-            else lower_body(l, request);
+            else lower_request(l, request);
         }
     } while (lower_switches(l));
     complete_interfaces(l);
