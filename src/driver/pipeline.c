@@ -612,22 +612,27 @@ typedef struct FailedCall {
     bool changed;
 } FailedCall;
 
-static void find_failed_call(void *user, Inst *inst) {
-    FailedCall *search = user;
-    if (inst->op != OP_call || !(inst->callee->flags & FUNC_FAILED)) return;
+/* The function needs the other. */
+static void spread_failure(FailedCall *search, const Func *other) {
+    if (!other || !(other->flags & FUNC_FAILED) || (search->func->flags & FUNC_FAILED)) return;
     search->func->flags |= FUNC_FAILED;
     search->changed = true;
 }
 
-/* Functions with errors are not well-formed, and a program may ask for others afterwards: they lose their bodies, and so does what calls them. */
+static void look_at_call(void *user, Inst *inst) {
+    if (inst->op == OP_call) spread_failure(user, inst->callee);
+}
+
+/* Functions with errors are not well-formed, and a program may ask for others afterwards: they lose their bodies, and so do those who call them, and derivatives. */
 static void give_up_failed(const Unit *unit) {
     FailedCall search;
     do {
         search.changed = false;
         for (int i = 0; i < unit->ir->funcs.count; i++) {
             Func *func = search.func = unit->ir->funcs.at[i];
+            spread_failure(&search, func->derivation.of);
+            if (func->body) region_walk(func->body, look_at_call, &search);
             if (func->flags & FUNC_FAILED) func->body = NULL;
-            else if (func->body) region_walk(func->body, find_failed_call, &search);
         }
     } while (search.changed);
 }
