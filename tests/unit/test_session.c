@@ -296,6 +296,49 @@ static void what_came_before_does_not_matter(void **state) {
 }
 
 /* Each misuse is told, also the hundredth of its kind. */
+/* Of a program with a function that fails when it is lowered, one whose derivative is lost, and one whose address has none. */
+static const char failing[] =
+    "int room<let N : int>() { static_assert(N > 3, \"too small\"); return N; }\n"
+    "int small() { return room<2>(); } int large() { return room<4>(); } int smaller() { return room<1>() + "
+    "1; }\n"
+    "[BackwardDerivative(back)] float given(float x) { return x * 0.5; }\n"
+    "void back(inout DifferentialPair<float> x, float d) { x = diffPair(x.p, 0.5f * d); }\n"
+    "[Differentiable] float half(float x) { return given(x); }\n"
+    "void clear(float* p) { *p = 5; }\n"
+    "[Differentiable] float kept(float x) { float a[2] = {x, x * x}; no_diff(clear(&a[0])); return a[1]; }\n"
+    "[Differentiable] float twice(float x) { return kept(x) * 2; }\n"
+    "[Differentiable] float plain(float x) { return x * x; }\n";
+
+static void assert_found(SlopeProgram *program, const char *name, bool is_well) {
+    SlopeFunction *function;
+    void *address;
+    SlopeStatus status = slope_find_function(program, name, &function);
+    if (status == SLOPE_STATUS_ok) status = slope_function_address(function, &address);
+    assert_int_equal(status == SLOPE_STATUS_ok, is_well);
+}
+
+static void what_fails_fails_again(void **state) {
+    (void)state;
+    Host host = {0};
+    open_session(&host);
+    SlopeProgram *program = loaded(&host, failing);
+    for (int i = 0; i < 2; i++) {
+        const char *const wrong[] = {"small", "smaller", "fwd_diff(half)", "bwd_diff(kept)",
+                                     "bwd_diff(twice)"},
+                          *const right[] = {"large", "half", "bwd_diff(half)", "kept", "bwd_diff(plain)"};
+        for (int k = 0; k < 5; k++) {
+            slope_clear_messages(host.session);
+            assert_found(program, wrong[k], false);
+            assert_string_not_equal(slope_messages(host.session), "");
+            assert_found(program, right[k], true);
+        }
+    }
+    slope_clear_messages(host.session);
+    assert_found(program, "small", false);
+    assert_non_null(strstr(slope_messages(host.session), "E7055: 'small' has errors"));
+    slope_session_free(host.session);
+}
+
 static void misuse_is_always_told(void **state) {
     (void)state;
     Host host = {0};
@@ -549,6 +592,7 @@ int main(void) {
         cmocka_unit_test(programs_are_apart),
         cmocka_unit_test(files_of_the_library_are_kept),
         cmocka_unit_test(what_came_before_does_not_matter),
+        cmocka_unit_test(what_fails_fails_again),
         cmocka_unit_test(misuse_is_always_told),
         cmocka_unit_test(the_session_survives_lack_of_memory),
         cmocka_unit_test(errors_belong_to_their_run),
