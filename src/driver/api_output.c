@@ -68,6 +68,21 @@ static SlopeStatus build(DriverWork *work) {
     return driver_build(program, options, &work->text);
 }
 
+/* The program is read once more. What was to be said about it was said when it was read first. */
+static SlopeStatus load_anew(const SlopeProgram *program, SlopeProgram **anew) {
+    SlopeSession *session = program->session;
+    bool no_warnings = session->config.no_warnings;
+    session->config.no_warnings = true;
+    SlopeStatus status =
+        slope_load_text(session, program->path->text, program->text.at, (size_t)program->text.len, anew);
+    session->config.no_warnings = no_warnings;
+    return status;
+}
+
+static bool is_made_otherwise(const SlopeProgram *program, const SlopeBuildOptions *options) {
+    return options && options->target && driver_is_made_otherwise(program, options->target);
+}
+
 SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options, SlopeBlob **out) {
     if (out) *out = NULL;
     if (!program || !out) return SLOPE_STATUS_misuse;
@@ -75,6 +90,13 @@ SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options,
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!options) return driver_missing(session, "slope_build", "options");
+    if (is_made_otherwise(program, options)) {
+        SlopeProgram *anew;
+        SlopeStatus status = load_anew(program, &anew);
+        if (status == SLOPE_STATUS_ok) status = slope_build(anew, options, out);
+        slope_program_free(anew);
+        return status;
+    }
     DriverWork work = {.program = program, .options = options, .text = {.arena = &program->arena}};
     SlopeStatus status = driver_leave(session, driver_deep(session, build, &work));
     return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&work.text), out) : status;
@@ -200,6 +222,13 @@ SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *opt
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!options || !path) return driver_missing(session, "slope_build_file", options ? "path" : "options");
+    if (is_made_otherwise(program, options)) {
+        SlopeProgram *anew;
+        SlopeStatus status = load_anew(program, &anew);
+        if (status == SLOPE_STATUS_ok) status = slope_build_file(anew, options, path);
+        slope_program_free(anew);
+        return status;
+    }
     Output outputs[3];
     int count = 0;
     SlopeBuildOptions header = *options, page = *options;

@@ -73,6 +73,7 @@ static SlopeStatus load_bytes(SlopeSession *session, const char *path, Str bytes
     Str text;
     SlopeProgram *program = add_program(session, path, bytes);
     if (!error) error = driver_take_file(program, bytes, &text);
+    if (!error) program->text = text;
     if (!error) return finish_load(session, load_deep(program, text), out);
     diag_report(session->diags, DIAG_file_unreadable, 0, path, strerror(error));
     return finish_load(session, SLOPE_STATUS_error, out);

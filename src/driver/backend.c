@@ -158,6 +158,7 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     SlopeSession *session = program->session;
     Unit *unit = program->unit;
     func->flags |= FUNC_EXPORT;
+    unit->aim = NULL;
     unit->runs = !session->config.interpret;
     unit->keeps_sums = true;
     SlopeStatus status = unit_prepare(unit, NULL);
@@ -236,9 +237,16 @@ static char *make_alone(SlopeProgram *program, Func *func, const EmitFile *file,
     return text;
 }
 
+bool driver_is_made_otherwise(const SlopeProgram *program, const char *target) {
+    const Unit *unit = program->unit;
+    const EmitTarget *wanted = emit_find_target(target);
+    return wanted && unit->passed > 0 && unit->aim != wanted;
+}
+
 /* What earlier stages do for the target. */
 static void aim_at(SlopeProgram *program, const EmitTarget *target) {
     Module *module = program->unit->ir;
+    program->unit->aim = target;
     module->many_threads = (target->capabilities & TARGET_MANY_THREADS) != 0;
     program->unit->is_checked_later = (target->capabilities & TARGET_CHECKED) != 0;
     program->unit->is_source = (target->capabilities & TARGET_SOURCE) != 0;
@@ -253,6 +261,7 @@ SlopeStatus driver_device_text(SlopeProgram *program, Func *func, const Gpu *gpu
     const EmitTarget *target = emit_find_target(gpu ? "ptx" : "cuda");
     func->flags |= FUNC_EXPORT;
     aim_at(program, target);
+    program->unit->aim = NULL;
     SlopeStatus status = unit_prepare(program->unit, NULL);
     if (status == SLOPE_STATUS_ok) status = unit_refuse_failed(program->unit, func);
     if (status != SLOPE_STATUS_ok) return status;

@@ -172,6 +172,7 @@ struct SlopeProgram {
     SlopeStatus refusal; /* not ok: memory or a limit ended something in the middle; only freeing is left */
     Limits limits;
     Name path;
+    Str text; /* of its file */
     Map type_handles;
     VEC(Uniform *) uniforms; /* globals first found by driver_list_uniforms, then parameters of kernels */
     bool uniforms_listed;
@@ -227,6 +228,8 @@ const char *driver_built_name(SlopeProgram *program,
 
 /* The output of a target, appended to `out`. The target is one of the names below. */
 SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out);
+/* Have its functions been optimised for something else? Then that target needs a program of its own. */
+bool driver_is_made_otherwise(const SlopeProgram *program, const char *target);
 const char *driver_target_name(int index); /* NULL after the last */
 bool driver_target_is_linked(const char *name);
 /* The program, or one function, after a stage (NULL: the last), appended to `out`. */

@@ -34,11 +34,12 @@ typedef struct Unit {
     Decl *module; /* of the program's own file */
     bool checked;
     bool has_failed; /* some function has: FUNC_FAILED */
-    int errors; /* after checking */
+    int errors;      /* after checking */
     Module *ir;
     Lowerer *lowerer;
     Map entries;           /* Decl -> Func */
     int passed;            /* functions that went through the passes */
+    const EmitTarget *aim; /* ... for this one; NULL: to run at once, or to be shown */
     int legalized;         /* ... and have nothing in them that backends lack: */
     uint32_t legal_for;    /* BackendLacks */
     VEC(Written) written;  /* ... as they were before */

@@ -729,9 +729,10 @@ void gradcheck_subject(Check *check, Subject *s, SlopeGradcheckResult *result) {
     check->deadline = seconds_now() + (options->seconds > 0 ? options->seconds : DEFAULT_SECONDS);
     Run run = {.check = check, .s = s, .result = result, .epsilon = epsilon_of(s->narrowest)};
     result->tolerance = options->tolerance > 0 ? options->tolerance : default_tolerance(s);
-    int wanted = options->samples ? options->samples : DEFAULT_SAMPLES;
+    int wanted = options->samples > 0 ? options->samples : DEFAULT_SAMPLES;
+    int64_t most = 10 * (int64_t)wanted + 20;
     for (int i = 0; i < s->npoints; i++) try_point(&run, i, s->points[i]);
-    for (int i = 0; i < 10 * wanted + 20 && !s->npoints; i++) {
+    for (int i = 0; i < most && !s->npoints; i++) {
         if (result->samples >= wanted || (run.work > WORK_LIMIT && result->samples > 0)) break;
         if (is_late(check)) break;
         try_point(&run, i, NULL);

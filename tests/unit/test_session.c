@@ -339,6 +339,51 @@ static void what_fails_fails_again(void **state) {
     slope_session_free(host.session);
 }
 
+static const char summed[] =
+    "RWStructuredBuffer<float> b; RWStructuredBuffer<float> s; uniform int n;\n"
+    "float f(float x) { return sin(x); }\n"
+    "[shader(\"compute\")] [numthreads(4, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {\n"
+    "    float y = f(b[id.x]); for (int i = 0; i < n; i++) b[i] += y * s[i]; InterlockedAdd(s[0], y);\n"
+    "}\n";
+
+/* Does what the program is used for before matter? */
+static SlopeBlob *built_after(SlopeSession *session, const char *target, const char *other, bool runs) {
+    SlopeProgram *program;
+    SlopeFunction *function;
+    SlopeKernel *kernel;
+    SlopeBlob *blob, *unused;
+    float x[2] = {0}, y[2];
+    assert_int_equal(slope_load_text(session, "s.slang", summed, strlen(summed), &program), SLOPE_STATUS_ok);
+    if (runs) {
+        assert_int_equal(slope_find_kernel(program, "main", &kernel), SLOPE_STATUS_ok);
+        assert_int_equal(slope_dispatch(kernel, 1, 1, 1), SLOPE_STATUS_ok);
+        assert_int_equal(slope_find_function(program, "f", &function), SLOPE_STATUS_ok);
+        assert_int_equal(slope_call_batch(function, 2, (void *[]){x, y}, NULL), SLOPE_STATUS_ok);
+    }
+    if (other)
+        assert_int_equal(slope_build(program, &(SlopeBuildOptions){.target = other}, &unused),
+                         SLOPE_STATUS_ok);
+    assert_int_equal(slope_build(program, &(SlopeBuildOptions){.target = target}, &blob), SLOPE_STATUS_ok);
+    slope_program_free(program);
+    return blob;
+}
+
+static void a_build_is_the_same_after_others(void **state) {
+    (void)state;
+    SlopeConfig config;
+    SlopeSession *session;
+    const char *const targets[] = {"c", "cuda", "slang"};
+    slope_config_init(&config);
+    config.interpret = true;
+    assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_ok);
+    for (int i = 0; i < 3; i++) {
+        const SlopeBlob *alone = built_after(session, targets[i], NULL, false);
+        assert_string_equal(built_after(session, targets[i], targets[(i + 1) % 3], false)->data, alone->data);
+        assert_string_equal(built_after(session, targets[i], targets[(i + 2) % 3], true)->data, alone->data);
+    }
+    slope_session_free(session);
+}
+
 static void misuse_is_always_told(void **state) {
     (void)state;
     Host host = {0};
@@ -593,6 +638,7 @@ int main(void) {
         cmocka_unit_test(files_of_the_library_are_kept),
         cmocka_unit_test(what_came_before_does_not_matter),
         cmocka_unit_test(what_fails_fails_again),
+        cmocka_unit_test(a_build_is_the_same_after_others),
         cmocka_unit_test(misuse_is_always_told),
         cmocka_unit_test(the_session_survives_lack_of_memory),
         cmocka_unit_test(errors_belong_to_their_run),
