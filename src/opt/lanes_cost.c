@@ -8,8 +8,8 @@
  *
  *     the same for all lanes           once
  *     arithmetic                       once for each register
- *     elementary functions             2.4 times for each register, the exponential 2.9 times with 128 bits; for each lane where vectors have none that is better: lgamma and
- *                                      pow, with registers of 128 bits more, and most of those for double
+ *     elementary functions             2.4 times for each register, the exponential 2.9 times with 128 bits; for each lane where vectors have none that is better (2.5 times
+ *                                      with registers of 512 bits, which are saved meanwhile): lgamma and pow, with registers of 128 bits more, and most of those for double
  *     quotients of integers            1.5 times for each lane: processors have none for vectors
  *     rows                             once for each register
  *     neighbours in memory             three quarters for each lane, and a test: memory has no lanes
@@ -28,11 +28,12 @@
  *                                      arrays in nests of short loops, which are then in registers (lanes_alone.c)
  *     copies                           one at a time, once for each register
  *     rounds of a loop                 with registers of 128 bits, and nothing in it but arithmetic and elementary functions: LLVM makes vectors around these, and
- *                                      all else counts one at a time by three quarters of what fits into a register. Then 1.18 times as fast is enough
+ *                                      all else counts one at a time by three quarters of what fits into a register. Then 1.18 times as fast is enough. With
+ *                                      512 bits, another estimate tells what larger registers gain (below)
  *
  * The factors were found by measuring small kernels (bench/lanes.py, bench/lanes_survey.py); on x86-64, four of five gain 0.6 to 1.6 times
  * what is estimated. Lanes are used where they seem to be 1.5 times as fast with registers of 128 bits (1.75 for rounds of a loop), 1.7 with larger ones, and twice that (1.25 times for doubles, three times with larger registers) for those
- * that keep something for a reverse pass, read it, or have such nests over arrays, and where there is enough to do, if that is known (of loops: lanes_often.c), to make up for the time to compile them. If that seems to be almost twice as long, half as
+ * that keep something for a reverse pass, read it, or have such nests over arrays (with larger registers three times where it is not known how much is kept, 2.4 times where items have other elements of their arrays), and where there is enough to do, if that is known (of loops: lanes_often.c), to make up for the time to compile them. If that seems to be almost twice as long, half as
  * many lanes are tried, as long as they fill half a register, and then none. It is counted in instructions of scalars:
  *
  *     all else that is done            90
@@ -124,6 +125,9 @@ static double registers(const Lanes *lanes, const Type *type) {
 /* Has the processor an instruction that reads at many places? */
 static bool gathers(const Lanes *lanes) { return lanes->options->register_bits > 128; }
 
+/* One takes all lanes, and one instruction reads or writes them, at equal distances, too. */
+static bool has_wide_registers(const Lanes *lanes) { return lanes->options->register_bits >= 512; }
+
 static bool is_integer_quotient(const Inst *inst) {
     return (inst->op == OP_div || inst->op == OP_rem) && type_is_integer(type_element(inst->args[0]->type));
 }
@@ -157,7 +161,8 @@ static double together_elementwise(const Lanes *lanes, const Inst *inst) {
     double wide = registers(lanes, inst->results[0]->type), from = registers(lanes, inst->args[0]->type);
     if (from > wide) wide = from;
     if (is_integer_quotient(inst)) return parts * cost * lanes->width * 1.5;
-    if (is_done_apart(lanes, inst)) return parts * cost * lanes->width * 1.05;
+    if (is_done_apart(lanes, inst))
+        return parts * cost * lanes->width * (has_wide_registers(lanes) ? 2.5 : 1.05);
     if (op_is_elementary(inst->op))
         return parts * cost * wide * (inst->op == OP_exp && !gathers(lanes) ? 2.9 : 2.4);
     return parts * cost * wide;
@@ -367,6 +372,77 @@ double lanes_done_beside_calls(const Lanes *lanes) {
     return is_possible ? 0.375 * lanes_best_width(lanes) : 1;
 }
 
+/* ---- what LLVM does by vectors of its own, where there are registers of 512 bits
+ *
+ * A round of arithmetic, choices and the functions that it has for vectors: it does eight at a time, in registers of 256 bits. Lanes fill larger ones, but quotients, roots and
+ * numbers at distances gain nothing by that. In additions, for eight and for sixteen (least squares over 43 loops of tests/diff, on Sapphire Rapids):
+ *
+ *     elementary functions             27, 38
+ *     quotients, roots                 5, 18
+ *     numbers at distances             1, 15
+ *     all else                         1, 1
+ *
+ * and 1.23 times as fast is enough: the others were 0.8 to 1.2 times as fast. */
+
+static bool has_vectors_by_llvm(Op op) {
+    return op == OP_sin || op == OP_cos || op == OP_exp || op == OP_log;
+}
+
+static bool is_quotient_or_root(const Inst *inst) {
+    bool is_one = inst->op == OP_div || inst->op == OP_ratio || inst->op == OP_sqrt;
+    return is_one && type_is_float(type_element(inst->results[0]->type));
+}
+
+static Cost cost_in_vectors(const Lanes *lanes, const Inst *inst) {
+    if (!lanes_varies_here(lanes, inst)) return (Cost){0};
+    if (op_is_elementary(inst->op)) return (Cost){27, 38};
+    if (is_quotient_or_root(inst)) return (Cost){5, 18};
+    if (op_has(inst->op, OP_ELEMENTWISE)) return (Cost){1, 1};
+    if (inst->op != OP_load && inst->op != OP_store) return (Cost){0};
+    Val *address = ir_resolve(inst->args[0]);
+    return (Cost){1, lanes_is_spread(address) || lanes_step_of_address(lanes, address) == STEP_one ? 1 : 15};
+}
+
+/* Where a short loop asks for its counter, LLVM knows the answer once it is written out, and what functions give for constants; of functions for vectors it does not. */
+static double share_when_written_out(const Lanes *lanes, const Inst *inst) {
+    bool asks = inst->op == OP_if && inst->parent->owner && inst->parent->owner->op == OP_loop;
+    return asks && !varies(lanes, ir_resolve(inst->args[0])) ? 0.5 : 1;
+}
+
+static Cost cost_of_vectors(const Lanes *lanes, const Region *region) {
+    Cost all = {0};
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        double times = inst->op == OP_loop ? lanes_known_rounds(inst) : 1;
+        Cost one = cost_in_vectors(lanes, inst);
+        double parts = inst->nresults == 1 ? parts_of(inst->results[0]->type) : 1;
+        add(&all, one, parts, parts);
+        for (int i = 0; i < inst->nregions; i++)
+            add(&all, cost_of_vectors(lanes, inst->regions[i]), times * share_when_written_out(lanes, inst),
+                times);
+    }
+    return all;
+}
+
+static void look_for_others(void *user, Inst *inst) {
+    bool *found = user;
+    *found |= op_is_elementary(inst->op) && !has_vectors_by_llvm(inst->op);
+}
+
+/* Does LLVM do all of a round by vectors, so that wider registers are what is gained? */
+static bool is_done_by_vectors(const Lanes *lanes) {
+    const Rounds *rounds = lanes->rounds;
+    if (!rounds || !has_wide_registers(lanes) || rounds->ncounters + rounds->nsums < rounds->loop->nargs)
+        return false;
+    bool has_others = left_to_lanes(lanes).found;
+    region_walk(lanes->from->body, look_for_others, &has_others);
+    return !has_others;
+}
+
+static bool gains_by_width(const Lanes *lanes) {
+    Cost cost = cost_of_vectors(lanes, lanes->from->body);
+    return 2 * cost.alone >= 1.23 * cost.together;
+}
+
 /* What rounds of a loop do one after the other is done for each lane, with what the lanes give. */
 static Cost cost_of_all(const Lanes *lanes) {
     Cost all = cost_of_region(lanes, lanes->from->body);
@@ -380,10 +456,18 @@ static Cost cost_of_all(const Lanes *lanes) {
     return all;
 }
 
+/* With registers of more than 128 bits, LLVM has a few numbers in some of them, and makes vectors of such rounds. */
+static bool is_little(const LaneOptions *options, const Inst *inst) {
+    enum { FEW = 32 };
+    bool is_whole = inst->op == OP_copy || inst->op == OP_zero;
+    return is_whole && options->register_bits > 128 && words_of(ir_target(inst->args[0]->type)) <= FEW;
+}
+
 bool lanes_is_left_to_lanes(const LaneOptions *options, const Inst *inst) {
     bool is_loop = inst->op == OP_loop && !lanes_is_short(inst) && !lanes_is_written_out(inst);
-    return lanes_keeps_in_memory(inst) || op_is_elementary(inst->op) || inst->op == OP_call || is_loop ||
-           inst->op == OP_switch || (inst->op == OP_atomic && !(is_sum(inst) && options->alone));
+    return (lanes_keeps_in_memory(inst) && !is_little(options, inst)) || op_is_elementary(inst->op) ||
+           inst->op == OP_call || is_loop || inst->op == OP_switch ||
+           (inst->op == OP_atomic && !(is_sum(inst) && options->alone));
 }
 
 /* ---- how many lanes */
@@ -416,9 +500,6 @@ int lanes_least_width(const Lanes *lanes) {
 }
 
 /* ---- how much code */
-
-/* One takes all lanes, and one instruction reads or writes them, at equal distances, too. */
-static bool has_wide_registers(const Lanes *lanes) { return lanes->options->register_bits >= 512; }
 
 typedef struct Amount {
     const Lanes *lanes;
@@ -548,6 +629,26 @@ static bool has_vectors_alone(const Lanes *lanes) {
     return found;
 }
 
+typedef struct Own {
+    const Lanes *lanes;
+    bool pushes;  /* something is kept in each of as many steps as an item happens to make */
+    bool gathers; /* items have other elements of their arrays */
+} Own;
+
+static void look_at_own(void *user, Inst *inst) {
+    Own *own = user;
+    own->pushes |= inst->op == OP_tape_reach;
+    own->gathers |= inst->op == OP_elem && lanes_is_spread(inst->results[0]) &&
+                    varies(own->lanes, ir_resolve(inst->args[1]));
+}
+
+/* With larger registers: a gather reads one number after the other, too. */
+static double least_gain_of_own(const Lanes *lanes) {
+    Own own = {.lanes = lanes};
+    region_walk(lanes->from->body, look_at_own, &own);
+    return own.pushes ? 3 : own.gathers ? 2.4 : 1;
+}
+
 /* How many times as fast they must seem: the wider registers are, the more often something else is in the way; and LLVM does much for a loop of one round at a time. */
 static double least_gain(const Lanes *lanes) {
     bool beside = lanes->rounds && lanes->rounds->done_alone > 1; /* there is little to be wrong about */
@@ -556,7 +657,9 @@ static double least_gain(const Lanes *lanes) {
     double alone = gathers(lanes) ? 3
                    : in_pairs     ? 1.25
                                   : 2; /* the fewer numbers a register has, the less LLVM takes at once */
-    return has_vectors_alone(lanes) ? alone * least : least;
+    double own = gathers(lanes) ? least_gain_of_own(lanes) : 1;
+    least = has_vectors_alone(lanes) ? alone * least : least;
+    return own > least ? own : least;
 }
 
 /* All lanes fill one wide register, and half of it would do: much of the time goes to memory, where 64 bytes that are read or
@@ -564,14 +667,46 @@ static double least_gain(const Lanes *lanes) {
 bool lanes_half_is_enough(const Lanes *lanes) {
     Lanes half = *lanes;
     half.width /= 2;
-    if (!has_wide_registers(lanes) || lanes->width < 8) return false;
+    if (!has_wide_registers(lanes) || lanes->width < 8 || lanes->rounds) return false;
     double all = cost_of_all(lanes).together / lanes->width, some = cost_of_all(&half).together / half.width;
     return some < 1.25 * all;
 }
 
+typedef struct Threads {
+    const LaneOptions *options;
+    const Lanes *lanes;
+    bool has_more, has_loops,
+        is_scattered; /* than LLVM makes vectors of; that are short; not neighbours alone */
+} Threads;
+
+static void look_at_threads(void *user, Inst *inst) {
+    Threads *threads = user;
+    threads->has_more |= lanes_is_left_to_lanes(threads->options, inst) || inst->op == OP_wave ||
+                         inst->op == OP_barrier || inst->op == OP_atomic;
+    threads->has_loops |= inst->op == OP_loop;
+    bool is_access = (inst->op == OP_load || inst->op == OP_store) && lanes_varies_here(threads->lanes, inst);
+    int step = is_access ? lanes_step_of_address(threads->lanes, ir_resolve(inst->args[0])) : STEP_one;
+    threads->is_scattered |= step == STEP_none || step == STEP_other;
+}
+
+/* Kernels of little but arithmetic wait for memory, mostly, and LLVM makes vectors of the loop over threads: lanes, and their tests of indices, are in its way. What it then gains
+ * by writing out short loops is not estimated. Those with more than this to do were 0.97 to 1.8 times as fast with registers of 512 bits, the others 0.7 to 1.4. */
+static bool is_left_over_threads(const Lanes *lanes, Cost cost) {
+    enum { LITTLE = 14, LITTLE_OF_NEIGHBOURS = 24 };
+    if (lanes->rounds || !has_wide_registers(lanes)) return false;
+    Threads threads = {.options = lanes->options, .lanes = lanes};
+    region_walk(lanes->from->body, look_at_threads, &threads);
+    if (threads.has_more || cost.alone <= LITTLE) return !threads.has_more;
+    return !threads.is_scattered &&
+           (threads.has_loops || cost.alone <= LITTLE_OF_NEIGHBOURS || !gains_by_width(lanes));
+}
+
 const char *lanes_not_worth_it(const Lanes *lanes) {
     Cost cost = cost_of_all(lanes);
-    if (cost.together * least_gain(lanes) >= lanes->width * cost.alone)
-        return "several at once would hardly be faster";
+    if (is_left_over_threads(lanes, cost)) return "it is left to LLVM";
+    bool is_faster = is_done_by_vectors(lanes)
+                         ? gains_by_width(lanes)
+                         : cost.together * least_gain(lanes) < lanes->width * cost.alone;
+    if (!is_faster) return "several at once would hardly be faster";
     return saves_time(lanes, cost) ? NULL : "it is done sooner than compiled for several";
 }

@@ -309,7 +309,7 @@ static bool try_loop(Loops *loops, Inst *loop) {
     *outline = (Outline){.loops = loops, .loop = loop, .map = {.module = module}};
     bool is_derivative = (loops->func->flags & FUNC_GENERATED) || loops->func->derivation.of;
     Rounds rounds = {.is_derivative = is_derivative,
-                     .keeps_checks = opt_calls_keep_checks(loop),
+                     .keeps_checks = opt_calls_keep_checks(loop, loops->options->register_bits > 128),
                      .code_elsewhere = loops->code->all,
                      .code_added = loops->code->added,
                      .at_most = lanes_rounds_at_most(loops->often, loop)};

@@ -32,10 +32,67 @@ Often *lanes_often(Arena *scratch, Func *const *funcs, int count, const LaneOpti
     return often;
 }
 
-static double rounds_at_most(const Inst *loop) {
-    int64_t trips = loop_most_trips(loop);
-    return trips == INT64_MAX ? INFINITY : (double)trips + 1; /* it asks once more */
+/* ---- how many rounds, where the function is given where to begin and where to end: some of another loop's (autodiff/round.c) */
+
+/* `a` less `b`, at most. Of `a < c ? a : c` the lesser counts. */
+static double difference_at_most(const Val *a, const Val *b) {
+    int64_t x, y;
+    a = ir_resolve((Val *)a), b = ir_resolve((Val *)b);
+    if (val_is_int(a, &x) && val_is_int(b, &y)) return (double)x - (double)y;
+    if (a->kind != VAL_inst) return INFINITY;
+    const Inst *inst = a->inst;
+    if (inst->op == OP_add && inst_operand(inst, 0) == b && val_is_int(inst_operand(inst, 1), &x))
+        return (double)x;
+    const Val *asked = inst->op == OP_select ? inst_operand(inst, 0) : NULL;
+    bool is_lesser = asked && asked->kind == VAL_inst && asked->inst->op == OP_lt &&
+                     inst_operand(asked->inst, 0) == inst_operand(inst, 1) &&
+                     inst_operand(asked->inst, 1) == inst_operand(inst, 2);
+    return is_lesser ? fmin(difference_at_most(inst_operand(inst, 1), b),
+                            difference_at_most(inst_operand(inst, 2), b))
+                     : INFINITY;
 }
+
+static bool is_param_of(const Func *func, const Val *v) {
+    return v->kind == VAL_param && v->region == func->body;
+}
+
+static double value_at_most(const Often *often, const Func *func, const Val *v) {
+    int64_t number;
+    v = ir_resolve((Val *)v);
+    if (val_is_int(v, &number)) return (double)number;
+    if (v->kind != VAL_inst) return INFINITY;
+    const Inst *inst = v->inst;
+    if (inst->op == OP_select)
+        return fmax(value_at_most(often, func, inst->args[1]), value_at_most(often, func, inst->args[2]));
+    const Val *a = inst->nargs == 2 ? inst_operand(inst, 0) : NULL, *b = a ? inst_operand(inst, 1) : NULL;
+    const Calls *calls = map_get(&often->calls, PTR_KEY(func));
+    if (inst->op != OP_sub || !is_param_of(func, a) || !is_param_of(func, b) || !calls) return INFINITY;
+    double most = 0;
+    for (int i = 0; i < calls->count; i++)
+        most = fmax(most, difference_at_most(calls->at[i]->args[a->index], calls->at[i]->args[b->index]));
+    return most;
+}
+
+/* Of a loop that counts from nothing, or to nothing. */
+static double rounds_by_calls(const Often *often, const Inst *loop) {
+    const Inst *test = loop->regions[0]->last;
+    const Val *condition = test && test->op == OP_yield ? inst_operand(test, 0) : NULL;
+    LoopTest found;
+    int64_t from, step;
+    if (!condition || condition->kind != VAL_inst || !loop_comparison(loop, condition->inst, &found) ||
+        !loop_step(loop, found.index, &step) || step == 0)
+        return INFINITY;
+    const Val *start = inst_operand(loop, found.index), *first = found.up ? start : found.limit;
+    bool is_from_nothing = val_is_int(first, &from) && from >= 0;
+    return is_from_nothing ? value_at_most(often, loop->func, found.up ? found.limit : start) : INFINITY;
+}
+
+static double rounds_at_most(const Often *often, const Inst *loop) {
+    int64_t trips = loop_most_trips(loop);
+    return trips == INT64_MAX ? rounds_by_calls(often, loop) : (double)trips + 1; /* it asks once more */
+}
+
+/* ---- how often */
 
 /* `if (i % 100 == 0)`: once in a hundred times. */
 static double share_of_branch(const Region *branch) {
@@ -64,7 +121,8 @@ static double times_from_outside(const Often *often, const Func *func) {
 static double times_at_most(Often *often, const Inst *inst) {
     double times = runs_at_most(often, inst->func);
     for (const Region *region = inst->parent; region->owner; region = region->owner->parent)
-        times *= region->owner->op == OP_loop ? rounds_at_most(region->owner) : share_of_branch(region);
+        times *=
+            region->owner->op == OP_loop ? rounds_at_most(often, region->owner) : share_of_branch(region);
     return times;
 }
 
@@ -83,6 +141,6 @@ static double runs_at_most(Often *often, const Func *func) {
 
 double lanes_rounds_at_most(Often *often, const Inst *loop) {
     if (often->groups == 0) return INFINITY;
-    double times = times_at_most(often, loop), rounds = rounds_at_most(loop);
+    double times = times_at_most(often, loop), rounds = rounds_at_most(often, loop);
     return times == 0 ? 0 : times * rounds;
 }

@@ -106,7 +106,8 @@ typedef struct RangeOptions {
 bool opt_range(Func *func, RangeOptions options);
 bool opt_is_written_out_in_c(const Inst *loop); /* range.c: so short that compilers of C write it out */
 bool opt_calls_keep_checks(
-    const Inst *loop); /* range checks stay in it because of what it calls, and it is no loop for vectors */
+    const Inst *loop,
+    bool if_flat); /* range checks stay in it because of what it calls, and it is no loop for vectors */
 
 /* ---- unlikely.c: what is, if large, is a function */
 bool opt_outline_unlikely(Func *func);

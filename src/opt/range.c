@@ -420,8 +420,8 @@ static void look_at_call(void *user, Inst *inst) {
     if (inst->op == OP_call && !opt_is_inlined_in_loop(inst)) look_into(user, inst);
 }
 
-bool opt_calls_keep_checks(const Inst *loop) {
-    Nest n = {0};
+bool opt_calls_keep_checks(const Inst *loop, bool if_flat) {
+    Nest n = {.is_flat = if_flat};
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at_call, &n);
     return n.calls;
 }

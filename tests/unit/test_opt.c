@@ -331,6 +331,18 @@ static void lane_in_double(Text *t, int i) {
 
 static void lane_logarithm(Text *t, int i) { text_printf(t, "%%x%d = log1p %%x%d\n", i, i - 1); }
 
+static void lane_wave(Text *t, int i) { text_printf(t, "%%x%d = sin %%x%d\n", i, i - 1); }
+
+static void lane_quotient(Text *t, int i) {
+    text_printf(t, "%%y%d = add %%x%d, 2.0\n%%x%d = div %%x%d, %%y%d\n", i, i - 1, i, i - 1, i);
+}
+
+static void lane_distant(Text *t, int i) {
+    text_printf(t, "%%w%d = mul %%i, 3:uint\n%%j%d = add %%w%d, %d:uint\n", i, i, i, i);
+    text_printf(t, "%%e%d = buffer_elem %%data, %%j%d\n%%a%d = load %%e%d\n", i, i, i, i);
+    text_printf(t, "%%x%d = mul %%a%d, %%x%d\n", i, i, i - 1);
+}
+
 static void lane_tangent(Text *t, int i) { text_printf(t, "%%x%d = tanh %%x%d\n", i, i - 1); }
 
 static void lane_anywhere(Text *t, int i) {
@@ -377,15 +389,6 @@ static void write_lane_func(Text *t, int threads) {
     text_printf(t, "%%q = global @out\n%%out = load %%q\n%%r = global @sums\n%%sums = load %%r\n");
 }
 
-static void write_item(Text *t, LaneStep step, int count) {
-    text_printf(t, "%%e = buffer_elem %%data, %%i\n%%x0 = load %%e\n");
-    for (int i = 1; i <= count; i++) step(t, i);
-    text_printf(t,
-                "%%o = buffer_elem writes %%out, %%i\n%%z = tanh %%x%d\n"
-                "store %%o, %%z\n",
-                count);
-}
-
 enum { SIZES = 3 };
 
 typedef struct LaneCase {
@@ -395,10 +398,27 @@ typedef struct LaneCase {
     const char *why; /* not more, with the smallest registers */
 } LaneCase;
 
+static void lane_sum(Text *t, int i) { text_printf(t, "%%x%d = add %%x%d, %%x0\n", i, i - 1); }
+
+/* LLVM has sines for vectors, and no tangents. */
+static bool is_for_llvm(LaneStep step) {
+    return step == lane_wave || step == lane_quotient || step == lane_distant;
+}
+
+static void write_item(Text *t, const LaneCase *at) {
+    text_printf(t, "%%e = buffer_elem %%data, %%i\n%%x0 = load %%e\n");
+    for (int i = 1; i <= at->count; i++) at->step(t, i);
+    text_printf(t, "%%o = buffer_elem writes %%out, %%i\n%%z = %s %%x%d\nstore %%o, %%z\n",
+                at->step == lane_sum    ? "neg"
+                : is_for_llvm(at->step) ? "sin"
+                                        : "tanh",
+                at->count);
+}
+
 static void write_kernel(Text *t, int threads, const LaneCase *at) {
     write_lane_func(t, threads);
     text_printf(t, "%%id = thread_id 0\n%%i = extract %%id, 0\n");
-    write_item(t, at->step, at->count);
+    write_item(t, at);
     text_printf(t, "return\n}\n");
 }
 
@@ -424,7 +444,7 @@ static LaneRemark lanes_of_loop(const LaneCase *at, const LaneOptions *options) 
     text_printf(&text, "return %%v%d\n}\n", at->elsewhere);
     write_lane_func(&text, 1);
     text_printf(&text, "%%n = loop (%%i: uint = 0:uint) {\n%%l = lt %%i, 1000:uint\nyield %%l\n} do {\n");
-    write_item(&text, at->step, at->count);
+    write_item(&text, at);
     text_printf(&text, "%%i.1 = add %%i, 1:uint\nyield %%i.1\n}\nreturn\n}\n");
     LaneRemark remark = {0};
     Func *funcs[2] = {NULL, read_func(text.at)};
@@ -456,7 +476,8 @@ static void lanes_are_chosen_by_registers(void **state) {
         {lane_arithmetic, 20, 0, {8, 16, 16}, NULL}, {lane_in_double, 6, 0, {4, 8, 16}, NULL},
         {lane_logarithm, 4, 0, {1, 16, 16}, slow},   {lane_tangent, 4, 0, {8, 16, 16}, NULL},
         {lane_anywhere, 3, 0, {1, 8, 16}, slow},     {lane_row, 4, 0, {8, 8, 16}, NULL},
-        {lane_row, 24, 0, {4, 4, 16}, NULL},
+        {lane_row, 24, 0, {4, 4, 16}, NULL},         {lane_sum, 19, 0, {8, 16, 1}, NULL},
+        {lane_sum, 20, 0, {8, 16, 16}, NULL},
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
         look_at_lanes(&cases[i], lanes_of_kernel, false);
@@ -477,6 +498,16 @@ static void loops_get_lanes_by_what_else_there_is(void **state) {
         {lane_row_and_root, 24, 0, {4, 4, 16}, NULL},
         {lane_row_and_root, 45, 0, {1, 1, 16}, long_to_compile},
         {lane_row_and_root, 45, 400, {4, 8, 16}, NULL},
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
+        look_at_lanes(&cases[i], lanes_of_loop, false);
+}
+
+/* Of sines lanes do twice as many as LLVM does by itself; quotients, and what lies at distances, gain nothing by larger registers. */
+static void loops_get_lanes_by_what_llvm_does(void **state) {
+    (void)state;
+    static const LaneCase cases[] = {
+        {lane_distant, 4, 0, {8, 16, 1}, NULL},
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
         look_at_lanes(&cases[i], lanes_of_loop, false);
@@ -520,6 +551,7 @@ int main(void) {
         TEST(endless_loops_are_not_taken_for_finite),
         TEST(lanes_are_chosen_by_registers),
         TEST(loops_get_lanes_by_what_else_there_is),
+        TEST(loops_get_lanes_by_what_llvm_does),
         TEST(sums_are_left_to_llvm_where_they_are_plain),
         TEST(groups_are_lanes_if_there_are_enough),
         TEST(large_functions_take_a_moment),
