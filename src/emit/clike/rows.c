@@ -347,36 +347,6 @@ static void print_path(Printer *p, Path *path, const Type *type, const char *pla
     }
 }
 
-static void print_pointers(Printer *p, const char *name, const Type *element) {
-    const Type *number = NULL;
-    const char *type = clike_type(p, element);
-    int count = count_numbers(element, &number);
-    Text of = {.arena = &p->arena}, get = {.arena = &p->arena}, set = {.arena = &p->arena};
-    Path path = {&of, &get, &set, p->at->rows.chooses, 0, count};
-    print_path(p, &path, element, "");
-    const char *members = path.by_step ? "data; int64_t step" : clike_format(p, "number[%d]", count);
-    text_printf(&p->helpers, "typedef struct %s { %s *%s; } %s;\n", name, clike_type(p, number), members,
-                name);
-    text_printf(&p->helpers, "static inline %s %s_of(%s *data) {\n    %s at;\n%s    return at;\n}\n", name,
-                name, type, name, of.at);
-    text_printf(&p->helpers,
-                "static inline %s %s_get(const %s *at, int64_t i) {\n    %s x;\n%s    return x;\n}\n", type,
-                name, name, type, get.at);
-    text_printf(&p->helpers, "static inline void %s_set(const %s *at, int64_t i, %s x) {\n%s}\n", name, name,
-                type, set.at);
-}
-
-static void print_pointer(Printer *p, const char *name, const char *type) {
-    text_printf(&p->helpers, "typedef struct %s { %s *data; } %s;\n", name, type, name);
-    text_printf(&p->helpers, "static inline %s %s_of(%s *data) {\n    %s at = {data};\n    return at;\n}\n",
-                name, name, type, name);
-    text_printf(&p->helpers, "static inline %s %s_get(const %s *at, int64_t i) { return at->data[i]; }\n",
-                type, name, name);
-    text_printf(&p->helpers,
-                "static inline void %s_set(const %s *at, int64_t i, %s x) { at->data[i] = x; }\n", name, name,
-                type);
-}
-
 /* Compilers, by what the loop does, that are not to see them as they are; the name of their type says likewise. */
 static const char *hidden_from(Printer *p, const char **suffix) {
     bool computes = p->at->rows.computes;
@@ -386,21 +356,66 @@ static const char *hidden_from(Printer *p, const char **suffix) {
     return computes ? "#if defined(SLOPE_FOR_VECTORS_22) || SLOPE_OWN_SINES" : "#ifdef SLOPE_FOR_VECTORS_22";
 }
 
-/* The type of the pointers; its functions are called likewise. */
-static const char *numbers_type(Printer *p, const Inst *access) {
-    const Type *element = element_of(access);
-    const char *type = clike_type(p, element), *suffix, *condition = hidden_from(p, &suffix);
-    const char *name = clike_format(p, "slope_%s%s", type, suffix);
-    if (!clike_begin_helper(p, name)) return name;
+/* How the numbers of an element are found, and what each of the functions does with them. */
+static Path paths_of(Printer *p, const Type *element, Text texts[3]) {
+    const Type *number = NULL;
+    for (int i = 0; i < 3; i++) texts[i] = (Text){.arena = &p->arena};
+    Path path = {&texts[0], &texts[1], &texts[2], p->at->rows.chooses, 0, count_numbers(element, &number)};
+    print_path(p, &path, element, "");
+    return path;
+}
+
+static void print_type(Printer *p, const char *name, const Type *element, const char *condition) {
+    const Type *number = NULL;
+    Text texts[3];
+    Path path = paths_of(p, element, texts);
+    count_numbers(element, &number);
+    const char *type = clike_type(p, element), *scalar = clike_type(p, number);
+    const char *members = path.by_step ? "data; int64_t step" : clike_format(p, "number[%d]", path.count);
     text_printf(
         &p->helpers,
         "/* An array of structs. gcc makes vectors of a loop over them only if it cannot see that their "
         "numbers lie beside each other. */\n%s\n",
         condition);
-    print_pointers(p, name, element);
-    text_add(&p->helpers, STR("#else\n"));
-    print_pointer(p, name, type);
-    text_add(&p->helpers, STR("#endif\n"));
+    text_printf(&p->helpers, "typedef struct %s { %s *%s; } %s;\n", name, scalar, members, name);
+    text_printf(&p->helpers, "static inline %s %s_of(%s *data) {\n    %s at;\n%s    return at;\n}\n", name,
+                name, type, name, path.of->at);
+    text_printf(&p->helpers, "#else\ntypedef struct %s { %s *data; } %s;\n", name, type, name);
+    text_printf(&p->helpers,
+                "static inline %s %s_of(%s *data) {\n    %s at = {data};\n    return at;\n}\n#endif\n", name,
+                name, type, name);
+}
+
+static void print_get(Printer *p, const char *name, const Type *element, const char *condition) {
+    Text texts[3];
+    Path path = paths_of(p, element, texts);
+    const char *type = clike_type(p, element),
+               *head = clike_format(p, "static inline %s %s_get(const %s *at, int64_t i)", type, name, name);
+    text_printf(&p->helpers, "%s\n%s {\n    %s x;\n%s    return x;\n}\n", condition, head, type,
+                path.get->at);
+    text_printf(&p->helpers, "#else\n%s { return at->data[i]; }\n#endif\n", head);
+}
+
+static void print_set(Printer *p, const char *name, const Type *element, const char *condition) {
+    Text texts[3];
+    Path path = paths_of(p, element, texts);
+    const char *type = clike_type(p, element);
+    const char *head =
+        clike_format(p, "static inline void %s_set(const %s *at, int64_t i, %s x)", name, name, type);
+    text_printf(&p->helpers, "%s\n%s {\n%s}\n", condition, head, path.set->at);
+    text_printf(&p->helpers, "#else\n%s { at->data[i] = x; }\n#endif\n", head);
+}
+
+/* The type of the pointers, or a function, which is called like it with an end. */
+static const char *numbers(Printer *p, const Inst *access, const char *end) {
+    const Type *element = element_of(access);
+    const char *suffix, *condition = hidden_from(p, &suffix);
+    const char *type = clike_format(p, "slope_%s%s", clike_type(p, element), suffix);
+    const char *name = clike_format(p, "%s%s", type, end);
+    if (!clike_begin_helper(p, name)) return name;
+    if (!*end) print_type(p, type, element, condition);
+    else if (strcmp(end, "_get") == 0) print_get(p, type, element, condition);
+    else print_set(p, type, element, condition);
     return name;
 }
 
@@ -412,7 +427,7 @@ void clike_begin_rows(Printer *p, const Inst *loop) {
     for (int i = 0; i < at->rows.count; i++) {
         Row *row = &at->rows.at[i];
         if (!row->numbers) continue;
-        const char *type = numbers_type(p, row->access);
+        const char *type = numbers(p, row->access, "");
         row->name = clike_local(p, "at");
         clike_line(p, "const %s %s = %s_of(%s);", type, row->name, type, data_of(p, row->access));
     }
@@ -436,8 +451,8 @@ bool clike_row_element(Printer *p, const Inst *access, Value *result) {
     const char *name = clike_local(p, "item"), *type = clike_type(p, element_of(access));
     if (row->last && !row->is_read) clike_line(p, "%s %s;", type, name);
     else
-        clike_line(p, "%s%s %s = %s_get(&%s, %s);", row->last ? "" : "const ", type, name,
-                   numbers_type(p, access), row->name, clike_operand(p, access, 1).text);
+        clike_line(p, "%s%s %s = %s(&%s, %s);", row->last ? "" : "const ", type, name,
+                   numbers(p, access, "_get"), row->name, clike_operand(p, access, 1).text);
     *result = clike_value(name, LEVEL_primary);
     result->is_place = result->named = true;
     result->steady = result->constant = !row->last;
@@ -448,7 +463,7 @@ void clike_end_row(Printer *p, const Inst *store) {
     for (int i = 0; i < p->at->rows.count; i++) {
         const Row *row = &p->at->rows.at[i];
         if (!row->name || row->last != store) continue;
-        clike_line(p, "%s_set(&%s, %s, %s);", numbers_type(p, row->access), row->name,
+        clike_line(p, "%s(&%s, %s, %s);", numbers(p, row->access, "_set"), row->name,
                    clike_operand(p, row->access, 1).text, p->at->values[row->access->results[0]->id].text);
     }
 }

@@ -81,7 +81,7 @@ int main(void) {
     if (other[3].at.x != 1 || other[3].turn != 0) return 1;
     printf("%g %g %g, ", other[9].at.x, other[9].at.y, other[9].turn);
     logged(1, 1, 1);
-    printf("%g, ", other[9].turn);
+    printf("%g, ", norm_of[9]);
     for (int i = 0; i < 8; i++) norm_of[i] = (float)i;
     layer(1, 1, 1);
     printf("%g %g, ", norm_of[3], norm_of[4]);
