@@ -353,7 +353,9 @@ static Expr *choice_value(const Chain *chain, int index) {
 }
 
 static void choice_branch(Fn *f, Chain *chain, int index) {
-    lower_into(f, choice_value(chain, index), chain->to);
+    Expr *value = choice_value(chain, index);
+    if (chain->to) lower_into(f, value, chain->to);
+    else lower_effect(f, value); /* of type void */
 }
 
 static Chain chain_of(Expr *e) {
@@ -645,6 +647,9 @@ void lower_effect(Fn *f, Expr *e) {
     } else if (e->kind == EXPR_builtin && e->op == OPERATOR_comma) {
         lower_effect(f, e->args.at[0]);
         lower_effect(f, e->args.at[1]);
+    } else if (e->kind == EXPR_select && type->kind == TYPE_void) {
+        Chain chain = chain_of(e);
+        lower_chain(f, &chain);
     } else if (type->kind == TYPE_void) {
         if (e->kind == EXPR_paren || e->kind == EXPR_convert) lower_effect(f, e->a);
     } else if (is_simple(lower_type(f->l, type))) lower_value(f, e);
