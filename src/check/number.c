@@ -182,8 +182,12 @@ static const Type *number_of(Env *env, Expr *e) {
     }
 }
 
-/* A checked expression as a node of the type language; NULL: it is not constant. */
-const Type *number_node(Env *env, Expr *checked) { return number_of(env, checked); }
+/* A checked expression as a node of the type language; NULL: it is not constant, or, as 1 / 0, has no value. */
+const Type *number_node(Env *env, Expr *checked) {
+    const Type *number = number_of(env, checked);
+    bool open = number && number->kind == TYPE_apply && !(number->flags & TYPE_HAS_PARAM);
+    return open ? NULL : number;
+}
 
 bool number_is_generic(Env *env, Expr *checked) { return number_of(env, checked) != NULL; }
 

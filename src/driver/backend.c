@@ -309,14 +309,16 @@ static int lower_public(Unit *unit, Decl *decl) {
     return count;
 }
 
-/* All entry points; or main and what is public. */
-static SlopeStatus choose_all(SlopeProgram *program) {
+/* All entry points, with main where a program is made that begins there; or main and what is public. */
+static SlopeStatus choose_all(SlopeProgram *program, const EmitTarget *target) {
     Func *func;
     SlopeStatus status = unit_check(program->unit);
     if (status != SLOPE_STATUS_ok) return status;
     int entries = driver_count_entries(program, NULL), mains = driver_count_entries(program, "main");
-    if (entries) return driver_all_entries(program);
-    if (mains) status = driver_find_entry(program, "main", &func);
+    if (entries) status = driver_all_entries(program);
+    bool begins = mains && (!entries || target->capabilities & TARGET_STARTS);
+    if (begins && status == SLOPE_STATUS_ok) status = driver_find_entry(program, "main", &func);
+    if (entries) return status;
     if (lower_public(program->unit, program->unit->module) + mains > 0) return status;
     diag_report(&program->diags, DIAG_nothing_to_build, 0,
                 program->path ? program->path->text : "the program");
@@ -324,10 +326,11 @@ static SlopeStatus choose_all(SlopeProgram *program) {
     return SLOPE_STATUS_misuse;
 }
 
-static SlopeStatus choose_functions(SlopeProgram *program, const SlopeBuildOptions *options) {
+static SlopeStatus choose_functions(SlopeProgram *program, const EmitTarget *target,
+                                    const SlopeBuildOptions *options) {
     Func *func;
     SlopeStatus status = SLOPE_STATUS_ok;
-    if (options->entry_count == 0) return choose_all(program);
+    if (options->entry_count == 0) return choose_all(program, target);
     for (int i = 0; i < options->entry_count && status == SLOPE_STATUS_ok; i++) {
         const char *name = options->entries[i];
         status = strcmp(name, "main") == 0 ? driver_find_entry(program, name, &func)
@@ -380,7 +383,7 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     const EmitTarget *target = emit_find_target(options->target);
     SlopeStatus status = check_target(program, target, options);
     aim_at(program, target);
-    if (status == SLOPE_STATUS_ok) status = choose_functions(program, options);
+    if (status == SLOPE_STATUS_ok) status = choose_functions(program, target, options);
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, NULL);
     if (status == SLOPE_STATUS_ok) status = unit_refuse_failed(unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;

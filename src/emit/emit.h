@@ -71,6 +71,7 @@ typedef enum TargetCapabilities {
     TARGET_CHECKED = 1024,      /* what compiles it sees to indices */
     TARGET_OWN_THREADS = 2048,  /* kernels are functions that run all of their threads */
     TARGET_DEVICE = 4096,       /* code for a GPU, as its driver takes it */
+    TARGET_STARTS = 32768,      /* a program of its own, which begins at main */
     TARGET_LANES = 8192,        /* vectors of any length, and of addresses */
     TARGET_KEEPS_ORDER = 16384, /* what compiles it adds up as it is written, one item at a time */
 } TargetCapabilities;
