@@ -787,7 +787,8 @@ Expr *check_select(Env *env, Expr *e) {
 
 Expr *check_condition(Env *env, Expr *expr) {
     Checker *c = env->c;
-    if (expr->kind == EXPR_assign && !(expr->flags & EXPR_CHECKED)) {
+    bool plain = expr->kind == EXPR_assign && expr->op == OPERATOR_none; /* of n /= 2 nobody means n == 2 */
+    if (plain && !(expr->flags & EXPR_CHECKED)) {
         report_expr(c, expr, DIAG_assign_in_condition);
         check_term(env, expr);
         return error_expr(c, expr->loc);

@@ -86,8 +86,15 @@ const Type *builtin_named_type(Checker *c, Name name) {
 
 /* ---- numbers */
 
-/* Constants whose own value is wrong: told there. */
+static bool lacks_value(const Decl *decl) {
+    uint32_t constant = MODIFIER_static | MODIFIER_const, kind = constant | MODIFIER_extern;
+    bool required = decl->parent && decl->parent->kind == DECL_interface;
+    return decl->kind == DECL_var && !decl->init && (decl->modifiers & kind) == constant && !required;
+}
+
+/* Constants whose own value is wrong, or not there: told there. */
 static bool mentions_bad_constant(Checker *c, const Expr *e) {
+    if (e->kind == EXPR_decl && lacks_value(e->decl)) return true;
     if (e->kind == EXPR_decl && e->decl->kind == DECL_var && e->decl->init) {
         check_constant_cycle(c, e->decl);
         if (e->decl->init->kind == EXPR_error) return true;
