@@ -16,7 +16,9 @@ typedef struct Leaf {
     bool diff;   /* has a differential */
     bool dual;   /* a part of an IDifferentiablePtrType: accompanied by its counterpart, never transposed */
     const Type *dtype; /* of the differential, or the counterpart */
-    const int *dpath;  /* in the differential of the parameter */
+    const Type
+        *later; /* of the counterpart that it has in derivatives of derivatives; NULL: the same as here */
+    const int *dpath; /* in the differential of the parameter */
     int ndpath;
     int in, out; /* index among parameters and results of the flat function; -1: not there */
 } Leaf;

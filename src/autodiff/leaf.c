@@ -55,6 +55,7 @@ typedef struct Walk {
     Leaf base;
     Path path, dpath;
     bool dual;
+    bool later; /* dual, but not in this function */
 } Walk;
 
 static void push_leaf(Ad *ad, Leaves *leaves, Leaf leaf) {
@@ -68,9 +69,10 @@ static void add_leaf(Walk *w, const Type *type, const Type *dtype, bool by_ref) 
     Leaf leaf = w->base;
     leaf.type = type;
     leaf.by_ref = by_ref;
-    leaf.dual = w->dual && dtype;
+    leaf.dual = w->dual && dtype && !w->later;
     leaf.diff = !w->dual && dtype;
-    leaf.dtype = dtype;
+    leaf.dtype = w->later ? NULL : dtype;
+    leaf.later = w->later ? dtype : NULL;
     leaf.path = arena_copy(ad->arena, w->path.at, sizeof(int) * (size_t)w->path.count);
     leaf.npath = w->path.count;
     leaf.dpath = arena_copy(ad->arena, w->dpath.at, sizeof(int) * (size_t)w->dpath.count);
@@ -117,10 +119,11 @@ static void walk_type(Walk *w, const Type *type, const Type *dtype) {
     }
 }
 
-static void ad_add_leaves(Ad *ad, Leaves *leaves, int index, const Param *param) {
+static void ad_add_leaves(Ad *ad, Leaves *leaves, int index, const Param *param, bool is_bound) {
     Walk w = {.ad = ad, .leaves = leaves, .base = {.param = index, .dir = param->dir}};
-    w.dual = (param->flags & PARAM_PTR_DIFF) !=
-             0; /* a reference: what the Differential names is its counterpart */
+    w.later = is_bound && (param->flags & PARAM_THIS) && (param->flags & PARAM_NO_DIFF);
+    w.dual = w.later || (param->flags & PARAM_PTR_DIFF) !=
+                            0; /* a reference: what the Differential names is its counterpart */
     const Type *dtype = NULL;
     if (param->flags & PARAM_DIFF) dtype = ad_differential(ad, param->type);
     if (w.dual) dtype = ad_counterpart(ad, param->type);
@@ -151,12 +154,13 @@ bool ad_gives_references(const Leaves *leaves) {
 
 Leaves ad_leaves_of_func(Ad *ad, const Func *source) {
     Leaves leaves = {0};
-    for (int i = 0; i < source->nparams; i++) ad_add_leaves(ad, &leaves, i, &source->params[i]);
+    for (int i = 0; i < source->nparams; i++)
+        ad_add_leaves(ad, &leaves, i, &source->params[i], source->flags & FUNC_BOUND);
     for (int i = 0; i < source->nresults; i++) {
         Param result = {.type = source->results[i],
                         .dir = DIR_out,
                         .flags = source->flags & FUNC_RESULT_DIFF ? PARAM_DIFF : 0};
-        ad_add_leaves(ad, &leaves, -1, &result);
+        ad_add_leaves(ad, &leaves, -1, &result, false);
     }
     return leaves;
 }

@@ -95,6 +95,7 @@ void ad_fill(Ad *ad, AdFunc *f, bool normal) {
     if (!f->source || (f->filled && (f->normal || !normal))) return;
     ad_complete(ad, f->source);
     if (!f->source->body) return;
+    if (func_is_by_hand(f->source)) f->flat->flags |= FUNC_BY_HAND;
     f->filled = true;
     f->normal = normal;
     Func *copy = clone_func(f->source, format_text(ad->arena, "%s.normal", f->source->name->text));

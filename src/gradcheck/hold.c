@@ -42,18 +42,17 @@ typedef struct Holder {
 /* ---- what flows where */
 
 bool gradcheck_is_derived(const Func *func) {
-    const Custom *custom = &func->custom;
-    bool both = custom->fwd && (custom->bwd || (custom->fwd->flags & FUNC_TRANSPOSABLE));
-    if (func->flags & FUNC_TREAT_AS_DIFF) return false;
+    if (func->flags & (FUNC_TREAT_AS_DIFF | FUNC_BY_HAND)) return false;
     if (func->flags & FUNC_GENERATED) return true;
-    if (both) return false;
+    if (func_is_by_hand(func)) return false;
     return (func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
 }
 
 static bool is_plain_call(const Inst *call) {
     const Func *callee = call->callee;
     if (inst_has(call, INST_NO_DIFF)) return true;
-    return !callee->custom.fwd && !callee->custom.bwd && !gradcheck_is_derived(callee);
+    bool by_hand = callee->custom.fwd || callee->custom.bwd || (callee->flags & FUNC_BY_HAND);
+    return !by_hand && !gradcheck_is_derived(callee);
 }
 
 static HeldFunc *held_of(Holder *h, const Func *func) { return map_get(&h->funcs, PTR_KEY(func)); }

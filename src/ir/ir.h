@@ -255,6 +255,8 @@ typedef enum FuncFlags {
     FUNC_HARMLESS = 1 << 15, /* no effect but on parameters, and it ends: a call that nobody needs can go */
     FUNC_UNLIKELY = 1 << 16, /* called where a condition is false as a rule (opt/unlikely.c) */
     FUNC_FAILED = 1 << 17,   /* an error was found in it, or in what it calls: no code is made of it */
+    FUNC_BOUND = 1 << 18,    /* `this`, a reference, is bound to a derivative (leaf.c) */
+    FUNC_BY_HAND = 1 << 19,  /* made by autodiff, of a function whose derivatives the source gives */
 } FuncFlags;
 
 /* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is
@@ -424,6 +426,11 @@ static inline bool op_has(unsigned op, uint32_t properties) {
 /* Processors have no instruction for it; libraries have functions, others for vectors than for scalars. */
 static inline bool op_is_elementary(unsigned op) { return op >= OP_sin && op <= OP_lgamma; }
 static inline bool inst_has(const Inst *inst, InstFlags flag) { return (inst->flags & flag) != 0; }
+/* The source gives its derivatives in both modes. */
+static inline bool func_is_by_hand(const Func *func) {
+    const Custom *custom = &func->custom;
+    return custom->fwd && (custom->bwd || (custom->fwd->flags & FUNC_TRANSPOSABLE));
+}
 static inline bool val_is_const(const Val *v) { return v->kind == VAL_const; }
 bool val_is_zero(const Val *v); /* the constant zero, of any type */
 bool val_is_one(const Val *v);

@@ -318,6 +318,7 @@ static Request *request_decl(Lowerer *l, Request *wanted) {
     declare_signature(l, request->func, &request->sig, generic, decl, request->plain_this,
                       request->as_declared);
     set_flags(l, request->func, decl);
+    if (request->plain_this && !request->sig.this_no_diff) request->func->flags |= FUNC_BOUND;
     if (request->kind == REQUEST_opened) set_promised(l, request->func, decl);
     return request;
 }
@@ -428,40 +429,49 @@ Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to) 
 
 static const char *mode_name(uint8_t mode) { return mode == DIFF_fwd ? "fwd_diff" : "bwd_diff"; }
 
-static Func *find_derivative(Lowerer *l, Func *of, uint8_t mode) {
-    for (int i = 0; i < l->m->funcs.count; i++) {
-        Func *func = l->m->funcs.at[i];
-        if (func->derivation.of == of && func->derivation.mode == mode) return func;
-    }
+static bool is_derivative(const Func *func, const Func *of, uint8_t mode, bool still) {
+    return func->derivation.of == of && func->derivation.mode == mode &&
+           ((func->flags & FUNC_BOUND) != 0) == still;
+}
+
+static Func *find_derivative(Lowerer *l, const Func *of, uint8_t mode, bool still) {
+    for (int i = 0; i < l->m->funcs.count; i++)
+        if (is_derivative(l->m->funcs.at[i], of, mode, still)) return l->m->funcs.at[i];
     return NULL;
+}
+
+/* The derivative of `func`, which is the (k-1)-th of the request. `still`: it is differentiated further, and the object that is bound to
+ * it stands still in that, too. */
+static Func *derivative_of(Lowerer *l, Request *request, Func *func, const uint8_t *modes, int k,
+                           bool still) {
+    uint8_t mode = modes[k - 1];
+    uint64_t key = hash_mix(PTR_KEY(func), mode + (still ? 4u : 0)) | 1;
+    Func *derivative = map_get(&l->derivatives, key);
+    if (derivative && !is_derivative(derivative, func, mode, still))
+        derivative = find_derivative(l, func, mode, still);
+    if (derivative) return derivative;
+    derivative = func_new(l->m, format_text(l->arena, "%s(%s)", mode_name(mode), func->name->text));
+    derivative->derivation = (Derivation){func, mode};
+    derivative->source = request;
+    FuncSig sig = check_signature_of(l->c, request->decl, request->subst, modes, k, request->plain_this);
+    FuncSig generic = check_generic_signature(l->c, request->decl, modes, k, request->plain_this);
+    add_object(request, &sig);
+    add_object(request, &generic);
+    FuncSig flat = flatten_signature(l, &sig);
+    bool plain_this = still || (request->plain_this && !(request->func->flags & FUNC_BOUND));
+    declare_signature(l, derivative, &flat, &generic, request->decl, plain_this, true);
+    derivative->flags |= FUNC_FWD | FUNC_BWD | (still ? FUNC_BOUND : 0);
+    map_put(l->arena, &l->derivatives, key, derivative);
+    return derivative;
 }
 
 Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes,
                          const FuncSig *unused) {
     (void)unused;
+    bool is_bound = (request->func->flags & FUNC_BOUND) != 0;
     Func *func = request->func;
-    for (int k = 1; k <= nmodes; k++) {
-        uint64_t key = hash_mix(PTR_KEY(func), modes[k - 1]) | 1;
-        Func *derivative = map_get(&l->derivatives, key);
-        if (derivative && derivative->derivation.of != func)
-            derivative = find_derivative(l, func, modes[k - 1]);
-        if (!derivative) {
-            derivative =
-                func_new(l->m, format_text(l->arena, "%s(%s)", mode_name(modes[k - 1]), func->name->text));
-            derivative->derivation = (Derivation){func, modes[k - 1]};
-            derivative->source = request;
-            FuncSig sig =
-                check_signature_of(l->c, request->decl, request->subst, modes, k, request->plain_this);
-            FuncSig generic = check_generic_signature(l->c, request->decl, modes, k, request->plain_this);
-            add_object(request, &sig);
-            add_object(request, &generic);
-            FuncSig flat = flatten_signature(l, &sig);
-            declare_signature(l, derivative, &flat, &generic, request->decl, request->plain_this, true);
-            derivative->flags |= FUNC_FWD | FUNC_BWD;
-            map_put(l->arena, &l->derivatives, key, derivative);
-        }
-        func = derivative;
-    }
+    for (int k = 1; k <= nmodes; k++)
+        func = derivative_of(l, request, func, modes, k, is_bound && k < nmodes);
     return func;
 }
 
