@@ -140,7 +140,9 @@ static inline void derivative_bind_in(const Bench *bench, const char *name, void
 }
 
 static inline void derivative_bind(Derivative *d, const char *name, void *data, size_t size) {
-    BoundBuffer bound = {data, size}; /* at least as many elements as there are */
+    SlopeUniform uniform;
+    require(d->single.session, slope_find_uniform(d->single.program, name, &uniform));
+    BoundBuffer bound = {data, size / slope_type_element_stride(uniform.type)};
     derivative_note(d, name, &bound, sizeof bound);
     derivative_bind_in(&d->bench, name, data, size);
     derivative_bind_in(&d->single, name, data, size);

@@ -327,7 +327,7 @@ static bool pass_range(Unit *unit) {
     const SlopeConfig *config = &unit->program->session->config;
     bool copies = config->optimization >= 2 && !config->unchecked && !unit->is_checked_later;
     RangeOptions options = {.copies = copies,
-                            .apart = !unit->is_source && !unit->ir->many_threads,
+                            .apart = (!unit->is_source || unit->ir->orders_sums) && !unit->ir->many_threads,
                             .register_bits = unit->is_source ? 0 : register_bits()};
     bool changed = false;
     for (int i = unit->passed; i < unit->ir->funcs.count; i++) {
@@ -389,6 +389,13 @@ static bool pass_terms(Func *func) {
     return true;
 }
 
+/* What it makes has nothing left to be taken out. */
+static bool pass_outline(Func *func) {
+    if (!opt_outline(func)) return false;
+    opt_dce(func);
+    return true;
+}
+
 static bool pass_legalize(Func *func) { return opt_legalize(func, (LegalOptions){0}); }
 
 static const struct {
@@ -436,6 +443,7 @@ static const struct {
     {"terms", 2, .run = pass_terms},
     {"calls", 2, .run = opt_calls},
     {"unlikely", 2, .run_unit = pass_unlikely},
+    {"outline", 2, .run = pass_outline},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 

@@ -224,13 +224,15 @@ typedef enum ParamFlags {
     PARAM_NO_DIFF = 64, /* of such a type, but under no_diff: its counterpart stays behind */
     PARAM_BLOCK = 32,   /* of an entry point: a constant buffer, the value being its address */
     PARAM_OWN = 128,    /* of a kernel: a buffer to add to, that nobody else uses meanwhile (Func.sums) */
+    PARAM_APART =
+        256, /* a buffer: what is written of its memory meanwhile is reached by this parameter alone */
 } ParamFlags;
 
 typedef struct Param {
     Name name;
     const Type *type;      /* of the object, also where the value is its address */
     uint8_t dir;           /* Dir */
-    uint8_t flags;         /* ParamFlags */
+    uint16_t flags;        /* ParamFlags */
     uint16_t image_format; /* of the images in it, as check has it; 0: not said */
     /* Autodiff, in flat functions: the type of the counterpart of a reference; void: there is none; NULL: not known. */
     const Type *counterpart;

@@ -725,7 +725,7 @@ static void parse_region(Parser *p, Region *region) {
 
 static bool parse_param_flag(Parser *p, Param *param) {
 #define PARAM_FLAG(flag, word)                                                                               \
-    if (accept(p, word)) return param->flags = (uint8_t)(param->flags | flag), true;
+    if (accept(p, word)) return param->flags = (uint16_t)(param->flags | flag), true;
 #include "ir/words.def"
     return false;
 }

@@ -17,7 +17,7 @@ static bool is_same(const Val *a, const Val *b) {
     return is_same(inst_operand(one, 0), inst_operand(other, 0));
 }
 
-static int number_of(const ApartBuffers *buffers, const Val *buffer) {
+int opt_number_of_buffer(const ApartBuffers *buffers, const Val *buffer) {
     for (int i = 0; i < buffers->count; i++)
         if (is_same(buffers->at[i].buffer, buffer)) return i;
     return -1;
@@ -33,7 +33,7 @@ static bool is_in_loop(const Val *v) {
 /* ---- what is used */
 
 /* An element of a buffer; of lanes, too. */
-static Inst *element_of(Val *address) {
+Inst *opt_buffer_element(Val *address) {
     Val *root = ir_root(address);
     if (root->kind == VAL_inst && root->inst->op == OP_extract) root = ir_root(root->inst->args[0]);
     if (root->kind != VAL_inst) return NULL;
@@ -41,18 +41,26 @@ static Inst *element_of(Val *address) {
     return is_element ? root->inst : NULL;
 }
 
+/* That an operand leads into, so that it is read or written. What is called does so as well, but only C can be told then (outline.c). */
+static Inst *element_used(const Inst *inst, int operand) {
+    bool calls = inst->op == OP_call && inst->func->module->orders_sums;
+    if (!calls && !op_has(inst->op, OP_READS | OP_WRITES)) return NULL;
+    Role role = ir_role(inst, operand);
+    bool is_used = role == ROLE_read || role == ROLE_write || role == ROLE_share;
+    return is_used ? opt_buffer_element(inst->args[operand]) : NULL;
+}
+
 static void find_access(void *user, Inst *inst) {
     ApartBuffers *buffers = user;
-    for (int i = 0; i < inst->nargs && op_has(inst->op, OP_READS | OP_WRITES); i++) {
-        Role role = ir_role(inst, i);
-        const Inst *element = role == ROLE_read || role == ROLE_write ? element_of(inst->args[i]) : NULL;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Inst *element = element_used(inst, i);
         Val *buffer = element ? inst_operand(element, 0) : NULL;
         if (!buffer || is_in_loop(buffer)) continue;
-        int number = number_of(buffers, buffer);
+        int number = opt_number_of_buffer(buffers, buffer);
         buffers->overflows |= number < 0 && buffers->count == MOST_APART;
         if (buffers->overflows) return;
         if (number < 0) buffers->at[number = buffers->count++] = (ApartBuffer){.buffer = buffer};
-        buffers->at[number].is_written |= role == ROLE_write;
+        buffers->at[number].is_written |= ir_role(inst, i) != ROLE_read;
     }
 }
 
@@ -95,7 +103,7 @@ static Val *marked(Marking *m, Val *address) {
     Val *made = map_get(&m->outside.vals, PTR_KEY(v));
     if (made) return made;
     Val *base = is_part ? marked(m, v->inst->args[0]) : inst_operand(v->inst, 0);
-    int number = is_element ? number_of(m->buffers, base) : -1;
+    int number = is_element ? opt_number_of_buffer(m->buffers, base) : -1;
     Inst *inst = v->inst;
     if (!inst_contains(m->loop, v)) {
         inst = clone_inst(&m->outside, inst);
@@ -109,11 +117,9 @@ static Val *marked(Marking *m, Val *address) {
 
 static void mark_access(void *user, Inst *inst) {
     Marking *m = user;
-    for (int i = 0; i < inst->nargs && op_has(inst->op, OP_READS | OP_WRITES); i++) {
-        Role role = ir_role(inst, i);
-        if (role != ROLE_read && role != ROLE_write) continue;
-        const Inst *element = element_of(inst->args[i]);
-        if (element && number_of(m->buffers, inst_operand(element, 0)) >= 0)
+    for (int i = 0; i < inst->nargs; i++) {
+        const Inst *element = element_used(inst, i);
+        if (element && opt_number_of_buffer(m->buffers, inst_operand(element, 0)) >= 0)
             inst->args[i] = marked(m, inst->args[i]);
     }
 }

@@ -124,10 +124,15 @@ typedef struct ApartBuffers {
     bool overflows; /* there are more */
 } ApartBuffers;
 void opt_find_buffers(ApartBuffers *buffers, const Inst *loop);
+int opt_number_of_buffer(const ApartBuffers *buffers, const Val *buffer); /* -1: it is none of them */
+Inst *opt_buffer_element(Val *address); /* that it leads into, also of lanes; NULL: it does not */
 /* That those which are written overlap no other; NULL: there is nothing to be told apart. */
 Val *opt_test_apart(Builder *b, const ApartBuffers *buffers);
 /* The loop runs if they do not. */
 void opt_mark_apart(const ApartBuffers *buffers, Inst *loop, int nest);
+
+/* ---- outline.c: for C, nests of loops whose buffers are apart become functions */
+bool opt_outline(Func *func);
 
 /* ---- together.c: rounds of a loop that differ in little, at once */
 bool opt_mark_derivatives(Module *module, int first); /* loops with derivatives in them */

@@ -305,7 +305,6 @@ bool clike_take_shared(Printer *p, int64_t bytes); /* of the memory of a group; 
 const char *clike_find_tile(Printer *p, const Inst *choice);
 /* Does the loop count up, one by one, to a limit that is known before the choice? The same holds for what it begins with. */
 bool clike_counts_up(const Inst *choice, const Inst *loop, LoopTest *test);
-const char *clike_limit(Printer *p, const Inst *loop, const LoopTest *test);
 bool clike_name_tile(Printer *p, const Inst *loop);      /* false: not this loop */
 const char *clike_tiled(Printer *p, const Inst *access); /* where its element is; NULL: not in a tile */
 void clike_begin_tile(Printer *p, const char *counter, const char *condition, const char *step);
@@ -322,10 +321,8 @@ bool clike_make_copies(Printer *p,
                        const Func *func); /* false: there are none; else all threads must wait for them */
 
 /* ---- rows.c */
-/* Is there a loop over structs where that condition is true? The condition, with what is to be tested as well. */
-Value clike_find_rows(Printer *p, const Inst *choice, Value condition);
-bool clike_has_rows(const Printer *p, const Func *func); /* is there one somewhere? */
-void clike_begin_rows(Printer *p, const Inst *loop);
+bool clike_has_rows(const Printer *p, const Func *func);   /* is there a loop over structs? */
+void clike_begin_rows(Printer *p, const Inst *loop);       /* if it is a loop over structs */
 const char *clike_rows_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
 bool clike_row_element(Printer *p, const Inst *access, Value *result); /* the variable that stands for it */
 void clike_end_row(Printer *p, const Inst *store); /* after it the element may have to be written */
@@ -353,6 +350,8 @@ const char *clike_declare(Printer *p, const Type *type, const char *name);      
 const char *clike_declare_value(Printer *p, const Type *type, const char *name); /* half is held as float */
 const char *clike_word(Printer *p, const Type *type);                            /* for names of helpers */
 const char *clike_field(Printer *p, const Type *record, int field);
+const char *clike_declare_data(Printer *p, const Type *buffer,
+                               const char *name);           /* a pointer to its elements */
 bool clike_is_nothing(const Type *type);                    /* it takes no memory */
 bool clike_is_text(const Type *type);                       /* a string, as a value */
 const char *clike_named_type(Printer *p, const Type *type); /* of a record, vector or buffer */
@@ -398,7 +397,8 @@ Value clike_read_operand(Printer *p, const Inst *inst, int index); /* to be read
 /* ---- place.c */
 Value clike_guarded(Printer *p, const Inst *inst, bool reading); /* the text of such an address for one use */
 const char *clike_pointer(Printer *p, Value address, const Type *target, bool read_only);
-bool clike_address(Printer *p, const Inst *inst, Value *result); /* false: not an op of this file */
+const char *clike_place(Printer *p, Value address, const Type *target); /* what is there */
+bool clike_address(Printer *p, const Inst *inst, Value *result);        /* false: not an op of this file */
 Value clike_load(Printer *p, const Inst *inst);
 bool clike_text_literal(Printer *p, const Inst *inst, Value *result); /* a cast that makes a string */
 Value clike_nowhere(Printer *p, const Type *target); /* the address of what takes no memory */
@@ -482,6 +482,14 @@ void clike_body(Printer *p, const Func *func, const char *const *params);
 bool clike_is_cut(const Printer *p, const Func *func); /* a kernel whose threads run phase by phase */
 void clike_group(Printer *p);                          /* the body of one */
 const char *clike_spread(Printer *p, const Type *type, const char *name, bool as_value); /* this thread's */
+
+/* ---- outlined.c */
+bool clike_is_outlined(const Func *func); /* a nest of loops that was taken out of another */
+/* Of its buffers: */
+const char *clike_name_apart(Printer *p, const char *wish);
+const char *clike_declare_apart(Printer *p, const Param *param, const char *name);
+const char *clike_parts_of_buffer(Printer *p, Value buffer); /* as it is handed over */
+void clike_join_buffer(Printer *p, const Param *param, const char *name);
 
 /* ---- func.c */
 void clike_name_functions(Printer *p);

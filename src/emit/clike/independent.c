@@ -63,8 +63,14 @@ static Spot spot_of_counter(const Inst *loop, const Val *address) {
     return spot;
 }
 
+/* Of those that a nest of loops is given, each is another one. */
+static bool is_variable(const Val *root) {
+    if (root->kind == VAL_inst) return root->inst->op == OP_var;
+    return root->kind == VAL_param && !root->region->owner && clike_is_outlined(root->region->func);
+}
+
 static bool is_array_outside(const Inst *loop, const Val *root) {
-    return root->kind == VAL_inst && root->inst->op == OP_var && !inst_contains(loop, root);
+    return is_variable(root) && !inst_contains(loop, root);
 }
 
 bool clike_is_indexed_by_data(const Val *address) {
@@ -80,7 +86,7 @@ bool clike_is_indexed_by_data(const Val *address) {
 
 static void note_write(Rounds *rounds, const Inst *inst) {
     const Val *root = ir_root(inst->args[0]);
-    bool is_local = root->kind == VAL_inst && root->inst->op == OP_var;
+    bool is_local = is_variable(root);
     if (is_local && inst_contains(rounds->loop, root)) {
         rounds->depends |= clike_is_indexed_by_data(ir_resolve(inst->args[0]));
         return;

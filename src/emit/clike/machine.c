@@ -18,7 +18,8 @@ static const char *call_text(Printer *p, const Inst *inst) {
         const char *arg =
             type->kind == TYPE_pointer
                 ? clike_pointer(p, value, type->args[0], by_address && clike_is_const_param(param))
-                : value.text;
+            : param->flags & PARAM_APART ? clike_parts_of_buffer(p, value)
+                                         : value.text;
         text_printf(&text, "%s%s", i ? ", " : "", arg);
     }
     text_char(&text, ')');
@@ -94,26 +95,43 @@ bool clike_is_plain_sum(const Printer *p, const Inst *inst) {
            inst->index == ATOMIC_add;
 }
 
-static void print_atomic(Printer *p, const Inst *inst) {
+/* As a statement, which compilers see through before they make functions a part of others: only then do they know that buffers are apart (outlined.c). */
+static bool print_plain_sum(Printer *p, const Inst *inst, const Type *type) {
+    bool is_number = type->kind == TYPE_float || type->kind == TYPE_double;
+    if (!clike_is_plain_sum(p, inst) || p->at->uses[inst->results[0]->id] > 0 || !is_number) return false;
+    Value address = clike_operand(p, inst, 0);
+    if (address.raw) return false;
+    clike_line(p, "%s += %s;", clike_place(p, address, type), clike_operand(p, inst, 1).text);
+    return true;
+}
+
+static const char *atomic_function(Printer *p, const Inst *inst, const Type *type) {
     static const char *const names[] = {"add", "min", "max", "and", "or", "xor", "exchange"};
+    if (clike_is_plain_sum(p, inst))
+        return clike_helper(p, clike_format(p, "slope_sum_%s", clike_word(p, type)));
+    const char *what = inst->op == OP_atomic ? names[inst->index] : "cas";
+    if (!p->dialect->warp_sums || strcmp(what, "add") != 0 || p->at->uses[inst->results[0]->id] > 0)
+        return clike_atomic(p, what, type);
+    clike_helper(p, "slope_warp_sum");
+    bool in_group = p->sums.any && type->kind == p->sums.kind;
+    return in_group ? clike_helper(p, "slope_atomic_group_sum") : clike_atomic(p, "sum", type);
+}
+
+static void print_atomic_call(Printer *p, const Inst *inst, const Type *type) {
+    const char *pointer = clike_pointer(p, clike_operand(p, inst, 0), type, false);
+    const char *text =
+        clike_format(p, "%s(%s, %s", atomic_function(p, inst, type), pointer, clike_operand(p, inst, 1).text);
+    if (inst->op == OP_atomic_cas) text = clike_format(p, "%s, %s", text, clike_operand(p, inst, 2).text);
+    clike_set_statement(p, inst, clike_format(p, "%s)", text));
+}
+
+static void print_atomic(Printer *p, const Inst *inst) {
     const Type *type = inst->results[0]->type;
     if (type->kind == TYPE_half || type_bits(type) < p->dialect->atomic_bits)
         clike_fail(p, inst->loc, "this target has no atomic operations on %s", clike_word(p, type));
     if (clike_sum(p, inst)) return;
     bool is_tested = p->at->uses[inst->results[0]->id] == 0 && clike_begin_tested(p, inst);
-    const char *pointer = clike_pointer(p, clike_operand(p, inst, 0), type, false);
-    const char *what = inst->op == OP_atomic ? names[inst->index] : "cas";
-    if (p->dialect->warp_sums && strcmp(what, "add") == 0 && p->at->uses[inst->results[0]->id] == 0) {
-        clike_helper(p, "slope_warp_sum");
-        what = p->sums.any && type->kind == p->sums.kind ? "group_sum" : "sum";
-    }
-    bool is_plain = clike_is_plain_sum(p, inst);
-    const char *function = is_plain ? clike_helper(p, clike_format(p, "slope_sum_%s", clike_word(p, type)))
-                           : strcmp(what, "group_sum") == 0 ? clike_helper(p, "slope_atomic_group_sum")
-                                                            : clike_atomic(p, what, type);
-    const char *text = clike_format(p, "%s(%s, %s", function, pointer, clike_operand(p, inst, 1).text);
-    if (inst->op == OP_atomic_cas) text = clike_format(p, "%s, %s", text, clike_operand(p, inst, 2).text);
-    clike_set_statement(p, inst, clike_format(p, "%s)", text));
+    if (!print_plain_sum(p, inst, type)) print_atomic_call(p, inst, type);
     if (is_tested) clike_end_tested(p);
     clike_end_row(p, inst);
 }
@@ -298,6 +316,14 @@ static bool has_vector(const Inst *inst) {
     return inst->results[0]->type->kind == TYPE_vector;
 }
 
+static Value buffers_apart(Printer *p, const Value *buffers) {
+    const char *a = clike_in(p, buffers[0], LEVEL_primary), *b = clike_in(p, buffers[1], LEVEL_primary);
+    return clike_value(
+        clike_format(p, "%s(%s.data, %s.count * sizeof *%s.data, %s.data, %s.count * sizeof *%s.data)",
+                     clike_helper(p, "slope_apart"), a, a, a, b, b, b),
+        LEVEL_primary);
+}
+
 static Value compute(Printer *p, const Inst *inst) {
     Value args[4] = {0}, value;
     bool reads = false;
@@ -316,6 +342,7 @@ static Value compute(Printer *p, const Inst *inst) {
         value = clike_value(clike_format(p, "%s(%s.count)", clike_helper(p, "slope_length"),
                                          clike_in(p, args[0], LEVEL_primary)),
                             LEVEL_primary);
+    else if (inst->op == OP_buffers_apart) value = buffers_apart(p, args);
     else if (inst->op == OP_select && inst->args[0]->type->kind != TYPE_vector)
         value = clike_scalar_op(p, OP_select, NULL, NULL, args, inst);
     else if (has_vector(inst)) value = clike_vector_op(p, inst, args);

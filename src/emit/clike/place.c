@@ -12,7 +12,7 @@ const char *clike_pointer(Printer *p, Value address, const Type *target, bool re
     return clike_format(p, "(%s)%s", clike_type(p, type_pointer(p->module->types, target)), text);
 }
 
-static const char *clike_place(Printer *p, Value address, const Type *target) {
+const char *clike_place(Printer *p, Value address, const Type *target) {
     bool as_is = address.is_place || target->kind == TYPE_array;
     return as_is ? address.text : clike_format(p, "*%s", clike_in(p, address, LEVEL_unary));
 }

@@ -16,7 +16,7 @@ typedef struct Search {
 } Search;
 
 static bool is_made(const Func *func) {
-    return (func->flags & FUNC_GENERATED) && !(func->flags & FUNC_EXPORT);
+    return ((func->flags & FUNC_GENERATED) || clike_is_outlined(func)) && !(func->flags & FUNC_EXPORT);
 }
 
 static void note_use(Search *s, const Inst *inst, int operand) {

@@ -4,8 +4,7 @@
  *
  * gcc does several rounds of such a loop at once if the structs have two, three, four or a power of two numbers each. Of others it sees that their numbers lie beside each other, wants to
  * read them together, and cannot. So it is given a pointer for each number and is not told where they come from; then it reads number by number, and computes with vectors.
- * With that many pointers it does not test whether one leads to what another one writes. The loop does, where it tests whether all indices are in range (opt/range.c): what
- * is done otherwise is there, too.
+ * With that many pointers it does not test whether one leads to what another one writes. That was done before the loop, with the test whether all indices are in range (opt/apart.c).
  *
  *     const slope_T at = slope_T_of(from.data);
  *     for (...) { const T x = slope_T_get(&at, i); ... T y; y.a = ...; slope_T_set(&to_at, i, y); }
@@ -205,9 +204,18 @@ static void look_at(void *user, Inst *inst) {
 
 static const Val *buffer_of(const Row *row) { return inst_operand(row->access, 0); }
 
-/* Of one buffer, but never the same element. */
+static bool is_apart_param(const Val *buffer) {
+    return buffer->kind == VAL_param && !buffer->region->owner &&
+           (buffer->region->func->params[buffer->index].flags & PARAM_APART);
+}
+
+/* Never the same memory: of one buffer, other elements. */
 static bool are_apart(const Row *one, const Row *other) {
-    return one->each == other->each && one->first != other->first;
+    const Val *a = buffer_of(one), *b = buffer_of(other);
+    if (a == b) return one->each == other->each && one->first != other->first;
+    ApartMark mark = one->access->apart, other_mark = other->access->apart;
+    bool is_tested = mark.nest && mark.nest == other_mark.nest && mark.which != other_mark.which;
+    return is_tested || (is_apart_param(a) && is_apart_param(b));
 }
 
 /* It writes an element; no two accesses lead to one. */
@@ -215,74 +223,36 @@ static bool is_in_order(const Search *search) {
     bool writes = false;
     for (int i = 0; i < search->count; i++) {
         writes |= search->rows[i].last != NULL;
-        for (int k = 0; k < i; k++)
-            if (buffer_of(&search->rows[i]) == buffer_of(&search->rows[k]) &&
-                !are_apart(&search->rows[i], &search->rows[k]))
-                return false;
+        for (int k = 0; k < i; k++) {
+            const Row *one = &search->rows[i], *other = &search->rows[k];
+            bool may_meet = buffer_of(one) == buffer_of(other) || one->last || other->last;
+            if (may_meet && !are_apart(one, other)) return false;
+        }
     }
     return writes && search->pays && search->pointers <= MOST_POINTERS;
 }
 
-/* ---- the test */
+/* ---- the loop */
 
-static const char *data_of(Printer *p, const Inst *access) {
-    return clike_format(p, "%s.data", clike_in(p, clike_operand(p, access, 0), LEVEL_primary));
-}
-
-static const char *bytes_of(Printer *p, const Row *row) {
-    const char *size = clike_format(p, "sizeof *%s", data_of(p, row->access));
-    return row->each == 1 ? size : clike_format(p, "%lld * %s", (long long)row->each, size);
-}
-
-/* Has an access before it led to the same buffer, and done with it what this one does? */
-static bool is_another(const FuncState *at, const Row *row) {
-    for (const Row *before = at->rows.at; before < row; before++)
-        if (buffer_of(before) == buffer_of(row) && before->each == row->each && !before->last == !row->last)
-            return true;
-    return false;
-}
-
-static Value test_apart(Printer *p, Value condition, const char *limit) {
-    const FuncState *at = p->at;
-    for (int i = 0; i < at->rows.count; i++)
-        for (int k = 0; k < at->rows.count; k++) {
-            const Row *written = &at->rows.at[i], *other = &at->rows.at[k];
-            if (is_another(at, written) || is_another(at, other)) continue;
-            if (i == k || !written->last || (other->last && k < i) || buffer_of(written) == buffer_of(other))
-                continue;
-            const char *test = clike_format(p, "%s(%s, %s, %s, %s, %s)", clike_helper(p, "slope_apart"),
-                                            data_of(p, written->access), bytes_of(p, written),
-                                            data_of(p, other->access), bytes_of(p, other), limit);
-            const Value both[] = {condition, clike_value(test, LEVEL_primary)};
-            condition = clike_infix(p, both, "&&", LEVEL_logic);
-        }
-    return condition;
-}
-
-/* The first such loop where the condition is true; false: there is none. */
-static bool find_loop(const Printer *p, const Inst *choice, Search *search, LoopTest *test) {
-    if (!p->dialect->has_rows || p->options->level < 2) return false;
-    for (const Inst *loop = choice->regions[0]->first; loop; loop = loop->next) {
-        if (loop->op != OP_loop || loop->nargs != 1 || !clike_counts_up(choice, loop, test)) continue;
-        *search = (Search){.printer = p, .loop = loop, .counter = loop->regions[1]->params[test->index]};
-        region_walk(loop->regions[1], look_at, search);
-        if (!search->refused && is_in_order(search) && (!search->chooses || clike_has_vectors(p)))
-            return true;
-    }
-    return false;
-}
-
-Value clike_find_rows(Printer *p, const Inst *choice, Value condition) {
-    FuncState *at = p->at;
+static bool find_rows(const Printer *p, const Inst *loop, Search *search) {
     LoopTest test;
+    if (!p->dialect->has_rows || p->options->level < 2) return false;
+    if (loop->nargs != 1 || !clike_counts_up(loop, loop, &test)) return false;
+    *search = (Search){.printer = p, .loop = loop, .counter = loop->regions[1]->params[test.index]};
+    region_walk(loop->regions[1], look_at, search);
+    return !search->refused && is_in_order(search) && (!search->chooses || clike_has_vectors(p));
+}
+
+static bool begin(Printer *p, const Inst *loop) {
+    FuncState *at = p->at;
     Search search;
-    if (at->rows.loop || !find_loop(p, choice, &search, &test)) return condition;
-    at->rows.loop = search.loop;
+    if (at->rows.loop || !find_rows(p, loop, &search)) return false;
+    at->rows.loop = loop;
     at->rows.chooses = search.chooses;
     at->rows.computes = search.computes && !search.calls;
     at->rows.count = search.count;
     memcpy(at->rows.at, search.rows, sizeof search.rows);
-    return test_apart(p, condition, clike_limit(p, search.loop, &test));
+    return true;
 }
 
 typedef struct Found {
@@ -292,10 +262,8 @@ typedef struct Found {
 
 static void look_for_rows(void *user, Inst *inst) {
     Found *found = user;
-    LoopTest test;
     Search search;
-    if (inst->op == OP_if && inst_has(inst, INST_LIKELY))
-        found->any = found->any || find_loop(found->printer, inst, &search, &test);
+    if (inst->op == OP_loop && !found->any) found->any = find_rows(found->printer, inst, &search);
 }
 
 bool clike_has_rows(const Printer *p, const Func *func) {
@@ -419,17 +387,16 @@ static const char *numbers(Printer *p, const Inst *access, const char *end) {
     return name;
 }
 
-/* ---- the loop */
-
 void clike_begin_rows(Printer *p, const Inst *loop) {
     FuncState *at = p->at;
-    if (at->rows.loop != loop) return;
+    if (!begin(p, loop)) return;
     for (int i = 0; i < at->rows.count; i++) {
         Row *row = &at->rows.at[i];
         if (!row->numbers) continue;
         const char *type = numbers(p, row->access, "");
         row->name = clike_local(p, "at");
-        clike_line(p, "const %s %s = %s_of(%s);", type, row->name, type, data_of(p, row->access));
+        clike_line(p, "const %s %s = %s_of(%s.data);", type, row->name, type,
+                   clike_in(p, clike_operand(p, row->access, 0), LEVEL_primary));
     }
 }
 

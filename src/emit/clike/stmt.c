@@ -183,19 +183,17 @@ static void print_if(Printer *p, const Inst *inst) {
     Value condition = clike_operand(p, inst, 0);
     Results results = declare_results(p, inst);
     int start = p->out->len;
-    const Inst *tiled = p->at->tile.loop, *over_rows = p->at->rows.loop;
+    const Inst *tiled = p->at->tile.loop;
     const char *together = inst_has(inst, INST_LIKELY) ? clike_find_tile(p, inst) : NULL;
     if (together) {
         const Value both[] = {condition, clike_value(together, LEVEL_primary)};
         condition = clike_infix(p, both, "&&", LEVEL_logic);
     }
-    if (inst_has(inst, INST_LIKELY)) condition = clike_find_rows(p, inst, condition);
     if (inst_has(inst, INST_LIKELY) && !p->dialect->language->has_places_only)
         clike_line(p, "if (%s(%s)) {", clike_helper(p, "SLOPE_LIKELY"), condition.text);
     else clike_line(p, "if (%s) {", condition.text);
     bool then = print_arm(p, inst, 0, results);
     p->at->tile.loop = tiled;
-    p->at->rows.loop = over_rows;
     int middle = then ? p->out->len : start;
     text_cut(p->out, middle);
     if (then) clike_line(p, "} else {");
@@ -420,8 +418,9 @@ static void print_loop(Printer *p, const Inst *inst) {
     Value *carried = declare_carried(p, inst, &counter);
     Rounds rounds = {0};
     const char *count = declare_rounds(p, inst), *wish = clike_loop_wish(p, inst);
-    if (!wish) wish = clike_rows_wish(p, inst);
+    const Inst *over_rows = p->at->rows.loop;
     clike_begin_rows(p, inst);
+    if (!wish) wish = clike_rows_wish(p, inst);
     if (counter.name) carried[counter.index].text = NULL; /* `for` moves it on, not the end of the body */
     bool tiled = counter.name && clike_name_tile(p, inst);
     bool in_row = tiled && p->at->tile.is_row;
@@ -443,6 +442,7 @@ static void print_loop(Printer *p, const Inst *inst) {
     print_rounds(p, &rounds, count, last);
     if (tiled) clike_end_tile(p);
     label_after(p, rounds.end);
+    p->at->rows.loop = over_rows;
 }
 
 /* ---- ways out */
@@ -650,6 +650,7 @@ static void bind_param(Printer *p, int index, const char *name) {
     value.constant = by_address && !places && clike_is_const_param(param);
     value.steady = by_address && param->dir == DIR_in;
     p->at->values[v->id] = value;
+    if (param->flags & PARAM_APART) clike_join_buffer(p, param, value.text);
     if (clike_returned_param(p, func) == index) {
         p->at->result = value.text;
         clike_line(p, "%s;", clike_declare(p, param->type, value.text));

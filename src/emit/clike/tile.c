@@ -165,7 +165,7 @@ static bool fits(Printer *p, const Search *search) {
     return clike_take_shared(p, threads * (search->access == search->number ? each : (each + 15) / 16 * 16));
 }
 
-const char *clike_limit(Printer *p, const Inst *loop, const LoopTest *test) {
+static const char *limit_of(Printer *p, const Inst *loop, const LoopTest *test) {
     const Inst *compare = loop->regions[0]->first;
     int index = 0;
     while (ir_resolve(compare->args[index]) != ir_resolve(test->limit)) index++;
@@ -190,7 +190,7 @@ const char *clike_find_tile(Printer *p, const Inst *choice) {
         at->tile.loop = inst;
         at->tile.access = search.access;
         at->tile.is_short = search.insts < FEW_INSTS;
-        at->tile.limit = clike_limit(p, inst, &test);
+        at->tile.limit = limit_of(p, inst, &test);
         at->tile.is_row = search.access == search.number;
         at->tile.sum = find_start(choice, search.access, search.counter, &at->tile.start);
         if (at->tile.is_row) {

@@ -74,12 +74,15 @@ static void define_vector(Printer *p, Text *text, const Type *type, const char *
     text_printf(text, "; } %s;\n", name);
 }
 
+const char *clike_declare_data(Printer *p, const Type *buffer, const char *name) {
+    const Type *element = buffer->args[0];
+    if (element->kind == TYPE_void) return clike_format(p, "unsigned char *%s", name);
+    return clike_declare(p, element, clike_format(p, element->kind == TYPE_array ? "(*%s)" : "*%s", name));
+}
+
 static void define_buffer(Printer *p, Text *text, const Type *type, const char *name) {
-    const Type *element = type->args[0];
-    const char *data = element->kind == TYPE_void
-                           ? "unsigned char *data"
-                           : clike_declare(p, element, element->kind == TYPE_array ? "(*data)" : "*data");
-    text_printf(text, "typedef struct %s { %s; uint64_t count; } %s;\n", name, data, name);
+    text_printf(text, "typedef struct %s { %s; uint64_t count; } %s;\n", name,
+                clike_declare_data(p, type, "data"), name);
 }
 
 const char *clike_word(Printer *p, const Type *type) {

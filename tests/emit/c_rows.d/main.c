@@ -52,6 +52,13 @@ static int check_turns(void) {
     return !signbit(sine[4095]);
 }
 
+static void bind_numbers(float *read) {
+    for (int i = 0; i < 16; i++) norm_of[i] = read[i] = (float)(i % 3) * 0.5f + 0.25f;
+    sums.data = norm_of;
+    terms.data = tangents.data = read;
+    sums.count = terms.count = tangents.count = 16;
+}
+
 int main(void) {
     if (check_turns()) return 1;
     static Five other[16];
@@ -114,6 +121,16 @@ int main(void) {
     bind(other, 16);
     other[8].turn = 13;
     replaced(1, 1, 1);
-    printf("%g %g\n", other[8].at.x, other[8].turn);
+    printf("%g %g, ", other[8].at.x, other[8].turn);
+    static float numbers[16];
+    bind_numbers(numbers);
+    few(1, 1, 1);
+    printf("%g %g, ", norm_of[7], norm_of[14]);
+    bind_numbers(norm_of); /* a round reads what the one before added to */
+    few(1, 1, 1);
+    printf("%g %g, ", norm_of[7], norm_of[14]);
+    bind_numbers(numbers);
+    slopes(1, 1, 1);
+    printf("%g %g\n", numbers[5], numbers[12]);
     return 0;
 }
