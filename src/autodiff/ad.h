@@ -15,6 +15,7 @@ typedef struct Leaf {
     uint8_t dir; /* Dir */
     bool diff;   /* has a differential */
     bool dual;   /* a part of an IDifferentiablePtrType: accompanied by its counterpart, never transposed */
+    bool held;   /* dual, in a parameter whose Differential has no place for it */
     const Type *dtype; /* of the differential, or the counterpart */
     const Type
         *later; /* of the counterpart that it has in derivatives of derivatives; NULL: the same as here */

@@ -91,6 +91,28 @@ static void walk_step(Walk *w, int step, int dstep, const Type *type, const Type
     if (dtype) w->dpath.count--;
 }
 
+static bool has_pointers(const Type *type) {
+    if (type->kind == TYPE_array) return has_pointers(type->args[0]);
+    if (type->kind != TYPE_record) return type->kind == TYPE_pointer;
+    const Record *record = type_record(type);
+    bool has = false;
+    for (int i = 0; i < record->nfields; i++) has |= has_pointers(record->fields[i].type);
+    return has;
+}
+
+static bool may_hold(const Walk *w, const Type *dtype) {
+    return dtype && !w->dual && w->base.param >= 0 && w->base.dir == DIR_in;
+}
+
+/* A part that the Differential leaves out. A reference in it (a lambda may hold one) has a counterpart in calls within derivatives, though
+ * no pair has room for it: users who call them give none, where buffers drop what is written, and pointers would not. */
+static void walk_held(Walk *w, int step, const Type *type) {
+    const Type *counterpart = has_pointers(type) ? NULL : ad_counterpart(w->ad, type);
+    w->dual = w->base.held = counterpart != NULL;
+    walk_step(w, step, step, type, counterpart);
+    w->dual = w->base.held = false;
+}
+
 static void walk_record(Walk *w, const Type *type, const Type *dtype) {
     const RecordDiff *diff = ir_record_diff(w->ad->m, type);
     Record *record = type_record(type);
@@ -102,7 +124,8 @@ static void walk_record(Walk *w, const Type *type, const Type *dtype) {
     for (int i = 0; i < record->nfields; i++) {
         int to = target && diff->field_map ? diff->field_map[i] : -1;
         if (target && w->dual) to = ad_counterpart_field(w->ad, type, dtype, i);
-        walk_step(w, i, to, record->fields[i].type, to >= 0 ? target->fields[to].type : NULL);
+        if (to == -1 && may_hold(w, dtype)) walk_held(w, i, record->fields[i].type);
+        else walk_step(w, i, to, record->fields[i].type, to >= 0 ? target->fields[to].type : NULL);
     }
 }
 
@@ -255,6 +278,7 @@ Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath) {
 }
 
 Val *ad_leaf_at(Builder *b, Val *object, const Leaf *leaf, bool differential) {
+    if (differential && leaf->held) return build_var(b, leaf->dtype, NULL, false);
     return differential ? ad_leaf_address(b, object, leaf->dpath, leaf->ndpath)
                         : ad_leaf_address(b, object, leaf->path, leaf->npath);
 }

@@ -399,6 +399,7 @@ const Type *check_ptr_differential(Checker *checker,
                                    const Type *type); /* of an IDifferentiablePtrType, else NULL */
 /* Field of the differential that holds the derivative of a field of a struct; NULL: none. */
 Decl *check_differential_field(Checker *checker, const Type *type, Decl *field);
+bool check_is_no_diff_field(const Decl *field);
 
 /* funcext.c */
 /* What has the derivatives of a specialisation, if they are its own; else `out` stays as it is. */

@@ -572,7 +572,6 @@ bool check_has_effect(Checker *c, Decl *func, EffectKind kind);
 bool is_differentiable_type(Checker *c, const Type *type);
 bool may_be_ptr_pair(Checker *c, const Type *type);
 bool is_ptr_differentiable_type(Checker *c, const Type *type);
-bool is_no_diff_field(const Decl *field);
 const Type *synthesize_assoc(Checker *c, const Conformance *conformance, Decl *assoc);
 void check_differentiable_struct(Checker *c, Conformance *conformance);
 

@@ -18,7 +18,7 @@ static void adopt_fields(Checker *c, Decl *extension, const Decl *head) {
             decl_sema(c, field)->derivative_member = attribute->args.at[0];
             decl_sema(c, field)->member_said_in = extension;
         }
-        if (is_no_diff_field(member)) field->modifiers |= MODIFIER_no_diff;
+        if (check_is_no_diff_field(member)) field->modifiers |= MODIFIER_no_diff;
     }
 }
 

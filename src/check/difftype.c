@@ -125,14 +125,14 @@ const Type *check_ptr_differential(Checker *c, const Type *type) {
 
 /* ---- synthesis */
 
-bool is_no_diff_field(const Decl *field) {
+bool check_is_no_diff_field(const Decl *field) {
     const Expr *type = field->type_expr;
     bool in_type = type && type->kind == EXPR_modified_type && (type->flags & EXPR_NO_DIFF);
     return in_type || (field->modifiers & MODIFIER_no_diff);
 }
 
 static bool counts(Checker *c, const Type *type, Decl *field) {
-    return !is_no_diff_field(field) && is_differentiable_type(c, check_field_type(c, type, field));
+    return !check_is_no_diff_field(field) && is_differentiable_type(c, check_field_type(c, type, field));
 }
 
 static bool is_own_differential(Checker *c, const Type *type, const DeclVec *fields) {

@@ -364,7 +364,7 @@ const Flow *flow_access(FlowWalk *w, const Expr *e, FuncFlavour flavour, const F
     if (flavour == FUNC_set) call.args[call.nargs++] = (FlowArg){.flow = value};
     const Flow *given = flow_whole(w->arena, value);
     Loss loss = {.kind = LOSS_stored, .loc = e->loc, .cause = e};
-    if (given && given->carries && is_no_diff_field(e->decl)) {
+    if (given && given->carries && check_is_no_diff_field(e->decl)) {
         loss.where = format_text(w->c->arena, "the no_diff property '%s'", e->decl->name->text);
         flow_report_stored(w, &loss);
     }

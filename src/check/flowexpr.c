@@ -45,7 +45,7 @@ static void find_numbers(FlowWalk *w, const Type *type, TypeFacts *facts) {
         if (is_ptr_differentiable_type(w->c, type)) break;
         for (int i = 0; i < facts->fields.count; i++) {
             Decl *field = facts->fields.at[i];
-            own |= !is_no_diff_field(field) && keeps(w, check_field_type(w->c, type, field));
+            own |= !check_is_no_diff_field(field) && keeps(w, check_field_type(w->c, type, field));
         }
         facts->holds = own;
         if (own && !(((const Decl *)type->decl)->flags & DECL_PRELUDE)) facts->plain = type;
@@ -229,7 +229,7 @@ const char *flow_plain_place(FlowWalk *w, const Expr *e, const Type **plain) {
     if (inner) return inner;
     if (!flow_is_diff(w, e->a->type)) return of_type(w, quoted(w, e->decl), e->a->type, plain);
     if (!flow_is_diff(w, e->type) || field_is_diff(w, e->a->type, e->decl)) return NULL;
-    if (is_no_diff_field(e->decl))
+    if (check_is_no_diff_field(e->decl))
         return format_text(w->c->arena, "the no_diff field %s", quoted(w, e->decl));
     return format_text(w->c->arena, "%s, which has no counterpart in '%s'", quoted(w, e->decl),
                        type_str(w->c, check_differential(w->c, e->a->type)));
@@ -349,7 +349,7 @@ void flow_write(FlowWalk *w, const Expr *place, const Flow *flow) {
 /* The `this` that a field is in, in another field of it or an element of one; NULL: it is elsewhere, or no_diff says what it is. */
 static const Expr *this_around(const Expr *e) {
     while (e->kind != EXPR_this) {
-        bool is_field = e->kind == EXPR_decl && e->a && !is_accessed(e->decl) && !is_no_diff_field(e->decl);
+        bool is_field = e->kind == EXPR_decl && e->a && !is_accessed(e->decl) && !check_is_no_diff_field(e->decl);
         if (!is_field && e->kind != EXPR_paren && (e->kind != EXPR_element || e->a->type->kind != TYPE_array))
             return NULL;
         e = e->a;
@@ -376,7 +376,7 @@ static void warn_plain_this(FlowWalk *w, const Expr *e) {
 static const Flow *constant_field(FlowWalk *w, const Expr *e, const Flow *part) {
     Loss loss = {.kind = LOSS_constant, .modes = w->modes, .loc = e->loc, .where = quoted(w, e->decl)};
     const Type *type = e->a->type;
-    bool carries = part && part->carries && flow_is_diff(w, type) && !is_no_diff_field(e->decl);
+    bool carries = part && part->carries && flow_is_diff(w, type) && !check_is_no_diff_field(e->decl);
     if (!carries || !could_hold(w, e->type)) return flow_lost(w->arena, part);
     loss.plain = flow_plain_struct(w, e->type);
     loss.cause = loss.plain ? (const void *)loss.plain->decl : (const void *)e->decl;
@@ -464,7 +464,7 @@ static const Flow *construct_plain(FlowWalk *w, const Expr *e, int index, Decl *
     if (!flow_is_diff(w, type)) {
         loss.where = of_type(w, quoted(w, field), type, &loss.plain);
         loss.cause = type->decl;
-    } else if (is_no_diff_field(field))
+    } else if (check_is_no_diff_field(field))
         loss.where = format_text(w->c->arena, "the no_diff field %s", quoted(w, field));
     else if (flow_is_diff(w, held)) {
         loss.where = format_text(w->c->arena, "%s, which has no counterpart in '%s'", quoted(w, field),

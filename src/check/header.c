@@ -345,7 +345,7 @@ static void header_of_func(Checker *c, Decl *func) {
                    params.at[i]->name ? params.at[i]->name->text : "?");
     }
     check_parameter_names(c, &params);
-    bool of_no_diff = accessor && is_no_diff_field(func->parent); /* such a property */
+    bool of_no_diff = accessor && check_is_no_diff_field(func->parent); /* such a property */
     sig->result_no_diff = (func->modifiers & MODIFIER_no_diff) || of_no_diff;
     if (of_no_diff && func->flavour == FUNC_set) sig->params[sig->nparams - 1].no_diff = true;
     sig->is_init = func->flavour == FUNC_init;

@@ -575,7 +575,7 @@ static bool note_not_in_differential(Checker *c, const Type *type, Name name) {
     Decl *field = found ? found->at[0] : NULL;
     if (!field || field->kind != DECL_var || field->flavour != VAR_field) return false;
     const char *owner = made->parent->name->text, *of = type_str(c, decl_value_type(c, field));
-    if (is_no_diff_field(field)) note(c, DIAG_note_no_diff_field, field->loc, name->text, owner);
+    if (check_is_no_diff_field(field)) note(c, DIAG_note_no_diff_field, field->loc, name->text, owner);
     else note(c, DIAG_note_no_derivative_field, field->loc, name->text, owner, of);
     return true;
 }

@@ -295,7 +295,8 @@ static void struct_diff(Lowerer *l, Record *record, const Type *front) {
     const FieldSlot *slots = check_field_slots(l->c, front, &fields);
     for (int i = 0; i < fields.count && target; i++) {
         Decl *field = check_differential_field(l->c, front, fields.at[i]);
-        int index = field ? field_number(target, field->name) : -1;
+        int none = check_is_no_diff_field(fields.at[i]) ? FIELD_NO_DIFF : -1;
+        int index = field ? field_number(target, field->name) : none;
         if (!slots[i].is_first) continue;
         map[slots[i].member] = index;
         if (index >= 0 && !covered[index]) covered[index] = true, ncovered++;

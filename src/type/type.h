@@ -202,10 +202,12 @@ typedef struct Field {
     uint16_t image_format; /* of the images here, as check has it; 0: not said */
 } Field;
 
+enum { FIELD_NO_DIFF = -2 }; /* a constant, as the source says */
+
 /* How values of a record are differentiated; `differential` NULL: not at all. */
 typedef struct RecordDiff {
     const Type *differential;
-    const int *field_map;    /* field -> field of the differential, or -1 */
+    const int *field_map;    /* field -> field of the differential, -1: none, or FIELD_NO_DIFF */
     struct Func *zero, *add; /* written by the user; NULL: by component */
     bool opaque;             /* values must stay whole while being differentiated */
     bool optional;           /* field 1 says whether there is a value; it is that of the primal */
