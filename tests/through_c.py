@@ -124,7 +124,7 @@ def set_up(code, values, printed):
                      f"printf(\"{FORMATS[scalar]}\\n\", (({scalar} *)(void *)bound_{name}.at)[i]);")
     return "\n".join(["", '#pragma GCC diagnostic ignored "-Wmissing-braces"', *storage,
                       f"__attribute__((constructor)) static void set_up(void) {{ {' '.join(before)} }}",
-                      f"__attribute__((destructor)) static void show(void) {{ {' '.join(after)} }}", ""])
+                      f"__attribute__((destructor)) static void show_at_the_end(void) {{ {' '.join(after)} }}", ""])
 
 
 def same_line(found, expected):

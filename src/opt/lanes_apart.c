@@ -388,9 +388,9 @@ static bool is_known_before(const Apart *apart, const Val *v, int depth) {
 
 /* Modulo 2 to the 32, an index of 32 bits is what its form says, whatever wraps around on the way. */
 static bool is_in_every_round(const Apart *apart, const Access *access) {
-    const Form *form = &access->steps[access->nsteps - 1].index;
     if (!access->elem || inst_has(access->elem, INST_UNCHECKED) || is_of_item(apart, access->buffer))
         return false;
+    const Form *form = &access->steps[access->nsteps - 1].index;
     const Val *index = inst_operand(access->elem, 1);
     return access->inst->parent == apart->lanes->from->body && form->known && form->step != 0 &&
            type_bits(index->type) == 32 && is_known_before(apart, index, DEPTH);

@@ -46,6 +46,9 @@ OTHERS = {
     "grad": ["T f(T x) { return grad(cube, x); }", "T f(T x, T k) { return grad((T y) => y * y * k, x) * k; }", "vector<T, 2> f(vector<T, 2> x) { return grad(hill, x); }",
              "T f(T x, vector<T, 2> y) { let g = grad(both, x, y); return g._0 * g._1.x; }", "T f(T x, T y, T z) { let g = grad(three, x, y, z); return g._0 * g._1 + g._2; }"],
     "dot2add": ["float f(half2 a, half2 b, float c) { return dot2add(a, b, c); }"],
+    # in steps of the type itself, which differences of half do not see past
+    "nextafter": ["float f(float x, float y) { return nextafter(x * x, y) * x; }", "double f(double x, double y) { return nextafter(x * x, y) * x; }",
+                  "vector<double, 3> f(vector<double, 3> x, vector<double, 3> y) { return nextafter(x, y) * x; }"],
     "value_and_grad": ["T f(T x) { let v = value_and_grad(cube, x); return v._0 * v._1; }", "T f(T x, T k) { let v = value_and_grad((T y) => y * y * k, x); return v._0 * v._1; }"],
     "jacobian": ["T f(T x[2]) { let j = jacobian(swap, x); return j[0][0] * j[0][1] + j[1][0]; }", "matrix<T, 2, 2> f(vector<T, 2> x) { return jacobian(swirl, x); }", "T f(T x) { return jacobian(cube, x); }",
                  "vector<T, 2> f(vector<T, 2> x) { return jacobian(hill, x); }", "vector<T, 2> f(T x) { return jacobian(curve, x); }",
@@ -79,7 +82,7 @@ OTHERS = {
     "function value": ["T f(T x) { return use((T y) => y * y * y, x); }"],
 }
 # Differentiable members of types and functions of no numbers: which row has them.
-ROWS = {name: name for name in ("select", "use", "jvp", "vjp", "grad", "dot2add", "value_and_grad", "jacobian", "hvp", "hessian", "toFloat", "scale", "makeTuple", "makeArrayFromElement", "concat",
+ROWS = {name: name for name in ("select", "use", "jvp", "vjp", "grad", "dot2add", "nextafter", "value_and_grad", "jacobian", "hvp", "hessian", "toFloat", "scale", "makeTuple", "makeArrayFromElement", "concat",
                               "detach")}
 ROWS |= {name: "arithmetic" for name in ("add", "sub", "mul", "div", "mod", "neg")}
 ROWS |= {"getPrimal": "pair", "getDifferential": "pair", "diffPair": "pair", "updateDiff": "update", "updatePrimal": "update",
@@ -187,7 +190,7 @@ def wrappers(names, module):
         if OWN.match(name):
             continue
         wanted = not names or name in names
-        if function and is_plain(function[3], function[4]) and name != "select":
+        if function and is_plain(function[3], function[4]) and name not in ("select", "nextafter"):
             direct = name in DOMAINS and not re.search("vector|matrix", function[4])
             for values in instances(function[3]) if wanted else []:
                 lines.append(wrap(next(numbers), function, values, False))
