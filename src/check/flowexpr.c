@@ -349,7 +349,8 @@ void flow_write(FlowWalk *w, const Expr *place, const Flow *flow) {
 /* The `this` that a field is in, in another field of it or an element of one; NULL: it is elsewhere, or no_diff says what it is. */
 static const Expr *this_around(const Expr *e) {
     while (e->kind != EXPR_this) {
-        bool is_field = e->kind == EXPR_decl && e->a && !is_accessed(e->decl) && !check_is_no_diff_field(e->decl);
+        bool is_field =
+            e->kind == EXPR_decl && e->a && !is_accessed(e->decl) && !check_is_no_diff_field(e->decl);
         if (!is_field && e->kind != EXPR_paren && (e->kind != EXPR_element || e->a->type->kind != TYPE_array))
             return NULL;
         e = e->a;
