@@ -91,15 +91,6 @@ static void walk_step(Walk *w, int step, int dstep, const Type *type, const Type
     if (dtype) w->dpath.count--;
 }
 
-static bool has_pointers(const Type *type) {
-    if (type->kind == TYPE_array) return has_pointers(type->args[0]);
-    if (type->kind != TYPE_record) return type->kind == TYPE_pointer;
-    const Record *record = type_record(type);
-    bool has = false;
-    for (int i = 0; i < record->nfields; i++) has |= has_pointers(record->fields[i].type);
-    return has;
-}
-
 static bool may_hold(const Walk *w, const Type *dtype) {
     return dtype && !w->dual && w->base.param >= 0 && w->base.dir == DIR_in;
 }
@@ -107,7 +98,7 @@ static bool may_hold(const Walk *w, const Type *dtype) {
 /* A part that the Differential leaves out. A reference in it (a lambda may hold one) has a counterpart in calls within derivatives, though
  * no pair has room for it: users who call them give none, where buffers drop what is written, and pointers would not. */
 static void walk_held(Walk *w, int step, const Type *type) {
-    const Type *counterpart = has_pointers(type) ? NULL : ad_counterpart(w->ad, type);
+    const Type *counterpart = type_holds(type, TYPE_pointer) ? NULL : ad_counterpart(w->ad, type);
     w->dual = w->base.held = counterpart != NULL;
     walk_step(w, step, step, type, counterpart);
     w->dual = w->base.held = false;

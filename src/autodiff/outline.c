@@ -95,11 +95,10 @@ Func *ad_outline(const Outline *x, const char *name, const char *const *words, i
     }
     for (int i = 0; i < x->captured.count; i++)
         vec_push(ad->arena, &params, ad_captured_param(x, x->captured.at[i]));
-    Func *func = func_new(ad->m, format_text(ad->arena, "%s.%s", x->func->name->text, name));
+    Func *func = func_new_part(x->func, name, x->loop->loc);
+    func->flags |= FUNC_GENERATED | FUNC_NORMAL;
     func_set_params(func, params.at, params.count);
     func_set_results(func, results.at, results.count);
-    func->flags |= FUNC_GENERATED | FUNC_NORMAL | (x->func->flags & FUNC_PRECISE);
-    func->loc = x->loop->loc;
     return func;
 }
 

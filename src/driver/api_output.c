@@ -79,6 +79,17 @@ static SlopeStatus load_anew(const SlopeProgram *program, SlopeProgram **anew) {
     return status;
 }
 
+/* Into a file at `path`, or else into `out`. */
+static SlopeStatus build_anew(const SlopeProgram *program, const SlopeBuildOptions *options, const char *path,
+                              SlopeBlob **out) {
+    SlopeProgram *anew;
+    SlopeStatus status = load_anew(program, &anew);
+    if (status == SLOPE_STATUS_ok)
+        status = path ? slope_build_file(anew, options, path) : slope_build(anew, options, out);
+    slope_program_free(anew);
+    return status;
+}
+
 static bool is_made_otherwise(const SlopeProgram *program, const SlopeBuildOptions *options) {
     return options && options->target && driver_is_made_otherwise(program, options->target);
 }
@@ -90,13 +101,7 @@ SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options,
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!options) return driver_missing(session, "slope_build", "options");
-    if (is_made_otherwise(program, options)) {
-        SlopeProgram *anew;
-        SlopeStatus status = load_anew(program, &anew);
-        if (status == SLOPE_STATUS_ok) status = slope_build(anew, options, out);
-        slope_program_free(anew);
-        return status;
-    }
+    if (is_made_otherwise(program, options)) return build_anew(program, options, NULL, out);
     DriverWork work = {.program = program, .options = options, .text = {.arena = &program->arena}};
     SlopeStatus status = driver_leave(session, driver_deep(session, build, &work));
     return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&work.text), out) : status;
@@ -222,13 +227,7 @@ SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *opt
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
     if (!options || !path) return driver_missing(session, "slope_build_file", options ? "path" : "options");
-    if (is_made_otherwise(program, options)) {
-        SlopeProgram *anew;
-        SlopeStatus status = load_anew(program, &anew);
-        if (status == SLOPE_STATUS_ok) status = slope_build_file(anew, options, path);
-        slope_program_free(anew);
-        return status;
-    }
+    if (is_made_otherwise(program, options)) return build_anew(program, options, path, NULL);
     Output outputs[3];
     int count = 0;
     SlopeBuildOptions header = *options, page = *options;

@@ -54,6 +54,14 @@ Func *func_new(Module *module, const char *name) {
     return func;
 }
 
+Func *func_new_part(const Func *of, const char *suffix, Loc loc) {
+    Func *part = func_new(of->module, format_text(of->module->arena, "%s.%s", of->name->text, suffix));
+    part->flags = of->flags & (FUNC_GENERATED | FUNC_NORMAL | FUNC_PRECISE);
+    part->loc = loc ? loc : of->loc;
+    part->is_library = of->is_library;
+    return part;
+}
+
 void func_forget(const Func *func) {
     Module *module = func->module;
     map_put(module->arena, &module->func_names, PTR_KEY(func->name), NULL);

@@ -155,6 +155,10 @@ typedef struct ApartMark {
     uint8_t which, count;
 } ApartMark;
 
+static inline bool ir_are_marked_apart(ApartMark a, ApartMark b) {
+    return a.nest > 0 && a.nest == b.nest && a.which != b.which;
+}
+
 /* A linearized instruction is one of these; only between linearize and extract. */
 typedef enum InstTag { TAG_primal, TAG_diff, TAG_mixed } InstTag;
 
@@ -400,7 +404,9 @@ const RecordDiff *ir_record_diff(Module *module, const Type *record); /* what de
 
 Module *module_new(Arena *arena, Types *types, Names *names, Diags *diags);
 Func *func_new(Module *module, const char *name); /* the name is made unique */
-void func_forget(const Func *func);               /* the last that was made is none any more */
+Func *func_new_part(const Func *of, const char *suffix,
+                    Loc loc);       /* for code of a function, in the same state */
+void func_forget(const Func *func); /* the last that was made is none any more */
 Func *module_find(const Module *module, Name name);
 Global *global_new(Module *module, GlobalKind kind, const char *name, const Type *type);
 bool global_data_fit(const Global *global); /* its data are what its type holds */

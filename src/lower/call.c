@@ -466,7 +466,7 @@ static Val *call_bound(Fn *f, Expr *e, Val *into) {
             return NULL;
         }
         if (!fits_derived(f, binding, &request->sig, type)) return NULL;
-        func = request_derivative(l, request, e->modes, e->nmodes, NULL);
+        func = request_derivative(l, request, e->modes, e->nmodes);
         FuncSig declared = check_signature_of(l->c, request->decl, request->subst, e->modes, e->nmodes,
                                               binding->lambda != NULL);
         flat = flatten_signature(l, &declared);
@@ -505,7 +505,7 @@ static Val *call_with_object(Fn *f, Expr *e, const Callee *callee, FuncSig *sig,
     Request *request = callee->request ? callee->request
                                        : request_declared(l, callee->decl, callee->subst, false, bindings.at,
                                                           bindings.count);
-    Func *func = request_derivative(l, request, e->modes, e->nmodes, NULL);
+    Func *func = request_derivative(l, request, e->modes, e->nmodes);
     Val *itself;
     Place object = lower_place(f, e->a), pair = still_pair(f, sig->params[0].type, &object, &itself);
     ArgVec args = {0};
@@ -540,7 +540,7 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
                        : request_declared(l, callee.decl, callee.subst, bound, bindings.at, bindings.count);
     bool was_plain = request->plain_this;
     request->plain_this = was_plain || bound;
-    Func *func = request_derivative(l, request, e->modes, e->nmodes, NULL);
+    Func *func = request_derivative(l, request, e->modes, e->nmodes);
     request->plain_this = was_plain;
     FuncSig declared = check_signature_of(l->c, request->decl, request->subst, e->modes, e->nmodes, bound);
     add_object(request, &declared);

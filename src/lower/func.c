@@ -465,9 +465,7 @@ static Func *derivative_of(Lowerer *l, Request *request, Func *func, const uint8
     return derivative;
 }
 
-Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes,
-                         const FuncSig *unused) {
-    (void)unused;
+Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes) {
     bool is_bound = (request->func->flags & FUNC_BOUND) != 0;
     Func *func = request->func;
     for (int k = 1; k <= nmodes; k++)
@@ -477,7 +475,7 @@ Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int
 
 Func *lower_func(Lowerer *l, Decl *decl, const Subst *subst, const uint8_t *modes, int nmodes) {
     Request *request = request_declared(l, decl, subst, false, NULL, 0);
-    return nmodes ? request_derivative(l, request, modes, nmodes, NULL) : request->func;
+    return nmodes ? request_derivative(l, request, modes, nmodes) : request->func;
 }
 
 static Func *custom_func(Lowerer *l, const Request *request, FuncRef ref) {

@@ -195,7 +195,7 @@ Request *request_declared(Lowerer *l, Decl *decl, const Subst *subst, bool plain
                           const FuncBinding *bindings, int nbindings);     /* whose derivative is asked for */
 Request *request_by_reference(Lowerer *l, const Request *of, Name params); /* see call.c */
 const char *func_name(Lowerer *l, const Decl *decl, const Subst *subst);
-Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes, const FuncSig *sig);
+Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes);
 void add_object(const Request *request, FuncSig *sig);
 Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst, bool declared);
 Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to);

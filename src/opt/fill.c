@@ -44,10 +44,6 @@ static bool is_same_place(const Val *a, const Val *b) {
     return is_same_step && is_same_place(inst_operand(one, 0), inst_operand(other, 0));
 }
 
-static bool are_marked_apart(ApartMark a, ApartMark b) {
-    return a.nest > 0 && a.nest == b.nest && a.which != b.which;
-}
-
 static bool is_in_buffer(const Val *address) {
     Space space = ir_space(address->type);
     return space == SPACE_buffer || space == SPACE_any;
@@ -64,7 +60,7 @@ static bool may_meet(const Val *address, const Val *other) {
     const Inst *element = element_of(address), *its = element_of(other);
     if (!its) return true;
     if (is_same_element(element, its)) return !ir_are_apart(address, other);
-    return !are_marked_apart(element->apart, its->apart);
+    return !ir_are_marked_apart(element->apart, its->apart);
 }
 
 /* Does it do something that is not seen here, or go elsewhere? */

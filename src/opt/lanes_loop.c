@@ -170,12 +170,10 @@ static Func *declare(Outline *outline) {
     }
     for (int i = 0; i < outline->loop->nresults; i++)
         vec_push(scratch, &results, outline->loop->results[i]->type);
-    Func *func = func_new(from->module, format_text(scratch, "%s.items", from->name->text));
+    Func *func = func_new_part(from, "items", outline->loop->loc);
     func_set_params(func, params.at, params.count);
     func_set_results(func, results.at, results.count);
-    func->flags = (from->flags & FUNC_PRECISE) | (stands_alone(outline) ? FUNC_NOINLINE : 0);
-    func->loc = outline->loop->loc;
-    func->is_library = from->is_library;
+    if (stands_alone(outline)) func->flags |= FUNC_NOINLINE;
     return func;
 }
 

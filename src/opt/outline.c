@@ -32,15 +32,6 @@ typedef struct Outline {
 
 /* ---- whether it can be one */
 
-static bool has_buffer(const Type *type) {
-    if (type->kind == TYPE_buffer || type->kind == TYPE_pointer) return true;
-    if (type->kind == TYPE_array) return has_buffer(type->args[0]);
-    const Record *record = type->kind == TYPE_record ? type_record(type) : NULL;
-    for (int i = 0; i < (record ? record->nfields : 0); i++)
-        if (has_buffer(record->fields[i].type)) return true;
-    return false;
-}
-
 static bool is_inside(const Inst *loop, const Inst *inst) {
     for (; inst && inst != loop; inst = inst->parent->owner) continue;
     return inst != NULL;
@@ -51,7 +42,7 @@ static bool is_plain_call(const Inst *call) {
     bool plain = (call->callee->flags & FUNC_PURE) != 0;
     for (int i = 0; i < call->nargs; i++) {
         const Type *target = ir_target(call->args[i]->type);
-        plain &= !has_buffer(target ? target : call->args[i]->type);
+        plain &= !type_leads_elsewhere(target ? target : call->args[i]->type);
     }
     return plain;
 }
@@ -188,17 +179,11 @@ static Param param_for(const Outline *o, const Val *v) {
 }
 
 static Func *declare(const Outline *o) {
-    const Func *caller = o->loop->func;
     Param *params = arena_array(o->scratch, Param, o->inputs.count + 1);
     const Type **results = arena_array(o->scratch, const Type *, o->results.count + 1);
     for (int i = 0; i < o->inputs.count; i++) params[i] = param_for(o, o->inputs.at[i]);
     for (int i = 0; i < o->results.count; i++) results[i] = o->results.at[i]->type;
-    Text name = {.arena = o->scratch};
-    text_printf(&name, "%s.loops", caller->name->text);
-    Func *func = func_new(caller->module, name.at);
-    func->flags = caller->flags & (FUNC_GENERATED | FUNC_PRECISE);
-    func->loc = o->loop->loc ? o->loop->loc : caller->loc;
-    func->is_library = caller->is_library;
+    Func *func = func_new_part(o->loop->func, "loops", o->loop->loc);
     func_set_params(func, params, o->inputs.count);
     func_set_results(func, results, o->results.count);
     return func;
@@ -244,14 +229,6 @@ static void outline(Outline *o) {
 
 /* ---- the entry */
 
-static void count_uses(void *user, Inst *inst) {
-    int *uses = user;
-    for (int i = 0; i < inst->nargs; i++) {
-        const Val *v = inst_operand(inst, i);
-        if (!val_is_const(v)) uses[v->id]++;
-    }
-}
-
 static bool visit_region(Region *region, const int *uses, bool is_tested);
 
 static bool visit_loop(Inst *loop, const int *uses) {
@@ -283,9 +260,7 @@ static bool visit_region(Region *region, const int *uses, bool is_tested) {
 bool opt_outline(Func *func) {
     if (!func->body || !func->module->orders_sums) return false;
     Arena *scratch = arena_scratch(func->module->arena);
-    int *uses = arena_array(scratch, int, func->nvals + 1);
-    region_walk(func->body, count_uses, uses);
-    bool changed = visit_region(func->body, uses, false);
+    bool changed = visit_region(func->body, region_count_uses(scratch, func->body), false);
     arena_free(scratch);
     return changed;
 }

@@ -123,7 +123,6 @@ static Param param_of(const Val *v) {
 }
 
 static Func *declare(Outlined *o) {
-    const Func *from = o->unlikely->func;
     Arena *scratch = o->unlikely->scratch;
     VEC(Param) params = {0};
     VEC(const Type *) results = {0};
@@ -137,13 +136,10 @@ static Func *declare(Outlined *o) {
                           .flags = PARAM_BY_ADDRESS}));
     }
     for (int i = 0; i < o->choice->nresults; i++) vec_push(scratch, &results, o->choice->results[i]->type);
-    Func *func = func_new(from->module, format_text(scratch, "%s.unlikely", from->name->text));
+    Func *func = func_new_part(o->unlikely->func, "unlikely", o->choice->loc);
     func_set_params(func, params.at, params.count);
     func_set_results(func, results.at, results.count);
-    func->flags =
-        (from->flags & (FUNC_PRECISE | FUNC_NORMAL | FUNC_GENERATED)) | FUNC_NOINLINE | FUNC_UNLIKELY;
-    func->loc = o->choice->loc;
-    func->is_library = from->is_library;
+    func->flags |= FUNC_NOINLINE | FUNC_UNLIKELY;
     return func;
 }
 

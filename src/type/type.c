@@ -146,6 +146,19 @@ const Type *type_element(const Type *t) {
     return has ? t->args[0] : t;
 }
 
+bool type_holds(const Type *type, TypeKind kind) {
+    if (type->kind == kind) return true;
+    if (type->kind == TYPE_array) return type_holds(type->args[0], kind);
+    const Record *record = type->kind == TYPE_record ? type_record(type) : NULL;
+    for (int i = 0; i < (record ? record->nfields : 0); i++)
+        if (type_holds(record->fields[i].type, kind)) return true;
+    return false;
+}
+
+bool type_leads_elsewhere(const Type *type) {
+    return type_holds(type, TYPE_buffer) || type_holds(type, TYPE_pointer);
+}
+
 bool type_is_signed(const Type *t) {
     TypeKind kind = type_element(t)->kind;
     return kind == TYPE_int8 || kind == TYPE_int16 || kind == TYPE_int || kind == TYPE_int64 ||

@@ -213,9 +213,8 @@ static bool is_apart_param(const Val *buffer) {
 static bool are_apart(const Row *one, const Row *other) {
     const Val *a = buffer_of(one), *b = buffer_of(other);
     if (a == b) return one->each == other->each && one->first != other->first;
-    ApartMark mark = one->access->apart, other_mark = other->access->apart;
-    bool is_tested = mark.nest && mark.nest == other_mark.nest && mark.which != other_mark.which;
-    return is_tested || (is_apart_param(a) && is_apart_param(b));
+    return ir_are_marked_apart(one->access->apart, other->access->apart) ||
+           (is_apart_param(a) && is_apart_param(b));
 }
 
 /* It writes an element; no two accesses lead to one. */

@@ -8,7 +8,6 @@
 const char *slang_declare(Printer *p, const Type *type, const char *name);
 const char *slang_declare_param(Printer *p, const Param *param, const char *name);
 void slang_define_record(Printer *p, Text *text, const Type *type, const char *name);
-bool slang_has_buffer(const Type *type); /* in it somewhere: it has no value to begin with */
 const char *slang_zero(Printer *p, const Type *type);
 const char *slang_constant(Printer *p, const Val *v);
 const char *slang_not_a_number(Printer *p, const Type *type);

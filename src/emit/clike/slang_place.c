@@ -124,7 +124,8 @@ void slang_var(Printer *p, const Inst *inst) {
     const char *name = clike_name_value(p, v);
     p->at->values[v->id] = place((Value){0}, name);
     if (clike_is_nothing(inst->type)) return;
-    bool zeroed = !inst_has(inst, INST_RAW) && !slang_has_buffer(inst->type);
+    bool zeroed =
+        !inst_has(inst, INST_RAW) && !type_leads_elsewhere(inst->type); /* such a value cannot be zero */
     bool plain = type_is_scalar(inst->type) || inst->type->kind == TYPE_vector;
     clike_line(p, "%s%s%s;", clike_declare(p, inst->type, name), zeroed ? " = " : "",
                !zeroed ? ""

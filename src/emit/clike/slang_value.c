@@ -67,15 +67,6 @@ const char *slang_declare_param(Printer *p, const Param *param, const char *name
     return clike_format(p, "%s%s", direction, clike_declare(p, param->type, name));
 }
 
-bool slang_has_buffer(const Type *type) {
-    if (type->kind == TYPE_buffer || type->kind == TYPE_pointer) return true;
-    if (type->kind == TYPE_array) return slang_has_buffer(type->args[0]);
-    if (type->kind != TYPE_record) return false;
-    for (int i = 0; i < type_record(type)->nfields; i++)
-        if (slang_has_buffer(type_record(type)->fields[i].type)) return true;
-    return false;
-}
-
 /* ---- constants */
 
 const char *slang_zero(Printer *p, const Type *type) {
