@@ -407,8 +407,12 @@ typedef struct Nest {
 } Nest;
 Nest ad_nest(Ad *ad, const Making *making, const Region *region, int64_t size); /* size: scalars per round */
 Val *ad_rounds(Ad *ad, Builder *b, const Nest *nest);                           /* all there are */
+/* Of what rounds keep: scalars per round, and rows, one value of all rounds of the innermost loop each, that stand beside each other. */
+typedef struct RoundLayout {
+    int64_t size, rows;
+} RoundLayout;
 /* Where the values of this round begin, if those of the first begin at `start`. */
-Val *ad_place_of_round(Ad *ad, Builder *b, const Nest *nest, Val *start, int64_t size, bool reversed);
+Val *ad_place_of_round(Ad *ad, Builder *b, const Nest *nest, Val *start, RoundLayout layout, bool reversed);
 
 /* ---- tape.c */
 Inst *ad_tape_inst(Builder *b, Op op, Val *const *args, int nargs, const Type *type);

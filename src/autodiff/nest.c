@@ -55,13 +55,13 @@ Val *ad_rounds(Ad *ad, Builder *b, const Nest *nest) {
 static Val *now(const LoopInfo *info, bool reversed) { return reversed ? info->it : info->counter; }
 
 /* What does not change in the innermost loop stands together. */
-Val *ad_place_of_round(Ad *ad, Builder *b, const Nest *nest, Val *start, int64_t size, bool reversed) {
+Val *ad_place_of_round(Ad *ad, Builder *b, const Nest *nest, Val *start, RoundLayout layout, bool reversed) {
     if (!nest->outer) return start;
     Val *around = ad_int64(ad, 0);
     for (int i = nest->loops.count - 1; i > 0; i--)
         around = build_binary(b, OP_mul, build_binary(b, OP_add, around, now(nest->loops.at[i], reversed)),
                               nest->loops.at[i - 1]->trip);
-    start = build_binary(b, OP_add, start, build_binary(b, OP_mul, around, ad_int64(ad, size)));
-    Val *inside = build_binary(b, OP_mul, now(nest->loops.at[0], reversed), ad_int64(ad, size));
-    return build_binary(b, OP_add, start, inside);
+    Val *rows = build_binary(b, OP_mul, around, ad_int64(ad, layout.size * layout.rows));
+    Val *inside = build_binary(b, OP_mul, now(nest->loops.at[0], reversed), ad_int64(ad, layout.size));
+    return build_binary(b, OP_add, build_binary(b, OP_add, start, rows), inside);
 }

@@ -176,19 +176,21 @@ static Val *size_of_blocks(Ad *ad, Builder *b, const Nest *nest, const Type *arr
     return build_binary(b, OP_mul, ad_rounds(ad, b, nest), ad_int64(ad, ad_scalars_in(array)));
 }
 
+static RoundLayout layout_of_arrays(const Type *type) { return (RoundLayout){ad_scalars_in(type), 1}; }
+
 Val *ad_save_array(Ad *ad, const Making *making, const Nest *nest, Builder *b, Val *array) {
     const Type *type = array->type->args[0];
     Builder before = nest->outer ? build_before(nest->outer) : *b;
     Val *base = grow(ad, &before, making->tape, scalar_of(type), size_of_blocks(ad, &before, nest, type));
-    move_array(ad, b, making->tape, array, ad_place_of_round(ad, b, nest, base, ad_scalars_in(type), false),
-               false);
+    move_array(ad, b, making->tape, array,
+               ad_place_of_round(ad, b, nest, base, layout_of_arrays(type), false), false);
     return base;
 }
 
 Val *ad_load_array(Ad *ad, const Making *making, const Nest *nest, Builder *b, const Val *array, Val *base) {
     const Type *type = array->type->args[0];
     Val *tape = making->reverse_tape, *copy = build_var(b, type, array->name, true);
-    move_array(ad, b, tape, copy, ad_place_of_round(ad, b, nest, base, ad_scalars_in(type), true), true);
+    move_array(ad, b, tape, copy, ad_place_of_round(ad, b, nest, base, layout_of_arrays(type), true), true);
     Builder after = nest->outer ? build_after(ad_loop_info(making, nest->outer)->reverse) : *b;
     shrink(&after, tape, scalar_of(type), size_of_blocks(ad, &after, nest, type));
     return copy;
@@ -207,16 +209,19 @@ typedef struct Stay {
     Builder around, after; /* the reversed nest: before and behind it */
 } Stay;
 
-/* Where memory is far, those of one round stand together, and come together. Otherwise they stand one after the other, each in loop order. */
+/* Where memory is far, those of one round stand together, and come together. Otherwise each has a row of all rounds of the innermost loop, and these rows stand together: LLVM sees
+ * that they do not overlap, as they are as far from each other as the loop has rounds, and all are found from one address where that is a constant. */
 static bool is_by_round(const Stay *x) { return x->ad->m->many_threads; }
 
 static Val *start_of(const Stay *x, Builder *b, int index) {
-    if (is_by_round(x)) return build_binary(b, OP_add, x->base, ad_int64(x->ad, index));
-    Val *offset = build_binary(b, OP_mul, ad_rounds(x->ad, b, &x->keep->nest), ad_int64(x->ad, index));
+    Val *distance = is_by_round(x) ? ad_int64(x->ad, 1) : x->keep->nest.loops.at[0]->trip;
+    Val *offset = build_binary(b, OP_mul, distance, ad_int64(x->ad, index));
     return build_binary(b, OP_add, x->base, offset);
 }
 
-static int64_t distance_of(const Stay *x) { return is_by_round(x) ? x->count : 1; }
+static RoundLayout layout_of(const Stay *x) {
+    return is_by_round(x) ? (RoundLayout){x->count, 1} : (RoundLayout){1, x->count};
+}
 
 static Val *size_of(const Stay *x, Builder *b) {
     return build_binary(b, OP_mul, ad_rounds(x->ad, b, &x->keep->nest), ad_int64(x->ad, x->count));
@@ -233,14 +238,14 @@ static void begin_block(Stay *x) {
 
 static void store_in_block(Stay *x, Val *v, int index) {
     Val *start = start_of(x, &x->before, index);
-    Val *at = ad_place_of_round(x->ad, &x->tail, &x->keep->nest, start, distance_of(x), false);
+    Val *at = ad_place_of_round(x->ad, &x->tail, &x->keep->nest, start, layout_of(x), false);
     store_at(&x->tail, x->keep->making->tape, at, build_bitcast(&x->tail, v, x->type));
 }
 
 static Val *load_from_block(Stay *x, const Val *v, int index) {
     Val *start = start_of(x, &x->around, index);
     Builder *b = &x->keep->head;
-    Val *at = ad_place_of_round(x->ad, b, &x->keep->nest, start, distance_of(x), true);
+    Val *at = ad_place_of_round(x->ad, b, &x->keep->nest, start, layout_of(x), true);
     return build_bitcast(b, load_at(b, x->keep->making->reverse_tape, at, x->type, v->name), v->type);
 }
 
