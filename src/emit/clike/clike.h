@@ -430,8 +430,9 @@ Name clike_case_of(const EnumNames *names, int64_t value); /* NULL: none of them
 
 /* ---- unroll.c */
 bool clike_keeps_quotients(const Inst *loop); /* in arrays, in a few rounds that can be vectors */
-const char *clike_loop_wish(Printer *p, const Inst *loop); /* what is said before it; NULL: nothing */
-bool clike_carries_counters(const Inst *loop);             /* and nothing else? */
+const char *clike_loop_wish(Printer *p, const Inst *loop);  /* what is said before it; NULL: nothing */
+const char *clike_round_wish(Printer *p, const Inst *loop); /* likewise, where a round begins */
+bool clike_carries_counters(const Inst *loop);              /* and nothing else? */
 
 /* ---- own.c */
 void clike_own_array(Printer *p, const Inst *var, const char *name);

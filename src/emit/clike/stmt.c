@@ -391,6 +391,8 @@ static void draft_rounds(Printer *p, const Inst *inst, Value *carried, Rounds *r
     frame.held = (const Val **)inst->regions[1]->params;
     frame.is_body_left = is_body_left(p, inst);
     draft_begin(p, &rounds->body);
+    const char *wish = clike_round_wish(p, inst);
+    if (wish) clike_line(p, "%s", wish);
     p->indent += frame.is_body_left;
     clike_region(p, inst->regions[1], frame);
     p->indent -= frame.is_body_left;

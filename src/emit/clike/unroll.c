@@ -12,11 +12,13 @@
  *
  * Where there are elementary functions for vectors, a sum of their results is left as a loop, too.
  *
+ * A loop that adds up products of many rows at once is too long to be written out; gcc is kept from making vectors of it.
+ *
  * Both write out nests of short loops over small arrays (emit/nest.c). */
 #include "emit/clike/clike.h"
 #include "emit/elementary.h"
 
-enum { MOST_ROUNDS = 64, MOST_INSTS = 1024, LEAST_VECTORS = 16, MOST_WRITTEN_BY_GCC = 16 };
+enum { MOST_ROUNDS = 64, MOST_INSTS = 1024, LEAST_VECTORS = 16, MOST_WRITTEN_BY_GCC = 16, LEAST_SUMS = 4 };
 
 typedef struct Inside {
     const Inst *loop;   /* that is looked at */
@@ -42,17 +44,18 @@ static void count_inside(void *user, Inst *inst) {
     for (int i = 0; i < inst->nregions; i++) region_walk(inst->regions[i], count_nested, inside);
 }
 
-/* Does it carry a number to which each round adds? */
-static bool carries_sum(const Inst *loop) {
+/* How many numbers does it carry to which each round adds? */
+static int count_sums(const Inst *loop) {
     const Inst *yield = loop->regions[1]->last;
+    int sums = 0;
     for (int i = 0; i < loop->nargs && yield->op == OP_yield; i++) {
         const Val *next = ir_resolve(yield->args[i]), *param = loop->regions[1]->params[i];
         if (!type_is_float(param->type) || next->kind != VAL_inst) continue;
         const Inst *sum = next->inst;
         bool adds = sum->op == OP_add || sum->op == OP_sub;
-        if (adds && (ir_resolve(sum->args[0]) == param || ir_resolve(sum->args[1]) == param)) return true;
+        sums += adds && (ir_resolve(sum->args[0]) == param || ir_resolve(sum->args[1]) == param);
     }
-    return false;
+    return sums;
 }
 
 /* How often the nested loop runs depends on the round. */
@@ -78,7 +81,7 @@ static const char *unrolled_by(const Inst *loop, int64_t rounds) {
     Inside inside = {.loop = loop};
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], count_inside, &inside);
     int64_t once = inside.insts - inside.nested_insts;
-    bool is_unrolled = inside.nested ? is_triangle(&inside) : carries_sum(loop);
+    bool is_unrolled = inside.nested ? is_triangle(&inside) : count_sums(loop) > 0;
     if (inside.loops > 0 || !is_unrolled) return NULL;
     if (rounds * (inside.nested ? once + inside.nested_insts * rounds / 2 : once) > MOST_INSTS) return NULL;
     if (inside.calls) return "SLOPE_UNROLL_CALLS";
@@ -142,6 +145,19 @@ static const char *wish_for_rounds(Printer *p, const Inst *loop) {
     const char *macro = likely ? unrolled_by(loop, rounds) : NULL;
     if (macro) return clike_format(p, "%s(%lld)", clike_helper(p, macro), (long long)rounds);
     return wish_for_vectors(p, loop, rounds);
+}
+
+static void find_more_than_products(void *user, Inst *inst) {
+    bool is_cheap =
+        op_has(inst->op, OP_PURE) && !op_is_elementary(inst->op) && inst->op != OP_div && inst->op != OP_sqrt;
+    if (!is_cheap && inst->op != OP_load && inst->op != OP_yield) *(bool *)user = true;
+}
+
+const char *clike_round_wish(Printer *p, const Inst *loop) {
+    bool has_more = !p->dialect->steers_loops || p->options->level == 0 || inst_is_unlikely(loop);
+    if (has_more || count_sums(loop) < LEAST_SUMS || wish_for_rounds(p, loop)) return NULL;
+    region_walk(loop->regions[1], find_more_than_products, &has_more);
+    return has_more ? NULL : clike_helper(p, "SLOPE_ONE_BY_ONE");
 }
 
 const char *clike_loop_wish(Printer *p, const Inst *loop) {
