@@ -7,43 +7,88 @@
 #include "emit/emit.h"
 #include "emit/names.h"
 
-static const char claimed_names[] =
-    " abort abs access acos acosf acosh acoshf alignas alignof alloca and and_eq asin asinf asinh "
-    "asinhf asm assert atan atan2 atan2f atanf atanh atanhf atexit atof atoi atol auto bcmp bcopy "
-    "bitand bitor bool break bsearch BUFSIZ bzero calloc case catch cbrt cbrtf ceil ceilf char class "
-    "close compl const const_cast constexpr continue copysign copysignf cos cosf cosh coshf decltype "
-    "default delete div do double drem dynamic_cast else enum EOF erf erfc erfcf erff errno exit "
-    "EXIT_FAILURE EXIT_SUCCESS exp exp10 exp10f exp2 exp2f expf explicit expm1 expm1f export extern "
-    "fabs fabsf false fclose fdim fdimf ffs FILENAME_MAX finite float floor floorf fma fmaf fmax "
-    "fmaxf fmin fminf fmod fmodf fopen FOPEN_MAX for fork FP_FAST_FMA FP_FAST_FMAF FP_ILOGB0 "
-    "FP_ILOGBNAN FP_INFINITE FP_INT_DOWNWARD FP_INT_TONEAREST FP_INT_TONEARESTFROMZERO "
-    "FP_INT_TOWARDZERO FP_INT_UPWARD FP_NAN FP_NORMAL FP_SUBNORMAL FP_ZERO fpclassify fprintf fputs "
-    "fread free frexp frexpf friend fscanf fwrite gamma getenv gets goto HUGE_VAL HUGE_VALF "
-    "HUGE_VALL hypot hypotf i386 if index INFINITY inline int INT16_C INT16_MAX INT16_MIN INT32_C "
-    "INT32_MAX INT32_MIN INT64_C INT64_MAX INT64_MIN INT8_C INT8_MAX INT8_MIN INT_FAST16_MAX "
-    "INT_FAST16_MIN INT_FAST32_MAX INT_FAST32_MIN INT_FAST64_MAX INT_FAST64_MIN INT_FAST8_MAX "
-    "INT_FAST8_MIN INT_LEAST16_MAX INT_LEAST16_MIN INT_LEAST32_MAX INT_LEAST32_MIN INT_LEAST64_MAX "
-    "INT_LEAST64_MIN INT_LEAST8_MAX INT_LEAST8_MIN INTMAX_C INTMAX_MAX INTMAX_MIN INTPTR_MAX "
-    "INTPTR_MIN isatty isfinite isgreater isinf isless isnan isnormal isunordered j0 j1 jn L_ctermid "
-    "L_tmpnam labs ldexp ldexpf ldiv lgamma link linux llabs llround log log10 log10f log1p log1pf "
-    "log2 log2f logb logbf logf long lrand48 lrint lround M_1_PI M_2_PI M_2_SQRTPI M_E M_LN10 M_LN2 "
-    "M_LOG10E M_LOG2E M_PI M_PI_2 M_PI_4 M_SQRT1_2 M_SQRT2 main malloc MATH_ERREXCEPT "
-    "math_errhandling MATH_ERRNO MAXFLOAT MB_CUR_MAX memchr memcmp memcpy memmove memset modf modff "
-    "mutable namespace NAN nan NDEBUG nearbyint nearbyintf new nextafter noexcept not not_eq NULL "
-    "nullptr offsetof open operator or or_eq P_tmpdir pipe pow powf printf private protected "
-    "PTRDIFF_MAX PTRDIFF_MIN public putchar puts qsort raise rand RAND_MAX random read realloc "
-    "register reinterpret_cast remainder remainderf remove remquo rename restrict return rewind "
-    "rindex rint rintf round roundeven roundevenf roundf scalb scalbln scalbn SEEK_CUR SEEK_END "
-    "SEEK_SET select short SIG_ATOMIC_MAX SIG_ATOMIC_MIN signal signbit signed signgam significand "
-    "sin sincos sincosf sinf sinh sinhf SIZE_MAX sizeof sleep SNAN SNANF SNANL sprintf sqrt sqrtf "
-    "srand sscanf static static_assert static_cast stderr stdin stdout strcat strchr strcmp strcpy "
-    "strlen strncmp struct switch system tan tanf tanh tanhf template tgamma this thread_local throw "
-    "time TMP_MAX tmpfile true trunc truncf try typedef typeid typename typeof UINT16_C UINT16_MAX "
-    "UINT32_C UINT32_MAX UINT64_C UINT64_MAX UINT8_C UINT8_MAX UINT_FAST16_MAX UINT_FAST32_MAX "
-    "UINT_FAST64_MAX UINT_FAST8_MAX UINT_LEAST16_MAX UINT_LEAST32_MAX UINT_LEAST64_MAX "
-    "UINT_LEAST8_MAX UINTMAX_C UINTMAX_MAX UINTPTR_MAX ungetc union unix unlink unsigned using "
-    "virtual void volatile wait WCHAR_MAX WCHAR_MIN wchar_t while WINT_MAX WINT_MIN write xor xor_eq "
-    "y0 y1 yn ";
+/* Words that nothing can be called by: keywords, macros, and the types that printed code uses. */
+static const char claimed_everywhere[] =
+    " alignas alignof alloca and and_eq asm assert auto BIG_ENDIAN bitand bitor bool break BUFSIZ "
+    "BYTE_ORDER case catch char char16_t char32_t char8_t class co_await co_return co_yield compl complex "
+    "concept const const_cast constexpr constinit continue decltype default delete do double dynamic_cast "
+    "else enum EOF errno EXIT_FAILURE EXIT_SUCCESS explicit export extern false FD_SETSIZE FILENAME_MAX "
+    "float FOPEN_MAX for FP_FAST_FMA FP_FAST_FMAF FP_ILOGB0 FP_ILOGBNAN FP_INFINITE FP_INT_DOWNWARD "
+    "FP_INT_TONEAREST FP_INT_TONEARESTFROMZERO FP_INT_TOWARDZERO FP_INT_UPWARD FP_LLOGB0 FP_LLOGBNAN "
+    "FP_NAN FP_NORMAL FP_SUBNORMAL FP_ZERO friend goto HUGE_VAL HUGE_VALF HUGE_VALL I i386 if imaginary "
+    "INFINITY inline int INT16_C INT16_MAX INT16_MIN int16_t INT16_WIDTH INT32_C INT32_MAX INT32_MIN "
+    "int32_t INT32_WIDTH INT64_C INT64_MAX INT64_MIN int64_t INT64_WIDTH INT8_C INT8_MAX INT8_MIN int8_t "
+    "INT8_WIDTH INT_FAST16_MAX INT_FAST16_MIN INT_FAST16_WIDTH INT_FAST32_MAX INT_FAST32_MIN "
+    "INT_FAST32_WIDTH INT_FAST64_MAX INT_FAST64_MIN INT_FAST64_WIDTH INT_FAST8_MAX INT_FAST8_MIN "
+    "INT_FAST8_WIDTH INT_LEAST16_MAX INT_LEAST16_MIN INT_LEAST16_WIDTH INT_LEAST32_MAX INT_LEAST32_MIN "
+    "INT_LEAST32_WIDTH INT_LEAST64_MAX INT_LEAST64_MIN INT_LEAST64_WIDTH INT_LEAST8_MAX INT_LEAST8_MIN "
+    "INT_LEAST8_WIDTH INTMAX_C INTMAX_MAX INTMAX_MIN INTMAX_WIDTH INTPTR_MAX INTPTR_MIN intptr_t "
+    "INTPTR_WIDTH L_ctermid L_cuserid L_tmpnam linux LITTLE_ENDIAN long M_1_PI M_2_PI M_2_SQRTPI M_E "
+    "M_LN10 M_LN2 M_LOG10E M_LOG2E M_PI M_PI_2 M_PI_4 M_SQRT1_2 M_SQRT2 main MATH_ERREXCEPT "
+    "math_errhandling MATH_ERRNO MAXFLOAT MB_CUR_MAX mutable namespace NAN NDEBUG new NFDBITS noexcept "
+    "not not_eq NULL nullptr offsetof operator or or_eq P_tmpdir PDP_ENDIAN private protected PTRDIFF_MAX "
+    "PTRDIFF_MIN ptrdiff_t PTRDIFF_WIDTH public RAND_MAX register reinterpret_cast requires restrict "
+    "return SEEK_CUR SEEK_DATA SEEK_END SEEK_HOLE SEEK_SET short SIG_ATOMIC_MAX SIG_ATOMIC_MIN "
+    "SIG_ATOMIC_WIDTH signed SIZE_MAX size_t SIZE_WIDTH sizeof SNAN SNANF SNANL static static_assert "
+    "static_cast stderr stdin stdout struct switch template this thread_local throw TMP_MAX true try "
+    "typedef typeid typename typeof UINT16_C UINT16_MAX uint16_t UINT16_WIDTH UINT32_C UINT32_MAX "
+    "uint32_t UINT32_WIDTH UINT64_C UINT64_MAX uint64_t UINT64_WIDTH UINT8_C UINT8_MAX uint8_t "
+    "UINT8_WIDTH UINT_FAST16_MAX UINT_FAST16_WIDTH UINT_FAST32_MAX UINT_FAST32_WIDTH UINT_FAST64_MAX "
+    "UINT_FAST64_WIDTH UINT_FAST8_MAX UINT_FAST8_WIDTH UINT_LEAST16_MAX UINT_LEAST16_WIDTH "
+    "UINT_LEAST32_MAX UINT_LEAST32_WIDTH UINT_LEAST64_MAX UINT_LEAST64_WIDTH UINT_LEAST8_MAX "
+    "UINT_LEAST8_WIDTH UINTMAX_C UINTMAX_MAX UINTMAX_WIDTH UINTPTR_MAX uintptr_t UINTPTR_WIDTH union unix "
+    "unsigned using va_arg va_copy va_end va_list va_start virtual void volatile WCHAR_MAX WCHAR_MIN "
+    "wchar_t WCHAR_WIDTH while WINT_MAX WINT_MIN wint_t WINT_WIDTH xor xor_eq ";
+
+/* Functions that printed code calls. Only a field may have such a name. */
+static const char claimed_by_calls[] =
+    " abort abs acos acosh asin asinh atan atan2 atanh calloc cbrt ceil copysign cos cosh erf erfc exit "
+    "exp exp10 exp2 expm1 fabs fdim floor fma fmax fmin fmod fpclassify fprintf fputs free frexp fwrite "
+    "hypot isfinite isgreater isinf isless isnan isnormal isunordered labs ldexp lgamma llabs llround log "
+    "log10 log1p log2 lrint lround malloc memchr memcmp memcpy memmove memset modf nan nearbyint "
+    "nextafter pow printf putchar puts qsort realloc remainder rint round roundeven signbit sin sincos "
+    "sinh snprintf sqrt strlen tan tanh tgamma trunc vsnprintf ";
+
+/* What else the library has or compilers know. Variables inside of functions may have these names, too. */
+static const char claimed_outside[] =
+    " a64l accept access alarm aligned_alloc arc4random arc4random_buf arc4random_uniform asprintf "
+    "assert_perror at_quick_exit atexit atof atoi atol basename bcmp bcopy be16toh be32toh be64toh bind "
+    "blkcnt64_t blkcnt_t blksize_t brk bsearch bzero cabs cacos cacosh caddr_t canonicalize "
+    "canonicalize_file_name carg casin casinh catan catanh ccos ccosh cexp chdir chmod chown cimag "
+    "clearenv clearerr clock clock_t clockid_t clog close comparison_fn_t conj connect cpow cproj creal "
+    "csin csinh csqrt ctan ctanh ctermid ctime cuserid daddl daddr_t ddivl dev_t dfmal difftime div div_t "
+    "dmull double_t dprintf drand48 drand48_data drem dsqrtl dsubl dup dup2 ecvt environ erand48 exec "
+    "execv execve explicit_bzero fadd fclose fcloseall fcntl fcvt fdiv fdopen feclearexcept fegetenv "
+    "fegetexceptflag fegetround feholdexcept feof feraiseexcept ferror fesetenv fesetexceptflag "
+    "fesetround fetestexcept feupdateenv fflush ffma ffs fgetc fgetpos fgets FILE fileno finite float_t "
+    "flockfile fmaximum fmaximum_mag fmaximum_mag_num fmaximum_num fmaxmag fmemopen fminimum fminimum_mag "
+    "fminimum_mag_num fminimum_num fminmag fmul fopen fopencookie fork fpos64_t fpos_t fputc fread "
+    "freopen fromfp fromfpx fscanf fseek fsetpos fsqrt fstat fsub ftell ftello ftruncate ftrylockfile "
+    "funlockfile gamma gcvt getc getchar getdelim getenv getline getloadavg getpayload getpid getpt gets "
+    "getsubopt getw gid_t gmtime grantpt htobe16 htobe32 htole16 htole32 id_t ilogb imaxabs index "
+    "initstate ino64_t ino_t intmax_t isalnum isalpha isatty isblank iscanonical iscntrl isdigit iseqsig "
+    "isgraph isgreaterequal islessequal islessgreater islower isprint ispunct issignaling isspace "
+    "issubnormal isupper iswalnum iswalpha iswblank iswcntrl iswdigit iswgraph iswlower iswprint iswpunct "
+    "iswspace iswupper iswxdigit isxdigit iszero j0 j1 jn jrand48 key_t kill l64a lcong48 ldiv ldiv_t "
+    "le16toh le32toh le64toh link listen lldiv lldiv_t llogb llrint locale_t localtime loff_t logb "
+    "longjmp lrand48 lseek max_align_t mblen mbstowcs mbtowc memccpy memfrob memmem mempcpy memrchr mkdir "
+    "mkdtemp mkostemp mkostemps mkstemp mkstemps mktemp mktime mmap mode_t mrand48 munmap nextdown "
+    "nexttoward nextup nice nlink_t nrand48 nullptr_t off64_t off_t on_exit open open_memstream pause "
+    "pclose perror pid_t pipe poll popen pselect ptsname putc putenv putw qecvt qfcvt qgcvt quad_t "
+    "quick_exit raise rand random random_data rawmemchr read reallocarray realpath recv register_t remove "
+    "remquo rename renameat renameat2 rewind rindex rmdir rpmatch sbrk scalb scalbln scalbn scanf "
+    "secure_getenv seed48 select send sendto setbuf setbuffer setenv setjmp setlinebuf setpayload "
+    "setpayloadsig setstate setvbuf shutdown signal signgam significand sigset_t sleep socket sprintf "
+    "srand srand48 srandom sscanf ssize_t stat stime stpcpy stpncpy strcasecmp strcasestr strcat strchr "
+    "strchrnul strcmp strcoll strcpy strcspn strdup strdupa strerror strfromd strfromf strfromf128 "
+    "strfromf32 strfromf32x strfromf64x strfroml strfry strftime strncasecmp strncat strncmp strncpy "
+    "strndup strndupa strnlen strpbrk strrchr strsep strsignal strspn strstr strtod strtof strtof128 "
+    "strtof32 strtof32x strtof64x strtok strtol strtold strtoq strtoul strtouq strverscmp strxfrm "
+    "suseconds_t sync system tempnam time time_t timer_t times timespec timeval tmpfile tmpnam toascii "
+    "tolower totalorder totalordermag toupper towlower towupper truncate ufromfp ufromfpx uid_t uint "
+    "uintmax_t ulong umask uname ungetc unlink unlockpt unsetenv useconds_t ushort usleep utime valloc "
+    "vasprintf vdprintf vfork vfprintf vfscanf vprintf vscanf vsprintf vsscanf wait wcschr wcscmp wcslen "
+    "wcsncmp wcstombs wctomb wmemchr wmemcmp wmemcpy wmemmove write y0 y1 yn ";
 
 static bool is_word_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -99,16 +144,35 @@ static bool is_helper(const char *name) {
            starts(name, "SLOPE_") || starts(name, "zero_Buffer_");
 }
 
-bool emit_is_claimed(Arena *arena, const char *name) {
+static bool is_word_of(Arena *arena, const char *words, const char *name, size_t length) {
+    return strstr(words, format_text(arena, " %.*s ", (int)length, name)) != NULL;
+}
+
+/* In C each function is there for several types: sin, sinf, sinl, sinf32; and so are some macros. */
+static bool is_claimed_by(Arena *arena, const char *words, const char *name) {
+    static const char *const endings[] = {"", "f", "l", "f32", "f64", "f128", "f32x", "f64x"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t end = strlen(endings[i]);
+        if (end && length < end + 3) continue; /* dof is no do for floats */
+        if (strcmp(name + length - end, endings[i]) == 0 && is_word_of(arena, words, name, length - end))
+            return true;
+    }
+    return false;
+}
+
+bool emit_is_claimed(Arena *arena, const char *name, NameScope scope) {
     if (strchr(name, ' ')) return false;
-    if (starts(name, "rt_") || starts(name, "runtime_") || is_helper(name)) return true;
     if (name[0] == '_' && (name[1] == '_' || (name[1] >= 'A' && name[1] <= 'Z'))) return true;
-    return strstr(claimed_names, format_text(arena, " %s ", name)) != NULL;
+    if (is_helper(name) || is_claimed_by(arena, claimed_everywhere, name)) return true;
+    if (scope >= SCOPE_inside && is_claimed_by(arena, claimed_by_calls, name)) return true;
+    if (scope < SCOPE_outside) return false;
+    return starts(name, "rt_") || starts(name, "runtime_") || is_claimed_by(arena, claimed_outside, name);
 }
 
 const char *emit_outer_name(Arena *arena, const char *name) {
     const char *plain = emit_c_name(arena, name);
-    if (!emit_is_claimed(arena, plain)) return plain;
+    if (!emit_is_claimed(arena, plain, SCOPE_outside)) return plain;
     bool is_type_of_library = starts(plain, "__") && plain[2] >= 'A' && plain[2] <= 'Z';
     return format_text(arena, "slope_%s", is_type_of_library ? plain + 2 : plain);
 }

@@ -12,7 +12,7 @@ const EnumNames *lower_enum(Lowerer *l, const Type *type) {
     const Decl *decl = type->decl;
     const EnumNames *known = find(l->m, decl);
     if (known) return known;
-    const char *name = type_text(l->arena, type);
+    const char *name = unique_name(l, type);
     EnumNames *made = arena_new(l->m->arena, EnumNames);
     EnumCase *cases = arena_array(l->m->arena, EnumCase, decl->members.count + 1);
     *made = (EnumNames){

@@ -12,6 +12,48 @@ const Type *ir_type(Fn *f, const Type *type) { return lower_type(f->l, concrete(
 
 bool is_simple(const Type *ir) { return ir->kind != TYPE_record && ir->kind != TYPE_array; }
 
+/* ---- names */
+
+static int count_of(const char *text, char wanted) {
+    int count = 0;
+    for (; *text; text++) count += *text == wanted;
+    return count;
+}
+
+/* The namespaces, structs and functions around a declaration; the name of a differential begins with what it belongs to. */
+static void add_surroundings(Text *text, const Decl *decl, int known) {
+    const Decl *parent = decl->parent;
+    if (!parent || parent->kind == DECL_module) return;
+    add_surroundings(text, parent, known ? known - 1 : 0);
+    bool is_named = parent->name && parent->kind != DECL_extension;
+    if (!known && is_named) text_printf(text, "%s.", parent->name->text);
+}
+
+static void add_unique(Lowerer *l, Text *text, const Type *type) {
+    bool has_decl = type->kind == TYPE_struct || type->kind == TYPE_enum || type->kind == TYPE_interface;
+    bool is_built_in = type->kind == TYPE_pair || type->kind == TYPE_ptr_pair ||
+                       type->kind == TYPE_optional || type->kind == TYPE_tuple;
+    if (has_decl) add_surroundings(text, type->decl, type->name ? count_of(type->name->text, '.') : 0);
+    if (!type->nargs || !(has_decl || is_built_in)) {
+        type_print(text, type);
+        return;
+    }
+    const char *whole = type_text(l->arena, type),
+               *member = has_decl && type->name ? strrchr(type->name->text, '.') : NULL;
+    text_add(text, (Str){whole, (int)strcspn(whole, "<")});
+    for (int i = 0; i < type->nargs; i++) {
+        text_add(text, i ? STR(", ") : STR("<"));
+        add_unique(l, text, type->args[i]);
+    }
+    text_printf(text, ">%s", member ? member : "");
+}
+
+const char *unique_name(Lowerer *l, const Type *type) {
+    Text text = {.arena = l->arena};
+    add_unique(l, &text, type);
+    return text.at;
+}
+
 /* ---- records */
 
 Record *record_of(Lowerer *l, const Type *front, const char *name) {
@@ -65,7 +107,7 @@ static void count_parts(Lowerer *l, Record *record, const Type *front) {
 }
 
 static const Type *lower_struct(Lowerer *l, const Type *type) {
-    Record *record = record_of(l, type, type_text(l->arena, type));
+    Record *record = record_of(l, type, unique_name(l, type));
     DeclVec fields = check_all_fields(l->c, type);
     const FieldSlot *slots = check_field_slots(l->c, type, &fields);
     set_fields(l, record, fields.count ? slots[fields.count - 1].member + 1 : 0);
@@ -79,7 +121,7 @@ static const Type *lower_struct(Lowerer *l, const Type *type) {
 }
 
 static const Type *lower_tuple(Lowerer *l, const Type *type) {
-    Record *record = record_of(l, type, type_text(l->arena, type));
+    Record *record = record_of(l, type, unique_name(l, type));
     set_fields(l, record, type->nargs);
     for (int i = 0; i < type->nargs; i++)
         record->fields[i] = (Field){.name = numbered(l, "_", i), .type = lower_type(l, type->args[i])};
@@ -88,7 +130,7 @@ static const Type *lower_tuple(Lowerer *l, const Type *type) {
 
 static const Type *two_fields(Lowerer *l, const Type *type, const char *a, const Type *first, const char *b,
                               const Type *second) {
-    Record *record = record_of(l, type, type_text(l->arena, type));
+    Record *record = record_of(l, type, unique_name(l, type));
     set_fields(l, record, 2);
     record->fields[0] = (Field){.name = name_from(l->m->names, a), .type = first};
     record->fields[1] = (Field){.name = name_from(l->m->names, b), .type = second};
@@ -166,7 +208,7 @@ static void refresh_interface(Lowerer *l, const Type *front) {
 }
 
 static const Type *lower_interface(Lowerer *l, const Type *type) {
-    Record *record = record_of(l, type, type_text(l->arena, type));
+    Record *record = record_of(l, type, unique_name(l, type));
     vec_push(l->arena, &l->interfaces, type);
     refresh_interface(l, type);
     return record->type;

@@ -141,6 +141,7 @@ typedef struct Language {
     const char *(*declare_value)(Printer *p, const Type *type, const char *name);
     const char *(*declare_param)(Printer *p, const Param *param, const char *name); /* NULL: it is left out */
     void (*define_record)(Printer *p, Text *text, const Type *type, const char *name);
+    void (*check_record)(Printer *p, Text *text, const Type *type, const char *name); /* NULL: no need to */
     const char *(*constant)(Printer *p, const Val *v);
     Value (*compute)(Printer *p, const Inst *inst); /* from operands alone */
     bool (*address)(Printer *p, const Inst *inst, Value *result);
@@ -358,8 +359,9 @@ const char *clike_named_type(Printer *p, const Type *type); /* of a record, vect
 const char *clike_declare_pointers(Printer *p, const Type *type, const char *name);
 const char *clike_declare_pointers_value(Printer *p, const Type *type, const char *name);
 void clike_define_c_record(Printer *p, Text *text, const Type *type, const char *name);
+void clike_check_c_record(Printer *p, Text *text, const Type *type, const char *name);
 /* Names: is it one that the language gives a meaning, and the same without one. */
-bool clike_is_claimed(Printer *p, const char *name);
+bool clike_is_claimed(Printer *p, const char *name, NameScope scope);
 const char *clike_free_name(Printer *p, const char *name);
 
 /* ---- helper.c */

@@ -147,7 +147,8 @@ static const char *result_name(Printer *p, const Func *func, int index) {
     bool is_named = v && !val_is_const(v) && v->name;
     const char *wish = is_named ? emit_c_name(&p->arena, v->name->text) : made_name(p, func, index);
     uint64_t key = PTR_KEY(name_from(p->module->names, wish));
-    bool is_taken = map_has(&p->names, key) || map_has(&p->reserved, key) || clike_is_claimed(p, wish);
+    bool is_taken =
+        map_has(&p->names, key) || map_has(&p->reserved, key) || clike_is_claimed(p, wish, SCOPE_field);
     return is_taken ? clike_format(p, "%s_", wish) : wish;
 }
 

@@ -358,6 +358,7 @@ const Language clike_with_pointers = {
     .declare_value = clike_declare_pointers_value,
     .declare_param = clike_declare_pointer_param,
     .define_record = clike_define_c_record,
+    .check_record = clike_check_c_record,
     .constant = clike_c_constant,
     .compute = compute,
     .address = clike_address,

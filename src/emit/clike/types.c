@@ -12,16 +12,16 @@ static const char *const scalar_words[] = {"bool", "int8",  "uint8",  "int16", "
 
 /* ---- names */
 
-bool clike_is_claimed(Printer *p, const char *name) {
+bool clike_is_claimed(Printer *p, const char *name, NameScope scope) {
     const char *words = p->dialect->language->claimed;
-    if (!words) return emit_is_claimed(&p->arena, name);
+    if (!words) return emit_is_claimed(&p->arena, name, scope);
     return strstr(words, clike_format(p, " %s ", name)) != NULL;
 }
 
 const char *clike_free_name(Printer *p, const char *name) {
     if (!p->dialect->language->claimed) return emit_outer_name(&p->arena, name);
     const char *plain = emit_c_name(&p->arena, name);
-    return clike_is_claimed(p, plain) ? clike_format(p, "%s_", plain) : plain;
+    return clike_is_claimed(p, plain, SCOPE_outside) ? clike_format(p, "%s_", plain) : plain;
 }
 
 /* ---- records */
@@ -34,7 +34,7 @@ const char *clike_field(Printer *p, const Type *type, int field) {
     name = emit_c_name(&p->arena, name);
     bool is_type = map_has(&p->reserved, PTR_KEY(name_from(p->module->names, name))) || emit_is_vector(name);
     /* C++ minds if a field is called like a type. */
-    if (is_type || clike_is_claimed(p, name)) name = clike_format(p, "%s_", name);
+    if (is_type || clike_is_claimed(p, name, SCOPE_field)) name = clike_format(p, "%s_", name);
     for (int i = 0; i < field; i++)
         if (record->fields[i].name == record->fields[field].name ||
             strcmp(emit_c_name(&p->arena, record->fields[i].name ? record->fields[i].name->text : "value"),
@@ -56,7 +56,11 @@ void clike_define_c_record(Printer *p, Text *text, const Type *type, const char 
     }
     if (empty) text_add(text, STR("    char nothing;\n"));
     text_printf(text, "} %s;\n", name);
-    if (empty) return;
+}
+
+void clike_check_c_record(Printer *p, Text *text, const Type *type, const char *name) {
+    const Record *record = type_record(type);
+    if (clike_is_nothing(type)) return;
     text_printf(text, "static_assert(sizeof(%s) == %lld, \"size of %s\");\n", name,
                 (long long)type_layout(type, LAYOUT_scalar).stride, name);
     for (int i = 0; i < record->nfields; i++)
@@ -97,17 +101,18 @@ const char *clike_word(Printer *p, const Type *type) {
     }
 }
 
-/* Headers of several programs may have a type in common. */
-static void add_type(Printer *p, const char *name, Str text) {
+/* Headers of several programs may have a type in common, and must not have different ones of the same name. */
+static void add_type(Printer *p, const char *name, Str text, Str checks) {
     if (p->file->header) text_printf(&p->types, "#ifndef SLOPE_HAS_%s\n#define SLOPE_HAS_%s\n", name, name);
     text_add(&p->types, text);
     if (p->file->header) text_add(&p->types, STR("#endif\n"));
+    text_add(&p->types, checks);
 }
 
 const char *clike_named_type(Printer *p, const Type *type) {
     const char *name = map_get(&p->type_names, PTR_KEY(type));
     if (name) return name;
-    Text text = {.arena = &p->arena};
+    Text text = {.arena = &p->arena}, checks = text;
     if (type->kind == TYPE_buffer) {
         /* Kinds of buffers differ in what the program may do, not in what they are. */
         const Type *plain = type_buffer(p->module->types, BUFFER_structured, type->args[0]);
@@ -125,7 +130,9 @@ const char *clike_named_type(Printer *p, const Type *type) {
     else if (type->kind == TYPE_vector) define_vector(p, &text, type, name);
     else p->dialect->language->define_record(p, &text, type, name);
     map_put(&p->arena, &p->type_names, PTR_KEY(type), (void *)(uintptr_t)name);
-    add_type(p, name, text_str(&text));
+    if (type->kind == TYPE_record && p->dialect->language->check_record)
+        p->dialect->language->check_record(p, &checks, type, name);
+    add_type(p, name, text_str(&text), text_str(&checks));
     return name;
 }
 

@@ -54,7 +54,7 @@ const char *clike_name_value(Printer *p, const Val *v) {
 
 const char *clike_local(Printer *p, const char *wish) {
     uint64_t key = PTR_KEY(name_from(p->module->names, wish));
-    if (map_has(&p->names, key) || map_has(&p->reserved, key) || clike_is_claimed(p, wish))
+    if (map_has(&p->names, key) || map_has(&p->reserved, key) || clike_is_claimed(p, wish, SCOPE_inside))
         wish = clike_format(p, "%s_", wish);
     return clike_unique(p, &p->at->names, wish);
 }
