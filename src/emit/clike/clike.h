@@ -160,6 +160,7 @@ typedef struct Language {
     bool has_places_only;       /* no pointers */
     const char *no_params;      /* what an empty list of parameters says */
     const char *claimed;        /* words that mean something, each with a space around; NULL: those of C */
+    const char *called;         /* functions that printed code calls, in the same way */
 } Language;
 
 typedef struct HelperRow {
@@ -259,6 +260,7 @@ struct Printer {
     int64_t largest;      /* object in a byte buffer */
     int64_t *tape_room;   /* without memory that grows, by type: elements of a tape ... */
     bool *tape_known;     /* ... and are they all that are needed? */
+    bool *tape_used;      /* ... by what was printed so far */
     FuncState *at;
 };
 

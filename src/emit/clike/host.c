@@ -66,7 +66,11 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
                clike_params(p, func, names, GROUPS));
     p->indent++;
     if (p->has_init) clike_line(p, "slope_init();");
-    if (p->file->openmp) clike_line(p, "#pragma omp parallel for");
+    if (p->file->openmp) { /* gcc warns of pragmas that it was not asked to heed */
+        clike_line(p, "#ifdef _OPENMP");
+        clike_line(p, "#pragma omp parallel for");
+        clike_line(p, "#endif");
+    }
     clike_line(p, "for (int64_t group = 0; group < (int64_t)groups_x * groups_y * groups_z; group++) {");
     p->indent++;
     if (ids) {

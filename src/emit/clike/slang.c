@@ -159,30 +159,30 @@ static void start(Printer *p) { (void)p; }
 
 /* ---- the dialect */
 
+/* Nothing can be called so. */
 static const char claimed_words[] =
-    " AllMemoryBarrier Append AppendStructuredBuffer Buffer ByteAddressBuffer ConstantBuffer "
-    "ConsumeStructuredBuffer DeviceMemoryBarrier DifferentialPair DifferentialPtrPair "
-    "GroupMemoryBarrierWithGroupSync IDifferentiable InterlockedAdd InterlockedAnd "
-    "InterlockedCompareExchange InterlockedExchange InterlockedMax InterlockedMin InterlockedOr "
-    "InterlockedXor Optional ParameterBlock RWByteAddressBuffer RWStructuredBuffer SlopeTape String "
-    "StructuredBuffer This Tuple WorkgroupSize abs acos acosh any all as asdouble asfloat asin asinh asint "
-    "associatedtype "
-    "asuint atan atan2 atanh bit_cast bool bool2 bool3 bool4 break bwd_diff case cbuffer ceil centroid class "
-    "column_major const "
-    "continue copysign cos cosh countbits default defer diffPair differentiable discard do double double2 "
-    "double3 double4 each else enum "
-    "erf exp exp2 expand export extension extern false firstbithigh firstbitlow float float2 float3 float4 "
-    "float2x2 float3x3 float4x4 floor fma fmod for func fwd_diff get groupshared half half2 half3 half4 if "
-    "implementing import in init inout int int16_t int2 int3 int4 int64_t int8_t interface internal is isinf "
-    "isnan ldexp let linear log log10 log2 matrix max min module namespace new no_diff none noperspective "
-    "nullptr "
-    "nointerpolation operator out packoffset pow precise printf private property public register return "
-    "reversebits rint "
-    "row_major sample select set shared sign sin sinh sizeof snorm sqrt static struct switch tan tanh "
-    "tbuffer this throw "
-    "throws true trunc try typealias typedef typename uint uint16_t uint2 uint3 uint4 uint64_t uint8_t "
-    "uniform unorm using var vector void volatile where while __ref slope_scale slope_ratio slope_hypot "
-    "slope_expm1 slope_log1p slope_cbrt slope_length ";
+    " __ref AppendStructuredBuffer as associatedtype bool bool2 bool3 bool4 break Buffer bwd_diff "
+    "ByteAddressBuffer case cbuffer centroid class column_major const ConstantBuffer "
+    "ConsumeStructuredBuffer continue default defer differentiable DifferentialPair DifferentialPtrPair "
+    "discard do double double2 double3 double4 each else enum expand export extension extern false float "
+    "float2 float2x2 float3 float3x3 float4 float4x4 for func fwd_diff get groupshared half half2 half3 "
+    "half4 IDifferentiable if implementing import in init inout int int16_t int2 int3 int4 int64_t int8_t "
+    "interface internal is let linear matrix module namespace new no_diff nointerpolation none "
+    "noperspective nullptr operator Optional out packoffset ParameterBlock precise private property "
+    "public register return row_major RWByteAddressBuffer RWStructuredBuffer sample set shared sizeof "
+    "SlopeTape snorm static String struct StructuredBuffer switch tbuffer This this throw throws true try "
+    "Tuple typealias typedef typename uint uint16_t uint2 uint3 uint4 uint64_t uint8_t uniform unorm "
+    "using var vector void volatile where while WorkgroupSize ";
+
+/* Functions that printed code calls. A field can be called as one of them. */
+static const char called_words[] =
+    " abs acos acosh all AllMemoryBarrier any Append asdouble asfloat asin asinh asint asuint atan atan2 "
+    "atanh bit_cast ceil copysign cos cosh countbits DeviceMemoryBarrier diffPair erf exp exp2 "
+    "firstbithigh firstbitlow floor fma fmod GroupMemoryBarrierWithGroupSync InterlockedAdd "
+    "InterlockedAnd InterlockedCompareExchange InterlockedExchange InterlockedMax InterlockedMin "
+    "InterlockedOr InterlockedXor isinf isnan ldexp log log10 log2 max min pow printf reversebits rint "
+    "select sign sin sinh slope_cbrt slope_expm1 slope_hypot slope_length slope_log1p slope_ratio "
+    "slope_scale sqrt tan tanh trunc ";
 
 static const Language places = {
     .declare = slang_declare,
@@ -203,6 +203,7 @@ static const Language places = {
     .has_places_only = true,
     .no_params = "",
     .claimed = claimed_words,
+    .called = called_words,
 };
 
 const Dialect clike_slang = {

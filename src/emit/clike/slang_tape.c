@@ -19,6 +19,7 @@ static int64_t room_for(Printer *p, int64_t exact, int64_t promised, Loc loose) 
 void slang_check_tapes(Printer *p) {
     p->tape_room = arena_array(&p->arena, int64_t, TAPE_KINDS);
     p->tape_known = arena_array(&p->arena, bool, TAPE_KINDS);
+    p->tape_used = arena_array(&p->arena, bool, TAPE_KINDS);
     for (int kind = 0; kind < TAPE_KINDS; kind++) p->tape_known[kind] = true;
     for (int i = 0; i < p->reached.tapes.count; i++) {
         const TapeRoom *tape = p->reached.tapes.entries[i].value;
@@ -39,7 +40,7 @@ static const Type *type_of(Printer *p, int kind) {
 void slang_tape_type(Printer *p, Text *out) {
     if (clike_begin_helper(p, "SlopeTape")) return; /* nobody asked for it */
     bool all_known = true;
-    for (int kind = 0; kind < TAPE_KINDS; kind++) all_known &= p->tape_known[kind];
+    for (int kind = 0; kind < TAPE_KINDS; kind++) all_known &= p->tape_known[kind] || !p->tape_used[kind];
     if (!all_known)
         text_add(out, STR("/* A reverse pass had to keep more than there is room for: the derivative is not "
                           "to be used. "
@@ -48,7 +49,7 @@ void slang_tape_type(Printer *p, Text *out) {
     for (int kind = 0; kind < TAPE_KINDS; kind++) {
         const Type *type = type_of(p, kind);
         const char *word = clike_word(p, type);
-        if (p->tape_room[kind] == 0) continue;
+        if (!p->tape_used[kind]) continue;
         text_printf(out, "    %s %s_kept[%lld];\n    int64_t %s_count;\n", clike_type(p, type), word,
                     (long long)p->tape_room[kind], word);
     }
@@ -95,6 +96,7 @@ static const char *replacement(Printer *p, char letter, const Type *type) {
 /* Even a loop that never runs has its place. */
 static void need_room(Printer *p, const Type *type) {
     int64_t *room = &p->tape_room[type->kind - TYPE_bool];
+    p->tape_used[type->kind - TYPE_bool] = true;
     if (*room == 0) *room = 1;
 }
 

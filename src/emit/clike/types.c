@@ -13,9 +13,10 @@ static const char *const scalar_words[] = {"bool", "int8",  "uint8",  "int16", "
 /* ---- names */
 
 bool clike_is_claimed(Printer *p, const char *name, NameScope scope) {
-    const char *words = p->dialect->language->claimed;
-    if (!words) return emit_is_claimed(&p->arena, name, scope);
-    return strstr(words, clike_format(p, " %s ", name)) != NULL;
+    const Language *language = p->dialect->language;
+    if (!language->claimed) return emit_is_claimed(&p->arena, name, scope);
+    const char *word = clike_format(p, " %s ", name);
+    return strstr(language->claimed, word) || (scope != SCOPE_field && strstr(language->called, word));
 }
 
 const char *clike_free_name(Printer *p, const char *name) {
