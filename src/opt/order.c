@@ -3,8 +3,9 @@
  *     dx = late * a + b + c                     dx = b + c + late * a
  *     sum = (sum + a * p) + b * q               sum = (a * p + b * q) + sum
  *
- * Nobody wrote an order of what differentiation adds up. LLVM is told, and then waits for no term that comes late. C cannot say that, and its
- * compilers keep the order that they see: the pass is for targets that are told so. When a term is there is estimated by the costs of what it is computed
+ * Nobody wrote an order of what differentiation adds up. LLVM is told, as it may then take rounds of a loop together; but it does not ask when terms are there.
+ * C cannot say that, and its compilers keep the order that they see. So the pass is for what is compiled from C, and for loops that end by themselves, such as
+ * marches along a ray, of which LLVM takes one round after the other: their sums are not free any more behind it. When a term is there is estimated by the costs of what it is computed
  * from, in its loop. A product is added in one operation, which waits for its factors only; so the sum begins with what is none. What a loop
  * carries is there when the round before has ended, and a sum that rounds only add to is added last, so that they do not wait for each other. */
 #include "opt.h"
@@ -32,6 +33,8 @@ typedef struct Order {
     const Inst **user; /* by Val.id: the last */
     int64_t *ready;    /* by Val.id: when it is there */
     int64_t round;     /* when what the loop carries is there */
+    bool everywhere;   /* not only in loops that end by themselves, and sums stay free */
+    bool is_at_work;   /* here */
     VEC(Term) terms;   /* of a sum */
     VEC(Part) parts;
     bool changed;
@@ -121,7 +124,7 @@ static void write_sum(Order *o, Inst *inst) {
     for (int i = 1; i < o->terms.count - 1; i++) {
         Addition a = addition(&sum, &o->terms.at[i]);
         sum = (Term){.value = build_binary(&b, a.op, a.args[0], a.args[1]), .is_negative = a.is_negative};
-        sum.value->inst->flags |= INST_FREE;
+        if (o->everywhere) sum.value->inst->flags |= INST_FREE;
     }
     Addition last = addition(&sum, &o->terms.at[o->terms.count - 1]);
     bool exchanges = last.op == OP_add && is_carried(last.args[1]);
@@ -138,6 +141,11 @@ static int64_t sum_ready(const Order *o) {
     return ready;
 }
 
+static void fix_order(Order *o, Inst *sum) {
+    sum->flags &= (uint8_t)~INST_FREE;
+    o->changed = true;
+}
+
 /* When it is there then. */
 static int64_t order_sum(Order *o, Inst *inst) {
     const Val *v = inst->results[0];
@@ -146,6 +154,7 @@ static int64_t order_sum(Order *o, Inst *inst) {
     find_terms(o, inst);
     qsort(o->terms.at, (size_t)o->terms.count, sizeof *o->terms.at, compare_terms);
     if (o->terms.count > 2) write_sum(o, inst);
+    if (!o->everywhere) fix_order(o, inst);
     return sum_ready(o);
 }
 
@@ -167,11 +176,24 @@ static int64_t carried_ready(const Order *o, const Val *param) {
 
 static int64_t order_region(Order *o, const Region *region);
 
+/* Or does it count its rounds? */
+static bool ends_by_itself(const Inst *loop) {
+    const Inst *end = loop->regions[0]->last;
+    const Val *condition = end->op == OP_yield && end->nargs > 0 ? inst_operand(end, 0) : NULL;
+    LoopTest test;
+    bool counts = condition && condition->kind == VAL_inst && loop_comparison(loop, condition->inst, &test) &&
+                  loop_has_fixed(loop, test.limit);
+    return !counts;
+}
+
 /* When all that the instruction owns has been done. */
 static int64_t order_regions(Order *o, const Inst *inst) {
-    bool is_loop = inst->op == OP_loop;
+    bool is_loop = inst->op == OP_loop, was_at_work = o->is_at_work;
     int64_t latest = 0;
-    if (is_loop) o->round += ROUND;
+    if (is_loop) {
+        o->round += ROUND;
+        o->is_at_work = o->everywhere || ends_by_itself(inst);
+    }
     for (int i = 0; i < inst->nregions; i++) {
         const Region *region = inst->regions[i];
         for (int k = 0; k < region->nparams && is_loop; k++)
@@ -180,7 +202,13 @@ static int64_t order_regions(Order *o, const Inst *inst) {
         if (!is_loop && ready > latest) latest = ready;
     }
     if (is_loop) o->round -= ROUND;
+    o->is_at_work = was_at_work;
     return latest;
+}
+
+/* Lanes have enough to do meanwhile. */
+static bool is_to_order(const Order *o, const Inst *sum) {
+    return o->everywhere || (o->is_at_work && type_is_scalar(sum->results[0]->type));
 }
 
 static int64_t order_region(Order *o, const Region *region) {
@@ -188,7 +216,7 @@ static int64_t order_region(Order *o, const Region *region) {
     for (Inst *inst = region->first; inst; inst = inst->next) {
         int64_t ready = latest_operand(o, inst), inside = order_regions(o, inst);
         ready = (ready > inside ? ready : inside) + op_info[inst->op].cost;
-        if (is_free_sum(inst)) ready = order_sum(o, inst);
+        if (is_free_sum(inst) && is_to_order(o, inst)) ready = order_sum(o, inst);
         for (int i = 0; i < inst->nresults; i++) o->ready[inst->results[i]->id] = ready;
         if (ready > latest) latest = ready;
     }
@@ -196,9 +224,12 @@ static int64_t order_region(Order *o, const Region *region) {
 }
 
 bool opt_order(Func *func) {
-    if (!func->body || !func->module->orders_sums) return false;
-    Arena *scratch = arena_scratch(func->module->arena);
+    const Module *module = func->module;
+    if (!func->body || (module->many_threads && !module->orders_sums)) return false;
+    Arena *scratch = arena_scratch(module->arena);
     Order o = {.scratch = scratch,
+               .everywhere = module->orders_sums,
+               .is_at_work = module->orders_sums,
                .uses = region_count_uses(scratch, func->body),
                .user = arena_array(scratch, const Inst *, func->nvals + 1),
                .ready = arena_array(scratch, int64_t, func->nvals + 1)};

@@ -45,6 +45,12 @@ static bool order(Func *func) {
     return opt_order(func);
 }
 
+/* The order as for LLVM. */
+static bool marches(Func *func) {
+    func->module->orders_sums = false;
+    return opt_order(func);
+}
+
 static bool infer_pure(Func *func) { return opt_infer_pure(func->module, 0); }
 
 static void mark_loop(void *user, Inst *inst) {
@@ -106,7 +112,7 @@ static const struct {
     {"order", order},           {"pack", opt_pack},     {"first", first},
     {"steps", opt_steps},       {"asked", opt_asked},   {"asked_before", asked_before},
     {"terms", terms},           {"fill", opt_fill},     {"unlikely", opt_outline_unlikely},
-    {"near", opt_near},
+    {"near", opt_near},         {"marches", marches},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {
