@@ -124,6 +124,12 @@ typedef struct FuncState {
         bool chooses;  /* between ways, or calls functions that there are for vectors */
         bool computes; /* and all that it calls comes along */
     } rows;            /* rows.c */
+    struct {
+        const Inst *loop; /* NULL: there is none */
+        int counter;      /* of what it carries */
+        const char *last; /* how often it does something */
+        const char *kept; /* where numbers on its tape begin; NULL: it uses none */
+    } masked;             /* masked.c */
     /* Of a kernel that is cut into phases (group.c): */
     bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
     bool *again;           /* by Val.id: likewise, and said again there */
@@ -423,7 +429,9 @@ const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *ty
 const char *clike_cosine_apart(Printer *p, const Inst *inst, const Type *type);
 
 /* ---- independent.c */
-bool clike_is_independent(const Inst *loop); /* does no round need what another one writes? */
+bool clike_is_independent(const Inst *loop); /* does no round need what another one writes, but for sums? */
+/* Does none, of those that count up one by one? */
+bool clike_are_rounds_apart(const Printer *p, const Inst *loop, int64_t rounds);
 /* By something else than constants and counters. An array of a round's own is one for all rounds: gcc, told that they are independent, would write several at once where data tell the place. */
 bool clike_is_indexed_by_data(const Val *address);
 
@@ -437,6 +445,15 @@ bool clike_keeps_quotients(const Inst *loop); /* in arrays, in a few rounds that
 const char *clike_loop_wish(Printer *p, const Inst *loop);  /* what is said before it; NULL: nothing */
 const char *clike_round_wish(Printer *p, const Inst *loop); /* likewise, where a round begins */
 bool clike_carries_counters(const Inst *loop);              /* and nothing else? */
+
+/* ---- masked.c */
+/* If it is to have some rounds which do nothing: returns what it counts up to, else NULL. */
+const char *clike_begin_masked(Printer *p, const Inst *loop, int counter);
+/* Does the rest that fills no vector take several steps, half a vector at once and then number by number? */
+bool clike_leaves_rest(int64_t rounds, const Type *type);
+bool clike_counts_along(const Printer *p, const Inst *loop,
+                        int index);                            /* with its counter, whose number it is */
+const char *clike_masked_place(Printer *p, const char *place); /* on its tape; NULL: there is no such loop */
 
 /* ---- own.c */
 void clike_own_array(Printer *p, const Inst *var, const char *name);

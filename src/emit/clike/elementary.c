@@ -7,7 +7,7 @@
  * A call of the C library keeps a loop from becoming vectors unless the compiler knows that there is a function of vectors: gcc does on x86-64 (SLOPE_FOR_VECTORS), clang nowhere unless it is
  * asked (-fveclib), and then of few; Slope's own backend for LLVM knows them all. `tanh` computed so is faster than the library's even one by one; `exp` is slower, and computed only where rounds become
  * vectors, that is, where they hand nothing on to each other but counters; `sin` and `cos` are slower still, for what a whole number of turns leaves of a large number takes many steps to find, and
- * computed only where structs are read number by number for that (rows.c). Like all that errs more than the scalar functions do, this is for -O3. */
+ * computed only where structs are read number by number for that (rows.c). Where rounds leave a rest that is no vector, both are computed on x86-64 as well (masked.c). Like all that errs more than the scalar functions do, this is for -O3. */
 #include "emit/clike/clike.h"
 
 static const Inst *loop_around(const Inst *inst) {
@@ -71,7 +71,17 @@ static bool is_worth_while(Printer *p, const Inst *inst) {
     return loop && (inst->op == OP_tanh || are_apart(loop));
 }
 
+/* Is it in a loop of which some rounds would call functions of single numbers, although there are some for vectors? What takes the place of a masked loop where indices are out of range computes the same. */
+static bool has_rest(const Inst *inst) {
+    const Inst *loop = loop_around(inst);
+    bool is_long = inst->op == OP_exp || inst->op == OP_tanh;
+    return is_long && loop && clike_leaves_rest(loop_most_trips(loop), inst->results[0]->type);
+}
+
 const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type) {
-    if (!clike_comes_along(inst) || !clike_has_vectors(p) || !is_worth_while(p, inst)) return NULL;
-    return clike_format(p, "slope_%s_%s", op_info[inst->op].name, clike_word(p, type));
+    if (!clike_comes_along(inst) || !clike_has_vectors(p)) return NULL;
+    bool is_masked = p->at->masked.loop != NULL;
+    if (!is_masked && !is_worth_while(p, inst)) return NULL;
+    const char *how = is_masked || has_rest(inst) ? "_computed" : "";
+    return clike_format(p, "slope_%s%s_%s", op_info[inst->op].name, how, clike_word(p, type));
 }

@@ -353,7 +353,7 @@ static const char *qualifier_as_whole(Printer *p, const Func *func, const char *
         : branches ? "SLOPE_BRANCHES_IN_ORDER"
                    : "SLOPE_IN_ORDER",
         has_trait(p, reached, keeps_quotients) ? "SLOPE_VECTORS_IN_LOOPS" : NULL,
-        has_trait(p, reached, has_rows) ? "SLOPE_WIDE_VECTORS" : NULL,
+        in_order || has_trait(p, reached, has_rows) ? "SLOPE_WIDE_VECTORS" : NULL,
         branches && !in_order ? "SLOPE_BRANCHES" : NULL,
     };
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)

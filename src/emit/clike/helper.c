@@ -112,7 +112,7 @@ const char *clike_tape(Printer *p, const char *what, const Type *type) {
     clike_helper(p, "SlopeTape");
     for (size_t i = 0; i < sizeof growing / sizeof *growing; i++)
         if (strcmp(what, growing[i]) == 0) clike_helper(p, "slope_tape_room");
-    bool is_access = strcmp(what, "keep") == 0 || strcmp(what, "kept") == 0;
+    bool is_access = strcmp(what, "keep") == 0 || strcmp(what, "kept") == 0 || strcmp(what, "all") == 0;
     if (is_access && p->dialect->once) clike_helper(p, p->dialect->once);
     return clike_helper(p, clike_format(p, "slope_%s_%s", what, clike_word(p, type)));
 }

@@ -12,7 +12,7 @@
  * which each round has another place, and so has it in arrays that are indexed by a counter; then it is told that nothing needs a test. */
 #include "emit/clike/clike.h"
 
-enum { MOST_ARRAYS = 8 };
+enum { MOST_ARRAYS = 24, MOST_ELEMENTS = 48 };
 
 /* Where a counter stands among the indices. */
 typedef struct Spot {
@@ -20,8 +20,20 @@ typedef struct Spot {
     int depth;          /* parts between the object and the element that it chooses */
 } Spot;
 
+/* Of a buffer that a nest of loops is given: the counter and `base` and `offset` are its index. */
+typedef struct Element {
+    const Val *buffer;
+    const Val *base; /* NULL: 0 */
+    int64_t offset;
+    bool is_known; /* the index; else it may be any */
+    bool is_written;
+} Element;
+
 typedef struct Rounds {
+    const Printer *printer; /* NULL: buffers are not written to */
     const Inst *loop;
+    Element elements[MOST_ELEMENTS];
+    int nelements;
     const Val *arrays[MOST_ARRAYS]; /* that are written, from outside */
     Spot spots[MOST_ARRAYS];
     int narrays;
@@ -63,14 +75,18 @@ static Spot spot_of_counter(const Inst *loop, const Val *address) {
     return spot;
 }
 
-/* Of those that a nest of loops is given, each is another one. */
-static bool is_variable(const Val *root) {
+/* Of those that a nest of loops is given, each is another one; of others, those that C is told are alone (restrict.c). */
+static bool is_variable(const Rounds *rounds, const Val *root) {
     if (root->kind == VAL_inst) return root->inst->op == OP_var;
-    return root->kind == VAL_param && !root->region->owner && clike_is_outlined(root->region->func);
+    if (root->kind != VAL_param || root->region->owner) return false;
+    if (clike_is_outlined(root->region->func)) return true;
+    const Param *param = &root->region->func->params[root->index];
+    return rounds->printer && (param->flags & PARAM_BY_ADDRESS) &&
+           (param->dir != DIR_ref || map_has(&rounds->printer->alone, PTR_KEY(param)));
 }
 
-static bool is_array_outside(const Inst *loop, const Val *root) {
-    return is_variable(root) && !inst_contains(loop, root);
+static bool is_array_outside(const Rounds *rounds, const Val *root) {
+    return is_variable(rounds, root) && !inst_contains(rounds->loop, root);
 }
 
 bool clike_is_indexed_by_data(const Val *address) {
@@ -84,9 +100,47 @@ bool clike_is_indexed_by_data(const Val *address) {
     return false;
 }
 
+static void add_offset(Element *element, const Val *v) {
+    int64_t value;
+    const Inst *sum = v->kind == VAL_inst && v->inst->op == OP_add ? v->inst : NULL;
+    if (val_is_int(v, &value)) element->offset += value;
+    else if (sum && val_is_int(inst_operand(sum, 1), &value)) {
+        element->offset += value;
+        element->base = inst_operand(sum, 0);
+    } else element->base = v;
+}
+
+/* An index that is a counter, or one and what is the same in all rounds. */
+static bool find_index(const Inst *loop, const Val *index, Element *element) {
+    int64_t step;
+    const Inst *sum = index->kind == VAL_inst && index->inst->op == OP_add ? index->inst : NULL;
+    const Val *counter = counter_of(loop, sum ? inst_operand(sum, 0) : index);
+    if (!counter || !loop_step(loop, counter->index, &step) || step != 1) return false;
+    if (sum && inst_contains(loop, inst_operand(sum, 1))) return false;
+    if (sum) add_offset(element, inst_operand(sum, 1));
+    return true;
+}
+
+static bool is_given(const Val *buffer) {
+    return buffer->kind == VAL_param && !buffer->region->owner && clike_is_outlined(buffer->region->func);
+}
+
+static bool note_element(Rounds *rounds, Val *address, bool is_written) {
+    const Val *root = ir_root(address);
+    if (!rounds->printer || root->kind != VAL_inst || root->inst->op != OP_buffer_elem) return false;
+    Element element = {.buffer = inst_operand(root->inst, 0), .is_written = is_written};
+    bool is_whole = ir_resolve(address) == root;
+    element.is_known = is_whole && find_index(rounds->loop, inst_operand(root->inst, 1), &element);
+    if (rounds->nelements < MOST_ELEMENTS && is_given(element.buffer))
+        rounds->elements[rounds->nelements++] = element;
+    else rounds->depends = true;
+    return true;
+}
+
 static void note_write(Rounds *rounds, const Inst *inst) {
+    if (note_element(rounds, inst->args[0], true)) return;
     const Val *root = ir_root(inst->args[0]);
-    bool is_local = is_variable(root);
+    bool is_local = is_variable(rounds, root);
     if (is_local && inst_contains(rounds->loop, root)) {
         rounds->depends |= clike_is_indexed_by_data(ir_resolve(inst->args[0]));
         return;
@@ -114,6 +168,10 @@ static void note_writes(void *user, Inst *inst) {
     case OP_tape_load: rounds->read |= 1u << inst->results[0]->type->kind; break;
     case OP_loop:
     case OP_if: break;
+    case OP_atomic:
+        rounds->depends |= !rounds->printer || !clike_is_plain_sum(rounds->printer, inst) ||
+                           !note_element(rounds, inst->args[0], true);
+        break;
     default: rounds->depends |= !is_plain;
     }
 }
@@ -122,10 +180,11 @@ static void note_writes(void *user, Inst *inst) {
 static void note_access(void *user, Inst *inst) {
     Rounds *rounds = user;
     if (inst->op != OP_load && inst->op != OP_store && inst->op != OP_copy) return;
+    if (inst->op == OP_load && note_element(rounds, inst->args[0], false)) return;
     for (int k = 0; k < inst->nargs; k++) {
         if (inst->args[k]->type->kind != TYPE_pointer) continue;
         const Val *root = ir_root(inst->args[k]);
-        if (!is_array_outside(rounds->loop, root)) continue;
+        if (!is_array_outside(rounds, root)) continue;
         Spot here = spot_of_counter(rounds->loop, ir_resolve(inst->args[k]));
         for (int i = 0; i < rounds->narrays; i++) {
             Spot spot = rounds->spots[i];
@@ -148,11 +207,30 @@ static bool carries_sums(const Inst *loop) {
     return yield->op == OP_yield;
 }
 
+static bool are_apart(Rounds *rounds) {
+    region_walk(rounds->loop->regions[1], note_writes, rounds);
+    if (rounds->depends || (rounds->kept & rounds->read)) return false;
+    region_walk(rounds->loop->regions[1], note_access, rounds);
+    return !rounds->depends;
+}
+
 bool clike_is_independent(const Inst *loop) {
     Rounds rounds = {.loop = loop};
-    if (loop->nregions != 2 || !carries_sums(loop)) return false;
-    region_walk(loop->regions[1], note_writes, &rounds);
-    if (rounds.depends || !rounds.kept || (rounds.kept & rounds.read)) return false;
-    region_walk(loop->regions[1], note_access, &rounds);
-    return !rounds.depends;
+    return loop->nregions == 2 && carries_sums(loop) && are_apart(&rounds) && rounds.kept;
+}
+
+/* Where they are the same, only one round comes there. */
+static bool may_meet(const Element *a, const Element *b, int64_t rounds) {
+    if (a->buffer != b->buffer) return false;
+    if (!a->is_known || !b->is_known || a->base != b->base) return true;
+    return a->offset != b->offset && a->offset - b->offset < rounds && b->offset - a->offset < rounds;
+}
+
+bool clike_are_rounds_apart(const Printer *p, const Inst *loop, int64_t rounds) {
+    Rounds found = {.printer = p, .loop = loop};
+    if (!are_apart(&found)) return false;
+    for (int i = 0; i < found.nelements; i++)
+        for (int k = 0; k < found.nelements && found.elements[i].is_written; k++)
+            if (may_meet(&found.elements[i], &found.elements[k], rounds)) return false;
+    return true;
 }

@@ -203,12 +203,19 @@ static void print_push(Printer *p, const Inst *inst, const char *tape, const cha
 }
 
 static Value kept(Printer *p, const Inst *inst) {
-    const char *place = clike_short(p, clike_operand(p, inst, 1).text);
-    Value value = clike_value(clike_format(p, "%s(%s, %s)", clike_tape(p, "kept", inst->results[0]->type),
-                                           clike_operand(p, inst, 0).text, place),
-                              LEVEL_primary);
+    const char *place = clike_short(p, clike_operand(p, inst, 1).text), *text = clike_masked_place(p, place);
+    if (!text)
+        text = clike_format(p, "%s(%s, %s)", clike_tape(p, "kept", inst->results[0]->type),
+                            clike_operand(p, inst, 0).text, place);
+    Value value = clike_value(text, LEVEL_primary);
     value.reads = true;
     return value;
+}
+
+static void keep(Printer *p, const Inst *inst, const char *tape, const char *place) {
+    const char *value = clike_operand(p, inst, 2).text, *masked = clike_masked_place(p, place);
+    if (masked) clike_line(p, "%s = %s;", masked, value);
+    else clike_line(p, "%s(%s, %s, %s);", clike_tape(p, "keep", inst->args[2]->type), tape, place, value);
 }
 
 static void print_tape(Printer *p, const Inst *inst) {
@@ -233,9 +240,7 @@ static void print_tape(Printer *p, const Inst *inst) {
         clike_line(p, "%s(%s, %s);", clike_tape(p, "shrink", inst->type), tape, second);
         break;
     case OP_tape_load: clike_set_statement(p, inst, kept(p, inst).text); break;
-    default:
-        clike_line(p, "%s(%s, %s, %s);", clike_tape(p, "keep", inst->args[2]->type), tape, second,
-                   clike_operand(p, inst, 2).text);
+    default: keep(p, inst, tape, second);
     }
 }
 

@@ -314,7 +314,7 @@ static Value *declare_carried(Printer *p, const Inst *inst, Counter *counter) {
     Value *values = arena_array(&p->arena, Value, inst->nargs + 1);
     for (int i = 0; i < inst->nargs; i++) {
         const Val *v = inst->results[i], *param = inst->regions[0]->params[i];
-        if (!is_carried_used(p, inst, i)) continue;
+        if (!is_carried_used(p, inst, i) || clike_counts_along(p, inst, i)) continue;
         Value initial = clike_operand(p, inst, i);
         const Type *type = v->type;
         const char *text =
@@ -332,6 +332,16 @@ static Value *declare_carried(Printer *p, const Inst *inst, Counter *counter) {
         for (int k = 0; k < inst->nregions; k++) p->at->values[inst->regions[k]->params[i]->id] = values[i];
     }
     return values;
+}
+
+/* What counts along is the same number, maybe of another type. */
+static void name_along(Printer *p, const Inst *loop, const Counter *counter) {
+    for (int i = 0; i < loop->nargs; i++) {
+        if (!clike_counts_along(p, loop, i)) continue;
+        const char *type = clike_type(p, loop->args[i]->type);
+        Value value = clike_value(clike_format(p, "(%s)%s", type, counter->name), LEVEL_unary);
+        for (int k = 0; k < loop->nregions; k++) p->at->values[loop->regions[k]->params[i]->id] = value;
+    }
 }
 
 /* How the counter goes on. */
@@ -379,7 +389,16 @@ typedef struct Rounds {
     const char *end, *next; /* labels, where they are needed */
 } Rounds;
 
-static void draft_rounds(Printer *p, const Inst *inst, Value *carried, Rounds *rounds) {
+/* Some of the rounds leave it out. */
+static void print_masked(Printer *p, const Inst *loop, Frame frame, const char *counter) {
+    clike_line(p, "if (%s < %s) {", counter, p->at->masked.last);
+    p->indent++;
+    clike_region(p, loop->regions[1], frame);
+    p->indent--;
+    clike_line(p, "}");
+}
+
+static void draft_rounds(Printer *p, const Inst *inst, Value *carried, const char *counter, Rounds *rounds) {
     Frame frame = {
         .owner = inst, .results = carried, .is_loop = true, .end = &rounds->end, .next = &rounds->next};
     Frame deciding = frame, stepping = frame;
@@ -394,7 +413,8 @@ static void draft_rounds(Printer *p, const Inst *inst, Value *carried, Rounds *r
     const char *wish = clike_round_wish(p, inst);
     if (wish) clike_line(p, "%s", wish);
     p->indent += frame.is_body_left;
-    clike_region(p, inst->regions[1], frame);
+    if (p->at->masked.loop == inst) print_masked(p, inst, frame, counter);
+    else clike_region(p, inst->regions[1], frame);
     p->indent -= frame.is_body_left;
     draft_end(p, &rounds->body);
     draft_begin(p, &rounds->step);
@@ -417,7 +437,9 @@ static void print_rounds(Printer *p, const Rounds *rounds, const char *count, co
 
 static void print_loop(Printer *p, const Inst *inst) {
     Counter counter = find_counter(p, inst);
+    const char *masked = counter.index >= 0 ? clike_begin_masked(p, inst, counter.index) : NULL;
     Value *carried = declare_carried(p, inst, &counter);
+    if (masked) name_along(p, inst, &counter);
     Rounds rounds = {0};
     const char *count = declare_rounds(p, inst), *wish = clike_loop_wish(p, inst);
     const Inst *over_rows = p->at->rows.loop;
@@ -427,7 +449,8 @@ static void print_loop(Printer *p, const Inst *inst) {
     bool tiled = counter.name && clike_name_tile(p, inst);
     bool in_row = tiled && p->at->tile.is_row;
     p->indent += tiled;
-    draft_rounds(p, inst, carried, &rounds);
+    draft_rounds(p, inst, carried, counter.name, &rounds);
+    if (masked) rounds.condition.text = clike_format(p, "%s < %s", counter.name, masked);
     p->indent -= tiled;
     bool is_for = counter.name && is_plain(&rounds.head, rounds.condition);
     if (counter.name && (!is_for || tiled)) clike_line(p, "%s;", counter.declaration);
@@ -445,6 +468,7 @@ static void print_loop(Printer *p, const Inst *inst) {
     if (tiled) clike_end_tile(p);
     label_after(p, rounds.end);
     p->at->rows.loop = over_rows;
+    p->at->masked.loop = NULL;
 }
 
 /* ---- ways out */

@@ -161,6 +161,7 @@ const char *clike_round_wish(Printer *p, const Inst *loop) {
 }
 
 const char *clike_loop_wish(Printer *p, const Inst *loop) {
+    if (p->at->masked.loop == loop) return clike_helper(p, "SLOPE_INDEPENDENT");
     const char *wish = wish_for_rounds(p, loop);
     bool is_apart = p->dialect->steers_loops && p->options->level > 0 && clike_is_independent(loop);
     const char *apart = is_apart ? clike_helper(p, "SLOPE_INDEPENDENT") : NULL;
