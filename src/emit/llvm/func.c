@@ -188,7 +188,7 @@ static void param_attributes(Emitter *e, const FuncInfo *info) {
 typedef struct FuncSize {
     int branches, loops; /* loops are branches, too */
     int longest;         /* instructions without a branch between them */
-    int choices;         /* of which one is likely */
+    int all, likely;     /* instructions, and those of them in what a choice within calls likely */
 } FuncSize;
 
 static void measure(const Region *region, FuncSize *size) {
@@ -196,9 +196,10 @@ static void measure(const Region *region, FuncSize *size) {
     for (const Inst *inst = region->first; inst; inst = inst->next, length++) {
         size->branches += inst->op == OP_if || inst->op == OP_loop;
         size->loops += inst->op == OP_loop;
-        size->choices += inst->op == OP_if && inst_has(inst, INST_LIKELY);
+        if (inst->op == OP_if && inst_has(inst, INST_LIKELY)) size->likely += region_size(inst->regions[0]);
         for (int i = 0; i < inst->nregions; i++) measure(inst->regions[i], size);
     }
+    size->all += length;
     if (length > size->longest) size->longest = length;
 }
 
@@ -228,12 +229,17 @@ static bool loses_vectors(const FuncInfo *info) {
  * and the order of instructions take minutes. */
 static void size_attributes(Emitter *e, FuncInfo *info) {
     enum { MANY_LOOPS = 128, TOO_MANY_BRANCHES = 1000, LONG_BLOCK = 2000, TOO_LONG_BLOCK = 12000 };
+    enum {
+        MUCH_LIKELY = 4
+    }; /* a quarter of what is unlikely: then it has a nest that runs as a rule if another does not */
     const Func *func = info->func;
     FuncSize size = {0};
     if (func->body) measure(func->body, &size);
     bool is_large = size.branches > TOO_MANY_BRANCHES || (size.loops > MANY_LOOPS && !e->device);
-    is_large |= (func->flags & FUNC_UNLIKELY) && size.choices == 0 && !e->device;
+    bool is_unlikely = (func->flags & FUNC_UNLIKELY) && size.likely <= size.all / MUCH_LIKELY && !e->device;
+    is_large |= is_unlikely;
     if (func->flags & FUNC_INLINE) is_large = false;
+    if (is_unlikely) emit_string_attribute(e, info->function, UNLIKELY, "");
     info->is_large = is_large;
     if (is_large) emit_attribute(e, info->function, of_function, WITHOUT_PASSES, 0);
     else if ((func->flags & FUNC_INLINE) || (e->options->level > 0 && reach_is_joined(info->reached)))

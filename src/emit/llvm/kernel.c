@@ -10,7 +10,7 @@ enum { SHARED_ALIGN = 16 };
 
 /* A loop from a first number to an end, at least once: open while its body is built. */
 typedef struct Counting {
-    LLVMBasicBlockRef before, body;
+    LLVMBasicBlockRef before, body; /* NULL: one round is known to be all */
     LLVMValueRef index, first;
 } Counting;
 
@@ -32,6 +32,16 @@ static void counting_end(Emitter *e, Counting *loop, LLVMValueRef end, int step)
     LLVMAddIncoming(loop->index, &loop->first, &loop->before, 1);
     LLVMAddIncoming(loop->index, &next, &here, 1);
     LLVMPositionBuilderAtEnd(e->builder, after);
+}
+
+/* From 0 to a number that is known: most groups have one thread in y and z, and LLVM would find out that a loop is none at some expense. */
+static Counting known_begin(Emitter *e, int end, int step) {
+    LLVMValueRef zero = emit_i32(e, 0);
+    return end <= step ? (Counting){.index = zero, .first = zero} : counting_begin(e, zero);
+}
+
+static void known_end(Emitter *e, Counting *loop, int end, int step) {
+    if (loop->body) counting_end(e, loop, emit_i32(e, end), step);
 }
 
 static LLVMValueRef triple(Emitter *e, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z) {
@@ -73,20 +83,20 @@ static bool has_one_thread(const Run *run) { return run->size[0] * run->size[1] 
 
 /* The threads of a row, `step` at a time. */
 static void run_in_x(Emitter *e, const Run *run, LLVMValueRef y, LLVMValueRef z, int step) {
-    Counting x = counting_begin(e, emit_i32(e, 0));
+    Counting x = known_begin(e, run->size[0], step);
     store_ids(e, run, x.index, y, z);
     emit_start_thread(e, run->needs, run->context);
     emit_call_loaded(e, step > 1 ? run->wide : run->info, run->context, run->args);
-    if (run->info->reached->work * step > SOME_WORK) emit_stop_test(e);
-    counting_end(e, &x, emit_i32(e, run->size[0]), step);
+    bool is_all = !x.body && run->size[1] * run->size[2] == 1; /* of the group, which asks itself */
+    if (!is_all && run->info->reached->work * step > SOME_WORK) emit_stop_test(e);
+    known_end(e, &x, run->size[0], step);
 }
 
 static void run_threads(Emitter *e, const Run *run) {
-    LLVMValueRef zero = emit_i32(e, 0);
-    Counting z = counting_begin(e, zero), y = counting_begin(e, zero);
+    Counting z = known_begin(e, run->size[2], 1), y = known_begin(e, run->size[1], 1);
     run_in_x(e, run, y.index, z.index, run->wide && !has_one_thread(run) ? run->lanes : 1);
-    counting_end(e, &y, emit_i32(e, run->size[1]), 1);
-    counting_end(e, &z, emit_i32(e, run->size[2]), 1);
+    known_end(e, &y, run->size[1], 1);
+    known_end(e, &z, run->size[2], 1);
 }
 
 /* Several groups of one thread each. */

@@ -374,9 +374,11 @@ void emit_debug_finish(Emitter *e);
 /* ---- target.c */
 LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error);
 LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
-/* Have LLVM look for no vectors, or leave a function as it is. They are taken back before code for a CPU is made, where they mean more. */
+/* Have LLVM look for no vectors, or leave a function as it is. They are taken back before code for a CPU is made, where they mean more; but a function that is also
+ * UNLIKELY, which is a word of our own, keeps the second. */
 #define WITHOUT_VECTORS "noimplicitfloat"
 #define WITHOUT_PASSES  "optnone"
+#define UNLIKELY        "slope-unlikely"
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
 TargetHabits target_habits(LLVMTargetMachineRef machine);
