@@ -431,6 +431,7 @@ static const struct {
     {"asked", 1, .run = pass_asked},
     {"sums", 1, .run_unit = pass_sums},
     {"lanes", 1, .run_unit = pass_lanes},
+    {"turn", 2, .run = opt_turn},
     {"rows", 1, .run = pass_rows},
     {"nests", 2, .run = pass_nests},
     {"copies", 2, .run = opt_copies},

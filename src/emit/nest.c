@@ -68,6 +68,37 @@ bool emit_is_written_out(const Reached *reached, const Inst *loop) {
     return around && map_has(&reached->nests, PTR_KEY(around));
 }
 
+/* ---- short rounds of vectors */
+
+/* Of one round, in which nothing else is run. */
+typedef struct Round {
+    int length;
+    bool has_row, is_plain;
+} Round;
+
+static void add_to_round(Round *round, const Region *region) {
+    enum { ROW = 4 };
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        round->length++;
+        round->is_plain &= inst->nregions == 0 && inst->op != OP_call;
+        for (int i = 0; i < inst->nresults; i++)
+            round->has_row |=
+                inst->results[i]->type->kind == TYPE_vector && type_count(inst->results[i]->type) >= ROW;
+    }
+}
+
+int emit_rounds_in_a_row(const Inst *loop) {
+    enum { AT_ONCE = 4, MOST_LENGTH = 48, MOST_WHOLE = 300 };
+    Round round = {.is_plain = true};
+    for (int i = 0; i < loop->nregions; i++) add_to_round(&round, loop->regions[i]);
+    if (!round.has_row || !round.is_plain || round.length > MOST_LENGTH) return 1;
+    int64_t rounds = rounds_of(loop);
+    bool is_long = rounds != INT64_MAX && rounds * round.length > MOST_WHOLE;
+    return is_long && rounds % AT_ONCE == 0 ? AT_ONCE : 1;
+}
+
+/* ---- which functions have some */
+
 typedef struct Search {
     const Reached *reached;
     bool found;

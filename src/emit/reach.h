@@ -122,6 +122,8 @@ const TapeRoom *reach_local_tape(const Reached *reached, Val *tape); /* NULL: it
 void reach_nests(Reached *reached);
 bool emit_is_written_out(const Reached *reached,
                          const Inst *loop); /* it is best replaced by its rounds, one after the other */
+/* How many rounds of a loop over vectors are best written out: LLVM, which makes none of such loops, does so of itself only if it can write out all; 1: no more than there is. */
+int emit_rounds_in_a_row(const Inst *loop);
 
 /* ---- sums.c */
 /* Additions that the groups of a GPU may keep until they end. */

@@ -124,8 +124,7 @@ static bool is_wanted(const Lanes *lanes, const Val *v) {
 
 static void add_pairs(Lanes *lanes, Val **terms, int count) {
     for (; count > 1; count /= 2)
-        for (int i = 0; i < count / 2; i++)
-            terms[i] = build_binary(&lanes->b, OP_add, terms[2 * i], terms[2 * i + 1]);
+        for (int i = 0; i < count / 2; i++) terms[i] = build_sum(&lanes->b, terms[2 * i], terms[2 * i + 1]);
 }
 
 /* Four lanes are added to four others, as registers are, and then those four to each other. */

@@ -183,10 +183,11 @@ static void emit_step(Emitter *e, const Inst *inst, Merge *next, Merge *again, M
 }
 
 /* What LLVM is to do with the loop to which the branch goes back. */
-void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish) {
+void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish, int number) {
     static const char kind[] = "llvm.loop";
-    LLVMMetadataRef text = LLVMMDStringInContext2(e->context, wish, strlen(wish));
-    LLVMMetadataRef node = emit_own_node(e, LLVMMDNodeInContext2(e->context, &text, 1));
+    LLVMMetadataRef parts[] = {LLVMMDStringInContext2(e->context, wish, strlen(wish)),
+                               LLVMValueAsMetadata(emit_i32(e, number))};
+    LLVMMetadataRef node = emit_own_node(e, LLVMMDNodeInContext2(e->context, parts, number > 0 ? 2 : 1));
     LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->context, kind, sizeof kind - 1),
                     LLVMMetadataAsValue(e->context, node));
 }
@@ -196,9 +197,11 @@ void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish) {
 static void steer_loop(Emitter *e, const EmittedLoop *loop) {
     LLVMValueRef branch = LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(e->builder));
     bool is_rare = inst_is_unlikely(loop->inst) || loop->inst->hints.few;
-    if (branch && is_rare) emit_wish(e, branch, "llvm.loop.disable_nonforced");
+    int in_a_row = is_rare || loop->looks ? 1 : emit_rounds_in_a_row(loop->inst);
+    if (branch && is_rare) emit_wish(e, branch, "llvm.loop.disable_nonforced", 0);
     else if (branch && !loop->looks && emit_is_written_out(&e->reached, loop->inst))
-        emit_wish(e, branch, "llvm.loop.unroll.full");
+        emit_wish(e, branch, "llvm.loop.unroll.full", 0);
+    else if (branch && in_a_row > 1) emit_wish(e, branch, "llvm.loop.unroll.count", in_a_row);
 }
 
 /* With these values, which then go to `again`. */

@@ -28,7 +28,7 @@ static void counting_end(Emitter *e, Counting *loop, LLVMValueRef end, int step)
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder), after = emit_block(e, "after");
     LLVMValueRef goes_on = LLVMBuildICmp(e->builder, LLVMIntULT, next, end, "");
     LLVMValueRef branch = LLVMBuildCondBr(e->builder, goes_on, loop->body, after);
-    if (step > 1) emit_wish(e, branch, "llvm.loop.unroll.disable"); /* lanes are what others unroll for */
+    if (step > 1) emit_wish(e, branch, "llvm.loop.unroll.disable", 0); /* lanes are what others unroll for */
     LLVMAddIncoming(loop->index, &loop->first, &loop->before, 1);
     LLVMAddIncoming(loop->index, &next, &here, 1);
     LLVMPositionBuilderAtEnd(e->builder, after);

@@ -215,7 +215,7 @@ void emit_begin(Emitter *e, FuncState *state, LLVMValueRef function);
 
 /* ---- control.c */
 void emit_control(Emitter *e, const Inst *inst); /* ops with regions, and those that end one */
-void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish);
+void emit_wish(Emitter *e, LLVMValueRef branch, const char *wish, int number); /* 0: it has none */
 
 /* ---- scope.c */
 void emit_tag_at(Emitter *e, LLVMValueRef access, const Value *address); /* a load or store there */
