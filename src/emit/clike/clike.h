@@ -449,7 +449,7 @@ bool clike_carries_counters(const Inst *loop);              /* and nothing else?
 /* ---- masked.c */
 /* If it is to have some rounds which do nothing: returns what it counts up to, else NULL. */
 const char *clike_begin_masked(Printer *p, const Inst *loop, int counter);
-/* Does the rest that fills no vector take several steps, half a vector at once and then number by number? */
+/* Does the rest that fills no vector take steps, half a vector at once and then number by number? In float several. */
 bool clike_leaves_rest(int64_t rounds, const Type *type);
 bool clike_counts_along(const Printer *p, const Inst *loop,
                         int index);                            /* with its counter, whose number it is */
