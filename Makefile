@@ -103,8 +103,9 @@ fuzz-all:
 
 fuzz-api:
 	@cmake -S . -B build-sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSLOPE_SANITIZE=ON > /dev/null
-	@cmake --build build-sanitize --target test_memory
+	@cmake --build build-sanitize --target test_memory orderfuzz
 	@build-sanitize/tests/test_memory all
+	@build-sanitize/tests/orderfuzz $(or $(SEED),1) $(or $(COUNT),100)
 
 # Into the system itself, not a package: programs find the library at once.
 install: all

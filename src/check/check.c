@@ -508,6 +508,7 @@ bool check_function(Checker *c, Decl *module, Expr *expr, CheckedFunction *out) 
 
 const Type *check_type(Checker *c, Decl *module, Expr *expr) {
     Env env = {.c = c, .scope = scope_inside(c, module), .decl = module};
+    c->unknown_in = NULL; /* who asks again is told again */
     const Type *type = resolve_type(&env, expr);
     return is_error(type) ? NULL : type;
 }

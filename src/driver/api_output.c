@@ -56,73 +56,136 @@ static bool check_name(SlopeProgram *program, const char *name, const char *(*na
     return false;
 }
 
-/* ---- code and dumps */
+/* ---- copies
+ *
+ * Output is made of a copy of the program: what passes do to functions is different for each target and for what runs at once, dumps end in
+ * the middle of it, and a program may be run, built and shown in any order. */
 
-static SlopeStatus build(DriverWork *work) {
-    SlopeProgram *program = work->program;
-    const SlopeBuildOptions *options = work->options;
-    if (!check_name(program, options->target, driver_target_name, DIAG_unknown_target))
-        return SLOPE_STATUS_misuse;
-    if (!driver_list_is_whole(options->entries, options->entry_count))
-        return driver_missing(program->session, "slope_build", "options->entries");
-    return driver_build(program, options, &work->text);
-}
-
-/* The program is read once more. What was to be said about it was said when it was read first. */
-static SlopeStatus load_anew(const SlopeProgram *program, SlopeProgram **anew) {
+/* What was to be said about the text was said when the program was checked. */
+static SlopeStatus load_copy(const SlopeProgram *program, SlopeProgram **copy) {
     SlopeSession *session = program->session;
     bool no_warnings = session->config.no_warnings;
     session->config.no_warnings = true;
     SlopeStatus status =
-        slope_load_text(session, program->path->text, program->text.at, (size_t)program->text.len, anew);
+        slope_load_text(session, program->path->text, program->text.at, (size_t)program->text.len, copy);
     session->config.no_warnings = no_warnings;
     return status;
 }
 
-/* Into a file at `path`, or else into `out`. */
-static SlopeStatus build_anew(const SlopeProgram *program, const SlopeBuildOptions *options, const char *path,
-                              SlopeBlob **out) {
-    SlopeProgram *anew;
-    SlopeStatus status = load_anew(program, &anew);
-    if (status == SLOPE_STATUS_ok)
-        status = path ? slope_build_file(anew, options, path) : slope_build(anew, options, out);
-    slope_program_free(anew);
+static const char *text_for(SlopeProgram *program, const char *text) {
+    return text ? format_text(&program->arena, "%s", text) : NULL;
+}
+
+/* What is known about the copy's functions is told of the program. */
+static void take_rows(SlopeProgram *program, const SlopeProgram *copy) {
+    SlopeSession *session = program->session;
+    for (int i = 0; i < session->stored.count; i++) {
+        StoredRow *stored = &session->stored.at[i];
+        if (stored->program != copy) continue;
+        stored->row.function = text_for(program, stored->row.function);
+        stored->row.name = text_for(program, stored->row.name);
+        stored->row.path = text_for(program, stored->row.path);
+        stored->program = program;
+    }
+    for (int i = 0; i < session->remarks.count; i++) {
+        RemarkRow *remark = &session->remarks.at[i];
+        if (remark->program != copy) continue;
+        remark->row.kernel = text_for(program, remark->row.kernel);
+        remark->row.why = text_for(program, remark->row.why);
+        remark->row.path = text_for(program, remark->row.path);
+        remark->program = program;
+    }
+}
+
+/* What is made, and of what. */
+typedef struct Making {
+    SlopeProgram *program, *copy;
+    const SlopeBuildOptions *options;
+    const char *path;             /* of a file */
+    const char *function, *stage; /* of a dump */
+    SlopeBlob **out;
+} Making;
+
+/* make(making), of a copy of the program. */
+static SlopeStatus with_copy(Making *making, SlopeStatus (*make)(Making *making)) {
+    SlopeStatus status = load_copy(making->program, &making->copy);
+    if (status == SLOPE_STATUS_ok) status = make(making);
+    slope_program_free(making->copy);
     return status;
 }
 
-static bool is_made_otherwise(const SlopeProgram *program, const SlopeBuildOptions *options) {
-    return options && options->target && driver_is_made_otherwise(program, options->target);
+/* ---- code and dumps */
+
+static SlopeStatus build(DriverWork *work) { return driver_build(work->program, work->options, &work->text); }
+
+/* Can it be asked for at all? */
+static SlopeStatus check_build(const Making *making, const char *function) {
+    SlopeProgram *program = making->program;
+    SlopeSession *session = program->session;
+    const SlopeBuildOptions *options = making->options;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter_program(program)) return driver_refused(session);
+    if (!options) return driver_missing(session, function, "options");
+    if (!making->path && !making->out) return driver_missing(session, function, "path");
+    if (!check_name(program, options->target, driver_target_name, DIAG_unknown_target))
+        return driver_leave(session, SLOPE_STATUS_misuse);
+    if (!driver_list_is_whole(options->entries, options->entry_count))
+        return driver_missing(session, function, "options->entries");
+    return driver_leave(session, SLOPE_STATUS_ok);
+}
+
+static SlopeStatus make_build(Making *making) {
+    SlopeProgram *copy = making->copy;
+    SlopeSession *session = copy->session;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter_program(copy)) return driver_refused(session);
+    DriverWork work = {.program = copy, .options = making->options, .text = {.arena = &copy->arena}};
+    SlopeStatus status = driver_leave(session, driver_deep(session, build, &work));
+    take_rows(making->program, copy);
+    return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&work.text), making->out) : status;
 }
 
 SlopeStatus slope_build(SlopeProgram *program, const SlopeBuildOptions *options, SlopeBlob **out) {
     if (out) *out = NULL;
     if (!program || !out) return SLOPE_STATUS_misuse;
-    SlopeSession *session = program->session;
-    if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter_program(program)) return driver_refused(session);
-    if (!options) return driver_missing(session, "slope_build", "options");
-    if (is_made_otherwise(program, options)) return build_anew(program, options, NULL, out);
-    DriverWork work = {.program = program, .options = options, .text = {.arena = &program->arena}};
-    SlopeStatus status = driver_leave(session, driver_deep(session, build, &work));
-    return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&work.text), out) : status;
+    Making making = {.program = program, .options = options, .out = out};
+    SlopeStatus status = check_build(&making, "slope_build");
+    if (status == SLOPE_STATUS_ok) status = slope_check(program);
+    return status == SLOPE_STATUS_ok ? with_copy(&making, make_build) : status;
 }
 
 static SlopeStatus dump(DriverWork *work) {
     return driver_dump(work->program, work->name, work->stage, &work->text);
 }
 
-SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *stage, SlopeBlob **out) {
-    if (out) *out = NULL;
-    if (!program || !out) return SLOPE_STATUS_misuse;
+static SlopeStatus make_dump(Making *making) {
+    SlopeProgram *copy = making->copy;
+    SlopeSession *session = copy->session;
+    if (setjmp(session->trap.at)) return driver_trapped(session);
+    if (!driver_enter_program(copy)) return driver_refused(session);
+    DriverWork work = {
+        .program = copy, .name = making->function, .stage = making->stage, .text = {.arena = &copy->arena}};
+    SlopeStatus status = driver_leave(session, driver_deep(session, dump, &work));
+    take_rows(making->program, copy);
+    return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&work.text), making->out) : status;
+}
+
+static SlopeStatus check_dump(SlopeProgram *program, const char *stage) {
     SlopeSession *session = program->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
     if (!driver_enter_program(program)) return driver_refused(session);
-    if (stage && !check_name(program, stage, driver_stage_name, DIAG_unknown_stage))
-        return driver_leave(session, SLOPE_STATUS_misuse);
-    DriverWork work = {
-        .program = program, .name = function, .stage = stage, .text = {.arena = &program->arena}};
-    SlopeStatus status = driver_leave(session, driver_deep(session, dump, &work));
-    return status == SLOPE_STATUS_ok ? make_blob(session, text_str(&work.text), out) : status;
+    bool known = !stage || check_name(program, stage, driver_stage_name, DIAG_unknown_stage);
+    return driver_leave(session, known ? SLOPE_STATUS_ok : SLOPE_STATUS_misuse);
+}
+
+SlopeStatus slope_dump(SlopeProgram *program, const char *function, const char *stage, SlopeBlob **out) {
+    if (out) *out = NULL;
+    if (!program || !out) return SLOPE_STATUS_misuse;
+    Making making = {.program = program, .function = function, .stage = stage, .out = out};
+    SlopeStatus status = check_dump(program, stage);
+    bool is_checked = !stage || strcmp(stage, "syntax") != 0;
+    if (status == SLOPE_STATUS_ok && is_checked) status = slope_check(program);
+    return status == SLOPE_STATUS_ok ? with_copy(&making, make_dump) : status;
 }
 
 /* ---- files */
@@ -221,23 +284,31 @@ static SlopeStatus make_output(SlopeProgram *program, const SlopeBuildOptions *o
     return status;
 }
 
-SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *options, const char *path) {
-    if (!program) return SLOPE_STATUS_misuse;
-    SlopeSession *session = program->session;
+static SlopeStatus make_files(Making *making) {
+    SlopeProgram *copy = making->copy;
+    SlopeSession *session = copy->session;
     if (setjmp(session->trap.at)) return driver_trapped(session);
-    if (!driver_enter_program(program)) return driver_refused(session);
-    if (!options || !path) return driver_missing(session, "slope_build_file", options ? "path" : "options");
-    if (is_made_otherwise(program, options)) return build_anew(program, options, path, NULL);
+    if (!driver_enter_program(copy)) return driver_refused(session);
     Output outputs[3];
     int count = 0;
+    const SlopeBuildOptions *options = making->options;
     SlopeBuildOptions header = *options, page = *options;
     header.header = page.side_by_side = true;
-    SlopeStatus status = make_output(program, options, path, &outputs[count++]);
+    SlopeStatus status = make_output(copy, options, making->path, &outputs[count++]);
     if (status == SLOPE_STATUS_ok && options->header_path)
-        status = make_output(program, &header, options->header_path, &outputs[count++]);
+        status = make_output(copy, &header, options->header_path, &outputs[count++]);
     if (status == SLOPE_STATUS_ok && options->page_path)
-        status = make_output(program, &page, options->page_path, &outputs[count++]);
-    return status == SLOPE_STATUS_ok ? write_outputs(program, outputs, count) : status;
+        status = make_output(copy, &page, options->page_path, &outputs[count++]);
+    take_rows(making->program, copy);
+    return status == SLOPE_STATUS_ok ? write_outputs(copy, outputs, count) : status;
+}
+
+SlopeStatus slope_build_file(SlopeProgram *program, const SlopeBuildOptions *options, const char *path) {
+    if (!program) return SLOPE_STATUS_misuse;
+    Making making = {.program = program, .options = options, .path = path};
+    SlopeStatus status = check_build(&making, "slope_build_file");
+    if (status == SLOPE_STATUS_ok) status = slope_check(program);
+    return status == SLOPE_STATUS_ok ? with_copy(&making, make_files) : status;
 }
 
 /* ---- what reverse passes keep */

@@ -43,6 +43,7 @@ static SlopeProgram *add_program(SlopeSession *session, const char *path, Str te
     if (is_new) driver_init_diags(session, &program->diags, &program->arena, &program->sources);
     link_program(program);
     if (is_new) driver_deep(session, begin, &(DriverWork){.program = program});
+    program->diags.no_warnings = session->config.no_warnings; /* of a copy it has none */
     program->path = name_from(&program->names, path);
     return program;
 }

@@ -26,19 +26,6 @@ void driver_add_uniform(SlopeProgram *program, Name name, Name full, Global *glo
     uniform->full = full;
 }
 
-void driver_add_parameters(SlopeKernel *kernel) {
-    SlopeProgram *program = kernel->program;
-    const Func *func = kernel->func;
-    kernel->args = arena_array(&program->arena, void *, func->nparams);
-    for (int i = 0; i < func->nparams; i++) {
-        const Param *param = &func->params[i];
-        const char *name = param->name ? param->name->text : "";
-        const char *full = format_text(&program->arena, "%s.%s", kernel->name, name);
-        Held held = {param->type, LAYOUT_scalar, (param->flags & PARAM_BLOCK) != 0, param->image_format};
-        kernel->args[i] = add_uniform(program, name_from(&program->names, full), held)->data;
-    }
-}
-
 static SlopeStatus list(DriverWork *work) { return driver_list_uniforms(work->program); }
 
 static SlopeStatus list_uniforms(SlopeProgram *program) {
@@ -47,6 +34,20 @@ static SlopeStatus list_uniforms(SlopeProgram *program) {
     SlopeStatus status = driver_leave(program->session, driver_deep(program->session, list, &work));
     program->uniforms_listed = status == SLOPE_STATUS_ok;
     return status;
+}
+
+void driver_add_parameters(SlopeKernel *kernel) {
+    SlopeProgram *program = kernel->program;
+    const Func *func = kernel->func;
+    list_uniforms(program); /* globals come first, whatever was asked for first */
+    kernel->args = arena_array(&program->arena, void *, func->nparams);
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        const char *name = param->name ? param->name->text : "";
+        const char *full = format_text(&program->arena, "%s.%s", kernel->name, name);
+        Held held = {param->type, LAYOUT_scalar, (param->flags & PARAM_BLOCK) != 0, param->image_format};
+        kernel->args[i] = add_uniform(program, name_from(&program->names, full), held)->data;
+    }
 }
 
 void driver_apply_uniforms(SlopeProgram *program) {
@@ -227,8 +228,8 @@ int slope_uniform_count(SlopeProgram *program) {
 
 bool slope_uniform(SlopeProgram *program, int index, SlopeUniform *out) {
     if (!program || !out) return false;
+    if (index < 0 || index >= slope_uniform_count(program)) return false;
     SlopeSession *session = program->session;
-    if (index < 0 || index >= program->uniforms.count) return false;
     if (setjmp(session->trap.at)) {
         driver_trapped(session);
         return false;

@@ -154,11 +154,25 @@ static bool is_indifferent(const Unit *unit, const Func *func) {
     return form->nsums > 0 && !form->has_other_sums;
 }
 
+/* What earlier stages do for the target; NULL: for code that runs at once. */
+static void aim_at(SlopeProgram *program, const EmitTarget *target) {
+    Unit *unit = program->unit;
+    uint32_t capabilities = target ? target->capabilities : TARGET_POINTERS | TARGET_LANES;
+    unit->is_checked_later = (capabilities & TARGET_CHECKED) != 0;
+    unit->is_source = (capabilities & TARGET_SOURCE) != 0;
+    unit->has_no_pointers = (capabilities & TARGET_POINTERS) == 0;
+    unit->has_no_lanes = (capabilities & TARGET_LANES) == 0;
+    unit->ir->many_threads = (capabilities & TARGET_MANY_THREADS) != 0;
+    unit->ir->orders_sums = (capabilities & TARGET_KEEPS_ORDER) != 0;
+    unit->ir->shares_reciprocals =
+        unit->ir->many_threads && program->session->config.floats != SLOPE_FLOATS_strict;
+}
+
 SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     SlopeSession *session = program->session;
     Unit *unit = program->unit;
     func->flags |= FUNC_EXPORT;
-    unit->aim = NULL;
+    aim_at(program, NULL);
     unit->runs = !session->config.interpret;
     unit->keeps_sums = true;
     SlopeStatus status = unit_prepare(unit, NULL);
@@ -237,31 +251,10 @@ static char *make_alone(SlopeProgram *program, Func *func, const EmitFile *file,
     return text;
 }
 
-bool driver_is_made_otherwise(const SlopeProgram *program, const char *target) {
-    const Unit *unit = program->unit;
-    const EmitTarget *wanted = emit_find_target(target);
-    return wanted && unit->passed > 0 && unit->aim != wanted;
-}
-
-/* What earlier stages do for the target. */
-static void aim_at(SlopeProgram *program, const EmitTarget *target) {
-    Module *module = program->unit->ir;
-    program->unit->aim = target;
-    module->many_threads = (target->capabilities & TARGET_MANY_THREADS) != 0;
-    program->unit->is_checked_later = (target->capabilities & TARGET_CHECKED) != 0;
-    program->unit->is_source = (target->capabilities & TARGET_SOURCE) != 0;
-    program->unit->has_no_pointers = (target->capabilities & TARGET_POINTERS) == 0;
-    program->unit->has_no_lanes = (target->capabilities & TARGET_LANES) == 0;
-    module->orders_sums = (target->capabilities & TARGET_KEEPS_ORDER) != 0;
-    module->shares_reciprocals =
-        module->many_threads && program->session->config.floats != SLOPE_FLOATS_strict;
-}
-
 SlopeStatus driver_device_text(SlopeProgram *program, Func *func, const Gpu *gpu, DeviceText *out) {
     const EmitTarget *target = emit_find_target(gpu ? "ptx" : "cuda");
     func->flags |= FUNC_EXPORT;
     aim_at(program, target);
-    program->unit->aim = NULL;
     SlopeStatus status = unit_prepare(program->unit, NULL);
     if (status == SLOPE_STATUS_ok) status = unit_refuse_failed(program->unit, func);
     if (status != SLOPE_STATUS_ok) return status;

@@ -228,8 +228,6 @@ const char *driver_built_name(SlopeProgram *program,
 
 /* The output of a target, appended to `out`. The target is one of the names below. */
 SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out);
-/* Have its functions been optimised for something else? Then that target needs a program of its own. */
-bool driver_is_made_otherwise(const SlopeProgram *program, const char *target);
 const char *driver_target_name(int index); /* NULL after the last */
 bool driver_target_is_linked(const char *name);
 /* The program, or one function, after a stage (NULL: the last), appended to `out`. */

@@ -19,12 +19,16 @@ static void lower_everything(Unit *unit, Decl *decl) {
     }
 }
 
-/* A row per value that reverse passes keep. */
-static void print_stored(SlopeSession *session, Text *out) {
-    if (session->stored.count == 0) return;
-    text_printf(out, "%-24s %-16s %6s %6s  %s\n", "; function", "value", "line", "bytes", "how often");
+/* A row per value that the program's reverse passes keep. */
+static void print_stored(const SlopeProgram *program, Text *out) {
+    const SlopeSession *session = program->session;
+    int rows = 0;
     for (int i = 0; i < session->stored.count; i++) {
         const SlopeStored *row = &session->stored.at[i].row;
+        if (session->stored.at[i].program != program) continue;
+        if (rows++ == 0)
+            text_printf(out, "%-24s %-16s %6s %6s  %s\n", "; function", "value", "line", "bytes",
+                        "how often");
         text_printf(out, "; %-22s %-16s %6d %6d  ", row->function, row->name, row->line, row->bytes);
         if (!row->loop_line) text_add(out, STR("once per call\n"));
         else
@@ -58,7 +62,7 @@ static SlopeStatus dump_ad(SlopeProgram *program, const char *function, const ch
     }
     if (status == SLOPE_STATUS_ok) status = unit_prepare(unit, stage);
     unit->dump = NULL;
-    if (strcmp(stage, "checkpoint") == 0) print_stored(session, out);
+    if (strcmp(stage, "checkpoint") == 0) print_stored(program, out);
     return status;
 }
 

@@ -39,7 +39,6 @@ typedef struct Unit {
     Lowerer *lowerer;
     Map entries;           /* Decl -> Func */
     int passed;            /* functions that went through the passes */
-    const EmitTarget *aim; /* ... for this one; NULL: to run at once, or to be shown */
     int legalized;         /* ... and have nothing in them that backends lack: */
     uint32_t legal_for;    /* BackendLacks */
     VEC(Written) written;  /* ... as they were before */

@@ -214,10 +214,6 @@ void *driver_uniform_address(SlopeProgram *program, Global *global) {
     return fake.compiled && global == &fake.globals[5] ? fake.counts : NULL;
 }
 
-bool driver_is_made_otherwise(const SlopeProgram *program, const char *target) {
-    (void)program, (void)target;
-    return false;
-}
 SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options, Text *out) {
     if (options->entry_count) {
         diag_report(program->session->diags, DIAG_unknown_uniform, 0, options->entries[0]);

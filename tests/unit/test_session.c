@@ -347,39 +347,78 @@ static const char summed[] =
     "}\n";
 
 /* Does what the program is used for before matter? */
-static SlopeBlob *built_after(SlopeSession *session, const char *target, const char *other, bool runs) {
-    SlopeProgram *program;
+static void use_program(SlopeProgram *program, const char *other) {
     SlopeFunction *function;
     SlopeKernel *kernel;
-    SlopeBlob *blob, *unused;
+    SlopeBlob *unused;
     float x[2] = {0}, y[2];
+    const char *const entry = "f";
+    SlopeBuildOptions options = {.target = other, .entries = &entry, .entry_count = 1};
+    assert_int_equal(slope_find_kernel(program, "main", &kernel), SLOPE_STATUS_ok);
+    assert_int_equal(slope_dispatch(kernel, 1, 1, 1), SLOPE_STATUS_ok);
+    assert_int_equal(slope_find_function(program, "f", &function), SLOPE_STATUS_ok);
+    assert_int_equal(slope_call_batch(function, 2, (void *[]){x, y}, NULL), SLOPE_STATUS_ok);
+    assert_int_equal(slope_build(program, &options, &unused), SLOPE_STATUS_ok);
+    assert_int_equal(slope_dump(program, NULL, "inline", &unused), SLOPE_STATUS_ok);
+}
+
+/* A target, or a stage. */
+static SlopeBlob *made_after(SlopeSession *session, const char *target, const char *stage,
+                             const char *other) {
+    SlopeProgram *program;
+    SlopeBlob *blob;
     assert_int_equal(slope_load_text(session, "s.slang", summed, strlen(summed), &program), SLOPE_STATUS_ok);
-    if (runs) {
-        assert_int_equal(slope_find_kernel(program, "main", &kernel), SLOPE_STATUS_ok);
-        assert_int_equal(slope_dispatch(kernel, 1, 1, 1), SLOPE_STATUS_ok);
-        assert_int_equal(slope_find_function(program, "f", &function), SLOPE_STATUS_ok);
-        assert_int_equal(slope_call_batch(function, 2, (void *[]){x, y}, NULL), SLOPE_STATUS_ok);
-    }
-    if (other)
-        assert_int_equal(slope_build(program, &(SlopeBuildOptions){.target = other}, &unused),
-                         SLOPE_STATUS_ok);
-    assert_int_equal(slope_build(program, &(SlopeBuildOptions){.target = target}, &blob), SLOPE_STATUS_ok);
+    if (other) use_program(program, other);
+    assert_int_equal(target ? slope_build(program, &(SlopeBuildOptions){.target = target}, &blob)
+                            : slope_dump(program, NULL, stage, &blob),
+                     SLOPE_STATUS_ok);
     slope_program_free(program);
     return blob;
 }
 
-static void a_build_is_the_same_after_others(void **state) {
+static void output_is_the_same_after_others(void **state) {
     (void)state;
     SlopeConfig config;
     SlopeSession *session;
     const char *const targets[] = {"c", "cuda", "slang"};
+    const char *const stages[] = {"syntax", "lower", NULL};
     slope_config_init(&config);
     config.interpret = true;
     assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_ok);
     for (int i = 0; i < 3; i++) {
-        const SlopeBlob *alone = built_after(session, targets[i], NULL, false);
-        assert_string_equal(built_after(session, targets[i], targets[(i + 1) % 3], false)->data, alone->data);
-        assert_string_equal(built_after(session, targets[i], targets[(i + 2) % 3], true)->data, alone->data);
+        const SlopeBlob *alone = made_after(session, targets[i], NULL, NULL);
+        assert_string_equal(made_after(session, targets[i], NULL, targets[i])->data, alone->data);
+        assert_string_equal(made_after(session, targets[i], NULL, targets[(i + 1) % 3])->data, alone->data);
+        alone = made_after(session, NULL, stages[i], NULL);
+        assert_string_equal(made_after(session, NULL, stages[i], targets[i])->data, alone->data);
+    }
+    slope_session_free(session);
+}
+
+/* What is made has warnings of its own, which nobody sees: not so the next program, nor this one, whatever is asked first. */
+static void warnings_are_told_once(void **state) {
+    (void)state;
+    static const char text[] = "float f(double x) { return x; } uniform int n; void main() { f(n); }";
+    SlopeSession *session;
+    SlopeProgram *program;
+    SlopeBlob *blob;
+    SlopeUniform uniform;
+    const SlopeType *type;
+    assert_int_equal(slope_session_new(NULL, &session), SLOPE_STATUS_ok);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(slope_load_text(session, "w.slang", text, strlen(text), &program), SLOPE_STATUS_ok);
+        assert_int_equal(slope_build(program, &(SlopeBuildOptions){.target = "c"}, &blob), SLOPE_STATUS_ok);
+        assert_non_null(strstr(slope_messages(session), "W3201"));
+        assert_int_equal(slope_check(program), SLOPE_STATUS_ok);
+        assert_null(strstr(strstr(slope_messages(session), "W3201") + 1, "W3201"));
+        assert_true(slope_uniform(program, 0, &uniform));
+        for (int k = 0; k < 2; k++) {
+            slope_clear_messages(session);
+            assert_int_equal(slope_find_type(program, "Nothing", &type), SLOPE_STATUS_misuse);
+            assert_string_not_equal(slope_messages(session), "");
+        }
+        slope_clear_messages(session);
+        slope_program_free(program);
     }
     slope_session_free(session);
 }
@@ -638,7 +677,8 @@ int main(void) {
         cmocka_unit_test(files_of_the_library_are_kept),
         cmocka_unit_test(what_came_before_does_not_matter),
         cmocka_unit_test(what_fails_fails_again),
-        cmocka_unit_test(a_build_is_the_same_after_others),
+        cmocka_unit_test(output_is_the_same_after_others),
+        cmocka_unit_test(warnings_are_told_once),
         cmocka_unit_test(misuse_is_always_told),
         cmocka_unit_test(the_session_survives_lack_of_memory),
         cmocka_unit_test(errors_belong_to_their_run),
