@@ -124,6 +124,7 @@ typedef enum DeclFlags {
     DECL_CAPTURED = 1 << 25,
     DECL_SELF_DIFF = 1 << 26, /* struct: its synthesized Differential is itself */
     DECL_BODY_ERRORS = 1 << 27,
+    DECL_GLSL = 1 << 30,     /* module: imports glsl */
     DECL_LAUNCHED = 1 << 29, /* an entry point whose parameters are given by the host, as CUDA has it */
     DECL_NO_CYCLE = 1 << 28, /* constant: its value does not depend on itself */
 } DeclFlags;
@@ -344,6 +345,9 @@ Expr *check_promised_conversion(Checker *checker, Decl *variable, const Type *to
 /* construct.c */
 Expr *check_default_value(Checker *checker, Loc loc, const Type *type);
 bool has_default_init(Checker *checker, const Type *type, Decl **init); /* a constructor without arguments */
+bool has_default(
+    Checker *checker,
+    const Type *type); /* that, or fields with default values: what has no value begins with those */
 DeclVec check_all_fields(Checker *checker,
                          const Type *type); /* of a struct, those of its base first; to be read */
 const Type *check_field_type(Checker *checker, const Type *type, Decl *field);

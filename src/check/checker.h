@@ -205,6 +205,8 @@ Decl *module_named(Checker *c, Decl *from, Name name); /* module.c: itself or an
 bool lookup_in_space(Checker *c, Decl *space, Name name, Candidates *out); /* namespace or module */
 bool lookup_member(Checker *c, const Type *type, Name name, Candidates *out);
 bool lookup_own_member(Checker *c, const Type *type, Name name, Candidates *out); /* without interfaces */
+const Decl *find_local_decl(const Stmt *stmt,
+                            Name name); /* a local variable somewhere in the body; NULL: none */
 void type_vec_add_once(Checker *c, TypeVec *types, const Type *type);
 void candidates_add(Checker *c, Candidates *list, Candidate candidate);
 void report_unknown_name(Env *env, Expr *expr, Name name);

@@ -59,6 +59,22 @@ static bool has_own_init(const Candidates *inits) {
     return false;
 }
 
+/* Fields with default values, its own or those of what it holds, unless constructors say how it is made. */
+static bool has_default_fields(Checker *c, const Type *type) {
+    Candidates inits = {0};
+    while (type->kind == TYPE_array) type = type->args[0];
+    if (type->kind != TYPE_struct || (user_inits(c, type, &inits) && has_own_init(&inits))) return false;
+    DeclVec fields = check_all_fields(c, type);
+    for (int i = 0; i < fields.count; i++)
+        if (fields.at[i]->init || has_default(c, check_field_type(c, type, fields.at[i]))) return true;
+    return false;
+}
+
+bool has_default(Checker *c, const Type *type) {
+    Decl *init;
+    return has_default_init(c, type, &init) || has_default_fields(c, type);
+}
+
 /* By a constructor that an extension gives to a type that has others. NULL: none fits. */
 static Expr *by_extension(Env *env, Loc loc, const Type *type, ExprVec *args) {
     Candidates *inits = arena_new(env->c->arena, Candidates), all = {0};

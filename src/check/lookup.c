@@ -391,7 +391,7 @@ static bool is_worth_a_search(Checker *c) {
 }
 
 /* A local variable of that name somewhere in the body, though not where it could be seen. */
-static const Decl *find_local_decl(const Stmt *stmt, Name name) {
+const Decl *find_local_decl(const Stmt *stmt, Name name) {
     if (!stmt) return NULL;
     for (int i = 0; i < stmt->decls.count; i++)
         if (stmt->decls.at[i]->name == name) return stmt->decls.at[i];
@@ -519,6 +519,10 @@ void report_unknown_name(Env *env, Expr *expr, Name name) {
     const char *kind = kind_elsewhere(name);
     if (kind) {
         note(c, DIAG_note_elsewhere, 0, name->text, kind);
+        return;
+    }
+    if (strcmp(name->text, "goto") == 0) {
+        note(c, DIAG_note_no_goto, 0);
         return;
     }
     if (strcmp(name->text, "auto") == 0) {

@@ -17,10 +17,17 @@ static int lane_index(char letter) {
     }
 }
 
-static bool vector_lanes(Name name, int lanes, Expr *out) {
+/* In GLSL coordinates of textures have names of their own. */
+static int glsl_lane_index(char letter) {
+    const char *const letters = "stpq", *found = strchr(letters, letter);
+    return found && letter ? (int)(found - letters) : lane_index(letter);
+}
+
+static bool vector_lanes(const Env *env, Name name, int lanes, Expr *out) {
+    bool is_glsl = decl_module(env->decl)->flags & DECL_GLSL;
     if (name->len < 1 || name->len > 4) return false;
     for (int i = 0; i < name->len; i++) {
-        int lane = lane_index(name->text[i]);
+        int lane = is_glsl ? glsl_lane_index(name->text[i]) : lane_index(name->text[i]);
         if (lane < 0 || lane >= lanes) return false;
         out->lanes[i] = (uint8_t)lane;
     }
@@ -51,12 +58,12 @@ static Expr *swizzle(Env *env, Expr *e, Expr *a) {
                *element = type->kind == TYPE_vector || type->kind == TYPE_matrix ? type->args[0] : type;
     bool is_vector = type->kind == TYPE_vector && (type->args[1]->kind == TYPE_number);
     bool found = false;
-    if (is_vector) found = vector_lanes(e->name, type_count(type), node);
+    if (is_vector) found = vector_lanes(env, e->name, type_count(type), node);
     else if (type->kind == TYPE_matrix && type->args[1]->kind == TYPE_number &&
              type->args[2]->kind == TYPE_number)
         found = matrix_lanes(e->name, (int)type->args[1]->number, (int)type->args[2]->number, node);
-    else if (type_is_scalar(type)) found = vector_lanes(e->name, 1, node);
-    else if (type->kind == TYPE_vector) found = vector_lanes(e->name, 4, node); /* size not known yet */
+    else if (type_is_scalar(type)) found = vector_lanes(env, e->name, 1, node);
+    else if (type->kind == TYPE_vector) found = vector_lanes(env, e->name, 4, node); /* size not known yet */
     if (!found) return NULL;
     node->a = a;
     node->type = node->nlanes == 1 ? element : type_vector(c->types, element, node->nlanes);

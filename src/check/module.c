@@ -197,7 +197,8 @@ static bool imports_glsl(const Decl *module) {
 }
 
 /* In GLSL `const float pi = 3.14;` is a constant, wherever it stands. */
-static void add_glsl_constants(const Decl *module) {
+static void make_glsl(Decl *module) {
+    module->flags |= DECL_GLSL;
     for (int i = 0; i < module->members.count; i++) {
         Decl *member = module->members.at[i];
         bool constant = member->kind == DECL_var && (member->modifiers & MODIFIER_const) && member->init;
@@ -209,7 +210,7 @@ static void finish_module(Checker *c, Decl *module) {
     Sema *sema = decl_sema(c, module);
     int own = module->members.count;
     check_one_name(c, module);
-    if (imports_glsl(module)) add_glsl_constants(module);
+    if (imports_glsl(module)) make_glsl(module);
     for (int i = 0; i < own; i++)
         if (module->members.at[i]->kind == DECL_include) include_part(c, module, module->members.at[i]);
     if (spells_visibility(module)) module->flags |= DECL_MODERN;

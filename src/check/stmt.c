@@ -76,9 +76,7 @@ static void check_local(Env *env, Decl *decl) {
         decl->type = type;
     } else {
         decl->type = type;
-        Decl *init;
-        if (!has_error(type) && has_default_init(c, type, &init))
-            decl->init = default_value(env, decl->loc, type);
+        if (!has_error(type) && has_default(c, type)) decl->init = default_value(env, decl->loc, type);
     }
     decl->type = refuse_function_type(c, decl, decl->type);
     const Decl *object = path && !has_error(type) ? variable_of(check_term(env, path)) : NULL;
@@ -447,6 +445,13 @@ static void check_continue(Env *env, Stmt *stmt) {
     if (!stmt->target) report(env->c, DIAG_jump_outside, stmt->loc, "continue", "a loop");
 }
 
+/* `goto label;` reads as a variable of a type that does not exist: that is told there. */
+static bool is_for_goto(const Env *env, Name label) {
+    const Decl *found = env->decl->kind == DECL_func ? find_local_decl(env->decl->body, label) : NULL;
+    const Expr *type = found ? found->type_expr : NULL;
+    return type && type->kind == EXPR_name && strcmp(type->name->text, "goto") == 0;
+}
+
 static void check_label(Env *env, Stmt *stmt) {
     Stmt *inner = stmt->then;
     bool fine = inner && (inner->kind == STMT_for || inner->kind == STMT_while || inner->kind == STMT_do ||
@@ -455,7 +460,7 @@ static void check_label(Env *env, Stmt *stmt) {
         check_stmt(env, inner);
         return;
     }
-    if (!fine) report(env->c, DIAG_label_misplaced, stmt->loc);
+    if (!fine && !is_for_goto(env, stmt->label)) report(env->c, DIAG_label_misplaced, stmt->loc);
     LabelList here = {env->labels, stmt->label, inner};
     env->labels = &here;
     if (inner) check_stmt(env, inner);

@@ -150,6 +150,7 @@ typedef struct LoopHints {
 
 /* Of an access to a buffer in a nest of loops: which of the buffers of that nest it is. A test before the nest has found that none of those that are written overlaps another of them, and
  * all of them stay the same as long as the function runs. Whoever copies the access drops this. */
+enum { APART_NESTS = UINT16_MAX }; /* of a function at most */
 typedef struct ApartMark {
     uint16_t nest; /* of the function, from 1; 0: nothing is known */
     uint8_t which, count;

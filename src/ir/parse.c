@@ -635,6 +635,9 @@ static void parse_apart(Parser *p, Inst *inst) {
     int numbers[3] = {0};
     if (!accept(p, "apart")) return;
     parse_three(p, numbers);
+    bool fits = numbers[0] >= 0 && numbers[0] <= APART_NESTS && numbers[1] >= 0 && numbers[1] <= UINT8_MAX &&
+                numbers[2] >= 0 && numbers[2] <= UINT8_MAX;
+    if (!fits) fail(p, "no such mark of buffers that are apart");
     inst->apart = (ApartMark){(uint16_t)numbers[0], (uint8_t)numbers[1], (uint8_t)numbers[2]};
 }
 

@@ -63,7 +63,7 @@ static void lower_local(Fn *f, Decl *decl) {
         if (decl->init) lower_effect(f, decl->init);
         return;
     }
-    const Type *ir = lower_type(f->l, front);
+    const Type *ir = ir_type(f, front);
     bool constant = (decl->modifiers & (MODIFIER_let | MODIFIER_const)) && is_simple(ir) && decl->init;
     if (constant && !(decl->flags & DECL_ASSIGNED)) {
         Val *value = lower_value(f, decl->init);
@@ -688,6 +688,7 @@ static void lower_decl_body(Lowerer *l, Request *request) {
 }
 
 void lower_body(Lowerer *l, Request *request) {
+    if (request->decl && !(request->decl->flags & DECL_PRELUDE)) l->at = request->decl->loc;
     if (request->func->body) return;
     Request *outer = l->current;
     l->current = request;

@@ -430,8 +430,9 @@ static Val *lower_name(Fn *f, Expr *e) {
         return lower_case(l, decl, type);
     }
     if (decl->kind == DECL_value_param) {
-        if (!expr_constant(f, e, &value)) arena_fault(l->arena, "a generic value has no value");
-        return ir_const_int(l->m, type, value);
+        if (expr_constant(f, e, &value)) return ir_const_int(l->m, type, value);
+        lower_report(f, DIAG_generic_value, e->loc, decl->name->text);
+        return ir_const_int(l->m, type, 0);
     }
     Place place = lower_place(f, e);
     return place_load(f, &place);

@@ -139,6 +139,7 @@ bool is_passed(const ParamSig *param) {
 static void declare_signature(Lowerer *l, Func *func, const FuncSig *sig, const FuncSig *generic,
                               Decl *context, bool plain_this, bool as_declared) {
     ParamVec params = {0};
+    if (!(context->flags & DECL_PRELUDE)) l->at = context->loc;
     const Type *result = lower_type(l, sig->result);
     uint8_t result_flags =
         flags_in(l, generic->result, sig->result, generic->result_no_diff, context, as_declared);

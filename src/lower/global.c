@@ -119,8 +119,7 @@ static Global *find_global(Lowerer *l, Decl *decl, const Subst *subst) {
     if (kind == GLOBAL_uniform) set_formats(l, global);
     map_put(l->arena, &l->globals, key, global);
     bool initialised = kind == GLOBAL_const || kind == GLOBAL_static;
-    Decl *unused;
-    if (initialised && !decl->init && has_default_init(l->c, front, &unused))
+    if (initialised && !decl->init && has_default(l->c, front))
         decl->init = check_default_value(l->c, decl->loc, front);
     if (!initialised || later || !decl->init || decl->init->kind == EXPR_error) return global;
     if (kind != GLOBAL_const || !set_data(l, global, decl->init, front, subst))

@@ -65,6 +65,7 @@ struct Lowerer {
     Module *m;
     Types *types;
     Map lowered_types; /* front end Type -> IR Type */
+    Loc at;            /* of what has the type that is lowered, as the program has it; 0: not known */
     Map field_slots;   /* front end Type -> Map of Decl -> FieldSlot */
     Map requests;      /* hash -> Request * chain */
     VEC(Request *) pending;

@@ -8,7 +8,10 @@ const Type *concrete(Fn *f, const Type *type) {
     return check_subst(f->l->c, type, f->subst);
 }
 
-const Type *ir_type(Fn *f, const Type *type) { return lower_type(f->l, concrete(f, type)); }
+const Type *ir_type(Fn *f, const Type *type) {
+    if (f->b.loc && !f->func->is_library) f->l->at = f->b.loc; /* else it is where the function is */
+    return lower_type(f->l, concrete(f, type));
+}
 
 bool is_simple(const Type *ir) { return ir->kind != TYPE_record && ir->kind != TYPE_array; }
 
@@ -113,11 +116,36 @@ static const Type *lower_struct(Lowerer *l, const Type *type) {
     set_fields(l, record, fields.count ? slots[fields.count - 1].member + 1 : 0);
     for (int i = 0; i < fields.count; i++) {
         if (!slots[i].is_first) continue; /* shares the member of the one before */
+        l->at = fields.at[i]->loc;
         const Type *front = slots[i].word, *field = lower_type(l, front);
         Name name = fields.at[i]->name ? fields.at[i]->name : numbered(l, "f", i);
         record->fields[slots[i].member] = (Field){name, field, is_block(front), image_format(fields.at[i])};
     }
     return record->type;
+}
+
+/* Whether sizes are in order is known when generic arguments are. Nothing can be made of what has none. */
+static int64_t small_size(Lowerer *l, const Type *number) {
+    int64_t size = 0;
+    if (type_is_number(number, &size) && size >= 1 && size <= 4) return size;
+    diag_report(l->m->diags, DIAG_shape_size, l->at);
+    arena_give_up(l->arena);
+}
+
+static const Type *lower_vector(Lowerer *l, const Type *type) {
+    small_size(l, type->args[1]);
+    return type;
+}
+
+static const Type *lower_array(Lowerer *l, const Type *type) {
+    const Type *element = lower_type(l, type->args[0]);
+    int64_t length = type_length(type);
+    bool is_sized = type->nargs == 2;
+    if (is_sized && (length < 0 || length > INT32_MAX)) {
+        diag_report(l->m->diags, DIAG_array_size, l->at, type_text(l->arena, type->args[1]));
+        arena_give_up(l->arena);
+    }
+    return type_array(l->types, element, is_sized ? length : 0);
 }
 
 static const Type *lower_tuple(Lowerer *l, const Type *type) {
@@ -233,9 +261,7 @@ void complete_interfaces(Lowerer *l) {
 /* ---- entry */
 
 static const Type *lower_matrix(Lowerer *l, const Type *type) {
-    int64_t rows = 0, columns = 0;
-    type_is_number(type->args[1], &rows);
-    type_is_number(type->args[2], &columns);
+    int64_t rows = small_size(l, type->args[1]), columns = small_size(l, type->args[2]);
     if (type->flags & TYPE_COLUMN_MAJOR)
         return type_array(l->types, type_vector(l->types, type->args[0], (int)rows), columns);
     return type_array(l->types, type_vector(l->types, type->args[0], (int)columns), rows);
@@ -249,11 +275,8 @@ static const Type *lower_buffer(Lowerer *l, const Type *type) {
 
 static const Type *lower_new_type(Lowerer *l, const Type *type) {
     switch (type->kind) {
-    case TYPE_vector: return type;
     case TYPE_matrix: return lower_matrix(l, type);
-    case TYPE_array:
-        return type_array(l->types, lower_type(l, type->args[0]),
-                          type_length(type) < 0 ? 0 : type_length(type));
+    case TYPE_array: return lower_array(l, type);
     case TYPE_pointer: return type_pointer(l->types, lower_external_type(l, type->args[0]));
     case TYPE_buffer: return lower_buffer(l, type);
     case TYPE_tuple: return lower_tuple(l, type);
@@ -282,7 +305,8 @@ static const Type *lower_new_type(Lowerer *l, const Type *type) {
 #define MAX_TYPE_DEPTH 300
 
 const Type *lower_type(Lowerer *l, const Type *type) {
-    if (type_is_scalar(type) || type->kind == TYPE_vector) return type;
+    if (type_is_scalar(type)) return type;
+    if (type->kind == TYPE_vector) return lower_vector(l, type);
     const Type *known = map_get(&l->lowered_types, PTR_KEY(type));
     if (known) return known;
     if (++l->depth > MAX_TYPE_DEPTH) {

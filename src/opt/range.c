@@ -562,7 +562,7 @@ static Nest find_nest(Range *r, Inst *loop, bool is_flat) {
               .rehearsal = r->rehearsal,
               .loop = loop,
               .before = build_before(loop),
-              .number = r->options.apart ? r->nests + 1 : 0,
+              .number = r->options.apart && r->nests < APART_NESTS ? r->nests + 1 : 0,
               .summed = &r->summed,
               .is_flat = is_flat};
     n.again = (CloneMap){.module = r->func->module, .func = r->func};

@@ -174,8 +174,8 @@ static void directive_ifdef(Preprocessor *pp, Loc at) { if_defined(pp, at, "ifde
 static void directive_ifndef(Preprocessor *pp, Loc at) { if_defined(pp, at, "ifndef", false); }
 
 /* In a group that was taken: the rest is skipped. */
-static void leave_group(Preprocessor *pp, Loc at, bool is_else) {
-    const char *directive = is_else ? "#else" : "#elif";
+static void leave_group(Preprocessor *pp, Loc at, const char *directive) {
+    bool is_else = strcmp(directive, "#else") == 0;
     Condition *condition = open_condition(pp, at, directive);
     if (!condition) return;
     else_is_last(pp, condition, at, directive);
@@ -186,8 +186,10 @@ static void leave_group(Preprocessor *pp, Loc at, bool is_else) {
     skip_group(pp);
 }
 
-static void directive_elif(Preprocessor *pp, Loc at) { leave_group(pp, at, false); }
-static void directive_else(Preprocessor *pp, Loc at) { leave_group(pp, at, true); }
+static void directive_elif(Preprocessor *pp, Loc at) { leave_group(pp, at, "#elif"); }
+static void directive_elifdef(Preprocessor *pp, Loc at) { leave_group(pp, at, "#elifdef"); }
+static void directive_elifndef(Preprocessor *pp, Loc at) { leave_group(pp, at, "#elifndef"); }
+static void directive_else(Preprocessor *pp, Loc at) { leave_group(pp, at, "#else"); }
 
 static void directive_endif(Preprocessor *pp, Loc at) {
     if (open_condition(pp, at, "#endif")) pp->conditions.count--;
@@ -381,13 +383,13 @@ typedef struct Directive {
 } Directive;
 
 static const Directive directives[] = {
-    {"define", directive_define},   {"include", directive_include},     {"if", directive_if},
-    {"ifdef", directive_ifdef},     {"ifndef", directive_ifndef},       {"elif", directive_elif},
-    {"else", directive_else},       {"endif", directive_endif},         {"undef", directive_undef},
-    {"pragma", directive_pragma},   {"error", directive_error},         {"warning", directive_warning},
-    {"line", directive_line},       {"language", directive_language},   {"lang", directive_language},
-    {"version", directive_version}, {"extension", directive_extension}, {"elifdef", directive_elif},
-    {"elifndef", directive_elif},
+    {"define", directive_define},     {"include", directive_include},     {"if", directive_if},
+    {"ifdef", directive_ifdef},       {"ifndef", directive_ifndef},       {"elif", directive_elif},
+    {"else", directive_else},         {"endif", directive_endif},         {"undef", directive_undef},
+    {"pragma", directive_pragma},     {"error", directive_error},         {"warning", directive_warning},
+    {"line", directive_line},         {"language", directive_language},   {"lang", directive_language},
+    {"version", directive_version},   {"extension", directive_extension}, {"elifdef", directive_elifdef},
+    {"elifndef", directive_elifndef},
 };
 
 static const Directive *find_directive(const Token *name) {
