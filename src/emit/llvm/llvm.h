@@ -137,6 +137,7 @@ typedef struct Emitter {
     VEC(FuncInfo *) order;
     VEC(GlobalInfo *) global_order; /* in the order of the module */
     VEC(const char *) defined;      /* symbols this module defines and the JIT must know */
+    Map symbols, taken;             /* names that C can say, by those of the IR; those in use */
     int64_t sink_size, zero_size;
     int64_t wave_sites; /* places where the threads of a wave meet, so far */
     LLVMValueRef zero_object, runtime_slot;

@@ -17,11 +17,24 @@ void emit_fail(Emitter *e, const char *format, ...) {
 
 /* ---- names */
 
+/* a.f and a_f are the same to C: the second is a_f_2, as in C's own source. */
+static const char *name_for_c(Emitter *e, const char *name) {
+    Names *names = e->module->names;
+    const char *known = map_get(&e->symbols, PTR_KEY(name_from(names, name)));
+    if (known) return known;
+    const char *plain = emit_c_name(&e->arena, name), *found = plain;
+    for (int i = 2; map_has(&e->taken, PTR_KEY(name_from(names, found))); i++)
+        found = format_text(&e->arena, "%s_%d", plain, i);
+    map_put(&e->arena, &e->taken, PTR_KEY(name_from(names, found)), e);
+    map_put(&e->arena, &e->symbols, PTR_KEY(name_from(names, name)), (void *)(uintptr_t)found);
+    return found;
+}
+
 /* The JIT finds things by their names in the IR; in files they have names that C can say. */
 const char *emit_symbol_name(Emitter *e, const char *name, const char *suffix) {
     if (e->for_jit) return format_text(&e->arena, "slope.%s%s", name, suffix);
-    return format_text(&e->arena, "%s%s",
-                       *suffix ? emit_c_name(&e->arena, name) : emit_outer_name(&e->arena, name), suffix);
+    name = name_for_c(e, name);
+    return format_text(&e->arena, "%s%s", *suffix ? name : emit_outer_name(&e->arena, name), suffix);
 }
 
 static void note_defined(Emitter *e, const char *symbol) { vec_push(&e->arena, &e->defined, symbol); }
