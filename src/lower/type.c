@@ -212,6 +212,7 @@ static void refresh_interface(Lowerer *l, const Type *front) {
     Record *record = type_record(lower_type(l, front));
     const TypeVec *types = check_conformers(l->c, interface);
     int first = front->kind == TYPE_interface ? 1 : 0, n = types->count + first;
+    record->is_choice = first == 1;
     if (record->nfields == n) return;
     Field *fields = arena_array(l->arena, Field, n + 1);
     if (record->nfields) memcpy(fields, record->fields, sizeof(Field) * (size_t)record->nfields);

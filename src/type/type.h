@@ -221,8 +221,9 @@ struct Record {
     const Type *type; /* the TYPE_record that stands for it */
     Field *fields;
     int nfields;
-    int64_t parts; /* fields, and theirs; an array counts as its element */
-    bool has_diff; /* `diff` is filled in */
+    int64_t parts;  /* fields, and theirs; an array counts as its element */
+    bool is_choice; /* a value of an interface: field 0 is the number of the one that counts; 0: none */
+    bool has_diff;  /* `diff` is filled in */
     RecordDiff diff;
     void *user; /* lowering's own */
     /* layout.c: by LayoutRules, made when first asked for */

@@ -31,6 +31,21 @@ static void check_capabilities(Printer *p) {
     }
 }
 
+/* Nobody could give the function a value. */
+static void check_choices(Printer *p) {
+    for (int i = 0; i < p->reached.funcs.count; i++) {
+        const Func *func = p->reached.funcs.at[i]->func;
+        for (int k = 0; k < func->nparams && (func->flags & FUNC_EXPORT); k++) {
+            const Type *type = func->params[k].type;
+            if (type->kind != TYPE_record || func->params[k].dir != DIR_in) continue;
+            const Record *record = type_record(type);
+            if (record->is_choice && record->nfields == 1)
+                clike_fail(p, func->loc, "'%s' takes a '%s', which no type of the program implements",
+                           func->name->text, record->name->text);
+        }
+    }
+}
+
 /* ---- memory that has several types */
 
 static void note_punned(void *user, Inst *inst) {
@@ -117,6 +132,7 @@ static void print_module(Printer *p, Text *out) {
         clike_fail(p, 0, "there are no headers in %s", p->file->target->name);
     check_capabilities(p);
     if (p->dialect->language->refuse) p->dialect->language->refuse(p);
+    check_choices(p);
     reserve_names(p);
     find_punned(p);
     clike_find_init(p);

@@ -44,6 +44,15 @@ const char *clike_field(Printer *p, const Type *type, int field) {
     return name;
 }
 
+/* 1: A, 2: B; for who makes such a value. */
+static const char *choices(Printer *p, const Type *type) {
+    Text text = {.arena = &p->arena};
+    const Record *record = type_record(type);
+    for (int i = 1; i < record->nfields; i++)
+        text_printf(&text, "%s%d: %s", i > 1 ? ", " : " /* ", i, clike_field(p, type, i));
+    return text.len ? clike_format(p, "%s */", text.at) : "";
+}
+
 void clike_define_c_record(Printer *p, Text *text, const Type *type, const char *name) {
     const Record *record = type_record(type);
     bool punned = map_has(&p->punned, PTR_KEY(type));
@@ -52,7 +61,8 @@ void clike_define_c_record(Printer *p, Text *text, const Type *type, const char 
     bool empty = true;
     for (int i = 0; i < record->nfields; i++) {
         if (clike_is_nothing(record->fields[i].type)) continue;
-        text_printf(text, "    %s;\n", clike_declare(p, record->fields[i].type, clike_field(p, type, i)));
+        text_printf(text, "    %s;%s\n", clike_declare(p, record->fields[i].type, clike_field(p, type, i)),
+                    record->is_choice && i == 0 ? choices(p, type) : "");
         empty = false;
     }
     if (empty) text_add(text, STR("    char nothing;\n"));
