@@ -264,6 +264,7 @@ typedef enum FuncFlags {
     FUNC_FAILED = 1 << 17,   /* an error was found in it, or in what it calls: no code is made of it */
     FUNC_BOUND = 1 << 18,    /* `this`, a reference, is bound to a derivative (leaf.c) */
     FUNC_BY_HAND = 1 << 19,  /* made by autodiff, of a function whose derivatives the source gives */
+    FUNC_ONE_BY_ONE = 1 << 20, /* vectors bring nothing: LLVM is to look for none (opt/range.c) */
 } FuncFlags;
 
 /* A derivative that someone asked for: autodiff fills in the body of the function that holds this. Its signature is

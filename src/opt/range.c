@@ -91,7 +91,9 @@ typedef struct Nest {
     bool rehearses;                                   /* constants may tell what an index is */
     bool is_flat; /* loops inside are taken for what their rounds do, one after the other */
     bool has_doubles;
-    Val *safe; /* bool: everything so far is in range */
+    bool stores_quotients; /* by what is no constant */
+    bool is_reverse;       /* it has sums that differentiation made */
+    Val *safe;             /* bool: everything so far is in range */
 } Nest;
 
 static const Type *basic(const Nest *n, TypeKind kind) {
@@ -405,10 +407,18 @@ static bool computes_doubles(const Inst *inst) {
     return op_has(inst->op, OP_ELEMENTWISE) && type_element(inst->results[0]->type)->kind == TYPE_double;
 }
 
+static bool stores_quotient(const Inst *inst) {
+    const Val *v = inst->op == OP_store ? inst_operand(inst, 1) : NULL;
+    bool is_quotient = v && v->kind == VAL_inst && (v->inst->op == OP_div || v->inst->op == OP_ratio);
+    return is_quotient && type_is_float(v->type) && !val_is_const(inst_operand(v->inst, 1));
+}
+
 /* What is called in it. */
 static void look_into(void *user, Inst *inst) {
     Nest *n = user;
     n->has_doubles |= computes_doubles(inst);
+    n->stores_quotients |= stores_quotient(inst);
+    n->is_reverse |= inst_has(inst, INST_FREE);
     bool is_long = op_has(inst->op, OP_EFFECT) ||
                    (n->is_flat ? !is_written_out(inst) : inst->op == OP_loop || op_has(inst->op, OP_TAPE));
     n->ncalled++;
@@ -430,6 +440,8 @@ static void look_at(void *user, Inst *inst) {
     Nest *n = user;
     n->ninsts++;
     n->has_doubles |= computes_doubles(inst);
+    n->stores_quotients |= stores_quotient(inst);
+    n->is_reverse |= inst_has(inst, INST_FREE);
     if (inst->op == OP_call) look_into(n, inst);
     if (inst->op == OP_loop && !n->is_flat) vec_push(n->scratch, &n->inner, inst);
     n->calls |= n->is_flat && !is_written_out(inst);
@@ -592,16 +604,28 @@ static bool copy_nest(Range *r, Nest *n) {
     return worth_it;
 }
 
-/* LLVM makes no vectors of loops for GPUs, and none that are worth it of numbers that fill a register by two. */
-static bool may_be_flat(const Range *r, const Nest *n) {
-    const Module *module = r->func->module;
-    return module->orders_sums ||
-           (!module->many_threads && r->options.register_bits >= (n->has_doubles ? 256 : 128));
+static bool is_only_loop(const Inst *loop) {
+    const Region *body = loop->func->body;
+    int loops = 0;
+    for (const Inst *inst = body->first; inst; inst = inst->next) loops += inst->op == OP_loop;
+    return loops == 1 && loop->parent == body;
 }
 
+/* Of numbers that fill a register by two, LLVM makes no vectors of rounds that are worth it. Where matrices are eliminated, or rows divided by what they sum up to, it makes pairs of what is written out, and
+ * these wait for the quotients of both: it is told to look for none, if there is nothing else in the function. Reverse passes, which add up rows, gain by pairs. */
+static bool is_elimination(const Range *r, const Nest *n) {
+    return n->stores_quotients && !n->is_reverse && is_only_loop(n->loop) && r->options.register_bits >= 128;
+}
+
+/* LLVM makes no vectors of loops for GPUs. */
 static bool copy_flat(Range *r, Inst *loop) {
+    const Module *module = r->func->module;
     Nest flat = find_nest(r, loop, true);
-    return may_be_flat(r, &flat) && copy_nest(r, &flat);
+    bool in_pairs = flat.has_doubles && r->options.register_bits < 256, alone = is_elimination(r, &flat);
+    bool suits_llvm = !module->many_threads && (in_pairs ? alone : r->options.register_bits >= 128);
+    if (!(module->orders_sums || suits_llvm) || !copy_nest(r, &flat)) return false;
+    if (in_pairs && alone && !module->orders_sums) r->func->flags |= FUNC_ONE_BY_ONE;
+    return true;
 }
 
 static void visit_loop(Range *r, Inst *loop) {

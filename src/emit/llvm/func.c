@@ -245,7 +245,8 @@ static void size_attributes(Emitter *e, FuncInfo *info) {
     else if ((func->flags & FUNC_INLINE) || (e->options->level > 0 && reach_is_joined(info->reached)))
         emit_attribute(e, info->function, of_function, "alwaysinline", 0);
     else if (info->reached->is_too_much) emit_attribute(e, info->function, of_function, "noinline", 0);
-    if (size.longest > LONG_BLOCK) emit_attribute(e, info->function, of_function, WITHOUT_VECTORS, 0);
+    if (size.longest > LONG_BLOCK || (func->flags & FUNC_ONE_BY_ONE))
+        emit_attribute(e, info->function, of_function, WITHOUT_VECTORS, 0);
     if (is_large || (func->flags & FUNC_NOINLINE))
         emit_attribute(e, info->function, of_function, "noinline", 0);
     e->is_huge = e->is_huge || size.branches > TOO_MANY_BRANCHES || size.longest > TOO_LONG_BLOCK;
