@@ -55,16 +55,10 @@ static void look_into(Reached *reached, Inside *inside, const Inst *inst) {
             look_at(reached, inside, part);
 }
 
-static const Inst *loop_around(const Inst *inst) {
-    const Region *region = inst->parent;
-    while (region->owner && region->owner->op != OP_loop) region = region->owner->parent;
-    return region->owner;
-}
-
 bool emit_is_written_out(const Reached *reached, const Inst *loop) {
     const Inside *inside = map_get(&reached->nests, PTR_KEY(loop));
     if (!inside || inside->has_loop) return inside;
-    const Inst *around = loop_around(loop);
+    const Inst *around = inst_loop_around(loop);
     return around && map_has(&reached->nests, PTR_KEY(around));
 }
 

@@ -589,6 +589,7 @@ Val *const *ir_constants_at(const Val *address);
 /* ---- loop.c */
 bool inst_contains(const Inst *owner, const Val *v); /* is it made in one of the regions? */
 bool inst_is_unlikely(const Inst *inst);             /* a condition around it is false as a rule */
+const Inst *inst_loop_around(const Inst *inst);      /* NULL: none is */
 int inst_loops_around(const Inst *inst);
 /* How far a carried integer moves in one iteration, over all ways through it; `jumps`: those to the loop. */
 typedef struct LoopSteps {

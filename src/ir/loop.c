@@ -20,6 +20,12 @@ bool inst_is_unlikely(const Inst *inst) {
     return inst->func->flags & FUNC_UNLIKELY;
 }
 
+const Inst *inst_loop_around(const Inst *inst) {
+    const Region *region = inst->parent;
+    while (region->owner && region->owner->op != OP_loop) region = region->owner->parent;
+    return region->owner;
+}
+
 int inst_loops_around(const Inst *inst) {
     int loops = 0;
     for (const Region *r = inst->parent; r->owner; r = r->owner->parent) loops += r->owner->op == OP_loop;

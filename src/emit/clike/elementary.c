@@ -10,12 +10,6 @@
  * computed only where structs are read number by number for that (rows.c). Where rounds leave a rest that is no vector, both are computed on x86-64 as well (masked.c). Like all that errs more than the scalar functions do, this is for -O3. */
 #include "emit/clike/clike.h"
 
-static const Inst *loop_around(const Inst *inst) {
-    do inst = inst->parent->owner;
-    while (inst && inst->op != OP_loop);
-    return inst;
-}
-
 /* ---- a cosine beside a sine
  *
  *     s = sin(x); x += f(s); keep(slope_cos_late_float(x))       one call of both takes longer than the sine alone, for which the next round waits
@@ -39,7 +33,7 @@ static bool has_sine_beside(const Inst *cosine) {
 }
 
 const char *clike_cosine_apart(Printer *p, const Inst *inst, const Type *type) {
-    const Inst *loop = inst->op == OP_cos ? loop_around(inst) : NULL;
+    const Inst *loop = inst->op == OP_cos ? inst_loop_around(inst) : NULL;
     if (!loop || type->kind != TYPE_float || !clike_has_vectors(p) || !has_sine_beside(inst)) return NULL;
     return is_handed_on(loop, inst_operand(inst, 0), MOST_TERMS) ? "slope_cos_late_float" : NULL;
 }
@@ -66,7 +60,7 @@ bool clike_comes_along(const Inst *inst) {
 
 /* Is it faster so, at this place? */
 static bool is_worth_while(Printer *p, const Inst *inst) {
-    const Inst *loop = loop_around(inst);
+    const Inst *loop = inst_loop_around(inst);
     if (inst->op == OP_sin || inst->op == OP_cos) return clike_is_computed_in_rows(p, inst);
     return loop && (inst->op == OP_tanh || are_apart(loop));
 }

@@ -444,10 +444,11 @@ static Value bit_function(Printer *p, Op op, const Type *from, const Value *args
 }
 
 /* A product or quotient that is zero if its factor or dividend is. */
-static Value unless_zero(Printer *p, Op op, const Type *type, const Value *args) {
-    bool loose = is_steered(p);
+static Value unless_zero(Printer *p, Op op, const Type *type, const Value *args, const Inst *inst) {
+    bool loose = is_steered(p), in_turn = inst && clike_is_in_open_loop(inst);
     if (loose) clike_helper(p, "SLOPE_CHOOSES_EARLY");
-    const char *what = !loose ? op_info[op].name : op == OP_scale ? "times" : "over";
+    if (loose && in_turn && op == OP_scale) clike_helper(p, "SLOPE_STAYS");
+    const char *what = !loose ? op_info[op].name : op != OP_scale ? "over" : in_turn ? "weigh" : "times";
     const char *name = clike_format(p, "slope_%s_%s", what, clike_word(p, type));
     return rounded(p, clike_call(p, clike_helper(p, name), args, 2), type);
 }
@@ -478,7 +479,7 @@ Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const
     case OP_div:
     case OP_rem: return division(p, op, from, args, inst);
     case OP_scale:
-    case OP_ratio: return unless_zero(p, op, from, args);
+    case OP_ratio: return unless_zero(p, op, from, args, inst);
     case OP_neg: return negation(p, from, args);
     case OP_min: return extreme(p, from, args, false);
     case OP_max: return extreme(p, from, args, true);

@@ -69,7 +69,7 @@ static bool is_triangle(const Inside *inside) {
            inst_contains(inside->loop, ir_resolve(inside->nested->args[test.index]));
 }
 
-/* It runs as often as its counter says. */
+/* Does it run as often as its counter says? */
 static bool is_one_test(const Inst *loop) {
     const Inst *yield = loop->regions[0]->last;
     const Val *condition = yield->op == OP_yield ? ir_resolve(yield->args[0]) : NULL;
@@ -158,6 +158,11 @@ const char *clike_round_wish(Printer *p, const Inst *loop) {
     if (has_more || count_sums(loop) < LEAST_SUMS || wish_for_rounds(p, loop)) return NULL;
     region_walk(loop->regions[1], find_more_than_products, &has_more);
     return has_more ? NULL : clike_helper(p, "SLOPE_ONE_BY_ONE");
+}
+
+bool clike_is_in_open_loop(const Inst *inst) {
+    const Inst *loop = inst_loop_around(inst);
+    return loop && !is_one_test(loop);
 }
 
 const char *clike_loop_wish(Printer *p, const Inst *loop) {
