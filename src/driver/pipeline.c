@@ -369,6 +369,12 @@ static bool pass_fill(Func *func) {
     return true;
 }
 
+static bool pass_skip(Func *func) {
+    if (!opt_skip(func)) return false;
+    opt_dce(func);
+    return true;
+}
+
 static bool pass_first(Func *func) {
     if (!opt_first(func)) return false;
     opt_simplify(func);
@@ -438,6 +444,7 @@ static const struct {
     {"steps", 1, .run = pass_steps},
     {"range", 1, .run_unit = pass_range},
     {"fill", 2, .run = pass_fill},
+    {"skip", 2, .run = pass_skip},
     {"near", 2, .run = opt_near},
     {"first", 2, .run = pass_first},
     {"order", 2, .run = pass_order},

@@ -445,7 +445,7 @@ bool clike_keeps_quotients(const Inst *loop); /* in arrays, in a few rounds that
 const char *clike_loop_wish(Printer *p, const Inst *loop);  /* what is said before it; NULL: nothing */
 const char *clike_round_wish(Printer *p, const Inst *loop); /* likewise, where a round begins */
 bool clike_carries_counters(const Inst *loop);              /* and nothing else? */
-bool clike_is_in_open_loop(const Inst *inst); /* one that ends by what it computes, and never becomes vectors */
+bool clike_is_in_open_loop(const Inst *inst);               /* that ends by what it computes: no vectors */
 
 /* ---- masked.c */
 /* If it is to have some rounds which do nothing: returns what it counts up to, else NULL. */

@@ -67,7 +67,7 @@ static bool is_worth_while(Printer *p, const Inst *inst) {
 
 /* Is it in a loop of which some rounds would call functions of single numbers, although there are some for vectors? What takes the place of a masked loop where indices are out of range computes the same. */
 static bool has_rest(const Inst *inst) {
-    const Inst *loop = loop_around(inst);
+    const Inst *loop = inst_loop_around(inst);
     bool is_long = inst->op == OP_exp || inst->op == OP_tanh;
     return is_long && loop && clike_leaves_rest(loop_most_trips(loop), inst->results[0]->type);
 }
