@@ -254,6 +254,18 @@ const char *slope_built_name(SlopeProgram *program, const char *name) {
     return driver_built_name(program, name);
 }
 
+typedef struct Mention {
+    SlopeKernel *kernel;
+    const Global *global;
+    bool found;
+} Mention;
+
+static SlopeStatus look_for(DriverWork *work) {
+    Mention *mention = work->user;
+    mention->found = driver_mentions(mention->kernel, mention->global);
+    return SLOPE_STATUS_ok;
+}
+
 bool slope_kernel_uses(SlopeKernel *kernel, int index) {
     if (!kernel) return false;
     SlopeProgram *program = kernel->program;
@@ -267,7 +279,10 @@ bool slope_kernel_uses(SlopeKernel *kernel, int index) {
         return false;
     }
     if (!driver_enter_program(program)) return false;
-    return driver_mentions(kernel, uniform->global);
+    Mention mention = {.kernel = kernel, .global = uniform->global};
+    DriverWork work = {.program = program, .user = &mention};
+    driver_leave(program->session, driver_deep(program->session, look_for, &work));
+    return mention.found;
 }
 
 SlopeStatus slope_find_uniform(SlopeProgram *program, const char *name, SlopeUniform *out) {

@@ -474,6 +474,7 @@ const char *driver_built_name(SlopeProgram *program, const char *name) {
 
 bool driver_mentions(SlopeKernel *kernel, const Global *global) {
     Use use = {.arena = &kernel->program->arena, .wanted = global};
+    if (!kernel->func->body) unit_derive(kernel->program->unit, NULL); /* nobody has asked for its code yet */
     look_into(&use, kernel->func);
     for (int i = 0; i < use.open.count && !use.found; i++)
         if (use.open.at[i]->body) region_walk(use.open.at[i]->body, look_at, &use);
