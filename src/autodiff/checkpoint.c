@@ -197,12 +197,29 @@ static bool is_there(const Policy *p, const Val *v) {
     return !is_primal(p, v) || p->stored[v->id] || p->whole[v->id];
 }
 
+static int loop_depth(const Policy *p, const Val *v) {
+    int depth = 0;
+    for (const Region *r = p->defs[v->id].region; r && r->owner; r = r->owner->parent)
+        depth += r->owner->op == OP_loop;
+    return depth;
+}
+
+static int cost(Policy *p, Val *v);
+
+/* Whole numbers of a loop further out, such as how often this one runs, are computed again once for all rounds. */
+static int cost_of_source(Policy *p, const Val *v, Val *of) {
+    int total = cost(p, of);
+    bool is_shared =
+        total && total <= p->limit && type_is_integer(of->type) && loop_depth(p, of) < loop_depth(p, v);
+    return is_shared ? 0 : total;
+}
+
 static int cost(Policy *p, Val *v) {
     if (is_there(p, v)) return 0;
     if (p->costs[v->id]) return p->costs[v->id] - 1;
     bool redone = can_redo(p, v);
     int total = redone ? own_cost(p, v) : NEVER;
-    for (int i = 0; redone && source(p, v, i); i++) total += cost(p, source(p, v, i));
+    for (int i = 0; redone && source(p, v, i); i++) total += cost_of_source(p, v, source(p, v, i));
     if (total > NEVER) total = NEVER;
     p->costs[v->id] = total + 1;
     return total;
@@ -317,13 +334,6 @@ static bool find_origins(Policy *p, Val *v, Origins *s) {
     for (int i = 0; source(p, v, i); i++)
         if (!find_origins(p, source(p, v, i), s)) return false;
     return true;
-}
-
-static int loop_depth(const Policy *p, const Val *v) {
-    int depth = 0;
-    for (const Region *r = p->defs[v->id].region; r && r->owner; r = r->owner->parent)
-        depth += r->owner->op == OP_loop;
-    return depth;
 }
 
 static void prefer_origins(Policy *p) {

@@ -25,14 +25,41 @@ static bool leaves_reference(Ad *ad, const Func *func) {
     return false;
 }
 
+/* The depth of calls in it that are followed. */
+enum { MOST_COUNTING = 4 };
+
+typedef struct Counting {
+    int depth;
+    bool no;
+} Counting;
+
+static bool only_counts(const Func *func, int depth);
+
+static void look_for_more(void *user, Inst *inst) {
+    Counting *c = user;
+    c->no |= inst->nregions || op_has(inst->op, OP_WRITES) || op_has(inst->op, OP_EFFECT);
+    if (inst->op == OP_call) c->no |= !only_counts(inst->callee, c->depth + 1);
+}
+
+/* A few steps to whole numbers, which have no derivatives, whatever they come from. The limit of a loop is often asked for so, as in `i < values.getCount()`, and stays the same only if
+ * it can be seen. */
+static bool only_counts(const Func *func, int depth) {
+    Counting c = {.depth = depth, .no = !func->body || !func->nresults || depth > MOST_COUNTING};
+    for (int i = 0; i < func->nresults; i++) c.no |= !type_is_integer(func->results[i]);
+    for (int i = 0; i < func->nparams; i++) c.no |= func->params[i].dir != DIR_in;
+    if (!c.no) region_walk(func->body, look_for_more, &c);
+    return !c.no;
+}
+
 static bool may_inline(void *user, const Func *callee, const Inst *call) {
     Ad *ad = user;
     Func *func = (Func *)(uintptr_t)callee;
+    bool counts = only_counts(callee, 0);
     if (inst_has(call, INST_NO_DIFF) ||
         (callee->flags & (FUNC_TREAT_AS_DIFF | FUNC_RECOMPUTE | FUNC_CHECKPOINT)))
         return false;
-    if (!(callee->flags & (FUNC_BWD | FUNC_GENERATED))) return false;
-    if ((callee->flags & FUNC_GENERATED) || leaves_reference(ad, callee)) return false;
+    if (!counts && !(callee->flags & FUNC_BWD)) return false;
+    if (!counts && ((callee->flags & FUNC_GENERATED) || leaves_reference(ad, callee))) return false;
     ad_complete(ad, func);
     return func->body && !func->custom.fwd && !func->custom.bwd && !func->custom.substitute;
 }

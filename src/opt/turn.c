@@ -40,11 +40,16 @@ static bool is_short(const Val *array) {
            type_is_scalar(type->args[0]) && type_length(type) <= MOST_ELEMENTS;
 }
 
-/* That is only read; NULL: it is another, or not known. */
+/* That is only read, and of which it is an element, or a part that is the same in all of them: where that is known, the array is there to be read, whether rounds come to that or not. NULL: it is another. */
 static Val *buffer_of(Val *array) {
-    const Inst *element = opt_buffer_element(array);
-    bool is_read = element && element->op == OP_buffer_elem && !inst_has(element, INST_WRITES);
-    return is_read ? inst_operand(element, 0) : NULL;
+    const Inst *part = array->inst;
+    while (part->op == OP_field || (part->op == OP_elem && val_is_const(inst_operand(part, 1)))) {
+        const Val *whole = inst_operand(part, 0);
+        if (whole->kind != VAL_inst) return NULL;
+        part = whole->inst;
+    }
+    bool is_read = part->op == OP_buffer_elem && !inst_has(part, INST_WRITES);
+    return is_read ? inst_operand(part, 0) : NULL;
 }
 
 /* In the region in which the array is known, around at least two loops; NULL: there are fewer. */
