@@ -15,7 +15,7 @@ typedef struct Leaf {
     uint8_t dir; /* Dir */
     bool diff;   /* has a differential */
     bool dual;   /* a part of an IDifferentiablePtrType: accompanied by its counterpart, never transposed */
-    bool held;   /* dual, in a parameter whose Differential has no place for it */
+    bool held; /* dual, in a parameter whose Differential has no place for it: none to who calls with pairs */
     const Type *dtype; /* of the differential, or the counterpart */
     const Type
         *later; /* of the counterpart that it has in derivatives of derivatives; NULL: the same as here */
@@ -96,7 +96,9 @@ typedef struct AdFunc {
     Made tangent; /* the linear part, for the time between linearize and transpose: without a body */
     VEC(Reverse *) reverses;
     Answer recursive, facts[AD_fact_count];
-    int open, leads_to; /* while circles of calls are looked for */
+    int open, leads_to;     /* while circles of calls are looked for */
+    struct AdFunc *general; /* of which this is a copy, some of its references being constants; or NULL */
+    VEC(struct AdFunc *) copies;
 } AdFunc;
 
 typedef struct Ad {
@@ -113,7 +115,9 @@ typedef struct Ad {
 } Ad;
 
 /* ---- derive.c */
-AdFunc *ad_func(Ad *ad, Func *func);  /* for a source function, or one that is flat by birth */
+AdFunc *ad_func(Ad *ad, Func *func); /* for a source function, or one that is flat by birth */
+/* The same where these leaves, references that have no counterparts, are constants. */
+AdFunc *ad_with_constants(Ad *ad, AdFunc *f, const bool *constants);
 void ad_complete(Ad *ad, Func *func); /* its body and what the source provides for it */
 Func *ad_substitute(
     Ad *ad,
@@ -284,6 +288,7 @@ typedef struct Refs {
 Refs ad_references(Ad *ad, const AdFunc *f, AdMode mode);
 Ref ad_ref_of(const Refs *refs, Val *v); /* of a value, or of the memory that an address points into */
 Ref ad_merge_refs(Ref a, Ref b);
+bool ad_is_number(const Leaf *leaf); /* in a reference, and in its counterpart */
 /* A number in a reference that comes from nowhere else (its offset is 5) is the same in the counterpart. */
 bool ad_is_own_number(const Refs *refs, const Leaf *leaf, Val *v);
 

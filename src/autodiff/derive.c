@@ -59,6 +59,63 @@ AdFunc *ad_func(Ad *ad, Func *func) {
     return f;
 }
 
+/* ---- references without counterparts */
+
+static bool is_copy(const AdFunc *f, const AdFunc *copy, const bool *constants) {
+    for (int i = 0; i < f->leaves.count; i++)
+        if (f->leaves.at[i].dual && copy->leaves.at[i].dual == constants[i]) return false;
+    return true;
+}
+
+/* Of a function that autodiff made: a copy with other parameters. */
+static Func *copy_flat(Ad *ad, const AdFunc *f, const Leaves *leaves) {
+    Func *flat = clone_func(f->flat, f->flat->name->text);
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].later && leaves->at[i].in >= 0)
+            flat->params[leaves->at[i].in].counterpart = type_basic(ad->m->types, TYPE_void);
+    return flat;
+}
+
+static AdFunc *make_copy(Ad *ad, AdFunc *f, Leaves leaves) {
+    AdFunc *copy =
+        f->source ? arena_new(ad->arena, AdFunc) : ad_add_flat(ad, copy_flat(ad, f, &leaves), leaves);
+    copy->general = f;
+    copy->written = f->written;
+    copy->doubted = f->doubted;
+    copy->plain = f->plain;
+    vec_push(ad->arena, &f->copies, copy);
+    if (!f->source) return copy;
+    copy->source = f->source;
+    copy->leaves = leaves;
+    copy->flat = ad_declare_flat(ad, f->source, &copy->leaves);
+    map_put(ad->arena, &ad->funcs, PTR_KEY(copy->flat), copy);
+    vec_push(ad->arena, &ad->unfilled, copy);
+    return copy;
+}
+
+AdFunc *ad_with_constants(Ad *ad, AdFunc *f, const bool *constants) {
+    if (f->round || is_copy(f, f, constants)) return f;
+    for (int i = 0; i < f->copies.count; i++)
+        if (is_copy(f, f->copies.at[i], constants)) return f->copies.at[i];
+    Leaves leaves = f->leaves;
+    leaves.at = arena_copy(ad->arena, f->leaves.at, sizeof(Leaf) * (size_t)leaves.count);
+    for (int i = 0; i < leaves.count; i++) {
+        Leaf *leaf = &leaves.at[i];
+        if (!leaf->dual || !constants[i]) continue;
+        leaf->dual = leaf->held = false;
+        leaf->later = leaf->dtype; /* it may have one in derivatives of derivatives */
+        leaf->dtype = NULL;
+    }
+    return make_copy(ad, f, leaves);
+}
+
+/* Pairs have no room for counterparts of what a differentiable struct holds. */
+static AdFunc *in_pairs(Ad *ad, AdFunc *f) {
+    bool *held = arena_array(ad->arena, bool, f->leaves.count + 1);
+    for (int i = 0; i < f->leaves.count; i++) held[i] = f->leaves.at[i].held;
+    return ad_with_constants(ad, f, held);
+}
+
 /* ---- what the source says about calls */
 
 Func *ad_substitute(Ad *ad, Func *func) {
@@ -112,6 +169,7 @@ static CallPlan plan(Ad *ad, Func *source, AdMode mode) {
         result.custom = custom->fwd;
     } else if (!(func->flags & FUNC_TREAT_AS_DIFF) && (func->flags & (mode == AD_fwd ? FUNC_FWD : FUNC_BWD)))
         result.kind = CALL_derived;
+    if (result.custom) result.callee = in_pairs(ad, result.callee);
     return result;
 }
 
@@ -180,9 +238,8 @@ static void fill_derivation(Ad *ad, Func *func) {
                    (target->custom.fwd && serves_both_modes(ad_func(ad, target)));
     if (custom && (func->derivation.mode == AD_fwd || !target->custom.primal))
         ad_fill_forwarding(ad, func, custom);
-    else if (func->derivation.mode == AD_fwd) ad_fill_user_fwd(ad, func, ad_func(ad, target));
-    else if (by_call) ad_fill_user_bwd(ad, func, ad_func(ad, wrap_call(ad, target)));
-    else ad_fill_user_bwd(ad, func, ad_func(ad, target));
+    else if (func->derivation.mode == AD_fwd) ad_fill_user_fwd(ad, func, in_pairs(ad, ad_func(ad, target)));
+    else ad_fill_user_bwd(ad, func, in_pairs(ad, ad_func(ad, by_call ? wrap_call(ad, target) : target)));
     if (func->body) ad_verify(ad, func, "derive");
     ad->what = outer;
 }

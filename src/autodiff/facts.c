@@ -74,6 +74,7 @@ static void follow_calls(Ad *ad, AdFuncs *open, AdFunc *f) {
 
 bool ad_is_recursive(Ad *ad, AdFunc *f) {
     AdFuncs open = {0};
+    if (f->general) return ad_is_recursive(ad, f->general);
     if (!f->recursive) follow_calls(ad, &open, f);
     return f->recursive == ANSWER_yes;
 }

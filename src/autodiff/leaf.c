@@ -91,14 +91,12 @@ static void walk_step(Walk *w, int step, int dstep, const Type *type, const Type
     if (dtype) w->dpath.count--;
 }
 
-static bool may_hold(const Walk *w, const Type *dtype) {
-    return dtype && !w->dual && w->base.param >= 0 && w->base.dir == DIR_in;
-}
+static bool may_hold(const Walk *w, const Type *dtype) { return dtype && !w->dual; }
 
 /* A part that the Differential leaves out. A reference in it (a lambda may hold one) has a counterpart in calls within derivatives, though
- * no pair has room for it: users who call them give none, where buffers drop what is written, and pointers would not. */
+ * no pair has room for it. */
 static void walk_held(Walk *w, int step, const Type *type) {
-    const Type *counterpart = type_holds(type, TYPE_pointer) ? NULL : ad_counterpart(w->ad, type);
+    const Type *counterpart = ad_counterpart(w->ad, type);
     w->dual = w->base.held = counterpart != NULL;
     walk_step(w, step, step, type, counterpart);
     w->dual = w->base.held = false;
@@ -269,7 +267,6 @@ Val *ad_leaf_address(Builder *b, Val *object, const int *path, int npath) {
 }
 
 Val *ad_leaf_at(Builder *b, Val *object, const Leaf *leaf, bool differential) {
-    if (differential && leaf->held) return build_var(b, leaf->dtype, NULL, false);
     return differential ? ad_leaf_address(b, object, leaf->dpath, leaf->ndpath)
                         : ad_leaf_address(b, object, leaf->path, leaf->npath);
 }

@@ -468,6 +468,17 @@ static Val *dual_arg(Lin *l, const Leaf *leaf, Val *old) {
     return build_var(&l->b, leaf->dtype, NULL, false);
 }
 
+/* What the call differentiates: where references are constants, a copy of the function in which they are. */
+static AdFunc *settled_callee(Lin *l, AdFunc *callee, const Inst *inst) {
+    bool *constants = arena_array(l->ad->arena, bool, callee->leaves.count + 1);
+    for (int i = 0; i < callee->leaves.count; i++) {
+        const Leaf *leaf = &callee->leaves.at[i];
+        if (!leaf->dual || leaf->in < 0 || ad_is_own_number(&l->refs, leaf, inst->args[leaf->in])) continue;
+        constants[i] = ad_ref_of(&l->refs, inst->args[leaf->in]).state == REF_plain;
+    }
+    return ad_with_constants(l->ad, callee, constants);
+}
+
 /* Do the references that are passed have counterparts? plain: none of them, and none has to. */
 static RefState references(Lin *l, AdFunc *callee, const Inst *inst) {
     Ref all = {0};
@@ -475,6 +486,7 @@ static RefState references(Lin *l, AdFunc *callee, const Inst *inst) {
         const Leaf *leaf = &callee->leaves.at[i];
         if (!leaf->dual || leaf->in < 0 || ad_is_own_number(&l->refs, leaf, inst->args[leaf->in])) continue;
         Ref ref = ad_ref_of(&l->refs, inst->args[leaf->in]);
+        if (ref.state == REF_paired && ad_is_number(leaf)) continue;
         if (ref.state == REF_paired) ref.type = NULL; /* it fits by construction */
         all = ad_merge_refs(all, ref);
     }
@@ -667,6 +679,7 @@ static bool gives_local(Lin *l, const CallPlan *plan, const Inst *inst) {
 
 static void lin_call(Lin *l, Inst *inst) {
     CallPlan plan = ad_plan_call(l->ad, inst, l->mode);
+    if (plan.kind == CALL_derived) plan.callee = settled_callee(l, plan.callee, inst);
     bool refused = gives_local(l, &plan, inst);
     if (refused) diag_report(l->m->diags, DIAG_no_counterpart, inst->loc);
     if (plan.kind == CALL_plain && !inst_has(inst, INST_NO_DIFF)) report_custom_again(l, &plan, inst);

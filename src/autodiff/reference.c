@@ -45,10 +45,14 @@ Ref ad_ref_of(const Refs *refs, Val *v) {
     return refs->at[root ? root->id : v->id];
 }
 
-bool ad_is_own_number(const Refs *refs, const Leaf *leaf, Val *v) {
+bool ad_is_number(const Leaf *leaf) {
     const Type *type = leaf->type;
     while (type->kind == TYPE_array) type = type->args[0];
-    return leaf->dtype == leaf->type && type_is_scalar(type) && ad_ref_of(refs, v).state == REF_plain;
+    return leaf->dtype == leaf->type && type_is_scalar(type);
+}
+
+bool ad_is_own_number(const Refs *refs, const Leaf *leaf, Val *v) {
+    return ad_is_number(leaf) && ad_ref_of(refs, v).state == REF_plain;
 }
 
 /* ---- memory */
@@ -115,21 +119,36 @@ static Ref computed(const Walk *w, const Inst *inst) {
     return (Ref){.state = REF_plain};
 }
 
+static bool takes_more_than_numbers(const Leaves *leaves) {
+    for (int i = 0; i < leaves->count; i++)
+        if (leaves->at[i].dual && leaves->at[i].in >= 0 && !ad_is_number(&leaves->at[i])) return true;
+    return false;
+}
+
 /* Of the references that a call gives: they have counterparts if those have that it takes. */
-static Ref given(const Walk *w, const Inst *call, const CallPlan *plan) {
+static Ref given_by(const Walk *w, const Inst *call, const CallPlan *plan) {
+    const Leaves *leaves = &plan->callee->leaves;
+    bool takes = false, is_more = takes_more_than_numbers(leaves);
     Ref all = {0};
-    bool takes = false;
-    if (!ad_knows_counterparts(plan)) return (Ref){.state = REF_lost};
-    for (int i = 0; i < plan->callee->leaves.count; i++) {
-        const Leaf *leaf = &plan->callee->leaves.at[i];
+    if (plan->callee->source && !ad_knows_counterparts(plan)) return (Ref){.state = REF_lost};
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
         if (!leaf->dual || leaf->in < 0 || leaf->dir == DIR_out) continue;
         if (ad_is_own_number(w->refs, leaf, call->args[leaf->in])) continue;
         Ref ref = ad_ref_of(w->refs, call->args[leaf->in]);
+        if (ref.state == REF_paired && is_more && ad_is_number(leaf)) continue;
         if (ref.state == REF_paired) ref.type = NULL;
         all = ad_merge_refs(all, ref);
         takes = true;
     }
     return takes ? all : (Ref){.state = plan->custom ? REF_paired : REF_plain};
+}
+
+/* Backward derivatives leave the primal half of a pair as it is. */
+static Ref given(const Walk *w, const Inst *call, const CallPlan *plan, const Leaf *leaf) {
+    const Func *source = plan->callee->source;
+    bool stays = source && source->derivation.of && source->derivation.mode == AD_bwd && leaf->in >= 0;
+    return stays ? ad_ref_of(w->refs, call->args[leaf->in]) : given_by(w, call, plan);
 }
 
 /* The source says that nothing flows there. */
@@ -145,7 +164,7 @@ static void walk_call(Walk *w, const Inst *call) {
     const Leaves *leaves = &plan.callee->leaves;
     for (int i = 0; i < leaves->count; i++) {
         const Leaf *leaf = &leaves->at[i];
-        Ref now = plan.kind != CALL_plain && ad_is_given(leaf) ? given(w, call, &plan) : ref;
+        Ref now = plan.kind != CALL_plain && ad_is_given(leaf) ? given(w, call, &plan, leaf) : ref;
         if (now.state == REF_paired) now.type = leaf->dtype;
         if (is_dropped(call, plan.callee, leaf)) now = (Ref){.state = REF_plain};
         bool writes = leaf->in >= 0 && leaf->by_ref && leaf->dir != DIR_in;

@@ -118,9 +118,7 @@ static Val *op_detach(Call *call) {
             call->result_ir->kind == TYPE_vector ? call->result_ir->args[0] : call->result_ir;
         return type_is_float(element) ? build_unary(&f->b, OP_detach, call->args[0]) : call->args[0];
     }
-    build_copy(&f->b, call->into, call->args[0]);
-    Inst *last = f->b.region->last;
-    if (last->op == OP_copy) last->flags |= INST_NO_DIFF;
+    copy_constant(f, call->into, call->args[0]);
     return NULL;
 }
 

@@ -72,6 +72,7 @@ struct Lowerer {
     int done;                     /* of pending */
     VEC(Request *) switches;      /* of these: what depends on the types behind interfaces */
     Map derivatives;              /* hash of (Func, mode) -> Func */
+    Map copying;                  /* IR Type -> Func that copies an object no derivative of which is wanted */
     Map globals;                  /* hash of (Decl, Subst) -> Global */
     Map constants;                /* hash of (Decl, Subst) -> Constant */
     Map external;                 /* front end Type -> IR record of its form in buffers */
@@ -289,6 +290,7 @@ void place_init(Fn *f, const Place *place, Expr *e,
                 const Subst *subst);   /* of a new field; the expression under subst */
 bool is_transposed(const Type *front); /* column-major */
 void copy_object(Fn *f, Val *to, Val *from, bool no_diff);
+void copy_constant(Fn *f, Val *to, Val *from); /* references in it, too */
 Val *detached(Fn *f, Val *value, bool no_diff);
 
 /* ---- call.c */

@@ -19,11 +19,46 @@ Val *detached(Fn *f, Val *value, bool no_diff) {
     return type_is_float(element) ? build_unary(&f->b, OP_detach, value) : value;
 }
 
+static bool holds_reference(Module *m, const Type *type) {
+    if (type->kind == TYPE_array) return holds_reference(m, type->args[0]);
+    if (type->kind != TYPE_record) return false;
+    if (ir_record_diff(m, type)->reference) return true;
+    const Record *record = type_record(type);
+    for (int i = 0; i < record->nfields; i++)
+        if (holds_reference(m, record->fields[i].type)) return true;
+    return false;
+}
+
+/* A function that copies an object. */
+static Func *copying(Lowerer *l, const Type *type) {
+    Func *func = map_get(&l->copying, PTR_KEY(type));
+    if (func) return func;
+    func = func_new(l->m, format_text(l->arena, "constant<%s>", type_text(l->arena, type)));
+    Param params[] = {
+        {.name = name_from(l->m->names, "to"), .type = type, .dir = DIR_out, .flags = PARAM_BY_ADDRESS},
+        {.name = name_from(l->m->names, "from"), .type = type, .dir = DIR_in, .flags = PARAM_BY_ADDRESS}};
+    func_set_params(func, arena_copy(l->arena, params, sizeof params), 2);
+    func->custom.complete = true;
+    Builder b = build_at_end(func_begin(func));
+    build_copy(&b, func->body->params[0], func->body->params[1]);
+    build_return(&b, NULL, 0);
+    map_put(l->arena, &l->copying, PTR_KEY(type), func);
+    return func;
+}
+
 void copy_object(Fn *f, Val *to, Val *from, bool no_diff) {
     if (to == from) return;
     build_copy(&f->b, to, from);
     Inst *last = f->b.before ? f->b.before->prev : f->b.region->last;
     if (no_diff && f->diff && last && last->op == OP_copy) last->flags |= INST_NO_DIFF;
+}
+
+/* References lead to the same place when they are copied: that of derivatives is not to come along, so it is a call that does it, through which none goes. */
+void copy_constant(Fn *f, Val *to, Val *from) {
+    Val *args[] = {to, from};
+    const Type *type = to->type->args[0];
+    if (!f->diff || !holds_reference(f->l->m, type)) copy_object(f, to, from, true);
+    else build_call(&f->b, copying(f->l, type), args, 2)->flags |= INST_NO_DIFF;
 }
 
 /* ---- column-major matrices */
@@ -230,7 +265,8 @@ void place_load_into(Fn *f, const Place *place, Val *to) {
                       to);
     else if (is_transposed(place->type)) copy_transposed(f, to, place->address);
     else if (place->kind == PLACE_external) load_external(f, place->type, place->address, to);
-    else copy_object(f, to, place->address, place->no_diff);
+    else if (place->no_diff) copy_constant(f, to, place->address);
+    else copy_object(f, to, place->address, false);
 }
 
 static void write_back(Fn *f, const Place *place) {
@@ -361,6 +397,7 @@ static void to_slot(Fn *f, Place *place, FieldSlot slot) {
 static bool field_is_no_diff(Fn *f, const Type *type, Decl *field) {
     if (!f->diff) return false;
     const Type *field_type = check_field_type(f->l->c, type, field);
+    if (check_is_no_diff_field(field) && holds_reference(f->l->m, lower_type(f->l, field_type))) return true;
     if (!check_is_diff_type(f->l->c, field_type, NULL)) return false;
     return check_differential_field(f->l->c, type, field) == NULL;
 }

@@ -146,7 +146,7 @@ const Type *type_element(const Type *t) {
     return has ? t->args[0] : t;
 }
 
-bool type_holds(const Type *type, TypeKind kind) {
+static bool type_holds(const Type *type, TypeKind kind) {
     if (type->kind == kind) return true;
     if (type->kind == TYPE_array) return type_holds(type->args[0], kind);
     const Record *record = type->kind == TYPE_record ? type_record(type) : NULL;

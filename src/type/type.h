@@ -160,13 +160,12 @@ static inline bool type_is_read_only(const Type *t) {
     if (t->kind != TYPE_buffer) return false;
     return t->number == BUFFER_structured || t->number == BUFFER_bytes || t->number == BUFFER_constant;
 }
-bool type_holds(const Type *type, TypeKind kind); /* it, or a part of its values; not what a part leads to */
-bool type_leads_elsewhere(const Type *type);      /* by a buffer or pointer in it */
-bool type_is_signed(const Type *t);               /* int8, int16, int, int64, floats */
-int type_bits(const Type *t);                     /* of a scalar; bool has 1 */
-const Type *type_element(const Type *t);          /* of vector, matrix, array; a scalar is its own element */
-int type_count(const Type *t);                    /* lanes of a vector with known size; 1 for a scalar */
-int64_t type_length(const Type *t);               /* of an array with known size; -1: unsized or generic */
+bool type_leads_elsewhere(const Type *type); /* by a buffer or pointer in it */
+bool type_is_signed(const Type *t);          /* int8, int16, int, int64, floats */
+int type_bits(const Type *t);                /* of a scalar; bool has 1 */
+const Type *type_element(const Type *t);     /* of vector, matrix, array; a scalar is its own element */
+int type_count(const Type *t);               /* lanes of a vector with known size; 1 for a scalar */
+int64_t type_length(const Type *t);          /* of an array with known size; -1: unsized or generic */
 bool type_is_number(const Type *t, int64_t *number); /* is it a TYPE_number, and which */
 
 /* ---- number.c: integers of the language, in 64 bits; results are not wrapped yet */

@@ -37,6 +37,7 @@ BATCH = 24
 ALONE = ("GPU", *LANES, *LOOPS)     # each program is compiled by itself: NVIDIA's compiler needs long for many functions, kernels are run one by one
 KEPT_PER_KIND = 3       # more of the same are only counted
 TOO_MUCH = ("status 1: runs on and on", "killed by SIGABRT", "takes too long")      # for the interpreter
+REFUSED = ("error E5024",)      # with a message that says what to do: references on tapes
 OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3", "C", "lanes"]
 
 
@@ -115,6 +116,8 @@ class Fuzz:
         """What was too much for the interpreter may be right as machine code, what leaves the range or precision of float may not do so
         in double, and what other rounding changes by as much as it is wrong says nothing."""
         kind = result.failure or ""
+        if kind.startswith(REFUSED):
+            return Result(unfit=self.executor.samples)
         if kind in TOO_MUCH:
             return self.executor.run({0: program}, "code -O1")[0]
         slightly = kind == "forward mode is wrong" and abs(result.got - result.wanted) < 0.2 * abs(result.wanted)

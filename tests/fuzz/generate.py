@@ -2,6 +2,7 @@
 import random
 
 from expressions import Expressions, Variable
+from held import Held
 from helpers import Helpers
 from higher import Higher
 from patterns import Patterns
@@ -13,7 +14,7 @@ MOST_LEAVES = 40    # scalars that go into a function, or come out
 MOST_STATEMENTS = 24    # more make functions slow to compile, and no more likely to find something
 
 
-class Generator(Expressions, Statements, Patterns, Helpers, Higher, Stores):
+class Generator(Expressions, Statements, Patterns, Helpers, Higher, Stores, Held):
     def __init__(self, seed):
         self.rng, self.seed = random.Random(seed), seed
         self.names, self.items, self.structs, self.callables = 0, [], {}, []
@@ -41,7 +42,7 @@ class Generator(Expressions, Statements, Patterns, Helpers, Higher, Stores):
                         (1, self.pointer_function), (1, self.buffer_function), (0.7, self.function_value), (0.7, self.rich_struct),
                         (0.7, self.manual_differential), (0.7, self.tuple_and_optional), (0.7, self.associated_type),
                         (0.7, self.inherited), (0.8, self.forward_pass), (0.7, self.tensor_function), (0.7, self.own_store),
-                        (0.7, self.many_optionals), (0.7, self.opened_generic)]
+                        (0.7, self.many_optionals), (0.7, self.opened_generic), (2, self.held_object)]
 
     # ---- choosing
 

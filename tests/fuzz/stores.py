@@ -27,10 +27,14 @@ class Stores:
         """A function of an array that a body, which `type` gives it through, reads and writes in global buffers."""
         n = self.fresh("n")
         self.memory_body(f"{n}_w", kind, [("m", type)], [Variable("m", REAL, False, text=text) for text in texts])
+        self.memory_wrapper(n, type, lambda memory: over(memory, n), head.replace("$", n))
+
+    def memory_wrapper(self, n, type, over, head=""):
+        """Around a function `n_w` of a reference, which `over` makes of a buffer: a function of an array."""
         array, pair, pointers = "DifferentialPair<@[4]>", "DifferentialPair<@>", f"DifferentialPtrPair<{type}>"
         fill = "for (int i = 0; i < 4; i++) { memory_@[i] = a.p[i]; gradient_@[i] = a.d[i]; }"
-        memory, gradient = over("memory_@", n), over("gradient_@", n)
-        self.items.append(Text(f"""{head.replace("$", n)}[ForwardDerivative({n}_f)] [BackwardDerivative({n}_b)]
+        memory, gradient = over("memory_@"), over("gradient_@")
+        self.items.append(Text(f"""{head}[ForwardDerivative({n}_f)] [BackwardDerivative({n}_b)]
 @ {n}(inout @ a[4], @ x, int k)
 {{
     for (int i = 0; i < 4; i++) memory_@[i] = a[i];

@@ -62,8 +62,9 @@ class Struct:
 
 class Text:
     """A declaration that is not taken apart: all or nothing."""
-    def __init__(self, text, declares, uses=()):
+    def __init__(self, text, declares, uses=(), reference=None):
         self.text, self.declares, self.uses = text, tuple(declares), tuple(uses)
+        self.reference = reference      # its text in the reference program, if that is another
 
 
 class Program:
@@ -160,7 +161,9 @@ class Writer:
     def item(self, item):
         if isinstance(item, Struct):
             return self.struct(item)
-        return self.finish(item.text) if isinstance(item, Text) else self.function(item)
+        if isinstance(item, Text):
+            return self.finish(item.reference if self.reference and item.reference else item.text)
+        return self.function(item)
 
     def program(self, program):
         return "".join(self.item(item) for item in program.items)
