@@ -2,14 +2,18 @@
 #include "cli.h"
 
 static ExitStatus dump(const Options *options, SlopeSession *session, const char *file) {
+    const Texts *asked = &options->values[OPTION_function];
     SlopeProgram *program;
-    SlopeBlob *blob = NULL;
     SlopeStatus status = cli_load(session, file, &program);
-    if (status == SLOPE_STATUS_ok)
-        status = slope_dump(program, option_text(options, OPTION_function),
-                            option_text(options, OPTION_after), &blob);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
-    return cli_write(blob);
+    ExitStatus written = EXIT_fine;
+    for (int i = 0; written == EXIT_fine && (i == 0 || i < asked->count); i++) {
+        SlopeBlob *blob = NULL;
+        status = slope_dump(program, asked->count ? asked->at[i] : NULL, option_text(options, OPTION_after),
+                            &blob);
+        written = status == SLOPE_STATUS_ok ? cli_write(blob) : cli_exit_status(status);
+    }
+    return written;
 }
 
 ExitStatus command_dump(const Options *options) {

@@ -28,12 +28,23 @@ static bool read_seed(const Options *options, uint64_t *seed) {
 
 /* ---- the table */
 
-static int width_of_names(const SlopeGradcheckResult *rows, int count) {
+/* Of all functions that were asked for, one table. */
+typedef struct Report {
+    const Options *options;
+    int width; /* of the names; 0: nothing was shown yet */
+    int found[SLOPE_VERDICT_skipped + 1];
+} Report;
+
+static void widen(int *width, const char *name) {
+    int length = (int)strlen(name);
+    if (length > *width && length <= 40) *width = length;
+}
+
+static int width_of_names(const Report *report, const SlopeGradcheckResult *rows, int count) {
+    const Texts *asked = &report->options->values[OPTION_function];
     int width = (int)strlen("function");
-    for (int i = 0; i < count; i++) {
-        int length = (int)strlen(rows[i].function);
-        if (length > width && length <= 40) width = length;
-    }
+    for (int i = 0; i < count; i++) widen(&width, rows[i].function);
+    for (int i = 0; i < asked->count; i++) widen(&width, asked->at[i]);
     return width;
 }
 
@@ -70,9 +81,7 @@ static void show_header(int width) {
            "identity", "worst at");
 }
 
-static void show_counts(const SlopeGradcheckResult *rows, int count) {
-    int found[SLOPE_VERDICT_skipped + 1] = {0};
-    for (int i = 0; i < count; i++) found[rows[i].verdict]++;
+static void show_counts(const int *found) {
     printf("%d right, %d wrong, %d unknown, %d skipped\n", found[SLOPE_VERDICT_right],
            found[SLOPE_VERDICT_wrong], found[SLOPE_VERDICT_unknown], found[SLOPE_VERDICT_skipped]);
 }
@@ -117,54 +126,65 @@ static void hide_progress(void) {
 }
 
 static void take_result(void *user, const SlopeGradcheckResult *rows, int done, int count) {
-    const Options *options = user;
-    bool json = option_given(options, OPTION_json);
+    Report *report = user;
+    bool json = option_given(report->options, OPTION_json);
     if (count == 0) return;
     hide_progress();
-    if (done == 0 && !json) show_header(width_of_names(rows, count));
+    if (!report->width && !json) show_header(width_of_names(report, rows, count));
+    if (!report->width) report->width = width_of_names(report, rows, count);
     if (done > 0 && json) show_json(&rows[done - 1]);
-    if (done > 0 && !json) show_row(&rows[done - 1], width_of_names(rows, count));
+    if (done > 0 && !json) show_row(&rows[done - 1], report->width);
     fflush(stdout);
     show_progress(rows, done, count);
 }
 
 /* ---- the command */
 
-static ExitStatus judge(const Options *options, const SlopeGradcheckResult *rows, int count) {
-    ExitStatus status = EXIT_fine;
+static ExitStatus judge(const Options *options, const int *found) {
     bool strict = option_given(options, OPTION_strict);
-    for (int i = 0; i < count; i++) {
-        bool wrong = rows[i].verdict == SLOPE_VERDICT_wrong;
-        bool checked = wrong || rows[i].verdict == SLOPE_VERDICT_right;
-        if (wrong || (strict && !checked)) status = EXIT_errors;
-    }
-    return strict && count == 0 ? EXIT_errors : status;
+    int unchecked = found[SLOPE_VERDICT_unknown] + found[SLOPE_VERDICT_skipped];
+    int checked = found[SLOPE_VERDICT_right] + found[SLOPE_VERDICT_wrong];
+    bool fails = found[SLOPE_VERDICT_wrong] || (strict && (unchecked || !checked));
+    return fails ? EXIT_errors : EXIT_fine;
 }
 
-static ExitStatus gradcheck(const Options *options, SlopeSession *session, const SlopeGradcheckOptions *how) {
+/* One after the other, or all that there are. */
+static SlopeStatus check_all(Report *report, SlopeProgram *program, SlopeGradcheckOptions how) {
+    const Texts *asked = &report->options->values[OPTION_function];
+    SlopeStatus status = SLOPE_STATUS_ok;
+    for (int i = 0; status == SLOPE_STATUS_ok && (i == 0 || i < asked->count); i++) {
+        const SlopeGradcheckResult *rows;
+        int count;
+        how.function = asked->count ? asked->at[i] : NULL;
+        status = slope_gradcheck(program, &how, &rows, &count);
+        for (int k = 0; status == SLOPE_STATUS_ok && k < count; k++) report->found[rows[k].verdict]++;
+    }
+    return status;
+}
+
+static ExitStatus gradcheck(Report *report, SlopeSession *session, const SlopeGradcheckOptions *how) {
+    const Options *options = report->options;
     SlopeProgram *program;
-    const SlopeGradcheckResult *rows;
-    int count;
     SlopeStatus status = cli_load(session, options->files.at[0], &program);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
     ExitStatus bound = cli_bind(options, session, program);
     if (bound != EXIT_fine) return bound;
-    status = slope_gradcheck(program, how, &rows, &count);
+    status = check_all(report, program, *how);
     if (status != SLOPE_STATUS_ok) return cli_exit_status(status);
-    if (option_given(options, OPTION_json)) return judge(options, rows, count);
-    if (count) show_counts(rows, count);
+    if (option_given(options, OPTION_json)) return judge(options, report->found);
+    if (report->width) show_counts(report->found);
     else printf("there is no differentiable function in '%s'\n", options->files.at[0]);
-    return judge(options, rows, count);
+    return judge(options, report->found);
 }
 
 ExitStatus command_gradcheck(const Options *options) {
-    SlopeGradcheckOptions how = {.function = option_text(options, OPTION_function),
-                                 .points = options->values[OPTION_at].at,
+    Report report = {.options = options};
+    SlopeGradcheckOptions how = {.points = options->values[OPTION_at].at,
                                  .point_count = options->values[OPTION_at].count,
                                  .ranges = options->values[OPTION_range].at,
                                  .range_count = options->values[OPTION_range].count,
                                  .report = take_result,
-                                 .user = (void *)(uintptr_t)options};
+                                 .user = &report};
     int seconds = 0;
     if (!option_file(options) || !option_number(options, OPTION_samples, 1, 1000000, &how.samples) ||
         !option_number(options, OPTION_time_limit, 1, 1000000, &seconds) ||
@@ -173,6 +193,6 @@ ExitStatus command_gradcheck(const Options *options) {
     how.seconds = seconds;
     SlopeSession *session;
     ExitStatus status = cli_open(options, &session);
-    if (session) status = gradcheck(options, session, &how);
+    if (session) status = gradcheck(&report, session, &how);
     return cli_close(options, session, status);
 }
