@@ -74,8 +74,9 @@ static bool has_rest(const Inst *inst) {
 
 const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type) {
     if (!clike_comes_along(inst) || !clike_has_vectors(p)) return NULL;
-    bool is_masked = p->at->masked.loop != NULL;
-    if (!is_masked && !is_worth_while(p, inst)) return NULL;
+    bool is_masked = p->at->masked.loop != NULL, is_worth = is_worth_while(p, inst);
+    if (!is_masked && !is_worth) return NULL;
     const char *how = is_masked || has_rest(inst) ? "_computed" : "";
+    if (!is_worth && inst->op == OP_exp) how = "_masked"; /* and called where no elements are left out */
     return clike_format(p, "slope_%s%s_%s", op_info[inst->op].name, how, clike_word(p, type));
 }
