@@ -59,20 +59,32 @@ static bool has_own_init(const Candidates *inits) {
     return false;
 }
 
-/* Fields with default values, its own or those of what it holds, unless constructors say how it is made. */
-static bool has_default_fields(Checker *c, const Type *type) {
+typedef struct Defaults {
+    Checker *c;
+    Arena *scratch;
+    Map seen; /* Type: structs that were looked at */
+} Defaults;
+
+/* Its own, or those of what it holds, unless constructors say how it is made. */
+static bool find_default(Defaults *d, const Type *type) {
     Candidates inits = {0};
+    Decl *init;
+    if (has_default_init(d->c, type, &init)) return true;
     while (type->kind == TYPE_array) type = type->args[0];
-    if (type->kind != TYPE_struct || (user_inits(c, type, &inits) && has_own_init(&inits))) return false;
-    DeclVec fields = check_all_fields(c, type);
+    if (type->kind != TYPE_struct || map_has(&d->seen, PTR_KEY(type))) return false;
+    map_put(d->scratch, &d->seen, PTR_KEY(type), d);
+    if (user_inits(d->c, type, &inits) && has_own_init(&inits)) return false;
+    DeclVec fields = check_all_fields(d->c, type);
     for (int i = 0; i < fields.count; i++)
-        if (fields.at[i]->init || has_default(c, check_field_type(c, type, fields.at[i]))) return true;
+        if (fields.at[i]->init || find_default(d, check_field_type(d->c, type, fields.at[i]))) return true;
     return false;
 }
 
 bool has_default(Checker *c, const Type *type) {
-    Decl *init;
-    return has_default_init(c, type, &init) || has_default_fields(c, type);
+    Defaults d = {.c = c, .scratch = arena_scratch(c->arena)};
+    bool found = find_default(&d, type);
+    arena_free(d.scratch);
+    return found;
 }
 
 /* By a constructor that an extension gives to a type that has others. NULL: none fits. */
