@@ -6,55 +6,49 @@
 
 /* ---- what is inlined */
 
-static bool holds_reference(Ad *ad, const Type *type) {
-    if (type->kind == TYPE_array) return holds_reference(ad, type->args[0]);
-    if (type->kind != TYPE_record) return false;
-    const Record *record = type_record(type);
-    for (int i = 0; i < record->nfields; i++)
-        if (holds_reference(ad, record->fields[i].type)) return true;
-    return ad_counterpart(ad, type) != NULL;
-}
-
 /* Inside the caller it would be with its counterpart again: a reference under no_diff, or in a struct that is none itself. */
 static bool leaves_reference(Ad *ad, const Func *func) {
     for (int i = 0; i < func->nparams; i++) {
         const Param *param = &func->params[i];
         if (param->flags & PARAM_NO_DIFF) return true;
-        if (!(param->flags & (PARAM_DIFF | PARAM_PTR_DIFF)) && holds_reference(ad, param->type)) return true;
+        if (!(param->flags & (PARAM_DIFF | PARAM_PTR_DIFF)) && ir_holds_reference(ad->m, param->type))
+            return true;
     }
     return false;
 }
 
-/* The depth of calls in it that are followed. */
-enum { MOST_COUNTING = 4 };
+enum { MOST_STEPS = 32 };
 
-typedef struct Counting {
-    int depth;
-    bool no;
-} Counting;
+static void take_steps(const Func *func, int *left);
 
-static bool only_counts(const Func *func, int depth);
+static void take_step(void *user, Inst *inst) {
+    int *left = user;
+    bool does_more = inst->nregions || op_has(inst->op, OP_WRITES) || op_has(inst->op, OP_EFFECT);
+    *left = does_more ? -1 : *left - 1;
+    if (inst->op == OP_call && *left > 0) take_steps(inst->callee, left);
+}
 
-static void look_for_more(void *user, Inst *inst) {
-    Counting *c = user;
-    c->no |= inst->nregions || op_has(inst->op, OP_WRITES) || op_has(inst->op, OP_EFFECT);
-    if (inst->op == OP_call) c->no |= !only_counts(inst->callee, c->depth + 1);
+/* Less than 0 are left: it does something else, or more. */
+static void take_steps(const Func *func, int *left) {
+    bool counts = func->body && func->nresults > 0;
+    for (int i = 0; i < func->nresults; i++) counts &= type_is_integer(func->results[i]);
+    for (int i = 0; i < func->nparams; i++) counts &= func->params[i].dir == DIR_in;
+    if (counts) region_walk(func->body, take_step, left);
+    else *left = -1;
 }
 
 /* A few steps to whole numbers, which have no derivatives, whatever they come from. The limit of a loop is often asked for so, as in `i < values.getCount()`, and stays the same only if
  * it can be seen. */
-static bool only_counts(const Func *func, int depth) {
-    Counting c = {.depth = depth, .no = !func->body || !func->nresults || depth > MOST_COUNTING};
-    for (int i = 0; i < func->nresults; i++) c.no |= !type_is_integer(func->results[i]);
-    for (int i = 0; i < func->nparams; i++) c.no |= func->params[i].dir != DIR_in;
-    if (!c.no) region_walk(func->body, look_for_more, &c);
-    return !c.no;
+static bool only_counts(const Func *func) {
+    int left = MOST_STEPS;
+    take_steps(func, &left);
+    return left >= 0;
 }
 
 static bool may_inline(void *user, const Func *callee, const Inst *call) {
     Ad *ad = user;
     Func *func = (Func *)(uintptr_t)callee;
-    bool counts = only_counts(callee, 0);
+    bool counts = only_counts(callee);
     if (inst_has(call, INST_NO_DIFF) ||
         (callee->flags & (FUNC_TREAT_AS_DIFF | FUNC_RECOMPUTE | FUNC_CHECKPOINT)))
         return false;

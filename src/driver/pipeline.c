@@ -357,51 +357,6 @@ static bool pass_unlikely(Unit *unit) {
     return unit->ir->funcs.count > count;
 }
 
-static bool pass_steps(Func *func) {
-    if (!opt_steps(func)) return false;
-    opt_dce(func);
-    return true;
-}
-
-static bool pass_fill(Func *func) {
-    if (!opt_fill(func)) return false;
-    opt_dce(func);
-    return true;
-}
-
-static bool pass_skip(Func *func) {
-    if (!opt_skip(func)) return false;
-    opt_dce(func);
-    return true;
-}
-
-static bool pass_first(Func *func) {
-    if (!opt_first(func)) return false;
-    opt_simplify(func);
-    opt_dce(func);
-    return true;
-}
-
-static bool pass_order(Func *func) {
-    if (!opt_order(func)) return false;
-    opt_dce(func);
-    return true;
-}
-
-static bool pass_terms(Func *func) {
-    if (!opt_terms(func)) return false;
-    opt_simplify(func);
-    opt_dce(func);
-    return true;
-}
-
-/* What it makes has nothing left to be taken out. */
-static bool pass_outline(Func *func) {
-    if (!opt_outline(func)) return false;
-    opt_dce(func);
-    return true;
-}
-
 static bool pass_legalize(Func *func) { return opt_legalize(func, (LegalOptions){0}); }
 
 static const struct {
@@ -410,6 +365,7 @@ static const struct {
     bool (*run)(Func *func);
     bool (*run_all)(Module *module, int first); /* instead: over all functions that are new */
     bool (*run_unit)(Unit *unit);               /* likewise */
+    bool simplifies, cleans; /* `run`: and then what it leaves of a function that it changed */
 } passes[] = {
     {"waves", 0, .run = pass_waves},
     {"mark", 1, .run_all = opt_mark_derivatives},
@@ -441,17 +397,17 @@ static const struct {
     {"rows", 1, .run = pass_rows},
     {"nests", 2, .run = pass_nests},
     {"copies", 2, .run = opt_copies},
-    {"steps", 1, .run = pass_steps},
+    {"steps", 1, .run = opt_steps, .cleans = true},
     {"range", 1, .run_unit = pass_range},
-    {"fill", 2, .run = pass_fill},
-    {"skip", 2, .run = pass_skip},
+    {"fill", 2, .run = opt_fill, .cleans = true},
+    {"skip", 2, .run = opt_skip, .cleans = true},
     {"near", 2, .run = opt_near},
-    {"first", 2, .run = pass_first},
-    {"order", 2, .run = pass_order},
-    {"terms", 2, .run = pass_terms},
+    {"first", 2, .run = opt_first, .simplifies = true, .cleans = true},
+    {"order", 2, .run = opt_order, .cleans = true},
+    {"terms", 2, .run = opt_terms, .simplifies = true, .cleans = true},
     {"calls", 2, .run = opt_calls},
     {"unlikely", 2, .run_unit = pass_unlikely},
-    {"outline", 2, .run = pass_outline},
+    {"outline", 2, .run = opt_outline, .cleans = true},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 
@@ -610,7 +566,9 @@ bool unit_run_passes(Unit *unit, const char *stop) {
             Func *func = unit->ir->funcs.at[k];
             if (!func->body) continue;
             driver_limit_test(unit->program);
-            passes[i].run(func);
+            bool changed = passes[i].run(func);
+            if (changed && passes[i].simplifies) opt_simplify(func);
+            if (changed && passes[i].cleans) opt_dce(func);
             if (VERIFY_EACH_PASS) verify(unit, func, passes[i].name);
         }
         driver_time_end(&timer);

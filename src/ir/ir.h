@@ -401,6 +401,8 @@ const Type *ir_target(const Type *address);
 const Type *
 ir_on_stack(const Inst *inst); /* of an operation on a tape: the scalars on the stack that it works on */
 const RecordDiff *ir_record_diff(Module *module, const Type *record); /* what derivatives take it for */
+bool ir_holds_reference(Module *module,
+                        const Type *type); /* that has a counterpart: it, or a part of its values */
 
 /* ---- ir.c: making and walking */
 

@@ -68,6 +68,16 @@ const RecordDiff *ir_record_diff(Module *module, const Type *type) {
     return &record->diff;
 }
 
+bool ir_holds_reference(Module *module, const Type *type) {
+    if (type->kind == TYPE_array) return ir_holds_reference(module, type->args[0]);
+    if (type->kind != TYPE_record) return false;
+    if (ir_record_diff(module, type)->reference) return true;
+    const Record *record = type_record(type);
+    for (int i = 0; i < record->nfields; i++)
+        if (ir_holds_reference(module, record->fields[i].type)) return true;
+    return false;
+}
+
 static Space global_space(const Global *global) {
     static const Space spaces[] = {[GLOBAL_const] = SPACE_const,
                                    [GLOBAL_static] = SPACE_static,

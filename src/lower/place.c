@@ -19,16 +19,6 @@ Val *detached(Fn *f, Val *value, bool no_diff) {
     return type_is_float(element) ? build_unary(&f->b, OP_detach, value) : value;
 }
 
-static bool holds_reference(Module *m, const Type *type) {
-    if (type->kind == TYPE_array) return holds_reference(m, type->args[0]);
-    if (type->kind != TYPE_record) return false;
-    if (ir_record_diff(m, type)->reference) return true;
-    const Record *record = type_record(type);
-    for (int i = 0; i < record->nfields; i++)
-        if (holds_reference(m, record->fields[i].type)) return true;
-    return false;
-}
-
 /* A function that copies an object. */
 static Func *copying(Lowerer *l, const Type *type) {
     Func *func = map_get(&l->copying, PTR_KEY(type));
@@ -57,7 +47,7 @@ void copy_object(Fn *f, Val *to, Val *from, bool no_diff) {
 void copy_constant(Fn *f, Val *to, Val *from) {
     Val *args[] = {to, from};
     const Type *type = to->type->args[0];
-    if (!f->diff || !holds_reference(f->l->m, type)) copy_object(f, to, from, true);
+    if (!f->diff || !ir_holds_reference(f->l->m, type)) copy_object(f, to, from, true);
     else build_call(&f->b, copying(f->l, type), args, 2)->flags |= INST_NO_DIFF;
 }
 
@@ -397,7 +387,8 @@ static void to_slot(Fn *f, Place *place, FieldSlot slot) {
 static bool field_is_no_diff(Fn *f, const Type *type, Decl *field) {
     if (!f->diff) return false;
     const Type *field_type = check_field_type(f->l->c, type, field);
-    if (check_is_no_diff_field(field) && holds_reference(f->l->m, lower_type(f->l, field_type))) return true;
+    if (check_is_no_diff_field(field) && ir_holds_reference(f->l->m, lower_type(f->l, field_type)))
+        return true;
     if (!check_is_diff_type(f->l->c, field_type, NULL)) return false;
     return check_differential_field(f->l->c, type, field) == NULL;
 }
