@@ -606,6 +606,8 @@ typedef struct LoopJumps {
 LoopJumps loop_find_jumps(Arena *arena, const Func *func); /* of all its loops */
 LoopSteps loop_steps_by(const LoopJumps *jumps, const Inst *loop, int index);
 bool loop_step(const Inst *loop, int index, int64_t *step); /* in normal form; false: it is not constant */
+/* Which operand of its sum a round adds to a carried number or takes from it; normal form; -1: it is no sum. */
+int loop_term(const Inst *loop, int index);
 /* A comparison of a carried value with something else. */
 typedef struct LoopTest {
     int index; /* of the carried value */

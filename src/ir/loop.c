@@ -183,6 +183,15 @@ bool loop_step(const Inst *loop, int index, int64_t *step) {
     return find_delta(next, param, step) || find_delta(unguarded(loop, next), param, step);
 }
 
+int loop_term(const Inst *loop, int index) {
+    const Region *body = loop->regions[1];
+    const Val *param = body->params[index],
+              *next = body->last->op == OP_yield ? inst_operand(body->last, index) : param;
+    const Inst *sum = made_by(next, OP_add), *difference = made_by(next, OP_sub);
+    if (difference) return inst_operand(difference, 0) == param ? 1 : -1;
+    return !sum ? -1 : inst_operand(sum, 0) == param ? 1 : inst_operand(sum, 1) == param ? 0 : -1;
+}
+
 /* ---- conditions that compare */
 
 bool loop_comparison(const Inst *loop, const Inst *test, LoopTest *out) {

@@ -18,14 +18,13 @@ typedef struct Terms {
     bool refused;
 } Terms;
 
-/* Which operand of its sum is the term; -1: it is no sum, or used by someone else. */
-static int term_of(const Terms *t, int index) {
-    const Val *param = t->loop->regions[1]->params[index],
-              *next = inst_operand(t->loop->regions[1]->last, index);
-    const Inst *sum = next->kind == VAL_inst ? next->inst : NULL;
-    if (!sum || (sum->op != OP_add && sum->op != OP_sub) || !type_is_float(param->type)) return -1;
-    if (t->uses[param->id] != 1 || t->uses[next->id] != 1 || sum->parent != t->loop->regions[1]) return -1;
-    return inst_operand(sum, 0) == param ? 1 : inst_operand(sum, 1) == param && sum->op == OP_add ? 0 : -1;
+/* Is it a sum that nobody else uses? */
+static bool adds_up(const Terms *t, int index) {
+    const Region *body = t->loop->regions[1];
+    const Val *param = body->params[index];
+    if (!type_is_float(param->type) || loop_term(t->loop, index) < 0) return false;
+    const Val *next = inst_operand(body->last, index);
+    return t->uses[param->id] == 1 && t->uses[next->id] == 1 && next->inst->parent == body;
 }
 
 static void look_at(Terms *t, const Inst *inst) {
@@ -55,7 +54,7 @@ static bool find_counter(Terms *t) {
 static bool find_sums(Terms *t) {
     for (int i = 0; i < t->loop->nargs; i++) {
         if (i == t->counter) continue;
-        if (t->count == MOST_SUMS || term_of(t, i) < 0) return false;
+        if (t->count == MOST_SUMS || !adds_up(t, i)) return false;
         t->sums[t->count++] = i;
     }
     return t->count > 0;
@@ -90,7 +89,7 @@ static void copy_rounds(const Terms *t, CountLoop *rounds, Val *const *arrays) {
     }
     for (int i = 0; i < t->count; i++) {
         const Inst *sum = inst_operand(body->last, t->sums[i])->inst;
-        Val *term = clone_val(&map, inst_operand(sum, term_of(t, t->sums[i])));
+        Val *term = clone_val(&map, inst_operand(sum, loop_term(t->loop, t->sums[i])));
         build_store(&rounds->body, build_elem(&rounds->body, arrays[i], rounds->index, true), term);
     }
 }
@@ -110,7 +109,7 @@ static void split(const Terms *t) {
     for (int i = 0; i < t->count; i++) {
         Inst *sum = inst_operand(t->loop->regions[1]->last, t->sums[i])->inst;
         Builder before = build_before(sum);
-        sum->args[term_of(t, t->sums[i])] = build_load(&before, place_of(&before, t, arrays[i]));
+        sum->args[loop_term(t->loop, t->sums[i])] = build_load(&before, place_of(&before, t, arrays[i]));
     }
 }
 

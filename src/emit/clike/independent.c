@@ -198,11 +198,8 @@ static void note_access(void *user, Inst *inst) {
 static bool carries_sums(const Inst *loop) {
     const Inst *yield = loop->regions[1]->last;
     for (int i = 0; i < loop->nargs && yield->op == OP_yield; i++) {
-        const Val *next = inst_operand(yield, i), *param = loop->regions[1]->params[i];
-        bool adds = next->kind == VAL_inst && (next->inst->op == OP_add || next->inst->op == OP_sub);
-        if (next == param) continue;
-        if (!adds || (inst_operand(next->inst, 0) != param && inst_operand(next->inst, 1) != param))
-            return false;
+        bool is_same = inst_operand(yield, i) == loop->regions[1]->params[i];
+        if (!is_same && loop_term(loop, i) < 0) return false;
     }
     return yield->op == OP_yield;
 }

@@ -36,9 +36,8 @@ static int64_t rounds_of(const Inst *loop, int counter) {
 }
 
 static bool adds_up(const Printer *p, const Inst *loop, int index) {
-    const Val *next = inst_operand(loop->regions[1]->last, index), *param = loop->regions[1]->params[index];
-    bool adds = next->kind == VAL_inst && (next->inst->op == OP_add || next->inst->op == OP_sub);
-    return adds && inst_operand(next->inst, 0) == param && p->at->uses[param->id] == 1 &&
+    const Val *param = loop->regions[1]->params[index];
+    return loop_term(loop, index) == 1 && p->at->uses[param->id] == 1 &&
            param->type->kind == TYPE_float; /* in double gcc makes no vectors of a sum with a choice */
 }
 

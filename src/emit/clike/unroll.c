@@ -46,15 +46,9 @@ static void count_inside(void *user, Inst *inst) {
 
 /* How many numbers does it carry to which each round adds? */
 static int count_sums(const Inst *loop) {
-    const Inst *yield = loop->regions[1]->last;
     int sums = 0;
-    for (int i = 0; i < loop->nargs && yield->op == OP_yield; i++) {
-        const Val *next = ir_resolve(yield->args[i]), *param = loop->regions[1]->params[i];
-        if (!type_is_float(param->type) || next->kind != VAL_inst) continue;
-        const Inst *sum = next->inst;
-        bool adds = sum->op == OP_add || sum->op == OP_sub;
-        sums += adds && (ir_resolve(sum->args[0]) == param || ir_resolve(sum->args[1]) == param);
-    }
+    for (int i = 0; i < loop->nargs; i++)
+        sums += type_is_float(loop->args[i]->type) && loop_term(loop, i) >= 0;
     return sums;
 }
 
