@@ -341,8 +341,8 @@ static SlopeStatus check_target(SlopeProgram *program, const EmitTarget *target,
         DiagId problem;
         const char *what;
     } all[] = {
-        {options->header, TARGET_SOURCE, DIAG_target_not_source, "a header"},
-        {options->header_path, TARGET_SOURCE, DIAG_target_not_source, "a header"},
+        {options->header, TARGET_HEADERS, DIAG_target_without_headers, "a header"},
+        {options->header_path, TARGET_HEADERS, DIAG_target_without_headers, "a header"},
         {options->side_by_side, TARGET_SOURCE, DIAG_target_not_source, "a page"},
         {options->page_path, TARGET_SOURCE, DIAG_target_not_source, "a page"},
         {options->comments, TARGET_SOURCE, DIAG_target_not_source, "comments"},
@@ -381,10 +381,11 @@ SlopeStatus driver_build(SlopeProgram *program, const SlopeBuildOptions *options
     if (status == SLOPE_STATUS_ok) status = unit_refuse_failed(unit, NULL);
     if (status != SLOPE_STATUS_ok) return status;
     if (!(target->capabilities & TARGET_BARRIERS)) unit_inline_waiting(unit);
-    const EmitBackend *backend = unit_backend(session, target->backend);
+    const EmitTarget *printed = options->header ? emit_header_target(target) : target;
+    const EmitBackend *backend = unit_backend(session, printed->backend);
     if (!backend) return SLOPE_STATUS_error;
     unit_legalize(unit, emit_target_lacks(target));
-    EmitFile file = {.format = target->format,
+    EmitFile file = {.format = printed->format,
                      .target = target,
                      .header = options->header,
                      .openmp = options->openmp,

@@ -2,9 +2,10 @@
  * compiler is needed here, so that the runtime also builds alone (libslope-rt).
  *
  * Symbols of an emitted module, for a function `f` that is exported (FUNC_EXPORT):
- *   f           its native form. `in` scalars and pointers are passed by value as the C type (bool as bool, half as
+ *   f           its native form. In the JIT, `in` scalars and pointers are passed by value as the C type (bool as bool, half as
  *               uint16_t), everything else by pointer; a scalar or pointer result comes back by value, other results go
- *               through pointers that follow the parameters. For a kernel: (uint32_t x, y, z: groups; then as above).
+ *               through pointers that follow the parameters. For a kernel: (uint32_t x, y, z: groups; then as above). In
+ *               files, it is the C function that the header declares (native.c).
  *   f.call      void (void *const *args): one pointer per parameter, in order, then one per result.
  *   f.kernel    kernels only: the RtKernel that describes it.
  *   u           a uniform: its memory.
@@ -13,7 +14,8 @@
  * In files the names are those that C can say (names.c): bwd_f for bwd_diff(f), and the prefix slope_ for what C or C++ claims. In
  * the JIT they are those of the IR with the prefix `slope.`.
  *
- * Objects are laid out as in C with scalar alignment: a float3 is float[3], bool one byte, a buffer an RtBuffer.
+ * Objects are laid out as in C with scalar alignment: a float3 is float[3], bool one byte, a buffer an RtBuffer. In the JIT, constant
+ * buffers have the layout std140.
  * Memory of `in` parameters is not written during a call; memory of out and inout parameters overlaps with nothing else
  * that the function reaches. A call that is ended by `abort` returns zero; the runtime has the message. */
 #ifndef SLOPE_EMIT_ABI_H

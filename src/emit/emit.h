@@ -64,7 +64,7 @@ typedef enum TargetCapabilities {
     TARGET_BARRIERS = 8,      /* that threads of a group wait at */
     TARGET_RECURSION = 16,
     TARGET_WAVES = 32,
-    TARGET_SOURCE = 64,         /* text that people read: with headers, comments, pages */
+    TARGET_SOURCE = 64,         /* text that people read: with comments, pages */
     TARGET_LINKED = 128,        /* what is made is a file that the system loads and runs */
     TARGET_COMPILED = 256,      /* what the backend makes is CUDA C++, for NVRTC to compile */
     TARGET_MANY_THREADS = 512,  /* so many that what they keep is far away: to compute it again costs less */
@@ -73,6 +73,7 @@ typedef enum TargetCapabilities {
     TARGET_DEVICE = 4096,       /* code for a GPU, as its driver takes it */
     TARGET_STARTS = 32768,      /* a program of its own, which begins at main */
     TARGET_LANES = 8192,        /* vectors of any length, and of addresses */
+    TARGET_HEADERS = 65536,     /* C and C++ call what is in it, by a header */
     TARGET_KEEPS_ORDER = 16384, /* what compiles it adds up as it is written, one item at a time */
 } TargetCapabilities;
 
@@ -186,6 +187,7 @@ const char *emit_outer_name(Arena *arena, const char *name);
 /* ---- targets.c */
 const EmitTarget *emit_target(int index); /* NULL after the last */
 const EmitTarget *emit_find_target(const char *name);
+const EmitTarget *emit_header_target(const EmitTarget *target); /* whose headers its files have */
 const EmitMaker *emit_maker(EmitBackendId id);
 uint32_t emit_target_lacks(const EmitTarget *target); /* BackendLacks: also for want of a capability */
 

@@ -42,7 +42,7 @@ static void put_object(Image *image, const Type *type, int64_t offset) {
     }
 }
 
-void emit_fill_image(const Global *global, char *memory) {
-    Image image = {global->data, global->ndata, 0, (unsigned char *)memory, (LayoutRules)global->layout};
+void emit_fill_image(const Global *global, LayoutRules rules, char *memory) {
+    Image image = {global->data, global->ndata, 0, (unsigned char *)memory, rules};
     if (global->data) put_object(&image, global->type, 0);
 }

@@ -19,6 +19,7 @@ enum {
     LANES = TARGET_LANES,
     KEEPS_ORDER = TARGET_KEEPS_ORDER,
     STARTS = TARGET_STARTS,
+    HEADERS = TARGET_HEADERS,
     INTEGERS = BACKEND_LACKS_INTEGERS,
     LAYOUTS = BACKEND_LACKS_LAYOUTS,
     SHORT = BACKEND_LACKS_SHORT,
@@ -46,6 +47,10 @@ const EmitTarget *emit_find_target(const char *name) {
     for (int i = 0; emit_target(i); i++)
         if (strcmp(targets[i].name, name) == 0) return &targets[i];
     return NULL;
+}
+
+const EmitTarget *emit_header_target(const EmitTarget *target) {
+    return target->capabilities & TARGET_SOURCE ? target : &targets[EMIT_c];
 }
 
 const EmitMaker *emit_maker(EmitBackendId id) { return &makers[id]; }

@@ -128,8 +128,6 @@ static void print_module(Printer *p, Text *out) {
     p->reached = emit_reach(&p->arena, p->module, false);
     if (p->reached.missing)
         clike_fail(p, p->reached.missing->loc, "function '%s' has no body", p->reached.missing->name->text);
-    if (p->file->header && p->dialect->language->has_places_only)
-        clike_fail(p, 0, "there are no headers in %s", p->file->target->name);
     check_capabilities(p);
     if (p->dialect->language->refuse) p->dialect->language->refuse(p);
     check_choices(p);

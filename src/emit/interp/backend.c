@@ -53,7 +53,7 @@ static void *jit_find(EmitJit *jit, EmitSymbol what, const char *name) {
 static char *memory_of(Arena *arena, const Global *global) {
     char *memory =
         arena_take(arena, (size_t)type_layout(global->type, (LayoutRules)global->layout).stride + 1);
-    emit_fill_image(global, memory);
+    emit_fill_image(global, (LayoutRules)global->layout, memory);
     return memory;
 }
 

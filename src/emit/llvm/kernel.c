@@ -285,22 +285,10 @@ static LLVMValueRef describe(Emitter *e, FuncInfo *info, LLVMValueRef run, LLVMV
 static void emit_launcher(Emitter *e, FuncInfo *info, LLVMValueRef kernel) {
     Func given = *info->func, *func = &given;
     given.nparams -= given.nsums;
-    LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nparams + func->nresults + 4);
-    for (int i = 0; i < 3; i++) types[i] = e->i32;
-    int count = 3 + emit_native_params(e, func, types + 3);
-    const char *name = emit_symbol_name(e, func->name->text, "");
-    LLVMValueRef function =
-        LLVMAddFunction(e->llvm, name, LLVMFunctionType(e->void_type, types, count_of(count), false));
     FuncState state;
-    emit_begin(e, &state, function);
-    LLVMValueRef groups = emit_alloca(e, 12, 4);
-    for (int i = 0; i < 3; i++) {
-        LLVMValueRef store =
-            LLVMBuildStore(e->builder, LLVMGetParam(function, count_of(i)), emit_at(e, groups, i * 4));
-        LLVMSetAlignment(store, 4);
-    }
+    LLVMValueRef groups, args = emit_native_kernel(e, func, &state, &groups);
     LLVMTypeRef launch[] = {e->ptr, e->ptr, e->ptr, e->ptr};
-    LLVMValueRef values[] = {emit_runtime_slot(e), kernel, groups, emit_native_args(e, func, function, 3)};
+    LLVMValueRef values[] = {emit_runtime_slot(e), kernel, groups, args};
     emit_call_external(e, emit_external(e, "rt_launch", e->void_type, launch, 4, "nounwind"), values, 4);
     LLVMBuildRetVoid(e->builder);
 }

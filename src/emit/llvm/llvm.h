@@ -101,10 +101,14 @@ typedef struct FuncState {
 } FuncState;
 
 /* What a processor, or LLVM for it, does in ways of its own. */
+/* Whose rules C compilers follow where they pass structs. */
+typedef enum StructRules { STRUCTS_unknown, STRUCTS_x86_64, STRUCTS_aarch64 } StructRules;
+
 typedef struct TargetHabits {
     bool has_round_even;    /* in one instruction: else it calls what not every C library has */
     unsigned seldom_called; /* the convention of functions that leave almost all registers as they were */
     int row;                /* bytes that the widest register takes: arrays lie at multiples of it */
+    StructRules structs;
 } TargetHabits;
 
 typedef struct Emitter {
@@ -306,12 +310,15 @@ void emit_drop_context(Emitter *e, uint32_t needs, LLVMValueRef context); /* giv
 /* The arguments of a function from a list of pointers, with a free place in front for the context. */
 LLVMValueRef *emit_load_args(Emitter *e, const Func *func, LLVMValueRef args);
 LLVMValueRef *emit_call_loaded(Emitter *e, const FuncInfo *info, LLVMValueRef context, LLVMValueRef *values);
-LLVMValueRef emit_native_args(Emitter *e, const Func *func, LLVMValueRef function, int first);
-int emit_native_params(Emitter *e, const Func *func, LLVMTypeRef *types);
 uint32_t emit_needs_of_init(const Emitter *e, bool *any); /* of constants that need code, if any do */
 void emit_run_inits(Emitter *e, LLVMValueRef context);
 void emit_init(Emitter *e);
 void emit_close(Emitter *e);
+
+/* ---- native.c: functions as other programs call them */
+void emit_native(Emitter *e, const Func *func, LLVMValueRef uniform); /* calls uniform(args) */
+/* Begins the function that others start a kernel by: a list of pointers to its arguments, and the address of the numbers of groups. */
+LLVMValueRef emit_native_kernel(Emitter *e, const Func *func, FuncState *state, LLVMValueRef *groups);
 
 /* ---- device.c: for a GPU */
 extern const char device_host[]; /* how RtHost is called there */

@@ -85,18 +85,26 @@ static void find_reached(Emitter *e) {
     }
 }
 
+/* Before globals choose theirs, as in C's own source. */
+static void name_functions(Emitter *e) {
+    for (int i = 0; i < e->order.count; i++) {
+        const Func *func = e->order.at[i]->func;
+        if (func->flags & FUNC_EXPORT) emit_symbol_name(e, func->name->text, "");
+    }
+}
+
 /* ---- globals */
+
+/* On a GPU all memory has the layout that buffers have: the runtime brings it there so. In files it is that of C. */
+LayoutRules emit_rules_of(const Emitter *e, const Global *global) {
+    return e->for_jit ? (LayoutRules)global->layout : LAYOUT_scalar;
+}
 
 static LLVMValueRef global_image(Emitter *e, const Global *global, int64_t size) {
     if (!global->data || global->ndata == 0) return LLVMConstNull(LLVMArrayType2(e->i8, (uint64_t)size));
     char *bytes = arena_take(&e->arena, (size_t)size);
-    emit_fill_image(global, bytes);
+    emit_fill_image(global, emit_rules_of(e, global), bytes);
     return LLVMConstStringInContext2(e->context, bytes, (size_t)size, true);
-}
-
-/* On a GPU all memory has the layout that buffers have: the runtime brings it there so. */
-LayoutRules emit_rules_of(const Emitter *e, const Global *global) {
-    return e->device ? LAYOUT_scalar : (LayoutRules)global->layout;
 }
 
 static void declare_memory(Emitter *e, GlobalInfo *info) {
@@ -159,6 +167,7 @@ void emit_module(Emitter *e) {
     emit_types_init(e);
     if (e->options->debug) emit_debug_init(e);
     find_reached(e);
+    name_functions(e);
     declare_globals(e);
     if (e->device) emit_device_sums(e);
     for (int i = 0; i < e->order.count; i++) emit_func_declare(e, e->order.at[i]);

@@ -121,7 +121,10 @@ TargetHabits target_habits(LLVMTargetMachineRef machine) {
                            .seldom_called = is_arm ? KEEPS_REGISTERS : LLVMCCallConv,
                            .row = strstr(features, "+avx512f") ? 64
                                   : strstr(features, "+avx2")  ? 32
-                                                               : 16};
+                                                               : 16,
+                           .structs = is_x86   ? STRUCTS_x86_64
+                                      : is_arm ? STRUCTS_aarch64
+                                               : STRUCTS_unknown};
     LLVMDisposeMessage(features);
     LLVMDisposeMessage(triple);
     return habits;

@@ -1,7 +1,7 @@
 /* Ways in for functions. All of them lead through one:
  *   f.inner(outer context, args)   makes the context, unpacks the arguments, calls, stores results
  *   f.call(args)                   f.inner, through rt_call if the runtime is needed
- *   f(...)                         the native form: packs its parameters and takes f.call
+ *   f(...)                         the native form (native.c): packs its parameters and takes f.call
  * The optimiser folds them into one another. */
 #include "emit/llvm/llvm.h"
 
@@ -109,101 +109,6 @@ static void store_results(Emitter *e, const Func *func, LLVMValueRef *results, L
         emit_store(e, func->results[i], emit_plain_value(arg_pointer(e, args, first + i)), results[i]);
 }
 
-/* ---- the native form */
-
-static bool is_by_value(const Type *type) { return type_is_scalar(type) || type->kind == TYPE_pointer; }
-
-/* As C passes it: what is in memory, floats as themselves, half as its bits. */
-static LLVMTypeRef native_type(Emitter *e, const Type *type) {
-    return type->kind == TYPE_half ? e->i16 : emit_memory_type(e, type, LAYOUT_scalar);
-}
-
-static bool returns_by_value(const Func *func) {
-    return func->nresults == 1 && is_by_value(func->results[0]);
-}
-
-static int count_result_pointers(const Func *func) {
-    int count = returns_by_value(func) ? 0 : func->nresults;
-    return count + func->nparams - count_plain_params(func);
-}
-
-int emit_native_params(Emitter *e, const Func *func, LLVMTypeRef *types) {
-    int count = 0;
-    for (int i = 0; i < func->nparams; i++) {
-        const Param *param = &func->params[i];
-        if (param->flags & PARAM_RESULT) continue;
-        bool by_value = !(param->flags & PARAM_BY_ADDRESS) && is_by_value(param->type);
-        types[count++] = by_value ? native_type(e, param->type) : e->ptr;
-    }
-    for (int i = count_result_pointers(func); i > 0; i--) types[count++] = e->ptr;
-    return count;
-}
-
-static void put_pointer(Emitter *e, LLVMValueRef args, int index, LLVMValueRef pointer) {
-    LLVMSetAlignment(LLVMBuildStore(e->builder, pointer, emit_at(e, args, index * 8)), 8);
-}
-
-static LLVMValueRef spilled(Emitter *e, LLVMValueRef value, const Type *type) {
-    Layout layout = type_layout(type, LAYOUT_scalar);
-    LLVMValueRef slot = emit_alloca(e, layout.size, layout.align);
-    LLVMSetAlignment(LLVMBuildStore(e->builder, value, slot), (unsigned)layout.align);
-    return slot;
-}
-
-LLVMValueRef emit_native_args(Emitter *e, const Func *func, LLVMValueRef function, int first) {
-    int count = 0;
-    LLVMValueRef args = emit_alloca(e, (func->nparams + func->nresults) * 8, 8);
-    for (int i = 0; i < func->nparams; i++) {
-        const Param *param = &func->params[i];
-        if (param->flags & PARAM_RESULT) continue;
-        LLVMValueRef value = LLVMGetParam(function, count_of(first + count));
-        bool by_value = !(param->flags & PARAM_BY_ADDRESS) && is_by_value(param->type);
-        put_pointer(e, args, count++, by_value ? spilled(e, value, param->type) : value);
-    }
-    for (int i = count_result_pointers(func); i > 0; i--, count++)
-        put_pointer(e, args, count, LLVMGetParam(function, count_of(first + count)));
-    if (returns_by_value(func)) {
-        const Type *type = func->results[0];
-        put_pointer(e, args, count, spilled(e, LLVMConstNull(native_type(e, type)), type));
-    }
-    return args;
-}
-
-static void return_native(Emitter *e, const Func *func, LLVMValueRef args) {
-    if (!returns_by_value(func)) {
-        LLVMBuildRetVoid(e->builder);
-        return;
-    }
-    LLVMValueRef slot = arg_pointer(e, args, count_plain_params(func));
-    LLVMValueRef value = LLVMBuildLoad2(e->builder, native_type(e, func->results[0]), slot, "");
-    LLVMSetAlignment(value, (unsigned)type_layout(func->results[0], LAYOUT_scalar).align);
-    LLVMBuildRet(e->builder, value);
-}
-
-/* C expects small integers extended to 32 bits. */
-static void extend_result(Emitter *e, const Func *func, LLVMValueRef function) {
-    if (!returns_by_value(func) || func->results[0]->kind > TYPE_uint16) return;
-    emit_attribute(e, function, LLVMAttributeReturnIndex,
-                   type_is_signed(func->results[0]) ? "signext" : "zeroext", 0);
-}
-
-static void emit_native(Emitter *e, FuncInfo *info, LLVMValueRef uniform) {
-    const Func *func = info->func;
-    LLVMTypeRef *types = arena_array(&e->arena, LLVMTypeRef, func->nparams + func->nresults + 1);
-    int count = emit_native_params(e, func, types);
-    LLVMTypeRef result = returns_by_value(func) ? native_type(e, func->results[0]) : e->void_type;
-    const char *name = emit_symbol_name(e, func->name->text, "");
-    LLVMValueRef function =
-        LLVMAddFunction(e->llvm, name, LLVMFunctionType(result, types, count_of(count), false));
-    emit_attribute(e, function, of_function, "nounwind", 0);
-    extend_result(e, func, function);
-    FuncState state;
-    emit_begin(e, &state, function);
-    LLVMValueRef args = emit_native_args(e, func, function, 0);
-    emit_call_external(e, uniform, &args, 1);
-    return_native(e, func, args);
-}
-
 /* ---- the uniform form */
 
 static LLVMValueRef inner_function(Emitter *e, const char *name) {
@@ -249,7 +154,7 @@ void emit_thunks(Emitter *e, FuncInfo *info) {
     emit_attribute(e, uniform, of_function, "nounwind", 0);
     emit_begin(e, &state, uniform);
     call_inner(e, needs, inner, LLVMGetParam(uniform, 0));
-    emit_native(e, info, uniform);
+    emit_native(e, func, uniform);
 }
 
 /* ---- slope.init */
