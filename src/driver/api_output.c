@@ -240,14 +240,31 @@ static bool is_same_file(const char *one, const char *other) {
            about.st_dev == other_about.st_dev && about.st_ino == other_about.st_ino;
 }
 
+static const char *name_in_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Would they be one file, if they were there? */
+static bool is_same_place(Arena *arena, const char *one, const char *other) {
+    const char *name = name_in_folder(one), *other_name = name_in_folder(other);
+    struct stat about, other_about;
+    if (strcmp(name, other_name) != 0) return false;
+    return stat(format_text(arena, "%.*s.", (int)(name - one), one), &about) == 0 &&
+           stat(format_text(arena, "%.*s.", (int)(other_name - other), other), &other_about) == 0 &&
+           about.st_dev == other_about.st_dev && about.st_ino == other_about.st_ino;
+}
+
 /* What would be lost if it were written; NULL: nothing that is needed. */
-static const char *what_is_there(const SlopeProgram *program, const Output *outputs, int index) {
+static const char *what_is_there(SlopeProgram *program, const Output *outputs, int index) {
     const Sources *sources = program->session->diags->sources;
     for (int i = 0; i < sources->files.count; i++)
         if (is_same_file(outputs[index].path, sources->files.at[i]->path->text))
             return "it is a part of the program";
     for (int i = 0; i < index; i++)
-        if (is_same_file(outputs[index].path, outputs[i].path)) return "another output has that name";
+        if (is_same_file(outputs[index].path, outputs[i].path) ||
+            is_same_place(&program->arena, outputs[index].path, outputs[i].path))
+            return "another output has that name";
     return NULL;
 }
 
@@ -256,19 +273,27 @@ static SlopeStatus refuse_output(SlopeProgram *program, const char *path, const 
     return driver_leave(program->session, SLOPE_STATUS_misuse);
 }
 
+/* What is not a plain file comes first: that can still fail, while others are there already and only change their names. */
+static int put_all(Output *outputs, int count, int *at) {
+    int error = 0;
+    for (int beside = 0; beside < 2; beside++)
+        for (int i = 0; i < count && !error; i++)
+            if (outputs[i].is_beside == (beside == 1)) error = put_in_place(&outputs[ *at = i]);
+    return error;
+}
+
 static SlopeStatus write_outputs(SlopeProgram *program, Output *outputs, int count) {
     int error = 0, at = 0;
     for (int i = 0; i < count; i++) {
         const char *why = what_is_there(program, outputs, i);
         if (why) return refuse_output(program, outputs[i].path, why);
     }
-    for (at = 0; at < count && !error; at++) error = write_beside(&outputs[at]);
-    if (!error)
-        for (at = 0; at < count && !error; at++) error = put_in_place(&outputs[at]);
+    for (int i = 0; i < count && !error; i++) error = write_beside(&outputs[at = i]);
+    if (!error) error = put_all(outputs, count, &at);
     if (!error) return SLOPE_STATUS_ok;
     for (int i = 0; i < count; i++)
         if (outputs[i].is_beside) unlink(outputs[i].beside);
-    return refuse_output(program, outputs[at - 1].path, strerror(error));
+    return refuse_output(program, outputs[at].path, strerror(error));
 }
 
 static SlopeStatus make_output(SlopeProgram *program, const SlopeBuildOptions *options, const char *path,

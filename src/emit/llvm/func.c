@@ -71,8 +71,8 @@ static int vector_registers(const Param *param) {
 
 /* Of many parameters, the first are passed as such; the others lie in memory that the caller provides, for the same reason, and are
  * taken from there where they are used: what is taken at once lives through all blocks up to its use, and the time for registers grows
- * with the product. So do those from the first vector of three on that finds no register: LLVM 19 crashes over it, without
- * optimisation, on AArch64. */
+ * with the product. So do those from the first vector of three on that finds no register, and from the first bool1 on: LLVM 19 crashes over
+ * them, without optimisation, on AArch64 and on x86-64 with AVX-512. */
 static int count_direct_params(const Func *func) {
     const int many = 128, registers = 8;
     const int most = func->nparams > many ? 2 * registers : many;
@@ -81,7 +81,9 @@ static int count_direct_params(const Func *func) {
         const Param *param = &func->params[count];
         taken += vector_registers(param);
         bool is_odd = param->type->kind == TYPE_vector && type_count(param->type) == 3;
-        if (is_odd && taken > registers) break;
+        bool is_truth = param->type->kind == TYPE_vector && type_count(param->type) == 1 &&
+                        param->type->args[0]->kind == TYPE_bool;
+        if ((is_odd && taken > registers) || is_truth) break;
     }
     return count;
 }

@@ -9,16 +9,17 @@ static void scalars_and_vectors(void) {
     const uint84 f = {0, 0, 0, 200};
     const bool2 g = {false, true};
     const int163 h = {0, 0, -8};
-    printf("%g\n", sizes(-100, 60000, c, d, e, f, g, h));
+    const bool1 i = {true};
+    printf("%g\n", sizes(-100, 60000, c, d, e, f, g, h, i));
     float memory[2] = {3, 4};
-    const Buffer_float i = {memory, 2}, k = {memory, 1};
+    const Buffer_float j = {memory, 2}, k = {memory, 1};
     const float3 one = {0, 0, 1}, two = {0, 0, 2}, three_ = {0, 0, 3}, four_ = {0, 0, 4};
     const float4 five = {0, 0, 0, 5};
     const float2 six = {0, 6};
     const int3 eight = {0, 0, 8};
     const int2 nine = {0, 9}, seven = {0, 7};
     const double3 last = {0, 0, 0.5};
-    double4 all = many(one, two, three_, four_, five, six, 7, eight, i, nine, k, 2, seven, last, 9);
+    double4 all = many(one, two, three_, four_, five, six, 7, eight, j, nine, k, 2, seven, last, 9);
     printf("%g %g %g %g\n", all.x, all.y, all.z, all.w);
 }
 
