@@ -430,6 +430,7 @@ const char *clike_cosine_apart(Printer *p, const Inst *inst, const Type *type);
 
 /* ---- independent.c */
 bool clike_is_independent(const Inst *loop); /* does no round need what another one writes, but for sums? */
+bool clike_keeps_independent(const Inst *loop); /* likewise, and writes to a tape? */
 /* Does none, of those that count up one by one? */
 bool clike_are_rounds_apart(const Printer *p, const Inst *loop, int64_t rounds);
 /* By something else than constants and counters. An array of a round's own is one for all rounds: gcc, told that they are independent, would write several at once where data tell the place. */

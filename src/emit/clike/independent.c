@@ -211,9 +211,18 @@ static bool are_apart(Rounds *rounds) {
     return !rounds->depends;
 }
 
+static bool is_independent(Rounds *rounds) {
+    return rounds->loop->nregions == 2 && carries_sums(rounds->loop) && are_apart(rounds);
+}
+
 bool clike_is_independent(const Inst *loop) {
     Rounds rounds = {.loop = loop};
-    return loop->nregions == 2 && carries_sums(loop) && are_apart(&rounds) && rounds.kept;
+    return is_independent(&rounds);
+}
+
+bool clike_keeps_independent(const Inst *loop) {
+    Rounds rounds = {.loop = loop};
+    return is_independent(&rounds) && rounds.kept;
 }
 
 /* Where they are the same, only one round comes there. */

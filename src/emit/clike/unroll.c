@@ -84,13 +84,46 @@ static const char *unrolled_by(const Inst *loop, int64_t rounds) {
 
 typedef struct Effects {
     bool writes, writes_buffer, others, divides;
+    bool is_more; /* than what every compiler makes vectors of, if it is told to */
 } Effects;
+
+static bool is_float(const Val *v) { return type_is_float(type_element(v->type)); }
+
+/* Not a call of the C library, as some that may set errno are, nor what helpers branch for. */
+static bool is_arithmetic(const Inst *inst) {
+    switch ((Op)inst->op) {
+    case OP_add:
+    case OP_sub:
+    case OP_mul:
+    case OP_neg:
+    case OP_min:
+    case OP_max:
+    case OP_eq:
+    case OP_ne:
+    case OP_lt:
+    case OP_le:
+    case OP_select:
+    case OP_vec:
+    case OP_splat:
+    case OP_elem:
+    case OP_field:
+    case OP_buffer_elem:
+    case OP_load:
+    case OP_store:
+    case OP_yield: return true;
+    case OP_extract: return val_is_const(inst_operand(inst, 1));
+    case OP_div: return is_float(inst->results[0]);
+    case OP_convert: return !is_float(inst_operand(inst, 0)) || is_float(inst->results[0]);
+    default: return false;
+    }
+}
 
 static void find_effects(void *user, Inst *inst) {
     Effects *effects = user;
     bool adds = inst->op == OP_store || inst->op == OP_acc || (inst->op == OP_atomic && inst->index == 0);
     if (inst->op == OP_loop || inst->op == OP_call || inst->op == OP_if) effects->others = true;
     effects->divides |= inst->op == OP_div && type_is_float(inst->results[0]->type);
+    effects->is_more |= !is_arithmetic(inst);
     if (!adds) return;
     effects->writes = true;
     const Val *root = ir_root(inst->args[0]);
@@ -125,7 +158,8 @@ bool clike_keeps_quotients(const Inst *loop) {
     int64_t rounds = inst_is_unlikely(loop) ? INT64_MAX : loop_most_trips(loop);
     if (rounds % 4 || rounds > MOST_WRITTEN_BY_GCC) return false;
     Effects effects = effects_of_rounds(loop);
-    return effects.divides && effects.writes && !effects.writes_buffer;
+    return effects.divides && effects.writes && !effects.writes_buffer && !effects.is_more &&
+           clike_is_independent(loop);
 }
 
 static const char *wish_for_rounds(Printer *p, const Inst *loop) {
@@ -162,7 +196,7 @@ bool clike_is_in_open_loop(const Inst *inst) {
 const char *clike_loop_wish(Printer *p, const Inst *loop) {
     if (p->at->masked.loop == loop) return clike_helper(p, "SLOPE_INDEPENDENT");
     const char *wish = wish_for_rounds(p, loop);
-    bool is_apart = p->dialect->steers_loops && p->options->level > 0 && clike_is_independent(loop);
+    bool is_apart = p->dialect->steers_loops && p->options->level > 0 && clike_keeps_independent(loop);
     const char *apart = is_apart ? clike_helper(p, "SLOPE_INDEPENDENT") : NULL;
     return wish && apart ? clike_format(p, "%s %s", apart, wish) : apart ? apart : wish;
 }
