@@ -72,6 +72,7 @@ typedef enum AdFact {
     AD_substitutes, /* it calls what has a substitute */
     AD_effects,     /* beyond its parameters: output, buffers, globals */
     AD_disturbs,    /* it has effects, or its reverse pass writes more than the counterparts of references */
+    AD_reads,       /* it reads numbers that are neither its own nor those of its parameters, nor constants */
     AD_fact_count
 } AdFact;
 typedef enum Answer { ANSWER_unknown, ANSWER_no, ANSWER_yes } Answer;
@@ -188,6 +189,8 @@ UserPlaces ad_user_bwd(Ad *ad, const Func *of, bool has_state);
 bool ad_is_recursive(Ad *ad, AdFunc *f);
 bool ad_has(Ad *ad, AdFunc *f, AdFact fact);
 bool ad_is_sink(Ad *ad, const CallPlan *plan);
+/* Generated code calls a derivative that the user wrote, and that cannot be differentiated though it gives what should be. */
+bool ad_is_unmarked_custom(Ad *ad, const AdFunc *caller, const CallPlan *plan);
 bool ad_is_object(
     Val *address); /* in memory of the function itself, or a parameter: no pointer of the source */
 bool ad_inst_has_effects(Ad *ad, const Inst *inst);

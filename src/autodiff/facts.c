@@ -8,6 +8,7 @@
 typedef struct Search {
     Ad *ad;
     AdFact fact;
+    const AdFunc *in; /* whose body is searched */
     Map seen; /* AdFunc -> itself */
     bool found;
 } Search;
@@ -92,6 +93,17 @@ static bool has_own_effect(const Inst *inst) {
     return op_has(inst->op, OP_WRITES) && (!op_has(inst->op, OP_PLAIN) || !ad_is_object(inst->args[0]));
 }
 
+/* Numbers of buffers, of globals, of what a pointer leads to: they may have derivatives that only the source knows of. */
+static bool reads_elsewhere(Ad *ad, const Inst *inst) {
+    if (!op_has(inst->op, OP_READS)) return false;
+    Val *from = inst->args[op_has(inst->op, OP_TWO_OBJECTS) ? 1 : 0];
+    const Type *type = ir_target(from->type);
+    const Val *root = ir_root(from);
+    bool is_global = root->kind == VAL_inst && root->inst->op == OP_global;
+    if (!type || !ad_differential(ad, type) || ad_is_object(from)) return false;
+    return !is_global || root->inst->global->kind != GLOBAL_const;
+}
+
 bool ad_inst_has_effects(Ad *ad, const Inst *inst) {
     if (inst->op != OP_call) return has_own_effect(inst);
     return ad_has(ad, ad_func(ad, inst->callee), AD_effects) ||
@@ -111,6 +123,22 @@ static bool takes_gradients(Ad *ad, AdFunc *f) {
 bool ad_is_sink(Ad *ad, const CallPlan *plan) {
     if (plan->kind == CALL_custom) return takes_gradients(ad, plan->callee);
     return plan->kind == CALL_derived && ad_has(ad, plan->callee, AD_sinks);
+}
+
+static bool gives_derivatives(const AdFunc *f) {
+    for (int i = 0; i < f->leaves.count; i++) {
+        const Leaf *leaf = &f->leaves.at[i];
+        bool writes = leaf->out >= 0 || (leaf->in >= 0 && f->flat->params[leaf->in].dir != DIR_in);
+        if (leaf->diff && writes) return true;
+    }
+    return false;
+}
+
+bool ad_is_unmarked_custom(Ad *ad, const AdFunc *caller, const CallPlan *plan) {
+    const Func *custom = plan->callee->source, *from = caller->source;
+    if (plan->kind != CALL_plain || !custom || (custom->flags & FUNC_TREAT_AS_DIFF)) return false;
+    bool is_generated = !from || from->derivation.of || (from->flags & FUNC_GENERATED);
+    return is_generated && map_get(&ad->customs, PTR_KEY(custom)) == custom && gives_derivatives(plan->callee);
 }
 
 /* ---- what a reverse pass writes */
@@ -238,6 +266,8 @@ static void search_body(Search *search, AdFunc *f);
 
 static void search_plan(Search *search, const CallPlan *plan, AdMode mode) {
     if (plan->kind == CALL_derived) search_body(search, plan->callee);
+    if (search->fact == AD_sources && ad_is_unmarked_custom(search->ad, search->in, plan))
+        search->found |= ad_has(search->ad, plan->callee, AD_reads);
     if (plan->kind != CALL_custom || search->fact == AD_substitutes) return;
     if (search->fact == AD_disturbs) {
         search->found |= plan->pass || writes_elsewhere(search->ad, plan->custom);
@@ -250,8 +280,9 @@ static void search_inst(void *user, Inst *inst) {
     Search *search = user;
     bool effects = search->fact == AD_effects || search->fact == AD_disturbs;
     search->found |= effects && has_own_effect(inst);
+    search->found |= search->fact == AD_reads && reads_elsewhere(search->ad, inst);
     if (inst->op != OP_call || search->found) return;
-    if (search->fact == AD_effects) {
+    if (search->fact == AD_effects || search->fact == AD_reads) {
         search_body(search, ad_func(search->ad, inst->callee));
         search_body(search, substitute_of(search->ad, inst));
         return;
@@ -271,7 +302,10 @@ static void search_body(Search *search, AdFunc *f) {
     search->found |= known == ANSWER_yes;
     if (known || !is_new(search, f)) return;
     ad_fill(search->ad, f, search->fact != AD_effects || f->normal);
+    const AdFunc *outer = search->in;
+    search->in = f;
     if (f->flat->body) region_walk(f->flat->body, search_inst, search);
+    search->in = outer;
     if (search->found) f->facts[search->fact] = ANSWER_yes; /* it leads there */
 }
 

@@ -643,23 +643,11 @@ static void lin_split_call(Lin *l, const CallPlan *plan, Inst *inst) {
     set_results(l, callee, &callee->tangent.results, inst, tangent->results);
 }
 
-static bool gives_derivatives(const AdFunc *f) {
-    for (int i = 0; i < f->leaves.count; i++) {
-        const Leaf *leaf = &f->leaves.at[i];
-        bool writes = leaf->out >= 0 || (leaf->in >= 0 && f->flat->params[leaf->in].dir != DIR_in);
-        if (leaf->diff && writes) return true;
-    }
-    return false;
-}
-
-/* Generated code calls a derivative that the user wrote; if that cannot be differentiated, the derivative stops here. */
+/* The derivative stops here. It is not zero where something active goes in, nor, maybe, where it reads what has a gradient. */
 static void report_custom_again(Lin *l, const CallPlan *plan, const Inst *inst) {
     const Func *custom = plan->callee->source;
-    bool wanted = custom && !(custom->flags & FUNC_TREAT_AS_DIFF) &&
-                  map_get(&l->ad->customs, PTR_KEY(custom)) == custom;
-    bool from_source =
-        l->f->source && !l->f->source->derivation.of && !(l->f->source->flags & FUNC_GENERATED);
-    if (!wanted || from_source || !ad_reads_active(&l->a, inst) || !gives_derivatives(plan->callee)) return;
+    if (!ad_is_unmarked_custom(l->ad, l->f, plan)) return;
+    if (!ad_reads_active(&l->a, inst) && !ad_has(l->ad, plan->callee, AD_reads)) return;
     diag_report(l->m->diags, DIAG_custom_again, custom->loc, custom->name->text);
     map_put(l->ad->arena, &l->ad->customs, PTR_KEY(custom), l->ad); /* told */
 }
@@ -682,7 +670,7 @@ static void lin_call(Lin *l, Inst *inst) {
     if (plan.kind == CALL_derived) plan.callee = settled_callee(l, plan.callee, inst);
     bool refused = gives_local(l, &plan, inst);
     if (refused) diag_report(l->m->diags, DIAG_no_counterpart, inst->loc);
-    if (plan.kind == CALL_plain && !inst_has(inst, INST_NO_DIFF)) report_custom_again(l, &plan, inst);
+    if (!inst_has(inst, INST_NO_DIFF)) report_custom_again(l, &plan, inst);
     if (refused || !ad_call_is_live(l->ad, &l->a, inst, &plan) || stops_at_references(l, &plan, inst)) {
         bool derived = plan.kind == CALL_derived;
         primal_call(l, inst, derived ? ad_primal(l->ad, plan.callee) : plan.callee->flat);
