@@ -378,17 +378,17 @@ Op ad_quotient(const Untaken *untaken, const Val *differential, const Val *divis
 /* ---- transpose.c */
 void ad_transpose(Ad *ad, Making *making);
 
-/* ---- list.c: local arrays that are lists of values */
+/* ---- list.c: local objects that are lists of values */
 typedef struct List {
     Inst *var;
-    Inst **stores; /* one per element, in order */
-    Inst *last;    /* of them, as they are executed */
-    int count;
+    InstVec stores; /* and copies, as they are executed */
+    bool *filled;   /* by part: has it been stored? */
+    int left;       /* parts that have not */
 } List;
 struct Lists {
     Map by_var; /* Val -> List */
 };
-Lists *ad_find_lists(Ad *ad, const Region *primal);
+Lists *ad_find_lists(Ad *ad, const Making *making);
 List *ad_list_at(const Lists *lists, const Val *address); /* of the variable itself; NULL: it is none */
 
 /* ---- settle.c */

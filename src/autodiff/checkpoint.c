@@ -181,7 +181,7 @@ static Val *source(const Policy *p, const Val *v, int index) {
     if (index < def->inst->nargs) return def->inst->args[index];
     const List *list = ad_list_at(p->in->lists, v);
     index -= def->inst->nargs;
-    return list && index < list->count ? list->stores[index]->args[1] : NULL;
+    return list && index < list->stores.count ? list->stores.at[index]->args[1] : NULL;
 }
 
 /* Without that of its sources. */
@@ -287,7 +287,7 @@ static void need(Policy *p, const Val *v) {
     if (!is_primal(p, v)) return;
     p->needed[v->id] = true;
     const List *list = ad_list_at(p->in->lists, v);
-    for (int i = 0; list && i < list->count; i++) need(p, list->stores[i]->args[1]);
+    for (int i = 0; list && i < list->stores.count; i++) need(p, list->stores.at[i]->args[1]);
 }
 
 static void note_needed(void *user, Inst *inst) {
@@ -319,13 +319,14 @@ typedef struct Origins {
     int count, cost;       /* cost: of the way from them to the value */
 } Origins;
 
-/* False: they are too many, or the way is too long. */
+/* False: they are too many, or the way is too long, or one is a reference: what is read through it is kept instead, as a reference from a tape has no
+ * counterpart in a further derivative. */
 static bool find_origins(Policy *p, Val *v, Origins *s) {
     if (is_there(p, v)) return true;
     if (!can_redo(p, v)) {
         for (int i = 0; i < s->count; i++)
             if (s->at[i] == v) return true;
-        if (s->count == MOST_ORIGINS || !can_store(v)) return false;
+        if (s->count == MOST_ORIGINS || !type_is_scalar(v->type)) return false;
         s->at[s->count++] = v;
         return true;
     }
@@ -616,16 +617,22 @@ static void close_at_end(Region *region, Val *tape) {
     build_inst(&b, OP_tape_close, &tape, 1, 0, 0);
 }
 
+static void fill_list(Builder *b, const List *list) {
+    for (int i = 0; i < list->stores.count; i++) {
+        const Inst *store = list->stores.at[i];
+        Val *to = build_place_again(b, store->args[0], NULL, NULL);
+        if (store->op == OP_copy) build_copy(b, to, build_place_again(b, store->args[1], NULL, NULL));
+        else build_store(b, to, store->args[1]);
+    }
+}
+
 /* The lists of a region are filled as soon as what comes before their last element is there again: in order, up to `before`. */
 static const Inst *fill_lists(Policy *p, Builder *b, const Inst *from, const Inst *before) {
     for (; from != before; from = from->next) {
-        const Val *root = from->op == OP_store ? ad_root(from->args[0]) : NULL;
+        bool writes = from->op == OP_store || from->op == OP_copy;
+        const Val *root = writes ? ad_root(from->args[0]) : NULL;
         const List *list = root ? ad_list_at(p->in->lists, root) : NULL;
-        if (!list || list->last != from || !p->redo[root->id]) continue;
-        const Type *word = type_basic(p->ad->m->types, TYPE_int);
-        for (int i = 0; i < list->count; i++)
-            build_store(b, build_elem(b, list->var->results[0], ir_const_int(p->ad->m, word, i), true),
-                        list->stores[i]->args[1]);
+        if (list && list->stores.at[list->stores.count - 1] == from && p->redo[root->id]) fill_list(b, list);
     }
     return from;
 }

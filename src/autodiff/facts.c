@@ -9,7 +9,7 @@ typedef struct Search {
     Ad *ad;
     AdFact fact;
     const AdFunc *in; /* whose body is searched */
-    Map seen; /* AdFunc -> itself */
+    Map seen;         /* AdFunc -> itself */
     bool found;
 } Search;
 
@@ -138,7 +138,8 @@ bool ad_is_unmarked_custom(Ad *ad, const AdFunc *caller, const CallPlan *plan) {
     const Func *custom = plan->callee->source, *from = caller->source;
     if (plan->kind != CALL_plain || !custom || (custom->flags & FUNC_TREAT_AS_DIFF)) return false;
     bool is_generated = !from || from->derivation.of || (from->flags & FUNC_GENERATED);
-    return is_generated && map_get(&ad->customs, PTR_KEY(custom)) == custom && gives_derivatives(plan->callee);
+    return is_generated && map_get(&ad->customs, PTR_KEY(custom)) == custom &&
+           gives_derivatives(plan->callee);
 }
 
 /* ---- what a reverse pass writes */

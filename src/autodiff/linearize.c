@@ -468,13 +468,42 @@ static Val *dual_arg(Lin *l, const Leaf *leaf, Val *old) {
     return build_var(&l->b, leaf->dtype, NULL, false);
 }
 
+/* How far the ways to two parts of what is passed are the same; -1: they are in different parameters. */
+static int shared_path(const Leaf *a, const Leaf *b) {
+    int n = 0;
+    if (a->param != b->param) return -1;
+    while (n < a->npath && n < b->npath && a->path[n] == b->path[n]) n++;
+    return n;
+}
+
+/* A plain number beside references, such as the shape of a tensor, may be its own counterpart. It is a constant if the references nearest to it are. */
+static bool is_among_constants(const Leaves *leaves, int number, const bool *constants) {
+    int nearest = -2;
+    bool all = false;
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
+        if (!leaf->dual || leaf->in < 0 || ad_is_number(leaf)) continue;
+        int near = shared_path(leaf, &leaves->at[number]);
+        if (near > nearest) all = true;
+        if (near >= nearest) all &= constants[i];
+        if (near > nearest) nearest = near;
+    }
+    return all;
+}
+
 /* What the call differentiates: where references are constants, a copy of the function in which they are. */
 static AdFunc *settled_callee(Lin *l, AdFunc *callee, const Inst *inst) {
-    bool *constants = arena_array(l->ad->arena, bool, callee->leaves.count + 1);
-    for (int i = 0; i < callee->leaves.count; i++) {
-        const Leaf *leaf = &callee->leaves.at[i];
+    const Leaves *leaves = &callee->leaves;
+    bool *constants = arena_array(l->ad->arena, bool, leaves->count + 1);
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
         if (!leaf->dual || leaf->in < 0 || ad_is_own_number(&l->refs, leaf, inst->args[leaf->in])) continue;
         constants[i] = ad_ref_of(&l->refs, inst->args[leaf->in]).state == REF_plain;
+    }
+    for (int i = 0; i < leaves->count; i++) {
+        const Leaf *leaf = &leaves->at[i];
+        if (leaf->dual && leaf->in >= 0 && ad_is_own_number(&l->refs, leaf, inst->args[leaf->in]))
+            constants[i] = is_among_constants(leaves, i, constants);
     }
     return ad_with_constants(l->ad, callee, constants);
 }

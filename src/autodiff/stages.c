@@ -183,7 +183,7 @@ static void find_stable(Ad *ad, Making *x) {
         if (leaf->in >= 0 && leaf->dual && leaf->by_ref && leaf->dir == DIR_in)
             x->stable[x->differentials[i]->id] = STABLE_always;
     }
-    x->lists = ad_find_lists(ad, x->primal);
+    x->lists = ad_find_lists(ad, x);
     for (int i = 0; i < x->lists->by_var.count; i++)
         x->stable[((const Val *)(uintptr_t)x->lists->by_var.entries[i].key)->id] = STABLE_always;
     x->settled = ad_settle(ad, x->primal, x->nstable);

@@ -239,7 +239,7 @@ static bool drop_zeros(Share *s) {
 bool opt_share(Func *func) {
     Share s = {.func = func, .scratch = arena_scratch(func->module->arena)};
     s.uses = arena_array(s.scratch, Uses, func->nvals + 1);
-    bool changed = false;
+    bool changed = drop_zeros(&s);
     note_region(&s, func->body);
     for (int i = 0; i < s.copies.count; i++) {
         Inst *copy = s.copies.at[i];
@@ -254,7 +254,6 @@ bool opt_share(Func *func) {
     if (changed) ir_resolve_func(func);
     for (int i = 0; i < s.copies.count; i++)
         if (s.copies.at[i]) changed |= make_before(&s, s.copies.at[i]);
-    changed |= drop_zeros(&s);
     arena_free(s.scratch);
     return changed;
 }

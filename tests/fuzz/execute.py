@@ -39,6 +39,7 @@ WAYS = {                    # option of slope; is the IR interpreted, or machine
     "loops C": ("-O3 --fp=strict", False),
 }
 LANES = ("lanes", "lanes code")
+REFUSED = ("error E5024",)      # with a message that says what to do: references on tapes
 LOOPS = ("loops", "loops code", "loops C")
 WIDTHS = (4, 16)
 # Random programs compare values with themselves and test what is always true; that a compiler says so is no fault.
@@ -55,6 +56,10 @@ class Result:
         self.got, self.wanted = got, wanted            # where numbers are wrong
         self.rough, self.unfit, self.good = rough, unfit, good
         self.size, self.digest = size, digest
+
+    @property
+    def refused(self):
+        return (self.failure or "").startswith(REFUSED)
 
 
 class Executor:

@@ -37,7 +37,6 @@ BATCH = 24
 ALONE = ("GPU", *LANES, *LOOPS)     # each program is compiled by itself: NVIDIA's compiler needs long for many functions, kernels are run one by one
 KEPT_PER_KIND = 3       # more of the same are only counted
 TOO_MUCH = ("status 1: runs on and on", "killed by SIGABRT", "takes too long")      # for the interpreter
-REFUSED = ("error E5024",)      # with a message that says what to do: references on tapes
 OTHER_WAYS = ["passes"] * 6 + ["code -O0", "code -O1", "code -O3", "C", "lanes"]
 
 
@@ -47,7 +46,10 @@ def digests_differ(program, a, b):
 
 
 def compare_ways(program, plain, other, way):
-    """The result of another way to run a program, with a failure if it is not that of the plain one."""
+    """The result of another way to run a program, with a failure if it is not that of the plain one. Machine code is made only of what
+    is called, the plain way takes all functions: one may be refused for what the other does not look at."""
+    if plain.refused or other.refused:
+        return Result()
     if other.failure:
         other.failure = f"{way}: {other.failure}"
     elif not plain.failure and way not in LANES and ((plain.good, plain.rough, plain.unfit) != (other.good, other.rough, other.unfit)
@@ -94,7 +96,7 @@ class Fuzz:
             for seed, result in results.items():
                 self.add(result)
         for seed, result in results.items():
-            if result.failure:
+            if result.failure and not result.refused:
                 self.keep(seed, programs[seed], result)
 
     def run_loops(self, seed):
@@ -108,7 +110,7 @@ class Fuzz:
         for seed, result in self.executor.run(programs, self.options.only).items():
             with self.lock:
                 self.add(result)
-                if result.failure:
+                if result.failure and not result.refused:
                     self.kinds[result.failure].append(seed)
                     print(f"seed {seed}: {result.failure} {result.detail.strip()[-400:]}", flush=True)
 
@@ -116,8 +118,6 @@ class Fuzz:
         """What was too much for the interpreter may be right as machine code, what leaves the range or precision of float may not do so
         in double, and what other rounding changes by as much as it is wrong says nothing."""
         kind = result.failure or ""
-        if kind.startswith(REFUSED):
-            return Result(unfit=self.executor.samples)
         if kind in TOO_MUCH:
             return self.executor.run({0: program}, "code -O1")[0]
         slightly = kind == "forward mode is wrong" and abs(result.got - result.wanted) < 0.2 * abs(result.wanted)
@@ -146,7 +146,8 @@ class Fuzz:
     def add(self, result):
         counts = self.counts
         counts["functions"] += 1
-        counts["failed"] += result.failure is not None
+        counts["refused"] += result.refused
+        counts["failed"] += result.failure is not None and not result.refused
         counts["good"] += result.good
         counts["rough"] += result.rough
         counts["unfit"] += result.unfit
@@ -236,7 +237,8 @@ class Fuzz:
     def summary(self, seconds):
         c = self.counts
         return (f"{c['functions']} functions ({c['functions'] * 60 / max(seconds, 1):.0f} a minute), {c['again']} also in another way; "
-                f"samples: {c['good']} good, {c['rough']} rough, {c['unfit']} unfit; {c['idle']} idle; {c['failed']} failed")
+                f"samples: {c['good']} good, {c['rough']} rough, {c['unfit']} unfit; {c['idle']} idle; "
+                f"{c['refused']} refused; {c['failed']} failed")
 
     def report(self, seconds):
         for kind, seeds in sorted(self.kinds.items(), key=lambda item: -len(item[1])):

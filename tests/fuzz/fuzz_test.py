@@ -160,6 +160,8 @@ class CheckTest(unittest.TestCase):
         plain, other = self.result(tested), self.result(tested)
         other.digest *= 1.001
         self.assertEqual(compare_ways(tested, plain, other, "passes").failure, "passes: another result")
+        plain.failure = "error E5024: of a function that nobody calls"
+        self.assertIsNone(compare_ways(tested, plain, other, "code -O1").failure)
         self.assertEqual(way_of("passes: another result"), "passes")
         self.assertEqual(way_of("backward mode is wrong"), "plain")
 
