@@ -273,15 +273,28 @@ static bool is_known(const Rehearsal *r, const Inst *loop) {
     return map_get(&r->tried, PTR_KEY(loop)) == loop;
 }
 
+static bool is_part_of_known(const Rehearsal *r, const Inst *inst) {
+    while (inst && !is_known(r, inst)) inst = inst->parent->owner;
+    return inst;
+}
+
+/* What is known of a loop inside stays known: it does the same in all rounds of those around it. */
+static void begin_unknown(void *user, Inst *inst) {
+    if (!is_part_of_known(user, inst)) begin_with(user, inst, nothing);
+}
+
+static void end_unknown(void *user, Inst *inst) {
+    if (!is_part_of_known(user, inst)) begin_with(user, inst, anything);
+}
+
 bool ir_rehearse(Rehearsal *r, Inst *loop) {
-    for (const Inst *around = loop; around; around = around->parent->owner)
-        if (is_known(r, around)) return true;
+    if (is_part_of_known(r, loop)) return true;
     if (map_has(&r->tried, PTR_KEY(loop))) return false;
     make_room(r);
-    in_loop(r, loop, begin_inst);
+    in_loop(r, loop, begin_unknown);
     begin_with(r, loop, nothing);
     bool ends = r->steps > 0 && run_loop(r, loop);
-    if (!ends) in_loop(r, loop, end_inst);
+    if (!ends) in_loop(r, loop, end_unknown);
     if (!ends) begin_with(r, loop, anything);
     map_put(r->scratch, &r->tried, PTR_KEY(loop), ends ? (void *)loop : (void *)r);
     return ends;

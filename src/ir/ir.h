@@ -146,6 +146,7 @@ typedef struct LoopHints {
     int64_t checkpoint; /* [Checkpoint(budget)]; 0: no */
     bool together;      /* there are derivatives in it, whose primal may be the same in all rounds */
     bool few;           /* rounds are left for it to do */
+    bool wide; /* does several rounds at once, and may leave any of the last, or all, to the loop behind it */
 } LoopHints;
 
 /* Of an access to a buffer in a nest of loops: which of the buffers of that nest it is. A test before the nest has found that none of those that are written overlaps another of them, and

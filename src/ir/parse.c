@@ -467,6 +467,7 @@ static LoopHints parse_hints(Parser *p) {
     if (accept(p, "checkpoint")) hints.checkpoint = parse_integer(p);
     hints.together = accept(p, "together");
     hints.few = accept(p, "few");
+    hints.wide = accept(p, "wide");
     return hints;
 }
 

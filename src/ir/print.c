@@ -394,6 +394,7 @@ static void add_hints(Printer *p, LoopHints hints) {
     if (hints.checkpoint) text_printf(p->out, " checkpoint %lld", (long long)hints.checkpoint);
     if (hints.together) text_printf(p->out, " together");
     if (hints.few) text_printf(p->out, " few");
+    if (hints.wide) text_printf(p->out, " wide");
 }
 
 static void print_loop(Printer *p, const Inst *inst) {

@@ -314,6 +314,7 @@ static void begin_loop(Wide *wide, Builder *b, Val *trip) {
     }
     wide->loop = build_loop(b, initial.at, initial.count, false);
     wide->loop->loc = rounds->loop->loc;
+    wide->loop->hints.wide = true;
     Builder test = build_at_end(wide->loop->regions[0]);
     Val *go = build_binary(&test, OP_lt, wide->loop->regions[0]->params[0], end);
     build_yield(&test, &go, 1);

@@ -159,6 +159,15 @@ static bool stands_alone(const Outline *outline) {
     return true;
 }
 
+/* An object that the function was given to read is given on as that: where calls become a part of the loop, it is known that what they read from it stays the same. */
+static Param param_for(const Outline *outline, const Val *v) {
+    bool is_read = ir_target(v->type) && v->kind == VAL_param &&
+                   opt_memory_object(&outline->loops->memory, v).is_constant;
+    return (Param){.name = v->name,
+                   .type = is_read ? ir_target(v->type) : v->type,
+                   .flags = is_read ? PARAM_BY_ADDRESS : 0};
+}
+
 static Func *declare(Outline *outline) {
     const Func *from = outline->loops->func;
     VEC(Param) params = {0};
@@ -166,7 +175,7 @@ static Func *declare(Outline *outline) {
     Arena *scratch = outline->loops->scratch;
     for (int i = 0; i < outline->captured.count; i++) {
         const Val *v = outline->captured.at[i];
-        if (!is_named(v)) vec_push(scratch, &params, ((Param){.name = v->name, .type = v->type}));
+        if (!is_named(v)) vec_push(scratch, &params, param_for(outline, v));
     }
     for (int i = 0; i < outline->loop->nresults; i++)
         vec_push(scratch, &results, outline->loop->results[i]->type);

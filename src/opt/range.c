@@ -15,9 +15,11 @@
  *
  * Of a nest all accesses must be such, or else its inner loops are tried one by one; of an innermost loop some will do. The copy with
  * checks is what runs if a few rounds of the outer loop are out of range, so that those inside it are tried once more, unless they are short; what is
- * inside of these is not, of which there would be a copy for each level. Of loops
- * of which several rounds are done at once (opt/lanes_loop.c) only innermost ones are there twice: a test is little for all of these rounds, and code much; what is
- * left for one at a time stays as it is.
+ * inside of these is not, of which there would be a copy for each level.
+ *
+ * A loop that does several rounds at once (opt/lanes_loop.c) has a loop behind it for the rounds that it leaves, which stays as it is. So it needs no copy: if an index that all these
+ * rounds use is out of range somewhere, it leaves them all. Only what is done in every round, or in those of loops inside that end by counting, is asked for so: of others it is not
+ * known whether it is done at all, and to do one round after the other takes long. For these, innermost loops are there twice.
  *
  * What a call does mostly takes longer than a test: loops with calls stay as they are, unless those who are called do nothing but
  * compute, without loops of their own, so that such a loop can become vectors as a whole, be it around scalar calls of the sine. The call
@@ -39,12 +41,14 @@
 
 enum {
     MOST_ACCESSES = 32,
+    MOST_TESTED = 256,  /* where nothing is there twice */
     MOST_INSTS = 600,   /* of an innermost loop */
     MOST_IN_NEST = 200, /* of others */
     MOST_CALLED = 800,  /* in functions that are called, of these */
     MOST_ON_GPU =
         96, /* of either, where code that is there twice is compiled for long and does not stay in its cache */
     MOST_TERMS = 64,     /* that an index is computed from */
+    MOST_DEPTH = 6,      /* of operands of operands */
     MOST_LOOPS = 12,     /* of a nest */
     MOST_COUNTERS = 4,   /* of these, that constants do not tell all of */
     OWN = MOST_COUNTERS, /* the counter of an index itself */
@@ -86,8 +90,8 @@ typedef struct Nest {
     int number; /* of those whose buffers are apart; 0: nobody asks */
     const Map *summed;
     int ncounters, naccesses, ninsts, ncalled, terms;
+    int ntested; /* accesses, in a loop that does several rounds at once */
     bool reads_buffers, calls, is_short, is_reversed; /* calls: something that takes long */
-    bool has_lanes;                                   /* does several items at once */
     bool rehearses;                                   /* constants may tell what an index is */
     bool is_flat; /* loops inside are taken for what their rounds do, one after the other */
     bool has_doubles;
@@ -445,7 +449,6 @@ static void look_at(void *user, Inst *inst) {
     if (inst->op == OP_call) look_into(n, inst);
     if (inst->op == OP_loop && !n->is_flat) vec_push(n->scratch, &n->inner, inst);
     n->calls |= n->is_flat && !is_written_out(inst);
-    n->has_lanes |= inst->op == OP_gather || inst->op == OP_scatter;
     if (!is_checked(inst) || map_has(n->summed, PTR_KEY(inst))) return;
     if (n->naccesses < MOST_ACCESSES) n->accesses[n->naccesses].inst = inst;
     n->naccesses++;
@@ -486,7 +489,7 @@ static void require_apart(Nest *n) {
     else n->number = 0;
 }
 
-/* ---- two copies */
+/* ---- indices that are not tested */
 
 /* What is added to an address cannot wrap around. */
 static Val *surely(Builder *b, Op op, Val *x, Val *y) {
@@ -495,14 +498,52 @@ static Val *surely(Builder *b, Op op, Val *x, Val *y) {
     return value;
 }
 
+static Interval rehearsed(const Nest *n, const Val *v) {
+    int64_t known;
+    return val_is_int(v, &known) ? (Interval){known, known, true} : ir_rehearsed(n->rehearsal, v);
+}
+
+static void widen_to(Interval *interval, int64_t value) {
+    if (value < interval->low) interval->low = value;
+    if (value > interval->high) interval->high = value;
+}
+
+/* Sums, differences and products of what constants tell the bounds of, which are of 32 bits. */
+static bool cannot_wrap(const Nest *n, const Inst *inst) {
+    if (inst->op != OP_add && inst->op != OP_sub && inst->op != OP_mul) return false;
+    Interval a = rehearsed(n, inst_operand(inst, 0)), b = rehearsed(n, inst_operand(inst, 1));
+    if (!is_word(inst->results[0]->type) || !rehearsed(n, inst->results[0]).known || !a.known || !b.known)
+        return false;
+    int64_t ends[] = {a.low, a.high}, others[] = {b.low, b.high};
+    Interval all = {INT64_MAX, INT64_MIN, true};
+    for (int i = 0; i < 4; i++) {
+        int64_t x = ends[i / 2], y = others[i % 2];
+        widen_to(&all, inst->op == OP_add ? x + y : inst->op == OP_sub ? x - y : x * y);
+    }
+    bool sign = type_is_signed(inst->results[0]->type);
+    return all.low >= (sign ? INT32_MIN : 0) && all.high <= (sign ? INT32_MAX : UINT32_MAX);
+}
+
+/* A value that constants tell of, in 64 bits. */
+static Val *plain_value(Nest *n, CloneMap *map, Val *v, Builder *b, int depth) {
+    Inst *inst = v->kind == VAL_inst && depth > 0 ? v->inst : NULL;
+    bool narrows = inst && inst->op == OP_convert && is_long(inst->args[0]->type);
+    Val *from = inst && (narrows || cannot_wrap(n, inst)) ? inst_operand(inst, 0) : NULL;
+    if (!from || (narrows && !rehearsed(n, from).known))
+        return build_convert(b, clone_val(map, v), basic(n, TYPE_int64));
+    if (narrows) return build_convert(b, clone_val(map, from), basic(n, TYPE_int64));
+    return surely(b, (Op)inst->op, plain_value(n, map, from, b, depth - 1),
+                  plain_value(n, map, inst_operand(inst, 1), b, depth - 1));
+}
+
 /* The index in 64 bits, where the program computes it in 32. */
 static Val *plain_index(Nest *n, CloneMap *map, const Access *access, Builder *b) {
     Val *index = as_wide(n, access->index.base);
     for (int i = 0; i < FACTORS; i++) {
         if (!access->index.factors[i]) continue;
-        Val *counter = clone_val(map, (Val *)counter_of(n, &access->index, i)->param);
+        Val *counter = (Val *)counter_of(n, &access->index, i)->param;
         Val *part = surely(b, OP_mul, as_wide(n, access->index.factors[i]),
-                           build_convert(b, counter, basic(n, TYPE_int64)));
+                           plain_value(n, map, counter, b, i == OWN ? MOST_DEPTH : 0));
         index = surely(b, OP_add, part, index);
     }
     return index;
@@ -530,6 +571,59 @@ static void exchange_results(Inst *a, Inst *b) {
         b->results[i]->inst = b;
     }
 }
+
+/* ---- loops that can leave their rounds to another */
+
+static bool ends_by_counting(const Inst *loop) {
+    LoopTest test;
+    const Inst *end = loop->regions[0]->last;
+    const Val *condition = end && end->op == OP_yield ? inst_operand(end, 0) : NULL;
+    return condition && condition->kind == VAL_inst && loop_comparison(loop, condition->inst, &test);
+}
+
+/* Loops that have no rounds use nothing. */
+static void unless_empty(Nest *n) {
+    for (int i = 0; i < n->ncounters; i++)
+        n->safe = binary(n, OP_or, n->safe, binary(n, OP_lt, n->counters[i].high, n->counters[i].low));
+}
+
+/* Counters are those of the loops around it. */
+static bool require_in_rounds(Nest *n, Access *access) {
+    n->ncounters = 0;
+    n->safe = NULL;
+    for (const Region *at = access->inst->parent; at->owner != n->loop; at = at->owner->parent) {
+        const Inst *loop = at->owner;
+        if (loop->op != OP_loop || !ends_by_counting(loop)) return false;
+        if (!add_loop(n, loop) && !is_rehearsed(n, loop)) return false;
+    }
+    if (!require_access(n, access)) return false;
+    unless_empty(n);
+    return true;
+}
+
+/* Elements of arrays, which may be read before the loop, are left alone. */
+static void cover_in_rounds(void *user, Inst *inst) {
+    Nest *n = user;
+    Access access = {.inst = inst};
+    Val *others = n->safe;
+    if (inst->op != OP_buffer_elem || !is_checked(inst) || n->ntested == MOST_TESTED) return;
+    bool is_covered = require_in_rounds(n, &access);
+    n->safe = !is_covered ? others : others ? binary(n, OP_and, others, n->safe) : n->safe;
+    if (!is_covered) return;
+    CloneMap same = {.module = n->loop->func->module, .func = n->loop->func};
+    drop_check(n, &same, &access);
+    n->ntested++;
+}
+
+/* It begins with no round, and ends with those that it does. */
+static void leave_rounds_unless_safe(Nest *n) {
+    Inst *test = inst_operand(n->loop->regions[0]->last, 0)->inst;
+    Val *none = ir_const_zero(n->loop->func->module, test->args[1]->type);
+    test->args[1] = build_select(&n->before, n->safe, inst_operand(test, 1), none);
+    if (n->number > 0) opt_mark_apart(&n->buffers, n->loop, n->number);
+}
+
+/* ---- two copies */
 
 static void make_copies(Nest *n) {
     Inst *loop = n->loop;
@@ -604,6 +698,16 @@ static bool copy_nest(Range *r, Nest *n) {
     return worth_it;
 }
 
+/* One that does several rounds at once. */
+static void ask_before(Range *r, Nest *n) {
+    for (int i = 0; i < n->loop->nregions; i++) region_walk(n->loop->regions[i], cover_in_rounds, n);
+    if (n->ntested == 0) return;
+    require_apart(n);
+    leave_rounds_unless_safe(n);
+    r->nests += n->number > 0;
+    r->changed = true;
+}
+
 static bool is_only_loop(const Inst *loop) {
     const Region *body = loop->func->body;
     int loops = 0;
@@ -632,9 +736,11 @@ static void visit_loop(Range *r, Inst *loop) {
     if (loop->hints.few) return;
     Nest n = find_nest(r, loop, false);
     bool was_in_rounds = r->in_rounds, is_innermost = n.inner.count == 0;
-    r->in_rounds |= n.has_lanes && r->func->rounds > 0;
-    bool is_done = (is_innermost || !r->in_rounds) && copy_nest(r, &n);
-    if (!is_done) is_done = copy_flat(r, loop);
+    r->in_rounds |= loop->hints.wide;
+    if (loop->hints.wide) ask_before(r, &n);
+    bool may_copy = !loop->hints.wide,
+         is_done = may_copy && (is_innermost || !r->in_rounds) && copy_nest(r, &n);
+    if (may_copy && !is_done) is_done = copy_flat(r, loop);
     r->copies += is_done;
     bool goes_on = !is_innermost && r->copies < MOST_COPIES;
     for (int i = 0; i < loop->nregions && goes_on; i++) visit_region(r, loop->regions[i]);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""checked_loops.py SLOPE FILE[:NAME]... [-v]: inner loops that test an index in every round, with NAME defined.
+"""checked_loops.py SLOPE FILE[:NAME]... [-v]: inner loops that test an index in every round, with NAME defined; `lanes` for NAME: where several rounds are done at once.
 
 Reads the IR behind the last pass. Inner loops are those without loops and calls in them. One that has tests is fine where it is the other form of one that has
-none: in the `else` of an `if` whose first branch has such a loop. For each file, the number of inner loops without tests and the functions
-that have some with tests and no other form; -v shows these tests."""
+none: in the `else` of an `if` whose first branch has such a loop, or in a loop for the rounds that a wide one leaves. For each file, the number of inner loops without tests and the functions
+that have some with tests and no other form; -v shows these tests. With lanes, only functions with a wide loop are looked at."""
 
 import re
 import subprocess
@@ -30,15 +30,19 @@ class Region:
     def loops(self):
         """The inner ones."""
         found = [loop for region in self.inner for loop in region.loops()]
-        return found or ([self] if self.kind == "do" and not self.has_calls() else [])
+        return found or ([self] if self.kind in ("do", "few") and not self.has_calls() else [])
 
     def has_other_form(self):
-        here = self.kind == "else" and any(not loop.all_tests() for loop in self.before.loops())
+        here = self.kind == "few" or self.kind == "else" and any(not loop.all_tests() for loop in self.before.loops())
         return here or (self.outer is not None and self.outer.has_other_form())
 
 
 def kind_of(line):
     return line.split()[1]
+
+
+def begins(line):
+    return next((kind for kind in ("few", "wide") if re.search(rf"\bloop\b[a-z ]* {kind} \(", line)), "")
 
 
 def functions(lines):
@@ -50,9 +54,9 @@ def functions(lines):
                 at = Region("func", None)
                 yield line.split("(")[0].removeprefix("func @"), at
         elif line.startswith("}"):
-            at = Region(kind_of(line), at.outer, at) if line.endswith("{") else at.outer
+            at = at.outer if not line.endswith("{") else Region("few" if at.kind == "few" else kind_of(line), at.outer, at)
         elif line.endswith("{"):
-            at = Region("", at)
+            at = Region(begins(line), at)
         else:
             at.calls |= re.search(r"(^|= )call @", line) is not None
             if CHECKED.search(line) and not CONSTANT.search(line):
@@ -61,9 +65,13 @@ def functions(lines):
 
 def look_at(slope, path):
     path, *defined = path.split(":")
-    dump = subprocess.run([slope, "dump", path, *(f"-D{name}" for name in defined), "--after", "range"], capture_output=True, text=True, check=True).stdout
+    lanes = ["--lanes", "auto"] if "lanes" in defined else []
+    names = [f"-D{name}" for name in defined if name != "lanes"]
+    dump = subprocess.run([slope, "dump", path, *names, *lanes, "--after", "range"], capture_output=True, text=True, check=True).stdout
     free, wrong = 0, {}
     for name, body in list(functions(dump.splitlines())):
+        if lanes and not any(region.kind == "wide" for region in body.inner):
+            continue
         loops = body.loops()
         free += sum(not loop.all_tests() for loop in loops)
         bad = [loop for loop in loops if loop.all_tests() and not loop.has_other_form()]
