@@ -197,6 +197,23 @@ static Candidates callable_methods(Checker *c, const Placed *placed, const FuncS
     return fitting;
 }
 
+/* A fraction that the call drops, though nobody wrote it. */
+static void warn_of_fraction(Checker *c, const Placed *placed, const Expr *call, const Type *from,
+                             const Type *to) {
+    if (!type_is_float(from) || !type_is_integer(to)) return;
+    report(c, DIAG_narrowing, call->decl->loc, type_str(c, from), type_str(c, to));
+    note(c, DIAG_note_required_here, placed->requirement->loc);
+}
+
+static void warn_of_fractions(Checker *c, const Placed *placed, const Expr *call, const Type *wanted) {
+    if (call->kind != EXPR_invoke || !call->decl) return;
+    for (int i = 0; i < call->args.count; i++) {
+        const Expr *arg = call->args.at[i];
+        if (arg->kind == EXPR_convert) warn_of_fraction(c, placed, call, arg->a->type, arg->type);
+    }
+    warn_of_fraction(c, placed, call, call->type, wanted);
+}
+
 /* Can one of the candidates be called with arguments of the requirement's types, and its result be used? */
 static bool is_callable(Checker *c, const Placed *placed, const FuncSig *sig, bool given) {
     Candidates fitting = callable_methods(c, placed, sig, given);
@@ -204,10 +221,11 @@ static bool is_callable(Checker *c, const Placed *placed, const FuncSig *sig, bo
     for (int i = 0; i < sig->nparams; i++)
         vec_push(c->arena, &types, check_subst(c, sig->params[i].type, placed->subst));
     c->diags->muted++;
+    const Type *wanted = check_subst(c, sig->result, placed->subst);
     Expr *call = try_call(c, placed, &fitting, &types);
-    bool fine = call && call->kind != EXPR_error &&
-                converts(c, placed, call->type, check_subst(c, sig->result, placed->subst));
+    bool fine = call && call->kind != EXPR_error && converts(c, placed, call->type, wanted);
     c->diags->muted--;
+    if (fine) warn_of_fractions(c, placed, call, wanted);
     return fine;
 }
 

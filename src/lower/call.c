@@ -344,7 +344,7 @@ static BindingVec bind_functions(Fn *f, Decl *decl, Expr *e) {
 static bool data_of_function(Fn *f, const Decl *param, Loc loc, const FuncBinding *binding, Place *place) {
     const Local *local = find_local(f, param);
     if (!local) lower_report(f, DIAG_function_holds_data, loc, param->name->text);
-    else *place = place_of_memory(local->address, binding->object);
+    *place = place_of_memory(local ? local->address : temp_var(f, binding->object, "data"), binding->object);
     return local != NULL;
 }
 
@@ -519,17 +519,28 @@ static Val *call_with_object(Fn *f, Expr *e, const Callee *callee, FuncSig *sig,
     return value;
 }
 
+/* The data of functions among the arguments stands still as well. */
+static void pair_objects(Fn *f, const Expr *e, const BindingVec *bindings, const FuncSig *sig, int first,
+                         ArgVec *args) {
+    int next = 0;
+    for (int i = 0; i < e->args.count && next < bindings->count; i++) {
+        if (!e->args.at[i] || !is_function(e->args.at[i])) continue;
+        const FuncBinding *binding = &bindings->at[next++];
+        Arg *arg = &args->at[first + i];
+        const Type *type = sig->params[first + i].type;
+        if (!binding->object || type->kind != TYPE_pair) continue;
+        Val *itself;
+        Place object = arg->expr ? lower_place(f, arg->expr) : arg->place;
+        *arg = (Arg){.place = still_pair(f, type, &object, &itself), .element = -1};
+    }
+}
+
 static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val *into) {
     Lowerer *l = f->l;
     Callee callee = resolve_callee(f, decl, subst);
     if (callee.request) callee.request = request_dispatch(l, decl, subst, true);
     bool bound = e->a != NULL;
     BindingVec bindings = bind_functions(f, decl, e);
-    for (int i = 0; i < bindings.count; i++)
-        if (bindings.at[i].object) {
-            lower_report(f, DIAG_function_data_derived, bindings.at[i].loc, decl->name->text);
-            return NULL;
-        }
     FuncSig paired;
     const Request *found = callee.request;
     if (bound && object_is_paired(l, e, found ? found->decl : callee.decl,
@@ -544,10 +555,13 @@ static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val 
     request->plain_this = was_plain;
     FuncSig declared = check_signature_of(l->c, request->decl, request->subst, e->modes, e->nmodes, bound);
     add_object(request, &declared);
+    pass_objects_to_derivative(l, request, e->modes, e->nmodes, &declared);
     FuncSig flat = flatten_signature(l, &declared), sig = with_this(l, &flat);
     ArgVec args = {0};
     if (bound && flat.has_this) vec_push(l->arena, &args, ((Arg){.expr = e->a, .element = f->pack_element}));
+    int first = args.count;
     collect_args(f, e, decl, subst, &bindings, &args);
+    pair_objects(f, e, &bindings, &sig, first, &args);
     return emit_call(f, func, NULL, &sig, &args, into);
 }
 

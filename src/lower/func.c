@@ -262,6 +262,30 @@ static void pass_objects(Lowerer *l, const Request *request, FuncSig *sig) {
                 sig->params[k].type = request->bindings[i].object;
 }
 
+/* Of a derivative: as a pair, as any argument that has a derivative. */
+static const Type *object_in_derivative(Lowerer *l, const Type *object, int nmodes) {
+    if (!check_is_diff_type(l->c, object, NULL)) return object;
+    for (int i = 0; i < nmodes; i++) object = type_wrap(l->types, TYPE_pair, object);
+    return object;
+}
+
+void pass_objects_to_derivative(Lowerer *l, const Request *request, const uint8_t *modes, int nmodes,
+                                FuncSig *sig) {
+    bool reverse = false;
+    int next = 0;
+    for (int i = 0; i < nmodes; i++) reverse |= modes[i] == DIFF_bwd;
+    if (!request->nbindings) return;
+    sig->params = arena_copy(l->arena, sig->params, sizeof *sig->params * (size_t)sig->nparams);
+    for (int k = 0; k < sig->nparams && next < request->nbindings; k++) {
+        ParamSig *param = &sig->params[k];
+        if (param->type->kind != TYPE_function) continue;
+        const Type *object = request->bindings[next++].object;
+        if (!object) continue;
+        param->type = object_in_derivative(l, object, nmodes);
+        if (param->type != object && reverse) param->pass = PASS_inout;
+    }
+}
+
 /* ---- what derivatives go through
  *
  * The signature of a derivative follows from the declaration: a parameter of type T is plain in it unless T is constrained. A call in
@@ -458,6 +482,8 @@ static Func *derivative_of(Lowerer *l, Request *request, Func *func, const uint8
     FuncSig generic = check_generic_signature(l->c, request->decl, modes, k, request->plain_this);
     add_object(request, &sig);
     add_object(request, &generic);
+    pass_objects_to_derivative(l, request, modes, k, &sig);
+    pass_objects_to_derivative(l, request, modes, k, &generic);
     FuncSig flat = flatten_signature(l, &sig);
     bool plain_this = still || (request->plain_this && !(request->func->flags & FUNC_BOUND));
     declare_signature(l, derivative, &flat, &generic, request->decl, plain_this, true);

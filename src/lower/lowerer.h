@@ -201,6 +201,8 @@ Request *request_by_reference(Lowerer *l, const Request *of, Name params); /* se
 const char *func_name(Lowerer *l, const Decl *decl, const Subst *subst);
 Func *request_derivative(Lowerer *l, Request *request, const uint8_t *modes, int nmodes);
 void add_object(const Request *request, FuncSig *sig);
+void pass_objects_to_derivative(Lowerer *l, const Request *request, const uint8_t *modes, int nmodes,
+                                FuncSig *sig);
 Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst, bool declared);
 Func *request_move(Lowerer *l, MoveKind kind, const Type *from, const Type *to);
 void complete_func_diff(void *user, Func *func);
