@@ -213,15 +213,15 @@ static double most(const Type *type) {
     return type->kind == TYPE_double ? DBL_MAX : type->kind == TYPE_float ? FLT_MAX : 65504;
 }
 
-/* Whether zeros need care: the slope is none, or infinite, or no number. (Compared with infinity, LLVM would look at its bits, which takes longer.) */
-static Val *is_rough(Ad *ad, Builder *b, Val *slope) {
+/* Zeros need no care unless the slope is none, or infinite, or no number. (Compared with infinity, LLVM would look at its bits, which takes longer.) */
+static Val *is_smooth(Ad *ad, Builder *b, Val *slope) {
     Val *size = build_unary(b, OP_abs, slope);
     Val *some = build_binary(b, OP_lt, ad_zero(ad, slope->type), size),
         *finite = build_binary(b, OP_le, size, ir_const_real(ad->m, slope->type, most(slope->type)));
-    return build_not(b, build_binary(b, OP_and, some, finite));
+    return build_binary(b, OP_and, some, finite);
 }
 
-/* The rows after the round; `added`: what it adds to each, or NULL. Plain products come first, for all: that they are made in vain is rare. */
+/* The rows after the round; `added`: what it adds to each, or NULL. Plain products come first, for all: that they are made in vain is rare. (LLVM is told so: it would do both sums in one place otherwise, apart from their products.) */
 static Val **next_rows(const Carrying *x, Builder *b, Val *const *rows, Val *slope, Val *const *added) {
     int n = x->rows.count;
     const Type **types = arena_array(x->ad->arena, const Type *, n + 1);
@@ -232,14 +232,15 @@ static Val **next_rows(const Carrying *x, Builder *b, Val *const *rows, Val *slo
         plain[i] = build_binary(b, OP_mul, rows[i], slope);
         if (added[i]) plain[i] = build_sum(b, plain[i], added[i]);
     }
-    Inst *test = build_if(b, is_rough(x->ad, b, slope), types, n);
+    Inst *test = build_if(b, is_smooth(x->ad, b, slope), types, n);
+    test->flags |= INST_LIKELY;
     Builder one = build_at_end(test->regions[0]), other = build_at_end(test->regions[1]);
     for (int i = 0; i < n; i++) {
-        careful[i] = careful_product(x->ad, &one, rows[i], slope);
-        if (added[i]) careful[i] = build_sum(&one, careful[i], added[i]);
+        careful[i] = careful_product(x->ad, &other, rows[i], slope);
+        if (added[i]) careful[i] = build_sum(&other, careful[i], added[i]);
     }
-    build_yield(&one, careful, n);
-    build_yield(&other, plain, n);
+    build_yield(&one, plain, n);
+    build_yield(&other, careful, n);
     return test->results;
 }
 
@@ -283,6 +284,7 @@ static void fill_pri(Carrying *x, const Made *pri) {
                      ir_const_real(ad->m, x->f->leaves.at[i].dtype, i == x->f->carried ? 1 : 0));
     Inst *loop = build_loop(&b, starts.at, starts.count, false);
     loop->hints = x->loop->hints;
+    loop->hints.ways = true;
     for (int i = 0; i < from->nparams; i++) clone_map_val(&map, from->params[i], loop->regions[0]->params[i]);
     clone_region_into(&map, from, loop->regions[0]);
     fill_body(x, loop->regions[1]);

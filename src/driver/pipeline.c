@@ -408,6 +408,7 @@ static const struct {
     {"calls", 2, .run = opt_calls},
     {"unlikely", 2, .run_unit = pass_unlikely},
     {"outline", 2, .run = opt_outline, .cleans = true},
+    {"ways", 2, .run = opt_ways, .simplifies = true, .cleans = true},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 

@@ -147,6 +147,7 @@ typedef struct LoopHints {
     bool together;      /* there are derivatives in it, whose primal may be the same in all rounds */
     bool few;           /* rounds are left for it to do */
     bool wide; /* does several rounds at once, and may leave any of the last, or all, to the loop behind it */
+    bool ways; /* a round goes the way of the one before, as a rule (opt/ways.c) */
 } LoopHints;
 
 /* Of an access to a buffer in a nest of loops: which of the buffers of that nest it is. A test before the nest has found that none of those that are written overlaps another of them, and
@@ -593,6 +594,8 @@ Val *const *ir_constants_at(const Val *address);
 bool inst_contains(const Inst *owner, const Val *v); /* is it made in one of the regions? */
 bool inst_is_unlikely(const Inst *inst);             /* a condition around it is false as a rule */
 const Inst *inst_loop_around(const Inst *inst);      /* NULL: none is */
+bool inst_goes_ways(
+    const Inst *inst); /* a choice of a number in a loop that goes ways: a branch does better */
 int inst_loops_around(const Inst *inst);
 /* How far a carried integer moves in one iteration, over all ways through it; `jumps`: those to the loop. */
 typedef struct LoopSteps {

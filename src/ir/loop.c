@@ -26,6 +26,12 @@ const Inst *inst_loop_around(const Inst *inst) {
     return region->owner;
 }
 
+bool inst_goes_ways(const Inst *inst) {
+    if (inst->op != OP_select || !type_is_float(inst->results[0]->type)) return false;
+    const Inst *loop = inst_loop_around(inst);
+    return loop && loop->hints.ways;
+}
+
 int inst_loops_around(const Inst *inst) {
     int loops = 0;
     for (const Region *r = inst->parent; r->owner; r = r->owner->parent) loops += r->owner->op == OP_loop;

@@ -468,6 +468,7 @@ static LoopHints parse_hints(Parser *p) {
     hints.together = accept(p, "together");
     hints.few = accept(p, "few");
     hints.wide = accept(p, "wide");
+    hints.ways = accept(p, "ways");
     return hints;
 }
 

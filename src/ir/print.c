@@ -395,6 +395,7 @@ static void add_hints(Printer *p, LoopHints hints) {
     if (hints.together) text_printf(p->out, " together");
     if (hints.few) text_printf(p->out, " few");
     if (hints.wide) text_printf(p->out, " wide");
+    if (hints.ways) text_printf(p->out, " ways");
 }
 
 static void print_loop(Printer *p, const Inst *inst) {

@@ -62,6 +62,7 @@ bool opt_steps(Func *func);       /* steps.c: counters do not wait for what ends
 bool opt_fill(Func *func);        /* fill.c: what is set in a buffer and then added to is set once */
 bool opt_turn(Func *func);        /* turn.c: arrays that lanes read in every round are read once */
 bool opt_skip(Func *func);        /* skip.c: sums of what an `if` chooses are made where it is not zero */
+bool opt_ways(Func *func);        /* ways.c: loops that carry derivatives along branch where others choose */
 bool opt_near(Func *func);        /* near.c: what is read from a buffer is read where it is needed */
 bool opt_first(Func *func);       /* first.c: what is added to zeros is put there */
 bool opt_calls(Func *func);       /* calls.c: elementary functions of many numbers are a loop */

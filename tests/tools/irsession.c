@@ -113,7 +113,7 @@ static const struct {
     {"steps", opt_steps},       {"asked", opt_asked},   {"asked_before", asked_before},
     {"terms", terms},           {"fill", opt_fill},     {"unlikely", opt_outline_unlikely},
     {"near", opt_near},         {"marches", marches},   {"turn", opt_turn},
-    {"skip", opt_skip},
+    {"skip", opt_skip},         {"ways", opt_ways},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {

@@ -438,6 +438,13 @@ Value clike_choice(Printer *p, const Value *args) {
     return clike_value(clike_format(p, "%s ? %s : %s", parts[0], parts[1], parts[2]), LEVEL_choice);
 }
 
+/* In a loop that goes ways clang branches if it is told of a way that it is likely; gcc is told so for the whole function (func.c). */
+static Value choice(Printer *p, const Value *args, const Inst *inst) {
+    if (!inst || !is_steered(p) || !inst_goes_ways(inst)) return clike_choice(p, args);
+    const Value told[] = {clike_call(p, clike_helper(p, "SLOPE_LIKELY"), args, 1), args[1], args[2]};
+    return clike_choice(p, told);
+}
+
 static Value bit_function(Printer *p, Op op, const Type *from, const Value *args) {
     const char *name = clike_format(p, "slope_%s_%s", op_info[op].name, clike_word(p, from));
     return clike_call(p, clike_helper(p, name), args, 1);
@@ -447,7 +454,10 @@ static Value bit_function(Printer *p, Op op, const Type *from, const Value *args
 static Value unless_zero(Printer *p, Op op, const Type *type, const Value *args, const Inst *inst) {
     bool loose = is_steered(p), in_turn = inst && clike_is_in_open_loop(inst);
     if (loose) clike_helper(p, "SLOPE_CHOOSES_EARLY");
-    if (loose && in_turn && op == OP_scale) clike_helper(p, "SLOPE_STAYS");
+    if (loose && in_turn && op == OP_scale) {
+        clike_helper(p, "SLOPE_STAYS");
+        clike_helper(p, "SLOPE_LIKELY");
+    }
     const char *what = !loose ? op_info[op].name : op != OP_scale ? "over" : in_turn ? "weigh" : "times";
     const char *name = clike_format(p, "slope_%s_%s", what, clike_word(p, type));
     return rounded(p, clike_call(p, clike_helper(p, name), args, 2), type);
@@ -502,7 +512,7 @@ Value clike_scalar_op(Printer *p, Op op, const Type *from, const Type *to, const
     case OP_any:
     case OP_all:
     case OP_detach: return args[0];
-    case OP_select: return clike_choice(p, args);
+    case OP_select: return choice(p, args, inst);
     case OP_convert: return conversion(p, from, to, args[0]);
     case OP_ldexp:
     case OP_fma: return library(p, library_name(op), from, args, op == OP_fma ? 3 : 2);

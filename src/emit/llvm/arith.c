@@ -221,7 +221,10 @@ static LLVMValueRef reinterpret(Emitter *e, const Inst *inst) {
 
 static LLVMValueRef choice(Emitter *e, const Inst *inst) {
     LLVMValueRef condition = emit_use(e, inst, 0), a = emit_use(e, inst, 1), b = emit_use(e, inst, 2);
-    return LLVMBuildSelect(e->builder, condition, a, b, "");
+    LLVMValueRef chosen = LLVMBuildSelect(e->builder, condition, a, b, "");
+    if (inst_goes_ways(inst) && !e->device && LLVMIsASelectInst(chosen))
+        LLVMSetMetadata(chosen, e->weight_kind, e->likely);
+    return chosen;
 }
 
 LLVMValueRef emit_arith(Emitter *e, const Inst *inst) {
