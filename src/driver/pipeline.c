@@ -407,6 +407,7 @@ static const struct {
     {"terms", 2, .run = opt_terms, .simplifies = true, .cleans = true},
     {"calls", 2, .run = opt_calls},
     {"unlikely", 2, .run_unit = pass_unlikely},
+    {"padded", 2, .run = opt_pad_rows},
     {"outline", 2, .run = opt_outline, .cleans = true},
     {"ways", 2, .run = opt_ways, .simplifies = true, .cleans = true},
 };

@@ -167,7 +167,9 @@ typedef enum InstTag { TAG_primal, TAG_diff, TAG_mixed } InstTag;
 
 /* Which operations have which of them, and their words in dumps: words.def. */
 typedef enum InstFlags {
-    INST_RAW = 1, /* memory that begins with whatever was there: everything is stored before it is read */
+    INST_RAW =
+        1, /* memory that begins with whatever was there: everything is stored before it is read; of the address of an element: the loop around it goes through the whole row, and
+            * elements behind that fill vectors are nobody's (opt/padded.c) */
     INST_UNCHECKED =
         2, /* the index is known to be in range; of arithmetic: operands and result are, nothing wraps */
     INST_NO_DIFF = 4,  /* under no_diff: no derivative passes */
@@ -630,6 +632,11 @@ Val *loop_trip(Inst *loop); /* normal form: int64, computed before the loop; NUL
 
 /* ---- trips.c */
 int64_t loop_most_trips(const Inst *loop); /* how often it runs at most; INT64_MAX: not known */
+/* Does the rest of so many rounds that fills no vector of C's compilers take steps, half a vector at once and then number by number? In float several. */
+bool loop_leaves_rest(int64_t rounds, const Type *type);
+int64_t loop_whole_vectors(int64_t rounds,
+                           const Type *type); /* as many rounds, or a few more that fill them */
+int loop_vector_numbers(const Type *type);    /* of one of them */
 /* A carried integer moves by first + change * round in each round, from 0 on; a loop inside may do it. Normal form; false: not known. */
 bool loop_ramp(const Inst *loop, int index, int64_t *first, int64_t *change);
 

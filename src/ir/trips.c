@@ -216,3 +216,20 @@ bool loop_ramp(const Inst *loop, int index, int64_t *first, int64_t *change) {
     *change *= step;
     return true;
 }
+
+/* ---- vectors of rounds, as compilers of C have them */
+
+enum { BITS_OF_VECTOR = 256, MOST_IN_VECTORS = 64 };
+
+int loop_vector_numbers(const Type *type) { return BITS_OF_VECTOR / (type->kind == TYPE_float ? 32 : 64); }
+
+int64_t loop_whole_vectors(int64_t rounds, const Type *type) {
+    int64_t numbers = loop_vector_numbers(type);
+    return (rounds + numbers - 1) / numbers * numbers;
+}
+
+bool loop_leaves_rest(int64_t rounds, const Type *type) {
+    int64_t numbers = loop_vector_numbers(type), rest = rounds % numbers, half = numbers / 2,
+            steps = rest / half + rest % half;
+    return rounds > numbers && rounds <= MOST_IN_VECTORS && steps > (type->kind == TYPE_float ? 1 : 0);
+}

@@ -64,6 +64,7 @@ bool opt_turn(Func *func);        /* turn.c: arrays that lanes read in every rou
 bool opt_skip(Func *func);        /* skip.c: sums of what an `if` chooses are made where it is not zero */
 bool opt_ways(Func *func);        /* ways.c: loops that carry derivatives along branch where others choose */
 bool opt_near(Func *func);        /* near.c: what is read from a buffer is read where it is needed */
+bool opt_pad_rows(Func *func);    /* padded.c: rows of local arrays fill whole vectors */
 bool opt_first(Func *func);       /* first.c: what is added to zeros is put there */
 bool opt_calls(Func *func);       /* calls.c: elementary functions of many numbers are a loop */
 bool opt_terms(Func *func);       /* terms.c: quotients that are added up are computed before */

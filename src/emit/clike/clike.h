@@ -125,11 +125,16 @@ typedef struct FuncState {
         bool computes; /* and all that it calls comes along */
     } rows;            /* rows.c */
     struct {
-        const Inst *loop; /* NULL: there is none */
-        int counter;      /* of what it carries */
-        const char *last; /* how often it does something */
-        const char *kept; /* where numbers on its tape begin; NULL: it uses none */
-    } masked;             /* masked.c */
+        const Inst *loop;               /* NULL: there is none */
+        int counter;                    /* of what it carries */
+        const char *last;               /* how often it does something */
+        const char *kept;               /* where numbers on its tape begin; NULL: it uses none */
+        bool is_double, is_written_out; /* what it computes with; by gcc */
+        const char *again,
+            *bits;      /* how often, once more; all bits, where a round does something; NULL: nobody asks */
+        int64_t rounds; /* with those that do nothing */
+        Text before, first, after; /* lines of a round, for arrays that have elements for all of them */
+    } masked;                      /* masked.c */
     /* Of a kernel that is cut into phases (group.c): */
     bool *crosses;         /* by Val.id: needed in several phases; NULL: not such a kernel */
     bool *again;           /* by Val.id: likewise, and said again there */
@@ -451,11 +456,13 @@ bool clike_is_in_open_loop(const Inst *inst);               /* that ends by what
 /* ---- masked.c */
 /* If it is to have some rounds which do nothing: returns what it counts up to, else NULL. */
 const char *clike_begin_masked(Printer *p, const Inst *loop, int counter);
-/* Does the rest that fills no vector take steps, half a vector at once and then number by number? In float several. */
-bool clike_leaves_rest(int64_t rounds, const Type *type);
 bool clike_counts_along(const Printer *p, const Inst *loop,
                         int index);                            /* with its counter, whose number it is */
 const char *clike_masked_place(Printer *p, const char *place); /* on its tape; NULL: there is no such loop */
+void clike_masked_again(Printer *p);                           /* before the loop, if somebody asks */
+void clike_masked_bits(Printer *p, const char *counter);       /* likewise, in a round */
+Value clike_masked_element(Printer *p, const Inst *elem, Value place); /* which may be a copy of it */
+Value clike_masked_load(Printer *p, const Inst *inst, Value value); /* or zero, where a round does nothing */
 
 /* ---- own.c */
 void clike_own_array(Printer *p, const Inst *var, const char *name);

@@ -69,7 +69,7 @@ static bool is_worth_while(Printer *p, const Inst *inst) {
 static bool has_rest(const Inst *inst) {
     const Inst *loop = inst_loop_around(inst);
     bool is_long = inst->op == OP_exp || inst->op == OP_tanh;
-    return is_long && loop && clike_leaves_rest(loop_most_trips(loop), inst->results[0]->type);
+    return is_long && loop && loop_leaves_rest(loop_most_trips(loop), inst->results[0]->type);
 }
 
 const char *clike_computed_in_place(Printer *p, const Inst *inst, const Type *type) {

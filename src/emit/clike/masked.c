@@ -10,16 +10,24 @@
  *
  * Of 14 rounds gcc makes a vector of eight numbers, one of four, and two rounds that are done one by one: each takes as long as a vector does. Where a processor can leave out elements of the vectors that it reads
  * and writes, LLVM does them in two vectors of eight. So does gcc with 16 rounds of which the last two do nothing, if it sees that what is skipped can be computed all the same, that no round needs another (independent.c), and where what a tape
- * keeps begins, which it would not read ahead of a test. Only what takes long is worth it: quotients, roots and elementary functions. */
+ * keeps begins, which it would not read ahead of a test. Only what takes long is worth it: quotients, roots and elementary functions.
+ *
+ * What of a vector was not written cannot be read back before the rest is in the cache, so that the next loop would wait. Where the row of a local array has elements for all rounds (opt/padded.c), whole vectors are written:
+ *
+ *     float x_2 = 0.0f;
+ *     if (i < 14) { x_2 = x[i]; x_2 = expf(x_2); }
+ *     x[i] = x_2; */
 #include "emit/clike/clike.h"
 
-enum { MOST_ROUNDS = 64, BITS_OF_VECTOR = 256 };
+enum { MOST_ROUNDS = 64 };
+enum { OF_FUNCTION = 30, OF_GUARDED = 3, MOST_WRITTEN_OUT = 80 }; /* instructions of a vector */
 
 typedef struct Search {
     const Printer *printer;
     const Type *type; /* of all numbers that are not indices; NULL: none was found so far */
     const Val *tape;  /* likewise */
     bool is_long, refused;
+    int weight;
 } Search;
 
 /* How often it runs, if it counts from 0 by 1; 0: it is no such loop. */
@@ -73,6 +81,8 @@ static void note_value(Search *search, const Inst *inst) {
     else search->refused |= type->kind == TYPE_vector;
     bool divides = inst->op == OP_div || inst->op == OP_ratio || inst->op == OP_sqrt;
     search->is_long |= type_is_float(type) && (is_elementary || divides);
+    bool is_guarded = inst->op == OP_scale || inst->op == OP_ratio;
+    search->weight += is_elementary ? OF_FUNCTION : is_guarded ? OF_GUARDED : 1;
 }
 
 static void look_at(void *user, Inst *inst) {
@@ -99,36 +109,35 @@ static void look_at(void *user, Inst *inst) {
     }
 }
 
-static int lanes_of(const Type *type) { return BITS_OF_VECTOR / (type->kind == TYPE_float ? 32 : 64); }
-
-bool clike_leaves_rest(int64_t rounds, const Type *type) {
-    int64_t lanes = lanes_of(type), rest = rounds % lanes, half = lanes / 2,
-            steps = rest / half + rest % half;
-    return rounds > lanes && rounds <= MOST_ROUNDS && steps > (type->kind == TYPE_float ? 1 : 0);
-}
-
 static bool is_found(const Printer *p, const Inst *loop, int64_t rounds, Search *search) {
     region_walk(loop->regions[1], look_at, search);
     if (search->refused || !search->is_long) return false;
-    return clike_leaves_rest(rounds, search->type) && clike_are_rounds_apart(p, loop, rounds);
+    return loop_leaves_rest(rounds, search->type) && clike_are_rounds_apart(p, loop, rounds);
+}
+
+static const char *declare_kept(Printer *p, const Search *search) {
+    const char *kept = clike_local(p, "kept");
+    clike_line(p, "%s *const %s = %s(%s);", clike_type(p, search->type), kept,
+               clike_tape(p, "all", search->type), p->at->values[search->tape->id].text);
+    return kept;
 }
 
 const char *clike_begin_masked(Printer *p, const Inst *loop, int counter) {
     Search search = {.printer = p};
     int64_t rounds = clike_has_vectors(p) && !inst_is_unlikely(loop) ? rounds_of(loop, counter) : 0;
     if (rounds == 0 || !carries_known(p, loop, counter) || !is_found(p, loop, rounds, &search)) return NULL;
-    const char *last = clike_local(p, "rounds"), *kept = NULL;
+    const char *last = clike_local(p, "rounds");
     clike_line(p, "const int32_t %s = %s(%d);", last, clike_helper(p, "slope_last_round"), (int)rounds);
-    if (search.tape) {
-        kept = clike_local(p, "kept");
-        clike_line(p, "%s *const %s = %s(%s);", clike_type(p, search.type), kept,
-                   clike_tape(p, "all", search.type), p->at->values[search.tape->id].text);
-    }
+    p->at->masked.before = p->at->masked.first = p->at->masked.after = (Text){.arena = &p->arena};
+    p->at->masked.is_written_out = search.weight <= MOST_WRITTEN_OUT;
+    p->at->masked.bits = p->at->masked.again = NULL;
+    p->at->masked.is_double = search.type->kind == TYPE_double;
+    p->at->masked.kept = search.tape ? declare_kept(p, &search) : NULL;
     p->at->masked.loop = loop;
     p->at->masked.counter = counter;
     p->at->masked.last = last;
-    p->at->masked.kept = kept;
-    return clike_format(p, "SLOPE_WHOLE_VECTORS(%d, %d)", (int)rounds, lanes_of(search.type));
+    p->at->masked.rounds = loop_whole_vectors(rounds, search.type);
+    return clike_format(p, "SLOPE_WHOLE_VECTORS(%d, %d)", (int)rounds, loop_vector_numbers(search.type));
 }
 
 bool clike_counts_along(const Printer *p, const Inst *loop, int index) {
@@ -139,4 +148,101 @@ bool clike_counts_along(const Printer *p, const Inst *loop, int index) {
 const char *clike_masked_place(Printer *p, const char *place) {
     return p->at->masked.loop && p->at->masked.kept ? clike_format(p, "%s[%s]", p->at->masked.kept, place)
                                                     : NULL;
+}
+
+/* ---- arrays with room for the rounds that do nothing */
+
+typedef struct Accesses {
+    const Val *root, *address;
+    bool reads, writes, others;
+} Accesses;
+
+static void look_at_access(void *user, Inst *inst) {
+    Accesses *accesses = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        Val *v = inst_operand(inst, i);
+        bool is_one =
+            v->type->kind == TYPE_pointer && !op_has(inst->op, OP_PART) && ir_root(v) == accesses->root;
+        accesses->others |= is_one && v != accesses->address;
+        accesses->reads |= is_one && op_has(inst->op, OP_READS);
+        accesses->writes |= is_one && op_has(inst->op, OP_WRITES);
+    }
+}
+
+static bool is_outside(const Inst *loop, const Val *v) {
+    if (!inst_contains(loop, v)) return true;
+    return v->kind == VAL_inst && v->inst->op == OP_elem && !inst_contains(loop, inst_operand(v->inst, 0)) &&
+           !inst_contains(loop, val_unconverted(inst_operand(v->inst, 1)));
+}
+
+static bool is_counter(const Printer *p, const Val *index) {
+    const Inst *loop = p->at->masked.loop;
+    return index->kind == VAL_param && index->region->owner == loop &&
+           ((int)index->index == p->at->masked.counter || clike_counts_along(p, loop, (int)index->index));
+}
+
+static bool is_in_every_round(const Printer *p, const Inst *elem) {
+    const Inst *loop = p->at->masked.loop;
+    return loop && elem->parent == loop->regions[1] && inst_has(elem, INST_RAW) &&
+           type_length(ir_target(inst_operand(elem, 0)->type)) >= p->at->masked.rounds &&
+           is_counter(p, val_unconverted(inst_operand(elem, 1))) && is_outside(loop, inst_operand(elem, 0));
+}
+
+static void add_line(Printer *p, Text *text, int indent, const char *to, const char *from) {
+    Text *out = p->out;
+    p->out = text;
+    p->indent += indent;
+    clike_line(p, "%s = %s;", to, from);
+    p->indent -= indent;
+    p->out = out;
+}
+
+/* Read in the rounds that do something, and written in all. */
+Value clike_masked_element(Printer *p, const Inst *elem, Value place) {
+    if (place.raw || !is_in_every_round(p, elem)) return place;
+    const Val *address = elem->results[0];
+    const Type *type = ir_target(address->type);
+    Accesses accesses = {.root = ir_root(elem->results[0]), .address = address};
+    region_walk(p->at->masked.loop->regions[1], look_at_access, &accesses);
+    if (accesses.others || !accesses.writes) return place;
+    const char *element = clike_place(p, place, type), *name = clike_name_value(p, address);
+    add_line(p, &p->at->masked.before, -1, clike_declare(p, type, name), clike_zero(p, type));
+    if (accesses.reads) add_line(p, &p->at->masked.first, 0, name, element);
+    add_line(p, &p->at->masked.after, -1, element, name);
+    place.text = name;
+    place.level = LEVEL_primary;
+    return place;
+}
+
+/* Of an array that has elements for all rounds. */
+static bool is_in_whole_row(const Val *address) {
+    return address->kind == VAL_inst && address->inst->op == OP_elem && inst_has(address->inst, INST_RAW);
+}
+
+/* gcc writes out both vectors of a short loop, and has other registers for the second: nothing was in those. */
+Value clike_masked_load(Printer *p, const Inst *inst, Value value) {
+    const Inst *loop = p->at->masked.loop;
+    if (!loop || !p->at->masked.is_written_out || inst->parent != loop->regions[1]) return value;
+    if (inst->op == OP_load && is_in_whole_row(inst_operand(inst, 0))) return value;
+    if (!p->at->masked.bits) {
+        p->at->masked.again = clike_local(p, "again");
+        p->at->masked.bits = clike_local(p, "bits");
+    }
+    const char *helper = clike_helper(p, p->at->masked.is_double ? "slope_only_double" : "slope_only_float");
+    value.text = clike_format(p, "%s(%s, %s)", helper, value.text, p->at->masked.bits);
+    value.level = LEVEL_primary;
+    return value;
+}
+
+void clike_masked_again(Printer *p) {
+    if (!p->at->masked.again) return;
+    clike_line(p, "const int32_t %s = %s(%s);", p->at->masked.again, clike_helper(p, "slope_again"),
+               p->at->masked.last);
+}
+
+void clike_masked_bits(Printer *p, const char *counter) {
+    const char *type = p->at->masked.is_double ? "uint64_t" : "uint32_t";
+    if (!p->at->masked.again) return;
+    clike_line(p, "const %s %s = (%s)0 - (%s < %s);", type, p->at->masked.bits, type, counter,
+               p->at->masked.again);
 }

@@ -283,7 +283,7 @@ bool clike_address(Printer *p, const Inst *inst, Value *result) {
     switch ((Op)inst->op) {
     case OP_global: *result = global(p, inst); return true;
     case OP_field: *result = field(p, inst, false); return true;
-    case OP_elem: *result = element(p, inst, false); return true;
+    case OP_elem: *result = clike_masked_element(p, inst, element(p, inst, false)); return true;
     case OP_offset: *result = moved(p, inst); return true;
     case OP_buffer_elem: *result = buffer_element(p, inst, false); return true;
     case OP_buffer_bytes: *result = buffer_bytes(p, inst, false); return true;

@@ -391,11 +391,19 @@ typedef struct Rounds {
 
 /* Some of the rounds leave it out. */
 static void print_masked(Printer *p, const Inst *loop, Frame frame, const char *counter) {
+    Draft body;
+    draft_begin(p, &body);
+    clike_region(p, loop->regions[1], frame);
+    draft_end(p, &body);
+    text_add(p->out, text_str(&p->at->masked.before));
     clike_line(p, "if (%s < %s) {", counter, p->at->masked.last);
     p->indent++;
-    clike_region(p, loop->regions[1], frame);
+    clike_masked_bits(p, counter);
     p->indent--;
+    text_add(p->out, text_str(&p->at->masked.first));
+    draft_print(p, &body);
     clike_line(p, "}");
+    text_add(p->out, text_str(&p->at->masked.after));
 }
 
 static void draft_rounds(Printer *p, const Inst *inst, Value *carried, const char *counter, Rounds *rounds) {
@@ -450,7 +458,10 @@ static void print_loop(Printer *p, const Inst *inst) {
     bool in_row = tiled && p->at->tile.is_row;
     p->indent += tiled;
     draft_rounds(p, inst, carried, counter.name, &rounds);
-    if (masked) rounds.condition.text = clike_format(p, "%s < %s", counter.name, masked);
+    if (masked) {
+        rounds.condition.text = clike_format(p, "%s < %s", counter.name, masked);
+        clike_masked_again(p);
+    }
     p->indent -= tiled;
     bool is_for = counter.name && is_plain(&rounds.head, rounds.condition);
     if (counter.name && (!is_for || tiled)) clike_line(p, "%s;", counter.declaration);
@@ -612,10 +623,10 @@ void clike_instruction(Printer *p, const Inst *inst) {
     const Language *language = p->dialect->language;
     Value value;
     if (inst->op == OP_var) language->var(p, inst);
-    else if (inst->op == OP_load) clike_set(p, inst, language->load(p, inst));
+    else if (inst->op == OP_load) clike_set(p, inst, clike_masked_load(p, inst, language->load(p, inst)));
     else if (inst->op == OP_tape_load && language->kept && p->dialect->steers_loops &&
              p->at->uses[inst->results[0]->id])
-        clike_set(p, inst, language->kept(p, inst));
+        clike_set(p, inst, clike_masked_load(p, inst, language->kept(p, inst)));
     else if (inst->nresults == 1 && clike_is_summed(p, inst->results[0])) settle_all(p, inst);
     else if (language->address(p, inst, &value)) clike_set(p, inst, value);
     else if (op_has(inst->op, OP_PURE) && inst->nresults == 1) clike_set(p, inst, language->compute(p, inst));
