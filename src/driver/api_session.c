@@ -201,7 +201,7 @@ static void report_trap(SlopeSession *session, char *what, int code) {
 
 /* The message for what ended the work; 0: it has been reported. */
 static int describe_trap(const SlopeSession *session, char *what, size_t size) {
-    const Limits *limits = session->program ? &session->program->limits : NULL;
+    const Limits *limits = session->exceeded;
     if (session->trap.why == TRAP_limit) return 0;
     if (session->trap.why == TRAP_fault || session->trap.why == TRAP_malformed)
         return diag_fill(what, size, DIAG_internal_fault, session->trap.what);
@@ -225,7 +225,8 @@ SlopeStatus driver_trapped(SlopeSession *session) {
     release_file(session);
     TrapReason why = session->trap.why;
     int code = describe_trap(session, what, sizeof what);
-    bool limited = why == TRAP_limit || (session->program && session->program->limits.exceeded);
+    bool limited = why == TRAP_limit || session->exceeded;
+    session->exceeded = NULL;
     if (!setjmp(session->trap.at)) diags_flush(session->diags);
     session->diags->muted = 0;
     session->diags->errors++;

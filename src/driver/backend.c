@@ -168,6 +168,20 @@ static void aim_at(SlopeProgram *program, const EmitTarget *target) {
         unit->ir->many_threads && program->session->config.floats != SLOPE_FLOATS_strict;
 }
 
+/* What was asked for before, and never run, may have errors: they are told now, but are not the function's. */
+static SlopeStatus prepare(Unit *unit, const Func *func) {
+    Diags *diags = unit->program->session->diags;
+    int errors = diags->errors;
+    for (;;) {
+        int failures = diags->failures;
+        SlopeStatus status = unit_prepare(unit, NULL);
+        bool is_of_others = unit->has_failed && !(func->flags & FUNC_FAILED) && diags->failures > failures;
+        if (status == SLOPE_STATUS_ok || !is_of_others) return status;
+        diags_flush(diags);
+        diags->errors = errors;
+    }
+}
+
 SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     SlopeSession *session = program->session;
     Unit *unit = program->unit;
@@ -175,7 +189,7 @@ SlopeStatus driver_compile(SlopeProgram *program, Func *func) {
     aim_at(program, NULL);
     unit->runs = !session->config.interpret;
     unit->keeps_sums = true;
-    SlopeStatus status = unit_prepare(unit, NULL);
+    SlopeStatus status = prepare(unit, func);
     unit->runs = unit->keeps_sums = false;
     if (status == SLOPE_STATUS_ok) status = unit_refuse_failed(unit, func);
     if (status != SLOPE_STATUS_ok) return status;

@@ -132,8 +132,9 @@ struct SlopeSession {
     Arena arena;
     Names names;
     Sources sources;
-    SlopeProgram *program; /* of the call under way; NULL: it is about none */
-    Diags *diags;          /* of that program; else these: */
+    SlopeProgram *program;         /* of the call under way; NULL: it is about none */
+    const struct Limits *exceeded; /* of that program, or of another that takes its results; NULL: none */
+    Diags *diags;                  /* of that program; else these: */
     Diags own_diags;
     Arena message_arena;
     Text messages; /* where no callback takes them */

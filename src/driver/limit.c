@@ -48,7 +48,10 @@ static void *limited_resize(void *user, void *old, size_t old_size, size_t new_s
              limits->bytes - old_size + new_size > limits->most_bytes)
         limits->exceeded = DIAG_memory_limit;
     else if (new_size > old_size && is_deep(program->session)) limits->exceeded = DIAG_stack_limit;
-    if (new_size > old_size && limits->exceeded) return NULL;
+    if (new_size > old_size && limits->exceeded) {
+        program->session->exceeded = limits;
+        return NULL;
+    }
     void *block = driver_resize_spare(program->session, old, old_size, new_size);
     if (block || !new_size) limits->bytes += new_size - old_size;
     return block;
@@ -75,5 +78,6 @@ void driver_limit_end(SlopeProgram *program) {
 void driver_limit_test(SlopeProgram *program) {
     if (!is_late(&program->limits)) return;
     program->limits.exceeded = DIAG_time_limit;
+    program->session->exceeded = &program->limits;
     trap_spring(&program->session->trap, TRAP_memory, "out of time");
 }

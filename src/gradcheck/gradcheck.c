@@ -572,7 +572,8 @@ SlopeStatus slope_gradcheck(SlopeProgram *host, const SlopeGradcheckOptions *opt
     SlopeProgram *fresh = NULL;
     *results = NULL;
     *count = 0;
-    if (host->unit->passed) { /* optimised code no longer tells where derivatives do not flow */
+    if (host->unit->ir->funcs
+            .count) { /* what else was asked for may have errors, and optimised code does not tell where derivatives stop */
         Str text = source_of(&host->sources, host->unit->module->loc)->text;
         SlopeStatus status = slope_load_text(session, host->path->text, text.at, (size_t)text.len, &fresh);
         if (status != SLOPE_STATUS_ok) return status;

@@ -1,17 +1,19 @@
 /* orderfuzz [FIRST [COUNT [SHOWN]]]: random sequences of calls of the API, each of which must give what it gives when it is the only one.
  *
  * For each seed a session with some configuration loads a program, and makes calls on it: functions, batches, kernels, builds, dumps, gradcheck, lists,
- * names that are wrong. What each returns, writes and prints is compared with a program of its own in a session of its own. In some sessions allocations fail
- * for a while: until then the same is asked, from there on that every call returns, and at the end that all memory is given back. With several
+ * names, sizes and counts that are wrong, runs that another thread stops. What each returns, writes and prints is compared with a program of its own in a session of its own. In some sessions allocations fail
+ * for a while, or compiling may take little memory: until then the same is asked, from there on that every call returns, and at the end that all memory is given back. With several
  * threads, each has seeds of its own. Exit status: 0 fine, 1 not. */
 #include "slope.h"
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { CALLS = 12, THREADS = 2, ROOM = 1 << 20 };
 
@@ -54,6 +56,7 @@ static void *resize(void *user, void *old, size_t old_size, size_t new_size) {
 static void report(void *user, const SlopeDiagnostic *diagnostic) {
     Host *host = user;
     host->messages++;
+    if (diagnostic->code == 7051) host->failed = true;
     if (diagnostic->code == 7004) note(host, "FAULT: %s\n", diagnostic->text);
 }
 
@@ -63,6 +66,7 @@ static void print(void *user, const char *text, size_t size) { note(user, "%.*s"
 
 static const char *const texts[] = {
     "RWStructuredBuffer<float> b; RWStructuredBuffer<float> s; uniform int n; uniform float k;\n"
+    "float endless(float x) { while (x < 1e30f) x = x * 0.5f + 1; return x; }\n"
     "[Differentiable] float f(float x, float3 v) { float y = x; for (int i = 0; i < 3; i++) y += v[i] * "
     "sin(x * y); return y; }\n"
     "[Differentiable] float g(float x, int n) { float y = x; for (int i = 0; i < n; i++) { if (y > 9) break; "
@@ -79,6 +83,7 @@ static const char *const texts[] = {
     "[Differentiable] float total<S : IShape>(S s, float x) { return s.area(x) * s.area(x); }\n"
     "[Differentiable] float f(float x, float3 v) { Disc d = {v.x}; Box b = {v.y, v.z}; return total(d, x) + "
     "total(b, x); }\n"
+    "float endless(float x) { for (;;) { if (x > 0) x += 0.25f; else x -= 1; } return x; }\n"
     "float g(float x, int n) { float a[8]; for (int i = 0; i < 8; i++) a[i] = x * i; return a[n & 7]; }\n"
     "RWStructuredBuffer<float> b; RWStructuredBuffer<float> s; uniform float k;\n"
     "groupshared float shared[4];\n"
@@ -229,13 +234,98 @@ static void list(Host *host, SlopeProgram *program) {
         note(host, "%s %s\n", uniform.name, slope_type_name(uniform.type));
 }
 
+/* ---- calls that are wrong */
+
+static void bind_wrong(Host *host, SlopeProgram *program, SlopeSession *session) {
+    static const char *const names[] = {"b", "s", "k", "f", "nothing", "b[1]"};
+    static const size_t sizes[] = {0, 1, 7, 64};
+    SlopeBuffer *buffer;
+    SlopeKernel *kernel;
+    char bytes[8];
+    const char *name = names[draw(host, 6)];
+    size_t size = sizes[draw(host, 4)];
+    SlopeStatus status = slope_buffer_new(session, size, &buffer);
+    note_status(host, "buffer", status);
+    if (status != SLOPE_STATUS_ok) return;
+    note_status(host, "beyond", slope_buffer_read(buffer, size, bytes, sizeof bytes));
+    note_status(host, "far beyond", slope_buffer_write(buffer, SIZE_MAX - 3, bytes, sizeof bytes));
+    note_status(host, name, slope_bind_buffer(program, name, buffer));
+    status = slope_find_kernel(program, "main", &kernel);
+    note_status(host, "main", status);
+    if (status == SLOPE_STATUS_ok) note_status(host, "dispatch", slope_dispatch(kernel, 1, 1, 1));
+    slope_bind_buffer(program, "b", NULL), slope_bind_buffer(program, "s", NULL);
+    slope_buffer_free(buffer);
+}
+
+static void dispatch_wrong(Host *host, SlopeProgram *program) {
+    static const int counts[] = {-1, 0, INT32_MIN, 1};
+    int x = counts[draw(host, 4)], y = counts[draw(host, 4)], z = counts[draw(host, 3)];
+    SlopeKernel *kernel;
+    SlopeStatus status = slope_find_kernel(program, "grad", &kernel);
+    note_status(host, "grad", status);
+    if (status == SLOPE_STATUS_ok) note_status(host, "dispatch", slope_dispatch(kernel, x, y, z));
+}
+
+static void wrong(Host *host, SlopeProgram *program, SlopeSession *session) {
+    static const char *const names[] = {"k", "n", "b", "nothing", "k.x", ""};
+    const double data[2] = {0, 0};
+    SlopeFunction *function;
+    SlopeUniform uniform;
+    float memory[16] = {0};
+    void *args[] = {memory, memory, memory};
+    const char *name = names[draw(host, 6)];
+    size_t size = draw(host, 17);
+    switch (draw(host, 5)) {
+    case 0: bind_wrong(host, program, session); break;
+    case 1: dispatch_wrong(host, program); break;
+    case 2: note_status(host, name, slope_find_uniform(program, name, &uniform)); break;
+    case 3: note_status(host, name, slope_set_uniform(program, name, data, size == 4 ? 5 : size)); break;
+    default:
+        if (slope_find_function(program, "f", &function) == SLOPE_STATUS_ok)
+            note_status(host, "batch", slope_call_batch(function, -(int64_t)size, args, NULL));
+    }
+}
+
+/* ---- runs that are stopped */
+
+typedef struct Stopper {
+    SlopeSession *session;
+    atomic_bool done;
+} Stopper;
+
+static void *stop_until_done(void *user) {
+    Stopper *stopper = user;
+    while (!atomic_load(&stopper->done)) {
+        slope_stop(stopper->session);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return NULL;
+}
+
+static void stop(Host *host, SlopeProgram *program, SlopeSession *session) {
+    Stopper stopper = {.session = session};
+    SlopeFunction *function;
+    pthread_t thread;
+    float x = (float)draw(host, 3), result = 0;
+    void *args[] = {&x, &result};
+    slope_stop(session); /* nothing is under way */
+    SlopeStatus status = slope_find_function(program, "endless", &function);
+    note_status(host, "endless", status);
+    if (status != SLOPE_STATUS_ok || pthread_create(&thread, NULL, stop_until_done, &stopper)) return;
+    note_status(host, "stopped", slope_call(function, args));
+    atomic_store(&stopper.done, true);
+    pthread_join(thread, NULL);
+}
+
 static void one_call(Host *host, SlopeSession *session, SlopeProgram *program) {
     host->length = 0;
     host->messages = 0;
     host->text[0] = '\0';
-    switch (draw(host, 8)) {
+    switch (draw(host, 10)) {
     case 0:
     case 1: call(host, program); break;
+    case 8: wrong(host, program, session); break;
+    case 9: stop(host, program, session); break;
     case 2: dispatch(host, program, session); break;
     case 3:
     case 4: build(host, program); break;
@@ -268,6 +358,7 @@ static Seed plan(Host *host, uint64_t number) {
     seed.config.strict = draw(host, 6) == 0;
     seed.text = draw(host, 8) % (sizeof texts / sizeof *texts);
     seed.may_fail = draw(host, 3) == 0;
+    seed.config.limit_memory = draw(host, 6) ? 0 : 1 + (int)draw(host, 6);
     return seed;
 }
 
@@ -278,7 +369,8 @@ static void alone(Host *host, const Seed *seed, uint64_t state) {
     config.user = host;
     host->state = state;
     if (slope_session_new(&config, &session) != SLOPE_STATUS_ok) abort();
-    one_call(host, session, load(host, session, seed->text));
+    SlopeProgram *program = load(host, session, seed->text);
+    if (program) one_call(host, session, program);
     slope_session_free(session);
 }
 
@@ -309,8 +401,9 @@ static bool run(Host *host, Host *other, uint64_t number) {
         one_call(host, session, program);
         if (host->failed) continue;
         host->text[host->length] = '\0';
+        other->failed = false;
         alone(other, &seed, state);
-        fine = compare(host, other, number, i);
+        fine = other->failed || compare(host, other, number, i);
     }
     slope_session_free(session);
     if (host->held || other->held)

@@ -665,8 +665,42 @@ static void threads_of_the_host_may_have_little_stack(void **state) {
     slope_session_free(session);
 }
 
+/* A kernel that was found, but never run, has errors: they are told once, and nobody else has them. */
+static void errors_of_others_are_theirs(void **state) {
+    (void)state;
+    static const char text[] =
+        "extern float beyond(float x); RWStructuredBuffer<float> b;\n"
+        "[shader(\"compute\")] [numthreads(1, 1, 1)] void wrong() { b[0] = beyond(b[0]); }\n"
+        "[Differentiable] float f(float x) { return x * x; }";
+    SlopeConfig config;
+    SlopeSession *session;
+    slope_config_init(&config);
+    config.interpret = true;
+    assert_int_equal(slope_session_new(&config, &session), SLOPE_STATUS_ok);
+    for (int i = 0; i < 2; i++) {
+        SlopeProgram *program;
+        SlopeKernel *kernel;
+        SlopeFunction *function;
+        const SlopeGradcheckResult *results;
+        int count;
+        float x = 3, y = 0;
+        assert_int_equal(slope_load_text(session, "o.slang", text, strlen(text), &program), SLOPE_STATUS_ok);
+        assert_int_equal(slope_find_kernel(program, "wrong", &kernel), SLOPE_STATUS_ok);
+        if (i == 0) assert_int_equal(slope_gradcheck(program, NULL, &results, &count), SLOPE_STATUS_ok);
+        assert_int_equal(slope_find_function(program, "f", &function), SLOPE_STATUS_ok);
+        assert_int_equal(slope_call(function, (void *[]){&x, &y}), SLOPE_STATUS_ok);
+        assert_true(y == 9);
+        assert_int_equal(slope_dispatch(kernel, 1, 1, 1), SLOPE_STATUS_error);
+        assert_non_null(strstr(slope_messages(session), "'beyond' is declared, but has no body"));
+        slope_clear_messages(session);
+        slope_program_free(program);
+    }
+    slope_session_free(session);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_of_others_are_theirs),
         cmocka_unit_test(threads_of_the_host_may_have_little_stack),
         cmocka_unit_test(derivatives_may_be_asked_for_one_after_the_other),
         cmocka_unit_test(a_program_returns_its_memory),
