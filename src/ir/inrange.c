@@ -21,9 +21,10 @@ struct Rehearsal {
     Func *func;
     Module *module;
     LoopJumps jumps;
-    Val **known;    /* by id: the constant that a value is at the moment, or NULL */
-    Interval *seen; /* by id, of what loops carry and compute in their bodies; all of it, if it is known */
-    Map tried;      /* loops; those of which it is known go to themselves */
+    Val **known;      /* by id: the constant that a value is at the moment, or NULL */
+    Interval *seen;   /* by id, of what loops carry and compute in their bodies; all of it, if it is known */
+    Interval *before; /* ... before the rehearsal at work */
+    Map tried;        /* loops; those of which it is known go to themselves */
     Arena *scratch;
     int steps; /* left */
     uint32_t nvals;
@@ -245,6 +246,7 @@ static void make_room(Rehearsal *r) {
     r->nvals = r->func->nvals;
     r->known = arena_array(r->scratch, Val *, r->nvals + 1);
     r->seen = arena_array(r->scratch, Interval, r->nvals + 1);
+    r->before = arena_array(r->scratch, Interval, r->nvals + 1);
     for (uint32_t i = 0; seen && i <= before; i++) r->seen[i] = seen[i];
 }
 
@@ -278,24 +280,15 @@ static bool is_part_of_known(const Rehearsal *r, const Inst *inst) {
     return inst;
 }
 
-/* What is known of a loop inside stays known: it does the same in all rounds of those around it. */
-static void begin_unknown(void *user, Inst *inst) {
-    if (!is_part_of_known(user, inst)) begin_with(user, inst, nothing);
-}
-
-static void end_unknown(void *user, Inst *inst) {
-    if (!is_part_of_known(user, inst)) begin_with(user, inst, anything);
-}
-
 bool ir_rehearse(Rehearsal *r, Inst *loop) {
     if (is_part_of_known(r, loop)) return true;
     if (map_has(&r->tried, PTR_KEY(loop))) return false;
     make_room(r);
-    in_loop(r, loop, begin_unknown);
+    memcpy(r->before, r->seen, sizeof *r->seen * r->nvals);
+    in_loop(r, loop, begin_inst);
     begin_with(r, loop, nothing);
     bool ends = r->steps > 0 && run_loop(r, loop);
-    if (!ends) in_loop(r, loop, end_unknown);
-    if (!ends) begin_with(r, loop, anything);
+    if (!ends) memcpy(r->seen, r->before, sizeof *r->seen * r->nvals); /* what is known of loops inside */
     map_put(r->scratch, &r->tried, PTR_KEY(loop), ends ? (void *)loop : (void *)r);
     return ends;
 }
