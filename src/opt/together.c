@@ -124,7 +124,9 @@ static void make_rounds(Func *func, Inst *loop, int count) {
 
 /* How many at once; 0: it is not worth while. */
 static int fitting(const Rounds *r, int rounds) {
-    bool is_worth_it = r->shared * 4 >= r->repeated && r->shared > 0;
+    bool is_work =
+        r->counted * 4 <= r->shared * 3; /* else little is left of it where loops are written out */
+    bool is_worth_it = r->shared * 4 >= r->repeated && r->shared > 0 && is_work;
     if (r->leaves || !is_worth_it) return 0;
     int64_t most = MOST_COPIES / (r->copies + 1);
     if (most < 4 && 4 * (r->copies + 1) <= MOST_COPIES_OF_FOUR && r->shared * 2 >= r->repeated) most = 4;

@@ -260,6 +260,11 @@ static double cost_of(const Inst *inst) {
     return inst->op == OP_call ? COST_OF_CALL : op_info[inst->op].cost;
 }
 
+static bool counts(const Inst *inst) {
+    const Type *type = inst->nresults == 1 ? inst->results[0]->type : NULL;
+    return op_has(inst->op, OP_PURE) && type && (type_is_integer(type) || type->kind == TYPE_bool);
+}
+
 /* Addresses become part of what uses them. */
 static void count_copy(void *user, Inst *inst) {
     int64_t *copies = user;
@@ -320,6 +325,7 @@ static void weigh(Rounds *r, Inst *inst, double often, bool apart) {
     if (varies) count_copy(&r->copies, inst);
     if (varies && !inst->nregions) r->repeated += often * cost_of(inst);
     if (!varies) r->shared += often * cost_of(inst);
+    if (!varies && counts(inst)) r->counted += often * cost_of(inst);
     for (int i = 0; i < inst->nregions; i++)
         for (Inst *inner = inst->regions[i]->first; inner; inner = inner->next) weigh(r, inner, often, apart);
 }
