@@ -398,6 +398,13 @@ Val *ad_settled_root(const Settled *settled, const Inst *load);
 bool ad_is_settled_array(const Settled *settled, const Val *v, const Inst *at); /* a local one, of scalars */
 Region *ad_home(const Val *root); /* the region of a variable or parameter */
 
+/* ---- held.c */
+/* By id of a value: the address of the element of an array that has it from then on; NULL: none has. */
+Val **ad_find_held(Ad *ad, Region *primal, uint32_t nvals);
+Val *ad_held_source(Val *address,
+                    int index); /* what the address is made of, one after the other; NULL: no more */
+Val *ad_read_held(Builder *b, Val *address); /* made again from those */
+
 /* ---- checkpoint.c */
 struct Checkpoint {
     ValVec slots; /* primal values that the function hands over */

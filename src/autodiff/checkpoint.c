@@ -9,7 +9,7 @@
  * would not need at all, and a [PreferRecompute] call, which the reverse makes again. A call that only reads is made again if what it reads
  * holds the same by then: an element of a DiffBuffer is read twice, not kept; its cost is that of all results that are wanted together. Never recomputed: results of control flow and other calls,
  * loads from memory that may change, carried values other than induction variables. What costs more than the limit is stored; but where it is a short way from values that cannot be recomputed,
- * and these are computed in an outer loop, or one of them serves several, they are stored instead. What decides which way the primal went is
+ * and these are computed in an outer loop, or one of them serves several, they are stored instead. What stays in an array that is kept is read there (held.c). What decides which way the primal went is
  * computed again only where that gives the same to the last bit: on another way, nothing was kept.
  *
  * Homes, innermost region first. An `if` yields what its branches keep, in slots that they share. A loop with a known trip
@@ -41,6 +41,7 @@ typedef struct Policy {
     ValVec spreading; /* live values; their operands are marked next */
     bool *whole;      /* arrays: kept as they are when their region ends */
     Val **bases;      /* ... where on the tape */
+    Val **held;       /* values that the reverse reads in such an array: where */
     Map lifted;       /* Region -> ValVec: bases of blocks that it keeps for nests in it */
     Settled *settled;
     int *costs;     /* memo: 0 unknown, else cost + 1 */
@@ -177,6 +178,7 @@ static bool is_counter(const Policy *p, const Val *v) {
 /* The operands of what is computed again, one after the other: of a carried value, what it begins with; of a list, all of its values. */
 static Val *source(const Policy *p, const Val *v, int index) {
     const Def *def = &p->defs[v->id];
+    if (p->held[v->id]) return ad_held_source(p->held[v->id], index);
     if (v->kind == VAL_param) return index || is_counter(p, v) ? NULL : def->inst->args[def->index];
     if (index < def->inst->nargs) return def->inst->args[index];
     const List *list = ad_list_at(p->in->lists, v);
@@ -384,6 +386,21 @@ static void choose_arrays(Policy *p) {
     memset(p->costs, 0, sizeof *p->costs * p->nids);
 }
 
+/* What stays in an array that is kept whole is not kept once more. */
+static void read_held(Policy *p) {
+    Val **places = ad_find_held(p->ad, p->in->primal, p->nids);
+    for (int i = 0; i < p->order->count; i++) {
+        const Val *v = p->order->at[i];
+        Val *place = p->stored[v->id] ? places[v->id] : NULL;
+        bool is_there = place && p->whole[ad_root(place)->id];
+        for (int k = 0; is_there && ad_held_source(place, k); k++)
+            is_there = cost(p, ad_held_source(place, k)) < NEVER;
+        if (!is_there) continue;
+        p->stored[v->id] = false;
+        p->held[v->id] = place;
+    }
+}
+
 /* Indices cost little to compute, and they vary with what is there anyway. */
 static int limit_of(const Policy *p, const Type *type) {
     if (type->kind == TYPE_pointer || type->kind == TYPE_buffer) return NEVER - 1;
@@ -411,6 +428,7 @@ static void decide(Policy *p) {
         p->stored[v->id] = p->stored[v->id] || keeps;
         p->costs[v->id] = 1; /* either way it is there, and free for others */
     }
+    read_held(p);
     for (int i = 0; i < p->order->count; i++)
         if (p->needed[p->order->at[i]->id]) redo(p, p->order->at[i]);
 }
@@ -651,6 +669,10 @@ static void restore_region(Policy *p, Region *region, Region *reverse) {
         if (v->id >= p->nids || !p->redo[v->id]) continue;
         b.loc = v->kind == VAL_inst ? v->inst->loc : 0;
         if (v->kind == VAL_inst) next = fill_lists(p, &b, next, v->inst);
+        if (p->held[v->id]) {
+            stand_in(p, v, ad_read_held(&b, p->held[v->id]));
+            continue;
+        }
         if (v->kind == VAL_inst && v->inst->op == OP_call) {
             redo_call(p, &b, v);
             continue;
@@ -696,6 +718,7 @@ static Policy new_policy(Ad *ad, const Making *in, Checkpoint *out) {
     p.exact = arena_array(ad->arena, uint8_t, n);
     p.whole = arena_array(ad->arena, bool, n);
     p.bases = arena_array(ad->arena, Val *, n);
+    p.held = arena_array(ad->arena, Val *, n);
     p.costs = arena_array(ad->arena, int, n);
     p.seen = arena_array(ad->arena, int, n);
     p.order = arena_new(ad->arena, ValVec);
