@@ -117,6 +117,11 @@ static bool make_together(Func *func) {
 /* Loops over seeds. */
 static bool pass_together(Func *func) { return !(func->flags & FUNC_GENERATED) && make_together(func); }
 
+static bool pass_sink(Func *func) {
+    enum { MANY_BRANCHES = 64 };
+    return opt_sink(func, MANY_BRANCHES);
+}
+
 /* Loops of a derivative are mostly those that its function had. Rounds of them at once are less than what a loop around all of it gains by lanes, which then find too
  * much: what is left when those are done. */
 static bool pass_rows(Func *func) { return (func->flags & FUNC_GENERATED) && make_together(func); }
@@ -406,6 +411,7 @@ static const struct {
     {"order", 2, .run = opt_order, .cleans = true},
     {"terms", 2, .run = opt_terms, .simplifies = true, .cleans = true},
     {"calls", 2, .run = opt_calls},
+    {"sink", 1, .run = pass_sink},
     {"unlikely", 2, .run_unit = pass_unlikely},
     {"padded", 2, .run = opt_pad_rows},
     {"outline", 2, .run = opt_outline, .cleans = true},

@@ -112,9 +112,9 @@ int emit_print_args(const Inst *inst, RtPrintArg *args);
 void reach_work(Reached *reached); /* where to look whether to stop */
 
 /* ---- tape.c */
-/* The first push in a row to a stack makes room for all of them: how many there are, or 0 for the others. */
-int emit_pushes_in_row(const Inst *push);
-const Inst *emit_next_push(const Inst *push); /* NULL: it is the last of its row */
+/* The first push, or pop, in a row of one stack may do it for all of them: how many there are, or 0 for the others. */
+int emit_count_row(const Inst *inst);
+const Inst *emit_next_in_row(const Inst *inst); /* NULL: it is the last */
 void reach_tapes(Reached *reached);
 const TapeRoom *reach_local_tape(const Reached *reached, Val *tape); /* NULL: it may grow */
 

@@ -260,22 +260,26 @@ const TapeRoom *reach_local_tape(const Reached *reached, Val *tape) {
     return room && room->is_local ? room : NULL;
 }
 
-/* ---- pushes */
+/* ---- pushes and pops in a row */
 
-static bool is_same_push(const Inst *a, const Inst *b) {
-    return ir_resolve(a->args[0]) == ir_resolve(b->args[0]) && a->args[1]->type == b->args[1]->type;
+static const Type *type_on_tape(const Inst *inst) {
+    return inst->op == OP_tape_push ? inst->args[1]->type : inst->results[0]->type;
 }
 
-const Inst *emit_next_push(const Inst *push) {
-    const Inst *next = push->next;
-    while (next && next->op == OP_tape_push && !is_same_push(next, push)) next = next->next;
-    return next && next->op == OP_tape_push ? next : NULL;
+static bool is_same_stack(const Inst *a, const Inst *b) {
+    return ir_resolve(a->args[0]) == ir_resolve(b->args[0]) && type_on_tape(a) == type_on_tape(b);
 }
 
-int emit_pushes_in_row(const Inst *push) {
+const Inst *emit_next_in_row(const Inst *inst) {
+    const Inst *next = inst->next;
+    while (next && next->op == inst->op && !is_same_stack(next, inst)) next = next->next;
+    return next && next->op == inst->op ? next : NULL;
+}
+
+int emit_count_row(const Inst *inst) {
     int count = 0;
-    for (const Inst *i = push->prev; i && i->op == OP_tape_push; i = i->prev)
-        if (is_same_push(i, push)) return 0;
-    for (const Inst *i = push; i; i = emit_next_push(i)) count++;
+    for (const Inst *i = inst->prev; i && i->op == inst->op; i = i->prev)
+        if (is_same_stack(i, inst)) return 0;
+    for (const Inst *i = inst; i; i = emit_next_in_row(i)) count++;
     return count;
 }

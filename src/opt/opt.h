@@ -113,6 +113,9 @@ bool opt_calls_keep_checks(
     const Inst *loop,
     bool if_flat); /* range checks stay in it because of what it calls, and it is no loop for vectors */
 
+/* ---- sink.c: among many branches, numbers are computed where they are first needed; `many`: of a region, others stay as they are */
+bool opt_sink(Func *func, int many);
+
 /* ---- unlikely.c: what is, if large, is a function */
 bool opt_outline_unlikely(Func *func);
 

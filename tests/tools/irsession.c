@@ -51,6 +51,8 @@ static bool marches(Func *func) {
     return opt_order(func);
 }
 
+static bool sink(Func *func) { return opt_sink(func, 1); }
+
 static bool infer_pure(Func *func) { return opt_infer_pure(func->module, 0); }
 
 static void mark_loop(void *user, Inst *inst) {
@@ -113,7 +115,7 @@ static const struct {
     {"steps", opt_steps},       {"asked", opt_asked},   {"asked_before", asked_before},
     {"terms", terms},           {"fill", opt_fill},     {"unlikely", opt_outline_unlikely},
     {"near", opt_near},         {"marches", marches},   {"turn", opt_turn},
-    {"skip", opt_skip},         {"ways", opt_ways},
+    {"skip", opt_skip},         {"ways", opt_ways},     {"sink", sink},
 };
 
 bool tool_run_pass(Func *func, const char *name, bool *changed) {

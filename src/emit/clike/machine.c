@@ -196,7 +196,7 @@ static void close_tape(Printer *p, const Inst *inst, const char *tape) {
 
 static void print_push(Printer *p, const Inst *inst, const char *tape, const char *value) {
     const Type *type = inst->args[1]->type;
-    int row = emit_pushes_in_row(inst);
+    int row = emit_count_row(inst);
     bool is_one_of_many = p->dialect->reserves && row != 1;
     if (is_one_of_many && row) clike_line(p, "%s(%s, %d);", clike_tape(p, "reserve", type), tape, row);
     clike_line(p, "%s(%s, %s);", clike_tape(p, is_one_of_many ? "put" : "push", type), tape, value);

@@ -193,9 +193,12 @@ typedef struct FuncSize {
     int all, likely;     /* instructions, and those of them in what a choice within calls likely */
 } FuncSize;
 
+/* An element of a tape has an index and an address. */
+static int llvm_length(const Inst *inst) { return op_has(inst->op, OP_TAPE) ? 3 : 1; }
+
 static void measure(const Region *region, FuncSize *size) {
     int length = 0;
-    for (const Inst *inst = region->first; inst; inst = inst->next, length++) {
+    for (const Inst *inst = region->first; inst; length += llvm_length(inst), inst = inst->next) {
         size->branches += inst->op == OP_if || inst->op == OP_loop;
         size->loops += inst->op == OP_loop;
         if (inst->op == OP_if && inst_has(inst, INST_LIKELY)) size->likely += region_size(inst->regions[0]);

@@ -88,27 +88,34 @@ static LLVMValueRef make_room(Emitter *e, Stack stack, LLVMValueRef count, LLVMV
     return end;
 }
 
-/* The first of a row does all of it: a count that is stored each time would stand between the others for all who put instructions in order. */
+/* The first of a row does all of it: a count that is stored each time would stand between the others for all who put instructions in order, and indices that are made one of the other take them time that grows with the square. */
 static void push(Emitter *e, const Inst *inst) {
-    int row = emit_pushes_in_row(inst);
+    int row = emit_count_row(inst);
     if (row == 0) return;
     Stack stack = stack_of(e, inst, inst->args[1]->type);
     LLVMValueRef count = load_count(e, stack);
     LLVMValueRef end = make_room(e, stack, count, emit_i64(e, (int64_t)row * stack.lanes));
     LLVMValueRef data = load_data(e, stack);
-    for (const Inst *i = inst; i; i = emit_next_push(i)) {
-        emit_store(e, stack.row, element_in(e, stack, data, count), emit_use(e, i, 1));
-        count = LLVMBuildAdd(e->builder, count, emit_i64(e, stack.lanes), "");
+    int64_t at = 0;
+    for (const Inst *i = inst; i; i = emit_next_in_row(i), at += stack.lanes) {
+        LLVMValueRef index = LLVMBuildAdd(e->builder, count, emit_i64(e, at), "");
+        emit_store(e, stack.row, element_in(e, stack, data, index), emit_use(e, i, 1));
     }
     store_count(e, stack, end);
 }
 
-static LLVMValueRef pop(Emitter *e, const Inst *inst) {
+static void pop(Emitter *e, const Inst *inst) {
+    int row = emit_count_row(inst);
+    if (row == 0) return;
     Stack stack = stack_of(e, inst, inst->results[0]->type);
-    LLVMValueRef count = LLVMBuildAdd(e->builder, load_count(e, stack), emit_i64(e, -stack.lanes), "");
-    LLVMValueRef value = emit_load(e, stack.row, element(e, stack, count));
-    store_count(e, stack, count);
-    return value;
+    LLVMValueRef count = load_count(e, stack), data = load_data(e, stack);
+    int64_t at = 0;
+    for (const Inst *i = inst; i; i = emit_next_in_row(i)) {
+        at -= stack.lanes;
+        LLVMValueRef index = LLVMBuildAdd(e->builder, count, emit_i64(e, at), "");
+        emit_result(e, i, emit_load(e, stack.row, element_in(e, stack, data, index)));
+    }
+    store_count(e, stack, LLVMBuildAdd(e->builder, count, emit_i64(e, at), ""));
 }
 
 static void clear_on_device(Emitter *e, Stack stack, LLVMValueRef from, LLVMValueRef count) {
@@ -204,7 +211,7 @@ bool emit_tape(Emitter *e, const Inst *inst) {
     case OP_tape_open: emit_result(e, inst, open_tape(e, inst)); return true;
     case OP_tape_close: close_tape(e, inst); return true;
     case OP_tape_push: push(e, inst); return true;
-    case OP_tape_pop: emit_result(e, inst, pop(e, inst)); return true;
+    case OP_tape_pop: pop(e, inst); return true;
     case OP_tape_grow: emit_result(e, inst, grow(e, inst)); return true;
     case OP_tape_shrink: shrink(e, inst); return true;
     case OP_tape_load:
