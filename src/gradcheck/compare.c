@@ -683,6 +683,13 @@ static const char *join(Arena *arena, const char *a, const char *b) {
     return a ? format_text(arena, "%s; %s", a, b) : b;
 }
 
+/* Are both modes right but for what differences say? */
+static bool agrees_with_itself(const Run *run) {
+    double tolerance = run->result->tolerance;
+    bool both = run->s->fwd && run->s->bwd;
+    return both && run->worst[PART_identity].error <= tolerance && run->worst[PART_value].error <= tolerance;
+}
+
 static void conclude(Run *run, int wanted) {
     SlopeGradcheckResult *result = run->result;
     Arena *arena = run->check->arena;
@@ -703,6 +710,14 @@ static void conclude(Run *run, int wanted) {
     if (run->s->bwd && result->samples) result->bwd_error = run->worst[PART_bwd].error;
     if (run->s->fwd && run->s->bwd && result->samples)
         result->identity_error = run->worst[PART_identity].error;
+    if (result->verdict == SLOPE_VERDICT_wrong && run->s->cuts_references && agrees_with_itself(run)) {
+        result->verdict = SLOPE_VERDICT_unknown;
+        result->message = format_text(arena,
+                                      "it reads through references that are constants to derivatives, which "
+                                      "differences cannot tell; %s",
+                                      result->message);
+        return;
+    }
     if (result->verdict == SLOPE_VERDICT_wrong) return;
     if (!result->samples) result->verdict = SLOPE_VERDICT_unknown;
     int tried = result->samples + result->discarded;

@@ -61,6 +61,8 @@ typedef struct HoldState {
 bool gradcheck_is_derived(const Func *func);
 /* Changes widened functions, and all that they call, in place. The uniform holds a HoldState. */
 Global *gradcheck_hold(Module *module, Func *const *roots, int nroots);
+/* Has it, or what it calls, references that the source says are constants? */
+bool gradcheck_cuts_references(Module *module, const Func *func);
 
 /* ---- shake.c */
 /* Changes functions in place: each of their roundings is a random one. `state`: that of gradcheck_hold. `as`: the

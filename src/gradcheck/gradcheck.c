@@ -187,6 +187,7 @@ static void widen(Check *check, Subject *s) {
     if (s->skip) return;
     s->survey = gradcheck_widen_survey(&check->widener, s->func, plain);
     s->narrowest = s->survey.narrowest;
+    s->cuts_references = gradcheck_cuts_references(check->widener.module, s->func);
     s->skip = global_trouble(check, &s->survey);
     gradcheck_shape(check, s);
 }

@@ -89,6 +89,7 @@ typedef struct Subject {
     bool bwd_is_custom;
     WidenSurvey survey;
     TypeKind narrowest;      /* floating type in it */
+    bool cuts_references;    /* differences do not tell what moves through them */
     VEC(Argument) arguments; /* parameters in order, then the result */
     VEC(Slot) slots;
     VEC(Hole) holes;

@@ -89,6 +89,64 @@ static void spread(Holder *h, HeldFunc *held) {
     if (held->func->body) region_walk(held->func->body, spread_call, h);
 }
 
+/* ---- references without derivatives
+ *
+ * What they lead to moves for the references that have them, so that it cannot be held where it is read. */
+
+typedef struct CutSearch {
+    Module *m;
+    Map seen;
+    bool found;
+} CutSearch;
+
+static bool holds_reference(const Type *type) {
+    if (type->kind == TYPE_buffer || type->kind == TYPE_pointer) return true;
+    if (type->kind == TYPE_array) return holds_reference(type->args[0]);
+    if (type->kind != TYPE_record) return false;
+    for (int i = 0; i < type_record(type)->nfields; i++)
+        if (holds_reference(type_record(type)->fields[i].type)) return true;
+    return false;
+}
+
+static void search_cuts(CutSearch *search, const Func *func);
+
+/* detach(reference), or one that is passed as no_diff. */
+static bool gives_reference(const Inst *call) {
+    for (int i = 0; i < call->nargs; i++) {
+        const Param *param = &call->callee->params[i];
+        bool written = (param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in;
+        if (written && holds_reference(param->type)) return true;
+    }
+    return false;
+}
+
+static bool is_constant_field(CutSearch *search, const Inst *field) {
+    const Type *type = ir_target(field->args[0]->type);
+    const RecordDiff *rule = ir_record_diff(search->m, type);
+    if (!rule->field_map || rule->field_map[field->index] != FIELD_NO_DIFF) return false;
+    return holds_reference(type_record(type)->fields[field->index].type);
+}
+
+static void search_cut(void *user, Inst *inst) {
+    CutSearch *search = user;
+    if (inst->op == OP_field) search->found |= is_constant_field(search, inst);
+    if (inst->op != OP_call) return;
+    search->found |= inst_has(inst, INST_NO_DIFF) && gives_reference(inst);
+    search_cuts(search, inst->callee);
+}
+
+static void search_cuts(CutSearch *search, const Func *func) {
+    if (search->found || map_has(&search->seen, PTR_KEY(func))) return;
+    map_put(search->m->arena, &search->seen, PTR_KEY(func), search);
+    if (func->body) region_walk(func->body, search_cut, search);
+}
+
+bool gradcheck_cuts_references(Module *module, const Func *func) {
+    CutSearch search = {.m = module};
+    search_cuts(&search, func);
+    return search.found;
+}
+
 /* ---- the state, as code sees it */
 
 static const Type *basic(const Holder *h, TypeKind kind) { return type_basic(h->m->types, kind); }
