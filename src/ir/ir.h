@@ -442,6 +442,10 @@ static inline bool op_has(unsigned op, uint32_t properties) {
 /* Processors have no instruction for it; libraries have functions, others for vectors than for scalars. */
 static inline bool op_is_elementary(unsigned op) { return op >= OP_sin && op <= OP_lgamma; }
 static inline bool inst_has(const Inst *inst, InstFlags flag) { return (inst->flags & flag) != 0; }
+/* Do threads of a group meet there? Then all must come to the same one: it is not there twice for some and for others. */
+static inline bool inst_meets(const Inst *inst) {
+    return inst->op == OP_wave || (inst->op == OP_barrier && inst->index == 1);
+}
 /* The source gives its derivatives in both modes. */
 static inline bool func_is_by_hand(const Func *func) {
     const Custom *custom = &func->custom;

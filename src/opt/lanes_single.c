@@ -189,8 +189,7 @@ static void look_at(void *user, Inst *inst) {
     else if (asks) called->why = "it calls a function that asks which item it is";
     else if (inst->op == OP_global && inst->global->kind == GLOBAL_static)
         called->why = "it calls a function with static variables";
-    else if (inst->op == OP_wave || (inst->op == OP_barrier && inst->index == 1))
-        called->why = "it calls a function that waits for other items";
+    else if (inst_meets(inst)) called->why = "it calls a function that waits for other items";
 }
 
 static void look_into(Called *called, const Func *func) {

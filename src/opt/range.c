@@ -94,6 +94,7 @@ typedef struct Nest {
     bool reads_buffers, calls, is_short, is_reversed; /* calls: something that takes long */
     bool rehearses;                                   /* constants may tell what an index is */
     bool is_flat; /* loops inside are taken for what their rounds do, one after the other */
+    bool meets;   /* threads meet in it, who may differ in what is in range */
     bool has_doubles;
     bool stores_quotients; /* by what is no constant */
     bool is_reverse;       /* it has sums that differentiation made */
@@ -449,6 +450,7 @@ static void look_at(void *user, Inst *inst) {
     if (inst->op == OP_call) look_into(n, inst);
     if (inst->op == OP_loop && !n->is_flat) vec_push(n->scratch, &n->inner, inst);
     n->calls |= n->is_flat && !is_written_out(inst);
+    n->meets |= inst_meets(inst);
     if (!is_checked(inst) || map_has(n->summed, PTR_KEY(inst))) return;
     if (n->naccesses < MOST_ACCESSES) n->accesses[n->naccesses].inst = inst;
     n->naccesses++;
@@ -459,7 +461,7 @@ static bool suits(const Nest *n) {
     bool is_nest = n->inner.count > 0, on_gpu = n->loop->func->module->many_threads;
     int most = on_gpu ? MOST_ON_GPU : is_nest ? MOST_IN_NEST : MOST_INSTS;
     bool calls = n->calls || (on_gpu && n->ncalled > 0);
-    if (n->naccesses == 0 || calls || n->ninsts > most) return false;
+    if (n->naccesses == 0 || calls || n->meets || n->ninsts > most) return false;
     return !is_nest || (n->naccesses <= MOST_ACCESSES && n->inner.count < MOST_LOOPS);
 }
 

@@ -106,10 +106,9 @@ static void capture_val(Outlined *o, Val *v) {
 
 static void capture(void *user, Inst *inst) {
     Outlined *o = user;
-    bool waits = inst->op == OP_barrier || inst->op == OP_wave;
     bool leaves = op_has(inst->op, OP_LEAVES) &&
                   (inst->op == OP_return || !map_has(&o->map.insts, PTR_KEY(inst->target)));
-    o->stays |= waits || leaves;
+    o->stays |= inst_meets(inst) || leaves;
     if (inst->nregions) map_put(o->unlikely->scratch, &o->map.insts, PTR_KEY(inst), inst);
     for (int i = 0; i < inst->nargs; i++) capture_val(o, ir_resolve(inst->args[i]));
 }
