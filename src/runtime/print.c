@@ -249,8 +249,9 @@ static void print_plainly(const Runtime *runtime, Output *out, const char *forma
 
 /* ---- the entry */
 
-/* 0, or the error. */
+/* Behind what the host's program has printed before. 0, or the error. */
 static int write_standard(const char *text, size_t length) {
+    if (fflush(stdout) != 0) return errno;
     while (length > 0) {
         ssize_t written = write(1, text, length);
         if (written < 0 && errno == EINTR) continue;

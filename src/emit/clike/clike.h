@@ -268,10 +268,12 @@ struct Printer {
     Map waiting;          /* Func -> not NULL: kernels that mostly wait for numbers in rows: tile.c */
     Map copies;           /* GroupCopy -> const char *: what it is called */
     bool has_init;        /* constants are computed when the program starts */
-    int64_t largest;      /* object in a byte buffer */
-    int64_t *tape_room;   /* without memory that grows, by type: elements of a tape ... */
-    bool *tape_known;     /* ... and are they all that are needed? */
-    bool *tape_used;      /* ... by what was printed so far */
+    int static_ids,
+        own_ids; /* slang.c: which of a thread's numbers functions ask for, and the kernel that is printed; bits */
+    int64_t largest;    /* object in a byte buffer */
+    int64_t *tape_room; /* without memory that grows, by type: elements of a tape ... */
+    bool *tape_known;   /* ... and are they all that are needed? */
+    bool *tape_used;    /* ... by what was printed so far */
     FuncState *at;
 };
 

@@ -237,6 +237,17 @@ static void print_wrapper(Printer *p, const Func *func, const char **names) {
 
 /* ---- all of them */
 
+/* bwd_diff(f.1), of the second overload, is bwd_diff(f) to who has written it. */
+static const char *without_numbers(Printer *p, const char *name) {
+    Text text = {.arena = &p->arena};
+    for (const char *at = name; *at; at++) {
+        size_t digits = *at == '.' ? strspn(at + 1, "0123456789") : 0;
+        if (digits && at[digits + 1] == ')') at += digits;
+        else text_char(&text, *at);
+    }
+    return text.at;
+}
+
 /* What it is, where its name does not tell. */
 static const char *description(Printer *p, const Func *func, const char *name) {
     static const struct {
@@ -254,7 +265,7 @@ static const char *description(Printer *p, const Func *func, const char *name) {
         if (ends_in(what, made[i].suffix))
             return clike_format(p, "%s%.*s%s", made[i].before, (int)(strlen(what) - strlen(made[i].suffix)),
                                 what, made[i].after);
-    return what;
+    return without_numbers(p, what);
 }
 
 static void describe(Printer *p, const Func *func) {

@@ -74,17 +74,28 @@ static void refuse_params(Printer *p, const Func *func) {
 
 static const char *const id_names[] = {"thread_id", "group_id", "local_id", "local_index"};
 
+enum { IDS = 4 };
+
+static bool is_kernel(const Func *func) { return func->group_size[0] > 0; }
+
+static void note_id(void *user, Inst *inst) {
+    Printer *p = user;
+    if (inst->op == OP_thread_id && inst->index < IDS) p->static_ids |= 1 << inst->index;
+}
+
 static void refuse(Printer *p) {
     for (int i = 0; i < p->reached.funcs.count; i++) {
-        refuse_params(p, p->reached.funcs.at[i]->func);
-        region_walk(p->reached.funcs.at[i]->func->body, refuse_inst, p);
+        const Func *func = p->reached.funcs.at[i]->func;
+        refuse_params(p, func);
+        region_walk(func->body, refuse_inst, p);
+        if (!is_kernel(func)) region_walk(func->body, note_id, p);
     }
     for (int i = 0; i < p->reached.globals.count; i++)
         if (has_pointer(p->reached.globals.at[i]->global->type))
             clike_fail(p, p->reached.globals.at[i]->global->loc,
                        "'%s' has a pointer; what is printed as Slang has none",
                        p->reached.globals.at[i]->global->name->text);
-    for (int i = 0; i < 4; i++) clike_unique(p, &p->names, id_names[i]);
+    for (int i = 0; i < IDS; i++) clike_unique(p, &p->names, id_names[i]);
     slang_check_tapes(p);
 }
 
@@ -103,24 +114,28 @@ static const char *const id_semantics[] = {"SV_DispatchThreadID", "SV_GroupID", 
 
 static const char *id_type(int index) { return index == 3 ? "uint" : "uint3"; }
 
-const char *slang_thread_id(Printer *p, int index) {
-    if (index == 4) return "uint3(WorkgroupSize())";
-    if (index > 4) clike_fail(p, p->at->loc, "how large a dispatch is cannot be asked for in Slang");
+/* What functions ask for is a static variable, which the kernel sets; what only kernels do is a parameter. */
+static bool is_static_id(const Printer *p, int index) { return p->static_ids >> index & 1; }
+
+static void declare_static_id(Printer *p, int index) {
     if (clike_begin_helper(p, id_names[index]))
         text_printf(&p->globals, "static %s %s;\n", id_type(index), id_names[index]);
-    return id_names[index];
 }
 
-static bool is_used(const Printer *p, const char *helper) {
-    return map_has(&p->known, PTR_KEY(name_from(p->module->names, helper)));
+const char *slang_thread_id(Printer *p, int index) {
+    if (index == IDS) return "uint3(WorkgroupSize())";
+    if (index > IDS) clike_fail(p, p->at->loc, "how large a dispatch is cannot be asked for in Slang");
+    p->own_ids |= 1 << index;
+    if (is_static_id(p, index)) declare_static_id(p, index);
+    return id_names[index];
 }
 
 static const char *kernel_params(Printer *p, const Func *func, const char **names) {
     Text text = {.arena = &p->arena};
-    for (int i = 0; i < 4; i++)
-        if (is_used(p, id_names[i]))
-            text_printf(&text, "%s%s its_%s : %s", text.len ? ", " : "", id_type(i), id_names[i],
-                        id_semantics[i]);
+    for (int i = 0; i < IDS; i++)
+        if ((p->own_ids | p->static_ids) >> i & 1)
+            text_printf(&text, "%s%s %s%s : %s", text.len ? ", " : "", id_type(i),
+                        is_static_id(p, i) ? "its_" : "", id_names[i], id_semantics[i]);
     for (int i = 0; i < func->nparams; i++) {
         const char *param = slang_declare_param(p, &func->params[i], names[i]);
         if (param) text_printf(&text, "%suniform %s", text.len ? ", " : "", param);
@@ -131,6 +146,7 @@ static const char *kernel_params(Printer *p, const Func *func, const char **name
 static void print_kernel(Printer *p, const Func *func, const char **names) {
     Text body = {.arena = &p->arena}, *outer = p->out;
     p->out = &body;
+    p->own_ids = 0;
     p->indent++;
     clike_body(p, func, names);
     p->out = outer;
@@ -138,8 +154,11 @@ static void print_kernel(Printer *p, const Func *func, const char **names) {
     clike_line(p, "[shader(\"compute\")]\n[numthreads(%d, %d, %d)]", func->group_size[0], func->group_size[1],
                func->group_size[2]);
     clike_line(p, "void %s(%s) {", clike_func_name(p, func), kernel_params(p, func, names));
-    for (int i = 0; i < 4; i++)
-        if (is_used(p, id_names[i])) clike_line(p, "    %s = its_%s;", id_names[i], id_names[i]);
+    for (int i = 0; i < IDS; i++) {
+        if (!is_static_id(p, i)) continue;
+        declare_static_id(p, i);
+        clike_line(p, "    %s = its_%s;", id_names[i], id_names[i]);
+    }
     if (body.len) text_add(p->out, text_str(&body));
     clike_line(p, "}\n");
 }

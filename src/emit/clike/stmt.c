@@ -705,6 +705,17 @@ static void print_unused(Printer *p, const Text *body) {
     }
 }
 
+/* Others give a float for a half, which may be no half. */
+static void round_halves(Printer *p, const Func *func, const char *const *params) {
+    if (!(func->flags & FUNC_EXPORT) || p->dialect->language->has_places_only) return;
+    for (int i = 0; i < func->nparams; i++) {
+        const Param *param = &func->params[i];
+        bool is_used = p->at->uses[func->body->params[i]->id] > 0;
+        if (param->type->kind != TYPE_half || (param->flags & PARAM_BY_ADDRESS) || !is_used) continue;
+        clike_line(p, "%s = %s(%s);", params[i], clike_helper(p, "slope_round_half"), params[i]);
+    }
+}
+
 void clike_body(Printer *p, const Func *func, const char *const *params) {
     const Func *source = func->derivation.of ? func->derivation.of : func;
     FuncState at = {.func = func, .loc = source->loc};
@@ -729,6 +740,7 @@ void clike_body(Printer *p, const Func *func, const char *const *params) {
     }
     Text body = {.arena = &p->arena}, *outer = p->out;
     p->out = &body;
+    round_halves(p, func, params);
     if (clike_is_cut(p, func)) clike_group(p);
     else {
         clike_take_large(p);

@@ -47,7 +47,7 @@ static void results(void) {
     Buffer_float same_ = same(buffer, 9);
     printf("%g %g, %g %g %g, %g %g\n", r2.x, r2.y, r3.x, r3.y, r3.z, r4.x, r4.w);
     printf("%lld %lld, %d %d %d, %x %x\n", (long long)l3.x, (long long)l3.z, b3.x, b3.y, b3.z, h3.x, h3.z);
-    printf("%d %d %g\n", same_.data == memory, (int)same_.count, memory[1]);
+    printf("%g %d %d %g\n", exact(0.1f), same_.data == memory, (int)same_.count, memory[1]);
 }
 
 static void objects(void) {
