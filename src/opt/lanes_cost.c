@@ -582,7 +582,7 @@ static double code_of_wide(const Lanes *lanes) {
 
 /* About twice as long as one by one, with all else that is done: of a loop, what its rounds call is among that. */
 bool lanes_take_long(const Lanes *lanes) {
-    enum { ALL_ELSE = 90, FOR_LOOPS = 200 };
+    enum { ALL_ELSE = 90, FOR_LOOPS = 230 };
     const Rounds *rounds = lanes->rounds;
     double wide = code_of_wide(lanes), one = code_of_one(lanes);
     if (!rounds) return wide - one > 0.8 * (ALL_ELSE + one);

@@ -492,10 +492,10 @@ static void loops_get_lanes_by_what_else_there_is(void **state) {
         {lane_row, 14, 0, {1, 8, 16}, slow},
         {lane_row, 12, 100, {1, 8, 16}, slow},
         {lane_row, 30, 0, {1, 1, 16}, slow},
-        {lane_row, 24, 100, {1, 4, 16}, slow},
+        {lane_row, 28, 100, {1, 4, 16}, slow},
         {lane_row, 24, 400, {1, 8, 16}, slow},
         {lane_row_and_root, 14, 0, {8, 8, 16}, NULL},
-        {lane_row_and_root, 24, 0, {4, 4, 16}, NULL},
+        {lane_row_and_root, 27, 0, {4, 4, 16}, NULL},
         {lane_row_and_root, 45, 0, {1, 1, 16}, long_to_compile},
         {lane_row_and_root, 45, 400, {4, 8, 16}, NULL},
     };
