@@ -91,6 +91,42 @@ int emit_rounds_in_a_row(const Inst *loop) {
     return is_long && rounds % AT_ONCE == 0 ? AT_ONCE : 1;
 }
 
+/* ---- pairs of doubles */
+
+/* What a round does, number by number. */
+typedef struct Arithmetic {
+    int done, dear, moved; /* dear: quotients and roots; moved: read or written */
+    bool is_other;         /* also something else */
+} Arithmetic;
+
+static int numbers_in(const Type *type) { return type->kind == TYPE_vector ? type_count(type) : 1; }
+
+static void add_number(Arithmetic *all, const Inst *inst, const Type *type) {
+    int count = numbers_in(type);
+    bool moves = inst->op == OP_load || inst->op == OP_store;
+    all->is_other |= type_element(type)->kind != TYPE_double || op_is_elementary(inst->op);
+    all->dear += inst->op == OP_div || inst->op == OP_ratio || inst->op == OP_sqrt ? count : 0;
+    all->moved += moves ? count : 0;
+    all->done += op_has(inst->op, OP_ELEMENTWISE) ? count : 0;
+}
+
+static void look_at_number(void *user, Inst *inst) {
+    Arithmetic *all = user;
+    const Val *v = inst->op == OP_store  ? inst_operand(inst, 1)
+                   : inst->nresults == 1 ? inst->results[0]
+                                         : NULL;
+    all->is_other |= inst->nregions > 0 || inst->op == OP_call || inst->nresults > 1;
+    if (v && type_is_float(type_element(v->type))) add_number(all, inst, v->type);
+}
+
+bool emit_goes_in_pairs(const Inst *loop) {
+    enum { LEAST_DEAR = 2, LEAST_DONE = 4 }; /* in all; for each number that is moved */
+    Arithmetic all = {0};
+    if (loop->nregions != 2) return false;
+    region_walk(loop->regions[1], look_at_number, &all);
+    return !all.is_other && all.dear >= LEAST_DEAR && all.done >= LEAST_DONE * all.moved;
+}
+
 /* ---- which functions have some */
 
 typedef struct Search {

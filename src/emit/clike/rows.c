@@ -400,7 +400,10 @@ void clike_begin_rows(Printer *p, const Inst *loop) {
 }
 
 const char *clike_rows_wish(Printer *p, const Inst *loop) {
-    return p->at->rows.loop == loop ? clike_helper(p, "SLOPE_INDEPENDENT") : NULL;
+    if (p->at->rows.loop != loop) return NULL;
+    const char *independent = clike_helper(p, "SLOPE_INDEPENDENT");
+    bool in_pairs = clike_has_vectors(p) && emit_goes_in_pairs(loop);
+    return in_pairs ? clike_format(p, "%s %s", independent, clike_helper(p, "SLOPE_PAIRS")) : independent;
 }
 
 static const Row *find_row(const Printer *p, const Inst *access) {

@@ -202,6 +202,10 @@ static void steer_loop(Emitter *e, const EmittedLoop *loop) {
     else if (branch && !loop->looks && emit_is_written_out(&e->reached, loop->inst))
         emit_wish(e, branch, "llvm.loop.unroll.full", 0);
     else if (branch && in_a_row > 1) emit_wish(e, branch, "llvm.loop.unroll.count", in_a_row);
+#if defined(__aarch64__)
+    else if (branch && !e->device && emit_goes_in_pairs(loop->inst))
+        emit_wish(e, branch, "llvm.loop.vectorize.width", 2);
+#endif
 }
 
 /* With these values, which then go to `again`. */
