@@ -387,6 +387,8 @@ LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, E
 #define WITHOUT_VECTORS "noimplicitfloat"
 #define WITHOUT_PASSES  "optnone"
 #define UNLIKELY        "slope-unlikely"
+/* Which LLVM runs, as text; `level` is 0 to 3. */
+const char *passes_of(int level, bool is_device);
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
 TargetHabits target_habits(LLVMTargetMachineRef machine);

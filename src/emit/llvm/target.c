@@ -234,9 +234,6 @@ static bool has_any(LLVMModuleRef module, const char *attribute) {
 
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error) {
-    /* What nobody calls goes first: of kernels that do several items at once, the form for one. */
-    static const char *const pipelines[] = {"default<O0>", "globaldce,default<O1>", "globaldce,default<O2>",
-                                            "globaldce,default<O3>"};
     int level = options->level < 0 ? 0 : options->level > 3 ? 3 : options->level;
     bool is_device = strncmp(LLVMGetTarget(module), "nvptx", 5) == 0, vectorises = level >= 2 && !is_device;
     LLVMPassBuilderOptionsRef tuning = LLVMCreatePassBuilderOptions();
@@ -245,7 +242,7 @@ bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const E
     LLVMPassBuilderOptionsSetLoopInterleaving(tuning, vectorises);
     LLVMPassBuilderOptionsSetLoopUnrolling(tuning, level >= 2);
     if (vectorises) keep_vectors_narrow(module);
-    LLVMErrorRef failure = LLVMRunPasses(module, pipelines[level], machine, tuning);
+    LLVMErrorRef failure = LLVMRunPasses(module, passes_of(level, is_device), machine, tuning);
     take_back(module, WITHOUT_VECTORS);
     bool has_large = !is_device && has_any(module, WITHOUT_PASSES);
     if (!failure && has_large && level > 0) failure = optimise_large(module, machine, tuning);
