@@ -379,6 +379,9 @@ void emit_debug_begin(Emitter *e,
 void emit_debug_none(Emitter *e);
 void emit_debug_finish(Emitter *e);
 
+/* ---- passes.c */
+const char *passes_of(int level, bool is_device); /* that LLVM runs, as text; `level` is 0 to 3 */
+
 /* ---- target.c */
 LLVMTargetMachineRef target_machine(const EmitOptions *options, EmitError *error);
 LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, EmitError *error);
@@ -387,8 +390,6 @@ LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, E
 #define WITHOUT_VECTORS "noimplicitfloat"
 #define WITHOUT_PASSES  "optnone"
 #define UNLIKELY        "slope-unlikely"
-/* Which LLVM runs, as text; `level` is 0 to 3. */
-const char *passes_of(int level, bool is_device);
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
 TargetHabits target_habits(LLVMTargetMachineRef machine);

@@ -3,14 +3,18 @@
 #include <llvm-c/Support.h>
 
 /* LLVM builds `default<O3>` with limits that its text of the same passes does not have: loops are unrolled altogether up to a cost of 300, not 150, and functions inlined up to 250,
- * not 225, or 525 where they are called often. Without the first, the gradient of a mixture model takes 1.7 times as long, and a filter's forward derivative 3.2 times. The
- * last one leaves code as it is, where LLVM has put hundreds of scopes on what is read and written: it would ask for them at each pair of accesses.
+ * not 225, or 525 where they are called often. Without the first, the gradient of a mixture model takes 1.7 times as long, and a filter's forward derivative 3.2 times. The last two
+ * leave code as it is: where LLVM has put hundreds of scopes on what is read and written, it would ask for them at each pair of accesses; and it would measure a block of up to 500 instructions
+ * anew after each two that it has made one.
  *
  * LLVM's settings exist once its own constructors have run. Those of one library run in the order in which it was linked: this file comes after LLVM (CMakeLists.txt). */
 __attribute__((constructor)) static void set_limits(void) {
-    static const char *const words[] = {"slope", "-unroll-threshold-default=300",
-                                        "-inlinedefault-threshold=250", "-locally-hot-callsite-threshold=525",
-                                        "-combiner-use-tbaa=false"};
+    static const char *const words[] = {"slope",
+                                        "-unroll-threshold-default=300",
+                                        "-inlinedefault-threshold=250",
+                                        "-locally-hot-callsite-threshold=525",
+                                        "-combiner-use-tbaa=false",
+                                        "-machine-combiner-inc-threshold=0"};
     LLVMParseCommandLineOptions((int)(sizeof words / sizeof *words), words, "");
 }
 
