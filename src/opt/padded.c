@@ -37,9 +37,10 @@ static bool is_array(const Val *v) {
     return v->kind == VAL_inst && v->inst->op == OP_var && is_short(v->inst->type);
 }
 
-/* All that may be done with it is to read and write numbers. An index that is tested is tested against the length. */
+/* All that may be done with it is to read and write numbers. An index into a row that is tested is tested against its length. */
 static bool keeps_rows(const Inst *inst, int index) {
-    if (inst->op == OP_elem) return index == 0 && inst_has(inst, INST_UNCHECKED);
+    bool finds_row = inst->op == OP_elem && ir_target(inst->results[0]->type)->kind == TYPE_array;
+    if (inst->op == OP_elem) return index == 0 && (finds_row || inst_has(inst, INST_UNCHECKED));
     bool is_place = inst->op == OP_load || ((inst->op == OP_store || inst->op == OP_atomic) && index == 0);
     return is_place && type_is_scalar(ir_target(inst_operand(inst, index)->type));
 }

@@ -344,6 +344,19 @@ static bool keeps_quotients(const Printer *p, const ReachedFunc *reached) {
     return found;
 }
 
+static void look_for_whole_rows(void *user, Inst *inst) {
+    const Val *row = inst->op == OP_elem && inst_has(inst, INST_RAW) ? inst_operand(inst, 0) : NULL;
+    *(bool *)user |= row && row->kind == VAL_inst && row->inst->op == OP_elem;
+}
+
+/* Of local arrays with several, which loops with rounds that do nothing go through (masked.c), row by row. */
+static bool has_whole_rows(const Printer *p, const ReachedFunc *reached) {
+    (void)p;
+    bool found = false;
+    region_walk(reached->func->body, look_for_whole_rows, &found);
+    return found;
+}
+
 /* Has it that trait, or what becomes a part of it? */
 static bool has_trait(const Printer *p, const ReachedFunc *reached, Trait *trait) {
     if (trait(p, reached)) return true;
@@ -359,11 +372,13 @@ static const char *qualifier_as_whole(Printer *p, const Func *func, const char *
     const ReachedFunc *reached = reached_func(&p->reached, func);
     if (!p->dialect->steers_loops || p->options->level == 0) return qualifier;
     bool in_order = has_trait(p, reached, has_nest), branches = has_trait(p, reached, chooses_derivatives);
+    bool keeps = has_trait(p, reached, keeps_quotients);
     const char *told[] = {
         !in_order  ? NULL
         : branches ? "SLOPE_BRANCHES_IN_ORDER"
                    : "SLOPE_IN_ORDER",
-        has_trait(p, reached, keeps_quotients) ? "SLOPE_VECTORS_IN_LOOPS" : NULL,
+        keeps ? "SLOPE_VECTORS_IN_LOOPS" : NULL,
+        !in_order && !keeps && has_trait(p, reached, has_whole_rows) ? "SLOPE_READS_IN_PLACE" : NULL,
         in_order || has_trait(p, reached, has_rows) ? "SLOPE_WIDE_VECTORS" : NULL,
         branches && !in_order ? "SLOPE_BRANCHES" : NULL,
     };
