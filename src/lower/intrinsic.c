@@ -221,8 +221,18 @@ static Val *op_atomic_cas(Call *call) {
 
 static void atomic_add_parts(Fn *f, Val *to, Val *from);
 
+static void atomic_add_element(Fn *f, Val *to, Val *from, int64_t index) {
+    Val *at = const_int(f, TYPE_int, index);
+    atomic_add_parts(f, build_elem(&f->b, to, at, true), build_elem(&f->b, from, at, true));
+}
+
+/* Short arrays without a loop: each sum can then take the place of the zero that was stored there (opt/fill.c). */
 static void atomic_add_elements(Fn *f, Val *to, Val *from) {
-    Count count = begin_count(f, 0, type_length(to->type->args[0]));
+    enum { SHORT = 4 };
+    int64_t length = type_length(to->type->args[0]);
+    for (int64_t i = 0; i < length && length <= SHORT; i++) atomic_add_element(f, to, from, i);
+    if (length <= SHORT) return;
+    Count count = begin_count(f, 0, length);
     atomic_add_parts(f, build_elem(&f->b, to, count.index, true), build_elem(&f->b, from, count.index, true));
     end_count(f, &count);
 }
