@@ -97,8 +97,9 @@ typedef struct Nest {
     bool meets;   /* threads meet in it, who may differ in what is in range */
     bool has_doubles;
     bool stores_quotients; /* by what is no constant */
-    bool is_reverse;       /* it has sums that differentiation made */
-    Val *safe;             /* bool: everything so far is in range */
+    bool has_narrow_registers;
+    bool is_reverse; /* it has sums that differentiation made */
+    Val *safe;       /* bool: everything so far is in range */
 } Nest;
 
 static const Type *basic(const Nest *n, TypeKind kind) {
@@ -526,7 +527,7 @@ static bool cannot_wrap(const Nest *n, const Inst *inst) {
     return all.low >= (sign ? INT32_MIN : 0) && all.high <= (sign ? INT32_MAX : UINT32_MAX);
 }
 
-/* A value that constants tell of, in 64 bits. */
+/* A value that constants tell of, in 64 bits: LLVM else shifts each up and down. Where registers are wider, it then makes vectors of what is written out, which take twice as long. */
 static Val *plain_value(Nest *n, CloneMap *map, Val *v, Builder *b, int depth) {
     Inst *inst = v->kind == VAL_inst && depth > 0 ? v->inst : NULL;
     bool narrows = inst && inst->op == OP_convert && is_long(inst->args[0]->type);
@@ -544,8 +545,9 @@ static Val *plain_index(Nest *n, CloneMap *map, const Access *access, Builder *b
     for (int i = 0; i < FACTORS; i++) {
         if (!access->index.factors[i]) continue;
         Val *counter = (Val *)counter_of(n, &access->index, i)->param;
-        Val *part = surely(b, OP_mul, as_wide(n, access->index.factors[i]),
-                           plain_value(n, map, counter, b, i == OWN ? MOST_DEPTH : 0));
+        Val *part =
+            surely(b, OP_mul, as_wide(n, access->index.factors[i]),
+                   plain_value(n, map, counter, b, i == OWN && n->has_narrow_registers ? MOST_DEPTH : 0));
         index = surely(b, OP_add, part, index);
     }
     return index;
@@ -672,6 +674,7 @@ static Nest find_nest(Range *r, Inst *loop, bool is_flat) {
               .before = build_before(loop),
               .number = r->options.apart && r->nests < APART_NESTS ? r->nests + 1 : 0,
               .summed = &r->summed,
+              .has_narrow_registers = r->options.register_bits > 0 && r->options.register_bits <= 128,
               .is_flat = is_flat};
     n.again = (CloneMap){.module = r->func->module, .func = r->func};
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at, &n);
