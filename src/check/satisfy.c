@@ -209,7 +209,7 @@ static void warn_of_fractions(Checker *c, const Placed *placed, const Expr *call
     if (call->kind != EXPR_invoke || !call->decl) return;
     for (int i = 0; i < call->args.count; i++) {
         const Expr *arg = call->args.at[i];
-        if (arg->kind == EXPR_convert) warn_of_fraction(c, placed, call, arg->a->type, arg->type);
+        if (arg && arg->kind == EXPR_convert) warn_of_fraction(c, placed, call, arg->a->type, arg->type);
     }
     warn_of_fraction(c, placed, call, call->type, wanted);
 }
