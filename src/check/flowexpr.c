@@ -392,15 +392,39 @@ static const Flow *flow_field(FlowWalk *w, const Expr *e, const Flow *object) {
     return flow_as(w, constant_field(w, e, flow_whole(w->arena, part)), e->type);
 }
 
+/* The variable outside of the function that a field or element is in, or that it is; NULL: it is elsewhere, or no_diff says what it is. */
+static const Decl *global_around(const Expr *e) {
+    for (;; e = e->a) {
+        bool is_name = e->kind == EXPR_decl && e->decl->kind == DECL_var;
+        if (is_name && (!e->a || decl_is_static(e->decl))) return is_local(e->decl) ? NULL : e->decl;
+        bool is_field = is_name && !check_is_no_diff_field(e->decl), is_other = e->kind == EXPR_paren;
+        is_other |= e->kind == EXPR_element && e->a->type->kind == TYPE_array;
+        is_other |= e->kind == EXPR_deref && e->a->type->kind == TYPE_buffer; /* of constants */
+        if (!is_field && !is_other) return NULL;
+    }
+}
+
+/* Its gradient has no place: a counterpart comes with an argument. */
+static void warn_global_reference(FlowWalk *w, const Expr *e) {
+    if (w->no_diff || w->detached || !is_ptr_differentiable_type(w->c, e->type)) return;
+    const Decl *global = global_around(e);
+    if (!global || !flow_first(w->c, global)) return;
+    report(w->c, DIAG_global_reference, e->loc, global->name->text);
+    note(w->c, DIAG_note_pass_reference, 0, global->name->text);
+}
+
 static const Flow *flow_decl(FlowWalk *w, const Expr *e) {
     const Decl *decl = e->decl;
     if (is_accessed(decl)) return masked(w, flow_access(w, e, FUNC_get, NULL), e->type);
     if (decl->kind == DECL_var && e->a && !decl_is_static(decl)) {
         const Flow *object = flow_expr(w, e->a);
         warn_plain_this(w, e);
+        warn_global_reference(w, e);
         return object ? flow_field(w, e, object) : NULL;
     }
-    return is_local(decl) ? masked(w, flow_variable(w, decl), e->type) : NULL;
+    if (is_local(decl)) return masked(w, flow_variable(w, decl), e->type);
+    warn_global_reference(w, e);
+    return NULL;
 }
 
 /* Into a value of an interface, or a base, that is not differentiable. */
@@ -607,6 +631,7 @@ const Flow *flow_expr(FlowWalk *w, const Expr *e) {
     case EXPR_element:
         flow = flow_expr(w, e->a);
         flow_expr(w, e->b);
+        warn_global_reference(w, e);
         return masked(w, element_of(w, flow, e), e->type);
     case EXPR_type:
     case EXPR_sizeof:
