@@ -97,7 +97,7 @@ typedef struct Nest {
     bool meets;   /* threads meet in it, who may differ in what is in range */
     bool has_doubles;
     bool stores_quotients; /* by what is no constant */
-    bool has_narrow_registers;
+    bool has_wide_indices;
     bool is_reverse; /* it has sums that differentiation made */
     Val *safe;       /* bool: everything so far is in range */
 } Nest;
@@ -545,9 +545,8 @@ static Val *plain_index(Nest *n, CloneMap *map, const Access *access, Builder *b
     for (int i = 0; i < FACTORS; i++) {
         if (!access->index.factors[i]) continue;
         Val *counter = (Val *)counter_of(n, &access->index, i)->param;
-        Val *part =
-            surely(b, OP_mul, as_wide(n, access->index.factors[i]),
-                   plain_value(n, map, counter, b, i == OWN && n->has_narrow_registers ? MOST_DEPTH : 0));
+        Val *part = surely(b, OP_mul, as_wide(n, access->index.factors[i]),
+                           plain_value(n, map, counter, b, i == OWN && n->has_wide_indices ? MOST_DEPTH : 0));
         index = surely(b, OP_add, part, index);
     }
     return index;
@@ -674,7 +673,7 @@ static Nest find_nest(Range *r, Inst *loop, bool is_flat) {
               .before = build_before(loop),
               .number = r->options.apart && r->nests < APART_NESTS ? r->nests + 1 : 0,
               .summed = &r->summed,
-              .has_narrow_registers = r->options.register_bits > 0 && r->options.register_bits <= 128,
+              .has_wide_indices = r->options.register_bits <= 128 && !r->func->module->many_threads,
               .is_flat = is_flat};
     n.again = (CloneMap){.module = r->func->module, .func = r->func};
     for (int i = 0; i < loop->nregions; i++) region_walk(loop->regions[i], look_at, &n);
