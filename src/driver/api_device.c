@@ -203,14 +203,6 @@ static uint64_t send_block(Sending *sending, const Type *type, LayoutRules rules
     return block->address;
 }
 
-static bool holds_addresses(const Type *type) {
-    if (type->kind == TYPE_buffer || type->kind == TYPE_pointer) return true;
-    if (type->kind == TYPE_array) return holds_addresses(type->args[0]);
-    for (int i = 0; type->kind == TYPE_record && i < type_record(type)->nfields; i++)
-        if (holds_addresses(type_record(type)->fields[i].type)) return true;
-    return false;
-}
-
 static void add_written(SlopeKernel *kernel, SlopeBuffer *buffer) {
     DeviceKernel *device = kernel->device;
     size_t header = driver_buffer_header(buffer);
@@ -223,7 +215,7 @@ static void add_written(SlopeKernel *kernel, SlopeBuffer *buffer) {
 
 static uint64_t send_buffer(Sending *sending, SlopeBuffer *buffer, const Type *type, const char *data) {
     SlopeProgram *program = sending->kernel->program;
-    if (holds_addresses(type->args[0]) && !buffer->foreign && sending->status == SLOPE_STATUS_ok) {
+    if (type_leads_elsewhere(type->args[0]) && !buffer->foreign && sending->status == SLOPE_STATUS_ok) {
         diag_report(program->session->diags, DIAG_device_addresses, 0, sending->name,
                     type_text(&program->arena, type));
         sending->status = SLOPE_STATUS_error;

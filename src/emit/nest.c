@@ -105,7 +105,7 @@ static void add_number(Arithmetic *all, const Inst *inst, const Type *type) {
     int count = numbers_in(type);
     bool moves = inst->op == OP_load || inst->op == OP_store;
     all->is_other |= type_element(type)->kind != TYPE_double || op_is_elementary(inst->op);
-    all->dear += inst->op == OP_div || inst->op == OP_ratio || inst->op == OP_sqrt ? count : 0;
+    all->dear += op_is_quotient_or_root(inst->op) ? count : 0;
     all->moved += moves ? count : 0;
     all->done += op_has(inst->op, OP_ELEMENTWISE) ? count : 0;
 }

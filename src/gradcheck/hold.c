@@ -99,15 +99,6 @@ typedef struct CutSearch {
     bool found;
 } CutSearch;
 
-static bool holds_reference(const Type *type) {
-    if (type->kind == TYPE_buffer || type->kind == TYPE_pointer) return true;
-    if (type->kind == TYPE_array) return holds_reference(type->args[0]);
-    if (type->kind != TYPE_record) return false;
-    for (int i = 0; i < type_record(type)->nfields; i++)
-        if (holds_reference(type_record(type)->fields[i].type)) return true;
-    return false;
-}
-
 static void search_cuts(CutSearch *search, const Func *func);
 
 /* detach(reference), or one that is passed as no_diff. */
@@ -115,7 +106,7 @@ static bool gives_reference(const Inst *call) {
     for (int i = 0; i < call->nargs; i++) {
         const Param *param = &call->callee->params[i];
         bool written = (param->flags & PARAM_BY_ADDRESS) && param->dir != DIR_in;
-        if (written && holds_reference(param->type)) return true;
+        if (written && type_leads_elsewhere(param->type)) return true;
     }
     return false;
 }
@@ -124,7 +115,7 @@ static bool is_constant_field(CutSearch *search, const Inst *field) {
     const Type *type = ir_target(field->args[0]->type);
     const RecordDiff *rule = ir_record_diff(search->m, type);
     if (!rule->field_map || rule->field_map[field->index] != FIELD_NO_DIFF) return false;
-    return holds_reference(type_record(type)->fields[field->index].type);
+    return type_leads_elsewhere(type_record(type)->fields[field->index].type);
 }
 
 static void search_cut(void *user, Inst *inst) {

@@ -441,6 +441,10 @@ static inline bool op_has(unsigned op, uint32_t properties) {
 }
 /* Processors have no instruction for it; libraries have functions, others for vectors than for scalars. */
 static inline bool op_is_elementary(unsigned op) { return op >= OP_sin && op <= OP_lgamma; }
+/* Processors have an instruction for it, which takes several times as long as others. */
+static inline bool op_is_quotient_or_root(unsigned op) {
+    return op == OP_div || op == OP_ratio || op == OP_sqrt;
+}
 static inline bool inst_has(const Inst *inst, InstFlags flag) { return (inst->flags & flag) != 0; }
 /* Do threads of a group meet there? Then all must come to the same one: it is not there twice for some and for others. */
 static inline bool inst_meets(const Inst *inst) {

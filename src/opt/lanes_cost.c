@@ -389,8 +389,7 @@ static bool has_vectors_by_llvm(Op op) {
 }
 
 static bool is_quotient_or_root(const Inst *inst) {
-    bool is_one = inst->op == OP_div || inst->op == OP_ratio || inst->op == OP_sqrt;
-    return is_one && type_is_float(type_element(inst->results[0]->type));
+    return op_is_quotient_or_root(inst->op) && type_is_float(type_element(inst->results[0]->type));
 }
 
 static Cost cost_in_vectors(const Lanes *lanes, const Inst *inst) {

@@ -65,8 +65,7 @@ static void note_use(Arrays *arrays, Inst *inst, int index) {
 }
 
 static void look_for_long(void *user, Inst *inst) {
-    bool divides = inst->op == OP_div || inst->op == OP_ratio || inst->op == OP_sqrt;
-    *(bool *)user |= divides || op_is_elementary(inst->op);
+    *(bool *)user |= op_is_quotient_or_root(inst->op) || op_is_elementary(inst->op);
 }
 
 static bool is_long(const Inst *loop) {

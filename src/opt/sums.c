@@ -183,15 +183,6 @@ static void note_address(Search *search, const Inst *inst, const Val *root) {
     note_buffer(search, ir_resolve(root->inst->args[0]), sums ? inst : NULL);
 }
 
-/* Is there a buffer in it, or a way to one? */
-static bool leads_on(const Type *type) {
-    if (type->kind == TYPE_array) return leads_on(type_element(type));
-    if (type->kind != TYPE_record) return type->kind == TYPE_buffer || type->kind == TYPE_pointer;
-    for (int i = 0; i < type_record(type)->nfields; i++)
-        if (leads_on(type_record(type)->fields[i].type)) return true;
-    return false;
-}
-
 /* A function that is still being looked at, as it calls itself, may use anything. */
 static bool is_used_by(const Search *search, const Func *callee, int index) {
     if (!callee->body || !map_get(&search->seen, PTR_KEY(callee))) return true;
@@ -205,7 +196,7 @@ static void note_argument(Search *search, const Inst *call, int index) {
     map_put(search->arena, &search->used, PTR_KEY(arg), search);
     if (arg->type->kind == TYPE_buffer) note_buffer(search, arg, NULL);
     const Type *target = ir_target(arg->type);
-    if (!target || !leads_on(target)) return;
+    if (!target || !type_leads_elsewhere(target)) return;
     Trail trail = {0};
     follow(search, arg, &trail);
     if (trail.root) touch_root(search, &trail);

@@ -79,8 +79,7 @@ static void note_value(Search *search, const Inst *inst) {
     if (!type) return;
     if (type_is_float(type)) note_number(search, type);
     else search->refused |= type->kind == TYPE_vector;
-    bool divides = inst->op == OP_div || inst->op == OP_ratio || inst->op == OP_sqrt;
-    search->is_long |= type_is_float(type) && (is_elementary || divides);
+    search->is_long |= type_is_float(type) && (is_elementary || op_is_quotient_or_root(inst->op));
     bool is_guarded = inst->op == OP_scale || inst->op == OP_ratio;
     search->weight += is_elementary ? OF_FUNCTION : is_guarded ? OF_GUARDED : 1;
 }
