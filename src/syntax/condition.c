@@ -108,30 +108,6 @@ static Value unary(Evaluator *e) {
     return value;
 }
 
-static int precedence(TokenKind op) {
-    switch (op) {
-    case TOKEN_pipe_pipe: return 1;
-    case TOKEN_amp_amp: return 2;
-    case TOKEN_pipe: return 3;
-    case TOKEN_caret: return 4;
-    case TOKEN_amp: return 5;
-    case TOKEN_equal_equal:
-    case TOKEN_bang_equal: return 6;
-    case TOKEN_less:
-    case TOKEN_greater:
-    case TOKEN_less_equal:
-    case TOKEN_greater_equal: return 7;
-    case TOKEN_shift_left:
-    case TOKEN_shift_right: return 8;
-    case TOKEN_plus:
-    case TOKEN_minus: return 9;
-    case TOKEN_star:
-    case TOKEN_slash:
-    case TOKEN_percent: return 10;
-    default: return 0;
-    }
-}
-
 /* 64 bits, with or without a sign. */
 static const Type *type_of(bool is_unsigned) {
     static const Type with_sign = {.kind = TYPE_int64}, without = {.kind = TYPE_uint64};
@@ -184,8 +160,8 @@ static Value binary(Evaluator *e, int lowest) {
     Value left = unary(e);
     for (;;) {
         TokenKind op = kind(e);
-        int level = precedence(op);
-        if (level == 0 || level < lowest) return left;
+        int level = token_level(op);
+        if (level == LEVEL_none || level < lowest) return left;
         e->at++;
         bool known = (op == TOKEN_pipe_pipe && left.bits) || (op == TOKEN_amp_amp && !left.bits);
         e->unwanted += known;
@@ -196,7 +172,7 @@ static Value binary(Evaluator *e, int lowest) {
 }
 
 static Value conditional(Evaluator *e) {
-    Value condition = binary(e, 1);
+    Value condition = binary(e, LEVEL_lowest);
     if (!take(e, TOKEN_question)) return condition;
     if (++e->depth > MAX_CONDITION_DEPTH) return fail(e, DIAG_condition_too_deep, NULL);
     bool chosen = condition.bits != 0;

@@ -289,33 +289,11 @@ static Expr *member_or_call(Parser *p, Expr *base) {
 
 /* ---- binary operators */
 
-enum { LEVEL_none, LEVEL_lowest = 1, LEVEL_relation = 7 };
-
 static int level_of(const Parser *p) {
-    bool inside = p->angle > 0; /* <...> */
-    switch ((TokenKind)p->token->kind) {
-    case TOKEN_pipe_pipe: return 1;
-    case TOKEN_amp_amp: return 2;
-    case TOKEN_pipe: return 3;
-    case TOKEN_caret: return 4;
-    case TOKEN_amp: return 5;
-    case TOKEN_equal_equal:
-    case TOKEN_bang_equal: return 6;
-    case TOKEN_less:
-    case TOKEN_less_equal: return LEVEL_relation;
-    case TOKEN_greater:
-    case TOKEN_greater_equal: return inside ? LEVEL_none : LEVEL_relation;
-    case TOKEN_shift_left: return 8;
-    case TOKEN_shift_right: return inside ? LEVEL_none : 8;
-    case TOKEN_plus:
-    case TOKEN_minus: return 9;
-    case TOKEN_star:
-    case TOKEN_slash:
-    case TOKEN_percent: return 10;
-    case TOKEN_name:
-        return parser_at_word(p, KEYWORD_is) || parser_at_word(p, KEYWORD_as) ? LEVEL_relation : LEVEL_none;
-    default: return LEVEL_none;
-    }
+    TokenKind kind = (TokenKind)p->token->kind;
+    if (parser_at_word(p, KEYWORD_is) || parser_at_word(p, KEYWORD_as)) return LEVEL_relation;
+    bool closes = kind == TOKEN_greater || kind == TOKEN_greater_equal || kind == TOKEN_shift_right;
+    return p->angle > 0 && closes ? LEVEL_none : token_level(kind); /* <...> */
 }
 
 /* `left is T`, `left as T` */

@@ -39,6 +39,8 @@ const char *token_describe(Arena *arena, const Token *token);
 TokenKind token_closing(TokenKind open); /* of an opening bracket; TOKEN_end: it is none */
 Operator
 operator_of_token(TokenKind kind); /* also of the assignments: + for +=; OPERATOR_none: no operator */
+enum { LEVEL_none, LEVEL_lowest, LEVEL_relation = 7 };
+int token_level(TokenKind kind); /* how strongly a binary operator binds; LEVEL_none: it is none */
 
 /* ---- lexer */
 

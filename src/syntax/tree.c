@@ -118,3 +118,27 @@ Operator operator_of_token(TokenKind kind) {
     };
     return (Operator)operators[kind];
 }
+
+int token_level(TokenKind kind) {
+    static const uint8_t levels[TOKEN_KIND_COUNT] = {
+        [TOKEN_pipe_pipe] = LEVEL_lowest,
+        [TOKEN_amp_amp] = 2,
+        [TOKEN_pipe] = 3,
+        [TOKEN_caret] = 4,
+        [TOKEN_amp] = 5,
+        [TOKEN_equal_equal] = 6,
+        [TOKEN_bang_equal] = 6,
+        [TOKEN_less] = LEVEL_relation,
+        [TOKEN_greater] = LEVEL_relation,
+        [TOKEN_less_equal] = LEVEL_relation,
+        [TOKEN_greater_equal] = LEVEL_relation,
+        [TOKEN_shift_left] = 8,
+        [TOKEN_shift_right] = 8,
+        [TOKEN_plus] = 9,
+        [TOKEN_minus] = 9,
+        [TOKEN_star] = 10,
+        [TOKEN_slash] = 10,
+        [TOKEN_percent] = 10,
+    };
+    return levels[kind];
+}
