@@ -393,6 +393,7 @@ LLVMTargetMachineRef target_device(const EmitOptions *options, int capability, E
 bool target_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const EmitOptions *options,
                      EmitError *error);
 TargetHabits target_habits(LLVMTargetMachineRef machine);
+bool target_masks_vectors(void); /* elements can be left out of what is read and written */
 
 /* ---- translate.c: from an IR module to an LLVM module */
 typedef struct Translation {

@@ -15,14 +15,24 @@ __attribute__((constructor)) static void initialise_targets(void) {
     LLVMInitializeNativeAsmParser();
 }
 
+bool target_masks_vectors(void) {
+#if defined(__aarch64__) && defined(__linux__)
+    const unsigned long has_sve = 1UL << 22;
+    return getauxval(AT_HWCAP) & has_sve;
+#elif defined(__aarch64__)
+    return false;
+#else
+    return true;
+#endif
+}
+
 /* LLVM may name a processor whose scalable vectors the kernel does not let us use. And where x86 compares vectors of half by itself,
  * LLVM 19 exchanges the operands of some comparisons, but not their sense (masked ones, with one operand in memory). */
 static const char *forbidden_features(void) {
 #if defined(__x86_64__)
     return ",-avx512fp16";
 #elif defined(__aarch64__) && defined(__linux__)
-    const unsigned long has_sve = 1UL << 22;
-    if (!(getauxval(AT_HWCAP) & has_sve))
+    if (!target_masks_vectors())
         return ",-sve,-sve2,-sve2-aes,-sve2-sm4,-sve2-sha3,-sve2-bitperm,-sve2p1,-sme,-sme2";
 #endif
     return "";
