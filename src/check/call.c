@@ -36,77 +36,6 @@ typedef struct Attempt {
     const Type *first, *second; /* what it would have to be */
 } Attempt;
 
-/* ---- signatures */
-
-static FuncSig subscript_signature(Checker *c, Decl *decl) {
-    FuncSig sig = {.result = decl_value_type(c, decl), .has_this = !decl_is_static(decl)};
-    sig.nparams = decl->params.count;
-    sig.params = arena_array(c->arena, ParamSig, sig.nparams ? sig.nparams : 1);
-    for (int i = 0; i < sig.nparams; i++) {
-        Decl *param = decl->params.at[i];
-        const Type *type = param->type ? param->type : ERROR_TYPE(c);
-        sig.params[i] = (ParamSig){
-            .name = param->name, .type = type, .is_pack = type->kind == TYPE_expand, .decl = param};
-    }
-    Decl *type = decl_type_around(decl);
-    sig.this_type = type ? this_type_of(c, type) : NULL;
-    return sig;
-}
-
-/* A parameter of function type. */
-static FuncSig function_signature(Checker *c, Decl *decl) {
-    const Type *result, *const *params;
-    FuncSig sig = {0};
-    function_type_parts(decl->type, &result, &params, &sig.nparams);
-    sig.result = result;
-    sig.params = arena_array(c->arena, ParamSig, sig.nparams ? sig.nparams : 1);
-    for (int i = 0; i < sig.nparams; i++)
-        sig.params[i] = (ParamSig){.type = params[i], .no_diff = type_function_drops(decl->type, i + 1)};
-    return sig;
-}
-
-/* A method named through its type has `this` as its first parameter once it is differentiated. */
-static FuncSig with_explicit_this(Checker *c, const FuncSig *sig) {
-    FuncSig result = *sig;
-    result.params = arena_array(c->arena, ParamSig, sig->nparams + 1);
-    result.params[0] = (ParamSig){
-        .name = c->known._this, .type = sig->this_type, .pass = sig->this_pass, .no_diff = sig->this_no_diff};
-    if (sig->nparams) memcpy(result.params + 1, sig->params, sizeof(ParamSig) * (size_t)sig->nparams);
-    result.nparams = sig->nparams + 1;
-    result.has_this = false;
-    return result;
-}
-
-FuncSig derived_signature(Checker *c, Decl *decl, bool bound_this, const uint8_t *modes, int nmodes) {
-    FuncSig sig = decl->kind == DECL_subscript ? subscript_signature(c, decl)
-                  : decl->kind == DECL_var     ? function_signature(c, decl)
-                                               : *signature_of(c, decl);
-    if (nmodes == 0) return sig;
-    if (sig.has_this && !bound_this) sig = with_explicit_this(c, &sig);
-    const Decl *context = c->context;
-    c->context = decl->kind == DECL_var ? context : decl;
-    for (int i = 0; i < nmodes; i++) sig = diff_signature(c, &sig, (DiffMode)modes[i]);
-    c->context = context;
-    return sig;
-}
-
-FuncSig check_generic_signature(Checker *c, Decl *decl, const uint8_t *modes, int nmodes, bool bound_this) {
-    return derived_signature(c, decl, bound_this, modes, nmodes);
-}
-
-FuncSig check_signature_of(Checker *c, Decl *decl, const Subst *subst, const uint8_t *modes, int nmodes,
-                           bool bound_this) {
-    FuncSig sig = derived_signature(c, decl, bound_this, modes, nmodes), result = sig;
-    result.params = arena_array(c->arena, ParamSig, sig.nparams ? sig.nparams : 1);
-    for (int i = 0; i < sig.nparams; i++) {
-        result.params[i] = sig.params[i];
-        result.params[i].type = check_subst(c, sig.params[i].type, subst);
-    }
-    result.result = check_subst(c, sig.result, subst);
-    if (sig.this_type) result.this_type = check_subst(c, sig.this_type, subst);
-    return result;
-}
-
 /* ---- pairing arguments with parameters */
 
 /* The specialised type of the parameter that argument `arg` goes to. */
@@ -799,7 +728,8 @@ static Expr *invoke(Env *env, Loc loc, const Candidates *list, const Attempt *at
     if (is_subscript) e->flags |= decl_place_flags(decl, e->a);
     if (opens_interface(e->subst)) e->flags |= EXPR_OPENED;
     decl->flags |= DECL_USED;
-    if (e->nmodes && refuse_hidden_derivative(env, loc, decl, (DiffMode)e->modes[0]))
+    if (e->nmodes && (refuse_hidden_derivative(env, loc, decl, (DiffMode)e->modes[0]) ||
+                      refuse_open_derivative(c, loc, decl, attempt->candidate->subst)))
         return error_expr(c, loc);
     if (e->nmodes) flow_request(c, decl, e->modes, e->nmodes, loc);
     flow_given_args(env, e, &attempt->sig);
@@ -837,8 +767,8 @@ Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quie
         Attempt *attempt = &attempts[i];
         attempt->candidate = &list->at[i];
         attempt->is_derivative = list->nmodes > 0;
-        attempt->sig =
-            derived_signature(c, list->at[i].decl, list->at[i].base != NULL, list->modes, list->nmodes);
+        attempt->sig = derived_signature(c, list->at[i].decl, list->at[i].subst, list->at[i].base != NULL,
+                                         list->modes, list->nmodes);
         attempt_candidate(env, attempt, args);
         if (attempt->failure) continue;
         int order = best ? compare(c, attempt, best) : -1;

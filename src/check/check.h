@@ -385,12 +385,18 @@ Decl *decl_module(const Decl *decl); /* that it stands in */
 /* stmt.c */
 void check_decl_body(Checker *checker, Decl *decl); /* of a function; initialiser of a variable */
 
-/* call.c */
+/* signature.c */
 /* Signature with everything substituted, derivative operators applied. */
 FuncSig check_signature_of(Checker *checker, Decl *func, const Subst *subst, const uint8_t *modes, int nmodes,
                            bool bound_this);
-FuncSig check_generic_signature(Checker *checker, Decl *func, const uint8_t *modes, int nmodes,
-                                bool bound_this);
+/* Only the arguments of the interface that a requirement stands in are substituted: with them it is differentiated. */
+FuncSig check_generic_signature(Checker *checker, Decl *func, const Subst *subst, const uint8_t *modes,
+                                int nmodes, bool bound_this);
+/* Likewise, not differentiated; a pack that is known is as many parameters. */
+FuncSig check_declared_signature(Checker *checker, Decl *func, const Subst *subst);
+FuncSig check_subst_signature(Checker *checker, const FuncSig *sig, const Subst *subst);
+
+/* call.c */
 void check_default_argument_of(Checker *checker, Decl *param);
 
 /* difftype.c */

@@ -354,8 +354,12 @@ Candidates *call_operators(Checker *c, Expr *object); /* bound to it; NULL: it h
 Expr *resolve_call(Env *env, Loc loc, Candidates *list, ExprVec *args, bool quiet);
 Expr *as_base(Env *env, Expr *object, const Type *type);
 Expr *call_named(Env *env, Loc loc, Name name, Expr **args, int nargs, bool quiet); /* a global function */
-FuncSig derived_signature(Checker *c, Decl *decl, bool bound_this, const uint8_t *modes, int nmodes);
 void check_default_argument(Checker *c, Decl *param);
+
+/* signature.c */
+FuncSig derived_signature(Checker *c, Decl *decl, const Subst *subst, bool bound_this, const uint8_t *modes,
+                          int nmodes);
+bool refuse_open_derivative(Checker *c, Loc loc, Decl *decl, const Subst *subst);
 
 /* ---- convert.c */
 enum { COST_none = -1, COST_splat = 2, COST_generic = 10, COST_interface = 50 };

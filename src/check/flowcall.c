@@ -320,7 +320,7 @@ const Flow *flow_invoke(FlowWalk *w, const Expr *e) {
     Checker *c = w->c;
     bool known = e->decl->kind == DECL_func,
          promised = (e->decl->flags & DECL_PRELUDE) && (e->decl->flags & DECL_REQUIREMENT);
-    FuncSig sig = check_generic_signature(c, e->decl, e->modes, e->nmodes, e->a != NULL);
+    FuncSig sig = check_generic_signature(c, e->decl, e->subst, e->modes, e->nmodes, e->a != NULL);
     if (e->nmodes && e->modes[0] == DIFF_bwd) flow_reverses(c, w->func, e->decl);
     if (!known && w->asked) flow_given_differentiated(c, e->decl, w->modes);
     FlowCall call = {.site = e, .callee = e->decl, .type = e->type, .context = known ? e->decl : w->func};
@@ -357,7 +357,7 @@ const Flow *flow_access(FlowWalk *w, const Expr *e, FuncFlavour flavour, const F
     FlowCall call = {.site = e, .callee = func, .type = e->type, .derived = func, .context = func};
     call.args = arena_array(w->arena, FlowArg, e->args.count + 2);
     if (!func) return NULL;
-    FuncSig sig = check_generic_signature(w->c, func, NULL, 0, true);
+    FuncSig sig = check_generic_signature(w->c, func, NULL, NULL, 0, true);
     call.sig = with_this(w, &sig, false);
     if (sig.has_this) call.args[call.nargs++] = object;
     for (int i = 0; i < e->args.count; i++) call.args[call.nargs++] = argument(w, e->args.at[i]);

@@ -82,8 +82,8 @@ void infer_from_function(Inference *inference, const Type *pattern, const Expr *
     const Type *wanted = with_known(inference, pattern);
     for (int i = 0; i < list->count; i++) {
         const Candidate *candidate = &list->at[i];
-        FuncSig sig =
-            derived_signature(c, candidate->decl, arg->kind != EXPR_overload, list->modes, list->nmodes);
+        FuncSig sig = derived_signature(c, candidate->decl, candidate->subst, arg->kind != EXPR_overload,
+                                        list->modes, list->nmodes);
         const Subst *subst = candidate->subst;
         if (!single && !takes_known(inference, candidate, &sig, wanted, &subst)) continue;
         infer_match(inference, pattern, function_type(c, &sig, subst));
@@ -102,7 +102,8 @@ static int candidate_cost(Env *env, const Candidates *list, const Candidate *can
     const Type *result, *const *params;
     int nparams;
     function_type_parts(type, &result, &params, &nparams);
-    FuncSig sig = derived_signature(c, candidate->decl, is_object, list->modes, list->nmodes);
+    FuncSig sig =
+        derived_signature(c, candidate->decl, candidate->subst, is_object, list->modes, list->nmodes);
     if ((sig.has_this && !is_object) || sig.this_pass == PASS_inout || sig.nparams != nparams)
         return COST_none;
     Inference known = {.c = c, .owner = candidate->decl};

@@ -397,7 +397,7 @@ void call_defaults(Fn *f, Request *request, Val *into) {
 static void drop_unpromised(Fn *f, const Callee *callee, ArgVec *args, bool has_this) {
     if (!f->diff || !callee->requirement || callee->requirement == callee->decl) return;
     if (callee->requirement->flags & DECL_PRELUDE) return; /* arithmetic promises what the type can do */
-    FuncSig promised = check_generic_signature(f->l->c, callee->requirement, NULL, 0, true);
+    FuncSig promised = check_generic_signature(f->l->c, callee->requirement, NULL, NULL, 0, true);
     if (has_this && args->count) args->at[0].drop = promised.this_no_diff;
     int first = has_this ? 1 : 0;
     for (int i = 0; i < promised.nparams && i + first < args->count; i++) {
@@ -535,11 +535,27 @@ static void pair_objects(Fn *f, const Expr *e, const BindingVec *bindings, const
     }
 }
 
+/* Has the derivative of what stands for a requirement the parameters that the requirement promises? Something may be differentiable that
+ * the interface knows nothing about, or that it calls no_diff. */
+static bool keeps_promise(Lowerer *l, const Expr *e, const Callee *callee, const Subst *subst, bool bound) {
+    FuncSig promised = check_signature_of(l->c, callee->requirement, subst, e->modes, e->nmodes, bound),
+            have = check_signature_of(l->c, callee->decl, callee->subst, e->modes, e->nmodes, bound);
+    promised = flatten_signature(l, &promised);
+    have = flatten_signature(l, &have);
+    if (promised.result != have.result || promised.nparams != have.nparams) return false;
+    for (int i = 0; i < have.nparams; i++)
+        if (promised.params[i].type != have.params[i].type || promised.params[i].pass != have.params[i].pass)
+            return false;
+    return true;
+}
+
 static Val *call_derivative(Fn *f, Expr *e, Decl *decl, const Subst *subst, Val *into) {
     Lowerer *l = f->l;
-    Callee callee = resolve_callee(f, decl, subst);
-    if (callee.request) callee.request = request_dispatch(l, decl, subst, true);
     bool bound = e->a != NULL;
+    Callee callee = resolve_callee(f, decl, subst);
+    if (callee.request ||
+        (callee.requirement && !callee.native && !keeps_promise(l, e, &callee, subst, bound)))
+        callee.request = request_dispatch(l, decl, subst, true);
     BindingVec bindings = bind_functions(f, decl, e);
     FuncSig paired;
     const Request *found = callee.request;

@@ -438,8 +438,12 @@ void lower_dispatch_body(Lowerer *l, Request *request) {
     Fn f = fn_begin(l, request);
     f.diff = (request->func->flags & (FUNC_FWD | FUNC_BWD)) != 0;
     begin_dispatch(&f);
-    Dispatch dispatch = {.request = request, .interface = request->sig.this_type};
-    switch_variants(&f, request->sig.this_type, tag_of(&f, f.self.address), requirement_variant, &dispatch);
+    const FuncSig *sig = &request->sig;
+    const Type *self = sig->has_this ? sig->this_type : subst_find(request->subst, request->decl->parent, 0);
+    Dispatch dispatch = {.request = request, .interface = self};
+    if (self->kind == TYPE_interface)
+        switch_variants(&f, self, tag_of(&f, f.self.address), requirement_variant, &dispatch);
+    else requirement_variant(&f, self, 0, &dispatch);
     end_dispatch(&f);
 }
 

@@ -302,14 +302,14 @@ static bool is_left_open(Lowerer *l, const Type *generic, const Type *type, bool
 
 static bool leaves_open(Lowerer *l, const Request *wanted) {
     const Decl *decl = wanted->decl;
-    const FuncSig *generic = check_signature(l->c, wanted->decl);
-    FuncSig sig = check_signature_of(l->c, wanted->decl, wanted->subst, NULL, 0, true);
-    if (is_left_open(l, generic->result, sig.result, sig.result_no_diff, decl)) return true;
+    FuncSig generic = check_declared_signature(l->c, wanted->decl, wanted->subst);
+    FuncSig sig = check_subst_signature(l->c, &generic, wanted->subst);
+    if (is_left_open(l, generic.result, sig.result, sig.result_no_diff, decl)) return true;
     bool no_diff = sig.this_no_diff || wanted->plain_this;
-    if (sig.has_this && is_left_open(l, generic->this_type, sig.this_type, no_diff, decl)) return true;
+    if (sig.has_this && is_left_open(l, generic.this_type, sig.this_type, no_diff, decl)) return true;
     for (int i = 0; i < sig.nparams; i++) {
         const ParamSig *param = &sig.params[i];
-        if (is_left_open(l, generic->params[i].type, param->type, param->no_diff, decl)) return true;
+        if (is_left_open(l, generic.params[i].type, param->type, param->no_diff, decl)) return true;
     }
     return false;
 }
@@ -413,13 +413,14 @@ Request *request_dispatch(Lowerer *l, Decl *requirement, const Subst *subst, boo
     if (request->func) return request;
     request->func = func_new(l->m, func_name(l, requirement, subst));
     request->func->source = request;
-    request->generic = *check_signature(l->c, requirement);
-    FuncSig concrete_sig = check_signature_of(l->c, requirement, subst, NULL, 0, true);
+    request->generic = check_declared_signature(l->c, requirement, subst);
+    FuncSig concrete_sig = check_subst_signature(l->c, &request->generic, subst);
     request->sig = flatten_signature(l, &concrete_sig);
     Decl *interface =
         requirement->parent->kind == DECL_interface ? requirement->parent : requirement->parent->parent;
     const Type *self = subst_find(subst, interface, 0);
-    if (!request->sig.has_this) request->object = self->kind == TYPE_assoc ? self->args[0] : self;
+    bool dynamic = self->kind == TYPE_interface || self->kind == TYPE_assoc;
+    if (!request->sig.has_this && dynamic) request->object = self->kind == TYPE_assoc ? self->args[0] : self;
     add_object(request, &request->sig);
     add_object(request, &request->generic);
     declare_signature(l, request->func, &request->sig, &request->generic, requirement, false,
@@ -479,7 +480,8 @@ static Func *derivative_of(Lowerer *l, Request *request, Func *func, const uint8
     derivative->derivation = (Derivation){func, mode};
     derivative->source = request;
     FuncSig sig = check_signature_of(l->c, request->decl, request->subst, modes, k, request->plain_this);
-    FuncSig generic = check_generic_signature(l->c, request->decl, modes, k, request->plain_this);
+    FuncSig generic =
+        check_generic_signature(l->c, request->decl, request->subst, modes, k, request->plain_this);
     add_object(request, &sig);
     add_object(request, &generic);
     pass_objects_to_derivative(l, request, modes, k, &sig);
