@@ -619,8 +619,11 @@ const Flow *flow_expr(FlowWalk *w, const Expr *e) {
     case EXPR_lambda: return flow_captures(w, e);
     case EXPR_paren:
     case EXPR_try:
-    case EXPR_each:
-    case EXPR_expand: return flow_expr(w, e->a);
+    case EXPR_each: return flow_expr(w, e->a);
+    case EXPR_expand:
+        if (e->a) return flow_expr(w, e->a);
+        visit_operands(w, e); /* written out */
+        return NULL;
     case EXPR_as: return masked(w, flow_whole(w->arena, flow_expr(w, e->a)), e->type);
     case EXPR_swizzle: return masked(w, lanes_of(w, flow_expr(w, e->a), e), e->type);
     case EXPR_part: return masked(w, flow_part(flow_expr(w, e->a), (int)e->number), e->type);

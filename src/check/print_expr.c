@@ -253,7 +253,10 @@ void print_checked_expr(CheckPrinter *p, const Expr *e, bool nested) {
     case EXPR_no_diff: print_prefixed(p, "no_diff ", e->a, ""); break;
     case EXPR_try: print_prefixed(p, "try ", e->a, ""); break;
     case EXPR_each: print_prefixed(p, "each ", e->a, ""); break;
-    case EXPR_expand: print_prefixed(p, "expand ", e->a, ""); break;
+    case EXPR_expand:
+        if (e->a) print_prefixed(p, "expand ", e->a, "");
+        else print_args(p, &e->args); /* written out */
+        break;
     case EXPR_lambda: print_lambda(p, e); break;
     default: print_text(p, e->name ? e->name->text : "?"); break;
     }
