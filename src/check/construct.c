@@ -126,6 +126,25 @@ static bool is_left_out(Checker *c, const DeclVec *fields, int index) {
     return decl_visibility(c, field) > decl_visibility(c, field->parent);
 }
 
+/* Why it takes fewer than one may think: the first field that is less visible, and the constructors that there are. */
+static void note_taken(Checker *c, const Type *type) {
+    Candidates inits = {0};
+    if (type->kind != TYPE_struct) return;
+    DeclVec fields = check_all_fields(c, type);
+    for (int i = 0; i < fields.count; i++) {
+        const Decl *field = fields.at[i];
+        if (decl_visibility(c, field) <= decl_visibility(c, field->parent)) continue;
+        note(c, DIAG_note_left_out, field->loc, field->name->text, type_str(c, type));
+        break;
+    }
+    if (!user_inits(c, type, &inits) || !has_own_init(&inits)) return;
+    for (int i = 0; i < inits.count; i++) {
+        Decl *init = inits.at[i].decl;
+        note(c, DIAG_note_signature, init->loc,
+             function_text(c, type_str(c, type), init, signature_of(c, init)));
+    }
+}
+
 static bool takes_flat_items(Checker *c, const Type *type);
 
 /* `{ { ... }, ... }`: a list in first place is for the base, all of it. Gives the number of fields that are filled by it. */
@@ -160,6 +179,7 @@ static Expr *fill_fields(Env *env, Loc loc, const Type *type, ExprVec *args) {
     }
     if (used < args->count) {
         report(c, DIAG_too_many_initialisers, loc, type_str(c, type), used, args->count);
+        note_taken(c, type);
         return error_expr(c, loc);
     }
     return done(c, e);
@@ -548,6 +568,7 @@ static Expr *finish_items(Items *items, Expr *e, const Type *type) {
     if (e->kind == EXPR_error || items->next >= items->items->count) return e;
     Loc loc = items->items->at[items->next]->loc;
     report(c, DIAG_too_many_initialisers, loc, type_str(c, type), items->next, items->items->count);
+    note_taken(c, type);
     return error_expr(c, loc);
 }
 

@@ -356,8 +356,7 @@ static void warn_numeric(Env *env, const Expr *e, const Type *to) {
         return;
     }
     warn_quotient(c, e, target);
-    bool lossy = target->kind == TYPE_bool || from->kind == TYPE_bool
-                     ? type_is_float(target) || target->kind == TYPE_bool
+    bool lossy = target->kind == TYPE_bool || from->kind == TYPE_bool ? target->kind == TYPE_bool
                  : type_is_float(from) ? !type_is_float(target) || type_bits(target) < type_bits(from)
                                        : target->kind == TYPE_half;
     if (lossy && !(literal && type_is_float(target)))

@@ -2,7 +2,7 @@
  *
  * A conversion prints any value; one of several numbers (a vector, a matrix, an array, a struct, a pair) is printed number by
  * number by the same conversion. So types are hardly ever wrong: what is wrong is a conversion without a value, a value
- * without a conversion, a conversion that does not exist, and a value that has no text. */
+ * without a conversion, a conversion that does not exist, a value that has no text, and a fraction that is dropped. */
 #include "check/checker.h"
 
 const Expr *check_text_literal(const Expr *e) {
@@ -23,8 +23,22 @@ int check_conversion_length(Str format, int at, int *stars) {
     return (i < format.len ? i + 1 : i) - at;
 }
 
+static bool has_fraction(const Type *type) {
+    while (type->kind == TYPE_vector || type->kind == TYPE_matrix || type->kind == TYPE_array)
+        type = type->args[0];
+    return type_is_float(type);
+}
+
+static void warn_of_fraction(Checker *c, const ExprVec *args, int index, const char *conversion) {
+    const Expr *arg = index < args->count ? args->at[index] : NULL;
+    if (!arg || arg->kind == EXPR_expand || !strchr("diuxXo", conversion[strlen(conversion) - 1]) ||
+        !has_fraction(arg->type))
+        return;
+    report_expr(c, arg, DIAG_format_fraction, conversion, type_str(c, arg->type));
+}
+
 /* How many values the text takes. */
-static int count_conversions(Checker *c, const Expr *literal, Loc loc) {
+static int count_conversions(Checker *c, const Expr *literal, Loc loc, const ExprVec *args) {
     Str format = literal->text;
     int count = 0;
     for (int i = 0; i < format.len;) {
@@ -32,9 +46,11 @@ static int count_conversions(Checker *c, const Expr *literal, Loc loc) {
              literally = percent && format.at[i + 1] == '%';
         int stars = 0, length = !percent ? 1 : literally ? 2 : check_conversion_length(format, i, &stars);
         bool known = strchr("diuxXocfFeEgGaAs", format.at[i + length - 1]) != NULL;
-        if (percent && !literally && known) count += 1 + stars;
-        else if (percent && !literally)
-            report(c, DIAG_format_conversion, loc, format_text(c->arena, "%.*s", length, format.at + i));
+        const char *text = format_text(c->arena, "%.*s", length, format.at + i);
+        if (percent && !literally && known) {
+            count += 1 + stars;
+            warn_of_fraction(c, args, count, text);
+        } else if (percent && !literally) report(c, DIAG_format_conversion, loc, text);
         i += length;
     }
     return count;
@@ -56,7 +72,7 @@ void check_format(Checker *c, const Expr *call) {
     const Expr *literal = call->args.count ? check_text_literal(call->args.at[0]) : NULL;
     if (!literal) return;
     Loc loc = call->args.at[0]->loc;
-    int wanted = count_conversions(c, literal, loc), given = call->args.count - 1;
+    int wanted = count_conversions(c, literal, loc, &call->args), given = call->args.count - 1;
     for (int i = 1; i < call->args.count; i++) {
         const Expr *arg = call->args.at[i];
         if (arg->kind == EXPR_expand) return; /* how many it stands for is not known here */

@@ -227,6 +227,12 @@ static Expr *shift(Env *env, Expr *e, Expr *a, Expr *b) {
     return builtin(env, e->loc, (Operator)e->op, type, a, b);
 }
 
+static void warn_zero_divisor(Env *env, Operator op, const Type *type, Expr *b) {
+    int64_t divisor;
+    if ((op != OPERATOR_div && op != OPERATOR_mod) || !type_is_integer(element_of(type))) return;
+    if (eval_number(env, b, &divisor) && divisor == 0) report_expr(env->c, b, DIAG_zero_divisor);
+}
+
 static Expr *builtin_binary(Env *env, Expr *e, Expr *a, Expr *b) {
     Checker *c = env->c;
     Operator op = (Operator)e->op;
@@ -238,6 +244,7 @@ static Expr *builtin_binary(Env *env, Expr *e, Expr *a, Expr *b) {
     bool arithmetic = !is_comparison(op) && !is_bitwise(op);
     if (arithmetic && element_of(joined)->kind == TYPE_bool)
         joined = with_element(c, joined, type_basic(c->types, TYPE_int));
+    warn_zero_divisor(env, op, joined, b);
     const Type *result = is_comparison(op) ? bool_shape(c, joined) : joined;
     return builtin(env, e->loc, op, result, silently(env, a, joined), silently(env, b, joined));
 }
@@ -489,7 +496,11 @@ static Expr *step(Env *env, Expr *e, Expr *a, bool postfix) {
             Expr *call = fitting.count ? resolve_call(env, e->loc, &fitting, &args, true) : NULL;
             if (call) return call;
         }
-        return no_operator(env, e->loc, (Operator)e->op, a, NULL);
+        no_operator(env, e->loc, (Operator)e->op, a, NULL);
+        for (int i = 0; i < list.count; i++)
+            if (!(list.at[i].decl->modifiers & (MODIFIER_prefix | MODIFIER_postfix)))
+                note(c, DIAG_note_mark_fix, list.at[i].decl->loc, postfix ? "__postfix" : "__prefix");
+        return error_expr(c, e->loc);
     }
     if (!require_writable(env, a, e->loc)) return error_expr(c, e->loc);
     Expr *node = expr_new(c->arena, EXPR_update, e->loc);
@@ -665,6 +676,7 @@ static Expr *builtin_update(Env *env, Expr *e, Expr *a, Expr *b) {
     else if (is_shift(op) && is_shape(a->type) && !is_shape(b->type))
         b = silently(env, b, with_element(c, a->type, b->type));
     if (b->kind == EXPR_error || !require_writable(env, a, e->loc)) return error_expr(c, e->loc);
+    if (!pointer) warn_zero_divisor(env, op, a->type, b);
     Expr *node = expr_new(c->arena, EXPR_update, e->loc);
     node->op = e->op;
     node->a = a;
