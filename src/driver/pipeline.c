@@ -86,25 +86,32 @@ static bool pass_unroll(Func *func) {
     return true;
 }
 
-static void clean(Func *func, SroaOptions options) {
+static void clean_in_place(Func *func, SroaOptions options) {
     opt_sroa_func(func, options);
     opt_ssa(func);
     opt_share(func);
     opt_simplify(func);
     opt_cse(func);
+}
+
+static void clean(Func *func, SroaOptions options) {
+    clean_in_place(func, options);
     opt_licm(func);
     opt_simplify(func);
     opt_dce(func);
 }
 
-/* If rounds have too little in common to be made together, what is called stays where it is. */
+/* If rounds have too little in common to be made together, what is called stays where it is. What they have in common stays in the loop until that is known. */
 static bool make_together(Func *func) {
     if (!opt_may_be_together(func)) return false;
     Region *body = func->body;
     uint32_t flags = func->flags;
     CloneMap map = {.module = func->module, .func = func};
     func->body = clone_region(&map, body, NULL);
-    if (opt_inline_together(func)) clean(func, (SroaOptions){0});
+    if (opt_inline_together(func)) {
+        clean_in_place(func, (SroaOptions){0});
+        opt_dce(func);
+    }
     if (opt_together(func)) {
         clean(func, (SroaOptions){0});
         return true;

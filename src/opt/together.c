@@ -23,8 +23,10 @@ enum {
     MOST_COPIES =
         600, /* instructions that a loop may become: more of them take longer to compile than they gain */
     MOST_COPIES_OF_FOUR = 1300, /* ... of four rounds that have much in common */
-    MOST_SIZE = 20000,          /* ... and may have */
-    MOST_CALLS = 200 /* on the way from one function to another; what is further down is not looked at */
+    MOST_COPIES_OF_ALL =
+        2400, /* ... of all rounds, without loops: seeds are constants then, and what is multiplied by their zeros, mostly half of it, vanishes */
+    MOST_SIZE = 20000, /* ... and may have */
+    MOST_CALLS = 200   /* on the way from one function to another; what is further down is not looked at */
 };
 
 /* ---- loops that lead to a derivative */
@@ -122,17 +124,20 @@ static void make_rounds(Func *func, Inst *loop, int count) {
     arena_free(r.scratch);
 }
 
-/* How many at once; 0: it is not worth while. */
+/* How many at once; 0: it is not worth while; 1: they follow each other, behind what goes in front of the loop. */
 static int fitting(const Rounds *r, int rounds) {
     bool is_work =
         r->counted * 4 <= r->shared * 3; /* else little is left of it where loops are written out */
     bool is_worth_it = r->shared * 4 >= r->repeated && r->shared > 0 && is_work;
     if (r->leaves || !is_worth_it) return 0;
+    bool is_straight = r->ahead * 4 >= r->shared * 3;
     int64_t most = MOST_COPIES / (r->copies + 1);
+    if (is_straight && rounds <= MOST_TOGETHER && rounds * (r->copies + 1) <= MOST_COPIES_OF_ALL)
+        return rounds;
     if (most < 4 && 4 * (r->copies + 1) <= MOST_COPIES_OF_FOUR && r->shared * 2 >= r->repeated) most = 4;
     if (most > MOST_TOGETHER) most = MOST_TOGETHER;
     if (most > 4) most -= most % 4; /* what vectors have */
-    if (most < 2) return 0;
+    if (most < 2) return r->ahead * 4 >= r->repeated ? 1 : 0;
     int blocks = (int)((rounds + most - 1) / most);
     return (rounds + blocks - 1) / blocks;
 }
@@ -178,10 +183,9 @@ static bool try_loop(Func *func, Inst *loop) {
     int size = fitting(&r, rounds);
     arena_free(r.scratch);
     loop->hints.together = false;
-    if (!size) return false;
     if (size >= rounds) make_rounds(func, loop, rounds);
-    else make_blocks(func, loop, rounds, size);
-    return true;
+    else if (size > 1) make_blocks(func, loop, rounds, size);
+    return size > 0;
 }
 
 /* ---- all of them, the innermost first */

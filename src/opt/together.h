@@ -25,6 +25,7 @@ typedef struct Rounds {
     bool changed; /* the analysis found something new */
     /* what it would bring */
     double shared, repeated; /* work that is done once, or for each round */
+    double ahead;            /* of what is shared: what can go in front of the loop */
     double counted;          /* of what is shared: counters of loops, their tests, and indices */
     int64_t copies;          /* instructions that there will be of for each round */
 } Rounds;

@@ -349,7 +349,9 @@ void rounds_analyse(Rounds *r) {
     find_late(r);
     find_varying(r);
     for (Inst *inst = body->first; inst->op != OP_yield; inst = inst->next) {
-        if (rounds_is_late(r, inst)) weigh_late(r, inst, 1);
+        bool is_late = rounds_is_late(r, inst);
+        if (is_late) weigh_late(r, inst, 1);
         else weigh(r, inst, 1, false);
+        if (!is_late && !inst->nregions && !rounds_vary_in(r, inst)) r->ahead += cost_of(inst);
     }
 }
