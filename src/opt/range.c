@@ -10,6 +10,8 @@
  * of reversed loops have: they count what is left) if both ends of its range are found to fit into 32; what is converted to 32
  * bits may be computed in 64 before. Indices of 64 bits are left alone, unless converted from 32.
  *
+ * What the files beside this one do: range_linear.c finds the sum that an index is, and its least and greatest; range_counter.c between what the counters are; range_index.c tests, and looks at the conditions around an access.
+ *
  * Of what a nest computes by constants alone, however it does, the least and the greatest value are known by running it (ir/inrange.c): the index of a packed
  * triangle, from a base that may be anything, times any stride.
  *
@@ -37,348 +39,21 @@
  * The same test asks whether buffers overlap (apart.c).
  *
  * Before all this, indices into arrays of which constants tell that they are in range are marked (ir/inrange.c). */
-#include "opt/lanes.h"
+#include "opt/range.h"
 
 enum {
-    MOST_ACCESSES = 32,
     MOST_TESTED = 256,  /* where nothing is there twice */
     MOST_INSTS = 600,   /* of an innermost loop */
     MOST_IN_NEST = 200, /* of others */
     MOST_CALLED = 800,  /* in functions that are called, of these */
     MOST_ON_GPU =
         96, /* of either, where code that is there twice is compiled for long and does not stay in its cache */
-    MOST_TERMS = 64,     /* that an index is computed from */
-    MOST_DEPTH = 6,      /* of operands of operands */
-    MOST_LOOPS = 12,     /* of a nest */
-    MOST_COUNTERS = 4,   /* of these, that constants do not tell all of */
-    OWN = MOST_COUNTERS, /* the counter of an index itself */
-    FACTORS,
-    MOST_FACTOR = 1 << 27, /* where several are added up: nothing overflows then */
+    MOST_DEPTH = 6,  /* of operands of operands */
+    MOST_LOOPS = 12, /* of a nest */
     SHORT_TRIP = 16,
     MOST_COPIES = 2,  /* with checks, one in the other: of a nest, and of what is inside */
     WRITTEN_TRIP = 8, /* of loops that are written out, as emit/nest.c does */
 };
-
-typedef struct Counter {
-    const Val *param; /* of the loop's body */
-    Val *low, *high;  /* int64: the least and the greatest that it is there */
-} Counter;
-
-/* base + the sum of factor * counter; of type int, modulo 2^32. One counter can be something else that the nest computes, and of which constants tell
- * what it may be. */
-typedef struct Linear {
-    Val *base, *factors[FACTORS]; /* NULL: 0 */
-    Counter own;
-} Linear;
-
-typedef struct Access {
-    Inst *inst;
-    Linear index;
-} Access;
-
-typedef struct Nest {
-    Arena *scratch;
-    const LoopJumps *jumps;
-    Rehearsal *rehearsal;
-    Inst *loop;     /* the outermost */
-    Builder before; /* it */
-    CloneMap again; /* what is computed in it is computed before it, too */
-    Counter counters[MOST_COUNTERS];
-    Access accesses[MOST_ACCESSES];
-    InstVec inner; /* loops */
-    ApartBuffers buffers;
-    int number; /* of those whose buffers are apart; 0: nobody asks */
-    const Map *summed;
-    int ncounters, naccesses, ninsts, ncalled, terms;
-    int ntested; /* accesses, in a loop that does several rounds at once */
-    bool reads_buffers, calls, is_short, is_reversed; /* calls: something that takes long */
-    bool rehearses;                                   /* constants may tell what an index is */
-    bool is_flat; /* loops inside are taken for what their rounds do, one after the other */
-    bool meets;   /* threads meet in it, who may differ in what is in range */
-    bool has_doubles;
-    bool stores_quotients; /* by what is no constant */
-    bool has_wide_indices;
-    bool is_reverse; /* it has sums that differentiation made */
-    Val *safe;       /* bool: everything so far is in range */
-} Nest;
-
-static const Type *basic(const Nest *n, TypeKind kind) {
-    return type_basic(n->loop->func->module->types, kind);
-}
-
-static bool is_word(const Type *type) { return type->kind == TYPE_int || type->kind == TYPE_uint; }
-
-static bool is_long(const Type *type) { return type->kind == TYPE_int64 || type->kind == TYPE_uint64; }
-
-/* ---- numbers before the loop */
-
-static Val *int_of(Nest *n, int64_t value) {
-    return ir_const_int(n->loop->func->module, basic(n, TYPE_int), value);
-}
-
-static Val *wide_of(Nest *n, int64_t value) {
-    return ir_const_int(n->loop->func->module, basic(n, TYPE_int64), value);
-}
-
-static Val *as_wide(Nest *n, Val *v) { return build_convert(&n->before, v, basic(n, TYPE_int64)); }
-
-static Val *as_natural(Nest *n, Val *v) { return build_convert(&n->before, v, basic(n, TYPE_uint64)); }
-
-static Val *binary(Nest *n, Op op, Val *a, Val *b) { return build_binary(&n->before, op, a, b); }
-
-static void require(Nest *n, Val *condition) {
-    n->safe = n->safe ? binary(n, OP_and, n->safe, condition) : condition;
-}
-
-/* The value as it can be computed before the loop; NULL: it cannot. */
-static Val *prepared(Nest *n, Val *v) {
-    if (!inst_contains(n->loop, v)) return v;
-    Val *known = map_get(&n->again.vals, PTR_KEY(v));
-    if (known) return known;
-    if (v->kind != VAL_inst || ++n->terms > MOST_TERMS || !inst_is_steady(v->inst)) return NULL;
-    for (int i = 0; i < v->inst->nargs; i++)
-        if (!prepared(n, inst_operand(v->inst, i))) return NULL;
-    inst_insert_before(n->loop, clone_inst(&n->again, v->inst));
-    return map_get(&n->again.vals, PTR_KEY(v));
-}
-
-/* ---- counters */
-
-/* The value, of 64 bits, is within -2^31 .. 2^31 - 1. */
-static void require_small(Nest *n, Val *v) {
-    Val *narrow = build_convert(&n->before, v, basic(n, TYPE_int));
-    require(n, binary(n, OP_eq, as_wide(n, narrow), v));
-}
-
-/* The counter must not wrap around where it leaves its range. */
-static void add_counter(Nest *n, const Inst *loop, const LoopTest *test, int64_t step, Val *first,
-                        Val *limit) {
-    bool sign = type_is_signed(first->type);
-    int64_t least = sign ? INT32_MIN : 0, greatest = sign ? INT32_MAX : UINT32_MAX;
-    if (is_long(first->type)) {
-        require_small(n, first);
-        require_small(n, limit);
-    }
-    if (loop == n->loop && n->loop->func->module->orders_sums)
-        require(
-            n, binary(n, test->or_equal ? OP_le : OP_lt, test->up ? first : limit, test->up ? limit : first));
-    int64_t beyond = test->or_equal ? 0 : test->up ? -1 : 1;
-    Val *start = as_wide(n, first), *end = binary(n, OP_add, as_wide(n, limit), wide_of(n, beyond));
-    if (!loop_cannot_wrap(test, step < 0 ? -step : step)) {
-        Val *after = binary(n, OP_add, end, wide_of(n, step));
-        if (test->up) require(n, binary(n, OP_le, after, wide_of(n, greatest)));
-        else require(n, binary(n, OP_le, wide_of(n, least), after));
-    }
-    n->counters[n->ncounters++] = (Counter){
-        loop->regions[1]->params[test->index],
-        test->up ? start : end,
-        test->up ? end : start,
-    };
-}
-
-static bool is_short(const Val *first, const Val *limit, int64_t step) {
-    int64_t from, to;
-    if (!val_is_int(first, &from) || !val_is_int(limit, &to)) return false;
-    int64_t distance = to > from ? to - from : from - to;
-    return distance / (step < 0 ? -step : step) <= SHORT_TRIP;
-}
-
-/* The condition of the loop is, or has as one of its parts, a comparison of a counter with something fixed. */
-static bool find_counter(Nest *n, const Inst *loop, const Val *condition) {
-    LoopTest test;
-    if (condition->kind != VAL_inst) return false;
-    const Inst *inst = condition->inst;
-    if (inst->op == OP_and)
-        return find_counter(n, loop, inst_operand(inst, 0)) || find_counter(n, loop, inst_operand(inst, 1));
-    if (inst->op == OP_ne || !loop_comparison(loop, inst, &test)) return false;
-    if (!is_word(test.limit->type) && test.limit->type->kind != TYPE_int64) return false;
-    LoopSteps steps = loop_steps_by(n->jumps, loop, test.index);
-    int64_t step = steps.least;
-    if (!steps.known || step != steps.greatest || step == 0 || (step > 0) != test.up) return false;
-    if (step > INT32_MAX || step < INT32_MIN || n->ncounters == MOST_COUNTERS) return false;
-    Val *first = prepared(n, inst_operand(loop, test.index)), *limit = prepared(n, ir_resolve(test.limit));
-    if (!first || !limit) return false;
-    n->is_short &= is_short(first, limit, step);
-    n->is_reversed |= !is_word(limit->type);
-    add_counter(n, loop, &test, step, first, limit);
-    return true;
-}
-
-static bool add_loop(Nest *n, const Inst *loop) {
-    const Inst *end = loop->regions[0]->last;
-    n->terms = 0;
-    return end && end->op == OP_yield && find_counter(n, loop, inst_operand(end, 0));
-}
-
-/* ---- rehearsals */
-
-/* The nest, or what of it goes on as constants tell. */
-static void rehearse_all(const Nest *n) {
-    if (ir_rehearse(n->rehearsal, n->loop)) return;
-    for (int i = 0; i < n->inner.count; i++) ir_rehearse(n->rehearsal, n->inner.at[i]);
-}
-
-static bool is_rehearsed(const Nest *n, const Inst *loop) {
-    for (const Inst *at = loop; at; at = at == n->loop ? NULL : at->parent->owner)
-        if (at->op == OP_loop && ir_rehearse(n->rehearsal, (Inst *)at)) return true;
-    return false;
-}
-
-/* ---- linear indices */
-
-static bool linear(Nest *n, Val *v, Linear *result);
-
-static Val *sum(Nest *n, Val *a, Val *b, bool negative) {
-    if (!b) return a;
-    if (negative) b = build_unary(&n->before, OP_neg, b);
-    return a ? binary(n, OP_add, a, b) : b;
-}
-
-static bool is_fixed(const Linear *l) {
-    for (int i = 0; i < FACTORS; i++)
-        if (l->factors[i]) return false;
-    return true;
-}
-
-static bool multiply(Nest *n, const Linear *varies, const Linear *fixed, Linear *result) {
-    if (!is_fixed(fixed)) return false;
-    result->own = varies->own;
-    result->base = binary(n, OP_mul, varies->base, fixed->base);
-    for (int i = 0; i < FACTORS; i++)
-        result->factors[i] = varies->factors[i] ? binary(n, OP_mul, varies->factors[i], fixed->base) : NULL;
-    return true;
-}
-
-static bool linear_inst(Nest *n, const Inst *inst, Linear *result) {
-    Linear a, b;
-    bool is_binary = inst->op == OP_add || inst->op == OP_sub || inst->op == OP_mul;
-    if (inst->op == OP_convert || inst->op == OP_bitcast) return linear(n, inst_operand(inst, 0), result);
-    if (!is_binary || !linear(n, inst_operand(inst, 0), &a) || !linear(n, inst_operand(inst, 1), &b))
-        return false;
-    if (inst->op == OP_mul) return multiply(n, &a, &b, result) || multiply(n, &b, &a, result);
-    if (a.factors[OWN] && b.factors[OWN] && a.own.param != b.own.param) return false;
-    result->own = a.factors[OWN] ? a.own : b.own;
-    result->base = sum(n, a.base, b.base, inst->op == OP_sub);
-    for (int i = 0; i < FACTORS; i++)
-        result->factors[i] = sum(n, a.factors[i], b.factors[i], inst->op == OP_sub);
-    return true;
-}
-
-/* Of 64 bits, the lower 32. */
-static bool linear(Nest *n, Val *v, Linear *result) {
-    if ((!is_word(v->type) && !is_long(v->type)) || ++n->terms > MOST_TERMS) return false;
-    *result = (Linear){.base = int_of(n, 0)};
-    if (n->rehearses && inst_contains(n->loop, v)) {
-        Interval seen = ir_rehearsed(n->rehearsal, v);
-        result->own = (Counter){v, wide_of(n, seen.low), wide_of(n, seen.high)};
-        result->factors[OWN] = seen.known ? int_of(n, 1) : NULL;
-        if (seen.known) return true;
-    }
-    for (int i = 0; i < n->ncounters; i++) {
-        if (n->counters[i].param != v) continue;
-        result->factors[i] = int_of(n, 1);
-        return true;
-    }
-    if (inst_contains(n->loop, v) && v->kind == VAL_inst && linear_inst(n, v->inst, result)) return true;
-    Val *fixed = prepared(n, v);
-    *result = (Linear){.base = fixed ? build_convert(&n->before, fixed, basic(n, TYPE_int)) : NULL};
-    return fixed;
-}
-
-/* ---- accesses */
-
-static int factors_of(const Linear *index) {
-    int count = 0;
-    for (int i = 0; i < FACTORS; i++) count += index->factors[i] != NULL;
-    return count;
-}
-
-static const Counter *counter_of(const Nest *n, const Linear *index, int i) {
-    return i == OWN ? &index->own : &n->counters[i];
-}
-
-/* The part of a counter in the least or greatest index, whichever its factor makes of its ends. */
-static Val *part_at(Nest *n, Val *factor, const Counter *counter, bool greatest) {
-    int64_t known;
-    Val *wide = as_wide(n, factor);
-    if (val_is_int(factor, &known))
-        return binary(n, OP_mul, wide, (known > 0) == greatest ? counter->high : counter->low);
-    Val *ends[] = {binary(n, OP_mul, wide, counter->low), binary(n, OP_mul, wide, counter->high)};
-    return binary(n, greatest ? OP_max : OP_min, ends[0], ends[1]);
-}
-
-static Val *index_at(Nest *n, const Linear *index, bool greatest) {
-    Val *at = as_wide(n, index->base);
-    bool is_single = factors_of(index) == 1; /* either end will do: both are tested */
-    for (int i = 0; i < FACTORS; i++) {
-        Val *factor = index->factors[i];
-        const Counter *counter = counter_of(n, index, i);
-        if (!factor) continue;
-        Val *part = is_single ? binary(n, OP_mul, as_wide(n, factor), greatest ? counter->high : counter->low)
-                              : part_at(n, factor, counter, greatest);
-        at = binary(n, OP_add, at, part);
-    }
-    return at;
-}
-
-/* Several terms add up without overflow if each is moderate. */
-static bool require_moderate(Nest *n, const Linear *index) {
-    int64_t known;
-    if (factors_of(index) < 2) return true;
-    for (int i = 0; i < FACTORS; i++) {
-        Val *factor = index->factors[i];
-        if (!factor) continue;
-        if (val_is_int(factor, &known) && (known > MOST_FACTOR || known < -MOST_FACTOR)) return false;
-        Val *positive = as_natural(n, binary(n, OP_add, as_wide(n, factor), wide_of(n, MOST_FACTOR)));
-        require(n, binary(n, OP_lt, positive, as_natural(n, wide_of(n, 2 * (int64_t)MOST_FACTOR + 1))));
-    }
-    return true;
-}
-
-static void require_index(Nest *n, const Linear *index, Val *limit) {
-    require(n, binary(n, OP_lt, as_natural(n, index_at(n, index, false)), limit));
-    if (factors_of(index) > 0) require(n, binary(n, OP_lt, as_natural(n, index_at(n, index, true)), limit));
-}
-
-static int64_t length_of(const Inst *elem) {
-    const Type *whole = elem->args[0]->type->args[0];
-    return whole->kind == TYPE_vector ? type_count(whole) : type_length(whole);
-}
-
-/* The index in 32 bits, whatever it is converted to. */
-static Val *narrow_index(const Inst *inst) {
-    Val *index = inst_operand(inst, 1);
-    bool is_convert = index->kind == VAL_inst && index->inst->op == OP_convert;
-    return is_convert && is_word(index->inst->args[0]->type) ? inst_operand(index->inst, 0) : index;
-}
-
-/* How many elements there are, which is not more than 2^32: of larger buffers the lower bits of the number. */
-static Val *count_of(Nest *n, const Inst *inst) {
-    if (inst->op == OP_elem) return as_natural(n, wide_of(n, length_of(inst)));
-    Val *buffer = prepared(n, inst_operand(inst, 0));
-    return buffer ? as_natural(n, build_op(&n->before, OP_buffer_length, basic(n, TYPE_uint), &buffer, 1))
-                  : NULL;
-}
-
-static bool find_linear(Nest *n, Val *index, Access *access, bool rehearses) {
-    n->terms = 0;
-    n->rehearses = rehearses;
-    if (rehearses) rehearse_all(n);
-    return linear(n, index, &access->index);
-}
-
-static bool require_access(Nest *n, Access *access) {
-    Val *index = narrow_index(access->inst);
-    if (!is_word(index->type) ||
-        !(find_linear(n, index, access, false) || find_linear(n, index, access, true)))
-        return false;
-    Val *count = count_of(n, access->inst);
-    if (!count || !require_moderate(n, &access->index)) return false;
-    if (type_is_signed(index->type))
-        count = binary(n, OP_min, count, as_natural(n, wide_of(n, (int64_t)1 << 31)));
-    require_index(n, &access->index, count);
-    return true;
-}
 
 /* ---- what is in a loop */
 
@@ -386,7 +61,7 @@ static bool is_checked(const Inst *inst) {
     int64_t known;
     bool has_lanes = inst->nresults == 1 && inst->results[0]->type->kind == TYPE_vector;
     if (inst_has(inst, INST_UNCHECKED) || inst_has(inst, INST_COPIED) || has_lanes) return false;
-    if (inst->op == OP_elem) return length_of(inst) > 0 && !val_is_int(inst_operand(inst, 1), &known);
+    if (inst->op == OP_elem) return range_length(inst) > 0 && !val_is_int(inst_operand(inst, 1), &known);
     return inst->op == OP_buffer_elem;
 }
 
@@ -468,9 +143,9 @@ static bool suits(const Nest *n) {
 
 static bool find_counters(Nest *n) {
     n->is_short = true;
-    if (!add_loop(n, n->loop)) return false;
+    if (!range_add_loop(n, n->loop)) return false;
     for (int i = 0; i < n->inner.count; i++)
-        if (!add_loop(n, n->inner.at[i]) && !is_rehearsed(n, n->inner.at[i])) return false;
+        if (!range_add_loop(n, n->inner.at[i]) && !range_is_rehearsed(n, n->inner.at[i])) return false;
     return n->reads_buffers || (!n->is_reversed && !n->is_short);
 }
 
@@ -478,7 +153,7 @@ static bool find_counters(Nest *n) {
 static bool cover(Nest *n) {
     int all = n->naccesses, covered = 0;
     for (int i = 0; i < all && i < MOST_ACCESSES; i++)
-        if (require_access(n, &n->accesses[i])) n->accesses[covered++] = n->accesses[i];
+        if (range_require_access(n, &n->accesses[i])) n->accesses[covered++] = n->accesses[i];
     n->naccesses = covered;
     return n->inner.count > 0 || n->is_flat ? covered == all : covered > 0;
 }
@@ -488,7 +163,7 @@ static void require_apart(Nest *n) {
     if (n->number == 0 || val_is_const(n->safe)) return;
     opt_find_buffers(&n->buffers, n->loop);
     Val *apart = opt_test_apart(&n->before, &n->buffers);
-    if (apart) require(n, apart);
+    if (apart) range_require(n, apart);
     else n->number = 0;
 }
 
@@ -515,7 +190,8 @@ static void widen_to(Interval *interval, int64_t value) {
 static bool cannot_wrap(const Nest *n, const Inst *inst) {
     if (inst->op != OP_add && inst->op != OP_sub && inst->op != OP_mul) return false;
     Interval a = rehearsed(n, inst_operand(inst, 0)), b = rehearsed(n, inst_operand(inst, 1));
-    if (!is_word(inst->results[0]->type) || !rehearsed(n, inst->results[0]).known || !a.known || !b.known)
+    if (!range_is_word(inst->results[0]->type) || !rehearsed(n, inst->results[0]).known || !a.known ||
+        !b.known)
         return false;
     int64_t ends[] = {a.low, a.high}, others[] = {b.low, b.high};
     Interval all = {INT64_MAX, INT64_MIN, true};
@@ -530,23 +206,23 @@ static bool cannot_wrap(const Nest *n, const Inst *inst) {
 /* A value that constants tell of, in 64 bits: LLVM else shifts each up and down. Where registers are wider, it then makes vectors of what is written out, which take twice as long. */
 static Val *plain_value(Nest *n, CloneMap *map, Val *v, Builder *b, int depth) {
     Inst *inst = v->kind == VAL_inst && depth > 0 ? v->inst : NULL;
-    bool narrows = inst && inst->op == OP_convert && is_long(inst->args[0]->type);
+    bool narrows = inst && inst->op == OP_convert && range_is_long(inst->args[0]->type);
     Val *from = inst && (narrows || cannot_wrap(n, inst)) ? inst_operand(inst, 0) : NULL;
     if (!from || (narrows && !rehearsed(n, from).known))
-        return build_convert(b, clone_val(map, v), basic(n, TYPE_int64));
-    if (narrows) return build_convert(b, clone_val(map, from), basic(n, TYPE_int64));
+        return build_convert(b, clone_val(map, v), range_type(n, TYPE_int64));
+    if (narrows) return build_convert(b, clone_val(map, from), range_type(n, TYPE_int64));
     return surely(b, (Op)inst->op, plain_value(n, map, from, b, depth - 1),
                   plain_value(n, map, inst_operand(inst, 1), b, depth - 1));
 }
 
 /* The index in 64 bits, where the program computes it in 32. */
 static Val *plain_index(Nest *n, CloneMap *map, const Access *access, Builder *b) {
-    Val *index = as_wide(n, access->index.base);
+    Val *index = range_wide(n, access->index.base);
     for (int i = 0; i < FACTORS; i++) {
         if (!access->index.factors[i]) continue;
-        Val *counter = (Val *)counter_of(n, &access->index, i)->param;
-        Val *part = surely(b, OP_mul, as_wide(n, access->index.factors[i]),
-                           plain_value(n, map, counter, b, i == OWN && n->has_wide_indices ? MOST_DEPTH : 0));
+        Val *counter = (Val *)range_counter(n, &access->index, i);
+        Val *part = surely(b, OP_mul, range_wide(n, access->index.factors[i]),
+                           plain_value(n, map, counter, b, i >= OWN && n->has_wide_indices ? MOST_DEPTH : 0));
         index = surely(b, OP_add, part, index);
     }
     return index;
@@ -560,7 +236,7 @@ static void drop_check(Nest *n, CloneMap *map, const Access *access) {
     Inst *copy = clone_val(map, access->inst->results[0])->inst;
     Builder b = build_before(copy);
     copy->flags |= INST_UNCHECKED;
-    if (!is_computed(narrow_index(access->inst))) return;
+    if (copy->results[0]->type->kind == TYPE_vector || !is_computed(range_narrow_index(access->inst))) return;
     copy->args[1] = plain_index(n, map, access, &b);
 }
 
@@ -587,21 +263,47 @@ static bool ends_by_counting(const Inst *loop) {
 /* Loops that have no rounds use nothing. */
 static void unless_empty(Nest *n) {
     for (int i = 0; i < n->ncounters; i++)
-        n->safe = binary(n, OP_or, n->safe, binary(n, OP_lt, n->counters[i].high, n->counters[i].low));
+        n->safe =
+            range_binary(n, OP_or, n->safe,
+                         range_binary(n, OP_lt, n->counters[i].between.high, n->counters[i].between.low));
 }
 
-/* Counters are those of the loops around it. */
+/* Counters are those of the loops around it, the outermost first. */
+static bool add_loops_around(Nest *n, const Inst *inst) {
+    const Inst *loop = inst->parent->owner;
+    if (loop == n->loop) {
+        range_add_loop(n, loop);
+        return true;
+    }
+    if (loop->op != OP_loop || !ends_by_counting(loop) || !add_loops_around(n, loop)) return false;
+    return range_add_loop(n, loop) || range_is_rehearsed(n, loop);
+}
+
 static bool require_in_rounds(Nest *n, Access *access) {
     n->ncounters = 0;
     n->safe = NULL;
-    for (const Region *at = access->inst->parent; at->owner != n->loop; at = at->owner->parent) {
-        const Inst *loop = at->owner;
-        if (loop->op != OP_loop || !ends_by_counting(loop)) return false;
-        if (!add_loop(n, loop) && !is_rehearsed(n, loop)) return false;
-    }
-    if (!require_access(n, access)) return false;
+    if (!add_loops_around(n, access->inst) || !range_require_access(n, access)) return false;
     unless_empty(n);
     return true;
+}
+
+static bool is_true(const Val *mask) {
+    int64_t known;
+    return mask->kind == VAL_inst && mask->inst->op == OP_splat &&
+           val_is_int(inst_operand(mask->inst, 0), &known) && known;
+}
+
+/* Addresses of lanes some of which may be off, or that are used in another way. */
+static void note_masked(void *user, Inst *inst) {
+    Nest *n = user;
+    for (int i = 0; i < inst->nargs; i++) {
+        const Val *v = inst_operand(inst, i);
+        bool is_address =
+            v->kind == VAL_inst && v->inst->op == OP_buffer_elem && v->type->kind == TYPE_vector;
+        bool is_access = i == 0 && (inst->op == OP_gather || inst->op == OP_scatter);
+        if (is_address && !(is_access && is_true(inst_operand(inst, inst->op == OP_gather ? 1 : 2))))
+            map_put(n->scratch, &n->masked, PTR_KEY(v->inst), v->inst);
+    }
 }
 
 /* Elements of arrays, which may be read before the loop, are left alone. */
@@ -609,9 +311,11 @@ static void cover_in_rounds(void *user, Inst *inst) {
     Nest *n = user;
     Access access = {.inst = inst};
     Val *others = n->safe;
-    if (inst->op != OP_buffer_elem || !is_checked(inst) || n->ntested == MOST_TESTED) return;
+    if (inst->op != OP_buffer_elem || inst_has(inst, INST_UNCHECKED) || inst_has(inst, INST_COPIED) ||
+        map_has(&n->masked, PTR_KEY(inst)) || n->ntested == MOST_TESTED)
+        return;
     bool is_covered = require_in_rounds(n, &access);
-    n->safe = !is_covered ? others : others ? binary(n, OP_and, others, n->safe) : n->safe;
+    n->safe = !is_covered ? others : others ? range_binary(n, OP_and, others, n->safe) : n->safe;
     if (!is_covered) return;
     CloneMap same = {.module = n->loop->func->module, .func = n->loop->func};
     drop_check(n, &same, &access);
@@ -704,6 +408,7 @@ static bool copy_nest(Range *r, Nest *n) {
 
 /* One that does several rounds at once. */
 static void ask_before(Range *r, Nest *n) {
+    for (int i = 0; i < n->loop->nregions; i++) region_walk(n->loop->regions[i], note_masked, n);
     for (int i = 0; i < n->loop->nregions; i++) region_walk(n->loop->regions[i], cover_in_rounds, n);
     if (n->ntested == 0) return;
     require_apart(n);

@@ -1,0 +1,112 @@
+/* What the files of opt/range share; range.c says what they do. */
+#ifndef SLOPE_OPT_RANGE_H
+#define SLOPE_OPT_RANGE_H
+
+#include "opt/lanes.h"
+
+enum {
+    MOST_ACCESSES = 32,
+    MOST_COUNTERS = 4, /* of the loops of a nest, that constants do not tell all of */
+    MOST_OWN = 2,
+    OWN = MOST_COUNTERS, /* the first of what belongs to an index alone */
+    FACTORS = OWN + MOST_OWN,
+    RANGE_TERMS = 64, /* that an index is computed from, at most */
+};
+
+/* Something of the nest, and the least and the greatest that it is there: int64. */
+typedef struct Between {
+    const Val *v;
+    Val *low, *high;
+} Between;
+
+/* base + the sum of factor * counter; as part of an index of type int, modulo 2^32, of a bound int64. A counter can be its own: something else that the nest computes, and of which it is known
+ * what it may be. */
+typedef struct Linear {
+    Val *base, *factors[FACTORS]; /* NULL: 0 */
+    Between own[MOST_OWN];
+} Linear;
+
+/* By the counters of loops further out. */
+typedef struct Bound {
+    Linear parts[2];
+    int count;
+    Op op; /* of several parts: OP_min or OP_max */
+} Bound;
+
+typedef struct Counter {
+    Between between; /* a parameter of the loop's body */
+    const Inst *loop;
+    int index;
+    int64_t step;   /* 0: not the same in every round */
+    bool varies;    /* so do low and high, which else are what the span says */
+    bool ends_loop; /* nothing else does */
+    Bound low, high;
+} Counter;
+
+typedef struct Access {
+    Inst *inst;
+    Linear index;
+} Access;
+
+typedef struct Nest {
+    Arena *scratch;
+    const LoopJumps *jumps;
+    Rehearsal *rehearsal;
+    Inst *loop;     /* the outermost */
+    Builder before; /* it */
+    CloneMap again; /* what is computed in it is computed before it, too */
+    Counter counters[MOST_COUNTERS];
+    Access accesses[MOST_ACCESSES];
+    InstVec inner; /* loops */
+    ApartBuffers buffers;
+    int number; /* of those whose buffers are apart; 0: nobody asks */
+    const Map *summed;
+    Map masked; /* accesses of lanes that may be off */
+    int ncounters, naccesses, ninsts, ncalled, terms;
+    int ntested; /* accesses, in a loop that does several rounds at once */
+    bool reads_buffers, calls, is_short, is_reversed; /* calls: something that takes long */
+    bool rehearses;                                   /* constants may tell what an index is */
+    bool is_flat; /* loops inside are taken for what their rounds do, one after the other */
+    bool meets;   /* threads meet in it, who may differ in what is in range */
+    bool has_doubles;
+    bool stores_quotients; /* by what is no constant */
+    bool has_wide_indices;
+    bool is_reverse; /* it has sums that differentiation made */
+    Val *safe;       /* bool: everything so far is in range */
+} Nest;
+
+/* ---- range_linear.c */
+const Type *range_type(const Nest *n, TypeKind kind);
+bool range_is_word(const Type *type); /* of 32 bits */
+bool range_is_long(const Type *type);
+Val *range_number(Nest *n, int64_t value); /* int64 */
+Val *range_wide(Nest *n, Val *v);          /* before the loop */
+Val *range_binary(Nest *n, Op op, Val *a, Val *b);
+void range_require(Nest *n, Val *condition);
+void range_require_ordered(Nest *n, Val *low, Val *high);
+Val *range_prepared(Nest *n, Val *v); /* as it can be computed before the loop; NULL: it cannot */
+bool range_is_fixed(const Linear *l);
+int range_factors(const Linear *l); /* how many */
+bool range_combine(Nest *n, const Linear *a, const Linear *b, bool negative, Linear *result);
+Linear range_times(Nest *n, const Linear *varies, Val *factor);
+Linear range_widened(Nest *n, const Linear *index);                      /* int64 */
+const Between *range_between(const Nest *n, const Linear *index, int i); /* that belongs to a factor */
+const Val *range_counter(const Nest *n, const Linear *index, int i);
+Val *range_extreme(Nest *n, const Linear *wide,
+                   bool greatest); /* NULL: there are too many counters of its own */
+/* What the program computes in 32 bits is required to be the sum itself. */
+bool range_find_between(Nest *n, const Linear *wide, const Type *type, Between *between);
+Linear range_linear_counter(Nest *n, const Counter *counter, Val *factor);
+bool range_linear(Nest *n, Val *v, Linear *result); /* of 64 bits, the lower 32 */
+
+/* ---- range_counter.c */
+bool range_exact(Nest *n, Val *v, Linear *result); /* the number itself, in 64 bits */
+bool range_add_loop(Nest *n, const Inst *loop);    /* its counter; those further out come first */
+
+/* ---- range_index.c */
+bool range_is_rehearsed(const Nest *n, const Inst *loop); /* constants tell all of it */
+Val *range_narrow_index(const Inst *access);              /* in 32 bits, whatever it is converted to */
+bool range_require_access(Nest *n, Access *access); /* that it is in range; false: that cannot be told */
+int64_t range_length(const Inst *elem);
+
+#endif

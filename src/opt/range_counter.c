@@ -1,0 +1,368 @@
+/* Counters of loops, for range.c: between what they begin with and what they are compared with, as numbers of 64 bits.
+ *
+ * Loops may count up or down, by steps that need not be the same, to an end that may be a number ahead (i + 1 < n), that is met (i != n), or that is asked for behind the round. What a
+ * reverse pass counts down from, the rounds of a part of a loop, is a difference with the least of two in it, of which each is a bound. */
+#include "opt/range.h"
+
+enum { MOST_BOUND_FACTOR = 64, SHORT_TRIP = 16 };
+
+/* ---- bounds of counters: the numbers themselves, in 64 bits */
+
+/* The value, of 64 bits, is within -2^31 .. 2^31 - 1. */
+static void require_small(Nest *n, Val *v) {
+    Val *narrow = build_convert(&n->before, v, range_type(n, TYPE_int));
+    range_require(n, range_binary(n, OP_eq, range_wide(n, narrow), v));
+}
+
+static bool find_parts(const Val *v, Val *parts[2], Op *op);
+
+static bool find_exact_between(Nest *n, Val *v, Between *between) {
+    Linear whole;
+    if (!range_exact(n, v, &whole)) return false;
+    between->low = range_extreme(n, &whole, false);
+    between->high = range_extreme(n, &whole, true);
+    return between->low && between->high;
+}
+
+/* A quotient by a constant, the least or the greatest of two. */
+static bool exact_own(Nest *n, Val *v, Linear *result) {
+    Val *parts[2] = {NULL, NULL};
+    Op op = OP_div;
+    Between x, y;
+    int64_t known = 0;
+    bool is_quotient = v->inst->op == OP_div && val_is_int(inst_operand(v->inst, 1), &known) && known > 0;
+    if (is_quotient) parts[0] = inst_operand(v->inst, 0);
+    else if (!find_parts(v, parts, &op)) return false;
+    y.low = y.high = range_number(n, known);
+    if (!find_exact_between(n, parts[0], &x) || (parts[1] && !find_exact_between(n, parts[1], &y)))
+        return false;
+    *result = (Linear){.base = range_number(n, 0),
+                       .own = {{v, range_binary(n, op, x.low, y.low), range_binary(n, op, x.high, y.high)}}};
+    result->factors[OWN] = range_number(n, 1);
+    return true;
+}
+
+static bool exact_inst(Nest *n, const Inst *inst, Linear *result) {
+    Linear a, b;
+    int64_t known;
+    if (inst->op == OP_convert)
+        return range_is_word(inst->args[0]->type) && range_exact(n, inst_operand(inst, 0), result);
+    bool is_sum = inst->op == OP_add || inst->op == OP_sub;
+    if ((!is_sum && inst->op != OP_mul) || !range_exact(n, inst_operand(inst, 0), &a)) return false;
+    if (is_sum)
+        return range_exact(n, inst_operand(inst, 1), &b) &&
+               range_combine(n, &a, &b, inst->op == OP_sub, result);
+    if (!val_is_int(inst_operand(inst, 1), &known) || known > MOST_BOUND_FACTOR || known < -MOST_BOUND_FACTOR)
+        return false;
+    *result = range_times(n, &a, range_number(n, known));
+    return true;
+}
+
+bool range_exact(Nest *n, Val *v, Linear *result) {
+    bool is_word = range_is_word(v->type);
+    Linear narrow;
+    Between between;
+    if ((!is_word && v->type->kind != TYPE_int64) || ++n->terms > RANGE_TERMS) return false;
+    for (int i = 0; i < n->ncounters; i++) {
+        if (n->counters[i].between.v != v) continue;
+        *result = range_linear_counter(n, &n->counters[i], range_number(n, 1));
+        return true;
+    }
+    Val *fixed = range_prepared(n, v);
+    if (fixed) {
+        if (!is_word) require_small(n, fixed);
+        *result = (Linear){.base = range_wide(n, fixed)};
+        return true;
+    }
+    if (!is_word) return v->kind == VAL_inst && (exact_inst(n, v->inst, result) || exact_own(n, v, result));
+    if (!range_linear(n, v, &narrow)) return false;
+    *result = range_widened(n, &narrow);
+    return range_find_between(n, result, v->type, &between);
+}
+
+static bool is_same(const Val *a, const Val *b) {
+    int64_t x, y;
+    return a == b || (val_is_int(a, &x) && val_is_int(b, &y) && x == y);
+}
+
+/* The least or the greatest of two, also as a choice by their comparison; false: it is neither. */
+static bool find_parts(const Val *v, Val *parts[2], Op *op) {
+    const Inst *inst = v->kind == VAL_inst ? v->inst : NULL;
+    if (!inst || (inst->op != OP_min && inst->op != OP_max && inst->op != OP_select)) return false;
+    Val *first = inst_operand(inst, 0);
+    parts[0] = inst->op == OP_select ? inst_operand(inst, 2) : first;
+    parts[1] = inst_operand(inst, 1);
+    *op = (Op)inst->op;
+    if (inst->op != OP_select) return true;
+    const Inst *test = first->kind == VAL_inst ? first->inst : NULL;
+    if (!test || (test->op != OP_lt && test->op != OP_le)) return false;
+    const Val *low = inst_operand(test, 0), *high = inst_operand(test, 1);
+    bool is_min = is_same(low, parts[1]) && is_same(high, parts[0]);
+    *op = is_min ? OP_min : OP_max;
+    return is_min || (is_same(low, parts[0]) && is_same(high, parts[1]));
+}
+
+static bool is_bounding(const Linear *part) {
+    int64_t known;
+    for (int i = 0; i < FACTORS; i++) {
+        if (!part->factors[i]) continue;
+        if (!val_is_int(part->factors[i], &known) || known > MOST_BOUND_FACTOR || known < -MOST_BOUND_FACTOR)
+            return false;
+    }
+    return true;
+}
+
+static bool find_bound(Nest *n, Val *v, Bound *bound);
+
+/* A sum with, or a difference from, the least or the greatest of two, of 64 bits. */
+static bool find_moved(Nest *n, const Inst *inst, Bound *bound) {
+    Linear by;
+    bool is_sum = inst->op == OP_add || inst->op == OP_sub;
+    if (!is_sum || inst->results[0]->type->kind != TYPE_int64 ||
+        !find_bound(n, inst_operand(inst, 0), bound) || bound->count == 1 ||
+        !range_exact(n, inst_operand(inst, 1), &by))
+        return false;
+    for (int i = 0; i < bound->count; i++)
+        if (!range_combine(n, &bound->parts[i], &by, inst->op == OP_sub, &bound->parts[i])) return false;
+    return true;
+}
+
+static bool find_bound(Nest *n, Val *v, Bound *bound) {
+    Val *parts[2] = {v};
+    Op op = OP_min;
+    bool is_inst = v->kind == VAL_inst && !range_prepared(n, v);
+    if (is_inst && v->type->kind == TYPE_int64 && v->inst->op == OP_convert &&
+        range_is_word(v->inst->args[0]->type))
+        return find_bound(n, inst_operand(v->inst, 0), bound);
+    bool is_pair = is_inst && find_parts(v, parts, &op);
+    if (!is_pair) parts[0] = v;
+    if (!is_pair && is_inst && find_moved(n, v->inst, bound)) return true;
+    *bound = (Bound){.count = is_pair ? 2 : 1, .op = op};
+    for (int i = 0; i < bound->count; i++)
+        if (!range_exact(n, parts[i], &bound->parts[i])) return false;
+    return true;
+}
+
+/* What a loop that counts down to a constant begins with, as far as it has rounds: the greatest of that constant and something else is the latter, and what is chosen where a is below b
+ * is b - a. */
+static Val *without_zero(const LoopTest *test, Val *v) {
+    Val *parts[2];
+    Op op;
+    int64_t known, limit;
+    const Inst *inst = v->kind == VAL_inst ? v->inst : NULL;
+    bool counts_down = !test->up && !test->or_equal && val_is_int(test->limit, &limit);
+    if (!inst || !counts_down) return v;
+    if (inst->op == OP_select && val_is_int(inst_operand(inst, 2), &known) && known <= limit)
+        return inst_operand(inst, 1);
+    if (!find_parts(v, parts, &op) || op != OP_max) return v;
+    for (int i = 0; i < 2; i++)
+        if (val_is_int(parts[i], &known) && known <= limit) return parts[1 - i];
+    return v;
+}
+
+static bool has_small_factors(Nest *n, const Bound *bound) {
+    for (int i = 0; i < bound->count; i++) {
+        if (!is_bounding(&bound->parts[i])) return false;
+        if (!range_is_fixed(&bound->parts[i])) require_small(n, bound->parts[i].base);
+    }
+    return true;
+}
+
+static bool bound_varies(const Bound *bound) {
+    for (int i = 0; i < bound->count; i++)
+        if (!range_is_fixed(&bound->parts[i])) return true;
+    return false;
+}
+
+static Bound moved(Nest *n, Bound bound, Val *by) {
+    for (int i = 0; i < bound.count; i++)
+        bound.parts[i].base = range_binary(n, OP_add, bound.parts[i].base, by);
+    return bound;
+}
+
+static Val *bound_extreme(Nest *n, const Bound *bound, bool greatest) {
+    Val *first = range_extreme(n, &bound->parts[0], greatest),
+        *second = bound->count == 2 ? range_extreme(n, &bound->parts[1], greatest) : first;
+    return !first || !second || first == second ? first : range_binary(n, bound->op, first, second);
+}
+
+/* ---- counters */
+
+/* How a loop ends. */
+typedef struct Ending {
+    LoopTest test;
+    bool is_alone; /* it ends in no other way */
+    bool begins;   /* only if it has a round is the test what it ends by */
+    Val *ahead;    /* int64: what is compared is so much more than the counter; NULL: it is the counter */
+} Ending;
+
+static bool is_moderate(Interval i) { return i.known && i.low >= INT32_MIN && i.high <= UINT32_MAX; }
+
+static bool is_short(const Nest *n, Val *first, Val *limit, int64_t step) {
+    Interval from = ir_interval(n->jumps, first), to = ir_interval(n->jumps, limit);
+    if (!is_moderate(from) || !is_moderate(to)) return false;
+    int64_t distance = step > 0 ? to.high - from.low : from.high - to.low;
+    return distance / (step < 0 ? -step : step) <= SHORT_TRIP;
+}
+
+/* The last that it is, by steps of several from the first. */
+static void take_whole_steps(Nest *n, Counter *c) {
+    int64_t by = c->step < 0 ? -c->step : c->step;
+    if (by <= 1) return;
+    Val *distance = range_binary(n, OP_sub, c->between.high, c->between.low);
+    Val *rest = range_binary(n, OP_rem, distance, range_number(n, by));
+    if (c->step > 0) c->between.high = range_binary(n, OP_sub, c->between.high, rest);
+    else c->between.low = range_binary(n, OP_add, c->between.low, rest);
+}
+
+/* The counter must not wrap around where it leaves its range. */
+static void require_end(Nest *n, const Counter *c, const LoopTest *test, int64_t step) {
+    bool sign = type_is_signed(c->between.v->type);
+    int64_t least = sign ? INT32_MIN : 0, greatest = sign ? INT32_MAX : UINT32_MAX;
+    if (loop_cannot_wrap(test, step < 0 ? -step : step)) return;
+    Val *after = range_binary(n, OP_add, test->up ? c->between.high : c->between.low, range_number(n, step));
+    if (test->up) range_require_ordered(n, after, range_number(n, greatest));
+    else range_require_ordered(n, range_number(n, least), after);
+}
+
+/* Nor must what is compared. */
+static void require_ahead(Nest *n, const Counter *c, Val *ahead, int64_t step) {
+    bool sign = type_is_signed(c->between.v->type);
+    Val *least = range_number(n, sign ? INT32_MIN : 0),
+        *greatest = range_number(n, sign ? INT32_MAX : UINT32_MAX);
+    Val *low = range_binary(n, OP_add, c->between.low, ahead),
+        *high = range_binary(n, OP_add, c->between.high, ahead);
+    Val *last = range_binary(n, OP_add, step > 0 ? high : low, range_number(n, step));
+    range_require_ordered(n, least, range_binary(n, OP_min, range_binary(n, OP_min, low, high), last));
+    range_require_ordered(n, range_binary(n, OP_max, range_binary(n, OP_max, low, high), last), greatest);
+}
+
+/* That the outermost has one; of the numbers themselves, from which compilers conclude. */
+static void require_round(Nest *n, const Counter *c, const Ending *ending, Val *limit) {
+    const LoopTest *test = &ending->test;
+    Val *from = range_prepared(n, inst_operand(c->loop, c->index)), *to = range_prepared(n, limit);
+    if (ending->ahead || !from || !to) range_require_ordered(n, c->between.low, c->between.high);
+    else
+        range_require(
+            n, range_binary(n, test->or_equal ? OP_le : OP_lt, test->up ? from : to, test->up ? to : from));
+}
+
+/* The step is the longest that it takes. */
+static bool add_counter(Nest *n, const Inst *loop, const Ending *ending, int64_t step, bool is_even) {
+    const LoopTest *test = &ending->test;
+    Val *first = inst_operand(loop, test->index), *limit = ir_resolve(test->limit);
+    Val *begin = range_prepared(n, first) ? first : without_zero(test, first);
+    Bound from, to;
+    if (!find_bound(n, begin, &from) || !find_bound(n, limit, &to)) return false;
+    if (!has_small_factors(n, &from) || !has_small_factors(n, &to)) return false;
+    if (ending->ahead) to = moved(n, to, build_unary(&n->before, OP_neg, ending->ahead));
+    Counter c = {.between = {.v = loop->regions[1]->params[test->index]},
+                 .loop = loop,
+                 .index = test->index,
+                 .step = is_even ? step : 0,
+                 .varies = bound_varies(&from) || bound_varies(&to),
+                 .ends_loop = ending->is_alone && begin == first};
+    if (c.varies && ending->begins) return false;
+    Bound end = moved(n, to, range_number(n, test->or_equal ? 0 : test->up ? -1 : 1));
+    c.low = test->up ? from : end;
+    c.high = test->up ? end : from;
+    c.between.low = bound_extreme(n, &c.low, false);
+    c.between.high = bound_extreme(n, &c.high, true);
+    if (!c.between.low || !c.between.high) return false;
+    if (!c.varies) take_whole_steps(n, &c);
+    if (ending->begins) range_require_ordered(n, c.between.low, c.between.high);
+    if (loop == n->loop && n->loop->func->module->orders_sums) require_round(n, &c, ending, limit);
+    if (ending->ahead) require_ahead(n, &c, ending->ahead, step);
+    else require_end(n, &c, test, step);
+    n->is_short &= is_short(n, first, limit, step);
+    n->is_reversed |= !range_is_word(limit->type);
+    n->counters[n->ncounters++] = c;
+    return true;
+}
+
+static bool find_counter(Nest *n, const Inst *loop, const Ending *ending) {
+    const LoopTest *test = &ending->test;
+    if (!range_is_word(test->limit->type) && test->limit->type->kind != TYPE_int64) return false;
+    LoopSteps steps = loop_steps_by(n->jumps, loop, test->index);
+    int64_t step = test->up ? steps.greatest : steps.least;
+    bool is_one_way = test->up ? steps.least >= 0 && step > 0 : steps.greatest <= 0 && step < 0;
+    if (!steps.known || !is_one_way || step > INT32_MAX || step < INT32_MIN || n->ncounters == MOST_COUNTERS)
+        return false;
+    Val *others = n->safe;
+    bool is_found = add_counter(n, loop, ending, step, steps.least == steps.greatest);
+    if (!is_found) n->safe = others;
+    return is_found;
+}
+
+/* i != end: where steps of one lead from the first to the last, they do not jump over it. */
+static bool goes_straight_to(const Nest *n, const Inst *loop, LoopTest *test) {
+    LoopSteps steps = loop_steps_by(n->jumps, loop, test->index);
+    test->up = steps.greatest > 0;
+    return steps.known && steps.least == steps.greatest && (steps.least == 1 || steps.least == -1);
+}
+
+/* i + 1 < end */
+static bool find_ahead(Nest *n, const Inst *loop, const Inst *test, Ending *ending) {
+    for (int side = 0; side < 2 && (test->op == OP_lt || test->op == OP_le); side++) {
+        const Val *sum = inst_operand(test, side);
+        const Inst *inst = sum->kind == VAL_inst ? sum->inst : NULL;
+        if (!inst || (inst->op != OP_add && inst->op != OP_sub) || !range_is_word(sum->type)) continue;
+        const Val *counter = inst_operand(inst, 0);
+        Val *by = range_prepared(n, inst_operand(inst, 1));
+        if (counter->kind != VAL_param || counter->region != loop->regions[0] || !by) continue;
+        ending->test = (LoopTest){counter->index, inst_operand(test, 1 - side), side == 0, test->op == OP_le};
+        ending->ahead = range_wide(n, by);
+        if (inst->op == OP_sub) ending->ahead = build_unary(&n->before, OP_neg, ending->ahead);
+        return true;
+    }
+    return false;
+}
+
+/* The condition of the loop is, or has as one of its parts, a comparison of a counter with something fixed. */
+static bool find_test(Nest *n, const Inst *loop, const Val *condition, bool is_alone) {
+    if (condition->kind != VAL_inst) return false;
+    const Inst *inst = condition->inst;
+    Ending ending = {.is_alone = is_alone, .begins = inst->op == OP_ne};
+    if (inst->op == OP_and)
+        return find_test(n, loop, inst_operand(inst, 0), false) ||
+               find_test(n, loop, inst_operand(inst, 1), false);
+    if (!loop_comparison(loop, inst, &ending.test) && !find_ahead(n, loop, inst, &ending)) return false;
+    if (inst->op == OP_ne && !goes_straight_to(n, loop, &ending.test)) return false;
+    return find_counter(n, loop, &ending);
+}
+
+/* A loop that asks at the end of a round: whether what the next one begins with is below the limit. */
+static bool find_late_test(Nest *n, const Inst *loop, const Val *condition, bool is_alone) {
+    const Region *body = loop->regions[1];
+    int64_t known;
+    bool is_late = condition->kind == VAL_param && condition->region == loop->regions[0] &&
+                   val_is_int(inst_operand(loop, condition->index), &known) && known && loop->nregions == 2 &&
+                   body->last->op == OP_yield && !map_has(&n->jumps->of, PTR_KEY(loop));
+    const Val *next = is_late ? inst_operand(body->last, condition->index) : NULL;
+    const Inst *inst = next && next->kind == VAL_inst ? next->inst : NULL;
+    if (!inst || (inst->op != OP_lt && inst->op != OP_le)) return false;
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < body->last->nargs; i++) {
+            if (inst_operand(body->last, i) != inst_operand(inst, side) || i == condition->index) continue;
+            Ending ending = {.test = {i, inst_operand(inst, 1 - side), side == 0, inst->op == OP_le},
+                             .is_alone = is_alone,
+                             .begins = true};
+            if (find_counter(n, loop, &ending)) return true;
+        }
+    return false;
+}
+
+static void note_leaving(void *user, Inst *inst) {
+    bool *leaves = user;
+    *leaves |= op_has(inst->op, OP_LEAVES) && inst->op != OP_continue;
+}
+
+bool range_add_loop(Nest *n, const Inst *loop) {
+    const Inst *end = loop->regions[0]->last;
+    bool leaves = false;
+    n->terms = 0;
+    if (!end || end->op != OP_yield) return false;
+    region_walk(loop->regions[1], note_leaving, &leaves);
+    const Val *condition = inst_operand(end, 0);
+    return find_test(n, loop, condition, !leaves) || find_late_test(n, loop, condition, !leaves);
+}

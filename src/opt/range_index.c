@@ -1,0 +1,171 @@
+/* Which indices of a nest are in range (range.c): by a test of the least and the greatest, before it.
+ *
+ * What an `if` asks before an access is known of its counters: if (i > 0) ... a[i - 1] ... */
+#include "opt/range.h"
+
+enum { MOST_FACTOR = 1 << 27 }; /* where several are added up: nothing overflows then */
+
+/* ---- rehearsals */
+
+/* The nest, or what of it goes on as constants tell. */
+static void rehearse_all(const Nest *n) {
+    if (ir_rehearse(n->rehearsal, n->loop)) return;
+    for (int i = 0; i < n->inner.count; i++) ir_rehearse(n->rehearsal, n->inner.at[i]);
+}
+
+bool range_is_rehearsed(const Nest *n, const Inst *loop) {
+    for (const Inst *at = loop; at; at = at == n->loop ? NULL : at->parent->owner)
+        if (at->op == OP_loop && ir_rehearse(n->rehearsal, (Inst *)at)) return true;
+    return false;
+}
+
+/* ---- what conditions around an access tell of counters */
+
+/* a < b, or a <= b. */
+static void clip_by(Nest *n, Val *a, Val *b, bool or_equal) {
+    Linear left, right, room;
+    Val *others = n->safe;
+    int64_t known;
+    n->terms = 0;
+    bool is_known = range_exact(n, a, &left) && range_exact(n, b, &right) &&
+                    range_combine(n, &right, &left, true, &room) && range_factors(&room) == 1;
+    for (int i = 0; i < n->ncounters && is_known; i++) {
+        Between *between = &n->counters[i].between;
+        if (!room.factors[i] || n->counters[i].varies || !val_is_int(room.factors[i], &known)) continue;
+        Val *end = range_binary(n, OP_sub, room.base, range_number(n, !or_equal));
+        if (known == 1)
+            between->low = range_binary(n, OP_max, between->low, build_unary(&n->before, OP_neg, end));
+        if (known == -1) between->high = range_binary(n, OP_min, between->high, end);
+        if (known == 1 || known == -1) return;
+    }
+    n->safe = others;
+}
+
+static void clip(Nest *n, const Val *condition, bool holds) {
+    const Inst *inst = condition->kind == VAL_inst ? condition->inst : NULL;
+    if (!inst) return;
+    if (inst->op == (holds ? OP_and : OP_or)) {
+        clip(n, inst_operand(inst, 0), holds);
+        clip(n, inst_operand(inst, 1), holds);
+    } else if (inst->op == OP_lt || inst->op == OP_le) {
+        Val *a = inst_operand(inst, 0), *b = inst_operand(inst, 1);
+        clip_by(n, holds ? a : b, holds ? b : a, (inst->op == OP_le) == holds);
+    }
+}
+
+static void clip_counters(Nest *n, const Inst *access) {
+    for (const Region *at = access->parent; at->owner != n->loop; at = at->owner->parent)
+        if (at->owner->op == OP_if) clip(n, inst_operand(at->owner, 0), at == at->owner->regions[0]);
+}
+
+/* ---- accesses */
+
+static Val *as_natural(Nest *n, Val *v) { return build_convert(&n->before, v, range_type(n, TYPE_uint64)); }
+
+/* How much larger than those of an index factors can become, where bounds are in place of counters. */
+static int64_t growth(const Nest *n, const Linear *index) {
+    int64_t most = 1, known;
+    bool any = false;
+    for (int i = n->ncounters - 1; i >= 0; i--) {
+        if (!n->counters[i].varies) continue;
+        const Bound *bounds[] = {&n->counters[i].low, &n->counters[i].high};
+        int64_t total = 1;
+        for (int k = 0; k < 4; k++)
+            for (int f = 0; f < FACTORS && k % 2 < bounds[k / 2]->count; f++)
+                if (bounds[k / 2]->parts[k % 2].factors[f] &&
+                    val_is_int(bounds[k / 2]->parts[k % 2].factors[f], &known))
+                    total += known < 0 ? -known : known;
+        most *= total;
+        any |= index->factors[i] != NULL;
+    }
+    return any ? most : 1;
+}
+
+/* Several terms add up without overflow if each is moderate. */
+static bool require_moderate(Nest *n, const Linear *wide) {
+    int64_t known, grows = growth(n, wide), most = MOST_FACTOR / grows;
+    if (range_factors(wide) < 2 && grows == 1) return true;
+    for (int i = 0; i < FACTORS; i++) {
+        Val *factor = wide->factors[i];
+        if (!factor) continue;
+        if (val_is_int(factor, &known) && (known > most || known < -most)) return false;
+        Val *positive = as_natural(n, range_binary(n, OP_add, factor, range_number(n, most)));
+        range_require(n, range_binary(n, OP_lt, positive, as_natural(n, range_number(n, 2 * most + 1))));
+    }
+    return true;
+}
+
+/* Of one counter alone, either end will do: both are tested. */
+static Val *index_at(Nest *n, const Linear *index, bool greatest) {
+    for (int i = 0; i < FACTORS && range_factors(index) == 1; i++) {
+        if (!index->factors[i] || (i < OWN && n->counters[i].varies)) continue;
+        const Between *between = range_between(n, index, i);
+        Val *part = range_binary(n, OP_mul, index->factors[i], greatest ? between->high : between->low);
+        return range_binary(n, OP_add, index->base, part);
+    }
+    return range_extreme(n, index, greatest);
+}
+
+static bool require_at(Nest *n, const Linear *wide, Val *limit, bool greatest) {
+    Val *at = index_at(n, wide, greatest);
+    if (at) range_require(n, range_binary(n, OP_lt, as_natural(n, at), limit));
+    return at;
+}
+
+static bool require_index(Nest *n, const Linear *wide, Val *limit) {
+    return require_at(n, wide, limit, false) && (range_is_fixed(wide) || require_at(n, wide, limit, true));
+}
+
+int64_t range_length(const Inst *elem) {
+    const Type *whole = elem->args[0]->type->args[0];
+    return whole->kind == TYPE_vector ? type_count(whole) : type_length(whole);
+}
+
+Val *range_narrow_index(const Inst *inst) {
+    Val *index = inst_operand(inst, 1);
+    bool is_convert = index->kind == VAL_inst && index->inst->op == OP_convert;
+    return is_convert && range_is_word(index->inst->args[0]->type) ? inst_operand(index->inst, 0) : index;
+}
+
+/* How many elements there are, which is not more than 2^32: of larger buffers the lower bits of the number. */
+static Val *count_of(Nest *n, const Inst *inst) {
+    if (inst->op == OP_elem) return as_natural(n, range_number(n, range_length(inst)));
+    Val *buffer = range_prepared(n, inst_operand(inst, 0));
+    return buffer
+               ? as_natural(n, build_op(&n->before, OP_buffer_length, range_type(n, TYPE_uint), &buffer, 1))
+               : NULL;
+}
+
+static bool find_linear(Nest *n, Val *index, Access *access, bool rehearses) {
+    Val *others = n->safe;
+    n->terms = 0;
+    n->rehearses = rehearses;
+    if (rehearses) rehearse_all(n);
+    bool is_found = range_linear(n, index, &access->index);
+    if (!is_found) n->safe = others;
+    return is_found;
+}
+
+static bool require_access(Nest *n, Access *access) {
+    Val *index = range_narrow_index(access->inst);
+    const Type *type = type_element(index->type);
+    if (!range_is_word(type)) return false;
+    clip_counters(n, access->inst);
+    if (!find_linear(n, index, access, false) && !find_linear(n, index, access, true)) return false;
+    Val *count = count_of(n, access->inst);
+    Linear wide = range_widened(n, &access->index);
+    if (!count || !require_moderate(n, &wide)) return false;
+    if (type_is_signed(type))
+        count = range_binary(n, OP_min, count, as_natural(n, range_number(n, (int64_t)1 << 31)));
+    return require_index(n, &wide, count);
+}
+
+bool range_require_access(Nest *n, Access *access) {
+    Between saved[MOST_COUNTERS];
+    Val *others = n->safe;
+    for (int i = 0; i < n->ncounters; i++) saved[i] = n->counters[i].between;
+    bool is_covered = require_access(n, access);
+    if (!is_covered) n->safe = others;
+    for (int i = 0; i < n->ncounters; i++) n->counters[i].between = saved[i];
+    return is_covered;
+}

@@ -1,0 +1,350 @@
+/* Sums of the counters of a nest (range.c), each times something that stays the same, and the least and the greatest that they are, computed before it.
+ *
+ * Where what bounds a counter depends on the counters of loops further out, it is put in its place, so that of a triangle the index is found exactly,
+ *
+ *     for (i = 0; i < n; i++) for (j = 0; j <= i; j++) ... a[i - j] ...         i - j is at least i - i, at most i - 0
+ *
+ * and where that is the least or the greatest of two, as in max(0, i - k), both are, and the results compared. Whatever else a loop carries on by equal steps is linear in its counter: what
+ * counts beside it, offsets of rows, what counts through the loops inside. What is divided, a remainder, or a minimum is not linear; but where its parts are between bounds, so is this. */
+#include "opt/range.h"
+
+const Type *range_type(const Nest *n, TypeKind kind) {
+    return type_basic(n->loop->func->module->types, kind);
+}
+
+bool range_is_word(const Type *type) { return type->kind == TYPE_int || type->kind == TYPE_uint; }
+
+bool range_is_long(const Type *type) { return type->kind == TYPE_int64 || type->kind == TYPE_uint64; }
+
+/* ---- numbers before the loop */
+
+static Val *int_of(Nest *n, int64_t value) {
+    return ir_const_int(n->loop->func->module, range_type(n, TYPE_int), value);
+}
+
+Val *range_number(Nest *n, int64_t value) {
+    return ir_const_int(n->loop->func->module, range_type(n, TYPE_int64), value);
+}
+
+Val *range_wide(Nest *n, Val *v) { return build_convert(&n->before, v, range_type(n, TYPE_int64)); }
+
+Val *range_binary(Nest *n, Op op, Val *a, Val *b) { return build_binary(&n->before, op, a, b); }
+
+void range_require(Nest *n, Val *condition) {
+    n->safe = n->safe ? range_binary(n, OP_and, n->safe, condition) : condition;
+}
+
+void range_require_ordered(Nest *n, Val *low, Val *high) {
+    range_require(n, range_binary(n, OP_le, low, high));
+}
+
+/* The value as it can be computed before the loop; NULL: it cannot. */
+Val *range_prepared(Nest *n, Val *v) {
+    if (!inst_contains(n->loop, v)) return v;
+    Val *known = map_get(&n->again.vals, PTR_KEY(v));
+    if (known) return known;
+    if (v->kind != VAL_inst || ++n->terms > RANGE_TERMS || !inst_is_steady(v->inst)) return NULL;
+    for (int i = 0; i < v->inst->nargs; i++)
+        if (!range_prepared(n, inst_operand(v->inst, i))) return NULL;
+    inst_insert_before(n->loop, clone_inst(&n->again, v->inst));
+    return map_get(&n->again.vals, PTR_KEY(v));
+}
+
+/* ---- sums of counters */
+
+static Val *sum(Nest *n, Val *a, Val *b, bool negative) {
+    if (!b) return a;
+    if (negative) b = build_unary(&n->before, OP_neg, b);
+    return a ? range_binary(n, OP_add, a, b) : b;
+}
+
+bool range_is_fixed(const Linear *l) {
+    for (int i = 0; i < FACTORS; i++)
+        if (l->factors[i]) return false;
+    return true;
+}
+
+int range_factors(const Linear *index) {
+    int count = 0;
+    for (int i = 0; i < FACTORS; i++) count += index->factors[i] != NULL;
+    return count;
+}
+
+/* Where a counter of an index's own goes in the sum; -1: nowhere. */
+static int own_place(const Linear *l, const Between *own) {
+    for (int i = 0; i < MOST_OWN; i++)
+        if (!l->factors[OWN + i] || l->own[i].v == own->v) return i;
+    return -1;
+}
+
+bool range_combine(Nest *n, const Linear *a, const Linear *b, bool negative, Linear *result) {
+    Linear total = *a;
+    total.base = sum(n, a->base, b->base, negative);
+    for (int i = 0; i < MOST_COUNTERS; i++) total.factors[i] = sum(n, a->factors[i], b->factors[i], negative);
+    for (int i = 0; i < MOST_OWN; i++) {
+        if (!b->factors[OWN + i]) continue;
+        int place = own_place(&total, &b->own[i]);
+        if (place < 0) return false;
+        total.own[place] = b->own[i];
+        total.factors[OWN + place] = sum(n, total.factors[OWN + place], b->factors[OWN + i], negative);
+    }
+    *result = total;
+    return true;
+}
+
+Linear range_times(Nest *n, const Linear *varies, Val *factor) {
+    Linear result = *varies;
+    result.base = range_binary(n, OP_mul, varies->base, factor);
+    for (int i = 0; i < FACTORS; i++)
+        if (varies->factors[i]) result.factors[i] = range_binary(n, OP_mul, varies->factors[i], factor);
+    return result;
+}
+
+static bool multiply(Nest *n, const Linear *varies, const Linear *fixed, Linear *result) {
+    if (!range_is_fixed(fixed)) return false;
+    *result = range_times(n, varies, fixed->base);
+    return true;
+}
+
+Linear range_widened(Nest *n, const Linear *index) {
+    Linear wide = *index;
+    wide.base = range_wide(n, index->base);
+    for (int i = 0; i < FACTORS; i++)
+        if (index->factors[i]) wide.factors[i] = range_wide(n, index->factors[i]);
+    return wide;
+}
+
+const Between *range_between(const Nest *n, const Linear *index, int i) {
+    return i >= OWN ? &index->own[i - OWN] : &n->counters[i].between;
+}
+
+const Val *range_counter(const Nest *n, const Linear *index, int i) { return range_between(n, index, i)->v; }
+
+/* ---- the least and the greatest of a sum, of 64 bits */
+
+/* The part of a counter, whichever its factor makes of its ends. */
+static Val *part_at(Nest *n, Val *factor, const Between *between, bool greatest) {
+    int64_t known;
+    if (val_is_int(factor, &known))
+        return range_binary(n, OP_mul, factor, (known > 0) == greatest ? between->high : between->low);
+    Val *ends[] = {range_binary(n, OP_mul, factor, between->low),
+                   range_binary(n, OP_mul, factor, between->high)};
+    return range_binary(n, greatest ? OP_max : OP_min, ends[0], ends[1]);
+}
+
+/* With what bounds the counter in its place. What is not known to be negative must not be. */
+static Val *without_counter(Nest *n, const Linear *index, int at, bool greatest) {
+    Val *factor = index->factors[at], *ends[2];
+    int64_t known = 0;
+    if (!val_is_int(factor, &known)) range_require_ordered(n, range_number(n, 0), factor);
+    const Bound *bound = greatest == (known >= 0) ? &n->counters[at].high : &n->counters[at].low;
+    for (int i = 0; i < bound->count; i++) {
+        Linear rest = *index, part = range_times(n, &bound->parts[i], factor), whole;
+        rest.factors[at] = NULL;
+        ends[i] = range_combine(n, &rest, &part, false, &whole) ? range_extreme(n, &whole, greatest) : NULL;
+        if (!ends[i]) return NULL;
+    }
+    Op op = known >= 0 ? bound->op : bound->op == OP_min ? OP_max : OP_min;
+    return bound->count == 1 ? ends[0] : range_binary(n, op, ends[0], ends[1]);
+}
+
+/* NULL: there are too many counters of its own. */
+Val *range_extreme(Nest *n, const Linear *index, bool greatest) {
+    for (int i = n->ncounters - 1; i >= 0; i--)
+        if (index->factors[i] && n->counters[i].varies) return without_counter(n, index, i, greatest);
+    Val *at = index->base;
+    for (int i = 0; i < FACTORS; i++)
+        if (index->factors[i])
+            at = range_binary(n, OP_add, at,
+                              part_at(n, index->factors[i], range_between(n, index, i), greatest));
+    return at;
+}
+
+/* What the program computes in 32 bits is the sum itself. */
+bool range_find_between(Nest *n, const Linear *wide, const Type *type, Between *between) {
+    bool sign = type_is_signed(type);
+    between->low = range_extreme(n, wide, false);
+    between->high = range_extreme(n, wide, true);
+    if (!between->low || !between->high) return false;
+    range_require_ordered(n, range_number(n, sign ? INT32_MIN : 0), between->low);
+    range_require_ordered(n, between->high, range_number(n, sign ? INT32_MAX : UINT32_MAX));
+    return true;
+}
+
+/* ---- linear indices */
+
+static bool linear_inst(Nest *n, const Inst *inst, Linear *result) {
+    Linear a, b;
+    bool is_binary = inst->op == OP_add || inst->op == OP_sub || inst->op == OP_mul;
+    if (inst->op == OP_convert || inst->op == OP_bitcast)
+        return range_linear(n, inst_operand(inst, 0), result);
+    if (!is_binary || !range_linear(n, inst_operand(inst, 0), &a) ||
+        !range_linear(n, inst_operand(inst, 1), &b))
+        return false;
+    if (inst->op == OP_mul) return multiply(n, &a, &b, result) || multiply(n, &b, &a, result);
+    return range_combine(n, &a, &b, inst->op == OP_sub, result);
+}
+
+static const Counter *counter_of_loop(const Nest *n, const Inst *loop) {
+    for (int i = 0; i < n->ncounters; i++)
+        if (n->counters[i].loop == loop) return &n->counters[i];
+    return NULL;
+}
+
+Linear range_linear_counter(Nest *n, const Counter *counter, Val *factor) {
+    Linear result = {.base = ir_const_zero(n->loop->func->module, factor->type)};
+    result.factors[counter - n->counters] = factor;
+    return result;
+}
+
+/* How often a loop inside runs, which nothing but its counter ends. */
+static Val *rounds_inside(Nest *n, const Inst *loop) {
+    const Counter *c = counter_of_loop(n, loop);
+    if (!c || c->varies || !c->ends_loop || (c->step != 1 && c->step != -1)) return NULL;
+    Val *last = range_binary(n, OP_sub, c->between.high, c->between.low);
+    Val *rounds =
+        range_binary(n, OP_max, range_binary(n, OP_add, last, range_number(n, 1)), range_number(n, 0));
+    return build_convert(&n->before, rounds, range_type(n, TYPE_int));
+}
+
+/* What each round adds to a carried number, of type int; NULL: not always the same. */
+static Val *step_of(Nest *n, const Inst *loop, int index) {
+    const Region *body = loop->regions[1];
+    LoopSteps steps = loop_steps_by(n->jumps, loop, index);
+    if (steps.known) return steps.least == steps.greatest ? int_of(n, (int32_t)steps.least) : NULL;
+    if (loop->nregions != 2 || body->last->op != OP_yield || map_has(&n->jumps->of, PTR_KEY(loop)))
+        return NULL;
+    Val *next = inst_operand(body->last, index);
+    if (next->kind != VAL_inst) return NULL;
+    if (next->inst->op == OP_loop) {
+        bool goes_on = inst_operand(next->inst, next->index) == body->params[index];
+        Val *rounds = goes_on ? rounds_inside(n, next->inst) : NULL,
+            *each = rounds ? step_of(n, next->inst, next->index) : NULL;
+        return each ? range_binary(n, OP_mul, rounds, each) : NULL;
+    }
+    int term = loop_term(loop, index);
+    Val *fixed = term >= 0 ? range_prepared(n, inst_operand(next->inst, term)) : NULL;
+    if (!fixed) return NULL;
+    Val *step = build_convert(&n->before, fixed, range_type(n, TYPE_int));
+    return next->inst->op == OP_sub ? build_unary(&n->before, OP_neg, step) : step;
+}
+
+/* Beside the counter of its loop. */
+static bool linear_carried(Nest *n, const Val *v, Linear *result) {
+    const Counter *c = v->region->owner ? counter_of_loop(n, v->region->owner) : NULL;
+    Linear start, first, rounds;
+    if (!c || v->region != c->loop->regions[1] || c->step == 0) return false;
+    Val *step = step_of(n, c->loop, v->index);
+    int64_t by = c->step < 0 ? -c->step : c->step, known;
+    if (step && by != 1) step = val_is_int(step, &known) && known % by == 0 ? int_of(n, known / by) : NULL;
+    if (!step || !range_linear(n, inst_operand(c->loop, c->index), &start) ||
+        !range_linear(n, inst_operand(c->loop, v->index), &first))
+        return false;
+    Linear counter = range_linear_counter(n, c, int_of(n, 1));
+    if (!range_combine(n, c->step > 0 ? &counter : &start, c->step > 0 ? &start : &counter, true, &rounds))
+        return false;
+    rounds = range_times(n, &rounds, step);
+    return range_combine(n, &rounds, &first, false, result);
+}
+
+static bool find_between_of(Nest *n, Val *v, Between *between) {
+    Linear narrow;
+    if (!range_is_word(v->type) || !range_linear(n, v, &narrow)) return false;
+    Linear wide = range_widened(n, &narrow);
+    return range_find_between(n, &wide, v->type, between);
+}
+
+/* What is not negative, divided by what is not changed. */
+static bool between_remainder(Nest *n, const Inst *inst, Between *between) {
+    Val *by = range_prepared(n, inst_operand(inst, 1));
+    Between x;
+    if (!by || !find_between_of(n, inst_operand(inst, 0), &x)) return false;
+    Val *end = range_binary(n, OP_sub, range_wide(n, by), range_number(n, 1));
+    range_require_ordered(n, range_number(n, 0), x.low);
+    range_require_ordered(n, range_number(n, 0), end);
+    *between = (Between){.low = range_number(n, 0), .high = range_binary(n, OP_min, x.high, end)};
+    return true;
+}
+
+/* It grows with its operands: by a constant that is not negative, or both of which are between bounds. */
+static bool between_monotone(Nest *n, const Inst *inst, Between *between) {
+    Between x, y;
+    int64_t known;
+    if (!find_between_of(n, inst_operand(inst, 0), &x)) return false;
+    if (inst->op == OP_min || inst->op == OP_max) {
+        if (!find_between_of(n, inst_operand(inst, 1), &y)) return false;
+    } else {
+        bool is_shift = inst->op == OP_shr;
+        if (!val_is_int(inst_operand(inst, 1), &known) || known < !is_shift || (is_shift && known > 31))
+            return false;
+        y = (Between){.low = range_number(n, known), .high = range_number(n, known)};
+    }
+    *between = (Between){.low = range_binary(n, (Op)inst->op, x.low, y.low),
+                         .high = range_binary(n, (Op)inst->op, x.high, y.high)};
+    return true;
+}
+
+/* Not linear, but between bounds. */
+static bool find_own(Nest *n, Val *v, Linear *result) {
+    const Inst *inst = v->inst;
+    Between between;
+    bool is_found = range_is_word(v->type) &&
+                    (inst->op == OP_rem ? between_remainder(n, inst, &between)
+                     : inst->op == OP_div || inst->op == OP_shr || inst->op == OP_min || inst->op == OP_max
+                         ? between_monotone(n, inst, &between)
+                         : false);
+    if (!is_found) return false;
+    between.v = v;
+    *result = (Linear){.base = int_of(n, 0), .own = {between}};
+    result->factors[OWN] = int_of(n, 1);
+    return true;
+}
+
+static bool find_rehearsed(Nest *n, const Val *v, Linear *result) {
+    Interval seen = n->rehearses && inst_contains(n->loop, v) ? ir_rehearsed(n->rehearsal, v) : (Interval){0};
+    if (!seen.known) return false;
+    *result =
+        (Linear){.base = int_of(n, 0), .own = {{v, range_number(n, seen.low), range_number(n, seen.high)}}};
+    result->factors[OWN] = int_of(n, 1);
+    return true;
+}
+
+/* Between what constants are. */
+static bool between_lanes(Nest *n, Val *v, Linear *result) {
+    int64_t low = INT32_MAX, high = INT32_MIN, known;
+    for (int i = 0; i < v->inst->nargs; i++) {
+        if (!val_is_int(inst_operand(v->inst, i), &known) || known < INT32_MIN || known > INT32_MAX)
+            return false;
+        if (known < low) low = known;
+        if (known > high) high = known;
+    }
+    *result = (Linear){.base = int_of(n, 0), .own = {{v, range_number(n, low), range_number(n, high)}}};
+    result->factors[OWN] = int_of(n, 1);
+    return true;
+}
+
+/* Of all lanes. */
+static bool linear_vector(Nest *n, Val *v, Linear *result) {
+    if (v->kind != VAL_inst) return false;
+    if (v->inst->op == OP_splat) return range_linear(n, inst_operand(v->inst, 0), result);
+    return v->inst->op == OP_vec ? between_lanes(n, v, result) : linear_inst(n, v->inst, result);
+}
+
+/* Of 64 bits, the lower 32. */
+bool range_linear(Nest *n, Val *v, Linear *result) {
+    const Type *type = type_element(v->type);
+    if ((!range_is_word(type) && !range_is_long(type)) || ++n->terms > RANGE_TERMS) return false;
+    if (v->type->kind == TYPE_vector) return linear_vector(n, v, result);
+    if (find_rehearsed(n, v, result)) return true;
+    for (int i = 0; i < n->ncounters; i++) {
+        if (n->counters[i].between.v != v) continue;
+        *result = range_linear_counter(n, &n->counters[i], int_of(n, 1));
+        return true;
+    }
+    bool is_inside = inst_contains(n->loop, v), is_inst = v->kind == VAL_inst;
+    if (is_inside && is_inst && linear_inst(n, v->inst, result)) return true;
+    Val *fixed = range_prepared(n, v);
+    if (!fixed) return is_inst ? find_own(n, v, result) : linear_carried(n, v, result);
+    *result = (Linear){.base = build_convert(&n->before, fixed, range_type(n, TYPE_int))};
+    return true;
+}
