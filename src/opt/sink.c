@@ -122,7 +122,9 @@ static Inst *sum_behind(const Sink *s, const Val *chosen) {
     if (s->where[chosen->id] != s->region || s->uses[chosen->id] != 1) return NULL;
     Inst *sum = s->insts[s->first[chosen->id]];
     if (sum->op != OP_add || !inst_has(sum, INST_FREE)) return NULL;
-    const Val *other = inst_operand(sum, inst_operand(sum, 0) == chosen);
+    bool is_first = inst_operand(sum, 0) == chosen;
+    if (!is_first && inst_operand(sum, 1) != chosen) return NULL; /* it goes before this one, to another */
+    const Val *other = inst_operand(sum, is_first);
     return is_known(s, other) && !s->comes_later[other->id] ? sum : NULL;
 }
 

@@ -100,7 +100,10 @@ static void visit_choice(Skip *s, Inst *choice) {
             inst->args[1] = inst_operand(way->last, inst_operand(inst, 1)->index);
             move_before(way->last, inst);
             s->changed = true;
-        } else if (!is_sum && can_be_before(choice, inst)) move_before(choice, inst);
+        } else if (!is_sum && can_be_before(choice, inst)) {
+            move_before(choice, inst);
+            s->changed = true;
+        }
         inst = next;
     }
 }

@@ -1,4 +1,4 @@
-/* irfuzz [FIRST [COUNT [SIZE]]]: random programs against every pass.
+/* irfuzz [FIRST [COUNT [SIZE [PASS]]]]: random programs against every pass; PASS: every second one is that.
  *
  * For each seed a program is made, printed, read back and printed again: the texts must be equal. It is run on a few
  * inputs; then random passes run on copies of it, one after the other, and after each one the function must verify and
@@ -137,7 +137,7 @@ static bool report(Case *c, const char *passes, Str text) {
 }
 
 /* Runs one random sequence of passes over a copy of the program. */
-static bool try_passes(uint64_t seed, Random *random, Str text, const Outcome *expected) {
+static bool try_passes(uint64_t seed, Random *random, Str text, const Outcome *expected, const char *often) {
     ToolSession session;
     Text done = {.arena = &session.arena};
     int npasses = 0, length = 1 + random_below(random, 8);
@@ -146,8 +146,9 @@ static bool try_passes(uint64_t seed, Random *random, Str text, const Outcome *e
     tool_begin(&session);
     if (!tool_parse(&session, "program", text)) return complain(seed, "parse", "cannot be read", text);
     for (int i = 0; i < length && fine; i++) {
-        Case c = {
-            .seed = seed, .pass = tool_pass_name(random_below(random, npasses)), .arena = &session.arena};
+        const char *pass = tool_pass_name(random_below(random, npasses));
+        Case c = {.seed = seed, .pass = often && random_chance(random, 50) ? often : pass};
+        c.arena = &session.arena;
         Str before = print_all(&session);
         text_printf(&done, "%s%s", i ? "," : "", c.pass);
         run_pass(&session, &c);
@@ -169,7 +170,7 @@ static bool round_trip(uint64_t seed, Str text) {
     return fine;
 }
 
-static bool try_seed(uint64_t seed, int size, int *useful) {
+static bool try_seed(uint64_t seed, int size, const char *often, int *useful) {
     ToolSession session;
     Random random = {seed * 7919};
     Outcome expected[INPUTS];
@@ -184,7 +185,7 @@ static bool try_seed(uint64_t seed, int size, int *useful) {
         expected[i] = run(main_of(&session), &session.arena, seed + (uint64_t)i, STEPS);
         *useful += expected[i].end == INTERP_fine;
     }
-    for (int i = 0; i < 3 && fine; i++) fine = try_passes(seed, &random, text, expected);
+    for (int i = 0; i < 3 && fine; i++) fine = try_passes(seed, &random, text, expected, often);
     arena_free(&session.arena);
     return fine;
 }
@@ -192,8 +193,9 @@ static bool try_seed(uint64_t seed, int size, int *useful) {
 int main(int argc, char **argv) {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     int count = argc > 2 ? atoi(argv[2]) : 1000, size = argc > 3 ? atoi(argv[3]) : 0, useful = 0;
+    const char *often = argc > 4 ? argv[4] : NULL;
     for (int i = 0; i < count; i++)
-        if (!try_seed(first + (uint64_t)i, size ? size : 2 + i % 9, &useful)) return EXIT_FAILURE;
+        if (!try_seed(first + (uint64_t)i, size ? size : 2 + i % 9, often, &useful)) return EXIT_FAILURE;
     printf("%d programs, %d runs that ended well\n", count, useful);
     return EXIT_SUCCESS;
 }

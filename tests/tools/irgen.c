@@ -14,6 +14,12 @@ uint32_t random_bits(Random *random) {
 int random_below(Random *random, int count) { return (int)(random_bits(random) % (uint32_t)count); }
 bool random_chance(Random *random, int percent) { return random_below(random, 100) < percent; }
 
+/* A whole number, not of greater size than `most`: sums of these are exact. */
+typedef struct Whole {
+    Val *value;
+    int most;
+} Whole;
+
 typedef struct Gen {
     ToolSession *session;
     Module *module;
@@ -27,6 +33,8 @@ typedef struct Gen {
     ValVec objects;  /* addresses of whole objects: vars and parameters */
     ValVec places;   /* addresses of values, used before and still in scope */
     InstVec targets; /* loops and blocks around that may be left from here */
+    bool whole;      /* the buffer has whole numbers alone, which add up to the same in any order */
+    VEC(Whole) wholes;
     Val *buffer;
     const Record *small, *large;
     VEC(Func *) callees;
@@ -145,7 +153,7 @@ static Val *walk_into(Gen *g, Val *address, bool to_value) {
 }
 
 static Val *new_place(Gen *g) {
-    if (g->objects.count == 0 || chance(g, 12))
+    if (g->objects.count == 0 || (!g->whole && chance(g, 12)))
         return build_buffer_elem(&g->b, g->buffer,
                                  chance(g, 50) ? any_int(g) : constant(g, basic(g, TYPE_int)), true);
     return walk_into(g, g->objects.at[below(g, g->objects.count)], true);
@@ -320,7 +328,7 @@ static void gen_print(Gen *g) {
 }
 
 static void gen_effect(Gen *g) {
-    if (chance(g, 75)) {
+    if (g->whole || chance(g, 75)) {
         gen_print(g);
         return;
     }
@@ -374,11 +382,11 @@ static void gen_statements(Gen *g, int count);
 
 typedef struct Scope {
     Builder b;
-    int vals, objects, places, targets;
+    int vals, objects, places, targets, wholes;
 } Scope;
 
 static Scope enter(Gen *g, Region *region) {
-    Scope scope = {g->b, g->vals.count, g->objects.count, g->places.count, g->targets.count};
+    Scope scope = {g->b, g->vals.count, g->objects.count, g->places.count, g->targets.count, g->wholes.count};
     bool no_fold = g->b.no_fold;
     g->b = build_at_end(region);
     g->b.no_fold = no_fold;
@@ -393,6 +401,7 @@ static void leave(Gen *g, Scope scope) {
     g->objects.count = scope.objects;
     g->places.count = scope.places;
     g->targets.count = scope.targets;
+    g->wholes.count = scope.wholes;
     g->ended = false;
     g->depth--;
 }
@@ -549,6 +558,162 @@ static void gen_memory_loop(Gen *g) {
     leave(g, scope);
 }
 
+/* ---- sums whose order is free, as differentiation makes them */
+
+enum { MOST_WHOLE = 1 << 20, MOST_TERM = 512, MOST_ROUNDS = 6 };
+
+static Whole add_whole(Gen *g, Val *v, int most) {
+    Whole whole = {v, most};
+    named(g, v, "w");
+    if (most <= MOST_WHOLE) vec_push(g->module->arena, &g->wholes, whole);
+    return whole;
+}
+
+static Whole small_whole(Gen *g) {
+    const Type *real = basic(g, TYPE_float), *integer = basic(g, TYPE_int);
+    int constant = chance(g, 50) ? 0 : below(g, 4);
+    if (chance(g, 40)) return (Whole){ir_const_real(g->module, real, constant), constant};
+    Val *bits = build_binary(&g->b, OP_and, any_int(g), ir_const_int(g->module, integer, 7));
+    return add_whole(g, build_convert(&g->b, bits, real), 7);
+}
+
+/* One of no more than that size; recent ones are likelier. */
+static Whole any_whole(Gen *g, int most) {
+    for (int tries = 0; tries < 8 && g->wholes.count && !chance(g, 10); tries++) {
+        int window = chance(g, 60) && g->wholes.count > 6 ? 6 : g->wholes.count;
+        Whole whole = g->wholes.at[g->wholes.count - 1 - below(g, window)];
+        if (whole.most <= most) return whole;
+    }
+    return small_whole(g);
+}
+
+static Whole free_sum(Gen *g, Whole a, Whole b) {
+    bool no_fold = g->b.no_fold;
+    g->b.no_fold = true;
+    Val *sum = build_binary(&g->b, chance(g, 75) ? OP_add : OP_sub, a.value, b.value);
+    g->b.no_fold = no_fold;
+    sum->inst->flags |= INST_FREE;
+    return add_whole(g, sum, a.most + b.most);
+}
+
+/* Nothing, or all, or a part. */
+static void gen_share(Gen *g) {
+    const Type *type = basic(g, TYPE_float);
+    Whole whole = any_whole(g, MOST_TERM);
+    Val *zero = ir_const_real(g->module, type, 0), *one = ir_const_real(g->module, type, 1),
+        *two = ir_const_real(g->module, type, 2);
+    Val *some = build_select(&g->b, condition(g), zero, whole.value),
+        *weight = build_select(&g->b, condition(g), one, two);
+    add_whole(g, build_binary(&g->b, OP_mul, some, weight), 2 * whole.most);
+}
+
+/* Elements that are known to be there have constant indices, or those of a few bits. */
+static Val *whole_place(Gen *g) {
+    const Type *type = basic(g, TYPE_int);
+    bool is_there = chance(g, 80);
+    Val *mask = ir_const_int(g->module, type, 7);
+    Val *index = !is_there       ? any_int(g)
+                 : chance(g, 60) ? ir_const_int(g->module, type, below(g, 3))
+                                 : build_binary(&g->b, OP_and, any_int(g), mask);
+    Val *place = build_buffer_elem(&g->b, g->buffer, index, true);
+    if (is_there) place->inst->flags |= INST_UNCHECKED;
+    return place;
+}
+
+static void gen_whole_memory(Gen *g) {
+    Val *place = whole_place(g);
+    int kind = below(g, 10);
+    if (kind < 3) build_store(&g->b, place, small_whole(g).value);
+    else if (kind < 5) named(g, build_load(&g->b, place), "e");
+    else {
+        Val *change[] = {place, any_whole(g, MOST_TERM).value};
+        Inst *atomic = build_inst(&g->b, OP_atomic, change, 2, 1, 0);
+        atomic->results[0]->type = basic(g, TYPE_float);
+        atomic->index = ATOMIC_add;
+    }
+}
+
+static void gen_wholes(Gen *g, int count);
+
+/* An `if` one way of which often gives constants. */
+static void gen_whole_choice(Gen *g) {
+    const Type *types[] = {basic(g, TYPE_float), basic(g, TYPE_float)};
+    int count = 1 + below(g, 2), most[2] = {0};
+    Inst *inst = build_if(&g->b, condition(g), types, count);
+    for (int i = 0; i < 2; i++) {
+        Scope scope = enter(g, inst->regions[i]);
+        bool is_constant = chance(g, 40);
+        if (!is_constant) gen_wholes(g, 4);
+        Val *args[2];
+        for (int k = 0; k < count && !g->ended; k++) {
+            Whole whole = {ir_const_real(g->module, types[k], chance(g, 80) ? 0 : 1), 1};
+            if (!is_constant && chance(g, 85)) whole = any_whole(g, MOST_WHOLE);
+            args[k] = whole.value;
+            if (whole.most > most[k]) most[k] = whole.most;
+        }
+        if (!g->ended) build_yield(&g->b, args, count);
+        leave(g, scope);
+    }
+    for (int k = 0; k < count; k++) add_whole(g, inst->results[k], most[k]);
+}
+
+/* Of no more than 64 in size, and a zero without a sign. */
+static Val *reduced(Gen *g, Val *v) {
+    Val *rest = build_binary(&g->b, OP_rem, v, ir_const_real(g->module, v->type, 64));
+    return build_binary(&g->b, OP_add, rest, ir_const_real(g->module, v->type, 0));
+}
+
+/* What is handed on is a sum that rounds add to, or something of a limited size. Some loops end by what they compute. */
+static void gen_whole_loop(Gen *g) {
+    const Type *real = basic(g, TYPE_float), *integer = basic(g, TYPE_int);
+    Whole given[2] = {any_whole(g, MOST_TERM), any_whole(g, 64)};
+    Val *initial[] = {ir_const_int(g->module, integer, 0), given[0].value, given[1].value}, *args[3];
+    Val *bound = bound_of(g);
+    Inst *loop = build_loop(&g->b, initial, 3, false);
+    loop->hints.ways = chance(g, 50);
+    Scope scope = enter(g, loop->regions[0]);
+    Val *go = build_binary(&g->b, OP_lt, loop->regions[0]->params[0], bound);
+    if (chance(g, 50)) {
+        Val *limit = ir_const_real(g->module, real, 5 + below(g, 30));
+        go = build_binary(&g->b, OP_and, go, build_binary(&g->b, OP_lt, loop->regions[0]->params[2], limit));
+    }
+    build_yield(&g->b, &go, 1);
+    leave(g, scope);
+    scope = enter(g, loop->regions[1]);
+    Val *const *params = loop->regions[1]->params;
+    add_val(g, params[0]);
+    Whole sum = add_whole(g, params[1], given[0].most + MOST_ROUNDS * MOST_TERM);
+    add_whole(g, params[2], 64);
+    gen_wholes(g, 8);
+    if (!g->ended) {
+        args[0] = next_of(g, params[0]);
+        args[1] = chance(g, 80) ? free_sum(g, sum, any_whole(g, MOST_TERM)).value : sum.value;
+        args[2] = reduced(g, any_whole(g, MOST_WHOLE).value);
+        build_yield(&g->b, args, 3);
+    }
+    leave(g, scope);
+    add_val(g, loop->results[0]);
+    add_whole(g, loop->results[1], sum.most);
+    add_whole(g, loop->results[2], 64);
+}
+
+static void gen_wholes(Gen *g, int count) {
+    int wanted = 1 + below(g, count * 2);
+    for (int i = 0; i < wanted && !g->ended; i++) {
+        int kind = below(g, 100);
+        if (kind < 40) free_sum(g, any_whole(g, MOST_WHOLE / 2), any_whole(g, MOST_WHOLE / 2));
+        else if (kind < 50) {
+            Whole a = any_whole(g, 64), b = any_whole(g, 64);
+            add_whole(g, build_binary(&g->b, OP_mul, a.value, b.value), a.most * b.most);
+        } else if (kind < 55) gen_share(g);
+        else if (kind < 65 && g->whole) gen_whole_memory(g);
+        else if (kind < 85 && g->depth < g->options.depth + 2) gen_whole_choice(g);
+        else if (kind < 90 && g->depth < g->options.depth) gen_whole_loop(g);
+        else if (kind < 94) gen_comparison(g);
+        else gen_statements(g, 1);
+    }
+}
+
 /* ---- leaving */
 
 static void gen_return(Gen *g) {
@@ -608,6 +773,7 @@ static void gen_statement(Gen *g) {
     else if (kind < 75) new_var(g, object_type(g));
     else if (kind < 79) gen_effect(g);
     else if (kind < 83) gen_call(g);
+    else if (kind < 87) gen_wholes(g, 8);
     else if (kind < 97) gen_construct(g);
     else gen_jump(g);
 }
@@ -661,7 +827,7 @@ static void gen_func(Gen *g, const char *func_name) {
     g->func = func_new(g->module, func_name);
     g->func->flags = (chance(g, 40) ? FUNC_NORMAL : 0u) | (chance(g, 20) ? FUNC_INLINE : 0u);
     gen_signature(g);
-    g->vals.count = g->objects.count = g->places.count = g->targets.count = 0;
+    g->vals.count = g->objects.count = g->places.count = g->targets.count = g->wholes.count = 0;
     g->depth = 0;
     Region *body = func_begin(g->func);
     g->buffer = body->params[7];
@@ -680,6 +846,7 @@ static void gen_func(Gen *g, const char *func_name) {
 Func *gen_program(ToolSession *session, Random *random, GenOptions options) {
     Gen g = {.session = session, .module = session->module, .random = random, .options = options};
     make_records(&g);
+    g.whole = random_chance(random, 40);
     if (random_chance(random, 50)) {
         global_new(session->module, GLOBAL_static, "counter", type_basic(&session->types, TYPE_int));
         global_new(session->module, GLOBAL_static, "state", g.small->type);
