@@ -203,12 +203,17 @@ bool rounds_vary_in(const Rounds *r, const Inst *inst) {
 
 static void visit_region(Rounds *r, const Region *region, bool apart);
 
+/* Does what the way gives vary? It gives nothing if it goes elsewhere. */
+static bool way_varies(const Rounds *r, const Region *way, int result) {
+    return way->last->op == OP_yield && rounds_vary(r, way->last->args[result]);
+}
+
 /* The ways of a construct meet in its results; a loop begins again with what it yields. */
 static void join_ways(Rounds *r, const Inst *inst, bool parts) {
     for (int i = 0; i < inst->nresults; i++) {
         bool varies = parts || (inst->op == OP_loop && rounds_vary(r, inst->args[i]));
         for (int k = inst->op == OP_loop; k < inst->nregions && !varies; k++)
-            varies = rounds_vary(r, inst->regions[k]->last->args[i]);
+            varies = way_varies(r, inst->regions[k], i);
         set(r, inst->results[i], varies);
         for (int k = 0; k < inst->nregions && inst->op == OP_loop; k++)
             set(r, inst->regions[k]->params[i], varies);
