@@ -596,6 +596,13 @@ static Whole free_sum(Gen *g, Whole a, Whole b) {
     return add_whole(g, sum, a.most + b.most);
 }
 
+/* Of no negative number, which would give a zero its sign. */
+static void gen_product(Gen *g) {
+    Whole a = any_whole(g, 64), b = any_whole(g, 64);
+    Val *x = build_unary(&g->b, OP_abs, a.value), *y = build_unary(&g->b, OP_abs, b.value);
+    add_whole(g, build_binary(&g->b, OP_mul, x, y), a.most * b.most);
+}
+
 /* Nothing, or all, or a part. */
 static void gen_share(Gen *g) {
     const Type *type = basic(g, TYPE_float);
@@ -702,10 +709,8 @@ static void gen_wholes(Gen *g, int count) {
     for (int i = 0; i < wanted && !g->ended; i++) {
         int kind = below(g, 100);
         if (kind < 40) free_sum(g, any_whole(g, MOST_WHOLE / 2), any_whole(g, MOST_WHOLE / 2));
-        else if (kind < 50) {
-            Whole a = any_whole(g, 64), b = any_whole(g, 64);
-            add_whole(g, build_binary(&g->b, OP_mul, a.value, b.value), a.most * b.most);
-        } else if (kind < 55) gen_share(g);
+        else if (kind < 50) gen_product(g);
+        else if (kind < 55) gen_share(g);
         else if (kind < 65 && g->whole) gen_whole_memory(g);
         else if (kind < 85 && g->depth < g->options.depth + 2) gen_whole_choice(g);
         else if (kind < 90 && g->depth < g->options.depth) gen_whole_loop(g);
