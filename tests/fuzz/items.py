@@ -9,6 +9,7 @@ import random
 import re
 import struct
 
+import nests
 from tree import BOOL, INDEX, INT, REAL, VOID, Function, Node, Param, Program, Text, Writer
 
 SIZE = 96       # of all buffers: indices run out of them, now and then
@@ -378,6 +379,10 @@ void NAME_grad(int n, int at) {{
         if self.chance(0.35):
             items.append(Text(self.loss().replace("NAME", "loss"), ("loss",)))
             calls.append(Node(f"loss_grad({self.pick(5, 40, 61)}, 3);", uses=("loss",)))
+        if self.chance(0.4):
+            text, more = nests.Nests(self.seed).program()
+            items.append(Text(text, ("nest0",)))
+            calls += [Node(call, uses=("nest0",)) for call in more]
         items.append(Function("main", VOID, [], calls, ()))
         return Program(self.seed, items, {}, False, True)
 

@@ -17,17 +17,19 @@ void clike_fail(Printer *p, Loc loc, const char *format, ...) {
 /* ---- what the target lacks */
 
 static void find_wave(void *user, Inst *inst) {
-    bool *found = user;
-    *found |= inst->op == OP_wave;
+    const Inst **first = user;
+    if (!*first && inst->op == OP_wave) *first = inst;
 }
 
-/* The place itself is in the library. */
+/* Where it is called in a function of the library alone, the place is in that. */
 static void check_capabilities(Printer *p) {
     for (int i = 0; i < p->reached.funcs.count && !(p->file->target->capabilities & TARGET_WAVES); i++) {
         const Func *func = p->reached.funcs.at[i]->func;
-        bool found = false;
-        region_walk(func->body, find_wave, &found);
-        if (found) clike_fail(p, func->loc, "this target has no waves, which '%s' needs", func->name->text);
+        const Inst *wave = NULL;
+        region_walk(func->body, find_wave, &wave);
+        if (wave)
+            clike_fail(p, func->is_library ? func->loc : wave->loc,
+                       "this target has no waves, which '%s' needs", func->name->text);
     }
 }
 
