@@ -1,0 +1,107 @@
+"""Random nests of loops over buffers and arrays: triangles, packed rows, indices of 32 and 64 bits that wrap or run out of range, counters that start and stop anywhere; and loops
+that set elements which others then add to, or nearly so. They are text: what fails is small already."""
+import random
+
+KINDS = ("int", "int", "int", "uint", "int64_t")
+
+
+class Nests:
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+
+    def pick(self, *items):
+        return self.rng.choice(items)
+
+    def chance(self, p):
+        return self.rng.random() < p
+
+    # ---- indices
+
+    def term(self, names):
+        """Counters are of different types: all is done in int."""
+        i = f"int({self.pick(*names)})"
+        return self.pick(i, i, i, f"{i} * {self.rng.randint(2, 9)}", f"{i} * k", f"(n - 1 - {i})", f"int(uint({i}) * 3u - 2u)", f"int(int64_t({i}) * k + 4294967296ll)",
+                         f"{i} * ({i} + 1) / 2", f"({i} << 1)", f"{i} * 1073741824", f"int(int64_t({i}) * 4294967297ll >> 1)", f"min({i}, 3)")
+
+    def index(self, names):
+        text = " + ".join(self.term(names) for _ in range(self.pick(1, 1, 2, 2, 3)))
+        if self.chance(0.5):
+            text += f" {self.pick('+', '-')} {self.pick('1', '2', '7', 'k', 'm')}"
+        return self.pick(text, text, text, f"uint({text})", f"int64_t({text})", f"packed + {self.pick(0, 1, 5)}", "packed", f"packed * k + {self.pick(*names)}")
+
+    def head(self, i, names):
+        kind = self.pick(*KINDS)
+        around = f"{kind}({self.pick(*names, 'k')}{' & 15' if kind == 'uint' else ''})"
+        low = self.pick("0", "0", "0", "1", "2", around, f"{around} + 1", "-2" if kind != "uint" else "0")
+        high = self.pick(f"{kind}(n)", f"{kind}(n)", str(self.rng.randint(2, 9)), f"{kind}(m)", around, f"{kind}(n) - {around}" if kind != "uint" else f"{kind}(n)")
+        step = self.pick("++", "++", "++", "++", " += 2", " += 3")
+        return self.pick(f"for ({kind} {i} = {low}; {i} < {high}; {i}{step})", f"for ({kind} {i} = {low}; {i} < {high}; {i}{step})", f"for ({kind} {i} = {low}; {i} <= {high}; {i}{step})",
+                         f"for (int {i} = int({high}) - 1; {i} >= 0; {i}--)", f"for (int64_t {i} = int64_t({high}); {i} > int64_t({low}); {i}--)")
+
+    # ---- bodies
+
+    def read(self, names):
+        return self.pick(f"one[{self.index(names)}]", f"two[{self.index(names)}]", f"two[{self.index(names)}]", f"a[{self.index(names)}]", f"fb[{self.pick(*names)}]",
+                         f"float({self.pick(*names)})", "x", "s", f"(s > 0 ? two[{self.index(names)}] : 0.5)")
+
+    def statement(self, names):
+        value = self.pick("{} * 0.5 + {}", "{} - {} * x", "{}", "min({}, {})").format(*(self.read(names) for _ in range(2)))
+        return self.pick(f"one[{self.index(names)}] = {value};", f"one[{self.index(names)}] += {value};", f"s += {value};", f"s = s * 0.5 + {value};", f"a[{self.index(names)}] = {value};",
+                         f"a[{self.index(names)}] += {value};", "packed++;", "packed++;", f"if ({self.read(names)} > 0) s -= 1; else one[{self.index(names)}] = s;",
+                         f"InterlockedAdd(two[{self.index(names)}], {value});", f"ia[{self.index(names)}] ^= packed;",
+                         f"if ({self.read(names)} > 3) {self.pick('break', 'continue')};")
+
+    def level(self, depth, names):
+        i = f"i{len(names)}"
+        inside = [*names, i]
+        lines = [self.statement(inside) for _ in range(self.rng.randint(0 if depth else 1, 3))]
+        if depth:
+            lines.insert(self.rng.randint(0, len(lines)), self.level(depth - 1, inside))
+        if not depth and self.chance(0.4):
+            lines.append("packed++;")
+        return self.head(i, names) + " {\n" + "\n".join(lines) + "\n}"
+
+    def nest(self, name):
+        body = self.level(self.pick(0, 1, 1, 2), [])
+        begin = f"int m = {self.pick('7', 'ia[0] & 7', 'k + 3')};\n    float s = x;\n    int packed = {self.pick('0', '1', 'k')};\n    float a[{self.pick(4, 7, 16)}] = {{}};\n"
+        return f"{self.pick('[noinline] ', '')}void {name}(RWStructuredBuffer<float> one, RWStructuredBuffer<float> two, int n, int k, float x) {{\n    {begin}    {body}\n" \
+               "    fa[1] += s; ia[2] ^= packed; fb[2] += a[1] + a[3];\n}\n"
+
+    # ---- set, then added to
+
+    def filled(self, name):
+        part = self.pick("", "", ".a", ".b.y", ".c[1]")
+        one, kind = ("one", "float") if not part else ("one", "Five")
+        low, high, step = self.pick("0", "0", "0", "1", "k"), self.pick("n", "n", "n", "n - 1", "n + 1"), self.pick("1", "1", "1", "2")
+        other = self.pick((low, high, step), (low, high, step), (low, high, step), ("0", high, step), (low, "n", step), (low, high, "1"))
+        value = self.pick("0", "0", "0", "1.5", "-2")
+        sets = [f"{one}[i]{part} = {value};"]
+        if part and self.chance(0.5):
+            sets = [f"{one}[i] = {{ {value}, float2({self.pick('0, 0', '1, 2', '0, -1')}), {{ 0, {value} }} }};"]
+        index = self.pick("i", "i", "i", "i", "i + 1", "i - 1", "n - 1 - i")
+        term = self.pick("two[i] * x + 0.0", "fb[i] - 0.5", "x", f"{one}[i]{part} + 0.0", f"{one}[i + 1]{part} + 0.0", "two[n - 1 - i] + 0.0").replace("two[", "fb[" if part else "two[")
+        adds = [f"InterlockedAdd({one}[{index}]{part}, {term});" for _ in range(self.pick(1, 1, 2))]
+        if self.chance(0.3):
+            adds.insert(self.pick(0, 1), self.pick(f"if (fb[i] > 0) {self.pick('continue', 'break')};", f"fa[i] = {one}[i]{part};", "fb[i] = 0.25;", f"{one}[i]{part} = 1;"))
+        between = self.pick("", "", "", f"fa[0] += {one}[1]{part};", f"{one}[2]{part} = 5;")
+        loops = [f"for (int i = {at[0]}; i < {at[1]}; i += {at[2]}) {{ {' '.join(lines)} }}" for at, lines in (((low, high, step), sets), (other, adds))]
+        if self.chance(0.25):
+            loops = [f"for (int i = {low}; i < {high}; i += {step}) {{ {' '.join([*sets, *adds])} }}"]
+        body = f"\n    {between}\n    ".join(loops)
+        two = "float" if not part else "Five"
+        return part != "", f"{self.pick('[noinline] ', '')}void {name}(RWStructuredBuffer<{kind}> one, RWStructuredBuffer<{two}> two, int n, int k, float x) {{\n    {body}\n}}\n"
+
+    def program(self):
+        """The functions, and calls of them."""
+        texts, calls = [], []
+        for number in range(self.rng.randint(1, 3)):
+            name = f"nest{number}"
+            texts.append(self.nest(name))
+            calls.append(f"{name}({self.pick('fa, fb', 'fb, fa', 'fa, fa')}, {self.pick(0, 1, 3, 5, 9, 12)}, {self.pick(1, 2, 3, -1)}, {self.pick('0.5', '-1.25')});")
+        for number in range(self.rng.randint(0, 2)):
+            name = f"filled{number}"
+            is_struct, text = self.filled(name)
+            texts.append(text)
+            given = self.pick("va, vb", "vb, va", "va, va") if is_struct else self.pick("fa, fb", "fb, fa", "fa, fa")
+            calls.append(f"{name}({given}, {self.pick(0, 5, 17, 64, 96, 99)}, {self.pick(1, 2, 3)}, {self.pick('0.5', '-1.25')});")
+        return "".join(texts), calls
