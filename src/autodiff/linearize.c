@@ -95,6 +95,11 @@ static Val *placed(Lin *l, const Placed *x, Val *v) {
 
 static bool is_zero(const Placed *x, const Val *v) { return !val_is_const(v) && x->zero[v->id]; }
 
+/* Chosen from zeros, one of which is a differential. */
+static bool chooses_zero(const Placed *x, const Val *a, const Val *b) {
+    return (is_zero(x, a) && (is_zero(x, b) || val_is_zero(b))) || (is_zero(x, b) && val_is_zero(a));
+}
+
 /* Linear operations on zero are zero. */
 static bool folds_to_zero(const Placed *x, const Inst *inst) {
     switch ((Op)inst->op) {
@@ -106,7 +111,7 @@ static bool folds_to_zero(const Placed *x, const Inst *inst) {
     case OP_div:
     case OP_ratio:
     case OP_convert: return is_zero(x, inst->args[0]);
-    case OP_select: return is_zero(x, inst->args[1]) && is_zero(x, inst->args[2]);
+    case OP_select: return chooses_zero(x, inst->args[1], inst->args[2]);
     default: return false;
     }
 }
