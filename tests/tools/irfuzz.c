@@ -175,8 +175,10 @@ static bool try_seed(uint64_t seed, int size, const char *often, int *useful) {
     Random random = {seed * 7919};
     Outcome expected[INPUTS];
     tool_begin(&session);
-    GenOptions options = {
-        .size = size, .depth = 2 + random_below(&random, 3), .helpers = random_below(&random, 3)};
+    GenOptions options = {.size = size,
+                          .depth = 2 + random_below(&random, 3),
+                          .helpers = random_below(&random, 3),
+                          .free = true};
     gen_program(&session, &random, options);
     Str text = print_all(&session);
     const char *wrong = verify_all(&session);

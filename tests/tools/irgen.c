@@ -778,7 +778,7 @@ static void gen_statement(Gen *g) {
     else if (kind < 75) new_var(g, object_type(g));
     else if (kind < 79) gen_effect(g);
     else if (kind < 83) gen_call(g);
-    else if (kind < 87) gen_wholes(g, 8);
+    else if (kind < 87 && g->options.free) gen_wholes(g, 8);
     else if (kind < 97) gen_construct(g);
     else gen_jump(g);
 }
@@ -851,7 +851,7 @@ static void gen_func(Gen *g, const char *func_name) {
 Func *gen_program(ToolSession *session, Random *random, GenOptions options) {
     Gen g = {.session = session, .module = session->module, .random = random, .options = options};
     make_records(&g);
-    g.whole = random_chance(random, 40);
+    g.whole = options.free && random_chance(random, 40);
     if (random_chance(random, 50)) {
         global_new(session->module, GLOBAL_static, "counter", type_basic(&session->types, TYPE_int));
         global_new(session->module, GLOBAL_static, "state", g.small->type);

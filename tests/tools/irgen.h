@@ -16,6 +16,7 @@ typedef struct GenOptions {
     int size;    /* statements of a region, about */
     int depth;   /* of nested regions */
     int helpers; /* functions that the others may call */
+    bool free;   /* there are sums whose order is free, and so the sign of a zero */
 } GenOptions;
 
 /* Adds functions to the module; the last one is "main". Every function has the parameters that gen_params gives. */
