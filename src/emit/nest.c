@@ -91,40 +91,70 @@ int emit_rounds_in_a_row(const Inst *loop) {
     return is_long && rounds % AT_ONCE == 0 ? AT_ONCE : 1;
 }
 
-/* ---- pairs of doubles */
+/* ---- several rounds at once */
 
-/* What a round does, number by number. */
+enum { MOST_CALLS = 4 }; /* inside each other */
+
+/* What a round does, number by number, with all that it calls. */
 typedef struct Arithmetic {
     int done, dear, moved; /* dear: quotients and roots; moved: read or written */
+    int elementary;        /* functions, which stay one by one */
+    double taken;          /* of `done`, if half of the arms of each `if` are taken */
+    int bits;              /* of all numbers */
     bool is_other;         /* also something else */
 } Arithmetic;
 
 static int numbers_in(const Type *type) { return type->kind == TYPE_vector ? type_count(type) : 1; }
 
-static void add_number(Arithmetic *all, const Inst *inst, const Type *type) {
-    int count = numbers_in(type);
-    bool moves = inst->op == OP_load || inst->op == OP_store;
-    all->is_other |= type_element(type)->kind != TYPE_double || op_is_elementary(inst->op);
+static void add_number(Arithmetic *all, const Inst *inst, const Type *type, double share) {
+    int count = numbers_in(type), bits = type_bits(type_element(type));
+    bool moves = inst->op == OP_load || inst->op == OP_store, is_sometimes = share < 1;
+    all->is_other |= bits < 32 || (all->bits && bits != all->bits) || (moves && is_sometimes);
+    all->bits = bits;
     all->dear += op_is_quotient_or_root(inst->op) ? count : 0;
     all->moved += moves ? count : 0;
-    all->done += op_has(inst->op, OP_ELEMENTWISE) ? count : 0;
+    all->elementary += op_is_elementary(inst->op) ? count : 0;
+    if (!op_has(inst->op, OP_ELEMENTWISE)) return;
+    all->done += count;
+    all->taken += share * count;
 }
 
-static void look_at_number(void *user, Inst *inst) {
-    Arithmetic *all = user;
-    const Val *v = inst->op == OP_store  ? inst_operand(inst, 1)
-                   : inst->nresults == 1 ? inst->results[0]
-                                         : NULL;
-    all->is_other |= inst->nregions > 0 || inst->op == OP_call || inst->nresults > 1;
-    if (v && type_is_float(type_element(v->type))) add_number(all, inst, v->type);
+static void add_numbers(Arithmetic *all, const Region *region, double share, int calls) {
+    for (const Inst *inst = region->first; inst; inst = inst->next) {
+        const Val *v = inst->op == OP_store  ? inst_operand(inst, 1)
+                       : inst->nresults == 1 ? inst->results[0]
+                                             : NULL;
+        if (inst->op == OP_if) {
+            for (int i = 0; i < inst->nregions; i++)
+                add_numbers(all, inst->regions[i], share / inst->nregions, calls);
+        } else if (inst->op == OP_call && inst->callee->body && calls < MOST_CALLS) {
+            add_numbers(all, inst->callee->body, share, calls + 1);
+        } else {
+            all->is_other |= inst->nregions > 0 || inst->op == OP_call || inst->nresults > 1;
+            if (v && type_is_float(type_element(v->type))) add_number(all, inst, v->type, share);
+        }
+    }
 }
 
-bool emit_goes_in_pairs(const Inst *loop) {
-    enum { LEAST_DEAR = 2, LEAST_DONE = 4 }; /* in all; for each number that is moved */
+/* Asked for a width, LLVM would change the order of a sum. */
+static bool carries_numbers(const Region *body) {
+    for (int i = 0; i < body->nparams; i++)
+        if (!type_is_integer(body->params[i]->type)) return true;
+    return false;
+}
+
+int emit_rounds_at_once(const Inst *loop) {
+    enum { REGISTER = 128, LEAST_DEAR = 2 };
+    enum { LEAST_DONE = 4, LEAST_BETWEEN = 16 }; /* for each number that is moved; for each function */
+    static const double most_in_vain = 0.85;     /* of what several at once gain at best */
     Arithmetic all = {0};
-    if (loop->nregions != 2) return false;
-    region_walk(loop->regions[1], look_at_number, &all);
-    return !all.is_other && all.dear >= LEAST_DEAR && all.done >= LEAST_DONE * all.moved;
+    if (loop->nregions != 2 || carries_numbers(loop->regions[1])) return 1;
+    add_numbers(&all, loop->regions[1], 1, 0);
+    if (all.is_other || all.dear < LEAST_DEAR || all.done < LEAST_DONE * all.moved ||
+        all.done < LEAST_BETWEEN * all.elementary)
+        return 1;
+    int width = REGISTER / all.bits;
+    return all.done <= most_in_vain * width * all.taken ? width : 1;
 }
 
 /* ---- which functions have some */

@@ -402,8 +402,9 @@ void clike_begin_rows(Printer *p, const Inst *loop) {
 const char *clike_rows_wish(Printer *p, const Inst *loop) {
     if (p->at->rows.loop != loop) return NULL;
     const char *independent = clike_helper(p, "SLOPE_INDEPENDENT");
-    bool in_pairs = clike_has_vectors(p) && emit_goes_in_pairs(loop);
-    return in_pairs ? clike_format(p, "%s %s", independent, clike_helper(p, "SLOPE_PAIRS")) : independent;
+    int at_once = clike_has_vectors(p) ? emit_rounds_at_once(loop) : 1;
+    if (at_once == 1) return independent;
+    return clike_format(p, "%s %s(%d)", independent, clike_helper(p, "SLOPE_AT_ONCE"), at_once);
 }
 
 static const Row *find_row(const Printer *p, const Inst *access) {
