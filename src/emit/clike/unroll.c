@@ -63,7 +63,7 @@ static bool is_triangle(const Inside *inside) {
            inst_contains(inside->loop, ir_resolve(inside->nested->args[test.index]));
 }
 
-/* Does it run as often as its counter says? */
+/* Does it run as often as its counter says? gcc hears no wishes for loops that test two things, and warns of them. */
 static bool is_one_test(const Inst *loop) {
     const Inst *yield = loop->regions[0]->last;
     const Val *condition = yield->op == OP_yield ? ir_resolve(yield->args[0]) : NULL;
@@ -79,7 +79,7 @@ static const char *unrolled_by(const Inst *loop, int64_t rounds) {
     if (inside.loops > 0 || !is_unrolled) return NULL;
     if (rounds * (inside.nested ? once + inside.nested_insts * rounds / 2 : once) > MOST_INSTS) return NULL;
     if (inside.calls) return "SLOPE_UNROLL_CALLS";
-    return inside.nested && !inside.jumps && is_one_test(loop) ? "SLOPE_UNROLL_TRIANGLE" : "SLOPE_UNROLL";
+    return inside.nested && !inside.jumps ? "SLOPE_UNROLL_TRIANGLE" : "SLOPE_UNROLL";
 }
 
 typedef struct Effects {
@@ -195,6 +195,7 @@ bool clike_is_in_open_loop(const Inst *inst) {
 
 const char *clike_loop_wish(Printer *p, const Inst *loop) {
     if (p->at->masked.loop == loop) return clike_helper(p, "SLOPE_INDEPENDENT");
+    if (!is_one_test(loop)) return NULL;
     const char *wish = wish_for_rounds(p, loop);
     bool is_apart = p->dialect->steers_loops && p->options->level > 0 && clike_keeps_independent(loop);
     const char *apart = is_apart ? clike_helper(p, "SLOPE_INDEPENDENT") : NULL;
