@@ -28,15 +28,22 @@ typedef struct Inside {
     int loops, insts, nested_insts;
 } Inside;
 
+/* With those of a function that is called: it may become a part of who calls it. What is more than anyone writes out is not counted further. */
+static void count_insts(void *user, Inst *inst) {
+    int *insts = user;
+    ++*insts;
+    if (inst->op == OP_call && *insts <= MOST_INSTS) region_walk(inst->callee->body, count_insts, insts);
+}
+
 static void count_nested(void *user, Inst *inst) {
     Inside *inside = user;
-    inside->nested_insts++;
+    count_insts(&inside->nested_insts, inst);
     inside->loops += inst->op == OP_loop;
 }
 
 static void count_inside(void *user, Inst *inst) {
     Inside *inside = user;
-    inside->insts++;
+    count_insts(&inside->insts, inst);
     inside->calls |= emit_is_for_vectors(inst);
     inside->jumps |= inst->op == OP_break || inst->op == OP_continue || inst->op == OP_return;
     if (inst->op != OP_loop || inside->nested) return;
