@@ -16,6 +16,7 @@ typedef struct FlowCall {
     const Type *type;    /* of the result, at the call */
     Decl *derived;       /* the function that is to be differentiated; NULL: it certainly can be */
     const Decl *context; /* whose constraints tell what it takes; NULL: whatever the arguments carry */
+    const Subst *subst;  /* what it stands for here; NULL: what has a derivative is said by its declaration */
 } FlowCall;
 
 static const ParamSig *param_of(const FlowCall *call, int arg) {
@@ -30,14 +31,23 @@ static bool is_output(const ParamSig *param) {
     return param->pass == PASS_out || param->pass == PASS_inout || param->pass == PASS_ref;
 }
 
+/* Is it differentiable, or one of several, for all that the callee knows or as it is here? */
+static bool is_diff_type(FlowWalk *w, const FlowCall *call, const Type *type) {
+    if (check_is_diff_type(w->c, type, call->context)) return true;
+    const Type *here = call->subst ? check_subst(w->c, type, call->subst) : NULL;
+    for (int i = 0; here && here->kind == TYPE_pack && i < here->nargs; i++)
+        if (flow_is_diff(w, here->args[i])) return true;
+    return flow_is_diff(w, here);
+}
+
 static bool takes_derivative(FlowWalk *w, const FlowCall *call, const ParamSig *param) {
-    return !param->no_diff && (!call->context || check_is_diff_type(w->c, param->type, call->context));
+    return !param->no_diff && (!call->context || is_diff_type(w, call, param->type));
 }
 
 static bool gives_derivative(FlowWalk *w, const FlowCall *call) {
     const FuncSig *sig = &call->sig;
     if (sig->result_no_diff || sig->result->kind == TYPE_void) return false;
-    return call->context ? check_is_diff_type(w->c, sig->result, call->context) : flow_is_diff(w, call->type);
+    return call->context ? is_diff_type(w, call, sig->result) : flow_is_diff(w, call->type);
 }
 
 static bool takes_reference(FlowWalk *w, const FlowCall *call) {
@@ -148,6 +158,13 @@ static void check_memory(FlowWalk *w, const FlowCall *call) {
     if (!where) where = written_memory(w, call);
     Loss loss = {.kind = LOSS_stored, .loc = call->site->loc, .cause = call->site, .where = where};
     if (where) flow_report_stored(w, &loss);
+}
+
+/* The derivative of a generic function that is made, and not written, goes through whatever is differentiable in an instance. */
+static const Subst *subst_if_made(Checker *c, Decl *func, const Subst *subst) {
+    if (!func || func->kind != DECL_func) return NULL;
+    check_derivatives(c, func);
+    return func->sema->fwd.decl || func->sema->bwd.decl ? NULL : subst;
 }
 
 /* The pairs that a derivative changes are its very result. */
@@ -329,6 +346,7 @@ const Flow *flow_invoke(FlowWalk *w, const Expr *e) {
     FuncRef special = {call.derived, NULL};
     if (known && !e->nmodes && check_special(c, e->decl, e->subst, &special)) call.derived = special.decl;
     if (promised && !e->nmodes) call.context = NULL;
+    if (!e->nmodes && call.derived == e->decl) call.subst = subst_if_made(c, e->decl, e->subst);
     call.sig = with_this(w, &sig, e->nmodes > 0);
     call.args = arena_array(w->arena, FlowArg, e->args.count + 1);
     if (e->a) {
@@ -357,6 +375,7 @@ const Flow *flow_access(FlowWalk *w, const Expr *e, FuncFlavour flavour, const F
     FlowCall call = {.site = e, .callee = func, .type = e->type, .derived = func, .context = func};
     call.args = arena_array(w->arena, FlowArg, e->args.count + 2);
     if (!func) return NULL;
+    call.subst = subst_if_made(w->c, func, e->subst);
     FuncSig sig = check_generic_signature(w->c, func, NULL, NULL, 0, true);
     call.sig = with_this(w, &sig, false);
     if (sig.has_this) call.args[call.nargs++] = object;
