@@ -311,6 +311,60 @@ static bool lin_log(Lin *l, Inst *inst) {
     return true;
 }
 
+/* ---- quotients by exponentials
+ *
+ * The differential of u / v has y * dv in it. With v = 1 + exp(x) and much that depends on x, dv is beyond all floats long before v is, while y * exp(x)
+ * is at most u: this comes first. The reverse does so anyway, as it begins with the quotient. */
+
+enum { TERMS_DEEP = 4 };
+
+/* Of log |x|, where x is a multiple of exp(u): du. */
+static Val *exponent(Lin *l, Val *x) {
+    const Inst *inst = log_operand(x);
+    if (inst->op == OP_exp || inst->op == OP_exp2) return log_differential(l, x, 0);
+    return exponent(l, inst->args[inst->op == OP_mul && val_is_const(inst->args[0])]);
+}
+
+/* exp(u), or a multiple of it. */
+static bool is_exponential(const Val *x) {
+    const Inst *inst = log_operand(x);
+    if (!inst || inst->op == OP_exp || inst->op == OP_exp2) return inst != NULL;
+    if (inst->op == OP_neg) return is_exponential(inst->args[0]);
+    return inst->op == OP_mul && ((val_is_const(inst->args[0]) && is_exponential(inst->args[1])) ||
+                                  (val_is_const(inst->args[1]) && is_exponential(inst->args[0])));
+}
+
+static bool has_exponential(const Val *x, int depth) {
+    const Inst *inst = log_operand(x);
+    bool is_sum = inst && depth > 0 && (inst->op == OP_add || inst->op == OP_sub);
+    return is_exponential(x) || (is_sum && (has_exponential(inst->args[0], depth - 1) ||
+                                            has_exponential(inst->args[1], depth - 1)));
+}
+
+/* y * dx; NULL: zero. */
+static Val *times_differential(Lin *l, Val *y, Val *x, int depth) {
+    Val *d = diff(l, x);
+    if (!d) return NULL;
+    const Inst *inst = log_operand(x);
+    if (is_exponential(x))
+        return build_binary(&l->b, OP_mul, build_binary(&l->b, OP_mul, y, primal(l, x)), exponent(l, x));
+    if (!has_exponential(x, depth)) return build_binary(&l->b, OP_mul, y, d);
+    Val *first = times_differential(l, y, inst->args[0], depth - 1),
+        *second = times_differential(l, y, inst->args[1], depth - 1);
+    if (!first && second && inst->op == OP_sub) return build_unary(&l->b, OP_neg, second);
+    if (!first || !second) return first ? first : second;
+    return build_binary(&l->b, (Op)inst->op, first, second);
+}
+
+static bool lin_quotient(Lin *l, Inst *inst) {
+    if (inst->op != OP_div || l->mode != AD_fwd || !has_exponential(inst->args[1], TERMS_DEEP)) return false;
+    Val *y = copy_pure(l, inst), *change = times_differential(l, y, inst->args[1], TERMS_DEEP);
+    set_primal(l, inst->results[0], y);
+    set_diff(l, inst->results[0],
+             build_quotient_differential(&l->b, primal(l, inst->args[1]), diff(l, inst->args[0]), change));
+    return true;
+}
+
 /* ---- pure operations of any kind */
 
 static void lin_pure(Lin *l, Inst *inst) {
@@ -325,7 +379,7 @@ static void lin_pure(Lin *l, Inst *inst) {
         l->d[y->id] = moved_shadow(l, inst);
         return;
     }
-    if (is_active(l, y) && lin_log(l, inst)) return;
+    if (is_active(l, y) && (lin_log(l, inst) || lin_quotient(l, inst))) return;
     if (is_active(l, y) && !op_info[inst->op].has_partials && inst->op != OP_select &&
         inst->op != OP_convert && apply_op_rule(l, inst))
         return;

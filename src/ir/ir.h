@@ -561,6 +561,7 @@ Val *build_rewrite(Builder *b, Op op, const Type *type, Val *const *args, int na
 /* ---- partials.c */
 /* Of the result y of an operation on a, up to three operands, whose differentials are d; NULL: zero. */
 Val *build_differential(Builder *b, Op op, Val *const *a, Val *const *d, Val *y);
+Val *build_quotient_differential(Builder *b, Val *v, Val *du, Val *ydv); /* of y = u / v; NULL: zero */
 
 /* ---- compute.c: operations on numbers */
 /* Of one result, on scalars of that type, which the caller rounds (compute_round) or wraps (number_wrap); of a comparison, 0

@@ -91,21 +91,23 @@ static bool is_explosive(const Val *v, int depth) {
     }
 }
 
-/* y * dv. What was divided by something infinite is 0 and does not change, though dv is infinite, too: 1 / (1 + exp(x)) is flat there. */
-static Val *change_by_divisor(Builder *b, Val *y, Val *v, Val *dv) {
-    Val *change = dscale(b, y, dv);
+/* What was divided by something infinite is 0 and does not change, though dv is infinite, too: 1 / (1 + exp(x)) is flat there. */
+static Val *unless_infinite(Builder *b, Val *v, Val *change) {
     if (!change || !is_explosive(v, DEPTH_OF_SUMS)) return change;
     Val *is_infinite = build_binary(b, OP_eq, build_unary(b, OP_abs, v), real(b, v->type, INFINITY));
-    return build_select(b, is_infinite, real(b, y->type, 0), change);
+    return build_select(b, is_infinite, real(b, v->type, 0), change);
 }
 
 /* (du - y * dv) / v: one division instead of two. */
+Val *build_quotient_differential(Builder *b, Val *v, Val *du, Val *ydv) {
+    Val *top = dsub(b, du, unless_infinite(b, v, ydv));
+    return top ? build_binary(b, OP_div, top, v) : NULL;
+}
+
 static Val *dquotient(Builder *b, Op op, Val *const *a, Val *const *d, Val *y) {
-    Val *change = op == OP_div ? change_by_divisor(b, y, a[1], d[1])
-                  : d[1]       ? build_binary(b, OP_scale, d[1], y)
-                               : NULL;
-    Val *top = dsub(b, d[0], change);
-    return top ? build_binary(b, op, top, op == OP_div ? a[1] : tame_divisor(b, a[0], a[1])) : NULL;
+    if (op == OP_div) return build_quotient_differential(b, a[1], d[0], dscale(b, y, d[1]));
+    Val *top = dsub(b, d[0], d[1] ? build_binary(b, OP_scale, d[1], y) : NULL);
+    return top ? build_binary(b, op, top, tame_divisor(b, a[0], a[1])) : NULL;
 }
 
 /* ---- by the table */
