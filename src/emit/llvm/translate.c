@@ -130,9 +130,19 @@ static bool hurry(Translation *t, const EmitOptions *options, EmitError *error) 
     return true;
 }
 
+/* LLVM would print what it could not do of what it is told to do with loops. */
+static void hear(LLVMDiagnosticInfoRef info, void *user) {
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError) return;
+    char *message = LLVMGetDiagInfoDescription(info);
+    error_set(user, "LLVM: %s", message);
+    LLVMDisposeMessage(message);
+}
+
 bool translation_optimise(Translation *t, const EmitOptions *options, EmitTimes *times, EmitError *error) {
     double start = milliseconds();
-    bool fine = target_optimise(t->llvm, t->machine, options, error);
+    LLVMContextSetDiagnosticHandler(t->context, hear, error);
+    bool fine = target_optimise(t->llvm, t->machine, options, error) && error->text[0] == '\0';
+    LLVMContextSetDiagnosticHandler(t->context, NULL, NULL);
     if (fine && t->is_huge && options->level > 0) fine = hurry(t, options, error);
     if (times) times->passes += milliseconds() - start;
     return fine;
