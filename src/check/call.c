@@ -129,17 +129,23 @@ static bool has_expansion(const ExprVec *args) {
     return false;
 }
 
-/* A pack that was written out takes just as many arguments. */
+/* How many arguments a pack takes, where that is known; else -1. */
+static int pack_length(Checker *c, const Attempt *attempt, int param) {
+    const Type *type = check_subst(c, attempt->sig.params[param].type, attempt->subst);
+    if (type->kind != TYPE_pack) return -1;
+    for (int i = 0; i < type->nargs; i++)
+        if (type->args[i]->kind == TYPE_expand) return -1;
+    return type->nargs;
+}
+
+/* A pack that was written out, or that the type around has, takes just as many arguments. */
 static bool pack_fits(Checker *c, Attempt *attempt, const ExprVec *args) {
-    int length = sig_share(&attempt->sig, args->count);
+    int share = sig_share(&attempt->sig, args->count);
     if (has_expansion(args)) return true;
-    for (int k = 0; k < attempt->sig.nparams; k++) {
-        if (!attempt->sig.params[k].is_pack) continue;
-        const Type *type = check_subst(c, attempt->sig.params[k].type, attempt->subst);
-        bool open = type->kind != TYPE_pack || type->nargs == length;
-        for (int i = 0; i < type->nargs && !open; i++) open = type->args[i]->kind == TYPE_expand;
-        if (open) continue;
-        attempt->failure = type->nargs > length ? FAIL_few : FAIL_many;
+    for (int i = 0; i < attempt->sig.nparams; i++) {
+        int length = attempt->sig.params[i].is_pack ? pack_length(c, attempt, i) : -1;
+        if (length < 0 || length == share) continue;
+        attempt->failure = length > share ? FAIL_few : FAIL_many;
         return false;
     }
     return true;
@@ -209,7 +215,7 @@ static bool infer_args(Env *env, Attempt *attempt, ExprVec *args) {
     Decl *decl = candidate->decl;
     int n = generic_count(decl);
     attempt->subst = candidate->subst;
-    if (n == 0) return true;
+    if (n == 0) return pack_fits(c, attempt, args);
     Inference inference = {.c = c, .owner = decl, .args = arena_array(c->arena, const Type *, n), .nargs = n};
     inference.single_lane = arena_array(c->arena, bool, n);
     if (!take_given(attempt, &inference)) return false;
@@ -432,6 +438,20 @@ static const Type *param_of(Checker *c, const Attempt *attempt) {
     return ERROR_TYPE(c);
 }
 
+/* How many arguments it takes. */
+static const char *taken_text(Checker *c, const Attempt *attempt) {
+    const FuncSig *sig = &attempt->sig;
+    int least = sig_required(sig), most = sig_packs(sig) ? least : sig_written(sig);
+    for (int i = 0; i < sig->nparams; i++) {
+        if (!sig->params[i].is_pack) continue;
+        int length = attempt->subst ? pack_length(c, attempt, i) : -1;
+        if (length < 0) return range_text(c, sig_required(sig), -1, "argument");
+        least += length;
+        most += length;
+    }
+    return range_text(c, least, most, "argument");
+}
+
 static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args, const char *name) {
     Checker *c = env->c;
     const Expr *arg = attempt->arg < args->count ? args->at[attempt->arg] : NULL;
@@ -439,12 +459,7 @@ static void report_arg(Env *env, Loc loc, const Attempt *attempt, ExprVec *args,
     switch (attempt->failure) {
     case FAIL_none: return;
     case FAIL_few:
-    case FAIL_many:
-        report(c, DIAG_argument_count, loc, name,
-               range_text(c, sig_required(&attempt->sig),
-                          sig_packs(&attempt->sig) ? -1 : sig_written(&attempt->sig), "argument"),
-               args->count);
-        break;
+    case FAIL_many: report(c, DIAG_argument_count, loc, name, taken_text(c, attempt), args->count); break;
     case FAIL_generics:
         report(c, DIAG_too_many_generic_args, loc, name,
                count_text(c, visible_generics(attempt->candidate->decl), "generic argument"),

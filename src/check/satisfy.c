@@ -197,10 +197,11 @@ static Candidates callable_methods(Checker *c, const Placed *placed, const FuncS
     return fitting;
 }
 
-/* A fraction that the call drops, though nobody wrote it. */
+/* A fraction that the call drops, though nobody wrote it; unless the interface would do the same. */
 static void warn_of_fraction(Checker *c, const Placed *placed, const Expr *call, const Type *from,
                              const Type *to) {
     if (!type_is_float(from) || !type_is_integer(to)) return;
+    if (placed->requirement->body || placed->requirement->lazy.count) return;
     report(c, DIAG_narrowing, call->decl->loc, type_str(c, from), type_str(c, to));
     note(c, DIAG_note_required_here, placed->requirement->loc);
 }

@@ -644,9 +644,14 @@ bool report_foreign(Lowerer *l, const Request *request) {
     if (map_has(&l->foreign, PTR_KEY(request->decl))) return true;
     map_put(l->arena, &l->foreign, PTR_KEY(request->decl), request->decl);
     const Decl *decl = request->decl;
-    diag_report(l->m->diags, DIAG_foreign_code, sema->foreign_loc, decl->name ? decl->name->text : "get",
-                sema->foreign);
-    for (const Request *r = request->cause; r; r = r->cause)
+    const char *name = decl->name ? decl->name->text : "get";
+    const Request *cause = request->cause;
+    while (cause && cause->decl && (cause->decl->flags & DECL_PRELUDE)) cause = cause->cause;
+    if ((decl->flags & DECL_PRELUDE) && cause && cause->decl && cause->decl->name) {
+        diag_report(l->m->diags, DIAG_foreign_library, cause->decl->loc, cause->decl->name->text, name);
+        cause = cause->cause;
+    } else diag_report(l->m->diags, DIAG_foreign_code, sema->foreign_loc, name, sema->foreign);
+    for (const Request *r = cause; r; r = r->cause)
         if (r->decl && r->decl->name)
             diag_note(l->m->diags, DIAG_note_reached_from, r->decl->loc, r->decl->name->text);
     return true;
