@@ -28,6 +28,21 @@ class Patterns:
         self.scope.variables += [Variable(o, ("arr", REAL, n)), Variable(w, ("arr", REAL, n * n))]
         return arrays + [over]
 
+    def many_branches(self):
+        """More branches in a row than what is read before the first can wait for the last (opt/sink.c)."""
+        if self.scope.loops or self.scope.depth > 1 or self.scope.trips > 1:
+            return None
+        declared = [self.declare(REAL, self.real(1)) for _ in range(4)]
+        names = [node.declares[0] for node in declared]
+        forms = ["if (A < C~) B = 0.5~ * B + 0.3~ * sin(D); else B = 0.75~ * B;", "B = 0.8~ * B + (A > C~ ? 0.2~ * D : 0.0~);", "if (A > C~) B += 0.1~ * cos(D);",
+                 "if (A < C~ && D > C~) { B = 0.4~ * D - 0.3~ * B; } else if (A > 0.5~) D = 0.9~ * D;", "B += A < C~ ? 0.0~ : 0.1~ * A * sin(D);"]
+        lines = []
+        for _ in range(self.rng.randint(64, 80)):
+            a, b, d = (self.pick(names) for _ in range(3))
+            text = self.pick(forms).replace("C~", f"{self.rng.uniform(-0.8, 0.8):.3f}~").replace("A", a).replace("B", b).replace("D", d)
+            lines.append(Node(text, uses=(a, b, d)))
+        return declared + lines
+
     def exit_two_deep(self):
         """An early return, or a continue, two loops deep."""
         if self.scope.trips * 9 > 100 or self.scope.depth > 2:
